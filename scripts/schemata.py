@@ -47,8 +47,10 @@ pub mod mutants {
         }
         if !PASSED[mutant as usize].load(Relaxed) && !PASSED[mutant as usize].swap(true, Relaxed) {
             if let Ok(path) = std::env::var("MUTANTS_PASSED") {
-                let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
-                std::writeln!(file, "{mutant}").unwrap();
+                // A program without rights that a test starts notes nothing.
+                if let Ok(mut file) = std::fs::OpenOptions::new().create(true).append(true).open(path) {
+                    std::writeln!(file, "{mutant}").unwrap();
+                }
             }
         }
         false
@@ -89,15 +91,15 @@ class Schemata:
         self.library = tree / "crates" / package.removeprefix("aqumen-") / "src" / "lib.rs"
         self.parser = Parser(Language(tree_sitter_rust.language()))
         self.sources: dict[str, bytes] = {}
+        self.times: dict[str, tuple[int, int]] = {}
         self.roots: dict[str, Any] = {}
 
     def edits(self, number: int, mutant: dict[str, Any]) -> list[Edit]:
         """What it puts where; nothing if it has no place beside the original: in constants, in macros."""
         file = mutant["file"]
-        if file not in self.sources:
-            self.sources[file] = (self.tree / file).read_bytes()
-            self.roots[file] = self.parser.parse(self.sources[file]).root_node
-        source = self.sources[file]
+        source = self.source(file)
+        if file not in self.roots:
+            self.roots[file] = self.parser.parse(source).root_node
         start, end = (offset(source, mutant["span"][side]) for side in ("start", "end"))
         node = self.roots[file].descendant_for_byte_range(start, end)
         if constant(node):
@@ -146,11 +148,19 @@ class Schemata:
                 return instead(whole, text(whole.start_byte, node.start_byte) + text(last, whole.end_byte))
         return []
 
+    def source(self, file: str) -> bytes:
+        """What stands in it without mutants."""
+        if file not in self.sources:
+            path = self.tree / file
+            self.sources[file] = path.read_bytes()
+            self.times[file] = path.stat().st_atime_ns, path.stat().st_mtime_ns
+        return self.sources[file]
+
     def write(self, edits: dict[int, tuple[str, list[Edit]]]) -> dict[str, list[tuple[int, int, int]]]:
         """Writes the files, and says where in them each mutant stands: (start, end, mutant)."""
         places: dict[str, list[tuple[int, int, int]]] = {}
         library = str(self.library.relative_to(self.tree))
-        self.sources.setdefault(library, self.library.read_bytes())
+        self.source(library)
         for file, source in self.sources.items():
             of_file = [edit for name, own in edits.values() if name == file for edit in own]
             parts, at, length = [], 0, 0
@@ -170,9 +180,10 @@ class Schemata:
         return places
 
     def restore(self) -> None:
-        """Puts the files back."""
+        """Puts the files back, as old as they were: what was built of them without mutants is still that."""
         for file, source in self.sources.items():
             (self.tree / file).write_bytes(source)
+            os.utime(self.tree / file, ns=self.times[file])
 
 
 def around(number: int, first: int, last: int, before: str, after: str) -> list[Edit]:
@@ -214,6 +225,8 @@ def build(schemata: Schemata, mutants: dict[int, dict[str, Any]], env: dict[str,
         if found := schemata.edits(number, mutant):
             edits[number] = (mutant["file"], found)
     command = ["cargo", "test", "-p", schemata.package, "--tests", "--no-run", "--message-format=json"]
+    # The compiler's own number, but said: cargo keeps what it builds so apart from the crate that others are built on.
+    command += ["--config", f'profile.test.package."{schemata.package}".codegen-units=16']
     while True:
         places = schemata.write(edits)
         done = subprocess.run(command, cwd=schemata.tree, env=env, capture_output=True, text=True)

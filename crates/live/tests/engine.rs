@@ -5,8 +5,12 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use aqumen_live::lab::report::LiveResult;
 use aqumen_live::lab::run::run;
@@ -172,6 +176,21 @@ fn a_receive_window_limits_what_is_under_way() {
     let each = narrow.goodput_bps / 3.0;
     let most = 4.0 * 1448.0 * 8.0 / 0.030;
     assert!(each < 1.02 * most && each > 0.5 * most, "{each} bit/s, at most {most}");
+}
+
+#[test]
+fn a_transfer_on_the_connection_of_the_one_before_takes_until_its_own_last_byte() {
+    if common::skipped("transfers on one connection in the live engine") {
+        return;
+    }
+    let flows = "[[flows]]\nname = \"kept\"\ntransport = \"linux\"\n\
+                 traffic = { kind = \"transfers\", size = \"60kB\", think = \"50ms\" }\n";
+    let Some(live) = valid_run(&plan(&scenario("2s", flows))) else { return };
+    let kept = &live.result.flows["kept"]["steady"];
+    let times = serde_json::to_value(&kept.completions).unwrap();
+    // 60 kB are 42 packets of 1 ms: the last byte is 41 ms behind the first, which takes 15 ms on its way.
+    let (first, last) = (kept.startup_mean_s.unwrap(), times["fct_10kB_100kB_mean_s"].as_f64().unwrap());
+    assert!(first > 0.015 && first + 0.040 < last, "{first} s to the first byte, {last} to the last");
 }
 
 #[test]
@@ -349,4 +368,66 @@ fn what_cannot_be_run_is_refused_in_one_line() {
         assert!(said.starts_with("aqumend: ") && said.contains(expect), "{expect}: {said}");
     }
     assert_eq!(devices(), before);
+}
+
+/// What `aqumend link` tells of 100 datagrams of 1028 bytes through a bottleneck of 12 Mbit/s; `interrupted`: as soon as
+/// they are through it is told to end. It has a network namespace of its own, and both its devices are in it.
+fn datagrams_over_a_link(interrupted: bool) -> serde_json::Value {
+    // The kernel's own packets of IPv6 stay away.
+    let script = r#"echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6; exec "$0" link - --link bottleneck"#;
+    let mut link = Command::new("unshare")
+        .args(["--net", "sh", "-c", script, AQUMEND])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let text = scenario(if interrupted { "60s" } else { "2s" }, "[[flows]]\nname = \"one\"\n");
+    link.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let mut line = String::new();
+    BufReader::new(link.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("the link is there"), "{line}");
+    let namespace = File::open(format!("/proc/{}/ns/net", link.id())).unwrap();
+    let sending = std::thread::spawn(move || {
+        let kind = Some(rustix::thread::LinkNameSpaceType::Network);
+        rustix::thread::move_into_link_name_space(namespace.as_fd(), kind).unwrap();
+        let address = ["address", "add", "10.9.0.1/24", "dev", "aqumen0"];
+        assert!(Command::new("ip").args(address).status().unwrap().success());
+        let socket = UdpSocket::bind("10.9.0.1:0").unwrap();
+        for _ in 0..100 {
+            // With the headers of UDP and IP: 1028 bytes.
+            socket.send_to(&[0; 1000], "10.9.0.2:6000").unwrap();
+        }
+    });
+    sending.join().unwrap();
+    if interrupted {
+        // 100 x 1028 bytes take 69 ms, and 10 ms of delay.
+        std::thread::sleep(Duration::from_millis(500));
+        rustix::process::kill_process(rustix::process::Pid::from_child(&link), rustix::process::Signal::INT).unwrap();
+    }
+    let output = link.wait_with_output().unwrap();
+    assert!(output.status.success(), "{:?}", output.status);
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_link_tells_what_it_carried_until_its_end_or_until_it_is_stopped() {
+    if common::skipped("aqumend link") {
+        return;
+    }
+    for interrupted in [false, true] {
+        let told = datagrams_over_a_link(interrupted);
+        let (link, end) = (&told["links"]["bottleneck"]["all"], told["windows"]["all"][1].as_f64().unwrap());
+        assert_eq!((link["departures_pkts"].as_u64(), link["overflow_dropped_pkts"].as_u64()), (Some(100), Some(0)));
+        // Whatever the window, the link was busy in it for 100 x 1028 bytes.
+        let bits = link["utilization"].as_f64().unwrap() * end * 12e6;
+        assert!((bits - 100.0 * 1028.0 * 8.0).abs() < 1.0, "{bits} bits until {end} s");
+        let stopped =
+            told["notes"].as_array().into_iter().flatten().any(|note| note.as_str().unwrap().contains("stopped after"));
+        if interrupted {
+            assert!(stopped && end > 0.5 && end < 60.0, "{end}: {}", told["notes"]);
+        } else {
+            assert!(!stopped && end == 2.0, "{end}: {}", told["notes"]);
+        }
+    }
 }

@@ -513,4 +513,25 @@ mod tests {
             assert_eq!(general(value, digits), text);
         }
     }
+
+    #[test]
+    fn a_queue_is_off_beyond_five_packets_and_beyond_fifteen_percent() {
+        // (expected, measured, told)
+        for (expected, queue, told) in [
+            (20.0, 25.0, false),
+            (20.0, 15.0, false),
+            (20.0, 25.5, true),
+            (20.0, 14.5, true),
+            (100.0, 114.0, false),
+            (100.0, 86.0, false),
+            (100.0, 116.0, true),
+            (100.0, 84.0, true),
+        ] {
+            let expected = Predicted { queue_pkts: expected, ..predicted() };
+            let measured = Measured { queue_mean_pkts: Some(queue), ..measured() };
+            let notes = beside(&expected, &measured, &seen(None)).notes;
+            let said = format!("the queue averages {queue:.0} packets where {:.0} were expected", expected.queue_pkts);
+            assert_eq!(notes.iter().any(|note| note.starts_with(&said)), told, "{queue}: {notes:?}");
+        }
+    }
 }

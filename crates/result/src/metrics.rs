@@ -374,4 +374,26 @@ mod tests {
         assert_eq!(shown("c"), None);
         assert_eq!(series.queue_pkts.len(), 4);
     }
+
+    #[test]
+    fn a_flow_group_waits_as_long_as_at_the_link_where_it_waits_longest() {
+        // 2^30 ns is where a bin begins: 1.07 s; 2^28: a quarter of that, 2^31 twice as much.
+        let waits = |ns: u64| {
+            let mut histogram = Histogram::default();
+            histogram.record(ns);
+            histogram
+        };
+        let mut metrics = FlowMetrics::default();
+        let second = (1u64 << 30) as f64 * 1e-9;
+        for (ns, longest) in [(1 << 30, 1.0), (1 << 28, 1.0), (1 << 31, 2.0)] {
+            metrics.tell_sojourn(&waits(ns));
+            for told in [metrics.sojourn_mean_s, metrics.sojourn_p95_s, metrics.sojourn_p99_s] {
+                assert!((told.unwrap() / second - longest).abs() < 0.02, "after {ns} ns: {metrics:?}");
+            }
+        }
+        // No packet crossed the link: nothing is said of it.
+        let before = metrics.clone();
+        metrics.tell_sojourn(&Histogram::default());
+        assert_eq!(metrics.sojourn_mean_s, before.sojourn_mean_s);
+    }
 }

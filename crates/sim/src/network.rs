@@ -180,3 +180,29 @@ impl Users {
 fn is_private(link: &Link, users: &Users) -> bool {
     users.flows == 1 && link.is_plain() && link.rates.len() == 1
 }
+
+#[cfg(test)]
+mod tests {
+    use aqumen_scenario::Scenario;
+
+    use super::*;
+
+    #[test]
+    fn a_link_overflows_where_twice_the_windows_of_its_users_find_no_room() {
+        // Packets of 1000 bytes in windows of 10: each of the flows may have 20 at the bottleneck.
+        let overflows = |buffer: &str, count: u32| {
+            let text = format!(
+                "name = \"room\"\nduration = \"1s\"\n[topology]\npreset = \"dumbbell\"\n\
+                 bottleneck = {{ rate = \"8Mbit\", delay = \"20ms\", buffer = \"{buffer}\" }}\n\
+                 access = {{ rate = \"80Mbit\", delay = \"4ms\" }}\n[[flows]]\nname = \"few\"\ncount = {count}\n\
+                 transport = {{ preset = \"ns2\", packet = \"1000B\", receive_window = \"10pkt\" }}\n"
+            );
+            let plan = Scenario::parse(&text, "room").unwrap().plan(1, None).unwrap();
+            let bottleneck = plan.links.iter().position(|link| link.record).unwrap();
+            users(&plan)[bottleneck].can_overflow(&plan.links[bottleneck])
+        };
+        let one = ["19pkt", "20pkt", "19999B", "20kB"].map(|buffer| overflows(buffer, 1));
+        assert_eq!(one, [true, false, true, false]);
+        assert_eq!(["40pkt", "59pkt", "60pkt"].map(|buffer| overflows(buffer, 3)), [true, true, false]);
+    }
+}

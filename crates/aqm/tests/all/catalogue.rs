@@ -195,3 +195,14 @@ fn names_are_found_those_built_in_are_kept_and_a_later_one_makes_way() {
     assert_eq!(again.own().map(|row| row.title).collect::<Vec<_>>(), ["Again"]);
     assert!(known == known.clone() && known != again && known != Catalogue::BUILT_IN);
 }
+
+#[test]
+fn a_catalogue_has_every_profile_of_the_built_in_algorithms() {
+    let catalogue = Catalogue::BUILT_IN;
+    let names: Vec<&str> = catalogue.profiles().iter().map(|profile| profile.name).collect();
+    for name in ["pie-linux", "fq-codel-linux", "dualpi2-linux", "cake-linux", "red-ns2"] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
+    // What a profile sets up is found by its own name.
+    assert!(names.iter().all(|name| catalogue.find(name).is_some()), "{names:?}");
+}

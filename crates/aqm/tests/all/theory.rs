@@ -406,3 +406,14 @@ fn pies_law_says_more_than_the_share_that_it_signals_and_the_slope_lies_between(
         assert_near(share.slope(share.of_law(p)), slope, 1e-6);
     }
 }
+
+#[test]
+fn what_has_nothing_to_say_of_itself_says_nothing() {
+    for name in ["droptail", "blue", "fixed"] {
+        let given = if name == "fixed" { vec![number("p", 0.1)] } else { vec![] };
+        let aqm = aqm(name, &given);
+        let theory = aqm.theory();
+        assert_eq!((theory.doubts(&REST), theory.doubts_of_delay(0.01), theory.gain()), (None, None, None), "{name}");
+        assert!(theory.linear(&REST).is_none() && theory.settles_at_pkts().is_none(), "{name}");
+    }
+}

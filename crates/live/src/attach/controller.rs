@@ -398,6 +398,27 @@ mod tests {
     }
 
     #[test]
+    fn a_wire_that_waits_is_busy_and_a_radio_that_waits_is_silent() {
+        // For 100 ms 40 packets wait and none leaves; in the next 100 ms 100 packets of 500 bytes do: 4 Mbit/s.
+        let readings = [reading(0, 40, 0), reading(100, 40, 0), reading(200, 140, 100)];
+        let (mut wire, seen) = controller();
+        let states = readings.map(|reading| wire.read(&reading));
+        // What other classes hold up is congestion: the AQM is stepped, and there was no idle moment.
+        let step = seen.recv().unwrap();
+        assert_eq!((step.interval_s, step.departures_pkts, step.idle_s), (0.1, 0.0, 0.0), "{step:?}");
+        // The hundred milliseconds without departures count, a little less than the last: the link is half as fast.
+        assert!((1.9e6..2.4e6).contains(&states[2].link_bps), "{:?}", states[2]);
+
+        let (radio, seen) = controller();
+        let mut radio = radio.of_radio();
+        let states = readings.map(|reading| radio.read(&reading));
+        assert!((states[2].link_bps - 4e6).abs() < 1.0, "{:?}", states[2]);
+        let step = seen.recv().unwrap();
+        assert_eq!(step.departures_pkts, 100.0, "it was stepped while the radio was silent: {step:?}");
+        assert!((step.busy_s - 0.1).abs() < 1e-9 && (step.interval_s - 0.2).abs() < 1e-9, "{step:?}");
+    }
+
+    #[test]
     fn counters_that_wrap_or_fall_back_do_no_harm() {
         let (mut controller, seen) = controller();
         let mut first = reading(0, 100, 100);

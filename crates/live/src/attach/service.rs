@@ -55,7 +55,12 @@ impl Manager {
             Some(name) => SocketAddr::from_abstract_name(name).ok(),
             None => SocketAddr::from_pathname(name).ok(),
         });
-        let socket = address.and_then(|address| Some((UnixDatagram::unbound().ok()?, address)));
+        let socket = address.and_then(|address| {
+            let socket = UnixDatagram::unbound().ok()?;
+            // The queue of a manager that does not read is full soon: the AQM does not wait for it.
+            socket.set_nonblocking(true).ok()?;
+            Some((socket, address))
+        });
         let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
         let ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
         // Twice as often as asked.

@@ -32,3 +32,34 @@ fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_shows_nanoseconds_since_its_start_and_zero_before() {
+        let early = Clock::starting_in(3_600_000_000_000);
+        assert_eq!(early.now(), 0);
+        let (before, clock) = (monotonic_ns(), Clock::starting_in(0));
+        let (shown, after) = (clock.now(), monotonic_ns());
+        assert!(shown <= after - before, "{shown} of {} ns", after - before);
+        assert!(Clock { zero_ns: before - 5 }.now() >= 5);
+    }
+
+    #[test]
+    fn the_wait_until_a_moment_is_what_is_missing_in_seconds_and_nanoseconds() {
+        let clock = Clock { zero_ns: 7 };
+        for at in [u64::MAX / 4, u64::MAX / 4 + 123_456_789] {
+            let before = monotonic_ns();
+            let wait = clock.wait(at);
+            let after = monotonic_ns();
+            assert!((0..1_000_000_000).contains(&wait.tv_nsec), "{wait:?}");
+            let ns = wait.tv_sec as u64 * 1_000_000_000 + wait.tv_nsec as u64;
+            assert!((at + 7 - after..=at + 7 - before).contains(&ns), "{ns} ns until {at}");
+        }
+        // What is over is not waited for.
+        let over = clock.wait(0);
+        assert_eq!((over.tv_sec, over.tv_nsec), (0, 0));
+    }
+}

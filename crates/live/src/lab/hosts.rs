@@ -729,3 +729,90 @@ fn gap<T>(all: &mut Vec<Option<T>>) -> usize {
         all.len() - 1
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use aqumen_scenario::Scenario;
+
+    use super::*;
+
+    fn plan(flows: u32) -> Plan {
+        let text = format!(
+            "name = \"t\"\nduration = \"3s\"\n[windows]\nsteady = \"1s\"\n[topology]\npreset = \"dumbbell\"\n\
+             bottleneck = {{ rate = \"8Mbit\", delay = \"20ms\", buffer = \"50pkt\" }}\n\
+             access = {{ rate = \"80Mbit\", delay = \"5ms\" }}\n\
+             [[flows]]\nname = \"f\"\ncount = {flows}\ntransport = \"linux-reno\"\n"
+        );
+        Scenario::parse(&text, "t.toml").unwrap().plan(1, None).unwrap()
+    }
+
+    fn totals(delivered: u64, sent: u64, retransmitted: u64, timeouts: Option<u64>, rtts_ms: &[u64]) -> Totals {
+        Totals {
+            delivered,
+            info: Info { sent, retransmitted, timeouts, rtt_ns: 0 },
+            rtt_sum_ns: rtts_ms.iter().sum::<u64>() as f64 * 1e6,
+            rtt_samples: rtts_ms.len() as u64,
+        }
+    }
+
+    #[test]
+    fn a_window_has_what_came_between_its_edges() {
+        let plan = plan(2);
+        let window = |name: &str| plan.windows.iter().find(|window| window.name == name).unwrap();
+        let before = vec![totals(1000, 10, 1, Some(1), &[50, 50]), Totals::default()];
+        let after = vec![
+            totals(251_000, 110, 6, Some(3), &[50, 50, 60, 60, 60]),
+            totals(750_000, 300, 15, Some(4), &[80, 80, 80, 80, 80]),
+        ];
+        let mut receptions = Receptions::new(&plan);
+        (0..2).for_each(|_| receptions.edge());
+        let seen = Seen {
+            edges: vec![1_000_000_000, 3_000_000_000],
+            totals: vec![before, after],
+            receptions,
+            requests: Requests::default(),
+            failures: 0,
+        };
+        let steady = seen.metrics(&plan, 0, window("steady"));
+        // 250 and 750 kB in 2 s: 4 Mbit/s, of segments of 1448 bytes in packets of 1500; Jain: 4^2 / (2 (1 + 9)).
+        assert_eq!((steady.goodput_bps, steady.jain_fairness), (4e6, Some(0.8)));
+        assert!((steady.throughput_bps.unwrap() - 4e6 * 1500.0 / 1448.0).abs() < 1e-3, "{:?}", steady.throughput_bps);
+        // 3 x 60 and 5 x 80 ms; 5 and 15 of 100 and 300 packets once more; 2 and 4 time-outs.
+        assert!((steady.rtt_mean_s.unwrap() - 0.0725).abs() < 1e-12, "{:?}", steady.rtt_mean_s);
+        assert_eq!((steady.retransmitted_ratio, steady.timeouts), (Some(0.05), Some(6)));
+        assert_eq!(seen.rtt_and_bytes(0, window("steady")), (60e6, 250_000.0));
+        assert_eq!(seen.rtt_and_bytes(1, window("steady")), (80e6, 750_000.0));
+        // From the start on, before which there is nothing: 1001 kB in 3 s, 410 packets of which 21 once more.
+        let all = seen.metrics(&plan, 0, window("all"));
+        assert!((all.goodput_bps - 8.0 * 1_001_000.0 / 3.0).abs() < 1e-6, "{}", all.goodput_bps);
+        assert_eq!((all.retransmitted_ratio, all.timeouts), (Some(21.0 / 410.0), Some(7)));
+    }
+
+    #[test]
+    fn round_trips_are_sampled_each_50_ms_and_no_more_than_4000_times_a_second() {
+        // 200 flows 20 times a second are 4000; twice as many are asked half as often.
+        let steps = [1, 200, 400].map(|flows| sample_step(&plan(flows)));
+        assert_eq!(steps, [50_000_000, 50_000_000, 100_000_000]);
+    }
+
+    #[test]
+    fn what_connections_did_adds_up_and_an_old_kernel_counts_no_timeouts() {
+        let info = |sent, timeouts| Info { sent, retransmitted: sent / 10, timeouts, rtt_ns: 7 };
+        for (one, other, both) in
+            [(None, None, None), (Some(2), None, Some(2)), (None, Some(3), Some(3)), (Some(2), Some(3), Some(5))]
+        {
+            let mut sum = info(20, one);
+            sum.add(&info(30, other));
+            assert_eq!((sum.sent, sum.retransmitted, sum.timeouts), (50, 5, both));
+        }
+    }
+
+    #[test]
+    fn places_that_became_free_are_taken_first() {
+        let mut all = vec![Some('a'), None, Some('c'), None];
+        assert_eq!(gap(&mut all), 1);
+        all[1] = Some('b');
+        all[3] = Some('d');
+        assert_eq!((gap(&mut all), all.len()), (4, 5));
+    }
+}

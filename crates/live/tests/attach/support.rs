@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// The laboratory for one test: they come one after another, since each counts what it leaves in the kernel and
-/// measures rates. None, and a line that says so, where the tests cannot run.
-pub(crate) fn can_run() -> Option<MutexGuard<'static, ()>> {
+/// The laboratory for one test: they come one after another, whichever program runs them, since each counts what it
+/// leaves in the kernel and measures rates. None, and a line that says so, where the tests cannot run.
+pub(crate) fn can_run() -> Option<(MutexGuard<'static, ()>, File)> {
     static ONE: Mutex<()> = Mutex::new(());
     let root = rustix::process::geteuid().is_root();
     let there = ["ip", "tc"].iter().all(|program| Command::new(program).arg("-V").output().is_ok());
@@ -31,7 +31,10 @@ pub(crate) fn can_run() -> Option<MutexGuard<'static, ()>> {
         eprintln!("Skipped: aqumend attach needs root, ip and tc (Debian package iproute2).");
         return None;
     }
-    Some(ONE.lock().unwrap_or_else(PoisonError::into_inner))
+    let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let file = File::create(std::env::temp_dir().join("aqumend-attach-tests.lock")).unwrap();
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    Some((one, file))
 }
 
 /// A network namespace, held by a descriptor.

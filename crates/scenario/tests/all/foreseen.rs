@@ -244,6 +244,25 @@ fn what_a_refusal_offers_is_accepted_and_what_is_beyond_is_not() {
 }
 
 #[test]
+fn updates_that_take_far_longer_than_a_short_run_are_in_proportion_beside_a_long_one() {
+    let check = |text: &str, micros: u32| {
+        let scenario = parse(text);
+        let aqm = scenario.aqm(&format!("fq-pie:interval={micros}us")).unwrap();
+        scenario.check_cost(Runner::Packet, Some(&aqm), 1).map(|_| ()).map_err(|error| error.to_string())
+    };
+    // A hundred thousand packets take less than a second: the longest interval that is refused takes one to two
+    // minutes, since with twice that it is not.
+    let refused = (0..20).rev().map(|k| 1 << k).find(|micros| check(DUMBBELL, *micros).is_err()).unwrap();
+    assert_eq!(check(DUMBBELL, 2 * refused), Ok(()));
+    let told = check(DUMBBELL, refused).unwrap_err();
+    assert!(told.contains("an update of 1024 queues each "), "{told}");
+    // As many updates beside a thousand times the packets, which take about a minute.
+    let wide = with(&with(DUMBBELL, "rate = \"8Mbit\"", "rate = \"8Gbit\""), "rate = \"10Mbit\"", "rate = \"100Gbit\"");
+    let window = "transport = { preset = \"ns2\", receive_window = \"1000000pkt\" }";
+    assert_eq!(check(&with(&wide, "transport = \"ns2\"", window), refused), Ok(()));
+}
+
+#[test]
 fn updates_that_take_far_too_long_name_what_would_do() {
     let scenario = parse(DUMBBELL);
     let network = scenario.plan(1, None).unwrap().links[0].aqm.network;
@@ -346,6 +365,10 @@ fn memory_grows_with_samples_windows_and_flows_by_equal_steps() {
         of("[\"300ms\", \"60s\"]") - of("[\"300ms\", \"40s\"]")
     };
     assert!((grows(8) / grows(1) - 25.0 / 4.0).abs() < 0.01, "{} {}", grows(8), grows(1));
+    // Twice the longest, as far as the run of 100 s goes back: 20 s more from 20 to 30 s, and from 40 s on.
+    let of = |seconds: u32| fluid(&format!("[\"300ms\", \"{seconds}s\"]"));
+    assert!(((of(30) - of(20)) / (of(60) - of(40)) - 1.0).abs() < 0.05, "{} {}", of(30) - of(20), of(60) - of(40));
+    assert_eq!(of(70), of(60));
     let scenario = parse(&with(DUMBBELL, "count = 4", "count = 4000"));
     assert!(scenario.memory_estimate(Runner::Fluid, None) < scenario.memory_estimate(Runner::Packet, None));
 }

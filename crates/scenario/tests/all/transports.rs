@@ -1,7 +1,9 @@
 //! The pages of docs/transports: their tables of presets are made of what `aqumen list transports` tells.
 
-use aqumen_scenario::list;
+use aqumen_scenario::{Scenario, list};
 use serde_json::Value;
+
+use crate::common::{DUMBBELL, with};
 
 const PAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/transports");
 
@@ -73,5 +75,37 @@ fn the_page_of_congestion_controls_names_what_each_preset_changes() {
         }
         let words = if names.is_empty() { 0 } else { names.len() + 1 };
         assert_eq!(row.matches('`').count() / 2, words, "{preset}: {row:?}");
+    }
+}
+
+#[test]
+fn a_setting_takes_what_it_says_and_not_a_step_more() {
+    // (preset, setting, the least and the most that is accepted, what is beyond)
+    for (preset, setting, within, beyond) in [
+        ("sctp", "streams", &["1", "3", "65535"][..], &["0", "65536", "-1", "1.5"][..]),
+        (
+            "linux",
+            "restart_window",
+            &["\"1pkt\"", "\"1073741824pkt\"", "\"none\""],
+            &["\"0pkt\"", "\"1073741825pkt\"", "\"1.5pkt\""],
+        ),
+        ("linux", "initial_window", &["\"1pkt\"", "\"1073741824pkt\""], &["\"0pkt\"", "\"1073741825pkt\"", "\"none\""]),
+        ("linux", "max_burst", &["\"1pkt\"", "\"254pkt\"", "\"none\""], &["\"0pkt\"", "\"255pkt\""]),
+        ("linux", "min_window", &["\"1pkt\"", "\"2pkt\""], &["\"0pkt\"", "\"2.01pkt\"", "\"-1pkt\""]),
+        ("udp", "packet", &["\"65535B\""], &["\"65536B\"", "\"0B\"", "\"100.5B\""]),
+    ] {
+        let read = |value: &str| {
+            let transport = format!("transport = {{ preset = \"{preset}\", {setting} = {value} }}");
+            let traffic = if preset == "udp" { "\ntraffic = { kind = \"cbr\", rate = \"64kbit\" }" } else { "" };
+            let text = with(DUMBBELL, "transport = \"ns2\"", &format!("{transport}{traffic}"));
+            Scenario::parse(&text, "t.toml").map(|_| ()).map_err(|error| error.to_string())
+        };
+        for value in within {
+            assert_eq!(read(value), Ok(()), "{preset}: {setting} = {value}");
+        }
+        for value in beyond {
+            let told = read(value).unwrap_err();
+            assert!(told.contains(setting), "{preset}: {setting} = {value}: {told}");
+        }
     }
 }

@@ -157,4 +157,19 @@ mod tests {
             prop_assert_eq!(order, expected);
         }
     }
+
+    #[test]
+    fn an_event_comes_before_a_turn_only_if_that_is_later_than_its_own() {
+        let start = 1 << 20;
+        let events = [Event::timer(start + 5, 1), Event::timer(start + 5, 2), Event::timer(start + 6, 0)];
+        let mut batch = Batch { events: events.to_vec(), ..Batch::default() };
+        batch.sort(start, 12, &mut Vec::new());
+        for k in 0..3 {
+            let now = batch.peek().copied().unwrap();
+            assert!(batch.next_before(now.turn()).is_none(), "{k}");
+            assert_eq!(batch.next_before(events[2].turn()).is_some(), k < 2, "{k}");
+            batch.advance();
+        }
+        assert!(batch.peek().is_none());
+    }
 }

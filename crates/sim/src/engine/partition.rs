@@ -364,4 +364,14 @@ mod tests {
         let calls = expected("1Gbit", "count = 8\ntransport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"1Mbit\" }");
         assert!(calls < expected("1Gbit", bulk) / 2.0, "{calls}");
     }
+
+    #[test]
+    fn events_are_expected_as_far_ahead_as_the_longest_way_and_its_queues() {
+        // Two links of access of 4 ms and 20 ms between, there and back: 56 ms; as much in queues, and 100 ms.
+        let text = "name = \"far\"\nduration = \"1s\"\n[topology]\npreset = \"dumbbell\"\n\
+             bottleneck = { rate = \"8Mbit\", delay = \"20ms\", buffer = \"9pkt\" }\n\
+             access = { rate = \"80Mbit\", delay = \"4ms\" }\n[[flows]]\nname = \"few\"\ncount = 3\n";
+        let plan = Scenario::parse(text, "far").unwrap().plan(1, None).unwrap();
+        assert_eq!(expected_horizon(&plan), 212_000_000);
+    }
 }

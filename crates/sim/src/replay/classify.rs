@@ -322,4 +322,14 @@ mod tests {
             assert_eq!(flows.iter().map(half).collect::<BTreeSet<_>>().len(), 7, "{flows:x?}");
         }
     }
+
+    #[test]
+    fn addresses_are_mixed_as_splitmix64_mixes_its_states() {
+        // Its first outputs with the seed 1234567, as Vigna's program prints them; each state is a step further.
+        let step = 0x9e37_79b9_7f4a_7c15_u64;
+        let outputs = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
+        for (k, output) in (0u64..).zip(outputs) {
+            assert_eq!(mix(1_234_567 + step.wrapping_mul(k)), output, "{k}");
+        }
+    }
 }
