@@ -6,7 +6,7 @@
 
 use alloc::string::String;
 
-use aqumen_units::Probability;
+use aqumen_units::{Probability, Span};
 
 use crate::{RedLaw, TcpPlant, Transfer};
 
@@ -51,6 +51,13 @@ pub trait Theory {
 
     /// Of an algorithm whose parameters move: the queue around which they leave it alone, packets.
     fn settles_at_pkts(&self) -> Option<f64> {
+        None
+    }
+
+    /// Of an algorithm that moves its maximum probability by steps: those where it has come to rest at `max_p`. `None`
+    /// where it takes none, at an end of its range.
+    fn steps(&self, max_p: f64) -> Option<Steps> {
+        let _ = max_p;
         None
     }
 
@@ -151,6 +158,21 @@ pub struct Spares {
     pub delay_s: f64,
     /// What the law says.
     pub probability: f64,
+    /// A burst at an empty queue is spared besides, for this time.
+    pub burst: Span,
+}
+
+/// Steps of a maximum probability, one each interval that the average queue lies beyond a band.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Steps {
+    /// Half of the band, packets.
+    pub band_half_pkts: f64,
+    /// A step up, as a share of what it is.
+    pub up: f64,
+    /// A step down, likewise.
+    pub down: f64,
+    /// Least time between two, seconds.
+    pub interval_s: f64,
 }
 
 /// What share of the packets an AQM signals when its law says p.

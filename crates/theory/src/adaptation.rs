@@ -17,50 +17,29 @@
 
 use std::f64::consts::{PI, SQRT_2};
 
+use aqumen_aqm::Steps;
+
 use crate::linear::noise::{Fineness, deviation_of};
 use crate::linear::{Answers, Controller, Loop, Resolution};
 
 /// A rule that moves max_p.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Adaptation {
-    /// Half of the band in which it rests, packets.
-    half_pkts: f64,
-    /// Its steps up and down, as shares of max_p.
-    up: f64,
-    down: f64,
-    /// Between two of them, seconds.
-    interval_s: f64,
+    /// By how much, and when.
+    pub(crate) steps: Steps,
     /// Share of the packets that is signalled, which goes as max_p does.
-    probability: f64,
+    pub(crate) probability: f64,
 }
 
 /// Deviations that are tried grow by this, up to so many times the first.
 const FINER: f64 = 1.15;
 const TRIED: u32 = 40;
 const HALVINGS: u32 = 10;
-/// Half of the band, as a share of the room between the thresholds.
-const HALF_BAND: f64 = 0.1;
-/// A small max_p grows by this share of itself.
-const STEP_MAX: f64 = 0.25;
 
 impl Adaptation {
-    /// That of an AQM with such parameters, where the share `probability` holds the queue; `None` where max_p does not
-    /// move, or rests at an end of its range.
-    pub(crate) fn of(number: impl Fn(&str) -> Option<f64>, probability: f64) -> Option<Self> {
-        let max_p = number("max_p_at_rest")?;
-        let inside = max_p > 1.001 * number("bottom")? && max_p < 0.999 * number("top")?;
-        inside.then_some(Adaptation {
-            half_pkts: HALF_BAND * (number("max_th")? - number("min_th")?),
-            up: (number("alpha")? / max_p).min(STEP_MAX),
-            down: 1.0 - number("beta")?,
-            interval_s: number("interval")?,
-            probability,
-        })
-    }
-
     /// Relative steps a second, per packet that the average lies above, of an average that deviates by so much.
     fn pull(&self, deviation: f64) -> f64 {
-        let Adaptation { half_pkts: d, up, down, interval_s, .. } = *self;
+        let Steps { band_half_pkts: d, up, down, interval_s } = self.steps;
         let beyond = |x: f64| 0.5 * libm::erfc(x / deviation / SQRT_2);
         let density = |x: f64| libm::exp(-0.5 * (x / deviation) * (x / deviation)) / (2.0 * PI).sqrt();
         // Up rises with the mean, down falls.
@@ -77,7 +56,7 @@ impl Adaptation {
         let Controller::Continuous { num, den } = red else { return None };
         let ([slope], [_, time_s]) = (&num[..], &den[..]) else { return None };
         // A step is held for an interval: half of it late.
-        let late_s = 0.5 * self.interval_s;
+        let late_s = 0.5 * self.steps.interval_s;
         Some(Controller::Continuous {
             num: vec![self.probability * self.pull(deviation), *slope, slope * late_s],
             den: vec![0.0, 1.0, time_s + late_s, time_s * late_s],
@@ -129,7 +108,8 @@ impl Adaptation {
 mod tests {
     use super::*;
 
-    const EVEN: Adaptation = Adaptation { half_pkts: 10.0, up: 0.1, down: 0.1, interval_s: 0.5, probability: 0.02 };
+    const STEPS: Steps = Steps { band_half_pkts: 10.0, up: 0.1, down: 0.1, interval_s: 0.5 };
+    const EVEN: Adaptation = Adaptation { steps: STEPS, probability: 0.02 };
 
     #[test]
     fn noise_that_seldom_leaves_the_band_moves_max_p_seldom() {
@@ -145,7 +125,7 @@ mod tests {
     fn unlike_steps_rest_where_they_come_as_often_as_they_are_small() {
         // A band that is nothing beside the noise: .1 (1 - x) = .3 x, x = Q(m / s) = 1/4 at m = .6745 s, where phi is
         // .31778: .4 (.31778) / (.5 s).
-        let unlike = Adaptation { half_pkts: 1.0, up: 0.1, down: 0.3, ..EVEN };
+        let unlike = Adaptation { steps: Steps { band_half_pkts: 1.0, down: 0.3, ..STEPS }, ..EVEN };
         assert!((unlike.pull(1e5) / 2.5422e-6 - 1.0).abs() < 1e-3, "{}", unlike.pull(1e5));
     }
 

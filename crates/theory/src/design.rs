@@ -154,7 +154,7 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
     let target = target_pkts(choice, &built, place);
     let mut warnings: Vec<String> = means.iter().map(|means| format!("this is {means}")).collect();
     let (mut built, moved) = settled(built, place)?;
-    gains.extend(moved.map(|(name, value)| (name.to_string(), Gain::Number(value))));
+    gains.extend(moved.map(|moved| (moved.name.to_string(), Gain::Number(moved.value))));
     let at = rest(&built, place, target)?;
     let plant = plant_of(&at)?;
     let seen = at.seen_by_aqm(choice.network.packet_bytes);
@@ -223,11 +223,8 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
         _ if depth == Depth::Rest => Noise::none("the loop was not asked for".into()),
         (Model::Reno, Some((closed, _))) => {
             let stable = margins.as_ref().is_some_and(|margins| margins.exact.stable);
-            let number = |name: &str| match gains.get(name) {
-                Some(Gain::Number(x)) => Some(*x),
-                _ => None,
-            };
-            let adapts = Adaptation::of(number, at.probability).filter(|_| stable);
+            let steps = moved.and_then(|moved| moved.steps).filter(|_| stable);
+            let adapts = steps.map(|steps| Adaptation { steps, probability: at.probability });
             match (closed, adapts) {
                 (Exact::Plant(closed), None) => Noise::around(held, &at, Some((stable, closed)), Fineness::FINE),
                 (Exact::Many(closed), None) => around_many(held, &at, stable, closed),

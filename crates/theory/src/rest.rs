@@ -1,7 +1,7 @@
 //! Where an AQM lets the queue of a network come to rest, and the AQM as it acts there.
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, Kind, Limit, Qdisc, Rests, Unit, Value};
+use aqumen_aqm::{Aqm, Kind, Limit, Qdisc, Rests, Steps, Unit, Value};
 use aqumen_scenario::{AqmChoice, OwnedValue};
 
 use crate::Error;
@@ -81,8 +81,15 @@ pub(crate) fn alone(choice: &AqmChoice) -> Result<(AqmChoice, Option<&'static st
     }
 }
 
-/// A parameter, and where it has moved to.
-pub(crate) type Moved = (&'static str, f64);
+/// A parameter that has moved.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moved {
+    pub(crate) name: &'static str,
+    /// Where it rests.
+    pub(crate) value: f64,
+    /// By what it moves on among noise.
+    pub(crate) steps: Option<Steps>,
+}
 
 /// The AQM as it acts around its rest, and which parameter has moved there.
 pub(crate) fn settled(aqm: AnyAqm, place: &Place) -> Result<(AnyAqm, Option<Moved>), Error> {
@@ -91,7 +98,10 @@ pub(crate) fn settled(aqm: AnyAqm, place: &Place) -> Result<(AnyAqm, Option<Move
     let needed = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?;
     let needed = needed.held_by(&place.sender).probability;
     match aqm.settled(needed) {
-        Some((settled, moved)) => Ok((settled, Some(moved))),
+        Some((settled, (name, value))) => {
+            let steps = aqm.theory().steps(value);
+            Ok((settled, Some(Moved { name, value, steps })))
+        }
         None => Ok((aqm, None)),
     }
 }

@@ -21,7 +21,8 @@ use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
     Algorithm, Aqm, Cx, DefaultValue, Draw, Hooks, Kind, MAX_LOOPS, Network, Observation, Packet, Param, ParamError,
-    Red, RedAverage, RedCurve, RedParams, SampledLaw, Settings, Theory, Totals, Unit, Value, Verdict, classics::red,
+    Red, RedAverage, RedCurve, RedParams, SampledLaw, Settings, Steps, Theory, Totals, Unit, Value, Verdict,
+    classics::red,
 };
 
 const DEFAULT_ALPHA: f64 = 0.01;
@@ -33,6 +34,8 @@ const DEFAULT_BOTTOM: f64 = 0.01;
 const NS2_BOTTOM_BPS: f64 = 80_000.0;
 /// Share of the room between the thresholds, at each of its ends, where max_p moves.
 const ADAPTING_SHARE: f64 = 0.4;
+/// A step upwards is at most this share of max_p.
+const STEP_MAX: f64 = 0.25;
 
 /// Its row.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
@@ -82,6 +85,12 @@ pub trait MaxPRule {
     /// Of a rule that holds the average in the middle between the thresholds: the range within
     /// which it moves max_p for that.
     fn range(&self) -> Option<[f64; 2]> {
+        None
+    }
+
+    /// Of such a rule: its steps up and down at `max_p`, as shares of it; none at an end of the range.
+    fn steps(&self, max_p: f64) -> Option<[f64; 2]> {
+        let _ = max_p;
         None
     }
 }
@@ -138,7 +147,7 @@ impl MaxPRule for FloydRule {
         if average < curve.min_th() + part && max_p > self.bottom {
             Some(max_p * self.beta)
         } else if average > curve.max_th() - part && max_p < self.top {
-            Some(max_p + self.alpha.min(max_p / 4.0))
+            Some(max_p + self.alpha.min(STEP_MAX * max_p))
         } else {
             None
         }
@@ -153,6 +162,11 @@ impl MaxPRule for FloydRule {
 
     fn range(&self) -> Option<[f64; 2]> {
         Some([self.bottom, self.top])
+    }
+
+    fn steps(&self, max_p: f64) -> Option<[f64; 2]> {
+        let inside = max_p > 1.001 * self.bottom && max_p < 0.999 * self.top;
+        inside.then(|| [(self.alpha / max_p).min(STEP_MAX), 1.0 - self.beta])
     }
 }
 
@@ -310,6 +324,13 @@ impl<R: MaxPRule> Theory for AdaptiveRed<R> {
     fn settles_at_pkts(&self) -> Option<f64> {
         let curve = &self.red.params().curve;
         self.rule.range().map(|_| 0.5 * (curve.min_th() + curve.max_th()))
+    }
+
+    fn steps(&self, max_p: f64) -> Option<Steps> {
+        let (curve, interval) = (&self.red.params().curve, self.interval?);
+        let [up, down] = self.rule.steps(max_p)?;
+        let band_half_pkts = (0.5 - ADAPTING_SHARE) * (curve.max_th() - curve.min_th());
+        Some(Steps { band_half_pkts, up, down, interval_s: interval.as_secs_f64() })
     }
 }
 

@@ -467,7 +467,8 @@ impl Theory for Pie {
     }
 
     fn spares(&self) -> Option<Spares> {
-        Some(Spares { delay_s: 0.5 * self.params.law.target_s, probability: SPARING_P })
+        let delay_s = 0.5 * self.params.law.target_s;
+        Some(Spares { delay_s, probability: SPARING_P, burst: self.params.burst })
     }
 
     /// What the auto-tuning makes of alpha and beta there.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use aqumen_aqm::registry::{AnyAqm, algorithms, build, build_qdisc};
 use aqumen_aqm::{
     Aqm, ArmPfc, ArmPfcParams, AtRest, Average, Cx, Draw, DropReason, Hooks, Limit, Observation, Packet, Pi2Law,
-    Pi2Params, QueueKind, QueueView, RedLaw, Rests, SampledLaw, TcpPlant, Theory, Told, Totals, Transfer, Value,
+    Pi2Params, QueueKind, QueueView, RedLaw, Rests, SampledLaw, Steps, TcpPlant, Theory, Told, Totals, Transfer, Value,
     Variant, Verdict,
 };
 use aqumen_units::{Ecn, Instant, Span};
@@ -99,6 +99,13 @@ fn a_queue_rests_at_the_buffers_end_beside_the_target_or_on_reds_curve() {
     assert_eq!(aqm("ared", &[number("min_th", 10.0), number("max_th", 40.0)]).theory().settles_at_pkts(), Some(25.0));
     assert_eq!(aqm("ared-feng", &[]).theory().settles_at_pkts(), None);
     assert_eq!(aqm("red", &[]).theory().settles_at_pkts(), None);
+    // Between 20 and 60 max_p stays in the middle fifth, 36 to 44; from .02 a step up is half of it, but at most a
+    // quarter, from .1 a tenth, and a step down always a tenth; at the ends of its range, .01 and .5, it takes none.
+    let steps = |max_p: f64| aqm("ared", &[]).theory().steps(max_p);
+    assert_eq!(steps(0.02), Some(Steps { band_half_pkts: 4.0, up: 0.25, down: 0.1, interval_s: 0.5 }));
+    assert_eq!(steps(0.1), Some(Steps { band_half_pkts: 4.0, up: 0.1, down: 0.1, interval_s: 0.5 }));
+    assert_eq!([steps(0.01), steps(0.5), aqm("ared-feng", &[]).theory().steps(0.1)], [None; 3]);
+    assert_eq!(aqm("red", &[]).theory().steps(0.1), None);
 }
 
 fn red(given: &[(&'static str, Value<'static>)]) -> (AnyAqm, RedLaw) {

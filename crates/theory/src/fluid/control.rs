@@ -3,7 +3,7 @@
 use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, MAX_LOOPS, Observation, Spares, Value};
 pub use aqumen_aqm::{RedLaw, Share};
-use aqumen_units::{Instant, Probability, Span};
+use aqumen_units::{Instant, Probability};
 
 use super::packets::{Packets, Passed};
 
@@ -94,9 +94,7 @@ impl Driver {
             (driver.ecn, driver.mark_limit) = marking(aqm);
             driver.share = aqm.theory().share();
             driver.spares = aqm.theory().spares();
-            if driver.spares.is_some() {
-                driver.burst_ns = [burst_ns(aqm); 2];
-            }
+            driver.burst_ns = [driver.spares.map_or(0, |spares| spares.burst.as_nanos()); 2];
             if let Some(law) = aqm.law_mut() {
                 driver.applied = law.initial();
                 driver.loops = law.periods().map(|period| {
@@ -234,17 +232,6 @@ impl Driver {
     }
 }
 
-/// Time for which `aqm` spares a burst at an empty queue.
-fn burst_ns(aqm: &AnyAqm) -> u64 {
-    let mut burst_s = 0.0;
-    aqm.settings(&mut |name, value| {
-        if let ("burst", Value::Number(s)) = (name, value) {
-            burst_s = s;
-        }
-    });
-    Span::from_secs_f64(burst_s).as_nanos()
-}
-
 /// Whether `aqm` marks, and up to which probability.
 fn marking(aqm: &AnyAqm) -> (bool, f64) {
     let (mut ecn, mut limit) = (true, 1.0);
@@ -260,7 +247,7 @@ fn marking(aqm: &AnyAqm) -> (bool, f64) {
 mod tests {
     use aqumen_aqm::{Network, RedCurve, SampledLaw};
     use aqumen_scenario::AqmChoice;
-    use aqumen_units::Rate;
+    use aqumen_units::{Rate, Span};
 
     use super::*;
 
