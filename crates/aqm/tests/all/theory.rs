@@ -99,11 +99,14 @@ fn a_queue_rests_at_the_buffers_end_beside_the_target_or_on_reds_curve() {
     assert_eq!(aqm("ared", &[number("min_th", 10.0), number("max_th", 40.0)]).theory().settles_at_pkts(), Some(25.0));
     assert_eq!(aqm("ared-feng", &[]).theory().settles_at_pkts(), None);
     assert_eq!(aqm("red", &[]).theory().settles_at_pkts(), None);
-    // Between 20 and 60 max_p stays in the middle fifth, 36 to 44; from .02 a step up is half of it, but at most a
+    // Between 20 and 60 max_p stays in the middle fifth, 36 to 44; from .02 a step up, .01, is half of it, but at most a
     // quarter, from .1 a tenth, and a step down always a tenth; at the ends of its range, .01 and .5, it takes none.
     let steps = |max_p: f64| aqm("ared", &[]).theory().steps(max_p);
-    assert_eq!(steps(0.02), Some(Steps { band_half_pkts: 4.0, up: 0.25, down: 0.1, interval_s: 0.5 }));
-    assert_eq!(steps(0.1), Some(Steps { band_half_pkts: 4.0, up: 0.1, down: 0.1, interval_s: 0.5 }));
+    for (max_p, wanted) in [(0.02, [4.0, 0.25, 0.1, 0.5]), (0.1, [4.0, 0.1, 0.1, 0.5])] {
+        let Steps { band_half_pkts, up, down, interval_s } = steps(max_p).unwrap();
+        let found = [band_half_pkts, up, down, interval_s];
+        found.into_iter().zip(wanted).for_each(|(found, wanted)| assert_near(found, wanted, 1e-12));
+    }
     assert_eq!([steps(0.01), steps(0.5), aqm("ared-feng", &[]).theory().steps(0.1)], [None; 3]);
     assert_eq!(aqm("red", &[]).theory().steps(0.1), None);
 }
