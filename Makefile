@@ -5,7 +5,10 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-ifndef BESIDE
+ifdef BESIDE
+# Cargo counts its jobs itself: make's jobserver is closed to it.
+unexport MAKEFLAGS
+else
 .NOTPARALLEL:
 endif
 MAKEFLAGS += --no-builtin-rules --no-print-directory
