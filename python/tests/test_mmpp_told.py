@@ -119,37 +119,38 @@ def test_fits_and_simulations_stand_below():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "megabytes", "said"),
     [
-        (1.0, ""),
-        (10.0, ""),
-        (10.4, "aqumen: this takes about 10 s\n"),
-        (100.0, "aqumen: this takes about 100 s\n"),
-        (150.0, "aqumen: this takes about 2 minutes\n"),
-        (600.0, "aqumen: this takes about 10 minutes\n"),
+        (0.1, 1, ""),
+        (1.0, 100, ""),
+        (1.4, 30, "aqumen: this takes about 1 s and 30 MB of memory\n"),
+        (0.5, 101, "aqumen: this takes about 1 s and 101 MB of memory\n"),
+        (100.0, 0, "aqumen: this takes about 100 s and 1 MB of memory\n"),
+        (150.0, 2000, "aqumen: this takes about 2 minutes and 2000 MB of memory\n"),
+        (600.0, 5, "aqumen: this takes about 10 minutes and 5 MB of memory\n"),
     ],
 )
-def test_what_takes_long_is_said_beforehand(capsys, seconds, said):
-    verb.Remaining()(seconds)
+def test_what_takes_long_or_much_memory_is_said_beforehand(capsys, seconds, megabytes, said):
+    verb.Remaining()(seconds, megabytes * 1_000_000)
     assert capsys.readouterr().err == said
 
 
 def test_what_is_left_is_said_every_ten_seconds(capsys):
     now = [0.0]
     hear = verb.Remaining(lambda: now[0])
-    for now[0], left in ((0.0, 3.0), (9.0, 40.0), (18.0, 35.0), (19.0, 31.0), (29.5, 20.0)):
-        hear(left)
+    for now[0], left in ((0.0, 0.5), (9.0, 40.0), (18.0, 35.0), (19.0, 31.0), (29.5, 20.0)):
+        hear(left, 5_000_000)
     assert capsys.readouterr().err.splitlines() == [
-        "aqumen: this takes about 40 s",
+        "aqumen: this takes about 40 s and 5 MB of memory",
         "aqumen: about 31 s left",
         "aqumen: about 20 s left",
     ]
     # Foreseen to be short, and is not.
     now[0] = 0.0
     hear = verb.Remaining(lambda: now[0])
-    for now[0], left in ((0.0, 3.0), (10.5, 4.0)):
-        hear(left)
-    assert capsys.readouterr().err == "aqumen: this takes about 4 s\n"
+    for now[0], left in ((0.0, 0.8), (10.5, 0.9)):
+        hear(left, 5_000_000)
+    assert capsys.readouterr().err == "aqumen: this takes about 1 s and 5 MB of memory\n"
 
 
 def test_what_is_admitted_stands_above_the_packets():
@@ -216,9 +217,9 @@ def test_ten_sources_have_their_colours_again():
 
 def test_a_model_hears_how_long_it_takes_and_is_not_stopped_by_that():
     heard = []
-    goes_on = mmpp._goes_on(heard.append)
-    assert goes_on(3.5) is True
-    assert heard == [3.5]
+    goes_on = mmpp._goes_on(lambda *left: heard.append(left))
+    assert goes_on(3.5, 1000) is True
+    assert heard == [(3.5, 1000)]
     assert mmpp._goes_on(None) is None
 
 

@@ -131,7 +131,7 @@ class Remaining:
 
 
 def _long(seconds: float) -> str:
-    return f"{seconds / 60:.0f} minutes" if seconds > 100 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds > 100 else f"{max(1.0, seconds):.0f} s"
 
 
 def tables_of(data: dict[str, Any]) -> list[Table | str]:
