@@ -7,7 +7,7 @@ SHELL := bash
 .DELETE_ON_ERROR:
 ifdef BESIDE
 # Cargo counts its jobs itself: make's jobserver is closed to it.
-unexport MAKEFLAGS
+unexport MAKEFLAGS MFLAGS
 else
 .NOTPARALLEL:
 endif

@@ -77,32 +77,7 @@ def test_a_model_that_takes_long_says_so(tmp_path, capsys, monkeypatch):
     assert "takes about" not in capsys.readouterr().err
     monkeypatch.setattr(mmpp, "LONG_S", 0.0)
     assert main(["mmpp", str(tmp_path / "small.toml")]) == 0
-    assert "this takes about 0 s and 1 MB of memory" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("seconds", "memory", "said"),
-    [
-        (1.2, 5_000_000, "aqumen: this takes about 1 s and 5 MB of memory\n"),
-        (0.4, 101_000_000, "aqumen: this takes about 0 s and 101 MB of memory\n"),
-        (0.9, 99_000_000, ""),
-    ],
-    ids=["long", "large", "neither"],
-)
-def test_time_and_memory_are_said_before_a_queueing_model_is_solved(seconds, memory, said, capsys):
-    from aqumen.cli.mmpp import Remaining
-
-    moments = iter((0.0, 0.0, 9.0, 11.0, 15.0, 22.0))
-    remaining = Remaining(lambda: next(moments))
-    remaining(seconds, memory)
-    assert capsys.readouterr().err == said
-    # What turns out to take long is said late, and then again and again.
-    for _ in range(4):
-        remaining(30.0, memory)
-    told = capsys.readouterr().err.splitlines()
-    late = [] if said else [f"aqumen: this takes about 30 s and {memory // 1_000_000} MB of memory"]
-    left = ["aqumen: about 30 s left"] * (2 - len(late))
-    assert told == late + left
+    assert "this takes about 1 s and 1 MB of memory" in capsys.readouterr().err
 
 
 def test_a_map_has_so_many_points():
