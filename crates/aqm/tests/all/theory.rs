@@ -99,8 +99,8 @@ fn a_queue_rests_at_the_buffers_end_beside_the_target_or_on_reds_curve() {
     assert_eq!(aqm("ared", &[number("min_th", 10.0), number("max_th", 40.0)]).theory().settles_at_pkts(), Some(25.0));
     assert_eq!(aqm("ared-feng", &[]).theory().settles_at_pkts(), None);
     assert_eq!(aqm("red", &[]).theory().settles_at_pkts(), None);
-    // Between 20 and 60 max_p stays in the middle fifth, 36 to 44. A step up of .01 is half of .02, but at most a quarter
-    // of it, and a tenth of .1; a step down is always a tenth; at the ends of its range, .01 and .5, it takes none.
+    // Between 20 and 60 max_p stays in the middle fifth, 36 to 44. A step up of .01 is half of .02, but at most a
+    // quarter of it, and a tenth of .1; a step down is always a tenth; at its ends, .01 and .5, it takes none.
     let steps = |max_p: f64| aqm("ared", &[]).theory().steps(max_p);
     for (max_p, wanted) in [(0.02, [4.0, 0.25, 0.1, 0.5]), (0.1, [4.0, 0.1, 0.1, 0.5])] {
         let Steps { band_half_pkts, up, down, interval_s } = steps(max_p).unwrap();
