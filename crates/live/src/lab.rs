@@ -11,6 +11,7 @@ pub mod gso;
 pub mod hosts;
 pub mod ip;
 pub mod kernel;
+pub mod machine;
 pub mod namespace;
 pub mod network;
 pub mod pump;

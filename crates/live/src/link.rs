@@ -16,6 +16,7 @@ use crate::Failure;
 use crate::lab::ceiling;
 use crate::lab::clock::Clock;
 use crate::lab::command::{Chosen, is_stopped, print_line, stop_on_signals, whole_number};
+use crate::lab::machine::Calm;
 use crate::lab::namespace::{self, Namespace};
 use crate::lab::network::Network;
 use crate::lab::pump::{Pump, Sorter};
@@ -83,7 +84,7 @@ fn run(plan: &Plan, ways: Vec<Vec<u32>>, places: [Place; 2], super_packets: bool
     let devices = [tuns[0].index, tuns[1].index];
     let tuns: [Tun; 2] = tuns.try_into().expect("a device for each of two places");
     stop_on_signals();
-    let realtime = wake_on_time();
+    let (realtime, calm) = (wake_on_time(), Calm::ask());
     let end = plan.duration.as_nanos();
     let mut pump = Pump::new(network, tuns, MTU as usize, ByHash, Clock::starting_in(0));
     let cpu_before_s = cpu_s();
@@ -97,7 +98,7 @@ fn run(plan: &Plan, ways: Vec<Vec<u32>>, places: [Place; 2], super_packets: bool
     let (mut network, lateness, _) = pump.into_parts();
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut host = Host { kernel: kernel.trim().into(), realtime, device_dropped_pkts: dropped, ..Host::default() };
-    host.links_cpu_s = Some(cpu_s() - cpu_before_s);
+    (host.awake, host.links_cpu_s) = (calm.awake(), Some(cpu_s() - cpu_before_s));
     host.judge(&lateness);
     let result = if ended < end {
         // Whoever stops it wants the figures up to then.

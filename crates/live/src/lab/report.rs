@@ -34,6 +34,8 @@ pub struct Host {
     pub sysctls: IndexMap<String, String>,
     /// Whether the thread that carries packets had real-time scheduling.
     pub realtime: bool,
+    /// Whether idle processors were kept from sleeping.
+    pub awake: bool,
     /// How late packets were written, seconds: the median.
     pub write_late_p50_s: Option<f64>,
     /// The 99th percentile.

@@ -12,6 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::clock::Clock;
 use super::hosts::Hosts;
 use super::kernel::{self, Sockets};
+use super::machine::Calm;
 use super::network::{Network, Observed};
 use super::pump::Pump;
 use super::report::{self, Host, LiveResult};
@@ -47,6 +48,7 @@ pub fn carry_out(
     let sockets = kernel::sockets(plan)?;
     ceiling::check(plan, manner.super_packets)?;
     allow_descriptors();
+    let calm = Calm::ask();
     let (world, tuns) = World::new(plan, &sockets, manner.super_packets)?;
     let devices = [tuns[0].index, tuns[1].index];
     let mut network = Network::new(plan)?;
@@ -89,7 +91,7 @@ pub fn carry_out(
     let ((mut network, lateness, realtime, dropped, links_cpu_s), seen) = (carried?, seen?);
     let mut host = host(plan, &sockets, &world);
     (host.realtime, host.device_dropped_pkts, host.failed_connections) = (realtime, dropped, seen.failures);
-    host.links_cpu_s = Some(links_cpu_s);
+    (host.awake, host.links_cpu_s) = (calm.awake(), Some(links_cpu_s));
     host.judge(&lateness);
     let wall_s = began.elapsed().as_secs_f64();
     let cost = Cost { cpu_s: cpu_s() - cpu_before, wall_s, ..Cost::default() };
