@@ -59,8 +59,8 @@ impl Hosts<'_> {
         done + self.run_lone_timers(ways, until)
     }
 
-    /// The acknowledgements among `events` reach their senders, from `index` on; the next of the same flow reaches it no
-    /// sooner than `next_acks` say or, where they are silent, `until`. Why it stops, and where.
+    /// The acknowledgements among `events` reach their senders, from `index` on; the next of the same flow reaches
+    /// it no sooner than `next_acks` say or, where they are silent, `until`. Why it stops, and where.
     #[inline(never)]
     fn acknowledge(
         &mut self,
