@@ -174,7 +174,7 @@ impl Meter {
 
     /// From a queue of `queue` packets on one packet after the other joined it, or left it: when, and which of both. It
     /// is never longer than `most`.
-    #[inline(always)]
+    #[inline(never)]
     pub fn advance_through(&mut self, queue: u32, most: u32, changes: impl Iterator<Item = (u64, bool)>) {
         if most as usize >= self.levels.len() {
             self.advance_beyond(most, 0);

@@ -253,7 +253,7 @@ impl FifoPort {
         if let Some(meter) = &mut self.meter {
             let (came, queue_pkts) = (entered - self.unseen, (self.unseen - left) as u32);
             let (mut joined, mut started) = (self.unseen, left);
-            let changes = (0..came + (next - left)).map(|_| {
+            let changes = (0..came + (next - left)).map(move |_| {
                 let (joins_at, starts_at) = (packets.at(joined).arrived, packets.at(started).start);
                 let joins = joins_at <= starts_at;
                 joined += usize::from(joins);

@@ -91,49 +91,53 @@ impl Batch {
         }
         // What comes is spread evenly, more or less: each goes into one of several times as many pigeonholes, and the
         // few that are left out of order are next to where they belong.
-        const CROWD: u32 = 16;
         let holes_bits = (events.len().ilog2() + 1).min(width_bits);
         let hole = |event: &Event| ((event.at - start) >> (width_bits - holes_bits)) as usize;
-        let key = |index: usize, event: &Event| (event.at - start) << 32 | index as u64;
         counts.clear();
         counts.resize(1 << holes_bits, 0);
         events.iter().for_each(|event| counts[hole(event)] += 1);
-        let (mut before, mut crowded) = (0, false);
-        for count in counts.iter_mut() {
-            crowded |= *count > CROWD;
-            before += std::mem::replace(count, before);
+        let mut before = 0;
+        counts.iter_mut().for_each(|count| before += std::mem::replace(count, before));
+        order.resize(events.len(), 0);
+        for (index, event) in events.iter().enumerate() {
+            let position = &mut counts[hole(event)];
+            order[*position as usize] = (event.at - start) << 32 | index as u64;
+            *position += 1;
         }
-        let mut ties = false;
-        if crowded {
-            order.extend(events.iter().enumerate().map(|(index, event)| key(index, event)));
-            order.sort_unstable();
-            ties = order.windows(2).any(|pair| pair[0] >> 32 == pair[1] >> 32);
-        } else {
-            order.resize(events.len(), 0);
-            for (index, event) in events.iter().enumerate() {
-                let position = &mut counts[hole(event)];
-                order[*position as usize] = key(index, event);
-                *position += 1;
-            }
-            for end in 1..order.len() {
-                let (key, mut index) = (order[end], end);
-                let mut before = order[index - 1];
-                while before > key {
-                    order[index] = before;
-                    index -= 1;
-                    if index == 0 {
-                        break;
-                    }
-                    before = order[index - 1];
-                }
-                order[index] = key;
-                ties |= before >> 32 == key >> 32;
-            }
-        }
-        if ties {
+        if put_in_order(order) {
             order.sort_by_key(|&key| (key >> 32, events[key as u32 as usize].slot(), key as u32));
         }
     }
+}
+
+/// Puts keys into order that nearly are, as a rule. Whether any two have the same moment.
+fn put_in_order(keys: &mut [u64]) -> bool {
+    // Where many share a pigeonhole, moving one after the other would take too long.
+    const CROWD: usize = 8;
+    let mut moves_left = CROWD * keys.len();
+    let Some(&(mut last)) = keys.first() else { return false };
+    let mut ties = false;
+    for end in 1..keys.len() {
+        let key = keys[end];
+        if last < key {
+            ties |= (last ^ key) >> 32 == 0;
+            last = key;
+            continue;
+        }
+        let mut place = end;
+        while place > 0 && keys[place - 1] > key {
+            keys[place] = keys[place - 1];
+            place -= 1;
+        }
+        keys[place] = key;
+        ties |= place > 0 && keys[place - 1] >> 32 == key >> 32 || keys[place + 1] >> 32 == key >> 32;
+        moves_left = moves_left.saturating_sub(end - place);
+        if moves_left == 0 {
+            keys.sort_unstable();
+            return keys.windows(2).any(|pair| pair[0] >> 32 == pair[1] >> 32);
+        }
+    }
+    ties
 }
 
 #[cfg(test)]
@@ -156,6 +160,17 @@ mod tests {
             let order: Vec<usize> = batch.order.iter().map(|&key| key as u32 as usize).collect();
             prop_assert_eq!(order, expected);
         }
+    }
+
+    #[test]
+    fn a_batch_is_in_order_where_all_share_a_pigeonhole() {
+        // 300 moments in a row, the last first, and each twice, in a window of 2^24 ns.
+        let start = 1 << 30;
+        let events: Vec<_> = (0..600).rev().map(|k| Event::timer(start + k / 2, (k % 2) as u32)).collect();
+        let mut batch = Batch { events, ..Batch::default() };
+        batch.sort(start, 24, &mut Vec::new());
+        let turns: Vec<_> = batch.ahead(usize::MAX).map(Event::turn).collect();
+        assert_eq!(turns, (0..600).map(|k| (start + k / 2, (k % 2) as u32)).collect::<Vec<_>>());
     }
 
     #[test]

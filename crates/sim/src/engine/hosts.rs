@@ -106,13 +106,14 @@ impl FlowState {
     /// the next acknowledgement comes no sooner than `next_ack`.
     #[inline(always)]
     pub(super) fn departure(&mut self, config: &TcpConfig, now: u64, next_control: u64, next_ack: u64) -> Departure {
-        let allowance = self.sender.allowance();
-        if self.send_at != NEVER
-            || allowance == Some(0)
-            || (allowance.is_none() && !self.sender.may_transmit(config, instant(now)))
-        {
+        if self.send_at != NEVER {
             return Departure::None;
         }
+        let allowance = match self.sender.allowance() {
+            Some(0) => return Departure::None,
+            None if !self.sender.may_transmit(config, instant(now)) => return Departure::None,
+            allowance => allowance,
+        };
         // Signed, because processors convert those faster.
         let overhead_ns = config.send_overhead.as_nanos() as i64;
         let at = now + (self.rng.uniform() * overhead_ns as f64) as i64 as u64;

@@ -59,8 +59,8 @@ impl Hosts<'_> {
         done + self.run_lone_timers(ways, until)
     }
 
-    /// The acknowledgements among `events` reach their senders, from `index` on; the next of the same flow
-    /// reaches it at `next_acks`, or no sooner than `until`. Why it stops, and where.
+    /// The acknowledgements among `events` reach their senders, from `index` on; the next of the same flow reaches
+    /// it no sooner than `next_acks` say or, where they are silent, `until`. Why it stops, and where.
     #[inline(never)]
     fn acknowledge(
         &mut self,
@@ -84,7 +84,7 @@ impl Hosts<'_> {
             if state.timer_at.min(state.send_at) <= now {
                 return (Stop::Clock(now), index);
             }
-            let next_ack = next_acks.get(index).map_or(until, |next| until.min(*next));
+            let next_ack = next_acks.get(index).map_or(until, |next| *next);
             index += 1;
             if event.kept().is_some() {
                 return (Stop::Packet(*event), index);

@@ -19,8 +19,8 @@ pub(super) struct Lone {
     pub(super) timers: Inbox<(u64, u32)>,
     pub(super) timers_now: Vec<(u64, u32)>,
     pub(super) round: Round,
-    /// When the next acknowledgement after each of those at hand reaches the same sender; `NEVER`: none is at hand.
-    /// Empty where no sender waits before it sends.
+    /// When the next acknowledgement after each of those at hand reaches the same sender, or no sooner than when. Empty
+    /// where no sender waits before it sends.
     next_acks: Vec<u64>,
     /// When the one of each flow does that was met last in the pass that finds them, from the last to the first.
     first_acks: Vec<u64>,
@@ -131,12 +131,12 @@ impl Lone {
         let mut next_acks = std::mem::take(&mut self.next_acks);
         next_acks.clear();
         if !self.first_acks.is_empty() {
-            next_acks.resize(events.len(), NEVER);
+            next_acks.resize(events.len(), until);
             for (event, next) in events.iter().zip(&mut next_acks).rev() {
                 if let Some(first) = self.first_acks.get_mut(event.slot() as usize) {
                     let known = std::mem::replace(first, event.at);
                     // What earlier passes left lies before. Chosen without a branch, which nobody could foretell.
-                    *next = if known >= event.at { known } else { NEVER };
+                    *next = if known >= event.at { known } else { until };
                 }
             }
         }

@@ -33,8 +33,7 @@ pub(crate) struct Share {
     interval: u64,
     /// Which of `flows` a flow of the plan is, or `NONE`.
     positions: Vec<u32>,
-    /// What each sender had acknowledged at the last sample, and its window.
-    acknowledged: Vec<u32>,
+    /// The window of each at the last sample.
     latest: Vec<f64>,
     recent: Recent,
     /// Samples in an interval, and samples so far.
@@ -54,8 +53,8 @@ pub(crate) struct Share {
 
 /// What was acknowledged within the last interval.
 struct Recent {
-    /// Of each flow, segments.
-    segments: Vec<u32>,
+    /// Of each flow, bytes, and how many a segment has.
+    flows: Vec<(u64, u64)>,
     /// What came at each sample, the oldest first: flow, by its position among those watched, and segments.
     news: VecDeque<Vec<(u32, u32)>>,
     /// Sum of the bytes of all flows, and of their squares modulo 2^64: right while `sum` is less than 2^32.
@@ -77,7 +76,8 @@ struct Watched {
     number: u32,
     /// What its receiver takes, segments.
     receive_window: f64,
-    payload_bytes: u16,
+    /// What its sender had acknowledged at the last sample, segments.
+    acknowledged: u32,
     /// From when on it offers data to the end of the run; `None` if that is to be looked up.
     on_from: Option<u64>,
 }
@@ -99,14 +99,18 @@ impl Share {
         starts.sort_unstable();
         let mut positions = vec![NONE; if n > 1 { plan.flows.len() } else { 0 }];
         flows.iter().zip(0u32..).filter(|_| n > 1).for_each(|(&flow, position)| positions[flow as usize] = position);
+        let payload = |flow: &u32| {
+            let group = &plan.groups[plan.flows[*flow as usize].group as usize];
+            (0, u64::from(group.transport.payload_bytes()))
+        };
+        let payloads = flows.iter().map(payload).collect();
         let flows: Vec<Watched> = flows.into_iter().map(|flow| Watched::new(plan, flow)).collect();
         let all_on_from = flows.iter().map(|flow| flow.on_from.unwrap_or(u64::MAX)).max();
         Share {
             interval: steps as u64 * step,
             positions,
-            acknowledged: vec![0; n],
             latest: vec![0.0; n],
-            recent: Recent { segments: vec![0; n], news: VecDeque::new(), sum: 0, squares: 0 },
+            recent: Recent { flows: payloads, news: VecDeque::new(), sum: 0, squares: 0 },
             flows,
             steps,
             samples: 0,
@@ -130,18 +134,18 @@ impl Share {
             return;
         }
         self.samples += 1;
-        let mut news = if self.samples > self.steps { self.recent.forget(&self.flows) } else { Vec::new() };
+        let mut news = if self.samples > self.steps { self.recent.forget() } else { Vec::new() };
         for &flow in touched {
             let position = self.positions[flow as usize];
-            let Some(before) = self.acknowledged.get_mut(position as usize) else { continue };
+            let Some(watched) = self.flows.get_mut(position as usize) else { continue };
             let Standing { window, acknowledged } = standing(flow);
-            self.latest[position as usize] = window.min(self.flows[position as usize].receive_window);
-            news.push((position, acknowledged.wrapping_sub(*before)));
-            *before = acknowledged;
+            self.latest[position as usize] = window.min(watched.receive_window);
+            news.push((position, acknowledged.wrapping_sub(watched.acknowledged)));
+            watched.acknowledged = acknowledged;
         }
         debug_assert!(self.is_up_to_date(standing), "a flow moved that nobody touched");
         self.windows.extend_from_slice(&self.latest);
-        self.recent.add(&self.flows, news);
+        self.recent.add(news);
         if self.windows.len() == TOGETHER * self.flows.len() {
             self.sum_up();
         }
@@ -150,12 +154,12 @@ impl Share {
         }
         let from = now - self.interval;
         let (index, on) = if self.all_on_from <= from {
-            (self.recent.jain(&self.flows), self.flows.len())
+            (self.recent.jain(), self.flows.len())
         } else {
             let mut on = 0;
-            let those_on = self.flows.iter().zip(&self.recent.segments);
+            let those_on = self.flows.iter().zip(&self.recent.flows);
             let those_on = those_on.filter(|(flow, _)| flow.is_on(plan, from, now)).inspect(|_| on += 1);
-            (jain(those_on.map(rate)), on)
+            (jain(those_on.map(|(_, recent)| rate(recent))), on)
         };
         if let Some(index) = index.filter(|_| on > 1) {
             self.trace.push((now, index));
@@ -163,9 +167,9 @@ impl Share {
     }
 
     fn is_up_to_date(&self, standing: &impl Fn(u32) -> Standing) -> bool {
-        self.flows.iter().zip(self.latest.iter().zip(&self.acknowledged)).all(|(flow, (latest, before))| {
+        self.flows.iter().zip(&self.latest).all(|(flow, latest)| {
             let Standing { window, acknowledged } = standing(flow.number);
-            window.min(flow.receive_window) == *latest && acknowledged == *before
+            window.min(flow.receive_window) == *latest && acknowledged == flow.acknowledged
         })
     }
 
@@ -209,57 +213,53 @@ impl Share {
 
 impl Recent {
     /// The oldest sample no longer counts. Its memory is for another.
-    fn forget(&mut self, flows: &[Watched]) -> Vec<(u32, u32)> {
+    fn forget(&mut self) -> Vec<(u32, u32)> {
         let mut oldest = self.news.pop_front().unwrap_or_default();
         for (position, segments) in oldest.drain(..) {
-            let had = self.segments[position as usize];
-            self.set(flows, position, had.wrapping_sub(segments));
+            let (bytes, payload) = &mut self.flows[position as usize];
+            let (old, had) = (u64::from(segments) * *payload, *bytes);
+            *bytes -= old;
+            self.sum -= old;
+            // A difference of two squares is that of the numbers, times their sum.
+            self.squares = self.squares.wrapping_sub(old.wrapping_mul(had.wrapping_add(*bytes)));
         }
         oldest
     }
 
     /// A sample brings `news`.
-    fn add(&mut self, flows: &[Watched], news: Vec<(u32, u32)>) {
+    fn add(&mut self, news: Vec<(u32, u32)>) {
         for &(position, segments) in &news {
-            let had = self.segments[position as usize];
-            self.set(flows, position, had.wrapping_add(segments));
+            let (bytes, payload) = &mut self.flows[position as usize];
+            let (new, had) = (u64::from(segments) * *payload, *bytes);
+            *bytes += new;
+            self.sum += new;
+            self.squares = self.squares.wrapping_add(new.wrapping_mul(had.wrapping_add(*bytes)));
         }
         self.news.push_back(news);
     }
 
-    fn set(&mut self, flows: &[Watched], position: u32, segments: u32) {
-        let payload = u64::from(flows[position as usize].payload_bytes);
-        let own = &mut self.segments[position as usize];
-        let (had, has) = (u64::from(*own) * payload, u64::from(segments) * payload);
-        *own = segments;
-        self.sum = self.sum - had + has;
-        let squares = self.squares.wrapping_sub(had.wrapping_mul(had));
-        self.squares = squares.wrapping_add(has.wrapping_mul(has));
-    }
-
-    /// Jain's index of all `flows`.
-    fn jain(&self, flows: &[Watched]) -> Option<f64> {
+    /// Jain's index of all flows.
+    fn jain(&self) -> Option<f64> {
         if self.sum < 1 << 32 && self.squares < EXACT {
-            jain_of_sums(flows.len() as f64, self.sum as f64, self.squares as f64)
+            jain_of_sums(self.flows.len() as f64, self.sum as f64, self.squares as f64)
         } else {
-            jain(flows.iter().zip(&self.segments).map(rate))
+            jain(self.flows.iter().map(rate))
         }
     }
 }
 
 /// Payload that was acknowledged.
-fn rate((flow, segments): (&Watched, &u32)) -> f64 {
-    f64::from(*segments) * f64::from(flow.payload_bytes)
+fn rate((bytes, _): &(u64, u64)) -> f64 {
+    *bytes as f64
 }
 
 impl Watched {
     fn new(plan: &Plan, number: u32) -> Self {
         let flow = &plan.flows[number as usize];
         let transport = &plan.groups[flow.group as usize].transport;
-        let payload_bytes = transport.payload_bytes();
         let receive_window = transport.tcp().map_or(f64::INFINITY, |tcp| f64::from(tcp.receive_window));
         let on_from = if let [(from, None)] = flow.on[..] { Some(from.as_nanos()) } else { None };
-        Watched { number, receive_window, payload_bytes, on_from }
+        Watched { number, receive_window, acknowledged: 0, on_from }
     }
 
     /// Whether its application offered data throughout.

@@ -482,7 +482,7 @@ impl Sender {
         debug_assert!(self.may_transmit(cfg, now) && self.is_settled());
         let seq = self.next;
         let is_endless = self.flags & (PLAIN | ENDLESS) == PLAIN | ENDLESS;
-        if !(is_endless || self.is_plain_before_last(seq)) | (seq < self.high) {
+        if seq < self.high || !(is_endless || self.is_plain_before_last(seq)) {
             return None;
         }
         if self.una == self.high || self.deadline == Instant::MAX {
