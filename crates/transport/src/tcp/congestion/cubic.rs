@@ -18,8 +18,9 @@
 //!   and numbers of segments to wait for are whole, the reduction is to 717/1024, the target is that of the smallest
 //!   round trip ahead, Reno's pace is 8/15 of a segment a round trip also beyond the old window, and growth is at most
 //!   half a segment for each that is acknowledged. Before a loss has set a limit, after HyStart and after a timeout, it
-//!   is at least a twentieth; a timeout also forgets the smallest round trip. While the window stays as it is, all this
-//!   is worked out once in 1/32 s. Not as there: time is not counted in ticks.
+//!   is at least a twentieth; a timeout also forgets the smallest round trip. Time is counted in ticks of 4 ms (a kernel
+//!   with 250 of them a second, as of Debian), the smallest round trip rounded up, and in the cubic in 1/1024 s. While the
+//!   window stays as it is, all this is worked out once in 1/32 s, and the cubic once a tick however it changes.
 //! - Time during which the window was not used is taken out of `t` (section 5.8 asks for it; how is left open).
 
 use aqumen_units::{Instant, Span};
@@ -38,8 +39,16 @@ const WHOLE_BETA: f64 = 717.0 / 1024.0;
 /// alpha_cubic, section 4.3: the growth with which Reno and a factor of 0.7 reach Reno's mean window.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// For so long Linux keeps to what it has worked out, unless the window changes (HZ / 32).
-const KEPT: Span = Span::from_micros(31_250);
+/// C in Linux, whole numbers of 1/1024.
+const WHOLE_C: u64 = 410;
+
+/// Linux's clock: a tick of it (CONFIG_HZ = 250), and ticks a second.
+const TICK: Span = Span::from_millis(4);
+const HZ: u64 = 250;
+/// For so many ticks it keeps to what it has worked out, unless the window changes.
+const KEPT: u64 = HZ / 32;
+/// No tick.
+const NEVER: u64 = u64::MAX;
 
 /// State of CUBIC.
 #[derive(Clone, Debug)]
@@ -53,9 +62,9 @@ pub(super) struct Cubic {
     w_est: f64,
     /// In whole windows: segments acknowledged that `w_est` has not counted.
     acked: u32,
-    /// In whole windows: so many acknowledged segments make one, worked out for a window at a moment.
-    due: (u32, f64, Instant),
-    /// K (s).
+    /// In whole windows: so many acknowledged segments make one, worked out for a window at a tick.
+    due: (u32, f64, u64),
+    /// K (s; in whole windows 1/1024 s).
     k: f64,
     /// When this stage of congestion avoidance began; `None`: it has not.
     epoch: Option<Instant>,
@@ -80,7 +89,7 @@ impl Cubic {
             prior: 0.0,
             w_est: 0.0,
             acked: 0,
-            due: (0, 0.0, Instant::ZERO),
+            due: (0, 0.0, NEVER),
             k: 0.0,
             epoch: None,
             last_ack: Instant::ZERO,
@@ -99,7 +108,7 @@ impl Cubic {
         self.epoch = None;
         self.prior = cwnd;
         if cfg.whole_windows && signal == Signal::Timeout {
-            (self.least_rtt_s, self.due) = (0.0, (0, 0.0, Instant::ZERO));
+            (self.least_rtt_s, self.due) = (0.0, (0, 0.0, NEVER));
             self.hystart_linux = cfg.hystart.then(HystartLinux::new);
         }
         // Section 4.8: after a timeout the next stage begins at the window it finds.
@@ -154,7 +163,9 @@ impl Cubic {
         let epoch = *self.epoch.get_or_insert_with(|| {
             if cfg.whole_windows {
                 self.prior = self.w_max.max(cwnd);
-                (self.k, self.w_est, self.acked) = (libm::cbrt((self.prior - cwnd) / C), cwnd, 0);
+                let (up, cube) = ((self.prior - cwnd) / WHOLE_C as f64, 1024.0 * 1024.0 * 1024.0 * 1024.0);
+                (self.k, self.w_est, self.acked) = (libm::floor(libm::cbrt(cube * up)), cwnd, 0);
+                self.due = (0, 0.0, NEVER);
                 return acked.now;
             }
             if self.w_max == 0.0 {
@@ -165,10 +176,10 @@ impl Cubic {
             self.w_est = cwnd;
             acked.now
         });
-        let t = acked.now.saturating_since(epoch).as_secs_f64();
         if cfg.whole_windows {
-            return self.avoid_whole(cfg, acked, window, t);
+            return self.avoid_whole(cfg, acked, window, epoch);
         }
+        let t = acked.now.saturating_since(epoch).as_secs_f64();
         let segments = f64::from(acked.segments);
         // Equation 4, and section 4.3: from the old window on, Reno's own pace.
         let alpha = if self.w_est >= self.prior { 1.0 } else { ALPHA };
@@ -182,26 +193,33 @@ impl Cubic {
         }
     }
 
-    /// The same in whole segments.
-    fn avoid_whole(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window, t: f64) {
-        let whole = libm::floor(window.cwnd);
+    /// The same in whole segments, of a stage that began at `epoch`.
+    fn avoid_whole(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window, epoch: Instant) {
+        let (whole, tick) = (libm::floor(window.cwnd), ticks(acked.now));
         self.acked += acked.segments;
-        let (_, of, at) = self.due;
-        if of != whole || acked.now.saturating_since(at) > KEPT {
-            self.due = (self.segments_due(cfg, whole, t), whole, acked.now);
+        let (due, of, at) = self.due;
+        if at == tick && of != whole {
+            // The cubic is worked out once a tick: what it told for the window of before stands.
+            self.due.0 = self.no_slower_than_reno(cfg, whole, due);
+        } else if of != whole || tick - at > KEPT {
+            let due = self.due_by_cubic(whole, tick - ticks(epoch));
+            self.due = (self.no_slower_than_reno(cfg, whole, due), whole, tick);
         }
         window.cwnd = count_towards(window.cwnd, acked.segments.min(cfg.growth_limit), self.due.0);
     }
 
-    /// So many acknowledged segments make one (bictcp_update).
-    fn segments_due(&mut self, cfg: &TcpConfig, whole: f64, t: f64) -> u32 {
-        let x = t + self.least_rtt_s - self.k;
-        let distance = libm::floor(C * (x * x * x).abs());
+    /// So many acknowledged segments make one, `t` ticks into the stage (bictcp_update).
+    fn due_by_cubic(&self, whole: f64, t: u64) -> u32 {
+        let ahead = t + libm::ceil(self.least_rtt_s * HZ as f64) as u64;
+        let x = (ahead * 1024 / HZ) as f64 - self.k;
+        let distance = libm::floor(WHOLE_C as f64 * (x * x * x).abs() / (1u64 << 40) as f64);
         let target = if x < 0.0 { self.prior - distance } else { self.prior + distance };
-        let mut due = if target > whole { libm::floor(whole / (target - whole)) } else { 100.0 * whole };
-        if self.w_max == 0.0 {
-            due = due.min(20.0);
-        }
+        let due = if target > whole { libm::floor(whole / (target - whole)) } else { 100.0 * whole };
+        if self.w_max == 0.0 { due.min(20.0) as u32 } else { due as u32 }
+    }
+
+    /// No more than let the window grow like Reno's, but two.
+    fn no_slower_than_reno(&mut self, cfg: &TcpConfig, whole: f64, mut due: u32) -> u32 {
         if cfg.reno_friendly {
             // Reno's window takes its step when more than a round has been acknowledged.
             let round = libm::floor(whole * 15.0 / 8.0).max(1.0) as u32;
@@ -210,10 +228,10 @@ impl Cubic {
             self.w_est += f64::from(steps);
             let ahead = self.w_est - whole;
             if ahead > 0.0 {
-                due = due.min(libm::floor(whole / ahead));
+                due = due.min((whole / ahead) as u32);
             }
         }
-        due.max(2.0) as u32
+        due.max(2)
     }
 
     /// Equation 1.
@@ -221,6 +239,11 @@ impl Cubic {
         let x = t - self.k;
         C * x * x * x + self.w_max
     }
+}
+
+/// How often Linux's clock has ticked.
+fn ticks(now: Instant) -> u64 {
+    now.as_nanos() / TICK.as_nanos()
 }
 
 impl Controller for Cubic {
@@ -371,7 +394,7 @@ mod tests {
         // 8 is the target now; let the cubic be far away. Reno's pace takes a step of floor(8 x 15 / 8) = 15 when more
         // than that has been acknowledged: with the 16th it is at 8, with the 31st at 9, one ahead: 8 segments make
         // one, and 24 have been counted.
-        cubic.k = 1000.0;
+        cubic.k = 1e6;
         for counted in 8..=30 {
             cubic.on_ack(&cfg, &one(40 * (counted - 7)), &mut window);
             assert_eq!(window.cwnd as u32, 8, "{counted}");
@@ -401,9 +424,25 @@ mod tests {
         let (mut cubic, mut window) = fresh();
         cubic.on_ack(&cfg, &one(100), &mut window);
         window.cwnd = 99.0;
-        cubic.on_ack(&cfg, &one(101), &mut window);
+        cubic.on_ack(&cfg, &one(104), &mut window);
         // One below the plateau: 99.
         assert_eq!(cubic.due.0, 99);
+    }
+
+    #[test]
+    fn the_cubic_of_whole_windows_is_worked_out_once_a_tick() {
+        let cfg = TcpConfig { hystart: false, ..TcpConfig::linux() };
+        // A loss at 4, down to 2: K = cbrt(2 / 0.4) = 1.71 s, and 100 ms ahead 0.4 x 1.61^3 = 1.67, whole 1, are missing
+        // from 4: the target is 3, and two segments make one. At 3 the cubic asks for no more.
+        for (gap_us, cwnd) in [(100, 4), (4_000, 3)] {
+            let mut cubic = Cubic { least_rtt_s: 0.1, w_max: 4.0, ..Cubic::new(&cfg) };
+            let mut window = Window { cwnd: 2.0, ssthresh: 2 };
+            for (number, segments) in [(0, 2), (1, 1), (2, 1)] {
+                let now = at(400) + Span::from_micros(number * gap_us);
+                cubic.on_ack(&cfg, &Acked { now, segments, ..one(0) }, &mut window);
+            }
+            assert_eq!(window.cwnd as u32, cwnd, "{gap_us} us apart");
+        }
     }
 
     #[test]
