@@ -3,8 +3,8 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 
-/// While it is there, idle processors wait for work instead of sleeping. In a virtual machine one that sleeps gives its core
-/// away, and what it has to do is late by as long as it takes to get it back.
+/// While it is there, idle processors wait for work instead of sleeping. In a virtual machine one that sleeps gives its
+/// core away, and what it has to do is late by as long as it takes to get it back.
 #[derive(Debug)]
 pub struct Calm {
     /// The kernel takes the request back when this is closed.

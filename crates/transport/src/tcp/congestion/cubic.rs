@@ -18,9 +18,10 @@
 //!   and numbers of segments to wait for are whole, the reduction is to 717/1024, the target is that of the smallest
 //!   round trip ahead, Reno's pace is 8/15 of a segment a round trip also beyond the old window, and growth is at most
 //!   half a segment for each that is acknowledged. Before a loss has set a limit, after HyStart and after a timeout, it
-//!   is at least a twentieth; a timeout also forgets the smallest round trip. Time is counted in ticks of 4 ms (a kernel
-//!   with 250 of them a second, as of Debian), the smallest round trip rounded up, and in the cubic in 1/1024 s. While the
-//!   window stays as it is, all this is worked out once in 1/32 s, and the cubic once a tick however it changes.
+//!   is at least a twentieth; a timeout also forgets the smallest round trip. Time is counted in ticks of 4 ms (a
+//!   kernel with 250 of them a second, as of Debian), the smallest round trip rounded up, and in the cubic in 1/1024 s.
+//!   While the window stays as it is, all this is worked out once in 1/32 s, and the cubic once a tick however it
+//!   changes.
 //! - Time during which the window was not used is taken out of `t` (section 5.8 asks for it; how is left open).
 
 use aqumen_units::{Instant, Span};
@@ -432,8 +433,8 @@ mod tests {
     #[test]
     fn the_cubic_of_whole_windows_is_worked_out_once_a_tick() {
         let cfg = TcpConfig { hystart: false, ..TcpConfig::linux() };
-        // A loss at 4, down to 2: K = cbrt(2 / 0.4) = 1.71 s, and 100 ms ahead 0.4 x 1.61^3 = 1.67, whole 1, are missing
-        // from 4: the target is 3, and two segments make one. At 3 the cubic asks for no more.
+        // A loss at 4, down to 2: K = cbrt(2 / 0.4) = 1.71 s, and 100 ms ahead 0.4 x 1.61^3 = 1.67, whole 1, are
+        // missing from 4: the target is 3, and two segments make one. At 3 the cubic asks for no more.
         for (gap_us, cwnd) in [(100, 4), (4_000, 3)] {
             let mut cubic = Cubic { least_rtt_s: 0.1, w_max: 4.0, ..Cubic::new(&cfg) };
             let mut window = Window { cwnd: 2.0, ssthresh: 2 };
