@@ -155,7 +155,7 @@ pub use params::{
 };
 pub use qdisc::{Alone, Backlog, Fates, Handle, Qdisc};
 pub use sampled::Sampled;
-pub use theory::{AtRest, Average, Rests, Share, Spares, Steps, Theory, Told};
+pub use theory::{AtRest, Average, GapEnd, Gaps, Rests, Share, Spares, Steps, Theory, Told};
 pub use threshold::{Threshold, Thresholded};
 pub use today::cobalt::{Cobalt, CobaltParams, CobaltState};
 pub use today::codel::{Arithmetic, Codel, CodelLaw, CodelParams, CodelState};
