@@ -23,7 +23,7 @@ use crate::linear::{
 use crate::packet_noise::{self, Held};
 pub use crate::packet_noise::{Noise, Spectrum};
 pub use crate::rest::{Place, linearise};
-use crate::rest::{alone, at_rest, build, coupling_of, rest, settled, target_pkts};
+use crate::rest::{alone, build, coupling_of, rest, settled, target_pkts};
 use crate::sender::Sender;
 use crate::spaced::Heard;
 
@@ -235,7 +235,7 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
                     let with = stepping(closed, steps, &at, |w| closed.plant.power(w));
                     with.map_or_else(swings, |with| around_many(held, &at, true, &with))
                 }
-                _ if stable && Heard::is_for(&built) => {
+                _ if stable && Heard::is_for(&built, moved.as_ref()) => {
                     let around = match closed {
                         Exact::Plant(closed) => Heard::of_reno(&built, (&closed.controller, 1.0), &at, Fineness::FINE),
                         Exact::Many(closed) => {
@@ -407,19 +407,24 @@ pub(crate) fn noise_of(choice: &AqmChoice, place: &Place, fineness: Fineness) ->
     let place = Place { model: Model::Reno, ..*place };
     let found = build(choice).and_then(|built| {
         let target_pkts = target_pkts(choice, &built, &place);
-        let (built, _) = settled(built, &place)?;
+        let (built, moved) = settled(built, &place)?;
         let at = rest(&built, &place, target_pkts)?;
         let controller = Controller::of_built(&built, choice, &at).map(|(controller, _)| controller);
-        Ok((at, controller, Held { target_pkts, buffer_pkts: place.buffer_pkts }, built))
+        Ok((
+            at,
+            controller,
+            Held { target_pkts, buffer_pkts: place.buffer_pkts },
+            Heard::is_for(&built, moved.as_ref()).then_some(built),
+        ))
     });
-    let (at, controller, held, built) = match found {
+    let (at, controller, held, heard_of) = match found {
         Ok(found) => found,
         Err(error) => return Noise::none(error.to_string()),
     };
     let Some(controller) = controller else { return Noise::around(held, &at, None, fineness) };
     let closed = Loop::new(Plant::exact(&at), controller);
     let stable = closed.margins_at(Resolution::COARSE).stable;
-    if stable && Heard::is_for(&built) {
+    if let (true, Some(built)) = (stable, heard_of) {
         return heard(held, Heard::of_reno(&built, (&closed.controller, 1.0), &at, fineness), fineness);
     }
     Noise::around(held, &at, Some((stable, &closed)), fineness)
@@ -430,10 +435,13 @@ pub(crate) fn noise_of(choice: &AqmChoice, place: &Place, fineness: Fineness) ->
 pub fn noise_power(choice: &AqmChoice, place: &Place, w: &[f64]) -> Result<Vec<f64>, Error> {
     let place = Place { model: Model::Reno, ..*place };
     let (choice, _) = &alone(choice)?;
-    let (at, built) = at_rest(choice, &place)?;
+    let built = build(choice)?;
+    let target = target_pkts(choice, &built, &place);
+    let (built, moved) = settled(built, &place)?;
+    let at = rest(&built, &place, target)?;
     let (controller, _) = Controller::of_built(&built, choice, &at)
         .ok_or_else(|| Error::Unsupported("this AQM is no linear controller".into()))?;
-    if Heard::is_for(&built) {
+    if Heard::is_for(&built, moved.as_ref()) {
         let heard = Heard::of_reno(&built, (&controller, 1.0), &at, Fineness::FINE);
         let heard = heard.map_err(Error::Unsupported)?;
         return Ok(w.iter().map(|w| heard.power(*w)).collect());

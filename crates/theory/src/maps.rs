@@ -13,7 +13,7 @@ use crate::fluid::Model;
 use crate::linear::noise::Fineness;
 use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, Resolution, rightmost};
 use crate::packet_noise::{Held, Noise};
-use crate::rest::{Place, at_rest, linearise};
+use crate::rest::{Place, at_rest, build, linearise, settled};
 use crate::spaced::Heard;
 
 /// A quantity that a map varies.
@@ -113,7 +113,7 @@ impl<'a> Over<'a> {
     pub(crate) fn new(choice: &'a AqmChoice, place: &'a Place) -> Result<Self, Error> {
         let (at, controller) = linearise(choice, place)?;
         let built = at_rest(choice, place)?.1;
-        let (share, heard) = (built.theory().share(), Heard::is_for(&built));
+        let (share, heard) = (built.theory().share(), Heard::is_for(&built, None));
         let Some(controller) = controller else {
             return Err(Error::Unsupported(format!("{} is no linear controller", choice.name)));
         };
@@ -156,10 +156,14 @@ impl<'a> Over<'a> {
         at: &OperatingPoint,
         (stable, closed): (bool, &Loop),
     ) -> Result<Noise, Error> {
+        let plain = || Ok(Noise::around(held, at, Some((stable, closed)), Fineness::COARSE));
         if !(stable && self.heard) {
-            return Ok(Noise::around(held, at, Some((stable, closed)), Fineness::COARSE));
+            return plain();
         }
-        let built = at_rest(self.choice, &Place { model: Model::Reno, ..*place })?.1;
+        let (built, moved) = settled(build(self.choice)?, &Place { model: Model::Reno, ..*place })?;
+        if !Heard::is_for(&built, moved.as_ref()) {
+            return plain();
+        }
         let around = Heard::of_reno(&built, (&closed.controller, gain), at, Fineness::COARSE);
         Ok(heard(held, around, Fineness::COARSE))
     }

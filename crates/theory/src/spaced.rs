@@ -22,6 +22,7 @@ use crate::averaged::{Averaged, Curve};
 use crate::field::Field;
 use crate::linear::noise::Fineness;
 use crate::linear::{Controller, Loop, OperatingPoint};
+use crate::rest::Moved;
 use crate::spared::Spared;
 
 /// Places at which the packets of a burst are looked at.
@@ -61,8 +62,12 @@ enum Shape {
 }
 
 impl Heard {
-    /// Whether it is for `aqm`: its signals are spaced, or answer an average, or packets of a short queue are spared.
-    pub(crate) fn is_for(aqm: &AnyAqm) -> bool {
+    /// Whether it is for `aqm`, a parameter of which may have moved: its signals are spaced, or answer an average, or
+    /// packets of a short queue are spared. Not while the parameter goes on by steps (ARED).
+    pub(crate) fn is_for(aqm: &AnyAqm, moved: Option<&Moved>) -> bool {
+        if moved.is_some_and(|moved| moved.steps.is_some()) {
+            return false;
+        }
         let theory = aqm.theory();
         let on_curve = matches!(theory.rests(), Rests::OnCurve(_));
         on_curve || theory.spares().is_some() || theory.gaps(0.01).is_some()
