@@ -121,8 +121,8 @@ impl Averaged {
         }
     }
 
-    /// The loop around `plant` among noise of this `power` without a loop, behind an average with the time constant `time_s`. `None`
-    /// where no deviation agrees with itself: it swings by more than was tried.
+    /// The loop around `plant` among noise of this `power` without a loop, behind an average with the time constant
+    /// `time_s`. `None` where no deviation agrees with itself: it swings by more than was tried.
     pub(crate) fn around<P: Answers + Clone>(
         &self,
         plant: &P,
@@ -220,7 +220,8 @@ mod tests {
         // share at a mean of 50 is 6.667e-4 (.3989) (10) = .00266.
         let half = red(0.00266).slope(10.0);
         assert!((half / 3.333e-4 - 1.0).abs() < 0.03, "{half}");
-        // Where it turns steep both slopes count half: (1e-3 + 6e-3) / 2 / 1.5, at a share of (.1 + 5e-3 (3.989)) / 1.5.
+        // Where it turns steep both slopes count half: (1e-3 + 6e-3) / 2 / 1.5, at (.1 + 5e-3 (3.989)) / 1.5 of the
+        // packets.
         let both = red(0.08).slope(10.0);
         assert!((both / 2.333e-3 - 1.0).abs() < 0.03, "{both}");
     }

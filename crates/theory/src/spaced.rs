@@ -73,8 +73,8 @@ impl Heard {
         on_curve || theory.spares().is_some() || theory.gaps(0.01).is_some()
     }
 
-    /// Around `at`, of ns-2's Reno, where `aqm` is this controller, of which `gain` is a factor on RED's curve; the error
-    /// says why there is nothing to tell.
+    /// Around `at`, of ns-2's Reno, where `aqm` is this controller, of which `gain` is a factor on RED's curve; the
+    /// error says why there is nothing to tell.
     pub(crate) fn of_reno(
         aqm: &AnyAqm,
         (controller, gain): (&Controller, f64),

@@ -1,7 +1,7 @@
-//! The noise of an AQM that signals nothing while the queue was short at its last update (PIE), which linear equations do
-//! not have: a share that is p while the delay is above half of its target, and nothing below.
+//! The noise of an AQM that signals nothing while the queue was short at its last update (PIE), which linear equations
+//! do not have: a share that is p while the delay is above half of its target, and nothing below.
 //!
-//! Of a normal queue of deviation s that is c below its mean at z = c / s deviations, Q = Q(z) of the packets are spared,
+//! Of a normal queue of deviation s, half of the target z deviations below its mean, Q = Q(z) of the packets are spared,
 //! so that the law comes to rest at p' = p / (1 - Q). Around there (R. C. Booton, 1954; J. J. Bussgang, 1952)
 //!
 //! ```text
@@ -209,8 +209,8 @@ mod tests {
 
     #[test]
     fn what_a_threshold_leaves_of_a_normal_variable_is_its_variance_less_the_line() {
-        // At z = 1: Q (1 - Q) = .15866 (.84134) = .13348, of which phi^2 = .05855 is the line's. He_1, He_2, He_3, He_4 are
-        // 1, 0, -2, -2: phi^2 (1/2 + 0 + 4/24 + 4/120) = .05855 (.7), and the rest is of higher orders.
+        // At z = 1: Q (1 - Q) = .15866 (.84134) = .13348, of which phi^2 = .05855 is the line's. He_1 to He_4 are 1, 0,
+        // -2, -2: phi^2 (1/2 + 0 + 4/24 + 4/120) = .05855 (.7), and the rest is of higher orders.
         let all: f64 = shares(1.0).iter().sum();
         assert!((all - 0.7).abs() < 1e-12, "{all}");
         assert!(0.05855 * (1.0 + all) < 0.13348);
