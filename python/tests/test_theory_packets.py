@@ -142,12 +142,12 @@ def told_over_seen(aqm: str, network: tuple[float, float, int, int]) -> float | 
 
 
 def test_even_gaps_between_signals_make_less_noise_than_tosses():
-    # Under RED as much as packets do, in the middle: with tosses it was about twice that. One network can be far off:
-    # here one is told .56 of what it does, and (2800 packets/s, .069 s, 38 flows, target 60) .75 over eight seeds.
+    # Under RED as much as packets do, in the middle: with tosses it was about twice that. One network next to the
+    # boundary can be far off: here one of a gain margin of 1.27 is told 1.9 times what it does over three seeds.
     red = [ratio for network in networks(1912, 14) if (ratio := told_over_seen("red", network)) is not None]
     assert len(red) >= 6
     assert 0.85 < np.median(red) < 1.15, red
-    assert sum(0.8 < ratio < 1.25 for ratio in red) >= 0.7 * len(red), red
+    assert sum(0.8 < ratio < 1.25 for ratio in red) >= 0.8 * len(red), red
     pie = told_over_seen("pie", (2800.0, 0.069, 38, 60))
     assert pie is not None
     assert 0.8 < pie < 1.25, pie

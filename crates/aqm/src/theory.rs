@@ -8,7 +8,7 @@ use alloc::string::String;
 
 use aqumen_units::{Probability, Span};
 
-use crate::{RedLaw, TcpPlant, Transfer};
+use crate::{GapEnd, Gaps, RedLaw, TcpPlant, Transfer};
 
 /// What an AQM says of itself.
 pub trait Theory {
@@ -36,6 +36,11 @@ pub trait Theory {
     /// time, as a share of what a toss for each packet by itself has.
     fn dispersion(&self, p: f64) -> f64 {
         self.share().dispersion(p)
+    }
+
+    /// How far apart signals come where the share `p` of the packets is signalled; `None`: by a toss for each packet.
+    fn gaps(&self, p: f64) -> Option<Gaps> {
+        self.share().gaps(p)
     }
 
     /// Where the queue comes to rest.
@@ -160,6 +165,8 @@ pub struct Spares {
     pub probability: f64,
     /// A burst at an empty queue is spared besides, for this time.
     pub burst: Span,
+    /// Whether the delay is that of the packet that left last, which came by as much earlier.
+    pub sojourn: bool,
 }
 
 /// Steps of a maximum probability, one each interval that the average queue lies beyond a band.
@@ -218,6 +225,17 @@ impl Share {
         }
     }
 
+    /// How far apart signals come at the share `p`: see [`Theory::gaps`].
+    pub fn gaps(self, p: f64) -> Option<Gaps> {
+        match self {
+            Share::Plain => None,
+            Share::Derandomized => {
+                let law = self.law(p);
+                Some(Gaps { least_pkts: 0.85 / law, end: GapEnd::Chance(1.0 / law - 0.85) })
+            }
+        }
+    }
+
     /// Slope of the share over what the law says, where the share is `p`.
     pub fn slope(self, p: f64) -> f64 {
         match self {
@@ -239,5 +257,7 @@ mod tests {
         assert!((share - 1.0 / 17.65).abs() < 1e-12);
         assert!((Share::Derandomized.dispersion(share) - 90.0 / (17.65 * 16.65)).abs() < 1e-9);
         assert_eq!((Share::Plain.dispersion(share), Share::Derandomized.dispersion(1.0)), (1.0, 0.0));
+        let gaps = Share::Derandomized.gaps(share).unwrap();
+        assert!((gaps.mean_pkts() - 17.65).abs() < 1e-12 && Share::Plain.gaps(share).is_none());
     }
 }

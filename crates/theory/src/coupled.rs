@@ -235,6 +235,7 @@ impl<'a> Noisy<'a> {
                 waits: if scalable { 0.0 } else { 1.0 },
                 weight_s: rate(k, *window) / per_delay,
                 dispersion: if params.random { 1.0 } else { 0.0 },
+                needed: 1.0,
             }
         });
         Noisy { params, rtt_s, field: Field::new(crowds.collect(), 1.0, rtt_s) }

@@ -265,8 +265,16 @@ pub(crate) struct Moved {
 struct Brought {
     sums: [Lanes; 3],
     rows: [Vec<Lanes>; 3],
-    /// The states that are met: from, to.
-    met: (usize, usize),
+    /// The states that are met, of each of the sums: from, to.
+    met: [(usize, usize); 3],
+}
+
+/// Room that is used again from some frequencies to the next: all of it would be cleared, or even fetched, each time.
+pub(crate) struct Room {
+    brought: Brought,
+    matrix: Vec<Lanes>,
+    /// Of each row one more than its last cell that is not zero.
+    ends: Vec<usize>,
 }
 
 impl Density {
@@ -303,11 +311,17 @@ impl Density {
         }
     }
 
-    /// What pushes bring at the frequencies `s`, in inverse round trips.
-    pub(crate) fn moved(&self, s: &[Complex64; LANES]) -> Moved {
+    pub(crate) fn room(&self) -> Room {
         let n = self.range.len();
-        let mut brought = Brought { sums: [Lanes::ZERO; 3], rows: [(); 3].map(|()| vec![Lanes::ZERO; n]), met: (0, 0) };
-        let mut matrix = vec![Lanes::ZERO; n * n];
+        let rows = [(); 3].map(|()| vec![Lanes::ZERO; n]);
+        let brought = Brought { sums: [Lanes::ZERO; 3], rows, met: [(0, 0); 3] };
+        Room { brought, matrix: vec![Lanes::ZERO; n * n], ends: vec![0; n] }
+    }
+
+    /// What pushes bring at the frequencies `s`, in inverse round trips.
+    pub(crate) fn moved(&self, s: &[Complex64; LANES], room: &mut Room) -> Moved {
+        let n = self.range.len();
+        let Room { brought, matrix, ends } = room;
         let mut value = vec![Lanes::ZERO; n];
         // Signals, noise, alpha: packets in flight at once, and who is signalled, whose cycles come on top.
         let mut at_once = [Lanes::ZERO; 3];
@@ -315,13 +329,15 @@ impl Density {
         for (i, (track, flux)) in self.tracks.iter().zip(&self.flux).enumerate() {
             let met = *flux > SELDOM * self.flux_sum;
             if met {
-                self.walk::<3>(track, s, &mut brought);
+                self.walk::<3>(track, s, brought);
             } else {
-                self.walk::<1>(track, s, &mut brought);
+                self.walk::<1>(track, s, brought);
             }
             value[i] = brought.sums[0];
             let row = &mut matrix[i * n..(i + 1) * n];
-            let (from, to) = brought.met;
+            row[..ends[i]].fill(Lanes::ZERO);
+            let (from, to) = brought.met[0];
+            ends[i] = to.max(i + 1);
             for (cell, brought) in row[from..to].iter_mut().zip(&brought.rows[0][from..to]) {
                 cell.add(-1.0, *brought);
             }
@@ -333,13 +349,13 @@ impl Density {
         }
         for (tracks, sign) in self.shifted.iter().flatten().zip([1.0, -1.0]) {
             for (track, flux) in tracks.iter().zip(&self.flux).filter(|(_, flux)| **flux > SELDOM * self.flux_sum) {
-                self.walk::<1>(track, s, &mut brought);
-                let (from, to) = brought.met;
+                self.walk::<1>(track, s, brought);
+                let (from, to) = brought.met[0];
                 (from..to).for_each(|j| later[2][j].add(sign * flux, brought.rows[0][j]));
                 at_once[2].add(sign * flux, brought.sums[0]);
             }
         }
-        solve(&mut matrix, &mut value);
+        solve(matrix, &mut value, ends);
         for (sum, later) in at_once.iter_mut().zip(&later) {
             later.iter().zip(&value).for_each(|(share, value)| sum.add(1.0, share.times(*value)));
         }
@@ -350,7 +366,7 @@ impl Density {
     /// Goes through a cycle that one window enters and, of three `KINDS`, with both pushes.
     fn walk<const KINDS: usize>(&self, track: &Track, s: &[Complex64; LANES], brought: &mut Brought) {
         let Brought { sums, rows, met } = brought;
-        for row in rows.iter_mut() {
+        for (row, met) in rows.iter_mut().zip(&*met).take(KINDS) {
             row[met.0..met.1].fill(Lanes::ZERO);
         }
         let stride = self.range.stride;
@@ -391,7 +407,7 @@ impl Density {
                 }
             }
         }
-        *met = (from, to + 1);
+        met[..KINDS].fill((from, to + 1));
         // Who is signalled is so evenly over a step.
         signalling.u.re.iter_mut().chain(&mut signalling.u.im).for_each(|x| *x /= track.rounds);
         for kind in 0..KINDS {
@@ -412,11 +428,10 @@ impl Density {
 
 /// Solves `matrix` x = `right` in place. Each row's own cell is at least as large as all the others of its row
 /// together, so that no pivot is looked for. A reduction leads few states down: below the diagonal most cells are zero.
-fn solve(matrix: &mut [Lanes], right: &mut [Lanes]) {
+/// `ends`: of each row one more than its last cell that is not zero.
+fn solve(matrix: &mut [Lanes], right: &mut [Lanes], ends: &mut [usize]) {
     let n = right.len();
     let zero = |cell: &Lanes| cell.re.iter().chain(&cell.im).all(|x| *x == 0.0);
-    let end = |row: &[Lanes]| row.iter().rposition(|cell| !zero(cell)).map_or(0, |last| last + 1);
-    let mut ends: Vec<usize> = matrix.chunks_exact(n).map(end).collect();
     for k in 0..n {
         let (above, below) = matrix.split_at_mut((k + 1) * n);
         let own = &above[k * n..];
@@ -452,7 +467,7 @@ mod tests {
         let j = Complex64::new(0.0, 1.0);
         let mut matrix = [at(2.0.into(), 1.0), at(j, 0.0), at(1.0.into(), 0.0), at((-3.0).into(), 2.0)];
         let mut right = [at(1.0 + 2.0 * j, 5.0), at(4.0.into(), 6.0)];
-        solve(&mut matrix, &mut right);
+        solve(&mut matrix, &mut right, &mut [2, 2]);
         let x1 = Complex64::new(28.0, 57.0) / 37.0;
         assert!((right[0].get(0) - x1).l1_norm() < 1e-12);
         assert!((right[1].get(0) - (x1 - 4.0) / 3.0).l1_norm() < 1e-12);

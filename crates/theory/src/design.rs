@@ -4,27 +4,28 @@
 //! warns where a design is outside the range in which its theory holds.
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, AtRest, Rests, TcpPlant, Told, Value};
+use aqumen_aqm::{Aqm, AtRest, Rests, Steps, TcpPlant, Told, Value};
 use aqumen_result::BOUND_SHARE;
 use aqumen_scenario::AqmChoice;
 use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::Error;
-use crate::adaptation::Adaptation;
+use crate::averaged::{Averaged, Curve};
 use crate::cycle::{self, LARGE_START, coexisting};
 use crate::field::Field;
 use crate::fluid::Model;
 use crate::hopf::{self, Hopf};
 use crate::linear::noise::Fineness;
 use crate::linear::{
-    Complex64, Controller, Loop, Margins, OperatingPoint, Plant, Resolution, rightmost, spectral_radius,
+    Answers, Complex64, Controller, Loop, Margins, OperatingPoint, Plant, Resolution, rightmost, spectral_radius,
 };
 use crate::packet_noise::{self, Held};
 pub use crate::packet_noise::{Noise, Spectrum};
 pub use crate::rest::{Place, linearise};
 use crate::rest::{alone, build, coupling_of, rest, settled, target_pkts};
 use crate::sender::Sender;
+use crate::spaced::Heard;
 
 /// A quantity of a design.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -224,19 +225,27 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
         (Model::Reno, Some((closed, _))) => {
             let stable = margins.as_ref().is_some_and(|margins| margins.exact.stable);
             let steps = moved.and_then(|moved| moved.steps).filter(|_| stable);
-            let adapts = steps.map(|steps| Adaptation { steps, probability: at.probability });
-            match (closed, adapts) {
-                (Exact::Plant(closed), None) => Noise::around(held, &at, Some((stable, closed)), Fineness::FINE),
-                (Exact::Many(closed), None) => around_many(held, &at, stable, closed),
-                (Exact::Plant(closed), Some(adapts)) => {
+            match (closed, steps) {
+                (Exact::Plant(closed), Some(steps)) => {
                     let field = Field::of_reno(&at, true);
-                    let with = adapts.with(closed, |w| field.power(w));
+                    let with = stepping(closed, steps, &at, |w| field.power(w));
                     with.map_or_else(swings, |with| Noise::around(held, &at, Some((true, &with)), Fineness::FINE))
                 }
-                (Exact::Many(closed), Some(adapts)) => {
-                    let with = adapts.with(closed, |w| closed.plant.power(w));
+                (Exact::Many(closed), Some(steps)) => {
+                    let with = stepping(closed, steps, &at, |w| closed.plant.power(w));
                     with.map_or_else(swings, |with| around_many(held, &at, true, &with))
                 }
+                _ if stable && Heard::is_for(&built, moved.as_ref()) => {
+                    let around = match closed {
+                        Exact::Plant(closed) => Heard::of_reno(&built, (&closed.controller, 1.0), &at, Fineness::FINE),
+                        Exact::Many(closed) => {
+                            Heard::around(&built, (&closed.controller, 1.0), &at, (closed.plant.clone(), 1.0))
+                        }
+                    };
+                    heard(held, around, Fineness::FINE)
+                }
+                (Exact::Plant(closed), _) => Noise::around(held, &at, Some((stable, closed)), Fineness::FINE),
+                (Exact::Many(closed), _) => around_many(held, &at, stable, closed),
             }
         }
         (Model::Reno, None) => Noise::around(held, &at, None, Fineness::FINE),
@@ -366,6 +375,30 @@ fn swings() -> Noise {
     Noise::none("noise makes its steps of max_p swing".into())
 }
 
+/// The loop with steps of max_p beside RED's slope, among noise of this `power`.
+fn stepping<P: Answers + Clone>(
+    closed: &Loop<P>,
+    steps: Steps,
+    at: &OperatingPoint,
+    power: impl Fn(f64) -> f64,
+) -> Option<Loop<P>> {
+    let Controller::Continuous { num, den } = &closed.controller else { return None };
+    let curve = Curve::Line(*num.first()?);
+    let averaged = Averaged { curve, steps: Some(steps), probability: at.probability };
+    averaged.around(&closed.plant, *den.get(1)?, power)
+}
+
+/// What packets do around the rest of an AQM whose signals are not tosses.
+pub(crate) fn heard(held: Held, heard: Result<Heard, String>, fineness: Fineness) -> Noise {
+    let heard = match heard {
+        Ok(heard) => heard,
+        Err(why) => return Noise::none(why),
+    };
+    let power = |w: f64| heard.power(w);
+    let noise = Noise::with_power(held, &heard.at, Some((true, &power)), fineness);
+    if fineness == Fineness::FINE { noise.with_spectrum_of(&heard.at, heard.period_s, power) } else { noise }
+}
+
 /// What packets do around the rest of `choice` at `place`, as Reno's windows have it whatever the model there.
 pub(crate) fn noise_of(choice: &AqmChoice, place: &Place, fineness: Fineness) -> Noise {
     if place.model == Model::Drop {
@@ -374,18 +407,26 @@ pub(crate) fn noise_of(choice: &AqmChoice, place: &Place, fineness: Fineness) ->
     let place = Place { model: Model::Reno, ..*place };
     let found = build(choice).and_then(|built| {
         let target_pkts = target_pkts(choice, &built, &place);
-        let (built, _) = settled(built, &place)?;
+        let (built, moved) = settled(built, &place)?;
         let at = rest(&built, &place, target_pkts)?;
         let controller = Controller::of_built(&built, choice, &at).map(|(controller, _)| controller);
-        Ok((at, controller, Held { target_pkts, buffer_pkts: place.buffer_pkts }))
+        Ok((
+            at,
+            controller,
+            Held { target_pkts, buffer_pkts: place.buffer_pkts },
+            Heard::is_for(&built, moved.as_ref()).then_some(built),
+        ))
     });
-    let (at, controller, held) = match found {
+    let (at, controller, held, heard_of) = match found {
         Ok(found) => found,
         Err(error) => return Noise::none(error.to_string()),
     };
     let Some(controller) = controller else { return Noise::around(held, &at, None, fineness) };
     let closed = Loop::new(Plant::exact(&at), controller);
     let stable = closed.margins_at(Resolution::COARSE).stable;
+    if let (true, Some(built)) = (stable, heard_of) {
+        return heard(held, Heard::of_reno(&built, (&closed.controller, 1.0), &at, fineness), fineness);
+    }
     Noise::around(held, &at, Some((stable, &closed)), fineness)
 }
 
@@ -393,8 +434,18 @@ pub(crate) fn noise_of(choice: &AqmChoice, place: &Place, fineness: Fineness) ->
 /// windows.
 pub fn noise_power(choice: &AqmChoice, place: &Place, w: &[f64]) -> Result<Vec<f64>, Error> {
     let place = Place { model: Model::Reno, ..*place };
-    let (at, controller) = linearise(choice, &place)?;
-    let controller = controller.ok_or_else(|| Error::Unsupported("this AQM is no linear controller".into()))?;
+    let (choice, _) = &alone(choice)?;
+    let built = build(choice)?;
+    let target = target_pkts(choice, &built, &place);
+    let (built, moved) = settled(built, &place)?;
+    let at = rest(&built, &place, target)?;
+    let (controller, _) = Controller::of_built(&built, choice, &at)
+        .ok_or_else(|| Error::Unsupported("this AQM is no linear controller".into()))?;
+    if Heard::is_for(&built, moved.as_ref()) {
+        let heard = Heard::of_reno(&built, (&controller, 1.0), &at, Fineness::FINE);
+        let heard = heard.map_err(Error::Unsupported)?;
+        return Ok(w.iter().map(|w| heard.power(*w)).collect());
+    }
     let closed = Loop { images: 0, ..Loop::new(Plant::exact(&at), controller) };
     let power = packet_noise::power(&at, &closed, false);
     Ok(w.iter().map(|w| power(*w)).collect())

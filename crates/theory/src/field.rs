@@ -34,6 +34,8 @@ pub(crate) struct Crowd {
     pub(crate) weight_s: f64,
     /// Variance of how many are signalled, as a share of what a toss for each packet has.
     pub(crate) dispersion: f64,
+    /// Share of the packets that is signalled in fact, in that of tosses which holds the same windows.
+    pub(crate) needed: f64,
 }
 
 /// A queue and the crowds behind it.
@@ -62,6 +64,18 @@ const POINTS: usize = 44;
 /// a small difference, which asks for near neighbours; only those are worked out that are met.
 const WINDOWS: [f64; 2] = [1.5, 400.0];
 const TABLED: usize = 100;
+
+/// The point of [`Told`] below `w`, and how far it lies on the way to the next.
+fn place(w: f64) -> (usize, f64) {
+    let place = (libm::log(w.max(FROM) / FROM) / libm::log(TO / FROM) * (POINTS - 1) as f64).max(0.0);
+    let point = (place as usize).min(POINTS - 2);
+    (point, place - point as f64)
+}
+
+/// What is left beyond the last point.
+fn fallen(w: f64) -> f64 {
+    (TO / w) * (TO / w)
+}
 
 impl Told {
     pub(crate) fn new(population: &Population) -> Self {
@@ -100,26 +114,32 @@ impl Told {
     /// Around the rest at `w`, in inverse round trips: on a line in the frequency's logarithm; flat below, falling
     /// above.
     pub(crate) fn at(&self, w: f64) -> Around {
+        let response = self.response(w);
         if w > TO {
-            let Around { response, power } = self.points[POINTS - 1];
-            let fallen = (TO / w) * (TO / w);
-            return Around { response: response * fallen, power: power * fallen };
+            return Around { response, power: self.points[POINTS - 1].power * fallen(w) };
         }
-        let place = (libm::log(w.max(FROM) / FROM) / libm::log(TO / FROM) * (POINTS - 1) as f64).max(0.0);
-        let point = (place as usize).min(POINTS - 2);
-        let part = place - point as f64;
-        let [one, other] = [self.points[point], self.points[point + 1]];
+        let (point, part) = place(w);
+        let [one, other] = [self.points[point].power, self.points[point + 1].power];
         // Both fall as powers of the frequency.
-        let power = match one.power > 0.0 && other.power > 0.0 {
-            true => libm::exp((1.0 - part) * libm::log(one.power) + part * libm::log(other.power)),
+        let power = match one > 0.0 && other > 0.0 {
+            true => libm::exp((1.0 - part) * libm::log(one) + part * libm::log(other)),
             false => 0.0,
         };
-        Around { response: one.response * (1.0 - part) + other.response * part, power }
+        Around { response, power }
+    }
+
+    /// The response alone: loops ask for it far more often.
+    fn response(&self, w: f64) -> Complex64 {
+        if w > TO {
+            return self.points[POINTS - 1].response * fallen(w);
+        }
+        let (point, part) = place(w);
+        self.points[point].response * (1.0 - part) + self.points[point + 1].response * part
     }
 
     /// How windows that answer signals like this answer a relative change of the round trip, in relative changes.
-    pub(crate) fn by_rtt(&self, around: &Around) -> Complex64 {
-        around.response * (self.by_rtt / self.window)
+    pub(crate) fn by_rtt(&self, response: Complex64) -> Complex64 {
+        response * (self.by_rtt / self.window)
     }
 }
 
@@ -129,6 +149,13 @@ impl Field {
         let told = |crowd: &Crowd| Told::new(&Population::new(&crowd.sender, crowd.probability, crowd.rtt_s));
         let crowds = crowds.into_iter().filter(|crowd| crowd.flows > 0.0).map(|crowd| (crowd, told(&crowd))).collect();
         Field { crowds, unit, delay_s }
+    }
+
+    /// The same where spaced signals hold these windows with the share `needed` of what tosses would take: each counts
+    /// for as much more, and their number less.
+    pub(crate) fn needing(mut self, needed: f64) -> Self {
+        self.crowds.iter_mut().for_each(|(crowd, _)| crowd.needed = needed);
+        self
     }
 
     /// Crowds that wait in one queue of `capacity_pps`, which is told in packets. Of each what its sender does, how
@@ -149,6 +176,7 @@ impl Field {
             waits: 1.0,
             weight_s: flows * window / rtt_s / per_delay,
             dispersion,
+            needed: 1.0,
         };
         let largest = crowds.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or(1.0, |crowd| crowd.3);
         Field::new(crowds.iter().map(crowd).collect(), capacity_pps, largest)
@@ -162,21 +190,43 @@ impl Field {
             true => Told::of_reno(at.window_pkts),
             false => Told::new(&Population::new(&sender, probability, rtt_s)),
         };
-        let crowd = Crowd { sender, flows, probability, slope: 1.0, rtt_s, waits: 1.0, weight_s: rtt_s, dispersion };
+        let crowd = Crowd {
+            sender,
+            flows,
+            probability,
+            slope: 1.0,
+            rtt_s,
+            waits: 1.0,
+            weight_s: rtt_s,
+            dispersion,
+            needed: 1.0,
+        };
         Field { crowds: vec![(crowd, told)], unit: capacity_pps, delay_s: rtt_s }
+    }
+
+    /// How the queue answers what the law says, and how its own delay moves it, at `w` rad/s.
+    fn answers(&self, w: f64) -> [Complex64; 2] {
+        let (mut answer, mut own) = (Complex64::ZERO, Complex64::ONE);
+        for (crowd, told) in &self.crowds {
+            let response = told.response(w * crowd.rtt_s);
+            let (relative, weight) = (response / told.window, crowd.weight_s);
+            answer += weight * crowd.slope / crowd.needed * relative * cis(-w * crowd.rtt_s);
+            own -= weight * crowd.waits * told.by_rtt(response) / crowd.rtt_s;
+        }
+        [answer, own]
     }
 
     /// How the queue answers what the law says, and the power of its noise where the law says nothing, at `w` rad/s.
     pub(crate) fn at(&self, w: f64) -> (Complex64, f64) {
-        let (mut answer, mut power, mut own) = (Complex64::ZERO, 0.0, Complex64::ONE);
+        let [answer, own] = self.answers(w);
+        let mut power = 0.0;
         for (crowd, told) in &self.crowds {
-            let around = told.at(w * crowd.rtt_s);
-            let Around { response, power: noise } = around;
+            let Around { response, power: noise } = told.at(w * crowd.rtt_s);
             let (relative, weight) = (response / told.window, crowd.weight_s);
-            answer += weight * crowd.slope * relative * cis(-w * crowd.rtt_s);
-            own -= weight * crowd.waits * told.by_rtt(&around) / crowd.rtt_s;
             let mut each = noise / (told.window * told.window);
-            let count = relative.norm_sqr() * crowd.probability * (1.0 - crowd.probability) / told.window;
+            let share = crowd.probability * crowd.needed;
+            let answered = relative.norm_sqr() / (crowd.needed * crowd.needed);
+            let count = answered * share * (1.0 - share) / told.window;
             each = (each - (1.0 - crowd.dispersion) * count).max(0.0);
             power += weight * weight * each * crowd.rtt_s / crowd.flows;
         }
@@ -191,11 +241,12 @@ impl Field {
 
 impl Answers for Field {
     fn response(&self, w: f64) -> Complex64 {
-        self.at(w).0
+        let [answer, own] = self.answers(w);
+        self.unit * answer / own
     }
 
     fn dc_gain(&self) -> f64 {
-        self.at(0.0).0.re
+        self.response(0.0).re
     }
 
     fn delay_s(&self) -> f64 {
@@ -287,6 +338,7 @@ mod tests {
             waits: 1.0,
             weight_s: 0.1,
             dispersion,
+            needed: 1.0,
         };
         for w in [0.1, 1.0, 10.0] {
             let [chance, even] = [1.0, 0.0].map(|even| Field::new(vec![crowd(even)], 1.0, 0.1).power(w));

@@ -12,7 +12,8 @@
 //! - `coupled`: two queues whose signals are coupled, DualPI2;
 //! - [`linear`]: the loop around its operating point: frequency response and margins with the exact delay;
 //! - `window`: what Reno's mean window does under random marks, beyond the textbook;
-//! - `packet_noise`: how far packets move a queue around its rest;
+//! - `packet_noise`: how far packets move a queue around its rest; `spaced`: under signals that are spaced, `averaged`
+//!   by an average of the queue (RED, ARED), `spared` where packets of a short queue are spared (PIE);
 //! - [`hopf`]: the cycles that leave a rest where its loop becomes unstable;
 //! - [`maps`], [`boundary`], [`robust`]: stability over ranges of networks, its boundary as a curve, and designs that
 //!   hold all over one;
@@ -61,7 +62,7 @@
 
 #![forbid(unsafe_code)]
 
-mod adaptation;
+mod averaged;
 pub mod boundary;
 mod chain;
 mod coupled;
@@ -85,6 +86,8 @@ mod rest;
 pub mod robust;
 mod sender;
 mod several;
+mod spaced;
+mod spared;
 mod window;
 
 pub use error::Error;

@@ -8,12 +8,13 @@ use aqumen_scenario::AqmChoice;
 
 use crate::Error;
 use crate::cycle::coexisting;
-use crate::design::branch;
+use crate::design::{branch, heard};
 use crate::fluid::Model;
 use crate::linear::noise::Fineness;
 use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, Resolution, rightmost};
 use crate::packet_noise::{Held, Noise};
-use crate::rest::{Place, at_rest, linearise};
+use crate::rest::{Place, at_rest, build, linearise, settled};
+use crate::spaced::Heard;
 
 /// A quantity that a map varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,13 +81,13 @@ pub fn map(
         let margins = closed.margins_at(Resolution::COARSE);
         let held = Held { target_pkts: targets.then_some(queue), buffer_pkts: place.buffer_pkts };
         let noise = match place.model {
-            Model::Reno => Noise::around(held, &at, Some((margins.stable, &closed)), Fineness::COARSE),
+            Model::Reno => over.noise((held, &place, gain), &at, (margins.stable, &closed))?,
             Model::Drop => Noise::of_losses(),
             Model::Hollot | Model::Ecn => {
                 let (at, closed) = around(&Place { model: Model::Reno, ..place })?;
                 let stable = || closed.margins_at(Resolution::COARSE).stable;
                 let worth_it = at.feasible && at.window_pkts >= 1.0;
-                Noise::around(held, &at, Some((worth_it && stable(), &closed)), Fineness::COARSE)
+                over.noise((held, &place, gain), &at, (worth_it && stable(), &closed))?
             }
         };
         Ok(Point { feasible: at.feasible, margins, noise })
@@ -102,6 +103,8 @@ pub(crate) struct Over<'a> {
     at: OperatingPoint,
     controller: Controller,
     share: Share,
+    /// Whether its signals are no tosses.
+    heard: bool,
     /// Whether the controller depends on where it rests.
     moving: bool,
 }
@@ -109,12 +112,13 @@ pub(crate) struct Over<'a> {
 impl<'a> Over<'a> {
     pub(crate) fn new(choice: &'a AqmChoice, place: &'a Place) -> Result<Self, Error> {
         let (at, controller) = linearise(choice, place)?;
-        let share = at_rest(choice, place)?.1.theory().share();
+        let built = at_rest(choice, place)?.1;
+        let (share, heard) = (built.theory().share(), Heard::is_for(&built, None));
         let Some(controller) = controller else {
             return Err(Error::Unsupported(format!("{} is no linear controller", choice.name)));
         };
         let moving = matches!(choice.name.as_str(), "red" | "ared" | "st-aqm-mo");
-        Ok(Over { choice, place, at, controller, share, moving })
+        Ok(Over { choice, place, at, controller, share, heard, moving })
     }
 
     /// The network, the queue at rest and the factor on the controller that `values` make.
@@ -143,6 +147,25 @@ impl<'a> Over<'a> {
             (at.signalled(self.share.dispersion(at.probability.min(1.0))), self.controller.clone())
         };
         Ok((at, Loop::new(Plant::exact(&at), controller.scaled(gain))))
+    }
+
+    /// What packets do around a rest, in a loop and whether it is stable; steps of max_p are left out.
+    fn noise(
+        &self,
+        (held, place, gain): (Held, &Place, f64),
+        at: &OperatingPoint,
+        (stable, closed): (bool, &Loop),
+    ) -> Result<Noise, Error> {
+        let plain = || Ok(Noise::around(held, at, Some((stable, closed)), Fineness::COARSE));
+        if !(stable && self.heard) {
+            return plain();
+        }
+        let (built, moved) = settled(build(self.choice)?, &Place { model: Model::Reno, ..*place })?;
+        if !Heard::is_for(&built, moved.as_ref()) {
+            return plain();
+        }
+        let around = Heard::of_reno(&built, (&closed.controller, gain), at, Fineness::COARSE);
+        Ok(heard(held, around, Fineness::COARSE))
     }
 
     /// The rest where quantities have these values, and the loop there.

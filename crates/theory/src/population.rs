@@ -102,9 +102,10 @@ impl Population {
     /// The same at each of `frequencies`.
     pub(crate) fn at_each(&self, frequencies: &[Complex64]) -> Vec<Around> {
         let mut told = Vec::with_capacity(frequencies.len());
+        let mut room = self.density.room();
         for some in frequencies.chunks(LANES) {
             let s = std::array::from_fn(|k| some.get(k).or(some.last()).copied().unwrap_or(Complex64::ONE));
-            let moved = self.density.moved(&s);
+            let moved = self.density.moved(&s, &mut room);
             let lanes = some.iter().enumerate();
             told.extend(
                 lanes.map(|(k, s)| self.around(*s, [moved.signals.get(k), moved.noise.get(k), moved.alpha.get(k)])),

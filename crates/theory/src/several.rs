@@ -216,7 +216,7 @@ impl<'a> Loops<'a> {
             let rate = crossing.flows * self.rests.window_pkts[c] / rtt_s;
             answers[c] = around.response / told.window * cis(-w * rtt_s);
             power[c] = around.power / (told.window * told.window) * rtt_s / crossing.flows;
-            let own = 1.0 - told.by_rtt(&around);
+            let own = 1.0 - told.by_rtt(around.response);
             for l in (0..n).filter(|l| crosses(c, *l)) {
                 by_windows[l * m + c] = rate.into();
                 for other in (0..n).filter(|other| crosses(c, *other)) {

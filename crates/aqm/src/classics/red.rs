@@ -36,8 +36,9 @@ use aqumen_units::{Instant, Probability};
 use alloc::format;
 
 use crate::{
-    Algorithm, Aqm, AtRest, Average, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, Network, Packet, Param,
-    ParamError, RedCurve, RedLaw, Rests, Settings, TcpPlant, Theory, Told, Totals, Transfer, Unit, Value, Verdict,
+    Algorithm, Aqm, AtRest, Average, Bound, Cx, DefaultValue, Draw, DropReason, Gaps, Hooks, Kind, Network, Packet,
+    Param, ParamError, RedCurve, RedLaw, Rests, Settings, TcpPlant, Theory, Told, Totals, Transfer, Unit, Value,
+    Verdict,
 };
 
 const DEFAULT_WEIGHT: f64 = 0.002;
@@ -586,6 +587,10 @@ impl Theory for Red {
 
     fn dispersion(&self, p: f64) -> f64 {
         self.params().law().dispersion(p)
+    }
+
+    fn gaps(&self, p: f64) -> Option<Gaps> {
+        self.params().law().gaps(p)
     }
 
     fn linear(&self, at: &AtRest) -> Option<Transfer> {

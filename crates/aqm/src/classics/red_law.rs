@@ -1,6 +1,6 @@
 //! RED's curve, and RED as the average over its packets sees it: for fluids, and for the linear answer.
 
-use crate::{Param, ParamError, Transfer, Unit};
+use crate::{GapEnd, Gaps, Param, ParamError, Transfer, Unit};
 
 /// The probability of a signal over the average queue. The unit of both is free (packets or bytes).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -140,6 +140,16 @@ impl RedLaw {
             Some(_) => 0.0,
             None => 1.0,
         }
+    }
+
+    /// How far apart signals come where their share is `p`, gaps taken as if they need not be whole packets: see
+    /// [`crate::Theory::gaps`]. `None` without any, and where every packet is signalled.
+    pub fn gaps(&self, p: f64) -> Option<Gaps> {
+        let base = self.curve.probability(self.average_at(p));
+        (base > 0.0 && base < 1.0).then(|| {
+            let least_pkts = if self.wait { 1.0 / base } else { 1.0 };
+            Gaps { least_pkts, end: GapEnd::Even(if self.wait { 1.0 / base } else { 1.0 / base - 1.0 }) }
+        })
     }
 
     /// Mean and variance of the gap between two signals, packets, while the average is `average`; `None` without any.

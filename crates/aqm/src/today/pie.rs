@@ -468,7 +468,8 @@ impl Theory for Pie {
 
     fn spares(&self) -> Option<Spares> {
         let delay_s = 0.5 * self.params.law.target_s;
-        Some(Spares { delay_s, probability: SPARING_P, burst: self.params.burst })
+        let sojourn = self.params.delay == DelaySource::Sojourn;
+        Some(Spares { delay_s, probability: SPARING_P, burst: self.params.burst, sojourn })
     }
 
     /// What the auto-tuning makes of alpha and beta there.

@@ -50,14 +50,22 @@ pub fn deviation(closed: &Loop, at: &OperatingPoint, fineness: Fineness) -> f64 
 
 /// Standard deviation of a queue with this power over frequency, at a round trip of `rtt_s`.
 pub(crate) fn deviation_of(power: impl Fn(f64) -> f64, rtt_s: f64, fineness: Fineness) -> f64 {
+    deviation_over(frequencies(rtt_s, fineness).map(|w| (w, power(w))))
+}
+
+/// The frequencies at which it is taken, rad/s.
+pub(crate) fn frequencies(rtt_s: f64, fineness: Fineness) -> impl Iterator<Item = f64> {
     let ratio = libm::pow(10.0, 1.0 / fineness.per_decade);
-    let (mut w, end) = (fineness.from / rtt_s, fineness.up_to / rtt_s);
-    let mut before = power(w);
+    let (first, end) = (fineness.from / rtt_s, fineness.up_to / rtt_s);
+    std::iter::successors(Some(first), move |w| (*w < end).then_some(w * ratio))
+}
+
+/// The same of the power at frequencies that rise.
+pub(crate) fn deviation_over(mut powers: impl Iterator<Item = (f64, f64)>) -> f64 {
+    let Some((mut w, mut before)) = powers.next() else { return 0.0 };
     // What lies below is flat.
     let mut variance = w * before;
-    while w < end {
-        let next = w * ratio;
-        let here = power(next);
+    for (next, here) in powers {
         variance += 0.5 * (before + here) * (next - w);
         (w, before) = (next, here);
     }

@@ -1,0 +1,238 @@
+//! AQMs that signal by an average of the queue, among noise: what RED's curve, and the rule by which ARED moves its
+//! maximum probability, come to as parts of the loop.
+//!
+//! Noise carries the average over the bends of the curve: where signals begin, where it turns steep. What the curve
+//! answers to a normal average of deviation s is not its slope at rest but the random-input describing function (R. C.
+//! Booton, "Nonlinear control systems with random inputs", IRE Transactions on Circuit Theory 1(1), 1954), around the
+//! mean m at which the share p is signalled all the same:
+//!
+//! ```text
+//! E[share(m + s z)] = p      for m
+//! slope = E[z share(m + s z)] / s,   z normal
+//! ```
+//!
+//! ARED's rule leaves max_p alone while the average is within a band, and moves it by a share of itself each interval
+//! that the average is beyond. With a mean m, measured from the middle of a band of half the width d, steps up by the
+//! share u and down by v,
+//!
+//! ```text
+//! u Q((d - m) / s) = v Q((d + m) / s)                        for m: on average max_p stays
+//! k = (u phi((d - m) / s) + v phi((d + m) / s)) / (s T)      relative steps a second, per packet of the average
+//! ```
+//!
+//! so that beside RED's slope stands an integral, p k / s, behind the same average. Both change s, which changes them:
+//! s is the least at which all agree. The average of an ARED that steps is held in the middle of its curve, which is
+//! taken for a line.
+
+use std::f64::consts::{PI, SQRT_2};
+
+use aqumen_aqm::{RedLaw, Steps};
+use num_complex::Complex64;
+
+use crate::linear::noise::{Fineness, deviation_over, frequencies};
+use crate::linear::{Answers, Controller, Loop, Resolution};
+
+/// What an average is answered by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Curve {
+    /// RED's curve, and a factor on its slope.
+    Red(RedLaw, f64),
+    /// A line of this slope, per packet.
+    Line(f64),
+}
+
+/// A curve over the average, and what moves it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Averaged {
+    /// The curve.
+    pub(crate) curve: Curve,
+    /// By how much max_p moves, and when; `None` where it rests.
+    pub(crate) steps: Option<Steps>,
+    /// Share of the packets that is signalled, which goes as max_p does.
+    pub(crate) probability: f64,
+}
+
+/// Deviations that are tried grow by this, up to so many times the first.
+const FINER: f64 = 1.25;
+const TRIED: u32 = 25;
+const HALVINGS: u32 = 10;
+/// The first that is tried, as a share of the deviation without a loop.
+const FIRST: f64 = 0.05;
+/// Points at which a normal variable is taken, and its deviations to either side.
+const POINTS: u32 = 40;
+const NORMAL_END: f64 = 4.0;
+/// Halvings until the mean is known at which a share is signalled.
+const MEANS: u32 = 26;
+
+/// The mean over a normal variable.
+fn mean_of(of: impl Fn(f64) -> f64) -> f64 {
+    let (mut sum, mut all) = (0.0, 0.0);
+    for k in 0..POINTS {
+        let z = NORMAL_END * (2.0 * (f64::from(k) + 0.5) / f64::from(POINTS) - 1.0);
+        let density = libm::exp(-0.5 * z * z);
+        sum += density * of(z);
+        all += density;
+    }
+    sum / all
+}
+
+/// Relative steps a second, per packet that the average lies above, of an average that deviates by so much.
+fn pull(steps: &Steps, deviation: f64) -> f64 {
+    let Steps { band_half_pkts: d, up, down, interval_s } = *steps;
+    let beyond = |x: f64| 0.5 * libm::erfc(x / deviation / SQRT_2);
+    let density = |x: f64| libm::exp(-0.5 * (x / deviation) * (x / deviation)) / (2.0 * PI).sqrt();
+    // Up rises with the mean, down falls.
+    let (mut low, mut high) = (-d - 4.0 * deviation, d + 4.0 * deviation);
+    for _ in 0..40 {
+        let mean = 0.5 * (low + high);
+        if up * beyond(d - mean) < down * beyond(d + mean) { low = mean } else { high = mean }
+    }
+    (up * density(d - low) + down * density(d + low)) / (deviation * interval_s)
+}
+
+impl Averaged {
+    /// What the curve answers, per packet, to an average that deviates by so much.
+    fn slope(&self, deviation: f64) -> f64 {
+        let (law, gain) = match self.curve {
+            Curve::Red(law, gain) => (law, gain),
+            Curve::Line(slope) => return slope,
+        };
+        let end = law.curve.end();
+        let share = |mean: f64, z: f64| law.probability(mean + deviation * z);
+        let (mut low, mut high) = (-NORMAL_END * deviation, end + NORMAL_END * deviation);
+        for _ in 0..MEANS {
+            let mean = 0.5 * (low + high);
+            if mean_of(|z| share(mean, z)) < self.probability { low = mean } else { high = mean }
+        }
+        gain * mean_of(|z| z * share(low, z)) / deviation
+    }
+
+    /// The controller behind an average with the time constant `time_s`, which deviates by so much.
+    fn controller(&self, time_s: f64, deviation: f64) -> Controller {
+        let slope = self.slope(deviation);
+        let Some(steps) = &self.steps else {
+            return Controller::Continuous { num: vec![slope], den: vec![1.0, time_s] };
+        };
+        // A step is held for an interval: half of it late.
+        let late_s = 0.5 * steps.interval_s;
+        Controller::Continuous {
+            num: vec![self.probability * pull(steps, deviation), slope, slope * late_s],
+            den: vec![0.0, 1.0, time_s + late_s, time_s * late_s],
+        }
+    }
+
+    /// The loop around `plant` among noise of this `power` without a loop, behind an average with the time constant
+    /// `time_s`. `None` where no deviation agrees with itself: it swings by more than was tried.
+    pub(crate) fn around<P: Answers + Clone>(
+        &self,
+        plant: &P,
+        time_s: f64,
+        power: impl Fn(f64) -> f64,
+    ) -> Option<Loop<P>> {
+        let with = |controller| Loop { plant: plant.clone(), controller, images: 0 };
+        // Of the average, which lags behind the queue: what the plant says is asked once, deviations often.
+        let place = |w: f64| (w, plant.response(w), power(w) / (1.0 + (w * time_s) * (w * time_s)));
+        let places: Vec<_> = frequencies(plant.delay_s(), Fineness::COARSE).map(place).collect();
+        let deviates = |controller: &Controller| {
+            let of = |(w, answer, power): &(f64, Complex64, f64)| {
+                (*w, power / (1.0 - controller.response(*w) * answer).norm_sqr())
+            };
+            deviation_over(places.iter().map(of))
+        };
+        // Without steps the gain alone moves.
+        let slope_max = self.steps.is_none().then(|| {
+            let one = Controller::Continuous { num: vec![1.0], den: vec![1.0, time_s] };
+            with(one).margins_at(Resolution::COARSE).gain_margin.unwrap_or(f64::INFINITY)
+        });
+        let stable = |controller: &Controller| match (slope_max, controller) {
+            (Some(most), Controller::Continuous { num, .. }) => num[0] < most,
+            _ => with(controller.clone()).margins_at(Resolution::COARSE).stable,
+        };
+        let agrees = |deviation: f64| {
+            let controller = self.controller(time_s, deviation);
+            (stable(&controller) && deviates(&controller) <= deviation).then_some(controller)
+        };
+        let mut high = FIRST * deviation_over(places.iter().map(|(w, _, power)| (*w, *power)));
+        let mut low = high;
+        let mut tried = 0;
+        let mut found = loop {
+            if let Some(controller) = agrees(high) {
+                break controller;
+            }
+            tried += 1;
+            if tried > TRIED {
+                return None;
+            }
+            (low, high) = (high, high * FINER);
+        };
+        for _ in 0..HALVINGS {
+            let middle = 0.5 * (low + high);
+            match agrees(middle) {
+                Some(controller) => (high, found) = (middle, controller),
+                None => low = middle,
+            }
+        }
+        Some(with(found))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqumen_aqm::RedCurve;
+
+    use super::*;
+
+    const STEPS: Steps = Steps { band_half_pkts: 10.0, up: 0.1, down: 0.1, interval_s: 0.5 };
+
+    fn law() -> RedLaw {
+        // Slope 1e-3 from 50 to 150, of which 1.5 packets share a signal: 6.67e-4; .9 / 150 above.
+        let curve = RedCurve::new(50.0, 150.0, 0.1, true).unwrap();
+        RedLaw { curve, decay: 0.002, wait: true, ecn: true, mark_limit: (1.0, 300.0) }
+    }
+
+    fn red(probability: f64) -> Averaged {
+        Averaged { curve: Curve::Red(law(), 1.0), steps: None, probability }
+    }
+
+    #[test]
+    fn noise_that_seldom_leaves_the_band_moves_max_p_seldom() {
+        // Steps alike stand around the middle: 2 (.1) phi(1) / (10 (.5)) = .2 (.24197) / 5.
+        assert!((pull(&STEPS, 10.0) - 0.009_679).abs() < 1e-6, "{}", pull(&STEPS, 10.0));
+        // A fifth of that: phi(5) = 1.487e-6, over 2.
+        assert!((pull(&STEPS, 2.0) - 0.2 * 1.487e-6).abs() < 1e-9, "{}", pull(&STEPS, 2.0));
+        // Far beyond the band the steps are of one height, whatever the distance: .2 (.3989) / (1000 (.5)).
+        assert!((pull(&STEPS, 1000.0) - 1.596e-4).abs() < 1e-7, "{}", pull(&STEPS, 1000.0));
+    }
+
+    #[test]
+    fn unlike_steps_rest_where_they_come_as_often_as_they_are_small() {
+        // A band that is nothing beside the noise: .1 (1 - x) = .3 x, x = Q(m / s) = 1/4 at m = .6745 s, where phi is
+        // .31778: .4 (.31778) / (.5 s).
+        let unlike = Steps { band_half_pkts: 1.0, down: 0.3, ..STEPS };
+        assert!((pull(&unlike, 1e5) / 2.5422e-6 - 1.0).abs() < 1e-3, "{}", pull(&unlike, 1e5));
+    }
+
+    #[test]
+    fn the_curve_answers_noise_by_the_mean_of_its_slopes() {
+        // On its line, far from its bends: 1e-3 / 1.5.
+        assert!((red(0.03).slope(5.0) / 6.667e-4 - 1.0).abs() < 0.03, "{}", red(0.03).slope(5.0));
+        // Where signals begin a line is met for half of the time: E[max(0, z)] = .3989 s, the slope half of it. The
+        // share at a mean of 50 is 6.667e-4 (.3989) (10) = .00266.
+        let half = red(0.00266).slope(10.0);
+        assert!((half / 3.333e-4 - 1.0).abs() < 0.03, "{half}");
+        // Where it turns steep both slopes count half: (1e-3 + 6e-3) / 2 / 1.5, at (.1 + 5e-3 (3.989)) / 1.5 of the
+        // packets.
+        let both = red(0.08).slope(10.0);
+        assert!((both / 2.333e-3 - 1.0).abs() < 0.03, "{both}");
+    }
+
+    #[test]
+    fn the_steps_are_an_integral_beside_reds_slope() {
+        let with = Averaged { steps: Some(STEPS), ..red(0.02) };
+        // At 1 rad/s: C = L / (1 + .8j) + .02 (.009679) / (j (1 + .8j) (1 + .25j)).
+        let j = num_complex::Complex64::new(0.0, 1.0);
+        let expected = with.slope(10.0) / (1.0 + 0.8 * j) + 0.02 * 0.009_679 / (j * (1.0 + 0.8 * j) * (1.0 + 0.25 * j));
+        let controller = with.controller(0.8, 10.0);
+        assert!((controller.response(1.0) - expected).l1_norm() < 1e-8, "{controller:?}");
+    }
+}

@@ -1,0 +1,157 @@
+//! What packets do around the rest of an AQM that spaces its signals (RED, PIE): fewer of them hold the windows,
+//! and the loop of many windows answers their noise.
+//!
+//! *Signals that are lost.* No window is halved twice in a round trip: of tosses for each packet p W come for nothing
+//! while the answer to a signal is on its way. A flow's packets come one after the other, since acknowledgements clock
+//! them: the W of that time are those behind the signalled one in its burst, and those before its place in the next
+//! burst, N W packets later. With m(x) the chance of a signal x packets after another, as a share of any packet's
+//! ([`Gaps::again`]), and the signal anywhere in its burst,
+//!
+//! ```text
+//! lost = p' W integral_0^1 (1 - y) (m(W y) + m(N W - W y)) dy
+//! p' = p (1 + lost) / (1 + p W)
+//! ```
+//!
+//! p the share that tosses take. m(W y) is nothing in a burst shorter than the least gap, and with so few flows that a
+//! round trip is shorter nothing is lost at all. Each signal that counts is worth as much more: see `Field::needing`.
+
+use aqumen_aqm::registry::AnyAqm;
+use aqumen_aqm::{Aqm, Gaps, Rests};
+
+use crate::averaged::{Averaged, Curve};
+use crate::field::Field;
+use crate::linear::noise::Fineness;
+use crate::linear::{Controller, Loop, OperatingPoint};
+use crate::rest::Moved;
+use crate::spared::Spared;
+
+/// Places at which the packets of a burst are looked at.
+const PLACES: u32 = 32;
+/// Rounds until the share agrees with what is lost at it; each halves what is missing.
+const ROUNDS: u32 = 30;
+
+/// Share of the packets that is signalled in fact, in that of tosses which holds the same windows of ns-2's Reno.
+pub(crate) fn needed(at: &OperatingPoint, gaps: impl Fn(f64) -> Option<Gaps>) -> f64 {
+    let OperatingPoint { probability, window_pkts, capacity_pps, rtt_s, .. } = *at;
+    let (by_tosses, round_pkts) = (probability * window_pkts, capacity_pps * rtt_s);
+    let mut needed = 1.0;
+    for _ in 0..ROUNDS {
+        let Some(gaps) = gaps(probability * needed) else { return 1.0 };
+        let again = |k: u32| {
+            let y = (f64::from(k) + 0.5) / f64::from(PLACES);
+            (1.0 - y) * (gaps.again(window_pkts * y) + gaps.again(round_pkts - window_pkts * y))
+        };
+        let lost = by_tosses * needed * (0..PLACES).map(again).sum::<f64>() / f64::from(PLACES);
+        needed = 0.5 * (needed + (1.0 + lost) / (1.0 + by_tosses));
+    }
+    needed
+}
+
+/// What the queue does among noise.
+pub(crate) struct Heard {
+    /// Where it rests, with the share that is signalled in fact.
+    pub(crate) at: OperatingPoint,
+    /// The period of a sampled law, seconds.
+    pub(crate) period_s: Option<f64>,
+    shape: Shape,
+}
+
+enum Shape {
+    Loop(Box<Loop<Field>>),
+    Spared(Box<Spared>),
+}
+
+impl Heard {
+    /// Whether it is for `aqm`, a parameter of which may have moved: its signals are spaced, or answer an average, or
+    /// packets of a short queue are spared. Not while the parameter goes on by steps (ARED).
+    pub(crate) fn is_for(aqm: &AnyAqm, moved: Option<&Moved>) -> bool {
+        if moved.is_some_and(|moved| moved.steps.is_some()) {
+            return false;
+        }
+        let theory = aqm.theory();
+        let on_curve = matches!(theory.rests(), Rests::OnCurve(_));
+        on_curve || theory.spares().is_some() || theory.gaps(0.01).is_some()
+    }
+
+    /// Around `at`, of ns-2's Reno, where `aqm` is this controller, of which `gain` is a factor on RED's curve; the
+    /// error says why there is nothing to tell.
+    pub(crate) fn of_reno(
+        aqm: &AnyAqm,
+        (controller, gain): (&Controller, f64),
+        at: &OperatingPoint,
+        fineness: Fineness,
+    ) -> Result<Self, String> {
+        let needed = needed(at, |p| aqm.theory().gaps(p));
+        let field = Field::of_reno(at, fineness != Fineness::FINE).needing(needed);
+        Heard::around(aqm, (controller, gain), at, (field, needed))
+    }
+
+    /// The same of windows as `field` has them, which the share `needed` of what tosses take holds.
+    pub(crate) fn around(
+        aqm: &AnyAqm,
+        (controller, gain): (&Controller, f64),
+        at: &OperatingPoint,
+        (field, needed): (Field, f64),
+    ) -> Result<Self, String> {
+        let at = OperatingPoint { probability: needed * at.probability, ..*at };
+        if let (Rests::OnCurve(law), Controller::Continuous { den, .. }) = (aqm.theory().rests(), controller) {
+            let averaged = Averaged { curve: Curve::Red(law, gain), steps: None, probability: at.probability };
+            let time_s = den.get(1).copied().unwrap_or(0.0);
+            let closed = averaged.around(&field, time_s, |w| field.power(w));
+            let Some(closed) = closed else { return Err("noise makes its signals swing".into()) };
+            return Ok(Heard { at, period_s: None, shape: Shape::Loop(Box::new(closed)) });
+        }
+        let period_s = controller.period_s();
+        let spares = aqm.theory().spares().filter(|s| aqm.theory().share().law(at.probability) < s.probability);
+        let shape = match spares {
+            Some(spares) => {
+                let spared = Spared::around(&spares, &at, controller.clone(), field);
+                Shape::Spared(Box::new(spared.ok_or("noise makes its signals swing")?))
+            }
+            // Images of the spectrum add little to noise.
+            None => Shape::Loop(Box::new(Loop { images: 0, ..Loop::new(field, controller.clone()) })),
+        };
+        Ok(Heard { at, period_s, shape })
+    }
+
+    /// Power of the queue at `w`, rad/s.
+    pub(crate) fn power(&self, w: f64) -> f64 {
+        match &self.shape {
+            Shape::Loop(closed) => closed.plant.power(w) / (closed.response(w) + 1.0).norm_sqr(),
+            Shape::Spared(spared) => spared.power(w),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqumen_aqm::GapEnd;
+
+    use super::*;
+    use crate::fluid::Model;
+
+    fn at(flows: f64) -> OperatingPoint {
+        // Windows of 8: p = 1.7156 / 80 = .02145, p W = .1716.
+        OperatingPoint::new(Model::Reno, flows, 1000.0, 0.0, 0.0, 8.0 * flows).unwrap()
+    }
+
+    fn even(p: f64) -> Option<Gaps> {
+        Some(Gaps { least_pkts: 2.0 / (3.0 * p), end: GapEnd::Even(2.0 / (3.0 * p)) })
+    }
+
+    #[test]
+    fn tosses_lose_what_the_closed_form_counts() {
+        let tosses = |p: f64| Some(Gaps { least_pkts: 0.0, end: GapEnd::Chance(1.0 / p) });
+        assert!((needed(&at(40.0), tosses) - 1.0).abs() < 1e-3, "{}", needed(&at(40.0), tosses));
+        assert_eq!(needed(&at(40.0), |_| None), 1.0);
+    }
+
+    #[test]
+    fn even_signals_of_many_flows_lose_half_and_those_of_few_none() {
+        // None in the burst itself, half of all in the next one: p' = p (1 + p' W / 2) / (1 + p W),
+        // p'/p = 1 / (1.1716 - .0858) = .921.
+        assert!((needed(&at(400.0), even) - 0.921).abs() < 2e-3, "{}", needed(&at(400.0), even));
+        // Three flows, 24 packets a round trip: no gap is shorter than 31. 1 / 1.1716.
+        assert!((needed(&at(3.0), even) - 0.8536).abs() < 1e-3, "{}", needed(&at(3.0), even));
+    }
+}

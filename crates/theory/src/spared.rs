@@ -1,0 +1,218 @@
+//! The noise of an AQM that signals nothing while the queue was short at its last update (PIE), which linear equations
+//! do not have: a share that is p while the delay is above half of its target, and nothing below.
+//!
+//! Of a normal queue of deviation s, half of the target z deviations below its mean, Q(z) of the packets are spared,
+//! so that the law comes to rest at p' = p / (1 - Q). Around there (R. C. Booton, 1954; J. J. Bussgang, 1952)
+//!
+//! ```text
+//! p' phi(z) / s                     is the slope of the share in the delay, beside what the law says times 1 - Q
+//! p'^2 sum_n c_n^2 rho^n / n!       is the correlation of what that leaves, n from 2 on, c_n = phi(z) He_(n-1)(z),
+//!                                   rho that of the queue, He_n Hermite's polynomials
+//! ```
+//!
+//! The slope quiets slow swings and stirs those of a few round trips, what is left stirs all of them; s and rho are
+//! those that come of both. The delay is that of a packet which came as long ago, and is held for an update.
+
+use std::f64::consts::{PI, SQRT_2};
+use std::sync::LazyLock;
+
+use aqumen_aqm::Spares;
+use num_complex::Complex64;
+
+use crate::field::Field;
+use crate::linear::complex::{arg, cis};
+use crate::linear::{Controller, OperatingPoint};
+
+/// Frequencies in inverse round trips and times in round trips: from, decades, points a decade.
+const FREQUENCIES: (f64, u32, u32) = (1e-3, 5, 25);
+const TIMES: (f64, u32, u32) = (0.02, 4, 25);
+/// Powers of the correlation that are counted.
+const ORDERS: usize = 5;
+/// Rounds until deviation and correlation agree with what they bring about; what is missing halves. By which share of
+/// itself the deviation is missed when no more are needed, and by which it may be in the end.
+const ROUNDS: u32 = 60;
+const AGREES: f64 = 1e-5;
+const MISSED: f64 = 0.01;
+
+/// The queue among that noise.
+#[derive(Clone, Debug)]
+pub(crate) struct Spared {
+    field: Field,
+    controller: Controller,
+    /// By how much the delay that is seen lags behind the queue, seconds.
+    late_s: f64,
+    /// Share of the packets that the law's word reaches, and the slope of the share in the queue, per packet.
+    reached: f64,
+    slope: f64,
+    /// Frequencies, rad/s, and the power there of what signals do beyond both.
+    w: Vec<f64>,
+    beyond: Vec<f64>,
+}
+
+/// Rising numbers by the same factor.
+fn spread((from, decades, points): (f64, u32, u32)) -> Vec<f64> {
+    (0..=decades * points).map(|k| from * libm::pow(10.0, f64::from(k) / f64::from(points))).collect()
+}
+
+/// Weights with which values at `x` make up the integral from zero on of the lines between them times cos(x y); flat
+/// below the first.
+fn cosines(x: &[f64], y: f64) -> Vec<f64> {
+    let mut weights = vec![0.0; x.len()];
+    for (k, pair) in x.windows(2).enumerate() {
+        let [low, high] = [pair[0], pair[1]];
+        let h = high - low;
+        // By parts: the slope times (cos(high y) - cos(low y)) / y^2, what stands at the ends below.
+        if h * y < 1e-3 {
+            let middle = 0.5 * h * libm::cos(0.5 * (low + high) * y);
+            weights[k] += middle;
+            weights[k + 1] += middle;
+        } else {
+            let part = (libm::cos(high * y) - libm::cos(low * y)) / (h * y * y);
+            weights[k] -= part + libm::sin(low * y) / y;
+            weights[k + 1] += part + libm::sin(high * y) / y;
+        }
+    }
+    if let Some(first) = x.first() {
+        weights[0] += if first * y < 1e-6 { *first } else { libm::sin(first * y) / y };
+    }
+    weights
+}
+
+/// From powers to a correlation and back, in round trips.
+struct Turns {
+    w: Vec<f64>,
+    to_times: Vec<Vec<f64>>,
+    to_powers: Vec<Vec<f64>>,
+}
+
+static TURNS: LazyLock<Turns> = LazyLock::new(|| {
+    let w = spread(FREQUENCIES);
+    let times: Vec<f64> = std::iter::once(0.0).chain(spread(TIMES)).collect();
+    let to_times = times.iter().map(|t| cosines(&w, *t)).collect();
+    let to_powers = w.iter().map(|w| cosines(&times, *w)).collect();
+    Turns { w, to_times, to_powers }
+});
+
+fn dot(weights: &[f64], values: &[f64]) -> f64 {
+    weights.iter().zip(values).map(|(weight, value)| weight * value).sum()
+}
+
+/// He_(n-1)(z)^2 / n!, for n from 2 to [`ORDERS`].
+fn shares(z: f64) -> [f64; ORDERS - 1] {
+    let (mut before, mut here, mut factorial) = (1.0, z, 1.0);
+    std::array::from_fn(|k| {
+        let n = (k + 2) as f64;
+        factorial *= n;
+        let share = here * here / factorial;
+        (before, here) = (here, z * here - (n - 1.0) * before);
+        share
+    })
+}
+
+impl Spared {
+    /// `None` where the loop is unstable, or no deviation agrees with itself.
+    pub(crate) fn around(spares: &Spares, at: &OperatingPoint, controller: Controller, field: Field) -> Option<Self> {
+        let OperatingPoint { queue_pkts, capacity_pps, probability, rtt_s, .. } = *at;
+        let distance = queue_pkts - spares.delay_s * capacity_pps;
+        let Turns { w, to_times, to_powers } = &*TURNS;
+        let w: Vec<f64> = w.iter().map(|w| w / rtt_s).collect();
+        let late_s = if spares.sojourn { queue_pkts / capacity_pps } else { 0.0 };
+        let beyond = vec![0.0; w.len()];
+        let mut spared = Spared { field, controller, late_s, reached: 1.0, slope: 0.0, w, beyond };
+        let plain: Vec<(Complex64, f64, [Complex64; 2])> =
+            spared.w.iter().map(|w| (spared.field.at(*w), spared.said(*w))).map(|((g, s), c)| (g, s, c)).collect();
+        let power = |spared: &Spared| -> Vec<f64> {
+            let at = plain.iter().zip(&spared.beyond);
+            at.map(|((g, s, said), beyond)| spared.closed(*g, *s + beyond * g.norm_sqr(), *said)).collect()
+        };
+        let deviation_of = |power: &[f64]| (dot(&to_times[0], power) / (PI * rtt_s)).sqrt();
+        let mut deviation = deviation_of(&power(&spared)).min(queue_pkts);
+        let mut missed = f64::INFINITY;
+        for _ in 0..ROUNDS {
+            let z = distance / deviation;
+            let density = libm::exp(-0.5 * z * z) / (2.0 * PI).sqrt();
+            spared.reached = 1.0 - 0.5 * libm::erfc(z / SQRT_2);
+            let said = probability / spared.reached;
+            spared.slope = said * density / deviation;
+            let power = power(&spared);
+            let own = deviation_of(&power);
+            if !own.is_finite() {
+                return None;
+            }
+            let variance = own * own;
+            let shares = shares(z);
+            let left: Vec<f64> = to_times
+                .iter()
+                .map(|weights| {
+                    let rho = dot(weights, &power) / (PI * rtt_s * variance);
+                    let all = shares.iter().rev().fold(0.0, |sum, share| rho * (share + sum));
+                    said * said * density * density * rho * all
+                })
+                .collect();
+            for (beyond, weights) in spared.beyond.iter_mut().zip(to_powers) {
+                *beyond = 0.5 * (*beyond + (2.0 * rtt_s * dot(weights, &left)).max(0.0));
+            }
+            missed = own / deviation - 1.0;
+            if missed.abs() < AGREES {
+                break;
+            }
+            deviation = 0.5 * (deviation + own.min(2.0 * queue_pkts));
+        }
+        // Around -1 a stable loop, of an integrator at most, does not turn once.
+        let open = plain.iter().map(|(g, _, said)| 1.0 - spared.weighed(*said) * *g);
+        let turned: f64 = open.clone().zip(open.skip(1)).map(|(one, next)| arg(next * one.conj())).sum();
+        (missed.abs() < MISSED && turned.abs() < PI).then_some(spared)
+    }
+
+    /// What the law, and what a share with a slope of one, say to the queue.
+    fn said(&self, w: f64) -> [Complex64; 2] {
+        let seen = cis(-w * self.late_s);
+        let Some(period_s) = self.controller.period_s() else { return [self.controller.response(w) * seen, seen] };
+        let held = seen * (1.0 - cis(-w * period_s)) / Complex64::new(0.0, w * period_s);
+        [self.controller.response(w) * held, held]
+    }
+
+    fn weighed(&self, [law, one]: [Complex64; 2]) -> Complex64 {
+        law * self.reached + one * self.slope
+    }
+
+    fn closed(&self, answer: Complex64, power: f64, said: [Complex64; 2]) -> f64 {
+        power / (1.0 - self.weighed(said) * answer).norm_sqr()
+    }
+
+    /// Power of the queue at `w`, rad/s.
+    pub(crate) fn power(&self, w: f64) -> f64 {
+        let (answer, noise) = self.field.at(w);
+        let [first, last] = [self.w[0], self.w[self.w.len() - 1]];
+        let place = (libm::log(w / first) / libm::log(last / first) * (self.w.len() - 1) as f64).max(0.0);
+        let point = (place as usize).min(self.w.len() - 2);
+        let part = (place - point as f64).min(1.0);
+        let beyond = self.beyond[point] * (1.0 - part) + self.beyond[point + 1] * part;
+        self.closed(answer, noise + beyond * answer.norm_sqr(), self.said(w))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cosines_of_an_exponential_are_a_lorentzian() {
+        // The integral of e^-x cos(x y) is 1 / (1 + y^2).
+        let x = spread((1e-3, 5, 25));
+        let values: Vec<f64> = x.iter().map(|x| libm::exp(-x)).collect();
+        for y in [0.0, 1e-3, 0.3, 1.0, 4.0, 30.0] {
+            let (seen, known) = (dot(&cosines(&x, y), &values), 1.0 / (1.0 + y * y));
+            assert!((seen - known).abs() < 2e-3 * known.max(0.05), "{y}: {seen} {known}");
+        }
+    }
+
+    #[test]
+    fn what_a_threshold_leaves_of_a_normal_variable_is_its_variance_less_the_line() {
+        // At z = 1: Q (1 - Q) = .15866 (.84134) = .13348, of which phi^2 = .05855 is the line's. He_1 to He_4 are 1, 0,
+        // -2, -2: phi^2 (1/2 + 0 + 4/24 + 4/120) = .05855 (.7), and the rest is of higher orders.
+        let all: f64 = shares(1.0).iter().sum();
+        assert!((all - 0.7).abs() < 1e-12, "{all}");
+        assert!(0.05855 * (1.0 + all) < 0.13348);
+    }
+}
