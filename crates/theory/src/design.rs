@@ -404,6 +404,7 @@ pub(crate) fn noise_of(choice: &AqmChoice, place: &Place, fineness: Fineness) ->
     if place.model == Model::Drop {
         return Noise::of_losses();
     }
+    let other_model = place.model != Model::Reno;
     let place = Place { model: Model::Reno, ..*place };
     let found = build(choice).and_then(|built| {
         let target_pkts = target_pkts(choice, &built, &place);
@@ -427,7 +428,12 @@ pub(crate) fn noise_of(choice: &AqmChoice, place: &Place, fineness: Fineness) ->
     if let (true, Some(built)) = (stable, heard_of) {
         return heard(held, Heard::of_reno(&built, (&closed.controller, 1.0), &at, fineness), fineness);
     }
-    Noise::around(held, &at, Some((stable, &closed)), fineness)
+    let noise = Noise::around(held, &at, Some((stable, &closed)), fineness);
+    if stable || !other_model {
+        return noise;
+    }
+    // The margins beside it may say otherwise: they are those of another model.
+    Noise { why: noise.why.map(|why| format!("in model reno, by which noise is told: {why}")), ..noise }
 }
 
 /// Power of the queue at frequencies in rad/s as packets make it around the rest of `choice` at `place`, in Reno's

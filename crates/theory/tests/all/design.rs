@@ -334,3 +334,19 @@ fn an_aqm_from_outside_explains_itself() {
     assert_eq!(margins.controller, "equation");
     assert!(margins.exact.stable);
 }
+
+#[test]
+fn noise_says_whose_loop_is_unstable_where_the_margins_are_another_models() {
+    // Hollot's mean windows leave ARM-PFC A a margin of 1.56 here; the many windows of Reno under random marks do not.
+    let network = network(10_000_000, 100.0, 0.28, 100.0);
+    let given = [
+        ("variant", OwnedValue::Choice("A".into())),
+        ("psi", OwnedValue::Number(0.83)),
+        ("h", OwnedValue::Number(7.0)),
+    ];
+    let told = |model| analyse(&choice("arm-pfc", &given, network), &Place { model, ..place(&network) }).unwrap();
+    let (mean, many) = (told(Model::Hollot), told(Model::Reno));
+    assert!(mean.margins.unwrap().exact.stable && !many.margins.unwrap().exact.stable);
+    assert!(mean.noise.why.as_ref().unwrap().starts_with("in model reno, "), "{:?}", mean.noise.why);
+    assert!(many.noise.why.as_ref().unwrap().starts_with("the loop is unstable"), "{:?}", many.noise.why);
+}
