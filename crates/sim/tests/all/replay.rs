@@ -378,6 +378,60 @@ fn updates_that_take_far_too_long_are_refused_for_long_captures_alone() {
 }
 
 #[test]
+fn a_long_replay_lasts_until_what_waits_has_left() {
+    // A packet of 500 bytes takes 40 s at 100 bit/s, an update each microsecond 60 ns: 0.06 s in a second of the replay.
+    // Of 20 packets those wait for which there is room: 9 take 360 s, 4000 bytes 320 s; five take 200 s.
+    let said = |packets: usize, buffer: &str, aqm: &str| {
+        let file = InFile::new("lasting", &each_millisecond(vec![500; packets]));
+        let aqm = AqmSpec::builtin(aqm).unwrap();
+        check_cost(&file.0, &setup("100bit", buffer), &aqm, &mut |_: f64| true).unwrap()
+    };
+    let quick = |packets, buffer| said(packets, buffer, "pi2:interval=1us").unwrap();
+    assert_eq!(quick(20, "9pkt"), "this takes about 22 s: 20 packets over 360 s");
+    assert_eq!(quick(20, "4kB"), "this takes about 19 s: 20 packets over 320 s");
+    assert_eq!(quick(5, "9pkt"), "this takes about 12 s: 5 packets over 200 s");
+    // A replay of 160 s takes 9.6 s, of which nothing is said.
+    assert_eq!(said(4, "9pkt", "pi2:interval=1us"), None);
+}
+
+#[test]
+fn only_a_capture_that_may_take_long_is_read_for_its_cost() {
+    // 64 KiB at 10 Gbit/s leave in 52 us: even a week takes seconds, so that nobody hears of packets that are read.
+    let many = InFile::new("unread", &each_millisecond([500; 5000]));
+    let check = |file: &InFile, aqm: &str, go_on: bool| {
+        let aqm = AqmSpec::builtin(aqm).unwrap();
+        check_cost(&file.0, &setup("10Gbit", "99pkt"), &aqm, &mut |_: f64| go_on)
+    };
+    assert!(matches!(check(&many, "pi2", false), Ok(None)));
+    // Updates of a week that would take hours: how long the capture is has to be seen, and reading can be stopped.
+    assert!(matches!(check(&many, "pi2:interval=1us", false), Err(Error::Cancelled)));
+    assert!(matches!(check(&many, "pi2:interval=1us", true), Ok(None)));
+    // A packet takes 200 ns, and 16 bytes of the file at the least: 800 MB may hold 50 million, ten seconds. What
+    // stands there is no packet, but only who reads it knows.
+    let padded = |bytes: u64| {
+        let file = InFile::new("padded", &each_millisecond([500; 9]));
+        std::fs::OpenOptions::new().write(true).open(&file.0).unwrap().set_len(bytes).unwrap();
+        check(&file, "droptail", true)
+    };
+    assert!(matches!(padded(795_000_000), Ok(None)));
+    assert!(matches!(padded(805_000_000), Err(Error::Capture { .. })));
+}
+
+#[test]
+fn the_last_packet_may_leave_after_146_years_and_no_later() {
+    // 2^62 ns is the end. A second packet 2^40 - 1 ns behind the first, offered 2^22 times as slowly, comes 2^22 ns before
+    // it; at 1 Gbit/s these are 2^19 bytes.
+    let ends = |bytes: u32| {
+        let two = packets(&[(0, 1000, udp(1, 0)), ((1 << 40) - 1, bytes, udp(1, 0))]);
+        let slow = Setup { speedup: 0.5f64.powi(22), ..setup("1Gbit", "9pkt") };
+        replay_bytes(&two, &slow, &AqmSpec::builtin("droptail").unwrap()).map(|answer| answer.link.elapsed_s)
+    };
+    assert_eq!(ends(1 << 19).unwrap(), 2f64.powi(62) / 1e9);
+    let told = ends((1 << 19) + 1).unwrap_err().to_string();
+    assert!(told.contains("more than 146 years; give a higher --rate"), "{told}");
+}
+
+#[test]
 fn a_capture_s_report_counts_what_is_odd_in_it() {
     let mut odd = packets(&[
         (0, 9238, udp(1, 0)),
