@@ -100,7 +100,8 @@ fn applications_do_the_same_for_the_same_seed_and_not_for_another() {
 #[test]
 fn requests_of_a_group_go_to_those_that_stayed_and_those_that_came_back() {
     // 20 requests a second that take 121 ms each, the handshake with it, for three flows: 2.43 at a time, of which
-    // Erlang's formula refuses .273; of two flows it would be .463. Two of the flows leave at 10 s and are back at 11 s.
+    // Erlang's formula refuses .273; of two flows it would be .463. Two of the flows leave at 10 s and are back at 11
+    // s.
     let web = "[[flows]]\nname = \"web\"\ncount = 3\ntransport = { preset = \"ns2\", packet = \"1000B\" }\n\
         traffic = { kind = \"transfers\", rate = \"20/s\", size = \"960B\" }\n\
         [[events]]\nat = \"10s\"\nstop = \"web\"\ncount = 2\n[[events]]\nat = \"11s\"\nresume = \"web\"\ncount = 2\n\

@@ -201,7 +201,8 @@ fn links_that_finish_transmissions_at_the_same_moments_give_the_same_bits() {
 
 #[test]
 fn senders_of_which_all_is_lost_wake_up_at_the_same_moments() {
-    // The link is down for half a second, and nobody looks at the network for five: nothing but their timers wakes them.
+    // The link is down for half a second, and nobody looks at the network for five: nothing but their timers wakes
+    // them.
     let event = "state = \"down\"\n[[events]]\nat = \"1300ms\"\nstate = \"up\"";
     let groups = [(GROUPS[0], 2, None), (GROUPS[3], 2, None)];
     let text = scenario(false, LINES[0], ["1ms", "20us"], "", &groups, event, 5000);
