@@ -138,6 +138,20 @@ fn the_next_transfer_is_asked_for_when_the_last_one_is_acknowledged_over_sctp_to
 }
 
 #[test]
+fn a_transfer_over_an_association_of_its_own_waits_for_it_to_be_set_up() {
+    // Four packets of a few bytes each come and go before the data leave: two round trips of 60 ms (RFC 9260 section
+    // 5.1).
+    let mean = |fresh: bool| {
+        let traffic = format!("{{ kind = \"transfers\", size = \"960B\", think = \"1s\", new_connection = {fresh} }}");
+        let result = answer(10, &format!("[[flows]]\nname = \"small\"\ntransport = \"sctp\"\ntraffic = {traffic}\n"));
+        let seen =
+            flows(&result, "small").completions.iter().find(|(name, _)| *name == "fct_under_10kB_mean_s").unwrap().1;
+        seen.unwrap()
+    };
+    near(Some(mean(true) - mean(false)), 0.12, 0.002);
+}
+
+#[test]
 fn requests_that_find_no_flow_idle_are_refused() {
     // A megabyte takes more than a second, and ten are asked for in each.
     let seen = answer(
