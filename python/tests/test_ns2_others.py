@@ -93,6 +93,13 @@ def test_a_generator_counts_headers_as_ns2_does() -> None:
     assert any("Exponential {" in line and "burst_time_ 0.8 idle_time_ 0.2" in line for line in text)
 
 
+@pytest.mark.parametrize(("packet", "header", "payload"), [(1000, 40, 960), (1500, 40, 1460), (1500, 52, 1448)])
+def test_a_packet_is_its_payload_and_its_header(packet: int, header: int, payload: int) -> None:
+    text = lines(path(CUBIC | {"packet_bytes": packet, "header_bytes": header}))
+    connect = next(line for line in text if line.startswith("connect 0 0 1 "))
+    assert f"packetSize_ {payload} tcpip_base_hdr_size_ {header} " in connect
+
+
 def test_cubic_is_that_of_linux_with_the_reduction_of_the_rfc() -> None:
     text = lines(path(CUBIC))
     connect = next(line for line in text if line.startswith("connect 0 0 1 {Agent/TCP/Linux} {Agent/TCPSink/Sack1}"))

@@ -114,6 +114,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_trace_is_told_by_its_length_and_a_print_of_its_moments() {
+        // FNV-1a of nothing is where it begins.
+        assert_eq!(fingerprint(&[]), "cbf29ce484222325");
+        let trace = Opportunities { at: vec![1_000_000, 2_000_000], period: 2_500_000_000 };
+        let line = Line { medium: Medium::Opportunities(std::sync::Arc::new(trace)), ..Line::default() };
+        let told = line.to_json()["channel"].clone();
+        assert_eq!((told["count"].as_u64(), told["period_s"].as_f64()), (Some(2), Some(2.5)));
+        assert_eq!(told["fingerprint"], "ca2aed0816bec27a");
+    }
+
+    #[test]
     fn opportunities_wrap_at_the_last() {
         // 2, 5, 5 ms, then 7, 10, 10 ms, ...
         let ms = 1_000_000;

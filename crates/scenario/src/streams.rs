@@ -75,6 +75,14 @@ mod tests {
     }
 
     #[test]
+    fn seeds_are_mixed_as_splitmix64_does() {
+        // The first outputs of its authors' program from 0, each a step of 0x9e3779b97f4a7c15 further.
+        assert_eq!(mix(0), 0xe220_a839_7b1d_cdaf);
+        assert_eq!(mix(0x9e37_79b9_7f4a_7c15), 0x6e78_9e6a_a1b9_65f4);
+        assert_eq!(mix(0x3c6e_f372_fe94_f82a), 0x06c4_5d18_8009_454f);
+    }
+
+    #[test]
     fn a_number_between_two_is_as_far_from_the_first_as_the_draw_says() {
         let u = Stream::new(7, Kind::Traffic, 3).uniform();
         let between = |low, high| Stream::new(7, Kind::Traffic, 3).between(low, high);

@@ -68,6 +68,7 @@ mod tests {
             mean_on: Span::from_secs(1),
             mean_off: Span::from_secs(1),
         };
+        assert_eq!([0, 1, 2].map(|busy| shared.rate_bps(busy)), [12e6, 6e6, 4e6]);
         // 0, 1, 2 busy in 1/4, 1/2, 1/4 of the time: 3 + 3 + 1 Mbit/s.
         assert!((shared.mean_bps() - 7e6).abs() < 1e-3, "{}", shared.mean_bps());
     }

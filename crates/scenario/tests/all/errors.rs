@@ -589,6 +589,7 @@ fn traces_are_read_line_by_line() {
     let plan = load("mahimahi", "2\n5\n5\n").unwrap().plan(1, None).unwrap();
     assert_eq!(plan.links[0].rates, [(aqumen_units::Instant::ZERO, aqumen_units::Rate::from_bps(7_219_200))]);
     assert_eq!(wrong("csv", "time,rate\n0,1e6\n1;2\n"), format!("{path}:3: must be time,rate, such as 0.5,8000000"));
+    assert_eq!(wrong("csv", "0,1e6\ntime,rate\n"), format!("{path}:2: must be time,rate, such as 0.5,8000000"));
     assert_eq!(wrong("csv", "0,-5\n"), format!("{path}:1: the rate must be 0, or 1bit to 10000Gbit"));
     assert_eq!(wrong("csv", "0,1e6\n0,2e6\n"), "must be in order of time; 0s comes late");
     assert_eq!(wrong("csv", "0,0\n"), "must have a rate above 0");
@@ -629,4 +630,112 @@ fn an_own_aqm_is_known_where_its_catalogue_is_given_and_nowhere_else() {
     assert!(unknown.key == "aqm" && unknown.message.starts_with("no AQM \"mine\""), "{unknown}");
     let misfit = known.aqm("mine:eco=true").unwrap_err().to_string();
     assert!(misfit.contains("not a parameter of mine; did you mean ecn?"), "{misfit}");
+}
+
+#[test]
+fn a_scenario_has_at_most_ten_thousand_of_anything() {
+    let windows = |count: u32| {
+        let lines: String = (0..count).map(|i| format!("w{i} = [\"{}ms\", \"90s\"]\n", i + 1)).collect();
+        Scenario::parse(&format!("{DUMBBELL}[windows]\n{lines}"), "t.toml").map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(windows(10_000), Ok(()));
+    assert!(windows(10_001).unwrap_err().ends_with(": 10001 entries; at most 10000"), "{:?}", windows(10_001));
+}
+
+#[test]
+fn a_scenario_s_file_has_at_most_16_mib() {
+    let file = std::env::temp_dir().join(format!("aqumen-large-{}.toml", std::process::id()));
+    let loaded = |bytes: usize| {
+        let mut text = format!("{DUMBBELL}#");
+        text.extend(std::iter::repeat_n('x', bytes - text.len()));
+        std::fs::write(&file, text).unwrap();
+        let loaded = Scenario::load(&file, &[]).map(drop).map_err(|error| error.to_string());
+        std::fs::remove_file(&file).unwrap();
+        loaded
+    };
+    assert_eq!(loaded(16 << 20), Ok(()));
+    let told = loaded((16 << 20) + 1).unwrap_err();
+    assert!(told.ends_with("a scenario has at most 16 MiB; this file has more"), "{told}");
+}
+
+#[test]
+fn intervals_without_data_lie_within_the_run() {
+    let off = |intervals: &str| {
+        let text = with(DUMBBELL, "transport = \"ns2\"", &format!("transport = \"ns2\"\noff = {intervals}"));
+        Scenario::parse(&text, "t.toml").map(drop).map_err(|error| error.to_string())
+    };
+    // Of 100 s. One may end with the run, and the next begin where one ends.
+    for right in ["[[\"90s\", \"100s\"]]", "[[\"5s\", \"6s\"], [\"6s\", \"7s\"]]"] {
+        assert_eq!(off(right), Ok(()), "{right}");
+    }
+    for wrong in ["[[\"90s\", \"101s\"]]", "[[\"100s\", \"101s\"]]"] {
+        assert!(off(wrong).unwrap_err().ends_with("must be within the run of 100s"), "{wrong}: {:?}", off(wrong));
+    }
+    let twice = off("[[\"5s\", \"7s\"], [\"6s\", \"8s\"]]").unwrap_err();
+    assert!(twice.ends_with("must come after the interval before it"), "{twice}");
+}
+
+#[test]
+fn ranges_and_labels_of_a_sweep_are_refused_where_they_lead_nowhere() {
+    let sweep = |label: &str, set: &str| {
+        let text = format!("{DUMBBELL}[sweep.x]\nlabel = \"{label}\"\nset = {{ \"flows.ftp.count\" = {set} }}\n");
+        Scenario::parse(&text, "t.toml").map(|scenario| scenario.cells().len()).map_err(|error| error.to_string())
+    };
+    let range = |set: &str| sweep("x{}", set);
+    for (set, cells) in [
+        ("{ from = 1, to = 9, points = 2 }", 2),
+        ("{ from = 1, to = 10000, points = 10000 }", 10_000),
+        ("{ from = 1, to = 10000, step = 1 }", 10_000),
+        ("{ from = 1, to = 100, points = 3, log = true }", 3),
+        ("{ from = 5, to = 5, step = 1 }", 1),
+    ] {
+        assert_eq!(range(set), Ok(cells), "{set}");
+    }
+    for set in [
+        "{ from = 1, to = 9, points = 1 }",
+        "{ from = 1, to = 9, points = 10001 }",
+        "{ from = 0, to = 9, points = 3, log = true }",
+        "{ from = 9, to = 0, points = 3, log = true }",
+        "{ from = 1, to = 9, step = 0 }",
+        "{ from = 1, to = 9, step = -1 }",
+        "{ from = 1, to = 9, step = 1, log = true }",
+        "{ from = 1, to = 9 }",
+    ] {
+        assert!(range(set).unwrap_err().contains("a range needs either `step`"), "{set}: {:?}", range(set));
+    }
+    assert!(range("{ from = 1, to = 10001, step = 1 }").unwrap_err().contains("has more than 10000 values"));
+    for set in ["{ from = \"1ms\", to = \"9s\", step = \"1ms\" }", "{ from = \"1ms\", to = \"9ms\", step = \"1s\" }"] {
+        assert!(range(set).unwrap_err().contains("must be in one unit"), "{set}: {:?}", range(set));
+    }
+    let many: Vec<String> = (1..=10_001).map(|i| i.to_string()).collect();
+    assert!(
+        range(&format!("[{}]", many.join(", "))).unwrap_err().contains("has 10001 values; 1 to 10000 are possible")
+    );
+    // A label has 32 letters at most, and none that a name of a file cannot have.
+    let of = |letters: usize| sweep(&format!("{}{{}}", "x".repeat(letters - 2)), "[10, 20]");
+    assert_eq!(of(32), Ok(2));
+    assert!(of(33).unwrap_err().contains("is no label"), "{:?}", of(33));
+    assert!(sweep("x/{}", "[10, 20]").unwrap_err().contains("is no label"));
+}
+
+#[test]
+fn names_buffers_and_packets_have_an_end() {
+    let named = |letters: usize| {
+        let text = with(DUMBBELL, "name = \"ftp\"", &format!("name = \"{}\"", "f".repeat(letters)));
+        Scenario::parse(&text, "t.toml").map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(named(64), Ok(()));
+    for letters in [0, 65] {
+        assert!(named(letters).unwrap_err().contains("at most 64 letters"), "{:?}", named(letters));
+    }
+    assert!(dumbbell("name = \"ftp\"", "name = \"f p\"").contains("at most 64 letters"));
+    let target = |packets: &str| {
+        Scenario::parse(&format!("{DUMBBELL}[nominal]\ntarget = \"{packets}\"\n"), "t.toml")
+            .map_err(|error| error.to_string())
+    };
+    assert!(target("1e9pkt").is_ok());
+    for packets in ["0pkt", "1000000001pkt"] {
+        assert!(target(packets).unwrap_err().contains("above 0, at most 1e9pkt"), "{packets}");
+    }
+    assert!(dumbbell("transport = \"ns2\"", "transport = { preset = \"udp\", packet = \"20B\" }").contains("packet"));
 }

@@ -122,6 +122,10 @@ fn the_ends_of_every_range_belong_to_it() {
         "{ kind = \"self-similar\", rate = \"1Mbit\", sources = 1 }".into(),
         "{ kind = \"voip\", talk = \"20us\" }".into(),
         "{ kind = \"poisson\", rate = \"1000Mpkt/s\" }".into(),
+        // 10^9 packets of a byte in a second; a frame of 10 MB in each.
+        "{ kind = \"cbr\", rate = \"8Gbit\", packet = \"1B\" }".into(),
+        law("\"exponential\", mean = \"65507B\""),
+        "{ kind = \"video\", rate = \"80Mbit\", fps = 1 }".into(),
         "{ kind = \"cbr\", rate = \"1Mbit\", packet = \"65507B\" }".into(),
     ] {
         let text = group(&format!("traffic = {right}"));
@@ -147,6 +151,11 @@ fn the_ends_of_every_range_belong_to_it() {
         ("{ kind = \"voip\", talk = \"19us\" }".into(), "at least a thousandth of a frame"),
         ("{ kind = \"voip\", talk = \"0s\" }".into(), "above 0"),
         ("{ kind = \"poisson\", rate = \"0pkt/s\" }".into(), "above 0pkt/s"),
+        ("{ kind = \"cbr\", rate = \"8000000008bit\", packet = \"1B\" }".into(), "more than 1e9 packets per second"),
+        ("{ kind = \"video\", fps = 0 }".into(), "above 0, at most"),
+        ("{ kind = \"adaptive-video\", ladder = [\"1Mbit\", \"1Mbit\"] }".into(), "each above the one before"),
+        (poisson("{ law = \"exponential\", mean = \"65508B\" }"), "a mean of at most 65507B"),
+        ("{ kind = \"video\", rate = \"80000001bit\", fps = 1 }".into(), "frames of more than 10000000 bytes on average"),
         ("{ kind = \"cbr\", rate = \"1Mbit\", packet = \"65508B\" }".into(), "at most 65507B"),
         (
             "{ kind = \"mmpp\", rates = [\"0pkt/s\", \"0pkt/s\"], generator = [[-1.0, 1.0], [0.5, -0.5]] }".into(),
@@ -223,6 +232,11 @@ fn a_cut_leaves_out_what_comes_later() {
     assert_eq!((at_60.spec().events.len(), at_60.spec().flows.len(), at_60.spec().flows[2].off.len()), (2, 3, 2));
     assert!(at_60.spec().windows.get("across").unwrap().end.is_some());
     assert!(at_60.spec().flows[2].off[1].end.is_some());
+    // What would begin with the end has no part in it.
+    assert_eq!(
+        (whole.until("50s").unwrap().spec().flows.len(), whole.until("51s").unwrap().spec().flows.len()),
+        (2, 3)
+    );
     assert_eq!(whole.until("90s").unwrap().spec().flows[2].stop, Some(Span::from_secs(90)));
     // The plan of the cut is the beginning of the whole: the same starts and paths.
     let (part, all) = (cut.plan(3, None).unwrap(), whole.plan(3, None).unwrap());
@@ -277,6 +291,18 @@ fn a_link_is_plain_only_if_nobody_would_miss_its_queue() {
     let mut managed = plain.clone();
     managed.aqm = plan.links[0].aqm.clone();
     assert!(!recorded.is_plain() && !managed.is_plain());
+    // A delay that changes makes it no wire, but nobody hears of its queue; of one that an AQM takes over somebody
+    // does.
+    let with_line = |event: &str| {
+        let text = format!("{DUMBBELL}[[events]]\nat = \"10s\"\nlink = \"bottleneck\"\n{event}\n");
+        let line = parse(&text).plan(1, None).unwrap().links[0].line.clone();
+        assert!(line.is_some(), "{event}");
+        let mut link = plain.clone();
+        link.line = line;
+        (link.is_plain(), link.is_unwatched())
+    };
+    assert_eq!(with_line("delay = \"5ms\""), (false, true));
+    assert_eq!(with_line("aqm = \"red\""), (false, false));
     // A delay that changes to 5 ms and then to 90: the least that it ever is.
     let events = "[[events]]\nat = \"10s\"\ndelay = \"5ms\"\n[[events]]\nat = \"20s\"\ndelay = \"90ms\"\n";
     let changed = parse(&format!("{DUMBBELL}{events}")).plan(1, None).unwrap();
@@ -284,6 +310,52 @@ fn a_link_is_plain_only_if_nobody_would_miss_its_queue() {
         (plan.links[0].delay_min(), changed.links[0].delay_min()),
         (Span::from_millis(20), Span::from_millis(5))
     );
+}
+
+#[test]
+fn a_medium_with_a_law_of_its_own_counts_by_its_mean() {
+    let rate = |channel: &str| {
+        let text = with(DUMBBELL, "rate = \"8Mbit\"", &format!("channel = {{ {channel} }}"));
+        parse(&text).plan(1, None).unwrap().links[0].rates[0].1.as_bps()
+    };
+    // 480 bytes each 10 ms.
+    assert_eq!(rate("model = \"umts\", dch = \"384kbit\", bler = 0"), 384_000);
+    // 2047 bytes each millisecond, of which 50 in 1000 are lost.
+    let lte = "model = \"lte\", cqi = 10, spread = 0, layers = 2, share = 0.5, bler = 0, handover_interval = \"950ms\"";
+    assert_eq!(rate(lte), 15_557_200);
+    assert_eq!(rate("model = \"wimax\", profile = 5, spread = 0, share = 0.5"), 8_048_000);
+}
+
+#[test]
+fn laws_from_files_are_read_for_every_source_that_has_one() {
+    // A page of 1500 bytes and five objects of 900: 2 + 5 * 3 + 2 packets. A second ON and three OFF: a quarter.
+    let files = || {
+        let named =
+            [("main.txt", "1500 1\n"), ("embedded.txt", "900 1\n"), ("one.txt", "1 1\n"), ("three.txt", "3 1\n")];
+        aqumen_scenario::Files::given(named.map(|(name, text)| (name.to_string(), text.as_bytes().to_vec())))
+    };
+    let law = |file: &str| format!("{{ law = \"empirical\", file = \"{file}.txt\" }}");
+    let scenario = |lines: &str| {
+        let text = with(DUMBBELL, "transport = \"ns2\"", lines);
+        aqumen_scenario::Scenario::parse_with(&text, "t.toml", files()).unwrap_or_else(|error| panic!("{error}"))
+    };
+    let web = format!(
+        "transport = \"ns2\"\ntraffic = {{ kind = \"web\", pages = 3, main = {}, embedded = {}, objects = 5, \
+         parsing = \"1s\", reading = \"9s\" }}",
+        law("main"),
+        law("embedded")
+    );
+    let packets = scenario(&web).cost(aqumen_scenario::cost::Runner::Packet, None).unwrap().count("packets");
+    assert!((packets - 4.0 * 3.0 * 19.0).abs() < 1e-6, "{packets}");
+    let per_second = |traffic: &str| {
+        let scenario = scenario(&format!("transport = \"udp\"\ntraffic = {{ {traffic} }}"));
+        scenario.spec().flows[0].traffic.offered().unwrap().per_second
+    };
+    let on_off =
+        format!("kind = \"on-off\", rate = \"1Mbit\", packet = \"1000B\", on = {}, off = {}", law("one"), law("three"));
+    assert!((per_second(&on_off) - 31.25).abs() < 1e-9, "{}", per_second(&on_off));
+    let call = format!("kind = \"voip\", codec = \"g711\", talk = {}, silence = {}", law("one"), law("three"));
+    assert!((per_second(&call) - 12.5).abs() < 1e-9, "{}", per_second(&call));
 }
 
 #[test]
@@ -299,7 +371,26 @@ fn every_transport_is_listed_with_its_settings() {
         assert!(row["summary"].as_str().is_some_and(|summary| !summary.is_empty()), "{row}");
     }
     let of = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap();
+    assert!(of("udp")["reference"].as_str().is_some_and(|reference| reference.contains("RFC 768")), "{}", of("udp"));
     assert_eq!((of("dctcp")["reference"].as_str(), of("udp")["kind"].as_str()), (Some("RFC 8257"), Some("udp")));
+}
+
+#[test]
+fn every_kind_of_traffic_is_listed_with_its_parameters() {
+    let listed = aqumen_scenario::list::traffic();
+    let rows = listed.as_array().unwrap();
+    let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    for name in ["bulk", "cbr", "poisson", "on-off", "voip", "video", "adaptive-video", "transfers", "web", "mmpp"] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
+    let cbr = rows.iter().find(|row| row["name"] == "cbr").unwrap();
+    let params: Vec<(&str, bool)> = cbr["params"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|param| (param["name"].as_str().unwrap(), param["required"].as_bool().unwrap()))
+        .collect();
+    assert!(params.contains(&("rate", true)) && params.contains(&("packet", false)), "{params:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::common;
 use aqumen_aqm::Limit;
 use aqumen_scenario::cost::{Runner, check_updates};
 use aqumen_scenario::{AqmSpec, Scenario};
-use common::{DUMBBELL, parse, with};
+use common::{DUMBBELL, PARKING_LOT, parse, with};
 
 /// The dumbbell of 8 Mbit/s, four flows of 1000-byte packets, with lines for its group.
 fn group(lines: &str) -> Scenario {
@@ -374,6 +374,29 @@ fn memory_grows_with_samples_windows_and_flows_by_equal_steps() {
 }
 
 #[test]
+fn of_each_flow_the_acknowledgements_of_a_second_are_kept() {
+    // What a flow more takes, by the interval between samples: 48 bytes for each sample of a second, and for two more.
+    let more = |interval: &str, duration: &str| {
+        let of = |count: u32| {
+            let text = with(DUMBBELL, "duration = \"100s\"", &format!("duration = \"{duration}\""));
+            let text = with(&text, "start = [\"0s\", \"1s\"]", "start = \"0s\"");
+            let text = with(&text, "count = 4", &format!("count = {count}"));
+            memory(&format!("{text}\n[record]\ninterval = \"{interval}\"\n"))
+        };
+        of(5) - of(4)
+    };
+    assert_eq!(more("100ms", "100s") - more("2s", "100s"), 48.0 * (12.0 - 2.0));
+    assert_eq!(more("250ms", "100s") - more("500ms", "100s"), 48.0 * (6.0 - 4.0));
+    // There are no more samples than the run has: six in half a second, and three.
+    assert_eq!(more("100ms", "500ms") - more("250ms", "500ms"), 48.0 * (6.0 - 3.0));
+    // In a second and a half there are two, one second apart.
+    assert_eq!(more("100ms", "1500ms") - more("1s", "1500ms"), 48.0 * (12.0 - 2.0));
+    // Nor more acknowledgements than the link carries packets in a second, 1000, where four flows have 1002 samples
+    // each.
+    assert_eq!(more("2s", "100s") - more("1ms", "100s"), 48.0 * 2.0);
+}
+
+#[test]
 fn a_queue_that_forms_takes_more_than_one_that_does_not() {
     // Four access links of 10 Mbit/s before 8 Mbit/s, before 39 and before 41.
     // Windows of two packets, so that packets do not count.
@@ -422,6 +445,29 @@ fn a_packet_that_waits_takes_what_is_kept_of_it_by_its_transport() {
     // A buffer in bytes is one in packets of 1000 bytes.
     let reno = of_transport(&wide("1Gbit"), &tcp("ns2"));
     assert_eq!(of_buffer(&reno, "100000pkt"), of_buffer(&reno, "100MB"));
+}
+
+#[test]
+fn a_packet_that_waits_for_a_discipline_takes_its_place_there() {
+    // CoDel is asked for each packet that leaves. Datagrams that it cannot hold back fill what room there is.
+    let cbr = "\"udp\"\ntraffic = { kind = \"cbr\", rate = \"1Gbit\", packet = \"1000B\" }";
+    let text = of_transport(&wide("1Gbit"), cbr);
+    for aqm in ["codel", "fq-codel"] {
+        let of = |buffer: u32| {
+            let scenario = parse(&with(&text, "buffer = \"300pkt\"", &format!("buffer = \"{buffer}pkt\"")));
+            let spec = scenario.aqm(aqm).unwrap();
+            let own = |packets| {
+                let link = &scenario.plan(1, Some(&spec)).unwrap().links[0];
+                link.aqm.build_qdisc(Limit::packets(packets)).unwrap().unwrap().memory_bytes() as f64
+            };
+            (scenario.memory_estimate(Runner::Packet, Some(&spec)) as f64, (own(2001) - own(1)) / 2000.0)
+        };
+        let ((few, place), (many, _)) = (of(20_000), of(40_000));
+        // Of each packet 60 bytes in the engine, its place in the discipline, how long the queue had that length, and
+        // what is kept until it arrives.
+        let each = 2.0 * (60.0 + place + 8.0 + size_of::<aqumen_transport::Packet>() as f64);
+        assert!(((many - few) / 20_000.0 - each).abs() < 1.0, "{aqm}: {} {each}", (many - few) / 20_000.0);
+    }
 }
 
 #[test]
@@ -492,6 +538,37 @@ fn datagrams_wait_where_more_come_than_the_link_carries_and_no_more_than_that() 
 }
 
 #[test]
+fn of_sources_that_send_evenly_one_packet_each_may_wait() {
+    // 1000 sources of 80 kbit/s and headers, 82.2 Mbit/s in all, fit into 100 Mbit/s; all may send at the same moment.
+    let text = with(&wide("100Mbit"), "count = 4", "count = 1000");
+    let cbr = "\"udp\"\ntraffic = { kind = \"cbr\", rate = \"80kbit\", packet = \"1000B\" }";
+    let text = of_transport(&text, cbr);
+    assert!(of_buffer(&text, "1000pkt") > of_buffer(&text, "500pkt") + 500.0 * 64.0);
+    assert_eq!(of_buffer(&text, "1000pkt"), of_buffer(&text, "1000000pkt"));
+}
+
+#[test]
+fn bursts_pile_up_by_four_deviations_and_by_no_more_than_comes() {
+    // Sources that are ON for 1 s and OFF for 1 s on the average send 3750 packets a second at 30 Mbit/s. In 100 s the
+    // variance of what four of them send is 4 * 100 * 2 (3750 / 2)^2 / 2 = 37500^2 packets: 150 000 are four
+    // deviations. If all were ON all the time, 23.4 Mbit/s more would come than the link carries: 284 000 packets.
+    let bursts = |rate: u32| {
+        let kind = format!("kind = \"on-off\", rate = \"{rate}Mbit\", packet = \"1000B\", on = \"1s\", off = \"1s\"");
+        of_transport(&wide("100Mbit"), &format!("\"udp\"\ntraffic = {{ {kind} }}"))
+    };
+    let of = |rate: u32, buffer: &str| of_buffer(&bursts(rate), buffer);
+    assert!(of(30, "150000pkt") > of(30, "140000pkt") + 10_000.0 * 64.0);
+    assert_eq!(of(30, "150010pkt"), of(30, "1000000pkt"));
+    // ON for 1 s and OFF for 3 s they send a quarter of the time: 4 * 100 * 2 (3750 * 3)^2 / 64 = 39 774^2.
+    let rarely = bursts(30).replace("off = \"1s\"", "off = \"3s\"");
+    assert!(of_buffer(&rarely, "159000pkt") > of_buffer(&rarely, "150000pkt") + 9000.0 * 64.0);
+    assert_eq!(of_buffer(&rarely, "159200pkt"), of_buffer(&rarely, "1000000pkt"));
+    // At 26 Mbit/s four deviations are 130 000, and what is too much if all are ON 6.9 Mbit/s: 84 100.
+    assert!(of(26, "84000pkt") > of(26, "80000pkt") + 4000.0 * 64.0);
+    assert_eq!(of(26, "84200pkt"), of(26, "1000000pkt"));
+}
+
+#[test]
 fn where_more_comes_than_leaves_lists_of_events_keep_room_for_as_much() {
     // Of 10 000 packets that wait in either case, 4096 lists hold the events. Four events take 2 ms where 8 Mbit/s
     // leave in packets of 1500 bytes, three events each: a list is of the next power of two below that, 2^20 ns.
@@ -559,4 +636,228 @@ fn what_does_not_fit_is_refused_with_both_figures() {
     let gib = format!("{:.1} GiB", 100.0 * one as f64 / (1u64 << 30) as f64);
     assert!(told.ends_with(&format!("needs about {gib} of memory, but {gib} are free")), "{told}");
     assert!(scenario.check_memory(Runner::Packet, None, 100, Some(100 * one)).is_ok());
+}
+
+#[test]
+fn calls_pile_up_as_they_fall_silent_and_talk_again() {
+    // 400 calls of 50 packets of 188 bytes a second while they talk, half of the time: 15 of at most 30.1 Mbit/s.
+    let calls = |rate: &str, kind: &str| {
+        let text = with(&wide(rate), "count = 4", "count = 400");
+        of_transport(&text, &format!("\"udp\"\ntraffic = {{ kind = \"voip\", codec = \"g711\", {kind} }}"))
+    };
+    // In 100 s the variance of what they send is 400 * 100 * 2 (50 / 2)^2 / 2 = 5000^2 packets, which may be too many
+    // for 20 Mbit/s; beside these one of each call. 40 Mbit/s carry them all.
+    let talk = "talk = \"1s\", silence = \"1s\"";
+    let of = |buffer: &str| of_buffer(&calls("20Mbit", talk), buffer);
+    assert!(of("20300pkt") > of("19000pkt") + 1300.0 * 64.0);
+    assert_eq!(of("20500pkt"), of("1000000pkt"));
+    let wide = |kind: &str, buffer: &str| of_buffer(&calls("40Mbit", kind), buffer);
+    assert_eq!(wide(talk, "400pkt"), wide(talk, "1000000pkt"));
+    // Twice as silent: 400 * 100 * 2 (50 * 2)^2 / 27 = 5443^2.
+    let rare = |buffer: &str| of_buffer(&calls("20Mbit", "talk = \"1s\", silence = \"2s\""), buffer);
+    assert!(rare("22100pkt") > rare("21000pkt") + 1100.0 * 64.0);
+    assert_eq!(rare("22200pkt"), rare("1000000pkt"));
+    // Those that never fall silent are too many for 20 Mbit/s all the time, 10.1 Mbit/s of packets of 1504 bits for
+    // 100 s, and never for 40.
+    let steady = |buffer: &str| of_buffer(&calls("20Mbit", "suppress = false"), buffer);
+    assert!(steady("670000pkt") > steady("600000pkt") + 70_000.0 * 64.0);
+    assert_eq!(steady("671000pkt"), steady("1000000pkt"));
+    assert_eq!(wide("suppress = false", "400pkt"), wide("suppress = false", "1000000pkt"));
+}
+
+#[test]
+fn what_comes_in_bursts_of_any_length_comes_as_if_each_second_were_all_or_nothing() {
+    // Four sources of 100 messages a second: in 100 s a variance of 4 * 100 * 100^2 = 2000^2.
+    let of = |packet: &str, buffer: &str| {
+        let chain = "rates = [\"100pkt/s\", \"100pkt/s\"], generator = [[-1.0, 1.0], [1.0, -1.0]]";
+        let kind = format!("\"udp\"\ntraffic = {{ kind = \"mmpp\", {chain}, packet = \"{packet}\" }}");
+        of_buffer(&of_transport(&wide("20Mbit"), &kind), buffer)
+    };
+    assert!(of("1000B", "8000pkt") > of("1000B", "7000pkt") + 1000.0 * 64.0);
+    assert_eq!(of("1000B", "8010pkt"), of("1000B", "1000000pkt"));
+    // Of three packets each, three times as many.
+    assert!(of("3000B", "24000pkt") > of("3000B", "23000pkt") + 1000.0 * 64.0);
+    assert_eq!(of("3000B", "24010pkt"), of("3000B", "1000000pkt"));
+}
+
+#[test]
+fn before_a_medium_with_a_law_of_its_own_all_that_comes_may_wait() {
+    // 4 times 1 Mbit/s of 1000 bytes in packets of 1028 for 100 s: 50 000.
+    let cbr = "\"udp\"\ntraffic = { kind = \"cbr\", rate = \"1Mbit\", packet = \"1000B\" }";
+    let text = of_transport(&wide("100Mbit"), cbr);
+    let text =
+        with(&text, "rate = \"100Mbit\"", "channel = { model = \"wifi\", contenders = 2, spread = 1.5, mcs = 4.0 }");
+    assert!(of_buffer(&text, "50000pkt") > of_buffer(&text, "40000pkt") + 10_000.0 * 64.0);
+    assert_eq!(of_buffer(&text, "50010pkt"), of_buffer(&text, "1000000pkt"));
+}
+
+#[test]
+fn packets_wait_at_access_links_where_those_are_too_narrow() {
+    // Four flows behind access links of `rate` with a buffer, over a link of 100 Mbit/s.
+    let of = |transport: &str, rate: &str, buffer: &str| {
+        let text = with(&wide("100Mbit"), "rate = \"10Gbit\"", &format!("rate = \"{rate}\"\nbuffer = \"{buffer}\""));
+        memory(&of_transport(&text, transport))
+    };
+    let cbr = |kbit: u32| format!("\"udp\"\ntraffic = {{ kind = \"cbr\", rate = \"{kbit}kbit\", packet = \"1000B\" }}");
+    // 12.3 Mbit/s each into 10: what there is room for at each of four hosts, with its event, how long the queue had
+    // this length, and the packet.
+    let each = 2.0 * (32.0 + 8.0 + size_of::<aqumen_transport::Packet>() as f64);
+    let more = of(&cbr(12_000), "10Mbit", "2000pkt") - of(&cbr(12_000), "10Mbit", "1000pkt");
+    assert!((more / (4.0 * 1000.0 * each) - 1.0).abs() < 0.001, "{more}");
+    assert_eq!(of(&cbr(12_000), "10Mbit", "1000pkt"), of(&cbr(12_000), "10Mbit", "1028kB"));
+    // 10.1 Mbit/s are 102.8 kbit/s too much: 5000 packets in 100 s, and one of each.
+    assert!(of(&cbr(9_828), "10Mbit", "1200pkt") > of(&cbr(9_828), "10Mbit", "1000pkt") + 4.0 * 200.0 * 80.0);
+    assert_eq!(of(&cbr(9_828), "10Mbit", "1300pkt"), of(&cbr(9_828), "10Mbit", "100000pkt"));
+    // What fits does not wait there.
+    assert_eq!(of(&cbr(9_000), "10Mbit", "1000pkt"), of(&cbr(9_000), "10Mbit", "100000pkt"));
+    // Windows fill them where they are what is narrow: 40 Mbit/s of 100, not 400 of 100.
+    let bulk = "{ preset = \"ns2\", receive_window = \"1000000pkt\" }";
+    assert!(of(bulk, "10Mbit", "2000pkt") > of(bulk, "10Mbit", "1000pkt") + 4.0 * 1000.0 * 80.0);
+    assert_eq!(of(bulk, "100Mbit", "2000pkt"), of(bulk, "100Mbit", "1000pkt"));
+}
+
+#[test]
+fn a_packet_on_a_wire_takes_its_event_and_what_its_ends_keep() {
+    // 1 Gbit/s carry 125 000 packets of 1000 bytes in a second; each takes an event of 32 bytes in a list that grows,
+    // and 40 at its ends.
+    let large = of_transport(&wide("1Gbit"), "{ preset = \"ns2\", receive_window = \"1000000pkt\" }");
+    let delay = |delay: &str| memory(&with(&large, "delay = \"20ms\"", &format!("delay = \"{delay}\"")));
+    let each = (delay("3s") - delay("2s")) / 250_000.0;
+    assert!((each - 2.0 * 32.0 - 40.0).abs() < 1.0, "{each}");
+}
+
+#[test]
+fn a_queue_forms_where_the_link_goes_down_or_more_may_come() {
+    // 41 Mbit/s for 40 at most; where packets wait, histograms are larger.
+    let small = with(DUMBBELL, "transport = \"ns2\"", "transport = { preset = \"ns2\", receive_window = \"2pkt\" }");
+    let wide = with(&small, "rate = \"8Mbit\"", "rate = \"41Mbit\"");
+    let event = |event: &str| memory(&format!("{wide}\n[[events]]\nat = \"50s\"\nlink = \"bottleneck\"\n{event}\n"));
+    let quiet = event("delay = \"20ms\"");
+    assert!(event("state = \"down\"") > quiet + 10_000.0);
+    assert!(event("capacity = \"39Mbit\"") > quiet + 10_000.0);
+    let rate = |rate: &str| memory(&with(&small, "rate = \"8Mbit\"", &format!("rate = \"{rate}\"")));
+    assert!(rate("40Mbit") + 10_000.0 < rate("39999999bit"));
+    let channel = "channel = { model = \"shared\", rate = \"41Mbit\", neighbours = 1 }";
+    assert!(memory(&with(&small, "rate = \"8Mbit\"", channel)) > memory(&wide) + 10_000.0);
+    // Of 1000 bytes of data 40 come back: 320 kbit/s of what 8 Mbit/s carry.
+    let back = |rate: &str| {
+        let reverse = format!("buffer = \"300pkt\"\n[topology.bottleneck.reverse]\nrate = \"{rate}\"\nrecord = true\n");
+        memory(&with(&small, "buffer = \"300pkt\"\n", &reverse))
+    };
+    assert!(back("319kbit") > back("320kbit") + 10_000.0);
+    assert!((back("320kbit") - back("8Mbit")).abs() < 10_000.0);
+    // Links that lead to a link bring what they carry, hosts what their access links do: 2 Mbit/s, and 3 of 1 Mbit/s.
+    let row = |rate: &str| {
+        let text = PARKING_LOT.split("[[events]]").next().unwrap();
+        let text = with(
+            text,
+            "rate = [\"30Mbit\", \"15Mbit\", \"30Mbit\"]",
+            &format!("rate = [\"2Mbit\", \"{rate}\", \"90Mbit\"]"),
+        );
+        memory(&with(&text, "rate = \"1Gbit\"", "rate = \"1Mbit\""))
+    };
+    assert!(row("4999kbit") > row("5Mbit") + 10_000.0, "{} {}", row("4999kbit"), row("5Mbit"));
+}
+
+#[test]
+fn a_window_has_three_pieces_of_memory_and_an_event_two() {
+    // A window is a piece itself and has two edges; what an event begins is a piece, and ends what came before it. A
+    // piece is larger where a queue forms: 39 Mbit/s, not 41, for 40 at most.
+    let small = with(DUMBBELL, "transport = \"ns2\"", "transport = { preset = \"ns2\", receive_window = \"2pkt\" }");
+    let of = |rate: &str, windows: u32, events: u32| {
+        let mut text = with(&small, "rate = \"8Mbit\"", &format!("rate = \"{rate}\""));
+        for i in 0..events {
+            text += &format!("[[events]]\nat = \"{}s\"\nlink = \"bottleneck\"\ndelay = \"20ms\"\n", 20 + i);
+        }
+        text += "[windows]\n";
+        for i in 0..windows {
+            text += &format!("w{i} = [\"{}s\", \"90s\"]\n", 30 + i);
+        }
+        memory(&text)
+    };
+    let larger = |windows, events| of("39Mbit", windows, events) - of("41Mbit", windows, events);
+    let piece = (larger(1, 0) - larger(0, 0)) / 3.0;
+    assert!(piece > 10_000.0);
+    assert_eq!(larger(0, 1) - larger(0, 0), 2.0 * piece);
+    assert_eq!(larger(2, 3) - larger(0, 0), 12.0 * piece);
+    // The whole run and what is steady are two windows with two edges.
+    assert!((larger(0, 0) - 4.0 * piece).abs() < 0.1 * piece, "{} {piece}", larger(0, 0));
+}
+
+#[test]
+fn each_group_has_a_histogram_in_each_piece_of_a_queue_that_it_crosses() {
+    // Five flows in one group or in two; a window more is three pieces more.
+    let window = |rate: &str, groups: u32, runner| {
+        let of = |windows: &str| {
+            let small = "transport = { preset = \"ns2\", receive_window = \"2pkt\" }";
+            let text = with(DUMBBELL, "transport = \"ns2\"", small);
+            let text = with(&text, "rate = \"8Mbit\"", &format!("rate = \"{rate}\""));
+            let text = with(&text, "count = 4", if groups == 1 { "count = 5" } else { "count = 4" });
+            let second =
+                if groups == 1 { String::new() } else { format!("[[flows]]\nname = \"more\"\ncount = 1\n{small}\n") };
+            parse(&format!("{text}{second}[windows]\n{windows}")).memory_estimate(runner, None) as f64
+        };
+        of("w = [\"30s\", \"90s\"]\n") - of("")
+    };
+    let more = |rate, runner| window(rate, 2, runner) - window(rate, 1, runner);
+    // 16 kB each.
+    assert_eq!(more("8Mbit", Runner::Packet), 3.0 * 16_000.0);
+    // None where no packets wait, nor from engines that do not tell groups apart.
+    assert_eq!((more("90Mbit", Runner::Packet), more("8Mbit", Runner::Ns2)), (0.0, 0.0));
+}
+
+#[test]
+fn a_sample_takes_more_for_each_quantity_that_an_aqm_shows() {
+    // 50 000 samples more.
+    let scenario = |interval: &str| parse(&format!("{DUMBBELL}\n[record]\ninterval = \"{interval}\"\n"));
+    let each = |aqm: &str| {
+        let of = |interval: &str| {
+            let scenario = scenario(interval);
+            scenario.memory_estimate(Runner::Packet, Some(&scenario.aqm(aqm).unwrap())) as f64
+        };
+        (of("1ms") - of("2ms")) / 50_000.0
+    };
+    let shown = |aqm: &str| {
+        let scenario = scenario("1ms");
+        let link = &scenario.plan(1, Some(&scenario.aqm(aqm).unwrap())).unwrap().links[0];
+        let (qdisc, mut shown) = (link.aqm.build_qdisc(link.limit).unwrap().unwrap(), 0.0);
+        aqumen_aqm::Qdisc::observe(&qdisc, &mut |_, _| shown += 1.0);
+        shown
+    };
+    assert_eq!(shown("droptail"), 0.0);
+    assert!(each("droptail") > 60.0);
+    for aqm in ["red", "pie", "codel", "dualpi2"] {
+        assert!(shown(aqm) > 0.0, "{aqm}");
+        // 8 bytes in a list that grows.
+        let more = each(aqm) - each("droptail");
+        assert!((more - 16.0 * shown(aqm)).abs() < 0.5, "{aqm}: {more}");
+    }
+}
+
+#[test]
+fn of_the_fluid_s_past_a_full_buffer_is_a_delay_like_any_other() {
+    // 10 000 packets of 1000 bytes at 8 Mbit/s are 10 s.
+    let of = |longest: &str, buffer: &str| {
+        let text =
+            with(DUMBBELL, "transport = \"ns2\"", &format!("transport = \"ns2\"\nrtt = [\"300ms\", \"{longest}\"]"));
+        let text = with(&text, "buffer = \"300pkt\"", &format!("buffer = \"{buffer}\""));
+        parse(&text).memory_estimate(Runner::Fluid, None) as f64
+    };
+    let before = of("10300ms", "300pkt");
+    let more = of("20300ms", "300pkt") - before;
+    assert!((more / (of("10300ms", "10300pkt") - before) - 1.0).abs() < 1e-6);
+    assert_eq!(of("10300ms", "10300pkt"), of("10300ms", "10300kB"));
+    // Twice 10 s in quarters of steps of 4 ms: 20 000 moments, each with its time and three numbers of four classes, of
+    // 8 bytes and somewhat more.
+    assert!((20_000.0 * 13.0 * 8.0..20_000.0 * 13.0 * 16.0).contains(&more), "{more}");
+}
+
+#[test]
+fn what_the_machine_has_is_enough_for_a_small_run_and_not_for_any() {
+    let scenario = parse(DUMBBELL);
+    assert!(scenario.check_memory(Runner::Packet, None, 1, None).is_ok());
+    // Where the system tells what it has.
+    if std::path::Path::new("/proc/meminfo").exists() {
+        assert!(scenario.check_memory(Runner::Packet, None, u64::MAX, None).is_err());
+    }
 }

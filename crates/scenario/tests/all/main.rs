@@ -2,6 +2,7 @@
 
 mod cells;
 mod common;
+mod costs;
 mod errors;
 mod figures;
 mod foreseen;

@@ -304,3 +304,22 @@ impl Fates for Floor {
         self.release(handle);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_of_a_packet_that_is_gone_is_the_next_one_s() {
+        let mut floor = Floor { kept: Vec::new(), free: Vec::new(), tallies: Tallies::new() };
+        let keep = |floor: &mut Floor, bytes| floor.keep(bytes, 5, Tallied::default());
+        assert_eq!([100, 200, 300].map(|bytes| keep(&mut floor, bytes)), [0, 1, 2]);
+        // The second was marked, and large: what its data took goes back but for what most packets need.
+        floor.kept[1].marked = true;
+        floor.kept[1].captured.data = Vec::with_capacity(1 << 20);
+        floor.release(1);
+        assert!(floor.kept[1].captured.data.capacity() < 1 << 17);
+        assert_eq!((keep(&mut floor, 400), keep(&mut floor, 500)), (1, 3));
+        assert_eq!((floor.kept[1].bytes, floor.kept[1].marked, floor.kept.len()), (400, false, 4));
+    }
+}

@@ -97,6 +97,23 @@ fn applications_do_the_same_for_the_same_seed_and_not_for_another() {
     assert_ne!(figures(1), figures(2));
 }
 
+#[test]
+fn requests_of_a_group_go_to_those_that_stayed_and_those_that_came_back() {
+    // 20 requests a second that take 121 ms each, the handshake with it, for three flows: 2.43 at a time, of which
+    // Erlang's formula refuses .273; of two flows it would be .463. Two of the flows leave at 10 s and are back at 11
+    // s.
+    let web = "[[flows]]\nname = \"web\"\ncount = 3\ntransport = { preset = \"ns2\", packet = \"1000B\" }\n\
+        traffic = { kind = \"transfers\", rate = \"20/s\", size = \"960B\" }\n\
+        [[events]]\nat = \"10s\"\nstop = \"web\"\ncount = 2\n[[events]]\nat = \"11s\"\nresume = \"web\"\ncount = 2\n\
+        [windows]\nlate = [\"12s\", \"92s\"]\n";
+    let web = run(95, 1, web).flows["web"]["late"].clone();
+    let done = web.completions.iter().find(|(name, _)| *name == "fct_under_10kB_count").unwrap().1.unwrap();
+    let refused = web.refused.unwrap() as f64;
+    // 1600 in 80 s, with a standard deviation of 40.
+    assert!((done + refused - 1600.0).abs() < 132.0, "{done} {refused}");
+    assert!((0.22..0.33).contains(&(refused / (done + refused))), "{done} {refused}");
+}
+
 /// Pages of a main object and of `objects` others, each one packet of 1000 B with a connection of its own.
 fn page_load(objects: u32, connections: u32) -> f64 {
     let result = run(

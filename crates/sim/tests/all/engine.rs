@@ -169,6 +169,17 @@ fn a_host_can_stop_a_run() {
     assert!(matches!(stopped, Err(Error::Cancelled)));
 }
 
+#[test]
+fn a_host_hears_of_each_fiftieth_of_a_short_run() {
+    let mut heard = Vec::new();
+    let mut hears = |fraction: f64| {
+        heard.push(fraction);
+        true
+    };
+    run(&lone_flow().plan(), Options::default(), &mut hears).unwrap();
+    assert_eq!(heard, (1..=50).map(|k| f64::from(k) / 50.0).collect::<Vec<_>>());
+}
+
 fn dumbbells() -> impl Strategy<Value = Dumbbell> {
     let aqms = prop::sample::select(vec![
         "droptail", "red", "pi", "arm-pfc", "ared", "blue", "codel", "pie", "cobalt", "fq-codel", "fq-pie", "dualpi2",

@@ -7,6 +7,11 @@ use aqumen_sim::{Options, run};
 /// Ten seconds over a link of 8 Mbit/s (a packet of 1000 bytes takes 1 ms) and 20 ms, with 0.01 ms and 5 ms at either
 /// end, and a window `late` from 2 s to 10 s.
 fn answer(buffer_pkts: u32, flows: &str) -> RunResult {
+    answer_in(buffer_pkts, flows, "")
+}
+
+/// The same with more windows.
+fn answer_in(buffer_pkts: u32, flows: &str, windows: &str) -> RunResult {
     let text = format!(
         r#"
         name = "small"
@@ -24,6 +29,7 @@ fn answer(buffer_pkts: u32, flows: &str) -> RunResult {
         {flows}
         [windows]
         late = ["2s", "10s"]
+        {windows}
         [nominal]
         target = "3pkt"
         "#
@@ -132,6 +138,20 @@ fn the_next_transfer_is_asked_for_when_the_last_one_is_acknowledged_over_sctp_to
 }
 
 #[test]
+fn a_transfer_over_an_association_of_its_own_waits_for_it_to_be_set_up() {
+    // Four packets of a few bytes each come and go before the data leave: two round trips of 60 ms (RFC 9260 section
+    // 5.1).
+    let mean = |fresh: bool| {
+        let traffic = format!("{{ kind = \"transfers\", size = \"960B\", think = \"1s\", new_connection = {fresh} }}");
+        let result = answer(10, &format!("[[flows]]\nname = \"small\"\ntransport = \"sctp\"\ntraffic = {traffic}\n"));
+        let seen =
+            flows(&result, "small").completions.iter().find(|(name, _)| *name == "fct_under_10kB_mean_s").unwrap().1;
+        seen.unwrap()
+    };
+    near(Some(mean(true) - mean(false)), 0.12, 0.002);
+}
+
+#[test]
 fn requests_that_find_no_flow_idle_are_refused() {
     // A megabyte takes more than a second, and ten are asked for in each.
     let seen = answer(
@@ -191,6 +211,31 @@ fn two_flows_alike_are_fair_soon_after_the_second_starts() {
     let result = answer(100, &[flow("first", "0s"), flow("second", "4s")].concat());
     near(link(&result).convergence_s, 1.0, 0.1 + 1e-9);
     near(link(&result).fairness_mean, 0.99, 0.01);
+}
+
+#[test]
+fn a_window_tells_convergence_after_the_last_start_within_it() {
+    // The same flows: two at 0 s and one at 6 s. Each has 7 + 8 (1 / 0.062 - 3) = 112 packets in its first second.
+    let flow = |name: &str, count: u32, start: &str| {
+        format!(
+            r#"
+            [[flows]]
+            name = "{name}"
+            count = {count}
+            transport = {{ preset = "ns2", receive_window = "8pkt" }}
+            start = "{start}"
+            "#
+        )
+    };
+    // What starts as a window begins starts in it; what starts as it ends does not.
+    let windows = "before = [\"0s\", \"6s\"]\nafter = [\"6s\", \"10s\"]\nbetween = [\"1ms\", \"6s\"]\nbrief = [\"6s\", \"6900ms\"]";
+    let result = answer_in(100, &[flow("two", 2, "0s"), flow("third", 1, "6s")].concat(), windows);
+    let converged = |window: &str| result.links["bottleneck"][window].convergence_s;
+    near(converged("before"), 1.0, 0.1 + 1e-9);
+    near(converged("after"), 1.0, 0.1 + 1e-9);
+    near(converged("all"), 1.0, 0.1 + 1e-9);
+    assert_eq!(converged("between"), None, "nothing starts");
+    assert_eq!(converged("brief"), None, "less than a second");
 }
 
 #[test]

@@ -81,6 +81,27 @@ fn each_runs_on_experiment_1_and_reports_its_parameters() {
 }
 
 #[test]
+fn a_filter_takes_superfluous_acknowledgements_from_a_slow_way_back_and_no_data() {
+    let goodput = |there: &str, back: &str| {
+        let text = format!(
+            "name = \"filtered\"\nduration = \"20s\"\naqm = \"{there}\"\n[topology]\npreset = \"dumbbell\"\n\
+             access = {{ rate = \"100Mbit\", delay = \"5ms\" }}\n[topology.bottleneck]\nrate = \"8Mbit\"\ndelay = \"10ms\"\n\
+             buffer = \"200pkt\"\n[topology.bottleneck.reverse]\nrate = \"100kbit\"\nbuffer = \"200pkt\"\n\
+             aqm = \"{back}\"\n[[flows]]\nname = \"ftp\"\ncount = 4\ntransport = {{ preset = \"ns2\", packet = \"1000B\" }}\n"
+        );
+        let plan = aqumen_scenario::Scenario::parse(&text, "filtered").unwrap().plan(1, None).unwrap();
+        let result = aqumen_sim::run(&plan, Default::default(), &mut |_| true).unwrap();
+        result.flows["ftp"]["steady"].goodput_bps / 7.68e6
+    };
+    // 100 kbit/s carry 312 acknowledgements of 40 bytes a second, one for each packet, of which the link carries 1000.
+    let off = goodput("droptail", "cake:ack_filter=off");
+    let on = goodput("droptail", "cake:ack_filter=aggressive");
+    assert!(off < 0.6 && on > 0.9, "{off} {on}");
+    // Where data pass it nothing is superfluous.
+    assert_eq!(goodput("cake:ack_filter=aggressive", "droptail"), goodput("cake:ack_filter=off", "droptail"));
+}
+
+#[test]
 fn flow_queueing_shares_the_link_equally() {
     for name in ["fq-codel", "fq-pie", "cake", "drr", "sfq"] {
         let mut dumbbell = apart(name);

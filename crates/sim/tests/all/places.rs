@@ -162,8 +162,10 @@ fn check(text: &str, plan: &Plan, seeds: [u64; 2], name: &str) {
     // places: the numbers of lanes are others. So this compares such runs with each other.
     let every = Options { every_hop: true, every_service: true, ..Options::default() };
     let in_order = traced(plan, Options { places: Places::One, ..every }, name);
-    let other = traced(plan, Options { places: Places::Drawn(seeds[0]), ..every }, name);
-    assert!(other == in_order, "every hop, drawn: others\n{text}");
+    for places in [Places::Apart, Places::Drawn(seeds[0])] {
+        let other = traced(plan, Options { places, ..every }, name);
+        assert!(other == in_order, "every hop, {places:?}: others\n{text}");
+    }
 }
 
 #[test]
@@ -180,6 +182,34 @@ fn a_port_to_which_packets_come_back_within_a_window_gives_the_same_bits() {
         link.delay = Span::ZERO;
     }
     check("there and back over one link", &plan, [1, 2], "back");
+}
+
+#[test]
+fn links_that_finish_transmissions_at_the_same_moments_give_the_same_bits() {
+    // One flow there and one back, alike: what one sends over the bottleneck the other sends over the way back, at the
+    // same nanosecond.
+    let mut plan = Dumbbell { flows: 2, buffer_pkts: 1_000_000, ..Dumbbell::exp1("droptail", 3) }.plan();
+    for link in plan.links.iter_mut().filter(|link| !link.name.starts_with("bottleneck")) {
+        link.delay = Span::from_millis(5);
+    }
+    let (first, second) = (plan.flows[0].clone(), &mut plan.flows[1]);
+    second.on = first.on;
+    let [up, _, down] = second.path[..] else { panic!("a path of three links") };
+    (second.path, second.return_path) = (vec![down + 1, 1, down + 2], vec![up, 0, down]);
+    check("one there and one back", &plan, [1, 2], "mirror");
+}
+
+#[test]
+fn senders_of_which_all_is_lost_wake_up_at_the_same_moments() {
+    // The link is down for half a second, and nobody looks at the network for five: nothing but their timers wakes
+    // them.
+    let event = "state = \"down\"\n[[events]]\nat = \"1300ms\"\nstate = \"up\"";
+    let groups = [(GROUPS[0], 2, None), (GROUPS[3], 2, None)];
+    let text = scenario(false, LINES[0], ["1ms", "20us"], "", &groups, event, 5000);
+    let text = text.replace("duration = \"2s\"", "duration = \"12s\"");
+    let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let plan = scenario.plan(1, Some(&scenario.aqm("droptail").unwrap())).unwrap();
+    check(&text, &plan, [1, 2], "lost");
 }
 
 proptest! {

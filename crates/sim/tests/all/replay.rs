@@ -273,8 +273,8 @@ fn a_rate_follows_from_the_load_and_the_network_from_the_first_packets() {
 
 #[test]
 fn only_the_first_ten_thousand_packets_are_looked_at_where_the_rate_is_given() {
-    // Then come larger ones.
-    let sizes = (0..12_000).map(|i| if i < 10_000 { 200 } else { 1400 });
+    // They have 200 bytes in the mean; then come larger ones.
+    let sizes = (0..12_000).map(|i| if i < 10_000 { 100 + 200 * (i % 2) } else { 1400 });
     let file = InFile::new("pilot", &each_millisecond(sizes));
     let given = file.survey(&[("rate", "10Mbit")]).unwrap();
     assert_eq!((given.rate.as_bps(), given.network.packet_bytes), (10_000_000, 200.0));
@@ -378,6 +378,63 @@ fn updates_that_take_far_too_long_are_refused_for_long_captures_alone() {
 }
 
 #[test]
+fn a_long_replay_lasts_until_what_waits_has_left() {
+    // A packet of 500 bytes takes 40 s at 100 bit/s, an update each microsecond 60 ns: 0.06 s in a second of the
+    // replay. Of 20 packets those wait for which there is room: 9 take 360 s, 4000 bytes 320 s; five take 200 s.
+    let said = |packets: usize, buffer: &str, aqm: &str| {
+        let file = InFile::new("lasting", &each_millisecond(vec![500; packets]));
+        let aqm = AqmSpec::builtin(aqm).unwrap();
+        check_cost(&file.0, &setup("100bit", buffer), &aqm, &mut |_: f64| true).unwrap()
+    };
+    let quick = |packets, buffer| said(packets, buffer, "pi2:interval=1us").unwrap();
+    assert_eq!(quick(20, "9pkt"), "this takes about 22 s: 20 packets over 360 s");
+    assert_eq!(quick(20, "4kB"), "this takes about 19 s: 20 packets over 320 s");
+    assert_eq!(quick(5, "9pkt"), "this takes about 12 s: 5 packets over 200 s");
+    // A replay of 160 s takes 9.6 s, of which nothing is said.
+    assert_eq!(said(4, "9pkt", "pi2:interval=1us"), None);
+}
+
+#[test]
+fn only_a_capture_that_may_take_long_is_read_for_its_cost() {
+    // 64 KiB at 10 Gbit/s leave in 52 us: even a week takes seconds, so that nobody hears of packets that are read.
+    let many = InFile::new("unread", &each_millisecond([500; 5000]));
+    let check = |file: &InFile, aqm: &str, go_on: bool| {
+        let aqm = AqmSpec::builtin(aqm).unwrap();
+        check_cost(&file.0, &setup("10Gbit", "99pkt"), &aqm, &mut |_: f64| go_on)
+    };
+    assert!(matches!(check(&many, "pi2", false), Ok(None)));
+    // Updates of a week that would take hours: how long the capture is has to be seen, and reading can be stopped.
+    assert!(matches!(check(&many, "pi2:interval=1us", false), Err(Error::Cancelled)));
+    assert!(matches!(check(&many, "pi2:interval=1us", true), Ok(None)));
+    // A packet takes 200 ns, and 16 bytes of the file at the least: 800 MB may hold 50 million, ten seconds. What
+    // stands there is no packet, but only who reads it knows.
+    let padded = |bytes: u64, aqm: &str| {
+        let file = InFile::new("padded", &each_millisecond([500; 9]));
+        std::fs::OpenOptions::new().write(true).open(&file.0).unwrap().set_len(bytes).unwrap();
+        check(&file, aqm, true)
+    };
+    assert!(matches!(padded(795_000_000, "droptail"), Ok(None)));
+    assert!(matches!(padded(805_000_000, "droptail"), Err(Error::Capture { .. })));
+    // An update each 6 ms takes 6 s in a week, which leaves packets four.
+    assert!(matches!(padded(300_000_000, "pi2:interval=6ms"), Ok(None)));
+    assert!(matches!(padded(330_000_000, "pi2:interval=6ms"), Err(Error::Capture { .. })));
+}
+
+#[test]
+fn the_last_packet_may_leave_after_146_years_and_no_later() {
+    // 2^62 ns is the end. A second packet 2^40 - 1 ns behind the first, offered 2^22 times as slowly, comes 2^22 ns
+    // before it; at 1 Gbit/s these are 2^19 bytes.
+    let ends = |bytes: u32| {
+        let two = packets(&[(0, 1000, udp(1, 0)), ((1 << 40) - 1, bytes, udp(1, 0))]);
+        let slow = Setup { speedup: 0.5f64.powi(22), ..setup("1Gbit", "9pkt") };
+        replay_bytes(&two, &slow, &AqmSpec::builtin("droptail").unwrap()).map(|answer| answer.link.elapsed_s)
+    };
+    assert_eq!(ends(1 << 19).unwrap(), 2f64.powi(62) / 1e9);
+    let told = ends((1 << 19) + 1).unwrap_err().to_string();
+    assert!(told.contains("more than 146 years; give a higher --rate"), "{told}");
+}
+
+#[test]
 fn a_capture_s_report_counts_what_is_odd_in_it() {
     let mut odd = packets(&[
         (0, 9238, udp(1, 0)),
@@ -440,6 +497,59 @@ fn what_leaves_is_written_with_its_time_and_its_mark() {
     assert_eq!(std::fs::read(&out.0).unwrap(), written);
     let part = format!("{}.part", out.0.display());
     assert!(!std::path::Path::new(&part).exists());
+}
+
+#[test]
+fn packets_of_several_link_types_leave_with_their_own() {
+    // Raw IP (101), and the same after an Ethernet header (1), in turns; 1000 bytes take 1 ms.
+    let head = [section(ORDER), interface(ORDER, 101, &[(9, vec![9])]), interface(ORDER, 1, &[(9, vec![9])])].concat();
+    let forms = [udp(1, 0), [vec![0; 12], vec![8, 0], udp(1, 0)].concat()];
+    let blocks = (0..6).map(|i| enhanced(ORDER, i % 2, 0, 1000, &forms[i as usize % 2]));
+    let file = InFile::new("links", &[head, blocks.collect::<Vec<_>>().concat()].concat());
+    let out = InFile::new("links-out", &[]);
+    let droptail = AqmSpec::builtin("droptail").unwrap();
+    let answer = replay(&file.0, &setup("8Mbit", "9pkt"), &droptail, Some(&out.0), &mut |_: f64| true).unwrap();
+    assert_eq!((answer.capture.flows, answer.capture.not_ip_pkts), (1, 0));
+    let written = std::fs::read(&out.0).unwrap();
+    let mut reader = aqumen_capture::Reader::new(&written[..]).unwrap();
+    let mut seen = Vec::new();
+    while let Some(record) = reader.next_record().unwrap() {
+        seen.push((record.at_ns, record.interface, record.link, record.data.len()));
+    }
+    let ms = 1_000_000;
+    let raw = [1, 3, 5].map(|k| (k * ms, 0, 101, 28));
+    let ethernet = [2, 4, 6].map(|k| (k * ms, 1, 1, 42));
+    let expected: Vec<_> = raw.into_iter().zip(ethernet).flat_map(|(a, b)| [a, b]).collect();
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn a_replay_whose_timers_take_long_can_be_stopped_between_two_packets() {
+    // Two million updates from the first packet to the second.
+    let two = InFile::new("timers", &packets(&[(0, 500, udp(1, 0)), (2_000_000_000, 500, udp(1, 0))]));
+    let quick = AqmSpec::builtin("pi2:interval=1us").unwrap();
+    let run = |go_on: bool| replay(&two.0, &setup("1Mbit", "9pkt"), &quick, None, &mut |_: f64| go_on);
+    assert!(matches!(run(false), Err(Error::Cancelled)));
+    assert_eq!(run(true).unwrap().total.counts.departures_pkts, 2);
+}
+
+#[test]
+fn flows_beyond_the_first_are_counted_together() {
+    // Three packets of the first flow, two of each of the next five, at once: one is in transmission, seven wait, and
+    // the last five find no room. Of every flow one is marked where it leaves.
+    let hosts = [1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6];
+    let offered: Vec<_> = hosts.iter().map(|host| (0, 1000, udp(*host, 2))).collect();
+    let answer = run(&packets(&offered), &Setup { top: 2, ..setup("8Mbit", "7pkt") }, "fixed:p=1");
+    let of = |counts: &Counts| {
+        (
+            (counts.arrivals_pkts, counts.arrived_bytes, counts.departures_pkts, counts.departed_bytes),
+            (counts.marked_pkts, counts.early_dropped_pkts, counts.overflow_dropped_pkts),
+        )
+    };
+    let rows: Vec<_> = answer.flows.iter().map(|row| of(&row.counts)).collect();
+    assert_eq!(rows, [((3, 3000, 3, 3000), (3, 0, 0)), ((2, 2000, 2, 2000), (2, 0, 0))]);
+    // Of flows 3 to 6 flow 3 and one packet of flow 4 leave.
+    assert_eq!(of(&answer.other_flows), ((8, 8000, 3, 3000), (3, 0, 5)));
 }
 
 #[test]

@@ -80,3 +80,34 @@ fn a_trace_shows_each_packet_that_leaves_a_queue() {
         assert_eq!(protocols.into_iter().collect::<Vec<_>>(), [6, 17, 132], "{aqm}");
     }
 }
+
+/// The links that a trace of `plan` shows, by name.
+fn shown(text: &str, name: &str) -> Vec<String> {
+    let plan = Scenario::parse(text, "traced").unwrap().plan(1, None).unwrap();
+    let file = std::env::temp_dir().join(format!("aqumen-traces-{}-{name}.pcapng", std::process::id()));
+    run(&plan, Options { trace: Some(&file), ..Options::default() }, &mut |_| true).unwrap();
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let mut reader = aqumen_capture::Reader::new(&bytes[..]).unwrap();
+    let mut seen = std::collections::BTreeSet::new();
+    while let Some(record) = reader.next_record().unwrap() {
+        seen.insert(record.interface as usize);
+    }
+    seen.into_iter().map(|link| plan.links[link].name.clone()).collect()
+}
+
+#[test]
+fn a_trace_shows_links_that_flows_share_and_those_that_can_overflow() {
+    // Windows of ten packets: no more than twenty are ever at an access link, of which each flow has its own.
+    let text = |buffer: &str| {
+        format!(
+            "name = \"traced\"\nduration = \"2s\"\n[topology]\npreset = \"dumbbell\"\n\
+             bottleneck = {{ rate = \"4Mbit\", delay = \"10ms\", buffer = \"90pkt\" }}\n\
+             access = {{ rate = \"100Mbit\", delay = \"5ms\", buffer = \"{buffer}\" }}\n[[flows]]\nname = \"few\"\n\
+             count = 2\ntransport = {{ preset = \"ns2\", receive_window = \"10pkt\" }}\n"
+        )
+    };
+    assert_eq!(shown(&text("20pkt"), "wide").len(), 2, "there and back");
+    // Of two flows four access links each.
+    assert_eq!(shown(&text("19pkt"), "narrow").len(), 2 + 8);
+}

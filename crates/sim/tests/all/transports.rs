@@ -85,6 +85,20 @@ fn rtp_makes_room_and_comes_back() {
 }
 
 #[test]
+fn an_application_over_rtp_offers_what_the_transport_allows() {
+    // A source of 4 Mbit/s over RTP that is held to 600 kbit/s; where the rate is fixed nobody tells it one.
+    for (control, bps) in [("aaqm", 6e5), ("tfrc", 6e5), ("nada", 6e5), ("fixed", 4e6)] {
+        let held = "min_rate = \"600kbit\", initial_rate = \"600kbit\", max_rate = \"600kbit\"";
+        let transport = format!("{{ preset = \"rtp\", control = \"{control}\", {held} }}");
+        let traffic = "traffic = { kind = \"cbr\", rate = \"4Mbit\", packet = \"1000B\" }";
+        let result = run(&scenario("20Mbit", 20, &group("rtp", 1, &transport, traffic)), 1);
+        // A packet more or less in 18 s.
+        let goodput = flow(&result, "rtp", "steady").goodput_bps;
+        assert!((goodput - bps).abs() <= 8000.0 / 18.0 + 1.0, "{control} {goodput}");
+    }
+}
+
+#[test]
 fn shortcuts_give_the_same_bits() {
     let flows = group("sctp", 2, "{ preset = \"sctp\", receive_window = \"30kB\" }", "")
         + &group("rtp", 2, "\"rtp-nada\"", "")

@@ -166,13 +166,12 @@ mod tests {
         assert_eq!(spaced(1000, 1800, 0, 1).as_nanos(), 1400);
     }
 
-    #[test]
-    fn what_the_algorithm_signals_reaches_the_fluid_in_full() {
-        // Every fourth packet is marked: of 2.5 packets a step, 4000 steps, 2500.
+    /// Packets of 1000 bytes, of which so large a share is marked.
+    fn signalling(share: f64) -> Packets {
         use aqumen_aqm::{MAX_LOOPS, Observation, SampledLaw};
         use aqumen_units::Probability;
-        struct Quarter;
-        impl SampledLaw for Quarter {
+        struct Share(f64);
+        impl SampledLaw for Share {
             fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
                 [None, None]
             }
@@ -180,11 +179,30 @@ mod tests {
                 self.initial()
             }
             fn initial(&self) -> Probability {
-                Probability::clamp(0.25)
+                Probability::clamp(self.0)
             }
         }
-        let aqm = AnyAqm::own_law(Quarter, true);
-        let mut packets = Packets::new(aqm, 100.0, 1000.0, true);
+        Packets::new(AnyAqm::own_law(Share(share), true), 100.0, 1000.0, true)
+    }
+
+    #[test]
+    fn the_algorithm_sees_each_whole_packet_and_what_became_of_it() {
+        // In 40 steps 90 packets arrive, of which 10 find no room, and 80.4 leave: 80 whole ones.
+        let mut packets = signalling(0.0);
+        for k in 0..40 {
+            let passed = Passed { arrivals: 2.25, departures: 2.01, overflow: 0.25 };
+            packets.meet(k * 1_000_000, (k + 1) * 1_000_000, passed, 99.0, 0.05);
+        }
+        let Totals { arrivals, arrived_bytes, accepted, overflow_dropped, early_dropped, marked, .. } = packets.totals;
+        assert_eq!((arrivals, arrived_bytes, accepted, overflow_dropped), (90, 90_000, 80, 10));
+        assert_eq!((packets.totals.departures, packets.totals.departed_bytes), (80, 80_000));
+        assert_eq!((early_dropped, marked, packets.totals.last_sojourn), (0, 0, Span::from_millis(50)));
+    }
+
+    #[test]
+    fn what_the_algorithm_signals_reaches_the_fluid_in_full() {
+        // Every fourth packet is marked: of 2.5 packets a step, 4000 steps, 2500.
+        let mut packets = signalling(0.25);
         let mut signalled = 0.0;
         for k in 0..4000 {
             signalled += 2.5 * packets.probability();

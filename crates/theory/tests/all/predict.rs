@@ -203,6 +203,11 @@ fn dualpi2_holds_both_queues() {
 
 /// Ten flows over two links of 12 Mbit/s, ten over the first alone and, if there are, ten over the second.
 fn two_links(second: bool) -> Plan {
+    two_links_with(second, "240pkt")
+}
+
+/// The same with buffers of this size.
+fn two_links_with(second: bool, buffer: &str) -> Plan {
     let group = |name: &str, from: &str, to: &str| {
         format!(
             "[[flows]]\nname = \"{name}\"\ncount = 10\nfrom = \"{from}\"\nto = \"{to}\"\ntransport = {{ preset = \"modern\" }}\n"
@@ -219,7 +224,7 @@ aqm = "pi"
 preset = "parking-lot"
 rate = ["12Mbit", "12Mbit"]
 delay = "20ms"
-buffer = "240pkt"
+buffer = "{buffer}"
 access = {{ rate = "1Gbit", delay = "5ms" }}
 [nominal]
 capacity = "12Mbit"
@@ -260,6 +265,17 @@ fn full_links_that_share_flows_are_held_together_and_a_wide_one_by_itself() {
     // Without flows of its own the second link is not full: no flow waits in two queues.
     let apart = predict::predict(&two_links(false)).unwrap();
     assert!(apart.values().all(|windows| windows["all"].several.is_none()), "{apart:?}");
+}
+
+#[test]
+fn links_that_share_flows_hold_no_more_than_their_buffers() {
+    // 60 packets of 1500 bytes are 90 kB: the target where there is room for it, else what there is.
+    for (buffer, queue_pkts) in [("40pkt", 40.0), ("60kB", 40.0), ("90kB", 60.0), ("240kB", 60.0)] {
+        let found = predict::predict(&two_links_with(true, buffer)).unwrap();
+        let full: Vec<_> = found.values().map(|windows| &windows["all"]).filter(|at| at.several.is_some()).collect();
+        assert_eq!(full.len(), 2, "{buffer}");
+        assert!(full.iter().all(|at| (at.queue_pkts - queue_pkts).abs() < 1e-6), "{buffer}: {full:?}");
+    }
 }
 
 #[test]
