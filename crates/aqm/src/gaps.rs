@@ -56,9 +56,11 @@ fn sum_of_even(n: u32, y: f64) -> f64 {
     if y >= f64::from(n) {
         return 0.0;
     }
+    // A product is quicker than a power by far, of which a map takes millions.
+    let power = |x: f64| (1..n).fold(1.0, |product, _| product * x);
     let (mut sum, mut chosen, mut factorial) = (0.0, 1.0, 1.0);
     for k in 0..=libm::floor(y) as u32 {
-        sum += chosen * libm::pow(y - f64::from(k), f64::from(n - 1));
+        sum += chosen * power(y - f64::from(k));
         chosen *= -f64::from(n - k) / f64::from(k + 1);
     }
     for k in 1..n {

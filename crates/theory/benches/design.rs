@@ -60,10 +60,13 @@ fn main() {
         (0..points).map(|k| from * (to / from).powf(k as f64 / (points - 1) as f64)).collect()
     };
     let (flows, rtts) = (spread(15.0, 240.0), spread(0.1, 0.4));
-    best(&format!("map of {} points with noise", points * points), rounds, || {
-        let axes = ((Axis::Flows, flows.as_slice()), (Axis::Rtt, rtts.as_slice()));
-        black_box(map(&choice, &place(Sender::reno()), axes.0, axes.1, 2).unwrap());
-    });
+    for aqm in ["pi", "red", "pie"] {
+        let choice = AqmChoice::builtin(aqm, Vec::new(), network);
+        best(&format!("map of {} points with noise, {aqm}", points * points), rounds, || {
+            let axes = ((Axis::Flows, flows.as_slice()), (Axis::Rtt, rtts.as_slice()));
+            black_box(map(&choice, &place(Sender::reno()), axes.0, axes.1, 2).unwrap());
+        });
+    }
     let path = format!("{}/../../experiments/arm-pfc/exp1.toml", env!("CARGO_MANIFEST_DIR"));
     let scenario = Scenario::load(path, &[]).unwrap();
     let spec = scenario.aqm("pi").unwrap();

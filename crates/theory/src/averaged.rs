@@ -25,6 +25,7 @@
 //! taken for a line.
 
 use std::f64::consts::{PI, SQRT_2};
+use std::sync::LazyLock;
 
 use aqumen_aqm::{RedLaw, Steps};
 use num_complex::Complex64;
@@ -64,16 +65,18 @@ const NORMAL_END: f64 = 4.0;
 /// Halvings until the mean is known at which a share is signalled.
 const MEANS: u32 = 26;
 
+/// Values of a normal variable and their densities, and the sum of these.
+static NORMAL: LazyLock<(Vec<(f64, f64)>, f64)> = LazyLock::new(|| {
+    let z = |k: u32| NORMAL_END * (2.0 * (f64::from(k) + 0.5) / f64::from(POINTS) - 1.0);
+    let values: Vec<(f64, f64)> = (0..POINTS).map(|k| (z(k), libm::exp(-0.5 * z(k) * z(k)))).collect();
+    let all = values.iter().map(|(_, density)| density).sum();
+    (values, all)
+});
+
 /// The mean over a normal variable.
 fn mean_of(of: impl Fn(f64) -> f64) -> f64 {
-    let (mut sum, mut all) = (0.0, 0.0);
-    for k in 0..POINTS {
-        let z = NORMAL_END * (2.0 * (f64::from(k) + 0.5) / f64::from(POINTS) - 1.0);
-        let density = libm::exp(-0.5 * z * z);
-        sum += density * of(z);
-        all += density;
-    }
-    sum / all
+    let (values, all) = &*NORMAL;
+    values.iter().map(|(z, density)| density * of(*z)).sum::<f64>() / all
 }
 
 /// Relative steps a second, per packet that the average lies above, of an average that deviates by so much.
