@@ -2,7 +2,7 @@
 //!
 //! What is at most a window away in time from a place cannot be felt there before the window is over: each place goes
 //! through the whole window by itself, and hands what it sends to the post. The order at a place is that of moments
-//! and, at equal moments, that of slots, of which every source of events owns one:
+//! and, at equal moments, that of ranks, of which every source of events owns one:
 //!
 //! ```text
 //! AQM timers (one per port) | control | sampler | ends of service (one per served port)
@@ -59,7 +59,7 @@ use hosts::{FlowState, Hosts, Touched};
 use log::Log;
 use moment::NEVER;
 use partition::Partition;
-use post::{Post, Slots};
+use post::{Post, Ranks};
 pub(crate) use totals::{FlowTotal, Totals};
 use ways::{Sink, Ways};
 
@@ -109,7 +109,7 @@ impl<'a> Engine<'a> {
         let (ports, flows) = (network.ports.len() as u32, plan.flows.len() as u32);
         let service = ports + 2;
         let retransmission = service + ports;
-        let slots = Slots {
+        let ranks = Ranks {
             control: ports,
             sampler: ports + 1,
             service,
@@ -117,7 +117,7 @@ impl<'a> Engine<'a> {
             send: retransmission + flows,
             acknowledge: retransmission + 2 * flows,
             application: retransmission + 3 * flows,
-            lanes: retransmission + 3 * flows + Applications::slots(plan),
+            lanes: retransmission + 3 * flows + Applications::ranks(plan),
         };
         static NO_TCP: TcpConfig = TcpConfig::ns2();
         let configs: Vec<_> = plan.groups.iter().map(|group| group.transport.tcp().unwrap_or(&NO_TCP)).collect();
@@ -132,7 +132,7 @@ impl<'a> Engine<'a> {
             epoch: 0,
         });
         let sinks = sinks.collect();
-        let post = Post::new(plan, slots, partition);
+        let post = Post::new(plan, ranks, partition);
         let log = trace.is_some().then(Log::default);
         let measures = Measures::new(plan);
         let mut hosts = Hosts {
@@ -196,7 +196,7 @@ impl<'a> Engine<'a> {
                 self.ways.post.open(window);
                 continue;
             }
-            self.run_places(stop, self.ways.post.slots.control);
+            self.run_places(stop, self.ways.post.ranks.control);
             if self.agenda.next() == stop {
                 self.events += 1;
                 self.on_control(stop, progress)?;
@@ -204,7 +204,7 @@ impl<'a> Engine<'a> {
                     break;
                 }
                 // A new AQM's timer may be due.
-                self.run_ports(stop, self.ways.post.slots.sampler);
+                self.run_ports(stop, self.ways.post.ranks.sampler);
             }
             if self.sample_at == stop {
                 self.events += 1;
@@ -223,17 +223,17 @@ impl<'a> Engine<'a> {
         self.ways.post.next_window(*few.start()..=last)
     }
 
-    /// All places go on up to, not including, the turn of `slot` at `until`.
-    fn run_places(&mut self, until: u64, slot: u32) {
-        self.run_ports(until, slot);
+    /// All places go on up to, not including, the turn of `rank` at `until`.
+    fn run_places(&mut self, until: u64, rank: u32) {
+        self.run_ports(until, rank);
         if until > 0 {
             self.events += self.hosts.run_lone(&mut self.ways, until);
         }
     }
 
     /// The same of all places but lone ends.
-    fn run_ports(&mut self, until: u64, slot: u32) {
-        (0..self.ways.post.places.len()).for_each(|place| self.run_place(place, (until, slot)));
+    fn run_ports(&mut self, until: u64, rank: u32) {
+        (0..self.ways.post.places.len()).for_each(|place| self.run_place(place, (until, rank)));
     }
 
     fn write_log(&mut self) {

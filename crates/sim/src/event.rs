@@ -1,4 +1,4 @@
-//! The event: a moment, the slot it belongs to, and the packet it carries, if any. 32 bytes, moved by value.
+//! The event: a moment, its rank among what happens then, and the packet it carries, if any. 32 bytes, moved by value.
 //!
 //! Four words, which are written and read as such: a processor has to wait where something is read in one piece that
 //! was written just before in several.
@@ -11,15 +11,15 @@ use aqumen_transport::Packet;
 use aqumen_transport::tcp::{Ack, Feedback, PlainAck, SackBlocks, Segment, TcpConfig};
 use aqumen_units::{Ecn, Instant};
 
-/// Something that happens at a moment. Equal moments are ordered by slot, never by when the event was made.
+/// Something that happens at a moment. Equal moments are ordered by rank, never by when the event was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Event {
     /// When, nanoseconds since the start.
     pub(crate) at: u64,
     /// Sender timestamp of a segment, or the one an acknowledgement echoes.
     stamp: u64,
-    /// The [slot](Self::slot); above it the number of a segment, or the next one that an acknowledgement expects.
-    slot_and_number: u64,
+    /// The [rank](Self::rank); above it the number of a segment, or the next one that an acknowledgement expects.
+    rank_and_number: u64,
     /// Receive window of an acknowledgement, segments, or, with `IN_TABLE`, where the acknowledgement is kept; above it
     /// the size on the wire, 16 bits, and the flags of a segment or acknowledgement.
     rest: u64,
@@ -59,16 +59,16 @@ const EPOCH: u16 = 0xf000;
 
 impl Event {
     #[inline(always)]
-    const fn new(at: u64, stamp: u64, slot: u32, number: u32, window: u32, bytes: u16, flags: u16) -> Self {
-        let slot_and_number = slot as u64 | (number as u64) << 32;
+    const fn new(at: u64, stamp: u64, rank: u32, number: u32, window: u32, bytes: u16, flags: u16) -> Self {
+        let rank_and_number = rank as u64 | (number as u64) << 32;
         let rest = window as u64 | (bytes as u64) << 32 | (flags as u64) << 48;
-        Event { at, stamp, slot_and_number, rest }
+        Event { at, stamp, rank_and_number, rest }
     }
 
-    /// A timer of `slot`: no packet.
+    /// A timer of `rank`: no packet.
     #[inline]
-    pub(crate) fn timer(at: u64, slot: u32) -> Self {
-        Event::new(at, 0, slot, 0, 0, 0, 0)
+    pub(crate) fn timer(at: u64, rank: u32) -> Self {
+        Event::new(at, 0, rank, 0, 0, 0, 0)
     }
 
     /// A data segment under way.
@@ -145,13 +145,13 @@ impl Event {
 
     /// Whose turn it is: see [`crate::engine`] for the ranges.
     #[inline(always)]
-    pub(crate) fn slot(&self) -> u32 {
-        self.slot_and_number as u32
+    pub(crate) fn rank(&self) -> u32 {
+        self.rank_and_number as u32
     }
 
     #[inline(always)]
     fn number(&self) -> u32 {
-        (self.slot_and_number >> 32) as u32
+        (self.rank_and_number >> 32) as u32
     }
 
     /// The next segment that an acknowledgement expects, for who looks ahead.
@@ -174,28 +174,28 @@ impl Event {
     /// When it has its turn: see [`crate::engine`].
     #[inline(always)]
     pub(crate) fn turn(&self) -> (u64, u32) {
-        (self.at, self.slot())
+        (self.at, self.rank())
     }
 
-    /// The same at another moment, in another slot.
+    /// The same at another moment, with another rank.
     #[inline(always)]
-    pub(crate) fn moved(&self, at: u64, slot: u32) -> Self {
+    pub(crate) fn moved(&self, at: u64, rank: u32) -> Self {
         Event {
             at,
             stamp: self.stamp,
-            slot_and_number: self.slot_and_number >> 32 << 32 | u64::from(slot),
+            rank_and_number: self.rank_and_number >> 32 << 32 | u64::from(rank),
             rest: self.rest,
         }
     }
 
     #[inline(always)]
     pub(crate) fn words(&self) -> Words {
-        (self.at, self.stamp, self.slot_and_number, self.rest)
+        (self.at, self.stamp, self.rank_and_number, self.rest)
     }
 
     #[inline(always)]
-    pub(crate) fn of_words((at, stamp, slot_and_number, rest): Words) -> Self {
-        Event { at, stamp, slot_and_number, rest }
+    pub(crate) fn of_words((at, stamp, rank_and_number, rest): Words) -> Self {
+        Event { at, stamp, rank_and_number, rest }
     }
 
     #[inline(always)]
@@ -311,7 +311,7 @@ mod tests {
             (moved.turn(), moved.as_segment(), moved.epoch()),
             ((9, u32::MAX), event.as_segment(), event.epoch())
         );
-        assert_eq!(moved.moved(event.at, event.slot()), event);
+        assert_eq!(moved.moved(event.at, event.rank()), event);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Flows of transports other than TCP: the engine carries packets between two [`Endpoint`]s. The source's timer has the
-//! slot of TCP's retransmission timer, the sink's that of its acknowledgements.
+//! rank of TCP's retransmission timer, the sink's that of its acknowledgements.
 
 use aqumen_network::Carried;
 use aqumen_transport::{Endpoint, Message};
@@ -88,9 +88,9 @@ impl Hosts<'_> {
     /// Sends what an end has to send, and hands over what it has for its application.
     pub(super) fn pump_agent(&mut self, ways: &mut Ways<'_>, flow: u32, side: Side, now: u64) {
         let &FlowState { agent, application, epoch, .. } = &self.flows[flow as usize];
-        let (lane, slot) = match side {
-            Side::Source => (ways.lanes.first_of(flow), ways.post.slots.retransmission),
-            Side::Sink => (ways.lanes.acks_of(flow), ways.post.slots.acknowledge),
+        let (lane, rank) = match side {
+            Side::Source => (ways.lanes.first_of(flow), ways.post.ranks.retransmission),
+            Side::Sink => (ways.lanes.acks_of(flow), ways.post.ranks.acknowledge),
         };
         let end = self.agents[agent as usize].end(side);
         while let Some(packet) = end.endpoint.poll_transmit(instant(now)) {
@@ -105,7 +105,7 @@ impl Hosts<'_> {
         let due = end.endpoint.next_timer().map_or(NEVER, Instant::as_nanos);
         if due < end.timer_at {
             end.timer_at = due;
-            ways.post.schedule(due, slot + flow);
+            ways.post.schedule(due, rank + flow);
         }
         if delivered && application != NONE {
             self.applications.delivered(application, now);

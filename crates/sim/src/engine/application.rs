@@ -75,8 +75,8 @@ pub(super) struct Request {
 }
 
 impl Applications {
-    /// Slots that they need.
-    pub(super) fn slots(plan: &Plan) -> u32 {
+    /// Ranks that they need.
+    pub(super) fn ranks(plan: &Plan) -> u32 {
         let groups = plan.groups.iter().filter(|group| group.traffic != Traffic::Bulk);
         groups.map(|group| group.flows.len() as u32 + u32::from(group.traffic.scope() == Scope::Group)).sum()
     }

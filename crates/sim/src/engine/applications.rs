@@ -157,7 +157,7 @@ impl Hosts<'_> {
                     driver.pending = Some((at.as_nanos(), action));
                     application.sleeps = application.may_sleep && self.flows[flow as usize].holds_offers();
                     if !application.sleeps {
-                        ways.post.schedule(at.as_nanos(), ways.post.slots.application + number);
+                        ways.post.schedule(at.as_nanos(), ways.post.ranks.application + number);
                     }
                     return;
                 }
@@ -177,7 +177,7 @@ impl Hosts<'_> {
 
     fn advance_group(&mut self, ways: &mut Ways<'_>, number: u32, now: u64) {
         loop {
-            let slot = ways.post.slots.application + self.applications.of_flows.len() as u32 + number;
+            let rank = ways.post.ranks.application + self.applications.of_flows.len() as u32 + number;
             let of_group = &mut self.applications.of_groups[number as usize];
             if !of_group.running {
                 return;
@@ -186,7 +186,7 @@ impl Hosts<'_> {
                 Step::At(at, action) if at <= instant(now) => self.give(ways, number, now, action),
                 Step::At(at, action) => {
                     of_group.driver.pending = Some((at.as_nanos(), action));
-                    return ways.post.schedule(at.as_nanos(), slot);
+                    return ways.post.schedule(at.as_nanos(), rank);
                 }
                 // Nothing to wait for: what becomes of a transfer is the flow's affair.
                 Step::Await | Step::End => return,
@@ -265,7 +265,7 @@ impl Hosts<'_> {
         if application.sleeps && !state.holds_offers() {
             application.sleeps = false;
             if let Some((at, _)) = application.driver.as_ref().and_then(|driver| driver.pending) {
-                ways.post.schedule(at, ways.post.slots.application + number);
+                ways.post.schedule(at, ways.post.ranks.application + number);
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::event::Event;
 use crate::inbox::Inbox;
 
-/// When something happens, and its rank among what happens at that moment: the slot.
+/// When something happens, and its rank among what happens at that moment.
 pub(super) type Turn = (u64, u32);
 
 #[derive(Default)]
@@ -68,7 +68,7 @@ impl Batch {
         self.done += 1;
     }
 
-    /// Puts the events of the window that begins at `start` into order, by moment and slot, those that equal in both as
+    /// Puts the events of the window that begins at `start` into order, by moment and rank, those that equal in both as
     /// they came.
     fn sort(&mut self, start: u64, width_bits: u32, counts: &mut Vec<u32>) {
         let Batch { events, order, done, .. } = self;
@@ -80,7 +80,7 @@ impl Batch {
             for (index, event) in events.iter().enumerate() {
                 let (key, mut hole) = ((event.at - start) << 32 | index as u64, index);
                 order.push(key);
-                let before = |key: u64| (key >> 32, events[key as u32 as usize].slot());
+                let before = |key: u64| (key >> 32, events[key as u32 as usize].rank());
                 while hole > 0 && before(order[hole - 1]) > before(key) {
                     order[hole] = order[hole - 1];
                     hole -= 1;
@@ -105,7 +105,7 @@ impl Batch {
             *position += 1;
         }
         if put_in_order(order) {
-            order.sort_by_key(|&key| (key >> 32, events[key as u32 as usize].slot(), key as u32));
+            order.sort_by_key(|&key| (key >> 32, events[key as u32 as usize].rank(), key as u32));
         }
     }
 }
@@ -147,16 +147,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_batch_is_in_order_of_moment_then_slot_then_arrival(
+        fn a_batch_is_in_order_of_moment_then_rank_then_arrival(
             events in prop::collection::vec((0u64..4096, 0u32..3), 0..200),
             crowd in prop::collection::vec((7u64..9, 0u32..3), 0..60),
         ) {
             let start = 1 << 20;
-            let events: Vec<_> = events.into_iter().chain(crowd).map(|(at, slot)| Event::timer(start + at, slot)).collect();
+            let events: Vec<_> = events.into_iter().chain(crowd).map(|(at, rank)| Event::timer(start + at, rank)).collect();
             let mut batch = Batch { events: events.clone(), ..Batch::default() };
             batch.sort(start, 12, &mut Vec::new());
             let mut expected: Vec<usize> = (0..events.len()).collect();
-            expected.sort_by_key(|&index| (events[index].at, events[index].slot(), index));
+            expected.sort_by_key(|&index| (events[index].at, events[index].rank(), index));
             let order: Vec<usize> = batch.order.iter().map(|&key| key as u32 as usize).collect();
             prop_assert_eq!(order, expected);
         }

@@ -222,7 +222,7 @@ impl Hosts<'_> {
             match self.flows[flow as usize].departure(config, now, ways.next_control, now) {
                 Departure::None => {}
                 Departure::At(segments, at) => self.transmit_some(ways, flow, at, config, segments),
-                Departure::Later(at) => ways.post.schedule(at, ways.post.slots.send + flow),
+                Departure::Later(at) => ways.post.schedule(at, ways.post.ranks.send + flow),
             }
         }
         self.arm_retransmission(ways, flow);
@@ -249,7 +249,7 @@ impl Hosts<'_> {
             && let Some(release) = state.sender.next_send(config, instant(now))
         {
             state.send_at = release.as_nanos();
-            ways.post.schedule(release.as_nanos(), ways.post.slots.send + flow);
+            ways.post.schedule(release.as_nanos(), ways.post.ranks.send + flow);
         }
     }
 
@@ -272,7 +272,7 @@ impl Hosts<'_> {
     pub(super) fn arm_retransmission(&mut self, ways: &mut Ways<'_>, flow: u32) {
         let before = if ways.post.is_lone_sender(flow) { ways.post.lone.next_round() } else { NEVER };
         if let Some(due) = self.flows[flow as usize].rearm(before) {
-            ways.post.schedule(due, ways.post.slots.retransmission + flow);
+            ways.post.schedule(due, ways.post.ranks.retransmission + flow);
         }
     }
 

@@ -44,11 +44,11 @@ impl Hosts<'_> {
             let stop;
             (stop, index) = self.acknowledge(ways, &events, &next_acks, index, until);
             match stop {
-                Stop::Clock(at) => done += self.run_sender_clock(ways, events[index].slot(), at),
+                Stop::Clock(at) => done += self.run_sender_clock(ways, events[index].rank(), at),
                 Stop::Send(flow, at) => self.pump(ways, flow, at),
-                Stop::Packet(event) if event.slot() & RECEIVER == 0 => self.on_ack(ways, event.slot(), &event),
+                Stop::Packet(event) if event.rank() & RECEIVER == 0 => self.on_ack(ways, event.rank(), &event),
                 Stop::Packet(event) => {
-                    let flow = event.slot() & !RECEIVER;
+                    let flow = event.rank() & !RECEIVER;
                     done += run_receiver_clock(ways, flow, event.at);
                     ways.receive(flow, event.at, event, ways.lanes.acks_of(flow));
                 }
@@ -75,7 +75,7 @@ impl Hosts<'_> {
             if ways.far && index.is_multiple_of(STEP) {
                 self.read_senders(&events[index..]);
             }
-            let (flow, now) = (event.slot(), event.at);
+            let (flow, now) = (event.rank(), event.at);
             if flow & RECEIVER != 0 {
                 index += 1;
                 return (Stop::Packet(*event), index);
@@ -148,7 +148,7 @@ impl Hosts<'_> {
     fn read_senders(&self, events: &[Event]) {
         let mut seen = 0;
         for event in events.iter().take(STEP) {
-            let flow = event.slot() & !RECEIVER;
+            let flow = event.rank() & !RECEIVER;
             let state = &self.flows[flow as usize];
             seen ^= state.sender.glance(event.acknowledged()) ^ state.group;
         }

@@ -9,7 +9,7 @@ use crate::inbox::Inbox;
 pub(super) struct Lone {
     /// A window is 2^width_bits nanoseconds long.
     width_bits: u32,
-    /// Packets that reach an end: a flow's sender, or with `RECEIVER` its receiver, is in the place of the slot.
+    /// Packets that reach an end: a flow's sender, or with `RECEIVER` its receiver, stands for the rank.
     packets: Inbox<Event>,
     /// Those of the present window.
     packets_now: Vec<Event>,
@@ -71,7 +71,7 @@ impl Lone {
         }
     }
 
-    /// An acknowledgement will reach the sender of the flow in the place of its slot.
+    /// An acknowledgement will reach the sender of the flow that stands for its rank.
     #[inline(always)]
     pub(super) fn post(&mut self, event: Event) {
         if !self.packets.post_ahead(event) {
@@ -87,7 +87,7 @@ impl Lone {
 
     /// A segment will reach the receiver of that flow.
     pub(super) fn post_to_receiver(&mut self, event: Event) {
-        self.post(event.moved(event.at, event.slot() | RECEIVER));
+        self.post(event.moved(event.at, event.rank() | RECEIVER));
     }
 
     /// An end of `flow` may have something to do at `at`.
@@ -133,7 +133,7 @@ impl Lone {
         if !self.first_acks.is_empty() {
             next_acks.resize(events.len(), until);
             for (event, next) in events.iter().zip(&mut next_acks).rev() {
-                if let Some(first) = self.first_acks.get_mut(event.slot() as usize) {
+                if let Some(first) = self.first_acks.get_mut(event.rank() as usize) {
                     let known = std::mem::replace(first, event.at);
                     // What earlier passes left lies before. Chosen without a branch, which nobody could foretell.
                     *next = if known >= event.at { known } else { until };

@@ -2,7 +2,7 @@
 //!
 //! It does so in steps, as long as the window or shorter. What others posted, and what the place itself put off to a
 //! later step, lies in its inbox and is sorted when the step begins; what it makes itself within a step waits in a
-//! heap, which is small. The order is that of moments, then of slots, then first come first served. Steps in which
+//! heap, which is small. The order is that of moments, then of ranks, then first come first served. Steps in which
 //! nothing is due are passed over.
 
 use std::cmp::{Ordering, Reverse};
@@ -112,7 +112,7 @@ impl Place {
     }
 
     /// Takes what comes next in this step, if its turn comes before `until`. What was posted before the step began goes
-    /// before what equals it in moment and slot and was made later.
+    /// before what equals it in moment and rank and was made later.
     #[inline(always)]
     pub(super) fn take(&mut self, until: Turn) -> Option<Event> {
         let own = self.own.next;
@@ -156,7 +156,7 @@ impl Own {
 impl Made {
     #[inline]
     fn key(&self) -> (u64, u64) {
-        (self.1.at, u64::from(self.1.slot()) << 32 | self.0 & 0xffff_ffff)
+        (self.1.at, u64::from(self.1.rank()) << 32 | self.0 & 0xffff_ffff)
     }
 }
 
@@ -199,24 +199,24 @@ mod tests {
     }
 
     /// Lets everything happen that is scheduled at first and, after every second event, the next of `children`: (how
-    /// far ahead, slot). Says what happened.
+    /// far ahead, rank). Says what happened.
     fn drain(first: &[(u64, u32)], children: &[(u64, u32)], end: u64) -> Vec<(u64, u32)> {
         let mut place = Place::new(STEP_BITS, 512, None);
-        first.iter().for_each(|&(at, slot)| place.post(Event::timer(at, slot)));
+        first.iter().for_each(|&(at, rank)| place.post(Event::timer(at, rank)));
         let (mut children, mut seen) = (children.iter(), Vec::new());
         while let Some(event) = take(&mut place, (end, 0)) {
-            seen.push((event.at, event.slot()));
+            seen.push((event.at, event.rank()));
             if seen.len() % 2 == 0
-                && let Some(&(ahead, slot)) = children.next()
+                && let Some(&(ahead, rank)) = children.next()
             {
-                place.post(Event::timer(event.at + ahead, slot));
+                place.post(Event::timer(event.at + ahead, rank));
             }
         }
         seen
     }
 
     #[test]
-    fn equal_moments_are_ordered_by_slot() {
+    fn equal_moments_are_ordered_by_rank() {
         let seen = drain(&[(5, 3), (5, 1), (2, 9), (5, 2)], &[], 64);
         assert_eq!(seen, [(2, 9), (5, 1), (5, 2), (5, 3)]);
     }
@@ -241,9 +241,9 @@ mod tests {
     #[test]
     fn nothing_goes_before_its_turn() {
         let mut place = Place::new(STEP_BITS, 512, None);
-        [(4, 2), (4, 8), (4, 5)].iter().for_each(|&(at, slot)| place.post(Event::timer(at, slot)));
+        [(4, 2), (4, 8), (4, 5)].iter().for_each(|&(at, rank)| place.post(Event::timer(at, rank)));
         let mut until =
-            |turn| std::iter::from_fn(|| take(&mut place, turn)).map(|event| event.slot()).collect::<Vec<_>>();
+            |turn| std::iter::from_fn(|| take(&mut place, turn)).map(|event| event.rank()).collect::<Vec<_>>();
         assert!(until((4, 2)).is_empty());
         assert_eq!(until((4, 6)), [2, 5]);
         assert_eq!(until((5, 0)), [8]);
@@ -253,7 +253,7 @@ mod tests {
     fn a_place_passes_over_steps_in_which_nothing_is_due() {
         // Steps of 64 ns.
         let mut place = Place::new(STEP_BITS, 512, None);
-        [(10, 2), (6400, 2), (1 << 40, 2)].iter().for_each(|&(at, slot)| place.post(Event::timer(at, slot)));
+        [(10, 2), (6400, 2), (1 << 40, 2)].iter().for_each(|&(at, rank)| place.post(Event::timer(at, rank)));
         let mut next = |due| {
             let until = (1 << 41, 0);
             let event = place.take(until);
@@ -278,13 +278,13 @@ mod tests {
             first in prop::collection::vec((0u64..4000, 0u32..9), 1..60),
             children in prop::collection::vec((0u64..3000, 0u32..9), 0..60),
         ) {
-            let mut pending: Vec<(u64, u32, usize)> = first.iter().zip(0..).map(|(&(at, slot), n)| (at, slot, n)).collect();
+            let mut pending: Vec<(u64, u32, usize)> = first.iter().zip(0..).map(|(&(at, rank), n)| (at, rank, n)).collect();
             let (mut rest, mut expected) = (children.iter(), Vec::new());
             while let Some(next) = pending.iter().copied().min() {
                 pending.retain(|event| *event != next);
                 expected.push((next.0, next.1));
-                if expected.len() % 2 == 0 && let Some(&(ahead, slot)) = rest.next() {
-                    pending.push((next.0 + ahead, slot, 1000 + expected.len()));
+                if expected.len() % 2 == 0 && let Some(&(ahead, rank)) = rest.next() {
+                    pending.push((next.0 + ahead, rank, 1000 + expected.len()));
                 }
             }
             let last = expected.last().map_or(0, |&(at, _)| at);

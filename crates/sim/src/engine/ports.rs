@@ -115,7 +115,7 @@ impl Engine<'_> {
         let Engine { ports, ways, services, identities, port_links, .. } = self;
         let Port::Served(port) = &mut ports[number as usize] else { return 0 };
         let (link, service) = (port_links[number as usize], &mut services[number as usize]);
-        let (slot, lanes) = (ways.post.slots.service + number, ways.post.slots.lanes);
+        let (rank, lanes) = (ways.post.ranks.service + number, ways.post.ranks.lanes);
         let here = &mut ways.post.places[place];
         // Of one moment the ends of transmissions and then packets come after all else.
         let limit = until.min(here.step_end()).0;
@@ -123,12 +123,12 @@ impl Engine<'_> {
         let mut done = 0;
         loop {
             if let Some(event) = batch.take_before(batch.key_at(limit.min(*service))) {
-                let flow = ways.lanes.flow_of(event.slot() - lanes);
+                let flow = ways.lanes.flow_of(event.rank() - lanes);
                 if let Some(end) = ways.arrive_at_served(port, &identities.of(flow, event.is_ack()), &event) {
                     *service = end;
                 }
             } else if *service < limit {
-                *service = ways.end_service(port, link, (*service, slot)).unwrap_or(NEVER);
+                *service = ways.end_service(port, link, (*service, rank)).unwrap_or(NEVER);
             } else {
                 break;
             }
@@ -144,14 +144,14 @@ impl Engine<'_> {
         if self.ways.post.is_alone(number) {
             self.services[number as usize] = end.unwrap_or(NEVER);
         } else if let Some(end) = end {
-            self.ways.post.schedule(end, self.ways.post.slots.service + number);
+            self.ways.post.schedule(end, self.ways.post.ranks.service + number);
         }
     }
 
     /// An event has its turn.
     fn happen(&mut self, event: Event) {
-        if event.slot() < self.ways.post.slots.lanes {
-            return self.on_timer(event.at, event.slot());
+        if event.rank() < self.ways.post.ranks.lanes {
+            return self.on_timer(event.at, event.rank());
         }
         let lane = self.ways.lane_of(&event);
         let flow = self.ways.lanes.flow_of(lane);
@@ -176,21 +176,21 @@ impl Engine<'_> {
     }
 
     #[inline(never)]
-    fn on_timer(&mut self, now: u64, slot: u32) {
+    fn on_timer(&mut self, now: u64, rank: u32) {
         let (hosts, ways) = (&mut self.hosts, &mut self.ways);
-        let slots = ways.post.slots;
-        if slot < slots.control {
-            self.on_port_timer(now, slot);
-        } else if slot < slots.retransmission {
-            self.on_service_end(now, slot - slots.service);
-        } else if slot < slots.send {
-            hosts.on_retransmission_timer(ways, now, slot - slots.retransmission);
-        } else if slot < slots.acknowledge {
-            hosts.on_delayed_send(ways, now, slot - slots.send);
-        } else if slot < slots.application {
-            hosts.on_acknowledge_timer(ways, now, slot - slots.acknowledge);
+        let ranks = ways.post.ranks;
+        if rank < ranks.control {
+            self.on_port_timer(now, rank);
+        } else if rank < ranks.retransmission {
+            self.on_service_end(now, rank - ranks.service);
+        } else if rank < ranks.send {
+            hosts.on_retransmission_timer(ways, now, rank - ranks.retransmission);
+        } else if rank < ranks.acknowledge {
+            hosts.on_delayed_send(ways, now, rank - ranks.send);
+        } else if rank < ranks.application {
+            hosts.on_acknowledge_timer(ways, now, rank - ranks.acknowledge);
         } else {
-            hosts.on_application(ways, now, slot - slots.application);
+            hosts.on_application(ways, now, rank - ranks.application);
         }
     }
 
@@ -221,7 +221,7 @@ impl Engine<'_> {
     /// A served port ends a transmission.
     fn on_service_end(&mut self, now: u64, number: u32) {
         let Port::Served(port) = &mut self.ports[number as usize] else { return };
-        let turn = (now, self.ways.post.slots.service + number);
+        let turn = (now, self.ways.post.ranks.service + number);
         let end = self.ways.end_service(port, self.port_links[number as usize], turn);
         self.await_service_end(number, end);
     }
@@ -331,8 +331,8 @@ impl Ways<'_> {
     fn read_ahead<'e>(&self, events: impl Iterator<Item = &'e Event>) {
         let mut seen = 0;
         for event in events {
-            // A timer's slot is no lane's.
-            let lane = event.slot().wrapping_sub(self.post.slots.lanes);
+            // A timer's rank is no lane's.
+            let lane = event.rank().wrapping_sub(self.post.ranks.lanes);
             seen ^= self.lanes.touch(lane);
             if !event.is_ack() {
                 let flow = self.lanes.flow_of(lane);

@@ -12,9 +12,9 @@ use aqumen_scenario::Plan;
 use aqumen_scenario::under_way::kept;
 use aqumen_units::Span;
 
-/// First slot of each kind. At equal moments the lower slot goes first.
+/// First rank of each kind. At equal moments the lower rank goes first.
 #[derive(Clone, Copy)]
-pub(super) struct Slots {
+pub(super) struct Ranks {
     pub(super) control: u32,
     pub(super) sampler: u32,
     pub(super) service: u32,
@@ -26,7 +26,7 @@ pub(super) struct Slots {
 }
 
 pub(super) struct Post {
-    pub(super) slots: Slots,
+    pub(super) ranks: Ranks,
     pub(super) places: Vec<Place>,
     pub(super) lone: Lone,
     pub(super) of_port: Vec<u32>,
@@ -47,7 +47,7 @@ const _: () = assert!(STEP_EVENTS <= kept::EXPECTED, "the memory of a run is for
 const TIMER_HORIZON: u64 = 4_000_000_000;
 
 impl Post {
-    pub(super) fn new(plan: &Plan, slots: Slots, partition: Partition) -> Self {
+    pub(super) fn new(plan: &Plan, ranks: Ranks, partition: Partition) -> Self {
         let Partition { width_bits, places, of_port, near_itself, of_sender, of_receiver, of_hosts } = partition;
         let mut ports_of = vec![Vec::new(); places];
         of_port.iter().zip(0u32..).for_each(|(&place, port)| ports_of[place as usize].push(port));
@@ -76,7 +76,7 @@ impl Post {
             (_, false) => Place::new(of_ports, horizon, None),
         };
         Post {
-            slots,
+            ranks,
             places: ports_of.into_iter().zip(ends_at).map(place).collect(),
             lone: Lone::new(width_bits, horizon, TIMER_HORIZON, if waits { plan.flows.len() } else { 0 }, timeout),
             of_port,
@@ -129,35 +129,35 @@ impl Post {
         at >> self.width_bits
     }
 
-    /// A packet of `flow` will reach the end of the lane in `slot`, which is `target` and no lone sender's, at `reach`.
-    pub(super) fn post_to_end(&mut self, slot: u32, reach: u64, flow: u32, target: Target, event: &Event) {
+    /// A packet of `flow` will reach the end of the lane of `rank`, which is `target` and no lone sender's, at `reach`.
+    pub(super) fn post_to_end(&mut self, rank: u32, reach: u64, flow: u32, target: Target, event: &Event) {
         let place = match target {
             Target::LoneReceiver => return self.lone.post_to_receiver(event.moved(reach, flow)),
             Target::Sender | Target::AgentSource => self.of_sender[flow as usize],
             _ => self.of_receiver[flow as usize],
         };
-        self.places[place as usize].post(event.moved(reach, slot));
+        self.places[place as usize].post(event.moved(reach, rank));
     }
 
-    /// What has a `slot` is to have its turn at `at`.
+    /// What is of `rank` is to have its turn at `at`.
     #[inline(never)]
-    pub(super) fn schedule(&mut self, at: u64, slot: u32) {
-        let slots = &self.slots;
-        let (place, flow) = if slot < slots.control {
-            (self.of_port[slot as usize], 0)
-        } else if slot < slots.retransmission {
-            (self.of_port[(slot - slots.service) as usize], 0)
-        } else if slot < slots.acknowledge {
-            let flow = (slot - slots.retransmission) % (slots.send - slots.retransmission);
+    pub(super) fn schedule(&mut self, at: u64, rank: u32) {
+        let ranks = &self.ranks;
+        let (place, flow) = if rank < ranks.control {
+            (self.of_port[rank as usize], 0)
+        } else if rank < ranks.retransmission {
+            (self.of_port[(rank - ranks.service) as usize], 0)
+        } else if rank < ranks.acknowledge {
+            let flow = (rank - ranks.retransmission) % (ranks.send - ranks.retransmission);
             (self.of_sender[flow as usize], flow)
-        } else if slot < slots.application {
-            let flow = slot - slots.acknowledge;
+        } else if rank < ranks.application {
+            let flow = rank - ranks.acknowledge;
             (self.of_receiver[flow as usize], flow)
         } else {
             (self.of_hosts, 0)
         };
         match self.places.get_mut(place as usize) {
-            Some(place) => place.post(Event::timer(at, slot)),
+            Some(place) => place.post(Event::timer(at, rank)),
             None => self.lone.schedule(at, flow),
         }
     }

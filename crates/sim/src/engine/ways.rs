@@ -52,16 +52,16 @@ pub(super) struct Sink {
 }
 
 impl Ways<'_> {
-    /// The slot of the first lane.
+    /// The rank of the first lane.
     #[inline(always)]
     fn first_lane(&self) -> u32 {
-        self.post.slots.lanes
+        self.post.ranks.lanes
     }
 
     /// The lane of a packet in a queue, or at the end of a lane.
     #[inline(always)]
     pub(super) fn lane_of(&self, event: &Event) -> u32 {
-        event.slot() - self.first_lane()
+        event.rank() - self.first_lane()
     }
 
     /// A packet enters `lane` at `at`, which may lie ahead.
@@ -122,8 +122,8 @@ impl Ways<'_> {
     #[inline(always)]
     fn send_to(&mut self, lane: u32, Exit { reach, leads, place }: Exit, event: &Event) {
         if place != NO_PLACE {
-            let slot = self.first_lane() + lane;
-            self.post.places[place as usize].post(event.moved(reach, slot));
+            let rank = self.first_lane() + lane;
+            self.post.places[place as usize].post(event.moved(reach, rank));
         } else if leads.is_lone_sender() {
             self.post.lone.post(event.moved(reach, self.lanes.flow_of(lane)));
         } else {
@@ -141,7 +141,7 @@ impl Ways<'_> {
                 Arrival::Leaves { reach, .. } => self.send_rarely(lane + 1, reach, &event),
                 _ => self.lose_ahead(event),
             },
-            end => self.post.post_to_end(event.slot(), event.at, self.lanes.flow_of(lane), end, &event),
+            end => self.post.post_to_end(event.rank(), event.at, self.lanes.flow_of(lane), end, &event),
         }
     }
 
@@ -207,7 +207,7 @@ impl Ways<'_> {
         let due = sink.receiver.next_timer().map_or(NEVER, Instant::as_nanos);
         if due < sink.timer_at {
             sink.timer_at = due;
-            self.post.schedule(due, self.post.slots.acknowledge + flow);
+            self.post.schedule(due, self.post.ranks.acknowledge + flow);
         }
     }
 

@@ -101,12 +101,12 @@ impl Tallies {
     /// A packet of `bytes` arrived.
     #[inline]
     pub(crate) fn arrived(&mut self, key: &FlowKey, traffic: TrafficClass, bytes: u32) -> (Tallied, Hashes) {
-        let slot = match self.by_key.get(key) {
-            Some(slot) => *slot,
+        let rank = match self.by_key.get(key) {
+            Some(rank) => *rank,
             None => self.new_flow(*key),
         };
-        let flow = &self.flows[slot as usize];
-        let tallied = Tallied { traffic, service: flow.service, flow: slot, generation: flow.generation };
+        let flow = &self.flows[rank as usize];
+        let tallied = Tallied { traffic, service: flow.service, flow: rank, generation: flow.generation };
         let hashes = flow.hashes;
         self.counts(tallied, |counts| {
             counts.arrivals_pkts += 1;
@@ -184,35 +184,35 @@ impl Tallies {
             sojourn_ns_max: 0,
             served: 0,
         };
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                let flow = &mut self.flows[slot as usize];
+        let rank = match self.free.pop() {
+            Some(rank) => {
+                let flow = &mut self.flows[rank as usize];
                 *flow = new(flow.generation);
-                slot
+                rank
             }
             None => {
                 self.flows.push(new(0));
                 (self.flows.len() - 1) as u32
             }
         };
-        self.by_key.insert(key, slot);
+        self.by_key.insert(key, rank);
         self.flows_seen += 1;
-        slot
+        rank
     }
 
     /// The half of the flows with the fewest bytes goes to the others.
     fn make_room(&mut self) {
-        let mut slots: Vec<u32> = (0..self.flows.len() as u32).collect();
+        let mut ranks: Vec<u32> = (0..self.flows.len() as u32).collect();
         // Of equals the later one.
-        slots.sort_by_key(|slot| (self.flows[*slot as usize].counts.arrived_bytes, u32::MAX - slot));
-        slots.truncate(self.flows_max.div_ceil(2));
-        for slot in slots {
-            let flow = &mut self.flows[slot as usize];
+        ranks.sort_by_key(|rank| (self.flows[*rank as usize].counts.arrived_bytes, u32::MAX - rank));
+        ranks.truncate(self.flows_max.div_ceil(2));
+        for rank in ranks {
+            let flow = &mut self.flows[rank as usize];
             self.others.add(&flow.counts);
             // Packets that still wait no longer find it.
             flow.generation = flow.generation.wrapping_add(1);
             self.by_key.remove(&flow.key);
-            self.free.push(slot);
+            self.free.push(rank);
         }
     }
 
@@ -256,13 +256,13 @@ impl Tallies {
     /// The `top` flows with most bytes, the first of them first; all others together.
     pub(crate) fn flows(&self, top: usize) -> (Vec<FlowReport>, Counts) {
         let mut live = vec![true; self.flows.len()];
-        self.free.iter().for_each(|slot| live[*slot as usize] = false);
-        let mut slots: Vec<u32> = (0..self.flows.len() as u32).filter(|slot| live[*slot as usize]).collect();
-        slots.sort_by_key(|slot| (std::cmp::Reverse(self.flows[*slot as usize].counts.arrived_bytes), *slot));
+        self.free.iter().for_each(|rank| live[*rank as usize] = false);
+        let mut ranks: Vec<u32> = (0..self.flows.len() as u32).filter(|rank| live[*rank as usize]).collect();
+        ranks.sort_by_key(|rank| (std::cmp::Reverse(self.flows[*rank as usize].counts.arrived_bytes), *rank));
         let mut others = self.others;
-        slots.iter().skip(top).for_each(|slot| others.add(&self.flows[*slot as usize].counts));
-        let rows = slots.iter().take(top).map(|slot| {
-            let flow = &self.flows[*slot as usize];
+        ranks.iter().skip(top).for_each(|rank| others.add(&self.flows[*rank as usize].counts));
+        let rows = ranks.iter().take(top).map(|rank| {
+            let flow = &self.flows[*rank as usize];
             let seconds = |ns: f64| (flow.served > 0).then_some(ns / 1e9);
             FlowReport {
                 flow: flow.key.to_string(),
