@@ -2,7 +2,7 @@
 //! instant, in order.
 //!
 //! A packet takes a *route*, made of *stretches*. A link that one flow alone uses and that can neither drop nor
-//! mark is a [`Hop`]: a packet's way over it is worked out when it gets there. All others are links of
+//! mark is a `Hop`: a packet's way over it is worked out when it gets there. All others are links of
 //! `aqumen_network`, shared and measured. At equal moments links come first, in the order of the plan, then packets
 //! in the order in which they set out.
 
