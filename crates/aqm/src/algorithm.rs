@@ -20,7 +20,7 @@ pub struct Algorithm {
 /// How many queues an algorithm looks after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueKind {
-    /// One: an [`Aqm`], which a [`Fifo`](crate::Fifo) hosts.
+    /// One: an [`Aqm`](crate::Aqm), which a [`Fifo`](crate::Fifo) hosts.
     Single,
     /// Several, with a scheduler: a [`Qdisc`](crate::Qdisc).
     Multi,

@@ -2,7 +2,7 @@
 //! each.
 //!
 //! No more wait at a link than it has room for, than comes faster than it leaves, than its senders may have under way,
-//! and than its discipline [lets be](crate::filling).
+//! and than its discipline lets be (`filling`).
 
 use aqumen_aqm::registry::AnyQdisc;
 use aqumen_aqm::{Aqm, Limit, Qdisc};

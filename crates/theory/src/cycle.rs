@@ -57,7 +57,7 @@ pub struct Cycle {
     pub at_bound: f64,
 }
 
-/// [`cycle_from`], refusing what takes more than [`STEPS_MAX`] steps.
+/// [`cycle_from`], refusing what takes more than `STEPS_MAX` steps.
 pub fn check(choice: &AqmChoice, place: &Place, duration_s: f64, start: Option<f64>) -> Result<Cycle, Error> {
     if let Some(Ok(mut aqm)) = choice.build() {
         let steps = check_steps(&mut aqm, place, duration_s);

@@ -1,7 +1,7 @@
 //! Cycles that leave a rest where its loop becomes unstable, followed by harmonic balance: on which side of the
 //! boundary they lie (the criticality of the Hopf bifurcation), how high they are and how long they take.
 //!
-//! A cycle is a mean and [`HARMONICS`] waves of each state. The nonlinear equations, whose delay moves with the queue,
+//! A cycle is a mean and `HARMONICS` waves of each state. The nonlinear equations, whose delay moves with the queue,
 //! are taken at evenly spaced moments of it; the law, which is linear, wave by wave. With the height of the queue's
 //! first wave given, Newton's method finds all others, the frequency, and the factor on the law's gain at which such a
 //! cycle stands. That factor against the height is the branch of cycles:

@@ -126,7 +126,7 @@ pub enum Isolation {
     FlowBlind,
 }
 
-/// The parameters of [`Cake`].
+/// The parameters of [`Cake`](super::Cake).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CakeParams {
     /// Queues of each tin.
