@@ -174,6 +174,25 @@ mod tests {
         }
     }
 
+    /// Before a loss the rate doubles once a round trip, up to twice what arrives, and from four packets a round trip on,
+    /// but no more than 4380 bytes, or two packets where these are larger (RFC 5348 sections 4.2 and 4.3).
+    #[test]
+    fn the_rate_begins_with_a_few_packets_and_doubles_once_a_round_trip() {
+        let rtt = Span::from_millis(100);
+        // 8 bits in .1 s: four of 1000 bytes, 4380 bytes, two of 3000.
+        for (payload, initial) in [(1000, 320e3), (1400, 350.4e3), (3000, 480e3)] {
+            let cfg = RtpConfig { packet_bytes: payload + RtpConfig::tfrc().header_bytes, ..RtpConfig::tfrc() };
+            let mut sender = Sender::default();
+            let mut report = |ms, rate, arrives| sender.on_report(&cfg, at(ms), rate, rtt, 0.0, arrives);
+            near(report(0, 0.0, 0.0), initial);
+            // Again only after a round trip; twice what arrives now or did at the report before.
+            near(report(99, 500e3, 900e3), 500e3);
+            near(report(100, 500e3, 900e3), 1000e3);
+            near(report(200, 1000e3, 600e3), 1800e3);
+            near(report(300, 1800e3, 600e3), 1200e3);
+        }
+    }
+
     /// The first interval explains the rate: at a round trip of 50 ms the equation gives back
     /// the 500 kbit/s that arrived.
     #[test]
