@@ -174,8 +174,8 @@ mod tests {
         }
     }
 
-    /// Before a loss the rate doubles once a round trip, up to twice what arrives, and from four packets a round trip on,
-    /// but no more than 4380 bytes, or two packets where these are larger (RFC 5348 sections 4.2 and 4.3).
+    /// Before a loss the rate doubles once a round trip, up to twice what arrives, and from four packets a round trip
+    /// on, but no more than 4380 bytes, or two packets where these are larger (RFC 5348 sections 4.2 and 4.3).
     #[test]
     fn the_rate_begins_with_a_few_packets_and_doubles_once_a_round_trip() {
         let rtt = Span::from_millis(100);
