@@ -2,7 +2,8 @@
 //!
 //! - `namespace` makes anonymous namespaces and sets them up, `tun` the devices through which their packets come here;
 //! - `network` is the plan's links in virtual time, `pump` carries packets between devices and network and says how
-//!   late it was; `gso` splits and joins super-packets for it, `ceiling` measures how many packets a machine can carry.
+//!   late it was; `gso` splits and joins super-packets for it, `ceiling` measures how many packets a machine can carry,
+//!   `machine` asks it to stay awake.
 
 pub mod ceiling;
 pub mod clock;
