@@ -310,6 +310,9 @@ pub struct Cost {
     pub events: u64,
     /// Packets that crossed the recorded links.
     pub bottleneck_packets: u64,
+    /// Threads that shared the run, if more than one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
 }
 
 /// A link over time, sampled at equal steps.

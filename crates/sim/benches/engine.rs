@@ -3,10 +3,12 @@
 //!
 //! `cargo bench -p aqumen-sim --bench engine [-- [FLOWS] [--json]]`. The scenario is experiment 1 of the
 //! ARM-PFC paper with PI, scaled up: a dumbbell of three hops each way, acknowledgements simulated too. Setting
-//! the network up is not counted.
+//! the network up is not counted, but in `two_threads`: so many times as fast, on the clock, two threads share a run.
 
 #[path = "../tests/all/common/mod.rs"]
 mod common;
+
+use std::time::Instant;
 
 use aqumen_result::RunResult;
 use aqumen_scenario::Plan;
@@ -44,8 +46,17 @@ fn main() {
         println!("{}", json!({ "schema": 1, "bench": "engine", "rows": rows }));
         return;
     }
-    let columns = ["flows", "packets", "cpu_s", "ns_per_packet", "events_per_packet", "utilization", "bytes_per_flow"];
-    let line = |cells: [String; 7]| println!("{}", cells.map(|cell| format!("{cell:>19}")).concat());
+    let columns = [
+        "flows",
+        "packets",
+        "cpu_s",
+        "ns_per_packet",
+        "events_per_packet",
+        "utilization",
+        "bytes_per_flow",
+        "two_threads",
+    ];
+    let line = |cells: [String; 8]| println!("{}", cells.map(|cell| format!("{cell:>19}")).concat());
     line(columns.map(str::to_string));
     for row in chosen.map(measure) {
         line(columns.map(|column| match &row[column] {
@@ -66,11 +77,12 @@ fn measure(case: &Case) -> Value {
     let plan = dumbbell.plan();
     let before = memory("VmRSS:");
     forget_peak();
-    let (result, cpu_s) = timed(&plan);
+    let (result, cpu_s, wall_s) = timed(&plan, 1);
     let peak = memory("VmHWM:");
     // A run of a microsecond is all set-up.
     dumbbell.duration = Span::from_micros(1);
-    let cpu_s = cpu_s - timed(&dumbbell.plan()).1;
+    let cpu_s = cpu_s - timed(&dumbbell.plan(), 1).1;
+    let (shared, _, shared_s) = timed(&plan, 2);
     let all = &result.links["bottleneck"]["all"];
     let packets = all.departures_pkts;
     json!({
@@ -83,19 +95,21 @@ fn measure(case: &Case) -> Value {
         "events_per_packet": result.cost.events as f64 / packets as f64,
         "utilization": all.utilization,
         "queue_mean_pkts": all.queue_mean_pkts,
+        "two_threads": shared.cost.threads.map(|_| wall_s / shared_s),
         "bytes_per_flow": peak.zip(before).map(|(peak, before)| peak.saturating_sub(before) / case.flows as u64),
     })
 }
 
-/// A run, and the CPU time that it took, seconds.
-fn timed(plan: &Plan) -> (RunResult, f64) {
+/// A run that so many threads may share, and what it took, seconds: CPU time of this thread, time on the clock.
+fn timed(plan: &Plan, threads: usize) -> (RunResult, f64, f64) {
     let now = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);
         time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
     };
-    let begin = now();
-    let result = run(plan, Options::default(), &mut |_| true).expect("the scenario is sound");
-    (result, now() - begin)
+    let (cpu, wall) = (now(), Instant::now());
+    let options = Options { threads, ..Options::default() };
+    let result = run(plan, options, &mut |_| true).expect("the scenario is sound");
+    (result, now() - cpu, wall.elapsed().as_secs_f64())
 }
 
 /// A figure of this process's memory, bytes; only Linux tells.

@@ -13,10 +13,10 @@
 //! everything. What concerns all places stops them all: the agenda, and the sampler.
 //!
 //! `partition` says what makes a place, `post` takes there what is to happen, `place` and `batch` put it in
-//! order, `ports`, `lone` and `hosts` (with `ends`, `agents` and `applications`) let it happen; `ways` lead
-//! from place to place. What a flow of another transport has is an `agent`, what tells flows what to send an
-//! `application`. What is written, not felt, in the order of all that happens, the trace, lies in a `log` until
-//! a window closes.
+//! order, `ports`, `lone` and `hosts` (with `ends`, `agents` and `applications`) let it happen, `turns` where a
+//! place has more than a port; `ways` lead from place to place, and `halves` is a run on two threads. What a flow
+//! of another transport has is an `agent`, what tells flows what to send an `application`. What is written, not
+//! felt, in the order of all that happens, the trace, lies in a `log` until a window closes.
 
 mod agent;
 mod agents;
@@ -24,6 +24,7 @@ mod application;
 mod applications;
 mod batch;
 mod ends;
+mod halves;
 mod hosts;
 mod log;
 mod lone;
@@ -35,15 +36,16 @@ mod ports;
 mod post;
 mod table;
 mod totals;
+mod turns;
 mod ways;
 
 use std::ops::RangeInclusive;
 
-use aqumen_network::Identities;
 use aqumen_network::port::{Port, Style};
 use aqumen_result::Series;
 use aqumen_scenario::Plan;
-use aqumen_transport::tcp::{Receiver, TcpConfig};
+use aqumen_transport::tcp::TcpConfig;
+use rayon::ThreadPool;
 
 use crate::control::{Agenda, Control};
 use crate::event::Event;
@@ -55,25 +57,24 @@ use crate::trace::Trace;
 use crate::{Error, Places, Progress};
 
 use application::Applications;
+use batch::Turn;
+use halves::Half;
 use hosts::{FlowState, Hosts, Touched};
-use log::Log;
 use moment::NEVER;
 use partition::Partition;
+use ports::Ports;
 use post::{Post, Ranks};
 pub(crate) use totals::{FlowTotal, Totals};
-use ways::{Sink, Ways};
+use ways::Ways;
 
 pub(crate) struct Engine<'a> {
     plan: &'a Plan,
     ways: Ways<'a>,
-    ports: Vec<Port<Event>>,
-    identities: Identities,
-    /// The link of each port, by number in the plan.
-    port_links: Vec<u32>,
-    /// When the transmission under way at each served port that is a place by itself ends.
-    services: Vec<u64>,
-    /// When the AQM's timer of each port that is a place by itself is due.
-    timers: Vec<u64>,
+    ports: Ports,
+    /// The half of the run that has a thread of its own, if there is one; ways and ports are of the other half then.
+    ends: Option<Box<Half<'a>>>,
+    /// The threads of the halves.
+    pool: Option<ThreadPool>,
     hosts: Hosts<'a>,
     agenda: Agenda,
     /// When the next sample is due.
@@ -96,6 +97,8 @@ pub(crate) struct Finished {
     pub(crate) measures: Measures,
     pub(crate) segments: Segments,
     pub(crate) events: u64,
+    /// How many threads shared it, if more than one did.
+    pub(crate) threads: Option<usize>,
 }
 
 /// Events after which the host is asked whether to go on, where that is before the agenda's next
@@ -103,9 +106,16 @@ pub(crate) struct Finished {
 const EVENTS_PER_LOOK: u64 = 1 << 20;
 
 impl<'a> Engine<'a> {
-    pub(crate) fn new(plan: &'a Plan, style: Style, places: Places, trace: Option<Trace>) -> Result<Self, Error> {
+    /// The engine for `plan`; `threads`: so many may share the run.
+    pub(crate) fn new(
+        plan: &'a Plan,
+        style: Style,
+        places: Places,
+        threads: usize,
+        trace: Option<Trace>,
+    ) -> Result<Self, Error> {
         let network = Network::new(plan, style, trace.is_some())?;
-        let partition = Partition::new(plan, &network, places);
+        let partition = Partition::new(plan, &network, places, threads);
         let (ports, flows) = (network.ports.len() as u32, plan.flows.len() as u32);
         let service = ports + 2;
         let retransmission = service + ports;
@@ -125,15 +135,6 @@ impl<'a> Engine<'a> {
         let flows = plan.flows.iter().zip(0u64..);
         let flows = flows.map(|(flow, number)| FlowState::new(configs[flow.group as usize], flow, plan.seed, number));
         let flows = flows.collect();
-        let sinks = plan.flows.iter().map(|flow| Sink {
-            receiver: Receiver::new(configs[flow.group as usize]),
-            timer_at: NEVER,
-            group: flow.group,
-            epoch: 0,
-        });
-        let sinks = sinks.collect();
-        let post = Post::new(plan, ranks, partition);
-        let log = trace.is_some().then(Log::default);
         let measures = Measures::new(plan);
         let mut hosts = Hosts {
             plan,
@@ -143,19 +144,29 @@ impl<'a> Engine<'a> {
             applications: Applications::default(),
             measures,
         };
-        let ways = Ways::new(plan.duration.as_nanos(), post, lanes, configs, sinks, Segments::new(plan), log);
+        let post = Post::new(plan, ranks, partition.clone());
+        let mut ways = Ways::new(plan, post, lanes, configs.clone(), trace.is_some());
+        let mut ports = Ports::new(ports, identities, port_links);
+        let shared = threads > 1 && trace.is_none() && halves::is_worth_it(plan, &ways, places);
+        let pool = shared.then(halves::threads).flatten();
+        let ends = if pool.is_some() {
+            let Network { ports: others, identities, port_links, lanes, .. } = Network::new(plan, style, false)?;
+            let anew = Ways::new(plan, Post::new(plan, ranks, partition), lanes, configs, false);
+            let anew = (anew, Ports::new(others, identities, port_links));
+            Some(Box::new(Half::part(plan, places, (&mut ways, &mut ports), anew)))
+        } else {
+            None
+        };
         hosts.flows.iter_mut().zip(0u32..).for_each(|(state, flow)| state.first_lane = ways.lanes.first_lane(flow));
         hosts.add_agents();
         hosts.add_applications(&ways, style.collapse);
         let mut engine = Engine {
             plan,
             ways,
-            services: vec![NEVER; ports.len()],
-            timers: vec![NEVER; ports.len()],
-            series: vec![Series::default(); ports.len()],
+            series: vec![Series::default(); ports.all.len()],
             ports,
-            identities,
-            port_links,
+            ends,
+            pool,
             hosts,
             agenda: Agenda::new(plan),
             sample_at: plan.sample_interval.as_nanos(),
@@ -164,22 +175,31 @@ impl<'a> Engine<'a> {
             events: 0,
         };
         engine.look_ahead();
-        (0..engine.ports.len() as u32).for_each(|port| engine.arm_port(port));
+        (0..engine.series.len() as u32).for_each(|port| engine.arm(port));
         Ok(engine)
     }
 
     /// Runs to the end of the plan.
     pub(crate) fn run(mut self, progress: &mut dyn Progress) -> Result<Finished, Error> {
-        self.run_through(progress)?;
-        let Engine { ports, port_links, hosts, ways, series, totals, events, .. } = self;
-        let (measures, segments) = (hosts.measures, ways.segments);
-        Ok(Finished { ports, port_links, series, totals, measures, segments, events })
+        let pool = self.pool.take();
+        match &pool {
+            None => self.run_through(progress)?,
+            Some(pool) => halves::on(pool, progress, |progress| self.run_through(progress))?,
+        }
+        let threads = pool.map(|pool| pool.current_num_threads());
+        let Engine { mut ports, hosts, ways, ends, series, totals, events, .. } = self;
+        let (measures, mut segments) = (hosts.measures, ways.segments);
+        if let Some(ends) = ends {
+            segments.absorb(ends.leave(&mut ports).segments);
+        }
+        let Ports { all: ports, links: port_links, .. } = ports;
+        Ok(Finished { ports, port_links, series, totals, measures, segments, events, threads })
     }
 
     fn run_through(&mut self, progress: &mut dyn Progress) -> Result<(), Error> {
         let end = self.plan.duration.as_nanos();
         let (mut window, mut told) = (0, 0);
-        self.ways.post.open(window);
+        self.open(window);
         loop {
             let window_end = self.ways.post.window_end();
             let stop = self.agenda.next().min(self.sample_at);
@@ -193,7 +213,7 @@ impl<'a> Engine<'a> {
                     }
                 }
                 window = self.next_window(window + 1..=self.ways.post.window_of(stop));
-                self.ways.post.open(window);
+                self.open(window);
                 continue;
             }
             self.run_places(stop, self.ways.post.ranks.control);
@@ -218,22 +238,55 @@ impl<'a> Engine<'a> {
     /// A window is over: which of the `few` that follow is to be opened next. Those in which nothing is due are passed
     /// over, save the last.
     fn next_window(&self, few: RangeInclusive<u64>) -> u64 {
-        let due = self.services.iter().chain(&self.timers).fold(NEVER, |first, due| first.min(*due));
-        let last = self.ways.post.window_of(due).clamp(*few.start(), *few.end());
-        self.ways.post.next_window(*few.start()..=last)
+        let (first, last) = few.into_inner();
+        let due = self.ports.due().min(self.ends.as_ref().map_or(NEVER, |ends| ends.due()));
+        let last = self.ways.post.window_of(due).clamp(first, last);
+        let next = self.ways.post.next_window(first..=last);
+        self.ends.as_ref().map_or(next, |ends| ends.ways.post.next_window(first..=next))
+    }
+
+    fn open(&mut self, window: u64) {
+        match &mut self.ends {
+            None => self.ways.post.open(window),
+            Some(ends) => ends.open(&mut self.ways.post, window),
+        }
     }
 
     /// All places go on up to, not including, the turn of `rank` at `until`.
     fn run_places(&mut self, until: u64, rank: u32) {
-        self.run_ports(until, rank);
-        if until > 0 {
-            self.events += self.hosts.run_lone(&mut self.ways, until);
-        }
+        self.go_on((until, rank), until > 0);
     }
 
     /// The same of all places but lone ends.
     fn run_ports(&mut self, until: u64, rank: u32) {
+        self.go_on((until, rank), false);
+    }
+
+    fn go_on(&mut self, (until, rank): Turn, with_lone: bool) {
+        if let Some(ends) = &mut self.ends {
+            let (ports, hosts) = ((&mut self.ways, &mut self.ports), &mut self.hosts);
+            self.events += ends.run(ports, hosts, (until, rank), with_lone);
+            return;
+        }
         (0..self.ways.post.places.len()).for_each(|place| self.run_place(place, (until, rank)));
+        if with_lone {
+            self.events += self.ways.run_receivers(until);
+            self.events += self.hosts.run_senders(&mut self.ways, until);
+        }
+    }
+
+    /// The AQM's timer of a port may be due at another moment than it was.
+    fn arm(&mut self, port: u32) {
+        match &mut self.ends {
+            None => self.ports.arm(&mut self.ways, port),
+            Some(ends) => ends.arm(&mut self.ports, &mut self.ways, port),
+        }
+    }
+
+    /// The port of this number, and its samples.
+    fn port(&mut self, number: usize) -> (&mut Port<Event>, &mut Series) {
+        let own = self.ends.as_mut().and_then(|ends| ends.port(number));
+        (own.unwrap_or(&mut self.ports.all[number]), &mut self.series[number])
     }
 
     fn write_log(&mut self) {
@@ -244,7 +297,8 @@ impl<'a> Engine<'a> {
 
     #[inline(never)]
     fn sample(&mut self, now: u64) {
-        for (port, series) in self.ports.iter_mut().zip(&mut self.series) {
+        for number in 0..self.series.len() {
+            let (port, series) = self.port(number);
             if let Some((queue, probability)) = port.sample(now) {
                 series.sample(now as f64 * 1e-9, queue as f64, probability);
                 port.observe(&mut |name, value| series.observe(name, value));
@@ -281,12 +335,22 @@ impl<'a> Engine<'a> {
     /// The hosts act, knowing what is on the agenda next.
     fn with_agenda(&mut self, act: impl FnOnce(&mut Hosts<'a>, &mut Ways<'a>)) {
         self.look_ahead();
-        act(&mut self.hosts, &mut self.ways);
+        let ways = self.ends.as_mut().map_or(&mut self.ways, |ends| &mut ends.ways);
+        act(&mut self.hosts, ways);
     }
 
     /// Tells what lies ahead on the agenda.
     fn look_ahead(&mut self) {
-        self.ways.set_next(self.agenda.next_edge(), self.agenda.next());
+        let (edge, control) = (self.agenda.next_edge(), self.agenda.next());
+        self.each_ways(|ways| ways.set_next(edge, control));
+    }
+
+    /// The ways of each half.
+    fn each_ways(&mut self, mut visit: impl FnMut(&mut Ways<'a>)) {
+        visit(&mut self.ways);
+        if let Some(ends) = &mut self.ends {
+            visit(&mut ends.ways);
+        }
     }
 
     #[cold]
@@ -294,26 +358,29 @@ impl<'a> Engine<'a> {
         let line = self.plan.links[link as usize].line.as_ref();
         let Some((_, choice)) = line.and_then(|line| line.aqms.get(change as usize)) else { return };
         // The plan was made of AQMs that can be built; a link that nobody uses has no port.
-        let Some(port) = self.port_links.iter().position(|number| *number == link) else { return };
+        let Some(port) = self.ports.links.iter().position(|number| *number == link) else { return };
         if let Some(Ok(new)) = choice.build_qdisc(self.plan.links[link as usize].limit) {
-            self.ports[port].retune(new, now);
-            self.arm_port(port as u32);
+            self.port(port).0.retune(new, now);
+            self.arm(port as u32);
         }
     }
 
     /// A window of measurement begins or ends.
     fn on_edge(&mut self, now: u64) {
-        self.ports.iter_mut().for_each(|port| port.edge(now));
+        (0..self.series.len()).for_each(|number| self.port(number).0.edge(now));
         self.hosts.measures.edge();
-        self.ways.segments.edge();
-        let early = self.ways.early_bytes();
-        let ends = self.ways.sinks.iter().zip(&early).zip(0u32..);
-        let totals = ends.map(|((sink, early), flow)| {
-            let mut total = self.hosts.total(flow, sink);
-            total.delivered -= early;
-            total
+        let ends = self.ways.sinks.iter().zip(0u32..);
+        let mut totals: Vec<_> = ends.map(|(sink, flow)| self.hosts.total(flow, sink)).collect();
+        if let Some(ends) = &self.ends {
+            // Of a flow's two receivers only that of one half gets anything.
+            let sinks = totals.iter_mut().zip(&ends.ways.sinks);
+            sinks.for_each(|(total, sink)| total.delivered += sink.receiver.delivered_bytes().0);
+        }
+        self.each_ways(|ways| {
+            ways.segments.edge();
+            totals.iter_mut().zip(ways.early_bytes()).for_each(|(total, early)| total.delivered -= early);
         });
-        self.totals.note(totals.collect());
+        self.totals.note(totals);
         self.look_ahead();
     }
 }

@@ -108,9 +108,7 @@ impl<T: Moment> Inbox<T> {
         if bucket.len() == bucket.capacity() {
             // An empty window has no memory, so that each comes by here when it begins to fill.
             grow(bucket, &mut self.spare);
-            let index = window & self.mask;
-            self.filled[(index / WORD) as usize] |= 1 << (index % WORD);
-            self.filled_words |= 1 << (index / WORD);
+            mark(&mut self.filled, &mut self.filled_words, window & self.mask);
         }
         bucket.push(item);
     }
@@ -186,6 +184,49 @@ impl<T: Moment> Inbox<T> {
             self.spare.push(std::mem::take(bucket));
         }
     }
+}
+
+/// What two threads post to one place: each has an inbox for it, and one of them opens it.
+impl<T: Moment> Inbox<T> {
+    /// Opens `window`, as [`open`](Self::open) does; what lies in it goes to the same window of `other`, where that is
+    /// not open yet.
+    pub(crate) fn hand_over(&mut self, window: u64, other: &mut Inbox<T>) {
+        let mut items = Vec::new();
+        self.open(window, &mut items);
+        other.admit(window, &mut items);
+        // The other's memory for what it takes.
+        if items.capacity() > 0 {
+            self.spare.push(items);
+        }
+    }
+
+    /// Posts all `items`, which lie in `window`, and gives memory for as many back.
+    fn admit(&mut self, window: u64, items: &mut Vec<T>) {
+        if items.is_empty() {
+            return;
+        }
+        if window.wrapping_sub(self.next) >= self.reach {
+            return items.drain(..).for_each(|item| self.post(item));
+        }
+        let index = window & self.mask;
+        let bucket = &mut self.windows[index as usize];
+        if bucket.is_empty() {
+            std::mem::swap(bucket, items);
+            mark(&mut self.filled, &mut self.filled_words, index);
+        } else {
+            bucket.append(items);
+        }
+        if items.capacity() == 0 {
+            *items = self.spare.pop().unwrap_or_default();
+        }
+    }
+}
+
+/// Something lies in the window with this index.
+#[inline(always)]
+fn mark(filled: &mut [u64], filled_words: &mut u64, index: u64) {
+    filled[(index / WORD) as usize] |= 1 << (index % WORD);
+    *filled_words |= 1 << (index / WORD);
 }
 
 /// Makes room in a full window.
@@ -271,6 +312,40 @@ mod tests {
         // Half a turn later the ring reaches as far again.
         assert_eq!([1023, 1024, 2031, 2032].map(|at| inbox.post_ahead((at, 2))), [false, true, true, false]);
         assert_eq!(seen, [(16, 0), (32, 1), (1023, 0)]);
+    }
+
+    #[test]
+    fn what_is_handed_over_joins_what_was_posted_there() {
+        // Windows of 16 ns, rings of 64: 40 lies in window 2, 2000 in window 125, beyond both rings.
+        let [mut there, mut here] = [Inbox::new(4, 32), Inbox::new(4, 32)];
+        [(40, 0), (41, 1), (2000, 2), (2001, 3)].iter().for_each(|&item| there.post(item));
+        let mut seen = Vec::new();
+        here.open(1, &mut seen);
+        here.post((42, 4));
+        there.hand_over(2, &mut here);
+        assert_eq!(here.next_window(), 2);
+        here.open(2, &mut seen);
+        assert_eq!(seen, [(42, 4), (40, 0), (41, 1)]);
+        assert_eq!(there.next_window(), 125);
+        there.hand_over(125, &mut here);
+        assert_eq!((here.next_window(), there.next_window()), (125, NO_WINDOW));
+        seen.clear();
+        here.open(125, &mut seen);
+        assert_eq!(seen, [(2000, 2), (2001, 3)]);
+    }
+
+    #[test]
+    fn inboxes_that_hand_over_for_long_keep_no_more_memory_than_they_need() {
+        let [mut there, mut here] = [Inbox::new(4, 32), Inbox::new(4, 32)];
+        let mut seen = Vec::new();
+        for window in 1..1000 {
+            there.post((window * 16, 0));
+            there.hand_over(window, &mut here);
+            seen.clear();
+            here.open(window, &mut seen);
+            assert_eq!(seen, [(window * 16, 0)]);
+        }
+        assert!(there.spare.len() + here.spare.len() < 4, "{} and {}", there.spare.len(), here.spare.len());
     }
 
     #[test]

@@ -262,6 +262,11 @@ impl Lanes {
         }
     }
 
+    /// Whether what the receiver of `flow` does is computed when a segment enters its last lane.
+    pub(crate) fn ends_promptly(&self, flow: u32) -> bool {
+        self.target(self.acks_of(flow) - 1) == Target::PromptReceiver
+    }
+
     /// A packet of `bytes` enters `lane` at `now`.
     #[inline(always)]
     pub(crate) fn cross(&mut self, lane: u32, now: u64, bytes: u16) -> Exit {

@@ -58,6 +58,6 @@ pub use options::{Options, Places, Progress};
 pub fn run(plan: &Plan, options: Options<'_>, progress: &mut dyn Progress) -> Result<RunResult, Error> {
     let trace = options.trace.map(|file| trace::Trace::create(plan, file)).transpose()?;
     let style = aqumen_network::port::Style { collapse: !options.every_hop, served: options.every_service };
-    let finished = engine::Engine::new(plan, style, options.places, trace)?.run(progress)?;
+    let finished = engine::Engine::new(plan, style, options.places, options.threads, trace)?.run(progress)?;
     Ok(report::result(plan, finished))
 }

@@ -26,6 +26,9 @@ pub struct Options<'a> {
     pub every_service: bool,
     /// What goes through a window of time by itself; likewise.
     pub places: Places,
+    /// So many threads may share the run; more than two are two. A second one is used where ports and ends are places
+    /// apart from each other, enough happens in a window, and no packets are traced.
+    pub threads: usize,
 }
 
 /// How a network is parted into places, each of which goes through a window of time by itself. The

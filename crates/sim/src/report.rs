@@ -17,6 +17,7 @@ pub(crate) fn result(plan: &Plan, mut run: Finished) -> RunResult {
     let mut result = RunResult::begun("packet", &plan.scenario, plan.seed, plan.window_ends());
     result.notes.clone_from(&plan.notes);
     result.cost.events = run.events;
+    result.cost.threads = run.threads;
     for (number, group) in plan.groups.iter().enumerate() {
         let by_window = |window: &Window| {
             let (mut metrics, sent) = flow_metrics(group, &run.totals, &edges, window);

@@ -4,7 +4,7 @@ use aqumen_scenario::streams::Stream;
 use aqumen_units::{Instant, Span};
 
 /// One application.
-pub trait Source {
+pub trait Source: Send {
     /// What the application does next, seen at `now`: when it starts, after each action was carried out, and, after
     /// [`Step::Await`], when something that it asked for has been delivered. `now` may be later than the moment of the
     /// action (the flow was paused): the application goes on from there.

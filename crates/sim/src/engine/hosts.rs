@@ -270,7 +270,7 @@ impl Hosts<'_> {
     /// Makes sure that an event comes no later than the sender's timer.
     #[inline(always)]
     pub(super) fn arm_retransmission(&mut self, ways: &mut Ways<'_>, flow: u32) {
-        let before = if ways.post.is_lone_sender(flow) { ways.post.lone.next_round() } else { NEVER };
+        let before = if ways.post.is_lone_sender(flow) { ways.post.senders.next_round() } else { NEVER };
         if let Some(due) = self.flows[flow as usize].rearm(before) {
             ways.post.schedule(due, ways.post.ranks.retransmission + flow);
         }

@@ -7,7 +7,7 @@ use aqumen_transport::Packet;
 use aqumen_transport::tcp::Ack;
 
 use super::batch::Turn;
-use super::table::Table;
+use super::table::Shareable;
 use crate::event::{Event, Kept};
 use crate::trace::Trace;
 
@@ -49,17 +49,17 @@ impl Log {
         start: u64,
         flow: u32,
         event: Event,
-        (acks, packets): (&Table<Ack>, &Table<Packet>),
+        (acks, packets): (&Shareable<Ack>, &Shareable<Packet>),
     ) {
         // It may be gone, and its place in the table taken, before the window closes.
         let carried = match event.kept() {
             None => Carried::Nothing,
             Some(Kept::Ack(index)) => {
-                self.acks.push(*acks.get(index));
+                self.acks.push(acks.get(index));
                 Carried::Ack(self.acks.len() as u32 - 1)
             }
             Some(Kept::Packet(index)) => {
-                self.packets.push(*packets.get(index));
+                self.packets.push(packets.get(index));
                 Carried::Packet(self.packets.len() as u32 - 1)
             }
         };

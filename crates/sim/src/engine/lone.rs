@@ -1,12 +1,12 @@
 //! Lone ends: senders and receivers of bulk transfers, each a place by itself. There are so many, and each has so
-//! little to do in a window, that they share their inboxes; nothing needs sorting, since what reaches one end over
-//! its last lane comes in order.
+//! little to do in a window, that all senders share an inbox, and all receivers; nothing needs sorting, since what
+//! reaches one end over its last lane comes in order.
 
 use aqumen_transport::tcp::TcpConfig;
 use aqumen_units::Span;
 
 use super::hosts::{Departure, FlowState, Hosts};
-use super::lone_inbox::{RECEIVER, Round};
+use super::lone_inbox::Round;
 use super::moment::{NEVER, instant};
 use super::ways::Ways;
 use crate::event::Event;
@@ -27,17 +27,17 @@ enum Stop {
 const STEP: usize = 16;
 
 impl Hosts<'_> {
-    /// The lone ends go on up to, not including, `until`. How many events that was.
-    pub(super) fn run_lone(&mut self, ways: &mut Ways<'_>, until: u64) -> u64 {
-        if until > ways.post.lone.round.next {
+    /// The lone senders go on up to, not including, `until`. How many events that was.
+    pub(super) fn run_senders(&mut self, ways: &mut Ways<'_>, until: u64) -> u64 {
+        if until > ways.post.senders.round.next {
             self.go_round(ways);
         }
-        ways.post.lone.round.now = until;
+        ways.post.senders.round.now = until;
         let window_end = ways.post.window_end();
-        if ways.post.lone.is_idle() {
+        if ways.post.senders.inbox.is_idle() {
             return 0;
         }
-        let (events, next_acks) = ways.post.lone.take_packets(until, window_end);
+        let (events, next_acks) = ways.post.senders.take_acks(until, window_end);
         let mut done = events.len() as u64;
         let mut index = 0;
         loop {
@@ -46,17 +46,15 @@ impl Hosts<'_> {
             match stop {
                 Stop::Clock(at) => done += self.run_sender_clock(ways, events[index].rank(), at),
                 Stop::Send(flow, at) => self.pump(ways, flow, at),
-                Stop::Packet(event) if event.rank() & RECEIVER == 0 => self.on_ack(ways, event.rank(), &event),
-                Stop::Packet(event) => {
-                    let flow = event.rank() & !RECEIVER;
-                    done += run_receiver_clock(ways, flow, event.at);
-                    ways.receive(flow, event.at, event, ways.lanes.acks_of(flow));
-                }
+                Stop::Packet(event) => self.on_ack(ways, event.rank(), &event),
                 Stop::Done => break,
             }
         }
-        ways.post.lone.give_back(events, next_acks);
-        done + self.run_lone_timers(ways, until)
+        ways.post.senders.give_back(events, next_acks);
+        while let Some(flow) = ways.post.senders.inbox.take_timer(until) {
+            done += self.run_sender_clock(ways, flow, until - 1);
+        }
+        done
     }
 
     /// The acknowledgements among `events` reach their senders, from `index` on; the next of the same flow reaches
@@ -70,16 +68,12 @@ impl Hosts<'_> {
         mut index: usize,
         until: u64,
     ) -> (Stop, usize) {
-        let goes_round = ways.post.lone.next_round() != NEVER;
+        let goes_round = ways.post.senders.next_round() != NEVER;
         while let Some(event) = events.get(index) {
             if ways.far && index.is_multiple_of(STEP) {
                 self.read_senders(&events[index..]);
             }
             let (flow, now) = (event.rank(), event.at);
-            if flow & RECEIVER != 0 {
-                index += 1;
-                return (Stop::Packet(*event), index);
-            }
             let state = &mut self.flows[flow as usize];
             if state.timer_at.min(state.send_at) <= now {
                 return (Stop::Clock(now), index);
@@ -117,10 +111,10 @@ impl Hosts<'_> {
                         }
                     }
                 }
-                Departure::Later(at) => ways.post.lone.schedule(at, flow),
+                Departure::Later(at) => ways.post.senders.inbox.schedule(at, flow),
             }
             if !goes_round && let Some(due) = state.rearm(NEVER) {
-                ways.post.lone.schedule(due, flow);
+                ways.post.senders.inbox.schedule(due, flow);
             }
         }
         (Stop::Done, index)
@@ -129,7 +123,7 @@ impl Hosts<'_> {
     /// Looks for timers that could go off before the next round.
     #[inline(never)]
     fn go_round(&mut self, ways: &mut Ways<'_>) {
-        let Round { every, now, ref mut next } = ways.post.lone.round;
+        let Round { every, now, ref mut next } = ways.post.senders.round;
         *next = now.saturating_add(every);
         let before = *next;
         for (state, flow) in self.flows.iter_mut().zip(0u32..) {
@@ -137,7 +131,7 @@ impl Hosts<'_> {
                 && ways.post.is_lone_sender(flow)
                 && let Some(due) = state.rearm(before)
             {
-                ways.post.lone.schedule(due.max(now), flow);
+                ways.post.senders.inbox.schedule(due.max(now), flow);
             }
         }
     }
@@ -148,39 +142,10 @@ impl Hosts<'_> {
     fn read_senders(&self, events: &[Event]) {
         let mut seen = 0;
         for event in events.iter().take(STEP) {
-            let flow = event.rank() & !RECEIVER;
-            let state = &self.flows[flow as usize];
+            let state = &self.flows[event.rank() as usize];
             seen ^= state.sender.glance(event.acknowledged()) ^ state.group;
         }
         std::hint::black_box(seen);
-    }
-
-    /// The ends that have something to do by themselves before `until` do it.
-    fn run_lone_timers(&mut self, ways: &mut Ways<'_>, until: u64) -> u64 {
-        let mut timers = std::mem::take(&mut ways.post.lone.timers_now);
-        let (mut next, mut done) = (0, 0);
-        loop {
-            if let Some(&(at, flow)) = timers.get(next) {
-                if at >= until {
-                    next += 1;
-                    continue;
-                }
-                timers.swap_remove(next);
-                if ways.post.is_lone_sender(flow) {
-                    done += self.run_sender_clock(ways, flow, until - 1);
-                }
-                if ways.post.is_lone_receiver(flow) {
-                    done += run_receiver_clock(ways, flow, until - 1);
-                }
-            } else {
-                // What was posted since then.
-                ways.post.lone.timers.take(&mut timers);
-                if next == timers.len() {
-                    ways.post.lone.timers_now = timers;
-                    return done;
-                }
-            }
-        }
     }
 
     /// Carries out what a sender does by itself up to and including `until`: timeouts, delayed sends.
@@ -211,15 +176,50 @@ impl Hosts<'_> {
     }
 }
 
-/// Carries out what a receiver does by itself: delayed acknowledgements.
-#[inline(always)]
-fn run_receiver_clock(ways: &mut Ways<'_>, flow: u32, until: u64) -> u64 {
-    let mut done = 0;
-    while ways.sinks[flow as usize].timer_at <= until {
-        done += 1;
-        ways.on_acknowledge_timer(ways.sinks[flow as usize].timer_at, flow);
+impl Ways<'_> {
+    /// The lone receivers go on up to, not including, `until`. How many events that was.
+    pub(super) fn run_receivers(&mut self, until: u64) -> u64 {
+        if self.post.receivers.is_idle() {
+            return 0;
+        }
+        let events = self.post.receivers.take_packets(until, self.post.window_end());
+        let mut done = events.len() as u64;
+        for (event, index) in events.iter().zip(0usize..) {
+            if self.far && index.is_multiple_of(STEP) {
+                self.read_receivers(&events[index..]);
+            }
+            let flow = event.rank();
+            done += self.run_receiver_clock(flow, event.at);
+            self.receive(flow, event.at, *event, self.lanes.acks_of(flow));
+        }
+        self.post.receivers.give_back(events);
+        while let Some(flow) = self.post.receivers.take_timer(until) {
+            done += self.run_receiver_clock(flow, until - 1);
+        }
+        done
     }
-    done
+
+    /// Carries out what a receiver does by itself up to and including `until`: delayed acknowledgements.
+    #[inline(always)]
+    fn run_receiver_clock(&mut self, flow: u32, until: u64) -> u64 {
+        let mut done = 0;
+        while self.sinks[flow as usize].timer_at <= until {
+            done += 1;
+            self.on_acknowledge_timer(self.sinks[flow as usize].timer_at, flow);
+        }
+        done
+    }
+
+    /// Reads what the segments to come need.
+    #[inline(never)]
+    fn read_receivers(&self, events: &[Event]) {
+        let mut seen = 0;
+        for event in events.iter().take(STEP) {
+            let flow = event.rank();
+            seen ^= self.sinks[flow as usize].receiver.glance() ^ self.lanes.touch(self.lanes.acks_of(flow));
+        }
+        std::hint::black_box(seen);
+    }
 }
 
 /// A segment leaves its sender that is not like most.

@@ -1,4 +1,5 @@
-//! The inboxes that lone ends share: the packets that reach them, and what they may have to do by themselves.
+//! The inboxes that lone ends share, one the senders and one the receivers: the packets that reach them, and what they
+//! may have to do by themselves.
 
 use aqumen_units::Span;
 
@@ -7,17 +8,24 @@ use crate::event::{Event, Words};
 use crate::inbox::Inbox;
 
 pub(super) struct Lone {
-    /// A window is 2^width_bits nanoseconds long.
-    width_bits: u32,
-    /// Packets that reach an end: a flow's sender, or with `RECEIVER` its receiver, stands for the rank.
+    /// Packets that reach an end; its flow stands for the rank.
     packets: Inbox<Event>,
     /// Those of the present window.
     packets_now: Vec<Event>,
     /// Memory for some of them.
     spare: Vec<Event>,
     /// Flows whose ends may have something to do by themselves, and when.
-    pub(super) timers: Inbox<(u64, u32)>,
-    pub(super) timers_now: Vec<(u64, u32)>,
+    timers: Inbox<(u64, u32)>,
+    timers_now: Vec<(u64, u32)>,
+    /// So many of those come later than what is done.
+    passed: usize,
+}
+
+/// What is of senders alone.
+pub(super) struct LoneSenders {
+    pub(super) inbox: Lone,
+    /// A window is 2^width_bits nanoseconds long.
+    width_bits: u32,
     pub(super) round: Round,
     /// When the next acknowledgement after each of those at hand reaches the same sender, or no sooner than when. Empty
     /// where no sender waits before it sends.
@@ -41,37 +49,20 @@ pub(super) struct Round {
 /// So many rounds are made in the least timeout.
 const ROUNDS: u64 = 2;
 
-/// Set where a packet reaches a receiver.
-pub(super) const RECEIVER: u32 = 1 << 31;
-
 impl Lone {
-    /// `timeout`: no sender's timer is due sooner than this after what sets it. `waiting`: so many flows there are, if
-    /// a sender may wait for a random time before it sends; none otherwise.
-    pub(super) fn new(
-        width_bits: u32,
-        horizon_ns: u64,
-        timer_horizon_ns: u64,
-        waiting: usize,
-        timeout: Option<Span>,
-    ) -> Self {
-        // A window in which a timer could be set and go off is too long.
-        let timeout = timeout.map(Span::as_nanos).filter(|timeout| 2 << width_bits <= *timeout);
-        // More often than need be: of those that could go off before the next round, fewer then are moved before.
-        let every = timeout.map_or(NEVER, |timeout| timeout / ROUNDS);
+    /// Most packets come less than `horizon_ns` ahead, most timers less than `timer_horizon_ns`.
+    pub(super) fn new(width_bits: u32, horizon_ns: u64, timer_horizon_ns: u64) -> Self {
         Lone {
-            width_bits,
-            round: Round { every, now: 0, next: if every == NEVER { NEVER } else { 0 } },
             packets: Inbox::new(width_bits, horizon_ns),
             packets_now: Vec::new(),
             spare: Vec::new(),
             timers: Inbox::new(width_bits, timer_horizon_ns),
             timers_now: Vec::new(),
-            next_acks: Vec::new(),
-            first_acks: vec![0; waiting],
+            passed: 0,
         }
     }
 
-    /// An acknowledgement will reach the sender of the flow that stands for its rank.
+    /// A packet will reach the end of the flow that stands for its rank.
     #[inline(always)]
     pub(super) fn post(&mut self, event: Event) {
         if !self.packets.post_ahead(event) {
@@ -85,22 +76,104 @@ impl Lone {
         self.packets.post(Event::of_words(words));
     }
 
-    /// A segment will reach the receiver of that flow.
-    pub(super) fn post_to_receiver(&mut self, event: Event) {
-        self.post(event.moved(event.at, event.rank() | RECEIVER));
-    }
-
-    /// An end of `flow` may have something to do at `at`.
+    /// The end of `flow` may have something to do at `at`.
     #[inline]
     pub(super) fn schedule(&mut self, at: u64, flow: u32) {
         self.timers.post((at, flow));
     }
 
+    /// What the other half of a run has posted to its stand-in, `theirs`, and lies in `window` reaches ends here.
+    pub(super) fn admit(&mut self, theirs: &mut Lone, window: u64) {
+        theirs.packets.hand_over(window, &mut self.packets);
+    }
+
+    /// Opens `window`; nothing happens before.
+    pub(super) fn open(&mut self, window: u64) {
+        self.packets.open(window, &mut self.packets_now);
+        self.timers.open(window, &mut self.timers_now);
+    }
+
+    /// The next window in which an end may have something to do.
+    pub(super) fn next_window(&self) -> u64 {
+        self.packets.next_window().min(self.timers.next_window())
+    }
+
+    /// Whether there is nothing to do in the present window.
+    pub(super) fn is_idle(&self) -> bool {
+        self.packets_now.is_empty() && self.timers_now.is_empty() && self.timers.is_idle()
+    }
+
+    /// Takes the packets of the present window, which ends at `end`, before `until`.
+    pub(super) fn take_packets(&mut self, until: u64, end: u64) -> Vec<Event> {
+        let mut events = std::mem::take(&mut self.packets_now);
+        if until < end {
+            // Those for later stay, in their order.
+            let mut early = std::mem::take(&mut self.spare);
+            early.extend(events.extract_if(.., |event| event.at < until));
+            self.packets_now = std::mem::replace(&mut events, early);
+        }
+        events
+    }
+
+    /// Takes the memory back.
+    pub(super) fn give_back(&mut self, mut events: Vec<Event>) {
+        events.clear();
+        // What was not taken at the first time has memory of its own; else the inbox wants it back.
+        if self.packets_now.capacity() == 0 {
+            self.packets_now = events;
+        } else {
+            self.spare = events;
+        }
+    }
+
+    /// Takes a flow whose end may have something to do by itself in the present window and before `until`, one after
+    /// the other until there is none.
+    pub(super) fn take_timer(&mut self, until: u64) -> Option<u32> {
+        loop {
+            while let Some(&(at, flow)) = self.timers_now.get(self.passed) {
+                if at < until {
+                    self.timers_now.swap_remove(self.passed);
+                    return Some(flow);
+                }
+                self.passed += 1;
+            }
+            // What was posted since then.
+            self.timers.take(&mut self.timers_now);
+            if self.passed == self.timers_now.len() {
+                self.passed = 0;
+                return None;
+            }
+        }
+    }
+}
+
+impl LoneSenders {
+    /// `timeout`: no sender's timer is due sooner than this after what sets it. `waiting`: so many flows there are, if
+    /// a sender may wait for a random time before it sends; none otherwise.
+    pub(super) fn new(inbox: Lone, width_bits: u32, waiting: usize, timeout: Option<Span>) -> Self {
+        // A window in which a timer could be set and go off is too long.
+        let timeout = timeout.map(Span::as_nanos).filter(|timeout| 2 << width_bits <= *timeout);
+        // More often than need be: of those that could go off before the next round, fewer then are moved before.
+        let every = timeout.map_or(NEVER, |timeout| timeout / ROUNDS);
+        LoneSenders {
+            inbox,
+            width_bits,
+            round: Round { every, now: 0, next: if every == NEVER { NEVER } else { 0 } },
+            next_acks: Vec::new(),
+            first_acks: vec![0; waiting],
+        }
+    }
+
+    /// The senders are in the other half of the run: what is posted to them here is [admitted](Lone::admit) there.
+    pub(super) fn stand_in(&mut self) {
+        self.round = Round { every: NEVER, now: 0, next: NEVER };
+        self.first_acks = Vec::new();
+    }
+
     /// Opens `window`, which begins at `start`; nothing happens before.
     pub(super) fn open(&mut self, window: u64, start: u64) {
         self.round.now = start;
-        self.packets.open(window, &mut self.packets_now);
-        self.timers.open(window, &mut self.timers_now);
+        self.inbox.open(window);
     }
 
     /// A sender's timer that is due no sooner needs no event yet.
@@ -109,49 +182,31 @@ impl Lone {
         self.round.next
     }
 
-    /// The next window in which an end may have something to do, or a round comes.
+    /// The next window in which a sender may have something to do, or a round comes.
     pub(super) fn next_window(&self) -> u64 {
-        self.packets.next_window().min(self.timers.next_window()).min(self.round.next >> self.width_bits)
+        self.inbox.next_window().min(self.round.next >> self.width_bits)
     }
 
-    /// Whether there is nothing to do in the present window.
-    pub(super) fn is_idle(&self) -> bool {
-        self.packets_now.is_empty() && self.timers_now.is_empty() && self.timers.is_idle()
-    }
-
-    /// Takes the packets of the present window before `until`, and finds for each the next of the same sender.
-    pub(super) fn take_packets(&mut self, until: u64, end: u64) -> (Vec<Event>, Vec<u64>) {
-        let mut events = std::mem::take(&mut self.packets_now);
-        if until < end {
-            // Those for later stay, in their order.
-            let mut early = std::mem::take(&mut self.spare);
-            early.extend(events.extract_if(.., |event| event.at < until));
-            self.packets_now = std::mem::replace(&mut events, early);
-        }
+    /// Takes the acknowledgements of the present window before `until`, and finds for each the next of the same sender.
+    pub(super) fn take_acks(&mut self, until: u64, end: u64) -> (Vec<Event>, Vec<u64>) {
+        let events = self.inbox.take_packets(until, end);
         let mut next_acks = std::mem::take(&mut self.next_acks);
         next_acks.clear();
         if !self.first_acks.is_empty() {
             next_acks.resize(events.len(), until);
             for (event, next) in events.iter().zip(&mut next_acks).rev() {
-                if let Some(first) = self.first_acks.get_mut(event.rank() as usize) {
-                    let known = std::mem::replace(first, event.at);
-                    // What earlier passes left lies before. Chosen without a branch, which nobody could foretell.
-                    *next = if known >= event.at { known } else { until };
-                }
+                let first = &mut self.first_acks[event.rank() as usize];
+                let known = std::mem::replace(first, event.at);
+                // What earlier passes left lies before. Chosen without a branch, which nobody could foretell.
+                *next = if known >= event.at { known } else { until };
             }
         }
         (events, next_acks)
     }
 
     /// Takes the memory back.
-    pub(super) fn give_back(&mut self, mut events: Vec<Event>, next_acks: Vec<u64>) {
+    pub(super) fn give_back(&mut self, events: Vec<Event>, next_acks: Vec<u64>) {
         self.next_acks = next_acks;
-        events.clear();
-        // What was not taken at the first time has memory of its own; else the inbox wants it back.
-        if self.packets_now.capacity() == 0 {
-            self.packets_now = events;
-        } else {
-            self.spare = events;
-        }
+        self.inbox.give_back(events);
     }
 }

@@ -18,6 +18,7 @@ use crate::Places;
 use crate::network::Network;
 
 /// Which place everything belongs to.
+#[derive(Clone)]
 pub(super) struct Partition {
     /// A window is 2^width_bits nanoseconds long.
     pub(super) width_bits: u32,
@@ -40,6 +41,9 @@ pub(super) const LONE: u32 = u32::MAX;
 /// A window of more events is cut: what it holds is to stay in the cache.
 const WINDOW_EVENTS: f64 = 4096.0;
 
+/// The same where two threads meet at its end: each holds half of it, and waits for the other.
+const SHARED_WINDOW_EVENTS: f64 = 16_384.0;
+
 /// Fewer events in a window for each place are not worth its overhead.
 const LEAST_EVENTS: f64 = 4.0;
 
@@ -47,8 +51,8 @@ const LEAST_EVENTS: f64 = 4.0;
 const MOST_BITS: u32 = 31;
 
 impl Partition {
-    /// Of the network that `plan` has become.
-    pub(super) fn new(plan: &Plan, network: &Network, places: Places) -> Self {
+    /// Of the network that `plan` has become; so many `threads` may share the run.
+    pub(super) fn new(plan: &Plan, network: &Network, places: Places, threads: usize) -> Self {
         let mut sets = Sets::new(plan, network);
         let mut ways = [0; MOST_BITS as usize + 2];
         for_each_way(plan, network, &mut |delay, _, _| ways[bits_of(delay)] += 1);
@@ -81,7 +85,8 @@ impl Partition {
             bits += 1;
         }
         draw.unite_some(&mut sets);
-        let most = (WINDOW_EVENTS * 1e9 / rate).clamp(1.0, 2e9) as u64;
+        let most = if threads > 1 { SHARED_WINDOW_EVENTS } else { WINDOW_EVENTS };
+        let most = (most * 1e9 / rate).clamp(1.0, 2e9) as u64;
         let farther = (bits + 1..=MOST_BITS).find(|&bits| ways[bits as usize] > 0).map_or(MOST_BITS, |bits| bits - 1);
         let width_bits = most.ilog2().clamp(bits, farther);
         let width_bits = draw.shorten(width_bits, least_bits);

@@ -99,6 +99,17 @@ impl Place {
         true
     }
 
+    /// What the other half of a run has posted to its stand-in, `theirs`, and lies before `until` is to happen here.
+    pub(super) fn admit(&mut self, theirs: &mut Place, until: u64) {
+        loop {
+            let step = theirs.inbox.next_window();
+            if step >= until >> self.step_bits {
+                return;
+            }
+            theirs.inbox.hand_over(step, &mut self.inbox);
+        }
+    }
+
     /// No event comes sooner from the inbox, once all of the present step are done: the start of a
     /// step; `u64::MAX`: none comes.
     pub(super) fn next_due(&self) -> u64 {

@@ -1,20 +1,28 @@
-//! What happens at a place: packets arrive at its ports and ends, timers go off.
+//! The ports: packets arrive there and leave, transmissions end, timers of AQMs go off.
 //!
 //! Where a port is all there is at a place, nothing that a packet causes on its way can come back within the step: all
 //! packets of the step go through the port and on their way, one after the other, and its AQM's timer goes off between
 //! them.
 
-use aqumen_network::Identity;
 use aqumen_network::port::{Arrival, FifoPort, PlainPort, Port, ServedPort};
+use aqumen_network::{Identities, Identity};
 
-use super::Engine;
-use super::agent::Side;
 use super::batch::Turn;
 use super::moment::NEVER;
 use super::ways::Ways;
 use crate::event::Event;
-use crate::lanes::Target;
 use crate::measure::segments::Segments;
+
+pub(super) struct Ports {
+    pub(super) all: Vec<Port<Event>>,
+    identities: Identities,
+    /// The link of each port, by number in the plan.
+    pub(super) links: Vec<u32>,
+    /// When the transmission under way at each served port that is a place by itself ends.
+    services: Vec<u64>,
+    /// When the AQM's timer of each port that is a place by itself is due.
+    timers: Vec<u64>,
+}
 
 /// So many packets ahead, what they need is read.
 const STEP: u64 = 16;
@@ -58,63 +66,65 @@ impl Prompt for PlainPort {
     fn on_timer(&mut self, _now: u64) {}
 }
 
-impl Engine<'_> {
-    /// A place goes on up to, not including, the turn of `until`.
-    pub(super) fn run_place(&mut self, place: usize, until: Turn) {
-        if let Some(port) = self.ways.post.places[place].only_port {
-            return self.run_only_port(place, port, until);
-        }
-        loop {
-            if let Some(event) = self.ways.post.take(place, until) {
-                self.events += 1;
-                self.happen(event);
-            } else if !self.ways.post.step(place, until, NEVER) {
-                return;
-            }
-        }
+impl Ports {
+    pub(super) fn new(all: Vec<Port<Event>>, identities: Identities, links: Vec<u32>) -> Self {
+        Ports { services: vec![NEVER; all.len()], timers: vec![NEVER; all.len()], all, identities, links }
     }
 
-    /// The same where a port is all there is. It knows when its AQM's timer is due and when its transmission ends; all
-    /// else that happens there are packets.
-    fn run_only_port(&mut self, place: usize, number: u32, until: Turn) {
-        let (port, link) = (number as usize, self.port_links[number as usize]);
+    /// When something is due at a port that is a place by itself, packets apart.
+    pub(super) fn due(&self) -> u64 {
+        self.services.iter().chain(&self.timers).fold(NEVER, |first, due| first.min(*due))
+    }
+
+    /// These places, each with the port that is all there is, go on up to, not including, the turn of `until`. How many
+    /// events that is.
+    pub(super) fn run_places(&mut self, ways: &mut Ways<'_>, places: &[(usize, u32)], until: Turn) -> u64 {
+        places.iter().map(|&(place, number)| self.run_place(ways, place, number, until)).sum()
+    }
+
+    /// A place at which port `number` is all there is goes on up to, not including, the turn of `until`. The port knows
+    /// when its AQM's timer is due and when its transmission ends; all else that happens there are packets. How many
+    /// events that is.
+    pub(super) fn run_place(&mut self, ways: &mut Ways<'_>, place: usize, number: u32, until: Turn) -> u64 {
+        let (port, link) = (number as usize, self.links[number as usize]);
+        let mut done = 0;
         loop {
-            self.events += match &mut self.ports[port] {
+            done += match &mut self.all[port] {
                 Port::Fifo(fifo) => {
-                    let done = self.ways.pass_all(&mut **fifo, place, (number, link), until);
+                    let done = ways.pass_all(&mut **fifo, place, (number, link), until);
                     self.timers[port] = fifo.due();
                     done
                 }
-                Port::Plain(plain) => self.ways.pass_all(&mut **plain, place, (number, link), until),
-                Port::Served(_) => self.run_served_and_timers(place, number, until),
+                Port::Plain(plain) => ways.pass_all(&mut **plain, place, (number, link), until),
+                Port::Served(_) => self.run_served_and_timers(ways, place, number, until),
             };
             let due = self.timers[port].min(self.services[port]);
-            if !self.ways.post.step(place, until, due) {
-                return;
+            if !ways.post.step(place, until, due) {
+                return done;
             }
         }
     }
 
     /// All that happens in the present step and before `until` at a port that serves. How many events that is.
-    fn run_served_and_timers(&mut self, place: usize, number: u32, until: Turn) -> u64 {
+    fn run_served_and_timers(&mut self, ways: &mut Ways<'_>, place: usize, number: u32, until: Turn) -> u64 {
         let mut done = 0;
         loop {
             let timer = (self.timers[number as usize], number);
-            done += self.run_served(place, number, until.min(timer));
-            if timer >= until.min(self.ways.post.places[place].step_end()) {
+            done += self.run_served(ways, place, number, until.min(timer));
+            if timer >= until.min(ways.post.places[place].step_end()) {
                 return done;
             }
             done += 1;
-            self.on_port_timer(timer.0, number);
+            self.on_timer(ways, timer.0, number);
         }
     }
 
     /// The same between two timers: packets arrive, transmissions end.
     #[inline(never)]
-    fn run_served(&mut self, place: usize, number: u32, until: Turn) -> u64 {
-        let Engine { ports, ways, services, identities, port_links, .. } = self;
-        let Port::Served(port) = &mut ports[number as usize] else { return 0 };
-        let (link, service) = (port_links[number as usize], &mut services[number as usize]);
+    fn run_served(&mut self, ways: &mut Ways<'_>, place: usize, number: u32, until: Turn) -> u64 {
+        let Ports { all, identities, links, services, .. } = self;
+        let Port::Served(port) = &mut all[number as usize] else { return 0 };
+        let (link, service) = (links[number as usize], &mut services[number as usize]);
         let (rank, lanes) = (ways.post.ranks.service + number, ways.post.ranks.lanes);
         let here = &mut ways.post.places[place];
         // Of one moment the ends of transmissions and then packets come after all else.
@@ -140,90 +150,56 @@ impl Engine<'_> {
 
     /// The transmission under way at a served port ends at `end`, if there is one.
     #[inline]
-    fn await_service_end(&mut self, number: u32, end: Option<u64>) {
-        if self.ways.post.is_alone(number) {
+    fn await_service_end(&mut self, ways: &mut Ways<'_>, number: u32, end: Option<u64>) {
+        if ways.post.is_alone(number) {
             self.services[number as usize] = end.unwrap_or(NEVER);
         } else if let Some(end) = end {
-            self.ways.post.schedule(end, self.ways.post.ranks.service + number);
+            ways.post.schedule(end, ways.post.ranks.service + number);
         }
     }
 
-    /// An event has its turn.
-    fn happen(&mut self, event: Event) {
-        if event.rank() < self.ways.post.ranks.lanes {
-            return self.on_timer(event.at, event.rank());
-        }
-        let lane = self.ways.lane_of(&event);
-        let flow = self.ways.lanes.flow_of(lane);
-        match self.ways.lanes.target(lane) {
-            Target::Port(number) => {
-                let link = self.port_links[number as usize];
-                match &mut self.ports[number as usize] {
-                    Port::Fifo(port) => self.ways.pass(&mut **port, link, event),
-                    Port::Plain(port) => self.ways.pass(&mut **port, link, event),
-                    Port::Served(_) => self.arrive_at_served(number, flow, &event),
-                }
-            }
-            Target::Sender | Target::LoneSender => self.hosts.on_ack(&mut self.ways, flow, &event),
-            Target::Receiver | Target::LoneReceiver | Target::PromptReceiver => {
-                self.hosts.on_segment(&mut self.ways, flow, &event);
-            }
-            Target::AgentSink => self.hosts.on_agent_packet(&mut self.ways, flow, Side::Sink, &event),
-            Target::AgentSource => self.hosts.on_agent_packet(&mut self.ways, flow, Side::Source, &event),
-            // Known when it entered the lane.
-            Target::Nowhere | Target::Passed(_) => {}
+    /// A packet of `flow` arrives at a port, at whose place more happens.
+    #[inline(always)]
+    pub(super) fn arrive(&mut self, ways: &mut Ways<'_>, number: u32, flow: u32, event: Event) {
+        let link = self.links[number as usize];
+        match &mut self.all[number as usize] {
+            Port::Fifo(port) => ways.pass(&mut **port, link, event),
+            Port::Plain(port) => ways.pass(&mut **port, link, event),
+            Port::Served(_) => self.arrive_at_served(ways, number, flow, &event),
         }
     }
 
-    #[inline(never)]
-    fn on_timer(&mut self, now: u64, rank: u32) {
-        let (hosts, ways) = (&mut self.hosts, &mut self.ways);
-        let ranks = ways.post.ranks;
-        if rank < ranks.control {
-            self.on_port_timer(now, rank);
-        } else if rank < ranks.retransmission {
-            self.on_service_end(now, rank - ranks.service);
-        } else if rank < ranks.send {
-            hosts.on_retransmission_timer(ways, now, rank - ranks.retransmission);
-        } else if rank < ranks.acknowledge {
-            hosts.on_delayed_send(ways, now, rank - ranks.send);
-        } else if rank < ranks.application {
-            hosts.on_acknowledge_timer(ways, now, rank - ranks.acknowledge);
-        } else {
-            hosts.on_application(ways, now, rank - ranks.application);
+    fn arrive_at_served(&mut self, ways: &mut Ways<'_>, number: u32, flow: u32, event: &Event) {
+        let Port::Served(port) = &mut self.all[number as usize] else { return };
+        if let Some(end) = ways.arrive_at_served(port, &self.identities.of(flow, event.is_ack()), event) {
+            self.await_service_end(ways, number, Some(end));
         }
     }
 
-    pub(super) fn arm_port(&mut self, port: u32) {
-        let due = self.ports[port as usize].next_timer();
-        if self.ways.post.is_alone(port) {
-            self.timers[port as usize] = due.unwrap_or(NEVER);
+    /// The AQM's timer of a port may be due at another moment than it was.
+    pub(super) fn arm(&mut self, ways: &mut Ways<'_>, number: u32) {
+        let due = self.all[number as usize].next_timer();
+        if ways.post.is_alone(number) {
+            self.timers[number as usize] = due.unwrap_or(NEVER);
         } else if let Some(due) = due {
-            self.ways.post.schedule(due, port);
+            ways.post.schedule(due, number);
         }
     }
 
     /// The timer of a port's AQM is due.
-    fn on_port_timer(&mut self, now: u64, port: u32) {
+    pub(super) fn on_timer(&mut self, ways: &mut Ways<'_>, now: u64, number: u32) {
         // A timer of an AQM that was replaced comes to nothing.
-        if self.ports[port as usize].on_timer(now) {
-            self.arm_port(port);
-        }
-    }
-
-    fn arrive_at_served(&mut self, number: u32, flow: u32, event: &Event) {
-        let Port::Served(port) = &mut self.ports[number as usize] else { return };
-        if let Some(end) = self.ways.arrive_at_served(port, &self.identities.of(flow, event.is_ack()), event) {
-            self.await_service_end(number, Some(end));
+        if self.all[number as usize].on_timer(now) {
+            self.arm(ways, number);
         }
     }
 
     /// A served port ends a transmission.
-    fn on_service_end(&mut self, now: u64, number: u32) {
-        let Port::Served(port) = &mut self.ports[number as usize] else { return };
-        let turn = (now, self.ways.post.ranks.service + number);
-        let end = self.ways.end_service(port, self.port_links[number as usize], turn);
-        self.await_service_end(number, end);
+    pub(super) fn on_service_end(&mut self, ways: &mut Ways<'_>, now: u64, number: u32) {
+        let Port::Served(port) = &mut self.all[number as usize] else { return };
+        let turn = (now, ways.post.ranks.service + number);
+        let end = ways.end_service(port, self.links[number as usize], turn);
+        self.await_service_end(ways, number, end);
     }
 }
 

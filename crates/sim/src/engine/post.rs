@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::batch::Turn;
-use super::lone_inbox::Lone;
+use super::lone_inbox::{Lone, LoneSenders};
 use super::partition::{LONE, Partition, expected_horizon, expected_rate};
 use super::place::Place;
 use crate::event::Event;
@@ -28,7 +28,8 @@ pub(super) struct Ranks {
 pub(super) struct Post {
     pub(super) ranks: Ranks,
     pub(super) places: Vec<Place>,
-    pub(super) lone: Lone,
+    pub(super) senders: LoneSenders,
+    pub(super) receivers: Lone,
     pub(super) of_port: Vec<u32>,
     of_sender: Vec<u32>,
     of_receiver: Vec<u32>,
@@ -75,10 +76,12 @@ impl Post {
             ([port], false) if !near_itself[*port as usize] => Place::new(width_bits, horizon, Some(*port)),
             (_, false) => Place::new(of_ports, horizon, None),
         };
+        let lone = || Lone::new(width_bits, horizon, TIMER_HORIZON);
         Post {
             ranks,
             places: ports_of.into_iter().zip(ends_at).map(place).collect(),
-            lone: Lone::new(width_bits, horizon, TIMER_HORIZON, if waits { plan.flows.len() } else { 0 }, timeout),
+            senders: LoneSenders::new(lone(), width_bits, if waits { plan.flows.len() } else { 0 }, timeout),
+            receivers: lone(),
             of_port,
             of_sender,
             of_receiver,
@@ -132,7 +135,7 @@ impl Post {
     /// A packet of `flow` will reach the end of the lane of `rank`, which is `target` and no lone sender's, at `reach`.
     pub(super) fn post_to_end(&mut self, rank: u32, reach: u64, flow: u32, target: Target, event: &Event) {
         let place = match target {
-            Target::LoneReceiver => return self.lone.post_to_receiver(event.moved(reach, flow)),
+            Target::LoneReceiver => return self.receivers.post(event.moved(reach, flow)),
             Target::Sender | Target::AgentSource => self.of_sender[flow as usize],
             _ => self.of_receiver[flow as usize],
         };
@@ -158,15 +161,30 @@ impl Post {
         };
         match self.places.get_mut(place as usize) {
             Some(place) => place.post(Event::timer(at, rank)),
-            None => self.lone.schedule(at, flow),
+            None if rank < ranks.acknowledge => self.senders.inbox.schedule(at, flow),
+            None => self.receivers.schedule(at, flow),
         }
+    }
+
+    /// Whether no place holds a port and an end, or two ports.
+    pub(super) fn parts_ports_from_ends(&self) -> bool {
+        let mut ends = self.of_sender.iter().chain(&self.of_receiver);
+        let mut places = self.places.iter().zip(0u32..);
+        ends.all(|place| [LONE, self.of_hosts].contains(place))
+            && places.all(|(place, number)| place.only_port.is_some() || number == self.of_hosts)
+            && !self.of_port.contains(&self.of_hosts)
+    }
+
+    /// The place of the applications, if there is one.
+    pub(super) fn of_hosts(&self) -> Option<usize> {
+        (self.of_hosts != LONE).then_some(self.of_hosts as usize)
     }
 
     /// The present window is over: the next in which something may happen, among the `few` windows that
     /// follow, or the last of these.
     pub(super) fn next_window(&self, few: RangeInclusive<u64>) -> u64 {
         let first = *few.start();
-        let mut next = self.lone.next_window().min(*few.end());
+        let mut next = self.senders.next_window().min(self.receivers.next_window()).min(*few.end());
         for place in &self.places {
             if next <= first {
                 return first;
@@ -176,9 +194,15 @@ impl Post {
         next.max(first)
     }
 
+    /// When `window` ends.
+    pub(super) fn end_of(&self, window: u64) -> u64 {
+        (window + 1) << self.width_bits
+    }
+
     /// Opens window number `window`, the first or a later one than the present one; nothing happens between them.
     pub(super) fn open(&mut self, window: u64) {
-        self.window_end = (window + 1) << self.width_bits;
-        self.lone.open(window, window << self.width_bits);
+        self.window_end = self.end_of(window);
+        self.senders.open(window, window << self.width_bits);
+        self.receivers.open(window);
     }
 }

@@ -1,5 +1,7 @@
 //! A table of what is too large to travel in an event: acknowledgements with SACK blocks, packets of other transports.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 /// What is too large to travel in an event.
 pub(super) struct Table<T> {
     kept: Vec<T>,
@@ -33,4 +35,51 @@ impl<T: Copy> Table<T> {
     pub(super) fn get(&self, index: u32) -> &T {
         &self.kept[index as usize]
     }
+}
+
+/// A table that the two halves of a run may share. Where in it something is kept depends on who comes first, and
+/// nothing else does.
+pub(super) enum Shareable<T> {
+    Own(Table<T>),
+    Shared(Arc<Mutex<Table<T>>>),
+}
+
+impl<T: Copy> Shareable<T> {
+    /// A second hold on the same table.
+    pub(super) fn share(&mut self) -> Self {
+        let shared = match std::mem::replace(self, Shareable::Own(Table::default())) {
+            Shareable::Own(table) => Arc::new(Mutex::new(table)),
+            Shareable::Shared(table) => table,
+        };
+        *self = Shareable::Shared(Arc::clone(&shared));
+        Shareable::Shared(shared)
+    }
+
+    pub(super) fn keep(&mut self, item: T) -> u32 {
+        match self {
+            Shareable::Own(table) => table.keep(item),
+            Shareable::Shared(table) => locked(table).keep(item),
+        }
+    }
+
+    /// Takes an item out.
+    #[inline]
+    pub(super) fn take(&mut self, index: u32) -> T {
+        match self {
+            Shareable::Own(table) => table.take(index),
+            Shareable::Shared(table) => locked(table).take(index),
+        }
+    }
+
+    pub(super) fn get(&self, index: u32) -> T {
+        match self {
+            Shareable::Own(table) => *table.get(index),
+            Shareable::Shared(table) => *locked(table).get(index),
+        }
+    }
+}
+
+/// No panic leaves a table half changed.
+fn locked<T>(table: &Mutex<Table<T>>) -> MutexGuard<'_, Table<T>> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
 }

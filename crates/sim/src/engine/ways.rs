@@ -2,6 +2,7 @@
 //! large to travel in an event.
 
 use aqumen_network::port::Arrival;
+use aqumen_scenario::Plan;
 use aqumen_transport::Packet;
 use aqumen_transport::tcp::{Ack, Feedback, Receiver, TcpConfig};
 use aqumen_units::Instant;
@@ -9,7 +10,7 @@ use aqumen_units::Instant;
 use super::log::Log;
 use super::moment::{NEVER, instant};
 use super::post::Post;
-use super::table::Table;
+use super::table::{Shareable, Table};
 use crate::event::{Event, Kept, Words};
 use crate::lanes::{Exit, Lane, Lanes, Leads, NO_PLACE, Target};
 use crate::measure::segments::Segments;
@@ -22,9 +23,9 @@ pub(super) struct Ways<'a> {
     /// The receiving end of each flow of TCP.
     pub(super) sinks: Vec<Sink>,
     /// Acknowledgements with SACK blocks or feedback that are under way.
-    pub(super) acks: Table<Ack>,
+    pub(super) acks: Shareable<Ack>,
     /// Packets of other transports that are under way.
-    pub(super) packets: Table<Packet>,
+    pub(super) packets: Shareable<Packet>,
     /// The next edge of a window over which metrics are taken, and the next moment of the agenda.
     pub(super) next_edge: u64,
     pub(super) next_control: u64,
@@ -125,7 +126,7 @@ impl Ways<'_> {
             let rank = self.first_lane() + lane;
             self.post.places[place as usize].post(event.moved(reach, rank));
         } else if leads.is_lone_sender() {
-            self.post.lone.post(event.moved(reach, self.lanes.flow_of(lane)));
+            self.post.senders.inbox.post(event.moved(reach, self.lanes.flow_of(lane)));
         } else {
             self.send_to_end(lane, leads, event.moved(reach, self.first_lane() + lane).words());
         }
@@ -254,17 +255,16 @@ impl Ways<'_> {
 }
 
 impl<'a> Ways<'a> {
-    pub(super) fn new(
-        end: u64,
-        post: Post,
-        mut lanes: Lanes,
-        configs: Vec<&'a TcpConfig>,
-        sinks: Vec<Sink>,
-        segments: Segments,
-        log: Option<Log>,
-    ) -> Self {
-        let far = sinks.len() > FLOWS_IN_CACHE;
-        for flow in 0..sinks.len() as u32 {
+    /// The ways of `plan`, on which nothing has happened yet; `logged`: what crosses shared links is to be known.
+    pub(super) fn new(plan: &'a Plan, post: Post, mut lanes: Lanes, configs: Vec<&'a TcpConfig>, logged: bool) -> Self {
+        let sinks = plan.flows.iter().map(|flow| Sink {
+            receiver: Receiver::new(configs[flow.group as usize]),
+            timer_at: NEVER,
+            group: flow.group,
+            epoch: 0,
+        });
+        let sinks = sinks.collect();
+        for flow in 0..plan.flows.len() as u32 {
             lanes.end_alone(flow, post.is_lone_sender(flow), post.is_lone_receiver(flow));
         }
         lanes.set_places(&post.of_port);
@@ -273,15 +273,15 @@ impl<'a> Ways<'a> {
             lanes,
             configs,
             sinks,
-            acks: Table::default(),
-            packets: Table::default(),
+            acks: Shareable::Own(Table::default()),
+            packets: Shareable::Own(Table::default()),
             next_edge: 0,
             next_control: 0,
-            end,
+            end: plan.duration.as_nanos(),
             early_deliveries: Vec::new(),
-            segments,
-            log,
-            far,
+            segments: Segments::new(plan),
+            log: logged.then(Log::default),
+            far: plan.flows.len() > FLOWS_IN_CACHE,
         }
     }
 }

@@ -94,6 +94,14 @@ impl Segments {
         }
     }
 
+    /// Adds what others have seen of the same segments' ways, each of a part of them.
+    pub(crate) fn absorb(&mut self, others: Segments) {
+        for (group, other) in self.groups.iter_mut().zip(others.groups) {
+            group.pieces.iter_mut().zip(&other.pieces).for_each(|(piece, other)| piece.merge(other));
+            group.lost.iter_mut().zip(&other.lost).for_each(|(lost, other)| *lost += other);
+        }
+    }
+
     /// Fills in what became of the segments of `group`, of which `sent` left, in the pieces with these numbers.
     pub(crate) fn fill(&self, metrics: &mut FlowMetrics, group: u32, pieces: impl Iterator<Item = usize>, sent: u64) {
         let of = &self.groups[group as usize];

@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use aqumen_result::RunResult;
 use aqumen_scenario::{Files, Plan, Scenario};
 use aqumen_sim::{Options, Places, run};
 use aqumen_units::Span;
@@ -135,7 +136,10 @@ prop_compose! {
 
 /// All that a run answers. Equal texts are equal bits.
 fn answer(plan: &Plan, options: Options<'_>) -> String {
-    let result = run(plan, options, &mut |_| true).unwrap();
+    printed(run(plan, options, &mut |_| true).unwrap())
+}
+
+fn printed(result: RunResult) -> String {
     format!("{:?}", (result.links, result.flows, result.series, result.sojourn, result.queue))
 }
 
@@ -212,6 +216,77 @@ fn senders_of_which_all_is_lost_wake_up_at_the_same_moments() {
     check(&text, &plan, [1, 2], "lost");
 }
 
+/// Two threads answer what one does, and whether there were two.
+fn check_threads(text: &str, plan: &Plan, seeds: [u64; 2]) -> bool {
+    let in_order = answer(plan, Options { places: Places::One, ..Options::default() });
+    let mut shared = false;
+    for places in [Places::Paying, Places::Apart, Places::Drawn(seeds[0]), Places::Drawn(seeds[1])] {
+        for every in [false, true] {
+            let options = Options { places, threads: 2, every_hop: every, every_service: every, ..Options::default() };
+            let alone = Options { places: Places::One, threads: 1, ..options };
+            let expected = if every { answer(plan, alone) } else { in_order.clone() };
+            let result = run(plan, options, &mut |_| true).unwrap();
+            shared |= result.cost.threads == Some(2);
+            let other = printed(result);
+            assert!(other == expected, "{places:?}, two threads: other answers\n{text}\n{expected}\n{other}");
+        }
+    }
+    shared
+}
+
+#[test]
+fn one_and_two_threads_give_the_same_bits_whoever_computes_what_receivers_do() {
+    // Receivers that answer at once, whose answers the port computes; that wait, and are ends of their own; and both,
+    // where acknowledgements are lost, and what they say has to be forgotten.
+    // Then applications and other transports, whose ends are one place.
+    let kinds = [&[0, 1, 2][..], &[3, 5, 9], &[0, 3, 6, 7], &[0, 12, 15, 22], &[3, 14, 19, 25]];
+    for kinds in kinds {
+        let groups: Vec<_> = kinds.iter().map(|&kind| (GROUPS[kind], 3, None)).collect();
+        for row in [false, true] {
+            let text = scenario(row, LINES[1], ["1ms", "1ms"], "", &groups, EVENTS[3], 100);
+            let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|error| panic!("{error}\n{text}"));
+            for aqm in ["red", "codel", "fq-codel"] {
+                let plan = scenario.plan(1, Some(&scenario.aqm(aqm).unwrap())).unwrap();
+                assert!(check_threads(&text, &plan, [1, 2]), "one thread did it all\n{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_that_two_threads_share_can_be_stopped() {
+    let plan = Dumbbell::exp1("pi", 100).plan();
+    let options = Options { threads: 2, places: Places::Apart, ..Options::default() };
+    let mut heard = Vec::new();
+    let stopped = run(&plan, options, &mut |fraction: f64| {
+        heard.push(fraction);
+        fraction < 0.5
+    });
+    assert!(matches!(stopped, Err(aqumen_sim::Error::Cancelled)));
+    assert!((0.5..0.6).contains(heard.last().unwrap()) && heard.is_sorted(), "{heard:?}");
+}
+
+#[test]
+fn a_second_thread_shares_what_pays() {
+    let threads = |dumbbell: Dumbbell, threads| {
+        let options = Options { threads, ..Options::default() };
+        run(&dumbbell.plan(), options, &mut |_| true).unwrap().cost.threads
+    };
+    // 3750 packets a second are some hundred in the time from a host to the queue, 125 000 some thousand.
+    let fast = || Dumbbell { flows: 200, rate: aqumen_units::Rate::from_bps(1_000_000_000), ..Dumbbell::exp1("pi", 1) };
+    assert_eq!(threads(Dumbbell::exp1("pi", 1), 2), None);
+    assert_eq!([0, 1, 2, 8].map(|number| threads(fast(), number)), [None, None, Some(2), Some(2)]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    #[test]
+    fn two_threads_give_the_same_bits((text, plan) in plans(), seeds in [any::<u64>(), any::<u64>()]) {
+        check_threads(&text, &plan, seeds);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
@@ -223,6 +298,14 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+
+    #[test]
+    #[ignore = "takes minutes"]
+    fn two_threads_give_the_same_bits_in_many_networks(
+        (text, plan) in plans(), seeds in [any::<u64>(), any::<u64>()]
+    ) {
+        check_threads(&text, &plan, seeds);
+    }
 
     #[test]
     #[ignore = "takes minutes"]
