@@ -276,6 +276,7 @@ def run(
     seed: int,
     pcap: str | None = None,
     progress: Callable[[float], bool] | None = None,
+    threads: int = 1,
 ) -> RunResult: ...
 def run_many(
     scenario: Scenario,

@@ -45,6 +45,7 @@ def run(
     pcap: str | os.PathLike[str] | None = None,
     on_progress: Callable[[float], bool] | None = None,
     anyway: bool = False,
+    threads: int = 1,
 ) -> Result:
     """Run one AQM on one scenario with one seed.
 
@@ -57,14 +58,18 @@ def run(
         pcap: A file for the packets of the bottleneck, as pcapng.
         on_progress: Called now and then with the share done, 0 to 1; `False` stops the run, which raises `Cancelled`.
         anyway: Run also what would take hours, which is refused otherwise.
+        threads: How many may share the run; the result is the same. A second one helps on fast links (`cost.threads`
+            says whether it did), a third does not.
     """
+    check_threads(threads)
     scenario, specs = _known(as_scenario(scenario), [] if aqm is None else [aqm])
     spec = specs[0] if specs else None
     if spec is not None:
         scenario.check_aqm(spec)
     check_seed(seed)
     trace = None if pcap is None else os.fspath(pcap)
-    return Result(engines.run_one(scenario, (spec, seed), engine, trace, on_progress, anyway=anyway), spec)
+    answer = engines.run_one(scenario, (spec, seed), engine, trace, on_progress, anyway=anyway, threads=threads)
+    return Result(answer, spec)
 
 
 def compare(
@@ -154,8 +159,8 @@ class Gathering:
                 raise ScenarioError(f"{what} `{twice[0]}` is named twice")
         for aqm in aqms:
             scenario.check_aqm(aqm)
-        if threads is not None and threads < 1:
-            raise ScenarioError(f"threads = {threads}: at least 1 is needed")
+        if threads is not None:
+            check_threads(threads)
         self.scenario, self.aqms = scenario, list(aqms)
         self.seeds = seed_list(seeds)
         #: How long this will take, where that is long.
@@ -441,6 +446,16 @@ def summarize(values: Sequence[float | None]) -> dict[str, Any]:
         return {"mean": None, "std": None, "ci95": None, "n": 0}
     mean, std, ci95, n = _core.summary(defined)
     return {"mean": mean, "std": std, "ci95": None if ci95 is None else list(ci95), "n": n}
+
+
+def check_threads(threads: int) -> None:
+    """Raise `ScenarioError` for a number of threads that is none.
+
+    Args:
+        threads: What was given for one.
+    """
+    if threads < 1:
+        raise ScenarioError(f"threads = {threads}: at least 1 is needed")
 
 
 def check_seed(seed: int) -> None:

@@ -341,7 +341,7 @@ class FluidResult(RunResult):
         self.queue = self.queue + 10.0
 
 
-def run(scenario, aqm, seed, pcap=None, progress=None):
+def run(scenario, aqm, seed, pcap=None, progress=None, threads=1):
     scenario.check_aqm(aqm or "droptail")
     for fraction in (0.25, 0.5, 1.0):
         if progress is not None and not progress(fraction):

@@ -6,15 +6,28 @@ use std::time::Instant;
 
 /// Runs `engine` on this thread and fills in what that cost.
 pub(crate) fn measured<E>(engine: impl FnOnce() -> Result<RunResult, E>) -> Result<RunResult, E> {
-    let (cpu, wall) = (cpu_seconds(), Instant::now());
+    measured_by(ClockId::ThreadCPUTime, engine)
+}
+
+/// The same where it has threads of its own: what all threads of this process cost meanwhile.
+pub(crate) fn measured_of_all<E>(engine: impl FnOnce() -> Result<RunResult, E>) -> Result<RunResult, E> {
+    measured_by(ClockId::ProcessCPUTime, engine)
+}
+
+fn measured_by<E>(clock: ClockId, engine: impl FnOnce() -> Result<RunResult, E>) -> Result<RunResult, E> {
+    let (cpu, wall) = (seconds(clock), Instant::now());
     let mut result = engine()?;
-    result.cost.cpu_s = cpu_seconds() - cpu;
+    result.cost.cpu_s = seconds(clock) - cpu;
     result.cost.wall_s = wall.elapsed().as_secs_f64();
     Ok(result)
 }
 
 /// CPU time of this thread, seconds.
 pub(crate) fn cpu_seconds() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
+    seconds(ClockId::ThreadCPUTime)
+}
+
+fn seconds(clock: ClockId) -> f64 {
+    let time = clock_gettime(clock);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }

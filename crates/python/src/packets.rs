@@ -6,18 +6,19 @@ use std::sync::Arc;
 use aqumen_sim::Options;
 use pyo3::prelude::*;
 
-use crate::cost::measured;
+use crate::cost::{measured, measured_of_all};
 use crate::error::run_error;
 use crate::interrupt::{Worker, listening};
 use crate::result::RunResult;
 use crate::scenario::{Scenario, plan};
 use crate::{many, own};
 
-/// Runs `scenario` on the packet engine with the AQM of a SPEC.
+/// Runs `scenario` on the packet engine with the AQM of a SPEC. So many `threads` may share the run, unless it calls
+/// Python.
 ///
 /// `progress` hears the fraction done now and then; `False` from it stops the run with `Cancelled`.
 #[pyfunction]
-#[pyo3(signature = (scenario, aqm, seed, pcap = None, progress = None))]
+#[pyo3(signature = (scenario, aqm, seed, pcap = None, progress = None, threads = 1))]
 pub(crate) fn run(
     py: Python<'_>,
     scenario: &Scenario,
@@ -25,16 +26,20 @@ pub(crate) fn run(
     seed: u64,
     pcap: Option<PathBuf>,
     progress: Option<Py<PyAny>>,
+    threads: usize,
 ) -> PyResult<RunResult> {
     let (scenario, aqm) = (scenario.0.clone(), aqm.map(String::from));
     let run = move |worker: &Worker| {
         let plan = plan(&scenario, seed, aqm.as_deref())?;
-        let options = Options { trace: pcap.as_deref(), ..Options::default() };
+        let calls = own::calls(&plan);
+        let threads = if calls { 1 } else { threads };
+        let options = Options { trace: pcap.as_deref(), threads, ..Options::default() };
         let watch = scenario.watch();
         let engine = |hear: &mut dyn FnMut(f64) -> bool| {
-            measured(|| aqumen_sim::run(&plan, options, &mut |fraction| watch.calm() && hear(fraction)))
+            let run = || aqumen_sim::run(&plan, options, &mut |fraction| watch.calm() && hear(fraction));
+            if threads > 1 { measured_of_all(run) } else { measured(run) }
         };
-        let found = if own::calls(&plan) { worker.with_lock(engine) } else { engine(&mut |done| worker.hear(done)) };
+        let found = if calls { worker.with_lock(engine) } else { engine(&mut |done| worker.hear(done)) };
         watch.settle(found.map_err(run_error))
     };
     listening(py, progress, run).map(RunResult)

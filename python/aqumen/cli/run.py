@@ -44,6 +44,11 @@ if TYPE_CHECKING:
 
 __all__ = ["run", "tables_of", "theory_of"]
 
+ONE_THREAD = (
+    "note: one thread ran it all; a second one helps where much happens in the time that packets take between hosts "
+    "and queues, and neither --pcap nor Python wants to see it in order"
+)
+
 
 @click.command()
 @scenario_argument
@@ -56,6 +61,7 @@ __all__ = ["run", "tables_of", "theory_of"]
 @until_option
 @target_option
 @out_option
+@click.option("--threads", type=int, default=1, show_default=True, metavar="N", help="Threads that may share the run.")
 @click.option("--pcap", type=PATH, metavar="FILE", help="Write the packets as pcapng.")
 @flent_option
 @theory_option
@@ -73,6 +79,7 @@ def run(
     until: str | None,
     target: str | None,
     out: Path | None,
+    threads: int,
     pcap: Path | None,
     flent: Path | None,
     theory: bool,
@@ -114,7 +121,9 @@ def run(
             bar.update(task, completed=share)
             return True
 
-        result = run_one(loaded, aqm, seed, engine, pcap=pcap, on_progress=advance, anyway=True)
+        result = run_one(loaded, aqm, seed, engine, pcap=pcap, on_progress=advance, anyway=True, threads=threads)
+    if threads > 1 and "threads" not in result.data["cost"]:
+        talk.say(ONE_THREAD)
     if store is not None:
         write_text(store.folder / "scenario.toml", loaded.to_toml())
         store.save((aqm, seed), result.answer, Digests(loaded, engine).of((aqm, seed)))

@@ -109,6 +109,7 @@ def run_one(
     progress: Progress = None,
     *,
     anyway: bool = False,
+    threads: int = 1,
 ) -> Answer:
     """Run one job.
 
@@ -119,12 +120,14 @@ def run_one(
         pcap: A file for the packet trace.
         progress: Called now and then with the share done, 0 to 1; `False` stops the run.
         anyway: Run also what takes far too long.
+        threads: How many may share the run.
     """
     found = find(engine)
-    found.check(scenario, trace=pcap is not None)
+    found.check(scenario, trace=pcap is not None, threads=threads)
     if not anyway:
         foresee(scenario, [job[0]], engine)
-    threads_within_memory(scenario, 1, engine, [job[0]])
+    # Each thread keeps less than a run of its own would.
+    found.threads = threads_within_memory(scenario, min(threads, cores()), engine, [job[0]])
     return found.run(scenario, job, pcap, progress)
 
 

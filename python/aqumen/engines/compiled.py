@@ -18,12 +18,13 @@ class Packet(Engine):
     kind = "packet"
     knows_packets = True
     asks_sources = True
+    shares = True
 
     def run(self, scenario: Scenario, job: Job, pcap: str | None = None, progress: Progress = None) -> Answer:
         """Run one job."""
         aqm, seed = job
         with refused_by_core():
-            return _core.run(scenario.core, aqm, seed, pcap, progress)
+            return _core.run(scenario.core, aqm, seed, pcap, progress, self.threads)
         raise AssertionError
 
     def run_many(

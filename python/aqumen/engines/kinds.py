@@ -34,6 +34,8 @@ class Engine(ABC):
     """Whether it has packets of which a trace can be written."""
     asks_sources: ClassVar[bool] = False
     """Whether traffic may be a source of one's own."""
+    shares: ClassVar[bool] = False
+    """Whether several threads may share one run."""
     is_peer: ClassVar[bool] = False
     """Whether it is a program of its own, which may be missing."""
     title: ClassVar[str] = ""
@@ -48,6 +50,7 @@ class Engine(ABC):
             model: The model; without one what the engine has by itself.
         """
         self.model = model
+        self.threads = 1
 
     @property
     def name(self) -> str:
@@ -62,13 +65,16 @@ class Engine(ABC):
         """Files that decide what it answers beside the scenario: other versions of them are other engines."""
         return [Path(_core.__file__)]
 
-    def check(self, scenario: Scenario, *, trace: bool = False) -> None:
+    def check(self, scenario: Scenario, *, trace: bool = False, threads: int = 1) -> None:
         """Raise `EngineError` for what it cannot be asked.
 
         Args:
             scenario: The network, its flows, and what happens during a run.
             trace: Whether a trace of its packets is wanted.
+            threads: How many may share a run.
         """
+        if threads > 1 and not self.shares:
+            raise EngineError(f"engine `{self.kind}` runs on one thread; leave out --threads or use engine `packet`")
         if not self.asks_sources:
             for group, source in scenario.own_traffic.items():
                 raise EngineError(
