@@ -219,6 +219,7 @@ fn senders_of_which_all_is_lost_wake_up_at_the_same_moments() {
 /// Two threads answer what one does, and whether there were two.
 fn check_threads(text: &str, plan: &Plan, seeds: [u64; 2]) -> bool {
     let in_order = answer(plan, Options { places: Places::One, ..Options::default() });
+    let events = |options| run(plan, options, &mut |_| true).unwrap().cost.events;
     let mut shared = false;
     for places in [Places::Paying, Places::Apart, Places::Drawn(seeds[0]), Places::Drawn(seeds[1])] {
         for every in [false, true] {
@@ -227,6 +228,11 @@ fn check_threads(text: &str, plan: &Plan, seeds: [u64; 2]) -> bool {
             let expected = if every { answer(plan, alone) } else { in_order.clone() };
             let result = run(plan, options, &mut |_| true).unwrap();
             shared |= result.cost.threads == Some(2);
+            assert_eq!(
+                result.cost.events,
+                events(Options { threads: 1, ..options }),
+                "{places:?}: other events\n{text}"
+            );
             let other = printed(result);
             assert!(other == expected, "{places:?}, two threads: other answers\n{text}\n{expected}\n{other}");
         }
@@ -251,6 +257,26 @@ fn one_and_two_threads_give_the_same_bits_whoever_computes_what_receivers_do() {
             }
         }
     }
+}
+
+#[test]
+fn two_threads_give_the_same_bits_where_acknowledgements_have_a_queue_that_is_looked_at() {
+    // Its AQM has a timer; it is sampled, and its windows end, while one thread acts alone.
+    let groups = [(GROUPS[0], 4, None), (GROUPS[3], 4, None)];
+    let text = scenario(false, LINES[0], ["1ms", "1ms"], "", &groups, "", 100);
+    let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let mut plan = scenario.plan(1, Some(&scenario.aqm("pi").unwrap())).unwrap();
+    let there = plan.links.iter().position(|link| link.record).unwrap();
+    let back = plan.flows[0].return_path[1] as usize;
+    assert!(plan.flows.iter().all(|flow| flow.return_path[1] as usize == back && !flow.path.contains(&(back as u32))));
+    let (aqm, line) = (plan.links[there].aqm.clone(), plan.links[there].line.clone());
+    let link = &mut plan.links[back];
+    (link.record, link.aqm, link.line) = (true, aqm, line);
+    link.rates = vec![(link.rates[0].0, aqumen_units::Rate::from_bps(100_000))];
+    assert!(check_threads(&text, &plan, [1, 2]));
+    let queue =
+        run(&plan, Options::default(), &mut |_| true).unwrap().links[&plan.links[back].name]["all"].queue_mean_pkts;
+    assert!(queue > 0.5, "{queue}");
 }
 
 #[test]
