@@ -139,16 +139,19 @@ def parquet_bytes(comparison: Comparison) -> bytes:
     return _parquet(comparison.to_arrow())
 
 
-def rows_parquet(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> bytes:
-    """Rows as Parquet, of which these keys are the columns, all text. Needs the extra `arrow`.
+def rows_parquet(rows: Sequence[Mapping[str, Any]], texts: Sequence[str], figures: Sequence[str] = ()) -> bytes:
+    """Rows as Parquet. Needs the extra `arrow`.
 
     Args:
         rows: What to write, a mapping each.
-        keys: The columns.
+        texts: The columns that are words, the first ones.
+        figures: Those that are numbers.
     """
     arrow = optional("pyarrow", "arrow")
-    texts = {key: [None if row[key] is None else str(row[key]) for row in rows] for key in keys}
-    return _parquet(arrow.table({key: arrow.array(values, arrow.string()) for key, values in texts.items()}))
+    words = {key: [None if row[key] is None else str(row[key]) for row in rows] for key in texts}
+    columns = {key: arrow.array(values, arrow.string()) for key, values in words.items()}
+    columns |= {key: arrow.array([row[key] for row in rows], arrow.float64()) for key in figures}
+    return _parquet(arrow.table(columns))
 
 
 def _parquet(table: Any) -> bytes:

@@ -111,6 +111,26 @@ def test_a_quick_ranking_leaves_out_what_is_slow(monkeypatch):
     monkeypatch.setattr(across, "Records", Made)
     quick = across.Study([1], quick=True, aqms=["pie"], places=PLACES)
     assert list(quick.records.wanted) == ["rfc7928/aggressive", "everyday/backbone@cubic"]
+    # Those that take long are the papers' but two, and half of RFC 7928's.
+    assert [place.cell for place in across.PLACES if not place.slow] == [
+        "rfc7928/tcp-friendly",
+        "rfc7928/unresponsive@udp-half,beside",
+        "rfc7928/bursts",
+        "rfc7928/congestion@mild",
+        "rfc7928/congestion@heavy",
+        "rfc7928/congestion@heavy,ecn",
+        "rfc7928/mix@x1",
+        "rfc7928/mix@x4",
+        "rfc7928/bidirectional",
+        "arm-pfc/exp1",
+        "arm-pfc/exp6-large",
+        "everyday/uplink@cubic",
+        "everyday/uplink@cubic-ecn",
+        "everyday/datacenter@cubic",
+        "everyday/datacenter@dctcp",
+        "everyday/backbone@cubic",
+        "everyday/backbone@cubic-ecn",
+    ]
     # Each situation is run in a quick one, too.
     cells = {place.cell for place in across.PLACES if not place.slow}
     assert all(cells & set(situation.cells) for situation in across.SITUATIONS)
@@ -144,8 +164,66 @@ def test_a_pick_is_the_first_by_mean_rank_of_what_counts(study):
     study.records.of = lambda cell, spec: [(1, made(0.01, 0.9, missing if spec == "pie" else PROVIDED))]
     short = {**study.pick(situation)}["ranks"]["means"]
     assert short["pie"] == max(short.values())
+    assert short["codel"] < short["pie"] > short["droptail"]
     # A situation none of whose cells ran has no pick.
     assert study.pick(across.SITUATIONS[0])["pick"] is None
+
+
+def measured(key):
+    """What each measure of a situation tells of a run, by its name, and with how many digits."""
+    link = {"sojourn_p95_s": 0.0123, "utilization": 0.75, "early_drop_ratio": 0.02, "overflow_drop_ratio": 0.01}
+    flows = {
+        "call-up": {"mos": 4.2},
+        "game-up": {"delay_p99_s": 0.05},
+        "web": {"page_load_mean_s": 1.5},
+        "upload": {"goodput_bps": 2e6},
+        "update": {"goodput_bps": 15e6},
+        "requests": {"fct_10kB_100kB_p99_s": 0.002, "fct_10kB_100kB_mean_s": 0.0005},
+        "bulk": {"goodput_bps": 7e9},
+        "short": {"fct_10kB_100kB_mean_s": 0.3},
+        "long": {"jain_fairness": 0.9},
+    }
+    run = {"links": {"l": {"steady": link}}, "flows": {name: {"steady": told} for name, told in flows.items()}}
+    situation = next(each for each in across.SITUATIONS if each.key == key)
+    return {each.key: (pytest.approx(each.of(run)), each.more, each.digits) for each in situation.measures}
+
+
+def test_what_people_feel_is_told_in_the_unit_that_the_page_names():
+    # Mbit/s, Gbit/s, ms, s and % of what `measured` made up.
+    assert measured("uplink") == {
+        "call": (4.2, True, 2),
+        "game": (50, False, 1),
+        "page": (1.5, False, 2),
+        "upload": (2, True, 2),
+        "update": (15, True, 2),
+    }
+    assert measured("datacenter") == {"p99": (2, False, 2), "mean": (0.5, False, 3), "bulk": (7, True, 2)}
+    assert measured("backbone") == {
+        "delay": (12.3, False, 1),
+        "used": (75, True, 1),
+        "lost": (3, False, 2),
+        "short": (300, False, 0),
+        "fair": (0.9, True, 3),
+    }
+
+
+def test_what_a_run_does_not_tell_is_no_figure():
+    told = {"utilization": 0.9, "sojourn_mean_s": None, "sojourn_p95_s": None}
+    lost = {"early_drop_ratio": None, "overflow_drop_ratio": 0.1}
+    run = {"links": {"l": {"steady": told | lost}}, "aqm": {"nominal": {"base_rtt_s": 0.1}}}
+    assert across._judged(run, None) == {
+        "power": None,
+        "sojourn_mean_s": None,
+        "sojourn_p95_s": None,
+        "utilization": 0.9,
+        "loss_ratio": None,
+    }
+    run["links"]["l"]["steady"] |= {"utilization": None, "sojourn_mean_s": 0.1, "early_drop_ratio": 0.2}
+    # Losses are early drops and overflows: .2 and .1 of the packets.
+    judged = across._judged(run, "l")
+    assert (judged["power"], judged["loss_ratio"]) == (None, pytest.approx(0.3))
+    run["links"]["l"]["steady"]["overflow_drop_ratio"] = None
+    assert across._judged(run, "l")["loss_ratio"] is None
 
 
 def test_a_pick_that_every_second_seed_turns_round_is_told_apart_from_none(study):

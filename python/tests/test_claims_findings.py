@@ -514,6 +514,8 @@ def test_a_safe_range_ends_where_delay_or_utilisation_leaves_a_tenth():
     assert (knob["low"], knob["default"], knob["high"]) == (0.0025, 0.005, 0.01)
     assert (knob["low_is_end"], knob["high_is_end"]) == (False, False)
     assert [one["safe"] for one in knob["tried"]] == [True, False, True, True, True, False, True]
+    figures = {one["value"]: (one["delay_s"], one["utilization"]) for one in knob["tried"]}
+    assert figures == told | {0.005: (0.010, 0.9)}
     interval = next(each for each in found["codel"] if each["knob"] == "interval")
     assert (interval["low"], interval["high"], interval["low_is_end"], interval["high_is_end"]) == (
         0.1,
@@ -664,7 +666,26 @@ def test_an_ellipse_holds_the_covariance():
     assert width == pytest.approx(306 * 2 * deviation / (2 + 2 * deviation), abs=0.11)
     high = 2 + 2 * deviation
     assert height == pytest.approx(188 * 2 * deviation / (1.1 * high + 0), rel=0.01)
+    # Every corner is one deviation from the middle.
+    x, y = np.array(corners).T
+    middle = (x.max() + x.min()) / 2, (y.max() + y.min()) / 2
+    away = np.hypot((x - middle[0]) / (width / 2), (y - middle[1]) / (height / 2))
+    assert away == pytest.approx(np.ones(48), abs=0.002)
     assert json.dumps(row["ellipse"])
+
+
+def test_an_ellipse_leans_as_delay_and_goodput_go_together():
+    # Deviations of 1 s and 2 Mbit/s that correlate by 0.8: where the delay is 1 s more, goodput is 1.6 Mbit/s more.
+    leaning = {"delay_s": 5.0, "goodput_bps": 9e6, "delay_std_s": 1.0, "goodput_std_bps": 2e6, "covariance": 1.6e6}
+    _, svg = evaluation_page._picture([{"aqm": "pie", "ellipse": leaning}], ["droptail", "pie"], "a/b", "steady")
+    assert re.findall(r'stroke="(#\w+)"', svg) == [evaluation_page.COLOURS[1]]
+    x, y = np.array([each.split(",") for each in re.search(r'points="(.*?)"', svg)[1].split()], dtype=float).T
+    # Delays reach from the right, 0, to 7 s; goodput from 5 - 0.8 to 13 + 0.8 Mbit/s.
+    delay = (352 - x) / 306 * 7
+    goodput = 4.2 + (194 - y) / 188 * 9.6
+    across, up = delay - 5, (goodput - 9) / 2
+    mahalanobis = (across**2 - 2 * 0.8 * across * up + up**2) / (1 - 0.8**2)
+    assert mahalanobis == pytest.approx(np.ones(48), abs=0.02)
 
 
 @pytest.mark.needs("chromium")

@@ -11,6 +11,7 @@ compared, and AQMs as they come run with all of them.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -149,8 +150,6 @@ class Measure:
     """Whether more is better."""
     digits: int = 1
     """Digits behind the point."""
-    worst: float = 0.0
-    """What stands for it where nothing of it came to pass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,31 +196,26 @@ def _lost(run: Run, name: str | None = None) -> float | None:
 
 
 HOME = (
-    Measure(key="call", words="call upwards, MOS", of=_flow("call-up", "mos", 1), more=True, digits=2, worst=1),
-    Measure(key="game", words="game upwards, p99 of the delay, ms", of=_flow("game-up", "delay_p99_s", 1e3), worst=1e6),
-    Measure(key="page", words="page load, s", of=_flow("web", "page_load_mean_s", 1), digits=2, worst=1e6),
+    Measure(key="call", words="call upwards, MOS", of=_flow("call-up", "mos", 1), more=True, digits=2),
+    Measure(key="game", words="game upwards, p99 of the delay, ms", of=_flow("game-up", "delay_p99_s", 1e3)),
+    Measure(key="page", words="page load, s", of=_flow("web", "page_load_mean_s", 1), digits=2),
     Measure(key="upload", words="upload, Mbit/s", of=_flow("upload", "goodput_bps", 1e-6), more=True, digits=2),
     Measure(key="update", words="download, Mbit/s", of=_flow("update", "goodput_bps", 1e-6), more=True, digits=2),
 )
 PORT = (
-    Measure(
-        key="p99", words="request, p99, ms", of=_flow("requests", "fct_10kB_100kB_p99_s", 1e3), digits=2, worst=1e6
-    ),
-    Measure(
-        key="mean", words="request, mean, ms", of=_flow("requests", "fct_10kB_100kB_mean_s", 1e3), digits=3, worst=1e6
-    ),
+    Measure(key="p99", words="request, p99, ms", of=_flow("requests", "fct_10kB_100kB_p99_s", 1e3), digits=2),
+    Measure(key="mean", words="request, mean, ms", of=_flow("requests", "fct_10kB_100kB_mean_s", 1e3), digits=3),
     Measure(key="bulk", words="long transfers, Gbit/s", of=_flow("bulk", "goodput_bps", 1e-9), more=True, digits=2),
 )
 PROVIDER = (
-    Measure(key="delay", words="queueing delay, p95, ms", of=_link("sojourn_p95_s", 1e3), worst=1e6),
+    Measure(key="delay", words="queueing delay, p95, ms", of=_link("sojourn_p95_s", 1e3)),
     Measure(key="used", words="utilisation, %", of=_link("utilization", 100), more=True),
-    Measure(key="lost", words="lost, %", of=_lost, digits=2, worst=100),
+    Measure(key="lost", words="lost, %", of=_lost, digits=2),
     Measure(
         key="short",
         words="transfer of 10 to 100 kB, ms",
         of=_flow("short", "fct_10kB_100kB_mean_s", 1e3),
         digits=0,
-        worst=1e6,
     ),
     Measure(
         key="fair", words="fairness of the long ones, Jain", of=_flow("long", "jain_fairness", 1), more=True, digits=3
@@ -407,7 +401,8 @@ class Study:
                 sign = -1.0 if measure.more else 1.0
                 for k, table in enumerate(tables):
                     known = {aqm: each[k] for aqm, each in told.items()}
-                    table.append({aqm: sign * (measure.worst if one is None else one) for aqm, one in known.items()})
+                    # Where nothing of it came to pass, it is as bad as can be.
+                    table.append({aqm: math.inf if one is None else sign * one for aqm, one in known.items()})
                 summaries = {aqm: summarize(each) for aqm, each in told.items()}
                 shown.append({"cell": place.cell, "measure": measure.key, "figures": summaries})
         ranked = seed_ranks(tables)

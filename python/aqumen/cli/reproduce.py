@@ -225,8 +225,8 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
         flat: list[dict[str, Any]] = [
             {**row, **{key: row["measured"][key]["mean"] for key, *_ in evaluation.MEASURES}} for row in table
         ]
-        keys = ["section", "cell", "window", "aqm", *(key for key, *_ in evaluation.MEASURES)]
-        sys.stdout.buffer.write(rows_parquet(flat, keys))
+        keys = [key for key, *_ in evaluation.MEASURES]
+        sys.stdout.buffer.write(rows_parquet(flat, ["section", "cell", "window", "aqm"], keys))
     else:
         print(written(shown_tables, form), end="")
     return 0
@@ -267,7 +267,7 @@ def _rank(
             if told is not None
             for name, rank in told["means"].items()
         ]
-        sys.stdout.buffer.write(rows_parquet(rows, ["ranking", "criterion", "aqm", "mean_rank"]))
+        sys.stdout.buffer.write(rows_parquet(rows, ["ranking", "criterion", "aqm"], ["mean_rank"]))
         return 0
     shown: list[Table | str] = []
     for which, found in data["rankings"].items():
