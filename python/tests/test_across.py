@@ -307,6 +307,85 @@ def test_the_page_has_a_pick_for_each_situation_and_both_orders(study):
         assert len({line.count("|") for line in rows}) <= 1
 
 
+def lines_of(text, begin):
+    return [line for line in text.splitlines() if line.startswith(begin)]
+
+
+def test_a_ranking_is_a_table_by_every_criterion_with_delay_and_utilisation(study):
+    data = study.to_dict()
+    text = advice.page(data, "c", "2026-11-22")
+    assert lines_of(text, "| AQM | rank by")[0] == (
+        "| AQM | rank by utilisation over response time | rank by queueing delay, p95 | rank by utilisation"
+        " | rank by losses | delay / DropTail's | utilisation |"
+    )
+    own, target = lines_of(text, "| `pie` | 1.0 |")
+    # Delays with the first seed: 6 of DropTail's 101 ms as it comes, 31 at the target.
+    assert own == "| `pie` | 1.0 | 1.0 | 2.0 | 2.0 | 0.06 | 90.0 % |"
+    assert target == "| `pie` | 1.0 | 2.0 | 2.0 | 2.0 | 0.31 | 90.0 % |"
+    assert "|---|---|---|---|---|---|---|" in text
+    # Three alike places rank alike: 12 3 / (3 4) (1 + 4 + 9 - 3 16 / 4) is 6; q is 2.343, over 3 places sqrt(12 / 18).
+    assert "Friedman's statistic of the first: 6 over 3 networks" in text
+    assert "Critical differences: utilisation over response time 1.9, queueing delay, p95 1.9" in text
+    assert "worse in the other: `pie`, `droptail`." in text
+    # In one place two seeds always agree: no interval, and so no word of it.
+    assert "Kendall's tau" not in text
+    told = {key: {"mean": 0.875, "ci95": [0.75, 1.0]} for key in data["agreement"]}
+    last = across.CRITERIA[-1][0]
+    text = advice.page({**data, "agreement": {**told, last: {"mean": 1.0, "ci95": None}}}, "c", "d")
+    assert (
+        "with Student's 95 % interval over these networks: utilisation over response time 0.88 ± 0.12,"
+        " queueing delay, p95 0.88 ± 0.12, utilisation 0.88 ± 0.12." in text
+    )
+
+
+def test_what_there_is_too_little_of_is_told_as_such(study):
+    data = study.to_dict()
+    own = data["rankings"][across.OWN]
+    main, losses = across.CRITERIA[0][0], across.CRITERIA[-1][0]
+    assert losses == "loss_ratio"
+    some = {**own, "by": {**own["by"], losses: None}, "tradeoff": {}}
+    text = advice.page({**data, "rankings": {**data["rankings"], across.OWN: some}}, "c", "d")
+    assert lines_of(text, "| `pie` | 1.0 |")[0] == "| `pie` | 1.0 | 1.0 | 2.0 | – | – | – |"
+    assert "losses" not in lines_of(text, "In order of")[0]
+    none = {**own, "by": {**own["by"], main: None}}
+    refused = {"rem": "paqm/load@n3: no"}
+    text = advice.page({**data, "rankings": {**data["rankings"], across.OWN: none}, "refused": refused}, "c", "d")
+    assert text.count("Not enough networks.") == 1
+    assert "Who moves most" not in text
+    assert text.endswith("\nNot ranked, since a network refuses it:\n\n- `rem`: paqm/load@n3: no\n")
+    assert "Not ranked" not in advice.page(data, "c", "d")
+
+
+def test_a_pick_is_told_with_eight_aqms_linux_best_and_droptail(study):
+    situation = next(each for each in across.SITUATIONS if each.key == "backbone")
+    names = [f"a{k}" for k in range(9)]
+    means = {name: 1 + 0.25 * k for k, name in enumerate([*names, "droptail", "codel"])}
+    told = {name: {"n": 3, "mean": 10 + k, "ci95": [8 + k, 12 + k]} for k, name in enumerate(means)}
+    once, none = {"n": 1, "mean": 7.25, "ci95": None}, {"n": 0, "mean": None, "ci95": None}
+    figures = [
+        {"cell": "net", "measure": "delay", "figures": told},
+        {"cell": "net", "measure": "fair", "figures": {**told, "a0": once, "a1": none}},
+        {"cell": "other", "measure": "short", "figures": told},
+    ]
+    ranked = {"means": means, "figures": 3, "critical_difference": None, "tied_with_best": ["a0", "a1"]}
+    picked = {"pick": "a0", "kernel": "codel", "ranks": ranked, "figures": figures}
+    text = "\n".join(advice._situation("A link", {m.key: m for m in situation.measures}, picked))
+    assert text.startswith("## A link\n\nA tie of 2 among 11: `a0`, mean rank 1.0 over 3 figures, is not told apart")
+    # Eight, then the kernel's first and DropTail, which the order would leave out.
+    rows = lines_of(text, "| `")
+    assert [row.split("`")[1] for row in rows] == [*names[:8], "codel", "droptail"] * 2
+    assert rows[0] == "| `a0` | 1.0 | 10.0 ± 2.0 | 7.250 |"
+    assert rows[1] == "| `a1` | 1.2 | 11.0 ± 2.0 | none |"
+    assert rows[10] == "| `a0` | 1.0 | 10 ± 2 |"
+    heads = lines_of(text, "| AQM")
+    assert heads == [
+        "| AQM | mean rank | queueing delay, p95, ms | fairness of the long ones, Jain |",
+        "| AQM | mean rank | transfer of 10 to 100 kB, ms |",
+    ]
+    assert lines_of(text, "|---") == ["|---|---|---|---|", "|---|---|---|"]
+    assert lines_of(text, "`") == ["`net`:", "`other`:"]
+
+
 def test_who_is_not_told_apart_is_a_tie_and_no_pick():
     means = {"a": 1.5, "b": 1.75, "c": 2.0, "d": 4.0}
     ranked = {"means": means, "figures": 5, "critical_difference": 0.3, "tied_with_best": ["a", "b"]}
@@ -356,5 +435,10 @@ def test_who_moves_is_told_by_the_measure_that_counts():
     rankings = {across.OWN: ranking("abc", "abc"), across.TARGET: ranking("cba", "abc")}
     (line, _) = advice._moved(rankings)
     assert line.endswith("did for it: `a` from 1 to 3, `c` from 3 to 1.")
+    # Of many those are named that move furthest, six of them.
+    rankings = {across.OWN: ranking("abcdefghi", "x"), across.TARGET: ranking("ihgfedcba", "x")}
+    assert advice._moved(rankings)[0].partition("for it: ")[2] == (
+        "`a` from 1 to 9, `i` from 9 to 1, `b` from 2 to 8, `h` from 8 to 2, `c` from 3 to 7, `g` from 7 to 3."
+    )
     # The others say nothing: in theirs nobody moves.
     assert advice._moved({across.OWN: ranking("abc", "abc"), across.TARGET: ranking("abc", "cab")}) == []
