@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["QueueAnalysis", "load_within", "predict", "solve", "threshold_within"]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True)
 class QueueAnalysis:
     """The answer to a model; `docs/formats/mmpp.md` defines every key of its data."""
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Capture", "Replay"]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True)
 class Replay:
     """What one AQM did to a capture; `docs/replay.md` defines every key of its data."""
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Scenario", "as_scenario"]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True)
 class Scenario:
     """A network, its traffic, its AQMs and what to record; immutable.
 

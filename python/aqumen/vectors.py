@@ -22,7 +22,7 @@ COMMAND = (
 """What replays them: the tests of that name, and nothing else. Built from nothing it takes a quarter of a minute."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Replay:
     """How one file replayed."""
 

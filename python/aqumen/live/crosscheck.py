@@ -65,7 +65,7 @@ CELLS: list[Cell] = _cells()
 """Scenario files in the folder `validation`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Runs:
     """The runs of one cell by one side."""
 

@@ -14,7 +14,7 @@ from .tcl import script
 __all__ = ["Ns2Cost", "ns2_cost", "ns2_packets"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Ns2Cost:
     """Cost of one run of ns-2, read inside its process from `/proc/self/schedstat`; seconds of CPU."""
 

@@ -14,7 +14,7 @@ from .errors import Ns2Unsupported
 __all__ = ["Generator", "Sctp", "Udp", "read_sctp", "read_udp", "sctp_sets", "udp_application"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sctp:
     """An association that sends without end. Sizes are bytes, on the wire or of chunks with their headers."""
 
@@ -28,7 +28,7 @@ class Sctp:
     initial_rto_s: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Generator:
     """Packets of one size at a constant rate; with `on_s` and `off_s`, the means of exponential periods."""
 
@@ -39,7 +39,7 @@ class Generator:
     off_s: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Udp:
     """Datagrams of a generator."""
 

@@ -18,7 +18,7 @@ from .wire import read_wire
 __all__ = ["Flow", "Group", "Plan", "Transport"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Transport:
     """TCP as ns-2 offers it. Sizes are bytes on the wire, windows packets; defaults are ns-2's, save the window."""
 
@@ -49,7 +49,7 @@ class Transport:
     """`cubic-2.1`: that of Linux 2.6.22, in `Agent/TCP/Linux`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Group:
     """Flows that are reported together: numbers first to last - 1."""
 
@@ -61,7 +61,7 @@ class Group:
     """Finite transfers; None: the flows send by themselves."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Flow:
     """A connection: link numbers there and back, and when its source is on ((start_s, stop_s or None), ...)."""
 
@@ -147,7 +147,7 @@ def _optional(value: float | None) -> float | None:
     return None if value is None else float(value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Plan:
     """One run: everything that `tcl` writes down."""
 

@@ -24,7 +24,7 @@ ASKS_MAX = 1_000_000
 """As many are worked out for a source; one that has so many might need more."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Ask:
     """`wait_s` after the last was served: `page` begins a page, `transfer` asks for bytes, `read` ends the page."""
 
@@ -35,7 +35,7 @@ class Ask:
     """Whether it opens a connection."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Requests:
     """What the sources of a group ask for: one source for each flow, or (`shared`) one for all flows."""
 
@@ -43,7 +43,7 @@ class Requests:
     sources: tuple[tuple[Ask, ...], ...]
 
 
-@dataclass
+@dataclass(slots=True)
 class Served:
     """What was served in a run; times in seconds."""
 

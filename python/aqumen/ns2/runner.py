@@ -34,7 +34,7 @@ def find_ns() -> str:
     return found
 
 
-@dataclass
+@dataclass(slots=True)
 class Output:
     """What a run of `ns` printed, and what it cost."""
 

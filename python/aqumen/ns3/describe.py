@@ -87,7 +87,7 @@ NOT_COMPARED = (
 """Where ns-3 goes its own way, or where the value cannot matter to flows that always have data."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Group:
     """Flows that are reported together."""
 
@@ -99,7 +99,7 @@ class Group:
     """One more than the number of its last flow."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Run:
     """What a run needs beside the text: links as the metrics want them, groups, windows."""
 

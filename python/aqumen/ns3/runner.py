@@ -23,7 +23,7 @@ __all__ = ["read_trace", "run"]
 _ARRIVED, _LEFT, _LEFT_MARKED, _EARLY, _OVERFLOW, _LENGTH = range(6)
 
 
-@dataclass
+@dataclass(slots=True)
 class _Output:
     """What a run printed, and what it cost."""
 

@@ -37,7 +37,7 @@ SCHEMA = 2
 """Version of the JSON layout of `report`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Bound:
     """The largest difference that counts as none: `relative` to the other's mean or `absolute`, whichever is larger."""
 
@@ -74,7 +74,7 @@ EACH_GROUP = ("goodput_share", "jain_fairness", "timeout_ratio")
 it, and timeouts for each packet that leaves the link."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Cell:
     """One experiment under one AQM: a scenario file, what to set in it, and the AQM's SPEC as on the command line."""
 
@@ -119,7 +119,7 @@ def select(cells: Iterable[Cell], wanted: Sequence[str], command: str = "") -> l
     return [cell for cell in cells if not wanted or cell.name in wanted or cell.experiment in wanted]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """One metric of one cell: both sides over their seeds, the difference ours - theirs, the bound and the verdict."""
 

@@ -25,7 +25,7 @@ def preset_in_plans(name: str) -> dict[str, Any]:
     return next(row["plan"] for row in rows if row["name"] == name)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class WireLoss:
     """What a wire loses. Probabilities, each of a packet or a bit; times in seconds."""
 
@@ -43,7 +43,7 @@ NO_LOSS = WireLoss()
 """A wire that loses nothing."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Aqm:
     """An AQM by name, with its parameters (packets, seconds, Hz)."""
 
@@ -67,7 +67,7 @@ class Aqm:
         return {"name": self.name, **{key: dict(values) for key, values in told.items()}}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Link:
     """A directed link: `rates` is its capacity over time, [(from_s, bit/s), ...]; the buffer counts waiting packets."""
 

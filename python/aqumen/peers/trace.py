@@ -15,7 +15,7 @@ __all__ = ["QueueTrace", "length_at", "link_metrics"]
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class QueueTrace:
     """What happened at a queue, times in seconds and sizes in bytes, each in order of time."""
 
