@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import re
 import shlex
 
 import pytest
@@ -396,3 +397,99 @@ def test_claims_leave_as_parquet():
     table = parquet.read_table(io.BytesIO(rows_parquet([row, row], CLAIM_KEYS)))
     assert table.column_names == list(CLAIM_KEYS)
     assert table.to_pylist()[1]["why"] is None
+
+
+def test_what_contradicts_itself_is_neither_true_nor_false():
+    contradiction = {"test": "algebra", "check": "mmpp_states"}
+    assert verdict(contradiction, runs()) == "inconsistent"
+    # Whatever else holds.
+    made = paper(contradiction, NEAR)
+    found = judge(made, made.claims[0], runs(a=[100, 100]), 1)
+    assert found.verdict == "inconsistent"
+    assert found.reason.startswith("1 of 2 checks hold; but four sources of two states")
+    check = found.checks[0]
+    assert (check.test, check.readings, check.sure, check.measured) == ("algebra", (), True, {})
+
+
+def test_what_is_not_measured_everywhere_is_no_trend_and_no_rank():
+    cells = {"at": ["s0", "s1"], "aqm": "A"}
+    rising = {"test": "trend", "of": "queue_mean_pkts", "sense": "rising", **cells}
+    gone = runs(a=[[1, 1], [None, None]])
+    made = paper(rising)
+    found = judge(made, made.claims[0], gone, 1)
+    assert (found.verdict, found.checks[0].outcome) == ("cannot be tested", "undefined")
+    assert found.reason == "a: queue_mean_pkts is not measured in every cell"
+
+    def half(cell, spec):
+        return runs(a=[[1, 1]])(cell, spec) if cell == "s0" else iter(())
+
+    found = judge(made, made.claims[0], half, 1)
+    assert (found.verdict, found.reason) == (None, "a at None of 2 cells, steady: not run")
+    ranked = {**LESS, "at": ["s0", "s1"], "across": "rank"}
+    missing = judge(
+        paper(ranked), paper(ranked).claims[0], lambda cell, spec: iter(()) if spec == "b" else half("s0", "a"), 1
+    )
+    assert (missing.verdict, missing.checks[0].outcome, missing.checks[0].sure) == (None, "missing", False)
+    # Where an AQM has no figure in a cell, the others are ranked among themselves.
+    with_gap = runs(a=[[1, 1, 1], [3, 3, 3]], b=[[2, 2, 2], [None, None, None]])
+    (check,) = judge(paper(ranked), paper(ranked).claims[0], with_gap, 1).checks
+    assert {label: each["mean"] for label, each in check.measured.items()} == {
+        "a at rank of 2 cells, steady": 1,
+        "b at rank of 2 cells, steady": 2,
+    }
+
+
+def test_a_seed_that_lacks_a_run_counts_nowhere():
+    def lookup(cell, spec):
+        every = runs(a=[10, 20, 30], b=[11, 21, 31])(cell, spec)
+        return (pair for pair in every if (spec, pair[0]) != ("b", 1))
+
+    (check,) = judge(paper(LESS), paper(LESS).claims[0], lookup, 1).checks
+    # Two differences of 1.
+    assert check.says.endswith("difference 1 to 1")
+    over = {**NEAR, "over": {"aqm": "B"}, "near": 1, "tolerance": 0.1}
+    (check,) = judge(paper(over), paper(over).claims[0], lookup, 1).checks
+    assert [each["n"] for each in check.measured.values()] == [2]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"across": "median"}, "across = 'median'; there are: mean, spread"),
+        ({"at": None}, "a rule needs `of` and `at`"),
+        ({"of": None}, "a rule needs `of` and `at`"),
+        ({"terms": [{"near": 1}]}, "a term has no near"),
+        ({"reading": ["third"]}, "no reading third; there are: one"),
+        ({"zzz": 1, "aaa": 1}, "test `order` has no aaa"),
+        ({"terms": [{"zzz": 1, "aaa": 1}]}, "a term has no aaa"),
+    ],
+)
+def test_a_rule_that_says_too_little_or_too_much_is_named(change, told):
+    from aqumen.claims import model
+
+    rule = {**LESS, **change}
+    rule = {key: value for key, value in rule.items() if value is not None}
+    made = paper(rule, readings={"one": {"A": "a", "B": "b"}})
+    with pytest.raises(ScenarioError, match=re.escape(f"f: claim x: {told}")):
+        model._check_rule("f", made, made.claims[0], rule)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("claims = [", "p/claims.toml: "),
+        (
+            2 * '[[claims]]\nid = "a"\nwhere = "1"\nkind = "number"\nquantity = "q"\nclaimed = "c"\nrule = []\n',
+            "claim a is there twice",
+        ),
+        ("[[claims]]\nrule = []\n", "p/claims.toml: claim ? lacks 'id'"),
+        (
+            'claims = []\n[[reasons]]\nclaims = ["b"]\nwhy = "w"\nshown_by = "s"\n',
+            "a reason names claim b, which is not there",
+        ),
+    ],
+)
+def test_claims_that_cannot_be_read_are_told(monkeypatch, text, told):
+    monkeypatch.setattr(experiments, "data", lambda name: text if name == "p/claims" else None)
+    with pytest.raises(ScenarioError, match=re.escape(told)):
+        load_paper("p")

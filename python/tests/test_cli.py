@@ -85,6 +85,23 @@ def test_list_scenarios_says_what_there_is(aqumen_cli, scenario_file, tmp_path, 
     assert "left out: experiments/paper/bad.toml:1: unknown key `durration`" in err
 
 
+def test_list_says_what_else_there_is_to_know(aqumen_cli):
+    said = {kind: " ".join(aqumen_cli("list", kind)[2].split()) for kind in ("aqms", "transports", "traffic", "papers")}
+    for kind in ("aqms", "transports", "traffic"):
+        assert f"meaning of the parameters: aqumen list {kind} --json" in said[kind]
+    assert "every AQM of one queue also takes: " in said["aqms"]
+    assert "also takes" not in said["transports"] + said["traffic"]
+    # Papers have no parameters, and only scenarios are run by their name.
+    assert said["papers"] == ""
+    assert not any("run one by its name" in each for each in said.values())
+    _, out, err = aqumen_cli("list", "scenarios")
+    said = " ".join(err.split())
+    assert "run one by its name: aqumen run arm-pfc/exp1" in said
+    assert "names of before that still run: " in said
+    assert "also takes" not in said
+    assert "Parameters" not in out
+
+
 @pytest.mark.parametrize("name", ["paper/shipped", "paper/shipped.toml", "experiments/paper/shipped.toml"])
 def test_what_is_no_file_is_looked_up_among_the_experiments_of_the_package(aqumen_cli, tmp_path, monkeypatch, name):
     # An installed package has no folder of experiments beside it.

@@ -2,10 +2,12 @@
 
 import json
 import threading
+from pathlib import Path
 
 import pytest
 
 from aqumen import EngineError, Scenario, engines
+from aqumen.engines.peers import Ns2
 from aqumen.peers import PeerAnswer, metric_keys
 
 
@@ -82,3 +84,17 @@ def test_runs_in_real_time_stand_alone_and_others_side_by_side(kind, most, monke
     monkeypatch.setattr(type(engine), "run", lambda self, *args: run(*args))
     engine.run_many(short(), [("pi", seed) for seed in (1, 2, 3)], 3, lambda index, answer: done.append(index) or True)
     assert (max(seen), sorted(done)) == (most, [0, 1, 2])
+
+
+def test_an_engine_is_asked_whether_it_is_here_and_can_run_the_scenario(monkeypatch):
+    asked = []
+    monkeypatch.setattr(Ns2, "program", lambda self: asked.append("program") or Path("ns"))
+    monkeypatch.setattr(Ns2, "check", lambda self, scenario: asked.append(scenario))
+    engines.check_engine("ns2")
+    assert asked == ["program"]
+    scenario = Scenario.load("rfc7928/aggressive")
+    engines.check_engine("ns2", scenario)
+    assert asked[1:] == ["program", scenario]
+    # Ours are always here.
+    engines.check_engine("packet", scenario)
+    assert len(asked) == 3

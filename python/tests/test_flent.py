@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+import aqumen
 from aqumen import flent
 from aqumen.cli import main
 
@@ -94,3 +95,16 @@ def test_flent_opens_it(tmp_path, capsys):
     lines = told[told.index("tcp_nup,") :].splitlines()
     assert {"Ping (ms) ICMP - codel", "TCP upload sum - pie:target=5ms"} <= set(lines[0].split(","))
     assert len([line for line in lines[1:] if line]) == 100
+
+
+@pytest.mark.parametrize(("duration", "points", "step_s"), [("7s", 100, 0.07), ("100s", 100, 1), ("250s", 250, 1)])
+def test_a_run_has_a_hundred_points_or_one_each_second(duration, points, step_s):
+    scenario = aqumen.Scenario.load("rfc7928/aggressive").set_all([("duration", duration), ("windows.steady", "2s")])
+    cut, length_s = flent._sampled(scenario)
+    windows = cut.plan(1, "pie")["windows"]
+    each = [windows[f"flent-{k}"] for k in range(points)]
+    assert length_s == pytest.approx(step_s)
+    assert f"flent-{points}" not in windows
+    # One after the other, from the beginning to the end.
+    assert [start for start, _ in each] == pytest.approx([k * step_s for k in range(points)])
+    assert [end for _, end in each] == pytest.approx([(k + 1) * step_s for k in range(points)])

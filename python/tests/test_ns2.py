@@ -3,6 +3,7 @@
 import os
 import random
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ import pytest
 from aqumen.ns2 import Ns2Failed, Ns2Missing, Ns2Unsupported, run
 from aqumen.ns2.bench import ns2_cost, ns2_packets
 from aqumen.ns2.crosscheck import reference
-from aqumen.ns2.plan import Plan
+from aqumen.ns2.plan import Plan, Transport
 from aqumen.ns2.runner import execute
 from aqumen.ns2.tcl import script, trace_file
 from aqumen.ns2.trace import read_trace
 from aqumen.peers.crosscheck import compare, measures
+from aqumen.peers.plan import preset_in_plans
 from aqumen.peers.trace import link_metrics
 
 REFERENCE = Path(__file__).parents[2] / "validation" / "ns2" / "reference.csv"
@@ -418,3 +420,12 @@ def test_without_ns2_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatc
 def test_a_failing_script_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Ns2Failed, match=r'^ns-2 stopped with status 1 and said: invalid command name "nonsense"$'):
         execute("nonsense\n", tmp_path)
+
+
+def test_of_a_sender_of_which_nothing_is_said_all_is_as_the_preset_has_it() -> None:
+    preset = preset_in_plans("ns2")
+    told = {name: preset[_SHORT.get(name, name)] for name in (field.name for field in fields(Transport))}
+    assert asdict(Transport()) == told
+
+
+_SHORT = {"rto_granularity_s": "rto_tick_s"}

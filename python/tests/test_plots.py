@@ -425,3 +425,36 @@ def test_curves_are_thinned_and_banded():
     assert two["links"]["l"]["tradeoff"]["a"]["ellipse"] == []
     one = curves.curves(Compared([run for run in RUNS if run.seed == 1]))
     assert "queue_low" not in one["links"]["l"]["time"]["a"]
+
+
+def stepped(monkeypatch, *values, band=0.05):
+    """Figures of a step's answer that has these values, one each second."""
+    from aqumen.theory import plots
+
+    answer = np.arange(float(len(values))), np.array(values)
+    monkeypatch.setattr(plots, "step_response", lambda _: answer)
+    return plots.step_metrics(None, band)
+
+
+def test_a_step_is_told_by_rise_overshoot_and_settling(monkeypatch):
+    told = stepped(monkeypatch, 0, 0.05, 0.1, 0.5, 0.9, 1.2, 0.98, 1.06, 1.04, 0.96, 1.0)
+    # A tenth at 2 s, nine at 4 s; a fifth too far at 5 s; the last that is more than 5 % off at 7 s.
+    assert told == {"rise_s": 2, "overshoot": pytest.approx(0.2), "settling_s": 8}
+    assert stepped(monkeypatch, 0, 0.05, 0.1, 0.5, 0.9, 1.2, 0.98, 1.06, 1.04, 0.96, 1.0, band=0.1)["settling_s"] == 6
+    # What never comes to pass.
+    assert stepped(monkeypatch, 0, 0.5, 0.8, 0.85) == {"rise_s": None, "overshoot": 0, "settling_s": None}
+    assert stepped(monkeypatch, 0, 0.05) == {"rise_s": None, "overshoot": 0, "settling_s": None}
+    assert stepped(monkeypatch, 1, 1)["settling_s"] == 0
+
+
+def test_arrows_on_a_nyquist_plot_point_the_way_frequency_rises(classic, drawn):
+    (axes,) = drawn(lambda: classic.plot("nyquist"))
+    w = classic.frequencies(6000)
+    arrows = [text for text in axes.texts if text.arrow_patch is not None]
+    assert len(arrows) == 2
+    for arrow, is_exact in zip(arrows, (True, False), strict=True):
+        loop = classic.loop_response(w, exact=is_exact)
+        # It stands where the gain is 1.
+        here = int(np.argmin(np.abs(np.abs(loop) - 1)))
+        assert complex(*arrow.xy) == loop[here + 1]
+        assert complex(*arrow.xyann) == loop[here - 1]
