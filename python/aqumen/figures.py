@@ -115,10 +115,8 @@ def style(i: int) -> dict[str, Any]:
     Args:
         i: Its number, from 0.
     """
-    return {
-        "color": COLOURS[i % len(COLOURS)],
-        "linestyle": DASHES[i // len(COLOURS) % len(DASHES) if i >= len(COLOURS) else i % len(DASHES)],
-    }
+    # Seven colours and four dashes: 28 names until two look alike.
+    return {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)]}
 
 
 def _ranking(axes: Axes, comparison: Comparison, link: str, window: str) -> bool:
