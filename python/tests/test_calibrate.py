@@ -1,6 +1,7 @@
 """How many flows make a level of congestion."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -52,3 +53,70 @@ def test_an_unknown_group_and_a_share_out_of_range_are_refused(capsys):
     assert "no flow group udp; there are: " in capsys.readouterr().err
     assert main(["calibrate", "rfc7928/congestion", "--group", "tcp", "--loss", "100%"]) == 2
     assert "not above 0 and below 1" in capsys.readouterr().err
+
+
+def answered(monkeypatch, early, overflow):
+    """Runs that lose so much for each flow and seed; what was run."""
+    seen = []
+
+    def run_many(scenario, jobs, engine, threads, keep):
+        flows = len(scenario.plan(1, "pie")["flows"])
+        seen.append((flows, jobs, engine))
+        for index, (_, seed) in enumerate(jobs):
+            link = {
+                window: {
+                    "early_drop_ratio": None if early is None else early * flows * seed * factor,
+                    "overflow_drop_ratio": None if overflow is None else overflow * flows * seed * factor,
+                }
+                for window, factor in (("steady", 1), ("all", 2))
+            }
+            assert keep(index, SimpleNamespace(json=json.dumps({"aqm": {"name": "x"}, "links": {"l": link}})))
+
+    monkeypatch.setattr("aqumen.engines.run_many", run_many)
+    return seen
+
+
+COMMAND = ["calibrate", "rfc7928/congestion", "--group", "tcp", "--loss", "12%"]
+
+
+def test_losses_are_early_drops_and_overflows_over_all_seeds(capsys, monkeypatch):
+    # 1 % early and 2 % overflows for each flow and seed: over seeds of 1 and 2 it is 4.5 % for each flow.
+    seen = answered(monkeypatch, 0.01, 0.02)
+    assert main([*COMMAND, "--seeds", "2", "--aqm", "pie"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("3 flows of tcp: with them pie loses 0.12 or more")
+    rows = [line.split() for line in out.splitlines()]
+    assert [row for row in rows if len(row) == 2 and row[0].isdigit()] == [
+        ["1", "4.500"],
+        ["2", "9.000"],
+        ["3", "13.500"],
+        ["4", "18.000"],
+    ]
+    assert seen[0] == (1, [("pie", 1), ("pie", 2)], "packet")
+    # Three seeds, and DropTail, where nothing is said.
+    answered(monkeypatch, 0.01, None)
+    assert main([*COMMAND, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    # 2 % for each flow.
+    assert (told["flows"], told["aqm"], told["group"], told["loss_ratio"], told["schema"]) == (
+        6,
+        "droptail",
+        "tcp",
+        0.12,
+        1,
+    )
+    seen = answered(monkeypatch, None, 0.01)
+    assert main([*COMMAND, "--window", "all", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["flows"] == 3
+    assert seen[0][1] == [("droptail", seed) for seed in (1, 2, 3)]
+    answered(monkeypatch, None, None)
+    assert main([*COMMAND, "--seeds", "1"]) == 2
+    assert f"{MOST} flows lose 0.000% of their packets, and not 12.000%" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(("loss", "told"), [("0", "of 0 is not"), ("-1%", "of -0.01 is not"), ("1", "of 1 is not")])
+def test_shares_are_between_nothing_and_all(capsys, loss, told):
+    assert main([*COMMAND[:-1], loss]) == 2
+    assert told in " ".join(capsys.readouterr().err.split())
+    assert main([*COMMAND, "--seeds", "0"]) == 2
+    assert "seeds = 0: at least 1 is needed" in capsys.readouterr().err

@@ -458,3 +458,56 @@ def test_arrows_on_a_nyquist_plot_point_the_way_frequency_rises(classic, drawn):
         here = int(np.argmin(np.abs(np.abs(loop) - 1)))
         assert complex(*arrow.xy) == loop[here + 1]
         assert complex(*arrow.xyann) == loop[here - 1]
+
+
+def test_a_root_locus_in_continuous_time_starts_at_the_poles_of_the_plant(drawn):
+    control = pytest.importorskip("control")
+    red = theory.design("red", capacity="30Mbit", flows=60, rtt="200ms", target="100pkt")
+    (axes,) = drawn(lambda: red.plot("locus"))
+    *loci, own, axis = axes.lines
+    loop = red.to_control(pade=8)[2]
+    # For each of the loop's poles a line through 120 gains, the first a twentieth, the last five times ours.
+    assert {len(line.get_xdata()) for line in loci} == {120}
+    for gain, which in ((0.05, 0), (5.0, -1)):
+        expected = control.feedback(gain * loop, 1).poles()
+        found = np.array([complex(line.get_xdata()[which], line.get_ydata()[which]) for line in loci])
+        assert np.sort(found.real) == pytest.approx(np.sort(expected.real), rel=1e-3, abs=1e-3)
+    x, y = data(own)
+    expected = control.feedback(loop, 1).poles()
+    assert np.sort(x) == pytest.approx(np.sort(expected.real), rel=1e-6)
+    assert np.sort(y) == pytest.approx(np.sort(expected.imag), rel=1e-6, abs=1e-9)
+    assert own.get_label() == "gain 1"
+    assert data(axis)[0].tolist() == [0, 0]
+    # Six over the round trip to the left, half of it to the right.
+    edge = 6 / red.operating_point["rtt_s"]
+    assert axes.get_xlim() == pytest.approx((-edge, edge / 2))
+    assert axes.get_ylim() == pytest.approx((-edge, edge))
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("Re s, 1/s", "Im s, 1/s")
+
+
+def test_the_noise_is_drawn_so_that_equal_areas_are_equal_parts(classic, drawn):
+    (axes,) = drawn(lambda: classic.plot("noise"))
+    x, y = data(axes.lines[0])
+    spectrum = classic.noise["spectrum"]
+    np.testing.assert_allclose(x, spectrum["w_rad_s"])
+    # The integral over the logarithm of frequency, of w S(w) / pi, is the variance.
+    variance = np.trapezoid(y, np.log(x))
+    assert variance == pytest.approx(classic.noise["queue_std_pkts"] ** 2, rel=0.02)
+    assert set(data(axes.lines[1])[0]) == {spectrum["peak_rad_s"]}
+    assert axes.get_xscale() == "log"
+    assert axes.get_ylim()[0] == 0
+    assert axes.get_xlabel() == "Frequency, rad/s"
+    assert axes.get_title() == f"{TITLE}, deviation {classic.noise['queue_std_pkts']:.3g} packets"
+    red = theory.design("red", capacity="30Mbit", flows=60, rtt="200ms", target="100pkt")
+    with pytest.raises(ScenarioError, match="nothing is known of the noise: "):
+        red.plot("noise")
+
+
+def test_a_loop_that_cannot_come_to_rest_has_no_step_response():
+    # PI with a thousand times the gain.
+    wild = theory.design("pi:a=1.822e-2,b=1.816e-2", capacity="30Mbit", flows=60, r0="246ms")
+    from aqumen.theory.plots import step_response
+
+    assert not wild.margins["exact"]["stable"]
+    with pytest.raises(ScenarioError, match="unstable: its step response grows without bound"):
+        step_response(wild)

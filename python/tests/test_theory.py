@@ -565,3 +565,37 @@ traffic = "web"
 """
     with pytest.raises(aqumen.Error, match="group surfers: the equations know bulk transfers alone"):
         aqumen.run(aqumen.Scenario.parse(text), engine=engine)
+
+
+def test_a_controller_of_python_control_is_read_by_rising_powers():
+    control = pytest.importorskip("control")
+    from aqumen.theory.interop import from_control
+
+    # (2 s + 3) / (s^2 + 5 s + 7), and 0.5 z / (z^2 - z) = 0.5 z^-1 / (1 - z^-1) each 10 ms.
+    assert from_control(control.tf([2, 3], [1, 5, 7])) == ([3, 2], [7, 5, 1], None)
+    assert from_control(control.tf([0.5, 0], [1, -1, 0], 0.01)) == ([0, 0.5, 0], [1, -1, 0], 0.01)
+    one = control.tf([1], [1, 1])
+    for wrong, why in (
+        (control.append(one, one), "one input .* and one output"),
+        (control.append(one, one)[0, :], "one input .* and one output"),
+        (control.append(one, one)[:, 0], "one input .* and one output"),
+        (control.tf([1], [1, 1], True), "the sampling period of the controller is not given"),
+        (control.tf([1, 0, 0], [1, 1], 0.1), "would have to know the future"),
+    ):
+        with pytest.raises(aqumen.ScenarioError, match=why):
+            from_control(wrong)
+
+
+def test_plants_that_turn_round_each_other_are_the_furthest_apart(classic):
+    # Round trips of 3 s and of 246 ms: whatever gains make of the distance, no controller holds both.
+    far = theory.design("pi", capacity="30Mbit", flows=60, r0="3s")
+    assert theory.nu_gap(classic, far, weighted=False) == theory.nu_gap(far, classic, weighted=False) == 1
+
+
+def test_what_cannot_be_written_is_said(classic, tmp_path):
+    with pytest.raises(aqumen.OutputError, match="cannot write"):
+        classic.save(tmp_path / "no" / "plant.json")
+    with pytest.raises(aqumen.ScenarioError, match=r"give either rtt \(without queueing\) or r0"):
+        theory.design("pi", capacity="30Mbit", flows=60)
+    with pytest.raises(aqumen.ScenarioError, match="give either rtt"):
+        theory.design("pi", capacity="30Mbit", flows=60, rtt="1s", r0="1s")
