@@ -172,3 +172,55 @@ def test_what_a_link_dropped_is_early_and_for_want_of_room_together(scenario, mo
     monkeypatch.setattr(fake_core.RunResult, "link", with_drops)
     comparison = aqumen.compare(scenario, ["pi"], seeds=2)
     assert comparison.summaries("pi")["drop_ratio"]["mean"] == pytest.approx(0.03)
+
+
+def test_objects_say_in_a_line_what_they_are(scenario, tmp_path):
+    comparison = aqumen.compare(scenario, ["pi", "red"], seeds=2)
+    assert repr(comparison) == "Comparison('mock', aqms=['pi', 'red'], runs=4 of 4)"
+    assert repr(comparison.results[1]) == "Result('pi' on 'mock', engine='packet', seed=2)"
+    assert repr(scenario) == f"Scenario('mock', {scenario.title!r})"
+    scenario.save(tmp_path / "again.toml")
+    assert (tmp_path / "again.toml").read_text() == scenario.to_toml()
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"rank_by": "luck"}, "rank by luck: no such goal; there are: "),
+        ({"engine": []}, "no engine given; name at least one"),
+    ],
+)
+def test_what_decides_and_what_runs_is_said_or_refused(scenario, kwargs, message):
+    with pytest.raises(aqumen.ScenarioError, match=message):
+        aqumen.compare(scenario, ["pi"], **kwargs)
+
+
+def test_nothing_that_finished_is_no_comparison(scenario):
+    from aqumen.comparison import Comparison
+
+    with pytest.raises(aqumen.ScenarioError, match="no run finished, so there is nothing to compare"):
+        Comparison(scenario, [], wanted=2).to_dict()
+
+
+def test_drops_are_those_of_both_kinds():
+    from aqumen.comparison import dropped
+
+    told = {(None, None): None, (0.1, None): 0.1, (None, 0.2): 0.2, (0.1, 0.2): 0.1 + 0.2, (0.0, 0.0): 0.0}
+    for (early, overflow), together in told.items():
+        assert dropped({"early_drop_ratio": early, "overflow_drop_ratio": overflow}) == together
+
+
+def test_a_goal_is_a_figure_of_the_link_or_of_its_flows():
+    from types import SimpleNamespace
+
+    from aqumen.comparison import judged
+
+    groups = {
+        "ftp": {"steady": {"goodput_bps": 3e6, "mos": None}},
+        "web": {"steady": {"goodput_bps": 1e6, "mos": 4.0}},
+        "call": {"steady": {"goodput_bps": None, "mos": 3.0}},
+    }
+    run = SimpleNamespace(data={"links": {"l": {"steady": {"utilization": 1, "none": None}}}, "flows": groups})
+    told = {key: judged(run, key, "l", "steady") for key in ("utilization", "none", "goodput_bps", "mos", "delay")}
+    # Goodput is shared, so it is the sum; of what each has for itself it is the mean.
+    assert told == {"utilization": 1, "none": None, "goodput_bps": 4e6, "mos": 3.5, "delay": None}

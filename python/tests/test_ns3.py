@@ -6,6 +6,7 @@ import os
 import struct
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ from aqumen.ns3 import Ns3Failed, Ns3Missing, Ns3Unsupported, find_program, run
 from aqumen.ns3.build import _compile
 from aqumen.ns3.crosscheck import CELLS, METRICS, drawn
 from aqumen.ns3.describe import describe
-from aqumen.ns3.runner import _execute, read_trace
+from aqumen.ns3.runner import _execute, _group_metrics, _Output, read_trace
 from aqumen.peers.crosscheck import Cell, measures
+from aqumen.peers.trace import length_at
 from aqumen.scenario import Scenario
 
 
@@ -489,3 +491,56 @@ ect_retransmissions = true
     assert max(ours) > 800
     assert ours[-1] == ours[-11] + 10 == pytest.approx(620, abs=10)
     assert np.abs(ours - theirs).max() <= 2
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo 'all is lost' >&2; echo 'more' >&2; exit 3", "status 3 and said: all is lost"),
+        ("echo 'half a line'; exit 0", "status 0 and said: half a line"),
+        ("echo END; exit 1", "status 1 and said: END"),
+        ("exit 0", "status 0 and said: nothing"),
+    ],
+)
+def test_an_answer_without_its_end_is_none(tmp_path: Path, script: str, said: str) -> None:
+    program = tmp_path / "dumbbell"
+    program.write_text(f"#!/bin/sh\ncat > /dev/null\n{script}\n", encoding="ascii")
+    program.chmod(0o755)
+    with pytest.raises(Ns3Failed, match=f"^ns-3 stopped with {said}$"):
+        _execute(program, "text", tmp_path)
+
+
+def test_what_the_program_counts_is_read_by_snapshots(tmp_path: Path) -> None:
+    program = tmp_path / "dumbbell"
+    lines = "S\nF 1 2 3 4\nF 5 6 7 8\nS\nF 9 10 11 12\nF 13 14 15 16\nEND\n"
+    program.write_text(f"#!/bin/sh\ncat > seen\nprintf '%s' '{lines}'\n", encoding="ascii")
+    program.chmod(0o755)
+    output = _execute(program, "what to run", tmp_path)
+    assert (tmp_path / "seen").read_text() == "what to run"
+    assert output.snapshots == [[(1, 2, 3, 4), (5, 6, 7, 8)], [(9, 10, 11, 12), (13, 14, 15, 16)]]
+    assert 0 <= output.cpu_s < 10
+    assert 0 < output.wall_s < 100
+    # Over a window figures are differences: 8 bytes delivered in 4 s, once by each of two flows.
+    described = SimpleNamespace(snapshots_s=[2.0, 6.0])
+    told = _group_metrics(described, output, range(2), 2.0, 6.0)
+    assert told["goodput_bps"] == 2 * 8 * 8 / 4
+    assert told["jain_fairness"] == 1
+    # Of sixteen packets sixteen were sent again, by sixteen timeouts.
+    assert (told["retransmitted_ratio"], told["timeouts"], told["rtt_mean_s"]) == (1, 16, None)
+    # From the start on all counters are 0: 9 and 13 bytes in 6 s.
+    told = _group_metrics(described, output, range(2), 0.0, 6.0)
+    assert told["goodput_bps"] == pytest.approx(22 * 8 / 6)
+    assert told["jain_fairness"] == pytest.approx(22**2 / (2 * (81 + 169)))
+    assert told["retransmitted_ratio"] == pytest.approx(26 / 24)
+    second = _group_metrics(described, output, range(1, 2), 0.0, 2.0)
+    assert (second["goodput_bps"], second["timeouts"]) == (20, 8)
+    idle = _Output([[(0, 0, 0, 0)]], 0.0, 0.0)
+    told = _group_metrics(SimpleNamespace(snapshots_s=[1.0]), idle, range(1), 0.0, 1.0)
+    assert (told["goodput_bps"], told["jain_fairness"], told["retransmitted_ratio"]) == (0, None, None)
+
+
+def test_the_queue_at_a_moment_is_that_before_it() -> None:
+    trace = SimpleNamespace(change_s=np.array([1.0, 2.0, 2.5]), length_pkts=np.array([3.0, 5.0, 0.0]))
+    assert length_at(trace, np.array([0.5, 1.0, 1.5, 2.0, 2.25, 3.0])).tolist() == [0, 0, 3, 3, 5, 0]
+    quiet = SimpleNamespace(change_s=np.array([]), length_pkts=np.array([]))
+    assert length_at(quiet, np.array([0.0, 1.0])).tolist() == [0, 0]

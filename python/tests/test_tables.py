@@ -85,3 +85,38 @@ def test_notebooks_show_tables(comparison):
     shown = comparison._repr_html_()
     assert "4 runs" in shown
     assert shown.index("<td>pi</td>") < shown.index("<td>red</td>")
+
+
+def test_plots_show_the_first_seed_over_time_and_all_seeds_as_points(comparison):
+    pytest.importorskip("matplotlib")
+    figure = comparison.plot()
+    queue, tradeoff = figure.axes
+    first, second = comparison.of("pi")
+    pi, red, target = queue.lines
+    assert np.array_equal(pi.get_ydata(), first.series("bottleneck").queue_pkts)
+    assert np.array_equal(pi.get_xdata(), first.series("bottleneck").t_s)
+    assert np.array_equal(red.get_ydata(), comparison.of("red")[0].series("bottleneck").queue_pkts)
+    assert set(target.get_ydata()) == {comparison.targets()["bottleneck"]}
+    told = [run.link("bottleneck", "steady") for run in (first, second)]
+    points = tradeoff.collections[0].get_offsets()
+    assert points.tolist() == [[1000 * each["sojourn_mean_s"], each["utilization"]] for each in told]
+    assert pi.get_color() == "#0a6ab5" != red.get_color()
+    assert queue.get_ylim()[0] == 0
+    assert (queue.get_xlabel(), queue.get_ylabel()) == ("Time, s", "Queue, packets")
+    assert (tradeoff.get_xlabel(), tradeoff.get_ylabel()) == ("Mean sojourn time, ms", "Utilisation")
+    # Three inches a picture, and no line above it or to its right.
+    assert figure.get_size_inches().tolist() == [8, 6]
+    assert not any(axes.spines[side].get_visible() for axes in figure.axes for side in ("top", "right"))
+
+
+def test_a_run_is_drawn_by_queue_and_probability(comparison):
+    pytest.importorskip("matplotlib")
+    run = comparison.results[0]
+    queue, probability = run.plot().axes
+    assert np.array_equal(queue.lines[0].get_ydata(), run.series().queue_pkts)
+    assert np.array_equal(probability.lines[0].get_ydata(), run.series().probability)
+    assert queue.get_title() == "pi on mock, seed 1"
+    assert (probability.get_xlabel(), probability.get_ylabel()) == ("Time, s", "Probability")
+    # Both have the same time.
+    assert queue.get_shared_x_axes().joined(queue, probability)
+    assert queue.get_ylim()[0] == probability.get_ylim()[0] == 0
