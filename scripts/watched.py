@@ -3,8 +3,8 @@
     python scripts/watched.py TESTS ANSWER
 
 ANSWER becomes JSON. Python programs that a test starts are watched too. What only the first test runs of those that use
-it (a fixture of the whole file, the answer of a function that is kept, a module as it is loaded) counts as run by every
-test that runs anything of the same module.
+it counts as run by every test that runs anything of the same module, if it is a fixture of the whole file; it is left
+out if it is the answer of a function that is kept, or a module as it is loaded: who needs it cannot be told.
 """
 
 from __future__ import annotations
@@ -123,9 +123,7 @@ def main(tests: str, answer: str) -> int:
     for file, of_file in found.items():
         anyone = set().union(*of_file.values())
         shared = once(Path(file).read_text("utf-8"))
-        lines[file] = {
-            line: sorted(anyone if not by or line in shared else by) for line, by in of_file.items() if anyone
-        }
+        lines[file] = {line: sorted(by or anyone) for line, by in of_file.items() if anyone and line not in shared}
     told = {"took_s": watch.took_s, "fails": sorted(watch.fails), "lines": lines}
     Path(answer).write_text(json.dumps(told), "utf-8")
     # 1: some fail; 5: every test of the file is a long one.

@@ -252,3 +252,71 @@ def test_what_ns2_does_not_have_is_refused(name, params, told):
 def test_two_flows_are_a_pile():
     assert len(numbers(dumbbell(1), BOX)) == 2
     assert len(numbers(dumbbell(2), BOX)) == 6
+
+
+NETWORK = ["--capacity", "30Mbit", "--flows", "60"]
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (
+            ["design", "dualpi2", *NETWORK, "--r0", "50ms", "--scalable", "5"],
+            "--scalable needs --rtt: both queues have",
+        ),
+        (["design", "pi", *NETWORK, "--r0", "1s", "--map", "flows=1:9", "--plot", "x.svg"], "a map has two axes: give"),
+        (
+            ["design", "pi", *NETWORK, "--r0", "1s", "--map", "flows=0:9", "--map", "rtt=1:2", "--plot", "x.svg"],
+            "the ends of an axis must be above 0",
+        ),
+        (
+            ["design", "pi", *NETWORK, "--r0", "1s", "--map", "flows=1:9", "--map", "rtt=1:0", "--plot", "x.svg"],
+            "the ends of an axis must be above 0",
+        ),
+        (["design", "pi", *NETWORK, "--r0", "1s", "--robust", "luck=1:2"], "--robust luck: there are flows, rtt (s)"),
+        (["design", "pi", *NETWORK, "--r0", "1s", "--robust", "flows=1"], "flows=1: write it as AXIS=FROM:TO with"),
+        (["design", "pi", *NETWORK, "--r0", "1s", "--robust", "flows=a:b"], "flows=a:b: write it as AXIS=FROM:TO with"),
+        (["design", "pi", *NETWORK, "--r0", "246ms", "--plot", "no/x.svg"], "cannot write no/x.svg"),
+        (["design", "pi", *NETWORK, "--r0", "246ms", "--plot", "x.nothing"], "cannot write x.nothing"),
+        (["design", "pi", "--scenario", "x", "--rtt", "1s"], "--rtt beside --scenario: a scenario says its network"),
+        (["design", "pi", "--scenario", "arm-pfc/exp1", "--queue", "q"], "no queue `q`; there are: bottleneck"),
+        (["design", "pi", "--queue", "q"], "--queue needs --scenario FILE"),
+        (["design", "pi"], "give --capacity and --flows of a network, or --scenario FILE"),
+        (["design", "pi", "--flows", "5"], "missing: --capacity RATE"),
+        (["design", "pi", "--capacity", "5Mbit"], "missing: --flows N"),
+        (["design", "pi", *NETWORK, "--r0", "1s", "--cycles"], "--cycles needs --map"),
+        (["design", "pi", *NETWORK], "give either --rtt (without queueing) or --r0 (at the target)"),
+        (["design", *NETWORK, "--rtt", "1s"], "name one AQM: aqumen design SPEC"),
+        (["uplink", "--down", "9Mbit", "--up", "1Mbit", "--headroom", "1,2,3"], "--headroom 1,2,3: one number, or two"),
+        (
+            ["uplink", "--down", "9Mbit", "--up", "1Mbit", "--headroom", "some"],
+            "--headroom some: percent, such as 5,10",
+        ),
+        (["uplink", "--down", "9Mbit", "--up", "1Mbit", "--weigh", "upload"], "--weigh upload: write it as WHAT=X"),
+        (["mmpp", "x.pcap"], "x.pcap: a capture needs a queue: give --buffer 100pkt and --link 10Mbit"),
+        (["mmpp", "x.pcap", "--buffer", "9pkt"], "x.pcap: a capture needs a queue"),
+        (["mmpp", "x.toml", "--save", "no/x.toml"], "cannot write no/x.toml: the folder no does not exist"),
+        (["mmpp", "x.toml", "--load-within", "2"], "--load-within 2: must be above 0 and below 1, such as 0.01"),
+        (["mmpp", "x.toml", "--threshold-within", "0"], "--threshold-within 0: must be above 0 and below 1"),
+        (
+            ["mmpp", "x.toml", "--load-within", "0.1", "--threshold-within", "0.1"],
+            "--load-within and --threshold-within: ask one at a time",
+        ),
+        (["mmpp", "x.toml", "--set", "=3"], "--set =3: write it as KEY=VALUE"),
+        (["replay", "x.pcap"], "which AQM? Give at least one --aqm, such as --aqm codel"),
+        (["replay", "x.pcap", "--aqm", "pie", "--out", "no/x"], "cannot write no/x: the folder no does not exist"),
+        (
+            ["replay", "x.pcap", "--aqm", "pie:target=5ms", "--aqm", "pie-target=5ms", "--out", "x.pcapng"],
+            "cannot write x.pcapng: two AQMs would have one file; replay them one at a time",
+        ),
+        (["run", "arm-pfc/exp1", "--pcap", "no/x"], "cannot write no/x: the folder no does not exist"),
+        (["run", "arm-pfc/exp1", "--until", "3"], "--until 3: needs a unit: 3s for seconds, or 3ms"),
+    ],
+)
+def test_a_slip_is_told_before_anything_is_done(args, told, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert main(args) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert told in " ".join(err.split())
+    assert list(tmp_path.iterdir()) == []

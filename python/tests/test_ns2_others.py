@@ -11,7 +11,7 @@ import aqumen
 from aqumen.ns2 import Ns2Unsupported, run
 from aqumen.ns2.plan import Plan
 from aqumen.ns2.runner import execute
-from aqumen.ns2.tcl import script, trace_file
+from aqumen.ns2.tcl import _ns_seed, script, trace_file
 
 SCTP: dict[str, Any] = {
     "preset": "sctp-ns2",
@@ -124,6 +124,11 @@ def test_cubic_is_that_of_linux_with_the_reduction_of_the_rfc() -> None:
         (path(CUBIC | {"initial_window": 10}), "the CUBIC of ns-2 has initial_window = 2 built in, not 10"),
         (path({"preset": "ns2", "reduction": "prr"}), "group 'g': ns-2 has reduction = at-once built in, not prr"),
         (path({"preset": "ns2", "initial_threshold": 30}), "in ns-2 only CUBIC has an initial_threshold"),
+        (path({"preset": "ns2", "packet_bytes": 40}), "group 'g': a packet must be larger than its header"),
+        (path({"preset": "ns2", "header_bytes": 0}), "group 'g': a packet must be larger than its header"),
+        (path({"preset": "ns2", "restart_window": 2}), "group 'g': ns-2 restarts with a window of 1, not 2"),
+        (path({"preset": "ns2", "variant": "vegas"}), "ns-2 runs tahoe, reno, newreno, sack here, not 'vegas'"),
+        (path(SCTP | {"max_burst": 3}), "the SCTP of ns-2 has a max_burst of 4 or none, not 3"),
         (path({"preset": "cubic"}), "presets ns2, cubic-ns2, sctp-ns2 and udp, not 'cubic'"),
         (path(SCTP | {"streams": 2}), "group 'g': the SCTP of ns-2 has streams = 1 built in, not 2"),
         (path(SCTP | {"initial_window_bytes": None}), "the SCTP of ns-2 begins with 4380 bytes of such packets"),
@@ -273,3 +278,49 @@ target = "30pkt"
             # A histogram is exact to 0.8 %, the trace to a microsecond; a loss may fall into the next sample.
             close = {"loss_dispersion": 0.02}.get(key, 0.008 if key.startswith("sojourn_p") else 1e-5)
             assert theirs[window][key] == (None if value is None else pytest.approx(value, rel=close)), (window, key)
+
+
+def test_seeds_are_spread_over_all_that_ns2_takes() -> None:
+    seeds = [_ns_seed(seed) for seed in range(2000)]
+    # From 1 to 2^31 - 2, every tenth of it as likely as another: 200 of 2000, and 60 more or less in one case of 10000.
+    assert min(seeds) >= 1
+    assert max(seeds) <= 2**31 - 2
+    tenths = np.bincount(np.array(seeds) * 10 // (2**31 - 1), minlength=10)
+    assert np.abs(tenths - 200).max() < 60
+    assert len(set(seeds)) == 2000
+
+
+@pytest.mark.parametrize(("transport", "traffic"), [(SCTP, "bulk"), (UDP, CBR)])
+def test_finite_transfers_run_over_tcp_alone(transport: dict[str, Any], traffic: Any) -> None:
+    plan = path(transport, traffic)
+    plan["flows"][0]["transfer_bytes"] = 10_000
+    with pytest.raises(Ns2Unsupported, match="group 'g': finite transfers run over TCP in ns-2"):
+        lines(plan)
+
+
+def test_a_flow_is_on_while_the_run_lasts() -> None:
+    plan = path({"preset": "ns2"})
+    plan["flows"][0]["on"] = [[0.5, 3.0], [4.0, 20.0], [20.0, None], [25.0, 30.0]]
+    orders = [line for line in lines(plan) if line.startswith("$ns at") and ("send" in line or "stop 0" in line)]
+    # The end of the run ends the second period; later ones never begin.
+    assert orders == ['$ns at 0.5 "$tcp(0) send -1"', '$ns at 3.0 "stop 0"', '$ns at 4.0 "$tcp(0) send -1"']
+    plan["flows"][0]["transfer_bytes"] = 10_000
+    assert '$ns at 0.5 "$tcp(0) send 10000"' in lines(plan)
+
+
+def test_an_association_begins_a_round_trip_early_and_datagrams_do_not() -> None:
+    # Data follow the heartbeat's answer: 100 ms there and back.
+    begins = next(line for line in lines(path(SCTP)) if "start" in line and line.startswith("$ns at"))
+    assert float(begins.split()[2]) == pytest.approx(0.5 - 0.1, abs=0.01)
+    early = path(SCTP)
+    early["flows"][0]["on"] = [[0.05, None]]
+    assert '$ns at 0.0 "$application(0) start"' in lines(early)
+    told = lines(path(UDP, CBR, stop=7.0))
+    assert '$ns at 0.5 "$application(0) start"' in told
+    assert '$ns at 7.0 "$application(0) stop"' in told
+
+
+def test_snapshots_are_taken_at_the_ends_of_windows_inside_the_run() -> None:
+    text = lines(path({"preset": "ns2"}))
+    assert [line for line in text if "snapshot" in line and line.startswith("$ns")] == ['$ns at 10.0 "snapshot"']
+    assert text[-2:] == ['$ns at 20.0 "finish"', "$ns run"]
