@@ -15,6 +15,7 @@ import pytest
 
 from aqumen import ScenarioError
 from aqumen.cli import main
+from aqumen.cli.replay import tables_of
 from aqumen.replay import Capture
 
 ROOT = Path(__file__).parents[2]
@@ -384,3 +385,78 @@ def test_a_real_capture_of_the_loopback(cli, tmp_path):
     assert len(rows) == total["departures_pkts"]
     assert sum(row == "3\t1" for row in rows) == total["marked_pkts"] > 0
     assert {row.split("\t")[1] for row in rows} == {"1"}
+
+
+def counts(**more):
+    times = {
+        f"sojourn_{key}_s": seconds for key, seconds in (("mean", 0.0012), ("p50", 0.001), ("p95", 0.0456), ("max", 1))
+    }
+    fates = {"marked_pkts": 3, "early_dropped_pkts": 4, "overflow_dropped_pkts": 5, "departures_pkts": 91}
+    return {**times, "sojourn_p99_s": None, **fates, "arrivals_pkts": 100, "arrived_bytes": 64000, **more}
+
+
+def replayed(spec, **more):
+    """What one AQM did, made up."""
+    link = {"utilization": 0.98765, "queue_mean_pkts": 12.34, "queue_std_pkts": 5.67}
+    flows = [counts(flow="a > b"), counts(flow="c > d", marked_pkts=9)]
+    own = {"spec": spec, "link": link, "total": counts(), "flows": flows}
+    return {**own, "services": [counts(name="udp 53")], "traffic_classes": [counts(name="EF, ECT(0)")], **more}
+
+
+CAPTURED = {
+    **{"file": "x.pcap", "packets": 100, "flows": 2, "duration_s": 1.23456789, "offered_bps": 9.876e6},
+    **{"reordered_pkts": 0, "pauses_shortened": 2, "timeless_pkts": 0, "unknown_link_pkts": 0, "super_pkts": 0},
+    "cut_off": True,
+}
+SETUP = {"rate_bps": 10e6, "buffer_pkts": 1000, "buffer_bytes": None}
+
+
+def cells(table):
+    return list(zip(*(list(column.cells) for column in table.columns), strict=True))
+
+
+def test_aqms_stand_side_by_side_then_classes_and_flows():
+    answer = {"capture": CAPTURED, "setup": SETUP, "aqms": [replayed("pie"), replayed("codel")]}
+    about, link, overall, services, classes, flows, *notes = tables_of(answer)
+    # 9.876 of 10 Mbit/s.
+    assert about == "x.pcap: 100 packets of 2 flows in 1.23457 s, 9.876 Mbit/s offered (load 0.988)"
+    assert link == "a link of 10 Mbit/s, room for 1000 packets; open loop: senders do not react"
+    heads = [column.header for column in overall.columns]
+    assert heads == [
+        *("AQM", "utilisation %", "sojourn ms", "p50", "p95", "p99", "marked", "early drops", "overflows"),
+        *("queue pkt", "std", "departed"),
+    ]
+    pie, codel = cells(overall)
+    assert pie == ("pie", "98.77", "1.200", "1.000", "45.600", "–", "3", "4", "5", "12.3", "5.7", "91")
+    assert codel == ("codel", *pie[1:])
+    for table, name in ((services, "udp 53"), (classes, "EF, ECT(0)")):
+        first, second = cells(table)
+        assert first == (name, "pie", "1.200", "1.000", "45.600", "–", "3", "4", "5", "100", "64000")
+        # A class is named once.
+        assert second[:2] in ((name, "codel"), ("", "codel"))
+    assert [row[1:] for row in cells(flows)] == [
+        (aqm, "1.200", "1000.000", marked, "4", "5", "100", "64000")
+        for marked in ("3", "9")
+        for aqm in ("pie", "codel")
+    ]
+    assert notes == [
+        "\nNote: 2 pauses of more than an hour were shortened to one",
+        "\nNote: the file ends within a packet; what comes before it counts",
+    ]
+
+
+def test_a_room_in_bytes_and_a_capture_of_a_moment():
+    captured = {**CAPTURED, "offered_bps": None, "cut_off": False, "pauses_shortened": 0}
+    answer = {"capture": captured, "setup": {**SETUP, "buffer_bytes": 64000}, "aqms": [replayed("pie")]}
+    about, link, *rest = tables_of(answer)
+    assert about.endswith("100 packets of 2 flows in 1.23457 s")
+    assert "room for 64000 bytes;" in link
+    assert len(rest) == 4
+    for key, words in (
+        ("reordered_pkts", "7 packets are stamped before one ahead of them"),
+        ("timeless_pkts", "7 packets carry no time"),
+        ("unknown_link_pkts", "7 packets are of a link type that is not understood"),
+        ("super_pkts", "7 packets are larger than any frame"),
+    ):
+        note = tables_of({**answer, "capture": {**captured, key: 7}})[-1]
+        assert note.startswith(f"\nNote: {words}")

@@ -256,3 +256,43 @@ def test_a_capture_meets_each_aqm_at_the_rate_to_set(monkeypatch, tmp_path):
     offered = verb._offered(tmp_path / "c", SITUATION, ["pi", "red"])
     assert asked == [(tmp_path / "c", "1900000bit", "20000pkt")]
     assert offered == [{"spec": "pi", "total": {"of": "pi"}}, {"spec": "red", "total": {"of": "red"}}]
+
+
+def test_what_is_said_of_several_is_said_once(capsys):
+    of = {("cubic", "a"): SimpleNamespace(long=["long"]), ("bbr", "b"): SimpleNamespace(long=["long", "much"])}
+    verb.foretell(of)
+    assert capsys.readouterr().err == "aqumen: a; b, each: long\naqumen: b: much\n"
+
+
+@pytest.mark.parametrize(("finished", "code"), [(True, 0), (False, 130)])
+def test_what_is_finished_at_ctrl_c_is_told_and_the_rest_left_for_later(capsys, monkeypatch, tmp_path, finished, code):
+    class Stopped:
+        def __init__(self, situation, aqms, senders, seeds, weights, out):
+            self.asked = (aqms, senders, seeds, weights, out)
+            self.aqms, self.gatherings, self.total = ("pi",), {}, 4
+            made.append(self)
+
+        def work(self, advance):
+            assert advance(1, 4)
+            if not finished:
+                raise KeyboardInterrupt
+
+        def answer(self):
+            return ANSWER if answered else None
+
+    made, answered = [], True
+    monkeypatch.setattr(verb, "Study", Stopped)
+    asked = {"aqm": ("pi,codel",), "senders": ("cubic,bbr",), "seeds": 3, "weigh": ("upload=2",), "print_": False}
+    more = {"wide": False, "as_json": True}
+    assert verb._answered(SITUATION, commands, out=None, **asked, **more) == code
+    assert json.loads(capsys.readouterr().out)["scenario"] == "home"
+    assert made[0].asked == (["pi", "codel"], ["cubic", "bbr"], 3, {"upload": 2.0}, None)
+    # Where no AQM was run with all senders, there is nothing to tell.
+    answered = False
+    for out, later in ((None, ""), (tmp_path, "; the same command goes on from here")):
+        assert verb._answered(SITUATION, commands, out=out, **asked, **more) == 130
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert f"stopped before any AQM was run with all senders{later}" in " ".join(told.err.split())
+    assert verb._answered(SITUATION, commands, out=None, **{**asked, "print_": True}, **more) == 0
+    assert capsys.readouterr().out == "name\n"
