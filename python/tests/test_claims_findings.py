@@ -487,6 +487,77 @@ def test_a_quick_evaluation_has_fewer_round_trips_pairs_and_turns():
     }
 
 
+def test_the_sections_are_those_of_the_rfc_and_their_cells_what_it_asks_for():
+    def cells(number):
+        section = next(each for each in evaluation.sections() if each.number == number)
+        return [cell.removeprefix("rfc7928/") for cell in section.cells]
+
+    assert [each.number for each in evaluation.sections()] == [
+        *("5.1", "5.2", "5.3", "5.4", "6", "7", "8.2.2", "8.3", "8.2.5", "8.2.6", "9.1", "9.2", "10"),
+    ]
+    # Each variant with each other one; along an axis ECN once, at the scenario as it stands, but for congestion.
+    assert cells("5.2") == ["aggressive", "aggressive@ecn", "aggressive@single", "aggressive@ecn,single"]
+    assert cells("7") == ["bursts@i", "bursts@ii", "bursts@iii", "bursts@iv", "bursts@ecn"]
+    levels = ["mild", "medium", "heavy"]
+    assert cells("8.2.2") == [
+        *(f"congestion@{each}" for each in levels),
+        *(f"congestion@{each},ecn" for each in levels),
+    ]
+    assert cells("8.3") == ["congestion@medium"]
+    assert cells("10")[:2] == ["two-aqms", "two-aqms@droptail-before"]
+    assert cells("10")[-1] == "two-aqms@ecn"
+    assert cells("9.1") == ["mix@x1", "mix@x2", "mix@x4", "mix@ecn"]
+
+
+def test_at_several_targets_each_aqm_runs_at_them_alone():
+    section = next(each for each in evaluation.sections() if each.number == "8.3")
+    assert section.specs(["droptail", "codel", "pie:target=9ms", "red"]) == [
+        "droptail",
+        *(f"codel:target={target}" for target in ("5ms", "15ms", "45ms")),
+        *(f"red:thresholds=ns2-auto,target_delay={target}" for target in ("5ms", "15ms", "45ms")),
+    ]
+    plain = next(each for each in evaluation.sections() if each.number == "7")
+    assert plain.specs(["pie:target=9ms", "droptail", "pie"]) == ["droptail", "pie:target=9ms", "pie"]
+
+
+def standing_of(**cells):
+    """What all places together say, of delay in s and goodput in Mbit/s of each AQM there."""
+    table = []
+    for cell, by_aqm in cells.items():
+        for aqm, (delay, goodput) in by_aqm.items():
+            told = {"sojourn_p95_s": delay, "goodput_bps": None if goodput is None else goodput * 1e6}
+            told |= {"sojourn_mean_s": delay, "loss_ratio": 0.1, "delay_variation_p95_s": None}
+            measured = {key: {"mean": value, "n": 0 if value is None else 3} for key, value in told.items()}
+            section = "8.3" if cell == "study" else "7"
+            table.append({"section": section, "cell": cell, "window": "steady", "aqm": aqm, "measured": measured})
+    return evaluation.standing(table)
+
+
+def test_all_sections_together_rank_where_all_were_run():
+    found = standing_of(
+        one={"a": (0.1, 4), "b": (0.2, 8)},
+        two={"a": (0.3, 5), "b": (0.2, 10)},
+        # What one of them lacks ranks none, but counts for the other's means.
+        half={"a": (0.2, 9)},
+        # A study of targets is no place.
+        study={"a": (9.0, 0), "b": (9.0, 0)},
+    )
+    assert found["ranks"]["goodput_bps"]["means"] == {"b": 1, "a": 2}
+    assert found["ranks"]["sojourn_p95_s"]["means"] == {"a": 1.5, "b": 1.5}
+    assert found["ranks"]["sojourn_p95_s"]["places"] == 2
+    # Nobody has a figure of it.
+    assert "delay_variation_p95_s" not in found["ranks"]
+    # Half of the best goodput in two places, all of it where it is alone.
+    assert found["tradeoff"] == {
+        "a": pytest.approx({"delay_s": 0.2, "goodput_share": 2 / 3}),
+        "b": pytest.approx({"delay_s": 0.2, "goodput_share": 1}),
+    }
+    assert found["front"] == ["b"]
+    # Where nothing arrived there is no share of it, and where nobody waited no delay.
+    idle = standing_of(one={"a": (0.1, 0), "b": (0.2, 0)}, two={"a": (None, 3), "b": (0.5, 3)})
+    assert idle["tradeoff"] == {"b": {"delay_s": 0.5, "goodput_share": 1}}
+
+
 def test_every_section_with_ends_that_can_runs_with_ecn_on_and_off():
     for section in evaluation.sections():
         if not section.targets:
