@@ -94,6 +94,8 @@ def test_who_wants_it_gets_it():
         aqumen.run(scenario, "fq-pie:interval=1us")
     with pytest.raises(aqumen.Cancelled):
         aqumen.run(scenario, "fq-pie:interval=1us", on_progress=lambda _: False, anyway=True)
+    with pytest.raises(aqumen.ScenarioError, match="--anyway runs it"):
+        engines.run_one(scenario, ("fq-pie:interval=1us", 1), "packet")
     assert "34 minutes" in engines.foresee(scenario, ["fq-pie:interval=1us"], "packet", anyway=True)
 
 

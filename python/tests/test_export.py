@@ -57,6 +57,19 @@ def test_latex_is_a_table_with_caption_and_escapes(capsys):
     assert "$\\pm$" in row
 
 
+def test_tables_of_latex_have_labels_of_their_own():
+    from aqumen.cli import talk
+
+    one, two = (talk.filled(title, ["AQM", "x"], [["pi", "3"]]) for title in ("One", "Two"))
+    text = written(["before", one, "between", two, "after"], "latex")
+    assert re.findall(r"\\label\{(.*?)\}", text) == ["tab:aqumen-1", "tab:aqumen-2"]
+    assert re.findall(r"\\caption\{(.*?)\}", text) == ["One", "Two"]
+    # Words stand where they stood.
+    lines = text.splitlines()
+    assert [line for line in lines if line.startswith("%")][1:] == ["% before", "% between", "% after"]
+    assert lines[-1] == "% after"
+
+
 def test_names_with_signs_of_the_form_cannot_break_it():
     from aqumen.cli import talk
 
