@@ -400,3 +400,58 @@ def test_stred_over_ns2s_filter_holds_what_stred_holds(capsys):
     ours, theirs = seen
     assert ours["queue_mean_pkts"] == pytest.approx(theirs["queue_mean_pkts"], rel=0.1)
     assert ours["utilization"] > 0.98
+
+
+def test_a_file_that_raises_as_it_is_read_is_named(tmp_path, capsys):
+    file = tmp_path / "broken.py"
+    file.write_text("import beside\nbeside.answer / 0\n")
+    (tmp_path / "beside.py").write_text("answer = 42\n")
+    with pytest.raises(OwnError, match=r"^broken\.py: cannot be read: ZeroDivisionError: division by zero$"):
+        own.from_file(str(file))
+    # What stands beside it was found, and is no longer looked for there.
+    assert str(tmp_path) not in sys.path
+    file.write_text("def half(:\n")
+    with pytest.raises(OwnError, match=r"^broken\.py: cannot be read: SyntaxError: "):
+        own.from_file(f"{file}:Half")
+    assert main(["run", "arm-pfc/exp1", "--aqm-from", f"{file}:Half"]) != 0
+    assert "broken.py: cannot be read: SyntaxError" in capsys.readouterr().err
+
+
+def test_a_source_that_nobody_keeps_is_known_for_this_process_alone():
+    made = {"__name__": "typed"}
+    exec("from aqumen import SampledLaw\nclass Made(SampledLaw):\n    def step(self, seen): return 0.1\n", made)
+    # It is not taken for another, whatever that one does.
+    assert own.digest([made["Made"]]) != own.digest([MY_PI])
+    assert own.digest([made["Made"]]) == own.digest([made["Made"]])
+    again = {"__name__": "typed"}
+    exec("from aqumen import SampledLaw\nclass Made(SampledLaw):\n    def step(self, seen): return 0.2\n", again)
+    assert own.digest([made["Made"]]) != own.digest([again["Made"]])
+
+
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [
+        ({"period": (0.01, 0.02, 0.03)}, r"period = (0.01, 0.02, 0.03): a law has one period or two"),
+        ({"period": ()}, "period = (): a law has one period or two"),
+        ({"initial": 1.5}, "initial = 1.5: a probability is from 0 to 1"),
+        ({"initial": -0.1}, "initial = -0.1: a probability is from 0 to 1"),
+        ({"period": "fast"}, "period = 'fast': a number of seconds, such as 0.01"),
+    ],
+)
+def test_what_a_law_says_of_itself_is_checked_before_the_run(members, told):
+    law = type("Odd", (SampledLaw,), {"step": lambda self, seen: 0.0, "period": 0.01, **members})
+    with pytest.raises(aqumen.Error) as refused:
+        aqumen.run(short(2), law)
+    assert told in str(refused.value)
+
+
+def test_a_parameter_that_nobody_gave_a_value_is_named():
+    law = type("Odd", (SampledLaw,), {"step": lambda self, seen: 0.0, "period": 0.01, "gain": Param(None)})
+    with pytest.raises(aqumen.Error, match=r"parameter gain has no default, and start\(\) gave it no value"):
+        aqumen.run(short(2), law)
+
+
+def test_two_classes_of_one_name_are_told_apart_by_a_name():
+    one, two = (type("Same", (SampledLaw,), {"step": lambda self, seen: 0.0, "period": 0.01}) for _ in range(2))
+    with pytest.raises(ScenarioError, match="two classes of your own are called `same`; give one a `name`"):
+        short(2).knowing([one, two])

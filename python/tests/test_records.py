@@ -173,6 +173,9 @@ def test_runs_on_disk_are_not_repeated(cell, tmp_path):
     assert second.left == second.work_left == 0
     # Only the first seed's record has a series.
     assert [(seed, "series" in run) for seed, run in second.of(cell, "pi")] == [(1, True), (2, False)]
+    # More seeds go on from what is there.
+    more = kept_in(tmp_path / "o", cell, seeds=(1, 2, 3))
+    assert (more.resumed, more.left) == (4, 2)
     # What begins with another seed needs a series there.
     third = kept_in(tmp_path / "o", cell, seeds=(2, 3))
     assert (third.resumed, third.left) == (0, 4)

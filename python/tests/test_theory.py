@@ -590,6 +590,13 @@ def test_plants_that_turn_round_each_other_are_the_furthest_apart(classic):
     # Round trips of 3 s and of 246 ms: whatever gains make of the distance, no controller holds both.
     far = theory.design("pi", capacity="30Mbit", flows=60, r0="3s")
     assert theory.nu_gap(classic, far, weighted=False) == theory.nu_gap(far, classic, weighted=False) == 1
+    # Loops are compared, on the exact plants, where nothing else is said; unweighted the gap is that of packets.
+    near = theory.design("pi", capacity="30Mbit", flows=55, r0="246ms")
+    told = theory.nu_gap(classic, near)
+    assert told == theory.nu_gap(classic, near, weighted=True, exact=True, points=4000)
+    others = [theory.nu_gap(classic, near, **more) for more in ({"weighted": False}, {"exact": False}, {"points": 50})]
+    assert len({told, *others}) == 4
+    assert others[2] == pytest.approx(told, rel=0.1)
 
 
 def test_what_cannot_be_written_is_said(classic, tmp_path):
