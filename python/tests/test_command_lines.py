@@ -320,3 +320,16 @@ def test_a_slip_is_told_before_anything_is_done(args, told, capsys, monkeypatch,
     assert out == ""
     assert told in " ".join(err.split())
     assert list(tmp_path.iterdir()) == []
+
+
+REQUIRED = {"uplink": {"--down", "--up"}, "calibrate": {"--group", "--loss"}}
+
+
+@pytest.mark.parametrize("verb", GROUP.list_commands(CONTEXT))
+def test_what_a_verb_cannot_do_without_is_asked_for(verb):
+    known = options(verb)
+    assert {name for name, option in known.items() if option.required} == REQUIRED.get(verb, set())
+    # What says nothing of a value takes none.
+    for name, option in known.items():
+        takes_none = option.metavar is None and isinstance(option.type, click.types.BoolParamType)
+        assert option.is_flag == takes_none, name

@@ -84,6 +84,7 @@ def test_the_queue_over_time_is_the_mean_of_the_seeds():
     assert data(codel) == [[0, 1, 2], [0, 10, 20]]
     assert set(target.get_ydata()) == {15}
     assert pie.get_linestyle() != codel.get_linestyle()
+    assert target.get_linewidth() < pie.get_linewidth() == codel.get_linewidth() < 1
     assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_ylim()[0]) == ("Time, s", "Queue, packets", 0)
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["pie", "codel"]
     axes, _ = axes_of(figures._queue, comparison({"pie": [run(1, 1)]}))

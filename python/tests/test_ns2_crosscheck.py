@@ -243,3 +243,30 @@ def test_the_completion_time_of_a_group_is_the_mean_over_its_transfers_of_all_si
     }
     assert crosscheck._of_group(group, "fct_mean_s") == pytest.approx((3 * 0.2 + 1.0) / 4)
     assert crosscheck._of_group(group, "goodput_bps") == 7.0
+
+
+def test_the_bounds_are_those_that_were_set_beforehand() -> None:
+    # Relative to the other's mean, and in the figure's own unit: whichever is larger.
+    def told(bounds: dict[str, crosscheck.Bound]) -> dict[str, tuple[float, float]]:
+        return {name: (bound.relative, bound.absolute) for name, bound in bounds.items()}
+
+    assert told(METRICS) == {
+        "utilization": (0, 0.003),
+        "queue_mean_pkts": (0.02, 1),
+        "queue_std_pkts": (0.15, 2),
+        "mark_ratio": (0.05, 0.0005),
+        "drop_ratio": (0.06, 0.0005),
+    }
+    assert told(crosscheck.FLOW_METRICS) == {
+        "fct_mean_s": (0.05, 0.01),
+        "page_load_mean_s": (0.05, 0.01),
+        "loss_ratio": (0.06, 0.0005),
+        "loss_burst_mean_pkts": (0.05, 0.02),
+    }
+    assert crosscheck.Bound(0.05, 0.01).at(-1.0) == 0.05
+    assert crosscheck.Bound(0.05, 0.01).at(0.1) == 0.01
+    from aqumen.live import crosscheck as live
+
+    assert told(dict(live.REGULATED)) == {"queue_mean_pkts": (0.10, 1), "utilization": (0, 0.02)}
+    assert told(dict(live.UNREGULATED)) == {"queue_mean_pkts": (0.20, 1), "utilization": (0, 0.03)}
+    assert told(dict(live.SENDERS)) == dict.fromkeys(("window_pkts", "rtt_s", "goodput_mbps"), (0.05, 0))

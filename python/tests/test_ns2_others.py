@@ -320,6 +320,15 @@ def test_an_association_begins_a_round_trip_early_and_datagrams_do_not() -> None
     assert '$ns at 7.0 "$application(0) stop"' in told
 
 
+def test_an_association_that_goes_on_is_not_one_that_stops() -> None:
+    # It ends with the run, so that nothing is to be stopped.
+    assert lines(path(SCTP, stop=20.0))
+    twice = path(SCTP)
+    twice["flows"][0]["on"] = [[0.5, 20.0], [1.0, None]]
+    with pytest.raises(Ns2Unsupported, match="ns-2 cannot stop an SCTP association"):
+        lines(twice)
+
+
 def test_snapshots_are_taken_at_the_ends_of_windows_inside_the_run() -> None:
     text = lines(path({"preset": "ns2"}))
     assert [line for line in text if "snapshot" in line and line.startswith("$ns")] == ['$ns at 10.0 "snapshot"']

@@ -224,6 +224,11 @@ def test_a_sweep_is_drawn_as_a_curve_over_its_cells():
     b = re.search(r"stroke='#d1495b' stroke-width=1.5 points='(.*?)'", figure)[1]
     assert [tuple(map(round, map(float, point.split(",")))) for point in b.split()] == [(50, 130), (270, 88), (490, 4)]
     assert re.search(r"stroke='#1b6ca8' stroke-width=1.5 points='270.0,4\d.\d'", figure)
+    # A bar for each interval, from its low end to its high one: 0.0127 packets are a twentieth of a step.
+    bars = re.findall(r"M(\S+) (\S+)V([\d.]+)", re.search(r"<path d='([^']*)' stroke='#d1495b'", figure)[1])
+    assert [float(x) for x, _, _ in bars] == [50, 270, 490]
+    assert all(0 <= float(low) - float(high) <= 0.2 for _, low, high in bars)
+    assert any(low != high for _, low, high in bars)
     assert [label for label in ("5ms", "10ms", "20ms") if f"text-anchor=middle>{label}</text>" in figure] == [
         "5ms",
         "10ms",
