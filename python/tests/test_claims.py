@@ -386,6 +386,38 @@ def test_a_papers_figures_are_drawn_from_its_runs(tmp_path):
     assert ">b<" in text
 
 
+def test_a_papers_figure_has_the_first_seeds_queues_that_there_are():
+    pytest.importorskip("matplotlib")
+    from types import SimpleNamespace
+
+    from matplotlib.figure import Figure
+
+    from aqumen.claims.figures import _queue_of
+
+    def series(*queue):
+        return {
+            "series": {"first": {"t_s": [0, 1], "queue_pkts": list(queue)}, "second": {"t_s": [], "queue_pkts": []}}
+        }
+
+    runs = {
+        ("net", "a", 3): series(5, 7),
+        ("net", "b", 3): {},
+        ("net", "c", 3): series(1, 2),
+        ("net", "a", 4): series(9, 9),
+    }
+    axes = Figure().subplots()
+    assert _queue_of(SimpleNamespace(seeds=[3, 4], runs=runs), "net", ["a", "b", "c", "gone"])(axes)
+    assert [(line.get_label(), list(line.get_ydata())) for line in axes.lines] == [("a", [5, 7]), ("c", [1, 2])]
+    assert len({line.get_color() for line in axes.lines}) == 2
+    assert {0 < line.get_linewidth() < 1 for line in axes.lines} == {True}
+    assert axes.get_ylim()[0] == 0
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("Time, s", "Queue, packets")
+    assert axes.get_legend() is not None
+    empty = Figure().subplots()
+    assert not _queue_of(SimpleNamespace(seeds=[4], runs=runs), "net", ["b"])(empty)
+    assert empty.get_legend() is None
+
+
 def test_claims_leave_as_parquet():
     parquet = pytest.importorskip("pyarrow.parquet")
     import io

@@ -381,6 +381,10 @@ def test_the_seed_that_is_shown_is_the_least_unusual():
 def test_who_signals_at_moments_has_no_curve_of_probability():
     assert curves.without_probability(Compared(RUNS), "l") == ["b"]
     assert curves.without_probability(Compared([Made("c", 1, 5)]), "l") == []
+    # Marks alone and drops alone are signals; one run that has a probability is enough for a curve.
+    for signal in ({"mark": 0.1}, {"drop": 0.1}):
+        assert curves.without_probability(Compared([Made("c", 1, 5, **signal)]), "l") == ["c"]
+        assert curves.without_probability(Compared([Made("c", 1, 5, **signal), Made("c", 2, 5, p=0.1)]), "l") == []
 
 
 def test_curves_are_thinned_and_banded():

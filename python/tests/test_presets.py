@@ -134,6 +134,11 @@ def test_the_least_that_is_accepted_is_accepted():
     for load in (0.9, 90.1):
         with pytest.raises(ScenarioError, match=f"--load {load:g}: percent of the rate, from 1 to 90"):
             datacenter("1Gbit", load=load)
+    for quality in (1, 15):
+        assert by_name(text(cell(quality))["topology"]["links"])["down"]["channel"]["cqi"] == quality
+    for quality in (0.9, 15.1):
+        with pytest.raises(ScenarioError, match=f"--cqi {quality:g}: must be 1 to 15"):
+            cell(quality)
     assert text(cell(share=100))["topology"]["links"]
     for share in (0, 100.1):
         with pytest.raises(ScenarioError, match=f"--share {share:g}: percent of the cell, above 0 and at most 100"):
