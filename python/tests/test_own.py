@@ -417,15 +417,20 @@ def test_a_file_that_raises_as_it_is_read_is_named(tmp_path, capsys):
     assert "broken.py: cannot be read: SyntaxError" in capsys.readouterr().err
 
 
-def test_a_source_that_nobody_keeps_is_known_for_this_process_alone():
-    made = {"__name__": "typed"}
-    exec("from aqumen import SampledLaw\nclass Made(SampledLaw):\n    def step(self, seen): return 0.1\n", made)
+@pytest.mark.parametrize("where", [{"__name__": "typed"}, {}])
+def test_a_source_that_nobody_keeps_is_known_for_this_process_alone(where):
+    def typed(answer):
+        names = dict(where)
+        exec(
+            f"from aqumen import SampledLaw\nclass Made(SampledLaw):\n    def step(self, seen): return {answer}\n",
+            names,
+        )
+        return names["Made"]
+
+    one, other = typed(0.1), typed(0.2)
     # It is not taken for another, whatever that one does.
-    assert own.digest([made["Made"]]) != own.digest([MY_PI])
-    assert own.digest([made["Made"]]) == own.digest([made["Made"]])
-    again = {"__name__": "typed"}
-    exec("from aqumen import SampledLaw\nclass Made(SampledLaw):\n    def step(self, seen): return 0.2\n", again)
-    assert own.digest([made["Made"]]) != own.digest([again["Made"]])
+    assert own.digest([one]) == own.digest([one])
+    assert len({own.digest([each]) for each in (one, other, MY_PI)}) == 3
 
 
 @pytest.mark.parametrize(

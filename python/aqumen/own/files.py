@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 import hashlib
 import importlib.machinery
@@ -93,7 +94,8 @@ def digest(own: Sequence[Own]) -> str:
     files: set[Path] = set()
     for each in own:
         for base in each.__mro__:
-            if base.__module__ in ("builtins", "aqumen.own.classes"):
+            # What is typed into a bare `exec` says that it is of `builtins`, too.
+            if base.__module__ == "aqumen.own.classes" or getattr(builtins, base.__name__, None) is base:
                 continue
             try:
                 file = Path(inspect.getfile(base))
