@@ -929,15 +929,13 @@ impl Sender {
     /// RFC 5681 section 4.1: after a pause the network may have changed.
     fn restart_after_idle(&mut self, cfg: &TcpConfig, now: Instant) {
         let idle = self.una == self.high && self.next_timer().is_none() && self.deadline != Instant::MAX;
-        if let Some(window) = cfg.restart_window
-            && idle
-            && now >= self.deadline
-        {
-            self.cwnd = self.cwnd.max(1.0).min(f64::from(window));
+        if !idle || now < self.deadline {
+            return;
         }
-        if idle && now >= self.deadline {
-            // The timer has run out while there was nothing to send again.
-            self.deadline = Instant::MAX;
+        // The timer has run out while there was nothing to send again.
+        self.deadline = Instant::MAX;
+        if let Some(window) = cfg.restart_window {
+            self.cwnd = self.cwnd.max(1.0).min(f64::from(window));
         }
     }
 

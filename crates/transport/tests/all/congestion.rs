@@ -1,7 +1,7 @@
 //! Congestion controls and pacing as a sender applies them, packet by packet.
 
 use aqumen_transport::tcp::{Ack, Congestion, Feedback, SackBlocks, Segment, Sender, TcpConfig};
-use aqumen_units::{Ecn, Instant};
+use aqumen_units::{Bytes, Ecn, Instant};
 
 use crate::common::at as ms;
 
@@ -57,6 +57,48 @@ fn without_pacing_nobody_waits() {
     let mut sender = connected(&cfg);
     assert_eq!(send(&mut sender, &cfg, ms(100)).len(), 10);
     assert_eq!(sender.next_send(&cfg, ms(100)), None);
+}
+
+/// The windows of a sender whose first ten segments are acknowledged one each 10 ms, so that it has time to pace its
+/// answers.
+fn windows_over_ten_acknowledgements(cfg: &TcpConfig, transfer: Option<Bytes>) -> Vec<f64> {
+    let mut sender = Sender::new(cfg, transfer);
+    cfg.validate().unwrap();
+    sender.start(cfg, Instant::ZERO);
+    send(&mut sender, cfg, Instant::ZERO);
+    sender.on_ack(cfg, ms(100), &ack(1, Instant::ZERO));
+    let mut windows = Vec::new();
+    for now in 100..=300 {
+        if now > 200 && now % 10 == 0 {
+            sender.on_ack(cfg, ms(now), &ack((now - 200) as u32 / 10 + 1, ms(now - 100)));
+            windows.push(sender.cwnd());
+        }
+        send(&mut sender, cfg, ms(now));
+    }
+    windows
+}
+
+#[test]
+fn pacing_changes_when_segments_leave_and_not_how_renos_window_grows() {
+    let slow_start = |preset: TcpConfig| TcpConfig { delayed_ack: None, initial_window: 10, ..preset };
+    let avoidance = |preset: TcpConfig| TcpConfig { initial_threshold: Some(10), ..slow_start(preset) };
+    let grown = |cfg: TcpConfig| {
+        let both = [false, true].map(|pacing| windows_over_ten_acknowledgements(&TcpConfig { pacing, ..cfg }, None));
+        assert_eq!(both[0], both[1]);
+        both[1][9]
+    };
+    // One for each segment, or one for a window of them; a Linux window is whole, another has fractions.
+    for preset in [TcpConfig::modern(), TcpConfig::linux_reno()] {
+        assert_eq!(grown(slow_start(preset)), 20.0);
+        assert_eq!(grown(avoidance(preset)) as u32, if preset.whole_windows { 11 } else { 10 });
+    }
+    assert!(grown(avoidance(TcpConfig::modern())) > 10.9);
+    // Ten segments are all that there is, and of a window of forty they are no reason for more.
+    for pacing in [false, true] {
+        let cfg = TcpConfig { pacing, initial_window: 40, ..slow_start(TcpConfig::modern()) };
+        let ten = Bytes(10 * u64::from(cfg.payload_bytes()));
+        assert_eq!(windows_over_ten_acknowledgements(&cfg, Some(ten)), [40.0; 10]);
+    }
 }
 
 #[test]
