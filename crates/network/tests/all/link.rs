@@ -85,6 +85,7 @@ fn what_is_stopped_has_figures_up_to_then() {
         arrivals.iter().for_each(|&(at, packet)| link.arrive(at, packet, &Identity::default(), &mut |_, _, _| {}));
         link.advance(400 * MS, &mut |_, _, _| {});
         link.stop(400 * MS);
+        assert!(windows_until(&plan, 300 * MS).iter().all(|window| window.name != "open"), "one of no length");
         let windows = windows_until(&plan, 400 * MS);
         let ends: Vec<_> = windows.iter().map(|w| (w.name.as_str(), w.end.as_nanos() / MS)).collect();
         // The edge at which it stopped is behind it.
@@ -146,6 +147,22 @@ fn a_packet_that_is_lost_on_the_wire_holds_up_no_other() {
     // 125 ms.
     assert_eq!([told[0].0, told[2].0], [119 * MS, 119 * MS + 1]);
     assert_eq!(link.seen(&plan.windows).last().unwrap().metrics.wire_lost_pkts.map(|lost| lost <= 1), Some(true));
+}
+
+#[test]
+fn a_discipline_is_told_of_a_new_rate() {
+    // CAKE lets packets wait for as long as one and a half of 1514 bytes take: 45 ms at 400 kbit/s, at 10 Mbit/s 5 ms.
+    // So what it marks of twenty packets that come together is what it would have marked with that rate from the start.
+    let arrivals: Vec<_> = (0..20).map(|number| (200 * MS, packet(number, 1500))).collect();
+    let marked = |rate: &str| {
+        let plan = plan("cake", &format!(r#"rate = {rate}, delay = "10ms", buffer = "100pkt""#), "");
+        let mut link = Link::new(&plan, bottleneck(&plan)).unwrap();
+        fates(&mut link, &arrivals, 5000 * MS).iter().map(|(_, marked, _)| *marked).collect::<Vec<_>>()
+    };
+    let slow = marked(r#""400kbit""#);
+    assert_eq!(marked(r#"{ steps = [["0s", "10Mbit"], ["100ms", "400kbit"]] }"#), slow);
+    // The second waits for 30 ms. If that were too long, the sixth would be marked, 120 ms later: more than CoDel's 100.
+    assert!(slow.iter().position(|marked| *marked) > Some(5), "{slow:?}");
 }
 
 #[test]
