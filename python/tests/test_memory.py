@@ -164,6 +164,48 @@ transport = "linux"
 traffic = "web"
 """
     ),
+    "films beside an association": dumbbell(
+        flows=2,
+        rate="400Mbit",
+        duration="6s",
+        buffer="100000pkt",
+        transport='"udp"',
+        group='traffic = { kind = "video", rate = "120Mbit" }',
+        more='[[flows]]\nname = "bulk"\ntransport = { preset = "sctp", receive_window = "10MB" }\n',
+    ),
+    "pages under BBR": dumbbell(
+        flows=1500,
+        rate="100Mbit",
+        duration="20s",
+        buffer="20000pkt",
+        transport='"linux-bbr"',
+        group='traffic = { kind = "web", reading = "5s" }',
+    ),
+    "BBR before many losses": dumbbell(
+        flows=100, rate="900Mbit", duration="5s", buffer="15MB", transport='"bbr"', group='rtt = "60ms"'
+    ),
+    "media that come at the least rate": dumbbell(
+        flows=200, duration="20s", buffer="30000pkt", transport='"rtp-tfrc"', group=cbr("7kbit")
+    ),
+    "messages that wait for others": dumbbell(
+        flows=30,
+        rate="200Mbit",
+        duration="30s",
+        buffer="3000pkt",
+        transport='"sctp"',
+        group=cbr("8Mbit"),
+        more='[[flows]]\nname = "bulk"\ncount = 2\ntransport = "dctcp"\n',
+    ),
+    "many transfers": dumbbell(
+        flows=500,
+        rate="1Gbit",
+        duration="20s",
+        transport='"linux"',
+        group='traffic = { kind = "transfers", size = "5kB", think = "100ms" }',
+    ),
+    "sources together": dumbbell(
+        flows=1000, rate="100Mbit", transport='"udp"', group='traffic = { kind = "self-similar", rate = "20kbit" }'
+    ),
     "a buffer of a million that stays empty": dumbbell(
         flows=3000, rate="1Gbit", duration="2s", buffer="1000000pkt", transport='"udp"', group=cbr("200kbit")
     ),
@@ -173,6 +215,7 @@ AQMS = {
     **dict.fromkeys(FULL, "droptail"),
     "many queues full of datagrams": "sfq",
     "ten times what leaves": "pie",
+    "BBR before many losses": "red",
 }
 
 

@@ -17,6 +17,7 @@ use crate::network::{Core, CoreLink, limit};
 use crate::plan::Link;
 use crate::scenario::Scenario;
 use crate::schema::{Group, Side, Spec};
+use crate::sends::{Sends, told};
 use crate::spec::AqmSpec;
 use crate::spread::Spread;
 use crate::traffic::Traffic;
@@ -486,45 +487,21 @@ pub(crate) fn offered(group: &Group, seconds: f64, rtt_s: f64) -> Offer {
     let count = f64::from(group.count);
     let of = |bytes: f64| (bytes / payload).ceil().max(1.0);
     let packets = match &group.traffic {
-        Traffic::Bulk => group.transfer.map_or(f64::INFINITY, |bytes| group.flows() as f64 * of(bytes.0 as f64)),
+        Traffic::Bulk if told(group).is_none() => {
+            group.transfer.map_or(f64::INFINITY, |bytes| group.flows() as f64 * of(bytes.0 as f64))
+        }
         // Two more to open and close.
-        Traffic::Transfers(kind) => match (&kind.think, kind.per_second()) {
-            (None, Some(rate)) => rate * seconds * (of(kind.size.0.mean()) + 2.0),
-            (Some(think), _) => {
-                let each = think.0.mean() / 1e9 + 2.0 * rtt_s;
-                count * (1.0 + seconds / each) * (of(kind.size.0.mean()) + 2.0)
-            }
-            (None, None) => f64::INFINITY,
-        },
+        Traffic::Transfers(kind) => asked(group, seconds, rtt_s).transfers * (of(kind.size.0.mean()) + 2.0),
         Traffic::Web(kind) => {
-            let objects = kind.objects.0.mean();
-            let page_s = (kind.reading.0.mean() + kind.parsing.0.mean()) / 1e9 + 2.0 * rtt_s;
-            let pages = (1.0 + seconds / page_s).min(kind.pages.map_or(f64::INFINITY, f64::from));
-            count * pages * (of(kind.main.0.mean()) + objects * (of(kind.embedded.0.mean()) + 2.0) + 2.0)
+            let Asked { pages, .. } = asked(group, seconds, rtt_s);
+            pages * (of(kind.main.0.mean()) + kind.objects.0.mean() * (of(kind.embedded.0.mean()) + 2.0) + 2.0)
         }
-        Traffic::Video(kind) => {
-            let (bytes, frames) = match &kind.file {
-                None => (kind.rate_of_law().as_bps() as f64 / 8.0, kind.fps_of_law()),
-                Some(file) => {
-                    let schedule = file.trace.schedule(kind.fps);
-                    let length_s = schedule.last().map_or(1.0, |last| *last as f64 / 1e9).max(1e-9);
-                    let own = file.trace.total_bytes() as f64 / length_s;
-                    let bytes = kind.rate.map_or(own, |rate| rate.as_bps() as f64 / 8.0);
-                    (bytes, file.trace.bytes.len() as f64 / length_s)
-                }
-            };
-            count * seconds * (bytes / payload + frames)
-        }
-        // At the best picture, as much as is watched and fetched ahead.
+        // At the best picture.
         Traffic::AdaptiveVideo(kind) => {
-            let segments = (seconds + kind.buffer.as_secs_f64()) / kind.segment.as_secs_f64();
-            let segments = segments.min(kind.segments().map_or(f64::INFINITY, |segments| segments as f64));
             let best = kind.ladder.last().map_or(0, |best| kind.segment_bytes(*best));
-            count * (1.0 + segments * of(best as f64))
+            count + (asked(group, seconds, rtt_s).transfers - count) * of(best as f64)
         }
-        other => {
-            other.offered().map_or(f64::INFINITY, |offered| count * seconds * offered.per_second * of(offered.bytes))
-        }
+        _ => Sends::of(group).map_or(f64::INFINITY, |sends| count * seconds * sends.messages * sends.packets),
     };
     let periods = |on: f64, off: f64| 2e9 * seconds / (on + off).max(1.0);
     let changes = match &group.traffic {
@@ -538,6 +515,36 @@ pub(crate) fn offered(group: &Group, seconds: f64, rtt_s: f64) -> Offer {
         _ => 0.0,
     };
     Offer { packets, changes: count * changes }
+}
+
+/// Transfers and pages that the applications of a group ask for in so many seconds.
+#[derive(Default)]
+pub(crate) struct Asked {
+    pub(crate) transfers: f64,
+    pub(crate) pages: f64,
+}
+
+pub(crate) fn asked(group: &Group, seconds: f64, rtt_s: f64) -> Asked {
+    let count = f64::from(group.count);
+    let transfers = match &group.traffic {
+        Traffic::Transfers(kind) => match (&kind.think, kind.per_second()) {
+            (None, Some(rate)) => rate * seconds,
+            (Some(think), _) => count * (1.0 + seconds / (think.0.mean() / 1e9 + 2.0 * rtt_s)),
+            (None, None) => f64::INFINITY,
+        },
+        Traffic::Web(kind) => {
+            let page_s = (kind.reading.0.mean() + kind.parsing.0.mean()) / 1e9 + 2.0 * rtt_s;
+            let pages = count * (1.0 + seconds / page_s).min(kind.pages.map_or(f64::INFINITY, f64::from));
+            return Asked { transfers: pages * (1.0 + kind.objects.0.mean()), pages };
+        }
+        // As much as is watched and fetched ahead.
+        Traffic::AdaptiveVideo(kind) => {
+            let segments = (seconds + kind.buffer.as_secs_f64()) / kind.segment.as_secs_f64();
+            count * (1.0 + segments.min(kind.segments().map_or(f64::INFINITY, |segments| segments as f64)))
+        }
+        _ => 0.0,
+    };
+    Asked { transfers, pages: 0.0 }
 }
 
 /// Bits that a link carries at most in `duration_s`.

@@ -16,6 +16,7 @@ use crate::line::Medium;
 use crate::network::Core;
 use crate::plan::Link;
 use crate::schema::{Side, Spec};
+use crate::sends::{Sends, answers, told};
 use crate::traffic::Traffic;
 
 /// What the packet engine keeps of a packet. The engine's files hold what they keep to these figures.
@@ -40,10 +41,12 @@ pub mod kept {
     pub const LEVEL: usize = 8;
     /// A delivery that is worked out ahead of the next edge of a window, with what is measured of it.
     pub const DELIVERY: usize = 20;
+    /// A transfer or a page that was delivered.
+    pub const REQUEST: usize = 48;
 }
 
 /// A list grows by doubling, and leaves as much behind as it holds: the allocator keeps for others what it grew out of.
-const GROWN: f64 = 2.0;
+pub(crate) const GROWN: f64 = 2.0;
 
 /// What comes of the bound on a queue that a discipline of a simpler network keeps: in the real one flows start apart,
 /// have round trips of their own, and hear of signals later.
@@ -55,6 +58,13 @@ const LITTLE: f64 = 1e6;
 /// So many standard deviations cover what sources that send of themselves do more than their mean.
 const DEVIATIONS: f64 = 4.0;
 
+/// How many times what the narrowest link carries comes of rates that are told, until they hear that packets are lost.
+const OVERSHOOT: f64 = 2.0;
+
+/// A queue into which work comes with a variance of v a second and that empties at a speed u, as Brownian motion does, is
+/// longer than this times v / 2u for a millionth of the time.
+const TAIL: f64 = 14.0;
+
 /// What a group brings.
 struct Share {
     /// Packets at one time at the most, of all its flows.
@@ -63,12 +73,12 @@ struct Share {
     each: f64,
     /// If its flows answer signals: their windows.
     flows: Option<Flows>,
-    /// Else the packets and bits a second that come, and the variance of the number of packets in a second.
+    /// Packets a second that come whatever becomes of them.
     per_second: f64,
+    /// Bits a second that its sources send, and while all of them do; the variance of the number of packets in a second.
     bps: f64,
-    variance: f64,
-    /// Bits a second while all its sources send.
     peak_bps: f64,
+    variance: f64,
     packet_bytes: f64,
     /// Sources that send at the same moments, how often they do, and how long that is apart, seconds.
     chorus: f64,
@@ -118,6 +128,20 @@ fn rates(spec: &Spec, core: &Core, link: usize) -> impl Iterator<Item = u64> {
     link.carries.rates.iter().map(|(_, rate)| rate.as_bps()).chain([link.rate.as_bps()]).chain(events)
 }
 
+/// Bits a second that the narrowest link on the way of group `i` carries at the most.
+pub(crate) fn narrowest(spec: &Spec, core: &Core, i: usize) -> f64 {
+    let rates = core.ways[i].path.iter().map(|link| rates(spec, core, *link as usize).fold(0, u64::max));
+    rates.min().map_or(f64::INFINITY, |rate| rate as f64)
+}
+
+/// Packets that a link with this buffer has room for, of so many bytes each.
+pub(crate) fn room(buffer: Buffer, packet_bytes: f64) -> f64 {
+    match buffer {
+        Buffer::Packets(packets) => f64::from(packets),
+        Buffer::Bytes(bytes) => bytes.0 as f64 / packet_bytes,
+    }
+}
+
 /// Whether packets wait at the link: more can come than it carries.
 pub(crate) fn queue_forms(spec: &Spec, core: &Core, link: usize) -> bool {
     let (least, at) = (rates(spec, core, link).fold(u64::MAX, u64::min), &core.links[link].carries);
@@ -141,7 +165,7 @@ pub(crate) fn packets(spec: &Spec, core: &Core, links: Option<&[Link]>) -> u64 {
     }
     for (i, share) in shares.iter().enumerate() {
         bytes += access_queues(spec, core, i, share);
-        bytes += on_wires(spec, core, i).min(share.admitted) * (share.each + kept::EVENT as f64 * GROWN);
+        bytes += on_wires(spec, core, i, share).min(share.admitted) * (share.each + kept::EVENT as f64 * GROWN);
     }
     bytes as u64
 }
@@ -168,12 +192,13 @@ impl Lists {
         };
         let recorded = (0..core.links.len()).filter(|link| core.links[*link].record);
         let expected: f64 = recorded.map(|link| 3.0 * carried(link) / (8.0 * f64::from(largest.max(1)))).sum();
-        let that_adapt = shares.iter().filter(|share| share.flows.is_some()).count().max(1) as f64;
-        // One that is dropped has been sent and has arrived; those that adapt share what there is.
+        let endless = |share: &Share| share.bps == f64::INFINITY;
+        let that_share = shares.iter().filter(|share| endless(share)).count().max(1) as f64;
+        // One that is dropped has been sent and has arrived; those that send what they can share what there is.
         let happen = |i: usize| {
             let narrowest = core.ways[i].path.iter().map(|link| core.links[*link as usize].rate.as_bps()).min();
             let arrives = comes(i).min(narrowest.unwrap_or(u64::MAX) as f64);
-            let bps = if shares[i].flows.is_some() { 3.0 * arrives / that_adapt } else { 2.0 * comes(i) + arrives };
+            let bps = if endless(&shares[i]) { 3.0 * arrives / that_share } else { 2.0 * comes(i) + arrives };
             bps / (8.0 * shares[i].packet_bytes.max(1.0))
         };
         let longest_ns = 1e9 * kept::EXPECTED / expected.max(kept::LEAST_PER_SECOND);
@@ -201,15 +226,30 @@ impl Lists {
 
 /// What group `i` brings.
 fn share(spec: &Spec, core: &Core, i: usize) -> Share {
-    let (group, way) = (&spec.flows[i], &core.ways[i]);
+    let group = &spec.flows[i];
     let config = &group.transport.config;
     let (duration_s, rtt_s) = (spec.duration.as_secs_f64(), base_rtt_s(spec, core, i));
     let (count, packet_bytes) = (group.flows() as f64, f64::from(config.packet_bytes()));
-    let (first, payload) = (f64::from(config.initial_window_pkts()), f64::from(config.payload_bytes().max(1)));
+    let first = f64::from(config.initial_window_pkts());
     let window = if group.traffic == Traffic::Bulk { config.window_of_full_pkts() } else { config.window_pkts() };
     let window = window.map_or(f64::INFINITY, f64::from);
-    let asked = offered(group, duration_s, rtt_s).packets;
+    let (sends, answers) = (Sends::of(group), answers(group));
+    let asked = match &sends {
+        Some(sends) => count * sends.in_seconds(duration_s) + DEVIATIONS * (count * sends.variance * duration_s).sqrt(),
+        None => offered(group, duration_s, rtt_s).packets,
+    };
     let mut admitted = asked.min(count * window);
+    let narrowest = narrowest(spec, core, i);
+    let mut most_bps = f64::INFINITY;
+    if let (true, Some(sends)) = (told(group).is_some(), &sends) {
+        // A rate that starts as it may and grows until packets are lost does not go far beyond what the way carries.
+        most_bps = f64::max(count * sends.first_bps, OVERSHOOT * narrowest);
+    } else if answers {
+        // An acknowledgement lets in what it acknowledges, and no more than as much again.
+        let acknowledged = narrowest * duration_s / (8.0 * packet_bytes);
+        let grown = first * 2f64.powf((duration_s / rtt_s).floor().min(60.0) + 1.0);
+        admitted = admitted.min(count * grown).min(count * first + acknowledged);
+    }
     // What a receiver does that answers at once is worked out ahead; what it tells beyond a gap has a place of its own.
     let ahead = |tcp: &TcpConfig| match tcp.delayed_ack {
         Some(_) => 0,
@@ -217,88 +257,26 @@ fn share(spec: &Spec, core: &Core, i: usize) -> Share {
         None => kept::DELIVERY,
     };
     let by_value = config.tcp().map_or(size_of::<aqumen_transport::Packet>(), ahead);
-    let each = GROWN * (config.kept_bytes() + by_value) as f64;
-    let steady = if config.tcp().is_none() { group.traffic.offered() } else { None };
-    if let Some(steady) = steady {
-        let packets = (steady.bytes / payload).ceil().max(1.0);
-        let headers = packet_bytes - payload;
-        let bps = 8.0 * count * steady.per_second * (steady.bytes + packets * headers);
-        let per_second = count * steady.per_second * packets;
-        let variance = count * scatter(&group.traffic, steady.per_second) * packets * packets;
-        // Evenly spaced messages of sources that begin together.
-        let in_step = variance == 0.0 && group.start.low == group.start.high;
-        return Share {
-            admitted: admitted + DEVIATIONS * (variance * duration_s).sqrt() + count,
-            each,
-            flows: None,
-            per_second,
-            bps,
-            variance,
-            peak_bps: bps * peak_to_mean(&group.traffic),
-            packet_bytes: bps / 8.0 / per_second.max(1e-9),
-            chorus: if in_step { count } else { 0.0 },
-            beats: steady.per_second * duration_s,
-            beat_s: 1.0 / steady.per_second,
-        };
-    }
-    // An acknowledgement lets in what it acknowledges, and no more than as much again.
-    let narrowest = way.path.iter().map(|link| rates(spec, core, *link as usize).fold(0, u64::max)).min().unwrap_or(0);
-    let acknowledged = narrowest as f64 * duration_s / (8.0 * packet_bytes);
-    let grown = first * 2f64.powf((duration_s / rtt_s).floor().min(60.0) + 1.0);
-    if config.adapts() {
-        admitted = admitted.min(count * grown).min(count * first + acknowledged);
-    }
     let flows = Flows {
         count: group.flows().min(u64::from(u32::MAX)) as u32,
         first: first as u32,
         most: window.min(1e9) as u32,
         ecn: config.ecn(),
     };
+    // Evenly spaced messages of sources that begin together.
+    let in_step = |sends: &Sends| sends.variance == 0.0 && group.start.low == group.start.high;
     Share {
         admitted,
-        each,
-        flows: Some(flows),
-        per_second: 0.0,
-        bps: f64::INFINITY,
-        variance: 0.0,
-        peak_bps: f64::INFINITY,
-        packet_bytes,
-        chorus: 0.0,
-        beats: 0.0,
-        beat_s: f64::INFINITY,
-    }
-}
-
-/// The variance of the number of messages of a source that sends of itself, per second: that of a Poisson process, or
-/// of one that is ON and OFF for exponential times; none if they are evenly spaced.
-fn scatter(traffic: &Traffic, per_second: f64) -> f64 {
-    match traffic {
-        Traffic::Cbr(_) => 0.0,
-        Traffic::OnOff(kind) => {
-            let (on, off) = (kind.on.0.mean() / 1e9, kind.off.0.mean() / 1e9);
-            let peak = kind.rate.packets_per_sec(kind.packet);
-            2.0 * (peak * on * off).powi(2) / (on + off).powi(3)
-        }
-        Traffic::Voip(kind) if kind.suppress => {
-            let (on, off) = (kind.talk.0.mean() / 1e9, kind.silence.0.mean() / 1e9);
-            let peak = 1.0 / kind.codec.frame().1.as_secs_f64();
-            2.0 * (peak * on * off).powi(2) / (on + off).powi(3)
-        }
-        Traffic::Voip(_) => 0.0,
-        // Bursts of any length: as if each second were all or nothing.
-        Traffic::SelfSimilar(_) | Traffic::Mmpp(_) => per_second * per_second,
-        _ => per_second,
-    }
-}
-
-/// How many times its mean a source sends while it sends.
-fn peak_to_mean(traffic: &Traffic) -> f64 {
-    match traffic {
-        Traffic::Cbr(_) => 1.0,
-        Traffic::OnOff(kind) => 1.0 + kind.off.0.mean() / kind.on.0.mean(),
-        Traffic::Voip(kind) if kind.suppress => 1.0 + kind.silence.0.mean() / kind.talk.0.mean(),
-        Traffic::Voip(_) => 1.0,
-        _ => f64::INFINITY,
+        each: GROWN * (config.kept_bytes() + by_value) as f64,
+        flows: answers.then_some(flows),
+        per_second: sends.map_or(0.0, |sends| count * sends.regardless),
+        bps: sends.map_or(f64::INFINITY, |sends| (count * sends.bps).min(most_bps)),
+        variance: sends.map_or(0.0, |sends| count * sends.variance),
+        peak_bps: sends.map_or(f64::INFINITY, |sends| count * sends.peak_bps),
+        packet_bytes: sends.map_or(packet_bytes, |sends| sends.packet_bytes),
+        chorus: if sends.as_ref().is_some_and(in_step) { count } else { 0.0 },
+        beats: sends.map_or(0.0, |sends| sends.first_messages * duration_s),
+        beat_s: sends.map_or(f64::INFINITY, |sends| 1.0 / sends.first_messages),
     }
 }
 
@@ -341,10 +319,7 @@ fn waiting(spec: &Spec, core: &Core, number: usize, link: Option<&Link>, lists: 
     let smallest = here.iter().map(|i| shares[*i].packet_bytes).fold(f64::INFINITY, f64::min);
     let largest = here.iter().map(|i| shares[*i].packet_bytes).fold(0.0, f64::max);
     let slowest = rates(spec, core, number).fold(u64::MAX, u64::min).max(1) as f64;
-    let room = match at.buffer {
-        Buffer::Packets(packets) => f64::from(packets),
-        Buffer::Bytes(bytes) => bytes.0 as f64 / if data { smallest } else { 40.0 },
-    };
+    let room = room(at.buffer, if data { smallest } else { 40.0 });
     let duration_s = spec.duration.as_secs_f64();
     let until = spec.duration.as_nanos();
     let inflow = inflow(spec, core, number);
@@ -354,13 +329,22 @@ fn waiting(spec: &Spec, core: &Core, number: usize, link: Option<&Link>, lists: 
         Some(link) => left_over(link, bps.min(inflow), until),
         None => bps.min(inflow) * duration_s,
     };
-    let mean = left_over(here.iter().map(|i| shares[*i].bps.min(can(*i))).sum());
     let peak = left_over(here.iter().map(|i| shares[*i].peak_bps.min(can(*i))).sum());
-    let variance: f64 = here.iter().map(|i| shares[*i].variance).sum();
+    let variance = |films: bool| -> f64 {
+        let alike = here.iter().filter(|i| matches!(spec.flows[**i].traffic, Traffic::Video(_)) == films);
+        alike.map(|i| shares[*i].variance).sum()
+    };
     let flows: f64 = here.iter().map(|i| spec.flows[*i].flows() as f64).sum();
-    // What a discipline is not asked about: it is shown what comes evenly spaced.
-    let unevenly = (DEVIATIONS * (variance * duration_s).sqrt()).min(peak / (8.0 * smallest)) + flows;
-    let more = mean / (8.0 * smallest) + unevenly;
+    // What a discipline is not asked about: it is shown what comes evenly spaced. Of frames that differ by chance alone
+    // no more piles up than a queue holds that leaves faster than they come.
+    let comes: f64 = here.iter().map(|i| shares[*i].bps.min(can(*i))).sum();
+    // What windows let in has its place in the queue, and does not make it longer as it goes on.
+    let sent: f64 = here.iter().map(|i| shares[*i].bps).filter(|bps| bps.is_finite()).sum();
+    let empties = if at.carries.medium == Medium::Wire { (slowest - sent).max(0.0) / (8.0 * smallest) } else { 0.0 };
+    let frames = (DEVIATIONS * (variance(true) * duration_s).sqrt()).min(TAIL * variance(true) / (2.0 * empties));
+    let others = DEVIATIONS * (variance(false) * duration_s).sqrt();
+    let unevenly = (frames + others).min(peak / (8.0 * smallest)) + flows;
+    let more = left_over(comes) / (8.0 * smallest) + unevenly;
     let admitted: f64 = here.iter().map(|i| shares[*i].admitted).sum();
     let mut most = room.min(more).min(admitted);
     let dearest = here.iter().map(|i| shares[*i].each).fold(0.0, f64::max);
@@ -439,22 +423,24 @@ fn access_queues(spec: &Spec, core: &Core, i: usize, share: &Share) -> f64 {
     let Some(access) = &way.access else { return 0.0 };
     let can = accesses(spec, core, i, Side::BOTH[0]);
     let narrowest = way.path.iter().map(|link| core.links[*link as usize].rate.as_bps()).min().unwrap_or(u64::MAX);
-    if share.flows.is_some() && can > narrowest as f64 || share.flows.is_none() && share.bps < can {
+    if share.flows.is_some() && can > narrowest as f64 || share.bps < can {
         return 0.0;
     }
-    let room = match access.buffer {
-        Buffer::Packets(packets) => f64::from(packets),
-        Buffer::Bytes(bytes) => bytes.0 as f64 / share.packet_bytes,
-    };
+    let room = room(access.buffer, share.packet_bytes);
     let hosts = f64::from(core.hosts(spec, i, Side::BOTH[0]));
     let more = (share.bps - can).max(0.0) * spec.duration.as_secs_f64() / (8.0 * share.packet_bytes);
     let waiting = (room * hosts).min(share.admitted).min(more + group.flows() as f64);
     waiting * (share.each + (kept::EVENT + kept::LEVEL) as f64 * GROWN)
 }
 
+/// Packets of group `i` on wires, as if there were no other, at the most.
+pub(crate) fn in_pipe(spec: &Spec, core: &Core, i: usize) -> f64 {
+    on_wires(spec, core, i, &share(spec, core, i))
+}
+
 /// Packets of group `i` on wires, at the most: what its part of the narrowest link carries in a round trip, and a first
 /// window of each flow.
-fn on_wires(spec: &Spec, core: &Core, i: usize) -> f64 {
+fn on_wires(spec: &Spec, core: &Core, i: usize, share: &Share) -> f64 {
     let (group, way) = (&spec.flows[i], &core.ways[i]);
     let config = &group.transport.config;
     let demand = |i: usize| accesses(spec, core, i, Side::BOTH[0]).min(1e15);
@@ -462,7 +448,7 @@ fn on_wires(spec: &Spec, core: &Core, i: usize) -> f64 {
         let all: f64 = (0..core.ways.len()).filter(|j| core.ways[*j].path.contains(link)).map(demand).sum();
         rates(spec, core, *link as usize).fold(0, u64::max) as f64 * demand(i) / all.max(1.0)
     };
-    let rate = way.path.iter().map(part).fold(demand(i), f64::min);
-    let in_round = rate * round_trip(spec, core, i, true).as_secs_f64() / (8.0 * f64::from(config.packet_bytes()));
+    let rate = way.path.iter().map(part).fold(demand(i), f64::min).min(share.peak_bps);
+    let in_round = rate * round_trip(spec, core, i, true).as_secs_f64() / (8.0 * share.packet_bytes);
     in_round + group.flows() as f64 * f64::from(config.initial_window_pkts())
 }

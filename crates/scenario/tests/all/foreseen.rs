@@ -605,6 +605,128 @@ fn sources_that_send_together_need_room_for_all_of_them() {
 }
 
 #[test]
+fn media_whose_rate_is_told_come_at_no_less_than_the_least_rate_and_no_more_than_the_highest() {
+    // Whatever the written rate: TFRC tells theirs.
+    let cbr = |rate: &str| {
+        let kind = format!("\"rtp-tfrc\"\ntraffic = {{ kind = \"cbr\", rate = \"{rate}\", packet = \"1000B\" }}");
+        of_transport(&wide("1Mbit"), &kind)
+    };
+    assert_eq!(of_buffer(&cbr("7kbit"), "20000pkt"), of_buffer(&cbr("70Mbit"), "20000pkt"));
+    // Four flows of at most 1.5 Mbit/s, of 1000 bytes and 40 of headers each: 6.24 Mbit/s. What is wider never fills.
+    let room = |rate: &str, buffer: &str| of_buffer(&with(&cbr("1Mbit"), "\"1Mbit\"\ndelay", rate), buffer);
+    let fills = |rate: &str| room(rate, "20000pkt") - room(rate, "1000pkt");
+    assert_eq!(fills("\"6300kbit\"\ndelay"), 0.0);
+    assert!(fills("\"5500kbit\"\ndelay") > 1000.0 * 150.0);
+    // CoDel has them come down to 150 kbit/s and no further: 40 such flows are 6.24 Mbit/s, and 1 Mbit/s leave.
+    let fills = |text: &str| {
+        let text = with(&with(text, "count = 4", "count = 40"), "\"100Mbit\"\ndelay", "\"1Mbit\"\ndelay");
+        let of = |buffer: &str| {
+            let scenario = parse(&with(&text, "buffer = \"300pkt\"", &format!("buffer = \"{buffer}\"")));
+            scenario.memory_estimate(Runner::Packet, Some(&scenario.aqm("codel").unwrap())) as f64
+        };
+        of("3000pkt") - of("1500pkt")
+    };
+    let media = fills(&with(&cbr("1Mbit"), "\"1Mbit\"\ndelay", "\"100Mbit\"\ndelay"));
+    assert!(media > 1500.0 * 150.0, "{media}");
+}
+
+#[test]
+fn calls_over_rtp_are_written_as_they_come_and_nobody_slows_them_down() {
+    let calls = |transport: &str| {
+        let kind = "traffic = { kind = \"voip\", codec = \"g711\", suppress = false }";
+        of_transport(&with(&wide("100kbit"), "count = 4", "count = 40"), &format!("\"{transport}\"\n{kind}"))
+    };
+    // 40 calls of 80 kbit/s, where 100 kbit/s leave for 100 s, are far more than 10 000 packets, whoever carries them.
+    let more = |transport: &str| of_buffer(&calls(transport), "9000pkt") - of_buffer(&calls(transport), "8500pkt");
+    for transport in ["udp", "rtp", "rtp-tfrc", "rtp-nada"] {
+        assert!(more(transport) > 500.0 * 150.0, "{transport}: {}", more(transport));
+    }
+}
+
+#[test]
+fn what_applications_write_fills_no_link_that_carries_it() {
+    // Four films of 20 Mbit/s, of frames of 83 kB on the average, and a packet of each that is cut short; what a link of
+    // 100 Mbit/s leaves room for, and one of 70 does not. So does a connection that carries what is ON half of the time.
+    let film = "traffic = { kind = \"video\", rate = \"20Mbit\" }";
+    let bursts =
+        "traffic = { kind = \"on-off\", rate = \"40Mbit\", packet = \"1000B\", on = \"50ms\", off = \"50ms\" }";
+    for transport in ["\"udp\"", "\"linux\"", "{ preset = \"sctp\", receive_window = \"100MB\" }"] {
+        for traffic in [film, bursts] {
+            let text = |rate: &str| of_transport(&wide(rate), &format!("{transport}\n{traffic}"));
+            let more = |rate: &str| of_buffer(&text(rate), "400000pkt") - of_buffer(&text(rate), "60000pkt");
+            assert_eq!(more("100Mbit"), 0.0, "{transport} {traffic}");
+            assert!(more("70Mbit") > 10_000.0 * 64.0, "{transport} {traffic}: {}", more("70Mbit"));
+        }
+    }
+}
+
+#[test]
+fn of_each_transfer_and_page_its_times_are_kept() {
+    // Windows of two packets, so that packets do not count.
+    let linux = "{ preset = \"linux\", receive_window = \"2pkt\" }";
+    let of = |traffic: &str| memory(&of_transport(&wide("1Gbit"), &format!("{linux}\ntraffic = {{ {traffic} }}")));
+    // 48 bytes, in a list that grows: 100 transfers a second for 100 s, and another 100.
+    let transfers = |rate: u32| of(&format!("kind = \"transfers\", size = \"1000B\", rate = \"{rate}/s\""));
+    let per_transfer = (transfers(200) - transfers(100)) / 10_000.0;
+    assert_eq!(per_transfer, 96.0);
+    // No more than the link carries: 20 MB in a second, of 125.
+    let large = |rate: u32| of(&format!("kind = \"transfers\", size = \"1MB\", rate = \"{rate}/s\""));
+    assert!(large(2000) - large(1000) < 96.0 * 1000.0, "{}", large(2000) - large(1000));
+    // A page is a transfer for each of its objects and one more.
+    let pages = |objects: u32| {
+        let sizes = "main = \"1000B\", embedded = \"1000B\", parsing = \"1ms\", reading = \"1s\"";
+        of(&format!("kind = \"web\", {sizes}, objects = {objects}.0"))
+    };
+    // Four sessions, in which reading, parsing and two round trips of 180 ms pass from page to page: ten objects more of
+    // each.
+    let per_object = (pages(20) - pages(10)) / (4.0 * 10.0 * (1.0 + 100.0 / 1.361));
+    assert!((per_object - 96.0).abs() < 2.0, "{per_object}");
+}
+
+#[test]
+fn a_message_waits_for_its_association_where_others_leave_too_little() {
+    // Four associations that are to carry 10 Mbit/s each, alone on 100 Mbit/s and beside transfers without end.
+    let of = |rate: &str, others: u32| {
+        let kind = format!("\"sctp\"\ntraffic = {{ kind = \"cbr\", rate = \"{rate}\", packet = \"1000B\" }}");
+        let bulk = format!("\n[[flows]]\nname = \"others\"\ncount = {others}\ntransport = \"ns2\"\n");
+        memory(&(of_transport(&wide("100Mbit"), &kind) + &bulk))
+            - memory(&(of_transport(&wide("100Mbit"), "\"sctp\"") + &bulk))
+    };
+    // One other leaves 15 Mbit/s each, more than what is asked for. Of 96 others each has 1 Mbit/s: 9 or more of 10
+    // wait, for 100 s 125 000 messages of each association at the least.
+    assert!(of("5Mbit", 1) < 1e6, "{}", of("5Mbit", 1));
+    assert!(of("10Mbit", 96) > 4.0 * 0.9 * 125_000.0 * 24.0, "{}", of("10Mbit", 96));
+}
+
+#[test]
+fn sources_together_take_memory_one_by_one_and_nada_what_came_within_half_a_second() {
+    let of = |transport: &str| memory(&of_transport(&wide("1Gbit"), transport));
+    let similar = |sources: u32| {
+        of(&format!("\"udp\"\ntraffic = {{ kind = \"self-similar\", rate = \"20kbit\", sources = {sources} }}"))
+    };
+    // Four flows. Their packets are as many, but come less evenly.
+    let each = (similar(1000) - similar(500)) / 2000.0;
+    assert!((160.0..180.0).contains(&each), "{each}");
+    // Four flows of 1.5 Mbit/s, 188 packets a second.
+    let nada = of("\"rtp-nada\"") - of("\"rtp-tfrc\"");
+    assert!((4.0 * 94.0 * 32.0..4.0 * 200.0 * 64.0).contains(&nada), "{nada}");
+}
+
+#[test]
+fn bbr_holds_what_arrived_beyond_what_is_lost_again_and_again() {
+    // 8000 packets in the pipe, and room for as many: CUBIC's share of what is lost is small.
+    let of = |transport: &str, aqm: &str, buffer: &str| {
+        let text = with(&wide("1Gbit"), "delay = \"20ms\"", "delay = \"40ms\"");
+        let text = with(&of_transport(&text, transport), "buffer = \"300pkt\"", &format!("buffer = \"{buffer}\""));
+        let scenario = parse(&text);
+        scenario.memory_estimate(Runner::Packet, Some(&scenario.aqm(aqm).unwrap())) as f64
+    };
+    assert!(of("\"bbr\"", "droptail", "8000pkt") > of("\"cubic\"", "droptail", "8000pkt") + 5e6);
+    // Where all finds room nothing is lost; an AQM drops there too.
+    assert!(of("\"bbr\"", "red", "90000pkt") > of("\"bbr\"", "droptail", "90000pkt") - 90_000.0 * 200.0 + 5e6);
+}
+
+#[test]
 fn an_aqm_that_keeps_the_queue_short_leaves_a_buffer_of_millions_empty() {
     let text = of_transport(&wide("100Mbit"), "{ preset = \"ns2\", receive_window = \"1000000pkt\" }");
     let text = with(&text, "buffer = \"300pkt\"", "buffer = \"200000pkt\"");

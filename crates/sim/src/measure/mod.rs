@@ -7,10 +7,13 @@ pub(crate) mod segments;
 pub(crate) mod share;
 
 use aqumen_network::Receptions;
-use aqumen_result::{FlowMetrics, Requests, tell_films};
+use aqumen_result::{FlowMetrics, Requests, Served, tell_films};
+use aqumen_scenario::under_way::kept;
 use aqumen_scenario::{Plan, Traffic, Window};
 
 use share::{Share, Standing};
+
+const _: () = assert!(size_of::<Served>() <= kept::REQUEST, "the memory of a run is foreseen with less");
 
 /// All of it.
 pub(crate) struct Measures {

@@ -18,7 +18,7 @@ const ETA: f64 = 2.0;
 /// Upper bound of the round trip in gradual updates (s).
 const TAU: f64 = 0.5;
 /// Observation window.
-const LOGWIN: Span = Span::from_millis(500);
+pub(super) const LOGWIN: Span = Span::from_millis(500);
 /// Queueing delay below which the rate may rise quickly (s).
 const QEPS: f64 = 0.010;
 /// Upper bound of the delay by filtering (s).
@@ -53,6 +53,9 @@ pub(super) struct Receiver {
     loss_interval: f64,
     last_loss: Option<u32>,
 }
+
+/// Of a packet of that time.
+pub(super) const SAMPLE_BYTES: usize = size_of::<Sample>();
 
 #[derive(Clone, Copy, Debug)]
 struct Sample {

@@ -480,7 +480,8 @@ impl Config for TcpConfig {
     }
 
     fn kept_bytes(&self) -> usize {
-        if self.tracks_segments() { super::flight::RECORD_BYTES } else { 0 }
+        let tracked = if self.tracks_segments() { super::flight::RECORD_BYTES } else { 0 };
+        tracked + self.congestion.kept_bytes()
     }
 
     fn initial_window_pkts(&self) -> u32 {

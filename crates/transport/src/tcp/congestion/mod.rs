@@ -98,6 +98,16 @@ impl Congestion {
         self.terms().recovers_by_itself
     }
 
+    /// Whether it measures how fast segments arrive, and sends at that rate whatever is lost.
+    pub const fn samples_delivery(self) -> bool {
+        self.terms().samples_delivery
+    }
+
+    /// What it keeps of a segment, bytes.
+    pub(super) const fn kept_bytes(self) -> usize {
+        if self.samples_delivery() { delivery::RECORD_BYTES } else { 0 }
+    }
+
     /// Whether it cannot do without pacing.
     pub const fn must_pace(self) -> bool {
         self.terms().pacing.is_some()
@@ -160,7 +170,7 @@ impl Control {
     /// Whether it must hear of each segment by itself, through [`on_sent`](Self::on_sent) and
     /// [`on_arrival`](Self::on_arrival).
     pub(super) fn samples_delivery(&self) -> bool {
-        self.congestion.terms().samples_delivery
+        self.congestion.samples_delivery()
     }
 
     /// Whether marks are its own business: the reaction of RFC 3168 is not wanted.

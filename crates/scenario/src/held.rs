@@ -1,0 +1,79 @@
+//! What is kept of what is no longer under way: requests that were served, packets of the last moments, and segments that
+//! arrived beyond one that did not.
+
+use crate::cost::{Asked, asked, base_rtt_s, offered};
+use crate::network::Core;
+use crate::plan::Link;
+use crate::schema::Spec;
+use crate::sends::Sends;
+use crate::traffic::Traffic;
+use crate::transport::Protocol;
+use crate::under_way::{GROWN, in_pipe, kept, narrowest, queue_forms, room};
+
+/// How many times what a pipe holds starts to wait before it.
+const STARTING: f64 = 3.0;
+
+/// Round trips until all of a pipe has arrived of which large parts are lost. Measured with BBR: 4 to 12 where flows start
+/// one after the other, so that the first take all of the pipe for theirs, and 2 where they start together.
+const TRIES: f64 = 12.0;
+const TRIES_TOGETHER: f64 = 4.0;
+
+/// What is kept of the transfers and pages of all groups, bytes: no more than the narrowest link of their way carries.
+pub(crate) fn requests(spec: &Spec, core: &Core) -> u64 {
+    let duration_s = spec.duration.as_secs_f64();
+    let of_group = |i: usize| {
+        let (group, rtt_s) = (&spec.flows[i], base_rtt_s(spec, core, i));
+        let Asked { transfers, pages } = asked(group, duration_s, rtt_s);
+        let bits = 8.0 * f64::from(group.transport.config.packet_bytes()) * offered(group, duration_s, rtt_s).packets;
+        let part = (narrowest(spec, core, i) * duration_s / bits.max(1.0)).min(1.0);
+        let asks = transfers + pages;
+        asks.min(asks * part + group.flows() as f64)
+    };
+    let all: f64 = (0..spec.flows.len()).map(of_group).sum();
+    (GROWN * all * kept::REQUEST as f64) as u64
+}
+
+/// What receivers keep for a while of the packets that have come to them, bytes.
+pub(crate) fn remembered(spec: &Spec, core: &Core) -> u64 {
+    let of_group = |i: usize| {
+        let group = &spec.flows[i];
+        let (Protocol::Rtp(rtp), Some(sends)) = (&group.transport.config, Sends::of(group)) else { return 0.0 };
+        let (bytes, lasts) = rtp.remembers();
+        let bps = (group.flows() as f64 * sends.bps).min(narrowest(spec, core, i));
+        // One list each, with room for four from the first on.
+        let packets = bps / (8.0 * sends.packet_bytes) * lasts.as_secs_f64();
+        (GROWN * packets + 4.0 * group.flows() as f64) * bytes as f64
+    };
+    (0..spec.flows.len()).map(of_group).sum::<f64>() as u64
+}
+
+/// What senders keep of segments that are no longer under way, bytes, where they go on whatever is lost: a segment that
+/// is lost again and again holds the place of all that arrived after it. They fill the pipe and, before they know how
+/// wide it is, a queue of three more; where there is room for that, and no AQM, nothing is lost.
+pub(crate) fn held_up(spec: &Spec, core: &Core, links: Option<&[Link]>) -> u64 {
+    let of_group = |i: usize| {
+        let group = &spec.flows[i];
+        let config = &group.transport.config;
+        let goes_on = config.tcp().is_some_and(|tcp| tcp.congestion.samples_delivery());
+        // What pauses lets what was lost arrive.
+        if !goes_on || group.traffic != Traffic::Bulk {
+            return 0.0;
+        }
+        let packet_bytes = f64::from(config.packet_bytes());
+        let pipe = in_pipe(spec, core, i);
+        let fills = |link: &u32| {
+            if !queue_forms(spec, core, *link as usize) {
+                return 0.0;
+            }
+            let room = room(core.links[*link as usize].buffer, packet_bytes);
+            let waits = links.is_some_and(|links| links[*link as usize].aqm.name == "droptail");
+            if waits && room > STARTING * pipe { 0.0 } else { pipe + room.min(STARTING * pipe) }
+        };
+        let filled = core.ways[i].path.iter().map(fills).fold(0.0, f64::max);
+        let windows = group.flows() as f64 * config.window_pkts().map_or(f64::INFINITY, f64::from);
+        let asked = offered(group, spec.duration.as_secs_f64(), base_rtt_s(spec, core, i)).packets;
+        let tries = if group.start.low == group.start.high { TRIES_TOGETHER } else { TRIES };
+        GROWN * (tries * filled).min(windows).min(asked) * config.kept_bytes() as f64
+    };
+    (0..spec.flows.len()).map(of_group).sum::<f64>() as u64
+}
