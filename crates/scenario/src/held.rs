@@ -1,5 +1,5 @@
-//! What is kept of what is no longer under way: requests that were served, packets of the last moments, and segments that
-//! arrived beyond one that did not.
+//! What is kept of what is no longer under way: requests that were served, packets of the last moments, and segments
+//! that arrived beyond one that did not.
 
 use crate::cost::{Asked, asked, base_rtt_s, offered};
 use crate::network::Core;
@@ -13,8 +13,8 @@ use crate::under_way::{GROWN, in_pipe, kept, narrowest, queue_forms, room};
 /// How many times what a pipe holds starts to wait before it.
 const STARTING: f64 = 3.0;
 
-/// Round trips until all of a pipe has arrived of which large parts are lost. Measured with BBR: 4 to 12 where flows start
-/// one after the other, so that the first take all of the pipe for theirs, and 2 where they start together.
+/// Round trips until all of a pipe has arrived of which large parts are lost. Measured with BBR: 4 to 12 where flows
+/// start one after the other, so that the first take all of the pipe for theirs, and 2 where they start together.
 const TRIES: f64 = 12.0;
 const TRIES_TOGETHER: f64 = 4.0;
 

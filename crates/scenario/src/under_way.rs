@@ -61,8 +61,8 @@ const DEVIATIONS: f64 = 4.0;
 /// How many times what the narrowest link carries comes of rates that are told, until they hear that packets are lost.
 const OVERSHOOT: f64 = 2.0;
 
-/// A queue into which work comes with a variance of v a second and that empties at a speed u, as Brownian motion does, is
-/// longer than this times v / 2u for a millionth of the time.
+/// A queue into which work comes with a variance of v a second and that empties at a speed u, as Brownian motion does,
+/// is longer than this times v / 2u for a millionth of the time.
 const TAIL: f64 = 14.0;
 
 /// What a group brings.
@@ -75,7 +75,7 @@ struct Share {
     flows: Option<Flows>,
     /// Packets a second that come whatever becomes of them.
     per_second: f64,
-    /// Bits a second that its sources send, and while all of them do; the variance of the number of packets in a second.
+    /// Bits a second that its sources send, and while all of them do; the variance of the packets in a second.
     bps: f64,
     peak_bps: f64,
     variance: f64,

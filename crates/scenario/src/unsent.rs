@@ -25,8 +25,8 @@ pub(crate) fn unsent(spec: &Spec, core: &Core) -> u64 {
     (0..spec.flows.len()).map(of_group).sum::<f64>() as u64
 }
 
-/// What each flow gets that wants more than its share of `link`, bits a second, where those that want less get what they
-/// want; infinity where there is enough for all.
+/// What each flow gets that wants more than its share of `link`, bits a second, where those that want less get what
+/// they want; infinity where there is enough for all.
 fn fair_share(spec: &Spec, core: &Core, link: u32) -> f64 {
     // What a flow of each group wants, and how many there are.
     let wants = |i: usize| (wanted_bps(spec, core, i) / spec.flows[i].flows() as f64, spec.flows[i].flows() as f64);
