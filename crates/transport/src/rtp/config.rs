@@ -2,7 +2,6 @@
 
 use aqumen_units::{Rate, Span};
 
-use super::nada;
 use crate::Config;
 use crate::check::{ConfigError, number, span};
 
@@ -85,14 +84,6 @@ impl RtpConfig {
     /// Media in a full packet (bytes).
     pub const fn payload_bytes(&self) -> u16 {
         self.packet_bytes - self.header_bytes
-    }
-
-    /// What the receiver keeps of a packet that has come, bytes, and for how long.
-    pub const fn remembers(&self) -> (usize, Span) {
-        match self.control {
-            Control::Nada => (nada::SAMPLE_BYTES, nada::LOGWIN),
-            _ => (0, Span::ZERO),
-        }
     }
 
     /// Checks every field.

@@ -8,7 +8,7 @@ use alloc::collections::VecDeque;
 
 use aqumen_units::{Ecn, Instant, Span};
 
-use super::{Feedback, Media, RtpConfig};
+use super::{Control, Feedback, Media, RtpConfig};
 
 /// Reference congestion level (s).
 const XREF: f64 = 0.010;
@@ -18,7 +18,7 @@ const ETA: f64 = 2.0;
 /// Upper bound of the round trip in gradual updates (s).
 const TAU: f64 = 0.5;
 /// Observation window.
-pub(super) const LOGWIN: Span = Span::from_millis(500);
+const LOGWIN: Span = Span::from_millis(500);
 /// Queueing delay below which the rate may rise quickly (s).
 const QEPS: f64 = 0.010;
 /// Upper bound of the delay by filtering (s).
@@ -54,8 +54,15 @@ pub(super) struct Receiver {
     last_loss: Option<u32>,
 }
 
-/// Of a packet of that time.
-pub(super) const SAMPLE_BYTES: usize = size_of::<Sample>();
+impl RtpConfig {
+    /// What the receiver keeps of a packet that has come, bytes, and for how long.
+    pub const fn remembers(&self) -> (usize, Span) {
+        match self.control {
+            Control::Nada => (size_of::<Sample>(), LOGWIN),
+            _ => (0, Span::ZERO),
+        }
+    }
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Sample {

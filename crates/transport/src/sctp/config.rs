@@ -124,13 +124,6 @@ impl SctpConfig {
     }
 }
 
-impl SctpConfig {
-    /// What is kept of a message that has been written and has not left, bytes.
-    pub const fn waiting_bytes(&self) -> usize {
-        super::source::WAITING_BYTES
-    }
-}
-
 impl Config for SctpConfig {
     fn packet_bytes(&self) -> u16 {
         self.packet_bytes
