@@ -645,8 +645,9 @@ fn calls_over_rtp_are_written_as_they_come_and_nobody_slows_them_down() {
 
 #[test]
 fn what_applications_write_fills_no_link_that_carries_it() {
-    // Four films of 20 Mbit/s, of frames of 83 kB on the average, and a packet of each that is cut short; what a link of
-    // 100 Mbit/s leaves room for, and one of 70 does not. So does a connection that carries what is ON half of the time.
+    // Four films of 20 Mbit/s, of frames of 83 kB on the average, and a packet of each that is cut short; what a link
+    // of 100 Mbit/s leaves room for, and one of 70 does not. So does a connection that carries what is ON half of the
+    // time.
     let film = "traffic = { kind = \"video\", rate = \"20Mbit\" }";
     let bursts =
         "traffic = { kind = \"on-off\", rate = \"40Mbit\", packet = \"1000B\", on = \"50ms\", off = \"50ms\" }";
@@ -677,8 +678,8 @@ fn of_each_transfer_and_page_its_times_are_kept() {
         let sizes = "main = \"1000B\", embedded = \"1000B\", parsing = \"1ms\", reading = \"1s\"";
         of(&format!("kind = \"web\", {sizes}, objects = {objects}.0"))
     };
-    // Four sessions, in which reading, parsing and two round trips of 180 ms pass from page to page: ten objects more of
-    // each.
+    // Four sessions, in which reading, parsing and two round trips of 180 ms pass from page to page: ten objects more
+    // of each.
     let per_object = (pages(20) - pages(10)) / (4.0 * 10.0 * (1.0 + 100.0 / 1.361));
     assert!((per_object - 96.0).abs() < 2.0, "{per_object}");
 }
