@@ -3,6 +3,7 @@
 
 use std::thread;
 
+use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, Share};
 use aqumen_scenario::AqmChoice;
 
@@ -13,7 +14,7 @@ use crate::fluid::Model;
 use crate::linear::noise::Fineness;
 use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, Resolution, rightmost};
 use crate::packet_noise::{Held, Noise};
-use crate::rest::{Place, at_rest, build, linearise, settled};
+use crate::rest::{Place, at_rest, build, linearise, moved, rest, target_pkts};
 use crate::spaced::Heard;
 
 /// A quantity that a map varies.
@@ -70,10 +71,10 @@ pub fn map(
     // RED has no target: it rests where its curve says.
     let targets = !matches!(choice.name.as_str(), "red" | "ared");
     let total = x.1.len() * y.1.len();
-    let point = |k: usize| -> Result<Point, Error> {
+    let point = |built: &AnyAqm, k: usize| -> Result<Point, Error> {
         let (place, queue, gain) = over.moved(&[(x.0, x.1[k % x.1.len()]), (y.0, y.1[k / x.1.len()])]);
         let around = |place: &Place| -> Result<(OperatingPoint, Loop), Error> {
-            let (at, closed) = over.around(place, queue, gain)?;
+            let (at, closed) = over.around(built, place, queue, gain)?;
             // Images of the spectrum move a boundary by little.
             Ok((at, Loop { images: 0, ..closed }))
         };
@@ -81,18 +82,18 @@ pub fn map(
         let margins = closed.margins_at(Resolution::COARSE);
         let held = Held { target_pkts: targets.then_some(queue), buffer_pkts: place.buffer_pkts };
         let noise = match place.model {
-            Model::Reno => over.noise((held, &place, gain), &at, (margins.stable, &closed))?,
+            Model::Reno => over.noise(built, (held, &place, gain), &at, (margins.stable, &closed))?,
             Model::Drop => Noise::of_losses(),
             Model::Hollot | Model::Ecn => {
                 let (at, closed) = around(&Place { model: Model::Reno, ..place })?;
                 let stable = || closed.margins_at(Resolution::COARSE).stable;
                 let worth_it = at.feasible && at.window_pkts >= 1.0;
-                over.noise((held, &place, gain), &at, (worth_it && stable(), &closed))?
+                over.noise(built, (held, &place, gain), &at, (worth_it && stable(), &closed))?
             }
         };
         Ok(Point { feasible: at.feasible, margins, noise })
     };
-    let points = each(total, threads, point)?;
+    let points = each_by(total, threads, || build(choice), point)?;
     Ok(Map { points, x: x.1.to_vec(), y: y.1.to_vec() })
 }
 
@@ -112,8 +113,8 @@ pub(crate) struct Over<'a> {
 impl<'a> Over<'a> {
     pub(crate) fn new(choice: &'a AqmChoice, place: &'a Place) -> Result<Self, Error> {
         let (at, controller) = linearise(choice, place)?;
-        let built = at_rest(choice, place)?.1;
-        let (share, heard) = (built.theory().share(), Heard::is_for(&built, None));
+        let settled = at_rest(choice, place)?.1;
+        let (share, heard) = (settled.theory().share(), Heard::is_for(&settled, None));
         let Some(controller) = controller else {
             return Err(Error::Unsupported(format!("{} is no linear controller", choice.name)));
         };
@@ -137,10 +138,19 @@ impl<'a> Over<'a> {
     }
 
     /// The rest in a network, and the loop there.
-    fn around(&self, place: &Place, queue_pkts: f64, gain: f64) -> Result<(OperatingPoint, Loop), Error> {
+    fn around(
+        &self,
+        built: &AnyAqm,
+        place: &Place,
+        queue_pkts: f64,
+        gain: f64,
+    ) -> Result<(OperatingPoint, Loop), Error> {
         let (at, controller): (_, Controller) = if self.moving {
-            let (at, moved) = linearise(self.choice, place)?;
-            (at, moved.unwrap_or_else(|| self.controller.clone()))
+            let settled = moved(built, place)?;
+            let aqm = settled.as_ref().map_or(built, |(aqm, _)| aqm);
+            let at = rest(aqm, place, target_pkts(self.choice, built, place))?;
+            let there = Controller::of_built(aqm, self.choice, &at).map(|(controller, _)| controller);
+            (at, there.unwrap_or_else(|| self.controller.clone()))
         } else {
             let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
             let at = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue_pkts)?;
@@ -152,6 +162,7 @@ impl<'a> Over<'a> {
     /// What packets do around a rest, in a loop and whether it is stable; steps of max_p are left out.
     fn noise(
         &self,
+        built: &AnyAqm,
         (held, place, gain): (Held, &Place, f64),
         at: &OperatingPoint,
         (stable, closed): (bool, &Loop),
@@ -160,18 +171,19 @@ impl<'a> Over<'a> {
         if !(stable && self.heard) {
             return plain();
         }
-        let (built, moved) = settled(build(self.choice)?, &Place { model: Model::Reno, ..*place })?;
-        if !Heard::is_for(&built, moved.as_ref()) {
+        let settled = moved(built, &Place { model: Model::Reno, ..*place })?;
+        let aqm = settled.as_ref().map_or(built, |(aqm, _)| aqm);
+        if !Heard::is_for(aqm, settled.as_ref().map(|(_, moved)| moved)) {
             return plain();
         }
-        let around = Heard::of_reno(&built, (&closed.controller, gain), at, Fineness::COARSE);
+        let around = Heard::of_reno(aqm, (&closed.controller, gain), at, Fineness::COARSE);
         Ok(heard(held, around, Fineness::COARSE))
     }
 
     /// The rest where quantities have these values, and the loop there.
     pub(crate) fn at(&self, values: &[(Axis, f64)]) -> Result<(OperatingPoint, Loop), Error> {
         let (place, queue, gain) = self.moved(values);
-        self.around(&place, queue, gain)
+        self.around(&build(self.choice)?, &place, queue, gain)
     }
 
     /// On which side of a boundary that passes there cycles stand; `None` where it is not known.
@@ -249,17 +261,28 @@ pub(crate) fn each<T: Send>(
     threads: usize,
     of: impl Fn(usize) -> Result<T, Error> + Sync,
 ) -> Result<Vec<T>, Error> {
+    each_by(total, threads, || Ok(()), |(), k| of(k))
+}
+
+/// The same, with what each thread makes for itself.
+fn each_by<M, T: Send>(
+    total: usize,
+    threads: usize,
+    make: impl Fn() -> Result<M, Error> + Sync,
+    of: impl Fn(&M, usize) -> Result<T, Error> + Sync,
+) -> Result<Vec<T>, Error> {
     let each = total.div_ceil(threads.max(1)).max(1);
+    let some = |from: usize| {
+        let made = make()?;
+        (from..total.min(from + each)).map(|k| of(&made, k)).collect::<Result<Vec<_>, _>>()
+    };
     // One worker needs no thread, which not every machine has.
     if each >= total {
-        return (0..total).map(of).collect();
+        return some(0);
     }
     thread::scope(|scope| {
-        let of = &of;
-        let starts = (0..total).step_by(each);
-        let workers: Vec<_> = starts
-            .map(|from| scope.spawn(move || (from..total.min(from + each)).map(of).collect::<Result<Vec<_>, _>>()))
-            .collect();
+        let some = &some;
+        let workers: Vec<_> = (0..total).step_by(each).map(|from| scope.spawn(move || some(from))).collect();
         let mut all = Vec::with_capacity(total);
         for worker in workers {
             all.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);

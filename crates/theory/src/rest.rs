@@ -93,17 +93,22 @@ pub(crate) struct Moved {
 
 /// The AQM as it acts around its rest, and which parameter has moved there.
 pub(crate) fn settled(aqm: AnyAqm, place: &Place) -> Result<(AnyAqm, Option<Moved>), Error> {
-    let Some(queue) = aqm.theory().settles_at_pkts() else { return Ok((aqm, None)) };
+    Ok(match moved(&aqm, place)? {
+        Some((settled, moved)) => (settled, Some(moved)),
+        None => (aqm, None),
+    })
+}
+
+/// The same of an AQM that stays as it is; `None` where no parameter moves.
+pub(crate) fn moved(aqm: &AnyAqm, place: &Place) -> Result<Option<(AnyAqm, Moved)>, Error> {
+    let Some(queue) = aqm.theory().settles_at_pkts() else { return Ok(None) };
     let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
     let needed = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?;
     let needed = needed.held_by(&place.sender).probability;
-    match aqm.settled(needed) {
-        Some((settled, (name, value))) => {
-            let steps = aqm.theory().steps(value);
-            Ok((settled, Some(Moved { name, value, steps })))
-        }
-        None => Ok((aqm, None)),
-    }
+    Ok(aqm.settled(needed).map(|(settled, (name, value))| {
+        let steps = aqm.theory().steps(value);
+        (settled, Moved { name, value, steps })
+    }))
 }
 
 /// The target queue, packets: as given, or what a target delay makes of it at this capacity.
