@@ -62,6 +62,9 @@ const FIRST: f64 = 0.05;
 /// Points at which a normal variable is taken, and its deviations to either side.
 const POINTS: u32 = 40;
 const NORMAL_END: f64 = 4.0;
+/// How closely a loop's peak is looked at: up to so far on either side, in the logarithm, and points there.
+const CLOSE: [f64; 2] = [0.2, 0.03];
+const POINTS_CLOSE: i32 = 20;
 /// Halvings until the mean is known at which a share is signalled.
 const MEANS: u32 = 26;
 
@@ -131,31 +134,35 @@ impl Averaged {
         plant: &P,
         time_s: f64,
         power: impl Fn(f64) -> f64,
-    ) -> Option<Loop<P>> {
-        let with = |controller| Loop { plant: plant.clone(), controller, images: 0 };
-        // Of the average, which lags behind the queue: what the plant says is asked once, deviations often.
-        let place = |w: f64| (w, plant.response(w), power(w) / (1.0 + (w * time_s) * (w * time_s)));
-        let places: Vec<_> = frequencies(plant.delay_s(), Fineness::COARSE).map(place).collect();
-        let deviates = |controller: &Controller| {
-            let of = |(w, answer, power): &(f64, Complex64, f64)| {
-                (*w, power / (1.0 - controller.response(*w) * answer).norm_sqr())
-            };
-            deviation_over(places.iter().map(of))
-        };
+    ) -> Option<Answered<P>> {
+        let one = Controller::Continuous { num: vec![1.0], den: vec![1.0, time_s] };
+        let margins = Loop { plant: plant.clone(), controller: one, images: 0 }.margins_at(Resolution::COARSE);
+        let among = Among::new(plant, time_s, margins.phase_crossover_rad_s, power);
         // Without steps the gain alone moves.
-        let slope_max = self.steps.is_none().then(|| {
-            let one = Controller::Continuous { num: vec![1.0], den: vec![1.0, time_s] };
-            with(one).margins_at(Resolution::COARSE).gain_margin.unwrap_or(f64::INFINITY)
-        });
+        let slope_max = self.steps.is_none().then(|| margins.gain_margin.unwrap_or(f64::INFINITY));
         let stable = |controller: &Controller| match (slope_max, controller) {
             (Some(most), Controller::Continuous { num, .. }) => num[0] < most,
-            _ => with(controller.clone()).margins_at(Resolution::COARSE).stable,
+            _ => among.with(controller.clone()).margins_at(Resolution::COARSE).stable,
         };
+        let found = self.settled(&among, 1.0, &stable)?;
+        let told = among.deviation(&found, 0.0);
+        let at = |gain: f64| Some(among.deviation(&self.settled(&among, gain, &stable)?, 0.0));
+        let doubt = at(IN_DOUBT).zip(at(1.0 / IN_DOUBT)).map(|(more, less)| (more / told).max(told / less));
+        Some(Answered { closed: among.with(found), doubt })
+    }
+
+    /// The controller at the least deviation of the average that agrees with itself, at `gain` times the gain.
+    fn settled<P: Answers + Clone>(
+        &self,
+        among: &Among<'_, P>,
+        gain: f64,
+        stable: &impl Fn(&Controller) -> bool,
+    ) -> Option<Controller> {
         let agrees = |deviation: f64| {
-            let controller = self.controller(time_s, deviation);
-            (stable(&controller) && deviates(&controller) <= deviation).then_some(controller)
+            let controller = self.controller(among.time_s, deviation).scaled(gain);
+            (stable(&controller) && among.deviation(&controller, among.time_s) <= deviation).then_some(controller)
         };
-        let mut high = FIRST * deviation_over(places.iter().map(|(w, _, power)| (*w, *power)));
+        let mut high = FIRST * among.undamped();
         let mut low = high;
         let mut tried = 0;
         let mut found = loop {
@@ -175,7 +182,58 @@ impl Averaged {
                 None => low = middle,
             }
         }
-        Some(with(found))
+        Some(found)
+    }
+}
+
+/// A loop that was found.
+pub(crate) struct Answered<P> {
+    pub(crate) closed: Loop<P>,
+    /// How many times as large, or as small, the queue's deviation is at [`IN_DOUBT`] times more gain, or less; `None`
+    /// where none agrees with itself.
+    pub(crate) doubt: Option<f64>,
+}
+
+/// Gains that cannot be told apart: shares of signals, to which they are proportional, are met within this.
+pub(crate) const IN_DOUBT: f64 = 1.05;
+
+/// A plant among noise: what it answers, and the power of the queue without a loop, are asked once, deviations often.
+struct Among<'a, P> {
+    plant: &'a P,
+    time_s: f64,
+    places: Vec<(f64, Complex64, f64)>,
+}
+
+impl<'a, P: Answers + Clone> Among<'a, P> {
+    /// Around `peak`, rad/s, where a loop next to its boundary swings, it is looked at closely.
+    fn new(plant: &'a P, time_s: f64, peak: Option<f64>, power: impl Fn(f64) -> f64) -> Self {
+        let close =
+            |peak: f64| CLOSE.iter().flat_map(move |to| (-POINTS_CLOSE..=POINTS_CLOSE).map(move |k| (peak, to, k)));
+        let close = peak.into_iter().flat_map(close);
+        let close = close.map(|(peak, to, k)| peak * libm::exp(to * f64::from(k) / f64::from(POINTS_CLOSE)));
+        let mut all: Vec<f64> = frequencies(plant.delay_s(), Fineness::COARSE).chain(close).collect();
+        all.sort_by(f64::total_cmp);
+        let place = |w: f64| (w, plant.response(w), power(w));
+        Among { plant, time_s, places: all.into_iter().map(place).collect() }
+    }
+
+    fn with(&self, controller: Controller) -> Loop<P> {
+        Loop { plant: self.plant.clone(), controller, images: 0 }
+    }
+
+    /// Deviation of an average over the queue with this time constant, behind `controller`.
+    fn deviation(&self, controller: &Controller, time_s: f64) -> f64 {
+        let of = |(w, answer, power): &(f64, Complex64, f64)| {
+            let seen = power / (1.0 + (w * time_s) * (w * time_s));
+            (*w, seen / (1.0 - controller.response(*w) * answer).norm_sqr())
+        };
+        deviation_over(self.places.iter().map(of))
+    }
+
+    /// That of the average without a loop.
+    fn undamped(&self) -> f64 {
+        let of = |(w, _, power): &(f64, Complex64, f64)| (*w, power / (1.0 + (w * self.time_s) * (w * self.time_s)));
+        deviation_over(self.places.iter().map(of))
     }
 }
 
@@ -237,5 +295,37 @@ mod tests {
         let expected = with.slope(10.0) / (1.0 + 0.8 * j) + 0.02 * 0.009_679 / (j * (1.0 + 0.8 * j) * (1.0 + 0.25 * j));
         let controller = with.controller(0.8, 10.0);
         assert!((controller.response(1.0) - expected).l1_norm() < 1e-8, "{controller:?}");
+    }
+
+    /// -1 / (1 + s)^3, which a gain of 8 makes swing.
+    #[derive(Clone)]
+    struct Lags;
+
+    impl Answers for Lags {
+        fn response(&self, w: f64) -> Complex64 {
+            let lag = 1.0 / Complex64::new(1.0, w);
+            -lag * lag * lag
+        }
+
+        fn dc_gain(&self) -> f64 {
+            -1.0
+        }
+
+        fn delay_s(&self) -> f64 {
+            1.0
+        }
+    }
+
+    #[test]
+    fn a_loop_next_to_its_boundary_says_how_much_its_deviation_goes_by_a_little_gain() {
+        let growth = |slope: f64| {
+            let line = Averaged { curve: Curve::Line(slope), steps: None, probability: 0.1 };
+            line.around(&Lags, 0.0, |w| 1.0 / (1.0 + w * w)).unwrap().doubt
+        };
+        // 5 % more of 2, 7.4 and 7.8 are 2.1, 7.77 and 8.19. Next to 8 the deviation goes as 1 / sqrt(8 - gain), and
+        // sqrt(.6 / .23) = 1.615.
+        assert!((growth(2.0).unwrap() - 1.006).abs() < 0.01, "{:?}", growth(2.0));
+        assert!((growth(7.4).unwrap() - 1.615).abs() < 0.03, "{:?}", growth(7.4));
+        assert_eq!(growth(7.8), None);
     }
 }

@@ -4,28 +4,27 @@
 //! warns where a design is outside the range in which its theory holds.
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, AtRest, Rests, Steps, TcpPlant, Told, Value};
+use aqumen_aqm::{Aqm, AtRest, Rests, TcpPlant, Told, Value};
 use aqumen_result::BOUND_SHARE;
 use aqumen_scenario::AqmChoice;
 use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::Error;
-use crate::averaged::{Averaged, Curve};
 use crate::cycle::{self, LARGE_START, coexisting};
 use crate::field::Field;
 use crate::fluid::Model;
 use crate::hopf::{self, Hopf};
 use crate::linear::noise::Fineness;
 use crate::linear::{
-    Answers, Complex64, Controller, Loop, Margins, OperatingPoint, Plant, Resolution, rightmost, spectral_radius,
+    Complex64, Controller, Loop, Margins, OperatingPoint, Plant, Resolution, rightmost, spectral_radius,
 };
 use crate::packet_noise::{self, Held};
 pub use crate::packet_noise::{Noise, Spectrum};
 pub use crate::rest::{Place, linearise};
 use crate::rest::{alone, build, coupling_of, rest, settled, target_pkts};
 use crate::sender::Sender;
-use crate::spaced::Heard;
+use crate::spaced::{Heard, Said};
 
 /// A quantity of a design.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -224,28 +223,21 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
         _ if depth == Depth::Rest => Noise::none("the loop was not asked for".into()),
         (Model::Reno, Some((closed, _))) => {
             let stable = margins.as_ref().is_some_and(|margins| margins.exact.stable);
-            let steps = moved.and_then(|moved| moved.steps).filter(|_| stable);
-            match (closed, steps) {
-                (Exact::Plant(closed), Some(steps)) => {
-                    let field = Field::of_reno(&at, true);
-                    let with = stepping(closed, steps, &at, |w| field.power(w));
-                    with.map_or_else(swings, |with| Noise::around(held, &at, Some((true, &with)), Fineness::FINE))
+            let said = Said {
+                aqm: &built,
+                controller: closed.controller(),
+                gain: 1.0,
+                steps: moved.and_then(|moved| moved.steps),
+            };
+            match closed {
+                Exact::Plant(_) if stable && Heard::is_for(&built) => {
+                    heard(held, Heard::of_reno(&said, &at, Fineness::FINE), Fineness::FINE)
                 }
-                (Exact::Many(closed), Some(steps)) => {
-                    let with = stepping(closed, steps, &at, |w| closed.plant.power(w));
-                    with.map_or_else(swings, |with| around_many(held, &at, true, &with))
+                Exact::Many(closed) if stable && Heard::is_for(&built) => {
+                    heard(held, Heard::around(&said, &at, (closed.plant.clone(), 1.0)), Fineness::FINE)
                 }
-                _ if stable && Heard::is_for(&built, moved.as_ref()) => {
-                    let around = match closed {
-                        Exact::Plant(closed) => Heard::of_reno(&built, (&closed.controller, 1.0), &at, Fineness::FINE),
-                        Exact::Many(closed) => {
-                            Heard::around(&built, (&closed.controller, 1.0), &at, (closed.plant.clone(), 1.0))
-                        }
-                    };
-                    heard(held, around, Fineness::FINE)
-                }
-                (Exact::Plant(closed), _) => Noise::around(held, &at, Some((stable, closed)), Fineness::FINE),
-                (Exact::Many(closed), _) => around_many(held, &at, stable, closed),
+                Exact::Plant(closed) => Noise::around(held, &at, Some((stable, closed)), Fineness::FINE),
+                Exact::Many(closed) => around_many(held, &at, stable, closed),
             }
         }
         (Model::Reno, None) => Noise::around(held, &at, None, Fineness::FINE),
@@ -370,24 +362,6 @@ pub(crate) fn around_many(held: Held, at: &OperatingPoint, stable: bool, closed:
     noise.with_spectrum_of(at, plain.controller.period_s(), power)
 }
 
-/// No figures, since an AQM's steps of its own parameter answer noise by more of it.
-fn swings() -> Noise {
-    Noise::none("noise makes its steps of max_p swing".into())
-}
-
-/// The loop with steps of max_p beside RED's slope, among noise of this `power`.
-fn stepping<P: Answers + Clone>(
-    closed: &Loop<P>,
-    steps: Steps,
-    at: &OperatingPoint,
-    power: impl Fn(f64) -> f64,
-) -> Option<Loop<P>> {
-    let Controller::Continuous { num, den } = &closed.controller else { return None };
-    let curve = Curve::Line(*num.first()?);
-    let averaged = Averaged { curve, steps: Some(steps), probability: at.probability };
-    averaged.around(&closed.plant, *den.get(1)?, power)
-}
-
 /// What packets do around the rest of an AQM whose signals are not tosses.
 pub(crate) fn heard(held: Held, heard: Result<Heard, String>, fineness: Fineness) -> Noise {
     let heard = match heard {
@@ -396,7 +370,12 @@ pub(crate) fn heard(held: Held, heard: Result<Heard, String>, fineness: Fineness
     };
     let power = |w: f64| heard.power(w);
     let noise = Noise::with_power(held, &heard.at, Some((true, &power)), fineness);
-    if fineness == Fineness::FINE { noise.with_spectrum_of(&heard.at, heard.period_s, power) } else { noise }
+    let noise =
+        if fineness == Fineness::FINE { noise.with_spectrum_of(&heard.at, heard.period_s, power) } else { noise };
+    match heard.doubt {
+        Some(why) if noise.valid => Noise { valid: false, why: Some(why), ..noise },
+        _ => noise,
+    }
 }
 
 /// What packets do around the rest of `choice` at `place`, as Reno's windows have it whatever the model there.
@@ -415,7 +394,7 @@ pub(crate) fn noise_of(choice: &AqmChoice, place: &Place, fineness: Fineness) ->
             at,
             controller,
             Held { target_pkts, buffer_pkts: place.buffer_pkts },
-            Heard::is_for(&built, moved.as_ref()).then_some(built),
+            Heard::is_for(&built).then_some((built, moved.and_then(|moved| moved.steps))),
         ))
     });
     let (at, controller, held, heard_of) = match found {
@@ -425,8 +404,9 @@ pub(crate) fn noise_of(choice: &AqmChoice, place: &Place, fineness: Fineness) ->
     let Some(controller) = controller else { return Noise::around(held, &at, None, fineness) };
     let closed = Loop::new(Plant::exact(&at), controller);
     let stable = closed.margins_at(Resolution::COARSE).stable;
-    if let (true, Some(built)) = (stable, heard_of) {
-        return heard(held, Heard::of_reno(&built, (&closed.controller, 1.0), &at, fineness), fineness);
+    if let (true, Some((aqm, steps))) = (stable, &heard_of) {
+        let said = Said { aqm, controller: &closed.controller, gain: 1.0, steps: *steps };
+        return heard(held, Heard::of_reno(&said, &at, fineness), fineness);
     }
     let noise = Noise::around(held, &at, Some((stable, &closed)), fineness);
     if stable || !other_model {
@@ -447,8 +427,10 @@ pub fn noise_power(choice: &AqmChoice, place: &Place, w: &[f64]) -> Result<Vec<f
     let at = rest(&built, &place, target)?;
     let (controller, _) = Controller::of_built(&built, choice, &at)
         .ok_or_else(|| Error::Unsupported("this AQM is no linear controller".into()))?;
-    if Heard::is_for(&built, moved.as_ref()) {
-        let heard = Heard::of_reno(&built, (&controller, 1.0), &at, Fineness::FINE);
+    if Heard::is_for(&built) {
+        let steps = moved.and_then(|moved| moved.steps);
+        let said = Said { aqm: &built, controller: &controller, gain: 1.0, steps };
+        let heard = Heard::of_reno(&said, &at, Fineness::FINE);
         let heard = heard.map_err(Error::Unsupported)?;
         return Ok(w.iter().map(|w| heard.power(*w)).collect());
     }

@@ -18,6 +18,7 @@ use crate::linear::complex::cis;
 use crate::linear::{Answers, OperatingPoint};
 use crate::population::{Around, Population};
 use crate::sender::Sender;
+use crate::spacing::Spacing;
 
 /// Flows alike behind a queue.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +46,8 @@ pub(crate) struct Field {
     /// What the queue is told in, per second of delay.
     unit: f64,
     delay_s: f64,
+    /// How far apart its signals come, where that is known.
+    spacing: Option<Spacing>,
 }
 
 /// A population at frequencies that rise by the same factor.
@@ -148,7 +151,7 @@ impl Field {
     pub(crate) fn new(crowds: Vec<Crowd>, unit: f64, delay_s: f64) -> Self {
         let told = |crowd: &Crowd| Told::new(&Population::new(&crowd.sender, crowd.probability, crowd.rtt_s));
         let crowds = crowds.into_iter().filter(|crowd| crowd.flows > 0.0).map(|crowd| (crowd, told(&crowd))).collect();
-        Field { crowds, unit, delay_s }
+        Field { crowds, unit, delay_s, spacing: None }
     }
 
     /// The same where spaced signals hold these windows with the share `needed` of what tosses would take: each counts
@@ -156,6 +159,11 @@ impl Field {
     pub(crate) fn needing(mut self, needed: f64) -> Self {
         self.crowds.iter_mut().for_each(|(crowd, _)| crowd.needed = needed);
         self
+    }
+
+    /// The same where signals come so far apart.
+    pub(crate) fn spaced(self, spacing: Option<Spacing>) -> Self {
+        Field { spacing, ..self }
     }
 
     /// Crowds that wait in one queue of `capacity_pps`, which is told in packets. Of each what its sender does, how
@@ -201,10 +209,10 @@ impl Field {
             dispersion,
             needed: 1.0,
         };
-        Field { crowds: vec![(crowd, told)], unit: capacity_pps, delay_s: rtt_s }
+        Field { crowds: vec![(crowd, told)], unit: capacity_pps, delay_s: rtt_s, spacing: None }
     }
 
-    /// How the queue answers what the law says, and how its own delay moves it, at `w` rad/s.
+    /// How the queue answers the share that is signalled, and how its own delay moves it, at `w` rad/s.
     fn answers(&self, w: f64) -> [Complex64; 2] {
         let (mut answer, mut own) = (Complex64::ZERO, Complex64::ONE);
         for (crowd, told) in &self.crowds {
@@ -219,6 +227,7 @@ impl Field {
     /// How the queue answers what the law says, and the power of its noise where the law says nothing, at `w` rad/s.
     pub(crate) fn at(&self, w: f64) -> (Complex64, f64) {
         let [answer, own] = self.answers(w);
+        let (led, uneven) = self.spacing.map_or((Complex64::ONE, 1.0), |s| (s.answer(w), s.unevenness(w)));
         let mut power = 0.0;
         for (crowd, told) in &self.crowds {
             let Around { response, power: noise } = told.at(w * crowd.rtt_s);
@@ -227,10 +236,10 @@ impl Field {
             let share = crowd.probability * crowd.needed;
             let answered = relative.norm_sqr() / (crowd.needed * crowd.needed);
             let count = answered * share * (1.0 - share) / told.window;
-            each = (each - (1.0 - crowd.dispersion) * count).max(0.0);
+            each = (each - (1.0 - crowd.dispersion * uneven) * count).max(0.0);
             power += weight * weight * each * crowd.rtt_s / crowd.flows;
         }
-        (self.unit * answer / own, self.unit * self.unit * power / own.norm_sqr())
+        (self.unit * answer * led / own, self.unit * self.unit * power / own.norm_sqr())
     }
 
     /// Power of its noise at `w` rad/s, of a law that says nothing.
@@ -242,7 +251,8 @@ impl Field {
 impl Answers for Field {
     fn response(&self, w: f64) -> Complex64 {
         let [answer, own] = self.answers(w);
-        self.unit * answer / own
+        let led = self.spacing.map_or(Complex64::ONE, |spacing| spacing.answer(w));
+        self.unit * answer * led / own
     }
 
     fn dc_gain(&self) -> f64 {

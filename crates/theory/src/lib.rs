@@ -87,6 +87,7 @@ pub mod robust;
 mod sender;
 mod several;
 mod spaced;
+mod spacing;
 mod spared;
 mod window;
 

@@ -15,7 +15,7 @@ use crate::linear::noise::Fineness;
 use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, Resolution, rightmost};
 use crate::packet_noise::{Held, Noise};
 use crate::rest::{Place, at_rest, build, linearise, moved, rest, target_pkts};
-use crate::spaced::Heard;
+use crate::spaced::{Heard, Said};
 
 /// A quantity that a map varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +114,7 @@ impl<'a> Over<'a> {
     pub(crate) fn new(choice: &'a AqmChoice, place: &'a Place) -> Result<Self, Error> {
         let (at, controller) = linearise(choice, place)?;
         let settled = at_rest(choice, place)?.1;
-        let (share, heard) = (settled.theory().share(), Heard::is_for(&settled, None));
+        let (share, heard) = (settled.theory().share(), Heard::is_for(&settled));
         let Some(controller) = controller else {
             return Err(Error::Unsupported(format!("{} is no linear controller", choice.name)));
         };
@@ -173,10 +173,11 @@ impl<'a> Over<'a> {
         }
         let settled = moved(built, &Place { model: Model::Reno, ..*place })?;
         let aqm = settled.as_ref().map_or(built, |(aqm, _)| aqm);
-        if !Heard::is_for(aqm, settled.as_ref().map(|(_, moved)| moved)) {
+        if settled.as_ref().is_some_and(|(_, moved)| moved.steps.is_some()) || !Heard::is_for(aqm) {
             return plain();
         }
-        let around = Heard::of_reno(aqm, (&closed.controller, gain), at, Fineness::COARSE);
+        let said = Said { aqm, controller: &closed.controller, gain, steps: None };
+        let around = Heard::of_reno(&said, at, Fineness::COARSE);
         Ok(heard(held, around, Fineness::COARSE))
     }
 

@@ -172,6 +172,21 @@ impl Noise {
         }
     }
 
+    /// The same with more of the queue's variance, of swings that no loop answers.
+    pub(crate) fn with_more(mut self, buffer_pkts: f64, at: &OperatingPoint, variance: f64) -> Self {
+        let Some(known) = self.queue_std_pkts.filter(|_| variance > 0.0) else { return self };
+        let held = Held { target_pkts: None, buffer_pkts };
+        let more = Noise::with_deviation(held, at, Some((true, (known * known + variance).sqrt())));
+        self.queue_std_pkts = more.queue_std_pkts;
+        self.queue_p95_pkts = more.queue_p95_pkts;
+        self.utilization_lost = more.utilization_lost;
+        self.qacd_pkts = self.qacd_pkts.map(|qacd| (qacd * qacd + variance).sqrt());
+        if self.valid {
+            (self.valid, self.why) = (more.valid, more.why);
+        }
+        self
+    }
+
     /// The same with the spectrum, of any power of the queue, and the period of the law that holds it.
     pub(crate) fn with_spectrum_of(
         mut self,

@@ -5,6 +5,7 @@
 //! The operating point there is the answer; whether the loop is stable there says how far to trust it.
 
 mod link;
+mod paths;
 mod shared;
 pub(crate) mod users;
 
@@ -185,9 +186,15 @@ fn at_link(
             Place { unresponsive_pps: admitted_pps(&link.aqm, &place, unresponsive_pps)?, ..place }
         }
     };
-    let analysis = analysed(&place)?;
+    let mut analysis = analysed(&place)?;
     if model == Model::Reno && groups.iter().any(|group| group.class.sender != sender) {
         return shared_by_laws(&link.aqm, &link.name, &groups, &place, analysis, idle(1.0));
+    }
+    let at = analysis.operating_point.at;
+    // What is paced comes in no bursts. Among tosses the noise of windows is that of packets without this.
+    if at.dispersion != 1.0 && !sender.paced {
+        let base = |(flow, on): &(&Flow, f64)| (*on, crate::fluid::base_rtt_s(plan, flow));
+        analysis.noise = analysis.noise.with_more(buffer_pkts, &at, paths::variance(&at, held.iter().map(base)));
     }
     Ok(LinkPrediction {
         utilization: 1.0,

@@ -16,13 +16,13 @@
 //! round trip is shorter nothing is lost at all. Each signal that counts is worth as much more: see `Field::needing`.
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, Gaps, Rests};
+use aqumen_aqm::{Aqm, Gaps, Rests, Steps};
 
-use crate::averaged::{Averaged, Curve};
+use crate::averaged::{Answered, Averaged, Curve, IN_DOUBT};
 use crate::field::Field;
 use crate::linear::noise::Fineness;
 use crate::linear::{Controller, Loop, OperatingPoint};
-use crate::rest::Moved;
+use crate::spacing::Spacing;
 use crate::spared::Spared;
 
 /// Places at which the packets of a burst are looked at.
@@ -53,7 +53,35 @@ pub(crate) struct Heard {
     pub(crate) at: OperatingPoint,
     /// The period of a sampled law, seconds.
     pub(crate) period_s: Option<f64>,
+    /// Why its figures do not hold.
+    pub(crate) doubt: Option<String>,
     shape: Shape,
+}
+
+/// What an AQM answers to the queue around its rest.
+#[derive(Clone, Copy)]
+pub(crate) struct Said<'a> {
+    pub(crate) aqm: &'a AnyAqm,
+    pub(crate) controller: &'a Controller,
+    /// A factor on RED's curve.
+    pub(crate) gain: f64,
+    /// Steps of its maximum probability.
+    pub(crate) steps: Option<Steps>,
+}
+
+/// By how much a deviation may go with the gain (see [`IN_DOUBT`]) and be told: the tolerance that predictions are held
+/// to.
+const FACTOR_MAX: f64 = 1.15;
+
+/// Why a deviation that goes by this factor with a gain that is in doubt is none to be told.
+fn doubt_of(factor: Option<f64>) -> Option<String> {
+    let by = match factor {
+        Some(factor) if factor <= FACTOR_MAX => return None,
+        Some(factor) => format!("change this by a factor of {factor:.2}"),
+        None => "make it swing of itself".into(),
+    };
+    let percent = 100.0 * (IN_DOUBT - 1.0);
+    Some(format!("next to the boundary of stability: {percent:.0} % of the gain, no more than is in doubt, would {by}"))
 }
 
 enum Shape {
@@ -62,44 +90,35 @@ enum Shape {
 }
 
 impl Heard {
-    /// Whether it is for `aqm`, a parameter of which may have moved: its signals are spaced, or answer an average, or
-    /// packets of a short queue are spared. Not while the parameter goes on by steps (ARED).
-    pub(crate) fn is_for(aqm: &AnyAqm, moved: Option<&Moved>) -> bool {
-        if moved.is_some_and(|moved| moved.steps.is_some()) {
-            return false;
-        }
+    /// Whether it is for `aqm`: its signals are spaced, or answer an average, or packets of a short queue are spared.
+    pub(crate) fn is_for(aqm: &AnyAqm) -> bool {
         let theory = aqm.theory();
         let on_curve = matches!(theory.rests(), Rests::OnCurve(_));
         on_curve || theory.spares().is_some() || theory.gaps(0.01).is_some()
     }
 
-    /// Around `at`, of ns-2's Reno, where `aqm` is this controller, of which `gain` is a factor on RED's curve; the
-    /// error says why there is nothing to tell.
-    pub(crate) fn of_reno(
-        aqm: &AnyAqm,
-        (controller, gain): (&Controller, f64),
-        at: &OperatingPoint,
-        fineness: Fineness,
-    ) -> Result<Self, String> {
-        let needed = needed(at, |p| aqm.theory().gaps(p));
+    /// Around `at`, of ns-2's Reno; the error says why there is nothing to tell.
+    pub(crate) fn of_reno(said: &Said<'_>, at: &OperatingPoint, fineness: Fineness) -> Result<Self, String> {
+        let needed = needed(at, |p| said.aqm.theory().gaps(p));
         let field = Field::of_reno(at, fineness != Fineness::FINE).needing(needed);
-        Heard::around(aqm, (controller, gain), at, (field, needed))
+        Heard::around(said, at, (field, needed))
     }
 
     /// The same of windows as `field` has them, which the share `needed` of what tosses take holds.
-    pub(crate) fn around(
-        aqm: &AnyAqm,
-        (controller, gain): (&Controller, f64),
-        at: &OperatingPoint,
-        (field, needed): (Field, f64),
-    ) -> Result<Self, String> {
+    pub(crate) fn around(said: &Said<'_>, at: &OperatingPoint, (field, needed): (Field, f64)) -> Result<Self, String> {
+        let Said { aqm, controller, gain, steps } = *said;
         let at = OperatingPoint { probability: needed * at.probability, ..*at };
-        if let (Rests::OnCurve(law), Controller::Continuous { den, .. }) = (aqm.theory().rests(), controller) {
-            let averaged = Averaged { curve: Curve::Red(law, gain), steps: None, probability: at.probability };
+        let gaps = aqm.theory().gaps(at.probability);
+        let field = field.spaced(gaps.map(|gaps| Spacing::of(gaps, at.capacity_pps)));
+        if let (Rests::OnCurve(law), Controller::Continuous { num, den }) = (aqm.theory().rests(), controller) {
+            // Steps bring max_p, and the slope with it, to where the share is that which is signalled.
+            let curve = if steps.is_some() { Curve::Line(num[0] * needed) } else { Curve::Red(law, gain) };
+            let averaged = Averaged { curve, steps, probability: at.probability };
             let time_s = den.get(1).copied().unwrap_or(0.0);
-            let closed = averaged.around(&field, time_s, |w| field.power(w));
-            let Some(closed) = closed else { return Err("noise makes its signals swing".into()) };
-            return Ok(Heard { at, period_s: None, shape: Shape::Loop(Box::new(closed)) });
+            let what = if steps.is_some() { "steps of max_p" } else { "signals" };
+            let found = averaged.around(&field, time_s, |w| field.power(w));
+            let Answered { closed, doubt } = found.ok_or_else(|| format!("noise makes its {what} swing"))?;
+            return Ok(Heard { at, period_s: None, doubt: doubt_of(doubt), shape: Shape::Loop(Box::new(closed)) });
         }
         let period_s = controller.period_s();
         let spares = aqm.theory().spares().filter(|s| aqm.theory().share().law(at.probability) < s.probability);
@@ -111,7 +130,7 @@ impl Heard {
             // Images of the spectrum add little to noise.
             None => Shape::Loop(Box::new(Loop { images: 0, ..Loop::new(field, controller.clone()) })),
         };
-        Ok(Heard { at, period_s, shape })
+        Ok(Heard { at, period_s, doubt: None, shape })
     }
 
     /// Power of the queue at `w`, rad/s.
