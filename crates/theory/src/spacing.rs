@@ -2,10 +2,10 @@
 //!
 //! *The answer.* RED holds the packets since the last signal, n, against the probability p_b of the moment: its chance
 //! is p_b g(n p_b), g(x) = 1 / (l + 1 - x) for x from l, the least gap, to l + 1. Where p_b rises, counts that are
-//! already long count for more at once: signals come before the share that holds for them. That is a lead of a part of a
-//! gap, a degree with ten signals a round trip, ten and more with one. Small swings e^(at) of p_b, with time in 1 / p_b
-//! packets, move the density of the counts, S(x) = 1 up to l and l + 1 - x beyond, whose sum stays one, so that signals
-//! answer by
+//! already long count for more at once: signals come before the share that holds for them. That is a lead of a part of
+//! a gap, a degree with ten signals a round trip, ten and more with one. Small swings e^(at) of p_b, with time in 1 /
+//! p_b packets, move the density of the counts, S(x) = 1 up to l and l + 1 - x beyond, whose sum stays one, so that
+//! signals answer by
 //!
 //! ```text
 //! H(a) = integral S(x) e^-ax K(x) dx / integral S(x) e^-ax dx,   K(x) = integral_0^x (u g(u))' e^au du
@@ -59,7 +59,7 @@ impl Spacing {
     /// By how much more, and how much sooner, they answer a swing at `w`, rad/s.
     pub(crate) fn answer(&self, w: f64) -> Complex64 {
         let End::Counted(most_s) = self.end else { return Complex64::ONE };
-        if !(most_s > 0.0) {
+        if most_s <= 0.0 {
             return Complex64::ONE;
         }
         let l = self.least_s / most_s;
@@ -161,8 +161,8 @@ mod tests {
         assert!(
             (even.unevenness(300.0) / 27.0 - 1.0).abs() < 0.02 && (chance.unevenness(300.0) / 4.0 - 1.0).abs() < 0.02
         );
-        // One gap of 1.5 s after the other, w = 2 pi / 1.5: F = -e^-i pi/3.. of modulus sin(2 pi/3) / (2 pi/3) = .4135 at
-        // an angle of 0: (1 - .171) / (1 - .4135)^2 = 2.410.
+        // One gap of 1.5 s after the other, w = 2 pi / 1.5: F is sin(2 pi/3) / (2 pi/3) = .4135 after one whole turn,
+        // (1 - .171) / (1 - .4135)^2 = 2.410.
         let peak = even.unevenness(2.0 * std::f64::consts::PI / 1.5) / 27.0;
         assert!((peak - 2.410).abs() < 0.002, "{peak}");
         // Tosses without a least gap are even at no frequency.

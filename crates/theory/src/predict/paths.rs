@@ -1,9 +1,10 @@
 //! What paths of unlike length hold: noise that comes anew each round trip.
 //!
-//! The queue is what is in flight less what the paths hold, which is C T of paths that are alike. A flow's packets leave
-//! one after the other, since acknowledgements clock them: in a burst of b = W / C seconds, once in a round trip. A path
-//! that is longer than the mean by d holds, besides, what its flow sent d ago and less; a shorter one lacks it. Of a
-//! burst that is up to C s packets, s and l the shorter and the longer of b and d, in which it comes and goes evenly:
+//! The queue is what is in flight less what the paths hold, which is C T of paths that are alike. A flow's packets
+//! leave one after the other, since acknowledgements clock them: in a burst of b = W / C seconds, once in a round
+//! trip. A path that is longer than the mean by d holds, besides, what its flow sent d ago and less; a shorter one
+//! lacks it. Of a burst that is up to C s packets, s and l the shorter and the longer of b and d, in which it comes
+//! and goes evenly:
 //!
 //! ```text
 //! variance = C^2 s^2 (l - s / 3) / R - (W d / R)^2
