@@ -43,6 +43,8 @@ enum End {
 /// Terms of the sums, and the swing up to which they are worth it: beyond, no loop answers.
 const TERMS: u32 = 30;
 const FASTEST: f64 = 8.0;
+/// The square of a term after which none counts.
+const SMALL: f64 = 1e-24;
 /// Swings below which a count is that of a long time, in gaps.
 const SLOW: f64 = 1e-3;
 
@@ -65,6 +67,7 @@ impl Spacing {
         let l = self.least_s / most_s;
         // In the time in which the sums are taken the whole gap is l + 1 long.
         let a = Complex64::new(0.0, (w * most_s).min(FASTEST / (l + 1.0)));
+        let turn = -a;
         let (mut j, mut m, mut flat) = (Complex64::ZERO, Complex64::ZERO, Complex64::ZERO);
         // (-a)^k / (k+1)!, and l^k beside it.
         let (mut term, mut power) = (Complex64::ONE, l);
@@ -73,8 +76,11 @@ impl Spacing {
             flat += term * power;
             j += term / next;
             m += term / (next * n);
-            term *= -a / next;
+            term *= turn / next;
             power *= l;
+            if term.norm_sqr() < SMALL {
+                break;
+            }
         }
         (l * j + (l + 1.0) * m) / (flat + exp(-a * l) * j)
     }
