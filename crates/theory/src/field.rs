@@ -227,7 +227,8 @@ impl Field {
     /// How the queue answers what the law says, and the power of its noise where the law says nothing, at `w` rad/s.
     pub(crate) fn at(&self, w: f64) -> (Complex64, f64) {
         let [answer, own] = self.answers(w);
-        let (led, uneven) = self.spacing.map_or((Complex64::ONE, 1.0), |s| (s.answer(w), s.unevenness(w)));
+        let led = self.spacing.map_or(Complex64::ONE, |spacing| spacing.answer(w));
+        let uneven = self.spacing.map_or(1.0, |spacing| spacing.unevenness(w));
         let mut power = 0.0;
         for (crowd, told) in &self.crowds {
             let Around { response, power: noise } = told.at(w * crowd.rtt_s);

@@ -19,10 +19,34 @@
 //! *The count.* Of gaps that are independent, F(w) the transform of their law, it has the power of as many tosses times
 //! (1 - |F|^2) / |1 - F|^2: slowly the dispersion, far above a gap one, and more than that at one gap after the other.
 
+use std::sync::LazyLock;
+
 use aqumen_aqm::{GapEnd, Gaps};
 use num_complex::Complex64;
 
 use crate::linear::complex::{cis, exp};
+
+/// H at j times `swing`, by its sums.
+fn led(l: f64, swing: f64) -> Complex64 {
+    let a = Complex64::new(0.0, swing);
+    let (mut j, mut m, mut flat) = (Complex64::ZERO, Complex64::ZERO, Complex64::ZERO);
+    // (-a)^k / (k+1)!, and l^(k+1) beside it.
+    let (mut term, mut power) = (Complex64::ONE, l);
+    for k in 0..TERMS {
+        let (n, next) = (f64::from(k + 1), f64::from(k + 2));
+        flat += term * power;
+        j += term / next;
+        m += term / (next * n);
+        term *= -a / next;
+        power *= l;
+    }
+    (l * j + (l + 1.0) * m) / (flat + exp(-a * l) * j)
+}
+
+/// H of l = 1, from rest to the quickest swing, on lines between.
+static LED: LazyLock<Vec<Complex64>> =
+    LazyLock::new(|| (0..=KNOTS).map(|k| led(1.0, 0.5 * FASTEST * k as f64 / KNOTS as f64)).collect());
+const KNOTS: usize = 1024;
 
 /// Signals that are spaced, in time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,8 +67,6 @@ enum End {
 /// Terms of the sums, and the swing up to which they are worth it: beyond, no loop answers.
 const TERMS: u32 = 30;
 const FASTEST: f64 = 8.0;
-/// The square of a term after which none counts.
-const SMALL: f64 = 1e-24;
 /// Swings below which a count is that of a long time, in gaps.
 const SLOW: f64 = 1e-3;
 
@@ -66,23 +88,15 @@ impl Spacing {
         }
         let l = self.least_s / most_s;
         // In the time in which the sums are taken the whole gap is l + 1 long.
-        let a = Complex64::new(0.0, (w * most_s).min(FASTEST / (l + 1.0)));
-        let turn = -a;
-        let (mut j, mut m, mut flat) = (Complex64::ZERO, Complex64::ZERO, Complex64::ZERO);
-        // (-a)^k / (k+1)!, and l^k beside it.
-        let (mut term, mut power) = (Complex64::ONE, l);
-        for k in 0..TERMS {
-            let (n, next) = (f64::from(k + 1), f64::from(k + 2));
-            flat += term * power;
-            j += term / next;
-            m += term / (next * n);
-            term *= turn / next;
-            power *= l;
-            if term.norm_sqr() < SMALL {
-                break;
-            }
+        let swing = (w * most_s).min(FASTEST / (l + 1.0));
+        if (l - 1.0).abs() > 1e-9 {
+            return led(l, swing);
         }
-        (l * j + (l + 1.0) * m) / (flat + exp(-a * l) * j)
+        // A least gap as long as the chance (`wait`), which loops ask for far more often, from a table.
+        let place = swing / (0.5 * FASTEST) * KNOTS as f64;
+        let knot = (place as usize).min(KNOTS - 1);
+        let part = place - knot as f64;
+        LED[knot] * (1.0 - part) + LED[knot + 1] * part
     }
 
     /// The power of their count at `w`, rad/s, in that of a long time.
