@@ -149,9 +149,10 @@ impl Averaged {
         let at = |gain: f64| Some(among.deviation(&self.settled(&among, gain, &stable)?, 0.0));
         let far =
             matches!((slope_max, &found), (Some(most), Controller::Continuous { num, .. }) if FAR * num[0] < most);
-        let doubt = match far {
-            true => Some(1.0),
-            false => at(IN_DOUBT).zip(at(1.0 / IN_DOUBT)).map(|(more, less)| (more / told).max(told / less)),
+        let doubt = if far {
+            Some(1.0)
+        } else {
+            at(IN_DOUBT).zip(at(1.0 / IN_DOUBT)).map(|(more, less)| (more / told).max(told / less))
         };
         Some(Answered { closed: among.with(found), doubt })
     }
