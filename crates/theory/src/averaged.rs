@@ -145,8 +145,8 @@ impl Averaged {
             _ => among.with(controller.clone()).margins_at(Resolution::COARSE).stable,
         };
         let found = self.settled(&among, 1.0, &stable)?;
-        let told = among.deviation(&found, 0.0);
-        let at = |gain: f64| Some(among.deviation(&self.settled(&among, gain, &stable)?, 0.0));
+        let told = among.deviation(&found);
+        let at = |gain: f64| Some(among.deviation(&self.settled(&among, gain, &stable)?));
         let far =
             matches!((slope_max, &found), (Some(most), Controller::Continuous { num, .. }) if FAR * num[0] < most);
         let doubt = if far {
@@ -166,7 +166,7 @@ impl Averaged {
     ) -> Option<Controller> {
         let agrees = |deviation: f64| {
             let controller = self.controller(among.time_s, deviation).scaled(gain);
-            (stable(&controller) && among.deviation(&controller, among.time_s) <= deviation).then_some(controller)
+            (stable(&controller) && among.deviation_of_average(&controller) <= deviation).then_some(controller)
         };
         let mut high = FIRST * among.undamped();
         let mut low = high;
@@ -210,7 +210,18 @@ const FAR: f64 = 2.0;
 struct Among<'a, P> {
     plant: &'a P,
     time_s: f64,
-    places: Vec<(f64, Complex64, f64)>,
+    places: Vec<Spot>,
+}
+
+/// What is known at one frequency.
+struct Spot {
+    w: f64,
+    /// What the plant answers, and the loop of the average alone, with a slope of one.
+    answer: Complex64,
+    averaged: Complex64,
+    /// The power of the queue without a loop, and of its average.
+    power: f64,
+    smoothed: f64,
 }
 
 impl<'a, P: Answers + Clone> Among<'a, P> {
@@ -222,27 +233,43 @@ impl<'a, P: Answers + Clone> Among<'a, P> {
         let close = close.map(|(peak, to, k)| peak * libm::exp(to * f64::from(k) / f64::from(POINTS_CLOSE)));
         let mut all: Vec<f64> = frequencies(plant.delay_s(), Fineness::COARSE).chain(close).collect();
         all.sort_by(f64::total_cmp);
-        let place = |w: f64| (w, plant.response(w), power(w));
-        Among { plant, time_s, places: all.into_iter().map(place).collect() }
+        let spot = |w: f64| {
+            let (answer, power, lag) = (plant.response(w), power(w), Complex64::new(1.0, w * time_s));
+            Spot { w, answer, averaged: answer / lag, power, smoothed: power / lag.norm_sqr() }
+        };
+        Among { plant, time_s, places: all.into_iter().map(spot).collect() }
     }
 
     fn with(&self, controller: Controller) -> Loop<P> {
         Loop { plant: self.plant.clone(), controller, images: 0 }
     }
 
-    /// Deviation of an average over the queue with this time constant, behind `controller`.
-    fn deviation(&self, controller: &Controller, time_s: f64) -> f64 {
-        let of = |(w, answer, power): &(f64, Complex64, f64)| {
-            let seen = power / (1.0 + (w * time_s) * (w * time_s));
-            (*w, seen / (1.0 - controller.response(*w) * answer).norm_sqr())
-        };
-        deviation_over(self.places.iter().map(of))
+    /// Deviation of the queue behind `controller`, and of its average.
+    fn deviation(&self, controller: &Controller) -> f64 {
+        self.deviation_of(controller, |spot| spot.power)
+    }
+
+    fn deviation_of_average(&self, controller: &Controller) -> f64 {
+        self.deviation_of(controller, |spot| spot.smoothed)
+    }
+
+    fn deviation_of(&self, controller: &Controller, power: impl Fn(&Spot) -> f64) -> f64 {
+        let spots = self.places.iter();
+        match controller {
+            // A slope alone: this is asked most.
+            Controller::Continuous { num, .. } if num.len() == 1 => {
+                let slope = num[0];
+                deviation_over(spots.map(|spot| (spot.w, power(spot) / (1.0 - slope * spot.averaged).norm_sqr())))
+            }
+            _ => deviation_over(
+                spots.map(|spot| (spot.w, power(spot) / (1.0 - controller.response(spot.w) * spot.answer).norm_sqr())),
+            ),
+        }
     }
 
     /// That of the average without a loop.
     fn undamped(&self) -> f64 {
-        let of = |(w, _, power): &(f64, Complex64, f64)| (*w, power / (1.0 + (w * self.time_s) * (w * self.time_s)));
-        deviation_over(self.places.iter().map(of))
+        deviation_over(self.places.iter().map(|spot| (spot.w, spot.smoothed)))
     }
 }
 
