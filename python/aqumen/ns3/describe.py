@@ -58,6 +58,7 @@ HANDED_OVER = (
     "header_bytes",
     "initial_window",
     "receive_window",
+    "initial_threshold",
     "delayed_ack_s",
     "min_rto_s",
     "initial_rto_s",
@@ -278,6 +279,7 @@ def _transport(group: str, transport: dict[str, Any]) -> dict[str, Any]:
         raise refuse(f"ns-3's headers are {header} bytes {'with' if timestamps else 'without'} timestamps")
     payload = int(transport.pop("packet_bytes")) - header
     window = int(transport.pop("receive_window")) * payload
+    threshold = transport.pop("initial_threshold", None)
     delayed_s = transport.pop("delayed_ack_s")
     initial_rto_s = float(transport.pop("initial_rto_s"))
     congestion = transport.pop("congestion")
@@ -301,6 +303,8 @@ def _transport(group: str, transport: dict[str, Any]) -> dict[str, Any]:
         "TcpL4Protocol RecoveryType": "ns3::TcpClassicRecovery",
         "TcpSocket SegmentSize": payload,
         "TcpSocket InitialCwnd": int(transport.pop("initial_window")),
+        # Ours is the receive window where none is known; ns-3's window would open beyond what it may send.
+        "TcpSocket InitialSlowStartThreshold": window if threshold is None else int(threshold) * payload,
         # The sender's buffer limits the window: ns-3.37 crashes at times when the receiver's does.
         "TcpSocket SndBufSize": window,
         "TcpSocket RcvBufSize": 2 * window,
