@@ -6,6 +6,7 @@
 //! whoever sends packets there, always the same half. What a half posts to a place of the other waits with a stand-in
 //! for that until the window opens in which it lies. At moments that concern all, one thread acts alone.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
 use aqumen_network::port::Port;
@@ -130,7 +131,7 @@ impl<'a> Half<'a> {
             done += of_hosts.map_or(0, |place| hosts.run_place(own_ways, place, until));
             done + if with_lone { hosts.run_senders(own_ways, until.0) } else { 0 }
         };
-        let (of_ports, of_ends) = if short { (of_ports(), of_ends()) } else { rayon::join(of_ports, of_ends) };
+        let (of_ports, of_ends) = if short { (of_ports(), of_ends()) } else { together(of_ports, of_ends) };
         of_ports + of_ends
     }
 
@@ -139,6 +140,41 @@ impl<'a> Half<'a> {
         let all = ports.all.iter_mut().zip(&mut self.ports.all).zip(&self.has_port);
         all.filter(|(_, is_here)| **is_here).for_each(|((port, own), _)| std::mem::swap(port, own));
         self.ways
+    }
+}
+
+/// Does both at a time. Who is done first waits for the other awake, for as long as a window may take: a thread that
+/// sleeps takes as long to wake up, and may do so where the other one runs.
+fn together<A: Send, B: Send>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B + Send) -> (A, B) {
+    let (begun, one_done, other_done) = (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
+    rayon::join(
+        || {
+            let answer = one();
+            one_done.store(true, Ordering::Release);
+            if begun.load(Ordering::Acquire) {
+                wait_for(&other_done);
+            }
+            answer
+        },
+        || {
+            begun.store(true, Ordering::Release);
+            let answer = other();
+            other_done.store(true, Ordering::Release);
+            wait_for(&one_done);
+            answer
+        },
+    )
+}
+
+/// Looks so often whether the other half is done: some tenths of a millisecond.
+const LOOKS: u32 = 1 << 14;
+
+fn wait_for(done: &AtomicBool) {
+    for _ in 0..LOOKS {
+        if done.load(Ordering::Acquire) {
+            return;
+        }
+        std::hint::spin_loop();
     }
 }
 
