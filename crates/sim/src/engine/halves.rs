@@ -52,9 +52,9 @@ pub(super) fn is_worth_it(plan: &Plan, ways: &Ways<'_>, places: Places) -> bool 
     let pays = || ways.post.window_of(short(plan)) == 0 && short(plan) <= plan.sample_interval.as_nanos();
     // What an application asks of a receiver has to be asked of that of its own half.
     let mut hosted = (0..plan.flows.len() as u32).filter(|&flow| !ways.post.is_lone_receiver(flow));
-    ways.post.parts_ports_from_ends()
+    (places != Places::Paying || pays())
+        && ways.post.parts_ports_from_ends()
         && hosted.all(|flow| !ways.lanes.ends_promptly(flow))
-        && (places != Places::Paying || pays())
 }
 
 impl<'a> Half<'a> {
@@ -67,10 +67,9 @@ impl<'a> Half<'a> {
         (ways, ports): (&mut Ways<'a>, &mut Ports),
         mut anew: (Ways<'a>, Ports),
     ) -> Self {
-        let mut has_port = vec![true; ports.all.len()];
-        for &link in plan.flows.iter().flat_map(|flow| &flow.path) {
-            ports.links.iter().zip(&mut has_port).filter(|(of, _)| **of == link).for_each(|(_, has)| *has = false);
-        }
+        let mut carries_data = vec![false; plan.links.len()];
+        plan.flows.iter().flat_map(|flow| &flow.path).for_each(|&link| carries_data[link as usize] = true);
+        let has_port: Vec<bool> = ports.links.iter().map(|&link| !carries_data[link as usize]).collect();
         let is_here = |&(_, port): &(usize, u32)| has_port[port as usize];
         let alone = ways.post.places.iter().enumerate();
         let alone = alone.filter_map(|(place, of)| Some((place, of.only_port?)));
