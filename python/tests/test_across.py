@@ -54,6 +54,7 @@ class Made:
 @pytest.fixture
 def study(monkeypatch):
     monkeypatch.setattr(across, "Records", Made)
+    monkeypatch.setattr(across, "DRAWN", 1)
     return across.Study([1, 2, 3], aqms=["pie", "codel"], places=PLACES)
 
 
@@ -80,11 +81,19 @@ def test_an_aqm_whose_target_is_that_of_the_place_anyway_runs_once(monkeypatch):
     assert study.records.wanted[varying.cell] == ["droptail", "pie", "pie:target=15ms", "codel", "codel:target=15ms"]
 
 
-def test_seeds_beyond_the_first_are_for_what_a_situation_compares(study):
+def test_seeds_beyond_the_first_are_for_what_a_situation_compares_and_for_drawn_networks(study):
+    wanted, own = study.records.wanted, ("droptail", "pie", "codel")
+    (drawn,) = study.drawn
+    (other,) = {"rfc7928/aggressive", "rfc7928/bursts"} - {drawn}
     assert study.records.once == {
-        "rfc7928/aggressive": study.records.wanted["rfc7928/aggressive"],
-        "rfc7928/bursts": study.records.wanted["rfc7928/bursts"],
+        drawn: [spec for spec in wanted[drawn] if spec not in own],
+        other: wanted[other],
         "everyday/backbone@cubic": ["pie:target=20ms", "codel:target=20ms"],
+    }
+    assert {place["cell"]: place["seeds"] for place in study.to_dict()["places"]} == {
+        drawn: 3,
+        other: 1,
+        "everyday/backbone@cubic": 3,
     }
     # The ranking is of the first seed everywhere: 5 ms of `DELAYS` and 1 ms.
     told = study.figures(across.OWN)["everyday/backbone@cubic"]["pie"]["sojourn_mean_s"]
@@ -93,7 +102,7 @@ def test_seeds_beyond_the_first_are_for_what_a_situation_compares(study):
 
 def test_how_alike_seeds_rank_is_told(study):
     # `Made` adds the same to all with each seed: every pair of seeds agrees.
-    agreed = study.agreement()
+    agreed = study.agreement()["situations"]
     assert agreed["power"] == agreed["utilization"]
     assert agreed["power"]["mean"] == 1
 
@@ -104,13 +113,17 @@ def test_how_alike_seeds_rank_is_told(study):
         return [(seed, made(delay[seed == 2], 0.9, PROVIDED)) for seed in (1, 2, 3)]
 
     study.records.of = of
-    assert study.agreement()["sojourn_p95_s"]["mean"] == pytest.approx(5 / 9)
+    agreed = study.agreement()
+    # A situation's networks and those drawn are told apart; here one of each.
+    assert [agreed[where]["sojourn_p95_s"]["n"] for where in ("situations", "drawn")] == [1, 1]
+    assert agreed["situations"]["sojourn_p95_s"]["mean"] == pytest.approx(5 / 9)
 
 
 def test_a_quick_ranking_leaves_out_what_is_slow(monkeypatch):
     monkeypatch.setattr(across, "Records", Made)
     quick = across.Study([1], quick=True, aqms=["pie"], places=PLACES)
     assert list(quick.records.wanted) == ["rfc7928/aggressive", "everyday/backbone@cubic"]
+    assert quick.drawn == []
     # Those that take long are the papers' but two, and half of RFC 7928's.
     assert [place.cell for place in across.PLACES if not place.slow] == [
         "rfc7928/tcp-friendly",
@@ -329,13 +342,18 @@ def test_a_ranking_is_a_table_by_every_criterion_with_delay_and_utilisation(stud
     assert "worse in the other: `pie`, `droptail`." in text
     # In one place two seeds always agree: no interval, and so no word of it.
     assert "Kendall's tau" not in text
-    told = {key: {"mean": 0.875, "ci95": [0.75, 1.0]} for key in data["agreement"]}
+    told = {key: {"mean": 0.875, "ci95": [0.75, 1.0]} for key, _, _ in across.CRITERIA}
+    none = {key: {"mean": 1.0, "ci95": None} for key in told}
     last = across.CRITERIA[-1][0]
-    text = advice.page({**data, "agreement": {**told, last: {"mean": 1.0, "ci95": None}}}, "c", "d")
+    one_less = {**told, last: none[last]}
+    text = advice.page({**data, "agreement": {"situations": one_less, "drawn": none}}, "c", "d")
     assert (
-        "with Student's 95 % interval over these networks: utilisation over response time 0.88 ± 0.12,"
-        " queueing delay, p95 0.88 ± 0.12, utilisation 0.88 ± 0.12." in text
+        "with Student's 95 % interval over the networks: in one network of a situation utilisation over response time"
+        " 0.88 ± 0.12, queueing delay, p95 0.88 ± 0.12, utilisation 0.88 ± 0.12." in text
     )
+    text = advice.page({**data, "agreement": {"situations": none, "drawn": told}}, "c", "d")
+    assert "over the networks: in one of those drawn utilisation over response time 0.88 ± 0.12," in text
+    assert "3 seeds each in the situations and in 1 other networks, drawn at random, one in all" in text
 
 
 def test_what_there_is_too_little_of_is_told_as_such(study):

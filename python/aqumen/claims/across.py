@@ -4,14 +4,16 @@ Every AQM and profile runs in the same places twice: as it comes, and at the tar
 tells two AQMs apart is the delay that they are set to. The first ranking says what to install, the second which law is
 the better one. Ranks are those of Friedman's test with Nemenyi's critical difference; a place is one network, its
 figures are those of the first seed: how far apart mean ranks must be follows from how places differ, beside which seeds
-hardly do (`Study.agreement` says how much). The pick for a situation is about its own networks: there seeds are what is
-compared, and AQMs as they come run with all of them.
+hardly do. How much is measured (`Study.agreement`): AQMs as they come run with all seeds in a few places drawn at
+random. They do in the networks of situations, too: the pick for one is about its own networks, where seeds are what is
+compared.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -31,6 +33,9 @@ __all__ = ["CRITERIA", "OWN", "PLACES", "SITUATIONS", "TARGET", "Measure", "Plac
 REFERENCE = "droptail"
 OWN, TARGET = "own", "target"
 """The two rankings: AQMs as they come, and at the target of each place."""
+
+DRAWN = 8
+"""In how many places without a situation all seeds run, to see what one of them is worth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,9 +283,9 @@ class Study:
         """Say what is to be run.
 
         Args:
-            seeds: One for each run of an AQM as it comes at a place of a situation; all else runs with the first one,
-                which also records how the queue went.
-            quick: Leave out the places that are slow.
+            seeds: One for each run of an AQM as it comes at a place of a situation or a drawn one; all else runs with
+                the first one, which also records how the queue went.
+            quick: Leave out the places that are slow, and draw none.
             out: A folder for finished runs.
             aqms: What is compared; none: all of them.
             places: Where.
@@ -305,6 +310,9 @@ class Study:
             for place in self.places
         }
         compared = {cell for situation in SITUATIONS for cell in situation.cells}
+        others = [place.cell for place in self.places if place.cell not in compared]
+        self.drawn = [] if quick else sorted(random.Random(1).sample(others, min(DRAWN, len(others))))
+        self._repeated = compared.union(self.drawn)
         own = set(self.aqms)
         # What is the same run at the target as it comes need not run twice.
         self._same = {cell: _same(scenarios[cell], specs) for cell, specs in wanted.items()}
@@ -315,7 +323,7 @@ class Study:
             out,
             prepare=lambda cell, _: scenarios[cell],
             once={
-                cell: [spec for spec in specs if cell not in compared or spec not in own]
+                cell: [spec for spec in specs if cell not in self._repeated or spec not in own]
                 for cell, specs in wanted.items()
             },
         )
@@ -417,20 +425,28 @@ class Study:
             "figures": shown,
         }
 
+    def _seeds(self, cell: str) -> int:
+        """How many seeds AQMs as they come run with in a cell."""
+        return len(self.records.seeds) if cell in self._repeated else 1
+
     def _by_seed(self, place: Place, aqm: str) -> dict[int, Run]:
         """The runs of an AQM as it comes."""
         return dict(self.records.of(place.cell, self._same[place.cell][aqm]))
 
-    def agreement(self) -> dict[str, dict[str, Any]]:
-        """By criterion how alike two seeds rank the AQMs, where all have several: the mean of Kendall's tau over all
-        pairs of seeds, summed up over the places of situations.
+    def agreement(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """How alike two seeds rank the AQMs of one place: Kendall's tau, the mean over all pairs of seeds, summed up
+        over places, by criterion; for the `situations` and for the `drawn` places.
 
         It is what one seed is worth: 1 if it makes no difference which.
         """
-        compared = {cell for situation in SITUATIONS for cell in situation.cells}
+        compared = [cell for situation in SITUATIONS for cell in situation.cells]
+        return {"situations": self._agreement(compared), "drawn": self._agreement(self.drawn)}
+
+    def _agreement(self, cells: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """By criterion how alike two seeds rank in these cells, where all AQMs have several."""
         found: dict[str, list[float]] = {key: [] for key, _, _ in CRITERIA}
         for place in self.places:
-            if place.cell not in compared:
+            if place.cell not in cells:
                 continue
             runs = [self._by_seed(place, aqm) for aqm in self.aqms]
             seeds = [seed for seed in self.records.seeds if all(seed in each for each in runs)]
@@ -447,11 +463,14 @@ class Study:
     def to_dict(self) -> dict[str, Any]:
         """What `aqumen reproduce ranking --json` prints."""
         return {
-            "schema": 3,
+            "schema": 4,
             "aqumen": _core.__version__,
             "seeds": len(self.records.seeds),
             "quick": self.quick,
-            "places": [{"cell": place.cell, "target": place.target, "until": place.until} for place in self.places],
+            "places": [
+                {"cell": place.cell, "target": place.target, "until": place.until, "seeds": self._seeds(place.cell)}
+                for place in self.places
+            ],
             "aqms": self.aqms,
             "refused": self.refused,
             "rankings": {which: self.ranking(which) for which in (OWN, TARGET)},

@@ -29,7 +29,7 @@ def page(data: Mapping[str, Any], command: str, date: str) -> str:
         "# Which AQM?",
         "",
         f"Written by `{command} --record` on {date}, version {data['aqumen']}: {len(data['aqms'])} AQMs and profiles,"
-        f" {count} networks; {data['seeds']} seeds each in the situations, one in all other runs."
+        f" {count} networks; {data['seeds']} seeds each in the situations{_drawn(data)}, one in all other runs."
         " Three situations, then all networks together. Where one AQM is"
         " told apart from all others it is the pick; elsewhere who is ahead is a tie."
         " Nothing here was tuned, and no AQM was given a value of its own: each is as `aqumen list aqms` has it. For a"
@@ -58,26 +58,41 @@ def page(data: Mapping[str, Any], command: str, date: str) -> str:
     for which in (OWN, TARGET):
         parts += _ranking(which, data["rankings"][which])
     parts += _moved(data["rankings"])
-    parts += ["## The networks", "", "| network | target of the second ranking | run until |", "|---|---|---|"]
-    parts += [f"| `{place['cell']}` | {place['target']} | {place['until'] or 'its end'} |" for place in data["places"]]
+    heads = "| network | target of the second ranking | run until | seeds, as they come |"
+    parts += ["## The networks", "", heads, "|---|---|---|---|"]
+    parts += [
+        f"| `{place['cell']}` | {place['target']} | {place['until'] or 'its end'} | {place['seeds']} |"
+        for place in data["places"]
+    ]
     if data["refused"]:
         parts += ["", "Not ranked, since a network refuses it:", ""]
         parts += [f"- `{aqm}`: {why}" for aqm, why in data["refused"].items()]
     return "\n".join(parts) + "\n"
 
 
-def _agreement(agreement: Mapping[str, Any]) -> str:
+def _drawn(data: Mapping[str, Any]) -> str:
+    """In how many networks all seeds ran beside those of the situations."""
+    compared = {cell for situation in SITUATIONS for cell in situation.cells}
+    count = sum(place["seeds"] > 1 and place["cell"] not in compared for place in data["places"])
+    return f" and in {count} other networks, drawn at random" if count else ""
+
+
+def _agreement(agreement: Mapping[str, Mapping[str, Any]]) -> str:
     """How alike two seeds rank."""
-    told = [
-        f"{words} {agreement[key]['mean']:.2f} ± {(agreement[key]['ci95'][1] - agreement[key]['ci95'][0]) / 2:.2f}"
-        for key, words, _ in CRITERIA
-        if agreement[key]["ci95"] is not None
-    ]
-    if not told:
+    parts = []
+    for where, heading in (("situations", "in one network of a situation"), ("drawn", "in one of those drawn")):
+        told = [
+            f"{words} {one['mean']:.2f} ± {(one['ci95'][1] - one['ci95'][0]) / 2:.2f}"
+            for key, words, _ in CRITERIA
+            if (one := agreement[where][key])["ci95"] is not None
+        ]
+        if told:
+            parts.append(f"{heading} {', '.join(told)}")
+    if not parts:
         return ""
     return (
-        " How alike two seeds rank all of them in one network of a situation, by Kendall's tau (1: the same order),"
-        f" with Student's 95 % interval over these networks: {', '.join(told)}."
+        " How alike two seeds rank all of them, by Kendall's tau (1: the same order), with Student's 95 % interval over"
+        f" the networks: {'; '.join(parts)}."
     )
 
 
