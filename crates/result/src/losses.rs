@@ -45,9 +45,12 @@ pub struct LossClock {
     event_ns: u64,
     last_at: Option<u64>,
     event_ends: u64,
-    /// Flows that the event in progress has hit, in order.
+    /// Flows that the event in progress has hit, some of them more than once.
     hit: Vec<u32>,
 }
+
+/// There is room for so many losses before repeats are looked for.
+const LEAST_ROOM: usize = 64;
 
 /// What [`LossClock`] saw in a stretch of time.
 #[derive(Clone, Debug, Default)]
@@ -77,16 +80,26 @@ impl LossClock {
             self.close(seen);
             self.event_ends = now.saturating_add(self.event_ns);
         }
-        if let Err(place) = self.hit.binary_search(&flow) {
-            self.hit.insert(place, flow);
+        if self.hit.len() == self.hit.capacity() {
+            self.strike_out_repeats();
+            self.hit.reserve(self.hit.len().max(LEAST_ROOM));
         }
+        self.hit.push(flow);
     }
 
     /// The stretch ends; what is left of an event in progress counts in the next one as an event of its own.
     pub fn close(&mut self, seen: &mut LossSpacing) {
+        self.strike_out_repeats();
         seen.events += u64::from(!self.hit.is_empty());
         seen.hits += self.hit.len() as u64;
         self.hit.clear();
+    }
+
+    /// Lists each flow that was hit once. The list has as much room again afterwards, so that a loss costs little
+    /// however many flows there are.
+    fn strike_out_repeats(&mut self) {
+        self.hit.sort_unstable();
+        self.hit.dedup();
     }
 }
 
@@ -163,6 +176,20 @@ mod tests {
         [5, 9].iter().for_each(|&at| clock.lost(at, 0, &mut seen));
         clock.close(&mut seen);
         assert_eq!((seen.intervals().mean(), seen.flows_hit()), (Some(4.0), None));
+    }
+
+    #[test]
+    fn a_flow_that_is_hit_again_and_again_counts_once() {
+        // Losses of one event, of one flow after the other and back again: each is hit ten times.
+        for flows in [1, 63, 64, 65, 100, 1000] {
+            let (mut clock, mut seen) = (LossClock::new(1_000_000), LossSpacing::default());
+            for k in 0..10 * flows {
+                let flow = if k / flows % 2 == 0 { k % flows } else { flows - 1 - k % flows };
+                clock.lost(u64::from(k), flow, &mut seen);
+            }
+            clock.close(&mut seen);
+            assert_eq!(seen.flows_hit(), Some(f64::from(flows)), "{flows}");
+        }
     }
 
     #[test]
