@@ -1,4 +1,4 @@
-//! The agenda: everything that is known to happen before the run starts.
+//! The agenda: everything that is known to happen before the run starts, but for the first starts of lone senders.
 
 use aqumen_network::measured::edges;
 use aqumen_scenario::Plan;
@@ -30,15 +30,16 @@ pub(crate) struct Agenda {
 }
 
 impl Agenda {
-    pub(crate) fn new(plan: &Plan) -> Self {
+    /// Of `plan`; some flows `start_alone` for the first time, and need no stop of all places for that.
+    pub(crate) fn new(plan: &Plan, start_alone: impl Fn(u32) -> bool) -> Self {
         let end = plan.duration.as_nanos();
         let edges = edges(plan);
         let mut items: Vec<_> = edges.iter().map(|&at| (at, Control::Edge)).collect();
         for (flow, number) in plan.flows.iter().zip(0u32..) {
-            for &(from, until) in &flow.on {
-                items.push((from.as_nanos(), Control::Resume(number)));
-                items.extend(until.map(|until| (until.as_nanos(), Control::Pause(number))));
-            }
+            let starts = flow.on.iter().skip(usize::from(start_alone(number)));
+            items.extend(starts.map(|(from, _)| (from.as_nanos(), Control::Resume(number))));
+            let ends = flow.on.iter().filter_map(|(_, until)| *until);
+            items.extend(ends.map(|until| (until.as_nanos(), Control::Pause(number))));
         }
         for (link, number) in plan.links.iter().zip(0u32..) {
             let changes = link.line.iter().flat_map(|line| &line.aqms).zip(0u32..);

@@ -160,6 +160,7 @@ impl<'a> Engine<'a> {
         hosts.flows.iter_mut().zip(0u32..).for_each(|(state, flow)| state.first_lane = ways.lanes.first_lane(flow));
         hosts.add_agents();
         hosts.add_applications(&ways, style.collapse);
+        let agenda = Agenda::new(plan, |flow| ways.post.is_lone_sender(flow));
         let mut engine = Engine {
             plan,
             ways,
@@ -168,7 +169,7 @@ impl<'a> Engine<'a> {
             ends,
             pool,
             hosts,
-            agenda: Agenda::new(plan),
+            agenda,
             sample_at: plan.sample_interval.as_nanos(),
             trace,
             totals: Totals::default(),

@@ -34,7 +34,7 @@ impl Hosts<'_> {
         }
         ways.post.senders.round.now = until;
         let window_end = ways.post.window_end();
-        if ways.post.senders.inbox.is_idle() {
+        if ways.post.senders.is_idle(until) {
             return 0;
         }
         let (events, next_acks) = ways.post.senders.take_acks(until, window_end);
@@ -51,6 +51,10 @@ impl Hosts<'_> {
             }
         }
         ways.post.senders.give_back(events, next_acks);
+        while let Some((at, flow)) = ways.post.senders.starts.take(until) {
+            done += 1;
+            self.on_resume(ways, flow, at);
+        }
         while let Some(flow) = ways.post.senders.inbox.take_timer(until) {
             done += self.run_sender_clock(ways, flow, until - 1);
         }

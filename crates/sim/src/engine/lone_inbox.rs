@@ -27,6 +27,7 @@ pub(super) struct LoneSenders {
     /// A window is 2^width_bits nanoseconds long.
     width_bits: u32,
     pub(super) round: Round,
+    pub(super) starts: Starts,
     /// When the next acknowledgement after each of those at hand reaches the same sender, or no sooner than when. Empty
     /// where no sender waits before it sends.
     next_acks: Vec<u64>,
@@ -44,6 +45,13 @@ pub(super) struct Round {
     pub(super) now: u64,
     /// When the next round comes at the latest.
     pub(super) next: u64,
+}
+
+/// When senders begin, each for the first time: moments and flows, in order.
+#[derive(Default)]
+pub(super) struct Starts {
+    all: Vec<(u64, u32)>,
+    done: usize,
 }
 
 /// So many rounds are made in the least timeout.
@@ -150,7 +158,7 @@ impl Lone {
 impl LoneSenders {
     /// `timeout`: no sender's timer is due sooner than this after what sets it. `waiting`: so many flows there are, if
     /// a sender may wait for a random time before it sends; none otherwise.
-    pub(super) fn new(inbox: Lone, width_bits: u32, waiting: usize, timeout: Option<Span>) -> Self {
+    pub(super) fn new(inbox: Lone, width_bits: u32, waiting: usize, timeout: Option<Span>, starts: Starts) -> Self {
         // A window in which a timer could be set and go off is too long.
         let timeout = timeout.map(Span::as_nanos).filter(|timeout| 2 << width_bits <= *timeout);
         // More often than need be: of those that could go off before the next round, fewer then are moved before.
@@ -159,6 +167,7 @@ impl LoneSenders {
             inbox,
             width_bits,
             round: Round { every, now: 0, next: if every == NEVER { NEVER } else { 0 } },
+            starts,
             next_acks: Vec::new(),
             first_acks: vec![0; waiting],
         }
@@ -167,6 +176,7 @@ impl LoneSenders {
     /// The senders are in the other half of the run: what is posted to them here is [admitted](Lone::admit) there.
     pub(super) fn stand_in(&mut self) {
         self.round = Round { every: NEVER, now: 0, next: NEVER };
+        self.starts = Starts::default();
         self.first_acks = Vec::new();
     }
 
@@ -184,7 +194,12 @@ impl LoneSenders {
 
     /// The next window in which a sender may have something to do, or a round comes.
     pub(super) fn next_window(&self) -> u64 {
-        self.inbox.next_window().min(self.round.next >> self.width_bits)
+        self.inbox.next_window().min(self.round.next.min(self.starts.next()) >> self.width_bits)
+    }
+
+    /// Whether no sender has anything to do in the present window and before `until`.
+    pub(super) fn is_idle(&self, until: u64) -> bool {
+        self.inbox.is_idle() && self.starts.next() >= until
     }
 
     /// Takes the acknowledgements of the present window before `until`, and finds for each the next of the same sender.
@@ -208,5 +223,26 @@ impl LoneSenders {
     pub(super) fn give_back(&mut self, events: Vec<Event>, next_acks: Vec<u64>) {
         self.next_acks = next_acks;
         self.inbox.give_back(events);
+    }
+}
+
+impl Starts {
+    /// These flows start at these moments.
+    pub(super) fn new(mut all: Vec<(u64, u32)>) -> Self {
+        all.sort_unstable();
+        Starts { all, done: 0 }
+    }
+
+    /// When the next is; `NEVER`: all have started.
+    #[inline]
+    fn next(&self) -> u64 {
+        self.all.get(self.done).map_or(NEVER, |&(at, _)| at)
+    }
+
+    /// Takes the next, if it comes before `until`.
+    pub(super) fn take(&mut self, until: u64) -> Option<(u64, u32)> {
+        let start = self.all.get(self.done).copied().filter(|&(at, _)| at < until)?;
+        self.done += 1;
+        Some(start)
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::batch::Turn;
-use super::lone_inbox::{Lone, LoneSenders};
+use super::lone_inbox::{Lone, LoneSenders, Starts};
 use super::partition::{LONE, Partition, expected_horizon, expected_rate};
 use super::place::Place;
 use crate::event::Event;
@@ -76,11 +76,14 @@ impl Post {
             ([port], false) if !near_itself[*port as usize] => Place::new(width_bits, horizon, Some(*port)),
             (_, false) => Place::new(of_ports, horizon, None),
         };
+        let starts = plan.flows.iter().zip(&of_sender).zip(0u32..).filter(|((_, place), _)| **place == LONE);
+        let starts = starts.filter_map(|((flow, _), number)| Some((flow.on.first()?.0.as_nanos(), number)));
+        let starts = Starts::new(starts.collect());
         let lone = || Lone::new(width_bits, horizon, TIMER_HORIZON);
         Post {
             ranks,
             places: ports_of.into_iter().zip(ends_at).map(place).collect(),
-            senders: LoneSenders::new(lone(), width_bits, if waits { plan.flows.len() } else { 0 }, timeout),
+            senders: LoneSenders::new(lone(), width_bits, if waits { plan.flows.len() } else { 0 }, timeout, starts),
             receivers: lone(),
             of_port,
             of_sender,
@@ -98,7 +101,7 @@ impl Post {
         self.places[self.of_port[port as usize] as usize].only_port.is_some()
     }
 
-    /// Whether the sender of `flow` is a place by itself.
+    /// Whether the sender of `flow` is a place by itself, and starts by itself for the first time.
     pub(super) fn is_lone_sender(&self, flow: u32) -> bool {
         self.of_sender[flow as usize] == LONE
     }
