@@ -195,6 +195,7 @@ impl Spared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fluid::Model;
 
     #[test]
     fn the_cosines_of_an_exponential_are_a_lorentzian() {
@@ -214,5 +215,97 @@ mod tests {
         let all: f64 = shares(1.0).iter().sum();
         assert!((all - 0.7).abs() < 1e-12, "{all}");
         assert!(0.05855 * (1.0 + all) < 0.13348);
+    }
+
+    fn at(queue_pkts: f64) -> OperatingPoint {
+        OperatingPoint::new(Model::Reno, 50.0, 2500.0, 0.0, 0.1, queue_pkts).unwrap()
+    }
+
+    /// A law that says so much per packet, and per packet and second, of a queue that is seen at once, or for a period.
+    fn law(slope: f64, integral: f64, period_s: Option<f64>) -> Controller {
+        match period_s {
+            None => Controller::Continuous { num: vec![integral, slope], den: vec![0.0, 1.0] },
+            Some(period_s) => {
+                let num = vec![slope + integral * period_s, -slope];
+                Controller::Sampled { num, den: vec![1.0, -1.0], period_s }
+            }
+        }
+    }
+
+    fn spares(delay_s: f64, sojourn: bool) -> Spares {
+        Spares { delay_s, probability: 0.2, burst: aqumen_units::Span::ZERO, sojourn }
+    }
+
+    /// The integral of `power` over the frequencies that the queue has, over pi: on lines, from zero on.
+    fn variance(rtt_s: f64, power: impl Fn(f64) -> f64) -> f64 {
+        let points: Vec<(f64, f64)> =
+            (0..=2500).map(|k| 1e-3 / rtt_s * libm::pow(10.0, f64::from(k) / 500.0)).map(|w| (w, power(w))).collect();
+        let within: f64 = points.windows(2).map(|p| 0.5 * (p[0].1 + p[1].1) * (p[1].0 - p[0].0)).sum();
+        (points[0].0 * points[0].1 + within) / PI
+    }
+
+    #[test]
+    fn the_deviation_is_the_one_that_what_is_spared_brings_about() {
+        for (sojourn, period_s) in [(false, None), (true, None), (false, Some(0.03)), (true, Some(0.03))] {
+            let at = at(50.0);
+            let controller = law(2e-5, 4e-5, period_s);
+            let spared = Spared::around(&spares(0.01, sojourn), &at, controller, Field::of_reno(&at, true)).unwrap();
+            let deviation = variance(at.rtt_s, |w| spared.power(w)).sqrt();
+            // Half of the target of 50 packets lies 25 below the mean.
+            let z = 25.0 / deviation;
+            let share = 0.5 * libm::erfc(z / SQRT_2);
+            assert!(share > 0.02 && share < 0.4, "{deviation}");
+            assert!((spared.reached / (1.0 - share) - 1.0).abs() < 2e-3, "{} {share}", spared.reached);
+            let density = libm::exp(-0.5 * z * z) / (2.0 * PI).sqrt();
+            let slope = at.probability / (1.0 - share) * density / deviation;
+            assert!((spared.slope / slope - 1.0).abs() < 0.01, "{} {slope}", spared.slope);
+            // What is left beyond the line sums up to p'^2 (Q (1 - Q) - phi^2), less what high orders add.
+            let lines = spared.w.windows(2).zip(spared.beyond.windows(2));
+            let beyond: f64 = lines.map(|(w, power)| 0.5 * (power[0] + power[1]) * (w[1] - w[0])).sum::<f64>() / PI;
+            let said = at.probability / (1.0 - share);
+            let all = said * said * (share * (1.0 - share) - density * density);
+            assert!(beyond > 0.5 * all && beyond < 1.05 * all, "{beyond} {all}");
+        }
+    }
+
+    #[test]
+    fn where_nothing_is_spared_the_queue_is_that_of_the_law_alone() {
+        for period_s in [None, Some(0.03)] {
+            let at = at(400.0);
+            let controller = law(1e-5, 1e-5, period_s);
+            let field = Field::of_reno(&at, true);
+            let plain =
+                crate::linear::Loop { images: 0, ..crate::linear::Loop::new(field.clone(), controller.clone()) };
+            let spared = Spared::around(&spares(0.001, false), &at, controller, field.clone()).unwrap();
+            for w in [0.01, 0.3, 2.0, 9.0] {
+                let expected = field.power(w) / (1.0 + plain.response(w)).norm_sqr();
+                assert!((spared.power(w) / expected - 1.0).abs() < 1e-6, "{w}: {} {expected}", spared.power(w));
+            }
+        }
+    }
+
+    #[test]
+    fn a_delay_that_is_seen_late_turns_what_is_said_and_a_hold_turns_it_by_half_a_period() {
+        let at = at(50.0);
+        let of = |sojourn, period_s| {
+            let controller = law(2e-5, 4e-5, period_s);
+            Spared::around(&spares(0.01, sojourn), &at, controller, Field::of_reno(&at, true)).unwrap()
+        };
+        // 50 packets of 2500 a second: 20 ms. At 5 rad/s .1 rad.
+        let [[law_now, one_now], [law_late, one_late]] = [of(false, None).said(5.0), of(true, None).said(5.0)];
+        assert!((arg(one_late * one_now.conj()) + 0.1).abs() < 1e-9 && (one_late.norm_sqr() - 1.0).abs() < 1e-12);
+        assert!((law_late / law_now - one_late / one_now).l1_norm() < 1e-12);
+        // Held for 30 ms: sin(.075) / .075 of it, .075 rad late.
+        let held = of(false, Some(0.03)).said(5.0)[1];
+        assert!((arg(held) + 0.075).abs() < 1e-9 && (held.norm_sqr().sqrt() - 0.075f64.sin() / 0.075).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_loop_that_swings_by_itself_has_no_answer() {
+        let at = at(50.0);
+        let around = |gain: f64| {
+            Spared::around(&spares(0.01, false), &at, law(2e-5 * gain, 4e-5 * gain, None), Field::of_reno(&at, true))
+        };
+        assert!(around(1.0).is_some() && around(100.0).is_none());
     }
 }

@@ -247,4 +247,47 @@ mod tests {
         assert!(matches!(stopped, Err(Error::Stopped)), "{heard:?}");
         assert!(heard.len() == 5 && heard[0] > 5.0 * model.seconds().unwrap(), "{heard:?}");
     }
+
+    /// Where `root` finds the zero of `of`, between two ends, and how often it asked.
+    fn found(low: f64, high: f64, of: impl Fn(f64) -> f64) -> (f64, u32) {
+        let mut asked = 0;
+        let at = |x: f64| {
+            asked += 1;
+            Ok(of(x))
+        };
+        let place = root((low, of(low)), (high, of(high)), at).unwrap();
+        (place, asked)
+    }
+
+    #[test]
+    fn a_root_is_found_from_below_within_the_solutions_that_are_foreseen() {
+        // A line takes one secant; what bends to either side some; loss falls with a threshold, so that ends may swap.
+        assert_eq!(found(-1.0, 3.0, |x| x - 2.0).1, 1);
+        let convex = |x: f64| x.exp() - 2.0;
+        let concave = |x: f64| 2.0 - (-x).exp();
+        for (low, high, zero, of) in [
+            (0.0, 3.0, 2f64.ln(), &convex as &dyn Fn(f64) -> f64),
+            (-3.0, 2.0, -(2f64.ln()), &concave),
+            (9.0, 0.1, 4.0, &|x: f64| (4.0 / x).ln()),
+            (-10.0, 10.0, 0.3, &|x: f64| (x - 0.3) * (1.0 + 0.2 * (x - 0.3).powi(2))),
+        ] {
+            let (place, asked) = found(low, high, of);
+            assert!((place - zero).abs() < 1e-9 && (-PRECISION..=0.0).contains(&of(place)), "{zero}: {place}");
+            assert!(f64::from(asked) <= SOLUTIONS_FORESEEN, "{zero}: {asked}");
+        }
+    }
+
+    #[test]
+    fn a_side_without_a_finite_value_is_halved_away_and_a_jump_is_closed_in_on() {
+        // No loss at all below 1: its logarithm is no number that a secant could use.
+        let (place, asked) = found(0.0, 8.0, |x| if x < 1.0 { f64::NEG_INFINITY } else { (x - 3.0).min(1.0) });
+        assert!((place - 3.0).abs() < 1e-9 && asked < 20, "{place} {asked}");
+        // From -1 to 1 at the third: halvings alone end there, one in eight at least.
+        let (place, asked) = found(0.0, 1.0, |x| if x < 1.0 / 3.0 { -1.0 } else { 1.0 });
+        assert!(place < 1.0 / 3.0 && 1.0 / 3.0 - place < 1e-12 && asked < SOLUTIONS_MAX, "{place} {asked}");
+        // A flat end: secants alone crawl.
+        let (place, asked) = found(0.0, 1.0, |x| x.powi(30) - 1e-6);
+        assert!((place - 1e-6f64.powf(1.0 / 30.0)).abs() < 1e-6 && asked < 40, "{place} {asked}");
+        assert!(root((0.0, -1.0), (1.0, 1.0), |_| Err(Error::Stopped)).is_err());
+    }
 }

@@ -136,3 +136,61 @@ fn at(values: &[f64], k: usize, beyond: f64) -> f64 {
     // Beyond the last stage that anyone finds.
     if k + 1 >= values.len() { beyond } else { values[k] }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// P(Erlang with n stages of this rate > t), term by term.
+    fn erlang(n: usize, rate: f64, t: f64) -> f64 {
+        let x = rate * t;
+        let terms = (0..n).scan((-x).exp(), |term, k| {
+            let here = *term;
+            *term *= x / (k + 1) as f64;
+            Some(here)
+        });
+        terms.sum()
+    }
+
+    #[test]
+    fn a_mixture_of_erlangs_is_the_sum_of_its_parts() {
+        // 5 packets a second find nothing, 2 find two stages, 3 find five; three stages of 40/s each are their own.
+        let delay = Delay::of(&[5.0, 0.0, 2.0, 0.0, 0.0, 3.0], 3, 40.0);
+        let parts = [(0.5, 3), (0.2, 5), (0.3, 8)];
+        let mean: f64 = parts.iter().map(|(share, n)| share * *n as f64 / 40.0).sum();
+        // Each part has the mean n / 40 and the variance n / 1600.
+        let square: f64 = parts.iter().map(|(share, n)| share * (*n as f64 + (n * n) as f64) / 1600.0).sum();
+        assert!((delay.mean_s() - mean).abs() < 1e-14 && (delay.variance_s2() - (square - mean * mean)).abs() < 1e-14);
+        assert!((delay.std_s() - delay.variance_s2().sqrt()).abs() < 1e-15);
+        for t in [1e-3, 0.02, 0.11, 0.4, 2.0] {
+            let longer: f64 = parts.iter().map(|(share, n)| share * erlang(*n, 40.0, t)).sum();
+            assert!((delay.survival(t) / longer - 1.0).abs() < 1e-12, "{t}: {} {longer}", delay.survival(t));
+            assert!((delay.cdf(t) - (1.0 - longer)).abs() < 1e-14, "{t}");
+        }
+        for p in [1e-9, 0.3, 0.5, 0.7, 1.0 - 1e-9] {
+            let t = delay.quantile(p);
+            assert!((delay.cdf(t) - p).abs() < 1e-15 + 1e-12 * p, "{p}: {t}");
+            assert!(delay.cdf(t * (1.0 - 1e-6)) < p, "{p}: {t}");
+        }
+        assert_eq!((delay.cdf(1e6), delay.survival(1e6)), (1.0, 0.0));
+        assert!(delay.cdf(f64::NAN).is_nan());
+    }
+
+    #[test]
+    fn a_delay_of_a_million_stages_is_normal() {
+        // All find 999 999 stages and have one of their own: a mean of 1e6 stages, a deviation of a thousand.
+        let mut found = vec![0.0; 1_000_000];
+        found[999_999] = 1.0;
+        let delay = Delay::of(&found, 1, 1.0);
+        for z in [-1.5f64, 0.0, 1.5, 3.0] {
+            let above = 0.5 * libm::erfc(z / std::f64::consts::SQRT_2);
+            assert!((delay.survival(1e6 + 1e3 * z) - above).abs() < 1e-3, "{z}");
+        }
+    }
+
+    #[test]
+    fn where_nothing_is_accepted_there_is_no_delay() {
+        let delay = Delay::of(&[0.0, 0.0], 1, 1.0);
+        assert!(delay.mean_s().is_nan() && delay.cdf(1.0).is_nan() && delay.quantile(0.5).is_nan());
+    }
+}

@@ -395,3 +395,115 @@ impl Line {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_shrinks_by_the_mean_ratio_of_the_last_cycles() {
+        assert_eq!((contraction(&[]), contraction(&[0.5])), (0.9, 0.9));
+        assert!((contraction(&[1.0, 0.25]) - 0.25).abs() < 1e-12);
+        // Over four cycles back: 16 to 1 in four steps, whatever came before and between.
+        assert!((contraction(&[7.0, 16.0, 9.0, 9.0, 9.0, 1.0]) - 0.5).abs() < 1e-12);
+        assert_eq!(
+            (contraction(&[0.0, 1.0]), contraction(&[1.0, 2.0]), contraction(&[1.0, 1e-9])),
+            (0.0, 0.9999, 0.01)
+        );
+    }
+
+    #[test]
+    fn changes_are_shares_of_what_can_be_told_and_no_number_is_the_largest() {
+        assert!((relative(3.0, 4.0) - 0.25).abs() < 1e-15 && (relative(5.0, 4.0) - 0.25).abs() < 1e-15);
+        assert_eq!((relative(1.0, 0.0), relative(1.0, TINY)), (0.0, 0.0));
+        assert_eq!((largest(1.0, 2.0), largest(2.0, 1.0)), (2.0, 2.0));
+        assert_eq!(largest(1.0, f64::NAN), f64::INFINITY);
+    }
+
+    #[test]
+    fn the_memory_that_is_told_is_six_numbers_a_state() {
+        assert_eq!(memory(1000, 2, 30), 1000 * 61 * 48);
+        assert_eq!(memory(usize::MAX, 2, 2), u64::MAX);
+    }
+
+    #[test]
+    fn cycles_cost_what_their_sweeps_touch() {
+        let two = Source::new("s", &[vec![-1.0, 1.0], vec![2.0, -2.0]], &[1.0, 2.0]).unwrap();
+        let together = Superposition::of(&[two.clone(), two.clone(), two]);
+        // 4 sweeps over 20 3 levels of 8 states, each with 2 3 of the line, 3 neighbours and 6 more.
+        assert_eq!(cycle(&together, 3, 20), 4.0 * 60.0 * 8.0 * 15.0);
+        assert_eq!(multiplications(&together, 3, 20), CYCLES_FORESEEN * cycle(&together, 3, 20));
+        // One source of 600 states is too much for an elimination: L m^2 M^3 = 5 600^3.
+        let minisources = super::super::Minisources { count: 599, off_rate: 1.0, on_rate: 1.0, rate: 1.0 };
+        let many = Superposition::of(&[Source::minisources("m", &minisources).unwrap()]);
+        assert_eq!(multiplications(&many, 1, 5), CYCLES_OF_ONE_FORESEEN * cycle(&many, 1, 5));
+    }
+
+    #[test]
+    fn a_source_forgets_as_fast_as_it_jumps_between_unlike_states() {
+        // Two states forget at the sum of their rates.
+        let two = Source::new("s", &[vec![-3.0, 3.0], vec![5.0, -5.0]], &[1.0, 2.0]).unwrap();
+        assert!((speed(&two) - 8.0).abs() < 1e-12, "{}", speed(&two));
+        // Four alike that jump anywhere at 1 each: e^-4t.
+        let row = |i: usize| (0..4).map(|j| if i == j { -3.0 } else { 1.0 }).collect();
+        let four = Source::new("s", &(0..4).map(row).collect::<Vec<Vec<f64>>>(), &[1.0; 4]).unwrap();
+        assert!((speed(&four) - 4.0).abs() < 1e-12, "{}", speed(&four));
+    }
+
+    #[test]
+    fn a_line_is_solved_as_equations_are() {
+        for stages in [1, 3] {
+            let levels = 7;
+            let entering: Vec<f64> = (0..levels).map(|k| 1.0 + 0.5 * k as f64).collect();
+            let (down, exit) = (4.0, 0.7);
+            let mut line = Line::new(levels, stages);
+            let inflow: Vec<f64> = (0..levels).map(|k| (k * k % 5) as f64 + 0.1).collect();
+            line.inflow.copy_from_slice(&inflow);
+            line.solve(&entering, down, exit);
+            // What flows in, from outside and from other levels, flows out.
+            for k in 0..levels {
+                let up = |k: usize| if k + stages < levels { entering[k] } else { 0.0 };
+                let out = line.x[k] * (up(k) + exit + if k > 0 { down } else { 0.0 });
+                let below = if k >= stages { line.x[k - stages] * up(k - stages) } else { 0.0 };
+                let above = if k + 1 < levels { line.x[k + 1] * down } else { 0.0 };
+                assert!((out - inflow[k] - below - above).abs() < 1e-12 * out, "{stages} stages, level {k}");
+            }
+        }
+    }
+
+    #[test]
+    fn groups_of_states_are_added_and_given_back_in_proportion() {
+        // A source of two states, to be left out, before one of three: (i, j) at 3 i + j.
+        let chain = |n: usize| {
+            let row = |i: usize| (0..n).map(|j| if i == j { 1.0 - n as f64 } else { 1.0 }).collect();
+            Source::new("s", &(0..n).map(row).collect::<Vec<Vec<f64>>>(), &vec![1.0; n]).unwrap()
+        };
+        let grid = |sources: &[Source], x: Vec<f64>| {
+            let space = Superposition::of(sources);
+            let stationary = space.stationary();
+            Grid { space, stationary, lacks: None, entering: x.iter().map(|x| 2.0 + x).collect(), x }
+        };
+        let (levels, lacks) = (2, (2, 3));
+        let mut fine =
+            grid(&[chain(2), chain(3)], (0..12).map(|k| if k == 3 || k == 9 { 0.0 } else { 1.0 + k as f64 }).collect());
+        let mut coarse = grid(&[chain(3)], vec![0.0; 6]);
+        let old = fine.gather(lacks, &mut coarse, levels);
+        for at in 0..6 {
+            let [one, other] = [fine.x[at], fine.x[6 + at]];
+            assert_eq!((coarse.x[at], old[at]), (one + other, one + other));
+            let [first, second] = [fine.entering[at], fine.entering[6 + at]];
+            // Where both are nothing, the plain mean.
+            let mean =
+                if one + other > 0.0 { (one * first + other * second) / (one + other) } else { 0.5 * (first + second) };
+            assert!((coarse.entering[at] - mean).abs() < 1e-12, "{at}: {} {mean}", coarse.entering[at]);
+        }
+        let before = fine.x.clone();
+        coarse.x.iter_mut().enumerate().for_each(|(at, x)| *x *= 1.0 + 0.1 * at as f64);
+        let change = fine.spread(lacks, &coarse, &old, levels);
+        // The largest share of itself is that of the last: .5 of 1.5.
+        assert!((change - 0.5 / 1.5).abs() < 1e-12, "{change}");
+        for (k, (now, then)) in fine.x.iter().zip(&before).enumerate() {
+            assert!((now - then * (1.0 + 0.1 * (k % 6) as f64)).abs() < 1e-12, "{k}");
+        }
+    }
+}

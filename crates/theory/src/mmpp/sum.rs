@@ -26,3 +26,18 @@ pub(crate) fn sum(terms: impl IntoIterator<Item = f64>) -> f64 {
     terms.into_iter().for_each(|x| sum.add(x));
     sum.value()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_terms_outlive_large_ones_that_cancel() {
+        for terms in [[1.0, 1e100, 1.0, -1e100], [1e100, 1.0, -1e100, 1.0], [1.0, 1e100, -1e100, 1.0]] {
+            assert_eq!(sum(terms), 2.0, "{terms:?}");
+        }
+        assert_eq!(sum([1e100, -3.0, -1e100, 1.0]), -2.0);
+        assert_eq!(sum((0..10).map(|_| 0.1)), 1.0);
+        assert_eq!(sum([]), 0.0);
+    }
+}

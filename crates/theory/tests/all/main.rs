@@ -7,6 +7,7 @@ mod fluid;
 mod linear;
 mod maps;
 mod mmpp_common;
+mod mmpp_files;
 mod mmpp_properties;
 mod mmpp_simulation;
 mod mmpp_vectors;
