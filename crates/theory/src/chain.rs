@@ -504,3 +504,158 @@ impl Growth {
         self.law == Law::Cubic && window < self.limit
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+
+    /// One sender of whole packets on a path of fixed length, packet by packet: what its acknowledgements, each marked
+    /// with the same chance, make of its window.
+    struct Alone {
+        sender: Sender,
+        p: f64,
+        rtt_s: f64,
+        window: f64,
+        /// CUBIC: the plateau, Reno's estimate, the window at the signal, when the window began to grow.
+        limit: f64,
+        estimate: f64,
+        prior: f64,
+        begun_s: f64,
+    }
+
+    impl Alone {
+        fn of(sender: Sender, p: f64, rtt_s: f64) -> Rest {
+            let (limit, estimate, prior, begun_s) = (0.0, 4.0, 0.0, 0.0);
+            Alone { sender, p, rtt_s, window: 4.0, limit, estimate, prior, begun_s }.go((6000.0 / p) as u32)
+        }
+
+        /// Mean and variance of the packets in flight over time.
+        fn go(mut self, packets: u32) -> Rest {
+            let mut state = 88_172_645_463_325_252u64;
+            let mut marked = |p: f64| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                (state >> 11) as f64 / ((1u64 << 53) as f64) < p
+            };
+            let mut sent: VecDeque<f64> = (0..4).map(|_| self.rtt_s).collect();
+            let (mut now_s, mut sums) = (0.0, [0.0; 3]);
+            // While an answer is on its way: acknowledgements until then, and of what number; from how many in flight
+            // to how many.
+            let mut waits: Option<(f64, f64, [f64; 2])> = None;
+            for _ in 0..packets {
+                let at_s = sent.pop_front().expect("a window of one packet at least");
+                let (flight, passed) = (sent.len() as f64 + 1.0, at_s - now_s);
+                [passed, passed * flight, passed * flight * flight]
+                    .iter()
+                    .zip(&mut sums)
+                    .for_each(|(x, sum)| *sum += x);
+                now_s = at_s;
+                let mark = marked(self.p);
+                match &mut waits {
+                    Some((left, ..)) => {
+                        *left -= 1.0;
+                        if self.sender.law == Law::Prague && !mark {
+                            self.window += 1.0 / self.window;
+                        }
+                        if *left <= 0.0 {
+                            waits = None;
+                            self.begun_s = now_s;
+                        }
+                    }
+                    None if mark => {
+                        let before = self.window;
+                        self.reduce(flight);
+                        let after = if self.sender.law == Law::Prague { before } else { self.window };
+                        waits = Some((flight, flight, [flight, after.min(flight)]));
+                    }
+                    None => self.grow(now_s),
+                }
+                let allowed = match &waits {
+                    Some((left, all, [from, to])) if self.sender.proportional => to + (from - to) * left / all,
+                    _ => self.window,
+                };
+                while sent.is_empty() || (sent.len() + 1) as f64 <= allowed {
+                    sent.push_back(now_s + self.rtt_s);
+                }
+            }
+            let [time, area, squares] = sums;
+            let mean = area / time;
+            Rest { window_pkts: mean, variance_pkts2: squares / time - mean * mean }
+        }
+
+        fn reduce(&mut self, flight: f64) {
+            let at = self.window;
+            let base = if self.sender.from_flight { flight } else { at };
+            self.window = match self.sender.law {
+                Law::Reno => 0.5 * base,
+                Law::Cubic => 0.7 * base,
+                Law::Dctcp | Law::Prague => (1.0 - 0.5 * self.p) * at,
+            };
+            self.window = self.window.max(self.sender.min_window);
+            self.limit = if at < self.limit { 0.85 * at } else { at };
+            (self.prior, self.estimate) = (at, self.window);
+        }
+
+        fn grow(&mut self, now_s: f64) {
+            if self.sender.law != Law::Cubic {
+                self.window += 1.0 / self.window;
+                return;
+            }
+            let since = now_s - self.begun_s;
+            let plateau = ((self.limit - 0.7 * self.prior).max(0.0) / 0.4).cbrt();
+            let cubic = |t: f64| 0.4 * (t - plateau).powi(3) + self.limit;
+            self.estimate += if self.estimate < self.prior { 9.0 / 17.0 } else { 1.0 } / self.window;
+            if cubic(since) < self.estimate {
+                self.window = self.window.max(self.estimate);
+            } else {
+                let target = cubic(since + self.rtt_s).clamp(self.window, 1.5 * self.window);
+                self.window += (target - self.window) / self.window;
+            }
+        }
+    }
+
+    #[test]
+    fn windows_that_are_followed_packet_by_packet_rest_where_the_chain_says() {
+        let of = |law, proportional, from_flight| Sender {
+            law,
+            proportional,
+            from_flight,
+            min_window: 2.0,
+            ..Sender::reno()
+        };
+        for (sender, p, rtt_s) in [
+            (of(Law::Reno, true, true), 0.01, 0.1),
+            (of(Law::Reno, true, false), 0.01, 0.1),
+            (of(Law::Reno, false, false), 0.01, 0.1),
+            (of(Law::Reno, false, true), 0.03, 0.1),
+            (of(Law::Reno, true, true), 0.005, 0.1),
+            (of(Law::Cubic, true, true), 0.005, 0.3),
+            (of(Law::Cubic, true, false), 0.01, 0.02),
+            (of(Law::Cubic, true, false), 0.004, 1.0),
+            (of(Law::Dctcp, true, true), 0.2, 0.1),
+            (of(Law::Dctcp, true, true), 0.05, 0.1),
+            (of(Law::Prague, true, true), 0.2, 0.1),
+            (of(Law::Prague, true, true), 0.05, 0.025),
+        ] {
+            let (told, seen) = (Chain::around(&sender, p, rtt_s).0.settle(), Alone::of(sender, p, rtt_s));
+            let off = told.window_pkts / seen.window_pkts - 1.0;
+            // Pieces of a packet make a quarter of one; steps of a third of a round trip tell CUBIC's window late where
+            // it doubles within a few; marks of a scalable window come in turns with its growth.
+            let within = match sender.law {
+                Law::Cubic if rtt_s >= 1.0 => 0.06,
+                Law::Dctcp | Law::Prague => 0.035,
+                Law::Reno | Law::Cubic => 0.015,
+            };
+            let within = within + 0.25 / seen.window_pkts;
+            assert!(off.abs() < within, "{sender:?}, {p}, {rtt_s}: {told:?} {seen:?}");
+            // A mean without its variance would be no chain: within what pieces of packets make of it.
+            if matches!(sender.law, Law::Reno | Law::Cubic) {
+                let off = told.variance_pkts2 / seen.variance_pkts2 - 1.0;
+                assert!(off.abs() < 0.3, "{sender:?}, {p}, {rtt_s}: {told:?} {seen:?}");
+            }
+        }
+    }
+}

@@ -373,4 +373,111 @@ mod tests {
         assert!(with(0.95 * margin).delay_std_s.is_some() && with(1.05 * margin).delay_std_s.is_none());
         assert!((with(2.0).gain_margin.unwrap() - 0.5 * margin).abs() < 0.03 * margin);
     }
+
+    /// The means of what an L queue marks and of whether the coupling decides, over waits drawn one after the other
+    /// from an exponential law, and of whether a packet has company.
+    fn drawn(params: &DualPi2Params, coupled: f64, capacity_pps: f64, share: f64) -> f64 {
+        let (service, points) = (1.0 / capacity_pps, 200_000);
+        let mean = 0.5 * service / (1.0 - share);
+        let threshold = match params.l4s {
+            L4sMarking::Ramp { min_th, .. } => min_th.as_secs_f64(),
+            L4sMarking::Step(step) => step.as_secs_f64(),
+            L4sMarking::Packets(packets) => f64::from(packets) * service,
+        };
+        // A packet that waits this long has what came meanwhile behind it; `min_packets` and the mean stay of it.
+        let alone = match params.min_packets {
+            0 => 0.0,
+            least => libm::exp(-share * capacity_pps * (threshold + mean) / f64::from(least)),
+        };
+        let native = |wait: f64| match params.l4s {
+            L4sMarking::Ramp { min_th, range } => ((wait - min_th.as_secs_f64()) / range.as_secs_f64()).clamp(0.0, 1.0),
+            L4sMarking::Step(step) => f64::from(u8::from(wait > step.as_secs_f64())),
+            L4sMarking::Packets(packets) => f64::from(u8::from(wait > f64::from(packets + 1) * service)),
+        };
+        let waits = (0..points).map(|k| -mean * libm::log(1.0 - (f64::from(k) + 0.5) / f64::from(points)));
+        let own: f64 = waits.map(|wait| native(wait).max(coupled)).sum::<f64>() / f64::from(points);
+        alone * coupled + (1.0 - alone) * own
+    }
+
+    #[test]
+    fn the_l_queue_marks_the_larger_of_its_own_share_and_that_of_the_coupling() {
+        let standard = DualPi2Params::default();
+        for l4s in [
+            L4sMarking::Ramp { min_th: Span::from_micros(800), range: Span::from_micros(400) },
+            L4sMarking::Ramp { min_th: Span::from_micros(300), range: Span::from_millis(4) },
+            L4sMarking::Step(Span::from_millis(1)),
+            L4sMarking::Packets(2),
+        ] {
+            for min_packets in [0, 1, 3] {
+                let params = DualPi2Params { l4s, min_packets, ..standard };
+                for (coupled, capacity, share) in
+                    [(0.1, 833.0, 0.5), (0.0, 1500.0, 0.8), (0.6, 833.0, 0.3), (1.0, 500.0, 0.5)]
+                {
+                    let own = Own::of(&params, coupled, capacity, share);
+                    let expected = drawn(&params, coupled, capacity, share);
+                    assert!((own.probability - expected).abs() < 2e-4, "{params:?} {coupled}: {own:?} {expected}");
+                    // How it answers what the coupling asks for.
+                    let h = 1e-4;
+                    let [more, less] = [h, -h].map(|by| Own::of(&params, coupled + by, capacity, share).probability);
+                    if coupled > 0.0 && coupled < 1.0 {
+                        assert!((own.slope - (more - less) / (2.0 * h)).abs() < 1e-3, "{params:?} {coupled}: {own:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn classic_flows_alone_have_the_loop_of_one_queue() {
+        use crate::linear::noise::{Fineness, deviation_of};
+        use crate::linear::{Controller, Loop};
+        let params = DualPi2Params::default();
+        let classic = class(10.0, Law::Reno);
+        let found = rest(&params, 2000.0, &[classic]);
+        let (window, rtt_s) = found.windows[0];
+        assert!((found.classic.rate_pps - 2000.0).abs() < 1e-6 && found.low_latency.flows == 0.0, "{found:?}");
+        assert!((10.0 * window / rtt_s / 2000.0 - 1.0).abs() < 1e-3 && (rtt_s - 0.045).abs() < 1e-12);
+        // Its share is the square of what the law says of a delay, in packets of 1/2000 s.
+        let p = found.classic.probability;
+        let dispersion = if params.random { 1.0 } else { 0.0 };
+        let crowd = (classic.sender, 10.0, [p, 2.0 * found.base_probability], rtt_s, window);
+        let field = Field::of_one_queue(2000.0, dispersion, &[crowd]);
+        let num = vec![(params.alpha + params.beta) / 2000.0, -params.beta / 2000.0];
+        let controller = Controller::Sampled { num, den: vec![1.0, -1.0], period_s: params.tupdate.as_secs_f64() };
+        let closed = Loop { images: 0, ..Loop::new(field, controller) };
+        let margins = closed.margins();
+        assert!(
+            (found.gain_margin.unwrap() / margins.gain_margin.unwrap() - 1.0).abs() < 0.03,
+            "{found:?} {margins:?}"
+        );
+        let power = |w: f64| closed.plant.power(w) / (closed.response(w) + 1.0).norm_sqr();
+        let deviation = deviation_of(power, rtt_s, Fineness::FINE) / 2000.0;
+        let told = found.delay_std_s.unwrap();
+        assert!((told / deviation - 1.0).abs() < 0.05, "{told} {deviation}");
+    }
+
+    #[test]
+    fn the_delay_of_a_queue_answers_what_is_left_of_the_other_too() {
+        // dR_C of 1 % more in flight: sum f_i x / sum f_C / R_C, of C flows and of L flows alike by their rates.
+        let found = at([10.0, 6.0], DualPi2Params::default());
+        let params = DualPi2Params::default();
+        let classes = [class(10.0, Law::Reno), class(6.0, Law::Prague)];
+        let known: Vec<Known<'_>> = classes
+            .iter()
+            .zip(&found.windows)
+            .map(|(class, (_, rtt_s))| Known { class, rtt_s: *rtt_s, table: class.sender.table(*rtt_s) })
+            .collect();
+        let own = Own::of(&params, found.coupled_probability, 5000.0, found.low_latency.rate_pps / 5000.0);
+        let noisy = Noisy::new(&params, &known, &found, &own);
+        assert!((noisy.rtt_s - 0.045).abs() < 1e-12);
+        // At rest: q's delay goes as the flows' elasticities say.
+        let elasticity = |k: usize, p: f64| classes[k].sender.elasticity(p, found.windows[k].1);
+        let f = |k: usize| classes[k].flows * found.windows[k].0 / found.windows[k].1;
+        let by_classic = f(0) * elasticity(0, found.classic.probability) * 2.0 / found.base_probability;
+        let low = found.low_latency.probability;
+        let by_low = f(1) * elasticity(1, low) * params.k * own.slope / low;
+        let expected = (by_classic + by_low) / (f(0) / 0.045);
+        let told = noisy.field.at(1e-3).0.re;
+        assert!((told / expected - 1.0).abs() < 0.12, "{told} {expected}");
+    }
 }

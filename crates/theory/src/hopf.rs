@@ -505,4 +505,203 @@ mod tests {
         assert!((bend / known - 1.0).abs() < 2e-3, "{bend} {known}");
         assert!(((branch[0].w - PI / 2.0) / (FIRST * FIRST) + 0.05).abs() < 1e-4, "{}", branch[0].w);
     }
+
+    /// The same equation at 1.65 times its gain: of its cycles one is its own.
+    struct Beyond;
+
+    impl Delayed for Beyond {
+        fn states(&self) -> usize {
+            1
+        }
+        fn slopes(&self, gain: f64, now: Channels, ago: &dyn Fn(f64) -> Channels) -> [f64; 2] {
+            Hutchinson.slopes(1.65 * gain, now, ago)
+        }
+        fn law(&self, w: f64) -> Complex64 {
+            Hutchinson.law(w)
+        }
+        fn law_of_rest(&self) -> Option<f64> {
+            None
+        }
+        fn rest(&self) -> Channels {
+            [1.0; 3]
+        }
+        fn smooth(&self, gain: f64, at: Channels) -> bool {
+            Hutchinson.smooth(gain, at)
+        }
+    }
+
+    #[test]
+    fn the_cycle_of_a_loop_as_it_is_is_that_of_its_equation_stepped_on() {
+        let balance = Balance::new(&Beyond);
+        let gain = PI / 2.0 / 1.65;
+        let branch = balance.branch(gain, PI / 2.0, Complex64::ONE);
+        let at = branch.windows(2).find(|pair| pair[0].gain < 1.0 && pair[1].gain >= 1.0).unwrap();
+        let cycle = balance.between(&at[0], &at[1]).unwrap();
+        assert!((cycle.gain - 1.0).abs() < 1e-6, "{}", cycle.gain);
+        // Heun's method on a thousandth of the delay, until the start is forgotten.
+        let (lag, h) = (1000usize, 1e-3);
+        let mut x = vec![1.3; lag + 1];
+        let mut peaks = Vec::new();
+        for step in 0..400_000usize {
+            let n = x.len() - 1;
+            let slope = |now: f64, then: f64| -1.65 * (then - 1.0) * now;
+            let first = slope(x[n], x[n - lag]);
+            let next = x[n] + 0.5 * h * (first + slope(x[n] + h * first, x[n + 1 - lag]));
+            x.push(next);
+            if step > 300_000 && x[n] > x[n - 1] && x[n] >= next {
+                peaks.push(n);
+            }
+        }
+        let periods = (peaks.len() - 1) as f64;
+        let period = (peaks[peaks.len() - 1] - peaks[0]) as f64 * h / periods;
+        assert!((2.0 * PI / cycle.w / period - 1.0).abs() < 1e-3, "{} {period}", 2.0 * PI / cycle.w);
+        let whole = &x[peaks[0]..peaks[peaks.len() - 1]];
+        let mean = whole.iter().sum::<f64>() / whole.len() as f64;
+        let square = whole.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / whole.len() as f64;
+        assert!((cycle.deviation(0) / square.sqrt() - 1.0).abs() < 0.01, "{} {}", cycle.deviation(0), square.sqrt());
+        assert!((cycle.mean[0] - mean).abs() < 2e-3, "{:?} {mean}", cycle.mean);
+        // Its motion is the equation's over a whole turn.
+        for k in 0..20 {
+            let t = f64::from(k) * 0.2;
+            let slope = (cycle.at(t + 1e-5)[0] - cycle.at(t - 1e-5)[0]) / 2e-5;
+            let expected = -1.65 * (cycle.at(t - 1.0)[0] - 1.0) * cycle.at(t)[0];
+            assert!((slope - expected).abs() < 1e-4, "{t}: {slope} {expected}");
+        }
+    }
+
+    #[test]
+    fn a_motion_written_as_a_row_is_read_back() {
+        let at = OperatingPoint::new(Model::Ecn, 40.0, 1250.0, 0.0, 0.2, 100.0).unwrap();
+        // With an integral the law's mean is an unknown and the queue's is not; without one the other way round.
+        for (den, free) in [(vec![0.0, 1.0], 2), (vec![1.0, 1.0], 1)] {
+            let controller = Controller::Continuous { num: vec![1e-3, 2e-3], den };
+            let flows = Flows { at: &at, controller: &controller, buffer_pkts: 300.0, beyond: &[] };
+            let balance = Balance::new(&flows);
+            let mut motion = Motion { gain: 1.2, w: 3.0, mean: balance.rest, waves: [[Complex64::ZERO; 3]; HARMONICS] };
+            motion.mean[0] *= 1.1;
+            motion.mean[free] *= 0.9;
+            for (k, wave) in motion.waves.iter_mut().enumerate() {
+                wave[0] = Complex64::new(0.1, -0.02 * k as f64);
+                wave[1] = Complex64::new(5.0 / (k + 1) as f64, 0.5 * k as f64);
+            }
+            let motion = balance.with_law(motion);
+            let row = balance.row(&motion, 2.5);
+            assert_eq!(row.len(), 2 + 2 * (1 + 2 * HARMONICS) - 2);
+            let again = balance.motion(&row, 2.5, 5.0);
+            let far = |one: Complex64, other: Complex64| (one - other).l1_norm();
+            assert!((again.gain - 1.2).abs() < 1e-12 && (again.w - 3.0).abs() < 1e-12);
+            for channel in 0..3 {
+                assert!((again.mean[channel] / motion.mean[channel] - 1.0).abs() < 1e-12, "{free} {channel}");
+                let waves = again.waves.iter().zip(&motion.waves);
+                assert!(waves.map(|(a, b)| far(a[channel], b[channel])).sum::<f64>() < 1e-9, "{free} {channel}");
+            }
+            // The law is linear: each wave by its own frequency, the mean by what lasts.
+            for (k, wave) in motion.waves.iter().enumerate() {
+                let said = 1.2 * flows.law(3.0 * (k + 1) as f64) * wave[1];
+                assert!(far(wave[2], said) < 1e-12, "{k}");
+            }
+            if free == 1 {
+                let lasts = at.probability - 1.2e-3 * 0.1 * at.queue_pkts;
+                assert!((motion.mean[2] - lasts).abs() < 1e-12, "{:?}", motion.mean);
+            }
+        }
+    }
+
+    #[test]
+    fn the_equations_of_flows_have_the_slopes_of_the_linear_plant() {
+        for model in [Model::Hollot, Model::Ecn, Model::Reno, Model::Drop] {
+            let at = OperatingPoint::new(model, 60.0, 1250.0, 150.0, 0.2, 100.0).unwrap();
+            let controller = Controller::Continuous { num: vec![1.0], den: vec![1.0] };
+            let flows = Flows { at: &at, controller: &controller, buffer_pkts: 300.0, beyond: &[] };
+            let plant = Plant::exact(&at);
+            let slopes = |now: Channels, then: Channels| {
+                let ago = |ago: f64| {
+                    // A round trip as long as the queue now makes it.
+                    assert!((ago - (0.2 + now[1] / 1250.0)).abs() < 1e-12, "{ago}");
+                    then
+                };
+                flows.slopes(1.0, now, &ago)
+            };
+            let rest = flows.rest();
+            let still = slopes(rest, rest);
+            assert!(still[0].abs() < 1e-9 && still[1].abs() < 1e-6, "{model:?}: {still:?}");
+            for channel in 0..3 {
+                let h = 1e-5 * rest[channel];
+                let moved = |by: f64| {
+                    let mut moved = rest;
+                    moved[channel] += by;
+                    moved
+                };
+                let now = [0, 1].map(|row| (slopes(moved(h), rest)[row] - slopes(moved(-h), rest)[row]) / (2.0 * h));
+                let then = [0, 1].map(|row| (slopes(rest, moved(h))[row] - slopes(rest, moved(-h))[row]) / (2.0 * h));
+                for row in 0..2 {
+                    let (known_now, known_then) = match channel {
+                        2 => (plant.input_now[row], plant.input_delayed[row]),
+                        _ => (plant.now[row][channel], plant.delayed[row][channel]),
+                    };
+                    for (seen, known) in [(now[row], known_now), (then[row], known_then)] {
+                        assert!(
+                            (seen - known).abs() < 1e-5 * (1.0 + known.abs()),
+                            "{model:?} {row} {channel}: {seen} {known}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_law_says_beyond_its_line_goes_by_the_distance_at_its_gain() {
+        let at = OperatingPoint::new(Model::Hollot, 60.0, 1250.0, 0.0, 0.2, 100.0).unwrap();
+        let controller = Controller::Continuous { num: vec![1.0], den: vec![1.0] };
+        let beyond = [(0.1, 0.0), (0.2, 0.05), (0.4, 0.45)];
+        let flows = Flows { at: &at, controller: &controller, buffer_pkts: 300.0, beyond: &beyond };
+        let p = at.probability;
+        for gain in [1.0, 2.0] {
+            // On the line, half way to .05, half way from there to .45, and never less than nothing.
+            for (far, more) in [(-0.05, 0.0), (0.05, 0.0), (0.15, 0.025), (0.3, 0.25)] {
+                let said = flows.said(gain, p + gain * far);
+                assert!((said - (p + gain * (far + more)).max(0.0)).abs() < 1e-12, "{gain} {far}: {said}");
+            }
+        }
+        assert_eq!(flows.said(1.0, -0.3), 0.0);
+        // What is not told at all ends a branch, as do the ends of queue, window and share.
+        let rest = flows.rest();
+        let smooth = |channel: usize, value: f64| {
+            let mut moved = rest;
+            moved[channel] = value;
+            flows.smooth(1.0, moved)
+        };
+        assert!(flows.smooth(1.0, rest) && smooth(2, p + 0.39) && !smooth(2, p + 0.4));
+        assert!(smooth(0, 1.0) && !smooth(0, 0.99) && smooth(1, 0.0) && !smooth(1, -0.01));
+        assert!(smooth(1, 300.0) && !smooth(1, 300.1));
+        // A law that holds nothing in store may be below zero, one with an integral not.
+        assert!(smooth(2, -0.01));
+        let integral = Controller::Continuous { num: vec![1.0], den: vec![0.0, 1.0] };
+        let held = Flows { controller: &integral, beyond: &[], ..flows };
+        assert!(!held.smooth(1.0, [rest[0], rest[1], -0.01]) && held.smooth(1.0, [rest[0], rest[1], 1.0]));
+        assert!(!held.smooth(1.0, [rest[0], rest[1], 1.01]));
+    }
+
+    #[test]
+    fn a_law_says_of_what_lasts_what_its_coefficients_do() {
+        let at = OperatingPoint::new(Model::Hollot, 60.0, 1250.0, 0.0, 0.2, 100.0).unwrap();
+        let of = |controller: &Controller| {
+            let flows = Flows { at: &at, controller, buffer_pkts: 300.0, beyond: &[] };
+            (flows.law_of_rest(), flows.law(2.0))
+        };
+        let continuous = Controller::Continuous { num: vec![3.0, 1.0], den: vec![2.0, 5.0] };
+        let (rest, swing) = of(&continuous);
+        assert_eq!(rest, Some(1.5));
+        assert!((swing - Complex64::new(3.0, 2.0) / Complex64::new(2.0, 10.0)).l1_norm() < 1e-12);
+        assert_eq!(of(&Controller::Continuous { num: vec![3.0], den: vec![0.0, 1.0] }).0, None);
+        let sampled = Controller::Sampled { num: vec![3.0, -1.0], den: vec![1.0, -0.5], period_s: 0.1 };
+        let (rest, swing) = of(&sampled);
+        assert_eq!(rest, Some(4.0));
+        // z^-1 turns by .2; held for a period: sin(.1) / .1, .1 late.
+        let back = cis(-0.2);
+        let expected = (3.0 - back) / (1.0 - 0.5 * back) * cis(-0.1) * (0.1f64.sin() / 0.1);
+        assert!((swing - expected).l1_norm() < 1e-12, "{swing} {expected}");
+        assert_eq!(of(&Controller::Sampled { num: vec![3.0], den: vec![1.0, -1.0], period_s: 0.1 }).0, None);
+    }
 }

@@ -20,6 +20,10 @@ pub use crate::chain::Rest;
 use crate::chain::{Chain, PRAGUE_RTT_S};
 pub use crate::sender::{Law, Sender};
 
+/// The least share that is looked for, in its logarithm, and how near a window or a share comes in theirs.
+const LEAST: f64 = -20.0;
+const NEAR: f64 = 1e-7;
+
 impl Sender {
     /// Where the share `p` of the packets holds the window at a round trip of `rtt_s`.
     pub fn rest(&self, p: f64, rtt_s: f64) -> Rest {
@@ -41,12 +45,11 @@ impl Sender {
             Law::Dctcp => (1.4 / window_pkts, -1.0),
             Law::Prague => (2.7 / window_pkts * (rtt_s / PRAGUE_RTT_S).min(1.0), -1.0),
         };
-        // Along the line through the last two, from where it is to be expected; what that does not find is looked for
-        // between two ends.
+        // Along the line through the last two, from where it is to be expected.
         let (mut u, mut slope, mut last) = (libm::log(scale.min(0.5)), elasticity, None);
         for _ in 0..8 {
             let here = miss(u);
-            if here.abs() < 1e-7 {
+            if here.abs() < NEAR {
                 return Some(libm::exp(u));
             }
             if let Some((before, missed)) = last {
@@ -57,45 +60,20 @@ impl Sender {
             }
             last = Some((u, here));
             u -= here / slope;
-            if !(-20.0..=0.0).contains(&u) {
+            if !(LEAST..=0.0).contains(&u) {
                 break;
             }
         }
-        let mut low = libm::log(scale.min(0.5)) - 0.5;
-        let mut below = miss(low);
-        while below < 0.0 {
-            low -= 1.5;
-            below = miss(low);
-            if low < -20.0 {
-                return None;
-            }
+        // What that does not find lies next to what all packets hold, or nowhere.
+        let (mut low, mut high) = (LEAST, 0.0);
+        if miss(low) < 0.0 || miss(high) > 0.0 {
+            return None;
         }
-        let mut high = (low + 1.5).min(0.0);
-        let mut above = miss(high);
-        while above > 0.0 {
-            if high == 0.0 {
-                return None;
-            }
-            (low, below) = (high, above);
-            high = (high + 1.5).min(0.0);
-            above = miss(high);
+        while high - low > NEAR {
+            let middle = 0.5 * (low + high);
+            if miss(middle) > 0.0 { low = middle } else { high = middle }
         }
-        // Regula falsi, its kept end halved (Illinois), on what is nearly a line.
-        for _ in 0..40 {
-            let u = (low * above - high * below) / (above - below);
-            let here = miss(u);
-            if here.abs() < 1e-7 || high - low < 1e-9 {
-                return Some(libm::exp(u));
-            }
-            if here > 0.0 {
-                (low, below) = (u, here);
-                above *= 0.5;
-            } else {
-                (high, above) = (u, here);
-                below *= 0.5;
-            }
-        }
-        Some(libm::exp(0.5 * (low + high)))
+        Some(libm::exp(low))
     }
 
     /// d ln W / d ln p at `p`, below zero.
@@ -245,5 +223,31 @@ mod tests {
         assert!(preset("bbr").unwrap_err().contains("delivery rate"));
         assert!(preset("vegas").unwrap_err().contains("delay") && preset("ledbat").unwrap_err().contains("delay"));
         assert!(preset("cubic-ns2").is_err());
+    }
+
+    #[test]
+    fn a_window_is_held_by_some_share_just_where_all_packets_hold_less() {
+        for law in [Law::Reno, Law::Cubic, Law::Dctcp, Law::Prague] {
+            for sender in [
+                of(law),
+                Sender { law, ..Sender::reno() },
+                Sender { held_s: 0.04, whole: true, from_flight: false, ..of(law) },
+                Sender { held_s: 0.04, paced: true, ..of(law) },
+            ] {
+                for (rtt_s, window) in [(0.02, 0.3), (0.1, 1.2), (1.0, 1.6), (1e-3, 2.0), (0.3, 2.1), (0.1, 300.0)] {
+                    let all = sender.rest(1.0, rtt_s).window_pkts;
+                    // Next to what all packets hold a share is hard to tell.
+                    for window in [window, 1.01 * all, 0.99 * all] {
+                        match sender.probability(window, rtt_s) {
+                            Some(p) => near(sender.rest(p, rtt_s).window_pkts, window, 1e-4),
+                            None => assert!(all > window, "{sender:?}, {rtt_s}: {all} {window}"),
+                        }
+                        assert!(all <= window || sender.probability(window, rtt_s).is_none(), "{sender:?}: {window}");
+                    }
+                }
+            }
+        }
+        // A share of a billionth holds less than that.
+        assert_eq!(of(Law::Reno).probability(1e5, 0.1), None);
     }
 }

@@ -104,17 +104,34 @@ impl Plant {
         self.at(Complex64::ZERO).re
     }
 
-    /// The two poles that the plant would have without its delayed terms, moved to where they are with them.
-    pub fn dominant_poles(&self) -> [Complex64; 2] {
+    /// The two poles that the plant would have without its delayed terms, moved to where they are with them. One of them
+    /// may have met a third there and left the axis with it: then there are three.
+    pub fn dominant_poles(&self) -> Vec<Complex64> {
         let sum = |i: usize, j: usize| self.now[i][j] + self.delayed[i][j];
         let (half_trace, det) = (0.5 * (sum(0, 0) + sum(1, 1)), sum(0, 0) * sum(1, 1) - sum(0, 1) * sum(1, 0));
         let under = half_trace * half_trace - det;
-        let root = if under >= 0.0 { Complex64::new(under.sqrt(), 0.0) } else { Complex64::new(0.0, (-under).sqrt()) };
-        [root, -root].map(|root| self.polish(root + half_trace))
+        let starts = if under >= 0.0 {
+            vec![Complex64::from(half_trace + under.sqrt()), Complex64::from(half_trace - under.sqrt())]
+        } else {
+            vec![Complex64::new(half_trace, (-under).sqrt())]
+        };
+        // From beside the axis: from it Newton's method never leaves it.
+        let beside = Complex64::new(0.0, 1e-3 / self.delay_s);
+        let mut poles: Vec<Complex64> = Vec::new();
+        for start in starts {
+            let pole = self.polish(start + beside, &poles);
+            if pole.im.abs() < 1e-9 * pole.norm_sqr().sqrt() {
+                poles.push(pole.re.into());
+            } else {
+                poles.extend([pole, pole.conj()]);
+            }
+        }
+        poles
     }
 
-    /// Newton's method on det(s - A - A_d exp(-s R0)).
-    fn polish(&self, mut s: Complex64) -> Complex64 {
+    /// Newton's method on det(s - A - A_d exp(-s R0)) over the distances from the poles that are `known`, lest it find one
+    /// of them again.
+    fn polish(&self, mut s: Complex64, known: &[Complex64]) -> Complex64 {
         for _ in 0..100 {
             let e = exp(-s * self.delay_s);
             let m = |i: usize, j: usize| -(e * self.delayed[i][j] + self.now[i][j]);
@@ -122,6 +139,8 @@ impl Plant {
             let (a, b, c, d) = (s + m(0, 0), m(0, 1), m(1, 0), s + m(1, 1));
             let value = a * d - b * c;
             let derivative = (slope(0, 0) + 1.0) * d + a * (slope(1, 1) + 1.0) - slope(0, 1) * c - b * slope(1, 0);
+            let away: Complex64 = known.iter().map(|pole| (s - pole).inv()).sum();
+            let derivative = derivative - value * away;
             if derivative.norm_sqr() == 0.0 {
                 break;
             }
@@ -222,7 +241,8 @@ mod tests {
     #[test]
     fn the_textbooks_poles_are_its_time_constants() {
         let at = point(Model::Hollot, 100.0, 1250.0, 0.0);
-        let mut poles = Plant::textbook(&at).dominant_poles().map(|pole| -1.0 / pole.re);
+        let poles = Plant::textbook(&at).dominant_poles();
+        let mut poles: Vec<f64> = poles.iter().map(|pole| -1.0 / pole.re).collect();
         poles.sort_by(f64::total_cmp);
         assert!((poles[0] - 0.28).abs() < 1e-12 && (poles[1] - 0.49).abs() < 1e-12);
         // The exact ones are zeros of the exact denominator: the response grows without bound.
@@ -230,5 +250,55 @@ mod tests {
             let near = Plant::exact(&at).at(pole + Complex64::new(1e-9, 0.0));
             assert!(abs(near) > 1e6, "{pole}: {near}");
         }
+    }
+
+    #[test]
+    fn poles_without_delay_are_those_of_the_matrix() {
+        let plant = |now: [[f64; 2]; 2]| Plant {
+            now,
+            delayed: [[0.0; 2]; 2],
+            input_now: [0.0, 1.0],
+            input_delayed: [0.0; 2],
+            delay_s: 0.3,
+        };
+        let mut swinging = plant([[-1.0, -2.0], [2.0, -1.0]]).dominant_poles();
+        swinging.sort_by(|a, b| a.im.total_cmp(&b.im));
+        assert_eq!(swinging.len(), 2);
+        let expected = [Complex64::new(-1.0, -2.0), Complex64::new(-1.0, 2.0)];
+        assert!(swinging.iter().zip(expected).all(|(pole, known)| (pole - known).l1_norm() < 1e-9), "{swinging:?}");
+        // Trace -7, determinant 10 - 4 = 6: -1 and -6.
+        let dying = plant([[-2.0, 1.0], [4.0, -5.0]]).dominant_poles();
+        let mut dying: Vec<f64> = dying.iter().map(|pole| pole.re).collect();
+        dying.sort_by(f64::total_cmp);
+        assert!((dying[0] + 6.0).abs() < 1e-9 && (dying[1] + 1.0).abs() < 1e-9, "{dying:?}");
+    }
+
+    #[test]
+    fn poles_with_delayed_terms_are_zeros_of_the_denominator_one_each() {
+        for model in [Model::Hollot, Model::Ecn, Model::Reno, Model::Drop] {
+            for (flows, capacity) in [(15.0, 1250.0), (100.0, 1250.0), (300.0, 9000.0)] {
+                let plant = Plant::exact(&point(model, flows, capacity, 0.1 * capacity));
+                let poles = plant.dominant_poles();
+                assert!(poles.len() >= 2, "{model:?} {flows}: {poles:?}");
+                for (k, pole) in poles.iter().enumerate() {
+                    let (below, beside) = (plant.parts(*pole).1, plant.parts(pole + 0.01 / plant.delay_s).1);
+                    assert!(abs(below) < 1e-6 * abs(beside), "{model:?} {flows}: {pole}");
+                    // Of a mean window at rest nothing grows by itself.
+                    assert!(pole.re < 0.0, "{model:?} {flows}: {pole}");
+                    assert!(poles[..k].iter().all(|other| abs(pole - other) > 1e-3 / plant.delay_s), "{poles:?}");
+                    let mirrored = |other: &Complex64| (other - pole.conj()).l1_norm() < 1e-6 * abs(*pole);
+                    assert!(poles.iter().any(mirrored), "{model:?} {flows}: {poles:?}");
+                }
+            }
+        }
+        // A root finder elsewhere: -1.585529 and -4.908064 +- 4.620018 j; at 15 flows -.338150 and -3.532040.
+        let of =
+            |flows, unresponsive| Plant::exact(&point(Model::Hollot, flows, 1250.0, unresponsive)).dominant_poles();
+        let (three, two) = (of(100.0, 0.0), of(15.0, 125.0));
+        for (poles, known) in [(&three, -1.585_529), (&two, -0.338_150), (&two, -3.532_040)] {
+            assert!(poles.iter().any(|pole| (pole - known).l1_norm() < 1e-5), "{poles:?}");
+        }
+        let off = Complex64::new(-4.908_064, 4.620_018);
+        assert!(three.len() == 3 && three.iter().any(|pole| (pole - off).l1_norm() < 1e-5), "{three:?}");
     }
 }

@@ -4,7 +4,7 @@
 //! missed; the line is moved until the first one is caught between two, and Newton's method finds it. The
 //! characteristic function is multiplied by the plant's denominator, so that it has no poles to the left of the axis
 //! either. Of a sampled loop the root is s = ln z / T; the plant's images have poles there, which the factors 1 - e^{(p
-//! - s) T} of its two poles p take away.
+//! - s) T} of its dominant poles p take away.
 
 use std::f64::consts::PI;
 
@@ -61,7 +61,7 @@ pub fn rightmost(closed: &Loop) -> Option<Complex64> {
 /// Lines of equal real part, along which a loop's characteristic function turns.
 struct Line<'a> {
     closed: &'a Loop,
-    poles: [Complex64; 2],
+    poles: Vec<Complex64>,
 }
 
 impl<'a> Line<'a> {

@@ -9,7 +9,9 @@ use aqumen_aqm::{
 };
 use aqumen_scenario::{AqmChoice, OwnedValue};
 use aqumen_theory::fluid::{Class, Control, Fluid, Model, Network, Queue};
-use aqumen_theory::linear::{Answers, Complex64, Controller, Loop, OperatingPoint, Plant, rightmost, spectral_radius};
+use aqumen_theory::linear::{
+    Answers, Complex64, Controller, Loop, OperatingPoint, Plant, closed_loop, rightmost, roots, spectral_radius,
+};
 use aqumen_units::{Probability, Rate, Span};
 
 /// The ARM-PFC paper's design point.
@@ -361,6 +363,11 @@ fn the_rightmost_root_is_the_largest_pole_of_the_sampled_loop() {
                 let root = rightmost(&Loop::new(Plant::textbook(&at), controller.clone())).unwrap();
                 let found = (root.re * controller.period_s().unwrap()).exp();
                 assert!((found - radius).abs() < 3e-3, "{name}, N {flows}, gain {gain}: {root}, {found} {radius}");
+                // And swings as that pole turns.
+                let poles = roots(&closed_loop(&at, &controller, at.rtt_s).unwrap());
+                let largest = poles.iter().max_by(|a, b| a.norm_sqr().total_cmp(&b.norm_sqr())).unwrap();
+                let turns = largest.im.abs().atan2(largest.re) / controller.period_s().unwrap();
+                assert!((root.im - turns).abs() < 0.03, "{name}, N {flows}, gain {gain}: {root}, {turns}");
             }
         }
     }
@@ -368,19 +375,66 @@ fn the_rightmost_root_is_the_largest_pole_of_the_sampled_loop() {
 
 #[test]
 fn the_rightmost_root_of_a_delay_equation_is_lamberts() {
-    // y' = -k y(t - 1): a plant of two poles, one so far left that it is 1, the other cancelled by the controller's
-    // zero; roots are those of s + k e^-s: W(-k). For k = 1 -0.318132 +- 1.337236 j; for k = pi / 2 +- j pi / 2.
+    // y' = -k y(t - 1): a plant of two poles at -1, which the controller's zeros cancel; the other roots are those of
+    // s + k e^-s: W(-k). For k = 1 -0.318132 +- 1.337236 j; for k = pi / 2 +- j pi / 2.
     let plant = Plant {
-        now: [[-1e6, 0.0], [1e6, -1.0]],
+        now: [[-1.0, 0.0], [1.0, -1.0]],
         delayed: [[0.0; 2]; 2],
         input_now: [0.0; 2],
         input_delayed: [-1.0, 0.0],
         delay_s: 1.0,
     };
+    let root_of = |k: f64, delay_s: f64| {
+        let controller = Controller::Continuous { num: vec![k, 2.0 * k, k], den: vec![0.0, 1.0] };
+        rightmost(&Loop::new(Plant { delay_s, ..plant }, controller))
+    };
     for (k, re, im) in [(1.0, -0.318_132, 1.337_236), (FRAC_PI_2, 0.0, FRAC_PI_2)] {
-        let controller = Controller::Continuous { num: vec![k, k], den: vec![0.0, 1.0] };
-        let root = rightmost(&Loop::new(plant, controller)).unwrap();
+        let root = root_of(k, 1.0).unwrap();
         assert!((root.re - re).abs() < 1e-4 && (root.im - im).abs() < 1e-4, "{k}: {root}");
+    }
+    // Below 1/e it does not swing: s = -k e^-s by repetition. Far beyond pi/2 it grows: what is found is a root, and of
+    // all roots |s| = k e^-re none lies further right than the one below half a turn.
+    for k in [0.05, 0.2, 0.36] {
+        let real = (0..5000).fold(-k, |s: f64, _| -k * (-s).exp());
+        let root = root_of(k, 1.0).unwrap();
+        assert!((root.re - real).abs() < 2e-3 && root.im.abs() < 1e-2, "{k}: {root} {real}");
+    }
+    for k in [3.0, 20.0] {
+        let root = root_of(k, 1.0).unwrap_or_else(|| panic!("{k}"));
+        let back = (-root.re).exp() * Complex64::new(root.im.cos(), -root.im.sin());
+        assert!((root + k * back).l1_norm() < 1e-3 * k && root.re > 0.0, "{k}: {root}");
+        assert!(root.im > 0.0 && root.im < std::f64::consts::PI, "{k}: {root}");
+    }
+    // Twice the delay at half the gain is the same in half the time's units.
+    let (one, other) = (root_of(1.0, 1.0).unwrap(), root_of(0.5, 2.0).unwrap());
+    assert!((one - 2.0 * other).l1_norm() < 1e-3, "{one} {other}");
+    // Too far to the left or to the right nothing is looked for.
+    assert!(root_of(1e40, 1.0).is_none());
+}
+
+#[test]
+fn a_loop_that_is_lost_without_a_swing_is_lost_at_rest_or_at_half_the_sampling_frequency() {
+    // A push the wrong way round: 1 - k (-dq/dp) at rest.
+    let at = design_point(Model::Hollot);
+    let plant = Plant::exact(&at);
+    let most = -1.0 / plant.dc_gain();
+    for (share, poles) in [(0.5, 0), (1.5, 1)] {
+        let wrong = Controller::Continuous { num: vec![-share * most], den: vec![1.0] };
+        let margins = Loop::new(plant, wrong).margins();
+        assert_eq!((margins.stable, margins.unstable_poles), (poles == 0, poles), "{share}: {margins:?}");
+        assert!((margins.gain_margin.unwrap() * share - 1.0).abs() < 1e-6, "{margins:?}");
+        assert_eq!(margins.phase_crossover_rad_s, Some(0.0), "{margins:?}");
+    }
+    // A plant that has answered in full when the next sample is taken: z^-1 g / (1 - z^-1), g = num / 4, whose pole 1 - g
+    // leaves at -1, where g is 2.
+    let slow = OperatingPoint::new(Model::Hollot, 1.0, 1.0, 0.0, 1.0, 0.0).unwrap();
+    for (num, stable) in [(2.0, true), (7.5, true), (8.5, false)] {
+        let controller = Controller::Sampled { num: vec![num], den: vec![1.0, -1.0], period_s: 100.0 };
+        assert!((spectral_radius(&slow, &controller, 0.0).unwrap() - (1.0f64 - num / 4.0).abs()).abs() < 1e-6);
+        let margins = Loop { images: 400, ..Loop::new(Plant::textbook(&slow).with_delay(1e-3), controller) }.margins();
+        assert_eq!(margins.stable, stable, "{num}: {margins:?}");
+        assert_eq!(margins.unstable_poles, u32::from(!stable), "{num}: {margins:?}");
+        assert!((margins.gain_margin.unwrap() * num / 8.0 - 1.0).abs() < 0.02, "{num}: {margins:?}");
     }
 }
 
