@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use crate::Error;
 use crate::fluid::{Load, aqm_report, only_wires, unresponsive};
 use crate::packet_noise::Z95;
-use crate::predict::users::{bottleneck_of, presence, users};
+use crate::predict::users::{Users, bottleneck_of, presence, users};
 use crate::predict::{LinkPrediction, Prediction, predict};
 
 /// Runs `plan` on the theory engine.
@@ -94,20 +94,18 @@ fn flow_metrics(plan: &Plan, group: u32, window: &Window, prediction: &Predictio
     let transport = &plan.groups[group as usize].transport;
     let payload = f64::from(transport.payload_bytes());
     let users = users(plan, window);
+    let mut inverse: Vec<Option<f64>> = vec![None; plan.links.len()];
     let (mut goodput, mut squares, mut rtts, mut lost, mut n) = (0.0, 0.0, 0.0, 0.0, 0.0);
     for flow in plan.flows.iter().filter(|flow| flow.group == group) {
         let on = presence(flow, window);
         n += 1.0;
-        let Some(at) = bottleneck_of(plan, flow, &users, window)
-            .and_then(|link| prediction.get(&plan.links[link].name))
-            .and_then(|windows| windows.get(&window.name))
-            .filter(|_| on > 0.0)
-        else {
+        let link = bottleneck_of(plan, flow, &users, window).filter(|_| on > 0.0);
+        let Some((link, at)) = link.and_then(|link| Some((link, prediction.get(&plan.links[link].name)?))) else {
             continue;
         };
-        // Equal windows: rates as 1 / R.
+        let Some(at) = at.get(&window.name) else { continue };
+        // Equal windows: rates as 1 / R, which fill what the link has for them.
         let wait = at.queue_pkts / at.capacity_pps;
-        let (own, mean) = (crate::fluid::base_rtt_s(plan, flow) + wait, at.base_rtt_s + wait);
         let left = at.utilization * at.capacity_pps - at.admitted_pps;
         let of_group = at.own.iter().find(|(number, ..)| *number == group);
         let (own, per_s) = match of_group {
@@ -115,7 +113,11 @@ fn flow_metrics(plan: &Plan, group: u32, window: &Window, prediction: &Predictio
                 let own = crate::fluid::base_rtt_s(plan, flow) + wait;
                 (own, window / own)
             }
-            None => (own, left / (at.weight * at.flows) * mean / own),
+            None => {
+                let own = crate::fluid::base_rtt_s(plan, flow) + wait;
+                let all = *inverse[link].get_or_insert_with(|| inverse_rtts(plan, window, &users, link, wait));
+                (own, left / at.weight / all / own)
+            }
         };
         let rate = on * per_s * payload * 8.0;
         goodput += rate;
@@ -130,6 +132,13 @@ fn flow_metrics(plan: &Plan, group: u32, window: &Window, prediction: &Predictio
         retransmitted_ratio: (goodput > 0.0).then(|| lost / goodput),
         ..FlowMetrics::default()
     }
+}
+
+/// The sum of 1 / R over the flows that `link` holds back, where each waits so long.
+fn inverse_rtts(plan: &Plan, window: &Window, users: &[Users], link: usize, wait_s: f64) -> f64 {
+    let held = plan.flows.iter().filter(|flow| unresponsive(&plan.groups[flow.group as usize]).is_none());
+    let held = held.filter(|flow| bottleneck_of(plan, flow, users, window) == Some(link));
+    held.map(|flow| presence(flow, window) / (crate::fluid::base_rtt_s(plan, flow) + wait_s)).sum()
 }
 
 /// Of a group of unresponsive flows: what every link on the way lets through.

@@ -1,6 +1,7 @@
 //! All tests of this crate from outside, in one program: to link one is quicker than to link a dozen.
 
 mod answers;
+mod classes;
 mod design;
 mod engine;
 mod fluid;
