@@ -364,4 +364,37 @@ mod tests {
         assert!((growth(7.4).unwrap() - 1.615).abs() < 0.03, "{:?}", growth(7.4));
         assert_eq!(growth(7.8), None);
     }
+
+    #[test]
+    fn the_loop_that_is_found_agrees_with_the_deviation_that_it_makes() {
+        // White noise through one lag: without a loop 1 / sqrt(2), behind an average of .5 s less.
+        let power = |w: f64| 400.0 / (1.0 + w * w);
+        for (averaged, time_s) in [
+            (Averaged { curve: Curve::Line(2.0), steps: None, probability: 0.1 }, 0.5),
+            (Averaged { curve: Curve::Line(0.3), steps: Some(STEPS), probability: 0.1 }, 0.5),
+            (Averaged { curve: Curve::Red(law(), 600.0), steps: None, probability: 0.02 }, 2.0),
+        ] {
+            let closed = averaged.around(&Lags, time_s, power).unwrap().closed;
+            // The deviation of the average in that loop, summed up anew.
+            let points: Vec<f64> = (0..4000).map(|k| 1e-4 * libm::pow(10.0, f64::from(k) / 600.0)).collect();
+            let at = |w: f64| {
+                let lag = Complex64::new(1.0, w * time_s);
+                power(w) / lag.norm_sqr() / (1.0 + closed.response(w)).norm_sqr()
+            };
+            let within: f64 = points.windows(2).map(|p| 0.5 * (at(p[0]) + at(p[1])) * (p[1] - p[0])).sum();
+            let deviation = ((points[0] * at(points[0]) + within) / PI).sqrt();
+            let again = averaged.controller(time_s, deviation);
+            for w in [0.02, 0.3, 2.0] {
+                let (one, other) = (closed.controller.response(w), again.response(w));
+                assert!((one - other).l1_norm() < 0.03 * other.l1_norm(), "{averaged:?} {w}: {one} {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_gain_that_no_deviation_calms_has_no_answer() {
+        let line = |slope: f64| Averaged { curve: Curve::Line(slope), steps: None, probability: 0.1 };
+        let power = |w: f64| 1.0 / (1.0 + w * w);
+        assert!(line(7.9).around(&Lags, 0.0, power).is_some() && line(8.1).around(&Lags, 0.0, power).is_none());
+    }
 }

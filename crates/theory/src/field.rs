@@ -356,4 +356,68 @@ mod tests {
             assert!(even > 0.0 && even < 0.8 * chance, "{w}: {even} {chance}");
         }
     }
+
+    #[test]
+    fn what_is_told_at_points_is_the_population_between_them_and_falls_beyond() {
+        for law in [Law::Reno, Law::Cubic, Law::Dctcp] {
+            let p = sender(law).probability(12.0, 0.1).unwrap();
+            let population = Population::new(&sender(law), p, 0.1);
+            let told = Told::new(&population);
+            assert!((told.window / population.window_pkts() - 1.0).abs() < 1e-12);
+            for w in [0.003, 0.05, 0.7, 2.0] {
+                let (seen, known) = (told.at(w), population.at_each(&[Complex64::new(0.0, w)])[0]);
+                assert!((seen.response - known.response).l1_norm() < 0.04 * known.response.l1_norm(), "{law:?} {w}");
+                assert!((seen.power / known.power - 1.0).abs() < 0.04, "{law:?} {w}: {seen:?} {known:?}");
+            }
+            // At the points themselves exactly, flat below, by the square above.
+            let (first, last) = (told.at(FROM), told.at(TO));
+            let known = population.at_each(&[FROM, TO].map(|w| Complex64::new(0.0, w)));
+            assert!(
+                (first.power / known[0].power - 1.0).abs() < 1e-9 && (last.power / known[1].power - 1.0).abs() < 1e-6
+            );
+            assert_eq!(told.at(1e-5), first);
+            let beyond = told.at(3.0 * TO);
+            assert!((beyond.power * 9.0 / last.power - 1.0).abs() < 1e-6);
+            assert!((beyond.response * 9.0 - last.response).l1_norm() < 1e-6 * last.response.l1_norm());
+            // A longer round trip moves CUBIC's windows by its clock, and no others.
+            let by_rtt = told.by_rtt(first.response).re;
+            let longer = sender(law).rest(p, 0.101).window_pkts / sender(law).rest(p, 0.1).window_pkts;
+            assert!((by_rtt - libm::log(longer) / libm::log(1.01)).abs() < 0.02, "{law:?}: {by_rtt} {longer}");
+        }
+    }
+
+    #[test]
+    fn windows_beyond_the_table_are_worked_out_and_nobody_makes_no_crowd() {
+        for window in [1.2, 600.0] {
+            let at = OperatingPoint::new(Model::Reno, 1000.0 / window, 5000.0, 0.0, 0.1, 500.0).unwrap();
+            assert!((at.window_pkts / window - 1.0).abs() < 1e-9, "{}", at.window_pkts);
+            let [exact, rough] = [false, true].map(|roughly| Field::of_reno(&at, roughly));
+            assert!((rough.power(1.0) / exact.power(1.0) - 1.0).abs() < 1e-9);
+            assert!((rough.dc_gain() / exact.dc_gain() - 1.0).abs() < 1e-9);
+        }
+        let some = (sender(Law::Reno), 20.0, [0.02, 1.0], 0.1, 9.0);
+        let nobody = (sender(Law::Cubic), 0.0, [0.02, 1.0], 0.3, 9.0);
+        let [alone, beside] = [vec![some], vec![nobody, some]].map(|crowds| Field::of_one_queue(1800.0, 1.0, &crowds));
+        assert_eq!((alone.at(2.0), alone.delay_s), (beside.at(2.0), beside.delay_s));
+    }
+
+    #[test]
+    fn signals_that_count_for_more_make_the_answer_larger_and_the_noise_of_their_count_as_much() {
+        // Half as many, each worth two: twice the answer. Of tosses the noise does not change.
+        let at = OperatingPoint::new(Model::Reno, 60.0, 5000.0, 0.0, 0.1, 200.0).unwrap();
+        let (plain, half) = (Field::of_reno(&at, true), Field::of_reno(&at, true).needing(0.5));
+        for w in [0.1, 3.0, 20.0] {
+            let (one, other) = (plain.at(w), half.at(w));
+            assert!((other.0 - 2.0 * one.0).l1_norm() < 1e-9 * one.0.l1_norm(), "{w}");
+            assert!((other.1 / one.1 - 1.0).abs() < 1e-9, "{w}: {} {}", other.1, one.1);
+            assert_eq!(plain.response(w), one.0);
+        }
+        // Of signals without chance what their count would make is missing: |dq/dp|^2 p (1 - p) over the rate.
+        let even = Field::of_reno(&at.signalled(0.0), true);
+        let (answer, power) = plain.at(0.3);
+        let count = answer.norm_sqr() * at.probability * (1.0 - at.probability) / at.capacity_pps;
+        let missing = power - even.at(0.3).1;
+        // The windows that it is divided by are those of the chain.
+        assert!((missing / count - 1.0).abs() < 0.05, "{missing} {count}");
+    }
 }

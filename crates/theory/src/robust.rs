@@ -333,3 +333,86 @@ fn places(place: &Place, range: &Box) -> Result<Vec<Place>, Error> {
     let of = |[flows, base_rtt_s, capacity_pps]: [f64; 3]| Place { flows, base_rtt_s, capacity_pps, ..*place };
     Ok((0..8).map(corner).chain([middle]).map(of).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_finds_the_top_of_a_hill_with_an_edge() {
+        let hill = |[x, y]: [f64; 2]| -(x - 0.37).abs() - 2.0 * (y + 0.21 - 0.3 * x).abs();
+        let [x, y] = refined([0.0, 0.0], hill);
+        assert!((x - 0.37).abs() < 1e-3 && (y + 0.21 - 0.3 * x).abs() < 1e-3, "{x} {y}");
+        let bowl = |[x, y]: [f64; 2]| -(x + 2.0) * (x + 2.0) - (y - 1.0) * (y - 1.0) + (x + 2.0) * (y - 1.0);
+        let [x, y] = refined([0.0, 0.0], bowl);
+        assert!((x + 2.0).abs() < 1e-3 && (y - 1.0).abs() < 1e-3, "{x} {y}");
+        // A coarse look goes seven down and two up, four down and two up, by halves.
+        assert_eq!(coarse([1.0, -1.0], |[x, y]| -(x + 5.9).abs() - (y + 4.9).abs()), [-6.0, -5.0]);
+        assert_eq!(coarse([1.0, -1.0], |[x, y]| x + y), [3.0, 1.0]);
+        assert_eq!(coarse([1.0, -1.0], |_| 0.0), [1.0, -1.0]);
+    }
+
+    #[test]
+    fn steps_are_factors_and_those_of_psi_are_of_its_decay() {
+        for (name, value) in [("max_p", 0.03), ("psi", 0.83), ("alpha", 1.2)] {
+            assert!((from_axis(name, to_axis(name, value)) / value - 1.0).abs() < 1e-12, "{name}");
+        }
+        let twice = |name: &str, value: f64| from_axis(name, to_axis(name, value) + 2f64.ln());
+        assert!((twice("max_p", 0.03) - 0.06).abs() < 1e-12 && (twice("psi", 0.9) - 0.81).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_box_is_looked_at_in_every_corner_and_its_middle() {
+        let place = Place {
+            model: Model::Ecn,
+            flows: 1.0,
+            capacity_pps: 1.0,
+            unresponsive_pps: 7.0,
+            base_rtt_s: 1.0,
+            buffer_pkts: 300.0,
+            sender: crate::response::Sender::reno(),
+        };
+        let range = Box { flows: [4.0, 16.0], rtt_s: [0.1, 0.4], capacity_pps: [100.0, 400.0] };
+        let all = places(&place, &range).unwrap();
+        assert_eq!(all.len(), 9);
+        for (flows, rtt_s, capacity) in [(4.0, 0.1, 100.0), (16.0, 0.1, 100.0), (4.0, 0.4, 400.0), (16.0, 0.4, 400.0)] {
+            let here = |at: &&Place| (at.flows, at.base_rtt_s, at.capacity_pps) == (flows, rtt_s, capacity);
+            assert_eq!(all.iter().filter(here).count(), 1, "{flows} {rtt_s} {capacity}");
+        }
+        let middle = all[8];
+        assert!((middle.flows - 8.0).abs() < 1e-12 && (middle.base_rtt_s - 0.2).abs() < 1e-12);
+        assert!((middle.capacity_pps - 200.0).abs() < 1e-9 && middle.unresponsive_pps == 7.0);
+        for wrong in [[0.0, 1.0], [2.0, 1.0], [1.0, f64::INFINITY]] {
+            assert!(places(&place, &Box { rtt_s: wrong, ..range }).is_err(), "{wrong:?}");
+        }
+        assert!(places(&place, &Box { rtt_s: [0.2, 0.2], ..range }).is_ok());
+    }
+
+    #[test]
+    fn an_aim_values_what_it_is_named_after_and_puts_first_what_must_be_kept() {
+        let scale = Scale { unit_s: 0.2, queue_pkts: 100.0 };
+        let worth = |margin: f64, slowest: f64, lasting: f64| Worth {
+            margin,
+            slowest_rad_s: slowest,
+            lasting_rad_s: lasting,
+            qacd_pkts: 30.0,
+        };
+        let of = |aim: Aim, worth: Worth| aim.value(worth, scale, [2.0, 1.0], || worth.qacd_pkts);
+        // Ten times what is missing of the speed is taken from the margin.
+        let margin = Aim::Margin { slowest_rad_s: 4.0 };
+        assert_eq!((of(margin, worth(0.6, 4.0, 1.0)), of(margin, worth(0.6, 9.0, 1.0))), (0.6, 0.6));
+        assert!((of(margin, worth(0.6, 3.0, 1.0)) - (0.6 - 2.5)).abs() < 1e-12);
+        let speed = Aim::Speed { margin: 0.5 };
+        assert!((of(speed, worth(0.5, 3.0, 1.0)) - 0.6).abs() < 1e-12 && of(speed, worth(0.4, 3.0, 1.0)) < -499.0);
+        let noise = Aim::Noise { margin: 0.5, speed: 1.0 };
+        assert!((of(noise, worth(0.5, 2.0, 1.0)) + 0.3).abs() < 1e-12, "a share of the queue");
+        // Too little margin is worse than too little speed, and that than any noise; less of either is worse.
+        let (slow, slower) = (of(noise, worth(0.5, 1.8, 1.0)), of(noise, worth(0.5, 1.8, 0.5)));
+        let (weak, weaker) = (of(noise, worth(0.4, 9.0, 9.0)), of(noise, worth(0.3, 9.0, 9.0)));
+        let loud = noise.value(worth(0.5, 2.0, 1.0), scale, [2.0, 1.0], || f64::INFINITY);
+        assert!(
+            weaker < weak && weak < slower && slower < slow && slow < loud,
+            "{weaker} {weak} {slower} {slow} {loud}"
+        );
+    }
+}

@@ -324,4 +324,58 @@ mod tests {
         // What follows below a billionth of the largest is noise.
         assert_eq!(shortened(vec![1.0, 1e-10, 0.0], vec![1.0]), Some((vec![1.0], vec![1.0])));
     }
+
+    /// A law that says a weighted sum of what it sees, from its rest on.
+    struct Sum {
+        rest: f64,
+        weights: [f64; 6],
+    }
+
+    impl aqumen_aqm::SampledLaw for Sum {
+        fn periods(&self) -> [Option<aqumen_units::Span>; aqumen_aqm::MAX_LOOPS] {
+            [Some(aqumen_units::Span::from_millis(10)), None]
+        }
+
+        fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
+            assert!((seen.interval_s - 0.01).abs() < 1e-12 && seen.busy_s == seen.interval_s && seen.idle_s == 0.0);
+            assert!((seen.departures_pkts - 12.5).abs() < 1e-9 && (seen.departures_bytes - 12_500.0).abs() < 1e-6);
+            let values = [
+                seen.queue_pkts - 100.0,
+                seen.queue_bytes - 100_000.0,
+                seen.arrivals_pkts - 12.5,
+                seen.accepted_pkts - 12.5,
+                seen.sojourn_s - 0.08,
+                seen.now.as_secs_f64() / seen.interval_s - (seen.now.as_secs_f64() / seen.interval_s).round(),
+            ];
+            Probability::clamp(self.rest + values.iter().zip(self.weights).map(|(x, weight)| x * weight).sum::<f64>())
+        }
+
+        fn initial(&self) -> Probability {
+            Probability::clamp(self.rest)
+        }
+    }
+
+    #[test]
+    fn what_a_law_is_shown_of_an_impulse_is_that_of_one_queue() {
+        let at = OperatingPoint::new(crate::fluid::Model::Hollot, 100.0, 1250.0, 0.0, 0.2, 100.0).unwrap();
+        let answer = |weights: [f64; 6]| {
+            let aqm = AnyAqm::own_law(Sum { rest: at.probability, weights }, true);
+            let mut driven = Driven::new(aqm, &at).unwrap();
+            driven.step(100.0);
+            let all = driven.increments(1.0);
+            [all[0], all[1], all[2]]
+        };
+        let near = |seen: [f64; 3], known: [f64; 3]| {
+            assert!(seen.iter().zip(known).all(|(a, b)| (a - b).abs() < 1e-6), "{seen:?} {known:?}");
+        };
+        // A packet more in the queue, a sample later none: in bytes a thousand, in delay 1/1250 s.
+        near(answer([1e-2, 0.0, 0.0, 0.0, 0.0, 0.0]), [1e-2, -1e-2, 0.0]);
+        near(answer([0.0, 1e-5, 0.0, 0.0, 0.0, 0.0]), [1e-2, -1e-2, 0.0]);
+        near(answer([0.0, 0.0, 0.0, 0.0, 12.5, 0.0]), [1e-2, -1e-2, 0.0]);
+        // What came grew the queue: one more, then one less, then as usual.
+        near(answer([0.0, 0.0, 1e-2, 0.0, 0.0, 0.0]), [1e-2, -2e-2, 1e-2]);
+        near(answer([0.0, 0.0, 0.0, 1e-2, 0.0, 0.0]), [1e-2, -2e-2, 1e-2]);
+        // Samples come at whole periods.
+        near(answer([0.0, 0.0, 0.0, 0.0, 0.0, 1.0]), [0.0, 0.0, 0.0]);
+    }
 }

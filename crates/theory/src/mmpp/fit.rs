@@ -431,4 +431,95 @@ mod tests {
             assert!((third_integral(kappa, t) / (simpson * h / 3.0) - 1.0).abs() < 1e-5);
         }
     }
+
+    /// What a trace with these variances and relaxations would show, exactly.
+    fn scales(mean: f64, variances: &[(f64, f64)]) -> Vec<Scale> {
+        let excess =
+            |t: f64| variances.iter().map(|(kappa, v)| 2.0 * v / (mean * kappa) * rise(kappa * t)).sum::<f64>();
+        let scale = |k: i32| {
+            let t = 1e-3 * 2f64.powi(k);
+            Scale {
+                window_s: t,
+                windows: (4_000_000 >> k) as u64,
+                mean: mean * t,
+                variance: mean * t * (1.0 + excess(t)),
+                third: 0.0,
+                fourth: 0.0,
+                autocorrelation: vec![0.0; super::super::trace::LAGS],
+            }
+        };
+        (0..17).map(scale).collect()
+    }
+
+    #[test]
+    fn a_curve_is_explained_by_the_processes_that_made_it_and_no_more() {
+        let mean = 500.0;
+        assert!(Curve::of(&scales(mean, &[])).choose(3).is_empty());
+        for made in [vec![(2.0, 9000.0)], vec![(0.4, 6000.0), (20.0, 30_000.0)]] {
+            let chosen = Curve::of(&scales(mean, &made)).choose(3);
+            assert_eq!(chosen.len(), made.len(), "{chosen:?}");
+            let mut found: Vec<(f64, f64)> = chosen.iter().map(|(kappa, w)| (*kappa, w * mean * kappa / 2.0)).collect();
+            found.sort_by(|a, b| a.0.total_cmp(&b.0));
+            for ((kappa, variance), (known, own)) in found.iter().zip(&made) {
+                assert!((kappa / known - 1.0).abs() < 0.02 && (variance / own - 1.0).abs() < 0.02, "{found:?}");
+            }
+        }
+        // One at most is one.
+        assert_eq!(Curve::of(&scales(mean, &[(0.4, 6000.0), (20.0, 30_000.0)])).choose(1).len(), 1);
+    }
+
+    #[test]
+    fn each_choice_of_some_is_made_once_in_order() {
+        let mut all = Vec::new();
+        subsets(5, 3, &mut |chosen| all.push(chosen.to_vec()));
+        assert_eq!((all.len(), &all[0][..], &all[9][..]), (10, &[0, 1, 2][..], &[2, 3, 4][..]));
+        assert!(all.is_sorted() && all.iter().all(|chosen| chosen.windows(2).all(|pair| pair[0] < pair[1])));
+        subsets(2, 3, &mut |_| panic!("three of two"));
+    }
+
+    #[test]
+    fn processes_are_divided_into_sources_of_the_same_mean_variance_and_skewness() {
+        let mean = 400.0;
+        for (skewness, count) in [(0.5, 1), (0.5, 4), (-0.3, 6), (2.0, 2)] {
+            let (components, poisson) = divide(mean, &[(0.5, 2500.0), (8.0, 900.0)], skewness, count);
+            let n = f64::from(count);
+            let own = |c: &Component| n * c.on_pps * c.on_share;
+            assert!((components.iter().map(own).sum::<f64>() + poisson - mean).abs() < 1e-9);
+            for (component, variance) in components.iter().zip([2500.0, 900.0]) {
+                let (p, q) = (component.on_share, 1.0 - component.on_share);
+                assert!((n * component.on_pps * component.on_pps * p * q / variance - 1.0).abs() < 1e-9);
+                let told = (q - p) / (n * p * q).sqrt();
+                assert!((told - skewness).abs() < 1e-9, "{told} {skewness}");
+            }
+        }
+        // More than the mean is not sent: with a mean of 60 the two of 50 and 30 are ON less, and nothing is left.
+        let (components, poisson) = divide(60.0, &[(0.5, 2500.0), (8.0, 900.0)], 0.0, 1);
+        let sent: f64 = components.iter().map(|c| c.on_pps * c.on_share).sum();
+        assert!((sent - 60.0).abs() < 1e-9 && poisson == 0.0, "{sent} {poisson}");
+        assert_eq!(divide(60.0, &[], 0.0, 1), (Vec::new(), 60.0));
+    }
+
+    #[test]
+    fn moments_of_counts_give_back_the_skewness_and_leave_no_misfit() {
+        let (mean, skew, count) = (500.0, 0.4, 3);
+        let variances = [(0.5, 2500.0), (8.0, 900.0)];
+        let (components, _) = divide(mean, &variances, skew, count);
+        let mut all = scales(mean, &variances);
+        for scale in &mut all {
+            // Cumulants of a count whose rate has these: c3 = K3 + 3 K2 + K1, c4 = K4 + 6 K3 + 7 K2 + K1.
+            let (k1, k2) = (scale.mean, scale.variance - scale.mean);
+            let (k3, k4) =
+                components.iter().map(|c| c.cumulants(scale.window_s)).fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
+            (scale.third, scale.fourth) = (k3 + 3.0 * k2 + k1, k4 + 6.0 * k3 + 7.0 * k2 + k1);
+        }
+        assert!((skewness(&all, mean, &variances) - skew).abs() < 1e-6, "{}", skewness(&all, mean, &variances));
+        assert!(misfit(&all, mean, &components) < 1e-6);
+        let other = divide(mean, &variances, skew, 1).0;
+        assert!(misfit(&all, mean, &other) > 1.0, "one source each has another tail");
+    }
+
+    #[test]
+    fn times_are_told_in_milliseconds_below_a_second() {
+        assert_eq!((shown(0.0125), shown(1.0), shown(90.04)), ("12.500 ms".into(), "1.0 s".into(), "90.0 s".into()));
+    }
 }
