@@ -39,6 +39,22 @@ pub(crate) struct Crowd {
     pub(crate) needed: f64,
 }
 
+impl Crowd {
+    /// What is missing of the noise of tosses, of a share with that noise: the variance of reductions under tosses less
+    /// that under these signals, `uneven` times the dispersion of a long time, in windows of so many packets.
+    ///
+    /// Of tosses b = p W a reduction come for nothing, of these l. What comes is what counts and what does not, M = (1 +
+    /// l) H + e, e by chance and as many as l: with D the dispersion of M that of H is (D (1 - l) + l) / (1 + l)^2, of
+    /// tosses 1 / (1 + b)^2, and a share of tosses moves H by 1 / (1 + b)^2 as much.
+    fn evened(&self, window: f64, uneven: f64) -> f64 {
+        let by_tosses = 1.0 + self.probability * window;
+        let lost = (self.needed * by_tosses - 1.0).max(0.0);
+        let dispersion = self.dispersion * uneven;
+        let of_these = (dispersion * (1.0 - lost) + lost) / (self.needed * self.needed);
+        by_tosses * (1.0 - of_these) * self.probability * (1.0 - self.probability) / window
+    }
+}
+
 /// A queue and the crowds behind it.
 #[derive(Clone, Debug)]
 pub(crate) struct Field {
@@ -233,12 +249,8 @@ impl Field {
         for (crowd, told) in &self.crowds {
             let Around { response, power: noise } = told.at(w * crowd.rtt_s);
             let (relative, weight) = (response / told.window, crowd.weight_s);
-            let mut each = noise / (told.window * told.window);
-            let share = crowd.probability * crowd.needed;
-            let answered = relative.norm_sqr() / (crowd.needed * crowd.needed);
-            let count = answered * share * (1.0 - share) / told.window;
-            each = (each - (1.0 - crowd.dispersion * uneven) * count).max(0.0);
-            power += weight * weight * each * crowd.rtt_s / crowd.flows;
+            let each = noise / (told.window * told.window) - relative.norm_sqr() * crowd.evened(told.window, uneven);
+            power += weight * weight * each.max(0.0) * crowd.rtt_s / crowd.flows;
         }
         (self.unit * answer * led / own, self.unit * self.unit * power / own.norm_sqr())
     }

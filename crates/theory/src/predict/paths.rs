@@ -1,13 +1,13 @@
 //! What paths of unlike length hold: noise that comes anew each round trip.
 //!
-//! The queue is what is in flight less what the paths hold, which is C T of paths that are alike. A flow's packets
-//! leave one after the other, since acknowledgements clock them: in a burst of b = W / C seconds, once in a round
-//! trip. A path that is longer than the mean by d holds, besides, what its flow sent d ago and less; a shorter one
-//! lacks it. Of a burst that is up to C s packets, s and l the shorter and the longer of b and d, in which it comes
-//! and goes evenly:
+//! The queue is what is in flight less what the paths hold, which is C T of paths that are alike. A path that is longer
+//! than the mean by d holds, besides, what its flow sent d ago and less; a shorter one lacks it. Bursts do not stay
+//! whole: a burst of b = W / C seconds that ends in another queue than it began with is as much longer or shorter, and
+//! within a round trip or two that is more than b. So each packet of a window is there or not by itself, with the
+//! chance d / R:
 //!
 //! ```text
-//! variance = C^2 s^2 (l - s / 3) / R - (W d / R)^2
+//! variance = W (d / R) (1 - d / R)
 //! ```
 //!
 //! All of it lies at whole frequencies of a round trip, where loops answer little: it adds to the variance, not to the
@@ -17,13 +17,10 @@ use crate::linear::OperatingPoint;
 
 /// Variance of what the paths hold, packets^2, of flows of which so many have a base round trip of so many seconds.
 pub(super) fn variance(at: &OperatingPoint, flows: impl Iterator<Item = (f64, f64)>) -> f64 {
-    let OperatingPoint { window_pkts: w, capacity_pps: c, rtt_s: r, base_rtt_s, .. } = *at;
-    let burst = w / c;
+    let OperatingPoint { window_pkts, rtt_s: r, base_rtt_s, .. } = *at;
     let of = |(flows, rtt_s): (f64, f64)| {
-        let far = (rtt_s - base_rtt_s).abs().min(0.5 * r);
-        let (short, long) = (far.min(burst), far.max(burst));
-        let mean = w * far / r;
-        flows * (c * c * short * short * (long - short / 3.0) / r - mean * mean).max(0.0)
+        let share = (rtt_s - base_rtt_s).abs().min(0.5 * r) / r;
+        flows * window_pkts * share * (1.0 - share)
     };
     flows.map(of).sum()
 }
@@ -34,7 +31,7 @@ mod tests {
     use crate::fluid::Model;
 
     fn at() -> OperatingPoint {
-        // 1000 packets/s, R = .1 s, 10 flows of 10 packets: bursts of 10 ms.
+        // 1000 packets/s, R = .1 s, 10 flows of 10 packets.
         OperatingPoint::new(Model::Reno, 10.0, 1000.0, 0.0, 0.08, 20.0).unwrap()
     }
 
@@ -44,10 +41,11 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_on_a_longer_path_for_as_long_as_that_is_longer() {
-        // 20 ms more: 10 packets for 10 ms, up and down in 10 ms each: 100 (10 + 20 / 3) / 100 - 2^2 = 12.667.
-        assert!((variance(&at(), [(1.0, 0.1)].into_iter()) - 12.667).abs() < 1e-3);
-        // 5 ms less: 5 packets for 5 ms, 5 ms each: 25 (5 + 10 / 3) / 100 - .5^2 = 1.8333, of three flows.
-        assert!((variance(&at(), [(3.0, 0.075)].into_iter()) - 5.5).abs() < 1e-9);
+    fn each_packet_is_on_the_longer_part_of_a_path_with_its_share_of_the_round_trip() {
+        // 20 of 100 ms, longer or shorter: 10 (.2) (.8); 5 ms of three flows: 3 (10) (.05) (.95).
+        for rtt_s in [0.1, 0.06] {
+            assert!((variance(&at(), [(1.0, rtt_s)].into_iter()) - 1.6).abs() < 1e-9);
+        }
+        assert!((variance(&at(), [(3.0, 0.075)].into_iter()) - 1.425).abs() < 1e-9);
     }
 }
