@@ -46,12 +46,18 @@ impl Crowd {
     /// Of tosses b = p W a reduction come for nothing, of these l. What comes is what counts and what does not, M = (1 +
     /// l) H + e, e by chance and as many as l: with D the dispersion of M that of H is (D (1 - l) + l) / (1 + l)^2, of
     /// tosses 1 / (1 + b)^2, and a share of tosses moves H by 1 / (1 + b)^2 as much.
+    ///
+    /// Where it is not known how many come for nothing, what a share with the noise of its count would do is missing.
     fn evened(&self, window: f64, uneven: f64) -> f64 {
+        let dispersion = self.dispersion * uneven;
+        let count = self.probability * (1.0 - self.probability) / window;
+        if self.needed == 1.0 {
+            return (1.0 - dispersion) * count;
+        }
         let by_tosses = 1.0 + self.probability * window;
         let lost = (self.needed * by_tosses - 1.0).max(0.0);
-        let dispersion = self.dispersion * uneven;
         let of_these = (dispersion * (1.0 - lost) + lost) / (self.needed * self.needed);
-        by_tosses * (1.0 - of_these) * self.probability * (1.0 - self.probability) / window
+        by_tosses * (1.0 - of_these) * count
     }
 }
 
@@ -414,14 +420,13 @@ mod tests {
     }
 
     #[test]
-    fn signals_that_count_for_more_make_the_answer_larger_and_the_noise_of_their_count_as_much() {
-        // Half as many, each worth two: twice the answer. Of tosses the noise does not change.
+    fn signals_that_count_for_more_make_the_answer_larger_and_even_ones_leave_out_the_noise_of_their_count() {
+        // Half as many, each worth two: twice the answer.
         let at = OperatingPoint::new(Model::Reno, 60.0, 5000.0, 0.0, 0.1, 200.0).unwrap();
         let (plain, half) = (Field::of_reno(&at, true), Field::of_reno(&at, true).needing(0.5));
         for w in [0.1, 3.0, 20.0] {
             let (one, other) = (plain.at(w), half.at(w));
             assert!((other.0 - 2.0 * one.0).l1_norm() < 1e-9 * one.0.l1_norm(), "{w}");
-            assert!((other.1 / one.1 - 1.0).abs() < 1e-9, "{w}: {} {}", other.1, one.1);
             assert_eq!(plain.response(w), one.0);
         }
         // Of signals without chance what their count would make is missing: |dq/dp|^2 p (1 - p) over the rate.
@@ -431,5 +436,30 @@ mod tests {
         let missing = power - even.at(0.3).1;
         // The windows that it is divided by are those of the chain.
         assert!((missing / count - 1.0).abs() < 0.05, "{missing} {count}");
+    }
+
+    #[test]
+    fn of_even_signals_it_is_chance_which_come_for_nothing() {
+        // Shares that hold the same windows: of tosses b = p W a reduction are lost, of these l, needed = (1 + l) / (1 +
+        // b). In the count of reductions, per reduction: of tosses 1 / (1 + b)^2; of even ones l / (1 + l)^2, that with
+        // none lost is none.
+        let at = OperatingPoint::new(Model::Reno, 60.0, 5000.0, 0.0, 0.1, 200.0).unwrap();
+        let (p, window) = (at.probability, at.window_pkts);
+        let by_tosses = 1.0 + p * window;
+        let told = |dispersion: f64, lost: f64| {
+            let field = Field::of_reno(&at.signalled(dispersion), true).needing((1.0 + lost) / by_tosses);
+            field.crowds[0].0.evened(window, 1.0)
+        };
+        // A share moves reductions, p / (1 + b) of the packets, by 1 / (1 + b)^2 as much: what their count does to it.
+        let reductions = p / by_tosses * by_tosses * by_tosses * by_tosses * by_tosses * (1.0 - p) / window;
+        let tosses = reductions / (by_tosses * by_tosses);
+        for lost in [0.0, 0.04, 0.08] {
+            let even = lost / ((1.0 + lost) * (1.0 + lost));
+            assert!((told(0.0, lost) - (tosses - reductions * even)).abs() < 1e-9 * tosses, "{lost}");
+        }
+        // Tosses with all that they lose miss nothing of themselves.
+        assert!(told(1.0, by_tosses - 1.0).abs() < 1e-9 * tosses);
+        // The more is lost by chance, the less is missing.
+        assert!(told(1.0 / 27.0, 0.0) > told(1.0 / 27.0, 0.05) && told(0.0, 0.05) > told(1.0 / 27.0, 0.05));
     }
 }

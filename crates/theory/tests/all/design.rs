@@ -174,7 +174,7 @@ fn ared_at_rest_is_red_with_the_max_p_that_holds_the_middle_of_its_thresholds() 
 #[test]
 fn ared_swings_by_its_adaptation_where_the_red_that_it_is_at_rest_is_calm() {
     // 469 packets/s, .424 s, 59 flows under an ARED made for 102 and .393 s: a gain margin of 2.4 around its rest. In
-    // packets it swings every 8.05 s, by 31.5 +- 3.1 packets over six seeds, noise included.
+    // packets it swings every 8.05 s, by 33.4 +- .4 packets (24 runs of 300 s each), noise included.
     let made_for = Network { buffer_pkts: 504.0, ..network(3_752_000, 102.0, 0.393 + 168.0 / 469.0, 168.0) };
     let here = Place { model: Model::Reno, flows: 59.0, base_rtt_s: 0.424, ..place(&made_for) };
     let ared = analyse(&choice("ared", &[], made_for), &here).unwrap();
@@ -183,7 +183,7 @@ fn ared_swings_by_its_adaptation_where_the_red_that_it_is_at_rest_is_calm() {
     let told = ared.expected;
     assert!((told.coexisting_period_s.unwrap() / 8.05 - 1.0).abs() < 0.1, "{told:?}");
     let all = told.coexisting_std_pkts.unwrap().hypot(ared.noise.queue_std_pkts.unwrap());
-    assert!((all / 31.5 - 1.0).abs() < 0.15, "{all} {told:?}");
+    assert!((all / 33.4 - 1.0).abs() < 0.15, "{all} {told:?}");
     assert_eq!((told.oscillates, ared.noise.valid), (Some(true), false));
     assert!(ared.noise.why.as_ref().unwrap().contains("a cycle that is higher"));
     // At twice the flows and round trip of its design the loop itself is unstable: in packets it swings by 101.
