@@ -154,7 +154,24 @@ impl Averaged {
         } else {
             at(IN_DOUBT).zip(at(1.0 / IN_DOUBT)).map(|(more, less)| (more / told).max(told / less))
         };
-        Some(Answered { closed: among.with(found), doubt })
+        let stays = self.steps.is_some() && self.stays_above(&among, among.deviation_of_average(&found), &stable);
+        Some(Answered { closed: among.with(found), doubt, stays })
+    }
+
+    /// Whether an average that deviates by more than `found` may go on to do so: at a gain that cannot be told from this
+    /// one some deviation above it makes one that is larger still.
+    fn stays_above<P: Answers + Clone>(
+        &self,
+        among: &Among<'_, P>,
+        found: f64,
+        stable: &impl Fn(&Controller) -> bool,
+    ) -> bool {
+        let tried = std::iter::successors(Some(found * FINER), |deviation| Some(deviation * FINER));
+        let end = FIRST * libm::pow(FINER, f64::from(TRIED)) * among.undamped();
+        tried.take_while(|deviation| *deviation < end).any(|deviation| {
+            let controller = self.controller(among.time_s, deviation).scaled(IN_DOUBT);
+            !stable(&controller) || among.deviation_of_average(&controller) > deviation
+        })
     }
 
     /// The controller at the least deviation of the average that agrees with itself, at `gain` times the gain.
@@ -198,6 +215,8 @@ pub(crate) struct Answered<P> {
     /// How many times as large, or as small, the queue's deviation is at [`IN_DOUBT`] times more gain, or less; `None`
     /// where none agrees with itself.
     pub(crate) doubt: Option<f64>,
+    /// Whether a larger deviation than this would hold itself, too.
+    pub(crate) stays: bool,
 }
 
 /// Gains that cannot be told apart: shares of signals, to which they are proportional, are met within this.

@@ -214,3 +214,71 @@ impl Noise {
         self.qacd_pkts.or(self.queue_std_pkts).unwrap_or(f64::INFINITY)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fluid::Model;
+
+    fn at() -> OperatingPoint {
+        OperatingPoint::new(Model::Reno, 40.0, 2000.0, 0.0, 0.1, 100.0).unwrap()
+    }
+
+    fn told(target: Option<f64>, buffer_pkts: f64, deviation: f64) -> Noise {
+        Noise::with_deviation(Held { target_pkts: target, buffer_pkts }, &at(), Some((true, deviation)))
+    }
+
+    #[test]
+    fn a_deviation_tells_distance_percentile_and_what_an_empty_queue_loses() {
+        let noise = told(Some(97.0), 400.0, 40.0);
+        assert!(noise.valid && noise.why.is_none());
+        // 3 beside the target: 3^2 + 40^2; a normal 95th percentile; 2.5 deviations above empty over C T = 200.
+        assert!((noise.qacd_pkts.unwrap() - 1609f64.sqrt()).abs() < 1e-9);
+        assert!((noise.queue_p95_pkts.unwrap() - (100.0 + 1.644_854 * 40.0)).abs() < 1e-4);
+        let short = 40.0 * (0.017_528 - 2.5 * 0.006_209_7);
+        assert!((noise.utilization_lost.unwrap() - short / 200.0).abs() < 1e-5, "{noise:?}");
+        assert_eq!((noise.window_pkts, noise.probability), (Some(at().window_pkts), Some(at().probability)));
+        // No more than the buffer holds, and none of it where the queue runs empty or over too often.
+        assert_eq!(told(None, 120.0, 10.0).queue_p95_pkts, Some(100.0 + Z95 * 10.0));
+        assert_eq!(told(None, 110.0, 10.0).queue_p95_pkts, Some(110.0));
+        let why = |buffer: f64, deviation: f64| told(None, buffer, deviation).why.unwrap_or_default();
+        assert!(why(400.0, 51.0).contains("runs empty") && why(190.0, 46.0).contains("overflows"));
+        assert_eq!((why(400.0, 49.0), why(200.0, 46.0)), (String::new(), String::new()));
+        assert!(told(None, 400.0, 40.0).qacd_pkts.is_none());
+        assert_eq!((told(None, 400.0, 40.0).distance_pkts(), noise.distance_pkts()), (40.0, 1609f64.sqrt()));
+        assert_eq!(Noise::none("nothing".into()).distance_pkts(), f64::INFINITY);
+    }
+
+    #[test]
+    fn more_variance_adds_to_that_of_the_loop_in_every_figure() {
+        // 30^2 + 700 = 40^2.
+        let (more, known) =
+            (told(Some(97.0), 400.0, 30.0).with_more(400.0, &at(), 700.0), told(Some(97.0), 400.0, 40.0));
+        for (one, other) in [
+            (more.queue_std_pkts, known.queue_std_pkts),
+            (more.qacd_pkts, known.qacd_pkts),
+            (more.queue_p95_pkts, known.queue_p95_pkts),
+            (more.utilization_lost, known.utilization_lost),
+        ] {
+            assert!((one.unwrap() - other.unwrap()).abs() < 1e-9, "{more:?} {known:?}");
+        }
+        assert!(more.valid);
+        // What is too much with it holds no longer, and what held no figures still has none.
+        let much = told(None, 400.0, 30.0).with_more(400.0, &at(), 2000.0);
+        assert!(!much.valid && much.why.unwrap().contains("runs empty"));
+        let none = Noise::none("nothing".into());
+        assert_eq!(none.clone().with_more(400.0, &at(), 700.0), none);
+        assert_eq!(told(None, 400.0, 30.0).with_more(400.0, &at(), 0.0), told(None, 400.0, 30.0));
+    }
+
+    #[test]
+    fn a_spectrum_is_told_up_to_half_the_sampling_frequency_and_says_where_it_is_largest() {
+        let bump = |w: f64| 1.0 / (1.0 + (w - 3.0) * (w - 3.0));
+        let of = |period: Option<f64>| told(None, 400.0, 30.0).with_spectrum_of(&at(), period, bump).spectrum.unwrap();
+        let (free, sampled) = (of(None), of(Some(0.2)));
+        // R = .15 s: from .01 / R to 30 / R, and to pi / .2 = 15.7.
+        assert!((free.w_rad_s[0] - 0.01 / 0.15).abs() < 1e-9 && (free.w_rad_s[59] - 200.0).abs() < 1e-6);
+        assert!((sampled.w_rad_s[59] - PI / 0.2).abs() < 1e-6 && sampled.w_rad_s.len() == 60);
+        assert!((free.peak_rad_s / 3.0 - 1.0).abs() < 0.1 && free.power_pkts2_s[7] == bump(free.w_rad_s[7]));
+    }
+}

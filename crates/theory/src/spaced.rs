@@ -84,6 +84,9 @@ fn doubt_of(factor: Option<f64>) -> Option<String> {
     Some(format!("next to the boundary of stability: {percent:.0} % of the gain, no more than is in doubt, would {by}"))
 }
 
+/// Why a deviation is none to be told beside which a larger one holds itself.
+const BOTH: &str = "steps of max_p hold a larger swing as well, to which chance may carry it for a while";
+
 enum Shape {
     Loop(Box<Loop<Field>>),
     Spared(Box<Spared>),
@@ -117,8 +120,9 @@ impl Heard {
             let time_s = den.get(1).copied().unwrap_or(0.0);
             let what = if steps.is_some() { "steps of max_p" } else { "signals" };
             let found = averaged.around(&field, time_s, |w| field.power(w));
-            let Answered { closed, doubt } = found.ok_or_else(|| format!("noise makes its {what} swing"))?;
-            return Ok(Heard { at, period_s: None, doubt: doubt_of(doubt), shape: Shape::Loop(Box::new(closed)) });
+            let Answered { closed, doubt, stays } = found.ok_or_else(|| format!("noise makes its {what} swing"))?;
+            let doubt = if stays { Some(BOTH.into()) } else { doubt_of(doubt) };
+            return Ok(Heard { at, period_s: None, doubt, shape: Shape::Loop(Box::new(closed)) });
         }
         let period_s = controller.period_s();
         let spares = aqm.theory().spares().filter(|s| aqm.theory().share().law(at.probability) < s.probability);

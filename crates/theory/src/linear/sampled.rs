@@ -151,4 +151,40 @@ mod tests {
         let radius = spectral_radius(&at, &controller, 0.0).unwrap();
         assert!((radius - 0.5).abs() < 1e-9, "{radius}");
     }
+
+    #[test]
+    fn the_polynomial_is_the_loop_of_the_held_plant_at_any_delay() {
+        use super::super::loops::Loop;
+        use super::super::plant::Plant;
+        let at = OperatingPoint::new(crate::fluid::Model::Hollot, 60.0, 1250.0, 100.0, 0.2, 100.0).unwrap();
+        let controller = Controller::Sampled { num: vec![4e-3, -3.5e-3], den: vec![1.0, -1.0], period_s: 0.1 };
+        // Whole periods, parts of one, none.
+        for delay_s in [0.3, 0.28, 0.214, 0.05, 0.0] {
+            let polynomial = closed_loop(&at, &controller, delay_s).unwrap();
+            let plant = Plant::textbook(&at).with_delay(delay_s);
+            let closed = Loop { images: 3000, ..Loop::new(plant, controller.clone()) };
+            let (tau1, tau2) = (1250.0 * at.rtt_s / 1150.0, at.rtt_s * at.rtt_s * 1150.0 / 120.0);
+            for w in [0.3, 2.0, 9.0, 25.0] {
+                let back = cis(-w * 0.1);
+                let of = |c: &[f64]| c.iter().rev().fold(Complex64::ZERO, |sum, c| sum * back + c);
+                let poles =
+                    (1.0 - libm::exp(-0.1 / tau1) * back) * (1.0 - libm::exp(-0.1 / tau2) * back) * (1.0 - back);
+                // 1 + L, of which the polynomial is the numerator.
+                let (told, known) = (of(&polynomial) / poles, closed.response(w) + 1.0);
+                assert!((told - known).l1_norm() < 1e-3 * known.l1_norm(), "{delay_s} {w}: {told} {known}");
+            }
+        }
+        assert_eq!(closed_loop(&at, &Controller::Continuous { num: vec![1.0], den: vec![1.0] }, 0.1), None);
+    }
+
+    #[test]
+    fn a_step_is_answered_by_two_lags_one_after_the_other() {
+        // 3 (1 - (2 e^-t/2 - 1 e^-t/1) / (2 - 1)); alike lags: 1 - e^-x (1 + x).
+        for t in [0.1f64, 1.0, 5.0] {
+            let known = 3.0 * (1.0 - (2.0 * (-0.5 * t).exp() - (-t).exp()));
+            assert!((step_response(3.0, 2.0, 1.0, t) - known).abs() < 1e-12);
+            assert!((step_response(3.0, 1.0, 2.0, t) - known).abs() < 1e-12);
+            assert!((step_response(3.0, 2.0, 2.0, t) - 3.0 * (1.0 - (-0.5 * t).exp() * (1.0 + 0.5 * t))).abs() < 1e-12);
+        }
+    }
 }

@@ -193,4 +193,14 @@ mod tests {
         let delay = Delay::of(&[0.0, 0.0], 1, 1.0);
         assert!(delay.mean_s().is_nan() && delay.cdf(1.0).is_nan() && delay.quantile(0.5).is_nan());
     }
+
+    #[test]
+    fn slow_services_have_quantiles_as_quick_ones_do() {
+        // One packet an hour, nobody waits: e^-t/3600.
+        let delay = Delay::of(&[1.0], 1, 1.0 / 3600.0);
+        for p in [0.01f64, 0.5, 0.9, 0.999] {
+            let expected = -3600.0 * (1.0 - p).ln();
+            assert!((delay.quantile(p) / expected - 1.0).abs() < 1e-10, "{p}: {}", delay.quantile(p));
+        }
+    }
 }

@@ -522,4 +522,28 @@ mod tests {
     fn times_are_told_in_milliseconds_below_a_second() {
         assert_eq!((shown(0.0125), shown(1.0), shown(90.04)), ("12.500 ms".into(), "1.0 s".into(), "90.0 s".into()));
     }
+
+    #[test]
+    fn a_misfit_counts_deviations_of_sample_cumulants() {
+        // No processes: counts of a Poisson process, whose cumulants are all its mean. 1000 windows of 4, a third
+        // cumulant that is 5 too large, the fourth as that makes it: 25 (1000) / (6 (4)^3), and a fourth that is 7 too large:
+        // 49 (1000) / (24 (4)^4).
+        let scale = |third: f64, fourth: f64| Scale {
+            window_s: 1.0,
+            windows: 1000,
+            mean: 4.0,
+            variance: 4.0,
+            third: 4.0 + third,
+            fourth: 4.0 + 6.0 * third + fourth,
+            autocorrelation: Vec::new(),
+        };
+        let told = |third, fourth| misfit(&[scale(third, fourth)], 4.0, &[]);
+        assert!(told(0.0, 0.0) < 1e-12);
+        assert!((told(5.0, 0.0) - 25_000.0 / 384.0).abs() < 1e-9 && (told(0.0, 7.0) - 49_000.0 / 6144.0).abs() < 1e-9);
+        // More variance than the mean stands in both: K2 = 2, K3 = 4 + 3 - 6 - 4, K4 = 4 - 6 K3 - 14 - 4.
+        let wide = Scale { variance: 6.0, fourth: 4.0, ..scale(3.0, 0.0) };
+        let (third, fourth) = (7.0 - 6.0 - 4.0, 4.0 - 6.0 * (7.0 - 6.0 - 4.0) - 14.0 - 4.0);
+        let known = 1000.0 * third * third / (6.0 * 216.0) + 1000.0 * fourth * fourth / (24.0 * 1296.0);
+        assert!((misfit(&[wide], 4.0, &[]) / known - 1.0).abs() < 1e-9, "{known}");
+    }
 }

@@ -196,3 +196,19 @@ fn what_is_dropped_is_told_apart_from_what_is_marked() {
             && (udp.goodput_bps / (250.0 * (1.0 - p) * 7776.0) - 1.0).abs() < 1e-6
     );
 }
+
+#[test]
+fn a_link_of_ones_own_is_no_queue_however_narrow() {
+    // 4 Mbit/s each before 8 Mbit/s that they share.
+    let text = |count: u32| {
+        format!(
+            "name = \"t\"\nduration = \"20s\"\naqm = \"pi\"\n[topology]\npreset = \"dumbbell\"\n\
+             bottleneck = {{ rate = \"8Mbit\", delay = \"20ms\", buffer = \"100pkt\" }}\n\
+             access = {{ rate = \"4Mbit\", delay = \"5ms\" }}\n{}",
+            reno("ftp", count, true, "")
+        )
+    };
+    let made = network(&plan_of(&text(6)), None).unwrap();
+    assert_eq!((made.queues.len(), made.classes[0].path.len()), (1, 1));
+    assert!((made.queues[0].rates[0].1 - 1000.0).abs() < 1e-9);
+}

@@ -5,8 +5,9 @@ use aqumen_aqm::{
     Transfer, Value,
 };
 use aqumen_scenario::{AqmChoice, OwnedValue};
-use aqumen_theory::design::{Analysis, Gain, Place, analyse};
+use aqumen_theory::design::{Analysis, Depth, Gain, Place, analyse, analyse_to};
 use aqumen_theory::fluid::Model;
+use aqumen_theory::response::Sender;
 use aqumen_units::{Probability, Rate, Span};
 
 fn choice(name: &str, values: &[(&str, OwnedValue)], network: Network) -> AqmChoice {
@@ -111,6 +112,35 @@ fn the_literal_arm_pfc_is_expected_beside_its_target() {
         let analysis = analyse(&choice("arm-pfc", &values, network), &there).unwrap();
         let got = analysis.expected.offset_pkts.unwrap();
         assert!((got - offset).abs() < 0.01, "{flows} flows: {got}, expected {offset}");
+    }
+}
+
+#[test]
+fn a_law_beside_its_target_is_as_far_beside_it_whoever_holds_the_same_share() {
+    let network = network(10_000_000, 100.0, 0.28, 100.0);
+    let values = [
+        ("h", OwnedValue::Number(7.0)),
+        ("psi", OwnedValue::Number(0.83)),
+        ("variant", OwnedValue::Choice("A".into())),
+    ];
+    let literal = choice("arm-pfc", &values, network);
+    let told = |sender: Sender, flows: f64| {
+        let there = Place { model: Model::Reno, sender, flows, ..place(&network) };
+        let expected = analyse_to(Depth::Rest, &literal, &there).unwrap().expected;
+        (expected.probability, expected.offset_pkts.unwrap())
+    };
+    // Windows that come down in proportion are another function of the share; the law knows the share alone.
+    let modern = Sender { proportional: true, from_flight: true, min_window: 2.0, ..Sender::reno() };
+    for flows in [70.0, 110.0] {
+        let (p, offset) = told(modern, flows);
+        let (mut few, mut many) = (20.0, 400.0);
+        for _ in 0..40 {
+            let middle = 0.5 * (few + many);
+            if told(Sender::reno(), middle).0 < p { few = middle } else { many = middle }
+        }
+        let known = told(Sender::reno(), few);
+        assert!((known.0 / p - 1.0).abs() < 1e-6 && (offset - known.1).abs() < 0.01, "{flows}: {offset} {known:?}");
+        assert!(offset.abs() > 1.0, "{offset}");
     }
 }
 
