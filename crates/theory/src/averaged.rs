@@ -416,4 +416,20 @@ mod tests {
         let power = |w: f64| 1.0 / (1.0 + w * w);
         assert!(line(7.9).around(&Lags, 0.0, power).is_some() && line(8.1).around(&Lags, 0.0, power).is_none());
     }
+
+    #[test]
+    fn steps_that_hold_a_swing_which_noise_alone_does_not_begin_are_said() {
+        // A deviation of 1.2 at most within a band of 10 to either side: max_p rests. At 10 the integral of the steps is
+        // .0097 times what is signalled; behind three lags it swings from about .9 on.
+        let with = |probability: f64| {
+            let averaged = Averaged { curve: Curve::Line(0.3), steps: Some(STEPS), probability };
+            averaged.around(&Lags, 0.0, |w| 3.0 / (1.0 + w * w)).unwrap()
+        };
+        let (weak, strong) = (with(10.0), with(200.0));
+        assert!(!weak.stays && strong.stays);
+        // The calm loop that is told is the same.
+        for w in [0.1, 1.0] {
+            assert!((weak.closed.response(w) - strong.closed.response(w)).l1_norm() < 1e-3, "{w}");
+        }
+    }
 }

@@ -146,4 +146,23 @@ mod tests {
         assert_eq!(memory(1024, 4, 100), 1024 * 401 * (1024 * 5 + 2) * 8);
         assert_eq!(memory(usize::MAX, 2, 2), u64::MAX);
     }
+
+    #[test]
+    fn who_listens_hears_how_many_multiplications_are_left_and_may_stop() {
+        // 20 states, 2 stages, room for 1500: 60 020 rows of 20 down and 40 up, asked each 20e6 / 800 = 25 000 rows.
+        let band = Band { states: 20, levels: 3001, stages: 2, stage_rate: 3.0 };
+        let mut heard = Vec::new();
+        let mut solve = |most: usize| {
+            heard.clear();
+            let mut hear = |left: f64| {
+                heard.push(left);
+                heard.len() < most
+            };
+            band.solve(|_, _, _| 0.1, |_, _| 1.0, &mut hear).is_some()
+        };
+        assert!(!solve(1));
+        assert!(solve(9));
+        assert_eq!(heard, [50_000.0 * 800.0, 25_000.0 * 800.0]);
+        assert!((multiplications(20, 2, 1500) / (1500.0 * 4.0 * 8000.0) - 1.0).abs() < 1e-12);
+    }
 }

@@ -221,6 +221,29 @@ fn a_transfer_ends_when_it_is_delivered() {
 }
 
 #[test]
+fn a_transfer_that_begins_late_takes_as_long() {
+    // The same from 5 s on, and a second of half the size from 6 s on: both end at 7.5 s and 7.25 s.
+    let join = |from_s: u64, pkts: f64| Join {
+        flows: 1.0,
+        from_ns: from_s * 1_000_000_000,
+        until_ns: None,
+        transfer_pkts: Some(pkts),
+    };
+    let joins = vec![join(5, 25.0), join(6, 12.5)];
+    let class = Class { max_window: 1.0, joins, ..Class::endless(Model::Ecn, 2.0, 0.1, vec![0]) };
+    let network = Network {
+        classes: vec![class],
+        queues: vec![Queue::new(1000.0, 100.0, Control::None)],
+        sample_at_start: false,
+    };
+    let mut fluid = Fluid::new(network, 1e-3).unwrap();
+    for (ms, flows) in [(4990, 0.0), (5010, 1.0), (6010, 2.0), (7230, 2.0), (7270, 1.0), (7480, 1.0), (7520, 0.0)] {
+        fluid.advance(ms * 1_000_000);
+        assert_eq!(fluid.flows(0), flows, "{ms} ms");
+    }
+}
+
+#[test]
 fn networks_without_sense_are_refused() {
     let refused = |change: &dyn Fn(&mut Network)| {
         let mut network = one_class(Model::Ecn, 10.0, 1000.0, Control::None);

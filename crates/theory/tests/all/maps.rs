@@ -4,7 +4,7 @@ use aqumen_aqm::Network;
 use aqumen_scenario::{AqmChoice, OwnedValue};
 use aqumen_theory::boundary::boundary;
 use aqumen_theory::cycle::check;
-use aqumen_theory::design::{Place, analyse, linearise};
+use aqumen_theory::design::{Analysis, Depth, Gain, Place, analyse, analyse_to, linearise};
 use aqumen_theory::fluid::Model;
 use aqumen_theory::linear::{Loop, OperatingPoint, Plant};
 use aqumen_theory::maps::{Axis, beside, map};
@@ -325,4 +325,41 @@ fn a_map_shows_where_cycles_stand_beside_a_stable_rest() {
     assert!(!found.points[2].margins.stable && known.iter().filter(|at| at.coexisting.is_some()).count() == 1);
     let refused = beside(&red, &place, &found, (Axis::Flows, Axis::Gain), 1).unwrap_err().to_string();
     assert!(refused.contains("over flows, rtt and capacity"), "{refused}");
+}
+
+#[test]
+fn no_cycle_is_told_of_a_red_whose_line_ends_within_a_tenth_of_its_rest() {
+    let number = |analysis: &Analysis, name: &str| match analysis.gains[name] {
+        Gain::Number(x) => x,
+        ref other => panic!("{name}: {other:?}"),
+    };
+    // How far on the way from the lower threshold to the upper one so many flows let the queue rest.
+    let way = |analysis: &Analysis| {
+        let (from, to) = (number(analysis, "min_th"), number(analysis, "max_th"));
+        (analysis.operating_point.at.queue_pkts - from) / (to - from)
+    };
+    for (share, told) in [(0.6, true), (0.89, true), (0.93, false), (0.98, false)] {
+        let (mut few, mut many) = (5.0, 200.0);
+        for _ in 0..40 {
+            let flows = 0.5 * (few + many);
+            let (red, place) = red_at(flows);
+            if way(&analyse_to(Depth::Rest, &red, &place).unwrap()) < share { few = flows } else { many = flows }
+        }
+        let (red, place) = red_at(few);
+        let analysis = analyse(&red, &place).unwrap();
+        assert!(analysis.margins.unwrap().exact.gain_margin.is_some(), "{share}");
+        // 1 / 1.1 of the way leaves a tenth of what was gone.
+        assert_eq!(analysis.hopf.is_some(), told, "{share}: {few} flows");
+    }
+}
+
+#[test]
+fn equations_are_not_followed_for_longer_than_anyone_waits_nor_from_nowhere() {
+    let (red, place) = red_at(50.0);
+    let error = check(&red, &place, 1e9, None).unwrap_err().to_string();
+    assert!(error.contains("steps; 1e9 are accepted"), "{error}");
+    for start in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let error = check(&red, &place, 60.0, Some(start)).unwrap_err().to_string();
+        assert!(error.contains("must be above 0"), "{error}");
+    }
 }

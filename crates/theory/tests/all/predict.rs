@@ -255,6 +255,7 @@ fn full_links_that_share_flows_are_held_together_and_a_wide_one_by_itself() {
         // They fill it: windows over round trips of 160 + 60 ms and 60 + 60, in the mean of all.
         let at = link.analysis.as_ref().unwrap().operating_point.at;
         assert!((20.0 * at.window_pkts / at.rtt_s / 1000.0 - 1.0).abs() < 1e-3, "{at:?}");
+        assert!((0.155..0.159).contains(&at.rtt_s), "20 / (10 / .22 + 10 / .12) s: {}", at.rtt_s);
     }
     // Flows over both links meet twice the signals and wait twice: windows are 1.31 / sqrt(p), rates that over R = .22
     // and .12 s: 1.41 (.22 / .12) = 2.6 times as much for the others.
