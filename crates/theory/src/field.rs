@@ -323,6 +323,22 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_that_lengthens_the_round_trip_of_windows_by_the_clock_answers_for_more() {
+        // CUBIC over 300 ms: dq = C dR, W (p, R) N = C R: dR / R (1 - dlnW/dlnR) = dlnW/dlnp dlnp.
+        for rtt_s in [0.1, 0.3] {
+            let cubic = sender(Law::Cubic);
+            let (flows, window) = (CAPACITY * rtt_s / 30.0, 30.0);
+            let p = cubic.probability(window, rtt_s).unwrap();
+            let field = Field::of_one_queue(CAPACITY, 1.0, &[(cubic, flows, [p, 1.0], rtt_s, window)]);
+            let longer = cubic.rest(p, 1.01 * rtt_s).window_pkts / cubic.rest(p, rtt_s).window_pkts;
+            let by_rtt = libm::log(longer) / libm::log(1.01);
+            assert!(by_rtt > 0.05, "{by_rtt}");
+            let expected = CAPACITY * rtt_s * cubic.elasticity(p, rtt_s) / (1.0 - by_rtt) / p;
+            assert!((field.dc_gain() / expected - 1.0).abs() < 0.08, "{rtt_s}: {} {expected}", field.dc_gain());
+        }
+    }
+
+    #[test]
     fn twice_the_flows_of_the_same_window_make_twice_the_power() {
         let power = |flows: f64| {
             let crowd = (sender(Law::Reno), flows, [0.02, 1.0], 0.1, 9.0);

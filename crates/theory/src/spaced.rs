@@ -177,4 +177,15 @@ mod tests {
         // Three flows, 24 packets a round trip: no gap is shorter than 31. 1 / 1.1716.
         assert!((needed(&at(3.0), even) - 0.8536).abs() < 1e-3, "{}", needed(&at(3.0), even));
     }
+
+    #[test]
+    fn a_doubt_says_which_gain_does_what() {
+        assert_eq!((doubt_of(Some(1.0)), doubt_of(Some(1.15))), (None, None));
+        let [some, swings] = [Some(1.4), None].map(|factor| doubt_of(factor).unwrap());
+        assert!(
+            some.contains(": 5 % of the gain") && some.ends_with("would change this by a factor of 1.40"),
+            "{some}"
+        );
+        assert!(swings.ends_with("would make it swing of itself"), "{swings}");
+    }
 }

@@ -546,4 +546,14 @@ mod tests {
         let known = 1000.0 * third * third / (6.0 * 216.0) + 1000.0 * fourth * fourth / (24.0 * 1296.0);
         assert!((misfit(&[wide], 4.0, &[]) / known - 1.0).abs() < 1e-9, "{known}");
     }
+
+    #[test]
+    fn a_rise_is_one_function_on_both_sides_of_where_it_is_worked_out_otherwise() {
+        // 1 - (1 - e^-x) / x = x/2 - x^2/6 + x^3/24.
+        for x in [1e-7, 9e-5, 1.1e-4, 1e-2] {
+            let series = x / 2.0 - x * x / 6.0 + x * x * x / 24.0 - x * x * x * x / 120.0;
+            assert!((rise(x) / series - 1.0).abs() < 1e-8, "{x}: {} {series}", rise(x));
+        }
+        assert!((rise(50.0) - 0.98).abs() < 1e-12);
+    }
 }

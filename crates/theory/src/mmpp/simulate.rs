@@ -287,3 +287,33 @@ fn run(model: &Model, late_s: &[f64], runs: &Runs, seed: u64) -> Counted {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_falls_on_each_weight_for_its_share_of_the_draws() {
+        let weights = [1.0, 3.0, 0.0, 4.0];
+        let mut times = [0u32; 4];
+        (0..800).for_each(|k| times[pick(&weights, (f64::from(k) + 0.5) / 800.0)] += 1);
+        assert_eq!(times, [100, 300, 0, 400]);
+        assert_eq!((pick(&weights, 0.0), pick(&weights, 0.125), pick(&weights, 1.0)), (0, 1, 3));
+        // What rounding leaves falls on the last that can be.
+        assert_eq!(pick(&[1.0, 2.0, 0.0], 1.0 + 1e-15), 1);
+        assert_eq!(pick(&[0.0, 0.0], 0.5), 0);
+    }
+
+    #[test]
+    fn a_prediction_is_inside_an_interval_of_no_width_that_is_its_own() {
+        let of = |predicted: f64, values: &[f64]| {
+            Compared { measure: "x", source: None, predicted, simulated: Summary::of(values) }.inside()
+        };
+        assert_eq!((of(2.0, &[2.0, 2.0, 2.0]), of(2.1, &[2.0, 2.0, 2.0])), (Some(true), Some(false)));
+        assert_eq!(
+            (of(2.0, &[1.0, 2.0, 3.0]), of(9.0, &[1.0, 2.0, 3.0]), of(-5.0, &[1.0, 2.0, 3.0])),
+            (Some(true), Some(false), Some(false))
+        );
+        assert_eq!((of(2.0, &[]), of(2.0, &[2.0])), (None, None));
+    }
+}

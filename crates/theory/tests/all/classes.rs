@@ -1,7 +1,7 @@
 //! What is made of a plan: classes and queues of the fluid engine, and what the theory engine tells of links and flows.
 
 use aqumen_scenario::{Plan, Scenario};
-use aqumen_theory::fluid::{Model, Network, network};
+use aqumen_theory::fluid::{self, Model, Network, Options, network};
 use aqumen_theory::{engine, predict};
 
 fn plan_of(text: &str) -> Plan {
@@ -211,4 +211,67 @@ fn a_link_of_ones_own_is_no_queue_however_narrow() {
     let made = network(&plan_of(&text(6)), None).unwrap();
     assert_eq!((made.queues.len(), made.classes[0].path.len()), (1, 1));
     assert!((made.queues[0].rates[0].1 - 1000.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_result_says_which_aqm_ran_and_what_it_made_of_its_settings() {
+    let plan = dumbbell("pi:target=50pkt", "\"5ms\"", &reno("ftp", 5, true, ""));
+    let options = Options { model: None, step_s: Some(2e-3) };
+    for result in [fluid::run(&plan, options, &mut |_| true).unwrap(), engine::run(&plan).unwrap()] {
+        let told = serde_json::to_value(&result.aqm).unwrap();
+        assert_eq!(told["name"], "pi");
+        assert_eq!(told["given"]["target"], told["params"]["target"]);
+        assert_eq!(told["params"]["target"].as_f64(), Some(50.0), "{told}");
+        assert!(told["params"].as_object().unwrap().len() > 2, "{told}");
+        assert!(
+            told["nominal"]["capacity_bps"].as_u64().unwrap() > 0 && told["nominal"]["flows"].as_f64().unwrap() > 0.0
+        );
+    }
+}
+
+#[test]
+fn whoever_waits_for_the_fluid_engine_hears_of_all_of_it_once() {
+    let plan = dumbbell("pi", "\"5ms\"", &reno("ftp", 5, true, ""));
+    for step_s in [Some(2e-3), None] {
+        let mut heard = Vec::new();
+        fluid::run(&plan, Options { model: None, step_s }, &mut |share| {
+            heard.push(share);
+            true
+        })
+        .unwrap();
+        assert!(heard.is_sorted() && heard[0] > 0.0 && heard[0] < 0.1, "{heard:?}");
+        let last = heard[heard.len() - 1];
+        assert!(if step_s.is_some() { last == 1.0 } else { last > 0.6 && last <= 1.0 }, "{last}");
+        assert!(heard.windows(2).all(|pair| pair[1] - pair[0] < 0.4), "{heard:?}");
+    }
+}
+
+#[test]
+fn the_fluid_engine_counts_what_is_sent_lost_and_delivered_of_each_group() {
+    let flows = format!("{}{}", reno("near", 6, false, ""), reno("far", 6, false, "extra_rtt = \"100ms\""));
+    let result = fluid::run(&dumbbell("pi", "\"5ms\"", &flows), Options::default(), &mut |_| true).unwrap();
+    let link = &result.links["bottleneck"]["all"];
+    let [near, far] = ["near", "far"].map(|name| &result.flows[name]["all"]);
+    // 960 of 1000 bytes are payload; together they are what left the link.
+    for flows in [near, far] {
+        assert!((flows.throughput_bps.unwrap() / flows.goodput_bps - 1.0 / 0.96).abs() < 1e-9);
+        // All meet the same share of losses.
+        let lost = flows.retransmitted_ratio.unwrap();
+        let dropped = link.early_drop_ratio.unwrap() + link.overflow_drop_ratio.unwrap();
+        assert!((lost / dropped - 1.0).abs() < 0.1, "{lost} {dropped}");
+        assert!((flows.jain_fairness.unwrap() - 1.0).abs() < 1e-6 && flows.loss_ratio.is_none());
+    }
+    let all = (near.throughput_bps.unwrap() + far.throughput_bps.unwrap()) * 20.0 / 8000.0;
+    assert!((all / link.departures_pkts as f64 - 1.0).abs() < 0.02, "{all} {link:?}");
+    let longer = far.rtt_mean_s.unwrap() - near.rtt_mean_s.unwrap();
+    assert!((longer - 0.1).abs() < 0.01, "{longer}");
+    // Load has no round trip and loses what it loses.
+    let loads = fluid::run(&dumbbell("droptail", "\"5ms\"", &load(2000)), Options::default(), &mut |_| true).unwrap();
+    let udp = &loads.flows["udp"]["all"];
+    assert!((udp.throughput_bps.unwrap() / udp.goodput_bps - 1000.0 / 972.0).abs() < 1e-9);
+    assert!(
+        (udp.loss_ratio.unwrap() - 0.5).abs() < 0.01
+            && udp.retransmitted_ratio == Some(0.0)
+            && udp.rtt_mean_s.is_none()
+    );
 }

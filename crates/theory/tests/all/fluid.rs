@@ -2,12 +2,12 @@
 
 use aqumen_aqm::registry::{self, AnyAqm};
 use aqumen_aqm::{
-    ArmPfc, ArmPfcParams, Network as Nominal, Pi, PiGains, Red, RedCurve, RedParams, SampledLaw, TcpPlant, Value,
-    Variant,
+    ArmPfc, ArmPfcParams, MAX_LOOPS, Network as Nominal, Observation, Pi, PiGains, Red, RedCurve, RedParams,
+    SampledLaw, TcpPlant, Value, Variant,
 };
 use aqumen_theory::fluid::{Class, Control, Fluid, Join, Model, Network, Queue};
 use aqumen_theory::linear::OperatingPoint;
-use aqumen_units::{Probability, Rate};
+use aqumen_units::{Probability, Rate, Span};
 
 fn law(law: impl SampledLaw + Send + 'static) -> Control {
     Control::Law(AnyAqm::own_law(law, true))
@@ -241,6 +241,64 @@ fn a_transfer_that_begins_late_takes_as_long() {
         fluid.advance(ms * 1_000_000);
         assert_eq!(fluid.flows(0), flows, "{ms} ms");
     }
+}
+
+/// A law that drops a tenth and looks at what it is shown.
+struct Watches;
+
+impl SampledLaw for Watches {
+    fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
+        [Some(Span::from_millis(20)), None]
+    }
+
+    fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
+        assert!((seen.interval_s - 0.02).abs() < 1e-9 && seen.arrivals_pkts >= seen.accepted_pkts);
+        assert!(
+            (seen.sojourn_s - seen.queue_pkts / 1000.0).abs() < 1e-9 && seen.queue_bytes == 1000.0 * seen.queue_pkts
+        );
+        assert!((seen.departures_bytes - 1000.0 * seen.departures_pkts).abs() < 1e-6);
+        // A tenth of what comes does not enter, once it applies; what leaves was busy for so long.
+        if seen.now.as_secs_f64() > 0.1 && seen.queue_pkts < 90.0 {
+            assert!((seen.accepted_pkts / seen.arrivals_pkts - 0.9).abs() < 1e-6, "{seen:?}");
+        }
+        assert!((seen.busy_s - seen.departures_pkts / 1000.0).abs() < 1e-6, "{seen:?}");
+        assert!((seen.busy_s + seen.idle_s - 0.02).abs() < 1e-6, "{seen:?}");
+        Probability::clamp(0.1)
+    }
+
+    fn initial(&self) -> Probability {
+        Probability::clamp(0.1)
+    }
+}
+
+#[test]
+fn a_law_in_a_fluid_is_shown_what_came_entered_and_left() {
+    let control = Control::Law(AnyAqm::own_law(Watches, false));
+    let network = Network {
+        classes: vec![Class::endless(Model::Drop, 30.0, 0.1, vec![0])],
+        queues: vec![Queue::new(1000.0, 100.0, control)],
+        sample_at_start: false,
+    };
+    let mut fluid = Fluid::new(network, 1e-3).unwrap();
+    fluid.advance(20_000_000_000);
+    // W^2 = 2 (1 - p) / p = 18: 30 flows of 4.24 packets over .1 s are 1273 a second, of which nine tenths enter: the
+    // queue grows until they are 1111: R = .1145 s.
+    let rest = 1000.0 * (30.0 * 18f64.sqrt() * 0.9 / 1000.0 - 0.1);
+    assert!((fluid.queue_pkts(0) - rest).abs() < 0.5, "{} {rest}", fluid.queue_pkts(0));
+}
+
+#[test]
+fn windows_stay_at_their_limits() {
+    let class = Class { max_window: 6.0, ..Class::endless(Model::Ecn, 4.0, 0.1, vec![0]) };
+    let network = Network {
+        classes: vec![class],
+        queues: vec![Queue::new(1000.0, 100.0, Control::None)],
+        sample_at_start: false,
+    };
+    let mut fluid = Fluid::new(network, 1e-3).unwrap();
+    fluid.advance(30_000_000_000);
+    // 240 packets/s of 1000: nothing waits, no window grows further.
+    assert!((fluid.window_pkts(0) - 6.0).abs() < 0.02 && fluid.queue_pkts(0) < 1e-9, "{}", fluid.window_pkts(0));
 }
 
 #[test]

@@ -191,6 +191,13 @@ fn dualpi2_holds_both_queues() {
     let low = coupled.low_latency.rate_pps * coupled.low_latency.delay_s;
     let variance = classic.powi(2) + low * (1.0 + low);
     assert!((analysis.noise.queue_std_pkts.unwrap() / variance.sqrt() - 1.0).abs() < 1e-9);
+    let noise = &analysis.noise;
+    let p95 = at.queue_pkts + 1.644_854 * noise.queue_std_pkts.unwrap();
+    assert!((noise.queue_p95_pkts.unwrap() - p95).abs() < 1e-3, "{noise:?}");
+    assert_eq!(
+        (noise.window_pkts, noise.probability),
+        (Some(coupled.classic.window_pkts), Some(coupled.classic.probability))
+    );
     // Its marks come each 1/p-th packet, of which the theory says what it does not have; by chance it has all.
     let doubts = |aqm: &str| {
         let analysis = beside_prague(aqm, "modern").unwrap().analysis.unwrap();
