@@ -325,7 +325,7 @@ mod tests {
     #[test]
     fn a_queue_that_lengthens_the_round_trip_of_windows_by_the_clock_answers_for_more() {
         // CUBIC over 300 ms: dq = C dR, W (p, R) N = C R: dR / R (1 - dlnW/dlnR) = dlnW/dlnp dlnp.
-        for rtt_s in [0.1, 0.3] {
+        for rtt_s in [0.3, 0.6] {
             let cubic = sender(Law::Cubic);
             let (flows, window) = (CAPACITY * rtt_s / 30.0, 30.0);
             let p = cubic.probability(window, rtt_s).unwrap();
