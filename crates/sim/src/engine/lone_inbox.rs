@@ -246,3 +246,18 @@ impl Starts {
         Some(start)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn senders_start_in_the_order_of_their_moments_and_none_before_its_own() {
+        let mut starts = Starts::new(vec![(30, 1), (10, 2), (30, 0), (50, 3)]);
+        let mut before =
+            |until| (std::iter::from_fn(|| starts.take(until)).collect::<Vec<(u64, u32)>>(), starts.next());
+        assert_eq!(before(10), (vec![], 10));
+        assert_eq!(before(31), (vec![(10, 2), (30, 0), (30, 1)], 50));
+        assert_eq!(before(NEVER), (vec![(50, 3)], NEVER));
+    }
+}
