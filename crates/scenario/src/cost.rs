@@ -13,7 +13,7 @@ use crate::Error;
 use crate::choice::AqmChoice;
 use crate::expand::written_link;
 use crate::field::TIME_MAX;
-use crate::network::{Core, CoreLink, limit};
+use crate::network::{Core, limit};
 use crate::plan::Link;
 use crate::scenario::Scenario;
 use crate::schema::{Group, Side, Spec};
@@ -385,7 +385,7 @@ fn judge(cost: &Cost, runs: f64, spec: &Spec, core: &Core, chosen: &AqmSpec, fix
             }
         }
         Cause::Aqm(i) => {
-            let link: &CoreLink = &core.links[*i];
+            let link = &core.links[*i];
             let aqm = fixed[*i].as_ref().unwrap_or(chosen);
             let message =
                 match check_updates(aqm, core.nominal(spec, *i), limit(link.buffer), spec.duration.as_secs_f64(), rest)
@@ -405,7 +405,7 @@ fn judge(cost: &Cost, runs: f64, spec: &Spec, core: &Core, chosen: &AqmSpec, fix
 /// Adds the packets of all groups: what the links carry, what applications offer, what windows admit.
 fn packets(cost: &mut Cost, spec: &Spec, core: &Core, links: &[Link]) {
     let duration_s = spec.duration.as_secs_f64();
-    let passed = passed(core);
+    let passed = passed(core, links);
     let mut groups = Vec::new();
     // What would load each link if it were the only one.
     let mut load = vec![0.0; links.len()];
@@ -452,7 +452,7 @@ fn packets(cost: &mut Cost, spec: &Spec, core: &Core, links: &[Link]) {
 }
 
 /// Of each link, whether packets pass it without an event: nobody watches its queue, and all come from one other link.
-fn passed(core: &Core) -> Vec<bool> {
+fn passed(core: &Core, links: &[Link]) -> Vec<bool> {
     let mut origins: Vec<Vec<Option<u32>>> = vec![Vec::new(); core.links.len()];
     for path in core.ways.iter().flat_map(|way| [&way.path, &way.return_path]) {
         let mut before = None;
@@ -460,13 +460,12 @@ fn passed(core: &Core) -> Vec<bool> {
             origins[link as usize].push(before.replace(link));
         }
     }
-    let is_passed = |(link, origins): (&CoreLink, &Vec<Option<u32>>)| {
-        let is_unwatched = !link.record && link.aqm.as_deref() == Some("droptail");
+    let is_passed = |(link, origins): (&Link, &Vec<Option<u32>>)| {
         let is_led_to =
             origins.first().is_some_and(|first| first.is_some() && origins.iter().all(|other| other == first));
-        is_unwatched && is_led_to
+        link.is_unwatched() && is_led_to
     };
-    core.links.iter().zip(&origins).map(is_passed).collect()
+    links.iter().zip(&origins).map(is_passed).collect()
 }
 
 /// Whether the source decides how much is sent, whatever the network does.

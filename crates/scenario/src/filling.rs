@@ -37,8 +37,13 @@ pub(crate) struct Flows {
     pub(crate) ecn: bool,
 }
 
-/// Packets that are looked at, at most: some tenths of a second. A run that has to do with more takes longer itself.
+/// Packets that are looked at: some tenths of a second. A run that has to do with more takes longer itself.
 const LOOKED_AT: u64 = 1 << 20;
+/// One of so many that the link carries in a run; of a pipe that takes long to fill so many times what it holds; and no
+/// more than that many.
+const PART: u64 = 8;
+const PIPES: u64 = 16;
+const LOOKED_AT_MAX: u64 = 8 * LOOKED_AT;
 /// Flows at most.
 const FLOWS_MAX: u64 = 1 << 16;
 /// A queue that has not become longer for so many times as long as it took to become so long will not.
@@ -47,7 +52,7 @@ const PATIENCE: u64 = 20;
 const FEW: u64 = 1 << 18;
 
 /// The longest queue of `link` under `load` within `until` nanoseconds, packets. `None`: nobody can tell, or it would
-/// take too long to.
+/// take too long until a queue forms.
 pub(crate) fn longest(link: &Link, load: &Load, until: u64) -> Option<u64> {
     let count: u64 = load.flows.iter().map(|flows| u64::from(flows.count)).sum();
     if count > FLOWS_MAX || link.line.as_ref().is_some_and(|line| line.medium != Medium::Wire) {
@@ -56,17 +61,69 @@ pub(crate) fn longest(link: &Link, load: &Load, until: u64) -> Option<u64> {
     if link.line.as_ref().is_some_and(|line| !line.outages.is_empty() || !line.aqms.is_empty()) {
         return None;
     }
+    let pipe = if load.flows.is_empty() { 0 } else { carried(link, load, load.rtt) };
+    if pipe > LOOKED_AT_MAX / PIPES {
+        return None;
+    }
+    let looked_at = LOOKED_AT.max(PIPES * pipe).max(carried(link, load, until) / PART).min(LOOKED_AT_MAX);
     let qdisc = link.aqm.build_qdisc(link.limit)?.ok()?;
     if qdisc.is_own() {
         return None;
     }
-    Filling::new(link, load, qdisc).run(until)
+    Some(Filling::new(link, load, qdisc).run(until, looked_at))
+}
+
+/// Packets that `link` carries in so many nanoseconds at the most: of a round trip those that windows have to hold
+/// before a queue forms.
+fn carried(link: &Link, load: &Load, nanos: u64) -> u64 {
+    let fastest = link.rates.iter().map(|(_, rate)| rate.as_bps()).max().unwrap_or(0) as f64;
+    (fastest * nanos as f64 / 1e9 / (8.0 * f64::from(load.bytes.max(1)))) as u64
 }
 
 /// The rate of `link` at a moment, nanoseconds.
 pub(crate) fn rate_at(link: &Link, now: u64) -> Rate {
     let begun = link.rates.partition_point(|(from, _)| from.as_nanos() <= now);
     link.rates[begun.saturating_sub(1)].1
+}
+
+/// The longest queue of each moment before.
+#[derive(Default)]
+struct Past(Vec<(u64, u64)>);
+
+impl Past {
+    /// A moment is kept where it lies so many times as far from the start as the one before.
+    const APART: f64 = 1.05;
+
+    fn keep(&mut self, now: u64, longest: u64) {
+        if self.0.last().is_none_or(|(last, _)| now as f64 > Self::APART * *last as f64) {
+            self.0.push((now, longest));
+        }
+    }
+
+    /// At a moment between two that are kept, or before the first.
+    fn at(&self, moment: u64) -> f64 {
+        let next = self.0.partition_point(|(at, _)| *at <= moment);
+        let (from, before) = if next == 0 { (0, 0) } else { self.0[next - 1] };
+        let Some(&(to, after)) = self.0.get(next) else { return before as f64 };
+        before as f64 + (after - before) as f64 * (moment - from) as f64 / (to - from) as f64
+    }
+
+    /// What the queue that was `longest` until `now` becomes by `until`. What it grows by each time that the time
+    /// doubles changes by the same factor as the last time: 2 where it grows steadily, 1 where chance alone makes it
+    /// longer, less where it comes to an end. More than steadily no queue grows that stands: windows let in two packets
+    /// for each that leaves at the most.
+    fn goes_on(&self, now: u64, longest: u64, until: u64) -> u64 {
+        let (half, quarter) = (self.at(now / 2), self.at(now / 4));
+        let (mut grows, before) = (longest as f64 - half, half - quarter);
+        let factor = if grows < 2.0 * before { grows / before } else { 2.0 };
+        let (mut length, mut time, until) = (longest as f64, now as f64, until as f64);
+        while time < until {
+            grows *= factor;
+            length += grows * ((until - time) / time).min(1.0);
+            time *= 2.0;
+        }
+        length as u64
+    }
 }
 
 /// A flow that answers signals.
@@ -156,8 +213,10 @@ impl<'a> Filling<'a> {
         }
     }
 
-    fn run(mut self, until: u64) -> Option<u64> {
+    /// The longest queue; where that is not known after so many packets, what it becomes if it goes on as it has.
+    fn run(mut self, until: u64, looked_at: u64) -> u64 {
         let (mut longest, mut since) = (0, 0);
+        let mut past = Past::default();
         let changes = self.link.rates.last().map_or(0, |(at, _)| at.as_nanos());
         for flow in 0..self.flows.len() as u32 {
             self.send(flow, 0);
@@ -168,7 +227,7 @@ impl<'a> Filling<'a> {
             let timer = self.qdisc.next_timer().map_or(u64::MAX, Instant::as_nanos);
             let now = back.min(end).min(self.next).min(timer);
             if now >= until {
-                return Some(longest);
+                return longest;
             }
             if now == timer {
                 self.qdisc.on_timer(Instant::from_nanos(now), &mut self.rng);
@@ -186,10 +245,11 @@ impl<'a> Filling<'a> {
             }
             let settled = now > PATIENCE.saturating_mul(since.max(changes).max(self.load.rtt)) && self.came > FEW;
             if settled || longest >= u64::from(self.link.limit.packets) {
-                return Some(longest);
+                return longest;
             }
-            if self.came > LOOKED_AT {
-                return None;
+            past.keep(now, longest);
+            if self.came > looked_at {
+                return past.goes_on(now, longest, until).min(self.link.limit.packets.into());
             }
         }
     }
@@ -380,8 +440,40 @@ mod tests {
         let line = crate::line::Line { outages: vec![(Instant::ZERO, None)], ..Default::default() };
         down.line = Some(Box::new(line));
         assert_eq!(longest(&down, &datagrams(1500.0), SECOND), None);
-        // Too much to look at: two million packets.
-        assert_eq!(longest(&link("droptail", 100_000_000), &datagrams(2e6), SECOND), None);
         assert_eq!(longest(&link("droptail", 100), &windows(100_000, 10), SECOND), None);
+        // A pipe of a million packets: nothing waits before that many are under way.
+        let mut far = windows(4, 1_000_000);
+        far.rtt = 1000 * SECOND;
+        assert_eq!(longest(&link("droptail", 100_000_000), &far, 1_000_000 * SECOND), None);
+    }
+
+    #[test]
+    fn a_queue_goes_on_as_it_has_where_there_is_too_much_to_look_at() {
+        // Of two million packets each second all but 1000 stay.
+        let steady = longest(&link("droptail", 100_000_000), &datagrams(2e6), 10 * SECOND).unwrap() as f64;
+        assert!((steady / (1.999e6 * 10.0) - 1.0).abs() < 0.01, "{steady}");
+        // No longer than there is room: packets that find none do not come to wait.
+        assert_eq!(longest(&link("droptail", 2_000_000), &datagrams(2e6), 10 * SECOND), Some(2_000_000));
+    }
+
+    #[test]
+    fn growth_changes_from_one_doubling_to_the_next_as_it_did_before() {
+        let goes_on = |lengths: [u64; 3]| {
+            let mut past = Past::default();
+            past.keep(25, lengths[0]);
+            past.keep(50, lengths[1]);
+            past.keep(100, lengths[2]);
+            past.goes_on(100, lengths[2], 800)
+        };
+        // Steady: 1 in each unit of time.
+        assert_eq!(goes_on([25, 50, 100]), 800);
+        // By 30 each time.
+        assert_eq!(goes_on([40, 70, 100]), 190);
+        // By half as much each time: 10, 5 and 2.5 more.
+        assert_eq!(goes_on([40, 80, 100]), 117);
+        // No more; and never more than steadily: 100 within the last half, 200, 400 and 800 more.
+        assert_eq!(goes_on([90, 100, 100]), 100);
+        assert_eq!(goes_on([0, 0, 100]), 1500);
+        assert_eq!(goes_on([0, 10, 110]), 1510);
     }
 }

@@ -8,7 +8,7 @@ use crate::schema::Spec;
 use crate::sends::Sends;
 use crate::traffic::Traffic;
 use crate::transport::Protocol;
-use crate::under_way::{GROWN, in_pipe, kept, narrowest, queue_forms, room};
+use crate::under_way::{GROWN, admitted, in_pipe, kept, narrowest, queue_forms, room};
 
 /// How many times what a pipe holds starts to wait before it.
 const STARTING: f64 = 3.0;
@@ -66,14 +66,23 @@ pub(crate) fn held_up(spec: &Spec, core: &Core, links: Option<&[Link]>) -> u64 {
                 return 0.0;
             }
             let room = room(core.links[*link as usize].buffer, packet_bytes);
-            let waits = links.is_some_and(|links| links[*link as usize].aqm.name == "droptail");
+            let waits = links.is_some_and(|links| rests_at_buffer(&links[*link as usize]));
             if waits && room > STARTING * pipe { 0.0 } else { pipe + room.min(STARTING * pipe) }
         };
         let filled = core.ways[i].path.iter().map(fills).fold(0.0, f64::max);
-        let windows = group.flows() as f64 * config.window_pkts().map_or(f64::INFINITY, f64::from);
-        let asked = offered(group, spec.duration.as_secs_f64(), base_rtt_s(spec, core, i)).packets;
-        let tries = if group.start.low == group.start.high { TRIES_TOGETHER } else { TRIES };
-        GROWN * (tries * filled).min(windows).min(asked) * config.kept_bytes() as f64
+        let (rtt_s, duration_s) = (base_rtt_s(spec, core, i), spec.duration.as_secs_f64());
+        let apart_s = (group.start.high - group.start.low).as_secs_f64();
+        let tries = if apart_s < rtt_s { TRIES_TOGETHER } else { TRIES };
+        // Round trips that are left when windows that double have filled it.
+        let first = group.flows() as f64 * f64::from(config.initial_window_pkts());
+        let left = duration_s / rtt_s - (filled / first).log2().max(0.0);
+        let tries = tries.min(left.max(0.0));
+        GROWN * (tries * filled).min(admitted(spec, core, i)) * config.kept_bytes() as f64
     };
     (0..spec.flows.len()).map(of_group).sum::<f64>() as u64
+}
+
+/// Whether nothing is lost at `link` before its buffer is full.
+fn rests_at_buffer(link: &Link) -> bool {
+    matches!(link.aqm.build_qdisc(link.limit), Some(Ok(qdisc)) if qdisc.rests_at_buffer())
 }

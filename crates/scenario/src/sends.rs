@@ -47,7 +47,7 @@ impl Sends {
                 ..most
             });
         }
-        let each = traffic.offered().or_else(|| frames(traffic))?;
+        let each = traffic.offered().or_else(|| frames(traffic)).or_else(|| requests(group))?;
         let sends = wire(group, each);
         let regardless = if answers(group) { 0.0 } else { sends.messages * sends.packets };
         Some(Sends { regardless, ..sends })
@@ -107,6 +107,31 @@ pub(crate) fn frames(traffic: &Traffic) -> Option<Offered> {
     Some(Offered { per_second, bytes: bytes_per_s / per_second })
 }
 
+/// Transfers and pages of a flow over a transport that lets each leave at once: what it asks for if each is there as
+/// soon as it is asked for. Over others it follows from the network.
+fn requests(group: &Group) -> Option<Offered> {
+    if answers(group) {
+        return None;
+    }
+    let seconds = |nanos: f64| (nanos / 1e9).max(1e-9);
+    match &group.traffic {
+        Traffic::Transfers(kind) => {
+            let per_second = match &kind.think {
+                Some(think) => 1.0 / seconds(think.0.mean()),
+                None => kind.per_second()? / group.flows() as f64,
+            };
+            Some(Offered { per_second, bytes: kind.size.0.mean() })
+        }
+        Traffic::Web(kind) => {
+            let objects = 1.0 + kind.objects.0.mean();
+            let bytes = (kind.main.0.mean() + kind.objects.0.mean() * kind.embedded.0.mean()) / objects;
+            let per_second = objects / seconds(kind.reading.0.mean() + kind.parsing.0.mean());
+            Some(Offered { per_second, bytes })
+        }
+        _ => None,
+    }
+}
+
 /// Messages cut into packets.
 fn wire(group: &Group, each: Offered) -> Sends {
     let config = &group.transport.config;
@@ -152,6 +177,7 @@ fn scatter(traffic: &Traffic, per_second: f64) -> f64 {
         Traffic::SelfSimilar(_) | Traffic::Mmpp(_) => per_second * per_second,
         // The squares of the sizes of frames are up to a few times that of their mean.
         Traffic::Video(_) => FRAMES * per_second,
+        Traffic::Transfers(_) | Traffic::Web(_) => SIZES * per_second,
         _ => per_second,
     }
 }
@@ -159,6 +185,9 @@ fn scatter(traffic: &Traffic, per_second: f64) -> f64 {
 /// Of sizes of frames, the mean square over the square of the mean: 2.5 by the law that has no trace, and of traces
 /// whose pictures that stand alone are ten times the others, one in twelve.
 const FRAMES: f64 = 4.0;
+
+/// The same of sizes of transfers and objects: 6.5 of the main object of a page by default.
+const SIZES: f64 = 10.0;
 
 /// How many times its mean a source sends while it sends.
 fn peak_to_mean(traffic: &Traffic) -> f64 {

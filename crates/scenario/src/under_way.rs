@@ -12,10 +12,11 @@ use aqumen_units::Rate;
 use crate::cost::{base_rtt_s, offered, round_trip};
 use crate::field::Buffer;
 use crate::filling::{Flows, Load, longest, rate_at};
+use crate::law::Law;
 use crate::line::Medium;
 use crate::network::Core;
 use crate::plan::Link;
-use crate::schema::{Side, Spec};
+use crate::schema::{Group, Side, Spec};
 use crate::sends::{Sends, answers, told};
 use crate::traffic::Traffic;
 
@@ -57,6 +58,12 @@ const LITTLE: f64 = 1e6;
 
 /// So many standard deviations cover what sources that send of themselves do more than their mean.
 const DEVIATIONS: f64 = 4.0;
+
+/// So many times the mean of their law are flows' transfers that are under way together.
+const MANY_TIMES: f64 = 10.0;
+
+/// Where what is written takes no more than this part of a link it comes as it is written.
+const ROOM: f64 = 0.9;
 
 /// How many times what the narrowest link carries comes of rates that are told, until they hear that packets are lost.
 const OVERSHOOT: f64 = 2.0;
@@ -177,6 +184,8 @@ struct Lists {
     step_s: f64,
     /// For how many events each has room in the end.
     room: f64,
+    /// How many come by within the run.
+    passed: f64,
 }
 
 impl Lists {
@@ -206,13 +215,15 @@ impl Lists {
         let step_s = (1u64 << (longest_ns as u64).max(1).ilog2()) as f64 / 1e9;
         let fall_into_it = step_s * (0..shares.len()).map(happen).sum::<f64>();
         let room = (fall_into_it.min(1e9) as u64).max(kept::TOGETHER as u64).next_power_of_two() as f64;
-        Lists { step_s, room }
+        Lists { step_s, room, passed: spec.duration.as_secs_f64() / step_s + 1.0 }
     }
 
     /// Places for events that they have beyond those of `packets` that wait, of which one leaves each `leaves_s`
     /// seconds.
     fn spare(self, packets: f64, leaves_s: f64, shares: &[Share]) -> f64 {
-        let filled = |packets: f64| packets.min(packets * leaves_s / self.step_s + 1.0).min(kept::LISTS as f64);
+        // A list gets its room when it comes by, and lends it to another that begins to fill.
+        let lists = self.passed.min(kept::LISTS as f64);
+        let filled = |packets: f64| packets.min(packets * leaves_s / self.step_s + 1.0).min(lists);
         // What many sources do at one moment lies in one list, their packets a little later in another. They have two
         // others each time, if those of the time before hold what still waits.
         let larger = |share: &Share| {
@@ -238,6 +249,7 @@ fn share(spec: &Spec, core: &Core, i: usize) -> Share {
         Some(sends) => count * sends.in_seconds(duration_s) + DEVIATIONS * (count * sends.variance * duration_s).sqrt(),
         None => offered(group, duration_s, rtt_s).packets,
     };
+    let window = window.min(at_once(group));
     let mut admitted = asked.min(count * window);
     let narrowest = narrowest(spec, core, i);
     let mut most_bps = f64::INFINITY;
@@ -246,7 +258,8 @@ fn share(spec: &Spec, core: &Core, i: usize) -> Share {
         most_bps = f64::max(count * sends.first_bps, OVERSHOOT * narrowest);
     } else if answers {
         // An acknowledgement lets in what it acknowledges, and no more than as much again.
-        let acknowledged = narrowest * duration_s / (8.0 * packet_bytes);
+        let carried = narrowest.min(accesses(spec, core, i, Side::BOTH[0]));
+        let acknowledged = carried * duration_s / (8.0 * packet_bytes);
         let grown = first * 2f64.powf((duration_s / rtt_s).floor().min(60.0) + 1.0);
         admitted = admitted.min(count * grown).min(count * first + acknowledged);
     }
@@ -278,6 +291,27 @@ fn share(spec: &Spec, core: &Core, i: usize) -> Share {
         beats: sends.map_or(0.0, |sends| sends.first_messages * duration_s),
         beat_s: sends.map_or(f64::INFINITY, |sends| 1.0 / sends.first_messages),
     }
+}
+
+/// Packets of one flow at the most that its application has asked for and not yet got: one transfer at a time, one page,
+/// one segment of a film.
+fn at_once(group: &Group) -> f64 {
+    let payload = f64::from(group.transport.config.payload_bytes().max(1));
+    // With those that open and close.
+    let of = |size: &Law| (largest(size) / payload).ceil() + 2.0;
+    match &group.traffic {
+        Traffic::Transfers(kind) => of(&kind.size.0),
+        Traffic::Web(kind) => of(&kind.main.0).max(f64::from(kind.connections) * of(&kind.embedded.0)),
+        Traffic::AdaptiveVideo(kind) => {
+            kind.ladder.last().map_or(0.0, |best| (kind.segment_bytes(*best) as f64 / payload).ceil() + 2.0)
+        }
+        _ => f64::INFINITY,
+    }
+}
+
+/// What a size is at the most, bytes, as far as many together are concerned: of a law many times its mean.
+fn largest(size: &Law) -> f64 {
+    if let Law::Fixed(bytes) = size { *bytes } else { MANY_TIMES * size.mean() }
 }
 
 /// How much lies before a link at one time, bits, at the most, if `bps` come from the start to the end.
@@ -331,7 +365,9 @@ fn waiting(spec: &Spec, core: &Core, number: usize, link: Option<&Link>, lists: 
     };
     let peak = left_over(here.iter().map(|i| shares[*i].peak_bps.min(can(*i))).sum());
     let variance = |films: bool| -> f64 {
-        let alike = here.iter().filter(|i| matches!(spec.flows[**i].traffic, Traffic::Video(_)) == films);
+        // What comes through access links that are full anyway comes evenly.
+        let unevenly = here.iter().filter(|i| shares[**i].bps < can(**i));
+        let alike = unevenly.filter(|i| matches!(spec.flows[**i].traffic, Traffic::Video(_)) == films);
         alike.map(|i| shares[*i].variance).sum()
     };
     let flows: f64 = here.iter().map(|i| spec.flows[*i].flows() as f64).sum();
@@ -358,16 +394,10 @@ fn waiting(spec: &Spec, core: &Core, number: usize, link: Option<&Link>, lists: 
         }
     };
     if let (Some(link), true) = (link, data && most * dearest + port(most) > LITTLE) {
-        let regardless: f64 = here.iter().map(|i| shares[*i].per_second).sum();
         let rtt = here.iter().map(|i| round_trip(spec, core, *i, true).as_nanos()).max().unwrap_or(0);
-        let load = Load {
-            regardless,
-            flows: here.iter().filter_map(|i| shares[*i].flows).collect(),
-            bytes: smallest as u32,
-            rtt,
-        };
-        if let Some(longest) = longest(link, &load, until) {
-            most = most.min(SAFETY * longest as f64 + unevenly);
+        let mix = Mix::of(&here.iter().map(|i| &shares[*i]).collect::<Vec<_>>(), slowest);
+        if let Some(longest) = longest(link, &mix.load(rtt), until).map(|longest| longest as f64 * mix.smaller) {
+            most = most.min(SAFETY * longest + unevenly);
         }
     }
     let levels = if at.record { GROWN * kept::LEVEL as f64 * most } else { 0.0 };
@@ -381,6 +411,54 @@ fn waiting(spec: &Spec, core: &Core, number: usize, link: Option<&Link>, lists: 
         most -= of_group;
     }
     bytes
+}
+
+/// What comes to a link as its discipline is shown it: packets of one size.
+struct Mix {
+    bytes: f64,
+    /// Packets a second of that size that come whatever becomes of them.
+    regardless: f64,
+    flows: Vec<Flows>,
+    /// As many packets wait as are shown, times this: those that come regardless may be smaller.
+    smaller: f64,
+}
+
+impl Mix {
+    /// That of `shares` at a link that carries `bps` at the least. What applications write over windows comes as it is
+    /// written where there is room for it.
+    fn of(shares: &[&Share], bps: f64) -> Self {
+        let written = shares.iter().map(|share| if share.flows.is_some() { share.bps } else { 0.0 });
+        let always = shares.iter().map(|share| 8.0 * share.per_second * share.packet_bytes).sum::<f64>();
+        let room = always + written.filter(|bps| bps.is_finite()).sum::<f64>() < ROOM * bps;
+        let opens = |share: &&&Share| share.flows.is_some() && !(room && share.bps.is_finite());
+        let windows: Vec<&&Share> = shares.iter().filter(opens).collect();
+        let others = shares.iter().filter(|share| !opens(share));
+        let (mut regardless, mut packets) = (always, shares.iter().map(|share| share.per_second).sum::<f64>());
+        for share in others.filter(|share| share.flows.is_some()) {
+            regardless += share.bps;
+            packets += share.bps / (8.0 * share.packet_bytes);
+        }
+        let mean = if packets > 0.0 { regardless / (8.0 * packets) } else { f64::INFINITY };
+        let bytes = windows.iter().map(|share| share.packet_bytes).fold(f64::INFINITY, f64::min);
+        let bytes = if windows.is_empty() { mean } else { bytes };
+        let part = (regardless / bps).min(1.0);
+        let smaller = if mean < bytes { 1.0 + part * (bytes / mean - 1.0) } else { 1.0 };
+        Mix {
+            bytes,
+            regardless: regardless / (8.0 * bytes),
+            flows: windows.iter().filter_map(|share| share.flows).collect(),
+            smaller,
+        }
+    }
+
+    fn load(&self, rtt: u64) -> Load {
+        Load {
+            regardless: self.regardless,
+            flows: self.flows.clone(),
+            bytes: self.bytes.clamp(1.0, 65_535.0) as u32,
+            rtt,
+        }
+    }
 }
 
 /// Quantities that the discipline of `link` shows of its state at each sample.
@@ -422,15 +500,29 @@ fn access_queues(spec: &Spec, core: &Core, i: usize, share: &Share) -> f64 {
     let (group, way) = (&spec.flows[i], &core.ways[i]);
     let Some(access) = &way.access else { return 0.0 };
     let can = accesses(spec, core, i, Side::BOTH[0]);
-    let narrowest = way.path.iter().map(|link| core.links[*link as usize].rate.as_bps()).min().unwrap_or(u64::MAX);
-    if share.flows.is_some() && can > narrowest as f64 || share.bps < can {
-        return 0.0;
-    }
-    let room = room(access.buffer, share.packet_bytes);
     let hosts = f64::from(core.hosts(spec, i, Side::BOTH[0]));
-    let more = (share.bps - can).max(0.0) * spec.duration.as_secs_f64() / (8.0 * share.packet_bytes);
+    let narrowest =
+        way.path.iter().map(|link| core.links[*link as usize].rate.as_bps()).min().unwrap_or(u64::MAX) as f64;
+    let limits_s = if share.bps < can {
+        return 0.0;
+    } else if share.flows.is_none() || can <= narrowest {
+        spec.duration.as_secs_f64()
+    } else if can / hosts < narrowest {
+        // Until so many flows have started that the link limits them.
+        (group.start.high - group.start.low).as_secs_f64() * narrowest / can
+    } else {
+        return 0.0;
+    };
+    let room = room(access.buffer, share.packet_bytes);
+    let comes = if share.bps.is_finite() { share.bps - can } else { can.min(narrowest) };
+    let more = comes * limits_s / (8.0 * share.packet_bytes);
     let waiting = (room * hosts).min(share.admitted).min(more + group.flows() as f64);
     waiting * (share.each + (kept::EVENT + kept::LEVEL) as f64 * GROWN)
+}
+
+/// Packets of group `i` that are sent and not acknowledged, at the most.
+pub(crate) fn admitted(spec: &Spec, core: &Core, i: usize) -> f64 {
+    share(spec, core, i).admitted
 }
 
 /// Packets of group `i` on wires, as if there were no other, at the most.
@@ -449,6 +541,12 @@ fn on_wires(spec: &Spec, core: &Core, i: usize, share: &Share) -> f64 {
         rates(spec, core, *link as usize).fold(0, u64::max) as f64 * demand(i) / all.max(1.0)
     };
     let rate = way.path.iter().map(part).fold(demand(i), f64::min).min(share.peak_bps);
-    let in_round = rate * round_trip(spec, core, i, true).as_secs_f64() / (8.0 * share.packet_bytes);
+    let round_s = round_trip(spec, core, i, true).as_secs_f64();
+    let mut in_round = rate * round_s / (8.0 * share.packet_bytes);
+    if share.bps < rate {
+        // As it is written, by chance more than on the average.
+        let written = share.bps * round_s / (8.0 * share.packet_bytes);
+        in_round = in_round.min(written + DEVIATIONS * (share.variance * round_s.max(1.0)).sqrt());
+    }
     in_round + group.flows() as f64 * f64::from(config.initial_window_pkts())
 }

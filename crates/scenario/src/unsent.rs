@@ -1,15 +1,18 @@
 //! What messages take that applications have written and their transport could not send yet: SCTP keeps each of them.
 //! How many there are depends on what the others on the way leave.
 
-use crate::cost::{base_rtt_s, offered};
+use crate::cost::{base_rtt_s, offered, round_trip};
 use crate::network::Core;
 use crate::schema::Spec;
 use crate::sends::Sends;
 use crate::transport::Protocol;
-use crate::under_way::GROWN;
+use crate::under_way::{GROWN, queue_forms, room};
 
 /// Which part of its fair share a flow gets at least beside others that answer otherwise to what the network tells.
 const PART: f64 = 0.5;
+
+/// RFC 9260 section 7.2.3: four packets after a loss.
+const LEAST_WINDOW_PKTS: f64 = 4.0;
 
 /// What messages take that wait for their associations in the end, bytes.
 pub(crate) fn unsent(spec: &Spec, core: &Core) -> u64 {
@@ -19,10 +22,21 @@ pub(crate) fn unsent(spec: &Spec, core: &Core) -> u64 {
         let (Protocol::Sctp(sctp), Some(sends)) = (&group.transport.config, Sends::of(group)) else { return 0.0 };
         let fair = |link: &u32| fair_share(spec, core, *link);
         let gets = PART * core.ways[i].path.iter().map(fair).fold(f64::INFINITY, f64::min);
+        let gets = gets.min(burst_bps(spec, core, i));
         let waits = (1.0 - gets / sends.bps).max(0.0) * sends.messages * duration_s;
         GROWN * group.flows() as f64 * waits * sctp.waiting_bytes() as f64
     };
     (0..spec.flows.len()).map(of_group).sum::<f64>() as u64
+}
+
+/// What a flow of group `i` carries at the least whose windows leave in one piece, bits a second: in each round trip what
+/// the shortest buffer on its way takes, and what the least window after a loss is.
+fn burst_bps(spec: &Spec, core: &Core, i: usize) -> f64 {
+    let packet_bytes = f64::from(spec.flows[i].transport.config.packet_bytes());
+    let forms = core.ways[i].path.iter().filter(|link| queue_forms(spec, core, **link as usize));
+    let rooms = forms.map(|link| room(core.links[*link as usize].buffer, packet_bytes));
+    let window = rooms.fold(f64::INFINITY, f64::min) + LEAST_WINDOW_PKTS;
+    8.0 * packet_bytes * window / round_trip(spec, core, i, true).as_secs_f64().max(1e-9)
 }
 
 /// What each flow gets that wants more than its share of `link`, bits a second, where those that want less get what
