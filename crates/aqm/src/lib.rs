@@ -141,7 +141,7 @@ pub use multi::fq_codel::FqCodel;
 pub use multi::fq_pie::FqPie;
 pub use multi::sfq::{Sfq, SfqParams};
 pub use own::Own;
-pub use packet::{Packet, PureAck};
+pub use packet::{Covers, Packet, PureAck, SackDigest};
 pub use papers::aaqm::{Aaqm, AaqmParams};
 pub use papers::aqm_mo::{AqmMo, AqmMoParams};
 pub use papers::arm_pfc::{ArmPfc, ArmPfcParams, Variant};

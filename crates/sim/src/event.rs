@@ -3,7 +3,7 @@
 //! Four words, which are written and read as such: a processor has to wait where something is read in one piece that
 //! was written just before in several.
 
-use aqumen_aqm::PureAck;
+use aqumen_aqm::{PureAck, SackDigest};
 use aqumen_network::Carried;
 use aqumen_network::port::ServedPort;
 use aqumen_scenario::under_way::kept;
@@ -16,7 +16,7 @@ use aqumen_units::{Ecn, Instant};
 pub(crate) struct Event {
     /// When, nanoseconds since the start.
     pub(crate) at: u64,
-    /// Sender timestamp of a segment, or the one an acknowledgement echoes.
+    /// Sender timestamp of a segment, or the one an acknowledgement echoes; of one that is kept the digest of its blocks.
     stamp: u64,
     /// The [rank](Self::rank); above it the number of a segment, or the next one that an acknowledgement expects.
     rank_and_number: u64,
@@ -99,10 +99,13 @@ impl Event {
         Event::new(0, ack.echo.as_nanos(), 0, ack.ack, ack.window, bytes, flags)
     }
 
-    /// An acknowledgement under way that is kept at `index` of the host's table.
+    /// An acknowledgement under way that is kept at `index` of the host's table, its timestamp with it: there stands
+    /// what a filter may know of its blocks.
     pub(crate) fn ack_in_table(ack: &Ack, bytes: u16, index: u32, epoch: u16) -> Self {
         let flags = Event::ack(ack, bytes, epoch).flags() | IN_TABLE;
-        Event::new(0, ack.echo.as_nanos(), 0, ack.ack, index, bytes, flags)
+        let told = ack.feedback == Feedback::None;
+        let digest = if told { SackDigest::of(ack.sack.as_slice(), ack.ack) } else { SackDigest::NONE };
+        Event::new(0, digest.bits().into(), 0, ack.ack, index, bytes, flags)
     }
 
     /// A packet of a transport other than TCP, kept at `index` of the host's table, on its way to the sink or back.
@@ -239,11 +242,17 @@ impl Carried for Event {
         self.rest |= (u64::from(ECN_BITS) * u64::from(marks)) << 48;
     }
 
-    /// Those with SACK blocks or feedback, which are in a table, are not shown.
+    /// Those with feedback are not shown: no filter may drop them.
     #[inline]
     fn pure_ack(&self) -> Option<PureAck> {
-        let pure = self.is_ack() && self.kept().is_none();
-        pure.then(|| PureAck { connection: self.epoch(), number: self.number(), ece: self.flags() & ECE != 0 })
+        let sack = match self.kept() {
+            None => SackDigest::NONE,
+            Some(Kept::Ack(_)) if self.stamp != 0 => SackDigest::of_bits(self.stamp as u16),
+            Some(_) => return None,
+        };
+        let connection = (self.epoch() >> EPOCH.trailing_zeros()) as u8;
+        let shown = || PureAck { connection, number: self.number(), ece: self.flags() & ECE != 0, sack };
+        self.is_ack().then(shown)
     }
 }
 
@@ -279,6 +288,21 @@ mod tests {
         assert!(event.is_ack());
         assert_eq!((event.as_ack(), event.kept(), event.epoch()), (ack, None, next_epoch(0)));
         assert_eq!(Event::ack_in_table(&ack, 40, 3, 0).kept(), Some(Kept::Ack(3)));
+    }
+
+    #[test]
+    fn a_filter_sees_blocks_and_leaves_feedback_alone() {
+        let mut sack = SackBlocks::EMPTY;
+        sack.push(12, 14);
+        let echo = Instant::from_nanos(5);
+        let ack = Ack { ack: 8, window: 1000, ece: true, echo, sack, feedback: Feedback::None };
+        let seen = Event::ack_in_table(&ack, 52, 3, next_epoch(0)).pure_ack().unwrap();
+        let plain = Event::ack(&Ack { sack: SackBlocks::EMPTY, ..ack }, 52, next_epoch(0)).pure_ack().unwrap();
+        assert_eq!((seen.connection, seen.number, seen.ece), (1, 8, true));
+        assert_eq!(seen.sack, SackDigest::of(&[(12, 14)], 8));
+        assert_eq!(plain, PureAck { sack: SackDigest::NONE, ..seen });
+        let marks = Ack { feedback: Feedback::Marks(1), ..ack };
+        assert_eq!(Event::ack_in_table(&marks, 52, 3, 0).pure_ack(), None);
     }
 
     #[test]

@@ -34,8 +34,8 @@
 //!   of their own, Linux what the driver took.
 //! - A queue may send `mtu` bytes in its turn at most, if that is less than Linux's 1514: a full packet is one turn
 //!   then, too.
-//! - Acknowledgements with SACK blocks are neither dropped nor do they make others superfluous;
-//!   Linux compares their blocks. There a packet with data makes acknowledgements superfluous as well.
+//! - Of SACK blocks the filter of acknowledgements sees a digest: beside three blocks it drops none of those before,
+//!   where Linux compares them one by one. There a packet with data makes acknowledgements superfluous as well.
 //! - A queue that was never used signals an interval after its sojourn time passes the target,
 //!   like any other ([`cobalt`]).
 //! - A sparse queue's first turn is rounded by chance like the others; there it is rounded down.

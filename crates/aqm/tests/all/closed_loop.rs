@@ -70,7 +70,7 @@ fn packet(flow: u32, number: u32) -> Packet {
         source_hash: hash % 7,
         destination_hash: hash % 3,
         // The last flow sends acknowledgements.
-        ack: (flow == FLOWS - 1).then_some(PureAck { connection: 1, number: 1000 * number, ece: false }),
+        ack: (flow == FLOWS - 1).then_some(PureAck { connection: 1, number: 1000 * number, ..PureAck::default() }),
     }
 }
 

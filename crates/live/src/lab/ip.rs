@@ -4,7 +4,7 @@
 //! Packets come from this machine's own kernel: whole, with correct lengths. What is cut short
 //! is none of ours all the same.
 
-use aqumen_aqm::PureAck;
+use aqumen_aqm::{PureAck, SackDigest};
 use aqumen_units::Ecn;
 
 const TCP: u8 = 6;
@@ -52,7 +52,7 @@ pub fn set_ce(packet: &mut [u8]) {
 }
 
 /// What an IPv4 packet of TCP acknowledges, if it does nothing else: no data, no flags but ACK,
-/// ECE and CWR, no SACK blocks.
+/// ECE and CWR.
 pub fn pure_ack(packet: &[u8]) -> Option<PureAck> {
     if packet.len() > DATALESS_BYTES_MAX || packet.len() < 40 || packet[0] >> 4 != 4 || packet[9] != TCP {
         return None;
@@ -63,18 +63,26 @@ pub fn pure_ack(packet: &[u8]) -> Option<PureAck> {
     if flags & !0xc0 != 0x10 || header != tcp.len() {
         return None;
     }
-    let mut options = &tcp[20..];
+    let long = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_be_bytes);
+    let number = long(&tcp[8..12]);
+    let (mut options, mut sack) = (&tcp[20..], SackDigest::NONE);
     while let Some(&kind) = options.first() {
-        match kind {
-            0 => break,
-            1 => options = &options[1..],
-            5 => return None,
-            _ => options = options.get(usize::from(*options.get(1)?).max(2)..)?,
+        if kind == 0 {
+            break;
         }
+        let length = if kind == 1 { 1 } else { usize::from(*options.get(1)?).max(2) };
+        let (option, rest) = options.split_at_checked(length)?;
+        if kind == 5 {
+            let mut blocks = [(0, 0); 4];
+            let given = option[2..].chunks_exact(8).zip(&mut blocks);
+            let count = given.map(|(edges, block)| *block = (long(&edges[..4]), long(&edges[4..]))).count();
+            sack = SackDigest::of(&blocks[..count], number);
+        }
+        options = rest;
     }
     let word = |at: usize| u16::from_be_bytes([tcp[at], tcp[at + 1]]);
-    let number = u32::from_be_bytes(tcp[8..12].try_into().ok()?);
-    Some(PureAck { connection: word(0) ^ word(2).rotate_left(5), number, ece: flags & 0x40 != 0 })
+    let [high, low] = (word(0) ^ word(2).rotate_left(5)).to_be_bytes();
+    Some(PureAck { connection: high ^ low, number, ece: flags & 0x40 != 0, sack })
 }
 
 #[cfg(test)]
@@ -140,7 +148,9 @@ mod tests {
         assert!(pure_ack(&tcp(0x50, &[], &[])).unwrap().ece);
         assert_eq!(pure_ack(&tcp(0x10, &stamps, b"data")), None);
         assert_eq!(pure_ack(&tcp(0x12, &stamps, &[])), None, "SYN");
-        assert_eq!(pure_ack(&tcp(0x10, &[1, 1, 5, 10, 0, 0, 0, 1, 0, 0, 0, 9], &[])), None, "SACK blocks");
+        assert_eq!(ack.sack, SackDigest::NONE);
+        let blocks = pure_ack(&tcp(0x10, &[1, 1, 5, 10, 0, 0, 4, 1, 0, 0, 4, 9], &[])).unwrap();
+        assert_eq!((blocks.number, blocks.sack), (300, SackDigest::of(&[(0x401, 0x409)], 300)));
         assert_eq!(pure_ack(&tcp(0x10, &[8, 200, 0, 0], &[])), None, "an option longer than the header");
     }
 

@@ -351,7 +351,7 @@ fn superfluous_acknowledgements_are_dropped_where_the_filter_is_on() {
     let ack = |number| Packet {
         bytes: 40,
         ecn: Ecn::NotEct,
-        ack: Some(crate::PureAck { connection: 0, number, ece: false }),
+        ack: Some(crate::PureAck { number, ..Default::default() }),
         ..flow(1, 40)
     };
     for (ack_filter, left) in
