@@ -8,10 +8,7 @@ use crate::schema::Spec;
 use crate::sends::Sends;
 use crate::traffic::Traffic;
 use crate::transport::Protocol;
-use crate::under_way::{GROWN, admitted, in_pipe, kept, narrowest, queue_forms, room};
-
-/// How many times what a pipe holds starts to wait before it.
-const STARTING: f64 = 3.0;
+use crate::under_way::{GROWN, STARTING, in_pipe, kept, let_in, narrowest, queue_forms, room};
 
 /// Round trips until all of a pipe has arrived of which large parts are lost. Measured with BBR: 4 to 12 where flows
 /// start one after the other, so that the first take all of the pipe for theirs, and 2 where they start together.
@@ -77,7 +74,7 @@ pub(crate) fn held_up(spec: &Spec, core: &Core, links: Option<&[Link]>) -> u64 {
         let first = group.flows() as f64 * f64::from(config.initial_window_pkts());
         let left = duration_s / rtt_s - (filled / first).log2().max(0.0);
         let tries = tries.min(left.max(0.0));
-        GROWN * (tries * filled).min(admitted(spec, core, i)) * config.kept_bytes() as f64
+        GROWN * (tries * filled).min(let_in(spec, core, i)) * config.kept_bytes() as f64
     };
     (0..spec.flows.len()).map(of_group).sum::<f64>() as u64
 }

@@ -10,6 +10,7 @@ use crate::network::Core;
 use crate::plan::Link;
 use crate::scenario::Scenario;
 use crate::schema::{Group, Spec};
+use crate::sends::Sends;
 use crate::spec::AqmSpec;
 use crate::traffic::Traffic;
 use crate::transport::Protocol;
@@ -116,6 +117,7 @@ fn estimate(runner: Runner, spec: &Spec, core: &Core, links: Option<&[Link]>) ->
     let windows = (spec.windows.0.len() + spec.events.len() + 2) as u64;
     // A window begins and ends; those of events end where the next begins.
     let edges = (2 * spec.windows.0.len() + spec.events.len() + 2) as u64;
+    let sent = sent(spec);
     let recorded = (0..core.links.len()).filter(|link| core.links[*link].record);
     let fluid = matches!(runner, Runner::Fluid | Runner::Theory { .. });
     let (sample, busy) = if fluid { (FLUID_SAMPLE_BYTES, FLUID_PIECE_BYTES) } else { (SAMPLE_BYTES, PIECE_BYTES) };
@@ -141,7 +143,7 @@ fn estimate(runner: Runner, spec: &Spec, core: &Core, links: Option<&[Link]>) ->
             // At least one, and those of the last second.
             let second = (1_000_000_000 / spec.sample_interval().as_nanos().max(1) + 2).min(samples);
             let carried = core.links[link].rate.as_bps() / 8 / smallest_packet(spec);
-            let news = second.saturating_mul(flows.min(WATCHED)).min(carried);
+            let news = second.saturating_mul(flows.min(WATCHED)).min(carried).min(sent);
             each = each.saturating_add(second.saturating_mul(NEWS_BYTES)).saturating_add(news * NEWS_FLOW_BYTES);
         }
         bytes = bytes.saturating_add(each);
@@ -172,6 +174,12 @@ fn flow(group: &Group, duration_s: f64) -> u64 {
         Traffic::SelfSimilar(kind) => ends + u64::from(kind.sources) * SOURCE_BYTES,
         _ => ends,
     }
+}
+
+/// Packets a second that sources send at the most.
+fn sent(spec: &Spec) -> u64 {
+    let of_group = |group| Sends::of(group).map_or(f64::INFINITY, |sends| sends.messages * sends.packets);
+    spec.flows.iter().map(|group| group.flows() as f64 * of_group(group)).sum::<f64>() as u64
 }
 
 /// Which part of the flows of `group` ever carries anything: where transfers come by chance, no more than there are.

@@ -6,7 +6,7 @@
 
 use aqumen_aqm::registry::AnyQdisc;
 use aqumen_aqm::{Aqm, Limit, Qdisc};
-use aqumen_transport::tcp::{Ack, TcpConfig, Variant};
+use aqumen_transport::tcp::{Ack, Congestion, TcpConfig, Variant};
 use aqumen_units::Rate;
 
 use crate::cost::{base_rtt_s, offered, round_trip};
@@ -59,6 +59,9 @@ const LITTLE: f64 = 1e6;
 /// So many standard deviations cover what sources that send of themselves do more than their mean.
 const DEVIATIONS: f64 = 4.0;
 
+/// How many times what a pipe holds starts to wait before it, of flows that measure how wide it is.
+pub(crate) const STARTING: f64 = 3.0;
+
 /// So many times the mean of their law are flows' transfers that are under way together.
 const MANY_TIMES: f64 = 10.0;
 
@@ -74,8 +77,9 @@ const TAIL: f64 = 14.0;
 
 /// What a group brings.
 struct Share {
-    /// Packets at one time at the most, of all its flows.
+    /// Packets at one time at the most, of all its flows; and those that may have been sent and not acknowledged.
     admitted: f64,
+    let_in: f64,
     /// What is kept of one that waits beside the port's part, and of one under way, bytes.
     each: f64,
     /// If its flows answer signals: their windows.
@@ -91,6 +95,9 @@ struct Share {
     chorus: f64,
     beats: f64,
     beat_s: f64,
+    /// Sources that have a moment each when they send next, and how far ahead those lie, seconds.
+    sources: f64,
+    gap_s: f64,
 }
 
 /// Bits a second that can come to `link`: what access links and the links before it carry.
@@ -166,7 +173,7 @@ pub(crate) fn smallest_packet(spec: &Spec) -> u64 {
 pub(crate) fn packets(spec: &Spec, core: &Core, links: Option<&[Link]>) -> u64 {
     let mut shares: Vec<Share> = (0..spec.flows.len()).map(|i| share(spec, core, i)).collect();
     let lists = Lists::of(spec, core, &shares);
-    let mut bytes = 0.0;
+    let mut bytes = lists.ahead(&shares) * kept::EVENT as f64;
     for number in 0..core.links.len() {
         bytes += waiting(spec, core, number, links.map(|links| &links[number]), lists, &mut shares);
     }
@@ -218,6 +225,13 @@ impl Lists {
         Lists { step_s, room, passed: spec.duration.as_secs_f64() / step_s + 1.0 }
     }
 
+    /// Places for events of lists in which hardly more lies than when a source sends next.
+    fn ahead(self, shares: &[Share]) -> f64 {
+        let lists = self.passed.min(kept::LISTS as f64);
+        let filled = shares.iter().map(|share| share.sources.min(share.gap_s / self.step_s));
+        filled.sum::<f64>().min(lists) * (self.room - 1.0)
+    }
+
     /// Places for events that they have beyond those of `packets` that wait, of which one leaves each `leaves_s`
     /// seconds.
     fn spare(self, packets: f64, leaves_s: f64, shares: &[Share]) -> f64 {
@@ -263,6 +277,9 @@ fn share(spec: &Spec, core: &Core, i: usize) -> Share {
         let grown = first * 2f64.powf((duration_s / rtt_s).floor().min(60.0) + 1.0);
         admitted = admitted.min(count * grown).min(count * first + acknowledged);
     }
+    let let_in = admitted;
+    let own = own_queue(spec, core, i).unwrap_or(f64::INFINITY);
+    let (window, admitted) = (window.min(own), admitted.min(own + count * first));
     // What a receiver does that answers at once is worked out ahead; what it tells beyond a gap has a place of its own.
     let ahead = |tcp: &TcpConfig| match tcp.delayed_ack {
         Some(_) => 0,
@@ -276,10 +293,14 @@ fn share(spec: &Spec, core: &Core, i: usize) -> Share {
         most: window.min(1e9) as u32,
         ecn: config.ecn(),
     };
-    // Evenly spaced messages of sources that begin together.
+    // Evenly spaced messages of sources that begin together, and the packets of a transfer that leave at one moment.
     let in_step = |sends: &Sends| sends.variance == 0.0 && group.start.low == group.start.high;
+    let bursts = !answers && matches!(group.traffic, Traffic::Transfers(_) | Traffic::Web(_));
+    let together = |sends: &Sends| if bursts { sends.packets } else { count };
+    let apart = if bursts { count } else { 1.0 };
     Share {
         admitted,
+        let_in,
         each: GROWN * (config.kept_bytes() + by_value) as f64,
         flows: answers.then_some(flows),
         per_second: sends.map_or(0.0, |sends| count * sends.regardless),
@@ -287,10 +308,30 @@ fn share(spec: &Spec, core: &Core, i: usize) -> Share {
         variance: sends.map_or(0.0, |sends| count * sends.variance),
         peak_bps: sends.map_or(f64::INFINITY, |sends| count * sends.peak_bps),
         packet_bytes: sends.map_or(packet_bytes, |sends| sends.packet_bytes),
-        chorus: if sends.as_ref().is_some_and(in_step) { count } else { 0.0 },
-        beats: sends.map_or(0.0, |sends| sends.first_messages * duration_s),
-        beat_s: sends.map_or(f64::INFINITY, |sends| 1.0 / sends.first_messages),
+        chorus: sends.as_ref().filter(|sends| bursts || in_step(sends)).map_or(0.0, together),
+        beats: sends.map_or(0.0, |sends| apart * sends.first_messages * duration_s),
+        beat_s: sends.map_or(f64::INFINITY, |sends| 1.0 / (apart * sends.first_messages)),
+        sources: sends.map_or(0.0, |_| count),
+        gap_s: sends.map_or(0.0, |sends| 1.0 / sends.first_messages),
     }
+}
+
+/// Packets that the flows of group `i` have under way at the most by the law of their windows, if nobody beside them
+/// fills a queue: BBR a queue of three pipes before it knows how wide that is, Vegas twice the four of each flow that it
+/// aims at.
+fn own_queue(spec: &Spec, core: &Core, i: usize) -> Option<f64> {
+    let congestion = |j: usize| spec.flows[j].transport.config.tcp().map(|tcp| tcp.congestion);
+    let holds_back = |j: usize| congestion(j).is_some_and(|each| each.samples_delivery() || each == Congestion::Vegas);
+    let beside = |j: &usize| core.ways[*j].path.iter().any(|link| core.ways[i].path.contains(link));
+    if !(0..core.ways.len()).filter(beside).all(holds_back) {
+        return None;
+    }
+    let group = &spec.flows[i];
+    let bps = narrowest(spec, core, i).min(accesses(spec, core, i, Side::BOTH[0]));
+    let round_s = round_trip(spec, core, i, true).as_secs_f64();
+    let pipe = bps * round_s / (8.0 * f64::from(group.transport.config.packet_bytes()));
+    let vegas = congestion(i) == Some(Congestion::Vegas);
+    Some(pipe + if vegas { 8.0 * group.flows() as f64 } else { STARTING * pipe })
 }
 
 /// Packets of one flow at the most that its application has asked for and not yet got: one transfer at a time, one page,
@@ -520,9 +561,9 @@ fn access_queues(spec: &Spec, core: &Core, i: usize, share: &Share) -> f64 {
     waiting * (share.each + (kept::EVENT + kept::LEVEL) as f64 * GROWN)
 }
 
-/// Packets of group `i` that are sent and not acknowledged, at the most.
-pub(crate) fn admitted(spec: &Spec, core: &Core, i: usize) -> f64 {
-    share(spec, core, i).admitted
+/// Packets of group `i` that are sent and not acknowledged, at the most, whatever became of them.
+pub(crate) fn let_in(spec: &Spec, core: &Core, i: usize) -> f64 {
+    share(spec, core, i).let_in
 }
 
 /// Packets of group `i` on wires, as if there were no other, at the most.
