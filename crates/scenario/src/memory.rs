@@ -8,13 +8,14 @@ use crate::field::{Buffer, RATE_MAX};
 use crate::held::{held_up, remembered, requests};
 use crate::network::Core;
 use crate::plan::Link;
+use crate::reach::queue_forms;
 use crate::scenario::Scenario;
 use crate::schema::{Group, Spec};
 use crate::sends::Sends;
 use crate::spec::AqmSpec;
 use crate::traffic::Traffic;
 use crate::transport::Protocol;
-use crate::under_way::{packets, queue_forms, shown, smallest_packet};
+use crate::under_way::{packets, shown, smallest_packet};
 use crate::unsent::unsent;
 
 /// For one flow: its part of the plan (hosts, four access links with their names and paths: 1.7 kB), and in the packet

@@ -6,48 +6,18 @@
 
 use aqumen_aqm::registry::AnyQdisc;
 use aqumen_aqm::{Aqm, Limit, Qdisc};
-use aqumen_transport::tcp::{Ack, Congestion, TcpConfig, Variant};
-use aqumen_units::Rate;
 
-use crate::cost::{base_rtt_s, offered, round_trip};
-use crate::field::Buffer;
-use crate::filling::{Flows, Load, longest, rate_at};
-use crate::law::Law;
+use crate::cost::round_trip;
+use crate::filling::{longest, rate_at};
+use crate::kept::{self, GROWN};
 use crate::line::Medium;
+use crate::mix::Mix;
 use crate::network::Core;
 use crate::plan::Link;
-use crate::schema::{Group, Side, Spec};
-use crate::sends::{Sends, answers, told};
+use crate::reach::{accesses, inflow, queue_forms, rates, room};
+use crate::schema::{Side, Spec};
+use crate::share::{DEVIATIONS, Share, share};
 use crate::traffic::Traffic;
-
-/// What the packet engine keeps of a packet. The engine's files hold what they keep to these figures.
-pub mod kept {
-    /// An event: a packet on its way, with the moment when it gets there.
-    pub const EVENT: usize = 32;
-    /// Events of the same short time lie in a list, which has room for eight from the first on; there are so many
-    /// lists.
-    pub const TOGETHER: usize = 8;
-    /// See [`TOGETHER`].
-    pub const LISTS: usize = 4096;
-    /// So many events are expected in that time, three of each packet that a recorded link carries; no fewer than so
-    /// many a second.
-    pub const EXPECTED: f64 = 4.0;
-    /// See [`EXPECTED`].
-    pub const LEAST_PER_SECOND: f64 = 1e3;
-    /// A packet that waits at a port that knows when it will leave.
-    pub const IN_FIFO: usize = 32;
-    /// The same at a port that asks a discipline, beside what that keeps.
-    pub const SERVED: usize = 60;
-    /// How long a queue had one length.
-    pub const LEVEL: usize = 8;
-    /// A delivery that is worked out ahead of the next edge of a window, with what is measured of it.
-    pub const DELIVERY: usize = 20;
-    /// A transfer or a page that was delivered.
-    pub const REQUEST: usize = 48;
-}
-
-/// A list grows by doubling, and leaves as much behind as it holds: the allocator keeps for others what it grew out of.
-pub(crate) const GROWN: f64 = 2.0;
 
 /// What comes of the bound on a queue that a discipline of a simpler network keeps: in the real one flows start apart,
 /// have round trips of their own, and hear of signals later.
@@ -56,112 +26,9 @@ const SAFETY: f64 = 1.5;
 /// Below so many bytes nobody asks a discipline how long its queue becomes.
 const LITTLE: f64 = 1e6;
 
-/// So many standard deviations cover what sources that send of themselves do more than their mean.
-const DEVIATIONS: f64 = 4.0;
-
-/// How many times what a pipe holds starts to wait before it, of flows that measure how wide it is.
-pub(crate) const STARTING: f64 = 3.0;
-
-/// So many times the mean of their law are flows' transfers that are under way together.
-const MANY_TIMES: f64 = 10.0;
-
-/// Where what is written takes no more than this part of a link it comes as it is written.
-const ROOM: f64 = 0.9;
-
-/// How many times what the narrowest link carries comes of rates that are told, until they hear that packets are lost.
-const OVERSHOOT: f64 = 2.0;
-
 /// A queue into which work comes with a variance of v a second and that empties at a speed u, as Brownian motion does,
 /// is longer than this times v / 2u for a millionth of the time.
 const TAIL: f64 = 14.0;
-
-/// What a group brings.
-struct Share {
-    /// Packets at one time at the most, of all its flows; and those that may have been sent and not acknowledged.
-    admitted: f64,
-    let_in: f64,
-    /// What is kept of one that waits beside the port's part, and of one under way, bytes.
-    each: f64,
-    /// If its flows answer signals: their windows.
-    flows: Option<Flows>,
-    /// Packets a second that come whatever becomes of them.
-    per_second: f64,
-    /// Bits a second that its sources send, and while all of them do; the variance of the packets in a second.
-    bps: f64,
-    peak_bps: f64,
-    variance: f64,
-    packet_bytes: f64,
-    /// Sources that send at the same moments, how often they do, and how long that is apart, seconds.
-    chorus: f64,
-    beats: f64,
-    beat_s: f64,
-    /// Sources that have a moment each when they send next, and how far ahead those lie, seconds.
-    sources: f64,
-    gap_s: f64,
-}
-
-/// Bits a second that can come to `link`: what access links and the links before it carry.
-pub(crate) fn inflow(spec: &Spec, core: &Core, link: usize) -> f64 {
-    let mut before: Vec<u32> = Vec::new();
-    let mut sum = 0.0;
-    for (i, way) in core.ways.iter().enumerate() {
-        for (side, path) in Side::BOTH.into_iter().zip([&way.path, &way.return_path]) {
-            match path.iter().position(|other| *other as usize == link) {
-                None => {}
-                // Acknowledgements are as many as the data on their way there.
-                Some(_) if side == Side::BOTH[1] => sum += acknowledgements(spec, core, i),
-                Some(0) => sum += accesses(spec, core, i, side),
-                Some(at) => before.push(path[at - 1]),
-            }
-        }
-    }
-    before.sort_unstable();
-    before.dedup();
-    let fastest = |link: &u32| rates(spec, core, *link as usize).fold(0, u64::max) as f64;
-    sum + before.iter().map(fastest).sum::<f64>()
-}
-
-/// Bits a second of acknowledgements that can come back to group `i`.
-fn acknowledgements(spec: &Spec, core: &Core, i: usize) -> f64 {
-    let config = &spec.flows[i].transport.config;
-    let narrowest = core.ways[i].path.iter().map(|link| rates(spec, core, *link as usize).fold(0, u64::max)).min();
-    let data = accesses(spec, core, i, Side::BOTH[0]).min(narrowest.unwrap_or(u64::MAX) as f64);
-    data * f64::from(config.ack_bytes()) / f64::from(config.packet_bytes())
-}
-
-/// Bits a second that the hosts of group `i` on a side can send.
-fn accesses(spec: &Spec, core: &Core, i: usize, side: Side) -> f64 {
-    let access = core.ways[i].access.as_ref();
-    access.map_or(f64::INFINITY, |access| access.rate.as_bps() as f64 * f64::from(core.hosts(spec, i, side)))
-}
-
-/// The rates that a link has during the run, bit/s.
-fn rates(spec: &Spec, core: &Core, link: usize) -> impl Iterator<Item = u64> {
-    let link = &core.links[link];
-    let events = spec.events.iter().filter_map(|event| event.capacity).map(Rate::as_bps);
-    link.carries.rates.iter().map(|(_, rate)| rate.as_bps()).chain([link.rate.as_bps()]).chain(events)
-}
-
-/// Bits a second that the narrowest link on the way of group `i` carries at the most.
-pub(crate) fn narrowest(spec: &Spec, core: &Core, i: usize) -> f64 {
-    let rates = core.ways[i].path.iter().map(|link| rates(spec, core, *link as usize).fold(0, u64::max));
-    rates.min().map_or(f64::INFINITY, |rate| rate as f64)
-}
-
-/// Packets that a link with this buffer has room for, of so many bytes each.
-pub(crate) fn room(buffer: Buffer, packet_bytes: f64) -> f64 {
-    match buffer {
-        Buffer::Packets(packets) => f64::from(packets),
-        Buffer::Bytes(bytes) => bytes.0 as f64 / packet_bytes,
-    }
-}
-
-/// Whether packets wait at the link: more can come than it carries.
-pub(crate) fn queue_forms(spec: &Spec, core: &Core, link: usize) -> bool {
-    let (least, at) = (rates(spec, core, link).fold(u64::MAX, u64::min), &core.links[link].carries);
-    let goes_down = !at.outages.is_empty() || spec.events.iter().any(|event| event.state.is_some());
-    goes_down || at.medium != Medium::Wire || inflow(spec, core, link) > least as f64
-}
 
 /// The smallest data packet, bytes.
 pub(crate) fn smallest_packet(spec: &Spec) -> u64 {
@@ -247,112 +114,6 @@ impl Lists {
         };
         filled(packets) * (self.room - 1.0) + shares.iter().map(larger).sum::<f64>()
     }
-}
-
-/// What group `i` brings.
-fn share(spec: &Spec, core: &Core, i: usize) -> Share {
-    let group = &spec.flows[i];
-    let config = &group.transport.config;
-    let (duration_s, rtt_s) = (spec.duration.as_secs_f64(), base_rtt_s(spec, core, i));
-    let (count, packet_bytes) = (group.flows() as f64, f64::from(config.packet_bytes()));
-    let first = f64::from(config.initial_window_pkts());
-    let window = if group.traffic == Traffic::Bulk { config.window_of_full_pkts() } else { config.window_pkts() };
-    let window = window.map_or(f64::INFINITY, f64::from);
-    let (sends, answers) = (Sends::of(group), answers(group));
-    let asked = match &sends {
-        Some(sends) => count * sends.in_seconds(duration_s) + DEVIATIONS * (count * sends.variance * duration_s).sqrt(),
-        None => offered(group, duration_s, rtt_s).packets,
-    };
-    let window = window.min(at_once(group));
-    let mut admitted = asked.min(count * window);
-    let narrowest = narrowest(spec, core, i);
-    let mut most_bps = f64::INFINITY;
-    if let (true, Some(sends)) = (told(group).is_some(), &sends) {
-        // A rate that starts as it may and grows until packets are lost does not go far beyond what the way carries.
-        most_bps = f64::max(count * sends.first_bps, OVERSHOOT * narrowest);
-    } else if answers {
-        // An acknowledgement lets in what it acknowledges, and no more than as much again.
-        let carried = narrowest.min(accesses(spec, core, i, Side::BOTH[0]));
-        let acknowledged = carried * duration_s / (8.0 * packet_bytes);
-        let grown = first * 2f64.powf((duration_s / rtt_s).floor().min(60.0) + 1.0);
-        admitted = admitted.min(count * grown).min(count * first + acknowledged);
-    }
-    let let_in = admitted;
-    let own = own_queue(spec, core, i).unwrap_or(f64::INFINITY);
-    let (window, admitted) = (window.min(own), admitted.min(own + count * first));
-    // What a receiver does that answers at once is worked out ahead; what it tells beyond a gap has a place of its own.
-    let ahead = |tcp: &TcpConfig| match tcp.delayed_ack {
-        Some(_) => 0,
-        None if tcp.variant == Variant::Sack => kept::DELIVERY + size_of::<Ack>(),
-        None => kept::DELIVERY,
-    };
-    let by_value = config.tcp().map_or(size_of::<aqumen_transport::Packet>(), ahead);
-    let flows = Flows {
-        count: group.flows().min(u64::from(u32::MAX)) as u32,
-        first: first as u32,
-        most: window.min(1e9) as u32,
-        ecn: config.ecn(),
-    };
-    // Evenly spaced messages of sources that begin together, and the packets of a transfer that leave at one moment.
-    let in_step = |sends: &Sends| sends.variance == 0.0 && group.start.low == group.start.high;
-    let bursts = !answers && matches!(group.traffic, Traffic::Transfers(_) | Traffic::Web(_));
-    let together = |sends: &Sends| if bursts { sends.packets } else { count };
-    let apart = if bursts { count } else { 1.0 };
-    Share {
-        admitted,
-        let_in,
-        each: GROWN * (config.kept_bytes() + by_value) as f64,
-        flows: answers.then_some(flows),
-        per_second: sends.map_or(0.0, |sends| count * sends.regardless),
-        bps: sends.map_or(f64::INFINITY, |sends| (count * sends.bps).min(most_bps)),
-        variance: sends.map_or(0.0, |sends| count * sends.variance),
-        peak_bps: sends.map_or(f64::INFINITY, |sends| count * sends.peak_bps),
-        packet_bytes: sends.map_or(packet_bytes, |sends| sends.packet_bytes),
-        chorus: sends.as_ref().filter(|sends| bursts || in_step(sends)).map_or(0.0, together),
-        beats: sends.map_or(0.0, |sends| apart * sends.first_messages * duration_s),
-        beat_s: sends.map_or(f64::INFINITY, |sends| 1.0 / (apart * sends.first_messages)),
-        sources: sends.map_or(0.0, |_| count),
-        gap_s: sends.map_or(0.0, |sends| 1.0 / sends.first_messages),
-    }
-}
-
-/// Packets that the flows of group `i` have under way at the most by the law of their windows, if nobody beside them
-/// fills a queue: BBR a queue of three pipes before it knows how wide that is, Vegas twice the four of each flow that it
-/// aims at.
-fn own_queue(spec: &Spec, core: &Core, i: usize) -> Option<f64> {
-    let congestion = |j: usize| spec.flows[j].transport.config.tcp().map(|tcp| tcp.congestion);
-    let holds_back = |j: usize| congestion(j).is_some_and(|each| each.samples_delivery() || each == Congestion::Vegas);
-    let beside = |j: &usize| core.ways[*j].path.iter().any(|link| core.ways[i].path.contains(link));
-    if !(0..core.ways.len()).filter(beside).all(holds_back) {
-        return None;
-    }
-    let group = &spec.flows[i];
-    let bps = narrowest(spec, core, i).min(accesses(spec, core, i, Side::BOTH[0]));
-    let round_s = round_trip(spec, core, i, true).as_secs_f64();
-    let pipe = bps * round_s / (8.0 * f64::from(group.transport.config.packet_bytes()));
-    let vegas = congestion(i) == Some(Congestion::Vegas);
-    Some(pipe + if vegas { 8.0 * group.flows() as f64 } else { STARTING * pipe })
-}
-
-/// Packets of one flow at the most that its application has asked for and not yet got: one transfer at a time, one page,
-/// one segment of a film.
-fn at_once(group: &Group) -> f64 {
-    let payload = f64::from(group.transport.config.payload_bytes().max(1));
-    // With those that open and close.
-    let of = |size: &Law| (largest(size) / payload).ceil() + 2.0;
-    match &group.traffic {
-        Traffic::Transfers(kind) => of(&kind.size.0),
-        Traffic::Web(kind) => of(&kind.main.0).max(f64::from(kind.connections) * of(&kind.embedded.0)),
-        Traffic::AdaptiveVideo(kind) => {
-            kind.ladder.last().map_or(0.0, |best| (kind.segment_bytes(*best) as f64 / payload).ceil() + 2.0)
-        }
-        _ => f64::INFINITY,
-    }
-}
-
-/// What a size is at the most, bytes, as far as many together are concerned: of a law many times its mean.
-fn largest(size: &Law) -> f64 {
-    if let Law::Fixed(bytes) = size { *bytes } else { MANY_TIMES * size.mean() }
 }
 
 /// How much lies before a link at one time, bits, at the most, if `bps` come from the start to the end.
@@ -452,54 +213,6 @@ fn waiting(spec: &Spec, core: &Core, number: usize, link: Option<&Link>, lists: 
         most -= of_group;
     }
     bytes
-}
-
-/// What comes to a link as its discipline is shown it: packets of one size.
-struct Mix {
-    bytes: f64,
-    /// Packets a second of that size that come whatever becomes of them.
-    regardless: f64,
-    flows: Vec<Flows>,
-    /// As many packets wait as are shown, times this: those that come regardless may be smaller.
-    smaller: f64,
-}
-
-impl Mix {
-    /// That of `shares` at a link that carries `bps` at the least. What applications write over windows comes as it is
-    /// written where there is room for it.
-    fn of(shares: &[&Share], bps: f64) -> Self {
-        let written = shares.iter().map(|share| if share.flows.is_some() { share.bps } else { 0.0 });
-        let always = shares.iter().map(|share| 8.0 * share.per_second * share.packet_bytes).sum::<f64>();
-        let room = always + written.filter(|bps| bps.is_finite()).sum::<f64>() < ROOM * bps;
-        let opens = |share: &&&Share| share.flows.is_some() && !(room && share.bps.is_finite());
-        let windows: Vec<&&Share> = shares.iter().filter(opens).collect();
-        let others = shares.iter().filter(|share| !opens(share));
-        let (mut regardless, mut packets) = (always, shares.iter().map(|share| share.per_second).sum::<f64>());
-        for share in others.filter(|share| share.flows.is_some()) {
-            regardless += share.bps;
-            packets += share.bps / (8.0 * share.packet_bytes);
-        }
-        let mean = if packets > 0.0 { regardless / (8.0 * packets) } else { f64::INFINITY };
-        let bytes = windows.iter().map(|share| share.packet_bytes).fold(f64::INFINITY, f64::min);
-        let bytes = if windows.is_empty() { mean } else { bytes };
-        let part = (regardless / bps).min(1.0);
-        let smaller = if mean < bytes { 1.0 + part * (bytes / mean - 1.0) } else { 1.0 };
-        Mix {
-            bytes,
-            regardless: regardless / (8.0 * bytes),
-            flows: windows.iter().filter_map(|share| share.flows).collect(),
-            smaller,
-        }
-    }
-
-    fn load(&self, rtt: u64) -> Load {
-        Load {
-            regardless: self.regardless,
-            flows: self.flows.clone(),
-            bytes: self.bytes.clamp(1.0, 65_535.0) as u32,
-            rtt,
-        }
-    }
 }
 
 /// Quantities that the discipline of `link` shows of its state at each sample.

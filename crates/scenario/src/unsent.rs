@@ -2,11 +2,12 @@
 //! How many there are depends on what the others on the way leave.
 
 use crate::cost::{base_rtt_s, offered, round_trip};
+use crate::kept::GROWN;
 use crate::network::Core;
+use crate::reach::{queue_forms, room};
 use crate::schema::Spec;
 use crate::sends::Sends;
 use crate::transport::Protocol;
-use crate::under_way::{GROWN, queue_forms, room};
 
 /// Which part of its fair share a flow gets at least beside others that answer otherwise to what the network tells.
 const PART: f64 = 0.5;

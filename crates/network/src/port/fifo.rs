@@ -10,8 +10,8 @@
 use aqumen_aqm::AnyAqm;
 use aqumen_aqm::{Account, Aqm, Backlog, Coin, DropReason, Limit, Packet, Passage, Totals, Value, Verdict};
 use aqumen_result::Meter;
+use aqumen_scenario::kept;
 use aqumen_scenario::streams::Stream;
-use aqumen_scenario::under_way::kept;
 use aqumen_units::{Bytes, Probability, Span};
 
 use super::answers::{Arrival, counts, instant, sent_bits};

@@ -1,0 +1,27 @@
+//! What the packet engine keeps of a packet, bytes. The engine's files hold what they keep to these figures.
+
+/// An event: a packet on its way, with the moment when it gets there.
+pub const EVENT: usize = 32;
+/// Events of the same short time lie in a list, which has room for eight from the first on; there are so many
+/// lists.
+pub const TOGETHER: usize = 8;
+/// See [`TOGETHER`].
+pub const LISTS: usize = 4096;
+/// So many events are expected in that time, three of each packet that a recorded link carries; no fewer than so
+/// many a second.
+pub const EXPECTED: f64 = 4.0;
+/// See [`EXPECTED`].
+pub const LEAST_PER_SECOND: f64 = 1e3;
+/// A packet that waits at a port that knows when it will leave.
+pub const IN_FIFO: usize = 32;
+/// The same at a port that asks a discipline, beside what that keeps.
+pub const SERVED: usize = 60;
+/// How long a queue had one length.
+pub const LEVEL: usize = 8;
+/// A delivery that is worked out ahead of the next edge of a window, with what is measured of it.
+pub const DELIVERY: usize = 20;
+/// A transfer or a page that was delivered.
+pub const REQUEST: usize = 48;
+
+/// A list grows by doubling, and leaves as much behind as it holds: the allocator keeps for others what it grew out of.
+pub(crate) const GROWN: f64 = 2.0;

@@ -1,0 +1,71 @@
+//! What can come to a link, and what it carries.
+
+use aqumen_units::Rate;
+
+use crate::field::Buffer;
+use crate::line::Medium;
+use crate::network::Core;
+use crate::schema::{Side, Spec};
+
+/// Bits a second that can come to `link`: what access links and the links before it carry.
+pub(crate) fn inflow(spec: &Spec, core: &Core, link: usize) -> f64 {
+    let mut before: Vec<u32> = Vec::new();
+    let mut sum = 0.0;
+    for (i, way) in core.ways.iter().enumerate() {
+        for (side, path) in Side::BOTH.into_iter().zip([&way.path, &way.return_path]) {
+            match path.iter().position(|other| *other as usize == link) {
+                None => {}
+                // Acknowledgements are as many as the data on their way there.
+                Some(_) if side == Side::BOTH[1] => sum += acknowledgements(spec, core, i),
+                Some(0) => sum += accesses(spec, core, i, side),
+                Some(at) => before.push(path[at - 1]),
+            }
+        }
+    }
+    before.sort_unstable();
+    before.dedup();
+    let fastest = |link: &u32| rates(spec, core, *link as usize).fold(0, u64::max) as f64;
+    sum + before.iter().map(fastest).sum::<f64>()
+}
+
+/// Bits a second of acknowledgements that can come back to group `i`.
+fn acknowledgements(spec: &Spec, core: &Core, i: usize) -> f64 {
+    let config = &spec.flows[i].transport.config;
+    let narrowest = core.ways[i].path.iter().map(|link| rates(spec, core, *link as usize).fold(0, u64::max)).min();
+    let data = accesses(spec, core, i, Side::BOTH[0]).min(narrowest.unwrap_or(u64::MAX) as f64);
+    data * f64::from(config.ack_bytes()) / f64::from(config.packet_bytes())
+}
+
+/// Bits a second that the hosts of group `i` on a side can send.
+pub(crate) fn accesses(spec: &Spec, core: &Core, i: usize, side: Side) -> f64 {
+    let access = core.ways[i].access.as_ref();
+    access.map_or(f64::INFINITY, |access| access.rate.as_bps() as f64 * f64::from(core.hosts(spec, i, side)))
+}
+
+/// The rates that a link has during the run, bit/s.
+pub(crate) fn rates(spec: &Spec, core: &Core, link: usize) -> impl Iterator<Item = u64> {
+    let link = &core.links[link];
+    let events = spec.events.iter().filter_map(|event| event.capacity).map(Rate::as_bps);
+    link.carries.rates.iter().map(|(_, rate)| rate.as_bps()).chain([link.rate.as_bps()]).chain(events)
+}
+
+/// Bits a second that the narrowest link on the way of group `i` carries at the most.
+pub(crate) fn narrowest(spec: &Spec, core: &Core, i: usize) -> f64 {
+    let rates = core.ways[i].path.iter().map(|link| rates(spec, core, *link as usize).fold(0, u64::max));
+    rates.min().map_or(f64::INFINITY, |rate| rate as f64)
+}
+
+/// Packets that a link with this buffer has room for, of so many bytes each.
+pub(crate) fn room(buffer: Buffer, packet_bytes: f64) -> f64 {
+    match buffer {
+        Buffer::Packets(packets) => f64::from(packets),
+        Buffer::Bytes(bytes) => bytes.0 as f64 / packet_bytes,
+    }
+}
+
+/// Whether packets wait at the link: more can come than it carries.
+pub(crate) fn queue_forms(spec: &Spec, core: &Core, link: usize) -> bool {
+    let (least, at) = (rates(spec, core, link).fold(u64::MAX, u64::min), &core.links[link].carries);
+    let goes_down = !at.outages.is_empty() || spec.events.iter().any(|event| event.state.is_some());
+    goes_down || at.medium != Medium::Wire || inflow(spec, core, link) > least as f64
+}

@@ -1,0 +1,156 @@
+//! What a group brings to the network at one time, by its sources, its windows and its law of sending.
+
+use aqumen_transport::tcp::{Ack, Congestion, TcpConfig, Variant};
+
+use crate::cost::{base_rtt_s, offered, round_trip};
+use crate::filling::Flows;
+use crate::kept::{DELIVERY, GROWN};
+use crate::law::Law;
+use crate::network::Core;
+use crate::reach::{accesses, narrowest};
+use crate::schema::{Group, Side, Spec};
+use crate::sends::{Sends, answers, told};
+use crate::traffic::Traffic;
+
+/// So many standard deviations cover what sources that send of themselves do more than their mean.
+pub(crate) const DEVIATIONS: f64 = 4.0;
+
+/// How many times what a pipe holds starts to wait before it, of flows that measure how wide it is.
+pub(crate) const STARTING: f64 = 3.0;
+
+/// So many times the mean of their law are flows' transfers that are under way together.
+const MANY_TIMES: f64 = 10.0;
+
+/// How many times what the narrowest link carries comes of rates that are told, until they hear that packets are lost.
+const OVERSHOOT: f64 = 2.0;
+
+/// What a group brings.
+pub(crate) struct Share {
+    /// Packets at one time at the most, of all its flows; and those that may have been sent and not acknowledged.
+    pub(crate) admitted: f64,
+    pub(crate) let_in: f64,
+    /// What is kept of one that waits beside the port's part, and of one under way, bytes.
+    pub(crate) each: f64,
+    /// If its flows answer signals: their windows.
+    pub(crate) flows: Option<Flows>,
+    /// Packets a second that come whatever becomes of them.
+    pub(crate) per_second: f64,
+    /// Bits a second that its sources send, and while all of them do; the variance of the packets in a second.
+    pub(crate) bps: f64,
+    pub(crate) peak_bps: f64,
+    pub(crate) variance: f64,
+    pub(crate) packet_bytes: f64,
+    /// Sources that send at the same moments, how often they do, and how long that is apart, seconds.
+    pub(crate) chorus: f64,
+    pub(crate) beats: f64,
+    pub(crate) beat_s: f64,
+    /// Sources that have a moment each when they send next, and how far ahead those lie, seconds.
+    pub(crate) sources: f64,
+    pub(crate) gap_s: f64,
+}
+
+/// What group `i` brings.
+pub(crate) fn share(spec: &Spec, core: &Core, i: usize) -> Share {
+    let group = &spec.flows[i];
+    let config = &group.transport.config;
+    let (duration_s, rtt_s) = (spec.duration.as_secs_f64(), base_rtt_s(spec, core, i));
+    let (count, packet_bytes) = (group.flows() as f64, f64::from(config.packet_bytes()));
+    let first = f64::from(config.initial_window_pkts());
+    let window = if group.traffic == Traffic::Bulk { config.window_of_full_pkts() } else { config.window_pkts() };
+    let window = window.map_or(f64::INFINITY, f64::from);
+    let (sends, answers) = (Sends::of(group), answers(group));
+    let asked = match &sends {
+        Some(sends) => count * sends.in_seconds(duration_s) + DEVIATIONS * (count * sends.variance * duration_s).sqrt(),
+        None => offered(group, duration_s, rtt_s).packets,
+    };
+    let window = window.min(at_once(group));
+    let mut admitted = asked.min(count * window);
+    let narrowest = narrowest(spec, core, i);
+    let mut most_bps = f64::INFINITY;
+    if let (true, Some(sends)) = (told(group).is_some(), &sends) {
+        // A rate that starts as it may and grows until packets are lost does not go far beyond what the way carries.
+        most_bps = f64::max(count * sends.first_bps, OVERSHOOT * narrowest);
+    } else if answers {
+        // An acknowledgement lets in what it acknowledges, and no more than as much again.
+        let carried = narrowest.min(accesses(spec, core, i, Side::BOTH[0]));
+        let acknowledged = carried * duration_s / (8.0 * packet_bytes);
+        let grown = first * 2f64.powf((duration_s / rtt_s).floor().min(60.0) + 1.0);
+        admitted = admitted.min(count * grown).min(count * first + acknowledged);
+    }
+    let let_in = admitted;
+    let own = own_queue(spec, core, i).unwrap_or(f64::INFINITY);
+    let (window, admitted) = (window.min(own), admitted.min(own + count * first));
+    // What a receiver does that answers at once is worked out ahead; what it tells beyond a gap has a place of its own.
+    let ahead = |tcp: &TcpConfig| match tcp.delayed_ack {
+        Some(_) => 0,
+        None if tcp.variant == Variant::Sack => DELIVERY + size_of::<Ack>(),
+        None => DELIVERY,
+    };
+    let by_value = config.tcp().map_or(size_of::<aqumen_transport::Packet>(), ahead);
+    let flows = Flows {
+        count: group.flows().min(u64::from(u32::MAX)) as u32,
+        first: first as u32,
+        most: window.min(1e9) as u32,
+        ecn: config.ecn(),
+    };
+    // Evenly spaced messages of sources that begin together, and the packets of a transfer that leave at one moment.
+    let in_step = |sends: &Sends| sends.variance == 0.0 && group.start.low == group.start.high;
+    let bursts = !answers && matches!(group.traffic, Traffic::Transfers(_) | Traffic::Web(_));
+    let together = |sends: &Sends| if bursts { sends.packets } else { count };
+    let apart = if bursts { count } else { 1.0 };
+    Share {
+        admitted,
+        let_in,
+        each: GROWN * (config.kept_bytes() + by_value) as f64,
+        flows: answers.then_some(flows),
+        per_second: sends.map_or(0.0, |sends| count * sends.regardless),
+        bps: sends.map_or(f64::INFINITY, |sends| (count * sends.bps).min(most_bps)),
+        variance: sends.map_or(0.0, |sends| count * sends.variance),
+        peak_bps: sends.map_or(f64::INFINITY, |sends| count * sends.peak_bps),
+        packet_bytes: sends.map_or(packet_bytes, |sends| sends.packet_bytes),
+        chorus: sends.as_ref().filter(|sends| bursts || in_step(sends)).map_or(0.0, together),
+        beats: sends.map_or(0.0, |sends| apart * sends.first_messages * duration_s),
+        beat_s: sends.map_or(f64::INFINITY, |sends| 1.0 / (apart * sends.first_messages)),
+        sources: sends.map_or(0.0, |_| count),
+        gap_s: sends.map_or(0.0, |sends| 1.0 / sends.first_messages),
+    }
+}
+
+/// Packets that the flows of group `i` have under way at the most by the law of their windows, if nobody beside them
+/// fills a queue: BBR a queue of three pipes before it knows how wide that is, Vegas twice the four of each flow that it
+/// aims at.
+fn own_queue(spec: &Spec, core: &Core, i: usize) -> Option<f64> {
+    let congestion = |j: usize| spec.flows[j].transport.config.tcp().map(|tcp| tcp.congestion);
+    let holds_back = |j: usize| congestion(j).is_some_and(|each| each.samples_delivery() || each == Congestion::Vegas);
+    let beside = |j: &usize| core.ways[*j].path.iter().any(|link| core.ways[i].path.contains(link));
+    if !(0..core.ways.len()).filter(beside).all(holds_back) {
+        return None;
+    }
+    let group = &spec.flows[i];
+    let bps = narrowest(spec, core, i).min(accesses(spec, core, i, Side::BOTH[0]));
+    let round_s = round_trip(spec, core, i, true).as_secs_f64();
+    let pipe = bps * round_s / (8.0 * f64::from(group.transport.config.packet_bytes()));
+    let vegas = congestion(i) == Some(Congestion::Vegas);
+    Some(pipe + if vegas { 8.0 * group.flows() as f64 } else { STARTING * pipe })
+}
+
+/// Packets of one flow at the most that its application has asked for and not yet got: one transfer at a time, one page,
+/// one segment of a film.
+fn at_once(group: &Group) -> f64 {
+    let payload = f64::from(group.transport.config.payload_bytes().max(1));
+    // With those that open and close.
+    let of = |size: &Law| (largest(size) / payload).ceil() + 2.0;
+    match &group.traffic {
+        Traffic::Transfers(kind) => of(&kind.size.0),
+        Traffic::Web(kind) => of(&kind.main.0).max(f64::from(kind.connections) * of(&kind.embedded.0)),
+        Traffic::AdaptiveVideo(kind) => {
+            kind.ladder.last().map_or(0.0, |best| (kind.segment_bytes(*best) as f64 / payload).ceil() + 2.0)
+        }
+        _ => f64::INFINITY,
+    }
+}
+
+/// What a size is at the most, bytes, as far as many together are concerned: of a law many times its mean.
+fn largest(size: &Law) -> f64 {
+    if let Law::Fixed(bytes) = size { *bytes } else { MANY_TIMES * size.mean() }
+}
