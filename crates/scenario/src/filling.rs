@@ -28,13 +28,18 @@ pub(crate) struct Load {
 }
 
 /// So many flows alike.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Flows {
     pub(crate) count: u32,
     /// Packets of the first window, and of the largest.
     pub(crate) first: u32,
     pub(crate) most: u32,
     pub(crate) ecn: bool,
+    /// Their windows grow by CUBIC's law; slow start ends when the round trip grows (HyStart).
+    pub(crate) cubic: bool,
+    pub(crate) hystart: bool,
+    /// Whether each starts when those before have filled what they fill.
+    pub(crate) apart: bool,
 }
 
 /// Packets that are looked at: some tenths of a second. A run that has to do with more takes longer itself.
@@ -48,6 +53,13 @@ const LOOKED_AT_MAX: u64 = 8 * LOOKED_AT;
 const FLOWS_MAX: u64 = 1 << 16;
 /// A queue that has not become longer for so many times as long as it took to become so long will not.
 const PATIENCE: u64 = 20;
+/// HyStart: slow start ends where packets wait for an eighth of the round trip, no less and no more than so many
+/// nanoseconds (RFC 9406 section 4.3), and windows of so many packets.
+pub(crate) const HYSTART_NS: (u64, u64) = (4_000_000, 16_000_000);
+pub(crate) const HYSTART_LEAST: f64 = 16.0;
+/// CUBIC: packets by the cube of a second, and what a signal takes of a window (RFC 9438 section 4.6).
+pub(crate) const CUBIC_C: f64 = 0.4;
+const CUBIC_LESS: f64 = 0.3;
 /// Before this many packets have come nothing is said.
 const FEW: u64 = 1 << 18;
 
@@ -135,11 +147,61 @@ struct Flow {
     /// Packets that are gone: of those it hears with the next that leaves the queue, and with the next that joins it.
     gone: u32,
     gone_at_tail: u32,
-    /// Whether nothing has slowed it down yet.
+    /// Whether nothing has slowed it down yet; for how long a packet waits, nanoseconds, when slow start comes to an
+    /// end, and acknowledgements that are left until it has.
     slow_start: bool,
+    ends_at: u64,
+    ending: f64,
+    /// Of CUBIC: since when the window grows by its law, from what on, and how long it takes to be there again,
+    /// seconds.
+    cubic: bool,
+    since: u64,
+    from: f64,
+    back_s: f64,
     /// Acknowledgements until it answers a signal again.
     deaf: u32,
     ecn: Ecn,
+}
+
+impl Flow {
+    /// A signal.
+    fn reduce(&mut self, now: u64) {
+        (self.since, self.from) = (now, self.window);
+        self.back_s = libm::cbrt(CUBIC_LESS * self.window / CUBIC_C);
+        self.window = (self.window / 2.0).max(1.0);
+        self.slow_start = false;
+        self.deaf = self.under_way;
+    }
+
+    /// An acknowledgement, while packets wait for so long.
+    fn grow(&mut self, now: u64, waits: u64) {
+        if !self.slow_start {
+            self.window += self.by_law(now);
+        } else if self.ending > 0.0 {
+            // RFC 9406: for five round trips a quarter of slow start.
+            self.window += 0.25;
+            self.ending -= 1.0;
+            if self.ending <= 0.0 {
+                (self.slow_start, self.since, self.from) = (false, now, self.window);
+            }
+        } else {
+            self.window += 1.0;
+            if waits > self.ends_at && self.window >= HYSTART_LEAST {
+                self.ending = 5.0 * self.window;
+            }
+        }
+    }
+
+    /// What an acknowledgement adds beyond slow start: RFC 9438 section 4.2 and 4.4, or a packet in a round trip.
+    fn by_law(&self, now: u64) -> f64 {
+        let reno = 1.0 / self.window;
+        if !self.cubic {
+            return reno;
+        }
+        let passed_s = (now - self.since) as f64 / 1e9 - self.back_s;
+        let wanted = self.from + CUBIC_C * passed_s * passed_s * passed_s;
+        ((wanted - self.window) / self.window).min(0.5).max(reno)
+    }
 }
 
 /// A flow that answers nothing.
@@ -184,17 +246,25 @@ impl Fates for Seen {
 
 impl<'a> Filling<'a> {
     fn new(link: &'a Link, load: &'a Load, qdisc: AnyQdisc) -> Self {
-        let of = |flows: &Flows| Flow {
+        let waits = (load.rtt / 8).clamp(HYSTART_NS.0, HYSTART_NS.1);
+        let of = |flows: &Flows, number: u32| Flow {
             window: f64::from(flows.first.min(flows.most)),
             most: f64::from(flows.most),
             under_way: 0,
             gone: 0,
             gone_at_tail: 0,
             slow_start: true,
+            // Who comes later takes the queue that he finds for none.
+            ends_at: if flows.hystart { waits * u64::from(1 + if flows.apart { number } else { 0 }) } else { u64::MAX },
+            ending: 0.0,
+            cubic: flows.cubic,
+            since: 0,
+            from: 0.0,
+            back_s: 0.0,
             deaf: 0,
             ecn: if flows.ecn { Ecn::Ect0 } else { Ecn::NotEct },
         };
-        let flows = load.flows.iter().flat_map(|flows| std::iter::repeat_n(of(flows), flows.count as usize));
+        let flows = load.flows.iter().flat_map(|flows| (0..flows.count).map(move |number| of(flows, number)));
         let interval = 1e9 / load.regardless;
         Filling {
             link,
@@ -335,6 +405,7 @@ impl<'a> Filling<'a> {
     /// A source hears of one of its packets.
     fn answer(&mut self, now: u64) {
         let Some((_, of, told, acknowledges)) = self.back.pop_front() else { return };
+        let waits = self.waits(now);
         let flow = &mut self.flows[of as usize];
         flow.under_way -= u32::from(acknowledges);
         let signal = told || flow.gone > 0;
@@ -345,13 +416,16 @@ impl<'a> Filling<'a> {
         if flow.deaf > 0 {
             flow.deaf -= 1;
         } else if signal {
-            flow.window = (flow.window / 2.0).max(1.0);
-            flow.slow_start = false;
-            flow.deaf = flow.under_way;
+            flow.reduce(now);
         } else {
-            flow.window += if flow.slow_start { 1.0 } else { 1.0 / flow.window };
+            flow.grow(now, waits);
         }
         self.send(of, now);
+    }
+
+    /// How long what comes now will wait, nanoseconds.
+    fn waits(&self, now: u64) -> u64 {
+        rate_at(self.link, now).time_for(Bytes(self.qdisc.backlog().bytes)).as_nanos()
     }
 }
 
@@ -396,7 +470,7 @@ mod tests {
 
     fn windows(count: u32, most: u32) -> Load {
         Load {
-            flows: vec![Flows { count, first: 2, most, ecn: false }],
+            flows: vec![Flows { count, first: 2, most, ..Flows::default() }],
             bytes: 1000,
             rtt: SECOND / 10,
             ..Load::default()
@@ -432,6 +506,28 @@ mod tests {
         }
         // Of packets that answer nothing CoDel drops too few.
         assert!(longest(&link("codel", 5000), &datagrams(2000.0), 60 * SECOND) >= Some(5000));
+    }
+
+    #[test]
+    fn hystart_leaves_slow_start_before_a_queue_has_grown() {
+        let of = |hystart, apart, until| {
+            let mut load = windows(4, 1_000_000);
+            load.flows[0] = Flows { cubic: true, hystart, apart, ..load.flows[0] };
+            longest(&link("droptail", 100_000), &load, until).unwrap()
+        };
+        // The pipe holds 100 packets of 1 ms, a quarter each; an eighth of 100 ms is waited for with 112, and a quarter
+        // of slow start makes three times that of it in five round trips.
+        let short = of(true, false, 2 * SECOND);
+        assert!((12..300).contains(&short), "{short}");
+        assert!(of(true, true, 2 * SECOND) > short);
+        assert!(of(false, false, 2 * SECOND) > 1500);
+        // Windows of one, which signals have left, grow too.
+        let mut many = windows(400, 1_000_000);
+        many.flows[0] = Flows { cubic: true, hystart: true, ..many.flows[0] };
+        assert!(longest(&link("droptail", 50), &many, 20 * SECOND).is_some());
+        // From then on .4 t^3 each: 320 packets after 9 s less two, twice that for all but what is in the pipe.
+        let grown = of(true, false, 11 * SECOND);
+        assert!((500..2500).contains(&grown), "{grown}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::field::Buffer;
 use crate::line::Medium;
 use crate::network::Core;
 use crate::schema::{Side, Spec};
+use crate::sends::Sends;
 
 /// Bits a second that can come to `link`: what access links and the links before it carry.
 pub(crate) fn inflow(spec: &Spec, core: &Core, link: usize) -> f64 {
@@ -30,10 +31,14 @@ pub(crate) fn inflow(spec: &Spec, core: &Core, link: usize) -> f64 {
 
 /// Bits a second of acknowledgements that can come back to group `i`.
 fn acknowledgements(spec: &Spec, core: &Core, i: usize) -> f64 {
-    let config = &spec.flows[i].transport.config;
+    let group = &spec.flows[i];
+    let config = &group.transport.config;
+    let full = (f64::INFINITY, f64::from(config.packet_bytes()));
+    let (sent, packet_bytes) =
+        Sends::of(group).map_or(full, |sends| (group.flows() as f64 * sends.bps, sends.packet_bytes));
     let narrowest = core.ways[i].path.iter().map(|link| rates(spec, core, *link as usize).fold(0, u64::max)).min();
-    let data = accesses(spec, core, i, Side::BOTH[0]).min(narrowest.unwrap_or(u64::MAX) as f64);
-    data * f64::from(config.ack_bytes()) / f64::from(config.packet_bytes())
+    let data = accesses(spec, core, i, Side::BOTH[0]).min(narrowest.unwrap_or(u64::MAX) as f64).min(sent);
+    data * f64::from(config.ack_bytes()) / packet_bytes
 }
 
 /// Bits a second that the hosts of group `i` on a side can send.

@@ -79,7 +79,7 @@ pub(crate) fn share(spec: &Spec, core: &Core, i: usize) -> Share {
     }
     let let_in = admitted;
     let own = own_queue(spec, core, i).unwrap_or(f64::INFINITY);
-    let (window, admitted) = (window.min(own), admitted.min(own + count * first));
+    let (window, admitted) = (window.min((own / count).max(first)), admitted.min(own + count * first));
     // What a receiver does that answers at once is worked out ahead; what it tells beyond a gap has a place of its own.
     let ahead = |tcp: &TcpConfig| match tcp.delayed_ack {
         Some(_) => 0,
@@ -87,11 +87,15 @@ pub(crate) fn share(spec: &Spec, core: &Core, i: usize) -> Share {
         None => DELIVERY,
     };
     let by_value = config.tcp().map_or(size_of::<aqumen_transport::Packet>(), ahead);
+    let cubic = config.tcp().is_some_and(|tcp| matches!(tcp.congestion, Congestion::Cubic | Congestion::Cubic21));
     let flows = Flows {
         count: group.flows().min(u64::from(u32::MAX)) as u32,
         first: first as u32,
         most: window.min(1e9) as u32,
         ecn: config.ecn(),
+        cubic,
+        hystart: cubic && config.tcp().is_some_and(|tcp| tcp.hystart),
+        apart: group.start.low != group.start.high,
     };
     // Evenly spaced messages of sources that begin together, and the packets of a transfer that leave at one moment.
     let in_step = |sends: &Sends| sends.variance == 0.0 && group.start.low == group.start.high;
@@ -117,8 +121,8 @@ pub(crate) fn share(spec: &Spec, core: &Core, i: usize) -> Share {
 }
 
 /// Packets that the flows of group `i` have under way at the most by the law of their windows, if nobody beside them
-/// fills a queue: BBR a queue of three pipes before it knows how wide that is, Vegas twice the four of each flow that it
-/// aims at.
+/// fills a queue: BBR a queue of three pipes before it knows how wide that is, Vegas twice the four of each flow that
+/// it aims at.
 fn own_queue(spec: &Spec, core: &Core, i: usize) -> Option<f64> {
     let congestion = |j: usize| spec.flows[j].transport.config.tcp().map(|tcp| tcp.congestion);
     let holds_back = |j: usize| congestion(j).is_some_and(|each| each.samples_delivery() || each == Congestion::Vegas);
@@ -134,8 +138,8 @@ fn own_queue(spec: &Spec, core: &Core, i: usize) -> Option<f64> {
     Some(pipe + if vegas { 8.0 * group.flows() as f64 } else { STARTING * pipe })
 }
 
-/// Packets of one flow at the most that its application has asked for and not yet got: one transfer at a time, one page,
-/// one segment of a film.
+/// Packets of one flow at the most that its application has asked for and not yet got: one transfer at a time, one
+/// page, one segment of a film.
 fn at_once(group: &Group) -> f64 {
     let payload = f64::from(group.transport.config.payload_bytes().max(1));
     // With those that open and close.

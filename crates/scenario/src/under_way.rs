@@ -8,7 +8,7 @@ use aqumen_aqm::registry::AnyQdisc;
 use aqumen_aqm::{Aqm, Limit, Qdisc};
 
 use crate::cost::round_trip;
-use crate::filling::{longest, rate_at};
+use crate::filling::{CUBIC_C, HYSTART_LEAST, HYSTART_NS, longest, rate_at};
 use crate::kept::{self, GROWN};
 use crate::line::Medium;
 use crate::mix::Mix;
@@ -270,8 +270,21 @@ fn access_queues(spec: &Spec, core: &Core, i: usize, share: &Share) -> f64 {
     let room = room(access.buffer, share.packet_bytes);
     let comes = if share.bps.is_finite() { share.bps - can } else { can.min(narrowest) };
     let more = comes * limits_s / (8.0 * share.packet_bytes);
-    let waiting = (room * hosts).min(share.admitted).min(more + group.flows() as f64);
+    let waiting = (room * hosts).min(share.admitted).min(more + group.flows() as f64).min(eased(spec, core, i, share));
     waiting * (share.each + (kept::EVENT + kept::LEVEL) as f64 * GROWN)
+}
+
+/// Packets of group `i` at its access links at the most where slow start ends before these have filled: three windows
+/// that wait for as long as HyStart bears, and what CUBIC adds.
+fn eased(spec: &Spec, core: &Core, i: usize, share: &Share) -> f64 {
+    let hosts = f64::from(core.hosts(spec, i, Side::BOTH[0]));
+    let Some(flows) = share.flows.filter(|flows| flows.hystart && hosts >= f64::from(flows.count)) else {
+        return f64::INFINITY;
+    };
+    let each_bps = accesses(spec, core, i, Side::BOTH[0]) / hosts;
+    let (rtt_s, duration_s) = (round_trip(spec, core, i, true).as_secs_f64(), spec.duration.as_secs_f64());
+    let window = each_bps * (rtt_s + HYSTART_NS.1 as f64 / 1e9) / (8.0 * share.packet_bytes);
+    f64::from(flows.count) * (3.0 * window.max(HYSTART_LEAST) + CUBIC_C * duration_s.powi(3))
 }
 
 /// Packets of group `i` that are sent and not acknowledged, at the most, whatever became of them.

@@ -30,8 +30,8 @@ pub(crate) fn unsent(spec: &Spec, core: &Core) -> u64 {
     (0..spec.flows.len()).map(of_group).sum::<f64>() as u64
 }
 
-/// What a flow of group `i` carries at the least whose windows leave in one piece, bits a second: in each round trip what
-/// the shortest buffer on its way takes, and what the least window after a loss is.
+/// What a flow of group `i` carries at the least whose windows leave in one piece, bits a second: in each round trip
+/// what the shortest buffer on its way takes, and what the least window after a loss is.
 fn burst_bps(spec: &Spec, core: &Core, i: usize) -> f64 {
     let packet_bytes = f64::from(spec.flows[i].transport.config.packet_bytes());
     let forms = core.ways[i].path.iter().filter(|link| queue_forms(spec, core, **link as usize));

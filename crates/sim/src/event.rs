@@ -16,7 +16,8 @@ use aqumen_units::{Ecn, Instant};
 pub(crate) struct Event {
     /// When, nanoseconds since the start.
     pub(crate) at: u64,
-    /// Sender timestamp of a segment, or the one an acknowledgement echoes; of one that is kept the digest of its blocks.
+    /// Sender timestamp of a segment, or the one an acknowledgement echoes; of one that is kept in a table the digest
+    /// of its blocks.
     stamp: u64,
     /// The [rank](Self::rank); above it the number of a segment, or the next one that an acknowledgement expects.
     rank_and_number: u64,

@@ -433,7 +433,7 @@ fn a_packet_that_waits_takes_what_is_kept_of_it_by_its_transport() {
     let reno = each(&of_transport(&wide("1Gbit"), &tcp("ns2")));
     assert!((reno - port - 40.0).abs() < 1.0, "{reno}");
     // Today's senders keep of each segment when it left and what became of it, 16 bytes; their receivers wait.
-    let linux = each(&of_transport(&wide("1Gbit"), &tcp("linux")));
+    let linux = each(&of_transport(&wide("1Gbit"), &tcp("linux-reno")));
     assert!((linux - port - 32.0).abs() < 1.0, "{linux}");
     // A datagram lies in a table until it arrives; of an SCTP chunk its source keeps as much again.
     let cbr = "\"udp\"\ntraffic = { kind = \"cbr\", rate = \"1Gbit\", packet = \"1000B\" }";
@@ -766,6 +766,22 @@ fn an_aqm_that_takes_longer_to_hold_a_queue_than_is_looked_at_leaves_its_buffer_
         scenario.memory_estimate(Runner::Packet, Some(&scenario.aqm("codel").unwrap())) as f64
     };
     assert_eq!(of("10000000pkt"), of("1000000000pkt"));
+}
+
+#[test]
+fn flows_that_measure_their_way_leave_a_buffer_of_millions_empty() {
+    // BBR no more than four pipes of 15 000 packets, Vegas a few packets each; CUBIC leaves slow start when packets
+    // wait (HyStart), and has added no more than 400 packets to each window after 10 s. Reno fills what there is.
+    let of = |preset: &str, buffer: &str| {
+        let transport = format!("{{ preset = \"{preset}\", receive_window = \"1000000pkt\" }}");
+        let text = with(&of_transport(&wide("1Gbit"), &transport), "start = [\"0s\", \"1s\"]", "start = \"0s\"");
+        of_buffer(&with(&text, "duration = \"100s\"", "duration = \"10s\""), buffer)
+    };
+    let more = |preset: &str| of(preset, "400000pkt") - of(preset, "100000pkt");
+    for preset in ["vegas", "bbr", "linux-bbr", "linux", "cubic"] {
+        assert_eq!(more(preset), 0.0, "{preset}");
+    }
+    assert!(more("ns2") > 300_000.0 * 100.0, "{}", more("ns2"));
 }
 
 #[test]
