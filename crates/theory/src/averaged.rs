@@ -158,8 +158,8 @@ impl Averaged {
         Some(Answered { closed: among.with(found), doubt, stays })
     }
 
-    /// Whether an average that deviates by more than `found` may go on to do so: at a gain that cannot be told from this
-    /// one some deviation above it makes one that is larger still.
+    /// Whether an average that deviates by more than `found` may go on to do so: at a gain that cannot be told from
+    /// this one some deviation above it makes one that is larger still.
     fn stays_above<P: Answers + Clone>(
         &self,
         among: &Among<'_, P>,
@@ -419,8 +419,8 @@ mod tests {
 
     #[test]
     fn steps_that_hold_a_swing_which_noise_alone_does_not_begin_are_said() {
-        // A deviation of 1.2 at most within a band of 10 to either side: max_p rests. At 10 the integral of the steps is
-        // .0097 times what is signalled; behind three lags it swings from about .9 on.
+        // A deviation of 1.2 at most within a band of 10 to either side: max_p rests. At 10 the integral of the steps
+        // is .0097 times what is signalled; behind three lags it swings from about .9 on.
         let with = |probability: f64| {
             let averaged = Averaged { curve: Curve::Line(0.3), steps: Some(STEPS), probability };
             averaged.around(&Lags, 0.0, |w| 3.0 / (1.0 + w * w)).unwrap()

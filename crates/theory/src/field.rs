@@ -43,9 +43,9 @@ impl Crowd {
     /// What is missing of the noise of tosses, of a share with that noise: the variance of reductions under tosses less
     /// that under these signals, `uneven` times the dispersion of a long time, in windows of so many packets.
     ///
-    /// Of tosses b = p W a reduction come for nothing, of these l. What comes is what counts and what does not, M = (1 +
-    /// l) H + e, e by chance and as many as l: with D the dispersion of M that of H is (D (1 - l) + l) / (1 + l)^2, of
-    /// tosses 1 / (1 + b)^2, and a share of tosses moves H by 1 / (1 + b)^2 as much.
+    /// Of tosses b = p W a reduction come for nothing, of these l. What comes is what counts and what does not,
+    /// M = (1 + l) H + e, e by chance and as many as l: with D the dispersion of M that of H is
+    /// (D (1 - l) + l) / (1 + l)^2, of tosses 1 / (1 + b)^2, and a share of tosses moves H by 1 / (1 + b)^2 as much.
     ///
     /// Where it is not known how many come for nothing, what a share with the noise of its count would do is missing.
     fn evened(&self, window: f64, uneven: f64) -> f64 {
@@ -456,9 +456,9 @@ mod tests {
 
     #[test]
     fn of_even_signals_it_is_chance_which_come_for_nothing() {
-        // Shares that hold the same windows: of tosses b = p W a reduction are lost, of these l, needed = (1 + l) / (1 +
-        // b). In the count of reductions, per reduction: of tosses 1 / (1 + b)^2; of even ones l / (1 + l)^2, that with
-        // none lost is none.
+        // Shares that hold the same windows: of tosses b = p W a reduction are lost, of these l, needed is
+        // (1 + l) / (1 + b). In the count of reductions, per reduction: of tosses 1 / (1 + b)^2; of even ones
+        // l / (1 + l)^2, that with none lost is none.
         let at = OperatingPoint::new(Model::Reno, 60.0, 5000.0, 0.0, 0.1, 200.0).unwrap();
         let (p, window) = (at.probability, at.window_pkts);
         let by_tosses = 1.0 + p * window;

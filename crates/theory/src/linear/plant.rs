@@ -104,8 +104,8 @@ impl Plant {
         self.at(Complex64::ZERO).re
     }
 
-    /// The two poles that the plant would have without its delayed terms, moved to where they are with them. One of them
-    /// may have met a third there and left the axis with it: then there are three.
+    /// The two poles that the plant would have without its delayed terms, moved to where they are with them. One of
+    /// them may have met a third there and left the axis with it: then there are three.
     pub fn dominant_poles(&self) -> Vec<Complex64> {
         let sum = |i: usize, j: usize| self.now[i][j] + self.delayed[i][j];
         let (half_trace, det) = (0.5 * (sum(0, 0) + sum(1, 1)), sum(0, 0) * sum(1, 1) - sum(0, 1) * sum(1, 0));
@@ -129,8 +129,8 @@ impl Plant {
         poles
     }
 
-    /// Newton's method on det(s - A - A_d exp(-s R0)) over the distances from the poles that are `known`, lest it find one
-    /// of them again.
+    /// Newton's method on det(s - A - A_d exp(-s R0)) over the distances from the poles that are `known`, lest it find
+    /// one of them again.
     fn polish(&self, mut s: Complex64, known: &[Complex64]) -> Complex64 {
         for _ in 0..100 {
             let e = exp(-s * self.delay_s);

@@ -52,7 +52,7 @@ pub fn rightmost(closed: &Loop) -> Option<Complex64> {
     let middle = 0.5 * (low + high);
     let walk = line.walk(middle);
     let least = walk.iter().min_by(|a, b| abs(a.1).total_cmp(&abs(b.1)))?;
-    let found = line.newton(Complex64::new(middle, least.0))?;
+    let found = line.newton(Complex64::new(middle, least.0));
     // What Newton's method ran away to is not the root that was caught.
     let caught = (found.re - middle).abs() < 3.0 * CAUGHT * unit;
     Some(if caught { Complex64::new(found.re, found.im.abs()) } else { Complex64::new(middle, least.0) })
@@ -137,19 +137,17 @@ impl<'a> Line<'a> {
         libm::round(-turned / PI).max(0.0) as u32
     }
 
-    fn newton(&self, mut s: Complex64) -> Option<Complex64> {
+    /// Where Newton's method comes to: rounding may keep it from standing still.
+    fn newton(&self, mut s: Complex64) -> Complex64 {
         let small = 1e-6 / self.closed.plant.delay_s;
         for _ in 0..50 {
             let slope = (self.at(s + small) - self.at(s - small)) / (2.0 * small);
             let step = self.at(s) / slope;
-            if !(step.re.is_finite() && step.im.is_finite()) {
-                return None;
-            }
             s -= step;
             if abs(step) < 1e-9 / self.closed.plant.delay_s {
-                return Some(s);
+                break;
             }
         }
-        None
+        s
     }
 }

@@ -526,8 +526,8 @@ mod tests {
     #[test]
     fn a_misfit_counts_deviations_of_sample_cumulants() {
         // No processes: counts of a Poisson process, whose cumulants are all its mean. 1000 windows of 4, a third
-        // cumulant that is 5 too large, the fourth as that makes it: 25 (1000) / (6 (4)^3), and a fourth that is 7 too large:
-        // 49 (1000) / (24 (4)^4).
+        // cumulant that is 5 too large, the fourth as that makes it: 25 (1000) / (6 (4)^3), and a fourth that is 7 too
+        // large: 49 (1000) / (24 (4)^4).
         let scale = |third: f64, fourth: f64| Scale {
             window_s: 1.0,
             windows: 1000,

@@ -425,8 +425,8 @@ fn a_loop_that_is_lost_without_a_swing_is_lost_at_rest_or_at_half_the_sampling_f
         assert!((margins.gain_margin.unwrap() * share - 1.0).abs() < 1e-6, "{margins:?}");
         assert_eq!(margins.phase_crossover_rad_s, Some(0.0), "{margins:?}");
     }
-    // A plant that has answered in full when the next sample is taken: z^-1 g / (1 - z^-1), g = num / 4, whose pole 1 - g
-    // leaves at -1, where g is 2.
+    // A plant that has answered in full when the next sample is taken: z^-1 g / (1 - z^-1), g = num / 4, whose pole
+    // 1 - g leaves at -1, where g is 2.
     let slow = OperatingPoint::new(Model::Hollot, 1.0, 1.0, 0.0, 1.0, 0.0).unwrap();
     for (num, stable) in [(2.0, true), (7.5, true), (8.5, false)] {
         let controller = Controller::Sampled { num: vec![num], den: vec![1.0, -1.0], period_s: 100.0 };

@@ -237,7 +237,8 @@ fn a_link_is_as_fast_as_the_packets_of_all_traces_are_small_each_by_its_rate() {
     // Means of 400 and 1600 bytes, three to one: about 700 bytes.
     let mean = (400.0 * quick_pps + 1600.0 * slow_pps) / (quick_pps + slow_pps);
     close(both.model.queue().service_rate, 1e6 / mean, 1e-9, "service");
-    // Mean square over the square of the mean: about (3 (.16) + 2.56) / 4 / .49 = 1.55, so that one over .55 is 2 stages.
+    // Mean square over the square of the mean: about (3 (.16) + 2.56) / 4 / .49 = 1.55, so that one over .55 is 2
+    // stages.
     assert_eq!(both.model.queue().stages, 2);
     says(&told, "fits.quick.packets", 9000.0);
     says(&told, "fits.quick.bytes_mean", 400.0);
