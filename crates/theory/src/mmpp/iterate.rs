@@ -461,12 +461,12 @@ mod tests {
             line.inflow.copy_from_slice(&inflow);
             line.solve(&entering, down, exit);
             // What flows in, from outside and from other levels, flows out.
-            for k in 0..levels {
+            for (k, came) in inflow.iter().enumerate() {
                 let up = |k: usize| if k + stages < levels { entering[k] } else { 0.0 };
                 let out = line.x[k] * (up(k) + exit + if k > 0 { down } else { 0.0 });
                 let below = if k >= stages { line.x[k - stages] * up(k - stages) } else { 0.0 };
                 let above = if k + 1 < levels { line.x[k + 1] * down } else { 0.0 };
-                assert!((out - inflow[k] - below - above).abs() < 1e-12 * out, "{stages} stages, level {k}");
+                assert!((out - came - below - above).abs() < 1e-12 * out, "{stages} stages, level {k}");
             }
         }
     }
@@ -488,9 +488,9 @@ mod tests {
             grid(&[chain(2), chain(3)], (0..12).map(|k| if k == 3 || k == 9 { 0.0 } else { 1.0 + k as f64 }).collect());
         let mut coarse = grid(&[chain(3)], vec![0.0; 6]);
         let old = fine.gather(lacks, &mut coarse, levels);
-        for at in 0..6 {
+        for (at, group) in old.iter().enumerate() {
             let [one, other] = [fine.x[at], fine.x[6 + at]];
-            assert_eq!((coarse.x[at], old[at]), (one + other, one + other));
+            assert_eq!((coarse.x[at], *group), (one + other, one + other));
             let [first, second] = [fine.entering[at], fine.entering[6 + at]];
             // Where both are nothing, the plain mean.
             let mean =
