@@ -119,7 +119,7 @@ impl Plant {
         let beside = Complex64::new(0.0, 1e-3 / self.delay_s);
         let mut poles: Vec<Complex64> = Vec::new();
         for start in starts {
-            let pole = self.polish(start + beside, &poles);
+            let Some(pole) = self.polish(start + beside, &poles) else { continue };
             if pole.im.abs() < 1e-9 * pole.norm_sqr().sqrt() {
                 poles.push(pole.re.into());
             } else {
@@ -130,8 +130,9 @@ impl Plant {
     }
 
     /// Newton's method on det(s - A - A_d exp(-s R0)) over the distances from the poles that are `known`, lest it find
-    /// one of them again.
-    fn polish(&self, mut s: Complex64, known: &[Complex64]) -> Complex64 {
+    /// one of them again. `None` where it does not come to rest.
+    fn polish(&self, mut s: Complex64, known: &[Complex64]) -> Option<Complex64> {
+        let mut still = false;
         for _ in 0..100 {
             let e = exp(-s * self.delay_s);
             let m = |i: usize, j: usize| -(e * self.delayed[i][j] + self.now[i][j]);
@@ -146,11 +147,13 @@ impl Plant {
             }
             let step = value / derivative;
             s -= step;
+            // Next to another pole it comes by halves, and rounding ends that early.
+            still = step.norm_sqr() <= 1e-12 * s.norm_sqr();
             if step.norm_sqr() <= 1e-30 * s.norm_sqr() {
                 break;
             }
         }
-        s
+        still.then_some(s)
     }
 }
 
