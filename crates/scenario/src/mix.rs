@@ -6,7 +6,7 @@ use crate::share::Share;
 /// Where what is written takes no more than this part of a link it comes as it is written.
 const ROOM: f64 = 0.9;
 
-/// What comes to a link as its discipline is shown it: packets of one size.
+/// Packets a second, windows, and the one size of both.
 pub(crate) struct Mix {
     bytes: f64,
     /// Packets a second of that size that come whatever becomes of them.
