@@ -1,22 +1,31 @@
 //! How much memory a run will need, and whether the machine has it: known before anything is built.
 
+mod filling;
+mod held;
+pub mod kept;
+mod mix;
+mod reach;
+mod share;
+mod under_way;
+mod unsent;
+
 use aqumen_transport::Config;
 
 use crate::Error;
 use crate::cost::{Runner, asked, fluid_classes, fluid_step_s, links, round_trip};
 use crate::field::{Buffer, RATE_MAX};
-use crate::held::{held_up, remembered, requests};
+use crate::memory::held::{held_up, remembered, requests};
+use crate::memory::reach::queue_forms;
+use crate::memory::under_way::{packets, shown, smallest_packet};
+use crate::memory::unsent::unsent;
 use crate::network::Core;
 use crate::plan::Link;
-use crate::reach::queue_forms;
 use crate::scenario::Scenario;
 use crate::schema::{Group, Spec};
 use crate::sends::Sends;
 use crate::spec::AqmSpec;
 use crate::traffic::Traffic;
 use crate::transport::Protocol;
-use crate::under_way::{packets, shown, smallest_packet};
-use crate::unsent::unsent;
 
 /// For one flow: its part of the plan (hosts, four access links with their names and paths: 1.7 kB), and in the packet
 /// engine both ends of its connection and its part of the tables, bytes. Measured: 2.4 kB of fluid, 2.9 kB with `ns2`,

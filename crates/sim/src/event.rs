@@ -6,7 +6,7 @@
 use aqumen_aqm::{PureAck, SackDigest};
 use aqumen_network::Carried;
 use aqumen_network::port::ServedPort;
-use aqumen_scenario::kept;
+use aqumen_scenario::memory::kept;
 use aqumen_transport::Packet;
 use aqumen_transport::tcp::{Ack, Feedback, PlainAck, SackBlocks, Segment, TcpConfig};
 use aqumen_units::{Ecn, Instant};

@@ -2,7 +2,7 @@
 //!
 //! Within a window the order is that in which things were posted; who opens it puts them into the order that he needs.
 
-use aqumen_scenario::kept;
+use aqumen_scenario::memory::kept;
 
 use crate::event::Event;
 

@@ -10,7 +10,7 @@
 use aqumen_aqm::AnyAqm;
 use aqumen_aqm::{Account, Aqm, Backlog, Coin, DropReason, Limit, Packet, Passage, Totals, Value, Verdict};
 use aqumen_result::Meter;
-use aqumen_scenario::kept;
+use aqumen_scenario::memory::kept;
 use aqumen_scenario::streams::Stream;
 use aqumen_units::{Bytes, Probability, Span};
 

@@ -9,7 +9,7 @@ use super::place::Place;
 use crate::event::Event;
 use crate::lanes::Target;
 use aqumen_scenario::Plan;
-use aqumen_scenario::kept;
+use aqumen_scenario::memory::kept;
 use aqumen_units::Span;
 
 /// First rank of each kind. At equal moments the lower rank goes first.

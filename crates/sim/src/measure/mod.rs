@@ -8,7 +8,7 @@ pub(crate) mod share;
 
 use aqumen_network::Receptions;
 use aqumen_result::{FlowMetrics, Requests, Served, tell_films};
-use aqumen_scenario::kept;
+use aqumen_scenario::memory::kept;
 use aqumen_scenario::{Plan, Traffic, Window};
 
 use share::{Share, Standing};

@@ -2,16 +2,16 @@
 //! that arrived beyond one that did not.
 
 use crate::cost::{Asked, asked, base_rtt_s, offered};
-use crate::kept::{self, GROWN};
+use crate::memory::kept::{self, GROWN};
+use crate::memory::reach::{narrowest, queue_forms, room};
+use crate::memory::share::STARTING;
+use crate::memory::under_way::{in_pipe, let_in};
 use crate::network::Core;
 use crate::plan::Link;
-use crate::reach::{narrowest, queue_forms, room};
 use crate::schema::Spec;
 use crate::sends::Sends;
-use crate::share::STARTING;
 use crate::traffic::Traffic;
 use crate::transport::Protocol;
-use crate::under_way::{in_pipe, let_in};
 
 /// Round trips until all of a pipe has arrived of which large parts are lost. Measured with BBR: 4 to 12 where flows
 /// start one after the other, so that the first take all of the pipe for theirs, and 2 where they start together.

@@ -2,9 +2,9 @@
 //! How many there are depends on what the others on the way leave.
 
 use crate::cost::{base_rtt_s, offered, round_trip};
-use crate::kept::GROWN;
+use crate::memory::kept::GROWN;
+use crate::memory::reach::{queue_forms, room};
 use crate::network::Core;
-use crate::reach::{queue_forms, room};
 use crate::schema::Spec;
 use crate::sends::Sends;
 use crate::transport::Protocol;

@@ -1,7 +1,7 @@
 //! What comes to a link, as plain as its discipline is shown it: packets of one size.
 
-use crate::filling::{Flows, Load};
-use crate::share::Share;
+use crate::memory::filling::{Flows, Load};
+use crate::memory::share::Share;
 
 /// Where what is written takes no more than this part of a link it comes as it is written.
 const ROOM: f64 = 0.9;

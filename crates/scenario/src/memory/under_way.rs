@@ -8,15 +8,15 @@ use aqumen_aqm::registry::AnyQdisc;
 use aqumen_aqm::{Aqm, Limit, Qdisc};
 
 use crate::cost::round_trip;
-use crate::filling::{CUBIC_C, HYSTART_LEAST, HYSTART_NS, longest, rate_at};
-use crate::kept::{self, GROWN};
 use crate::line::Medium;
-use crate::mix::Mix;
+use crate::memory::filling::{CUBIC_C, HYSTART_LEAST, HYSTART_NS, longest, rate_at};
+use crate::memory::kept::{self, GROWN};
+use crate::memory::mix::Mix;
+use crate::memory::reach::{accesses, inflow, queue_forms, rates, room};
+use crate::memory::share::{DEVIATIONS, Share, share};
 use crate::network::Core;
 use crate::plan::Link;
-use crate::reach::{accesses, inflow, queue_forms, rates, room};
 use crate::schema::{Side, Spec};
-use crate::share::{DEVIATIONS, Share, share};
 use crate::traffic::Traffic;
 
 /// What comes of the bound on a queue that a discipline of a simpler network keeps: in the real one flows start apart,

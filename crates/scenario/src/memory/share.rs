@@ -3,11 +3,11 @@
 use aqumen_transport::tcp::{Ack, Congestion, TcpConfig, Variant};
 
 use crate::cost::{base_rtt_s, offered, round_trip};
-use crate::filling::Flows;
-use crate::kept::{DELIVERY, GROWN};
 use crate::law::Law;
+use crate::memory::filling::Flows;
+use crate::memory::kept::{DELIVERY, GROWN};
+use crate::memory::reach::{accesses, narrowest};
 use crate::network::Core;
-use crate::reach::{accesses, narrowest};
 use crate::schema::{Group, Side, Spec};
 use crate::sends::{Sends, answers, told};
 use crate::traffic::Traffic;
