@@ -1,7 +1,8 @@
-//! The engine: places that go through windows of time by themselves, and post between them.
+//! The engine: places that go through supersteps by themselves, and post between them.
 //!
-//! What is at most a window away in time from a place cannot be felt there before the window is over: each place goes
-//! through the whole window by itself, and hands what it sends to the post. The order at a place is that of moments
+//! A superstep is a stretch of simulated time, named as in bulk-synchronous parallel programs. No place is nearer to
+//! another in time than it is long, so that nothing that happens within it is felt elsewhere before it is over: each
+//! place goes through all of it by itself, and hands what it sends to the post. The order at a place is that of moments
 //! and, at equal moments, that of ranks, of which every source of events owns one:
 //!
 //! ```text
@@ -16,7 +17,7 @@
 //! order, `ports`, `lone` and `hosts` (with `ends`, `agents` and `applications`) let it happen, `turns` where a
 //! place has more than a port; `ways` lead from place to place, and `halves` is a run on two threads. What a flow
 //! of another transport has is an `agent`, what tells flows what to send an `application`. What is written, not
-//! felt, in the order of all that happens, the trace, lies in a `log` until a window closes.
+//! felt, in the order of all that happens, the trace, lies in a `log` until a superstep closes.
 
 mod agent;
 mod agents;
@@ -199,22 +200,22 @@ impl<'a> Engine<'a> {
 
     fn run_through(&mut self, progress: &mut dyn Progress) -> Result<(), Error> {
         let end = self.plan.duration.as_nanos();
-        let (mut window, mut told) = (0, 0);
-        self.open(window);
+        let (mut superstep, mut told) = (0, 0);
+        self.open(superstep);
         loop {
-            let window_end = self.ways.post.window_end();
+            let superstep_end = self.ways.post.superstep_end();
             let stop = self.agenda.next().min(self.sample_at);
-            if window_end <= stop {
-                self.run_places(window_end, 0);
+            if superstep_end <= stop {
+                self.run_places(superstep_end, 0);
                 self.write_log();
                 if self.events - told >= EVENTS_PER_LOOK {
                     told = self.events;
-                    if !progress.at(window_end as f64 / end as f64) {
+                    if !progress.at(superstep_end as f64 / end as f64) {
                         return Err(Error::Cancelled);
                     }
                 }
-                window = self.next_window(window + 1..=self.ways.post.window_of(stop));
-                self.open(window);
+                superstep = self.next_superstep(superstep + 1..=self.ways.post.superstep_of(stop));
+                self.open(superstep);
                 continue;
             }
             self.run_places(stop, self.ways.post.ranks.control);
@@ -236,20 +237,20 @@ impl<'a> Engine<'a> {
         self.trace.take().map_or(Ok(()), Trace::finish)
     }
 
-    /// A window is over: which of the `few` that follow is to be opened next. Those in which nothing is due are passed
-    /// over, save the last.
-    fn next_window(&self, few: RangeInclusive<u64>) -> u64 {
+    /// A superstep is over: which of the `few` that follow is to be opened next. Those in which nothing is due are
+    /// passed over, save the last.
+    fn next_superstep(&self, few: RangeInclusive<u64>) -> u64 {
         let (first, last) = few.into_inner();
         let due = self.ports.due().min(self.ends.as_ref().map_or(NEVER, |ends| ends.due()));
-        let last = self.ways.post.window_of(due).clamp(first, last);
-        let next = self.ways.post.next_window(first..=last);
-        self.ends.as_ref().map_or(next, |ends| ends.ways.post.next_window(first..=next))
+        let last = self.ways.post.superstep_of(due).clamp(first, last);
+        let next = self.ways.post.next_superstep(first..=last);
+        self.ends.as_ref().map_or(next, |ends| ends.ways.post.next_superstep(first..=next))
     }
 
-    fn open(&mut self, window: u64) {
+    fn open(&mut self, superstep: u64) {
         match &mut self.ends {
-            None => self.ways.post.open(window),
-            Some(ends) => ends.open(&mut self.ways.post, window),
+            None => self.ways.post.open(superstep),
+            Some(ends) => ends.open(&mut self.ways.post, superstep),
         }
     }
 

@@ -24,14 +24,14 @@ pub struct Options<'a> {
     pub every_hop: bool,
     /// Ask a queue discipline for each packet, also where a departure can be computed at the arrival. Slower; likewise.
     pub every_service: bool,
-    /// What goes through a window of time by itself; likewise.
+    /// What goes through a superstep by itself; likewise.
     pub places: Places,
     /// So many threads may share the run; more than two are two. A second one is used where ports and ends are places
-    /// apart from each other, enough happens in a window, and no packets are traced.
+    /// apart from each other, enough happens in a superstep, and no packets are traced.
     pub threads: usize,
 }
 
-/// How a network is parted into places, each of which goes through a window of time by itself. The
+/// How a network is parted into places, each of which goes through a superstep by itself. The
 /// answers do not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Places {

@@ -1,4 +1,4 @@
-//! A batch: what reaches a place in one window of time, put into order all at once.
+//! A batch: what reaches a place in one step, put into order all at once.
 
 use crate::event::Event;
 use crate::inbox::Inbox;
@@ -8,22 +8,22 @@ pub(super) type Turn = (u64, u32);
 
 #[derive(Default)]
 pub(super) struct Batch {
-    /// When the window begins.
+    /// When the step begins.
     start: u64,
     events: Vec<Event>,
-    /// Their order: moment in the window, above the index in `events`.
+    /// Their order: moment in the step, above the index in `events`.
     order: Vec<u64>,
     /// How many of them have had their turn.
     done: usize,
 }
 
 impl Batch {
-    /// Takes what lies in window number `window` of `inbox`, windows being 2^`width_bits` nanoseconds long.
-    pub(super) fn open(&mut self, inbox: &mut Inbox<Event>, window: u64, width_bits: u32, counts: &mut Vec<u32>) {
+    /// Takes what lies in step number `step` of `inbox`, steps being 2^`width_bits` nanoseconds long.
+    pub(super) fn open(&mut self, inbox: &mut Inbox<Event>, step: u64, width_bits: u32, counts: &mut Vec<u32>) {
         debug_assert!(self.is_done(), "something was left over");
         self.events.clear();
-        inbox.open(window, &mut self.events);
-        self.sort(window << width_bits, width_bits, counts);
+        inbox.open(step, &mut self.events);
+        self.sort(step << width_bits, width_bits, counts);
     }
 
     /// Whether all events have had their turn.
@@ -68,7 +68,7 @@ impl Batch {
         self.done += 1;
     }
 
-    /// Puts the events of the window that begins at `start` into order, by moment and rank, those that equal in both as
+    /// Puts the events of the step that begins at `start` into order, by moment and rank, those that equal in both as
     /// they came.
     fn sort(&mut self, start: u64, width_bits: u32, counts: &mut Vec<u32>) {
         let Batch { events, order, done, .. } = self;
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_in_order_where_all_share_a_pigeonhole() {
-        // 300 moments in a row, the last first, and each twice, in a window of 2^24 ns.
+        // 300 moments in a row, the last first, and each twice, in a step of 2^24 ns.
         let start = 1 << 30;
         let events: Vec<_> = (0..600).rev().map(|k| Event::timer(start + k / 2, (k % 2) as u32)).collect();
         let mut batch = Batch { events, ..Batch::default() };

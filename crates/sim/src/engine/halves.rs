@@ -1,10 +1,10 @@
-//! Two halves of a run, on a thread each. One takes ports and lone receivers through a window of time, the other the
+//! Two halves of a run, on a thread each. One takes ports and lone receivers through a superstep, the other the
 //! senders, the applications, and the ports that nothing but acknowledgements pass.
 //!
-//! Nothing that happens at a place can be felt at another before the window is over, so the halves go through a window
+//! Nothing that happens at a place can be felt at another before the superstep is over, so the halves go through it
 //! without each other. Each has ways of its own: a lane, a receiver, a link that packets pass on a lane belong to
 //! whoever sends packets there, always the same half. What a half posts to a place of the other waits with a stand-in
-//! for that until the window opens in which it lies. At moments that concern all, one thread acts alone.
+//! for that until the superstep opens in which it lies. At moments that concern all, one thread acts alone.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -49,7 +49,7 @@ fn short(plan: &Plan) -> u64 {
 
 /// Whether the run of `plan` can be parted into halves, and it pays where that decides.
 pub(super) fn is_worth_it(plan: &Plan, ways: &Ways<'_>, places: Places) -> bool {
-    let pays = || ways.post.window_of(short(plan)) == 0 && short(plan) <= plan.sample_interval.as_nanos();
+    let pays = || ways.post.superstep_of(short(plan)) == 0 && short(plan) <= plan.sample_interval.as_nanos();
     // What an application asks of a receiver has to be asked of that of its own half.
     let mut hosted = (0..plan.flows.len() as u32).filter(|&flow| !ways.post.is_lone_receiver(flow));
     (places != Places::Paying || pays())
@@ -96,17 +96,17 @@ impl<'a> Half<'a> {
         self.ports.due()
     }
 
-    /// `window` opens; `post` is the other half's.
-    pub(super) fn open(&mut self, post: &mut Post, window: u64) {
-        self.ways.post.senders.inbox.admit(&mut post.senders.inbox, window);
-        post.receivers.admit(&mut self.ways.post.receivers, window);
-        let end = post.end_of(window);
+    /// `superstep` opens; `post` is the other half's.
+    pub(super) fn open(&mut self, post: &mut Post, superstep: u64) {
+        self.ways.post.senders.inbox.admit(&mut post.senders.inbox, superstep);
+        post.receivers.admit(&mut self.ways.post.receivers, superstep);
+        let end = post.end_of(superstep);
         let (theirs, ours) = (&mut post.places, &mut self.ways.post.places);
         let here = self.here.iter().map(|&(place, _)| place).chain(self.hosts);
         here.for_each(|place| ours[place].admit(&mut theirs[place], end));
         self.there.iter().for_each(|&(place, _)| theirs[place].admit(&mut ours[place], end));
-        self.ways.post.open(window);
-        post.open(window);
+        self.ways.post.open(superstep);
+        post.open(superstep);
     }
 
     /// Both halves, of which the other is `ways` and `ports`, go on up to, not including, the turn of `until`; so do
@@ -142,7 +142,7 @@ impl<'a> Half<'a> {
     }
 }
 
-/// Does both at a time. Who is done first waits for the other awake, for as long as a window may take: a thread that
+/// Does both at a time. Who is done first waits for the other awake, for as long as a superstep may take: a thread that
 /// sleeps takes as long to wake up, and may do so where the other one runs.
 fn together<A: Send, B: Send>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B + Send) -> (A, B) {
     let (begun, one_done, other_done) = (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));

@@ -1,5 +1,5 @@
 //! The log of packets that cross shared links. Each place writes what it knows when it knows it; the trace wants it in
-//! the order of all that happens, so that it is merged when a window closes, by the turns of what it was known by.
+//! the order of all that happens, so that it is merged when a superstep closes, by the turns of what it was known by.
 
 use std::ops::Range;
 
@@ -51,7 +51,7 @@ impl Log {
         event: Event,
         (acks, packets): (&Shareable<Ack>, &Shareable<Packet>),
     ) {
-        // It may be gone, and its place in the table taken, before the window closes.
+        // It may be gone, and its place in the table taken, before the superstep closes.
         let carried = match event.kept() {
             None => Carried::Nothing,
             Some(Kept::Ack(index)) => {

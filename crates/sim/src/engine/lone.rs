@@ -1,5 +1,5 @@
 //! Lone ends: senders and receivers of bulk transfers, each a place by itself. There are so many, and each has so
-//! little to do in a window, that all senders share an inbox, and all receivers; nothing needs sorting, since what
+//! little to do in a superstep, that all senders share an inbox, and all receivers; nothing needs sorting, since what
 //! reaches one end over its last lane comes in order.
 
 use aqumen_transport::tcp::TcpConfig;
@@ -33,11 +33,11 @@ impl Hosts<'_> {
             self.go_round(ways);
         }
         ways.post.senders.round.now = until;
-        let window_end = ways.post.window_end();
+        let superstep_end = ways.post.superstep_end();
         if ways.post.senders.is_idle(until) {
             return 0;
         }
-        let (events, next_acks) = ways.post.senders.take_acks(until, window_end);
+        let (events, next_acks) = ways.post.senders.take_acks(until, superstep_end);
         let mut done = events.len() as u64;
         let mut index = 0;
         loop {
@@ -186,7 +186,7 @@ impl Ways<'_> {
         if self.post.receivers.is_idle() {
             return 0;
         }
-        let events = self.post.receivers.take_packets(until, self.post.window_end());
+        let events = self.post.receivers.take_packets(until, self.post.superstep_end());
         let mut done = events.len() as u64;
         for (event, index) in events.iter().zip(0usize..) {
             if self.far && index.is_multiple_of(STEP) {

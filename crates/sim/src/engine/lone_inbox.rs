@@ -10,7 +10,7 @@ use crate::inbox::Inbox;
 pub(super) struct Lone {
     /// Packets that reach an end; its flow stands for the rank.
     packets: Inbox<Event>,
-    /// Those of the present window.
+    /// Those of the present superstep.
     packets_now: Vec<Event>,
     /// Memory for some of them.
     spare: Vec<Event>,
@@ -24,7 +24,7 @@ pub(super) struct Lone {
 /// What is of senders alone.
 pub(super) struct LoneSenders {
     pub(super) inbox: Lone,
-    /// A window is 2^width_bits nanoseconds long.
+    /// A superstep is 2^width_bits nanoseconds long.
     width_bits: u32,
     pub(super) round: Round,
     pub(super) starts: Starts,
@@ -90,28 +90,28 @@ impl Lone {
         self.timers.post((at, flow));
     }
 
-    /// What the other half of a run has posted to its stand-in, `theirs`, and lies in `window` reaches ends here.
-    pub(super) fn admit(&mut self, theirs: &mut Lone, window: u64) {
-        theirs.packets.hand_over(window, &mut self.packets);
+    /// What the other half of a run has posted to its stand-in, `theirs`, and lies in `superstep` reaches ends here.
+    pub(super) fn admit(&mut self, theirs: &mut Lone, superstep: u64) {
+        theirs.packets.hand_over(superstep, &mut self.packets);
     }
 
-    /// Opens `window`; nothing happens before.
-    pub(super) fn open(&mut self, window: u64) {
-        self.packets.open(window, &mut self.packets_now);
-        self.timers.open(window, &mut self.timers_now);
+    /// Opens `superstep`; nothing happens before.
+    pub(super) fn open(&mut self, superstep: u64) {
+        self.packets.open(superstep, &mut self.packets_now);
+        self.timers.open(superstep, &mut self.timers_now);
     }
 
-    /// The next window in which an end may have something to do.
-    pub(super) fn next_window(&self) -> u64 {
+    /// The next superstep in which an end may have something to do.
+    pub(super) fn next_superstep(&self) -> u64 {
         self.packets.next_window().min(self.timers.next_window())
     }
 
-    /// Whether there is nothing to do in the present window.
+    /// Whether there is nothing to do in the present superstep.
     pub(super) fn is_idle(&self) -> bool {
         self.packets_now.is_empty() && self.timers_now.is_empty() && self.timers.is_idle()
     }
 
-    /// Takes the packets of the present window, which ends at `end`, before `until`.
+    /// Takes the packets of the present superstep, which ends at `end`, before `until`.
     pub(super) fn take_packets(&mut self, until: u64, end: u64) -> Vec<Event> {
         let mut events = std::mem::take(&mut self.packets_now);
         if until < end {
@@ -134,7 +134,7 @@ impl Lone {
         }
     }
 
-    /// Takes a flow whose end may have something to do by itself in the present window and before `until`, one after
+    /// Takes a flow whose end may have something to do by itself in the present superstep and before `until`, one after
     /// the other until there is none.
     pub(super) fn take_timer(&mut self, until: u64) -> Option<u32> {
         loop {
@@ -159,7 +159,7 @@ impl LoneSenders {
     /// `timeout`: no sender's timer is due sooner than this after what sets it. `waiting`: so many flows there are, if
     /// a sender may wait for a random time before it sends; none otherwise.
     pub(super) fn new(inbox: Lone, width_bits: u32, waiting: usize, timeout: Option<Span>, starts: Starts) -> Self {
-        // A window in which a timer could be set and go off is too long.
+        // A superstep in which a timer could be set and go off is too long.
         let timeout = timeout.map(Span::as_nanos).filter(|timeout| 2 << width_bits <= *timeout);
         // More often than need be: of those that could go off before the next round, fewer then are moved before.
         let every = timeout.map_or(NEVER, |timeout| timeout / ROUNDS);
@@ -180,10 +180,10 @@ impl LoneSenders {
         self.first_acks = Vec::new();
     }
 
-    /// Opens `window`, which begins at `start`; nothing happens before.
-    pub(super) fn open(&mut self, window: u64, start: u64) {
+    /// Opens `superstep`, which begins at `start`; nothing happens before.
+    pub(super) fn open(&mut self, superstep: u64, start: u64) {
         self.round.now = start;
-        self.inbox.open(window);
+        self.inbox.open(superstep);
     }
 
     /// A sender's timer that is due no sooner needs no event yet.
@@ -192,17 +192,18 @@ impl LoneSenders {
         self.round.next
     }
 
-    /// The next window in which a sender may have something to do, or a round comes.
-    pub(super) fn next_window(&self) -> u64 {
-        self.inbox.next_window().min(self.round.next.min(self.starts.next()) >> self.width_bits)
+    /// The next superstep in which a sender may have something to do, or a round comes.
+    pub(super) fn next_superstep(&self) -> u64 {
+        self.inbox.next_superstep().min(self.round.next.min(self.starts.next()) >> self.width_bits)
     }
 
-    /// Whether no sender has anything to do in the present window and before `until`.
+    /// Whether no sender has anything to do in the present superstep and before `until`.
     pub(super) fn is_idle(&self, until: u64) -> bool {
         self.inbox.is_idle() && self.starts.next() >= until
     }
 
-    /// Takes the acknowledgements of the present window before `until`, and finds for each the next of the same sender.
+    /// Takes the acknowledgements of the present superstep before `until`, and finds for each the next of the same
+    /// sender.
     pub(super) fn take_acks(&mut self, until: u64, end: u64) -> (Vec<Event>, Vec<u64>) {
         let events = self.inbox.take_packets(until, end);
         let mut next_acks = std::mem::take(&mut self.next_acks);

@@ -1,4 +1,4 @@
-//! The partition: what shares state makes a place, and what lies too close to each other for a window of time of its
+//! The partition: what shares state makes a place, and what lies too close to each other for a superstep of its
 //! own is merged into one.
 //!
 //! ```text
@@ -9,8 +9,8 @@
 //! each end of a bulk transfer over TCP                         a place as small as can be: a lone end
 //! ```
 //!
-//! The window is the least time that a packet takes from one place to another. The longer it is, the more places have
-//! to be merged; the shorter, the less each of them does in a window. Where nothing pays, one place is left.
+//! A superstep is as long as the least time that a packet takes from one place to another. The longer it is, the more
+//! places have to be merged; the shorter, the less each of them does in one. Where nothing pays, one place is left.
 
 use aqumen_scenario::{Flow, Group, Plan, Traffic};
 
@@ -20,13 +20,13 @@ use crate::network::Network;
 /// Which place everything belongs to.
 #[derive(Clone)]
 pub(super) struct Partition {
-    /// A window is 2^width_bits nanoseconds long.
+    /// A superstep is 2^width_bits nanoseconds long.
     pub(super) width_bits: u32,
     /// How many places there are, lone ends apart.
     pub(super) places: usize,
     /// The place of each port.
     pub(super) of_port: Vec<u32>,
-    /// Whether packets may come from a port back to it within a window.
+    /// Whether packets may come from a port back to it within a superstep.
     pub(super) near_itself: Vec<bool>,
     /// The place of each flow's sender, and of its receiver; `LONE`: it is one by itself.
     pub(super) of_sender: Vec<u32>,
@@ -38,13 +38,13 @@ pub(super) struct Partition {
 /// An end that is a place by itself.
 pub(super) const LONE: u32 = u32::MAX;
 
-/// A window of more events is cut: what it holds is to stay in the cache.
-const WINDOW_EVENTS: f64 = 4096.0;
+/// A superstep of more events is cut: what it holds is to stay in the cache.
+const SUPERSTEP_EVENTS: f64 = 4096.0;
 
 /// The same where two threads meet at its end: each holds half of it, and waits for the other.
-const SHARED_WINDOW_EVENTS: f64 = 16_384.0;
+const SHARED_SUPERSTEP_EVENTS: f64 = 16_384.0;
 
-/// Fewer events in a window for each place are not worth its overhead.
+/// Fewer events in a superstep for each place are not worth its overhead.
 const LEAST_EVENTS: f64 = 4.0;
 
 /// 2^31 nanoseconds are more than any way takes.
@@ -60,7 +60,7 @@ impl Partition {
         let mut draw = Draw::of(places);
         let least_bits = match places {
             Places::Paying => 0,
-            // So many windows are passed even if nothing happens in them.
+            // So many supersteps are passed even if nothing happens in them.
             Places::Apart | Places::Drawn(_) => (plan.duration.as_nanos() >> 20).max(1).ilog2(),
             Places::One => {
                 sets.unite_all();
@@ -69,7 +69,7 @@ impl Partition {
         };
         let mut bits = 0;
         loop {
-            // No two places may be closer than a window is long.
+            // No two places may be closer than a superstep is long.
             if ways[bits as usize] > 0 {
                 for_each_way(plan, network, &mut |delay, from, to| {
                     if bits_of(delay) == bits as usize {
@@ -85,7 +85,7 @@ impl Partition {
             bits += 1;
         }
         draw.unite_some(&mut sets);
-        let most = if threads > 1 { SHARED_WINDOW_EVENTS } else { WINDOW_EVENTS };
+        let most = if threads > 1 { SHARED_SUPERSTEP_EVENTS } else { SUPERSTEP_EVENTS };
         let most = (most * 1e9 / rate).clamp(1.0, 2e9) as u64;
         let farther = (bits + 1..=MOST_BITS).find(|&bits| ways[bits as usize] > 0).map_or(MOST_BITS, |bits| bits - 1);
         let width_bits = most.ilog2().clamp(bits, farther);
@@ -199,7 +199,7 @@ impl Sets {
     }
 
     /// Unites what a way from one to the other is too short for. A lone end that reaches itself, or another lone end,
-    /// within a window is none.
+    /// within a superstep is none.
     fn unite_way(&mut self, from: Spot, to: Spot) {
         let (from, to) = (self.number(from), self.number(to));
         self.unite(from, to);
@@ -283,13 +283,13 @@ impl Draw {
         }
     }
 
-    /// A window may be shorter than it has to be.
+    /// A superstep may be shorter than it has to be.
     fn shorten(&mut self, width_bits: u32, least_bits: u32) -> u32 {
         width_bits - self.below(u64::from(width_bits.saturating_sub(least_bits).min(4)) + 1) as u32
     }
 }
 
-/// About how many events a second to expect: decides how long windows are, and so only the speed.
+/// About how many events a second to expect: decides how long supersteps are, and so only the speed.
 pub(super) fn expected_rate(plan: &Plan) -> f64 {
     let size = plan.groups.iter().map(|group| group.transport.packet_bytes()).max().unwrap_or(1000);
     let packet_bits = 8.0 * f64::from(size.max(1));

@@ -1,6 +1,6 @@
-//! A place: whatever shares state, and what is to happen there. It goes through a window of time by itself.
+//! A place: whatever shares state, and what is to happen there. It goes through a superstep by itself.
 //!
-//! It does so in steps, as long as the window or shorter. What others posted, and what the place itself put off to a
+//! It does so in steps, as long as the superstep or shorter. What others posted, and what the place itself put off to a
 //! later step, lies in its inbox and is sorted when the step begins; what it makes itself within a step waits in a
 //! heap, which is small. The order is that of moments, then of ranks, then first come first served. Steps in which
 //! nothing is due are passed over.
@@ -61,7 +61,7 @@ impl Place {
     /// `event`, of this step or a later one, is to happen here.
     #[inline(always)]
     pub(super) fn post(&mut self, event: Event) {
-        // The windows of the inbox are the steps.
+        // The supersteps of the inbox are the steps.
         if !self.inbox.post_ahead(event) {
             self.post_rarely(event.words());
         }

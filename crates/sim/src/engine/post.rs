@@ -35,7 +35,7 @@ pub(super) struct Post {
     of_receiver: Vec<u32>,
     of_hosts: u32,
     width_bits: u32,
-    window_end: u64,
+    superstep_end: u64,
     /// For sorting.
     counts: Vec<u32>,
 }
@@ -90,7 +90,7 @@ impl Post {
             of_receiver,
             of_hosts,
             width_bits,
-            window_end: 0,
+            superstep_end: 0,
             counts: Vec::new(),
         }
     }
@@ -125,13 +125,13 @@ impl Post {
         self.places[place].step(until, due, &mut self.counts)
     }
 
-    /// When the present window ends.
-    pub(super) fn window_end(&self) -> u64 {
-        self.window_end
+    /// When the present superstep ends.
+    pub(super) fn superstep_end(&self) -> u64 {
+        self.superstep_end
     }
 
-    /// The number of the window in which `at` lies.
-    pub(super) fn window_of(&self, at: u64) -> u64 {
+    /// The number of the superstep in which `at` lies.
+    pub(super) fn superstep_of(&self, at: u64) -> u64 {
         at >> self.width_bits
     }
 
@@ -183,11 +183,11 @@ impl Post {
         (self.of_hosts != LONE).then_some(self.of_hosts as usize)
     }
 
-    /// The present window is over: the next in which something may happen, among the `few` windows that
+    /// The present superstep is over: the next in which something may happen, among the `few` supersteps that
     /// follow, or the last of these.
-    pub(super) fn next_window(&self, few: RangeInclusive<u64>) -> u64 {
+    pub(super) fn next_superstep(&self, few: RangeInclusive<u64>) -> u64 {
         let first = *few.start();
-        let mut next = self.senders.next_window().min(self.receivers.next_window()).min(*few.end());
+        let mut next = self.senders.next_superstep().min(self.receivers.next_superstep()).min(*few.end());
         for place in &self.places {
             if next <= first {
                 return first;
@@ -197,15 +197,15 @@ impl Post {
         next.max(first)
     }
 
-    /// When `window` ends.
-    pub(super) fn end_of(&self, window: u64) -> u64 {
-        (window + 1) << self.width_bits
+    /// When `superstep` ends.
+    pub(super) fn end_of(&self, superstep: u64) -> u64 {
+        (superstep + 1) << self.width_bits
     }
 
-    /// Opens window number `window`, the first or a later one than the present one; nothing happens between them.
-    pub(super) fn open(&mut self, window: u64) {
-        self.window_end = self.end_of(window);
-        self.senders.open(window, window << self.width_bits);
-        self.receivers.open(window);
+    /// Opens superstep number `superstep`, the first or a later one than the present one; nothing happens between them.
+    pub(super) fn open(&mut self, superstep: u64) {
+        self.superstep_end = self.end_of(superstep);
+        self.senders.open(superstep, superstep << self.width_bits);
+        self.receivers.open(superstep);
     }
 }

@@ -1,4 +1,4 @@
-//! Partitions: however a network is parted into places that go through windows of time by themselves, the answers and
+//! Partitions: however a network is parted into places that go through supersteps by themselves, the answers and
 //! the trace are the same bits. So they are where links that one flow alone uses are computed without events, which a
 //! trace hinders where such a link can overflow.
 
@@ -67,7 +67,7 @@ const AQMS: [&str; 9] = ["droptail", "red", "pi", "arm-pfc", "codel", "pie", "fq
 
 const DELAYS: [&str; 5] = ["0s", "20us", "1ms", "[\"1ms\", \"9ms\"]", "30ms"];
 
-/// Room for what waits at the access links. The small ones overflow when a window opens.
+/// Room for what waits at the access links. The small ones overflow when a superstep opens.
 const ROOMS: [&str; 4] = ["", ", buffer = \"3pkt\"", ", buffer = \"5000B\"", ", buffer = \"30pkt\""];
 
 /// The files that groups name.
@@ -175,7 +175,7 @@ fn check(text: &str, plan: &Plan, seeds: [u64; 2], name: &str) {
 #[test]
 fn a_port_to_which_packets_come_back_within_a_window_gives_the_same_bits() {
     // Acknowledgements cross the bottleneck too, and nothing keeps them longer than two transmissions: .8 and .032 ms.
-    // A window is as long as it takes from and to the senders, 35 ms or more.
+    // A superstep is as long as it takes from and to the senders, 35 ms or more.
     let mut plan = Dumbbell { flows: 9, ..Dumbbell::exp1("pi", 3) }.plan();
     for flow in &mut plan.flows {
         let [first, ..] = flow.path[..] else { panic!("a path of three links") };
