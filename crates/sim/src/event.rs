@@ -158,12 +158,6 @@ impl Event {
         (self.rank_and_number >> 32) as u32
     }
 
-    /// The next segment that an acknowledgement expects, for who looks ahead.
-    #[inline(always)]
-    pub(crate) fn acknowledged(&self) -> u32 {
-        self.number()
-    }
-
     /// Size on the wire.
     #[inline(always)]
     pub(crate) fn wire_bytes(&self) -> u16 {

@@ -18,6 +18,8 @@ use aqumen_aqm::Limit;
 use aqumen_network::port::{Arrival, PlainPort};
 use aqumen_units::{Bytes, Rate, Span};
 
+use crate::fetch::fetch_at;
+
 pub(crate) struct Lanes {
     lanes: Vec<Lane>,
     /// So many come first that belong to nobody, so that the first of each flow begins a cache line.
@@ -289,10 +291,10 @@ impl Lanes {
         self.passed[port as usize].arrive(now, bytes)
     }
 
-    /// Reads `lane`, so that it lies in the cache, where there is such a lane.
+    /// [Fetches](crate::fetch) `lane`, if there is such a lane.
     #[inline(always)]
-    pub(crate) fn touch(&self, lane: u32) -> u32 {
-        self.lanes.get(self.skipped + lane as usize).map_or(0, |lane| lane.kind)
+    pub(crate) fn fetch(&self, lane: u32) {
+        fetch_at(&self.lanes, self.skipped + lane as usize);
     }
 
     fn lane(&self, lane: u32) -> &Lane {

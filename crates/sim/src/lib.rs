@@ -39,6 +39,7 @@ mod control;
 mod engine;
 mod error;
 mod event;
+mod fetch;
 mod inbox;
 mod lanes;
 mod measure;

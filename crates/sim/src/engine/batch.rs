@@ -1,5 +1,7 @@
 //! A batch: what reaches a place in one step, put into order all at once.
 
+use std::ops::Range;
+
 use crate::event::Event;
 use crate::inbox::Inbox;
 
@@ -44,10 +46,11 @@ impl Batch {
         Some(self.events[key as u32 as usize])
     }
 
-    /// The next `few` events.
-    pub(super) fn ahead(&self, few: usize) -> impl Iterator<Item = &Event> {
+    /// Those among the next events that come in these places.
+    pub(super) fn ahead(&self, places: Range<usize>) -> impl Iterator<Item = &Event> {
         let (order, events) = (&self.order[self.done..], &self.events[..]);
-        order.iter().take(few).map(|&key| &events[key as u32 as usize])
+        let order = &order[places.start.min(order.len())..places.end.min(order.len())];
+        order.iter().map(|&key| &events[key as u32 as usize])
     }
 
     /// The next event.
@@ -169,7 +172,7 @@ mod tests {
         let events: Vec<_> = (0..600).rev().map(|k| Event::timer(start + k / 2, (k % 2) as u32)).collect();
         let mut batch = Batch { events, ..Batch::default() };
         batch.sort(start, 24, &mut Vec::new());
-        let turns: Vec<_> = batch.ahead(usize::MAX).map(Event::turn).collect();
+        let turns: Vec<_> = batch.ahead(0..usize::MAX).map(Event::turn).collect();
         assert_eq!(turns, (0..600).map(|k| (start + k / 2, (k % 2) as u32)).collect::<Vec<_>>());
     }
 

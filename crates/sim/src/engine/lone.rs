@@ -10,6 +10,7 @@ use super::lone_inbox::Round;
 use super::moment::{NEVER, instant};
 use super::ways::Ways;
 use crate::event::Event;
+use crate::fetch::{STEP, fetch, fetch_at};
 
 /// Why the loop stops.
 enum Stop {
@@ -22,9 +23,6 @@ enum Stop {
     /// A sender is to send what it has at this moment.
     Send(u32, u64),
 }
-
-/// So many packets ahead, what they need is read.
-const STEP: usize = 16;
 
 impl Hosts<'_> {
     /// The lone senders go on up to, not including, `until`. How many events that was.
@@ -75,7 +73,7 @@ impl Hosts<'_> {
         let goes_round = ways.post.senders.next_round() != NEVER;
         while let Some(event) = events.get(index) {
             if ways.far && index.is_multiple_of(STEP) {
-                self.read_senders(&events[index..]);
+                self.fetch_senders(ahead(events, index));
             }
             let (flow, now) = (event.rank(), event.at);
             let state = &mut self.flows[flow as usize];
@@ -140,16 +138,15 @@ impl Hosts<'_> {
         }
     }
 
-    /// Reads what the acknowledgements to come need. In a large network none of it is in the cache, and waiting for
-    /// many at once takes no longer than for one.
+    /// [Fetches](crate::fetch) what the acknowledgements to come need: all three lines of each flow.
     #[inline(never)]
-    fn read_senders(&self, events: &[Event]) {
-        let mut seen = 0;
-        for event in events.iter().take(STEP) {
+    fn fetch_senders(&self, events: &[Event]) {
+        for event in events {
             let state = &self.flows[event.rank() as usize];
-            seen ^= state.sender.glance(event.acknowledged()) ^ state.group;
+            fetch(state);
+            fetch(state.sender.rtt_samples());
+            fetch(&state.group);
         }
-        std::hint::black_box(seen);
     }
 
     /// Carries out what a sender does by itself up to and including `until`: timeouts, delayed sends.
@@ -190,7 +187,7 @@ impl Ways<'_> {
         let mut done = events.len() as u64;
         for (event, index) in events.iter().zip(0usize..) {
             if self.far && index.is_multiple_of(STEP) {
-                self.read_receivers(&events[index..]);
+                self.fetch_receivers(ahead(&events, index));
             }
             let flow = event.rank();
             done += self.run_receiver_clock(flow, event.at);
@@ -214,16 +211,20 @@ impl Ways<'_> {
         done
     }
 
-    /// Reads what the segments to come need.
+    /// [Fetches](crate::fetch) what the segments to come need.
     #[inline(never)]
-    fn read_receivers(&self, events: &[Event]) {
-        let mut seen = 0;
-        for event in events.iter().take(STEP) {
-            let flow = event.rank();
-            seen ^= self.sinks[flow as usize].receiver.glance() ^ self.lanes.touch(self.lanes.acks_of(flow));
+    fn fetch_receivers(&self, events: &[Event]) {
+        for event in events {
+            fetch_at(&self.sinks, event.rank() as usize);
+            self.lanes.fetch(self.lanes.acks_of(event.rank()));
         }
-        std::hint::black_box(seen);
     }
+}
+
+/// Those of `events` that are to be fetched ahead when the one of this index has its turn.
+fn ahead(events: &[Event], index: usize) -> &[Event] {
+    let first = if index == 0 { 0 } else { index + STEP };
+    &events[first.min(events.len())..(index + 2 * STEP).min(events.len())]
 }
 
 /// A segment leaves its sender that is not like most.

@@ -7,10 +7,11 @@
 use aqumen_network::port::{Arrival, FifoPort, PlainPort, Port, ServedPort};
 use aqumen_network::{Identities, Identity};
 
-use super::batch::Turn;
+use super::batch::{Batch, Turn};
 use super::moment::NEVER;
 use super::ways::Ways;
 use crate::event::Event;
+use crate::fetch::{STEP, fetch, fetch_at};
 use crate::measure::segments::Segments;
 
 pub(super) struct Ports {
@@ -23,9 +24,6 @@ pub(super) struct Ports {
     /// When the AQM's timer of each port that is a place by itself is due.
     timers: Vec<u64>,
 }
-
-/// So many packets ahead, what they need is read.
-const STEP: u64 = 16;
 
 /// A port that knows what becomes of a packet when it arrives.
 trait Prompt {
@@ -219,8 +217,8 @@ impl Ways<'_> {
             let timer = (port.due(), number);
             let stop = batch.key_at(until.min(timer).0);
             while let Some(event) = batch.take_before(stop) {
-                if self.far && done.is_multiple_of(STEP) {
-                    self.read_ahead(batch.ahead(STEP as usize));
+                if self.far && done.is_multiple_of(STEP as u64) {
+                    self.fetch_ahead(&batch, if done == 0 { 0 } else { STEP });
                 }
                 done += 1;
                 self.pass(port, link, event);
@@ -301,23 +299,26 @@ impl Ways<'_> {
         }
     }
 
-    /// Reads what the packets to come need. In a large network none of it is in the cache, and waiting for many at once
-    /// takes no longer than for one.
+    /// [Fetches](crate::fetch) what the packets to come need, but for the `first` of them, of which only that is missing
+    /// which the first fetch told of.
     #[inline(never)]
-    fn read_ahead<'e>(&self, events: impl Iterator<Item = &'e Event>) {
-        let mut seen = 0;
-        for event in events {
-            // A timer's rank is no lane's.
-            let lane = event.rank().wrapping_sub(self.post.ranks.lanes);
-            seen ^= self.lanes.touch(lane);
+    fn fetch_ahead(&self, batch: &Batch, first: usize) {
+        // A timer's rank is no lane's.
+        let lane_of = |event: &Event| event.rank().wrapping_sub(self.post.ranks.lanes);
+        for event in batch.ahead(0..first).filter(|event| !event.is_ack()) {
+            let sink = self.sinks.get(self.lanes.flow_of(lane_of(event)) as usize);
+            sink.and_then(|sink| sink.receiver.kept_apart()).into_iter().for_each(fetch);
+        }
+        for event in batch.ahead(first..2 * STEP) {
+            let lane = lane_of(event);
+            self.lanes.fetch(lane);
             if !event.is_ack() {
                 let flow = self.lanes.flow_of(lane);
-                seen ^= self.sinks.get(flow as usize).map_or(0, |sink| sink.receiver.glance());
+                fetch_at(&self.sinks, flow as usize);
                 if Segments::wants(flow, &event.as_segment()) {
-                    seen ^= self.segments.glance(flow);
+                    self.segments.fetch(flow);
                 }
             }
         }
-        std::hint::black_box(seen);
     }
 }

@@ -8,6 +8,8 @@ use aqumen_result::{FlowMetrics, Histogram};
 use aqumen_scenario::Plan;
 use aqumen_transport::tcp::Segment;
 
+use crate::fetch::fetch_at;
+
 /// Of all groups.
 pub(crate) struct Segments {
     groups: Vec<Group>,
@@ -54,10 +56,10 @@ impl Segments {
         segment.seq.wrapping_add(flow.wrapping_mul(5)) & 15 < 2 && !segment.syn
     }
 
-    /// Reads what [`arrive`](Self::arrive) needs, so that it lies in the cache.
+    /// [Fetches](crate::fetch) what [`arrive`](Self::arrive) needs.
     #[inline(always)]
-    pub(crate) fn glance(&self, flow: u32) -> u32 {
-        self.latest.get(flow as usize).map_or(0, |(seq, _)| *seq)
+    pub(crate) fn fetch(&self, flow: u32) {
+        fetch_at(&self.latest, flow as usize);
     }
 
     /// A segment of `flow`, which is of `group`, that is looked at reaches its receiver at `at`, which may lie beyond

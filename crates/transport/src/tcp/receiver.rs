@@ -173,12 +173,10 @@ impl Receiver {
         }
     }
 
-    /// Reads what the next segment needs, so that it lies in the cache: for hosts of more connections than the cache
-    /// holds. What it answers means nothing.
+    /// What it needs beside itself while something is missing, for a host that would have it at hand.
     #[inline(always)]
-    pub fn glance(&self) -> u32 {
-        let Some(aside) = &self.aside else { return self.next };
-        u32::from(aside.patience.is_some()) ^ aside.early.runs.as_slice().first().map_or(0, |(first, _)| *first)
+    pub fn kept_apart(&self) -> Option<&(impl Sized + use<>)> {
+        self.aside.as_deref()
     }
 
     /// Whether `segment` is the next of an unbroken sequence, for [`accept`](Self::accept).

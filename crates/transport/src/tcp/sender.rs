@@ -66,10 +66,11 @@ pub struct Sender {
     peer_window: u32,
     /// Slow-start threshold (segments).
     ssthresh: u32,
-    flags: u16,
     duplicates: u8,
     /// How many more segments may leave in answer to the last event.
     burst: u8,
+    /// Where a compiler cannot read it together with what follows: a processor has to wait for what was just written.
+    flags: u16,
     /// The timeout, on the first line, and what it is made of.
     rto: Rto,
     /// Payload of the segment before `limit`.
@@ -592,13 +593,11 @@ impl Sender {
         self.una
     }
 
-    /// Reads what an acknowledgement up to `ack` needs, so that it lies in the cache: for hosts of more connections
-    /// than the cache holds. What it answers means nothing.
+    /// How many round trips were measured: one more after some acknowledgements. It does not lie on the first cache
+    /// line, which a host of many connections may like to know.
     #[inline(always)]
-    pub fn glance(&self, ack: u32) -> u32 {
-        // A round trip that it measures needs another cache line. Without a branch that nobody could foretell.
-        let places = [&self.una, &self.rtt_samples];
-        *places[usize::from(ack > self.timed)]
+    pub fn rtt_samples(&self) -> &u32 {
+        &self.rtt_samples
     }
 
     /// Counts since the connection began.
