@@ -15,7 +15,6 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::batch::Turn;
 use super::hosts::Hosts;
-use super::partition::expected_rate;
 use super::ports::Ports;
 use super::post::Post;
 use super::ways::Ways;
@@ -42,14 +41,15 @@ pub(super) struct Half<'a> {
 /// Fewer events are not worth the time in which a thread learns that it has something to do.
 const LEAST_EVENTS: f64 = 256.0;
 
-/// The shortest time of `plan` in which enough happens for two threads, nanoseconds.
-fn short(plan: &Plan) -> u64 {
-    (LEAST_EVENTS * 1e9 / expected_rate(plan)) as u64
+/// The shortest time in which enough happens for two threads, nanoseconds.
+fn short(post: &Post) -> u64 {
+    (LEAST_EVENTS * 1e9 / post.rate) as u64
 }
 
 /// Whether the run of `plan` can be parted into halves, and it pays where that decides.
 pub(super) fn is_worth_it(plan: &Plan, ways: &Ways<'_>, places: Places) -> bool {
-    let pays = || ways.post.superstep_of(short(plan)) == 0 && short(plan) <= plan.sample_interval.as_nanos();
+    let short = short(&ways.post);
+    let pays = || ways.post.superstep_of(short) == 0 && short <= plan.sample_interval.as_nanos();
     // What an application asks of a receiver has to be asked of that of its own half.
     let mut hosted = (0..plan.flows.len() as u32).filter(|&flow| !ways.post.is_lone_receiver(flow));
     (places != Places::Paying || pays())
@@ -74,7 +74,7 @@ impl<'a> Half<'a> {
         let alone = ways.post.places.iter().enumerate();
         let alone = alone.filter_map(|(place, of)| Some((place, of.only_port?)));
         let (here, there): (Vec<_>, Vec<_>) = alone.partition(is_here);
-        let short = if places == Places::Paying { short(plan) } else { 0 };
+        let short = if places == Places::Paying { short(&ways.post) } else { 0 };
         ways.post.senders.stand_in();
         (anew.0.acks, anew.0.packets) = (ways.acks.share(), ways.packets.share());
         let hosts = ways.post.of_hosts();

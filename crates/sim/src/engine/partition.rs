@@ -20,6 +20,8 @@ use crate::network::Network;
 /// Which place everything belongs to.
 #[derive(Clone)]
 pub(super) struct Partition {
+    /// About how many events a second are expected.
+    pub(super) rate: f64,
     /// A superstep is 2^width_bits nanoseconds long.
     pub(super) width_bits: u32,
     /// How many places there are, lone ends apart.
@@ -96,7 +98,7 @@ impl Partition {
                 near_itself[from as usize] |= from == to && delay < 1 << width_bits;
             }
         });
-        sets.partition(width_bits, near_itself)
+        sets.partition(rate, width_bits, near_itself)
     }
 }
 
@@ -218,7 +220,7 @@ impl Sets {
         self.places + usize::from(self.parents[hosts] == hosts as u32 && self.sizes[hosts] > 1)
     }
 
-    fn partition(mut self, width_bits: u32, near_itself: Vec<bool>) -> Partition {
+    fn partition(mut self, rate: f64, width_bits: u32, near_itself: Vec<bool>) -> Partition {
         let mut place_of = vec![LONE; self.ports as usize + 1];
         let mut places = 0;
         let mut place = |sets: &mut Sets, spot: u32| {
@@ -243,7 +245,7 @@ impl Sets {
         let hosts = self.hosts();
         let root = self.find(hosts);
         let of_hosts = if self.sizes[root as usize] > 1 { place(&mut self, hosts) } else { LONE };
-        Partition { width_bits, places: places as usize, of_port, near_itself, of_sender, of_receiver, of_hosts }
+        Partition { rate, width_bits, places: places as usize, of_port, near_itself, of_sender, of_receiver, of_hosts }
     }
 }
 
@@ -290,7 +292,7 @@ impl Draw {
 }
 
 /// About how many events a second to expect: decides how long supersteps are, and so only the speed.
-pub(super) fn expected_rate(plan: &Plan) -> f64 {
+fn expected_rate(plan: &Plan) -> f64 {
     let size = plan.groups.iter().map(|group| group.transport.packet_bytes()).max().unwrap_or(1000);
     let packet_bits = 8.0 * f64::from(size.max(1));
     // A packet over a recorded link means three events: its arrival, its acknowledgement on the way, and at the sender.

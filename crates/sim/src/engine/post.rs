@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::batch::Turn;
 use super::lone_inbox::{Lone, LoneSenders, Starts};
-use super::partition::{LONE, Partition, expected_horizon, expected_rate};
+use super::partition::{LONE, Partition, expected_horizon};
 use super::place::Place;
 use crate::event::Event;
 use crate::lanes::Target;
@@ -34,6 +34,8 @@ pub(super) struct Post {
     of_sender: Vec<u32>,
     of_receiver: Vec<u32>,
     of_hosts: u32,
+    /// About how many events a second are expected.
+    pub(super) rate: f64,
     width_bits: u32,
     superstep_end: u64,
     /// For sorting.
@@ -49,7 +51,7 @@ const TIMER_HORIZON: u64 = 4_000_000_000;
 
 impl Post {
     pub(super) fn new(plan: &Plan, ranks: Ranks, partition: Partition) -> Self {
-        let Partition { width_bits, places, of_port, near_itself, of_sender, of_receiver, of_hosts } = partition;
+        let Partition { rate, width_bits, places, of_port, near_itself, of_sender, of_receiver, of_hosts } = partition;
         let mut ports_of = vec![Vec::new(); places];
         of_port.iter().zip(0u32..).for_each(|(&place, port)| ports_of[place as usize].push(port));
         let mut ends_at = vec![of_hosts != LONE; places];
@@ -68,9 +70,9 @@ impl Post {
         let timeout_of = |group: u32| config_of(group)?.least_timeout();
         let timeout = groups.into_iter().map(timeout_of).try_fold(Span::MAX, |least, own| Some(least.min(own?)));
         let hosted = of_sender.iter().filter(|place| **place != LONE).count();
-        let rate = (expected_rate(plan) * hosted as f64 / plan.flows.len().max(1) as f64).max(1e3);
+        let of_hosts_rate = (rate * hosted as f64 / plan.flows.len().max(1) as f64).max(1e3);
         let step_bits = |rate: f64| ((STEP_EVENTS * 1e9 / rate) as u64).max(1).ilog2().min(width_bits);
-        let (of_ends, of_ports) = (step_bits(rate), step_bits(expected_rate(plan)));
+        let (of_ends, of_ports) = (step_bits(of_hosts_rate), step_bits(rate));
         let place = |(ports, ends): (Vec<u32>, bool)| match (&ports[..], ends) {
             (_, true) => Place::new(of_ends, horizon.max(TIMER_HORIZON), None),
             ([port], false) if !near_itself[*port as usize] => Place::new(width_bits, horizon, Some(*port)),
@@ -89,6 +91,7 @@ impl Post {
             of_sender,
             of_receiver,
             of_hosts,
+            rate,
             width_bits,
             superstep_end: 0,
             counts: Vec::new(),
