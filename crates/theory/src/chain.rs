@@ -359,14 +359,17 @@ impl<'a> Chain<'a> {
         let mut flight = if law == Law::Prague { self.flight(growth.window) } else { after };
         let longest = 14.0 / p;
         let rounds_at_most = longest / flight.max(0.5);
-        let step_rounds = (1.0 / STEPS_A_ROUND).max(rounds_at_most.min(2.0 * longest.sqrt()) / 160.0);
+        let wanted = rounds_at_most.min(2.0 * longest.sqrt()) / 160.0;
+        // A round trip is whole steps, or a step some round trips.
+        let step_rounds = if wanted < 1.0 { 1.0 / libm::ceil(1.0 / wanted).min(STEPS_A_ROUND) } else { wanted };
         let (mut in_round, mut round_flight) = (0.0, flight.max(0.5));
         let rate = libm::log1p(-p.min(1.0 - 1e-12));
         while left > LEFT {
             if step_rounds > 1.0 {
-                // Several round trips at once: those in the middle tell their flight.
+                // Several round trips at once: the flights at their beginnings, from the first to the last.
                 let mut ahead = growth;
-                ahead.advance(0.5 * step_rounds * round_flight, 0.5 * step_rounds);
+                let beyond = 0.5 * (step_rounds - 1.0);
+                ahead.advance(beyond * round_flight, beyond);
                 round_flight = self.flight(ahead.window);
             }
             let acks = step_rounds * round_flight;
@@ -491,7 +494,7 @@ impl Growth {
             self.window = (self.estimate - late).max(self.window);
         } else {
             // Below the plateau the distance of whole windows is cut to a whole number.
-            let ahead = since + self.rtt_s;
+            let ahead = since + (1.0 - 0.5 * rounds) * self.rtt_s;
             let cut = if self.whole && ahead < self.plateau_s { 0.5 } else { 0.0 };
             let target = (cubic(ahead) + cut).clamp(self.window, 1.5 * self.window);
             self.window = target - (target - self.window) * libm::exp(-acks / self.window);
@@ -645,7 +648,7 @@ mod tests {
             // Pieces of a packet make a quarter of one; steps of a third of a round trip tell CUBIC's window late where
             // it doubles within a few; marks of a scalable window come in turns with its growth.
             let within = match sender.law {
-                Law::Cubic if rtt_s >= 1.0 => 0.06,
+                Law::Cubic if rtt_s >= 1.0 => 0.045,
                 Law::Dctcp | Law::Prague => 0.035,
                 Law::Reno | Law::Cubic => 0.015,
             };
@@ -655,6 +658,23 @@ mod tests {
             if matches!(sender.law, Law::Reno | Law::Cubic) {
                 let off = told.variance_pkts2 / seen.variance_pkts2 - 1.0;
                 assert!(off.abs() < 0.3, "{sender:?}, {p}, {rtt_s}: {told:?} {seen:?}");
+            }
+        }
+    }
+    #[test]
+    fn a_share_a_little_larger_holds_a_window_a_little_smaller_at_any_length_of_the_steps() {
+        // Steps grow from a third of a round trip to some as the share falls. Shares a hundredth apart: a slope
+        // d ln W / d ln p of -.5 to -.75 takes .5 to .75 % from a window, and changes by less than .2 % from one to the
+        // next.
+        for (law, rtt_s) in [(Law::Reno, 0.1), (Law::Cubic, 0.1), (Law::Cubic, 1.0)] {
+            let sender = Sender { law, proportional: true, min_window: 2.0, ..Sender::reno() };
+            let share = |k: usize| 3e-4 * libm::exp(0.01 * k as f64);
+            let window = |p: f64| Chain::around(&sender, p, rtt_s).0.settle().window_pkts;
+            let logs: Vec<f64> = (0..500).map(|k| libm::log(window(share(k)))).collect();
+            let falls: Vec<f64> = logs.windows(2).map(|pair| pair[0] - pair[1]).collect();
+            for (k, pair) in falls.windows(2).enumerate() {
+                let (fall, more) = (pair[0], pair[1] - pair[0]);
+                assert!((0.002..0.009).contains(&fall) && more.abs() < 0.002, "{law:?}, {}: {pair:?}", share(k));
             }
         }
     }
