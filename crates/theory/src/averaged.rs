@@ -432,4 +432,29 @@ mod tests {
             assert!((weak.closed.response(w) - strong.closed.response(w)).l1_norm() < 1e-3, "{w}");
         }
     }
+
+    #[test]
+    fn steps_pull_the_same_whatever_queues_are_counted_in() {
+        // Steps up that are a twentieth of those down: the average rests far from the middle of its band.
+        let of = |unit: f64| {
+            let steps = Steps { band_half_pkts: 10.0 * unit, up: 0.02, down: 0.4, interval_s: 0.5 };
+            unit * pull(&steps, 30.0 * unit)
+        };
+        for unit in [1e4, 1e-4] {
+            assert!((of(unit) / of(1.0) - 1.0).abs() < 1e-6, "{} {}", of(unit), of(1.0));
+        }
+        // By how much more the balance of the steps is, per packet: a slope of the two tails at the mean where they are
+        // even.
+        let balance = |mean: f64| {
+            let beyond = |x: f64| 0.5 * libm::erfc(x / 30.0 / SQRT_2);
+            (0.02 * beyond(10.0 - mean) - 0.4 * beyond(10.0 + mean)) / 0.5
+        };
+        let (mut low, mut high) = (-200.0, 200.0);
+        for _ in 0..60 {
+            let middle = 0.5 * (low + high);
+            if balance(middle) < 0.0 { low = middle } else { high = middle }
+        }
+        let slope = (balance(low + 1e-3) - balance(low - 1e-3)) / 2e-3;
+        assert!((of(1.0) / slope - 1.0).abs() < 1e-5, "{} {slope}", of(1.0));
+    }
 }

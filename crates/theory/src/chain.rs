@@ -2,6 +2,7 @@
 //! follows a signal, step by step, until the next one.
 
 use crate::sender::{Law, Sender};
+use crate::zero::falling;
 
 /// Where a window comes to rest.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,9 +32,10 @@ const CUBIC_ALPHA: f64 = 3.0 * (1.0 - CUBIC_BETA) / (1.0 + CUBIC_BETA);
 const KEPT_S: f64 = 1.0 / 32.0;
 /// Prague's virtual round trip, seconds.
 pub(crate) const PRAGUE_RTT_S: f64 = 0.025;
-/// How near Prague's window comes to the one that has its own gap between packets, and within how many chains.
+/// How near Prague's window comes to the one that has its own gap between packets, and how much larger than that
+/// without a gap it may be, in its logarithm.
 const GAP_ERROR: f64 = 1e-9;
-const GAPS_MAX: u32 = 20;
+const LONGER: f64 = 3.0;
 /// Packets that wait for the pacer of a sender whose packets are acknowledged one by one, and how many more do, the
 /// receiver included, where two are acknowledged together. What is released meanwhile falls behind, since the pacer is
 /// hardly quicker than the window. The only numbers here that are measured, in packets (docs/theory/models.md): within
@@ -192,33 +194,17 @@ impl<'a> Chain<'a> {
         let chain = Chain::new(sender, p, rtt_s, rtt_s);
         let prague = sender.law == Law::Prague && rtt_s < PRAGUE_RTT_S;
         let waiting = if prague { PRAGUE_RTT_S / rtt_s } else { 1.0 };
-        if !prague || sender.held_s == 0.0 {
+        if !prague {
             return (chain, waiting);
         }
         // Its growth goes by the round trip that it measures: that of the packet whose acknowledgement was held back
-        // for a gap between packets, which is the longer the smaller the window. Between the window without a gap and
-        // the one with the gap of that lies the one that has its own (regula falsi, its kept end halved).
+        // for a gap between packets, which is the longer the smaller the window: one window has its own gap, and it is
+        // larger than that without one.
         let with = |window: f64| Chain::new(sender, p, rtt_s, rtt_s + (rtt_s / window).min(sender.held_s));
-        let miss = |window: f64| with(window).settle().window_pkts - window;
-        let mut low = chain.settle().window_pkts;
-        let mut below = miss(low);
-        let mut high = low + below;
-        let mut above = miss(high);
-        for _ in 0..GAPS_MAX {
-            if below < GAP_ERROR * low || above > -GAP_ERROR * high {
-                break;
-            }
-            let window = (low * above - high * below) / (above - below);
-            let here = miss(window);
-            if here > 0.0 {
-                (low, below) = (window, here);
-                above *= 0.5;
-            } else {
-                (high, above) = (window, here);
-                below *= 0.5;
-            }
-        }
-        (with(if below < -above { low } else { high }), waiting)
+        let miss = |u: f64| libm::log(with(libm::exp(u)).settle().window_pkts) - u;
+        let without = libm::log(chain.settle().window_pkts);
+        let own = falling(miss, (without, without + LONGER), (without, -1.0), GAP_ERROR);
+        (with(libm::exp(own.unwrap_or(without))), waiting)
     }
 
     /// The same with an alpha of p + `shift`.
@@ -677,5 +663,44 @@ mod tests {
                 assert!((0.002..0.009).contains(&fall) && more.abs() < 0.002, "{law:?}, {}: {pair:?}", share(k));
             }
         }
+    }
+    #[test]
+    fn pragues_window_is_the_one_that_has_its_own_gap_between_packets() {
+        let prague = Sender { law: Law::Prague, proportional: true, min_window: 2.0, paced: true, ..Sender::reno() };
+        // Held for a gap, for less than one, not at all.
+        for held_s in [0.04, 1e-3, 0.0] {
+            for (p, rtt_s) in [(0.05, 0.012), (0.3, 0.005), (0.9, 0.02)] {
+                let sender = Sender { held_s, ..prague };
+                let (chain, waiting) = Chain::around(&sender, p, rtt_s);
+                let gap_s = (rtt_s / chain.settle().window_pkts).min(held_s);
+                assert!((chain.seen_s - rtt_s - gap_s).abs() < 1e-8 * rtt_s, "{held_s}, {p}, {rtt_s}: {chain:?}");
+                assert!((waiting - 0.025 / rtt_s).abs() < 1e-12);
+            }
+            // As long as its virtual round trip and longer it grows by that alone.
+            let sender = Sender { held_s, ..prague };
+            let (chain, waiting) = Chain::around(&sender, 0.05, 0.025);
+            assert_eq!((chain.seen_s, waiting), (0.025, 1.0));
+        }
+    }
+
+    #[test]
+    fn whatever_waits_outside_a_fifth_of_a_window_is_in_the_network() {
+        // Two packets, of which the pacer and the receiver would hold .88 + 1.18.
+        let prague = Sender { law: Law::Prague, min_window: 2.0, paced: true, held_s: 1.0, ..Sender::reno() };
+        let chain = Chain::new(&prague, 1.0, 0.03, 0.03);
+        assert!((chain.settle().window_pkts - 0.4).abs() < 1e-9, "{:?}", chain.settle());
+        assert_eq!(chain.outside_pkts(2.0), PACER_HOLDS[0] + PACER_HOLDS[1]);
+    }
+
+    #[test]
+    fn states_beyond_a_range_are_those_at_its_ends() {
+        // Points 3 to 6 of CUBIC, two states each.
+        let range = Range { from: 6, end: 14, stride: 2 };
+        assert_eq!((range.len(), range.place(6), range.place(9), range.place(13)), (8, 0, 3, 7));
+        assert_eq!((range.place(1), range.place(20), range.place(27)), (1, 6, 7));
+        assert_eq!((range.between((9, 0.25)), range.between((11, 0.75))), ((3, 0.25), (5, 0.75)));
+        // Below the first all of the first, from the last on all of the last.
+        assert_eq!((range.between((5, 0.5)), range.between((2, 0.5))), ((1, 0.0), (0, 0.0)));
+        assert_eq!((range.between((12, 0.5)), range.between((19, 0.5))), ((4, 1.0), (5, 1.0)));
     }
 }

@@ -356,6 +356,30 @@ mod tests {
     }
 
     #[test]
+    fn in_slow_motion_a_queue_answers_the_same_and_its_noise_lasts_as_many_times_longer() {
+        let field = |times: f64| {
+            let crowds = [
+                (sender(Law::Reno), 20.0, [0.02, 1.0], 0.1 * times, 9.0),
+                (sender(Law::Dctcp), 10.0, [0.1, 0.7], 0.3 * times, 12.0),
+            ];
+            Field::of_one_queue(2200.0 / times, 1.0, &crowds)
+        };
+        let known = field(1.0);
+        for times in [1e3, 1e-3] {
+            let slow = field(times);
+            assert!((slow.delay_s() / known.delay_s() / times - 1.0).abs() < 1e-12);
+            for w in [0.1, 2.0, 30.0] {
+                let ((answer, power), (seen, noise)) = (known.at(w), slow.at(w / times));
+                assert!((seen - answer).l1_norm() < 1e-9 * answer.l1_norm(), "{w}: {seen} {answer}");
+                assert!((noise / power / times - 1.0).abs() < 1e-9, "{w}: {noise} {power}");
+                assert_eq!(slow.response(w / times), seen);
+            }
+        }
+        // Alone a crowd's round trip is the loop's.
+        assert_eq!(alone(Law::Reno, 20.0).0.delay_s(), 0.1);
+    }
+
+    #[test]
     fn a_table_over_windows_is_as_good_as_what_it_was_made_of() {
         for (flows, dispersion) in [(180.0, 1.0 / 3.0), (47.0, 0.3), (11.0, 0.0), (2.3, 1.0 / 3.0)] {
             let at = OperatingPoint::new(Model::Reno, flows, 5000.0, 0.0, 0.1, 200.0).unwrap().signalled(dispersion);

@@ -506,6 +506,46 @@ mod tests {
         assert!(((branch[0].w - PI / 2.0) / (FIRST * FIRST) + 0.05).abs() < 1e-4, "{}", branch[0].w);
     }
 
+    /// The same with the crowd counted one by one, so many at rest.
+    struct Counted(f64);
+
+    impl Delayed for Counted {
+        fn states(&self) -> usize {
+            1
+        }
+        fn slopes(&self, gain: f64, now: Channels, ago: &dyn Fn(f64) -> Channels) -> [f64; 2] {
+            let share = |channels: Channels| channels.map(|x| x / self.0);
+            Hutchinson.slopes(gain, share(now), &|then| share(ago(then))).map(|slope| slope * self.0)
+        }
+        fn law(&self, w: f64) -> Complex64 {
+            Hutchinson.law(w)
+        }
+        fn law_of_rest(&self) -> Option<f64> {
+            None
+        }
+        fn rest(&self) -> Channels {
+            [self.0; 3]
+        }
+        fn smooth(&self, gain: f64, at: Channels) -> bool {
+            Hutchinson.smooth(gain, at.map(|x| x / self.0))
+        }
+    }
+
+    #[test]
+    fn cycles_are_the_same_in_any_unit() {
+        let branch = |of: &Counted| Balance::new(of).branch(PI / 2.0, PI / 2.0, Complex64::ONE);
+        let one = branch(&Counted(1.0));
+        assert!(one.len() > 10, "{}", one.len());
+        for unit in [1e9, 1e-9] {
+            let other = branch(&Counted(unit));
+            assert_eq!(other.len(), one.len());
+            for (a, b) in other.iter().zip(&one) {
+                assert!((a.gain / b.gain - 1.0).abs() < 1e-6 && (a.w / b.w - 1.0).abs() < 1e-6, "{a:?} {b:?}");
+                assert!((a.deviation(0) / b.deviation(0) / unit - 1.0).abs() < 1e-6);
+            }
+        }
+    }
+
     /// The same equation at 1.65 times its gain: of its cycles one is its own.
     struct Beyond;
 

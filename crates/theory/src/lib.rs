@@ -90,5 +90,6 @@ mod spaced;
 mod spacing;
 mod spared;
 mod window;
+mod zero;
 
 pub use error::Error;

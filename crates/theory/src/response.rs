@@ -19,6 +19,7 @@
 pub use crate::chain::Rest;
 use crate::chain::{Chain, PRAGUE_RTT_S};
 pub use crate::sender::{Law, Sender};
+use crate::zero::falling;
 
 /// The least share that is looked for, in its logarithm, and how near a window or a share comes in theirs.
 const LEAST: f64 = -20.0;
@@ -34,9 +35,14 @@ impl Sender {
     /// the packets rises as the window falls, nearly as a power of it.
     pub fn probability(&self, window_pkts: f64, rtt_s: f64) -> Option<f64> {
         let miss = |u: f64| libm::log(self.rest(libm::exp(u), rtt_s).window_pkts / window_pkts);
+        let (expected, slope) = self.expected(window_pkts, rtt_s);
+        falling(miss, (LEAST, 0.0), (libm::log(expected.min(0.5)), slope), NEAR).map(libm::exp)
+    }
+
+    /// About which share holds a window, and how windows answer there: d ln W / d ln p.
+    fn expected(&self, window_pkts: f64, rtt_s: f64) -> (f64, f64) {
         let reno = 1.7 / (window_pkts * window_pkts);
-        // Where to begin, and how windows answer there: d ln W / d ln p.
-        let (scale, elasticity) = match self.law {
+        match self.law {
             Law::Cubic => {
                 let own = rtt_s * libm::pow(1.2 / window_pkts, 4.0 / 3.0);
                 if own > reno { (own, -0.75) } else { (reno, -0.5) }
@@ -44,36 +50,7 @@ impl Sender {
             Law::Reno => (reno, -0.5),
             Law::Dctcp => (1.4 / window_pkts, -1.0),
             Law::Prague => (2.7 / window_pkts * (rtt_s / PRAGUE_RTT_S).min(1.0), -1.0),
-        };
-        // Along the line through the last two, from where it is to be expected.
-        let (mut u, mut slope, mut last) = (libm::log(scale.min(0.5)), elasticity, None);
-        for _ in 0..8 {
-            let here = miss(u);
-            if here.abs() < NEAR {
-                return Some(libm::exp(u));
-            }
-            if let Some((before, missed)) = last {
-                slope = (here - missed) / (u - before);
-            }
-            if !(slope < -0.1 && slope > -3.0) {
-                break;
-            }
-            last = Some((u, here));
-            u -= here / slope;
-            if !(LEAST..=0.0).contains(&u) {
-                break;
-            }
         }
-        // What that does not find lies next to what all packets hold, or nowhere.
-        let (mut low, mut high) = (LEAST, 0.0);
-        if miss(low) < 0.0 || miss(high) > 0.0 {
-            return None;
-        }
-        while high - low > NEAR {
-            let middle = 0.5 * (low + high);
-            if miss(middle) > 0.0 { low = middle } else { high = middle }
-        }
-        Some(libm::exp(low))
     }
 
     /// d ln W / d ln p at `p`, below zero.
@@ -202,6 +179,24 @@ mod tests {
         }
         // Windows of two packets at least are not held at one.
         assert_eq!(of(Law::Reno).probability(1.0, 0.1), None);
+    }
+
+    #[test]
+    fn the_share_that_is_expected_is_near_the_one_that_holds_the_window() {
+        for (law, cases) in [
+            (Law::Reno, [(20.0, 0.1), (90.0, 0.01)]),
+            // As Reno on the short way, by the cube on the long ones.
+            (Law::Cubic, [(20.0, 0.005), (300.0, 0.2)]),
+            (Law::Dctcp, [(20.0, 0.1), (200.0, 0.01)]),
+            (Law::Prague, [(60.0, 0.1), (60.0, 0.01)]),
+        ] {
+            for (window, rtt_s) in cases {
+                let (expected, slope) = of(law).expected(window, rtt_s);
+                let p = of(law).probability(window, rtt_s).unwrap();
+                assert!((expected / p - 1.0).abs() < 0.2, "{law:?} {window}: {expected} {p}");
+                near(slope, of(law).elasticity(p, rtt_s), 0.2);
+            }
+        }
     }
 
     #[test]

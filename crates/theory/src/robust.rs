@@ -353,6 +353,37 @@ mod tests {
     }
 
     #[test]
+    fn a_search_follows_a_ridge_in_any_direction() {
+        for [along, across] in [[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]] {
+            // Half a step off the ridge costs more than a step along it gains.
+            let ridge =
+                |[x, y]: [f64; 2]| -(along * x + across * y - 2.0).abs() - 100.0 * (across * x - along * y).abs();
+            let [x, y] = refined([0.0, 0.0], ridge);
+            assert!((x - along).abs() < 1e-3 && (y - across).abs() < 1e-3, "{along} {across}: {x} {y}");
+        }
+    }
+
+    #[test]
+    fn a_box_is_worth_what_its_worst_loops_are() {
+        let loops = [60.0, 100.0].map(|flows| {
+            let at = OperatingPoint::new(Model::Hollot, flows, 1250.0, 0.0, 0.2, 100.0).unwrap();
+            Loop::new(Plant::exact(&at), Controller::Continuous { num: vec![2e-5], den: vec![0.0, 1.0] })
+        });
+        let [slack, tight] = [&loops[1], &loops[0]].map(|closed| closed.margins_at(Resolution::COARSE));
+        let worth = worst_of(loops.iter().cloned());
+        assert!(tight.stable && tight.modulus_margin < slack.modulus_margin, "{tight:?} {slack:?}");
+        assert_eq!(worth.margin, tight.modulus_margin);
+        assert_eq!(Some(worth.slowest_rad_s), slack.crossover_rad_s);
+        // Of an integrator w |L| is its gain times the plant's at rest.
+        let lasting = 2e-5 * loops[1].plant.dc_gain().abs();
+        assert!((worth.lasting_rad_s / lasting - 1.0).abs() < 1e-4, "{worth:?} {lasting}");
+        // Beyond the gain margin g of a loop with k times the gain: by g / k - 1.
+        let margin = tight.gain_margin.unwrap();
+        let beyond = Loop { controller: loops[0].controller.scaled(2.0 * margin), ..loops[0].clone() };
+        assert!((worst_of([beyond].into_iter()).margin + 0.5).abs() < 1e-3);
+    }
+
+    #[test]
     fn steps_are_factors_and_those_of_psi_are_of_its_decay() {
         for (name, value) in [("max_p", 0.03), ("psi", 0.83), ("alpha", 1.2)] {
             assert!((from_axis(name, to_axis(name, value)) / value - 1.0).abs() < 1e-12, "{name}");

@@ -91,3 +91,24 @@ impl Sender {
         law == Law::Reno && !proportional && !from_flight && !whole && held_s == 0.0 && !paced
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_a_sender_does_beyond_ns_2s_reno_has_no_closed_form() {
+        let reno = Sender::reno();
+        assert!(reno.has_closed_form());
+        for other in [
+            Sender { law: Law::Cubic, ..reno },
+            Sender { proportional: true, ..reno },
+            Sender { from_flight: true, ..reno },
+            Sender { whole: true, ..reno },
+            Sender { held_s: 0.04, ..reno },
+            Sender { paced: true, ..reno },
+        ] {
+            assert!(!other.has_closed_form(), "{other:?}");
+        }
+    }
+}

@@ -377,4 +377,28 @@ mod tests {
         let margin = alone.1.unwrap();
         assert!(of(&[STAGE, STAGE], &both, 0.95 * margin).0 && !of(&[STAGE, STAGE], &both, 1.05 * margin).0);
     }
+    #[test]
+    fn in_slow_motion_links_that_share_flows_have_the_same_margin_and_the_same_queues() {
+        let told = |times: f64| {
+            let stage = |capacity_pps: f64| Stage { capacity_pps: capacity_pps / times, queue_pkts: 100.0 };
+            let stages = [stage(2000.0), stage(1500.0)];
+            let way = |flows: f64, base_rtt_s: f64, on: &[usize]| Crossing {
+                base_rtt_s: base_rtt_s * times,
+                ..crossing(flows, on)
+            };
+            let crossings = [way(15.0, 0.1, &[0, 1]), way(20.0, 0.05, &[0]), way(10.0, 0.15, &[1])];
+            let found = rest(&stages, &crossings).unwrap();
+            let Controller::Sampled { num, den, period_s } = pi(1.0) else { unreachable!() };
+            let controllers = vec![Some(Controller::Sampled { num, den, period_s: period_s * times }); 2];
+            Loops::new(&stages, &crossings, &found, &controllers).unwrap().told()
+        };
+        let (stable, margin, deviations) = told(1.0);
+        for times in [1e3, 1e-3] {
+            let (same, slow, slowly) = told(times);
+            assert!(same == stable && (slow.unwrap() / margin.unwrap() - 1.0).abs() < 1e-6, "{slow:?} {margin:?}");
+            for (a, b) in slowly.iter().zip(&deviations) {
+                assert!(a.0 == b.0 && (a.1 / b.1 - 1.0).abs() < 1e-6, "{slowly:?} {deviations:?}");
+            }
+        }
+    }
 }

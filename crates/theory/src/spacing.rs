@@ -101,19 +101,22 @@ impl Spacing {
 
     /// The power of their count at `w`, rad/s, in that of a long time.
     pub(crate) fn unevenness(&self, w: f64) -> f64 {
-        let least = cis(-w * self.least_s);
-        let (end, mean_s, variance_s2) = match self.end {
-            End::Counted(most_s) => {
-                let y = 0.5 * w * most_s;
-                let sinc = if y > 0.0 { libm::sin(y) / y } else { 1.0 };
-                (cis(-y) * sinc, 0.5 * most_s, most_s * most_s / 12.0)
-            }
-            End::Tossed(mean_s) => (1.0 / Complex64::new(1.0, w * mean_s), mean_s, mean_s * mean_s),
+        let (mean_s, variance_s2) = match self.end {
+            End::Counted(most_s) => (0.5 * most_s, most_s * most_s / 12.0),
+            End::Tossed(mean_s) => (mean_s, mean_s * mean_s),
         };
         let gap_s = self.least_s + mean_s;
         if w * gap_s < SLOW || variance_s2 <= 0.0 {
             return 1.0;
         }
+        let end = match self.end {
+            End::Counted(most_s) => {
+                let y = 0.5 * w * most_s;
+                cis(-y) * (libm::sin(y) / y)
+            }
+            End::Tossed(mean_s) => 1.0 / Complex64::new(1.0, w * mean_s),
+        };
+        let least = cis(-w * self.least_s);
         let slowly = variance_s2 / (gap_s * gap_s);
         (1.0 - end.norm_sqr()) / (1.0 - least * end).norm_sqr() / slowly
     }

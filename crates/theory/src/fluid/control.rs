@@ -317,7 +317,7 @@ mod tests {
         };
         let aqm = AqmChoice::builtin("pie", Vec::new(), network).build().unwrap().unwrap();
         let mut driver = Driver::new(Control::Law(aqm), false, 300.0, 1000.0, true);
-        let mut at = |sojourn_s: f64| {
+        let at = |driver: &mut Driver, sojourn_s: f64| {
             let due = driver.due_ns();
             let view =
                 View { queue_pkts: 1000.0 * sojourn_s, packet_bytes: 1000.0, sojourn_s, totals: Totals::default() };
@@ -326,23 +326,24 @@ mod tests {
         };
         // Long above its target of 15 ms.
         for _ in 0..120 {
-            at(0.03);
+            at(&mut driver, 0.03);
         }
-        let (signalled, shown) = at(0.03);
+        let (signalled, shown) = at(&mut driver, 0.03);
         assert!(signalled > 0.01 && signalled < 0.1 && shown == signalled, "{signalled} {shown}");
         // Half of it is 7.5 ms; what the law says is shown all the same.
-        let (signalled, shown) = at(0.0074);
-        assert!(signalled == 0.0 && shown > 0.01, "{signalled} {shown}");
-        assert!(at(0.0076).0 > 0.01);
+        let (signalled, shown) = at(&mut driver, 0.0074);
+        assert!(signalled == 0.0 && shown > 0.01 && driver.is_sparing(), "{signalled} {shown}");
+        assert!(at(&mut driver, 0.0076).0 > 0.01);
         // From p = .2 on nothing is spared.
-        while at(0.3).1 < 0.7 {}
-        let (signalled, shown) = at(0.0);
+        while at(&mut driver, 0.3).1 < 0.7 {}
+        let (signalled, shown) = at(&mut driver, 0.0);
         assert!(signalled == shown && shown > 0.1, "{signalled} {shown}");
         // Once p is back at 0 and the queue has been short for two steps, the next 150 ms are spared: nine steps of 15
         // ms go by, the tenth ends it.
-        while at(0.0).1 > 0.0 {}
-        at(0.0);
-        let spared = (1..).find(|_| at(0.1).0 > 0.0).unwrap();
+        while at(&mut driver, 0.0).1 > 0.0 {}
+        assert!(!driver.is_sparing(), "nothing would be signalled");
+        at(&mut driver, 0.0);
+        let spared = (1..).find(|_| at(&mut driver, 0.1).0 > 0.0).unwrap();
         assert_eq!(spared, 10);
     }
 

@@ -178,18 +178,19 @@ impl Fluid {
     pub fn new(network: Network, step_s: f64) -> Result<Self, Error> {
         check(&network, step_s)?;
         let n_classes = network.classes.len();
+        // At equal times in this order: capacities, and flows of a class by their start, so that who leaves is no part
+        // of the mean window that those who come find. Taken from the end.
         let mut agenda = Vec::new();
+        for (j, queue) in network.queues.iter().enumerate() {
+            agenda.extend(queue.rates.iter().map(|&(at, pps)| (at, Event::Capacity { queue: j, pps })));
+        }
         for (k, class) in network.classes.iter().enumerate() {
             for (flow, join) in class.joins.iter().enumerate() {
                 agenda.push((join.from_ns, Event::Join { class: k, flow }));
                 agenda.extend(join.until_ns.map(|until| (until, Event::Leave { class: k, flow })));
             }
         }
-        for (j, queue) in network.queues.iter().enumerate() {
-            agenda.extend(queue.rates.iter().map(|&(at, pps)| (at, Event::Capacity { queue: j, pps })));
-        }
-        // At equal times in the order of what they concern; taken from the end.
-        agenda.sort_by_key(|&(at, event)| (at, event.rank()));
+        agenda.sort_by_key(|&(at, _)| at);
         agenda.reverse();
 
         let reach_s = reach_s(&network);
@@ -712,16 +713,6 @@ impl ClassState {
         // A flow may have ended of itself.
         if std::mem::replace(&mut self.on[flow], false) {
             self.flows = (self.flows - self.class.joins[flow].flows).max(0.0);
-        }
-    }
-}
-
-impl Event {
-    fn rank(self) -> (u8, usize, usize) {
-        match self {
-            Event::Capacity { queue, .. } => (0, queue, 0),
-            Event::Leave { class, flow } => (1, class, flow),
-            Event::Join { class, flow } => (2, class, flow),
         }
     }
 }

@@ -27,3 +27,15 @@ pub(crate) fn arg(z: Complex64) -> f64 {
 pub(crate) fn polynomial(coefficients: &[f64], x: Complex64) -> Complex64 {
     coefficients.iter().rev().fold(Complex64::ZERO, |sum, &c| sum * x + c)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_polynomial_has_its_constant_term_first() {
+        // 2 + 3 j - 5 of 2 + 3 x + 5 x^2 at j.
+        assert_eq!(polynomial(&[2.0, 3.0, 5.0], Complex64::I), Complex64::new(-3.0, 3.0));
+        assert_eq!(polynomial(&[], Complex64::I), Complex64::ZERO);
+    }
+}

@@ -112,3 +112,24 @@ impl Adaptation {
         next.clamp(self.lowest, self.highest)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_is_foreseen_to_bisect_the_thresholds_of_each_source_twice() {
+        // From a quarter to .95 in hundredths: 71 thresholds, seven bisections after the lowest one, two sources.
+        assert_eq!(Adaptation::default().solutions(2), 2.0 * 2.0 * 8.0);
+        // .25, .45, .65, .85: two bisections.
+        assert_eq!(Adaptation { step: 0.2, ..Adaptation::default() }.solutions(3), 2.0 * 3.0 * 3.0);
+    }
+
+    #[test]
+    fn a_threshold_stays_while_the_loss_is_between_half_of_the_target_and_all_of_it() {
+        let target = Adaptation { loss_ratio_max: 0.25, ..Adaptation::default() };
+        let next = [0.26, 0.25, 0.2, 0.125, 0.12].map(|loss| target.adjusted(0.5, loss));
+        assert_eq!(next, [0.55, 0.5, 0.5, 0.5, 0.45]);
+        assert_eq!((target.adjusted(0.94, 0.5), target.adjusted(0.26, 0.0)), (0.95, 0.25));
+    }
+}

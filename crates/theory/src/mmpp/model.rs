@@ -291,6 +291,35 @@ mod tests {
     }
 
     #[test]
+    fn a_search_for_thresholds_says_how_long_all_that_is_foreseen_takes() {
+        let queue = Queue { capacity: 20, service_rate: 120.0, stages: 1 };
+        let model = Model::new(queue, sources(2, 4.0, 0.5)).unwrap();
+        let (one, adaptation) = (model.seconds().unwrap(), Adaptation::default());
+        let mut told = Vec::new();
+        let adapted = model.clone().adapted_telling(&adaptation, &mut |left| {
+            told.push(left);
+            true
+        });
+        // 32 solutions of which one is under way: each is told as one less, and none once more are needed.
+        assert!((told[0] / one - 32.0).abs() < 1e-6, "{told:?} {one}");
+        assert!(told.len() > 4 && told.windows(2).all(|pair| pair[1] <= pair[0]), "{told:?}");
+        assert!(told.iter().all(|left| *left >= 0.0));
+        let shares = adapted.unwrap().thresholds().to_vec();
+        assert!(shares.iter().flatten().all(|packets| (5.0..=19.0).contains(packets)), "{shares:?}");
+    }
+
+    #[test]
+    fn a_model_is_eliminated_where_that_takes_less_than_the_most_of_time_and_memory() {
+        let of = |capacity: u32, number: u32| {
+            let queue = Queue { capacity, service_rate: 400.0, stages: 1 };
+            Model::new(queue, sources(number, 2.0, 1.0)).unwrap()
+        };
+        assert!(of(20, 3).eliminates() && !of(20, 3).iterates());
+        // 4096 joint states: 4096^3 multiplications a packet take days.
+        assert!(!of(1000, 12).eliminates() && of(1000, 12).iterates());
+    }
+
+    #[test]
     fn iteration_ends_where_elimination_does() {
         // Time scales alike, and up to a thousand times apart from one source to the next, at loads of .15 to 1.5.
         for (number, scales, load, capacity, stages) in [

@@ -314,6 +314,11 @@ mod tests {
             (of(2.0, &[1.0, 2.0, 3.0]), of(9.0, &[1.0, 2.0, 3.0]), of(-5.0, &[1.0, 2.0, 3.0])),
             (Some(true), Some(false), Some(false))
         );
+        // But for rounding, whatever its size.
+        for size in [1e9, 2.0, -1e-9] {
+            let near = [1.0 - 1e-10, 1.0 + 1e-10, 1.0 - 1e-8, 1.0 + 1e-8].map(|by| of(size * by, &[size; 3]));
+            assert_eq!(near, [Some(true), Some(true), Some(false), Some(false)], "{size}");
+        }
         assert_eq!((of(2.0, &[]), of(2.0, &[2.0])), (None, None));
     }
 }

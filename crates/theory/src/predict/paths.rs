@@ -47,5 +47,9 @@ mod tests {
             assert!((variance(&at(), [(1.0, rtt_s)].into_iter()) - 1.6).abs() < 1e-9);
         }
         assert!((variance(&at(), [(3.0, 0.075)].into_iter()) - 1.425).abs() < 1e-9);
+        // Beyond half a round trip a packet is there or not: 10 (.5) (.5).
+        for rtt_s in [0.14, 0.4] {
+            assert!((variance(&at(), [(1.0, rtt_s)].into_iter()) - 2.5).abs() < 1e-9);
+        }
     }
 }

@@ -5,7 +5,7 @@ use aqumen_aqm::{
     Transfer, Value,
 };
 use aqumen_scenario::{AqmChoice, OwnedValue};
-use aqumen_theory::design::{Analysis, Depth, Gain, Place, analyse, analyse_to};
+use aqumen_theory::design::{Analysis, Depth, Gain, Place, analyse, analyse_to, noise_power};
 use aqumen_theory::fluid::Model;
 use aqumen_theory::response::Sender;
 use aqumen_units::{Probability, Rate, Span};
@@ -379,4 +379,34 @@ fn noise_says_whose_loop_is_unstable_where_the_margins_are_another_models() {
     assert!(mean.margins.unwrap().exact.stable && !many.margins.unwrap().exact.stable);
     assert!(mean.noise.why.as_ref().unwrap().starts_with("in model reno, "), "{:?}", mean.noise.why);
     assert!(many.noise.why.as_ref().unwrap().starts_with("the loop is unstable"), "{:?}", many.noise.why);
+}
+
+#[test]
+fn the_power_of_the_noise_sums_up_to_its_deviation() {
+    // Tosses (PI), packets that are spared (PIE), an average with gaps (RED), and one whose max_p moves (ARED).
+    let tossed = network(20_000_000, 60.0, 0.2, 60.0);
+    let averaged = Network { buffer_pkts: 366.0, ..network(8_336_712, 58.0, 0.165_93 + 122.0 / 1042.09, 122.0) };
+    let red = ["max_p", "weight"].into_iter().zip([0.05, 5e-4].map(OwnedValue::Number)).collect::<Vec<_>>();
+    let pie = ["alpha", "beta"].into_iter().zip([0.03, 0.3].map(OwnedValue::Number)).collect::<Vec<_>>();
+    for (name, values, network, flows, base_rtt_s) in [
+        ("pi", &[][..], tossed, 60.0, 0.176),
+        ("pie", &pie, tossed, 60.0, 0.176),
+        ("red", &red, averaged, 25.0, 0.2291),
+        ("ared", &[], averaged, 25.0, 0.2291),
+    ] {
+        let there = Place { model: Model::Reno, flows, base_rtt_s, ..place(&network) };
+        let choice = choice(name, values, network);
+        let noise = analyse(&choice, &there).unwrap().noise;
+        let told = noise.queue_std_pkts.unwrap_or_else(|| panic!("{name}: {noise:?}"));
+        // From far below any loop to far above; what lies below is flat.
+        let w: Vec<f64> = (0..=1200).map(|k| 1e-3 * 10f64.powf(f64::from(k) / 200.0)).collect();
+        let power = noise_power(&choice, &there, &w).unwrap();
+        let area: f64 = (1..w.len()).map(|k| 0.5 * (power[k] + power[k - 1]) * (w[k] - w[k - 1])).sum();
+        let deviation = ((area + w[0] * power[0]) / std::f64::consts::PI).sqrt();
+        assert!((deviation / told - 1.0).abs() < 0.02, "{name}: {deviation} {told}");
+        // Whatever the model of the place, it is that of Reno's windows.
+        assert_eq!(noise_power(&choice, &Place { model: Model::Ecn, ..there }, &w).unwrap(), power);
+    }
+    let network = network(10_000_000, 60.0, 0.28, 100.0);
+    assert!(noise_power(&choice("codel", &[], network), &place(&network), &[1.0]).is_err());
 }

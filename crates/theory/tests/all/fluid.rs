@@ -2,7 +2,7 @@
 
 use aqumen_aqm::registry::{self, AnyAqm};
 use aqumen_aqm::{
-    ArmPfc, ArmPfcParams, MAX_LOOPS, Network as Nominal, Observation, Pi, PiGains, Red, RedCurve, RedParams,
+    ArmPfc, ArmPfcParams, MAX_LOOPS, Network as Nominal, Observation, Pi, PiGains, Red, RedCurve, RedLaw, RedParams,
     SampledLaw, TcpPlant, Value, Variant,
 };
 use aqumen_theory::fluid::{Class, Control, Fluid, Join, Model, Network, Queue};
@@ -408,4 +408,61 @@ fn stred_with_hollots_slow_average_chases_its_own_load_estimate() {
     assert!((mean - 175.0).abs() < 6.0 && deviation < 10.0, "{mean} +- {deviation}");
     let (mean, deviation) = run(0.1);
     assert!(deviation > 80.0, "{mean} +- {deviation}");
+}
+
+#[test]
+fn flows_that_come_as_others_leave_begin_with_their_own_window() {
+    // Ten flows of 2 packets grow for 5 s; as they leave, ten others come.
+    let join = |from_s: u64, until_s: Option<u64>| Join {
+        flows: 10.0,
+        from_ns: from_s * 1_000_000_000,
+        until_ns: until_s.map(|until| until * 1_000_000_000),
+        transfer_pkts: None,
+    };
+    let mut network = one_class(Model::Hollot, 10.0, 1250.0, Control::None);
+    network.classes[0].initial_window = 2.0;
+    network.classes[0].joins = vec![join(0, Some(5)), join(5, None)];
+    // A capacity that changes at the same moment is there for both.
+    network.queues[0].rates.push((5_000_000_000, 625.0));
+    let mut fluid = Fluid::new(network, 1e-3).unwrap();
+    fluid.advance(4_999_000_000);
+    assert!(fluid.window_pkts(0) > 20.0 && fluid.flows(0) == 10.0, "{}", fluid.window_pkts(0));
+    let waiting = fluid.queue_pkts(0);
+    fluid.advance(5_000_000_000);
+    assert_eq!((fluid.window_pkts(0), fluid.flows(0)), (2.0, 10.0));
+    assert!((fluid.round_trip_s(0) - 0.2 - waiting / 625.0).abs() < 2e-3, "{}", fluid.round_trip_s(0));
+}
+
+#[test]
+fn reds_average_goes_by_the_packets_that_come_and_at_an_empty_queue_by_those_that_could() {
+    let red = RedLaw {
+        curve: RedCurve::new(50.0, 150.0, 0.5, false).unwrap(),
+        decay: 1e-3,
+        wait: false,
+        ecn: true,
+        mark_limit: (1.0, 1e9),
+    };
+    let average = |load_pps: f64, from: f64, waits: f64| {
+        let queue = Queue {
+            unresponsive_pps: load_pps,
+            initial_pkts: waits,
+            initial_average_pkts: from,
+            ..Queue::new(500.0, waits.max(1.0), Control::Red(red))
+        };
+        let network = Network { classes: Vec::new(), queues: vec![queue], sample_at_start: true };
+        let mut fluid = Fluid::new(network, 1e-3).unwrap();
+        fluid.advance(1_000_000_000);
+        red.average_at(fluid.probability(0))
+    };
+    // Empty, without anything that comes or with half of what could: exp(-.001 (500)).
+    for load in [0.0, 250.0] {
+        assert!(
+            (average(load, 140.0, 0.0) - 140.0 * (-0.5f64).exp()).abs() < 0.1,
+            "{load} {}",
+            average(load, 140.0, 0.0)
+        );
+    }
+    // Full of 120, with three times what the link takes: 120 - 50 exp(-.001 (1500)).
+    let full = average(1500.0, 70.0, 120.0);
+    assert!((full - (120.0 - 50.0 * (-1.5f64).exp())).abs() < 0.2, "{full}");
 }

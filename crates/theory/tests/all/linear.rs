@@ -10,7 +10,7 @@ use aqumen_aqm::{
 use aqumen_scenario::{AqmChoice, OwnedValue};
 use aqumen_theory::fluid::{Class, Control, Fluid, Model, Network, Queue};
 use aqumen_theory::linear::{
-    Answers, Complex64, Controller, Loop, OperatingPoint, Plant, closed_loop, rightmost, roots, spectral_radius,
+    Answers, Complex64, Controller, Loop, OperatingPoint, Plant, closed_loop, noise, rightmost, roots, spectral_radius,
 };
 use aqumen_units::{Probability, Rate, Span};
 
@@ -480,4 +480,60 @@ fn aqm_mo_for_few_flows_has_the_roots_that_another_solver_found() {
     let roots = [Plant::exact(&at), Plant::textbook(&at)]
         .map(|plant| rightmost(&Loop::new(plant, controller.clone())).unwrap());
     assert!(roots.iter().any(|root| (root.re - 1.85).abs() < 0.02 && (root.im - 3.57).abs() < 0.02), "{roots:?}");
+}
+
+/// The same controller in a world where all takes `times` as long.
+fn slowed(controller: &Controller, times: f64) -> Controller {
+    let powers = |c: &[f64]| c.iter().enumerate().map(|(k, c)| c * times.powi(k as i32)).collect();
+    match controller {
+        Controller::Sampled { num, den, period_s } => {
+            Controller::Sampled { num: num.clone(), den: den.clone(), period_s: period_s * times }
+        }
+        Controller::Continuous { num, den } => Controller::Continuous { num: powers(num), den: powers(den) },
+    }
+}
+
+#[test]
+fn in_slow_motion_a_loop_has_the_same_margins_and_takes_as_many_times_as_long() {
+    let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-6 * b.abs(), "{a} {b}");
+    let design = PiController::design(&TcpPlant::new(100.0, 1250.0, 0.28).unwrap(), Crossover::PerDelay(0.5));
+    let lagging = Controller::Continuous { num: vec![1e-4], den: vec![0.02, 1.0] };
+    let sampled = Controller::of_pi(design.sampled(25.0).unwrap(), 25.0);
+    for controller in [Controller::of_continuous_pi(design), lagging, sampled.clone(), sampled.scaled(4.0)] {
+        for model in [Model::Hollot, Model::Ecn, Model::Reno] {
+            let told = |times: f64| {
+                let at = OperatingPoint::new(model, 100.0, 1250.0 / times, 125.0 / times, 0.2 * times, 100.0).unwrap();
+                let closed = Loop::new(Plant::exact(&at), slowed(&controller, times));
+                let mut poles = closed.plant.dominant_poles();
+                poles.sort_by(|a, b| a.re.total_cmp(&b.re).then(a.im.total_cmp(&b.im)));
+                let deviation = noise::deviation(&closed, &at, noise::Fineness::COARSE);
+                (closed.margins(), rightmost(&closed), deviation, poles)
+            };
+            let (known, root, deviation, poles) = told(1.0);
+            for times in [1e3, 1e-3] {
+                let (margins, slow, same, slowly) = told(times);
+                assert!(slowly.len() == poles.len() && poles.len() >= 2, "{slowly:?} {poles:?}");
+                let all = slowly.iter().zip(&poles);
+                assert!(
+                    all.clone().all(|(a, b)| (a * times - b).l1_norm() < 1e-6 * b.l1_norm()),
+                    "{slowly:?} {poles:?}"
+                );
+                assert_eq!((margins.stable, margins.unstable_poles), (known.stable, known.unstable_poles));
+                near(margins.modulus_margin, known.modulus_margin);
+                near(same, deviation);
+                for (one, other, by) in [
+                    (margins.gain_margin, known.gain_margin, 1.0),
+                    (margins.phase_margin_deg, known.phase_margin_deg, 1.0),
+                    (margins.delay_margin_s, known.delay_margin_s, times),
+                    (margins.crossover_rad_s, known.crossover_rad_s, 1.0 / times),
+                    (margins.phase_crossover_rad_s, known.phase_crossover_rad_s, 1.0 / times),
+                    (slow.map(|root| root.re), root.map(|root| root.re), 1.0 / times),
+                    (slow.map(|root| root.im + 1.0 / times), root.map(|root| root.im + 1.0), 1.0 / times),
+                ] {
+                    assert_eq!(one.is_some(), other.is_some(), "{margins:?} {known:?}");
+                    one.zip(other).iter().for_each(|(one, other)| near(*one, by * other));
+                }
+            }
+        }
+    }
 }
