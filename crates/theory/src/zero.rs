@@ -1,7 +1,7 @@
 //! Where a falling function is zero that is dear to ask.
 
-/// Where `miss` is zero between two ends, by so little; it falls, from a place on by about so steep a slope. `None` where
-/// it is zero nowhere.
+/// Where `miss` is zero between two ends, by so little; it falls, from a place on by about so steep a slope. `None`
+/// where it is zero nowhere.
 pub(crate) fn falling(
     miss: impl Fn(f64) -> f64,
     (mut low, mut high): (f64, f64),

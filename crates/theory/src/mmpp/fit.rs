@@ -469,6 +469,37 @@ mod tests {
     }
 
     #[test]
+    fn a_process_is_fitted_by_as_many_sources_as_its_moments_tell_within_27_states() {
+        let (mean, skewness) = (500.0, 0.15);
+        let fitted = |made: &[(f64, f64)], count: u32| {
+            let (components, _) = divide(mean, made, skewness, count);
+            let mut all = scales(mean, made);
+            for scale in &mut all {
+                let (k1, k2) = (scale.mean, scale.variance - scale.mean);
+                let sum = |a: (f64, f64), b: (f64, f64)| (a.0 + b.0, a.1 + b.1);
+                let (k3, k4) = components.iter().map(|c| c.cumulants(scale.window_s)).fold((0.0, 0.0), sum);
+                (scale.third, scale.fourth) = (k3 + 3.0 * k2 + k1, k4 + 6.0 * k3 + 7.0 * k2 + k1);
+            }
+            let trace = Summary {
+                packets: 2_000_000,
+                duration_s: 4000.0,
+                rate_pps: mean,
+                bytes_mean: None,
+                bytes_scv: None,
+                reordered: 0,
+                scales: all,
+            };
+            let fit = fit("made", trace, 3).unwrap();
+            (fit.components.iter().map(|c| c.count).collect::<Vec<_>>(), fit.source.states())
+        };
+        let one = [(2.0, 9000.0)];
+        assert_eq!([1, 3, 26].map(|count| fitted(&one, count)), [(vec![1], 2), (vec![3], 4), (vec![26], 27)]);
+        // Two of four each are 25 states, of five 36: as many as may be.
+        let two = [(0.4, 6000.0), (20.0, 30_000.0)];
+        assert_eq!([2, 4, 5].map(|count| fitted(&two, count)), [(vec![2; 2], 9), (vec![4; 2], 25), (vec![4; 2], 25)]);
+    }
+
+    #[test]
     fn each_choice_of_some_is_made_once_in_order() {
         let mut all = Vec::new();
         subsets(5, 3, &mut |chosen| all.push(chosen.to_vec()));

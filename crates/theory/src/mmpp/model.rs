@@ -309,6 +309,25 @@ mod tests {
     }
 
     #[test]
+    fn a_solution_says_how_long_it_still_takes_from_all_to_nothing() {
+        // 64 joint states, of which elimination takes 64^2 (2) multiplications for each of 6000 rows: asked some times.
+        let queue = Queue { capacity: 400, service_rate: 400.0, stages: 1 };
+        let model = Model::new(queue, sources(6, 2.0, 0.4)).unwrap();
+        let mut told = Vec::new();
+        model
+            .solve_telling(&mut |left| {
+                told.push(left);
+                true
+            })
+            .unwrap();
+        let all = model.seconds().unwrap();
+        assert!(!model.iterates() && told.len() > 3 && told[0] == all, "{told:?}");
+        assert!(told.windows(2).all(|pair| pair[1] <= pair[0]), "{told:?}");
+        // The last of some millions of multiplications are not worth a word.
+        assert!(told[1] > 0.5 * all && told[told.len() - 1] < 0.5 * all, "{told:?}");
+    }
+
+    #[test]
     fn a_model_is_eliminated_where_that_takes_less_than_the_most_of_time_and_memory() {
         let of = |capacity: u32, number: u32| {
             let queue = Queue { capacity, service_rate: 400.0, stages: 1 };

@@ -410,3 +410,44 @@ fn the_power_of_the_noise_sums_up_to_its_deviation() {
     let network = network(10_000_000, 60.0, 0.28, 100.0);
     assert!(noise_power(&choice("codel", &[], network), &place(&network), &[1.0]).is_err());
 }
+
+#[test]
+fn many_windows_have_a_loop_where_some_share_holds_them_and_no_equations_for_their_swing() {
+    let modern = Sender { proportional: true, from_flight: true, min_window: 2.0, ..Sender::reno() };
+    let network = network(10_000_000, 60.0, 0.28, 100.0);
+    let told = |flows: f64| {
+        let there = Place { model: Model::Reno, sender: modern, flows, ..place(&network) };
+        analyse(&choice("pi", &[], network), &there).unwrap()
+    };
+    // Windows of 350 packets over 60 flows, and over 300, of which none is below two.
+    let (held, crowded) = (told(60.0), told(300.0));
+    assert!(held.operating_point.at.feasible && held.margins.is_some());
+    assert!(!crowded.operating_point.at.feasible && crowded.margins.is_none());
+    // Few flows with large windows swing: for how long is told, not how high.
+    let few = told(8.0);
+    assert!(!few.margins.unwrap().exact.stable, "{:?}", few.expected);
+    assert!(few.expected.oscillation_period_s.is_some() && few.expected.oscillation_std_pkts.is_none());
+}
+
+#[test]
+fn little_margin_is_warned_of() {
+    // A quarter of the gain leaves PI four times the gain margin, and more of the phase.
+    let network = network(30_000_000, 60.0, 0.246, 175.0);
+    let own = analyse(&choice("pi", &[], network), &place(&network)).unwrap();
+    let (a, b) = (number(&own, "a"), number(&own, "b"));
+    let margin = own.margins.unwrap().exact.gain_margin.unwrap();
+    let told = |gain_margin: f64| {
+        let [a, b] = [a, b].map(|gain| gain * margin / gain_margin);
+        let gains = [("a", OwnedValue::Number(a)), ("b", OwnedValue::Number(b))];
+        let analysis = analyse(&choice("pi", &gains, network), &place(&network)).unwrap();
+        let exact = analysis.margins.unwrap().exact;
+        assert!((exact.gain_margin.unwrap() / gain_margin - 1.0).abs() < 1e-6, "{exact:?}");
+        let warned = analysis.warnings.iter().any(|warning| warning.starts_with("little margin: gain"));
+        (warned, exact.phase_margin_deg.unwrap())
+    };
+    for (gain_margin, warned) in [(1.75, true), (1.2, true), (2.5, false), (6.0, false)] {
+        let (seen, phase) = told(gain_margin);
+        assert_eq!(seen, warned, "{gain_margin}: {phase} degrees");
+        assert!(warned || phase > 25.0, "{phase}");
+    }
+}

@@ -126,3 +126,27 @@ fn algorithms_without_a_law_are_asked_packet_by_packet() {
     let blue = steady("blue");
     assert!(blue.early_drop_ratio.unwrap() > 0.03 && blue.overflow_drop_ratio.unwrap() < 0.05, "{blue:?}");
 }
+
+#[test]
+fn progress_goes_up_evenly_through_all_attempts() {
+    let plan = experiment("exp1", &[]).plan(1, None).unwrap();
+    let told = |options: Options| {
+        let mut told = vec![0.0];
+        fluid::run(&plan, options, &mut |share| {
+            told.push(share);
+            true
+        })
+        .unwrap();
+        told.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<f64>>()
+    };
+    // Twenty reports of an attempt: of one alone, of the first of several in .3 of the way, of the next in half of what
+    // is left and so on.
+    let alone = told(Options { step_s: Some(2e-3), ..HOLLOT });
+    assert!(alone.len() == 20 && alone.iter().all(|step| (step - 0.05).abs() < 1e-9), "{alone:?}");
+    let several = told(HOLLOT);
+    assert!(several.len() >= 40 && several.len() % 20 == 0, "{several:?}");
+    for (attempt, steps) in several.chunks(20).enumerate() {
+        let share = if attempt == 0 { 0.3 } else { 0.7 * 0.5f64.powi(attempt as i32) };
+        assert!(steps.iter().all(|step| (step - share / 20.0).abs() < 1e-9), "{attempt}: {steps:?}");
+    }
+}

@@ -466,3 +466,21 @@ fn reds_average_goes_by_the_packets_that_come_and_at_an_empty_queue_by_those_tha
     let full = average(1500.0, 70.0, 120.0);
     assert!((full - (120.0 - 50.0 * (-1.5f64).exp())).abs() < 0.2, "{full}");
 }
+
+#[test]
+fn flows_of_next_to_nothing_that_leave_change_nothing() {
+    // Reno's windows run ahead of their queue by what they have grown since their flows came or went.
+    let after = |more: f64| {
+        let mut network = one_class(Model::Reno, 60.0, 1250.0, pi());
+        let leaving = Join { flows: more, from_ns: 0, until_ns: Some(3_000_000_000), transfer_pkts: None };
+        network.classes[0].joins.extend((more > 0.0).then_some(leaving));
+        let mut fluid = Fluid::new(network, 1e-3).unwrap();
+        [3.5, 5.0, 8.0].map(|s: f64| {
+            fluid.advance((s * 1e9) as u64);
+            (fluid.queue_pkts(0), fluid.window_pkts(0))
+        })
+    };
+    for ((queue, window), (same, alike)) in after(0.0).iter().zip(after(1e-9)) {
+        assert!((queue - same).abs() < 0.2 && (window - alike).abs() < 0.01, "{queue} {same}, {window} {alike}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use aqumen_aqm::Network;
 use aqumen_scenario::{AqmChoice, OwnedValue};
-use aqumen_theory::boundary::boundary;
+use aqumen_theory::boundary::{Crossing, boundary};
 use aqumen_theory::cycle::check;
 use aqumen_theory::design::{Analysis, Depth, Gain, Place, analyse, analyse_to, linearise};
 use aqumen_theory::fluid::Model;
@@ -75,6 +75,22 @@ fn a_boundary_over_gain_is_the_gain_margin() {
     let choice = choice("pi", &[]);
     let pieces = boundary(&choice, &place(), (Axis::Rtt, [0.1, 0.4]), (Axis::Gain, [0.2, 20.0]), 2).unwrap();
     let [piece] = &pieces[..] else { panic!("{} pieces", pieces.len()) };
+    // It goes through the box from one end to the other, by steps of a thirtieth of it and less.
+    let across = |ratio: f64, range: f64| ratio.ln() / range.ln();
+    let step = |a: &Crossing, b: &Crossing| [across(b.x / a.x, 4.0), across(b.y / a.y, 100.0)];
+    let onwards = step(&piece[0], &piece[piece.len() - 1])[0].signum();
+    for pair in piece.windows(2) {
+        let [x, y] = step(&pair[0], &pair[1]);
+        assert!(x * onwards > 0.0 && (1e-5..0.0301).contains(&x.hypot(y)), "{pair:?}");
+    }
+    // Whichever quantity is named first, it is the same curve.
+    let turned = boundary(&choice, &place(), (Axis::Gain, [0.2, 20.0]), (Axis::Rtt, [0.1, 0.4]), 2).unwrap();
+    let [turned] = &turned[..] else { panic!("{} pieces", turned.len()) };
+    for at in turned {
+        let at = Crossing { x: at.y, y: at.x, ..*at };
+        let near = piece.iter().map(|other| step(&at, other)).map(|[x, y]| x.hypot(y)).fold(1.0, f64::min);
+        assert!(near < 0.016, "{at:?}: {near}");
+    }
     let (first, last) = (piece[0].x.min(piece[piece.len() - 1].x), piece[0].x.max(piece[piece.len() - 1].x));
     assert!(piece.len() > 20 && first < 0.105 && last > 0.38, "{} from {first} to {last}", piece.len());
     for at in piece.iter().step_by(5) {

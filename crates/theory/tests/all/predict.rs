@@ -184,7 +184,7 @@ fn dualpi2_holds_both_queues() {
     assert!((coupled.classic.rate_pps + coupled.low_latency.rate_pps - 12_000.0).abs() < 1e-6);
     // 15 ms of what the C queue gets, and a little in the L queue.
     assert!((at.queue_pkts / (0.015 * coupled.classic.rate_pps) - 1.0).abs() < 0.05);
-    let analysis = at.analysis.unwrap();
+    let analysis = at.analysis.as_ref().unwrap();
     assert!(analysis.noise.valid, "{:?}", analysis.noise);
     // That of the C queue's delay, and in the L queue a geometric number of packets beside it.
     let classic = coupled.delay_std_s.unwrap() * coupled.classic.rate_pps;
@@ -204,7 +204,16 @@ fn dualpi2_holds_both_queues() {
         analysis.warnings.iter().filter(|warning| warning.contains("packets keep their order")).count()
     };
     assert_eq!((doubts("dualpi2"), doubts("dualpi2:selection=random")), (1, 0));
-    // Scalable flows alone have no C queue to hold.
+    // Of all packets those of the C queue are marked with p'^2, those of the L queue with what its ramp makes of k p'.
+    let [classic, low] = [coupled.classic, coupled.low_latency].map(|side| side.rate_pps * side.probability / 12_000.0);
+    assert!((at.probability - classic - low).abs() < 1e-12, "{at:?}");
+    // The analysis is that of the C queue on what it gets: ways of 5 ms three times there and back, and packets' time.
+    let point = analysis.operating_point.at;
+    assert_eq!((point.capacity_pps, point.flows), (coupled.classic.rate_pps, 40.0));
+    assert!((0.03..0.0305).contains(&point.base_rtt_s), "{point:?}");
+    assert!((point.window_pkts / coupled.classic.window_pkts - 1.0).abs() < 0.01, "{point:?} {coupled:?}");
+    // Scalable flows alone have no C queue to hold, nor has it any where all that can be marked goes to the L queue.
+    assert!(beside_prague("dualpi2:any_ect=true", "modern").unwrap_err().contains("scalable flows alone"));
     assert!(beside_prague("dualpi2", "prague").unwrap_err().contains("scalable flows alone"));
 }
 
