@@ -702,5 +702,9 @@ mod tests {
         // Below the first all of the first, from the last on all of the last.
         assert_eq!((range.between((5, 0.5)), range.between((2, 0.5))), ((1, 0.0), (0, 0.0)));
         assert_eq!((range.between((12, 0.5)), range.between((19, 0.5))), ((4, 1.0), (5, 1.0)));
+        // Of one state a point.
+        let range = Range { from: 3, end: 7, stride: 1 };
+        assert_eq!((range.between((2, 0.5)), range.between((5, 0.5))), ((0, 0.0), (2, 0.5)));
+        assert_eq!((range.between((6, 0.5)), range.between((9, 0.5))), ((2, 1.0), (2, 1.0)));
     }
 }

@@ -480,4 +480,36 @@ mod tests {
         let told = noisy.field.at(1e-3).0.re;
         assert!((told / expected - 1.0).abs() < 0.12, "{told} {expected}");
     }
+    #[test]
+    fn in_slow_motion_both_queues_share_the_link_alike_and_wait_as_many_times_longer() {
+        let told = |times: f64| {
+            let span = |seconds: f64| Span::from_secs_f64(seconds * times);
+            let standard = DualPi2Params::default();
+            let params = DualPi2Params {
+                target: span(0.015),
+                tupdate: span(0.016),
+                alpha: standard.alpha / times,
+                beta: standard.beta / times,
+                l4s: L4sMarking::Ramp { min_th: span(0.0008), range: span(0.0004) },
+                ..standard
+            };
+            // Prague's virtual round trip is a time of its own.
+            let scalable = Class { scalable: true, ..class(8.0, Law::Dctcp) };
+            let classes = [class(10.0, Law::Reno), scalable].map(|class| Class { base_rtt_s: 0.03 * times, ..class });
+            rest(&params, 5000.0 / times, &classes)
+        };
+        let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
+        let known = told(1.0);
+        for times in [1000.0, 0.01] {
+            let slow = told(times);
+            for (a, b) in [(slow.classic, known.classic), (slow.low_latency, known.low_latency)] {
+                near(a.rate_pps * times, b.rate_pps);
+                near(a.window_pkts, b.window_pkts);
+                near(a.delay_s / times, b.delay_s);
+                near(a.probability, b.probability);
+            }
+            near(slow.gain_margin.unwrap(), known.gain_margin.unwrap());
+            near(slow.delay_std_s.unwrap() / times, known.delay_std_s.unwrap());
+        }
+    }
 }

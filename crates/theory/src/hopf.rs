@@ -744,4 +744,36 @@ mod tests {
         assert!((swing - expected).l1_norm() < 1e-12, "{swing} {expected}");
         assert_eq!(of(&Controller::Sampled { num: vec![3.0], den: vec![1.0, -1.0], period_s: 0.1 }).0, None);
     }
+    #[test]
+    fn in_slow_motion_cycles_are_as_high_and_take_as_many_times_as_long() {
+        use crate::linear::Loop;
+        for sampled in [false, true] {
+            let told = |times: f64| {
+                let at = OperatingPoint::new(Model::Ecn, 40.0, 1250.0 / times, 0.0, 0.2 * times, 100.0).unwrap();
+                let (slope, integral) = (3e-5, 1.5e-5);
+                let controller = match sampled {
+                    true => Controller::Sampled {
+                        num: vec![slope + 0.05 * integral, -slope],
+                        den: vec![1.0, -1.0],
+                        period_s: 0.05 * times,
+                    },
+                    false => Controller::Continuous { num: vec![integral / times, slope], den: vec![0.0, 1.0] },
+                };
+                let margins = Loop::new(Plant::exact(&at), controller.clone()).margins();
+                hopf(&at, &controller, &margins, 300.0, &[]).unwrap()
+            };
+            let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-5, "{sampled}: {a} {b}");
+            let known = told(1.0);
+            for times in [1e3, 1e-3] {
+                let slow = told(times);
+                near(slow.gain, known.gain);
+                near(slow.period_s / times, known.period_s);
+                near(slow.bend, known.bend);
+                near(slow.ends_gain, known.ends_gain);
+                near(slow.ends_std_pkts, known.ends_std_pkts);
+                near(slow.nearest_gain, known.nearest_gain);
+                assert_eq!(slow.cycles.len(), known.cycles.len());
+            }
+        }
+    }
 }

@@ -308,4 +308,25 @@ mod tests {
         };
         assert!(around(1.0).is_some() && around(100.0).is_none());
     }
+    #[test]
+    fn in_slow_motion_the_same_is_spared_and_swings_last_as_many_times_longer() {
+        for period_s in [None, Some(0.03)] {
+            let around = |times: f64| {
+                let at = OperatingPoint::new(Model::Reno, 50.0, 2500.0 / times, 0.0, 0.1 * times, 50.0).unwrap();
+                let controller = law(2e-5, 4e-5 / times, period_s.map(|period_s| period_s * times));
+                Spared::around(&spares(0.01 * times, true), &at, controller, Field::of_reno(&at, true)).unwrap()
+            };
+            let known = around(1.0);
+            for times in [1e3, 1e-3] {
+                let slow = around(times);
+                assert!(
+                    (slow.reached / known.reached - 1.0).abs() < 1e-6 && (slow.slope / known.slope - 1.0).abs() < 1e-6
+                );
+                for w in [1e-3, 0.3, 4.0, 40.0] {
+                    let (power, lasting) = (known.power(w), slow.power(w / times));
+                    assert!((lasting / power / times - 1.0).abs() < 1e-6, "{w}: {lasting} {power}");
+                }
+            }
+        }
+    }
 }

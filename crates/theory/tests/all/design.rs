@@ -451,3 +451,40 @@ fn little_margin_is_warned_of() {
         assert!(warned || phase > 25.0, "{phase}");
     }
 }
+
+#[test]
+fn in_slow_motion_red_rests_and_swings_as_it_does_and_takes_as_many_times_as_long() {
+    // All that RED does goes by packets.
+    let told = |flows: f64, times: f64| {
+        let rate = Rate::from_bps((16e6 / times) as u64);
+        let known = network(16_000_000, 58.0, 0.165_93 + 122.0 / 2000.0, 122.0);
+        let base_rtt_s = known.base_rtt_s * times;
+        let made_for = Network { capacity: rate, link_rate: rate, base_rtt_s, buffer_pkts: 366.0, ..known };
+        let there = Place { model: Model::Reno, flows, base_rtt_s: 0.2291 * times, ..place(&made_for) };
+        let values = [("max_p", OwnedValue::Number(0.05)), ("weight", OwnedValue::Number(5e-4))];
+        analyse(&choice("red", &values, made_for), &there).unwrap()
+    };
+    let figures = |told: &Analysis, times: f64| {
+        let (noise, at) = (&told.noise, &told.operating_point.at);
+        let exact = told.margins.as_ref().unwrap().exact;
+        let hopf = told.hopf.as_ref().unwrap();
+        let spectrum = noise.spectrum.as_ref().unwrap();
+        let mut all = vec![at.queue_pkts, at.probability, at.window_pkts, at.rtt_s / times];
+        all.extend([noise.queue_std_pkts, noise.queue_p95_pkts, noise.utilization_lost].map(Option::unwrap));
+        all.extend([exact.gain_margin, exact.phase_margin_deg].map(Option::unwrap));
+        all.extend([exact.modulus_margin, spectrum.peak_rad_s * times]);
+        all.extend([hopf.gain, hopf.period_s / times, hopf.bend, hopf.ends_std_pkts]);
+        all.extend(spectrum.power_pkts2_s.iter().map(|power| power / times));
+        all
+    };
+    let known = told(75.0, 1.0);
+    assert!(known.noise.valid, "{:?}", known.noise.why);
+    for times in [16.0, 0.0625] {
+        for (k, (a, b)) in figures(&told(75.0, times), times).iter().zip(figures(&known, 1.0)).enumerate() {
+            assert!((a - b).abs() < 1e-4 * b.abs() + 1e-12, "{times}: figure {k}: {a} {b}");
+        }
+    }
+    // With fewer flows it is so near to instability that its deviation is in doubt.
+    let doubt = told(45.0, 1.0).noise;
+    assert!(!doubt.valid && doubt.why.unwrap().starts_with("next to the boundary of stability: 5 % of the gain"));
+}

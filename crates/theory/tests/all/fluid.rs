@@ -484,3 +484,57 @@ fn flows_of_next_to_nothing_that_leave_change_nothing() {
         assert!((queue - same).abs() < 0.2 && (window - alike).abs() < 0.01, "{queue} {same}, {window} {alike}");
     }
 }
+
+#[test]
+fn in_slow_motion_a_network_moves_the_same() {
+    // Classes of every model over two queues, flows that come, leave and end, a capacity that changes, averages.
+    let told = |times: u64| {
+        let slow = times as f64;
+        let ns = |ms: u64| ms * 1_000_000 * times;
+        let join = |flows: f64, from_ms: u64, until_ms: Option<u64>, transfer_pkts: Option<f64>| Join {
+            flows,
+            from_ns: ns(from_ms),
+            until_ns: until_ms.map(ns),
+            transfer_pkts,
+        };
+        let class = |model: Model, base_rtt_s: f64, path: &[usize], joins: Vec<Join>| Class {
+            joins,
+            initial_window: 2.0,
+            ..Class::endless(model, 10.0, base_rtt_s * slow, path.to_vec())
+        };
+        let endless = |flows: f64| vec![join(flows, 0, None, None)];
+        let load = Class { rate_pps: Some(4.0 / slow), ..class(Model::Drop, 0.1, &[0, 1], endless(5.0)) };
+        let classes = vec![
+            class(Model::Reno, 0.1, &[0, 1], endless(20.0)),
+            class(Model::Ecn, 0.2, &[1], vec![join(10.0, 0, Some(6000), None), join(15.0, 3000, None, None)]),
+            class(Model::Hollot, 0.15, &[0], vec![join(5.0, 0, None, None), join(1.0, 2000, None, Some(300.0))]),
+            load,
+        ];
+        let red = |min_th: f64| RedLaw {
+            curve: RedCurve::new(min_th, 3.0 * min_th, 0.2, true).unwrap(),
+            decay: 2e-3,
+            wait: true,
+            ecn: true,
+            mark_limit: (1.0, 1e9),
+        };
+        let mut narrow = Queue::new(1000.0 / slow, 150.0, Control::Red(red(20.0)));
+        narrow.rates.push((ns(5000), 700.0 / slow));
+        let queues = vec![narrow, Queue::new(1200.0 / slow, 200.0, Control::Red(red(30.0)))];
+        let mut fluid = Fluid::new(Network { classes, queues, sample_at_start: true }, 1e-3 * slow).unwrap();
+        let mut seen = Vec::new();
+        for ms in [100, 1000, 2500, 4000, 5500, 7000, 12_000] {
+            fluid.advance(ns(ms));
+            seen.extend((0..2).flat_map(|queue| [fluid.queue_pkts(queue), fluid.probability(queue)]));
+            seen.extend((0..4).flat_map(|class| [fluid.window_pkts(class), fluid.flows(class)]));
+            seen.extend((0..4).map(|class| fluid.round_trip_s(class) / slow));
+        }
+        (seen, fluid.steps())
+    };
+    let ((known, steps), (slow, same)) = (told(1), told(16));
+    assert_eq!(steps, same);
+    for (k, (a, b)) in slow.iter().zip(&known).enumerate() {
+        assert!((a - b).abs() <= 1e-6 * b.abs(), "{k}: {a} {b}");
+    }
+    // It is no rest that is compared.
+    assert!(known[16] > 50.0 && known[16] != known[32], "{known:?}");
+}
