@@ -118,4 +118,25 @@ mod tests {
         assert_eq!(solve(&mut [1.0, 2.0, 2.0, 4.0], &mut right, 1), 0.0);
         assert!(right.iter().any(|x| !x.is_finite()));
     }
+    #[test]
+    fn columns_side_by_side_are_solved_as_each_alone_whatever_rows_change_places() {
+        // Zeros on the diagonal: every step takes another row. X is told, B = A X.
+        let matrix = [[0.0, 2.0, 0.0, 1.0], [3.0, 0.0, 0.0, -1.0], [0.0, 1.0, 0.0, 4.0], [1.0, 0.0, 5.0, 0.0]];
+        let known = [[1.0, -2.0, 0.5], [3.0, 0.0, 7.0], [-1.0, 4.0, 2.0], [6.0, 5.0, -3.0]];
+        let right = |i: usize, c: usize| (0..4).map(|k| matrix[i][k] * known[k][c]).sum::<f64>();
+        let mut together: Vec<f64> = (0..12).map(|at| right(at / 3, at % 3)).collect();
+        let determinant = solve(&mut matrix.concat(), &mut together, 3);
+        for (at, x) in together.iter().enumerate() {
+            assert!((x - known[at / 3][at % 3]).abs() < 1e-12, "{together:?}");
+        }
+        // By the third column: 5 times the minor of the last row, with sign -: -5 (-3) (2 (4) - 1 (1)).
+        assert!((determinant - 105.0).abs() < 1e-9, "{determinant}");
+        let column = |c: usize| (0..4).map(|i| right(i, c)).collect::<Vec<f64>>();
+        let alone = [0, 1, 2].map(|c| {
+            let mut alone = column(c);
+            solve(&mut matrix.concat(), &mut alone, 1);
+            alone
+        });
+        assert!((0..12).all(|at| (alone[at % 3][at / 3] - known[at / 3][at % 3]).abs() < 1e-12), "{alone:?}");
+    }
 }

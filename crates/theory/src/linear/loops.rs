@@ -366,4 +366,71 @@ mod tests {
             assert!((margins.gain_margin.unwrap() * factor - 2.0302).abs() < 1e-3);
         }
     }
+    #[test]
+    fn the_gains_that_are_stable_are_those_nearest_to_one() {
+        let stretch = |critical: &[(f64, i64)], unstable: i64| {
+            let critical: Vec<Critical> =
+                critical.iter().map(|(gain, poles)| Critical { gain: *gain, w: 1.0, poles: *poles }).collect();
+            stable_gains(&critical, unstable)
+        };
+        assert_eq!((stretch(&[], 0), stretch(&[], 1)), (Some((None, None)), None));
+        assert_eq!(stretch(&[(2.0, 2)], 0), Some((None, Some(0))));
+        assert_eq!(stretch(&[(0.5, -2), (2.0, 2)], 0), Some((Some(0), Some(1))));
+        // Unstable at one: below, above, and by whichever factor is smaller.
+        assert_eq!(stretch(&[(0.5, 2)], 2), Some((None, Some(0))));
+        assert_eq!(stretch(&[(2.0, -2), (4.0, 2)], 2), Some((Some(0), Some(1))));
+        assert_eq!(stretch(&[(0.5, 2), (3.0, -2)], 2), Some((None, Some(0))));
+        assert_eq!(stretch(&[(0.2, 2), (3.0, -2)], 2), Some((Some(1), None)));
+        // Poles on the boundary itself are unstable, and no gain holds what more gain makes worse on either side.
+        assert_eq!(stretch(&[(1.0, 2)], 2), Some((None, Some(0))));
+        assert_eq!(stretch(&[(2.0, 1)], 1), None);
+    }
+
+    /// A queue that answers as one lag of a second, to either side.
+    #[derive(Clone, Debug)]
+    struct Lag(f64);
+
+    impl Answers for Lag {
+        fn response(&self, w: f64) -> Complex64 {
+            self.0 / Complex64::new(1.0, w)
+        }
+
+        fn dc_gain(&self) -> f64 {
+            self.0
+        }
+
+        fn delay_s(&self) -> f64 {
+            1.0
+        }
+    }
+
+    #[test]
+    fn a_pole_that_leaves_at_rest_is_one_and_so_is_one_at_half_the_sampling_frequency() {
+        // What pushes itself on: s + 1 - k.
+        for k in [0.5, 0.99, 1.01, 3.0] {
+            let margins = Loop::new(Lag(1.0), Controller::Continuous { num: vec![k], den: vec![1.0] }).margins();
+            assert_eq!((margins.stable, margins.unstable_poles), (k < 1.0, u32::from(k > 1.0)), "{k}: {margins:?}");
+            assert!((margins.gain_margin.unwrap() * k - 1.0).abs() < 1e-9, "{k}: {margins:?}");
+            assert_eq!((margins.gain_margin_low, margins.phase_crossover_rad_s), (None, Some(0.0)));
+        }
+        // Sampled each second and held: z - e^-1 + k (1 - e^-1), which is zero at z = -1 at k = 2.16395.
+        let most = (1.0 + libm::exp(-1.0)) / (1.0 - libm::exp(-1.0));
+        for k in [0.5, 2.1, 2.2, 4.0] {
+            let controller = Controller::Sampled { num: vec![k], den: vec![1.0], period_s: 1.0 };
+            let margins = Loop { images: 2000, ..Loop::new(Lag(-1.0), controller) }.margins();
+            assert_eq!((margins.stable, margins.unstable_poles), (k < most, u32::from(k > most)), "{k}: {margins:?}");
+            assert!((margins.gain_margin.unwrap() * k / most - 1.0).abs() < 1e-3, "{k}: {margins:?}");
+            assert!((margins.phase_crossover_rad_s.unwrap() - PI).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn a_zero_is_halved_in_on_whichever_way_the_function_goes() {
+        for sign in [1.0, -1.0] {
+            let zero = bisect(1.0, 4.0, 40, |x| sign * (x - 3.1));
+            assert!((zero - 3.1).abs() < 1e-11, "{sign}: {zero}");
+        }
+        // One halving of 1 to 4 leaves 2.5 to 4.
+        assert_eq!(bisect(1.0, 4.0, 1, |x| x - 3.1), 3.25);
+    }
 }
