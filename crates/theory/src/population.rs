@@ -205,4 +205,25 @@ mod tests {
         };
         assert!(lag(Law::Dctcp, 0.1) > lag(Law::Reno, 0.01) + 0.3);
     }
+    #[test]
+    fn alpha_answers_by_observations_and_by_its_gain() {
+        let population = Population::new(&of(Law::Dctcp), 0.1, 0.1);
+        let (shift, flight) = (population.shift.unwrap(), population.density.flight);
+        assert_eq!((population.observed, population.held), (1.0, 0.0));
+        let [signals, noise, alpha] = [Complex64::new(-3.0, 1.0), Complex64::new(0.4, 0.2), Complex64::new(0.0, 0.5)];
+        // Windows of whole packets: 1/12, twice in 1 / 2 pi of a round.
+        let fraction = |s: f64| 1.0 / 12.0 / PI / (1.0 + (s / (2.0 * PI)) * (s / (2.0 * PI)));
+        // At rest all of it counts; at half a turn an observation its mean 2 / (j pi), twice, and 1/16 over 1 + 15/16.
+        for (s, share) in [(0.0, 1.0), (PI, -4.0 / (PI * PI) / 31.0)] {
+            let around = population.around(Complex64::new(0.0, s), [signals, noise, alpha]);
+            let response = signals + alpha / (2.0 * shift) * share;
+            assert!((around.response - response).l1_norm() < 1e-12 * response.l1_norm(), "{s}: {around:?} {response}");
+            let chance = (response.norm_sqr() - signals.norm_sqr()) * 0.1 * 0.9 / flight;
+            assert!((around.power - 0.8 - fraction(s) - chance).abs() < 1e-9, "{s}: {around:?}");
+        }
+        // Reno has no alpha.
+        let reno = Population::new(&of(Law::Reno), 0.1, 0.1);
+        let around = reno.around(Complex64::new(0.0, PI), [signals, noise, alpha]);
+        assert!(around.response == signals && (around.power - 0.8 - fraction(PI)).abs() < 1e-12, "{around:?}");
+    }
 }

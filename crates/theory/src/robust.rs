@@ -437,6 +437,9 @@ mod tests {
         assert!((of(speed, worth(0.5, 3.0, 1.0)) - 0.6).abs() < 1e-12 && of(speed, worth(0.4, 3.0, 1.0)) < -499.0);
         let noise = Aim::Noise { margin: 0.5, speed: 1.0 };
         assert!((of(noise, worth(0.5, 2.0, 1.0)) + 0.3).abs() < 1e-12, "a share of the queue");
+        // What is missing of the speed counts as a share of what is kept of it, quick or lasting.
+        assert!((of(noise, worth(0.5, 1.8, 1.0)) + 450.0 - 0.9).abs() < 1e-12);
+        assert!((of(noise, worth(0.5, 1.8, 0.3)) + 450.0 - 0.3).abs() < 1e-12);
         // Too little margin is worse than too little speed, and that than any noise; less of either is worse.
         let (slow, slower) = (of(noise, worth(0.5, 1.8, 1.0)), of(noise, worth(0.5, 1.8, 0.5)));
         let (weak, weaker) = (of(noise, worth(0.4, 9.0, 9.0)), of(noise, worth(0.3, 9.0, 9.0)));

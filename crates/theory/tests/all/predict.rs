@@ -285,6 +285,17 @@ fn full_links_that_share_flows_are_held_together_and_a_wide_one_by_itself() {
 }
 
 #[test]
+fn each_link_that_is_looked_at_is_a_queue_of_the_fluid() {
+    let plan = two_links(true);
+    let run = fluid(&plan);
+    let names: Vec<&String> = plan.links.iter().filter(|link| link.record).map(|link| &link.name).collect();
+    assert!(names.len() >= 2 && run.links.keys().eq(names), "{:?}", run.links.keys());
+    // The two that flows fill hold a queue each, and carry what they can.
+    let full = run.links.values().filter(|link| link["all"].queue_mean_pkts > 10.0).count();
+    assert_eq!(full, 2);
+}
+
+#[test]
 fn links_that_share_flows_hold_no_more_than_their_buffers() {
     // 60 packets of 1500 bytes are 90 kB: the target where there is room for it, else what there is.
     for (buffer, queue_pkts) in [("40pkt", 40.0), ("60kB", 40.0), ("90kB", 60.0), ("240kB", 60.0)] {
