@@ -45,8 +45,16 @@ pub(crate) struct Inbox<T> {
     far: Vec<T>,
     /// The first window of those, or `NO_WINDOW`.
     first_far: u64,
-    /// An empty window's memory, for the next that begins to fill: what is written lies in the cache.
-    spare: Vec<Vec<T>>,
+    spare: Spare<T>,
+}
+
+/// The memory of empty windows, for those that begin to fill: what is written lies in the cache.
+struct Spare<T> {
+    /// Room for more than [`TOGETHER`], and for no more.
+    large: Vec<Vec<T>>,
+    small: Vec<Vec<T>>,
+    /// How many windows have memory.
+    lent: usize,
 }
 
 /// After all windows.
@@ -56,6 +64,12 @@ const WORD: u64 = u64::BITS as u64;
 
 /// A window has room for so many from the first on.
 const TOGETHER: usize = 8;
+
+/// Where more windows than this have memory, most lie far ahead and hold little: each begins with little room.
+const FEW: usize = 64;
+
+/// The memory of a window that needed less than one of so many parts of it is given up.
+const PARTS: usize = 4;
 
 const _: () = assert!(TOGETHER <= kept::TOGETHER && WORD * WORD <= kept::LISTS as u64);
 
@@ -78,7 +92,7 @@ impl<T: Moment> Inbox<T> {
             limit: windows,
             far: Vec::new(),
             first_far: NO_WINDOW,
-            spare: Vec::new(),
+            spare: Spare { large: Vec::new(), small: Vec::new(), lent: 0 },
         }
     }
 
@@ -107,7 +121,7 @@ impl<T: Moment> Inbox<T> {
         let bucket = &mut self.windows[(window & self.mask) as usize];
         if bucket.len() == bucket.capacity() {
             // An empty window has no memory, so that each comes by here when it begins to fill.
-            grow(bucket, &mut self.spare);
+            self.spare.grow(bucket);
             mark(&mut self.filled, &mut self.filled_words, window & self.mask);
         }
         bucket.push(item);
@@ -127,11 +141,28 @@ impl<T: Moment> Inbox<T> {
         if window + self.mask / 2 >= self.limit {
             // Before anything can be posted to the windows that come into reach: what came first stays first.
             self.limit = window + self.mask + 1;
-            self.first_far = NO_WINDOW;
-            std::mem::take(&mut self.far).into_iter().for_each(|item| self.post(item));
+            self.fetch_far();
         }
         (self.next, self.reach) = (window + 1, self.limit - window - 1);
         self.take(into);
+    }
+
+    /// What lies in the ring by now goes there.
+    #[cold]
+    #[inline(never)]
+    fn fetch_far(&mut self) {
+        let (mut far, limit, width_bits) = (std::mem::take(&mut self.far), self.limit, self.width_bits);
+        self.first_far = NO_WINDOW;
+        far.retain(|item| {
+            let window = item.at() >> width_bits;
+            if window < limit {
+                self.put(window, *item);
+                return false;
+            }
+            self.first_far = self.first_far.min(window);
+            true
+        });
+        self.far = far;
     }
 
     /// The next window after the present one in which something lies, or `NO_WINDOW`.
@@ -174,15 +205,21 @@ impl<T: Moment> Inbox<T> {
         let word = &mut self.filled[(index / WORD) as usize];
         *word &= !(1 << (index % WORD));
         self.filled_words &= !(u64::from(*word == 0) << (index / WORD));
-        let bucket = &mut self.windows[index as usize];
+        let mut bucket = std::mem::take(&mut self.windows[index as usize]);
+        if bucket.capacity() == 0 {
+            return;
+        }
+        self.spare.lent -= 1;
+        if bucket.capacity() > PARTS * bucket.len().max(TOGETHER) {
+            into.append(&mut bucket);
+            return;
+        }
         if into.is_empty() {
-            std::mem::swap(into, bucket);
+            std::mem::swap(into, &mut bucket);
         } else {
-            into.append(bucket);
+            into.append(&mut bucket);
         }
-        if bucket.capacity() > 0 {
-            self.spare.push(std::mem::take(bucket));
-        }
+        self.spare.keep(bucket);
     }
 }
 
@@ -195,9 +232,7 @@ impl<T: Moment> Inbox<T> {
         self.open(window, &mut items);
         other.admit(window, &mut items);
         // The other's memory for what it takes.
-        if items.capacity() > 0 {
-            self.spare.push(items);
-        }
+        self.spare.keep(items);
     }
 
     /// Posts all `items`, which lie in `window`, and gives memory for as many back.
@@ -212,12 +247,13 @@ impl<T: Moment> Inbox<T> {
         let bucket = &mut self.windows[index as usize];
         if bucket.is_empty() {
             std::mem::swap(bucket, items);
+            self.spare.lent += 1;
             mark(&mut self.filled, &mut self.filled_words, index);
         } else {
             bucket.append(items);
         }
         if items.capacity() == 0 {
-            *items = self.spare.pop().unwrap_or_default();
+            *items = self.spare.any();
         }
     }
 }
@@ -229,15 +265,36 @@ fn mark(filled: &mut [u64], filled_words: &mut u64, index: u64) {
     *filled_words |= 1 << (index / WORD);
 }
 
-/// Makes room in a full window.
-#[cold]
-#[inline(never)]
-fn grow<T>(bucket: &mut Vec<T>, spare: &mut Vec<Vec<T>>) {
-    match spare.pop() {
-        Some(room) if bucket.capacity() == 0 => *bucket = room,
-        other => spare.extend(other),
+impl<T> Spare<T> {
+    /// Makes room in a full window.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, bucket: &mut Vec<T>) {
+        if bucket.capacity() == 0 {
+            self.lent += 1;
+            *bucket = if self.lent > FEW { self.small.pop().unwrap_or_default() } else { self.any() };
+        } else if bucket.capacity() <= TOGETHER
+            && let Some(mut room) = self.large.pop()
+        {
+            room.append(bucket);
+            self.keep(std::mem::replace(bucket, room));
+        }
+        bucket.reserve(TOGETHER);
     }
-    bucket.reserve(TOGETHER);
+
+    fn any(&mut self) -> Vec<T> {
+        self.large.pop().or_else(|| self.small.pop()).unwrap_or_default()
+    }
+
+    /// Keeps the memory of an empty window.
+    #[inline]
+    fn keep(&mut self, room: Vec<T>) {
+        if room.capacity() > TOGETHER {
+            self.large.push(room);
+        } else if room.capacity() > 0 {
+            self.small.push(room);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -345,7 +402,43 @@ mod tests {
             here.open(window, &mut seen);
             assert_eq!(seen, [(window * 16, 0)]);
         }
-        assert!(there.spare.len() + here.spare.len() < 4, "{} and {}", there.spare.len(), here.spare.len());
+        let kept = |inbox: &Inbox<_>| inbox.spare.small.len() + inbox.spare.large.len();
+        assert!(kept(&there) + kept(&here) < 4, "{} and {}", kept(&there), kept(&here));
+    }
+
+    /// How many items the memory of an inbox has room for.
+    fn room(inbox: &Inbox<(u64, u32)>) -> usize {
+        let spare = inbox.spare.large.iter().chain(&inbox.spare.small);
+        inbox.windows.iter().chain(spare).map(Vec::capacity).sum()
+    }
+
+    #[test]
+    fn windows_far_ahead_that_hold_little_take_little_memory() {
+        let mut inbox = Inbox::new(4, 32_000);
+        for window in 1..3000 {
+            inbox.open(window, &mut Vec::new());
+            // One of many timers, and packets that come soon.
+            inbox.post((16 * (window + 1500), 0));
+            (0..1000).for_each(|_| inbox.post((16 * (window + 1), 0)));
+        }
+        // 1500 windows with room for eight, and the few that came first with more.
+        assert!(room(&inbox) < 1500 * TOGETHER + 2 * FEW * 1024, "{}", room(&inbox));
+    }
+
+    #[test]
+    fn memory_that_is_no_longer_needed_is_given_up() {
+        let mut inbox = Inbox::new(4, 32_000);
+        let mut seen = Vec::new();
+        (0..10_000).for_each(|n| inbox.post((16 * (1 + n % 10), 0)));
+        for window in 1..100 {
+            seen.clear();
+            inbox.open(window, &mut seen);
+            if window == 10 {
+                assert!(room(&inbox) > 9 * 1000, "{}", room(&inbox));
+            }
+            inbox.post((16 * (window + 1), 0));
+        }
+        assert!(room(&inbox) < 1000, "{}", room(&inbox));
     }
 
     #[test]
