@@ -138,7 +138,7 @@ FULL = {
         flows=200, duration="20s", buffer="100000pkt", transport='"udp"', group=cbr("1Mbit")
     ),
     "ten times what leaves": dumbbell(
-        flows=4, duration="20s", buffer="150000pkt", transport='"udp"', group=cbr("20Mbit")
+        flows=4, rate="40Mbit", duration="20s", buffer="150000pkt", transport='"udp"', group=cbr("100Mbit")
     ),
     "ten times what leaves, in small packets": dumbbell(
         flows=4, duration="20s", buffer="20000pkt", transport='"udp"', group=cbr("20Mbit").replace("1000B", "250B")

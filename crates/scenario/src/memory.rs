@@ -15,7 +15,7 @@ use crate::Error;
 use crate::cost::{Runner, asked, fluid_classes, fluid_step_s, links, round_trip};
 use crate::field::{Buffer, RATE_MAX};
 use crate::memory::held::{held_up, remembered, requests};
-use crate::memory::reach::queue_forms;
+use crate::memory::reach::{narrowest, queue_forms};
 use crate::memory::under_way::{packets, shown, smallest_packet};
 use crate::memory::unsent::unsent;
 use crate::network::Core;
@@ -41,6 +41,8 @@ const FLUID_FLOW_BYTES: u64 = 2600;
 /// The lists of an association keep the room of the most chunks that it had under way: where many share a link, as many
 /// as slow start opens in a few round trips. Measured: 7.6 kB with windows of twenty, 11.2 kB with larger ones.
 const SLOW_START_CHUNKS: u32 = 64;
+/// No more than an application writes in these seconds.
+const SLOW_START_S: f64 = 4.0;
 
 /// For one of the sources that make self-similar traffic together, bytes. Measured: 159.
 const SOURCE_BYTES: u64 = 170;
@@ -56,7 +58,8 @@ const SHOWN_BYTES: u64 = 16;
 const FLUID_SAMPLE_BYTES: u64 = 140;
 
 /// For each sample of the last second a list of what was acknowledged, and for each flow in such a list, bytes. The
-/// lists hold no more than all watched flows, nor than the packets that the link carries in a second.
+/// lists hold no more than all watched flows, endless TCP transfers, nor than the packets that the link carries of
+/// theirs in a second.
 const NEWS_BYTES: u64 = 48;
 const NEWS_FLOW_BYTES: u64 = 48;
 const WATCHED: u64 = 256;
@@ -127,7 +130,6 @@ fn estimate(runner: Runner, spec: &Spec, core: &Core, links: Option<&[Link]>) ->
     let windows = (spec.windows.0.len() + spec.events.len() + 2) as u64;
     // A window begins and ends; those of events end where the next begins.
     let edges = (2 * spec.windows.0.len() + spec.events.len() + 2) as u64;
-    let sent = sent(spec);
     let recorded = (0..core.links.len()).filter(|link| core.links[*link].record);
     let fluid = matches!(runner, Runner::Fluid | Runner::Theory { .. });
     let (sample, busy) = if fluid { (FLUID_SAMPLE_BYTES, FLUID_PIECE_BYTES) } else { (SAMPLE_BYTES, PIECE_BYTES) };
@@ -152,8 +154,15 @@ fn estimate(runner: Runner, spec: &Spec, core: &Core, links: Option<&[Link]>) ->
         if !fluid {
             // At least one, and those of the last second.
             let second = (1_000_000_000 / spec.sample_interval().as_nanos().max(1) + 2).min(samples);
-            let carried = core.links[link].rate.as_bps() / 8 / smallest_packet(spec);
-            let news = second.saturating_mul(flows.min(WATCHED)).min(carried).min(sent);
+            let endless = (0..spec.flows.len())
+                .filter(|i| spec.flows[*i].transport.config.tcp().is_some())
+                .filter(|i| spec.flows[*i].traffic == Traffic::Bulk && spec.flows[*i].transfer.is_none())
+                .filter(|i| core.ways[*i].path.contains(&(link as u32)));
+            let (watched, bps) = endless.fold((0, 0.0), |(flows, bps), i| {
+                (spec.flows[i].flows().saturating_add(flows), narrowest(spec, core, i) + bps)
+            });
+            let carried = bps.min(core.links[link].rate.as_bps() as f64) as u64 / 8 / smallest_packet(spec);
+            let news = second.saturating_mul(watched.min(WATCHED)).min(carried);
             each = each.saturating_add(second.saturating_mul(NEWS_BYTES)).saturating_add(news * NEWS_FLOW_BYTES);
         }
         bytes = bytes.saturating_add(each);
@@ -175,8 +184,14 @@ fn flow(group: &Group, duration_s: f64) -> u64 {
         Protocol::Tcp(_) => FLOW_BYTES,
         Protocol::Udp(_) => UDP_FLOW_BYTES,
         Protocol::Sctp(sctp) => {
-            let chunks = sctp.window_of_full_pkts().unwrap_or(u32::MAX).min(SLOW_START_CHUNKS);
-            SCTP_FLOW_BYTES + (carries(group, duration_s) * f64::from(chunks) * sctp.kept_bytes() as f64) as u64
+            // Windows are of bytes, and each message leaves in a packet of its own.
+            let full = f64::from(sctp.window_of_full_pkts().unwrap_or(u32::MAX).min(SLOW_START_CHUNKS));
+            let chunks = Sends::of(group).map_or(full, |sends| {
+                let waiting = sends.in_seconds(SLOW_START_S.min(duration_s));
+                (full * f64::from(sctp.packet_bytes()) / sends.packet_bytes).min(waiting)
+            });
+            let kept = (sctp.kept_bytes() + sctp.early_bytes()) as f64;
+            SCTP_FLOW_BYTES + (carries(group, duration_s) * chunks * kept) as u64
         }
         Protocol::Rtp(_) => RTP_FLOW_BYTES,
     };
@@ -184,12 +199,6 @@ fn flow(group: &Group, duration_s: f64) -> u64 {
         Traffic::SelfSimilar(kind) => ends + u64::from(kind.sources) * SOURCE_BYTES,
         _ => ends,
     }
-}
-
-/// Packets a second that sources send at the most.
-fn sent(spec: &Spec) -> u64 {
-    let of_group = |group| Sends::of(group).map_or(f64::INFINITY, |sends| sends.messages * sends.packets);
-    spec.flows.iter().map(|group| group.flows() as f64 * of_group(group)).sum::<f64>() as u64
 }
 
 /// Which part of the flows of `group` ever carries anything: where transfers come by chance, no more than there are.

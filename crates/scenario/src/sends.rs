@@ -4,6 +4,7 @@
 use aqumen_transport::rtp::{Control, RtpConfig};
 use aqumen_units::Rate;
 
+use crate::mmpp::Chain;
 use crate::schema::Group;
 use crate::traffic::{Offered, Traffic};
 use crate::transport::Protocol;
@@ -13,7 +14,6 @@ use crate::transport::Protocol;
 pub(crate) struct Sends {
     /// Messages a second, and packets of each; those with which it starts.
     pub(crate) messages: f64,
-    pub(crate) first_messages: f64,
     pub(crate) packets: f64,
     /// Bits a second in the long run, and while it sends; those with which it starts. Where a control tells it its rate
     /// the first are the highest.
@@ -40,7 +40,6 @@ impl Sends {
             let at = |rate| Some(wire(group, at_rate(traffic, rtp, rate)?));
             let (least, first, most) = (at(least)?, at(rtp.initial_rate)?, at(most)?);
             return Some(Sends {
-                first_messages: first.messages,
                 first_bps: first.bps,
                 packet_bytes: least.packet_bytes.min(most.packet_bytes),
                 regardless: least.messages * least.packets,
@@ -145,7 +144,6 @@ fn wire(group: &Group, each: Offered) -> Sends {
     let bps = 8.0 * each.per_second * bytes;
     Sends {
         messages: each.per_second,
-        first_messages: each.per_second,
         packets,
         bps,
         peak_bps: bps * peak_to_mean(&group.traffic),
@@ -173,8 +171,9 @@ fn scatter(traffic: &Traffic, per_second: f64) -> f64 {
             2.0 * (peak * on * off).powi(2) / (on + off).powi(3)
         }
         Traffic::Voip(_) => 0.0,
-        // Bursts of any length: as if each second were all or nothing.
-        Traffic::SelfSimilar(_) | Traffic::Mmpp(_) => per_second * per_second,
+        // Bursts of any length: as if each second were all or nothing, of a source of a few.
+        Traffic::SelfSimilar(kind) => per_second * per_second * (FEW_SOURCES / f64::from(kind.sources)).min(1.0),
+        Traffic::Mmpp(_) => per_second * per_second,
         // The squares of the sizes of frames are up to a few times that of their mean.
         Traffic::Video(_) => FRAMES * per_second,
         Traffic::Transfers(_) | Traffic::Web(_) => SIZES * per_second,
@@ -186,6 +185,9 @@ fn scatter(traffic: &Traffic, per_second: f64) -> f64 {
 /// whose pictures that stand alone are ten times the others, one in twelve.
 const FRAMES: f64 = 4.0;
 
+/// Of self-similar sources so many go together: each sends all it does in a part of the time, and long.
+const FEW_SOURCES: f64 = 10.0;
+
 /// The same of sizes of transfers and objects: 6.5 of the main object of a page by default.
 const SIZES: f64 = 10.0;
 
@@ -196,6 +198,12 @@ fn peak_to_mean(traffic: &Traffic) -> f64 {
         Traffic::OnOff(kind) => 1.0 + kind.off.0.mean() / kind.on.0.mean(),
         Traffic::Voip(kind) if kind.suppress => 1.0 + kind.silence.0.mean() / kind.talk.0.mean(),
         Traffic::Voip(_) => 1.0,
+        Traffic::SelfSimilar(kind) => 1.0 + kind.off.as_secs_f64() / kind.on.as_secs_f64(),
+        // All chains of which there are in that state that brings the most.
+        Traffic::Mmpp(kind) => kind.chains().map_or(f64::INFINITY, |chains| {
+            let most: f64 = chains.iter().map(Chain::most_per_second).sum();
+            most / chains.iter().map(|chain| chain.per_second().0).sum::<f64>()
+        }),
         _ => f64::INFINITY,
     }
 }

@@ -35,11 +35,24 @@ pub(crate) struct Flows {
     pub(crate) first: u32,
     pub(crate) most: u32,
     pub(crate) ecn: bool,
-    /// Their windows grow by CUBIC's law; slow start ends when the round trip grows (HyStart).
-    pub(crate) cubic: bool,
+    pub(crate) law: Law,
+    /// Slow start ends when the round trip grows.
     pub(crate) hystart: bool,
     /// Whether each starts when those before have filled what they fill.
     pub(crate) apart: bool,
+}
+
+/// By which their windows grow beyond slow start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Law {
+    /// By a packet in a round trip.
+    #[default]
+    Reno,
+    Cubic,
+    /// Until so many packets of its own wait.
+    Vegas,
+    /// Until packets wait for so long. It has no slow start.
+    Ledbat,
 }
 
 /// Packets that are looked at: some tenths of a second. A run that has to do with more takes longer itself.
@@ -60,6 +73,12 @@ pub(crate) const HYSTART_LEAST: f64 = 16.0;
 /// CUBIC: packets by the cube of a second, and what a signal takes of a window (RFC 9438 section 4.6).
 pub(crate) const CUBIC_C: f64 = 0.4;
 const CUBIC_LESS: f64 = 0.3;
+/// Vegas: packets of its own that wait when slow start ends, until which it grows, and beyond which it shrinks.
+const VEGAS: [f64; 3] = [1.0, 2.0, 4.0];
+/// LEDBAT: the delay that it aims at, nanoseconds (RFC 6817 section 2.5).
+pub(crate) const LEDBAT_NS: f64 = 1e8;
+/// What shrinks so is no smaller than this, packets.
+const LEAST: f64 = 2.0;
 /// Before this many packets have come nothing is said.
 const FEW: u64 = 1 << 18;
 
@@ -152,9 +171,11 @@ struct Flow {
     slow_start: bool,
     ends_at: u64,
     ending: f64,
+    law: Law,
+    /// So many times as long a queue as there is it takes for that of itself and those before.
+    before: f64,
     /// Of CUBIC: since when the window grows by its law, from what on, and how long it takes to be there again,
     /// seconds.
-    cubic: bool,
     since: u64,
     from: f64,
     back_s: f64,
@@ -173,10 +194,12 @@ impl Flow {
         self.deaf = self.under_way;
     }
 
-    /// An acknowledgement, while packets wait for so long.
-    fn grow(&mut self, now: u64, waits: u64) {
+    /// An acknowledgement, while packets wait for so long of such a round trip.
+    fn grow(&mut self, now: u64, waits: u64, rtt: u64) {
+        let own = self.window * waits as f64 / (rtt + waits) as f64 / self.before;
+        self.slow_start &= self.law != Law::Vegas || own <= VEGAS[0];
         if !self.slow_start {
-            self.window += self.by_law(now);
+            self.window = (self.window + self.by_law(now, waits, own)).max(LEAST);
         } else if self.ending > 0.0 {
             // RFC 9406: for five round trips a quarter of slow start.
             self.window += 0.25;
@@ -192,11 +215,16 @@ impl Flow {
         }
     }
 
-    /// What an acknowledgement adds beyond slow start: RFC 9438 section 4.2 and 4.4, or a packet in a round trip.
-    fn by_law(&self, now: u64) -> f64 {
+    /// What an acknowledgement adds beyond slow start: RFC 9438 section 4.2 and 4.4, RFC 6817 section 2.4.2, or a
+    /// packet in a round trip.
+    fn by_law(&self, now: u64, waits: u64, own: f64) -> f64 {
         let reno = 1.0 / self.window;
-        if !self.cubic {
-            return reno;
+        match self.law {
+            Law::Reno => return reno,
+            Law::Vegas if own < VEGAS[1] => return reno,
+            Law::Vegas => return if own > VEGAS[2] { -reno } else { 0.0 },
+            Law::Ledbat => return (1.0 - waits as f64 / self.before / LEDBAT_NS) * reno,
+            Law::Cubic => {}
         }
         let passed_s = (now - self.since) as f64 / 1e9 - self.back_s;
         let wanted = self.from + CUBIC_C * passed_s * passed_s * passed_s;
@@ -247,17 +275,19 @@ impl Fates for Seen {
 impl<'a> Filling<'a> {
     fn new(link: &'a Link, load: &'a Load, qdisc: AnyQdisc) -> Self {
         let waits = (load.rtt / 8).clamp(HYSTART_NS.0, HYSTART_NS.1);
+        // Who comes later takes the queue that he finds for none.
+        let before = |flows: &Flows, number: u32| if flows.apart { 1 + number } else { 1 };
         let of = |flows: &Flows, number: u32| Flow {
             window: f64::from(flows.first.min(flows.most)),
             most: f64::from(flows.most),
             under_way: 0,
             gone: 0,
             gone_at_tail: 0,
-            slow_start: true,
-            // Who comes later takes the queue that he finds for none.
-            ends_at: if flows.hystart { waits * u64::from(1 + if flows.apart { number } else { 0 }) } else { u64::MAX },
+            slow_start: flows.law != Law::Ledbat,
+            ends_at: if flows.hystart { waits * u64::from(before(flows, number)) } else { u64::MAX },
             ending: 0.0,
-            cubic: flows.cubic,
+            law: flows.law,
+            before: f64::from(before(flows, number)),
             since: 0,
             from: 0.0,
             back_s: 0.0,
@@ -405,7 +435,7 @@ impl<'a> Filling<'a> {
     /// A source hears of one of its packets.
     fn answer(&mut self, now: u64) {
         let Some((_, of, told, acknowledges)) = self.back.pop_front() else { return };
-        let waits = self.waits(now);
+        let (waits, rtt) = (self.waits(now), self.load.rtt);
         let flow = &mut self.flows[of as usize];
         flow.under_way -= u32::from(acknowledges);
         let signal = told || flow.gone > 0;
@@ -418,7 +448,7 @@ impl<'a> Filling<'a> {
         } else if signal {
             flow.reduce(now);
         } else {
-            flow.grow(now, waits);
+            flow.grow(now, waits, rtt);
         }
         self.send(of, now);
     }
@@ -512,7 +542,7 @@ mod tests {
     fn hystart_leaves_slow_start_before_a_queue_has_grown() {
         let of = |hystart, apart, until| {
             let mut load = windows(4, 1_000_000);
-            load.flows[0] = Flows { cubic: true, hystart, apart, ..load.flows[0] };
+            load.flows[0] = Flows { law: Law::Cubic, hystart, apart, ..load.flows[0] };
             longest(&link("droptail", 100_000), &load, until).unwrap()
         };
         // The pipe holds 100 packets of 1 ms, a quarter each; an eighth of 100 ms is waited for with 112, and a quarter
@@ -523,11 +553,28 @@ mod tests {
         assert!(of(false, false, 2 * SECOND) > 1500);
         // Windows of one, which signals have left, grow too.
         let mut many = windows(400, 1_000_000);
-        many.flows[0] = Flows { cubic: true, hystart: true, ..many.flows[0] };
+        many.flows[0] = Flows { law: Law::Cubic, hystart: true, ..many.flows[0] };
         assert!(longest(&link("droptail", 50), &many, 20 * SECOND).is_some());
         // From then on .4 t^3 each: 320 packets after 9 s less two, twice that for all but what is in the pipe.
         let grown = of(true, false, 11 * SECOND);
         assert!((500..2500).contains(&grown), "{grown}");
+    }
+
+    #[test]
+    fn vegas_and_ledbat_stop_where_packets_wait() {
+        let of = |law, apart| {
+            let mut load = windows(4, 1_000_000);
+            load.flows[0] = Flows { law, apart, ..load.flows[0] };
+            longest(&link("droptail", 100_000), &load, 60 * SECOND).unwrap()
+        };
+        // Vegas: at least two packets of each flow and at most four, and what slow start brings in a round trip.
+        assert!((8..40).contains(&of(Law::Vegas, false)), "{}", of(Law::Vegas, false));
+        // LEDBAT: 100 ms of 1 ms each.
+        assert!((80..120).contains(&of(Law::Ledbat, false)), "{}", of(Law::Ledbat, false));
+        // Who comes later takes the queue of those before for none.
+        assert!(of(Law::Vegas, true) > of(Law::Vegas, false));
+        assert!(of(Law::Ledbat, true) > 2 * of(Law::Ledbat, false));
+        assert!(of(Law::Reno, false) > 10_000);
     }
 
     #[test]

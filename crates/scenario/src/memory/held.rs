@@ -9,7 +9,7 @@ use crate::memory::under_way::{in_pipe, let_in};
 use crate::network::Core;
 use crate::plan::Link;
 use crate::schema::Spec;
-use crate::sends::Sends;
+use crate::sends::{Sends, answers};
 use crate::traffic::Traffic;
 use crate::transport::Protocol;
 
@@ -18,14 +18,15 @@ use crate::transport::Protocol;
 const TRIES: f64 = 12.0;
 const TRIES_TOGETHER: f64 = 4.0;
 
-/// What is kept of the transfers and pages of all groups, bytes: no more than the narrowest link of their way carries.
+/// What is kept of the transfers and pages of all groups, bytes: where each waits for what it asked for, no more than
+/// the narrowest link of their way carries.
 pub(crate) fn requests(spec: &Spec, core: &Core) -> u64 {
     let duration_s = spec.duration.as_secs_f64();
     let of_group = |i: usize| {
         let (group, rtt_s) = (&spec.flows[i], base_rtt_s(spec, core, i));
         let Asked { transfers, pages } = asked(group, duration_s, rtt_s);
         let bits = 8.0 * f64::from(group.transport.config.packet_bytes()) * offered(group, duration_s, rtt_s).packets;
-        let part = (narrowest(spec, core, i) * duration_s / bits.max(1.0)).min(1.0);
+        let part = if answers(group) { narrowest(spec, core, i) * duration_s / bits.max(1.0) } else { 1.0 };
         let asks = transfers + pages;
         asks.min(asks * part + group.flows() as f64)
     };

@@ -7,11 +7,6 @@ pub const EVENT: usize = 32;
 pub const TOGETHER: usize = 8;
 /// See [`TOGETHER`].
 pub const LISTS: usize = 4096;
-/// So many events are expected in that time, three of each packet that a recorded link carries; no fewer than so
-/// many a second.
-pub const EXPECTED: f64 = 4.0;
-/// See [`EXPECTED`].
-pub const LEAST_PER_SECOND: f64 = 1e3;
 /// A packet that waits at a port that knows when it will leave.
 pub const IN_FIFO: usize = 32;
 /// The same at a port that asks a discipline, beside what that keeps.

@@ -34,11 +34,11 @@ fn acknowledgements(spec: &Spec, core: &Core, i: usize) -> f64 {
     let group = &spec.flows[i];
     let config = &group.transport.config;
     let full = (f64::INFINITY, f64::from(config.packet_bytes()));
-    let (sent, packet_bytes) =
-        Sends::of(group).map_or(full, |sends| (group.flows() as f64 * sends.bps, sends.packet_bytes));
+    let (sent, packet_bytes) = Sends::of(group)
+        .map_or(full, |sends| (group.flows() as f64 * sends.messages * sends.packets, sends.packet_bytes));
     let narrowest = core.ways[i].path.iter().map(|link| rates(spec, core, *link as usize).fold(0, u64::max)).min();
-    let data = accesses(spec, core, i, Side::BOTH[0]).min(narrowest.unwrap_or(u64::MAX) as f64).min(sent);
-    data * f64::from(config.ack_bytes()) / packet_bytes
+    let carried = accesses(spec, core, i, Side::BOTH[0]).min(narrowest.unwrap_or(u64::MAX) as f64);
+    sent.min(carried / (8.0 * packet_bytes)) * 8.0 * f64::from(config.ack_bytes())
 }
 
 /// Bits a second that the hosts of group `i` on a side can send.

@@ -4,7 +4,7 @@ use aqumen_transport::tcp::{Ack, Congestion, TcpConfig, Variant};
 
 use crate::cost::{base_rtt_s, offered, round_trip};
 use crate::law::Law;
-use crate::memory::filling::Flows;
+use crate::memory::filling::{Flows, Law as Grows};
 use crate::memory::kept::{DELIVERY, GROWN};
 use crate::memory::reach::{accesses, narrowest};
 use crate::network::Core;
@@ -40,13 +40,8 @@ pub(crate) struct Share {
     pub(crate) peak_bps: f64,
     pub(crate) variance: f64,
     pub(crate) packet_bytes: f64,
-    /// Sources that send at the same moments, how often they do, and how long that is apart, seconds.
-    pub(crate) chorus: f64,
-    pub(crate) beats: f64,
-    pub(crate) beat_s: f64,
-    /// Sources that have a moment each when they send next, and how far ahead those lie, seconds.
-    pub(crate) sources: f64,
-    pub(crate) gap_s: f64,
+    /// Packets that a flow sends at one moment: a first window, or a message.
+    pub(crate) together: f64,
 }
 
 /// What group `i` brings.
@@ -58,6 +53,12 @@ pub(crate) fn share(spec: &Spec, core: &Core, i: usize) -> Share {
     let first = f64::from(config.initial_window_pkts());
     let window = if group.traffic == Traffic::Bulk { config.window_of_full_pkts() } else { config.window_pkts() };
     let window = window.map_or(f64::INFINITY, f64::from);
+    let law = config.tcp().map_or(Grows::Reno, |tcp| match tcp.congestion {
+        Congestion::Cubic | Congestion::Cubic21 => Grows::Cubic,
+        Congestion::Vegas => Grows::Vegas,
+        Congestion::Ledbat => Grows::Ledbat,
+        _ => Grows::Reno,
+    });
     let (sends, answers) = (Sends::of(group), answers(group));
     let asked = match &sends {
         Some(sends) => count * sends.in_seconds(duration_s) + DEVIATIONS * (count * sends.variance * duration_s).sqrt(),
@@ -73,8 +74,10 @@ pub(crate) fn share(spec: &Spec, core: &Core, i: usize) -> Share {
     } else if answers {
         // An acknowledgement lets in what it acknowledges, and no more than as much again.
         let carried = narrowest.min(accesses(spec, core, i, Side::BOTH[0]));
-        let acknowledged = carried * duration_s / (8.0 * packet_bytes);
-        let grown = first * 2f64.powf((duration_s / rtt_s).floor().min(60.0) + 1.0);
+        let acknowledged = carried * duration_s / (8.0 * sends.map_or(packet_bytes, |sends| sends.packet_bytes));
+        let rounds = (duration_s / rtt_s).floor();
+        // Slow start, or a packet in each round trip.
+        let grown = if law == Grows::Ledbat { first + rounds + 1.0 } else { first * 2f64.powf(rounds.min(60.0) + 1.0) };
         admitted = admitted.min(count * grown).min(count * first + acknowledged);
     }
     let let_in = admitted;
@@ -87,22 +90,21 @@ pub(crate) fn share(spec: &Spec, core: &Core, i: usize) -> Share {
         None => DELIVERY,
     };
     let by_value = config.tcp().map_or(size_of::<aqumen_transport::Packet>(), ahead);
-    let cubic = config.tcp().is_some_and(|tcp| matches!(tcp.congestion, Congestion::Cubic | Congestion::Cubic21));
     let flows = Flows {
         count: group.flows().min(u64::from(u32::MAX)) as u32,
         first: first as u32,
         most: window.min(1e9) as u32,
         ecn: config.ecn(),
-        cubic,
-        hystart: cubic && config.tcp().is_some_and(|tcp| tcp.hystart),
+        law,
+        hystart: law == Grows::Cubic && config.tcp().is_some_and(|tcp| tcp.hystart),
         apart: group.start.low != group.start.high,
     };
-    // Evenly spaced messages of sources that begin together, and the packets of a transfer that leave at one moment.
-    let in_step = |sends: &Sends| sends.variance == 0.0 && group.start.low == group.start.high;
-    let bursts = !answers && matches!(group.traffic, Traffic::Transfers(_) | Traffic::Web(_));
-    let together = |sends: &Sends| if bursts { sends.packets } else { count };
-    let apart = if bursts { count } else { 1.0 };
+    // Transfers that are asked for one after the other begin with the flow.
+    let in_step = group.start.low == group.start.high
+        && !matches!(&group.traffic, Traffic::Transfers(kind) if kind.think.is_none());
+    let message = sends.map_or(1.0, |sends| if in_step { sends.packets } else { 1.0 });
     Share {
+        together: if answers { first } else { message },
         admitted,
         let_in,
         each: GROWN * (config.kept_bytes() + by_value) as f64,
@@ -112,11 +114,6 @@ pub(crate) fn share(spec: &Spec, core: &Core, i: usize) -> Share {
         variance: sends.map_or(0.0, |sends| count * sends.variance),
         peak_bps: sends.map_or(f64::INFINITY, |sends| count * sends.peak_bps),
         packet_bytes: sends.map_or(packet_bytes, |sends| sends.packet_bytes),
-        chorus: sends.as_ref().filter(|sends| bursts || in_step(sends)).map_or(0.0, together),
-        beats: sends.map_or(0.0, |sends| apart * sends.first_messages * duration_s),
-        beat_s: sends.map_or(f64::INFINITY, |sends| 1.0 / (apart * sends.first_messages)),
-        sources: sends.map_or(0.0, |_| count),
-        gap_s: sends.map_or(0.0, |sends| 1.0 / sends.first_messages),
     }
 }
 

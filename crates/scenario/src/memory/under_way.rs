@@ -9,7 +9,7 @@ use aqumen_aqm::{Aqm, Limit, Qdisc};
 
 use crate::cost::round_trip;
 use crate::line::Medium;
-use crate::memory::filling::{CUBIC_C, HYSTART_LEAST, HYSTART_NS, longest, rate_at};
+use crate::memory::filling::{CUBIC_C, HYSTART_LEAST, HYSTART_NS, LEDBAT_NS, Law, longest, rate_at};
 use crate::memory::kept::{self, GROWN};
 use crate::memory::mix::Mix;
 use crate::memory::reach::{accesses, inflow, queue_forms, rates, room};
@@ -22,6 +22,11 @@ use crate::traffic::Traffic;
 /// What comes of the bound on a queue that a discipline of a simpler network keeps: in the real one flows start apart,
 /// have round trips of their own, and hear of signals later.
 const SAFETY: f64 = 1.5;
+
+/// Of a medium with a law of its own nobody knows when it carries what: in the long run at least this part of its rate,
+/// but for so many seconds.
+const FADED: f64 = 0.25;
+const FADES_S: f64 = 2.0;
 
 /// Below so many bytes nobody asks a discipline how long its queue becomes.
 const LITTLE: f64 = 1e6;
@@ -39,81 +44,22 @@ pub(crate) fn smallest_packet(spec: &Spec) -> u64 {
 /// are is not known.
 pub(crate) fn packets(spec: &Spec, core: &Core, links: Option<&[Link]>) -> u64 {
     let mut shares: Vec<Share> = (0..spec.flows.len()).map(|i| share(spec, core, i)).collect();
-    let lists = Lists::of(spec, core, &shares);
-    let mut bytes = lists.ahead(&shares) * kept::EVENT as f64;
+    let mut bytes = 0.0;
     for number in 0..core.links.len() {
-        bytes += waiting(spec, core, number, links.map(|links| &links[number]), lists, &mut shares);
+        bytes += waiting(spec, core, number, links.map(|links| &links[number]), &mut shares);
     }
+    let mut pending = 0.0;
     for (i, share) in shares.iter().enumerate() {
         bytes += access_queues(spec, core, i, share);
-        bytes += on_wires(spec, core, i, share).min(share.admitted) * (share.each + kept::EVENT as f64 * GROWN);
+        let on_wires = on_wires(spec, core, i, share).min(share.admitted);
+        bytes += on_wires * share.each;
+        // A packet or its acknowledgement, and a timer of each flow.
+        pending += 2.0 * on_wires + spec.flows[i].flows() as f64;
     }
+    // Each list has room for a few events, though there may be one alone.
+    let apart = pending.min(kept::LISTS as f64) * kept::TOGETHER as f64;
+    bytes += (GROWN * pending + apart) * kept::EVENT as f64;
     bytes as u64
-}
-
-/// The lists of events of the same short time.
-#[derive(Clone, Copy)]
-struct Lists {
-    /// How long that is, seconds.
-    step_s: f64,
-    /// For how many events each has room in the end.
-    room: f64,
-    /// How many come by within the run.
-    passed: f64,
-}
-
-impl Lists {
-    /// A step is short enough for a few events of what the links carry. Where more comes than that, or smaller packets
-    /// do, as many times more fall into it: a list keeps its room when it is emptied, and all lists come by where most
-    /// comes.
-    fn of(spec: &Spec, core: &Core, shares: &[Share]) -> Self {
-        let largest = spec.flows.iter().map(|group| group.transport.config.packet_bytes()).max().unwrap_or(1);
-        let comes = |i: usize| shares[i].bps.min(accesses(spec, core, i, Side::BOTH[0]));
-        let carried = |link: usize| {
-            let here = (0..shares.len()).filter(|i| core.ways[*i].path.iter().any(|other| *other as usize == link));
-            here.map(comes).sum::<f64>().min(core.links[link].rate.as_bps() as f64)
-        };
-        let recorded = (0..core.links.len()).filter(|link| core.links[*link].record);
-        let expected: f64 = recorded.map(|link| 3.0 * carried(link) / (8.0 * f64::from(largest.max(1)))).sum();
-        let endless = |share: &Share| share.bps == f64::INFINITY;
-        let that_share = shares.iter().filter(|share| endless(share)).count().max(1) as f64;
-        // One that is dropped has been sent and has arrived; those that send what they can share what there is.
-        let happen = |i: usize| {
-            let narrowest = core.ways[i].path.iter().map(|link| core.links[*link as usize].rate.as_bps()).min();
-            let arrives = comes(i).min(narrowest.unwrap_or(u64::MAX) as f64);
-            let bps = if endless(&shares[i]) { 3.0 * arrives / that_share } else { 2.0 * comes(i) + arrives };
-            bps / (8.0 * shares[i].packet_bytes.max(1.0))
-        };
-        let longest_ns = 1e9 * kept::EXPECTED / expected.max(kept::LEAST_PER_SECOND);
-        // A power of two of nanoseconds.
-        let step_s = (1u64 << (longest_ns as u64).max(1).ilog2()) as f64 / 1e9;
-        let fall_into_it = step_s * (0..shares.len()).map(happen).sum::<f64>();
-        let room = (fall_into_it.min(1e9) as u64).max(kept::TOGETHER as u64).next_power_of_two() as f64;
-        Lists { step_s, room, passed: spec.duration.as_secs_f64() / step_s + 1.0 }
-    }
-
-    /// Places for events of lists in which hardly more lies than when a source sends next.
-    fn ahead(self, shares: &[Share]) -> f64 {
-        let lists = self.passed.min(kept::LISTS as f64);
-        let filled = shares.iter().map(|share| share.sources.min(share.gap_s / self.step_s));
-        filled.sum::<f64>().min(lists) * (self.room - 1.0)
-    }
-
-    /// Places for events that they have beyond those of `packets` that wait, of which one leaves each `leaves_s`
-    /// seconds.
-    fn spare(self, packets: f64, leaves_s: f64, shares: &[Share]) -> f64 {
-        // A list gets its room when it comes by, and lends it to another that begins to fill.
-        let lists = self.passed.min(kept::LISTS as f64);
-        let filled = |packets: f64| packets.min(packets * leaves_s / self.step_s + 1.0).min(lists);
-        // What many sources do at one moment lies in one list, their packets a little later in another. They have two
-        // others each time, if those of the time before hold what still waits.
-        let larger = |share: &Share| {
-            let room = (share.chorus.min(1e9) as u64).next_power_of_two() as f64;
-            let still_waits = (packets - share.beat_s / leaves_s).max(0.0);
-            filled(still_waits).min(2.0 * share.beats) * (room - self.room).max(0.0)
-        };
-        filled(packets) * (self.room - 1.0) + shares.iter().map(larger).sum::<f64>()
-    }
 }
 
 /// How much lies before a link at one time, bits, at the most, if `bps` come from the start to the end.
@@ -139,7 +85,7 @@ fn left_over(link: &Link, bps: f64, until: u64) -> f64 {
 }
 
 /// What the packets that may wait at a link take, bytes. They are taken from the shares.
-fn waiting(spec: &Spec, core: &Core, number: usize, link: Option<&Link>, lists: Lists, shares: &mut [Share]) -> f64 {
+fn waiting(spec: &Spec, core: &Core, number: usize, link: Option<&Link>, shares: &mut [Share]) -> f64 {
     if !queue_forms(spec, core, number) {
         return 0.0;
     }
@@ -153,16 +99,18 @@ fn waiting(spec: &Spec, core: &Core, number: usize, link: Option<&Link>, lists: 
     here.sort_unstable();
     here.dedup();
     let smallest = here.iter().map(|i| shares[*i].packet_bytes).fold(f64::INFINITY, f64::min);
-    let largest = here.iter().map(|i| shares[*i].packet_bytes).fold(0.0, f64::max);
     let slowest = rates(spec, core, number).fold(u64::MAX, u64::min).max(1) as f64;
     let room = room(at.buffer, if data { smallest } else { 40.0 });
     let duration_s = spec.duration.as_secs_f64();
     let until = spec.duration.as_nanos();
     let inflow = inflow(spec, core, number);
     let can = |i: usize| accesses(spec, core, i, Side::BOTH[0]);
-    // Of a medium with a law of its own nobody knows when it carries what.
-    let left_over = |bps: f64| match link.filter(|_| at.carries.medium == Medium::Wire) {
-        Some(link) => left_over(link, bps.min(inflow), until),
+    let left_over = |bps: f64| match link {
+        Some(link) if at.carries.medium == Medium::Wire => left_over(link, bps.min(inflow), until),
+        Some(_) => {
+            let comes = bps.min(inflow);
+            (comes - FADED * slowest).max(0.0) * duration_s + comes * FADES_S.min(duration_s)
+        }
         None => bps.min(inflow) * duration_s,
     };
     let peak = left_over(here.iter().map(|i| shares[*i].peak_bps.min(can(*i))).sum());
@@ -191,8 +139,7 @@ fn waiting(spec: &Spec, core: &Core, number: usize, link: Option<&Link>, lists: 
         Some(Discipline { served: true, packet_bytes, .. }) => packets * GROWN * (kept::SERVED as f64 + packet_bytes),
         _ => {
             let ring = (packets.min(1e15) as u64).next_power_of_two() as f64 * kept::IN_FIFO as f64;
-            let alone = lists.spare(packets, 8.0 * largest / slowest, shares);
-            GROWN * ring + (packets * GROWN + alone) * kept::EVENT as f64
+            GROWN * (ring + packets * kept::EVENT as f64)
         }
     };
     if let (Some(link), true) = (link, data && most * dearest + port(most) > LITTLE) {
@@ -274,17 +221,21 @@ fn access_queues(spec: &Spec, core: &Core, i: usize, share: &Share) -> f64 {
     waiting * (share.each + (kept::EVENT + kept::LEVEL) as f64 * GROWN)
 }
 
-/// Packets of group `i` at its access links at the most where slow start ends before these have filled: three windows
-/// that wait for as long as HyStart bears, and what CUBIC adds.
+/// Packets of group `i` at its access links at the most where its windows stop growing before these have filled: so
+/// many times what lets a packet wait for as long as their law bears, and what CUBIC adds.
 fn eased(spec: &Spec, core: &Core, i: usize, share: &Share) -> f64 {
     let hosts = f64::from(core.hosts(spec, i, Side::BOTH[0]));
-    let Some(flows) = share.flows.filter(|flows| flows.hystart && hosts >= f64::from(flows.count)) else {
-        return f64::INFINITY;
+    let Some(flows) = share.flows.filter(|flows| hosts >= f64::from(flows.count)) else { return f64::INFINITY };
+    let (rtt_s, duration_s) = (round_trip(spec, core, i, true).as_secs_f64(), spec.duration.as_secs_f64());
+    let (waits_ns, times, more) = match flows.law {
+        Law::Cubic if flows.hystart => (HYSTART_NS.1 as f64, 3.0, CUBIC_C * duration_s.powi(3)),
+        Law::Vegas => (0.0, 2.0, 0.0),
+        Law::Ledbat => (LEDBAT_NS, 2.0, 0.0),
+        _ => return f64::INFINITY,
     };
     let each_bps = accesses(spec, core, i, Side::BOTH[0]) / hosts;
-    let (rtt_s, duration_s) = (round_trip(spec, core, i, true).as_secs_f64(), spec.duration.as_secs_f64());
-    let window = each_bps * (rtt_s + HYSTART_NS.1 as f64 / 1e9) / (8.0 * share.packet_bytes);
-    f64::from(flows.count) * (3.0 * window.max(HYSTART_LEAST) + CUBIC_C * duration_s.powi(3))
+    let window = each_bps * (rtt_s + waits_ns / 1e9) / (8.0 * share.packet_bytes);
+    f64::from(flows.count) * (times * window.max(HYSTART_LEAST) + more)
 }
 
 /// Packets of group `i` that are sent and not acknowledged, at the most, whatever became of them.
@@ -297,11 +248,10 @@ pub(crate) fn in_pipe(spec: &Spec, core: &Core, i: usize) -> f64 {
     on_wires(spec, core, i, &share(spec, core, i))
 }
 
-/// Packets of group `i` on wires, at the most: what its part of the narrowest link carries in a round trip, and a first
-/// window of each flow.
+/// Packets of group `i` on wires, at the most: what its part of the narrowest link carries in a round trip, and what
+/// each flow sends at one moment.
 fn on_wires(spec: &Spec, core: &Core, i: usize, share: &Share) -> f64 {
     let (group, way) = (&spec.flows[i], &core.ways[i]);
-    let config = &group.transport.config;
     let demand = |i: usize| accesses(spec, core, i, Side::BOTH[0]).min(1e15);
     let part = |link: &u32| {
         let all: f64 = (0..core.ways.len()).filter(|j| core.ways[*j].path.contains(link)).map(demand).sum();
@@ -315,5 +265,5 @@ fn on_wires(spec: &Spec, core: &Core, i: usize, share: &Share) -> f64 {
         let written = share.bps * round_s / (8.0 * share.packet_bytes);
         in_round = in_round.min(written + DEVIATIONS * (share.variance * round_s.max(1.0)).sqrt());
     }
-    in_round + group.flows() as f64 * f64::from(config.initial_window_pkts())
+    in_round + group.flows() as f64 * share.together
 }

@@ -525,8 +525,12 @@ fn datagrams_wait_where_more_come_than_the_link_carries_and_no_more_than_that() 
         |rate: u32| format!("kind = \"on-off\", rate = \"{rate}Mbit\", packet = \"1000B\", on = \"1s\", off = \"1s\"");
     assert_eq!(room(&bursts(24), "", "1000pkt", "1000000pkt"), 0.0);
     assert!(room(&bursts(30), "", "1000pkt", "10000pkt") > 9000.0 * 150.0);
-    let similar = "kind = \"self-similar\", rate = \"1Mbit\", sources = 10, on = \"500ms\", off = \"1500ms\"";
-    assert!(room(similar, "", "1000pkt", "5000pkt") > 0.0);
+    // ON for a quarter of the time, four times 24 Mbit/s where all are ON at once.
+    let similar = |rate: &str| {
+        format!("kind = \"self-similar\", rate = \"{rate}\", sources = 10, on = \"500ms\", off = \"1500ms\"")
+    };
+    assert_eq!(room(&similar("6Mbit"), "", "1000pkt", "5000pkt"), 0.0);
+    assert!(room(&similar("20Mbit"), "", "1000pkt", "5000pkt") > 4000.0 * 150.0);
     // A link that becomes too slow from 50 s on: 86.4 Mbit/s come and 40 leave, 282 000 packets. One that is down holds
     // what comes: 4.1 Mbit/s for 50 s, 25 000.
     let slower = "\n[[events]]\nat = \"50s\"\nlink = \"bottleneck\"\ncapacity = \"40Mbit\"\n";
@@ -567,42 +571,6 @@ fn bursts_pile_up_by_four_deviations_and_by_no_more_than_comes() {
     // At 26 Mbit/s four deviations are 130 000, and what is too much if all are ON 6.9 Mbit/s: 84 100.
     assert!(of(26, "84000pkt") > of(26, "80000pkt") + 4000.0 * 64.0);
     assert_eq!(of(26, "84200pkt"), of(26, "1000000pkt"));
-}
-
-#[test]
-fn where_more_comes_than_leaves_lists_of_events_keep_room_for_as_much() {
-    // Of 10 000 packets that wait in either case, 4096 lists hold the events. Four events take 2 ms where 8 Mbit/s
-    // leave in packets of 1500 bytes, three events each: a list is of the next power of two below that, 2^20 ns.
-    let of = |rate: &str, packet: &str| {
-        let cbr = format!("\"udp\"\ntraffic = {{ kind = \"cbr\", rate = \"{rate}\", packet = \"{packet}\" }}");
-        of_buffer(&of_transport(&wide("8Mbit"), &cbr), "10000pkt")
-    };
-    let room = |more: f64| 4096.0 * more * 32.0;
-    let little = of("2400kbit", "1472B");
-    // Four times 2.4 Mbit/s come: 2 * 815 + 667 events a second are 2.4 in that time, for which there are eight places.
-    // Four times 20 Mbit/s, ten times as much as leaves: 2 * 6800 + 667 are 15, 16 places.
-    let much = of("20Mbit", "1472B");
-    assert!(((much - little) / room(8.0) - 1.0).abs() < 0.01, "{}", (much - little) / room(1.0));
-    // The same in packets a third as large: 2 * 21 200 + 2000 are 47, 64 places.
-    let small = of("20Mbit", "472B");
-    assert!(((small - little) / room(56.0) - 1.0).abs() < 0.01, "{}", (small - little) / room(1.0));
-}
-
-#[test]
-fn sources_that_send_together_need_room_for_all_of_them() {
-    // 1000 sources of a packet of 1500 bytes each second: 12 Mbit/s where 8 leave. In 100 s each second two lists have
-    // 1000 events at once, 1024 places in place of eight; apart they need no more than any.
-    let of = |start: &str, buffer: &str| {
-        let text = with(&wide("8Mbit"), "count = 4", "count = 1000");
-        let text = with(&text, "start = [\"0s\", \"1s\"]", &format!("start = {start}"));
-        let cbr = "\"udp\"\ntraffic = { kind = \"cbr\", rate = \"11776bit\", packet = \"1472B\" }";
-        of_buffer(&of_transport(&text, cbr), buffer)
-    };
-    let more = |buffer: &str| of("\"0s\"", buffer) - of("[\"0s\", \"1s\"]", buffer);
-    assert!((more("10000pkt") / (200.0 * 1016.0 * 32.0) - 1.0).abs() < 0.01, "{}", more("10000pkt"));
-    // 300 packets have left within .45 s, before the next come: the same two lists do. Of 700 (1.05 s) some still wait.
-    assert_eq!(more("300pkt"), 0.0);
-    assert!(more("700pkt") > 30.0 * 1016.0 * 32.0, "{}", more("700pkt"));
 }
 
 #[test]
@@ -844,21 +812,6 @@ fn a_call_beside_transfers_has_as_many_small_packets_waiting_as_come_with_the_la
 }
 
 #[test]
-fn a_short_run_enlarges_few_lists_of_events() {
-    // Ten times as much comes as leaves, of which a list holds 16 events where it has room for 8. In a second 954 lists
-    // of 2^20 ns come by, in a hundred all 4096.
-    let of = |rate: &str, duration: &str| {
-        let cbr = format!("\"udp\"\ntraffic = {{ kind = \"cbr\", rate = \"{rate}\", packet = \"1472B\" }}");
-        let text = of_transport(&wide("8Mbit"), &cbr);
-        of_buffer(&with(&text, "duration = \"100s\"", &format!("duration = \"{duration}\"")), "5000pkt")
-    };
-    let more = |duration: &str| of("20Mbit", duration) - of("16Mbit", duration);
-    assert!(more("100s").abs() < 1000.0, "{}", more("100s"));
-    let larger = |duration: &str| of("40Mbit", duration) - of("20Mbit", duration);
-    assert!((larger("100s") / larger("1s") - 4096.0 / 954.7).abs() < 0.5, "{} {}", larger("100s"), larger("1s"));
-}
-
-#[test]
 fn what_does_not_fit_is_refused_with_both_figures() {
     let scenario = parse(DUMBBELL);
     let one = scenario.memory_estimate(Runner::Packet, None);
@@ -900,27 +853,35 @@ fn calls_pile_up_as_they_fall_silent_and_talk_again() {
 #[test]
 fn what_comes_in_bursts_of_any_length_comes_as_if_each_second_were_all_or_nothing() {
     // Four sources of 100 messages a second: in 100 s a variance of 4 * 100 * 100^2 = 2000^2.
-    let of = |packet: &str, buffer: &str| {
-        let chain = "rates = [\"100pkt/s\", \"100pkt/s\"], generator = [[-1.0, 1.0], [1.0, -1.0]]";
+    let of = |rate: &str, rates: &str, packet: &str, buffer: &str| {
+        let chain = format!("rates = [{rates}], generator = [[-1.0, 1.0], [1.0, -1.0]]");
         let kind = format!("\"udp\"\ntraffic = {{ kind = \"mmpp\", {chain}, packet = \"{packet}\" }}");
-        of_buffer(&of_transport(&wide("20Mbit"), &kind), buffer)
+        of_buffer(&of_transport(&wide(rate), &kind), buffer)
     };
-    assert!(of("1000B", "8000pkt") > of("1000B", "7000pkt") + 1000.0 * 64.0);
-    assert_eq!(of("1000B", "8010pkt"), of("1000B", "1000000pkt"));
+    let bursts = "\"200pkt/s\", \"0pkt/s\"";
+    let one = |buffer: &str| of("4Mbit", bursts, "1000B", buffer);
+    assert!(one("8000pkt") > one("7000pkt") + 1000.0 * 64.0);
+    assert_eq!(one("8010pkt"), one("1000000pkt"));
     // Of three packets each, three times as many.
-    assert!(of("3000B", "24000pkt") > of("3000B", "23000pkt") + 1000.0 * 64.0);
-    assert_eq!(of("3000B", "24010pkt"), of("3000B", "1000000pkt"));
+    let three = |buffer: &str| of("12Mbit", bursts, "3000B", buffer);
+    assert!(three("24000pkt") > three("23000pkt") + 1000.0 * 64.0);
+    assert_eq!(three("24010pkt"), three("1000000pkt"));
+    // What fits in the state that brings the most does not pile up.
+    assert_eq!(of("7Mbit", bursts, "1000B", "10pkt"), of("7Mbit", bursts, "1000B", "1000000pkt"));
 }
 
 #[test]
-fn before_a_medium_with_a_law_of_its_own_all_that_comes_may_wait() {
-    // 4 times 1 Mbit/s of 1000 bytes in packets of 1028 for 100 s: 50 000.
-    let cbr = "\"udp\"\ntraffic = { kind = \"cbr\", rate = \"1Mbit\", packet = \"1000B\" }";
-    let text = of_transport(&wide("100Mbit"), cbr);
-    let text =
-        with(&text, "rate = \"100Mbit\"", "channel = { model = \"wifi\", contenders = 2, spread = 1.5, mcs = 4.0 }");
-    assert!(of_buffer(&text, "50000pkt") > of_buffer(&text, "40000pkt") + 10_000.0 * 64.0);
-    assert_eq!(of_buffer(&text, "50010pkt"), of_buffer(&text, "1000000pkt"));
+fn before_a_medium_with_a_law_of_its_own_all_that_comes_in_two_seconds_may_wait() {
+    // 4 times 1 Mbit/s of 1000 bytes in packets of 1028: 1000 in two seconds, and one of each.
+    let of = |rate: &str, buffer: &str| {
+        let cbr = format!("\"udp\"\ntraffic = {{ kind = \"cbr\", rate = \"{rate}\", packet = \"1000B\" }}");
+        let wifi = "channel = { model = \"wifi\", contenders = 2, spread = 1.5, mcs = 4.0 }";
+        of_buffer(&with(&of_transport(&wide("100Mbit"), &cbr), "rate = \"100Mbit\"", wifi), buffer)
+    };
+    assert!(of("1Mbit", "1000pkt") > of("1Mbit", "900pkt") + 100.0 * 64.0);
+    assert_eq!(of("1Mbit", "1010pkt"), of("1Mbit", "1000000pkt"));
+    // Of 407 Mbit/s it carries a part at the most.
+    assert!(of("99Mbit", "3000000pkt") > of("99Mbit", "2000000pkt") + 1e6 * 64.0);
 }
 
 #[test]
@@ -963,12 +924,18 @@ fn access_links_limit_flows_until_all_have_started() {
 
 #[test]
 fn a_packet_on_a_wire_takes_its_event_and_what_its_ends_keep() {
-    // 1 Gbit/s carry 125 000 packets of 1000 bytes in a second; each takes an event of 32 bytes in a list that grows,
-    // and 40 at its ends.
-    let large = of_transport(&wide("1Gbit"), "{ preset = \"ns2\", receive_window = \"1000000pkt\" }");
-    let delay = |delay: &str| memory(&with(&large, "delay = \"20ms\"", &format!("delay = \"{delay}\"")));
-    let each = (delay("3s") - delay("2s")) / 250_000.0;
-    assert!((each - 2.0 * 32.0 - 40.0).abs() < 1.0, "{each}");
+    // 1 Gbit/s carry 125 000 packets of 1000 bytes in a second; each takes two events of 32 bytes in lists that grow,
+    // and 40 bytes at its ends.
+    let each = |rate: &str, packets: f64| {
+        let text = of_transport(&wide(rate), "{ preset = \"ns2\", receive_window = \"1000000pkt\" }");
+        let delay = |delay: &str| memory(&with(&text, "delay = \"20ms\"", &format!("delay = \"{delay}\"")));
+        (delay("3s") - delay("2s")) / packets
+    };
+    let many = each("1Gbit", 250_000.0);
+    assert!((many - 2.0 * 2.0 * 32.0 - 40.0).abs() < 1.0, "{many}");
+    // Few events may lie in a list each, with room for eight.
+    let few = each("1Mbit", 250.0);
+    assert!((few - many - 2.0 * 8.0 * 32.0).abs() < 10.0, "{few}");
 }
 
 #[test]
@@ -1025,8 +992,8 @@ fn a_window_has_three_pieces_of_memory_and_an_event_two() {
     assert!(piece > 10_000.0);
     assert_eq!(larger(0, 1) - larger(0, 0), 2.0 * piece);
     assert_eq!(larger(2, 3) - larger(0, 0), 12.0 * piece);
-    // The whole run and what is steady are two windows with two edges.
-    assert!((larger(0, 0) - 4.0 * piece).abs() < 0.1 * piece, "{} {piece}", larger(0, 0));
+    // The whole run and what is steady are two windows with two edges; a few packets more are on the wires.
+    assert!((larger(0, 0) - 4.0 * piece).abs() < 0.2 * piece, "{} {piece}", larger(0, 0));
 }
 
 #[test]

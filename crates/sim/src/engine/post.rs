@@ -9,7 +9,6 @@ use super::place::Place;
 use crate::event::Event;
 use crate::lanes::Target;
 use aqumen_scenario::Plan;
-use aqumen_scenario::memory::kept;
 use aqumen_units::Span;
 
 /// First rank of each kind. At equal moments the lower rank goes first.
@@ -44,7 +43,6 @@ pub(super) struct Post {
 
 /// Where more than one port makes events itself, a step of so many keeps the heap small.
 const STEP_EVENTS: f64 = 4.0;
-const _: () = assert!(STEP_EVENTS <= kept::EXPECTED, "the memory of a run is foreseen with less");
 
 /// Beyond most retransmission timers, nanoseconds.
 const TIMER_HORIZON: u64 = 4_000_000_000;
