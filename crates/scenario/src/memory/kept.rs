@@ -18,5 +18,6 @@ pub const DELIVERY: usize = 20;
 /// A transfer or a page that was delivered.
 pub const REQUEST: usize = 48;
 
-/// A list grows by doubling, and leaves as much behind as it holds: the allocator keeps for others what it grew out of.
-pub(crate) const GROWN: f64 = 2.0;
+/// A list grows by doubling. What it has room for and does not hold yet takes no memory, but pieces that it grew out of
+/// are left behind, and lists that were longer before keep their room.
+pub(crate) const GROWN: f64 = 1.5;

@@ -137,10 +137,7 @@ fn waiting(spec: &Spec, core: &Core, number: usize, link: Option<&Link>, shares:
     let discipline = link.and_then(Discipline::of);
     let port = |packets: f64| match &discipline {
         Some(Discipline { served: true, packet_bytes, .. }) => packets * GROWN * (kept::SERVED as f64 + packet_bytes),
-        _ => {
-            let ring = (packets.min(1e15) as u64).next_power_of_two() as f64 * kept::IN_FIFO as f64;
-            GROWN * (ring + packets * kept::EVENT as f64)
-        }
+        _ => GROWN * (in_ring(packets) * kept::IN_FIFO as f64 + packets * kept::EVENT as f64),
     };
     if let (Some(link), true) = (link, data && most * dearest + port(most) > LITTLE) {
         let rtt = here.iter().map(|i| round_trip(spec, core, *i, true).as_nanos()).max().unwrap_or(0);
@@ -149,17 +146,25 @@ fn waiting(spec: &Spec, core: &Core, number: usize, link: Option<&Link>, shares:
             most = most.min(SAFETY * longest + unevenly);
         }
     }
-    let levels = if at.record { GROWN * kept::LEVEL as f64 * most } else { 0.0 };
+    // What leaves as foreseen lies in rings all the way.
+    let served = discipline.as_ref().is_some_and(|known| known.served);
+    let larger = if served { 1.0 } else { in_ring(most) / most.max(1.0) };
+    let levels = if at.record { GROWN * kept::LEVEL as f64 * larger * most } else { 0.0 };
     let mut bytes = port(most) + levels + discipline.map_or(0.0, |known| known.queues_bytes);
     // The dear ones first.
     here.sort_by(|a, b| shares[*b].each.total_cmp(&shares[*a].each));
     for i in here {
         let of_group = most.min(shares[i].admitted);
-        bytes += of_group * shares[i].each;
+        bytes += of_group * larger * shares[i].each;
         shares[i].admitted -= of_group;
         most -= of_group;
     }
     bytes
+}
+
+/// Places of a ring that holds so many packets.
+fn in_ring(packets: f64) -> f64 {
+    (packets.min(1e15) as u64).next_power_of_two() as f64
 }
 
 /// Quantities that the discipline of `link` shows of its state at each sample.
