@@ -1,6 +1,6 @@
-//! An inbox: what will happen at one place, sorted roughly by time into windows of equal length.
+//! An inbox: what will happen at one place, sorted roughly by time into buckets of equal length.
 //!
-//! Within a window the order is that in which things were posted; who opens it puts them into the order that he needs.
+//! Within a bucket the order is that in which things were posted; who opens it puts them into the order that he needs.
 
 use aqumen_scenario::memory::kept;
 
@@ -27,104 +27,104 @@ impl Moment for Event {
 }
 
 pub(crate) struct Inbox<T> {
-    /// A window is 2^width_bits nanoseconds long.
+    /// A bucket is 2^width_bits nanoseconds long.
     width_bits: u32,
-    /// A ring of windows; that of the present window holds what was posted since it was opened.
-    windows: Vec<Vec<T>>,
+    /// A ring of buckets; that of the present bucket holds what was posted since it was opened.
+    buckets: Vec<Vec<T>>,
     mask: u64,
     /// A bit for each of them: whether something lies there; and a bit for each word of those: whether it has one.
     filled: Vec<u64>,
     filled_words: u64,
-    /// Number of the window that is open.
+    /// Number of the bucket that is open.
     present: u64,
     /// The next after it, and how many are in the ring from that on.
     next: u64,
     reach: u64,
-    /// The first window that is not in the ring, and what lies there or later, as it came.
+    /// The first bucket that is not in the ring, and what lies there or later, as it came.
     limit: u64,
     far: Vec<T>,
-    /// The first window of those, or `NO_WINDOW`.
+    /// The first bucket of those, or `NO_BUCKET`.
     first_far: u64,
     spare: Spare<T>,
 }
 
-/// The memory of empty windows, for those that begin to fill: what is written lies in the cache.
+/// The memory of empty buckets, for those that begin to fill: what is written lies in the cache.
 struct Spare<T> {
     /// Room for more than [`TOGETHER`], and for no more.
     large: Vec<Vec<T>>,
     small: Vec<Vec<T>>,
-    /// How many windows have memory.
+    /// How many buckets have memory.
     lent: usize,
 }
 
-/// After all windows.
-pub(crate) const NO_WINDOW: u64 = u64::MAX;
+/// After all buckets.
+pub(crate) const NO_BUCKET: u64 = u64::MAX;
 
 const WORD: u64 = u64::BITS as u64;
 
-/// A window has room for so many from the first on.
+/// A bucket has room for so many from the first on.
 const TOGETHER: usize = 8;
 
-/// Where more windows than this have memory, most lie far ahead and hold little: each begins with little room.
+/// Where more buckets than this have memory, most lie far ahead and hold little: each begins with little room.
 const FEW: usize = 64;
 
-/// The memory of a window that needed less than one of so many parts of it is given up.
+/// The memory of a bucket that needed less than one of so many parts of it is given up.
 const PARTS: usize = 4;
 
 const _: () = assert!(TOGETHER <= kept::TOGETHER && WORD * WORD <= kept::LISTS as u64);
 
 impl<T: Moment> Inbox<T> {
-    /// An inbox with windows of 2^`width_bits` nanoseconds, most of what is posted less than `horizon_ns` ahead.
+    /// An inbox with buckets of 2^`width_bits` nanoseconds, most of what is posted less than `horizon_ns` ahead.
     pub(crate) fn new(width_bits: u32, horizon_ns: u64) -> Self {
         // As many as the bits of one word can tell apart, word by word.
-        const MAX_WINDOWS: u64 = WORD * WORD;
+        const MOST_BUCKETS: u64 = WORD * WORD;
         // Twice as many, so that it is enough to look through what is far once in half a turn.
-        let windows = (2 * (horizon_ns >> width_bits) + 4).next_power_of_two().clamp(WORD, MAX_WINDOWS);
+        let buckets = (2 * (horizon_ns >> width_bits) + 4).next_power_of_two().clamp(WORD, MOST_BUCKETS);
         Inbox {
             width_bits,
-            windows: (0..windows).map(|_| Vec::new()).collect(),
-            mask: windows - 1,
-            filled: vec![0; (windows / WORD) as usize],
+            buckets: (0..buckets).map(|_| Vec::new()).collect(),
+            mask: buckets - 1,
+            filled: vec![0; (buckets / WORD) as usize],
             filled_words: 0,
             present: 0,
             next: 1,
-            reach: windows - 1,
-            limit: windows,
+            reach: buckets - 1,
+            limit: buckets,
             far: Vec::new(),
-            first_far: NO_WINDOW,
+            first_far: NO_BUCKET,
             spare: Spare { large: Vec::new(), small: Vec::new(), lent: 0 },
         }
     }
 
-    /// Posts `item`, if it lies in a window after the present one that is in the ring; most do. `false`: it does not.
+    /// Posts `item`, if it lies in a bucket after the present one that is in the ring; most do. `false`: it does not.
     #[inline(always)]
     #[must_use]
     pub(crate) fn post_ahead(&mut self, item: T) -> bool {
-        let window = item.at() >> self.width_bits;
-        let ahead = window.wrapping_sub(self.next) < self.reach;
+        let bucket = item.at() >> self.width_bits;
+        let ahead = bucket.wrapping_sub(self.next) < self.reach;
         if ahead {
-            self.put(window, item);
+            self.put(bucket, item);
         }
         ahead
     }
 
-    /// Posts `item`, which lies in the present window or later.
+    /// Posts `item`, which lies in the present bucket or later.
     #[inline(never)]
     pub(crate) fn post(&mut self, item: T) {
-        let window = item.at() >> self.width_bits;
-        debug_assert!(window >= self.present, "a message to the past");
-        if window >= self.limit { self.post_far(item) } else { self.put(window, item) }
+        let bucket = item.at() >> self.width_bits;
+        debug_assert!(bucket >= self.present, "a message to the past");
+        if bucket >= self.limit { self.post_far(item) } else { self.put(bucket, item) }
     }
 
     #[inline(always)]
-    fn put(&mut self, window: u64, item: T) {
-        let bucket = &mut self.windows[(window & self.mask) as usize];
-        if bucket.len() == bucket.capacity() {
-            // An empty window has no memory, so that each comes by here when it begins to fill.
-            self.spare.grow(bucket);
-            mark(&mut self.filled, &mut self.filled_words, window & self.mask);
+    fn put(&mut self, bucket: u64, item: T) {
+        let list = &mut self.buckets[(bucket & self.mask) as usize];
+        if list.len() == list.capacity() {
+            // An empty bucket has no memory, so that each comes by here when it begins to fill.
+            self.spare.grow(list);
+            mark(&mut self.filled, &mut self.filled_words, bucket & self.mask);
         }
-        bucket.push(item);
+        list.push(item);
     }
 
     #[cold]
@@ -134,41 +134,41 @@ impl<T: Moment> Inbox<T> {
         self.far.push(item);
     }
 
-    /// Opens `window`, the first or a later one than the present one, with nothing between them, and puts what lies in
+    /// Opens `bucket`, the first or a later one than the present one, with nothing between them, and puts what lies in
     /// it at the end of `into`.
-    pub(crate) fn open(&mut self, window: u64, into: &mut Vec<T>) {
-        self.present = window;
-        if window + self.mask / 2 >= self.limit {
-            // Before anything can be posted to the windows that come into reach: what came first stays first.
-            self.limit = window + self.mask + 1;
-            self.fetch_far();
+    pub(crate) fn open(&mut self, bucket: u64, into: &mut Vec<T>) {
+        self.present = bucket;
+        if bucket + self.mask / 2 >= self.limit {
+            // Before anything can be posted to the buckets that come into reach: what came first stays first.
+            self.limit = bucket + self.mask + 1;
+            self.take_far();
         }
-        (self.next, self.reach) = (window + 1, self.limit - window - 1);
+        (self.next, self.reach) = (bucket + 1, self.limit - bucket - 1);
         self.take(into);
     }
 
     /// What lies in the ring by now goes there.
     #[cold]
     #[inline(never)]
-    fn fetch_far(&mut self) {
+    fn take_far(&mut self) {
         let (mut far, limit, width_bits) = (std::mem::take(&mut self.far), self.limit, self.width_bits);
-        self.first_far = NO_WINDOW;
+        self.first_far = NO_BUCKET;
         far.retain(|item| {
-            let window = item.at() >> width_bits;
-            if window < limit {
-                self.put(window, *item);
+            let bucket = item.at() >> width_bits;
+            if bucket < limit {
+                self.put(bucket, *item);
                 return false;
             }
-            self.first_far = self.first_far.min(window);
+            self.first_far = self.first_far.min(bucket);
             true
         });
         self.far = far;
     }
 
-    /// The next window after the present one in which something lies, or `NO_WINDOW`.
+    /// The next bucket after the present one in which something lies, or `NO_BUCKET`.
     #[inline]
-    pub(crate) fn next_window(&self) -> u64 {
-        debug_assert!(self.is_idle(), "something lies in the present window");
+    pub(crate) fn next_bucket(&self) -> u64 {
+        debug_assert!(self.is_idle(), "something lies in the present bucket");
         let next = self.present + 1;
         let from = next & self.mask;
         let word = from / WORD;
@@ -179,10 +179,10 @@ impl<T: Moment> Inbox<T> {
         }
     }
 
-    /// The same from `window` on, whose word it begins.
-    fn next_in_other_words(&self, window: u64) -> u64 {
+    /// The same from `bucket` on, whose word it begins.
+    fn next_in_other_words(&self, bucket: u64) -> u64 {
         let words = self.filled.len() as u64;
-        let first = (window & self.mask) / WORD;
+        let first = (bucket & self.mask) / WORD;
         // Those from the first on, then those before it: the ring goes round.
         let (later, earlier) = (self.filled_words >> first, self.filled_words);
         let ahead = match (later, earlier) {
@@ -191,66 +191,66 @@ impl<T: Moment> Inbox<T> {
             (later, _) => u64::from(later.trailing_zeros()),
         };
         let word = self.filled[((first + ahead) % words) as usize];
-        window + ahead * WORD + u64::from(word.trailing_zeros())
+        bucket + ahead * WORD + u64::from(word.trailing_zeros())
     }
 
-    /// Whether nothing lies in the present window.
+    /// Whether nothing lies in the present bucket.
     pub(crate) fn is_idle(&self) -> bool {
-        self.windows[(self.present & self.mask) as usize].is_empty()
+        self.buckets[(self.present & self.mask) as usize].is_empty()
     }
 
-    /// Puts what lies in the present window at the end of `into`.
+    /// Puts what lies in the present bucket at the end of `into`.
     pub(crate) fn take(&mut self, into: &mut Vec<T>) {
         let index = self.present & self.mask;
         let word = &mut self.filled[(index / WORD) as usize];
         *word &= !(1 << (index % WORD));
         self.filled_words &= !(u64::from(*word == 0) << (index / WORD));
-        let mut bucket = std::mem::take(&mut self.windows[index as usize]);
-        if bucket.capacity() == 0 {
+        let mut list = std::mem::take(&mut self.buckets[index as usize]);
+        if list.capacity() == 0 {
             return;
         }
         self.spare.lent -= 1;
-        if bucket.capacity() > PARTS * bucket.len().max(TOGETHER) {
-            into.append(&mut bucket);
+        if list.capacity() > PARTS * list.len().max(TOGETHER) {
+            into.append(&mut list);
             return;
         }
         if into.is_empty() {
-            std::mem::swap(into, &mut bucket);
+            std::mem::swap(into, &mut list);
         } else {
-            into.append(&mut bucket);
+            into.append(&mut list);
         }
-        self.spare.keep(bucket);
+        self.spare.keep(list);
     }
 }
 
 /// What two threads post to one place: each has an inbox for it, and one of them opens it.
 impl<T: Moment> Inbox<T> {
-    /// Opens `window`, as [`open`](Self::open) does; what lies in it goes to the same window of `other`, where that is
+    /// Opens `bucket`, as [`open`](Self::open) does; what lies in it goes to the same bucket of `other`, where that is
     /// not open yet.
-    pub(crate) fn hand_over(&mut self, window: u64, other: &mut Inbox<T>) {
+    pub(crate) fn hand_over(&mut self, bucket: u64, other: &mut Inbox<T>) {
         let mut items = Vec::new();
-        self.open(window, &mut items);
-        other.admit(window, &mut items);
+        self.open(bucket, &mut items);
+        other.admit(bucket, &mut items);
         // The other's memory for what it takes.
         self.spare.keep(items);
     }
 
-    /// Posts all `items`, which lie in `window`, and gives memory for as many back.
-    fn admit(&mut self, window: u64, items: &mut Vec<T>) {
+    /// Posts all `items`, which lie in `bucket`, and gives memory for as many back.
+    fn admit(&mut self, bucket: u64, items: &mut Vec<T>) {
         if items.is_empty() {
             return;
         }
-        if window.wrapping_sub(self.next) >= self.reach {
+        if bucket.wrapping_sub(self.next) >= self.reach {
             return items.drain(..).for_each(|item| self.post(item));
         }
-        let index = window & self.mask;
-        let bucket = &mut self.windows[index as usize];
-        if bucket.is_empty() {
-            std::mem::swap(bucket, items);
+        let index = bucket & self.mask;
+        let list = &mut self.buckets[index as usize];
+        if list.is_empty() {
+            std::mem::swap(list, items);
             self.spare.lent += 1;
             mark(&mut self.filled, &mut self.filled_words, index);
         } else {
-            bucket.append(items);
+            list.append(items);
         }
         if items.capacity() == 0 {
             *items = self.spare.any();
@@ -258,7 +258,7 @@ impl<T: Moment> Inbox<T> {
     }
 }
 
-/// Something lies in the window with this index.
+/// Something lies in the bucket with this index.
 #[inline(always)]
 fn mark(filled: &mut [u64], filled_words: &mut u64, index: u64) {
     filled[(index / WORD) as usize] |= 1 << (index % WORD);
@@ -266,27 +266,27 @@ fn mark(filled: &mut [u64], filled_words: &mut u64, index: u64) {
 }
 
 impl<T> Spare<T> {
-    /// Makes room in a full window.
+    /// Makes room in a full bucket.
     #[cold]
     #[inline(never)]
-    fn grow(&mut self, bucket: &mut Vec<T>) {
-        if bucket.capacity() == 0 {
+    fn grow(&mut self, list: &mut Vec<T>) {
+        if list.capacity() == 0 {
             self.lent += 1;
-            *bucket = if self.lent > FEW { self.small.pop().unwrap_or_default() } else { self.any() };
-        } else if bucket.capacity() <= TOGETHER
+            *list = if self.lent > FEW { self.small.pop().unwrap_or_default() } else { self.any() };
+        } else if list.capacity() <= TOGETHER
             && let Some(mut room) = self.large.pop()
         {
-            room.append(bucket);
-            self.keep(std::mem::replace(bucket, room));
+            room.append(list);
+            self.keep(std::mem::replace(list, room));
         }
-        bucket.reserve(TOGETHER);
+        list.reserve(TOGETHER);
     }
 
     fn any(&mut self) -> Vec<T> {
         self.large.pop().or_else(|| self.small.pop()).unwrap_or_default()
     }
 
-    /// Keeps the memory of an empty window.
+    /// Keeps the memory of an empty bucket.
     #[inline]
     fn keep(&mut self, room: Vec<T>) {
         if room.capacity() > TOGETHER {
@@ -302,15 +302,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_item_comes_in_its_window_in_the_order_of_posting() {
-        // Windows of 16 ns, a ring of 64: 15 lies in window 0, 16 to 31 in window 1, 2000 in window 125, far beyond.
+    fn every_item_comes_in_its_bucket_in_the_order_of_posting() {
+        // Buckets of 16 ns, a ring of 64: 15 lies in bucket 0, 16 to 31 in bucket 1, 2000 in bucket 125, far beyond.
         let mut inbox = Inbox::new(4, 32);
         let items = [(31, 0), (15, 1), (2000, 2), (16, 3), (31, 4), (2001, 5)];
         items.iter().for_each(|&item| inbox.post(item));
-        let mut open = |window| {
+        let mut open = |bucket| {
             let mut seen = Vec::new();
-            inbox.open(window, &mut seen);
-            if window == 120 {
+            inbox.open(bucket, &mut seen);
+            if bucket == 120 {
                 inbox.post((2000, 6));
             }
             seen
@@ -321,32 +321,32 @@ mod tests {
         assert_eq!(seen.iter().map(Vec::len).sum::<usize>(), 7);
     }
 
-    /// Posts each item when the clock is where it says, goes from one filled window to the next,
+    /// Posts each item when the clock is where it says, goes from one filled bucket to the next,
     /// and says what came in which.
     fn hop(items: &[(u64, u64)]) -> Vec<(u64, u64)> {
-        let (mut inbox, mut seen, mut window) = (Inbox::new(4, 32), Vec::new(), 0);
+        let (mut inbox, mut seen, mut bucket) = (Inbox::new(4, 32), Vec::new(), 0);
         let mut items = items.iter().peekable();
         loop {
             let mut taken: Vec<(u64, u32)> = Vec::new();
-            inbox.open(window, &mut taken);
-            seen.extend(taken.iter().map(|&(at, _)| (window, at)));
-            while let Some((_, at)) = items.next_if(|(when, _)| when >> 4 <= window) {
+            inbox.open(bucket, &mut taken);
+            seen.extend(taken.iter().map(|&(at, _)| (bucket, at)));
+            while let Some((_, at)) = items.next_if(|(when, _)| when >> 4 <= bucket) {
                 inbox.post((*at, 0));
             }
-            window = inbox.next_window();
-            if window == NO_WINDOW {
+            bucket = inbox.next_bucket();
+            if bucket == NO_BUCKET {
                 return seen;
             }
         }
     }
 
     #[test]
-    fn the_next_filled_window_is_found_in_the_ring_and_beyond() {
-        // Windows of 16 ns: 100 is in the 7th, 16 x 63 in the 64th and last of the ring, 16 x 64
+    fn the_next_filled_bucket_is_found_in_the_ring_and_beyond() {
+        // Buckets of 16 ns: 100 is in the 7th, 16 x 63 in the 64th and last of the ring, 16 x 64
         // beyond it, 16 x 1000 far beyond.
         let far: Vec<(u64, u64)> = [100, 1008, 1024, 16_000, 16_017].iter().map(|&at| (0, at)).collect();
         assert_eq!(hop(&far), [(6, 100), (63, 1008), (64, 1024), (1000, 16_000), (1001, 16_017)]);
-        // From window 1000, on index 40 of the ring, 1001 to 1063 lie ahead round its end.
+        // From bucket 1000, on index 40 of the ring, 1001 to 1063 lie ahead round its end.
         for ahead in [1, 23, 24, 25, 62, 63, 64, 500] {
             let at = 16 * (1000 + ahead);
             assert_eq!(hop(&[(0, 16_000), (16_000, at)]), [(1000, 16_000), (1000 + ahead, at)], "{ahead} ahead");
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn only_what_lies_ahead_and_in_the_ring_is_taken_at_once() {
-        // 64 windows of 16 ns, of which the first is open.
+        // 64 buckets of 16 ns, of which the first is open.
         let mut inbox = Inbox::new(4, 32);
         assert_eq!(
             [15, 16, 1023, 1024, u64::MAX].map(|at| inbox.post_ahead((at, 0))),
@@ -373,19 +373,19 @@ mod tests {
 
     #[test]
     fn what_is_handed_over_joins_what_was_posted_there() {
-        // Windows of 16 ns, rings of 64: 40 lies in window 2, 2000 in window 125, beyond both rings.
+        // Buckets of 16 ns, rings of 64: 40 lies in bucket 2, 2000 in bucket 125, beyond both rings.
         let [mut there, mut here] = [Inbox::new(4, 32), Inbox::new(4, 32)];
         [(40, 0), (41, 1), (2000, 2), (2001, 3)].iter().for_each(|&item| there.post(item));
         let mut seen = Vec::new();
         here.open(1, &mut seen);
         here.post((42, 4));
         there.hand_over(2, &mut here);
-        assert_eq!(here.next_window(), 2);
+        assert_eq!(here.next_bucket(), 2);
         here.open(2, &mut seen);
         assert_eq!(seen, [(42, 4), (40, 0), (41, 1)]);
-        assert_eq!(there.next_window(), 125);
+        assert_eq!(there.next_bucket(), 125);
         there.hand_over(125, &mut here);
-        assert_eq!((here.next_window(), there.next_window()), (125, NO_WINDOW));
+        assert_eq!((here.next_bucket(), there.next_bucket()), (125, NO_BUCKET));
         seen.clear();
         here.open(125, &mut seen);
         assert_eq!(seen, [(2000, 2), (2001, 3)]);
@@ -395,12 +395,12 @@ mod tests {
     fn inboxes_that_hand_over_for_long_keep_no_more_memory_than_they_need() {
         let [mut there, mut here] = [Inbox::new(4, 32), Inbox::new(4, 32)];
         let mut seen = Vec::new();
-        for window in 1..1000 {
-            there.post((window * 16, 0));
-            there.hand_over(window, &mut here);
+        for bucket in 1..1000 {
+            there.post((bucket * 16, 0));
+            there.hand_over(bucket, &mut here);
             seen.clear();
-            here.open(window, &mut seen);
-            assert_eq!(seen, [(window * 16, 0)]);
+            here.open(bucket, &mut seen);
+            assert_eq!(seen, [(bucket * 16, 0)]);
         }
         let kept = |inbox: &Inbox<_>| inbox.spare.small.len() + inbox.spare.large.len();
         assert!(kept(&there) + kept(&here) < 4, "{} and {}", kept(&there), kept(&here));
@@ -409,19 +409,19 @@ mod tests {
     /// How many items the memory of an inbox has room for.
     fn room(inbox: &Inbox<(u64, u32)>) -> usize {
         let spare = inbox.spare.large.iter().chain(&inbox.spare.small);
-        inbox.windows.iter().chain(spare).map(Vec::capacity).sum()
+        inbox.buckets.iter().chain(spare).map(Vec::capacity).sum()
     }
 
     #[test]
-    fn windows_far_ahead_that_hold_little_take_little_memory() {
+    fn buckets_far_ahead_that_hold_little_take_little_memory() {
         let mut inbox = Inbox::new(4, 32_000);
-        for window in 1..3000 {
-            inbox.open(window, &mut Vec::new());
+        for bucket in 1..3000 {
+            inbox.open(bucket, &mut Vec::new());
             // One of many timers, and packets that come soon.
-            inbox.post((16 * (window + 1500), 0));
-            (0..1000).for_each(|_| inbox.post((16 * (window + 1), 0)));
+            inbox.post((16 * (bucket + 1500), 0));
+            (0..1000).for_each(|_| inbox.post((16 * (bucket + 1), 0)));
         }
-        // 1500 windows with room for eight, and the few that came first with more.
+        // 1500 buckets with room for eight, and the few that came first with more.
         assert!(room(&inbox) < 1500 * TOGETHER + 2 * FEW * 1024, "{}", room(&inbox));
     }
 
@@ -430,19 +430,19 @@ mod tests {
         let mut inbox = Inbox::new(4, 32_000);
         let mut seen = Vec::new();
         (0..10_000).for_each(|n| inbox.post((16 * (1 + n % 10), 0)));
-        for window in 1..100 {
+        for bucket in 1..100 {
             seen.clear();
-            inbox.open(window, &mut seen);
-            if window == 10 {
+            inbox.open(bucket, &mut seen);
+            if bucket == 10 {
                 assert!(room(&inbox) > 9 * 1000, "{}", room(&inbox));
             }
-            inbox.post((16 * (window + 1), 0));
+            inbox.post((16 * (bucket + 1), 0));
         }
         assert!(room(&inbox) < 1000, "{}", room(&inbox));
     }
 
     #[test]
-    fn what_is_posted_to_the_open_window_is_taken_from_it() {
+    fn what_is_posted_to_the_open_bucket_is_taken_from_it() {
         let mut inbox = Inbox::new(4, 32);
         let mut seen = Vec::new();
         inbox.open(0, &mut seen);

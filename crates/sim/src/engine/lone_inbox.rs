@@ -103,7 +103,7 @@ impl Lone {
 
     /// The next superstep in which an end may have something to do.
     pub(super) fn next_superstep(&self) -> u64 {
-        self.packets.next_window().min(self.timers.next_window())
+        self.packets.next_bucket().min(self.timers.next_bucket())
     }
 
     /// Whether there is nothing to do in the present superstep.

@@ -61,7 +61,7 @@ impl Place {
     /// `event`, of this step or a later one, is to happen here.
     #[inline(always)]
     pub(super) fn post(&mut self, event: Event) {
-        // The supersteps of the inbox are the steps.
+        // A bucket of the inbox is a step.
         if !self.inbox.post_ahead(event) {
             self.post_rarely(event.words());
         }
@@ -87,7 +87,7 @@ impl Place {
         if (self.step_end, 0) >= until || due < self.step_end {
             return false;
         }
-        let step = self.inbox.next_window().min(due >> self.step_bits);
+        let step = self.inbox.next_bucket().min(due >> self.step_bits);
         if step > until.0 >> self.step_bits || (step << self.step_bits, 0) >= until {
             return false;
         }
@@ -102,7 +102,7 @@ impl Place {
     /// What the other half of a run has posted to its stand-in, `theirs`, and lies before `until` is to happen here.
     pub(super) fn admit(&mut self, theirs: &mut Place, until: u64) {
         loop {
-            let step = theirs.inbox.next_window();
+            let step = theirs.inbox.next_bucket();
             if step >= until >> self.step_bits {
                 return;
             }
@@ -113,7 +113,7 @@ impl Place {
     /// No event comes sooner from the inbox, once all of the present step are done: the start of a
     /// step; `u64::MAX`: none comes.
     pub(super) fn next_due(&self) -> u64 {
-        self.inbox.next_window().saturating_mul(1 << self.step_bits)
+        self.inbox.next_bucket().saturating_mul(1 << self.step_bits)
     }
 
     /// The first turn that is not in the present step.
