@@ -72,6 +72,8 @@ const FIRST: f64 = 0.02;
 const HIGHER: f64 = 1.3;
 /// By what share of its height the end of a branch may be missed.
 const END: f64 = 0.01;
+/// By what share of the boundary's gain a branch may begin beside it, lest its cycles are others'.
+const ASTRAY: f64 = 0.05;
 /// Newton steps, and a step that is none.
 const STEPS: u32 = 40;
 const STILL: f64 = 1e-10;
@@ -439,7 +441,7 @@ pub(crate) fn hopf(
     let first = (plant.now[0][1] + e * plant.delayed[0][1] + (plant.input_now[0] + e * plant.input_delayed[0]) * p)
         / (s - plant.now[0][0] - e * plant.delayed[0][0]);
     let branch = balance.branch(gain, w, first);
-    let (begins, bend) = balance.begins(&branch)?;
+    let (begins, bend) = balance.begins(&branch).filter(|(begins, _)| (begins / gain - 1.0).abs() < ASTRAY)?;
     let last = branch.last()?;
     let outwards = if rising { 1.0 } else { -1.0 };
     let crossings = branch.windows(2).filter(|pair| (pair[0].gain > 1.0) != (pair[1].gain > 1.0));
@@ -744,6 +746,7 @@ mod tests {
         assert!((swing - expected).l1_norm() < 1e-12, "{swing} {expected}");
         assert_eq!(of(&Controller::Sampled { num: vec![3.0], den: vec![1.0, -1.0], period_s: 0.1 }).0, None);
     }
+
     #[test]
     fn in_slow_motion_cycles_are_as_high_and_take_as_many_times_as_long() {
         use crate::linear::Loop;
@@ -775,5 +778,35 @@ mod tests {
                 assert_eq!(slow.cycles.len(), known.cycles.len());
             }
         }
+    }
+
+    #[test]
+    fn below_the_least_stable_gain_cycles_begin_at_that_gain() {
+        use crate::linear::Loop;
+        // Three integrals, whose leads need gain.
+        let at = OperatingPoint::new(Model::Ecn, 40.0, 1250.0, 0.0, 0.2, 100.0).unwrap();
+        let lead_s = 8.0;
+        let controller = |k: f64| Controller::Continuous {
+            num: vec![k, 2.0 * k * lead_s, k * lead_s * lead_s],
+            den: vec![0.0, 0.0, 0.0, 1.0],
+        };
+        let margins = |k: f64| Loop::new(Plant::exact(&at), controller(k)).margins();
+        let least = 1e-6 * margins(1e-6).gain_margin_low.unwrap();
+        let told = [1.01, 1.3].map(|part| {
+            let (k, margins) = (least / part, margins(least / part));
+            let told = hopf(&at, &controller(k), &margins, 300.0, &[]).unwrap();
+            // At the edge one root has the frequency that the loop's response says.
+            assert!((told.gain / part - 1.0).abs() < 1e-6, "{told:?}");
+            let period_s = 2.0 * PI / margins.phase_crossover_rad_s.unwrap();
+            assert!((told.period_s / period_s - 1.0).abs() < 1e-2, "{told:?} {period_s}");
+            // What bends to more gain, where the rest is stable, repels; none stands at this loop's own.
+            assert!(told.bend > 0.0 && !told.supercritical && told.cycles.is_empty(), "{told:?}");
+            assert!(told.ends_gain > told.gain && told.nearest_gain == told.ends_gain, "{told:?}");
+            (told.bend, told.ends_gain / part, told.ends_std_pkts)
+        });
+        let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-4, "{told:?}");
+        near(told[0].0, told[1].0);
+        near(told[0].1, told[1].1);
+        near(told[0].2, told[1].2);
     }
 }

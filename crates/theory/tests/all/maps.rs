@@ -379,3 +379,54 @@ fn equations_are_not_followed_for_longer_than_anyone_waits_nor_from_nowhere() {
         assert!(error.contains("must be above 0"), "{error}");
     }
 }
+
+#[test]
+fn a_boundary_in_the_last_strip_of_its_box_is_found_too() {
+    // The gain margin is 3 % below the highest gain, where eleven twelfths of the box lie below 23 % of it.
+    let pi = choice("pi", &[]);
+    let margin = analyse(&pi, &place()).unwrap().margins.unwrap().exact.gain_margin.unwrap();
+    let gains = [0.1 * margin, 1.03 * margin];
+    let pieces = boundary(&pi, &place(), (Axis::Rtt, [0.199, 0.201]), (Axis::Gain, gains), 2).unwrap();
+    let [piece] = &pieces[..] else { panic!("{} pieces", pieces.len()) };
+    assert!(piece.iter().all(|at| (at.y / margin - 1.0).abs() < 0.02), "{piece:?}");
+    let refused = boundary(&pi, &place(), (Axis::Rtt, [0.1, 0.2]), (Axis::Gain, [0.0, 2.0]), 1);
+    assert_eq!(refused.unwrap_err().to_string(), "a range from 0 to 2: from above 0, to above from");
+}
+
+/// ARM-PFC in a variant whose own poles may lie outside the circle.
+fn arm_pfc(variant: &str) -> AqmChoice {
+    let mut choice = choice("arm-pfc", &[("h", 7.0), ("psi", 0.83)]);
+    choice.values.push(("variant".into(), OwnedValue::Choice(variant.into())));
+    choice
+}
+
+#[test]
+fn a_loop_that_is_stable_with_enough_gain_alone_has_two_boundaries() {
+    // Variant C's own poles lie outside the circle.
+    let arm_pfc = arm_pfc("C");
+    let ranges = ((Axis::Flows, [150.0, 350.0]), (Axis::Gain, [0.3, 3.0]));
+    let pieces = boundary(&arm_pfc, &place(), ranges.0, ranges.1, 2).unwrap();
+    assert_eq!(pieces.len(), 2);
+    for piece in &pieces {
+        let ends = [piece[0].x, piece[piece.len() - 1].x];
+        assert!(ends[0].min(ends[1]) < 155.0 && ends[0].max(ends[1]) > 338.0, "{ends:?}");
+        for at in piece.iter().step_by(6) {
+            let (_, controller) = linearise(&arm_pfc, &place()).unwrap();
+            let here = OperatingPoint::new(Model::Ecn, at.x, 1250.0, 0.0, 0.2, 100.0).unwrap();
+            let margins = Loop::new(Plant::exact(&here), controller.unwrap()).margins();
+            let margin = if at.y < 1.0 { margins.gain_margin_low } else { margins.gain_margin };
+            assert!((at.y / margin.unwrap() - 1.0).abs() < 1e-6, "{at:?} {margins:?}");
+        }
+    }
+}
+
+#[test]
+fn cycles_are_told_of_no_boundary_but_the_loops_own() {
+    // Variant A swings between its samples: a balance may settle on cycles at twice the gain of the boundary.
+    let told = [95.0, 100.0, 105.0, 110.0, 115.0, 120.0].map(|flows| {
+        let analysis = analyse(&arm_pfc("A"), &Place { flows, ..place() }).unwrap();
+        let margin = analysis.margins.unwrap().exact.gain_margin.unwrap();
+        analysis.hopf.map(|hopf| assert!((hopf.gain / margin - 1.0).abs() < 0.05, "{flows}: {margin} {hopf:?}"))
+    });
+    assert!(told[1].is_none() && told[3].is_some(), "{told:?}");
+}
