@@ -208,10 +208,8 @@ impl Ranges<'_> {
                 let guess = [0, 1, 2].map(|k| spot[k] + step * along[k]);
                 // A curve that turns by more than a little within a step is taken in shorter ones.
                 let next = self.corrected(&guess, &along).and_then(|next| {
-                    let onwards = cross(&self.slopes(&next)?)?;
-                    let turned = dot(&onwards, &along);
-                    let onwards = if turned < 0.0 { onwards.map(|part| -part) } else { onwards };
-                    (turned.abs() > 0.95).then_some((next, onwards))
+                    let onwards = cross(&self.slopes(&next)?)?.map(|part| sign * part);
+                    (dot(&onwards, &along) > 0.95).then_some((next, onwards))
                 });
                 match next {
                     Some((next, onwards)) if self.is_end(&next).is_none() => {
@@ -258,4 +256,22 @@ fn cross([one, other]: &[Spot; 2]) -> Option<Spot> {
     let across = product(one, other);
     let length = dot(&across, &across).sqrt();
     (length > 0.0 && length.is_finite()).then(|| across.map(|part| part / length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_passes_where_one_of_its_points_is_within_a_step_at_any_frequency() {
+        let curve = [[0.1, 0.2, 3.0], [0.5, 0.6, 3.0]];
+        // A triangle of three, four and five: a fifth of a step is all of it.
+        for (share, passed) in [(0.0, true), (0.19, true), (0.21, false)] {
+            let (x, y) = (3.0 * share * STEP, 4.0 * share * STEP);
+            for [across, up] in [[x, y], [-x, y], [x, -y]] {
+                assert_eq!(passes(&curve, &[0.5 + across, 0.6 + up, -1.0]), passed, "{share} {across} {up}");
+            }
+        }
+        assert!(!passes(&curve, &[0.3, 0.4, 3.0]) && !passes(&[], &[0.1, 0.2, 3.0]));
+    }
 }

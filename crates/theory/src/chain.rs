@@ -647,6 +647,7 @@ mod tests {
             }
         }
     }
+
     #[test]
     fn a_share_a_little_larger_holds_a_window_a_little_smaller_at_any_length_of_the_steps() {
         // Steps grow from a third of a round trip to some as the share falls. Shares a hundredth apart: a slope
@@ -664,6 +665,7 @@ mod tests {
             }
         }
     }
+
     #[test]
     fn pragues_window_is_the_one_that_has_its_own_gap_between_packets() {
         let prague = Sender { law: Law::Prague, proportional: true, min_window: 2.0, paced: true, ..Sender::reno() };

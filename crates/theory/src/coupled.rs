@@ -480,6 +480,7 @@ mod tests {
         let told = noisy.field.at(1e-3).0.re;
         assert!((told / expected - 1.0).abs() < 0.12, "{told} {expected}");
     }
+
     #[test]
     fn in_slow_motion_both_queues_share_the_link_alike_and_wait_as_many_times_longer() {
         let told = |times: f64| {

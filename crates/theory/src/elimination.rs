@@ -118,6 +118,7 @@ mod tests {
         assert_eq!(solve(&mut [1.0, 2.0, 2.0, 4.0], &mut right, 1), 0.0);
         assert!(right.iter().any(|x| !x.is_finite()));
     }
+
     #[test]
     fn columns_side_by_side_are_solved_as_each_alone_whatever_rows_change_places() {
         // Zeros on the diagonal: every step takes another row. X is told, B = A X.

@@ -281,4 +281,23 @@ mod tests {
         assert!((sampled.w_rad_s[59] - PI / 0.2).abs() < 1e-6 && sampled.w_rad_s.len() == 60);
         assert!((free.peak_rad_s / 3.0 - 1.0).abs() < 0.1 && free.power_pkts2_s[7] == bump(free.w_rad_s[7]));
     }
+
+    #[test]
+    fn what_spaced_signals_make_of_a_queue_is_the_noise_of_many_windows_in_its_loop() {
+        use crate::linear::{Controller, Plant};
+        let spaced = OperatingPoint { dispersion: 1.0 / 27.0, ..at() };
+        let field = Field::of_reno(&spaced, false);
+        for slope in [0.0, 1e-4, 4e-4] {
+            let controller = Controller::Continuous { num: vec![slope], den: vec![1.0] };
+            let closed = Loop::new(Plant::exact(&spaced), controller);
+            for w in [0.05, 1.0, 20.0] {
+                let seen = power(&spaced, &closed, false)(w);
+                // Feedback divides swings by 1 + L, their power by its square.
+                let expected = field.power(w) / crate::linear::complex::abs(closed.response(w) + 1.0).powi(2);
+                assert!((seen / expected - 1.0).abs() < 1e-9, "{slope} {w}: {seen} {expected}");
+                // Without feedback even signals move a queue less than tosses.
+                assert!(slope > 0.0 || seen < Field::of_reno(&at(), false).power(w), "{w}: {seen}");
+            }
+        }
+    }
 }

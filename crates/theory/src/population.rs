@@ -205,6 +205,7 @@ mod tests {
         };
         assert!(lag(Law::Dctcp, 0.1) > lag(Law::Reno, 0.01) + 0.3);
     }
+
     #[test]
     fn alpha_answers_by_observations_and_by_its_gain() {
         let population = Population::new(&of(Law::Dctcp), 0.1, 0.1);

@@ -377,6 +377,7 @@ mod tests {
         let margin = alone.1.unwrap();
         assert!(of(&[STAGE, STAGE], &both, 0.95 * margin).0 && !of(&[STAGE, STAGE], &both, 1.05 * margin).0);
     }
+
     #[test]
     fn in_slow_motion_links_that_share_flows_have_the_same_margin_and_the_same_queues() {
         let told = |times: f64| {

@@ -308,6 +308,7 @@ mod tests {
         };
         assert!(around(1.0).is_some() && around(100.0).is_none());
     }
+
     #[test]
     fn in_slow_motion_the_same_is_spared_and_swings_last_as_many_times_longer() {
         for period_s in [None, Some(0.03)] {
@@ -326,6 +327,16 @@ mod tests {
                     let (power, lasting) = (known.power(w), slow.power(w / times));
                     assert!((lasting / power / times - 1.0).abs() < 1e-6, "{w}: {lasting} {power}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn shares_of_a_threshold_are_those_of_hermites_polynomials() {
+        for z in [-1.5f64, 0.0, 0.7, 2.0] {
+            let known = [z, z * z - 1.0, z.powi(3) - 3.0 * z, z.powi(4) - 6.0 * z * z + 3.0];
+            for (seen, (he, factorial)) in shares(z).into_iter().zip(known.into_iter().zip([2.0, 6.0, 24.0, 120.0])) {
+                assert!((seen - he * he / factorial).abs() < 1e-12, "{z}: {seen} {he}");
             }
         }
     }

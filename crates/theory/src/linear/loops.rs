@@ -366,6 +366,7 @@ mod tests {
             assert!((margins.gain_margin.unwrap() * factor - 2.0302).abs() < 1e-3);
         }
     }
+
     #[test]
     fn the_gains_that_are_stable_are_those_nearest_to_one() {
         let stretch = |critical: &[(f64, i64)], unstable: i64| {

@@ -258,7 +258,7 @@ fn queue(file: &File, fits: &[Fitted], warnings: &mut Vec<String>) -> Result<Que
     let (rate, bytes, square) = sized.fold((0.0, 0.0, 0.0), |(rate, bytes, square), (pps, mean, scv)| {
         (rate + pps, bytes + pps * mean, square + pps * mean * mean * (1.0 + scv))
     });
-    let mean = (rate > 0.0 && bytes > 0.0).then(|| bytes / rate);
+    let mean = (bytes > 0.0).then(|| bytes / rate);
     let service_rate = match (written.service, written.link, written.packet) {
         (Some(PacketRate(rate)), ..) => rate,
         (None, Some(link), Some(packet)) => link.as_bps() as f64 / (8.0 * packet.0 as f64),
@@ -281,11 +281,7 @@ fn queue(file: &File, fits: &[Fitted], warnings: &mut Vec<String>) -> Result<Que
                      are underestimated"
                 ));
             }
-            if scv * f64::from(STAGES_FITTED_MAX) > 1.0 {
-                (1.0 / scv).round().max(1.0) as u32
-            } else {
-                STAGES_FITTED_MAX
-            }
+            (1.0 / scv.max(1.0 / f64::from(STAGES_FITTED_MAX))).round().max(1.0) as u32
         }
         _ => 1,
     };

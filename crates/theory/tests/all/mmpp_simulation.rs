@@ -361,6 +361,29 @@ proptest::proptest! {
 }
 
 #[test]
+fn a_capture_that_stops_in_the_middle_of_a_packet_is_warned_of_and_counts_up_to_there() {
+    let packets: Vec<_> = (0..3000)
+        .map(|k| (1_700_000_000 + k / 1000, k % 1000 * 1000 + (k % 100) * (k % 100) * 7919 % 900, 500))
+        .collect();
+    let mut bytes = pcap(0xa1b2_c3d4, false, &packets);
+    for (whole, expected) in [(true, 3000), (false, 2999)] {
+        bytes.truncate(bytes.len() - if whole { 0 } else { 2 });
+        let trace = Temporary::new("stops.pcap", &bytes);
+        let text = format!(
+            "name = \"x\"\n[queue]\nbuffer = \"5pkt\"\nservice = \"2000pkt/s\"\n[[sources]]\nname = \"t\"\n\
+             trace = {{ file = \"{}\" }}\n",
+            trace.0.display()
+        );
+        let analysis = Analysis::of(&File::parse(&text, "model.toml").unwrap()).unwrap();
+        assert_eq!(analysis.fits[0].fit.trace.packets, expected);
+        let warned = analysis
+            .warnings
+            .contains(&"t: the capture stops in the middle of a packet; what comes before counts".into());
+        assert_eq!(warned, !whole, "{:?}", analysis.warnings);
+    }
+}
+
+#[test]
 fn packets_of_a_capture_wait_for_those_before_them() {
     // 1000 bytes on 8 Mbit/s take 1 ms; room for two. At 0, .2 and .3 ms: the second leaves at 2 ms, 1.8 ms after it
     // came, the third is lost. At 10 ms one more, alone: delays 1, 1.8 and 1 ms; busy 3 of 11 ms.
