@@ -299,8 +299,8 @@ impl Ways<'_> {
         }
     }
 
-    /// [Fetches](crate::fetch) what the packets to come need, but for the `first` of them, of which only that is missing
-    /// which the first fetch told of.
+    /// [Fetches](crate::fetch) what the packets to come need; the `first` of them were fetched before, so that what
+    /// their receivers keep apart can be.
     #[inline(never)]
     fn fetch_ahead(&self, batch: &Batch, first: usize) {
         // A timer's rank is no lane's.
