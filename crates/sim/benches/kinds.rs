@@ -67,7 +67,7 @@ const KINDS: [Kind; 14] = [
     Kind { beside: Some("exp1"), ..kind("exp7", "experiments/arm-pfc/exp7.toml") },
     Kind { beside: Some("exp1"), ..kind("paqm/load", "experiments/paqm/load.toml") },
     Kind { beside: Some("exp1"), ..kind("aqm-mo/rtt", "experiments/aqm-mo/rtt.toml") },
-    Kind { beside: Some("exp1"), until: Some("30s"), ..kind("aaqm/load", "experiments/aaqm/load.toml") },
+    Kind { beside: Some("exp1"), ..kind("aaqm/load", "experiments/aaqm/load.toml") },
     Kind { beside: Some("exp1"), until: Some("8s"), ..kind("self-tuning/full", "experiments/self-tuning/full.toml") },
     Kind { beside: Some("exp1"), ..kind("examples/traffic/mix", "examples/traffic/mix.toml") },
 ];
