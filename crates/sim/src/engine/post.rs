@@ -42,7 +42,7 @@ pub(super) struct Post {
 }
 
 /// Where more than one port makes events itself, a step of so many keeps the heap small.
-const STEP_EVENTS: f64 = 4.0;
+const STEP_EVENTS: f64 = 16.0;
 
 /// Beyond most retransmission timers, nanoseconds.
 const TIMER_HORIZON: u64 = 4_000_000_000;
