@@ -26,7 +26,7 @@ use num_complex::Complex64;
 use serde::Serialize;
 
 use crate::field::{Crowd, Field};
-use crate::linear::complex::exp;
+use crate::linear::complex::{exp, hold};
 use crate::response::{Sender, Table};
 
 /// Flows alike.
@@ -247,8 +247,7 @@ impl<'a> Noisy<'a> {
         let s = Complex64::new(0.0, w);
         let period = self.params.tupdate.as_secs_f64();
         let back = exp(-s * period);
-        let hold = if w * period < 1e-6 { Complex64::ONE } else { (1.0 - back) / (s * period) };
-        let controller = (self.params.alpha + self.params.beta * (1.0 - back)) / (1.0 - back) * hold;
+        let controller = (self.params.alpha + self.params.beta * (1.0 - back)) / (1.0 - back) * hold(w * period);
         (-controller * answer, power)
     }
 

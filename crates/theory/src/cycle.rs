@@ -152,10 +152,17 @@ pub(crate) fn coexisting(
         return Ok(None);
     }
     let cycle = cycle_from(Some(LARGE_START), choice, place, duration)?;
-    // What is looked at begins after two thirds.
-    let left = LARGE_START * at.queue_pkts * libm::exp(real * duration * 2.0 / 3.0);
-    let swings = cycle.std_pkts > BEYOND_DECAY * left && cycle.std_pkts > A_SWING * cycle.mean_pkts;
-    Ok((cycle.period_s.is_some() && swings).then_some(cycle))
+    Ok(Some(cycle).filter(|cycle| cycle.period_s.is_some() && cycle.stays(at.queue_pkts, real * duration)))
+}
+
+impl Cycle {
+    /// Whether it is more than what is left of a large start from a rest at `queue_pkts`, of which the linear loop
+    /// makes e^`grown` in all the time.
+    fn stays(&self, queue_pkts: f64, grown: f64) -> bool {
+        // What is looked at begins after two thirds.
+        let left = LARGE_START * queue_pkts * libm::exp(grown * 2.0 / 3.0);
+        self.std_pkts > (BEYOND_DECAY * left).max(A_SWING * self.mean_pkts)
+    }
 }
 
 #[cfg(test)]
@@ -167,6 +174,17 @@ mod tests {
     use super::*;
     use crate::fluid::Model;
     use crate::response::Sender;
+
+    #[test]
+    fn a_cycle_stays_that_is_a_swing_and_far_more_than_what_is_left_of_its_start() {
+        let of = |std_pkts: f64| Cycle { mean_pkts: 100.0, std_pkts, period_s: Some(1.0), spared: 0.0, at_bound: 0.0 };
+        // Four times 100 packets fall to e^-6 in two thirds of the time: .9915 are left, of which 9.915 are ten times;
+        // with e^-12 nothing, and a swing is a twentieth of the mean.
+        for (grown, limit) in [(-9.0, 9.915), (-18.0, 5.0)] {
+            assert!(of(limit + 0.01).stays(100.0, grown) && !of(limit - 0.01).stays(100.0, grown), "{grown}");
+        }
+        assert!(!of(5.0).stays(100.0, -18.0));
+    }
 
     #[test]
     fn steps_are_foreseen_of_the_equations_and_of_the_law() {

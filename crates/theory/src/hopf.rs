@@ -24,7 +24,7 @@ use serde::Serialize;
 
 use crate::elimination;
 use crate::fluid::Model;
-use crate::linear::complex::cis;
+use crate::linear::complex::{cis, hold};
 use crate::linear::{Controller, Margins, OperatingPoint, Plant};
 use crate::window::{LEAD, gained};
 
@@ -144,11 +144,7 @@ impl Delayed for Flows<'_> {
     }
 
     fn law(&self, w: f64) -> Complex64 {
-        let hold = match self.controller.period_s() {
-            Some(period) if w * period > 1e-6 => (1.0 - cis(-w * period)) / Complex64::new(0.0, w * period),
-            _ => Complex64::ONE,
-        };
-        self.controller.response(w) * hold
+        self.controller.response(w) * hold(w * self.controller.period_s().unwrap_or(0.0))
     }
 
     fn law_of_rest(&self) -> Option<f64> {
@@ -402,7 +398,7 @@ impl<'a, D: Delayed> Balance<'a, D> {
             if (middle.gain - 1.0).abs() < 1e-7 {
                 return Some(middle);
             }
-            if (middle.gain > 1.0) == (low.gain > 1.0) {
+            if middle.gain.total_cmp(&1.0) == low.gain.total_cmp(&1.0) {
                 low = middle;
             } else {
                 high = middle;

@@ -30,7 +30,7 @@ use serde::Serialize;
 use crate::elimination;
 use crate::field::Told;
 use crate::linear::Controller;
-use crate::linear::complex::{arg, cis};
+use crate::linear::complex::{arg, cis, hold};
 use crate::population::Population;
 use crate::response::{Sender, Table};
 
@@ -227,11 +227,8 @@ impl<'a> Loops<'a> {
         elimination::solve(&mut delays, &mut by_windows, m);
         let mut open = vec![Complex64::ZERO; n * n];
         for (k, (number, stage, controller)) in self.stages.iter().enumerate() {
-            let hold = controller
-                .period_s()
-                .filter(|period| w * period > 1e-6)
-                .map_or(Complex64::ONE, |period| (1.0 - cis(-w * period)) / Complex64::new(0.0, w * period));
-            let law = controller.response(w) * hold * stage.capacity_pps;
+            let held = hold(w * controller.period_s().unwrap_or(0.0));
+            let law = controller.response(w) * held * stage.capacity_pps;
             for c in (0..m).filter(|c| crosses(*c, k)) {
                 // 1 - prod (1 - p): how much one more share of this link is to the flow.
                 let slope = (1.0 - self.rests.met[c]) / (1.0 - self.rests.probability[*number]);

@@ -20,7 +20,7 @@ use aqumen_aqm::Spares;
 use num_complex::Complex64;
 
 use crate::field::Field;
-use crate::linear::complex::{arg, cis};
+use crate::linear::complex::{arg, cis, hold};
 use crate::linear::{Controller, OperatingPoint};
 
 /// Frequencies in inverse round trips and times in round trips: from, decades, points a decade.
@@ -168,7 +168,7 @@ impl Spared {
     fn said(&self, w: f64) -> [Complex64; 2] {
         let seen = cis(-w * self.late_s);
         let Some(period_s) = self.controller.period_s() else { return [self.controller.response(w) * seen, seen] };
-        let held = seen * (1.0 - cis(-w * period_s)) / Complex64::new(0.0, w * period_s);
+        let held = seen * hold(w * period_s);
         [self.controller.response(w) * held, held]
     }
 

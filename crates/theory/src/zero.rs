@@ -33,7 +33,7 @@ pub(crate) fn falling(
     }
     while high - low > near {
         let middle = 0.5 * (low + high);
-        if miss(middle) > 0.0 { low = middle } else { high = middle }
+        if miss(middle).is_sign_positive() { low = middle } else { high = middle }
     }
     Some(low)
 }

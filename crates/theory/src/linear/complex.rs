@@ -23,6 +23,13 @@ pub(crate) fn arg(z: Complex64) -> f64 {
     libm::atan2(z.im, z.re)
 }
 
+/// What a hold makes of a swing that turns by `angle` within a period: the mean of exp(-jt) for t from 0 to there.
+pub(crate) fn hold(angle: f64) -> Complex64 {
+    let half = 0.5 * angle;
+    // (1 - exp(-j angle)) / (j angle), in the form that does not cancel.
+    if half == 0.0 { Complex64::ONE } else { cis(-half) * (libm::sin(half) / half) }
+}
+
 /// sum of c_k x^k.
 pub(crate) fn polynomial(coefficients: &[f64], x: Complex64) -> Complex64 {
     coefficients.iter().rev().fold(Complex64::ZERO, |sum, &c| sum * x + c)
@@ -31,6 +38,18 @@ pub(crate) fn polynomial(coefficients: &[f64], x: Complex64) -> Complex64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hold_is_the_mean_over_its_period() {
+        for angle in [0.0, 1e-12, 1e-3, 0.7, 3.0, 6.0] {
+            // The midpoint rule: its share of error is (angle / 1000)^2 / 24.
+            let parts = (0..1000).map(|k| cis(-angle * (f64::from(k) + 0.5) / 1000.0));
+            let mean = parts.sum::<Complex64>() / 1000.0;
+            assert!((hold(angle) - mean).l1_norm() < 1e-5, "{angle}: {} {mean}", hold(angle));
+        }
+        // Slowly half a period late, and nothing else.
+        assert!((hold(1e-12).im / -0.5e-12 - 1.0).abs() < 1e-12 && hold(0.0) == Complex64::ONE);
+    }
 
     #[test]
     fn a_polynomial_has_its_constant_term_first() {

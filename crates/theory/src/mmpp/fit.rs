@@ -200,8 +200,8 @@ fn divide(mean: f64, variances: &[(f64, f64)], skewness: f64, count: u32) -> (Ve
     // r = sqrt(share ON / share OFF) of each source: r + g = 1 / r with its own skewness g, in
     // the form that does not cancel.
     let own = skewness * root_n;
-    let root = (own * own + 4.0).sqrt();
-    let wanted = if own > 0.0 { 2.0 / (root + own) } else { (root - own) / 2.0 };
+    let larger = ((own * own + 4.0).sqrt() + own.abs()) / 2.0;
+    let wanted = if own.is_sign_positive() { 1.0 / larger } else { larger };
     // Together they must not send more than the mean.
     let spread = root_n * variances.iter().map(|(_, v)| v.sqrt()).sum::<f64>();
     let r = if spread > 0.0 { wanted.min(mean / spread) } else { 0.0 };
