@@ -263,6 +263,53 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_curve_ends_at_the_edge_of_its_box_and_where_it_has_no_frequency() {
+        let rate = aqumen_units::Rate::from_bps(10_000_000);
+        let network = aqumen_aqm::Network {
+            capacity: rate,
+            flows: 100.0,
+            base_rtt_s: 0.2,
+            target_pkts: 100.0,
+            packet_bytes: 1000.0,
+            link_rate: rate,
+            buffer_pkts: 300.0,
+        };
+        let choice = AqmChoice::builtin("pi", vec![], network);
+        let place = Place {
+            model: crate::fluid::Model::Ecn,
+            flows: 100.0,
+            capacity_pps: 1250.0,
+            unresponsive_pps: 0.0,
+            base_rtt_s: 0.2,
+            buffer_pkts: 300.0,
+            sender: crate::response::Sender::reno(),
+        };
+        let over = Over::new(&choice, &place).unwrap();
+        let (at, closed) = over.at(&[]).unwrap();
+        let margins = closed.margins_at(Resolution::COARSE);
+        let (gain, w) = (margins.gain_margin.unwrap(), margins.phase_crossover_rad_s.unwrap());
+        let period_s = closed.controller.period_s().unwrap();
+        // The boundary at 200 ms, as a share of the way from one to another round trip, and in gain.
+        let ends = |rtt: [f64; 2], gains: [f64; 2], w: f64| {
+            let share = |value: f64, [from, to]: [f64; 2]| (value / from).ln() / (to / from).ln();
+            let ranges = Ranges { over: &over, axes: [(Axis::Rtt, rtt), (Axis::Gain, gains)] };
+            ranges.is_end(&[share(0.2, rtt), share(gain, gains), w.ln()]).is_some()
+        };
+        let (across, up) = ([0.1, 0.4], [0.5 * gain, 2.0 * gain]);
+        assert!(!ends(across, up, w));
+        for [from, to] in [[0.21, 0.4], [0.1, 0.19]] {
+            assert!(ends([from, to], up, w) && ends(across, [5.0 * from * gain, 5.0 * to * gain], w), "{from} {to}");
+        }
+        // A thousandth of a round trip of 280 ms from below, half the sampling frequency from above.
+        assert!((at.rtt_s - 0.28).abs() < 1e-9);
+        assert!(ends(across, up, 0.99e-3 / 0.28) && !ends(across, up, 1.01e-3 / 0.28));
+        assert!(ends(across, up, 1.01 * PI / period_s) && !ends(across, up, 0.99 * PI / period_s));
+        // Off the boundary there is no root on the axis.
+        let ranges = Ranges { over: &over, axes: [(Axis::Rtt, across), (Axis::Gain, up)] };
+        assert!(ranges.is_end(&[0.5, 0.4, w.ln()]).is_some());
+    }
+
+    #[test]
     fn a_curve_passes_where_one_of_its_points_is_within_a_step_at_any_frequency() {
         let curve = [[0.1, 0.2, 3.0], [0.5, 0.6, 3.0]];
         // A triangle of three, four and five: a fifth of a step is all of it.

@@ -500,6 +500,29 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn linux_takes_renos_step_late() {
+        // Where CUBIC is slower Reno's estimate rules. Five of ten packets acknowledged: .529 x 5 / 10 more; late by a
+        // segment of ten and by half of 1/32 s in a round trip of .1 s: .529 (.1 + .15625) less.
+        let grown = |whole: bool| {
+            let sender = Sender { law: Law::Cubic, reno_friendly: true, whole, ..Sender::reno() };
+            let mut growth = Growth::new(&sender, 0.01, (0.1, 0.1), 10.0, false, 10.0);
+            (growth.estimate, growth.window, growth.prior) = (12.0, 10.0, 100.0);
+            growth.advance(5.0, 0.5);
+            growth.window - 12.0
+        };
+        let pace = 0.9 / 1.7;
+        assert!((grown(false) - 0.5 * pace).abs() < 1e-12, "{}", grown(false));
+        assert!((grown(true) - pace * (0.5 - 0.1 - 0.15625)).abs() < 1e-12, "{}", grown(true));
+    }
+
+    #[test]
+    fn a_limit_is_above_the_windows_below_it() {
+        let growth = |law: Law| Growth::new(&Sender { law, ..Sender::reno() }, 0.01, (0.1, 0.1), 10.0, false, 7.0);
+        let above = [9.0, 10.0, 11.0].map(|window| growth(Law::Cubic).limit_above(window));
+        assert_eq!((above, growth(Law::Reno).limit_above(9.0)), ([true, false, false], false));
+    }
+
     /// One sender of whole packets on a path of fixed length, packet by packet: what its acknowledgements, each marked
     /// with the same chance, make of its window.
     struct Alone {

@@ -415,3 +415,102 @@ fn shared_by_laws(
         ..idle
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use aqumen_aqm::Network;
+    use aqumen_units::Rate;
+
+    use super::*;
+
+    fn choice(name: &str) -> AqmChoice {
+        let rate = Rate::from_bps(96_000_000);
+        let network = Network {
+            capacity: rate,
+            flows: 80.0,
+            base_rtt_s: 0.03,
+            target_pkts: 180.0,
+            packet_bytes: 1000.0,
+            link_rate: rate,
+            buffer_pkts: 1000.0,
+        };
+        AqmChoice::builtin(name, vec![], network)
+    }
+
+    fn group(number: u32, law: Law, flows: f64) -> Held {
+        let sender = Sender { law, proportional: true, from_flight: true, min_window: 2.0, ..Sender::reno() };
+        let class = Class { flows, base_rtt_s: 0.03, sender, scalable: law == Law::Prague };
+        Held { number, class, ecn: true }
+    }
+
+    fn idle() -> LinkPrediction {
+        LinkPrediction {
+            flows: 80.0,
+            capacity_pps: 12_000.0,
+            unresponsive_pps: 0.0,
+            admitted_pps: 0.0,
+            weight: 1.0,
+            tail: false,
+            base_rtt_s: 0.03,
+            ecn: true,
+            utilization: 1.0,
+            queue_pkts: 0.0,
+            probability: 0.0,
+            analysis: None,
+            coupled: None,
+            several: None,
+            own: Vec::new(),
+            signalled: None,
+        }
+    }
+
+    #[test]
+    fn a_deviation_of_coupled_queues_is_told_where_it_means_something() {
+        let Some(Ok(AnyQdisc::DualPi2(dual))) = choice("dualpi2").build_qdisc(Limit::packets(u32::MAX)) else {
+            panic!("no coupled queues")
+        };
+        let groups = [group(0, Law::Reno, 40.0), group(1, Law::Prague, 40.0)];
+        let classes = groups.map(|group| group.class);
+        let rest = coupled::rest(dual.params(), 12_000.0, &classes);
+        let told = |groups: &[Held], at: Coupled| {
+            let mut analysed = |place: &Place| analyse_to(Depth::Rest, &choice("dualpi2"), place);
+            let found = in_coupled_queues(groups, &classes, at, idle(), 1000.0, &mut analysed).unwrap();
+            found.analysis.unwrap().noise.why.unwrap_or_default()
+        };
+        let with = |share: f64| Coupled { delay_std_s: Some(share * rest.classic.delay_s), ..rest.clone() };
+        assert_eq!((told(&groups, with(0.4)), told(&groups, with(0.49))), (String::new(), String::new()));
+        assert!(told(&groups, with(0.51)).contains("runs empty too often"));
+        assert!(told(&groups, Coupled { delay_std_s: None, ..rest.clone() }).contains("the loop is unstable"));
+        assert!(told(&groups, Coupled { feasible: false, ..with(0.4) }).contains("no longer regulate"));
+        // Whether the scalable ones can be marked is no question.
+        let lost = |number: usize| {
+            let mut groups = groups;
+            groups[number].ecn = false;
+            told(&groups, with(0.4))
+        };
+        assert!(lost(0).contains("signals are losses") && lost(1).is_empty());
+    }
+
+    #[test]
+    fn flows_of_one_law_in_two_groups_have_the_noise_of_one() {
+        for law in [Law::Reno, Law::Prague] {
+            let (choice, groups) = (choice("pi2"), [group(0, law, 50.0), group(1, law, 30.0)]);
+            let place = Place {
+                model: Model::Reno,
+                flows: 80.0,
+                capacity_pps: 12_000.0,
+                unresponsive_pps: 0.0,
+                base_rtt_s: 0.03,
+                buffer_pkts: 1000.0,
+                sender: groups[0].class.sender,
+            };
+            let alone = analyse_to(Depth::Loop, &choice, &place).unwrap();
+            let shared = shared_by_laws(&choice, "link", &groups, &place, alone.clone(), idle()).unwrap();
+            let [known, found] = [&alone, shared.analysis.as_ref().unwrap()]
+                .map(|analysis| analysis.noise.queue_std_pkts.unwrap_or_else(|| panic!("{:?}", analysis.noise)));
+            assert!((found / known - 1.0).abs() < 0.01, "{law:?}: {found} {known}");
+            let p = alone.expected.probability;
+            assert!((shared.probability / p - 1.0).abs() < 0.01, "{law:?}: {} {p}", shared.probability);
+        }
+    }
+}

@@ -384,6 +384,29 @@ mod tests {
     }
 
     #[test]
+    fn the_usual_design_is_that_of_the_middle_with_its_queue() {
+        let place = Place {
+            model: Model::Hollot,
+            flows: 60.0,
+            capacity_pps: 1250.0,
+            unresponsive_pps: 0.0,
+            base_rtt_s: 0.2,
+            buffer_pkts: 300.0,
+            sender: crate::response::Sender::reno(),
+        };
+        let range = Box { flows: [60.0; 2], rtt_s: [0.2; 2], capacity_pps: [1250.0; 2] };
+        let found = pi(&place, &range, 100.0, 160.0, Aim::Speed { margin: MARGIN }).unwrap();
+        // 200 ms, and 100 packets at 1250 a second.
+        let plant = TcpPlant::new(60.0, 1250.0, 0.28).unwrap();
+        let gains = PiController::design(&plant, Crossover::Lower).sampled(160.0).unwrap();
+        let at = OperatingPoint::new(Model::Hollot, 60.0, 1250.0, 0.0, 0.2, 100.0).unwrap();
+        let closed = Loop { plant: Plant::exact(&at), controller: Controller::of_pi(gains, 160.0), images: 0 };
+        let margins = closed.margins_at(Resolution::COARSE);
+        assert!((found.usual.margin / margins.modulus_margin - 1.0).abs() < 1e-9, "{found:?} {margins:?}");
+        assert!((found.usual.slowest_rad_s / margins.crossover_rad_s.unwrap() - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
     fn steps_are_factors_and_those_of_psi_are_of_its_decay() {
         for (name, value) in [("max_p", 0.03), ("psi", 0.83), ("alpha", 1.2)] {
             assert!((from_axis(name, to_axis(name, value)) / value - 1.0).abs() < 1e-12, "{name}");

@@ -170,6 +170,17 @@ mod tests {
     }
 
     #[test]
+    fn gaps_are_those_of_the_share_that_is_signalled_in_fact() {
+        let asked = std::cell::Cell::new(f64::NAN);
+        let at = at(40.0);
+        let found = needed(&at, |p| {
+            asked.set(p);
+            even(p)
+        });
+        assert!(found < 0.95 && (asked.get() / (at.probability * found) - 1.0).abs() < 1e-6, "{asked:?} {found}");
+    }
+
+    #[test]
     fn even_signals_of_many_flows_lose_half_and_those_of_few_none() {
         // None in the burst itself, half of all in the next one: p' = p (1 + p' W / 2) / (1 + p W),
         // p'/p = 1 / (1.1716 - .0858) = .921.

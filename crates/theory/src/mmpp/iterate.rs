@@ -440,6 +440,27 @@ mod tests {
     }
 
     #[test]
+    fn a_long_sweep_asks_again_and_again_whether_to_go_on() {
+        let two = Source::new("s", &[vec![-1.0, 1.0], vec![2.0, -2.0]], &[1.0, 2.0]).unwrap();
+        let (sources, admitted) = (vec![two; 5], vec![vec![1.0; 100_000]; 5]);
+        let iteration = Iteration { sources: &sources, admitted: &admitted, stages: 1, stage_rate: 20.0 };
+        // 100 001 levels by 2 of the line, 5 neighbours and 6 more: 1.3 million multiplications a state, of which 20
+        // million are 15 states, twice among 32.
+        let levels = 100_001;
+        let (mut grids, mut line) = (iteration.grids(levels), Line::new(levels, 1));
+        let mut asked = 0;
+        let mut sweep = |limit: u32| {
+            asked = 0;
+            let change = iteration.sweep(&mut grids[0], &mut line, true, &mut || {
+                asked += 1;
+                asked < limit
+            });
+            (change.is_some(), asked)
+        };
+        assert_eq!((sweep(9), sweep(2), sweep(1)), ((true, 2), (false, 2), (false, 1)));
+    }
+
+    #[test]
     fn a_source_forgets_as_fast_as_it_jumps_between_unlike_states() {
         // Two states forget at the sum of their rates.
         let two = Source::new("s", &[vec![-3.0, 3.0], vec![5.0, -5.0]], &[1.0, 2.0]).unwrap();

@@ -70,6 +70,11 @@ fn unlike_round_trips_make_classes_that_hold_every_flow_once() {
     let step = (rtts[rtts.len() - 1] - rtts[0]) / (rtts.len() - 1) as f64;
     assert!(widest < 2.0 * step, "{rtts:?}");
     assert!(made.classes.iter().all(|class| class.joins.len() as f64 == class.members));
+    // Both ends' links are drawn evenly: on either side of the middle are half of 600 flows, give or take four
+    // deviations of 12.2.
+    let many = network(&dumbbell("pi", "[\"1ms\", \"90ms\"]", &reno("ftp", 600, true, "")), None).unwrap();
+    let nearer: f64 = many.classes[..4].iter().map(|class| class.members).sum();
+    assert!(many.classes.len() == 8 && (nearer - 300.0).abs() < 49.0, "{} {nearer}", many.classes.len());
     // Within a quarter they share a window; load shares nothing but its rate.
     let near = network(&dumbbell("pi", "[\"18ms\", \"20ms\"]", &reno("ftp", 60, true, "")), None).unwrap();
     assert_eq!((near.classes.len(), members(&near)), (1, 60.0));
@@ -99,6 +104,15 @@ fn a_link_counts_packets_of_the_mean_size_of_those_that_cross_it() {
     // Flows alone count alike: (3 (500) + 1000) / 4.
     let both = format!("{}{}", reno("small", 3, true, "").replace("1000B", "500B"), reno("large", 1, true, ""));
     assert!((network(&dumbbell("pi", "\"5ms\"", &both), None).unwrap().queues[0].packet_bytes - 625.0).abs() < 1e-9);
+}
+
+#[test]
+fn signals_are_marks_where_most_flows_that_a_link_holds_can_be_marked() {
+    for (marked, lost, ecn) in [(1, 2, false), (2, 2, false), (3, 2, true)] {
+        let flows = format!("{}{}", reno("marked", marked, true, ""), reno("lost", lost, false, ""));
+        let found = predict::predict(&dumbbell("pi", "\"5ms\"", &flows)).unwrap();
+        assert_eq!(found["bottleneck"]["all"].ecn, ecn, "{marked} {lost}");
+    }
 }
 
 #[test]

@@ -276,7 +276,9 @@ fn full_links_that_share_flows_are_held_together_and_a_wide_one_by_itself() {
     // Flows over both links meet twice the signals and wait twice: windows are 1.31 / sqrt(p), rates that over R = .22
     // and .12 s: 1.41 (.22 / .12) = 2.6 times as much for the others.
     let flows = engine::run(&two_links(true)).unwrap().flows;
-    let [long, short] = ["through", "first"].map(|name| flows[name]["all"].goodput_bps);
+    let [(long, both_s), (short, one_s)] =
+        ["through", "first"].map(|name| (flows[name]["all"].goodput_bps, flows[name]["all"].rtt_mean_s.unwrap()));
+    assert!((0.22..0.225).contains(&both_s) && (0.12..0.125).contains(&one_s), "{both_s} {one_s}");
     assert!((2.3..2.9).contains(&(short / long)), "{short} {long}");
     assert!((one.probability / other.probability - 1.0).abs() < 0.02, "{} {}", one.probability, other.probability);
     // Without flows of its own the second link is not full: no flow waits in two queues.
