@@ -21,7 +21,7 @@ use num_complex::Complex64;
 
 use crate::chain::Chain;
 use crate::density::{Density, LANES};
-use crate::linear::complex::exp;
+use crate::linear::complex::{exp, hold};
 use crate::sender::{Law, Sender};
 
 /// Many windows of one sender around their rest.
@@ -128,7 +128,7 @@ impl Population {
         if let Some(shift) = self.shift {
             // The marks of an observation tell alpha, which holds until the next one ends.
             let back = exp(-s * self.observed);
-            let mean = if s.l1_norm() < 1e-9 { Complex64::ONE } else { (1.0 - back) / (s * self.observed) };
+            let mean = hold(s.im * self.observed);
             response += alpha / (2.0 * shift) * mean * mean * ALPHA_GAIN / (1.0 - (1.0 - ALPHA_GAIN) * back);
             // What chance makes of a window's own marks moves its alpha as it does the window itself.
             let chance = self.p * (1.0 - self.p) / self.density.flight;

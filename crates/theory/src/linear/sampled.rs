@@ -25,10 +25,10 @@ pub fn closed_loop(at: &OperatingPoint, controller: &Controller, delay_s: f64) -
         r * r * r * at.capacity_pps * ce * ce / (4.0 * n * n)
     };
     // A delay that is whole but for rounding is whole.
-    let periods = delay_s / t;
-    let nearest = libm::round(periods);
-    let l = if (periods - nearest).abs() < 1e-9 { nearest } else { libm::ceil(periods) };
-    let m = l - if (periods - nearest).abs() < 1e-9 { nearest } else { periods };
+    let nearest = libm::round(delay_s / t);
+    let periods = if (delay_s / t - nearest).abs() < 1e-9 { nearest } else { delay_s / t };
+    let l = libm::ceil(periods);
+    let m = l - periods;
     let step = |x: f64| if x <= 0.0 { 0.0 } else { step_response(gain, tau1, tau2, x * t) };
     let (alpha1, alpha2) = (libm::exp(-t / tau1), libm::exp(-t / tau2));
     let plant_den = [1.0, -(alpha1 + alpha2), alpha1 * alpha2];
@@ -139,6 +139,18 @@ mod tests {
         (c[0], c[40]) = (1.0, -0.5);
         assert!(roots(&c).iter().all(|&z| (abs(z) - 0.5f64.powf(1.0 / 40.0)).abs() < 1e-12));
         assert!(roots(&[0.0, 0.0]).is_empty());
+    }
+
+    #[test]
+    fn a_delay_that_is_whole_but_for_rounding_takes_no_period_more() {
+        let at = OperatingPoint::new(crate::fluid::Model::Hollot, 60.0, 1250.0, 0.0, 0.2, 100.0).unwrap();
+        let controller = Controller::Sampled { num: vec![1e-5], den: vec![1.0, -1.0], period_s: 0.01 };
+        let order = |periods: f64| closed_loop(&at, &controller, 0.01 * periods).unwrap().len();
+        let whole = order(28.0);
+        for rounding in [-1e-12, 1e-12] {
+            assert_eq!(order(28.0 + rounding), whole);
+        }
+        assert_eq!((order(28.1), order(27.9), order(27.0)), (whole + 1, whole, whole - 1));
     }
 
     #[test]
