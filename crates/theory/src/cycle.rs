@@ -112,6 +112,13 @@ pub fn cycle_from(start: Option<f64>, choice: &AqmChoice, place: &Place, duratio
     let sums = seen.iter().fold((0.0, 0.0), |sums, (_, q)| (sums.0 + q, sums.1 + q * q));
     let mean_pkts = sums.0 / f64::from(samples);
     let std_pkts = (sums.1 / f64::from(samples) - mean_pkts * mean_pkts).max(0.0).sqrt();
+    let period_s = period_of(&seen, mean_pkts, std_pkts);
+    let share = |count: u32| f64::from(count) / f64::from(samples);
+    Ok(Cycle { mean_pkts, std_pkts, period_s, spared: share(spared), at_bound: share(at_bound) })
+}
+
+/// From one rise of the queue above its mean to the next, on average, of moments and queues.
+fn period_of(seen: &[(f64, f64)], mean_pkts: f64, std_pkts: f64) -> Option<f64> {
     // A rise counts once the queue has been as far below the mean as a tenth of its deviation.
     let (mut rises, mut below) = (Vec::new(), false);
     for pair in seen.windows(2) {
@@ -122,14 +129,12 @@ pub fn cycle_from(start: Option<f64>, choice: &AqmChoice, place: &Place, duratio
             below = false;
         }
     }
-    let period_s = match (rises.first(), rises.last()) {
+    match (rises.first(), rises.last()) {
         (Some(first), Some(last)) if rises.len() > 2 && std_pkts > 1e-3 * mean_pkts => {
             Some((last - first) / (rises.len() - 1) as f64)
         }
         _ => None,
-    };
-    let share = |count: u32| f64::from(count) / f64::from(samples);
-    Ok(Cycle { mean_pkts, std_pkts, period_s, spared: share(spared), at_bound: share(at_bound) })
+    }
 }
 
 /// The cycle on which the nonlinear equations stay from a large start although the loop is stable (hard excitation).
@@ -174,6 +179,29 @@ mod tests {
     use super::*;
     use crate::fluid::Model;
     use crate::response::Sender;
+
+    #[test]
+    fn a_period_is_from_rise_to_rise_whatever_trembles_beside() {
+        // Three seconds a turn about 100, and with every sample a little up and down.
+        let wave = |seconds: u32, height: f64, tremble: f64| -> Vec<(f64, f64)> {
+            let at = |k: u32| {
+                let (t, turned) = (0.01 * f64::from(k), 2.0 * std::f64::consts::PI * f64::from(k) / 300.0);
+                let beside = if k.is_multiple_of(2) { tremble } else { -tremble };
+                (t, 100.0 + height * libm::cos(turned) + height * beside)
+            };
+            (0..100 * seconds).map(at).collect()
+        };
+        let deviation = |height: f64| height / 2f64.sqrt();
+        for tremble in [0.0, 0.06] {
+            let period = period_of(&wave(30, 10.0, tremble), 100.0, deviation(10.0)).unwrap();
+            assert!((period - 3.0).abs() < 0.02, "{tremble}: {period}");
+        }
+        // What trembles alone has none, nor has what rises twice, at 2.25 and 5.25 s, or by no more than a thousandth.
+        assert_eq!(period_of(&wave(30, 1.0, 0.05), 102.0, deviation(10.0)), None);
+        assert_eq!(period_of(&wave(8, 10.0, 0.0), 100.0, deviation(10.0)), None);
+        assert!(period_of(&wave(9, 10.0, 0.0), 100.0, deviation(10.0)).is_some());
+        assert_eq!(period_of(&wave(30, 0.1, 0.0), 100.0, deviation(0.1)), None);
+    }
 
     #[test]
     fn a_cycle_stays_that_is_a_swing_and_far_more_than_what_is_left_of_its_start() {

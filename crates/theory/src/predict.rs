@@ -469,14 +469,22 @@ mod tests {
         let Some(Ok(AnyQdisc::DualPi2(dual))) = choice("dualpi2").build_qdisc(Limit::packets(u32::MAX)) else {
             panic!("no coupled queues")
         };
-        let groups = [group(0, Law::Reno, 40.0), group(1, Law::Prague, 40.0)];
+        let mut groups = [group(0, Law::Reno, 20.0), group(1, Law::Reno, 20.0), group(2, Law::Prague, 40.0)];
+        (groups[0].class.base_rtt_s, groups[1].class.base_rtt_s) = (0.02, 0.04);
         let classes = groups.map(|group| group.class);
         let rest = coupled::rest(dual.params(), 12_000.0, &classes);
-        let told = |groups: &[Held], at: Coupled| {
+        let found = |groups: &[Held], at: Coupled| {
             let mut analysed = |place: &Place| analyse_to(Depth::Rest, &choice("dualpi2"), place);
-            let found = in_coupled_queues(groups, &classes, at, idle(), 1000.0, &mut analysed).unwrap();
-            found.analysis.unwrap().noise.why.unwrap_or_default()
+            in_coupled_queues(groups, &classes, at, idle(), 1000.0, &mut analysed).unwrap()
         };
+        let told = |groups: &[Held], at: Coupled| found(groups, at).analysis.unwrap().noise.why.unwrap_or_default();
+        // The C queue is that of the classic flows, of both round trips: 40 / (20 / .02 + 20 / .04) s.
+        let whole = found(&groups, rest.clone());
+        let point = whole.analysis.unwrap().operating_point.at;
+        assert!(point.flows == 40.0 && (point.base_rtt_s - 0.08 / 3.0).abs() < 1e-12, "{point:?}");
+        let waits: Vec<(u32, f64)> = whole.own.iter().map(|(number, _, wait_s)| (*number, *wait_s)).collect();
+        let (classic_s, low_s) = (rest.classic.delay_s, rest.low_latency.delay_s);
+        assert_eq!(waits, [(0, classic_s), (1, classic_s), (2, low_s)]);
         let with = |share: f64| Coupled { delay_std_s: Some(share * rest.classic.delay_s), ..rest.clone() };
         assert_eq!((told(&groups, with(0.4)), told(&groups, with(0.49))), (String::new(), String::new()));
         assert!(told(&groups, with(0.51)).contains("runs empty too often"));
@@ -488,7 +496,7 @@ mod tests {
             groups[number].ecn = false;
             told(&groups, with(0.4))
         };
-        assert!(lost(0).contains("signals are losses") && lost(1).is_empty());
+        assert!(lost(0).contains("signals are losses") && lost(1) == lost(0) && lost(2).is_empty());
     }
 
     #[test]

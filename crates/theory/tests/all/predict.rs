@@ -212,6 +212,9 @@ fn dualpi2_holds_both_queues() {
     assert_eq!((point.capacity_pps, point.flows), (coupled.classic.rate_pps, 40.0));
     assert!((0.03..0.0305).contains(&point.base_rtt_s), "{point:?}");
     assert!((point.window_pkts / coupled.classic.window_pkts - 1.0).abs() < 0.01, "{point:?} {coupled:?}");
+    // Flows that can be marked but are not scalable are in the C queue alone, as those of one queue.
+    let marked = predict::predict(&plan("exp1", "dualpi2", &[("flows.0.transport", "\"modern\"")])).unwrap();
+    assert!(marked["bottleneck"]["steady"].coupled.is_none());
     // Scalable flows alone have no C queue to hold, nor has it any where all that can be marked goes to the L queue.
     assert!(beside_prague("dualpi2:any_ect=true", "modern").unwrap_err().contains("scalable flows alone"));
     assert!(beside_prague("dualpi2", "prague").unwrap_err().contains("scalable flows alone"));
