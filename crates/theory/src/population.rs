@@ -222,6 +222,11 @@ mod tests {
             let chance = (response.norm_sqr() - signals.norm_sqr()) * 0.1 * 0.9 / flight;
             assert!((around.power - 0.8 - fraction(s) - chance).abs() < 1e-9, "{s}: {around:?}");
         }
+        // Of observations twice as long the same at half the frequency.
+        let longer = Population { observed: 2.0, ..Population::new(&of(Law::Dctcp), 0.1, 0.1) };
+        let [slowly, known] = [(&longer, 0.5 * PI), (&population, PI)]
+            .map(|(population, w)| population.around(Complex64::new(0.0, w), [signals, noise, alpha]).response);
+        assert!((slowly - known).l1_norm() < 1e-12, "{slowly} {known}");
         // Reno has no alpha.
         let reno = Population::new(&of(Law::Reno), 0.1, 0.1);
         let around = reno.around(Complex64::new(0.0, PI), [signals, noise, alpha]);
