@@ -101,8 +101,9 @@ def test_a_check_finds_what_the_paper_s_figures_give(name):
 
 def test_rounding_is_all_that_exact_formulas_miss_by():
     assert algebra.EXACT == 1e-9
-    for name in ("pfc_discrete", "mmpp_loss"):
-        assert float(re.search(r"\d(?:\.\d+)?e-\d+", algebra.CHECKS[name]()[1])[0]) < 1e-12
+    assert float(re.search(r"\d(?:\.\d+)?e-\d+", algebra.CHECKS["pfc_discrete"]()[1])[0]) < 1e-12
+    # Of a solution whose last bits are the processor's no number is told.
+    assert algebra.CHECKS["mmpp_loss"]()[1].startswith("equal but for rounding where")
     assert float(algebra.CHECKS["pfc_plant"]()[1].rpartition(" ")[2]) < 1e-12
     at_rest = re.search(r"derivatives are (\S+) and (\S+)", algebra.CHECKS["pfc_equilibrium"]()[1])
     assert all(abs(float(each)) < 1e-12 for each in at_rest.groups())
