@@ -28,9 +28,6 @@ const SAFETY: f64 = 1.5;
 const FADED: f64 = 0.25;
 const FADES_S: f64 = 2.0;
 
-/// Below so many bytes nobody asks a discipline how long its queue becomes.
-const LITTLE: f64 = 1e6;
-
 /// A queue into which work comes with a variance of v a second and that empties at a speed u, as Brownian motion does,
 /// is longer than this times v / 2u for a millionth of the time.
 const TAIL: f64 = 14.0;
@@ -40,13 +37,13 @@ pub(crate) fn smallest_packet(spec: &Spec) -> u64 {
     spec.flows.iter().map(|group| u64::from(group.transport.config.packet_bytes())).min().unwrap_or(1).max(1)
 }
 
-/// What packets take that may be under way or wait at one time, bytes, at `links`, those of the plan. `None`: what they
-/// are is not known.
-pub(crate) fn packets(spec: &Spec, core: &Core, links: Option<&[Link]>) -> u64 {
+/// What packets take that may be under way or wait at one time, bytes, at `links`, those of the plan: those that might
+/// keep more than `little` are asked. `None`: what they are is not known.
+pub(crate) fn packets(spec: &Spec, core: &Core, links: Option<&[Link]>, little: f64) -> u64 {
     let mut shares: Vec<Share> = (0..spec.flows.len()).map(|i| share(spec, core, i)).collect();
     let mut bytes = 0.0;
     for number in 0..core.links.len() {
-        bytes += waiting(spec, core, number, links.map(|links| &links[number]), &mut shares);
+        bytes += waiting(spec, core, number, links.map(|links| &links[number]), little, &mut shares);
     }
     let mut pending = 0.0;
     for (i, share) in shares.iter().enumerate() {
@@ -85,7 +82,14 @@ fn left_over(link: &Link, bps: f64, until: u64) -> f64 {
 }
 
 /// What the packets that may wait at a link take, bytes. They are taken from the shares.
-fn waiting(spec: &Spec, core: &Core, number: usize, link: Option<&Link>, shares: &mut [Share]) -> f64 {
+fn waiting(
+    spec: &Spec,
+    core: &Core,
+    number: usize,
+    link: Option<&Link>,
+    little: f64,
+    shares: &mut [Share],
+) -> f64 {
     if !queue_forms(spec, core, number) {
         return 0.0;
     }
@@ -139,7 +143,7 @@ fn waiting(spec: &Spec, core: &Core, number: usize, link: Option<&Link>, shares:
         Some(Discipline { served: true, packet_bytes, .. }) => packets * GROWN * (kept::SERVED as f64 + packet_bytes),
         _ => GROWN * (in_ring(packets) * kept::IN_FIFO as f64 + packets * kept::EVENT as f64),
     };
-    if let (Some(link), true) = (link, data && most * dearest + port(most) > LITTLE) {
+    if let (Some(link), true) = (link, data && most * dearest + port(most) > little) {
         let rtt = here.iter().map(|i| round_trip(spec, core, *i, true).as_nanos()).max().unwrap_or(0);
         let mix = Mix::of(&here.iter().map(|i| &shares[*i]).collect::<Vec<_>>(), slowest);
         if let Some(longest) = longest(link, &mix.load(rtt), until).map(|longest| longest as f64 * mix.smaller) {
