@@ -59,8 +59,7 @@ impl Requests {
         metrics.startup_mean_s = startup.mean().map(|ns| ns * 1e-9);
         metrics.startup_p50_s = startup.quantile(0.50).map(|ns| ns * 1e-9);
         metrics.startup_p95_s = startup.quantile(0.95).map(|ns| ns * 1e-9);
-        metrics.refused =
-            Some(self.refused.iter().filter(|(of, at)| *of == group && window.contains(at)).count() as u64);
+        metrics.refused = Some(self.refused(group, &window));
         if pages {
             let mut loads = Histogram::default();
             self.pages.iter().filter(own).for_each(|served| loads.record(served.nanos()));
@@ -71,6 +70,11 @@ impl Requests {
             metrics.page_load_p95_s = quantile(0.95);
             metrics.page_load_p99_s = quantile(0.99);
         }
+    }
+
+    /// Transfers for which `group` had no idle flow in a `window` of nanoseconds.
+    pub fn refused(&self, group: u32, window: &Range<u64>) -> u64 {
+        self.refused.iter().filter(|(of, at)| *of == group && window.contains(at)).count() as u64
     }
 }
 

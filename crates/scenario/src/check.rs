@@ -3,7 +3,6 @@
 use aqumen_aqm::Catalogue;
 use aqumen_units::Span;
 
-use crate::Protocol;
 use crate::channel::LinkState;
 use crate::error::{Wrong, suggestion};
 use crate::field::{Buffer, Name};
@@ -183,8 +182,7 @@ fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
             "UDP sends what an application writes; give a kind of traffic, such as { kind = \"cbr\" }",
         );
     }
-    let tells = matches!(group.transport.config, Protocol::Tcp(_) | Protocol::Sctp(_));
-    if matches!(group.traffic, Traffic::AdaptiveVideo(_)) && !tells {
+    if matches!(group.traffic, Traffic::AdaptiveVideo(_)) && !group.transport.config.tells_delivery() {
         return wrong("traffic", "adaptive-video goes by when a segment has arrived: take TCP or SCTP");
     }
     if group.count == 0 {

@@ -151,6 +151,12 @@ impl Protocol {
         self.config().adapts()
     }
 
+    /// Whether a source learns when all that it was given has arrived. Datagrams leave, and nobody says what becomes of
+    /// them.
+    pub fn tells_delivery(&self) -> bool {
+        matches!(self, Protocol::Tcp(_) | Protocol::Sctp(_))
+    }
+
     /// Size on the wire of what the sink usually sends back, bytes; 0: nothing.
     pub fn ack_bytes(&self) -> u16 {
         self.config().ack_bytes()

@@ -43,6 +43,8 @@ pub(super) struct OfFlow {
     pub(super) sleeps: bool,
     /// The source waits until something that it asked for has been delivered.
     pub(super) waits: bool,
+    /// Whether anybody learns when what it asked for has been delivered.
+    pub(super) tells: bool,
     /// Whether its connection is open.
     pub(super) open: bool,
     /// The transfer under way.

@@ -51,6 +51,7 @@ impl Hosts<'_> {
                     may_sleep,
                     sleeps: false,
                     waits: false,
+                    tells: group.transport.tells_delivery(),
                     open: false,
                     request: None,
                     page_at: None,
@@ -229,7 +230,10 @@ impl Hosts<'_> {
                 let applications = &mut self.applications.of_flows[number..];
                 let connections = &applications[..applications[0].connections as usize];
                 let delivered_at = connections.iter().map(|connection| connection.delivered_at).fold(0, u64::max);
-                if let Some(asked_at) = applications[0].page_at.take() {
+                let first = &mut applications[0];
+                if let Some(asked_at) = first.page_at.take()
+                    && first.tells
+                {
                     self.measures.requests.pages.push(Served {
                         flow,
                         bytes: 0,
@@ -312,7 +316,9 @@ impl Hosts<'_> {
         let (connection, request) = (application.connection, application.request.take());
         if let Some(Request { bytes, at, first_at }) = request {
             let delivered_at = application.delivered_at;
-            self.measures.requests.transfers.push(Served { flow, bytes, asked_at: at, first_at, delivered_at });
+            if application.tells {
+                self.measures.requests.transfers.push(Served { flow, bytes, asked_at: at, first_at, delivered_at });
+            }
             if let Some(of_group) = self.applications.of_groups.get_mut(application.group as usize)
                 && application.running
             {

@@ -62,6 +62,10 @@ impl Measures {
         let of = &plan.groups[group as usize];
         if of.traffic.asks() {
             let window = window.start.as_nanos()..window.end.as_nanos();
+            if !of.transport.tells_delivery() {
+                metrics.refused = Some(self.requests.refused(group, &window));
+                return;
+            }
             let pages = matches!(of.traffic, Traffic::Web(_));
             self.requests.fill(metrics, (group, of.flows.clone()), window.clone(), pages, |flow, bytes| {
                 plan.alone_ns(flow, bytes)

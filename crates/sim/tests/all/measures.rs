@@ -128,6 +128,27 @@ fn a_transfer_of_one_segment_takes_its_way() {
 }
 
 #[test]
+fn nobody_says_when_transfers_and_pages_in_datagrams_have_arrived() {
+    for transport in ["udp", "rtp"] {
+        for traffic in [
+            r#"{ kind = "transfers", size = "3kB", think = "1s" }"#,
+            r#"{ kind = "transfers", size = "3kB", rate = "2/s" }"#,
+            r#"{ kind = "web", reading = "1s" }"#,
+        ] {
+            let group =
+                format!("[[flows]]\nname = \"sent\"\ncount = 2\ntransport = \"{transport}\"\ntraffic = {traffic}\n");
+            let seen = answer(10, &group);
+            let seen = flows(&seen, "sent");
+            assert!(seen.goodput_bps > 0.0, "{transport} {traffic}");
+            let mut told = seen.completions.iter().filter(|(_, value)| value.is_some());
+            assert_eq!(told.next(), None, "{transport} {traffic}");
+            let pages = (seen.pages, seen.page_load_mean_s, seen.startup_mean_s, seen.refused);
+            assert_eq!(pages, (None, None, None, Some(0)), "{transport} {traffic}");
+        }
+    }
+}
+
+#[test]
 fn the_next_transfer_is_asked_for_when_the_last_one_is_acknowledged_over_sctp_too() {
     // A round trip of 61 ms, up to 200 ms in which the receiver waits for a second packet (RFC 9260 section 6.2), and a
     // second of thought each; the association is set up before 2 s.
