@@ -525,6 +525,8 @@ pub(crate) struct Asked {
 
 pub(crate) fn asked(group: &Group, seconds: f64, rtt_s: f64) -> Asked {
     let count = f64::from(group.count);
+    // Datagrams leave at once.
+    let rtt_s = if group.transport.config.tells_delivery() { rtt_s } else { 0.0 };
     let transfers = match &group.traffic {
         Traffic::Transfers(kind) => match (&kind.think, kind.per_second()) {
             (None, Some(rate)) => rate * seconds,

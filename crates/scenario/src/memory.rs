@@ -8,6 +8,7 @@ mod reach;
 mod share;
 mod under_way;
 mod unsent;
+mod windows;
 
 use aqumen_transport::Config;
 
@@ -15,7 +16,7 @@ use crate::Error;
 use crate::cost::{Runner, asked, fluid_classes, fluid_step_s, links, round_trip};
 use crate::field::{Buffer, RATE_MAX};
 use crate::memory::held::{held_up, remembered, requests};
-use crate::memory::reach::{narrowest, queue_forms};
+use crate::memory::reach::{narrowest, queue_forms, queue_grows};
 use crate::memory::under_way::{packets, shown, smallest_packet};
 use crate::memory::unsent::unsent;
 use crate::network::Core;
@@ -149,7 +150,7 @@ fn estimate(runner: Runner, spec: &Spec, core: &Core, links: Option<&[Link]>, li
     let fluid = matches!(runner, Runner::Fluid | Runner::Theory { .. });
     let (sample, busy) = if fluid { (FLUID_SAMPLE_BYTES, FLUID_PIECE_BYTES) } else { (SAMPLE_BYTES, PIECE_BYTES) };
     let of_group = |group: &Group| if fluid { FLUID_FLOW_BYTES } else { flow(group, duration_s) };
-    let piece = |link: usize| if queue_forms(spec, core, link) { busy } else { IDLE_PIECE_BYTES };
+    let piece = |link: usize| if queue_grows(spec, core, link) { busy } else { IDLE_PIECE_BYTES };
     let of_flows = spec.flows.iter().map(|group| group.flows().saturating_mul(of_group(group)));
     let mut bytes = of_flows.fold(BASE_BYTES, u64::saturating_add);
     if runner == Runner::Fluid {
@@ -157,7 +158,7 @@ fn estimate(runner: Runner, spec: &Spec, core: &Core, links: Option<&[Link]>, li
     }
     for link in recorded {
         let mut of_piece = piece(link);
-        if runner == Runner::Packet && queue_forms(spec, core, link) {
+        if runner == Runner::Packet && queue_grows(spec, core, link) {
             let here = core.ways.iter().filter(|way| way.path.contains(&(link as u32))).count();
             // One group alone is the link's own histogram once more.
             of_piece += here as u64 * GROUP_PIECE_BYTES;

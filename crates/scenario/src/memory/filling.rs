@@ -35,24 +35,6 @@ pub(crate) struct Flows {
     pub(crate) first: u32,
     pub(crate) most: u32,
     pub(crate) ecn: bool,
-    pub(crate) law: Law,
-    /// Slow start ends when the round trip grows.
-    pub(crate) hystart: bool,
-    /// Whether each starts when those before have filled what they fill.
-    pub(crate) apart: bool,
-}
-
-/// By which their windows grow beyond slow start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Law {
-    /// By a packet in a round trip.
-    #[default]
-    Reno,
-    Cubic,
-    /// Until so many packets of its own wait.
-    Vegas,
-    /// Until packets wait for so long. It has no slow start.
-    Ledbat,
 }
 
 /// Packets that are looked at: some tenths of a second. A run that has to do with more takes longer itself.
@@ -66,19 +48,6 @@ const LOOKED_AT_MAX: u64 = 8 * LOOKED_AT;
 const FLOWS_MAX: u64 = 1 << 16;
 /// A queue that has not become longer for so many times as long as it took to become so long will not.
 const PATIENCE: u64 = 20;
-/// HyStart: slow start ends where packets wait for an eighth of the round trip, no less and no more than so many
-/// nanoseconds (RFC 9406 section 4.3), and windows of so many packets.
-pub(crate) const HYSTART_NS: (u64, u64) = (4_000_000, 16_000_000);
-pub(crate) const HYSTART_LEAST: f64 = 16.0;
-/// CUBIC: packets by the cube of a second, and what a signal takes of a window (RFC 9438 section 4.6).
-pub(crate) const CUBIC_C: f64 = 0.4;
-const CUBIC_LESS: f64 = 0.3;
-/// Vegas: packets of its own that wait when slow start ends, until which it grows, and beyond which it shrinks.
-const VEGAS: [f64; 3] = [1.0, 2.0, 4.0];
-/// LEDBAT: the delay that it aims at, nanoseconds (RFC 6817 section 2.5).
-pub(crate) const LEDBAT_NS: f64 = 1e8;
-/// What shrinks so is no smaller than this, packets.
-const LEAST: f64 = 2.0;
 /// Before this many packets have come nothing is said.
 const FEW: u64 = 1 << 18;
 
@@ -166,19 +135,8 @@ struct Flow {
     /// Packets that are gone: of those it hears with the next that leaves the queue, and with the next that joins it.
     gone: u32,
     gone_at_tail: u32,
-    /// Whether nothing has slowed it down yet; for how long a packet waits, nanoseconds, when slow start comes to an
-    /// end, and acknowledgements that are left until it has.
+    /// Whether nothing has slowed it down yet.
     slow_start: bool,
-    ends_at: u64,
-    ending: f64,
-    law: Law,
-    /// So many times as long a queue as there is it takes for that of itself and those before.
-    before: f64,
-    /// Of CUBIC: since when the window grows by its law, from what on, and how long it takes to be there again,
-    /// seconds.
-    since: u64,
-    from: f64,
-    back_s: f64,
     /// Acknowledgements until it answers a signal again.
     deaf: u32,
     ecn: Ecn,
@@ -186,49 +144,15 @@ struct Flow {
 
 impl Flow {
     /// A signal.
-    fn reduce(&mut self, now: u64) {
-        (self.since, self.from) = (now, self.window);
-        self.back_s = libm::cbrt(CUBIC_LESS * self.window / CUBIC_C);
+    fn reduce(&mut self) {
         self.window = (self.window / 2.0).max(1.0);
         self.slow_start = false;
         self.deaf = self.under_way;
     }
 
-    /// An acknowledgement, while packets wait for so long of such a round trip.
-    fn grow(&mut self, now: u64, waits: u64, rtt: u64) {
-        let own = self.window * waits as f64 / (rtt + waits) as f64 / self.before;
-        self.slow_start &= self.law != Law::Vegas || own <= VEGAS[0];
-        if !self.slow_start {
-            self.window = (self.window + self.by_law(now, waits, own)).max(LEAST);
-        } else if self.ending > 0.0 {
-            // RFC 9406: for five round trips a quarter of slow start.
-            self.window += 0.25;
-            self.ending -= 1.0;
-            if self.ending <= 0.0 {
-                (self.slow_start, self.since, self.from) = (false, now, self.window);
-            }
-        } else {
-            self.window += 1.0;
-            if waits > self.ends_at && self.window >= HYSTART_LEAST {
-                self.ending = 5.0 * self.window;
-            }
-        }
-    }
-
-    /// What an acknowledgement adds beyond slow start: RFC 9438 section 4.2 and 4.4, RFC 6817 section 2.4.2, or a
-    /// packet in a round trip.
-    fn by_law(&self, now: u64, waits: u64, own: f64) -> f64 {
-        let reno = 1.0 / self.window;
-        match self.law {
-            Law::Reno => return reno,
-            Law::Vegas if own < VEGAS[1] => return reno,
-            Law::Vegas => return if own > VEGAS[2] { -reno } else { 0.0 },
-            Law::Ledbat => return (1.0 - waits as f64 / self.before / LEDBAT_NS) * reno,
-            Law::Cubic => {}
-        }
-        let passed_s = (now - self.since) as f64 / 1e9 - self.back_s;
-        let wanted = self.from + CUBIC_C * passed_s * passed_s * passed_s;
-        ((wanted - self.window) / self.window).min(0.5).max(reno)
+    /// An acknowledgement: two packets for one in slow start, then one more in a round trip.
+    fn grow(&mut self) {
+        self.window += if self.slow_start { 1.0 } else { 1.0 / self.window };
     }
 }
 
@@ -274,27 +198,17 @@ impl Fates for Seen {
 
 impl<'a> Filling<'a> {
     fn new(link: &'a Link, load: &'a Load, qdisc: AnyQdisc) -> Self {
-        let waits = (load.rtt / 8).clamp(HYSTART_NS.0, HYSTART_NS.1);
-        // Who comes later takes the queue that he finds for none.
-        let before = |flows: &Flows, number: u32| if flows.apart { 1 + number } else { 1 };
-        let of = |flows: &Flows, number: u32| Flow {
+        let of = |flows: &Flows| Flow {
             window: f64::from(flows.first.min(flows.most)),
             most: f64::from(flows.most),
             under_way: 0,
             gone: 0,
             gone_at_tail: 0,
-            slow_start: flows.law != Law::Ledbat,
-            ends_at: if flows.hystart { waits * u64::from(before(flows, number)) } else { u64::MAX },
-            ending: 0.0,
-            law: flows.law,
-            before: f64::from(before(flows, number)),
-            since: 0,
-            from: 0.0,
-            back_s: 0.0,
+            slow_start: true,
             deaf: 0,
             ecn: if flows.ecn { Ecn::Ect0 } else { Ecn::NotEct },
         };
-        let flows = load.flows.iter().flat_map(|flows| (0..flows.count).map(move |number| of(flows, number)));
+        let flows = load.flows.iter().flat_map(|flows| (0..flows.count).map(move |_| of(flows)));
         let interval = 1e9 / load.regardless;
         Filling {
             link,
@@ -435,7 +349,6 @@ impl<'a> Filling<'a> {
     /// A source hears of one of its packets.
     fn answer(&mut self, now: u64) {
         let Some((_, of, told, acknowledges)) = self.back.pop_front() else { return };
-        let (waits, rtt) = (self.waits(now), self.load.rtt);
         let flow = &mut self.flows[of as usize];
         flow.under_way -= u32::from(acknowledges);
         let signal = told || flow.gone > 0;
@@ -446,16 +359,11 @@ impl<'a> Filling<'a> {
         if flow.deaf > 0 {
             flow.deaf -= 1;
         } else if signal {
-            flow.reduce(now);
+            flow.reduce();
         } else {
-            flow.grow(now, waits, rtt);
+            flow.grow();
         }
         self.send(of, now);
-    }
-
-    /// How long what comes now will wait, nanoseconds.
-    fn waits(&self, now: u64) -> u64 {
-        rate_at(self.link, now).time_for(Bytes(self.qdisc.backlog().bytes)).as_nanos()
     }
 }
 
@@ -536,45 +444,6 @@ mod tests {
         }
         // Of packets that answer nothing CoDel drops too few.
         assert!(longest(&link("codel", 5000), &datagrams(2000.0), 60 * SECOND) >= Some(5000));
-    }
-
-    #[test]
-    fn hystart_leaves_slow_start_before_a_queue_has_grown() {
-        let of = |hystart, apart, until| {
-            let mut load = windows(4, 1_000_000);
-            load.flows[0] = Flows { law: Law::Cubic, hystart, apart, ..load.flows[0] };
-            longest(&link("droptail", 100_000), &load, until).unwrap()
-        };
-        // The pipe holds 100 packets of 1 ms, a quarter each; an eighth of 100 ms is waited for with 112, and a quarter
-        // of slow start makes three times that of it in five round trips.
-        let short = of(true, false, 2 * SECOND);
-        assert!((12..300).contains(&short), "{short}");
-        assert!(of(true, true, 2 * SECOND) > short);
-        assert!(of(false, false, 2 * SECOND) > 1500);
-        // Windows of one, which signals have left, grow too.
-        let mut many = windows(400, 1_000_000);
-        many.flows[0] = Flows { law: Law::Cubic, hystart: true, ..many.flows[0] };
-        assert!(longest(&link("droptail", 50), &many, 20 * SECOND).is_some());
-        // From then on .4 t^3 each: 320 packets after 9 s less two, twice that for all but what is in the pipe.
-        let grown = of(true, false, 11 * SECOND);
-        assert!((500..2500).contains(&grown), "{grown}");
-    }
-
-    #[test]
-    fn vegas_and_ledbat_stop_where_packets_wait() {
-        let of = |law, apart| {
-            let mut load = windows(4, 1_000_000);
-            load.flows[0] = Flows { law, apart, ..load.flows[0] };
-            longest(&link("droptail", 100_000), &load, 60 * SECOND).unwrap()
-        };
-        // Vegas: at least two packets of each flow and at most four, and what slow start brings in a round trip.
-        assert!((8..40).contains(&of(Law::Vegas, false)), "{}", of(Law::Vegas, false));
-        // LEDBAT: 100 ms of 1 ms each.
-        assert!((80..120).contains(&of(Law::Ledbat, false)), "{}", of(Law::Ledbat, false));
-        // Who comes later takes the queue of those before for none.
-        assert!(of(Law::Vegas, true) > of(Law::Vegas, false));
-        assert!(of(Law::Ledbat, true) > 2 * of(Law::Ledbat, false));
-        assert!(of(Law::Reno, false) > 10_000);
     }
 
     #[test]

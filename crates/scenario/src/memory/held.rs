@@ -4,8 +4,8 @@
 use crate::cost::{Asked, asked, base_rtt_s, offered};
 use crate::memory::kept::{self, GROWN};
 use crate::memory::reach::{narrowest, queue_forms, room};
-use crate::memory::share::STARTING;
-use crate::memory::under_way::{in_pipe, let_in};
+use crate::memory::under_way::{in_pipe, let_in, rests_at_buffer};
+use crate::memory::windows::STARTING;
 use crate::network::Core;
 use crate::plan::Link;
 use crate::schema::Spec;
@@ -81,9 +81,4 @@ pub(crate) fn held_up(spec: &Spec, core: &Core, links: Option<&[Link]>) -> u64 {
         GROWN * (tries * filled).min(let_in(spec, core, i)) * config.kept_bytes() as f64
     };
     (0..spec.flows.len()).map(of_group).sum::<f64>() as u64
-}
-
-/// Whether nothing is lost at `link` before its buffer is full.
-fn rests_at_buffer(link: &Link) -> bool {
-    matches!(link.aqm.build_qdisc(link.limit), Some(Ok(qdisc)) if qdisc.rests_at_buffer())
 }

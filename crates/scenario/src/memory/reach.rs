@@ -10,6 +10,11 @@ use crate::sends::Sends;
 
 /// Bits a second that can come to `link`: what access links and the links before it carry.
 pub(crate) fn inflow(spec: &Spec, core: &Core, link: usize) -> f64 {
+    inflow_of(spec, core, link, |i, side| accesses(spec, core, i, side))
+}
+
+/// Bits a second that can come to `link`, if group `i` sends so many from a side.
+fn inflow_of(spec: &Spec, core: &Core, link: usize, sends: impl Fn(usize, Side) -> f64) -> f64 {
     let mut before: Vec<u32> = Vec::new();
     let mut sum = 0.0;
     for (i, way) in core.ways.iter().enumerate() {
@@ -18,7 +23,7 @@ pub(crate) fn inflow(spec: &Spec, core: &Core, link: usize) -> f64 {
                 None => {}
                 // Acknowledgements are as many as the data on their way there.
                 Some(_) if side == Side::BOTH[1] => sum += acknowledgements(spec, core, i),
-                Some(0) => sum += accesses(spec, core, i, side),
+                Some(0) => sum += sends(i, side),
                 Some(at) => before.push(path[at - 1]),
             }
         }
@@ -70,7 +75,25 @@ pub(crate) fn room(buffer: Buffer, packet_bytes: f64) -> f64 {
 
 /// Whether packets wait at the link: more can come than it carries.
 pub(crate) fn queue_forms(spec: &Spec, core: &Core, link: usize) -> bool {
-    let (least, at) = (rates(spec, core, link).fold(u64::MAX, u64::min), &core.links[link].carries);
-    let goes_down = !at.outages.is_empty() || spec.events.iter().any(|event| event.state.is_some());
-    goes_down || at.medium != Medium::Wire || inflow(spec, core, link) > least as f64
+    carries_less(spec, core, link, inflow(spec, core, link))
+}
+
+/// Whether more than a few packets do: what is sent at one time is more than it carries.
+pub(crate) fn queue_grows(spec: &Spec, core: &Core, link: usize) -> bool {
+    let sends = |i: usize, side| {
+        let peak = Sends::of(&spec.flows[i]).map_or(f64::INFINITY, |sends| sends.peak_bps);
+        accesses(spec, core, i, side).min(spec.flows[i].flows() as f64 * peak)
+    };
+    carries_less(spec, core, link, inflow_of(spec, core, link, sends))
+}
+
+/// Whether `link` does not carry so many bits a second all the time.
+fn carries_less(spec: &Spec, core: &Core, link: usize, bps: f64) -> bool {
+    !always_carries(spec, core, link) || bps > rates(spec, core, link).fold(u64::MAX, u64::min) as f64
+}
+
+/// Whether `link` carries what its rate says all the time.
+pub(crate) fn always_carries(spec: &Spec, core: &Core, link: usize) -> bool {
+    let at = &core.links[link].carries;
+    at.medium == Medium::Wire && at.outages.is_empty() && spec.events.iter().all(|event| event.state.is_none())
 }

@@ -2,11 +2,12 @@
 
 use aqumen_transport::tcp::{Ack, Congestion, TcpConfig, Variant};
 
-use crate::cost::{base_rtt_s, offered, round_trip};
+use crate::cost::{base_rtt_s, offered};
 use crate::law::Law;
-use crate::memory::filling::{Flows, Law as Grows};
+use crate::memory::filling::Flows;
 use crate::memory::kept::{DELIVERY, GROWN};
 use crate::memory::reach::{accesses, narrowest};
+use crate::memory::windows;
 use crate::network::Core;
 use crate::schema::{Group, Side, Spec};
 use crate::sends::{Sends, answers, told};
@@ -14,9 +15,6 @@ use crate::traffic::Traffic;
 
 /// So many standard deviations cover what sources that send of themselves do more than their mean.
 pub(crate) const DEVIATIONS: f64 = 4.0;
-
-/// How many times what a pipe holds starts to wait before it, of flows that measure how wide it is.
-pub(crate) const STARTING: f64 = 3.0;
 
 /// So many times the mean of their law are flows' transfers that are under way together.
 const MANY_TIMES: f64 = 10.0;
@@ -29,6 +27,10 @@ pub(crate) struct Share {
     /// Packets at one time at the most, of all its flows; and those that may have been sent and not acknowledged.
     pub(crate) admitted: f64,
     pub(crate) let_in: f64,
+    /// Those that may wait at access links.
+    pub(crate) at_access: f64,
+    /// Of those that are asked for one after the other, where none is lost.
+    pub(crate) at_once: f64,
     /// What is kept of one that waits beside the port's part, and of one under way, bytes.
     pub(crate) each: f64,
     /// If its flows answer signals: their windows.
@@ -53,19 +55,14 @@ pub(crate) fn share(spec: &Spec, core: &Core, i: usize) -> Share {
     let first = f64::from(config.initial_window_pkts());
     let window = if group.traffic == Traffic::Bulk { config.window_of_full_pkts() } else { config.window_pkts() };
     let window = window.map_or(f64::INFINITY, f64::from);
-    let law = config.tcp().map_or(Grows::Reno, |tcp| match tcp.congestion {
-        Congestion::Cubic | Congestion::Cubic21 => Grows::Cubic,
-        Congestion::Vegas => Grows::Vegas,
-        Congestion::Ledbat => Grows::Ledbat,
-        _ => Grows::Reno,
-    });
     let (sends, answers) = (Sends::of(group), answers(group));
     let asked = match &sends {
         Some(sends) => count * sends.in_seconds(duration_s) + DEVIATIONS * (count * sends.variance * duration_s).sqrt(),
         None => offered(group, duration_s, rtt_s).packets,
     };
-    let window = window.min(at_once(group));
-    let mut admitted = asked.min(count * window);
+    let at_once = count * window.min(at_once(group));
+    // What datagrams lose they no longer wait for.
+    let mut admitted = if answers { asked.min(at_once) } else { asked };
     let narrowest = narrowest(spec, core, i);
     let mut most_bps = f64::INFINITY;
     if let (true, Some(sends)) = (told(group).is_some(), &sends) {
@@ -77,12 +74,15 @@ pub(crate) fn share(spec: &Spec, core: &Core, i: usize) -> Share {
         let acknowledged = carried * duration_s / (8.0 * sends.map_or(packet_bytes, |sends| sends.packet_bytes));
         let rounds = (duration_s / rtt_s).floor();
         // Slow start, or a packet in each round trip.
-        let grown = if law == Grows::Ledbat { first + rounds + 1.0 } else { first * 2f64.powf(rounds.min(60.0) + 1.0) };
+        let ledbat = config.tcp().is_some_and(|tcp| tcp.congestion == Congestion::Ledbat);
+        let grown = if ledbat { first + rounds + 1.0 } else { first * 2f64.powf(rounds.min(60.0) + 1.0) };
         admitted = admitted.min(count * grown).min(count * first + acknowledged);
     }
     let let_in = admitted;
-    let own = own_queue(spec, core, i).unwrap_or(f64::INFINITY);
-    let (window, admitted) = (window.min((own / count).max(first)), admitted.min(own + count * first));
+    let (anyway, beyond_links) = windows::most(spec, core, i);
+    let at_access = admitted.min(anyway + count * first);
+    let admitted = admitted.min(beyond_links + count * first);
+    let window = (admitted / count).max(first);
     // What a receiver does that answers at once is worked out ahead; what it tells beyond a gap has a place of its own.
     let ahead = |tcp: &TcpConfig| match tcp.delayed_ack {
         Some(_) => 0,
@@ -95,9 +95,6 @@ pub(crate) fn share(spec: &Spec, core: &Core, i: usize) -> Share {
         first: first as u32,
         most: window.min(1e9) as u32,
         ecn: config.ecn(),
-        law,
-        hystart: law == Grows::Cubic && config.tcp().is_some_and(|tcp| tcp.hystart),
-        apart: group.start.low != group.start.high,
     };
     // Transfers that are asked for one after the other begin with the flow.
     let in_step = group.start.low == group.start.high
@@ -107,6 +104,8 @@ pub(crate) fn share(spec: &Spec, core: &Core, i: usize) -> Share {
         together: if answers { first } else { message },
         admitted,
         let_in,
+        at_access,
+        at_once,
         each: GROWN * (config.kept_bytes() + by_value) as f64,
         flows: answers.then_some(flows),
         per_second: sends.map_or(0.0, |sends| count * sends.regardless),
@@ -115,24 +114,6 @@ pub(crate) fn share(spec: &Spec, core: &Core, i: usize) -> Share {
         peak_bps: sends.map_or(f64::INFINITY, |sends| count * sends.peak_bps),
         packet_bytes: sends.map_or(packet_bytes, |sends| sends.packet_bytes),
     }
-}
-
-/// Packets that the flows of group `i` have under way at the most by the law of their windows, if nobody beside them
-/// fills a queue: BBR a queue of three pipes before it knows how wide that is, Vegas twice the four of each flow that
-/// it aims at.
-fn own_queue(spec: &Spec, core: &Core, i: usize) -> Option<f64> {
-    let congestion = |j: usize| spec.flows[j].transport.config.tcp().map(|tcp| tcp.congestion);
-    let holds_back = |j: usize| congestion(j).is_some_and(|each| each.samples_delivery() || each == Congestion::Vegas);
-    let beside = |j: &usize| core.ways[*j].path.iter().any(|link| core.ways[i].path.contains(link));
-    if !(0..core.ways.len()).filter(beside).all(holds_back) {
-        return None;
-    }
-    let group = &spec.flows[i];
-    let bps = narrowest(spec, core, i).min(accesses(spec, core, i, Side::BOTH[0]));
-    let round_s = round_trip(spec, core, i, true).as_secs_f64();
-    let pipe = bps * round_s / (8.0 * f64::from(group.transport.config.packet_bytes()));
-    let vegas = congestion(i) == Some(Congestion::Vegas);
-    Some(pipe + if vegas { 8.0 * group.flows() as f64 } else { STARTING * pipe })
 }
 
 /// Packets of one flow at the most that its application has asked for and not yet got: one transfer at a time, one

@@ -9,10 +9,10 @@ use aqumen_aqm::{Aqm, Limit, Qdisc};
 
 use crate::cost::round_trip;
 use crate::line::Medium;
-use crate::memory::filling::{CUBIC_C, HYSTART_LEAST, HYSTART_NS, LEDBAT_NS, Law, longest, rate_at};
+use crate::memory::filling::{longest, rate_at};
 use crate::memory::kept::{self, GROWN};
 use crate::memory::mix::Mix;
-use crate::memory::reach::{accesses, inflow, queue_forms, rates, room};
+use crate::memory::reach::{accesses, always_carries, inflow, queue_forms, rates, room};
 use crate::memory::share::{DEVIATIONS, Share, share};
 use crate::network::Core;
 use crate::plan::Link;
@@ -82,14 +82,7 @@ fn left_over(link: &Link, bps: f64, until: u64) -> f64 {
 }
 
 /// What the packets that may wait at a link take, bytes. They are taken from the shares.
-fn waiting(
-    spec: &Spec,
-    core: &Core,
-    number: usize,
-    link: Option<&Link>,
-    little: f64,
-    shares: &mut [Share],
-) -> f64 {
+fn waiting(spec: &Spec, core: &Core, number: usize, link: Option<&Link>, little: f64, shares: &mut [Share]) -> f64 {
     if !queue_forms(spec, core, number) {
         return 0.0;
     }
@@ -135,10 +128,21 @@ fn waiting(
     let others = DEVIATIONS * (variance(false) * duration_s).sqrt();
     let unevenly = (frames + others).min(peak / (8.0 * smallest)) + flows;
     let more = left_over(comes) / (8.0 * smallest) + unevenly;
-    let admitted: f64 = here.iter().map(|i| shares[*i].admitted).sum();
-    let mut most = room.min(more).min(admitted);
-    let dearest = here.iter().map(|i| shares[*i].each).fold(0.0, f64::max);
     let discipline = link.and_then(Discipline::of);
+    let loses = discipline.as_ref().is_none_or(|known| !known.rests_at_buffer);
+    let admitted = |i: usize| if loses { shares[i].admitted } else { shares[i].admitted.min(shares[i].at_once) };
+    let (windows, datagrams): (Vec<usize>, Vec<usize>) = here.iter().partition(|i| shares[**i].flows.is_some());
+    let windows: f64 = windows.into_iter().map(admitted).sum();
+    // Where there is room for all datagrams they wait beside windows in the part that they have of what comes.
+    let part: f64 = datagrams.iter().map(|i| shares[*i].bps.min(can(*i))).sum::<f64>() / slowest;
+    let beside = if part < 1.0 && always_carries(spec, core, number) {
+        windows * part / (1.0 - part) + unevenly
+    } else {
+        f64::INFINITY
+    };
+    let datagrams = datagrams.into_iter().map(admitted).sum::<f64>().min(beside);
+    let mut most = room.min(more).min(windows + datagrams);
+    let dearest = here.iter().map(|i| shares[*i].each).fold(0.0, f64::max);
     let port = |packets: f64| match &discipline {
         Some(Discipline { served: true, packet_bytes, .. }) => packets * GROWN * (kept::SERVED as f64 + packet_bytes),
         _ => GROWN * (in_ring(packets) * kept::IN_FIFO as f64 + packets * kept::EVENT as f64),
@@ -159,6 +163,7 @@ fn waiting(
     here.sort_by(|a, b| shares[*b].each.total_cmp(&shares[*a].each));
     for i in here {
         let of_group = most.min(shares[i].admitted);
+        let of_group = if shares[i].flows.is_some() { of_group } else { of_group.min(datagrams) };
         bytes += of_group * larger * shares[i].each;
         shares[i].admitted -= of_group;
         most -= of_group;
@@ -180,10 +185,16 @@ pub(crate) fn shown(link: &Link) -> u64 {
     shown
 }
 
+/// Whether nothing is lost at `link` before its buffer is full.
+pub(crate) fn rests_at_buffer(link: &Link) -> bool {
+    matches!(link.aqm.build_qdisc(link.limit), Some(Ok(qdisc)) if qdisc.rests_at_buffer())
+}
+
 /// What a discipline keeps.
 struct Discipline {
-    /// It is asked for each packet.
+    /// It is asked for each packet; nothing is lost before its buffer is full.
     served: bool,
+    rests_at_buffer: bool,
     /// Of its queues, and of a packet that waits, bytes.
     queues_bytes: f64,
     packet_bytes: f64,
@@ -201,7 +212,12 @@ impl Discipline {
             (!qdisc.is_own()).then(|| qdisc.memory_bytes() as f64)
         };
         let (one, many) = (room(1)?, room(1001)?);
-        Some(Discipline { served, queues_bytes: if served { one } else { 0.0 }, packet_bytes: (many - one) / 1000.0 })
+        Some(Discipline {
+            served,
+            rests_at_buffer: rests_at_buffer(link),
+            queues_bytes: if served { one } else { 0.0 },
+            packet_bytes: (many - one) / 1000.0,
+        })
     }
 }
 
@@ -226,25 +242,8 @@ fn access_queues(spec: &Spec, core: &Core, i: usize, share: &Share) -> f64 {
     let room = room(access.buffer, share.packet_bytes);
     let comes = if share.bps.is_finite() { share.bps - can } else { can.min(narrowest) };
     let more = comes * limits_s / (8.0 * share.packet_bytes);
-    let waiting = (room * hosts).min(share.admitted).min(more + group.flows() as f64).min(eased(spec, core, i, share));
+    let waiting = (room * hosts).min(share.at_access).min(more + group.flows() as f64);
     waiting * (share.each + (kept::EVENT + kept::LEVEL) as f64 * GROWN)
-}
-
-/// Packets of group `i` at its access links at the most where its windows stop growing before these have filled: so
-/// many times what lets a packet wait for as long as their law bears, and what CUBIC adds.
-fn eased(spec: &Spec, core: &Core, i: usize, share: &Share) -> f64 {
-    let hosts = f64::from(core.hosts(spec, i, Side::BOTH[0]));
-    let Some(flows) = share.flows.filter(|flows| hosts >= f64::from(flows.count)) else { return f64::INFINITY };
-    let (rtt_s, duration_s) = (round_trip(spec, core, i, true).as_secs_f64(), spec.duration.as_secs_f64());
-    let (waits_ns, times, more) = match flows.law {
-        Law::Cubic if flows.hystart => (HYSTART_NS.1 as f64, 3.0, CUBIC_C * duration_s.powi(3)),
-        Law::Vegas => (0.0, 2.0, 0.0),
-        Law::Ledbat => (LEDBAT_NS, 2.0, 0.0),
-        _ => return f64::INFINITY,
-    };
-    let each_bps = accesses(spec, core, i, Side::BOTH[0]) / hosts;
-    let window = each_bps * (rtt_s + waits_ns / 1e9) / (8.0 * share.packet_bytes);
-    f64::from(flows.count) * (times * window.max(HYSTART_LEAST) + more)
 }
 
 /// Packets of group `i` that are sent and not acknowledged, at the most, whatever became of them.

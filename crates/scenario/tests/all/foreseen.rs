@@ -753,6 +753,82 @@ fn flows_that_measure_their_way_leave_a_buffer_of_millions_empty() {
 }
 
 #[test]
+fn windows_fill_no_buffer_beyond_the_shortest_on_their_way() {
+    // Two links one after the other, and four flows over both: a loss at the second ends the growth that would fill the
+    // first. 2250 packets in the pipe of 200 ms, and 100 that wait, twice.
+    let of = |first: &str, second: &str| {
+        let text = format!(
+            r#"
+            name = "row"
+            duration = "100s"
+            [topology]
+            nodes = ["a", "b", "c"]
+            access = {{ rate = "1Gbit", delay = "25ms" }}
+            [[topology.links]]
+            name = "first"
+            from = "a"
+            to = "b"
+            rate = "100Mbit"
+            delay = "25ms"
+            buffer = "{first}"
+            aqm = "droptail"
+            [[topology.links]]
+            name = "second"
+            from = "b"
+            to = "c"
+            rate = "90Mbit"
+            delay = "25ms"
+            buffer = "{second}"
+            aqm = "droptail"
+            [[flows]]
+            name = "bulk"
+            count = 4
+            transport = {{ preset = "ns2", receive_window = "1000000pkt" }}
+            from = "a"
+            to = "c"
+            "#
+        );
+        memory(&text)
+    };
+    assert_eq!(of("100000pkt", "100pkt"), of("1000000pkt", "100pkt"));
+    assert!(of("2000pkt", "100pkt") > of("1000pkt", "100pkt") + 1000.0 * 40.0);
+    // Where the other has room for as many both may be full.
+    assert!(of("100000pkt", "100000pkt") > of("100000pkt", "100pkt") + 90_000.0 * 40.0);
+}
+
+#[test]
+fn a_lossy_wire_ends_the_growth_of_windows_but_not_of_bbr() {
+    let of = |preset: &str, loss: &str, buffer: &str| {
+        let transport = format!("{{ preset = \"{preset}\", receive_window = \"1000000pkt\" }}");
+        let text = with(&of_transport(&wide("100Mbit"), &transport), "buffer =", &format!("loss = {loss}\nbuffer ="));
+        of_buffer(&text, buffer)
+    };
+    // One of a hundred: each of four flows has sent some hundreds when it hears of its first.
+    assert_eq!(of("ns2", "0.01", "4000pkt"), of("ns2", "0.01", "400000pkt"));
+    // One of a million: far more than fit into any of these.
+    assert!(of("ns2", "1e-6", "40000pkt") > of("ns2", "1e-6", "4000pkt") + 36_000.0 * 40.0);
+    assert_eq!(of("bbr", "0.01", "40000pkt"), of("bbr", "1e-6", "40000pkt"));
+}
+
+#[test]
+fn beside_windows_as_many_datagrams_wait_as_come_with_them() {
+    // A thousand packets of windows: half of the link brings as many datagrams to wait beside them, and as many are on
+    // wires, though there is room for a hundred thousand and more come in all.
+    let of = |rate: &str| {
+        let calls = format!(
+            "\n[[flows]]\nname = \"calls\"\ncount = 4\ntransport = \"udp\"\n\
+             traffic = {{ kind = \"cbr\", rate = \"{rate}\", packet = \"1000B\" }}\n"
+        );
+        let windows = "{ preset = \"ns2\", receive_window = \"250pkt\" }";
+        of_buffer(&(of_transport(&wide("100Mbit"), windows) + &calls), "100000pkt")
+    };
+    let (tenth, half) = (of("2500kbit"), of("12500kbit"));
+    assert!(half > tenth + 900.0 * 80.0 && half < tenth + 10_000.0 * 200.0, "{tenth} {half}");
+    // More than the link carries fills it.
+    assert!(of("26Mbit") > half + 60_000.0 * 80.0);
+}
+
+#[test]
 fn an_aqm_from_outside_is_asked_whether_it_leaves_a_queue_to_its_buffer() {
     // BBR holds what arrived beyond what is lost, unless nothing is lost: room for 90 000 packets behind a pipe of 8000
     // under one that does nothing, and under one that says of itself that it aims at a target.
