@@ -29,14 +29,14 @@ use crate::traffic::Traffic;
 use crate::transport::Protocol;
 
 /// For one flow: its part of the plan (hosts, four access links with their names and paths: 1.7 kB), and in the packet
-/// engine both ends of its connection and its part of the tables, bytes. Measured: 2.4 kB of fluid, 2.9 kB with `ns2`,
-/// of TCPs that keep what they know of each segment 4.5 to 5.3 kB; 3.4 kB with `udp`, 5.0 kB with `sctp`, 8.2 kB with
-/// `rtp`.
-const PLAIN_FLOW_BYTES: u64 = 4000;
-const FLOW_BYTES: u64 = 5600;
-const UDP_FLOW_BYTES: u64 = 4500;
+/// engine both ends of its connection and its part of the tables, bytes. Measured: 2.4 kB of fluid, 2.4 kB with `ns2`,
+/// of TCPs that keep what they know of each segment 3.6 to 4.3 kB; 3.2 kB with `udp`, 5.0 kB with `sctp`, 3.9 to 5.5 kB
+/// with `rtp`.
+const PLAIN_FLOW_BYTES: u64 = 2900;
+const FLOW_BYTES: u64 = 4600;
+const UDP_FLOW_BYTES: u64 = 3800;
 const SCTP_FLOW_BYTES: u64 = 5600;
-const RTP_FLOW_BYTES: u64 = 8200;
+const RTP_FLOW_BYTES: u64 = 5600;
 const FLUID_FLOW_BYTES: u64 = 2600;
 
 /// The lists of an association keep the room of the most chunks that it had under way: where many share a link, as many

@@ -4,7 +4,7 @@ use crate::memory::filling::{Flows, Load};
 use crate::memory::share::Share;
 
 /// Where what is written takes no more than this part of a link it comes as it is written.
-const ROOM: f64 = 0.9;
+pub(crate) const ROOM: f64 = 0.9;
 
 /// Packets a second, windows, and the one size of both.
 pub(crate) struct Mix {

@@ -256,8 +256,8 @@ pub(crate) fn in_pipe(spec: &Spec, core: &Core, i: usize) -> f64 {
     on_wires(spec, core, i, &share(spec, core, i))
 }
 
-/// Packets of group `i` on wires, at the most: what its part of the narrowest link carries in a round trip, and what
-/// each flow sends at one moment.
+/// Packets of group `i` on wires, at the most: what its part of the narrowest link carries in a round trip, or what
+/// datagrams come at on their way there, and what each flow sends at one moment.
 fn on_wires(spec: &Spec, core: &Core, i: usize, share: &Share) -> f64 {
     let (group, way) = (&spec.flows[i], &core.ways[i]);
     let demand = |i: usize| accesses(spec, core, i, Side::BOTH[0]).min(1e15);
@@ -265,13 +265,21 @@ fn on_wires(spec: &Spec, core: &Core, i: usize, share: &Share) -> f64 {
         let all: f64 = (0..core.ways.len()).filter(|j| core.ways[*j].path.contains(link)).map(demand).sum();
         rates(spec, core, *link as usize).fold(0, u64::max) as f64 * demand(i) / all.max(1.0)
     };
-    let rate = way.path.iter().map(part).fold(demand(i), f64::min).min(share.peak_bps);
     let round_s = round_trip(spec, core, i, true).as_secs_f64();
+    // What nobody acknowledges comes to the narrowest link as it is sent.
+    let (rate, round_s) = match share.flows {
+        Some(_) => (way.path.iter().map(part).fold(demand(i), f64::min), round_s),
+        None => (demand(i), round_s / 2.0),
+    };
+    let rate = rate.min(share.peak_bps);
     let mut in_round = rate * round_s / (8.0 * share.packet_bytes);
     if share.bps < rate {
-        // As it is written, by chance more than on the average.
-        let written = share.bps * round_s / (8.0 * share.packet_bytes);
-        in_round = in_round.min(written + DEVIATIONS * (share.variance * round_s.max(1.0)).sqrt());
+        // As it is written, by chance more than on the average: of sources that send or not as many more send at a
+        // moment as of coins.
+        let packets = |bps: f64| bps * round_s / (8.0 * share.packet_bytes);
+        let (written, peak) = (packets(share.bps), packets(share.peak_bps));
+        let variance = (share.variance * round_s).min(written * (peak - written) / group.flows() as f64);
+        in_round = in_round.min(written + DEVIATIONS * variance.max(0.0).sqrt());
     }
     in_round + group.flows() as f64 * share.together
 }

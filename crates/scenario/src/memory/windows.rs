@@ -3,11 +3,12 @@
 use aqumen_transport::tcp::Congestion;
 
 use crate::cost::round_trip;
+use crate::memory::mix::ROOM;
 use crate::memory::reach::{accesses, narrowest, queue_forms, room};
 use crate::memory::share::DEVIATIONS;
 use crate::network::Core;
 use crate::schema::{Group, Side, Spec};
-use crate::sends::answers;
+use crate::sends::{Sends, answers, told};
 use crate::transport::Protocol;
 
 /// BBR fills a pipe and, before it knows how wide that is, a queue of three more.
@@ -38,16 +39,20 @@ pub(crate) fn most(spec: &Spec, core: &Core, i: usize) -> (f64, f64) {
     if !answers(group) || spec.events.iter().any(|event| event.delay.is_some()) {
         return (f64::INFINITY, f64::INFINITY);
     }
-    let lossless = by_law(spec, core, i);
+    // What the law of its windows lets wait at a host's own link, others do not change.
+    let own_hosts = u64::from(core.hosts(spec, i, Side::BOTH[0])) >= group.flows();
+    let law = by_law(spec, core, i);
+    let lossless = if holds_back_with_all_beside(spec, core, i) { law } else { f64::INFINITY };
+    let at_access = if own_hosts { law } else { lossless };
     let hears = match &group.transport.config {
         Protocol::Tcp(tcp) => !tcp.congestion.samples_delivery(),
         other => matches!(other, Protocol::Sctp(_)),
     };
     if !hears {
-        return (lossless, lossless);
+        return (at_access, lossless);
     }
-    let lost = lossless.min(until_lost(spec, core, i));
-    (lost, lost.min(until_full(spec, core, i)))
+    let lost = until_lost(spec, core, i);
+    (at_access.min(lost), lossless.min(lost).min(until_full(spec, core, i)))
 }
 
 /// Packets a second that the way of group `i` carries, and those on its way there and back.
@@ -57,12 +62,18 @@ fn pipe(spec: &Spec, core: &Core, i: usize) -> (f64, f64) {
     (per_second, per_second * round_trip(spec, core, i, true).as_secs_f64())
 }
 
+/// Whether nobody fills a queue on the way of group `i`: windows hold back, and what is sent regardless finds room.
+fn holds_back_with_all_beside(spec: &Spec, core: &Core, i: usize) -> bool {
+    let beside = |j: &usize| core.ways[*j].path.iter().any(|link| core.ways[i].path.contains(link));
+    let (windows, others): (Vec<usize>, Vec<usize>) =
+        (0..core.ways.len()).filter(beside).partition(|j| answers(&spec.flows[*j]) && told(&spec.flows[*j]).is_none());
+    let sends = |j: usize| Sends::of(&spec.flows[j]).map_or(f64::INFINITY, |sends| sends.bps);
+    let regardless: f64 = others.into_iter().map(|j| spec.flows[j].flows() as f64 * sends(j)).sum();
+    windows.into_iter().all(|j| holds_back(&spec.flows[j])) && regardless < ROOM * narrowest(spec, core, i)
+}
+
 /// By the law of its windows, if nobody beside them fills a queue.
 fn by_law(spec: &Spec, core: &Core, i: usize) -> f64 {
-    let beside = |j: &usize| core.ways[*j].path.iter().any(|link| core.ways[i].path.contains(link));
-    if !(0..core.ways.len()).filter(beside).all(|j| holds_back(&spec.flows[j])) {
-        return f64::INFINITY;
-    }
     let group = &spec.flows[i];
     let Some(tcp) = group.transport.config.tcp() else { return f64::INFINITY };
     let (count, duration_s) = (group.flows() as f64, spec.duration.as_secs_f64());
@@ -72,10 +83,11 @@ fn by_law(spec: &Spec, core: &Core, i: usize) -> f64 {
     match tcp.congestion {
         Congestion::Vegas => HEARD * pipe + VEGAS * count,
         Congestion::Ledbat => pipe + waits(LEDBAT_S),
-        Congestion::Cubic | Congestion::Cubic21 => {
+        Congestion::Cubic | Congestion::Cubic21 if tcp.hystart => {
             HYSTART_TIMES * (pipe + waits(HYSTART_S)) + count * (HYSTART_LEAST + CUBIC_C * duration_s.powi(3))
         }
-        _ => pipe + STARTING * pipe,
+        other if other.samples_delivery() => pipe + STARTING * pipe,
+        _ => f64::INFINITY,
     }
 }
 
