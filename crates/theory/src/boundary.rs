@@ -261,30 +261,12 @@ fn cross([one, other]: &[Spot; 2]) -> Option<Spot> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{NETWORK, PLACE, choice};
 
     #[test]
     fn a_curve_ends_at_the_edge_of_its_box_and_where_it_has_no_frequency() {
-        let rate = aqumen_units::Rate::from_bps(10_000_000);
-        let network = aqumen_aqm::Network {
-            capacity: rate,
-            flows: 100.0,
-            base_rtt_s: 0.2,
-            target_pkts: 100.0,
-            packet_bytes: 1000.0,
-            link_rate: rate,
-            buffer_pkts: 300.0,
-        };
-        let choice = AqmChoice::builtin("pi", vec![], network);
-        let place = Place {
-            model: crate::fluid::Model::Ecn,
-            flows: 100.0,
-            capacity_pps: 1250.0,
-            unresponsive_pps: 0.0,
-            base_rtt_s: 0.2,
-            buffer_pkts: 300.0,
-            sender: crate::response::Sender::reno(),
-        };
-        let over = Over::new(&choice, &place).unwrap();
+        let choice = choice("pi", &[], NETWORK);
+        let over = Over::new(&choice, &PLACE).unwrap();
         let (at, closed) = over.at(&[]).unwrap();
         let margins = closed.margins_at(Resolution::COARSE);
         let (gain, w) = (margins.gain_margin.unwrap(), margins.phase_crossover_rad_s.unwrap());

@@ -172,13 +172,8 @@ impl Cycle {
 
 #[cfg(test)]
 mod tests {
-    use aqumen_aqm::Network;
-    use aqumen_scenario::OwnedValue;
-    use aqumen_units::Rate;
-
     use super::*;
-    use crate::fluid::Model;
-    use crate::response::Sender;
+    use crate::testing::{NETWORK, PLACE, built, choice};
 
     #[test]
     fn a_period_is_from_rise_to_rise_whatever_trembles_beside() {
@@ -216,29 +211,8 @@ mod tests {
 
     #[test]
     fn steps_are_foreseen_of_the_equations_and_of_the_law() {
-        let rate = Rate::from_bps(10_000_000);
-        let network = Network {
-            capacity: rate,
-            flows: 60.0,
-            base_rtt_s: 0.2,
-            target_pkts: 100.0,
-            packet_bytes: 1000.0,
-            link_rate: rate,
-            buffer_pkts: 300.0,
-        };
-        let place = |base_rtt_s: f64| Place {
-            model: Model::Ecn,
-            flows: 60.0,
-            capacity_pps: 1250.0,
-            unresponsive_pps: 0.0,
-            base_rtt_s,
-            buffer_pkts: 300.0,
-            sender: Sender::reno(),
-        };
-        let pi = |frequency: f64| {
-            let values = vec![("frequency".to_string(), OwnedValue::Number(frequency))];
-            AqmChoice::builtin("pi", values, network).build().unwrap().unwrap()
-        };
+        let place = |base_rtt_s: f64| Place { base_rtt_s, ..PLACE };
+        let pi = |frequency: f64| built(&choice("pi", &[("frequency", frequency)], NETWORK));
         // 60 s in steps of 2 ms at most, a hundredth of a round trip, and 50 samples a second.
         let near = |seen: f64, known: f64| assert!((seen - known).abs() < 1e-6 * known, "{seen} {known}");
         near(check_steps(&mut pi(50.0), &place(0.5), 60.0), 30_000.0 + 3000.0);

@@ -561,29 +561,16 @@ fn warn(
 
 #[cfg(test)]
 mod tests {
-    use aqumen_aqm::Network;
-    use aqumen_units::Rate;
-
     use super::*;
     use crate::linear::Answers;
     use crate::response::Law;
+    use crate::testing::{NETWORK, built, choice};
 
     #[test]
     fn a_coupled_law_answers_by_the_slope_of_its_root() {
-        let rate = Rate::from_bps(20_000_000);
-        let network = Network {
-            capacity: rate,
-            flows: 40.0,
-            base_rtt_s: 0.03,
-            target_pkts: 40.0,
-            packet_bytes: 1000.0,
-            link_rate: rate,
-            buffer_pkts: 500.0,
-        };
-        let built = |name: &str| AqmChoice::builtin(name, Vec::new(), network).build().unwrap().unwrap();
-        let [pi2, pi] = ["pi2", "pi"].map(built);
+        let [pi2, pi] = ["pi2", "pi"].map(|name| built(&choice(name, &[], NETWORK)));
         let prague = Sender { law: Law::Prague, proportional: true, min_window: 2.0, paced: true, ..Sender::reno() };
-        let at = OperatingPoint::new(Model::Reno, 40.0, 2500.0, 0.0, 0.03, 40.0).unwrap().held_by(&prague);
+        let at = OperatingPoint::new(Model::Reno, 100.0, 1250.0, 0.0, 0.2, 100.0).unwrap().held_by(&prague);
         // p_L = 2 sqrt(p): the law says p = (p_L / 2)^2, a little more of it is 2 / (2 sqrt(p)) = 2 / p_L more of p_L.
         let law = at_law(&pi2, &prague, &at).probability;
         assert!((law - at.probability * at.probability / 4.0).abs() < 1e-15);

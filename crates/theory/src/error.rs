@@ -74,26 +74,12 @@ impl std::error::Error for Error {
 mod tests {
     use std::error::Error as _;
 
-    use aqumen_aqm::Network;
-    use aqumen_scenario::{AqmChoice, OwnedValue};
-    use aqumen_units::Rate;
-
     use super::*;
+    use crate::testing::{NETWORK, choice};
 
     #[test]
     fn what_an_aqm_refused_is_the_source_of_the_error() {
-        let rate = Rate::from_bps(10_000_000);
-        let network = Network {
-            capacity: rate,
-            flows: 60.0,
-            base_rtt_s: 0.2,
-            target_pkts: 100.0,
-            packet_bytes: 1000.0,
-            link_rate: rate,
-            buffer_pkts: 300.0,
-        };
-        let choice = AqmChoice::builtin("pi", vec![("frequency".into(), OwnedValue::Number(-1.0))], network);
-        let source = choice.build().unwrap().unwrap_err();
+        let source = choice("pi", &[("frequency", -1.0)], NETWORK).build().unwrap().unwrap_err();
         let error = Error::Aqm { link: "l".into(), aqm: "pi".into(), source: Box::new(source.clone()) };
         assert_eq!(error.source().unwrap().to_string(), source.to_string());
         assert!(error.to_string().ends_with(&source.to_string()));

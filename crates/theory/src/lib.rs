@@ -89,6 +89,8 @@ mod several;
 mod spaced;
 mod spacing;
 mod spared;
+#[cfg(test)]
+mod testing;
 mod window;
 mod zero;
 

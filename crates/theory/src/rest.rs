@@ -228,42 +228,17 @@ pub(crate) fn admitted_pps(choice: &AqmChoice, place: &Place, offered: f64) -> R
 
 #[cfg(test)]
 mod tests {
-    use aqumen_aqm::Network;
-    use aqumen_scenario::OwnedValue;
-    use aqumen_units::Rate;
-
     use super::*;
+    use crate::testing::{NETWORK, PLACE, choice};
 
     #[test]
     fn an_average_comes_to_rest_where_its_curve_says_the_share_that_holds_the_windows() {
-        let rate = Rate::from_bps(10_000_000);
-        let network = Network {
-            capacity: rate,
-            flows: 40.0,
-            base_rtt_s: 0.1,
-            target_pkts: 100.0,
-            packet_bytes: 1000.0,
-            link_rate: rate,
-            buffer_pkts: 300.0,
-        };
-        let values = [("min_th", 50.0), ("max_th", 150.0), ("max_p", 0.2)];
-        let values = values.map(|(name, x)| (name.to_string(), OwnedValue::Number(x)));
-        let built = build(&AqmChoice::builtin("red", values.to_vec(), network)).unwrap();
+        let built = build(&choice("red", &[("min_th", 50.0), ("max_th", 150.0), ("max_p", 0.2)], NETWORK)).unwrap();
         let Rests::OnCurve(law) = built.theory().rests() else { panic!("RED has a curve") };
         let modern = Sender { proportional: true, from_flight: true, min_window: 2.0, ..Sender::reno() };
         for sender in [Sender::reno(), modern] {
             for (flows, base_rtt_s) in [(20.0, 0.1), (40.0, 0.1), (20.0, 0.04)] {
-                let unresponsive_pps = 250.0;
-                let model = Model::Reno;
-                let place = Place {
-                    model,
-                    flows,
-                    capacity_pps: 1250.0,
-                    unresponsive_pps,
-                    base_rtt_s,
-                    buffer_pkts: 300.0,
-                    sender,
-                };
+                let place = Place { model: Model::Reno, flows, unresponsive_pps: 250.0, base_rtt_s, sender, ..PLACE };
                 let at = holds(&built, &place, None).unwrap();
                 assert!((50.0..150.0).contains(&at.queue_pkts), "{at:?}");
                 // Windows over their round trip are what the others leave of the link.

@@ -337,6 +337,7 @@ fn places(place: &Place, range: &Box) -> Result<Vec<Place>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::PLACE;
 
     #[test]
     fn a_search_finds_the_top_of_a_hill_with_an_edge() {
@@ -385,15 +386,7 @@ mod tests {
 
     #[test]
     fn the_usual_design_is_that_of_the_middle_with_its_queue() {
-        let place = Place {
-            model: Model::Hollot,
-            flows: 60.0,
-            capacity_pps: 1250.0,
-            unresponsive_pps: 0.0,
-            base_rtt_s: 0.2,
-            buffer_pkts: 300.0,
-            sender: crate::response::Sender::reno(),
-        };
+        let place = Place { model: Model::Hollot, ..PLACE };
         let range = Box { flows: [60.0; 2], rtt_s: [0.2; 2], capacity_pps: [1250.0; 2] };
         let found = pi(&place, &range, 100.0, 160.0, Aim::Speed { margin: MARGIN }).unwrap();
         // 200 ms, and 100 packets at 1250 a second.
@@ -417,15 +410,7 @@ mod tests {
 
     #[test]
     fn a_box_is_looked_at_in_every_corner_and_its_middle() {
-        let place = Place {
-            model: Model::Ecn,
-            flows: 1.0,
-            capacity_pps: 1.0,
-            unresponsive_pps: 7.0,
-            base_rtt_s: 1.0,
-            buffer_pkts: 300.0,
-            sender: crate::response::Sender::reno(),
-        };
+        let place = Place { unresponsive_pps: 7.0, ..PLACE };
         let range = Box { flows: [4.0, 16.0], rtt_s: [0.1, 0.4], capacity_pps: [100.0, 400.0] };
         let all = places(&place, &range).unwrap();
         assert_eq!(all.len(), 9);

@@ -246,10 +246,10 @@ fn marking(aqm: &AnyAqm) -> (bool, f64) {
 #[cfg(test)]
 mod tests {
     use aqumen_aqm::{Network, RedCurve, SampledLaw};
-    use aqumen_scenario::AqmChoice;
     use aqumen_units::{Rate, Span};
 
     use super::*;
+    use crate::testing::{NETWORK, built, choice};
 
     /// What a law was shown.
     struct Told(std::sync::Arc<std::sync::Mutex<Vec<Observation>>>);
@@ -306,17 +306,9 @@ mod tests {
 
     #[test]
     fn pie_spares_packets_while_the_delay_is_below_half_of_its_target() {
-        let network = Network {
-            capacity: Rate::from_bps(8_000_000),
-            flows: 10.0,
-            base_rtt_s: 0.1,
-            target_pkts: 15.0,
-            packet_bytes: 1000.0,
-            link_rate: Rate::from_bps(8_000_000),
-            buffer_pkts: 300.0,
-        };
-        let aqm = AqmChoice::builtin("pie", Vec::new(), network).build().unwrap().unwrap();
-        let mut driver = Driver::new(Control::Law(aqm), false, 300.0, 1000.0, true);
+        let rate = Rate::from_bps(8_000_000);
+        let network = Network { capacity: rate, link_rate: rate, target_pkts: 15.0, ..NETWORK };
+        let mut driver = Driver::new(Control::Law(built(&choice("pie", &[], network))), false, 300.0, 1000.0, true);
         let at = |driver: &mut Driver, sojourn_s: f64| {
             let due = driver.due_ns();
             let view =
