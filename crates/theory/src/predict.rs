@@ -99,22 +99,13 @@ fn at_link(
     let ecn = held.iter().filter(|(flow, _)| transport(flow).ecn()).map(|(_, on)| on).sum::<f64>() > 0.5 * flows;
     let base_rtt_s = flows / held.iter().map(|(flow, on)| on / crate::fluid::base_rtt_s(plan, flow)).sum::<f64>();
     let idle = |utilization: f64| LinkPrediction {
-        flows,
-        capacity_pps,
         unresponsive_pps,
         admitted_pps: unresponsive_pps,
         weight,
         tail,
-        base_rtt_s,
         ecn,
         utilization,
-        queue_pkts: 0.0,
-        probability: 0.0,
-        analysis: None,
-        coupled: None,
-        several: None,
-        own: Vec::new(),
-        signalled: None,
+        ..LinkPrediction::idle(flows, capacity_pps, base_rtt_s)
     };
     let overloaded = || {
         Error::Unsupported(format!(
@@ -422,19 +413,20 @@ mod tests {
     use aqumen_units::Rate;
 
     use super::*;
+    use crate::testing::{NETWORK, PLACE};
 
     fn choice(name: &str) -> AqmChoice {
         let rate = Rate::from_bps(96_000_000);
         let network = Network {
             capacity: rate,
+            link_rate: rate,
             flows: 80.0,
             base_rtt_s: 0.03,
             target_pkts: 180.0,
-            packet_bytes: 1000.0,
-            link_rate: rate,
             buffer_pkts: 1000.0,
+            ..NETWORK
         };
-        AqmChoice::builtin(name, vec![], network)
+        crate::testing::choice(name, &[], network)
     }
 
     fn group(number: u32, law: Law, flows: f64) -> Held {
@@ -444,24 +436,7 @@ mod tests {
     }
 
     fn idle() -> LinkPrediction {
-        LinkPrediction {
-            flows: 80.0,
-            capacity_pps: 12_000.0,
-            unresponsive_pps: 0.0,
-            admitted_pps: 0.0,
-            weight: 1.0,
-            tail: false,
-            base_rtt_s: 0.03,
-            ecn: true,
-            utilization: 1.0,
-            queue_pkts: 0.0,
-            probability: 0.0,
-            analysis: None,
-            coupled: None,
-            several: None,
-            own: Vec::new(),
-            signalled: None,
-        }
+        LinkPrediction::idle(80.0, 12_000.0, 0.03)
     }
 
     #[test]
@@ -507,10 +482,10 @@ mod tests {
                 model: Model::Reno,
                 flows: 80.0,
                 capacity_pps: 12_000.0,
-                unresponsive_pps: 0.0,
                 base_rtt_s: 0.03,
                 buffer_pkts: 1000.0,
                 sender: groups[0].class.sender,
+                ..PLACE
             };
             let alone = analyse_to(Depth::Loop, &choice, &place).unwrap();
             let shared = shared_by_laws(&choice, "link", &groups, &place, alone.clone(), idle()).unwrap();

@@ -50,5 +50,29 @@ pub struct LinkPrediction {
     pub(crate) signalled: Option<[f64; 2]>,
 }
 
+impl LinkPrediction {
+    /// Flows whose signals are marks, so far without a queue and without any.
+    pub(super) fn idle(flows: f64, capacity_pps: f64, base_rtt_s: f64) -> Self {
+        LinkPrediction {
+            flows,
+            capacity_pps,
+            unresponsive_pps: 0.0,
+            admitted_pps: 0.0,
+            weight: 1.0,
+            tail: false,
+            base_rtt_s,
+            ecn: true,
+            utilization: 0.0,
+            queue_pkts: 0.0,
+            probability: 0.0,
+            analysis: None,
+            coupled: None,
+            several: None,
+            own: Vec::new(),
+            signalled: None,
+        }
+    }
+}
+
 /// Predictions of each recorded link in each window.
 pub type Prediction = IndexMap<String, IndexMap<String, LinkPrediction>>;

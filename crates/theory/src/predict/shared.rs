@@ -163,22 +163,13 @@ pub(crate) fn at_several(plan: &Plan, window: &Window, depth: Depth) -> Result<V
             gain_margin: *gain_margin,
         });
         let predicted = LinkPrediction {
-            flows: place.flows,
-            capacity_pps: place.capacity_pps,
-            unresponsive_pps: 0.0,
-            admitted_pps: 0.0,
-            weight: 1.0,
-            tail: false,
-            base_rtt_s: place.base_rtt_s,
-            ecn: true,
             utilization: if full { 1.0 } else { utilization },
             queue_pkts,
             probability: at.probability,
             own: own.collect(),
-            signalled: None,
             analysis: Some(analysis),
-            coupled: None,
             several,
+            ..LinkPrediction::idle(place.flows, place.capacity_pps, place.base_rtt_s)
         };
         (*number, predicted)
     });
