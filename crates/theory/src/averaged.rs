@@ -32,6 +32,7 @@ use num_complex::Complex64;
 
 use crate::linear::noise::{Fineness, deviation_over, frequencies};
 use crate::linear::{Answers, Controller, Loop, Resolution};
+use crate::zero::halved;
 
 /// What an average is answered by.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,12 +88,9 @@ fn pull(steps: &Steps, deviation: f64) -> f64 {
     let Steps { band_half_pkts: d, up, down, interval_s } = *steps;
     let beyond = |x: f64| 0.5 * libm::erfc(x / deviation / SQRT_2);
     let density = |x: f64| libm::exp(-0.5 * (x / deviation) * (x / deviation)) / (2.0 * PI).sqrt();
-    // Up rises with the mean, down falls.
-    let (mut low, mut high) = (-d - 4.0 * deviation, d + 4.0 * deviation);
-    for _ in 0..40 {
-        let mean = 0.5 * (low + high);
-        if up * beyond(d - mean) < down * beyond(d + mean) { low = mean } else { high = mean }
-    }
+    // Down falls with the mean, up rises.
+    let balance = |mean: f64| down * beyond(d + mean) - up * beyond(d - mean);
+    let (low, _) = halved(balance, (-d - 4.0 * deviation, d + 4.0 * deviation), 40);
     (up * density(d - low) + down * density(d + low)) / (deviation * interval_s)
 }
 
@@ -105,11 +103,8 @@ impl Averaged {
         };
         let end = law.curve.end();
         let share = |mean: f64, z: f64| law.probability(mean + deviation * z);
-        let (mut low, mut high) = (-NORMAL_END * deviation, end + NORMAL_END * deviation);
-        for _ in 0..MEANS {
-            let mean = 0.5 * (low + high);
-            if mean_of(|z| share(mean, z)) < self.probability { low = mean } else { high = mean }
-        }
+        let ends = (-NORMAL_END * deviation, end + NORMAL_END * deviation);
+        let (low, _) = halved(|mean| self.probability - mean_of(|z| share(mean, z)), ends, MEANS);
         gain * mean_of(|z| z * share(low, z)) / deviation
     }
 

@@ -28,6 +28,7 @@ use serde::Serialize;
 use crate::field::{Crowd, Field};
 use crate::linear::complex::{exp, hold};
 use crate::response::{Sender, Table};
+use crate::zero::{halved, halved_ratio};
 
 /// Flows alike.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -111,28 +112,13 @@ pub(crate) fn rest(params: &DualPi2Params, capacity_pps: f64, classes: &[Class])
     };
     let low = |base: f64| -> (f64, Own) {
         // The larger the L queue's share, the longer its wait, the more marks of its own.
-        let (mut least, mut most) = (0.0, 1.0);
         let at = |share: f64| Own::of(params, params.k * base, capacity_pps, share);
-        for _ in 0..HALVINGS {
-            let share = 0.5 * (least + most);
-            if rate(true, at(share).probability) > share * capacity_pps {
-                least = share;
-            } else {
-                most = share;
-            }
-        }
-        (least * capacity_pps, at(least))
+        let miss = |share: f64| rate(true, at(share).probability) - share * capacity_pps;
+        let (share, _) = halved(miss, (0.0, 1.0), HALVINGS);
+        (share * capacity_pps, at(share))
     };
-    let (mut least, mut most) = (1e-6_f64, (1.0 / params.k).min(1.0));
-    for _ in 0..HALVINGS {
-        let base = (least * most).sqrt();
-        if rate(false, base * base) + low(base).0 > capacity_pps {
-            least = base;
-        } else {
-            most = base;
-        }
-    }
-    let base = (least * most).sqrt();
+    let miss = |base: f64| rate(false, base * base) + low(base).0 - capacity_pps;
+    let (base, _) = halved_ratio(miss, (1e-6, (1.0 / params.k).min(1.0)), HALVINGS);
     let feasible = base < 0.999 / params.k;
     let (low_pps, own) = low(base);
     let classic_p = base * base;

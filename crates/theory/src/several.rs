@@ -33,6 +33,7 @@ use crate::linear::Controller;
 use crate::linear::complex::{arg, cis, hold};
 use crate::population::Population;
 use crate::response::{Sender, Table};
+use crate::zero::halved_ratio;
 
 /// A link and the queue that its law holds there.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -108,15 +109,11 @@ pub(crate) fn rest(stages: &[Stage], crossings: &[Crossing]) -> Result<Rests, &'
             let mut moved = 0.0_f64;
             for stage in (0..stages.len()).filter(|stage| full[*stage]) {
                 let before = probability[stage];
-                let (mut least, mut most) = (0.1 * NONE, 1.0_f64);
-                for _ in 0..HALVINGS {
-                    probability[stage] = (least * most).sqrt();
-                    if load(stage, &probability) > stages[stage].capacity_pps {
-                        least = probability[stage];
-                    } else {
-                        most = probability[stage];
-                    }
-                }
+                let miss = |p: f64| {
+                    probability[stage] = p;
+                    load(stage, &probability) - stages[stage].capacity_pps
+                };
+                (probability[stage], _) = halved_ratio(miss, (0.1 * NONE, 1.0), HALVINGS);
                 moved = moved.max(libm::log(probability[stage] / before).abs());
             }
             if moved < 1e-7 {
@@ -297,9 +294,11 @@ impl<'a> Loops<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::design::around_many;
     use crate::field::Field;
-    use crate::linear::Loop;
-    use crate::linear::noise::{Fineness, deviation_of};
+    use crate::fluid::Model;
+    use crate::linear::{Loop, OperatingPoint};
+    use crate::packet_noise::Held;
     use crate::response::Law;
 
     fn sender() -> Sender {
@@ -350,13 +349,16 @@ mod tests {
             Field::of_one_queue(2000.0, 1.0, &[(sender(), 20.0, [found.met[0], 1.0], 0.15, found.window_pkts[0])]);
         let alone = Loop { images: 0, ..Loop::new(field, pi(1.0)) };
         let margins = alone.margins();
-        let power = |w: f64| alone.plant.power(w) / (alone.response(w) + 1.0).norm_sqr();
-        let deviation = deviation_of(power, 0.15, Fineness::FINE);
         let controllers = [Some(pi(1.0))];
         let (stable, margin, deviations) = Loops::new(&[STAGE], &crossings, &found, &controllers).unwrap().told();
         assert!(stable && margins.stable);
+        let deviation = deviations[0].1;
+        // With R = .1 s and 100 packets at 2000 a second.
+        let at = OperatingPoint::new(Model::Reno, 20.0, 2000.0, 0.0, 0.1, 100.0).unwrap().held_by(&sender());
+        let held = Held { target_pkts: None, buffer_pkts: 1000.0 };
+        let noise = around_many(held, &at, true, &alone);
+        assert!((noise.queue_std_pkts.unwrap() / deviation - 1.0).abs() < 0.01, "{noise:?} {deviation}");
         assert!((margin.unwrap() / margins.gain_margin.unwrap() - 1.0).abs() < 0.01, "{margin:?} {margins:?}");
-        assert!((deviations[0].1 / deviation - 1.0).abs() < 0.01, "{deviations:?} {deviation}");
     }
 
     #[test]

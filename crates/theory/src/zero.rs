@@ -1,6 +1,21 @@
-//! Where a falling function is zero that is dear to ask.
+//! Where a falling function is zero.
 
-/// Where `miss` is zero between two ends, by so little; it falls, from a place on by about so steep a slope. `None`
+/// Between which two values it lies, after so many halvings of what lies between two ends.
+pub(crate) fn halved(mut miss: impl FnMut(f64) -> f64, (mut low, mut high): (f64, f64), halvings: u32) -> (f64, f64) {
+    for _ in 0..halvings {
+        let middle = 0.5 * (low + high);
+        if miss(middle).is_sign_positive() { low = middle } else { high = middle }
+    }
+    (low, high)
+}
+
+/// The same by halvings of the ratio of two ends above zero.
+pub(crate) fn halved_ratio(mut miss: impl FnMut(f64) -> f64, (low, high): (f64, f64), halvings: u32) -> (f64, f64) {
+    let (low, high) = halved(|log| miss(libm::exp(log)), (libm::log(low), libm::log(high)), halvings);
+    (libm::exp(low), libm::exp(high))
+}
+
+/// Where `miss`, which is dear to ask, is zero between two ends, by so little; it falls, from a place on by about so steep a slope. `None`
 /// where it is zero nowhere.
 pub(crate) fn falling(
     miss: impl Fn(f64) -> f64,
@@ -41,6 +56,21 @@ pub(crate) fn falling(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_zero_is_halved_in_on() {
+        // Of 1 to 4 one halving leaves 2.5 to 4, two 2.5 to 3.25; of 1 to 16 by ratios 1 to 4, then 2 to 4.
+        let line = |x: f64| 3.1 - x;
+        let [none, one, two, many] = [0, 1, 2, 40].map(|halvings| halved(line, (1.0, 4.0), halvings));
+        assert_eq!((none, one, two), ((1.0, 4.0), (2.5, 4.0), (2.5, 3.25)));
+        assert!(many.0 <= 3.1 && 3.1 <= many.1 && many.1 - many.0 < 1e-11, "{many:?}");
+        let [(low, high), (lower, upper)] = [1, 2].map(|halvings| halved_ratio(line, (1.0, 16.0), halvings));
+        let near = |seen: f64, known: f64| assert!((seen / known - 1.0).abs() < 1e-12, "{seen} {known}");
+        near(low, 1.0);
+        near(high, 4.0);
+        near(lower, 2.0);
+        near(upper, 4.0);
+    }
 
     #[test]
     fn a_zero_is_found_in_a_few_looks_where_it_is_expected_and_by_halving_where_not() {

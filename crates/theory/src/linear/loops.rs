@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::complex::{abs, arg, cis};
 use super::controller::Controller;
 use super::plant::Plant;
+use crate::zero::halved;
 
 /// From the share of signals to the queue, over frequency: stable by itself.
 pub trait Answers {
@@ -142,9 +143,8 @@ impl<P: Answers> Loop<P> {
             let (w, next, l, following) = (pair[0].w, pair[1].w, pair[0].ratio(), pair[1].ratio());
             if (abs(l) - 1.0) * (abs(following) - 1.0) <= 0.0 && abs(l) != 1.0 {
                 let at = bisect(w, next, resolution.bisections, |w| abs(self.response(w)) - 1.0);
-                let phase = arg(self.response(at)) + PI;
                 // The way to -1: by lagging, and by whichever is shorter.
-                let lag = if phase > 0.0 { phase } else { phase + 2.0 * PI };
+                let lag = arg(self.response(at)) + PI;
                 let nearest = lag.min(2.0 * PI - lag);
                 if nearest < angle {
                     (angle, margins.crossover_rad_s) = (nearest, Some(at));
@@ -315,16 +315,9 @@ fn stable_gains(critical: &[Critical], unstable: i64) -> Option<(Option<usize>, 
 }
 
 /// A zero of `f` between `low` and `high`, where it changes its sign.
-fn bisect(mut low: f64, mut high: f64, steps: u32, f: impl Fn(f64) -> f64) -> f64 {
-    let rising = f(high) > 0.0;
-    for _ in 0..steps {
-        let middle = 0.5 * (low + high);
-        if (f(middle) > 0.0) == rising {
-            high = middle;
-        } else {
-            low = middle;
-        }
-    }
+fn bisect(low: f64, high: f64, steps: u32, f: impl Fn(f64) -> f64) -> f64 {
+    let sign = f(low).signum();
+    let (low, high) = halved(|x| sign * f(x), (low, high), steps);
     0.5 * (low + high)
 }
 

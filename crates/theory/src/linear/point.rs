@@ -7,6 +7,7 @@ use crate::Error;
 use crate::fluid::Model;
 use crate::response::Sender;
 use crate::window::Windows;
+use crate::zero::halved;
 
 /// An equilibrium of flows at one bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -142,16 +143,7 @@ impl OperatingPoint {
 /// W^2 = 2 (1-p) / p and (1-p) (N W/R0 + u0) = C: the left side falls with p.
 fn drop_point(flows: f64, capacity: f64, unresponsive: f64, rtt: f64) -> (f64, f64) {
     let window = |p: f64| (2.0 * (1.0 - p) / p).sqrt();
-    let (mut low, mut high) = (0.0, 1.0);
-    for _ in 0..200 {
-        let p = 0.5 * (low + high);
-        if (1.0 - p) * (flows * window(p) / rtt + unresponsive) > capacity {
-            low = p;
-        } else {
-            high = p;
-        }
-    }
-    let p = 0.5 * (low + high);
+    let (_, p) = halved(|p| (1.0 - p) * (flows * window(p) / rtt + unresponsive) - capacity, (0.0, 1.0), 200);
     (window(p), p)
 }
 
