@@ -26,6 +26,7 @@ use crate::linear::{Controller, Loop};
 use crate::packet_noise::{self, Noise, Z95};
 use crate::response::{Law, Sender, Table};
 use crate::rest::{Place, admitted_pps, coupling_of};
+use crate::zero::halved_ratio;
 
 /// What is to be expected of each recorded link of `plan` in each window; of links that are more
 /// than a wire nothing is known.
@@ -338,20 +339,12 @@ fn shared_by_laws(
         .collect();
     // PI2 marks ECT(1) with k times the root.
     let signal = |group: &Held, p: f64| coupling(&group.class.sender).map_or(p, |k| (k * p.sqrt()).min(1.0));
-    let left = place.capacity_pps - place.unresponsive_pps;
     let rate = |p: f64| -> f64 {
         known.iter().map(|(group, rtt_s, table)| group.class.flows * table.window(signal(group, p)) / rtt_s).sum()
     };
-    let (mut least, mut most) = (1e-10_f64, 1.0_f64);
-    for _ in 0..60 {
-        let p = (least * most).sqrt();
-        if rate(p) > left {
-            least = p;
-        } else {
-            most = p;
-        }
-    }
-    let p = (least * most).sqrt();
+    // Of the load is dropped what is marked of the flows.
+    let admitted = |p: f64| idle.unresponsive_pps * (1.0 - p);
+    let (p, _) = halved_ratio(|p| rate(p) + admitted(p) - place.capacity_pps, (1e-10, 1.0), 60);
     let signals = known.iter().map(|(group, rtt_s, table)| {
         let p = signal(group, p);
         p * group.class.flows * table.window(p) / rtt_s
@@ -400,7 +393,7 @@ fn shared_by_laws(
     Ok(LinkPrediction {
         queue_pkts,
         probability,
-        admitted_pps: idle.unresponsive_pps * (1.0 - p),
+        admitted_pps: admitted(p),
         own: known.iter().map(|(group, _, table)| (group.number, table.window(signal(group, p)), wait)).collect(),
         analysis: Some(analysis),
         ..idle

@@ -142,6 +142,11 @@ fn each_law_asks_for_its_own_share_at_the_same_window() {
 
 /// 40 flows beside 40 of Prague's, 96 Mbit/s, round trips of 30 ms.
 fn plan_beside_prague(aqm: &str, classic: &str) -> Plan {
+    plan_beside_prague_and(aqm, classic, "")
+}
+
+/// The same with more flows.
+fn plan_beside_prague_and(aqm: &str, classic: &str, more: &str) -> Plan {
     let text = format!(
         r#"
 name = "two-kinds"
@@ -155,6 +160,7 @@ transport = {{ preset = "{classic}", packet = "1000B" }}
 name = "scalable"
 count = 40
 transport = {{ preset = "prague", packet = "1000B" }}
+{more}
 [topology]
 preset = "dumbbell"
 bottleneck = {{ rate = "96Mbit", delay = "5ms", buffer = "2000pkt" }}
@@ -227,21 +233,27 @@ fn two_links(second: bool) -> Plan {
 
 /// The same with buffers of this size.
 fn two_links_with(second: bool, buffer: &str) -> Plan {
-    let group = |name: &str, from: &str, to: &str| {
+    let ways = [("through", "r0", "r2"), ("first", "r0", "r1"), ("second", "r1", "r2")];
+    links(&ways[..if second { 3 } else { 2 }], &["12Mbit"; 2], buffer)
+}
+
+/// Ten flows each on these ways over links of these rates.
+fn links(ways: &[(&str, &str, &str)], rates: &[&str], buffer: &str) -> Plan {
+    let group = |(name, from, to): &(&str, &str, &str)| {
         format!(
             "[[flows]]\nname = \"{name}\"\ncount = 10\nfrom = \"{from}\"\nto = \"{to}\"\ntransport = {{ preset = \"modern\" }}\n"
         )
     };
-    let own = if second { group("second", "r1", "r2") } else { String::new() };
+    let groups: String = ways.iter().map(group).collect();
     let text = format!(
         r#"
 name = "two-links"
 duration = "60s"
 aqm = "pi"
-{}{}{own}
+{groups}
 [topology]
 preset = "parking-lot"
-rate = ["12Mbit", "12Mbit"]
+rate = {rates:?}
 delay = "20ms"
 buffer = "{buffer}"
 access = {{ rate = "1Gbit", delay = "5ms" }}
@@ -251,9 +263,7 @@ flows = 20
 base_rtt = "100ms"
 target = "60pkt"
 packet = "1500B"
-"#,
-        group("through", "r0", "r2"),
-        group("first", "r0", "r1"),
+"#
     );
     let scenario = Scenario::parse(&text, "two-links").unwrap();
     let spec = scenario.aqm("pi").unwrap();
@@ -284,6 +294,18 @@ fn full_links_that_share_flows_are_held_together_and_a_wide_one_by_itself() {
     assert!((0.22..0.225).contains(&both_s) && (0.12..0.125).contains(&one_s), "{both_s} {one_s}");
     assert!((2.3..2.9).contains(&(short / long)), "{short} {long}");
     assert!((one.probability / other.probability - 1.0).abs() < 0.02, "{} {}", one.probability, other.probability);
+    // A third link that is wide has neither queue nor signals: what the first two let through is all that comes.
+    let ways = [("through", "r0", "r3"), ("first", "r0", "r1"), ("second", "r1", "r2")];
+    let wide = predict::predict(&links(&ways, &["12Mbit", "12Mbit", "48Mbit"], "240pkt")).unwrap();
+    let of = |link: &str| &wide[link]["all"];
+    let names: Vec<&String> = wide.keys().filter(|link| of(link).several.is_some()).collect();
+    let [one, two, three] = names[..] else { panic!("{names:?}") };
+    assert_eq!(of(three).several.as_ref().unwrap().links, [one.clone(), two.clone()]);
+    let at = of(three);
+    assert_eq!((at.queue_pkts, at.probability, at.flows), (0.0, 0.0, 10.0));
+    assert!((0.05..0.1).contains(&at.utilization) && of(one).utilization == 1.0, "{}", at.utilization);
+    let noise = |link: &str| of(link).analysis.as_ref().unwrap().noise.why.clone().unwrap_or_default();
+    assert!(noise(three).contains("not full") && !noise(one).contains("not full"), "{} {}", noise(three), noise(one));
     // Without flows of its own the second link is not full: no flow waits in two queues.
     let apart = predict::predict(&two_links(false)).unwrap();
     assert!(apart.values().all(|windows| windows["all"].several.is_none()), "{apart:?}");
@@ -298,6 +320,15 @@ fn each_link_that_is_looked_at_is_a_queue_of_the_fluid() {
     // The two that flows fill hold a queue each, and carry what they can.
     let full = run.links.values().filter(|link| link["all"].queue_mean_pkts > 10.0).count();
     assert_eq!(full, 2);
+    // A link that has room carries what comes, and nothing waits there: what the first leaves of the others.
+    let plan = two_links(false);
+    let run = fluid(&plan);
+    let at = |name: &str| &run.links[name]["all"];
+    let [first, second] = [0, 1].map(|k| at(run.links.keys().nth(k).unwrap()));
+    let share = second.departures_pkts as f64 / first.departures_pkts as f64;
+    let flows = ["through", "first"].map(|name| run.flows[name]["all"].throughput_bps.unwrap());
+    assert!((share / (flows[0] / (flows[0] + flows[1])) - 1.0).abs() < 0.02, "{share} {flows:?}");
+    assert!(share < 0.6 && second.queue_mean_pkts < 0.5, "{second:?}");
 }
 
 #[test]
@@ -331,6 +362,23 @@ fn flows_of_two_laws_share_a_queue_by_their_response_functions() {
     let (pi, pi2) = (share("pi"), share("pi2"));
     assert!(pi > 2.0 && (0.5..1.5).contains(&pi2), "{pi} {pi2}");
     assert!(beside_prague("red", "modern").unwrap_err().contains("flows of different laws under red"));
+}
+
+#[test]
+fn flows_of_two_laws_fill_what_is_let_in_of_the_load_leaves() {
+    // 3000 packets/s of the 12 000, of 1000 bytes; 948 of the flows' are payload.
+    let load = "[[flows]]\nname = \"udp\"\ncount = 2\ntransport = { preset = \"udp\", packet = \"1000B\" }\n\
+                traffic = { kind = \"cbr\", rate = \"11664kbit\", packet = \"972B\" }";
+    let plan = plan_beside_prague_and("pi", "modern", load);
+    let at = &predict::predict(&plan).unwrap()["bottleneck"]["all"];
+    assert!((at.unresponsive_pps - 3000.0).abs() < 1e-6, "{at:?}");
+    let flows = engine::run(&plan).unwrap().flows;
+    let goodput = ["classic", "scalable"].map(|name| flows[name]["all"].goodput_bps / (8.0 * 948.0));
+    let all = goodput[0] + goodput[1] + at.admitted_pps;
+    assert!((all / 12_000.0 - 1.0).abs() < 1e-3, "{goodput:?} {}", at.admitted_pps);
+    // The load is dropped where they are marked.
+    let p = at.analysis.as_ref().unwrap().operating_point.at.probability;
+    assert!((at.admitted_pps / (3000.0 * (1.0 - p)) - 1.0).abs() < 1e-9 && p > 0.05, "{p}");
 }
 
 #[test]
