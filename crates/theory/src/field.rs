@@ -248,8 +248,6 @@ impl Field {
 
     /// How the queue answers what the law says, and the power of its noise where the law says nothing, at `w` rad/s.
     pub(crate) fn at(&self, w: f64) -> (Complex64, f64) {
-        let [answer, own] = self.answers(w);
-        let led = self.spacing.map_or(Complex64::ONE, |spacing| spacing.answer(w));
         let uneven = self.spacing.map_or(1.0, |spacing| spacing.unevenness(w));
         let mut power = 0.0;
         for (crowd, told) in &self.crowds {
@@ -258,7 +256,14 @@ impl Field {
             let each = noise / (told.window * told.window) - relative.norm_sqr() * crowd.evened(told.window, uneven);
             power += weight * weight * each.max(0.0) * crowd.rtt_s / crowd.flows;
         }
-        (self.unit * answer * led / own, self.unit * self.unit * power / own.norm_sqr())
+        let answers = self.answers(w);
+        (self.queue(w, answers), self.unit * self.unit * power / answers[1].norm_sqr())
+    }
+
+    /// How the queue answers what the law says.
+    fn queue(&self, w: f64, [answer, own]: [Complex64; 2]) -> Complex64 {
+        let led = self.spacing.map_or(Complex64::ONE, |spacing| spacing.answer(w));
+        self.unit * answer * led / own
     }
 
     /// Power of its noise at `w` rad/s, of a law that says nothing.
@@ -269,9 +274,7 @@ impl Field {
 
 impl Answers for Field {
     fn response(&self, w: f64) -> Complex64 {
-        let [answer, own] = self.answers(w);
-        let led = self.spacing.map_or(Complex64::ONE, |spacing| spacing.answer(w));
-        self.unit * answer * led / own
+        self.queue(w, self.answers(w))
     }
 
     fn dc_gain(&self) -> f64 {

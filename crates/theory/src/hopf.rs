@@ -324,7 +324,8 @@ impl<'a, D: Delayed> Balance<'a, D> {
             // A long step leads astray.
             let part = if largest > 0.3 { 0.3 / largest } else { 1.0 };
             row.iter_mut().zip(&step).for_each(|(x, step)| *x -= part * step);
-            if !(row[0] > 0.0 && row[1] > 0.0 && largest.is_finite()) {
+            // Neither gain nor frequency: what is no number is not, either.
+            if !row[..2].iter().all(|x| *x > 0.0) {
                 return None;
             }
             if largest < STILL {
@@ -774,6 +775,29 @@ mod tests {
                 assert_eq!(slow.cycles.len(), known.cycles.len());
             }
         }
+    }
+
+    #[test]
+    fn a_cycle_next_to_the_boundary_takes_as_long_as_a_swing_there() {
+        use crate::linear::Loop;
+        let at = OperatingPoint::new(Model::Ecn, 40.0, 1250.0, 0.0, 0.2, 100.0).unwrap();
+        let controller = Controller::Continuous { num: vec![1.5e-5, 3e-5], den: vec![0.0, 1.0] };
+        let margins = |controller: &Controller| Loop::new(Plant::exact(&at), controller.clone()).margins();
+        let gain = margins(&controller).gain_margin.unwrap();
+        let of = |share: f64| {
+            let scaled = controller.scaled(share * gain);
+            hopf(&at, &scaled, &margins(&scaled), 300.0, &[]).unwrap()
+        };
+        let side = if of(0.99).supercritical { 1.0 } else { -1.0 };
+        let heights = [1e-3, 4e-3].map(|beyond| {
+            let told = of(1.0 + side * beyond);
+            let [cycle] = &told.cycles[..] else { panic!("{told:?}") };
+            assert!((cycle.period_s / told.period_s - 1.0).abs() < 0.01, "{told:?}");
+            assert_eq!(cycle.attracts, told.supercritical);
+            cycle.std_pkts
+        });
+        // Four times as far from the boundary they are twice as high.
+        assert!((heights[1] / heights[0] - 2.0).abs() < 0.02, "{heights:?}");
     }
 
     #[test]

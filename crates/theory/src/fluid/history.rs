@@ -33,7 +33,7 @@ impl History {
     /// that was before it.
     #[inline]
     pub(crate) fn find(&self, t: f64, cursor: &mut Cursor) -> (usize, f64) {
-        let mut at = cursor.0.min(self.t.len() - 1);
+        let mut at = cursor.0;
         while at + 1 < self.t.len() && self.t[at + 1] <= t {
             at += 1;
         }

@@ -109,8 +109,6 @@ pub(crate) struct ClassTotals {
     pub(crate) delivered: f64,
     /// Integral of the round-trip time over the packets sent.
     pub(crate) rtt_pkts_s: f64,
-    /// Integral of the number of flows over time.
-    pub(crate) flow_s: f64,
 }
 
 #[derive(Debug)]
@@ -570,8 +568,7 @@ impl Fluid {
             }
         }
         let early = arrivals - enters;
-        let overflowing = waiting >= queue.queue.buffer_pkts && enters > queue.capacity;
-        let room = if overflowing { queue.capacity / enters } else { 1.0 };
+        let room = if waiting >= queue.queue.buffer_pkts { (queue.capacity / enters).min(1.0) } else { 1.0 };
         let departures = if waiting > 0.0 { queue.capacity } else { queue.capacity.min(enters * room) };
         queue.rate = QueueRates {
             arrivals,
@@ -636,7 +633,6 @@ impl Fluid {
             // A flow whose path has no queue gets all it sends.
             seen.delivered += h * if class.hops.is_empty() { rate.sent } else { rate.delivered };
             seen.rtt_pkts_s += h * rate.sent * rate.rtt_s;
-            seen.flow_s += h * class.flows;
         }
         for queue in &mut self.queues {
             let (rate, seen) = (&queue.rate, &mut queue.seen);

@@ -186,7 +186,7 @@ fn shortened(mut num: Vec<f64>, mut den: Vec<f64>) -> Option<(Vec<f64>, Vec<f64>
         let product: f64 = tail.windows(2).map(|pair| pair[0] * pair[1]).sum();
         let square: f64 = tail[..tail.len() - 1].iter().map(|x| x * x).sum();
         let pole = product / square;
-        if !(pole > 0.0 && pole < 1.0) {
+        if !(0.0..1.0).contains(&pole) {
             break;
         }
         let mut shorter: Vec<f64> = Vec::with_capacity(num.len());

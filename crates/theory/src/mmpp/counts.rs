@@ -68,11 +68,6 @@ impl<'a> Counts<'a> {
         }
         self.weighted(&over_window(&v))
     }
-
-    /// Packets per second in the long run.
-    pub fn mean_rate(&self) -> f64 {
-        self.mean
-    }
 }
 
 /// Index of dispersion of counts of `sources` together: variance over mean of the packets in

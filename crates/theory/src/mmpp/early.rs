@@ -44,14 +44,14 @@ impl Default for Adaptation {
 }
 
 impl Adaptation {
-    /// Number of thresholds to choose from.
-    fn choices(&self) -> usize {
-        ((self.highest - self.lowest) / self.step + 1e-9) as usize + 1
+    /// Number of the last threshold to choose from.
+    fn last(&self) -> usize {
+        ((self.highest - self.lowest) / self.step + 1e-9) as usize
     }
 
     /// How many solutions a search takes, about: bisections of all sources, twice.
     pub(crate) fn solutions(&self, sources: usize) -> f64 {
-        2.0 * sources as f64 * (1.0 + libm::log2(self.choices() as f64).ceil())
+        2.0 * sources as f64 * (1.0 + libm::log2((self.last() + 1) as f64).ceil())
     }
 
     fn share(&self, choice: usize) -> f64 {
@@ -80,7 +80,7 @@ impl Adaptation {
                     // NaN: the source sends nothing and loses nothing.
                     loss(shares, s).map(|loss| loss.is_nan() || loss <= self.loss_ratio_max)
                 };
-                let (mut low, mut high) = (chosen[s], self.choices() - 1);
+                let (mut low, mut high) = (chosen[s], self.last());
                 if low < high && !meets(low, &mut shares)? {
                     // The answer lies above low, at most high.
                     while low + 1 < high {

@@ -59,7 +59,7 @@ impl fmt::Display for Error {
             ),
             Error::Stopped => f.write_str("stopped before it was solved"),
             Error::TooLarge { states, needed, available } => {
-                let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+                let gib = |bytes: u64| bytes as f64 / GIB;
                 write!(
                     f,
                     "the chain has {states} states and takes {:.1} GiB of memory, but {:.1} are free; use fewer source \
@@ -73,3 +73,17 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// Bytes.
+const GIB: f64 = 1_073_741_824.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_told_in_units_of_1024_times_1024_times_1024_bytes() {
+        let said = Error::TooLarge { states: 7, needed: 3 << 30, available: 3 << 29 }.to_string();
+        assert!(said.starts_with("the chain has 7 states and takes 3.0 GiB of memory, but 1.5 are free;"), "{said}");
+    }
+}

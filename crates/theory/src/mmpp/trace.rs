@@ -106,23 +106,23 @@ fn decimal_ns(text: &str) -> Option<i64> {
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
     let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok().filter(|e| e.abs() <= 40)?),
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i16>().ok()?),
         None => (digits, 0),
     };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    if (whole.is_empty() && fraction.is_empty()) || mantissa.len() > 30 {
+    if whole.is_empty() && fraction.is_empty() {
         return None;
     }
     let mut value: i128 = 0;
     for byte in whole.bytes().chain(fraction.bytes()) {
-        value = value * 10 + i128::from(char::from(byte).to_digit(10)?);
+        value = value.checked_mul(10)?.checked_add(char::from(byte).to_digit(10)?.into())?;
     }
-    let shift = exponent - fraction.len() as i32 + 9;
+    let shift = i32::from(exponent) - fraction.len() as i32 + 9;
     let ns = if shift >= 0 {
         value.checked_mul(10i128.checked_pow(shift as u32)?)?
     } else {
         let unit = 10i128.checked_pow(shift.unsigned_abs())?;
-        (value + unit / 2) / unit
+        value.checked_add(unit / 2)? / unit
     };
     i64::try_from(if negative { -ns } else { ns }).ok()
 }
@@ -377,7 +377,11 @@ mod tests {
         assert_eq!(decimal_ns("1.5e-3"), Some(1_500_000));
         assert_eq!(decimal_ns("-2"), Some(-2_000_000_000));
         assert_eq!(decimal_ns("0.0000000015"), Some(2));
-        for wrong in ["", ".", "time", "1.2.3", "1e99", "99999999999999999999", "nan", "--1"] {
+        // However it is written.
+        assert_eq!(decimal_ns("0.00000000000000000000000000000000005e35"), Some(5_000_000_000));
+        assert_eq!(decimal_ns("50000000000000000000000000000000000e-34"), Some(5_000_000_000));
+        let long = "9".repeat(50);
+        for wrong in ["", ".", "time", "1.2.3", "1e99", "1e-99999", "99999999999999999999", &long, "nan", "--1"] {
             assert_eq!(decimal_ns(wrong), None, "{wrong}");
         }
     }
