@@ -517,6 +517,24 @@ mod tests {
     }
 
     #[test]
+    fn linux_cuts_the_way_to_the_plateau_to_whole_packets_below_it_alone() {
+        // After a round trip of .1 s it heads for what holds half a round trip on, .15 s: a plateau of 12 packets
+        // less .4 (.85)^3 a second after the reduction, .2456, or more .4 (.05)^3 if that is .1 s after it. What is cut
+        // off is half a packet on average.
+        let headed = |whole: bool, plateau_s: f64| {
+            let sender = Sender { law: Law::Cubic, reno_friendly: false, whole, ..Sender::reno() };
+            let mut growth = Growth::new(&sender, 0.01, (0.1, 0.1), 12.0, false, 10.0);
+            growth.plateau_s = plateau_s;
+            growth.advance(1e6, 1.0);
+            growth.window
+        };
+        for (plateau_s, target, cut) in [(1.0, 12.0 - 0.4 * 0.614_125, 0.5), (0.1, 12.0 + 0.4 * 1.25e-4, 0.0)] {
+            assert!((headed(false, plateau_s) - target).abs() < 1e-9, "{}", headed(false, plateau_s));
+            assert!((headed(true, plateau_s) - target - cut).abs() < 1e-9, "{}", headed(true, plateau_s));
+        }
+    }
+
+    #[test]
     fn a_limit_is_above_the_windows_below_it() {
         let growth = |law: Law| Growth::new(&Sender { law, ..Sender::reno() }, 0.01, (0.1, 0.1), 10.0, false, 7.0);
         let above = [9.0, 10.0, 11.0].map(|window| growth(Law::Cubic).limit_above(window));

@@ -305,6 +305,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_counted_is_that_of_the_time_after_the_warm_up_and_of_all_sources_together() {
+        use super::super::{Queue, Source};
+        let sources = [("a", 70.0), ("b", 60.0)].map(|(name, rate)| Source::poisson(name, rate).unwrap());
+        let queue = Queue { capacity: 10, service_rate: 100.0, stages: 1 };
+        let model = Model::new(queue, sources.to_vec()).unwrap();
+        let model = model.with_thresholds(Action::Drop, vec![Some(5.0), Some(7.0)]).unwrap();
+        let runs = Runs { duration_s: 200.0, warmup_s: 20.0, seeds: 1 };
+        let counted = run(&model, &[0.05; 2], &runs, 1);
+        let [a, b, all] = [Some(0), Some(1), None].map(|source| counted.of(source));
+        let sums: [fn(&Count) -> u64; 5] = [|c| c.offered, |c| c.overflowed, |c| c.dropped, |c| c.served, |c| c.late];
+        for of in sums {
+            assert!(of(&a) > 0 && of(&b) > 0 && of(&all) == of(&a) + of(&b), "{counted:?}");
+        }
+        // What comes goes, but for the ten at either end; what waits on average is the sum of all waits over the time.
+        let gone = all.overflowed + all.dropped + all.served;
+        assert!(all.offered.abs_diff(gone) <= 10 && all.marked == 0, "{all:?}");
+        assert!((all.delay_s / counted.occupancy_pkts_s - 1.0).abs() < 1e-2, "{counted:?}");
+        assert!((all.offered as f64 / (130.0 * 200.0) - 1.0).abs() < 0.05, "{all:?}");
+    }
+
+    #[test]
     fn a_prediction_is_inside_an_interval_of_no_width_that_is_its_own() {
         let of = |predicted: f64, values: &[f64]| {
             Compared { measure: "x", source: None, predicted, simulated: Summary::of(values) }.inside()

@@ -228,6 +228,22 @@ fn a_link_of_ones_own_is_no_queue_however_narrow() {
 }
 
 #[test]
+fn a_link_that_is_not_looked_at_is_a_queue_where_it_is_shared_and_narrower() {
+    for (rate, queues) in [("4Mbit", 2), ("8Mbit", 1), ("12Mbit", 1)] {
+        let flows: String = ["one", "other"].map(|name| reno(name, 3, true, "from = \"r0\"\nto = \"r2\"")).concat();
+        let mut plan = plan_of(&format!(
+            "name = \"t\"\nduration = \"20s\"\naqm = \"pi\"\n[topology]\npreset = \"parking-lot\"\n\
+             rate = [\"8Mbit\", \"{rate}\"]\ndelay = \"20ms\"\nbuffer = \"100pkt\"\n\
+             access = {{ rate = \"800Mbit\", delay = \"5ms\" }}\n{flows}"
+        ));
+        let looked_at: Vec<usize> = (0..plan.links.len()).filter(|link| plan.links[*link].record).collect();
+        plan.links[looked_at[1]].record = false;
+        let made = network(&plan, None).unwrap();
+        assert_eq!(made.queues.len(), queues, "{rate}");
+    }
+}
+
+#[test]
 fn a_result_says_which_aqm_ran_and_what_it_made_of_its_settings() {
     let plan = dumbbell("pi:target=50pkt", "\"5ms\"", &reno("ftp", 5, true, ""));
     let options = Options { model: None, step_s: Some(2e-3) };

@@ -372,6 +372,32 @@ fn built(
 }
 
 #[test]
+fn what_comes_to_a_second_queue_has_waited_in_the_first() {
+    let load = |rate_pps: f64, from_s: u64, path: &[usize]| Class {
+        rate_pps: Some(rate_pps),
+        joins: vec![Join { flows: 1.0, from_ns: from_s * 1_000_000_000, until_ns: None, transfer_pkts: None }],
+        ..Class::endless(Model::Drop, 1.0, 0.1, path.to_vec())
+    };
+    let network = Network {
+        classes: vec![load(1500.0, 0, &[0]), load(100.0, 10, &[0, 1])],
+        queues: vec![Queue::new(1000.0, 500.0, Control::None), Queue::new(50.0, 500.0, Control::None)],
+        sample_at_start: true,
+    };
+    let mut fluid = Fluid::new(network, 1e-3).unwrap();
+    let mut second = |ms: u64| {
+        fluid.advance(ms * 1_000_000);
+        assert!((fluid.queue_pkts(0) - 500.0).abs() < 1e-9);
+        fluid.queue_pkts(1)
+    };
+    // 500 packets at 1000 a second: half a second later than they came; 100 of 1600 are 62.5 a second, of which 50 go
+    // on at once.
+    assert_eq!(second(10_490), 0.0);
+    for (ms, waiting) in [(11_500, 12.5), (14_500, 50.0)] {
+        assert!((second(ms) - waiting).abs() < 0.1, "{ms}");
+    }
+}
+
+#[test]
 fn paqm_oscillates_at_light_load_and_long_delay_only() {
     // Its gain margin is 0.23 at 60 flows and 240 ms, 2.04 at 63 flows and 120 ms.
     let run = |flows, base| {

@@ -413,6 +413,10 @@ fn the_rightmost_root_of_a_delay_equation_is_lamberts() {
         assert!((root + k * back).l1_norm() < 1e-3 * k && root.re > 0.0, "{k}: {root}");
         assert!(root.im > 0.0 && root.im < std::f64::consts::PI, "{k}: {root}");
     }
+    // Up to 64 inverse round trips to the right: ln k - ln |s| is 49.064 of k = 1e23, of 1e32 it would be 69.4.
+    let far = root_of(1e23, 1.0).unwrap();
+    assert!((far.re - 49.064).abs() < 0.01, "{far}");
+    assert_eq!(root_of(1e32, 1.0), None);
     // Twice the delay at half the gain is the same in half the time's units.
     let (one, other) = (root_of(1.0, 1.0).unwrap(), root_of(0.5, 2.0).unwrap());
     assert!((one - 2.0 * other).l1_norm() < 1e-3, "{one} {other}");
