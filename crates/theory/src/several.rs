@@ -270,23 +270,17 @@ impl<'a> Loops<'a> {
             }
             least
         });
-        let mut variances = vec![0.0; n];
-        let mut before: Option<(f64, Vec<f64>)> = None;
-        for at in &walk {
+        let power = |at: &At| -> Vec<f64> {
             let mut noise = at.noise.clone();
             elimination::solve(&mut at.closed(1.0), &mut noise, m);
-            let here: Vec<f64> =
-                (0..n).map(|l| (0..m).map(|c| noise[l * m + c].norm_sqr() * at.power[c]).sum()).collect();
-            for l in 0..n {
-                variances[l] += match &before {
-                    Some((last, known)) => 0.5 * (known[l] + here[l]) * (at.w - last),
-                    None => at.w * here[l],
-                };
-            }
-            before = Some((at.w, here));
-        }
-        let deviations = self.stages.iter().zip(variances);
-        let deviations = deviations.map(|((number, stage, _), v)| (*number, stage.capacity_pps * (v / PI).sqrt()));
+            (0..n).map(|l| (0..m).map(|c| noise[l * m + c].norm_sqr() * at.power[c]).sum()).collect()
+        };
+        let powers: Vec<Vec<f64>> = walk.iter().map(power).collect();
+        let deviations = self.stages.iter().enumerate().map(|(l, (number, stage, _))| {
+            let steps = walk.windows(2).zip(powers.windows(2));
+            let variance: f64 = steps.map(|(at, power)| 0.5 * (power[0][l] + power[1][l]) * (at[1].w - at[0].w)).sum();
+            (*number, stage.capacity_pps * (variance / PI).sqrt())
+        });
         (stable(1.0), margin, deviations.collect())
     }
 }

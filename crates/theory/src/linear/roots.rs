@@ -109,15 +109,11 @@ impl<'a> Line<'a> {
         let step = 0.2 / (r + self.closed.controller.spread().1[0]);
         let first = 1e-9 / r;
         let mut walk = vec![(first, self.scaled(real, first))];
-        let mut w = 1e-3 / r;
-        loop {
-            let here = (w, self.scaled(real, w));
-            self.refine(real, &mut walk, here, 30);
-            if w >= end {
-                return walk;
-            }
-            w = (1.1 * w).min(w + step).min(end);
+        let ahead = |w: &f64| (1.1 * w).min(w + step);
+        for w in std::iter::successors(Some(1e-3 / r), |w| Some(ahead(w))).take_while(|w| *w < end).chain([end]) {
+            self.refine(real, &mut walk, (w, self.scaled(real, w)), 30);
         }
+        walk
     }
 
     fn refine(&self, real: f64, walk: &mut Vec<(f64, Complex64)>, to: (f64, Complex64), depth: u32) {

@@ -94,7 +94,12 @@ fn foreseen(together: &Superposition, stages: usize, capacity: usize) -> f64 {
 }
 
 fn cycle(together: &Superposition, stages: usize, capacity: usize) -> f64 {
-    4.0 * (capacity * stages) as f64 * together.states() as f64 * (2 * stages + together.steps() + 6) as f64
+    4.0 * (capacity * stages) as f64 * together.states() as f64 * touched(together, stages) as f64
+}
+
+/// How many multiplications a sweep takes for each level of a joint state.
+fn touched(together: &Superposition, stages: usize) -> usize {
+    2 * stages + together.steps() + 6
 }
 
 /// The chain with some of the sources, and the distribution at hand.
@@ -242,7 +247,7 @@ impl Iteration<'_> {
     /// Solves the chain of stages in one joint state after the other; the greatest relative change.
     fn sweep(&self, grid: &mut Grid, line: &mut Line, forward: bool, go_on: &mut dyn FnMut() -> bool) -> Option<f64> {
         let (levels, states) = (line.x.len(), grid.space.states());
-        let often = (BETWEEN / (levels * (2 * self.stages + grid.space.steps() + 6))).max(1);
+        let often = (BETWEEN / (levels * touched(&grid.space, self.stages))).max(1);
         let mut greatest = 0.0f64;
         for step in 0..states {
             if step % often == often - 1 && !go_on() {

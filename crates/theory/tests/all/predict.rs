@@ -304,6 +304,9 @@ fn full_links_that_share_flows_are_held_together_and_a_wide_one_by_itself() {
     let at = of(three);
     assert_eq!((at.queue_pkts, at.probability, at.flows), (0.0, 0.0, 10.0));
     assert!((0.05..0.1).contains(&at.utilization) && of(one).utilization == 1.0, "{}", at.utilization);
+    // 60 packets short of its target.
+    let offset = |link: &str| of(link).analysis.as_ref().unwrap().expected.offset_pkts.unwrap();
+    assert!((offset(three) + 60.0).abs() < 1e-6 && offset(one).abs() < 1e-6, "{} {}", offset(three), offset(one));
     let noise = |link: &str| of(link).analysis.as_ref().unwrap().noise.why.clone().unwrap_or_default();
     assert!(noise(three).contains("not full") && !noise(one).contains("not full"), "{} {}", noise(three), noise(one));
     // Without flows of its own the second link is not full: no flow waits in two queues.
