@@ -545,14 +545,16 @@ mod tests {
         }
     }
 
-    /// The same equation at 1.65 times its gain: of its cycles one is its own.
-    struct Beyond;
+    /// The same equation at 1.65 times its gain: of its cycles one is its own. It counts how often it is asked.
+    #[derive(Default)]
+    struct Beyond(std::cell::Cell<usize>);
 
     impl Delayed for Beyond {
         fn states(&self) -> usize {
             1
         }
         fn slopes(&self, gain: f64, now: Channels, ago: &dyn Fn(f64) -> Channels) -> [f64; 2] {
+            self.0.set(self.0.get() + 1);
             Hutchinson.slopes(1.65 * gain, now, ago)
         }
         fn law(&self, w: f64) -> Complex64 {
@@ -571,11 +573,19 @@ mod tests {
 
     #[test]
     fn the_cycle_of_a_loop_as_it_is_is_that_of_its_equation_stepped_on() {
-        let balance = Balance::new(&Beyond);
+        let equation = Beyond::default();
+        let asked = || equation.0.get() / MOMENTS;
+        let balance = Balance::new(&equation);
         let gain = PI / 2.0 / 1.65;
         let branch = balance.branch(gain, PI / 2.0, Complex64::ONE);
+        // The slopes of 17 unknowns, and a dozen steps by them: less than a Newton step of fresh slopes would take five
+        // times.
+        assert!(asked() < 60 * branch.len(), "{} for {} motions", asked(), branch.len());
+        let before = asked();
         let at = branch.windows(2).find(|pair| pair[0].gain < 1.0 && pair[1].gain >= 1.0).unwrap();
         let cycle = balance.between(&at[0], &at[1]).unwrap();
+        // Along the line between two: by halves it would take twenty motions to a ten-millionth.
+        assert!(asked() - before < 8 * 30, "{}", asked() - before);
         assert!((cycle.gain - 1.0).abs() < 1e-6, "{}", cycle.gain);
         // Heun's method on a thousandth of the delay, until the start is forgotten.
         let (lag, h) = (1000usize, 1e-3);
