@@ -94,7 +94,7 @@ fn at_link(
     let flows: f64 = held.iter().map(|(_, on)| on).sum();
     let transport = |flow: &Flow| &plan.groups[flow.group as usize].transport;
     let held_bytes = held.iter().map(|(flow, on)| on * f64::from(transport(flow).packet_bytes())).sum::<f64>() / flows;
-    let weight = if unresponsive_pps > 0.0 && flows > 0.0 { held_bytes / packet_bytes } else { 1.0 };
+    let weight = if unresponsive_pps > 0.0 && !held.is_empty() { held_bytes / packet_bytes } else { 1.0 };
     let tail = link.aqm.name == "droptail";
     let buffer_pkts = f64::from(link.limit.packets).min(link.limit.bytes.0 as f64 / packet_bytes);
     let ecn = held.iter().filter(|(flow, _)| transport(flow).ecn()).map(|(_, on)| on).sum::<f64>() > 0.5 * flows;
@@ -114,7 +114,7 @@ fn at_link(
             link.name
         ))
     };
-    if flows == 0.0 {
+    if held.is_empty() {
         let load = unresponsive_pps / capacity_pps;
         return match load > 1.0 {
             false => Ok(idle(load)),
