@@ -134,16 +134,8 @@ impl<'a> Line<'a> {
     }
 
     /// Where Newton's method comes to: rounding may keep it from standing still.
-    fn newton(&self, mut s: Complex64) -> Complex64 {
+    fn newton(&self, s: Complex64) -> Complex64 {
         let small = 1e-6 / self.closed.plant.delay_s;
-        for _ in 0..50 {
-            let slope = (self.at(s + small) - self.at(s - small)) / (2.0 * small);
-            let step = self.at(s) / slope;
-            s -= step;
-            if abs(step) < 1e-9 / self.closed.plant.delay_s {
-                break;
-            }
-        }
-        s
+        (0..50).fold(s, |s, _| s - self.at(s) * (2.0 * small) / (self.at(s + small) - self.at(s - small)))
     }
 }

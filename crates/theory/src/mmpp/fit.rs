@@ -469,6 +469,21 @@ mod tests {
     }
 
     #[test]
+    fn a_trace_is_fitted_from_three_sizes_of_windows_on() {
+        let fitted = |sizes: usize| {
+            let scales = scales(500.0, &[(2.0, 9000.0)])[..sizes].to_vec();
+            let (bytes_mean, bytes_scv) = (None, None);
+            let told =
+                Summary { packets: 100, duration_s: 0.2, rate_pps: 500.0, bytes_mean, bytes_scv, reordered: 0, scales };
+            fit("made", told, 3)
+        };
+        for few in 0..3 {
+            assert!(fitted(few).unwrap_err().to_string().contains("too short"), "{few}");
+        }
+        assert!((fitted(3).unwrap().source.mean_rate() - 500.0).abs() < 1e-9 && fitted(4).is_ok());
+    }
+
+    #[test]
     fn a_process_is_fitted_by_as_many_sources_as_its_moments_tell_within_27_states() {
         let (mean, skewness) = (500.0, 0.15);
         let fitted = |made: &[(f64, f64)], count: u32| {
