@@ -191,11 +191,9 @@ fn holds(aqm: &AnyAqm, place: &Place, target: Option<f64>) -> Result<OperatingPo
                 if miss.abs() <= near {
                     break;
                 }
-                // Half of the way, or along the line through the last two where the offset is slow to come by.
+                // Half of the way, then along the line through the last two.
                 let step = match before {
-                    Some((last, missed)) if !quick && (missed - miss).abs() > 0.0 => {
-                        miss * (queue - last) / (missed - miss)
-                    }
+                    Some((last, missed)) if missed != miss => miss * (queue - last) / (missed - miss),
                     _ => 0.5 * miss,
                 };
                 before = Some((queue, miss));

@@ -98,7 +98,6 @@ struct Rates {
     sent: f64,
     lost: f64,
     delivered: f64,
-    signalled: f64,
 }
 
 /// What a class did since the start.
@@ -611,9 +610,8 @@ impl Fluid {
 
     /// Keeps the state at `t`, and the signals that leave the queues from then on.
     fn remember(&mut self, t: f64, state: &[f64], row: &mut [f64]) {
-        for (k, class) in self.classes.iter_mut().enumerate() {
+        for (k, class) in self.classes.iter().enumerate() {
             let passes = class.hops.iter().fold(1.0, |passes, hop| passes * (1.0 - self.queues[hop.queue].rate.signal));
-            class.rate.signalled = 1.0 - passes;
             row[3 * k..3 * k + 3].copy_from_slice(&[state[k], class.rate.rtt_s, 1.0 - passes]);
             for hop in &class.hops {
                 if let Some(channel) = hop.channel {
