@@ -722,6 +722,8 @@ mod tests {
             flows.smooth(1.0, moved)
         };
         assert!(flows.smooth(1.0, rest) && smooth(2, p + 0.39) && !smooth(2, p + 0.4));
+        let half = |far: f64| flows.smooth(0.5, [rest[0], rest[1], p + far]);
+        assert!(half(0.19) && !half(0.21));
         assert!(smooth(0, 1.0) && !smooth(0, 0.99) && smooth(1, 0.0) && !smooth(1, -0.01));
         assert!(smooth(1, 300.0) && !smooth(1, 300.1));
         // A law that holds nothing in store may be below zero, one with an integral not.

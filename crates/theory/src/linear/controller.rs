@@ -314,6 +314,16 @@ mod tests {
     }
 
     #[test]
+    fn coefficients_spread_over_as_much_time_as_their_sizes_say() {
+        // Every .1 s: of 1 and 3 three quarters a period late, of 2, 1 and 1 a quarter of one and of two.
+        let law = |num: Vec<f64>| Controller::Sampled { num, den: vec![2.0, -1.0, 1.0], period_s: 0.1 };
+        let (most, [both, den]) = law(vec![1.0, -3.0]).spread();
+        assert!(most == 4.0 && (den - 0.075).abs() < 1e-12 && (both - 0.15).abs() < 1e-12, "{both} {den}");
+        // What says nothing says it at once.
+        assert_eq!(law(vec![0.0, 0.0]).spread(), (0.0, [den; 2]));
+    }
+
+    #[test]
     fn what_is_short_or_does_not_decay_is_left_and_nothing_is_no_controller() {
         let kept = vec![1.0, -0.5, 0.25];
         assert_eq!(shortened(kept.clone(), vec![1.0, -1.0]), Some((kept, vec![1.0, -1.0])));
@@ -321,6 +331,11 @@ mod tests {
         assert_eq!(shortened(swings.clone(), vec![1.0]), Some((swings, vec![1.0])));
         assert_eq!(shortened(vec![0.0; 10], vec![1.0]), None);
         assert_eq!(shortened(vec![1.0, f64::INFINITY], vec![1.0]), None);
+        // As it is with up to 32 coefficients; 33 of .9^k are one pole.
+        let decaying = |n: i32| shortened((0..n).map(|k| 0.9f64.powi(k)).collect(), vec![1.0]).unwrap();
+        let ([short, one], [long, pole]) = (decaying(32).into(), decaying(33).into());
+        assert_eq!((short.len(), one.len()), (32, 1));
+        assert!(long.len() == 1 && pole.len() == 2 && (pole[1] + 0.9).abs() < 1e-9, "{long:?} {pole:?}");
         // What follows below a billionth of the largest is noise.
         assert_eq!(shortened(vec![1.0, 1e-10, 0.0], vec![1.0]), Some((vec![1.0], vec![1.0])));
     }
