@@ -271,7 +271,7 @@ impl<'a, D: Delayed> Balance<'a, D> {
 
     /// What is missing for a motion to be one: of each state the mean of its slopes, and the waves of slopes less
     /// those of the state.
-    fn misses(&self, motion: &Motion, w0: f64) -> Vec<f64> {
+    fn misses(&self, motion: &Motion) -> Vec<f64> {
         let turns: [Complex64; MOMENTS] = std::array::from_fn(|k| cis(2.0 * PI * k as f64 / MOMENTS as f64));
         let slopes: [[f64; 2]; MOMENTS] = std::array::from_fn(|moment| {
             let t = 2.0 * PI * moment as f64 / (MOMENTS as f64 * motion.w);
@@ -279,7 +279,6 @@ impl<'a, D: Delayed> Balance<'a, D> {
         });
         let mut misses = Vec::new();
         for state in 0..self.n {
-            let unit = self.unit(state) * w0;
             for k in 0..=HARMONICS {
                 let sum: Complex64 = slopes
                     .iter()
@@ -287,10 +286,10 @@ impl<'a, D: Delayed> Balance<'a, D> {
                     .map(|(moment, slope)| turns[k * moment % MOMENTS].conj() * (slope[state] / MOMENTS as f64))
                     .sum();
                 if k == 0 {
-                    misses.push(sum.re / unit);
+                    misses.push(sum.re);
                 } else {
                     let moves = Complex64::new(0.0, motion.w * k as f64) * motion.waves[k - 1][state];
-                    let miss = (2.0 * sum - moves) / unit;
+                    let miss = 2.0 * sum - moves;
                     misses.extend([miss.re, miss.im]);
                 }
             }
@@ -305,14 +304,14 @@ impl<'a, D: Delayed> Balance<'a, D> {
         let size = row.len();
         let (mut slopes, mut before) = (Vec::new(), f64::INFINITY);
         for _ in 0..STEPS {
-            let mut step = self.misses(&self.motion(&row, w0, height), w0);
+            let mut step = self.misses(&self.motion(&row, w0, height));
             if slopes.is_empty() {
                 slopes = vec![0.0; size * size];
                 for column in 0..size {
                     let h = 1e-6 * (row[column].abs() + 1e-3);
                     let known = row[column];
                     row[column] += h;
-                    let more = self.misses(&self.motion(&row, w0, height), w0);
+                    let more = self.misses(&self.motion(&row, w0, height));
                     row[column] = known;
                     (0..size).for_each(|i| slopes[i * size + column] = (more[i] - step[i]) / h);
                 }
