@@ -92,14 +92,15 @@ const TABLED: usize = 100;
 
 /// The point of [`Told`] below `w`, and how far it lies on the way to the next.
 fn place(w: f64) -> (usize, f64) {
-    let place = (libm::log(w.max(FROM) / FROM) / libm::log(TO / FROM) * (POINTS - 1) as f64).max(0.0);
+    let place = libm::log(w.clamp(FROM, TO) / FROM) / libm::log(TO / FROM) * (POINTS - 1) as f64;
     let point = (place as usize).min(POINTS - 2);
     (point, place - point as f64)
 }
 
 /// What is left beyond the last point.
 fn fallen(w: f64) -> f64 {
-    (TO / w) * (TO / w)
+    let share = TO / w.max(TO);
+    share * share
 }
 
 impl Told {
@@ -139,10 +140,6 @@ impl Told {
     /// Around the rest at `w`, in inverse round trips: on a line in the frequency's logarithm; flat below, falling
     /// above.
     pub(crate) fn at(&self, w: f64) -> Around {
-        let response = self.response(w);
-        if w > TO {
-            return Around { response, power: self.points[POINTS - 1].power * fallen(w) };
-        }
         let (point, part) = place(w);
         let [one, other] = [self.points[point].power, self.points[point + 1].power];
         // Both fall as powers of the frequency.
@@ -150,16 +147,13 @@ impl Told {
             true => libm::exp((1.0 - part) * libm::log(one) + part * libm::log(other)),
             false => 0.0,
         };
-        Around { response, power }
+        Around { response: self.response(w), power: power * fallen(w) }
     }
 
     /// The response alone: loops ask for it far more often.
     fn response(&self, w: f64) -> Complex64 {
-        if w > TO {
-            return self.points[POINTS - 1].response * fallen(w);
-        }
         let (point, part) = place(w);
-        self.points[point].response * (1.0 - part) + self.points[point + 1].response * part
+        (self.points[point].response * (1.0 - part) + self.points[point + 1].response * part) * fallen(w)
     }
 
     /// How windows that answer signals like this answer a relative change of the round trip, in relative changes.
