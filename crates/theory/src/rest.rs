@@ -230,6 +230,18 @@ mod tests {
     use crate::testing::{NETWORK, PLACE, choice};
 
     #[test]
+    fn a_target_is_so_many_packets_or_a_delay_at_this_capacity() {
+        // At 2500 packets a second, twice what the AQM was made for.
+        let place = Place { capacity_pps: 2500.0, ..PLACE };
+        let of = |name: &str, values: &[(&str, f64)]| {
+            let choice = choice(name, values, NETWORK);
+            target_pkts(&choice, &build(&choice).unwrap(), &place).unwrap()
+        };
+        assert_eq!((of("pi", &[("target", 70.0)]), of("stpi", &[("target_delay", 0.02)])), (70.0, 50.0));
+        assert_eq!(of("pi2", &[("target", 0.02)]), 50.0);
+    }
+
+    #[test]
     fn an_average_comes_to_rest_where_its_curve_says_the_share_that_holds_the_windows() {
         let built = build(&choice("red", &[("min_th", 50.0), ("max_th", 150.0), ("max_p", 0.2)], NETWORK)).unwrap();
         let Rests::OnCurve(law) = built.theory().rests() else { panic!("RED has a curve") };

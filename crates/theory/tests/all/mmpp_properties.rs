@@ -147,6 +147,10 @@ fn thresholds_that_choose_nobody_change_nothing_not_even_a_bit() {
     let without = Model::new(queue, sources()).unwrap().solve().unwrap();
     // Occupancies below 9 are below the threshold of 9 packets, too.
     let with = Model::new(queue, sources()).unwrap().with_thresholds(Action::Drop, vec![Some(9.0), None]).unwrap();
+    for wrong in [-1.0, f64::NAN, f64::INFINITY] {
+        let refused = with.clone().with_thresholds(Action::Drop, vec![Some(9.0), Some(wrong)]).unwrap_err();
+        assert!(refused.to_string().contains("at least 0 packets"), "{wrong}: {refused}");
+    }
     let with = with.solve().unwrap();
     assert_eq!(with.occupancy, without.occupancy);
     assert_eq!(with.total.loss_ratio, without.total.loss_ratio);

@@ -190,6 +190,8 @@ fn dualpi2_holds_both_queues() {
     assert!((coupled.classic.rate_pps + coupled.low_latency.rate_pps - 12_000.0).abs() < 1e-6);
     // 15 ms of what the C queue gets, and a little in the L queue.
     assert!((at.queue_pkts / (0.015 * coupled.classic.rate_pps) - 1.0).abs() < 0.05);
+    let sum = [coupled.classic, coupled.low_latency].map(|side| side.rate_pps * side.delay_s).iter().sum::<f64>();
+    assert!((at.queue_pkts / sum - 1.0).abs() < 1e-12, "{at:?}");
     let analysis = at.analysis.as_ref().unwrap();
     assert!(analysis.noise.valid, "{:?}", analysis.noise);
     // That of the C queue's delay, and in the L queue a geometric number of packets beside it.
@@ -383,6 +385,25 @@ fn flows_of_two_laws_fill_what_is_let_in_of_the_load_leaves() {
     // The load is dropped where they are marked.
     let p = at.analysis.as_ref().unwrap().operating_point.at.probability;
     assert!((at.admitted_pps / (3000.0 * (1.0 - p)) - 1.0).abs() < 1e-9 && p > 0.05, "{p}");
+}
+
+#[test]
+fn flows_are_held_by_the_link_that_load_makes_the_narrowest() {
+    // Of the first link's 12 Mbit/s 6 are left.
+    let load = "[[flows]]\nname = \"udp\"\nfrom = \"r0\"\nto = \"r1\"\ncount = 1\n\
+                transport = { preset = \"udp\", packet = \"1500B\" }\n\
+                traffic = { kind = \"cbr\", rate = \"6Mbit\", packet = \"1472B\" }\n";
+    for (second, held) in [("9Mbit", [10.0, 0.0]), ("5Mbit", [0.0, 10.0])] {
+        let text = format!(
+            "name = \"t\"\nduration = \"20s\"\naqm = \"droptail\"\n[topology]\npreset = \"parking-lot\"\n\
+             rate = [\"12Mbit\", \"{second}\"]\ndelay = \"20ms\"\nbuffer = \"100pkt\"\n\
+             access = {{ rate = \"1Gbit\", delay = \"5ms\" }}\n[[flows]]\nname = \"ftp\"\ncount = 10\n\
+             from = \"r0\"\nto = \"r2\"\ntransport = {{ preset = \"ns2\", ecn = false }}\n{load}"
+        );
+        let plan = Scenario::parse(&text, "t.toml").unwrap().plan(1, None).unwrap();
+        let flows: Vec<f64> = predict::predict(&plan).unwrap().values().map(|link| link["all"].flows).collect();
+        assert_eq!(flows, held, "{second}");
+    }
 }
 
 #[test]
