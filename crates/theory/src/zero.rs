@@ -15,8 +15,8 @@ pub(crate) fn halved_ratio(mut miss: impl FnMut(f64) -> f64, (low, high): (f64, 
     (libm::exp(low), libm::exp(high))
 }
 
-/// Where `miss`, which is dear to ask, is zero between two ends, by so little; it falls, from a place on by about so steep a slope. `None`
-/// where it is zero nowhere.
+/// Where `miss`, which is dear to ask, is zero between two ends, by so little; it falls, from a place on by about so
+/// steep a slope. `None` where it is zero nowhere.
 pub(crate) fn falling(
     miss: impl Fn(f64) -> f64,
     (mut low, mut high): (f64, f64),
