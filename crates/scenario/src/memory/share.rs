@@ -6,7 +6,8 @@ use crate::cost::{base_rtt_s, offered};
 use crate::law::Law;
 use crate::memory::filling::Flows;
 use crate::memory::kept::{DELIVERY, GROWN};
-use crate::memory::reach::{accesses, narrowest};
+use crate::memory::mix::ROOM;
+use crate::memory::reach::{accesses, narrowest, rates};
 use crate::memory::windows;
 use crate::network::Core;
 use crate::schema::{Group, Side, Spec};
@@ -55,7 +56,13 @@ pub(crate) fn share(spec: &Spec, core: &Core, i: usize) -> Share {
     let first = f64::from(config.initial_window_pkts());
     let window = if group.traffic == Traffic::Bulk { config.window_of_full_pkts() } else { config.window_pkts() };
     let window = window.map_or(f64::INFINITY, f64::from);
-    let (sends, answers) = (Sends::of(group), answers(group));
+    let (mut sends, answers) = (Sends::of(group), answers(group));
+    if let (Some(sends), true) = (&mut sends, config.tcp().is_some() && overloaded(spec, core, i)) {
+        // What had to wait for a window leaves in full segments.
+        let larger = (packet_bytes / sends.packet_bytes).max(1.0);
+        (sends.packet_bytes, sends.packets) = (sends.packet_bytes * larger, sends.packets / larger);
+        sends.variance /= larger * larger;
+    }
     let asked = match &sends {
         Some(sends) => count * sends.in_seconds(duration_s) + DEVIATIONS * (count * sends.variance * duration_s).sqrt(),
         None => offered(group, duration_s, rtt_s).packets,
@@ -114,6 +121,15 @@ pub(crate) fn share(spec: &Spec, core: &Core, i: usize) -> Share {
         peak_bps: sends.map_or(f64::INFINITY, |sends| count * sends.peak_bps),
         packet_bytes: sends.map_or(packet_bytes, |sends| sends.packet_bytes),
     }
+}
+
+/// Whether a link on the way of group `i` has no room for what is written to go over it.
+fn overloaded(spec: &Spec, core: &Core, i: usize) -> bool {
+    let wants =
+        |j: usize| Sends::of(&spec.flows[j]).map_or(f64::INFINITY, |sends| spec.flows[j].flows() as f64 * sends.bps);
+    let over = |link: &u32| (0..core.ways.len()).filter(|j| core.ways[*j].path.contains(link)).map(wants).sum::<f64>();
+    let least = |link: &u32| rates(spec, core, *link as usize).fold(u64::MAX, u64::min) as f64;
+    core.ways[i].path.iter().any(|link| over(link) > ROOM * least(link))
 }
 
 /// Packets of one flow at the most that its application has asked for and not yet got: one transfer at a time, one

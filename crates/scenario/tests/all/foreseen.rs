@@ -631,6 +631,22 @@ fn what_applications_write_fills_no_link_that_carries_it() {
 }
 
 #[test]
+fn what_waits_for_a_window_leaves_in_full_segments() {
+    // 400 Mbit/s of 100 bytes each over a link of 100: TCP sends what it could not send at once in segments of 1000, and
+    // a buffer of 20 MB holds 20 000 of them. Where there is room each leaves as it is written, and of datagrams always.
+    let of = |transport: &str, rate: &str, buffer: &str| {
+        let kind = format!("{transport}\ntraffic = {{ kind = \"cbr\", rate = \"100Mbit\", packet = \"100B\" }}");
+        of_buffer(&of_transport(&wide(rate), &kind), buffer)
+    };
+    let fills = |transport: &str| of(transport, "100Mbit", "20MB") - of(transport, "100Mbit", "1MB");
+    let reno = "{ preset = \"ns2\", receive_window = \"1000000pkt\" }";
+    let (tcp, udp) = (fills(reno), fills("\"udp\""));
+    assert!((19_000.0 * 60.0..19_000.0 * 300.0).contains(&tcp), "{tcp}");
+    assert!(udp > 100_000.0 * 100.0, "{udp}");
+    assert_eq!(of(reno, "1Gbit", "900MB"), of(reno, "1Gbit", "90MB"));
+}
+
+#[test]
 fn of_each_transfer_and_page_its_times_are_kept() {
     // Windows of two packets, so that packets do not count.
     let linux = "{ preset = \"linux\", receive_window = \"2pkt\" }";
