@@ -73,7 +73,7 @@ impl Hosts<'_> {
         let goes_round = ways.post.senders.next_round() != NEVER;
         while let Some(event) = events.get(index) {
             if ways.far && index.is_multiple_of(STEP) {
-                self.fetch_senders(ahead(events, index));
+                self.fetch_senders(to_fetch(events, index));
             }
             let (flow, now) = (event.rank(), event.at);
             let state = &mut self.flows[flow as usize];
@@ -187,7 +187,7 @@ impl Ways<'_> {
         let mut done = events.len() as u64;
         for (event, index) in events.iter().zip(0usize..) {
             if self.far && index.is_multiple_of(STEP) {
-                self.fetch_receivers(ahead(&events, index));
+                self.fetch_receivers(to_fetch(&events, index));
             }
             let flow = event.rank();
             done += self.run_receiver_clock(flow, event.at);
@@ -221,8 +221,8 @@ impl Ways<'_> {
     }
 }
 
-/// Those of `events` that are to be fetched ahead when the one of this index has its turn.
-fn ahead(events: &[Event], index: usize) -> &[Event] {
+/// Those of `events` that are to be [fetched](crate::fetch) when the one of this index has its turn.
+fn to_fetch(events: &[Event], index: usize) -> &[Event] {
     let first = if index == 0 { 0 } else { index + STEP };
     &events[first.min(events.len())..(index + 2 * STEP).min(events.len())]
 }
