@@ -241,3 +241,22 @@ fn send_other(ways: &mut Ways<'_>, state: &mut FlowState, config: &TcpConfig, fl
 fn on_other_ack(state: &mut FlowState, config: &TcpConfig, event: &Event) {
     state.sender.on_ack(config, instant(event.at), &event.as_ack());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_event_is_fetched_once_and_steps_before_its_turn() {
+        let events: Vec<_> = (0..5 * STEP as u64 + 3).map(|at| Event::timer(at, 0)).collect();
+        let mut fetched = 0;
+        for index in (0..events.len()).step_by(STEP) {
+            for event in to_fetch(&events, index) {
+                assert_eq!(event.at, fetched as u64, "fetched out of turn");
+                assert!(index == 0 || fetched >= index + STEP, "fetched too late");
+                fetched += 1;
+            }
+        }
+        assert_eq!(fetched, events.len());
+    }
+}
