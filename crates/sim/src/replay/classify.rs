@@ -130,7 +130,7 @@ impl FlowKey {
     }
 
     pub(crate) fn hashes(&self) -> Hashes {
-        let (source, destination) = (hash(0, &self.source), hash(0, &self.destination));
+        let (source, destination) = (hash(&self.source), hash(&self.destination));
         let kind = match self.kind {
             Kind::Unknown => 0,
             Kind::EtherType => 1,
@@ -142,9 +142,9 @@ impl FlowKey {
     }
 }
 
-fn hash(seed: u64, address: &[u8; 16]) -> u64 {
+fn hash(address: &[u8; 16]) -> u64 {
     let value = u128::from_be_bytes(*address);
-    mix(mix(seed ^ (value >> 64) as u64) ^ value as u64)
+    mix(mix((value >> 64) as u64) ^ value as u64)
 }
 
 /// The output function of SplitMix64: the same on every machine.
