@@ -296,6 +296,8 @@ mod tests {
         assert_eq!((seen.connection, seen.number, seen.ece), (1, 8, true));
         assert_eq!(seen.sack, SackDigest::of(&[(12, 14)], 8));
         assert_eq!(plain, PureAck { sack: SackDigest::NONE, ..seen });
+        let unmarked = Event::ack(&Ack { sack: SackBlocks::EMPTY, ece: false, ..ack }, 52, next_epoch(0));
+        assert_eq!(unmarked.pure_ack(), Some(PureAck { ece: false, ..plain }));
         let marks = Ack { feedback: Feedback::Marks(1), ..ack };
         assert_eq!(Event::ack_in_table(&marks, 52, 3, 0).pure_ack(), None);
     }

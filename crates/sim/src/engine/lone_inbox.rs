@@ -261,4 +261,26 @@ mod tests {
         assert_eq!(before(31), (vec![(10, 2), (30, 0), (30, 1)], 50));
         assert_eq!(before(NEVER), (vec![(50, 3)], NEVER));
     }
+
+    #[test]
+    fn ends_are_idle_where_nothing_is_left_to_do_before_the_moment() {
+        // Supersteps of 16 ns: a packet at 20 and a timer at 25 lie in the second, the first start in the third.
+        let starts = Starts::new(vec![(40, 3)]);
+        let mut senders = LoneSenders::new(Lone::new(4, 256, 256), 4, 0, None, starts);
+        senders.inbox.post(Event::timer(20, 1));
+        senders.inbox.schedule(25, 2);
+        senders.open(1, 16);
+        assert!(!senders.is_idle(32));
+        let (events, next_acks) = senders.take_acks(32, 32);
+        assert_eq!((events.len(), senders.is_idle(32)), (1, false));
+        senders.give_back(events, next_acks);
+        assert_eq!((senders.inbox.take_timer(32), senders.is_idle(32)), (Some(2), true));
+        assert_eq!(senders.inbox.take_timer(32), None);
+        // Set meanwhile, for the same superstep.
+        senders.inbox.schedule(30, 1);
+        assert!(!senders.is_idle(32));
+        assert_eq!((senders.inbox.take_timer(32), senders.inbox.take_timer(32)), (Some(1), None));
+        senders.open(2, 32);
+        assert_eq!([40, 41].map(|until| senders.is_idle(until)), [true, false]);
+    }
 }
