@@ -203,6 +203,16 @@ fn a_source_that_begins_off_sends_its_first_packet_after_a_whole_period_off() {
 }
 
 #[test]
+fn a_packet_that_is_ready_as_the_period_ends_still_leaves() {
+    // 5 ms OFF; 3 ms ON of 1000 packets/s: at 0, 1, 2 and 3. The next is ready after 1 ms of the following period.
+    let source = traffic(
+        "{ kind = \"on-off\", rate = \"8Mbit\", packet = \"1000B\", on = \"3ms\", off = \"5ms\", begin = \"off\" }",
+    );
+    let times: Vec<u64> = packets(&source, 1, 0.023).iter().map(|packet| packet.at_ns / 1_000_000).collect();
+    assert_eq!(times, [5, 6, 7, 8, 14, 15, 16, 22]);
+}
+
+#[test]
 fn a_pareto_on_off_source_starts_in_the_long_run() {
     let source = traffic(
         "{ kind = \"on-off\", rate = \"1Mbit\", packet = \"125B\", \
@@ -322,11 +332,26 @@ fn heavy_tailed_on_off_sources_together_are_self_similar() {
 }
 
 #[test]
+fn one_source_of_the_self_similar_is_an_on_off_source_with_pareto_times() {
+    // H = 0.75: shape 3 - 1.5. ON half of the time, at twice the mean rate.
+    let one =
+        "{ kind = \"self-similar\", rate = \"400kbit\", hurst = 0.75, sources = 1, on = \"200ms\", off = \"200ms\" }";
+    let times = "{ law = \"pareto\", mean = \"200ms\", shape = 1.5 }";
+    let same = format!("{{ kind = \"on-off\", rate = \"800kbit\", packet = \"1000B\", on = {times}, off = {times} }}");
+    let sent = packets(&traffic(one), 1, 100.0);
+    assert!(sent.len() > 1000);
+    assert_eq!(sent, packets(&traffic(&same), 1, 100.0));
+}
+
+#[test]
 fn a_call_talks_as_long_as_its_law_says_in_frames_of_its_codec() {
     let call = traffic("\"voip\"");
     // 1.004 s of talk for 1.587 s of silence: 38.75 % of 50 frames a second.
     let frames: Vec<f64> = (0..400).map(|seed| packets(&call, seed, 40.0).len() as f64 / 40.0).collect();
     assert_mean("frames per second", &frames, 50.0 * 1.004 / 2.591);
+    // It is under way from the start.
+    let first: Vec<f64> = (0..2000).map(|seed| packets(&call, seed, 0.02).len() as f64).collect();
+    assert_mean("the first frame", &first, 1.004 / 2.591);
     let sent = packets(&call, 1, 2000.0);
     let gaps: Vec<u64> = sent.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns).collect();
     assert!(gaps.iter().all(|gap| gap.is_multiple_of(20_000_000)), "all on one grid");
