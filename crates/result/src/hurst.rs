@@ -287,6 +287,12 @@ mod tests {
         let values = noise(0.8, 1024, 7);
         let other: Vec<f64> = values.iter().map(|x| 1000.0 + 30.0 * x).collect();
         assert!((hurst(&values).unwrap() - hurst(&other).unwrap()).abs() < 1e-9);
+        // In packets, and in thousands of packets.
+        let left: Vec<f64> = noise(0.8, 4096, 1).iter().map(|x| 100.0 + 30.0 * x).collect();
+        let arrived = sum(&left, &growth(4096, 30.0, 1));
+        let thousands = [&arrived, &left].map(|each| each.iter().map(|x| 1e-3 * x).collect::<Vec<_>>());
+        let (one, other) = (hurst_at_queue(&arrived, &left), hurst_at_queue(&thousands[0], &thousands[1]));
+        assert!((one.unwrap() - other.unwrap()).abs() < 1e-9, "{one:?} {other:?}");
     }
 
     #[test]

@@ -267,6 +267,10 @@ mod tests {
         // Fuller by 0.0041: power is 0.990 and 0.989, and nobody stands above an AQM of more power.
         let found = rank(&link(&[("slow", 4.0, 0.994), ("fast", 0.5, 0.9899)]), None, 1.0).unwrap();
         assert_eq!(order(&found), [("slow", 1, true), ("fast", 2, false)]);
+        // Power 0.9915 / 1.0034 = 0.98814 and 0.992 / 1.004 = 0.98805, each give or take 0.0002: 0.6 ms less alone is
+        // the proof.
+        let found = rank(&link(&[("slow", 4.0, 0.992), ("fast", 3.4, 0.9915)]), None, 1.0).unwrap();
+        assert_eq!(order(&found), [("fast", 1, true), ("slow", 2, false)]);
     }
 
     #[test]

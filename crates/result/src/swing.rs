@@ -178,9 +178,24 @@ mod tests {
     }
 
     #[test]
+    fn a_few_waves_say_nothing_of_their_height() {
+        // 200 s: 15 waves, or 25. Their deviation is that of the noise that was predicted, 20 / sqrt(2).
+        let judged = |period_s: f64| {
+            let (t, queue) = run(|t| 100.0 + 20.0 * (2.0 * PI * t / period_s).sin());
+            swing(&t, &queue, &[0.1; 9], Some(200f64.sqrt())).expect("it moves")
+        };
+        let (few, enough) = (judged(200.0 / 15.0), judged(8.0));
+        assert!(few.irregularity < 0.1 && few.peak_share > 0.9 && !few.oscillates, "{few:?}");
+        assert!(enough.oscillates, "{enough:?}");
+    }
+
+    #[test]
     fn what_is_short_or_still_is_not_judged() {
         let (t, queue) = run(|_| 7.0);
         assert_eq!(swing(&t, &queue, &queue, None), None);
+        // What the rounding of a large mean leaves is no movement.
+        let (t, large) = run(|_| 1e6 / 7.0);
+        assert_eq!(swing(&t, &large, &queue, None), None);
         assert_eq!(swing(&t[..63], &t[..63], &queue[..63], None), None);
         assert!(swing(&t[..64], &t[..64], &queue[..64], None).is_some());
     }

@@ -124,6 +124,8 @@ mod tests {
         let rest = vec![7.0; 40];
         assert!((index(&[&saw, &twice, &rest]).unwrap() - 1.0).abs() < 1e-12);
         assert!((index(&[&saw, &mirrored]).unwrap() + 1.0).abs() < 1e-12);
+        // However many.
+        (2..=9).for_each(|n| assert!((index(&vec![&saw[..]; n]).unwrap() - 1.0).abs() < 1e-12, "{n}"));
         assert_eq!(index(&[&saw, &rest]), None);
         assert_eq!(index(&[&saw[..9], &twice[..9]]), None);
     }
