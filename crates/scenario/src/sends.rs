@@ -207,3 +207,81 @@ fn peak_to_mean(traffic: &Traffic) -> f64 {
         _ => f64::INFINITY,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scenario;
+
+    /// What a flow with this traffic sends over UDP, whose packets have 28 bytes of headers.
+    fn sends(traffic: &str) -> Sends {
+        let text = format!(
+            "name = \"t\"\nduration = \"1s\"\n[topology]\npreset = \"dumbbell\"\n\
+             bottleneck = {{ rate = \"8Mbit\", delay = \"20ms\", buffer = \"50pkt\" }}\n\
+             access = {{ rate = \"80Mbit\", delay = \"5ms\" }}\n\
+             [[flows]]\nname = \"f\"\ntransport = \"udp\"\ntraffic = {traffic}\n"
+        );
+        let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|error| panic!("{error}"));
+        Sends::of(&scenario.spec().flows[0]).expect("it follows from the traffic")
+    }
+
+    #[test]
+    fn sources_that_pause_send_more_than_their_mean_while_they_send() {
+        let bits = |packets_per_s: f64, bytes: f64| packets_per_s * (bytes + 28.0) * 8.0;
+        for (traffic, mean, peak) in [
+            ("{ kind = \"cbr\", rate = \"8Mbit\", packet = \"1000B\" }", bits(1000.0, 1000.0), bits(1000.0, 1000.0)),
+            // A quarter of the time.
+            (
+                "{ kind = \"on-off\", rate = \"8Mbit\", packet = \"1000B\", on = \"100ms\", off = \"300ms\" }",
+                bits(250.0, 1000.0),
+                bits(1000.0, 1000.0),
+            ),
+            // Ten that are ON a quarter of the time.
+            (
+                "{ kind = \"self-similar\", rate = \"1Mbit\", packet = \"1000B\", sources = 10, on = \"1s\", off = \"3s\" }",
+                bits(125.0, 1000.0),
+                bits(500.0, 1000.0),
+            ),
+            // 160 bytes each 20 ms of talk.
+            (
+                "{ kind = \"voip\", codec = \"g711\", talk = \"1s\", silence = \"4s\" }",
+                bits(10.0, 160.0),
+                bits(50.0, 160.0),
+            ),
+            ("{ kind = \"voip\", codec = \"g711\", suppress = false }", bits(50.0, 160.0), bits(50.0, 160.0)),
+            // A third of ten sources is ON.
+            (
+                "{ kind = \"mmpp\", packet = \"500B\", \
+                 minisources = { count = 10, on = \"1s\", off = \"2s\", rate = \"6pkt/s\" } }",
+                bits(20.0, 500.0),
+                bits(60.0, 500.0),
+            ),
+        ] {
+            let sends = sends(traffic);
+            let seen = [sends.bps, sends.peak_bps];
+            assert!(
+                seen.iter().zip([mean, peak]).all(|(seen, due)| (seen / due - 1.0).abs() < 1e-9),
+                "{traffic}: {seen:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn on_and_off_times_scatter_what_comes_as_a_telegraph_process_does() {
+        // At rate R with probability p, forgetting at c: 2 R^2 p (1 - p) / c a second in the long run.
+        let telegraph = |rate: f64, on_s: f64, off_s: f64| {
+            let (p, c) = (on_s / (on_s + off_s), 1.0 / on_s + 1.0 / off_s);
+            2.0 * rate * rate * p * (1.0 - p) / c
+        };
+        let on_off =
+            sends("{ kind = \"on-off\", rate = \"8Mbit\", packet = \"1000B\", on = \"100ms\", off = \"300ms\" }");
+        let call = sends("{ kind = \"voip\", codec = \"g711\", talk = \"1s\", silence = \"4s\" }");
+        assert!((on_off.variance / telegraph(1000.0, 0.1, 0.3) - 1.0).abs() < 1e-9, "{}", on_off.variance);
+        assert!((call.variance / telegraph(50.0, 1.0, 4.0) - 1.0).abs() < 1e-9, "{}", call.variance);
+        // A message of three packets comes or does not: nine times the variance of single ones.
+        let single = sends("{ kind = \"poisson\", rate = \"100pkt/s\", packet = \"1000B\" }").variance;
+        let triple = sends("{ kind = \"poisson\", rate = \"100pkt/s\", packet = \"4000B\" }").variance;
+        assert_eq!([single, triple], [100.0, 900.0]);
+        assert_eq!(sends("{ kind = \"cbr\", rate = \"8Mbit\" }").variance, 0.0);
+    }
+}
