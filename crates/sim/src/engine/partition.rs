@@ -12,6 +12,7 @@
 //! A superstep is as long as the least time that a packet takes from one place to another. The longer it is, the more
 //! places have to be merged; the shorter, the less each of them does in one. Where nothing pays, one place is left.
 
+use aqumen_scenario::streams::mix;
 use aqumen_scenario::{Flow, Group, Plan, Traffic};
 
 use crate::Places;
@@ -263,20 +264,18 @@ impl Draw {
         Draw(if let Places::Drawn(seed) = places { Some(seed) } else { None })
     }
 
-    /// A number below `n`, by SplitMix64; 0 where nothing is drawn.
+    /// A number below `n`; 0 where nothing is drawn.
     fn below(&mut self, n: u64) -> u64 {
         let Some(state) = &mut self.0 else { return 0 };
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (x ^ (x >> 31)) % n.max(1)
+        *state = mix(*state);
+        *state % n.max(1)
     }
 
     /// Merges what happens to be drawn: more or less of everything.
     fn unite_some(&mut self, sets: &mut Sets) {
         let spots = sets.parents.len() as u64;
-        let most = [0, 2, spots / 4, spots][self.below(4) as usize];
-        for _ in 0..self.below(most + 1) {
+        let fewer_than = [1, 3, spots / 4, spots][self.below(4) as usize];
+        for _ in 0..self.below(fewer_than) {
             let (a, b) = (self.below(spots) as u32, self.below(spots) as u32);
             sets.unite(a, b);
             if sets.find(a) > sets.hosts() {
@@ -360,6 +359,21 @@ mod tests {
         widths.dedup();
         assert_eq!(widths, [18, 19, 20]);
         assert_eq!(Draw::of(Places::Apart).shorten(20, 2), 20);
+    }
+
+    #[test]
+    fn partitions_that_are_drawn_are_of_all_kinds() {
+        let text = "name = \"few\"\nduration = \"1s\"\n[topology]\npreset = \"parking-lot\"\n\
+             rate = [\"8Mbit\", \"8Mbit\", \"8Mbit\"]\ndelay = \"5ms\"\nbuffer = \"9pkt\"\n\
+             access = { rate = \"80Mbit\", delay = \"4ms\" }\n[[flows]]\nname = \"few\"\ncount = 3\n";
+        let plan = Scenario::parse(text, "few").unwrap().plan(1, None).unwrap();
+        let style = aqumen_network::port::Style { collapse: true, served: false };
+        let network = Network::new(&plan, style, false).unwrap();
+        let of = |places| Partition::new(&plan, &network, places, 1).places;
+        let (most, drawn) = (of(Places::Apart), (0..100).map(|seed| of(Places::Drawn(seed))));
+        let drawn: std::collections::BTreeSet<usize> = drawn.collect();
+        assert_eq!((drawn.first(), of(Places::One)), (Some(&1), 1));
+        assert!(most >= 4 && drawn.len() > 2 && drawn.last() <= Some(&(most + 1)), "{most}: {drawn:?}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use aqumen_capture::{Headers, Ip};
+use aqumen_scenario::streams::mix;
 use aqumen_units::Ecn;
 
 /// A flow: the 5-tuple; of fragments and of protocols without ports, the addresses and the protocol; of all that is not
@@ -145,14 +146,6 @@ impl FlowKey {
 fn hash(address: &[u8; 16]) -> u64 {
     let value = u128::from_be_bytes(*address);
     mix(mix((value >> 64) as u64) ^ value as u64)
-}
-
-/// The output function of SplitMix64: the same on every machine.
-fn mix(x: u64) -> u64 {
-    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 struct Protocol(u8);
