@@ -402,8 +402,14 @@ mod tests {
             here.open(bucket, &mut seen);
             assert_eq!(seen, [(bucket * 16, 0)]);
         }
+        assert_eq!([&there, &here].map(lent), [&there, &here].map(|inbox| inbox.spare.lent));
         let kept = |inbox: &Inbox<_>| inbox.spare.small.len() + inbox.spare.large.len();
         assert!(kept(&there) + kept(&here) < 4, "{} and {}", kept(&there), kept(&here));
+    }
+
+    /// How many buckets of an inbox have memory.
+    fn lent(inbox: &Inbox<(u64, u32)>) -> usize {
+        inbox.buckets.iter().filter(|bucket| bucket.capacity() > 0).count()
     }
 
     /// How many items the memory of an inbox has room for.
@@ -421,6 +427,7 @@ mod tests {
             inbox.post((16 * (bucket + 1500), 0));
             (0..1000).for_each(|_| inbox.post((16 * (bucket + 1), 0)));
         }
+        assert_eq!((inbox.spare.lent, lent(&inbox)), (1500, 1500));
         // 1500 buckets with room for eight, and the few that came first with more.
         assert!(room(&inbox) < 1500 * TOGETHER + 2 * FEW * 1024, "{}", room(&inbox));
     }
@@ -438,6 +445,7 @@ mod tests {
             }
             inbox.post((16 * (bucket + 1), 0));
         }
+        assert_eq!((inbox.spare.lent, lent(&inbox)), (1, 1));
         assert!(room(&inbox) < 1000, "{}", room(&inbox));
     }
 

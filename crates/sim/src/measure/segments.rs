@@ -131,3 +131,42 @@ impl Piece {
         self.changes += later.changes;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aqumen_scenario::Scenario;
+    use aqumen_units::Instant;
+
+    #[test]
+    fn a_segment_counts_from_the_edge_on_at_which_it_arrives() {
+        let text = "name = \"t\"\nduration = \"30ms\"\n[windows]\nfirst = [\"0s\", \"10ms\"]\nthen = [\"10ms\", \"20ms\"]\n\
+             [topology]\npreset = \"dumbbell\"\n\
+             bottleneck = { rate = \"8Mbit\", delay = \"1ms\", buffer = \"9pkt\" }\n\
+             access = { rate = \"80Mbit\", delay = \"1ms\" }\n[[flows]]\nname = \"f\"\n";
+        let plan = Scenario::parse(text, "t").unwrap_or_else(|error| panic!("{error}")).plan(1, None).unwrap();
+        let ms = |n: u64| n * 1_000_000;
+        // What counts as a whole begins after a tenth.
+        assert_eq!(edges(&plan), [3, 10, 20, 30].map(ms));
+        let config = plan.groups[0].transport.tcp().unwrap();
+        let mut sender = aqumen_transport::tcp::Sender::new(config, None);
+        sender.start(config, Instant::ZERO);
+        let segment = sender.poll_transmit(config, Instant::ZERO).expect("the first");
+        let mut segments = Segments::new(&plan);
+        // Told before the first edge: 5 ms after it was sent, 10, 12, 20 and 24 ms.
+        for at in [5, 10, 12, 20, 24] {
+            segments.arrive(0, 0, ms(at), &segment, ms(3));
+        }
+        for next in [10, 20, 30] {
+            segments.edge();
+            segments.set_next_edge(ms(next));
+        }
+        segments.edge();
+        let mean_ms = |piece: usize| {
+            let mut metrics = FlowMetrics::default();
+            segments.fill(&mut metrics, 0, piece..piece + 1, 5);
+            (metrics.delay_mean_s.expect("some arrived") * 1e3).round()
+        };
+        assert_eq!([1, 2, 3].map(mean_ms), [5.0, 11.0, 22.0]);
+    }
+}

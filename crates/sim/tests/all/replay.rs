@@ -531,6 +531,14 @@ fn a_replay_whose_timers_take_long_can_be_stopped_between_two_packets() {
     let run = |go_on: bool| replay(&two.0, &setup("1Mbit", "9pkt"), &quick, None, &mut |_: f64| go_on);
     assert!(matches!(run(false), Err(Error::Cancelled)));
     assert_eq!(run(true).unwrap().total.counts.departures_pkts, 2);
+    // It is not asked at every update.
+    let mut asked = 0;
+    let mut go_on = |_: f64| {
+        asked += 1;
+        true
+    };
+    replay(&two.0, &setup("1Mbit", "9pkt"), &quick, None, &mut go_on).unwrap();
+    assert!(asked < 100, "{asked}");
 }
 
 #[test]
@@ -574,12 +582,13 @@ fn services_and_flows_have_the_names_of_their_protocols() {
         ip(17, 0, 100, &ports(1, 2)),
         ip(1, 0, 0, &[8, 0, 0, 0]),
         ip(6, 10, 0, &ports(50_000, 443)),
+        ip(17, 0, 0, &ports(32_768, 60_000)),
     ];
     let offered: Vec<_> = offered.into_iter().zip(0..).map(|(data, i)| (i * 1_000_000, 900 - i as u32, data)).collect();
     let answer = run(&packets(&offered), &Setup { top: 9, ..setup("1Gbit", "9pkt") }, "droptail");
     let services: Vec<_> = answer.services.iter().map(|row| (row.name.as_str(), row.counts.arrivals_pkts)).collect();
-    // The first has two packets, so the most bytes.
-    assert_eq!(services, [("tcp/443", 2), ("udp/ephemeral", 1), ("udp/32767", 1), ("udp/fragments", 1), ("icmp", 1)]);
+    // Those of the first have the most bytes.
+    assert_eq!(services, [("tcp/443", 2), ("udp/ephemeral", 2), ("udp/32767", 1), ("udp/fragments", 1), ("icmp", 1)]);
     let flows: Vec<_> = answer.flows.iter().map(|row| row.flow.as_str()).collect();
     assert_eq!(
         flows,
@@ -590,9 +599,10 @@ fn services_and_flows_have_the_names_of_their_protocols() {
             "udp fragments 10.0.0.1 > 10.0.0.2",
             "icmp 10.0.0.1 > 10.0.0.2",
             "tcp 10.0.0.1:50000 > 10.0.0.2:443",
+            "udp 10.0.0.1:32768 > 10.0.0.2:60000",
         ]
     );
     let classes: Vec<_> =
         answer.traffic_classes.iter().map(|row| (row.name.as_str(), row.counts.arrivals_pkts)).collect();
-    assert_eq!(classes, [("CS0 Not-ECT", 4), ("EF Not-ECT", 1), ("AF11 Not-ECT", 1)]);
+    assert_eq!(classes, [("CS0 Not-ECT", 5), ("EF Not-ECT", 1), ("AF11 Not-ECT", 1)]);
 }
