@@ -164,6 +164,21 @@ mod tests {
     }
 
     #[test]
+    fn losses_that_last_for_times_begin_in_the_good_state() {
+        // From 10 s on, 900 ms on average pass before the first; of 1000 runs the mean deviates by 1 / sqrt(1000).
+        let times = (Some(Span::from_millis(900)), Some(Span::from_millis(100)));
+        let burst = Burst { mean_good: times.0, mean_bad: times.1, ..chances(0.0, 1.0) };
+        let first = |seed| {
+            let from = Instant::from_nanos(10_000_000_000);
+            let mut losses = Losses::new(&[(from, bursts(burst.clone()))], Use::Loss.stream(seed, 0));
+            (9_000..100_000).find(|ms| losses.strikes(ms * 1_000_000, 1000)).expect("some are lost") - 10_000
+        };
+        let mean = (0..1000).map(first).sum::<u64>() as f64 / 1000.0;
+        // The first packet after is half a millisecond later.
+        assert!((mean - 900.5).abs() < 3.29 * 900.0 / 1000f64.sqrt(), "{mean}");
+    }
+
+    #[test]
     fn losses_begin_and_end_when_they_should() {
         let all = Loss { random: Chance(1.0), ..Loss::default() };
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);

@@ -98,11 +98,13 @@ impl Transmitter {
     #[cold]
     fn next_rate(&mut self, now: u64) -> Option<Rate> {
         let mut announced = None;
-        while let Some(&(_, rate)) = self.rates.get(self.announced + 1).filter(|(from, _)| *from <= now) {
+        while self.next_rate_at <= now
+            && let Some(&(_, rate)) = self.rates.get(self.announced + 1)
+        {
             self.announced += 1;
             announced = Some(rate);
+            self.next_rate_at = self.rates.get(self.announced + 1).map_or(u64::MAX, |&(from, _)| from);
         }
-        self.next_rate_at = self.rates.get(self.announced + 1).map_or(u64::MAX, |&(from, _)| from);
         announced
     }
 

@@ -180,6 +180,28 @@ fn a_port_shows_its_aqms_state_and_settings() {
 }
 
 #[test]
+fn a_port_goes_over_to_the_parameters_that_an_event_says() {
+    let event = "[[events]]\nat = \"500ms\"\naqm = \"pi:a=0.25,b=0.125,target=9pkt\"\n";
+    let aqm = "pi:a=0.5,b=0.25,target=5pkt";
+    let plan = plan_with("rate = \"8Mbit\", delay = \"10ms\", buffer = \"30pkt\"", "1s", aqm, event);
+    let (number, edges) = (bottleneck(&plan), edges(&plan));
+    let link = &plan.links[number as usize];
+    let (_, choice) = &link.line.as_ref().unwrap().aqms[0];
+    for served in [false, true] {
+        let style = Style { collapse: true, served };
+        let mut port: Port<Pkt> = Port::new(link, 1, number, style, &edges, false).unwrap();
+        let told = |port: &Port<Pkt>| {
+            let mut told = IndexMap::new();
+            port.settings(&mut |name, value| drop(told.insert(name, format!("{value:?}"))));
+            ["a", "b", "target"].map(|name| told[name].clone())
+        };
+        assert_eq!(told(&port), [0.5, 0.25, 5.0].map(|x| format!("Number({x:?})")), "{served}");
+        port.retune(choice.build_qdisc(link.limit).unwrap().unwrap(), 500 * MS);
+        assert_eq!(told(&port), [0.25, 0.125, 9.0].map(|x| format!("Number({x:?})")), "{served}");
+    }
+}
+
+#[test]
 fn packets_of_a_mahimahi_link_leave_with_its_opportunities() {
     let plan = plan("rate = { mahimahi = \"up.trace\" }, delay = \"10ms\", buffer = \"30pkt\"", "1s");
     // At 0: 1504 bytes with the opportunity at 2 ms, two with those at 5 ms, and one of 752 with that at 7 ms, of which
