@@ -1,5 +1,6 @@
 //! The sender, packet by packet, on traces worked by hand.
 
+use aqumen_transport::Config;
 use aqumen_transport::tcp::{
     Ack, Feedback, LossDetection, Reduction, RtoFloor, SackBlocks, Segment, Sender, TcpConfig, Variant,
 };
@@ -73,6 +74,14 @@ impl Host {
         self.now = self.sender.next_timer().expect("a timer is set");
         self.sender.on_timer(&self.cfg, self.now);
         self.send()
+    }
+}
+
+#[test]
+fn what_leaves_at_once_after_the_handshake_is_the_initial_window() {
+    for (cfg, pkts) in [(TcpConfig::ns2(), 2), (TcpConfig::modern(), 10), (TcpConfig::dctcp(), 10)] {
+        assert_eq!(Host::connected(cfg, None).on(ack(1)), (1..=pkts).collect::<Vec<_>>());
+        assert_eq!(cfg.initial_window_pkts(), pkts);
     }
 }
 

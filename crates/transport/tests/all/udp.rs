@@ -1,7 +1,7 @@
 //! UDP: messages are cut, put together, and lost whole.
 
 use aqumen_transport::udp::{Datagram, UdpConfig, UdpSink, UdpSource};
-use aqumen_transport::{Body, Delivery, Endpoint, Message, Packet};
+use aqumen_transport::{Body, Config, Delivery, Endpoint, Message, Packet};
 use aqumen_units::Ecn;
 use proptest::prelude::*;
 
@@ -11,6 +11,14 @@ const CFG: UdpConfig = UdpConfig::standard();
 
 fn message(number: u32, bytes: u32) -> Message {
     Message { bytes, number, created_at: at(1) }
+}
+
+#[test]
+fn nothing_holds_datagrams_back() {
+    let mut source = UdpSource::new(&CFG);
+    (0..1000).for_each(|number| source.write(at(1), message(number, 1000)));
+    assert_eq!(packets(&mut source, at(1)).len(), 1000);
+    assert_eq!((CFG.window_pkts(), CFG.window_of_full_pkts()), (None, None));
 }
 
 /// 3000 = 1472 + 1472 + 56 bytes of data, each with 28 of headers.
