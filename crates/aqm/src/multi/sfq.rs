@@ -172,12 +172,10 @@ impl Sfq {
     /// Nobody had credit in a whole round: gives everybody the quanta of the rounds in which that would go on.
     #[cold]
     fn save_up(&mut self, quantum: i64) {
-        let rounds = |queue: usize| (-self.credits[queue]).max(-1) / quantum + 1;
-        let idle = self.round.iter(&self.links).map(rounds).min().unwrap_or(0) - 1;
-        if idle > 0 {
-            for queue in self.round.iter(&self.links) {
-                self.credits[queue] += idle * quantum;
-            }
+        let without = |queue: usize| (-self.credits[queue]).max(0) / quantum;
+        let idle = self.round.iter(&self.links).map(without).min().unwrap_or(0);
+        for queue in self.round.iter(&self.links) {
+            self.credits[queue] += idle * quantum;
         }
     }
 

@@ -1,5 +1,7 @@
 //! Someone's own algorithms beside those built in.
 
+use std::fmt;
+
 use aqumen_aqm::{
     Algorithm, AnyAqm, AnyQdisc, Aqm, Catalogue, Cx, DefaultValue, Draw, DropReason, DropTail, Hooks, Limit, MAX_LOOPS,
     NameTaken, Network, Observation, Packet, Param, Qdisc, QueueView, SampledLaw, Totals, Unit, Value, Verdict,
@@ -66,6 +68,10 @@ impl Aqm for Every {
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("seen", self.seen as f64);
         visit("draws", self.draws);
+    }
+
+    fn notes(&self, tell: &mut dyn FnMut(fmt::Arguments<'_>)) {
+        tell(format_args!("{} packets came", self.seen));
     }
 
     fn take_over(&mut self, old: Option<&Self>, _now: Instant, _totals: &Totals) {
@@ -142,6 +148,9 @@ fn what_it_does_at_the_head_and_at_its_timer_happens_in_a_queue() {
     queue.on_timer(at(10), &mut Fixed(0.5));
     // From now on each at the head.
     assert_eq!((queue.dequeue(at(11), &mut Fixed(0.5), &mut log), log.0), (None, 4));
+    let mut notes = Vec::new();
+    queue.notes(&mut |note| notes.push(note.to_string()));
+    assert_eq!(notes, ["5 packets came"]);
 }
 
 #[test]
