@@ -30,11 +30,16 @@ const ROUNDS: usize = 15;
 pub fn check(plan: &Plan, super_packets: bool) -> Result<(), Failure> {
     // Segments that come together cost a fraction of what each alone does, which depends on how many they are. Whether
     // the machine kept up its lateness says.
+    if super_packets { Ok(()) } else { check_singly(plan, || Rig::new()?.bare_s()) }
+}
+
+/// The same of packets that come one by one, on a machine that reads and writes each in `bare_s` seconds.
+fn check_singly(plan: &Plan, bare_s: impl FnOnce() -> Result<f64, Failure>) -> Result<(), Failure> {
     let wanted = wanted_pps(plan);
-    if super_packets || wanted <= MODEST_PPS {
+    if wanted <= MODEST_PPS {
         return Ok(());
     }
-    let ceiling = 1.0 / (LINK_COST * Rig::new()?.bare_s()?);
+    let ceiling = 1.0 / (LINK_COST * bare_s()?);
     if wanted <= ceiling {
         return Ok(());
     }
@@ -145,16 +150,28 @@ mod tests {
     use super::*;
     use aqumen_scenario::Scenario;
 
+    fn plan(rate: &str, transport: &str) -> Plan {
+        let text = format!(
+            "name = \"one\"\nduration = \"1s\"\n[topology]\npreset = \"dumbbell\"\n\
+             bottleneck = {{ rate = \"{rate}\", delay = \"20ms\", buffer = \"100pkt\" }}\n\
+             access = {{ rate = \"10Gbit\", delay = \"1ms\" }}\n[[flows]]\nname = \"one\"\n{transport}"
+        );
+        Scenario::parse(&text, "one").unwrap().plan(1, None).unwrap()
+    }
+
+    #[test]
+    fn a_plan_is_refused_where_reading_and_writing_alone_takes_all_the_time() {
+        let fast = plan("1200Mbit", "transport = \"linux\"");
+        // 150 000 packets a second: each may take 6.7 us.
+        assert!(check_singly(&fast, || Ok(1e-6)).is_ok());
+        let refused = check_singly(&fast, || Ok(6.7e-6)).unwrap_err().to_string();
+        assert!(refused.contains("carry up to 150000 packets a second"), "{refused}");
+        let modest = plan("100Mbit", "transport = \"linux\"");
+        assert!(check_singly(&modest, || panic!("nothing is measured")).is_ok());
+    }
+
     #[test]
     fn what_is_wanted_is_rate_over_packets_and_their_acknowledgements() {
-        let plan = |rate: &str, transport: &str| {
-            let text = format!(
-                "name = \"one\"\nduration = \"1s\"\n[topology]\npreset = \"dumbbell\"\n\
-                 bottleneck = {{ rate = \"{rate}\", delay = \"20ms\", buffer = \"100pkt\" }}\n\
-                 access = {{ rate = \"10Gbit\", delay = \"1ms\" }}\n[[flows]]\nname = \"one\"\n{transport}"
-            );
-            Scenario::parse(&text, "one").unwrap().plan(1, None).unwrap()
-        };
         // 12 Mbit/s are 1000 packets of 1500 bytes, and half as many acknowledgements.
         assert_eq!(wanted_pps(&plan("12Mbit", "transport = \"linux\"")), 1500.0);
         let datagrams = "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"1Mbit\", packet = \"500B\" }";

@@ -155,6 +155,21 @@ mod tests {
     }
 
     #[test]
+    fn connections_whose_ports_follow_each_other_are_told_apart() {
+        // Clients get one port after the other; the server's is the same, on whichever side it is.
+        let connection = |from: u16, to: u16| {
+            let mut tcp = vec![0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 44, 5 << 4, 0x10, 1, 0, 0, 0, 0, 0];
+            tcp[..2].copy_from_slice(&from.to_be_bytes());
+            tcp[2..4].copy_from_slice(&to.to_be_bytes());
+            pure_ack(&v4(0, TCP, &tcp)).unwrap().connection
+        };
+        for ends in [|client| (client, 5001), |client| (5001, client)] as [fn(u16) -> (u16, u16); 2] {
+            let numbers = (0x8000..0x8100).map(|client| ends(client)).map(|(from, to)| connection(from, to));
+            assert_eq!(numbers.collect::<std::collections::BTreeSet<_>>().len(), 256);
+        }
+    }
+
+    #[test]
     fn what_is_too_short_is_nothing() {
         for length in 0..20 {
             let mut packet = v4(2, TCP, &[])[..length].to_vec();

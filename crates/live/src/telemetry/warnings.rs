@@ -134,6 +134,7 @@ mod tests {
         let found = after(vain);
         assert!(found.len() == 1 && found[0].contains("marks change nothing"), "{found:?}");
         assert_eq!(after(|i| Sample { backlog_pkts: 30.0, ..vain(i) }), [""; 0], "the queue is near its target");
+        assert_eq!(after(|i| Sample { marked_pkts: 0, ..vain(i) }), [""; 0], "nothing was marked");
         assert_eq!(after(|i| Sample { marked_pkts: 0, early_dropped_pkts: i, ..vain(i) }), [""; 0], "these are drops");
     }
 

@@ -124,6 +124,37 @@ fn what_was_split_is_joined_to_what_it_was() {
 }
 
 #[test]
+fn each_connection_is_joined_by_itself_where_several_take_turns() {
+    // Another source, another port, another version of IP: of each connection four segments come by turns.
+    let connections: [fn(u32) -> (Vec<u8>, Partial); 4] = [
+        |number| packet(false, ACK, 100 * number, &data(100)),
+        |number| {
+            let (mut packet, partial) = packet(false, ACK, 100 * number, &data(100));
+            packet[15] = 9;
+            (packet, partial)
+        },
+        |number| {
+            let (mut packet, partial) = packet(false, ACK, 100 * number, &data(100));
+            packet[21] = 9;
+            (packet, partial)
+        },
+        |number| packet(true, ACK, 100 * number, &data(100)),
+    ];
+    let turns: Vec<_> = (0..4).flat_map(|number| connections.map(|of| of(number))).collect();
+    let written = joined(&turns);
+    let lengths: Vec<usize> = written.iter().map(|(_, packet)| packet.len()).collect();
+    assert_eq!(lengths, [452, 452, 452, 472]);
+}
+
+#[test]
+fn a_carry_goes_round_until_none_is_left() {
+    // Modulo 2^16 - 1, where both zero and that stand for none (RFC 1071).
+    for sum in [0, 1, 0xffff, 0x1_0000, 0x1_ffff, 0x2_fffe, 0xffff_0000, u32::MAX, 0x1234_5678] {
+        assert_eq!(u32::from(folded(sum)) % 0xffff, sum % 0xffff, "{sum:x}");
+    }
+}
+
+#[test]
 fn what_differs_is_not_joined_and_keeps_its_order() {
     let base = |change: fn(&mut Vec<u8>)| {
         let first = packet(false, ACK, 1000, &data(100));
