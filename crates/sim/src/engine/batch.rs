@@ -177,6 +177,17 @@ mod tests {
     }
 
     #[test]
+    fn events_of_one_moment_are_in_order_of_rank_however_many() {
+        let start = 1 << 20;
+        for count in [2, 12, 13, 100] {
+            let events = (0..count).rev().map(|rank| Event::timer(start + 5, rank)).collect();
+            let mut batch = Batch { events, ..Batch::default() };
+            batch.sort(start, 12, &mut Vec::new());
+            assert!(batch.ahead(0..usize::MAX).map(Event::rank).eq(0..count), "{count}");
+        }
+    }
+
+    #[test]
     fn an_event_comes_before_a_turn_only_if_that_is_later_than_its_own() {
         let start = 1 << 20;
         let events = [Event::timer(start + 5, 1), Event::timer(start + 5, 2), Event::timer(start + 6, 0)];

@@ -377,13 +377,33 @@ mod tests {
     }
 
     #[test]
+    fn places_are_as_many_as_pays() {
+        // Events expected in a superstep, of those at the queues of a row of links.
+        for rate in (1..60).map(|k| 30_000 * k * k) {
+            let text = format!(
+                "name = \"row\"\nduration = \"1s\"\n[topology]\npreset = \"parking-lot\"\n\
+                 rate = [\"{rate}bit\", \"{rate}bit\", \"{rate}bit\"]\ndelay = \"5ms\"\nbuffer = \"9pkt\"\n\
+                 access = {{ rate = \"800Mbit\", delay = \"4ms\" }}\n[[flows]]\nname = \"few\"\ncount = 3\n"
+            );
+            let plan = Scenario::parse(&text, "row").unwrap().plan(1, None).unwrap();
+            let style = aqumen_network::port::Style { collapse: true, served: false };
+            let network = Network::new(&plan, style, false).unwrap();
+            let Partition { places, width_bits, rate, .. } = Partition::new(&plan, &network, Places::Paying, 1);
+            let step = plan.sample_interval.as_nanos().min(1 << width_bits);
+            let each = rate * step as f64 * 1e-9 / (places + 1) as f64;
+            assert!(places == 1 || each >= LEAST_EVENTS, "{places} places of {each} events");
+        }
+    }
+
+    #[test]
     fn a_link_faster_than_what_leads_to_it_makes_no_more_events() {
         let bulk = "count = 4\ntransport = { preset = \"ns2\", packet = \"1000B\" }";
         // 40 Mbit/s of 8000 bits are 5000 packets a second, three events each; at 8 Mbit/s a thousand get through.
         assert_eq!(["10Gbit", "40Mbit", "8Mbit"].map(|rate| expected(rate, bulk)), [15_000.0, 15_000.0, 3_000.0]);
-        // Eight calls of 1 Mbit/s.
-        let calls = expected("1Gbit", "count = 8\ntransport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"1Mbit\" }");
-        assert!(calls < expected("1Gbit", bulk) / 2.0, "{calls}");
+        // Eight that each send 125 packets of 1000 and 28 bytes a second, of the largest that UDP has.
+        let udp = "transport = { preset = \"udp\", packet = \"1028B\" }\n";
+        let paced = "traffic = { kind = \"cbr\", rate = \"1Mbit\", packet = \"1000B\" }";
+        assert_eq!(expected("1Gbit", &format!("count = 8\n{udp}{paced}")), 3.0 * 8.0 * 125.0);
     }
 
     #[test]

@@ -260,6 +260,14 @@ fn one_and_two_threads_give_the_same_bits_whoever_computes_what_receivers_do() {
 }
 
 #[test]
+fn two_threads_give_the_same_bits_where_acknowledgements_meet_no_queue() {
+    // Each flow's go back over links of its own, straight from the bottleneck's half to the sender's.
+    let mut plan = Dumbbell { flows: 20, ..Dumbbell::exp1("pi", 3) }.plan();
+    plan.flows.iter_mut().for_each(|flow| flow.return_path.retain(|&link| link != 1));
+    assert!(check_threads("links of their own", &plan, [1, 2]));
+}
+
+#[test]
 fn two_threads_give_the_same_bits_where_acknowledgements_have_a_queue_that_is_looked_at() {
     // Its AQM has a timer; it is sampled, and its windows end, while one thread acts alone.
     let groups = [(GROUPS[0], 4, None), (GROUPS[3], 4, None)];
