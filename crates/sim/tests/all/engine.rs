@@ -3,7 +3,7 @@
 use crate::common;
 
 use aqumen_result::{LinkMetrics, RunResult};
-use aqumen_scenario::Plan;
+use aqumen_scenario::{Plan, Scenario};
 use aqumen_sim::{Error, Options, run};
 use aqumen_transport::tcp::{TcpConfig, Variant};
 use aqumen_units::{Bytes, Instant, Rate, Span};
@@ -41,6 +41,53 @@ fn a_window_limited_flow_sends_its_window_each_round_trip() {
     assert!((steady.goodput_bps / expected - 1.0).abs() < rtt / 54.0, "{} {expected}", steady.goodput_bps);
     assert_eq!(steady.retransmitted_ratio, Some(0.0));
     assert_eq!(steady.jain_fairness, Some(1.0));
+}
+
+#[test]
+fn a_random_wait_before_a_segment_leaves_is_no_event() {
+    // A segment comes to the bottleneck and its acknowledgement to that of the way back and to the sender, whether the
+    // sender waits before it sends or not.
+    let events = |send_overhead| {
+        let mut dumbbell = lone_flow();
+        dumbbell.transport.send_overhead = send_overhead;
+        let result = answer(&dumbbell.plan(), Options::default());
+        result.cost.events as f64 / bottleneck(&result).arrivals_pkts as f64
+    };
+    let (prompt, waits) = (events(Span::ZERO), events(Span::from_micros(500)));
+    assert!((waits - prompt).abs() < 0.05, "{prompt} and {waits} events a packet");
+}
+
+#[test]
+fn a_run_of_many_events_is_asked_about_each_million_of_them() {
+    let rate = Rate::from_bps(1_000_000_000);
+    let buffer_pkts = 100_000;
+    let plan = Dumbbell { flows: 200, rate, access_rate: rate, buffer_pkts, ..Dumbbell::exp1("droptail", 10) }.plan();
+    let mut asked = 0;
+    let mut go_on = |_: f64| {
+        asked += 1;
+        true
+    };
+    let events = run(&plan, Options::default(), &mut go_on).unwrap().cost.events;
+    // Beside the fifty that every run is asked.
+    assert!(events > 1 << 21 && (50 + 1..=50 + (events >> 20)).contains(&asked), "{asked} of {events}");
+}
+
+#[test]
+fn a_transfer_that_is_stopped_on_its_way_goes_on_and_begins_no_second_time() {
+    for transport in ["ns2", "sctp"] {
+        let text = format!(
+            "name = \"t\"\nduration = \"10s\"\n[topology]\npreset = \"dumbbell\"\n\
+             bottleneck = {{ rate = \"1Mbit\", delay = \"20ms\", buffer = \"50pkt\" }}\n\
+             access = {{ rate = \"80Mbit\", delay = \"5ms\" }}\n\
+             [[flows]]\nname = \"file\"\nstart = \"0s\"\ntransport = \"{transport}\"\ntransfer = \"100kB\"\n\
+             [[events]]\nat = \"300ms\"\nstop = \"file\"\n[[events]]\nat = \"2s\"\nresume = \"file\"\n\
+             [windows]\nwhole = [\"0s\", \"10s\"]\n"
+        );
+        let plan = Scenario::parse(&text, "t.toml").unwrap_or_else(|error| panic!("{error}")).plan(1, None).unwrap();
+        let flow = &answer(&plan, Options::default()).flows["file"]["whole"];
+        let bytes = flow.goodput_bps * 10.0 / 8.0;
+        assert!((bytes - 100e3).abs() < 1500.0, "{transport}: {bytes}");
+    }
 }
 
 #[test]
