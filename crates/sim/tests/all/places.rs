@@ -260,6 +260,17 @@ fn one_and_two_threads_give_the_same_bits_whoever_computes_what_receivers_do() {
 }
 
 #[test]
+fn one_thread_does_it_all_where_an_application_asks_receivers_that_a_port_computes() {
+    // Sources of constant rate over a TCP that acknowledges each segment at once.
+    let text = scenario(false, LINES[0], ["1ms", "1ms"], "", &[(GROUPS[0], 3, None), (GROUPS[11], 3, None)], "", 100);
+    let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let plan = scenario.plan(1, Some(&scenario.aqm("red").unwrap())).unwrap();
+    let options = Options { threads: 2, places: Places::Apart, ..Options::default() };
+    assert_eq!(run(&plan, options, &mut |_| true).unwrap().cost.threads, None);
+    check_threads(&text, &plan, [1, 2]);
+}
+
+#[test]
 fn two_threads_give_the_same_bits_where_acknowledgements_meet_no_queue() {
     // Each flow's go back over links of its own, straight from the bottleneck's half to the sender's.
     let mut plan = Dumbbell { flows: 20, ..Dumbbell::exp1("pi", 3) }.plan();
