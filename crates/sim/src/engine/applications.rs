@@ -35,7 +35,7 @@ impl Hosts<'_> {
             let driver = |plan, flow| Some(Driver::new(plan, aqumen_traffic::build(&group.traffic)?, flow));
             let shared = group.traffic.scope() == Scope::Group;
             let connections = group.traffic.connections();
-            let may_sleep = may_sleep && group.transport.tcp().is_some() && !group.traffic.asks();
+            let may_sleep = may_sleep && !group.traffic.asks();
             for flow in group.flows.clone() {
                 let connection = (flow - group.flows.start) % connections;
                 let state = &mut self.flows[flow as usize];
