@@ -451,6 +451,18 @@ mod tests {
     }
 
     #[test]
+    fn buckets_begin_with_the_memory_of_those_before() {
+        let mut inbox = Inbox::new(4, 32);
+        inbox.post((16, 0));
+        // What is taken comes to something that is there already.
+        let mut seen = vec![(0, 0)];
+        inbox.open(1, &mut seen);
+        let memory = inbox.spare.small.first().expect("it is kept").as_ptr();
+        inbox.post((40, 1));
+        assert_eq!((inbox.buckets[2].as_ptr(), inbox.spare.small.len()), (memory, 0));
+    }
+
+    #[test]
     fn what_is_posted_to_the_open_bucket_is_taken_from_it() {
         let mut inbox = Inbox::new(4, 32);
         let mut seen = Vec::new();

@@ -378,12 +378,13 @@ mod tests {
 
     #[test]
     fn places_are_as_many_as_pays() {
-        // Events expected in a superstep, of those at the queues of a row of links.
-        for rate in (1..60).map(|k| 30_000 * k * k) {
+        // Events expected in a superstep, at the queues of a row of links, and at the hosts of calls.
+        let calls = "[[flows]]\nname = \"calls\"\ntransport = \"udp\"\ntraffic = \"voip\"\n";
+        for (rate, more) in (1..60).map(|k| 30_000 * k * k).flat_map(|rate| [(rate, ""), (rate, calls)]) {
             let text = format!(
                 "name = \"row\"\nduration = \"1s\"\n[topology]\npreset = \"parking-lot\"\n\
                  rate = [\"{rate}bit\", \"{rate}bit\", \"{rate}bit\"]\ndelay = \"5ms\"\nbuffer = \"9pkt\"\n\
-                 access = {{ rate = \"800Mbit\", delay = \"4ms\" }}\n[[flows]]\nname = \"few\"\ncount = 3\n"
+                 access = {{ rate = \"800Mbit\", delay = \"4ms\" }}\n[[flows]]\nname = \"few\"\ncount = 3\n{more}"
             );
             let plan = Scenario::parse(&text, "row").unwrap().plan(1, None).unwrap();
             let style = aqumen_network::port::Style { collapse: true, served: false };
