@@ -164,7 +164,7 @@ mod tests {
             pure_ack(&v4(0, TCP, &tcp)).unwrap().connection
         };
         for ends in [|client| (client, 5001), |client| (5001, client)] as [fn(u16) -> (u16, u16); 2] {
-            let numbers = (0x8000..0x8100).map(|client| ends(client)).map(|(from, to)| connection(from, to));
+            let numbers = (0x8000..0x8100).map(ends).map(|(from, to)| connection(from, to));
             assert_eq!(numbers.collect::<std::collections::BTreeSet<_>>().len(), 256);
         }
     }

@@ -125,22 +125,14 @@ fn what_was_split_is_joined_to_what_it_was() {
 
 #[test]
 fn each_connection_is_joined_by_itself_where_several_take_turns() {
-    // Another source, another port, another version of IP: of each connection four segments come by turns.
-    let connections: [fn(u32) -> (Vec<u8>, Partial); 4] = [
-        |number| packet(false, ACK, 100 * number, &data(100)),
-        |number| {
-            let (mut packet, partial) = packet(false, ACK, 100 * number, &data(100));
-            packet[15] = 9;
-            (packet, partial)
-        },
-        |number| {
-            let (mut packet, partial) = packet(false, ACK, 100 * number, &data(100));
-            packet[21] = 9;
-            (packet, partial)
-        },
-        |number| packet(true, ACK, 100 * number, &data(100)),
-    ];
-    let turns: Vec<_> = (0..4).flat_map(|number| connections.map(|of| of(number))).collect();
+    // The first, another source, another port, another version of IP: of each four segments come by turns.
+    let connections = [(false, 15, 1), (false, 15, 9), (false, 21, 9), (true, 41, 2)];
+    let segment = |(v6, byte, value): (bool, usize, u8), number: u32| {
+        let (mut packet, partial) = packet(v6, ACK, 100 * number, &data(100));
+        packet[byte] = value;
+        (packet, partial)
+    };
+    let turns: Vec<_> = (0..4).flat_map(|number| connections.map(|which| segment(which, number))).collect();
     let written = joined(&turns);
     let lengths: Vec<usize> = written.iter().map(|(_, packet)| packet.len()).collect();
     assert_eq!(lengths, [452, 452, 452, 472]);
