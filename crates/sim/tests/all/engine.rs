@@ -44,17 +44,21 @@ fn a_window_limited_flow_sends_its_window_each_round_trip() {
 }
 
 #[test]
-fn a_random_wait_before_a_segment_leaves_is_no_event() {
-    // A segment comes to the bottleneck and its acknowledgement to that of the way back and to the sender, whether the
-    // sender waits before it sends or not.
-    let events = |send_overhead| {
+fn a_wait_at_a_sender_is_no_event_and_a_segment_is_one_at_a_receiver_that_waits() {
+    let events = |send_overhead, delayed_ack| {
         let mut dumbbell = lone_flow();
-        dumbbell.transport.send_overhead = send_overhead;
+        (dumbbell.transport.send_overhead, dumbbell.transport.delayed_ack) = (send_overhead, delayed_ack);
         let result = answer(&dumbbell.plan(), Options::default());
-        result.cost.events as f64 / bottleneck(&result).arrivals_pkts as f64
+        // Each tenth of a second there is a sample.
+        (result.cost.events as f64 - 600.0) / bottleneck(&result).arrivals_pkts as f64
     };
-    let (prompt, waits) = (events(Span::ZERO), events(Span::from_micros(500)));
-    assert!((waits - prompt).abs() < 0.05, "{prompt} and {waits} events a packet");
+    // A segment comes to the bottleneck and its acknowledgement to the sender, whether that waits before it sends or
+    // not.
+    let (prompt, waits) = (events(Span::ZERO, None), events(Span::from_micros(500), None));
+    assert!((prompt - 2.0).abs() < 0.05 && (waits - 2.0).abs() < 0.05, "{prompt} and {waits} events a packet");
+    // It comes to the receiver too, and every other one is acknowledged.
+    let delayed = events(Span::ZERO, Some(Span::from_millis(500)));
+    assert!((delayed - 2.5).abs() < 0.05, "{delayed} events a packet");
 }
 
 #[test]
