@@ -377,6 +377,16 @@ mod tests {
     }
 
     #[test]
+    fn a_delay_is_shorter_than_its_power_of_two_and_no_shorter_than_half_of_it() {
+        for delay in [1, 2, 3, 4, 1023, 1024, 1025, (1 << 31) - 1, 1 << 31] {
+            let bits = bits_of(delay);
+            assert!((1 << (bits - 1)..1 << bits).contains(&delay), "{delay}: {bits}");
+        }
+        // What takes no time, and what takes longer than any superstep.
+        assert_eq!([0, u64::MAX].map(bits_of), [0, MOST_BITS as usize + 1]);
+    }
+
+    #[test]
     fn places_are_as_many_as_pays() {
         // Events expected in a superstep, at the queues of a row of links, and at the hosts of calls.
         let calls = "[[flows]]\nname = \"calls\"\ntransport = \"udp\"\ntraffic = \"voip\"\n";
