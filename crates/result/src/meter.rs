@@ -376,6 +376,25 @@ mod tests {
     }
 
     #[test]
+    fn arrivals_are_as_self_similar_as_their_series() {
+        // All that arrives leaves: numbers from 0 to 99 that know nothing of each other.
+        let (mut meter, mut counts, mut state) = (Meter::new(None), Counts::default(), 1u64);
+        let mut series = Vec::new();
+        for _ in 0..2048 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let arrived = (state >> 33) % 100;
+            series.push(arrived as f64);
+            (counts.arrivals, counts.departures) = (counts.arrivals + arrived, counts.departures + arrived);
+            meter.sample(&counts);
+        }
+        let whole = meter.arrivals_hurst(0, 2048);
+        assert!((whole.unwrap() - 0.5).abs() < 0.2, "{whole:?}");
+        assert_eq!((whole, meter.arrivals_hurst(0, 9999)), (crate::hurst(&series), whole));
+        assert_eq!(meter.arrivals_hurst(1024, 2048), crate::hurst(&series[1024..]));
+        assert_eq!(meter.arrivals_hurst(2049, 4096), None);
+    }
+
+    #[test]
     fn areas_and_samples_come_in_pieces_that_add_up() {
         let mut meter = Meter::new(Some(3.0));
         let counts = |arrivals| Counts { arrivals, ..Counts::default() };

@@ -115,6 +115,34 @@ mod tests {
     }
 
     #[test]
+    fn stretches_together_tell_what_one_does() {
+        // Number and delay in ms; 4 comes in the later stretch, after 5.
+        let arrivals = [(0, 10), (1, 14), (3, 12), (5, 11), (4, 19), (8, 13), (9, 30)];
+        let seen = |stretches: &[&[(u32, u64)]]| {
+            let (mut all, mut reception) = (Received::default(), Reception::default());
+            for stretch in stretches {
+                let mut received = Received::default();
+                for &(number, ms) in *stretch {
+                    received.on_arrival(&mut reception, number, 100 + ms, ms * 1_000_000);
+                }
+                all.merge(&received);
+            }
+            let mut metrics = FlowMetrics::default();
+            all.fill(&mut metrics, 1.0);
+            // Sums in another order may be rounded otherwise.
+            metrics.jitter_mean_s = metrics.jitter_mean_s.map(|jitter| (jitter * 1e9).round());
+            metrics
+        };
+        let whole = seen(&[&arrivals]);
+        // 7 of 10 came, of 809 bytes in all.
+        assert!(
+            (whole.loss_ratio.unwrap() - 0.3).abs() < 1e-12 && whole.throughput_bps == Some(809.0 * 8.0),
+            "{whole:?}"
+        );
+        assert_eq!(seen(&[&arrivals[..4], &arrivals[4..]]), whole);
+    }
+
+    #[test]
     fn the_variation_is_what_a_delay_has_above_the_smallest() {
         // Delays of 10 ms, and of 18 ms for one packet in ten: the 95th percentile is 8 ms above the smallest.
         let mut delay = Histogram::default();
