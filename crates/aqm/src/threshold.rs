@@ -402,6 +402,15 @@ mod tests {
         assert_eq!(verdict(&mut step, 99, Ecn::Ect0, 0.0, 0), Verdict::Pass);
     }
 
+    #[test]
+    fn the_function_and_what_lies_below_it_are_shown() {
+        let mut aqm = droptail(Threshold::Fixed(0.5));
+        verdict(&mut aqm, 75, Ecn::Ect0, 0.49, 0);
+        let mut shown = Vec::new();
+        aqm.observe(&mut |name, value| shown.push((name, value)));
+        assert_eq!(shown, [("threshold_probability", 0.5)]);
+    }
+
     /// A law that always says the same.
     #[derive(Clone)]
     struct Always(f64);

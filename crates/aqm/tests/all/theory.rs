@@ -111,6 +111,18 @@ fn a_queue_rests_at_the_buffers_end_beside_the_target_or_on_reds_curve() {
     assert_eq!(aqm("red", &[]).theory().steps(0.1), None);
 }
 
+#[test]
+fn pie_spares_packets_below_half_its_target_and_says_whose_delay_it_goes_by() {
+    for (delay, sojourn) in [("sojourn", true), ("rate", false)] {
+        let pie = aqm("pie", &[("delay", Value::Choice(delay)), number("target", 0.02)]);
+        let spares = pie.theory().spares().expect("PIE does");
+        // RFC 8033 section 4.1: where the delay is below half the target and p below 0.2.
+        assert_eq!((spares.delay_s, spares.probability, spares.sojourn), (0.01, 0.2, sojourn));
+        assert_eq!(spares.burst, Span::from_millis(150));
+    }
+    assert!(aqm("pi", &[]).theory().spares().is_none());
+}
+
 fn red(given: &[(&'static str, Value<'static>)]) -> (AnyAqm, RedLaw) {
     let red = aqm("red", given);
     let Average::Red(law) = red.theory().average() else { panic!("RED's average is RED's") };
