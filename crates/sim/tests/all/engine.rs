@@ -4,7 +4,7 @@ use crate::common;
 
 use aqumen_result::{LinkMetrics, RunResult};
 use aqumen_scenario::{Plan, Scenario};
-use aqumen_sim::{Error, Options, run};
+use aqumen_sim::{Error, Options, Places, run};
 use aqumen_transport::tcp::{TcpConfig, Variant};
 use aqumen_units::{Bytes, Instant, Rate, Span};
 use common::Dumbbell;
@@ -59,6 +59,21 @@ fn a_wait_at_a_sender_is_no_event_and_a_segment_is_one_at_a_receiver_that_waits(
     // It comes to the receiver too, and every other one is acknowledged.
     let delayed = events(Span::ZERO, Some(Span::from_millis(500)));
     assert!((delayed - 2.5).abs() < 0.05, "{delayed} events a packet");
+}
+
+#[test]
+fn a_datagram_is_as_many_events_however_the_network_is_parted() {
+    let text = "name = \"t\"\nduration = \"60s\"\n[topology]\npreset = \"dumbbell\"\n\
+         bottleneck = { rate = \"8Mbit\", delay = \"20ms\", buffer = \"50pkt\" }\n\
+         access = { rate = \"80Mbit\", delay = \"5ms\" }\n[[flows]]\nname = \"calls\"\ncount = 2\n\
+         transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"400kbit\", packet = \"1000B\" }\n";
+    let plan = Scenario::parse(text, "t.toml").unwrap_or_else(|error| panic!("{error}")).plan(1, None).unwrap();
+    for (places, threads) in [(Places::One, 1), (Places::Paying, 1), (Places::Apart, 1), (Places::Apart, 2)] {
+        let result = answer(&plan, Options { places, threads, ..Options::default() });
+        // It is written, comes to the bottleneck, and to the other end; each tenth of a second there is a sample.
+        let each = (result.cost.events as f64 - 600.0) / bottleneck(&result).arrivals_pkts as f64;
+        assert!((each - 3.0).abs() < 0.05, "{places:?}, {threads}: {each} events a packet");
+    }
 }
 
 #[test]
