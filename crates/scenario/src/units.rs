@@ -254,6 +254,21 @@ mod tests {
     }
 
     #[test]
+    fn a_parameter_is_written_in_its_unit_and_kept_in_it() {
+        for (unit, text, kept) in [
+            (Unit::Packets, "30pkt", 30.0),
+            (Unit::Bytes, "1.5kB", 1500.0),
+            (Unit::Seconds, "20ms", 0.02),
+            (Unit::Hertz, "170Hz", 170.0),
+            (Unit::BitsPerSecond, "8Mbit", 8e6),
+            (Unit::One, "0.25", 0.25),
+        ] {
+            let (quantity, scale) = Quantity::of(unit);
+            assert_eq!(quantity.read(text).map(|value| value / scale), Ok(kept), "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_no_value_is_told_the_accepted_form() {
         let error = |quantity: Quantity, text: &str| quantity.read(text).unwrap_err();
         assert_eq!(error(TIME, "100"), "needs a unit, such as \"100ms\" or \"100s\"");
