@@ -35,7 +35,7 @@ struct Own {
 }
 
 /// Something that the place made itself: the how-manieth, and what.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Made(u64, Event);
 
 /// More are not moved about one by one.
@@ -182,14 +182,6 @@ impl PartialOrd for Made {
         Some(self.cmp(other))
     }
 }
-
-impl PartialEq for Made {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Made {}
 
 #[cfg(test)]
 mod tests {
