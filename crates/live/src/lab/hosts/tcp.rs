@@ -239,3 +239,38 @@ fn set_number(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: u3
     }
     Err(Failure::refused(format!("cannot set socket option {name}: {}", std::io::Error::last_os_error())))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{Shutdown, TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn a_receiver_tells_what_came_and_that_the_other_end_has_closed() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (receiver, peer) = listener.accept().unwrap();
+        receiver.set_nonblocking(true).unwrap();
+        let mut inbound =
+            Inbound { socket: receiver.into(), flow: 0, port: peer.port(), received: 0, window_bytes: None };
+        assert_eq!(inbound.read(), Look::Bytes(0));
+        let mut read_until = |all: u64| {
+            while inbound.received < all {
+                assert_ne!(inbound.read(), Look::Closed);
+            }
+            inbound.received
+        };
+        sender.write_all(&[0; 3000]).unwrap();
+        assert_eq!(read_until(3000), 3000);
+        sender.write_all(&[0; 10]).unwrap();
+        sender.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(read_until(3010), 3010);
+        let closed = (0..1000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            inbound.read() == Look::Closed
+        });
+        assert!(closed && inbound.received == 3010);
+    }
+}
