@@ -176,6 +176,15 @@ mod tests {
     }
 
     #[test]
+    fn a_figure_counts_by_what_it_has_above_its_least() {
+        // Marks from 1 on: of 3 and 2 the one has twice as much as the other; the times are alike.
+        let marks = Felt { from: 1.0, ..RATE };
+        let found = experienced(&[TIME, marks], &tried(&[("a", &[1.0; 2], &[3.0; 2]), ("b", &[1.0; 2], &[2.0; 2])]));
+        near(found[0].score, 100.0);
+        near(found[1].score, 100.0 / 2f64.sqrt());
+    }
+
+    #[test]
     fn half_the_time_weighs_as_much_as_twice_the_rate() {
         let found = experienced(&[TIME, RATE], &tried(&[("a", &[1.0, 1.0], &[1.0, 1.0]), ("b", &[2.0; 2], &[2.0; 2])]));
         // Each is the best in one, and half as good in the other: sqrt(1/2).

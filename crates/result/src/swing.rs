@@ -156,6 +156,7 @@ mod tests {
         assert!((seen.period_s.expect("a clear period") - 4.1).abs() < 0.1, "{seen:?}");
         // A sine of 30 has a variance of 450, even noise of +-5 one of 100 / 12.
         assert!((seen.std_pkts - (450.0 + 100.0 / 12.0f64).sqrt()).abs() < 0.3, "{seen:?}");
+        assert!((seen.peak_share - 450.0 / (450.0 + 100.0 / 12.0)).abs() < 0.01, "{seen:?}");
         assert!(seen.why.starts_with("a regular envelope"));
     }
 

@@ -454,4 +454,13 @@ fn an_account_told_at_once_counts_as_one_that_hears_of_each_packet() {
     assert_eq!((totals.departures, totals.departed_bytes), (1, each.totals().departed_bytes));
     assert_eq!((totals.busy, totals.last_sojourn), (each.totals().busy, Span::from_millis(8)));
     assert_eq!((totals.transmitting_since, each.totals().departures), (Some(at_ms(8)), 1));
+    // The last one follows.
+    together.pass(&Passage {
+        taken: of(1, 400),
+        last_sojourn: Span::from_millis(13),
+        sent: of(1, 600),
+        busy: Span::from_millis(5),
+        transmitting_since: Some(at_ms(13)),
+    });
+    assert_eq!((together.backlog(), together.totals().departures), (of(0, 0), 2));
 }

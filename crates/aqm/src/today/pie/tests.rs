@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::Fixed;
-use crate::{Limit, QueueView, Totals};
+use crate::{Limit, Observation, QueueView, Totals};
 use aqumen_units::{Bytes, Ecn};
 
 const DROP: Verdict = Verdict::Drop(DropReason::Early);
@@ -29,6 +29,14 @@ fn the_step_weighs_error_and_change() {
     let mut uncapped = law_at(0.15, 0.035);
     uncapped.params.cap = false;
     assert!(near(uncapped.update(0.055).get(), 0.18));
+}
+
+#[test]
+fn a_law_that_is_stepped_goes_by_the_sojourn_and_an_empty_queue_delays_nothing() {
+    let seen = |queue_pkts| Observation { queue_pkts, sojourn_s: 0.055, ..Observation::default() };
+    assert!(near(law_at(0.15, 0.035).step(0, &seen(9.0)).get(), 0.17));
+    // 0.125 (0 - 0.015) + 1.25 (0 - 0.035) = -0.045625.
+    assert!(near(law_at(0.15, 0.035).step(0, &seen(0.0)).get(), 0.104_375));
 }
 
 #[test]
