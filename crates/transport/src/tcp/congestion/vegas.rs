@@ -97,11 +97,16 @@ mod tests {
 
     /// The window after a round of ten acknowledgements; `base_ms` is the smallest round trip so far.
     fn after_round(cwnd: f64, ssthresh: u32, base_ms: u64, rtt_ms: u64) -> Window {
+        after_samples(10, cwnd, ssthresh, base_ms, rtt_ms)
+    }
+
+    /// The same where the first so many of them measure a round trip.
+    fn after_samples(samples: u32, cwnd: f64, ssthresh: u32, base_ms: u64, rtt_ms: u64) -> Window {
         let cfg = TcpConfig::vegas();
         let mut vegas = Vegas { base: Span::from_millis(base_ms), end: 10, ..Vegas::new() };
         let mut window = Window { cwnd, ssthresh };
         for una in 1..=10 {
-            let rtt = Some(Span::from_millis(rtt_ms));
+            let rtt = (una <= samples).then_some(Span::from_millis(rtt_ms));
             vegas.on_ack(&cfg, &Acked { una, high: 20, rtt, flight: 1_000_000, ..acked() }, &mut window);
         }
         window
@@ -117,6 +122,12 @@ mod tests {
         assert_eq!(after_round(50.0, 10, 100, 110).cwnd, 49.0);
         // No queue at all.
         assert_eq!(after_round(50.0, 10, 100, 100).cwnd, 51.0);
+    }
+
+    #[test]
+    fn a_round_with_less_than_three_measurements_is_reno_s() {
+        // 50 x 10 / 110 = 4.5 > 4: one less; Reno has one more.
+        assert_eq!([2, 3].map(|samples| after_samples(samples, 50.0, 10, 100, 110).cwnd), [51.0, 49.0]);
     }
 
     #[test]
