@@ -241,6 +241,15 @@ mod tests {
     }
 
     #[test]
+    fn who_is_ahead_of_a_clear_winner_stands_above_whom_that_one_beats() {
+        // b, 10 +- 0.5, is clearly better than c, 12 +- 0.5. a, 9.9 +- 5, proves nothing, and is ahead of b.
+        let error = |mean, half| ("qacd_pkts", summary(mean, half));
+        let all = known(&[("c", &[error(12.0, 0.5)]), ("b", &[error(10.0, 0.5)]), ("a", &[error(9.9, 5.0)])]);
+        let found = rank(&all, None, 0.0).unwrap();
+        assert_eq!(order(&found), [("a", 1, false), ("b", 1, false), ("c", 3, false)]);
+    }
+
+    #[test]
     fn as_full_and_faster_is_better_whatever_else_is_said() {
         // Power, 1/s: 0.997 / 0.0374 = 26.7; 0.954 / 0.0539 = 17.7; 0.998 / 0.930 = 1.07.
         let all = link(&[("codel", 23.9, 0.954), ("fq-codel", 7.4, 0.997), ("droptail", 900.0, 0.998)]);
