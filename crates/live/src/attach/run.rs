@@ -534,6 +534,7 @@ mod tests {
         let network = designed("eth0 --aqm pi --target 50ms --rtt 100ms --flows 20", 12, 400).unwrap();
         assert_eq!((network.packet_bytes, network.target_pkts, network.flows), (1500.0, 50.0, 20.0));
         assert_eq!((network.base_rtt_s, network.buffer_pkts), (0.1, 400.0));
+        assert!((target_s(&network) - 0.05).abs() < 1e-12);
         assert_eq!((network.capacity.as_bps(), network.link_rate.as_bps()), (12_000_000, 12_000_000));
         // So many flows that each has four packets in flight, if nothing is said: 40 / 4; one at least.
         assert_eq!(designed("eth0 --aqm pi --rtt 40ms", 12, 400).unwrap().flows, 10.0);
