@@ -201,6 +201,8 @@ fn red_is_told_hollots_rule_for_its_average() {
     assert!(told.warnings[0].contains("weight at most 4.895e-5 instead of 2.000e-3"), "{:?}", told.warnings);
     // A weight below it is as it should be; where the curve's slope times the plant's gain is below one, any is.
     assert!(derived(&red(&[number("weight", 4.8e-5)]).0).warnings.is_empty());
+    // An average that is the queue itself has a pole as far away as numbers go.
+    assert!(derived(&red(&[number("weight", 1.0)]).0).numbers["K"].is_finite());
     let flat = derived(&red(&[number("max_p", 0.02)]).0);
     assert!(flat.warnings.is_empty() && !flat.numbers.contains_key("K_stable"));
 }

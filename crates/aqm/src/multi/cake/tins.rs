@@ -246,6 +246,8 @@ mod tests {
         // ms, 283.875 ms, and twice that is more than 378.875 ms.
         assert_eq!(at_rate(256_000).cobalt.interval.as_nanos(), 165_968_750);
         assert_eq!(at_rate(64_000).cobalt.interval.as_nanos(), 567_750_000);
+        // Linux reckons with 64 bytes a second at least: 1514 B take 23.65625 s.
+        assert_eq!([1, 512].map(|bps| at_rate(bps).full_packet.as_nanos()), [23_656_250_000; 2]);
         // 20 Mbit/s: 0.9084 ms is below 5 ms; 2 500 000 / 4096 = 610 B. From 4096 * 1514 * 8 = 49.6 Mbit/s on 1514 B.
         let fast = at_rate(20_000_000);
         assert_eq!((fast.cobalt.target, fast.quantum), (Span::from_millis(5), 610));
