@@ -392,6 +392,23 @@ fn the_settings_in_force_build_the_same_discipline_again() {
 }
 
 #[test]
+fn less_memory_in_a_run_holds_for_the_packets_that_come_then() {
+    let at = |ms| Instant::ZERO + Span::from_millis(ms);
+    for name in ["fq-codel", "cake"] {
+        let mut qdisc = build(name, &[], Limit::packets(100));
+        let (mut rng, mut fates) = (Random(3), Log::default());
+        for handle in 0..60 {
+            qdisc.enqueue(handle, &packet(handle % 3, 1000, Ecn::Ect0), at(1), &mut rng, &mut fates);
+        }
+        assert_eq!(qdisc.backlog().packets, 60, "{name}");
+        qdisc.retune(build(name, &[("memory", Value::Number(20_000.0))], Limit::packets(100)), at(2));
+        qdisc.enqueue(60, &packet(0, 1000, Ecn::Ect0), at(3), &mut rng, &mut fates);
+        // A packet takes no less memory than it is long.
+        assert!(qdisc.backlog().packets <= 20, "{name}: {:?}", qdisc.backlog());
+    }
+}
+
+#[test]
 fn new_parameters_are_taken_while_packets_wait() {
     let limit = Limit::packets(300);
     let at = |ms| Instant::ZERO + Span::from_millis(ms);
