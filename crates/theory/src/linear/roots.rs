@@ -50,12 +50,11 @@ pub fn rightmost(closed: &Loop) -> Option<Complex64> {
         }
     }
     let middle = 0.5 * (low + high);
-    let walk = line.walk(middle);
-    let least = walk.iter().min_by(|a, b| abs(a.1).total_cmp(&abs(b.1)))?;
-    let found = line.newton(Complex64::new(middle, least.0));
-    // What Newton's method ran away to is not the root that was caught.
-    let caught = (found.re - middle).abs() < 3.0 * CAUGHT * unit;
-    Some(if caught { Complex64::new(found.re, found.im.abs()) } else { Complex64::new(middle, least.0) })
+    // Where a step of Newton's method is the shortest: the function itself is small far from a root as well.
+    let places = line.walk(middle).into_iter().map(|(w, _)| Complex64::new(middle, w));
+    let nearest = places.min_by(|a, b| abs(line.step(*a)).total_cmp(&abs(line.step(*b))))?;
+    let found = line.newton(nearest);
+    Some(Complex64::new(found.re, found.im.abs()))
 }
 
 /// Lines of equal real part, along which a loop's characteristic function turns.
@@ -133,9 +132,14 @@ impl<'a> Line<'a> {
         libm::round(-turned / PI).max(0.0) as u32
     }
 
+    /// A step of Newton's method.
+    fn step(&self, s: Complex64) -> Complex64 {
+        let small = 1e-6 / self.closed.plant.delay_s;
+        self.at(s) * (2.0 * small) / (self.at(s + small) - self.at(s - small))
+    }
+
     /// Where Newton's method comes to: rounding may keep it from standing still.
     fn newton(&self, s: Complex64) -> Complex64 {
-        let small = 1e-6 / self.closed.plant.delay_s;
-        (0..50).fold(s, |s, _| s - self.at(s) * (2.0 * small) / (self.at(s + small) - self.at(s - small)))
+        (0..50).fold(s, |s, _| s - self.step(s))
     }
 }

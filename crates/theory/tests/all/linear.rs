@@ -1,6 +1,6 @@
 //! The linear analysis against the laws themselves and against the nonlinear equations.
 
-use std::f64::consts::FRAC_PI_2;
+use std::f64::consts::{FRAC_PI_2, PI};
 
 use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{
@@ -166,7 +166,7 @@ fn swing(at: &OperatingPoint, w: f64) -> Complex64 {
     };
     let network = Network { classes: vec![class], queues: vec![queue], sample_at_start: true };
     let mut fluid = Fluid::new(network, 0.5e-3).unwrap();
-    let period = 2.0 * std::f64::consts::PI / w;
+    let period = 2.0 * PI / w;
     // Ten seconds and whole periods of transient, then four periods.
     let from = (15.0 / period).ceil() * period;
     let samples = 4000;
@@ -235,7 +235,7 @@ fn paqms_gain_margins_are_those_of_its_integrator() {
         for _ in 0..100 {
             let w: f64 = 0.5 * (low + high);
             let turned = (w / a).atan() + (w / b).atan() + w * (rtt_s + 0.05);
-            if turned < 0.5 * std::f64::consts::PI { low = w } else { high = w }
+            if turned < 0.5 * PI { low = w } else { high = w }
         }
         let expected = low * low.hypot(a) * low.hypot(b) / (8e-5 * 3750.0 * 3750.0 / (2.0 * flows));
         let plant = Plant::textbook(&at).with_delay(at.rtt_s + 0.05);
@@ -357,25 +357,28 @@ fn a_law_with_a_slow_filter_is_told_by_few_coefficients() {
 #[test]
 fn the_rightmost_root_is_the_largest_pole_of_the_sampled_loop() {
     let pi = PiController::design(&TcpPlant::new(100.0, 1250.0, 0.28).unwrap(), Crossover::Lower);
-    for flows in [60.0, 160.0] {
-        let at = OperatingPoint::new(Model::Hollot, flows, 1250.0, 0.0, 0.2, 100.0).unwrap();
+    let repaired = Controller::of(&choice("arm-pfc", &[]), &design_point(Model::Hollot)).unwrap().0;
+    for (flows, base) in [(60.0, 0.2), (160.0, 0.2), (8.0, 0.05), (20.0, 0.6), (3.0, 0.01)] {
+        let at = OperatingPoint::new(Model::Hollot, flows, 1250.0, 0.0, base, 100.0).unwrap();
         for (name, controller) in [
+            ("arm-pfc", repaired.clone()),
             ("A", arm_pfc("A")),
             ("B", arm_pfc("B")),
             ("C", arm_pfc("C")),
             ("pi", Controller::of_pi(pi.sampled(50.0).unwrap(), 50.0)),
         ] {
-            for gain in [0.5, 4.0] {
+            for gain in [0.1, 0.5, 1.0, 4.0] {
                 let controller = controller.scaled(gain);
                 let radius = spectral_radius(&at, &controller, at.rtt_s).unwrap();
                 let root = rightmost(&Loop::new(Plant::textbook(&at), controller.clone())).unwrap();
                 let found = (root.re * controller.period_s().unwrap()).exp();
-                assert!((found - radius).abs() < 3e-3, "{name}, N {flows}, gain {gain}: {root}, {found} {radius}");
+                let case = format!("{name}, N {flows}, {base} s, gain {gain}: {root}");
+                assert!((found - radius).abs() < 3e-3, "{case}, {found} {radius}");
                 // And swings as that pole turns.
                 let poles = roots(&closed_loop(&at, &controller, at.rtt_s).unwrap());
                 let largest = poles.iter().max_by(|a, b| a.norm_sqr().total_cmp(&b.norm_sqr())).unwrap();
                 let turns = largest.im.abs().atan2(largest.re) / controller.period_s().unwrap();
-                assert!((root.im - turns).abs() < 0.03, "{name}, N {flows}, gain {gain}: {root}, {turns}");
+                assert!((root.im - turns).abs() < 0.03, "{case}, {turns}");
             }
         }
     }
@@ -400,22 +403,23 @@ fn the_rightmost_root_of_a_delay_equation_is_lamberts() {
         let root = root_of(k, 1.0).unwrap();
         assert!((root.re - re).abs() < 1e-4 && (root.im - im).abs() < 1e-4, "{k}: {root}");
     }
-    // Below 1/e it does not swing: s = -k e^-s by repetition. Far beyond pi/2 it grows: what is found is a root, and of
-    // all roots |s| = k e^-re none lies further right than the one below half a turn.
+    // Below 1/e it does not swing: s = -k e^-s by repetition.
     for k in [0.05, 0.2, 0.36] {
         let real = (0..5000).fold(-k, |s: f64, _| -k * (-s).exp());
         let root = root_of(k, 1.0).unwrap();
         assert!((root.re - real).abs() < 2e-3 && root.im.abs() < 1e-2, "{k}: {root} {real}");
     }
-    for k in [3.0, 20.0] {
-        let root = root_of(k, 1.0).unwrap_or_else(|| panic!("{k}"));
-        let back = (-root.re).exp() * Complex64::new(root.im.cos(), -root.im.sin());
-        assert!((root + k * back).l1_norm() < 1e-3 * k && root.re > 0.0, "{k}: {root}");
-        assert!(root.im > 0.0 && root.im < std::f64::consts::PI, "{k}: {root}");
+    // At 1/e two roots meet at -1.
+    let double = root_of((-1.0f64).exp(), 1.0).unwrap();
+    assert!((double + 1.0).l1_norm() < 2e-2, "{double}");
+    // Beyond it s + ln s = ln k + j pi by repetition, up to 64 inverse round trips to the right: 49.064 + 3.081 j of k =
+    // 1e23. Of 1e32 the real part would be 69.4.
+    for k in [3.0_f64, 20.0, 1e4, 1e8, 1e12, 1e16, 1e20, 1e23, 1e27] {
+        let log = |s: Complex64| Complex64::new(s.re.hypot(s.im).ln(), s.im.atan2(s.re));
+        let known = (0..200).fold(Complex64::ONE, |s, _| Complex64::new(k.ln(), PI) - log(s));
+        let root = root_of(k, 1.0).unwrap();
+        assert!((root - known).l1_norm() < 1e-6, "{k}: {root} {known}");
     }
-    // Up to 64 inverse round trips to the right: ln k - ln |s| is 49.064 of k = 1e23, of 1e32 it would be 69.4.
-    let far = root_of(1e23, 1.0).unwrap();
-    assert!((far.re - 49.064).abs() < 0.01, "{far}");
     assert_eq!(root_of(1e32, 1.0), None);
     // Twice the delay at half the gain is the same in half the time's units.
     let (one, other) = (root_of(1.0, 1.0).unwrap(), root_of(0.5, 2.0).unwrap());
