@@ -305,3 +305,34 @@ fn the_fluid_engine_counts_what_is_sent_lost_and_delivered_of_each_group() {
             && udp.rtt_mean_s.is_none()
     );
 }
+
+#[test]
+fn a_link_that_is_more_than_a_wire_is_refused_by_name_in_one_line() {
+    let cell = |line: &str, more: &str| {
+        plan_of(&format!(
+            "name = \"t\"\nduration = \"20s\"\naqm = \"pi\"\n[topology]\nnodes = [\"a\", \"b\", \"c\"]\n\
+             access = {{ rate = \"100Mbit\", delay = \"5ms\" }}\n\
+             [[topology.links]]\nname = \"core\"\nfrom = \"a\"\nto = \"b\"\nrate = \"4Mbit\"\ndelay = \"10ms\"\n\
+             buffer = \"50pkt\"\naqm = \"test\"\n\
+             [[topology.links]]\nname = \"cell\"\nfrom = \"b\"\nto = \"c\"\ndelay = \"1ms\"\nbuffer = \"50pkt\"\n{line}\n\
+             [[flows]]\nname = \"ftp\"\nfrom = \"a\"\nto = \"c\"\ntransport = \"ns2\"\n{more}"
+        ))
+    };
+    let said = "link cell: channels, losses, outages and changes of delay or AQM need engine packet";
+    let event = |what: &str| format!("[[events]]\nat = \"3s\"\nlink = \"cell\"\n{what}\n");
+    for (line, more) in [
+        ("channel = { model = \"wifi\" }", ""),
+        ("channel = { model = \"lte\" }", ""),
+        ("rate = \"8Mbit\"\nloss = 0.01", ""),
+        ("rate = \"8Mbit\"", &event("state = \"down\"")),
+        ("rate = \"8Mbit\"", &event("delay = \"50ms\"")),
+    ] {
+        let plan = cell(line, more);
+        let answers = [fluid::run(&plan, Options::default(), &mut |_| true), engine::run(&plan)];
+        for refused in answers.into_iter().map(Result::unwrap_err).chain(network(&plan, None).err()) {
+            assert_eq!(refused.to_string(), said, "{line} {more}");
+        }
+    }
+    // A wire whose rate changes is one still.
+    assert_eq!(network(&cell("rate = \"8Mbit\"", &event("capacity = \"2Mbit\"")), None).unwrap().classes.len(), 1);
+}
