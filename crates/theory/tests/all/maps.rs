@@ -1,15 +1,19 @@
 //! Maps and robust designs against the nonlinear equations.
 
-use aqumen_aqm::Network;
+use std::f64::consts::PI;
+
+use aqumen_aqm::{
+    Algorithm, AnyAqm, AtRest, Catalogue, MAX_LOOPS, Network, Observation, Param, SampledLaw, Theory, Transfer, Value,
+};
 use aqumen_scenario::{AqmChoice, OwnedValue};
 use aqumen_theory::boundary::{Crossing, boundary};
 use aqumen_theory::cycle::check;
 use aqumen_theory::design::{Analysis, Depth, Gain, Place, analyse, analyse_to, linearise};
 use aqumen_theory::fluid::Model;
-use aqumen_theory::linear::{Loop, OperatingPoint, Plant};
+use aqumen_theory::linear::{Complex64, Loop, OperatingPoint, Plant};
 use aqumen_theory::maps::{Axis, beside, map};
 use aqumen_theory::robust::{self, Aim, Box};
-use aqumen_units::Rate;
+use aqumen_units::{Probability, Rate, Span};
 
 const RATE: Rate = Rate::from_bps(10_000_000);
 
@@ -101,6 +105,72 @@ fn a_boundary_over_gain_is_the_gain_margin() {
         assert!((at.y / margins.gain_margin.unwrap() - 1.0).abs() < 1e-6, "{at:?} {margins:?}");
         let period_s = 2.0 * std::f64::consts::PI / margins.phase_crossover_rad_s.unwrap();
         assert!((at.period_s / period_s - 1.0).abs() < 1e-6, "{at:?} {period_s}");
+    }
+}
+
+/// Someone's own law: three integrals and two zeros, 1e-6 (s + .15)^2 / s^3. Its phase begins at -270 degrees.
+struct Integrals;
+
+impl SampledLaw for Integrals {
+    fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
+        [Some(Span::from_millis(10)), None]
+    }
+
+    fn step(&mut self, _which: usize, _seen: &Observation) -> Probability {
+        unreachable!("it says what it answers")
+    }
+
+    fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        visit("target", Value::Number(100.0));
+    }
+
+    fn theory(&self) -> &dyn Theory {
+        self
+    }
+}
+
+impl Theory for Integrals {
+    fn linear(&self, _at: &AtRest) -> Option<Transfer> {
+        Some(Transfer { num: vec![0.0225e-6, 0.3e-6, 1e-6], den: vec![0.0, 0.0, 0.0, 1.0], period_s: None })
+    }
+}
+
+#[test]
+fn a_boundary_that_closes_is_gone_round_once() {
+    // Too small a gain leaves the phase of the integrals, too large a one meets that of the delay. Between the two is
+    // room neither at small capacities, where a queue of 100 packets takes long, nor at large ones, whose windows do.
+    let row = Algorithm { name: "three", title: "-", summary: "-", reference: "-", params: &[Param::TARGET] };
+    let catalogue = Catalogue::BUILT_IN.with(row, |_, _| Ok(AnyAqm::own_law(Integrals, true))).unwrap();
+    let own = AqmChoice { catalogue, ..choice("three", &[]) };
+    let (x, y) = ((Axis::Capacity, [100.0, 20_000.0]), (Axis::Gain, [1.0, 10_000.0]));
+    for turned in [false, true] {
+        let (x, y) = if turned { (y, x) } else { (x, y) };
+        let pieces = boundary(&own, &place(), x, y, 2).unwrap();
+        let [piece] = &pieces[..] else { panic!("{} pieces", pieces.len()) };
+        // A swing of its period comes back as large, half a turn late.
+        for at in piece {
+            let (capacity, gain) = if turned { (at.y, at.x) } else { (at.x, at.y) };
+            let here = OperatingPoint::new(Model::Ecn, 100.0, capacity, 0.0, 0.2, 100.0).unwrap();
+            let s = Complex64::new(0.0, 2.0 * PI / at.period_s);
+            let answer = gain * 1e-6 * (s + 0.15) * (s + 0.15) / (s * s * s) * Plant::exact(&here).response(s.im);
+            assert!((answer - 1.0).l1_norm() < 1e-6, "{at:?}: {answer}");
+        }
+        // From the first to itself by steps of a thirtieth of the box, once about a network within.
+        let mut within = [1250.0, 300.0];
+        if turned {
+            within.reverse();
+        }
+        let off = |at: &Crossing| {
+            [(at.x, within[0], x.1), (at.y, within[1], y.1)]
+                .map(|(value, from, [low, high])| (value / from).ln() / (high / low).ln())
+        };
+        let mut round = 0.0;
+        for (from, to) in piece.iter().zip(piece.iter().cycle().skip(1)) {
+            let ([a, b], [c, d]) = (off(from), off(to));
+            assert!((a - c).hypot(b - d) < 0.031, "{from:?} {to:?}");
+            round += (a * d - b * c).atan2(a * c + b * d);
+        }
+        assert!((round.abs() - 2.0 * PI).abs() < 1e-9, "{round}");
     }
 }
 
