@@ -441,6 +441,14 @@ fn a_loop_that_is_lost_without_a_swing_is_lost_at_rest_or_at_half_the_sampling_f
         assert!((margins.gain_margin.unwrap() * share - 1.0).abs() < 1e-6, "{margins:?}");
         assert_eq!(margins.phase_crossover_rad_s, Some(0.0), "{margins:?}");
     }
+    // A controller that runs away by itself, s = .01, until the queue's answer at rest outweighs it.
+    for (share, poles) in [(0.5, 1), (1.5, 0)] {
+        let runaway = Controller::Continuous { num: vec![share * most], den: vec![-1.0, 100.0] };
+        let margins = Loop::new(plant, runaway).margins();
+        assert_eq!((margins.stable, margins.unstable_poles), (poles == 0, poles), "{share}: {margins:?}");
+        assert!((margins.gain_margin_low.unwrap() * share - 1.0).abs() < 1e-6, "{margins:?}");
+        assert!(margins.gain_margin.unwrap() * share > 2.0, "{margins:?}");
+    }
     // A plant that has answered in full when the next sample is taken: z^-1 g / (1 - z^-1), g = num / 4, whose pole
     // 1 - g leaves at -1, where g is 2.
     let slow = OperatingPoint::new(Model::Hollot, 1.0, 1.0, 0.0, 1.0, 0.0).unwrap();
