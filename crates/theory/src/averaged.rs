@@ -87,10 +87,14 @@ fn mean_of(of: impl Fn(f64) -> f64) -> f64 {
 fn pull(steps: &Steps, deviation: f64) -> f64 {
     let Steps { band_half_pkts: d, up, down, interval_s } = *steps;
     let beyond = |x: f64| 0.5 * libm::erfc(x / deviation / SQRT_2);
-    let density = |x: f64| libm::exp(-0.5 * (x / deviation) * (x / deviation)) / (2.0 * PI).sqrt();
     // Down falls with the mean, up rises.
     let balance = |mean: f64| down * beyond(d + mean) - up * beyond(d - mean);
-    let (low, _) = halved(balance, (-d - 4.0 * deviation, d + 4.0 * deviation), 40);
+    let end = d + 4.0 * deviation;
+    let (low, _) = halved(balance, (-end, end), 40);
+    let density = |x: f64| {
+        let z = x / deviation;
+        libm::exp(-0.5 * z * z) / (2.0 * PI).sqrt()
+    };
     (up * density(d - low) + down * density(d + low)) / (deviation * interval_s)
 }
 
