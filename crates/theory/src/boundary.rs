@@ -215,7 +215,7 @@ impl Ranges<'_> {
                     Some((next, onwards)) if self.is_end(&next).is_none() => {
                         half.push(next);
                         (spot, along, step) = (next, onwards, (1.3 * step).min(STEP));
-                        // Round a closed curve: further than this leads a first step, and within it comes one of the last.
+                        // Round a closed curve: a first step leads further than this, one of the last within.
                         let off = [0, 1, 2].map(|k| spot[k] - start[k]);
                         if dot(&off, &off) < (0.6 * step) * (0.6 * step) {
                             curve.extend(half);

@@ -412,8 +412,8 @@ fn the_rightmost_root_of_a_delay_equation_is_lamberts() {
     // At 1/e two roots meet at -1.
     let double = root_of((-1.0f64).exp(), 1.0).unwrap();
     assert!((double + 1.0).l1_norm() < 2e-2, "{double}");
-    // Beyond it s + ln s = ln k + j pi by repetition, up to 64 inverse round trips to the right: 49.064 + 3.081 j of k =
-    // 1e23. Of 1e32 the real part would be 69.4.
+    // Beyond it s + ln s = ln k + j pi by repetition, up to 64 inverse round trips to the right: 49.064 + 3.081 j of
+    // k = 1e23. Of 1e32 the real part would be 69.4.
     for k in [3.0_f64, 20.0, 1e4, 1e8, 1e12, 1e16, 1e20, 1e23, 1e27] {
         let log = |s: Complex64| Complex64::new(s.re.hypot(s.im).ln(), s.im.atan2(s.re));
         let known = (0..200).fold(Complex64::ONE, |s, _| Complex64::new(k.ln(), PI) - log(s));
