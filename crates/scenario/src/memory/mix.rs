@@ -1,10 +1,8 @@
 //! What comes to a link, as plain as its discipline is shown it: packets of one size.
 
 use crate::memory::filling::{Flows, Load};
+use crate::memory::reach::ROOM;
 use crate::memory::share::Share;
-
-/// Where what is written takes no more than this part of a link it comes as it is written.
-pub(crate) const ROOM: f64 = 0.9;
 
 /// Packets a second, windows, and the one size of both.
 pub(crate) struct Mix {

@@ -8,6 +8,12 @@ use crate::network::Core;
 use crate::schema::{Side, Spec};
 use crate::sends::Sends;
 
+/// Where what is written takes no more than this part of a link it comes as it is written.
+pub(crate) const ROOM: f64 = 0.9;
+
+/// So many standard deviations cover what sources that send of themselves do more than their mean.
+pub(crate) const DEVIATIONS: f64 = 4.0;
+
 /// Bits a second that can come to `link`: what access links and the links before it carry.
 pub(crate) fn inflow(spec: &Spec, core: &Core, link: usize) -> f64 {
     inflow_of(spec, core, link, |i, side| accesses(spec, core, i, side))

@@ -6,16 +6,12 @@ use crate::cost::{base_rtt_s, offered};
 use crate::law::Law;
 use crate::memory::filling::Flows;
 use crate::memory::kept::{DELIVERY, GROWN};
-use crate::memory::mix::ROOM;
-use crate::memory::reach::{accesses, narrowest, rates};
+use crate::memory::reach::{DEVIATIONS, ROOM, accesses, narrowest, rates};
 use crate::memory::windows;
 use crate::network::Core;
 use crate::schema::{Group, Side, Spec};
 use crate::sends::{Sends, answers, told};
 use crate::traffic::Traffic;
-
-/// So many standard deviations cover what sources that send of themselves do more than their mean.
-pub(crate) const DEVIATIONS: f64 = 4.0;
 
 /// So many times the mean of their law are flows' transfers that are under way together.
 const MANY_TIMES: f64 = 10.0;

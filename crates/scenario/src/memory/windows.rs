@@ -3,9 +3,7 @@
 use aqumen_transport::tcp::Congestion;
 
 use crate::cost::round_trip;
-use crate::memory::mix::ROOM;
-use crate::memory::reach::{accesses, narrowest, queue_forms, room};
-use crate::memory::share::DEVIATIONS;
+use crate::memory::reach::{DEVIATIONS, ROOM, accesses, narrowest, queue_forms, room};
 use crate::network::Core;
 use crate::schema::{Group, Side, Spec};
 use crate::sends::{Sends, answers, told};

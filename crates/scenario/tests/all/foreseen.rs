@@ -632,8 +632,9 @@ fn what_applications_write_fills_no_link_that_carries_it() {
 
 #[test]
 fn what_waits_for_a_window_leaves_in_full_segments() {
-    // 400 Mbit/s of 100 bytes each over a link of 100: TCP sends what it could not send at once in segments of 1000, and
-    // a buffer of 20 MB holds 20 000 of them. Where there is room each leaves as it is written, and of datagrams always.
+    // 400 Mbit/s of 100 bytes each over a link of 100: TCP sends what it could not send at once in segments of 1000,
+    // and a buffer of 20 MB holds 20 000 of them. Where there is room each leaves as it is written, and datagrams do
+    // anyway.
     let of = |transport: &str, rate: &str, buffer: &str| {
         let kind = format!("{transport}\ntraffic = {{ kind = \"cbr\", rate = \"100Mbit\", packet = \"100B\" }}");
         of_buffer(&of_transport(&wide(rate), &kind), buffer)
