@@ -128,6 +128,24 @@ def test_bad_input_is_one_clear_line(capsys, args, expect):
     assert expect in captured.err
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda scenario: scenario.set("duratoin", "3s"),
+        lambda scenario: scenario.cell("nosuch"),
+        lambda scenario: scenario.until("1h"),
+        lambda scenario: scenario.plan(1, "nosuch"),
+        lambda scenario: scenario.check_aqm("nosuch"),
+        lambda scenario: scenario.qdisc_memory("nosuch"),
+    ],
+)
+def test_whatever_a_scenario_refuses_is_an_error_of_the_package(short, asked):
+    with pytest.raises(aqumen.ScenarioError, match=r"nosuch|duratoin|3600s") as refused:
+        asked(short)
+    # Nothing of the engine stands in the traceback.
+    assert refused.value.__suppress_context__
+
+
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00\x01", b"\x00" * 1000, b"name = \xe9", bytes(range(256))])
 def test_files_that_are_no_text(capsys, tmp_path, content):
     path = tmp_path / "bad.toml"

@@ -1,11 +1,14 @@
 """What the command line loads before it answers, and how it ends where nobody reads on."""
 
+import errno
+import os
 import subprocess
 import sys
 from importlib import import_module
 
 import pytest
 
+from aqumen import cli
 from aqumen.cli import VERBS
 
 DEAR = {"numpy", "aqumen.aqms", "aqumen.store", "aqumen.report", "aqumen.ns2", "aqumen.ns3", "rich.progress"}
@@ -67,6 +70,16 @@ def test_a_full_disk_under_the_output_is_told_in_one_line(what, unbuffered):
     done = shell(f"{what} > /dev/full", PYTHONUNBUFFERED=unbuffered)
     assert done.returncode == 2
     assert done.stderr == "aqumen: cannot write to standard output: No space left on device\n"
+
+
+def test_a_full_disk_under_a_file_is_told_with_its_name(capfd, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "runs/pi-1.json")
+
+    monkeypatch.setattr(cli, "_answer", full)
+    monkeypatch.setattr(cli, "_drop_output", lambda: None)
+    assert cli.main(["list"]) == 2
+    assert capfd.readouterr().err == "aqumen: runs/pi-1.json: No space left on device\n"
 
 
 def test_a_closed_output_is_no_failure():
