@@ -547,6 +547,20 @@ def test_a_link_that_holds_nobody_back_is_expected_to_be_empty():
     assert told.notes == ["no flow is held back by this link: the queue is expected to be empty"]
 
 
+def test_without_margins_the_blame_is_laid_where_they_were_looked_for():
+    expected = theory.predict(aqumen.Scenario.load("arm-pfc/exp1"), "pi")["bottleneck"]["steady"]
+    expected["analysis"]["margins"] = None
+    measured = dict.fromkeys(("queue_std_pkts", "sojourn_mean_s", "mark_ratio", "early_drop_ratio"))
+    measured |= {"queue_mean_pkts": 300.0, "utilization": 1.0, "overflow_drop_ratio": 0.0}
+    args = ("bottleneck", "steady", expected, measured, None, None)
+    assert (
+        beside(*args)
+        .notes[-1]
+        .endswith("300 packets where 100 were expected: this AQM has no operating point of its own")
+    )
+    assert not any("operating point of its own" in note for note in beside(*args, loops=False).notes)
+
+
 @pytest.mark.parametrize("engine", ["fluid", "theory"])
 def test_applications_that_are_no_bulk_transfers_are_refused_by_the_equations(engine):
     text = """

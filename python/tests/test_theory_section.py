@@ -46,7 +46,8 @@ def rows(text):
 
 
 def test_each_figure_is_predicted_and_measured(monkeypatch):
-    each = [told(window_pkts=8.333, gain_margin=2.0), told("edge"), told(window="late")]
+    # Each link comes with all of its windows.
+    each = [told(window_pkts=8.333, gain_margin=2.0), told(window="late"), told("edge"), told("edge", "late")]
     text, asked = section(monkeypatch, {"pi": each, "codel": []})
     heads, core, edge = rows(text)
     assert heads == [
