@@ -285,7 +285,11 @@ def test_what_is_finished_at_ctrl_c_is_told_and_the_rest_left_for_later(capsys, 
     asked = {"aqm": ("pi,codel",), "senders": ("cubic,bbr",), "seeds": 3, "weigh": ("upload=2",), "print_": False}
     more = {"wide": False, "as_json": True}
     assert verb._answered(SITUATION, commands, out=None, **asked, **more) == code
-    assert json.loads(capsys.readouterr().out)["scenario"] == "home"
+    out = capsys.readouterr().out
+    told = json.loads(out)
+    assert told["scenario"] == "home"
+    # Laid out for people, as by the other verbs.
+    assert out == json.dumps(told, indent=2, ensure_ascii=False) + "\n"
     assert made[0].asked == (["pi", "codel"], ["cubic", "bbr"], 3, {"upload": 2.0}, None)
     # Where no AQM was run with all senders, there is nothing to tell.
     answered = False

@@ -133,6 +133,31 @@ def test_against_ns3_ours_has_four_times_the_seeds(asked, capsys):
     assert "  ns-3  " in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("peer", "cells"), [("ns2", ["arm_exp1/PIpaper", "sctp/RED30"]), ("ns3", ["BBR"])])
+def test_the_bar_is_full_when_all_runs_are_finished(asked, monkeypatch, peer, cells):
+    bar = SimpleNamespace(total=None, done=0)
+
+    class Bar:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def add_task(self, _, *, total, done):
+            bar.total = total
+
+        def update(self, _, *, description):
+            pass
+
+        def advance(self, _):
+            bar.done += 1
+
+    monkeypatch.setattr(verb.talk, "progress", Bar)
+    assert main(["validate", peer, "--seeds", "2", *(word for cell in cells for word in ("--cell", cell))]) == 0
+    assert bar.total == bar.done > 0
+
+
 def test_twenty_seeds_unless_it_is_said(asked, capsys):
     assert main(["validate", "ns2", "--cell", "arm_exp1/AVQ", "--cell", "sctp/RED30"]) == 0
     assert [len(seeds) for _, _, seeds, _ in asked.jobs[1:]] == [20, 20, 20, 20]
