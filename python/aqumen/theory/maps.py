@@ -109,7 +109,7 @@ class StabilityMap:
         if show not in SHOWN:
             raise ScenarioError(f"a map does not show `{show}`; there are: {', '.join(SHOWN)}")
         pyplot = optional("matplotlib.pyplot", "plot")
-        figure, axes = pyplot.subplots(figsize=(6.4, 4.8), layout="constrained")
+        figure, axes = pyplot.subplots(layout="constrained")
         if show == "gain_margin":
             with np.errstate(invalid="ignore"):
                 # A loop without a largest stable gain is stable at any, or at none.

@@ -32,7 +32,7 @@ def plot(design: Design, kind: str) -> Figure:
     if design.margins is None:
         raise ScenarioError(f"{design.aqm} is no linear controller: there is no loop to draw")
     pyplot = optional("matplotlib.pyplot", "plot")
-    figure = pyplot.figure(figsize=(6.4, 5.0), layout="constrained")
+    figure = pyplot.figure(layout="constrained")
     KINDS[kind](design, figure)
     return figure  # type: ignore[no-any-return]
 
