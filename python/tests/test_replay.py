@@ -418,6 +418,10 @@ def cells(table):
 def test_aqms_stand_side_by_side_then_classes_and_flows():
     answer = {"capture": CAPTURED, "setup": SETUP, "aqms": [replayed("pie"), replayed("codel")]}
     about, link, overall, services, classes, flows, *notes = tables_of(answer)
+    for column in (column for table in (overall, services, classes, flows) for column in table.columns):
+        # Figures stand flush right, so that their digits are below each other, names flush left.
+        figures = all(re.fullmatch(r"–|[0-9.]+", cell) for cell in column.cells)
+        assert column.justify == ("right" if figures else "left"), column.header
     # 9.876 of 10 Mbit/s.
     assert about == "x.pcap: 100 packets of 2 flows in 1.23457 s, 9.876 Mbit/s offered (load 0.988)"
     assert link == "a link of 10 Mbit/s, room for 1000 packets; open loop: senders do not react"
