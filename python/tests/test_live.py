@@ -161,6 +161,26 @@ def test_a_run_that_was_late_is_repeated_once(tmp_path, monkeypatch, late):
     assert heard == sorted(heard)
 
 
+@pytest.mark.parametrize(
+    ("says", "told"),
+    [
+        (
+            "echo 'aqumend: this machine sleeps' >&2; echo 'aqumend: may not make a namespace' >&2",
+            "may not make a namespace",
+        ),
+        ("", "aqumend ended with code 3"),
+    ],
+)
+def test_a_program_that_fails_has_the_last_word(tmp_path, monkeypatch, says, told):
+    program = tmp_path / "aqumend"
+    program.write_text(f"#!/bin/sh\ncat >/dev/null\n{says}\nexit 3\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("shutil.which", lambda *_args, **_kwargs: str(program))
+    with pytest.raises(live.LiveError) as failed:
+        live.run(short(), (None, 1))
+    assert str(failed.value) == told
+
+
 def test_a_missing_program_is_named(monkeypatch):
     monkeypatch.setattr("shutil.which", lambda *_args, **_kwargs: None)
     with pytest.raises(live.LiveError, match="aqumend"):
