@@ -315,6 +315,9 @@ def test_an_evaluation_tells_what_packets_cost_and_how_far_knobs_may_be_turned(c
     code, out, _ = told(capsys, "rfc7928", "--aqm", "pie:target=20ms", "--quick", "--format", "markdown")
     rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in out.splitlines() if "|" in line]
     assert code == 0
+    # All cells are in one folder, which is not said of each.
+    measured = {row[0] for row in rows if row[1:2] == ["droptail"]}
+    assert measured == {f"{cell.removeprefix('rfc7928/')}, steady" for cell in (KNOB_CELL, COST_CELL)}
     # 2 and 2.5 ms of processor time for 1000 packets.
     costs = {row[0]: row[1:] for row in rows if row[0] in ("droptail", "pie:target=20ms") and len(row) == 5}
     assert [costs[aqm][:2] for aqm in ("droptail", "pie:target=20ms")] == [["2000", "0"], ["2500", "500"]]
