@@ -16,6 +16,9 @@
 
 mod attach;
 mod cli;
+#[cfg(test)]
+#[path = "../tests/common/mod.rs"]
+mod common;
 mod detach;
 mod error;
 pub mod lab;

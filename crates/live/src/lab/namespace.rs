@@ -209,3 +209,59 @@ pub fn drops(device: u32) -> Result<u64, Failure> {
         |at: usize| stats.and_then(|stats| Some(u64::from_ne_bytes(stats.get(8 * at..8 * at + 8)?.try_into().ok()?)));
     Ok(number(6).unwrap_or(0) + number(7).unwrap_or(0))
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::net::{Ipv4Addr, UdpSocket};
+
+    use super::*;
+    use crate::common::skipped;
+    use crate::lab::tun::Tun;
+    use crate::lab::world::{self, NET_BITS, RECEIVERS, SENDERS};
+    use crate::netlink::tc;
+
+    /// A namespace whose own are the addresses of all senders and receivers; `None` where a test of `what` cannot run.
+    pub(in crate::lab) fn of_both_sides(what: &str) -> Option<Namespace> {
+        (!skipped(what)).then(|| {
+            let namespace = Namespace::new().unwrap();
+            let own = |net| Route::new(Ipv4Addr::from(net), NET_BITS, None);
+            namespace.add_routes(&[own(SENDERS), own(RECEIVERS)]).unwrap();
+            namespace
+        })
+    }
+
+    #[test]
+    fn a_device_is_as_it_was_brought_up() {
+        let Some(here) = of_both_sides("devices brought up") else { return };
+        here.bring_up(LOOPBACK, 1234, 77).unwrap();
+        let device = |name: &str| here.within(|| Ok(tc::device(&mut open()?, name).unwrap())).unwrap();
+        let hardware = libc::ARPHRD_LOOPBACK;
+        let name = String::from("lo");
+        assert_eq!(device("lo"), Some(tc::Device { index: LOOPBACK, name, hardware, mtu: 1234, queue_length: 77 }));
+        assert_eq!(device("absent"), None);
+    }
+
+    #[test]
+    fn what_a_device_discarded_on_either_way_is_counted() {
+        let Some(here) = of_both_sides("what a device discards") else { return };
+        // The kernel's own packets of IPv6 stay away.
+        here.set_sysctls(&[("net.ipv6.conf.default.disable_ipv6".into(), "1".into())]).unwrap();
+        let tun = here.within(|| Tun::new("aqumen", false)).unwrap();
+        here.bring_up(tun.index, 1500, 2).unwrap();
+        here.add_routes(&[Route::new(Ipv4Addr::new(192, 0, 2, 0), 24, Some(tun.index))]).unwrap();
+        let drops = || here.within(|| drops(tun.index)).unwrap();
+        assert_eq!(drops(), 0);
+        for _ in 0..3 {
+            tun.write(&[0; 40]).expect_err("neither IPv4 nor IPv6");
+        }
+        assert_eq!(drops(), 3);
+        let send = || {
+            let socket = UdpSocket::bind((world::sender(0), 0)).unwrap();
+            (0..7).for_each(|_| assert_eq!(socket.send_to(&[0; 10], "192.0.2.1:9").unwrap(), 10));
+            Ok(())
+        };
+        here.within(send).unwrap();
+        // Nobody reads, and there is room for two of the seven.
+        assert_eq!(drops(), 3 + 5);
+    }
+}
