@@ -246,6 +246,47 @@ mod tests {
     use std::net::{Shutdown, TcpListener, TcpStream};
 
     use super::*;
+    use crate::lab::namespace::tests::of_both_sides;
+
+    #[test]
+    fn a_paused_connection_sends_what_the_kernel_has_and_then_what_is_offered_anew() {
+        let Some(here) = of_both_sides("a paused connection") else { return };
+        let tcp = Tcp {
+            congestion: "reno",
+            ecn: false,
+            pacing: false,
+            initial_window: 10,
+            min_rto_ms: None,
+            timestamps: true,
+            restarts: true,
+            receive_window_bytes: None,
+        };
+        let sockets = Sockets { tcp: None, packet_bytes: 1500, tos: 0 };
+        let listener = listen(&here).unwrap();
+        let (mut connection, port) = here.within(|| Connection::open(6, 3, &sockets, &tcp)).unwrap();
+        let mut inbound = accept(&listener).unwrap();
+        assert_eq!((inbound.flow, inbound.port), (6, port));
+        connection.offered = u64::MAX;
+        let Look::Bytes(taken) = connection.write() else { panic!("closed") };
+        assert!(taken > 0);
+        connection.pause();
+        let mut arrived = |all: u64| {
+            (0..5000).any(|_| {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+                assert_ne!(inbound.read(), Look::Closed);
+                inbound.received >= all
+            }) && inbound.received == all
+        };
+        assert!(arrived(taken));
+        // The kernel has room again, and the application nothing.
+        assert_eq!(connection.write(), Look::Bytes(0));
+        connection.offered += 1000;
+        assert_eq!(connection.write(), Look::Bytes(1000));
+        assert!(arrived(taken + 1000));
+        // Segments have 1500 - 52 bytes of data at most.
+        let info = connection.info();
+        assert!(info.sent * 1448 >= taken + 1000 && info.rtt_ns > 0, "{taken} bytes and 1000: {info:?}");
+    }
 
     #[test]
     fn a_receiver_tells_what_came_and_that_the_other_end_has_closed() {
