@@ -325,6 +325,82 @@ mod tests {
     use aqumen_transport::Body;
     use aqumen_transport::udp::Datagram;
 
+    use crate::lab::kernel;
+    use crate::lab::namespace::tests::of_both_sides;
+
+    /// What `work` finds with the ends of a flow of `transport` that are `here`.
+    fn with_ends<T: Send>(here: &Namespace, transport: &str, work: impl FnOnce(Ends) -> T + Send) -> T {
+        let text = format!(
+            "name = \"t\"\nduration = \"3s\"\n[topology]\npreset = \"dumbbell\"\n\
+             bottleneck = {{ rate = \"8Mbit\", delay = \"20ms\", buffer = \"50pkt\" }}\n\
+             access = {{ rate = \"80Mbit\", delay = \"5ms\" }}\n[[flows]]\nname = \"f\"\n{transport}\n"
+        );
+        let plan = aqumen_scenario::Scenario::parse(&text, "t.toml").unwrap().plan(1, None).unwrap();
+        let sockets = kernel::sockets(&plan).unwrap();
+        let open = || Ends::open(0, &plan.groups[0].transport, &sockets[0], here);
+        here.within(|| Ok(work(open()?.unwrap()))).unwrap()
+    }
+
+    #[test]
+    fn a_source_that_stops_sends_nothing_more_of_its_own_until_it_starts_again() {
+        let Some(here) = of_both_sides("a source that stops") else { return };
+        with_ends(&here, "transport = \"rtp-nada\"", |mut ends| {
+            let mut calls = [None; 2];
+            // Packets that arrive until `end`, milliseconds; the time is the test's own.
+            let mut now_ms = 0;
+            let mut arrivals = |ends: &mut Ends, end_ms: u64| {
+                let mut count = 0;
+                for ms in std::mem::replace(&mut now_ms, end_ms)..end_ms {
+                    let now = ms * 1_000_000;
+                    for (side, call) in Side::ALL.into_iter().zip(&mut calls) {
+                        if let Some(due) = call.take_if(|due| *due <= now) {
+                            ends.on_timer(side, due, now);
+                        }
+                        while ends.receive(side, now).is_some() {
+                            count += u32::from(side == Side::Sink);
+                        }
+                        *call = ends.send(side, now).or(*call);
+                    }
+                }
+                count
+            };
+            ends.start(0, None);
+            assert!(arrivals(&mut ends, 1000) > 10);
+            ends.stop(1_000_000_000);
+            // What the encoder had made is paced out.
+            arrivals(&mut ends, 1500);
+            assert_eq!(arrivals(&mut ends, 3000), 0);
+            ends.start(3_000_000_000, None);
+            assert!(arrivals(&mut ends, 4000) > 10);
+        });
+    }
+
+    #[test]
+    fn a_new_connection_knows_nothing_of_the_one_before() {
+        let Some(here) = of_both_sides("new connections over datagrams") else { return };
+        let transport = "transport = \"udp\"\ntraffic = { kind = \"transfers\", size = \"20kB\", rate = \"1/s\" }";
+        with_ends(&here, transport, |mut ends| {
+            let arrivals = |ends: &mut Ends| std::iter::from_fn(|| ends.receive(Side::Sink, 0)).count() as u64;
+            ends.transfer(0, 20_000);
+            ends.send(Side::Source, 0);
+            let (sent, delivered) = ends.stats();
+            // In packets of 1500 bytes at most 1472 are data.
+            assert!(sent.sent >= 14 && delivered == 0, "{sent:?}");
+            assert_eq!(arrivals(&mut ends), sent.sent);
+            assert_eq!(ends.stats().1, 20_000);
+            assert_eq!(ends.delivery().map(|delivery| delivery.message.bytes), Some(20_000));
+            assert!(ends.is_idle());
+            ends.transfer(0, 20_000);
+            ends.send(Side::Source, 0);
+            ends.renew();
+            assert_eq!((arrivals(&mut ends), ends.stats()), (0, (Stats::default(), 0)));
+            ends.transfer(0, 100);
+            ends.send(Side::Source, 0);
+            assert_eq!((arrivals(&mut ends), ends.stats().1), (1, 100));
+            assert_eq!(ends.delivery().map(|delivery| delivery.message.number), Some(0));
+        });
+    }
+
     fn packet(seq: u32) -> Packet {
         let message = Message { bytes: 100, number: seq, created_at: Instant::ZERO };
         let body = Body::Datagram(Datagram { message, offset: 0, payload: 100 });
