@@ -732,9 +732,82 @@ fn gap<T>(all: &mut Vec<Option<T>>) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use aqumen_scenario::Scenario;
 
     use super::*;
+    use crate::common::skipped;
+    use crate::lab::kernel;
+    use crate::lab::tun::Tun;
+    use crate::lab::world::sender;
+
+    /// The kernel's connections out of the calling thread's namespace: addresses and ports of their senders.
+    fn connections() -> Vec<(Ipv4Addr, u16)> {
+        let table = std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap();
+        let ends = table.lines().skip(1).map(|line| line.split_whitespace().nth(1).unwrap().split_once(':').unwrap());
+        let number = |digits: &str| u32::from_str_radix(digits, 16).unwrap();
+        let mut all: Vec<_> =
+            ends.map(|(address, port)| (Ipv4Addr::from(number(address).to_ne_bytes()), number(port) as u16)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Carries what waits in two devices to the other one, until there is no more.
+    fn carry([left, right]: &[Tun; 2]) {
+        let mut buffer = vec![0; 1 << 16];
+        let mut pass = |from: &Tun, to: &Tun| {
+            let length = from.read(&mut buffer).unwrap();
+            length.map(|length| to.write(&buffer[..length]).unwrap()).is_some()
+        };
+        while pass(left, right) | pass(right, left) {}
+    }
+
+    #[test]
+    fn a_retired_connection_is_gone_and_what_it_did_counts() {
+        if skipped("retired connections") {
+            return;
+        }
+        let plan = plan(2);
+        let sockets = kernel::sockets(&plan).unwrap();
+        let (world, tuns) = World::new(&plan, &sockets, false).unwrap();
+        let work = || {
+            let mut hosts = Hosts::new(&plan, &sockets, &world, Vec::new(), Clock::starting_in(0))?;
+            let transfer = |hosts: &mut Hosts<'_>, flow: u32, bytes: u64| -> Result<(), Failure> {
+                hosts.offer(flow, bytes)?;
+                carry(&tuns);
+                // It is connected now.
+                hosts.offer(flow, 0)?;
+                carry(&tuns);
+                hosts.on_event(LISTENER)?;
+                (0..hosts.inbound.len()).for_each(|number| hosts.read(number));
+                hosts.edge();
+                Ok(())
+            };
+            let did = |hosts: &Hosts<'_>, flow: usize| {
+                let totals = hosts.seen.totals.last().unwrap()[flow];
+                (totals.info.sent, totals.delivered)
+            };
+            // Segments of 1448 bytes: 7 for 10 000 bytes, 2 for 2000.
+            transfer(&mut hosts, 0, 10_000)?;
+            transfer(&mut hosts, 1, 2000)?;
+            assert_eq!((did(&hosts, 0), did(&hosts, 1)), ((7, 10_000), (2, 2000)));
+            let [first, second] = [0, 1].map(sender);
+            assert_eq!(connections(), [(first, 10_000), (second, 10_000)]);
+            hosts.retire(0);
+            carry(&tuns);
+            assert_eq!(hosts.by_port.keys().collect::<Vec<_>>(), [&(1, 10_000)]);
+            transfer(&mut hosts, 0, 2000)?;
+            transfer(&mut hosts, 1, 2000)?;
+            assert_eq!((did(&hosts, 0), did(&hosts, 1)), ((9, 12_000), (4, 4000)));
+            let place = hosts.flows[0].connection;
+            assert_eq!(place, Some(0), "the place of the one before is free");
+            let alive = connections();
+            assert!(alive.contains(&(first, 10_001)) && alive.contains(&(second, 10_000)), "{alive:?}");
+            Ok(())
+        };
+        world.senders.within(work).unwrap();
+    }
 
     fn plan(flows: u32) -> Plan {
         let text = format!(
