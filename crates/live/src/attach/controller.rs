@@ -392,7 +392,8 @@ mod tests {
         let (mut controller, seen) = controller();
         controller.read(&reading(0, 0, 0));
         // 5 packets of 500 bytes: 20 000 bits, 2.5 ms at 8 Mbit/s; the other 7.5 ms are idle.
-        controller.read(&reading(10, 5, 5));
+        let state = controller.read(&reading(10, 5, 5));
+        assert_eq!((state.backlog_pkts, state.sojourn_s, state.p), (0.0, 0.0, 0.0));
         let first = seen.recv().unwrap();
         assert!((first.busy_s - 0.0025).abs() < 1e-9 && (first.idle_s - 0.0075).abs() < 1e-9, "{first:?}");
     }
