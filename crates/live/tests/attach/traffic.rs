@@ -133,6 +133,10 @@ fn a_rate_that_changes_is_followed() {
         let seen = mean(&seen);
         assert!((seen / expected - 1.0).abs() < 0.15, "{seen} bit/s where the shaper has {expected}");
     }
+    // What each sample says left adds up to five seconds of each rate.
+    let left = samples.column("rate_bps", 0.0);
+    let bits: f64 = times.windows(2).zip(&left[1..]).map(|(two, rate)| rate * (two[1] - two[0])).sum();
+    assert!((bits / (5.0 * 56e6) - 1.0).abs() < 0.15, "{bits} bits left in 15 s of 20, 6 and 30 Mbit/s");
 }
 
 fn an_aqm_that_costs_throughput_leaves() {
