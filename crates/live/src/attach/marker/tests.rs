@@ -412,3 +412,25 @@ fn why_the_kernel_takes_no_marker_is_said_in_its_words_and_with_what_it_needs() 
     assert!(said("Function not implemented").starts_with("this kernel lacks CONFIG_BPF_SYSCALL: "));
     assert_eq!(said("Invalid argument"), "the kernel refuses the marker: Invalid argument");
 }
+
+#[test]
+fn what_it_did_on_each_processor_adds_up() {
+    let counts = |[packets, segments, bytes, marked, dropped]: [u64; 5]| Counts {
+        packets,
+        segments,
+        bytes,
+        marked,
+        marked_segments: 10 * marked,
+        dropped,
+        dropped_segments: 10 * dropped,
+        dropped_bytes: 15_000 * dropped,
+        spared: packets + 1,
+        unregulated: packets + 2,
+        ..Counts::default()
+    };
+    let both = counts([20, 47, 69_000, 5, 7]).plus(&counts([30, 100, 150_000, 10, 20]));
+    assert_eq!((both.packets, both.segments, both.bytes), (50, 147, 219_000));
+    assert_eq!((both.marked, both.marked_segments), (15, 150));
+    assert_eq!((both.dropped, both.dropped_segments, both.dropped_bytes), (27, 270, 405_000));
+    assert_eq!((both.spared, both.unregulated), (21 + 31, 22 + 32));
+}
