@@ -309,6 +309,48 @@ fn killed_it_leaves_nothing_behind() {
 }
 
 #[test]
+fn every_command_says_how_it_is_used() {
+    let help = |arguments: &[&str]| {
+        let output = Command::new(AQUMEND).args(arguments).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let all = help(&["--help"]);
+    let list = all.split("Commands:\n").nth(1).unwrap().lines().take_while(|line| !line.is_empty());
+    let commands: Vec<_> = list.map(|line| line.split_whitespace().next().unwrap()).collect();
+    assert_eq!(commands, ["run", "link", "attach", "status", "detach", "top", "report"]);
+    for command in commands {
+        let told = help(&[command, "--help"]);
+        assert!(told.contains(&format!("aqumend {command} ")), "{command}: {told}");
+    }
+}
+
+#[test]
+fn a_run_says_how_far_it_is_where_that_is_wanted_and_is_silent_else() {
+    if common::skipped("the progress of the live engine") {
+        return;
+    }
+    for wanted in [false, true] {
+        let mut child = Command::new(AQUMEND)
+            .args(["run", "-"].into_iter().chain(wanted.then_some("--progress")))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let text = scenario("1500ms", "[[flows]]\nname = \"one\"\n");
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        let shares: Vec<f64> =
+            said.lines().map(|line| line.strip_prefix("progress ").unwrap().parse().unwrap()).collect();
+        assert_eq!(shares.is_empty(), !wanted, "{said}");
+        assert!(shares.is_sorted_by(|one, next| one < next) && shares.iter().all(|share| *share <= 1.0), "{said}");
+    }
+}
+
+#[test]
 fn what_cannot_be_run_is_refused_in_one_line() {
     let refused = |arguments: &[&str], text: &str| {
         let mut child = Command::new(AQUMEND)
