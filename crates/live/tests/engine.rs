@@ -179,6 +179,24 @@ fn a_receive_window_limits_what_is_under_way() {
 }
 
 #[test]
+fn flows_with_windows_of_one_size_have_the_less_the_longer_their_way() {
+    if common::skipped("round-trip times in the live engine") {
+        return;
+    }
+    // Eight packets each round trip, and room for all: throughput is as 1 / RTT, a slope of -1.
+    let flows: String = [30, 60, 120]
+        .map(|ms| {
+            let transport = "{ preset = \"linux-reno\", receive_window = \"8pkt\" }";
+            format!("[[flows]]\nname = \"f{ms}\"\ntransport = {transport}\nrtt = \"{ms}ms\"\n")
+        })
+        .concat();
+    let plan = plan(&scenario("4s", &flows).replace("aqm = \"pi\"", "aqm = \"droptail\""));
+    let Some(live) = valid_run(&plan) else { return };
+    let slope = live.result.links["bottleneck"]["steady"].rtt_fairness_slope.unwrap();
+    assert!((slope + 1.0).abs() < 0.1, "{slope}");
+}
+
+#[test]
 fn a_transfer_on_the_connection_of_the_one_before_takes_until_its_own_last_byte() {
     if common::skipped("transfers on one connection in the live engine") {
         return;
