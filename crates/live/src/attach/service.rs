@@ -94,3 +94,25 @@ pub(crate) fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn who_is_prompt_goes_before_ordinary_threads_and_starts_ordinary_ones() {
+        // SAFETY: zero is the calling thread, of which the kernel only tells.
+        let policy = || unsafe { libc::sched_getscheduler(0) };
+        let policies = move || {
+            be_prompt();
+            (policy(), thread::spawn(policy).join().unwrap())
+        };
+        let (own, started) = thread::spawn(policies).join().unwrap();
+        assert_eq!(started, libc::SCHED_OTHER);
+        if rustix::process::geteuid().is_root() {
+            assert_eq!(own, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK);
+        }
+    }
+}
