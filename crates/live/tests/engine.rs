@@ -161,6 +161,32 @@ fn a_flow_without_competition_fills_the_link_and_no_more() {
 }
 
 #[test]
+fn flows_that_have_stopped_are_silent() {
+    if common::skipped("flows that stop in the live engine") {
+        return;
+    }
+    let flows = [
+        ("bulk", "\"linux\"", ""),
+        ("media", "\"rtp-nada\"", ""),
+        ("calls", "\"udp\"", "traffic = { kind = \"cbr\", rate = \"500kbit\", packet = \"500B\" }"),
+        ("requests", "\"linux\"", "traffic = { kind = \"transfers\", size = \"10kB\", think = \"20ms\" }"),
+    ];
+    let flows: String = flows
+        .map(|(name, transport, traffic)| {
+            format!("[[flows]]\nname = \"{name}\"\ntransport = {transport}\nstop = \"1500ms\"\n{traffic}\n")
+        })
+        .concat();
+    let windows = "before = [\"0s\", \"1500ms\"]\nafter = [\"2500ms\", \"4s\"]\n";
+    let text = scenario("4s", &flows).replace("[windows]\n", &format!("[windows]\n{windows}"));
+    let Some(live) = valid_run(&plan(&text)) else { return };
+    for (name, of_group) in &live.result.flows {
+        assert!(of_group["before"].goodput_bps > 1e5, "{name}: {:?}", of_group["before"]);
+        // What was under way, with a queue of 150 packets of 1 ms each, has long arrived.
+        assert_eq!(of_group["after"].goodput_bps, 0.0, "{name}");
+    }
+}
+
+#[test]
 fn a_receive_window_limits_what_is_under_way() {
     if common::skipped("receive windows in the live engine") {
         return;
