@@ -195,6 +195,40 @@ mod tests {
         assert_eq!(attributes(&[0]).count(), 0);
     }
 
+    /// What comes of a question to which a kernel answers `datagram`.
+    fn answered(datagram: &[u8]) -> io::Result<Vec<Answer>> {
+        let (socket, kernel) = std::os::unix::net::UnixDatagram::pair().unwrap();
+        kernel.send(datagram).unwrap();
+        Netlink { socket: socket.into(), sequence: 0, buffer: vec![0; BUFFER] }.ask(&Request::new(16, 0, &[]))
+    }
+
+    /// A message that says to be so long.
+    fn message(length: usize, kind: libc::c_int, sequence: u32, body: &[u8]) -> Vec<u8> {
+        let head = [&(length as u32).to_ne_bytes()[..], &(kind as u16).to_ne_bytes(), &[0; 2]].concat();
+        [head, sequence.to_ne_bytes().to_vec(), vec![0; 4], body.to_vec()].concat()
+    }
+
+    #[test]
+    fn a_message_that_says_to_be_longer_than_it_came_or_shorter_than_its_header_is_refused() {
+        let kind = 16;
+        for length in [0, HEADER - 1, HEADER + 5] {
+            let told = answered(&message(length, kind, 1, &[1; 4])).unwrap_err();
+            assert_eq!(told.kind(), io::ErrorKind::InvalidData, "{length}");
+        }
+        let end = message(HEADER, libc::NLMSG_DONE, 1, &[]);
+        let answers = answered(&[message(HEADER + 4, kind, 1, &[1; 4]), end].concat()).unwrap();
+        assert_eq!(answers, [Answer { kind: 16, body: vec![1; 4] }]);
+    }
+
+    #[test]
+    fn an_acknowledgement_has_a_code_and_what_has_none_or_answers_something_else_is_none() {
+        let code = |code: i32, sequence| message(HEADER + 4, libc::NLMSG_ERROR, sequence, &code.to_ne_bytes());
+        assert_eq!(answered(&code(0, 1)).unwrap(), []);
+        assert_eq!(answered(&code(-libc::EPERM, 1)).unwrap_err().raw_os_error(), Some(libc::EPERM));
+        let late = [code(-libc::EPERM, 9), message(HEADER, libc::NLMSG_ERROR, 1, &[]), code(0, 1)].concat();
+        assert_eq!(answered(&late).unwrap().len(), 1);
+    }
+
     #[test]
     fn the_kernel_lists_the_loopback_device() {
         let mut netlink = Netlink::open().unwrap();

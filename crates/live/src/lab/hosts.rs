@@ -199,26 +199,24 @@ impl<'a> Hosts<'a> {
     fn add_applications(&mut self) {
         for (number, group) in (0u32..).zip(&self.plan.groups) {
             let shared = group.traffic.scope() == Scope::Group;
-            for flow in group.flows.clone() {
-                let connection = (flow - group.flows.start) % group.traffic.connections();
-                let first = if shared { group.flows.start } else { flow - connection };
-                if flow == first
-                    && let Some(source) = aqumen_traffic::build(&group.traffic)
-                {
-                    self.applications.push(Application {
-                        source,
-                        rng: Stream::new(self.plan.seed, Kind::Traffic, u64::from(first)),
-                        pending: None,
-                        running: false,
-                        waits: false,
-                        first,
-                        shared: shared.then_some(number),
-                        idle: BinaryHeap::new(),
-                        page_at: None,
-                    });
+            // One source for the group, or for each flow and its further connections.
+            let together = if shared { group.flows.len() } else { group.traffic.connections() as usize };
+            for first in group.flows.clone().step_by(together) {
+                let Some(source) = aqumen_traffic::build(&group.traffic) else { continue };
+                for flow in &mut self.flows[first as usize..][..together] {
+                    flow.application = Some(self.applications.len());
                 }
-                self.flows[flow as usize].application =
-                    (group.traffic != Traffic::Bulk).then(|| self.applications.len() - 1);
+                self.applications.push(Application {
+                    source,
+                    rng: Stream::new(self.plan.seed, Kind::Traffic, u64::from(first)),
+                    pending: None,
+                    running: false,
+                    waits: false,
+                    first,
+                    shared: shared.then_some(number),
+                    idle: BinaryHeap::new(),
+                    page_at: None,
+                });
             }
         }
     }

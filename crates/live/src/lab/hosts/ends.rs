@@ -376,6 +376,24 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_datagram_of_the_flow_does_not_hide_those_that_are() {
+        let local = |port| SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, port);
+        let sender = std::net::UdpSocket::bind(local(0)).unwrap();
+        let std::net::SocketAddr::V4(from) = sender.local_addr().unwrap() else { panic!("IPv6") };
+        let receiver = std::net::UdpSocket::bind(local(0)).unwrap();
+        receiver.connect(from).unwrap();
+        receiver.set_nonblocking(true).unwrap();
+        let to = receiver.local_addr().unwrap();
+        let receiver = OwnedFd::from(receiver);
+        assert_eq!(receive(&receiver), None);
+        for datagram in [&[1][..], &7u32.to_ne_bytes(), &[], &8u32.to_ne_bytes()] {
+            sender.send_to(datagram, to).unwrap();
+        }
+        let numbers: Vec<u32> = std::iter::from_fn(|| receive(&receiver)).map(|(number, _)| number).collect();
+        assert_eq!(numbers, [7, 8]);
+    }
+
+    #[test]
     fn a_new_connection_knows_nothing_of_the_one_before() {
         let Some(here) = of_both_sides("new connections over datagrams") else { return };
         let transport = "transport = \"udp\"\ntraffic = { kind = \"transfers\", size = \"20kB\", rate = \"1/s\" }";
