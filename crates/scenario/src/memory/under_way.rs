@@ -185,9 +185,9 @@ pub(crate) fn shown(link: &Link) -> u64 {
     shown
 }
 
-/// Whether nothing is lost at `link` before its buffer is full.
+/// Whether nothing is lost at `link` before its buffer is full, however short that is.
 pub(crate) fn rests_at_buffer(link: &Link) -> bool {
-    matches!(link.aqm.build_qdisc(link.limit), Some(Ok(qdisc)) if qdisc.rests_at_buffer())
+    matches!(link.aqm.build_qdisc(Limit::packets(1)), Some(Ok(qdisc)) if qdisc.rests_at_buffer())
 }
 
 /// What a discipline keeps.
