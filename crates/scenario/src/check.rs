@@ -64,7 +64,7 @@ pub(crate) fn check(spec: &Spec, files: &Files, catalogue: &Catalogue) -> Result
         let twin = spec.flows[..i].iter().any(|other| other.name == group.name);
         check_group(group, end, twin).map_err(|(key, message)| (format!("flows.{i}.{key}"), message))?;
     }
-    let flows: u64 = spec.flows.iter().map(Group::flows).sum();
+    let flows = spec.all_flows();
     if flows > FLOWS_MAX {
         let largest = (0..spec.flows.len()).max_by_key(|i| spec.flows[*i].flows()).unwrap_or(0);
         return wrong(format!("flows.{largest}.count"), format!("{flows} flows in all; at most {FLOWS_MAX}"));

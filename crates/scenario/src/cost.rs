@@ -150,7 +150,7 @@ const FLUID_CLASSES_MAX: f64 = 8.0;
 const REST_S: f64 = 50e-6;
 const LOOP_S: f64 = 0.2;
 
-/// Updates of a queue discipline: how far apart they are, and how many queues each looks after.
+/// Updates of a queue discipline: how far apart they are, and how many queues each looks after at the most.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Updates {
     /// Seconds from one to the next.
@@ -160,9 +160,9 @@ pub struct Updates {
 }
 
 impl Updates {
-    /// Those of `qdisc`; `None` without any.
-    pub fn of(qdisc: AnyQdisc) -> Option<Updates> {
-        let queues = qdisc.updated_queues() as f64;
+    /// Those of `qdisc`, where `flows` come: no more of its queues have something to do. `None` without any.
+    pub fn of(qdisc: AnyQdisc, flows: u64) -> Option<Updates> {
+        let queues = (qdisc.updated_queues() as u64).min(flows.max(1)) as f64;
         let period = qdisc.update_period()?;
         Some(Updates { period_s: period.as_secs_f64().max(1e-9), queues })
     }
@@ -173,8 +173,8 @@ impl Updates {
         UPDATE_S + if self.queues > 1.0 { self.queues * UPDATE_QUEUE_S * far } else { 0.0 }
     }
 
-    fn of_choice(choice: &AqmChoice, limit: Limit) -> Option<Updates> {
-        Updates::of(choice.build_qdisc(limit)?.ok()?)
+    fn of_choice(choice: &AqmChoice, limit: Limit, flows: u64) -> Option<Updates> {
+        Updates::of(choice.build_qdisc(limit)?.ok()?, flows)
     }
 
     /// The least period with which `duration_s` takes `seconds` at most.
@@ -188,24 +188,25 @@ pub fn said(seconds: f64, much: &str) -> Option<String> {
     (seconds > LONG_S).then(|| format!("this takes about {}: {much}", duration(seconds)))
 }
 
-/// What the updates of `aqm` take over `duration_s`, seconds.
-pub fn updates_s(aqm: &AqmSpec, network: Network, limit: Limit, duration_s: f64) -> f64 {
-    let updates = Updates::of_choice(&aqm.on(network), limit);
+/// What the updates of `aqm` take over `duration_s` in which `flows` come, seconds.
+pub fn updates_s(aqm: &AqmSpec, network: Network, limit: Limit, flows: u64, duration_s: f64) -> f64 {
+    let updates = Updates::of_choice(&aqm.on(network), limit, flows);
     updates.map_or(0.0, |updates| duration_s / updates.period_s * updates.each_s())
 }
 
-/// Refuses updates of `aqm` that take far too long over `duration_s` beside the rest, which takes `rest_s`: what makes
-/// them so close, and what would be accepted.
+/// Refuses updates of `aqm` that take far too long over `duration_s`, in which `flows` come, beside the rest, which
+/// takes `rest_s`: what makes them so close, and what would be accepted.
 pub fn check_updates(
     aqm: &AqmSpec,
     network: Network,
     limit: Limit,
+    flows: u64,
     duration_s: f64,
     rest_s: f64,
 ) -> Result<(), String> {
     let seconds = |values: &[(String, OwnedValue)]| {
         let choice = AqmSpec { values: values.to_vec(), ..aqm.clone() }.on(network);
-        Updates::of_choice(&choice, limit).map(|updates| (updates, duration_s / updates.period_s * updates.each_s()))
+        Updates::of_choice(&choice, limit, flows).map(|updates| (updates, duration_s / updates.period_s * updates.each_s()))
     };
     let bound = PERIODIC_S.max(OUT_OF_PROPORTION * rest_s);
     let Some((updates, now_s)) = seconds(&aqm.values).filter(|(_, now_s)| *now_s > bound) else { return Ok(()) };
@@ -232,7 +233,7 @@ pub fn check_updates(
         }
     }
     let least = updates.least_period_s(duration_s, bound);
-    let queues = if updates.queues > 1.0 { format!(" of {} queues", updates.queues) } else { String::new() };
+    let queues = if updates.queues > 1.0 { format!(" of up to {} queues", updates.queues) } else { String::new() };
     let much = format!(
         "an update{queues} each {}, {} of them, takes about {}",
         short_time(updates.period_s),
@@ -328,7 +329,7 @@ fn cost(runner: Runner, spec: &Spec, core: &Core, chosen: &AqmSpec, fixed: &[Opt
             let updates = match known.iter().find(|(other, limit, _)| *other == aqm && *limit == link.limit) {
                 Some((_, _, updates)) => *updates,
                 None => {
-                    let updates = Updates::of_choice(aqm, link.limit);
+                    let updates = Updates::of_choice(aqm, link.limit, spec.all_flows());
                     known.push((aqm, link.limit, updates));
                     updates
                 }
@@ -387,13 +388,13 @@ fn judge(cost: &Cost, runs: f64, spec: &Spec, core: &Core, chosen: &AqmSpec, fix
         Cause::Aqm(i) => {
             let link = &core.links[*i];
             let aqm = fixed[*i].as_ref().unwrap_or(chosen);
-            let message =
-                match check_updates(aqm, core.nominal(spec, *i), limit(link.buffer), spec.duration.as_secs_f64(), rest)
-                {
-                    Err(message) => message,
-                    // All links together, or an AQM that takes over later.
-                    Ok(()) => much(),
-                };
+            let (network, limit, duration_s) =
+                (core.nominal(spec, *i), limit(link.buffer), spec.duration.as_secs_f64());
+            let message = match check_updates(aqm, network, limit, spec.all_flows(), duration_s, rest) {
+                Err(message) => message,
+                // All links together, or an AQM that takes over later.
+                Ok(()) => much(),
+            };
             match link.aqm {
                 Some(_) => Blame::Key(format!("{}.aqm", link.path), message),
                 None => Blame::Aqm(message),

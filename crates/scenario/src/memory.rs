@@ -140,7 +140,7 @@ fn gibibytes(bytes: u64) -> String {
 /// run` prints and writes. `links` are those of the plan, if they are known; those are asked that might keep more than
 /// `little` bytes waiting.
 fn estimate(runner: Runner, spec: &Spec, core: &Core, links: Option<&[Link]>, little: f64) -> u64 {
-    let flows: u64 = spec.flows.iter().map(Group::flows).sum();
+    let flows = spec.all_flows();
     let duration_s = spec.duration.as_secs_f64();
     let samples = spec.duration.as_nanos() / spec.sample_interval().as_nanos().max(1) + 1;
     let windows = (spec.windows.0.len() + spec.events.len() + 2) as u64;

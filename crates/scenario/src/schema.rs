@@ -240,6 +240,11 @@ impl Spec {
     pub(crate) fn sample_interval(&self) -> Span {
         self.record.interval.unwrap_or(SAMPLE_INTERVAL.min(self.duration))
     }
+
+    /// How many flows all groups have.
+    pub(crate) fn all_flows(&self) -> u64 {
+        self.flows.iter().map(Group::flows).sum()
+    }
 }
 
 impl Default for Record {

@@ -118,17 +118,20 @@ fn an_update_takes_longer_in_the_fluid_and_with_many_queues() {
     assert!(near(queues(16_384.0) - queues(1.0), 4.0 * 16_384.0 * of_queue));
     // 100 s of updates each microsecond take as long as those of each millisecond over 100 000 s.
     let network = scenario.plan(1, None).unwrap().links[0].aqm.network;
-    let of = |aqm: &str, seconds| updates_s(&AqmSpec::builtin(aqm).unwrap(), network, Limit::packets(300), seconds);
+    let of = |aqm: &str, seconds| updates_s(&AqmSpec::builtin(aqm).unwrap(), network, Limit::packets(300), 4, seconds);
     assert!(near(of("pi2:interval=1us", 100.0), of("pi2:interval=1ms", 100_000.0)));
     assert!(near(of("pi2:interval=1us", 100.0), 1e8 * queues(1.0)));
     assert_eq!(of("droptail", 1e9), 0.0);
+    // Queues of nobody are at rest: four flows have four at the most, of however many.
+    assert!(near(of("fq-pie:interval=1us", 1.0), 1e6 * queues(4.0)));
+    assert!(near(of("fq-pie:interval=1us,queues=2", 1.0), 1e6 * queues(2.0)));
 }
 
 #[test]
 fn what_a_refusal_of_updates_offers_is_the_nearest() {
     let network = parse(DUMBBELL).plan(1, None).unwrap().links[0].aqm.network;
     let check = |aqm: &str, network, duration_s| {
-        check_updates(&AqmSpec::builtin(aqm).unwrap(), network, Limit::packets(300), duration_s, 0.0)
+        check_updates(&AqmSpec::builtin(aqm).unwrap(), network, Limit::packets(300), u64::MAX, duration_s, 0.0)
     };
     let offered = |aqm: &str, duration_s| {
         let told = check(aqm, network, duration_s).unwrap_err();
@@ -173,10 +176,11 @@ fn work_is_said_to_take_so_long_in_the_unit_that_fits() {
 #[test]
 fn whose_updates_are_too_many_is_named_where_it_was_written() {
     // In the scenario, or as it was asked for.
-    let text = with(DUMBBELL, "aqm = \"pi-x1000\"", "aqm = \"fq-pie:interval=1us\"");
+    let busy = with(DUMBBELL, "count = 4", "count = 400");
+    let text = with(&busy, "aqm = \"pi-x1000\"", "aqm = \"fq-pie:interval=1us\"");
     let told = parse(&text).check_cost(Runner::Packet, None, 1).unwrap_err().to_string();
     assert!(told.starts_with("t.toml:3: aqm = \"fq-pie:interval=1us\": "), "{told}");
-    let scenario = parse(DUMBBELL);
+    let scenario = parse(&busy);
     let aqm = scenario.aqm("fq-pie:interval=1us").unwrap();
     let told = scenario.check_cost(Runner::Packet, Some(&aqm), 1).unwrap_err().to_string();
     assert!(told.starts_with("aqm = \"fq-pie:interval=1us\": "), "{told}");

@@ -142,11 +142,13 @@ pub fn check_cost(
     const WEEK_S: f64 = 7.0 * 86_400.0;
     /// What a packet of such a capture has at the most, that of a segment offload.
     const LARGEST_BYTES: u64 = 65_536;
+    /// Nobody knows how many flows a capture has.
+    const FLOWS: u64 = u64::MAX;
     let wrong = |message: String| Error::Aqm { spec: aqm.label.clone(), message };
     let check = |duration_s: f64, packets_s: f64| {
-        cost::check_updates(aqm, setup.network, setup.limit, duration_s, packets_s).map_err(wrong)
+        cost::check_updates(aqm, setup.network, setup.limit, FLOWS, duration_s, packets_s).map_err(wrong)
     };
-    let updates_s = |duration_s| cost::updates_s(aqm, setup.network, setup.limit, duration_s);
+    let updates_s = |duration_s| cost::updates_s(aqm, setup.network, setup.limit, FLOWS, duration_s);
     // A packet takes 16 bytes of a capture at the least.
     let most_s = std::fs::metadata(path).map_or(0.0, |file| file.len() as f64 / 16.0 * PACKET_S);
     let longest_s = WEEK_S + drain_s(setup, LARGEST_BYTES);
