@@ -2,176 +2,226 @@
 
 use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, Rests};
-use aqumen_scenario::{Flow, Plan, Window};
+use aqumen_scenario::{Plan, Window};
+use indexmap::IndexMap;
 
+use super::groups::{Paths, most_common, together};
 use super::link::LinkPrediction;
-use super::users::{load_of, mean_bps, presence, users};
+use super::users::{Users, load_of, mean_bps, presence, users};
 use crate::Error;
 use crate::design::{Analysis, Depth, analyse_to};
-use crate::fluid::Model;
+use crate::fluid::{Model, base_rtt_s, packet_bytes};
 use crate::linear::{Controller, OperatingPoint};
 use crate::packet_noise::{self, Noise};
 use crate::response::Sender;
 use crate::rest::{Place, coupling_of};
-use crate::several::{self, Crossing, Loops, Several, Stage};
+use crate::several::{self, Crossing, Loops, Rests as RestsOfAll, Several, Stage};
 
 /// Links that hold their queues at a target and that flows with windows share: all of them, if two or more that one
 /// flow crosses are full. Else none, and each is by itself.
 pub(crate) fn at_several(plan: &Plan, window: &Window, depth: Depth) -> Result<Vec<(usize, LinkPrediction)>, Error> {
     let users = users(plan, window);
-    let targets = |number: usize| -> Option<AnyAqm> {
+    let links = holding(plan, &users);
+    let (groups, crossings): (Vec<u32>, Vec<Crossing>) = crossings(plan, window, &links).into_iter().unzip();
+    if crossings.iter().all(|crossing| crossing.stages.len() < 2) {
+        return Ok(Vec::new());
+    }
+    let shared = Shared::new(plan, window, links, groups, crossings)?;
+    let rests = several::rest(&shared.stages, &shared.crossings).map_err(|why| shared.refused(why))?;
+    let full = |crossing: &Crossing| crossing.stages.iter().filter(|stage| rests.full[**stage]).count();
+    if shared.crossings.iter().all(|crossing| full(crossing) < 2) {
+        return Ok(Vec::new());
+    }
+    if let Some(why) = shared.unknown(&users) {
+        return Err(shared.refused(why));
+    }
+    Ok(shared.told(&rests, depth == Depth::Loop))
+}
+
+/// Links that hold their queues at a target, and their AQMs.
+fn holding(plan: &Plan, users: &[Users]) -> Vec<(usize, AnyAqm)> {
+    let holds = |number: usize| {
         let link = &plan.links[number];
         let built = link.aqm.build().and_then(Result::ok).filter(|_| link.record && link.line.is_none())?;
         let holds = built.theory().no_slope().is_none() && built.theory().rests() == Rests::AtTarget;
-        (holds && users[number].flows > 0.0).then_some(built)
+        (holds && users[number].flows > 0.0).then_some((number, built))
     };
-    let known: Vec<(usize, AnyAqm)> =
-        (0..plan.links.len()).filter_map(|number| targets(number).map(|built| (number, built))).collect();
-    let held: Vec<(&Flow, f64, Vec<usize>)> = plan
-        .flows
-        .iter()
-        .filter(|flow| load_of(plan, flow).is_none())
-        .map(|flow| (flow, presence(flow, window)))
-        .filter(|(_, on)| *on > 0.0)
-        .map(|(flow, on)| {
-            let way = |number: usize| flow.path.iter().any(|link| *link as usize == number);
-            (flow, on, (0..known.len()).filter(|k| way(known[*k].0)).collect())
-        })
-        .collect();
-    if held.iter().all(|(.., stages)| stages.len() < 2) {
-        return Ok(Vec::new());
-    }
-    // Flows of one group on the same way. Sums of flows, and of their inverse round trips.
-    let mut groups: Vec<(u32, Crossing)> = Vec::new();
-    for (flow, on, stages) in held.iter().filter(|(.., stages)| !stages.is_empty()) {
-        let Ok(sender) = Sender::of(&plan.groups[flow.group as usize].transport) else { continue };
-        let inverse = on / crate::fluid::base_rtt_s(plan, flow);
-        match groups.iter_mut().find(|(number, crossing)| *number == flow.group && crossing.stages == *stages) {
-            Some((_, crossing)) => {
-                crossing.flows += on;
-                crossing.base_rtt_s += inverse;
-            }
-            None => {
-                groups.push((flow.group, Crossing { sender, flows: *on, base_rtt_s: inverse, stages: stages.clone() }))
-            }
+    (0..plan.links.len()).filter_map(holds).collect()
+}
+
+/// Flows of one group on the same way over `links`, with the number of the group.
+fn crossings(plan: &Plan, window: &Window, links: &[(usize, AnyAqm)]) -> Vec<(u32, Crossing)> {
+    let mut ways: IndexMap<(u32, Vec<usize>), Paths> = IndexMap::new();
+    for flow in plan.flows.iter().filter(|flow| load_of(plan, flow).is_none()) {
+        let crosses = |k: &usize| flow.path.iter().any(|link| *link as usize == links[*k].0);
+        let stages: Vec<usize> = (0..links.len()).filter(crosses).collect();
+        let on = presence(flow, window);
+        if on > 0.0 && !stages.is_empty() {
+            ways.entry((flow.group, stages)).or_default().push((on, base_rtt_s(plan, flow)));
         }
     }
-    groups.iter_mut().for_each(|(_, crossing)| crossing.base_rtt_s = crossing.flows / crossing.base_rtt_s);
-    let crossings: Vec<Crossing> = groups.iter().map(|(_, crossing)| crossing.clone()).collect();
-    // Each link by itself says where its law holds the queue.
-    let alone = known.iter().enumerate().map(|(k, (number, _))| {
-        let link = &plan.links[*number];
-        let own: Vec<&Crossing> = crossings.iter().filter(|crossing| crossing.stages.contains(&k)).collect();
-        let flows: f64 = own.iter().map(|crossing| crossing.flows).sum();
-        let packet_bytes = crate::fluid::packet_bytes(plan, *number);
-        let largest = own.iter().max_by(|a, b| a.flows.total_cmp(&b.flows));
-        let place = Place {
-            model: Model::Reno,
-            flows,
-            capacity_pps: mean_bps(plan, *number, window) / (8.0 * packet_bytes),
-            unresponsive_pps: 0.0,
-            base_rtt_s: flows / own.iter().map(|crossing| crossing.flows / crossing.base_rtt_s).sum::<f64>(),
-            buffer_pkts: f64::from(link.limit.packets).min(link.limit.bytes.0 as f64 / packet_bytes),
-            sender: largest.map_or(Sender::reno(), |crossing| crossing.sender),
-        };
-        analyse_to(Depth::Rest, &link.aqm, &place).map(|analysis| (place, analysis))
+    let crossings = ways.into_iter().filter_map(|((group, stages), flows)| {
+        let sender = Sender::of(&plan.groups[group as usize].transport).ok()?;
+        let (flows, base_rtt_s) = together(flows);
+        Some((group, Crossing { sender, flows, base_rtt_s, stages }))
     });
-    let alone = alone.collect::<Result<Vec<(Place, Analysis)>, Error>>()?;
-    let stages: Vec<Stage> = alone
-        .iter()
-        .map(|(place, analysis)| {
-            let queue = analysis.operating_point.at.queue_pkts;
-            Stage { capacity_pps: place.capacity_pps, queue_pkts: queue.min(place.buffer_pkts) }
-        })
-        .collect();
-    let names = |which: &[bool]| -> Vec<String> {
-        let full = known.iter().zip(which).filter(|(_, full)| **full);
-        full.map(|((number, _), _)| plan.links[*number].name.clone()).collect()
-    };
-    let refused = |why: &str| {
-        let links = names(&vec![true; known.len()]).join(", ");
+    crossings.collect()
+}
+
+/// Links that hold their queues, and the flows that cross them.
+struct Shared<'a> {
+    plan: &'a Plan,
+    links: Vec<(usize, AnyAqm)>,
+    /// The group of each of the crossings.
+    groups: Vec<u32>,
+    crossings: Vec<Crossing>,
+    /// What each link would be by itself, and the stage that it is.
+    alone: Vec<(Place, Analysis)>,
+    stages: Vec<Stage>,
+}
+
+/// The loops of full links together: whether they are stable, their gain margin, the deviation of each stage's queue.
+type Closed = (bool, Option<f64>, Vec<(usize, f64)>);
+
+impl<'a> Shared<'a> {
+    fn new(
+        plan: &'a Plan,
+        window: &Window,
+        links: Vec<(usize, AnyAqm)>,
+        groups: Vec<u32>,
+        crossings: Vec<Crossing>,
+    ) -> Result<Self, Error> {
+        // Each link by itself says where its law holds the queue.
+        let alone = links.iter().enumerate().map(|(k, (number, _))| {
+            let link = &plan.links[*number];
+            let own = || crossings.iter().filter(|crossing| crossing.stages.contains(&k));
+            let packet_bytes = packet_bytes(plan, *number);
+            let (flows, base_rtt_s) = together(own().map(|crossing| (crossing.flows, crossing.base_rtt_s)));
+            let place = Place {
+                model: Model::Reno,
+                flows,
+                capacity_pps: mean_bps(plan, *number, window) / (8.0 * packet_bytes),
+                unresponsive_pps: 0.0,
+                base_rtt_s,
+                buffer_pkts: f64::from(link.limit.packets).min(link.limit.bytes.0 as f64 / packet_bytes),
+                sender: most_common(own().map(|crossing| (crossing.flows, crossing.sender))),
+            };
+            analyse_to(Depth::Rest, &link.aqm, &place).map(|analysis| (place, analysis))
+        });
+        let alone = alone.collect::<Result<Vec<(Place, Analysis)>, Error>>()?;
+        let stage = |(place, analysis): &(Place, Analysis)| Stage {
+            capacity_pps: place.capacity_pps,
+            queue_pkts: analysis.operating_point.at.queue_pkts.min(place.buffer_pkts),
+        };
+        Ok(Shared { plan, links, groups, stages: alone.iter().map(stage).collect(), crossings, alone })
+    }
+
+    /// What there is that the theory of several links does not have.
+    fn unknown(&self, users: &[Users]) -> Option<&'static str> {
+        let transports = || self.groups.iter().map(|group| &self.plan.groups[*group as usize].transport);
+        let coupled = |aqm: &AnyAqm| self.crossings.iter().any(|crossing| coupling_of(aqm, &crossing.sender).is_some());
+        if self.links.iter().any(|(number, _)| users[*number].load_bps > 0.0) {
+            return Some("with unresponsive load no operating point is known");
+        }
+        if transports().any(|transport| !transport.ecn()) {
+            return Some("signals are losses, of which no operating point is known over several links");
+        }
+        let sizes: Vec<u16> = transports().map(|transport| transport.packet_bytes()).collect();
+        if sizes.iter().any(|size| *size != sizes[0]) {
+            return Some("packets of several sizes");
+        }
+        self.links.iter().any(|(_, aqm)| coupled(aqm)).then_some("a coupled law for scalable flows")
+    }
+
+    fn refused(&self, why: &str) -> Error {
+        let links = self.names(|_| true).join(", ");
         Error::Unsupported(format!("links {links}, which flows share: {why}; use engine packet"))
-    };
-    let rests = several::rest(&stages, &crossings).map_err(refused)?;
-    let shared = |crossing: &Crossing| crossing.stages.iter().filter(|stage| rests.full[**stage]).count() > 1;
-    if !crossings.iter().any(shared) {
-        return Ok(Vec::new());
     }
-    let transport = |group: u32| &plan.groups[group as usize].transport;
-    if known.iter().any(|(number, _)| users[*number].load_bps > 0.0) {
-        return Err(refused("with unresponsive load no operating point is known"));
+
+    /// Names of the links that `which` chooses by their stages.
+    fn names(&self, which: impl Fn(usize) -> bool) -> Vec<String> {
+        let chosen = self.links.iter().enumerate().filter(|(k, _)| which(*k));
+        chosen.map(|(_, (number, _))| self.plan.links[*number].name.clone()).collect()
     }
-    if groups.iter().any(|(group, _)| !transport(*group).ecn()) {
-        return Err(refused("signals are losses, of which no operating point is known over several links"));
+
+    /// Those of the crossings that cross stage `k`, with their numbers.
+    fn own(&self, k: usize) -> impl Iterator<Item = (usize, &Crossing)> {
+        self.crossings.iter().enumerate().filter(move |(_, crossing)| crossing.stages.contains(&k))
     }
-    let sizes: Vec<u16> = groups.iter().map(|(group, _)| transport(*group).packet_bytes()).collect();
-    if sizes.iter().any(|size| *size != sizes[0]) {
-        return Err(refused("packets of several sizes"));
-    }
-    if known.iter().any(|(_, aqm)| crossings.iter().any(|crossing| coupling_of(aqm, &crossing.sender).is_some())) {
-        return Err(refused("a coupled law for scalable flows"));
-    }
-    let points = alone.iter().enumerate().map(|(k, (place, analysis))| {
-        let at = analysis.operating_point.at;
-        let rate = |(crossing, (window, rtt_s)): (&Crossing, (&f64, &f64))| crossing.flows * window / rtt_s;
-        let own = || {
-            let all = crossings.iter().zip(rests.window_pkts.iter().zip(&rests.rtt_s));
-            all.filter(move |(crossing, _)| crossing.stages.contains(&k))
+
+    /// Where stage `k` rests beside the others, and which part of its capacity is used.
+    fn point(&self, k: usize, rests: &RestsOfAll) -> (OperatingPoint, f64) {
+        let (place, analysis) = &self.alone[k];
+        let inverse = self.own(k).map(|(c, crossing)| crossing.flows / rests.rtt_s[c]).sum::<f64>();
+        let used = self.own(k).map(|(c, crossing)| crossing.flows * rests.window_pkts[c] / rests.rtt_s[c]).sum::<f64>();
+        let rtt_s = place.flows / inverse;
+        let at = OperatingPoint {
+            rtt_s,
+            probability: rests.probability[k],
+            window_pkts: used * rtt_s / place.flows,
+            feasible: true,
+            ..analysis.operating_point.at
         };
-        let rtt_s = place.flows / own().map(|(crossing, (_, rtt_s))| crossing.flows / rtt_s).sum::<f64>();
-        let used = own().map(rate).sum::<f64>();
-        let probability = rests.probability[k];
-        let at = OperatingPoint { rtt_s, probability, window_pkts: used * rtt_s / place.flows, feasible: true, ..at };
         (at, used / place.capacity_pps)
-    });
-    let points: Vec<(OperatingPoint, f64)> = points.collect();
-    let closed = (depth == Depth::Loop).then(|| {
-        let controllers: Vec<Option<Controller>> = known
-            .iter()
-            .zip(&points)
-            .map(|((number, aqm), (at, _))| {
-                Controller::of_built(aqm, &plan.links[*number].aqm, at).map(|(controller, _)| controller)
-            })
-            .collect();
-        Loops::new(&stages, &crossings, &rests, &controllers).map(|loops| loops.told())
-    });
-    let found = known.iter().enumerate().map(|(k, (number, _))| {
-        let (place, mut analysis) = alone[k].clone();
-        let (at, utilization) = points[k];
-        let full = rests.full[k];
-        let queue_pkts = if full { stages[k].queue_pkts } else { 0.0 };
-        analysis.operating_point.at = at;
-        analysis.expected.probability = at.probability;
-        analysis.expected.queue_pkts = queue_pkts;
-        analysis.expected.offset_pkts = analysis.expected.offset_pkts.map(|_| queue_pkts - stages[k].queue_pkts);
-        analysis.warnings.retain(|warning| !warning.starts_with("out of reach"));
-        let held = packet_noise::Held { target_pkts: Some(queue_pkts), buffer_pkts: place.buffer_pkts };
-        let deviation = closed.iter().flatten().find_map(|(stable, _, deviations)| {
-            deviations.iter().find(|(stage, _)| *stage == k).map(|(_, deviation)| (*stable, *deviation))
-        });
-        analysis.noise = match (&closed, deviation) {
-            (None, _) => Noise::none("the loop was not asked for".into()),
-            _ if !full => Noise::none("the link is not full: its queue is that of packets that meet by chance".into()),
-            (_, deviation) => Noise::with_deviation(held, &at, deviation),
+    }
+
+    /// `None`: one of the links has no linear controller.
+    fn closed(&self, rests: &RestsOfAll, points: &[(OperatingPoint, f64)]) -> Option<Closed> {
+        let controller = |((number, aqm), (at, _)): (&(usize, AnyAqm), &(OperatingPoint, f64))| {
+            Controller::of_built(aqm, &self.plan.links[*number].aqm, at).map(|(controller, _)| controller)
         };
-        let own = groups.iter().enumerate().filter(|(_, (_, crossing))| crossing.stages.contains(&k));
-        let own =
-            own.map(|(c, (group, crossing))| (*group, rests.window_pkts[c], rests.rtt_s[c] - crossing.base_rtt_s));
-        let several = closed.as_ref().and_then(Option::as_ref).map(|(stable, gain_margin, _)| Several {
-            links: names(&rests.full),
-            stable: *stable,
-            gain_margin: *gain_margin,
-        });
-        let predicted = LinkPrediction {
-            utilization: if full { 1.0 } else { utilization },
-            queue_pkts,
-            probability: at.probability,
-            own: own.collect(),
-            analysis: Some(analysis),
-            several,
-            ..LinkPrediction::idle(place.flows, place.capacity_pps, place.base_rtt_s)
+        let controllers: Vec<Option<Controller>> = self.links.iter().zip(points).map(controller).collect();
+        Loops::new(&self.stages, &self.crossings, rests, &controllers).map(|loops| loops.told())
+    }
+
+    /// What is to be expected of each link; `loops`: with the answers of the loops.
+    fn told(&self, rests: &RestsOfAll, loops: bool) -> Vec<(usize, LinkPrediction)> {
+        let points: Vec<(OperatingPoint, f64)> = (0..self.links.len()).map(|k| self.point(k, rests)).collect();
+        let closed = loops.then(|| self.closed(rests, &points));
+        let told = |k: usize| {
+            let (place, mut analysis) = self.alone[k].clone();
+            let (at, utilization) = points[k];
+            let full = rests.full[k];
+            let queue_pkts = if full { self.stages[k].queue_pkts } else { 0.0 };
+            analysis.operating_point.at = at;
+            analysis.expected.probability = at.probability;
+            analysis.expected.queue_pkts = queue_pkts;
+            let moved = queue_pkts - self.stages[k].queue_pkts;
+            analysis.expected.offset_pkts = analysis.expected.offset_pkts.map(|_| moved);
+            analysis.warnings.retain(|warning| !warning.starts_with("out of reach"));
+            let held = packet_noise::Held { target_pkts: Some(queue_pkts), buffer_pkts: place.buffer_pkts };
+            analysis.noise = match &closed {
+                None => Noise::none("the loop was not asked for".into()),
+                _ if !full => {
+                    Noise::none("the link is not full: its queue is that of packets that meet by chance".into())
+                }
+                Some(closed) => {
+                    Noise::with_deviation(held, &at, closed.as_ref().and_then(|closed| deviation(closed, k)))
+                }
+            };
+            let own = self
+                .own(k)
+                .map(|(c, crossing)| (self.groups[c], rests.window_pkts[c], rests.rtt_s[c] - crossing.base_rtt_s));
+            let predicted = LinkPrediction {
+                utilization: if full { 1.0 } else { utilization },
+                queue_pkts,
+                probability: at.probability,
+                own: own.collect(),
+                analysis: Some(analysis),
+                several: closed.as_ref().and_then(Option::as_ref).map(|(stable, gain_margin, _)| Several {
+                    links: self.names(|k| rests.full[k]),
+                    stable: *stable,
+                    gain_margin: *gain_margin,
+                }),
+                ..LinkPrediction::idle(place.flows, place.capacity_pps, place.base_rtt_s)
+            };
+            (self.links[k].0, predicted)
         };
-        (*number, predicted)
-    });
-    Ok(found.collect())
+        (0..self.links.len()).map(told).collect()
+    }
+}
+
+/// Whether all loops are stable, and the deviation of the queue of stage `k`.
+fn deviation((stable, _, deviations): &Closed, k: usize) -> Option<(bool, f64)> {
+    deviations.iter().find(|(stage, _)| *stage == k).map(|(_, deviation)| (*stable, *deviation))
 }

@@ -1,0 +1,165 @@
+//! A queue that rests at its target and that flows of several laws share: the share that lets them fill the link.
+
+use aqumen_aqm::registry::AnyAqm;
+use aqumen_aqm::{Aqm, Rests};
+use aqumen_scenario::AqmChoice;
+
+use super::groups::Held;
+use super::link::LinkPrediction;
+use crate::Error;
+use crate::design::{Analysis, around_many};
+use crate::field::Field;
+use crate::linear::{Controller, Loop, OperatingPoint};
+use crate::packet_noise::{self, Noise};
+use crate::response::{Sender, Table};
+use crate::rest::{Place, coupling_of};
+use crate::zero::halved_ratio;
+
+/// Of a link at `place` that would be `idle` without them, and whose `analysis` is that of one law alone.
+pub(super) fn shared_by_laws(
+    choice: &AqmChoice,
+    link: &str,
+    groups: &[Held],
+    place: &Place,
+    mut analysis: Analysis,
+    idle: LinkPrediction,
+) -> Result<LinkPrediction, Error> {
+    let built = choice.build().and_then(Result::ok);
+    let Some(aqm) = built.filter(|aqm| aqm.theory().rests() == Rests::AtTarget) else {
+        return Err(Error::Unsupported(format!(
+            "link {link}: flows of different laws under {}, whose queue rests where their share says; use engine packet",
+            choice.name
+        )));
+    };
+    let queue_pkts = analysis.operating_point.at.queue_pkts.min(place.buffer_pkts);
+    let wait = queue_pkts / place.capacity_pps;
+    let laws = Laws::new(aqm, groups, wait);
+    // Of the load is dropped what is marked of the flows.
+    let admitted = |p: f64| idle.unresponsive_pps * (1.0 - p);
+    let (p, _) = halved_ratio(|p| laws.rate(p) + admitted(p) - place.capacity_pps, (1e-10, 1.0), 60);
+    let probability = laws.signals(p) / laws.rate(p);
+    let asked = analysis.margins.is_some();
+    analysis.margins = None;
+    analysis.expected.probability = probability;
+    analysis.expected.oscillation_period_s = None;
+    analysis.expected.oscillation_std_pkts = None;
+    analysis.expected.oscillation_signals = None;
+    analysis.expected.coexisting_period_s = None;
+    analysis.expected.coexisting_std_pkts = None;
+    analysis.expected.oscillates = None;
+    analysis.operating_point.at.probability = p;
+    analysis.noise = if place.unresponsive_pps > 0.0 {
+        Noise::none("flows of different laws and unresponsive load share the queue".into())
+    } else if asked {
+        let held = packet_noise::Held { target_pkts: Some(queue_pkts), buffer_pkts: place.buffer_pkts };
+        laws.noise(choice, place.capacity_pps, held, &analysis.operating_point.at)
+    } else {
+        Noise::none("the loop was not asked for".into())
+    };
+    analysis.warnings.retain(|warning| !warning.starts_with("unstable") && !warning.starts_with("little margin"));
+    Ok(LinkPrediction {
+        queue_pkts,
+        probability,
+        admitted_pps: admitted(p),
+        own: laws.known.iter().map(|each| (each.group.number, laws.window(each, p), wait)).collect(),
+        analysis: Some(analysis),
+        ..idle
+    })
+}
+
+/// Flows of one group: their round trip with the queue, seconds, and their windows there.
+struct Known<'a> {
+    group: &'a Held,
+    rtt_s: f64,
+    table: Table,
+}
+
+/// The laws of all groups at one queue.
+struct Laws<'a> {
+    aqm: AnyAqm,
+    known: Vec<Known<'a>>,
+}
+
+impl<'a> Laws<'a> {
+    fn new(aqm: AnyAqm, groups: &'a [Held], wait: f64) -> Self {
+        let known = groups.iter().map(|group| {
+            let rtt_s = group.class.base_rtt_s + wait;
+            Known { group, rtt_s, table: group.class.sender.table(rtt_s) }
+        });
+        Laws { known: known.collect(), aqm }
+    }
+
+    /// What flows of a sender are signalled where the share of all others is p: PI2 marks ECT(1) with k times the root.
+    fn signal(&self, sender: &Sender, p: f64) -> f64 {
+        coupling_of(&self.aqm, sender).map_or(p, |k| (k * p.sqrt()).min(1.0))
+    }
+
+    fn window(&self, each: &Known<'_>, p: f64) -> f64 {
+        each.table.window(self.signal(&each.group.class.sender, p))
+    }
+
+    /// What the flows of a group send, packets/s.
+    fn rate_of(&self, each: &Known<'_>, p: f64) -> f64 {
+        each.group.class.flows * self.window(each, p) / each.rtt_s
+    }
+
+    fn rate(&self, p: f64) -> f64 {
+        self.known.iter().map(|each| self.rate_of(each, p)).sum()
+    }
+
+    /// Signals a second.
+    fn signals(&self, p: f64) -> f64 {
+        self.known.iter().map(|each| self.signal(&each.group.class.sender, p) * self.rate_of(each, p)).sum()
+    }
+
+    /// What packets do around the rest at a share of `at.probability`.
+    fn noise(&self, choice: &AqmChoice, capacity_pps: f64, held: packet_noise::Held, at: &OperatingPoint) -> Noise {
+        let Some((controller, _)) = Controller::of_built(&self.aqm, choice, at) else {
+            return Noise::none("there is no linear controller".into());
+        };
+        let p = at.probability;
+        let crowd = |each: &Known<'_>| {
+            let sender = each.group.class.sender;
+            let slope = coupling_of(&self.aqm, &sender).map_or(1.0, |k| 0.5 * k / p.sqrt());
+            let signals = [self.signal(&sender, p), slope];
+            (sender, each.group.class.flows, signals, each.rtt_s, self.window(each, p))
+        };
+        let crowds: Vec<_> = self.known.iter().map(crowd).collect();
+        let field = Field::of_one_queue(capacity_pps, self.aqm.theory().dispersion(p), &crowds);
+        let closed = Loop::new(field, controller);
+        around_many(held, at, closed.margins().stable, &closed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::design::{Depth, analyse_to};
+    use crate::fluid::Model;
+    use crate::predict::testing::{choice, group, idle};
+    use crate::response::Law;
+    use crate::testing::PLACE;
+
+    #[test]
+    fn flows_of_one_law_in_two_groups_have_the_noise_of_one() {
+        for law in [Law::Reno, Law::Prague] {
+            let (choice, groups) = (choice("pi2"), [group(0, law, 50.0), group(1, law, 30.0)]);
+            let place = Place {
+                model: Model::Reno,
+                flows: 80.0,
+                capacity_pps: 12_000.0,
+                base_rtt_s: 0.03,
+                buffer_pkts: 1000.0,
+                sender: groups[0].class.sender,
+                ..PLACE
+            };
+            let alone = analyse_to(Depth::Loop, &choice, &place).unwrap();
+            let shared = shared_by_laws(&choice, "link", &groups, &place, alone.clone(), idle()).unwrap();
+            let [known, found] = [&alone, shared.analysis.as_ref().unwrap()]
+                .map(|analysis| analysis.noise.queue_std_pkts.unwrap_or_else(|| panic!("{:?}", analysis.noise)));
+            assert!((found / known - 1.0).abs() < 0.01, "{law:?}: {found} {known}");
+            let p = alone.expected.probability;
+            assert!((shared.probability / p - 1.0).abs() < 0.01, "{law:?}: {} {p}", shared.probability);
+        }
+    }
+}
