@@ -8,8 +8,8 @@ use crate::algorithm::Algorithm;
 use crate::any_aqm::AnyAqm;
 use crate::multi::{cake, drr, dualpi2, fq_codel, fq_pie, sfq};
 use crate::{
-    Alone, Aqm, Backlog, Cake, Draw, Drr, DualPi2, Fates, Fifo, FqCodel, FqPie, Handle, Limit, Network, Packet,
-    ParamError, Qdisc, Requirement, Rests, Settings, Sfq, Totals, Value,
+    Alone, Backlog, Cake, Draw, Drr, DualPi2, Fates, Fifo, FqCodel, FqPie, Handle, Limit, Network, Packet, ParamError,
+    Qdisc, Requirement, Settings, Sfq, Totals, Value,
 };
 
 macro_rules! disciplines {
@@ -108,15 +108,6 @@ impl AnyQdisc {
         match self {
             AnyQdisc::FqPie(queues) => queues.queues(),
             _ => 1,
-        }
-    }
-
-    /// Whether its packets wait until the buffer is full: no algorithm signals before.
-    pub fn rests_at_buffer(&self) -> bool {
-        match self {
-            AnyQdisc::Fifo(fifo) => fifo.aqm().theory().rests() == Rests::AtBuffer,
-            AnyQdisc::Sfq(_) | AnyQdisc::Drr(_) => true,
-            AnyQdisc::FqCodel(_) | AnyQdisc::FqPie(_) | AnyQdisc::DualPi2(_) | AnyQdisc::Cake(_) => false,
         }
     }
 

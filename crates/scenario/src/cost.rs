@@ -206,7 +206,8 @@ pub fn check_updates(
 ) -> Result<(), String> {
     let seconds = |values: &[(String, OwnedValue)]| {
         let choice = AqmSpec { values: values.to_vec(), ..aqm.clone() }.on(network);
-        Updates::of_choice(&choice, limit, flows).map(|updates| (updates, duration_s / updates.period_s * updates.each_s()))
+        Updates::of_choice(&choice, limit, flows)
+            .map(|updates| (updates, duration_s / updates.period_s * updates.each_s()))
     };
     let bound = PERIODIC_S.max(OUT_OF_PROPORTION * rest_s);
     let Some((updates, now_s)) = seconds(&aqm.values).filter(|(_, now_s)| *now_s > bound) else { return Ok(()) };

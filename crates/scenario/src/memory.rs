@@ -3,27 +3,25 @@
 mod filling;
 mod held;
 pub mod kept;
-mod mix;
+mod queue;
 mod reach;
 mod share;
 mod under_way;
-mod unsent;
 mod windows;
 
+use aqumen_aqm::Qdisc;
 use aqumen_transport::Config;
 
 use crate::Error;
-use crate::cost::{Runner, asked, fluid_classes, fluid_step_s, links, round_trip};
+use crate::cost::{Runner, fluid_classes, fluid_step_s, links, round_trip};
 use crate::field::{Buffer, RATE_MAX};
-use crate::memory::held::{held_up, remembered, requests};
+use crate::memory::held::{remembered, requests, unsent};
 use crate::memory::reach::{narrowest, queue_forms, queue_grows};
-use crate::memory::under_way::{packets, shown, smallest_packet};
-use crate::memory::unsent::unsent;
+use crate::memory::under_way::packets;
 use crate::network::Core;
 use crate::plan::Link;
 use crate::scenario::Scenario;
 use crate::schema::{Group, Spec};
-use crate::sends::Sends;
 use crate::spec::AqmSpec;
 use crate::traffic::Traffic;
 use crate::transport::Protocol;
@@ -42,9 +40,6 @@ const FLUID_FLOW_BYTES: u64 = 2600;
 /// The lists of an association keep the room of the most chunks that it had under way: where many share a link, as many
 /// as slow start opens in a few round trips. Measured: 7.6 kB with windows of twenty, 11.2 kB with larger ones.
 const SLOW_START_CHUNKS: u32 = 64;
-/// No more than an application writes in these seconds.
-const SLOW_START_S: f64 = 4.0;
-
 /// For one of the sources that make self-similar traffic together, bytes. Measured: 159.
 const SOURCE_BYTES: u64 = 170;
 
@@ -141,7 +136,6 @@ fn gibibytes(bytes: u64) -> String {
 /// `little` bytes waiting.
 fn estimate(runner: Runner, spec: &Spec, core: &Core, links: Option<&[Link]>, little: f64) -> u64 {
     let flows = spec.all_flows();
-    let duration_s = spec.duration.as_secs_f64();
     let samples = spec.duration.as_nanos() / spec.sample_interval().as_nanos().max(1) + 1;
     let windows = (spec.windows.0.len() + spec.events.len() + 2) as u64;
     // A window begins and ends; those of events end where the next begins.
@@ -149,7 +143,7 @@ fn estimate(runner: Runner, spec: &Spec, core: &Core, links: Option<&[Link]>, li
     let recorded = (0..core.links.len()).filter(|link| core.links[*link].record);
     let fluid = matches!(runner, Runner::Fluid | Runner::Theory { .. });
     let (sample, busy) = if fluid { (FLUID_SAMPLE_BYTES, FLUID_PIECE_BYTES) } else { (SAMPLE_BYTES, PIECE_BYTES) };
-    let of_group = |group: &Group| if fluid { FLUID_FLOW_BYTES } else { flow(group, duration_s) };
+    let of_group = |group: &Group| if fluid { FLUID_FLOW_BYTES } else { flow(group) };
     let piece = |link: usize| if queue_grows(spec, core, link) { busy } else { IDLE_PIECE_BYTES };
     let of_flows = spec.flows.iter().map(|group| group.flows().saturating_mul(of_group(group)));
     let mut bytes = of_flows.fold(BASE_BYTES, u64::saturating_add);
@@ -187,41 +181,41 @@ fn estimate(runner: Runner, spec: &Spec, core: &Core, links: Option<&[Link]>, li
         let ways = if runner == Runner::Packet { spec.flows.len() as u64 * (edges + 1) * WAY_PIECE_BYTES } else { 0 };
         let pieces = flows.saturating_mul(edges).saturating_mul(FLOW_PIECE_BYTES).saturating_add(ways);
         bytes = bytes.saturating_add(pieces).saturating_add(packets(spec, core, links, little));
-        let more = [requests(spec, core), remembered(spec, core), held_up(spec, core, links), unsent(spec, core)];
+        let more = [requests(spec, core), remembered(spec, core), unsent(spec, core)];
         bytes = more.into_iter().fold(bytes, u64::saturating_add);
     }
     bytes
 }
 
+/// The smallest data packet, bytes.
+fn smallest_packet(spec: &Spec) -> u64 {
+    spec.flows.iter().map(|group| u64::from(group.transport.config.packet_bytes())).min().unwrap_or(1).max(1)
+}
+
+/// Quantities that the discipline of `link` shows of its state at each sample.
+fn shown(link: &Link) -> u64 {
+    let mut shown = 0;
+    if let Some(Ok(qdisc)) = link.aqm.build_qdisc(link.limit) {
+        qdisc.observe(&mut |_, _| shown += 1);
+    }
+    shown
+}
+
 /// What a flow of `group` takes in the packet engine beside its packets, bytes.
-fn flow(group: &Group, duration_s: f64) -> u64 {
+fn flow(group: &Group) -> u64 {
     let ends = match &group.transport.config {
         Protocol::Tcp(tcp) if tcp.kept_bytes() == 0 => PLAIN_FLOW_BYTES,
         Protocol::Tcp(_) => FLOW_BYTES,
         Protocol::Udp(_) => UDP_FLOW_BYTES,
         Protocol::Sctp(sctp) => {
-            // Windows are of bytes, and each message leaves in a packet of its own.
-            let full = f64::from(sctp.window_of_full_pkts().unwrap_or(u32::MAX).min(SLOW_START_CHUNKS));
-            let chunks = Sends::of(group).map_or(full, |sends| {
-                let waiting = sends.in_seconds(SLOW_START_S.min(duration_s));
-                (full * f64::from(sctp.packet_bytes()) / sends.packet_bytes).min(waiting)
-            });
-            let kept = (sctp.kept_bytes() + sctp.early_bytes()) as f64;
-            SCTP_FLOW_BYTES + (carries(group, duration_s) * chunks * kept) as u64
+            let chunks = sctp.window_of_full_pkts().unwrap_or(u32::MAX).min(SLOW_START_CHUNKS);
+            SCTP_FLOW_BYTES + u64::from(chunks) * (sctp.kept_bytes() + sctp.early_bytes()) as u64
         }
         Protocol::Rtp(_) => RTP_FLOW_BYTES,
     };
     match &group.traffic {
         Traffic::SelfSimilar(kind) => ends + u64::from(kind.sources) * SOURCE_BYTES,
         _ => ends,
-    }
-}
-
-/// Which part of the flows of `group` ever carries anything: where transfers come by chance, no more than there are.
-fn carries(group: &Group, duration_s: f64) -> f64 {
-    match &group.traffic {
-        Traffic::Transfers(_) => (asked(group, duration_s, 0.0).transfers / group.flows() as f64).min(1.0),
-        _ => 1.0,
     }
 }
 

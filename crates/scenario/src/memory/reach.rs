@@ -8,30 +8,23 @@ use crate::network::Core;
 use crate::schema::{Side, Spec};
 use crate::sends::Sends;
 
-/// Where what is written takes no more than this part of a link it comes as it is written.
-pub(crate) const ROOM: f64 = 0.9;
-
 /// So many standard deviations cover what sources that send of themselves do more than their mean.
 pub(crate) const DEVIATIONS: f64 = 4.0;
 
-/// Bits a second that can come to `link`: what access links and the links before it carry.
+/// Bits a second of data that can come to `link`: what access links and the links before it carry.
 pub(crate) fn inflow(spec: &Spec, core: &Core, link: usize) -> f64 {
-    inflow_of(spec, core, link, |i, side| accesses(spec, core, i, side))
+    inflow_of(spec, core, link, |i| accesses(spec, core, i))
 }
 
-/// Bits a second that can come to `link`, if group `i` sends so many from a side.
-fn inflow_of(spec: &Spec, core: &Core, link: usize, sends: impl Fn(usize, Side) -> f64) -> f64 {
+/// Bits a second that can come to `link`, if group `i` sends so many.
+fn inflow_of(spec: &Spec, core: &Core, link: usize, sends: impl Fn(usize) -> f64) -> f64 {
     let mut before: Vec<u32> = Vec::new();
     let mut sum = 0.0;
     for (i, way) in core.ways.iter().enumerate() {
-        for (side, path) in Side::BOTH.into_iter().zip([&way.path, &way.return_path]) {
-            match path.iter().position(|other| *other as usize == link) {
-                None => {}
-                // Acknowledgements are as many as the data on their way there.
-                Some(_) if side == Side::BOTH[1] => sum += acknowledgements(spec, core, i),
-                Some(0) => sum += sends(i, side),
-                Some(at) => before.push(path[at - 1]),
-            }
+        match way.path.iter().position(|other| *other as usize == link) {
+            None => {}
+            Some(0) => sum += sends(i),
+            Some(at) => before.push(way.path[at - 1]),
         }
     }
     before.sort_unstable();
@@ -40,22 +33,10 @@ fn inflow_of(spec: &Spec, core: &Core, link: usize, sends: impl Fn(usize, Side) 
     sum + before.iter().map(fastest).sum::<f64>()
 }
 
-/// Bits a second of acknowledgements that can come back to group `i`.
-fn acknowledgements(spec: &Spec, core: &Core, i: usize) -> f64 {
-    let group = &spec.flows[i];
-    let config = &group.transport.config;
-    let full = (f64::INFINITY, f64::from(config.packet_bytes()));
-    let (sent, packet_bytes) = Sends::of(group)
-        .map_or(full, |sends| (group.flows() as f64 * sends.messages * sends.packets, sends.packet_bytes));
-    let narrowest = core.ways[i].path.iter().map(|link| rates(spec, core, *link as usize).fold(0, u64::max)).min();
-    let carried = accesses(spec, core, i, Side::BOTH[0]).min(narrowest.unwrap_or(u64::MAX) as f64);
-    sent.min(carried / (8.0 * packet_bytes)) * 8.0 * f64::from(config.ack_bytes())
-}
-
-/// Bits a second that the hosts of group `i` on a side can send.
-pub(crate) fn accesses(spec: &Spec, core: &Core, i: usize, side: Side) -> f64 {
+/// Bits a second that the sources of group `i` can send.
+pub(crate) fn accesses(spec: &Spec, core: &Core, i: usize) -> f64 {
     let access = core.ways[i].access.as_ref();
-    access.map_or(f64::INFINITY, |access| access.rate.as_bps() as f64 * f64::from(core.hosts(spec, i, side)))
+    access.map_or(f64::INFINITY, |access| access.rate.as_bps() as f64 * f64::from(core.hosts(spec, i, Side::Source)))
 }
 
 /// The rates that a link has during the run, bit/s.
@@ -86,20 +67,17 @@ pub(crate) fn queue_forms(spec: &Spec, core: &Core, link: usize) -> bool {
 
 /// Whether more than a few packets do: what is sent at one time is more than it carries.
 pub(crate) fn queue_grows(spec: &Spec, core: &Core, link: usize) -> bool {
-    let sends = |i: usize, side| {
+    let sends = |i: usize| {
         let peak = Sends::of(&spec.flows[i]).map_or(f64::INFINITY, |sends| sends.peak_bps);
-        accesses(spec, core, i, side).min(spec.flows[i].flows() as f64 * peak)
+        accesses(spec, core, i).min(spec.flows[i].flows() as f64 * peak)
     };
     carries_less(spec, core, link, inflow_of(spec, core, link, sends))
 }
 
 /// Whether `link` does not carry so many bits a second all the time.
 fn carries_less(spec: &Spec, core: &Core, link: usize, bps: f64) -> bool {
-    !always_carries(spec, core, link) || bps > rates(spec, core, link).fold(u64::MAX, u64::min) as f64
-}
-
-/// Whether `link` carries what its rate says all the time.
-pub(crate) fn always_carries(spec: &Spec, core: &Core, link: usize) -> bool {
     let at = &core.links[link].carries;
-    at.medium == Medium::Wire && at.outages.is_empty() && spec.events.iter().all(|event| event.state.is_none())
+    let always =
+        at.medium == Medium::Wire && at.outages.is_empty() && spec.events.iter().all(|event| event.state.is_none());
+    !always || bps > rates(spec, core, link).fold(u64::MAX, u64::min) as f64
 }

@@ -6,10 +6,10 @@ use crate::cost::{base_rtt_s, offered};
 use crate::law::Law;
 use crate::memory::filling::Flows;
 use crate::memory::kept::{DELIVERY, GROWN};
-use crate::memory::reach::{DEVIATIONS, ROOM, accesses, narrowest, rates};
+use crate::memory::reach::{DEVIATIONS, accesses, narrowest};
 use crate::memory::windows;
 use crate::network::Core;
-use crate::schema::{Group, Side, Spec};
+use crate::schema::{Group, Spec};
 use crate::sends::{Sends, answers, told};
 use crate::traffic::Traffic;
 
@@ -21,13 +21,10 @@ const OVERSHOOT: f64 = 2.0;
 
 /// What a group brings.
 pub(crate) struct Share {
-    /// Packets at one time at the most, of all its flows; and those that may have been sent and not acknowledged.
+    /// Packets at one time at the most, of all its flows.
     pub(crate) admitted: f64,
-    pub(crate) let_in: f64,
     /// Those that may wait at access links.
     pub(crate) at_access: f64,
-    /// Of those that are asked for one after the other, where none is lost.
-    pub(crate) at_once: f64,
     /// What is kept of one that waits beside the port's part, and of one under way, bytes.
     pub(crate) each: f64,
     /// If its flows answer signals: their windows.
@@ -39,7 +36,7 @@ pub(crate) struct Share {
     pub(crate) peak_bps: f64,
     pub(crate) variance: f64,
     pub(crate) packet_bytes: f64,
-    /// Packets that a flow sends at one moment: a first window, or a message.
+    /// Packets that a flow sends at one moment.
     pub(crate) together: f64,
 }
 
@@ -52,20 +49,13 @@ pub(crate) fn share(spec: &Spec, core: &Core, i: usize) -> Share {
     let first = f64::from(config.initial_window_pkts());
     let window = if group.traffic == Traffic::Bulk { config.window_of_full_pkts() } else { config.window_pkts() };
     let window = window.map_or(f64::INFINITY, f64::from);
-    let (mut sends, answers) = (Sends::of(group), answers(group));
-    if let (Some(sends), true) = (&mut sends, config.tcp().is_some() && overloaded(spec, core, i)) {
-        // What had to wait for a window leaves in full segments.
-        let larger = (packet_bytes / sends.packet_bytes).max(1.0);
-        (sends.packet_bytes, sends.packets) = (sends.packet_bytes * larger, sends.packets / larger);
-        sends.variance /= larger * larger;
-    }
+    let (sends, answers) = (Sends::of(group), answers(group));
     let asked = match &sends {
         Some(sends) => count * sends.in_seconds(duration_s) + DEVIATIONS * (count * sends.variance * duration_s).sqrt(),
         None => offered(group, duration_s, rtt_s).packets,
     };
-    let at_once = count * window.min(at_once(group));
     // What datagrams lose they no longer wait for.
-    let mut admitted = if answers { asked.min(at_once) } else { asked };
+    let mut admitted = if answers { asked.min(count * window.min(at_once(group))) } else { asked };
     let narrowest = narrowest(spec, core, i);
     let mut most_bps = f64::INFINITY;
     if let (true, Some(sends)) = (told(group).is_some(), &sends) {
@@ -73,7 +63,7 @@ pub(crate) fn share(spec: &Spec, core: &Core, i: usize) -> Share {
         most_bps = f64::max(count * sends.first_bps, OVERSHOOT * narrowest);
     } else if answers {
         // An acknowledgement lets in what it acknowledges, and no more than as much again.
-        let carried = narrowest.min(accesses(spec, core, i, Side::BOTH[0]));
+        let carried = narrowest.min(accesses(spec, core, i));
         let acknowledged = carried * duration_s / (8.0 * sends.map_or(packet_bytes, |sends| sends.packet_bytes));
         let rounds = (duration_s / rtt_s).floor();
         // Slow start, or a packet in each round trip.
@@ -81,7 +71,6 @@ pub(crate) fn share(spec: &Spec, core: &Core, i: usize) -> Share {
         let grown = if ledbat { first + rounds + 1.0 } else { first * 2f64.powf(rounds.min(60.0) + 1.0) };
         admitted = admitted.min(count * grown).min(count * first + acknowledged);
     }
-    let let_in = admitted;
     let (anyway, beyond_links) = windows::most(spec, core, i);
     let at_access = admitted.min(anyway + count * first);
     let admitted = admitted.min(beyond_links + count * first);
@@ -99,16 +88,10 @@ pub(crate) fn share(spec: &Spec, core: &Core, i: usize) -> Share {
         most: window.min(1e9) as u32,
         ecn: config.ecn(),
     };
-    // Transfers that are asked for one after the other begin with the flow.
-    let in_step = group.start.low == group.start.high
-        && !matches!(&group.traffic, Traffic::Transfers(kind) if kind.think.is_none());
-    let message = sends.map_or(1.0, |sends| if in_step { sends.packets } else { 1.0 });
     Share {
-        together: if answers { first } else { message },
+        together: if answers { first } else { 1.0 },
         admitted,
-        let_in,
         at_access,
-        at_once,
         each: GROWN * (config.kept_bytes() + by_value) as f64,
         flows: answers.then_some(flows),
         per_second: sends.map_or(0.0, |sends| count * sends.regardless),
@@ -117,15 +100,6 @@ pub(crate) fn share(spec: &Spec, core: &Core, i: usize) -> Share {
         peak_bps: sends.map_or(f64::INFINITY, |sends| count * sends.peak_bps),
         packet_bytes: sends.map_or(packet_bytes, |sends| sends.packet_bytes),
     }
-}
-
-/// Whether a link on the way of group `i` has no room for what is written to go over it.
-fn overloaded(spec: &Spec, core: &Core, i: usize) -> bool {
-    let wants =
-        |j: usize| Sends::of(&spec.flows[j]).map_or(f64::INFINITY, |sends| spec.flows[j].flows() as f64 * sends.bps);
-    let over = |link: &u32| (0..core.ways.len()).filter(|j| core.ways[*j].path.contains(link)).map(wants).sum::<f64>();
-    let least = |link: &u32| rates(spec, core, *link as usize).fold(u64::MAX, u64::min) as f64;
-    core.ways[i].path.iter().any(|link| over(link) > ROOM * least(link))
 }
 
 /// Packets of one flow at the most that its application has asked for and not yet got: one transfer at a time, one

@@ -4,7 +4,7 @@
 
 use crate::common;
 
-use aqumen_aqm::{Algorithm, AnyAqm, Aqm, Catalogue, DropTail, Limit};
+use aqumen_aqm::Limit;
 use aqumen_scenario::cost::{Runner, check_updates};
 use aqumen_scenario::{AqmSpec, Scenario};
 use common::{DUMBBELL, PARKING_LOT, parse, with};
@@ -448,30 +448,6 @@ fn a_packet_that_waits_takes_what_is_kept_of_it_by_its_transport() {
 }
 
 #[test]
-fn a_packet_that_waits_for_a_discipline_takes_its_place_there() {
-    // CoDel is asked for each packet that leaves. Datagrams that it cannot hold back fill what room there is, of
-    // FQ-CoDel no more than 32 MB, where each takes 2304.
-    let cbr = "\"udp\"\ntraffic = { kind = \"cbr\", rate = \"1Gbit\", packet = \"1000B\" }";
-    let text = of_transport(&wide("1Gbit"), cbr);
-    for aqm in ["codel", "fq-codel"] {
-        let of = |buffer: u32| {
-            let scenario = parse(&with(&text, "buffer = \"300pkt\"", &format!("buffer = \"{buffer}pkt\"")));
-            let spec = scenario.aqm(aqm).unwrap();
-            let own = |packets| {
-                let link = &scenario.plan(1, Some(&spec)).unwrap().links[0];
-                link.aqm.build_qdisc(Limit::packets(packets)).unwrap().unwrap().memory_bytes() as f64
-            };
-            (scenario.memory_estimate(Runner::Packet, Some(&spec)) as f64, (own(2001) - own(1)) / 2000.0)
-        };
-        let ((few, place), (many, _)) = (of(6000), of(12_000));
-        // Of each packet 60 bytes in the engine, its place in the discipline, how long the queue had that length, and
-        // what is kept until it arrives.
-        let each = 1.5 * (60.0 + place + 8.0 + size_of::<aqumen_transport::Packet>() as f64);
-        assert!(((many - few) / 6000.0 - each).abs() < 1.0, "{aqm}: {} {each}", (many - few) / 6000.0);
-    }
-}
-
-#[test]
 fn windows_and_ways_bound_what_is_under_way() {
     let large = of_transport(&wide("1Gbit"), "{ preset = \"ns2\", receive_window = \"1000000pkt\" }");
     // Twice the way holds more packets: 1 Gbit/s for two seconds more there and back, 250000 of them.
@@ -631,23 +607,6 @@ fn what_applications_write_fills_no_link_that_carries_it() {
 }
 
 #[test]
-fn what_waits_for_a_window_leaves_in_full_segments() {
-    // 400 Mbit/s of 100 bytes each over a link of 100: TCP sends what it could not send at once in segments of 1000,
-    // and a buffer of 20 MB holds 20 000 of them. Where there is room each leaves as it is written, and datagrams do
-    // anyway.
-    let of = |transport: &str, rate: &str, buffer: &str| {
-        let kind = format!("{transport}\ntraffic = {{ kind = \"cbr\", rate = \"100Mbit\", packet = \"100B\" }}");
-        of_buffer(&of_transport(&wide(rate), &kind), buffer)
-    };
-    let fills = |transport: &str| of(transport, "100Mbit", "20MB") - of(transport, "100Mbit", "1MB");
-    let reno = "{ preset = \"ns2\", receive_window = \"1000000pkt\" }";
-    let (tcp, udp) = (fills(reno), fills("\"udp\""));
-    assert!((19_000.0 * 60.0..19_000.0 * 300.0).contains(&tcp), "{tcp}");
-    assert!(udp > 100_000.0 * 100.0, "{udp}");
-    assert_eq!(of(reno, "1Gbit", "900MB"), of(reno, "1Gbit", "90MB"));
-}
-
-#[test]
 fn of_each_transfer_and_page_its_times_are_kept() {
     // Windows of two packets, so that packets do not count.
     let linux = "{ preset = \"linux\", receive_window = \"2pkt\" }";
@@ -682,12 +641,6 @@ fn a_message_waits_for_its_association_where_others_leave_too_little() {
     // One other leaves 15 Mbit/s each, more than what is asked for. Of 96 others each has 1 Mbit/s: 9 or more of 10
     // wait, for 100 s 125 000 messages of each association at the least.
     assert!(of("5Mbit", 1) < 1e6, "{}", of("5Mbit", 1));
-    // Nobody else, but a buffer of five packets: nine in a round trip of 181 ms, 600 kbit/s of 5 Mbit/s.
-    let alone = |buffer: &str| {
-        let kind = "\"sctp\"\ntraffic = { kind = \"cbr\", rate = \"5Mbit\", packet = \"1000B\" }";
-        of_buffer(&of_transport(&wide("100Mbit"), kind), buffer)
-    };
-    assert!(alone("5pkt") > alone("300pkt") + 4.0 * 0.8 * 62_500.0 * 24.0, "{}", alone("5pkt"));
     assert!(of("10Mbit", 96) > 4.0 * 0.9 * 125_000.0 * 24.0, "{}", of("10Mbit", 96));
 }
 
@@ -706,20 +659,6 @@ fn sources_together_take_memory_one_by_one_and_nada_what_came_within_half_a_seco
 }
 
 #[test]
-fn bbr_holds_what_arrived_beyond_what_is_lost_again_and_again() {
-    // 8000 packets in the pipe, and room for as many: CUBIC's share of what is lost is small.
-    let of = |transport: &str, aqm: &str, buffer: &str| {
-        let text = with(&wide("1Gbit"), "delay = \"20ms\"", "delay = \"40ms\"");
-        let text = with(&of_transport(&text, transport), "buffer = \"300pkt\"", &format!("buffer = \"{buffer}\""));
-        let scenario = parse(&text);
-        scenario.memory_estimate(Runner::Packet, Some(&scenario.aqm(aqm).unwrap())) as f64
-    };
-    assert!(of("\"bbr\"", "droptail", "8000pkt") > of("\"cubic\"", "droptail", "8000pkt") + 5e6);
-    // Where all finds room nothing is lost; an AQM drops there too.
-    assert!(of("\"bbr\"", "red", "90000pkt") > of("\"bbr\"", "droptail", "90000pkt") - 90_000.0 * 200.0 + 5e6);
-}
-
-#[test]
 fn an_aqm_that_keeps_the_queue_short_leaves_a_buffer_of_millions_empty() {
     let text = of_transport(&wide("100Mbit"), "{ preset = \"ns2\", receive_window = \"1000000pkt\" }");
     let text = with(&text, "buffer = \"300pkt\"", "buffer = \"200000pkt\"");
@@ -728,7 +667,7 @@ fn an_aqm_that_keeps_the_queue_short_leaves_a_buffer_of_millions_empty() {
         scenario.memory_estimate(Runner::Packet, Some(&scenario.aqm(aqm).unwrap())) as f64
     };
     let (full, short) = (of(&text, "droptail"), of(&text, "codel"));
-    assert!(full > short + 200_000.0 * 150.0, "{full} {short}");
+    assert!(full > short + 200_000.0 * 120.0, "{full} {short}");
     for aqm in ["pie", "fq-codel"] {
         assert!(of(&text, aqm) < short + 8e6, "{aqm}: {} {short}", of(&text, aqm));
     }
@@ -751,22 +690,6 @@ fn an_aqm_that_takes_longer_to_hold_a_queue_than_is_looked_at_leaves_its_buffer_
         scenario.memory_estimate(Runner::Packet, Some(&scenario.aqm("codel").unwrap())) as f64
     };
     assert_eq!(of("10000000pkt"), of("1000000000pkt"));
-}
-
-#[test]
-fn flows_that_measure_their_way_leave_a_buffer_of_millions_empty() {
-    // BBR no more than four pipes of 15 000 packets, Vegas a few packets each; CUBIC leaves slow start when packets
-    // wait (HyStart), and has added no more than 400 packets to each window after 10 s. Reno fills what there is.
-    let of = |preset: &str, buffer: &str| {
-        let transport = format!("{{ preset = \"{preset}\", receive_window = \"1000000pkt\" }}");
-        let text = with(&of_transport(&wide("1Gbit"), &transport), "start = [\"0s\", \"1s\"]", "start = \"0s\"");
-        of_buffer(&with(&text, "duration = \"100s\"", "duration = \"10s\""), buffer)
-    };
-    let more = |preset: &str| of(preset, "400000pkt") - of(preset, "100000pkt");
-    for preset in ["vegas", "bbr", "linux-bbr", "linux", "cubic"] {
-        assert_eq!(more(preset), 0.0, "{preset}");
-    }
-    assert!(more("ns2") > 300_000.0 * 100.0, "{}", more("ns2"));
 }
 
 #[test]
@@ -843,24 +766,6 @@ fn beside_windows_as_many_datagrams_wait_as_come_with_them() {
     assert!(half > tenth + 900.0 * 80.0 && half < tenth + 10_000.0 * 200.0, "{tenth} {half}");
     // More than the link carries fills it.
     assert!(of("26Mbit") > half + 60_000.0 * 80.0);
-}
-
-#[test]
-fn an_aqm_from_outside_is_asked_whether_it_leaves_a_queue_to_its_buffer() {
-    // BBR holds what arrived beyond what is lost, unless nothing is lost: room for 90 000 packets behind a pipe of 8000
-    // under one that does nothing, and under one that says of itself that it aims at a target.
-    struct Aims;
-    impl Aqm for Aims {}
-    let row = |name| Algorithm { name, title: "Mine", summary: "does nothing", reference: "-", params: &[] };
-    let outside = Catalogue::BUILT_IN
-        .with(row("lets-be"), |_, _| Ok(AnyAqm::own(DropTail::default())))
-        .and_then(|outside| outside.with(row("aims"), |_, _| Ok(AnyAqm::own(Aims))))
-        .unwrap();
-    let text = with(&wide("1Gbit"), "delay = \"20ms\"", "delay = \"40ms\"");
-    let text = with(&text, "buffer = \"300pkt\"", "buffer = \"90000pkt\"");
-    let scenario = parse(&of_transport(&text, "\"bbr\"")).knowing(outside).unwrap();
-    let of = |aqm: &str| scenario.memory_estimate(Runner::Packet, Some(&scenario.aqm(aqm).unwrap())) as f64;
-    assert!(of("aims") > of("lets-be") + 5e6, "{} {}", of("aims"), of("lets-be"));
 }
 
 #[test]
@@ -964,17 +869,15 @@ fn what_comes_in_bursts_of_any_length_comes_as_if_each_second_were_all_or_nothin
 }
 
 #[test]
-fn before_a_medium_with_a_law_of_its_own_all_that_comes_in_two_seconds_may_wait() {
-    // 4 times 1 Mbit/s of 1000 bytes in packets of 1028: 1000 in two seconds, and one of each.
+fn before_a_medium_with_a_law_of_its_own_all_that_comes_may_wait() {
+    // 4 times 1 Mbit/s of 1000 bytes: 50 000 packets in 100 s, and one of each.
     let of = |rate: &str, buffer: &str| {
         let cbr = format!("\"udp\"\ntraffic = {{ kind = \"cbr\", rate = \"{rate}\", packet = \"1000B\" }}");
         let wifi = "channel = { model = \"wifi\", contenders = 2, spread = 1.5, mcs = 4.0 }";
         of_buffer(&with(&of_transport(&wide("100Mbit"), &cbr), "rate = \"100Mbit\"", wifi), buffer)
     };
-    assert!(of("1Mbit", "1000pkt") > of("1Mbit", "900pkt") + 100.0 * 40.0);
-    assert_eq!(of("1Mbit", "1010pkt"), of("1Mbit", "1000000pkt"));
-    // Of 407 Mbit/s it carries a part at the most.
-    assert!(of("99Mbit", "3000000pkt") > of("99Mbit", "2000000pkt") + 1e6 * 40.0);
+    assert!(of("1Mbit", "50000pkt") > of("1Mbit", "40000pkt") + 10_000.0 * 40.0);
+    assert_eq!(of("1Mbit", "50100pkt"), of("1Mbit", "1000000pkt"));
 }
 
 #[test]
@@ -1044,13 +947,6 @@ fn a_queue_forms_where_the_link_goes_down_or_more_may_come() {
     assert!(rate("40Mbit") + 10_000.0 < rate("39999999bit"));
     let channel = "channel = { model = \"shared\", rate = \"41Mbit\", neighbours = 1 }";
     assert!(memory(&with(&small, "rate = \"8Mbit\"", channel)) > memory(&wide) + 10_000.0);
-    // Of 1000 bytes of data 40 come back: 320 kbit/s of what 8 Mbit/s carry.
-    let back = |rate: &str| {
-        let reverse = format!("buffer = \"300pkt\"\n[topology.bottleneck.reverse]\nrate = \"{rate}\"\nrecord = true\n");
-        memory(&with(&small, "buffer = \"300pkt\"\n", &reverse))
-    };
-    assert!(back("319kbit") > back("320kbit") + 10_000.0);
-    assert!((back("320kbit") - back("8Mbit")).abs() < 10_000.0);
     // Links that lead to a link bring what they carry, hosts what their access links do: 2 Mbit/s, and 3 of 1 Mbit/s.
     let row = |rate: &str| {
         let text = PARKING_LOT.split("[[events]]").next().unwrap();
