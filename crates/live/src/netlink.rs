@@ -36,6 +36,9 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
+/// Flags of a request that makes something, or changes what is there in its place.
+pub const SET: i32 = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
+
 const HEADER: usize = 16;
 /// Longest answer: the kernel fills at most a page, or 32 KiB for dumps.
 const BUFFER: usize = 64 * 1024;
@@ -189,6 +192,23 @@ mod tests {
     }
 
     #[test]
+    fn how_an_attribute_is_packed_is_no_part_of_its_kind() {
+        // linux/netlink.h: NLA_F_NESTED is bit 15, NLA_F_NET_BYTEORDER bit 14.
+        let request = Request::new(16, 0, &[]).put(0x8005, &[1; 4]).put(0x4006, &[2; 4]).put(0xc000 | 0x1234, &[]);
+        let read: Vec<_> = attributes(&request.body).map(|(kind, value)| (kind, value.len())).collect();
+        assert_eq!(read, [(5, 4), (6, 4), (0x1234, 0)]);
+    }
+
+    #[test]
+    fn a_request_is_a_header_and_what_was_put_into_it() {
+        // struct nlmsghdr: length, type, flags, sequence number, port.
+        let bytes = Request::new(16, SET, &[7; 5]).bytes(libc::NLM_F_ACK as u16, 9);
+        let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16;
+        let words = [&24u32.to_ne_bytes()[..], &16u16.to_ne_bytes(), &flags.to_ne_bytes(), &9u32.to_ne_bytes()];
+        assert_eq!(bytes, [&words.concat()[..], &[0; 4], &[7; 5], &[0; 3]].concat());
+    }
+
+    #[test]
     fn cut_attributes_end_the_list() {
         assert_eq!(attributes(&[8, 0, 1, 0, 1]).count(), 0);
         assert_eq!(attributes(&[3, 0, 1, 0]).count(), 0, "shorter than its own header");
@@ -225,6 +245,8 @@ mod tests {
         let code = |code: i32, sequence| message(HEADER + 4, libc::NLMSG_ERROR, sequence, &code.to_ne_bytes());
         assert_eq!(answered(&code(0, 1)).unwrap(), []);
         assert_eq!(answered(&code(-libc::EPERM, 1)).unwrap_err().raw_os_error(), Some(libc::EPERM));
+        let nothing = message(HEADER, libc::NLMSG_NOOP, 1, &[]);
+        assert_eq!(answered(&[nothing, code(0, 1)].concat()).unwrap(), []);
         let late = [code(-libc::EPERM, 9), message(HEADER, libc::NLMSG_ERROR, 1, &[]), code(0, 1)].concat();
         assert_eq!(answered(&late).unwrap().len(), 1);
     }

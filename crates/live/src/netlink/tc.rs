@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use super::{Answer, Netlink, Request, attributes};
+use super::{Answer, Netlink, Request, SET, attributes};
 
 /// The parent of a root discipline.
 pub const ROOT: Handle = Handle(0xffff_ffff);
@@ -269,10 +269,8 @@ pub fn set_bucket(netlink: &mut Netlink, device: u32, handle: Handle, bucket: &B
     for value in [bucket.limit, 0, 0] {
         parameters.extend(value.to_ne_bytes());
     }
-    let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
-    let request = Request::new(libc::RTM_NEWQDISC, flags, &message(device, handle.0, ROOT.0, 0))
-        .put_text(1, "tbf")
-        .nest(2, |r| {
+    let request =
+        Request::new(libc::RTM_NEWQDISC, SET, &message(device, handle.0, ROOT.0, 0)).put_text(1, "tbf").nest(2, |r| {
             let r = r.put(1, &parameters);
             let r = if bucket.rate > u64::from(u32::MAX) { r.put(4, &bucket.rate.to_ne_bytes()) } else { r };
             r.put_u32(6, bucket.burst)
@@ -344,13 +342,10 @@ pub fn set_egress_filter(
     program: BorrowedFd<'_>,
 ) -> io::Result<()> {
     const DIRECT_ACTION: u32 = 1;
-    let request = Request::new(
-        libc::RTM_NEWTFILTER,
-        libc::NLM_F_CREATE | libc::NLM_F_REPLACE,
-        &message(device, filter.handle, EGRESS, filter_info(filter.priority)),
-    )
-    .put_text(1, "bpf")
-    .nest(2, |r| r.put_u32(6, program.as_raw_fd() as u32).put_text(7, &filter.name).put_u32(8, DIRECT_ACTION));
+    let request =
+        Request::new(libc::RTM_NEWTFILTER, SET, &message(device, filter.handle, EGRESS, filter_info(filter.priority)))
+            .put_text(1, "bpf")
+            .nest(2, |r| r.put_u32(6, program.as_raw_fd() as u32).put_text(7, &filter.name).put_u32(8, DIRECT_ACTION));
     netlink.ask(&request).map(drop)
 }
 
@@ -394,9 +389,42 @@ pub fn fifo_limit(node: &Node) -> Option<u32> {
     word(&node.options, 0)
 }
 
+/// Options of disciplines and classes as a kernel packs them (`linux/pkt_sched.h`), for tests.
+#[cfg(test)]
+pub(crate) mod packed {
+    use super::Request;
+
+    /// These attributes.
+    pub(crate) fn attributes(fill: impl FnOnce(Request) -> Request) -> Vec<u8> {
+        fill(Request::new(0, 0, &[])).body
+    }
+
+    /// `struct tc_ratespec`: so many bytes a second.
+    fn rate(bytes: u32) -> Vec<u8> {
+        [&[0, 1, 0, 0, 0, 0, 0, 0][..], &bytes.to_ne_bytes()].concat()
+    }
+
+    fn words(words: &[u32]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    /// `struct tc_tbf_qopt`: rate, peak rate, limit, buffer and MTU.
+    pub(crate) fn bucket(bytes: u32, limit: u32) -> Vec<u8> {
+        [rate(bytes), rate(0), words(&[limit, 7, 9])].concat()
+    }
+
+    /// `struct tc_htb_opt`: rate, ceiling, two buffers, quantum, level and priority.
+    pub(crate) fn class(ceiling: u32, level: u32) -> Vec<u8> {
+        [rate(1), rate(ceiling), words(&[5, 6, 7, level, 8])].concat()
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::packed::attributes;
     use super::*;
+    use crate::common::skipped;
+    use crate::lab::namespace::{LOOPBACK, Namespace};
 
     #[test]
     fn handles_are_written_as_tc_writes_them() {
@@ -412,21 +440,148 @@ mod tests {
 
     #[test]
     fn the_wide_count_of_packets_wins() {
-        let nested = |attributes: &[(u16, Vec<u8>)]| -> Vec<u8> {
-            let mut bytes = Vec::new();
-            for (kind, value) in attributes {
-                bytes.extend(((4 + value.len()) as u16).to_ne_bytes());
-                bytes.extend(kind.to_ne_bytes());
-                bytes.extend(value);
-            }
-            bytes
-        };
         let basic = [7u64.to_ne_bytes().to_vec(), 3u32.to_ne_bytes().to_vec(), vec![0; 4]].concat();
         let queue = [5u32, 7000, 2, 0, 9].map(u32::to_ne_bytes).concat();
         let wide = ((1u64 << 32) + 3).to_ne_bytes().to_vec();
-        let seen = read_stats(&nested(&[(1, basic.clone()), (3, queue)]));
+        let seen = read_stats(&attributes(|all| all.put(1, &basic).put(3, &queue)));
         assert_eq!(seen, Stats { bytes: 7, packets: 3, backlog_pkts: 5, backlog_bytes: 7000, drops: 2 });
-        assert_eq!(read_stats(&nested(&[(1, basic), (8, wide)])).packets, (1 << 32) + 3);
+        assert_eq!(read_stats(&attributes(|all| all.put(1, &basic).put(8, &wide))).packets, (1 << 32) + 3);
         assert_eq!(read_stats(&[1, 2, 3]), Stats::default());
+    }
+
+    /// An answer about device 7: `struct tcmsg` with handle 1:2, parent 3:4 and info 5:6, and attributes.
+    fn answer(fill: impl FnOnce(Request) -> Request) -> Answer {
+        let fixed = message(7, 0x0001_0002, 0x0003_0004, 0x0005_0006);
+        assert_eq!(fixed[4..], [7u32, 0x0001_0002, 0x0003_0004, 0x0005_0006].map(u32::to_ne_bytes).concat());
+        Answer { kind: libc::RTM_NEWQDISC, body: [&fixed[..], &attributes(fill)].concat() }
+    }
+
+    #[test]
+    fn a_discipline_is_read_with_its_place_its_options_and_what_it_counted() {
+        let queue = [5u32, 7000, 2, 0, 9].map(u32::to_ne_bytes).concat();
+        let seen = node(&answer(|all| all.put_text(1, "tbf").put(2, &[1, 2, 3]).nest(7, |stats| stats.put(3, &queue))));
+        let seen = seen.unwrap();
+        assert_eq!((seen.kind.as_str(), &seen.options[..]), ("tbf", &[1, 2, 3][..]));
+        assert_eq!(seen.handle, Handle::new(1, 2));
+        assert_eq!((seen.parent, seen.leaf), (Handle::new(3, 4), Handle::new(5, 6)));
+        assert_eq!(seen.stats, Stats { backlog_pkts: 5, backlog_bytes: 7000, drops: 2, ..Stats::default() });
+        assert_eq!(node(&Answer { kind: 0, body: vec![0; 19] }), None, "cut");
+    }
+
+    #[test]
+    fn a_device_is_read_with_its_kind_and_sizes() {
+        // struct ifinfomsg: family, padding, type, index, flags, which flags change.
+        let fixed = [&[0, 0, 1, 0][..], &9u32.to_ne_bytes(), &[0; 8]].concat();
+        let all = attributes(|all| all.put_text(3, "eth0").put_u32(4, 9000).put_u32(13, 77));
+        let device = read_device(&Answer { kind: 0, body: [fixed.clone(), all].concat() }).unwrap();
+        let name = String::from("eth0");
+        assert_eq!(
+            device,
+            Device { index: 9, name, hardware: u16::from_ne_bytes([1, 0]), mtu: 9000, queue_length: 77 }
+        );
+        // A kernel that does not say them has the usual ones.
+        let silent = read_device(&Answer { kind: 0, body: fixed }).unwrap();
+        assert_eq!((silent.mtu, silent.queue_length), (1500, 1000));
+        assert_eq!(read_device(&Answer { kind: 0, body: vec![0; 7] }), None, "cut");
+    }
+
+    #[test]
+    fn a_filter_is_read_with_its_name_and_program_and_its_chain_is_none() {
+        let options = |all: Request| all.put_text(1, "bpf").nest(2, |bpf| bpf.put_text(7, "aqumen").put_u32(11, 42));
+        let seen = filter(&answer(options)).unwrap();
+        assert_eq!(seen, Filter { name: "aqumen".into(), priority: 5, handle: 0x0001_0002, program: 42 });
+        // What is not within the options says nothing of it.
+        let bare = filter(&answer(|all| all.nest(3, |other| other.put_text(7, "no").put_u32(11, 1)))).unwrap();
+        assert_eq!((bare.name.as_str(), bare.program), ("", 0));
+        let mut chain = answer(options);
+        chain.body[8..12].fill(0);
+        assert_eq!(filter(&chain), None);
+    }
+
+    #[test]
+    fn the_rate_of_a_shaper_is_that_of_a_bucket_or_the_ceiling_of_a_class() {
+        let of = |kind: &str, fill: &dyn Fn(Request) -> Request| {
+            shaped_rate(&Node { kind: kind.into(), options: attributes(fill), ..Node::default() })
+        };
+        let (bucket, class) = (packed::bucket(2_500_000, 9000), packed::class(1_250_000, 0));
+        assert_eq!(of("tbf", &|all| all.put(1, &bucket)), Some((2_500_000, Some(9000))));
+        assert_eq!(of("htb", &|all| all.put(1, &class)), Some((1_250_000, None)));
+        // Above 34 Gbit/s it stands in 64 bits beside.
+        let wide = 5_000_000_000u64.to_ne_bytes();
+        assert_eq!(of("tbf", &|all| all.put(1, &bucket).put(4, &wide)), Some((5_000_000_000, Some(9000))));
+        assert_eq!(of("htb", &|all| all.put(7, &wide).put(1, &class)), Some((5_000_000_000, None)));
+        // That of the class's own rate is another.
+        assert_eq!(of("htb", &|all| all.put(6, &wide).put(1, &class)), Some((1_250_000, None)));
+        assert_eq!((of("pfifo", &|all| all.put(1, &bucket)), of("tbf", &|all| all)), (None, None));
+        assert_eq!(of("htb", &|all| all.put(1, &class[..20])), None, "cut");
+    }
+
+    #[test]
+    fn a_leaf_is_at_the_lowest_level() {
+        let at = |level| Node { options: attributes(|all| all.put(1, &packed::class(1, level))), ..Node::default() };
+        assert!(is_leaf(&at(0)) && !is_leaf(&at(1)));
+        assert!(!is_leaf(&Node::default()), "it does not say");
+        assert_eq!(fifo_limit(&Node { options: 99u32.to_ne_bytes().to_vec(), ..Node::default() }), Some(99));
+    }
+
+    #[test]
+    fn the_kernel_makes_of_a_bucket_what_was_asked_for() {
+        if skipped("token buckets") {
+            return;
+        }
+        let work = || {
+            let mut netlink = Netlink::open().unwrap();
+            let handle = Handle::new(0xa9e, 0);
+            for rate in [2_500_000, 5_000_000_000] {
+                let bucket = Bucket { rate, burst: 100_000, limit: 9_000_000, overhead: 26 };
+                // The second time it is changed.
+                set_bucket(&mut netlink, LOOPBACK, handle, &bucket).unwrap();
+                let there = discipline(&mut netlink, LOOPBACK, handle).unwrap();
+                assert_eq!(there.kind, "tbf");
+                assert_eq!(shaped_rate(&there), Some((rate, Some(9_000_000))));
+                // struct tc_ratespec: the overhead of each packet, 16 bits behind two bytes.
+                let (_, parameters) = super::attributes(&there.options).find(|(kind, _)| *kind == 1).unwrap();
+                assert_eq!(parameters[2..4], 26u16.to_ne_bytes());
+                // Only where all are listed the kernel says where it hangs.
+                assert_eq!(disciplines(&mut netlink, LOOPBACK).unwrap(), [Node { parent: ROOT, ..there }]);
+            }
+            let class = classes(&mut netlink, LOOPBACK).unwrap().remove(0);
+            assert_eq!(class.handle.major(), handle.major());
+            assert!(disciplines(&mut netlink, LOOPBACK + 1).unwrap().is_empty(), "those of another device");
+            assert!(classes(&mut netlink, LOOPBACK + 1).unwrap().is_empty());
+            remove_root(&mut netlink, LOOPBACK, handle).unwrap();
+            assert!(discipline(&mut netlink, LOOPBACK, handle).is_err());
+            Ok(())
+        };
+        Namespace::new().unwrap().within(work).unwrap();
+    }
+
+    #[test]
+    fn room_for_filters_is_made_once_and_empty_until_one_hangs_there() {
+        if skipped("filters") {
+            return;
+        }
+        let work = || {
+            let mut netlink = Netlink::open().unwrap();
+            assert!(egress_filters(&mut netlink, LOOPBACK).unwrap().is_empty(), "no room");
+            assert!(add_clsact(&mut netlink, LOOPBACK).unwrap() && !add_clsact(&mut netlink, LOOPBACK).unwrap());
+            assert!(is_clsact_empty(&mut netlink, LOOPBACK).unwrap());
+            for side in ["egress", "ingress"] {
+                let tc = |line: &str| {
+                    let words = line.split(' ');
+                    assert!(std::process::Command::new("tc").args(words).status().unwrap().success(), "tc {line}");
+                };
+                tc(&format!("filter add dev lo {side} prio 5 u32 match u32 0 0 classid 1:1"));
+                assert!(!is_clsact_empty(&mut netlink, LOOPBACK).unwrap(), "{side}");
+                let there = egress_filters(&mut netlink, LOOPBACK).unwrap();
+                assert_eq!(there.iter().any(|filter| filter.priority == 5), side == "egress");
+                tc(&format!("filter del dev lo {side}"));
+            }
+            remove_clsact(&mut netlink, LOOPBACK).unwrap();
+            assert!(remove_clsact(&mut netlink, LOOPBACK).is_err(), "it is gone");
+            assert!(add_clsact(&mut netlink, LOOPBACK + 1).is_err(), "no such device");
+            Ok(())
+        };
+        Namespace::new().unwrap().within(work).unwrap();
     }
 }
