@@ -14,7 +14,7 @@ mod linux {
     use aqumen_live::lab::network::Network;
     use aqumen_live::lab::pump::Pump;
     use aqumen_live::lab::run::{Manner, carry_out};
-    use aqumen_live::lab::thread::cpu_s;
+    use aqumen_live::lab::thread::CpuTime;
     use aqumen_live::lab::world::ByFlow;
     use aqumen_scenario::{Plan, Scenario};
 
@@ -51,14 +51,14 @@ mod linux {
             bare.burst().unwrap();
             costs_bare.push(bare.carry_bare().unwrap());
             of_link.burst().unwrap();
-            let before = cpu_s();
+            let cpu = CpuTime::of_thread();
             let mut read = 0;
             while read < BURST {
                 read += pump.turn().unwrap();
             }
             // The last ones leave.
             pump.turn().unwrap();
-            costs.push((cpu_s() - before) / BURST as f64);
+            costs.push(cpu.passed_s() / BURST as f64);
         }
         (1e9 * median(costs_bare), 1e9 * median(costs))
     }

@@ -21,7 +21,7 @@ use crate::lab::namespace::{self, Namespace};
 use crate::lab::network::Network;
 use crate::lab::pump::{Pump, Sorter};
 use crate::lab::report::{self, Host, LiveResult};
-use crate::lab::thread::{cpu_s, wake_on_time};
+use crate::lab::thread::{CpuTime, wake_on_time};
 use crate::lab::tun::Tun;
 
 /// Longest packet, bytes: what the devices are set to.
@@ -87,18 +87,14 @@ fn run(plan: &Plan, ways: Vec<Vec<u32>>, places: [Place; 2], super_packets: bool
     let (realtime, calm) = (wake_on_time(), Calm::ask());
     let end = plan.duration.as_nanos();
     let mut pump = Pump::new(network, tuns, MTU as usize, ByHash, Clock::starting_in(0));
-    let cpu_before_s = cpu_s();
+    let cpu = CpuTime::of_thread();
     eprintln!("aqumend: the link is there, for {} s or until Ctrl-C", plan.duration.as_secs_f64());
     let ended = pump.run(end, |_| !is_stopped())?;
-    let dropped: u64 = namespaces
-        .iter()
-        .zip(devices)
-        .map(|(namespace, device)| namespace.within(|| namespace::drops(device)).unwrap_or(0))
-        .sum();
+    let dropped = namespace::discarded(namespaces.iter().zip(devices));
     let (mut network, lateness, _) = pump.into_parts();
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut host = Host { kernel: kernel.trim().into(), realtime, device_dropped_pkts: dropped, ..Host::default() };
-    (host.awake, host.links_cpu_s) = (calm.awake(), Some(cpu_s() - cpu_before_s));
+    (host.awake, host.links_cpu_s) = (calm.awake(), Some(cpu.passed_s()));
     host.judge(&lateness);
     let result = if ended < end {
         // Whoever stops it wants the figures up to then.
@@ -231,6 +227,35 @@ mod tests {
         assert_ne!(sort(1, 1).source_hash, sort(2, 1).source_hash);
         assert!(ByHash.sort(0, &[0x10; 40]).is_none(), "neither IPv4 nor IPv6");
     }
+
+    #[test]
+    fn whatever_is_told_of_a_flow_keeps_it_apart() {
+        let sort = |byte: usize, value: u8| {
+            // IPv4 with DSCP 46, a datagram from 10.0.0.1:0x0101 to 10.128.0.1:0x0202.
+            let mut packet = vec![0u8; 28];
+            packet[..2].copy_from_slice(&[0x45, 46 << 2]);
+            packet[9] = 17;
+            packet[12..24].copy_from_slice(&[10, 0, 0, 1, 10, 128, 0, 1, 1, 1, 2, 2]);
+            packet[byte] = value;
+            ByHash.sort(1, &packet).unwrap()
+        };
+        let (route, who) = sort(0, 0x45);
+        assert_eq!((route, who.class), (1, 46));
+        // Protocol, addresses, and both bytes of both ports.
+        let others = [(9, 6), (12, 11), (15, 2), (16, 11), (19, 2), (20, 9), (21, 9), (22, 9), (23, 9)];
+        let hashes: std::collections::BTreeSet<u32> =
+            others.iter().map(|(byte, value)| sort(*byte, *value).1.flow_hash).chain([who.flow_hash]).collect();
+        assert_eq!(hashes.len(), 1 + others.len());
+        // Hosts are told apart by their own address alone.
+        let (other_source, other_destination) = (sort(15, 2).1, sort(19, 2).1);
+        assert_ne!(other_source.source_hash, who.source_hash);
+        assert_eq!(other_source.destination_hash, who.destination_hash);
+        assert_ne!(other_destination.destination_hash, who.destination_hash);
+        assert_eq!(other_destination.source_hash, who.source_hash);
+        // What else stands in the header tells nothing.
+        assert_eq!(sort(8, 3).1, who);
+    }
+
     #[test]
     fn hashes_are_those_of_fowler_noll_and_vo() {
         // From their test vectors: FNV-1a of 64 bits of nothing, of "a" and of "foobar", folded to 32.

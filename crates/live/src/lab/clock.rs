@@ -1,5 +1,7 @@
 //! The time of a run: nanoseconds since its start, by the machine's monotonic clock.
 
+use std::time::Duration;
+
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// A clock that showed zero at the start of a run.
@@ -27,10 +29,11 @@ impl Clock {
     }
 }
 
+/// The machine's monotonic clock, by which a marker in the kernel judges its orders too.
 #[inline]
-fn monotonic_ns() -> u64 {
+pub(crate) fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32).as_nanos() as u64
 }
 
 #[cfg(test)]

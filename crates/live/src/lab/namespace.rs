@@ -8,7 +8,7 @@ use std::thread;
 
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
-use crate::netlink::{Netlink, Request, attributes};
+use crate::netlink::{Netlink, Request, SET, attributes};
 use crate::{Failure, Tried};
 
 /// A network namespace of our own.
@@ -171,8 +171,7 @@ impl Route {
         // rtmsg: family, bits of destination and source, type of service, table, protocol, scope, type, flags.
         let mut fixed = [0; 12];
         fixed[..8].copy_from_slice(&[family as u8, bits, 0, 0, table, libc::RTPROT_STATIC, scope, kind]);
-        let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
-        let request = Request::new(libc::RTM_NEWROUTE, flags, &fixed)
+        let request = Request::new(libc::RTM_NEWROUTE, SET, &fixed)
             .put(libc::RTA_DST, &address)
             .put_u32(libc::RTA_OIF, self.device.unwrap_or(LOOPBACK));
         let metrics: Vec<(u16, u32)> = [
@@ -195,8 +194,13 @@ impl Route {
     }
 }
 
+/// Packets that devices, each of its namespace, discarded; as far as their kernel says.
+pub fn discarded<'a>(devices: impl Iterator<Item = (&'a Namespace, u32)>) -> u64 {
+    devices.map(|(namespace, device)| namespace.within(|| drops(device)).unwrap_or(0)).sum()
+}
+
 /// Packets that `device`, of the calling thread's namespace, discarded: on their way to us and from us.
-pub fn drops(device: u32) -> Result<u64, Failure> {
+fn drops(device: u32) -> Result<u64, Failure> {
     let mut fixed = [0; 16];
     fixed[4..8].copy_from_slice(&device.to_ne_bytes());
     let links = open()?
@@ -263,5 +267,67 @@ pub(super) mod tests {
         here.within(send).unwrap();
         // Nobody reads, and there is room for two of the seven.
         assert_eq!(drops(), 3 + 5);
+        let other = Namespace::new().unwrap();
+        let devices = [(&here, tun.index), (&other, LOOPBACK), (&here, tun.index), (&other, 99)];
+        assert_eq!(discarded(devices.into_iter()), 8 + 8);
+    }
+
+    #[test]
+    fn what_is_set_of_a_namespace_is_set_there_and_nowhere_else() {
+        let Some(here) = of_both_sides("settings of a namespace") else { return };
+        let set = |value: &str| here.set_sysctls(&[("net.ipv4.ip_default_ttl".into(), value.into())]);
+        let shown = || fs::read_to_string("/proc/sys/net/ipv4/ip_default_ttl").unwrap();
+        let outside = shown();
+        set("77").unwrap();
+        assert_eq!((here.within(|| Ok(shown())).unwrap().trim(), shown()), ("77", outside));
+        let refused = set("none").unwrap_err().to_string();
+        assert!(refused.starts_with("cannot set net.ipv4.ip_default_ttl to none: "), "{refused}");
+    }
+
+    #[test]
+    fn a_route_tells_its_tcp_what_was_said_and_nothing_else() {
+        let Some(here) = of_both_sides("routes") else { return };
+        let plain = Route::new(Ipv4Addr::new(192, 0, 2, 0), 25, Some(LOOPBACK));
+        let told = |route: Route| {
+            here.add_routes(&[route]).unwrap();
+            let output =
+                || Ok(std::process::Command::new("ip").args(["route", "show", "192.0.2.0/25"]).output().unwrap());
+            let text = String::from_utf8(here.within(output).unwrap().stdout).unwrap();
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        // As `ip route` writes them; the same route again is changed.
+        let bare = "192.0.2.0/25 dev lo proto static scope link";
+        assert_eq!(told(plain.clone()), bare);
+        let first = Route { initial_window: Some(3), min_rto_ms: Some(50), ..plain.clone() };
+        let text = told(first);
+        assert!(text.contains("initcwnd 3") && text.contains("rto_min lock 50ms") && !text.contains("ecn"), "{text}");
+        let second = Route { ecn: true, receive_window: Some(28_960), ..plain.clone() };
+        let text = told(second);
+        assert!(text.contains("features ecn") && text.contains("window 28960") && !text.contains("rto"), "{text}");
+        assert_eq!(told(plain), bare);
+        let refused = here.add_routes(&[Route::new(Ipv4Addr::new(192, 0, 2, 1), 25, Some(99))]).unwrap_err();
+        assert!(refused.to_string().starts_with("cannot add a route to 192.0.2.1: "), "{refused}");
+    }
+
+    #[test]
+    fn a_namespace_has_a_name_or_a_path() {
+        let refused = |name| Namespace::existing(Some(name)).unwrap_err().to_string();
+        for name in ["", "a/b"] {
+            assert!(refused(name).contains("neither the name of a network namespace nor a path"), "{name}");
+        }
+        assert!(refused("no-such").starts_with("network namespace no-such: "), "{}", refused("no-such"));
+        if !skipped("namespaces by path") {
+            let own = "/proc/self/ns/net";
+            let inode = |namespace: Namespace| {
+                namespace.within(|| Ok(fs::read_link("/proc/thread-self/ns/net").unwrap())).unwrap()
+            };
+            let here = fs::read_link(own).unwrap();
+            assert_eq!(
+                [Namespace::existing(Some(own)), Namespace::existing(None)].map(|of| inode(of.unwrap())),
+                [here.clone(), here.clone()]
+            );
+            assert_ne!(inode(Namespace::new().unwrap()), here);
+            assert!(refused("/dev/null").starts_with("network namespace /dev/null: "));
+        }
     }
 }

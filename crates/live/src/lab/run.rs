@@ -16,8 +16,9 @@ use super::machine::Calm;
 use super::network::{Network, Observed};
 use super::pump::Pump;
 use super::report::{self, Host, LiveResult};
+use super::thread::{CpuTime, wake_on_time};
 use super::world::{ByFlow, World};
-use super::{ceiling, namespace, thread as own_thread};
+use super::{ceiling, namespace};
 use crate::Failure;
 
 /// From the start of the program's threads until that of the run, nanoseconds; and more for each flow.
@@ -44,7 +45,7 @@ pub fn carry_out(
     manner: Manner,
     mut go_on: impl FnMut(u64) -> bool + Send,
 ) -> Result<(LiveResult, Vec<Observed>), Failure> {
-    let (began, cpu_before) = (Instant::now(), cpu_s());
+    let (began, cpu) = (Instant::now(), CpuTime::of_process());
     let sockets = kernel::sockets(plan)?;
     ceiling::check(plan, manner.super_packets)?;
     allow_descriptors();
@@ -56,14 +57,14 @@ pub fn carry_out(
         network.start_record();
     }
     let end = plan.duration.as_nanos();
-    let clock = Clock::starting_in(LEAD_NS + LEAD_PER_FLOW_NS * plan.flows.len() as u64);
+    let clock = Clock::starting_in(lead_ns(plan.flows.len()));
     let mut pump = Pump::new(network, tuns, world.mtu, ByFlow::new(plan), clock);
     let stopped = AtomicBool::new(false);
     let (carried, seen) = thread::scope(|scope| {
         let (stopped, world, sockets) = (&stopped, &world, &sockets);
         let carrier = thread::Builder::new().name("links".into()).spawn_scoped(scope, move || {
-            let realtime = own_thread::wake_on_time();
-            let cpu_before_s = own_thread::cpu_s();
+            let realtime = wake_on_time();
+            let cpu = CpuTime::of_thread();
             let carried = pump.run(end, |now| {
                 let goes_on = go_on(now) && !stopped.load(Ordering::Relaxed);
                 stopped.fetch_or(!goes_on, Ordering::Relaxed);
@@ -71,9 +72,9 @@ pub fn carry_out(
             });
             stopped.fetch_or(carried.is_err(), Ordering::Relaxed);
             carried?;
-            let dropped = device_drops(world, devices);
+            let dropped = namespace::discarded([&world.senders, &world.receivers].into_iter().zip(devices));
             let (network, lateness, _) = pump.into_parts();
-            Ok((network, lateness, realtime, dropped, own_thread::cpu_s() - cpu_before_s))
+            Ok((network, lateness, realtime, dropped, cpu.passed_s()))
         });
         let seen = world.senders.within(|| {
             let hosts = Hosts::new(plan, sockets, world, edges(plan), clock)?;
@@ -94,13 +95,18 @@ pub fn carry_out(
     (host.awake, host.links_cpu_s) = (calm.awake(), Some(links_cpu_s));
     host.judge(&lateness);
     let wall_s = began.elapsed().as_secs_f64();
-    let cost = Cost { cpu_s: cpu_s() - cpu_before, wall_s, ..Cost::default() };
+    let cost = Cost { cpu_s: cpu.passed_s(), wall_s, ..Cost::default() };
     let mut result = report::result(plan, &mut network, Some(&seen), cost);
     if !host.valid {
         let because = host.invalid_because.join("; ");
         result.notes.push(format!("this run is invalid: {because}"));
     }
     Ok((LiveResult { result, host }, network.take_record()))
+}
+
+/// How long before the run its program starts.
+fn lead_ns(flows: usize) -> u64 {
+    LEAD_NS + LEAD_PER_FLOW_NS * flows as u64
 }
 
 /// What the machine is, and what was set of it.
@@ -126,17 +132,20 @@ fn allow_descriptors() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-/// Packets that the two devices discarded.
-fn device_drops(world: &World, devices: [u32; 2]) -> u64 {
-    [&world.senders, &world.receivers]
-        .into_iter()
-        .zip(devices)
-        .map(|(namespace, device)| namespace.within(|| namespace::drops(device)).unwrap_or(0))
-        .sum()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// CPU time that this process took, seconds.
-fn cpu_s() -> f64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
+    #[test]
+    fn a_run_waits_for_each_flow_to_be_set_up() {
+        // 50 ms, and 50 us for each flow.
+        assert_eq!([lead_ns(0), lead_ns(1), lead_ns(1000)], [50_000_000, 50_050_000, 100_000_000]);
+    }
+
+    #[test]
+    fn this_process_may_have_as_many_sockets_as_it_is_let() {
+        allow_descriptors();
+        let limit = getrlimit(Resource::Nofile);
+        assert_eq!(limit.current, limit.maximum);
+    }
 }
