@@ -1,23 +1,29 @@
 //! `aqumend attach` (production): a marker in the kernel above the shaper of a device, an AQM of the library here.
 //!
 //! Reading order: `options` (what is asked for), `shaper` (the queue below), `ceiling` (what this machine can bring to
-//! it), `sampled` (which AQMs can do it), `marker` (the program in the kernel), `controller` (readings in, probability
-//! out), `start` (over a full queue), `patience` (a kernel that does not answer), `run` (the loop). Everything fails
-//! open: an order holds for 200 ms, and the shaper's life is never ours unless `--rate` made it.
+//! it), `design` (for which network), `sampled` (which AQMs can do it), `marker` (the program in the kernel),
+//! `recent` (means), `controller` (readings in, probability out), `start` (over a full queue), `regulator` (all of
+//! that), `patience` (a kernel that does not answer), `pace` (when), `run` (the loop), `told` (what it says of itself).
+//! Everything fails open: an order holds for 200 ms, and the shaper's life is never ours unless `--rate` made it.
 
 mod autorate;
 mod ceiling;
 mod controller;
+mod design;
 mod device;
 mod marker;
 mod options;
+mod pace;
 mod patience;
+mod recent;
+mod regulator;
 mod rollback;
 mod run;
 mod sampled;
 mod service;
 mod shaper;
 mod start;
+mod told;
 
 use crate::netlink::Netlink;
 use crate::{Failure, Tried};

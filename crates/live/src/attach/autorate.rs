@@ -9,9 +9,12 @@
 use aqumen_units::Rate;
 
 use super::options::Range;
+use super::recent::Recent;
 
 /// Over how much time with a backlog the rate is taken, seconds.
 const WINDOW_S: f64 = 1.0;
+/// After so much of it the rate is known.
+const KNOWN_S: f64 = 0.5;
 /// A longer silence is one of the radio.
 const SILENCE_S: f64 = 0.1;
 /// A rate that moved by less is the same.
@@ -23,49 +26,30 @@ pub(crate) struct Autorate {
     range: Range,
     /// What the AQM is designed for, bit/s.
     used_bps: f64,
-    /// Of the time in which something waited.
+    /// Bits in the time in which something waited.
     waiting: Recent,
     /// Of all time.
     carried: Recent,
     silent_s: f64,
 }
 
-/// What left, and in how much time, of which the past counts less and less.
-#[derive(Clone, Copy, Debug, Default)]
-struct Recent {
-    bits: f64,
-    time_s: f64,
-}
-
-impl Recent {
-    fn add(&mut self, time_s: f64, bytes: u64) {
-        let kept = (-time_s / WINDOW_S).exp();
-        self.bits = self.bits * kept + 8.0 * bytes as f64;
-        self.time_s = self.time_s * kept + time_s;
-    }
-
-    /// bit/s, once there was time enough.
-    fn bps(&self) -> Option<f64> {
-        (self.time_s >= 0.5 * WINDOW_S).then(|| self.bits / self.time_s)
-    }
-}
-
 impl Autorate {
     /// Begins at `rate`.
     pub(crate) fn new(rate: Rate, range: Range) -> Self {
-        let nothing = Recent::default();
+        let nothing = Recent::new(WINDOW_S);
         Autorate { range, used_bps: rate.as_bps() as f64, waiting: nothing, carried: nothing, silent_s: 0.0 }
     }
 
     /// In `interval_s` so many bytes left; `waited`: something waited all along. The new rate, if it is another.
     pub(crate) fn see(&mut self, interval_s: f64, departed_bytes: u64, waited: bool) -> Option<Rate> {
-        self.carried.add(interval_s, departed_bytes);
+        let bits = 8.0 * departed_bytes as f64;
+        self.carried.add(interval_s, bits, interval_s);
         if !waited {
             self.silent_s = 0.0;
-            let carried_bps = self.carried.bps().filter(|bps| *bps > self.used_bps)?;
+            let carried_bps = bps(&self.carried).filter(|bps| *bps > self.used_bps)?;
             let rate = self.adopt(carried_bps)?;
             // What waited before waited at another rate.
-            self.waiting.bits = self.used_bps * self.waiting.time_s;
+            self.waiting.what = self.used_bps * self.waiting.within;
             return Some(rate);
         }
         if departed_bytes == 0 {
@@ -73,9 +57,10 @@ impl Autorate {
             return None;
         }
         // A short gap belongs to the rate; a long one says nothing of it but for as much as a short one.
-        self.waiting.add(interval_s + self.silent_s.min(SILENCE_S), departed_bytes);
+        let time_s = interval_s + self.silent_s.min(SILENCE_S);
+        self.waiting.add(time_s, bits, time_s);
         self.silent_s = 0.0;
-        self.waiting.bps().and_then(|bps| self.adopt(bps))
+        bps(&self.waiting).and_then(|bps| self.adopt(bps))
     }
 
     /// Takes `bps`, within the range, if that is another rate.
@@ -95,6 +80,11 @@ impl Autorate {
     pub(crate) fn rate_bps(&self) -> f64 {
         self.used_bps
     }
+}
+
+/// bit/s of bits in seconds, once there was time enough.
+fn bps(recent: &Recent) -> Option<f64> {
+    (recent.within >= KNOWN_S).then(|| recent.mean())
 }
 
 #[cfg(test)]

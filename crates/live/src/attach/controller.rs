@@ -9,6 +9,7 @@ use aqumen_aqm::{Aqm, Cx, Draw, Limit, QueueView, Totals};
 use aqumen_units::{Bytes, Instant, Rate, Span};
 
 use super::marker::Counts;
+use super::recent::Recent;
 use super::start::Start;
 use crate::netlink::tc::Stats;
 
@@ -34,8 +35,12 @@ pub(crate) struct Controller {
     limit: Limit,
     totals: Totals,
     last: Option<Reading>,
-    packet: Mean,
-    rate: Departures,
+    /// Bytes over packets.
+    packet: Recent,
+    /// Bits over seconds in which something waited.
+    rate: Recent,
+    /// The shaper's own rate.
+    nominal: Rate,
     /// The link falls silent now and then without being congested.
     radio: bool,
     phase: Phase,
@@ -75,21 +80,6 @@ pub(crate) struct State {
     pub(crate) waited: bool,
 }
 
-/// A mean of what is recent: bytes over packets.
-#[derive(Clone, Copy, Debug)]
-struct Mean {
-    bytes: f64,
-    packets: f64,
-}
-
-/// The rate of departures while something waits.
-#[derive(Clone, Copy, Debug)]
-struct Departures {
-    nominal: Rate,
-    bytes: f64,
-    busy_s: f64,
-}
-
 /// No law draws numbers: the coin is the kernel's.
 struct NoCoin;
 
@@ -102,14 +92,17 @@ impl Draw for NoCoin {
 impl Controller {
     /// Over an empty queue with room for `limit`, of packets of about `packet_bytes` that leave at about `rate`.
     pub(crate) fn new(aqm: AnyAqm, limit: Limit, packet_bytes: f64, rate: Rate) -> Self {
+        // As much as two packets a mean time: the first real ones outweigh it at once.
+        let mut packet = Recent::new(PACKET_TIME_S);
+        packet.add(0.0, 2.0 * packet_bytes, 2.0);
         Controller {
             aqm,
             limit,
             totals: Totals::default(),
             last: None,
-            // As much as two packets a mean time: the first real ones outweigh it at once.
-            packet: Mean { bytes: 2.0 * packet_bytes, packets: 2.0 },
-            rate: Departures { nominal: rate, bytes: 0.0, busy_s: 0.0 },
+            packet,
+            rate: Recent::new(RATE_TIME_S),
+            nominal: rate,
             radio: false,
             phase: Phase::Begun,
         }
@@ -158,7 +151,7 @@ impl Controller {
     pub(crate) fn replace(&mut self, mut aqm: AnyAqm, now: Instant, rate: Rate) {
         aqm.take_over(Some(&self.aqm), now, &self.totals);
         self.aqm = aqm;
-        self.rate.nominal = rate;
+        self.nominal = rate;
     }
 
     /// Takes a reading, and steps the AQM if it is due.
@@ -168,9 +161,9 @@ impl Controller {
             self.count(&last, new, &mut state);
         }
         self.last = Some(*new);
-        let packet_bytes = self.packet.get();
+        let packet_bytes = self.packet.mean();
         let backlog = f64::from(new.queue.backlog_bytes);
-        let link_bps = self.rate.get();
+        let link_bps = self.link_bps();
         // The mean packet may be longer than one that waits.
         let backlog_pkts = if backlog > 0.0 { (backlog / packet_bytes).max(1.0) } else { 0.0 };
         let sojourn_s = 8.0 * backlog / link_bps;
@@ -206,6 +199,16 @@ impl Controller {
         }
     }
 
+    /// The rate at which what waits leaves, bit/s.
+    fn link_bps(&self) -> f64 {
+        let nominal_bps = self.nominal.as_bps() as f64;
+        if self.rate.within < RATE_KNOWN_S {
+            return nominal_bps;
+        }
+        // A shaper that other classes starve still sends now and then.
+        self.rate.mean().max(nominal_bps * 1e-3)
+    }
+
     /// What happened between two readings.
     fn count(&mut self, last: &Reading, new: &Reading, state: &mut State) {
         let interval = new.at.saturating_since(last.at);
@@ -217,17 +220,20 @@ impl Controller {
         let overflow = u64::from(new.queue.drops.wrapping_sub(last.queue.drops));
         let departed_bytes = since(new.queue.bytes, last.queue.bytes);
 
-        self.packet.add(arrived_bytes, arrived, interval_s);
+        // Without packets there is nothing to forget for.
+        if arrived > 0 {
+            self.packet.add(interval_s, arrived_bytes as f64, arrived as f64);
+        }
         let waited = last.queue.backlog_bytes > 0 && new.queue.backlog_bytes > 0;
         let silent = self.radio && waited && departed_bytes == 0;
         if waited && !silent {
-            self.rate.add(departed_bytes, interval_s);
+            self.rate.add(interval_s, 8.0 * departed_bytes as f64, interval_s);
         }
         // Something waited at either end: it was busy in between. Else as long as what left takes.
         let busy_s = if waited && !silent {
             interval_s
         } else {
-            (8.0 * departed_bytes as f64 / self.rate.get()).min(interval_s)
+            (8.0 * departed_bytes as f64 / self.link_bps()).min(interval_s)
         };
 
         let totals = &mut self.totals;
@@ -242,38 +248,6 @@ impl Controller {
         totals.departed_bytes += departed_bytes;
         totals.busy += Span::from_secs_f64(busy_s);
         (state.departed_bytes, state.interval_s, state.waited) = (departed_bytes, interval_s, waited);
-    }
-}
-
-impl Mean {
-    fn add(&mut self, bytes: u64, packets: u64, over_s: f64) {
-        let kept = (-over_s / PACKET_TIME_S).exp();
-        // Without packets there is nothing to forget for.
-        if packets > 0 {
-            self.bytes = self.bytes * kept + bytes as f64;
-            self.packets = self.packets * kept + packets as f64;
-        }
-    }
-
-    fn get(&self) -> f64 {
-        (self.bytes / self.packets).max(1.0)
-    }
-}
-
-impl Departures {
-    fn add(&mut self, bytes: u64, over_s: f64) {
-        let kept = (-over_s / RATE_TIME_S).exp();
-        self.bytes = self.bytes * kept + bytes as f64;
-        self.busy_s = self.busy_s * kept + over_s;
-    }
-
-    /// bit/s.
-    fn get(&self) -> f64 {
-        if self.busy_s < RATE_KNOWN_S {
-            return self.nominal.as_bps() as f64;
-        }
-        // A shaper that other classes starve still sends now and then.
-        (8.0 * self.bytes / self.busy_s).max(self.nominal.as_bps() as f64 * 1e-3)
     }
 }
 
@@ -440,14 +414,133 @@ mod tests {
     fn the_rate_is_that_of_departures_while_something_waits() {
         let (mut controller, _seen) = controller();
         controller.read(&reading(0, 0, 0));
-        assert_eq!(controller.rate.get(), 8e6, "unknown yet: the shaper's");
+        assert_eq!(controller.link_bps(), 8e6, "unknown yet: the shaper's");
         // 10 packets of 500 bytes in 10 ms, with more waiting: 4 Mbit/s.
         for step in 1..=300 {
             controller.read(&reading(10 * step, 10 * step + 20, 10 * step));
         }
-        assert!((controller.rate.get() - 4e6).abs() < 1e3, "{}", controller.rate.get());
+        assert!((controller.link_bps() - 4e6).abs() < 1e3, "{}", controller.link_bps());
         // An hour without traffic changes nothing.
         controller.read(&reading(3_600_000, 3020, 3020));
-        assert!((controller.rate.get() - 4e6).abs() < 2e4, "{}", controller.rate.get());
+        assert!((controller.link_bps() - 4e6).abs() < 2e4, "{}", controller.link_bps());
+    }
+
+    #[test]
+    fn what_marker_and_shaper_counted_adds_up() {
+        let (mut controller, seen) = controller();
+        let at = |ms: u64, times: u64| Reading {
+            at: Instant::from_nanos(ms * 1_000_000),
+            counts: Counts {
+                segments: 100 * times,
+                bytes: 70_000 * times,
+                marked_segments: 7 * times,
+                dropped_segments: 5 * times,
+                ..Counts::default()
+            },
+            queue: Stats { bytes: 60_000 * times, packets: 80 * times, drops: 3 * times as u32, ..Stats::default() },
+        };
+        // What was counted before the first reading is not this controller's.
+        let states = [at(0, 1), at(10, 2), at(30, 4)].map(|reading| controller.read(&reading));
+        assert_eq!(states[0], State { link_bps: 8e6, packet_bytes: 1000.0, ..State::default() });
+        assert_eq!((states[2].departed_bytes, states[2].interval_s, states[2].waited), (120_000, 0.02, false));
+        let totals = controller.totals();
+        assert_eq!((totals.arrivals, totals.arrived_bytes), (300, 210_000));
+        assert_eq!((totals.marked, totals.early_dropped, totals.overflow_dropped), (21, 15, 9));
+        assert_eq!((totals.departures, totals.departed_bytes, totals.accepted), (240, 180_000, 276));
+        // 60 kB in 10 ms are more than 8 Mbit/s: it was busy all the time.
+        assert!((totals.busy.as_secs_f64() - 0.03).abs() < 1e-9, "{:?}", totals.busy);
+        assert_eq!(seen.try_iter().count(), 2);
+    }
+
+    #[test]
+    fn one_short_packet_that_waits_is_one() {
+        let (mut controller, _seen) = controller();
+        let mut first = reading(0, 0, 0);
+        first.queue.backlog_bytes = 60;
+        let state = controller.read(&first);
+        // 60 bytes at 8 Mbit/s: 60 us.
+        assert_eq!((state.backlog_pkts, state.backlog_bytes), (1.0, 60));
+        assert!((state.sojourn_s - 6e-5).abs() < 1e-12 && (controller.totals().last_sojourn.as_nanos()) == 60_000);
+    }
+
+    #[test]
+    fn a_shaper_that_hardly_sends_has_a_thousandth_of_its_rate() {
+        let (mut controller, _seen) = controller();
+        for step in 0..100 {
+            controller.read(&reading(10 * step, 40, 0));
+        }
+        assert_eq!(controller.link_bps(), 8e3);
+        assert_eq!(controller.read(&reading(1000, 40, 0)).sojourn_s, 8.0 * 20_000.0 / 8e3);
+    }
+
+    #[test]
+    fn after_a_hold_a_long_queue_is_brought_down_first() {
+        let network = aqumen_aqm::Network {
+            capacity: Rate::from_bps(8_000_000),
+            flows: 10.0,
+            base_rtt_s: 0.1,
+            target_pkts: 20.0,
+            packet_bytes: 1000.0,
+            link_rate: Rate::from_bps(8_000_000),
+            buffer_pkts: 400.0,
+        };
+        let start = || Some(Start::new(&network));
+        let (mut controller, _seen) = controller();
+        // What is not held is not begun anew.
+        controller.hold(false, start(), Instant::ZERO);
+        assert!(controller.next_timer().is_some());
+        controller.hold(true, None, Instant::ZERO);
+        controller.read(&reading(0, 300, 0));
+        controller.hold(false, start(), Instant::ZERO);
+        let state = controller.read(&reading(10, 320, 20));
+        assert!(state.p > 0.0 && controller.next_timer().is_none(), "{state:?}");
+    }
+
+    #[test]
+    fn an_aqm_in_the_place_of_another_goes_on_and_the_link_has_its_new_rate() {
+        let (mut controller, _seen) = controller();
+        controller.read(&reading(0, 0, 0));
+        let (send, seen) = std::sync::mpsc::channel();
+        controller.replace(AnyAqm::own_law(Proportional(send), true), Instant::ZERO, Rate::from_bps(4_000_000));
+        let state = controller.read(&reading(10, 25, 5));
+        assert_eq!((state.link_bps, seen.try_iter().count()), (4e6, 1));
+    }
+
+    #[test]
+    fn the_mean_packet_is_of_those_that_came_however_long_ago() {
+        let (mut controller, _seen) = controller();
+        for step in 0..=100 {
+            controller.read(&reading(10 * step, 20 * step, 20 * step));
+        }
+        let after_an_hour = controller.read(&reading(3_600_000, 2000, 2000));
+        assert!((after_an_hour.packet_bytes - 500.0).abs() < 1.0, "{after_an_hour:?}");
+    }
+
+    #[test]
+    fn the_link_is_known_from_fifty_milliseconds_of_waiting_on() {
+        let rate_after = |ms| {
+            let (mut controller, _seen) = controller();
+            // 25 packets of 500 bytes leave: 100 000 bits.
+            controller.read(&reading(0, 100, 0));
+            controller.read(&reading(ms, 100, 25)).link_bps
+        };
+        assert_eq!([rate_after(49), rate_after(50)], [8e6, 2e6]);
+    }
+
+    #[test]
+    fn it_waits_all_along_where_something_waits_at_either_end() {
+        let waited = |before: u64, now: u64| {
+            let (mut controller, _seen) = controller();
+            controller.read(&reading(0, before, 0));
+            controller.read(&reading(10, 50, 50 - now)).waited
+        };
+        assert_eq!([waited(0, 0), waited(5, 0), waited(0, 5), waited(5, 5)], [false, false, false, true]);
+    }
+
+    #[test]
+    fn room_is_whole_packets_and_no_less_than_one() {
+        let limits = [(0.2, None), (7.6, Some(9000)), (1e12, None)].map(|(packets, bytes)| limit(packets, bytes));
+        assert_eq!(limits.map(|limit| limit.packets), [1, 8, 1_000_000_000]);
+        assert_eq!(limits.map(|limit| limit.bytes.0), [u64::MAX, 9000, u64::MAX]);
     }
 }

@@ -23,3 +23,24 @@ pub(crate) fn link_header(device: &Device) -> Result<u32, Failure> {
         ))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_begin_with_a_link_header_or_with_the_packet() {
+        // linux/if_arp.h: Ethernet and loopback; PPP, raw IP, none, and the tunnels of IPv4, IPv6, sit and GRE.
+        let header = |hardware| {
+            link_header(&Device { index: 1, name: "wan".into(), hardware, mtu: 1500, queue_length: 1000 })
+                .map_err(|failure| failure.to_string())
+        };
+        assert!([1, 772].iter().all(|kind| header(*kind) == Ok(14)));
+        assert!([512, 519, 65_534, 768, 769, 776, 778, 823].iter().all(|kind| header(*kind) == Ok(0)));
+        let wireless = header(801).unwrap_err();
+        assert!(
+            wireless.starts_with("wan: frames of this kind of device (ARPHRD 801) are not understood"),
+            "{wireless}"
+        );
+    }
+}

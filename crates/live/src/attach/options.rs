@@ -214,6 +214,13 @@ impl Options {
         Ok(Some(options))
     }
 
+    /// Those of a command line, for tests.
+    #[cfg(test)]
+    pub(super) fn of_line(line: &str) -> Self {
+        let read = Options::read(lexopt::Parser::from_args(line.split(' ')));
+        read.unwrap_or_else(|error| panic!("{error}")).expect("it asks for no help")
+    }
+
     /// Puts the target where an algorithm takes a delay of its own.
     fn aim(&mut self) {
         let own = aqumen_aqm::registry::find(&self.aqm.algorithm)
@@ -412,6 +419,44 @@ mod tests {
     }
 
     #[test]
+    fn what_is_spared_adds_up() {
+        let spare = |line: &str| read(&format!("eth0 --aqm pi {line}")).unwrap().spare;
+        // Protocols are bits of four words of 64: 47 of the first, 132 = 2 x 64 + 4 of the third, the last of the last.
+        let protocols = spare("--spare protocol=gre --spare protocol=sctp,protocol=255,protocol=GRE");
+        assert_eq!((protocols.rules, protocols.protocols), (2, [1 << 47, 0, 1 << 4, 1 << 63]));
+        let classes = spare("--spare dscp=ef,dscp=0,dscp=63");
+        assert_eq!((classes.rules, classes.dscps), (1, 1 | 1 << 46 | 1 << 63));
+        // A port that is said again takes no room.
+        let ports = spare("--spare port=22,port=443 --spare port=22,port=65535");
+        assert_eq!((ports.rules, ports.ports), (8, [22, 443, 65_535, 0, 0, 0, 0, 0]));
+        // A mark without a mask is all of the mark; hexadecimal or not.
+        let mark = spare("--spare mark=17,dscp=0x0a");
+        assert_eq!((mark.rules, mark.mark, mark.mask, mark.dscps), (1 | 4, 17, u32::MAX, 1 << 10));
+        assert_eq!(spare("--rtt 1s"), Setup::default());
+    }
+
+    #[test]
+    fn what_is_just_within_its_range_is_taken() {
+        let options = read("eth0 --aqm pi --rate 8kbit --overhead 1000B --buffer 2kB").unwrap();
+        assert_eq!((options.rate, options.overhead), (Some(Rate::from_bps(8000)), 1000));
+        assert_eq!(options.buffer, Some(Bytes(2000)));
+        let large = read("eth0 --aqm pi --rate 400Gbit --buffer 1GiB").unwrap();
+        assert_eq!((large.rate, large.buffer), (Some(Rate::from_bps(400_000_000_000)), Some(Bytes(1 << 30))));
+        let range = read("eth0 --aqm pi --autorate ceiling=2Mbit,floor=2Mbit").unwrap().autorate.unwrap();
+        assert_eq!((range.floor, range.ceiling), (range.ceiling, Some(Rate::from_bps(2_000_000))));
+        let limits = read("eth0 --aqm pi --rollback throughput=99%,delay=100us").unwrap().rollback.unwrap();
+        assert_eq!(limits, Rollback { delay_s: Some(1e-4), throughput: Some(0.99) });
+        let others = read("eth0 --aqm pi --leaf 1:10 --duration 100ms --record out --listen no --via tcx").unwrap();
+        assert_eq!((others.leaf, others.duration), (Handle::parse("1:10"), Some(Span::from_millis(100))));
+        assert_eq!((others.record, others.listen, others.via), (Some("out".into()), Listen::No, Some(Way::Tcx)));
+        let usual = read("eth0 --aqm pi").unwrap();
+        assert_eq!((usual.target, usual.rtt), (Target::Delay(Span::from_millis(5)), Span::from_millis(100)));
+        assert_eq!(usual.listen, Listen::Usual("127.0.0.1:9811".parse().unwrap()));
+        assert!(!usual.dry_run && usual.flows.is_none() && usual.autorate.is_none() && usual.rollback.is_none());
+        assert!(Options::read(lexopt::Parser::from_args(["eth0", "--help"])).unwrap().is_none());
+    }
+
+    #[test]
     fn a_delay_reaches_an_algorithm_that_has_one_of_its_own() {
         let target = |line: &str| {
             let values = read(line).unwrap().aqm.values;
@@ -421,6 +466,12 @@ mod tests {
         assert_eq!(target("eth0 --aqm pie:target=9ms --target 5ms"), Some(OwnedValue::Number(0.009)));
         assert_eq!(target("eth0 --aqm pie"), None);
         assert_eq!(target("eth0 --aqm pi --target 5ms"), None);
+        // Another parameter beside it does not keep it away, and it is said once.
+        assert_eq!(target("eth0 --aqm pie:interval=20ms --target 5ms"), Some(OwnedValue::Number(0.005)));
+        let said = |line: &str| read(line).unwrap().aqm.values.len();
+        assert_eq!([said("eth0 --aqm pie:target=9ms --target 5ms"), said("eth0 --aqm pie --target 5ms")], [1, 1]);
+        // One whose other times are no target gets none.
+        assert_eq!(said("eth0 --aqm blue --target 5ms"), 0);
     }
 
     #[test]
@@ -441,6 +492,17 @@ mod tests {
             ("eth0 --aqm pi --leaf 1:", "must be a class"),
             ("eth0 --aqm pi --flows 0", "must be a number from 1"),
             ("eth0 --aqm pi --flows nan", "must be a number from 1"),
+            ("eth0 --aqm pi --buffer 9kB", "--buffer is of the shaper that --rate makes"),
+            ("eth0 --aqm pi --rate 9Mbit --buffer 1999B", "must be 2kB to 1GiB"),
+            ("eth0 --aqm pi --target 0pkt", "must be 1pkt to 1000000pkt"),
+            ("eth0 --aqm pi --duration 99ms", "must be 0.1s to 31622400s"),
+            ("eth0 --aqm pi --spare protocol=256", "must be 0 to 255"),
+            ("eth0 --aqm pi --spare mark=1,mark=2", "one mark can be spared"),
+            ("eth0 --aqm pi --rollback throughput=0%", "such as 10%"),
+            ("eth0 --aqm pi --rollback throughput=100%", "such as 10%"),
+            ("eth0 --aqm pi --rollback speed=9", "known: delay, throughput"),
+            ("eth0 --aqm pi --autorate=middle=9Mbit", "known: floor, ceiling"),
+            ("eth0 --aqm pi --autorate floor=1bit", "must be 8kbit to 400Gbit"),
             ("eth0 --aqm pi --rtt 0s", "must be 0.001s to 60s"),
             ("eth0 --aqm pi --spare dscp=64", "must be 0 to 63"),
             ("eth0 --aqm pi --spare port=0", "must be 1 to 65535"),

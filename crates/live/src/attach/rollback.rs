@@ -124,6 +124,13 @@ mod tests {
             matches!(run(&mut comparison, 20, 0.0, 17e6, 0.1), Verdict::Worse(why) if why.starts_with("throughput"))
         );
     }
+
+    #[test]
+    fn ten_seconds_are_a_window() {
+        let mut comparison = limits(Some(0.02), None);
+        assert_eq!(comparison.see(10.0, 0.0, 0.0, 0.0), Verdict::Go);
+    }
+
     #[test]
     fn at_the_limit_nothing_has_become_worse() {
         // In numbers that have no rounding: a window of 16 s with 0.125 s of delay and 1 Mbit/s.

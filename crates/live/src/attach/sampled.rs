@@ -314,4 +314,40 @@ mod tests {
         assert!(instead("pie").ends_with(" pie") && instead("droptail").contains("pfifo"));
         assert!(instead("blue").ends_with(" sfb") && instead("ared-feng").ends_with("red ... adaptive"));
     }
+
+    /// The share that RED signals at an average of 100 packets: p_b = 0.1 (100 - 50) / 100 = 0.05.
+    fn share_of(spec: &str) -> f64 {
+        let mut aqm = of(&format!("red:min_th=50pkt,max_th=150pkt,weight=1,max_p=0.1,{spec}")).unwrap();
+        let seen = Observation { queue_pkts: 100.0, arrivals_pkts: 1.0, interval_s: 0.01, ..Observation::default() };
+        aqm.law_mut().unwrap().step(0, &seen).get()
+    }
+
+    #[test]
+    fn without_waiting_signals_come_twice_as_close_but_for_their_own_packet() {
+        // The gap is spread evenly over 1 to 1/p_b packets, 10.5 in the mean.
+        assert!((share_of("wait=false") - 1.0 / 10.5).abs() < 1e-12, "{}", share_of("wait=false"));
+        assert!((share_of("wait=true") - 1.0 / 30.0).abs() < 1e-12, "{}", share_of("wait=true"));
+    }
+
+    #[test]
+    fn beyond_its_curve_red_signals_all_and_before_it_none() {
+        let mut aqm = of("red:min_th=50pkt,max_th=150pkt,weight=1,max_p=0.1,gentle=false").unwrap();
+        let mut at = |queue_pkts| {
+            let seen = Observation { queue_pkts, arrivals_pkts: 1.0, interval_s: 0.01, ..Observation::default() };
+            aqm.law_mut().unwrap().step(0, &seen).get()
+        };
+        assert_eq!([at(49.0), at(50.0), at(200.0)], [0.0, 0.0, 1.0]);
+        assert_eq!(aqm.law_mut().unwrap().periods(), [Some(Span::from_millis(10)), None]);
+        let mut fixed = of("fixed:p=0.25").unwrap();
+        assert_eq!(fixed.law_mut().unwrap().initial().get(), 0.25);
+    }
+
+    #[test]
+    fn an_aqm_marks_unless_it_is_told_not_to() {
+        let marks = |spec: &str| is_marking(&of(spec).unwrap());
+        for name in ["pi", "red:min_th=50pkt,max_th=150pkt", "ared", "fixed:p=0.5"] {
+            let without = format!("{name}{}ecn=false", if name.contains(':') { "," } else { ":" });
+            assert!(marks(name) && !marks(&without), "{name}");
+        }
+    }
 }

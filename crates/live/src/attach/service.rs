@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
-use std::time::Duration;
 
+use aqumen_units::Span;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// SIGINT, SIGTERM and SIGHUP as a descriptor: this thread and those it makes take them no other way.
@@ -34,10 +34,9 @@ impl Signals {
     }
 
     /// Waits for `time`; true if a signal came first.
-    pub(crate) fn wait(&self, time: Duration) -> bool {
-        let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+    pub(crate) fn wait(&self, time: &Timespec) -> bool {
         let fd: BorrowedFd<'_> = self.0.as_fd();
-        poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&timeout)).is_ok_and(|ready| ready > 0)
+        poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(time)).is_ok_and(|ready| ready > 0)
     }
 }
 
@@ -46,7 +45,7 @@ impl Signals {
 pub(crate) struct Manager {
     socket: Option<(UnixDatagram, SocketAddr)>,
     /// How often it wants to hear that we live.
-    pub(crate) watchdog: Option<Duration>,
+    pub(crate) watchdog: Option<Span>,
 }
 
 impl Manager {
@@ -62,10 +61,7 @@ impl Manager {
             Some((socket, address))
         });
         let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-        let ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
-        // Twice as often as asked.
-        let watchdog = number("WATCHDOG_USEC").filter(|_| ours).map(|micros| Duration::from_micros(micros / 2));
-        Manager { socket, watchdog }
+        Manager { socket, watchdog: watchdog(number("WATCHDOG_USEC"), number("WATCHDOG_PID")) }
     }
 
     /// Tells it; one that does not listen changes nothing.
@@ -76,23 +72,26 @@ impl Manager {
     }
 }
 
+/// How often it is to hear that we live, if it waits for so many microseconds: twice as often. It may wait for another
+/// process.
+fn watchdog(patience_us: Option<u64>, process: Option<u64>) -> Option<Span> {
+    let ours = process.is_none_or(|process| process == u64::from(std::process::id()));
+    patience_us.filter(|_| ours).map(|micros| Span::from_micros(micros / 2))
+}
+
+/// Before ordinary threads, and what it starts is ordinary.
+const PROMPT: libc::c_int = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+
 /// Asks to be woken before ordinary processes, with an exact timer. Without the capability (CAP_SYS_NICE) steps come
 /// later under load, nothing else.
 pub(crate) fn be_prompt() {
     // struct sched_param, as the kernel has it. The call by number: musl's function of that name does nothing.
     let priority: libc::c_int = 1;
-    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // SAFETY: the priority outlives the call; both calls change how this thread is scheduled and nothing else.
     unsafe {
-        libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority);
+        libc::syscall(libc::SYS_sched_setscheduler, 0, PROMPT, &raw const priority);
         libc::prctl(libc::PR_SET_TIMERSLACK, 1000);
     }
-}
-
-/// The monotonic clock, by which the marker judges its orders.
-pub(crate) fn now_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 #[cfg(test)]
@@ -100,6 +99,14 @@ mod tests {
     use std::thread;
 
     use super::*;
+
+    #[test]
+    fn a_manager_that_waits_for_us_hears_of_us_twice_as_often() {
+        let own = u64::from(std::process::id());
+        assert_eq!(watchdog(Some(40_000), None), Some(Span::from_millis(20)));
+        assert_eq!(watchdog(Some(40_000), Some(own)), Some(Span::from_millis(20)));
+        assert_eq!((watchdog(Some(40_000), Some(own + 1)), watchdog(None, None)), (None, None));
+    }
 
     #[test]
     fn who_is_prompt_goes_before_ordinary_threads_and_starts_ordinary_ones() {

@@ -58,6 +58,12 @@ fn bucket(options: &Options, rate: Rate, device: &Device) -> Bucket {
 /// The shaper to look after; nothing is made yet.
 pub(crate) fn find(netlink: &mut Netlink, device: &Device, options: &Options) -> Result<Shaper, Failure> {
     let nodes = tc::disciplines(netlink, device.index).or_refuse(|| format!("{}: its disciplines", device.name))?;
+    let classes = tc::classes(netlink, device.index).or_refuse(|| format!("{}: its classes", device.name))?;
+    among(&nodes, &classes, device, options)
+}
+
+/// The same, where these disciplines and classes are there.
+fn among(nodes: &[Node], classes: &[Node], device: &Device, options: &Options) -> Result<Shaper, Failure> {
     let root = nodes.iter().find(|node| node.parent == ROOT && node.handle.major() != 0);
     if let Some(rate) = options.rate {
         if let Some(other) = root.filter(|root| root.handle != OURS) {
@@ -85,8 +91,8 @@ pub(crate) fn find(netlink: &mut Netlink, device: &Device, options: &Options) ->
         )));
     };
     match root.kind.as_str() {
-        "tbf" => of_bucket(device, root, &nodes, options),
-        "htb" => of_class(netlink, device, root, &nodes, options),
+        "tbf" => of_bucket(device, root, nodes, options),
+        "htb" => of_class(device, root, nodes, classes, options),
         kind if AQMS.contains(&kind) => Err(Failure::refused(format!(
             "{}: {kind} {} at its root is an AQM already; remove it and give --rate, or leave it",
             device.name, root.handle
@@ -119,13 +125,12 @@ fn of_bucket(device: &Device, root: &Node, nodes: &[Node], options: &Options) ->
 }
 
 fn of_class(
-    netlink: &mut Netlink,
     device: &Device,
     root: &Node,
     nodes: &[Node],
+    classes: &[Node],
     options: &Options,
 ) -> Result<Shaper, Failure> {
-    let classes = tc::classes(netlink, device.index).or_refuse(|| format!("{}: its classes", device.name))?;
     let leaves: Vec<&Node> =
         classes.iter().filter(|class| class.handle.major() == root.handle.major() && tc::is_leaf(class)).collect();
     let listed = || leaves.iter().map(|leaf| leaf.handle.to_string()).collect::<Vec<_>>().join(", ");
@@ -228,11 +233,15 @@ impl Shaper {
     }
 }
 
+fn is_ours(node: &Node) -> bool {
+    node.parent == ROOT && node.handle == OURS && node.kind == "tbf"
+}
+
 /// Removes a token bucket of ours that a killed process left on `device`. Whether there was one.
 pub(crate) fn remove_leftover(netlink: &mut Netlink, device: &Device) -> Result<bool, Failure> {
     let at = || format!("{}: a token bucket left by a killed aqumend", device.name);
     let nodes = tc::disciplines(netlink, device.index).or_refuse(at)?;
-    if !nodes.iter().any(|node| node.parent == ROOT && node.handle == OURS && node.kind == "tbf") {
+    if !nodes.iter().any(is_ours) {
         return Ok(false);
     }
     tc::remove_root(netlink, device.index, OURS).or_refuse(at)?;
@@ -242,12 +251,15 @@ pub(crate) fn remove_leftover(netlink: &mut Netlink, device: &Device) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::netlink::tc::packed;
+
+    fn device() -> Device {
+        Device { index: 1, name: "eth0".into(), hardware: 1, mtu: 1500, queue_length: 1000 }
+    }
 
     fn bucket_of(line: &str, mbit: u64) -> Bucket {
-        let read = Options::read(lexopt::Parser::from_args(line.split(' ')));
-        let options = read.unwrap_or_else(|error| panic!("{error}")).expect("it asks for no help");
-        let device = Device { index: 1, name: "eth0".into(), hardware: 1, mtu: 1500, queue_length: 1000 };
-        bucket(&options, Rate::from_bps(mbit * 1_000_000), &device)
+        let options = Options::of_line(line);
+        bucket(&options, Rate::from_bps(mbit * 1_000_000), &device())
     }
 
     #[test]
@@ -277,5 +289,114 @@ mod tests {
         let room = |bytes, packets| shaper(bytes, packets).limit_in_packets(500.0);
         assert_eq!([room(Some(5000), None), room(None, Some(7)), room(Some(5000), Some(7))], [10.0, 7.0, 7.0]);
         assert_eq!(room(None, None), 1e9);
+    }
+
+    fn node(kind: &str, handle: &str, parent: Handle, options: Vec<u8>) -> Node {
+        Node { kind: kind.into(), handle: Handle::parse(handle).unwrap(), parent, options, ..Node::default() }
+    }
+
+    /// A token bucket at the root: 2.5 MB/s and room for 9 kB.
+    fn bucket_at(handle: &str) -> Node {
+        node("tbf", handle, ROOT, packed::attributes(|all| all.put(1, &packed::bucket(2_500_000, 9000))))
+    }
+
+    /// A class of htb 1: that lets through so many bytes a second.
+    fn class(handle: &str, bytes: u32, level: u32) -> Node {
+        node("htb", handle, ROOT, packed::attributes(|all| all.put(1, &packed::class(bytes, level))))
+    }
+
+    fn found(line: &str, nodes: &[Node], classes: &[Node]) -> Result<Shaper, String> {
+        among(nodes, classes, &device(), &Options::of_line(line)).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn a_bucket_that_is_there_is_used_as_it_is() {
+        let shaper = found("eth0 --aqm pi", &[bucket_at("1:")], &[]).unwrap();
+        assert_eq!((shaper.kind.as_str(), shaper.handle, shaper.class), ("tbf", Handle::new(1, 0), false));
+        // 2.5 MB/s are 20 Mbit/s.
+        assert_eq!((shaper.rate.as_bps(), shaper.limit_bytes, shaper.limit_pkts), (20_000_000, Some(9000), None));
+        assert!(shaper.ours.is_none());
+        let below = |kind, parent| [bucket_at("1:"), node(kind, "2:", parent, vec![])];
+        let why = found("eth0 --aqm pi", &below("fq_codel", Handle::new(1, 1)), &[]).unwrap_err();
+        assert_eq!(why, "eth0: fq_codel below 1:1 is an AQM already; put a pfifo there, or leave it");
+        assert!(found("eth0 --aqm pi", &below("pfifo", Handle::new(1, 1)), &[]).is_ok());
+        assert!(found("eth0 --aqm pi", &below("fq_codel", Handle::new(3, 1)), &[]).is_ok(), "below another");
+        let why = found("eth0 --aqm pi --leaf 1:1", &[bucket_at("1:")], &[]).unwrap_err();
+        assert_eq!(why, "--leaf 1:1: tbf at the root of eth0 has no classes");
+        let silent = node("tbf", "1:", ROOT, packed::attributes(|all| all.put(1, &packed::bucket(0, 9000))));
+        let why = found("eth0 --aqm pi", &[silent], &[]).unwrap_err();
+        assert_eq!(why, "eth0: the kernel does not say the rate of tbf 1:");
+    }
+
+    #[test]
+    fn a_bucket_of_our_own_takes_the_place_of_none_but_our_own() {
+        let line = "eth0 --aqm pi --rate 8Mbit --buffer 50kB";
+        let shaper = found(line, &[], &[]).unwrap();
+        assert_eq!((shaper.kind.as_str(), shaper.handle, shaper.class), ("tbf", OURS, false));
+        assert_eq!((shaper.rate.as_bps(), shaper.limit_bytes, shaper.limit_pkts), (8_000_000, Some(50_000), None));
+        assert_eq!(shaper.ours.map(|bucket| bucket.rate), Some(1_000_000));
+        // One that a killed process left, and what the kernel put there by itself.
+        assert!(found(line, &[bucket_at("a9e:")], &[]).is_ok());
+        assert!(found(line, &[node("pfifo_fast", "0:", ROOT, vec![])], &[]).is_ok());
+        let why = found(line, &[bucket_at("1:")], &[]).unwrap_err();
+        assert!(why.starts_with("eth0: --rate would replace tbf 1:; "), "{why}");
+        // Without a rate one that was left is none, nor is what the kernel put there, nor what hangs elsewhere.
+        for other in [bucket_at("a9e:"), bucket_at("0:"), node("tbf", "1:", Handle::new(1, 1), vec![])] {
+            let why = found("eth0 --aqm pi", std::slice::from_ref(&other), &[]).unwrap_err();
+            assert!(why.starts_with("eth0: no shaper (tbf or htb) at its root"), "{other:?}: {why}");
+        }
+        for (kind, why) in [("fq_codel", "is an AQM already"), ("pfifo", "is no shaper")] {
+            let told = found("eth0 --aqm pi", &[node(kind, "1:", ROOT, vec![])], &[]).unwrap_err();
+            assert!(told.starts_with(&format!("eth0: {kind} 1: at its root {why}")), "{told}");
+        }
+    }
+
+    #[test]
+    fn the_leaf_of_a_hierarchy_is_the_only_one_or_the_one_that_is_named() {
+        let root = || node("htb", "1:", ROOT, vec![]);
+        // One that is no leaf, and one of another hierarchy.
+        let others = [class("1:1", 9_000_000, 1), class("2:7", 9_000_000, 0)];
+        let classes = |leaves: &[&str]| -> Vec<Node> {
+            others.iter().cloned().chain(leaves.iter().map(|leaf| class(leaf, 1_250_000, 0))).collect()
+        };
+        let one = found("eth0 --aqm pi", &[root()], &classes(&["1:10"])).unwrap();
+        assert_eq!((one.kind.as_str(), one.handle, one.class), ("htb", Handle::new(1, 0x10), true));
+        // 1.25 MB/s are 10 Mbit/s; the kernel's own fifo is as long as the device's queue.
+        assert_eq!((one.rate.as_bps(), one.limit_bytes, one.limit_pkts), (10_000_000, None, Some(1000)));
+        let two = classes(&["1:10", "1:20"]);
+        assert_eq!(found("eth0 --aqm pi --leaf 1:20", &[root()], &two).unwrap().handle, Handle::new(1, 0x20));
+        let why = found("eth0 --aqm pi", &[root()], &two).unwrap_err();
+        assert!(why.starts_with("eth0: htb 1: has several leaf classes (1:10, 1:20)"), "{why}");
+        let why = found("eth0 --aqm pi --leaf 1:1", &[root()], &two).unwrap_err();
+        assert_eq!(why, "--leaf 1:1: no leaf class of htb 1: on eth0; there are: 1:10, 1:20");
+        let why = found("eth0 --aqm pi", &[root()], &others).unwrap_err();
+        assert_eq!(why, "eth0: htb 1: has no class, so it shapes nothing");
+    }
+
+    #[test]
+    fn what_hangs_in_a_leaf_says_how_much_may_wait() {
+        let limits = |kind: &str, parent: &str, limit: u32| {
+            let below = node(kind, "10:", Handle::parse(parent).unwrap(), limit.to_ne_bytes().to_vec());
+            let nodes = [node("htb", "1:", ROOT, vec![]), below];
+            found("eth0 --aqm pi", &nodes, &[class("1:10", 1_250_000, 0)])
+                .map(|shaper| (shaper.limit_bytes, shaper.limit_pkts))
+        };
+        assert_eq!(limits("bfifo", "1:10", 90_000), Ok((Some(90_000), None)));
+        assert_eq!(limits("pfifo", "1:10", 400), Ok((None, Some(400))));
+        assert_eq!(limits("pfifo_head_drop", "1:10", 300), Ok((None, Some(300))));
+        // Of others the device's queue is the best that is known; what hangs in another leaf is none of ours.
+        assert_eq!(
+            [limits("sfq", "1:10", 9), limits("pfifo", "1:20", 9)],
+            [Ok((None, Some(1000))), Ok((None, Some(1000)))]
+        );
+        assert!(limits("codel", "1:10", 9).unwrap_err().contains("codel below 1:10 is an AQM already"));
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_known_by_place_handle_and_kind() {
+        assert!(is_ours(&bucket_at("a9e:")));
+        let others =
+            [bucket_at("1:"), node("htb", "a9e:", ROOT, vec![]), node("tbf", "a9e:", Handle::new(1, 1), vec![])];
+        assert!(!others.iter().any(is_ours));
     }
 }

@@ -7,7 +7,7 @@ use aqumen_units::{Instant, Span};
 use super::super::controller::{self, Controller, Reading};
 use super::super::marker::Counts;
 use super::super::options::Target;
-use super::super::{run, sampled};
+use super::super::{design, sampled};
 use super::*;
 use crate::netlink::tc::Stats;
 
@@ -87,6 +87,16 @@ fn a_link_that_became_faster_shows_by_what_it_carries_though_nothing_waits() {
     assert!(most > 9.0 * (1.0 - STEP) && most <= 9.0, "{most}");
     // Less traffic is no slower link.
     assert_eq!(second(&mut autorate, 100, false), most);
+}
+
+#[test]
+fn a_rate_is_known_after_half_a_second_of_waiting() {
+    // 1 Mbit/s in place of 8: 1250 bytes each 10 ms. Since the past is forgotten, half a second of it takes 69
+    // readings: 1 - exp(-0.69) = 1/2.
+    let mut autorate = Autorate::new(mbit(8.0), Range::default());
+    let first = (1..200).find_map(|reading| autorate.see(0.01, 1250, true).map(|rate| (reading, rate.as_bps())));
+    let (reading, bps) = first.unwrap();
+    assert!((65..=70).contains(&reading) && (990_000..=1_010_000).contains(&bps), "{reading}: {bps}");
 }
 
 /// Packets that could leave in each 10 ms.
@@ -170,7 +180,7 @@ fn over_lte(follow: bool) -> (f64, f64, f64) {
         p = state.p;
         let rate = autorate.as_mut().and_then(|autorate| autorate.see(0.01, state.departed_bytes, state.waited));
         if let Some(rate) = rate {
-            network = run::network_at(&Network { flows: FLOWS, ..network }, target, rate);
+            network = design::network_at(&Network { flows: FLOWS, ..network }, target, rate);
             controller.replace(sampled::build(&spec, &network).unwrap(), reading.at, rate);
         }
     }

@@ -434,3 +434,44 @@ fn what_it_did_on_each_processor_adds_up() {
     assert_eq!((both.dropped, both.dropped_segments, both.dropped_bytes), (27, 270, 405_000));
     assert_eq!((both.spared, both.unregulated), (21 + 31, 22 + 32));
 }
+
+/// An error with what caused it.
+#[derive(Debug)]
+struct Caused(&'static str, Option<Box<Caused>>);
+
+impl std::fmt::Display for Caused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Caused {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.1.as_deref().map(|cause| cause as _)
+    }
+}
+
+#[test]
+fn an_error_is_told_with_its_causes_each_once_and_without_the_verifiers_account() {
+    let caused = |words: [&'static str; 3]| {
+        let [first, second, third] = words;
+        word_of(&Caused(first, Some(Box::new(Caused(second, Some(Box::new(Caused(third, None))))))))
+    };
+    assert_eq!(caused(["load", "the call", "no memory"]), "load: the call: no memory");
+    assert_eq!(caused(["the call failed", "the call", "no memory"]), "the call failed: no memory");
+    assert_eq!(caused(["load", "refused. Verifier output: 0: R1=ctx", "R1"]), "load: refused.");
+}
+
+#[test]
+fn a_probability_is_ordered_in_parts_of_two_to_the_31st() {
+    let orders = [0.0, 0.25, 1.0].map(|p| Orders::new(p, p > 0.5, 77));
+    assert_eq!(orders.map(|order| order.chance), [0, 1 << 29, 1 << 31]);
+    assert_eq!(orders.map(|order| (order.ecn, order.deadline_ns)), [(0, 77), (0, 77), (1, 77)]);
+}
+
+#[test]
+fn a_filter_is_ours_by_its_name() {
+    let named = |name: &str| Filter { name: name.into(), priority: PRIORITY, handle: HANDLE, program: 1 };
+    let ours = ["aqumen", "aqumen+clsact", "", "aqumen2", "marker"].map(|name| is_ours(&named(name)));
+    assert_eq!(ours, [true, true, false, false, false]);
+}
