@@ -1,6 +1,6 @@
 //! `aqumend detach`: ends the aqumend of a device, or removes what one that was killed left there.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lexopt::prelude::*;
 
@@ -10,8 +10,9 @@ use crate::{Failure, Tried, attach};
 const HELP: &str = "\
 aqumend detach DEV: end the aqumend attached to DEV, or remove what a killed one left there; a shaper that is not ours stays
 ";
-/// So long may an aqumend take to end.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// So often is looked whether an aqumend has ended, each after `PAUSE`: for five seconds.
+const LOOKS: u32 = 500;
+const PAUSE: Duration = Duration::from_millis(10);
 
 pub(crate) fn command(mut arguments: lexopt::Parser) -> Result<(), Failure> {
     let mut device = None;
@@ -27,7 +28,7 @@ pub(crate) fn command(mut arguments: lexopt::Parser) -> Result<(), Failure> {
     }
     let device = device.ok_or_else(|| Failure::refused("which device? aqumend detach DEV"))?;
     match socket::ask(&device, "detach").or_refuse(|| format!("{device}: its aqumend"))? {
-        Some(answer) if answer == "ok" => await_end(&device),
+        Some(answer) if answer == "ok" => await_end(&device, LOOKS),
         Some(answer) => Err(Failure::refused(format!("{device}: {answer}"))),
         None => {
             let removed = attach::remove_leftovers(&device)?;
@@ -40,13 +41,27 @@ pub(crate) fn command(mut arguments: lexopt::Parser) -> Result<(), Failure> {
     }
 }
 
-fn await_end(device: &str) -> Result<(), Failure> {
-    let asked = Instant::now();
-    while !socket::is_gone(device) {
-        if asked.elapsed() > PATIENCE {
-            return Err(Failure::Check(format!("{device}: its aqumend was told to end and is still there")));
+fn await_end(device: &str, looks: u32) -> Result<(), Failure> {
+    for _ in 0..looks {
+        if socket::is_gone(device) {
+            return Ok(());
         }
-        std::thread::sleep(Duration::from_millis(10));
+        std::thread::sleep(PAUSE);
     }
-    Ok(())
+    Err(Failure::Check(format!("{device}: its aqumend was told to end and is still there")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_aqumend_that_stays_though_it_was_told_to_end_is_reported() {
+        let device = format!("stays-{}", std::process::id());
+        let there = socket::listen(&device).unwrap();
+        let why = Failure::Check(format!("{device}: its aqumend was told to end and is still there"));
+        assert_eq!(await_end(&device, 3), Err(why));
+        drop(there);
+        assert_eq!(await_end(&device, 3), Ok(()));
+    }
 }

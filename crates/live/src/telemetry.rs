@@ -260,4 +260,40 @@ mod tests {
         let expected = Means { backlog_pkts: 6.0, sojourn_s: 12.0, probability: 18.0, rate_bps: 24.0 };
         assert_eq!(means, expected);
     }
+
+    #[test]
+    fn two_minutes_of_samples_are_kept_and_those_after_a_moment_are_told() {
+        let board = Board::default();
+        let show = |i: usize| board.show(Sample { t_s: i as f64, ..Sample::default() }, Totals::default(), &[]);
+        let times = |after, most| board.samples_after(after, most).iter().map(|sample| sample.t_s).collect::<Vec<_>>();
+        (0..5).for_each(show);
+        assert_eq!(times(1.0, 100), [2.0, 3.0, 4.0]);
+        assert_eq!(
+            (times(f64::NEG_INFINITY, 2), times(1.5, 3), times(4.0, 9)),
+            (vec![3.0, 4.0], vec![2.0, 3.0, 4.0], vec![])
+        );
+        (5..KEPT).for_each(show);
+        assert_eq!((times(-1.0, usize::MAX).len(), times(-1.0, usize::MAX)[0]), (KEPT, 0.0));
+        show(KEPT);
+        assert_eq!((times(-1.0, usize::MAX).len(), times(-1.0, usize::MAX)[0]), (KEPT, 1.0));
+    }
+
+    #[test]
+    fn a_board_shows_the_last_that_it_was_told_and_how_old_that_is() {
+        let board = Board::default();
+        board.begin(Status { regulating: true, ..Status::default() });
+        let status = board.status();
+        assert!(status.regulating && status.now.age_s == 0.0, "nothing was shown yet");
+        let totals = Totals { departed_bytes: 77, ..Totals::default() };
+        board.show(Sample { age_s: 100.0, ..Sample::default() }, totals, &["one".into()]);
+        let status = board.status();
+        assert_eq!((board.departed_bytes(), status.totals.departed_bytes), (77, 77));
+        assert!((100.0..110.0).contains(&status.now.age_s) && status.regulating, "{status:?}");
+        assert_eq!(status.warnings, ["one"]);
+        board.show(Sample::default(), totals, &["two".into(), "three".into()]);
+        std::thread::sleep(DEADLINE);
+        let status = board.status();
+        assert_eq!(status.warnings, ["two", "three"]);
+        assert!(!status.regulating && status.now.age_s >= DEADLINE.as_secs_f64(), "{status:?}");
+    }
 }

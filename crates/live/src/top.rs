@@ -14,7 +14,7 @@ aqumend top [--interval TIME] [--count N]: watch what is attached; ends with Ctr
 ";
 
 pub(crate) fn command(mut arguments: lexopt::Parser) -> Result<(), Failure> {
-    let (mut interval, mut count) = (Duration::from_secs(1), u64::MAX);
+    let (mut interval, mut count) = (Duration::from_secs(1), usize::MAX);
     while let Some(argument) = arguments.next()? {
         match argument {
             Long("help") | Short('h') => {
@@ -32,10 +32,8 @@ pub(crate) fn command(mut arguments: lexopt::Parser) -> Result<(), Failure> {
     }
     let mut out = io::stdout().lock();
     let clear = if out.is_terminal() { "\x1b[H\x1b[2J" } else { "" };
-    for turn in 0..count {
-        if turn > 0 {
-            std::thread::sleep(interval);
-        }
+    for pause in std::iter::once(Duration::ZERO).chain(std::iter::repeat(interval)).take(count) {
+        std::thread::sleep(pause);
         let all = status::read(&socket::devices()?)?;
         let mut text = String::from(clear);
         all.iter().for_each(|one| text += &(status::line(one) + "\n"));

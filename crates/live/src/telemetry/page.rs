@@ -88,6 +88,29 @@ mod tests {
     }
 
     #[test]
+    fn a_recording_says_that_it_is_one_and_has_columns() {
+        for other in
+            [head().replace("\"recording\"", "\"status\""), head().replace("[\"t_s\"", "[], \"was\": [\"t_s\"")]
+        {
+            let why = of_recording(other.as_bytes()).unwrap_err().to_string();
+            assert_eq!(why, "line 1: not a recording of this version of aqumend", "{other}");
+        }
+    }
+
+    #[test]
+    fn as_many_samples_as_can_be_seen_are_all_drawn() {
+        let drawn = |samples: usize| {
+            let rows: String = (0..samples).map(|i| format!("[{i},0,0,0,0,0,0,0,0,0,0,0]\n")).collect();
+            let page = of_recording(format!("{}\n{rows}", head()).as_bytes()).unwrap();
+            page.matches("\"t_s\":").count() - 1
+        };
+        // One more, and each second one is drawn.
+        assert_eq!([drawn(SAMPLES_MAX), drawn(SAMPLES_MAX + 1)], [20_000, 10_001]);
+        // The last one always is: of 20 002 the even ones and number 20 001.
+        assert_eq!(drawn(SAMPLES_MAX + 2), 10_002);
+    }
+
+    #[test]
     fn a_long_recording_is_thinned_out() {
         let rows: String = (0..50_000).map(|i| format!("[{i},0,0,0,0,0,0,0,0,0,0,0]\n")).collect();
         let page = of_recording(format!("{}\n{rows}", head()).as_bytes()).unwrap();

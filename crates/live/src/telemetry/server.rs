@@ -90,3 +90,82 @@ fn answer(mut stream: &TcpStream, board: &Board) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Sample, Status, Totals};
+    use super::*;
+
+    fn here(port: u16) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], port))
+    }
+
+    /// What a page of an attached aqumend answers to a request: the line with the code, and the body.
+    fn answers(requests: &[&str]) -> Vec<(String, String)> {
+        let board = Arc::new(Board::default());
+        board.begin(Status { device: "eth0".into(), ..Status::default() });
+        for t_s in [1.0, 2.0, 3.0] {
+            board.show(Sample { t_s, ..Sample::default() }, Totals::default(), &[]);
+        }
+        let listener = listen(Listen::At(here(0))).unwrap().unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || serve(listener, board));
+        let ask = |request: &&str| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            write!(stream, "{request} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+            let mut text = String::new();
+            stream.read_to_string(&mut text).unwrap();
+            let (head, body) = text.split_once("\r\n\r\n").unwrap();
+            // What is not sent is as long as what would be.
+            let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();
+            assert!(body.is_empty() || length == body.len().to_string(), "{head}");
+            assert_ne!(length, "0", "{head}");
+            (head.lines().next().unwrap().to_owned(), body.to_owned())
+        };
+        requests.iter().map(ask).collect()
+    }
+
+    #[test]
+    fn each_page_is_there_and_others_are_not() {
+        let told = answers(&["GET /", "GET /metrics", "GET /status", "GET /samples", "GET /other", "POST /status"]);
+        let codes: Vec<&str> = told.iter().map(|(code, _)| code.strip_prefix("HTTP/1.1 ").unwrap()).collect();
+        assert_eq!(codes, ["200 OK", "200 OK", "200 OK", "200 OK", "404 Not Found", "405 Method Not Allowed"]);
+        let bodies: Vec<&str> = told.iter().map(|(_, body)| body.as_str()).collect();
+        assert!(
+            bodies[0].contains("<title>aqumend</title>") && bodies[1].contains("aqumen_regulating{device=\"eth0\"")
+        );
+        let status: serde_json::Value = serde_json::from_str(bodies[2]).unwrap();
+        assert_eq!((&status["device"], &status["now"]["t_s"]), (&"eth0".into(), &3.0.into()));
+        assert!(bodies[4].starts_with("no such page") && bodies[5] == "only GET\n");
+    }
+
+    #[test]
+    fn samples_are_those_after_a_moment() {
+        let told = answers(&["GET /samples?after=1.5", "GET /samples?before=1.5", "GET /samples?after=3"]);
+        let counts = told.iter().map(|(_, body)| serde_json::from_str::<Vec<serde_json::Value>>(body).unwrap().len());
+        assert_eq!(counts.collect::<Vec<_>>(), [2, 3, 0]);
+    }
+
+    #[test]
+    fn who_asks_for_the_head_alone_gets_no_body() {
+        for path in ["/", "/metrics", "/status", "/samples", "/other"] {
+            let told = answers(&[&format!("HEAD {path}"), &format!("GET {path}")]);
+            assert!(told[0].0 == told[1].0 && told[0].1.is_empty() && !told[1].1.is_empty(), "{path}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn the_usual_place_gives_way_and_one_that_is_named_does_not() {
+        assert!(listen(Listen::No).unwrap().is_none());
+        let taken = listen(Listen::At(here(0))).unwrap().unwrap().local_addr().unwrap();
+        let first = listen(Listen::Usual(taken)).unwrap().unwrap();
+        assert_eq!(first.local_addr().unwrap(), taken);
+        let second = listen(Listen::Usual(taken)).unwrap().unwrap().local_addr().unwrap();
+        assert!(second.ip() == taken.ip() && second.port() != taken.port(), "{second}");
+        let why = listen(Listen::At(taken)).unwrap_err().to_string();
+        assert_eq!(why, format!("--listen {taken}: the port is in use"));
+        // An address of the documentation is no machine's.
+        let why = listen(Listen::At(SocketAddr::from(([203, 0, 113, 1], 80)))).unwrap_err().to_string();
+        assert!(why.starts_with("--listen 203.0.113.1:80: ") && !why.contains("in use"), "{why}");
+    }
+}

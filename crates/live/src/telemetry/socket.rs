@@ -140,4 +140,32 @@ mod tests {
         assert!(is_gone(&device) && !devices().unwrap().contains(&device));
         assert_eq!(ask(&device, "status").unwrap(), None);
     }
+
+    /// What a thread of user number `of` does.
+    fn as_user<T: Send + 'static>(of: u32, work: impl FnOnce() -> T + Send + 'static) -> std::thread::JoinHandle<T> {
+        std::thread::spawn(move || {
+            // SAFETY: the call by its number changes the identity of this thread alone, which ends with its work.
+            let done = unsafe { libc::syscall(libc::SYS_setresuid, of, of, of) };
+            assert_eq!(done, 0, "{}", io::Error::last_os_error());
+            work()
+        })
+    }
+
+    #[test]
+    fn root_and_who_attached_may_detach_and_nobody_else() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("Skipped: other users need root.");
+            return;
+        }
+        for (attached_by, asked_by, may) in
+            [(1234, 1234, true), (1234, 0, true), (0, 0, true), (1234, 4321, false), (0, 1234, false)]
+        {
+            let (device, board, listener) = attached(&format!("of-{attached_by}-{asked_by}"));
+            let own = board.clone();
+            as_user(attached_by, move || serve(listener, own));
+            let answer = as_user(asked_by, move || ask(&device, "detach").unwrap().unwrap()).join().unwrap();
+            let said = if may { "ok" } else { "only root and whoever attached may detach" };
+            assert_eq!((answer.as_str(), board.is_stopped()), (said, may), "{attached_by} {asked_by}");
+        }
+    }
 }

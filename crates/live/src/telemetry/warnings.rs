@@ -150,4 +150,69 @@ mod tests {
         }
         assert_eq!(news.len(), 2, "{news:?}");
     }
+
+    /// What is found after one sample for all of ten seconds.
+    fn after_one(sample: Sample) -> Vec<String> {
+        Watch::new(20e6, 20.0).see(&Sample { t_s: 10.0, ..sample }, 10.0).to_vec()
+    }
+
+    #[test]
+    fn a_link_is_in_use_above_a_tenth_of_its_rate() {
+        let found = |mbit: f64| after_one(Sample { rate_bps: mbit * 1e6, ..Sample::default() });
+        assert_eq!(found(1.9), [""; 0]);
+        assert!(found(2.1)[0].starts_with("no packet waited in 10 s at 2.1 Mbit/s of 20.0: "), "{:?}", found(2.1));
+        // Nothing is judged before its time.
+        let mut watch = Watch::new(20e6, 20.0);
+        let early = Sample { t_s: 9.9, rate_bps: 20e6, ..Sample::default() };
+        assert_eq!(watch.see(&early, 9.9), [""; 0]);
+        assert_eq!(watch.see(&Sample { t_s: 10.0, ..early }, 0.1).len(), 1);
+    }
+
+    #[test]
+    fn marks_are_in_vain_from_one_half_on_over_more_than_twice_the_target() {
+        let vain = Sample {
+            backlog_bytes: 60_000,
+            backlog_pkts: 41.0,
+            probability: 0.5,
+            marked_pkts: 11,
+            early_dropped_pkts: 1,
+            ..Sample::default()
+        };
+        assert!(after_one(vain)[0].starts_with("marks change nothing: 11 in 10 s"), "{:?}", after_one(vain));
+        for other in [
+            Sample { backlog_pkts: 40.0, ..vain },
+            Sample { probability: 0.49, ..vain },
+            // Ten marks for each drop are not more than that.
+            Sample { marked_pkts: 10, ..vain },
+        ] {
+            assert_eq!(after_one(other), [""; 0], "{other:?}");
+        }
+        // Nine of ten samples are not more than nine of ten.
+        let found = |in_vain: u32| {
+            let mut watch = Watch::new(20e6, 20.0);
+            let sample =
+                |i: u32| Sample { t_s: f64::from(i), backlog_pkts: if i <= in_vain { 41.0 } else { 9.0 }, ..vain };
+            (1..=10).map(|i| watch.see(&sample(i), 1.0).len()).last()
+        };
+        assert_eq!([found(9), found(10)], [Some(0), Some(1)]);
+    }
+
+    #[test]
+    fn each_ten_seconds_are_judged_by_themselves() {
+        let mut watch = Watch::new(20e6, 20.0);
+        let at = |t_s: f64, marked_pkts, backlog_pkts| Sample {
+            t_s,
+            backlog_bytes: 60_000,
+            backlog_pkts,
+            probability: 1.0,
+            marked_pkts,
+            early_dropped_pkts: 100,
+            ..Sample::default()
+        };
+        // 500 marks and 100 drops; then 400 more marks and no drop; then the queue is short.
+        assert_eq!(watch.see(&at(10.0, 500, 70.0), 10.0), [""; 0]);
+        let found = watch.see(&at(20.0, 900, 70.0), 10.0);
+        assert!(found.len() == 1 && found[0].starts_with("marks change nothing: 400 in 10 s"), "{found:?}");
+        assert_eq!(watch.see(&at(30.0, 1900, 9.0), 10.0), [""; 0]);
+    }
 }
