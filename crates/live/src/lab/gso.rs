@@ -6,6 +6,8 @@
 //! shared. Segments are joined as the kernel's own receive offload does: in order, alike but for what must differ,
 //! none marked beside one that is not.
 
+use super::ip::folded;
+
 /// What stands before each packet of such a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
@@ -43,6 +45,10 @@ const PSH: u8 = 0x08;
 const ACK: u8 = 0x10;
 const ECE: u8 = 0x40;
 const CWR: u8 = 0x80;
+/// What ends a message.
+const ENDS: u8 = FIN | PSH;
+/// Flags that segments to be joined need not have, or may.
+const OF_SOME: u8 = ENDS | ECE;
 /// Where the checksum stands in a TCP header.
 const TCP_CHECKSUM: usize = 16;
 
@@ -118,7 +124,7 @@ impl<'a> Segments<'a> {
             tcp[13] &= !CWR;
         }
         if number + 1 < self.count() {
-            tcp[13] &= !(FIN | PSH);
+            tcp[13] &= !ENDS;
         }
         Some(length)
     }
@@ -177,7 +183,7 @@ impl Joiner {
         joined.bytes.extend_from_slice(packet);
         joined.since.push(when);
         joined.partial = partial;
-        joined.open = segment.filter(|_| packet[segment.map_or(0, |open| open.transport + 13)] & (FIN | PSH) == 0);
+        joined.open = segment.filter(|_| packet[segment.map_or(0, |open| open.transport + 13)] & ENDS == 0);
         self.waiting.push(joined);
         self.waiting.len() >= WAITING_MAX
     }
@@ -196,22 +202,18 @@ impl Open {
     /// `None`: what cannot be joined with others.
     fn of(packet: &[u8], partial: Partial) -> Option<Self> {
         let transport = usize::from(partial[0]);
+        let tcp = packet.get(transport..).filter(|tcp| tcp.len() >= 20)?;
         if usize::from(partial[1]) != TCP_CHECKSUM {
             return None;
         }
-        let (length, protocol) = match packet.first()? >> 4 {
+        let (length, protocol) = match packet[0] >> 4 {
             // No options, may not be fragmented.
-            4 if transport == 20 && packet.get(6)? & 0xbf == 0 => {
-                (u16::from_be_bytes([packet[2], packet[3]]), packet[9])
-            }
-            6 if transport == 40 && packet.len() >= 40 => {
-                (u16::from_be_bytes([packet[4], packet[5]]).saturating_add(40), packet[6])
-            }
+            4 if transport == 20 && packet[6] & 0xbf == 0 => (u16::from_be_bytes([packet[2], packet[3]]), packet[9]),
+            6 if transport == 40 => (u16::from_be_bytes([packet[4], packet[5]]).saturating_add(40), packet[6]),
             _ => return None,
         };
-        let tcp = packet.get(transport..)?;
-        let headers = transport + usize::from(tcp.get(12)? >> 4) * 4;
-        let plain = protocol == 6 && usize::from(length) == packet.len() && tcp[13] & !(FIN | PSH | ECE) == ACK;
+        let headers = transport + usize::from(tcp[12] >> 4) * 4;
+        let plain = protocol == 6 && usize::from(length) == packet.len() && tcp[13] & !OF_SOME == ACK;
         let data = packet.len().checked_sub(headers).filter(|data| plain && *data > 0 && headers >= transport + 20)?;
         Some(Open { transport, headers, segment: data, sequence: sequence(tcp).wrapping_add(data as u32) })
     }
@@ -242,7 +244,7 @@ impl Joined {
         }
         self.bytes.extend_from_slice(&packet[segment.headers..]);
         self.since.push(when);
-        let ends = packet[segment.transport + 13] & (FIN | PSH);
+        let ends = packet[segment.transport + 13] & ENDS;
         self.bytes[HEADER_BYTES + segment.transport + 13] |= ends;
         self.open =
             (ends == 0 && segment.segment == open.segment).then_some(Open { sequence: segment.sequence, ..open });
@@ -280,7 +282,8 @@ fn alike(one: &[u8], other: &[u8], segment: &Open) -> bool {
     let t = segment.transport;
     let same = |from: usize, to: usize| one[from..to] == other[from..to];
     let network = if t == 20 { same(0, 2) && same(6, 10) && same(12, 20) } else { same(0, 4) && same(6, 40) };
-    let flags = one[t + 13] & !(FIN | PSH) == other[t + 13] & !(FIN | PSH);
+    // The one is open: it ends nothing.
+    let flags = one[t + 13] == other[t + 13] & !ENDS;
     network && same(t, t + 4) && same(t + 8, t + 13) && flags && same(t + 14, t + 16) && same(t + 18, segment.headers)
 }
 
@@ -310,11 +313,6 @@ fn set_v4_checksum(packet: &mut [u8]) {
     let sum = header.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
     let checksum = !folded(sum);
     packet[10..12].copy_from_slice(&checksum.to_be_bytes());
-}
-
-fn folded(sum: u32) -> u16 {
-    let sum = (sum & 0xffff) + (sum >> 16);
-    ((sum & 0xffff) + (sum >> 16)) as u16
 }
 
 #[cfg(test)]

@@ -42,13 +42,17 @@ pub fn set_ce(packet: &mut [u8]) {
             let after = u16::from_be_bytes([packet[0], packet[1]]);
             let sum = !u16::from_be_bytes([packet[10], packet[11]]);
             let sum = u32::from(sum) + u32::from(!before) + u32::from(after);
-            let sum = (sum & 0xffff) + (sum >> 16);
-            let sum = (sum & 0xffff) + (sum >> 16);
-            packet[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+            packet[10..12].copy_from_slice(&(!folded(sum)).to_be_bytes());
         }
         6 => packet[1] |= 3 << 4,
         _ => {}
     }
+}
+
+/// A sum of 16-bit words as the Internet checksum has it: carries go round.
+pub(super) fn folded(sum: u32) -> u16 {
+    let sum = (sum & 0xffff) + (sum >> 16);
+    ((sum & 0xffff) + (sum >> 16)) as u16
 }
 
 /// What an IPv4 packet of TCP acknowledges, if it does nothing else: no data, no flags but ACK,
@@ -175,6 +179,88 @@ mod tests {
             let mut packet = v4(2, TCP, &[])[..length].to_vec();
             assert_eq!((v4_ends(&packet), ecn(&packet), pure_ack(&packet)), (None, None, None));
             set_ce(&mut packet);
+        }
+    }
+
+    /// An acknowledgement of 300 behind an IPv4 header with so many bytes of options, with these of TCP.
+    fn acknowledgement(ip_options: usize, options: &[u8]) -> Vec<u8> {
+        let mut tcp = vec![0x13, 0x88, 0x80, 0, 0, 0, 0, 1, 0, 0, 1, 44, 0, 0x10, 1, 0, 0, 0, 0, 0];
+        tcp[12] = (((20 + options.len()) / 4) << 4) as u8;
+        tcp.extend(options);
+        let mut packet = v4(0, TCP, &[]);
+        packet[0] = 0x40 | ((20 + ip_options) / 4) as u8;
+        packet.resize(20 + ip_options, 1);
+        packet.extend(tcp);
+        packet
+    }
+
+    #[test]
+    fn headers_may_be_as_long_as_they_can_be() {
+        // 60 bytes of IP and 60 of TCP, of which nothing follows.
+        let longest = acknowledgement(40, &[1; 40]);
+        assert_eq!((longest.len(), pure_ack(&longest).map(|ack| ack.number)), (120, Some(300)));
+        assert_eq!(pure_ack(&[&longest[..], &[0]].concat()), None, "data");
+        let shortest = acknowledgement(0, &[]);
+        assert_eq!((shortest.len(), pure_ack(&shortest).map(|ack| ack.number)), (40, Some(300)));
+        assert_eq!(pure_ack(&shortest[..39]), None);
+        // Another protocol, another version, a header that is said to be longer or shorter than what there is.
+        for (byte, value) in [(9, 17), (0, 0x65), (32, 6 << 4), (32, 4 << 4), (0, 0x4f)] {
+            let mut other = acknowledgement(0, &[]);
+            other[byte] = value;
+            assert_eq!(pure_ack(&other), None, "byte {byte} is {value:#x}");
+        }
+    }
+
+    #[test]
+    fn what_was_received_beyond_is_read_from_among_the_options() {
+        let sack = |options: &[u8]| pure_ack(&acknowledgement(0, options)).map(|ack| ack.sack);
+        let edges = [1u8, 2, 3, 4].map(|block| [[0, 0, block, 0], [0, 0, block, 9]].concat()).concat();
+        // Kind 5 and its length, of three blocks and of four; a pad before, another option, the end of the list.
+        let blocks = [(0x100, 0x109), (0x200, 0x209), (0x300, 0x309), (0x400, 0x409)];
+        let three = [&[1, 1, 5, 26][..], &edges[..24]].concat();
+        assert_eq!(sack(&three), Some(SackDigest::of(&blocks[..3], 300)));
+        let four = [&[1, 1, 5, 34][..], &edges].concat();
+        assert_eq!(sack(&four), Some(SackDigest::of(&blocks, 300)));
+        let behind = [&[3, 3, 7, 1, 5, 10][..], &edges[..8], &[1, 1]].concat();
+        assert_eq!(sack(&behind), Some(SackDigest::of(&blocks[..1], 300)));
+        let ended = [&[0, 1, 5, 10][..], &edges[..8]].concat();
+        assert_eq!(sack(&ended), Some(SackDigest::NONE), "what follows the end is nothing");
+        // An option that says to be shorter than it can be, or has no length.
+        assert_eq!((sack(&[8, 0, 1, 1]), sack(&[1, 1, 1, 8])), (Some(SackDigest::NONE), None));
+    }
+
+    #[test]
+    fn what_senders_hear_of_congestion_is_no_other_flag() {
+        let flags = |flags: u8| {
+            let mut packet = acknowledgement(0, &[]);
+            packet[33] = flags;
+            pure_ack(&packet).map(|ack| ack.ece)
+        };
+        // ACK alone, with ECE, with CWR, with both; FIN, SYN, RST, PSH and URG do more, and no ACK is none.
+        assert_eq!([0x10, 0x50, 0x90, 0xd0].map(flags), [Some(false), Some(true), Some(false), Some(true)]);
+        assert!([0x11, 0x12, 0x14, 0x18, 0x30, 0x40, 0x00].into_iter().all(|other| flags(other).is_none()));
+    }
+
+    #[test]
+    fn an_address_is_that_of_an_ipv4_packet() {
+        let packet = v4(0, 17, &[]);
+        assert_eq!(v4_ends(&packet), Some(([10, 0, 0, 1], [10, 128, 0, 1])));
+        assert_eq!(v4_ends(&[0x60; 40]), None);
+        let fields = [0, 1, 2, 3]
+            .map(|bits| (ecn(&v4(0xfc | bits, 17, &[])), ecn(&[&[0x6f, 0xcf | bits << 4][..], &[9; 38]].concat())));
+        let all = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
+        assert_eq!(fields, all.map(|field| (Some(field), Some(field))));
+        assert_eq!(ecn(&[0x50; 40]), None);
+        let mut neither = [0x50; 40];
+        set_ce(&mut neither);
+        assert_eq!(neither, [0x50; 40]);
+    }
+
+    #[test]
+    fn a_carry_goes_round_until_none_is_left() {
+        // Modulo 2^16 - 1, where both zero and that stand for none (RFC 1071).
+        for sum in [0, 1, 0xffff, 0x1_0000, 0x1_ffff, 0x2_fffe, 0xffff_0000, u32::MAX, 0x1234_5678] {
+            assert_eq!(u32::from(folded(sum)) % 0xffff, sum % 0xffff, "{sum:x}");
         }
     }
 }

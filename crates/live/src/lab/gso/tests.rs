@@ -139,14 +139,6 @@ fn each_connection_is_joined_by_itself_where_several_take_turns() {
 }
 
 #[test]
-fn a_carry_goes_round_until_none_is_left() {
-    // Modulo 2^16 - 1, where both zero and that stand for none (RFC 1071).
-    for sum in [0, 1, 0xffff, 0x1_0000, 0x1_ffff, 0x2_fffe, 0xffff_0000, u32::MAX, 0x1234_5678] {
-        assert_eq!(u32::from(folded(sum)) % 0xffff, sum % 0xffff, "{sum:x}");
-    }
-}
-
-#[test]
 fn what_differs_is_not_joined_and_keeps_its_order() {
     let base = |change: fn(&mut Vec<u8>)| {
         let first = packet(false, ACK, 1000, &data(100));
@@ -293,4 +285,76 @@ fn a_header_is_read_as_it_was_written() {
     assert_eq!((read.kind, read.partial), (TCP_V4, [0, 0]));
     Header { partial: [0, 0], ..header }.write(&mut room);
     assert_eq!(room[0], 0);
+}
+
+#[test]
+fn data_that_fill_their_segments_have_no_more_than_those() {
+    for v6 in [false, true] {
+        let lengths = |bytes, segment| {
+            let headers = if v6 { 72 } else { 52 };
+            split(v6, ACK, bytes, segment).iter().map(|packet| packet.len() - headers).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (lengths(2896, 1448), lengths(1448, 1448), lengths(1449, 1448)),
+            (vec![1448, 1448], vec![1448], vec![1448, 1])
+        );
+    }
+}
+
+#[test]
+fn a_joined_packet_may_be_as_long_as_one_can_be() {
+    // 52 bytes of headers and 11 segments of 5953 are 65 535; with a byte more in each the eleventh has no room.
+    let of = |segment: usize| -> Vec<usize> {
+        let all: Vec<_> = (0..11).map(|i| packet(false, ACK, i * segment as u32, &data(segment))).collect();
+        joined(&all).iter().map(|(_, packet)| packet.len()).collect()
+    };
+    assert_eq!((of(5953), of(5954)), (vec![65_535], vec![52 + 10 * 5954, 52 + 5954]));
+}
+
+#[test]
+fn what_is_not_as_segments_are_is_left_as_it_came() {
+    // Two in a row of the same connection, both changed in the same way.
+    let both = |v6: bool, change: &dyn Fn(&mut Vec<u8>, &mut Partial)| {
+        let two = [1000, 1100].map(|sequence| {
+            let (mut packet, mut partial) = packet(v6, ACK, sequence, &data(100));
+            change(&mut packet, &mut partial);
+            (packet, partial)
+        });
+        let written = joined(&two);
+        let as_they_came = written.iter().map(|(_, packet)| packet).eq(two.iter().map(|(packet, _)| packet));
+        (written.len(), as_they_came)
+    };
+    assert_eq!(both(false, &|_, _| {}).0, 1);
+    let apart = (2, true);
+    // Fragments: more follow, or not the first. "Do not fragment" is no fragment.
+    assert_eq!(both(false, &|packet, _| packet[6] = 0x20), apart);
+    assert_eq!(both(false, &|packet, _| packet[6] = 0x01), apart);
+    assert_eq!(both(false, &|packet, _| packet[6] = 0).0, 1);
+    // Headers of TCP that are shorter than they can be, or longer than the packet.
+    assert_eq!(both(false, &|packet, _| packet[32] = 4 << 4), apart);
+    assert_eq!(both(true, &|packet, _| packet[52] = 4 << 4), apart);
+    assert_eq!(both(false, &|packet, _| packet.truncate(50)), apart);
+    // Another protocol, another length than it has, another version.
+    assert_eq!(both(false, &|packet, _| packet[9] = 17), apart);
+    assert_eq!(both(true, &|packet, _| packet[6] = 17), apart);
+    assert_eq!(both(false, &|packet, _| packet[3] ^= 1), apart);
+    assert_eq!(both(true, &|packet, _| packet[5] ^= 1), apart);
+    assert_eq!(both(false, &|packet, _| packet[0] = 0x55), apart);
+    // A transport that begins elsewhere: options of IPv4, further headers of IPv6.
+    let options = |packet: &mut Vec<u8>, partial: &mut Partial| {
+        packet.splice(20..20, [1; 4]);
+        packet[3] += 4;
+        partial[0] = 24;
+    };
+    assert_eq!(both(false, &options), apart);
+    let further = |packet: &mut Vec<u8>, partial: &mut Partial| {
+        packet.splice(40..40, [6, 0, 1, 4, 0, 0, 0, 0]);
+        packet[5] += 8;
+        partial[0] = 48;
+    };
+    assert_eq!(both(true, &further), apart);
+    // Cut short, wherever.
+    for (v6, length) in [false, true].into_iter().flat_map(|v6| (1..90).map(move |length| (v6, length))) {
+        assert_eq!(both(v6, &|packet, _| packet.truncate(length)), apart, "IPv6 {v6}, {length}");
+    }
 }
