@@ -123,13 +123,11 @@ pub(crate) fn run(arguments: lexopt::Parser) -> Result<(), Failure> {
     let Some(chosen) = Chosen::read(arguments, help, own)? else { return Ok(()) };
     let plan = chosen.plan()?;
     stop_on_signals();
-    let mut told = 0;
+    let mut told = progress.then(Progress::default);
     let (result, _) = live::carry_out(&plan, live::Manner { super_packets, record: false }, |now| {
-        let share = 100 * now / plan.duration.as_nanos().max(1);
-        if progress && share > told {
-            told = share;
+        if let Some(line) = told.as_mut().and_then(|told| told.news(now, plan.duration.as_nanos())) {
             // Whoever wanted to hear of it may be gone.
-            let _ = writeln!(std::io::stderr(), "progress {:.2}", share as f64 / 100.0);
+            let _ = writeln!(std::io::stderr(), "{line}");
         }
         !is_stopped()
     })?;
@@ -142,6 +140,18 @@ pub(crate) fn run(arguments: lexopt::Parser) -> Result<(), Failure> {
         serde_json::to_string(&result)
     };
     print_line(&json.or_refuse(|| "the result".into())?)
+}
+
+/// How much of a run was told to be over, in hundredths.
+#[derive(Debug, Default)]
+struct Progress(u64);
+
+impl Progress {
+    /// What to tell at `now`, nanoseconds of a run of such a `duration`: another hundredth is over.
+    fn news(&mut self, now: u64, duration: u64) -> Option<String> {
+        let share = 100 * now / duration.max(1);
+        (share > std::mem::replace(&mut self.0, share)).then(|| format!("progress {:.2}", share as f64 / 100.0))
+    }
 }
 
 fn help() -> String {
@@ -163,7 +173,12 @@ pub(crate) fn whole_number<T: std::str::FromStr>(parser: &mut lexopt::Parser, op
 
 /// Writes a line of data.
 pub(crate) fn print_line(line: &str) -> Result<(), Failure> {
-    match writeln!(std::io::stdout(), "{line}") {
+    write_line(&mut std::io::stdout(), line)
+}
+
+/// The same to `out`. Whoever reads may leave.
+fn write_line(out: &mut impl Write, line: &str) -> Result<(), Failure> {
+    match writeln!(out, "{line}") {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Failure::refused(format!("cannot write: {error}")))
         }
@@ -231,5 +246,37 @@ mod tests {
         assert!(refused(&["-x"]).contains("-x") && refused(&["--aqm"]).contains("--aqm"));
         let missing = Chosen::default().plan().unwrap_err().to_string();
         assert_eq!(missing, "a scenario file is missing; see --help");
+    }
+
+    #[test]
+    fn progress_is_told_at_each_hundredth_once() {
+        let mut progress = Progress::default();
+        // Of 2 s a hundredth is 20 ms.
+        let news = [0, 19, 20, 39, 40, 41, 1990, 2000].map(|ms| progress.news(ms * 1_000_000, 2_000_000_000));
+        let told: Vec<String> = news.into_iter().flatten().collect();
+        assert_eq!(told, ["progress 0.01", "progress 0.02", "progress 0.99", "progress 1.00"]);
+    }
+
+    /// Takes nothing, for this reason.
+    struct Deaf(std::io::ErrorKind);
+
+    impl Write for Deaf {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn who_reads_no_more_ends_nothing_and_a_full_disk_is_told() {
+        let mut out = Vec::new();
+        write_line(&mut out, "{}").unwrap();
+        assert_eq!(out, b"{}\n");
+        assert_eq!(write_line(&mut Deaf(std::io::ErrorKind::BrokenPipe), "{}"), Ok(()));
+        let why = write_line(&mut Deaf(std::io::ErrorKind::StorageFull), "{}").unwrap_err().to_string();
+        assert!(why.starts_with("cannot write: "), "{why}");
     }
 }

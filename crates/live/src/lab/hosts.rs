@@ -138,6 +138,13 @@ const END: u64 = 1;
 const OUTBOUND: u64 = 2;
 const INBOUND: u64 = 3;
 
+/// Whoever wants the run to end waits no longer, nanoseconds.
+const STOP_NS: u64 = 100_000_000;
+/// A connection has brought something, or was closed.
+const ARRIVES: epoll::EventFlags = epoll::EventFlags::IN.union(epoll::EventFlags::RDHUP);
+/// A connection takes more than it took before.
+const TAKES_MORE: epoll::EventFlags = epoll::EventFlags::OUT.union(epoll::EventFlags::ET);
+
 /// Looks at the kernel's round-trip times: each so often, or less where there are many flows, nanoseconds.
 const SAMPLE_NS: u64 = 50_000_000;
 const SAMPLES_PER_S_MAX: u64 = 4000;
@@ -234,8 +241,7 @@ impl<'a> Hosts<'a> {
                 return Ok(self.seen);
             }
             let due = self.agenda.peek().map_or(end, |Reverse((at, _))| (*at).min(end));
-            // `stop` waits no longer than this.
-            let wait = self.clock.wait(due.min(now + 100_000_000));
+            let wait = self.clock.wait(due.min(now.saturating_add(STOP_NS)));
             events.clear();
             match epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&wait)) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -258,7 +264,7 @@ impl<'a> Hosts<'a> {
                         inbound.offer_at_most(bytes)?;
                     }
                     let place = gap(&mut self.inbound);
-                    watch(&self.epoll, &inbound, INBOUND, place, epoll::EventFlags::IN | epoll::EventFlags::RDHUP)?;
+                    watch(&self.epoll, &inbound, INBOUND, place, ARRIVES)?;
                     self.inbound[place] = Some(inbound);
                 }
             }
@@ -560,7 +566,7 @@ impl<'a> Hosts<'a> {
         let (connection, port) = Connection::open(flow, state.opened, needs, tcp)?;
         state.opened += 1;
         let place = gap(&mut self.outbound);
-        watch(&self.epoll, &connection, OUTBOUND, place, epoll::EventFlags::OUT | epoll::EventFlags::ET)?;
+        watch(&self.epoll, &connection, OUTBOUND, place, TAKES_MORE)?;
         self.outbound[place] = Some(connection);
         state.connection = Some(place);
         self.by_port.insert((flow, port), place);
@@ -734,9 +740,11 @@ mod tests {
 
     use aqumen_scenario::Scenario;
 
+    use super::ends::tests::with_ends;
     use super::*;
     use crate::common::skipped;
     use crate::lab::kernel;
+    use crate::lab::namespace::tests::of_both_sides;
     use crate::lab::tun::Tun;
     use crate::lab::world::sender;
 
@@ -885,5 +893,38 @@ mod tests {
         all[1] = Some('b');
         all[3] = Some('d');
         assert_eq!((gap(&mut all), all.len()), (4, 5));
+    }
+
+    #[test]
+    fn what_nobody_sent_has_no_ratio_and_no_round_trip() {
+        let plan = plan(1);
+        let mut receptions = Receptions::new(&plan);
+        (0..2).for_each(|_| receptions.edge());
+        let nothing = || vec![Totals::default()];
+        let edges = vec![1_000_000_000, 3_000_000_000];
+        let requests = Requests::default();
+        let seen = Seen { edges, totals: vec![nothing(), nothing()], receptions, requests, failures: 0 };
+        let steady = plan.windows.iter().find(|window| window.name == "steady").unwrap();
+        let metrics = seen.metrics(&plan, 0, steady);
+        assert_eq!((metrics.rtt_mean_s, metrics.retransmitted_ratio, metrics.goodput_bps), (None, None, 0.0));
+    }
+
+    #[test]
+    fn what_ends_of_datagrams_did_is_added_to_what_was_before() {
+        let Some(here) = of_both_sides("totals of datagrams") else { return };
+        let transport = "transport = \"udp\"\ntraffic = { kind = \"transfers\", size = \"20kB\", rate = \"1/s\" }";
+        with_ends(&here, transport, |mut ends| {
+            ends.transfer(0, 20_000);
+            ends.send(Side::Source, 0);
+            let arrived = std::iter::from_fn(|| ends.receive(Side::Sink, 0)).count() as u64;
+            for (before, timeouts) in [(Some(3), 3), (None, 0)] {
+                let mut sum = totals(1000, 10, 1, before, &[50, 70]);
+                sum.add_ends(&ends);
+                assert_eq!((sum.delivered, sum.info.sent), (21_000, 10 + arrived));
+                // Datagrams are sent once, wait for nothing, and measure no round trip.
+                assert_eq!((sum.info.retransmitted, sum.info.timeouts), (1, Some(timeouts)));
+                assert_eq!((sum.rtt_sum_ns, sum.rtt_samples), (120e6, 2));
+            }
+        });
     }
 }

@@ -301,4 +301,136 @@ mod tests {
         let line = refusal("\"linux\"", &flows(21));
         assert!(line.contains("bottleneck") && line.contains("3.8 each"), "{line}");
     }
+
+    #[test]
+    fn what_sockets_are_told_follows_from_the_group() {
+        let sockets = |transport: &str, more: &str| sockets(&plan(transport, more)).unwrap().remove(0);
+        // Expedited forwarding is DSCP 46, which stands above the two bits of ECN.
+        let voice = sockets("{ preset = \"linux\", packet = \"1000B\" }", "class = 46\n");
+        assert_eq!((voice.tos, voice.packet_bytes), (46 << 2, 1000));
+        let datagrams = sockets("\"udp\"", "class = 63\ntraffic = { kind = \"cbr\", rate = \"1Mbit\" }\n");
+        assert_eq!((datagrams.tos, datagrams.tcp), (63 << 2, None));
+        let tcp = |transport: &str| sockets(transport, "").tcp.unwrap();
+        let usual = tcp("\"linux\"");
+        assert_eq!((usual.min_rto_ms, usual.receive_window_bytes, usual.initial_window), (None, None, 10));
+        assert!(usual.ecn && !usual.pacing && usual.timestamps && usual.restarts, "{usual:?}");
+        // BBR paces by itself; of others the kernel is asked to.
+        assert!(!tcp("\"linux-bbr\"").pacing && tcp("{ preset = \"linux-reno\", pacing = true }").pacing);
+        assert!(!tcp("{ preset = \"linux\", restart_window = \"none\" }").restarts);
+        assert_eq!(tcp("{ preset = \"linux\", min_rto = \"100us\" }").min_rto_ms, Some(1), "the kernel's least");
+        // Without timestamps headers have 40 bytes, and segments 12 more of data: 20 of 1460.
+        let bare = "timestamps = false, header = \"40B\", ack = \"40B\"";
+        let bare = tcp(&format!("{{ preset = \"linux\", {bare}, receive_window = \"20pkt\" }}"));
+        assert_eq!((bare.timestamps, bare.receive_window_bytes), (false, Some(29_200)));
+        // No TCP can offer more than 2^30 bytes.
+        let wide = tcp("{ preset = \"linux\", receive_window = \"900000pkt\" }");
+        assert_eq!(wide.receive_window_bytes, Some(1 << 30));
+    }
+
+    /// What the flows of a transport need, however many windows there is room for.
+    fn of_preset(transport: &str) -> Result<Sockets, Failure> {
+        let plan = plan(transport, "");
+        of_group(&plan.groups[0], &described(&plan)?[0], &described(&with_own_presets(&plan))?[0])
+    }
+
+    #[test]
+    fn what_just_fits_into_the_kernel_is_taken_and_what_does_not_is_refused() {
+        // Segments of 88 to 32 767 bytes, behind 40 bytes of headers.
+        for (packet, fits) in [("127B", false), ("128B", true), ("32807B", true), ("32808B", false)] {
+            let transport = format!("{{ preset = \"linux\", packet = \"{packet}\" }}");
+            let told = of_preset(&transport);
+            assert_eq!(told.is_ok(), fits, "{packet}: {told:?}");
+            assert!(
+                fits || told.unwrap_err().to_string().contains("flows.ftp.transport.packet: engine live has segments")
+            );
+        }
+        let line = refusal("\"linux\"", "class = 64\n");
+        assert_eq!(line, "flows.ftp.class: engine live carries it as a DSCP, 0 to 63");
+        // RTP over UDP has 28 and 12 bytes of headers at least.
+        let rtp = |header: &str| sockets(&plan(&format!("{{ preset = \"rtp\", header = \"{header}\" }}"), ""));
+        assert!(rtp("39B").is_err() && rtp("40B").is_ok() && rtp("52B").is_ok());
+        // Either header may be the one that is wrong, and how long it is to be follows from timestamps.
+        for (settings, key, why) in [
+            ("header = \"40B\"", "header", "with timestamps, whose headers have 52B"),
+            ("ack = \"40B\"", "ack", "with timestamps, whose headers have 52B"),
+            ("timestamps = false, header = \"40B\"", "ack", "without timestamps, whose headers have 40B"),
+        ] {
+            let line = refusal(&format!("{{ preset = \"linux\", {settings} }}"), "");
+            assert!(line.starts_with(&format!("flows.ftp.transport.{key}: ")) && line.ends_with(why), "{line}");
+        }
+        // How many settings the kernel lacks is told.
+        let one = refusal("{ preset = \"linux\", rto_tick = \"10ms\" }", "");
+        assert!(one.ends_with("which has no such choice; take preset linux"), "{one}");
+        let three = "rto_tick = \"10ms\", delayed_ack = \"none\", limited_transmit = false";
+        let three = refusal(&format!("{{ preset = \"linux-reno\", {three} }}"), "");
+        assert!(
+            three.ends_with("which has no such choice (nor 2 more that are set); take preset linux-reno"),
+            "{three}"
+        );
+    }
+
+    #[test]
+    fn what_the_kernel_has_once_is_the_same_for_all_flows() {
+        let other = |transport: &str| {
+            let more = format!("[[flows]]\nname = \"web\"\ntransport = {transport}\n");
+            sockets(&plan("\"linux\"", &more)).map(|all| all.len()).map_err(|failure| failure.to_string())
+        };
+        assert_eq!(other("\"linux-reno\""), Ok(2));
+        let line = other("{ preset = \"linux\", timestamps = false, header = \"40B\", ack = \"40B\" }").unwrap_err();
+        let why = "engine live has one timestamps for all flows, and ftp has another";
+        assert_eq!(line, format!("flows.web.transport.timestamps: {why}"));
+        let line = other("{ preset = \"linux\", restart_window = \"none\" }").unwrap_err();
+        assert!(line.starts_with("flows.web.transport.restart_window: "), "{line}");
+    }
+
+    #[test]
+    fn windows_are_those_of_endless_flows_by_their_own_way_and_packets() {
+        // 20 Mbit/s and 100 ms: 166.7 packets of 1500 bytes and a target of 7 are 4.04 for each of 43 flows, 3.95 for
+        // each of 44.
+        let long = |n: u32, more: &str| {
+            let text = format!("count = {n}\nrtt = \"100ms\"\n{more}[nominal]\ntarget = \"7pkt\"\n");
+            sockets(&plan("\"linux\"", &text)).is_ok()
+        };
+        assert!(long(43, "") && !long(44, ""));
+        // Those that have an end, that ask, or that are datagrams take no window.
+        for other in ["transfer = \"1MB\"", "traffic = { kind = \"transfers\", size = \"10kB\", think = \"1s\" }"] {
+            assert!(
+                long(43, &format!("[[flows]]\nname = \"more\"\ncount = 20\ntransport = \"linux\"\n{other}\n")),
+                "{other}"
+            );
+        }
+        let calls = "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"1kbit\" }";
+        assert!(long(43, &format!("[[flows]]\nname = \"more\"\ncount = 20\n{calls}\n")));
+        // 20 of 100 ms and 20 of 44 ms have 72 ms in the mean, 120 packets: 3.2 each.
+        let mixed = |n: u32| {
+            let short = format!("[[flows]]\nname = \"more\"\ncount = {n}\nrtt = \"44ms\"\ntransport = \"linux\"\n");
+            sockets(&plan("\"linux\"", &format!("count = {n}\nrtt = \"100ms\"\n{short}[nominal]\ntarget = \"8pkt\"\n")))
+        };
+        // 128 packets are 4.3 for each of 30 flows, 3.8 for each of 34.
+        assert!(mixed(15).is_ok());
+        let line = mixed(17).unwrap_err().to_string();
+        assert!(
+            line.starts_with("link bottleneck: 34 flows share 128 packets of round trip and target, 3.8 each"),
+            "{line}"
+        );
+        // Packets of 500 and 1500 bytes have 1000 in the mean.
+        let sizes = |n: u32| {
+            let small = "transport = { preset = \"linux\", packet = \"500B\" }";
+            let small = format!("[[flows]]\nname = \"more\"\ncount = {n}\nrtt = \"60ms\"\n{small}\n");
+            sockets(&plan("\"linux\"", &format!("count = {n}\nrtt = \"60ms\"\n{small}[nominal]\ntarget = \"10pkt\"\n")))
+        };
+        // 20 Mbit/s x 60 ms are 150 of them, and 10: 4.2 for each of 38 flows, 3.8 for each of 42.
+        assert!(sizes(19).is_ok());
+        let line = sizes(21).unwrap_err().to_string();
+        assert!(line.contains("42 flows share 160 packets of round trip and target, 3.8 each"), "{line}");
+    }
+
+    #[test]
+    fn a_congestion_control_that_this_kernel_lacks_is_named_with_those_that_it_has() {
+        let tcp = Tcp { congestion: "nonesuch", ..sockets(&plan("\"linux\"", "")).unwrap().remove(0).tcp.unwrap() };
+        let group = Sockets { tcp: Some(tcp), packet_bytes: 1500, tos: 0 };
+        let line = has_congestion_controls(&[group]).unwrap_err().to_string();
+        assert!(line.starts_with("congestion control nonesuch: ") && line.contains("reno"), "{line}");
+        assert!(line.ends_with("(kernel option CONFIG_TCP_CONG_NONESUCH)"), "{line}");
+    }
 }

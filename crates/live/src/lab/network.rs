@@ -124,12 +124,14 @@ impl<'a> Network<'a> {
         for number in wanted {
             let link = &plan.links[number as usize];
             stretches[number as usize] = Some(if is_hop(number) {
+                let hop = network.hops.len() as u32;
                 network.hops.push(Hop { free_at: 0, rate: link.rates[0].1, delay: link.delay.as_nanos() });
-                Stretch::Hop(network.hops.len() as u32 - 1)
+                Stretch::Hop(hop)
             } else {
                 let link = Link::new(plan, number).map_err(|error| Failure::refused(error.to_string()))?;
+                let place = network.links.len() as u32;
                 network.links.push((number, link));
-                Stretch::Link(network.links.len() as u32 - 1)
+                Stretch::Link(place)
             });
         }
         network.next = network.links.iter().map(|(_, link)| link.next()).collect();
@@ -401,5 +403,62 @@ mod tests {
         assert!(roomy >= 4, "{roomy}");
         // One packet less, or a limit in bytes of which nobody knows how many packets they are.
         assert_eq!([alone_with("79pkt"), alone_with("100MB")], [0, 0]);
+    }
+
+    #[test]
+    fn a_link_is_told_what_a_packet_acknowledges() {
+        let ack = PureAck { connection: 1, number: 300, ece: true, sack: aqumen_aqm::SackDigest::NONE };
+        assert_eq!(Packet { ack: Some(ack), ..packet(0, 0) }.pure_ack(), Some(ack));
+        assert_eq!(packet(0, 0).pure_ack(), None);
+    }
+
+    #[test]
+    fn what_is_due_at_the_very_moment_happens() {
+        let plan = plan("");
+        let mut network = Network::new(&plan).unwrap();
+        let mut ended = Vec::new();
+        network.enter(0, packet(0, 0), &mut |at, packet, _| ended.push((at, packet.slot)));
+        network.advance(13_200 * US - 1, &mut |at, packet, _| ended.push((at, packet.slot)));
+        assert_eq!((ended.len(), network.next()), (0, 13_200 * US));
+        network.advance(13_200 * US, &mut |at, packet, _| ended.push((at, packet.slot)));
+        assert_eq!(ended, [(13_200 * US, 0)]);
+    }
+
+    #[test]
+    fn packets_that_arrive_together_are_served_in_the_order_in_which_they_set_out() {
+        let text = "name = \"t\"\nduration = \"1s\"\naqm = \"droptail\"\n[topology]\npreset = \"dumbbell\"\n\
+             bottleneck = { rate = \"8Mbit\", delay = \"10ms\", buffer = \"2pkt\" }\n\
+             access = { rate = \"80Mbit\", delay = \"1ms\" }\n[[flows]]\nname = \"f\"\ncount = 9\n";
+        let plan = Scenario::parse(text, "t.toml").unwrap().plan(1, None).unwrap();
+        let (ends, _) = ends(&plan, &[0, 2, 4, 6, 8, 10, 12, 14, 16].map(|route| (0, route)));
+        // All reach the bottleneck at 1100 us: one is served, two wait, six find no room.
+        let told: Vec<_> = ends.into_iter().map(Option::unwrap).collect();
+        assert_eq!(told[..3], [13_200, 14_200, 15_200].map(|us| (us, End::Out)));
+        assert!(told[3..].iter().all(|end| *end == (1100, End::Dropped(DropReason::Overflow))), "{told:?}");
+    }
+
+    #[test]
+    fn a_link_marks_what_can_carry_a_mark_and_drops_the_rest() {
+        let marking = Scenario::parse(
+            "name = \"t\"\nduration = \"1s\"\naqm = \"fixed:p=1\"\n[topology]\npreset = \"dumbbell\"\n\
+             bottleneck = { rate = \"8Mbit\", delay = \"10ms\", buffer = \"20pkt\" }\n\
+             access = { rate = \"80Mbit\", delay = \"1ms\" }\n[[flows]]\nname = \"f\"\n",
+            "t.toml",
+        );
+        let plan = marking.unwrap().plan(1, None).unwrap();
+        let mut network = Network::new(&plan).unwrap();
+        let mut told = Vec::new();
+        let mut tell = |_, packet: Packet, end| told.push((packet.slot, packet.ecn, end));
+        for (slot, ecn) in (0..).zip([Ecn::Ect0, Ecn::Ect1, Ecn::NotEct]) {
+            network.enter(0, Packet { ecn, ..packet(slot, 0) }, &mut tell);
+        }
+        network.advance(1_000_000 * US, &mut tell);
+        told.sort_by_key(|(slot, ..)| *slot);
+        let marked = [0, 1].map(|slot| (slot, Ecn::Ce, End::Out));
+        assert_eq!(told[..2], marked);
+        assert!(
+            matches!(told[2], (2, Ecn::NotEct, End::Dropped(reason)) if reason != DropReason::Overflow),
+            "{told:?}"
+        );
     }
 }

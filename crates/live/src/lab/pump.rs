@@ -72,6 +72,8 @@ struct Shelf {
 
 /// Packets read from one device before the other has its turn.
 const BATCH: usize = 32;
+/// A device that is no longer there.
+const GONE: PollFlags = PollFlags::ERR.union(PollFlags::HUP);
 /// Longest sleep, nanoseconds: whoever wants the program to stop waits no longer.
 const SLEEP_NS: u64 = 20_000_000;
 /// Shortest sleep: where packets leave more often, some are written at each waking, as late as a waking is anyway.
@@ -127,7 +129,8 @@ impl<'a, S: Sorter> Pump<'a, S> {
         desk.moment = Some(now);
         network.advance(now, &mut |when, packet, end| desk.finish(when, &packet, end));
         desk.flush();
-        Ok(self.read(0).map_err(lost)? + self.read(1).map_err(lost)?)
+        let read = [self.read(0).map_err(lost)?, self.read(1).map_err(lost)?];
+        Ok(read.into_iter().sum())
     }
 
     /// The links, how late packets were, and the devices.
@@ -212,18 +215,23 @@ impl<'a, S: Sorter> Pump<'a, S> {
         let Desk { tuns, clock, lateness, .. } = &mut self.desk;
         let due = self.network.next().min(end);
         let now = clock.now();
-        let wait = clock.wait(due.clamp(now + NAP_NS, now + SLEEP_NS));
+        let wait = clock.wait(waking(now, due));
         let mut waits = [PollFd::new(&tuns[0], PollFlags::IN), PollFd::new(&tuns[1], PollFlags::IN)];
         match poll(&mut waits, Some(&wait)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        if waits.iter().any(|waited| waited.revents().intersects(PollFlags::ERR | PollFlags::HUP)) {
+        if waits.iter().any(|waited| waited.revents().intersects(GONE)) {
             return Err(io::Error::other("it was removed"));
         }
-        lateness.missed_steps += u64::from(clock.now() > due.saturating_add(MISSED_NS));
+        lateness.woke(clock.now(), due);
         Ok(())
     }
+}
+
+/// When to wake, if something is due then.
+fn waking(now: u64, due: u64) -> u64 {
+    due.clamp(now + NAP_NS, now + SLEEP_NS)
 }
 
 fn lost(error: io::Error) -> Failure {
@@ -249,7 +257,7 @@ impl Desk {
             } else {
                 self.lateness.refused_pkts += u64::from(self.tuns[to].write(bytes).is_err());
                 let now = self.clock.now();
-                self.lateness.writes.record(now.saturating_sub(when));
+                self.lateness.wrote(now, when);
                 self.moment = Some(now);
             }
         }
@@ -263,7 +271,7 @@ impl Desk {
         for (tun, joiner) in tuns.iter().zip(joiners) {
             joiner.flush(|bytes, since| {
                 let now = clock.now();
-                since.iter().for_each(|when| lateness.writes.record(now.saturating_sub(*when)));
+                since.iter().for_each(|when| lateness.wrote(now, *when));
                 if tun.write(bytes).is_err() {
                     lateness.refused_pkts += since.len() as u64;
                 }
@@ -300,6 +308,17 @@ impl Shelf {
 }
 
 impl Lateness {
+    /// The program woke at `now` for what was due then.
+    fn woke(&mut self, now: u64, due: u64) {
+        self.missed_steps += u64::from(now > due.saturating_add(MISSED_NS));
+    }
+
+    /// A packet that came out of the network at `when` had been written at `now`.
+    #[inline]
+    fn wrote(&mut self, now: u64, when: u64) {
+        self.writes.record(now.saturating_sub(when));
+    }
+
     /// Lateness of writes that the share `q` does not exceed, seconds.
     pub fn quantile_s(&self, q: f64) -> Option<f64> {
         self.writes.quantile(q).map(|ns| ns * 1e-9)
@@ -330,5 +349,31 @@ mod tests {
         assert_eq!(lateness.quantile_s(0.5), None);
         (0..100).for_each(|_| lateness.writes.record(2_000_000));
         assert!((lateness.quantile_s(0.5).unwrap() / 2e-3 - 1.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn it_sleeps_until_what_is_due_but_not_for_ever_nor_for_nothing() {
+        // 40 us at least and 20 ms at most.
+        let wakes =
+            [0, 1_000_000, 1_040_000, 1_040_001, 21_000_000, 21_000_001, u64::MAX].map(|due| waking(1_000_000, due));
+        assert_eq!(wakes, [1_040_000, 1_040_000, 1_040_000, 1_040_001, 21_000_000, 21_000_000, 21_000_000]);
+    }
+
+    #[test]
+    fn more_than_a_millisecond_too_late_is_a_step_missed() {
+        let mut lateness = Lateness::default();
+        for (now, missed) in [(5_000_000, 0), (6_000_000, 0), (6_000_001, 1), (9_000_000, 2), (1_000, 2)] {
+            lateness.woke(now, 5_000_000);
+            assert_eq!(lateness.missed_steps, missed, "{now}");
+        }
+        lateness.woke(u64::MAX, u64::MAX - 5);
+        assert_eq!(lateness.missed_steps, 2);
+    }
+
+    #[test]
+    fn a_write_is_late_by_the_time_since_its_packet_came_out() {
+        let mut lateness = Lateness::default();
+        lateness.wrote(7_000_000, 4_000_000);
+        assert!((lateness.quantile_s(1.0).unwrap() / 3e-3 - 1.0).abs() < 0.1);
     }
 }

@@ -22,11 +22,17 @@ pub struct Tun {
 /// IPv4 and IPv6, with CWR too.
 const OFFLOADS: libc::c_uint = 0x01 | 0x02 | 0x04 | 0x08;
 
+/// It keeps nobody waiting, and no other program has it.
+const OPENED: libc::c_int = libc::O_NONBLOCK | libc::O_CLOEXEC;
+/// IP packets, with nothing before them.
+const BARE: libc::c_int = libc::IFF_TUN | libc::IFF_NO_PI;
+/// The same with a `gso::Header` before each.
+const WITH_HEADERS: libc::c_int = BARE | libc::IFF_VNET_HDR;
+
 impl Tun {
     /// Makes the device `name` in the calling thread's namespace, one with super-packets if wanted.
     pub fn new(name: &str, super_packets: bool) -> Result<Self, Failure> {
-        let flags = if super_packets { libc::IFF_VNET_HDR } else { 0 };
-        let tun = Tun::with_flags(name, flags)?;
+        let tun = Tun::of_kind(name, if super_packets { WITH_HEADERS } else { BARE })?;
         if super_packets {
             // SAFETY: the descriptor is open; the request takes a number, no pointer.
             let answer =
@@ -41,7 +47,7 @@ impl Tun {
         Ok(Tun { super_packets, ..tun })
     }
 
-    fn with_flags(name: &str, flags: libc::c_int) -> Result<Self, Failure> {
+    fn of_kind(name: &str, kind: libc::c_int) -> Result<Self, Failure> {
         if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.contains(['/', '%', ' ']) {
             let most = libc::IFNAMSIZ - 1;
             return Err(Failure::refused(format!(
@@ -51,7 +57,7 @@ impl Tun {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+            .custom_flags(OPENED)
             .open("/dev/net/tun")
             .or_refuse(|| "/dev/net/tun (kernel option CONFIG_TUN)".into())?;
         // SAFETY: all-zero bytes are a valid ifreq.
@@ -59,7 +65,7 @@ impl Tun {
         for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
             *to = from as libc::c_char;
         }
-        request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | flags) as libc::c_short;
+        request.ifr_ifru.ifru_flags = kind as libc::c_short;
         // SAFETY: the descriptor is open, and the kernel reads and writes the ifreq that it is given, no more.
         let answer = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };
         if answer < 0 {
@@ -108,5 +114,59 @@ impl Tun {
 impl AsFd for Tun {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::gso;
+    use crate::lab::namespace::tests::of_both_sides;
+
+    #[test]
+    fn a_device_has_a_name_that_the_kernel_takes() {
+        let Some(here) = of_both_sides("names of devices") else { return };
+        let made =
+            |name: &'static str| here.within(move || Tun::new(name, false)).map_err(|failure| failure.to_string());
+        assert!(made("x").is_ok() && made("fifteen-letters").is_ok());
+        for name in ["", "sixteen--letters", "a/b", "a%d", "a b"] {
+            let why = made(name).unwrap_err();
+            assert!(why.starts_with(&format!("device {name}: a name has 1 to 15 characters")), "{why}");
+        }
+        assert_eq!(made("lo").unwrap_err(), "device lo: there is one already, and it is no TUN device");
+        let held = made("held").unwrap();
+        assert_eq!(made("held").unwrap_err(), "device held: another program holds it");
+        drop(held);
+        assert!(made("held").is_ok());
+    }
+
+    #[test]
+    fn what_is_sent_to_a_device_is_read_as_it_was_and_nothing_waits_then() {
+        let Some(here) = of_both_sides("packets through a device") else { return };
+        for super_packets in [false, true] {
+            here.set_sysctls(&[("net.ipv6.conf.default.disable_ipv6".into(), "1".into())]).unwrap();
+            let tun = here.within(move || Tun::new("aqumen", super_packets)).unwrap();
+            assert_eq!(tun.super_packets, super_packets);
+            here.bring_up(tun.index, 1500, 10).unwrap();
+            let there = std::net::Ipv4Addr::new(192, 0, 2, 0);
+            here.add_routes(&[crate::lab::namespace::Route::new(there, 24, Some(tun.index))]).unwrap();
+            let mut buffer = [0; 2000];
+            assert_eq!(tun.read(&mut buffer).unwrap(), None);
+            let send = || {
+                let socket = std::net::UdpSocket::bind((crate::lab::world::sender(0), 0)).unwrap();
+                assert_eq!(socket.send_to(&[7; 100], "192.0.2.1:9").unwrap(), 100);
+                Ok(())
+            };
+            here.within(send).unwrap();
+            // IPv4 and UDP, behind a header of the device's if super-packets may come.
+            let before = if super_packets { gso::HEADER_BYTES } else { 0 };
+            assert_eq!(tun.read(&mut buffer).unwrap(), Some(before + 128));
+            assert_eq!((buffer[before], &buffer[before + 28..before + 128]), (0x45, &[7; 100][..]));
+            assert_eq!(tun.read(&mut buffer).unwrap(), None);
+            // What comes back needs the same header, or is refused.
+            let packet = buffer[before..before + 128].to_vec();
+            assert_eq!(tun.write(&packet).is_ok(), !super_packets);
+            tun.write(&buffer[..before + 128]).unwrap();
+        }
     }
 }

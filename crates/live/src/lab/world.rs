@@ -54,12 +54,7 @@ impl World {
     /// The namespaces for `plan`, whose groups need `sockets`, and the devices of senders and receivers, with
     /// super-packets if wanted.
     pub fn new(plan: &Plan, sockets: &[Sockets], super_packets: bool) -> Result<(World, [Tun; 2]), Failure> {
-        if plan.flows.len() > FLOWS_MAX {
-            return Err(Failure::refused(format!(
-                "{} flows: engine live has addresses for {FLOWS_MAX}",
-                plan.flows.len()
-            )));
-        }
+        has_addresses(plan.flows.len())?;
         let (senders, receivers) = (Namespace::new()?, Namespace::new()?);
         let sysctls = sysctls(sockets);
         let mtu = sockets.iter().map(|group| u32::from(group.packet_bytes)).fold(MTU_MIN, u32::max);
@@ -78,6 +73,13 @@ impl World {
         receivers.add_routes(&routes_back(plan, sockets, tuns[1].index))?;
         Ok((World { senders, receivers, sysctls, mtu: mtu as usize }, tuns))
     }
+}
+
+fn has_addresses(flows: usize) -> Result<(), Failure> {
+    if flows > FLOWS_MAX {
+        return Err(Failure::refused(format!("{flows} flows: engine live has addresses for {FLOWS_MAX}")));
+    }
+    Ok(())
 }
 
 /// A route to each flow's receiver, with what its TCP is to know of the way.
@@ -154,5 +156,107 @@ impl Sorter for ByFlow {
         let flow = u32::from_be_bytes(source).checked_sub(base + 1)?;
         let identity = self.identities.get(flow as usize)?[side];
         Some((2 * flow + side as u32, identity))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use aqumen_scenario::Scenario;
+
+    use super::*;
+    use crate::lab::kernel;
+
+    const CALLS: &str =
+        "[[flows]]\nname = \"calls\"\ntransport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"1Mbit\" }\n";
+
+    /// These flows of TCP.
+    fn tcp(name: &str, count: u32, settings: &str) -> String {
+        format!("[[flows]]\nname = \"{name}\"\ncount = {count}\ntransport = {{ {settings} }}\n")
+    }
+
+    /// One flow as the kernel has it, one of datagrams, and two for which all is said.
+    fn four_flows() -> Plan {
+        let own = "preset = \"linux-reno\", ecn = false, initial_window = \"3pkt\", min_rto = \"50ms\", receive_window = \"20pkt\"";
+        plan(&[&tcp("plain", 1, "preset = \"linux\""), CALLS, &tcp("own", 2, own)].concat())
+    }
+
+    fn plan(flows: &str) -> Plan {
+        let text = format!(
+            "name = \"t\"\nduration = \"3s\"\n[topology]\npreset = \"dumbbell\"\n\
+             bottleneck = {{ rate = \"80Mbit\", delay = \"20ms\", buffer = \"50pkt\" }}\n\
+             access = {{ rate = \"800Mbit\", delay = \"5ms\" }}\n{flows}"
+        );
+        Scenario::parse(&text, "t.toml").unwrap().plan(1, None).unwrap()
+    }
+
+    #[test]
+    fn each_flow_has_an_address_at_either_side() {
+        let first = [sender(0), sender(255), receiver(0)];
+        assert_eq!(first, [[10, 0, 0, 1], [10, 0, 1, 0], [10, 128, 0, 1]].map(Ipv4Addr::from));
+        let last = FLOWS_MAX as u32 - 1;
+        let last = [sender(last), receiver(last)];
+        assert_eq!(last, [[10, 127, 255, 254], [10, 255, 255, 254]].map(Ipv4Addr::from));
+        assert!(has_addresses(FLOWS_MAX).is_ok());
+        let refused = has_addresses(FLOWS_MAX + 1).unwrap_err().to_string();
+        assert_eq!(refused, "8388607 flows: engine live has addresses for 8388606");
+    }
+
+    #[test]
+    fn a_packets_source_tells_its_flow_and_its_side_the_way() {
+        let mut by_flow = ByFlow::new(&four_flows());
+        let mut sort = |side, source: Ipv4Addr| {
+            let mut packet = [0; 20];
+            packet[0] = 0x45;
+            packet[12..16].copy_from_slice(&source.octets());
+            by_flow.sort(side, &packet).map(|(route, who)| (route, who.flow_hash))
+        };
+        // Data take the even routes, what comes back the odd ones.
+        let there: Vec<_> = (0..4).map(|flow| sort(0, sender(flow)).unwrap()).collect();
+        let back: Vec<_> = (0..4).map(|flow| sort(1, receiver(flow)).unwrap()).collect();
+        assert_eq!(there.iter().map(|(route, _)| *route).collect::<Vec<_>>(), [0, 2, 4, 6]);
+        assert_eq!(back.iter().map(|(route, _)| *route).collect::<Vec<_>>(), [1, 3, 5, 7]);
+        // By which disciplines tell flows apart.
+        let hashes: BTreeSet<u32> = there.iter().map(|(_, hash)| *hash).collect();
+        assert_eq!(hashes.len(), 4);
+        // Nobody's: no such flow, the network's own address, one of the other side, one from elsewhere.
+        let strangers = [(0, sender(4)), (0, Ipv4Addr::from(SENDERS)), (1, sender(0)), (0, [9; 4].into())];
+        assert!(strangers.into_iter().all(|(side, source)| sort(side, source).is_none()));
+    }
+
+    #[test]
+    fn flows_of_tcp_have_routes_with_what_was_chosen_for_them() {
+        let plan = four_flows();
+        let sockets = kernel::sockets(&plan).unwrap();
+        let there = routes(&plan, &sockets, 7);
+        let told = there.iter().map(|route| (route.to, route.initial_window, route.min_rto_ms, route.ecn));
+        let own = |flow| ((receiver(flow).into(), 32), Some(3), Some(50), false);
+        let plain = ((receiver(0).into(), 32), Some(10), None, true);
+        assert_eq!(told.collect::<Vec<_>>(), [plain, own(2), own(3)]);
+        assert!(there.iter().all(|route| route.device == Some(7) && route.receive_window.is_none()));
+        // 20 segments of 1448 bytes.
+        let back = routes_back(&plan, &sockets, 8);
+        let told = back.iter().map(|route| (route.to, route.device, route.receive_window));
+        let own = |flow| ((sender(flow).into(), 32), Some(8), Some(28_960));
+        assert_eq!(told.collect::<Vec<_>>(), [own(2), own(3)]);
+    }
+
+    #[test]
+    fn the_kernel_is_set_as_the_flows_of_tcp_want_it() {
+        let set = |flows: &str, name: &str| {
+            let all = sysctls(&kernel::sockets(&plan(flows)).unwrap());
+            let name = format!("net.ipv4.{name}");
+            all.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value).unwrap()
+        };
+        let of_both = |flows: &str| ["tcp_timestamps", "tcp_slow_start_after_idle"].map(|name| set(flows, name));
+        let usual = tcp("one", 1, "preset = \"linux\", packet = \"1000B\"");
+        assert_eq!((of_both(&usual), of_both(CALLS)), (["1", "1"].map(Into::into), ["1", "1"].map(Into::into)));
+        let bare = "preset = \"linux\", timestamps = false, header = \"40B\", ack = \"40B\", restart_window = \"none\"";
+        assert_eq!(of_both(&tcp("one", 1, bare)), ["0", "0"]);
+        // 40 000 packets of 1000 bytes, each of which costs twice that in memory; no more than the kernel takes.
+        let buffers = ["tcp_rmem", "tcp_wmem"].map(|name| set(&usual, name));
+        assert_eq!(buffers, ["4096 131072 80000000", "4096 131072 80000000"]);
+        assert_eq!(set(&usual.replace("1000B", "20000B"), "tcp_rmem"), "4096 131072 1073741824");
     }
 }

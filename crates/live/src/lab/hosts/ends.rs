@@ -10,8 +10,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use aqumen_scenario::Protocol;
 use aqumen_transport::{AnyEnd, Delivery, Endpoint, Message, Packet, Stats};
 use aqumen_units::{Bytes, Ecn, Instant};
-use rustix::net::{self, AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
+use rustix::net::{self, AddressFamily, SendFlags, SocketType, ipproto, sockopt};
 
+use super::tcp::SOCKET;
 use crate::lab::ip::UDP_HEADER_BYTES;
 use crate::lab::kernel::Sockets;
 use crate::lab::namespace::Namespace;
@@ -281,8 +282,7 @@ impl End {
 
 /// A socket of `flow` from `own` to `other`.
 fn open(flow: u32, own: SocketAddrV4, other: SocketAddrV4, tos: u8) -> Result<OwnedFd, Failure> {
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, Some(ipproto::UDP))
+    let socket = net::socket_with(AddressFamily::INET, SocketType::DGRAM, SOCKET, Some(ipproto::UDP))
         .or_refuse(|| "cannot open a socket".into())?;
     let set = |what: &str, done: rustix::io::Result<()>| done.or_refuse(|| format!("cannot set {what} of a socket"));
     set("IP_TOS", sockopt::set_ip_tos(&socket, tos))?;
@@ -320,7 +320,7 @@ fn receive(socket: &OwnedFd) -> Option<(u32, Ecn)> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use aqumen_transport::Body;
     use aqumen_transport::udp::Datagram;
@@ -329,7 +329,11 @@ mod tests {
     use crate::lab::namespace::tests::of_both_sides;
 
     /// What `work` finds with the ends of a flow of `transport` that are `here`.
-    fn with_ends<T: Send>(here: &Namespace, transport: &str, work: impl FnOnce(Ends) -> T + Send) -> T {
+    pub(in crate::lab) fn with_ends<T: Send>(
+        here: &Namespace,
+        transport: &str,
+        work: impl FnOnce(Ends) -> T + Send,
+    ) -> T {
         let text = format!(
             "name = \"t\"\nduration = \"3s\"\n[topology]\npreset = \"dumbbell\"\n\
              bottleneck = {{ rate = \"8Mbit\", delay = \"20ms\", buffer = \"50pkt\" }}\n\
@@ -454,5 +458,56 @@ mod tests {
         underway.clear();
         assert_eq!(underway.arrive(numbers[99]), None);
         assert_eq!((underway.send(packet(0)), underway.packets.len()), (98, 1));
+    }
+
+    #[test]
+    fn a_packet_is_as_long_on_the_wire_as_it_says_and_has_its_codepoint() {
+        let Some(here) = of_both_sides("datagrams on the wire") else { return };
+        let transport = "class = 46\ntransport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"1Mbit\" }";
+        with_ends(&here, transport, |mut ends| {
+            let fields = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect1, Ecn::Ect0, Ecn::Ce, Ecn::NotEct];
+            for (seq, ecn) in (0..).zip(fields) {
+                ends.source.send(Packet { ecn, ..packet(seq) }, ends.tos);
+                let came = ends.receive(Side::Sink, 0).unwrap();
+                assert_eq!((came.seq, came.ecn), (seq, ecn));
+            }
+            // 28 bytes are headers, and the number needs four.
+            for (bytes, payload) in [(128, 100), (1500, 1472), (32, 4), (28, 4), (10, 4)] {
+                ends.source.send(Packet { bytes, ..packet(9) }, ends.tos);
+                let mut datagram = [0; 2000];
+                let (length, _) = net::recv(&ends.sink.socket, &mut datagram[..], net::RecvFlags::empty()).unwrap();
+                assert_eq!(length, payload, "a packet of {bytes} bytes");
+            }
+        });
+    }
+
+    #[test]
+    fn a_transfer_with_an_end_is_sent_once_and_its_messages_are_numbered() {
+        let Some(here) = of_both_sides("transfers with an end") else { return };
+        let transport = "transport = \"udp\"\ntraffic = { kind = \"transfers\", size = \"20kB\", rate = \"1/s\" }";
+        with_ends(&here, transport, |mut ends| {
+            assert!(ends.is_idle() && ends.rate_bps().is_none());
+            for _ in 0..2 {
+                ends.start(0, Some(Bytes(5000)));
+                assert_eq!(ends.is_idle(), ends.stats().0.sent > 0);
+                ends.send(Side::Source, 0);
+            }
+            while ends.receive(Side::Sink, 0).is_some() {}
+            assert_eq!(ends.stats().1, 5000);
+            ends.transfer(0, 100);
+            ends.transfer(0, 200);
+            ends.send(Side::Source, 0);
+            while ends.receive(Side::Sink, 0).is_some() {}
+            let told = std::iter::from_fn(|| ends.delivery()).map(|told| (told.message.number, told.message.bytes));
+            assert_eq!(told.collect::<Vec<_>>(), [(0, 5000), (1, 100), (2, 200)]);
+        });
+    }
+
+    #[test]
+    fn media_say_how_fast_their_application_may_be() {
+        let Some(here) = of_both_sides("rates of media") else { return };
+        let rate = with_ends(&here, "transport = \"rtp-nada\"", |ends| ends.rate_bps());
+        // RFC 8698, table 1: from RMIN on, 150 kbit/s.
+        assert!(rate >= Some(150e3), "{rate:?}");
     }
 }

@@ -12,6 +12,8 @@ use crate::lab::namespace::Namespace;
 use crate::lab::world;
 use crate::{Failure, Tried};
 
+/// What all sockets of the ends are: they keep nobody waiting, and no other program has them.
+pub(super) const SOCKET: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 /// Where receivers listen.
 pub const PORT: u16 = 5001;
 /// Port of a flow's first connection; each that follows has the next one.
@@ -84,7 +86,7 @@ pub fn listen(receivers: &Namespace) -> Result<OwnedFd, Failure> {
 /// The next connection that came in.
 pub fn accept(listener: &OwnedFd) -> Option<Inbound> {
     loop {
-        match net::acceptfrom_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+        match net::acceptfrom_with(listener, SOCKET) {
             Ok((socket, peer)) => {
                 let peer = SocketAddr::try_from(peer?).ok()?;
                 let SocketAddr::V4(peer) = peer else { return None };
@@ -98,8 +100,7 @@ pub fn accept(listener: &OwnedFd) -> Option<Inbound> {
 }
 
 fn open() -> Result<OwnedFd, Failure> {
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, Some(ipproto::TCP))
+    net::socket_with(AddressFamily::INET, SocketType::STREAM, SOCKET, Some(ipproto::TCP))
         .or_refuse(|| "cannot open a socket".into())
 }
 
@@ -165,10 +166,22 @@ impl Connection {
         if answer < 0 {
             return Info::default();
         }
-        // Offsets of `struct tcp_info` in linux/tcp.h, which only grows at its end.
-        let u32_at = |at: usize| u64::from(u32::from_ne_bytes([raw[at], raw[at + 1], raw[at + 2], raw[at + 3]]));
-        let timeouts = (length >= 242).then(|| u64::from(u16::from_ne_bytes([raw[240], raw[241]])));
-        Info { sent: u32_at(156), retransmitted: u32_at(100), timeouts, rtt_ns: u32_at(68) * 1000 }
+        Info::read(&raw[..length as usize])
+    }
+}
+
+impl Info {
+    /// Of `struct tcp_info` in linux/tcp.h, which only grows at its end.
+    fn read(raw: &[u8]) -> Self {
+        let number =
+            |at: usize| -> Option<u64> { Some(u32::from_ne_bytes(raw.get(at..)?.first_chunk().copied()?).into()) };
+        let timeouts = raw.get(240..).and_then(<[u8]>::first_chunk).map(|bytes| u16::from_ne_bytes(*bytes).into());
+        Info {
+            sent: number(156).unwrap_or(0),
+            retransmitted: number(100).unwrap_or(0),
+            timeouts,
+            rtt_ns: 1000 * number(68).unwrap_or(0),
+        }
     }
 }
 
@@ -199,16 +212,16 @@ impl Inbound {
             // SAFETY: with MSG_TRUNC TCP counts and discards up to this length and writes nothing to the buffer.
             let answer =
                 unsafe { libc::recv(self.socket.as_raw_fd(), room.as_mut_ptr().cast(), CHUNK, libc::MSG_TRUNC) };
-            match answer {
-                0 => break,
-                length if length > 0 => {
+            match usize::try_from(answer) {
+                Ok(0) => break,
+                Ok(length) => {
                     read += length as u64;
                     self.received += length as u64;
-                    if (length as usize) < CHUNK {
+                    if length < CHUNK {
                         return Look::Bytes(read);
                     }
                 }
-                _ => match std::io::Error::last_os_error().raw_os_error() {
+                Err(_) => match std::io::Error::last_os_error().raw_os_error() {
                     Some(libc::EINTR) => {}
                     Some(libc::EAGAIN) => return Look::Bytes(read),
                     _ => break,
@@ -313,5 +326,24 @@ mod tests {
             inbound.read() == Look::Closed
         });
         assert!(closed && inbound.received == 3010);
+    }
+
+    #[test]
+    fn what_the_kernel_says_is_read_as_far_as_it_says_it() {
+        // linux/tcp.h: the smoothed round trip in microseconds at 68, retransmissions at 100, segments with data at
+        // 156, time-outs in 16 bits at 240.
+        let mut raw = [0; 248];
+        for (at, number) in [(68, 0x0102_0304u32), (100, 0x1112_1314), (156, 0x2122_2324)] {
+            raw[at..at + 4].copy_from_slice(&number.to_ne_bytes());
+        }
+        raw[240..242].copy_from_slice(&0x3132u16.to_ne_bytes());
+        let all = Info::read(&raw);
+        assert_eq!((all.sent, all.retransmitted), (0x2122_2324, 0x1112_1314));
+        assert_eq!((all.rtt_ns, all.timeouts), (0x0102_0304 * 1000, Some(0x3132)));
+        // A kernel before 6.7 says no more than 240 bytes.
+        let timeouts = [240, 241, 242].map(|length| Info::read(&raw[..length]).timeouts);
+        assert_eq!(timeouts, [None, None, Some(0x3132)]);
+        assert_eq!(Info::read(&raw[..240]), Info { timeouts: None, ..all });
+        assert_eq!(Info::read(&[]), Info::default());
     }
 }
