@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use aqumen_live::lab::report::LiveResult;
@@ -21,6 +21,8 @@ mod common;
 mod machine;
 
 const AQUMEND: &str = env!("CARGO_BIN_EXE_aqumend");
+
+const ONE: &str = "[[flows]]\nname = \"one\"\n";
 
 /// A dumbbell of 12 Mbit/s and 30 ms with these `flows`.
 fn scenario(duration: &str, flows: &str) -> String {
@@ -158,6 +160,7 @@ fn a_flow_without_competition_fills_the_link_and_no_more() {
     let (link, flow) = (&live.result.links["bottleneck"]["steady"], &live.result.flows["one"]["steady"]);
     assert!(link.utilization.unwrap() > 0.95, "{link:?}");
     assert!(flow.throughput_bps.unwrap() < 12.2e6 && flow.jain_fairness == Some(1.0), "{flow:?}");
+    assert!(live.result.notes.iter().all(|note| !note.contains("invalid")), "{:?}", live.result.notes);
 }
 
 #[test]
@@ -183,6 +186,45 @@ fn flows_that_have_stopped_are_silent() {
         assert!(of_group["before"].goodput_bps > 1e5, "{name}: {:?}", of_group["before"]);
         // What was under way, with a queue of 150 packets of 1 ms each, has long arrived.
         assert_eq!(of_group["after"].goodput_bps, 0.0, "{name}");
+    }
+}
+
+#[test]
+fn flows_that_pause_are_silent_and_then_go_on() {
+    if common::skipped("flows that pause in the live engine") {
+        return;
+    }
+    let groups = [
+        ("bulk", 1, "\"linux\"", ""),
+        ("media", 1, "\"rtp-nada\"", ""),
+        ("calls", 1, "\"udp\"", "traffic = { kind = \"cbr\", rate = \"500kbit\", packet = \"500B\" }"),
+        ("requests", 2, "\"linux\"", "traffic = { kind = \"transfers\", size = \"10kB\", think = \"20ms\" }"),
+        ("arrivals", 20, "\"linux\"", "traffic = { kind = \"transfers\", size = \"10kB\", rate = \"40/s\" }"),
+        ("web", 2, "\"linux\"", "traffic = { kind = \"web\", reading = \"50ms\", connections = 2 }"),
+        ("finite", 1, "\"linux\"", "transfer = \"50kB\""),
+        ("messages", 1, "\"udp\"", "transfer = \"50kB\""),
+    ];
+    let flows: String = groups
+        .map(|(name, count, transport, more)| {
+            format!(
+                "[[flows]]\nname = \"{name}\"\ncount = {count}\ntransport = {transport}\n\
+                 off = [[\"1500ms\", \"3s\"]]\n{more}\n"
+            )
+        })
+        .concat();
+    let windows = "before = [\"0s\", \"1500ms\"]\npause = [\"2200ms\", \"3s\"]\nafter = [\"3s\", \"5s\"]\n";
+    let text = scenario("5s", &flows).replace("[windows]\n", &format!("[windows]\n{windows}"));
+    let Some(live) = valid_run(&plan(&text)) else { return };
+    for (name, of_group) in &live.result.flows {
+        let bits = |window: &str, length_s: f64| of_group[window].goodput_bps * length_s;
+        assert!(bits("before", 1.5) > 1e5, "{name}: {:?}", of_group["before"]);
+        // What was under way has arrived.
+        assert_eq!(bits("pause", 0.8), 0.0, "{name}");
+        if ["finite", "messages"].contains(&name.as_str()) {
+            assert!((bits("all", 5.0) - 8.0 * 50e3).abs() < 1.0, "{name}: {:?}", of_group["all"]);
+        } else {
+            assert!(bits("after", 2.0) > 1e5, "{name}: {:?}", of_group["after"]);
+        }
     }
 }
 
@@ -306,6 +348,27 @@ fn media_adapt_and_transfers_arrive_over_datagrams() {
     assert!((voice - 64e3).abs() < 0.1 * 64e3, "{voice}");
 }
 
+/// `aqumend run -` with these options, told of `text`.
+fn start_run(options: &[&str], text: &str) -> Child {
+    let mut child = Command::new(AQUMEND)
+        .args(["run", "-"])
+        .args(options)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    child
+}
+
+/// The first line that it says on standard error.
+fn first_line(child: &mut Child) -> String {
+    let mut line = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    line
+}
+
 /// Names of the network devices in this namespace.
 fn devices() -> BTreeSet<String> {
     let devices = std::fs::read_dir("/sys/class/net").unwrap();
@@ -328,18 +391,9 @@ fn killed_it_leaves_nothing_behind() {
         return;
     }
     let (before, outside) = (devices(), namespaces("self"));
-    let mut child = Command::new(AQUMEND)
-        .args(["run", "-", "--progress"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let text = scenario("60s", "[[flows]]\nname = \"one\"\n");
-    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let mut child = start_run(&["--progress"], &scenario("60s", ONE));
     // It runs as soon as it says how far it is.
-    let mut line = String::new();
-    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let line = first_line(&mut child);
     assert!(line.starts_with("progress "), "{line}");
     let made: BTreeSet<_> = namespaces(&child.id().to_string()).difference(&outside).cloned().collect();
     assert!(made.len() >= 2, "a namespace for each side of the network: {made:?}");
@@ -380,23 +434,50 @@ fn a_run_says_how_far_it_is_where_that_is_wanted_and_is_silent_else() {
         return;
     }
     for wanted in [false, true] {
-        let mut child = Command::new(AQUMEND)
-            .args(["run", "-"].into_iter().chain(wanted.then_some("--progress")))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let text = scenario("1500ms", "[[flows]]\nname = \"one\"\n");
-        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-        let output = child.wait_with_output().unwrap();
+        let options: &[&str] = if wanted { &["--progress", "--curves", "--gso"] } else { &[] };
+        let output = start_run(options, &scenario("1500ms", ONE)).wait_with_output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{said}");
         let shares: Vec<f64> =
             said.lines().map(|line| line.strip_prefix("progress ").unwrap().parse().unwrap()).collect();
         assert_eq!(shares.is_empty(), !wanted, "{said}");
         assert!(shares.is_sorted_by(|one, next| one < next) && shares.iter().all(|share| *share <= 1.0), "{said}");
+        // With curves the result lies beside them.
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let result = if wanted { &told["result"] } else { &told };
+        assert!(result["links"]["bottleneck"]["all"]["departures_pkts"].as_u64() > Some(100), "{told}");
+        let times = told["curves"]["series"]["bottleneck"]["t"].as_array();
+        assert_eq!(times.is_some_and(|times| times.len() > 1), wanted, "{told}");
     }
+}
+
+#[test]
+fn a_run_that_is_interrupted_ends_and_says_so() {
+    if common::skipped("interrupts of the live engine") {
+        return;
+    }
+    let mut child = start_run(&["--progress"], &scenario("60s", ONE));
+    first_line(&mut child);
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 0), "{said}");
+    assert!(said.ends_with("aqumend: stopped by a signal; nothing is left behind\n"), "{said}");
+}
+
+#[test]
+fn a_device_that_nobody_is_attached_to_is_told() {
+    let told = |arguments: &[&str]| {
+        let output = Command::new(AQUMEND).args(arguments).output().unwrap();
+        let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        (output.status.code(), said)
+    };
+    let nobody = "aqumend: nobody-here: nothing is attached\n";
+    assert_eq!(told(&["status", "nobody-here"]), (Some(1), [String::new(), nobody.into()]));
+    let json = "{\"attached\":[],\"schema\":1}\n";
+    assert_eq!(told(&["status", "nobody-here", "--json"]), (Some(1), [json.into(), nobody.into()]));
+    let version = format!("aqumend {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(told(&["--version"]), (Some(0), [version, String::new()]));
 }
 
 #[test]
@@ -417,7 +498,7 @@ fn what_cannot_be_run_is_refused_in_one_line() {
         said
     };
     let of = |flows: &str| scenario("2s", flows);
-    let one = "[[flows]]\nname = \"one\"\n";
+    let one = ONE;
     for (arguments, text, expect) in [
         (&["run"][..], String::new(), "a scenario file is missing"),
         (&["run", "absent.toml"], String::new(), "absent.toml"),
@@ -435,6 +516,15 @@ fn what_cannot_be_run_is_refused_in_one_line() {
         (&["link", "-", "--left", "a/b/dev"], of(one), "neither the name of a network namespace nor a path"),
         (&["link", "-", "--left", "no-such-namespace/dev"], of(one), "network namespace no-such-namespace"),
         (&["fly"], String::new(), "unknown command fly"),
+        (&["--fly"], String::new(), "--fly"),
+        (&["report"], String::new(), "which recording?"),
+        (&["report", "absent"], String::new(), "absent: No such file"),
+        (&["report", "one", "two"], String::new(), "two"),
+        (&["status", "one", "two"], String::new(), "two"),
+        (&["detach"], String::new(), "which device?"),
+        (&["detach", "one", "two"], String::new(), "two"),
+        (&["top", "one"], String::new(), "one"),
+        (&["top", "--interval", "soon"], String::new(), "--interval \"soon\""),
         (&["top", "--count", "x"], String::new(), "--count x: a whole number from 0 on is wanted"),
         (
             &["run", "-"],
@@ -465,15 +555,18 @@ fn what_cannot_be_run_is_refused_in_one_line() {
 /// as they are through it is told to end. It has a network namespace of its own, and both its devices are in it.
 fn datagrams_over_a_link(interrupted: bool) -> serde_json::Value {
     // The kernel's own packets of IPv6 stay away.
-    let script = r#"echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6; exec "$0" link - --link bottleneck"#;
+    let script = r#"echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6; exec "$0" link - --link bottleneck "$@""#;
+    // Datagrams are no super-packets, and come as they would without.
+    let options: &[&str] = if interrupted { &["--gso"] } else { &[] };
     let mut link = Command::new("unshare")
         .args(["--net", "sh", "-c", script, AQUMEND])
+        .args(options)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let text = scenario(if interrupted { "60s" } else { "2s" }, "[[flows]]\nname = \"one\"\n");
+    let text = scenario(if interrupted { "60s" } else { "2s" }, ONE);
     link.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let mut line = String::new();
     BufReader::new(link.stderr.take().unwrap()).read_line(&mut line).unwrap();
@@ -510,6 +603,10 @@ fn a_link_tells_what_it_carried_until_its_end_or_until_it_is_stopped() {
         let told = datagrams_over_a_link(interrupted);
         let (link, end) = (&told["links"]["bottleneck"]["all"], told["windows"]["all"][1].as_f64().unwrap());
         assert_eq!((link["departures_pkts"].as_u64(), link["overflow_dropped_pkts"].as_u64()), (Some(100), Some(0)));
+        assert_eq!(told["cost"]["bottleneck_packets"], 100, "{}", told["cost"]);
+        // It sleeps while there is nothing to do.
+        let cpu_s = told["host"]["links_cpu_s"].as_f64().unwrap();
+        assert!(cpu_s > 0.0 && (interrupted || cpu_s < 0.5), "{cpu_s} s of CPU time in {end} s");
         // Whatever the window, the link was busy in it for 100 x 1028 bytes.
         let bits = link["utilization"].as_f64().unwrap() * end * 12e6;
         assert!((bits - 100.0 * 1028.0 * 8.0).abs() < 1.0, "{bits} bits until {end} s");

@@ -124,6 +124,7 @@ fn traffic_flows_whatever_happens_to_controller_marker_and_shaper() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(said.contains("r1: its aqumend: it does not answer") && said.lines().count() == 1, "{command}: {said}");
         assert_eq!(output.status.code(), Some(if command == "detach r1" { 2 } else { 1 }), "{command}");
+        assert_eq!(output.stdout.is_empty(), command != "status r1 --json", "{command}");
     }
     let shown = lab.router.aqumend("top --count 1");
     assert!(shown.status.success() && String::from_utf8_lossy(&shown.stdout).contains("it does not answer"));
@@ -284,6 +285,12 @@ fn what_a_killed_aqumend_left_is_taken_over_or_removed() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("its marker, its token bucket"));
     assert_as_before(&router, &before, "after");
     assert_eq!(router.aqumend("detach r1").status.code(), Some(2), "there is nothing left to remove");
+
+    // A clsact of somebody else's stays, though nothing hangs there.
+    router.sh("tc qdisc add dev r1 clsact");
+    let before = traces(&router);
+    router.attach("r1 --aqm pi --rate 20Mbit --listen no --via clsact").detach();
+    assert_as_before(&router, &before, "after");
 }
 
 #[test]
@@ -483,6 +490,7 @@ fn it_tells_how_it_fares_in_every_way() {
     // A reading asks the kernel several times: no machine does that within a microsecond.
     assert!((1e-6..0.2).contains(&one["now"]["age_s"].as_f64().unwrap()), "{status}");
     assert_eq!(one["page"].as_str(), Some("http://127.0.0.1:7777/"));
+    assert!(one["totals"]["steps"].as_u64() > Some(50), "{status}");
     let text = String::from_utf8_lossy(&router.aqumend("top --count 2 --interval 100ms").stdout).into_owned();
     assert_eq!(text.matches("r1: pi above tbf a9e: (20.00 Mbit/s)").count(), 2, "{text}");
 
