@@ -462,7 +462,7 @@ fn a_run_that_is_interrupted_ends_and_says_so() {
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 0), "{said}");
-    assert!(said.ends_with("aqumend: stopped by a signal; nothing is left behind\n"), "{said}");
+    assert!(said.ends_with("aqumend: stopped before its end; nothing is left behind\n"), "{said}");
 }
 
 #[test]

@@ -34,7 +34,8 @@ pub struct Manner {
     pub record: bool,
 }
 
-/// Runs `plan`. `go_on` hears how many nanoseconds of it are over, and says whether to go on.
+/// Runs `plan`. `go_on` hears how many nanoseconds of it are over, and says whether to go on; a run that is stopped has
+/// no result.
 pub fn run(plan: &Plan, go_on: impl FnMut(u64) -> bool + Send) -> Result<LiveResult, Failure> {
     carry_out(plan, Manner::default(), go_on).map(|(result, _)| result)
 }
@@ -90,6 +91,9 @@ pub fn carry_out(
         (carried, seen)
     });
     let ((mut network, lateness, realtime, dropped, links_cpu_s), seen) = (carried?, seen?);
+    if stopped.into_inner() {
+        return Err(Failure::lost("stopped before its end; nothing is left behind"));
+    }
     let mut host = host(plan, &sockets, &world);
     (host.realtime, host.device_dropped_pkts, host.failed_connections) = (realtime, dropped, seen.failures);
     (host.awake, host.links_cpu_s) = (calm.awake(), Some(links_cpu_s));
