@@ -254,7 +254,7 @@ impl<'a> Hosts<'a> {
     }
 
     fn on_event(&mut self, data: u64) -> Result<(), Failure> {
-        let (kind, number) = (data & 3, (data >> 2) as usize);
+        let (kind, number) = of_event(data);
         match kind {
             LISTENER => {
                 while let Some(mut inbound) = tcp::accept(&self.listener) {
@@ -269,8 +269,7 @@ impl<'a> Hosts<'a> {
                 }
             }
             END => {
-                let side = if number % 2 == 0 { Side::Source } else { Side::Sink };
-                self.arrivals(number as u32 / 2, side);
+                self.arrivals(number as u32 / 2, Side::ALL[number % 2]);
             }
             OUTBOUND => self.write(number)?,
             _ => self.read(number),
@@ -337,16 +336,8 @@ impl<'a> Hosts<'a> {
         let current = self.by_port.get(&(index, port)).copied();
         let Some(flow) = self.flows.get_mut(index as usize) else { return };
         flow.totals.delivered += read;
-        if let Some((bytes, _, goal)) = flow.request
-            && flow.connection == current
-            && received > goal - bytes
-        {
-            flow.first_at.get_or_insert(self.clock.now());
-        }
-        let complete = flow.request.is_some_and(|(.., goal)| received >= goal) && flow.connection == current;
-        if complete && current.is_some() && flow.delivered_at == u64::MAX {
-            let now = self.clock.now();
-            flow.delivered_at = now;
+        let now = self.clock.now();
+        if flow.is_delivered(current, received, now) {
             let back = &self.plan.flows[index as usize].return_path;
             let delay: u64 = back.iter().map(|link| self.plan.links[*link as usize].delay.as_nanos()).sum();
             self.agenda.push(Reverse((now + delay, Due::Served(index))));
@@ -627,6 +618,23 @@ impl<'a> Hosts<'a> {
     }
 }
 
+impl Flow {
+    /// `received` bytes of a connection have arrived by `now`: whether with them the transfer under way is, first of
+    /// all. What another connection brings says nothing of it.
+    fn is_delivered(&mut self, connection: Option<usize>, received: u64, now: u64) -> bool {
+        let of_transfer = connection.is_some() && connection == self.connection;
+        let Some((bytes, _, goal)) = self.request.filter(|_| of_transfer) else { return false };
+        if received > goal - bytes {
+            self.first_at.get_or_insert(now);
+        }
+        if received < goal || self.delivered_at != u64::MAX {
+            return false;
+        }
+        self.delivered_at = now;
+        true
+    }
+}
+
 impl Totals {
     /// Adds what a connection between `ends` did.
     fn add_ends(&mut self, ends: &Ends) {
@@ -715,6 +723,16 @@ fn sample_step(plan: &Plan) -> u64 {
     SAMPLE_NS.max(plan.flows.len() as u64 * 1_000_000_000 / SAMPLES_PER_S_MAX)
 }
 
+/// The data of an event of descriptor `number` of a kind.
+fn event(kind: u64, number: usize) -> u64 {
+    4 * number as u64 + kind
+}
+
+/// Kind and number of the descriptor that an event's data tell.
+fn of_event(data: u64) -> (u64, usize) {
+    (data % 4, (data / 4) as usize)
+}
+
 fn watch(
     epoll: &OwnedFd,
     fd: impl std::os::fd::AsFd,
@@ -722,7 +740,7 @@ fn watch(
     number: usize,
     flags: epoll::EventFlags,
 ) -> Result<(), Failure> {
-    let data = epoll::EventData::new_u64((number as u64) << 2 | kind);
+    let data = epoll::EventData::new_u64(event(kind, number));
     epoll::add(epoll, fd, data, flags).or_refuse(|| "cannot poll a socket".into())
 }
 
@@ -926,5 +944,33 @@ mod tests {
                 assert_eq!((sum.rtt_sum_ns, sum.rtt_samples), (120e6, 2));
             }
         });
+    }
+
+    #[test]
+    fn a_transfer_is_delivered_once_with_its_last_byte() {
+        // The third thousand bytes of connection number 3, asked for at 5.
+        let request = Some((1000, 5, 3000));
+        let mut flow = Flow { connection: Some(3), request, delivered_at: u64::MAX, ..Flow::default() };
+        // What was before it, and what another connection brings, is not of it.
+        assert!(!flow.is_delivered(Some(3), 2000, 6) && !flow.is_delivered(Some(2), 3000, 7));
+        assert_eq!((flow.first_at, flow.delivered_at), (None, u64::MAX));
+        assert!(!flow.is_delivered(Some(3), 2001, 8) && !flow.is_delivered(Some(3), 2999, 9));
+        assert_eq!((flow.first_at, flow.delivered_at), (Some(8), u64::MAX));
+        assert!(flow.is_delivered(Some(3), 3000, 10) && !flow.is_delivered(Some(3), 3500, 11));
+        assert_eq!((flow.first_at, flow.delivered_at), (Some(8), 10));
+        // Nothing was asked for, or the connection is gone.
+        let mut idle = Flow { connection: Some(3), delivered_at: u64::MAX, ..Flow::default() };
+        let mut closed = Flow { request, delivered_at: u64::MAX, ..Flow::default() };
+        assert!(!idle.is_delivered(Some(3), 3000, 12) && !closed.is_delivered(None, 3000, 12));
+        assert_eq!((idle.first_at, closed.first_at), (None, None));
+    }
+
+    #[test]
+    fn an_event_tells_kind_and_number_of_its_descriptor() {
+        for kind in [LISTENER, END, OUTBOUND, INBOUND] {
+            for number in [0, 1, 2, 5, 1 << 40] {
+                assert_eq!(of_event(event(kind, number)), (kind, number));
+            }
+        }
     }
 }
