@@ -210,7 +210,7 @@ fn windows(plan: &Plan) -> Result<(), Failure> {
                 / n;
         let target = link.target_pkts.unwrap_or(plan.nominal.target_pkts);
         let pkts = link.rates[0].1.as_bps() as f64 / 8.0 / bytes * mean_rtt_s + target;
-        if pkts / n < WINDOW_PKTS_MIN {
+        if !have_windows(pkts, n) {
             return Err(Failure::Refused(format!(
                 "link {}: {n} flows share {pkts:.0} packets of round trip and target, {:.1} each; the kernel's TCP is not regulated below \
                  {WINDOW_PKTS_MIN}: take fewer flows, a higher rate, a longer delay or a longer target",
@@ -220,6 +220,11 @@ fn windows(plan: &Plan) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Whether so many flows that share so many packets have windows that can be regulated.
+fn have_windows(pkts: f64, flows: f64) -> bool {
+    pkts / flows >= WINDOW_PKTS_MIN
 }
 
 /// Refuses a congestion control that this kernel lacks.
@@ -381,6 +386,11 @@ mod tests {
         assert_eq!(line, format!("flows.web.transport.timestamps: {why}"));
         let line = other("{ preset = \"linux\", restart_window = \"none\" }").unwrap_err();
         assert!(line.starts_with("flows.web.transport.restart_window: "), "{line}");
+    }
+
+    #[test]
+    fn windows_of_four_packets_can_be_regulated() {
+        assert!(have_windows(160.0, 40.0) && !have_windows(159.0, 40.0) && have_windows(161.0, 40.0));
     }
 
     #[test]

@@ -327,7 +327,15 @@ impl Lateness {
 
 #[cfg(test)]
 mod tests {
+    use aqumen_aqm::DropReason;
+    use aqumen_scenario::{Plan, Scenario};
+    use aqumen_units::Ecn;
+
     use super::*;
+    use crate::common::skipped;
+    use crate::lab::ceiling::{BURST, Rig};
+    use crate::lab::namespace::tests::of_both_sides;
+    use crate::lab::world::ByFlow;
 
     #[test]
     fn a_packet_has_its_room_until_it_is_given_back() {
@@ -375,5 +383,97 @@ mod tests {
         let mut lateness = Lateness::default();
         lateness.wrote(7_000_000, 4_000_000);
         assert!((lateness.quantile_s(1.0).unwrap() / 3e-3 - 1.0).abs() < 0.1);
+    }
+
+    /// Eight flows of datagrams over a line on which nothing waits long.
+    fn plan() -> Plan {
+        let text = "name = \"t\"\nduration = \"1s\"\naqm = \"droptail\"\n[topology]\npreset = \"dumbbell\"\n\
+             bottleneck = { rate = \"10Gbit\", delay = \"1us\", buffer = \"1000pkt\" }\n\
+             access = { rate = \"100Gbit\", delay = \"1us\" }\n[[flows]]\nname = \"f\"\ncount = 8\n\
+             transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"1Mbit\" }\n";
+        Scenario::parse(text, "t.toml").unwrap().plan(1, None).unwrap()
+    }
+
+    #[test]
+    fn what_waits_at_a_device_is_carried_to_the_other_a_batch_at_a_turn() {
+        if skipped("packets from one device to another") {
+            return;
+        }
+        let (mut rig, other) = (Rig::new().unwrap(), Rig::new().unwrap());
+        let plan = plan();
+        let network = Network::new(&plan).unwrap();
+        let tuns = std::mem::replace(&mut rig.tuns, other.tuns);
+        let mut pump = Pump::new(network, tuns, 1500, ByFlow::new(&plan), Clock::starting_in(0));
+        rig.burst().unwrap();
+        // 128 packets are four batches of 32; the kernel may have packets of IPv6 of its own.
+        let read: Vec<usize> = (0..5).map(|_| pump.turn().unwrap()).collect();
+        assert!(read[..4].iter().all(|read| (32..40).contains(read)) && read[4] < 8, "{read:?}");
+        // Another burst while it runs; it ends when it is to.
+        rig.burst().unwrap();
+        let end = pump.desk.clock.now() + 200_000_000;
+        let mut asked = 0;
+        assert_eq!(
+            pump.run(end, |_| {
+                asked += 1;
+                true
+            }),
+            Ok(end)
+        );
+        assert!(asked > 1, "it is asked now and then");
+        // Packets that left have given their room back.
+        assert_eq!(pump.desk.shelf.free.len(), pump.desk.shelf.partial.len());
+        let (network, lateness, _) = pump.into_parts();
+        assert_eq!((lateness.writes.total(), lateness.refused_pkts), (2 * BURST as u64, 0));
+        let (_, link) = network.links.iter().find(|(number, _)| plan.links[*number as usize].record).unwrap();
+        assert_eq!(link.totals().departures, 2 * BURST as u64);
+    }
+
+    #[test]
+    fn whoever_says_no_ends_it() {
+        if skipped("a pump that is stopped") {
+            return;
+        }
+        let (plan, rig) = (plan(), Rig::new().unwrap());
+        let network = Network::new(&plan).unwrap();
+        let mut pump = Pump::new(network, rig.tuns, 1500, ByFlow::new(&plan), Clock::starting_in(0));
+        let mut said = 0;
+        let ended = pump.run(u64::MAX, |now| {
+            said = now;
+            now < 50_000_000
+        });
+        assert_eq!(ended, Ok(said));
+    }
+
+    #[test]
+    fn what_a_device_refuses_is_counted_and_what_was_dropped_is_not_written() {
+        let Some(here) = of_both_sides("packets that a device refuses") else { return };
+        for super_packets in [false, true] {
+            let make = |name: &'static str| here.within(move || Tun::new(name, super_packets)).unwrap();
+            // The second is not up: the kernel takes nothing from it.
+            let tuns = [make("up"), make("down")];
+            here.bring_up(tuns[0].index, 1500, 10).unwrap();
+            let plan = plan();
+            let network = Network::new(&plan).unwrap();
+            let mut pump = Pump::new(network, tuns, 1500, ByFlow::new(&plan), Clock::starting_in(0));
+            let mut finish = |route: u32, end: End, ecn: Ecn| {
+                let slot = pump.desk.shelf.take();
+                let bytes = pump.desk.shelf.packet_mut(slot);
+                bytes[..20].copy_from_slice(&[0x45, 2, 0, 20, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+                let who = Identity::default();
+                pump.desk.finish(0, &Packet { slot, bytes: 20, ecn, ack: None, who, route, passed: 0 }, end);
+                pump.desk.flush();
+                let written = pump.desk.lateness.writes.total();
+                // What came out marked is written so.
+                (written, pump.desk.lateness.refused_pkts, pump.desk.shelf.packet_mut(slot)[1])
+            };
+            // Even routes lead to the second device.
+            assert_eq!(finish(1, End::Out, Ecn::Ect0), (1, 0, 2));
+            assert_eq!(finish(0, End::Out, Ecn::Ect0), (2, 1, 2));
+            assert_eq!(finish(2, End::Out, Ecn::Ce), (3, 2, 3));
+            assert_eq!(finish(3, End::Out, Ecn::Ce), (4, 2, 3));
+            assert_eq!(finish(0, End::Lost, Ecn::Ect0), (4, 2, 2));
+            assert_eq!(finish(0, End::Dropped(DropReason::Overflow), Ecn::Ect0), (4, 2, 2));
+            assert_eq!(pump.desk.shelf.partial.len(), 1, "the room of each is free again");
+        }
     }
 }
