@@ -753,7 +753,7 @@ fn gap<T>(all: &mut Vec<Option<T>>) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::net::Ipv4Addr;
 
     use aqumen_scenario::Scenario;
@@ -852,6 +852,20 @@ mod tests {
         }
     }
 
+    /// What hosts saw at two edges.
+    fn seen_between(plan: &Plan, edges: [u64; 2], totals: [Vec<Totals>; 2]) -> Seen {
+        let mut receptions = Receptions::new(plan);
+        (0..2).for_each(|_| receptions.edge());
+        let requests = Requests::default();
+        Seen { edges: edges.into(), totals: totals.into(), receptions, requests, failures: 0 }
+    }
+
+    /// The same of flows with these mean round-trip times, milliseconds, and bytes delivered until the end of `plan`.
+    pub(in crate::lab) fn seen_of(plan: &Plan, flows: &[(u64, u64)]) -> Seen {
+        let all = flows.iter().map(|(rtt_ms, bytes)| totals(*bytes, 1, 0, None, &[*rtt_ms])).collect();
+        seen_between(plan, [0, plan.duration.as_nanos()], [vec![Totals::default(); flows.len()], all])
+    }
+
     #[test]
     fn a_window_has_what_came_between_its_edges() {
         let plan = plan(2);
@@ -861,15 +875,7 @@ mod tests {
             totals(251_000, 110, 6, Some(3), &[50, 50, 60, 60, 60]),
             totals(750_000, 300, 15, Some(4), &[80, 80, 80, 80, 80]),
         ];
-        let mut receptions = Receptions::new(&plan);
-        (0..2).for_each(|_| receptions.edge());
-        let seen = Seen {
-            edges: vec![1_000_000_000, 3_000_000_000],
-            totals: vec![before, after],
-            receptions,
-            requests: Requests::default(),
-            failures: 0,
-        };
+        let seen = seen_between(&plan, [1_000_000_000, 3_000_000_000], [before, after]);
         let steady = seen.metrics(&plan, 0, window("steady"));
         // 250 and 750 kB in 2 s: 4 Mbit/s, of segments of 1448 bytes in packets of 1500; Jain: 4^2 / (2 (1 + 9)).
         assert_eq!((steady.goodput_bps, steady.jain_fairness), (4e6, Some(0.8)));
@@ -916,12 +922,8 @@ mod tests {
     #[test]
     fn what_nobody_sent_has_no_ratio_and_no_round_trip() {
         let plan = plan(1);
-        let mut receptions = Receptions::new(&plan);
-        (0..2).for_each(|_| receptions.edge());
-        let nothing = || vec![Totals::default()];
-        let edges = vec![1_000_000_000, 3_000_000_000];
-        let requests = Requests::default();
-        let seen = Seen { edges, totals: vec![nothing(), nothing()], receptions, requests, failures: 0 };
+        let seen =
+            seen_between(&plan, [1_000_000_000, 3_000_000_000], [vec![Totals::default()], vec![Totals::default()]]);
         let steady = plan.windows.iter().find(|window| window.name == "steady").unwrap();
         let metrics = seen.metrics(&plan, 0, steady);
         assert_eq!((metrics.rtt_mean_s, metrics.retransmitted_ratio, metrics.goodput_bps), (None, None, 0.0));

@@ -185,6 +185,11 @@ pub fn curves(result: &RunResult) -> Curves<'_> {
 
 #[cfg(test)]
 mod tests {
+    use aqumen_scenario::Scenario;
+    use aqumen_units::Ecn;
+
+    use super::super::hosts::tests::seen_of;
+    use super::super::network::Packet;
     use super::*;
 
     /// What a run was whose packets were written so late, nanoseconds.
@@ -246,5 +251,50 @@ mod tests {
         assert!(seconds.last().is_some_and(|last| (4e-9..6e-9).contains(last)), "{seconds:?}");
         let own = &curves.series["link"];
         assert_eq!((own.t, own.queue_pkts, own.p), (&[0.5][..], &[7.0][..], &[0.25][..]));
+    }
+
+    fn plan(flows: &str) -> Plan {
+        let text = format!(
+            "name = \"t\"\nduration = \"1s\"\naqm = \"droptail\"\n[topology]\npreset = \"dumbbell\"\n\
+             bottleneck = {{ rate = \"80Mbit\", delay = \"1ms\", buffer = \"50pkt\" }}\n\
+             access = {{ rate = \"800Mbit\", delay = \"1ms\" }}\n{flows}"
+        );
+        Scenario::parse(&text, "t.toml").unwrap().plan(1, None).unwrap()
+    }
+
+    #[test]
+    fn a_result_has_the_links_under_test_and_what_crossed_them() {
+        let plan = plan("[[flows]]\nname = \"f\"\n");
+        let mut network = Network::new(&plan).unwrap();
+        for slot in 0..3 {
+            let who = aqumen_network::Identity::default();
+            let packet = Packet { slot, bytes: 1000, ecn: Ecn::Ect0, ack: None, who, route: 0, passed: 0 };
+            network.enter(0, packet, &mut |_, _, _| {});
+        }
+        network.advance(plan.duration.as_nanos(), &mut |_, _, _| {});
+        let told = result(&plan, &mut network, None, Cost { wall_s: 2.0, ..Cost::default() });
+        let tested: Vec<&str> = plan.links.iter().filter(|link| link.record).map(|link| link.name.as_str()).collect();
+        assert!(tested.len() < plan.links.len());
+        assert_eq!(told.links.keys().map(String::as_str).collect::<Vec<_>>(), tested);
+        let crossed: u64 = told.links.values().map(|windows| windows["all"].departures_pkts).sum();
+        assert_eq!((crossed, told.cost.bottleneck_packets, told.cost.wall_s), (3, 3, 2.0));
+        let first = tested[0];
+        assert!(told.sojourn[first].contains_key("all") && told.queue[first].contains_key("all"));
+        assert!(told.series.contains_key(first) && told.flows.is_empty());
+        assert_eq!((told.aqm.name.as_str(), told.engine), ("droptail", "live"));
+    }
+
+    #[test]
+    fn goodput_by_round_trip_is_that_of_endless_transfers_over_the_link() {
+        let plan = plan("[[flows]]\nname = \"endless\"\ncount = 3\n[[flows]]\nname = \"finite\"\ntransfer = \"1MB\"\n");
+        let number = plan.links.iter().position(|link| link.record).unwrap() as u32;
+        // Twice the round trip, a quarter of the bytes: a slope of -2. One with an end is not among them.
+        let seen = seen_of(&plan, &[(30, 16_000_000), (60, 4_000_000), (120, 1_000_000), (10, 7)]);
+        let all = plan.windows.iter().find(|window| window.name == "all").unwrap();
+        let told = slope(&plan, number, &seen, all).unwrap();
+        assert!((told + 2.0).abs() < 1e-9, "{told}");
+        // Nobody's data cross the access link of another flow: of one flow alone there is no slope.
+        let access = plan.flows[0].path.iter().copied().find(|link| *link != number).unwrap();
+        assert_eq!(slope(&plan, access, &seen, all), None);
     }
 }
