@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use aqumen_live::lab::report::LiveResult;
 use aqumen_live::lab::run::run;
+use aqumen_live::lab::thread::wake_on_time;
 use aqumen_scenario::{Plan, Scenario};
 
 mod common;
@@ -146,6 +147,10 @@ fn every_kind_of_flow_that_the_kernel_has_gets_through() {
     assert!(flow("web").pages > Some(0) && flow("web").page_load_mean_s > Some(0.045), "{:?}", flow("web").pages);
     assert_eq!(live.host.congestion["drops"], "cubic");
     assert!(live.host.sysctls.contains_key("net.ipv4.tcp_ecn"), "{:?}", live.host.sysctls);
+    assert_eq!(live.host.kernel, kernel());
+    // It lasts as long as its scenario, and its packets are carried by someone.
+    let cost = &result.cost;
+    assert!(cost.wall_s > 4.0 && cost.cpu_s > 0.0 && cost.bottleneck_packets > 1000, "{cost:?}");
 }
 
 #[test]
@@ -367,6 +372,11 @@ fn first_line(child: &mut Child) -> String {
     let mut line = String::new();
     BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
     line
+}
+
+/// The release of this kernel.
+fn kernel() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
 /// Names of the network devices in this namespace.
@@ -604,8 +614,12 @@ fn a_link_tells_what_it_carried_until_its_end_or_until_it_is_stopped() {
         let (link, end) = (&told["links"]["bottleneck"]["all"], told["windows"]["all"][1].as_f64().unwrap());
         assert_eq!((link["departures_pkts"].as_u64(), link["overflow_dropped_pkts"].as_u64()), (Some(100), Some(0)));
         assert_eq!(told["cost"]["bottleneck_packets"], 100, "{}", told["cost"]);
+        let host = &told["host"];
+        assert_eq!((host["kernel"].as_str(), host["device_dropped_pkts"].as_u64()), (Some(&kernel()[..]), Some(0)));
+        // As any thread of this process is woken on time, or none.
+        assert_eq!(host["realtime"], std::thread::spawn(wake_on_time).join().unwrap());
         // It sleeps while there is nothing to do.
-        let cpu_s = told["host"]["links_cpu_s"].as_f64().unwrap();
+        let cpu_s = host["links_cpu_s"].as_f64().unwrap();
         assert!(cpu_s > 0.0 && (interrupted || cpu_s < 0.5), "{cpu_s} s of CPU time in {end} s");
         // Whatever the window, the link was busy in it for 100 x 1028 bytes.
         let bits = link["utilization"].as_f64().unwrap() * end * 12e6;

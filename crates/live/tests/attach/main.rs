@@ -508,9 +508,17 @@ fn it_tells_how_it_fares_in_every_way() {
         times.last()
     );
 
-    // A controller that hangs shows by its age, and orders nobody.
+    // One that was kept from its work for 200 ms has missed about twenty steps.
+    let missed = || {
+        let status: serde_json::Value = serde_json::from_slice(&router.aqumend("status --json").stdout).unwrap();
+        status["attached"][0]["totals"]["missed_steps"].as_u64().unwrap()
+    };
+    let before = missed();
     attached.signal(libc::SIGSTOP);
+    thread::sleep(Duration::from_millis(200));
     attached.signal(libc::SIGCONT);
+    thread::sleep(Duration::from_millis(50));
+    assert!(missed() >= before + 15, "{} and before {before}", missed());
     let asked = Instant::now();
     assert!(router.aqumend("detach r1").status.success());
     assert!(asked.elapsed() < Duration::from_secs(5));
