@@ -5,6 +5,7 @@ use std::process::Command;
 use aya::programs::{TestRun, TestRunOptions};
 
 use super::*;
+use crate::lab::namespace::Namespace;
 
 const NOT_ECT: u8 = 0;
 const ECT1: u8 = 1;
@@ -474,4 +475,137 @@ fn a_filter_is_ours_by_its_name() {
     let named = |name: &str| Filter { name: name.into(), priority: PRIORITY, handle: HANDLE, program: 1 };
     let ours = ["aqumen", "aqumen+clsact", "", "aqumen2", "marker"].map(|name| is_ours(&named(name)));
     assert_eq!(ours, [true, true, false, false, false]);
+}
+
+/// What `work` does with the loopback device of a namespace of its own.
+fn on_a_device(work: impl FnOnce(&mut Netlink, &Device) + Send) {
+    if crate::common::skipped("a marker at a device") {
+        return;
+    }
+    let within = || {
+        let mut netlink = Netlink::open().unwrap();
+        let device = tc::device(&mut netlink, "lo").unwrap().unwrap();
+        work(&mut netlink, &device);
+        Ok(())
+    };
+    Namespace::new().unwrap().within(within).unwrap();
+}
+
+/// A marker that hangs at `device` as a filter.
+fn hung(netlink: &mut Netlink, device: &Device) -> Marker {
+    let mut marker = Marker::load(&ethernet()).unwrap();
+    assert_eq!(marker.hang(netlink, device, Some(Way::Clsact)), Ok(Way::Clsact));
+    marker
+}
+
+/// The names of the filters at the egress, and whether there is room for some: a `clsact`.
+fn found(netlink: &mut Netlink, device: &Device) -> (Vec<String>, bool) {
+    let names = tc::egress_filters(netlink, device.index).unwrap().into_iter().map(|filter| filter.name).collect();
+    let made = tc::add_clsact(netlink, device.index).unwrap();
+    if made {
+        tc::remove_clsact(netlink, device.index).unwrap();
+    }
+    (names, !made)
+}
+
+#[test]
+fn what_was_hung_hangs_until_it_is_taken_off_and_nothing_is_left() {
+    on_a_device(|netlink, device| {
+        let mut marker = Marker::load(&ethernet()).unwrap();
+        assert!(!marker.is_hung(netlink).unwrap());
+        marker = hung(netlink, device);
+        assert!(marker.is_hung(netlink).unwrap());
+        assert_eq!(found(netlink, device), (vec!["aqumen+clsact".into()], true));
+        marker.take_off(netlink);
+        assert!(!marker.is_hung(netlink).unwrap());
+        assert_eq!(found(netlink, device), (vec![], false));
+    });
+}
+
+#[test]
+fn by_tcx_it_hangs_without_a_filter_and_goes_with_its_owner() {
+    on_a_device(|netlink, device| {
+        let mut marker = Marker::load(&ethernet()).unwrap();
+        match marker.hang(netlink, device, Some(Way::Tcx)) {
+            Err(failure) => assert!(failure.to_string().contains("cannot hang by TCX (Linux 6.6"), "{failure}"),
+            Ok(way) => {
+                assert_eq!(way, Way::Tcx);
+                assert!(marker.is_hung(netlink).unwrap());
+                assert_eq!((found(netlink, device), hung_by_tcx(device.index).unwrap().len()), ((vec![], false), 1));
+                marker.take_off(netlink);
+                assert!(!marker.is_hung(netlink).unwrap());
+                // What hung as a filter when it was killed goes when the next one hangs.
+                drop(hung(netlink, device));
+                let mut next = Marker::load(&ethernet()).unwrap();
+                assert_eq!(next.hang(netlink, device, None), Ok(Way::Tcx));
+                assert_eq!(found(netlink, device), (vec![], false));
+            }
+        }
+    });
+}
+
+#[test]
+fn a_clsact_of_others_stays_and_so_does_what_hangs_there() {
+    on_a_device(|netlink, device| {
+        assert!(tc::add_clsact(netlink, device.index).unwrap());
+        let mut marker = hung(netlink, device);
+        assert_eq!(found(netlink, device), (vec!["aqumen".into()], true));
+        marker.take_off(netlink);
+        assert_eq!(found(netlink, device), (vec![], true));
+        tc::remove_clsact(netlink, device.index).unwrap();
+        // Where somebody else hung something at ours meanwhile it stays too.
+        let mut marker = hung(netlink, device);
+        let other = Filter { name: "other".into(), priority: 7, handle: 1, program: 0 };
+        let program = marker.program().fd().unwrap().try_clone().unwrap();
+        tc::set_egress_filter(netlink, device.index, &other, program.as_fd()).unwrap();
+        marker.take_off(netlink);
+        assert_eq!(found(netlink, device), (vec!["other".into()], true));
+    });
+}
+
+#[test]
+fn what_a_killed_one_left_is_taken_over_or_off() {
+    on_a_device(|netlink, device| {
+        assert_eq!(remove_leftover(netlink, device), Ok(false));
+        // A netlink filter stays when its owner is gone.
+        drop(hung(netlink, device));
+        assert_eq!(found(netlink, device), (vec!["aqumen+clsact".into()], true));
+        let mut next = hung(netlink, device);
+        assert_eq!(found(netlink, device), (vec!["aqumen+clsact".into()], true));
+        next.take_off(netlink);
+        assert_eq!(found(netlink, device), (vec![], false));
+        drop(hung(netlink, device));
+        assert_eq!(remove_leftover(netlink, device), Ok(true));
+        assert_eq!((remove_leftover(netlink, device), found(netlink, device)), (Ok(false), (vec![], false)));
+    });
+}
+
+#[test]
+fn who_takes_it_off_or_hangs_another_in_its_place_is_noticed() {
+    on_a_device(|netlink, device| {
+        let mut marker = hung(netlink, device);
+        // Another one of ours, in the same place.
+        let mut other = hung(netlink, device);
+        assert!(!marker.is_hung(netlink).unwrap() && other.is_hung(netlink).unwrap());
+        let ours = tc::egress_filters(netlink, device.index).unwrap().remove(0);
+        tc::remove_egress_filter(netlink, device.index, &ours).unwrap();
+        assert!(!other.is_hung(netlink).unwrap());
+        // What is gone already is no reason to leave the rest.
+        other.take_off(netlink);
+        assert_eq!(found(netlink, device), (vec![], false));
+    });
+}
+
+#[test]
+fn a_filter_of_others_in_our_place_is_not_replaced() {
+    on_a_device(|netlink, device| {
+        tc::add_clsact(netlink, device.index).unwrap();
+        let mut marker = Marker::load(&ethernet()).unwrap();
+        let program = marker.program().fd().unwrap().try_clone().unwrap();
+        let other = Filter { name: "other".into(), priority: PRIORITY, handle: HANDLE, program: 0 };
+        tc::set_egress_filter(netlink, device.index, &other, program.as_fd()).unwrap();
+        let refused = marker.hang(netlink, device, Some(Way::Clsact)).unwrap_err().to_string();
+        assert_eq!(refused, "lo: a filter that is not ours (\"other\") has priority 2718 and handle 0xa9e; remove it");
+        assert_eq!(found(netlink, device).0, ["other"]);
+    });
 }
