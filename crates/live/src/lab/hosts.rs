@@ -792,17 +792,13 @@ pub(super) mod tests {
         if skipped("retired connections") {
             return;
         }
-        let plan = plan(2);
-        let sockets = kernel::sockets(&plan).unwrap();
-        let (world, tuns) = World::new(&plan, &sockets, false).unwrap();
-        let work = || {
-            let mut hosts = Hosts::new(&plan, &sockets, &world, Vec::new(), Clock::starting_in(0))?;
+        with_hosts(&plan(2), |mut hosts, tuns| {
             let transfer = |hosts: &mut Hosts<'_>, flow: u32, bytes: u64| -> Result<(), Failure> {
                 hosts.offer(flow, bytes)?;
-                carry(&tuns);
+                carry(tuns);
                 // It is connected now.
                 hosts.offer(flow, 0)?;
-                carry(&tuns);
+                carry(tuns);
                 hosts.on_event(LISTENER)?;
                 (0..hosts.inbound.len()).for_each(|number| hosts.read(number));
                 hosts.edge();
@@ -819,7 +815,7 @@ pub(super) mod tests {
             let [first, second] = [0, 1].map(sender);
             assert_eq!(connections(), [(first, 10_000), (second, 10_000)]);
             hosts.retire(0);
-            carry(&tuns);
+            carry(tuns);
             assert_eq!(hosts.by_port.keys().collect::<Vec<_>>(), [&(1, 10_000)]);
             transfer(&mut hosts, 0, 2000)?;
             transfer(&mut hosts, 1, 2000)?;
@@ -829,8 +825,100 @@ pub(super) mod tests {
             let alive = connections();
             assert!(alive.contains(&(first, 10_001)) && alive.contains(&(second, 10_000)), "{alive:?}");
             Ok(())
-        };
-        world.senders.within(work).unwrap();
+        });
+    }
+
+    /// What `work` does with the hosts of `plan`, and the devices between them.
+    fn with_hosts(plan: &Plan, work: impl FnOnce(Hosts<'_>, &[Tun; 2]) -> Result<(), Failure> + Send) {
+        let sockets = kernel::sockets(plan).unwrap();
+        let (world, tuns) = World::new(plan, &sockets, false).unwrap();
+        let within = || work(Hosts::new(plan, &sockets, &world, Vec::new(), Clock::starting_in(0))?, &tuns);
+        world.senders.within(within).unwrap();
+    }
+
+    /// Bytes that have arrived at the sinks.
+    fn delivered(hosts: &mut Hosts<'_>) -> Vec<u64> {
+        hosts.edge();
+        hosts.seen.totals.last().unwrap().iter().map(|totals| totals.delivered).collect()
+    }
+
+    #[test]
+    fn what_an_event_tells_is_done_at_the_socket_that_it_is_of() {
+        if skipped("events at connections") {
+            return;
+        }
+        with_hosts(&plan(2), |mut hosts, tuns| {
+            (0..2).try_for_each(|flow| hosts.open(flow))?;
+            carry(tuns);
+            hosts.on_event(event(LISTENER, 0))?;
+            // The second connection has something to write; until it hears that it can nothing leaves.
+            hosts.outbound[1].as_mut().unwrap().offered = 5000;
+            hosts.on_event(event(OUTBOUND, 0))?;
+            carry(tuns);
+            assert_eq!(connections().len(), 2);
+            (0..2).try_for_each(|number| hosts.on_event(event(INBOUND, number)))?;
+            assert_eq!(delivered(&mut hosts), [0, 0]);
+            hosts.on_event(event(OUTBOUND, 1))?;
+            carry(tuns);
+            // Which of the two came in first is the kernel's.
+            (0..2).try_for_each(|number| hosts.on_event(event(INBOUND, number)))?;
+            assert_eq!(delivered(&mut hosts), [0, 5000]);
+            // The kernel has measured their round trips.
+            hosts.sample();
+            let samples: Vec<_> = hosts.flows.iter().map(|flow| flow.totals.rtt_samples).collect();
+            assert!(samples == [1, 1] && hosts.flows.iter().all(|flow| flow.totals.rtt_sum_ns > 0.0), "{samples:?}");
+            hosts.sample();
+            assert!(hosts.flows.iter().all(|flow| flow.totals.rtt_samples == 2));
+            Ok(())
+        });
+    }
+
+    #[test]
+    fn a_connection_that_nobody_takes_is_counted_as_failed() {
+        if skipped("connections that fail") {
+            return;
+        }
+        with_hosts(&plan(2), |mut hosts, tuns| {
+            // Nobody listens any more.
+            hosts.listener = tcp::open()?;
+            for (flow, failures) in [(0, 1), (1, 2)] {
+                hosts.offer(flow, 1000)?;
+                carry(tuns);
+                // What failed has left its place.
+                hosts.write(0)?;
+                assert_eq!((hosts.seen.failures, hosts.flows[flow as usize].connection), (failures, None));
+            }
+            Ok(())
+        });
+    }
+
+    #[test]
+    fn datagrams_arrive_at_the_end_of_their_flow_and_their_source_is_done_when_all_are_sent() {
+        if skipped("events at ends of datagrams") {
+            return;
+        }
+        let text = "name = \"t\"\nduration = \"3s\"\n[topology]\npreset = \"dumbbell\"\n\
+             bottleneck = { rate = \"8Mbit\", delay = \"20ms\", buffer = \"50pkt\" }\n\
+             access = { rate = \"80Mbit\", delay = \"5ms\" }\n[[flows]]\nname = \"f\"\ncount = 2\n\
+             transport = \"udp\"\ntraffic = { kind = \"transfers\", size = \"20kB\", think = \"1s\" }\n";
+        with_hosts(&Scenario::parse(text, "t.toml").unwrap().plan(1, None).unwrap(), |mut hosts, tuns| {
+            let served = |hosts: &Hosts<'_>| hosts.agenda.iter().any(|Reverse((_, due))| *due == Due::Served(1));
+            let flow = &mut hosts.flows[1];
+            (flow.request, flow.delivered_at) = (Some((20_000, 0, 0)), u64::MAX);
+            flow.ends.as_mut().unwrap().transfer(0, 20_000);
+            assert!(!served(&hosts));
+            hosts.exchange(1, Side::Source);
+            // A source of datagrams waits for nobody.
+            assert!(served(&hosts));
+            carry(tuns);
+            // Ends have two numbers for each flow: its source's and its sink's.
+            (0..3).try_for_each(|other| hosts.on_event(event(END, other)))?;
+            assert_eq!((delivered(&mut hosts), hosts.flows[1].first_at), (vec![0, 0], None));
+            hosts.on_event(event(END, 3))?;
+            assert_eq!(delivered(&mut hosts), [0, 20_000]);
+            assert!(hosts.flows[1].first_at.is_some() && hosts.flows[0].first_at.is_none());
+            Ok(())
+        });
     }
 
     fn plan(flows: u32) -> Plan {

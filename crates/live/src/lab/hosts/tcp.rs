@@ -99,7 +99,7 @@ pub fn accept(listener: &OwnedFd) -> Option<Inbound> {
     }
 }
 
-fn open() -> Result<OwnedFd, Failure> {
+pub(super) fn open() -> Result<OwnedFd, Failure> {
     net::socket_with(AddressFamily::INET, SocketType::STREAM, SOCKET, Some(ipproto::TCP))
         .or_refuse(|| "cannot open a socket".into())
 }
