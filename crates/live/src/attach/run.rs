@@ -143,7 +143,7 @@ impl Loop {
     fn run(mut self, signals: &Signals) -> Result<(), Failure> {
         let manager = Manager::from_environment();
         let clock = Clock::starting_in(0);
-        let shown = |clock: &Clock| Instant::from_nanos(clock.now());
+        let shown = || Instant::from_nanos(clock.now());
         if let Some(recording) = &mut self.recording {
             recording.begin(&self.board.status()).or_refuse(|| "--record".into())?;
         }
@@ -152,7 +152,7 @@ impl Loop {
         let (mut look, mut sample) = (Every::new(LOOK), Every::new(SAMPLE));
         let (mut due, mut sampled) = (Instant::ZERO, None);
         let outcome = loop {
-            let now = shown(&clock);
+            let now = shown();
             if self.board.is_stopped() || self.end.is_some_and(|end| now >= end) {
                 break Ok(());
             }
@@ -163,7 +163,7 @@ impl Loop {
             };
             if let Some(state) = state.filter(|_| sample.comes(now)) {
                 let interval = sampled.replace(now).map_or(Span::ZERO, |at| now.saturating_since(at));
-                self.sample(now, interval, shown(&clock).saturating_since(now), &state);
+                self.sample(now, interval, shown().saturating_since(now), &state);
             }
             if look.comes(now) {
                 let Attached { netlink, device, marker, .. } = &mut self.attached;
