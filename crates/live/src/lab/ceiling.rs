@@ -223,6 +223,8 @@ mod tests {
         // What was carried is gone.
         let refused = rig.carry_bare().unwrap_err().to_string();
         assert_eq!(refused, "no packet of our own came to a TUN device");
-        assert!(rig.bare_s().unwrap() > 0.0);
+        // A packet takes no millisecond on any machine.
+        let bare_s = rig.bare_s().unwrap();
+        assert!(bare_s > 0.0 && bare_s < 1e-3, "{bare_s}");
     }
 }

@@ -183,7 +183,7 @@ impl Joiner {
         joined.bytes.extend_from_slice(packet);
         joined.since.push(when);
         joined.partial = partial;
-        joined.open = segment.filter(|_| packet[segment.map_or(0, |open| open.transport + 13)] & ENDS == 0);
+        joined.open = segment;
         self.waiting.push(joined);
         self.waiting.len() >= WAITING_MAX
     }
@@ -246,8 +246,7 @@ impl Joined {
         self.since.push(when);
         let ends = packet[segment.transport + 13] & ENDS;
         self.bytes[HEADER_BYTES + segment.transport + 13] |= ends;
-        self.open =
-            (ends == 0 && segment.segment == open.segment).then_some(Open { sequence: segment.sequence, ..open });
+        self.open = (segment.segment == open.segment).then_some(Open { sequence: segment.sequence, ..open });
         true
     }
 
@@ -282,7 +281,7 @@ fn alike(one: &[u8], other: &[u8], segment: &Open) -> bool {
     let t = segment.transport;
     let same = |from: usize, to: usize| one[from..to] == other[from..to];
     let network = if t == 20 { same(0, 2) && same(6, 10) && same(12, 20) } else { same(0, 4) && same(6, 40) };
-    // The one is open: it ends nothing.
+    // Nothing follows what ends a message.
     let flags = one[t + 13] == other[t + 13] & !ENDS;
     network && same(t, t + 4) && same(t + 8, t + 13) && flags && same(t + 14, t + 16) && same(t + 18, segment.headers)
 }

@@ -758,7 +758,7 @@ pub(super) mod tests {
 
     use aqumen_scenario::Scenario;
 
-    use super::ends::tests::with_ends;
+    use super::ends::tests::{arrivals, with_ends};
     use super::*;
     use crate::common::skipped;
     use crate::lab::kernel;
@@ -836,6 +836,18 @@ pub(super) mod tests {
         world.senders.within(within).unwrap();
     }
 
+    /// Carries packets until something is `done`: the kernel may take its time.
+    fn carry_until(tuns: &[Tun; 2], mut done: impl FnMut() -> Result<bool, Failure>) -> Result<(), Failure> {
+        for _ in 0..5000 {
+            carry(tuns);
+            if done()? {
+                return Ok(());
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        panic!("it does not come to that")
+    }
+
     /// Bytes that have arrived at the sinks.
     fn delivered(hosts: &mut Hosts<'_>) -> Vec<u64> {
         hosts.edge();
@@ -849,8 +861,13 @@ pub(super) mod tests {
         }
         with_hosts(&plan(2), |mut hosts, tuns| {
             (0..2).try_for_each(|flow| hosts.open(flow))?;
-            carry(tuns);
-            hosts.on_event(event(LISTENER, 0))?;
+            // No round trip is known yet.
+            hosts.sample();
+            assert!(hosts.flows.iter().all(|flow| flow.totals.rtt_samples == 0));
+            carry_until(tuns, || {
+                hosts.on_event(event(LISTENER, 0))?;
+                Ok(hosts.inbound.len() == 2)
+            })?;
             // The second connection has something to write; until it hears that it can nothing leaves.
             hosts.outbound[1].as_mut().unwrap().offered = 5000;
             hosts.on_event(event(OUTBOUND, 0))?;
@@ -859,10 +876,11 @@ pub(super) mod tests {
             (0..2).try_for_each(|number| hosts.on_event(event(INBOUND, number)))?;
             assert_eq!(delivered(&mut hosts), [0, 0]);
             hosts.on_event(event(OUTBOUND, 1))?;
-            carry(tuns);
             // Which of the two came in first is the kernel's.
-            (0..2).try_for_each(|number| hosts.on_event(event(INBOUND, number)))?;
-            assert_eq!(delivered(&mut hosts), [0, 5000]);
+            carry_until(tuns, || {
+                (0..2).try_for_each(|number| hosts.on_event(event(INBOUND, number)))?;
+                Ok(delivered(&mut hosts) == [0, 5000])
+            })?;
             // The kernel has measured their round trips.
             hosts.sample();
             let samples: Vec<_> = hosts.flows.iter().map(|flow| flow.totals.rtt_samples).collect();
@@ -883,10 +901,12 @@ pub(super) mod tests {
             hosts.listener = tcp::open()?;
             for (flow, failures) in [(0, 1), (1, 2)] {
                 hosts.offer(flow, 1000)?;
-                carry(tuns);
                 // What failed has left its place.
-                hosts.write(0)?;
-                assert_eq!((hosts.seen.failures, hosts.flows[flow as usize].connection), (failures, None));
+                carry_until(tuns, || {
+                    hosts.write(0)?;
+                    Ok(hosts.seen.failures == failures)
+                })?;
+                assert_eq!(hosts.flows[flow as usize].connection, None);
             }
             Ok(())
         });
@@ -908,14 +928,19 @@ pub(super) mod tests {
             flow.ends.as_mut().unwrap().transfer(0, 20_000);
             assert!(!served(&hosts));
             hosts.exchange(1, Side::Source);
-            // A source of datagrams waits for nobody.
+            // A source of datagrams waits for nobody: it has sent all, and is served once.
             assert!(served(&hosts));
+            hosts.agenda.retain(|Reverse((_, due))| *due != Due::Served(1));
+            (0..2).for_each(|flow| hosts.exchange(flow, Side::Source));
+            assert!(!hosts.agenda.iter().any(|Reverse((_, due))| matches!(due, Due::Served(_))));
             carry(tuns);
             // Ends have two numbers for each flow: its source's and its sink's.
             (0..3).try_for_each(|other| hosts.on_event(event(END, other)))?;
             assert_eq!((delivered(&mut hosts), hosts.flows[1].first_at), (vec![0, 0], None));
-            hosts.on_event(event(END, 3))?;
-            assert_eq!(delivered(&mut hosts), [0, 20_000]);
+            carry_until(tuns, || {
+                hosts.on_event(event(END, 3))?;
+                Ok(delivered(&mut hosts) == [0, 20_000])
+            })?;
             assert!(hosts.flows[1].first_at.is_some() && hosts.flows[0].first_at.is_none());
             Ok(())
         });
@@ -1062,5 +1087,20 @@ pub(super) mod tests {
                 assert_eq!(of_event(event(kind, number)), (kind, number));
             }
         }
+    }
+
+    #[test]
+    fn round_trips_that_media_measure_are_added_to_those_before() {
+        let Some(here) = of_both_sides("totals of media") else { return };
+        with_ends(&here, "transport = \"rtp-nada\"", |mut ends| {
+            ends.start(0, None);
+            arrivals(&mut ends, &mut [None; 2], 0..2000);
+            let (stats, _) = ends.stats();
+            assert!(stats.rtt_samples > 0 && stats.rtt_sum.as_nanos() > 0, "{stats:?}");
+            let mut sum = totals(0, 0, 0, None, &[50, 70]);
+            sum.add_ends(&ends);
+            assert_eq!(sum.rtt_samples, 2 + stats.rtt_samples);
+            assert_eq!(sum.rtt_sum_ns, 120e6 + stats.rtt_sum.as_nanos() as f64);
+        });
     }
 }

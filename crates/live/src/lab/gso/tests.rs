@@ -334,6 +334,10 @@ fn what_is_not_as_segments_are_is_left_as_it_came() {
     assert_eq!(both(false, &|packet, _| packet[32] = 4 << 4), apart);
     assert_eq!(both(true, &|packet, _| packet[52] = 4 << 4), apart);
     assert_eq!(both(false, &|packet, _| packet.truncate(50)), apart);
+    // Nor where the data that are then said to be there would follow one another: 16 bytes of headers and 116 of data.
+    let mut short = [1000, 1116].map(|sequence| packet(false, ACK, sequence, &data(100)));
+    short.iter_mut().for_each(|(packet, _)| packet[32] = 4 << 4);
+    assert_eq!(joined(&short).len(), 2);
     // Another protocol, another length than it has, another version.
     assert_eq!(both(false, &|packet, _| packet[9] = 17), apart);
     assert_eq!(both(true, &|packet, _| packet[6] = 17), apart);

@@ -321,6 +321,8 @@ fn receive(socket: &OwnedFd) -> Option<(u32, Ecn)> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::ops::Range;
+
     use super::*;
     use aqumen_transport::Body;
     use aqumen_transport::udp::Datagram;
@@ -345,37 +347,37 @@ pub(super) mod tests {
         here.within(|| Ok(work(open()?.unwrap()))).unwrap()
     }
 
+    /// Packets that arrive at the sink in these milliseconds, which are the test's own; `calls` are those for timers.
+    pub(in crate::lab) fn arrivals(ends: &mut Ends, calls: &mut [Option<u64>; 2], times_ms: Range<u64>) -> u32 {
+        let mut count = 0;
+        for now in times_ms.map(|ms| ms * 1_000_000) {
+            for (side, call) in Side::ALL.into_iter().zip(&mut *calls) {
+                if let Some(due) = call.take_if(|due| *due <= now) {
+                    ends.on_timer(side, due, now);
+                }
+                while ends.receive(side, now).is_some() {
+                    count += u32::from(side == Side::Sink);
+                }
+                *call = ends.send(side, now).or(*call);
+            }
+        }
+        count
+    }
+
     #[test]
     fn a_source_that_stops_sends_nothing_more_of_its_own_until_it_starts_again() {
         let Some(here) = of_both_sides("a source that stops") else { return };
         with_ends(&here, "transport = \"rtp-nada\"", |mut ends| {
             let mut calls = [None; 2];
-            // Packets that arrive until `end`, milliseconds; the time is the test's own.
-            let mut now_ms = 0;
-            let mut arrivals = |ends: &mut Ends, end_ms: u64| {
-                let mut count = 0;
-                for ms in std::mem::replace(&mut now_ms, end_ms)..end_ms {
-                    let now = ms * 1_000_000;
-                    for (side, call) in Side::ALL.into_iter().zip(&mut calls) {
-                        if let Some(due) = call.take_if(|due| *due <= now) {
-                            ends.on_timer(side, due, now);
-                        }
-                        while ends.receive(side, now).is_some() {
-                            count += u32::from(side == Side::Sink);
-                        }
-                        *call = ends.send(side, now).or(*call);
-                    }
-                }
-                count
-            };
+            let mut arrived = |ends: &mut Ends, times_ms| arrivals(ends, &mut calls, times_ms);
             ends.start(0, None);
-            assert!(arrivals(&mut ends, 1000) > 10);
+            assert!(arrived(&mut ends, 0..1000) > 10);
             ends.stop(1_000_000_000);
             // What the encoder had made is paced out.
-            arrivals(&mut ends, 1500);
-            assert_eq!(arrivals(&mut ends, 3000), 0);
+            arrived(&mut ends, 1000..1500);
+            assert_eq!(arrived(&mut ends, 1500..3000), 0);
             ends.start(3_000_000_000, None);
-            assert!(arrivals(&mut ends, 4000) > 10);
+            assert!(arrived(&mut ends, 3000..4000) > 10);
         });
     }
 
