@@ -177,7 +177,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     #[test]
@@ -215,11 +215,23 @@ mod tests {
         assert_eq!(attributes(&[0]).count(), 0);
     }
 
-    /// What comes of a question to which a kernel answers `datagram`.
-    fn answered(datagram: &[u8]) -> io::Result<Vec<Answer>> {
+    /// A socket at which a kernel has answered `datagram` already.
+    fn answering(datagram: &[u8]) -> Netlink {
         let (socket, kernel) = std::os::unix::net::UnixDatagram::pair().unwrap();
         kernel.send(datagram).unwrap();
-        Netlink { socket: socket.into(), sequence: 0, buffer: vec![0; BUFFER] }.ask(&Request::new(16, 0, &[]))
+        // Whoever asks is heard as long as that kernel lives: a test.
+        std::mem::forget(kernel);
+        Netlink { socket: socket.into(), sequence: 0, buffer: vec![0; BUFFER] }
+    }
+
+    /// One that refuses whatever is asked first with this error.
+    pub(crate) fn refusing(error: i32) -> Netlink {
+        answering(&message(HEADER + 4, libc::NLMSG_ERROR, 1, &(-error).to_ne_bytes()))
+    }
+
+    /// What comes of a question to which a kernel answers `datagram`.
+    fn answered(datagram: &[u8]) -> io::Result<Vec<Answer>> {
+        answering(datagram).ask(&Request::new(16, 0, &[]))
     }
 
     /// A message that says to be so long.

@@ -437,7 +437,8 @@ mod tests {
         let network = Network::new(&plan).unwrap();
         let mut pump = Pump::new(network, rig.tuns, 1500, ByFlow::new(&plan), Clock::starting_in(0));
         let mut said = 0;
-        let ended = pump.run(u64::MAX, |now| {
+        // Else it would end by itself after five seconds.
+        let ended = pump.run(5_000_000_000, |now| {
             said = now;
             now < 50_000_000
         });

@@ -425,6 +425,7 @@ mod tests {
     use super::*;
     use crate::common::skipped;
     use crate::lab::namespace::{LOOPBACK, Namespace};
+    use crate::netlink::tests::refusing;
 
     #[test]
     fn handles_are_written_as_tc_writes_them() {
@@ -583,5 +584,24 @@ mod tests {
             Ok(())
         };
         Namespace::new().unwrap().within(work).unwrap();
+    }
+
+    #[test]
+    fn what_is_not_there_is_no_error_and_what_may_not_be_asked_is_one() {
+        let code = |error: io::Error| error.raw_os_error();
+        // Kernels have several words for a device that there is not, and for one without room for filters.
+        for absent in [libc::ENODEV, libc::ERANGE, libc::EINVAL] {
+            assert_eq!(device(&mut refusing(absent), "lo").unwrap(), None, "{absent}");
+        }
+        for absent in [libc::EINVAL, libc::ENOENT] {
+            assert_eq!(egress_filters(&mut refusing(absent), 1).unwrap(), [], "{absent}");
+        }
+        assert!(!add_clsact(&mut refusing(libc::EEXIST), 1).unwrap());
+        let refused = || refusing(libc::EPERM);
+        assert_eq!(device(&mut refused(), "lo").map_err(code), Err(Some(libc::EPERM)));
+        assert_eq!(egress_filters(&mut refused(), 1).map_err(code), Err(Some(libc::EPERM)));
+        assert_eq!(add_clsact(&mut refused(), 1).map_err(code), Err(Some(libc::EPERM)));
+        assert_eq!(disciplines(&mut refused(), 1).map_err(code), Err(Some(libc::EPERM)));
+        assert_eq!(classes(&mut refused(), 1).map_err(code), Err(Some(libc::EPERM)));
     }
 }
