@@ -72,8 +72,15 @@ const WINDOW_BYTES_MAX: u32 = 1 << 30;
 /// Packets that a window must have room for if marks or losses are to regulate it: below, TCP sits at its least window.
 pub const WINDOW_PKTS_MIN: f64 = 4.0;
 
-/// What the groups of `plan` need of the kernel.
+/// What the groups of `plan` need of the kernel, which has it.
 pub fn sockets(plan: &Plan) -> Result<Vec<Sockets>, Failure> {
+    let groups = needed(plan)?;
+    has_congestion_controls(&groups)?;
+    Ok(groups)
+}
+
+/// The same, whatever this kernel has.
+pub(super) fn needed(plan: &Plan) -> Result<Vec<Sockets>, Failure> {
     let (described, own) = (described(plan)?, described(&with_own_presets(plan))?);
     let groups = plan.groups.iter().zip(described.iter().zip(&own));
     let groups: Vec<Sockets> =
@@ -95,7 +102,6 @@ pub fn sockets(plan: &Plan) -> Result<Vec<Sockets>, Failure> {
         }
     }
     windows(plan)?;
-    has_congestion_controls(&groups)?;
     Ok(groups)
 }
 
@@ -262,12 +268,12 @@ mod tests {
 
     /// The line with which the kernel refuses a transport.
     fn refusal(transport: &str, more: &str) -> String {
-        sockets(&plan(transport, more)).unwrap_err().to_string()
+        needed(&plan(transport, more)).unwrap_err().to_string()
     }
 
     #[test]
     fn the_kernels_own_presets_and_what_it_can_set_are_taken() {
-        let taken = |transport: &str| sockets(&plan(transport, "")).unwrap().remove(0).tcp.unwrap();
+        let taken = |transport: &str| needed(&plan(transport, "")).unwrap().remove(0).tcp.unwrap();
         assert_eq!(taken("\"linux\"").congestion, "cubic");
         let reno = taken("{ preset = \"linux-reno\", ecn = false, initial_window = \"3pkt\", min_rto = \"50ms\" }");
         assert_eq!((reno.congestion, reno.ecn, reno.initial_window, reno.min_rto_ms), ("reno", false, 3, Some(50)));
@@ -302,14 +308,14 @@ mod tests {
     fn windows_below_four_packets_are_refused() {
         // 20 Mbit/s, 44 ms, 1500 B: 73.3 packets, and a target of 7. 20 flows have 4.02 each, 21 have 3.83.
         let flows = |n: u32| format!("count = {n}\n[nominal]\ntarget = \"7pkt\"\n");
-        assert!(sockets(&plan("\"linux\"", &flows(20))).is_ok());
+        assert!(needed(&plan("\"linux\"", &flows(20))).is_ok());
         let line = refusal("\"linux\"", &flows(21));
         assert!(line.contains("bottleneck") && line.contains("3.8 each"), "{line}");
     }
 
     #[test]
     fn what_sockets_are_told_follows_from_the_group() {
-        let sockets = |transport: &str, more: &str| sockets(&plan(transport, more)).unwrap().remove(0);
+        let sockets = |transport: &str, more: &str| needed(&plan(transport, more)).unwrap().remove(0);
         // Expedited forwarding is DSCP 46, which stands above the two bits of ECN.
         let voice = sockets("{ preset = \"linux\", packet = \"1000B\" }", "class = 46\n");
         assert_eq!((voice.tos, voice.packet_bytes), (46 << 2, 1000));
@@ -352,7 +358,7 @@ mod tests {
         let line = refusal("\"linux\"", "class = 64\n");
         assert_eq!(line, "flows.ftp.class: engine live carries it as a DSCP, 0 to 63");
         // RTP over UDP has 28 and 12 bytes of headers at least.
-        let rtp = |header: &str| sockets(&plan(&format!("{{ preset = \"rtp\", header = \"{header}\" }}"), ""));
+        let rtp = |header: &str| needed(&plan(&format!("{{ preset = \"rtp\", header = \"{header}\" }}"), ""));
         assert!(rtp("39B").is_err() && rtp("40B").is_ok() && rtp("52B").is_ok());
         // Either header may be the one that is wrong, and how long it is to be follows from timestamps.
         for (settings, key, why) in [
@@ -378,7 +384,7 @@ mod tests {
     fn what_the_kernel_has_once_is_the_same_for_all_flows() {
         let other = |transport: &str| {
             let more = format!("[[flows]]\nname = \"web\"\ntransport = {transport}\n");
-            sockets(&plan("\"linux\"", &more)).map(|all| all.len()).map_err(|failure| failure.to_string())
+            needed(&plan("\"linux\"", &more)).map(|all| all.len()).map_err(|failure| failure.to_string())
         };
         assert_eq!(other("\"linux-reno\""), Ok(2));
         let line = other("{ preset = \"linux\", timestamps = false, header = \"40B\", ack = \"40B\" }").unwrap_err();
@@ -399,7 +405,7 @@ mod tests {
         // each of 44.
         let long = |n: u32, more: &str| {
             let text = format!("count = {n}\nrtt = \"100ms\"\n{more}[nominal]\ntarget = \"7pkt\"\n");
-            sockets(&plan("\"linux\"", &text)).is_ok()
+            needed(&plan("\"linux\"", &text)).is_ok()
         };
         assert!(long(43, "") && !long(44, ""));
         // Those that have an end, that ask, or that are datagrams take no window.
@@ -414,7 +420,7 @@ mod tests {
         // 20 of 100 ms and 20 of 44 ms have 72 ms in the mean, 120 packets: 3.2 each.
         let mixed = |n: u32| {
             let short = format!("[[flows]]\nname = \"more\"\ncount = {n}\nrtt = \"44ms\"\ntransport = \"linux\"\n");
-            sockets(&plan("\"linux\"", &format!("count = {n}\nrtt = \"100ms\"\n{short}[nominal]\ntarget = \"8pkt\"\n")))
+            needed(&plan("\"linux\"", &format!("count = {n}\nrtt = \"100ms\"\n{short}[nominal]\ntarget = \"8pkt\"\n")))
         };
         // 128 packets are 4.3 for each of 30 flows, 3.8 for each of 34.
         assert!(mixed(15).is_ok());
@@ -427,7 +433,7 @@ mod tests {
         let sizes = |n: u32| {
             let small = "transport = { preset = \"linux\", packet = \"500B\" }";
             let small = format!("[[flows]]\nname = \"more\"\ncount = {n}\nrtt = \"60ms\"\n{small}\n");
-            sockets(&plan("\"linux\"", &format!("count = {n}\nrtt = \"60ms\"\n{small}[nominal]\ntarget = \"10pkt\"\n")))
+            needed(&plan("\"linux\"", &format!("count = {n}\nrtt = \"60ms\"\n{small}[nominal]\ntarget = \"10pkt\"\n")))
         };
         // 20 Mbit/s x 60 ms are 150 of them, and 10: 4.2 for each of 38 flows, 3.8 for each of 42.
         assert!(sizes(19).is_ok());
@@ -437,7 +443,7 @@ mod tests {
 
     #[test]
     fn a_congestion_control_that_this_kernel_lacks_is_named_with_those_that_it_has() {
-        let tcp = Tcp { congestion: "nonesuch", ..sockets(&plan("\"linux\"", "")).unwrap().remove(0).tcp.unwrap() };
+        let tcp = Tcp { congestion: "nonesuch", ..needed(&plan("\"linux\"", "")).unwrap().remove(0).tcp.unwrap() };
         let group = Sockets { tcp: Some(tcp), packet_bytes: 1500, tos: 0 };
         let line = has_congestion_controls(&[group]).unwrap_err().to_string();
         assert!(line.starts_with("congestion control nonesuch: ") && line.contains("reno"), "{line}");

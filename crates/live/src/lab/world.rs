@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn flows_of_tcp_have_routes_with_what_was_chosen_for_them() {
         let plan = four_flows();
-        let sockets = kernel::sockets(&plan).unwrap();
+        let sockets = kernel::needed(&plan).unwrap();
         let there = routes(&plan, &sockets, 7);
         let told = there.iter().map(|route| (route.to, route.initial_window, route.min_rto_ms, route.ecn));
         let own = |flow| ((receiver(flow).into(), 32), Some(3), Some(50), false);
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn the_kernel_is_set_as_the_flows_of_tcp_want_it() {
         let set = |flows: &str, name: &str| {
-            let all = sysctls(&kernel::sockets(&plan(flows)).unwrap());
+            let all = sysctls(&kernel::needed(&plan(flows)).unwrap());
             let name = format!("net.ipv4.{name}");
             all.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value).unwrap()
         };
