@@ -34,9 +34,24 @@ pub(super) fn may_pass(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(EAGAIN | EBUSY | EINTR | ENOBUFS | ENOMEM | ETIMEDOUT))
 }
 
+/// Whether something is known not to be there. Not knowing is not a no: it is asked again.
+pub(super) fn is_gone(is_there: &io::Result<bool>) -> bool {
+    match is_there {
+        Ok(there) => !there,
+        Err(error) => !may_pass(error),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cannot_be_asked_just_now_is_not_gone() {
+        let refused = |code| Err(io::Error::from_raw_os_error(code));
+        let answers = [Ok(true), refused(libc::ENOBUFS), Ok(false), refused(libc::ENODEV)];
+        assert_eq!(answers.each_ref().map(is_gone), [false, false, true, true]);
+    }
 
     #[test]
     fn what_may_pass_is_borne_for_two_seconds_and_what_is_gone_is_not() {

@@ -167,11 +167,8 @@ impl Loop {
             }
             if look.comes(now) {
                 let Attached { netlink, device, marker, .. } = &mut self.attached;
-                match marker.is_hung(netlink) {
-                    Ok(true) => {}
-                    // Not knowing is not a no: it is asked again.
-                    Err(error) if patience::may_pass(&error) => {}
-                    _ => break Err(Failure::lost(format!("{}: somebody took the marker off", device.name))),
+                if patience::is_gone(&marker.is_hung(netlink)) {
+                    break Err(Failure::lost(format!("{}: somebody took the marker off", device.name)));
                 }
             }
             if watchdog.as_mut().is_some_and(|watchdog| watchdog.comes(now)) {
