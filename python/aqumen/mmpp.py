@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from aqumen import _core
 from aqumen.errors import ScenarioError
 from aqumen.files import check_file, is_packed
-from aqumen.plot import COLOURS
+from aqumen.plot import COLOURS, CURVE
 from aqumen.tables import optional
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _plot(data: dict[str, Any]) -> Figure:
     for each in axes.flat:
         each.spines[["top", "right"]].set_visible(False)
     occupancy, delay = axes[0]
-    occupancy.step(range(len(data["occupancy"])), data["occupancy"], where="mid", color=COLOURS[0], linewidth=1.2)
+    occupancy.step(range(len(data["occupancy"])), data["occupancy"], where="mid", color=COLOURS[0], **CURVE)
     occupancy.set(
         xlabel="Packets in the system", ylabel="Probability", yscale="log", title=data["title"] or data["model"]
     )
@@ -177,18 +177,18 @@ def _plot(data: dict[str, Any]) -> Figure:
     milliseconds = [t * 1000 for t in curves["delay_s"]]
     shown = {"all": curves["share_longer"]["total"], **curves["share_longer"]["sources"]}
     for i, (name, share) in enumerate(shown.items()):
-        delay.plot(milliseconds, share, color=COLOURS[i % len(COLOURS)], linewidth=1.2, label=name)
+        delay.plot(milliseconds, share, color=COLOURS[i % len(COLOURS)], label=name, **CURVE)
     delay.set(xlabel="Delay, ms", ylabel="Share of packets delayed longer", yscale="log", ylim=(5e-5, 1.1))
     delay.legend(frameon=False)
     for (name, fit), (dispersion, correlation) in zip(fits.items(), axes[1:], strict=True):
         scales = fit["dispersion"]
-        dispersion.plot(scales["window_s"], scales["measured"], "o", color=COLOURS[0], markersize=4, label="measured")
-        dispersion.plot(scales["window_s"], scales["fitted"], color=COLOURS[1], linewidth=1.2, label="fitted")
+        dispersion.plot(scales["window_s"], scales["measured"], "o", color=COLOURS[0], label="measured")
+        dispersion.plot(scales["window_s"], scales["fitted"], color=COLOURS[1], label="fitted", **CURVE)
         dispersion.set(xlabel="Window, s", ylabel="Index of dispersion", xscale="log", yscale="log", title=name)
         dispersion.legend(frameon=False)
         lags = fit["autocorrelation"]
-        correlation.plot(lags["lag_s"], lags["measured"], "o", color=COLOURS[0], markersize=4, label="measured")
-        correlation.plot(lags["lag_s"], lags["fitted"], color=COLOURS[1], linewidth=1.2, label="fitted")
+        correlation.plot(lags["lag_s"], lags["measured"], "o", color=COLOURS[0], label="measured")
+        correlation.plot(lags["lag_s"], lags["fitted"], color=COLOURS[1], label="fitted", **CURVE)
         correlation.set(xlabel="Lag, s", ylabel=f"Autocorrelation, windows of {lags['window_s']:.3g} s", title=name)
         correlation.legend(frameon=False)
     return figure

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from aqumen import theory
+from aqumen import plot, theory
 from aqumen.errors import ScenarioError
 from aqumen.report import curves
 from aqumen.theory.maps import RobustAqm, RobustPi, StabilityMap
@@ -147,6 +147,16 @@ def test_a_step_response_is_that_of_the_closed_loop(classic, drawn):
     if not swinging.margins.get("exact", swinging.margins)["stable"]:
         with pytest.raises(ScenarioError, match="step response grows without bound"):
             step_response(swinging)
+
+
+@pytest.mark.parametrize("kind", ["nyquist", "bode", "step", "noise"])
+def test_what_is_shown_stands_out_from_what_it_is_held_against(classic, drawn, kind):
+    lines = [line for axes in drawn(lambda: classic.plot(kind)) for line in axes.lines]
+    guides = [line for line in lines if line.get_color() == plot.GUIDE["color"]]
+    curves = [line for line in lines if line.get_color() in plot.COLOURS and line.get_linestyle() == "-"]
+    # Fine lines, in points; what is only there to compare with is finer.
+    (thin,), (thick,) = ({line.get_linewidth() for line in each} for each in (guides, curves))
+    assert 0 < thin < thick < 2
 
 
 # Maps.

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aqumen.errors import ScenarioError, listed
-from aqumen.plot import COLOURS
+from aqumen.plot import COLOURS, CURVE, GUIDE
 from aqumen.tables import optional
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from aqumen.result import Floats
-    from aqumen.theory.design import Design
+    from aqumen.theory.design import Complexes, Design
 
 __all__ = ["KINDS", "plot", "step_response"]
+
+LOOPS = ((True, "exact", COLOURS[0]), (False, "textbook", COLOURS[1]))
+"""Whether the loop has the delay as it is, what it is called, its colour."""
 
 
 def plot(design: Design, kind: str) -> Figure:
@@ -94,11 +97,11 @@ def _nyquist(design: Design, figure: Any) -> None:
     w = design.frequencies(6000)
     assert design.margins is not None
     halves = []
-    for exact, label, colour in ((True, "exact", COLOURS[0]), (False, "textbook", COLOURS[1])):
+    for exact, label, colour in LOOPS:
         loop = design.loop_response(w, exact=exact)
         turns = (design.margins["exact"] if exact else design.margins)["unstable_poles"]
         named = f"{label}: {turns} poles closed right of the axis" if turns else f"{label}: -1 is not encircled"
-        axes.plot(loop.real, loop.imag, color=colour, label=named, linewidth=1.2)
+        axes.plot(loop.real, loop.imag, color=colour, label=named, **CURVE)
         halves.append((loop, colour))
         here = int(np.argmin(np.abs(np.abs(loop) - 1)))
         if 0 < here < len(loop) - 1:
@@ -108,12 +111,11 @@ def _nyquist(design: Design, figure: Any) -> None:
                 xytext=(loop[here - 1].real, loop[here - 1].imag),
                 arrowprops={"arrowstyle": "->", "color": colour},
             )
-    circle = np.exp(1j * np.linspace(0, 2 * np.pi, 300))
-    axes.plot(circle.real, circle.imag, color="#9aa3ad", linewidth=0.7, linestyle=":")
-    axes.plot([-1], [0], "+", color="#3a4149", markersize=10)
+    _unit_circle(axes, linestyle=":")
+    axes.plot([-1], [0], "+", color="black")
     for loop, colour in halves:
         # The other half, of negative frequencies: only both together go round.
-        axes.plot(loop.real, -loop.imag, color=colour, linewidth=0.7, linestyle="--")
+        axes.plot(loop.real, -loop.imag, color=colour, linestyle="--", linewidth=GUIDE["linewidth"])
     axes.set(xlim=(-2.2, 1.2), ylim=(-2.2, 1.2), aspect="equal", xlabel="Re L", ylabel="Im L", title=_title(design))
     axes.legend(frameon=False)
 
@@ -121,12 +123,12 @@ def _nyquist(design: Design, figure: Any) -> None:
 def _bode(design: Design, figure: Any) -> None:
     gain, phase = figure.subplots(2, 1, sharex=True)
     w = design.frequencies(4000)
-    for exact, label, colour in ((True, "exact", COLOURS[0]), (False, "textbook", COLOURS[1])):
+    for exact, label, colour in LOOPS:
         loop = design.loop_response(w, exact=exact)
-        gain.semilogx(w, 20 * np.log10(np.abs(loop)), color=colour, label=label, linewidth=1.2)
-        phase.semilogx(w, np.degrees(np.unwrap(np.angle(loop))), color=colour, linewidth=1.2)
-    gain.axhline(0, color="#9aa3ad", linewidth=0.7)
-    phase.axhline(-180, color="#9aa3ad", linewidth=0.7)
+        gain.semilogx(w, _decibels(loop), color=colour, label=label, **CURVE)
+        phase.semilogx(w, _degrees(loop), color=colour, **CURVE)
+    gain.axhline(0, **GUIDE)
+    phase.axhline(-180, **GUIDE)
     gain.set(ylabel="Gain, dB", title=_title(design))
     gain.legend(frameon=False)
     phase.set(xlabel="Frequency, rad/s", ylabel="Phase, degrees", ylim=(-720, 0))
@@ -135,11 +137,10 @@ def _bode(design: Design, figure: Any) -> None:
 def _nichols(design: Design, figure: Any) -> None:
     axes = figure.subplots()
     w = design.frequencies(4000)
-    for exact, label, colour in ((True, "exact", COLOURS[0]), (False, "textbook", COLOURS[1])):
+    for exact, label, colour in LOOPS:
         loop = design.loop_response(w, exact=exact)
-        phase = np.degrees(np.unwrap(np.angle(loop)))
-        axes.plot(phase, 20 * np.log10(np.abs(loop)), color=colour, label=label, linewidth=1.2)
-    axes.plot([-180], [0], "+", color="#3a4149", markersize=10)
+        axes.plot(_degrees(loop), _decibels(loop), color=colour, label=label, **CURVE)
+    axes.plot([-180], [0], "+", color="black")
     axes.set(xlim=(-540, 0), ylim=(-40, 40), xlabel="Phase, degrees", ylabel="Gain, dB", title=_title(design))
     axes.legend(frameon=False)
 
@@ -147,8 +148,8 @@ def _nichols(design: Design, figure: Any) -> None:
 def _step(design: Design, figure: Any) -> None:
     axes = figure.subplots()
     t, y = step_response(design)
-    axes.plot(t, y, color=COLOURS[0], linewidth=1.2)
-    axes.axhline(1, color="#9aa3ad", linewidth=0.7, linestyle=":")
+    axes.plot(t, y, color=COLOURS[0], **CURVE)
+    axes.axhline(1, linestyle=":", **GUIDE)
     axes.set(xlabel="Time, s", ylabel="Queue, steps of the target", title=_title(design))
 
 
@@ -160,12 +161,11 @@ def _locus(design: Design, figure: Any) -> None:
     for gain in np.geomspace(0.05, 5, 120):
         poles = design.poles(float(gain))
         assert poles is not None
-        axes.plot(poles.real, poles.imag, ".", color=COLOURS[0], markersize=1.5)
+        axes.plot(poles.real, poles.imag, ",", color=COLOURS[0])
     own = design.poles()
     assert own is not None
     axes.plot(own.real, own.imag, "x", color=COLOURS[1], label="gain 1")
-    circle = np.exp(1j * np.linspace(0, 2 * np.pi, 300))
-    axes.plot(circle.real, circle.imag, color="#9aa3ad", linewidth=0.7)
+    _unit_circle(axes)
     axes.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), aspect="equal", xlabel="Re z", ylabel="Im z", title=_title(design))
     axes.legend(frameon=False)
 
@@ -176,10 +176,10 @@ def _locus_s(design: Design, axes: Any) -> None:
     _, _, loop = design.to_control(pade=8)
     gains = np.geomspace(0.05, 5, 120)
     loci = control.root_locus_map(loop, gains=gains).loci
-    axes.plot(loci.real, loci.imag, ".", color=COLOURS[0], markersize=1.5)
+    axes.plot(loci.real, loci.imag, ",", color=COLOURS[0])
     own = control.root_locus_map(loop, gains=[1.0]).loci[0]
     axes.plot(own.real, own.imag, "x", color=COLOURS[1], label="gain 1")
-    axes.axvline(0, color="#9aa3ad", linewidth=0.7)
+    axes.axvline(0, **GUIDE)
     edge = 6 / design.operating_point["rtt_s"]
     axes.set(xlim=(-edge, 0.5 * edge), ylim=(-edge, edge), xlabel="Re s, 1/s", ylabel="Im s, 1/s", title=_title(design))
     axes.legend(frameon=False)
@@ -192,10 +192,24 @@ def _noise(design: Design, figure: Any) -> None:
     axes = figure.subplots()
     # Power times frequency: equal areas are equal parts of the variance.
     w = np.array(noise["spectrum"]["w_rad_s"])
-    axes.semilogx(w, w * np.array(noise["spectrum"]["power_pkts2_s"]) / np.pi, color=COLOURS[0], linewidth=1.2)
-    axes.axvline(noise["spectrum"]["peak_rad_s"], color="#9aa3ad", linewidth=0.7, linestyle=":")
+    axes.semilogx(w, w * np.array(noise["spectrum"]["power_pkts2_s"]) / np.pi, color=COLOURS[0], **CURVE)
+    axes.axvline(noise["spectrum"]["peak_rad_s"], linestyle=":", **GUIDE)
     axes.set(xlabel="Frequency, rad/s", ylabel="Variance a unit of log frequency, packets²")
     axes.set(title=f"{_title(design)}, deviation {noise['queue_std_pkts']:.3g} packets", ylim=(0, None))
+
+
+def _unit_circle(axes: Any, **more: Any) -> None:
+    circle = np.exp(1j * np.linspace(0, 2 * np.pi, 300))
+    axes.plot(circle.real, circle.imag, **GUIDE, **more)
+
+
+def _decibels(loop: Complexes) -> Floats:
+    return 20 * np.log10(np.abs(loop))
+
+
+def _degrees(loop: Complexes) -> Floats:
+    """The phase without jumps."""
+    return np.degrees(np.unwrap(np.angle(loop)))
 
 
 def _title(design: Design) -> str:
