@@ -394,7 +394,7 @@ def _interval(values: Sequence[float], family: int) -> tuple[float, float] | Non
         return None
     mean = sum(values) / n
     deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (n - 1))
-    half = _core.student_quantile(1 - (1 - SURE) / 2 / max(1, family), n - 1) * deviation / math.sqrt(n)
+    half = _core.student_quantile(1 - (1 - SURE) / 2 / family, n - 1) * deviation / math.sqrt(n)
     return mean - half, mean + half
 
 
@@ -452,7 +452,7 @@ def _number(rule: Rule, term: Term, summary: Mapping[str, Any], check: Callable[
     }[least == -math.inf, most == math.inf]
     low, high = summary["ci95"] or (-math.inf, math.inf)
     # A hair's breadth for figures that are exact, such as a share of 1.
-    slack = 1e-12 * max(1.0, abs(mean))
+    slack = 1e-12 * abs(mean)
     inside = least - slack <= mean <= most + slack
     sure = (low >= least - slack and high <= most + slack) if inside else (high < least or low > most)
     half = "" if summary["ci95"] is None else f" ± {shown((high - low) / 2)}"
@@ -492,9 +492,10 @@ def _over_cells(rule: Rule, term: Term, lookup: Lookup, family: int, check: Call
     measured = {f"{term.spec} at {cell}, {term.window}": point for cell, point in zip(term.cells, points, strict=True)}
     curve = ", ".join(shown(point["mean"]) for point in points)
     if rule["test"] == "correlation":
-        other = _values(replace(term, of=rule["with"]), lookup) or {}
-        found = [_pearson(each, [v or 0.0 for v in other[seed]]) for seed, each in rows.items() if seed in other]
-        mean = sum(found) / len(found) if found else 0.0
+        other = _values(replace(term, of=rule["with"]), lookup)
+        assert other is not None, "the same runs"
+        found = [_pearson(each, [v or 0.0 for v in other[seed]]) for seed, each in rows.items()]
+        mean = sum(found) / len(found)
         text = f"{term.spec}: {term.of} and {rule['with']} correlate by {mean:.3f}; claimed: {rule['least']:g} or more"
         return check("holds" if mean >= rule["least"] else "fails", text, measured)
     sign = 1.0 if rule["sense"] == "rising" else -1.0
