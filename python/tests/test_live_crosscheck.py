@@ -1,6 +1,8 @@
 """`aqumen validate live`: what is made of the runs of both sides, with runs made up for it."""
 
 import json
+import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -101,3 +103,27 @@ def test_bbr_is_compared_under_drops_alone_and_the_others_under_marks_too():
     assert settings["reno-drops-0.02"]["flows.ftp.transport"] == '{ preset = "linux-reno", ecn = false }'
     assert settings["bbr-drops-0.2"]["access.rate"] == "2.5Mbit"
     assert settings["cubic-drops-0.2"]["access.rate"] == "1Gbit"
+
+
+def test_where_one_run_of_the_kernel_fails_the_others_stop(monkeypatch):
+    stopped, failed = threading.Event(), threading.Event()
+
+    def theirs(scenario, job, engine, progress):
+        if job[1] == 2:
+            failed.set()
+            raise aqumen.EngineError("no kernel")
+        failed.wait(20)
+        # As long as nobody says stop it would go on for ever.
+        for _ in range(2000):
+            if not progress(0.5):
+                stopped.set()
+                raise aqumen.Cancelled("the run was stopped")
+            time.sleep(0.01)
+        raise AssertionError
+
+    monkeypatch.setattr(crosscheck, "_ours", lambda *_: [])
+    monkeypatch.setattr(crosscheck.engines, "run_one", theirs)
+    monkeypatch.setattr(crosscheck.engines, "cores", lambda: 4)
+    with pytest.raises(aqumen.EngineError, match="no kernel"):
+        list(crosscheck.validate([cell_of("PI")], VALIDATION, 2, lambda _: None))
+    assert stopped.is_set()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -140,12 +140,17 @@ def _theirs(scenario: Scenario, cell: Cell, seeds: Sequence[int]) -> Runs:
 
     runs = Runs([], [], [])
     with ThreadPoolExecutor(min(TOGETHER, engines.cores())) as pool:
+        running = {seed: pool.submit(one, seed) for seed in seeds}
         try:
-            results = list(pool.map(one, seeds))
+            # As they end: one that fails must not wait for those before it.
+            for done in as_completed(running.values()):
+                done.result()
         except BaseException:
             stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
             raise
-    for seed, result in zip(seeds, results, strict=True):
+    for seed, ended in running.items():
+        result = ended.result()
         host = result["host"]
         if host["valid"]:
             runs.figures.append(figures(cell, result))
