@@ -337,6 +337,7 @@ def test_a_ranking_is_a_table_by_every_criterion_with_delay_and_utilisation(stud
     assert target == "| `pie` | 1.0 | 2.0 | 2.0 | 2.0 | 0.31 | 90.0 % |"
     assert "|---|---|---|---|---|---|---|" in text
     # Three alike places rank alike: 12 3 / (3 4) (1 + 4 + 9 - 3 16 / 4) is 6; q is 2.343, over 3 places sqrt(12 / 18).
+    assert text.count("\n\nIn order of utilisation over response time (Kleinrock's power). Critical") == 2
     assert "Friedman's statistic of the first: 6 over 3 networks" in text
     assert "Critical differences: utilisation over response time 1.9, queueing delay, p95 1.9" in text
     assert "worse in the other: `pie`, `droptail`." in text

@@ -98,3 +98,34 @@ def test_an_engine_is_asked_whether_it_is_here_and_can_run_the_scenario(monkeypa
     # Ours are always here.
     engines.check_engine("packet", scenario)
     assert len(asked) == 3
+
+
+def test_where_the_equations_rest_is_asked_job_by_job_until_that_is_enough():
+    done = []
+
+    def first(index, answer):
+        done.append((index, json.loads(answer.json)["seed"]))
+        return False
+
+    engines.run_many(short(), [("pi", 4), ("pi", 5)], "theory", 1, first)
+    assert done == [(0, 4)]
+
+
+@pytest.mark.parametrize("kind", ["live", "ns2", "ns3"])
+def test_of_programs_no_other_is_started_once_that_is_enough(kind, monkeypatch):
+    engine, started, done = engines.find(kind), [], []
+    monkeypatch.setattr(type(engine), "run", lambda self, scenario, job, *_: started.append(job) or job)
+    engine.run_many(short(), [("pi", seed) for seed in range(200)], 1, lambda index, _: done.append(index) or False)
+    assert done == [0]
+    assert len(started) < 200
+
+
+def test_a_simulator_that_is_not_there_is_told_as_an_error_of_engines(monkeypatch):
+    from aqumen import ns3
+
+    def missing():
+        raise ns3.Ns3Missing("ns-3 is not installed")
+
+    monkeypatch.setattr(ns3, "find_program", missing)
+    with pytest.raises(EngineError, match="ns-3 is not installed"):
+        engines.check_engine("ns3")

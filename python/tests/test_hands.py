@@ -205,3 +205,7 @@ def test_a_capture_may_be_compressed(capsys, tmp_path):
     assert told(capsys, "mmpp", packed, "--buffer", "50pkt", "--link", "2Mbit") == expect
     packed.write_bytes(packed.read_bytes()[:500])
     assert "cannot be unpacked" in told(capsys, "replay", packed, "--rate", "1.5Mbit", "--aqm", "codel")
+
+
+def test_of_a_scenario_that_is_not_there_no_keys_are_offered():
+    assert offered("run", "nosuch.toml", "--set", "topology.bott") == [""]

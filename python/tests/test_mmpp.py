@@ -275,3 +275,8 @@ def test_at_the_load_or_threshold_that_is_answered_the_loss_is_the_bound(tmp_pat
         mmpp.threshold_within(EXAMPLES / "thresholds.toml", 0.01)
     with pytest.raises(ScenarioError, match=r"admit.*: give admit or early\.adapt, not both"):
         mmpp.load_within(EXAMPLES / "thresholds.toml", 0.01)
+
+
+def test_a_queue_that_no_capture_can_stand_before_is_named(capture):
+    with pytest.raises(ScenarioError, match=r'queue\.buffer = "no": must be a number of packets'):
+        mmpp.predict(capture, {"queue.link": '"10Mbit"', "queue.buffer": '"no"'})

@@ -460,3 +460,35 @@ def test_two_classes_of_one_name_are_told_apart_by_a_name():
     one, two = (type("Same", (SampledLaw,), {"step": lambda self, seen: 0.0, "period": 0.01}) for _ in range(2))
     with pytest.raises(ScenarioError, match="two classes of your own are called `same`; give one a `name`"):
         short(2).knowing([one, two])
+
+
+def test_a_network_tells_its_round_trip_at_the_target():
+    # 8 Mbit/s are 1000 packets of 1000 B a second, and 50 of them wait 50 ms.
+    network = own.Network(
+        capacity_bps=8e6, flows=10, base_rtt_s=0.1, target_pkts=50, packet_bytes=1000, link_bps=8e6, buffer_pkts=100
+    )
+    assert network.capacity_pps == 1000
+    assert network.r0_s == pytest.approx(0.15)
+
+
+def test_a_run_has_one_aqm_of_two_that_are_brought(capsys, tmp_path):
+    other = tmp_path / "other.py"
+    other.write_text(MY_AQM.read_text() + "\n\nclass Other(MyPi):\n    pass\n")
+    two = ["--aqm-from", f"{MY_AQM}:MyPi", "--aqm-from", f"{other}:Other"]
+    assert main(["run", "arm-pfc/exp1", *two]) == 2
+    assert "which AQM is to run? Say --aqm my-pi or --aqm other" in capsys.readouterr().err
+
+
+def test_a_class_takes_no_name_that_a_profile_has():
+    mine = type("Wave", (SampledLaw,), {"step": lambda self, seen: 0.0, "period": 0.01})
+    with pytest.raises(ScenarioError, match="a profile needs another"):
+        short(2).set("aqms.wave", '{algorithm = "pi"}').knowing([mine])
+
+
+def test_a_folder_that_cannot_be_made_is_told_in_one_line(tmp_path, monkeypatch, capsys):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert main(["new", "aqm", "slow-wave"]) == 2
+    assert capsys.readouterr().err == "aqumen: cannot write to slow-wave: No such file or directory\n"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from aqumen import ScenarioError
+from aqumen import Cancelled, ScenarioError
 from aqumen.cli import main
 from aqumen.cli.replay import tables_of
 from aqumen.replay import Capture
@@ -464,3 +464,16 @@ def test_a_room_in_bytes_and_a_capture_of_a_moment():
     ):
         note = tables_of({**answer, "capture": {**captured, key: 7}})[-1]
         assert note.startswith(f"\nNote: {words}")
+
+
+def test_who_hears_how_far_it_is_can_stop_it(tmp_path):
+    file = tmp_path / "long.pcap"
+    file.write_bytes(pcap([(i * 10**6, 100, ipv4(1, NOT_ECT)) for i in range(10_000)]))
+    heard = []
+    assert Capture(file, load=0.5, on_progress=lambda share: heard.append(share) or True).setup["rate_bps"] > 0
+    assert heard == sorted(heard)
+    assert 0 < heard[0] < 1
+    with pytest.raises(Cancelled):
+        Capture(file, load=0.5, on_progress=lambda _: False)
+    with pytest.raises(Cancelled):
+        Capture(file, rate="1Mbit").run("droptail", on_progress=lambda _: False)

@@ -620,3 +620,20 @@ def test_what_cannot_be_written_is_said(classic, tmp_path):
         theory.design("pi", capacity="30Mbit", flows=60)
     with pytest.raises(aqumen.ScenarioError, match="give either rtt"):
         theory.design("pi", capacity="30Mbit", flows=60, rtt="1s", r0="1s")
+
+
+def test_what_the_equations_refuse_is_told_as_an_error_of_the_scenario(classic):
+    # A rule that tosses no coin has no spectrum, and a map needs axes that there are.
+    tail = theory.design("droptail", capacity="30Mbit", flows=60, rtt="200ms", target="100pkt")
+    with pytest.raises(aqumen.ScenarioError, match="no linear controller"):
+        tail.noise_power([1.0])
+    with pytest.raises(aqumen.ScenarioError, match="unknown axis `beauty`; there are: flows, rtt"):
+        theory.stability_map(classic, "beauty", [1.0], "flows", [60.0])
+    with pytest.raises(aqumen.ScenarioError, match=r"^codel has no linear law"):
+        theory.coupled("codel", capacity="10Mbit", flows=5, scalable=1, rtt="20ms")
+
+
+def test_the_power_of_the_noise_makes_its_variance(classic):
+    w = np.array(classic.noise["spectrum"]["w_rad_s"])
+    variance = np.trapezoid(classic.noise_power(w), w) / np.pi
+    assert variance == pytest.approx(classic.noise["queue_std_pkts"] ** 2, rel=0.02)

@@ -143,7 +143,8 @@ def _ahead(picked: Mapping[str, Any], ranked: Mapping[str, Any]) -> str:
 
 def _ranking(which: str, found: Mapping[str, Any]) -> list[str]:
     parts = [f"### AQMs {NAMES[which]}", ""]
-    main = found["by"][CRITERIA[0][0]]
+    counts, what, _ = CRITERIA[0]
+    main = found["by"][counts]
     if main is None:
         return [*parts, "Not enough networks.", ""]
     differences = ", ".join(
@@ -153,7 +154,7 @@ def _ranking(which: str, found: Mapping[str, Any]) -> list[str]:
     )
     front = [aqm for aqm in found["front"] if aqm in main["means"]]
     parts += [
-        f"In order of {CRITERIA[0][1]} (Kleinrock's power). Critical differences: {differences}. Friedman's statistic"
+        f"In order of {what} (Kleinrock's power). Critical differences: {differences}. Friedman's statistic"
         f" of the first: {main['friedman']:.0f} over {main['places']} networks. On the front of delay against"
         f" utilisation, where nobody is better in one without being worse in the other: {_list(front)}.",
         "",
