@@ -9,6 +9,7 @@ from aqumen.ns2 import Ns2Failed, Ns2Unsupported, run
 from aqumen.ns2.plan import Plan, Transport
 from aqumen.ns2.requests import ASKS_MAX, Ask, Requests, Served, read_requests, request_metrics, source_lines
 from aqumen.ns2.runner import execute, find_ns
+from aqumen.ns2.tcl import _sets
 
 ASKS = [(0.0, "page", 0, False), (0.01, "transfer", 1921, True), (0.5, "read", 0, False)]
 
@@ -265,3 +266,17 @@ def test_what_a_program_prints_becomes_a_result(tmp_path: Any, monkeypatch: Any)
     unrecorded = lone_plan()
     unrecorded["links"][0]["record"] = False
     assert run(unrecorded)["aqm"] is None
+
+
+@pytest.mark.parametrize("variant", ["tahoe", "reno", "newreno", "sack"])
+def test_newreno_alone_is_told_how_it_leaves_recovery(variant: str) -> None:
+    for by_flight, said in ((True, "exit_recovery_fix_ 1 "), (False, "exit_recovery_fix_ 0 ")):
+        told = _sets(Transport(variant=variant, exit_by_flight=by_flight))
+        assert (said in told, "exit_recovery_fix_" in told) == (variant == "newreno", variant == "newreno")
+
+
+def test_a_delayed_acknowledgement_is_the_sinks_affair() -> None:
+    sender, receiver = _sets(Transport(delayed_ack_s=0.25, ack_bytes=52)).split(" -- ")
+    assert receiver == "packetSize_ 52 interval_ 0.25"
+    assert "interval_" not in sender
+    assert _sets(Transport(delayed_ack_s=None, ack_bytes=52)).endswith(" -- packetSize_ 52")

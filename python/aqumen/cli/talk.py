@@ -112,7 +112,7 @@ def show(*items: Table | str, wide: bool = False) -> None:
         room = _natural(table) if width is None or wide or not _wraps(table) else width
         console = Console(
             file=drawn,
-            width=max(room, _natural(table) if not _wraps(table) else 0),
+            width=room,
             force_terminal=sys.stdout.isatty(),
             markup=False,
         )
@@ -164,8 +164,8 @@ GAP = 2
 
 def _natural(table: Table) -> int:
     widths = _widths(table)
-    title = max((len(line) for line in str(table.title or "").splitlines()), default=0)
-    return max(sum(widths) + GAP * (len(widths) - 1), title, 1)
+    title = max(map(len, str(table.title or "").split("\n")))
+    return max(sum(widths) + GAP * (len(widths) - 1), title)
 
 
 def _fitted(table: Table, width: int | None) -> Table:

@@ -305,7 +305,7 @@ def validate(
         own, other = packet(cell, few), list(theirs(cell, few))
         rows = rows_of(cell, own, other)
         steps = [times * len(few) for times in more]
-        while len(other) < max(steps, default=0) and (unclear := [row for row in rows if row.verdict == "unclear"]):
+        while steps and len(other) < max(steps) and (unclear := [row for row in rows if row.verdict == "unclear"]):
             have = len(other)
             if planned:
                 # Half as many again at least, lest chance has many looks; thrice as many at most: few plan poorly.

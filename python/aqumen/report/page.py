@@ -177,7 +177,7 @@ def _ranking(comparison: Comparison, data: dict[str, Any], ranking: Ranking) -> 
         if summary["n"]:
             low, high = summary["ci95"] or (summary["mean"], summary["mean"])
             spans[place.aqm] = (low * factor, summary["mean"] * factor, high * factor)
-    longest = max((high for _, _, high in spans.values()), default=1.0) or 1.0
+    longest = max((high for _, _, high in spans.values()), default=None) or 1.0
     rows = []
     for place in ranking.places:
         metrics = comparison.summaries(place.aqm, ranking.link, ranking.window)

@@ -84,7 +84,7 @@ def scenario_svg(plan: Plan) -> str:
         below[end.node] = nth + 1
         end.x = at[end.node][0] - BOX_W / 2 + (nth % 2) * 24
         end.y = top + height + 62 + nth * (BOX_H + 52)
-    depth = top + height + (62 + max(below.values(), default=0) * (BOX_H + 52) if aside else 8)
+    depth = top + height + (62 + max(below.values()) * (BOX_H + 52) if aside else 8)
 
     parts = [_access(end, at[end.node]) for end in ends]
     drawn: set[frozenset[str]] = set()
