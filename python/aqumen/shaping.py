@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
+from string import ascii_letters
 
 from aqumen.errors import ScenarioError, listed
 
@@ -124,14 +125,15 @@ def kernel_options(spec: str) -> str:
             known = ", ".join(sorted(_OPTIONS[qdisc])) or "none"
             raise ScenarioError(f"{spec}: tc has no option of {qdisc} for `{key}`; with one: {known}")
         word = _NAMES.get((qdisc, key), key)
-        if key == "ecn":
-            words.append("ecn" if value == "true" else "noecn")
-        elif key == "isolation":
-            words.append(_ISOLATION.get(value, value))
-        elif key in _TIMES or value.isdigit():
-            words += [word, value]
-        else:
-            words += [word, "".join(character for character in value if character.isdigit() or character == ".")]
+        match key:
+            case "ecn":
+                words.append("ecn" if value == "true" else "noecn")
+            case "isolation":
+                words.append(_ISOLATION.get(value, value))
+            case _ if key in _TIMES:
+                words += [word, value]
+            case _:
+                words += [word, value.rstrip(ascii_letters)]
     return " ".join(words)
 
 

@@ -176,7 +176,7 @@ def _ranking(which: str, found: Mapping[str, Any]) -> list[str]:
 
 def _moved(rankings: Mapping[str, Any]) -> list[str]:
     """What the target alone explains: who moves most from one ranking to the other."""
-    main = CRITERIA[0][0]
+    main, *_ = next(iter(CRITERIA))
     if any(rankings[which]["by"][main] is None for which in (OWN, TARGET)):
         return []
     places = {

@@ -147,16 +147,17 @@ def compare(
     if flent is not None:
         files = flent_files.write(loaded, [(run.spec, run.seed) for run in comparison.results], flent)
         talk.say(f"wrote {len(files)} files for Flent into {flent}")
-    if as_json:
-        print(comparison.to_json())
-    elif form == "csv":
-        print(tidy_csv(comparison), end="")
-    elif form == "parquet":
-        sys.stdout.buffer.write(parquet_bytes(comparison))
-    elif form != "text":
-        print(written(tables_of(comparison), form), end="")
-    else:
-        talk.show(*tables_of(comparison), wide=wide)
+    match "json" if as_json else form:
+        case "json":
+            print(comparison.to_json())
+        case "csv":
+            print(tidy_csv(comparison), end="")
+        case "parquet":
+            sys.stdout.buffer.write(parquet_bytes(comparison))
+        case "text":
+            talk.show(*tables_of(comparison), wide=wide)
+        case _:
+            print(written(tables_of(comparison), form), end="")
     return talk.INTERRUPTED if interrupted else 0
 
 

@@ -119,16 +119,17 @@ def reproduce(
         talk.say(f"wrote {len(made)} files into {figures}")
     if record:
         _record(outcomes)
-    if as_json:
-        print(json_text(data, indent=1))
-    elif form == "csv":
-        print(_csv(data), end="")
-    elif form == "parquet":
-        sys.stdout.buffer.write(rows_parquet(data["claims"], CLAIM_KEYS))
-    elif form != "text":
-        print(written(_tables(outcomes), form), end="")
-    else:
-        talk.show(*_tables(outcomes))
+    match "json" if as_json else form:
+        case "json":
+            print(json_text(data, indent=1))
+        case "csv":
+            print(_csv(data), end="")
+        case "parquet":
+            sys.stdout.buffer.write(rows_parquet(data["claims"], CLAIM_KEYS))
+        case "text":
+            talk.show(*_tables(outcomes))
+        case _:
+            print(written(_tables(outcomes), form), end="")
     return talk.CHECK_FAILED if data["differing"] and not record else 0
 
 
@@ -219,16 +220,15 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
             ends = (f"{knob[end]:.5g}{'…' if knob[f'{end}_is_end'] else ''}" for end in ("low", "high"))
             made.add_row(knob["knob"], knob["unit"], f"{knob['default']:.5g}", *ends)
         shown_tables.append(made)
-    if form == "text":
-        talk.show(*shown_tables)
-    elif form == "parquet":
-        flat: list[dict[str, Any]] = [
-            {**row, **{key: row["measured"][key]["mean"] for key, *_ in evaluation.MEASURES}} for row in table
-        ]
-        keys = [key for key, *_ in evaluation.MEASURES]
-        sys.stdout.buffer.write(rows_parquet(flat, ["section", "cell", "window", "aqm"], keys))
-    else:
-        print(written(shown_tables, form), end="")
+    match form:
+        case "text":
+            talk.show(*shown_tables)
+        case "parquet":
+            keys = [key for key, *_ in evaluation.MEASURES]
+            flat = [{**row, **{key: row["measured"][key]["mean"] for key in keys}} for row in table]
+            sys.stdout.buffer.write(rows_parquet(flat, ["section", "cell", "window", "aqm"], keys))
+        case _:
+            print(written(shown_tables, form), end="")
     return 0
 
 
@@ -271,7 +271,7 @@ def _rank(
         return 0
     shown: list[Table | str] = []
     for which, found in data["rankings"].items():
-        first = found["by"][across.CRITERIA[0][0]]
+        first = next(iter(found["by"].values()))
         if first is None:
             continue
         heads = ["AQM", *(f"rank by\n{words}" for _, words, _ in across.CRITERIA)]

@@ -87,36 +87,37 @@ def _parse(lines: Sequence[str]) -> Output:
     output = Output()
     for line in lines:
         kind, *words = line.split()
-        if kind == "S":
-            output.times_s.append(float(words[0]))
-            output.queue_integrals.append({})
-            output.flows.append({})
-            output.wire_lost.append({})
-            output.datagrams.append({})
-        elif kind == "L":
-            output.queue_integrals[-1][int(words[0])] = float(words[1])
-        elif kind == "F":
-            number, delivered, sent, again, timeouts = (int(word) for word in words)
-            output.flows[-1][number] = (delivered, sent, again, timeouts)
-        elif kind == "W":
-            output.wire_lost[-1][int(words[0])] = int(words[1])
-        elif kind == "U":
-            number, arrived, missing, runs = (int(word) for word in words)
-            output.datagrams[-1][number] = (arrived, missing, runs)
-        elif kind == "T":
-            one = (float(words[1]), int(words[2]), float(words[3]))
-            output.served.transfers.setdefault(int(words[0]), []).append(one)
-        elif kind == "G":
-            output.served.pages.setdefault(int(words[0]), []).append((float(words[1]), float(words[2])))
-        elif kind == "R":
-            output.served.refused.setdefault(int(words[0]), []).append(float(words[1]))
-        elif kind == "P":
-            probability = None if words[3] == "-" else float(words[3])
-            output.samples.setdefault(int(words[0]), []).append((float(words[1]), int(words[2]), probability))
-        elif kind == "M":
-            output.metered_ns.append(int(words[0]))
-        elif kind == "C":
-            output.counts[int(words[0])] = int(words[1])
+        match kind:
+            case "S":
+                output.times_s.append(float(words[0]))
+                output.queue_integrals.append({})
+                output.flows.append({})
+                output.wire_lost.append({})
+                output.datagrams.append({})
+            case "L":
+                output.queue_integrals[-1][int(words[0])] = float(words[1])
+            case "F":
+                number, delivered, sent, again, timeouts = (int(word) for word in words)
+                output.flows[-1][number] = (delivered, sent, again, timeouts)
+            case "W":
+                output.wire_lost[-1][int(words[0])] = int(words[1])
+            case "U":
+                number, arrived, missing, runs = (int(word) for word in words)
+                output.datagrams[-1][number] = (arrived, missing, runs)
+            case "T":
+                one = (float(words[1]), int(words[2]), float(words[3]))
+                output.served.transfers.setdefault(int(words[0]), []).append(one)
+            case "G":
+                output.served.pages.setdefault(int(words[0]), []).append((float(words[1]), float(words[2])))
+            case "R":
+                output.served.refused.setdefault(int(words[0]), []).append(float(words[1]))
+            case "P":
+                probability = None if words[3] == "-" else float(words[3])
+                output.samples.setdefault(int(words[0]), []).append((float(words[1]), int(words[2]), probability))
+            case "M":
+                output.metered_ns.append(int(words[0]))
+            case "C":
+                output.counts[int(words[0])] = int(words[1])
     return output
 
 

@@ -62,7 +62,7 @@ def _parts(spec: str) -> tuple[str, str]:
     return file, wanted
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache
 def _module(path: Path, _changed_ns: int) -> Any:
     """The module in a file, run once for each of its versions."""
     name = f"aqumen_own_{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}"

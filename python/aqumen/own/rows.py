@@ -113,7 +113,7 @@ def _seconds(period: Any) -> float:
     raise TypeError(f"period = {period!r}: a number of seconds, such as 0.01")
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache
 def catalogue(own: tuple[Own, ...]) -> _core.Catalogue:
     """What is built in, and these.
 

@@ -90,8 +90,9 @@ def _sampled_pkts(trace: QueueTrace, link: Link, start_s: float, end_s: float) -
 
 
 def _sampling_hz(name: str, params: Any) -> float | None:
-    if name == "pi":
-        return float(params["frequency"])
-    if name == "rem":
-        return 1.0 / float(params.get("interval", 0.002))
+    match name:
+        case "pi":
+            return float(params["frequency"])
+        case "rem":
+            return 1.0 / float(params.get("interval", 0.002))
     return None

@@ -91,19 +91,20 @@ def save(design: Design, path: Path, exact: bool) -> None:
     """
     found = state_space(design, exact)
     try:
-        if path.suffix == ".json":
-            path.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-        elif path.suffix == ".mat":
-            own = found["controller"]
-            arrays = {name: np.array(found[name]) for name in ("A", "A_d", "B", "B_d", "C")}
-            told = {} if own is None else {key: np.array(own[key]) for key in ("num", "den")}
-            # MATLAB has no null: a continuous controller has the period 0.
-            period = {} if own is None else {"period_s": own["period_s"] or 0.0}
-            optional("scipy.io", "control").savemat(
-                path, {**arrays, "delay_s": found["delay_s"], "controller": {**told, **period}}
-            )
-        else:
-            raise ScenarioError(f"{path}: a state space is written as .mat or .json")
+        match path.suffix:
+            case ".json":
+                path.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+            case ".mat":
+                own = found["controller"]
+                arrays = {name: np.array(found[name]) for name in ("A", "A_d", "B", "B_d", "C")}
+                told = {} if own is None else {key: np.array(own[key]) for key in ("num", "den")}
+                # MATLAB has no null: a continuous controller has the period 0.
+                period = {} if own is None else {"period_s": own["period_s"] or 0.0}
+                optional("scipy.io", "control").savemat(
+                    path, {**arrays, "delay_s": found["delay_s"], "controller": {**told, **period}}
+                )
+            case _:
+                raise ScenarioError(f"{path}: a state space is written as .mat or .json")
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error}") from None
 
