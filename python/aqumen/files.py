@@ -12,7 +12,7 @@ from typing import IO, Any, BinaryIO
 
 from aqumen.errors import OutputError, ScenarioError, meant
 
-__all__ = ["check_file", "is_packed", "json_text", "replace", "unpacked", "write_text"]
+__all__ = ["check_file", "is_packed", "json_text", "laid_out", "replace", "unpacked", "write_text"]
 
 
 def json_text(data: object, indent: int | None = None) -> str:
@@ -26,6 +26,15 @@ def json_text(data: object, indent: int | None = None) -> str:
         return json.dumps(data, indent=indent, allow_nan=False)
     except ValueError:
         return json.dumps(_finite(data), indent=indent, allow_nan=False)
+
+
+def laid_out(data: object) -> str:
+    """JSON for people to read, too: a file, or what `--json` prints.
+
+    Args:
+        data: Dictionaries, lists, numbers, words.
+    """
+    return json_text(data, indent=2) + "\n"
 
 
 def _finite(data: Any) -> Any:

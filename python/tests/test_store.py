@@ -10,7 +10,7 @@ import pytest
 
 import aqumen
 from aqumen import _core, store
-from aqumen.files import json_text, write_text
+from aqumen.files import json_text, laid_out, write_text
 
 
 def pipe(path):
@@ -192,3 +192,7 @@ def test_json_has_no_infinity_and_no_nan():
         "a": [None, [None, 1.5]],
         "b": {"c": None, "d": "NaN"},
     }
+
+
+def test_json_for_people_has_a_line_for_each_thing():
+    assert laid_out({"a": [1, None], "b": {}}) == '{\n  "a": [\n    1,\n    null\n  ],\n  "b": {}\n}\n'

@@ -11,7 +11,7 @@ from aqumen import tables
 from aqumen.cli import talk
 from aqumen.cli.options import json_option, load, scenario_argument, set_option
 from aqumen.errors import ScenarioError
-from aqumen.files import json_text
+from aqumen.files import laid_out
 
 __all__ = ["calibrate", "share"]
 
@@ -35,7 +35,7 @@ def calibrate(
     """
     found = calibration.calibrate(load(scenario, set_), group, share(loss), aqm=aqm, seeds=seeds, window=window)
     if as_json:
-        print(json_text(found.to_dict(), indent=1))
+        print(laid_out(found.to_dict()), end="")
         return 0
     made = talk.table("", ["flows", "lost\n%"])
     for trial in found.trials:

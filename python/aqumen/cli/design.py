@@ -14,7 +14,7 @@ from aqumen.beside import predict
 from aqumen.cli import talk
 from aqumen.cli.options import PATH, json_option, load, named_too, own_classes, own_option
 from aqumen.errors import OutputError, ScenarioError
-from aqumen.files import json_text
+from aqumen.files import laid_out
 from aqumen.theory import Design, RobustAqm, RobustPi, StabilityMap, robust_pi, stability_map
 from aqumen.theory import coupled as coupled_for
 from aqumen.theory import design as design_for
@@ -181,7 +181,7 @@ def _of_scenario(
             window = "steady" if "steady" in windows else next(iter(windows))
             found[name] = {"window": window, **windows[window]}
     if as_json:
-        print(json_text({"schema": SCHEMA, "aqumen": __version__, "scenario": loaded.name, "queues": found}), end="")
+        print(laid_out({"schema": SCHEMA, "aqumen": __version__, "scenario": loaded.name, "queues": found}), end="")
         return 0
     table = talk.table(
         f"\n{named[0] if named else 'The AQMs'} at the queues of {loaded.name}",

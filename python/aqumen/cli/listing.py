@@ -14,7 +14,7 @@ from aqumen.cli import talk
 from aqumen.cli.options import json_option
 from aqumen.errors import ScenarioError
 from aqumen.experiments import FORMER, PAPERS, Experiment, experiments
-from aqumen.files import json_text
+from aqumen.files import laid_out
 from aqumen.scenario import Scenario
 
 __all__ = ["list_things"]
@@ -52,7 +52,7 @@ def list_things(
     """List AQMs, transports, traffic, papers or scenarios."""
     rows = _rows(kind)
     if as_json:
-        print(json_text({"schema": SCHEMA, kind.value: rows}, indent=2))
+        print(laid_out({"schema": SCHEMA, kind.value: rows}), end="")
         return 0
     if not rows:
         talk.say(f"no {kind.value} here yet")

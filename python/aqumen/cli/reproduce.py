@@ -27,7 +27,7 @@ from aqumen.cli.options import figures_option, format_option, json_option, out_o
 from aqumen.comparison import seed_list
 from aqumen.errors import OutputError, ScenarioError
 from aqumen.export import check_parquet, rows_parquet, written
-from aqumen.files import json_text, write_text
+from aqumen.files import laid_out, write_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -110,7 +110,7 @@ def reproduce(
     outcomes = study.outcomes()
     data = to_dict(outcomes)
     if out is not None:
-        write_text(Path(out) / "reproduce.json", json_text(data, indent=1) + "\n")
+        write_text(Path(out) / "reproduce.json", laid_out(data))
         write_text(Path(out) / "report.html", report_html(outcomes, records, talk.command()))
         write_text(Path(out) / "claims.csv", _csv(data))
         talk.say(f"wrote {Path(out) / 'report.html'}")
@@ -121,7 +121,7 @@ def reproduce(
         _record(outcomes)
     match "json" if as_json else form:
         case "json":
-            print(json_text(data, indent=1))
+            print(laid_out(data), end="")
         case "csv":
             print(_csv(data), end="")
         case "parquet":
@@ -152,8 +152,7 @@ def _work(records: Records, out: Path | None) -> bool:
             now = time.monotonic()
             if now - told > SAY_EACH_S:
                 told = now
-                share = max(1 - records.work_left / total, 1e-9)
-                left_min = (now - begun) * (1 - share) / share / 60
+                left_min = (now - begun) * records.work_left / (total - records.work_left) / 60
                 talk.say(f"{runs} of {whole} runs, about {left_min:.1f} min left")
             return True
 
@@ -181,7 +180,7 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
     data["knobs"] = evaluation.knobs(aqms)
     data["safe_ranges"] = safe = evaluation.safe_ranges(records, aqms, quick)
     if out is not None:
-        write_text(Path(out) / "rfc7928.json", json_text(data, indent=1) + "\n")
+        write_text(Path(out) / "rfc7928.json", laid_out(data))
         write_text(
             Path(out) / "report.html", evaluation_page.page(table, aqms, len(numbers), talk.command(), spent, safe)
         )
@@ -193,7 +192,7 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
             write_text(Path(out) / f"{name}.html", text)
         talk.say(f"wrote {Path(out) / 'report.html'} and a page for each AQM")
     if as_json:
-        print(json_text(data, indent=1))
+        print(laid_out(data), end="")
         return 0
     shown_tables = []
     for section in evaluation.sections():
@@ -249,7 +248,7 @@ def _rank(
     command = f"aqumen reproduce ranking{' --quick' if quick else ''} --seeds {len(numbers)}"
     text = advice.page(data, command, datetime.now(UTC).strftime("%Y-%m-%d"))
     if out is not None:
-        write_text(Path(out) / "ranking.json", json_text(data, indent=1) + "\n")
+        write_text(Path(out) / "ranking.json", laid_out(data))
         write_text(Path(out) / "which-aqm.md", text)
         talk.say(f"wrote {Path(out) / 'which-aqm.md'}")
     if record:
@@ -257,7 +256,7 @@ def _rank(
         write_text(folder.parent / "docs" / "which-aqm.md", text)
         talk.say(f"wrote {folder.parent / 'docs' / 'which-aqm.md'}")
     if as_json:
-        print(json_text(data, indent=1))
+        print(laid_out(data), end="")
         return 0
     if form == "parquet":
         rows = [

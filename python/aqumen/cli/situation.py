@@ -14,7 +14,7 @@ from aqumen.cli.compare import first_interrupt
 from aqumen.cli.options import PATH, json_option, out_option, spec_list, wide_option
 from aqumen.errors import ScenarioError
 from aqumen.experience import ALIKE
-from aqumen.files import json_text, write_text
+from aqumen.files import laid_out, write_text
 from aqumen.replay import Capture
 from aqumen.shaping import KERNEL, LINES, host_commands, shaper_commands
 from aqumen.situations import AS_IT_IS, WORDS, Answer, Situation, Study
@@ -229,7 +229,7 @@ def _answered(
     if out is not None:
         _write(out, study, answer, commands)
     if as_json:
-        print(json_text(_dict(situation, answer, commands, offered), indent=2))
+        print(laid_out(_dict(situation, answer, commands, offered)), end="")
     else:
         talk.show(*told, *_capture_table(offered), wide=wide)
     return talk.INTERRUPTED if stopped.is_set() else 0
@@ -411,7 +411,7 @@ def _write(out: Path, study: Study, answer: Answer, commands: Callable[[str], li
     """The scenario, the answer, the commands of each AQM and the reports, into a folder."""
     out.mkdir(parents=True, exist_ok=True)
     write_text(out / "scenario.toml", study.situation.scenario.to_toml())
-    write_text(out / "answer.json", json_text(_dict(study.situation, answer, commands, None), indent=2) + "\n")
+    write_text(out / "answer.json", laid_out(_dict(study.situation, answer, commands, None)))
     for each in answer.score:
         if (spec := study.situation.kernel(each.aqm)) is not None:
             name = "".join(character if character.isalnum() else "-" for character in each.aqm)

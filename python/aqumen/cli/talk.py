@@ -245,7 +245,7 @@ def progress() -> Progress | _Silence:
 
     return Progress(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=32),
+        BarColumn(),
         TaskProgressColumn(),
         TextColumn("{task.fields[done]}"),
         TimeRemainingColumn(),

@@ -19,7 +19,7 @@ from aqumen.cli.options import json_option
 from aqumen.comparison import Gathering, seed_list
 from aqumen.errors import ScenarioError
 from aqumen.experiments import folder
-from aqumen.files import json_text
+from aqumen.files import laid_out
 from aqumen.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def validate(
         return _vectors(as_json)
     if only_list:
         names = [one.name for one in _cells(yardstick)]
-        print(json_text(names, indent=2) if as_json else "\n".join(names))
+        print(laid_out(names) if as_json else "".join(f"{name}\n" for name in names), end="")
         return 0
     seeds = SEEDS.get(yardstick, 20) if seeds is None else seeds
     if seeds < 2:
@@ -151,7 +151,7 @@ def validate(
         rest = " ".join(f"--cell {shlex.quote(one.name)}" for one in cells[len(done) :])
         talk.say(f"stopped after {len(done)} of {len(cells)} cells; for the rest: {rest}")
     if as_json:
-        print(json_text(crosscheck.report(rows, peer, bounds), indent=2))
+        print(laid_out(crosscheck.report(rows, peer, bounds)), end="")
     else:
         print(crosscheck.table(rows, engines.find(peer).title), end="")
     return code or (0 if all(row.verdict == "equivalent" for row in rows) else talk.CHECK_FAILED)
@@ -186,7 +186,7 @@ def _live(base: Path, repeats: int, wanted: tuple[str, ...], as_json: bool) -> i
     except KeyboardInterrupt:
         code = talk.INTERRUPTED
     if as_json:
-        print(json_text(crosscheck.report(rows, "live", live.BOUNDS), indent=2))
+        print(laid_out(crosscheck.report(rows, "live", live.BOUNDS)), end="")
     else:
         print(crosscheck.table(rows, engines.find("live").title), end="")
     passed = counted == len(cells) and all(row.verdict in ("equivalent", "-") for row in rows)
@@ -198,7 +198,7 @@ def _vectors(as_json: bool) -> int:
     from aqumen import vectors
 
     replays = vectors.replay()
-    print(json_text(vectors.report(replays), indent=2) if as_json else vectors.table(replays), end="\n" * as_json)
+    print(laid_out(vectors.report(replays)) if as_json else vectors.table(replays), end="")
     return 0 if all(one.verdict == "equal" for one in replays) else talk.CHECK_FAILED
 
 
