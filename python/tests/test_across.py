@@ -461,3 +461,16 @@ def test_who_moves_is_told_by_the_measure_that_counts():
     )
     # The others say nothing: in theirs nobody moves.
     assert advice._moved({across.OWN: ranking("abc", "abc"), across.TARGET: ranking("abc", "cab")}) == []
+
+
+def test_eight_networks_beside_those_of_the_situations_run_with_every_seed(monkeypatch):
+    monkeypatch.setattr(across, "Records", Made)
+    compared = {cell for situation in across.SITUATIONS for cell in situation.cells}
+    others = [place for place in across.PLACES if place.cell not in compared][:12]
+    cells = {place.cell for place in others}
+    drawn = across.Study([1, 2], aqms=["pie"], places=others).drawn
+    assert len(set(drawn)) == len(drawn) == 8
+    assert set(drawn) < cells
+    # The same ones whoever asks; of fewer all.
+    assert across.Study([1, 2, 3], aqms=["codel"], places=others).drawn == drawn
+    assert len(across.Study([1], aqms=["pie"], places=others[:3]).drawn) == 3

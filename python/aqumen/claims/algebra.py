@@ -52,6 +52,11 @@ def judged(holds: bool, says: str, otherwise: str = "fails") -> Finding:
     return ("holds" if holds else otherwise), says
 
 
+def exact(*errors: float) -> bool:
+    """Whether these are no errors but for rounding."""
+    return max(map(abs, errors)) < EXACT
+
+
 def about(one: float, other: float) -> bool:
     """Whether a paper may print one figure for the other."""
     return math.isclose(one, other, rel_tol=ABOUT)
@@ -70,9 +75,7 @@ def pfc_equilibrium() -> Finding:
     """Equations (1) to (3): the derivatives vanish at the operating point."""
     w, p = R0 * C / N, 2 / (R0 * C / N) ** 2
     dw, dq = 1 / R0 - w / 2 * w / R0 * p, N * w / R0 - C
-    return judged(
-        max(abs(dw), abs(dq)) < EXACT, f"at W0 = {w:g}, p0 = {p:.4f} the derivatives are {dw:.1e} and {dq:.1e}"
-    )
+    return judged(exact(dw, dq), f"at W0 = {w:g}, p0 = {p:.4f} the derivatives are {dw:.1e} and {dq:.1e}")
 
 
 @check
@@ -99,7 +102,7 @@ def pfc_plant() -> Finding:
     gain = C * N * w**3 / (4 * C)
     poles = (1 / R0, 2 * N / (R0**2 * C))
     error = max(abs(KT / gain - 1), abs(TAU1 * poles[0] - 1), abs(TAU2 * poles[1] - 1))
-    return judged(error < EXACT, f"k_t = {KT:.1f}, tau1 = {TAU1:g}, tau2 = {TAU2:g}: off by {error:.0e}")
+    return judged(exact(error), f"k_t = {KT:.1f}, tau1 = {TAU1:g}, tau2 = {TAU2:g}: off by {error:.0e}")
 
 
 def _step(t: float) -> float:
@@ -123,7 +126,7 @@ def pfc_discrete() -> Finding:
         u1, u2 = 1.0, 1.0 if n >= 2 else 0.0
         y.append(-n1 * y[-1] - n2 * y[-2] + m1 * u1 + m2 * u2)
     error = max(abs(value - _step(n * TS)) / KT for n, value in enumerate(y[1:]))
-    return judged(error < EXACT, f"largest difference from the exact step response: {error:.0e} of the gain")
+    return judged(exact(error), f"largest difference from the exact step response: {error:.0e} of the gain")
 
 
 @check
@@ -156,7 +159,7 @@ def pfc_prediction() -> Finding:
         printed = a**D * y[i, K] + g * u[K] + sum(a ** (D - 1 - j) * u[K - D + j] for j in range(D))
         errors.append(abs(printed - y[i, K + D]) / abs(y[i]).max())
     return judged(
-        max(errors) < EXACT,
+        exact(*errors),
         f"(18) as printed misses (15) by {_percent(errors)}: the bracket lacks k_i (1 - alpha_i), and u(k) is too much",
         "inconsistent",
     )
@@ -180,7 +183,7 @@ def pfc_modes() -> Finding:
     )
     errors = [abs(printed[i] - y[i, K]) / abs(y[i]).max() for i in range(2)]
     return judged(
-        max(errors) < EXACT,
+        exact(*errors),
         f"(20) as printed misses the modes of (14) and (15) by {_percent(errors)}: it gives alpha_i"
         f" y_i(k-1), without the input",
         "inconsistent",
@@ -277,7 +280,9 @@ def paqm_error_sum() -> Finding:
     """Before equation (4): e(k-1) + e(k-3) with e = Q - Q_ref."""
     of_target, printed = -1 - 1, 2
     return judged(
-        of_target == printed, f"the sum is Q + Q - {-of_target} Q_ref; + {printed} Q_ref is printed", "inconsistent"
+        about(of_target, printed),
+        f"the sum is Q + Q - {-of_target} Q_ref; + {printed} Q_ref is printed",
+        "inconsistent",
     )
 
 
@@ -336,7 +341,7 @@ def paqm_bdp() -> Finding:
     """Section 4.1: 800 packets as twice the bandwidth-delay product."""
     product, printed = 0.12 * 30 * MBIT / 8000, 800 / 2
     return judged(
-        product == printed,
+        about(product, printed),
         f"120 ms at 30 Mbit/s are {product:g} packets, as the footnote has it: not {printed:g}",
         "inconsistent",
     )
@@ -511,7 +516,7 @@ def mmpp_states() -> Finding:
     """Section 5.1: states of four sources of two states."""
     states, printed = 2**4, 8
     return judged(
-        states == printed,
+        about(states, printed),
         f"four sources of two states have 2^4 = {states} states together, not {printed}",
         "inconsistent",
     )
@@ -522,7 +527,9 @@ def mmpp_matrix() -> Finding:
     """Equation (2): its own Kronecker sums."""
     # The sum of matrices has as many rows as theirs multiplied.
     rows, printed = math.prod(len(generator) for generator, _ in SOURCES), 8
-    return judged(rows == printed, f"(2) gives {rows} x {rows}; the text says {printed} x {printed}", "inconsistent")
+    return judged(
+        about(rows, printed), f"(2) gives {rows} x {rows}; the text says {printed} x {printed}", "inconsistent"
+    )
 
 
 @check
@@ -531,7 +538,7 @@ def mmpp_rates() -> Finding:
     rows = ["3456", "3456", "3456", "3456", "5634", "5634", "5656", "5656"]
     full, combinations = sum(set(row) == set("3456") for row in rows), 2**4
     return judged(
-        full == combinations,
+        about(full, combinations),
         f"of {combinations} combinations (4) has {full}, and two rows count sources 5 and 6 twice, 3 and 4 never",
         "inconsistent",
     )
@@ -542,7 +549,7 @@ def mmpp_parameters() -> Finding:
     """Section 5.1: parameters of the superposition."""
     count, of_two = (sources * (2 + 2) for sources in (4, 2))
     return judged(
-        count == of_two,
+        about(count, of_two),
         f"four sources of two rates and two transitions have {count}; eight are those of two sources",
         "inconsistent",
     )
@@ -594,8 +601,8 @@ def mmpp_loss() -> Finding:
         ).sum()
         errors.append(abs(printed / direct - 1))
     # How much rounding makes hangs on the processor.
-    said = "equal but for rounding" if max(errors) < EXACT else f"off by {max(errors):.0e}"
-    return judged(max(errors) < EXACT, f"{said} where p^s is the marginal of two states, which (7) garbles")
+    said = "equal but for rounding" if exact(*errors) else f"off by {max(errors):.0e}"
+    return judged(exact(*errors), f"{said} where p^s is the marginal of two states, which (7) garbles")
 
 
 @check

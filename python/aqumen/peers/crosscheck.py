@@ -249,10 +249,10 @@ def _welch(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], confidence: float) 
     if len(a) < 2 or len(b) < 2:
         raise ValueError("a comparison needs at least two seeds a side")
     va, vb = float(a.var(ddof=1)) / len(a), float(b.var(ddof=1)) / len(b)
-    if va + vb == 0.0:
-        return 0.0, 0.0
-    freedom = (va + vb) ** 2 / (va**2 / (len(a) - 1) + vb**2 / (len(b) - 1))
     error = math.sqrt(va + vb)
+    if not error:
+        return error, error
+    freedom = (va + vb) ** 2 / (va**2 / (len(a) - 1) + vb**2 / (len(b) - 1))
     return student_quantile(0.5 + confidence / 2.0, freedom) * error, error
 
 
