@@ -395,7 +395,7 @@ def datacenter(
     }
     scenario = _set(base, changes, {"rtt": rtt, "buffer": buffer, "duration": length})
     # Linux's settings are for the Internet's round trips; the same rules with those of this network.
-    target, interval = f"{max(round_s / 2, 12 * 1500 * 8 / bps) * 1e6:.0f}us", f"{max(10 * round_s, 1e-3) * 1e6:.0f}us"
+    target, interval = _us(max(round_s / 2, 12 * FULL_PACKET_B * 8 / bps)), _us(max(10 * round_s, 1e-3))
     length_s = _length(scenario)
     ms = {"unit": "ms", "digits": 3, "worst": length_s * 1000}
     return Situation(
@@ -525,6 +525,10 @@ def _time(option: str, value: str, least: float) -> float:
     if seconds < least:
         raise ScenarioError(f"--{option} {value}: at least {least:g}s")
     return seconds
+
+
+def _us(seconds: float) -> str:
+    return f"{seconds * 1e6:.0f}us"
 
 
 def _length(scenario: Scenario) -> float:

@@ -162,6 +162,7 @@ PORTS = [
     ("1Mbit", "2ms", "60s", 6, "144000us", "20000us"),
     # A thousand round trips.
     ("10Gbit", "10ms", "10s", 1, "5000us", "100000us"),
+    ("10Gbit", "1s", "60s", 6, "500000us", "10000000us"),
 ]
 
 
