@@ -263,7 +263,9 @@ def test_a_row_of_cells_is_told_as_a_curve():
     # 1, 2, 6 with 1, 4, 36: deviations -2, -1, 3 and -12.67, -9.67, 22.33; 102 / sqrt(14 752.67).
     square = {**alike, "with": "queue_mean_pkts * queue_mean_pkts"}
     assert "correlate by 0.994" in said(square, runs(a=[[1], [2], [6]]))
+    # What stays as it is goes with nothing.
     assert "correlate by 0.000" in said({**alike, "with": "utilization"}, up)
+    assert "correlate by 0.000" in said({**alike, "of": "utilization", "with": "queue_mean_pkts"}, up)
 
 
 def test_cells_are_taken_together_as_the_claim_says():

@@ -10,7 +10,7 @@ from test_claims_findings import rfc_run
 
 from aqumen.cli import main
 from aqumen.cli import reproduce as verb
-from aqumen.ns2 import runner
+from aqumen.ns2 import bench, runner
 from aqumen.ns2.plan import Transport
 
 PRINTED = """S 10.0
@@ -179,3 +179,11 @@ def test_an_evaluation_that_is_stopped_says_how_far_it_came(capsys, made_up, mon
     for args, told in ((["arm-pfc", "--aqm", "pie"], "--aqm is for rfc7928"),):
         assert main(["reproduce", *args]) == 2
         assert told in capsys.readouterr().err
+
+
+def test_what_ns2_costs_is_told_in_seconds(monkeypatch):
+    # Processor time at time 0 and at the end, nanoseconds.
+    monkeypatch.setattr(bench, "script", lambda plan, timing: "timed" if timing else "")
+    monkeypatch.setattr(bench, "_plan", lambda plan: plan)
+    monkeypatch.setattr(bench, "_execute", lambda text: SimpleNamespace(metered_ns=[1_250_000_000, 4_000_000_000]))
+    assert bench.ns2_cost({}) == bench.Ns2Cost(setup_s=1.25, run_s=2.75)

@@ -633,6 +633,19 @@ def test_what_the_equations_refuse_is_told_as_an_error_of_the_scenario(classic):
         theory.coupled("codel", capacity="10Mbit", flows=5, scalable=1, rtt="20ms")
 
 
+@pytest.mark.parametrize("r0", ["246ms", "1ms"])
+@pytest.mark.parametrize("aqm", ["pi:a=1.822e-5,b=1.816e-5", "pi:a=1.822e-12,b=1.816e-12,frequency=1Hz", "red"])
+def test_frequencies_rise_to_where_the_controller_ends(aqm, r0):
+    w = theory.design(aqm, capacity="30Mbit", flows=60, target="2pkt", r0=r0).frequencies(50)
+    # A decade of them at least, also of a loop so weak that its gain is 1 nowhere.
+    assert len(w) == 50
+    assert (np.diff(w) > 0).all()
+    assert w[-1] >= 9.99 * w[0]
+    if "1Hz" in aqm:
+        # Half of the sampling frequency.
+        assert w[-1] == pytest.approx(np.pi)
+
+
 def test_the_power_of_the_noise_makes_its_variance(classic):
     w = np.array(classic.noise["spectrum"]["w_rad_s"])
     variance = np.trapezoid(classic.noise_power(w), w) / np.pi

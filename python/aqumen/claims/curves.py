@@ -104,8 +104,8 @@ def _plot(key: tuple[str, ...], lines: Asked, runs: Runs) -> str:
         for cell in cells
     )
     axis = (
-        f"<g font-size=10 fill=currentColor><text x=2 y=12>{top:.3g}</text><text x=2 y={depth + 4}>{low:.3g}</text>"
-        f"{labels}</g><path d='M{LEFT} 4V{depth + 4}H{WIDTH}' fill=none stroke=currentColor stroke-opacity=.4 />"
+        f"<g font-size=10 fill=currentColor><text x=2 y=12>{top:.3g}</text><text x=2 y={y(low):.0f}>{low:.3g}</text>"
+        f"{labels}</g><path d='M{LEFT} 4V{y(low):.0f}H{WIDTH}' fill=none stroke=currentColor stroke-opacity=.4 />"
     )
     place = ", ".join(part for part in (experiment + (f"@{variant}" if variant else ""), where, window) if part)
     return (

@@ -301,7 +301,7 @@ def varied(aqm: str, quick: bool) -> list[Varied]:
     row = rows.get(name, {})
     table = rows.get(row.get("algorithm"), row).get("params", ())
     report = next(link["aqm"] for link in scenario.plan(1, aqm)["links"] if link["record"])
-    given = dict(pair.split("=", 1) for pair in text.split(",") if "=" in pair)
+    given = {key: value for key, equals, value in (pair.partition("=") for pair in text.split(",")) if equals}
     found = []
     for param in table:
         default = report["params"].get(param["name"])

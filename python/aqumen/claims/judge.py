@@ -529,7 +529,8 @@ def _pearson(xs: Sequence[float], ys: Sequence[float]) -> float:
     mx, my = sum(xs) / len(xs), sum(ys) / len(ys)
     sxy = sum((x - mx) * (y - my) for x, y in zip(xs, ys, strict=True))
     sxx, syy = sum((x - mx) ** 2 for x in xs), sum((y - my) ** 2 for y in ys)
-    return 0.0 if sxx == 0 or syy == 0 else sxy / math.sqrt(sxx * syy)
+    together = math.sqrt(sxx * syy)
+    return sxy / together if together else 0.0
 
 
 def shown(value: float) -> str:

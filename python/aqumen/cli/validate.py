@@ -217,9 +217,9 @@ def _runs(
 
     def done(finished: int, _wanted: int) -> bool:
         nonlocal counted
-        while counted < finished:
-            counted += 1
+        for _ in range(counted, finished):
             advance()
+        counted = finished
         return True
 
     done(gathering.resumed, len(gathering.jobs))
