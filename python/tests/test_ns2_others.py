@@ -93,6 +93,15 @@ def test_a_generator_counts_headers_as_ns2_does() -> None:
     assert any("Exponential {" in line and "burst_time_ 0.8 idle_time_ 0.2" in line for line in text)
 
 
+@pytest.mark.parametrize("other", ["800ms", {"law": "pareto", "mean": "800ms"}, {"law": "constant", "mean": "1s"}])
+@pytest.mark.parametrize("which", ["on", "off"])
+def test_periods_of_another_law_are_refused(which: str, other: Any) -> None:
+    usual = {"law": "exponential", "mean": "800ms"}
+    traffic = CBR | {"kind": "on-off", "on": usual, "off": usual, which: other}
+    with pytest.raises(Ns2Unsupported, match=r"^group 'g': the periods of an ON/OFF source are exponential in ns-2$"):
+        lines(path(UDP, traffic))
+
+
 @pytest.mark.parametrize(("packet", "header", "payload"), [(1000, 40, 960), (1500, 40, 1460), (1500, 52, 1448)])
 def test_a_packet_is_its_payload_and_its_header(packet: int, header: int, payload: int) -> None:
     text = lines(path(CUBIC | {"packet_bytes": packet, "header_bytes": header}))
