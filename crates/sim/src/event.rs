@@ -28,7 +28,7 @@ pub(crate) struct Event {
 
 const _: () = assert!(size_of::<Event>() <= kept::EVENT, "the memory of a run is foreseen with less");
 // What a port that asks a discipline keeps of a packet, and the handle for the next.
-const _: () = assert!(ServedPort::<Event>::KEPT_BYTES + size_of::<u32>() <= kept::SERVED);
+const _: () = assert!(ServedPort::<Event>::KEPT_BYTES + size_of::<u32>() <= kept::IN_FIFO + kept::EVENT);
 
 /// An event as its words, for code that is called rarely: what is handed over in registers has no place in memory.
 pub(crate) type Words = (u64, u64, u64, u64);

@@ -7,10 +7,8 @@ pub const EVENT: usize = 32;
 pub const TOGETHER: usize = 8;
 /// See [`TOGETHER`].
 pub const LISTS: usize = 4096;
-/// A packet that waits at a port that knows when it will leave.
+/// A packet that waits at a port, beside the event of its departure.
 pub const IN_FIFO: usize = 32;
-/// The same at a port that asks a discipline, beside what that keeps.
-pub const SERVED: usize = 60;
 /// How long a queue had one length.
 pub const LEVEL: usize = 8;
 /// A delivery that is worked out ahead of the next edge of a window, with what is measured of it.
