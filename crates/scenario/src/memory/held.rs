@@ -1,9 +1,9 @@
 //! What is kept of what is not under way: requests that were served, packets of the last moments, and messages that
 //! wait for their turn.
 
-use crate::cost::{Asked, asked, base_rtt_s, offered};
+use crate::cost::{Asked, asked, base_rtt_s, offered, round_trip};
 use crate::memory::kept::{self, GROWN};
-use crate::memory::reach::narrowest;
+use crate::memory::reach::{narrowest, queue_forms, room};
 use crate::network::Core;
 use crate::schema::Spec;
 use crate::sends::{Sends, answers};
@@ -11,6 +11,9 @@ use crate::transport::Protocol;
 
 /// Which part of its fair share a flow gets at least beside others that answer otherwise to what the network tells.
 const PART: f64 = 0.5;
+
+/// RFC 9260 section 7.2.3: four packets after a loss.
+const LEAST_WINDOW_PKTS: f64 = 4.0;
 
 /// What is kept of the transfers and pages of all groups, bytes: where each waits for what it asked for, no more than
 /// the narrowest link of their way carries.
@@ -50,9 +53,19 @@ pub(crate) fn unsent(spec: &Spec, core: &Core) -> u64 {
         let (Protocol::Sctp(sctp), Some(sends)) = (&group.transport.config, Sends::of(group)) else { return 0.0 };
         let beside = |j: &usize| core.ways[*j].path.iter().any(|link| core.ways[i].path.contains(link));
         let flows: u64 = (0..spec.flows.len()).filter(beside).map(|j| spec.flows[j].flows()).sum();
-        let gets = PART * narrowest(spec, core, i) / flows as f64;
+        let gets = (PART * narrowest(spec, core, i) / flows as f64).min(burst_bps(spec, core, i));
         let waits = (1.0 - gets / sends.bps).max(0.0) * sends.messages * spec.duration.as_secs_f64();
         GROWN * group.flows() as f64 * waits * sctp.waiting_bytes() as f64
     };
     (0..spec.flows.len()).map(of_group).sum::<f64>() as u64
+}
+
+/// What a flow of group `i` carries at the least whose windows leave in one piece, bits a second: in each round trip
+/// what the shortest buffer on its way takes, and what the least window after a loss is.
+fn burst_bps(spec: &Spec, core: &Core, i: usize) -> f64 {
+    let packet_bytes = f64::from(spec.flows[i].transport.config.packet_bytes());
+    let forms = core.ways[i].path.iter().filter(|link| queue_forms(spec, core, **link as usize));
+    let rooms = forms.map(|link| room(core.links[*link as usize].buffer, packet_bytes));
+    let window = rooms.fold(f64::INFINITY, f64::min) + LEAST_WINDOW_PKTS;
+    8.0 * packet_bytes * window / round_trip(spec, core, i, true).as_secs_f64().max(1e-9)
 }

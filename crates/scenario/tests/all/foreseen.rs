@@ -641,6 +641,12 @@ fn a_message_waits_for_its_association_where_others_leave_too_little() {
     // One other leaves 15 Mbit/s each, more than what is asked for. Of 96 others each has 1 Mbit/s: 9 or more of 10
     // wait, for 100 s 125 000 messages of each association at the least.
     assert!(of("5Mbit", 1) < 1e6, "{}", of("5Mbit", 1));
+    // Nobody else, but a buffer of five packets: nine in a round trip of 181 ms, 600 kbit/s of 5 Mbit/s.
+    let alone = |buffer: &str| {
+        let kind = "\"sctp\"\ntraffic = { kind = \"cbr\", rate = \"5Mbit\", packet = \"1000B\" }";
+        of_buffer(&of_transport(&wide("100Mbit"), kind), buffer)
+    };
+    assert!(alone("5pkt") > alone("300pkt") + 4.0 * 0.8 * 62_500.0 * 24.0, "{}", alone("5pkt"));
     assert!(of("10Mbit", 96) > 4.0 * 0.9 * 125_000.0 * 24.0, "{}", of("10Mbit", 96));
 }
 
