@@ -136,55 +136,81 @@ fn gibibytes(bytes: u64) -> String {
 /// `little` bytes waiting.
 fn estimate(runner: Runner, spec: &Spec, core: &Core, links: Option<&[Link]>, little: f64) -> u64 {
     let flows = spec.all_flows();
-    let samples = spec.duration.as_nanos() / spec.sample_interval().as_nanos().max(1) + 1;
-    let windows = (spec.windows.0.len() + spec.events.len() + 2) as u64;
-    // A window begins and ends; those of events end where the next begins.
-    let edges = (2 * spec.windows.0.len() + spec.events.len() + 2) as u64;
-    let recorded = (0..core.links.len()).filter(|link| core.links[*link].record);
     let fluid = matches!(runner, Runner::Fluid | Runner::Theory { .. });
-    let (sample, busy) = if fluid { (FLUID_SAMPLE_BYTES, FLUID_PIECE_BYTES) } else { (SAMPLE_BYTES, PIECE_BYTES) };
     let of_group = |group: &Group| if fluid { FLUID_FLOW_BYTES } else { flow(group) };
-    let piece = |link: usize| if queue_grows(spec, core, link) { busy } else { IDLE_PIECE_BYTES };
     let of_flows = spec.flows.iter().map(|group| group.flows().saturating_mul(of_group(group)));
     let mut bytes = of_flows.fold(BASE_BYTES, u64::saturating_add);
     if runner == Runner::Fluid {
         bytes = bytes.saturating_add(past(spec, core));
     }
-    for link in recorded {
-        let mut of_piece = piece(link);
-        if runner == Runner::Packet && queue_grows(spec, core, link) {
-            let here = core.ways.iter().filter(|way| way.path.contains(&(link as u32))).count();
-            // One group alone is the link's own histogram once more.
-            of_piece += here as u64 * GROUP_PIECE_BYTES;
-        }
-        let of_events = (spec.events.len() as u64).saturating_mul(EVENT_BYTES);
-        let of_windows = (windows + edges).saturating_mul(of_piece).saturating_add(of_events);
-        let shown = if fluid { 0 } else { links.map_or(1, |links| shown(&links[link])) * SHOWN_BYTES };
-        let mut each = samples.saturating_mul(sample + shown).saturating_add(of_windows);
-        if !fluid {
-            // At least one, and those of the last second.
-            let second = (1_000_000_000 / spec.sample_interval().as_nanos().max(1) + 2).min(samples);
-            let endless = (0..spec.flows.len())
-                .filter(|i| spec.flows[*i].transport.config.tcp().is_some())
-                .filter(|i| spec.flows[*i].traffic == Traffic::Bulk && spec.flows[*i].transfer.is_none())
-                .filter(|i| core.ways[*i].path.contains(&(link as u32)));
-            let (watched, bps) = endless.fold((0, 0.0), |(flows, bps), i| {
-                (spec.flows[i].flows().saturating_add(flows), narrowest(spec, core, i) + bps)
-            });
-            let carried = bps.min(core.links[link].rate.as_bps() as f64) as u64 / 8 / smallest_packet(spec);
-            let news = second.saturating_mul(watched.min(WATCHED)).min(carried);
-            each = each.saturating_add(second.saturating_mul(NEWS_BYTES)).saturating_add(news * NEWS_FLOW_BYTES);
-        }
-        bytes = bytes.saturating_add(each);
+    for number in (0..core.links.len()).filter(|link| core.links[*link].record) {
+        let link = links.map(|links| &links[number]);
+        bytes = bytes.saturating_add(pieces(runner, spec, core, number)).saturating_add(match fluid {
+            true => samples(spec).saturating_mul(FLUID_SAMPLE_BYTES),
+            false => sampled(spec, core, number, link),
+        });
     }
     if !fluid {
+        let edges = edges(spec);
         let ways = if runner == Runner::Packet { spec.flows.len() as u64 * (edges + 1) * WAY_PIECE_BYTES } else { 0 };
-        let pieces = flows.saturating_mul(edges).saturating_mul(FLOW_PIECE_BYTES).saturating_add(ways);
-        bytes = bytes.saturating_add(pieces).saturating_add(packets(spec, core, links, little));
-        let more = [requests(spec, core), remembered(spec, core), unsent(spec, core)];
+        let of_flows = flows.saturating_mul(edges).saturating_mul(FLOW_PIECE_BYTES);
+        let more = [
+            ways,
+            of_flows,
+            packets(spec, core, links, little),
+            requests(spec, core),
+            remembered(spec, core),
+            unsent(spec, core),
+        ];
         bytes = more.into_iter().fold(bytes, u64::saturating_add);
     }
     bytes
+}
+
+/// Samples of a link.
+fn samples(spec: &Spec) -> u64 {
+    spec.duration.as_nanos() / spec.sample_interval().as_nanos().max(1) + 1
+}
+
+/// Moments between which pieces of a run lie: a window begins and ends; those of events end where the next begins.
+fn edges(spec: &Spec) -> u64 {
+    (2 * spec.windows.0.len() + spec.events.len() + 2) as u64
+}
+
+/// What windows and the pieces between their edges take of link `number`, bytes.
+fn pieces(runner: Runner, spec: &Spec, core: &Core, number: usize) -> u64 {
+    let windows = (spec.windows.0.len() + spec.events.len() + 2) as u64;
+    let grows = queue_grows(spec, core, number);
+    let mut each = match runner {
+        _ if !grows => IDLE_PIECE_BYTES,
+        Runner::Fluid | Runner::Theory { .. } => FLUID_PIECE_BYTES,
+        _ => PIECE_BYTES,
+    };
+    if grows && runner == Runner::Packet {
+        let here = core.ways.iter().filter(|way| way.path.contains(&(number as u32))).count();
+        // One group alone is the link's own histogram once more.
+        each += here as u64 * GROUP_PIECE_BYTES;
+    }
+    let of_events = (spec.events.len() as u64).saturating_mul(EVENT_BYTES);
+    (windows + edges(spec)).saturating_mul(each).saturating_add(of_events)
+}
+
+/// What samples of link `number` take in the packet engine, and news of watched flows, bytes.
+fn sampled(spec: &Spec, core: &Core, number: usize, link: Option<&Link>) -> u64 {
+    let all = samples(spec);
+    // At least one, and those of the last second.
+    let second = (1_000_000_000 / spec.sample_interval().as_nanos().max(1) + 2).min(all);
+    let endless = (0..spec.flows.len())
+        .filter(|i| spec.flows[*i].transport.config.tcp().is_some())
+        .filter(|i| spec.flows[*i].traffic == Traffic::Bulk && spec.flows[*i].transfer.is_none())
+        .filter(|i| core.ways[*i].path.contains(&(number as u32)));
+    let (watched, bps) = endless.fold((0, 0.0), |(flows, bps), i| {
+        (spec.flows[i].flows().saturating_add(flows), narrowest(spec, core, i) + bps)
+    });
+    let carried = bps.min(core.links[number].rate.as_bps() as f64) as u64 / 8 / smallest_packet(spec);
+    let news = second.saturating_mul(watched.min(WATCHED)).min(carried);
+    let of_samples = all.saturating_mul(SAMPLE_BYTES + link.map_or(1, shown) * SHOWN_BYTES);
+    of_samples.saturating_add(second.saturating_mul(NEWS_BYTES)).saturating_add(news * NEWS_FLOW_BYTES)
 }
 
 /// The smallest data packet, bytes.

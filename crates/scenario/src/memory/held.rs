@@ -3,7 +3,7 @@
 
 use crate::cost::{Asked, asked, base_rtt_s, offered, round_trip};
 use crate::memory::kept::{self, GROWN};
-use crate::memory::reach::{narrowest, queue_forms, room};
+use crate::memory::reach::{narrowest, shortest_room};
 use crate::network::Core;
 use crate::schema::Spec;
 use crate::sends::{Sends, answers};
@@ -63,9 +63,7 @@ pub(crate) fn unsent(spec: &Spec, core: &Core) -> u64 {
 /// What a flow of group `i` carries at the least whose windows leave in one piece, bits a second: in each round trip
 /// what the shortest buffer on its way takes, and what the least window after a loss is.
 fn burst_bps(spec: &Spec, core: &Core, i: usize) -> f64 {
-    let packet_bytes = f64::from(spec.flows[i].transport.config.packet_bytes());
-    let forms = core.ways[i].path.iter().filter(|link| queue_forms(spec, core, **link as usize));
-    let rooms = forms.map(|link| room(core.links[*link as usize].buffer, packet_bytes));
-    let window = rooms.fold(f64::INFINITY, f64::min) + LEAST_WINDOW_PKTS;
-    8.0 * packet_bytes * window / round_trip(spec, core, i, true).as_secs_f64().max(1e-9)
+    let window = shortest_room(spec, core, i) + LEAST_WINDOW_PKTS;
+    8.0 * f64::from(spec.flows[i].transport.config.packet_bytes()) * window
+        / round_trip(spec, core, i, true).as_secs_f64().max(1e-9)
 }

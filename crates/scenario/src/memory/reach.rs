@@ -60,6 +60,13 @@ pub(crate) fn room(buffer: Buffer, packet_bytes: f64) -> f64 {
     }
 }
 
+/// Packets of group `i` that the shortest buffer on its way has room for; infinity where no queue forms.
+pub(crate) fn shortest_room(spec: &Spec, core: &Core, i: usize) -> f64 {
+    let packet_bytes = f64::from(spec.flows[i].transport.config.packet_bytes());
+    let forms = core.ways[i].path.iter().filter(|link| queue_forms(spec, core, **link as usize));
+    forms.map(|link| room(core.links[*link as usize].buffer, packet_bytes)).fold(f64::INFINITY, f64::min)
+}
+
 /// Whether packets wait at the link: more can come than it carries.
 pub(crate) fn queue_forms(spec: &Spec, core: &Core, link: usize) -> bool {
     carries_less(spec, core, link, inflow(spec, core, link))

@@ -1,7 +1,7 @@
 //! How much windows have under way before something ends their growth: a full buffer, a lossy wire.
 
 use crate::cost::round_trip;
-use crate::memory::reach::{accesses, narrowest, queue_forms, room};
+use crate::memory::reach::{accesses, narrowest, shortest_room};
 use crate::network::Core;
 use crate::schema::Spec;
 use crate::transport::Protocol;
@@ -31,10 +31,8 @@ fn until_full(spec: &Spec, core: &Core, i: usize) -> f64 {
         return f64::INFINITY;
     }
     let packet_bytes = f64::from(spec.flows[i].transport.config.packet_bytes());
-    let forms = core.ways[i].path.iter().filter(|link| queue_forms(spec, core, **link as usize));
-    let rooms = forms.map(|link| room(core.links[*link as usize].buffer, packet_bytes));
     let pipe = narrowest * round_trip(spec, core, i, true).as_secs_f64() / (8.0 * packet_bytes);
-    HEARD * (pipe + rooms.fold(f64::INFINITY, f64::min))
+    HEARD * (pipe + shortest_room(spec, core, i))
 }
 
 /// Until one of them is lost on a wire: of each flow as many in the mean as are sent for each that is.
