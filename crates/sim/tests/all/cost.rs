@@ -9,13 +9,13 @@ use aqumen_sim::{Options, run};
 
 const EXPERIMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
 
-/// A dumbbell of ten flows for so long.
-fn dumbbell(duration: &str) -> Scenario {
+/// A dumbbell of so many flows for so long.
+fn dumbbell(flows: u32, duration: &str) -> Scenario {
     let text = format!(
         "name = \"cost\"\nduration = \"{duration}\"\n[topology]\npreset = \"dumbbell\"\n\
          [topology.bottleneck]\nrate = \"8Mbit\"\ndelay = \"10ms\"\nbuffer = \"300pkt\"\n\
          [topology.access]\nrate = \"100Mbit\"\ndelay = \"1ms\"\n[nominal]\ntarget = \"100pkt\"\n\
-         [[flows]]\nname = \"ftp\"\ncount = 10\ntransport = \"ns2\"\n"
+         [[flows]]\nname = \"ftp\"\ncount = {flows}\ntransport = \"ns2\"\n"
     );
     Scenario::parse(&text, "cost.toml").unwrap()
 }
@@ -41,7 +41,7 @@ fn extremes(param: &Param) -> Vec<f64> {
 /// as were foreseen, so that a run is refused where they are too many.
 #[test]
 fn every_parameter_at_its_extremes_costs_what_was_foreseen() {
-    let short = dumbbell("20ms");
+    let short = dumbbell(10, "20ms");
     let mut ran = 0;
     for algorithm in algorithms() {
         for param in algorithm.params.iter().chain(threshold::PARAMS) {
@@ -68,7 +68,7 @@ fn every_parameter_at_its_extremes_costs_what_was_foreseen() {
 /// Periods that are legal and far too short: refused, and what the refusal offers is accepted.
 #[test]
 fn updates_out_of_proportion_are_refused_and_what_is_offered_is_accepted() {
-    let scenario = dumbbell("100s");
+    let scenario = dumbbell(2000, "100s");
     for text in ["fq-pie:interval=1us", "fq-pie:interval=20us,queues=4096", "fq-pie-linux:interval=1us"] {
         let spec = scenario.aqm(text).unwrap();
         let told = scenario.check_cost(Runner::Packet, Some(&spec), 1).unwrap_err().to_string();
@@ -89,7 +89,7 @@ fn updates_out_of_proportion_are_refused_and_what_is_offered_is_accepted() {
 /// No period comes under the floor behind a longer first one.
 #[test]
 fn the_floor_holds_after_a_long_first_period_too() {
-    let scenario = dumbbell("100s");
+    let scenario = dumbbell(10, "100s");
     for text in ["pie-linux:interval=1ns", "fq-pie-linux:interval=10ns"] {
         let told = scenario.plan(1, Some(&scenario.aqm(text).unwrap())).unwrap_err().to_string();
         assert!(told.contains("interval") && told.contains("no less than 1 us"), "{told}");
@@ -128,7 +128,7 @@ fn packets_and_events_of_experiments_are_foreseen() {
 /// What makes a run long is named, with what would be accepted: a key that somebody wrote.
 #[test]
 fn the_key_that_makes_a_run_long_is_named() {
-    let long = |changes: &[(&str, &str)]| dumbbell("100s").with_all(changes).unwrap();
+    let long = |changes: &[(&str, &str)]| dumbbell(10, "100s").with_all(changes).unwrap();
     let verdict =
         |changes: &[(&str, &str)]| long(changes).check_cost(Runner::Packet, None, 1).map_err(|error| error.to_string());
     assert_eq!(verdict(&[]), Ok(None));
