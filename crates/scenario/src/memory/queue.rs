@@ -9,7 +9,7 @@ use crate::cost::round_trip;
 use crate::line::Medium;
 use crate::memory::filling::{Load, longest, rate_at};
 use crate::memory::kept::{self, GROWN};
-use crate::memory::reach::{DEVIATIONS, accesses, inflow, queue_forms, room};
+use crate::memory::reach::{DEVIATIONS, accesses, inflow, queue_forms, rates, room};
 use crate::memory::share::Share;
 use crate::network::Core;
 use crate::plan::Link;
@@ -18,6 +18,10 @@ use crate::schema::Spec;
 /// What comes of the bound on a queue that a discipline of a simpler network keeps: in the real one flows start apart,
 /// have round trips of their own, and hear of signals later.
 const SAFETY: f64 = 1.5;
+
+/// A queue into which work comes with a variance of v a second and that empties at a speed u, as Brownian motion does,
+/// is longer than this times v / 2u for a millionth of the time.
+const TAIL: f64 = 14.0;
 
 /// What the packets that may wait at link `number` take, bytes. They are taken from the shares. Its discipline is asked
 /// if `link`, its part of the plan, is known, and more than `little` bytes might wait.
@@ -46,9 +50,16 @@ pub(crate) fn waiting(
         let bps = sum(&|i| bps(&shares[i]).min(accesses(spec, core, i)));
         left_over(bps.min(inflow(spec, core, number))) / (8.0 * smallest)
     };
-    // What sources send by chance more than their mean, and a packet of each flow that meets others.
-    let variance = sum(&|i| shares[i].variance) * duration_s;
-    let by_chance = (DEVIATIONS * variance.sqrt()).min(comes(&|share| share.peak_bps));
+    // What sources send by chance more than their mean: no more piles up than a queue holds that leaves faster than
+    // they come. What windows let in does not make it longer as it goes on.
+    let variance = sum(&|i| shares[i].variance);
+    let sent = sum(&|i| if shares[i].bps.is_finite() { shares[i].bps } else { 0.0 });
+    let slowest = rates(spec, core, number).fold(u64::MAX, u64::min) as f64;
+    let empties = if at.carries.medium == Medium::Wire { (slowest - sent).max(0.0) / (8.0 * smallest) } else { 0.0 };
+    let by_chance = (DEVIATIONS * (variance * duration_s).sqrt())
+        .min(TAIL * variance / (2.0 * empties))
+        .min(comes(&|share| share.peak_bps));
+    // And a packet of each flow that meets others.
     let unevenly = by_chance + sum(&|i| spec.flows[i].flows() as f64);
     let mut most =
         room(at.buffer, smallest).min(comes(&|share| share.bps) + unevenly).min(sum(&|i| shares[i].admitted));

@@ -19,6 +19,9 @@ const MANY_TIMES: f64 = 10.0;
 /// How many times what the narrowest link carries comes of rates that are told, until they hear that packets are lost.
 const OVERSHOOT: f64 = 2.0;
 
+/// BBR goes on whatever is lost: as many round trips' worth. Measured: two, and up to twelve where flows start apart.
+const HELD_UP: f64 = 3.0;
+
 /// What a group brings.
 pub(crate) struct Share {
     /// Packets at one time at the most, of all its flows.
@@ -27,6 +30,8 @@ pub(crate) struct Share {
     pub(crate) at_access: f64,
     /// What is kept of one that waits beside the port's part, and of one under way, bytes.
     pub(crate) each: f64,
+    /// What is kept of those that arrived beyond one that is lost again, as a part of those under way.
+    pub(crate) held_up: f64,
     /// If its flows answer signals: their windows.
     pub(crate) flows: Option<Flows>,
     /// Packets a second that come whatever becomes of them.
@@ -93,6 +98,7 @@ pub(crate) fn share(spec: &Spec, core: &Core, i: usize) -> Share {
         admitted,
         at_access,
         each: GROWN * (config.kept_bytes() + by_value) as f64,
+        held_up: if config.tcp().is_some_and(|tcp| tcp.congestion.samples_delivery()) { HELD_UP } else { 0.0 },
         flows: answers.then_some(flows),
         per_second: sends.map_or(0.0, |sends| count * sends.regardless),
         bps: sends.map_or(f64::INFINITY, |sends| (count * sends.bps).min(most_bps)),

@@ -22,7 +22,7 @@ pub(crate) fn packets(spec: &Spec, core: &Core, links: Option<&[Link]>, little: 
     for (i, share) in shares.iter().enumerate() {
         bytes += access_queues(spec, core, i, share);
         let on_wires = on_wires(spec, core, i, share).min(share.admitted);
-        bytes += on_wires * share.each;
+        bytes += (1.0 + share.held_up) * on_wires * share.each;
         // A packet or its acknowledgement, and a timer of each flow.
         pending += 2.0 * on_wires + spec.flows[i].flows() as f64;
     }
