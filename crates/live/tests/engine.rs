@@ -353,18 +353,23 @@ fn media_adapt_and_transfers_arrive_over_datagrams() {
     assert!((voice - 64e3).abs() < 0.1 * 64e3, "{voice}");
 }
 
-/// `aqumend run -` with these options, told of `text`.
-fn start_run(options: &[&str], text: &str) -> Child {
+/// `aqumend` with these arguments, told of `text`.
+fn start(arguments: &[&str], text: &str) -> Child {
     let mut child = Command::new(AQUMEND)
-        .args(["run", "-"])
-        .args(options)
+        .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    // It may refuse before it has read.
+    let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
     child
+}
+
+/// `aqumend run -` with these options, told of `text`.
+fn start_run(options: &[&str], text: &str) -> Child {
+    start(&[&["run", "-"], options].concat(), text)
 }
 
 /// The first line that it says on standard error.
@@ -493,16 +498,7 @@ fn a_device_that_nobody_is_attached_to_is_told() {
 #[test]
 fn what_cannot_be_run_is_refused_in_one_line() {
     let refused = |arguments: &[&str], text: &str| {
-        let mut child = Command::new(AQUMEND)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        // It may have refused before it read.
-        let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
-        let out = child.wait_with_output().unwrap();
+        let out = start(arguments, text).wait_with_output().unwrap();
         let said = String::from_utf8(out.stderr).unwrap();
         assert_eq!((out.status.code(), said.lines().count(), out.stdout.len()), (Some(2), 1, 0), "{said}");
         said
