@@ -213,7 +213,7 @@ fn what_is_no_model_is_refused_in_one_line() {
         Model::new(Queue { capacity: 1, service_rate: 1.0, stages: 1 }, vec![Source::poisson("p", 0.0).unwrap()]);
     assert!(silent.expect_err("no traffic").to_string().contains("no source ever sends"));
     let huge = Model::new(
-        Queue { capacity: 10_000_000, service_rate: 1.0, stages: 100 },
+        Queue { capacity: 4_000_000_000, service_rate: 1.0, stages: 100 },
         vec![two_states("a", 1.0, 2.0, 1.0, 1.0)],
     );
     assert!(huge.unwrap().solve().unwrap_err().to_string().contains("GiB of memory"));
