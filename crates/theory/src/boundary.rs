@@ -18,7 +18,7 @@ use aqumen_scenario::AqmChoice;
 use crate::Error;
 use crate::linear::Resolution;
 use crate::maps::{Axis, Over, each, map};
-use crate::rest::{Place, at_rest};
+use crate::rest::{Place, Rested};
 
 /// A point of a boundary.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,7 +70,7 @@ pub fn boundary(
             return Err(Error::Unsupported(format!("a range from {from} to {to}: from above 0, to above from")));
         }
     }
-    if matches!(at_rest(choice, place)?.1.theory().rests(), Rests::OnCurve(_)) {
+    if matches!(Rested::of(choice, place)?.built.theory().rests(), Rests::OnCurve(_)) {
         let name = &choice.name;
         return Err(Error::Unsupported(format!(
             "{name} signals a share that goes in jumps, so that its boundary is no curve: a map shows it"

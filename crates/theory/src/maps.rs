@@ -14,7 +14,7 @@ use crate::fluid::Model;
 use crate::linear::noise::Fineness;
 use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, Resolution, rightmost};
 use crate::packet_noise::{Held, Noise};
-use crate::rest::{Place, at_rest, build, linearise, moved, rest, target_pkts};
+use crate::rest::{Place, Rested, build, linearise, moved, rest, target_pkts};
 use crate::spaced::{Heard, Said};
 
 /// A quantity that a map varies.
@@ -113,7 +113,7 @@ pub(crate) struct Over<'a> {
 impl<'a> Over<'a> {
     pub(crate) fn new(choice: &'a AqmChoice, place: &'a Place) -> Result<Self, Error> {
         let (at, controller) = linearise(choice, place)?;
-        let settled = at_rest(choice, place)?.1;
+        let settled = Rested::of(choice, place)?.built;
         let (share, heard) = (settled.theory().share(), Heard::is_for(&settled));
         let Some(controller) = controller else {
             return Err(Error::Unsupported(format!("{} is no linear controller", choice.name)));
@@ -194,7 +194,7 @@ impl<'a> Over<'a> {
         }
         let (place, ..) = self.moved(values);
         let (at, closed) = self.at(values)?;
-        let built = at_rest(choice, &place)?.1;
+        let built = Rested::of(choice, &place)?.built;
         let margins = closed.margins_at(Resolution::COARSE);
         Ok(branch(choice, &built, (&at, &place), &closed.controller, &margins).map(|branch| branch.supercritical))
     }
@@ -239,7 +239,7 @@ pub fn beside(
                 _ => place.capacity_pps = value,
             }
         }
-        let (at, mut built) = at_rest(choice, &place)?;
+        let Rested { mut built, at, .. } = Rested::of(choice, &place)?;
         let Some((controller, _)) = Controller::of_built(&built, choice, &at) else { return Ok(Beside::default()) };
         let branch = branch(choice, &built, (&at, &place), &controller, margins);
         let closed = Loop::new(Plant::exact(&at), controller);

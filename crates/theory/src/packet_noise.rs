@@ -88,6 +88,11 @@ impl Noise {
         }
     }
 
+    /// The same figures, which do not hold.
+    pub(crate) fn doubted(self, why: String) -> Self {
+        Noise { valid: false, why: Some(why), ..self }
+    }
+
     /// No figures, since signals are losses.
     pub(crate) fn of_losses() -> Self {
         Noise::none("signals are losses: time-outs rule, which the models do not have".into())

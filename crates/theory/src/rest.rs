@@ -28,19 +28,47 @@ pub struct Place {
     pub sender: Sender,
 }
 
+impl Place {
+    /// Whether no mean window stands for those of its senders: each has a chain of its own.
+    pub(crate) fn has_many_windows(&self) -> bool {
+        self.model == Model::Reno && !self.sender.has_closed_form()
+    }
+}
+
 /// The point where `choice` lets the queue come to rest at `place`, and its controller there, if it has one.
 pub fn linearise(choice: &AqmChoice, place: &Place) -> Result<(OperatingPoint, Option<Controller>), Error> {
     let (choice, _) = &alone(choice)?;
-    let (at, built) = at_rest(choice, place)?;
+    let Rested { built, at, .. } = Rested::of(choice, place)?;
     Ok((at, Controller::of_built(&built, choice, &at).map(|(controller, _)| controller)))
 }
 
-/// The point where `choice` lets the queue come to rest at `place`, and the AQM as it acts there.
-pub(crate) fn at_rest(choice: &AqmChoice, place: &Place) -> Result<(OperatingPoint, AnyAqm), Error> {
-    let built = build(choice)?;
-    let target = target_pkts(choice, &built, place);
-    let (built, _) = settled(built, place)?;
-    Ok((rest(&built, place, target)?, built))
+/// An AQM where it lets the queue of a network come to rest.
+pub(crate) struct Rested {
+    /// As it acts there.
+    pub(crate) built: AnyAqm,
+    pub(crate) at: OperatingPoint,
+    /// Its target, packets.
+    pub(crate) target_pkts: Option<f64>,
+    /// Which of its parameters has moved there.
+    pub(crate) moved: Option<Moved>,
+}
+
+impl Rested {
+    /// Of `choice` at `place`.
+    pub(crate) fn of(choice: &AqmChoice, place: &Place) -> Result<Self, Error> {
+        Rested::of_built(build(choice)?, choice, place)
+    }
+
+    /// The same of what `choice` has built.
+    pub(crate) fn of_built(built: AnyAqm, choice: &AqmChoice, place: &Place) -> Result<Self, Error> {
+        let target_pkts = target_pkts(choice, &built, place);
+        let (built, moved) = match moved(&built, place)? {
+            Some((settled, moved)) => (settled, Some(moved)),
+            None => (built, None),
+        };
+        let at = rest(&built, place, target_pkts)?;
+        Ok(Rested { built, at, target_pkts, moved })
+    }
 }
 
 /// The AQM, if anything can be said of it.
@@ -91,15 +119,7 @@ pub(crate) struct Moved {
     pub(crate) steps: Option<Steps>,
 }
 
-/// The AQM as it acts around its rest, and which parameter has moved there.
-pub(crate) fn settled(aqm: AnyAqm, place: &Place) -> Result<(AnyAqm, Option<Moved>), Error> {
-    Ok(match moved(&aqm, place)? {
-        Some((settled, moved)) => (settled, Some(moved)),
-        None => (aqm, None),
-    })
-}
-
-/// The same of an AQM that stays as it is; `None` where no parameter moves.
+/// The AQM as it acts around its rest, and the parameter that has moved there; `None` where none does.
 pub(crate) fn moved(aqm: &AnyAqm, place: &Place) -> Result<Option<(AnyAqm, Moved)>, Error> {
     let Some(queue) = aqm.theory().settles_at_pkts() else { return Ok(None) };
     let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
@@ -214,7 +234,7 @@ pub(crate) fn admitted_pps(choice: &AqmChoice, place: &Place, offered: f64) -> R
     let (mut low, mut high) = (0.0, offered.min(place.capacity_pps * (1.0 - 1e-9)));
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
-        let at = at_rest(choice, &Place { unresponsive_pps: middle, ..*place })?.0;
+        let at = Rested::of(choice, &Place { unresponsive_pps: middle, ..*place })?.at;
         if middle < offered * (1.0 - at.probability.min(1.0)) {
             low = middle;
         } else {

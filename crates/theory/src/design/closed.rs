@@ -1,0 +1,127 @@
+//! The loop that an AQM closes around its rest, and its margins.
+
+use aqumen_aqm::Aqm;
+use aqumen_aqm::registry::AnyAqm;
+use aqumen_scenario::AqmChoice;
+use serde::Serialize;
+
+use crate::field::Field;
+use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, rightmost, spectral_radius};
+use crate::rest::{Place, Rested, coupling_of};
+use crate::sender::Sender;
+
+/// Margins of the loop with the textbook's plant, which the design rules shape; beside them those with the exact plant.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LoopMargins {
+    /// With the textbook's plant.
+    #[serde(flatten)]
+    pub textbook: Margins,
+    /// With the exact linearisation of the fluid model.
+    pub exact: Margins,
+    /// Largest pole of the sampled loop with the textbook's plant; null for a controller that is not sampled.
+    pub spectral_radius: Option<f64>,
+    /// Rightmost root with the exact plant, real and imaginary part, 1/s; of a sampled loop ln z / T.
+    pub rightmost_root: Option<[f64; 2]>,
+    /// How the controller was found: `equation` or `probe`.
+    pub controller: &'static str,
+}
+
+/// The loop with the exact plant.
+pub(super) struct Closed {
+    pub(super) around: Around,
+    /// Whether its controller was found by a probe, not from its equations.
+    probed: bool,
+}
+
+/// Around what it is closed.
+pub(super) enum Around {
+    /// The linearised equations of a mean window.
+    Mean(Loop),
+    /// The many windows of a sender with a response function.
+    Many(Box<Loop<Field>>),
+}
+
+impl Closed {
+    /// Around the rest of `choice` at `place`; `None` of an AQM that is no linear controller.
+    pub(super) fn of(rested: &Rested, choice: &AqmChoice, place: &Place) -> Option<Self> {
+        let Rested { built, at, .. } = rested;
+        let many = place.has_many_windows();
+        if many && !at.feasible {
+            return None;
+        }
+        let (controller, probe) = Controller::of_built(built, choice, &at_law(built, &place.sender, at))?;
+        let around = match many {
+            true => Around::Many(Box::new(Loop::new(field_of(built, &place.sender, at), controller))),
+            false => Around::Mean(Loop::new(Plant::exact(at), controller)),
+        };
+        Some(Closed { around, probed: probe.is_some() })
+    }
+
+    /// Its margins, and beside them those with the textbook's plant at `at`.
+    pub(super) fn margins(&self, at: &OperatingPoint) -> LoopMargins {
+        let controller = self.around.controller();
+        // Of many windows the rightmost root is not looked for.
+        let (exact, root) = match &self.around {
+            Around::Mean(closed) => (closed.margins(), rightmost(closed)),
+            Around::Many(closed) => (closed.margins(), None),
+        };
+        LoopMargins {
+            textbook: Loop::new(Plant::textbook(at), controller.clone()).margins(),
+            exact,
+            spectral_radius: spectral_radius(at, controller, at.rtt_s),
+            rightmost_root: root.map(|root| [root.re, root.im]),
+            controller: if self.probed { "probe" } else { "equation" },
+        }
+    }
+}
+
+impl Around {
+    pub(super) fn controller(&self) -> &Controller {
+        match self {
+            Around::Mean(closed) => &closed.controller,
+            Around::Many(closed) => &closed.controller,
+        }
+    }
+}
+
+/// The operating point as a law sees it that marks `sender`'s packets with k times the root of what it says.
+fn at_law(aqm: &AnyAqm, sender: &Sender, at: &OperatingPoint) -> OperatingPoint {
+    let probability = coupling_of(aqm, sender).map_or(at.probability, |k| (at.probability / k) * (at.probability / k));
+    OperatingPoint { probability, ..*at }
+}
+
+/// Many windows of one sender at an operating point.
+fn field_of(aqm: &AnyAqm, sender: &Sender, at: &OperatingPoint) -> Field {
+    // p_L = k sqrt(p): its slope is k / (2 sqrt(p)) = k^2 / (2 p_L).
+    let slope = coupling_of(aqm, sender).map_or(1.0, |k| 0.5 * k * k / at.probability);
+    let dispersion = aqm.theory().dispersion(at_law(aqm, sender, at).probability);
+    Field::of_one_queue(
+        at.capacity_pps,
+        dispersion,
+        &[(*sender, at.flows, [at.probability, slope], at.rtt_s, at.window_pkts)],
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fluid::Model;
+    use crate::linear::Answers;
+    use crate::response::Law;
+    use crate::testing::{NETWORK, built, choice};
+
+    #[test]
+    fn a_coupled_law_answers_by_the_slope_of_its_root() {
+        let [pi2, pi] = ["pi2", "pi"].map(|name| built(&choice(name, &[], NETWORK)));
+        let prague = Sender { law: Law::Prague, proportional: true, min_window: 2.0, paced: true, ..Sender::reno() };
+        let at = OperatingPoint::new(Model::Reno, 100.0, 1250.0, 0.0, 0.2, 100.0).unwrap().held_by(&prague);
+        // p_L = 2 sqrt(p): the law says p = (p_L / 2)^2, a little more of it is 2 / (2 sqrt(p)) = 2 / p_L more of p_L.
+        let law = at_law(&pi2, &prague, &at).probability;
+        assert!((law - at.probability * at.probability / 4.0).abs() < 1e-15);
+        assert_eq!(at_law(&pi, &prague, &at).probability, at.probability);
+        let [coupled, plain] = [&pi2, &pi].map(|aqm| field_of(aqm, &prague, &at).dc_gain());
+        assert!((coupled / plain / (2.0 / at.probability) - 1.0).abs() < 1e-9, "{coupled} {plain} {at:?}");
+        // Reno's packets are marked with what it says.
+        assert_eq!(at_law(&pi2, &Sender::reno(), &at).probability, at.probability);
+    }
+}

@@ -1,0 +1,105 @@
+//! What is to be seen in a run of a design: where the queue is, and how it swings.
+
+use aqumen_result::BOUND_SHARE;
+use aqumen_scenario::AqmChoice;
+use serde::Serialize;
+
+use super::LoopMargins;
+use crate::Error;
+#[cfg(doc)]
+use crate::cycle::LARGE_START;
+use crate::cycle::{self, coexisting};
+use crate::rest::{Place, Rested};
+
+/// What is to be seen in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Expected {
+    /// Mean queue, packets.
+    pub queue_pkts: f64,
+    /// Steady-state offset from the target, packets; null without a target.
+    pub offset_pkts: Option<f64>,
+    /// Share of the packets that are marked or lost.
+    pub probability: f64,
+    /// Period of the oscillation that is to be expected, seconds, from a run of the nonlinear equations where there is
+    /// one, else from where the phase is -180 degrees; null for a stable loop.
+    pub oscillation_period_s: Option<f64>,
+    /// Standard deviation of the queue in that oscillation, packets, from a run of the nonlinear equations; a sine
+    /// swings by 1.41 times as much to either side.
+    pub oscillation_std_pkts: Option<f64>,
+    /// Packets that are signalled in a period of the oscillation: of M that chance takes as many more or fewer as the
+    /// root of M, so that below [`SIGNALS_OF_A_CYCLE`] no two cycles are alike, in packets, and some runs have no
+    /// period.
+    pub oscillation_signals: Option<f64>,
+    /// Of a stable loop with little margin: the cycle that the nonlinear equations stay on from [`LARGE_START`] times
+    /// their rest, its period, seconds; null where they come to rest.
+    pub coexisting_period_s: Option<f64>,
+    /// Standard deviation of the queue in that cycle, packets.
+    pub coexisting_std_pkts: Option<f64>,
+    /// Whether packets are to be seen swinging of themselves: an unstable loop, or a stable one beside which a cycle
+    /// stands above the noise, which then neither leaves the queue at its rest nor hides the cycle. Not where an AQM
+    /// that spares packets of a short queue (PIE) ends the growth of a swing before its law is at a bound: noise hides
+    /// that. Null where no loop is known.
+    pub oscillates: Option<bool>,
+}
+
+/// Signals of which chance takes away, or adds, a third.
+pub const SIGNALS_OF_A_CYCLE: f64 = 9.0;
+
+impl Expected {
+    /// Of `choice` at `place`, where it has come to rest in a loop with these margins.
+    pub(super) fn of(
+        choice: &AqmChoice,
+        place: &Place,
+        rested: &mut Rested,
+        margins: Option<&LoopMargins>,
+    ) -> Result<Self, Error> {
+        let at = rested.at;
+        let mut expected = Expected::of_loop(place, rested, margins);
+        // The nonlinear equations are those of ns-2's Reno.
+        let nonlinear = !place.has_many_windows();
+        if let Some(period) = expected.oscillation_period_s {
+            // Long enough for the start to be over, of which the last third is looked at.
+            let duration = (60.0 * period).clamp(60.0, 600.0);
+            if nonlinear && cycle::is_quick(&mut rested.built, place, duration) {
+                let cycle = cycle::cycle(choice, place, duration)?;
+                expected.oscillation_std_pkts = Some(cycle.std_pkts);
+                // The linear period is that of a small swing at the boundary of stability.
+                expected.oscillation_period_s = cycle.period_s.or(Some(period));
+                if cycle.spared > 0.0 && cycle.at_bound < BOUND_SHARE {
+                    expected.oscillates = Some(false);
+                }
+            }
+        }
+        let signalled = |period: f64| at.tcp_pps() * at.probability.min(1.0) * period;
+        expected.oscillation_signals = expected.oscillation_period_s.map(signalled);
+        if let Some(margins) = margins.filter(|_| nonlinear && at.feasible)
+            && let Some([real, _]) = margins.rightmost_root
+            && let Some(cycle) = coexisting(choice, place, &at, (&margins.exact, real), &mut rested.built)?
+        {
+            expected.coexisting_period_s = cycle.period_s;
+            expected.coexisting_std_pkts = Some(cycle.std_pkts);
+        }
+        Ok(expected)
+    }
+
+    /// As the linear loop has it.
+    fn of_loop(place: &Place, rested: &Rested, margins: Option<&LoopMargins>) -> Self {
+        let at = &rested.at;
+        let queue_pkts = at.saturated_queue_pkts().unwrap_or(at.queue_pkts).clamp(0.0, place.buffer_pkts);
+        let unstable = margins.filter(|margins| !margins.exact.stable);
+        Expected {
+            queue_pkts,
+            offset_pkts: rested.target_pkts.map(|target| queue_pkts - target),
+            probability: at.probability.min(1.0),
+            oscillation_period_s: unstable
+                .and_then(|margins| margins.rightmost_root.map(|root| root[1]).or(margins.exact.phase_crossover_rad_s))
+                .filter(|w| *w > 0.0)
+                .map(|w| 2.0 * std::f64::consts::PI / w),
+            oscillation_std_pkts: None,
+            oscillation_signals: None,
+            coexisting_period_s: None,
+            coexisting_std_pkts: None,
+            oscillates: margins.map(|margins| !margins.exact.stable),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Warnings: what speaks against a design where it is to work.
+
+use aqumen_aqm::{Aqm, AtRest};
+
+use super::{Expected, SIGNALS_OF_A_CYCLE};
+use crate::cycle::LARGE_START;
+use crate::linear::Margins;
+use crate::rest::{Place, Rested};
+
+/// Windows below this hardly ever repair a loss without a time-out: three duplicate acknowledgements need four packets.
+const WINDOW_OF_TIMEOUTS: f64 = 4.0;
+
+/// Of an AQM at its rest, which it sees as `seen`.
+pub(super) fn of_rest(rested: &Rested, seen: &AtRest, place: &Place) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let at = &rested.at;
+    let window = at.window_pkts;
+    if !at.feasible {
+        let queue = at.saturated_queue_pkts().unwrap_or(f64::NAN);
+        warnings.push(format!(
+            "out of reach: p0 = {:.3} is above 1; with every packet marked the queue settles at {queue:.1} packets",
+            at.probability
+        ));
+    }
+    if window < WINDOW_OF_TIMEOUTS {
+        warnings.push(format!(
+            "windows of {window:.2} packets: too small to repair a loss without a time-out, which the model does not have"
+        ));
+    }
+    warnings.extend(rested.built.theory().doubts(seen));
+    if let Some(target) = rested.target_pkts.filter(|target| *target >= place.buffer_pkts) {
+        warnings.push(format!("the target of {target} packets does not fit into a buffer of {}", place.buffer_pkts));
+    }
+    warnings
+}
+
+/// Of the loop there, whose margins these are, and of what it makes the queue do.
+pub(super) fn of_loop(rested: &Rested, exact: &Margins, expected: &Expected) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if !exact.stable {
+        let gains = match (exact.gain_margin_low, exact.gain_margin) {
+            (None, None) => "at any gain".into(),
+            (None, Some(high)) => format!("gain margin {high:.3}"),
+            (Some(low), None) => format!("stable from {low:.3} times this gain on"),
+            (Some(low), Some(high)) => format!("stable from {low:.3} to {high:.3} times this gain"),
+        };
+        let period = expected.oscillation_period_s.map_or(String::new(), |period| format!(" of about {period:.2} s"));
+        let what = match expected.oscillates {
+            Some(false) => "an irregular swing, small since packets of a short queue are spared,".into(),
+            _ => format!("a limit cycle{period}"),
+        };
+        warnings.push(format!("unstable: {gains}, {what} is to be expected"));
+        if let Some(signals) = expected.oscillation_signals.filter(|signals| *signals < SIGNALS_OF_A_CYCLE) {
+            warnings.push(format!(
+                "{signals:.1} packets are signalled in a period: period and height of the swing are those of chance"
+            ));
+        }
+        return warnings;
+    }
+    if let (Some(period), Some(deviation)) = (expected.coexisting_period_s, expected.coexisting_std_pkts) {
+        warnings.push(format!(
+            "stable from small starts only: from {LARGE_START:.0} times its rest a limit cycle of about {period:.2} s stays, of {deviation:.0} packets"
+        ));
+    }
+    if exact.gain_margin.is_some_and(|gain| gain < 1.8) || exact.phase_margin_deg.is_some_and(|phase| phase < 25.0) {
+        warnings.push(format!(
+            "little margin: gain {:.2}, phase {:.1} degrees",
+            exact.gain_margin.unwrap_or(f64::INFINITY),
+            exact.phase_margin_deg.unwrap_or(f64::NAN)
+        ));
+    }
+    warnings.extend(exact.delay_margin_s.and_then(|delay| rested.built.theory().doubts_of_delay(delay)));
+    warnings
+}
