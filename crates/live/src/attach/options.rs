@@ -1,5 +1,6 @@
 //! What `aqumend attach` is told.
 
+use std::ffi::OsStr;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -90,14 +91,19 @@ fn wrong(option: &str, value: &str, accepted: impl std::fmt::Display) -> Failure
     Failure::refused(format!("--{option} {value:?}: {accepted}"))
 }
 
-impl Options {
-    /// Reads the command line; `None` if it only asked for help.
-    pub(crate) fn read(mut arguments: lexopt::Parser) -> Result<Option<Self>, Failure> {
-        let mut device = None;
-        let mut aqm = None;
-        let mut options = Options {
+/// What has been read so far of a command line.
+struct Given {
+    device: Option<String>,
+    aqm: Option<AqmSpec>,
+    target: Option<Target>,
+    /// All else; device, AQM and target are not yet theirs.
+    options: Options,
+}
+
+impl Given {
+    fn nothing() -> Result<Self, Failure> {
+        let options = Options {
             device: String::new(),
-            // Replaced below, or there is none and that is refused.
             aqm: AqmSpec::builtin("droptail")?,
             target: Target::Delay(Span::from_millis(5)),
             rate: None,
@@ -115,87 +121,60 @@ impl Options {
             via: None,
             dry_run: false,
         };
-        let mut target_given = false;
-        while let Some(argument) = arguments.next()? {
-            match argument {
-                Long("help") | Short('h') => return Ok(None),
-                Long("dry-run") => options.dry_run = true,
-                Long("autorate") => {
-                    // Its range is optional: what follows belongs to it only if it looks like one.
-                    let range = match arguments.optional_value() {
-                        Some(range) => Some(range.string()?),
-                        None => match arguments.try_raw_args() {
-                            Some(mut raw) => raw
-                                .next_if(|next| {
-                                    next.to_str()
-                                        .is_some_and(|next| next.starts_with("floor=") || next.starts_with("ceiling="))
-                                })
-                                .map(|next| next.to_string_lossy().into_owned()),
-                            None => None,
-                        },
-                    };
-                    options.autorate = Some(Range::read(range.as_deref().unwrap_or(""))?);
-                }
-                Long(name) => {
-                    let name = name.to_owned();
-                    if !KNOWN.contains(&name.as_str()) {
-                        return Err(Failure::refused(format!("unknown option --{name}; see aqumend attach --help")));
-                    }
-                    let value = arguments.value()?.string()?;
-                    let misfit = |why: String| wrong(&name, &value, why);
-                    match name.as_str() {
-                        "aqm" => aqm = Some(AqmSpec::builtin(&value)?),
-                        "target" => {
-                            options.target = Target::read(&value).map_err(misfit)?;
-                            target_given = true;
-                        }
-                        "rate" => options.rate = Some(rate(&name, &value)?),
-                        "overhead" => {
-                            let bytes = read_bytes(&value).map_err(misfit)?.0;
-                            // A size below nothing is read as none.
-                            let fits =
-                                u16::try_from(bytes).ok().filter(|bytes| *bytes <= 1000 && !value.starts_with('-'));
-                            options.overhead = fits.ok_or_else(|| wrong(&name, &value, "must be 0B to 1000B"))?;
-                        }
-                        "buffer" => {
-                            let bytes = read_bytes(&value).map_err(misfit)?;
-                            if !(2_000..=1 << 30).contains(&bytes.0) {
-                                return Err(wrong(&name, &value, "must be 2kB to 1GiB"));
-                            }
-                            options.buffer = Some(bytes);
-                        }
-                        "leaf" => {
-                            let leaf = Handle::parse(&value).filter(|leaf| leaf.0 as u16 != 0);
-                            options.leaf =
-                                Some(leaf.ok_or_else(|| wrong(&name, &value, "must be a class, such as 1:10"))?);
-                        }
-                        "flows" => {
-                            let flows = value.parse().ok().filter(|flows| (1.0..=1e6).contains(flows));
-                            options.flows =
-                                Some(flows.ok_or_else(|| wrong(&name, &value, "must be a number from 1 to 1e6"))?);
-                        }
-                        "rtt" => options.rtt = time(&name, &value, Span::from_millis(1), Span::from_secs(60))?,
-                        "spare" => spare(&mut options.spare, &value)?,
-                        "rollback" => options.rollback = Some(Rollback::read(&value)?),
-                        "listen" => options.listen = listen(&value)?,
-                        "record" => options.record = Some(value.into()),
-                        "duration" => {
-                            let longest = Span::from_secs(366 * 86_400);
-                            options.duration = Some(time(&name, &value, Span::from_millis(100), longest)?);
-                        }
-                        _ => {
-                            options.via = Some(match value.as_str() {
-                                "tcx" => Way::Tcx,
-                                "clsact" => Way::Clsact,
-                                _ => return Err(wrong(&name, &value, "must be tcx or clsact")),
-                            });
-                        }
-                    }
-                }
-                Value(name) if device.is_none() => device = Some(name.string()?),
-                other => return Err(other.unexpected().into()),
+        Ok(Given { device: None, aqm: None, target: None, options })
+    }
+
+    /// One of [`KNOWN`] and its value.
+    fn set(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+        let misfit = |why: String| wrong(name, value, why);
+        let refused = |accepted: &str| wrong(name, value, accepted);
+        let options = &mut self.options;
+        match name {
+            "aqm" => self.aqm = Some(AqmSpec::builtin(value)?),
+            "target" => self.target = Some(Target::read(value).map_err(misfit)?),
+            "rate" => options.rate = Some(rate(name, value)?),
+            "overhead" => {
+                let bytes = read_bytes(value).map_err(misfit)?.0;
+                // A size below nothing is read as none.
+                let fits = u16::try_from(bytes).ok().filter(|bytes| *bytes <= 1000 && !value.starts_with('-'));
+                options.overhead = fits.ok_or_else(|| refused("must be 0B to 1000B"))?;
+            }
+            "buffer" => {
+                let bytes = Some(read_bytes(value).map_err(misfit)?);
+                options.buffer = bytes.filter(|bytes| (2_000..=1 << 30).contains(&bytes.0));
+                options.buffer.ok_or_else(|| refused("must be 2kB to 1GiB"))?;
+            }
+            "leaf" => {
+                options.leaf = Handle::parse(value).filter(|leaf| leaf.0 as u16 != 0);
+                options.leaf.ok_or_else(|| refused("must be a class, such as 1:10"))?;
+            }
+            "flows" => {
+                options.flows = value.parse().ok().filter(|flows| (1.0..=1e6).contains(flows));
+                options.flows.ok_or_else(|| refused("must be a number from 1 to 1e6"))?;
+            }
+            "rtt" => options.rtt = time(name, value, Span::from_millis(1), Span::from_secs(60))?,
+            "spare" => spare(&mut options.spare, value)?,
+            "rollback" => options.rollback = Some(Rollback::read(value)?),
+            "listen" => options.listen = listen(value)?,
+            "record" => options.record = Some(value.into()),
+            "duration" => {
+                let longest = Span::from_secs(366 * 86_400);
+                options.duration = Some(time(name, value, Span::from_millis(100), longest)?);
+            }
+            _ => {
+                options.via = Some(match value {
+                    "tcx" => Way::Tcx,
+                    "clsact" => Way::Clsact,
+                    _ => return Err(refused("must be tcx or clsact")),
+                });
             }
         }
+        Ok(())
+    }
+
+    /// All of it, if it fits together and nothing is missing.
+    fn complete(self) -> Result<Options, Failure> {
+        let Given { device, aqm, target, mut options } = self;
         options.device = device.ok_or_else(|| Failure::refused("which device? aqumend attach DEV --aqm SPEC"))?;
         options.aqm = aqm.ok_or_else(|| Failure::refused("which AQM? --aqm SPEC, such as --aqm stpi"))?;
         for (given, name) in [(options.overhead != 0, "overhead"), (options.buffer.is_some(), "buffer")] {
@@ -208,10 +187,46 @@ impl Options {
         if options.leaf.is_some() && options.rate.is_some() {
             return Err(Failure::refused("--leaf is of a shaper that is there, --rate makes one: give one of them"));
         }
-        if target_given {
+        if let Some(target) = target {
+            options.target = target;
             options.aim();
         }
-        Ok(Some(options))
+        Ok(options)
+    }
+}
+
+/// The range of `--autorate`, which may be left out: what follows belongs to it only if it looks like one.
+fn autorate(arguments: &mut lexopt::Parser) -> Result<Range, Failure> {
+    if let Some(range) = arguments.optional_value() {
+        return Range::read(&range.string()?);
+    }
+    let is_range =
+        |next: &OsStr| next.to_str().is_some_and(|next| next.starts_with("floor=") || next.starts_with("ceiling="));
+    let range = arguments.try_raw_args().and_then(|mut raw| raw.next_if(is_range));
+    Range::read(&range.unwrap_or_default().to_string_lossy())
+}
+
+impl Options {
+    /// Reads the command line; `None` if it only asked for help.
+    pub(crate) fn read(mut arguments: lexopt::Parser) -> Result<Option<Self>, Failure> {
+        let mut given = Given::nothing()?;
+        while let Some(argument) = arguments.next()? {
+            match argument {
+                Long("help") | Short('h') => return Ok(None),
+                Long("dry-run") => given.options.dry_run = true,
+                Long("autorate") => given.options.autorate = Some(autorate(&mut arguments)?),
+                Long(name) => {
+                    let name = name.to_owned();
+                    if !KNOWN.contains(&name.as_str()) {
+                        return Err(Failure::refused(format!("unknown option --{name}; see aqumend attach --help")));
+                    }
+                    given.set(&name, &arguments.value()?.string()?)?;
+                }
+                Value(name) if given.device.is_none() => given.device = Some(name.string()?),
+                other => return Err(other.unexpected().into()),
+            }
+        }
+        given.complete().map(Some)
     }
 
     /// Those of a command line, for tests.
@@ -235,9 +250,10 @@ impl Options {
     }
 }
 
-const KNOWN: [&str; 15] = [
+/// Options that have a value.
+const KNOWN: [&str; 14] = [
     "aqm", "target", "rate", "overhead", "buffer", "leaf", "flows", "rtt", "spare", "rollback", "listen", "record",
-    "duration", "via", "autorate",
+    "duration", "via",
 ];
 
 fn rate(option: &str, value: &str) -> Result<Rate, Failure> {
