@@ -284,71 +284,89 @@ impl<'a> Chain<'a> {
 
     /// What follows a signal in `state`.
     fn cycle(&self, state: usize) -> Cycle {
-        let Sender { law, proportional, from_flight, whole, min_window, .. } = *self.sender;
         let stride = self.stride();
         let (below, at) = (state % stride == 1, self.window(state / stride));
-        let p = self.p;
-        let base = if from_flight { self.flight(at) } else { at };
-        let factor = match law {
-            Law::Reno => 0.5,
-            Law::Cubic => CUBIC_BETA,
+        let (start, after) = self.reduced(at);
+        let mut growth = Growth::new(self.sender, self.p, (self.rtt_s, self.seen_s), at, below, start);
+        let (mut cycle, flight) = self.until_answered(self.flight(at), after, &mut growth);
+        self.until_signalled(&mut cycle, growth, flight);
+        cycle
+    }
+
+    /// Window and flight that a signal at the window `at` leaves.
+    fn reduced(&self, at: f64) -> (f64, f64) {
+        let Sender { law, from_flight, whole, min_window, .. } = *self.sender;
+        let (factor, rounded) = match law {
+            Law::Reno => (0.5, true),
+            Law::Cubic => (CUBIC_BETA, true),
             // alpha follows the share of marks: p, but for its own noise.
-            Law::Dctcp | Law::Prague => 1.0 - 0.5 * (p + self.alpha_shift),
+            Law::Dctcp | Law::Prague => (1.0 - 0.5 * (self.p + self.alpha_shift), false),
         };
+        let base = if rounded && from_flight { self.flight(at) } else { at };
         // Whole windows are rounded down.
-        let rounding = if whole && matches!(law, Law::Reno | Law::Cubic) { 0.5 } else { 0.0 };
-        let base = if matches!(law, Law::Reno | Law::Cubic) { base } else { at };
+        let rounding = if rounded && whole { 0.5 } else { 0.0 };
         let start = (factor * base - rounding).max(min_window);
         // Half of a whole number is whole or ends in a half: a quarter less goes out.
         let after = if from_flight && law == Law::Reno { start - 0.25 } else { self.flight(start) };
-        let before = self.flight(at);
-        // Until the answer has come back: how many round trips, acknowledgements, and which windows.
-        let quick = matches!(law, Law::Dctcp | Law::Prague);
+        (start, after)
+    }
+
+    /// Whether a reduction tells at once: all that is under way is of the smaller window.
+    fn is_quick(&self) -> bool {
+        matches!(self.sender.law, Law::Dctcp | Law::Prague)
+    }
+
+    /// Whether packets go out evenly while a window is reduced, without a silence.
+    fn falls_evenly(&self) -> bool {
+        self.sender.proportional || self.is_quick()
+    }
+
+    /// A cycle until the answer to its signal has come back, of a window that has `before` packets under way at first
+    /// and `after` then; and what is under way at its end.
+    fn until_answered(&self, before: f64, after: f64, growth: &mut Growth) -> (Cycle, f64) {
+        let Sender { law, .. } = *self.sender;
+        // How many round trips, acknowledgements, and which windows.
         let waiting = match law {
             Law::Prague => (PRAGUE_RTT_S / self.rtt_s).max(1.0),
-            _ if proportional || quick => 1.0,
+            _ if self.falls_evenly() => 1.0,
             // Silence until the surplus is acknowledged, then a round trip.
             _ => 2.0 - after / before,
         };
-        let acks_waiting = if law == Law::Prague { before * waiting } else { before };
-        let mean_waiting = if quick { after } else { 0.5 * (before + after) };
-        let mut cycle = Cycle {
-            next: vec![0.0; stride * POINTS],
-            acks: acks_waiting,
-            rounds: waiting,
-            area: [waiting * mean_waiting, waiting * mean_waiting * mean_waiting],
-            steps: Vec::new(),
-        };
-        let mut growth = Growth::new(self.sender, p, (self.rtt_s, self.seen_s), at, below, start);
+        let acks = if law == Law::Prague { before * waiting } else { before };
+        let mean = if self.is_quick() { after } else { 0.5 * (before + after) };
         if law == Law::Prague {
-            growth.advance(acks_waiting * (1.0 - p) / unmarked(p), waiting);
+            growth.advance(acks * (1.0 - self.p) / unmarked(self.p), waiting);
         }
         // In flight meanwhile: what comes down in proportion falls all the time, what comes down at once while it is
         // silent.
         let last = if law == Law::Prague { self.flight(growth.window) } else { after };
-        let first = if quick { after } else { before };
-        let falling = if proportional || quick { waiting } else { waiting - 1.0 };
-        let pieces = |rounds: f64| libm::ceil(rounds * FALLS_A_ROUND).max(1.0);
-        let (count, rest) = (pieces(falling), waiting - falling);
-        for k in 0..count as usize {
-            let part = (k as f64 + 0.5) / count;
-            let flight = first + part * (last - first);
-            cycle.steps.push(Step { rounds: falling / count, flight, acks: 0.0, to: (0, 0.0) });
+        let first = if self.is_quick() { after } else { before };
+        let falling = if self.falls_evenly() { waiting } else { waiting - 1.0 };
+        let count = libm::ceil(falling * FALLS_A_ROUND).max(1.0);
+        let step = |rounds: f64, flight: f64| Step { rounds, flight, acks: 0.0, to: (0, 0.0) };
+        let mut steps: Vec<Step> = (0..count as usize)
+            .map(|k| step(falling / count, first + (k as f64 + 0.5) / count * (last - first)))
+            .collect();
+        if waiting > falling {
+            steps.push(step(waiting - falling, last));
         }
-        if rest > 0.0 {
-            cycle.steps.push(Step { rounds: rest, flight: last, acks: 0.0, to: (0, 0.0) });
-        }
+        let next = vec![0.0; self.stride() * POINTS];
+        (Cycle { next, acks, rounds: waiting, area: [waiting * mean, waiting * mean * mean], steps }, last)
+    }
+
+    /// The rest of it, in which the window grows, from `flight` packets under way on.
+    fn until_signalled(&self, cycle: &mut Cycle, mut growth: Growth, flight: f64) {
+        let (p, stride) = (self.p, self.stride());
         // What came in silence leaves in clumps: the last acknowledgements before a signal take half of their round
         // trip's share.
-        let clumped = if proportional || quick || self.sender.paced { 1.0 } else { 0.5 };
+        let clumped = if self.falls_evenly() || self.sender.paced { 1.0 } else { 0.5 };
         let mut left = 1.0;
-        let mut flight = if law == Law::Prague { self.flight(growth.window) } else { after };
+        let (mut in_round, mut round_flight) = (0.0, flight.max(0.5));
         let longest = 14.0 / p;
-        let rounds_at_most = longest / flight.max(0.5);
+        let rounds_at_most = longest / round_flight;
         let wanted = rounds_at_most.min(2.0 * longest.sqrt()) / 160.0;
         // A round trip is whole steps, or a step some round trips.
         let step_rounds = if wanted < 1.0 { 1.0 / libm::ceil(1.0 / wanted).min(STEPS_A_ROUND) } else { wanted };
-        let (mut in_round, mut round_flight) = (0.0, flight.max(0.5));
         let rate = libm::log1p(-p.min(1.0 - 1e-12));
         while left > LEFT {
             if step_rounds > 1.0 {
@@ -368,7 +386,7 @@ impl<'a> Chain<'a> {
             let rounds = met / round_flight;
             cycle.acks += met;
             cycle.rounds += rounds;
-            flight = self.flight(middle);
+            let flight = self.flight(middle);
             cycle.area[0] += rounds * flight;
             cycle.area[1] += rounds * flight * flight;
             // A signal in this round trip came, on average, in the middle of the step: what clumping saves.
@@ -385,7 +403,6 @@ impl<'a> Chain<'a> {
             }
         }
         share_out(&mut cycle.next, stride, self.place(growth.window, growth.limit_above(growth.window)), left);
-        cycle
     }
 
     /// The state at the point of the grid below `window`, and the share of the next one.
