@@ -82,15 +82,16 @@ pub trait MaxPRule {
     /// Shows each parameter in force, in the order of its row.
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>));
 
-    /// Of a rule that holds the average in the middle between the thresholds: the range within
-    /// which it moves max_p for that.
-    fn range(&self) -> Option<[f64; 2]> {
-        None
+    /// From `old`, the rule in force until now, what is state and not parameter.
+    fn take_over(&mut self, old: &Self)
+    where
+        Self: Sized,
+    {
+        let _ = old;
     }
 
-    /// Of such a rule: its steps up and down at `max_p`, as shares of it; none at an end of the range.
-    fn steps(&self, max_p: f64) -> Option<[f64; 2]> {
-        let _ = max_p;
+    /// The rule itself if it is Floyd's, which holds the average in the middle between the thresholds.
+    fn floyd(&self) -> Option<&FloydRule> {
         None
     }
 }
@@ -160,10 +161,13 @@ impl MaxPRule for FloydRule {
         visit("bottom", Value::Number(self.bottom));
     }
 
-    fn range(&self) -> Option<[f64; 2]> {
-        Some([self.bottom, self.top])
+    fn floyd(&self) -> Option<&FloydRule> {
+        Some(self)
     }
+}
 
+impl FloydRule {
+    /// Its steps up and down at `max_p`, as shares of it; none at an end of the range.
     fn steps(&self, max_p: f64) -> Option<[f64; 2]> {
         let inside = max_p > 1.001 * self.bottom && max_p < 0.999 * self.top;
         inside.then(|| [(self.alpha / max_p).min(STEP_MAX), 1.0 - self.beta])
@@ -198,14 +202,18 @@ impl<R: MaxPRule> AdaptiveRed<R> {
             return;
         }
         if let Some(max_p) = self.rule.adapt(self.red.average(), self.red.curve()) {
-            let curve = self.red.curve();
-            self.red.set_curve(if self.stale_gentle {
-                curve.with_max_p_below_max_th(max_p)
-            } else {
-                curve.with_max_p(max_p)
-            });
+            self.set_max_p(max_p);
             self.last_change = now;
         }
+    }
+
+    fn set_max_p(&mut self, max_p: f64) {
+        let curve = self.red.curve();
+        self.red.set_curve(if self.stale_gentle {
+            curve.with_max_p_below_max_th(max_p)
+        } else {
+            curve.with_max_p(max_p)
+        });
     }
 }
 
@@ -271,10 +279,10 @@ impl<R: MaxPRule> Aqm for AdaptiveRed<R> {
     fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
         let Some(old) = old else { return };
         self.red.take_over(Some(&old.red), now, totals);
+        self.rule.take_over(&old.rule);
         self.last_change = old.last_change;
         // max_p is what the rule has made of it.
-        let curve = self.red.curve().with_max_p(old.max_p());
-        self.red.set_curve(curve);
+        self.set_max_p(old.max_p());
     }
 
     fn theory(&self) -> &dyn Theory {
@@ -316,19 +324,19 @@ impl<R: MaxPRule> SampledLaw for AdaptiveRedLaw<R> {
 
 impl<R: MaxPRule> Theory for AdaptiveRed<R> {
     fn no_slope(&self) -> Option<&'static str> {
-        self.rule.range().is_none().then_some("its max_p rests wherever the average lies between the thresholds")
+        self.rule.floyd().is_none().then_some("its max_p rests wherever the average lies between the thresholds")
     }
 
     // The rule leaves max_p alone while the average is in the middle of the thresholds: there it is RED
     // with the max_p that holds it.
     fn settles_at_pkts(&self) -> Option<f64> {
         let curve = &self.red.params().curve;
-        self.rule.range().map(|_| 0.5 * (curve.min_th() + curve.max_th()))
+        self.rule.floyd().map(|_| 0.5 * (curve.min_th() + curve.max_th()))
     }
 
     fn steps(&self, max_p: f64) -> Option<Steps> {
         let (curve, interval) = (&self.red.params().curve, self.interval?);
-        let [up, down] = self.rule.steps(max_p)?;
+        let [up, down] = self.rule.floyd()?.steps(max_p)?;
         let band_half_pkts = (0.5 - ADAPTING_SHARE) * (curve.max_th() - curve.min_th());
         Some(Steps { band_half_pkts, up, down, interval_s: interval.as_secs_f64() })
     }
@@ -337,9 +345,9 @@ impl<R: MaxPRule> Theory for AdaptiveRed<R> {
 impl<R: MaxPRule> AdaptiveRed<R> {
     /// The RED that it is where the share `p` of the packets holds the queue around which the rule leaves max_p alone.
     pub(crate) fn settled(&self, p: f64) -> Option<Red> {
-        let (params, [bottom, top], middle) = (self.red.params(), self.rule.range()?, self.settles_at_pkts()?);
+        let (params, rule, middle) = (self.red.params(), self.rule.floyd()?, self.settles_at_pkts()?);
         let with = |max_p: f64| RedParams { curve: params.curve.with_max_p(max_p), ..*params };
-        let (mut low, mut high) = (bottom.min(params.curve.max_p()), top.max(params.curve.max_p()));
+        let (mut low, mut high) = (rule.bottom.min(params.curve.max_p()), rule.top.max(params.curve.max_p()));
         for _ in 0..100 {
             let max_p = 0.5 * (low + high);
             if with(max_p).law().probability(middle) < p {
@@ -417,7 +425,7 @@ mod tests {
         let given = [("bottom", Value::Number(0.02)), ("top", Value::Number(0.4))];
         let settings = Settings::check(&given, ALGORITHM.params).unwrap();
         let ared = Ared::from_settings(&settings, &network()).unwrap();
-        assert_eq!(ared.rule.range(), Some([0.02, 0.4]));
+        assert_eq!((ared.rule.bottom, ared.rule.top), (0.02, 0.4));
         assert_eq!(ared.no_slope(), None);
         // What can be held in the middle of the thresholds is; more takes the top, less the bottom.
         let middle = ared.settles_at_pkts().unwrap();

@@ -100,6 +100,10 @@ impl MaxPRule for FengRule {
         visit("alpha", Value::Number(self.alpha));
         visit("beta", Value::Number(self.beta));
     }
+
+    fn take_over(&mut self, old: &Self) {
+        self.place = old.place;
+    }
 }
 
 impl AredFeng {

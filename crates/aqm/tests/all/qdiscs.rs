@@ -6,7 +6,7 @@ use crate::random;
 use std::collections::BTreeMap;
 
 use aqumen_aqm::registry::{self, AnyQdisc, QueueKind};
-use aqumen_aqm::{DropReason, Handle, Kind, Limit, Network, Packet, Qdisc, Value};
+use aqumen_aqm::{DropReason, Handle, Kind, Limit, Network, Packet, Param, Qdisc, Value};
 use aqumen_units::{Bytes, Ecn, Instant, Span};
 use proptest::prelude::*;
 use random::{Fate, Log, NETWORK, Random, limits};
@@ -479,6 +479,62 @@ fn every_discipline_given_its_own_parameters_goes_on_with_what_waits() {
         assert_eq!(settings(&qdisc), before.3, "{}", row.name);
         assert_eq!(qdisc.next_timer(), before.1, "{}", row.name);
         assert!(qdisc.memory_bytes() > size_of::<AnyQdisc>(), "{}", row.name);
+    }
+}
+
+/// What becomes of packets where half as many again come as leave, and in every other second half as many less. At
+/// `again` the discipline is given its own parameters.
+fn fates(name: &str, given: &[(&str, Value<'_>)], again: Option<u32>) -> Vec<Fate> {
+    let limit = Limit::packets(300);
+    let mut qdisc = build(name, given, limit);
+    let (mut rng, mut log, mut sending) = (Random(7), Log::default(), None);
+    for tick in 0..15_000u32 {
+        let now = Instant::from_nanos(u64::from(tick) * 400_000);
+        while let Some(due) = qdisc.next_timer().filter(|due| *due <= now) {
+            qdisc.on_timer(due, &mut rng);
+        }
+        if sending.is_some_and(|end| end <= now) {
+            qdisc.transmitted(Span::from_micros(800), now);
+            sending = None;
+        }
+        if tick % 4 != 3 && (tick / 2500 % 2 == 0 || tick % 4 == 0) {
+            let ecn = [Ecn::Ect0, Ecn::NotEct, Ecn::Ect1][tick as usize % 3];
+            qdisc.enqueue(tick, &packet(tick % 5, 1000, ecn), now, &mut rng, &mut log);
+        }
+        if sending.is_none()
+            && let Some(handle) = qdisc.dequeue(now, &mut rng, &mut log)
+        {
+            log.0.push(Fate::Sent(handle));
+            sending = Some(now + Span::from_micros(800));
+        }
+        if again == Some(tick) {
+            qdisc.retune(build(name, given, limit), now);
+        }
+    }
+    log.0
+}
+
+#[test]
+fn a_discipline_given_its_own_parameters_does_to_each_packet_what_it_would_have_done() {
+    for row in registry::algorithms() {
+        // The probability in force is all that the laws of these keep: docs/links.md.
+        if row.name.contains("arm-pfc") || row.name.contains("aqm-mo") {
+            continue;
+        }
+        let each = |param: &Param| match param.kind {
+            Kind::Choice(values) => values.iter().map(|value| vec![(param.name, Value::Choice(value))]).collect(),
+            Kind::Flag => [true, false].map(|on| vec![(param.name, Value::Flag(on))]).to_vec(),
+            _ => Vec::new(),
+        };
+        for given in row.params.iter().flat_map(each).chain([Vec::new()]) {
+            let undisturbed = fates(row.name, &given, None);
+            // While the queue grows, and as it shrinks.
+            for again in [6000, 8001] {
+                let retuned = fates(row.name, &given, Some(again));
+                let differs = retuned.iter().zip(&undisturbed).find(|(ours, theirs)| ours != theirs);
+                assert_eq!((differs, retuned.len()), (None, undisturbed.len()), "{} {given:?} at {again}", row.name);
+            }
+        }
     }
 }
 
