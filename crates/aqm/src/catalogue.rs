@@ -135,7 +135,7 @@ impl PartialEq for Catalogue {
     /// Whether they know the same algorithms: from outside, the very same.
     fn eq(&self, other: &Self) -> bool {
         self.entries().count() == other.entries().count()
-            && self.entries().zip(other.entries()).all(|(a, b)| a.row == b.row && Arc::ptr_eq(&a.build, &b.build))
+            && self.entries().zip(other.entries()).all(|(a, b)| Arc::ptr_eq(&a.build, &b.build))
     }
 }
 

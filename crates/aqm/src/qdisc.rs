@@ -75,7 +75,9 @@ pub trait Qdisc {
     fn on_timer<R: Draw>(&mut self, now: Instant, rng: &mut R);
 
     /// The probability with which an arriving packet would be marked or dropped now, for traces.
-    fn probability(&self) -> Probability;
+    fn probability(&self) -> Probability {
+        Probability::ZERO
+    }
 
     /// Shows each named quantity of the state, for traces.
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64));

@@ -145,8 +145,9 @@ impl RedLaw {
     /// How far apart signals come where their share is `p`, gaps taken as if they need not be whole packets: see
     /// [`crate::Theory::gaps`]. `None` without any, and where every packet is signalled.
     pub fn gaps(&self, p: f64) -> Option<Gaps> {
-        let base = self.curve.probability(self.average_at(p));
-        (base > 0.0 && base < 1.0).then(|| {
+        let average = self.average_at(p);
+        let ((mean, _), base) = (self.gap(average)?, self.curve.probability(average));
+        (mean > 1.0).then(|| {
             let least_pkts = if self.wait { 1.0 / base } else { 1.0 };
             Gaps { least_pkts, end: GapEnd::Even(if self.wait { 1.0 / base } else { 1.0 / base - 1.0 }) }
         })

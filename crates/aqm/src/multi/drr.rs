@@ -17,7 +17,7 @@
 
 use alloc::vec::Vec;
 
-use aqumen_units::{Instant, Probability, Span};
+use aqumen_units::{Instant, Span};
 
 use crate::algorithm::Algorithm;
 use crate::multi::hash::FlowHash;
@@ -169,10 +169,6 @@ impl Qdisc for Drr {
     }
 
     fn on_timer<R: Draw>(&mut self, _now: Instant, _rng: &mut R) {}
-
-    fn probability(&self) -> Probability {
-        Probability::ZERO
-    }
 
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("active_queues", self.round.len() as f64);

@@ -25,7 +25,7 @@
 
 use alloc::vec::Vec;
 
-use aqumen_units::{Instant, Probability, Span};
+use aqumen_units::{Instant, Span};
 
 use crate::algorithm::Algorithm;
 use crate::multi::hash::FlowHash;
@@ -288,10 +288,6 @@ impl Qdisc for Sfq {
                 self.sort_anew(rng);
             }
         }
-    }
-
-    fn probability(&self) -> Probability {
-        Probability::ZERO
     }
 
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {

@@ -120,7 +120,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     /// The paper's literal reading: one step predicted from the queues measured before, and y_free from measured
-    /// queues. Settles beside the target when the operating point is not p0: see [`ArmPfc::offset_pkts`].
+    /// queues. Settles beside the target when the operating point is not p0: see [`Theory::offset_pkts`].
     A,
     /// An internal model that is driven by the applied probability alone. No offset for any p0 or gain.
     B,
@@ -292,25 +292,6 @@ impl ArmPfc {
         (self.model, self.psi, self.target) = (model, psi, target);
     }
 
-    /// Where the queue settles beside the target, packets, when the network needs the probability `p` to be still
-    /// there. Zero for variants B and C. Variant A with one coincidence point: ybar = B kappa ubar / (1 + B - Psi^h),
-    /// B = beta1 + beta2 + n1 + n2, ubar = p - p0; with several, numerator and denominator
-    /// are sums weighted by the gains.
-    pub fn offset_pkts(&self, p: Probability) -> f64 {
-        match self.variant {
-            Variant::B | Variant::C => 0.0,
-            Variant::A => {
-                let (mut above, mut below) = (0.0, 0.0);
-                for Point { predictor, pull } in &self.points {
-                    let b = predictor.beta1() + predictor.beta2() + self.model.n1() + self.model.n2();
-                    above += predictor.gain() * b;
-                    below += predictor.gain() * (b - pull);
-                }
-                above * self.model.gain() * (p.get() - self.p0) / below
-            }
-        }
-    }
-
     /// y_m(k) and the free response y_free(k+h) of a coincidence point for the present error.
     fn predict(&self, predictor: &Predictor, y: f64) -> (f64, f64) {
         let (model, d) = (&self.model, self.model.delay());
@@ -461,8 +442,23 @@ impl Theory for ArmPfc {
         Rests::BesideTarget
     }
 
+    /// Where the queue settles beside the target, packets, when the network needs the probability `p` to be still
+    /// there. Zero for variants B and C. Variant A with one coincidence point: ybar = B kappa ubar / (1 + B - Psi^h),
+    /// B = beta1 + beta2 + n1 + n2, ubar = p - p0; with several, numerator and denominator
+    /// are sums weighted by the gains.
     fn offset_pkts(&self, p: Probability) -> f64 {
-        ArmPfc::offset_pkts(self, p)
+        match self.variant {
+            Variant::B | Variant::C => 0.0,
+            Variant::A => {
+                let (mut above, mut below) = (0.0, 0.0);
+                for Point { predictor, pull } in &self.points {
+                    let b = predictor.beta1() + predictor.beta2() + self.model.n1() + self.model.n2();
+                    above += predictor.gain() * b;
+                    below += predictor.gain() * (b - pull);
+                }
+                above * self.model.gain() * (p.get() - self.p0) / below
+            }
+        }
     }
 
     /// g u = (Psi^h - 1) y - y_free + y_m, solved for u/y. With F = sum of c_j z^-j + eta z^-(d+1) and the model N / M:

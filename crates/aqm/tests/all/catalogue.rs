@@ -203,6 +203,8 @@ fn names_are_found_those_built_in_are_kept_and_a_later_one_makes_way() {
     let again = known.with(Algorithm { title: "Again", ..ROW }, |_, _| Ok(AnyAqm::own(DropTail::default()))).unwrap();
     assert_eq!(again.own().map(|row| row.title).collect::<Vec<_>>(), ["Again"]);
     assert!(known == known.clone() && known != again && known != Catalogue::BUILT_IN);
+    // What builds it may be another in spite of the same row.
+    assert!(known != catalogue());
 }
 
 #[test]

@@ -414,7 +414,7 @@ fn a_fluid_engine_drives_the_same_law() {
     // W = (q / C + 0.2) C / N and p = 2 / W^2, so that p itself depends on q: 113.68 / 1250 + 0.2 = 0.290944,
     // W = 3.30618, p = 0.182968; 694.4 (0.182968 - 0.163265) = 13.68.
     let law = printed(Variant::A);
-    let offset = law.offset_pkts(Probability::new(0.182_968).unwrap());
+    let offset = law.theory().offset_pkts(Probability::new(0.182_968).unwrap());
     assert!((offset - 13.68).abs() < 0.01, "{offset}");
     let settled = settled_queue(law, 110.0, 1250.0);
     assert!((settled - 113.68).abs() < 0.05, "{settled}");

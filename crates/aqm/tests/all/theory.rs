@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use aqumen_aqm::registry::{AnyAqm, algorithms, build, build_qdisc};
 use aqumen_aqm::{
-    Aqm, ArmPfc, ArmPfcParams, AtRest, Average, Cx, Draw, DropReason, Hooks, Limit, Observation, Packet, Pi2Law,
-    Pi2Params, QueueKind, QueueView, RedLaw, Rests, SampledLaw, Steps, TcpPlant, Theory, Told, Totals, Transfer, Value,
-    Variant, Verdict,
+    Aqm, ArmPfc, ArmPfcParams, AtRest, Average, Cx, Draw, DropReason, GapEnd, Hooks, Limit, Observation, Packet,
+    Pi2Law, Pi2Params, QueueKind, QueueView, RedLaw, Rests, SampledLaw, Steps, TcpPlant, Theory, Told, Totals,
+    Transfer, Value, Variant, Verdict,
 };
 use aqumen_units::{Ecn, Instant, Span};
 
@@ -169,6 +169,27 @@ fn reds_law_is_the_share_of_packets_that_red_signals() {
     assert!(red(&[("ecn", Value::Flag(false))]).1.loses(40.0));
     let (_, law) = red(&[("use_mark_p", Value::Flag(true))]);
     assert!(!law.loses(59.0) && law.loses(61.0));
+}
+
+#[test]
+fn red_spaces_its_signals_evenly() {
+    let near = |p: f64, wait: bool, gap: (f64, f64), variance: f64| {
+        let (red, _) = red(&[("wait", Value::Flag(wait))]);
+        let gaps = red.theory().gaps(p).unwrap();
+        let GapEnd::Even(most) = gaps.end else { panic!("{gaps:?}") };
+        assert_near(gaps.least_pkts, gap.0, 1e-9);
+        assert_near(most, gap.1, 1e-9);
+        // Tosses have gaps whose variance is (1 - p) / p^2.
+        assert_near(red.theory().dispersion(p), variance * p * p / (1.0 - p), 1e-9);
+    };
+    // p_b = 0.05: any of 20 to 39 packets, of variance (20^2 - 1) / 12; or of 1 to 19, (19^2 - 1) / 12.
+    near(1.0 / 29.5, true, (20.0, 20.0), 33.25);
+    near(0.1, false, (1.0, 19.0), 30.0);
+    // Without a signal there is no gap, where every packet is signalled neither. Then nothing varies.
+    for wait in [true, false] {
+        let (red, _) = red(&[("wait", Value::Flag(wait))]);
+        assert_eq!([0.0, 1.0].map(|p| (red.theory().gaps(p), red.theory().dispersion(p))), [(None, 1.0), (None, 0.0)]);
+    }
 }
 
 #[test]
