@@ -109,14 +109,15 @@ pub(crate) fn share(spec: &Spec, core: &Core, i: usize) -> Share {
 }
 
 /// Packets of one flow at the most that its application has asked for and not yet got: one transfer at a time, one
-/// page, one segment of a film.
+/// object, one segment of a film.
 fn at_once(group: &Group) -> f64 {
     let payload = f64::from(group.transport.config.payload_bytes().max(1));
     // With those that open and close.
     let of = |size: &Law| (largest(size) / payload).ceil() + 2.0;
     match &group.traffic {
         Traffic::Transfers(kind) => of(&kind.size.0),
-        Traffic::Web(kind) => of(&kind.main.0).max(f64::from(kind.connections) * of(&kind.embedded.0)),
+        // A session has a flow for each of its connections, and its main object comes alone.
+        Traffic::Web(kind) => of(&kind.embedded.0).max(of(&kind.main.0) / f64::from(kind.connections)),
         Traffic::AdaptiveVideo(kind) => {
             kind.ladder.last().map_or(0.0, |best| (kind.segment_bytes(*best) as f64 / payload).ceil() + 2.0)
         }

@@ -257,6 +257,12 @@ fn events_change_one_thing_that_can_change() {
         "t.toml:23: events.0.at = \"100s\": must be before the end of the run, 100s"
     );
     assert_eq!(
+        event("stop = \"ftp\"\nlink = \"bottleneck\""),
+        "t.toml:25: events.0.link = \"bottleneck\": belongs to capacity, delay, loss, state and aqm"
+    );
+    assert_eq!(event("capacity = \"1Mbit\"\ncount = 2"), "t.toml:25: events.0.count = 2: belongs to stop and resume");
+    assert_eq!(event("stop = \"ftp\"\ncount = 0"), "t.toml:25: events.0.count = 0: must be at least 1");
+    assert_eq!(
         graph("link = \"second\"\n", ""),
         "t.toml:51: events.0: link is missing; it names the link that changes"
     );

@@ -804,6 +804,33 @@ fn a_transfer_at_a_time_bounds_what_a_flow_has_under_way() {
 }
 
 #[test]
+fn a_page_has_under_way_what_its_connections_carry_and_a_film_a_segment() {
+    let bounded = |traffic: &str, packets: u32| {
+        let windows = "{ preset = \"ns2\", receive_window = \"1000000pkt\" }";
+        let text = of_transport(&wide("8Mbit"), &format!("{windows}\ntraffic = {{ {traffic} }}"));
+        let of = |packets: u32| of_buffer(&text, &format!("{packets}pkt"));
+        assert_eq!(of(packets), of(100_000), "{traffic}");
+        // One that finds no room is on a wire, where other figures hold.
+        assert_ne!(of(packets), of(packets - 1), "{traffic}");
+    };
+    // Four sessions with objects of 313 packets and two to open and close, one on each connection; a main object of
+    // 3125 comes alone.
+    let web = |main: &str, connections: u32| {
+        let times = "objects = 20, parsing = \"1ms\", reading = \"10ms\"";
+        format!("kind = \"web\", main = \"{main}\", embedded = \"300kB\", connections = {connections}, {times}")
+    };
+    bounded(&web("960B", 1), 4 * 315);
+    bounded(&web("960B", 6), 4 * 6 * 315);
+    bounded(&web("3MB", 6), 4 * 3127);
+    bounded(&web("3MB", 20), 4 * 20 * 315);
+    // The best picture of 4 s: 1 MB, 1042 packets.
+    bounded("kind = \"adaptive-video\", ladder = [\"1Mbit\", \"2Mbit\"]", 4 * 1044);
+    // Sizes that scatter: ten times their mean, 1042 packets.
+    let transfers = "kind = \"transfers\", think = \"10ms\", size = { law = \"exponential\", mean = \"100kB\" }";
+    bounded(transfers, 4 * 1044);
+}
+
+#[test]
 fn a_call_beside_transfers_has_as_many_small_packets_waiting_as_come_with_the_large_ones() {
     // CoDel keeps a queue of 1500-byte packets short. Calls with a tenth of the link have 60-byte packets: between two
     // of the large ones three come, not twenty-five.
