@@ -594,6 +594,21 @@ mod tests {
     }
 
     #[test]
+    fn a_model_whose_answer_is_beyond_all_measure_is_not_taken() {
+        let model = |gain| Model::from_time_constants(gain, 0.3, 0.5, 0.056, 5);
+        let mut law = ArmPfc::new(ArmPfcParams { points: 3, ..ArmPfcParams::new(plant(), 100.0) }).unwrap();
+        let of = |law: &ArmPfc| (law.predictor().gain(), law.psi(), law.target_pkts());
+        let before = of(&law);
+        for gain in [0.0, 1e-70, 1e70, f64::INFINITY] {
+            law.retune(model(gain), 50.0, 0.5);
+            assert_eq!(of(&law), before, "{gain}");
+        }
+        law.retune(model(3000.0), 50.0, 0.5);
+        assert_eq!((law.psi(), law.target_pkts()), (0.5, 50.0));
+        assert!(law.predictor().gain() != before.0);
+    }
+
+    #[test]
     fn the_literal_readings_offset_with_several_points_is_where_its_law_rests() {
         let params = ArmPfcParams { variant: Variant::A, points: 3, ..ArmPfcParams::new(plant(), 100.0) };
         let mut law = ArmPfc::new(params).unwrap();

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use aqumen_aqm::registry::AnyAqm;
+use aqumen_aqm::registry::{AnyAqm, build};
 use aqumen_aqm::{
     Account, Aqm, ArmPfc, ArmPfcParams, Backlog, Cx, Draw, DropReason, DropTail, Fates, Fifo, Handle, Hooks, Limit,
     MAX_LOOPS, Observation, Packet, Passage, Pi, PiGains, Qdisc, Sampled, SampledLaw, TcpPlant, Totals, Variant,
@@ -12,7 +12,7 @@ use aqumen_aqm::{
 };
 use aqumen_units::{Ecn, Instant, Probability, Span};
 
-use crate::common::Fixed;
+use crate::common::{Fixed, NETWORK};
 
 #[derive(Default)]
 struct Log {
@@ -418,6 +418,20 @@ fn a_fluid_engine_drives_the_same_law() {
     assert!((offset - 13.68).abs() < 0.01, "{offset}");
     let settled = settled_queue(law, 110.0, 1250.0);
     assert!((settled - 113.68).abs() < 0.05, "{settled}");
+}
+
+#[test]
+fn an_account_that_spares_calls_hears_of_the_head_as_the_algorithm_in_charge_wants() {
+    let aqm = |name: &str| build(name, &[], &NETWORK).unwrap().unwrap();
+    let account = || Account::new(aqm("droptail"), Limit::packets(9));
+    let (mut sparing, mut all) = (account().sparing(), account());
+    assert_eq!((sparing.hears(), all.hears()), (false, true));
+    // RED wants to know when the link is idle, DropTail nothing.
+    for (name, wants) in [("red", true), ("droptail", false), ("codel", true)] {
+        sparing.replace_aqm(aqm(name), at_ms(1));
+        all.replace_aqm(aqm(name), at_ms(1));
+        assert_eq!((sparing.hears(), all.hears()), (wants, true), "{name}");
+    }
 }
 
 #[test]

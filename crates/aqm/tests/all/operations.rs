@@ -290,6 +290,12 @@ fn what_is_left_open_is_designed_for_the_network() {
     assert_eq!(value("red", &[], "min_th"), Value::Number(50.0));
     assert_eq!(value("red", &[], "max_th"), Value::Number(150.0));
     assert_eq!(value("red", &[("min_th", Value::Number(20.0))], "max_th"), Value::Number(60.0));
+    // Half of what leaves in the target delay, 1250 packets/s, but not less than 5; a twelfth of the buffer.
+    let auto = |target: f64| {
+        value("red", &[("thresholds", Value::Choice("ns2-auto")), ("target_delay", Value::Number(target))], "min_th")
+    };
+    assert_eq!([auto(0.1), auto(0.005)], [Value::Number(62.5), Value::Number(5.0)]);
+    assert_eq!(value("red", &[("thresholds", Value::Choice("tc"))], "min_th"), Value::Number(25.0));
     // R0 = 0.2 + 100 / 1250 = 0.28; p0 = 2 (100 / 350)^2 = 8/49.
     assert_eq!(value("arm-pfc", &[], "r0"), Value::Number(0.2 + 100.0 / 1250.0));
     let Value::Number(p0) = value("arm-pfc", &[], "p0") else { panic!() };
