@@ -290,7 +290,7 @@ fn bounded_mean(least: f64, max: f64, shape: f64) -> f64 {
     let ratio = libm::log(max / least);
     let whole = -libm::expm1(-shape * ratio);
     // shape / (shape - 1) (1 - (max / least)^(1 - shape)), which is the logarithm of the ratio at shape 1.
-    let part = if (shape - 1.0).abs() < 1e-9 { ratio } else { -libm::expm1((1.0 - shape) * ratio) / (shape - 1.0) };
+    let part = if shape == 1.0 { ratio } else { -libm::expm1((1.0 - shape) * ratio) / (shape - 1.0) };
     least * shape * part / whole
 }
 
@@ -502,6 +502,7 @@ mod tests {
         assert!(near(least(4.0 / 3.0, 2.0, Some(2.0)), 1.0));
         let e = std::f64::consts::E;
         assert!(near(least(1.0 / (1.0 - 1.0 / e), 1.0, Some(e)), 1.0));
+        assert!(near(least(1.0 / (1.0 - 1.0 / e), 1.0 + 1e-12, Some(e)), 1.0));
         assert!(near(least(2.0, 0.5, Some(4.0)), 1.0));
         assert!(near(least(20.0, 0.5, Some(40.0)), 10.0));
         assert_eq!(Law::Fixed(3.0).least(), None);

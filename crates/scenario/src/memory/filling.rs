@@ -373,6 +373,7 @@ mod tests {
 
     use super::*;
     use crate::choice::AqmChoice;
+    use crate::value::OwnedValue;
 
     /// 8 Mbit/s: 1000 packets of 1000 bytes a second.
     fn link(aqm: &str, room: u32) -> Link {
@@ -444,6 +445,18 @@ mod tests {
         }
         // Of packets that answer nothing CoDel drops too few.
         assert!(longest(&link("codel", 5000), &datagrams(2000.0), 60 * SECOND) >= Some(5000));
+    }
+
+    #[test]
+    fn a_flow_that_has_lost_all_begins_again() {
+        // A fifth of the packets is lost, now and then all that a small window has under way. The windows that come
+        // about within 10 000 round trips are larger than the first.
+        let mut link = link("droptail", 100_000);
+        let network = link.aqm.network;
+        link.aqm = AqmChoice::builtin("fixed", vec![("p".into(), OwnedValue::Number(0.2))], network);
+        let one = Load { rtt: SECOND / 1000, ..windows(1, 1_000_000) };
+        let after = longest(&link, &one, 10 * SECOND).unwrap();
+        assert!((4..30).contains(&after), "{after}");
     }
 
     #[test]

@@ -500,6 +500,63 @@ fn a_link_has_one_capacity_that_makes_sense() {
 }
 
 #[test]
+fn a_medium_takes_what_its_model_has() {
+    let text = |model: &str, key: &str, value: &str| {
+        let rate = if model == "shared" { ", rate = \"8Mbit\"" } else { "" };
+        let channel = format!("channel = {{ model = \"{model}\"{rate}, {key} = {value} }}");
+        with(DUMBBELL, "rate = \"8Mbit\"", &channel)
+    };
+    // The ends of each range, and what lies beyond.
+    for (model, key, ends, beyond) in [
+        ("wifi", "mcs", [0.0, 7.0], [-0.1, 7.1]),
+        ("wifi", "spread", [0.0, 10.0], [-0.1, 10.1]),
+        ("wifi", "streams", [1.0, 4.0], [0.0, 5.0]),
+        ("wifi", "contenders", [0.0, 100.0], [-1.0, 101.0]),
+        ("wifi", "aggregate", [1.0, 64.0], [0.0, 65.0]),
+        ("wimax", "slots", [1.0, 2000.0], [0.0, 2001.0]),
+        ("wimax", "profile", [0.0, 7.0], [-0.1, 7.1]),
+        ("wimax", "spread", [0.0, 10.0], [-0.1, 10.1]),
+        ("umts", "cqi", [1.0, 30.0], [0.9, 30.1]),
+        ("umts", "spread", [0.0, 10.0], [-0.1, 10.1]),
+        ("umts", "max_retx", [0.0, 15.0], [-1.0, 16.0]),
+        ("lte", "resource_blocks", [6.0, 110.0], [5.0, 111.0]),
+        ("lte", "layers", [1.0, 8.0], [0.0, 9.0]),
+        ("lte", "cqi", [1.0, 15.0], [0.9, 15.1]),
+        ("lte", "spread", [0.0, 10.0], [-0.1, 10.1]),
+        ("lte", "max_retx", [0.0, 15.0], [-1.0, 16.0]),
+        ("shared", "neighbours", [0.0, 1000.0], [-1.0, 1001.0]),
+    ] {
+        ends.iter().for_each(|value| drop(parse(&text(model, key, &value.to_string()))));
+        for value in beyond {
+            let told = error(&text(model, key, &value.to_string()));
+            assert!(told.starts_with(&format!("t.toml:9: topology.bottleneck.channel.{key} = {value}: ")), "{told}");
+            // A count that cannot be below 0 is refused as such before its range is known.
+            let range = format!("must be {} to {}", ends[0], ends[1]);
+            assert!(told.ends_with(&range) || value < 0.0 && told.contains("must be"), "{told}");
+        }
+    }
+    // Times shorter than which no model tells, and sizes.
+    for (model, key, least, less) in [
+        ("wifi", "coherence", "100us", "99us"),
+        ("wifi", "contender_airtime", "100us", "99us"),
+        ("wimax", "coherence", "100us", "99us"),
+        ("umts", "coherence", "100us", "99us"),
+        ("lte", "coherence", "100us", "99us"),
+        ("lte", "handover_outage", "100us", "99us"),
+        ("lte", "handover_interval", "100us", "99us"),
+        ("shared", "mean_on", "100us", "99us"),
+        ("shared", "mean_off", "100us", "99us"),
+        ("wifi", "packet", "65000B", "65001B"),
+        ("umts", "dch", "100Mbit", "100000001bit"),
+        ("umts", "dch", "1kbit", "999bit"),
+    ] {
+        parse(&text(model, key, &format!("\"{least}\"")));
+        let told = error(&text(model, key, &format!("\"{less}\"")));
+        assert!(told.contains(&format!("channel.{key} = \"{less}\": must be ")) && told.contains(least), "{told}");
+    }
+}
+
+#[test]
 fn losses_are_probabilities_and_models_complete() {
     let loss = |loss: &str| rate(&format!("rate = \"8Mbit\"\nloss = {loss}"));
     assert_eq!(loss("1.5"), "t.toml:10: topology.bottleneck.loss = 1.5: must be a probability, 0 to 1");

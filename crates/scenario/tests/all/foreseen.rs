@@ -167,6 +167,8 @@ fn more_of_anything_costs_more() {
     let of_flows = |count: &str| seconds(&with(DUMBBELL, "count = 4", count), Runner::Packet);
     let (thousand, many) = (of_flows("count = 1000"), of_flows("count = 50000"));
     assert!(many > 1.5 * thousand, "{many} {thousand}");
+    // A few fit whatever there is besides; the packets are as many.
+    assert!(thousand < 1.1 * of_flows("count = 400"), "{thousand}");
     // Flows whose round trips are far apart are classes of the fluid's, each with equations of its own, up to eight.
     let fluid = |text: &str| seconds(text, Runner::Fluid);
     let range = "delay = [\"35ms\", \"45ms\"]";
@@ -545,6 +547,13 @@ fn bursts_pile_up_as_brownian_motion_by_four_deviations_at_most_and_by_no_more_t
     let rarely = bursts("30Mbit").replace("off = \"1s\"", "off = \"3s\"");
     assert!(of_buffer(&rarely, "13100pkt") > of_buffer(&rarely, "12000pkt") + 1100.0 * 40.0);
     assert_eq!(of_buffer(&rarely, "13200pkt"), of_buffer(&rarely, "1000000pkt"));
+    // In 10 s no more come than their mean and four deviations, 77 000 packets.
+    let shortly = |buffer: &str| {
+        let text = with(&bursts("48.63Mbit"), "duration = \"100s\"", "duration = \"10s\"");
+        of_buffer(&text, buffer)
+    };
+    assert!(shortly("76500pkt") > shortly("70000pkt") + 6500.0 * 40.0);
+    assert_eq!(shortly("77500pkt"), shortly("1000000pkt"));
     // As many as leave: four deviations of 100 s, 4 * 10 * 6079.
     assert!(of("48.63Mbit", "243000pkt") > of("48.63Mbit", "200000pkt") + 43_000.0 * 40.0);
     assert_eq!(of("48.63Mbit", "243300pkt"), of("48.63Mbit", "1000000pkt"));
@@ -920,11 +929,12 @@ fn before_a_medium_with_a_law_of_its_own_all_that_comes_may_wait() {
 
 #[test]
 fn packets_wait_at_access_links_where_those_are_too_narrow() {
-    // Four flows behind access links of `rate` with a buffer, over a link of 100 Mbit/s.
-    let of = |transport: &str, rate: &str, buffer: &str| {
-        let text = with(&wide("100Mbit"), "rate = \"10Gbit\"", &format!("rate = \"{rate}\"\nbuffer = \"{buffer}\""));
+    // Four flows behind access links of `rate` with a buffer, over a link of 100 Mbit/s or another.
+    let over = |link: &str, transport: &str, rate: &str, buffer: &str| {
+        let text = with(&wide(link), "rate = \"10Gbit\"", &format!("rate = \"{rate}\"\nbuffer = \"{buffer}\""));
         memory(&of_transport(&text, transport))
     };
+    let of = |transport: &str, rate: &str, buffer: &str| over("100Mbit", transport, rate, buffer);
     let cbr = |kbit: u32| format!("\"udp\"\ntraffic = {{ kind = \"cbr\", rate = \"{kbit}kbit\", packet = \"1000B\" }}");
     // 12.3 Mbit/s each into 10: what there is room for at each of four hosts, with its event, how long the queue had
     // this length, and the packet.
@@ -932,6 +942,9 @@ fn packets_wait_at_access_links_where_those_are_too_narrow() {
     let more = of(&cbr(12_000), "10Mbit", "2000pkt") - of(&cbr(12_000), "10Mbit", "1000pkt");
     assert!((more / (4.0 * 1000.0 * each) - 1.0).abs() < 0.001, "{more}");
     assert_eq!(of(&cbr(12_000), "10Mbit", "1000pkt"), of(&cbr(12_000), "10Mbit", "1028kB"));
+    // Datagrams wait there whatever comes behind.
+    let over = |buffer: &str| over("30Mbit", &cbr(12_000), "10Mbit", buffer);
+    assert!(over("2000pkt") > over("1000pkt") + 4.0 * 1000.0 * 80.0);
     // 10.1 Mbit/s are 102.8 kbit/s too much: 5000 packets in 100 s, and one of each.
     assert!(of(&cbr(9_828), "10Mbit", "1200pkt") > of(&cbr(9_828), "10Mbit", "1000pkt") + 4.0 * 200.0 * 80.0);
     assert_eq!(of(&cbr(9_828), "10Mbit", "1300pkt"), of(&cbr(9_828), "10Mbit", "100000pkt"));
