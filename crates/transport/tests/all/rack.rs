@@ -445,6 +445,17 @@ fn in_linux_the_last_of_two_and_more_segments_that_leave_together_carries_psh() 
     for end in 9..12 {
         assert_eq!(host.pushed(20_100 + u64::from(end), 7, &[(8, end)], 1), []);
     }
+    // Nor does what leaves one after the other.
+    let mut host = Host::ten_out(cfg, None);
+    host.now = us(20_000);
+    let ack =
+        Ack { ack: 3, window: 1000, ece: false, echo: us(10_000), sack: SackBlocks::EMPTY, feedback: Feedback::None };
+    host.sender.on_ack(&host.cfg, host.now, &ack);
+    for seq in [11, 12] {
+        let segment = host.sender.poll_transmit(&host.cfg, host.now).unwrap();
+        assert_eq!((segment.seq, segment.push), (seq, false));
+        host.now += Span::from_micros(10);
+    }
     // Without it there is none but at a write's end.
     let (_, pushed) = Host::pushed_of_ten(10_000, TcpConfig { tso: false, write: 4, ..cfg });
     assert_eq!(pushed, [4, 8]);

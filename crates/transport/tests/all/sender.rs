@@ -533,6 +533,32 @@ fn a_burst_limit_holds_per_acknowledgement() {
 }
 
 #[test]
+fn what_is_offered_waits_while_the_window_is_full_or_a_segment_is_to_leave_later() {
+    let held = |host: &Host| [false, true].map(|departing| host.sender.holds_offers(departing));
+    let cfg = TcpConfig::ns2();
+    let mut host = Host::connected(cfg, Some(Bytes(1)));
+    assert_eq!(host.on(ack(1)), [1]);
+    // One of two is under way: another leaves at once, unless the host has one to send later.
+    assert_eq!(held(&host), [false, true]);
+    host.sender.offer(&cfg, host.now, Bytes(960));
+    assert_eq!(host.send(), [2]);
+    assert_eq!(held(&host), [true, true]);
+    host.sender.offer(&cfg, host.now, Bytes(960));
+    assert_eq!(host.send(), []);
+    // Slow start: three may be under way. When all has arrived nothing waits for anything.
+    assert_eq!(host.on(ack(2)), [3]);
+    assert_eq!(held(&host), [false, true]);
+    assert_eq!(host.on(ack(4)), []);
+    assert_eq!(held(&host), [false, false]);
+    // Of these there is more to know than the window.
+    for cfg in [TcpConfig { max_burst: 2, ..cfg }, TcpConfig::linux()] {
+        let mut host = Host::connected(cfg, None);
+        assert!(!host.on(ack(1)).is_empty());
+        assert_eq!(held(&host), [false, false]);
+    }
+}
+
+#[test]
 fn a_lost_syn_leaves_an_initial_window_of_one() {
     let cfg = TcpConfig::modern();
     let mut sender = Sender::new(&cfg, None);

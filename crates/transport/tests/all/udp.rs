@@ -1,5 +1,8 @@
 //! UDP: messages are cut, put together, and lost whole.
 
+use aqumen_transport::rtp::RtpConfig;
+use aqumen_transport::sctp::SctpConfig;
+use aqumen_transport::tcp::TcpConfig;
 use aqumen_transport::udp::{Datagram, UdpConfig, UdpSink, UdpSource};
 use aqumen_transport::{Body, Config, Delivery, Endpoint, Message, Packet};
 use aqumen_units::Ecn;
@@ -19,6 +22,9 @@ fn nothing_holds_datagrams_back() {
     (0..1000).for_each(|number| source.write(at(1), message(number, 1000)));
     assert_eq!(packets(&mut source, at(1)).len(), 1000);
     assert_eq!((CFG.window_pkts(), CFG.window_of_full_pkts()), (None, None));
+    // All others send less where the network has less room.
+    let others: [&dyn Config; 3] = [&TcpConfig::ns2(), &SctpConfig::standard(), &RtpConfig::standard()];
+    assert!(!CFG.adapts() && others.iter().all(|config| config.adapts()));
 }
 
 /// 3000 = 1472 + 1472 + 56 bytes of data, each with 28 of headers.

@@ -143,17 +143,18 @@ mod tests {
         policer: Policer,
         round: u32,
         delivered: u32,
+        payload_bytes: f64,
     }
 
     impl Path {
         fn new() -> Path {
-            Path { policer: Policer::default(), round: 0, delivered: 0 }
+            Path { policer: Policer::default(), round: 0, delivered: 0, payload_bytes: 1448.0 }
         }
 
         fn round(&mut self, delivered: u32, lost: u32) -> Option<f64> {
             self.round += 1;
             self.delivered += delivered;
-            self.policer.on_ack(&heard(self.round, self.delivered, lost, false), 1448.0);
+            self.policer.on_ack(&heard(self.round, self.delivered, lost, false), self.payload_bytes);
             self.policer.rate()
         }
     }
@@ -181,6 +182,13 @@ mod tests {
         for number in 0..40 {
             let delivered = if number / 4 % 2 == 0 { 20 } else { 10 };
             assert_eq!(path.round(delivered, 5), None, "{number}");
+        }
+        // 200 and 180: within an eighth. 200 and 170: not, but 30 segments of 10 B are within 500 B.
+        for (delivered, payload_bytes, policed) in [(18, 1448.0, true), (17, 1448.0, false), (17, 10.0, true)] {
+            let mut path = Path { payload_bytes, ..Path::new() };
+            let seen: Vec<_> = (0..8).map(|round| path.round(if round < 4 { 20 } else { delivered }, 5)).collect();
+            let between = 100.0 + 5.0 * f64::from(delivered);
+            assert_eq!(seen[7], policed.then_some(between), "{delivered} {payload_bytes}");
         }
         // An application that pauses ends the interval each time.
         let mut policer = Policer::default();
