@@ -158,10 +158,8 @@ pub(crate) fn written_link(spec: &Spec, core: &Core, i: usize, link: &CoreLink, 
             // What the rates would have done from then on is off.
             rates.retain(|(known, _)| *known < at);
             line.outages.retain(|(from, _)| *from < at);
-            if let Some((_, until)) = line.outages.last_mut()
-                && until.is_none_or(|until| until > at)
-            {
-                *until = Some(at);
+            if let Some((_, until)) = line.outages.last_mut() {
+                *until = Some(until.map_or(at, |until| until.min(at)));
             }
             rates.push((at, rate));
         }

@@ -291,4 +291,26 @@ mod tests {
         assert_eq!(show_span(Span::from_millis(1500)), "1500ms");
         assert_eq!(show_rate(Rate::from_bps(15_550_000)), "15550kbit");
     }
+
+    #[test]
+    fn a_parameter_is_shown_as_it_may_be_written() {
+        for (unit, value, shown) in [
+            (Unit::Seconds, 0.02, "20ms"),
+            (Unit::Seconds, 1e-9, "1ns"),
+            (Unit::BitsPerSecond, 8e6, "8Mbit"),
+            (Unit::BitsPerSecond, 1.0, "1bit"),
+            (Unit::Packets, 30.0, "30pkt"),
+            (Unit::Bytes, 1500.0, "1500B"),
+            (Unit::Hertz, 1.0 / 3.0, "0.333333Hz"),
+            (Unit::One, 1e-4, "0.0001"),
+            (Unit::One, 1e-5, "1e-5"),
+            (Unit::One, 0.0, "0"),
+            (Unit::One, -2e15, "-2e15"),
+            // Less than a nanosecond, or a bit a second, has no unit.
+            (Unit::Seconds, 1e-12, "1e-12"),
+            (Unit::BitsPerSecond, 0.5, "0.5"),
+        ] {
+            assert_eq!(show_value(unit, value), shown);
+        }
+    }
 }

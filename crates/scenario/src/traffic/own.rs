@@ -46,7 +46,7 @@ impl OwnKind {
 }
 
 /// Traffic from outside, as a scenario names it.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Own {
     /// The kind's name.
     pub name: String,
@@ -107,12 +107,6 @@ impl PartialEq for OwnKind {
 impl PartialEq for Own {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name && self.written == other.written && self.kind == other.kind
-    }
-}
-
-impl fmt::Debug for Own {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Own").field("name", &self.name).field("written", &self.written).finish()
     }
 }
 

@@ -628,12 +628,13 @@ fn traces_are_read_line_by_line() {
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("trace");
     let path = file.display();
-    let load = |key: &str, content: &str| {
+    let load_with = |key: &str, content: &str, more: &str| {
         std::fs::write(&file, content).unwrap();
         let text = with(DUMBBELL, "rate = \"8Mbit\"", &format!("rate = {{ {key} = \"trace\" }}"));
-        std::fs::write(folder.join("s.toml"), text).unwrap();
+        std::fs::write(folder.join("s.toml"), text + more).unwrap();
         Scenario::load(folder.join("s.toml"), &[]).map_err(|error| error.to_string())
     };
+    let load = |key: &str, content: &str| load_with(key, content, "");
     let wrong = |key: &str, content: &str| {
         let message = load(key, content).unwrap_err();
         assert_eq!(message.lines().count(), 1, "{message}");
@@ -658,18 +659,23 @@ fn traces_are_read_line_by_line() {
     assert_eq!(wrong("csv", "0,0\n"), "must have a rate above 0");
     assert!(wrong("csv", "\u{0}").contains("must be time,rate"));
     // Seconds and bit/s, or units; a rate of 0 is an outage.
-    let plan = load("period = \"30s\", csv", "time,rate # a comment\n0,0\n500ms,8Mbit\n\n10,4000000\n")
-        .unwrap()
-        .plan(1, None)
-        .unwrap();
-    let link = &plan.links[0];
-    let rates: Vec<(u64, u64)> =
-        link.rates.iter().map(|(at, rate)| (at.as_nanos() / 1_000_000, rate.as_bps())).collect();
+    let line = |more: &str| {
+        let csv = "time,rate # a comment\n0,0\n500ms,8Mbit\n\n10,4000000\n";
+        let plan = load_with("period = \"30s\", csv", csv, more).unwrap().plan(1, None).unwrap();
+        let millis = |at: aqumen_units::Instant| at.as_nanos() / 1_000_000;
+        let rates: Vec<_> = plan.links[0].rates.iter().map(|(at, rate)| (millis(*at), rate.as_bps())).collect();
+        let outages = &plan.links[0].line.as_ref().unwrap().outages;
+        (rates, outages.iter().map(|(from, until)| (millis(*from), millis(until.unwrap()))).collect::<Vec<_>>())
+    };
+    let (rates, outages) = line("");
     assert_eq!(rates[..4], [(0, 8_000_000), (500, 8_000_000), (10_000, 4_000_000), (30_500, 8_000_000)]);
-    let millis = |at: aqumen_units::Instant| at.as_nanos() / 1_000_000;
-    let line = link.line.as_ref().unwrap();
-    let outages: Vec<(u64, u64)> = line.outages.iter().map(|(a, b)| (millis(*a), millis(b.unwrap()))).collect();
     assert_eq!(outages, [(0, 500), (30_000, 30_500), (60_000, 60_500), (90_000, 90_500)]);
+    // From an event on its capacity holds, and an outage is over.
+    let changed = |at: &str| line(&format!("[[events]]\nat = \"{at}\"\ncapacity = \"6Mbit\"\n"));
+    assert_eq!(changed("60200ms").1, [(0, 500), (30_000, 30_500), (60_000, 60_200)]);
+    let (rates, outages) = changed("31s");
+    assert_eq!(rates[3..], [(30_500, 8_000_000), (31_000, 6_000_000)]);
+    assert_eq!(outages, [(0, 500), (30_000, 30_500)]);
     std::fs::remove_file(&file).unwrap();
     assert!(Scenario::load(folder.join("s.toml"), &[]).unwrap_err().to_string().contains("cannot read"));
     std::fs::create_dir(&file).unwrap();

@@ -133,6 +133,9 @@ fn the_ends_of_every_range_belong_to_it() {
     }
     for (wrong, told) in [
         (law("\"uniform\", min = \"51B\", max = \"50B\""), "must be at least min"),
+        ("{ kind = \"transfers\", rate = \"1/s\", size = \"1000000000000001B\" }".into(), "of at least 0, at most 1000000000000000B"),
+        ("{ kind = \"web\", reading = \"86401s\" }".into(), "of at least 0, at most 86400s"),
+        ("{ kind = \"web\", objects = 1000001 }".into(), "of at least 0, at most 1000000"),
         (law("\"exponential\", mean = \"0B\""), "must be above 0"),
         (law("\"erlang\", mean = \"500B\", stages = 0"), "must be 1 to 1000"),
         (law("\"erlang\", mean = \"500B\", stages = 1001"), "must be 1 to 1000"),

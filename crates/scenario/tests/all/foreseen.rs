@@ -802,6 +802,17 @@ fn transfers_in_datagrams_come_as_they_are_asked_for() {
 }
 
 #[test]
+fn pages_in_datagrams_come_as_they_are_asked_for() {
+    // A page each 10 s of five objects of 10 kB on the average, 51 kB with headers: 16.3 Mbit/s of 400 sessions.
+    let sizes = "main = \"30kB\", embedded = \"5kB\", objects = 4";
+    let web = format!("\"udp\"\ntraffic = {{ kind = \"web\", {sizes}, reading = \"9s\", parsing = \"1s\" }}");
+    let text = |rate: &str| of_transport(&with(&wide(rate), "count = 4", "count = 400"), &web);
+    let more = |rate: &str| of_buffer(&text(rate), "20000pkt") - of_buffer(&text(rate), "10000pkt");
+    assert_eq!(more("40Mbit"), 0.0);
+    assert!(more("14Mbit") > 10_000.0 * 40.0, "{}", more("14Mbit"));
+}
+
+#[test]
 fn a_transfer_at_a_time_bounds_what_a_flow_has_under_way() {
     // Four flows that transfer 30 kB each time: no more than 32 packets of each, two to open and close among them.
     let of = |size: &str, buffer: &str| {

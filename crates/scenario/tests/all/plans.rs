@@ -353,6 +353,7 @@ fn hosts_and_rtts(groups: &str, group: usize) -> Vec<((u32, u32), f64)> {
             .sum::<f64>()
     };
     let flows = &plan.flows[plan.groups[group].flows.start as usize..plan.groups[group].flows.end as usize];
+    assert!(flows.iter().all(|flow| flow.group as usize == group));
     flows.iter().map(|flow| ((flow.source, flow.destination), (delay(flow) * 1e3).round())).collect()
 }
 

@@ -25,6 +25,8 @@ fn nothing_holds_datagrams_back() {
     // All others send less where the network has less room.
     let others: [&dyn Config; 3] = [&TcpConfig::ns2(), &SctpConfig::standard(), &RtpConfig::standard()];
     assert!(!CFG.adapts() && others.iter().all(|config| config.adapts()));
+    // Data of a full packet: 1500 bytes less the headers of IPv4 and UDP, 1000 less those of IPv4 and TCP.
+    assert_eq!((CFG.payload_bytes(), others[0].payload_bytes()), (1472, 960));
 }
 
 /// 3000 = 1472 + 1472 + 56 bytes of data, each with 28 of headers.
