@@ -108,11 +108,8 @@ impl AnyAqm {
     /// Of an algorithm whose parameters move: as it acts where they have come to rest, the share `p` of the packets
     /// holding the queue at [`Theory::settles_at_pkts`], and what has moved to what.
     pub fn settled(&self, p: f64) -> Option<(AnyAqm, (&'static str, f64))> {
-        let red = match self {
-            AnyAqm::Ared(aqm) => aqm.settled(p),
-            AnyAqm::AredFeng(aqm) => aqm.settled(p),
-            _ => None,
-        }?;
+        let AnyAqm::Ared(aqm) = self else { return None };
+        let red = aqm.settled(p)?;
         let moved = ("max_p_at_rest", red.params().curve.max_p());
         Some((AnyAqm::Red(red), moved))
     }

@@ -342,10 +342,10 @@ impl<R: MaxPRule> Theory for AdaptiveRed<R> {
     }
 }
 
-impl<R: MaxPRule> AdaptiveRed<R> {
+impl Ared {
     /// The RED that it is where the share `p` of the packets holds the queue around which the rule leaves max_p alone.
     pub(crate) fn settled(&self, p: f64) -> Option<Red> {
-        let (params, rule, middle) = (self.red.params(), self.rule.floyd()?, self.settles_at_pkts()?);
+        let (params, rule, middle) = (self.red.params(), &self.rule, self.settles_at_pkts()?);
         let with = |max_p: f64| RedParams { curve: params.curve.with_max_p(max_p), ..*params };
         let (mut low, mut high) = (rule.bottom.min(params.curve.max_p()), rule.top.max(params.curve.max_p()));
         for _ in 0..100 {

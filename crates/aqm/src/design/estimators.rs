@@ -198,7 +198,7 @@ impl Estimators {
             self.capacity_pps = self.capacity_pps.max(self.params.c_min_pps);
         }
         let applied = self.first.take().unwrap_or(seen.applied.get());
-        let gain = if pole * self.params.tau_l_s < 1.0 { -libm::expm1(-pole * self.period_s) } else { self.gain_l };
+        let gain = self.gain_l.min(-libm::expm1(-pole * self.period_s));
         self.load += gain * (libm::sqrt(applied / 2.0) - self.load);
     }
 

@@ -236,6 +236,16 @@ mod tests {
     }
 
     #[test]
+    fn no_queue_saves_more_than_what_lets_one_send() {
+        // Quantum 500 and packets of 600: in the second round each can send one, and keeps 400 for the third.
+        let (mut drr, mut log) = drr(500, 100);
+        for number in 0..5 {
+            arrive(&mut drr, &mut log, &[(10 + number, 1, 600), (20 + number, 2, 600)]);
+        }
+        assert_eq!(sent(&mut drr, &mut log), [10, 20, 11, 21, 12, 22, 13, 23, 14, 24]);
+    }
+
+    #[test]
     fn a_full_buffer_costs_the_queue_with_the_most_bytes_a_packet() {
         let (mut drr, mut log) = drr(1500, 3);
         arrive(&mut drr, &mut log, &[(10, 1, 1500), (20, 2, 100), (21, 2, 100), (22, 2, 100)]);

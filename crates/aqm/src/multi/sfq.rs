@@ -344,6 +344,15 @@ mod tests {
     }
 
     #[test]
+    fn rounds_in_which_nobody_has_credit_cost_nothing() {
+        // Quantum 2. Flow 1 has used up 2e9 turns and flow 2 one more.
+        let (mut sfq, mut log) = with(SfqParams { quantum: Some(2), ..SfqParams::default() }, 100);
+        arrive(&mut sfq, &mut log, &[(10, 1, 4_000_000_000), (20, 2, 4_000_000_002)]);
+        arrive(&mut sfq, &mut log, &[(21, 2, 3), (11, 1, 3)]);
+        assert_eq!(sent(&mut sfq, &mut log), [10, 20, 11, 21]);
+    }
+
+    #[test]
     fn a_full_buffer_costs_the_longest_queue_its_last_packet_or_its_first() {
         for (head_drop, lost, rest) in [(false, 2, [0, 10, 1]), (true, 0, [1, 10, 2])] {
             let (mut sfq, mut log) = three_flows(3, head_drop);

@@ -609,6 +609,27 @@ mod tests {
     }
 
     #[test]
+    fn coefficients_that_are_no_numbers_are_not_taken() {
+        let law = ArmPfc::new(ArmPfcParams::new(plant(), 100.0)).unwrap();
+        let mut predictor = law.predictor().clone();
+        let h = predictor.horizon();
+        let mut identify = |beta: [f64; 2], last: f64, eta: f64| {
+            let markov = (1..=h).map(|n| if n == h { last } else { -1.0 });
+            let taken = predictor.identify(beta, markov, eta, |_| true);
+            (taken, predictor.eta())
+        };
+        assert_eq!(identify([1.0, 2.0], -1.0, 3.0), (true, 3.0));
+        for (beta, last, eta) in [
+            ([f64::NAN, 2.0], -1.0, 4.0),
+            ([1.0, f64::INFINITY], -1.0, 4.0),
+            ([1.0, 2.0], f64::NAN, 4.0),
+            ([1.0, 2.0], -1.0, f64::NEG_INFINITY),
+        ] {
+            assert_eq!(identify(beta, last, eta), (false, 3.0), "{beta:?} {last} {eta}");
+        }
+    }
+
+    #[test]
     fn the_literal_readings_offset_with_several_points_is_where_its_law_rests() {
         let params = ArmPfcParams { variant: Variant::A, points: 3, ..ArmPfcParams::new(plant(), 100.0) };
         let mut law = ArmPfc::new(params).unwrap();

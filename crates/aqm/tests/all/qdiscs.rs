@@ -580,6 +580,20 @@ fn a_clock_goes_on_in_its_phase() {
 }
 
 #[test]
+fn the_period_of_updates_is_that_between_two_wherever_the_first_lies() {
+    let limit = Limit::packets(300);
+    for (name, key, value, period) in [
+        ("pie", "start", 1.0, Some(Span::from_millis(15))),
+        ("pi2", "interval", 0.016, Some(Span::from_millis(16))),
+        ("dualpi2", "tupdate", 0.016, Some(Span::from_millis(16))),
+        ("sfq", "perturb", 10.0, Some(Span::from_secs(10))),
+        ("codel", "target", 0.005, None),
+    ] {
+        assert_eq!(build(name, &[(key, Value::Number(value))], limit).update_period(), period, "{name}");
+    }
+}
+
+#[test]
 fn what_packets_wait_by_cannot_change() {
     let limit = Limit::packets(300);
     for (name, key, value) in [

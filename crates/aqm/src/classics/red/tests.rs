@@ -133,6 +133,8 @@ fn tcs_defaults_follow_from_the_buffer() {
     // A buffer of 400: max_th 100, min_th 33.3; burst (66.7 + 100) / 3 = 55 packets, 55 + 1 - 33.3 = 22.7. 2^-5: (1
     // - (31/32)^55) * 32 = 26.4 is enough; 2^-4: (1 - (15/16)^55) * 16 = 15.5 is not.
     assert_eq!(tc_weight(400.0 / 12.0, 100.0), 1.0 / 32.0);
+    // 252: burst 35, 15 to hold; 2^-4 holds 14.3, 2^-5 21.5. 60: burst 8, 4 to hold; 2^-2 holds 3.6, 2^-3 5.3.
+    assert_eq!([252.0, 60.0].map(|buffer| tc_weight(buffer / 12.0, buffer / 4.0)), [1.0 / 32.0, 1.0 / 8.0]);
     let network = Network { buffer_pkts: 400.0, ..crate::multi::testing::NETWORK };
     let given = [("thresholds", Value::Choice("tc")), ("weight_rule", Value::Choice("tc"))];
     let red = Red::from_settings(&Settings::check(&given, &PARAMS).unwrap(), &network).unwrap();
