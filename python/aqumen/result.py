@@ -221,7 +221,7 @@ class Result:
 
     def to_xarray(self) -> xr.Dataset:
         """Queue and probability over time, by link. Needs the extra `xarray`."""
-        return tables.series_dataset([self]).isel(aqm=0, seed=0)
+        return tables.series_dataset(self)
 
     def plot(self, link: str | None = None) -> Figure:
         """Draw queue length and probability over time. Needs the extra `plot`.

@@ -71,28 +71,26 @@ def to_arrow(columns: dict[str, list[Any]]) -> pa.Table:
     return arrow.table({**columns, "value": values})
 
 
-def series_dataset(results: Sequence[Result]) -> xr.Dataset:
-    """Queue and probability of all runs over time: aqm x seed x link x time; absent runs are NaN."""
+def series_dataset(result: Result) -> xr.Dataset:
+    """Queue and probability of a run over time: link x time."""
     import numpy as np
 
     xarray = optional("xarray", "xarray")
-    aqms, seeds, links = _axes(results)
-    t = results[0].series(links[0]).t_s
-    shape = (len(aqms), len(seeds), len(links), len(t))
-    queue, probability = np.full(shape, np.nan), np.full(shape, np.nan)
-    for result in results:
-        for k, link in enumerate(links):
-            series = result.series(link)
-            at = (aqms.index(result.label), seeds.index(result.seed), k)
-            queue[at], probability[at] = series.queue_pkts, series.probability
-    dimensions = ("aqm", "seed", "link", "time")
+    every = [result.series(link) for link in result.links]
+    dimensions = ("link", "time")
+    queue, probability = (np.stack([getattr(one, key) for one in every]) for key in ("queue_pkts", "probability"))
     dataset: xr.Dataset = xarray.Dataset(
         {
             "queue_pkts": (dimensions, queue, {"long_name": "queue length", "units": "packets"}),
             "probability": (dimensions, probability, {"long_name": "marking probability"}),
         },
-        coords={"aqm": aqms, "seed": seeds, "link": links, "time": ("time", t, {"units": "s"})},
-        attrs={"scenario": results[0].scenario, "engine": results[0].engine},
+        coords={
+            "aqm": result.label,
+            "seed": result.seed,
+            "link": result.links,
+            "time": ("time", every[0].t_s, {"units": "s"}),
+        },
+        attrs=_attributes([result]),
     )
     return dataset
 
@@ -102,7 +100,8 @@ def metrics_dataset(results: Sequence[Result]) -> xr.Dataset:
     import numpy as np
 
     xarray = optional("xarray", "xarray")
-    aqms, seeds, links = _axes(results)
+    aqms, seeds = list(dict.fromkeys(result.label for result in results)), sorted({result.seed for result in results})
+    links = results[0].links
     windows, groups = list(results[0].windows), results[0].flows
     variables = {}
     for axis, names, key in (("link", links, "links"), ("group", groups, "flows")):
@@ -120,14 +119,14 @@ def metrics_dataset(results: Sequence[Result]) -> xr.Dataset:
     dataset: xr.Dataset = xarray.Dataset(
         variables,
         coords={"aqm": aqms, "seed": seeds, "link": links, "window": windows, "group": groups},
-        attrs={"scenario": results[0].scenario, "engine": results[0].engine},
+        attrs=_attributes(results),
     )
     return dataset
 
 
-def _axes(results: Sequence[Result]) -> tuple[list[str], list[int], list[str]]:
-    aqms = list(dict.fromkeys(result.label for result in results))
-    return aqms, sorted({result.seed for result in results}), results[0].links
+def _attributes(results: Sequence[Result]) -> dict[str, str]:
+    """What was run, and by which engines."""
+    return {"scenario": results[0].scenario, "engine": ", ".join(dict.fromkeys(result.engine for result in results))}
 
 
 LINK_HEADS = (

@@ -30,6 +30,25 @@ def short(seconds=4):
     return scenario.set_all([("duration", f"{seconds}s"), ("windows.steady", "2s")])
 
 
+@pytest.fixture
+def instead(tmp_path, monkeypatch):
+    """Puts a shell script in the place of aqumend."""
+
+    def put(*lines):
+        program = tmp_path / "aqumend"
+        program.write_text("\n".join(["#!/bin/sh", *lines]) + "\n")
+        program.chmod(0o755)
+        monkeypatch.setattr("shutil.which", lambda *_args, **_kwargs: str(program))
+
+    return put
+
+
+def answered(valid):
+    """What a script says at its end."""
+    told = f'{{"links": {{}}, "flows": {{}}, "host": {{"valid": {valid}}}}}'
+    return f"""echo '{{"result": {told}, "curves": {{"series": {{}}, "sojourn": {{}}, "queue": {{}}}}}}'"""
+
+
 @can_run
 def test_a_live_run_has_what_every_run_has_and_its_host():
     heard = []
@@ -143,17 +162,13 @@ def test_what_the_kernel_cannot_do_is_refused_in_one_line():
 
 
 @pytest.mark.parametrize("late", [1, 2])
-def test_a_run_that_was_late_is_repeated_once(tmp_path, monkeypatch, late):
-    """A program in the place of aqumend whose first `late` runs do not count."""
-    program, calls = tmp_path / "aqumend", tmp_path / "calls"
-    result = '{"links": {}, "flows": {}, "host": {"valid": %s}}'
-    answer = f'{{"result": {result}, "curves": {{"series": {{}}, "sojourn": {{}}, "queue": {{}}}}}}'
-    program.write_text(
-        f"#!/bin/sh\ncat >/dev/null\necho run >>{calls}\nfor share in 0.5 1; do echo progress $share >&2; done\n"
-        f"if [ $(wc -l <{calls}) -le {late} ]; then echo '{answer % 'false'}'; else echo '{answer % 'true'}'; fi\n"
+def test_a_run_that_was_late_is_repeated_once(tmp_path, instead, late):
+    """A program whose first `late` runs do not count."""
+    calls = tmp_path / "calls"
+    instead(
+        f"cat >/dev/null; echo run >>{calls}; for share in 0.5 1; do echo progress $share >&2; done",
+        f"if [ $(wc -l <{calls}) -le {late} ]; then {answered('false')}; else {answered('true')}; fi",
     )
-    program.chmod(0o755)
-    monkeypatch.setattr("shutil.which", lambda *_args, **_kwargs: str(program))
     heard = []
     result = live.run(short(), (None, 1), lambda share: heard.append(share) is None)
     assert json.loads(result.json)["host"]["valid"] == (late == 1)
@@ -171,14 +186,19 @@ def test_a_run_that_was_late_is_repeated_once(tmp_path, monkeypatch, late):
         ("", "aqumend ended with code 3"),
     ],
 )
-def test_a_program_that_fails_has_the_last_word(tmp_path, monkeypatch, says, told):
-    program = tmp_path / "aqumend"
-    program.write_text(f"#!/bin/sh\ncat >/dev/null\n{says}\nexit 3\n")
-    program.chmod(0o755)
-    monkeypatch.setattr("shutil.which", lambda *_args, **_kwargs: str(program))
+def test_a_program_that_fails_has_the_last_word(instead, says, told):
+    instead("cat >/dev/null", says, "exit 3")
     with pytest.raises(live.LiveError) as failed:
         live.run(short(), (None, 1))
     assert str(failed.value) == told
+
+
+def test_a_program_that_ends_before_it_has_read_all_is_heard(instead):
+    instead("echo 'aqumend: needs root' >&2", "exit 1")
+    # More than a pipe holds.
+    scenario = short().set("title", f'"{"x" * 1_000_000}"')
+    with pytest.raises(live.LiveError, match=r"^needs root$"):
+        live.run(scenario, (None, 1))
 
 
 def test_a_missing_program_is_named(monkeypatch):
@@ -200,21 +220,17 @@ def test_a_window_is_what_is_under_way_per_flow():
     assert crosscheck.figures(cell, result)["window_pkts"] == pytest.approx(10.0)
 
 
-def test_a_run_that_is_repeated_has_the_machine_to_itself(tmp_path, monkeypatch):
-    """A program in the place of aqumend that counts only where no other of its kind runs; two are begun at once."""
-    program, here = tmp_path / "aqumend", tmp_path / "here"
+def test_a_run_that_is_repeated_has_the_machine_to_itself(tmp_path, instead):
+    """A program that counts only where no other of its kind runs; two are begun at once."""
+    here = tmp_path / "here"
     here.mkdir()
-    result = '{"links": {}, "flows": {}, "host": {"valid": %s}}'
-    answer = f'{{"result": {result}, "curves": {{"series": {{}}, "sojourn": {{}}, "queue": {{}}}}}}'
-    program.write_text(
-        f"#!/bin/sh\ncat >/dev/null\ntouch {here}/$$ {tmp_path}/began.$$\n"
+    instead(
+        f"cat >/dev/null; touch {here}/$$ {tmp_path}/began.$$",
         # The first two wait for each other.
-        f"until [ $(ls {tmp_path}/began.* | wc -l) -ge 2 ]; do sleep .01; done\nvalid=true\n"
-        f"for i in 1 2 3 4 5; do [ $(ls {here} | wc -l) = 1 ] || valid=false; sleep .02; done\nrm {here}/$$\n"
-        f"if [ $valid = true ]; then echo '{answer % 'true'}'; else echo '{answer % 'false'}'; fi\n"
+        f"until [ $(ls {tmp_path}/began.* | wc -l) -ge 2 ]; do sleep .01; done; valid=true",
+        f"for i in 1 2 3 4 5; do [ $(ls {here} | wc -l) = 1 ] || valid=false; sleep .02; done; rm {here}/$$",
+        f"if [ $valid = true ]; then {answered('true')}; else {answered('false')}; fi",
     )
-    program.chmod(0o755)
-    monkeypatch.setattr("shutil.which", lambda *_args, **_kwargs: str(program))
     with ThreadPoolExecutor(2) as pool:
         results = list(pool.map(lambda seed: live.run(short(), (None, seed)), (1, 2)))
     assert [json.loads(result.json)["host"]["valid"] for result in results] == [True, True]

@@ -187,6 +187,10 @@ def test_the_plot_holds_the_answer():
     assert lines(correlation) == [("measured", [0.1, 0.2]), ("fitted", [0.1, 0.2])]
     assert [list(line.get_ydata()) for line in dispersion.lines] == [[1.5, 4.0], [1.2, 5.0]]
     assert [dispersion.lines[k].get_linestyle() for k in (0, 1)] == ["None", "-"]
+    # The same colours in both: what was measured, and what was fitted to it.
+    by_name = [{line.get_label(): line.get_color() for line in axes.lines} for axes in (dispersion, correlation)]
+    assert by_name == [{"measured": mmpp.COLOURS[0], "fitted": mmpp.COLOURS[1]}] * 2
+    assert steps.get_color() == delay.lines[0].get_color() == mmpp.COLOURS[0]
     assert (dispersion.get_title(), dispersion.get_xscale(), dispersion.get_yscale()) == ("trace", "log", "log")
     assert [list(line.get_ydata()) for line in correlation.lines] == [[0.5, 0.25], [0.4, 0.3]]
     assert correlation.get_ylabel() == "Autocorrelation, windows of 0.0125 s"

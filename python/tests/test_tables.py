@@ -51,8 +51,29 @@ def test_xarray(comparison):
     assert dict(data.sizes) == {"aqm": 2, "seed": 2, "link": 1, "window": 3, "group": 2}
     value = data["queue_mean_pkts"].sel(aqm="pi", seed=1, link="bottleneck", window="all").item()
     assert value == comparison.results[0].link("bottleneck", "all")["queue_mean_pkts"]
-    series = comparison.results[0].to_xarray()
-    assert np.array_equal(series["queue_pkts"].sel(link="bottleneck"), comparison.results[0].series().queue_pkts)
+    assert data.attrs == {"scenario": "mock", "engine": "packet"}
+
+
+def test_xarray_of_several_engines_names_them_all(fake_core):
+    pytest.importorskip("xarray")
+    both = aqumen.compare(aqumen.Scenario.parse(fake_core.TOML), ["pi"], seeds=1, engine=["packet", "fluid"])
+    data = both.to_xarray()
+    assert data.attrs["engine"] == "packet, fluid"
+    assert data["aqm"].values.tolist() == [run.label for run in both.results]
+
+
+def test_xarray_of_a_run_is_over_time(comparison):
+    pytest.importorskip("xarray")
+    run = comparison.results[3]
+    series, data = run.series(), run.to_xarray()
+    assert {name: each.dims for name, each in data.items()} == dict.fromkeys(
+        ["queue_pkts", "probability"], ("link", "time")
+    )
+    assert np.array_equal(data["queue_pkts"].sel(link="bottleneck"), series.queue_pkts)
+    assert np.array_equal(data["probability"].sel(link="bottleneck"), series.probability)
+    assert np.array_equal(data["time"], series.t_s)
+    assert (data["aqm"].item(), data["seed"].item()) == ("red", 2)
+    assert data.attrs == {"scenario": "mock", "engine": "packet"}
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,8 @@ def test_design_for_people_names_margins_and_warnings(capsys):
         ("pi", "--capacity and --flows of a network, or --scenario FILE"),
         ("pi --capacity 30Mbit --flows 60 --r0 246ms --cycles", "--cycles needs --map"),
         ("pi --capacity 30Mbit --flows 60 --r0 246ms --queue x", "--queue needs --scenario"),
-        ("pi --scenario arm-pfc/exp1 --flows 60", "--flows beside --scenario"),
+        ("pi --scenario arm-pfc/exp1 --rtt 1s --flows 60", "--flows, --rtt beside --scenario"),
+        ("pi --scenario arm-pfc/exp1 --flows 0", "--flows beside --scenario"),
         ("pi --scenario arm-pfc/parking-lot --queue link9", "no queue `link9`; there are: link1, "),
         ("codel --scenario arm-pfc/exp1", "no linear law"),
     ],
@@ -611,6 +612,23 @@ def test_plants_that_turn_round_each_other_are_the_furthest_apart(classic):
     others = [theory.nu_gap(classic, near, **more) for more in ({"weighted": False}, {"exact": False}, {"points": 50})]
     assert len({told, *others}) == 4
     assert others[2] == pytest.approx(told, rel=0.1)
+
+
+@pytest.mark.parametrize("aqm", ["pi:a=1.822e-4,b=1.816e-4,frequency=1Hz", "red"])
+def test_a_gap_of_loops_is_taken_where_the_controller_acts(aqm):
+    network = {"capacity": "30Mbit", "rtt": "200ms", "target": "100pkt"}
+    one, other = (theory.design(aqm, flows=flows, **network) for flows in (60, 40))
+    own = one.state_space()["controller"]
+    w = np.geomspace(1e-4, 1e3, 4000) / one.operating_point["rtt_s"]
+    if own["period_s"] is not None:
+        # A sampled one up to half of its frequency: beyond that it answers the images of what is below.
+        w = w[w < np.pi / own["period_s"]]
+        assert w[-1] == pytest.approx(np.pi, rel=0.01)
+    by = 1j * w if own["period_s"] is None else np.exp(-1j * w * own["period_s"])
+    controller = sum(c * by**k for k, c in enumerate(own["num"])) / sum(c * by**k for k, c in enumerate(own["den"]))
+    x, y = (design.plant_response(w) * controller for design in (one, other))
+    chordal = np.abs(x - y) / np.sqrt((1 + np.abs(x) ** 2) * (1 + np.abs(y) ** 2))
+    assert theory.nu_gap(one, other) == pytest.approx(chordal.max(), rel=1e-9)
 
 
 def test_what_cannot_be_written_is_said(classic, tmp_path):

@@ -445,11 +445,10 @@ def _number(rule: Rule, term: Term, summary: Mapping[str, Any], check: Callable[
     else:
         least, most = rule.get("least", -math.inf), rule.get("most", math.inf)
     mean = summary["mean"]
-    bounds = {
-        (False, False): f"{least:g} to {most:g}",
-        (True, False): f"at most {most:g}",
-        (False, True): f"{least:g} or more",
-    }[least == -math.inf, most == math.inf]
+    if math.isinf(least):
+        bounds = f"at most {most:g}"
+    else:
+        bounds = f"{least:g} or more" if math.isinf(most) else f"{least:g} to {most:g}"
     low, high = summary["ci95"] or (-math.inf, math.inf)
     # A hair's breadth for figures that are exact, such as a share of 1.
     slack = 1e-12 * abs(mean)

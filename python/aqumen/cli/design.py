@@ -99,11 +99,10 @@ def design(
     SPEC may be left out where --aqm-from names the one AQM, or with --scenario.
     """
     if scenario_ is not None:
-        given = [
-            f"--{name}" for name, value in (("capacity", capacity), ("flows", flows), ("rtt", rtt), ("r0", r0)) if value
-        ]
+        network = {"capacity": capacity, "flows": flows, "rtt": rtt, "r0": r0}
+        given = [f"--{name}" for name, value in network.items() if value is not None]
         if given:
-            raise ScenarioError(f"{given[0]} beside --scenario: a scenario says its network itself")
+            raise ScenarioError(f"{', '.join(given)} beside --scenario: a scenario says its network itself")
         return _of_scenario(scenario_, aqm, aqm_from, queues, as_json=as_json)
     if queues:
         raise ScenarioError("--queue needs --scenario FILE")

@@ -157,8 +157,9 @@ def _follow(process: subprocess.Popen[str], text: str, progress: Callable[[float
     assert process.stderr is not None
     said, stopped = [], False
     try:
-        process.stdin.write(text)
-        process.stdin.close()
+        # Closed in any case: else what the program did not read would be written once more when the pipe goes away.
+        with process.stdin as pipe:
+            pipe.write(text)
     except BrokenPipeError:
         pass
     for line in process.stderr:
