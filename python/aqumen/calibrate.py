@@ -61,7 +61,7 @@ def calibrate(
         seeds: Over how many seeds the mean is taken: 1 to this.
         window: The window that counts.
     """
-    groups = [known["name"] for known in scenario.plan(1, aqm)["groups"]]
+    groups = [known["name"] for known in scenario.plan(aqm=aqm)["groups"]]
     if group not in groups:
         raise ScenarioError(f"no flow group {group}; there are: {', '.join(groups)}")
     if not 0 < loss_ratio < 1:

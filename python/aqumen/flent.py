@@ -134,7 +134,7 @@ def document(data: dict[str, Any], step_s: float, label: str, filename: str) -> 
 
 def _sampled(scenario: Scenario) -> tuple[Scenario, float]:
     """The scenario with a window for each point, and their length."""
-    duration_s = float(scenario.plan(1, "droptail")["duration_s"])
+    duration_s = float(scenario.plan(aqm="droptail")["duration_s"])
     step_s = min(1.0, duration_s / POINTS)
     count = int(duration_s / step_s + 1e-9)
     ends = [f"{round(k * step_s * 1e9)}ns" for k in range(count + 1)]

@@ -178,7 +178,7 @@ class Scenario:
         """
         return dict(json.loads(self.plan_json(seed, aqm)))
 
-    def plan_json(self, seed: int, aqm: str | None) -> str:
+    def plan_json(self, seed: int = 1, aqm: str | None = None) -> str:
         """The same as JSON text.
 
         Args:

@@ -229,7 +229,7 @@ class Digests:
         That of this AQM and no other: events may change parameters that another does not have.
         """
         if spec not in self._plans:
-            self._plans[spec] = self._scenario.plan_json(1, spec).encode()
+            self._plans[spec] = self._scenario.plan_json(aqm=spec).encode()
         return self._plans[spec]
 
 

@@ -604,7 +604,7 @@ def test_a_safe_range_ends_where_delay_or_utilisation_leaves_a_tenth():
         def of(self, cell, aqm):
             return super().of(cell, aqm) if aqm in self.by_aqm else []
 
-    found = evaluation.safe_ranges(Known("rfc7928/congestion@medium", runs), ["codel", "pie"], quick=False)
+    found = evaluation.safe_ranges(Known("rfc7928/congestion@medium", runs), ["pie", "codel"], quick=False)
     assert list(found) == ["codel"]
     knob = next(each for each in found["codel"] if each["knob"] == "target")
     # 1/0.9 of the utilisation is more than a tenth above it; beyond what is not safe nothing is.

@@ -1,6 +1,7 @@
 """The command line: what each verb prints, where it prints it, and its exit code."""
 
 import json
+import os
 import re
 import signal
 
@@ -83,6 +84,22 @@ def test_list_scenarios_says_what_there_is(aqumen_cli, scenario_file, tmp_path, 
         "formerly": {},
     }
     assert "left out: experiments/paper/bad.toml:1: unknown key `durration`" in err
+
+
+def test_an_empty_folder_of_experiments_is_told(aqumen_cli, tmp_path, monkeypatch):
+    (tmp_path / "experiments").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert aqumen_cli("list", "scenarios") == (0, "", "aqumen: no scenarios here yet\n")
+
+
+def test_a_reader_that_has_gone_is_no_failure(aqumen_cli, monkeypatch):
+    # As `head` does.
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "w") as gone:
+        monkeypatch.setattr("sys.stdout", gone)
+        code, _, err = aqumen_cli("list", "aqms", "--json")
+    assert (code, err) == (0, "")
 
 
 def test_list_says_what_else_there_is_to_know(aqumen_cli):

@@ -1,6 +1,7 @@
 """Response functions of CUBIC, DCTCP, Prague and today's Reno, and DualPI2's queues, held against packets."""
 
 import json
+import math
 import random
 
 import numpy as np
@@ -198,6 +199,8 @@ def test_both_queues_are_designed_for(capsys):
     [
         ("pi2", {}, "scalable flows need dualpi2"),
         ("dualpi2", {"scalable": 0}, "scalable = 0: must be a whole number, at least 1"),
+        ("dualpi2", {"scalable": 2.5}, "scalable = 2.5: must be a whole number"),
+        ("dualpi2", {"flows": math.inf}, "flows = inf: must be a whole number"),
         ("dualpi2", {"flows": 0}, "flows = 0: must be"),
         ("dualpi2", {"classic": "bbr"}, "unknown classic sender `bbr`"),
     ],

@@ -3,7 +3,7 @@
 import os
 import random
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from aqumen.ns2.runner import execute
 from aqumen.ns2.tcl import script, trace_file
 from aqumen.ns2.trace import read_trace
 from aqumen.peers.crosscheck import compare, measures
-from aqumen.peers.plan import preset_in_plans
+from aqumen.peers.plan import Aqm, preset_in_plans
 from aqumen.peers.trace import link_metrics
 
 REFERENCE = Path(__file__).parents[2] / "validation" / "ns2" / "reference.csv"
@@ -145,10 +145,10 @@ def write_trace(path: Path, *events: tuple[str, float, str]) -> Path:
     return path
 
 
-def test_metrics_of_a_hand_written_trace(tmp_path: Path) -> None:
-    # 8 Mbit/s: 1 ms a packet. Three packets come at 0, 0.5 and 0.75 ms, a fourth at 0.8 ms is dropped early, a fifth at
-    # 0.9 ms for want of room. The second waits 0.5 ms, the third 1.25 ms and leaves with a mark it did not come with.
-    path = write_trace(
+@pytest.fixture
+def by_hand(tmp_path: Path) -> Path:
+    """A trace of a link of 8 Mbit/s."""
+    return write_trace(
         tmp_path / "link.tr",
         ("+", 0.0, "------N"), ("-", 0.0, "------N"),
         ("+", 0.0005, "------N"), ("+", 0.00075, "------N"),
@@ -156,8 +156,13 @@ def test_metrics_of_a_hand_written_trace(tmp_path: Path) -> None:
         ("+", 0.0009, "------N"), ("d", 0.0009, "------N"),
         ("-", 0.001, "------N"), ("-", 0.002, "----E-N"),
     )  # fmt: skip
+
+
+def test_metrics_of_a_hand_written_trace(by_hand: Path) -> None:
+    # 8 Mbit/s: 1 ms a packet. Three packets come at 0, 0.5 and 0.75 ms, a fourth at 0.8 ms is dropped early, a fifth at
+    # 0.9 ms for want of room. The second waits 0.5 ms, the third 1.25 ms and leaves with a mark it did not come with.
     link = Plan.from_dict(lone_flow(transfer_bytes=1)).links[0]
-    metrics = link_metrics(read_trace(path, link), link, 0.0, 0.004)
+    metrics = link_metrics(read_trace(by_hand, link), link, 0.0, 0.004)
     assert [metrics[f"{name}_pkts"] for name in ("arrivals", "departures", "marked", "early_dropped")] == [5, 3, 1, 1]
     assert metrics["overflow_dropped_pkts"] == 1
     assert metrics["mark_ratio"] == pytest.approx(1 / 5)
@@ -171,23 +176,15 @@ def test_metrics_of_a_hand_written_trace(tmp_path: Path) -> None:
     assert metrics["sojourn_p50_s"] == pytest.approx(0.0005)
     assert metrics["sojourn_p99_s"] == pytest.approx(0.00125)
     # From 1.5 ms on: one packet waits for 0.5 ms of the 2.5, and transmissions of the second and third end.
-    later = link_metrics(read_trace(path, link), link, 0.0015, 0.004)
+    later = link_metrics(read_trace(by_hand, link), link, 0.0015, 0.004)
     assert later["queue_mean_pkts"] == pytest.approx(0.5 / 2.5)
     assert (later["departures_pkts"], later["arrivals_pkts"], later["mark_ratio"]) == (2, 0, None)
 
 
-def test_a_trace_tells_what_our_own_meter_tells(tmp_path: Path) -> None:
+def test_a_trace_tells_what_our_own_meter_tells(by_hand: Path) -> None:
     # The same packets. Waiting: nothing for 2.5 of 4 ms, one for 1.25, two for 0.25, which are 1.75 packet-ms.
-    path = write_trace(
-        tmp_path / "link.tr",
-        ("+", 0.0, "------N"), ("-", 0.0, "------N"),
-        ("+", 0.0005, "------N"), ("+", 0.00075, "------N"),
-        ("+", 0.0008, "------N"), ("e", 0.0008, "------N"),
-        ("+", 0.0009, "------N"), ("d", 0.0009, "------N"),
-        ("-", 0.001, "------N"), ("-", 0.002, "----E-N"),
-    )  # fmt: skip
     link = Plan.from_dict(lone_flow(transfer_bytes=1)).links[0]
-    trace = read_trace(path, link)
+    trace = read_trace(by_hand, link)
     metrics = link_metrics(trace, link, 0.0, 0.004, sample_interval_s=0.001)
     assert [metrics[f"queue_p{share}_pkts"] for share in (5, 25, 50, 75, 95)] == [0, 0, 0, 1, 2]
     assert metrics["queue_iae_pkts_s"] == pytest.approx(0.4 - 0.00175)
@@ -203,6 +200,23 @@ def test_a_trace_tells_what_our_own_meter_tells(tmp_path: Path) -> None:
     # The second packet is sent from 1 to 2 ms, the third from 2 to 3.
     assert link_metrics(trace, link, 0.0015, 0.004)["utilization"] == pytest.approx(1.5 / 2.5)
     assert link_metrics(trace, link, 0.0012, 0.0017)["utilization"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "seen"),
+    [
+        # At 1 ms two wait, at 2 ms one, then none: what waits just before the sample.
+        ("pi", {"frequency": 1000.0}, [2, 1, 0, 0]),
+        ("rem", {"interval": 0.001}, [2, 1, 0, 0]),
+        ("rem", {"interval": 0.002}, [1, 0]),
+        ("pi", {"frequency": 250.0}, [0]),
+    ],
+)
+def test_a_law_that_samples_is_judged_by_its_own_samples_too(by_hand: Path, name: str, params: Any, seen: Any) -> None:
+    link = replace(Plan.from_dict(lone_flow(transfer_bytes=1)).links[0], aqm=Aqm(name, params))
+    found = link_metrics(read_trace(by_hand, link), link, 0.0, 0.004)["qacd_sampled_pkts"]
+    # The root of the mean square of what they are away from 100.
+    assert found == pytest.approx(np.mean([(100 - queue) ** 2 for queue in seen]) ** 0.5)
 
 
 def test_a_drop_without_an_arrival_is_refused(tmp_path: Path) -> None:

@@ -491,7 +491,7 @@ def _same(scenario: Scenario, specs: Sequence[str]) -> dict[str, str]:
     first: dict[str, str] = {}
     uneventful = "[[events]]" not in scenario.to_toml()
     for spec in specs:
-        plan = scenario.plan(1, spec)
+        plan = scenario.plan(aqm=spec)
         steady = uneventful and all(len(link["rates"]) == 1 for link in plan["links"])
         aqms = [{k: v for k, v in link["aqm"].items() if not steady or k != "given"} for link in plan["links"]]
         found[spec] = first.setdefault(json.dumps(aqms, sort_keys=True), spec)

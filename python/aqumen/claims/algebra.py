@@ -365,7 +365,7 @@ def paqm_flows() -> Finding:
     """Section 4.1: flows for n = 7 and 14, in the scenario that runs."""
     counts = []
     for n in (7, 14):
-        plan = Scenario.load(f"paqm/load@n{n}").plan(1)
+        plan = Scenario.load(f"paqm/load@n{n}").plan()
         groups = [plan["groups"][flow["group"]]["name"] for flow in plan["flows"]]
         counts.append((len(groups), sum(name.startswith("mice") for name in groups)))
     return judged(counts == [(189, 126), (378, 252)], f"flows, and short ones, of the scenario: {counts}")
@@ -675,14 +675,14 @@ def aaqm_buffer() -> Finding:
 @check
 def aaqm_flow_count() -> Finding:
     """Section 7.5: flows for n = 10, in the scenario that runs."""
-    count = len(Scenario.load("aaqm/load@n10").plan(1)["flows"])
+    count = len(Scenario.load("aaqm/load@n10").plan()["flows"])
     return judged(count == 120, f"three cells, four transports, ten flows each: {count}")
 
 
 @check
 def aaqm_stopping() -> Finding:
     """Section 7.5: the share of flows that stops, in the scenario that runs."""
-    plan = Scenario.load("aaqm/load@n10").plan(1)
+    plan = Scenario.load("aaqm/load@n10").plan()
     names = [plan["groups"][flow["group"]]["name"] for flow in plan["flows"]]
     udp = sum(name.startswith("udp") for name in names)
     unresponsive = udp + sum(name.startswith("rtp") for name in names)
@@ -722,7 +722,7 @@ def st_throughput_law() -> Finding:
 @check
 def st_eighth() -> Finding:
     """Section 2: an eighth of the capacity, in the scenario that runs."""
-    plan = Scenario.load("self-tuning/full").plan(1)
+    plan = Scenario.load("self-tuning/full").plan()
     rates = [rate for _, rate in plan["links"][0]["rates"]]
     return judged(
         rates[1] * 8 == rates[0], f"rates of the scenario: {', '.join(f'{rate / MBIT:g} Mbit/s' for rate in rates)}"

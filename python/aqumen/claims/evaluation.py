@@ -300,7 +300,7 @@ def varied(aqm: str, quick: bool) -> list[Varied]:
     name, _, text = aqm.partition(":")
     row = rows.get(name, {})
     table = rows.get(row.get("algorithm"), row).get("params", ())
-    report = next(link["aqm"] for link in scenario.plan(1, aqm)["links"] if link["record"])
+    report = next(link["aqm"] for link in scenario.plan(aqm=aqm)["links"] if link["record"])
     given = {key: value for key, equals, value in (pair.partition("=") for pair in text.split(",")) if equals}
     found = []
     for param in table:
@@ -315,7 +315,7 @@ def varied(aqm: str, quick: bool) -> list[Varied]:
             changed = {**given, param["name"]: f"{value:.9g}{param['unit']}"}
             spec = f"{name}:{','.join(f'{key}={each}' for key, each in changed.items())}"
             try:
-                scenario.plan(1, spec)
+                scenario.plan(aqm=spec)
             except Error:
                 continue
             found.append(Varied(param["name"], param["unit"], float(default), value, spec))
@@ -386,7 +386,7 @@ def sampled(scenario: Scenario) -> Scenario:
     Args:
         scenario: A case with a window `steady`.
     """
-    plan = scenario.plan(1, REFERENCE)
+    plan = scenario.plan(aqm=REFERENCE)
     start = math.ceil(plan_window(plan, "steady")[0] / STEP_S)
     end = math.floor(float(plan["duration_s"]) / STEP_S)
     windows = [(f"windows.{SAMPLE}{k}", f'["{k * STEP_S:g}s", "{(k + 1) * STEP_S:g}s"]') for k in range(start, end)]

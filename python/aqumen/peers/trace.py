@@ -94,5 +94,5 @@ def _sampling_hz(name: str, params: Any) -> float | None:
         case "pi":
             return float(params["frequency"])
         case "rem":
-            return 1.0 / float(params.get("interval", 0.002))
+            return 1.0 / float(params["interval"])
     return None

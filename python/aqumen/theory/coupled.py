@@ -39,7 +39,7 @@ def coupled(
     if classic not in CLASSIC:
         raise ScenarioError(f"unknown classic sender `{classic}`; there are: {listed(CLASSIC)}")
     for name, count in (("flows", flows), ("scalable", scalable)):
-        if count < 1 or count != int(count):
+        if count < 1 or not float(count).is_integer():
             raise ScenarioError(f"{name} = {count}: must be a whole number, at least 1")
     network = nominal_network(capacity=capacity, flows=flows + scalable, rtt=rtt, packet=packet)
     bits, base, size = network["capacity_bps"], network["base_rtt_s"], network["packet_bytes"]
