@@ -73,10 +73,34 @@ def lines(plan: dict[str, Any]) -> list[str]:
 
 
 def test_an_association_is_written_with_every_value() -> None:
+    def settings(text: list[str]) -> dict[str, float]:
+        words = (
+            next(line for line in text if line.startswith("connect_sctp 0 0 1 ")).partition("{")[2].rstrip("}").split()
+        )
+        return dict(zip(words[::2], map(float, words[1::2]), strict=True))
+
     text = lines(path(SCTP))
-    connect = next(line for line in text if line.startswith("connect_sctp 0 0 1 "))
-    for setting in ("mtu_ 1500", "dataChunkSize_ 1468", "heartbeatInterval_ 0", "sackDelay_ 0.2", "minRto_ 1.0"):
-        assert setting in connect
+    written = {
+        "mtu_": 1500,
+        "ipHeaderSize_": 20,
+        # 20 bytes of IP and 12 of SCTP stand before it.
+        "dataChunkSize_": 1468,
+        "initialRwnd_": 1 << 20,
+        "initialSsthresh_": 1 << 20,
+        "useDelayedSacks_": 1,
+        "sackDelay_": 0.2,
+        "useMaxBurst_": 1,
+        "fastRtxTrigger_": 3,
+        "heartbeatInterval_": 0,
+        "minRto_": 1,
+        "maxRto_": 60,
+        "initialRto_": 3,
+    }
+    assert settings(text) == written
+    other = SCTP | {"max_burst": 0, "delayed_sack_s": None, "min_rto_s": 0.5, "max_rto_s": 30.0, "initial_rto_s": 2.0}
+    changed = {"useMaxBurst_": 0, "useDelayedSacks_": 0, "minRto_": 0.5, "maxRto_": 30, "initialRto_": 2}
+    assert settings(lines(path(other))) == written | changed
+    assert settings(lines(path(SCTP | {"delayed_sack_s": 0.05})))["sackDelay_"] == 0.05
     assert "count_sctp 0 0" in text
     # At 0.5 s, less the round trip of 0.1 s that ns-2 spends on a heartbeat before data.
     assert '$ns at 0.4 "$application(0) start"' in text

@@ -103,6 +103,17 @@ def test_names_cannot_break_out(fake_core, monkeypatch, tmp_path):
     assert "alert(1)" in text
 
 
+def test_an_aqm_has_one_colour_on_the_whole_page(fake_core, monkeypatch, tmp_path):
+    monkeypatch.setattr(fake_core.Scenario, "check_aqm", lambda self, spec: None)
+    aqms = [f"{aqm}:n={n}" for n in (1, 2, 3) for aqm in ("droptail", "red", "pi")]
+    aqumen.compare(aqumen.Scenario.parse(""), aqms, seeds=2).write_report(tmp_path / "r.html")
+    tags = re.findall(r"<[^>]*data-aqm=[^>]*>", (tmp_path / "r.html").read_text())
+    found = [(re.search('data-aqm="(.+?)"', tag)[1], re.search(r"--c:var\(--c(\d+)\)", tag)[1]) for tag in tags]
+    # Eight of them, and then the first again: in the legend, the ranking, and the tables of links, groups, transients.
+    assert set(found) == {(aqm, f"{i % 8}") for i, aqm in enumerate(aqms)}
+    assert len(found) >= 5 * len(aqms)
+
+
 def test_one_seed_says_that_there_are_no_intervals(fake_core, tmp_path):
     aqumen.compare(aqumen.Scenario.parse(""), ["pi", "red"], seeds=1).write_report(tmp_path / "r.html")
     assert "One seed gives no confidence intervals" in (tmp_path / "r.html").read_text()

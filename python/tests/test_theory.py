@@ -208,6 +208,13 @@ def test_exact_plant_and_sampled_controller_make_the_loop(classic):
     slow = w[w < 0.02 / period]
     held = classic.plant_response(slow) * np.exp(-0.5j * slow * period)
     np.testing.assert_allclose(plant(1j * slow), held, rtol=2e-3)
+    # One in continuous time meets the plant as it is: RED's average, L / (1 + s / K).
+    red = theory.design("red", **NETWORKS["red"])
+    plant, controller, loop = red.to_control()
+    w = loop.omega[::50]
+    np.testing.assert_allclose(plant(1j * w), red.plant_response(w), rtol=1e-6)
+    at_rest = controller(1j * w[0]) * (1 + 1j * w[0] / red.gains["K"])
+    np.testing.assert_allclose(controller(1j * w) * (1 + 1j * w / red.gains["K"]), at_rest, rtol=1e-4)
 
 
 def test_the_state_space_is_the_plant_and_goes_into_files(classic, tmp_path):

@@ -105,7 +105,7 @@ def sctp_sets(sctp: Sctp) -> dict[str, Any]:
         "initialSsthresh_": sctp.receive_window_bytes,
         "useDelayedSacks_": sctp.delayed_sack_s is not None,
         "sackDelay_": 0.2 if sctp.delayed_sack_s is None else float(sctp.delayed_sack_s),
-        "useMaxBurst_": sctp.max_burst > 0,
+        "useMaxBurst_": bool(sctp.max_burst),
         "fastRtxTrigger_": 3,
         # None but the one that opens the way for data; Aqumen has no heartbeats.
         "heartbeatInterval_": 0,
