@@ -120,6 +120,21 @@ def test_delay_against_utilisation_has_a_point_for_each_seed_and_their_mean():
     assert not axes_of(figures._tradeoff, comparison({"none": [run(0.1, None), run(None, 0.1)]}))[1]
 
 
+def test_points_differ_by_shape_and_by_colour():
+    names = [f"a{i}" for i in range(15)]
+    axes, _ = axes_of(figures._tradeoff, comparison({name: [run(0.01, 0.9)] for name in names}))
+    looks = [
+        (each.get_paths()[0].vertices.tobytes(), to_hex(each.get_facecolor()[0]).upper()) for each in axes.collections
+    ]
+    seeds, means = looks[::2], looks[1::2]
+    assert seeds == means
+    # Eight shapes and seven colours, each in its turn.
+    shapes, colours = zip(*means, strict=True)
+    assert len(set(shapes[:8])) == 8
+    assert shapes[8:] == shapes[:7]
+    assert colours == (*figures.COLOURS, *figures.COLOURS, figures.COLOURS[0])
+
+
 def test_waits_are_a_distribution_over_all_seeds():
     half = ((0.001, 0.5), (0.004, 1.0))
     made = comparison({"pie": [run(1, 1), run(1, 1, waits=half)], "none": [run(1, 1, waits=())]})

@@ -51,9 +51,9 @@ def scenario_svg(plan: Plan) -> str:
     links: list[Link] = plan["links"]
     routers, ends = _collapse(plan)
     columns = _columns(plan, routers)
-    last = max(columns.values(), default=0)
+    last = max(columns.values())
     aside = _place_ends(ends, columns, last)
-    side_rows = max([sum(1 for e in ends if e.x == side) for side in (-1.0, 1.0)] + [1])
+    side_rows = max(sum(e.x == side for e in ends) for side in (-1.0, 1.0))
     per_column: dict[int, list[str]] = {}
     for router in routers:
         per_column.setdefault(columns[router], []).append(router)
@@ -62,10 +62,8 @@ def scenario_svg(plan: Plan) -> str:
     for end in ends:
         end.low = side_rows > ROWS_MAX
     # Labels of a link stand above it.
-    top, height = (
-        MARGIN + 15 * max(0, *(min(len(link["rates"]), 4) - 1 for link in links)) * (rows == 1),
-        rows * row_height,
-    )
+    changes = max(min(len(link["rates"]), 4) for link in links) - 1
+    top, height = MARGIN + 15 * changes * (rows == 1), rows * row_height
     left = MARGIN + BOX_W + 120
     at = {
         router: (left + column * COLUMN, top + height * (row + 0.5) / len(members))
