@@ -250,6 +250,23 @@ def test_a_router_stands_after_all_that_data_cross_before_it():
     ring = chain(["ab", "ba"], "ab", [link("b", "a", record=True)])
     assert {text: x for text, (x, _) in words(ring).items() if text in "ab"} == {"a": 284, "b": 534}
     assert len(numbers(ring, LINE.format("core seen"))) == 1
+    # Who sends and who receives at one router stand on its side.
+    assert sorted(numbers(ring, BOX)) == [(x, y, 150, 62) for x in (14, 654) for y in (31, 127)]
+
+
+def test_at_a_single_router_who_sends_is_on_the_left_and_who_receives_on_the_right():
+    svg = drawn(["a", "s", "d"], [link("s", "a", record=True), link("a", "d")], [("g", [["s-a", "a-d"]], {})])
+    assert numbers(svg, NODE) == [(284, 62, 15)]
+    assert numbers(svg, BOX) == [(14, 31, 150, 62), (404, 31, 150, 62)]
+    assert (words(svg)["1 flow, cubic"][0], words(svg)["1 receiver"][0]) == (89, 479)
+
+
+def test_many_groups_on_the_right_alone_are_low_too():
+    few, many = (chain(["abc"] + ["bc"] * more) for more in (4, 5))
+    # One is sent from the left, five or six are received on the right.
+    for svg, high in ((few, 62), (many, 36)):
+        assert {box[3] for box in numbers(svg, BOX)} == {high}
+    assert len([box for box in numbers(many, BOX) if box[0] == 904]) == 6
 
 
 def test_hosts_that_are_joined_directly_are_all_drawn():
@@ -257,6 +274,12 @@ def test_hosts_that_are_joined_directly_are_all_drawn():
     assert [node[0] for node in numbers(svg, NODE)] == [284, 534]
     # No way of access has a label.
     assert not {"50 Mbit/s", "10 ms"} & set(words(svg))
+
+
+def test_a_way_of_access_has_the_rate_that_it_begins_with():
+    ways = [link("s", "a", rates=[[0, 2e6], [10, 1e9]]), link("b", "d", rates=[[0, 5e6], [5, 1e3], [9, 7e6]])]
+    said = words(drawn(["a", "b", "s", "d"], [link("a", "b"), *ways], [("g", [["s-a", "a-b", "b-d"]], {})]))
+    assert {"2 Mbit/s", "5 Mbit/s"} <= set(said)
 
 
 def test_a_link_to_the_left_has_its_queue_on_its_right():

@@ -72,10 +72,10 @@ def scenario_svg(plan: Plan) -> str:
     }
     width = left + last * COLUMN + 120 + BOX_W + MARGIN
     below: dict[str, int] = {}
-    for side in (-1.0, 1.0):
+    for side, x in ((-1.0, MARGIN), (1.0, width - MARGIN - BOX_W)):
         members_at = [e for e in ends if e.x == side]
         for row, end in enumerate(members_at):
-            end.x = MARGIN if side < 0 else width - MARGIN - BOX_W
+            end.x = x
             end.y = top + height * (row + 0.5) / len(members_at)
     for end in aside:
         nth = below.get(end.node, 0)
@@ -228,10 +228,11 @@ def _core_link(both: Sequence[Link], at: dict[str, tuple[float, float]]) -> str:
 
 def _queue(link: Link, x1: float, y1: float, x2: float) -> str:
     """A little queue in front of the link that is looked at."""
-    toward = 1 if x2 >= x1 else -1
+    right = x2 >= x1
+    toward = 1 if right else -1
     x = x1 + toward * (ROUTER_R + 8)
     bars = "".join(
-        f'<rect class="pkt" x="{x + toward * 7 * i - (5 if toward < 0 else 0):.1f}" y="{y1 + 9:.1f}" '
+        f'<rect class="pkt" x="{x + toward * 7 * i - (0 if right else 5):.1f}" y="{y1 + 9:.1f}" '
         'width="5" height="15" rx="1"/>'
         for i in range(5)
     )
@@ -239,7 +240,7 @@ def _queue(link: Link, x1: float, y1: float, x2: float) -> str:
     words = [f"buffer {room}"]
     if link["target_pkts"] is not None:
         words.append(f"target {link['target_pkts']:g} packets")
-    anchor = "start" if toward > 0 else "end"
+    anchor = "start" if right else "end"
     return bars + "".join(
         f'<text class="lbl" x="{x + toward * 42:.1f}" y="{y1 + 20 + 14 * i:.1f}" text-anchor="{anchor}">'
         f"{escape(word)}</text>"
