@@ -235,10 +235,11 @@ def test_who_joins_in_the_middle_stands_below():
     below = [box for box in boxes if box[1] > 206]
     assert below == [(534 - 75, 206 + 62 - 31, 150, 62), (534 - 75 + 24, 206 + 62 - 31 + 114, 150, 62)]
     assert re.search(r'viewBox="0 0 1068 (\d+)"', svg)[1] == str(14 + 192 + 62 + 2 * 114)
-    # From the middle of its top.
-    assert (534, 206 + 62 - 31, 534, 110) in numbers(svg, LINE.format("acc")) or (
-        (459 + 150, 206 + 62, 534, 110) in numbers(svg, LINE.format("acc"))
-    )
+    # From the middle of its top, the label beside it: the rate 13 above the delay.
+    ways = numbers(svg, LINE.format("acc"))
+    assert {(534, 237, 534, 110), (558, 351, 534, 110)} < set(ways)
+    rates = numbers(svg, r'<text class="lbl" x="(\S+)" y="(\S+)" text-anchor="start">50 Mbit/s')
+    assert {(534 + 8, 237 - 8 - 13), (558 + 8, 351 - 8 - 13)} < set(rates)
     assert len(numbers(svg, LINE.format("core seen"))) == 2
 
 
