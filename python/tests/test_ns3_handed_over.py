@@ -481,13 +481,13 @@ def test_cells_are_drawn_within_their_ranges() -> None:
         size = int(said["flows.0.transport.packet"].removesuffix("B"))
         assert size in (500, 1000, 1500)
         rate = float(said["topology.bottleneck.rate"].removesuffix("kbit")) * 1e3
-        rtt = 4e-3 * float(said["topology.bottleneck.delay"].removesuffix("ms"))
+        rtt = 4 * float(said["topology.bottleneck.delay"].removesuffix("s"))
         pipe = rate * rtt / 8 / size
         assert 2e6 <= rate <= 40e6
         assert 0.0199 <= rtt <= 0.2002
         # Five times the bottleneck; two of its delays and four of the access make half a round trip each.
         assert float(said["topology.access.rate"].removesuffix("kbit")) * 1e3 == pytest.approx(5 * rate, abs=3e3)
-        access = float(said["topology.access.delay"].removesuffix("ms")) * 1e-3
+        access = float(said["topology.access.delay"].removesuffix("s"))
         assert 2 * (rtt / 4 + 2 * access) == pytest.approx(rtt, abs=5e-4)
         count = int(said["flows.0.count"])
         assert 2 <= count <= max(2.0, pipe * 1.02 / 4)

@@ -424,8 +424,8 @@ def _write(out: Path, study: Study, answer: Answer, commands: Callable[[str], li
     from aqumen.report.situation import situation_html
 
     page = situation_html(
-        study,
-        answer,
+        study=study,
+        answer=answer,
         goal=goal(study.situation, answer),
         alone=_alone(study.situation, answer),
         first=leader(answer),

@@ -133,7 +133,7 @@ def nu_gap(one: Design, other: Design, *, weighted: bool = True, exact: bool = T
         first, second, w = (first * weight)[inside], (second * weight)[inside], w[inside]
     # Neither plant has poles right of the axis: the turns of 1 + conj(P2) P1 must be none.
     turns = 1 + np.conj(second) * first
-    if np.any(turns == 0) or round(float(np.unwrap(np.angle(turns))[-1] - np.angle(turns)[0]) / np.pi) != 0:
+    if np.any(turns == 0) or round(float(np.diff(np.unwrap(np.angle(turns))).sum()) / np.pi) != 0:
         return 1.0
     return float(np.max(np.abs(first - second) / np.sqrt((1 + np.abs(first) ** 2) * (1 + np.abs(second) ** 2))))
 
