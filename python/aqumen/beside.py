@@ -79,15 +79,16 @@ def explain(scenario: Scenario, result: Result, aqm: str | None = None, *, loops
         if link not in result.data["links"]:
             continue
         for window, expected in windows.items():
-            timeouts = [of[window]["timeouts"] for of in result.data["flows"].values()]
+            counted = [of[window]["timeouts"] for of in result.data["flows"].values()]
+            timeouts = [each for each in counted if each is not None]
             found.append(
                 beside(
-                    link,
-                    window,
-                    expected,
-                    result.data["links"][link][window],
-                    _swing(result, link, window, expected) if loops else None,
-                    sum(t for t in timeouts if t is not None) if any(t is not None for t in timeouts) else None,
+                    link=link,
+                    window=window,
+                    expected=expected,
+                    measured=result.data["links"][link][window],
+                    seen_swing=_swing(result, link, window, expected) if loops else None,
+                    timeouts=sum(timeouts) if timeouts else None,
                     loops=loops,
                 )
             )

@@ -158,7 +158,8 @@ def test_the_window_steady_is_judged_where_there_is_one_else_the_first(scenario,
 def test_a_comparison_says_whether_it_is_whole_and_how_many_seeds_it_takes(scenario):
     comparison = aqumen.compare(scenario, ["pi"], seeds=2)
     assert comparison.complete
-    assert not aqumen.Comparison(scenario, comparison.results[:1], wanted=2).complete
+    for results, wanted, complete in ((comparison.results[:1], 2, False), (comparison.results * 300, 600, True)):
+        assert aqumen.Comparison(scenario=scenario, results=results, wanted=wanted).complete == complete
     with pytest.raises(aqumen.ScenarioError, match="seeds = 100001: the number of seeds is from 1 to 100000"):
         aqumen.compare(scenario, ["pi"], seeds=100_001)
 

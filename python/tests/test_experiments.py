@@ -6,7 +6,7 @@ import pytest
 
 from aqumen import Scenario
 from aqumen.cli import main
-from aqumen.experiments import FORMER, PAPERS, experiments
+from aqumen.experiments import FORMER, PAPERS, data, experiments, find
 
 # Long enough for the sources of the AAQM paper, which begin at 25 s; the network of 622 Mbit/s needs less.
 SHORTENED = {"self-tuning/full": "3s", "everyday/backbone": "3s", "everyday/datacenter": "100ms"}
@@ -15,6 +15,30 @@ NAMES = [one.name for one in experiments()]
 
 def test_every_paper_has_experiments():
     assert {name.partition("/")[0] for name in NAMES} == {*PAPERS, "everyday"}
+
+
+def test_an_installed_package_has_what_the_checkout_has(monkeypatch):
+    here, claims = {one.name: one.text for one in experiments()}, data("arm-pfc/claims")
+    assert find("arm-pfc/exp1").row()["file"].endswith("experiments/arm-pfc/exp1.toml")
+    monkeypatch.setattr("aqumen.experiments.folder", lambda: None)
+    assert {one.name: one.text for one in experiments()} == here
+    assert data("arm-pfc/claims") == claims
+    assert data("arm-pfc/nothing") is None
+    assert find("arm-pfc/exp1").row()["file"] is None
+
+
+def test_a_folder_of_experiments_here_goes_before_those_that_are_built_in(tmp_path, monkeypatch):
+    folder = tmp_path / "experiments" / "arm-pfc"
+    folder.mkdir(parents=True)
+    (folder / "mine.toml").write_text('title = "Mine"\n')
+    (folder / "claims.toml").write_text("claims = []\n")
+    monkeypatch.chdir(tmp_path)
+    assert [(one.name, one.row()["title"], one.row()["aqm"]) for one in experiments()] == [
+        ("arm-pfc/mine", "Mine", "droptail")
+    ]
+    assert data("arm-pfc/claims") == "claims = []\n"
+    assert data("paqm/claims") is None
+    assert find("arm-pfc/exp1") is None
 
 
 @pytest.mark.slow

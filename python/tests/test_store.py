@@ -93,6 +93,15 @@ def test_the_metrics_of_another_run_are_not_taken(aqumen_cli, scenario_file, tmp
     assert "1 of 2 runs are in" in err
 
 
+def test_a_run_may_be_as_large_as_a_file_of_a_run_may_be(fake_core, scenario_file, tmp_path, monkeypatch):
+    scenario = aqumen.Scenario.load(scenario_file)
+    aqumen.compare(scenario, ["pi"], seeds=1, out=tmp_path)
+    largest = max(path.stat().st_size for path in (tmp_path / "runs").iterdir())
+    for most, taken in ((largest, 1), (largest - 1, 0)):
+        monkeypatch.setattr(store, "BYTES_MAX", most)
+        assert aqumen.compare(scenario, ["pi"], seeds=1, out=tmp_path).resumed == taken
+
+
 def test_what_another_build_made_is_run_again(fake_core, scenario_file, tmp_path, monkeypatch):
     scenario = aqumen.Scenario.load(scenario_file)
     assert aqumen.compare(scenario, ["pi"], seeds=1, out=tmp_path).resumed == 0

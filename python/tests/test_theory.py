@@ -228,7 +228,18 @@ def test_the_state_space_is_the_plant_and_goes_into_files(classic, tmp_path):
     assert json.loads((tmp_path / "plant.json").read_text())["A"] == found["A"]
     scipy_io = pytest.importorskip("scipy.io")
     classic.save(tmp_path / "plant.mat", exact=False)
-    assert scipy_io.loadmat(tmp_path / "plant.mat")["delay_s"].item() == pytest.approx(found["delay_s"])
+    read = scipy_io.loadmat(tmp_path / "plant.mat", squeeze_me=True, simplify_cells=True)
+    plain = classic.state_space(exact=False)
+    for name in ("A", "A_d", "B", "B_d", "C", "delay_s"):
+        np.testing.assert_allclose(read[name], np.squeeze(plain[name]))
+    for name, value in plain["controller"].items():
+        np.testing.assert_allclose(read["controller"][name], value)
+    assert read["controller"]["period_s"] == 1 / 160
+    # MATLAB has no null: a controller in continuous time has the period 0.
+    red = theory.design("red", **NETWORKS["red"])
+    red.save(tmp_path / "red.mat")
+    assert scipy_io.loadmat(tmp_path / "red.mat", simplify_cells=True)["controller"]["period_s"] == 0
+    assert red.state_space()["controller"]["period_s"] is None
     with pytest.raises(aqumen.ScenarioError, match=r"written as \.mat or \.json"):
         classic.save(tmp_path / "plant.txt")
 

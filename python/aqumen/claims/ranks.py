@@ -123,7 +123,7 @@ def concordance(a: Sequence[float], b: Sequence[float]) -> float:
     return sum(x * y for x, y in pairs) / told if told else 1.0
 
 
-def _mean_ranks(table: Sequence[Mapping[str, float]], *, more: bool = False) -> dict[str, float]:
+def _mean_ranks(table: Sequence[Mapping[str, float]], more: bool = False) -> dict[str, float]:
     """The mean rank of each AQM over the figures."""
     sums = dict.fromkeys(table[0], 0.0)
     for figures in table:

@@ -162,7 +162,7 @@ def design(
 
 
 def _of_scenario(
-    scenario: str, aqm: str | None, aqm_from: tuple[str, ...], queues: Sequence[str], *, as_json: bool
+    scenario: str, aqm: str | None, aqm_from: tuple[str, ...], queues: Sequence[str], as_json: bool
 ) -> int:
     """An AQM at the queues of a scenario, several links that share flows included."""
     own = own_classes(aqm_from)
@@ -215,7 +215,7 @@ def _span(text: str) -> tuple[str, float, float]:
     raise ScenarioError(f"{text}: write it as AXIS=FROM:TO with plain numbers, for instance flows=10:200")
 
 
-def _map(found: Design, axes: Sequence[str], *, cycles: bool) -> StabilityMap:
+def _map(found: Design, axes: Sequence[str], cycles: bool) -> StabilityMap:
     spans = [_span(axis) for axis in axes]
     if len(spans) != 2:
         raise ScenarioError("a map has two axes: give --map twice")
@@ -234,7 +234,7 @@ def _robust(found: Design, ranges: Sequence[str], aim: str, margin: float) -> Ro
     flows, rtt_s, pps = spans.get("flows"), spans.get("rtt"), spans.get("capacity")
     if found.aqm == "pi":
         return robust_pi(found, flows=flows, rtt_s=rtt_s, capacity_pps=pps, aim=aim, modulus_margin=margin)
-    return robust_for(found, flows=flows, rtt_s=rtt_s, capacity_pps=pps, aim=aim, modulus_margin=margin)
+    return robust_for(design=found, flows=flows, rtt_s=rtt_s, capacity_pps=pps, aim=aim, modulus_margin=margin)
 
 
 def _robust_table(best: RobustPi | RobustAqm) -> Table:
