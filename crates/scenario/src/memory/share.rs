@@ -19,7 +19,8 @@ const MANY_TIMES: f64 = 10.0;
 /// How many times what the narrowest link carries comes of rates that are told, until they hear that packets are lost.
 const OVERSHOOT: f64 = 2.0;
 
-/// BBR goes on whatever is lost: as many round trips' worth. Measured: two, and up to twelve where flows start apart.
+/// BBR goes on whatever is lost: as many round trips' worth. More where flows start apart: `scripts/memory-draw` shows
+/// what that leaves out.
 const HELD_UP: f64 = 3.0;
 
 /// What a group brings.
