@@ -30,7 +30,6 @@ pub(crate) fn expand(
     fixed: &[Option<AqmSpec>],
 ) -> Result<Plan, Wrong> {
     let first = core.under_test().next().or_else(|| core.links.iter().position(|link| link.record)).unwrap_or(0);
-    let nominal = core.nominal(spec, first);
     let mut plan = Plan {
         scenario: spec.name.0.clone(),
         seed,
@@ -41,19 +40,34 @@ pub(crate) fn expand(
         flows: Vec::new(),
         windows: windows(spec),
         sample_interval: spec.sample_interval(),
-        nominal,
+        nominal: core.nominal(spec, first),
         notes: Vec::new(),
     };
     for (i, link) in core.links.iter().enumerate() {
         let aqm = fixed[i].as_ref().unwrap_or(chosen);
         plan.links.push(written_link(spec, core, i, link, aqm)?);
     }
-    // Of each group its own hosts, side by side.
-    let mut hosts: Vec<[Vec<Host>; 2]> = Vec::with_capacity(spec.flows.len());
-    let mut numbered = 0;
-    for (i, (group, way)) in spec.flows.iter().zip(&core.ways).enumerate() {
-        let first = plan.flows.len() as u32;
-        plan.groups.push(Group {
+    let mut deal = Deal { spec, core, plan, hosts: vec![Default::default(); spec.flows.len()], numbered: 0 };
+    (0..spec.flows.len()).for_each(|group| deal.group(group));
+    Ok(deal.plan)
+}
+
+/// Deals flows, and the hosts between which they run.
+struct Deal<'a> {
+    spec: &'a Spec,
+    core: &'a Core,
+    plan: Plan,
+    /// Of each group its own hosts, side by side.
+    hosts: Vec<[Vec<Host>; 2]>,
+    numbered: u32,
+}
+
+impl Deal<'_> {
+    /// The flows of group `i`.
+    fn group(&mut self, i: usize) {
+        let (group, way) = (&self.spec.flows[i], &self.core.ways[i]);
+        let first = self.plan.flows.len() as u32;
+        self.plan.groups.push(Group {
             name: group.name.0.clone(),
             preset: group.transport.preset.clone(),
             transport: group.transport.config,
@@ -62,48 +76,14 @@ pub(crate) fn expand(
             flows: first..first + group.flows() as u32,
             class: group.class as u8,
         });
-        let pauses = pauses(spec, group);
-        let (none, written) = (Spread::fixed(Span::ZERO), core.written_delay(way));
+        let pauses = pauses(self.spec, group);
         let connections = group.traffic.connections();
-        let many = Side::BOTH.map(|side| core.hosts(spec, i, side));
-        hosts.push(Default::default());
         for number in 0..group.count {
-            // The order of draws is part of the format: each is made whether or not it is needed, so that a range in
-            // one place does not move the flows in another.
-            let mut draws = Stream::new(seed, Kind::Placement, u64::from(first + number * connections));
-            let start = group.start.value(draws.uniform(), number, group.count);
-            // Delays are those of the hosts.
-            let (mut uniform, access) = (|| draws.uniform(), way.access.as_ref());
-            let delay = access.map_or(&none, |access| &access.delay);
-            let dealt = |spread: &Spread, uniform: f64| many.map(|own| spread.value(uniform, number % own, own));
-            let [source, _] = dealt(delay, uniform());
-            let [_, sink] = dealt(delay, uniform());
-            // What each link of the source and of the sink gets, so that the round trip becomes longer.
-            let extra = match &group.rtt {
-                None => dealt(&group.extra_rtt, uniform()),
-                Some(rtt) => dealt(rtt, uniform()).map(|rtt| rtt.saturating_sub(written + (source + sink) * 2)),
-            };
-            let delays = [source + extra[0] / 4, sink + extra[1] / 4];
-            let owners = Side::BOTH.map(|side| core.owner(spec, i, side).unwrap_or((i, side)));
-            let known = [0, 1].map(|side| {
-                let (owner, theirs) = owners[side];
-                hosts[owner][theirs as usize].get((number % many[side]) as usize).copied()
-            });
-            let new = known.map(|host| host.is_none());
-            let placed = access.filter(|_| new.contains(&true)).map(|access| {
-                let name = format!("{}.{number}", group.name.0);
-                place(&mut plan, &nominal, &name, way, access, new, delays)
-            });
-            let [source, sink] = [0, 1].map(|side| {
-                known[side].unwrap_or_else(|| {
-                    let host = Host { number: numbered, links: placed.and_then(|placed| placed[side]) };
-                    numbered += 1;
-                    hosts[i][side].push(host);
-                    host
-                })
-            });
+            let draws = Stream::new(self.plan.seed, Kind::Placement, u64::from(first + number * connections));
+            let (start, delays) = self.drawn(i, number, draws);
+            let [source, sink] = self.pair(i, number, delays);
             let flow = Flow {
-                group: plan.groups.len() as u32 - 1,
+                group: i as u32,
                 source: source.number,
                 destination: sink.number,
                 path: around(source.links, &way.path, sink.links),
@@ -112,11 +92,58 @@ pub(crate) fn expand(
                 transfer: group.transfer,
             };
             // The connections of a session run between the same hosts.
-            plan.flows.extend(std::iter::repeat_n(flow, connections as usize));
+            self.plan.flows.extend(std::iter::repeat_n(flow, connections as usize));
         }
-        note(&mut plan, group, first as usize);
+        note(&mut self.plan, group, first as usize);
     }
-    Ok(plan)
+
+    /// When flow `number` of group `i` starts, and the delays of the access links of its source and of its sink.
+    ///
+    /// The order of draws is part of the format: each is made whether or not it is needed, so that a range in one place
+    /// does not move the flows in another.
+    fn drawn(&self, i: usize, number: u32, mut draws: Stream) -> (Span, [Span; 2]) {
+        let (group, way) = (&self.spec.flows[i], &self.core.ways[i]);
+        let start = group.start.value(draws.uniform(), number, group.count);
+        // Delays are those of the hosts.
+        let many = Side::BOTH.map(|side| self.core.hosts(self.spec, i, side));
+        let dealt = |spread: &Spread, uniform: f64| many.map(|own| spread.value(uniform, number % own, own));
+        let none = Spread::fixed(Span::ZERO);
+        let delay = way.access.as_ref().map_or(&none, |access| &access.delay);
+        let [source, _] = dealt(delay, draws.uniform());
+        let [_, sink] = dealt(delay, draws.uniform());
+        // What each link of the source and of the sink gets, so that the round trip becomes longer.
+        let extra = match &group.rtt {
+            None => dealt(&group.extra_rtt, draws.uniform()),
+            Some(rtt) => {
+                let least = self.core.written_delay(way) + (source + sink) * 2;
+                dealt(rtt, draws.uniform()).map(|rtt| rtt.saturating_sub(least))
+            }
+        };
+        (start, [source + extra[0] / 4, sink + extra[1] / 4])
+    }
+
+    /// The hosts between which flow `number` of group `i` runs; new ones get access links with these delays.
+    fn pair(&mut self, i: usize, number: u32, delays: [Span; 2]) -> [Host; 2] {
+        let (group, way) = (&self.spec.flows[i], &self.core.ways[i]);
+        let known = Side::BOTH.map(|side| {
+            let many = self.core.hosts(self.spec, i, side);
+            let (owner, theirs) = self.core.owner(self.spec, i, side).unwrap_or((i, side));
+            self.hosts[owner][theirs as usize].get((number % many) as usize).copied()
+        });
+        let new = known.map(|host| host.is_none());
+        let placed = way.access.as_ref().filter(|_| new.contains(&true)).map(|access| {
+            let (name, nominal) = (format!("{}.{number}", group.name.0), self.plan.nominal);
+            place(&mut self.plan, &nominal, &name, way, access, new, delays)
+        });
+        [0, 1].map(|side| {
+            known[side].unwrap_or_else(|| {
+                let host = Host { number: self.numbered, links: placed.and_then(|placed| placed[side]) };
+                self.numbered += 1;
+                self.hosts[i][side].push(host);
+                host
+            })
+        })
+    }
 }
 
 /// What a reader should know of `group`, whose flows are those from `first` on.
