@@ -172,10 +172,6 @@ impl Endpoint for RtpSink {
     fn poll_delivery(&mut self) -> Option<Delivery> {
         self.frames.pop_front()
     }
-
-    fn is_idle(&self) -> bool {
-        true
-    }
 }
 
 /// What the rate control needs beside it: three numbers of 32 bits.

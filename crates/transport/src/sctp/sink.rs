@@ -207,8 +207,4 @@ impl Endpoint for SctpSink {
     fn poll_delivery(&mut self) -> Option<Delivery> {
         self.deliveries.pop_front()
     }
-
-    fn is_idle(&self) -> bool {
-        true
-    }
 }

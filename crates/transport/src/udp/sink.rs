@@ -86,8 +86,4 @@ impl Endpoint for UdpSink {
     fn poll_delivery(&mut self) -> Option<Delivery> {
         self.complete.pop_front()
     }
-
-    fn is_idle(&self) -> bool {
-        true
-    }
 }

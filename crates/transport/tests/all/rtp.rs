@@ -5,7 +5,7 @@ use crate::common;
 use aqumen_transport::rtp::{
     Control, Feedback, Media, ReceiverReport, RtpConfig, RtpSink, RtpSource, SenderReport, throughput,
 };
-use aqumen_transport::{Body, Delivery, Endpoint, Message, Packet};
+use aqumen_transport::{Body, Config, Delivery, Endpoint, Message, Packet};
 use aqumen_units::{Ecn, Instant, Rate, Span};
 use common::{Channel, Luck, Net, at, packets};
 use proptest::prelude::*;
@@ -137,7 +137,7 @@ fn reports_carry_what_the_round_trip_needs() {
     assert_eq!(sink.next_timer(), Some(at(1960)));
     sink.on_timer(at(1960));
     let answer = packets(&mut sink, at(1960));
-    assert_eq!(answer[0].bytes, 60);
+    assert_eq!((answer[0].bytes, CFG.ack_bytes()), (60, 60));
     let report = report(&answer).unwrap();
     assert_eq!((report.lsr, report.dlsr), (65_536, 58_982)); // 1 s, 0.9 s
     source.on_packet(at(2000), &answer[0]);

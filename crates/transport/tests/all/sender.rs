@@ -617,6 +617,9 @@ fn a_bad_parameter_is_named_with_its_value_and_range() {
     assert_eq!(bad(crossed), "min_rto = 61: must be 0 s to max_rto");
     let nan = TcpConfig { min_window: f64::NAN, ..good };
     assert_eq!(bad(nan), "min_window = NaN: must be 0 to 2 segments");
+    let whole = |min_window| TcpConfig { min_window, ..TcpConfig::linux() };
+    assert_eq!(bad(whole(0.99)), "min_window = 0.99: must be 1 to 2 segments where windows are whole");
+    assert!(whole(1.0).validate().is_ok() && whole(2.0).validate().is_ok());
     let slow = TcpConfig { delayed_ack: Some(Span::from_secs(1)), ..good };
     assert_eq!(bad(slow), "delayed_ack = 1: must be above 0 s, at most 0.5 s");
 }
