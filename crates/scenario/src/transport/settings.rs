@@ -205,9 +205,7 @@ impl<C> Kind<C> {
             }
             Kind::Rate(field) => *field(config) = Rate::read(at)?,
             Kind::Count(field) => {
-                let count = u32::read(at)?;
-                let fits = u16::try_from(count).ok().filter(|count| *count > 0);
-                *field(config) = fits.ok_or_else(|| at.misfit("must be 1 to 65535"))?;
+                *field(config) = u16::try_from(u32::read(at)?).map_err(|_| at.misfit("must be 1 to 65535"))?;
             }
             Kind::Window(field) => *field(config) = window(at)?,
             Kind::WindowOrNone(field) => *field(config) = if is_none(at) { None } else { Some(window(at)?) },

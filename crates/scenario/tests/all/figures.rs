@@ -122,6 +122,7 @@ fn the_ends_of_every_range_belong_to_it() {
         "{ kind = \"self-similar\", rate = \"1Mbit\", sources = 1 }".into(),
         "{ kind = \"voip\", talk = \"20us\" }".into(),
         "{ kind = \"poisson\", rate = \"1000Mpkt/s\" }".into(),
+        "{ kind = \"mmpp\", rates = [\"1000Mpkt/s\", \"1000Mpkt/s\"], generator = [[-1.0, 1.0], [1.0, -1.0]] }".into(),
         // 10^9 packets of a byte in a second; a frame of 10 MB in each.
         "{ kind = \"cbr\", rate = \"8Gbit\", packet = \"1B\" }".into(),
         law("\"exponential\", mean = \"65507B\""),
@@ -167,6 +168,10 @@ fn the_ends_of_every_range_belong_to_it() {
         (
             "{ kind = \"mmpp\", rates = [\"1pkt/s\", \"1pkt/s\"], generator = [[-20000.0, 20000.0], [20000.0, -20000.0]] }".into(),
             "10000 changes of state for a packet",
+        ),
+        (
+            "{ kind = \"mmpp\", rates = [\"1001Mpkt/s\", \"1001Mpkt/s\"], generator = [[-1.0, 1.0], [1.0, -1.0]] }".into(),
+            "at most 1e9 packets per second",
         ),
         ("{ kind = \"mmpp\", preset = \"paper8\", rates = [\"1pkt/s\"] }".into(), "must have one of"),
         ("{ kind = \"mmpp\", rates = [\"1pkt/s\"], generator = [[0.0]], source = \"www\" }".into(), "belongs to a preset"),

@@ -997,6 +997,24 @@ fn a_packet_on_a_wire_takes_its_event_and_what_its_ends_keep() {
 }
 
 #[test]
+fn of_bursts_more_are_on_wires_than_of_packets_evenly_spaced() {
+    // Four sources that are ON half of the time, 3750 messages a second then, for 10 ms on the average: in a second the
+    // variance of what they send is 4 * 3750^2 * 2 * 0.01^4 / 0.02^3 = 375^2 packets. For 10 s on their way: four
+    // deviations are 4 * 375 * sqrt(10) = 4743 packets, each with two events of 32 bytes in a list that grows.
+    let of = |traffic: &str| {
+        let text = of_transport(&wide("100Gbit"), &format!("\"udp\"\ntraffic = {{ {traffic}, packet = \"1000B\" }}"));
+        let delay = |delay: &str| memory(&with(&text, "delay = \"20ms\"", &format!("delay = \"{delay}\"")));
+        (delay("10s"), delay("40s"))
+    };
+    let bursts = of("kind = \"on-off\", rate = \"30Mbit\", on = \"10ms\", off = \"10ms\"");
+    let even = of("kind = \"cbr\", rate = \"15Mbit\"");
+    let each = 1.5 * (2.0 * 32.0 + size_of::<aqumen_transport::Packet>() as f64);
+    assert!(((bursts.0 - even.0) / (4743.0 * each) - 1.0).abs() < 0.03, "{} {each}", bursts.0 - even.0);
+    // Twice as many on a way that takes four times as long.
+    assert!(((bursts.1 - even.1) / (bursts.0 - even.0) - 2.0).abs() < 0.03);
+}
+
+#[test]
 fn a_queue_forms_where_the_link_goes_down_or_more_may_come() {
     // 41 Mbit/s for 40 at most; where packets wait, histograms are larger.
     let small = with(DUMBBELL, "transport = \"ns2\"", "transport = { preset = \"ns2\", receive_window = \"2pkt\" }");
