@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use aqumen_aqm::registry::{AnyAqm, build};
 use aqumen_aqm::{
     Account, Aqm, ArmPfc, ArmPfcParams, Backlog, Cx, Draw, DropReason, DropTail, Fates, Fifo, Handle, Hooks, Limit,
-    MAX_LOOPS, Observation, Packet, Passage, Pi, PiGains, Qdisc, Sampled, SampledLaw, TcpPlant, Totals, Variant,
+    MAX_LOOPS, Observation, Packet, Passage, Pi, PiGains, Qdisc, Sampled, SampledLaw, TcpPlant, Totals, Value, Variant,
     Verdict,
 };
 use aqumen_units::{Ecn, Instant, Probability, Span};
@@ -422,16 +422,41 @@ fn a_fluid_engine_drives_the_same_law() {
 
 #[test]
 fn an_account_that_spares_calls_hears_of_the_head_as_the_algorithm_in_charge_wants() {
-    let aqm = |name: &str| build(name, &[], &NETWORK).unwrap().unwrap();
-    let account = || Account::new(aqm("droptail"), Limit::packets(9));
+    let aqm = |name: &str, given: &[_]| build(name, given, &NETWORK).unwrap().unwrap();
+    let account = || Account::new(aqm("droptail", &[]), Limit::packets(9));
     let (mut sparing, mut all) = (account().sparing(), account());
     assert_eq!((sparing.hears(), all.hears()), (false, true));
-    // RED wants to know when the link is idle, DropTail nothing.
-    for (name, wants) in [("red", true), ("droptail", false), ("codel", true)] {
-        sparing.replace_aqm(aqm(name), at_ms(1));
-        all.replace_aqm(aqm(name), at_ms(1));
-        assert_eq!((sparing.hears(), all.hears()), (wants, true), "{name}");
+    // RED wants to know when the link is idle, PIE what leaves where it measures the rate or does as Linux.
+    for (name, given, wants) in [
+        ("red", vec![], true),
+        ("droptail", vec![], false),
+        ("codel", vec![], true),
+        ("pie", vec![], false),
+        ("pie", vec![("delay", Value::Choice("rate"))], true),
+        ("pie", vec![("safeguards", Value::Choice("linux"))], true),
+    ] {
+        sparing.replace_aqm(aqm(name, &given), at_ms(1));
+        all.replace_aqm(aqm(name, &given), at_ms(1));
+        assert_eq!((sparing.hears(), all.hears()), (wants, true), "{name} {given:?}");
     }
+}
+
+#[test]
+fn an_account_told_of_verdicts_counts_as_one_that_asks_for_them() {
+    let account = || {
+        let fixed = build("fixed", &[("p", Value::Number(0.5))], &NETWORK).unwrap().unwrap();
+        Account::new(fixed, Limit::packets(9))
+    };
+    let (mut asked, mut told) = (account(), account());
+    for (bytes, ecn, draw) in [(1000, Ecn::Ect0, 0.4), (600, Ecn::NotEct, 0.4), (400, Ecn::Ect0, 0.6)] {
+        match asked.arrive(&Packet { bytes, ..packet(ecn) }, at_ms(0), &mut Fixed(draw)) {
+            Ok(marked) => told.admit(bytes, marked),
+            Err(_) => told.refuse(bytes),
+        }
+    }
+    assert_eq!((told.backlog(), told.totals()), (asked.backlog(), asked.totals()));
+    assert_eq!(told.backlog(), Backlog { packets: 2, bytes: 1400 });
+    assert_eq!((told.totals().marked, told.totals().early_dropped), (1, 1));
 }
 
 #[test]

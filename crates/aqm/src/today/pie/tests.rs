@@ -34,7 +34,11 @@ fn the_step_weighs_error_and_change() {
 #[test]
 fn a_law_that_is_stepped_goes_by_the_sojourn_and_an_empty_queue_delays_nothing() {
     let seen = |queue_pkts| Observation { queue_pkts, sojourn_s: 0.055, ..Observation::default() };
-    assert!(near(law_at(0.15, 0.035).step(0, &seen(9.0)).get(), 0.17));
+    let mut law = law_at(0.15, 0.035);
+    assert!(near(law.step(0, &seen(9.0)).get(), 0.17));
+    let mut shown = None;
+    SampledLaw::observe(&law, &mut |name, value| shown = Some((name, value)));
+    assert_eq!(shown, Some(("delay", 0.055)));
     // 0.125 (0 - 0.015) + 1.25 (0 - 0.035) = -0.045625.
     assert!(near(law_at(0.15, 0.035).step(0, &seen(0.0)).get(), 0.104_375));
 }
