@@ -47,6 +47,17 @@ def test_compare_prints_a_ranking(aqumen_cli, scenario_file):
     check_text("compare.txt", out)
 
 
+def test_of_one_seed_a_comparison_says_how_little_it_is(aqumen_cli, scenario_file):
+    alone, several = (
+        aqumen_cli("compare", scenario_file, "--aqm", "droptail", "--aqm", "pi", "--seeds", n)[1] for n in (1, 2)
+    )
+    little, much = "One seed gives no intervals", "Mean ± half the 95 % interval"
+    assert (little in alone, much in alone, "±" in alone) == (True, False, False)
+    assert (little in several, much in several) == (False, True)
+    # Nobody is told apart from nobody by a single seed, so nobody is marked.
+    assert not re.search(r"^\d=", alone, re.MULTILINE)
+
+
 def test_compare_prints_json(aqumen_cli, scenario_file):
     code, out, err = aqumen_cli("compare", scenario_file, "--aqm", "droptail", "--aqm", "pi", "--seeds", 3, "--json")
     assert (code, err) == (0, "")

@@ -269,13 +269,18 @@ def test_a_trace_is_read_by_kind(tmp_path: Path) -> None:
         (1.5, 3, 0, 0),
         (2.0, 0, 0, 0),
         (2.0, 4, 0, 0),
+        (2.2, 1, 500, 0.25),
+        # What was let in and dropped later has the number of its arrival; the others are those that just came.
+        (2.5, 3, 1, 0),
     ]
     path = tmp_path / "link0.bin"
     path.write_bytes(b"".join(struct.pack("<4d", *record) for record in records))
     trace = read_trace(path)
     assert trace.arrived_s.tolist() == [0.5, 1.5, 2.0]
-    assert (trace.left_s.tolist(), trace.wait_s.tolist(), trace.marked.tolist()) == ([1.0], [0.5], [True])
-    assert (trace.early_drop_s.tolist(), trace.overflow_drop_s.tolist()) == ([1.5], [2.0])
+    assert (trace.left_s.tolist(), trace.left_bytes.tolist()) == ([1.0, 2.2], [1000, 500])
+    assert (trace.wait_s.tolist(), trace.marked.tolist()) == ([0.5, 0.25], [True, False])
+    assert (trace.early_drop_s.tolist(), trace.overflow_drop_s.tolist()) == ([1.5, 2.5], [2.0])
+    assert trace.lost.tolist() == [[1.5, 2, True], [2.0, 3, False], [2.5, 1, True]]
     assert (trace.change_s.tolist(), trace.length_pkts.tolist()) == ([0.5, 1.0], [1.0, 0.0])
 
 

@@ -81,6 +81,8 @@ def test_a_bode_plot_has_gain_in_decibels_and_phase_without_jumps(classic, drawn
     assert set(data(gain.lines[2])[1]) == {0}
     assert set(data(phase.lines[2])[1]) == {-180}
     assert gain.get_xscale() == "log"
+    # Who looks closer at one looks at the same frequencies of the other.
+    assert gain.get_shared_x_axes().joined(gain, phase)
     assert phase.get_ylim() == (-720, 0)
     assert (gain.get_ylabel(), phase.get_xlabel(), phase.get_ylabel()) == (
         "Gain, dB",
@@ -441,6 +443,16 @@ def test_curves_are_thinned_and_banded():
     assert "queue_low" not in one["links"]["l"]["time"]["a"]
 
 
+def test_of_several_engines_the_average_over_runs_and_the_last_second_is_drawn_too():
+    runs = [Made("a", 1, 10.04), Made("a", 2, 20.07)]
+    runs[1].label = "fluid"
+    link = curves.curves(Compared(runs))["links"]["l"]
+    averaged = link["time"]["a"]["averaged"]
+    # The mean of both rises by 1 a second: half a second before 15 s it was 15.055 + 14.5, to a tenth of a packet.
+    assert len(averaged) == len(link["t"])
+    assert averaged[link["t"].index(15)] == 29.6
+
+
 def stepped(monkeypatch, *values, band=0.05):
     """Figures of a step's answer that has these values, one each second."""
     from aqumen.theory import plots
@@ -508,6 +520,7 @@ def test_the_noise_is_drawn_so_that_equal_areas_are_equal_parts(classic, drawn):
     variance = np.trapezoid(y, np.log(x))
     assert variance == pytest.approx(classic.noise["queue_std_pkts"] ** 2, rel=0.02)
     assert set(data(axes.lines[1])[0]) == {spectrum["peak_rad_s"]}
+    assert axes.lines[0].get_color() == plot.COLOURS[0] != axes.lines[1].get_color()
     assert axes.get_xscale() == "log"
     assert axes.get_ylim()[0] == 0
     assert axes.get_xlabel() == "Frequency, rad/s"
