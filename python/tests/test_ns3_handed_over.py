@@ -130,6 +130,12 @@ def test_every_aqm_is_handed_over_whole_and_nothing_else(name: str) -> None:
     assert told == {"MaxSize": "300p", **attributes}
 
 
+def test_red_reckons_idle_time_by_the_rate_that_its_link_begins_with() -> None:
+    raw = plan({"name": "red", "params": RED})
+    raw["links"][0]["rates"] += [[5.0, 1e6], [9.0, 2e6]]
+    assert "set 0 LinkBandwidth 8000000bps" in describe(raw).text.splitlines()
+
+
 @pytest.mark.parametrize("name", [name for name in DISCS if name != "droptail"])
 def test_a_parameter_that_is_missing_or_strange_is_named(name: str) -> None:
     params, _, _ = DISCS[name]
