@@ -382,7 +382,11 @@ def test_the_queue_holds_its_limit_and_all_packets_are_accounted_for() -> None:
     assert link["overflow_dropped_pkts"] > 0
     gone = link["departures_pkts"] + link["overflow_dropped_pkts"] + link["early_dropped_pkts"]
     assert 0 <= link["arrivals_pkts"] - gone <= 301
-    assert max(result["series"]["bottleneck"]["queue_pkts"]) <= 300
+    series = result["series"]["bottleneck"]
+    assert max(series["queue_pkts"]) <= 300
+    # From the start to the end, both included.
+    assert (series["t"][0], series["queue_pkts"][0], series["t"][-1]) == (0, 0, result["windows"]["all"][1])
+    assert len(series["t"]) == len(series["queue_pkts"]) == len(series["p"])
     assert link["utilization"] == pytest.approx(1.0, abs=0.1)
     # 1000 B at 8 Mbit/s take 1 ms: a full link's mean queue and mean sojourn time go together (Little).
     steady = result["links"]["bottleneck"]["steady"]
