@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from browser import browse, judged, screen, told
 import aqumen
 from aqumen.report import report_html
 from aqumen.report.curves import _ellipse, representative_seed
+from aqumen.report.page import _verdict
 from aqumen.report.picture import scenario_svg
 
 
@@ -79,6 +81,46 @@ def test_the_ranking_says_who_is_best_and_by_how_much(comparison, page):
     assert text.count("clearly best</span>") == 1
     rows = re.findall(r'<tr data-aqm="([\w-]+)"[^>]*><td class="place">(\d)</td>', text)
     assert rows == [("arm-pfc", "1"), ("pi", "2"), ("red", "3"), ("droptail", "4")]
+
+
+@pytest.mark.parametrize(
+    ("places", "figures", "says"),
+    [
+        ([("a", 1, True)], 1, "<b>a</b> {}."),
+        ([("a", 1, True), ("b", 2, False)], 1, "<b>a</b> {}, clearly better than the other one."),
+        ([("a", 1, True), ("b", 2, False), ("c", 2, False)], 1, "<b>a</b> {}, clearly better than the 2 others."),
+        # Each other one is clearly worse than somebody, but not each than the first.
+        (
+            [("a", 1, False), ("b", 2, False), ("c", 2, False)],
+            1,
+            "<b>a</b> {} and leads, but is not clearly better than each of the others.",
+        ),
+        (
+            [("a", 1, False), ("b<", 1, False), ("c", 3, False)],
+            1,
+            "<b>a</b> and <b>b&lt;</b> lead together: their 95 % intervals overlap. <b>a</b> {}.",
+        ),
+        (
+            [("a", 1, False), ("b", 1, False)],
+            2,
+            "<b>a</b> and <b>b</b> lead together: their powers are not told apart. <b>a</b> {}.",
+        ),
+    ],
+)
+def test_the_result_is_said_in_a_sentence(places, figures, says):
+    used = {"mean": 0.9, "ci95": [0.89, 0.91], "n": 2}
+    data = {"aqms": {"a": {"links": {"l": {"steady": {"utilization": used}}}}}}
+    figure = SimpleNamespace(key="sojourn_mean_s", factor=1000, digits=1, unit="ms")
+    ranking = SimpleNamespace(
+        places=[SimpleNamespace(aqm=aqm, place=place, clearly_best=best) for aqm, place, best in places],
+        figure=figure,
+        goal=SimpleNamespace(figures=[figure] * figures),
+        link="l",
+        window="steady",
+        summaries={"a": {"sojourn_mean_s": {"mean": 0.01, "ci95": [0.008, 0.012], "n": 2}}},
+    )
+    did = "has a mean sojourn time of 10.0 ± 2.0 ms at 90.00 ± 1.00 % utilisation"
+    assert _verdict(data, ranking) == says.format(did)
 
 
 def test_columns_stand_where_any_aqm_has_a_figure(page):
