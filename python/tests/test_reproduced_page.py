@@ -208,16 +208,21 @@ def swept(mean):
     return run
 
 
-def test_a_sweep_is_drawn_as_a_curve_over_its_cells():
-    # Two seeds, one packet above and below the mean: 10, 20, 40 packets at three cells of b, a run of a at one of them.
+def sweep(means, off=0.0):
+    """A paper that claims something of three cells, and two runs of b in each, so much below and above these means."""
     cells = ["net@5ms", "net@10ms", "net@20ms"]
     rules = tuple({**RULE, "of": "q", "at": cell} for cell in cells)
-    paper = replace(PAPER, claims=(claim("one", rules=rules),))
     runs = {
-        (cell, "b", seed): swept(mean)(off)
-        for cell, mean in zip(cells, (10, 20, 40), strict=True)
-        for seed, off in ((1, -0.001), (2, 0.001))
+        (cell, "b", seed): swept(mean)(sign * off)
+        for cell, mean in zip(cells, means, strict=True)
+        for seed, sign in ((1, -1), (2, 1))
     }
+    return replace(PAPER, claims=(claim("one", rules=rules),)), runs
+
+
+def test_a_sweep_is_drawn_as_a_curve_over_its_cells():
+    # 10, 20, 40 packets at three cells of b, a run of a at one of them.
+    paper, runs = sweep((10, 20, 40), 0.001)
     runs |= {("net@10ms", "a", 1): swept(30)(0)}
     figure = curves(paper, paper.claims, runs)
     # From 50 to 490 wide; 168 high below 4, of which 40 packets fill all: b comes second.
@@ -238,3 +243,26 @@ def test_a_sweep_is_drawn_as_a_curve_over_its_cells():
     # Two cells make no curve, and neither do runs that are not there.
     assert curves(paper, paper.claims, {key: run for key, run in runs.items() if key[0] != "net@20ms"}) == ""
     assert curves(paper, paper.claims, {}) == ""
+
+
+@pytest.mark.parametrize(
+    ("means", "low", "high"),
+    [
+        # From 0 on, but where that would hide the differences, or is above what there is.
+        ((10, 20, 40), "0", "40"),
+        ((20, 30, 40), "0", "40"),
+        ((21, 30, 40), "21", "40"),
+        ((-10, 20, 40), "-10", "40"),
+        # What is the same everywhere has a scale too.
+        ((7, 7, 7), "7", "8"),
+        ((0, 0, 0), "0", "1"),
+    ],
+)
+def test_the_scale_of_a_sweep_shows_its_differences(means, low, high):
+    paper, runs = sweep(means)
+    figure = curves(paper, paper.claims, runs)
+    assert f"<text x=2 y=12>{high}</text><text x=2 y=172>{low}</text>" in figure
+    (way,) = re.findall(r"points='(.*?)'", figure)
+    drawn = [float(point.split(",")[1]) for point in way.split()]
+    span = float(high) - float(low)
+    assert drawn == pytest.approx([4 + 168 * (float(high) - mean) / span for mean in means], abs=0.06)
