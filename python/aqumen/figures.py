@@ -148,7 +148,7 @@ def _queue(axes: Axes, comparison: Comparison, link: str, window: str) -> bool:
         axes.plot(t, mean, label=aqm, **{**style(i), "linewidth": 0.8})
     target = comparison.targets().get(link)
     if target is not None:
-        axes.axhline(target, color="0.4", linewidth=0.6, linestyle=(0, (1, 2)))
+        axes.axhline(target, color="0.4", linewidth=0.6, linestyle=":")
     axes.set(xlabel="Time, s", ylabel="Queue, packets", ylim=(0, None))
     _legend(axes, comparison.aqms)
     return True

@@ -79,6 +79,13 @@ def test_names_of_before_lead_to_their_cells(old, new):
     assert Scenario.load(old).to_toml() == Scenario.load(new).to_toml()
 
 
+def test_names_of_before_are_listed_with_the_experiment_that_has_them_now(capsys):
+    assert main(["list", "scenarios", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["scenarios"]
+    assert {old: new for row in rows for old, new in row["formerly"].items()} == FORMER
+    assert all(new.startswith(f"{row['name']}@") for row in rows for new in row["formerly"].values())
+
+
 def test_a_name_of_before_takes_variants_too():
     assert Scenario.load("aqm-mo/rtt464@ecn").name == "aqm-mo-rtt-464ms-ecn"
     assert Scenario.load("experiments/paqm/n7.toml").name == "paqm-load-n7"
