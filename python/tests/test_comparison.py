@@ -26,6 +26,46 @@ def test_run_gives_metrics_series_and_sojourn_times(scenario):
     assert json.loads(result.json) == result.data
 
 
+class OfThreeLinks:
+    """What an engine answers; each figure says of which link and window it is."""
+
+    json = json.dumps(
+        {
+            "aqm": {"name": "pi"},
+            "links": {
+                name: {window: {"of": f"{name} {window}"} for window in ("steady", "all")} for name in ("b", "a", "c")
+            },
+        }
+    )
+
+    def series(self, link):
+        return f"{link} t", f"{link} queue", f"{link} p"
+
+    def state(self, link):
+        return [("drops", f"{link} state")]
+
+    def sojourn_cdf(self, link, window):
+        return f"{link} {window} waits", f"{link} {window} share"
+
+    def queue_cdf(self, link, window):
+        return f"{link} {window} levels", f"{link} {window} share"
+
+
+@pytest.mark.parametrize("link", [None, "a"])
+def test_where_no_link_is_named_the_first_one_is_told(link):
+    result, name = aqumen.Result(OfThreeLinks()), link or "b"
+    series = result.series(link)
+    assert (series.t_s, series.queue_pkts, series.probability) == OfThreeLinks().series(name)
+    assert series.state == {"drops": f"{name} state"}
+    for window in ("steady", "all"):
+        # Without a window it is the steady one.
+        where = (link,) if window == "steady" else (link, window)
+        assert result.link(*where) == {"of": f"{name} {window}"}
+        waits, levels = result.sojourn_cdf(*where), result.queue_cdf(*where)
+        assert (waits.sojourn_s, waits.share) == (f"{name} {window} waits", f"{name} {window} share")
+        assert (levels.queue_pkts, levels.share) == (f"{name} {window} levels", f"{name} {window} share")
+
+
 def test_progress_can_stop_a_run(scenario):
     seen = []
     with pytest.raises(aqumen.Cancelled):
