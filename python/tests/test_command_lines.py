@@ -224,7 +224,13 @@ RED = {"min_th": 5, "max_th": 15, "weight": 0.002}
         # These hold one packet fewer than their limit.
         ("droptail", {}, "DropTail", 51, {"queue_in_bytes_": False, "drop_front_": False, "mean_pktsize_": 1000}),
         ("droptail", {"ns2_limit": True}, "DropTail", 50, {}),
-        ("rem", {}, "REM", 51, {"gamma_": 0.001, "phi_": 1.001, "inw_": 1.0, "pupdtime_": 0.002, "pbo_": 20.0}),
+        (
+            *("rem", {}, "REM", 51),
+            {
+                **{"gamma_": 0.001, "phi_": 1.001, "inw_": 1.0, "pupdtime_": 0.002, "pbo_": 20.0},
+                **{"mean_pktsize_": 1000, "markpkts_": True, "qib_": False},
+            },
+        ),
         ("rem", {"ns2_limit": True, "ecn": False}, "REM", 50, {"markpkts_": False, "qib_": False}),
         ("rem", {"ecn": True, "signal_at": "dequeue", "alpha": 0.1}, "REM", 51, {"markpkts_": True}),
         (
