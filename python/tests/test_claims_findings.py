@@ -707,6 +707,9 @@ def test_up_and_to_the_right_is_better():
     # Delays 0.25 and 0.025, deviations of 0.1 and 0.01 over sqrt(2): the axis ends at 0.25 + 2 0.0707.
     end = 0.25 + 0.1 * math.sqrt(2)
     assert f">{1000 * end:.1f} ms<" in svg
+    # The ends of goodput stand left of the axis, those of delay on one line below it.
+    numbers = re.findall(r'<text x="(\S+)" y="(\S+)">', svg)
+    assert [tuple(map(float, each)) for each in numbers] == [(2, 14), (2, 194), (46, 212), (326, 212)]
     # Goodputs 5 ± 0.707 and 6 ± 2.121: the ends 1.757 (6 - 2 2.121) and 10.243, with a tenth of the rest beyond.
     low, high = 6 - 1.5 * 2**1.5, 6 + 1.5 * 2**1.5
     low, high = low - 0.1 * (high - low), high + 0.1 * (high - low)

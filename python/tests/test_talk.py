@@ -97,6 +97,10 @@ def test_words_are_broken_but_what_is_to_be_copied_is_not(capsys, monkeypatch):
     words = talk.table("", ["name", "what"], figures=False)
     words.add_row("pie", "one two three four")
     assert shown(capsys, monkeypatch, 14, words) == ["name  what", "pie   one two", "      three", "      four"]
+    # Names are not.
+    words.add_row("pie of mine", "five")
+    told = shown(capsys, monkeypatch, 18, words)
+    assert [line[:11].rstrip() for line in told] == ["name", "pie", "", "", "", "pie of mine"]
 
 
 def test_columns_without_a_figure_are_left_out():
