@@ -110,6 +110,9 @@ mod tests {
         let passage = medium.transmit(Accepted { start: 1000, arrived: 0, bytes: 1000 });
         assert_eq!(passage, Passage { end: 2_667_667, airtime: 2_666_667, through: 2_667_667, lost: false });
         assert!((medium.offered_bits()[0] - 9e6).abs() < 1e-3);
+        // However quick, it sends one packet after the other.
+        medium.shared.rate = Rate::from_bps(400_000_000_000);
+        assert_eq!(medium.transmit(Accepted { start: 3_000_000, arrived: 0, bytes: 20 }).end, 3_000_001);
     }
 
     #[test]

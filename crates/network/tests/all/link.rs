@@ -161,6 +161,8 @@ fn a_discipline_is_told_of_a_new_rate() {
     };
     let slow = marked(r#""400kbit""#);
     assert_eq!(marked(r#"{ steps = [["0s", "10Mbit"], ["100ms", "400kbit"]] }"#), slow);
+    // Nor is it told of one that is still to come.
+    assert_eq!(marked(r#"{ steps = [["0s", "10Mbit"], ["100ms", "400kbit"], ["900ms", "10Mbit"]] }"#), slow);
     // The second waits for 30 ms. If that were too long, the sixth would be marked, 120 ms later: CoDel waits for 100.
     assert!(slow.iter().position(|marked| *marked) > Some(5), "{slow:?}");
 }
