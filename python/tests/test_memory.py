@@ -141,7 +141,10 @@ FULL = {
         flows=4, rate="40Mbit", duration="20s", buffer="150000pkt", transport='"udp"', group=cbr("100Mbit")
     ),
     "ten times what leaves, in small packets": dumbbell(
-        flows=4, duration="20s", buffer="20000pkt", transport='"udp"', group=cbr("20Mbit").replace("1000B", "250B")
+        flows=4, duration="20s", buffer="40000pkt", transport='"udp"', group=cbr("20Mbit").replace("1000B", "250B")
+    ),
+    "a hundred times what leaves, in small packets": dumbbell(
+        flows=64, duration="5s", buffer="40000pkt", transport='"udp"', group=cbr("20Mbit").replace("1000B", "250B")
     ),
     "many that send at one moment": dumbbell(
         flows=400, rate="20Mbit", duration="20s", buffer="20000pkt", transport='"udp"', group=cbr("500kbit")

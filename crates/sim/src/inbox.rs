@@ -273,13 +273,18 @@ impl<T> Spare<T> {
         if list.capacity() == 0 {
             self.lent += 1;
             *list = if self.lent > FEW { self.small.pop().unwrap_or_default() } else { self.any() };
-        } else if list.capacity() <= TOGETHER
-            && let Some(mut room) = self.large.pop()
-        {
+        } else if let Some(mut room) = self.fitting(list.capacity()) {
             room.append(list);
             self.keep(std::mem::replace(list, room));
         }
         list.reserve(TOGETHER);
+    }
+
+    /// Memory for a bucket that holds so many and gets more. One that lies far ahead is not given what a near one
+    /// needs, which fills at once and hands it on.
+    fn fitting(&mut self, held: usize) -> Option<Vec<T>> {
+        let most = if self.lent > FEW { PARTS * held } else { usize::MAX };
+        self.large.pop_if(|room| (2 * held..=most).contains(&room.capacity()))
     }
 
     fn any(&mut self) -> Vec<T> {
@@ -290,7 +295,10 @@ impl<T> Spare<T> {
     #[inline]
     fn keep(&mut self, room: Vec<T>) {
         if room.capacity() > TOGETHER {
-            self.large.push(room);
+            // Of more nobody has need at a time.
+            if self.large.len() < FEW {
+                self.large.push(room);
+            }
         } else if room.capacity() > 0 {
             self.small.push(room);
         }
@@ -319,6 +327,23 @@ mod tests {
         assert_eq!((&seen[0][..], &seen[1][..]), (&[(15, 1)][..], &[(31, 0), (16, 3), (31, 4)][..]));
         assert_eq!(seen[125], [(2000, 2), (2001, 5), (2000, 6)]);
         assert_eq!(seen.iter().map(Vec::len).sum::<usize>(), 7);
+    }
+
+    #[test]
+    fn buckets_far_ahead_have_no_memory_for_many_times_what_they_hold() {
+        // In each bucket 600 items that come at the last moment, and 17 that were posted a thousand buckets before.
+        let (mut inbox, mut seen) = (Inbox::new(4, 16_000), Vec::new());
+        for bucket in 0..3000u64 {
+            (0..17).for_each(|item| inbox.post(((bucket + 1000) << 4, item)));
+            (0..600).for_each(|item| inbox.post(((bucket + 1) << 4, item)));
+            seen.clear();
+            inbox.open(bucket + 1, &mut seen);
+            assert_eq!(seen.len(), if bucket < 999 { 600 } else { 617 });
+        }
+        let held: usize = inbox.buckets.iter().map(Vec::len).sum();
+        let room: usize =
+            inbox.buckets.iter().chain(&inbox.spare.large).chain(&inbox.spare.small).map(Vec::capacity).sum();
+        assert!(held >= 17 * 999 && room < 4 * held, "{held} {room}");
     }
 
     /// Posts each item when the clock is where it says, goes from one filled bucket to the next,
