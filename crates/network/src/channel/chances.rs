@@ -27,3 +27,20 @@ impl Use {
 pub fn exponential(rng: &mut Stream, mean_ns: f64) -> f64 {
     -libm::log1p(-rng.uniform()) * mean_ns
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_exponential_with_their_mean() {
+        let mut rng = Use::Access.stream(1, 0);
+        for mean_ns in [0.5, 3e9] {
+            let times: Vec<f64> = (0..10_000).map(|_| exponential(&mut rng, mean_ns) / mean_ns).collect();
+            let share = |of: &dyn Fn(f64) -> f64| times.iter().map(|time| of(*time)).sum::<f64>() / 1e4;
+            // Mean and deviation are 1; e^-2 of them is longer than twice the mean.
+            assert!((share(&|time| time) - 1.0).abs() < 0.033);
+            assert!((share(&|time| f64::from(u8::from(time > 2.0))) - libm::exp(-2.0)).abs() < 0.012);
+        }
+    }
+}

@@ -172,7 +172,7 @@ mod tests {
             sum + p.powi(k as i32) * (again + (f64::from(window) - 1.0) / 2.0 * of_slots)
         });
         let times: Vec<(f64, bool)> =
-            (0..100_000).map(|_| medium.contend()).map(|(t, lost)| (t as f64, lost)).collect();
+            (0..1_000_000).map(|_| medium.contend()).map(|(t, lost)| (t as f64, lost)).collect();
         let n = times.len() as f64;
         let mean = times.iter().map(|(time, _)| time).sum::<f64>() / n;
         let variance = times.iter().map(|(time, _)| (time - mean) * (time - mean)).sum::<f64>() / n;

@@ -150,6 +150,23 @@ fn a_packet_that_is_lost_on_the_wire_holds_up_no_other() {
 }
 
 #[test]
+fn whom_a_coin_chooses_is_marked_if_that_can_be_and_dropped_otherwise() {
+    // A packet each 10 ms, at a queue that is empty: half of them are chosen.
+    let plan = plan("fixed:p=0.5", r#"rate = "8Mbit", delay = "10ms", buffer = "50pkt""#, "");
+    let told = |ecn: Ecn| {
+        let mut link = Link::new(&plan, bottleneck(&plan)).unwrap();
+        let arrivals: Vec<_> = (0..99).map(|k| (u64::from(k) * 10 * MS, Pkt { ecn, ..packet(k, 1000) })).collect();
+        fates(&mut link, &arrivals, 1000 * MS)
+    };
+    let (able, unable) = (told(Ecn::Ect0), told(Ecn::NotEct));
+    let chosen: Vec<bool> = able.iter().map(|(_, marked, _)| *marked).collect();
+    assert!((30..=69).contains(&chosen.iter().filter(|chosen| **chosen).count()), "{chosen:?}");
+    assert!(able.iter().all(|(_, _, fate)| matches!(fate, Fate::Delivered { .. })));
+    let dropped = unable.iter().map(|(_, marked, fate)| !marked && matches!(fate, Fate::Dropped(DropReason::Early)));
+    assert_eq!(dropped.collect::<Vec<_>>(), chosen);
+}
+
+#[test]
 fn a_discipline_is_told_of_a_new_rate() {
     // CAKE lets packets wait for as long as one and a half of 1514 bytes take: 45 ms at 400 kbit/s, at 10 Mbit/s 5 ms.
     // So what it marks of twenty packets that come together is what it would have marked with that rate from the start.
@@ -165,6 +182,18 @@ fn a_discipline_is_told_of_a_new_rate() {
     assert_eq!(marked(r#"{ steps = [["0s", "10Mbit"], ["100ms", "400kbit"], ["900ms", "10Mbit"]] }"#), slow);
     // The second waits for 30 ms. If that were too long, the sixth would be marked, 120 ms later: CoDel waits for 100.
     assert!(slow.iter().position(|marked| *marked) > Some(5), "{slow:?}");
+}
+
+#[test]
+fn an_aqm_that_estimates_the_capacity_is_told_for_how_long_the_link_was_busy() {
+    // A packet each 1.25 ms, each of which takes 1 ms: 800 in a second, and 1000 in a second that is busy.
+    let bottleneck_of = r#"rate = "8Mbit", delay = "10ms", buffer = "50pkt""#;
+    let plan = plan("stpi:capacity=4Mbit,tau_c=100ms", bottleneck_of, "");
+    let mut link = Link::new(&plan, bottleneck(&plan)).unwrap();
+    let arrivals: Vec<_> = (0..784).map(|k| (u64::from(k) * 5 * MS / 4, packet(k, 1000))).collect();
+    fates(&mut link, &arrivals, 1000 * MS);
+    let told = &link.series().state["capacity_estimate"];
+    assert!(told[0] < 900.0 && (told.last().unwrap() / 1000.0 - 1.0).abs() < 0.01, "{told:?}");
 }
 
 #[test]
