@@ -163,24 +163,40 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// One flow whose packets mean `media`.
-    fn receptions(media: Media) -> (Plan, Receptions) {
-        let text = r#"
+    /// One flow of this traffic.
+    fn plan(traffic: &str) -> Plan {
+        let text = format!(
+            r#"
             name = "one"
             duration = "1s"
             [topology]
             preset = "dumbbell"
-            bottleneck = { rate = "1Mbit", delay = "1ms", buffer = "9pkt" }
-            access = { rate = "1Gbit", delay = "1ms" }
+            bottleneck = {{ rate = "1Mbit", delay = "1ms", buffer = "9pkt" }}
+            access = {{ rate = "1Gbit", delay = "1ms" }}
             [[flows]]
             name = "one"
             transport = "udp"
-            traffic = { kind = "cbr", rate = "100kbit" }
-        "#;
-        let plan = Scenario::parse(text, "one").unwrap().plan(1, None).unwrap();
+            traffic = {traffic}
+            "#
+        );
+        Scenario::parse(&text, "one").unwrap().plan(1, None).unwrap()
+    }
+
+    /// One flow whose packets mean `media`.
+    fn receptions(media: Media) -> (Plan, Receptions) {
+        let plan = plan(r#"{ kind = "cbr", rate = "100kbit" }"#);
         let mut receptions = Receptions::new(&plan);
         receptions.groups[0].media = media;
         (plan, receptions)
+    }
+
+    #[test]
+    fn calls_and_films_are_judged_as_such_and_nothing_else_is() {
+        let of = |traffic: &str| Media::of(&plan(traffic).groups[0].traffic);
+        assert!(matches!(of(r#"{ kind = "voip", codec = "g723" }"#), Media::Voice(Codec::G723, _)));
+        assert!(matches!(of(r#"{ kind = "voip", codec = "gsm" }"#), Media::None));
+        assert!(matches!(of(r#"{ kind = "video", rate = "1Mbit" }"#), Media::Video(FRAME_DEADLINE)));
+        assert!(matches!(of(r#"{ kind = "cbr", rate = "1Mbit" }"#), Media::None));
     }
 
     fn message(number: u32) -> Message {

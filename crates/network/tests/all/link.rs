@@ -197,6 +197,21 @@ fn an_aqm_that_estimates_the_capacity_is_told_for_how_long_the_link_was_busy() {
 }
 
 #[test]
+fn why_a_link_cannot_be_made_is_said_in_a_line() {
+    let mut plan = plan("pi:a=0.5,b=0.25", r#"rate = "8Mbit", delay = "10ms", buffer = "50pkt""#, "");
+    let number = bottleneck(&plan);
+    let mut refused = |name: &str| {
+        plan.links[number as usize].aqm.name = name.into();
+        Link::<Pkt>::new(&plan, number).err().map(|error| error.to_string())
+    };
+    assert_eq!(refused("nobody").as_deref(), Some("link bottleneck: there is no AQM called nobody"));
+    // Another's parameters.
+    let line = refused("red").unwrap();
+    assert!(line.starts_with("link bottleneck: red: ") && line.lines().count() == 1, "{line}");
+    assert_eq!(refused("pi"), None);
+}
+
+#[test]
 fn a_link_tells_the_parameters_that_its_aqm_has_at_the_end() {
     let events = "[[events]]\nat = \"200ms\"\naqm = \"pi:a=0.25,b=0.125,frequency=10Hz,target=9pkt\"";
     let plan = plan(
