@@ -295,7 +295,7 @@ impl<T> Spare<T> {
     #[inline]
     fn keep(&mut self, room: Vec<T>) {
         if room.capacity() > TOGETHER {
-            // Of more nobody has need at a time.
+            // No more than so many buckets take any.
             if self.large.len() < FEW {
                 self.large.push(room);
             }

@@ -174,7 +174,7 @@ fn holds(aqm: &AnyAqm, place: &Place, target: Option<f64>) -> Result<OperatingPo
         Ok::<_, Error>(at.held_by(&place.sender))
     };
     // A response function takes a chain of windows to be solved: it is asked as seldom as may be.
-    let quick = place.model != Model::Reno || place.sender.has_closed_form();
+    let quick = !place.has_many_windows();
     match (aqm.theory().rests(), target) {
         (Rests::OnCurve(red), _) => {
             // The curve rises with the queue, the probability that holds the queue falls with it.
