@@ -95,14 +95,21 @@ def unpacked(path: str | os.PathLike[str]) -> IO[bytes] | None:
         raise ScenarioError(f"{path}: " + (f"cannot read: {why}" if why else f"cannot be unpacked: {error}")) from None
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, *, program: bool = False) -> None:
     """Write a file as a whole or not at all.
 
     Args:
         path: The file.
         text: What it is to hold.
+        program: Whether it may be executed.
     """
-    replace(path, lambda file: file.write(text.encode()))
+
+    def write(file: BinaryIO) -> None:
+        if program:
+            os.fchmod(file.fileno(), 0o755)
+        file.write(text.encode())
+
+    replace(path, write)
 
 
 def replace(path: Path, write: Callable[[BinaryIO], object]) -> None:

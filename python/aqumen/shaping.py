@@ -6,13 +6,14 @@ Framing is as `tc-cake` has it: bytes added to an IP packet, a least size, and w
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from math import ceil
 from string import ascii_letters
 
 from aqumen.errors import ScenarioError, listed
 
-__all__ = ["FULL_PACKET_B", "KERNEL", "LINES", "Line", "host_commands", "kernel_options", "shaper_commands"]
+__all__ = ["FULL_PACKET_B", "KERNEL", "LINES", "Line", "Setup", "host", "interface", "kernel_options", "shaper"]
 
 FULL_PACKET_B = 1500
 """Bytes of an IP packet of full size."""
@@ -137,8 +138,77 @@ def kernel_options(spec: str) -> str:
     return " ".join(words)
 
 
-def shaper_commands(spec: str, line: Line, up_bps: float, down_bps: float, device: str) -> list[str]:
-    """The commands, and comments, that shape both directions at a router's interface and put a discipline behind.
+def interface(name: str) -> str:
+    """The name of an interface; anything else is refused, since it stands in commands for root.
+
+    Args:
+        name: What was given.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9._:@-]{1,15}", name):
+        raise ScenarioError(f"--device {name}: a name of 1 to 15 letters, digits and . _ : @ -")
+    return name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """Commands that put a discipline in place and take it away; `{device}` and `{ifb}` stand for the interfaces."""
+
+    device: str
+    """The interface to the line."""
+    remove: tuple[str, ...]
+    """What takes all of it away, and does nothing where there is nothing."""
+    add: tuple[str, ...]
+    """What puts it onto an interface without any; comments among them."""
+    show: tuple[str, ...]
+    """What shows it and its counters."""
+
+    @property
+    def commands(self) -> list[str]:
+        """The commands to type. They may be repeated: what is there is removed first."""
+        names = {"device": self.device, "ifb": f"ifb4{self.device}"[:15]}
+        return [line.format(**names) for line in (*self.remove, *self.add)]
+
+    def script(self, title: str) -> str:
+        """A shell script with the arguments `start` (or none), `stop` and `status`.
+
+        Args:
+            title: What it sets up, a line.
+        """
+        names = {"device": '"$device"', "ifb": '"$ifb"'}
+        functions = [
+            "\n".join([f"{name}() {{", *(f"    {line.format(**names)}" for line in lines), "}"])
+            for name, lines in (("stop", self.remove), ("start", self.add), ("status", self.show))
+        ]
+        return "\n\n".join([_HEAD.format(title=" ".join(title.split()), device=self.device), *functions, _TAIL])
+
+
+_HEAD = """#!/bin/sh
+# {title}
+# As root: start (or no argument), stop or status. Another interface: DEVICE=eth1 before the command.
+set -eu
+device="${{DEVICE:-{device}}}"
+ifb=$(printf 'ifb4%.11s' "$device")"""
+_TAIL = """case "${1:-start}" in
+start)
+    ip link show dev "$device" >/dev/null
+    stop
+    # Nothing stays half done.
+    trap stop EXIT
+    start
+    trap - EXIT
+    status
+    ;;
+stop | status) "$1" ;;
+*)
+    echo "usage: $0 [start|stop|status]" >&2
+    exit 2
+    ;;
+esac
+"""
+
+
+def shaper(spec: str, line: Line, up_bps: float, down_bps: float, device: str) -> Setup:
+    """Both directions shaped at a router's interface, with a discipline behind each shaper.
 
     Args:
         spec: One of `KERNEL`, perhaps with parameters.
@@ -147,36 +217,48 @@ def shaper_commands(spec: str, line: Line, up_bps: float, down_bps: float, devic
         down_bps: Rate to set for what is received.
         device: The interface to the line.
     """
-    catch = [
-        "ip link add ifb4line type ifb",
-        "ip link set ifb4line up",
-        f"tc qdisc replace dev {device} handle ffff: ingress",
-        f"tc filter replace dev {device} parent ffff: matchall action mirred egress redirect dev ifb4line",
-    ]
-    return [
-        "# what is sent",
-        *_shaped(spec, line, up_bps, device),
-        "# what is received, through a device of its own",
-        *catch,
-        *_shaped(spec, line, down_bps, "ifb4line"),
-    ]
+    return Setup(
+        device=device,
+        remove=(
+            "tc qdisc del dev {device} root 2>/dev/null || true",
+            "tc qdisc del dev {device} ingress 2>/dev/null || true",
+            "ip link del {ifb} 2>/dev/null || true",
+        ),
+        add=(
+            "# what is sent",
+            *_shaped(spec, line, up_bps, "{device}"),
+            "# what is received, through a device of its own",
+            "ip link show {ifb} >/dev/null 2>&1 || ip link add {ifb} type ifb",
+            "ip link set {ifb} up",
+            "tc qdisc add dev {device} handle ffff: ingress",
+            "tc filter add dev {device} parent ffff: protocol all u32 match u32 0 0"
+            " action mirred egress redirect dev {ifb}",
+            *_shaped(spec, line, down_bps, "{ifb}"),
+        ),
+        show=("tc -s qdisc show dev {device}", "! ip link show {ifb} >/dev/null 2>&1 || tc -s qdisc show dev {ifb}"),
+    )
 
 
-def host_commands(spec: str, device: str) -> list[str]:
-    """The command that puts a discipline before an interface whose own rate is the limit.
+def host(spec: str, device: str) -> Setup:
+    """A discipline before an interface whose own rate is the limit.
 
     Args:
         spec: One of `KERNEL`, perhaps with parameters.
         device: The interface.
     """
-    return [f"tc qdisc replace dev {device} root {kernel_options(spec)}"]
+    return Setup(
+        device=device,
+        remove=("tc qdisc del dev {device} root 2>/dev/null || true",),
+        add=(f"tc qdisc add dev {{device}} root {kernel_options(spec)}",),
+        show=("tc -s qdisc show dev {device}",),
+    )
 
 
 def _shaped(spec: str, line: Line, bps: float, device: str) -> list[str]:
     options = kernel_options(spec)
     if options.startswith("cake"):
         words = f"cake bandwidth {_kbit(bps)}{options.removeprefix('cake')} nat {line.cake}"
-        return [f"tc qdisc replace dev {device} root {words}".rstrip()]
+        return [f"tc qdisc add dev {device} root {words}".rstrip()]
     rate, stab = bps, ""
     if line.overhead:
         # 64 of 65 bytes: tc has no keyword for it, so the rate is that much lower.
@@ -184,10 +266,13 @@ def _shaped(spec: str, line: Line, bps: float, device: str) -> list[str]:
         cells = "atm" if line.cells == "atm" else "ethernet"
         least = f" mpu {line.least}" if line.least else ""
         stab = f" stab overhead {line.overhead - ETHERNET_B}{least} linklayer {cells}"
+    # As much as a millisecond carries: a timer that is late by that costs no rate. tc's own least is a packet.
+    burst = max(ceil(rate / 8 / 1000), 1600)
     return [
-        f"tc qdisc replace dev {device} root handle 1:{stab} htb default 1",
-        f"tc class replace dev {device} parent 1: classid 1:1 htb rate {_kbit(rate)} quantum 1514",
-        f"tc qdisc replace dev {device} parent 1:1 {options}",
+        f"tc qdisc add dev {device} root handle 1:{stab} htb default 1",
+        f"tc class add dev {device} parent 1: classid 1:1 htb rate {_kbit(rate)} burst {burst} cburst {burst}"
+        " quantum 1514",
+        f"tc qdisc add dev {device} parent 1:1 {options}",
     ]
 
 

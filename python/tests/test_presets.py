@@ -14,7 +14,7 @@ from aqumen import columns, situations, tables
 from aqumen.cli import main
 from aqumen.errors import ScenarioError
 from aqumen.experience import Felt, scores
-from aqumen.shaping import LINES, shaper_commands
+from aqumen.shaping import LINES, shaper
 from aqumen.situations import Study, cell, datacenter, uplink
 
 
@@ -380,7 +380,10 @@ def test_a_switch_s_operator_is_told_the_order(capsys):
     # Seeds 1 and 2: 2 and 4 ms.
     assert order["pie-linux"]["felt"]["requests"]["mean"] == pytest.approx(3)
     assert order["pie-linux"]["felt"]["requests"]["unit"] == "ms"
-    assert order["droptail"]["commands"] == ["tc qdisc replace dev eth0 root pfifo"]
+    assert order["droptail"]["commands"] == [
+        "tc qdisc del dev eth0 root 2>/dev/null || true",
+        "tc qdisc add dev eth0 root pfifo",
+    ]
     assert data["first_place_changes_with"] == {}
     assert "capture" not in data
     assert data["goal"].startswith("Ranked by a score: the geometric mean of how time that 99 %")
@@ -402,7 +405,7 @@ def test_the_order_is_told_as_a_table(capsys):
     assert "With any one weight halved or doubled the first place stays where it is." in " ".join(out.split())
     assert "Score with each kind of senders, %" in out
     assert "fq-codel-linux, Linux 3.5 and later, as root:" in out
-    assert "  tc qdisc replace dev swp1 root fq_codel" in out
+    assert "  tc qdisc add dev swp1 root fq_codel" in out
     expected = out.partition("What to expect")[2]
     assert "with fq-codel-linux" in expected
     assert "Request, p99, ms" in expected
@@ -454,31 +457,32 @@ def test_progress_counts_all_runs():
 
 
 def test_commands_shape_both_ways():
-    vdsl = shaper_commands("codel-linux:target=10ms", LINES["vdsl"], 6.5e6, 65e6, "wan")
-    # 64 of 65 bytes, 30 of 14 bytes known.
+    vdsl = shaper("codel-linux:target=10ms", LINES["vdsl"], 6.5e6, 65e6, "wan").commands
+    # 64 of 65 bytes, 30 of 14 bytes known; 64 Mbit/s are 8000 bytes in a millisecond, 6.4 Mbit/s less than a packet.
     assert vdsl == [
+        "tc qdisc del dev wan root 2>/dev/null || true",
+        "tc qdisc del dev wan ingress 2>/dev/null || true",
+        "ip link del ifb4wan 2>/dev/null || true",
         "# what is sent",
-        "tc qdisc replace dev wan root handle 1: stab overhead 16 linklayer ethernet htb default 1",
-        "tc class replace dev wan parent 1: classid 1:1 htb rate 6400kbit quantum 1514",
-        "tc qdisc replace dev wan parent 1:1 codel target 10ms",
+        "tc qdisc add dev wan root handle 1: stab overhead 16 linklayer ethernet htb default 1",
+        "tc class add dev wan parent 1: classid 1:1 htb rate 6400kbit burst 1600 cburst 1600 quantum 1514",
+        "tc qdisc add dev wan parent 1:1 codel target 10ms",
         "# what is received, through a device of its own",
-        "ip link add ifb4line type ifb",
-        "ip link set ifb4line up",
-        "tc qdisc replace dev wan handle ffff: ingress",
-        "tc filter replace dev wan parent ffff: matchall action mirred egress redirect dev ifb4line",
-        "tc qdisc replace dev ifb4line root handle 1: stab overhead 16 linklayer ethernet htb default 1",
-        "tc class replace dev ifb4line parent 1: classid 1:1 htb rate 64000kbit quantum 1514",
-        "tc qdisc replace dev ifb4line parent 1:1 codel target 10ms",
+        "ip link show ifb4wan >/dev/null 2>&1 || ip link add ifb4wan type ifb",
+        "ip link set ifb4wan up",
+        "tc qdisc add dev wan handle ffff: ingress",
+        "tc filter add dev wan parent ffff: protocol all u32 match u32 0 0 action mirred egress redirect dev ifb4wan",
+        "tc qdisc add dev ifb4wan root handle 1: stab overhead 16 linklayer ethernet htb default 1",
+        "tc class add dev ifb4wan parent 1: classid 1:1 htb rate 64000kbit burst 8000 cburst 8000 quantum 1514",
+        "tc qdisc add dev ifb4wan parent 1:1 codel target 10ms",
     ]
-    adsl = shaper_commands("pie-linux", LINES["adsl"], 1e6, 1e6, "wan")
+    adsl = shaper("pie-linux", LINES["adsl"], 1e6, 1e6, "wan").add
     assert "stab overhead 26 linklayer atm " in adsl[1]
     assert "rate 1000kbit" in adsl[2]
-    assert (
-        "stab overhead 4 mpu 64 linklayer ethernet " in shaper_commands("pie-linux", LINES["docsis"], 1e6, 1e6, "w")[1]
-    )
-    assert "stab" not in " ".join(shaper_commands("pie-linux", LINES["measured"], 1e6, 1e6, "wan"))
-    cake = shaper_commands("cake-linux:isolation=flow-blind", LINES["adsl"], 1e6, 2e6, "wan")
-    assert cake[1] == "tc qdisc replace dev wan root cake bandwidth 1000kbit flowblind nat pppoe-llcsnap"
+    assert "stab overhead 4 mpu 64 linklayer ethernet " in shaper("pie-linux", LINES["docsis"], 1e6, 1e6, "w").add[1]
+    assert "stab" not in " ".join(shaper("pie-linux", LINES["measured"], 1e6, 1e6, "wan").add)
+    cake = shaper("cake-linux:isolation=flow-blind", LINES["adsl"], 1e6, 2e6, "wan").add
+    assert cake[1] == "tc qdisc add dev {device} root cake bandwidth 1000kbit flowblind nat pppoe-llcsnap"
 
 
 FACTORS = {"Mbit/s": 1e-6, "ms": 1000, "%": 100, "% of the time": 100}

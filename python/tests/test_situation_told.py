@@ -10,6 +10,7 @@ from aqumen.cli import situation as verb
 from aqumen.cli import talk
 from aqumen.errors import ScenarioError
 from aqumen.experience import Felt, Scored
+from aqumen.shaping import Setup
 from aqumen.situations import AS_IT_IS, Answer, Situation
 
 FELT = (
@@ -60,12 +61,12 @@ ANSWER = Answer(
 )
 
 
-def commands(spec):
-    return [f"tc one {spec}", "tc two"]
+def setup(spec):
+    return Setup(device="eth0", remove=(), add=(f"tc one {spec}", "tc two {device}"), show=())
 
 
 def told(capsys, situation=SITUATION, answer=ANSWER, wide=True):
-    talk.show(*verb._told(situation, answer, commands), wide=wide)
+    talk.show(*verb._told(situation, answer, setup), wide=wide)
     return capsys.readouterr().out
 
 
@@ -145,7 +146,7 @@ def test_the_first_is_advised_with_its_commands(capsys):
     assert "By this goal no AQM is better" not in out
     assert "\nNot told apart from fq-codel-linux: cake-linux; more seeds may.\n" in out
     since = verb.KERNEL["fq-codel-linux"][1]
-    advice = f"\nfq-codel-linux, Linux {since} and later, as root:\n  tc one fq-codel-linux\n  tc two\n"
+    advice = f"\nfq-codel-linux, Linux {since} and later, as root:\n  tc one fq-codel-linux\n  tc two eth0\n"
     assert advice in out
     expect = rows_of(out, "What to expect")
     assert expect[1].split() == ["as", "it", "is", "with", "fq-codel-linux"]
@@ -182,7 +183,7 @@ def test_what_the_kernel_lacks_has_no_commands(capsys):
 
 
 def test_the_answer_as_data():
-    data = verb._dict(SITUATION, ANSWER, commands, None)
+    data = verb._dict(SITUATION, ANSWER, setup, None)
     assert {key: value for key, value in data.items() if key not in ("order", "goal")} == {
         "schema": 1,
         "scenario": "home",
@@ -199,9 +200,9 @@ def test_the_answer_as_data():
     assert (first["place"], first["tied_with"], first["score_percent"]) == (1, ["cake-linux"], 98.04)
     assert (first["score_half_interval"], first["score_by_senders"]) == (1.5, {"cubic": 99.04, "bbr": 97.04})
     assert first["felt"]["pages"] == {"unit": "s", **summary(1.5, 0.25)}
-    assert first["commands"] == ["tc one fq-codel-linux", "tc two"]
+    assert first["commands"] == ["tc one fq-codel-linux", "tc two eth0"]
     offered = [{"spec": "pi", "total": {}}]
-    assert verb._dict(SITUATION, ANSWER, commands, offered)["capture"] == offered
+    assert verb._dict(SITUATION, ANSWER, setup, offered)["capture"] == offered
     assert json.dumps(data)
 
 
@@ -284,7 +285,7 @@ def test_what_is_finished_at_ctrl_c_is_told_and_the_rest_left_for_later(capsys, 
     monkeypatch.setattr(verb, "Study", Stopped)
     asked = {"aqm": ("pi,codel",), "senders": ("cubic,bbr",), "seeds": 3, "weigh": ("upload=2",), "print_": False}
     more = {"wide": False, "as_json": True}
-    assert verb._answered(SITUATION, commands, out=None, **asked, **more) == code
+    assert verb._answered(SITUATION, setup, out=None, **asked, **more) == code
     out = capsys.readouterr().out
     told = json.loads(out)
     assert told["scenario"] == "home"
@@ -294,9 +295,9 @@ def test_what_is_finished_at_ctrl_c_is_told_and_the_rest_left_for_later(capsys, 
     # Where no AQM was run with all senders, there is nothing to tell.
     answered = False
     for out, later in ((None, ""), (tmp_path, "; the same command goes on from here")):
-        assert verb._answered(SITUATION, commands, out=out, **asked, **more) == 130
+        assert verb._answered(SITUATION, setup, out=out, **asked, **more) == 130
         told = capsys.readouterr()
         assert told.out == ""
         assert f"stopped before any AQM was run with all senders{later}" in " ".join(told.err.split())
-    assert verb._answered(SITUATION, commands, out=None, **{**asked, "print_": True}, **more) == 0
+    assert verb._answered(SITUATION, setup, out=None, **{**asked, "print_": True}, **more) == 0
     assert capsys.readouterr().out == "name\n"

@@ -15,7 +15,7 @@ import aqumen
 from aqumen.cli import main
 from aqumen.errors import ScenarioError
 from aqumen.experience import Felt, scores
-from aqumen.shaping import LINES, host_commands, kernel_options, shaper_commands
+from aqumen.shaping import LINES, host, kernel_options, shaper
 from aqumen.situations import AS_IT_IS, KERNEL_AQMS, SLOW, Study, uplink
 
 QUICK = ["--seeds", "2", "--senders", "cubic", "--aqm", "fq-codel-linux,codel-linux", "--duration", "20s"]
@@ -127,10 +127,11 @@ def test_what_a_packet_takes_on_a_line(line, packet, bytes_):
 @pytest.mark.parametrize("line", LINES)
 @pytest.mark.parametrize("aqm", [*KERNEL_AQMS, "droptail"])
 def test_commands_are_words_that_tc_knows(aqm, line):
-    for text in shaper_commands(aqm, LINES[line], 1.9e6, 18e6, "wan"):
+    commands = shaper(aqm, LINES[line], 1.9e6, 18e6, "wan").commands
+    for text in commands:
         words = shlex.split(text, comments=True)
         assert not words or words[0] in ("tc", "ip")
-    joined = "\n".join(shaper_commands(aqm, LINES[line], 1.9e6, 18e6, "wan"))
+    joined = "\n".join(commands)
     shaped = {int(rate) for rate in re.findall(r"(?:bandwidth|rate) (\d+)kbit", joined)}
     coded = line.startswith("vdsl") and aqm != "cake-linux"
     assert shaped == ({1871, 17723} if coded else {1900, 18000})
@@ -152,7 +153,7 @@ def test_commands_are_words_that_tc_knows(aqm, line):
     ],
 )
 def test_parameters_become_options(spec, words):
-    assert host_commands(spec, "eth1") == [f"tc qdisc replace dev eth1 root {words}"]
+    assert host(spec, "eth1").commands[-1] == f"tc qdisc add dev eth1 root {words}"
 
 
 @pytest.mark.parametrize("spec", ["pi", "codel", "codel-linux:schedule=due", "cake-linux:target=5ms"])
@@ -190,7 +191,9 @@ def test_a_household_is_told_what_to_do(capsys, monkeypatch, tmp_path):
     assert "fq-codel-linux" in rows[0]
     assert any(AS_IT_IS in row for row in rows[1:])
     assert "By one figure alone the best is: calls " in out
-    assert "  tc class replace dev eth0 parent 1: classid 1:1 htb rate 1900kbit quantum 1514\n" in out
+    assert (
+        "  tc class add dev eth0 parent 1: classid 1:1 htb rate 1900kbit burst 1600 cburst 1600 quantum 1514\n" in out
+    )
     assert "What to expect" in out
     assert {path.name for path in (tmp_path / "o").iterdir()} >= {
         "report.html",
@@ -308,11 +311,11 @@ def test_a_slow_line_is_tried_with_a_target_that_a_packet_fits_into(down, up, op
     situation = uplink(down, up)
     assert (SLOW in situation.aqms) == (options is not None)
     if options is not None:
-        commands = shaper_commands(situation.kernel(SLOW), LINES["measured"], 1e6, 1e6, "wan")
-        assert f"tc qdisc replace dev wan parent 1:1 fq_codel {options}" in commands
+        commands = shaper(situation.kernel(SLOW), LINES["measured"], 1e6, 1e6, "wan").commands
+        assert f"tc qdisc add dev wan parent 1:1 fq_codel {options}" in commands
         plan = situation.scenario.plan(1, SLOW)
-        (shaper,) = (link for link in plan["links"] if link["name"] == "up")
-        params = shaper["aqm"]["params"]
+        (sent,) = (link for link in plan["links"] if link["name"] == "up")
+        params = sent["aqm"]["params"]
         assert (f"{1000 * params['target']:.0f}ms", f"{params['quantum']:.0f}") == (options.split()[1], "300")
 
 
@@ -338,7 +341,7 @@ def test_other_networks_answer_too(capsys):
     assert port["senders"] == ["cubic", "cubic-ecn", "dctcp"]
     assert {each["aqm"].partition(":")[0] for each in port["order"]} >= {"droptail", "fq-codel-linux", "dualpi2-linux"}
     commands = {each["aqm"]: each["commands"] for each in port["order"]}
-    assert commands["pie-linux"] == ["tc qdisc replace dev eth0 root pie"]
+    assert commands["pie-linux"][-1] == "tc qdisc add dev eth0 root pie"
     cell = json.loads(run(capsys, "cell", "--duration", "20s", *QUICK[:-2], "--json"))
     assert cell["order"][0]["place"] == 1
     assert set(cell["order"][0]["felt"]) == {"calls", "pages", "game", "upload", "film", "update"}

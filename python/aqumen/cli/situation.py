@@ -16,7 +16,7 @@ from aqumen.errors import ScenarioError
 from aqumen.experience import ALIKE
 from aqumen.files import laid_out, write_text
 from aqumen.replay import Capture
-from aqumen.shaping import KERNEL, LINES, host_commands, shaper_commands
+from aqumen.shaping import KERNEL, LINES, Setup, host, interface, shaper
 from aqumen.situations import AS_IT_IS, WORDS, Answer, Situation, Study
 from aqumen.situations import cell as cell_of
 from aqumen.situations import datacenter as datacenter_of
@@ -61,7 +61,12 @@ def _shared(command: Callable[..., int]) -> Callable[..., int]:
                 help="How much a figure counts: upload=2.",
             ),
             click.option(
-                "--device", default="eth0", show_default=True, metavar="NAME", help="The interface in the commands."
+                "--device",
+                default="eth0",
+                show_default=True,
+                metavar="NAME",
+                callback=lambda _context, _option, name: interface(name),
+                help="The interface in the commands.",
             ),
             click.option(
                 "--print", "print_", is_flag=True, help="Print the scenario, to be changed and run by itself."
@@ -122,10 +127,10 @@ def uplink(
         raise ScenarioError(f"--headroom {headroom}: one number, or two with a comma: up, down")
     situation = uplink_of(down, up, rtt=rtt, line=line, bloat=bloat, headroom=slower, duration=duration)
 
-    def commands(spec: str) -> list[str]:
-        return shaper_commands(spec, LINES[line], situation.rates["up"], situation.rates["down"], device)
+    def setup(spec: str) -> Setup:
+        return shaper(spec, LINES[line], situation.rates["up"], situation.rates["down"], device)
 
-    return _answered(situation, commands, capture=capture, **shared)
+    return _answered(situation, setup, capture=capture, **shared)
 
 
 @click.command()
@@ -147,7 +152,7 @@ def datacenter(rate: str, rtt: str, buffer: str, load: float, duration: str | No
     Ranked by the slowest requests, the mean one and the rate of the transfers; CUBIC, with and without ECN, and DCTCP.
     """
     situation = datacenter_of(rate, rtt=rtt, buffer=buffer, load=load, duration=duration)
-    return _answered(situation, lambda spec: host_commands(spec, device), **shared)
+    return _answered(situation, lambda spec: host(spec, device), **shared)
 
 
 @click.command()
@@ -183,12 +188,12 @@ def cell(
     situation = cell_of(
         cqi, resource_blocks=resource_blocks, share=share, handover=handover, rtt=rtt, duration=duration
     )
-    return _answered(situation, lambda spec: host_commands(spec, device), **shared)
+    return _answered(situation, lambda spec: host(spec, device), **shared)
 
 
 def _answered(
     situation: Situation,
-    commands: Callable[[str], list[str]],
+    setup: Callable[[str], Setup],
     *,
     aqm: tuple[str, ...],
     senders: tuple[str, ...],
@@ -225,11 +230,11 @@ def _answered(
             "stopped before any AQM was run with all senders" + ("; the same command goes on from here" if out else "")
         )
         return talk.INTERRUPTED
-    told = _told(situation, answer, commands)
+    told = _told(situation, answer, setup)
     if out is not None:
-        _write(out, study, answer, commands)
+        _write(out, study, answer, setup)
     if as_json:
-        print(laid_out(_dict(situation, answer, commands, offered)), end="")
+        print(laid_out(_dict(situation, answer, setup, offered)), end="")
     else:
         talk.show(*told, *_capture_table(offered), wide=wide)
     return talk.INTERRUPTED if stopped.is_set() else 0
@@ -278,7 +283,7 @@ def foretell(gatherings: Mapping[tuple[str, str], Gathering]) -> None:
         talk.say(f"{'; '.join(named)}{', each' if len(named) > 1 else ''}: {said}")
 
 
-def _told(situation: Situation, answer: Answer, commands: Callable[[str], list[str]]) -> list[Table | str]:
+def _told(situation: Situation, answer: Answer, setup: Callable[[str], Setup]) -> list[Table | str]:
     """The answer as text and tables."""
     ways = f"{len(answer.score)} AQMs, senders {', '.join(answer.senders)}, {_counted(answer.seeds)}"
     head = f"{situation.scenario.name}: {situation.scenario.title}\n{ways}\n{goal(situation, answer)}"
@@ -308,7 +313,7 @@ def _told(situation: Situation, answer: Answer, commands: Callable[[str], list[s
     ]
     if len(answer.senders) > 1:
         lines.append(talk.filled("\nScore with each kind of senders, %", ["AQM", *answer.senders], by_senders))
-    return [*lines, *_advice(situation, answer, commands)]
+    return [*lines, *_advice(situation, answer, setup)]
 
 
 def _note(answer: Answer) -> str:
@@ -348,7 +353,7 @@ def leader(answer: Answer) -> str:
     return next((each.aqm for each in answer.score if each.aqm != AS_IT_IS), AS_IT_IS)
 
 
-def _advice(situation: Situation, answer: Answer, commands: Callable[[str], list[str]]) -> list[Table | str]:
+def _advice(situation: Situation, answer: Answer, setup: Callable[[str], Setup]) -> list[Table | str]:
     """The commands for the first, and what to expect."""
     first = next(each for each in answer.score if each.aqm == leader(answer))
     today = next((each for each in answer.score if each.aqm in (AS_IT_IS, "droptail")), None)
@@ -359,9 +364,8 @@ def _advice(situation: Situation, answer: Answer, commands: Callable[[str], list
         lines.append(f"\nNot told apart from {first.aqm}: {', '.join(first.tied_with)}; more seeds may.")
     if (spec := situation.kernel(first.aqm)) is not None:
         since = KERNEL[spec.partition(":")[0]][1]
-        lines.append(
-            "\n" + "\n".join([f"{first.aqm}, Linux {since} and later, as root:", *(f"  {c}" for c in commands(spec))])
-        )
+        told = [f"{first.aqm}, Linux {since} and later, as root:", *(f"  {line}" for line in setup(spec).commands)]
+        lines.append("\n" + "\n".join(told))
     if today is not None and today.aqm != first.aqm:
         rows = [
             [
@@ -376,7 +380,7 @@ def _advice(situation: Situation, answer: Answer, commands: Callable[[str], list
 
 
 def _dict(
-    situation: Situation, answer: Answer, commands: Callable[[str], list[str]], offered: list[dict[str, Any]] | None
+    situation: Situation, answer: Answer, setup: Callable[[str], Setup], offered: list[dict[str, Any]] | None
 ) -> dict[str, Any]:
     """What `--json` prints."""
     order = [
@@ -388,7 +392,7 @@ def _dict(
             "score_half_interval": each.score_half,
             "score_by_senders": dict(each.by_senders),
             "felt": {f.key: {"unit": f.unit, **each.values[f.key]} for f in situation.felt},
-            "commands": None if (spec := situation.kernel(each.aqm)) is None else commands(spec),
+            "commands": None if (spec := situation.kernel(each.aqm)) is None else setup(spec).commands,
         }
         for each in answer.score
     ]
@@ -407,15 +411,16 @@ def _dict(
     }
 
 
-def _write(out: Path, study: Study, answer: Answer, commands: Callable[[str], list[str]]) -> None:
+def _write(out: Path, study: Study, answer: Answer, setup: Callable[[str], Setup]) -> None:
     """The scenario, the answer, the commands of each AQM and the reports, into a folder."""
     out.mkdir(parents=True, exist_ok=True)
     write_text(out / "scenario.toml", study.situation.scenario.to_toml())
-    write_text(out / "answer.json", laid_out(_dict(study.situation, answer, commands, None)))
+    write_text(out / "answer.json", laid_out(_dict(study.situation, answer, setup, None)))
     for each in answer.score:
         if (spec := study.situation.kernel(each.aqm)) is not None:
             name = "".join(character if character.isalnum() else "-" for character in each.aqm)
-            write_text(out / f"{name}.sh", "\n".join(["#!/bin/sh -e", *commands(spec)]) + "\n")
+            title = f"{each.aqm}: {study.situation.scenario.title}"
+            write_text(out / f"{name}.sh", setup(spec).script(title), program=True)
     for gathering in study.gatherings.values():
         if gathering.store is not None:
             comparison = gathering.comparison()
@@ -429,7 +434,7 @@ def _write(out: Path, study: Study, answer: Answer, commands: Callable[[str], li
         goal=goal(study.situation, answer),
         alone=_alone(study.situation, answer),
         first=leader(answer),
-        commands=commands,
+        setup=setup,
         command=talk.command(),
     )
     write_text(out / "report.html", page)

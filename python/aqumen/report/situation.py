@@ -10,6 +10,7 @@ from aqumen import _core, tables
 from aqumen.report.template import render
 
 if TYPE_CHECKING:
+    from aqumen.shaping import Setup
     from aqumen.situations import Answer, Study
 
 __all__ = ["situation_html"]
@@ -22,7 +23,7 @@ def situation_html(
     goal: str,
     alone: str,
     first: str,
-    commands: Callable[[str], list[str]],
+    setup: Callable[[str], Setup],
     command: str,
 ) -> str:
     """The page as HTML text.
@@ -33,7 +34,7 @@ def situation_html(
         goal: What decides, in words.
         alone: What the weights decide, in words.
         first: The AQM whose commands are shown.
-        commands: The commands that set an AQM up.
+        setup: The commands that set an AQM up.
         command: The command that made it.
     """
     spec = study.situation.kernel(first)
@@ -47,7 +48,7 @@ def situation_html(
         goal=goal,
         alone=alone,
         first=first,
-        commands=[] if spec is None else commands(spec),
+        commands=[] if spec is None else setup(spec).commands,
         command=command,
         spread=tables.spread,
         css=(files("aqumen.report") / "page.css").read_text("utf-8"),
