@@ -147,7 +147,7 @@ impl Scenario {
                 .collect()
         };
         let scenario = self.0.clone();
-        let groups = apart(py, move || Ok(aqumen_traffic::ahead(&plan(&scenario, seed, None)?)))?;
+        let groups = apart(py, move || Ok(aqumen_traffic::requests(&plan(&scenario, seed, None)?)))?;
         Ok(groups.iter().map(|group| group.as_ref().map(|all| all.iter().map(source).collect())).collect())
     }
 

@@ -7,7 +7,7 @@ use aqumen_scenario::law::{Law, segments};
 use aqumen_scenario::streams::Draw;
 use aqumen_scenario::streams::Stream;
 
-/// A law, ready to draw from; in the base units of its quantity.
+/// A probability law with its constants worked out, in the base units of its quantity.
 #[derive(Clone, Debug)]
 pub struct Draws {
     law: Ready,
@@ -30,7 +30,7 @@ enum Ready {
 struct Pareto {
     least: f64,
     shape: f64,
-    /// Probability of staying below the bound; 1 without.
+    /// Probability of a value below the bound; 1 without a bound.
     within: f64,
 }
 
@@ -52,12 +52,12 @@ impl Draws {
         Draws { law: ready, mean: law.mean() }
     }
 
-    /// The mean of the law.
+    /// Returns the mean of the law.
     pub fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// A draw.
+    /// Draws a value.
     pub fn draw(&self, rng: &mut Stream) -> f64 {
         match &self.law {
             Ready::Fixed(value) => *value,
@@ -77,7 +77,7 @@ impl Draws {
         }
     }
 
-    /// A draw with the length of the interval that a random moment falls into: density x f(x) / mean.
+    /// Draws the length of the interval that a random moment falls into: density x f(x) / mean.
     fn draw_met(&self, rng: &mut Stream) -> f64 {
         match &self.law {
             Ready::Fixed(value) => *value,
@@ -86,7 +86,7 @@ impl Draws {
             Ready::Exponential { mean } => mean * erlang(2, rng),
             Ready::Erlang { stage_mean, stages } => stage_mean * erlang(stages + 1, rng),
             Ready::Pareto(pareto) => pareto.met().draw(rng),
-            // x f(x) of a lognormal is that of one whose logarithm has the mean mu + sigma^2.
+            // x f(x) of a lognormal law is a lognormal density with mean mu + sigma^2 of the logarithm.
             Ready::Lognormal { mu, sigma, min, max } => lognormal(mu + sigma * sigma, *sigma, *min, *max, rng),
             Ready::Empirical { points } => {
                 let mut left = rng.uniform() * self.mean;
@@ -103,12 +103,12 @@ impl Draws {
         }
     }
 
-    /// What is left of the interval that a random moment falls into: with it, a renewal process is stationary.
+    /// Draws the rest of the interval that a random moment falls into: a renewal process that begins so is stationary.
     pub fn draw_residual(&self, rng: &mut Stream) -> f64 {
         self.draw_met(rng) * rng.uniform()
     }
 
-    /// A draw as a size, at least 1.
+    /// Draws a size, at least 1.
     pub(super) fn draw_size(&self, rng: &mut Stream) -> u64 {
         (self.draw(rng) + 0.5).max(1.0) as u64
     }
@@ -123,9 +123,9 @@ impl Pareto {
         self.least * libm::pow(1.0 - rng.uniform() * self.within, -1.0 / self.shape)
     }
 
-    /// The law of the interval met by a random moment: its shape is less by one.
+    /// Law of the interval that a random moment falls into: its shape is smaller by one.
     fn met(&self) -> Pareto {
-        // At shape 0 the law is that of a logarithm; close to it the same formula serves.
+        // At shape 0 the formula degenerates; a shape near 0 gives the same law.
         let shape = if (self.shape - 1.0).abs() < 1e-6 { 1e-6 } else { self.shape - 1.0 };
         // (least / max)^(shape - 1) from (least / max)^shape.
         let within = 1.0 - libm::pow(1.0 - self.within, shape / self.shape);

@@ -1,36 +1,36 @@
-//! What an application sends and when.
+//! Traffic sources: the size and the moment of each thing that an application sends.
 //!
 //! A [`Source`] is pure: the host keeps the clock and the random stream (kind `Traffic`, the flow's number; the group's
 //! first flow for a source that serves a whole group), carries out each [`Action`] at its moment, and asks again.
 //! [`build`] makes the source of a scenario's [`Traffic`]; `docs/traffic.md` has the formulas.
 //!
 //! - `draw` draws from the laws of sizes, times and counts;
-//! - `source` is what they all are, and what they answer;
+//! - `source` is the interface of all sources;
 //! - `transfers` are finite transfers, `web` sessions of pages;
 //! - `packets` are sources of packets: constant rate, Poisson, ON/OFF, self-similar; `mmpp` Markov-modulated ones;
-//! - `media` are voice and video, `film` a film that adapts to what comes of it, `own` sources from outside;
-//! - `ahead` works out what a source will ask for, for other engines.
+//! - `media` are voice and video, `adaptive_video` a video player that adapts its bit rate, `custom` user-defined sources;
+//! - `requests` computes the requests of a source before a run, for external simulators.
 
-mod ahead;
+mod adaptive_video;
+mod custom;
 mod draw;
-mod film;
 mod media;
 mod mmpp;
-mod own;
 mod packets;
+mod requests;
 mod source;
 mod transfers;
 mod web;
 
 use aqumen_scenario::Traffic;
 
-pub use ahead::{Ahead, ahead};
+pub use adaptive_video::film;
 pub use draw::Draws;
-pub use film::film;
+pub use requests::{Requests, requests};
 pub use source::{Action, Source, Step};
 
-/// The source of `traffic`; `None` for a bulk transfer, which the flow's transport does by itself, and for a source
-/// from outside that cannot be made.
+/// Makes the source of `traffic`; `None` for a bulk transfer, which needs no source, and for a custom source that
+/// cannot be made.
 pub fn build(traffic: &Traffic) -> Option<Box<dyn Source + Send>> {
     Some(match traffic {
         Traffic::Bulk => return None,
@@ -49,7 +49,7 @@ pub fn build(traffic: &Traffic) -> Option<Box<dyn Source + Send>> {
             Some(file) => Box::new(media::Video::new(spec, &file.trace)),
             None => Box::new(media::RandomVideo::new(spec)),
         },
-        Traffic::AdaptiveVideo(spec) => Box::new(film::AdaptiveVideo::new(spec, film(traffic)?)),
-        Traffic::Own(spec) => Box::new(own::Outside(spec.source()?)),
+        Traffic::AdaptiveVideo(spec) => Box::new(adaptive_video::AdaptiveVideo::new(spec, film(traffic)?)),
+        Traffic::Own(spec) => Box::new(custom::Custom(spec.source()?)),
     })
 }

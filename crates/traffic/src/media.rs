@@ -10,8 +10,8 @@ use aqumen_units::{Instant, Span};
 use crate::draw::{Draws, exponential};
 use crate::source::{Action, Source, Step, after};
 
-/// A codec with a frame each interval, which is sent if somebody talks at its end. It starts as
-/// if it had always been running.
+/// A codec with one frame per interval, which is sent if the speaker talks at its end. The talk state starts in its
+/// stationary law.
 pub(super) struct Voip {
     bytes: u32,
     interval_ns: f64,
@@ -20,7 +20,7 @@ pub(super) struct Voip {
     talk: Draws,
     silence: Draws,
     started: bool,
-    /// Whether somebody talks, and how much longer that lasts after the last frame; `None` before the start.
+    /// Whether the speaker talks, and the rest of that state after the last frame; `None` before the start.
     state: Option<(bool, f64)>,
 }
 
@@ -38,7 +38,7 @@ impl Voip {
         }
     }
 
-    /// Frames until the next one that is sent.
+    /// Returns the number of frames until the next one that is sent.
     fn frames(&mut self, rng: &mut Stream) -> f64 {
         if !self.suppress {
             return 1.0;
@@ -49,7 +49,7 @@ impl Voip {
         });
         // Time from the last frame to the begin of this state.
         let mut begun_ns = 0.0;
-        // The next frame to look at.
+        // Next frame to examine.
         let mut frame = 1.0;
         loop {
             let end_ns = begun_ns + left_ns;
@@ -68,7 +68,7 @@ impl Voip {
 
 impl Source for Voip {
     fn next(&mut self, now: Instant, rng: &mut Stream) -> Step {
-        // The first frame ends somewhere within an interval, so that calls that start together are not in step.
+        // The first frame ends at a random point of an interval: calls that start together are not synchronised.
         let begin = if self.started { 0.0 } else { rng.uniform() - 1.0 };
         self.started = true;
         let frames = self.frames(rng);
@@ -79,13 +79,13 @@ impl Source for Voip {
 /// Frames of a trace.
 pub(super) struct Video {
     frames: Arc<Frames>,
-    /// When each frame is sent, from the first; last, when the trace begins anew.
+    /// Time of each frame from the first one; the last entry is the length of the trace.
     schedule_ns: Vec<u64>,
-    /// What sizes are multiplied by.
+    /// Factor on the frame sizes.
     scale: f64,
     repeat: bool,
     random_start: bool,
-    /// The frame sent last; `None` before the start.
+    /// Last frame sent; `None` before the start.
     at: Option<usize>,
     /// Frames passed.
     passed: usize,
@@ -145,7 +145,7 @@ impl Source for Video {
 
 /// Frames of independent random sizes, at equal intervals: Weibull of the shape that the evaluation
 /// methodology of IEEE 802.11ax has for video (IEEE 802.11-14/0571, appendix 2), scaled to the rate. Frames of
-/// several flows are not in step.
+/// several flows are not synchronised.
 pub(super) struct RandomVideo {
     fps: f64,
     interval_ns: f64,

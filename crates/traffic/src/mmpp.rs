@@ -15,21 +15,21 @@ pub(super) struct Mmpp {
     processes: Vec<Process>,
     packet: PacketSize,
     clock: Clock,
-    /// The next packet of each process, on the processes' clock; empty before the start.
+    /// Time of the next packet of each process, on the source's clock; empty before the start.
     next_ns: Vec<u64>,
-    /// Whose packet is sent next.
-    turn: usize,
+    /// Process that sends the next packet.
+    sender: usize,
 }
 
-/// One process: it starts in the long run, and waits as long as it takes to send a packet.
+/// One process. It starts in its stationary law.
 struct Process {
     chain: Chain,
-    /// The state, from 0; of minisources the number that are ON. `None` before the start.
+    /// State, from 0; for minisources the number that are ON. `None` before the start.
     state: Option<usize>,
 }
 
 impl Mmpp {
-    /// The processes of `spec`, which a scenario has checked.
+    /// Makes the processes of `spec`, which the scenario has checked.
     pub(super) fn new(spec: &traffic::Mmpp) -> Self {
         let chains = spec.chains().unwrap_or_default();
         Mmpp {
@@ -37,7 +37,7 @@ impl Mmpp {
             packet: PacketSize::new(&spec.packet.0),
             clock: Clock::default(),
             next_ns: Vec::new(),
-            turn: 0,
+            sender: 0,
         }
     }
 }
@@ -49,23 +49,23 @@ impl Source for Mmpp {
         if self.next_ns.is_empty() {
             self.next_ns = self.processes.iter_mut().map(wait).collect();
         } else {
-            self.next_ns[self.turn] = wait(&mut self.processes[self.turn]);
+            self.next_ns[self.sender] = wait(&mut self.processes[self.sender]);
         }
         let first = self.next_ns.iter().enumerate().min_by_key(|(_, at_ns)| **at_ns);
-        let Some((turn, at_ns)) = first else { return Step::End };
-        self.turn = turn;
+        let Some((sender, at_ns)) = first else { return Step::End };
+        self.sender = sender;
         Step::At(self.clock.plan(*at_ns), self.packet.write(rng))
     }
 }
 
 impl Process {
-    /// Time until the next packet.
+    /// Draws the time until the next packet.
     fn wait_ns(&mut self, rng: &mut Stream) -> f64 {
         let mut state = self.state.unwrap_or_else(|| self.chain_start(rng));
         let mut wait_s = 0.0;
         loop {
             let (send, leave) = self.rates(state);
-            // Only minisources that are all silent and can never be otherwise have neither; a scenario has no such.
+            // The sum is zero only for minisources that stay silent for ever, which a scenario refuses.
             wait_s += exponential(rng) / (send + leave);
             let drawn = rng.uniform() * (send + leave);
             if drawn < send {
@@ -87,7 +87,7 @@ impl Process {
         }
     }
 
-    /// Packets per second in `state`, and changes of state.
+    /// Returns packets per second and changes of state per second in `state`.
     fn rates(&self, state: usize) -> (f64, f64) {
         match &self.chain {
             Chain::States { rates, generator, .. } => (rates[state], -generator[state][state]),
@@ -98,7 +98,7 @@ impl Process {
         }
     }
 
-    /// The state after `state`; `drawn` is uniform below the rate of leaving.
+    /// Returns the state after `state`; `drawn` is uniform below the rate of leaving.
     fn leave(&self, state: usize, drawn: f64) -> usize {
         match &self.chain {
             Chain::States { generator, .. } => {
@@ -116,13 +116,13 @@ impl Process {
     }
 }
 
-/// How many of `mini` go OFF and ON per second while `on` are ON.
+/// Transitions to OFF and to ON per second while `on` of the minisources are ON.
 fn changes(mini: &Minisources, on: usize) -> [f64; 2] {
     let on = on as f64;
     [on / mini.on.as_secs_f64(), (f64::from(mini.count) - on) / mini.off.as_secs_f64()]
 }
 
-/// The index that `u` in [0, 1) falls on, with `weights` that sum to about 1 when divided by their sum.
+/// Returns the index that `u` in [0, 1) falls on, with probabilities in proportion to `weights`.
 fn pick(weights: impl Iterator<Item = f64> + Clone, u: f64) -> usize {
     let mut left = u * weights.clone().sum::<f64>();
     let mut last = 0;
@@ -133,7 +133,7 @@ fn pick(weights: impl Iterator<Item = f64> + Clone, u: f64) -> usize {
             break;
         }
     }
-    // Rounding may leave a little over: then it is the last that can be.
+    // Rounding may leave a little over: the last index with a weight takes it.
     last
 }
 
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_weight_is_never_picked() {
+    fn an_index_without_weight_is_never_picked() {
         let of = |u: f64| pick([0.0, 0.5, 0.0, 0.5, 0.0].into_iter(), u);
         assert_eq!([0.0, 0.49, 0.5, 0.99, 1.0].map(of), [1, 1, 3, 3, 3]);
     }

@@ -1,4 +1,4 @@
-//! Packets at given times: constant rate, Poisson, ON/OFF, many ON/OFF together.
+//! Packet sources: constant bit rate, Poisson, ON/OFF, and superposed ON/OFF (self-similar).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,18 +12,18 @@ use aqumen_units::{Instant, Span};
 use crate::draw::{Draws, exponential};
 use crate::source::{Action, Clock, Source, Step, after};
 
-/// Constant bit rate: the first packet with the flow, no drift.
+/// Constant bit rate without drift. The first packet leaves when the flow starts.
 pub(super) struct Cbr {
     bytes: u32,
     bps: u64,
-    /// What the last intervals were too short by, in parts of a nanosecond: 1 / bps each.
-    owed: u64,
+    /// Rounding error of the last intervals, in units of 1 / bps nanoseconds.
+    remainder: u64,
     started: bool,
 }
 
 impl Cbr {
     pub(super) fn new(spec: &traffic::Cbr) -> Self {
-        Cbr { bytes: spec.packet.0 as u32, bps: spec.rate.as_bps(), owed: 0, started: false }
+        Cbr { bytes: spec.packet.0 as u32, bps: spec.rate.as_bps(), remainder: 0, started: false }
     }
 }
 
@@ -31,8 +31,8 @@ impl Source for Cbr {
     fn next(&mut self, now: Instant, _: &mut Stream) -> Step {
         let mut at = now;
         if self.started {
-            let parts = 8_000_000_000 * u64::from(self.bytes) + self.owed;
-            self.owed = parts % self.bps;
+            let parts = 8_000_000_000 * u64::from(self.bytes) + self.remainder;
+            self.remainder = parts % self.bps;
             at = now.saturating_add(Span::from_nanos(parts / self.bps));
         }
         self.started = true;
@@ -41,7 +41,7 @@ impl Source for Cbr {
 
     fn on_rate(&mut self, bits_per_second: f64) {
         self.bps = bits_per_second.max(1.0) as u64;
-        self.owed = self.owed.min(self.bps);
+        self.remainder = self.remainder.min(self.bps);
     }
 }
 
@@ -64,7 +64,7 @@ impl Source for Poisson {
     }
 }
 
-/// Sizes of packets: what a datagram holds at most.
+/// Law of packet sizes, at most the payload of a datagram.
 pub(super) struct PacketSize(Draws);
 
 impl PacketSize {
@@ -77,9 +77,8 @@ impl PacketSize {
     }
 }
 
-/// One ON/OFF source: while it is ON, a packet each time that its rate has made one; what a period ON leaves of
-/// a packet goes on in the next one, so that the mean rate is exact. It starts as if it had always been
-/// running, or with a period OFF.
+/// One ON/OFF source. While it is ON it sends at a constant rate; a packet that an ON period begins is completed in the
+/// next one, so that the mean rate is exact. It starts in its stationary law, or with an OFF period.
 struct Bursts {
     interval_ns: f64,
     on: Draws,
@@ -91,14 +90,14 @@ struct Bursts {
 
 #[derive(Clone, Copy)]
 struct Phase {
-    /// Time ON that is left of this period.
+    /// Rest of this ON period.
     on_left_ns: f64,
-    /// Time ON until the next packet.
+    /// ON time until the next packet.
     packet_in_ns: f64,
 }
 
 impl Bursts {
-    /// Time until the next packet.
+    /// Draws the time until the next packet.
     fn step(&mut self, rng: &mut Stream) -> f64 {
         let mut wait_ns = 0.0;
         let mut phase = self.phase.unwrap_or_else(|| {
@@ -155,7 +154,7 @@ pub(super) struct SelfSimilar {
     bytes: u32,
     sources: Vec<Bursts>,
     clock: Clock,
-    /// The next packet of each source, on the sources' clock.
+    /// Time of the next packet of each source, on the shared clock.
     next: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
@@ -193,7 +192,7 @@ impl Source for SelfSimilar {
 }
 
 impl SelfSimilar {
-    /// The source whose packet has just been sent.
+    /// Removes the source whose packet has just been sent, and returns it.
     fn pop(&mut self) -> std::ops::Range<u32> {
         let i = self.next.pop().map_or(0, |Reverse((_, i))| i);
         i..i + 1

@@ -1,76 +1,76 @@
-//! What every source is, and what it answers; the clock of those that keep moments of their own.
+//! The interface of traffic sources, and the clock of sources that schedule several processes.
 
 use aqumen_scenario::streams::Stream;
 use aqumen_units::{Instant, Span};
 
 /// One application.
 pub trait Source: Send {
-    /// What the application does next, seen at `now`: when it starts, after each action was carried out, and, after
-    /// [`Step::Await`], when something that it asked for has been delivered. `now` may be later than the moment of the
-    /// action (the flow was paused): the application goes on from there.
+    /// Returns the next step of the application. The host calls it when the flow starts, after each action, and, after
+    /// [`Step::Await`], when a transfer has been delivered. `now` is later than the action's moment if the flow was
+    /// paused: the application continues from `now`.
     fn next(&mut self, now: Instant, rng: &mut Stream) -> Step;
 
-    /// The transfer on a connection has been delivered; [`next`](Source::next) follows.
+    /// Reports that the transfer on a connection has been delivered; [`next`](Source::next) follows.
     fn on_delivered(&mut self, _lane: u32) {}
 
-    /// The transport adapts, and this is the rate that it allows now. Applications that cannot adapt do not care.
+    /// Reports the rate that an adaptive transport allows now. Applications that cannot adapt ignore it.
     fn on_rate(&mut self, _bits_per_second: f64) {}
 }
 
-/// What an application does next.
+/// Next step of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// This action, then, no earlier than `now`.
+    /// An action at a moment that is not before `now`.
     At(Instant, Action),
-    /// Nothing until something that it asked for has been delivered: a transfer on any of its connections.
+    /// Nothing until a transfer on any of its connections has been delivered.
     Await,
     /// Nothing more.
     End,
 }
 
-/// What an application does.
+/// Action of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Hands over a message, datagram or frame of so many bytes on the flow's connection.
+    /// Sends a message, datagram or frame of this many bytes on the flow's connection.
     Write(u32),
     /// Begins a finite transfer.
     Transfer {
-        /// Its size.
+        /// Size.
         bytes: u64,
-        /// Whether it opens a connection of its own: TCP with a new SYN and initial window.
+        /// Whether the transfer opens a new connection: TCP with SYN and initial window.
         fresh: bool,
-        /// Which of the flow's connections carries it, from 0. Sources that use one at a time use the first.
+        /// Number of the flow's connection, from 0.
         connection: u32,
     },
-    /// Asks for a page: what follows up to [`EndPage`](Action::EndPage) belongs to it.
+    /// Begins a page: the transfers up to [`EndPage`](Action::EndPage) belong to it.
     BeginPage,
-    /// Has all of the page.
+    /// Ends a page, which is complete.
     EndPage,
 }
 
-/// `nanos` after `now`, to the nearest nanosecond.
+/// Returns the moment `nanos` after `now`, to the nearest nanosecond.
 pub(crate) fn after(now: Instant, nanos: f64) -> Instant {
     now.saturating_add(Span::from_nanos((nanos + 0.5) as u64))
 }
 
-/// The clock of a source that keeps moments of its own: it stands still while the flow is paused.
+/// Clock of a source that schedules several processes. It stops while the flow is paused.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clock {
-    /// What the host's clock shows when this one shows zero.
+    /// Host's time at which this clock shows zero.
     zero: Instant,
-    /// The moment planned last, on this clock; `None` before the start.
+    /// Last planned moment, on this clock; `None` before the start.
     planned_ns: Option<u64>,
 }
 
 impl Clock {
-    /// The source is asked at `now`: what this clock shows then.
+    /// Returns the time on this clock at the host's `now`, which is the last planned moment.
     pub(crate) fn resume(&mut self, now: Instant) -> u64 {
         let shown_ns = self.planned_ns.unwrap_or(0);
         self.zero = Instant::from_nanos(now.as_nanos().saturating_sub(shown_ns));
         shown_ns
     }
 
-    /// The next action comes at `at_ns` on this clock.
+    /// Plans the next action at `at_ns` on this clock; returns the host's time.
     pub(crate) fn plan(&mut self, at_ns: u64) -> Instant {
         self.planned_ns = Some(at_ns);
         self.zero.saturating_add(Span::from_nanos(at_ns))

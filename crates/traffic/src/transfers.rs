@@ -1,4 +1,4 @@
-//! Finite transfers: in an open loop, in a closed loop.
+//! Finite transfers, in an open or a closed loop.
 
 use aqumen_scenario::law::Law;
 use aqumen_scenario::streams::Stream;
@@ -8,8 +8,7 @@ use aqumen_units::Instant;
 use crate::draw::{Draws, exponential};
 use crate::source::{Action, Source, Step, after};
 
-/// Transfers that begin at the moments of a Poisson process, whatever has become of those
-/// before: the open loop of a group.
+/// Open loop: transfers begin at the moments of a Poisson process, whether or not the earlier ones are complete.
 pub(super) struct Poisson {
     size: Draws,
     gap_mean_ns: f64,
@@ -29,7 +28,7 @@ impl Source for Poisson {
     }
 }
 
-/// Transfers of one flow: the next begins a think time after the last was delivered. The first begins with the flow.
+/// Closed loop: a flow's next transfer begins a think time after the last was delivered. The first begins with the flow.
 pub(super) struct Thinking {
     size: Draws,
     think: Draws,
@@ -39,7 +38,7 @@ pub(super) struct Thinking {
 
 enum Stage {
     Start,
-    Asked,
+    Requested,
     Delivered,
 }
 
@@ -59,13 +58,13 @@ impl Source for Thinking {
     fn next(&mut self, now: Instant, rng: &mut Stream) -> Step {
         let think_ns = match self.stage {
             Stage::Start => 0.0,
-            Stage::Asked => {
+            Stage::Requested => {
                 self.stage = Stage::Delivered;
                 return Step::Await;
             }
             Stage::Delivered => self.think.draw(rng),
         };
-        self.stage = Stage::Asked;
+        self.stage = Stage::Requested;
         let action = Action::Transfer { bytes: self.size.draw_size(rng), fresh: self.fresh, connection: 0 };
         Step::At(after(now, think_ns), action)
     }

@@ -1,7 +1,7 @@
 //! Web sessions: pages of objects, one object after another or over several connections at a time.
 //!
-//! An object takes the idle connection of the lowest number. All draws are made as objects are asked for, in that
-//! order: what a session asks for does not depend on how fast it is served.
+//! An object takes the idle connection of the lowest number. All draws are made in the order of the requests, so that
+//! the requests of a session do not depend on how fast they are served.
 
 use aqumen_scenario::streams::Stream;
 use aqumen_scenario::traffic::{self, Connection};
@@ -23,27 +23,27 @@ pub(super) struct Web {
     connections: Connections,
 }
 
-/// What comes next.
+/// Next thing that the session does.
 #[derive(Clone, Copy)]
 enum Stage {
     /// The first page.
     Start,
     /// The main object.
     Main,
-    /// Wait for the main object, after which so many embedded ones come.
+    /// Wait for the main object, after which `left` embedded ones follow.
     Parse { left: u64 },
-    /// The embedded objects: so many have not been asked for. `parsed`: the time for parsing has passed.
+    /// Embedded objects, of which `left` have not been requested. `parsed`: the parsing time has passed.
     Embedded { left: u64, parsed: bool },
     /// The page is complete.
     Read,
 }
 
-/// The connections of a session, a bit for each.
+/// Connections of a session, a bit for each.
 struct Connections {
-    /// Those there are.
+    /// Connections that exist.
     all: u64,
     busy: u64,
-    /// Those that were open before, as far as this page is concerned.
+    /// Connections that this page has opened.
     open: u64,
 }
 
@@ -62,7 +62,7 @@ impl Web {
         }
     }
 
-    /// The next page begins `wait_ns` from now; the session ends after its last.
+    /// Begins the next page `wait_ns` from now; ends the session after the last page.
     fn page(&mut self, now: Instant, wait_ns: f64) -> Step {
         if self.pages_left == Some(0) {
             return Step::End;
@@ -72,7 +72,7 @@ impl Web {
         Step::At(after(now, wait_ns), Action::BeginPage)
     }
 
-    /// Asks for an object on an idle connection.
+    /// Requests an object on an idle connection.
     fn object(&mut self, bytes: u64) -> Action {
         let connection = (self.connections.all & !self.connections.busy).trailing_zeros();
         let opened = self.connections.open & 1 << connection != 0;

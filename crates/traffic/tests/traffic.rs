@@ -7,7 +7,7 @@ use aqumen_result::student_quantile;
 use aqumen_scenario::law::Law;
 use aqumen_scenario::streams::Draw;
 use aqumen_scenario::streams::{Kind, Stream};
-use aqumen_traffic::{Action, Draws, Step, ahead, build};
+use aqumen_traffic::{Action, Draws, Step, build, requests};
 use aqumen_units::Instant;
 use sources::{Packet, packets, steps, traffic};
 
@@ -68,9 +68,9 @@ fn draws_have_the_moments_of_their_law() {
     }
 }
 
-/// A random moment in a renewal process: what is left of the interval has the mean E X^2 / (2 E X).
+/// A random moment in a renewal process: the rest of its interval has the mean E X^2 / (2 E X).
 #[test]
-fn what_is_left_of_an_interval_has_the_law_of_the_stationary_process() {
+fn residuals_follow_the_law_of_the_stationary_process() {
     for (law, mean, second) in laws() {
         let (draws, mut rng) = (Draws::new(&law), Stream::new(2, Kind::Traffic, 0));
         let left: Vec<f64> = (0..N).map(|_| draws.draw_residual(&mut rng)).collect();
@@ -91,7 +91,7 @@ fn half_of_a_lognormal_law_lies_below_its_median() {
 }
 
 #[test]
-fn bounds_are_kept_and_the_mean_counts_them() {
+fn draws_stay_within_their_bounds_and_the_mean_counts_them() {
     let pareto = Law::Pareto { mean: 10_000.0, shape: 1.2, max: Some(1e6) };
     let drawn = draws(&pareto, N);
     assert!(drawn.iter().all(|x| *x <= 1e6));
@@ -266,7 +266,7 @@ fn processes_start_in_the_long_run() {
 }
 
 #[test]
-fn the_first_packet_of_a_burst_under_way_comes_within_an_interval() {
+fn a_burst_in_progress_sends_its_first_packet_within_an_interval() {
     // A packet each 10 ms, ON nearly all the time: the first comes evenly within 10 ms.
     let source =
         traffic("{ kind = \"on-off\", rate = \"800kbit\", packet = \"1000B\", on = \"1000s\", off = \"1us\" }");
@@ -349,7 +349,7 @@ fn a_call_talks_as_long_as_its_law_says_in_frames_of_its_codec() {
     // 1.004 s of talk for 1.587 s of silence: 38.75 % of 50 frames a second.
     let frames: Vec<f64> = (0..400).map(|seed| packets(&call, seed, 40.0).len() as f64 / 40.0).collect();
     assert_mean("frames per second", &frames, 50.0 * 1.004 / 2.591);
-    // It is under way from the start.
+    // It has already begun at the start.
     let first: Vec<f64> = (0..2000).map(|seed| packets(&call, seed, 0.02).len() as f64).collect();
     assert_mean("the first frame", &first, 1.004 / 2.591);
     let sent = packets(&call, 1, 2000.0);
@@ -380,7 +380,7 @@ fn a_frame_is_sent_if_somebody_talks_at_its_end() {
         assert!((0..348).any(|quarter_ms| fits(&quarter_ms)), "{seed}: {frames:?}");
         began[usize::from(first > 20_000_000)] += 1;
     }
-    // The call is under way: of its first frames 50 / 87 are sent; 13 is 1.5 standard deviations.
+    // The call has already begun: of its first frames 50 / 87 are sent; 13 is 1.5 standard deviations.
     assert!((began[0] - 300 * 50 / 87i32).abs() < 28, "{began:?}");
 }
 
@@ -537,7 +537,7 @@ fn sources_that_can_adapt_send_at_the_rate_allowed() {
 }
 
 #[test]
-fn what_is_known_ahead_ends_with_the_run() {
+fn computed_requests_end_with_the_run() {
     // A page takes its round trip of 60 ms and is read for 940: the second begins as the run ends.
     let text = "name = \"t\"\nduration = \"1s\"\n[topology]\npreset = \"dumbbell\"\n\
          bottleneck = { rate = \"8Mbit\", delay = \"20ms\", buffer = \"50pkt\" }\n\
@@ -546,15 +546,15 @@ fn what_is_known_ahead_ends_with_the_run() {
     let plan = aqumen_scenario::Scenario::parse(text, "t.toml").unwrap().plan(1, None).unwrap();
     let main = Action::Transfer { bytes: 9000, fresh: true, connection: 0 };
     let expected = [(0, Action::BeginPage), (0, main), (0, Action::EndPage), (940, Action::BeginPage)];
-    let groups = ahead(&plan);
+    let groups = requests(&plan);
     let known = groups[0].as_ref().unwrap()[0].iter();
     let known: Vec<_> = known.map(|(wait, action)| (wait.as_nanos() / 1_000_000, *action)).collect();
     assert_eq!(known, expected);
 }
 
-/// What is worked out ahead is what the source does, whatever the network.
+/// Computed requests equal those that the source makes, whatever the network.
 #[test]
-fn requests_are_known_ahead() {
+fn computed_requests_are_those_of_the_source() {
     let web = "{ kind = \"web\", reading = \"1s\" }";
     let closed = "{ kind = \"transfers\", think = { law = \"exponential\", mean = \"1s\" }, size = { law = \"exponential\", mean = \"9kB\" } }";
     let open = "{ kind = \"transfers\", rate = \"5/s\", size = { law = \"exponential\", mean = \"9kB\" } }";
@@ -565,7 +565,7 @@ fn requests_are_known_ahead() {
              [[flows]]\nname = \"f\"\ncount = 2\ntransport = \"modern\"\ntraffic = {value}\n"
         );
         let plan = aqumen_scenario::Scenario::parse(&text, "t.toml").unwrap().plan(1, None).unwrap();
-        let groups = ahead(&plan);
+        let groups = requests(&plan);
         let sources = groups[0].as_ref().unwrap();
         assert_eq!(sources.len(), if shared { 1 } else { 2 });
         // The host of these tests takes 10 ms for a transfer: less than a round trip, so that it gets further.
@@ -590,7 +590,7 @@ fn requests_are_known_ahead() {
 }
 
 #[test]
-fn what_has_no_finite_transfers_or_several_connections_is_not_known_ahead() {
+fn only_finite_transfers_on_one_connection_are_computed() {
     for value in
         ["\"voip\"", "{ kind = \"cbr\", rate = \"1Mbit\" }", "{ kind = \"web\", reading = \"1s\", connections = 6 }"]
     {
@@ -601,7 +601,7 @@ fn what_has_no_finite_transfers_or_several_connections_is_not_known_ahead() {
         );
         let text = if value.contains("web") { text } else { text.replace("\"modern\"", "\"udp\"") };
         let plan = aqumen_scenario::Scenario::parse(&text, "t.toml").unwrap().plan(1, None).unwrap();
-        assert_eq!(ahead(&plan), [None], "{value}");
+        assert_eq!(requests(&plan), [None], "{value}");
     }
 }
 
@@ -618,7 +618,7 @@ fn a_web_session_has_the_means_of_its_laws() {
 }
 
 #[test]
-fn what_is_left_of_an_interval_when_a_burst_ends_is_waited_in_the_next() {
+fn an_interval_cut_by_the_end_of_a_burst_continues_in_the_next() {
     // 1000 bytes each 10 ms of bursts of 25 ms, with 75 ms between two: five packets take two bursts.
     let source =
         traffic("{ kind = \"on-off\", rate = \"800kbit\", packet = \"1000B\", on = \"25ms\", off = \"75ms\" }");

@@ -1,11 +1,11 @@
-//! A host for traffic sources without a network: it carries out what they say, and delivers a transfer after 10 ms.
+//! A host for traffic sources without a network: it carries out their actions, and delivers a transfer after 10 ms.
 
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_scenario::{Scenario, Traffic};
 use aqumen_traffic::{Action, Step, build};
 use aqumen_units::{Instant, Span};
 
-/// What was written, and when.
+/// A packet with its time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Packet {
     pub(crate) at_ns: u64,
@@ -23,7 +23,7 @@ pub(crate) fn traffic(value: &str) -> Traffic {
     scenario.spec().flows[0].traffic.clone()
 }
 
-/// What a source does within `duration_s`.
+/// Runs a source for `duration_s`; returns its actions with their times.
 pub(crate) fn steps(traffic: &Traffic, seed: u64, duration_s: f64) -> Vec<(u64, Action)> {
     run(traffic, seed, duration_s, None)
 }
@@ -33,7 +33,7 @@ pub(crate) fn packets(traffic: &Traffic, seed: u64, duration_s: f64) -> Vec<Pack
     written(run(traffic, seed, duration_s, None))
 }
 
-/// The same with a pause: what would be done between two moments is done at the second.
+/// Returns the packets of a source that is paused between two moments.
 pub(crate) fn packets_with_pause(traffic: &Traffic, seed: u64, duration_s: f64, from_s: f64, to_s: f64) -> Vec<Packet> {
     written(run(traffic, seed, duration_s + to_s - from_s, Some([from_s, to_s].map(nanos))))
 }
@@ -54,7 +54,7 @@ fn run(traffic: &Traffic, seed: u64, duration_s: f64, pause: Option<[u64; 2]>) -
     let mut source = build(traffic).expect("not a bulk transfer");
     let mut rng = Stream::new(seed, Kind::Traffic, 0);
     let (mut now, mut done) = (Instant::ZERO, Vec::new());
-    // What is under way: when it will be there, and its connection.
+    // Transfers in progress: moment of delivery and connection.
     let mut due: Vec<(Instant, u32)> = Vec::new();
     loop {
         match source.next(now, &mut rng) {

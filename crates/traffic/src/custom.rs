@@ -1,4 +1,4 @@
-//! Sources from outside: they say how long to wait and what to send.
+//! User-defined sources: each returns the wait until its next packet, and the packet's size.
 
 use aqumen_scenario::streams::Stream;
 use aqumen_scenario::traffic::OwnSource;
@@ -6,10 +6,10 @@ use aqumen_units::Instant;
 
 use crate::source::{Action, Source, Step};
 
-/// A source from outside.
-pub(super) struct Outside(pub(super) Box<dyn OwnSource>);
+/// A user-defined source.
+pub(super) struct Custom(pub(super) Box<dyn OwnSource>);
 
-impl Source for Outside {
+impl Source for Custom {
     fn next(&mut self, now: Instant, rng: &mut Stream) -> Step {
         match self.0.next(now, rng) {
             Some((wait, bytes)) => Step::At(now.saturating_add(wait), Action::Write(bytes.get())),

@@ -1,8 +1,8 @@
-//! What sources of finite transfers will ask for, worked out ahead of a run, for engines that are other programs.
+//! Requests of sources with finite transfers, computed before a run, for external simulators.
 //!
-//! A source draws when it asks, from a stream of its own: sizes, think times and the number of a page's objects do not
-//! depend on how fast it is served. An engine that carries out these actions, each so long after the last was served,
-//! meets the same traffic as this one.
+//! A source draws from its own random stream when it makes a request: sizes, think times and the number of a page's
+//! objects do not depend on how fast it is served. A simulator that carries out these actions, each its time after the
+//! last was served, therefore runs the same traffic.
 
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_scenario::traffic::Scope;
@@ -11,30 +11,30 @@ use aqumen_units::{Instant, Span};
 
 use crate::{Action, Step, build};
 
-/// Actions of one source, each with the time from the one before it (in a closed loop: from when that was served).
-pub type Ahead = Vec<(Span, Action)>;
+/// Actions of one source, each with the time since the action before it (in a closed loop: since that was served).
+pub type Requests = Vec<(Span, Action)>;
 
-/// Actions that are worked out at most for a source: links without delay set no bound.
+/// Most actions per source: with links without delay nothing else bounds their number.
 const ACTIONS_MAX: usize = 1_000_000;
 
-/// For each group of `plan`: what its sources will ask for, at least up to the end of the run. One source for each
-/// flow, or one for the group where its transfers come whatever becomes of those before. `None`: a group without finite
-/// transfers, or one whose sessions use several connections.
-pub fn ahead(plan: &Plan) -> Vec<Option<Vec<Ahead>>> {
+/// Returns the requests of each group's sources, at least up to the end of the run. A closed loop has one source per
+/// flow, an open loop one per group. `None`: the group has no finite transfers, or its sessions use several connections.
+pub fn requests(plan: &Plan) -> Vec<Option<Vec<Requests>>> {
     let groups = plan.groups.iter().map(|group| {
-        let asks = matches!(group.traffic, Traffic::Transfers(_) | Traffic::Web(_)) && group.traffic.connections() == 1;
+        let finite =
+            matches!(group.traffic, Traffic::Transfers(_) | Traffic::Web(_)) && group.traffic.connections() == 1;
         let shared = group.traffic.scope() == Scope::Group;
         let flows = if shared { group.flows.start..group.flows.start + 1 } else { group.flows.clone() };
-        asks.then(|| flows.map(|flow| of_source(plan, &group.traffic, flow, shared)).collect())
+        finite.then(|| flows.map(|flow| source_requests(plan, &group.traffic, flow, shared)).collect())
     });
     groups.collect()
 }
 
-fn of_source(plan: &Plan, traffic: &Traffic, flow: u32, shared: bool) -> Ahead {
-    let mut done = Ahead::new();
+fn source_requests(plan: &Plan, traffic: &Traffic, flow: u32, shared: bool) -> Requests {
+    let mut done = Requests::new();
     let Some(mut source) = build(traffic) else { return done };
     let mut rng = Stream::new(plan.seed, Kind::Traffic, u64::from(flow));
-    // No transfer takes less than a round trip; in an open loop nothing waits for it.
+    // A transfer takes at least a round trip; in an open loop nothing waits for it.
     let Some(the_flow) = plan.flows.get(flow as usize) else { return done };
     let links = the_flow.path.iter().chain(&the_flow.return_path);
     let round_trip: u64 = links.map(|link| plan.links[*link as usize].delay_min().as_nanos()).sum();
