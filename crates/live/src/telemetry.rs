@@ -4,6 +4,7 @@
 //! `prometheus` in the form that monitoring asks for. Readers never touch the loop's state but through
 //! [`Board`], a lock held for a copy.
 
+mod connections;
 pub(crate) mod page;
 pub(crate) mod prometheus;
 pub(crate) mod recording;

@@ -28,6 +28,7 @@ aqumend attach DEV --aqm SPEC [OPTIONS]: keep the queue of the shaper on DEV sho
   --autorate [RANGE]  follow a rate that changes: floor=1Mbit,ceiling=50Mbit
   --rollback LIMITS   leave when things get worse than before: delay=20ms,throughput=10%
   --listen ADDRESS    live page and Prometheus metrics: PORT or IP:PORT, default 127.0.0.1:9811; 'no' for none
+  --host NAME         a name by which the live page may be asked for, beside IP addresses and localhost
   --record FILE       write every sample to FILE
   --duration TIME     detach after TIME
   --via tcx|clsact    how the marker hangs at DEV; default tcx where the kernel has it (6.6)
@@ -57,6 +58,7 @@ pub(crate) struct Options {
     pub(crate) autorate: Option<Range>,
     pub(crate) rollback: Option<Rollback>,
     pub(crate) listen: Listen,
+    pub(crate) host: Option<String>,
     pub(crate) record: Option<PathBuf>,
     pub(crate) duration: Option<Span>,
     pub(crate) via: Option<Way>,
@@ -116,6 +118,7 @@ impl Given {
             autorate: None,
             rollback: None,
             listen: Listen::Usual(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), PORT)),
+            host: None,
             record: None,
             duration: None,
             via: None,
@@ -156,6 +159,17 @@ impl Given {
             "spare" => spare(&mut options.spare, value)?,
             "rollback" => options.rollback = Some(Rollback::read(value)?),
             "listen" => options.listen = listen(value)?,
+            "host" => {
+                let is_name = |name: &&str| {
+                    (1..=253).contains(&name.len())
+                        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+                };
+                options.host = Some(value).filter(is_name).map(str::to_owned);
+                options
+                    .host
+                    .as_ref()
+                    .ok_or_else(|| refused("must be a host's name, such as router.lan, without a port"))?;
+            }
             "record" => options.record = Some(value.into()),
             "duration" => {
                 let longest = Span::from_secs(366 * 86_400);
@@ -251,9 +265,9 @@ impl Options {
 }
 
 /// Options that have a value.
-const KNOWN: [&str; 14] = [
-    "aqm", "target", "rate", "overhead", "buffer", "leaf", "flows", "rtt", "spare", "rollback", "listen", "record",
-    "duration", "via",
+const KNOWN: [&str; 15] = [
+    "aqm", "target", "rate", "overhead", "buffer", "leaf", "flows", "rtt", "spare", "rollback", "listen", "host",
+    "record", "duration", "via",
 ];
 
 fn rate(option: &str, value: &str) -> Result<Rate, Failure> {
@@ -531,6 +545,8 @@ mod tests {
             ("eth0 --aqm pi --autorate floor=9Mbit,ceiling=1Mbit", "floor must not be above ceiling"),
             ("eth0 --aqm pi --listen nowhere", "must be PORT"),
             ("eth0 --aqm pi --listen 70000", "must be PORT"),
+            ("eth0 --aqm pi --host router.lan:80", "without a port"),
+            ("eth0 --aqm pi --host=", "must be a host's name"),
             ("eth0 --aqm pi --via magic", "must be tcx or clsact"),
             ("eth0 --aqm pi --colour red", "unknown option --colour"),
             ("eth0 eth1 --aqm pi", "eth1"),

@@ -81,7 +81,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let address = page.as_ref().and_then(|page| page.local_addr().ok());
     let Attached { device, shaper, .. } = &attached;
     board.begin(told::status(options, device, shaper, &network, &aqm, via, address));
-    serve(local, page, &board)?;
+    serve(local, page, &board, options.host.clone())?;
     eprintln!("{}", told::greeting(options, device, shaper, &network, via, address));
     service::be_prompt();
     Loop {
@@ -102,6 +102,7 @@ fn serve(
     local: std::os::unix::net::UnixListener,
     page: Option<std::net::TcpListener>,
     board: &Arc<Board>,
+    host: Option<String>,
 ) -> Result<(), Failure> {
     let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
         thread::Builder::new().name(name.into()).spawn(work).map(drop).or_refuse(|| "a thread".into())
@@ -110,7 +111,7 @@ fn serve(
     spawn("socket", Box::new(move || socket::serve(local, shared)))?;
     if let Some(page) = page {
         let shared = board.clone();
-        spawn("page", Box::new(move || server::serve(page, shared)))?;
+        spawn("page", Box::new(move || server::serve(page, shared, host)))?;
     }
     Ok(())
 }

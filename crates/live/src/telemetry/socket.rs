@@ -3,17 +3,17 @@
 //! Its name is abstract: it belongs to the network namespace, as the device does, it goes with the process, whatever
 //! ends it, and two cannot have it, so that two aqumend never look after one device. A request is one word on a line.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Board;
+use super::{Board, connections};
 use crate::{Failure, Tried};
 
 const PREFIX: &str = "aqumend/";
-/// Nobody may keep the socket waiting longer.
+/// An aqumend that takes twice as long does not answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// What is so where nobody answers.
 const SILENT: &str = "it does not answer: it was stopped or hangs, and everything passes unregulated";
@@ -35,26 +35,29 @@ pub(crate) fn listen(device: &str) -> Result<UnixListener, Failure> {
 
 /// Answers requests until the process ends.
 pub(crate) fn serve(listener: UnixListener, board: Arc<Board>) {
-    for stream in listener.incoming().flatten() {
-        // One that hangs must not stop the others for long; one that fails stops nobody.
-        let _ = stream.set_read_timeout(Some(PATIENCE));
-        let _ = stream.set_write_timeout(Some(PATIENCE));
-        let _ = answer(&stream, &board);
+    if listener.set_nonblocking(true).is_err() {
+        return;
     }
+    let accept = || {
+        let (stream, _) = listener.accept()?;
+        stream.set_nonblocking(true)?;
+        Ok(stream)
+    };
+    connections::serve(&listener, accept, |stream: &UnixStream, request| answer(request, stream, &board));
 }
 
-fn answer(mut stream: &UnixStream, board: &Board) -> io::Result<()> {
-    let mut line = String::new();
-    BufReader::new(stream.take(64)).read_line(&mut line)?;
-    match line.trim() {
-        "status" => stream.write_all(serde_json::to_string(&board.status())?.as_bytes()),
-        "detach" if may_detach(stream) => {
+/// The answer to a request, once its line is complete.
+fn answer(request: &[u8], stream: &UnixStream, board: &Board) -> Option<Vec<u8>> {
+    let end = request.iter().position(|byte| *byte == b'\n')?;
+    Some(match request[..end].trim_ascii() {
+        b"status" => serde_json::to_vec(&board.status()).unwrap_or_default(),
+        b"detach" if may_detach(stream) => {
             board.stop();
-            stream.write_all(b"ok")
+            b"ok".to_vec()
         }
-        "detach" => stream.write_all(b"only root and whoever attached may detach"),
-        _ => stream.write_all(b"unknown request"),
-    }
+        b"detach" => b"only root and whoever attached may detach".to_vec(),
+        _ => b"unknown request".to_vec(),
+    })
 }
 
 /// Anybody in the namespace can connect.
@@ -129,6 +132,15 @@ mod tests {
         // This process is its own.
         assert_eq!(ask(&device, "detach").unwrap().unwrap(), "ok");
         assert!(board.is_stopped());
+    }
+
+    #[test]
+    fn connections_that_ask_nothing_keep_nobody_from_asking() {
+        let (device, board, listener) = attached("idle");
+        std::thread::spawn(move || serve(listener, board));
+        let idle: Vec<_> = (0..200).map(|_| UnixStream::connect_addr(&address(&device).unwrap()).unwrap()).collect();
+        assert!(ask(&device, "status").unwrap().unwrap().contains(&device));
+        drop(idle);
     }
 
     #[test]

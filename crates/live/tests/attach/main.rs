@@ -465,7 +465,7 @@ fn the_kernels_own_packets_meet_the_same_marks_over_both_families() {
 fn get(namespace: &Namespace, port: u16, path: &str) -> String {
     namespace.within(|| {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         text
