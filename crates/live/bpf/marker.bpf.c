@@ -6,8 +6,12 @@
  * otherwise; what is not IPv4 or IPv6, neighbour discovery and what the operator spares always passes. A super-packet of n
  * segments is chosen with 1 - (1-p)^n.
  *
- * The coin comes first: only for chosen packets is the clock read and are headers looked into. What an untouched packet costs is mostly
- * memory that is not in the cache, so it touches little: orders, counts, and the state of the coin beside them. Headers are read and written by offset, since the kernel's own
+ * Here the class that a packet will queue in is not known yet. Where the device has several, the operator says which packets are
+ * regulated (`only`); other packets pass uncounted.
+ *
+ * The coin comes first: only for chosen packets is the clock read, and are headers looked into unless `only` asks for them. What an
+ * untouched packet costs is mostly memory that is not in the cache, so it touches little: orders, counts, and the state of the coin
+ * beside them. Headers are read and written by offset, since the kernel's own
  * helper for CE trusts offsets that hand-made frames set wrong. Build: scripts/bpf.
  */
 
@@ -64,22 +68,30 @@ struct counts {
 	u64 unregulated; /* chosen, and passed because the order was too old */
 };
 
-/* What never changes while the marker is loaded. */
-struct setup {
-	u32 link_header; /* bytes before the network header: 14 for Ethernet, 0 for tunnels and PPP */
-	u32 rules;	 /* which of the following apply */
-	u64 dscps;	 /* spared code points, a bit each */
-	u64 protocols[4]; /* spared IP protocols, a bit each */
-	u32 mark, mask;	 /* spared firewall mark */
-	u16 ports[8];	 /* spared ports of TCP and UDP at either end; zero: none */
+/* Rules that choose packets: one that fits any of them is chosen. */
+struct rules {
+	u64 dscps;	  /* code points, a bit each */
+	u64 protocols[4]; /* IP protocols, a bit each */
+	u32 kinds;	  /* which of the rules are given */
+	u32 mark, mask;	  /* firewall mark */
+	u32 unused;	  /* so that no byte is left to the compiler */
+	u16 ports[8];	  /* ports of TCP and UDP at either end; zero: none */
 };
 
-#define SPARE_DSCP 1
-#define SPARE_PROTOCOL 2
-#define SPARE_MARK 4
-#define SPARE_PORT 8
+#define BY_DSCP 1
+#define BY_PROTOCOL 2
+#define BY_MARK 4
+#define BY_PORT 8
 
-const volatile struct setup SETUP = {14, 0, 0, {0, 0, 0, 0}, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0}};
+/* What never changes while the marker is loaded. */
+struct setup {
+	struct rules spare; /* never marked or dropped */
+	struct rules only;  /* with any kind given: all else passes, and is not counted */
+	u32 link_header;    /* bytes before the network header: 14 for Ethernet, 0 for tunnels and PPP */
+	u32 unused;
+};
+
+const volatile struct setup SETUP = {.link_header = 14};
 
 struct {
 	FIELD(type, 2); /* array */
@@ -237,37 +249,45 @@ INLINE int read_headers(struct __sk_buff *skb, struct headers *h)
 	return 1;
 }
 
-/* Whether a packet that was chosen must pass all the same. */
-INLINE int is_spared(struct __sk_buff *skb, const struct headers *h)
+/* Whether a packet fits one of the rules. */
+INLINE int fits(struct __sk_buff *skb, const volatile struct rules *rules, const struct headers *h)
 {
-	u32 rules = SETUP.rules;
+	u32 kinds = rules->kinds;
 	u8 start[4];
 
-	if (h->version == 6 && h->protocol == 58 && h->first) {
-		/* RFC 4861: a router's and a neighbour's solicitation and advertisement, and a redirect. A mark would be legal
-		 * there and a drop would end the link, so both pass. */
-		if (skb_load_bytes(skb, h->transport, start, 1) || (start[0] >= 133 && start[0] <= 137))
-			return 1;
-	}
-	if (rules & SPARE_DSCP && SETUP.dscps >> (h->tos >> 2) & 1)
+	if (kinds & BY_DSCP && rules->dscps >> (h->tos >> 2) & 1)
 		return 1;
-	if (rules & SPARE_PROTOCOL && SETUP.protocols[h->protocol >> 6] >> (h->protocol & 63) & 1)
+	if (kinds & BY_PROTOCOL && rules->protocols[h->protocol >> 6] >> (h->protocol & 63) & 1)
 		return 1;
-	if (rules & SPARE_MARK && (skb->mark & SETUP.mask) == SETUP.mark)
+	if (kinds & BY_MARK && (skb->mark & rules->mask) == rules->mark)
 		return 1;
-	if (rules & SPARE_PORT && h->first && (h->protocol == 6 || h->protocol == 17) &&
+	if (kinds & BY_PORT && h->first && (h->protocol == 6 || h->protocol == 17) &&
 	    !skb_load_bytes(skb, h->transport, start, 4)) {
 		u16 source = start[0] << 8 | start[1], destination = start[2] << 8 | start[3];
 
 		UNROLLED
 		for (int i = 0; i < 8; i++) {
-			u16 port = SETUP.ports[i];
+			u16 port = rules->ports[i];
 
 			if (port && (port == source || port == destination))
 				return 1;
 		}
 	}
 	return 0;
+}
+
+/* Whether a packet that was chosen must pass all the same. */
+INLINE int is_spared(struct __sk_buff *skb, const struct headers *h)
+{
+	u8 kind;
+
+	if (h->version == 6 && h->protocol == 58 && h->first) {
+		/* RFC 4861: a router's and a neighbour's solicitation and advertisement, and a redirect. A mark would be legal
+		 * there and a drop would end the link, so both pass. */
+		if (skb_load_bytes(skb, h->transport, &kind, 1) || (kind >= 133 && kind <= 137))
+			return 1;
+	}
+	return fits(skb, &SETUP.spare, h);
 }
 
 /* Makes the ECN field CE. Zero if it cannot be written. */
@@ -298,6 +318,8 @@ int aqumen_marker(struct __sk_buff *skb)
 
 	if (!orders || !counts)
 		return PASS;
+	if (SETUP.only.kinds && !(read_headers(skb, &headers) && fits(skb, &SETUP.only, &headers)))
+		return PASS;
 	if (!segments)
 		segments = 1;
 	counts->packets++;
@@ -317,7 +339,7 @@ int aqumen_marker(struct __sk_buff *skb)
 		APART();
 		return PASS;
 	}
-	if (!read_headers(skb, &headers) || is_spared(skb, &headers)) {
+	if ((!SETUP.only.kinds && !read_headers(skb, &headers)) || is_spared(skb, &headers)) {
 		counts->spared++;
 		APART();
 		return PASS;

@@ -1,9 +1,10 @@
 //! `aqumend attach` (production): a marker in the kernel above the shaper of a device, an AQM of the library here.
 //!
-//! Reading order: `options` (what is asked for), `shaper` (the queue below), `ceiling` (what this machine can bring to
-//! it), `design` (for which network), `sampled` (which AQMs can do it), `marker` (the program in the kernel),
-//! `recent` (means), `controller` (readings in, probability out), `start` (over a full queue), `regulator` (all of
-//! that), `patience` (a kernel that does not answer), `pace` (when), `run` (the loop), `told` (what it says of itself).
+//! Reading order: `options` (what is asked for, with `rules` for packets), `shaper` (the queue below), `ceiling` (what
+//! this machine can bring to it), `design` (for which network), `sampled` (which AQMs can do it), `marker` (the program
+//! in the kernel), `recent` (means), `controller` (readings in, probability out), `start` (over a full queue),
+//! `regulator` (all of that), `patience` (a kernel that does not answer), `pace` (when), `run` (the loop), `told` (what
+//! it says of itself).
 //! Everything fails open: an order holds for 200 ms, and the shaper's life is never ours unless `--rate` made it.
 
 mod autorate;
@@ -18,6 +19,7 @@ mod patience;
 mod recent;
 mod regulator;
 mod rollback;
+mod rules;
 mod run;
 mod sampled;
 mod service;

@@ -81,6 +81,7 @@ mod tests {
             limit_bytes: None,
             limit_pkts: Some(room_pkts),
             ours: None,
+            others: Vec::new(),
         };
         network(&Options::of_line(line), &device, &shaper).map_err(|failure| failure.to_string())
     }

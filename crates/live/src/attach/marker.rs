@@ -12,6 +12,7 @@ use aya::programs::tc::TcAttachOptions;
 use aya::programs::{LinkOrder, SchedClassifier, TcAttachType};
 use aya::{Ebpf, EbpfLoader};
 
+use super::rules::Rules;
 use crate::netlink::Netlink;
 use crate::netlink::tc::{self, Device, Filter};
 use crate::{Failure, Tried};
@@ -58,13 +59,13 @@ pub(crate) struct Counts {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Setup {
+    /// Packets that are never marked or dropped.
+    pub(crate) spare: Rules,
+    /// Packets that are regulated, and counted, where there are any such rules.
+    pub(crate) only: Rules,
     pub(crate) link_header: u32,
-    pub(crate) rules: u32,
-    pub(crate) dscps: u64,
-    pub(crate) protocols: [u64; 4],
-    pub(crate) mark: u32,
-    pub(crate) mask: u32,
-    pub(crate) ports: [u16; 8],
+    /// Zero, as in [`Rules`].
+    pub(crate) unused: u32,
 }
 
 // SAFETY: all three are `repr(C)` integers without padding, and any bits make a value.

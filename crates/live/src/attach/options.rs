@@ -8,7 +8,8 @@ use aqumen_scenario::{AqmSpec, OwnedValue, read_bytes, read_packets, read_rate, 
 use aqumen_units::{Bytes, Rate, Span};
 use lexopt::prelude::*;
 
-use super::marker::{Setup, Way};
+use super::marker::Way;
+use super::rules::Rules;
 use crate::Failure;
 use crate::netlink::tc::Handle;
 use crate::telemetry::server::Listen;
@@ -25,6 +26,7 @@ aqumend attach DEV --aqm SPEC [OPTIONS]: keep the queue of the shaper on DEV sho
   --flows N           long-lived flows that the AQM is designed for; default 10
   --rtt TIME          round-trip time without queue that it is designed for; default 100ms
   --spare RULE        never mark or drop: dscp=46, port=22, protocol=47, mark=0x10/0xf0; may be given again
+  --only RULE         regulate what fits alone, and let all else pass: mark=0x10/0xf0, dscp=0, port=443; may be given again
   --autorate [RANGE]  follow a rate that changes: floor=1Mbit,ceiling=50Mbit
   --rollback LIMITS   leave when things get worse than before: delay=20ms,throughput=10%
   --listen ADDRESS    live page and Prometheus metrics: PORT or IP:PORT, default 127.0.0.1:9811; 'no' for none
@@ -37,8 +39,6 @@ aqumend attach DEV --aqm SPEC [OPTIONS]: keep the queue of the shaper on DEV sho
 
 /// The port of the live page if none is said.
 const PORT: u16 = 9811;
-/// So many ports can be spared.
-const PORTS_MAX: usize = 8;
 /// Rates that a token bucket can keep apart from nothing and everything.
 const RATES: (u64, u64) = (8_000, 400_000_000_000);
 
@@ -54,7 +54,8 @@ pub(crate) struct Options {
     pub(crate) leaf: Option<Handle>,
     pub(crate) flows: Option<f64>,
     pub(crate) rtt: Span,
-    pub(crate) spare: Setup,
+    pub(crate) spare: Rules,
+    pub(crate) only: Rules,
     pub(crate) autorate: Option<Range>,
     pub(crate) rollback: Option<Rollback>,
     pub(crate) listen: Listen,
@@ -89,7 +90,7 @@ pub(crate) struct Rollback {
 }
 
 /// A wrong value: option, value, what is accepted.
-fn wrong(option: &str, value: &str, accepted: impl std::fmt::Display) -> Failure {
+pub(super) fn wrong(option: &str, value: &str, accepted: impl std::fmt::Display) -> Failure {
     Failure::refused(format!("--{option} {value:?}: {accepted}"))
 }
 
@@ -114,7 +115,8 @@ impl Given {
             leaf: None,
             flows: None,
             rtt: Span::from_millis(100),
-            spare: Setup::default(),
+            spare: Rules::default(),
+            only: Rules::default(),
             autorate: None,
             rollback: None,
             listen: Listen::Usual(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), PORT)),
@@ -156,7 +158,8 @@ impl Given {
                 options.flows.ok_or_else(|| refused("must be a number from 1 to 1e6"))?;
             }
             "rtt" => options.rtt = time(name, value, Span::from_millis(1), Span::from_secs(60))?,
-            "spare" => spare(&mut options.spare, value)?,
+            "spare" => options.spare.add("spare", value)?,
+            "only" => options.only.add("only", value)?,
             "rollback" => options.rollback = Some(Rollback::read(value)?),
             "listen" => options.listen = listen(value)?,
             "host" => {
@@ -265,9 +268,9 @@ impl Options {
 }
 
 /// Options that have a value.
-const KNOWN: [&str; 15] = [
-    "aqm", "target", "rate", "overhead", "buffer", "leaf", "flows", "rtt", "spare", "rollback", "listen", "host",
-    "record", "duration", "via",
+const KNOWN: [&str; 16] = [
+    "aqm", "target", "rate", "overhead", "buffer", "leaf", "flows", "rtt", "spare", "only", "rollback", "listen",
+    "host", "record", "duration", "via",
 ];
 
 fn rate(option: &str, value: &str) -> Result<Rate, Failure> {
@@ -306,7 +309,10 @@ impl Target {
 }
 
 /// The pairs of `a=1,b=2`.
-fn pairs<'a>(option: &'static str, text: &'a str) -> impl Iterator<Item = Result<(&'a str, &'a str), Failure>> {
+pub(super) fn pairs<'a>(
+    option: &'static str,
+    text: &'a str,
+) -> impl Iterator<Item = Result<(&'a str, &'a str), Failure>> {
     text.split(',')
         .filter(|pair| !pair.is_empty())
         .map(move |pair| pair.split_once('=').ok_or_else(|| wrong(option, pair, "must be NAME=VALUE")))
@@ -366,60 +372,6 @@ fn listen(text: &str) -> Result<Listen, Failure> {
     address.map(Listen::At).map_err(|_| wrong("listen", text, "must be PORT, IP:PORT or 'no'"))
 }
 
-/// Code points by the names that people know.
-const DSCPS: [(&str, u8); 4] = [("ef", 46), ("cs6", 48), ("cs7", 56), ("va", 44)];
-const PROTOCOLS: [(&str, u8); 7] =
-    [("icmp", 1), ("tcp", 6), ("udp", 17), ("gre", 47), ("esp", 50), ("icmpv6", 58), ("sctp", 132)];
-
-/// Adds the rules of `text` to `setup`.
-fn spare(setup: &mut Setup, text: &str) -> Result<(), Failure> {
-    let number = |value: &str| match value.strip_prefix("0x") {
-        Some(digits) => u32::from_str_radix(digits, 16).ok(),
-        None => value.parse().ok(),
-    };
-    let named = |known: &[(&str, u8)], value: &str, most: u32| {
-        let name = value.to_lowercase();
-        let known = known.iter().find(|(other, _)| *other == name).map(|(_, number)| u32::from(*number));
-        known.or_else(|| number(value)).filter(|number| *number <= most)
-    };
-    for pair in pairs("spare", text) {
-        let (name, value) = pair?;
-        let misfit = |accepted: &str| wrong(&format!("spare {name}"), value, accepted);
-        match name {
-            "dscp" => {
-                let dscp = named(&DSCPS, value, 63).ok_or_else(|| misfit("must be 0 to 63, or ef, va, cs6, cs7"))?;
-                setup.dscps |= 1 << dscp;
-                setup.rules |= 1;
-            }
-            "protocol" => {
-                let accepted = "must be 0 to 255, or icmp, tcp, udp, gre, esp, icmpv6, sctp";
-                let protocol = named(&PROTOCOLS, value, 255).ok_or_else(|| misfit(accepted))?;
-                setup.protocols[protocol as usize / 64] |= 1 << (protocol % 64);
-                setup.rules |= 2;
-            }
-            "mark" => {
-                let (mark, mask) = value.split_once('/').unwrap_or((value, "0xffffffff"));
-                let both = number(mark).zip(number(mask)).filter(|(mark, mask)| mark & !mask == 0);
-                (setup.mark, setup.mask) =
-                    both.ok_or_else(|| misfit("must be MARK or MARK/MASK with MARK inside MASK"))?;
-                if setup.rules & 4 != 0 {
-                    return Err(misfit("one mark can be spared; join several by a mask"));
-                }
-                setup.rules |= 4;
-            }
-            "port" => {
-                let port = number(value).and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
-                let port = port.ok_or_else(|| misfit("must be 1 to 65535"))?;
-                let free = setup.ports.iter_mut().find(|free| **free == 0 || **free == port);
-                *free.ok_or_else(|| misfit(&format!("at most {PORTS_MAX} ports can be spared")))? = port;
-                setup.rules |= 8;
-            }
-            _ => return Err(wrong("spare", name, "known: dscp, protocol, mark, port")),
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -438,7 +390,7 @@ mod tests {
         assert_eq!((options.device.as_str(), options.aqm.algorithm.as_str()), ("eth0", "pi"));
         assert_eq!(options.target, Target::Packets(20.0));
         assert_eq!((options.rate, options.overhead), (Some(Rate::from_bps(20_000_000)), 26));
-        assert_eq!((options.spare.dscps, options.spare.ports[0], options.spare.rules), (1 << 46, 22, 1 | 4 | 8));
+        assert_eq!((options.spare.dscps, options.spare.ports[0], options.spare.kinds), (1 << 46, 22, 1 | 4 | 8));
         assert_eq!((options.spare.mark, options.spare.mask), (0x10, 0xf0));
         assert_eq!(options.autorate.unwrap().ceiling, Some(Rate::from_bps(50_000_000)));
         assert_eq!(options.rollback, Some(Rollback { delay_s: Some(0.02), throughput: Some(0.1) }));
@@ -449,20 +401,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spared_adds_up() {
-        let spare = |line: &str| read(&format!("eth0 --aqm pi {line}")).unwrap().spare;
-        // Protocols are bits of four words of 64: 47 of the first, 132 = 2 x 64 + 4 of the third, the last of the last.
-        let protocols = spare("--spare protocol=gre --spare protocol=sctp,protocol=255,protocol=GRE");
-        assert_eq!((protocols.rules, protocols.protocols), (2, [1 << 47, 0, 1 << 4, 1 << 63]));
-        let classes = spare("--spare dscp=ef,dscp=0,dscp=63");
-        assert_eq!((classes.rules, classes.dscps), (1, 1 | 1 << 46 | 1 << 63));
-        // A port that is said again takes no room.
-        let ports = spare("--spare port=22,port=443 --spare port=22,port=65535");
-        assert_eq!((ports.rules, ports.ports), (8, [22, 443, 65_535, 0, 0, 0, 0, 0]));
-        // A mark without a mask is all of the mark; hexadecimal or not.
-        let mark = spare("--spare mark=17,dscp=0x0a");
-        assert_eq!((mark.rules, mark.mark, mark.mask, mark.dscps), (1 | 4, 17, u32::MAX, 1 << 10));
-        assert_eq!(spare("--rtt 1s"), Setup::default());
+    fn what_is_spared_and_what_alone_is_regulated_are_apart() {
+        let options = read("eth0 --aqm pi --spare dscp=ef --only mark=1 --spare port=22 --only port=443").unwrap();
+        assert_eq!((options.spare.dscps, options.spare.ports[0], options.spare.mark), (1 << 46, 22, 0));
+        assert_eq!((options.only.dscps, options.only.ports[0], options.only.mark), (0, 443, 1));
+        let usual = read("eth0 --aqm pi").unwrap();
+        assert!(!usual.spare.are_given() && !usual.only.are_given());
     }
 
     #[test]
@@ -527,7 +471,7 @@ mod tests {
             ("eth0 --aqm pi --target 0pkt", "must be 1pkt to 1000000pkt"),
             ("eth0 --aqm pi --duration 99ms", "must be 0.1s to 31622400s"),
             ("eth0 --aqm pi --spare protocol=256", "must be 0 to 255"),
-            ("eth0 --aqm pi --spare mark=1,mark=2", "one mark can be spared"),
+            ("eth0 --aqm pi --spare mark=1,mark=2", "one mark can be given"),
             ("eth0 --aqm pi --rollback throughput=0%", "such as 10%"),
             ("eth0 --aqm pi --rollback throughput=100%", "such as 10%"),
             ("eth0 --aqm pi --rollback speed=9", "known: delay, throughput"),
@@ -538,6 +482,8 @@ mod tests {
             ("eth0 --aqm pi --spare port=0", "must be 1 to 65535"),
             ("eth0 --aqm pi --spare mark=0x10/0x0f", "with MARK inside MASK"),
             ("eth0 --aqm pi --spare voice", "must be NAME=VALUE"),
+            ("eth0 --aqm pi --only class=1:10", "--only \"class\": known: dscp, protocol, mark, port"),
+            ("eth0 --aqm pi --only dscp=64", "--only dscp \"64\": must be 0 to 63"),
             ("eth0 --aqm pi --spare colour=red", "known: dscp, protocol, mark, port"),
             ("eth0 --aqm pi --rollback delay=1h", "must be 0.0001s to 60s"),
             ("eth0 --aqm pi --rollback throughput=2", "such as 10%"),
@@ -556,8 +502,5 @@ mod tests {
             assert!(matches!(failure, Failure::Refused(_)));
             assert!(failure.to_string().contains(message), "{line}: {failure}");
         }
-        let ports: Vec<String> = (1..=9).map(|port| format!("port={port}")).collect();
-        let failure = read(&format!("eth0 --aqm pi --spare {}", ports.join(","))).unwrap_err();
-        assert!(failure.contains("at most 8 ports"), "{failure}");
     }
 }

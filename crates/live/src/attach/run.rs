@@ -9,7 +9,7 @@ use aqumen_units::{Instant, Span};
 
 use super::controller::{Reading, State};
 use super::design::network;
-use super::marker::{Marker, Orders};
+use super::marker::{Marker, Orders, Setup};
 use super::options::Options;
 use super::pace::{self, Every};
 use super::patience::{self, Patience};
@@ -49,7 +49,12 @@ impl Drop for Attached {
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let mut netlink = Netlink::open().or_refuse(|| "netlink".into())?;
     let device = device::find(&mut netlink, &options.device)?;
-    let setup = super::marker::Setup { link_header: device::link_header(&device)?, ..options.spare };
+    let setup = Setup {
+        spare: options.spare,
+        only: options.only,
+        link_header: device::link_header(&device)?,
+        ..Setup::default()
+    };
     let shaper = shaper::find(&mut netlink, &device, options)?;
     let network = network(options, &device, &shaper)?;
     if let Some(rate) = options.rate {
@@ -84,6 +89,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     serve(local, page, &board, options.host.clone())?;
     eprintln!("{}", told::greeting(options, device, shaper, &network, via, address));
     service::be_prompt();
+    let warning = told::regulates_others(options, shaper);
+    let watch = Watch::new(network.link_rate.as_bps() as f64, network.target_pkts, warning);
     Loop {
         end: options.duration.map(|duration| Instant::ZERO + duration),
         marks: sampled::is_marking(&aqm),
@@ -91,7 +98,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         attached,
         board,
         recording,
-        watch: Watch::new(network.link_rate.as_bps() as f64, network.target_pkts),
+        watch,
         patience: Patience::default(),
         spent: Spent::default(),
     }
@@ -249,7 +256,7 @@ impl Loop {
             self.recording = None;
             self.recording_failed(&error);
         }
-        self.board.show(sample, shown, self.watch.see(&sample, interval_s));
+        self.board.show(sample, shown, self.watch.see(&sample, &shown, interval_s));
         for news in self.watch.news() {
             self.say(&format!("warning: {news}"));
         }

@@ -40,6 +40,8 @@ pub(crate) struct Shaper {
     pub(crate) limit_pkts: Option<u32>,
     /// Ours, to be made and to be removed at the end.
     pub(crate) ours: Option<Bucket>,
+    /// The other leaf classes, whose traffic passes the marker too.
+    pub(crate) others: Vec<Handle>,
 }
 
 /// The bucket that `options` ask for on `device`.
@@ -81,6 +83,7 @@ fn among(nodes: &[Node], classes: &[Node], device: &Device, options: &Options) -
             limit_bytes: Some(bucket.limit.into()),
             limit_pkts: None,
             ours: Some(bucket),
+            others: Vec::new(),
         });
     }
     // One of ours that a killed process left is as good as none: without --rate it is not known how long it is to stay.
@@ -121,6 +124,7 @@ fn of_bucket(device: &Device, root: &Node, nodes: &[Node], options: &Options) ->
         limit_bytes: limit,
         limit_pkts: None,
         ours: None,
+        others: Vec::new(),
     })
 }
 
@@ -176,6 +180,7 @@ fn of_class(
         limit_bytes,
         limit_pkts,
         ours: None,
+        others: leaves.iter().map(|other| other.handle).filter(|other| *other != leaf.handle).collect(),
     })
 }
 
@@ -285,6 +290,7 @@ mod tests {
             limit_bytes,
             limit_pkts,
             ours: None,
+            others: Vec::new(),
         };
         let room = |bytes, packets| shaper(bytes, packets).limit_in_packets(500.0);
         assert_eq!([room(Some(5000), None), room(None, Some(7)), room(Some(5000), Some(7))], [10.0, 7.0, 7.0]);
@@ -364,7 +370,9 @@ mod tests {
         // 1.25 MB/s are 10 Mbit/s; the kernel's own fifo is as long as the device's queue.
         assert_eq!((one.rate.as_bps(), one.limit_bytes, one.limit_pkts), (10_000_000, None, Some(1000)));
         let two = classes(&["1:10", "1:20"]);
-        assert_eq!(found("eth0 --aqm pi --leaf 1:20", &[root()], &two).unwrap().handle, Handle::new(1, 0x20));
+        let named = found("eth0 --aqm pi --leaf 1:20", &[root()], &two).unwrap();
+        assert_eq!((named.handle, named.others), (Handle::new(1, 0x20), vec![Handle::new(1, 0x10)]));
+        assert!(one.others.is_empty());
         let why = found("eth0 --aqm pi", &[root()], &two).unwrap_err();
         assert!(why.starts_with("eth0: htb 1: has several leaf classes (1:10, 1:20)"), "{why}");
         let why = found("eth0 --aqm pi --leaf 1:1", &[root()], &two).unwrap_err();

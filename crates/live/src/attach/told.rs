@@ -45,6 +45,9 @@ pub(super) fn plan(options: &Options, device: &Device, shaper: &Shaper, network:
         Some(Way::Clsact) => "a filter of clsact",
     };
     let _ = writeln!(text, "marker: at the egress of {name} by {way}; spares what is not IP and neighbour discovery");
+    if let Some(why) = regulates_others(options, shaper) {
+        let _ = writeln!(text, "warning: {why}");
+    }
     let _ = writeln!(
         text,
         "aqm: {} for {:.0} flows, RTT {} s, target {:.1} packets ({:.1} ms)",
@@ -84,6 +87,20 @@ pub(super) fn greeting(
         let _ = write!(text, "; live page http://{page}/");
     }
     text
+}
+
+/// The warning that traffic of other classes is regulated too, if it is.
+pub(super) fn regulates_others(options: &Options, shaper: &Shaper) -> Option<String> {
+    if shaper.others.is_empty() || options.only.are_given() {
+        return None;
+    }
+    let others: Vec<String> = shaper.others.iter().map(ToString::to_string).collect();
+    Some(format!(
+        "the marker signals the traffic of all classes, also of {}, for the queue of {}: say with --only mark=, dscp= or port= what {} carries",
+        others.join(", "),
+        shaper.handle,
+        shaper.handle
+    ))
 }
 
 /// Its status at the beginning.
@@ -160,6 +177,7 @@ mod tests {
             limit_bytes: None,
             limit_pkts: Some(400),
             ours,
+            others: Vec::new(),
         };
         let network = design::network(&options, &device, &shaper).unwrap();
         tell(&options, &device, &shaper, &network)
@@ -195,6 +213,20 @@ mod tests {
         assert!(lines.contains(&"  ecn = false".to_owned()), "{lines:?}");
         let either = &planned("eth0 --aqm pi", None)[1];
         assert!(either.contains("by a TCX link, or a filter of clsact before Linux 6.6; "), "{either}");
+    }
+
+    #[test]
+    fn traffic_of_other_classes_is_warned_of_unless_it_is_left_out() {
+        let warned = |line: &str, others: &[&str]| {
+            with(line, None, |options, _, shaper, _| {
+                let others = others.iter().map(|other| Handle::parse(other).unwrap()).collect();
+                regulates_others(options, &Shaper { others, ..shaper.clone() })
+            })
+        };
+        let said = warned("eth0 --aqm pi --leaf 1:10", &["1:20", "1:30"]).unwrap();
+        assert!(said.contains("also of 1:20, 1:30, for the queue of 1:10: say with --only"), "{said}");
+        assert_eq!(warned("eth0 --aqm pi --leaf 1:10 --only mark=1", &["1:20"]), None);
+        assert_eq!(warned("eth0 --aqm pi --leaf 1:10", &[]), None);
     }
 
     #[test]

@@ -343,7 +343,9 @@ fn refusals_are_one_line_with_code_2_and_leave_nothing() {
     refuse("r1 --aqm pi --leaf 1:1", "no leaf class of htb 1:");
     let attached = router.attach("r1 --aqm pi --leaf 1:20 --listen no");
     refuse("r1 --aqm pi --leaf 1:10", "another aqumend is attached already");
-    attached.detach();
+    thread::sleep(Duration::from_millis(100));
+    let said = attached.detach_said();
+    assert!(said.contains("warning: the marker signals the traffic of all classes, also of 1:10,"), "{said}");
 }
 
 #[test]

@@ -26,14 +26,15 @@ struct Datagrams {
 }
 
 impl Datagrams {
-    /// So many Mbit/s of datagrams of 1400 bytes with this type of service. What is late by up to
-    /// `patience_s` is made up for.
+    /// Sends so many Mbit/s of datagrams of 1400 bytes with this type of service, and the firewall mark 7. What is late
+    /// by up to `patience_s` is made up for.
     fn start(from: &Namespace, mbit: f64, class: i32, patience_s: f64) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         from.spawn(move || {
             let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
             set(&socket, libc::IPPROTO_IP, libc::IP_TOS, class);
+            set(&socket, libc::SOL_SOCKET, libc::SO_MARK, 7);
             socket.connect("10.2.0.2:6000").unwrap();
             socket.set_nonblocking(true).unwrap();
             let (start, mut sent) = (Instant::now(), 0.0);
@@ -170,6 +171,43 @@ fn a_full_queue_is_brought_down_without_leaving_the_link_idle() {
     let late = mean(&sojourn_s[sojourn_s.len() / 2..]);
     assert!(late < 0.03, "{late} s in the queue in the last three seconds");
     assert!(seconds.iter().all(|second| *second > 0.8), "{seconds:?} of the rate");
+}
+
+#[test]
+fn a_class_without_a_queue_loses_nothing_where_another_one_alone_is_regulated() {
+    const SENT: usize = 500;
+    let Some(_alone) = can_run() else { return };
+    let (router, receiver) = pair();
+    router.sh("tc qdisc add dev r1 root handle 1: htb default 10; \
+               tc class add dev r1 parent 1: classid 1:10 htb rate 8mbit burst 30kb; \
+               tc class add dev r1 parent 1: classid 1:20 htb rate 8mbit burst 30kb; \
+               tc filter add dev r1 parent 1: protocol ip u32 match ip dport 6001 0xffff flowid 1:20");
+    // Datagrams to port 6000 fill the queue of 1:10; those to port 6001 are a tenth of the rate of 1:20.
+    let _load = Datagrams::start(&router, 10.0, 8 << 2, 0.05);
+    let calls = receiver.within(|| UdpSocket::bind("10.2.0.2:6001").unwrap());
+    set(&calls, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 8 << 20);
+    calls.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    for only in ["", "--only mark=7/0xff", "--only dscp=8", "--only port=6000"] {
+        let attached = router.attach(&format!("r1 --aqm fixed:p=0.2 --leaf 1:10 --listen no {only}"));
+        router.within(|| {
+            let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+            socket.connect("10.2.0.2:6001").unwrap();
+            for _ in 0..SENT {
+                socket.send(&[0; 100]).unwrap();
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let output = router.aqumend("status r1 --json");
+        let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let arrived = std::iter::from_fn(|| calls.recv(&mut [0; 128]).ok()).count();
+        eprintln!("{only:?}: {arrived} of {SENT} arrived; {}", status["attached"][0]["totals"]);
+        let dropped = status["attached"][0]["totals"]["early_dropped_pkts"].as_u64().unwrap();
+        assert!(dropped > 20, "{only}: 1:10 is regulated all the same, {dropped} dropped");
+        // A fifth of them is lost: 100, and five standard deviations are 45.
+        assert!(if only.is_empty() { arrived < SENT - 55 } else { arrived == SENT }, "{only}: {arrived} arrived");
+        let said = attached.detach_said();
+        assert_eq!(said.contains("warning: the marker signals the traffic of all classes"), only.is_empty(), "{said}");
+    }
 }
 
 #[test]

@@ -344,20 +344,21 @@ fn neighbour_discovery_is_spared_behind_extension_headers_too() {
 #[test]
 fn spared_traffic_passes_and_other_traffic_does_not() {
     let frame = |class: u8, protocol: u8| ether(0x0800, &ipv4(class, 0, protocol, &ports()));
-    let voice = Setup { rules: 1, dscps: 1 << 46, ..ethernet() };
+    let sparing = |spare: Rules| Setup { spare, ..ethernet() };
+    let voice = sparing(Rules { kinds: 1, dscps: 1 << 46, ..Rules::default() });
     let Some(mut marker) = always(&voice) else { return };
     for (packet, _, _) in both(46 << 2) {
         assert_eq!(marker.try_on(&packet), Fate::Passed);
     }
     assert_eq!(marker.try_on(&frame(45 << 2, UDP)), Fate::Dropped);
 
-    let gre = Setup { rules: 2, protocols: [1 << 47, 0, 1 << 4, 0], ..ethernet() };
+    let gre = sparing(Rules { kinds: 2, protocols: [1 << 47, 0, 1 << 4, 0], ..Rules::default() });
     let mut marker = always(&gre).unwrap();
     assert_eq!(marker.try_on(&frame(0, 47)), Fate::Passed);
     assert_eq!(marker.try_on(&frame(0, 132)), Fate::Passed);
     assert_eq!(marker.try_on(&frame(0, TCP)), Fate::Dropped);
 
-    let web = Setup { rules: 8, ports: [22, 443, 0, 0, 0, 0, 0, 0], ..ethernet() };
+    let web = sparing(Rules { kinds: 8, ports: [22, 443, 0, 0, 0, 0, 0, 0], ..Rules::default() });
     let mut marker = always(&web).unwrap();
     assert_eq!(marker.try_on(&frame(0, TCP)), Fate::Passed);
     assert_eq!(marker.try_on(&frame(0, UDP)), Fate::Passed);
@@ -368,12 +369,50 @@ fn spared_traffic_passes_and_other_traffic_does_not() {
     other[14 + 20 + 3] = 0;
     assert_eq!(marker.try_on(&other), Fate::Dropped, "another port");
 
-    let firewall = Setup { rules: 4, mark: 0x10, mask: 0xf0, ..ethernet() };
+    let firewall = sparing(Rules { kinds: 4, mark: 0x10, mask: 0xf0, ..Rules::default() });
     let mut marker = always(&firewall).unwrap();
     let mut context = [0; CONTEXT];
     context[MARK..MARK + 4].copy_from_slice(&0x1fu32.to_ne_bytes());
     assert_eq!(marker.try_with(&frame(0, TCP), &context, 1), Fate::Passed);
     assert_eq!(marker.try_on(&frame(0, TCP)), Fate::Dropped);
+}
+
+#[test]
+fn only_what_fits_is_regulated_and_counted() {
+    let frame = |class: u8, protocol: u8| ether(0x0800, &ipv4(class, 0, protocol, &ports()));
+    let only = |only: Rules| Setup { only, ..ethernet() };
+    let Some(mut marker) = always(&only(Rules { kinds: 4, mark: 0x10, mask: 0xf0, ..Rules::default() })) else {
+        return;
+    };
+    let marked = |mark: u32| {
+        let mut context = [0; CONTEXT];
+        context[MARK..MARK + 4].copy_from_slice(&mark.to_ne_bytes());
+        context
+    };
+    let with = |marker: &mut Marker, mark: u32| marker.try_with(&frame(0, TCP), &marked(mark), 1);
+    assert_eq!([0x1f, 0x2f, 0].map(|mark| with(&mut marker, mark)), [Fate::Dropped, Fate::Passed, Fate::Passed]);
+    assert_eq!(marker.try_with(&ether(0x0806, &[0; 28]), &marked(0x10), 1), Fate::Passed, "ARP");
+    let counts = marker.counts().unwrap();
+    assert_eq!((counts.packets, counts.dropped, counts.spared), (1, 1, 0), "{counts:?}");
+
+    let mut marker = always(&only(Rules { kinds: 1, dscps: 1 | 1 << 8, ..Rules::default() })).unwrap();
+    for (class, fate) in [(0, Fate::Dropped), (8, Fate::Dropped), (46, Fate::Passed), (1, Fate::Passed)] {
+        for (packet, _, _) in both(class << 2) {
+            assert_eq!(marker.try_on(&packet), fate, "dscp {class}");
+        }
+    }
+
+    // Any of the rules, and what is spared is spared there too.
+    let either =
+        Rules { kinds: 2 | 8, protocols: [1 << 47, 0, 0, 0], ports: [443, 0, 0, 0, 0, 0, 0, 0], ..Rules::default() };
+    let spare = Rules { kinds: 1, dscps: 1 << 46, ..Rules::default() };
+    let mut marker = always(&Setup { spare, ..only(either) }).unwrap();
+    let mut elsewhere = frame(0, TCP);
+    elsewhere[14 + 20 + 3] = 0;
+    let frames = [frame(0, 47), frame(0, TCP), frame(0, UDP), frame(46 << 2, TCP), elsewhere];
+    let dropped = frames.map(|frame| marker.try_on(&frame) == Fate::Dropped);
+    assert_eq!(dropped, [true, true, true, false, false]);
+    assert_eq!((marker.counts().unwrap().packets, marker.counts().unwrap().spared), (4, 1));
 }
 
 #[test]
