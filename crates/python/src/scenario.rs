@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use aqumen_scenario::cost::Runner;
 use aqumen_scenario::design::Numbers;
 use aqumen_scenario::{Link, Outside, Traffic};
-use aqumen_traffic::{Action, Ahead};
+use aqumen_traffic::{Action, Requests};
 use pyo3::prelude::*;
 
 use crate::catalogue;
@@ -135,7 +135,7 @@ impl Scenario {
     /// connection is opened.
     #[pyo3(signature = (seed))]
     fn requests(&self, py: Python<'_>, seed: u64) -> PyResult<Vec<Option<Vec<Vec<Asked>>>>> {
-        let source = |ahead: &Ahead| -> Vec<Asked> {
+        let source = |ahead: &Requests| -> Vec<Asked> {
             let steps = ahead.iter().map(|(wait, action)| (wait.as_nanos() as f64 / 1e9, *action));
             steps
                 .map(|(wait_s, action)| match action {
