@@ -7,7 +7,7 @@ use std::hash::Hasher;
 
 use aqumen_capture::headers;
 use aqumen_network::Identity;
-use aqumen_network::measured::windows_until;
+use aqumen_network::measurement::windows_until;
 use aqumen_result::Cost;
 use aqumen_scenario::Plan;
 use lexopt::prelude::*;

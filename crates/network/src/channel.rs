@@ -1,14 +1,14 @@
-//! Media with a law of their own: what a transmitter does when its link is not a wire of given rates.
+//! Media whose capacity varies by a law of their own: Wi-Fi, LTE, UMTS, WiMAX, shared links, traces.
 //!
-//! A port asks [`Channel::ready`] when the link may take the next packet, and hands it over with [`Channel::transmit`].
-//! Both calls come in the order of service with moments that never go back, and what a channel answers depends on them
-//! and on its random streams alone, not on when it is asked: a port may ask as soon as it knows the packet, or when the
-//! link is free. The radio conditions have streams of their own, so that they do not depend on the traffic.
+//! A port asks [`Channel::ready`] for the time at which the link takes the next packet, and sends the packet with
+//! [`Channel::transmit`]. Both calls come in the order of service, with times that never go back. The answers depend on
+//! these times and on the random streams alone: a port may ask when the packet arrives or when the link is free. Radio
+//! conditions have streams of their own, so that they do not depend on the traffic.
 
-mod chances;
 mod medium;
-mod offer;
+mod offered;
 mod radio;
+mod random;
 mod shared;
 mod slotted;
 mod wifi;
@@ -16,14 +16,14 @@ mod wifi;
 use aqumen_scenario::channel::Channel as Model;
 use aqumen_scenario::{Link, Medium};
 
-pub use chances::{Use, exponential};
-pub use medium::{Accepted, Channel, Passage};
-use offer::Offered;
+pub use medium::{Channel, Request, Transmission};
+use offered::OfferedCapacity;
+pub use random::{Use, exponential};
 
-/// The medium of `link`, number `number` of the plan; `None` for a wire. `edges` are those of the windows.
-pub fn of_link(link: &Link, seed: u64, number: u32, edges: &[u64]) -> Option<Box<dyn Channel>> {
+/// Makes the medium of `link`, number `number` of the plan; `None` for a wire. `edges` are those of the windows.
+pub fn for_link(link: &Link, seed: u64, number: u32, edges: &[u64]) -> Option<Box<dyn Channel>> {
     let line = link.line.as_ref()?;
-    let offered = Offered::new(edges, &line.outages);
+    let offered = OfferedCapacity::new(edges, &line.outages);
     let stream = |use_of: Use| use_of.stream(seed, number);
     let slotted = |slotting| slotted::radio(&slotting, offered.clone(), &stream);
     match &line.medium {

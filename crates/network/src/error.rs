@@ -1,28 +1,28 @@
-//! Why a link could not be made.
+//! Errors of making a link.
 
 use std::fmt;
 
 use aqumen_aqm::ParamError;
 use aqumen_scenario::Link;
 
-/// Why a link could not be made.
+/// Reason why a link cannot be made.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// It names an AQM that does not exist.
+    /// No AQM has this name.
     UnknownAqm {
-        /// The link.
+        /// Name of the link.
         link: String,
-        /// The name.
+        /// Name of the AQM.
         aqm: String,
     },
-    /// Its AQM's parameters do not fit.
+    /// The AQM refuses its parameters.
     Aqm {
-        /// The link.
+        /// Name of the link.
         link: String,
-        /// The AQM.
+        /// Name of the AQM.
         aqm: String,
-        /// What is wrong.
+        /// Parameter error.
         source: Box<ParamError>,
     },
 }

@@ -1,24 +1,22 @@
-//! What packets pass on their way through a network: queues and transmitters, media with a law of
-//! their own, losses, packet traces.
+//! Elements of a network: queues with transmitters, media, losses on the wire, and packet traces.
 //!
-//! Nothing here has a clock. The host says what the time is with each call, simulated or real, in nanoseconds
-//! from a zero of its choice, and never less than before. What a packet is the host knows alone: it shows as
-//! much of it as [`Carried`] asks.
+//! Nothing here has a clock. The host passes the time with each call, simulated or real, in nanoseconds from a zero of
+//! its choice; it never goes back. Packets are the host's: this crate sees as much of them as [`WirePacket`] shows.
 //!
-//! - [`Link`]: a link of a plan by itself, for hosts without a simulator;
-//! - [`port`]: the queue and transmitter at its head, for a host that has events of its own;
-//! - [`measured`]: what a link's meter saw, by windows of measurement; [`aqm_report`]: which AQM it had;
-//! - [`channel`]: what a transmitter does when its link is not a wire of given rates;
-//! - [`Losses`]: packets lost on the wire at random, by bit errors, in bursts;
-//! - [`Receptions`]: what packets and messages of transports other than TCP were like at their receivers;
+//! - [`Link`]: one link of a plan, for hosts without a simulator;
+//! - [`port`]: the queue and transmitter of a link, for a host that has its own events;
+//! - [`measurement`]: a link's metrics by measurement window; [`aqm_report`]: the AQM that it had;
+//! - [`channel`]: media whose rate varies by a law of their own, such as Wi-Fi or LTE;
+//! - [`Losses`]: random losses, bit errors and loss bursts on the wire;
+//! - [`Receptions`]: delay, jitter and losses at the receivers of transports other than TCP;
 //! - [`Trace`]: the packets that cross links, as a capture.
 
+mod aqm_report;
 pub mod channel;
 mod error;
-mod in_force;
 mod link;
 mod loss;
-pub mod measured;
+pub mod measurement;
 mod packet;
 pub mod port;
 mod receptions;
@@ -26,11 +24,11 @@ mod ring;
 mod trace;
 mod transmitter;
 
+pub use aqm_report::{aqm_report, named_aqm_report};
 pub use error::Error;
-pub use in_force::{aqm_report, report_of};
 pub use link::{Fate, Link};
 pub use loss::Losses;
-pub use measured::LinkSeen;
-pub use packet::{Carried, Identities, Identity};
+pub use measurement::LinkMeasurement;
+pub use packet::{Identities, Identity, WirePacket};
 pub use receptions::Receptions;
 pub use trace::Trace;

@@ -1,11 +1,10 @@
-//! A link by itself, for hosts without a simulator: queue, transmitter, medium and propagation, its changes, samples
-//! and windows of measurement, as a plan has them.
+//! One link of a plan, for hosts without a simulator: queue, transmitter, medium and propagation delay, with the plan's
+//! changes, samples and measurement windows.
 //!
-//! It runs in virtual time. The host asks [`next`](Link::next) when something happens, and calls
-//! [`advance`](Link::advance) or [`arrive`](Link::arrive) when it gets there or later: everything happens at its own
-//! instant, in order. At equal moments the order is that of the packet engine: AQM timers, edges of windows, changes of
-//! the AQM, samples, ends of transmission, deliveries, arrivals. So a link that meets the arrivals of a simulated one
-//! does the same to each packet.
+//! The link runs in virtual time. The host asks [`next`](Link::next) for the time of the next event, and calls
+//! [`advance`](Link::advance) or [`arrive`](Link::arrive) at that time or later; every event happens at its own instant,
+//! in order. Equal times are ordered as in the packet engine: AQM timers, window edges, changes of the AQM, samples, ends
+//! of transmission, deliveries, arrivals. So equal arrivals give each packet the fate that it has in the packet engine.
 
 use std::collections::VecDeque;
 
@@ -13,9 +12,9 @@ use aqumen_aqm::{Backlog, DropReason, Totals, Value};
 use aqumen_result::Series;
 use aqumen_scenario::{Plan, Window};
 
-use crate::measured::{LinkSeen, edges, groups_at};
-use crate::port::{Arrival, Sent, ServedPort};
-use crate::{Carried, Error, Identity};
+use crate::measurement::{LinkMeasurement, edges, groups_at};
+use crate::port::{Arrival, SentPacket, ServedPort};
+use crate::{Error, Identity, WirePacket};
 
 /// A link of a plan.
 pub struct Link<'a, P> {
@@ -24,52 +23,53 @@ pub struct Link<'a, P> {
     port: ServedPort<P>,
     edges: Vec<u64>,
     edges_done: usize,
-    /// The run ended before its time, at the last edge.
+    /// The run ended early, at the last edge.
     stopped: bool,
-    /// Changes of the AQM that are done.
+    /// Number of AQM changes that are done.
     changes_done: usize,
-    /// When the next sample is due.
+    /// Time of the next sample.
     sample_at: u64,
-    /// When the transmission under way ends, or the link takes packets again.
+    /// Time at which the current transmission ends, or the link takes packets again.
     service_at: u64,
-    /// Packets under way to the far end.
-    sent: VecDeque<Underway<P>>,
-    /// Packets dropped in the call under way.
+    /// Packets in flight to the far end.
+    in_flight: VecDeque<InFlight<P>>,
+    /// Packets dropped in the current call.
     dropped: Vec<(P, DropReason)>,
     series: Series,
 }
 
-struct Underway<P> {
+/// A packet in flight: start and end of its transmission, and its arrival at the far end.
+struct InFlight<P> {
     packet: P,
     start: u64,
     end: u64,
     reach: u64,
 }
 
-/// What became of a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It reaches the far end, marked if it was.
+    /// The packet reaches the far end.
     Delivered {
-        /// When its transmission started, nanoseconds.
+        /// Start of its transmission, nanoseconds.
         start: u64,
-        /// When that ended.
+        /// End of its transmission.
         end: u64,
     },
-    /// The queue dropped it, at its arrival or later.
+    /// The queue dropped the packet, at its arrival or later.
     Dropped(DropReason),
-    /// It was sent, and got lost on the wire: told when its transmission ends.
+    /// The packet was lost on the wire; reported when its transmission ends.
     Lost {
-        /// When its transmission started.
+        /// Start of its transmission.
         start: u64,
     },
 }
 
 const NEVER: u64 = u64::MAX;
 
-/// What happens next. At equal moments the order is that of the variants.
+/// Kind of an event. Equal times are ordered by the order of the variants.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Turn {
+enum EventKind {
     Timer,
     Edge,
     Change,
@@ -78,13 +78,13 @@ enum Turn {
     Delivery,
 }
 
-impl<'a, P: Carried + Copy> Link<'a, P> {
-    /// Link `number` of `plan`, with the random streams that it has in the packet engine.
+impl<'a, P: WirePacket + Copy> Link<'a, P> {
+    /// Makes link `number` of `plan`, with the random streams of the packet engine.
     pub fn new(plan: &'a Plan, number: u32) -> Result<Self, Error> {
         let edges = edges(plan);
-        let mut port = ServedPort::of_link(&plan.links[number as usize], plan.seed, number, &edges)?;
+        let mut port = ServedPort::for_link(&plan.links[number as usize], plan.seed, number, &edges)?;
         if plan.links[number as usize].record {
-            port.tell_groups_apart(&groups_at(plan, number));
+            port.separate_groups(&groups_at(plan, number));
         }
         Ok(Link {
             port,
@@ -96,80 +96,80 @@ impl<'a, P: Carried + Copy> Link<'a, P> {
             changes_done: 0,
             sample_at: plan.sample_interval.as_nanos(),
             service_at: NEVER,
-            sent: VecDeque::new(),
+            in_flight: VecDeque::new(),
             dropped: Vec::new(),
             series: Series::default(),
         })
     }
 
-    /// When something happens next by itself; `u64::MAX`: never.
+    /// Returns the time of the next event; `u64::MAX` if there is none.
     pub fn next(&self) -> u64 {
-        self.next_turn().0
+        self.next_event().0
     }
 
-    fn next_turn(&self) -> (u64, Turn) {
+    fn next_event(&self) -> (u64, EventKind) {
         let end = self.plan.duration.as_nanos();
         let change = self.changes().get(self.changes_done).map_or(NEVER, |(at, _)| at.as_nanos());
-        let turns = [
-            (self.port.next_timer().unwrap_or(NEVER), Turn::Timer),
-            (self.edges.get(self.edges_done).copied().unwrap_or(NEVER), Turn::Edge),
-            (if change <= end { change } else { NEVER }, Turn::Change),
-            (if self.sample_at < end { self.sample_at } else { NEVER }, Turn::Sample),
-            (self.service_at, Turn::Service),
-            (self.sent.front().map_or(NEVER, |first| first.reach), Turn::Delivery),
+        let events = [
+            (self.port.next_timer().unwrap_or(NEVER), EventKind::Timer),
+            (self.edges.get(self.edges_done).copied().unwrap_or(NEVER), EventKind::Edge),
+            (if change <= end { change } else { NEVER }, EventKind::Change),
+            (if self.sample_at < end { self.sample_at } else { NEVER }, EventKind::Sample),
+            (self.service_at, EventKind::Service),
+            (self.in_flight.front().map_or(NEVER, |first| first.reach), EventKind::Delivery),
         ];
-        turns.into_iter().min().unwrap_or((NEVER, Turn::Delivery))
+        events.into_iter().min().unwrap_or((NEVER, EventKind::Delivery))
     }
 
-    /// All that is due up to and including `until` happens; what becomes of packets, and when, goes to `tell`.
-    pub fn advance(&mut self, until: u64, tell: &mut impl FnMut(u64, P, Fate)) {
+    /// Runs all events up to and including `until`, and reports time and fate of each packet.
+    pub fn advance(&mut self, until: u64, report: &mut impl FnMut(u64, P, Fate)) {
         loop {
-            let (now, turn) = self.next_turn();
+            let (now, kind) = self.next_event();
             if now > until || now == NEVER {
                 return;
             }
-            match turn {
-                Turn::Timer => self.port.on_timer(now),
-                Turn::Edge => {
+            match kind {
+                EventKind::Timer => self.port.on_timer(now),
+                EventKind::Edge => {
                     self.edges_done += 1;
                     self.port.edge(now);
                 }
-                Turn::Change => self.change(now),
-                Turn::Sample => self.sample(now),
-                Turn::Service => self.finish(now, tell),
-                Turn::Delivery => {
-                    if let Some(Underway { packet, start, end, .. }) = self.sent.pop_front() {
-                        tell(now, packet, Fate::Delivered { start, end });
+                EventKind::Change => self.change(now),
+                EventKind::Sample => self.sample(now),
+                EventKind::Service => self.finish(now, report),
+                EventKind::Delivery => {
+                    if let Some(InFlight { packet, start, end, .. }) = self.in_flight.pop_front() {
+                        report(now, packet, Fate::Delivered { start, end });
                     }
                 }
             }
         }
     }
 
-    /// `packet` arrives at `now`, after all that is due by then.
-    pub fn arrive(&mut self, now: u64, packet: P, who: &Identity, tell: &mut impl FnMut(u64, P, Fate)) {
-        self.advance(now, tell);
+    /// Lets `packet` arrive at `now`, after all events that are due by then.
+    pub fn arrive(&mut self, now: u64, packet: P, who: &Identity, report: &mut impl FnMut(u64, P, Fate)) {
+        self.advance(now, report);
         if let Arrival::Waits { busy_until: Some(end) } = self.port.arrive(now, packet, who, &mut self.dropped) {
             self.service_at = end;
         }
-        self.tell_dropped(now, tell);
+        self.report_dropped(now, report);
     }
 
-    fn finish(&mut self, now: u64, tell: &mut impl FnMut(u64, P, Fate)) {
+    fn finish(&mut self, now: u64, report: &mut impl FnMut(u64, P, Fate)) {
         let (sent, busy_until) = self.port.finish(now, &mut self.dropped);
         self.service_at = busy_until.unwrap_or(NEVER);
         match sent {
-            Some(Sent { packet, start, reach: Some(reach) }) => {
-                self.sent.push_back(Underway { packet, start, end: now, reach });
+            Some(SentPacket { packet, start, reach: Some(reach) }) => {
+                self.in_flight.push_back(InFlight { packet, start, end: now, reach });
             }
-            Some(Sent { packet, start, reach: None }) => tell(now, packet, Fate::Lost { start }),
+            Some(SentPacket { packet, start, reach: None }) => report(now, packet, Fate::Lost { start }),
             None => {}
         }
-        self.tell_dropped(now, tell);
+        self.report_dropped(now, report);
     }
 
-    fn tell_dropped(&mut self, now: u64, tell: &mut impl FnMut(u64, P, Fate)) {
-        self.dropped.drain(..).for_each(|(packet, reason)| tell(now, packet, Fate::Dropped(reason)));
+    fn report_dropped(&mut self, now: u64, report: &mut impl FnMut(u64, P, Fate)) {
+        self.dropped.drain(..).for_each(|(packet, reason)| report(now, packet, Fate::Dropped(reason)));
     }
 
     fn changes(&self) -> &'a [(aqumen_units::Instant, aqumen_scenario::AqmChoice)] {
@@ -195,38 +195,37 @@ impl<'a, P: Carried + Copy> Link<'a, P> {
         self.sample_at += self.plan.sample_interval.as_nanos();
     }
 
-    /// What waits; the packet in transmission does not count.
+    /// Returns the waiting packets and bytes, without the packet in transmission.
     pub fn backlog(&self) -> Backlog {
         self.port.backlog()
     }
 
-    /// Totals of the queue since the start.
+    /// Returns the queue's totals since the start.
     pub fn totals(&self) -> &Totals {
         self.port.totals()
     }
 
-    /// The probability with which an arriving packet would be marked or dropped now.
+    /// Returns the probability with which an arriving packet would be marked or dropped now.
     pub fn probability(&self) -> f64 {
         self.port.probability()
     }
 
-    /// Queue and probability at each sample, if the link is recorded.
+    /// Returns queue and probability at each sample, if the link is recorded.
     pub fn series(&self) -> &Series {
         &self.series
     }
 
-    /// Shows the AQM's parameters in force.
+    /// Visits the AQM's parameters in force.
     pub fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         self.port.settings(visit);
     }
 
-    /// Tells what the AQM has to say of the run.
-    pub fn notes(&self, tell: &mut dyn FnMut(std::fmt::Arguments<'_>)) {
-        self.port.notes(tell);
+    /// Reports the AQM's notes on the run.
+    pub fn notes(&self, report: &mut dyn FnMut(std::fmt::Arguments<'_>)) {
+        self.port.notes(report);
     }
 
-    /// The run ends at `now`, before its time and after all that was due by then: open windows
-    /// of measurement end here too.
+    /// Ends the run early at `now`, after all events that are due by then: open measurement windows end here too.
     pub fn stop(&mut self, now: u64) {
         self.edges.truncate(self.edges_done);
         if self.edges.last() != Some(&now) {
@@ -237,17 +236,17 @@ impl<'a, P: Carried + Copy> Link<'a, P> {
         }
     }
 
-    /// What was seen in each of these windows, those of the plan as far as it ran; nothing if the link is not recorded.
-    pub fn seen(&mut self, windows: &[Window]) -> Vec<LinkSeen> {
+    /// Returns the measurements in each of `windows`; none if the link is not recorded.
+    pub fn measurements(&mut self, windows: &[Window]) -> Vec<LinkMeasurement> {
         let offered = self.port.offered_bits();
         let Some(meter) = self.port.meter() else { return Vec::new() };
         let link = &self.plan.links[self.number as usize];
         let last = self.edges.last().copied();
         let in_window = |window: &Window| {
-            // Media tell what they offered between the edges of the plan: not up to where it was stopped.
+            // Media know what they offered between the edges of the plan, not up to an early end.
             let cut = self.stopped && last == Some(window.end.as_nanos());
             let offered = offered.as_deref().map(|bits| if cut { &[] } else { bits });
-            LinkSeen::new(self.plan, link, window, &self.edges, meter, offered, &self.series)
+            LinkMeasurement::new(self.plan, link, window, &self.edges, meter, offered, &self.series)
         };
         windows.iter().map(in_window).collect()
     }

@@ -1,4 +1,4 @@
-//! Losses on the wire: at random, by bit errors, in bursts.
+//! Losses on the wire: random losses, bit errors and bursts.
 
 use aqumen_aqm::Draw;
 use aqumen_scenario::channel::{Burst, Loss};
@@ -10,28 +10,28 @@ use crate::channel::exponential;
 /// The losses of a link over time.
 #[derive(Debug)]
 pub struct Losses {
-    /// From each moment on.
+    /// Loss settings with the moment from which they apply.
     changes: Vec<(u64, Loss)>,
-    /// Changes that are in force.
+    /// Number of changes that have begun.
     begun: usize,
     /// Whether the Gilbert-Elliott model is in its bad state.
     bad: bool,
-    /// With states that last for times: when this one ends.
+    /// End of the current state, if states last for times.
     until: u64,
-    /// The last size asked for, and the probability that bit errors spoil it.
+    /// Last packet size, and its probability of a bit error.
     cached: (u32, f64),
     rng: Stream,
 }
 
 impl Losses {
-    /// The losses that begin at these moments, drawn from `rng`.
+    /// Makes losses that begin at these moments, drawn from `rng`.
     pub fn new(changes: &[(Instant, Loss)], rng: Stream) -> Self {
         let changes = changes.iter().map(|(at, loss)| (at.as_nanos(), loss.clone())).collect();
         Losses { changes, begun: 0, bad: false, until: 0, cached: (0, 0.0), rng }
     }
 
-    /// Whether a packet of `bytes` is lost whose transmission starts at `start`, which never goes back.
-    pub fn strikes(&mut self, start: u64, bytes: u32) -> bool {
+    /// Draws whether a packet of `bytes` is lost. Calls are in the order of `start`, the start of its transmission.
+    pub fn lose(&mut self, start: u64, bytes: u32) -> bool {
         while self.changes.get(self.begun).is_some_and(|(from, _)| *from <= start) {
             self.begin(self.changes[self.begun].0);
         }
@@ -48,11 +48,11 @@ impl Losses {
             }
             None => 0.0,
         };
-        // Every cause draws, whatever the others did to the packet.
+        // Each cause draws, so that the streams do not depend on each other.
         [in_burst, loss.random.0, spoiled].into_iter().fold(false, |lost, p| lost | (p > 0.0 && self.rng.uniform() < p))
     }
 
-    /// The next losses begin at `at`, in the good state.
+    /// Begins the next loss settings at `at`, in the good state.
     fn begin(&mut self, at: u64) {
         let loss = &self.changes[self.begun].1;
         self.begun += 1;
@@ -64,7 +64,7 @@ impl Losses {
     }
 }
 
-/// Moves the state of `burst` to a packet that is sent at `now`.
+/// Advances the state of `burst` to a packet that is sent at `now`.
 fn step(burst: &Burst, now: u64, bad: &mut bool, until: &mut u64, rng: &mut Stream) {
     if let (Some(mean_good), Some(mean_bad)) = (burst.mean_good, burst.mean_bad) {
         while *until <= now {
@@ -92,7 +92,7 @@ mod tests {
     /// Whether each of `N` packets of `bytes`, sent each millisecond, is lost.
     fn fates(loss: Loss, bytes: u32) -> Vec<bool> {
         let mut losses = Losses::new(&[(Instant::ZERO, loss)], Use::Loss.stream(1, 0));
-        (0..N).map(|k| losses.strikes(k * 1_000_000, bytes)).collect()
+        (0..N).map(|k| losses.lose(k * 1_000_000, bytes)).collect()
     }
 
     fn share(fates: &[bool]) -> f64 {
@@ -108,7 +108,7 @@ mod tests {
         Burst { good, bad, to_bad: None, to_good: None, mean_good: None, mean_bad: None }
     }
 
-    /// Of independent losses with probability `p` the share is within 3.29 standard errors of p, 99.9 %.
+    /// Asserts that the fraction of losses is within 3.29 standard errors (99.9 %) of `p`.
     fn assert_independent(loss: Loss, bytes: u32) {
         let p = loss.mean(bytes);
         let got = share(&fates(loss, bytes));
@@ -171,7 +171,7 @@ mod tests {
         let first = |seed| {
             let from = Instant::from_nanos(10_000_000_000);
             let mut losses = Losses::new(&[(from, bursts(burst.clone()))], Use::Loss.stream(seed, 0));
-            (9_000..100_000).find(|ms| losses.strikes(ms * 1_000_000, 1000)).expect("some are lost") - 10_000
+            (9_000..100_000).find(|ms| losses.lose(ms * 1_000_000, 1000)).expect("some are lost") - 10_000
         };
         let mean = (0..1000).map(first).sum::<u64>() as f64 / 1000.0;
         // The first packet after is half a millisecond later.
@@ -184,7 +184,7 @@ mod tests {
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
         let changes = [(at(10), all), (at(20), Loss::default())];
         let mut losses = Losses::new(&changes, Use::Loss.stream(1, 0));
-        let lost: Vec<u64> = (0..30).filter(|ms| losses.strikes(ms * 1_000_000, 1000)).collect();
+        let lost: Vec<u64> = (0..30).filter(|ms| losses.lose(ms * 1_000_000, 1000)).collect();
         assert_eq!(lost, (10..20).collect::<Vec<u64>>());
     }
 }

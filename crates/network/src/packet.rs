@@ -1,22 +1,21 @@
-//! What a network has to know of a packet.
+//! Interface to the host's packets: size, ECN field, flow, hosts and class.
 
 use aqumen_aqm::{Packet, PureAck};
 use aqumen_scenario::{Flow, Plan};
 use aqumen_units::Ecn;
 
-/// A host's packet, or its handle, as the network sees it.
-pub trait Carried {
-    /// Size on the wire.
+/// A host's packet, or a handle of one.
+pub trait WirePacket {
+    /// Returns the size on the wire.
     fn bytes(&self) -> u32;
 
-    /// Its ECN field.
+    /// Returns the ECN field.
     fn ecn(&self) -> Ecn;
 
-    /// A queue marks it: sets CE.
+    /// Sets CE.
     fn mark(&mut self);
 
-    /// The same if `marks`. Worth a way of its own where that can be done without a branch: which packets are chosen
-    /// nobody can foretell.
+    /// Sets CE if `marks`. A branch-free implementation pays, since marks are unpredictable.
     #[inline]
     fn mark_if(&mut self, marks: bool) {
         if marks {
@@ -24,33 +23,33 @@ pub trait Carried {
         }
     }
 
-    /// What a filter of acknowledgements may know of it.
+    /// Returns the fields that an acknowledgement filter reads, if the packet is a pure acknowledgement.
     fn pure_ack(&self) -> Option<PureAck> {
         None
     }
 }
 
-/// Whose packet it is, for disciplines that tell flows, hosts and classes apart.
+/// Flow, hosts and class of a packet, for disciplines that distinguish them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// Tells its flow from others.
+    /// Hash of the flow.
     pub flow_hash: u32,
-    /// Tells the host that sent it from others.
+    /// Hash of the source host.
     pub source_hash: u32,
-    /// Tells the host that it goes to from others.
+    /// Hash of the destination host.
     pub destination_hash: u32,
-    /// Its traffic class; zero is the default.
+    /// Traffic class; zero is the default.
     pub class: u8,
 }
 
-/// Class and hosts, source and destination, of each flow of a plan.
+/// Class, source and destination of each flow of a plan.
 #[derive(Clone, Debug)]
 pub struct Identities(Vec<(u8, [u32; 2])>);
 
 impl Identity {
-    /// What a discipline may know of `packet`.
+    /// Returns the fields of `packet` that a discipline reads.
     #[inline]
-    pub fn metadata(&self, packet: &impl Carried) -> Packet {
+    pub fn metadata(&self, packet: &impl WirePacket) -> Packet {
         Packet {
             bytes: packet.bytes(),
             ecn: packet.ecn(),
@@ -65,30 +64,30 @@ impl Identity {
 }
 
 impl Identities {
-    /// Those of the flows of `plan`.
+    /// Collects the identities of the flows of `plan`.
     pub fn new(plan: &Plan) -> Self {
-        let of_flow = |flow: &Flow| (plan.groups[flow.group as usize].class, [flow.source, flow.destination]);
-        Identities(plan.flows.iter().map(of_flow).collect())
+        let identity = |flow: &Flow| (plan.groups[flow.group as usize].class, [flow.source, flow.destination]);
+        Identities(plan.flows.iter().map(identity).collect())
     }
 
-    /// Whether there is more than the default class.
+    /// Returns whether any flow has another class than the default.
     pub fn classes(&self) -> bool {
         self.0.iter().any(|(class, _)| *class != 0)
     }
 
-    /// That of a packet of `flow`, on its way to the flow's destination or `back`. Both ways are one flow: disciplines
-    /// that follow Linux sort a packet's addresses before they hash it.
+    /// Returns the identity of a packet of `flow`, on the forward path or on the way `back`. Both directions have one hash:
+    /// Linux sorts a packet's addresses before it hashes them.
     #[inline]
-    pub fn of(&self, flow: u32, back: bool) -> Identity {
+    pub fn packet(&self, flow: u32, back: bool) -> Identity {
         let (class, [source, destination]) = self.0[flow as usize];
         let (from, to) = if back { (destination, source) } else { (source, destination) };
         Identity { flow_hash: flow, source_hash: from, destination_hash: to, class }
     }
 }
 
-/// What an AQM of one queue may know of a packet of `flow`, where no class or host is told from others.
+/// Returns the fields of a packet of `flow` that an AQM of one queue reads: without class and hosts.
 #[inline]
-pub(crate) fn metadata(packet: &impl Carried, flow: u32) -> Packet {
+pub(crate) fn metadata(packet: &impl WirePacket, flow: u32) -> Packet {
     Packet {
         bytes: packet.bytes(),
         ecn: packet.ecn(),

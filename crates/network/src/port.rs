@@ -1,12 +1,11 @@
 //! A port: the queue and transmitter at the head of a link that several flows share, or that is measured.
 //!
-//! Three kinds give the same answers. [`FifoPort`] knows a packet's departure when it arrives and needs no further
-//! event; it serves first-in first-out queues whose AQM decides at arrival. [`ServedPort`] asks a queue discipline for
-//! each packet when the link is free, at the price of an event for each transmission; it serves all others: AQMs that
-//! decide at the head, and disciplines of several queues. [`PlainPort`] is the first
-//! without AQM and measurements.
+//! Three kinds give equal results. [`FifoPort`] computes a packet's departure when it arrives and needs no further event;
+//! it serves first-in first-out queues whose AQM decides at arrival. [`ServedPort`] takes each packet from a queue
+//! discipline when the link is free, at the price of an event per transmission; it serves AQMs that decide at the head
+//! and disciplines of several queues. [`PlainPort`] is a [`FifoPort`] without AQM and measurements.
 
-mod answers;
+mod common;
 mod fifo;
 mod plain;
 mod served;
@@ -18,38 +17,38 @@ use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_units::Bytes;
 
 use crate::transmitter::Transmitter;
-use crate::{Carried, Error};
+use crate::{Error, WirePacket};
 
-pub use answers::Arrival;
-use answers::meter_of;
+pub use common::Arrival;
+use common::meter_of;
 pub use fifo::FifoPort;
 pub use plain::PlainPort;
-pub use served::{Sent, ServedPort};
+pub use served::{SentPacket, ServedPort};
 
-/// Any kind of port, of packets that are or stand behind a `P`.
+/// A port of any kind, for packets or handles `P`.
 pub enum Port<P> {
-    /// Departures are computed at arrivals.
+    /// Departures are computed at arrival.
     Fifo(Box<FifoPort>),
-    /// A discipline is asked for each packet.
+    /// A discipline chooses each packet.
     Served(Box<ServedPort<P>>),
-    /// Nobody looks.
+    /// A drop-tail queue without measurements.
     Plain(Box<PlainPort>),
 }
 
-/// Which kinds of port a host wants; the answers do not depend on it.
+/// Kinds of port that a host allows. Results do not depend on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
-    /// Plain ports, where nobody looks.
+    /// Plain ports where nothing is measured.
     pub collapse: bool,
-    /// Served ports throughout.
+    /// Served ports only.
     pub served: bool,
 }
 
-impl<P: Carried + Copy> Port<P> {
-    /// The port at the head of `link`, whose number in the plan is `number`; `edges` are those of the windows;
-    /// `classes`: packets may have other than the default class.
+impl<P: WirePacket + Copy> Port<P> {
+    /// Makes the port of `link`, number `number` of the plan. `edges`: of the windows; `classes`: packets may have other
+    /// classes than the default.
     pub fn new(link: &Link, seed: u64, number: u32, style: Style, edges: &[u64], classes: bool) -> Result<Self, Error> {
-        // An AQM that comes later may decide at the head as well.
+        // An AQM that an event installs may decide at the head as well.
         let later = link.line.iter().flat_map(|line| &line.aqms).filter_map(|(_, choice)| choice.build());
         let by_class = |aqm: &AnyAqm| classes && matches!(aqm, AnyAqm::Thresholded(_));
         let served = style.served || later.flatten().any(|aqm| aqm.hooks().decides_at_head || by_class(&aqm));
@@ -60,7 +59,7 @@ impl<P: Carried + Copy> Port<P> {
             Some(Ok(aqm)) => Some(aqm),
         };
         let Some(aqm) = fifo else {
-            return Ok(Port::Served(Box::new(ServedPort::of_link(link, seed, number, edges)?)));
+            return Ok(Port::Served(Box::new(ServedPort::for_link(link, seed, number, edges)?)));
         };
         let transmitter = Transmitter::new(link, seed, number, edges);
         if link.is_unwatched() && link.limit.bytes == Bytes(u64::MAX) && style.collapse {
@@ -71,16 +70,16 @@ impl<P: Carried + Copy> Port<P> {
         Ok(Port::Fifo(Box::new(FifoPort::new(aqm, link.limit, rng, transmitter, meter))))
     }
 
-    /// Sojourn times are measured for each group of flows by itself too; see [`groups_at`](crate::measured::groups_at).
-    pub fn tell_groups_apart(&mut self, groups: &[(u32, bool)]) {
+    /// Measures sojourn times for each group of flows too; see [`groups_at`](crate::measurement::groups_at).
+    pub fn separate_groups(&mut self, groups: &[(u32, bool)]) {
         match self {
-            Port::Fifo(port) => port.tell_groups_apart(groups),
-            Port::Served(port) => port.tell_groups_apart(groups),
+            Port::Fifo(port) => port.separate_groups(groups),
+            Port::Served(port) => port.separate_groups(groups),
             Port::Plain(_) => {}
         }
     }
 
-    /// When the AQM's timer is due.
+    /// Returns the time of the AQM's timer.
     pub fn next_timer(&self) -> Option<u64> {
         match self {
             Port::Fifo(port) => Some(port.due()).filter(|due| *due != u64::MAX),
@@ -89,7 +88,7 @@ impl<P: Carried + Copy> Port<P> {
         }
     }
 
-    /// The AQM's timer may be due. `false`: it is not, and nothing has changed.
+    /// Runs the AQM's timer if it is due; returns whether it was.
     pub fn on_timer(&mut self, now: u64) -> bool {
         if self.next_timer().is_none_or(|due| due > now) {
             return false;
@@ -102,7 +101,7 @@ impl<P: Carried + Copy> Port<P> {
         true
     }
 
-    /// `new` takes over, with the packets that wait, before the packet events of `now`.
+    /// Replaces the discipline by `new`, which takes over the waiting packets, before the packet events of `now`.
     pub fn retune(&mut self, new: AnyQdisc, now: u64) {
         match (self, new) {
             (Port::Fifo(port), AnyQdisc::Fifo(new)) => port.replace_aqm(new.into_aqm(), now),
@@ -111,8 +110,7 @@ impl<P: Carried + Copy> Port<P> {
         }
     }
 
-    /// Packets waiting and the probability in force, as of just before the packet events of `now`. Only for links that
-    /// are recorded.
+    /// Returns the queue length and the probability just before the packet events of `now`, if the link is recorded.
     pub fn sample(&mut self, now: u64) -> Option<(u32, f64)> {
         match self {
             Port::Fifo(port) => port.meter().is_some().then(|| port.sample(now)),
@@ -121,7 +119,7 @@ impl<P: Carried + Copy> Port<P> {
         }
     }
 
-    /// A window begins or ends.
+    /// Begins or ends a measurement window.
     pub fn edge(&mut self, now: u64) {
         match self {
             Port::Fifo(port) => port.edge(now),
@@ -130,7 +128,7 @@ impl<P: Carried + Copy> Port<P> {
         }
     }
 
-    /// The measurements and the totals, if this link is recorded.
+    /// Returns the measurements and the totals, if the link is recorded.
     pub fn measured(&self) -> Option<(&Meter, &Totals)> {
         match self {
             Port::Fifo(port) => Some((port.meter()?, port.totals())),
@@ -139,7 +137,7 @@ impl<P: Carried + Copy> Port<P> {
         }
     }
 
-    /// Bits that a medium of its own offered between the edges of the windows; `None` for a wire.
+    /// Returns the bits that a medium offered between the edges of the windows; `None` for a wire.
     pub fn offered_bits(&mut self) -> Option<Vec<f64>> {
         match self {
             Port::Fifo(port) => port.offered_bits(),
@@ -148,7 +146,7 @@ impl<P: Carried + Copy> Port<P> {
         }
     }
 
-    /// Shows the AQM's parameters in force.
+    /// Visits the AQM's parameters in force.
     pub fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         match self {
             Port::Fifo(port) => port.settings(visit),
@@ -157,7 +155,7 @@ impl<P: Carried + Copy> Port<P> {
         }
     }
 
-    /// Shows what the AQM makes known of its state.
+    /// Visits the state variables that the AQM shows.
     pub fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         match self {
             Port::Fifo(port) => port.observe(visit),
@@ -166,11 +164,11 @@ impl<P: Carried + Copy> Port<P> {
         }
     }
 
-    /// Tells what the AQM has to say of the run.
-    pub fn notes(&self, tell: &mut dyn FnMut(std::fmt::Arguments<'_>)) {
+    /// Reports the AQM's notes on the run.
+    pub fn notes(&self, report: &mut dyn FnMut(std::fmt::Arguments<'_>)) {
         match self {
-            Port::Fifo(port) => port.notes(tell),
-            Port::Served(port) => port.notes(tell),
+            Port::Fifo(port) => port.notes(report),
+            Port::Served(port) => port.notes(report),
             Port::Plain(_) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What happened to the packets and messages of each group whose transport is not TCP, as its receivers saw it.
+//! Measurements at the receivers of each group whose transport is not TCP: losses, delay, jitter, calls and video.
 
 use aqumen_result::emodel::{self, Codec};
 use aqumen_result::{FlowMetrics, Received, Reception};
@@ -6,15 +6,15 @@ use aqumen_scenario::{Plan, Traffic, traffic};
 use aqumen_transport::{Delivery, Packet};
 use aqumen_units::{Instant, Span};
 
-/// The measurements of all groups.
+/// Measurements of all groups.
 #[derive(Debug)]
 pub struct Receptions {
     groups: Vec<Group>,
-    /// What each flow's receiver remembers from packet to packet; empty where all flows are of TCP.
-    remembered: Vec<Remembered>,
+    /// State of each flow's receiver; empty where all flows use TCP.
+    receivers: Vec<ReceiverState>,
 }
 
-/// One group.
+/// Measurements of one group.
 #[derive(Debug)]
 struct Group {
     media: Media,
@@ -23,61 +23,62 @@ struct Group {
     pieces: Vec<Piece>,
 }
 
-/// What a receiver remembers.
+/// State of a receiver from packet to packet.
 #[derive(Clone, Copy, Debug, Default)]
-struct Remembered {
+struct ReceiverState {
     packets: Reception,
-    /// One more than the highest number of a message that arrived.
+    /// Highest number of a message that arrived, plus one.
     next_message: u32,
 }
 
-/// What a group's receivers saw in one piece.
+/// Counts of a group's receivers in one piece.
 #[derive(Clone, Debug, Default)]
 struct Piece {
     packets: Received,
-    /// Frames up to the highest number of one that arrived, and those of them that were whole in time.
+    /// Frames up to the highest number that arrived.
     frames: u64,
+    /// Frames that were complete in time.
     whole_frames: u64,
 }
 
-/// What an application makes of its packets.
+/// Medium of an application, which decides how its packets are rated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Media {
-    /// Nothing that depends on their time.
+    /// No medium: packets are not rated.
     None,
-    /// A call: the codec, and the time that its packets cover.
+    /// Voice: the codec, and the speech time per packet.
     Voice(Codec, Span),
-    /// Frames, of which those count that are complete so long after they were made.
+    /// Video: a frame counts if it is complete within this time.
     Video(Span),
 }
 
-/// One-way delay beyond which a conversation with pictures is no longer one: ITU-T G.1010, table I.1.
+/// Largest one-way delay of conversational video: ITU-T G.1010, table I.1.
 const FRAME_DEADLINE: Span = Span::from_millis(400);
 
 impl Receptions {
-    /// Those of the groups of `plan`.
+    /// Begins the measurements of the groups of `plan`.
     pub fn new(plan: &Plan) -> Self {
-        let of = |media| Group { media, piece: Piece::default(), pieces: Vec::new() };
+        let group = |media| Group { media, piece: Piece::default(), pieces: Vec::new() };
         let any = plan.groups.iter().any(|group| group.transport.tcp().is_none());
         Receptions {
-            groups: plan.groups.iter().map(|group| of(Media::of(&group.traffic))).collect(),
-            remembered: vec![Remembered::default(); if any { plan.flows.len() } else { 0 }],
+            groups: plan.groups.iter().map(|of| group(Media::from_traffic(&of.traffic))).collect(),
+            receivers: vec![ReceiverState::default(); if any { plan.flows.len() } else { 0 }],
         }
     }
 
-    /// A packet of `flow` arrives at its receiver.
+    /// Counts a packet of `flow` at its receiver.
     #[inline]
     pub fn on_arrival(&mut self, plan: &Plan, flow: u32, packet: &Packet, now: Instant) {
-        let reception = &mut self.remembered[flow as usize].packets;
+        let reception = &mut self.receivers[flow as usize].packets;
         let piece = &mut self.groups[plan.flows[flow as usize].group as usize].piece;
         piece.packets.on_arrival(reception, packet.seq, packet.bytes.into(), (now - packet.sent_at).as_nanos());
     }
 
-    /// A message of `flow` reached the application.
+    /// Counts a message of `flow` that reached the application.
     pub fn on_delivery(&mut self, plan: &Plan, flow: u32, delivery: &Delivery) {
         let group = &mut self.groups[plan.flows[flow as usize].group as usize];
         let Media::Video(deadline) = group.media else { return };
-        let (message, next) = (&delivery.message, &mut self.remembered[flow as usize].next_message);
+        let (message, next) = (&delivery.message, &mut self.receivers[flow as usize].next_message);
         if let Some(missing) = message.number.checked_sub(*next) {
             group.piece.frames += u64::from(missing) + 1;
             *next = message.number + 1;
@@ -86,17 +87,17 @@ impl Receptions {
         group.piece.whole_frames += u64::from(whole);
     }
 
-    /// The packets of `flow` are numbered from 0 again.
+    /// Restarts the numbers of packets and messages of `flow` at 0.
     pub fn on_new_connection(&mut self, flow: u32) {
-        self.remembered[flow as usize] = Remembered::default();
+        self.receivers[flow as usize] = ReceiverState::default();
     }
 
-    /// A window begins or ends.
+    /// Begins or ends a measurement window.
     pub fn edge(&mut self) {
         self.groups.iter_mut().for_each(|group| group.pieces.push(std::mem::take(&mut group.piece)));
     }
 
-    /// Fills in what happened to `group` in the pieces with these numbers, `length_s` seconds in all.
+    /// Fills in the metrics of `group` in the pieces with these numbers, `length_s` seconds in all.
     pub fn fill(&self, metrics: &mut FlowMetrics, group: u32, pieces: impl Iterator<Item = usize>, length_s: f64) {
         let group = &self.groups[group as usize];
         let mut sum = Piece::default();
@@ -106,14 +107,14 @@ impl Receptions {
 }
 
 impl Media {
-    fn of(traffic: &Traffic) -> Self {
+    fn from_traffic(traffic: &Traffic) -> Self {
         match traffic {
             Traffic::Voip(voip) => {
                 let codec = match voip.codec {
                     traffic::Codec::G711 => Codec::G711,
                     traffic::Codec::G729 => Codec::G729A,
                     traffic::Codec::G723 => Codec::G723,
-                    // G.113 has no pair of Ie and Bpl for them, or they are wideband, which G.107 does not rate.
+                    // G.113 lists no Ie and Bpl for the others, or they are wideband, which G.107 does not rate.
                     _ => return Media::None,
                 };
                 let (_, packet) = voip.codec.frame();
@@ -192,7 +193,7 @@ mod tests {
 
     #[test]
     fn calls_and_films_are_judged_as_such_and_nothing_else_is() {
-        let of = |traffic: &str| Media::of(&plan(traffic).groups[0].traffic);
+        let of = |traffic: &str| Media::from_traffic(&plan(traffic).groups[0].traffic);
         assert!(matches!(of(r#"{ kind = "voip", codec = "g723" }"#), Media::Voice(Codec::G723, _)));
         assert!(matches!(of(r#"{ kind = "voip", codec = "gsm" }"#), Media::None));
         assert!(matches!(of(r#"{ kind = "video", rate = "1Mbit" }"#), Media::Video(FRAME_DEADLINE)));
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_up_to_the_highest_number_is_lost() {
+    fn packets_missing_below_the_highest_number_are_lost() {
         let (plan, mut receptions) = receptions(Media::None);
         // Of 0 to 9 lost: 2, 5, 6; 8 comes after 9, with a delay of 26 ms where all others have 10 ms.
         [0, 1, 3, 4, 7, 9].iter().for_each(|&seq| arrive(&plan, &mut receptions, seq, 10));

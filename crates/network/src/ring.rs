@@ -1,12 +1,13 @@
-//! A queue in a ring whose length is a power of two: what a [`VecDeque`](std::collections::VecDeque) does, with fewer
-//! instructions for each item.
+//! A ring buffer whose length is a power of two: a [`VecDeque`](std::collections::VecDeque) with fewer instructions per
+//! item.
 
-/// First in, first out.
+/// A first-in first-out queue.
 pub(crate) struct Ring<T> {
-    /// As many as a power of two, or none.
+    /// Slots, a power of two of them or none.
     slots: Vec<T>,
-    /// How many have ever left, and have ever entered.
+    /// Number of items that have ever left.
     left: usize,
+    /// Number of items that have ever entered.
     entered: usize,
 }
 
@@ -22,20 +23,20 @@ impl<T: Copy + Default> Ring<T> {
         self.left == self.entered
     }
 
-    /// How many have ever left.
+    /// Returns the number of items that have ever left.
     #[inline(always)]
     pub(crate) fn left(&self) -> usize {
         self.left
     }
 
-    /// How many have ever entered.
+    /// Returns the number of items that have ever entered.
     #[inline(always)]
     pub(crate) fn entered(&self) -> usize {
         self.entered
     }
 
-    /// How many there are room for without more memory.
-    pub(crate) fn room(&self) -> usize {
+    /// Returns the number of items that fit without more memory.
+    pub(crate) fn capacity(&self) -> usize {
         self.slots.len()
     }
 
@@ -44,49 +45,49 @@ impl<T: Copy + Default> Ring<T> {
         if self.entered - self.left == self.slots.len() {
             self.grow();
         }
-        self.push_in_room(item);
+        self.push_fitting(item);
     }
 
-    /// The same where there is [room](Self::room).
+    /// Adds an item that [fits](Self::capacity).
     #[inline(always)]
-    pub(crate) fn push_in_room(&mut self, item: T) {
+    pub(crate) fn push_fitting(&mut self, item: T) {
         debug_assert!(self.entered - self.left < self.slots.len(), "an item would be lost");
-        let place = self.entered & self.slots.len().wrapping_sub(1);
-        if let Some(slot) = self.slots.get_mut(place) {
+        let slot = self.entered & self.slots.len().wrapping_sub(1);
+        if let Some(slot) = self.slots.get_mut(slot) {
             *slot = item;
         }
         self.entered += 1;
     }
 
-    /// All there is room for, to be read by the number of an item: the first that ever entered has number 0.
+    /// Returns access to items by number: the first item that ever entered has number 0.
     #[inline(always)]
     pub(crate) fn by_number(&mut self) -> ByNumber<'_, T> {
         ByNumber(&mut self.slots)
     }
 
-    /// So many in all have left.
+    /// Drops items until `left` have left in all.
     #[inline(always)]
     pub(crate) fn drop_until(&mut self, left: usize) {
         debug_assert!(self.left <= left && left <= self.entered);
         self.left = left;
     }
 
-    /// Makes room for so many, unless it has that.
+    /// Grows the ring until `items` fit.
     #[inline]
-    pub(crate) fn make_room(&mut self, items: usize) {
+    pub(crate) fn reserve(&mut self, items: usize) {
         while self.slots.len() < items {
             self.grow();
         }
     }
 
-    /// The item that has been in it longest.
+    /// Returns the oldest item.
     #[inline(always)]
     pub(crate) fn first(&self) -> Option<&T> {
-        // An empty ring has nothing at any place.
+        // An empty ring may have no slots.
         if self.is_empty() { None } else { self.slots.get(self.left & (self.slots.len() - 1)) }
     }
 
-    /// Lets that go.
+    /// Drops the oldest item.
     #[inline(always)]
     pub(crate) fn drop_first(&mut self) {
         debug_assert!(!self.is_empty());
@@ -99,7 +100,7 @@ impl<T: Copy + Default> Ring<T> {
         let length = self.slots.len();
         let mut slots = vec![T::default(); (2 * length).max(LEAST)];
         let mask = slots.len() - 1;
-        // Each keeps its number.
+        // Each item keeps its number.
         for number in self.left..self.left + length {
             slots[number & mask] = self.slots[number & (length - 1)];
         }
@@ -107,14 +108,14 @@ impl<T: Copy + Default> Ring<T> {
     }
 }
 
-/// See [`Ring::by_number`].
+/// Access to the items of a [`Ring`] by number.
 pub(crate) struct ByNumber<'a, T>(&'a mut [T]);
 
 impl<T> ByNumber<'_, T> {
     #[inline(always)]
     pub(crate) fn at(&mut self, number: usize) -> &mut T {
-        let place = number & (self.0.len() - 1);
-        &mut self.0[place]
+        let slot = number & (self.0.len() - 1);
+        &mut self.0[slot]
     }
 }
 
@@ -150,8 +151,8 @@ mod tests {
         (0..10).for_each(|k| ring.push(k));
         ring.drop_until(5);
         (10..21).for_each(|k| ring.push(k)); // 16 are in it now, all there is room for
-        ring.make_room(17);
+        ring.reserve(17);
         assert_eq!((5..21).map(|number| *ring.by_number().at(number)).collect::<Vec<_>>(), (5..21).collect::<Vec<_>>());
-        assert_eq!((ring.left(), ring.entered(), ring.room()), (5, 21, 32));
+        assert_eq!((ring.left(), ring.entered(), ring.capacity()), (5, 21, 32));
     }
 }

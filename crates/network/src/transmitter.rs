@@ -1,7 +1,6 @@
-//! The transmitter of a link: when a packet goes out, how long that takes, when it reaches the next node.
+//! The transmitter of a link: start and duration of each transmission, and arrival at the next node.
 //!
-//! A plain wire needs its rates and its delay. What else a link may do (a medium of its own, delays that change,
-//! outages, losses) is in a [`Line`], which plain wires do not have.
+//! A plain wire has rates and a delay. A [`Line`] adds a medium, changing delays, outages and losses.
 
 use std::collections::VecDeque;
 
@@ -9,57 +8,58 @@ use aqumen_scenario::Link;
 use aqumen_units::{Bytes, Rate};
 
 use crate::Losses;
-use crate::channel::{self, Accepted, Channel, Use};
+use crate::channel::{self, Channel, Request, Use};
 
-/// A packet's way through a link.
+/// Times of a packet's transmission over a link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Booking {
-    /// When its transmission starts.
+    /// Start of the transmission.
     pub(crate) start: u64,
-    /// When the link is free again.
+    /// Time at which the link is free again.
     pub(crate) end: u64,
-    /// When it reaches the next node.
+    /// Arrival at the next node.
     pub(crate) reach: u64,
-    /// It gets lost after its transmission.
+    /// The packet is lost after its transmission.
     pub(crate) lost: bool,
 }
 
-/// Rates and propagation delay, and what else there is.
+/// Transmitter of a link.
 pub(crate) struct Transmitter {
-    /// Rate from each moment on; never empty.
+    /// Rates with the time from which each applies; never empty.
     rates: Vec<(u64, Rate)>,
-    /// Index of the rate in force at the last start of a transmission.
+    /// Index of the rate at the last start of a transmission.
     current: usize,
-    /// Index of the rate that the queue discipline was told, and when the next begins.
+    /// Index of the rate last reported to the queue discipline.
     announced: usize,
+    /// Time at which the next rate begins.
     next_rate_at: u64,
     pub(crate) delay: u64,
-    /// The last size asked for and the time it takes at the current rate: packets mostly repeat their size.
+    /// Last packet size and its duration at the current rate: sizes mostly repeat.
     cached: (u32, u64),
-    /// Until when the current rate lasts; zero if there is a line to be asked.
+    /// End of the current rate; zero if there is a line.
     steady_until: u64,
     pub(crate) line: Option<Box<Line>>,
 }
 
-/// What a plain wire does not have.
+/// Properties of a link that is more than a plain wire.
 pub(crate) struct Line {
     channel: Option<Box<dyn Channel>>,
-    /// From, until.
+    /// Beginning and end of each outage.
     outages: Vec<(u64, u64)>,
-    /// Outages that are over.
+    /// Number of outages that are over.
     over: usize,
-    /// Propagation delays that begin later.
+    /// Propagation delays with the time from which each applies.
     delays: Vec<(u64, u64)>,
     begun: usize,
     losses: Option<Losses>,
-    /// When the packet before reaches the next node: none overtakes it.
+    /// Arrival of the previous packet at the next node: packets do not overtake.
     last_reach: u64,
-    /// Of the packets booked but not yet sent: the link's time that each takes, and whether it gets lost.
+    /// Link time of each packet booked but not yet sent, and whether it is lost.
     booked: VecDeque<(u64, bool)>,
 }
 
 impl Transmitter {
-    /// The transmitter of `link`, number `number` of the plan; `edges` are those of the windows.
+    /// Makes the transmitter of `link`, number `number` of the plan; `edges` are those of the windows.
     pub(crate) fn new(link: &Link, seed: u64, number: u32, edges: &[u64]) -> Self {
         let rates: Vec<_> = link.rates.iter().map(|&(from, rate)| (from.as_nanos(), rate)).collect();
         let nanos = |(from, until): &(aqumen_units::Instant, Option<aqumen_units::Instant>)| {
@@ -67,7 +67,7 @@ impl Transmitter {
         };
         let line = link.line.as_ref().map(|line| {
             Box::new(Line {
-                channel: channel::of_link(link, seed, number, edges),
+                channel: channel::for_link(link, seed, number, edges),
                 outages: line.outages.iter().map(nanos).collect(),
                 over: 0,
                 delays: line.delays.iter().map(|(at, delay)| (at.as_nanos(), delay.as_nanos())).collect(),
@@ -89,7 +89,7 @@ impl Transmitter {
         }
     }
 
-    /// The rate at `now`, which never goes back, if it is not the one that this said last or that of the start.
+    /// Returns the rate at `now` if it has changed since the last call. Calls are in the order of time.
     #[inline(always)]
     pub(crate) fn new_rate(&mut self, now: u64) -> Option<Rate> {
         if now < self.next_rate_at { None } else { self.next_rate(now) }
@@ -108,12 +108,12 @@ impl Transmitter {
         announced
     }
 
-    /// The rate at `now`.
+    /// Returns the rate at `now`.
     pub(crate) fn rate(&self, now: u64) -> Rate {
         self.rates[self.rates.partition_point(|&(from, _)| from <= now).max(1) - 1].1
     }
 
-    /// How long `bytes` take when their transmission starts at `start`, which never goes back.
+    /// Returns the duration of a transmission of `bytes` that starts at `start`. Calls are in the order of time.
     #[inline]
     pub(crate) fn duration(&mut self, bytes: u32, start: u64) -> u64 {
         if start < self.steady_until && self.cached.0 == bytes { self.cached.1 } else { self.renew(bytes, start) }
@@ -126,26 +126,26 @@ impl Transmitter {
         if self.line.is_none() {
             self.steady_until = self.rates.get(self.current + 1).map_or(u64::MAX, |&(from, _)| from);
         }
-        // Two packets never leave one link at the same nanosecond: a transmission takes at least one.
+        // A transmission takes at least a nanosecond, so that no two packets leave a link at once.
         let duration = self.rates[self.current].1.time_for(Bytes(bytes as u64)).as_nanos().max(1);
         self.cached = (bytes, duration);
         duration
     }
 
-    /// Sends a packet from `start` on over a plain wire: when its transmission ends.
+    /// Sends a packet from `start` on over a plain wire; returns the end of its transmission.
     #[inline(always)]
     pub(crate) fn send(&mut self, start: u64, bytes: u32) -> u64 {
         debug_assert!(self.line.is_none());
         start + self.duration(bytes, start)
     }
 
-    /// Books a packet that arrived at `arrived` and can go out from `at` on. `None` if it never will.
+    /// Books a packet that arrived at `arrived` and can be sent from `at` on. `None` if the link never works again.
     #[inline]
     pub(crate) fn book(&mut self, arrived: u64, at: u64, bytes: u32) -> Option<Booking> {
         self.over_wire(at, bytes).map(|(booking, _)| booking).or_else(|| self.book_rarely(arrived, at, bytes))
     }
 
-    /// A packet that goes out at `start` over a plain wire, like most: its way, and how long it takes.
+    /// Returns booking and duration of a packet sent at `start`, where the cached duration applies.
     #[inline(always)]
     fn over_wire(&self, start: u64, bytes: u32) -> Option<(Booking, u64)> {
         let (known_bytes, duration) = self.cached;
@@ -168,14 +168,14 @@ impl Transmitter {
         Some(booking)
     }
 
-    /// The first moment from `at` on at which the link can take a packet; `u64::MAX`: never again.
+    /// Returns the first time from `at` on at which the link can take a packet; `u64::MAX`: never again.
     #[inline]
     pub(crate) fn ready(&mut self, at: u64) -> u64 {
         self.line.as_mut().map_or(at, |line| line.ready(at))
     }
 
-    /// Sends a packet that arrived at `arrived` from `start` on, a moment that [`ready`](Self::ready) gave. Also says
-    /// how much of the link's time it takes.
+    /// Sends a packet that arrived at `arrived` at `start`, a time that [`ready`](Self::ready) returned. Also returns the
+    /// link time that it takes.
     #[inline]
     pub(crate) fn transmit(&mut self, arrived: u64, start: u64, bytes: u32) -> (Booking, u64) {
         self.over_wire(start, bytes).unwrap_or_else(|| self.transmit_rarely(arrived, start, bytes))
@@ -189,22 +189,22 @@ impl Transmitter {
             let end = start + wire;
             return (Booking { start, end, reach: end + delay, lost: false }, wire);
         };
-        let (end, airtime, through, spoiled) = match &mut line.channel {
+        let (end, airtime, received, spoiled) = match &mut line.channel {
             Some(channel) => {
-                let passage = channel.transmit(Accepted { start, arrived, bytes });
-                (passage.end, passage.airtime, passage.through, passage.lost)
+                let sent = channel.transmit(Request { start, arrived, bytes });
+                (sent.end, sent.airtime, sent.received, sent.lost)
             }
             None => (start + wire, wire, start + wire, false),
         };
-        let lost = line.losses.as_mut().is_some_and(|losses| losses.strikes(start, bytes)) | spoiled;
-        let reach = (through + line.delay(end).unwrap_or(delay)).max(line.last_reach + 1);
+        let lost = line.losses.as_mut().is_some_and(|losses| losses.lose(start, bytes)) | spoiled;
+        let reach = (received + line.delay(end).unwrap_or(delay)).max(line.last_reach + 1);
         if !lost {
             line.last_reach = reach;
         }
         (Booking { start, end, reach, lost }, airtime)
     }
 
-    /// Bits that a medium of its own offered between the edges of the windows.
+    /// Returns the bits that the medium offered between the edges of the windows.
     pub(crate) fn offered_bits(&mut self) -> Option<Vec<f64>> {
         Some(self.line.as_mut()?.channel.as_mut()?.offered_bits())
     }
@@ -214,7 +214,7 @@ impl Line {
     fn ready(&mut self, at: u64) -> u64 {
         let mut at = at;
         loop {
-            // A link that is down for good: no medium knows a moment after the last.
+            // The link is down for good.
             if at == u64::MAX {
                 return at;
             }
@@ -239,8 +239,7 @@ impl Line {
         }
     }
 
-    /// The propagation delay of a transmission that ends at `end`, which never goes back, if
-    /// it is not that of the start.
+    /// Returns the propagation delay of a transmission that ends at `end`, if it has changed since the start.
     fn delay(&mut self, end: u64) -> Option<u64> {
         while self.delays.get(self.begun).is_some_and(|&(from, _)| from <= end) {
             self.begun += 1;
@@ -248,7 +247,7 @@ impl Line {
         Some(self.delays[self.begun.checked_sub(1)?].1)
     }
 
-    /// The transmission of the packet booked first ends: the link's time that it took, and whether it is lost.
+    /// Ends the transmission of the packet booked first; returns its link time and whether it is lost.
     pub(crate) fn sent(&mut self) -> (u64, bool) {
         self.booked.pop_front().unwrap_or_default()
     }

@@ -123,7 +123,7 @@ impl Meter {
 
     /// From the start on sojourn times are counted for each group of flows by itself too. Of each group the number of
     /// its first flow, rising, and whether its data come here; acknowledgements count for nobody.
-    pub fn tell_groups_apart(&mut self, groups: &[(u32, bool)]) {
+    pub fn separate_groups(&mut self, groups: &[(u32, bool)]) {
         let others = groups.len() as u32;
         let histogram = |(group, &(first, data)): (u32, &(u32, bool))| (first, if data { group } else { others });
         self.histograms = (0..).zip(groups).map(histogram).collect();
@@ -470,7 +470,7 @@ mod tests {
     fn each_group_has_its_own_waits_and_the_link_has_all() {
         // Flows 0 to 4, 5 and 6, from 7 on; of the second only acknowledgements come here.
         let mut meter = Meter::new(None);
-        meter.tell_groups_apart(&[(0, true), (5, false), (7, true)]);
+        meter.separate_groups(&[(0, true), (5, false), (7, true)]);
         assert_eq!([0, 4, 5, 6, 7, 900].map(|flow| meter.histogram_of(flow)), [0, 0, 3, 3, 2, 2]);
         for (flow, wait) in [(4, 10), (6, 50), (7, 100)] {
             meter.sojourn(wait, meter.histogram_of(flow));

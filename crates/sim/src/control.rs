@@ -1,6 +1,6 @@
 //! The agenda: everything that is known to happen before the run starts, but for the first starts of lone senders.
 
-use aqumen_network::measured::edges;
+use aqumen_network::measurement::edges;
 use aqumen_scenario::Plan;
 
 /// Something on the agenda. At equal moments the order is that of the variants.

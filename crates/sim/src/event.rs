@@ -4,7 +4,7 @@
 //! was written just before in several.
 
 use aqumen_aqm::{PureAck, SackDigest};
-use aqumen_network::Carried;
+use aqumen_network::WirePacket;
 use aqumen_network::port::ServedPort;
 use aqumen_scenario::memory::kept;
 use aqumen_transport::Packet;
@@ -216,7 +216,7 @@ impl Event {
     }
 }
 
-impl Carried for Event {
+impl WirePacket for Event {
     #[inline]
     fn bytes(&self) -> u32 {
         u32::from(self.wire_bytes())

@@ -1,7 +1,7 @@
 //! The network as the engine runs it: ports where several flows share a queue, and the lanes that lead a flow's packets
 //! from port to port.
 
-use aqumen_network::measured::{edges, groups_at};
+use aqumen_network::measurement::{edges, groups_at};
 use aqumen_network::port::{Port, Style};
 use aqumen_network::{Error, Identities};
 use aqumen_scenario::{Flow, Group, Link, Plan};
@@ -53,7 +53,7 @@ impl Network {
             port_of[number] = Some(ports.len() as u32);
             port_links.push(number as u32);
             if link.record {
-                port.tell_groups_apart(&groups_at(plan, number as u32));
+                port.separate_groups(&groups_at(plan, number as u32));
             }
             ports.push(port);
         }

@@ -1,8 +1,8 @@
 //! From what was measured to the result: metrics of each window, from the pieces that lie in it.
 
-use aqumen_network::measured::{edges, pieces_in, tell_groups};
+use aqumen_network::measurement::{edges, fill_sojourn, pieces_in};
 use aqumen_network::port::Port;
-use aqumen_network::{LinkSeen, aqm_report};
+use aqumen_network::{LinkMeasurement, aqm_report};
 use aqumen_result::{FlowMetrics, LinkMetrics, RunResult};
 use aqumen_result::{Synchrony, jain, rtt_slope};
 use aqumen_scenario::{Group, Plan, Window};
@@ -44,14 +44,14 @@ pub(crate) fn result(plan: &Plan, mut run: Finished) -> RunResult {
         let mut sojourn = IndexMap::new();
         let mut queue = IndexMap::new();
         for window in &plan.windows {
-            let seen = LinkSeen::new(plan, link, window, &edges, meter, offered.as_deref(), &series);
+            let seen = LinkMeasurement::new(plan, link, window, &edges, meter, offered.as_deref(), &series);
             let mut own = seen.metrics;
             own.loss_sync_ratio = own.loss_event_flows_mean.map(|hit| hit / crossing as f64);
             if let Some((_, share)) = run.measures.shares.iter().find(|(of, _)| *of == number) {
                 judge_sharing(&mut own, plan, number, share, &run.totals, &edges, window);
             }
             metrics.insert(window.name.clone(), own);
-            tell_groups(&mut result.flows, window, &seen.sojourn_of_group);
+            fill_sojourn(&mut result.flows, window, &seen.sojourn_of_group);
             sojourn.insert(window.name.clone(), seen.sojourn);
             queue.insert(window.name.clone(), seen.queue);
         }

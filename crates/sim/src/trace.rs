@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-use aqumen_network::Carried;
+use aqumen_network::WirePacket;
 use aqumen_scenario::Plan;
 use aqumen_transport::Packet;
 use aqumen_transport::tcp::{Ack, Feedback};

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::os::fd::OwnedFd;
 
 use aqumen_network::Receptions;
-use aqumen_network::measured::pieces_in;
+use aqumen_network::measurement::pieces_in;
 use aqumen_result::{FlowMetrics, Requests, Served, jain, tell_films};
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_scenario::traffic::Scope;

@@ -10,7 +10,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use aqumen_aqm::{DropReason, PureAck};
-use aqumen_network::{Carried, Fate, Identity, Link};
+use aqumen_network::{Fate, Identity, Link, WirePacket};
 use aqumen_scenario::Plan;
 use aqumen_units::{Bytes, Ecn, Rate};
 
@@ -267,7 +267,7 @@ fn alone(plan: &Plan) -> Vec<bool> {
     plan.links.iter().zip(&users).map(is_alone).collect()
 }
 
-impl Carried for Packet {
+impl WirePacket for Packet {
     fn bytes(&self) -> u32 {
         self.bytes
     }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use aqumen_network::aqm_report;
-use aqumen_network::measured::tell_groups;
+use aqumen_network::measurement::fill_sojourn;
 use aqumen_result::{Cost, Histogram, RunResult, rtt_slope};
 use aqumen_scenario::Plan;
 use indexmap::IndexMap;
@@ -133,11 +133,11 @@ pub fn result(plan: &Plan, network: &mut Network<'_>, seen: Option<&Seen>, cost:
         link.notes(&mut |note| result.notes.push(format!("{}: {note}", of_plan.name)));
         result.cost.bottleneck_packets += link.totals().departures;
         let (mut metrics, mut sojourn, mut queue) = (IndexMap::new(), IndexMap::new(), IndexMap::new());
-        for (window, in_window) in plan.windows.iter().zip(link.seen(&plan.windows)) {
+        for (window, in_window) in plan.windows.iter().zip(link.measurements(&plan.windows)) {
             let mut own = in_window.metrics;
             own.rtt_fairness_slope = seen.and_then(|seen| slope(plan, *number, seen, window));
             metrics.insert(window.name.clone(), own);
-            tell_groups(&mut result.flows, window, &in_window.sojourn_of_group);
+            fill_sojourn(&mut result.flows, window, &in_window.sojourn_of_group);
             sojourn.insert(window.name.clone(), in_window.sojourn);
             queue.insert(window.name.clone(), in_window.queue);
         }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use std::{fs, thread};
 
-use aqumen_network::measured::edges;
+use aqumen_network::measurement::edges;
 use aqumen_result::Cost;
 use aqumen_scenario::Plan;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

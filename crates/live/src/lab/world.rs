@@ -142,7 +142,7 @@ impl ByFlow {
         let identities = Identities::new(plan);
         ByFlow {
             identities: (0..plan.flows.len() as u32)
-                .map(|flow| [false, true].map(|back| identities.of(flow, back)))
+                .map(|flow| [false, true].map(|back| identities.packet(flow, back)))
                 .collect(),
         }
     }

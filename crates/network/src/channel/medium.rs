@@ -1,37 +1,37 @@
-//! What a medium is asked, and what it answers.
+//! Interface of a medium.
 
 /// A medium.
 pub trait Channel: Send {
-    /// The first moment from `at` on at which it can take a packet.
+    /// Returns the first time from `at` on at which the medium can take a packet.
     fn ready(&mut self, at: u64) -> u64;
 
-    /// It takes `packet`, at a moment that `ready` gave.
-    fn transmit(&mut self, packet: Accepted) -> Passage;
+    /// Sends a packet at a time that `ready` returned.
+    fn transmit(&mut self, packet: Request) -> Transmission;
 
-    /// Bits that it could have carried between the edges of the windows, up to the last edge.
+    /// Returns the bits that it could have carried between the edges of the windows.
     fn offered_bits(&mut self) -> Vec<f64>;
 }
 
-/// A packet that a medium takes from the queue.
+/// A packet to be sent over a medium.
 #[derive(Clone, Copy, Debug)]
-pub struct Accepted {
-    /// When, nanoseconds.
+pub struct Request {
+    /// Start of the transmission, nanoseconds.
     pub start: u64,
-    /// When it arrived at the queue.
+    /// Arrival at the queue.
     pub arrived: u64,
-    /// Its size.
+    /// Size.
     pub bytes: u32,
 }
 
-/// What becomes of it.
+/// Times of a packet's transmission over a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passage {
-    /// When the link is free again, after `start`.
+pub struct Transmission {
+    /// Time at which the link is free again, after `start`.
     pub end: u64,
-    /// How much of the link's time it took: its share of what it went out with.
+    /// Link time that the packet took: its fraction of the frame, slot or aggregate.
     pub airtime: u64,
-    /// When it comes off the medium, `end` or later; the propagation delay follows.
-    pub through: u64,
-    /// It got lost on the way.
+    /// Reception at the far end of the medium, `end` or later; the propagation delay follows.
+    pub received: u64,
+    /// The packet was lost.
     pub lost: bool,
 }

@@ -1,13 +1,13 @@
-//! Radio conditions over time: the level of link adaptation, and handovers. They move on with time, whether or not
-//! anybody sends, and keep count of what they would have allowed.
+//! Radio conditions over time: level of link adaptation, and handovers. They do not depend on the traffic; the capacity
+//! that they allow is integrated.
 
 use aqumen_aqm::Draw;
 use aqumen_scenario::channel::level_weights;
 use aqumen_scenario::streams::Stream;
 use aqumen_units::Span;
 
-use super::chances::{Use, exponential};
-use super::offer::Offered;
+use super::offered::OfferedCapacity;
+use super::random::{Use, exponential};
 
 /// Radio conditions.
 pub(super) struct Radio {
@@ -16,11 +16,10 @@ pub(super) struct Radio {
     /// Capacity at each level, bit/s.
     level_bps: Vec<f64>,
     now: u64,
-    offered: Offered,
+    offered: OfferedCapacity,
 }
 
-/// A Markov chain on levels whose neighbours it visits: each step proposes to go up, to stay, or to go down,
-/// and accepts as Metropolis does.
+/// A Markov chain on the levels: each step proposes to go up, to stay, or to go down, and accepts by Metropolis' rule.
 struct Ladder {
     log_weights: Vec<f64>,
     level: usize,
@@ -29,12 +28,13 @@ struct Ladder {
     rng: Stream,
 }
 
-/// Handovers: when nothing can be sent.
+/// Handovers, during which nothing can be sent.
 struct Handovers {
     mean_ns: f64,
     lasts: u64,
-    /// The handover under way or next: from, until.
+    /// Beginning of the current or next handover.
     from: u64,
+    /// End of that handover.
     until: u64,
     rng: Stream,
 }
@@ -45,7 +45,7 @@ impl Radio {
         level_bps: Vec<f64>,
         coherence: Span,
         handover: Option<(Span, Span)>,
-        offered: Offered,
+        offered: OfferedCapacity,
         stream: &dyn Fn(Use) -> Stream,
     ) -> Self {
         Radio {
@@ -62,13 +62,13 @@ impl Radio {
         }
     }
 
-    /// The level at `at`, which never goes back.
+    /// Returns the level at `at`. Calls are in the order of time.
     pub(super) fn level(&mut self, at: u64) -> usize {
         self.advance(at);
         self.ladder.level
     }
 
-    /// The first moment from `at` on without a handover.
+    /// Returns the first time from `at` on without a handover.
     pub(super) fn clear_from(&mut self, at: u64) -> u64 {
         self.advance(at);
         match &self.handovers {
@@ -98,7 +98,7 @@ impl Radio {
         }
     }
 
-    /// Bits that the radio conditions allowed between the edges of the windows.
+    /// Returns the bits that the radio conditions allowed between the edges of the windows.
     pub(super) fn offered_bits(&mut self) -> Vec<f64> {
         self.advance(self.offered.end());
         self.offered.pieces()
@@ -108,7 +108,7 @@ impl Radio {
 impl Ladder {
     fn new(log_weights: &[f64], step_ns: u64, mut rng: Stream) -> Self {
         let weights = level_weights(log_weights);
-        // It starts in the long run's distribution.
+        // The chain starts in its stationary law.
         let draw = rng.uniform();
         let mut sum = 0.0;
         let reached = weights.iter().position(|weight| {
@@ -159,7 +159,7 @@ mod tests {
 
     fn radio(log_weights: &[f64], level_bps: &[f64], handover: Option<(Span, Span)>, edges: &[u64]) -> Radio {
         let coherence = Span::from_millis(10);
-        Radio::new(log_weights, level_bps.to_vec(), coherence, handover, Offered::new(edges, &[]), &stream)
+        Radio::new(log_weights, level_bps.to_vec(), coherence, handover, OfferedCapacity::new(edges, &[]), &stream)
     }
 
     #[test]
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_offered_is_the_integral_over_the_levels() {
+    fn offered_capacity_is_the_integral_over_the_levels() {
         let (logs, edges) = ([0.0, 0.0], [35 * MS, 1000 * MS]);
         let level_bps = [1e6, 3e6];
         let mut walk = radio(&logs, &level_bps, None, &[]);

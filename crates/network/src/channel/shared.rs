@@ -1,26 +1,25 @@
-//! A virtual link: neighbours become busy and idle, and the packet in service gets the rate that
-//! they leave, moment by moment.
+//! A shared link: neighbours become busy and idle, and the packet in service gets the rate that they leave.
 
 use aqumen_aqm::Draw;
 use aqumen_scenario::channel::Shared;
 use aqumen_scenario::streams::Stream;
 
-use super::chances::{Use, exponential};
-use super::medium::{Accepted, Channel, Passage};
-use super::offer::Offered;
+use super::medium::{Channel, Request, Transmission};
+use super::offered::OfferedCapacity;
+use super::random::{Use, exponential};
 
 pub(super) struct Medium {
     shared: Shared,
-    /// Neighbours that are busy.
+    /// Number of busy neighbours.
     busy: u32,
-    /// When that changes next.
+    /// Time at which that number changes next.
     change: u64,
-    offered: Offered,
+    offered: OfferedCapacity,
     rng: Stream,
 }
 
 impl Medium {
-    pub(super) fn new(shared: &Shared, offered: Offered, stream: &dyn Fn(Use) -> Stream) -> Self {
+    pub(super) fn new(shared: &Shared, offered: OfferedCapacity, stream: &dyn Fn(Use) -> Stream) -> Self {
         let mut rng = stream(Use::Level);
         let busy = (0..shared.neighbours).filter(|_| rng.uniform() < shared.activity()).count() as u32;
         let mut medium = Medium { shared: shared.clone(), busy, change: 0, offered, rng };
@@ -36,12 +35,12 @@ impl Medium {
         now.saturating_add(exponential(&mut self.rng, 1.0 / rate) as u64).saturating_add(1)
     }
 
-    /// How often a neighbour becomes busy, per nanosecond.
+    /// Returns the rate at which neighbours become busy, per nanosecond.
     fn starting(&self) -> f64 {
         f64::from(self.shared.neighbours - self.busy) / self.shared.mean_off.as_nanos() as f64
     }
 
-    /// How often one becomes idle, per nanosecond.
+    /// Returns the rate at which neighbours become idle, per nanosecond.
     fn stopping(&self) -> f64 {
         f64::from(self.busy) / self.shared.mean_on.as_nanos() as f64
     }
@@ -65,7 +64,7 @@ impl Channel for Medium {
         at
     }
 
-    fn transmit(&mut self, packet: Accepted) -> Passage {
+    fn transmit(&mut self, packet: Request) -> Transmission {
         self.advance(packet.start);
         let (mut now, mut bits) = (packet.start, 8.0 * f64::from(packet.bytes));
         loop {
@@ -73,7 +72,7 @@ impl Channel for Medium {
             let end = now.saturating_add((bits / per_ns + 0.5) as u64);
             if end <= self.change {
                 let end = end.max(packet.start + 1);
-                return Passage { end, airtime: end - packet.start, through: end, lost: false };
+                return Transmission { end, airtime: end - packet.start, received: end, lost: false };
             }
             bits -= per_ns * (self.change - now) as f64;
             now = self.change;
@@ -99,7 +98,7 @@ mod tests {
     fn medium(neighbours: u32, mean_on: Span, mean_off: Span, edges: &[u64]) -> Medium {
         let (model, rate) = (Name("shared".into()), Rate::from_bps(3_000_000));
         let shared = Shared { model, rate, neighbours, mean_on, mean_off };
-        Medium::new(&shared, Offered::new(edges, &[]), &|use_of: Use| Stream::new(1, Kind::Link, use_of as u64))
+        Medium::new(&shared, OfferedCapacity::new(edges, &[]), &|use_of: Use| Stream::new(1, Kind::Link, use_of as u64))
     }
 
     #[test]
@@ -107,23 +106,23 @@ mod tests {
         let mut medium = medium(0, Span::from_secs(1), Span::from_secs(1), &[3_000_000_000]);
         assert_eq!(medium.ready(5), 5);
         // 8000 bits at 3 Mbit/s: 2666666.7 ns.
-        let passage = medium.transmit(Accepted { start: 1000, arrived: 0, bytes: 1000 });
-        assert_eq!(passage, Passage { end: 2_667_667, airtime: 2_666_667, through: 2_667_667, lost: false });
+        let passage = medium.transmit(Request { start: 1000, arrived: 0, bytes: 1000 });
+        assert_eq!(passage, Transmission { end: 2_667_667, airtime: 2_666_667, received: 2_667_667, lost: false });
         assert!((medium.offered_bits()[0] - 9e6).abs() < 1e-3);
         // However quick, it sends one packet after the other.
         medium.shared.rate = Rate::from_bps(400_000_000_000);
-        assert_eq!(medium.transmit(Accepted { start: 3_000_000, arrived: 0, bytes: 20 }).end, 3_000_001);
+        assert_eq!(medium.transmit(Request { start: 3_000_000, arrived: 0, bytes: 20 }).end, 3_000_001);
     }
 
     #[test]
-    fn what_is_always_busy_sends_what_it_is_offered() {
+    fn an_always_busy_link_sends_its_offered_capacity() {
         // Neighbours come and go each 10 ms, within each packet of 100 ms and more.
         let edges = [40_000_000_000, 100_000_000_000];
         let mut medium = medium(3, Span::from_millis(30), Span::from_millis(30), &edges);
         let (mut at, mut ends) = (0, Vec::new());
         while at < edges[1] {
-            let passage = medium.transmit(Accepted { start: at, arrived: 0, bytes: 37_500 });
-            assert_eq!((passage.airtime, passage.through, passage.lost), (passage.end - at, passage.end, false));
+            let passage = medium.transmit(Request { start: at, arrived: 0, bytes: 37_500 });
+            assert_eq!((passage.airtime, passage.received, passage.lost), (passage.end - at, passage.end, false));
             // 300 kbit at 3 Mbit/s, shared with up to three.
             assert!((100_000_000..=400_000_001).contains(&passage.airtime), "{passage:?}");
             at = passage.end;

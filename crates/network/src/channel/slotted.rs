@@ -1,9 +1,8 @@
-//! Media in slots: what waits at the start of a slot goes out with it, as many bytes as it carries; a
-//! packet that does not fit goes on in the next. UMTS, LTE and WiMAX draw their slots from radio
-//! conditions, a file of Mahimahi lists them.
+//! Slotted media: a slot carries the bytes that wait at its start; a packet that does not fit continues in the next slot.
+//! UMTS, LTE and WiMAX draw their slots from radio conditions, a Mahimahi file lists them.
 //!
-//! Packets leave the queue at the start of their slot, one nanosecond after the other, so that their order is clear;
-//! the time that each takes of the link is its share of the slot.
+//! Packets leave the queue at the start of their slot, a nanosecond apart, so that their order is defined. The link time
+//! of a packet is its fraction of the slot.
 
 use std::sync::Arc;
 
@@ -13,52 +12,53 @@ use aqumen_scenario::channel::{Retransmission, Slotting};
 use aqumen_scenario::streams::Stream;
 use aqumen_units::Instant;
 
-use super::chances::Use;
-use super::medium::{Accepted, Channel, Passage};
-use super::offer::Offered;
+use super::medium::{Channel, Request, Transmission};
+use super::offered::OfferedCapacity;
 use super::radio::Radio;
+use super::random::Use;
 
-/// Where slots come from.
+/// Source of slots.
 trait Slots: Send {
-    /// The first usable slot at `from` or later that was not given before.
+    /// Returns the first usable slot at `from` or later that was not returned before.
     fn next(&mut self, from: u64) -> Slot;
-    /// Something goes out in `slot`: when it has come through, and whether it gets lost.
+    /// Sends a block in `slot`; returns the time of its reception, and whether it is lost.
     fn transmit(&mut self, slot: &Slot) -> (u64, bool);
-    /// Bits offered between the edges of the windows.
+    /// Returns the bits offered between the edges of the windows.
     fn offered_bits(&mut self) -> Vec<f64>;
 }
 
 /// A slot.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// Its number.
+    /// Number.
     number: u64,
-    /// When it starts.
+    /// Start, nanoseconds.
     at: u64,
-    /// Until the next one, nanoseconds.
+    /// Time until the next slot, nanoseconds.
     length: u64,
-    /// What it carries.
+    /// Bytes that the slot carries.
     bytes: u32,
 }
 
-struct Slotted<S> {
+/// A slotted medium.
+struct SlottedMedium<S> {
     slots: S,
-    /// The slot in use or next.
+    /// Current or next slot.
     slot: Slot,
-    /// What is left of it, bytes.
+    /// Bytes left in the slot.
     left: u32,
-    /// Once something goes out in it: when that has come through, and whether it gets lost.
+    /// Reception of the block in this slot and whether it is lost, once something is sent in it.
     opened: Option<(u64, bool)>,
-    /// When the last packet was on its way.
+    /// End of the last packet's transmission.
     free_at: u64,
 }
 
-/// The slots of radio conditions.
-pub(super) fn radio(slotting: &Slotting, offered: Offered, stream: &dyn Fn(Use) -> Stream) -> Box<dyn Channel> {
+/// Makes a medium whose slots follow radio conditions.
+pub(super) fn radio(slotting: &Slotting, offered: OfferedCapacity, stream: &dyn Fn(Use) -> Stream) -> Box<dyn Channel> {
     let level_bps = (0..slotting.budgets.len()).map(|level| slotting.level_bps(level)).collect();
     let radio = Radio::new(&slotting.log_weights, level_bps, slotting.coherence, slotting.handover, offered, stream);
     let processes = slotting.retransmission.map_or(0, |arq| arq.round);
-    Slotted::boxed(RadioSlots {
+    SlottedMedium::boxed(RadioSlots {
         length: slotting.slot.as_nanos(),
         budgets: slotting.budgets.clone(),
         radio,
@@ -69,51 +69,51 @@ pub(super) fn radio(slotting: &Slotting, offered: Offered, stream: &dyn Fn(Use) 
     })
 }
 
-/// The slots of a file of Mahimahi.
+/// Makes a medium whose slots are those of a Mahimahi file.
 pub(super) fn trace(
     trace: Arc<Opportunities>,
     edges: &[u64],
     outages: &[(Instant, Option<Instant>)],
 ) -> Box<dyn Channel> {
-    Slotted::boxed(TraceSlots { trace, next: 0, edges: edges.to_vec(), outages: outages.to_vec() })
+    SlottedMedium::boxed(TraceSlots { trace, next: 0, edges: edges.to_vec(), outages: outages.to_vec() })
 }
 
-impl<S: Slots + 'static> Slotted<S> {
+impl<S: Slots + 'static> SlottedMedium<S> {
     fn boxed(mut slots: S) -> Box<dyn Channel> {
         let slot = slots.next(0);
-        Box::new(Slotted { slots, slot, left: slot.bytes, opened: None, free_at: 0 })
+        Box::new(SlottedMedium { slots, slot, left: slot.bytes, opened: None, free_at: 0 })
     }
 
-    fn turn(&mut self, from: u64) {
+    fn next_slot(&mut self, from: u64) {
         self.slot = self.slots.next(from);
         self.left = self.slot.bytes;
         self.opened = None;
     }
 }
 
-impl<S: Slots + 'static> Channel for Slotted<S> {
+impl<S: Slots + 'static> Channel for SlottedMedium<S> {
     fn ready(&mut self, at: u64) -> u64 {
-        // A slot that has begun goes on as long as one packet follows the other.
+        // A slot that has begun continues while packets follow one another.
         let follows = self.opened.is_some() && at <= self.free_at;
         if follows && self.left == 0 {
-            // The next one may have begun at the same moment.
-            self.turn(self.slot.at);
+            // The next slot may begin at the same time.
+            self.next_slot(self.slot.at);
         } else if !follows && (self.opened.is_some() || self.slot.at < at) {
-            self.turn(at);
+            self.next_slot(at);
         }
         self.slot.at.max(at)
     }
 
-    fn transmit(&mut self, packet: Accepted) -> Passage {
-        let (mut through, mut lost) = (0, false);
+    fn transmit(&mut self, packet: Request) -> Transmission {
+        let (mut received, mut lost) = (0, false);
         let (mut rest, mut airtime) = (packet.bytes, 0.0);
         loop {
             if self.left == 0 {
-                self.turn(self.slot.at);
+                self.next_slot(self.slot.at);
             }
             let slots = &mut self.slots;
             let (at, error) = *self.opened.get_or_insert_with(|| slots.transmit(&self.slot));
-            (through, lost) = (through.max(at), lost | error);
+            (received, lost) = (received.max(at), lost | error);
             let part = rest.min(self.left);
             airtime += self.slot.length as f64 * f64::from(part) / f64::from(self.slot.bytes);
             self.left -= part;
@@ -124,7 +124,7 @@ impl<S: Slots + 'static> Channel for Slotted<S> {
         }
         let end = packet.start.max(self.slot.at) + 1;
         self.free_at = end;
-        Passage { end, airtime: airtime as u64, through: through.max(end), lost }
+        Transmission { end, airtime: airtime as u64, received: received.max(end), lost }
     }
 
     fn offered_bits(&mut self) -> Vec<f64> {
@@ -137,9 +137,9 @@ struct RadioSlots {
     budgets: Vec<u32>,
     radio: Radio,
     retransmission: Option<Retransmission>,
-    /// The last slot that each process needs for the block that it sends.
+    /// Last slot that each HARQ process needs for its block.
     busy_through: Vec<Option<u64>>,
-    /// Number of the first slot that was not given yet.
+    /// Number of the first slot that was not returned yet.
     after: u64,
     rng: Stream,
 }
@@ -193,7 +193,7 @@ impl Slots for RadioSlots {
 
 struct TraceSlots {
     trace: Arc<Opportunities>,
-    /// Number of the first opportunity that was not given yet.
+    /// Number of the first opportunity that was not returned yet.
     next: u64,
     edges: Vec<u64>,
     outages: Vec<(Instant, Option<Instant>)>,
@@ -255,13 +255,13 @@ mod tests {
     }
 
     fn medium(slotting: &Slotting) -> Box<dyn Channel> {
-        radio(slotting, Offered::new(&[], &[]), &stream)
+        radio(slotting, OfferedCapacity::new(&[], &[]), &stream)
     }
 
     /// A packet that was there from the beginning goes out as soon as it can, from `at` on.
-    fn send(medium: &mut dyn Channel, at: u64, bytes: u32) -> (u64, Passage) {
+    fn send(medium: &mut dyn Channel, at: u64, bytes: u32) -> (u64, Transmission) {
         let start = medium.ready(at);
-        (start, medium.transmit(Accepted { start, arrived: 0, bytes }))
+        (start, medium.transmit(Request { start, arrived: 0, bytes }))
     }
 
     #[test]
@@ -270,7 +270,7 @@ mod tests {
         // 400 and 600 bytes fill the slot at 2 ms; 1500 take the one at 4 ms and half of that at 6 ms; 500 the rest;
         // what comes later waits for the slot at 8 ms, or the one at 20 ms, since the others pass.
         let mut at = MS;
-        for (bytes, start, end, through, airtime) in [
+        for (bytes, start, end, received, airtime) in [
             (400, 2 * MS, 2 * MS + 1, 4 * MS, 800_000),
             (600, 2 * MS + 1, 2 * MS + 2, 4 * MS, 1_200_000),
             (1500, 4 * MS, 6 * MS + 1, 8 * MS, 3_000_000),
@@ -278,7 +278,7 @@ mod tests {
             (1, 8 * MS, 8 * MS + 1, 10 * MS, 2_000),
         ] {
             let (began, passage) = send(&mut *medium, at, bytes);
-            assert_eq!((began, passage), (start, Passage { end, airtime, through, lost: false }), "{bytes}");
+            assert_eq!((began, passage), (start, Transmission { end, airtime, received, lost: false }), "{bytes}");
             at = passage.end;
         }
         // The slot at 8 ms had room, but nothing was there to follow.
@@ -301,8 +301,8 @@ mod tests {
             let (start, passage) = send(&mut *medium, at, 1000);
             let slot = start / (2 * MS);
             // Once through: at the end of the slot, or 3 or 6 slots later.
-            let repeats = (passage.through / (2 * MS) - 1 - slot) / 3;
-            assert_eq!(passage.through, (slot + 1 + 3 * repeats) * 2 * MS);
+            let repeats = (passage.received / (2 * MS) - 1 - slot) / 3;
+            assert_eq!(passage.received, (slot + 1 + 3 * repeats) * 2 * MS);
             counts[repeats as usize] += 1;
             lost += u32::from(passage.lost);
             assert!(!passage.lost || repeats == 2, "it is given up after the last repeat only");
@@ -324,7 +324,8 @@ mod tests {
     fn no_slot_begins_during_a_handover() {
         let handover = Some((Span::from_millis(500), Span::from_millis(31)));
         let mut medium = medium(&Slotting { handover, ..slotting(None) });
-        let mut walk = Radio::new(&[0.0], vec![1.0], Span::from_millis(10), handover, Offered::new(&[], &[]), &stream);
+        let mut walk =
+            Radio::new(&[0.0], vec![1.0], Span::from_millis(10), handover, OfferedCapacity::new(&[], &[]), &stream);
         let (mut at, mut next) = (0, 0);
         for _ in 0..5000 {
             // Each slot in which no handover is under way when it begins carries a packet.

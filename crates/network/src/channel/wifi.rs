@@ -1,17 +1,17 @@
-//! Wi-Fi: contention before each transmission, and aggregates of packets that waited when the medium was won.
+//! Wi-Fi: contention before each transmission, and aggregation of the packets that wait when the medium is won.
 //!
-//! A packet joins the aggregate before it if it follows without a gap, had arrived when that aggregate won the
-//! medium, and the limits allow. The first packet of an aggregate takes contention, preamble and
-//! acknowledgement, each its own symbols.
+//! A packet joins the previous aggregate if it follows without a gap, had arrived when that aggregate won the medium, and
+//! fits the limits. The first packet of an aggregate takes contention, preamble and acknowledgement; each packet takes
+//! its own symbols.
 
 use aqumen_aqm::Draw;
 use aqumen_scenario::channel::Wifi;
 use aqumen_scenario::streams::Stream;
 
-use super::chances::Use;
-use super::medium::{Accepted, Channel, Passage};
-use super::offer::Offered;
+use super::medium::{Channel, Request, Transmission};
+use super::offered::OfferedCapacity;
 use super::radio::Radio;
+use super::random::Use;
 
 pub(super) struct Medium {
     wifi: Wifi,
@@ -22,20 +22,20 @@ pub(super) struct Medium {
     rng: Stream,
 }
 
-/// The transmission under way.
+/// Current transmission.
 #[derive(Default)]
 struct Aggregate {
     scheme: usize,
     packets: u32,
     air_bytes: u64,
     symbols_ns: u64,
-    /// When the medium was won.
+    /// Time at which the medium was won.
     won: u64,
     lost: bool,
 }
 
 impl Medium {
-    pub(super) fn new(wifi: &Wifi, offered: Offered, stream: &dyn Fn(Use) -> Stream) -> Self {
+    pub(super) fn new(wifi: &Wifi, offered: OfferedCapacity, stream: &dyn Fn(Use) -> Stream) -> Self {
         let log_weights = wifi.log_weights();
         let level_bps = (0..log_weights.len()).map(|scheme| wifi.level_bps(scheme)).collect();
         Medium {
@@ -48,7 +48,7 @@ impl Medium {
         }
     }
 
-    /// Contends for the medium: how long that takes, and whether the last attempt collides.
+    /// Contends for the medium; returns the time that it takes, and whether the last attempt collides.
     fn contend(&mut self) -> (u64, bool) {
         let (slot, difs) = self.wifi.slot_and_difs_ns();
         let busy = self.wifi.busy_ns();
@@ -67,7 +67,7 @@ impl Medium {
         (time, true)
     }
 
-    /// How many of `slots` others take: they are skipped to, not tried one by one.
+    /// Draws how many of `slots` other stations take, by geometric jumps.
     fn busy_slots(&mut self, slots: u64) -> u64 {
         if self.collision == 0.0 {
             return 0;
@@ -89,7 +89,7 @@ impl Channel for Medium {
         at
     }
 
-    fn transmit(&mut self, packet: Accepted) -> Passage {
+    fn transmit(&mut self, packet: Request) -> Transmission {
         let air_bytes = self.wifi.air_bytes(packet.bytes);
         let joined = &self.aggregate;
         let joins = joined.packets > 0
@@ -109,10 +109,10 @@ impl Channel for Medium {
         let symbols_ns = self.wifi.symbols_ns(aggregate.scheme, aggregate.air_bytes);
         time += symbols_ns - aggregate.symbols_ns;
         aggregate.symbols_ns = symbols_ns;
-        // The symbols of a tiny packet may all have been there before.
+        // A tiny packet may fit into symbols that are already counted.
         let time = time.max(1);
         self.free_at = packet.start + time;
-        Passage { end: self.free_at, airtime: time, through: self.free_at, lost: aggregate.lost }
+        Transmission { end: self.free_at, airtime: time, received: self.free_at, lost: aggregate.lost }
     }
 
     fn offered_bits(&mut self) -> Vec<f64> {
@@ -141,7 +141,7 @@ mod tests {
             panic!("no Wi-Fi: {:?}", plan.links[0]);
         };
         let stream = |use_of: Use| Stream::new(1, Kind::Link, use_of as u64);
-        Medium::new(&wifi, Offered::new(&[], &[]), &stream)
+        Medium::new(&wifi, OfferedCapacity::new(&[], &[]), &stream)
     }
 
     #[test]
@@ -181,12 +181,12 @@ mod tests {
         let (lost, share) = (times.iter().filter(|(_, lost)| *lost).count() as f64 / n, p.powi(windows.len() as i32));
         assert!((lost - share).abs() <= 3.29 * (share / n).sqrt() + 1e-9, "{lost}, not {share}");
     }
-    fn packet(start: u64, arrived: u64) -> Accepted {
-        Accepted { start, arrived, bytes: 1500 }
+    fn packet(start: u64, arrived: u64) -> Request {
+        Request { start, arrived, bytes: 1500 }
     }
 
     #[test]
-    fn what_waited_when_the_medium_was_won_goes_out_together() {
+    fn packets_that_wait_when_the_medium_is_won_form_an_aggregate() {
         let mut medium = medium(0);
         let wifi = medium.wifi.clone();
         // 1500 B are 1544 B on air, and 28 of them all that 5.484 ms allow.
@@ -197,7 +197,7 @@ mod tests {
             let began = at;
             for k in 1..=28u64 {
                 let passage = medium.transmit(packet(at, began));
-                assert_eq!((passage.airtime, passage.through, passage.lost), (passage.end - at, passage.end, false));
+                assert_eq!((passage.airtime, passage.received, passage.lost), (passage.end - at, passage.end, false));
                 if k > 1 {
                     assert_eq!(passage.end - at, air(k) - air(k - 1), "{aggregate} {k}");
                 } else {
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_packet_goes_by_itself_after_a_gap_or_if_it_came_too_late() {
-        let overhead = |second: &dyn Fn(u64, u64) -> Accepted| {
+        let overhead = |second: &dyn Fn(u64, u64) -> Request| {
             let mut medium = medium(0);
             let mut twin = self::medium(0);
             let (contention, _) = twin.contend();
@@ -254,7 +254,7 @@ mod tests {
         let text = medium(0).wifi;
         let edges = [1_000_000_000, 3_000_000_000];
         let stream = |use_of: Use| Stream::new(1, Kind::Link, use_of as u64);
-        let got = Medium::new(&text, Offered::new(&edges, &[]), &stream).offered_bits();
+        let got = Medium::new(&text, OfferedCapacity::new(&edges, &[]), &stream).offered_bits();
         let expected = [1.0, 2.0].map(|seconds| text.mean_bps() * seconds);
         assert!(got.iter().zip(expected).all(|(got, bits)| (got / bits - 1.0).abs() < 1e-9), "{got:?} {expected:?}");
     }

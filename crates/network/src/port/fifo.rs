@@ -1,11 +1,10 @@
-//! A first-in first-out port without departure events: when a packet arrives, the end of its transmission is known,
+//! A first-in first-out port without departure events: the end of a packet's transmission is known when it arrives,
 //! `max(arrival, link free) + size / rate`. Queue length, departures and idle periods are brought up to date on demand,
-//! each at its own exact moment.
+//! each at its own exact time.
 //!
-//! Where the AQM tosses a coin and hears of nothing else, and the link is a plain wire, nobody asks before the next
-//! timer, sample or edge, unless the queue might be full: all that happened since then is accounted for at once. Which
-//! comes next, an arrival or the start of a transmission, nobody could foretell; two loops over all arrivals and over
-//! all starts, and one over both without a branch, take half the time of one loop that asks each time.
+//! Where the AQM only tosses a coin and the link is a plain wire, the state is not read before the next timer, sample or
+//! edge, unless the queue might be full. The port then catches up in one pass. Arrivals and starts of transmission
+//! interleave unpredictably, so the pass merges them without a branch, which takes half the time of a branching loop.
 
 use std::hint::select_unpredictable;
 
@@ -16,51 +15,52 @@ use aqumen_scenario::memory::kept;
 use aqumen_scenario::streams::Stream;
 use aqumen_units::{Bytes, Probability, Span};
 
-use super::answers::{Arrival, counts, instant, sent_bits};
-use crate::Carried;
+use super::common::{Arrival, counts, instant, sent_bits};
+use crate::WirePacket;
 use crate::packet::metadata;
 use crate::ring::Ring;
 use crate::transmitter::{Booking, Transmitter};
 
-/// The port.
+/// A FIFO port.
 pub struct FifoPort {
     account: Account<AnyAqm>,
     rng: Stream,
     transmitter: Transmitter,
-    /// When the last accepted packet's transmission ends.
+    /// End of the last accepted packet's transmission.
     free_at: u64,
-    /// When the AQM's timer is due; `NEVER`: it has none.
+    /// Time of the AQM's timer; `NEVER` if it has none.
     due: u64,
-    /// Packets that wait, as far as the port is up to date.
-    packets: Ring<Accepted>,
-    /// Of these, by number, the first of which the meter does not know yet that it came.
-    unseen: usize,
-    /// Up to this number there is room for packets whatever has left, and nobody asks before they enter.
-    prompt_until: usize,
-    /// What the AQM does with those, and which of the meter's histograms counts their waits; `EACH` must be asked.
+    /// Packets that wait, as of the last catch-up.
+    packets: Ring<QueuedPacket>,
+    /// Number of the first packet whose arrival the meter has not counted.
+    unmetered: usize,
+    /// Packets up to this number fit whatever has left, and enter without a look at the queue.
+    fits_until: usize,
+    /// Coin that the AQM tosses for these packets.
     coin: Coin,
+    /// Histogram of the meter that counts their sojourn times; `BY_FLOW` if it depends on the flow.
     histogram: u32,
-    /// The packet in transmission, if there is one, or the last that was.
-    sent: Accepted,
+    /// Packet in transmission, or else the last one sent.
+    sent: QueuedPacket,
     sending: bool,
     meter: Option<Box<Meter>>,
 }
 
 /// A packet in the port.
 #[derive(Clone, Copy, Default)]
-struct Accepted {
+struct QueuedPacket {
     arrived: u64,
     start: u64,
     end: u64,
     bytes: u32,
-    /// Which of the meter's histograms counts its wait.
+    /// Histogram of the meter that counts its sojourn time.
     histogram: u32,
 }
 
-const _: () = assert!(size_of::<Accepted>() <= kept::IN_FIFO, "the memory of a run is foreseen with less");
+const _: () = assert!(size_of::<QueuedPacket>() <= kept::IN_FIFO, "the memory of a run is foreseen with less");
 
-/// Packets of different flows are counted by different histograms.
-const EACH: u32 = u32::MAX;
+/// Histogram number where it depends on the flow.
+const BY_FLOW: u32 = u32::MAX;
 
 const NEVER: u64 = u64::MAX;
 
@@ -79,11 +79,11 @@ impl FifoPort {
             free_at: 0,
             due: NEVER,
             packets: Ring::new(),
-            unseen: 0,
-            prompt_until: 0,
+            unmetered: 0,
+            fits_until: 0,
             coin: Coin { probability: Probability::ZERO, ecn: false },
             histogram: 0,
-            sent: Accepted::default(),
+            sent: QueuedPacket::default(),
             sending: false,
             meter,
         };
@@ -91,15 +91,15 @@ impl FifoPort {
         port
     }
 
-    pub(super) fn tell_groups_apart(&mut self, groups: &[(u32, bool)]) {
-        self.meter.iter_mut().for_each(|meter| meter.tell_groups_apart(groups));
-        self.histogram = self.meter.as_ref().map_or(0, |meter| meter.only_histogram().unwrap_or(EACH));
+    pub(super) fn separate_groups(&mut self, groups: &[(u32, bool)]) {
+        self.meter.iter_mut().for_each(|meter| meter.separate_groups(groups));
+        self.histogram = self.meter.as_ref().map_or(0, |meter| meter.only_histogram().unwrap_or(BY_FLOW));
     }
 
-    /// `packet` of `flow` arrives; it may be marked on the spot.
+    /// Lets `packet` of `flow` arrive, and marks it if the AQM says so.
     #[inline(always)]
-    pub fn arrive(&mut self, now: u64, packet: &mut impl Carried, flow: u32) -> Arrival {
-        if self.packets.entered() >= self.prompt_until {
+    pub fn arrive(&mut self, now: u64, packet: &mut impl WirePacket, flow: u32) -> Arrival {
+        if self.packets.entered() >= self.fits_until {
             let (arrival, marks) = self.arrive_rarely(now, &metadata(packet, flow));
             packet.mark_if(marks);
             return arrival;
@@ -115,12 +115,12 @@ impl FifoPort {
         let start = self.free_at.max(now);
         let end = self.transmitter.send(start, bytes);
         self.free_at = end;
-        let histogram = if self.histogram == EACH { self.histogram_of(flow) } else { self.histogram };
-        self.packets.push_in_room(Accepted { arrived: now, start, end, bytes, histogram });
+        let histogram = if self.histogram == BY_FLOW { self.histogram_of(flow) } else { self.histogram };
+        self.packets.push_fitting(QueuedPacket { arrived: now, start, end, bytes, histogram });
         Arrival::Leaves { start, reach: end + self.transmitter.delay }
     }
 
-    /// The same where the AQM must be asked, or there may be no room; and whether the packet is marked.
+    /// Lets a packet arrive where the AQM must decide or the queue may be full. Returns also whether the packet is marked.
     #[inline(never)]
     fn arrive_rarely(&mut self, now: u64, packet: &Packet) -> (Arrival, bool) {
         self.catch_up(now);
@@ -128,7 +128,7 @@ impl FifoPort {
         let Packet { bytes, ecn, flow_hash: flow, .. } = *packet;
         let enters = match self.account.coin() {
             Some(coin) => self.account.arrive_by_coin(coin, bytes, ecn, instant(now), &mut self.rng),
-            None => self.ask(packet, now),
+            None => self.decide(packet, now),
         };
         let Ok(marks) = enters else { return (self.lose(now, flow), false) };
         let mut histogram = 0;
@@ -137,45 +137,45 @@ impl FifoPort {
             histogram = meter.histogram_of(flow);
         }
         let Some(booking) = self.transmitter.book(now, self.free_at.max(now), bytes) else {
-            return (self.keep(now, bytes), marks);
+            return (self.queue_for_ever(now, bytes), marks);
         };
         let Booking { start, end, reach, lost } = booking;
         self.free_at = end;
-        self.enter(Accepted { arrived: now, start, end, bytes, histogram });
+        self.enter(QueuedPacket { arrived: now, start, end, bytes, histogram });
         (if lost { Arrival::Lost { start } } else { Arrival::Leaves { start, reach } }, marks)
     }
 
-    /// A packet enters of which the meter knows.
+    /// Queues a packet that the meter has counted.
     #[inline]
-    fn enter(&mut self, packet: Accepted) {
+    fn enter(&mut self, packet: QueuedPacket) {
         self.packets.push(packet);
-        self.unseen = self.packets.entered();
+        self.unmetered = self.packets.entered();
         self.look_ahead();
     }
 
-    /// Looks how many packets may come before anybody asks.
+    /// Computes how many packets may enter without a look at the queue.
     fn look_ahead(&mut self) {
-        self.prompt_until = match self.tossed() {
+        self.fits_until = match self.plain_coin() {
             Some(coin) => {
                 self.coin = coin;
-                // One place in the ring is left for what comes after all of them.
+                // One slot stays free for a sentinel after the last packet.
                 let limit = self.account.limit().packets as usize;
-                self.packets.left() + self.packets.room().saturating_sub(1).min(limit)
+                self.packets.left() + self.packets.capacity().saturating_sub(1).min(limit)
             }
             None => 0,
         };
     }
 
-    /// The AQM may toss another coin from now on, and its timer is due at another moment.
+    /// Reads the AQM's timer and coin, which may have changed.
     fn follow_aqm(&mut self) {
         self.due = self.account.aqm().next_timer().map_or(NEVER, |due| due.as_nanos());
         self.look_ahead();
     }
 
-    /// What the AQM tosses, where packets may come that nobody asks about: what happens at the head can be accounted
-    /// for at once, and their number alone is limited.
+    /// Returns the AQM's coin where packets may enter without a look at the queue: departures are accounted for in one
+    /// pass, and the limit counts packets.
     #[inline(always)]
-    fn tossed(&self) -> Option<Coin> {
+    fn plain_coin(&self) -> Option<Coin> {
         let is_at_once = !self.account.hears() && self.transmitter.line.is_none();
         self.account.coin().filter(|_| is_at_once && self.account.limit().bytes == Bytes(u64::MAX))
     }
@@ -185,21 +185,21 @@ impl FifoPort {
         self.meter.as_ref().map_or(0, |meter| meter.histogram_of(flow))
     }
 
-    /// Whether a packet is marked as it enters, or why it does not enter.
+    /// Returns whether the AQM marks a packet as it enters, or why the packet is dropped.
     #[inline(never)]
-    fn ask(&mut self, packet: &Packet, now: u64) -> Result<bool, DropReason> {
+    fn decide(&mut self, packet: &Packet, now: u64) -> Result<bool, DropReason> {
         self.account.arrive(packet, instant(now), &mut self.rng)
     }
 
-    /// A packet of `bytes` waits for a link that never works again.
+    /// Queues a packet of `bytes` for a link that never works again.
     #[cold]
-    fn keep(&mut self, now: u64, bytes: u32) -> Arrival {
+    fn queue_for_ever(&mut self, now: u64, bytes: u32) -> Arrival {
         self.free_at = u64::MAX;
-        self.enter(Accepted { arrived: now, start: u64::MAX, end: u64::MAX, bytes, histogram: 0 });
+        self.enter(QueuedPacket { arrived: now, start: u64::MAX, end: u64::MAX, bytes, histogram: 0 });
         Arrival::Waits { busy_until: None }
     }
 
-    /// A packet of `bytes` that was chosen and cannot carry a mark is lost.
+    /// Drops a packet of `bytes` that the coin chose and that cannot carry a mark.
     #[cold]
     #[inline(never)]
     fn refuse(&mut self, now: u64, flow: u32, bytes: u32) -> Arrival {
@@ -207,7 +207,7 @@ impl FifoPort {
         self.lose(now, flow)
     }
 
-    /// The packet that arrived last is lost.
+    /// Counts the packet that arrived last as dropped.
     #[cold]
     fn lose(&mut self, now: u64, flow: u32) -> Arrival {
         if let Some(meter) = &mut self.meter {
@@ -216,26 +216,26 @@ impl FifoPort {
         Arrival::Dropped
     }
 
-    /// Carries out the starts and ends of transmissions up to and including `now`, in order.
+    /// Carries out all starts and ends of transmissions up to and including `now`, in order.
     #[inline(always)]
     fn catch_up(&mut self, now: u64) {
-        if self.tossed().is_some() {
+        if self.plain_coin().is_some() {
             self.catch_up_at_once(now);
         } else {
-            // Somebody asks at each packet: there are one or two changes each time.
-            debug_assert!(self.unseen == self.packets.entered(), "a packet came of which the meter does not know");
+            // Each packet catches up: there are one or two changes each time.
+            debug_assert!(self.unmetered == self.packets.entered(), "the meter has not counted a packet");
             while self.change(now) {}
         }
     }
 
-    /// The same at a plain wire whose AQM hears of none of them.
+    /// Catches up in one pass, where the AQM does not observe departures.
     #[inline(never)]
     fn catch_up_at_once(&mut self, now: u64) {
         let (left, entered) = (self.packets.left(), self.packets.entered());
-        self.packets.make_room(entered - left + 1);
+        self.packets.reserve(entered - left + 1);
         let mut packets = self.packets.by_number();
-        // What comes after all of them has not come and does not start.
-        *packets.at(entered) = Accepted { arrived: u64::MAX, start: u64::MAX, ..Accepted::default() };
+        // The sentinel after the last packet neither arrives nor starts.
+        *packets.at(entered) = QueuedPacket { arrived: u64::MAX, start: u64::MAX, ..QueuedPacket::default() };
         let (mut next, mut last) = (left, self.sent);
         let (mut taken_bytes, mut taken_ns) = (0, 0);
         loop {
@@ -253,11 +253,11 @@ impl FifoPort {
         }
         let taken = Backlog { packets: (next - left) as u32, bytes: taken_bytes };
         if let Some(meter) = &mut self.meter {
-            let (came, queue_pkts) = (entered - self.unseen, (self.unseen - left) as u32);
-            let (mut joined, mut started) = (self.unseen, left);
+            let (came, queue_pkts) = (entered - self.unmetered, (self.unmetered - left) as u32);
+            let (mut joined, mut started) = (self.unmetered, left);
             let (mut joins_at, mut starts_at) = (packets.at(joined).arrived, packets.at(started).start);
             let changes = (0..came + (next - left)).map(move |_| {
-                // Read before it is known which of both is needed: what comes first hangs on the one before.
+                // Both are read before it is known which is needed: a select instead of a branch.
                 let (joins_after, starts_after) = (packets.at(joined + 1).arrived, packets.at(started + 1).start);
                 let (now, joins) = (joins_at.min(starts_at), joins_at <= starts_at);
                 joins_at = select_unpredictable(joins, joins_after, joins_at);
@@ -268,32 +268,32 @@ impl FifoPort {
             });
             meter.advance_through(queue_pkts, queue_pkts + came as u32, changes);
         }
-        // All transmissions that started have ended, but perhaps the last.
+        // All transmissions that started have ended, except perhaps the last.
         let is_sending = last.end > now && (self.sending || next > left);
         let (before, after) = (self.sending.then_some(self.sent), is_sending.then_some(last));
-        let of = |sum: &dyn Fn(&Accepted) -> u64| [before, after].map(|packet| packet.as_ref().map_or(0, sum));
+        let sums = |sum: &dyn Fn(&QueuedPacket) -> u64| [before, after].map(|packet| packet.as_ref().map_or(0, sum));
         let ended = |taken: u64, [before, after]: [u64; 2]| before + taken - after;
         self.account.pass(&Passage {
             taken,
             last_sojourn: Span::from_nanos(last.start - last.arrived),
             sent: Backlog {
-                packets: ended(taken.packets.into(), of(&|_| 1)) as u32,
-                bytes: ended(taken.bytes, of(&|packet| packet.bytes.into())),
+                packets: ended(taken.packets.into(), sums(&|_| 1)) as u32,
+                bytes: ended(taken.bytes, sums(&|packet| packet.bytes.into())),
             },
-            busy: Span::from_nanos(ended(taken_ns, of(&|packet| packet.end - packet.start))),
+            busy: Span::from_nanos(ended(taken_ns, sums(&|packet| packet.end - packet.start))),
             transmitting_since: after.map(|packet| instant(packet.start)),
         });
         (self.sent, self.sending) = (last, is_sending);
-        self.unseen = entered;
+        self.unmetered = entered;
         self.packets.drop_until(next);
         self.look_ahead();
     }
 
-    /// Carries out the next change up to and including `now`, if there is one: a transmission ends, or one starts.
+    /// Carries out the next start or end of a transmission up to and including `now`; returns whether there was one.
     #[inline(always)]
     fn change(&mut self, now: u64) -> bool {
         if self.sending {
-            let Accepted { bytes, start, end, .. } = self.sent;
+            let QueuedPacket { bytes, start, end, .. } = self.sent;
             if end > now {
                 return false;
             }
@@ -305,7 +305,7 @@ impl FifoPort {
             }
             return true;
         }
-        // A line may make packets wait for a link that sends nothing.
+        // Over a line, packets may wait although nothing is sent.
         let Some(&head) = self.packets.first().filter(|head| head.start <= now) else { return false };
         self.packets.drop_first();
         let sojourn = head.start - head.arrived;
@@ -314,7 +314,7 @@ impl FifoPort {
             meter.sojourn(sojourn, head.histogram);
         }
         if self.account.hears() {
-            self.tell_of_head(&head);
+            self.report_head(&head);
         } else {
             self.account.pass_head(head.bytes, Span::from_nanos(sojourn), instant(head.start));
         }
@@ -323,7 +323,7 @@ impl FifoPort {
         true
     }
 
-    /// A transmission over a line ended: the link's time that it took.
+    /// Ends a transmission over a line; returns the link time that it took.
     #[inline(never)]
     fn crossed(&mut self) -> u64 {
         let (airtime, lost) = self.transmitter.line.as_mut().map_or((0, false), |line| line.sent());
@@ -333,16 +333,16 @@ impl FifoPort {
         airtime
     }
 
-    /// The transmission of the packet at the head starts, of which the AQM wants to hear.
+    /// Reports the packet at the head, whose transmission starts, to an AQM that observes departures.
     #[inline(never)]
-    fn tell_of_head(&mut self, head: &Accepted) {
+    fn report_head(&mut self, head: &QueuedPacket) {
         let packet = Packet { bytes: head.bytes, segments: 1, ..Default::default() };
         let sojourn = Span::from_nanos(head.start - head.arrived);
         let verdict = self.account.take_head(&packet, sojourn, instant(head.start), &mut self.rng);
         debug_assert_eq!(verdict, Verdict::Pass, "only a served port can act at the head");
     }
 
-    /// Brings the port up to just before the packet events of `now`.
+    /// Catches up to just before the packet events of `now`.
     #[inline(never)]
     fn catch_up_before(&mut self, now: u64) {
         if let Some(before) = now.checked_sub(1) {
@@ -354,13 +354,13 @@ impl FifoPort {
         self.account.backlog().packets
     }
 
-    /// When the AQM's timer is due; `u64::MAX`: it has none.
+    /// Returns the time of the AQM's timer; `u64::MAX` if it has none.
     #[inline(always)]
     pub fn due(&self) -> u64 {
         self.due
     }
 
-    /// The AQM's timer is due.
+    /// Runs the AQM's timer.
     pub fn on_timer(&mut self, now: u64) {
         self.catch_up_before(now);
         if let Some(meter) = &mut self.meter {
@@ -388,7 +388,7 @@ impl FifoPort {
         self.catch_up_before(now);
         let queue_pkts = self.queue_pkts();
         if let Some(meter) = &mut self.meter {
-            let Accepted { bytes, start, end, .. } = self.sent;
+            let QueuedPacket { bytes, start, end, .. } = self.sent;
             let partly = if self.sending { sent_bits(bytes, start, end, now) } else { 0.0 };
             meter.edge(now, queue_pkts, &counts(self.account.totals()), partly);
         }
@@ -410,8 +410,8 @@ impl FifoPort {
         self.account.aqm().observe(visit);
     }
 
-    pub(super) fn notes(&self, tell: &mut dyn FnMut(std::fmt::Arguments<'_>)) {
-        self.account.aqm().notes(tell);
+    pub(super) fn notes(&self, report: &mut dyn FnMut(std::fmt::Arguments<'_>)) {
+        self.account.aqm().notes(report);
     }
 
     pub(super) fn totals(&self) -> &Totals {

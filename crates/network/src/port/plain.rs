@@ -1,6 +1,6 @@
-//! A first-in first-out port without AQM that nobody measures: only its limit and its transmitter count.
+//! A drop-tail port without measurements: a limit and a transmitter.
 
-use super::answers::Arrival;
+use super::common::Arrival;
 use crate::ring::Ring;
 use crate::transmitter::{Booking, Transmitter};
 
@@ -8,24 +8,24 @@ use crate::transmitter::{Booking, Transmitter};
 pub struct PlainPort {
     limit_pkts: u32,
     transmitter: Transmitter,
-    /// When the last accepted packet's transmission ends.
+    /// End of the last accepted packet's transmission.
     free_at: u64,
-    /// When the transmissions of the packets that wait will start, and of some that no longer do.
+    /// Starts of the transmissions of waiting packets, and of some that have left.
     starts: Ring<u64>,
-    /// Up to this number of them there is room, even if all those wait.
-    prompt_until: usize,
+    /// Packets up to this number fit even if none has left.
+    fits_until: usize,
 }
 
 impl PlainPort {
     pub(super) fn new(limit_pkts: u32, transmitter: Transmitter) -> Self {
-        PlainPort { limit_pkts, transmitter, free_at: 0, starts: Ring::new(), prompt_until: 0 }
+        PlainPort { limit_pkts, transmitter, free_at: 0, starts: Ring::new(), fits_until: 0 }
     }
 
-    /// A packet arrives.
+    /// Lets a packet arrive.
     #[inline(always)]
     pub fn arrive(&mut self, now: u64, bytes: u16) -> Arrival {
-        if self.starts.entered() >= self.prompt_until {
-            if !self.has_room(now) {
+        if self.starts.entered() >= self.fits_until {
+            if !self.has_space(now) {
                 return Arrival::Dropped;
             }
             if self.transmitter.line.is_some() {
@@ -35,36 +35,36 @@ impl PlainPort {
         let start = self.free_at.max(now);
         self.free_at = self.transmitter.send(start, bytes.into());
         if start > now {
-            self.starts.push_in_room(start);
+            self.starts.push_fitting(start);
         }
         Arrival::Leaves { start, reach: self.free_at + self.transmitter.delay }
     }
 
-    /// Looks what still waits at `now`: whether there is room for one more.
+    /// Removes packets that have left by `now`; returns whether one more fits.
     #[inline(never)]
-    fn has_room(&mut self, now: u64) -> bool {
+    fn has_space(&mut self, now: u64) -> bool {
         while self.starts.first().is_some_and(|&start| start <= now) {
             self.starts.drop_first();
         }
         let waiting = self.starts.entered() - self.starts.left();
-        self.starts.make_room(waiting + 1);
-        self.prompt_until = match self.transmitter.line {
-            None => self.starts.left() + self.starts.room().min(self.limit_pkts as usize),
-            // Its packets have a way of their own.
+        self.starts.reserve(waiting + 1);
+        self.fits_until = match self.transmitter.line {
+            None => self.starts.left() + self.starts.capacity().min(self.limit_pkts as usize),
+            // Packets over a line are handled one by one.
             Some(_) => 0,
         };
         waiting < self.limit_pkts as usize
     }
 
-    /// A packet for which there is room arrives at a link that is no plain wire.
+    /// Sends a packet that fits over a link that is not a plain wire.
     #[inline(never)]
     fn cross_line(&mut self, now: u64, bytes: u16) -> Arrival {
         let start = self.transmitter.ready(self.free_at.max(now));
         if start > now {
-            self.starts.push_in_room(start);
+            self.starts.push_fitting(start);
         }
         if start == u64::MAX {
-            // It waits for a link that never works again.
+            // The link never works again.
             self.free_at = u64::MAX;
             return Arrival::Waits { busy_until: None };
         }

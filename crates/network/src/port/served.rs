@@ -1,5 +1,5 @@
-//! A port that asks its queue discipline for a packet whenever the link is free. Any discipline fits; each transmission
-//! costs an event.
+//! A port that takes a packet from its queue discipline whenever the link is free. It serves any discipline; each
+//! transmission costs an event.
 
 use aqumen_aqm::AnyQdisc;
 use aqumen_aqm::{Backlog, DropReason, Fates, Handle, Qdisc, Totals, Value};
@@ -8,24 +8,24 @@ use aqumen_scenario::Link;
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_units::Span;
 
-use super::answers::{Arrival, counts, discipline, instant, meter_of, sent_bits};
+use super::common::{Arrival, counts, discipline, instant, meter_of, sent_bits};
 use crate::transmitter::{Booking, Transmitter};
-use crate::{Carried, Error, Identity};
+use crate::{Error, Identity, WirePacket};
 
-/// The port, of packets that are or stand behind a `P`.
+/// A served port, for packets or handles `P`.
 pub struct ServedPort<P> {
     qdisc: AnyQdisc,
     server: Server<P>,
 }
 
-/// All of a port but the discipline that it asks.
+/// Everything in a port but its discipline.
 struct Server<P> {
     rng: Stream,
     transmitter: Transmitter,
     packets: Packets<P>,
     /// The packet in transmission.
     serving: Option<Serving>,
-    /// Packets wait for the link to take one: when it will.
+    /// Time at which the link takes packets again, if packets wait for that.
     opens: Option<u64>,
     meter: Option<Box<Meter>>,
 }
@@ -35,75 +35,75 @@ struct Server<P> {
 struct Serving {
     handle: Handle,
     booking: Booking,
-    /// How much of the link's time it takes.
+    /// Link time that the packet takes, nanoseconds.
     airtime: u64,
 }
 
-/// The packets that the discipline's handles stand for.
+/// Packets behind the discipline's handles.
 struct Packets<P> {
-    kept: Vec<Kept<P>>,
+    slots: Vec<StoredPacket<P>>,
     free: Vec<Handle>,
-    /// Handles of packets dropped in the call under way.
+    /// Packets dropped in the current call.
     dropped: Vec<(Handle, DropReason)>,
 }
 
-struct Kept<P> {
+/// A packet in the queue.
+struct StoredPacket<P> {
     packet: P,
     arrived: u64,
-    /// Its number by arrival, from 1.
+    /// Number of its arrival, from 1.
     number: u64,
-    /// Which of the meter's histograms counts its wait.
+    /// Histogram of the meter that counts its sojourn time.
     histogram: u32,
-    /// Tells its flow from others.
+    /// Hash of its flow.
     flow: u32,
 }
 
-/// What a port hands back at the end of a transmission.
-pub struct Sent<P> {
+/// A packet whose transmission has ended.
+pub struct SentPacket<P> {
     /// The packet.
     pub packet: P,
-    /// When its transmission started.
+    /// Start of its transmission.
     pub start: u64,
-    /// When it reaches the next node; `None`: it got lost.
+    /// Arrival at the next node; `None` if the packet was lost.
     pub reach: Option<u64>,
 }
 
 impl<P> ServedPort<P> {
-    /// What is kept of a packet that waits, beside what the discipline keeps.
-    pub const KEPT_BYTES: usize = size_of::<Kept<P>>();
+    /// Memory of a waiting packet, beside the discipline's own.
+    pub const KEPT_BYTES: usize = size_of::<StoredPacket<P>>();
 }
 
-impl<P: Carried + Copy> ServedPort<P> {
-    /// The port at the head of `link`, whose number in the plan is `number`; `edges` are those of the windows.
-    pub(crate) fn of_link(link: &Link, seed: u64, number: u32, edges: &[u64]) -> Result<Self, Error> {
+impl<P: WirePacket + Copy> ServedPort<P> {
+    /// Makes the port of `link`, number `number` of the plan; `edges` are those of the windows.
+    pub(crate) fn for_link(link: &Link, seed: u64, number: u32, edges: &[u64]) -> Result<Self, Error> {
         let rng = Stream::new(seed, Kind::Aqm, u64::from(number));
         let meter = link.record.then(|| Box::new(meter_of(link)));
         Ok(ServedPort::new(discipline(link)?, rng, Transmitter::new(link, seed, number, edges), meter))
     }
 
-    pub(crate) fn tell_groups_apart(&mut self, groups: &[(u32, bool)]) {
-        self.server.meter.iter_mut().for_each(|meter| meter.tell_groups_apart(groups));
+    pub(crate) fn separate_groups(&mut self, groups: &[(u32, bool)]) {
+        self.server.meter.iter_mut().for_each(|meter| meter.separate_groups(groups));
     }
 
     fn new(qdisc: AnyQdisc, rng: Stream, transmitter: Transmitter, meter: Option<Box<Meter>>) -> Self {
-        let packets = Packets { kept: Vec::new(), free: Vec::new(), dropped: Vec::new() };
+        let packets = Packets { slots: Vec::new(), free: Vec::new(), dropped: Vec::new() };
         ServedPort { qdisc, server: Server { rng, transmitter, packets, serving: None, opens: None, meter } }
     }
 
-    /// `packet` arrives. Packets that this displaces, itself included, go to `dropped`.
+    /// Lets `packet` arrive. Packets that are dropped for it, or `packet` itself, go to `dropped`.
     #[inline]
     pub fn arrive(&mut self, now: u64, packet: P, who: &Identity, dropped: &mut Vec<(P, DropReason)>) -> Arrival {
-        // One queue with an AQM is told apart from the others once.
+        // One match per call: a single queue is monomorphised.
         match &mut self.qdisc {
             AnyQdisc::Fifo(queue) => self.server.arrive(queue, now, packet, who, dropped),
             queues => self.server.arrive(queues, now, packet, who, dropped),
         }
     }
 
-    /// The transmission under way ends, or the link takes packets again: hands the packet sent back, and says when this
-    /// is to be called next.
+    /// Ends the current transmission, or the wait for the link. Returns the packet sent, and the time of the next call.
     #[inline]
-    pub fn finish(&mut self, now: u64, dropped: &mut Vec<(P, DropReason)>) -> (Option<Sent<P>>, Option<u64>) {
+    pub fn finish(&mut self, now: u64, dropped: &mut Vec<(P, DropReason)>) -> (Option<SentPacket<P>>, Option<u64>) {
         match &mut self.qdisc {
             AnyQdisc::Fifo(queue) => self.server.finish(queue, now, dropped),
             queues => self.server.finish(queues, now, dropped),
@@ -123,7 +123,7 @@ impl<P: Carried + Copy> ServedPort<P> {
 
     pub(crate) fn retune(&mut self, new: AnyQdisc, now: u64) {
         self.qdisc.retune(new, instant(now));
-        // It was made for the rate at the start.
+        // `new` was built for the rate at the start.
         self.qdisc.on_rate(self.server.transmitter.rate(now));
     }
 
@@ -137,7 +137,7 @@ impl<P: Carried + Copy> ServedPort<P> {
     pub(crate) fn edge(&mut self, now: u64) {
         if let Some(meter) = &mut self.server.meter {
             let partly = self.server.serving.map_or(0.0, |Serving { handle, booking, .. }| {
-                sent_bits(self.server.packets.kept[handle as usize].packet.bytes(), booking.start, booking.end, now)
+                sent_bits(self.server.packets.slots[handle as usize].packet.bytes(), booking.start, booking.end, now)
             });
             meter.edge(now, self.qdisc.backlog().packets, &counts(self.qdisc.totals()), partly);
         }
@@ -159,8 +159,8 @@ impl<P: Carried + Copy> ServedPort<P> {
         self.qdisc.observe(visit);
     }
 
-    pub(crate) fn notes(&self, tell: &mut dyn FnMut(std::fmt::Arguments<'_>)) {
-        self.qdisc.notes(tell);
+    pub(crate) fn notes(&self, report: &mut dyn FnMut(std::fmt::Arguments<'_>)) {
+        self.qdisc.notes(report);
     }
 
     pub(crate) fn probability(&self) -> f64 {
@@ -176,8 +176,8 @@ impl<P: Carried + Copy> ServedPort<P> {
     }
 }
 
-impl<P: Carried + Copy> Server<P> {
-    /// `packet` arrives. Packets that this displaces, itself included, go to `dropped`.
+impl<P: WirePacket + Copy> Server<P> {
+    /// Lets `packet` arrive. Packets that are dropped for it, or `packet` itself, go to `dropped`.
     fn arrive(
         &mut self,
         qdisc: &mut impl Qdisc,
@@ -191,24 +191,23 @@ impl<P: Carried + Copy> Server<P> {
         let metadata = who.metadata(&packet);
         let histogram = self.meter.as_ref().map_or(0, |meter| meter.histogram_of(who.flow_hash));
         let number = qdisc.totals().arrivals + 1;
-        let handle = self.packets.keep(Kept { packet, arrived: now, number, histogram, flow: who.flow_hash });
+        let handle = self.packets.keep(StoredPacket { packet, arrived: now, number, histogram, flow: who.flow_hash });
         qdisc.enqueue(handle, &metadata, instant(now), &mut self.rng, &mut self.packets);
-        // A packet that was dropped at an idle link leaves the link as idle as it was.
+        // A packet dropped at an idle link leaves the link idle.
         let idle = self.serving.is_none() && self.opens.is_none() && qdisc.backlog().packets > 0;
         let busy_until = if idle { self.serve(qdisc, now) } else { None };
-        let own = self.packets.dropped.iter().any(|(other, _)| *other == handle);
+        let refused = self.packets.dropped.iter().any(|(other, _)| *other == handle);
         self.release_dropped(now, dropped);
-        if own { Arrival::Dropped } else { Arrival::Waits { busy_until } }
+        if refused { Arrival::Dropped } else { Arrival::Waits { busy_until } }
     }
 
-    /// The transmission under way ends, or the link takes packets again: hands the packet sent back, and says when this
-    /// is to be called next.
+    /// Ends the current transmission, or the wait for the link. Returns the packet sent, and the time of the next call.
     fn finish(
         &mut self,
         qdisc: &mut impl Qdisc,
         now: u64,
         dropped: &mut Vec<(P, DropReason)>,
-    ) -> (Option<Sent<P>>, Option<u64>) {
+    ) -> (Option<SentPacket<P>>, Option<u64>) {
         self.opens = None;
         self.announce_rate(qdisc, now);
         let sent = self.serving.take().map(|Serving { handle, booking, airtime }| {
@@ -217,14 +216,14 @@ impl<P: Carried + Copy> Server<P> {
                 meter.sent_over_line(booking.lost);
             }
             let reach = (!booking.lost).then_some(booking.reach);
-            Sent { packet: self.packets.release(handle), start: booking.start, reach }
+            SentPacket { packet: self.packets.release(handle), start: booking.start, reach }
         });
         let busy_until = self.serve(qdisc, now);
         self.release_dropped(now, dropped);
         (sent, busy_until)
     }
 
-    /// Tells the discipline of a rate that is new.
+    /// Reports a new rate to the discipline.
     #[inline]
     fn announce_rate(&mut self, qdisc: &mut impl Qdisc, now: u64) {
         if let Some(rate) = self.transmitter.new_rate(now) {
@@ -232,7 +231,7 @@ impl<P: Carried + Copy> Server<P> {
         }
     }
 
-    /// Takes the next packet for transmission and says when it ends, or when the link will take one.
+    /// Takes the next packet for transmission. Returns its end, or the time at which the link takes packets again.
     fn serve(&mut self, qdisc: &mut impl Qdisc, now: u64) -> Option<u64> {
         self.account(qdisc, now);
         if self.transmitter.line.is_some() && qdisc.backlog().packets > 0 {
@@ -243,7 +242,7 @@ impl<P: Carried + Copy> Server<P> {
             }
         }
         let handle = qdisc.dequeue(instant(now), &mut self.rng, &mut self.packets)?;
-        let Kept { arrived, packet, histogram, .. } = &self.packets.kept[handle as usize];
+        let StoredPacket { arrived, packet, histogram, .. } = &self.packets.slots[handle as usize];
         if let Some(meter) = &mut self.meter {
             meter.sojourn(qdisc.totals().last_sojourn.as_nanos(), *histogram);
         }
@@ -252,7 +251,7 @@ impl<P: Carried + Copy> Server<P> {
         Some(booking.end)
     }
 
-    /// Hands the packets dropped in the call under way, at `now`, to `to`.
+    /// Moves the packets dropped in the current call, at `now`, to `to`.
     #[inline]
     fn release_dropped(&mut self, now: u64, to: &mut Vec<(P, DropReason)>) {
         if !self.packets.dropped.is_empty() {
@@ -263,7 +262,7 @@ impl<P: Carried + Copy> Server<P> {
     #[inline(never)]
     fn release_all(&mut self, now: u64, to: &mut Vec<(P, DropReason)>) {
         if let Some(meter) = &mut self.meter {
-            let lost = self.packets.dropped.iter().map(|(handle, _)| &self.packets.kept[*handle as usize]);
+            let lost = self.packets.dropped.iter().map(|(handle, _)| &self.packets.slots[*handle as usize]);
             lost.for_each(|packet| meter.lost(packet.number, now, packet.flow));
         }
         while let Some((handle, reason)) = self.packets.dropped.pop() {
@@ -271,7 +270,7 @@ impl<P: Carried + Copy> Server<P> {
         }
     }
 
-    /// Tells the meter that the queue was as it is until `now`.
+    /// Advances the meter to `now`: the queue length was constant until then.
     fn account(&mut self, qdisc: &impl Qdisc, now: u64) {
         if let Some(meter) = &mut self.meter {
             meter.advance(now, qdisc.backlog().packets);
@@ -280,25 +279,25 @@ impl<P: Carried + Copy> Server<P> {
 }
 
 impl<P: Copy> Packets<P> {
-    fn keep(&mut self, packet: Kept<P>) -> Handle {
+    fn keep(&mut self, packet: StoredPacket<P>) -> Handle {
         if let Some(handle) = self.free.pop() {
-            self.kept[handle as usize] = packet;
+            self.slots[handle as usize] = packet;
             handle
         } else {
-            self.kept.push(packet);
-            (self.kept.len() - 1) as Handle
+            self.slots.push(packet);
+            (self.slots.len() - 1) as Handle
         }
     }
 
     fn release(&mut self, handle: Handle) -> P {
         self.free.push(handle);
-        self.kept[handle as usize].packet
+        self.slots[handle as usize].packet
     }
 }
 
-impl<P: Carried> Fates for Packets<P> {
+impl<P: WirePacket> Fates for Packets<P> {
     fn marked(&mut self, handle: Handle) {
-        self.kept[handle as usize].packet.mark();
+        self.slots[handle as usize].packet.mark();
     }
 
     fn dropped(&mut self, handle: Handle, reason: DropReason) {

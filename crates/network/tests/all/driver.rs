@@ -1,9 +1,9 @@
-//! A packet, and a port driven by hand through all that a link goes through.
+//! A test packet, and a driver that runs a port through the events of a link.
 
 use aqumen_aqm::{PureAck, Totals};
-use aqumen_network::measured::{LinkSeen, edges, groups_at};
+use aqumen_network::measurement::{LinkMeasurement, edges, groups_at};
 use aqumen_network::port::{Arrival, Port, Style};
-use aqumen_network::{Carried, Identity};
+use aqumen_network::{Identity, WirePacket};
 use aqumen_result::Series;
 use aqumen_scenario::Plan;
 use aqumen_units::Ecn;
@@ -17,7 +17,7 @@ pub(crate) struct Pkt {
     pub(crate) ecn: Ecn,
 }
 
-impl Carried for Pkt {
+impl WirePacket for Pkt {
     fn bytes(&self) -> u32 {
         self.bytes
     }
@@ -36,14 +36,14 @@ impl Carried for Pkt {
     }
 }
 
-/// An arrival: when, what, of which flow.
-pub(crate) type Came = (u64, Pkt, u32);
+/// An arrival: time, packet, flow.
+pub(crate) type PacketArrival = (u64, Pkt, u32);
 
-/// What a port made of its packets, and what was seen of it.
-pub(crate) struct Driven {
-    /// Of each packet whether it was marked, and what the port said.
+/// Results of a driven port.
+pub(crate) struct Outcome {
+    /// Whether each packet was marked, and the port's answer.
     pub(crate) fates: Vec<(bool, Arrival)>,
-    pub(crate) seen: Vec<LinkSeen>,
+    pub(crate) seen: Vec<LinkMeasurement>,
     pub(crate) series: Series,
     pub(crate) totals: Totals,
 }
@@ -53,26 +53,26 @@ pub(crate) fn bottleneck(plan: &Plan) -> u32 {
     plan.links.iter().position(|link| link.record).expect("it is recorded") as u32
 }
 
-/// At one moment timers come first, then edges of windows, changes of the AQM, samples, ends of transmissions, and
-/// arrivals last. `served`: the port asks its discipline for each packet.
-pub(crate) fn by_port(plan: &Plan, number: u32, arrivals: &[Came], served: bool) -> Driven {
+/// Runs `arrivals` through a port. Equal times are ordered: timers, window edges, changes of the AQM, samples, ends of
+/// transmission, arrivals. `served`: use a served port.
+pub(crate) fn by_port(plan: &Plan, number: u32, arrivals: &[PacketArrival], served: bool) -> Outcome {
     let link = &plan.links[number as usize];
     let (edges, style) = (edges(plan), Style { collapse: true, served });
     let mut port: Port<Pkt> = Port::new(link, plan.seed, number, style, &edges, false).unwrap();
-    port.tell_groups_apart(&groups_at(plan, number));
+    port.separate_groups(&groups_at(plan, number));
     let (step, end) = (plan.sample_interval.as_nanos(), plan.duration.as_nanos());
-    let mut agenda: Vec<(u64, u8)> = edges.iter().map(|at| (*at, 1)).collect();
+    let mut schedule: Vec<(u64, u8)> = edges.iter().map(|at| (*at, 1)).collect();
     let changes = link.line.as_ref().map_or(&[][..], |line| &line.aqms);
-    agenda.extend(changes.iter().map(|(at, _)| (at.as_nanos(), 2)).filter(|(at, _)| *at <= end));
-    agenda.extend((1..).map(|k| (k * step, 3)).take_while(|(at, _)| *at < end));
-    agenda.sort_unstable();
-    let (mut agenda, mut changes) = (agenda.into_iter().peekable(), changes.iter());
+    schedule.extend(changes.iter().map(|(at, _)| (at.as_nanos(), 2)).filter(|(at, _)| *at <= end));
+    schedule.extend((1..).map(|k| (k * step, 3)).take_while(|(at, _)| *at < end));
+    schedule.sort_unstable();
+    let (mut schedule, mut changes) = (schedule.into_iter().peekable(), changes.iter());
     let (mut series, mut fates) = (Series::default(), vec![None; arrivals.len()]);
     // Of a port that is served: when the transmission under way ends, and what was dropped.
     let (mut service, mut dropped) = (None, Vec::new());
     let is_marked = |packet: &Pkt| packet.ecn == Ecn::Ce;
     let mut until = |now: u64, port: &mut Port<Pkt>, service: &mut Option<u64>, fates: &mut Vec<_>| loop {
-        let (timer, next) = (port.next_timer().unwrap_or(u64::MAX), agenda.peek().map_or(u64::MAX, |(at, _)| *at));
+        let (timer, next) = (port.next_timer().unwrap_or(u64::MAX), schedule.peek().map_or(u64::MAX, |(at, _)| *at));
         let ends = service.unwrap_or(u64::MAX);
         if timer.min(next).min(ends) > now {
             return;
@@ -96,7 +96,7 @@ pub(crate) fn by_port(plan: &Plan, number: u32, arrivals: &[Came], served: bool)
             }
             continue;
         }
-        match agenda.next().unwrap() {
+        match schedule.next().unwrap() {
             (at, 1) => port.edge(at),
             (at, 2) => {
                 let (_, choice) = changes.next().unwrap();
@@ -133,8 +133,8 @@ pub(crate) fn by_port(plan: &Plan, number: u32, arrivals: &[Came], served: bool)
     until(10 * end, &mut port, &mut service, &mut fates);
     let offered = port.offered_bits();
     let (meter, _) = port.measured().expect("it is recorded");
-    let of = |window| LinkSeen::new(plan, link, window, &edges, meter, offered.as_deref(), &series);
+    let of = |window| LinkMeasurement::new(plan, link, window, &edges, meter, offered.as_deref(), &series);
     let seen = plan.windows.iter().map(of).collect();
     let fates = fates.into_iter().map(|fate| fate.expect("each packet has a fate")).collect();
-    Driven { fates, seen, totals, series }
+    Outcome { fates, seen, totals, series }
 }

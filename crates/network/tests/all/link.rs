@@ -1,7 +1,7 @@
-//! A link by itself: what becomes of packets, and when.
+//! Tests of one link: times and fates of its packets.
 
 use aqumen_aqm::DropReason;
-use aqumen_network::measured::{LinkSeen, windows_until};
+use aqumen_network::measurement::{LinkMeasurement, windows_until};
 use aqumen_network::port::Arrival;
 use aqumen_network::{Fate, Identity, Link, aqm_report};
 use aqumen_result::ParamValue;
@@ -9,7 +9,7 @@ use aqumen_scenario::{Plan, Scenario};
 use aqumen_units::Ecn;
 use proptest::prelude::*;
 
-use crate::driver::{Came, MS, Pkt, bottleneck, by_port};
+use crate::driver::{MS, PacketArrival, Pkt, bottleneck, by_port};
 
 /// A plan whose link 0 is a bottleneck with these settings and events.
 fn plan(aqm: &str, bottleneck: &str, events: &str) -> Plan {
@@ -36,7 +36,7 @@ fn packet(number: u32, bytes: u32) -> Pkt {
     Pkt { number, bytes, ecn: Ecn::Ect0 }
 }
 
-/// What becomes of `arrivals`, by number: when, whether marked, and how.
+/// Returns the fates of `arrivals` by number: time, whether marked, and fate.
 fn fates(link: &mut Link<'_, Pkt>, arrivals: &[(u64, Pkt)], end: u64) -> Vec<(u64, bool, Fate)> {
     let mut fates = vec![None; arrivals.len()];
     let mut tell = |at, packet: Pkt, fate| {
@@ -49,7 +49,7 @@ fn fates(link: &mut Link<'_, Pkt>, arrivals: &[(u64, Pkt)], end: u64) -> Vec<(u6
 }
 
 #[test]
-fn packets_leave_one_after_the_other_and_what_finds_no_room_is_dropped() {
+fn packets_leave_in_order_and_those_beyond_the_limit_are_dropped() {
     // 1000 bytes at 8 Mbit/s take 1 ms. Of four at once the first is sent, two wait, the fourth finds no room.
     let plan = plan("droptail", r#"rate = "8Mbit", delay = "10ms", buffer = "2pkt""#, "");
     let mut link = Link::new(&plan, bottleneck(&plan)).unwrap();
@@ -64,7 +64,7 @@ fn packets_leave_one_after_the_other_and_what_finds_no_room_is_dropped() {
     assert_eq!(told, [dropped, (16, 0, delivered(0)), (17, 1, delivered(1)), (18, 2, delivered(2))]);
     assert_eq!(link.next(), u64::MAX);
     // Two packets waited for 1 ms, one for another, within a second.
-    let seen = link.seen(&plan.windows);
+    let seen = link.measurements(&plan.windows);
     assert!((seen[0].metrics.queue_mean_pkts - 0.003).abs() < 1e-12);
     assert_eq!((seen[0].metrics.arrivals_pkts, seen[0].metrics.overflow_dropped_pkts), (4, 1));
     assert_eq!(seen[0].metrics.utilization, Some(0.003));
@@ -72,7 +72,7 @@ fn packets_leave_one_after_the_other_and_what_finds_no_room_is_dropped() {
 }
 
 #[test]
-fn what_is_stopped_has_figures_up_to_then() {
+fn a_stopped_link_has_metrics_up_to_the_stop() {
     let windows = "[windows]\nearly = [\"100ms\", \"200ms\"]\nopen = \"300ms\"\nlate = \"700ms\"";
     let seen = |medium: &str| {
         let plan = plan("droptail", &format!(r#"{medium}, delay = "10ms", buffer = "30pkt""#), windows);
@@ -91,13 +91,13 @@ fn what_is_stopped_has_figures_up_to_then() {
         // The edge at which it stopped is behind it.
         assert!(link.next() > 400 * MS, "{}", link.next());
         let told: Vec<_> = ends.iter().map(|(name, end)| (name.to_string(), *end)).collect();
-        (told, link.seen(&windows))
+        (told, link.measurements(&windows))
     };
     let (windows, wire) = seen(r#"rate = "8Mbit""#);
     let expected = [("early", 200), ("open", 400), ("all", 400)].map(|(name, end)| (name.to_string(), end));
     assert!(windows.iter().all(|(name, _)| name != "late"), "what had not begun has no figures: {windows:?}");
     assert!(expected.iter().all(|window| windows.contains(window)), "{windows:?}");
-    let of = |seen: &[LinkSeen], name: &str| {
+    let of = |seen: &[LinkMeasurement], name: &str| {
         let at = windows.iter().position(|(window, _)| window == name).unwrap();
         seen[at].metrics.clone()
     };
@@ -146,7 +146,10 @@ fn a_packet_that_is_lost_on_the_wire_holds_up_no_other() {
     // The first arrives at 119 ms, before which nothing does that was sent later; the one that is lost would have at
     // 125 ms.
     assert_eq!([told[0].0, told[2].0], [119 * MS, 119 * MS + 1]);
-    assert_eq!(link.seen(&plan.windows).last().unwrap().metrics.wire_lost_pkts.map(|lost| lost <= 1), Some(true));
+    assert_eq!(
+        link.measurements(&plan.windows).last().unwrap().metrics.wire_lost_pkts.map(|lost| lost <= 1),
+        Some(true)
+    );
 }
 
 #[test]
@@ -237,7 +240,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn a_link_does_to_each_packet_what_a_port_of_the_packet_engine_does(
+    fn a_link_gives_each_packet_the_fate_of_a_port_in_the_packet_engine(
         aqm in prop::sample::select(vec!["droptail", "pi", "red", "pie", "arm-pfc", "blue", "rem"]),
         line in prop::sample::select(vec![
             "",
@@ -263,7 +266,7 @@ proptest! {
         let mut now = 0;
         // Some cannot carry marks.
         let ecn = |number: u32| if number.is_multiple_of(5) { Ecn::NotEct } else { Ecn::Ect0 };
-        let arrivals: Vec<Came> = gaps.iter().zip(0u32..).map(|(&(gap, bytes, flow), number)| {
+        let arrivals: Vec<PacketArrival> = gaps.iter().zip(0u32..).map(|(&(gap, bytes, flow), number)| {
             now += gap;
             (now, Pkt { number, bytes, ecn: ecn(number) }, flow)
         }).filter(|came| came.0 < 1000 * MS).collect();
@@ -292,7 +295,7 @@ proptest! {
         // What is seen of the two is the same too, and what they counted.
         prop_assert_eq!(totals, at_port.totals);
         prop_assert_eq!(format!("{:?}", link.series()), format!("{:?}", at_port.series));
-        for (one, other) in link.seen(&plan.windows).iter().zip(&at_port.seen) {
+        for (one, other) in link.measurements(&plan.windows).iter().zip(&at_port.seen) {
             prop_assert_eq!(format!("{:?}", one), format!("{:?}", other));
         }
     }

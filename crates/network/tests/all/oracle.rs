@@ -1,8 +1,8 @@
-//! A first-in first-out link without an AQM, worked out a second time: packet by packet from the rules of
-//! docs/links.md, with neither look-ahead nor events. Every kind of port gives these fates, figures and samples.
+//! An independent model of a first-in first-out link without an AQM: packet by packet from the rules of
+//! docs/links.md, with neither look-ahead nor events. Every kind of port must give these fates, metrics and samples.
 
 use aqumen_aqm::DropReason;
-use aqumen_network::measured::{LinkSeen, edges, groups_at, pieces_in};
+use aqumen_network::measurement::{LinkMeasurement, edges, groups_at, pieces_in};
 use aqumen_network::port::{Arrival, Port, Style};
 use aqumen_network::{Fate, Identity, Link};
 use aqumen_result::Histogram;
@@ -10,9 +10,9 @@ use aqumen_scenario::{Plan, Scenario, Window};
 use aqumen_units::Ecn;
 use proptest::prelude::*;
 
-use crate::driver::{Came, MS, Pkt, bottleneck, by_port};
+use crate::driver::{MS, PacketArrival, Pkt, bottleneck, by_port};
 
-/// What a link does over time: from each moment on a rate, a delay; from when until when it is down. Times in ns.
+/// Rates, delays and outages of a link over time, in nanoseconds.
 #[derive(Clone, Debug, Default)]
 struct Line {
     rates: Vec<(u64, u64)>,
@@ -21,7 +21,7 @@ struct Line {
     limit: usize,
 }
 
-/// What became of it.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Way {
     start: u64,
@@ -33,14 +33,14 @@ fn packet(number: u32, bytes: u32) -> Pkt {
     Pkt { number, bytes, ecn: Ecn::NotEct }
 }
 
-/// What is in force at `at`.
+/// Returns the value in force at `at`.
 fn in_force(values: &[(u64, u64)], at: u64) -> u64 {
     values.iter().rev().find(|(from, _)| *from <= at).expect("there is one from the start").1
 }
 
 impl Line {
-    /// The way of each packet; `None`: it found no room.
-    fn ways(&self, arrivals: &[Came]) -> Vec<Option<Way>> {
+    /// Times of each packet; `None`: it was dropped.
+    fn ways(&self, arrivals: &[PacketArrival]) -> Vec<Option<Way>> {
         let mut ways: Vec<Option<Way>> = Vec::new();
         for &(now, Pkt { bytes, .. }, _) in arrivals {
             let accepted = || ways.iter().flatten();
@@ -69,8 +69,15 @@ impl Line {
     }
 }
 
-/// The figures of a link in a window, from the ways of its packets.
-fn check_figures(seen: &LinkSeen, window: &Window, line: &Line, arrivals: &[Came], ways: &[Option<Way>], target: f64) {
+/// Computes the metrics of a link in a window from the times of its packets.
+fn check_figures(
+    seen: &LinkMeasurement,
+    window: &Window,
+    line: &Line,
+    arrivals: &[PacketArrival],
+    ways: &[Option<Way>],
+    target: f64,
+) {
     let (from, until) = (window.start.as_nanos(), window.end.as_nanos());
     let inside = |at: u64| (from..until).contains(&at);
     let part = |a: u64, b: u64| b.min(until).saturating_sub(a.max(from));
@@ -78,7 +85,8 @@ fn check_figures(seen: &LinkSeen, window: &Window, line: &Line, arrivals: &[Came
     let sent = || arrivals.iter().zip(ways).filter_map(|(came, way)| Some((came, (*way)?)));
     assert_eq!(of.arrivals_pkts as usize, arrivals.iter().filter(|came| inside(came.0)).count());
     assert_eq!(of.departures_pkts as usize, sent().filter(|(_, way)| inside(way.end)).count());
-    let lost: Vec<&Came> = arrivals.iter().zip(ways).filter(|(_, way)| way.is_none()).map(|(came, _)| came).collect();
+    let lost: Vec<&PacketArrival> =
+        arrivals.iter().zip(ways).filter(|(_, way)| way.is_none()).map(|(came, _)| came).collect();
     assert_eq!(of.overflow_dropped_pkts as usize, lost.iter().filter(|came| inside(came.0)).count());
     assert_eq!((of.marked_pkts, of.early_dropped_pkts, of.wire_lost_pkts), (0, 0, Some(0)));
     let bits: f64 = sent()
@@ -163,8 +171,8 @@ fn plan(line: &Line) -> Plan {
     plan.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What a link does that asks its queue for each packet.
-fn by_link(plan: &Plan, number: u32, arrivals: &[Came]) -> (Vec<Option<Way>>, Vec<LinkSeen>, Vec<u32>) {
+/// Runs a link that takes each packet from its queue.
+fn by_link(plan: &Plan, number: u32, arrivals: &[PacketArrival]) -> (Vec<Option<Way>>, Vec<LinkMeasurement>, Vec<u32>) {
     let mut link = Link::new(plan, number).unwrap();
     let mut ways = vec![None; arrivals.len()];
     let mut tell = |at, packet: Pkt, fate| match fate {
@@ -176,22 +184,23 @@ fn by_link(plan: &Plan, number: u32, arrivals: &[Came]) -> (Vec<Option<Way>>, Ve
     }
     link.advance(u64::MAX - 1, &mut tell);
     let queues = link.series().queue_pkts.iter().map(|queue| *queue as u32).collect();
-    (ways, link.seen(&plan.windows), queues)
+    (ways, link.measurements(&plan.windows), queues)
 }
 
-fn check(line: &Line, arrivals: &[Came]) {
+fn check(line: &Line, arrivals: &[PacketArrival]) {
     let plan = plan(line);
     let number = bottleneck(&plan);
     let (ways, target) = (line.ways(arrivals), plan.links[number as usize].target_pkts.expect("it has one"));
     let queue_at = |at: u64| {
-        let waits = |(came, way): &(&Came, &Option<Way>)| came.0 < at && way.is_some_and(|way| way.start >= at);
+        let waits =
+            |(came, way): &(&PacketArrival, &Option<Way>)| came.0 < at && way.is_some_and(|way| way.start >= at);
         arrivals.iter().zip(&ways).filter(waits).count() as u32
     };
     let queues: Vec<u32> = (1..20).map(|k| queue_at(k * 10 * MS)).collect();
     let (by_link, seen, of_link) = by_link(&plan, number, arrivals);
     assert_eq!(by_link, ways);
     assert_eq!(of_link, queues);
-    let check_all = |seen: &[LinkSeen]| {
+    let check_all = |seen: &[LinkMeasurement]| {
         assert_eq!(seen.len(), plan.windows.len());
         seen.iter().zip(&plan.windows).for_each(|(seen, at)| check_figures(seen, at, line, arrivals, &ways, target));
     };
@@ -236,7 +245,7 @@ proptest! {
             }
         }
         let mut now = 0;
-        let arrivals: Vec<Came> = gaps.into_iter().zip(0..).map(|((gap, bytes, flow), number)| {
+        let arrivals: Vec<PacketArrival> = gaps.into_iter().zip(0..).map(|((gap, bytes, flow), number)| {
             now += gap;
             (now, packet(number, bytes), flow)
         }).filter(|came| came.0 < 200 * MS).collect();
@@ -245,7 +254,7 @@ proptest! {
 }
 
 #[test]
-fn what_waits_for_a_link_that_is_down_for_good_waits_for_ever() {
+fn packets_wait_for_ever_for_a_link_that_is_down_for_good() {
     let line =
         Line { rates: vec![(0, 8_000_000)], delays: vec![(0, 10 * MS)], outages: vec![(20 * MS, u64::MAX)], limit: 3 };
     let plan = plan(&line);
@@ -270,7 +279,7 @@ fn what_waits_for_a_link_that_is_down_for_good_waits_for_ever() {
     assert_eq!((link.totals().arrivals, link.totals().overflow_dropped, link.probability()), (6, 2, 0.0));
     // 19 to 20 ms of the 20 ms that there were.
     let all = plan.windows.iter().position(|window| window.name == "all").unwrap();
-    assert_eq!(link.seen(&plan.windows)[all].metrics.utilization, Some(0.05));
+    assert_eq!(link.measurements(&plan.windows)[all].metrics.utilization, Some(0.05));
 }
 
 #[test]

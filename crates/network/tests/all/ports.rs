@@ -1,8 +1,7 @@
-//! Ports, media and traces by themselves: the kinds of port agree, media carry what their law says, a trace is in the
-//! order of time.
+//! Tests of ports, media and traces: the kinds of port agree, media follow their law, a trace is in the order of time.
 
 use aqumen_capture::Reader;
-use aqumen_network::measured::{edges, tell_groups};
+use aqumen_network::measurement::{edges, fill_sojourn};
 use aqumen_network::port::{Arrival, Port, Style};
 use aqumen_network::{Fate, Identities, Identity, Link, Trace};
 use aqumen_result::{FlowMetrics, Histogram};
@@ -22,7 +21,7 @@ fn plan(bottleneck: &str, duration: &str) -> Plan {
     plan_with(bottleneck, duration, "droptail", "")
 }
 
-/// The same under an AQM, with more lines.
+/// A plan whose bottleneck has an AQM and more lines.
 fn plan_with(bottleneck: &str, duration: &str, aqm: &str, more: &str) -> Plan {
     let text = format!(
         "name = \"link\"\nduration = \"{duration}\"\naqm = \"{aqm}\"\n[topology]\npreset = \"dumbbell\"\n\
@@ -45,7 +44,7 @@ fn reached(plan: &Plan, arrivals: &[(u64, u32)], end: u64) -> (Vec<Option<u64>>,
         link.arrive(at, packet(number as u32, bytes), &Identity::default(), &mut tell);
     }
     link.advance(end, &mut tell);
-    let utilization = link.seen(&plan.windows)[0].metrics.utilization.unwrap();
+    let utilization = link.measurements(&plan.windows)[0].metrics.utilization.unwrap();
     (fates, utilization)
 }
 
@@ -53,7 +52,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn a_port_that_nobody_looks_at_does_what_one_with_a_queue_does(
+    fn a_plain_port_equals_a_port_with_a_queue(
         gaps in prop::collection::vec((0u64..200_000, 40u16..1500), 1..200),
     ) {
         // 1500 bytes take 120 us: queues of four form, and overflow.
@@ -91,7 +90,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn a_medium_that_nobody_looks_at_does_what_one_with_a_queue_does(
+    fn a_plain_port_over_a_medium_equals_a_port_with_a_queue(
         gaps in prop::collection::vec((0u64..1_500_000, 40u16..1500), 1..100),
         (lines, more) in prop::sample::select(&MEDIA),
     ) {
@@ -113,7 +112,7 @@ proptest! {
 }
 
 #[test]
-fn a_port_that_nobody_looks_at_drops_what_finds_no_room() {
+fn a_plain_port_drops_packets_beyond_its_limit() {
     let plan = plan("rate = \"8Mbit\", delay = \"10ms\", buffer = \"30pkt\"", "1s");
     let number = plan.links.iter().position(|link| link.is_plain() && link.limit.packets == 4).unwrap();
     let style = Style { collapse: true, served: false };
@@ -159,7 +158,8 @@ fn a_packet_on_the_wire_as_a_window_ends_counts_by_its_share() {
     // 1000 bytes take 1 ms, from 100 us on: 150 us of it in the first window, 850 in the other.
     link.arrive(MS / 10, packet(0, 1000), &Identity::default(), &mut |_, _, _| ());
     link.advance(1000 * MS, &mut |_, _, _| ());
-    let shares: Vec<f64> = link.seen(&plan.windows).iter().map(|seen| seen.metrics.utilization.unwrap()).collect();
+    let shares: Vec<f64> =
+        link.measurements(&plan.windows).iter().map(|seen| seen.metrics.utilization.unwrap()).collect();
     let of = |name: &str| shares[plan.windows.iter().position(|window| window.name == name).unwrap()];
     assert!((of("first") - 0.6).abs() < 1e-9 && (of("then") - 0.85 / 3.75).abs() < 1e-9, "{shares:?}");
 }
@@ -321,7 +321,7 @@ fn a_packet_is_of_its_flow_and_class_and_goes_between_its_hosts() {
         assert_ne!(source_hash, destination_hash);
         let forth = Identity { flow_hash: number, source_hash, destination_hash, class };
         let back = Identity { source_hash: destination_hash, destination_hash: source_hash, ..forth };
-        assert_eq!((all.of(number, false), all.of(number, true)), (forth, back));
+        assert_eq!((all.packet(number, false), all.packet(number, true)), (forth, back));
         let seen = back.metadata(&packet(9, 700));
         assert_eq!((seen.bytes, seen.ecn, seen.class, seen.segments), (700, Ecn::NotEct, class, 1));
         assert_eq!((seen.flow_hash, seen.source_hash, seen.destination_hash), (number, flow.destination, flow.source));
@@ -348,7 +348,7 @@ macro_rules! notes_of {
 }
 
 #[test]
-fn what_an_aqm_has_to_say_of_the_run_is_told() {
+fn notes_of_an_aqm_are_reported() {
     // AVQ's virtual capacity falls to nothing where eight times what the link carries arrives.
     let plan = plan_with("rate = \"8Mbit\", delay = \"10ms\", buffer = \"30pkt\"", "1s", "avq", "");
     let number = bottleneck(&plan);
@@ -390,7 +390,7 @@ fn waits_are_told_of_the_groups_in_their_window() {
         ["bulk", "other"].map(|group| (group.to_string(), windows())).into_iter().collect()
     };
     let mut flows = of([&window.name, "another"]);
-    tell_groups(&mut flows, window, &[waits, Histogram::default()]);
+    fill_sojourn(&mut flows, window, &[waits, Histogram::default()]);
     let told: Vec<_> = flows.values().flat_map(|by| by.values().map(|metrics| metrics.sojourn_mean_s)).collect();
     assert_eq!(told, [Some(0.002), None, None, None]);
 }

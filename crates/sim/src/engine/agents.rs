@@ -1,7 +1,7 @@
 //! Flows of transports other than TCP: the engine carries packets between two [`Endpoint`]s. The source's timer has the
 //! rank of TCP's retransmission timer, the sink's that of its acknowledgements.
 
-use aqumen_network::Carried;
+use aqumen_network::WirePacket;
 use aqumen_transport::{Endpoint, Message};
 use aqumen_units::Instant;
 

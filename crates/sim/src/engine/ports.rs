@@ -132,7 +132,7 @@ impl Ports {
         loop {
             if let Some(event) = batch.take_before(batch.key_at(limit.min(*service))) {
                 let flow = ways.lanes.flow_of(event.rank() - lanes);
-                if let Some(end) = ways.arrive_at_served(port, &identities.of(flow, event.is_ack()), &event) {
+                if let Some(end) = ways.arrive_at_served(port, &identities.packet(flow, event.is_ack()), &event) {
                     *service = end;
                 }
             } else if *service < limit {
@@ -169,7 +169,7 @@ impl Ports {
 
     fn arrive_at_served(&mut self, ways: &mut Ways<'_>, number: u32, flow: u32, event: &Event) {
         let Port::Served(port) = &mut self.all[number as usize] else { return };
-        if let Some(end) = ways.arrive_at_served(port, &self.identities.of(flow, event.is_ack()), event) {
+        if let Some(end) = ways.arrive_at_served(port, &self.identities.packet(flow, event.is_ack()), event) {
             self.await_service_end(ways, number, Some(end));
         }
     }

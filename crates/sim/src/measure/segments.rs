@@ -3,7 +3,7 @@
 //! Two segments in a row of each 16 are looked at, which ones differs from flow to flow. Their delays make the
 //! distribution, and the change from the one to the other is the jitter: of RFC 3550's running estimate it is the mean.
 
-use aqumen_network::measured::edges;
+use aqumen_network::measurement::edges;
 use aqumen_result::{FlowMetrics, Histogram};
 use aqumen_scenario::Plan;
 use aqumen_transport::tcp::Segment;

@@ -8,7 +8,7 @@ use std::io::Read;
 use aqumen_aqm::registry::AnyQdisc;
 use aqumen_aqm::{DropReason, Fates, Handle, Packet, Qdisc};
 use aqumen_capture::{Headers, Reader, Record, headers};
-use aqumen_network::report_of;
+use aqumen_network::named_aqm_report;
 use aqumen_result::{Meter, utilization};
 use aqumen_scenario::AqmSpec;
 use aqumen_scenario::streams::{Kind, Stream};
@@ -250,7 +250,7 @@ impl<'a> Replay<'a> {
         Ok(Answer {
             capture: self.capture,
             setup: self.setup.report(),
-            aqm: report_of(&self.aqm.algorithm, &self.aqm.values, &self.setup.network, |visit| {
+            aqm: named_aqm_report(&self.aqm.algorithm, &self.aqm.values, &self.setup.network, |visit| {
                 self.qdisc.settings(visit)
             }),
             link: LinkReport {

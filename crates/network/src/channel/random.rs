@@ -1,29 +1,29 @@
-//! What a link draws by chance, and from which random streams.
+//! Random streams of a link.
 
 use aqumen_aqm::Draw;
 use aqumen_scenario::streams::{Kind, Stream};
 
-/// What a link draws random numbers for; each use has a stream of its own.
+/// Use of random numbers in a link; each has its own stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// Losses on the wire.
     Loss = 0,
     /// Packet by packet: backoff, collisions, blocks in error.
     Access = 1,
-    /// The radio channel's level, or who else is busy.
+    /// Level of the radio channel, or number of busy neighbours.
     Level = 2,
     /// Handovers.
     Handover = 3,
 }
 
 impl Use {
-    /// The stream for this use of link `number`.
+    /// Returns the stream for this use of link `number`.
     pub fn stream(self, seed: u64, number: u32) -> Stream {
         Stream::new(seed, Kind::Link, (self as u64) << 32 | u64::from(number))
     }
 }
 
-/// An exponentially distributed time of the given mean, nanoseconds.
+/// Draws an exponentially distributed time of the given mean, nanoseconds.
 pub fn exponential(rng: &mut Stream, mean_ns: f64) -> f64 {
     -libm::log1p(-rng.uniform()) * mean_ns
 }

@@ -1,19 +1,18 @@
-//! What AQM a link has, as results tell it: given and designed parameters.
+//! Report on a link's AQM for the results: given and designed parameters.
 
 use aqumen_aqm::{Network, Value};
 use aqumen_result::{AqmReport, NominalReport, ParamValue};
 use aqumen_scenario::{Link, OwnedValue};
 use indexmap::IndexMap;
 
-/// The report on the AQM of `link`, with the parameters that it has at the end, after all
-/// events; `in_force` shows them.
+/// Reports on the AQM of `link` with its parameters at the end, after all events; `in_force` visits them.
 pub fn aqm_report(link: &Link, in_force: impl FnOnce(&mut dyn FnMut(&'static str, Value<'static>))) -> AqmReport {
     let last = link.line.as_ref().and_then(|line| line.aqms.last()).map_or(&link.aqm, |(_, choice)| choice);
-    report_of(&link.aqm.name, &last.values, &last.network, in_force)
+    named_aqm_report(&link.aqm.name, &last.values, &last.network, in_force)
 }
 
-/// The report on the AQM `name` that was given `values` on `network`; `in_force` shows its parameters.
-pub fn report_of(
+/// Reports on the AQM `name` that was given `values` on `network`; `in_force` visits its parameters.
+pub fn named_aqm_report(
     name: &str,
     values: &[(String, OwnedValue)],
     network: &Network,

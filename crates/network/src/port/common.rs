@@ -1,5 +1,4 @@
-//! What the kinds of ports have in common: what they answer to an arrival, the discipline of a link, what its meter is
-//! told.
+//! Parts that all kinds of port share: the result of an arrival, the discipline and the meter of a link.
 
 use aqumen_aqm::{AnyQdisc, Totals};
 use aqumen_result::{Counts, Meter};
@@ -8,43 +7,43 @@ use aqumen_units::Instant;
 
 use crate::Error;
 
-/// What became of a packet that arrived.
+/// Result of a packet's arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It will be transmitted from `start` on and reach the next node at `reach`, nanoseconds.
+    /// The packet will be transmitted from `start` on and reach the next node at `reach`, nanoseconds.
     Leaves {
-        /// When its transmission starts.
+        /// Start of its transmission.
         start: u64,
-        /// When it reaches the next node.
+        /// Arrival at the next node.
         reach: u64,
     },
-    /// It waits; a service event tells when it leaves. `busy_until` is set when its transmission started at once.
+    /// The packet waits for a service event, or its transmission started at once.
     Waits {
-        /// When that transmission ends.
+        /// End of a transmission that started at once.
         busy_until: Option<u64>,
     },
-    /// It will be transmitted from `start` on, and get lost on the wire.
+    /// The packet will be transmitted from `start` on and lost on the wire.
     Lost {
-        /// When its transmission starts.
+        /// Start of its transmission.
         start: u64,
     },
-    /// It is gone.
+    /// The packet was dropped.
     Dropped,
 }
 
-/// The queue discipline of `link`.
+/// Builds the queue discipline of `link`.
 pub(super) fn discipline(link: &Link) -> Result<AnyQdisc, Error> {
     let unknown = || Error::UnknownAqm { link: link.name.clone(), aqm: link.aqm.name.clone() };
     let built = link.aqm.build_qdisc(link.limit).ok_or_else(unknown)?;
     built.map_err(|error| Error::aqm(link, error))
 }
 
-/// The meter of `link`, which takes losses within the nominal round trip for one event.
+/// Makes the meter of `link`, which counts losses within the nominal round trip as one event.
 pub(super) fn meter_of(link: &Link) -> Meter {
     Meter::new(link.target_pkts).with_round_trip((link.aqm.network.base_rtt_s * 1e9) as u64)
 }
 
-/// What a meter wants to know of a queue's totals.
+/// Returns the totals that a meter reads.
 pub(super) fn counts(totals: &Totals) -> Counts {
     Counts {
         arrivals: totals.arrivals,
@@ -56,7 +55,7 @@ pub(super) fn counts(totals: &Totals) -> Counts {
     }
 }
 
-/// Bits of a packet that are on the wire at `now`, when its transmission lasts from `start` to `end`.
+/// Returns the bits of a packet that have been sent by `now`, of a transmission from `start` to `end`.
 pub(super) fn sent_bits(bytes: u32, start: u64, end: u64, now: u64) -> f64 {
     8.0 * bytes as f64 * (now - start) as f64 / (end - start) as f64
 }

@@ -1,25 +1,26 @@
-//! The figures of a link over the windows of measurement. A meter measures in pieces: piece k lies between edge k - 1
-//! of all windows (the start, for the first) and edge k.
+//! Metrics of a link in the measurement windows.
+//!
+//! A meter measures in pieces: piece k lies between edge k - 1 of all windows (or the start) and edge k.
 
 use aqumen_result::{FlowMetrics, Histogram, LinkMetrics, LinkPiece, Meter, Series, capacity_bits};
 use aqumen_scenario::{Group, Link, Plan, Window};
 use aqumen_units::Instant;
 use indexmap::IndexMap;
 
-/// What was seen of a link in a window.
+/// Measurement of a link in a window.
 #[derive(Clone, Debug, Default)]
-pub struct LinkSeen {
-    /// Its figures.
+pub struct LinkMeasurement {
+    /// Metrics.
     pub metrics: LinkMetrics,
     /// Sojourn times, nanoseconds.
     pub sojourn: Histogram,
-    /// Queue lengths, packets, counted by the nanoseconds that each lasted.
+    /// Queue lengths in packets, weighted by the nanoseconds that each lasted.
     pub queue: Histogram,
-    /// Sojourn times of the data of each group of flows, nanoseconds.
+    /// Sojourn times of the data packets of each group of flows, nanoseconds.
     pub sojourn_of_group: Vec<Histogram>,
 }
 
-/// The edges of all windows after the start, in order, and the end of the run.
+/// Returns the edges of all windows after the start, in order, and the end of the run.
 pub fn edges(plan: &Plan) -> Vec<u64> {
     let mut edges: Vec<u64> =
         plan.windows.iter().flat_map(|window| [window.start.as_nanos(), window.end.as_nanos()]).collect();
@@ -30,21 +31,20 @@ pub fn edges(plan: &Plan) -> Vec<u64> {
     edges
 }
 
-/// The windows of `plan` if it ends at `end`, nanoseconds: those that are open then end with it, and
-/// what had not begun is left out.
+/// Returns the windows of a run that ends at `end`, nanoseconds: open windows end there, later ones are left out.
 pub fn windows_until(plan: &Plan, end: u64) -> Vec<Window> {
     let end = Instant::from_nanos(end);
     let begun = plan.windows.iter().filter(|window| window.start < end);
     begun.map(|window| Window { end: window.end.min(end), ..window.clone() }).collect()
 }
 
-/// Indices of the pieces that lie in `window`.
+/// Returns the indices of the pieces that lie in `window`.
 pub fn pieces_in<'e>(edges: &'e [u64], window: &Window) -> impl Iterator<Item = usize> + 'e {
     let (start, end) = (window.start.as_nanos(), window.end.as_nanos());
     edges.iter().enumerate().filter(move |&(_, &edge)| start < edge && edge <= end).map(|(k, _)| k)
 }
 
-/// Of each group of flows of `plan` the number of its first flow, and whether link `number` carries data of it.
+/// Returns for each group of flows its first flow, and whether link `number` carries the group's data.
 pub fn groups_at(plan: &Plan, number: u32) -> Vec<(u32, bool)> {
     let crosses = |group: &Group| {
         let flows = &plan.flows[group.flows.start as usize..group.flows.end as usize];
@@ -53,19 +53,23 @@ pub fn groups_at(plan: &Plan, number: u32) -> Vec<(u32, bool)> {
     plan.groups.iter().map(crosses).collect()
 }
 
-/// Tells in the metrics of each group of flows how long its packets waited in `window` of a link that was `seen`; of
-/// several links at that where they waited longest.
-pub fn tell_groups(flows: &mut IndexMap<String, IndexMap<String, FlowMetrics>>, window: &Window, seen: &[Histogram]) {
-    for (by_window, waits) in flows.values_mut().zip(seen) {
+/// Fills in the sojourn times of each group of flows at a link in `window`. Of several links the one with the longest
+/// sojourn times counts.
+pub fn fill_sojourn(
+    flows: &mut IndexMap<String, IndexMap<String, FlowMetrics>>,
+    window: &Window,
+    sojourn: &[Histogram],
+) {
+    for (by_window, waits) in flows.values_mut().zip(sojourn) {
         if let Some(metrics) = by_window.get_mut(&window.name) {
             metrics.tell_sojourn(waits);
         }
     }
 }
 
-impl LinkSeen {
-    /// Of `link` of `plan` in `window`: what `meter` saw in the pieces between `edges`, with the samples in `series`. A
-    /// medium of its own `offered` so many bits in each piece.
+impl LinkMeasurement {
+    /// Measures `link` in `window` from the pieces of `meter` between `edges` and the samples in `series`. `offered`: bits
+    /// that a medium offered in each piece.
     pub fn new(
         plan: &Plan,
         link: &Link,
@@ -89,11 +93,11 @@ impl LinkSeen {
         metrics.loss_dispersion = meter.loss_dispersion(first as usize, end as usize);
         metrics.arrivals_hurst = meter.arrivals_hurst(first as usize, end as usize);
         let LinkPiece { sojourn, queue, sojourn_of_group, .. } = piece;
-        LinkSeen { metrics, sojourn, queue, sojourn_of_group }
+        LinkMeasurement { metrics, sojourn, queue, sojourn_of_group }
     }
 }
 
-/// Bits that a wire could have carried in `window`.
+/// Returns the bits that a wire could have carried in `window`.
 fn wire_bits(link: &Link, window: &Window) -> f64 {
     let rates = link.rates.iter().map(|&(from, rate)| (from.as_nanos(), rate.as_bps()));
     let outages = link.line.as_ref().map_or(&[][..], |line| &line.outages);

@@ -1,25 +1,25 @@
-//! What a medium offers: the integral of its capacity over each piece between the edges of the windows.
+//! Capacity that a medium offers: the integral of its rate over each piece between the edges of the windows.
 
 use aqumen_units::Instant;
 
-/// Bits offered, piece by piece. Time moves on with each call.
+/// Bits offered in each piece. Time advances with each call.
 #[derive(Clone, Debug)]
-pub(super) struct Offered {
-    /// Edges still ahead of the time reached, the last of them first.
+pub(super) struct OfferedCapacity {
+    /// Edges after `now`, the last of them first.
     edges: Vec<u64>,
-    /// When the link is down, in order: nothing is offered then.
+    /// Outages in order: beginning and end.
     outages: Vec<(u64, u64)>,
-    /// The outages before this one are over.
+    /// Number of the first outage that is not over.
     next_outage: usize,
     now: u64,
     bits: f64,
     pieces: Vec<f64>,
 }
 
-impl Offered {
+impl OfferedCapacity {
     pub(super) fn new(edges: &[u64], outages: &[(Instant, Option<Instant>)]) -> Self {
         let nanos = |at: &Option<Instant>| at.map_or(u64::MAX, Instant::as_nanos);
-        Offered {
+        OfferedCapacity {
             edges: edges.iter().rev().copied().collect(),
             outages: outages.iter().map(|(from, until)| (from.as_nanos(), nanos(until))).collect(),
             next_outage: 0,
@@ -29,7 +29,7 @@ impl Offered {
         }
     }
 
-    /// From the time reached to `until` the capacity was `bps`.
+    /// Adds a capacity of `bps` from `now` to `until`.
     pub(super) fn advance(&mut self, until: u64, bps: f64) {
         while self.now < until {
             let Some(&edge) = self.edges.last() else { return };
@@ -43,7 +43,7 @@ impl Offered {
         }
     }
 
-    /// How long the link is down between two moments, each call later than the one before.
+    /// Returns how long the link is down between two times. Calls are in the order of time.
     fn down(&mut self, from: u64, to: u64) -> u64 {
         let mut sum = 0;
         while let Some(&(down, up)) = self.outages.get(self.next_outage) {
@@ -56,12 +56,12 @@ impl Offered {
         sum
     }
 
-    /// The last edge; zero if all have passed.
+    /// Returns the last edge; zero if all have passed.
     pub(super) fn end(&self) -> u64 {
         self.edges.first().copied().unwrap_or(0)
     }
 
-    /// The pieces that are complete.
+    /// Returns the complete pieces.
     pub(super) fn pieces(&self) -> Vec<f64> {
         self.pieces.clone()
     }
@@ -75,7 +75,7 @@ mod tests {
     fn capacity_is_divided_at_the_edges_and_outages_offer_nothing() {
         let at = |secs: u64| Instant::from_nanos(secs * 1_000_000_000);
         let edges = [10, 20, 30].map(|secs| at(secs).as_nanos());
-        let mut offered = Offered::new(&edges, &[(at(8), Some(at(12))), (at(28), None)]);
+        let mut offered = OfferedCapacity::new(&edges, &[(at(8), Some(at(12))), (at(28), None)]);
         offered.advance(at(15).as_nanos(), 100.0);
         assert_eq!(offered.end(), at(30).as_nanos());
         offered.advance(at(40).as_nanos(), 10.0);
