@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import math
 import os
-import zlib
+import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from aqumen.errors import OutputError, ScenarioError, meant
 
-__all__ = ["check_file", "is_packed", "json_text", "laid_out", "replace", "unpacked", "write_text"]
+__all__ = ["check_file", "clear_parts", "is_packed", "json_text", "laid_out", "replace", "write_text"]
 
 
 def json_text(data: object, indent: int | None = None) -> str:
@@ -72,29 +74,6 @@ def is_packed(path: str | os.PathLike[str]) -> bool:
         return file.read(2) == b"\x1f\x8b"
 
 
-def unpacked(path: str | os.PathLike[str]) -> IO[bytes] | None:
-    """What a file compressed by gzip holds, as a file that goes away when it is closed; `None` for any other file.
-
-    Args:
-        path: The file.
-    """
-    try:
-        if not is_packed(path):
-            return None
-        import gzip
-        import shutil
-        import tempfile
-
-        plain = tempfile.NamedTemporaryFile(prefix="aqumen-", suffix=Path(Path(path).stem).suffix)  # noqa: SIM115
-        with gzip.open(path) as packed:
-            shutil.copyfileobj(packed, plain)
-        plain.flush()
-        return plain
-    except (EOFError, zlib.error, OSError) as error:
-        why = getattr(error, "strerror", None)
-        raise ScenarioError(f"{path}: " + (f"cannot read: {why}" if why else f"cannot be unpacked: {error}")) from None
-
-
 def write_text(path: Path, text: str, *, program: bool = False) -> None:
     """Write a file as a whole or not at all.
 
@@ -119,6 +98,7 @@ def replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
         path: The file.
         write: Writes what it is to hold.
     """
+    clear_parts(path.parent)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
@@ -132,3 +112,27 @@ def replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
     finally:
         # Nothing half-written stays, whatever stopped us.
         part.unlink(missing_ok=True)
+
+
+@functools.cache
+def clear_parts(folder: Path) -> None:
+    """Remove what processes left half-written in a folder that are gone, killed for instance; once for each folder.
+
+    Args:
+        folder: Where results are written.
+    """
+    for part in folder.glob(".*.part"):
+        with contextlib.suppress(OSError):
+            if re.fullmatch(r"\..+\.\d+\.part", part.name) and not _runs(int(part.name.split(".")[-2])):
+                part.unlink()
+
+
+def _runs(pid: int) -> bool:
+    """Whether there is such a process."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from aqumen import _core
 from aqumen.errors import Cancelled, ScenarioError
-from aqumen.files import check_file, unpacked
+from aqumen.files import check_file
 from aqumen.scenario import _catalogue
 
 if TYPE_CHECKING:
@@ -73,11 +73,8 @@ class Capture:
         pairs = [(key, value) for key, value in given.items() if value is not None]
         self.file = os.fspath(file)
         check_file(self.file)
-        # Kept as long as it is read: the file goes when this goes.
-        self._unpacked = unpacked(self.file)
         try:
-            read = self._unpacked.name if self._unpacked else self.file
-            self._core = _core.survey(read, pairs, on_progress, _catalogue(own))
+            self._core = _core.survey(self.file, pairs, on_progress, _catalogue(own))
         except _core.ScenarioError as error:
             raise ScenarioError(str(error)) from None
         except _core.Cancelled as error:

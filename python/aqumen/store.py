@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from aqumen import _core
 from aqumen.engines import Job, find
 from aqumen.errors import Error, OutputError
-from aqumen.files import json_text, replace, write_text
+from aqumen.files import clear_parts, json_text, replace, write_text
 from aqumen.result import Answer
 from aqumen.scenario import Scenario
 
@@ -57,6 +57,8 @@ class Store:
                 pass
         except OSError as error:
             raise OutputError(f"cannot write to {self.folder}: {error.strerror}") from None
+        for each in (self.folder, self.runs):
+            clear_parts(each)
 
     def path(self, job: Job, engine: str | None = None) -> Path:
         """Where a run's metrics are.

@@ -3,12 +3,15 @@
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
+import zlib
 from pathlib import Path
 
 import pytest
@@ -283,6 +286,34 @@ def test_a_bad_capture_is_one_line_and_leaves_nothing_behind(cli, tmp_path, dama
     assert len(err.splitlines()) == 1
     assert message in err
     assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        # 200 MB of zeros: no capture, and one that begins as a capture does.
+        (b"", "bomb.pcap.gz: not a pcap or pcapng"),
+        (pcap([]), "bomb.pcap.gz: cannot be unpacked: more than 500 times its size"),
+    ],
+)
+def test_a_file_that_unpacks_to_far_more_than_it_is_takes_no_room(cli, monkeypatch, tmp_path, head, message):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    temporary.chmod(0o500)
+    packer = zlib.compressobj(9, wbits=31)
+    zeros = bytes(10**6)
+    file = tmp_path / "bomb.pcap.gz"
+    file.write_bytes(b"".join([packer.compress(head), *(packer.compress(zeros) for _ in range(200)), packer.flush()]))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    code, out, err = cli(file, "--rate", "1Mbit", "--aqm", "droptail")
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    assert f"{tmp_path}/{message}" in err
+    assert list(temporary.iterdir()) == []
+    # Kilobytes: it is read block by block.
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000
 
 
 def test_what_is_odd_about_a_capture_is_said(cli, tmp_path):

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -205,3 +206,18 @@ def test_json_has_no_infinity_and_no_nan():
 
 def test_json_for_people_has_a_line_for_each_thing():
     assert laid_out({"a": [1, None], "b": {}}) == '{\n  "a": [\n    1,\n    null\n  ],\n  "b": {}\n}\n'
+
+
+def test_what_a_killed_run_left_half_written_is_cleared(fake_core, scenario_file, tmp_path):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    left = [runs / f".pi-1.npz.{gone.pid}.part", tmp_path / f".compare.json.{gone.pid}.part"]
+    # That of a process which is there, and files of other names.
+    kept = [runs / f".pi-1.json.{os.getppid()}.part", runs / "own.part", runs / ".own.part"]
+    for path in (*left, *kept):
+        path.write_text("half")
+    aqumen.compare(aqumen.Scenario.load(scenario_file), ["pi"], seeds=1, out=tmp_path)
+    assert not any(path.exists() for path in left)
+    assert all(path.exists() for path in kept)

@@ -4,6 +4,7 @@ use std::io;
 use std::ops::Range;
 
 use crate::Error;
+use crate::input::Unpacking;
 
 /// Longest packet, captured or original, and longest block that has to be looked at as a whole, bytes. Captures of
 /// networks have at most 256 KiB a packet.
@@ -31,7 +32,10 @@ pub(crate) enum Next {
 }
 
 pub(crate) fn failed(error: io::Error) -> Error {
-    Error::whole(format!("cannot be read: {error}"))
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<Unpacking>()) {
+        Some(fault) => Error::whole(fault.to_string()),
+        None => Error::whole(format!("cannot be read: {error}")),
+    }
 }
 
 /// Checks what a record says of its own lengths.

@@ -118,6 +118,11 @@ impl<R: Read> Reader<R> {
         self.window.offset() + self.taken
     }
 
+    /// The stream that is read.
+    pub fn input(&self) -> &R {
+        self.window.input()
+    }
+
     /// Packets handed out.
     pub fn packets(&self) -> u64 {
         self.packets

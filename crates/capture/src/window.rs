@@ -21,6 +21,11 @@ impl<R: Read> Window<R> {
         Window { input, buffer: vec![0; CHUNK], start: 0, end: 0, offset: 0, ended: false }
     }
 
+    /// The stream.
+    pub(crate) fn input(&self) -> &R {
+        &self.input
+    }
+
     /// How many bytes are behind.
     pub(crate) fn offset(&self) -> u64 {
         self.offset

@@ -20,7 +20,6 @@ mod writer;
 
 use std::path::Path;
 
-use aqumen_capture::Reader;
 use aqumen_scenario::replay::Settings;
 use aqumen_scenario::{AqmSpec, cost};
 use aqumen_units::Rate;
@@ -28,7 +27,7 @@ use aqumen_units::Rate;
 use crate::Progress;
 use pace::Pace;
 use run::Replay;
-use source::{LOOK_PKTS, open, share};
+use source::{LOOK_PKTS, Source};
 use writer::Writer;
 
 pub use answer::{Answer, CaptureReport, ClassReport, Counts, FlowReport, LinkReport, SetupReport, Sojourn};
@@ -41,13 +40,12 @@ const PILOT_PKTS: u64 = 10_000;
 /// Looks at the capture at `path` and settles what `settings` leave open: with a load all of it is read for the rate,
 /// else its first packets for their mean size.
 pub fn survey(path: &Path, settings: &Settings, progress: &mut dyn Progress) -> Result<Setup, Error> {
-    let file = path.display().to_string();
-    let wrong = |message: String| Error::Capture { file: file.clone(), message };
-    let (mut reader, length) = open(path)?;
+    let wrong = |message: String| Error::Capture { file: path.display().to_string(), message };
+    let mut source = Source::open(path)?;
     let mut pace = Pace::new(settings.speedup);
     let overhead = settings.overhead as i64;
     let (mut packets, mut bytes, mut last_ns) = (0u64, 0u64, 0);
-    while let Some(record) = reader.next_record().map_err(|error| wrong(error.to_string()))? {
+    while let Some(record) = source.reader.next_record().map_err(|error| wrong(error.to_string()))? {
         if settings.interface.is_none_or(|wanted| wanted == record.interface) {
             last_ns = pace.at(record.at_ns);
             bytes += u64::from(setup::on_the_wire(record.original, overhead));
@@ -56,7 +54,7 @@ pub fn survey(path: &Path, settings: &Settings, progress: &mut dyn Progress) -> 
         if settings.load.is_none() && packets == PILOT_PKTS {
             break;
         }
-        if reader.packets().is_multiple_of(LOOK_PKTS) && !progress.at(share(reader.position(), length)) {
+        if source.reader.packets().is_multiple_of(LOOK_PKTS) && !progress.at(source.share()) {
             return Err(Error::Cancelled);
         }
     }
@@ -105,16 +103,16 @@ pub fn length(path: &Path, setup: &Setup, progress: &mut dyn Progress) -> Result
 /// The same, and how long what waits at the end may take to leave, seconds.
 fn scan(path: &Path, setup: &Setup, progress: &mut dyn Progress) -> Result<(f64, u64, f64), Error> {
     let wrong = |message: String| Error::Capture { file: path.display().to_string(), message };
-    let (mut reader, length) = open(path)?;
+    let mut source = Source::open(path)?;
     let mut pace = Pace::new(setup.speedup);
     let (mut last_ns, mut packets, mut bytes, mut largest) = (0, 0, 0_u64, 0);
-    while let Some(record) = reader.next_record().map_err(|error| wrong(error.to_string()))? {
+    while let Some(record) = source.reader.next_record().map_err(|error| wrong(error.to_string()))? {
         if setup.interface.is_none_or(|wanted| wanted == record.interface) {
             (last_ns, packets) = (pace.at(record.at_ns), packets + 1);
             let size = u64::from(setup::on_the_wire(record.original, setup.overhead));
             (bytes, largest) = (bytes + size, size.max(largest));
         }
-        if reader.packets().is_multiple_of(LOOK_PKTS) && !progress.at(share(reader.position(), length)) {
+        if source.reader.packets().is_multiple_of(LOOK_PKTS) && !progress.at(source.share()) {
             return Err(Error::Cancelled);
         }
     }
@@ -150,7 +148,7 @@ pub fn check_cost(
     };
     let updates_s = |duration_s| cost::updates_s(aqm, setup.network, setup.limit, FLOWS, duration_s);
     // A packet takes 16 bytes of a capture at the least.
-    let most_s = std::fs::metadata(path).map_or(0.0, |file| file.len() as f64 / 16.0 * PACKET_S);
+    let most_s = Source::open(path)?.bytes_max() as f64 / 16.0 * PACKET_S;
     let longest_s = WEEK_S + drain_s(setup, LARGEST_BYTES);
     if check(longest_s, 0.0).is_ok() && cost::said(most_s + updates_s(longest_s), "").is_none() {
         return Ok(None);
@@ -171,16 +169,14 @@ pub fn replay(
     out: Option<&Path>,
     progress: &mut dyn Progress,
 ) -> Result<Answer, Error> {
-    let (mut reader, length) = open(path)?;
+    let mut source = Source::open(path)?;
     let writer = out.map(|out| Writer::create(out, path)).transpose()?;
     let replay = Replay::new(setup, aqm, writer)?;
-    run::offer(replay, &mut reader, length, &path.display().to_string(), progress)
+    run::offer(replay, &mut source, progress)
 }
 
 /// The same for a capture in memory.
 pub fn replay_bytes(capture: &[u8], setup: &Setup, aqm: &AqmSpec) -> Result<Answer, Error> {
-    let file = "capture";
-    let wrong = |error: aqumen_capture::Error| Error::Capture { file: file.into(), message: error.to_string() };
-    let mut reader = Reader::new(capture).map_err(wrong)?;
-    run::offer(Replay::new(setup, aqm, None)?, &mut reader, capture.len() as u64, file, &mut |_| true)
+    let mut source = Source::new(capture, "capture".into(), capture.len() as u64)?;
+    run::offer(Replay::new(setup, aqm, None)?, &mut source, &mut |_| true)
 }

@@ -7,7 +7,7 @@ use std::io::Read;
 
 use aqumen_aqm::registry::AnyQdisc;
 use aqumen_aqm::{DropReason, Fates, Handle, Packet, Qdisc};
-use aqumen_capture::{Headers, Reader, Record, headers};
+use aqumen_capture::{Headers, Record, headers};
 use aqumen_network::named_aqm_report;
 use aqumen_result::{Meter, utilization};
 use aqumen_scenario::AqmSpec;
@@ -19,7 +19,7 @@ use super::classify::{FlowKey, traffic_class};
 use super::error::Error;
 use super::pace::{HORIZON_NS, Pace};
 use super::setup::{Setup, on_the_wire};
-use super::source::{LOOK_PKTS, share};
+use super::source::{LOOK_PKTS, Source};
 use super::tally::{Tallied, Tallies};
 use super::writer::{Captured, Writer};
 use crate::Progress;
@@ -67,22 +67,19 @@ const ROOM_BYTES: usize = 1 << 16;
 /// Timers between two looks at the progress.
 const LOOK_TIMERS: u64 = 1 << 20;
 
-/// Offers all packets of `reader`, which holds `length` bytes, and waits until the queue is empty.
-pub(crate) fn offer<R: Read>(
+/// Offers all packets of `source`, and waits until the queue is empty.
+pub(super) fn offer<R: Read>(
     mut replay: Replay<'_>,
-    reader: &mut Reader<R>,
-    length: u64,
-    file: &str,
+    source: &mut Source<R>,
     progress: &mut dyn Progress,
 ) -> Result<Answer, Error> {
-    let wrong = |message: String| Error::Capture { file: file.into(), message };
     let mut pace = Pace::new(replay.setup.speedup);
     let (mut now, mut done) = (0, 0.0);
     loop {
-        let record = match reader.next_record() {
+        let record = match source.reader.next_record() {
             Ok(Some(record)) => record,
             Ok(None) => break,
-            Err(error) => return Err(wrong(error.to_string())),
+            Err(error) => return Err(source.wrong(error.to_string())),
         };
         if replay.setup.interface.is_none_or(|wanted| wanted == record.interface) {
             now = pace.at(record.at_ns);
@@ -90,8 +87,8 @@ pub(crate) fn offer<R: Read>(
             replay.advance(now, base, &mut || progress.at(done))?;
             replay.arrive(now, &record);
         }
-        if reader.packets().is_multiple_of(LOOK_PKTS) {
-            done = share(reader.position(), length);
+        if source.reader.packets().is_multiple_of(LOOK_PKTS) {
+            done = source.share();
             if !progress.at(done) {
                 return Err(Error::Cancelled);
             }
@@ -102,7 +99,7 @@ pub(crate) fn offer<R: Read>(
     capture.offered_bps = (now > 0).then(|| capture.bytes as f64 * 8e9 / now as f64);
     capture.flows = replay.floor.tallies.flows_seen;
     (capture.reordered_pkts, capture.pauses_shortened) = (pace.reordered, pace.shortened);
-    (capture.timeless_pkts, capture.cut_off) = (reader.timeless(), reader.is_cut_off());
+    (capture.timeless_pkts, capture.cut_off) = (source.reader.timeless(), source.reader.is_cut_off());
     while let Some((_, _, end)) = replay.serving {
         replay.advance(end, base_ns(&pace), &mut || progress.at(1.0))?;
     }

@@ -3,6 +3,8 @@
 #[path = "../../../capture/tests/all/common/mod.rs"]
 mod capture;
 
+use std::io::Write;
+
 use aqumen_scenario::replay::Settings;
 use aqumen_scenario::{AqmSpec, Written};
 use aqumen_sim::replay::{Answer, Counts, Error, Setup, check_aqm, check_cost, length, replay, replay_bytes, survey};
@@ -605,4 +607,30 @@ fn services_and_flows_have_the_names_of_their_protocols() {
     let classes: Vec<_> =
         answer.traffic_classes.iter().map(|row| (row.name.as_str(), row.counts.arrivals_pkts)).collect();
     assert_eq!(classes, [("CS0 Not-ECT", 5), ("EF Not-ECT", 1), ("AF11 Not-ECT", 1)]);
+}
+
+#[test]
+fn a_capture_compressed_by_gzip_is_replayed_as_what_it_holds() {
+    let capture = packets(&(0..20_000).map(|i| (i * 1000, 1000, udp(1, 0))).collect::<Vec<_>>());
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(&capture).unwrap();
+    let packed = encoder.finish().unwrap();
+    let aqm = AqmSpec::builtin("droptail").unwrap();
+    let answers = [("plain", &capture), ("packed", &packed)].map(|(name, bytes)| {
+        let file = InFile::new(name, bytes);
+        let setup = file.survey(&[("load", "0.9")]).unwrap();
+        assert_eq!(check_cost(&file.0, &setup, &aqm, &mut |_: f64| true).unwrap(), None);
+        let mut shares = vec![];
+        let answer = replay(&file.0, &setup, &aqm, None, &mut |share: f64| {
+            shares.push(share);
+            true
+        });
+        // Progress is that of the file, whatever it holds.
+        assert!(
+            shares.windows(2).all(|pair| pair[0] <= pair[1]) && shares.iter().any(|share| *share > 0.3),
+            "{shares:?}"
+        );
+        serde_json::to_value(Answer { cpu_s: 0.0, ..answer.unwrap() }).unwrap()
+    });
+    assert_eq!(answers[0], answers[1]);
 }
