@@ -1,6 +1,7 @@
 """AQMs ranked over many networks: ranks, fronts, picks and the page, from runs made up by hand."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -98,6 +99,35 @@ def test_seeds_beyond_the_first_are_for_what_a_situation_compares_and_for_drawn_
     # The ranking is of the first seed everywhere: 5 ms of `DELAYS` and 1 ms.
     told = study.figures(across.OWN)["everyday/backbone@cubic"]["pie"]["sojourn_mean_s"]
     assert (told["n"], told["mean"]) == (1, pytest.approx(0.006))
+
+
+def test_a_household_without_an_aqm_is_its_line_as_it_is(monkeypatch):
+    """Nobody has a shaper with a buffer of 20 000 packets and no AQM."""
+    monkeypatch.setattr(across, "Records", Made)
+    uplink = next(place for place in across.PLACES if place.cell == "everyday/uplink@cubic")
+    study = across.Study([1, 2], aqms=["pie", "codel"], places=[uplink])
+    wanted = study.records.wanted
+    assert wanted["everyday/uplink@cubic"] == ["pie", "codel", "codel:target=15ms"]
+    assert wanted["everyday/uplink@now,cubic"] == ["droptail"]
+    # With all seeds, as the others of a situation.
+    assert study.records.once["everyday/uplink@now,cubic"] == []
+    links = {link["name"]: link for link in study.records.scenarios["everyday/uplink@now,cubic"].plan()["links"]}
+    assert links["up"]["rates"][0][1] == 100 * links["line-up"]["rates"][0][1]
+
+    def of(cell, spec):
+        delay = 0.5 if "now" in cell else DELAYS[spec.partition("=")[0]]
+        run = made(0.0001 if "now" in cell else delay, 0.9)
+        run["links"]["line-up"] = made(delay, 0.9)["links"]["l"]
+        return [(seed, run) for seed in (1, 2)]
+
+    study.records.of = of
+    told = study.figures(across.OWN)["everyday/uplink@cubic"]
+    # It is judged where its packets wait: before the line.
+    assert {aqm: one["sojourn_mean_s"]["mean"] for aqm, one in told.items()} == {
+        "droptail": 0.5,
+        "pie": 0.005,
+        "codel": 0.02,
+    }
 
 
 def test_how_alike_seeds_rank_is_told(study):
@@ -388,7 +418,8 @@ def test_a_pick_is_told_with_eight_aqms_linux_best_and_droptail(study):
     ]
     ranked = {"means": means, "figures": 3, "critical_difference": None, "tied_with_best": ["a0", "a1"]}
     picked = {"pick": "a0", "kernel": "codel", "ranks": ranked, "figures": figures}
-    text = "\n".join(advice._situation("A link", {m.key: m for m in situation.measures}, picked))
+    situation = replace(situation, title="A link")
+    text = "\n".join(advice._situation(situation, dict.fromkeys(situation.cells), picked))
     assert text.startswith("## A link\n\nA tie of 2 among 11: `a0`, mean rank 1.0 over 3 figures, is not told apart")
     # Eight, then the kernel's first and DropTail, which the order would leave out.
     rows = lines_of(text, "| `")
@@ -403,6 +434,9 @@ def test_a_pick_is_told_with_eight_aqms_linux_best_and_droptail(study):
     ]
     assert lines_of(text, "|---") == ["|---|---|---|---|", "|---|---|---|"]
     assert lines_of(text, "`") == ["`net`:", "`other`:"]
+    # Where DropTail is another network, that is said.
+    home = "\n".join(advice._situation(situation, {situation.cells[0]: "net@now"}, picked))
+    assert "`droptail` is the line as it is: without shapers" in home
 
 
 def test_who_is_not_told_apart_is_a_tie_and_no_pick():

@@ -52,6 +52,8 @@ class Place:
     """The link that is judged; none: the first one under test."""
     slow: bool = False
     """Whether a quick ranking leaves it out."""
+    today: tuple[str, str] | None = None
+    """Cell and link of the network as it is without an AQM, where that is another network: DropTail runs there."""
 
 
 PLACES = (
@@ -111,10 +113,10 @@ PLACES = (
     Place(cell="aaqm/load@n100", target="34ms", until="125s", slow=True),
     Place(cell="aaqm/web", target="34ms", until="150s", slow=True),
     Place(cell="self-tuning/fortieth", target="5144us", until="200s", slow=True),
-    Place(cell="everyday/uplink@cubic", target="15ms"),
-    Place(cell="everyday/uplink@cubic-ecn", target="15ms"),
-    Place(cell="everyday/uplink@bbr", target="15ms", slow=True),
-    Place(cell="everyday/uplink@bbr-ecn", target="15ms", slow=True),
+    Place(cell="everyday/uplink@cubic", target="15ms", today=("everyday/uplink@now,cubic", "line-up")),
+    Place(cell="everyday/uplink@cubic-ecn", target="15ms", today=("everyday/uplink@now,cubic-ecn", "line-up")),
+    Place(cell="everyday/uplink@bbr", target="15ms", slow=True, today=("everyday/uplink@now,bbr", "line-up")),
+    Place(cell="everyday/uplink@bbr-ecn", target="15ms", slow=True, today=("everyday/uplink@now,bbr-ecn", "line-up")),
     Place(cell="everyday/cell@cubic", target="15ms", slow=True),
     Place(cell="everyday/cell@bbr", target="15ms", slow=True),
     Place(cell="everyday/datacenter@cubic", target="100us"),
@@ -130,7 +132,7 @@ buffer, aaqm 33 packets, self-tuning 20), else 15 ms, RFC 8033's; in the data ce
 most it is cut short, which leaves out AAQM's light load, the last 800 of its web sessions, and the return of
 self-tuning's capacity. Left out are aqm-mo/sources, whose link is an eighth in use, aaqm/tuning, the network of
 aaqm/load@n50 again, and self-tuning/full, whose runs cost most of all; self-tuning/fortieth is it at a fortieth of the
-rate."""
+rate. A household without an AQM has no shaper either: DropTail is the line as it is, with the modem's buffer."""
 
 CRITERIA = (
     ("power", "utilisation over response time", True),
@@ -309,10 +311,16 @@ class Study:
             place.cell: list(dict.fromkeys(spec for aqm in self.aqms for spec in (aqm, at_target(aqm, place.target))))
             for place in self.places
         }
+        for place in self.places:
+            if place.today is not None:
+                wanted[place.cell].remove(REFERENCE)
+                wanted[place.today[0]] = [REFERENCE]
+                scenarios[place.today[0]] = _cut(place, Scenario.load(place.today[0]))
         compared = {cell for situation in SITUATIONS for cell in situation.cells}
         others = [place.cell for place in self.places if place.cell not in compared]
         self.drawn = [] if quick else sorted(random.Random(1).sample(others, min(DRAWN, len(others))))
         self._repeated = compared.union(self.drawn)
+        self._repeated |= {each.today[0] for each in self.places if each.today and each.cell in self._repeated}
         own = set(self.aqms)
         # What is the same run at the target as it comes need not run twice.
         self._same = {cell: _same(scenarios[cell], specs) for cell, specs in wanted.items()}
@@ -337,7 +345,7 @@ class Study:
             which: `own` or `target`.
         """
         spec = aqm if which == OWN else at_target(aqm, place.target)
-        return [run for _, run in self.records.of(place.cell, self._same[place.cell][spec])]
+        return list(self._by_seed(place, spec).values())
 
     def figures(self, which: str) -> dict[str, dict[str, dict[str, dict[str, Any]]]]:
         """By place, AQM and criterion the figure of the first seed.
@@ -349,7 +357,7 @@ class Study:
         for place in self.places:
             found[place.cell] = {}
             for aqm in self.aqms:
-                each = [_judged(run, place.link) for run in self.runs(place, aqm, which)[:1]]
+                each = [_judged(run, _link_of(place, aqm)) for run in self.runs(place, aqm, which)[:1]]
                 keys = (*(key for key, _, _ in CRITERIA), "sojourn_mean_s")
                 found[place.cell][aqm] = {key: summarize([one[key] for one in each]) for key in keys}
         return found
@@ -430,8 +438,9 @@ class Study:
         return len(self.records.seeds) if cell in self._repeated else 1
 
     def _by_seed(self, place: Place, aqm: str) -> dict[int, Run]:
-        """The runs of an AQM as it comes."""
-        return dict(self.records.of(place.cell, self._same[place.cell][aqm]))
+        """The runs of an AQM, a SPEC."""
+        cell = place.today[0] if place.today is not None and aqm == REFERENCE else place.cell
+        return dict(self.records.of(cell, self._same[cell][aqm]))
 
     def agreement(self) -> dict[str, dict[str, dict[str, Any]]]:
         """How alike two seeds rank the AQMs of one place: Kendall's tau, the mean over all pairs of seeds, summed up
@@ -448,9 +457,9 @@ class Study:
         for place in self.places:
             if place.cell not in cells:
                 continue
-            runs = [self._by_seed(place, aqm) for aqm in self.aqms]
-            seeds = [seed for seed in self.records.seeds if all(seed in each for each in runs)]
-            figures = [[_judged(each[seed], place.link) for each in runs] for seed in seeds]
+            runs = {aqm: self._by_seed(place, aqm) for aqm in self.aqms}
+            seeds = [seed for seed in self.records.seeds if all(seed in each for each in runs.values())]
+            figures = [[_judged(each[seed], _link_of(place, aqm)) for aqm, each in runs.items()] for seed in seeds]
             for key, taus in found.items():
                 told = [[one[key] for one in each] for each in figures]
                 lists = [[value for value in each if value is not None] for each in told]
@@ -463,12 +472,18 @@ class Study:
     def to_dict(self) -> dict[str, Any]:
         """What `aqumen reproduce ranking --json` prints."""
         return {
-            "schema": 4,
+            "schema": 5,
             "aqumen": _core.__version__,
             "seeds": len(self.records.seeds),
             "quick": self.quick,
             "places": [
-                {"cell": place.cell, "target": place.target, "until": place.until, "seeds": self._seeds(place.cell)}
+                {
+                    "cell": place.cell,
+                    "target": place.target,
+                    "until": place.until,
+                    "seeds": self._seeds(place.cell),
+                    "today": None if place.today is None else place.today[0],
+                }
                 for place in self.places
             ],
             "aqms": self.aqms,
@@ -478,6 +493,11 @@ class Study:
             "agreement": self.agreement(),
             "situations": [self.pick(situation) for situation in SITUATIONS],
         }
+
+
+def _link_of(place: Place, aqm: str) -> str | None:
+    """The link that is judged for an AQM."""
+    return place.today[1] if place.today is not None and aqm == REFERENCE else place.link
 
 
 def _cut(place: Place, scenario: Scenario) -> Scenario:

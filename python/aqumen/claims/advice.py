@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aqumen.claims.across import CRITERIA, OWN, SITUATIONS, TARGET
+from aqumen.claims.across import CRITERIA, OWN, REFERENCE, SITUATIONS, TARGET, Situation
 
 __all__ = ["NAMES", "page"]
 
@@ -45,7 +45,7 @@ def page(data: Mapping[str, Any], command: str, date: str) -> str:
         "",
     ]
     for situation, picked in zip(SITUATIONS, data["situations"], strict=True):
-        parts += _situation(situation.title, {m.key: m for m in situation.measures}, picked)
+        parts += _situation(situation, {place["cell"]: place["today"] for place in data["places"]}, picked)
     parts += [
         "## All networks",
         "",
@@ -96,12 +96,15 @@ def _agreement(agreement: Mapping[str, Mapping[str, Any]]) -> str:
     )
 
 
-def _situation(title: str, measures: Mapping[str, Any], picked: Mapping[str, Any]) -> list[str]:
+def _situation(situation: Situation, today: Mapping[str, str | None], picked: Mapping[str, Any]) -> list[str]:
+    measures = {measure.key: measure for measure in situation.measures}
     ranked = picked["ranks"]
     if ranked is None:
-        return [f"## {title}", "", "Not run.", ""]
+        return [f"## {situation.title}", "", "Not run.", ""]
     means: Mapping[str, float] = ranked["means"]
-    parts = [f"## {title}", "", _ahead(picked, ranked), ""]
+    parts = [f"## {situation.title}", "", _ahead(picked, ranked), ""]
+    if any(today.get(cell) for cell in situation.cells):
+        parts += [f"`{REFERENCE}` is the line as it is: without shapers, with the buffers of modem and provider.", ""]
     kernel = picked["kernel"]
     chosen = list(means)[:ROWS]
     chosen += [aqm for aqm in (kernel, "droptail") if aqm is not None and aqm not in chosen]
