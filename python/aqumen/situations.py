@@ -51,6 +51,8 @@ class Situation:
     """Short names of the scenario for AQMs of the kernel with parameters."""
     sent_bps: float | None = None
     """Rate before which packets that are sent wait, in bit/s of IP packets."""
+    delay: str = "game"
+    """The figure, by its key, that shows delay under load."""
 
     def kernel(self, aqm: str) -> str | None:
         """The SPEC of the kernel's AQM that a row stands for; `None` where the kernel has none.
@@ -135,6 +137,16 @@ class Study:
     def total(self) -> int:
         """How many runs are wanted."""
         return sum(len(each.jobs) for each in self.gatherings.values())
+
+    def seconds(self) -> float:
+        """Time that the runs which are left take here, by an estimate for each."""
+        taken = 0.0
+        for who in self.senders:
+            for _, cell, specs in self._cells(who):
+                gathering, core = self.gatherings[who, cell], self.situation.scenario.cell(cell).core
+                each = sum(core.time_estimate("packet", spec) for spec in specs) / len(specs)
+                taken += each * (len(gathering.jobs) - gathering.resumed) / gathering.threads
+        return taken
 
     def work(self, on_progress: Callable[[int, int], bool]) -> None:
         """Run what is left.
@@ -269,6 +281,7 @@ def uplink(
     bloat: str | None = None,
     headroom: tuple[float, float] = (5.0, 10.0),
     duration: str | None = None,
+    target: str = "15ms",
 ) -> Situation:
     """A household before a line.
 
@@ -281,6 +294,7 @@ def uplink(
             without it 500 ms, and 64 kB at the least.
         headroom: By how many percent the shapers are slower than the line, up and down.
         duration: How long a run lasts; without it longer for slower lines.
+        target: Delay for which AQMs without a target of their own are designed (PI, RED, STPI); at least two packets.
     """
     if line not in LINES:
         raise ScenarioError(f"--line {line}: there are: {listed(LINES)}")
@@ -300,6 +314,8 @@ def uplink(
     film = min(5e6, net["down"] / 4)
     slow = _slow(min(net[way] * kept[way] for way in net))
     profiles = {} if slow is None else {SLOW: slow}
+    aim_s = _time("target", target, least=1e-6)
+    aims = {way: max(aim_s * net[way] * kept[way] / 8 / FULL_PACKET_B, 2) for way in net}
     # Ten times the line: what waits, waits there.
     wide = f"{10 * max(net.values()):.0f}bit"
     changes = {
@@ -314,6 +330,7 @@ def uplink(
         "flows.call-up.traffic.codec": codec,
         "flows.call-down.traffic.codec": codec,
         **{f"topology.links.{way}.rate": f"{net[way] * kept[way]:.0f}bit" for way in net},
+        **{f"topology.links.{way}.target": f"{pkts:.4g}pkt" for way, pkts in aims.items()},
         **{f"topology.links.line-{way}.rate": f"{net[way]:.0f}bit" for way in net},
         **{f"topology.links.line-{way}.buffer": f"{max(net[way] * waits / 8, room):.0f}B" for way in net},
         **{f"flows.{name}.rtt": rtt for name in _GROUPS},
@@ -414,6 +431,7 @@ def datacenter(
             Felt(key="mean", title="mean", of=_transfer("requests", "mean_s", 1000), **ms),  # type: ignore[arg-type]
             _rate_of("bulk", "Long transfers", "bulk", "Gbit/s", 1e-9),
         ),
+        delay="requests",
         assumed=(
             f"round trips of {rtt} without queues (--rtt), room for {buffer} (--buffer), {length} a run (--duration)",
             f"requests of 20 kB, {load:g} % of the rate (--load), beside four endless transfers; timeouts of at least "

@@ -1,7 +1,6 @@
 """What takes hours is refused before it begins, in one line with what would be accepted; what takes long is said."""
 
 import struct
-from typing import ClassVar
 
 import pytest
 
@@ -52,18 +51,6 @@ def test_other_simulators_are_foreseen_by_how_slow_they_are():
     assert foresee(scenario.set("duration", "1000s"), ["pi"], "ns2", 100).startswith("this takes about ")
     with pytest.raises(aqumen.ScenarioError, match=r"duration.*is accepted.*--anyway runs it"):
         foresee(scenario.set("duration", "80000s").set("bottleneck.rate", "50Mbit"), ["pi"], "ns3")
-
-
-def test_a_household_says_how_long_it_takes(capsys):
-    from aqumen.cli import situation
-
-    class Long:
-        long: ClassVar = ["this takes about 3 minutes: 1e9 packets"]
-
-    situation.foretell({("modern", "modern"): Long(), ("modern", "now,modern"): Long()})
-    assert capsys.readouterr().err.splitlines() == [
-        "aqumen: modern; now,modern, each: this takes about 3 minutes: 1e9 packets",
-    ]
 
 
 def test_a_model_that_takes_long_says_so(tmp_path, capsys, monkeypatch):

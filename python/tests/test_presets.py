@@ -333,7 +333,7 @@ def made_up(monkeypatch):
         def __init__(self, scenario, specs, seeds, engine, out=None):
             del scenario, engine, out
             self.jobs = [(spec, seed) for spec in specs for seed in range(1, seeds + 1)]
-            self.answers, self.resumed, self.store, self.long = {}, 0, None, []
+            self.answers, self.resumed, self.store, self.threads = {}, 0, None, 1
 
         def work(self, on_progress):
             for i, job in enumerate(self.jobs):

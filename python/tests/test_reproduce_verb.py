@@ -248,17 +248,6 @@ def test_less_than_the_record_has_does_not_count_against_a_claim(capsys):
         del PAPERS["tied"]
 
 
-def test_who_looks_at_no_bar_is_told_how_far_it_is(capsys, monkeypatch):
-    # Half a minute passes with each run: after two of eight the work left is 1.5 of 2, three times what took a minute.
-    clock = iter(range(0, 1000, 30))
-    monkeypatch.setattr(verb.time, "monotonic", lambda: next(clock))
-    said = told(capsys, "first")[2]
-    assert "1 of 8 runs, about 3.5 min left" in said
-    assert "2 of 8 runs, about 3.0 min left" in said
-    clock = iter(range(0, 1000, 20))
-    assert "min left" not in told(capsys, "second")[2]
-
-
 def test_a_stopped_run_is_no_verdict(capsys, monkeypatch, tmp_path):
     def stops(self, on_done):
         on_done("net/quick", "pie", 1, 0.25)

@@ -1,6 +1,7 @@
 """What the verbs for everyday networks tell of an answer made up for it: order, ties, advice, commands."""
 
 import json
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -11,7 +12,7 @@ from aqumen.cli import talk
 from aqumen.errors import ScenarioError
 from aqumen.experience import Felt, Scored
 from aqumen.shaping import Setup
-from aqumen.situations import AS_IT_IS, Answer, Situation
+from aqumen.situations import AS_IT_IS, Answer, Situation, Study, uplink
 
 FELT = (
     Felt(key="calls", title="Calls", unit="MOS", digits=2, of=lambda run: None, more=True),
@@ -51,6 +52,7 @@ SITUATION = Situation(
     assumed=("a round trip of 40 ms (--rtt)", "no more"),
     rates={"up": 1.9e6, "down": 18e6},
     sent_bps=1.9e6,
+    delay="pages",
 )
 ANSWER = Answer(
     score=(FIRST, SECOND, THIRD, LAST),
@@ -79,10 +81,14 @@ def rows_of(text, head):
 def test_the_answer_is_told_in_order(capsys):
     out = told(capsys)
     lines = out.splitlines()
-    assert lines[0] == "home: A home"
-    assert lines[1] == "4 AQMs, senders cubic, bbr, 5 seeds"
-    assert lines[2].startswith("Ranked by a score: the geometric mean of how ")
-    assert lines[3:5] == ["Assumed: a round trip of 40 ms (--rtt).", "Assumed: no more."]
+    # What to do comes first, then what to expect, how it was found, and the commands at the end.
+    assert lines[0] == "Use fq_codel, shaped to 1.9 Mbit/s up and 18 Mbit/s down."
+    found = lines.index("home: A home")
+    assert lines[found + 1] == "4 AQMs, senders cubic, bbr, 5 seeds"
+    assert lines[found + 2].startswith("Ranked by a score: the geometric mean of how ")
+    assumed = lines.index("Assumed: a round trip of 40 ms (--rtt).")
+    assert lines[assumed + 1] == "Assumed: no more."
+    assert lines.index("What to expect") < found < assumed < lines.index("  tc two eth0")
     table = rows_of(out, "Score  ")
     assert table[0].split() == ["Score", "Calls", "Page", "Upload"]
     assert table[1].split() == ["AQM", "%", "MOS", "s", "Mbit/s"]
@@ -113,7 +119,7 @@ def test_one_seed_and_one_kind_of_senders(capsys):
     # Ties of one seed say nothing.
     row = rows_of(out, "Score  ")[2].split()
     assert row[:3] == ["1", "fq-codel-linux", "98.0"]
-    assert "Not told apart" not in out
+    assert "Not significantly different" not in out
 
 
 def test_the_goal_is_said_in_words():
@@ -141,10 +147,31 @@ def test_what_the_weights_decide(capsys):
     )
 
 
+def test_the_delay_before_and_after_is_drawn(capsys):
+    lines = told(capsys).splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("Delay under load, s: "))
+    # 9.25 s are 30 columns, 1.5 s 4.86 of them: 4 and 7 eighths.
+    assert lines[at + 1] == f"  as it is             {'█' * 30}  9.2 ± 0.2"
+    assert lines[at + 2] == f"  with fq-codel-linux  {'████▉':30}  1.5 ± 0.2"
+
+
+@pytest.mark.parametrize(
+    ("spec", "rates", "sentence"),
+    [
+        ("fq-codel-linux:target=6ms", {"up": 64e3, "down": 1.5e6}, "target 6ms, shaped to 64 kbit/s up and 1.5 Mbit/s"),
+        ("pie-linux", {"port": 1e9}, "Use pie."),
+        ("pi", {"up": 1e6, "down": 1e6}, "Best of these is pi, which no Linux kernel has."),
+    ],
+)
+def test_the_answer_is_a_sentence(spec, rates, sentence):
+    answer = replace(ANSWER, score=(replace(FIRST, aqm=spec, tied_with=()), THIRD, LAST))
+    assert sentence in verb.headline(replace(SITUATION, rates=rates), answer)
+
+
 def test_the_first_is_advised_with_its_commands(capsys):
     out = told(capsys)
-    assert "By this goal no AQM is better" not in out
-    assert "\nNot told apart from fq-codel-linux: cake-linux; more seeds may.\n" in out
+    assert "no AQM is better" not in out
+    assert "\nNot significantly different from fq-codel-linux: cake-linux. More seeds may separate them.\n" in out
     since = verb.KERNEL["fq-codel-linux"][1]
     advice = f"\nfq-codel-linux, Linux {since} and later, as root:\n  tc one fq-codel-linux\n  tc two eth0\n"
     assert advice in out
@@ -157,9 +184,9 @@ def test_the_first_is_advised_with_its_commands(capsys):
 def test_a_line_that_is_best_as_it_is(capsys):
     answer = replace(ANSWER, score=(replace(LAST, place=1), replace(FIRST, place=2, tied_with=()), THIRD))
     out = told(capsys, answer=answer)
-    assert "\nBy this goal no AQM is better than the line as it is.\n" in out
+    assert out.startswith("Leave the line as it is: by this goal no AQM is better.\n")
     assert verb.leader(answer) == "fq-codel-linux"
-    assert "Not told apart" not in out
+    assert "Not significantly different" not in out
     assert "as root" in out
     # With no AQM at all there is nothing to expect.
     bare = replace(ANSWER, score=(replace(LAST, alone=EACH),))
@@ -193,6 +220,7 @@ def test_the_answer_as_data():
         "assumed": list(SITUATION.assumed),
         "rates_to_set_bps": {"up": 1.9e6, "down": 18e6},
         "first_place_changes_with": {},
+        "answer": "Use fq_codel, shaped to 1.9 Mbit/s up and 18 Mbit/s down.",
     }
     assert [each["aqm"] for each in data["order"]] == ["fq-codel-linux", "cake-linux", "pi", AS_IT_IS]
     assert [each["commands"] is None for each in data["order"]] == [False, False, True, True]
@@ -214,9 +242,22 @@ def test_weights_are_read():
             verb._weights([slip])
 
 
-def test_what_takes_long_is_said(capsys):
-    verb.foretell({("cubic", "a"): SimpleNamespace(long=["one", "two"]), ("bbr", "b"): SimpleNamespace(long=[])})
-    assert capsys.readouterr().err == "aqumen: a: one\naqumen: a: two\n"
+def test_how_long_it_takes_is_said_at_once(capsys):
+    study = Study(uplink("20Mbit", "2Mbit", duration="60s"), ["codel-linux"], ["cubic", "bbr"], 3, {})
+    for gathering in study.gatherings.values():
+        gathering.threads = 2
+    # Two kinds of senders, the line as it is and one AQM, three seeds each.
+    verb.foretell(study)
+    said = capsys.readouterr().err
+    assert re.fullmatch(r"aqumen: 12 runs, about \d+ s on 2 cores\n", said)
+    # Twice as long and half the cores take four times as long.
+    longer = Study(uplink("20Mbit", "2Mbit", duration="120s"), ["codel-linux"], ["cubic", "bbr"], 3, {})
+    for gathering in longer.gatherings.values():
+        gathering.threads = 1
+    assert longer.seconds() == pytest.approx(4 * study.seconds(), rel=0.1)
+    # What is finished does not count.
+    next(iter(longer.gatherings.values())).resumed = 3
+    assert longer.seconds() < 0.9 * 4 * study.seconds()
 
 
 def test_a_capture_is_told_apart_from_the_ranking(capsys):
@@ -259,19 +300,16 @@ def test_a_capture_meets_each_aqm_at_the_rate_to_set(monkeypatch, tmp_path):
     assert offered == [{"spec": "pi", "total": {"of": "pi"}}, {"spec": "red", "total": {"of": "red"}}]
 
 
-def test_what_is_said_of_several_is_said_once(capsys):
-    of = {("cubic", "a"): SimpleNamespace(long=["long"]), ("bbr", "b"): SimpleNamespace(long=["long", "much"])}
-    verb.foretell(of)
-    assert capsys.readouterr().err == "aqumen: a; b, each: long\naqumen: b: much\n"
-
-
 @pytest.mark.parametrize(("finished", "code"), [(True, 0), (False, 130)])
 def test_what_is_finished_at_ctrl_c_is_told_and_the_rest_left_for_later(capsys, monkeypatch, tmp_path, finished, code):
     class Stopped:
         def __init__(self, situation, aqms, senders, seeds, weights, out):
             self.asked = (aqms, senders, seeds, weights, out)
-            self.aqms, self.gatherings, self.total = ("pi",), {}, 4
+            self.aqms, self.gatherings, self.total = ("pi",), {"all": SimpleNamespace(resumed=0, threads=2)}, 4
             made.append(self)
+
+        def seconds(self):
+            return 3.0
 
         def work(self, advance):
             assert advance(1, 4)

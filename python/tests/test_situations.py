@@ -7,7 +7,7 @@ import shlex
 import tomllib
 
 import pytest
-from browser import judged
+from browser import browse, judged, told
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -170,9 +170,14 @@ def test_a_household_is_told_what_to_do(capsys, monkeypatch, tmp_path):
     out = run(capsys, "uplink", "--down", "20Mbit", "--up", "2Mbit", *QUICK, "--out", tmp_path / "o")
     lines = out.splitlines()
     assert max(len(line) for line in lines if not line.startswith("  ")) <= 80
-    # The goal in words and what was assumed stand above the table.
-    table = next(i for i, line in enumerate(lines) if "Calls" in line)
-    above = " ".join(lines[:table])
+    # The answer is on the first screen.
+    assert lines[0] == "Use fq_codel, shaped to 1.9 Mbit/s up and 18 Mbit/s down."
+    assert "Delay under load, ms" in " ".join(lines[:24])
+    assert "What to expect" in lines[:24]
+    # The goal in words stands above the table.
+    table = next(i for i, line in enumerate(lines) if "Calls " in line and "Score" in line)
+    assert "Ranked by a score" in " ".join(lines[:table])
+    said = " ".join(lines)
     for words in (
         "Ranked by a score",
         "weigh alike (--weigh)",
@@ -182,7 +187,7 @@ def test_a_household_is_told_what_to_do(capsys, monkeypatch, tmp_path):
         "--line",
         "--duration",
     ):
-        assert words in above
+        assert words in said
     # All four figures that decide are there, with their intervals.
     for head in ("Score", "Calls", "Page", "Game", "Upload"):
         assert head in lines[table]
@@ -234,8 +239,54 @@ def test_the_page_leads_on_and_breaks_no_option_in_two(page):
     assert sorted(links) == ["cubic/report.html", "now-cubic/report.html"]
     assert all((page.parent / link).is_file() for link in links)
     assert '<span class="opt">--bloat</span>' in text
+    assert "<h1>Use fq_codel, shaped to 1.9 Mbit/s up and 18 Mbit/s down.</h1>" in text
+    # Scores have their intervals.
+    assert re.search(r"<td>\d+\.\d ± \d+\.\d</td>", text)
     # What is shown is the text that the terminal shows.
     assert "with room for 500 ms, 64 kB at least (--bloat)" in re.sub(r"<[^>]+>", "", text)
+
+
+@pytest.mark.needs("chromium")
+def test_commands_can_be_copied(page, tmp_path):
+    probe = """<script>addEventListener("load", async () => {
+  const buttons = [...document.querySelectorAll("button.copy")];
+  let written = [];
+  Object.defineProperty(navigator, "clipboard", { value: { writeText: async (text) => written.push(text) } });
+  for (const button of buttons) button.click();
+  await new Promise((done) => setTimeout(done, 50));
+  const pre = document.createElement("pre");
+  pre.id = "probe";
+  const shown = buttons.every((each) => !each.hidden);
+  pre.textContent = JSON.stringify({ shown, says: buttons[0].textContent, written });
+  document.body.append(pre);
+});</script>"""
+    found = told(browse(page.read_text().replace("</body>", probe + "</body>"), tmp_path, "light", 1280))
+    assert (found["shown"], found["says"]) == (True, "Copied")
+    setup, undo = found["written"]
+    commands = shaper("fq-codel-linux", LINES["measured"], 1.9e6, 18e6, "eth0")
+    assert setup == "\n".join(commands.commands) + "\n"
+    assert undo == "\n".join(commands.commands[:3]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "pkts"),
+    [
+        # 15 ms of 1.9 and 18 Mbit/s, in packets of 1500 bytes.
+        ([], {"up": 2.375, "down": 22.5}),
+        (["--target", "50ms"], {"up": 7.917, "down": 75.0}),
+        # Less than two packets is no queue to control.
+        (["--target", "1ms"], {"up": 2.0, "down": 2.0}),
+    ],
+)
+def test_aqms_without_a_target_of_their_own_are_designed_for_a_delay(capsys, args, pkts):
+    text = run(capsys, "uplink", "--down", "20Mbit", "--up", "2Mbit", *args, "--print")
+    scenario = aqumen.Scenario.parse(text)
+    for aqm in ("stpi", "pi"):
+        links = {link["name"]: link["aqm"]["params"] for link in scenario.plan(1, aqm)["links"] if link["name"] in pkts}
+        assert {name: params["target"] for name, params in links.items()} == pytest.approx(pkts, rel=1e-3)
+    # FQ-CoDel keeps its own 5 ms.
+    own = next(link for link in scenario.plan(1, "fq-codel-linux")["links"] if link["name"] == "up")
+    assert own["aqm"]["params"]["target"] == 0.005
 
 
 def test_weights_are_said(capsys):
@@ -254,6 +305,7 @@ def test_weights_are_said(capsys):
         (["--down", "20Mbit", "--up", "2Mbits"], '--up 2Mbits: unknown unit "Mbits"'),
         (["--down", "20Mbit", "--up", "1kbit"], "--up 1kbit: at least 64kbit"),
         (["--down", "20Mbit", "--up", "2Mbit", "--rtt", "40"], "--rtt 40: "),
+        (["--down", "20Mbit", "--up", "2Mbit", "--target", "5pkt"], "--target 5pkt: "),
         (["--down", "20Mbit", "--up", "2Mbit", "--bloat", "half"], "--bloat half: must be a time"),
         (["--down", "20Mbit", "--up", "2Mbit", "--headroom", "a"], "--headroom a: percent, such as 5,10"),
         (["--down", "20Mbit", "--up", "2Mbit", "--headroom", "95"], "--headroom 95: percent of the line"),

@@ -1,6 +1,7 @@
 """How the command line talks: lines at once, tables no wider than the terminal, a bar where somebody looks."""
 
 import io
+import threading
 
 import pytest
 
@@ -135,3 +136,32 @@ def test_a_bar_is_for_who_looks_at_a_terminal(monkeypatch, terminal, term, seen)
     assert ("1 of 2" in screen.getvalue()) == seen
     # It goes away behind itself: the cursor is back where the bar began, the line cleared.
     assert ("\x1b[2K" in screen.getvalue()) == seen
+
+
+def test_without_a_terminal_a_line_now_and_then_says_how_far_it_is(capsys, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(talk.time, "monotonic", lambda: clock[0])
+    with talk.progress() as bar:
+        task = bar.add_task("running", total=10, completed=2, done="2 of 10")
+        assert bar._line() == "running: 2 of 10"
+        # Two runs in a minute, six are left.
+        clock[0] = 60.0
+        bar.update(task, completed=4, done="4 of 10")
+        assert bar._line() == "running: 4 of 10; about 3 min left"
+        bar.reset(task, description="pie", total=1.0, done="")
+        clock[0] = 70.0
+        bar.update(task, completed=0.25)
+        assert bar._line() == "pie: 25 %; about 30 s left"
+        bar.advance(task, 0.25)
+        assert bar._line() == "pie: 50 %; about 10 s left"
+    # All of it took less than the time between two lines.
+    assert capsys.readouterr().err == ""
+
+
+def test_the_lines_come_while_nothing_happens(capsys, monkeypatch):
+    monkeypatch.setattr(talk, "SAY_EACH_S", 0.001)
+    said = threading.Event()
+    monkeypatch.setattr(talk, "say", lambda line: said.set() if line == "running: 0 of 3" else None)
+    with talk.progress() as bar:
+        bar.add_task("running", total=3, done="0 of 3")
+        assert said.wait(60)

@@ -203,6 +203,13 @@ impl Scenario {
         self.0.check_cost(runner(engine, loops), aqm.as_ref(), runs).map_err(refuse)
     }
 
+    /// An estimate of the time that one run of the SPEC takes on one core, seconds.
+    #[pyo3(signature = (engine = "packet", aqm = None))]
+    fn time_estimate(&self, engine: &str, aqm: Option<&str>) -> PyResult<f64> {
+        let aqm = aqm.map(|text| self.0.aqm(text)).transpose().map_err(refuse)?;
+        Ok(self.0.cost(runner(engine, true), aqm.as_ref()).map_err(refuse)?.seconds())
+    }
+
     /// Refuses a scenario of which `runs` of the SPEC at a time need more memory than the machine has free.
     #[pyo3(signature = (runs, engine = "packet", aqm = None))]
     fn check_memory(&self, py: Python<'_>, runs: u64, engine: &str, aqm: Option<&str>) -> PyResult<()> {

@@ -7,7 +7,6 @@ import csv
 import io
 import re
 import sys
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,8 +35,6 @@ __all__ = ["reproduce"]
 
 CLAIM_KEYS = ("paper", "id", "where", "kind", "quantity", "claimed", "verdict", "recorded", "reason", "why", "shown_by")
 """What a claim is in a table for programs."""
-SAY_EACH_S = 20.0
-"""How often a line tells how far it is, for those who look at no bar."""
 
 
 @click.command()
@@ -140,20 +137,14 @@ def _work(records: Records, out: Path | None) -> bool:
             f"{records.resumed} of {records.resumed + records.left} runs are in {out} already and are not repeated"
         )
     total, whole, runs = records.work_left, records.left, 0
-    begun = told = time.monotonic()
     with talk.progress() as bar:
         task = bar.add_task("running", total=total, done=f"0 of {whole} runs")
 
         def advance(cell: str, spec: str, seed: int, cost: float) -> bool:
-            nonlocal runs, told
+            nonlocal runs
             runs += 1
             name = f"{cell} {spec} {seed}"[:48]
             bar.update(task, advance=cost, done=f"{runs} of {whole} runs", description=name)
-            now = time.monotonic()
-            if now - told > SAY_EACH_S:
-                told = now
-                left_min = (now - begun) * records.work_left / (total - records.work_left) / 60
-                talk.say(f"{runs} of {whole} runs, about {left_min:.1f} min left")
             return True
 
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,10 @@ from aqumen.cli import complete, talk
 from aqumen.cli.compare import first_interrupt
 from aqumen.cli.options import PATH, json_option, out_option, spec_list, wide_option
 from aqumen.errors import ScenarioError
-from aqumen.experience import ALIKE
+from aqumen.experience import ALIKE, Scored
 from aqumen.files import laid_out, write_text
 from aqumen.replay import Capture
-from aqumen.shaping import KERNEL, LINES, Setup, host, interface, shaper
+from aqumen.shaping import KERNEL, LINES, Setup, host, interface, kernel_options, shaper
 from aqumen.situations import AS_IT_IS, WORDS, Answer, Situation, Study
 from aqumen.situations import cell as cell_of
 from aqumen.situations import datacenter as datacenter_of
@@ -24,8 +24,6 @@ from aqumen.situations import uplink as uplink_of
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-    from aqumen.comparison import Gathering
 
 __all__ = ["cell", "datacenter", "uplink"]
 
@@ -99,6 +97,13 @@ def _shared(command: Callable[..., int]) -> Callable[..., int]:
     "--duration", metavar="TIME", help="How long each run lasts; without it 15 to 600 s, longer for slower lines."
 )
 @click.option(
+    "--target",
+    default="15ms",
+    show_default=True,
+    metavar="TIME",
+    help="Delay that AQMs without a target of their own are designed for: pi, red, stpi.",
+)
+@click.option(
     "--capture", type=PATH, metavar="FILE", help="Packets that left (tcpdump -Q out), offered to each AQM too."
 )
 @_shared
@@ -110,6 +115,7 @@ def uplink(
     bloat: str | None,
     headroom: str,
     duration: str | None,
+    target: str,
     capture: Path | None,
     device: str,
     **shared: Any,
@@ -125,7 +131,7 @@ def uplink(
         raise ScenarioError(f"--headroom {headroom}: percent, such as 5,10") from None
     if len(parts) > 2:
         raise ScenarioError(f"--headroom {headroom}: one number, or two with a comma: up, down")
-    situation = uplink_of(down, up, rtt=rtt, line=line, bloat=bloat, headroom=slower, duration=duration)
+    situation = uplink_of(down, up, rtt=rtt, line=line, bloat=bloat, headroom=slower, duration=duration, target=target)
 
     def setup(spec: str) -> Setup:
         return shaper(spec, LINES[line], situation.rates["up"], situation.rates["down"], device)
@@ -212,7 +218,7 @@ def _answered(
     names = [name for given in senders for name in given.split(",")]
     study = Study(situation, spec_list(aqm), names, seeds, _weights(weigh), out)
     offered = None if capture is None else _offered(capture, situation, study.aqms)
-    foretell(study.gatherings)
+    foretell(study)
     with talk.progress() as bar, first_interrupt() as stopped:
         task = bar.add_task("running", total=study.total, done="")
 
@@ -269,18 +275,20 @@ def goal(situation: Situation, answer: Answer) -> str:
     )
 
 
-def foretell(gatherings: Mapping[tuple[str, str], Gathering]) -> None:
-    """Say what will take long, once for all cells of which the same is said.
+def foretell(study: Study) -> None:
+    """Say how long the runs will take.
 
     Args:
-        gatherings: What is to be run, by senders and cell.
+        study: What is to be run.
     """
-    cells: dict[str, list[str]] = {}
-    for (_, cell), gathering in gatherings.items():
-        for said in gathering.long:
-            cells.setdefault(said, []).append(cell)
-    for said, named in cells.items():
-        talk.say(f"{'; '.join(named)}{', each' if len(named) > 1 else ''}: {said}")
+    left = study.total - sum(each.resumed for each in study.gatherings.values())
+    if left:
+        talk.say(f"{left} runs, about {talk.about(study.seconds())} on {_cores(study)}")
+
+
+def _cores(study: Study) -> str:
+    count = max(each.threads for each in study.gatherings.values())
+    return "1 core" if count == 1 else f"{count} cores"
 
 
 def _told(situation: Situation, answer: Answer, setup: Callable[[str], Setup]) -> list[Table | str]:
@@ -303,8 +311,9 @@ def _told(situation: Situation, answer: Answer, setup: Callable[[str], Setup]) -
     heads = ["", "AQM", "Score\n%", *(f"{f.title}\n{f.unit}" for f in shown)]
     by_senders = [[each.aqm, *(f"{each.by_senders[who]:.1f}" for who in answer.senders)] for each in answer.score]
     lines: list[Table | str] = [
+        *_answer(situation, answer),
+        "",
         head,
-        *(f"Assumed: {line}." for line in situation.assumed),
         "",
         talk.filled("", heads, rows, names=2),
         "",
@@ -313,7 +322,8 @@ def _told(situation: Situation, answer: Answer, setup: Callable[[str], Setup]) -
     ]
     if len(answer.senders) > 1:
         lines.append(talk.filled("\nScore with each kind of senders, %", ["AQM", *answer.senders], by_senders))
-    return [*lines, *_advice(situation, answer, setup)]
+    lines += ["", *(f"Assumed: {line}." for line in situation.assumed)]
+    return [*lines, *_commands(situation, answer, setup)]
 
 
 def _note(answer: Answer) -> str:
@@ -353,30 +363,100 @@ def leader(answer: Answer) -> str:
     return next((each.aqm for each in answer.score if each.aqm != AS_IT_IS), AS_IT_IS)
 
 
-def _advice(situation: Situation, answer: Answer, setup: Callable[[str], Setup]) -> list[Table | str]:
-    """The commands for the first, and what to expect."""
-    first = next(each for each in answer.score if each.aqm == leader(answer))
-    today = next((each for each in answer.score if each.aqm in (AS_IT_IS, "droptail")), None)
-    lines: list[Table | str] = []
+def headline(situation: Situation, answer: Answer) -> str:
+    """The answer in a sentence.
+
+    Args:
+        situation: Which everyday network, with its lines and people.
+        answer: What came of it.
+    """
     if answer.score[0].aqm == AS_IT_IS:
-        lines.append("\nBy this goal no AQM is better than the line as it is.")
-    if first.tied_with and answer.seeds > 1:
-        lines.append(f"\nNot told apart from {first.aqm}: {', '.join(first.tied_with)}; more seeds may.")
-    if (spec := situation.kernel(first.aqm)) is not None:
-        since = KERNEL[spec.partition(":")[0]][1]
-        told = [f"{first.aqm}, Linux {since} and later, as root:", *(f"  {line}" for line in setup(spec).commands)]
-        lines.append("\n" + "\n".join(told))
-    if today is not None and today.aqm != first.aqm:
+        return "Leave the line as it is: by this goal no AQM is better."
+    first = leader(answer)
+    spec = situation.kernel(first)
+    if spec is None:
+        return f"Best of these is {first}, which no Linux kernel has."
+    shaped = [f"{_rate(situation.rates[way])} {way}" for way in ("up", "down") if way in situation.rates]
+    return f"Use {kernel_options(spec)}" + (f", shaped to {' and '.join(shaped)}." if shaped else ".")
+
+
+def _rate(bps: float) -> str:
+    return f"{bps / 1e6:.3g} Mbit/s" if bps >= 1e6 else f"{bps / 1e3:.3g} kbit/s"
+
+
+def no_worse(answer: Answer) -> str:
+    """The AQMs that are not significantly different from the first, in a sentence; empty where there is none.
+
+    Args:
+        answer: What came of it.
+    """
+    first = _of(answer, leader(answer))
+    if not first.tied_with or answer.seeds == 1:
+        return ""
+    return f"Not significantly different from {first.aqm}: {', '.join(first.tied_with)}. More seeds may separate them."
+
+
+def _of(answer: Answer, aqm: str) -> Scored:
+    return next(each for each in answer.score if each.aqm == aqm)
+
+
+def before_and_after(answer: Answer) -> list[tuple[str, Scored]]:
+    """The network as it is and with the first AQM, by what they are called; empty where there is only one of them.
+
+    Args:
+        answer: What came of it.
+    """
+    first = leader(answer)
+    today = next((each for each in answer.score if each.aqm in (AS_IT_IS, "droptail")), None)
+    return [] if today is None or today.aqm == first else [(today.aqm, today), (f"with {first}", _of(answer, first))]
+
+
+BAR = 30
+"""Columns of the longest bar."""
+
+
+def _answer(situation: Situation, answer: Answer) -> list[Table | str]:
+    """What to do, and what to expect of it."""
+    lines: list[Table | str] = [headline(situation, answer)]
+    if told := no_worse(answer):
+        lines.append(told)
+    if pair := before_and_after(answer):
+        shown = next(f for f in situation.felt if f.key == situation.delay)
+        values = {name: each.values[shown.key] for name, each in pair}
+        longest = max(summary["mean"] or 0 for summary in values.values()) or 1
+        width = max(map(len, values))
+        lines.append(f"\nDelay under load, {shown.unit}: {WORDS[shown.key]}")
+        for name, summary in values.items():
+            # Eighths of a column.
+            full, part = divmod(round(8 * BAR * (summary["mean"] or 0) / longest), 8)
+            bar = "█" * full + ("", *"▏▎▍▌▋▊▉")[part]
+            lines.append(f"  {name:{width}}  {bar:{BAR}}  {tables.spread(summary, 1, shown.digits)}")
         rows = [
-            [
-                f"{f.title}, {f.unit}",
-                tables.spread(today.values[f.key], 1, f.digits),
-                tables.spread(first.values[f.key], 1, f.digits),
-            ]
+            [f"{f.title}, {f.unit}", *(tables.spread(each.values[f.key], 1, f.digits) for _, each in pair)]
             for f in situation.felt
         ]
-        lines.append(talk.filled("\nWhat to expect", ["", today.aqm, f"with {first.aqm}"], rows))
+        lines.append(talk.filled("\nWhat to expect", ["", *(name for name, _ in pair)], rows))
     return lines
+
+
+def _commands(situation: Situation, answer: Answer, setup: Callable[[str], Setup]) -> list[Table | str]:
+    """The commands for the first AQM."""
+    first = leader(answer)
+    if (spec := situation.kernel(first)) is None:
+        return []
+    made = setup(spec)
+    lines = [f"{first}, Linux {since(spec)} and later, as root:", *(f"  {line}" for line in made.commands)]
+    undo = f"The first {len(made.remove)} lines alone undo" if len(made.remove) > 1 else "The first line alone undoes"
+    return ["\n" + "\n".join([*lines, f"{undo} it." if made.remove else ""]).rstrip()]
+
+
+def since(spec: str) -> str:
+    """The first Linux with the discipline of a SPEC.
+
+    Args:
+        spec: One of `KERNEL`, perhaps with parameters.
+    """
+    return KERNEL[spec.partition(":")[0]][1]
 
 
 def _dict(
@@ -399,6 +479,7 @@ def _dict(
     return {
         "schema": SCHEMA,
         "scenario": situation.scenario.name,
+        "answer": headline(situation, answer),
         "goal": goal(situation, answer),
         "weights": dict(answer.weights),
         "senders": list(answer.senders),
@@ -428,12 +509,18 @@ def _write(out: Path, study: Study, answer: Answer, setup: Callable[[str], Setup
             comparison.write_report(gathering.store.folder / "report.html", talk.command())
     from aqumen.report.situation import situation_html
 
+    spec = study.situation.kernel(leader(answer))
     page = situation_html(
         study=study,
         answer=answer,
+        headline=headline(study.situation, answer),
+        no_worse=no_worse(answer),
+        pair=before_and_after(answer),
         goal=goal(study.situation, answer),
+        note=_note(answer),
         alone=_alone(study.situation, answer),
         first=leader(answer),
+        since=None if spec is None else since(spec),
         setup=setup,
         command=talk.command(),
     )

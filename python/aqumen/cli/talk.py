@@ -8,6 +8,8 @@ import shlex
 import shutil
 import sys
 import textwrap
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,6 +21,7 @@ __all__ = [
     "CHECK_FAILED",
     "COULD_NOT_RUN",
     "INTERRUPTED",
+    "about",
     "entries",
     "failed",
     "filled",
@@ -221,25 +224,74 @@ def filled(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, n
     return made
 
 
-class _Silence:
-    """A progress bar that nobody sees."""
+SAY_EACH_S = 10.0
+"""How often a line says how far it is, for those who see no bar."""
+
+
+class _Lines:
+    """Progress of one task in lines on stderr: one every ten seconds, whether anything happened or not."""
+
+    def __init__(self) -> None:
+        self._task: dict[str, Any] = {}
+        self._begun = time.monotonic()
+        self._ended = threading.Event()
+        self._teller = threading.Thread(target=self._tell, daemon=True)
 
     def __enter__(self) -> Self:
+        self._teller.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        pass
+        self._ended.set()
+        self._teller.join()
 
-    def _nothing(self, *_: object, **__: object) -> Any:
+    def add_task(self, description: str, *, total: float, completed: float = 0, **fields: Any) -> Any:
+        """Begin."""
+        self._task = {"description": description, "total": total, "completed": completed, "first": completed, **fields}
+        self._begun = time.monotonic()
         return 0
 
-    add_task = update = reset = advance = _nothing
+    def reset(self, _task: Any, **fields: Any) -> None:
+        """Begin again."""
+        self._task |= {"completed": 0, "first": 0, **fields}
+        self._begun = time.monotonic()
+
+    def update(self, _task: Any, *, advance: float = 0, **fields: Any) -> None:
+        """Say how far it is."""
+        self._task |= {"completed": self._task["completed"] + advance, **fields}
+
+    def advance(self, task: Any, advance: float = 1) -> None:
+        """Say that so much more is done."""
+        self.update(task, advance=advance)
+
+    def _tell(self) -> None:
+        while not self._ended.wait(SAY_EACH_S):
+            if self._task:
+                say(self._line())
+
+    def _line(self) -> str:
+        task = self._task
+        done = task["done"] or f"{100 * task['completed'] / task['total']:.0f} %"
+        gone_s, made = time.monotonic() - self._begun, task["completed"] - task["first"]
+        left = f"; about {about(gone_s * (task['total'] - task['completed']) / made)} left" if made > 0 else ""
+        return f"{task['description']}: {done}{left}"
 
 
-def progress() -> Progress | _Silence:
-    """A progress bar on stderr; silent where that is no terminal."""
+def about(seconds: float) -> str:
+    """A time as it is estimated: seconds, minutes or hours.
+
+    Args:
+        seconds: The time.
+    """
+    if seconds < 100:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"
+
+
+def progress() -> Progress | _Lines:
+    """A progress bar on stderr; where that is no terminal, a line every ten seconds."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        return _Silence()
+        return _Lines()
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 

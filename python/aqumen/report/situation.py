@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from aqumen import _core, tables
 from aqumen.report.template import render
+from aqumen.situations import WORDS
 
 if TYPE_CHECKING:
+    from aqumen.experience import Scored
     from aqumen.shaping import Setup
     from aqumen.situations import Answer, Study
 
@@ -20,9 +22,14 @@ def situation_html(
     study: Study,
     answer: Answer,
     *,
+    headline: str,
+    no_worse: str,
+    pair: Sequence[tuple[str, Scored]],
     goal: str,
+    note: str,
     alone: str,
     first: str,
+    since: str | None,
     setup: Callable[[str], Setup],
     command: str,
 ) -> str:
@@ -31,24 +38,41 @@ def situation_html(
     Args:
         study: What was run.
         answer: What came of it.
+        headline: The answer in a sentence.
+        no_worse: AQMs that are not significantly different from the first, in a sentence; may be empty.
+        pair: The network as it is and with the first AQM, by what they are called; may be empty.
         goal: What decides, in words.
+        note: How to read the table.
         alone: What the weights decide, in words.
         first: The AQM whose commands are shown.
+        since: The first Linux that has it; `None`: none has.
         setup: The commands that set an AQM up.
         command: The command that made it.
     """
-    spec = study.situation.kernel(first)
+    situation = study.situation
+    spec = situation.kernel(first)
+    made = None if spec is None else setup(spec)
+    shown = next(f for f in situation.felt if f.key == situation.delay)
     return render(
         "situation.html",
-        scenario=study.situation.scenario,
+        scenario=situation.scenario,
         answer=answer,
-        felt=study.situation.felt,
-        assumed=study.situation.assumed,
+        headline=headline,
+        no_worse=no_worse,
+        pair=pair,
+        shown=shown,
+        words=WORDS[shown.key],
+        longest=max((each.values[shown.key]["mean"] or 0 for _, each in pair), default=0) or 1,
+        felt=situation.felt,
+        assumed=situation.assumed,
         folders=[each.store.folder.name for each in study.gatherings.values() if each.store is not None],
         goal=goal,
+        note=note,
         alone=alone,
         first=first,
-        commands=[] if spec is None else setup(spec).commands,
+        since=since,
+        commands=[] if made is None else made.commands,
+        undo=[] if made is None else made.commands[: len(made.remove)],
         command=command,
         spread=tables.spread,
         css=(files("aqumen.report") / "page.css").read_text("utf-8"),
