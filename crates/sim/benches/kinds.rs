@@ -1,4 +1,4 @@
-//! What one kind of run costs beside another: CPU time per packet that crosses a recorded link, as the ratio to the run
+//! Relative cost of kinds of runs: CPU time per packet that crosses a recorded link, as the ratio to the run
 //! that it is to be compared with, all in one process, round by round.
 //!
 //! `cargo bench -p aqumen-sim --bench kinds [-- ROUNDS]`. Of three rounds (or as many as are asked

@@ -1,44 +1,48 @@
-//! The engine: places that go through supersteps by themselves, and post between them.
+//! Packet engine: a conservative parallel discrete-event simulation (Chandy and Misra 1979, Fujimoto 1990).
 //!
-//! A superstep is a stretch of simulated time, named as in bulk-synchronous parallel programs. No place is nearer to
-//! another in time than it is long, so that nothing that happens within it is felt elsewhere before it is over: each
-//! place goes through all of it by itself, and hands what it sends to the post. The order at a place is that of moments
-//! and, at equal moments, that of ranks, of which every source of events owns one:
+//! The network is partitioned into *logical processes*: a port with its queue, the hosts with their endpoints, or a single
+//! bulk endpoint. Simulated time advances in *epochs*. An epoch is no longer than the lookahead, the smallest latency
+//! between two processes, so an event in one process cannot affect another process within the same epoch. Each process
+//! therefore handles all its events of an epoch on its own, and sends messages (packets) to the mailboxes of others,
+//! which sort them when a later epoch opens.
+//!
+//! Events of one process are ordered by time, then by tie-break priority, then first come, first served. Every source of
+//! events has its own priority:
 //!
 //! ```text
 //! AQM timers (one per port) | control | sampler | ends of service (one per served port)
-//!   | retransmission timers | delayed sends | delayed acknowledgements (one each per flow) | applications | lanes
+//!   | retransmission timers | delayed sends | delayed acknowledgements (one each per flow) | applications | path legs
 //! ```
 //!
-//! Places share nothing, so that the results are the same bits whatever the partition: also where one place does
-//! everything. What concerns all places stops them all: the agenda, and the sampler.
+//! Processes share no state, so results do not depend on the partition or on the number of threads. The schedule and the
+//! sampler concern all processes and stop them all.
 //!
-//! `partition` says what makes a place, `post` takes there what is to happen, `place` and `batch` put it in
-//! order, `ports`, `lone` and `hosts` (with `ends`, `agents` and `applications`) let it happen, `turns` where a
-//! place has more than a port; `ways` lead from place to place, and `halves` is a run on two threads. What a flow
-//! of another transport has is an `agent`, what tells flows what to send an `application`. What is written, not
-//! felt, in the order of all that happens, the trace, lies in a `log` until a superstep closes.
+//! `partition` forms the processes, `mailboxes` deliver events to them, `process` and `batch` order these. `ports`,
+//! `bulk` and `hosts` (with `endpoints`, `agents` and `applications`) execute them; `event_loop` runs a process with
+//! several ports. `dispatch` sends packets from process to process; `parallel` runs two threads. An `agent` is a flow of
+//! another transport than TCP, an `application` tells flows what to send. The packet trace needs the order of all
+//! events: its entries wait in a `log` until an epoch closes.
 
 mod agent;
 mod agents;
 mod application;
 mod applications;
 mod batch;
-mod ends;
-mod halves;
+mod bulk;
+mod bulk_mailbox;
+mod dispatch;
+mod endpoints;
+mod event_loop;
 mod hosts;
 mod log;
-mod lone;
-mod lone_inbox;
+mod mailboxes;
 mod moment;
+mod parallel;
 mod partition;
-mod place;
 mod ports;
-mod post;
+mod process;
 mod table;
 mod totals;
-mod turns;
-mod ways;
 
 use std::ops::RangeInclusive;
 
@@ -48,37 +52,37 @@ use aqumen_scenario::Plan;
 use aqumen_transport::tcp::TcpConfig;
 use rayon::ThreadPool;
 
-use crate::control::{Agenda, Control};
 use crate::event::Event;
 use crate::measure::Measures;
 use crate::measure::segments::Segments;
-use crate::measure::share::Standing;
+use crate::measure::sharing::TransferState;
 use crate::network::Network;
+use crate::schedule::{Control, Schedule};
 use crate::trace::Trace;
-use crate::{Error, Places, Progress};
+use crate::{Error, Partitioning, Progress};
 
 use application::Applications;
-use batch::Turn;
-use halves::Half;
-use hosts::{FlowState, Hosts, Touched};
+use batch::EventKey;
+use dispatch::Dispatcher;
+use hosts::{ChangedFlows, FlowState, Hosts};
+use mailboxes::{Mailboxes, Priorities};
 use moment::NEVER;
+use parallel::Worker;
 use partition::Partition;
 use ports::Ports;
-use post::{Post, Ranks};
 pub(crate) use totals::{FlowTotal, Totals};
-use ways::Ways;
 
 pub(crate) struct Engine<'a> {
     plan: &'a Plan,
-    ways: Ways<'a>,
+    dispatcher: Dispatcher<'a>,
     ports: Ports,
-    /// The half of the run that has a thread of its own, if there is one; ways and ports are of the other half then.
-    ends: Option<Box<Half<'a>>>,
-    /// The threads of the halves.
+    /// Second worker of a run on two threads; `dispatcher` and `ports` belong to the first.
+    second: Option<Box<Worker<'a>>>,
+    /// Threads of the two workers.
     pool: Option<ThreadPool>,
     hosts: Hosts<'a>,
-    agenda: Agenda,
-    /// When the next sample is due.
+    schedule: Schedule,
+    /// Time of the next sample.
     sample_at: u64,
     trace: Option<Trace>,
     series: Vec<Series>,
@@ -86,41 +90,40 @@ pub(crate) struct Engine<'a> {
     events: u64,
 }
 
-/// What a run leaves.
-pub(crate) struct Finished {
+/// Measurements and counts of a finished run.
+pub(crate) struct Outcome {
     pub(crate) ports: Vec<Port<Event>>,
-    /// The link of each port, by number in the plan.
+    /// Number of each port's link in the plan.
     pub(crate) port_links: Vec<u32>,
-    /// The samples of each port.
+    /// Samples of each port.
     pub(crate) series: Vec<Series>,
-    /// What the flows had done at each edge of the windows of measurement.
+    /// Totals of the flows at each edge of the measurement windows.
     pub(crate) totals: Totals,
     pub(crate) measures: Measures,
     pub(crate) segments: Segments,
     pub(crate) events: u64,
-    /// How many threads shared it, if more than one did.
+    /// Number of threads, if more than one.
     pub(crate) threads: Option<usize>,
 }
 
-/// Events after which the host is asked whether to go on, where that is before the agenda's next
-/// look: some tenths of a second.
+/// Events between two progress reports, unless the schedule reports earlier: some tenths of a second.
 const EVENTS_PER_LOOK: u64 = 1 << 20;
 
 impl<'a> Engine<'a> {
-    /// The engine for `plan`; `threads`: so many may share the run.
+    /// Makes the engine for `plan`. `threads`: upper bound on the number of threads.
     pub(crate) fn new(
         plan: &'a Plan,
         style: Style,
-        places: Places,
+        processes: Partitioning,
         threads: usize,
         trace: Option<Trace>,
     ) -> Result<Self, Error> {
         let network = Network::new(plan, style, trace.is_some())?;
-        let partition = Partition::new(plan, &network, places, threads);
+        let partition = Partition::new(plan, &network, processes, threads);
         let (ports, flows) = (network.ports.len() as u32, plan.flows.len() as u32);
         let service = ports + 2;
         let retransmission = service + ports;
-        let ranks = Ranks {
+        let priorities = Priorities {
             control: ports,
             sampler: ports + 1,
             service,
@@ -128,11 +131,11 @@ impl<'a> Engine<'a> {
             send: retransmission + flows,
             acknowledge: retransmission + 2 * flows,
             application: retransmission + 3 * flows,
-            lanes: retransmission + 3 * flows + Applications::ranks(plan),
+            paths: retransmission + 3 * flows + Applications::priorities(plan),
         };
         static NO_TCP: TcpConfig = TcpConfig::ns2();
         let configs: Vec<_> = plan.groups.iter().map(|group| group.transport.tcp().unwrap_or(&NO_TCP)).collect();
-        let Network { ports, identities, port_links, lanes, .. } = network;
+        let Network { ports, identities, port_links, paths, .. } = network;
         let flows = plan.flows.iter().zip(0u64..);
         let flows = flows.map(|(flow, number)| FlowState::new(configs[flow.group as usize], flow, plan.seed, number));
         let flows = flows.collect();
@@ -140,37 +143,37 @@ impl<'a> Engine<'a> {
         let mut hosts = Hosts {
             plan,
             flows,
-            touched: Touched::new(&measures),
+            changed: ChangedFlows::new(&measures),
             agents: Vec::new(),
             applications: Applications::default(),
             measures,
         };
-        let post = Post::new(plan, ranks, partition.clone());
-        let mut ways = Ways::new(plan, post, lanes, configs.clone(), trace.is_some());
+        let mailboxes = Mailboxes::new(plan, priorities, partition.clone());
+        let mut dispatcher = Dispatcher::new(plan, mailboxes, paths, configs.clone(), trace.is_some());
         let mut ports = Ports::new(ports, identities, port_links);
-        let shared = threads > 1 && trace.is_none() && halves::is_worth_it(plan, &ways, places);
-        let pool = shared.then(halves::threads).flatten();
-        let ends = if pool.is_some() {
-            let Network { ports: others, identities, port_links, lanes, .. } = Network::new(plan, style, false)?;
-            let anew = Ways::new(plan, Post::new(plan, ranks, partition), lanes, configs, false);
+        let shared = threads > 1 && trace.is_none() && parallel::is_worth_it(plan, &dispatcher, processes);
+        let pool = shared.then(parallel::threads).flatten();
+        let second = if pool.is_some() {
+            let Network { ports: others, identities, port_links, paths, .. } = Network::new(plan, style, false)?;
+            let anew = Dispatcher::new(plan, Mailboxes::new(plan, priorities, partition), paths, configs, false);
             let anew = (anew, Ports::new(others, identities, port_links));
-            Some(Box::new(Half::part(plan, places, (&mut ways, &mut ports), anew)))
+            Some(Box::new(Worker::part(plan, processes, (&mut dispatcher, &mut ports), anew)))
         } else {
             None
         };
-        hosts.flows.iter_mut().zip(0u32..).for_each(|(state, flow)| state.first_lane = ways.lanes.first_lane(flow));
+        hosts.flows.iter_mut().zip(0u32..).for_each(|(state, flow)| state.first_leg = dispatcher.paths.first_leg(flow));
         hosts.add_agents();
-        hosts.add_applications(&ways, style.collapse);
-        let agenda = Agenda::new(plan, |flow| ways.post.is_lone_sender(flow));
+        hosts.add_applications(&dispatcher, style.collapse);
+        let schedule = Schedule::new(plan, |flow| dispatcher.mailboxes.is_bulk_sender(flow));
         let mut engine = Engine {
             plan,
-            ways,
+            dispatcher,
             series: vec![Series::default(); ports.all.len()],
             ports,
-            ends,
+            second,
             pool,
             hosts,
-            agenda,
+            schedule,
             sample_at: plan.sample_interval.as_nanos(),
             trace,
             totals: Totals::default(),
@@ -182,51 +185,51 @@ impl<'a> Engine<'a> {
     }
 
     /// Runs to the end of the plan.
-    pub(crate) fn run(mut self, progress: &mut dyn Progress) -> Result<Finished, Error> {
+    pub(crate) fn run(mut self, progress: &mut dyn Progress) -> Result<Outcome, Error> {
         let pool = self.pool.take();
         match &pool {
             None => self.run_through(progress)?,
-            Some(pool) => halves::on(pool, progress, |progress| self.run_through(progress))?,
+            Some(pool) => parallel::on(pool, progress, |progress| self.run_through(progress))?,
         }
         let threads = pool.map(|pool| pool.current_num_threads());
-        let Engine { mut ports, hosts, ways, ends, series, totals, events, .. } = self;
-        let (measures, mut segments) = (hosts.measures, ways.segments);
-        if let Some(ends) = ends {
-            segments.absorb(ends.leave(&mut ports).segments);
+        let Engine { mut ports, hosts, dispatcher, second, series, totals, events, .. } = self;
+        let (measures, mut segments) = (hosts.measures, dispatcher.segments);
+        if let Some(second) = second {
+            segments.absorb(second.leave(&mut ports).segments);
         }
         let Ports { all: ports, links: port_links, .. } = ports;
-        Ok(Finished { ports, port_links, series, totals, measures, segments, events, threads })
+        Ok(Outcome { ports, port_links, series, totals, measures, segments, events, threads })
     }
 
     fn run_through(&mut self, progress: &mut dyn Progress) -> Result<(), Error> {
         let end = self.plan.duration.as_nanos();
-        let (mut superstep, mut told) = (0, 0);
-        self.open(superstep);
+        let (mut epoch, mut reported) = (0, 0);
+        self.open(epoch);
         loop {
-            let superstep_end = self.ways.post.superstep_end();
-            let stop = self.agenda.next().min(self.sample_at);
-            if superstep_end <= stop {
-                self.run_places(superstep_end, 0);
+            let epoch_end = self.dispatcher.mailboxes.epoch_end();
+            let stop = self.schedule.next().min(self.sample_at);
+            if epoch_end <= stop {
+                self.run_processes(epoch_end, 0);
                 self.write_log();
-                if self.events - told >= EVENTS_PER_LOOK {
-                    told = self.events;
-                    if !progress.at(superstep_end as f64 / end as f64) {
+                if self.events - reported >= EVENTS_PER_LOOK {
+                    reported = self.events;
+                    if !progress.at(epoch_end as f64 / end as f64) {
                         return Err(Error::Cancelled);
                     }
                 }
-                superstep = self.next_superstep(superstep + 1..=self.ways.post.superstep_of(stop));
-                self.open(superstep);
+                epoch = self.next_epoch(epoch + 1..=self.dispatcher.mailboxes.epoch_of(stop));
+                self.open(epoch);
                 continue;
             }
-            self.run_places(stop, self.ways.post.ranks.control);
-            if self.agenda.next() == stop {
+            self.run_processes(stop, self.dispatcher.mailboxes.priorities.control);
+            if self.schedule.next() == stop {
                 self.events += 1;
                 self.on_control(stop, progress)?;
                 if stop >= end {
                     break;
                 }
-                // A new AQM's timer may be due.
-                self.run_ports(stop, self.ways.post.ranks.sampler);
+                // The timer of a new AQM may be due.
+                self.run_ports(stop, self.dispatcher.mailboxes.priorities.sampler);
             }
             if self.sample_at == stop {
                 self.events += 1;
@@ -237,62 +240,61 @@ impl<'a> Engine<'a> {
         self.trace.take().map_or(Ok(()), Trace::finish)
     }
 
-    /// A superstep is over: which of the `few` that follow is to be opened next. Those in which nothing is due are
-    /// passed over, save the last.
-    fn next_superstep(&self, few: RangeInclusive<u64>) -> u64 {
+    /// Returns the next epoch to open: the first of the `few` candidates with a due event, or else the last.
+    fn next_epoch(&self, few: RangeInclusive<u64>) -> u64 {
         let (first, last) = few.into_inner();
-        let due = self.ports.due().min(self.ends.as_ref().map_or(NEVER, |ends| ends.due()));
-        let last = self.ways.post.superstep_of(due).clamp(first, last);
-        let next = self.ways.post.next_superstep(first..=last);
-        self.ends.as_ref().map_or(next, |ends| ends.ways.post.next_superstep(first..=next))
+        let due = self.ports.due().min(self.second.as_ref().map_or(NEVER, |second| second.due()));
+        let last = self.dispatcher.mailboxes.epoch_of(due).clamp(first, last);
+        let next = self.dispatcher.mailboxes.next_epoch(first..=last);
+        self.second.as_ref().map_or(next, |second| second.dispatcher.mailboxes.next_epoch(first..=next))
     }
 
-    fn open(&mut self, superstep: u64) {
-        match &mut self.ends {
-            None => self.ways.post.open(superstep),
-            Some(ends) => ends.open(&mut self.ways.post, superstep),
+    fn open(&mut self, epoch: u64) {
+        match &mut self.second {
+            None => self.dispatcher.mailboxes.open(epoch),
+            Some(second) => second.open(&mut self.dispatcher.mailboxes, epoch),
         }
     }
 
-    /// All places go on up to, not including, the turn of `rank` at `until`.
-    fn run_places(&mut self, until: u64, rank: u32) {
-        self.go_on((until, rank), until > 0);
+    /// Runs all processes up to the key (`until`, `priority`), exclusive.
+    fn run_processes(&mut self, until: u64, priority: u32) {
+        self.go_on((until, priority), until > 0);
     }
 
-    /// The same of all places but lone ends.
-    fn run_ports(&mut self, until: u64, rank: u32) {
-        self.go_on((until, rank), false);
+    /// Runs all processes but bulk endpoints up to the key (`until`, `priority`), exclusive.
+    fn run_ports(&mut self, until: u64, priority: u32) {
+        self.go_on((until, priority), false);
     }
 
-    fn go_on(&mut self, (until, rank): Turn, with_lone: bool) {
-        if let Some(ends) = &mut self.ends {
-            let (ports, hosts) = ((&mut self.ways, &mut self.ports), &mut self.hosts);
-            self.events += ends.run(ports, hosts, (until, rank), with_lone);
+    fn go_on(&mut self, (until, priority): EventKey, with_bulk: bool) {
+        if let Some(second) = &mut self.second {
+            let (ports, hosts) = ((&mut self.dispatcher, &mut self.ports), &mut self.hosts);
+            self.events += second.run(ports, hosts, (until, priority), with_bulk);
             return;
         }
-        (0..self.ways.post.places.len()).for_each(|place| self.run_place(place, (until, rank)));
-        if with_lone {
-            self.events += self.ways.run_receivers(until);
-            self.events += self.hosts.run_senders(&mut self.ways, until);
+        (0..self.dispatcher.mailboxes.processes.len()).for_each(|process| self.run_process(process, (until, priority)));
+        if with_bulk {
+            self.events += self.dispatcher.run_receivers(until);
+            self.events += self.hosts.run_senders(&mut self.dispatcher, until);
         }
     }
 
-    /// The AQM's timer of a port may be due at another moment than it was.
+    /// Schedules the timer of a port's AQM anew.
     fn arm(&mut self, port: u32) {
-        match &mut self.ends {
-            None => self.ports.arm(&mut self.ways, port),
-            Some(ends) => ends.arm(&mut self.ports, &mut self.ways, port),
+        match &mut self.second {
+            None => self.ports.arm(&mut self.dispatcher, port),
+            Some(second) => second.arm(&mut self.ports, &mut self.dispatcher, port),
         }
     }
 
-    /// The port of this number, and its samples.
+    /// Returns a port and its samples.
     fn port(&mut self, number: usize) -> (&mut Port<Event>, &mut Series) {
-        let own = self.ends.as_mut().and_then(|ends| ends.port(number));
+        let own = self.second.as_mut().and_then(|second| second.port(number));
         (own.unwrap_or(&mut self.ports.all[number]), &mut self.series[number])
     }
 
     fn write_log(&mut self) {
-        if let (Some(log), Some(trace)) = (&mut self.ways.log, &mut self.trace) {
+        if let (Some(log), Some(trace)) = (&mut self.dispatcher.log, &mut self.trace) {
             log.write(trace);
         }
     }
@@ -306,23 +308,23 @@ impl<'a> Engine<'a> {
                 port.observe(&mut |name, value| series.observe(name, value));
             }
         }
-        let Hosts { flows, touched, measures, .. } = &mut self.hosts;
-        measures.sample(self.plan, now, touched.flows(), |flow| {
+        let Hosts { flows, changed, measures, .. } = &mut self.hosts;
+        measures.sample(self.plan, now, changed.flows(), |flow| {
             let FlowState { sender, .. } = &flows[flow as usize];
-            Standing { window: sender.cwnd(), acknowledged: sender.acknowledged_segments() }
+            TransferState { window: sender.cwnd(), acknowledged: sender.acknowledged_segments() }
         });
-        touched.settle(flows);
+        changed.settle(flows);
         let next = now + self.plan.sample_interval.as_nanos();
         self.sample_at = if next <= self.plan.duration.as_nanos() { next } else { NEVER };
     }
 
     fn on_control(&mut self, now: u64, progress: &mut dyn Progress) -> Result<(), Error> {
-        while let Some(control) = self.agenda.take(now) {
+        while let Some(control) = self.schedule.take(now) {
             match control {
                 Control::Edge => self.on_edge(now),
                 Control::ReplaceAqm { link, change } => self.replace_aqm(now, link, change),
-                Control::Resume(flow) => self.with_agenda(|hosts, ways| hosts.on_resume(ways, flow, now)),
-                Control::Pause(flow) => self.with_agenda(|hosts, ways| hosts.on_pause(ways, flow, now)),
+                Control::Resume(flow) => self.with_schedule(|hosts, dispatcher| hosts.on_resume(dispatcher, flow, now)),
+                Control::Pause(flow) => self.with_schedule(|hosts, dispatcher| hosts.on_pause(dispatcher, flow, now)),
                 Control::Progress => {
                     if !progress.at(now as f64 / self.plan.duration.as_nanos() as f64) {
                         return Err(Error::Cancelled);
@@ -334,24 +336,24 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// The hosts act, knowing what is on the agenda next.
-    fn with_agenda(&mut self, act: impl FnOnce(&mut Hosts<'a>, &mut Ways<'a>)) {
+    /// Lets the hosts act on a scheduled item.
+    fn with_schedule(&mut self, act: impl FnOnce(&mut Hosts<'a>, &mut Dispatcher<'a>)) {
         self.look_ahead();
-        let ways = self.ends.as_mut().map_or(&mut self.ways, |ends| &mut ends.ways);
-        act(&mut self.hosts, ways);
+        let dispatcher = self.second.as_mut().map_or(&mut self.dispatcher, |second| &mut second.dispatcher);
+        act(&mut self.hosts, dispatcher);
     }
 
-    /// Tells what lies ahead on the agenda.
+    /// Passes the next window edge and the next scheduled item to the dispatchers.
     fn look_ahead(&mut self) {
-        let (edge, control) = (self.agenda.next_edge(), self.agenda.next());
-        self.each_ways(|ways| ways.set_next(edge, control));
+        let (edge, control) = (self.schedule.next_edge(), self.schedule.next());
+        self.each_dispatcher(|dispatcher| dispatcher.set_next(edge, control));
     }
 
-    /// The ways of each half.
-    fn each_ways(&mut self, mut visit: impl FnMut(&mut Ways<'a>)) {
-        visit(&mut self.ways);
-        if let Some(ends) = &mut self.ends {
-            visit(&mut ends.ways);
+    /// Visits the dispatcher of each worker.
+    fn each_dispatcher(&mut self, mut visit: impl FnMut(&mut Dispatcher<'a>)) {
+        visit(&mut self.dispatcher);
+        if let Some(second) = &mut self.second {
+            visit(&mut second.dispatcher);
         }
     }
 
@@ -359,7 +361,7 @@ impl<'a> Engine<'a> {
     fn replace_aqm(&mut self, now: u64, link: u32, change: u32) {
         let line = self.plan.links[link as usize].line.as_ref();
         let Some((_, choice)) = line.and_then(|line| line.aqms.get(change as usize)) else { return };
-        // The plan was made of AQMs that can be built; a link that nobody uses has no port.
+        // The scenario has checked that the AQM can be built; an unused link has no port.
         let Some(port) = self.ports.links.iter().position(|number| *number == link) else { return };
         if let Some(Ok(new)) = choice.build_qdisc(self.plan.links[link as usize].limit) {
             self.port(port).0.retune(new, now);
@@ -367,20 +369,20 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// A window of measurement begins or ends.
+    /// Begins or ends a measurement window.
     fn on_edge(&mut self, now: u64) {
         (0..self.series.len()).for_each(|number| self.port(number).0.edge(now));
         self.hosts.measures.edge();
-        let ends = self.ways.sinks.iter().zip(0u32..);
+        let ends = self.dispatcher.sinks.iter().zip(0u32..);
         let mut totals: Vec<_> = ends.map(|(sink, flow)| self.hosts.total(flow, sink)).collect();
-        if let Some(ends) = &self.ends {
-            // Of a flow's two receivers only that of one half gets anything.
-            let sinks = totals.iter_mut().zip(&ends.ways.sinks);
+        if let Some(second) = &self.second {
+            // Each worker has a receiver of the flow; only one of them gets segments.
+            let sinks = totals.iter_mut().zip(&second.dispatcher.sinks);
             sinks.for_each(|(total, sink)| total.delivered += sink.receiver.delivered_bytes().0);
         }
-        self.each_ways(|ways| {
-            ways.segments.edge();
-            totals.iter_mut().zip(ways.early_bytes()).for_each(|(total, early)| total.delivered -= early);
+        self.each_dispatcher(|dispatcher| {
+            dispatcher.segments.edge();
+            totals.iter_mut().zip(dispatcher.early_bytes()).for_each(|(total, early)| total.delivered -= early);
         });
         self.totals.note(totals);
         self.look_ahead();

@@ -1,9 +1,9 @@
-//! Why a run could not start or end.
+//! Errors of a run.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why a run could not start or end.
+/// Reason why a run could not start or finish.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -11,9 +11,9 @@ pub enum Error {
     Link(aqumen_network::Error),
     /// The packet trace could not be written.
     Trace {
-        /// Its file.
+        /// File of the trace.
         file: PathBuf,
-        /// What went wrong.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The host asked to stop.

@@ -1,7 +1,7 @@
-//! The event: a moment, its rank among what happens then, and the packet it carries, if any. 32 bytes, moved by value.
+//! The event: time, tie-break priority, and the packet that it carries, if any. 32 bytes, moved by value.
 //!
-//! Four words, which are written and read as such: a processor has to wait where something is read in one piece that
-//! was written just before in several.
+//! An event is four words, which are written and read as words: a read of several recent narrow stores stalls the
+//! processor.
 
 use aqumen_aqm::{PureAck, SackDigest};
 use aqumen_network::WirePacket;
@@ -11,18 +11,19 @@ use aqumen_transport::Packet;
 use aqumen_transport::tcp::{Ack, Feedback, PlainAck, SackBlocks, Segment, TcpConfig};
 use aqumen_units::{Ecn, Instant};
 
-/// Something that happens at a moment. Equal moments are ordered by rank, never by when the event was made.
+/// An event. Equal times are ordered by priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// When, nanoseconds since the start.
+    /// Time, nanoseconds since the start of the run.
     pub(crate) at: u64,
-    /// Sender timestamp of a segment, or the one an acknowledgement echoes; of one that is kept in a table the digest
-    /// of its blocks.
+    /// Timestamp of a segment, or the one that an acknowledgement echoes; for an acknowledgement in the table, the digest of
+    /// its SACK blocks.
     stamp: u64,
-    /// The [rank](Self::rank); above it the number of a segment, or the next one that an acknowledgement expects.
-    rank_and_number: u64,
-    /// Receive window of an acknowledgement, segments, or, with `IN_TABLE`, where the acknowledgement is kept; above it
-    /// the size on the wire, 16 bits, and the flags of a segment or acknowledgement.
+    /// [Priority](Self::priority) in the lower half; in the upper half the number of a segment, or the next one that an
+    /// acknowledgement expects.
+    priority_and_number: u64,
+    /// Receive window of an acknowledgement in segments, or its table index with `IN_TABLE`; above it 16 bits of size on the
+    /// wire, and 16 flags.
     rest: u64,
 }
 
@@ -30,12 +31,12 @@ const _: () = assert!(size_of::<Event>() <= kept::EVENT, "the memory of a run is
 // What a port that asks a discipline keeps of a packet, and the handle for the next.
 const _: () = assert!(ServedPort::<Event>::KEPT_BYTES + size_of::<u32>() <= kept::IN_FIFO + kept::EVENT);
 
-/// An event as its words, for code that is called rarely: what is handed over in registers has no place in memory.
+/// An event as its words, which pass in registers: arguments of rarely called functions stay out of memory.
 pub(crate) type Words = (u64, u64, u64, u64);
 
-/// Where in the engine's tables something is kept.
+/// Entry of the engine's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum TableEntry {
     /// An acknowledgement with SACK blocks or feedback.
     Ack(u32),
     /// A packet of a transport other than TCP.
@@ -48,74 +49,74 @@ const SYN: u16 = 1 << 3;
 const PUSH: u16 = 1 << 4;
 const RETRANSMISSION: u16 = 1 << 5;
 const ECE: u16 = 1 << 6;
-/// Set on acknowledgements and whatever else a sink sends, clear on segments.
+/// Set on acknowledgements and other packets of a sink, clear on segments.
 const ACK: u16 = 1 << 7;
-/// What it carries is kept in a table, being too large to travel by value: an acknowledgement with SACK blocks or
-/// feedback, or a packet of a transport other than TCP.
+/// The packet is in a table, since it is too large for an event: an acknowledgement with SACK blocks or feedback, or a
+/// packet of another transport than TCP.
 const IN_TABLE: u16 = 1 << 8;
 /// Set on packets of transports other than TCP.
 const OTHER: u16 = 1 << 9;
-/// Which connection of its flow it belongs to, modulo 16: what is left of an earlier one is ignored.
-const EPOCH: u16 = 0xf000;
+/// Connection of the flow, modulo 16: packets of an earlier connection are ignored.
+const GENERATION: u16 = 0xf000;
 
 impl Event {
     #[inline(always)]
-    const fn new(at: u64, stamp: u64, rank: u32, number: u32, window: u32, bytes: u16, flags: u16) -> Self {
-        let rank_and_number = rank as u64 | (number as u64) << 32;
+    const fn new(at: u64, stamp: u64, priority: u32, number: u32, window: u32, bytes: u16, flags: u16) -> Self {
+        let priority_and_number = priority as u64 | (number as u64) << 32;
         let rest = window as u64 | (bytes as u64) << 32 | (flags as u64) << 48;
-        Event { at, stamp, rank_and_number, rest }
+        Event { at, stamp, priority_and_number, rest }
     }
 
-    /// A timer of `rank`: no packet.
+    /// Makes a timer event of `priority`, without a packet.
     #[inline]
-    pub(crate) fn timer(at: u64, rank: u32) -> Self {
-        Event::new(at, 0, rank, 0, 0, 0, 0)
+    pub(crate) fn timer(at: u64, priority: u32) -> Self {
+        Event::new(at, 0, priority, 0, 0, 0, 0)
     }
 
-    /// A data segment under way.
+    /// Makes the event of a data segment.
     #[inline(always)]
-    pub(crate) fn segment(segment: &Segment, epoch: u16) -> Self {
+    pub(crate) fn segment(segment: &Segment, generation: u16) -> Self {
         let flag = |on, bit| if on { bit } else { 0 };
         let flags = segment.ecn as u16
             | flag(segment.cwr, CWR)
             | flag(segment.syn, SYN)
             | flag(segment.push, PUSH)
             | flag(segment.retransmission, RETRANSMISSION)
-            | epoch;
+            | generation;
         Event::new(0, segment.sent_at.as_nanos(), 0, segment.seq, 0, segment.bytes, flags)
     }
 
-    /// A data segment that says nothing beside its number and perhaps that the window was reduced.
+    /// Makes the event of a data segment that carries only its number and the CWR flag.
     #[inline(always)]
-    pub(crate) fn plain_segment(config: &TcpConfig, (seq, cwr): (u32, bool), sent_at: u64, epoch: u16) -> Self {
+    pub(crate) fn plain_segment(config: &TcpConfig, (seq, cwr): (u32, bool), sent_at: u64, generation: u16) -> Self {
         let ecn = if config.ecn { Ecn::Ect0 } else { Ecn::NotEct };
-        let flags = ecn as u16 | epoch | if cwr { CWR } else { 0 };
+        let flags = ecn as u16 | generation | if cwr { CWR } else { 0 };
         Event::new(0, sent_at, 0, seq, 0, config.packet_bytes, flags)
     }
 
-    /// An acknowledgement without SACK blocks and feedback under way.
+    /// Makes the event of an acknowledgement without SACK blocks and feedback.
     #[inline(always)]
-    pub(crate) fn ack(ack: &Ack, bytes: u16, epoch: u16) -> Self {
-        let flags = ACK | epoch | if ack.ece { ECE } else { 0 };
+    pub(crate) fn ack(ack: &Ack, bytes: u16, generation: u16) -> Self {
+        let flags = ACK | generation | if ack.ece { ECE } else { 0 };
         Event::new(0, ack.echo.as_nanos(), 0, ack.ack, ack.window, bytes, flags)
     }
 
-    /// An acknowledgement under way that is kept at `index` of the host's table, its timestamp with it: there stands
-    /// what a filter may know of its blocks.
-    pub(crate) fn ack_in_table(ack: &Ack, bytes: u16, index: u32, epoch: u16) -> Self {
-        let flags = Event::ack(ack, bytes, epoch).flags() | IN_TABLE;
-        let told = ack.feedback == Feedback::None;
-        let digest = if told { SackDigest::of(ack.sack.as_slice(), ack.ack) } else { SackDigest::NONE };
+    /// Makes the event of an acknowledgement at `index` of the table. A digest of its blocks, for acknowledgement filters,
+    /// replaces its timestamp.
+    pub(crate) fn ack_in_table(ack: &Ack, bytes: u16, index: u32, generation: u16) -> Self {
+        let flags = Event::ack(ack, bytes, generation).flags() | IN_TABLE;
+        let filterable = ack.feedback == Feedback::None;
+        let digest = if filterable { SackDigest::of(ack.sack.as_slice(), ack.ack) } else { SackDigest::NONE };
         Event::new(0, digest.bits().into(), 0, ack.ack, index, bytes, flags)
     }
 
-    /// A packet of a transport other than TCP, kept at `index` of the host's table, on its way to the sink or back.
-    pub(crate) fn packet(packet: &Packet, index: u32, back: bool, epoch: u16) -> Self {
-        let flags = packet.ecn as u16 | IN_TABLE | OTHER | epoch | if back { ACK } else { 0 };
+    /// Makes the event of a packet of another transport than TCP, at `index` of the table, to the sink or back.
+    pub(crate) fn packet(packet: &Packet, index: u32, back: bool, generation: u16) -> Self {
+        let flags = packet.ecn as u16 | IN_TABLE | OTHER | generation | if back { ACK } else { 0 };
         Event::new(0, 0, 0, 0, index, packet.bytes, flags)
     }
 
-    /// The segment it carries.
+    /// Returns the segment that the event carries.
     #[inline(always)]
     pub(crate) fn as_segment(&self) -> Segment {
         let flags = self.flags();
@@ -131,14 +132,14 @@ impl Event {
         }
     }
 
-    /// The acknowledgement it carries by value.
+    /// Returns the acknowledgement that the event carries by value.
     #[inline]
     pub(crate) fn as_ack(&self) -> Ack {
         let PlainAck { ack, window, ece, echo } = self.as_plain_ack();
         Ack { ack, window, ece, echo, sack: SackBlocks::EMPTY, feedback: Feedback::None }
     }
 
-    /// The same without the room for more.
+    /// Returns the acknowledgement without space for SACK blocks.
     #[inline(always)]
     pub(crate) fn as_plain_ack(&self) -> PlainAck {
         let flags = self.flags();
@@ -147,18 +148,18 @@ impl Event {
         PlainAck { ack: self.number(), window: self.rest as u32, ece: flags & ECE != 0, echo }
     }
 
-    /// Whose turn it is: see [`crate::engine`] for the ranges.
+    /// Returns the tie-break priority: see [`crate::engine`] for the ranges.
     #[inline(always)]
-    pub(crate) fn rank(&self) -> u32 {
-        self.rank_and_number as u32
+    pub(crate) fn priority(&self) -> u32 {
+        self.priority_and_number as u32
     }
 
     #[inline(always)]
     fn number(&self) -> u32 {
-        (self.rank_and_number >> 32) as u32
+        (self.priority_and_number >> 32) as u32
     }
 
-    /// Size on the wire.
+    /// Returns the size on the wire.
     #[inline(always)]
     pub(crate) fn wire_bytes(&self) -> u16 {
         (self.rest >> 32) as u16
@@ -169,31 +170,31 @@ impl Event {
         (self.rest >> 48) as u16
     }
 
-    /// When it has its turn: see [`crate::engine`].
+    /// Returns the event key: see [`crate::engine`].
     #[inline(always)]
-    pub(crate) fn turn(&self) -> (u64, u32) {
-        (self.at, self.rank())
+    pub(crate) fn key(&self) -> (u64, u32) {
+        (self.at, self.priority())
     }
 
-    /// The same at another moment, with another rank.
+    /// Returns the event at another time, with another priority.
     #[inline(always)]
-    pub(crate) fn moved(&self, at: u64, rank: u32) -> Self {
+    pub(crate) fn moved(&self, at: u64, priority: u32) -> Self {
         Event {
             at,
             stamp: self.stamp,
-            rank_and_number: self.rank_and_number >> 32 << 32 | u64::from(rank),
+            priority_and_number: self.priority_and_number >> 32 << 32 | u64::from(priority),
             rest: self.rest,
         }
     }
 
     #[inline(always)]
     pub(crate) fn words(&self) -> Words {
-        (self.at, self.stamp, self.rank_and_number, self.rest)
+        (self.at, self.stamp, self.priority_and_number, self.rest)
     }
 
     #[inline(always)]
-    pub(crate) fn of_words((at, stamp, rank_and_number, rest): Words) -> Self {
-        Event { at, stamp, rank_and_number, rest }
+    pub(crate) fn from_words((at, stamp, priority_and_number, rest): Words) -> Self {
+        Event { at, stamp, priority_and_number, rest }
     }
 
     #[inline(always)]
@@ -201,18 +202,18 @@ impl Event {
         self.flags() & ACK != 0
     }
 
-    /// Which connection of its flow it belongs to: see [`next_epoch`].
+    /// Returns the generation of its connection: see [`next_generation`].
     #[inline(always)]
-    pub(crate) fn epoch(&self) -> u16 {
-        self.flags() & EPOCH
+    pub(crate) fn generation(&self) -> u16 {
+        self.flags() & GENERATION
     }
 
-    /// Where what it carries is kept, if that is too large to travel by value.
+    /// Returns the table entry of the packet, if it is too large for the event.
     #[inline(always)]
-    pub(crate) fn kept(&self) -> Option<Kept> {
+    pub(crate) fn table_entry(&self) -> Option<TableEntry> {
         let (flags, index) = (self.flags(), self.rest as u32);
         let of_tcp = flags & OTHER == 0;
-        (flags & IN_TABLE != 0).then_some(if of_tcp { Kept::Ack(index) } else { Kept::Packet(index) })
+        (flags & IN_TABLE != 0).then_some(if of_tcp { TableEntry::Ack(index) } else { TableEntry::Packet(index) })
     }
 }
 
@@ -237,23 +238,23 @@ impl WirePacket for Event {
         self.rest |= (u64::from(ECN_BITS) * u64::from(marks)) << 48;
     }
 
-    /// Those with feedback are not shown: no filter may drop them.
+    /// Acknowledgements with feedback are excluded: filters may not drop them.
     #[inline]
     fn pure_ack(&self) -> Option<PureAck> {
-        let sack = match self.kept() {
+        let sack = match self.table_entry() {
             None => SackDigest::NONE,
-            Some(Kept::Ack(_)) if self.stamp != 0 => SackDigest::of_bits(self.stamp as u16),
+            Some(TableEntry::Ack(_)) if self.stamp != 0 => SackDigest::of_bits(self.stamp as u16),
             Some(_) => return None,
         };
-        let connection = (self.epoch() >> EPOCH.trailing_zeros()) as u8;
+        let connection = (self.generation() >> GENERATION.trailing_zeros()) as u8;
         let shown = || PureAck { connection, number: self.number(), ece: self.flags() & ECE != 0, sack };
         self.is_ack().then(shown)
     }
 }
 
-/// The epoch of the connection that follows one of `epoch`.
-pub(crate) fn next_epoch(epoch: u16) -> u16 {
-    epoch.wrapping_add(1 << 12)
+/// Returns the generation of the connection after one of `generation`.
+pub(crate) fn next_generation(generation: u16) -> u16 {
+    generation.wrapping_add(1 << 12)
 }
 
 #[cfg(test)]
@@ -272,17 +273,17 @@ mod tests {
             retransmission: false,
             sent_at: Instant::from_nanos(5),
         };
-        let mut event = Event::segment(&segment, next_epoch(0));
+        let mut event = Event::segment(&segment, next_generation(0));
         assert_eq!(event.as_segment(), segment);
-        assert_eq!(event.epoch(), next_epoch(0));
+        assert_eq!(event.generation(), next_generation(0));
         event.mark();
         assert_eq!(event.as_segment(), Segment { ecn: Ecn::Ce, ..segment });
         let (sack, feedback) = (SackBlocks::EMPTY, Feedback::None);
         let ack = Ack { ack: 8, window: 1000, ece: true, echo: Instant::from_nanos(5), sack, feedback };
-        let event = Event::ack(&ack, 40, next_epoch(0));
+        let event = Event::ack(&ack, 40, next_generation(0));
         assert!(event.is_ack());
-        assert_eq!((event.as_ack(), event.kept(), event.epoch()), (ack, None, next_epoch(0)));
-        assert_eq!(Event::ack_in_table(&ack, 40, 3, 0).kept(), Some(Kept::Ack(3)));
+        assert_eq!((event.as_ack(), event.table_entry(), event.generation()), (ack, None, next_generation(0)));
+        assert_eq!(Event::ack_in_table(&ack, 40, 3, 0).table_entry(), Some(TableEntry::Ack(3)));
     }
 
     #[test]
@@ -291,12 +292,12 @@ mod tests {
         sack.push(12, 14);
         let echo = Instant::from_nanos(5);
         let ack = Ack { ack: 8, window: 1000, ece: true, echo, sack, feedback: Feedback::None };
-        let seen = Event::ack_in_table(&ack, 52, 3, next_epoch(0)).pure_ack().unwrap();
-        let plain = Event::ack(&Ack { sack: SackBlocks::EMPTY, ..ack }, 52, next_epoch(0)).pure_ack().unwrap();
+        let seen = Event::ack_in_table(&ack, 52, 3, next_generation(0)).pure_ack().unwrap();
+        let plain = Event::ack(&Ack { sack: SackBlocks::EMPTY, ..ack }, 52, next_generation(0)).pure_ack().unwrap();
         assert_eq!((seen.connection, seen.number, seen.ece), (1, 8, true));
         assert_eq!(seen.sack, SackDigest::of(&[(12, 14)], 8));
         assert_eq!(plain, PureAck { sack: SackDigest::NONE, ..seen });
-        let unmarked = Event::ack(&Ack { sack: SackBlocks::EMPTY, ece: false, ..ack }, 52, next_epoch(0));
+        let unmarked = Event::ack(&Ack { sack: SackBlocks::EMPTY, ece: false, ..ack }, 52, next_generation(0));
         assert_eq!(unmarked.pure_ack(), Some(PureAck { ece: false, ..plain }));
         let marks = Ack { feedback: Feedback::Marks(1), ..ack };
         assert_eq!(Event::ack_in_table(&marks, 52, 3, 0).pure_ack(), None);
@@ -316,23 +317,23 @@ mod tests {
                 sent_at: Instant::from_nanos(5),
             };
             for cwr in [false, true] {
-                let plain = Event::plain_segment(&config, (70_000, cwr), 5, next_epoch(0));
+                let plain = Event::plain_segment(&config, (70_000, cwr), 5, next_generation(0));
                 let segment = Segment { cwr, ..segment };
-                assert_eq!((plain, plain.as_segment()), (Event::segment(&segment, next_epoch(0)), segment));
+                assert_eq!((plain, plain.as_segment()), (Event::segment(&segment, next_generation(0)), segment));
             }
         }
     }
 
     #[test]
     fn an_event_survives_as_words_and_where_it_is_moved() {
-        let event = Event::plain_segment(&TcpConfig::ns2(), (u32::MAX, false), u64::MAX - 1, next_epoch(7 << 12));
-        assert_eq!(Event::of_words(event.words()), event);
+        let event = Event::plain_segment(&TcpConfig::ns2(), (u32::MAX, false), u64::MAX - 1, next_generation(7 << 12));
+        assert_eq!(Event::from_words(event.words()), event);
         let moved = event.moved(9, u32::MAX);
         assert_eq!(
-            (moved.turn(), moved.as_segment(), moved.epoch()),
-            ((9, u32::MAX), event.as_segment(), event.epoch())
+            (moved.key(), moved.as_segment(), moved.generation()),
+            ((9, u32::MAX), event.as_segment(), event.generation())
         );
-        assert_eq!(moved.moved(event.at, event.rank()), event);
+        assert_eq!(moved.moved(event.at, event.priority()), event);
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! Fetching ahead: what the packets to come need is on its way into the cache before their turn.
+//! Prefetching of the state that the next packets need, which is not in the cache in large networks.
 //!
-//! In a large network none of it is there. A fetch waits for nothing and changes nothing but the time that the later
-//! read takes; on machines without such an instruction it does nothing.
+//! A fetch does not wait, and affects only the time of the later read. On machines without such an instruction it does
+//! nothing.
 
 use std::slice::from_ref;
 
 use prefetch_index::prefetch_index;
 
-/// So many packets ahead.
+/// Number of packets ahead.
 pub(crate) const STEP: usize = 16;
 
 /// Fetches the cache line on which `item` begins.
@@ -16,7 +16,7 @@ pub(crate) fn fetch<T>(item: &T) {
     prefetch_index(from_ref(item), 0);
 }
 
-/// The same of the one with this index, if there is one.
+/// Fetches the cache line on which the item with this index begins, if it exists.
 #[inline(always)]
 pub(crate) fn fetch_at<T>(items: &[T], index: usize) {
     prefetch_index(items, index);

@@ -1,7 +1,7 @@
-//! The packet engine: every packet of every flow, event by event, in integer nanoseconds.
+//! Packet engine: simulates every packet of every flow, event by event, in integer nanoseconds.
 //!
-//! [`run`] takes a [`Plan`] (a scenario made explicit for one seed) and gives a [`RunResult`]. The same plan gives the
-//! same bits on any machine; only the cost differs.
+//! [`run`] takes a [`Plan`] (a scenario made explicit for one seed) and returns a [`RunResult`]. A plan gives equal bits on
+//! any machine; only the cost differs.
 //!
 //! ```
 //! use aqumen_scenario::Scenario;
@@ -21,7 +21,7 @@
 //! "#;
 //! let scenario = Scenario::parse(text, "small.toml")?;
 //! let plan = scenario.plan(1, Some(&scenario.aqm("codel")?))?;
-//! // What hears of progress may stop a run.
+//! // The progress callback may stop the run.
 //! let result = run(&plan, Options::default(), &mut |_: f64| true)?;
 //! let bottleneck = &result.links["bottleneck"]["all"];
 //! assert!(bottleneck.utilization > Some(0.9));
@@ -30,35 +30,34 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Reading order: `engine` (places, and the post between them), `network` (how a plan becomes ports, and `lanes`
-//! between them), `inbox` (what is to happen at a place), `measure` and `report` (what comes out). What applications
-//! send is in the crate `aqumen-traffic`; ports, media and losses are in `aqumen-network`.
-//! [`mod@replay`] stands apart: the packets of a capture before one queue.
+//! Reading order: `engine` (logical processes and their mailboxes), `network` (ports and `paths` of a plan), `calendar`
+//! (the event queue of a process), `measure` and `report` (metrics). Traffic sources are in the crate `aqumen-traffic`;
+//! ports, media and losses are in `aqumen-network`. [`mod@replay`] is separate: it replays a capture before one queue.
 
-mod control;
+mod calendar;
 mod engine;
 mod error;
 mod event;
 mod fetch;
-mod inbox;
-mod lanes;
 mod measure;
 mod network;
 mod options;
+mod paths;
 pub mod replay;
 mod report;
+mod schedule;
 mod trace;
 
 use aqumen_result::RunResult;
 use aqumen_scenario::Plan;
 
 pub use error::Error;
-pub use options::{Options, Places, Progress};
+pub use options::{Options, Partitioning, Progress};
 
-/// Runs `plan` on the packet engine. What that costs in time the caller measures: engines know no clock.
+/// Runs `plan` on the packet engine. The caller measures the time that it takes: engines read no clock.
 pub fn run(plan: &Plan, options: Options<'_>, progress: &mut dyn Progress) -> Result<RunResult, Error> {
     let trace = options.trace.map(|file| trace::Trace::create(plan, file)).transpose()?;
     let style = aqumen_network::port::Style { collapse: !options.every_hop, served: options.every_service };
-    let finished = engine::Engine::new(plan, style, options.places, options.threads, trace)?.run(progress)?;
+    let finished = engine::Engine::new(plan, style, options.processes, options.threads, trace)?.run(progress)?;
     Ok(report::result(plan, finished))
 }

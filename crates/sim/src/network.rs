@@ -1,5 +1,4 @@
-//! The network as the engine runs it: ports where several flows share a queue, and the lanes that lead a flow's packets
-//! from port to port.
+//! The network of a plan as the engine runs it: ports where flows share a queue, and the path legs between them.
 
 use aqumen_network::measurement::{edges, groups_at};
 use aqumen_network::port::{Port, Style};
@@ -7,24 +6,24 @@ use aqumen_network::{Error, Identities};
 use aqumen_scenario::{Flow, Group, Link, Plan};
 
 use crate::event::Event;
-use crate::lanes::{Lanes, Target};
+use crate::paths::{Paths, Target};
 
 pub(crate) struct Network {
     pub(crate) ports: Vec<Port<Event>>,
     /// Class and hosts of each flow.
     pub(crate) identities: Identities,
-    /// The link of each port, by number in the plan.
+    /// Number of each port's link in the plan.
     pub(crate) port_links: Vec<u32>,
-    pub(crate) lanes: Lanes,
-    /// The port of each link of the plan that has one.
+    pub(crate) paths: Paths,
+    /// Port of each link of the plan, if it has one.
     pub(crate) port_of: Vec<Option<u32>>,
-    /// The same of those that packets pass on a lane.
+    /// Inline port of each link of the plan, if it has one.
     passed_of: Vec<Option<u32>>,
     style: Style,
 }
 
 impl Network {
-    /// `traced`: a capture shows the packets of all links that can overflow, and so they all have ports.
+    /// Builds the network of `plan`. `traced`: all links that can overflow get ports, so that a packet trace shows them.
     pub(crate) fn new(plan: &Plan, style: Style, traced: bool) -> Result<Self, Error> {
         let users = users(plan);
         let is_private = |(link, users): (&Link, &Users)| {
@@ -34,7 +33,7 @@ impl Network {
         let (edges, identities) = (edges(plan), Identities::new(plan));
         let classes = identities.classes();
         let may_pass = style.collapse && !style.served && !traced;
-        let passes: Vec<bool> = come_in_order(plan).into_iter().map(|in_order| in_order && may_pass).collect();
+        let passes: Vec<bool> = arrive_in_order(plan).into_iter().map(|in_order| in_order && may_pass).collect();
         let (mut ports, mut passed) = (Vec::new(), Vec::new());
         let mut port_links = Vec::new();
         let (mut port_of, mut passed_of) = (vec![None; plan.links.len()], vec![None; plan.links.len()]);
@@ -57,69 +56,69 @@ impl Network {
             }
             ports.push(port);
         }
-        // A flow has one lane more each way than it crosses ports.
+        // A flow has one leg more each way than it crosses ports.
         let is_port = |&&link: &&u32| port_of[link as usize].or(passed_of[link as usize]).is_some();
         let ports_on = |path: &[u32]| path.iter().filter(is_port).count();
         let lanes_of = |flow: &Flow| ports_on(&flow.path) + ports_on(&flow.return_path) + 2;
         let most = plan.flows.iter().map(lanes_of).max().unwrap_or(0);
-        let lanes = Lanes::new(plan.flows.len(), most, passed);
-        let mut network = Network { ports, identities, port_links, lanes, port_of, passed_of, style };
+        let paths = Paths::new(plan.flows.len(), most, passed);
+        let mut network = Network { ports, identities, port_links, paths, port_of, passed_of, style };
         for (number, flow) in plan.flows.iter().enumerate() {
             let group = &plan.groups[flow.group as usize];
             let (packet_bytes, ack_bytes) = (group.transport.packet_bytes(), group.transport.ack_bytes());
             let (sink, source) = match group.transport.tcp() {
-                Some(_) if network.is_prompt(group) => (Target::PromptReceiver, Target::Sender),
+                Some(_) if network.is_inline(group) => (Target::InlineReceiver, Target::Sender),
                 Some(_) => (Target::Receiver, Target::Sender),
                 None => (Target::AgentSink, Target::AgentSource),
             };
-            let first = network.lanes.first_of(number as u32);
-            let acks = network.set_lanes((plan, &users), first, &flow.path, packet_bytes, sink);
-            let end = network.set_lanes((plan, &users), acks, &flow.return_path, ack_bytes, source);
-            network.lanes.add_route(acks, end);
+            let first = network.paths.first_of(number as u32);
+            let acks = network.set_legs((plan, &users), first, &flow.path, packet_bytes, sink);
+            let end = network.set_legs((plan, &users), acks, &flow.return_path, ack_bytes, source);
+            network.paths.add_route(acks, end);
         }
         Ok(network)
     }
 
-    /// Whether what a receiver of `group` does is computed as soon as a segment is on its way to it, which nothing can
-    /// stop. An application that asks for something wants to know when it arrives, so that it must arrive in an event.
-    pub(crate) fn is_prompt(&self, group: &Group) -> bool {
+    /// Returns whether receivers of `group` are inline: computed when a segment enters its last leg. An application needs
+    /// deliveries as events, so its receivers are not inline.
+    pub(crate) fn is_inline(&self, group: &Group) -> bool {
         let answers_at_once = group.transport.tcp().is_some_and(|tcp| tcp.delayed_ack.is_none());
         self.style.collapse && answers_at_once && !group.traffic.asks()
     }
 
-    /// Sets the lanes of one direction of a flow from `lane` on, and returns the lane after the last.
-    fn set_lanes(
+    /// Sets the legs of one direction of a flow from `leg` on, and returns the leg after the last.
+    fn set_legs(
         &mut self,
         (plan, users): (&Plan, &[Users]),
-        lane: u32,
+        leg: u32,
         path: &[u32],
         usual_bytes: u16,
         end: Target,
     ) -> u32 {
-        let (mut lane, mut hops) = (lane, Vec::new());
+        let (mut leg, mut hops) = (leg, Vec::new());
         for &link in path {
             let port = self.port_of[link as usize].map(Target::Port);
             match port.or(self.passed_of[link as usize].map(Target::Passed)) {
                 Some(port) => {
-                    self.lanes.set(lane, &hops, port, usual_bytes);
+                    self.paths.set(leg, &hops, port, usual_bytes);
                     hops.clear();
-                    lane += 1;
+                    leg += 1;
                 }
                 None => {
                     let (link, users) = (&plan.links[link as usize], &users[link as usize]);
                     let limit = users.can_overflow(link).then_some(link.limit);
-                    hops.push(self.lanes.hop(link.rates[0].1, link.delay, limit));
+                    hops.push(self.paths.hop(link.rates[0].1, link.delay, limit));
                 }
             }
         }
-        self.lanes.set(lane, &hops, end, usual_bytes);
-        lane + 1
+        self.paths.set(leg, &hops, end, usual_bytes);
+        leg + 1
     }
 }
 
-/// Of each link, whether all its packets come from one other link, or from one end of one flow: then they come in the
-/// order in which they are sent there, and none can come between two of them.
-fn come_in_order(plan: &Plan) -> Vec<bool> {
+/// Returns for each link whether all its packets come from one other link or one endpoint, and so arrive in the order in
+/// which they were sent.
+fn arrive_in_order(plan: &Plan) -> Vec<bool> {
     #[derive(Clone, Copy, PartialEq)]
     enum Origin {
         Link(u32),
@@ -139,12 +138,12 @@ fn come_in_order(plan: &Plan) -> Vec<bool> {
     in_order
 }
 
-/// Who uses a link.
+/// Users of a link.
 #[derive(Clone, Copy, Default)]
 struct Users {
-    /// Directions of flows: data and acknowledgements count apart.
+    /// Number of flow directions: data and acknowledgements count separately.
     flows: u32,
-    /// Most packets that they can have under way.
+    /// Most packets that they can have in flight.
     window_pkts: u64,
     /// Largest packet, bytes.
     largest: u64,
@@ -167,16 +166,15 @@ fn users(plan: &Plan) -> Vec<Users> {
 }
 
 impl Users {
-    /// Whether more can wait for `link` than there is room for.
+    /// Returns whether the buffer of `link` can overflow.
     fn can_overflow(&self, link: &Link) -> bool {
-        // Retransmissions can repeat what is under way: twice the window is more than is ever there at once.
+        // Retransmissions can repeat packets in flight: at most twice the window is in flight.
         let most = 2 * self.window_pkts;
         most > u64::from(link.limit.packets) || most.saturating_mul(self.largest) > link.limit.bytes.0
     }
 }
 
-/// Whether a link's queue can be computed without events: one user, a plain queue, one rate,
-/// and nobody who wants to see it.
+/// Returns whether a link's queue can be computed without events: one user, a plain queue, one rate, not recorded.
 fn is_private(link: &Link, users: &Users) -> bool {
     users.flows == 1 && link.is_plain() && link.rates.len() == 1
 }

@@ -1,10 +1,10 @@
-//! How a run is to be made, and who hears of it.
+//! Options of a run, and its progress reports.
 
 use std::path::Path;
 
-/// Hears how far a run is, and may stop it.
+/// Receiver of progress reports, which may stop the run.
 pub trait Progress {
-    /// The run is at `fraction` of its duration. `false` stops it.
+    /// Reports that the run is at `fraction` of its duration. `false` stops it.
     fn at(&mut self, fraction: f64) -> bool;
 }
 
@@ -14,34 +14,33 @@ impl<F: FnMut(f64) -> bool> Progress for F {
     }
 }
 
-/// How to run a plan. The answers do not depend on it.
+/// Options of a run. Results do not depend on them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
-    /// Write the packets that cross shared links, and links that can overflow, to this file (pcapng).
+    /// File (pcapng) for the packets that cross shared links, and links that can overflow.
     pub trace: Option<&'a Path>,
-    /// Give every link its events, where otherwise links that one flow alone uses, or to which one other link alone
-    /// leads, are computed without, and each write of an application. Slower; for checking that nothing changes.
+    /// Gives every link and every write of an application its events, also where they can be computed inline. Slower; for
+    /// tests of the shortcuts.
     pub every_hop: bool,
-    /// Ask a queue discipline for each packet, also where a departure can be computed at the arrival. Slower; likewise.
+    /// Takes each packet from a queue discipline, also where a departure can be computed at the arrival. Slower; for tests.
     pub every_service: bool,
-    /// What goes through a superstep by itself; likewise.
-    pub places: Places,
-    /// So many threads may share the run; more than two are two. A second one is used where ports and ends are places
-    /// apart from each other, enough happens in a superstep, and no packets are traced.
+    /// Partition into logical processes; for tests.
+    pub processes: Partitioning,
+    /// Upper bound on the threads of the run; at most two are used. The second one is used if ports and endpoints are
+    /// separate processes, an epoch has enough events, and no packets are traced.
     pub threads: usize,
 }
 
-/// How a network is parted into places, each of which goes through a superstep by itself. The
-/// answers do not depend on it.
+/// Partition of a network into logical processes. Results do not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Places {
-    /// As few are merged as pays.
+pub enum Partitioning {
+    /// Merges processes where that pays.
     #[default]
     Paying,
-    /// None are merged but those that are too close.
+    /// Merges only processes that are too close to each other.
     Apart,
-    /// Some are merged, as drawn with this seed.
+    /// Merges processes at random, drawn with this seed.
     Drawn(u64),
-    /// All are one: every event in order.
+    /// Merges all processes into one: every event in order.
     One,
 }

@@ -1,4 +1,4 @@
-//! From what was measured to the result: metrics of each window, from the pieces that lie in it.
+//! Result of a run: metrics of each window, from the measured pieces that lie in it.
 
 use aqumen_network::measurement::{edges, fill_sojourn, pieces_in};
 use aqumen_network::port::Port;
@@ -8,11 +8,11 @@ use aqumen_result::{Synchrony, jain, rtt_slope};
 use aqumen_scenario::{Group, Plan, Window};
 use indexmap::IndexMap;
 
-use crate::engine::{Finished, FlowTotal, Totals};
-use crate::measure::share::Share;
+use crate::engine::{FlowTotal, Outcome, Totals};
+use crate::measure::sharing::Sharing;
 
-/// The result of a finished run.
-pub(crate) fn result(plan: &Plan, mut run: Finished) -> RunResult {
+/// Makes the result of a finished run.
+pub(crate) fn result(plan: &Plan, mut run: Outcome) -> RunResult {
     let edges = edges(plan);
     let mut result = RunResult::begun("packet", &plan.scenario, plan.seed, plan.window_ends());
     result.notes.clone_from(&plan.notes);
@@ -63,12 +63,12 @@ pub(crate) fn result(plan: &Plan, mut run: Finished) -> RunResult {
     result
 }
 
-/// How the flows that cross link `number` share it.
+/// Fills in how flows share link `number`.
 fn judge_sharing(
     metrics: &mut LinkMetrics,
     plan: &Plan,
     number: u32,
-    share: &Share,
+    share: &Sharing,
     totals: &Totals,
     edges: &[u64],
     window: &Window,
@@ -87,14 +87,14 @@ fn judge_sharing(
     metrics.rtt_fairness_slope = rtt_slope(&mean_rtt_and_bytes.collect::<Vec<_>>());
 }
 
-/// What `flow` did in `window`.
+/// Returns the totals of `flow` in `window`.
 fn done_in(totals: &Totals, flow: usize, edges: &[u64], window: &Window) -> FlowTotal {
     let mut done = FlowTotal::default();
     pieces_in(edges, window).for_each(|piece| done.add(&totals.piece(flow, piece)));
     done
 }
 
-/// What the ends of a group's flows counted in a window, and how many segments they sent.
+/// Returns the metrics of a group's flows in a window, and the number of segments that they sent.
 fn flow_metrics(group: &Group, totals: &Totals, edges: &[u64], window: &Window) -> (FlowMetrics, u64) {
     let mut sum = FlowTotal::default();
     let mut shares = Vec::with_capacity(group.flows.len());

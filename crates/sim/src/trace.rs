@@ -1,8 +1,7 @@
-//! The packet trace of a run: the headers that its packets would have.
+//! Packet trace of a run, with the headers that its packets would have on a real network.
 //!
-//! A packet is shown after any mark. Its addresses tell the flow: flow f runs from 10.0.0.0 + f to
-//! 10.128.0.0 + f, port 5001 to
-//! 80. Sequence numbers count bytes from 1; payload is not captured, the original length is.
+//! Packets are captured after marking. Addresses identify the flow: flow f runs from 10.0.0.0 + f to 10.128.0.0 + f, port
+//! 5001 to port 80. Sequence numbers count bytes from 1. Payload is not captured; its length is.
 
 mod wire;
 
@@ -23,7 +22,7 @@ use crate::event::Event;
 pub(crate) struct Trace {
     file: PathBuf,
     out: aqumen_network::Trace<BufWriter<File>>,
-    /// Payload of a full segment of each flow's group, and its group, to count sequence numbers in bytes.
+    /// Payload and header sizes of each flow, to count sequence numbers in bytes.
     flows: Vec<Payload>,
 }
 
@@ -33,7 +32,7 @@ struct Payload {
     header: u16,
 }
 
-/// A packet of a trace takes some hundred bytes, a call of the system as long as a packet of the run.
+/// Write buffer: a record takes some hundred bytes, and a system call as long as a packet of the run.
 const BUFFER_BYTES: usize = 1 << 18;
 
 const SENDER_PORT: u16 = 5001;
@@ -47,7 +46,7 @@ impl Trace {
             Payload { full: transport.payload_bytes() as u32, header: transport.header_bytes() }
         };
         let slowest = plan.links.iter().flat_map(|link| &link.rates).map(|&(_, rate)| rate).min();
-        // A packet is reported when its transmission ends, at the latest.
+        // A packet is reported at the end of its transmission at the latest.
         let slack = slowest.map_or(0, |rate| rate.time_for(Bytes(u16::MAX as u64)).as_nanos());
         let links = plan.links.iter().map(|link| link.name.as_str());
         let out = File::create(file)
@@ -59,27 +58,27 @@ impl Trace {
         })
     }
 
-    /// The transmission of a TCP segment on `link` starts at `start`.
+    /// Adds a TCP segment whose transmission on `link` starts at `start`.
     pub(crate) fn segment(&mut self, link: u32, start: u64, flow: u32, event: &Event) {
         let payload = self.flows[flow as usize];
         let write = |out: &mut Vec<u8>| payload.data_headers(out, flow, event);
         self.out.transmit(event.at, link, start, event.wire_bytes(), write);
     }
 
-    /// The same of an acknowledgement.
+    /// Adds an acknowledgement whose transmission on `link` starts at `start`.
     pub(crate) fn ack(&mut self, link: u32, start: u64, flow: u32, event: &Event, ack: &Ack) {
         let payload = self.flows[flow as usize];
         let write = |out: &mut Vec<u8>| payload.ack_headers(out, flow, event, ack);
         self.out.transmit(event.at, link, start, event.wire_bytes(), write);
     }
 
-    /// The same of a packet of another transport.
+    /// Adds a packet of another transport whose transmission on `link` starts at `start`.
     pub(crate) fn packet(&mut self, link: u32, start: u64, flow: u32, event: &Event, packet: &Packet) {
         let write = |out: &mut Vec<u8>| packet_headers(out, flow, event, packet);
         self.out.transmit(event.at, link, start, event.wire_bytes(), write);
     }
 
-    /// Writes what is pending and closes the file.
+    /// Writes the pending records and closes the file.
     pub(crate) fn finish(self) -> Result<(), Error> {
         self.out.finish().map_err(|source| Error::Trace { file: self.file, source })
     }
@@ -139,8 +138,7 @@ fn ip_and_tcp(out: &mut Vec<u8>, source: [u8; 4], destination: [u8; 4], event: &
     out.extend_from_slice(&tcp.to_bytes());
 }
 
-/// An IPv4 header (RFC 791) without options of a packet that is not to be fragmented, above
-/// which `length` bytes follow.
+/// Writes an IPv4 header (RFC 791) without options and fragmentation, for `length` bytes of payload.
 fn ip(out: &mut Vec<u8>, source: [u8; 4], destination: [u8; 4], event: &Event, protocol: IpNumber, length: u16) {
     let total = length.checked_add(Ipv4Header::MIN_LEN_U16).expect("a packet is below 64 KiB").to_be_bytes();
     let (ecn, hops) = (event.ecn() as u8, 64);
@@ -148,7 +146,7 @@ fn ip(out: &mut Vec<u8>, source: [u8; 4], destination: [u8; 4], event: &Event, p
     let [d0, d1, d2, d3] = destination;
     let mut header =
         [0x45, ecn, total[0], total[1], 0, 0, 0x40, 0, hops, protocol.0, 0, 0, s0, s1, s2, s3, d0, d1, d2, d3];
-    // The sum of five of 32 bits fits 64; folding carries back is the sum of the words of 16 bits in ones' complement.
+    // The sum of five 32-bit words fits 64 bits; folding the carries gives the ones' complement sum of 16-bit words.
     let words = header.chunks_exact(4).map(|word| u64::from(u32::from_be_bytes([word[0], word[1], word[2], word[3]])));
     let mut sum: u64 = words.sum();
     while sum >> 16 > 0 {

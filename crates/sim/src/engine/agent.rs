@@ -1,4 +1,4 @@
-//! A flow of a transport other than TCP: its two ends.
+//! An agent: the two endpoints of a flow of another transport than TCP.
 
 use aqumen_scenario::Protocol;
 use aqumen_transport::{AnyEnd, Endpoint, Message, Stats};
@@ -7,7 +7,7 @@ use aqumen_units::Instant;
 use super::moment::NEVER;
 use super::totals::{FlowTotal, SenderCounts};
 
-/// Both ends of a flow.
+/// Both endpoints of a flow.
 pub(super) struct Agent {
     pub(super) source: End,
     pub(super) sink: End,
@@ -15,11 +15,11 @@ pub(super) struct Agent {
 
 pub(super) struct End {
     pub(super) endpoint: AnyEnd,
-    /// When the earliest event for its timer comes.
+    /// Time of the earliest event for its timer.
     pub(super) timer_at: u64,
 }
 
-/// Which end.
+/// Source or sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Source,
@@ -27,7 +27,7 @@ pub(super) enum Side {
 }
 
 impl Agent {
-    /// The ends of a flow of `protocol`; `None` for TCP.
+    /// Makes the endpoints of a flow of `protocol`; `None` for TCP.
     pub(super) fn new(protocol: &Protocol) -> Option<Agent> {
         let (source, sink) = protocol.ends()?;
         let end = |endpoint| End { endpoint, timer_at: NEVER };
@@ -41,22 +41,22 @@ impl Agent {
         }
     }
 
-    /// What it has done since it began.
+    /// Returns the totals since the flow began.
     pub(super) fn total(&self) -> FlowTotal {
         let Stats { sent, retransmitted, timeouts, rtt_samples, rtt_sum, .. } = self.source.endpoint.stats();
         let counts = SenderCounts { sent, retransmitted, timeouts, rtt_samples, rtt_sum_ns: rtt_sum.as_nanos() };
         FlowTotal { delivered: self.sink.endpoint.stats().delivered_bytes, counts }
     }
 
-    /// Whether its source has nothing left to do.
+    /// Returns whether the source has nothing left to send.
     pub(super) fn is_idle(&self) -> bool {
         self.source.endpoint.is_idle()
     }
 
-    /// Puts a new connection in place of this one.
+    /// Replaces the connection by a new one.
     pub(super) fn renew(&mut self, protocol: &Protocol) {
         if let Some(new) = Agent::new(protocol) {
-            // The events for the old timers find nothing due.
+            // Events of the old timers have no effect.
             let (source_at, sink_at) = (self.source.timer_at, self.sink.timer_at);
             *self = new;
             (self.source.timer_at, self.sink.timer_at) = (source_at, sink_at);
@@ -75,7 +75,7 @@ impl Agent {
         }
     }
 
-    /// The rate at which its application may produce, if the transport tells.
+    /// Returns the rate that the transport allows its application, if the transport adapts.
     pub(super) fn rate_bps(&self) -> Option<f64> {
         self.source.endpoint.rate_bps()
     }

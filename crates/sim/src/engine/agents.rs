@@ -1,15 +1,16 @@
-//! Flows of transports other than TCP: the engine carries packets between two [`Endpoint`]s. The source's timer has the
-//! rank of TCP's retransmission timer, the sink's that of its acknowledgements.
+//! Flows of other transports than TCP: packets between two [`Endpoint`]s.
+//!
+//! The source's timer has the priority of TCP's retransmission timer, the sink's that of TCP's acknowledgements.
 
 use aqumen_network::WirePacket;
 use aqumen_transport::{Endpoint, Message};
 use aqumen_units::Instant;
 
 use super::agent::{Agent, Side};
+use super::dispatch::Dispatcher;
 use super::hosts::{FlowState, Hosts, NONE};
 use super::moment::{NEVER, instant};
-use super::ways::Ways;
-use crate::event::{Event, Kept};
+use crate::event::{Event, TableEntry};
 
 impl Hosts<'_> {
     pub(super) fn add_agents(&mut self) {
@@ -25,8 +26,8 @@ impl Hosts<'_> {
         &mut self.agents[self.flows[flow as usize].agent as usize]
     }
 
-    /// The flow begins to send what the plan says.
-    pub(super) fn start_agent(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64) {
+    /// Starts the flow with the data of the plan.
+    pub(super) fn start_agent(&mut self, dispatcher: &mut Dispatcher<'_>, flow: u32, now: u64) {
         let transfer = self.plan.flows[flow as usize].transfer;
         let agent = self.agent(flow);
         match transfer {
@@ -34,68 +35,68 @@ impl Hosts<'_> {
             Some(_) => {}
             None => agent.source.endpoint.start(instant(now)),
         }
-        self.pump_agent(ways, flow, Side::Source, now);
+        self.pump_agent(dispatcher, flow, Side::Source, now);
     }
 
-    pub(super) fn stop_agent(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64) {
+    pub(super) fn stop_agent(&mut self, dispatcher: &mut Dispatcher<'_>, flow: u32, now: u64) {
         self.agent(flow).source.endpoint.stop(instant(now));
-        self.pump_agent(ways, flow, Side::Source, now);
+        self.pump_agent(dispatcher, flow, Side::Source, now);
     }
 
-    /// The flow's application writes a message.
-    pub(super) fn write_to_agent(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64, message: Message) {
+    /// Writes a message of the flow's application.
+    pub(super) fn write_to_agent(&mut self, dispatcher: &mut Dispatcher<'_>, flow: u32, now: u64, message: Message) {
         self.agent(flow).source.endpoint.write(instant(now), message);
-        self.pump_agent(ways, flow, Side::Source, now);
+        self.pump_agent(dispatcher, flow, Side::Source, now);
     }
 
-    /// A packet reaches an end.
+    /// Hands a packet to an endpoint.
     #[inline(never)]
-    pub(super) fn on_agent_packet(&mut self, ways: &mut Ways<'_>, flow: u32, side: Side, event: &Event) {
-        let Some(Kept::Packet(index)) = event.kept() else { return };
-        let mut packet = ways.packets.take(index);
-        let &FlowState { agent, epoch, .. } = &self.flows[flow as usize];
-        if event.epoch() != epoch {
-            return; // a copy, left over from a connection that is complete
+    pub(super) fn on_agent_packet(&mut self, dispatcher: &mut Dispatcher<'_>, flow: u32, side: Side, event: &Event) {
+        let Some(TableEntry::Packet(index)) = event.table_entry() else { return };
+        let mut packet = dispatcher.packets.take(index);
+        let &FlowState { agent, generation, .. } = &self.flows[flow as usize];
+        if event.generation() != generation {
+            return; // a copy from an earlier connection
         }
         packet.ecn = event.ecn();
         if side == Side::Sink {
             self.measures.receptions.on_arrival(self.plan, flow, &packet, instant(event.at));
         }
         self.agents[agent as usize].end(side).endpoint.on_packet(instant(event.at), &packet);
-        self.pump_agent(ways, flow, side, event.at);
-        self.on_progress_of_agent(ways, flow, side, event.at);
+        self.pump_agent(dispatcher, flow, side, event.at);
+        self.on_progress_of_agent(dispatcher, flow, side, event.at);
     }
 
-    pub(super) fn on_agent_timer(&mut self, ways: &mut Ways<'_>, flow: u32, side: Side, now: u64) {
+    pub(super) fn on_agent_timer(&mut self, dispatcher: &mut Dispatcher<'_>, flow: u32, side: Side, now: u64) {
         let end = self.agent(flow).end(side);
         if end.timer_at != now {
-            return; // an earlier event took its place
+            return; // an earlier event replaced this one
         }
         end.timer_at = NEVER;
         if end.endpoint.next_timer().is_some_and(|due| due.as_nanos() <= now) {
             end.endpoint.on_timer(instant(now));
         }
-        self.pump_agent(ways, flow, side, now);
-        self.on_progress_of_agent(ways, flow, side, now);
+        self.pump_agent(dispatcher, flow, side, now);
+        self.on_progress_of_agent(dispatcher, flow, side, now);
     }
 
-    fn on_progress_of_agent(&mut self, ways: &mut Ways<'_>, flow: u32, side: Side, now: u64) {
+    fn on_progress_of_agent(&mut self, dispatcher: &mut Dispatcher<'_>, flow: u32, side: Side, now: u64) {
         if side == Side::Source && self.flows[flow as usize].application != NONE {
-            self.on_progress(ways, flow, now);
+            self.on_progress(dispatcher, flow, now);
         }
     }
 
-    /// Sends what an end has to send, and hands over what it has for its application.
-    pub(super) fn pump_agent(&mut self, ways: &mut Ways<'_>, flow: u32, side: Side, now: u64) {
-        let &FlowState { agent, application, epoch, .. } = &self.flows[flow as usize];
-        let (lane, rank) = match side {
-            Side::Source => (ways.lanes.first_of(flow), ways.post.ranks.retransmission),
-            Side::Sink => (ways.lanes.acks_of(flow), ways.post.ranks.acknowledge),
+    /// Sends the packets of an endpoint, and delivers its messages to the application.
+    pub(super) fn pump_agent(&mut self, dispatcher: &mut Dispatcher<'_>, flow: u32, side: Side, now: u64) {
+        let &FlowState { agent, application, generation, .. } = &self.flows[flow as usize];
+        let (leg, priority) = match side {
+            Side::Source => (dispatcher.paths.first_of(flow), dispatcher.mailboxes.priorities.retransmission),
+            Side::Sink => (dispatcher.paths.acks_of(flow), dispatcher.mailboxes.priorities.acknowledge),
         };
         let end = self.agents[agent as usize].end(side);
         while let Some(packet) = end.endpoint.poll_transmit(instant(now)) {
-            let event = Event::packet(&packet, ways.packets.keep(packet), side == Side::Sink, epoch);
-            ways.send_rarely(lane, now, &event);
+            let event = Event::packet(&packet, dispatcher.packets.keep(packet), side == Side::Sink, generation);
+            dispatcher.send_rarely(leg, now, &event);
         }
         let mut delivered = false;
         while let Some(delivery) = end.endpoint.poll_delivery() {
@@ -105,7 +106,7 @@ impl Hosts<'_> {
         let due = end.endpoint.next_timer().map_or(NEVER, Instant::as_nanos);
         if due < end.timer_at {
             end.timer_at = due;
-            ways.post.schedule(due, rank + flow);
+            dispatcher.mailboxes.schedule(due, priority + flow);
         }
         if delivered && application != NONE {
             self.applications.delivered(application, now);

@@ -1,4 +1,4 @@
-//! The applications of flows and of groups, each with its source: what each of them is at.
+//! State of applications: of flows and of groups, each with its traffic source.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,59 +11,59 @@ use aqumen_traffic::{Action, Source, Step};
 use super::moment::instant;
 use super::totals::FlowTotal;
 
-/// All applications, those of flows first, then those of groups.
+/// All applications: those of flows, and those of groups.
 #[derive(Default)]
 pub(super) struct Applications {
-    pub(super) of_flows: Vec<OfFlow>,
-    pub(super) of_groups: Vec<OfGroup>,
+    pub(super) of_flows: Vec<FlowApplication>,
+    pub(super) of_groups: Vec<GroupApplication>,
 }
 
-/// A source, and what it will do.
+/// A source, and its planned action.
 pub(super) struct Driver {
     pub(super) source: Box<dyn Source>,
     pub(super) rng: Stream,
-    /// Its next action, and when.
+    /// Next action and its time.
     pub(super) pending: Option<(u64, Action)>,
 }
 
 /// The application of a flow.
-pub(super) struct OfFlow {
+pub(super) struct FlowApplication {
     pub(super) flow: u32,
-    /// `None`: the group's source gives it transfers.
+    /// Source of the flow; `None` if the group's source assigns transfers.
     pub(super) driver: Option<Driver>,
-    /// Its index among the groups' applications, or `NONE`.
+    /// Index of the group's application, or `NONE`.
     pub(super) group: u32,
-    /// Which of its source's connections it is, and how many these are: flows one after another, of
-    /// which the first has the driver.
+    /// Number of this connection of the source, and number of connections: consecutive flows, of which the first has the
+    /// driver.
     pub(super) connection: u32,
     pub(super) connections: u32,
     pub(super) running: bool,
-    /// Whether its source may sleep, and whether it does: its next write is pending, but no event comes for it.
+    /// Whether its source may sleep, and whether it sleeps: its next write is pending without an event.
     pub(super) may_sleep: bool,
     pub(super) sleeps: bool,
-    /// The source waits until something that it asked for has been delivered.
+    /// The source waits for a delivery.
     pub(super) waits: bool,
-    /// Whether anybody learns when what it asked for has been delivered.
+    /// Whether the transport reports deliveries.
     pub(super) tells: bool,
-    /// Whether its connection is open.
+    /// Whether the connection is open.
     pub(super) open: bool,
-    /// The transfer under way.
+    /// Current transfer.
     pub(super) request: Option<Request>,
-    /// When the page under way was asked for.
+    /// Time at which the current page was requested.
     pub(super) page_at: Option<u64>,
-    /// When the sink last handed something over.
+    /// Time of the sink's last delivery.
     pub(super) delivered_at: u64,
-    /// Messages written.
+    /// Number of messages written.
     pub(super) messages: u32,
-    /// What the flow's earlier connections did.
+    /// Totals of the flow's earlier connections.
     pub(super) retired: FlowTotal,
 }
 
 /// The application of a group.
-pub(super) struct OfGroup {
+pub(super) struct GroupApplication {
     pub(super) driver: Driver,
     pub(super) running: bool,
-    /// Flows without a transfer; the first of the group is taken first.
+    /// Idle flows; the lowest number is used first.
     pub(super) idle: BinaryHeap<Reverse<u32>>,
     pub(super) group: u32,
 }
@@ -72,18 +72,18 @@ pub(super) struct OfGroup {
 pub(super) struct Request {
     pub(super) bytes: u64,
     pub(super) at: u64,
-    /// When its first data came.
+    /// Arrival of the first data.
     pub(super) first_at: Option<u64>,
 }
 
 impl Applications {
-    /// Ranks that they need.
-    pub(super) fn ranks(plan: &Plan) -> u32 {
+    /// Returns the number of priorities that the applications need.
+    pub(super) fn priorities(plan: &Plan) -> u32 {
         let groups = plan.groups.iter().filter(|group| group.traffic != Traffic::Bulk);
         groups.map(|group| group.flows.len() as u32 + u32::from(group.traffic.scope() == Scope::Group)).sum()
     }
 
-    /// The sink of a flow handed something over.
+    /// Notes a delivery by the sink of a flow.
     pub(super) fn delivered(&mut self, application: u32, at: u64) {
         let application = &mut self.of_flows[application as usize];
         application.delivered_at = application.delivered_at.max(at);
@@ -92,7 +92,7 @@ impl Applications {
         }
     }
 
-    /// What the earlier connections of a flow did.
+    /// Returns the totals of a flow's earlier connections.
     pub(super) fn retired(&self, application: u32) -> &FlowTotal {
         static NOTHING: FlowTotal = FlowTotal::NOTHING;
         self.of_flows.get(application as usize).map_or(&NOTHING, |application| &application.retired)
@@ -100,7 +100,7 @@ impl Applications {
 }
 
 impl Driver {
-    /// `source` of `flow`, or of the group whose first flow that is.
+    /// Makes the driver of `source`, which belongs to `flow` or to the group whose first flow this is.
     pub(super) fn new(plan: &Plan, source: Box<dyn Source>, flow: u32) -> Driver {
         Driver { source, rng: Stream::new(plan.seed, Kind::Traffic, u64::from(flow)), pending: None }
     }

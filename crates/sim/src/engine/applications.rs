@@ -1,11 +1,10 @@
-//! Applications: the traffic sources that tell flows what to send, and what becomes of their requests.
+//! Applications: traffic sources that tell flows what to send, and their requests.
 //!
-//! A source belongs to one flow, or to a group: then each of its transfers takes an idle flow of the group, and is
+//! A source belongs to one flow or to a group. Each transfer of a group's source takes an idle flow of the group, and is
 //! refused if there is none.
 //!
-//! A source that only writes, to a TCP whose window is full, would change nothing with each write until the sender has
-//! something to do. Then it *sleeps*: no events come for its writes, and the sender is offered all of them, each with
-//! its own moment, before its next event.
+//! Writes to a TCP sender with a full window change nothing until the sender's next event. A source that only writes
+//! then *sleeps*: its writes have no events, and are offered to the sender, each with its own time, before that event.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,16 +17,16 @@ use aqumen_transport::Message;
 use aqumen_transport::tcp::Sender;
 use aqumen_units::Bytes;
 
-use super::application::{Driver, OfFlow, OfGroup, Request};
+use super::application::{Driver, FlowApplication, GroupApplication, Request};
+use super::dispatch::Dispatcher;
 use super::hosts::{Hosts, NONE};
 use super::moment::instant;
 use super::totals::FlowTotal;
-use super::ways::Ways;
-use crate::event::next_epoch;
+use crate::event::next_generation;
 
 impl Hosts<'_> {
-    /// `may_sleep`: sources need no events where nothing comes of them.
-    pub(super) fn add_applications(&mut self, ways: &Ways<'_>, may_sleep: bool) {
+    /// Makes the applications. `may_sleep`: sources may sleep while their writes have no effect.
+    pub(super) fn add_applications(&mut self, dispatcher: &Dispatcher<'_>, may_sleep: bool) {
         for (number, group) in self.plan.groups.iter().enumerate() {
             if group.traffic == Traffic::Bulk {
                 continue;
@@ -40,8 +39,8 @@ impl Hosts<'_> {
                 let connection = (flow - group.flows.start) % connections;
                 let state = &mut self.flows[flow as usize];
                 state.application = self.applications.of_flows.len() as u32;
-                state.sender = Sender::new(ways.configs[number], Some(Bytes(0)));
-                self.applications.of_flows.push(OfFlow {
+                state.sender = Sender::new(dispatcher.configs[number], Some(Bytes(0)));
+                self.applications.of_flows.push(FlowApplication {
                     flow,
                     driver: if shared || connection > 0 { None } else { driver(self.plan, flow) },
                     group: if shared { self.applications.of_groups.len() as u32 } else { NONE },
@@ -61,7 +60,7 @@ impl Hosts<'_> {
                 });
             }
             if shared && let Some(driver) = driver(self.plan, group.flows.start) {
-                self.applications.of_groups.push(OfGroup {
+                self.applications.of_groups.push(GroupApplication {
                     driver,
                     running: false,
                     idle: BinaryHeap::new(),
@@ -71,25 +70,25 @@ impl Hosts<'_> {
         }
     }
 
-    fn application(&mut self, flow: u32) -> &mut OfFlow {
+    fn application(&mut self, flow: u32) -> &mut FlowApplication {
         &mut self.applications.of_flows[self.flows[flow as usize].application as usize]
     }
 
-    /// The flow's application begins or goes on. A group's begins with its first flow.
-    pub(super) fn start_application(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64) {
+    /// Starts or resumes the flow's application. A group's application starts with its first flow.
+    pub(super) fn start_application(&mut self, dispatcher: &mut Dispatcher<'_>, flow: u32, now: u64) {
         let application = self.application(flow);
         application.running = true;
         let (group, busy, waits) = (application.group, application.request.is_some(), application.waits);
         if group == NONE {
             let planned = application.driver.as_mut().and_then(|driver| driver.pending.take_if(|(at, _)| *at <= now));
             if let Some((_, action)) = planned {
-                self.perform(ways, flow, now, action);
+                self.perform(dispatcher, flow, now, action);
             } else if application.driver.as_ref().is_some_and(|driver| driver.pending.is_some()) {
                 return;
             }
-            // What it waits for may still be under way.
+            // The delivery that it waits for may still be in flight.
             if !waits {
-                self.advance(ways, flow, now);
+                self.advance(dispatcher, flow, now);
             }
             return;
         }
@@ -99,19 +98,18 @@ impl Hosts<'_> {
         }
         if !of_group.running {
             of_group.running = true;
-            self.advance_group(ways, group, now);
+            self.advance_group(dispatcher, group, now);
         }
     }
 
-    /// The flow's application does nothing more; what it asked for goes on. A group's ends with its first flow.
-    pub(super) fn stop_application(&mut self, ways: &Ways<'_>, flow: u32, now: u64) {
-        self.offer_slept(ways, flow, now);
+    /// Stops the flow's application; its requests continue. A group's application stops with its first flow.
+    pub(super) fn stop_application(&mut self, dispatcher: &Dispatcher<'_>, flow: u32, now: u64) {
+        self.offer_deferred(dispatcher, flow, now);
         let application = self.application(flow);
         (application.running, application.sleeps) = (false, false);
         let group = application.group;
         if let Some(driver) = &mut application.driver {
-            // Packets are planned again by the clock of their source. A transfer or a page counts as begun
-            // for its source: it comes late.
+            // The source's clock plans packets anew. A transfer or a page has begun for its source: it comes late.
             driver.pending.take_if(|(_, action)| matches!(action, Action::Write(_)));
         }
         if let Some(of_group) = self.applications.of_groups.get_mut(group as usize) {
@@ -123,28 +121,28 @@ impl Hosts<'_> {
         }
     }
 
-    /// The moment of an application's action.
-    pub(super) fn on_application(&mut self, ways: &mut Ways<'_>, now: u64, number: u32) {
+    /// Carries out an application's action at its time.
+    pub(super) fn on_application(&mut self, dispatcher: &mut Dispatcher<'_>, now: u64, number: u32) {
         let flows = self.applications.of_flows.len() as u32;
         let driver = match self.applications.of_flows.get_mut(number as usize) {
             Some(application) if !application.running => None,
             Some(application) => application.driver.as_mut(),
             None => Some(&mut self.applications.of_groups[(number - flows) as usize].driver),
         };
-        // A stopped application has nothing pending, one that went on since then something later.
+        // A stopped application has no action pending, a resumed one a later action.
         let Some(action) = driver.and_then(|driver| driver.pending.take_if(|(at, _)| *at == now)) else { return };
         if number < flows {
             let flow = self.applications.of_flows[number as usize].flow;
-            self.perform(ways, flow, now, action.1);
-            self.advance(ways, flow, now);
+            self.perform(dispatcher, flow, now, action.1);
+            self.advance(dispatcher, flow, now);
         } else {
-            self.give(ways, number - flows, now, action.1);
-            self.advance_group(ways, number - flows, now);
+            self.give(dispatcher, number - flows, now, action.1);
+            self.advance_group(dispatcher, number - flows, now);
         }
     }
 
-    /// Asks a flow's source what to do until there is nothing to do now.
-    fn advance(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64) {
+    /// Carries out a flow's actions until the next one lies ahead.
+    fn advance(&mut self, dispatcher: &mut Dispatcher<'_>, flow: u32, now: u64) {
         loop {
             let number = self.flows[flow as usize].application;
             let application = &mut self.applications.of_flows[number as usize];
@@ -153,12 +151,14 @@ impl Hosts<'_> {
                 driver.source.on_rate(rate);
             }
             match driver.next(now) {
-                Step::At(at, action) if at <= instant(now) => self.perform(ways, flow, now, action),
+                Step::At(at, action) if at <= instant(now) => self.perform(dispatcher, flow, now, action),
                 Step::At(at, action) => {
                     driver.pending = Some((at.as_nanos(), action));
                     application.sleeps = application.may_sleep && self.flows[flow as usize].holds_offers();
                     if !application.sleeps {
-                        ways.post.schedule(at.as_nanos(), ways.post.ranks.application + number);
+                        dispatcher
+                            .mailboxes
+                            .schedule(at.as_nanos(), dispatcher.mailboxes.priorities.application + number);
                     }
                     return;
                 }
@@ -176,53 +176,54 @@ impl Hosts<'_> {
         }
     }
 
-    fn advance_group(&mut self, ways: &mut Ways<'_>, number: u32, now: u64) {
+    fn advance_group(&mut self, dispatcher: &mut Dispatcher<'_>, number: u32, now: u64) {
         loop {
-            let rank = ways.post.ranks.application + self.applications.of_flows.len() as u32 + number;
+            let priority =
+                dispatcher.mailboxes.priorities.application + self.applications.of_flows.len() as u32 + number;
             let of_group = &mut self.applications.of_groups[number as usize];
             if !of_group.running {
                 return;
             }
             match of_group.driver.next(now) {
-                Step::At(at, action) if at <= instant(now) => self.give(ways, number, now, action),
+                Step::At(at, action) if at <= instant(now) => self.give(dispatcher, number, now, action),
                 Step::At(at, action) => {
                     of_group.driver.pending = Some((at.as_nanos(), action));
-                    return ways.post.schedule(at.as_nanos(), rank);
+                    return dispatcher.mailboxes.schedule(at.as_nanos(), priority);
                 }
-                // Nothing to wait for: what becomes of a transfer is the flow's affair.
+                // An open loop does not wait for its transfers.
                 Step::Await | Step::End => return,
             }
         }
     }
 
-    /// Gives a group's action to an idle flow.
-    fn give(&mut self, ways: &mut Ways<'_>, number: u32, now: u64, action: Action) {
+    /// Assigns a group's action to an idle flow.
+    fn give(&mut self, dispatcher: &mut Dispatcher<'_>, number: u32, now: u64, action: Action) {
         let of_group = &mut self.applications.of_groups[number as usize];
         match of_group.idle.pop() {
             Some(Reverse(flow)) => {
-                self.perform(ways, flow, now, action);
+                self.perform(dispatcher, flow, now, action);
                 self.settle(flow);
             }
             None => self.measures.requests.refused.push((of_group.group, now)),
         }
     }
 
-    fn perform(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64, action: Action) {
+    fn perform(&mut self, dispatcher: &mut Dispatcher<'_>, flow: u32, now: u64, action: Action) {
         match action {
             Action::Write(bytes) => {
                 let application = self.application(flow);
                 let message = Message { bytes, number: application.messages, created_at: instant(now) };
                 application.messages += 1;
-                self.write(ways, flow, now, message);
+                self.write(dispatcher, flow, now, message);
             }
             Action::Transfer { bytes, fresh, connection } => {
                 let flow = flow + connection;
                 let application = self.application(flow);
                 application.request = Some(Request { bytes, at: now, first_at: None });
                 if fresh && application.open {
-                    self.open_again(ways, flow);
+                    self.open_again(dispatcher, flow);
                 }
-                self.transfer(ways, flow, now, bytes);
+                self.transfer(dispatcher, flow, now, bytes);
             }
             Action::BeginPage => self.application(flow).page_at = Some(now),
             Action::EndPage => {
@@ -246,13 +247,13 @@ impl Hosts<'_> {
         }
     }
 
-    /// What the flow's source wrote before `until` while it slept is offered to the sender.
-    pub(super) fn offer_slept(&mut self, ways: &Ways<'_>, flow: u32, until: u64) {
+    /// Offers the writes of a sleeping source before `until` to the sender.
+    pub(super) fn offer_deferred(&mut self, dispatcher: &Dispatcher<'_>, flow: u32, until: u64) {
         let state = &mut self.flows[flow as usize];
         let Some(application) = self.applications.of_flows.get_mut(state.application as usize) else { return };
         let Some(driver) = application.driver.as_mut().filter(|_| application.sleeps) else { return };
         while let Some((at, Action::Write(bytes))) = driver.pending.take_if(|(at, _)| *at < until) {
-            let config = ways.configs[state.group as usize];
+            let config = dispatcher.configs[state.group as usize];
             state.sender.offer(config, instant(at), Bytes(u64::from(bytes)));
             if let Step::At(next, action) = driver.next(at) {
                 driver.pending = Some((next.as_nanos().max(at), action));
@@ -260,52 +261,51 @@ impl Hosts<'_> {
         }
     }
 
-    /// The flow's sender has done what it had to do: its source sleeps no longer if the next write may change
-    /// something.
-    pub(super) fn wake(&mut self, ways: &mut Ways<'_>, flow: u32) {
+    /// Wakes the source after an event of the sender, if the next write may change something.
+    pub(super) fn wake(&mut self, dispatcher: &mut Dispatcher<'_>, flow: u32) {
         let state = &self.flows[flow as usize];
         let number = state.application;
         let Some(application) = self.applications.of_flows.get_mut(number as usize) else { return };
         if application.sleeps && !state.holds_offers() {
             application.sleeps = false;
             if let Some((at, _)) = application.driver.as_ref().and_then(|driver| driver.pending) {
-                ways.post.schedule(at, ways.post.ranks.application + number);
+                dispatcher.mailboxes.schedule(at, dispatcher.mailboxes.priorities.application + number);
             }
         }
     }
 
-    /// Puts a new connection in place of the flow's, which has delivered all.
-    fn open_again(&mut self, ways: &mut Ways<'_>, flow: u32) {
+    /// Replaces the flow's connection, which has delivered everything, by a new one.
+    fn open_again(&mut self, dispatcher: &mut Dispatcher<'_>, flow: u32) {
         let state = &mut self.flows[flow as usize];
-        let sink = &mut ways.sinks[flow as usize];
+        let sink = &mut dispatcher.sinks[flow as usize];
         let application = &mut self.applications.of_flows[state.application as usize];
         application.open = false;
         application.retired.add(&state.done(&self.agents, sink));
-        state.epoch = next_epoch(state.epoch);
-        sink.epoch = state.epoch;
-        self.renew(ways, flow);
+        state.generation = next_generation(state.generation);
+        sink.generation = state.generation;
+        self.renew(dispatcher, flow);
     }
 
-    /// The flow's application has something to send: whether its connection opens now.
+    /// Opens the flow's connection for its application; returns whether it was closed.
     pub(super) fn opens(&mut self, flow: u32) -> bool {
         !std::mem::replace(&mut self.application(flow).open, true)
     }
 
-    /// Something was acknowledged: the application's request may be complete.
-    pub(super) fn on_progress(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64) {
+    /// Checks after an acknowledgement whether the application's request is complete.
+    pub(super) fn on_progress(&mut self, dispatcher: &mut Dispatcher<'_>, flow: u32, now: u64) {
         if self.expects(flow) && self.settle(flow) {
             let connection = self.application(flow).connection;
-            self.advance(ways, flow - connection, now);
+            self.advance(dispatcher, flow - connection, now);
         }
     }
 
-    /// Whether something that was asked for on the flow's connection has not been delivered.
+    /// Returns whether a request on the flow's connection is not complete.
     fn expects(&mut self, flow: u32) -> bool {
         let application = self.application(flow);
         application.request.is_some() || (application.waits && application.connections == 1)
     }
 
-    /// Whether all that the application asked for has been delivered; then its request is closed.
+    /// Closes the application's request if it is complete; returns whether it is.
     fn settle(&mut self, flow: u32) -> bool {
         let state = &self.flows[flow as usize];
         if !state.is_idle(&self.agents) {

@@ -1,44 +1,44 @@
-//! A batch: what reaches a place in one step, put into order all at once.
+//! A batch: the messages to a process in one step, sorted at once.
 
 use std::ops::Range;
 
+use crate::calendar::CalendarQueue;
 use crate::event::Event;
-use crate::inbox::Inbox;
 
-/// When something happens, and its rank among what happens at that moment.
-pub(super) type Turn = (u64, u32);
+/// Key of an event: time and tie-break priority.
+pub(super) type EventKey = (u64, u32);
 
 #[derive(Default)]
 pub(super) struct Batch {
-    /// When the step begins.
+    /// Start of the step.
     start: u64,
     events: Vec<Event>,
-    /// Their order: moment in the step, above the index in `events`.
+    /// Sorted order: time within the step in the upper half, index in `events` in the lower.
     order: Vec<u64>,
-    /// How many of them have had their turn.
+    /// Number of events that are done.
     done: usize,
 }
 
 impl Batch {
-    /// Takes what lies in step number `step` of `inbox`, steps being 2^`width_bits` nanoseconds long.
-    pub(super) fn open(&mut self, inbox: &mut Inbox<Event>, step: u64, width_bits: u32, counts: &mut Vec<u32>) {
+    /// Takes the events of `step` from `queue`; steps are 2^`width_bits` nanoseconds long.
+    pub(super) fn open(&mut self, queue: &mut CalendarQueue<Event>, step: u64, width_bits: u32, counts: &mut Vec<u32>) {
         debug_assert!(self.is_done(), "something was left over");
         self.events.clear();
-        inbox.open(step, &mut self.events);
+        queue.open(step, &mut self.events);
         self.sort(step << width_bits, width_bits, counts);
     }
 
-    /// Whether all events have had their turn.
+    /// Returns whether all events are done.
     pub(super) fn is_done(&self) -> bool {
         self.done == self.events.len()
     }
 
-    /// The key of what comes first at `at` or later.
+    /// Returns the key of the first event at `at` or later.
     pub(super) fn key_at(&self, at: u64) -> u64 {
         at.saturating_sub(self.start).min(u64::from(u32::MAX)) << 32
     }
 
-    /// The next event has its turn, if it comes before the [key](Self::key_at) `until`.
+    /// Takes the next event, if it comes before the [key](Self::key_at) `until`.
     #[inline(always)]
     pub(super) fn take_before(&mut self, until: u64) -> Option<Event> {
         let &key = self.order.get(self.done).filter(|key| **key < until)?;
@@ -46,33 +46,32 @@ impl Batch {
         Some(self.events[key as u32 as usize])
     }
 
-    /// Those among the next events that come in these places.
-    pub(super) fn ahead(&self, places: Range<usize>) -> impl Iterator<Item = &Event> {
+    /// Returns the next events in this range of positions.
+    pub(super) fn ahead(&self, range: Range<usize>) -> impl Iterator<Item = &Event> {
         let (order, events) = (&self.order[self.done..], &self.events[..]);
-        let order = &order[places.start.min(order.len())..places.end.min(order.len())];
+        let order = &order[range.start.min(order.len())..range.end.min(order.len())];
         order.iter().map(|&key| &events[key as u32 as usize])
     }
 
-    /// The next event.
+    /// Returns the next event.
     #[inline(always)]
     pub(super) fn peek(&self) -> Option<&Event> {
         self.events.get(*self.order.get(self.done)? as u32 as usize)
     }
 
-    /// The same, if its turn comes before `until`.
+    /// Returns the next event, if its key is below `until`.
     #[inline(always)]
-    pub(super) fn next_before(&self, until: Turn) -> Option<Event> {
-        self.peek().filter(|event| event.turn() < until).copied()
+    pub(super) fn next_before(&self, until: EventKey) -> Option<Event> {
+        self.peek().filter(|event| event.key() < until).copied()
     }
 
-    /// The next event has its turn.
+    /// Marks the next event as done.
     #[inline(always)]
     pub(super) fn advance(&mut self) {
         self.done += 1;
     }
 
-    /// Puts the events of the step that begins at `start` into order, by moment and rank, those that equal in both as
-    /// they came.
+    /// Sorts the events of the step that begins at `start` by time and priority, equal ones first in, first out.
     fn sort(&mut self, start: u64, width_bits: u32, counts: &mut Vec<u32>) {
         let Batch { events, order, done, .. } = self;
         *done = 0;
@@ -83,7 +82,7 @@ impl Batch {
             for (index, event) in events.iter().enumerate() {
                 let (key, mut hole) = ((event.at - start) << 32 | index as u64, index);
                 order.push(key);
-                let before = |key: u64| (key >> 32, events[key as u32 as usize].rank());
+                let before = |key: u64| (key >> 32, events[key as u32 as usize].priority());
                 while hole > 0 && before(order[hole - 1]) > before(key) {
                     order[hole] = order[hole - 1];
                     hole -= 1;
@@ -108,7 +107,7 @@ impl Batch {
             *position += 1;
         }
         if put_in_order(order) {
-            order.sort_by_key(|&key| (key >> 32, events[key as u32 as usize].rank(), key as u32));
+            order.sort_by_key(|&key| (key >> 32, events[key as u32 as usize].priority(), key as u32));
         }
     }
 }
@@ -128,15 +127,15 @@ fn put_in_order(keys: &mut [u64]) -> bool {
             last = key;
             continue;
         }
-        let mut place = end;
-        while place > 0 && keys[place - 1] > key {
-            keys[place] = keys[place - 1];
-            place -= 1;
+        let mut process = end;
+        while process > 0 && keys[process - 1] > key {
+            keys[process] = keys[process - 1];
+            process -= 1;
         }
-        keys[place] = key;
+        keys[process] = key;
         // Of one moment what came first is first already.
-        ties |= place > 0 && keys[place - 1] >> 32 == key >> 32;
-        moves_left = moves_left.saturating_sub(end - place);
+        ties |= process > 0 && keys[process - 1] >> 32 == key >> 32;
+        moves_left = moves_left.saturating_sub(end - process);
         if moves_left == 0 {
             return true;
         }
@@ -156,11 +155,11 @@ mod tests {
             crowd in prop::collection::vec((7u64..9, 0u32..3), 0..60),
         ) {
             let start = 1 << 20;
-            let events: Vec<_> = events.into_iter().chain(crowd).map(|(at, rank)| Event::timer(start + at, rank)).collect();
+            let events: Vec<_> = events.into_iter().chain(crowd).map(|(at, priority)| Event::timer(start + at, priority)).collect();
             let mut batch = Batch { events: events.clone(), ..Batch::default() };
             batch.sort(start, 12, &mut Vec::new());
             let mut expected: Vec<usize> = (0..events.len()).collect();
-            expected.sort_by_key(|&index| (events[index].at, events[index].rank(), index));
+            expected.sort_by_key(|&index| (events[index].at, events[index].priority(), index));
             let order: Vec<usize> = batch.order.iter().map(|&key| key as u32 as usize).collect();
             prop_assert_eq!(order, expected);
         }
@@ -173,7 +172,7 @@ mod tests {
         let events: Vec<_> = (0..600).rev().map(|k| Event::timer(start + k / 2, (k % 2) as u32)).collect();
         let mut batch = Batch { events, ..Batch::default() };
         batch.sort(start, 24, &mut Vec::new());
-        let turns: Vec<_> = batch.ahead(0..usize::MAX).map(Event::turn).collect();
+        let turns: Vec<_> = batch.ahead(0..usize::MAX).map(Event::key).collect();
         assert_eq!(turns, (0..600).map(|k| (start + k / 2, (k % 2) as u32)).collect::<Vec<_>>());
     }
 
@@ -181,23 +180,23 @@ mod tests {
     fn events_of_one_moment_are_in_order_of_rank_however_many() {
         let start = 1 << 20;
         for count in [2, 12, 13, 100] {
-            let events = (0..count).rev().map(|rank| Event::timer(start + 5, rank)).collect();
+            let events = (0..count).rev().map(|priority| Event::timer(start + 5, priority)).collect();
             let mut batch = Batch { events, ..Batch::default() };
             batch.sort(start, 12, &mut Vec::new());
-            assert!(batch.ahead(0..usize::MAX).map(Event::rank).eq(0..count), "{count}");
+            assert!(batch.ahead(0..usize::MAX).map(Event::priority).eq(0..count), "{count}");
         }
     }
 
     #[test]
-    fn an_event_comes_before_a_turn_only_if_that_is_later_than_its_own() {
+    fn an_event_comes_before_later_keys_only() {
         let start = 1 << 20;
         let events = [Event::timer(start + 5, 1), Event::timer(start + 5, 2), Event::timer(start + 6, 0)];
         let mut batch = Batch { events: events.to_vec(), ..Batch::default() };
         batch.sort(start, 12, &mut Vec::new());
         for k in 0..3 {
             let now = batch.peek().copied().unwrap();
-            assert!(batch.next_before(now.turn()).is_none(), "{k}");
-            assert_eq!(batch.next_before(events[2].turn()).is_some(), k < 2, "{k}");
+            assert!(batch.next_before(now.key()).is_none(), "{k}");
+            assert_eq!(batch.next_before(events[2].key()).is_some(), k < 2, "{k}");
             batch.advance();
         }
         assert!(batch.peek().is_none());

@@ -1,7 +1,7 @@
-//! The hosts: the sending ends of flows, the flows of other transports than TCP, and the applications at both ends.
+//! Hosts: TCP senders, and the state of all flows and applications.
 //!
-//! What is here is TCP, which most packets belong to; flows of other transports are in `agents`, traffic sources in
-//! `applications`, and what is asked of a flow whatever its transport in `ends`.
+//! Flows of other transports are in `agents`, traffic sources in `applications`, and operations on a flow of any
+//! transport in `endpoints`.
 
 use aqumen_aqm::Draw;
 use aqumen_scenario::Plan;
@@ -11,63 +11,63 @@ use aqumen_units::{Instant, Span};
 
 use super::agent::Agent;
 use super::application::Applications;
+use super::dispatch::Dispatcher;
 use super::moment::{NEVER, instant};
-use super::ways::Ways;
-use crate::event::{Event, Kept};
-use crate::lanes::Lane;
+use crate::event::{Event, TableEntry};
 use crate::measure::Measures;
+use crate::paths::Leg;
 
 pub(super) struct Hosts<'a> {
     pub(super) plan: &'a Plan,
     pub(super) flows: Vec<FlowState>,
-    pub(super) touched: Touched,
-    /// Flows of other transports.
+    pub(super) changed: ChangedFlows,
+    /// Flows of other transports than TCP.
     pub(super) agents: Vec<Agent>,
     pub(super) applications: Applications,
     pub(super) measures: Measures,
 }
 
-/// A flow has no agent, or no application.
+/// Index of a flow without agent, or without application.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Those of the flows that samples watch that may stand otherwise than at the last one.
-pub(super) struct Touched {
-    /// They come first; there is room for one more than are watched.
+/// Dirty list: sampled flows whose state may have changed since the last sample.
+pub(super) struct ChangedFlows {
+    /// Changed flows first; one entry longer than the number of sampled flows.
     flows: Vec<u32>,
     count: usize,
 }
 
-/// The sending end of a flow.
+/// Sender of a flow.
 #[repr(C, align(64))]
 pub(super) struct FlowState {
     pub(super) sender: Sender,
     pub(super) rng: Stream,
-    /// The first lane of its segments, which nobody else uses.
-    pub(super) first_lane: Lane,
-    /// When the earliest event for its retransmission timer comes.
+    /// First leg of its segments, which no other flow uses.
+    pub(super) first_leg: Leg,
+    /// Time of the earliest event for its retransmission timer.
     pub(super) timer_at: u64,
-    /// When its delayed send comes: put off by an overhead or by pacing.
+    /// Time of its delayed send: delayed by host overhead or by pacing.
     pub(super) send_at: u64,
     pub(super) group: u32,
-    /// Its index among the agents, or `NONE`: see [`ends`](Self::ends).
+    /// Index of its agent, or `NONE`: see [`endpoints`](Self::endpoints).
     pub(super) agent: u32,
-    /// Its index among the applications, or `NONE`: it offers what the plan says.
+    /// Index of its application, or `NONE`: it sends what the plan says.
     pub(super) application: u32,
-    /// 1: samples watch it, and it stands as at the last one. Not behind the epoch: a compiler reads that with what
-    /// follows, and a processor has to wait for what was just written there.
+    /// 1: sampled, and unchanged since the last sample. The field stands before `generation`: a compiler reads that one
+    /// together with what follows, and the processor would stall on a store that was just made.
     pub(super) untouched: u16,
-    /// The connection's, as events have it.
-    pub(super) epoch: u16,
+    /// Generation of the connection.
+    pub(super) generation: u16,
 }
 
-/// What a sender does after the overhead of its host.
+/// Decision of a sender after the overhead of its host.
 #[derive(Clone, Copy)]
 pub(super) enum Departure {
-    /// It has nothing to send, or is about to send already.
+    /// Nothing to send, or a send is already scheduled.
     None,
-    /// So many segments leave then, before anything can reach the sender.
+    /// Number of segments that leave at a time before the next event of the sender.
     At(u32, u64),
-    /// It looks then what it may send.
+    /// Time at which the sender decides again.
     Later(u64),
 }
 
@@ -78,32 +78,32 @@ impl FlowState {
         FlowState {
             sender: Sender::new(config, flow.transfer).with_clock_phase(config, phase),
             rng,
-            first_lane: Lane::default(),
+            first_leg: Leg::default(),
             timer_at: NEVER,
             send_at: NEVER,
             group: flow.group,
             agent: NONE,
             application: NONE,
             untouched: 0,
-            epoch: 0,
+            generation: 0,
         }
     }
 
-    /// Where in a tick of its coarse clock a new connection begins: anywhere.
+    /// Draws the phase of a new connection's coarse clock: uniform within a tick.
     pub(super) fn clock_phase(&mut self, config: &TcpConfig) -> Span {
         clock_phase(config, &mut self.rng)
     }
 
-    /// It may stand otherwise from now on.
+    /// Puts the flow on the dirty list.
     #[inline(always)]
-    pub(super) fn touch(&mut self, flow: u32, touched: &mut Touched) {
-        // Without a branch, which nobody could foretell.
-        touched.flows[touched.count] = flow;
-        touched.count += usize::from(std::mem::take(&mut self.untouched));
+    pub(super) fn touch(&mut self, flow: u32, changed: &mut ChangedFlows) {
+        // Without a branch, which would be unpredictable.
+        changed.flows[changed.count] = flow;
+        changed.count += usize::from(std::mem::take(&mut self.untouched));
     }
 
-    /// What the sender does a random time after `now`, before anything of the agenda, when it has something to send;
-    /// the next acknowledgement comes no sooner than `next_ack`.
+    /// Decides what the sender sends a random overhead after `now`. The next acknowledgement comes no sooner than
+    /// `next_ack`, the next scheduled item at `next_control`.
     #[inline(always)]
     pub(super) fn departure(&mut self, config: &TcpConfig, now: u64, next_control: u64, next_ack: u64) -> Departure {
         if self.send_at != NEVER {
@@ -114,7 +114,7 @@ impl FlowState {
             None if !self.sender.may_transmit(config, instant(now)) => return Departure::None,
             allowance => allowance,
         };
-        // Signed, because processors convert those faster.
+        // Signed integers convert faster.
         let overhead_ns = config.send_overhead.as_nanos() as i64;
         let at = now + (self.rng.uniform() * overhead_ns as f64) as i64 as u64;
         let is_first = (at < next_ack) & (at < next_control) & !self.sender.may_be_due(instant(at));
@@ -127,7 +127,7 @@ impl FlowState {
         }
     }
 
-    /// When an event for the sender's timer is to be made, if none comes as soon and it is due before `before`.
+    /// Returns the time of an event for the sender's timer, if one is needed and due before `before`.
     #[inline(always)]
     pub(super) fn rearm(&mut self, before: u64) -> Option<u64> {
         let due = self.sender.next_timer().map_or(NEVER, Instant::as_nanos);
@@ -142,22 +142,22 @@ fn clock_phase(config: &TcpConfig, rng: &mut Stream) -> Span {
     Span::from_nanos((rng.uniform() * config.rto_tick.as_nanos() as f64) as u64)
 }
 
-impl Touched {
-    /// All flows that are watched: they are to be looked at with the first sample.
+impl ChangedFlows {
+    /// Puts all sampled flows on the list, for the first sample.
     pub(super) fn new(measures: &Measures) -> Self {
         let mut flows: Vec<u32> = measures.watched().collect();
         flows.sort_unstable();
         flows.dedup();
         let count = flows.len();
         flows.push(0);
-        Touched { flows, count }
+        ChangedFlows { flows, count }
     }
 
     pub(super) fn flows(&self) -> &[u32] {
         &self.flows[..self.count]
     }
 
-    /// A sample has been taken of `all`.
+    /// Clears the list after a sample of `all`.
     pub(super) fn settle(&mut self, all: &mut [FlowState]) {
         self.flows().iter().for_each(|&flow| all[flow as usize].untouched = 1);
         self.count = 0;
@@ -165,149 +165,157 @@ impl Touched {
 }
 
 impl Hosts<'_> {
-    /// A segment reaches a receiver in whose place more happens.
-    pub(super) fn on_segment(&mut self, ways: &mut Ways<'_>, flow: u32, event: &Event) {
-        let delivered = ways.receive(flow, event.at, *event, ways.lanes.acks_of(flow));
+    /// Hands a segment to a receiver with a timer or an application.
+    pub(super) fn on_segment(&mut self, dispatcher: &mut Dispatcher<'_>, flow: u32, event: &Event) {
+        let delivered = dispatcher.receive(flow, event.at, *event, dispatcher.paths.acks_of(flow));
         let application = self.flows[flow as usize].application;
         if application != NONE && delivered > 0 {
             self.applications.delivered(application, event.at);
         }
     }
 
-    /// An acknowledgement reaches its sender.
+    /// Hands an acknowledgement to its sender.
     #[inline(never)]
-    pub(super) fn on_ack(&mut self, ways: &mut Ways<'_>, flow: u32, event: &Event) {
-        match event.kept() {
-            Some(Kept::Ack(index)) => {
-                let ack = ways.acks.take(index);
-                self.work_in(ways, flow, event, &ack);
+    pub(super) fn on_ack(&mut self, dispatcher: &mut Dispatcher<'_>, flow: u32, event: &Event) {
+        match event.table_entry() {
+            Some(TableEntry::Ack(index)) => {
+                let ack = dispatcher.acks.take(index);
+                self.apply_ack(dispatcher, flow, event, &ack);
             }
-            _ => self.work_in(ways, flow, event, &event.as_ack()),
+            _ => self.apply_ack(dispatcher, flow, event, &event.as_ack()),
         }
     }
 
     #[inline(always)]
-    fn work_in(&mut self, ways: &mut Ways<'_>, flow: u32, event: &Event, ack: &Ack) {
+    fn apply_ack(&mut self, dispatcher: &mut Dispatcher<'_>, flow: u32, event: &Event, ack: &Ack) {
         let state = &mut self.flows[flow as usize];
-        if event.epoch() != state.epoch {
-            return; // of a connection that is complete
+        if event.generation() != state.generation {
+            return; // from an earlier connection
         }
         let has_application = state.application != NONE;
         if has_application {
-            // At one moment what is written goes before what arrives.
-            self.offer_slept(ways, flow, event.at + 1);
+            // At equal times writes come before arrivals.
+            self.offer_deferred(dispatcher, flow, event.at + 1);
         }
         let state = &mut self.flows[flow as usize];
-        state.sender.on_ack(ways.configs[state.group as usize], instant(event.at), ack);
-        self.pump(ways, flow, event.at);
+        state.sender.on_ack(dispatcher.configs[state.group as usize], instant(event.at), ack);
+        self.pump(dispatcher, flow, event.at);
         if has_application {
-            self.wake(ways, flow);
-            self.on_progress(ways, flow, event.at);
+            self.wake(dispatcher, flow);
+            self.on_progress(dispatcher, flow, event.at);
         }
     }
 
-    /// Sends what the sender has to send.
+    /// Sends all segments that are due.
     #[inline(never)]
-    pub(super) fn pump(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64) {
+    pub(super) fn pump(&mut self, dispatcher: &mut Dispatcher<'_>, flow: u32, now: u64) {
         let state = &mut self.flows[flow as usize];
-        state.touch(flow, &mut self.touched);
-        let config = ways.configs[state.group as usize];
+        state.touch(flow, &mut self.changed);
+        let config = dispatcher.configs[state.group as usize];
         while let Some(segment) = self.flows[flow as usize].sender.poll_immediate(config, instant(now)) {
-            self.send_segment(ways, flow, now, segment);
+            self.send_segment(dispatcher, flow, now, segment);
         }
         if config.send_overhead == Span::ZERO {
-            self.transmit(ways, flow, now, config);
+            self.transmit(dispatcher, flow, now, config);
         } else {
-            // Who knows what comes next, and from where.
-            match self.flows[flow as usize].departure(config, now, ways.next_control, now) {
+            // The next acknowledgement is unknown here, so `now` is its bound.
+            match self.flows[flow as usize].departure(config, now, dispatcher.next_control, now) {
                 Departure::None => {}
-                Departure::At(segments, at) => self.transmit_some(ways, flow, at, config, segments),
-                Departure::Later(at) => ways.post.schedule(at, ways.post.ranks.send + flow),
+                Departure::At(segments, at) => self.transmit_some(dispatcher, flow, at, config, segments),
+                Departure::Later(at) => dispatcher.mailboxes.schedule(at, dispatcher.mailboxes.priorities.send + flow),
             }
         }
-        self.arm_retransmission(ways, flow);
+        self.arm_retransmission(dispatcher, flow);
     }
 
     /// Sends all that the window allows.
-    fn transmit(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64, config: &TcpConfig) {
+    fn transmit(&mut self, dispatcher: &mut Dispatcher<'_>, flow: u32, now: u64, config: &TcpConfig) {
         match self.flows[flow as usize].sender.allowance() {
-            Some(segments) => self.transmit_some(ways, flow, now, config, segments),
+            Some(segments) => self.transmit_some(dispatcher, flow, now, config, segments),
             None => {
                 while let Some(segment) = self.flows[flow as usize].sender.poll_transmit(config, instant(now)) {
-                    self.send_segment(ways, flow, now, segment);
+                    self.send_segment(dispatcher, flow, now, segment);
                 }
-                self.arm_paced_send(ways, flow, now, config);
+                self.arm_paced_send(dispatcher, flow, now, config);
             }
         }
     }
 
-    /// Pacing holds a segment back: it leaves by the delayed send of its flow.
+    /// Schedules the delayed send of a segment that pacing holds back.
     #[cold]
-    fn arm_paced_send(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64, config: &TcpConfig) {
+    fn arm_paced_send(&mut self, dispatcher: &mut Dispatcher<'_>, flow: u32, now: u64, config: &TcpConfig) {
         let state = &mut self.flows[flow as usize];
         if state.send_at == NEVER
             && let Some(release) = state.sender.next_send(config, instant(now))
         {
             state.send_at = release.as_nanos();
-            ways.post.schedule(release.as_nanos(), ways.post.ranks.send + flow);
+            dispatcher.mailboxes.schedule(release.as_nanos(), dispatcher.mailboxes.priorities.send + flow);
         }
     }
 
     #[inline(always)]
-    fn transmit_some(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64, config: &TcpConfig, segments: u32) {
+    fn transmit_some(
+        &mut self,
+        dispatcher: &mut Dispatcher<'_>,
+        flow: u32,
+        now: u64,
+        config: &TcpConfig,
+        segments: u32,
+    ) {
         for _ in 0..segments {
             let segment = self.flows[flow as usize].sender.transmit(config, instant(now));
-            self.send_segment(ways, flow, now, segment);
+            self.send_segment(dispatcher, flow, now, segment);
         }
     }
 
     #[inline(always)]
-    fn send_segment(&mut self, ways: &mut Ways<'_>, flow: u32, now: u64, segment: Segment) {
+    fn send_segment(&mut self, dispatcher: &mut Dispatcher<'_>, flow: u32, now: u64, segment: Segment) {
         let state = &mut self.flows[flow as usize];
-        ways.send_first_rarely(&mut state.first_lane, flow, now, &Event::segment(&segment, state.epoch));
+        dispatcher.send_first_rarely(&mut state.first_leg, flow, now, &Event::segment(&segment, state.generation));
     }
 
-    /// Makes sure that an event comes no later than the sender's timer.
+    /// Schedules an event for the sender's timer, unless an earlier one exists.
     #[inline(always)]
-    pub(super) fn arm_retransmission(&mut self, ways: &mut Ways<'_>, flow: u32) {
-        let before = if ways.post.is_lone_sender(flow) { ways.post.senders.next_round() } else { NEVER };
+    pub(super) fn arm_retransmission(&mut self, dispatcher: &mut Dispatcher<'_>, flow: u32) {
+        let before =
+            if dispatcher.mailboxes.is_bulk_sender(flow) { dispatcher.mailboxes.senders.next_round() } else { NEVER };
         if let Some(due) = self.flows[flow as usize].rearm(before) {
-            ways.post.schedule(due, ways.post.ranks.retransmission + flow);
+            dispatcher.mailboxes.schedule(due, dispatcher.mailboxes.priorities.retransmission + flow);
         }
     }
 
-    pub(super) fn on_sender_timer(&mut self, ways: &mut Ways<'_>, now: u64, flow: u32) {
+    pub(super) fn on_sender_timer(&mut self, dispatcher: &mut Dispatcher<'_>, now: u64, flow: u32) {
         let state = &mut self.flows[flow as usize];
         if state.timer_at != now {
-            return; // an earlier event took its place
+            return; // an earlier event replaced this one
         }
         state.timer_at = NEVER;
         if state.sender.next_timer().is_some_and(|due| due.as_nanos() <= now) {
-            self.offer_slept(ways, flow, now);
+            self.offer_deferred(dispatcher, flow, now);
             let state = &mut self.flows[flow as usize];
-            state.sender.on_timer(ways.configs[state.group as usize], instant(now));
-            self.pump(ways, flow, now);
-            self.wake(ways, flow);
+            state.sender.on_timer(dispatcher.configs[state.group as usize], instant(now));
+            self.pump(dispatcher, flow, now);
+            self.wake(dispatcher, flow);
         } else {
-            self.arm_retransmission(ways, flow); // the deadline has moved on
+            self.arm_retransmission(dispatcher, flow); // the deadline has moved on
         }
     }
 
-    pub(super) fn on_delayed_send(&mut self, ways: &mut Ways<'_>, now: u64, flow: u32) {
-        self.offer_slept(ways, flow, now);
+    pub(super) fn on_delayed_send(&mut self, dispatcher: &mut Dispatcher<'_>, now: u64, flow: u32) {
+        self.offer_deferred(dispatcher, flow, now);
         let state = &mut self.flows[flow as usize];
         state.send_at = NEVER;
-        state.touch(flow, &mut self.touched);
-        let config = ways.configs[state.group as usize];
-        self.transmit(ways, flow, now, config);
-        self.arm_retransmission(ways, flow);
-        self.wake(ways, flow);
+        state.touch(flow, &mut self.changed);
+        let config = dispatcher.configs[state.group as usize];
+        self.transmit(dispatcher, flow, now, config);
+        self.arm_retransmission(dispatcher, flow);
+        self.wake(dispatcher, flow);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::ways::Sink;
+    use super::super::dispatch::Sink;
     use super::*;
 
     #[test]

@@ -1,23 +1,23 @@
-//! The log of packets that cross shared links. Each place writes what it knows when it knows it; the trace wants it in
-//! the order of all that happens, so that it is merged when a superstep closes, by the turns of what it was known by.
+//! Log of packets that cross shared links. Each process logs a transmission when it computes it; the packet trace needs
+//! the order of all events. The log is therefore merged by event keys when an epoch closes.
 
 use std::ops::Range;
 
 use aqumen_transport::Packet;
 use aqumen_transport::tcp::Ack;
 
-use super::batch::Turn;
+use super::batch::EventKey;
 use super::table::Shareable;
-use crate::event::{Event, Kept};
+use crate::event::{Event, TableEntry};
 use crate::trace::Trace;
 
 #[derive(Default)]
 pub(super) struct Log {
     entries: Vec<Entry>,
-    /// The turn of each entry, and its number: what is sorted.
-    turns: Vec<(Turn, u32)>,
-    /// For sorting.
-    merged: Vec<(Turn, u32)>,
+    /// Event key and number of each entry, for sorting.
+    keys: Vec<(EventKey, u32)>,
+    /// Memory for sorting.
+    merged: Vec<(EventKey, u32)>,
     runs: Vec<Range<usize>>,
     acks: Vec<Ack>,
     packets: Vec<Packet>,
@@ -26,90 +26,90 @@ pub(super) struct Log {
 struct Entry {
     link: u32,
     flow: u32,
-    /// When its transmission starts.
+    /// Start of its transmission.
     start: u64,
     event: Event,
-    carried: Carried,
+    contents: Contents,
 }
 
-/// What does not travel in the event.
+/// Contents of a packet that is too large for an event.
 #[derive(Clone, Copy)]
-enum Carried {
+enum Contents {
     Nothing,
     Ack(u32),
     Packet(u32),
 }
 
 impl Log {
-    /// In its `turn` a port learned that the transmission of a packet of `flow` on `link` starts at `start`.
+    /// Logs that the transmission of a packet of `flow` on `link` starts at `start`; `key`: event that computed it.
     pub(super) fn note(
         &mut self,
-        turn: Turn,
+        key: EventKey,
         link: u32,
         start: u64,
         flow: u32,
         event: Event,
         (acks, packets): (&Shareable<Ack>, &Shareable<Packet>),
     ) {
-        // It may be gone, and its place in the table taken, before the superstep closes.
-        let carried = match event.kept() {
-            None => Carried::Nothing,
-            Some(Kept::Ack(index)) => {
+        // The table entry may be reused before the epoch closes.
+        let contents = match event.table_entry() {
+            None => Contents::Nothing,
+            Some(TableEntry::Ack(index)) => {
                 self.acks.push(acks.get(index));
-                Carried::Ack(self.acks.len() as u32 - 1)
+                Contents::Ack(self.acks.len() as u32 - 1)
             }
-            Some(Kept::Packet(index)) => {
+            Some(TableEntry::Packet(index)) => {
                 self.packets.push(packets.get(index));
-                Carried::Packet(self.packets.len() as u32 - 1)
+                Contents::Packet(self.packets.len() as u32 - 1)
             }
         };
-        self.turns.push((turn, self.entries.len() as u32));
-        self.entries.push(Entry { link, flow, start, event, carried });
+        self.keys.push((key, self.entries.len() as u32));
+        self.entries.push(Entry { link, flow, start, event, contents });
     }
 
-    /// Hands everything to `trace`.
+    /// Writes all entries to `trace`.
     pub(super) fn write(&mut self, trace: &mut Trace) {
         self.sort();
-        for &(_, number) in &self.turns {
-            let Entry { link, flow, start, event, carried } = &self.entries[number as usize];
+        for &(_, number) in &self.keys {
+            let Entry { link, flow, start, event, contents } = &self.entries[number as usize];
             let (link, flow, start) = (*link, *flow, *start);
-            match *carried {
-                Carried::Packet(index) => trace.packet(link, start, flow, event, &self.packets[index as usize]),
-                Carried::Ack(index) => trace.ack(link, start, flow, event, &self.acks[index as usize]),
-                Carried::Nothing if event.is_ack() => trace.ack(link, start, flow, event, &event.as_ack()),
-                Carried::Nothing => trace.segment(link, start, flow, event),
+            match *contents {
+                Contents::Packet(index) => trace.packet(link, start, flow, event, &self.packets[index as usize]),
+                Contents::Ack(index) => trace.ack(link, start, flow, event, &self.acks[index as usize]),
+                Contents::Nothing if event.is_ack() => trace.ack(link, start, flow, event, &event.as_ack()),
+                Contents::Nothing => trace.segment(link, start, flow, event),
             }
         }
-        self.turns.clear();
+        self.keys.clear();
         self.entries.clear();
         self.acks.clear();
         self.packets.clear();
     }
 
-    /// Puts the turns into order, equal ones as they came. Each place's are in order already, one run after the other.
+    /// Sorts the keys, equal ones first in, first out. Each process's entries are a sorted run already.
     fn sort(&mut self) {
         const FEW: usize = 6;
-        let Log { turns, merged, runs, .. } = self;
+        let Log { keys, merged, runs, .. } = self;
         runs.clear();
         let mut start = 0;
-        for end in 1..=turns.len() {
-            if end == turns.len() || turns[end].0 < turns[end - 1].0 {
+        for end in 1..=keys.len() {
+            if end == keys.len() || keys[end].0 < keys[end - 1].0 {
                 runs.push(start..end);
                 start = end;
             }
         }
         if runs.len() > FEW {
-            turns.sort();
+            keys.sort();
         } else if runs.len() > 1 {
             merged.clear();
-            // Of equal turns that of the earlier run.
+            // Of equal keys, the earlier run comes first.
             while let Some(first) =
-                runs.iter_mut().filter(|run| run.start < run.end).min_by_key(|run| turns[run.start].0)
+                runs.iter_mut().filter(|run| run.start < run.end).min_by_key(|run| keys[run.start].0)
             {
-                merged.push(turns[first.start]);
+                merged.push(keys[first.start]);
                 first.start += 1;
             }
-            std::mem::swap(turns, merged);
+            std::mem::swap(keys, merged);
         }
     }
 }
@@ -121,18 +121,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn runs_are_merged_into_the_order_of_turns_and_of_coming(
-            places in prop::collection::vec(prop::collection::vec((0u64..40, 0u32..3), 0..12), 0..9),
+        fn runs_are_merged_into_the_order_of_keys_and_of_coming(
+            processes in prop::collection::vec(prop::collection::vec((0u64..40, 0u32..3), 0..12), 0..9),
         ) {
             let mut log = Log::default();
-            for mut turns in places {
-                turns.sort();
-                turns.iter().for_each(|turn| log.turns.push((*turn, log.turns.len() as u32)));
+            for mut keys in processes {
+                keys.sort();
+                keys.iter().for_each(|turn| log.keys.push((*turn, log.keys.len() as u32)));
             }
-            let mut expected = log.turns.clone();
+            let mut expected = log.keys.clone();
             expected.sort();
             log.sort();
-            prop_assert_eq!(log.turns, expected);
+            prop_assert_eq!(log.keys, expected);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Moments as the engine keeps them: nanoseconds since the run began.
+//! Times in the engine: nanoseconds since the start of the run.
 
 use aqumen_units::Instant;
 

@@ -1,15 +1,14 @@
-//! The ports: packets arrive there and leave, transmissions end, timers of AQMs go off.
+//! Events of ports: arrivals, ends of transmission, timers of AQMs.
 //!
-//! Where a port is all there is at a place, nothing that a packet causes on its way can come back within the step: all
-//! packets of the step go through the port and on their way, one after the other, and its AQM's timer goes off between
-//! them.
+//! At a process with a single port, no packet comes back within the step. All packets of the step therefore go through
+//! the port in one loop, with the timer of its AQM between them.
 
 use aqumen_network::port::{Arrival, FifoPort, PlainPort, Port, ServedPort};
 use aqumen_network::{Identities, Identity};
 
-use super::batch::{Batch, Turn};
+use super::batch::{Batch, EventKey};
+use super::dispatch::Dispatcher;
 use super::moment::NEVER;
-use super::ways::Ways;
 use crate::event::Event;
 use crate::fetch::{STEP, fetch, fetch_at};
 use crate::measure::segments::Segments;
@@ -17,24 +16,24 @@ use crate::measure::segments::Segments;
 pub(super) struct Ports {
     pub(super) all: Vec<Port<Event>>,
     identities: Identities,
-    /// The link of each port, by number in the plan.
+    /// Number of each port's link in the plan.
     pub(super) links: Vec<u32>,
-    /// When the transmission under way at each served port that is a place by itself ends.
+    /// End of the current transmission at each served port that is a process of its own.
     services: Vec<u64>,
-    /// When the AQM's timer of each port that is a place by itself is due.
+    /// Time of the AQM's timer at each port that is a process of its own.
     timers: Vec<u64>,
 }
 
-/// A port that knows what becomes of a packet when it arrives.
-trait Prompt {
+/// A port that computes a packet's departure at its arrival.
+trait InlinePort {
     fn take(&mut self, event: &mut Event, flow: u32) -> Arrival;
 
-    /// When its AQM's timer is due, and that it is.
+    /// Returns the time of the AQM's timer.
     fn due(&self) -> u64;
     fn on_timer(&mut self, now: u64);
 }
 
-impl Prompt for FifoPort {
+impl InlinePort for FifoPort {
     #[inline(always)]
     fn take(&mut self, event: &mut Event, flow: u32) -> Arrival {
         self.arrive(event.at, event, flow)
@@ -50,7 +49,7 @@ impl Prompt for FifoPort {
     }
 }
 
-impl Prompt for PlainPort {
+impl InlinePort for PlainPort {
     #[inline(always)]
     fn take(&mut self, event: &mut Event, _flow: u32) -> Arrival {
         self.arrive(event.at, event.wire_bytes())
@@ -69,144 +68,165 @@ impl Ports {
         Ports { services: vec![NEVER; all.len()], timers: vec![NEVER; all.len()], all, identities, links }
     }
 
-    /// When something is due at a port that is a place by itself, packets apart.
+    /// Returns the time of the next timer or end of service at a port that is a process of its own.
     pub(super) fn due(&self) -> u64 {
         self.services.iter().chain(&self.timers).fold(NEVER, |first, due| first.min(*due))
     }
 
-    /// These places, each with the port that is all there is, go on up to, not including, the turn of `until`. How many
-    /// events that is.
-    pub(super) fn run_places(&mut self, ways: &mut Ways<'_>, places: &[(usize, u32)], until: Turn) -> u64 {
-        places.iter().map(|&(place, number)| self.run_place(ways, place, number, until)).sum()
+    /// Runs single-port processes up to the key `until`, exclusive; returns the number of events.
+    pub(super) fn run_processes(
+        &mut self,
+        dispatcher: &mut Dispatcher<'_>,
+        processes: &[(usize, u32)],
+        until: EventKey,
+    ) -> u64 {
+        processes.iter().map(|&(process, number)| self.run_process(dispatcher, process, number, until)).sum()
     }
 
-    /// A place at which port `number` is all there is goes on up to, not including, the turn of `until`. The port knows
-    /// when its AQM's timer is due and when its transmission ends; all else that happens there are packets. How many
-    /// events that is.
-    pub(super) fn run_place(&mut self, ways: &mut Ways<'_>, place: usize, number: u32, until: Turn) -> u64 {
+    /// Runs the process of port `number` up to the key `until`, exclusive; returns the number of events. The port keeps the
+    /// times of its AQM's timer and its end of service; all other events are packets.
+    pub(super) fn run_process(
+        &mut self,
+        dispatcher: &mut Dispatcher<'_>,
+        process: usize,
+        number: u32,
+        until: EventKey,
+    ) -> u64 {
         let (port, link) = (number as usize, self.links[number as usize]);
         let mut done = 0;
         loop {
             done += match &mut self.all[port] {
                 Port::Fifo(fifo) => {
-                    let done = ways.pass_all(&mut **fifo, place, (number, link), until);
+                    let done = dispatcher.pass_all(&mut **fifo, process, (number, link), until);
                     self.timers[port] = fifo.due();
                     done
                 }
-                Port::Plain(plain) => ways.pass_all(&mut **plain, place, (number, link), until),
-                Port::Served(_) => self.run_served_and_timers(ways, place, number, until),
+                Port::Plain(plain) => dispatcher.pass_all(&mut **plain, process, (number, link), until),
+                Port::Served(_) => self.run_served_and_timers(dispatcher, process, number, until),
             };
             let due = self.timers[port].min(self.services[port]);
-            if !ways.post.step(place, until, due) {
+            if !dispatcher.mailboxes.step(process, until, due) {
                 return done;
             }
         }
     }
 
-    /// All that happens in the present step and before `until` at a port that serves. How many events that is.
-    fn run_served_and_timers(&mut self, ways: &mut Ways<'_>, place: usize, number: u32, until: Turn) -> u64 {
+    /// Runs a served port through the current step, before `until`; returns the number of events.
+    fn run_served_and_timers(
+        &mut self,
+        dispatcher: &mut Dispatcher<'_>,
+        process: usize,
+        number: u32,
+        until: EventKey,
+    ) -> u64 {
         let mut done = 0;
         loop {
             let timer = (self.timers[number as usize], number);
-            done += self.run_served(ways, place, number, until.min(timer));
-            if timer >= until.min(ways.post.places[place].step_end()) {
+            done += self.run_served(dispatcher, process, number, until.min(timer));
+            if timer >= until.min(dispatcher.mailboxes.processes[process].step_end()) {
                 return done;
             }
             done += 1;
-            self.on_timer(ways, timer.0, number);
+            self.on_timer(dispatcher, timer.0, number);
         }
     }
 
-    /// The same between two timers: packets arrive, transmissions end.
+    /// Runs a served port between two timers: arrivals and ends of transmission.
     #[inline(never)]
-    fn run_served(&mut self, ways: &mut Ways<'_>, place: usize, number: u32, until: Turn) -> u64 {
+    fn run_served(&mut self, dispatcher: &mut Dispatcher<'_>, process: usize, number: u32, until: EventKey) -> u64 {
         let Ports { all, identities, links, services, .. } = self;
         let Port::Served(port) = &mut all[number as usize] else { return 0 };
         let (link, service) = (links[number as usize], &mut services[number as usize]);
-        let (rank, lanes) = (ways.post.ranks.service + number, ways.post.ranks.lanes);
-        let here = &mut ways.post.places[place];
-        // Of one moment the ends of transmissions and then packets come after all else.
+        let (priority, paths) =
+            (dispatcher.mailboxes.priorities.service + number, dispatcher.mailboxes.priorities.paths);
+        let here = &mut dispatcher.mailboxes.processes[process];
+        // At equal times, ends of transmission and then packets come after all other events.
         let limit = until.min(here.step_end()).0;
         let mut batch = std::mem::take(&mut here.batch);
         let mut done = 0;
         loop {
             if let Some(event) = batch.take_before(batch.key_at(limit.min(*service))) {
-                let flow = ways.lanes.flow_of(event.rank() - lanes);
-                if let Some(end) = ways.arrive_at_served(port, &identities.packet(flow, event.is_ack()), &event) {
+                let flow = dispatcher.paths.flow_of(event.priority() - paths);
+                if let Some(end) = dispatcher.arrive_at_served(port, &identities.packet(flow, event.is_ack()), &event) {
                     *service = end;
                 }
             } else if *service < limit {
-                *service = ways.end_service(port, link, (*service, rank)).unwrap_or(NEVER);
+                *service = dispatcher.end_service(port, link, (*service, priority)).unwrap_or(NEVER);
             } else {
                 break;
             }
             done += 1;
         }
-        ways.post.places[place].batch = batch;
+        dispatcher.mailboxes.processes[process].batch = batch;
         done
     }
 
-    /// The transmission under way at a served port ends at `end`, if there is one.
+    /// Notes the end of the current transmission at a served port, if there is one.
     #[inline]
-    fn await_service_end(&mut self, ways: &mut Ways<'_>, number: u32, end: Option<u64>) {
-        if ways.post.is_alone(number) {
+    fn await_service_end(&mut self, dispatcher: &mut Dispatcher<'_>, number: u32, end: Option<u64>) {
+        if dispatcher.mailboxes.is_alone(number) {
             self.services[number as usize] = end.unwrap_or(NEVER);
         } else if let Some(end) = end {
-            ways.post.schedule(end, ways.post.ranks.service + number);
+            dispatcher.mailboxes.schedule(end, dispatcher.mailboxes.priorities.service + number);
         }
     }
 
-    /// A packet of `flow` arrives at a port, at whose place more happens.
+    /// Lets a packet of `flow` arrive at a port of a process with more than that port.
     #[inline(always)]
-    pub(super) fn arrive(&mut self, ways: &mut Ways<'_>, number: u32, flow: u32, event: Event) {
+    pub(super) fn arrive(&mut self, dispatcher: &mut Dispatcher<'_>, number: u32, flow: u32, event: Event) {
         let link = self.links[number as usize];
         match &mut self.all[number as usize] {
-            Port::Fifo(port) => ways.pass(&mut **port, link, event),
-            Port::Plain(port) => ways.pass(&mut **port, link, event),
-            Port::Served(_) => self.arrive_at_served(ways, number, flow, &event),
+            Port::Fifo(port) => dispatcher.pass(&mut **port, link, event),
+            Port::Plain(port) => dispatcher.pass(&mut **port, link, event),
+            Port::Served(_) => self.arrive_at_served(dispatcher, number, flow, &event),
         }
     }
 
-    fn arrive_at_served(&mut self, ways: &mut Ways<'_>, number: u32, flow: u32, event: &Event) {
+    fn arrive_at_served(&mut self, dispatcher: &mut Dispatcher<'_>, number: u32, flow: u32, event: &Event) {
         let Port::Served(port) = &mut self.all[number as usize] else { return };
-        if let Some(end) = ways.arrive_at_served(port, &self.identities.packet(flow, event.is_ack()), event) {
-            self.await_service_end(ways, number, Some(end));
+        if let Some(end) = dispatcher.arrive_at_served(port, &self.identities.packet(flow, event.is_ack()), event) {
+            self.await_service_end(dispatcher, number, Some(end));
         }
     }
 
-    /// The AQM's timer of a port may be due at another moment than it was.
-    pub(super) fn arm(&mut self, ways: &mut Ways<'_>, number: u32) {
+    /// Schedules the timer of a port's AQM anew.
+    pub(super) fn arm(&mut self, dispatcher: &mut Dispatcher<'_>, number: u32) {
         let due = self.all[number as usize].next_timer();
-        if ways.post.is_alone(number) {
+        if dispatcher.mailboxes.is_alone(number) {
             self.timers[number as usize] = due.unwrap_or(NEVER);
         } else if let Some(due) = due {
-            ways.post.schedule(due, number);
+            dispatcher.mailboxes.schedule(due, number);
         }
     }
 
-    /// The timer of a port's AQM is due.
-    pub(super) fn on_timer(&mut self, ways: &mut Ways<'_>, now: u64, number: u32) {
-        // A timer of an AQM that was replaced comes to nothing.
+    /// Runs the timer of a port's AQM.
+    pub(super) fn on_timer(&mut self, dispatcher: &mut Dispatcher<'_>, now: u64, number: u32) {
+        // The timer of a replaced AQM has no effect.
         if self.all[number as usize].on_timer(now) {
-            self.arm(ways, number);
+            self.arm(dispatcher, number);
         }
     }
 
-    /// A served port ends a transmission.
-    pub(super) fn on_service_end(&mut self, ways: &mut Ways<'_>, now: u64, number: u32) {
+    /// Ends a transmission at a served port.
+    pub(super) fn on_service_end(&mut self, dispatcher: &mut Dispatcher<'_>, now: u64, number: u32) {
         let Port::Served(port) = &mut self.all[number as usize] else { return };
-        let turn = (now, ways.post.ranks.service + number);
-        let end = ways.end_service(port, self.links[number as usize], turn);
-        self.await_service_end(ways, number, end);
+        let key = (now, dispatcher.mailboxes.priorities.service + number);
+        let end = dispatcher.end_service(port, self.links[number as usize], key);
+        self.await_service_end(dispatcher, number, end);
     }
 }
 
-impl Ways<'_> {
-    /// All that happens in the present step and before `until` at a port that is a place by itself, and what becomes of
-    /// the packets there. How many events that is.
+impl Dispatcher<'_> {
+    /// Runs an inline port through the current step, before `until`, and sends its packets on; returns the number of events.
     #[inline(never)]
-    fn pass_all(&mut self, port: &mut impl Prompt, place: usize, (number, link): (u32, u32), until: Turn) -> u64 {
-        let here = &mut self.post.places[place];
+    fn pass_all(
+        &mut self,
+        port: &mut impl InlinePort,
+        process: usize,
+        (number, link): (u32, u32),
+        until: EventKey,
+    ) -> u64 {
+        let here = &mut self.mailboxes.processes[process];
         let until = until.min(here.step_end());
         if here.batch.is_done() && (port.due(), number) >= until {
             return 0;
@@ -229,11 +249,11 @@ impl Ways<'_> {
             done += 1;
             port.on_timer(timer.0);
         }
-        self.post.places[place].batch = batch;
+        self.mailboxes.processes[process].batch = batch;
         done
     }
 
-    /// A packet arrives at a port that serves: when its transmission ends, if that starts at once.
+    /// Lets a packet arrive at a served port; returns the end of its transmission, if that starts at once.
     #[inline]
     fn arrive_at_served(&mut self, port: &mut ServedPort<Event>, who: &Identity, event: &Event) -> Option<u64> {
         let mut dropped = Vec::new();
@@ -242,78 +262,78 @@ impl Ways<'_> {
         if let Arrival::Waits { busy_until } = arrival { busy_until } else { None }
     }
 
-    /// In its `turn` a port that serves `link` ends a transmission: when the next ends, if one starts.
+    /// Ends a transmission on `link` at `key`; returns the end of the next one, if it starts.
     #[inline]
-    fn end_service(&mut self, port: &mut ServedPort<Event>, link: u32, turn: Turn) -> Option<u64> {
+    fn end_service(&mut self, port: &mut ServedPort<Event>, link: u32, key: EventKey) -> Option<u64> {
         let mut dropped = Vec::new();
-        let (sent, busy_until) = port.finish(turn.0, &mut dropped);
+        let (sent, busy_until) = port.finish(key.0, &mut dropped);
         dropped.iter().for_each(|(event, _)| self.discard(event));
         if let Some(sent) = sent {
             if self.log.is_some() {
-                self.note(turn, link, sent.start, sent.packet);
+                self.note(key, link, sent.start, sent.packet);
             }
             match sent.reach {
-                Some(reach) => self.send_rarely(self.lane_of(&sent.packet) + 1, reach, &sent.packet),
+                Some(reach) => self.send_rarely(self.leg_of(&sent.packet) + 1, reach, &sent.packet),
                 None => self.discard(&sent.packet),
             }
         }
         busy_until
     }
 
-    /// A packet arrives at a port, and leaves it if it is not dropped.
+    /// Lets a packet arrive at an inline port, and sends it on unless it is dropped.
     #[inline(always)]
-    fn pass(&mut self, port: &mut impl Prompt, link: u32, mut event: Event) {
-        let lane = self.lane_of(&event);
-        match port.take(&mut event, self.lanes.flow_of(lane)) {
+    fn pass(&mut self, port: &mut impl InlinePort, link: u32, mut event: Event) {
+        let leg = self.leg_of(&event);
+        match port.take(&mut event, self.paths.flow_of(leg)) {
             Arrival::Leaves { start, reach } => {
                 if self.log.is_some() {
-                    self.note(event.turn(), link, start, event);
+                    self.note(event.key(), link, start, event);
                 }
-                self.send(lane + 1, reach, &event);
+                self.send(leg + 1, reach, &event);
             }
             Arrival::Lost { start } => self.lose(Some(start), link, event),
             Arrival::Waits { .. } | Arrival::Dropped => self.lose(None, link, event),
         }
     }
 
-    /// A packet does not leave a port at which it arrived, or gets lost after its transmission, which begins at
-    /// `start`. By value: what rarely called code may look at has to lie in memory all the time.
+    /// Discards a packet that a port dropped, or that was lost after a transmission from `start` on. The event is passed by
+    /// value: a reference would force it into memory on the fast path.
     #[cold]
     #[inline(never)]
     fn lose(&mut self, start: Option<u64>, link: u32, event: Event) {
         if let Some(start) = start
             && self.log.is_some()
         {
-            self.note(event.turn(), link, start, event);
+            self.note(event.key(), link, start, event);
         }
         self.discard(&event);
     }
 
-    /// In its `turn` a port learned that the transmission of a packet on `link` starts at `start`.
+    /// Logs that the transmission of a packet on `link` starts at `start`; `key`: event that computed it.
     #[cold]
     #[inline(never)]
-    fn note(&mut self, turn: Turn, link: u32, start: u64, event: Event) {
-        let flow = self.lanes.flow_of(self.lane_of(&event));
+    fn note(&mut self, key: EventKey, link: u32, start: u64, event: Event) {
+        let flow = self.paths.flow_of(self.leg_of(&event));
         if let Some(log) = &mut self.log {
-            log.note(turn, link, start, flow, event, (&self.acks, &self.packets));
+            log.note(key, link, start, flow, event, (&self.acks, &self.packets));
         }
     }
 
-    /// [Fetches](crate::fetch) what the packets to come need; the `first` of them were fetched before, so that what
-    /// their receivers keep apart can be.
+    /// [Fetches](crate::fetch) state for the next packets. The `first` of them were fetched before; of these the
+    /// receivers' separate state follows.
     #[inline(never)]
     fn fetch_ahead(&self, batch: &Batch, first: usize) {
-        // A timer's rank is no lane's.
-        let lane_of = |event: &Event| event.rank().wrapping_sub(self.post.ranks.lanes);
+        // A timer's priority is below that of all legs.
+        let leg_of = |event: &Event| event.priority().wrapping_sub(self.mailboxes.priorities.paths);
         for event in batch.ahead(0..first).filter(|event| !event.is_ack()) {
-            let sink = self.sinks.get(self.lanes.flow_of(lane_of(event)) as usize);
+            let sink = self.sinks.get(self.paths.flow_of(leg_of(event)) as usize);
             sink.and_then(|sink| sink.receiver.kept_apart()).into_iter().for_each(fetch);
         }
         for event in batch.ahead(first..2 * STEP) {
-            let lane = lane_of(event);
-            self.lanes.fetch(lane);
+            let leg = leg_of(event);
+            self.paths.fetch(leg);
             if !event.is_ack() {
-                let flow = self.lanes.flow_of(lane);
+                let flow = self.paths.flow_of(leg);
                 fetch_at(&self.sinks, flow as usize);
                 if Segments::wants(flow, &event.as_segment()) {
                     self.segments.fetch(flow);

@@ -1,27 +1,27 @@
-//! A table of what is too large to travel in an event: acknowledgements with SACK blocks, packets of other transports.
+//! Tables of packets that are too large for an event: acknowledgements with SACK blocks, packets of other transports.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What is too large to travel in an event.
+/// Packets that are too large for an event.
 pub(super) struct Table<T> {
-    kept: Vec<T>,
+    slots: Vec<T>,
     free: Vec<u32>,
 }
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
-        Table { kept: Vec::new(), free: Vec::new() }
+        Table { slots: Vec::new(), free: Vec::new() }
     }
 }
 
 impl<T: Copy> Table<T> {
     pub(super) fn keep(&mut self, item: T) -> u32 {
         if let Some(index) = self.free.pop() {
-            self.kept[index as usize] = item;
+            self.slots[index as usize] = item;
             index
         } else {
-            self.kept.push(item);
-            (self.kept.len() - 1) as u32
+            self.slots.push(item);
+            (self.slots.len() - 1) as u32
         }
     }
 
@@ -29,23 +29,23 @@ impl<T: Copy> Table<T> {
     #[inline]
     pub(super) fn take(&mut self, index: u32) -> T {
         self.free.push(index);
-        self.kept[index as usize]
+        self.slots[index as usize]
     }
 
     pub(super) fn get(&self, index: u32) -> &T {
-        &self.kept[index as usize]
+        &self.slots[index as usize]
     }
 }
 
-/// A table that the two halves of a run may share. Where in it something is kept depends on who comes first, and
-/// nothing else does.
+/// A table that two workers may share. The index of an entry depends on the order of the threads; results do not depend
+/// on it.
 pub(super) enum Shareable<T> {
     Own(Table<T>),
     Shared(Arc<Mutex<Table<T>>>),
 }
 
 impl<T: Copy> Shareable<T> {
-    /// A second hold on the same table.
+    /// Returns a second handle of the table.
     pub(super) fn share(&mut self) -> Self {
         let shared = match std::mem::replace(self, Shareable::Own(Table::default())) {
             Shareable::Own(table) => Arc::new(Mutex::new(table)),
@@ -79,7 +79,7 @@ impl<T: Copy> Shareable<T> {
     }
 }
 
-/// No panic leaves a table half changed.
+/// Locks the table; a panic cannot leave it half changed.
 fn locked<T>(table: &Mutex<Table<T>>) -> MutexGuard<'_, Table<T>> {
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,25 +1,25 @@
-//! What flows have done by each edge of the windows over which metrics are taken.
+//! Totals of flows at each edge of the measurement windows.
 
 use aqumen_transport::tcp::{Receiver, Sender};
 
-/// What all flows had done at each edge, in order.
+/// Totals of all flows at each edge, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Totals(Vec<Vec<FlowTotal>>);
 
 impl Totals {
-    /// An edge is reached, at which the flows have done that.
+    /// Adds the totals at an edge.
     pub(super) fn note(&mut self, totals: Vec<FlowTotal>) {
         self.0.push(totals);
     }
 
-    /// What `flow` did in piece number `piece`, which ends at the edge of that number.
+    /// Returns the totals of `flow` within a piece, which ends at the edge of the same number.
     pub(crate) fn piece(&self, flow: usize, piece: usize) -> FlowTotal {
         let total = self.0[piece][flow];
         piece.checked_sub(1).map_or(total, |before| total.since(&self.0[before][flow]))
     }
 }
 
-/// What a flow has done since something.
+/// Totals of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlowTotal {
     /// Payload delivered in order, bytes.
@@ -40,8 +40,8 @@ pub(crate) struct SenderCounts {
 impl FlowTotal {
     pub(super) const NOTHING: FlowTotal = FlowTotal { delivered: 0, counts: SenderCounts::NOTHING };
 
-    pub(super) fn of_tcp(sender: &Sender, receiver: &Receiver) -> Self {
-        FlowTotal { delivered: receiver.delivered_bytes().0, counts: SenderCounts::of(sender) }
+    pub(super) fn from_tcp(sender: &Sender, receiver: &Receiver) -> Self {
+        FlowTotal { delivered: receiver.delivered_bytes().0, counts: SenderCounts::from_sender(sender) }
     }
 
     pub(crate) fn add(&mut self, other: &FlowTotal) {
@@ -58,7 +58,7 @@ impl SenderCounts {
     const NOTHING: SenderCounts =
         SenderCounts { sent: 0, retransmitted: 0, timeouts: 0, rtt_samples: 0, rtt_sum_ns: 0 };
 
-    fn of(sender: &Sender) -> Self {
+    fn from_sender(sender: &Sender) -> Self {
         let stats = sender.stats();
         SenderCounts {
             sent: stats.sent as u64,

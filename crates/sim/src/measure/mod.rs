@@ -1,26 +1,26 @@
-//! What is measured of flows beside the counts that their ends keep.
+//! Measurements of flows, beside the counters of their endpoints.
 //!
-//! [`Receptions`] gathers what happened to the packets and messages of transports other than TCP, [`segments`] to TCP's
-//! segments, [`share`] how endless TCP transfers share a recorded link.
+//! [`Receptions`] measures packets and messages of transports other than TCP, [`segments`] TCP's segments, and
+//! [`sharing`] how endless TCP transfers share a recorded link.
 
 pub(crate) mod segments;
-pub(crate) mod share;
+pub(crate) mod sharing;
 
 use aqumen_network::Receptions;
 use aqumen_result::{FlowMetrics, Requests, Served, tell_films};
 use aqumen_scenario::memory::kept;
 use aqumen_scenario::{Plan, Traffic, Window};
 
-use share::{Share, Standing};
+use sharing::{Sharing, TransferState};
 
 const _: () = assert!(size_of::<Served>() <= kept::REQUEST, "the memory of a run is foreseen with less");
 
-/// All of it.
+/// All measurements of flows.
 pub(crate) struct Measures {
     pub(crate) receptions: Receptions,
     pub(crate) requests: Requests,
-    /// For each recorded link, by number.
-    pub(crate) shares: Vec<(u32, Share)>,
+    /// Sharing of each recorded link, with the link's number.
+    pub(crate) shares: Vec<(u32, Sharing)>,
 }
 
 impl Measures {
@@ -29,27 +29,27 @@ impl Measures {
         Measures {
             receptions: Receptions::new(plan),
             requests: Requests::default(),
-            shares: recorded.map(|(number, _)| (number, Share::new(plan, number))).collect(),
+            shares: recorded.map(|(number, _)| (number, Sharing::new(plan, number))).collect(),
         }
     }
 
-    /// The flows that a link's sharing is judged by, some of them more than once.
+    /// Returns the flows that are sampled, some of them more than once.
     pub(crate) fn watched(&self) -> impl Iterator<Item = u32> {
-        self.shares.iter().flat_map(|(_, share)| share.watched())
+        self.shares.iter().flat_map(|(_, share)| share.sampled())
     }
 
-    /// It is time to sample; only flows in `touched` may stand otherwise than at the last time.
-    pub(crate) fn sample(&mut self, plan: &Plan, now: u64, touched: &[u32], standing: impl Fn(u32) -> Standing) {
-        self.shares.iter_mut().for_each(|(_, share)| share.sample(plan, now, touched, &standing));
+    /// Samples the flows. Only flows in `changed` may have changed since the last sample.
+    pub(crate) fn sample(&mut self, plan: &Plan, now: u64, changed: &[u32], standing: impl Fn(u32) -> TransferState) {
+        self.shares.iter_mut().for_each(|(_, share)| share.sample(plan, now, changed, &standing));
     }
 
-    /// A window begins or ends.
+    /// Begins or ends a measurement window.
     pub(crate) fn edge(&mut self) {
         self.receptions.edge();
         self.shares.iter_mut().for_each(|(_, share)| share.edge());
     }
 
-    /// Fills in what is measured of `group` in `window`, which consists of the pieces with these numbers.
+    /// Fills in the metrics of `group` in `window`, which consists of the pieces with these numbers.
     pub(crate) fn fill(
         &self,
         metrics: &mut FlowMetrics,

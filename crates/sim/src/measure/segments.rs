@@ -1,7 +1,7 @@
-//! What becomes of TCP's segments on their way: how long they take, and how many are lost.
+//! Delay, jitter and losses of TCP's segments.
 //!
-//! Two segments in a row of each 16 are looked at, which ones differs from flow to flow. Their delays make the
-//! distribution, and the change from the one to the other is the jitter: of RFC 3550's running estimate it is the mean.
+//! Two consecutive segments of each 16 are sampled, at an offset that differs from flow to flow. Their delays form the
+//! distribution; the change between the two is the jitter, whose mean is the mean of RFC 3550's running estimate.
 
 use aqumen_network::measurement::edges;
 use aqumen_result::{FlowMetrics, Histogram};
@@ -10,14 +10,14 @@ use aqumen_transport::tcp::Segment;
 
 use crate::fetch::fetch_at;
 
-/// Of all groups.
+/// Measurements of the segments of all groups.
 pub(crate) struct Segments {
     groups: Vec<Group>,
-    /// The segment of each flow that was looked at last, and its delay.
+    /// Last sampled segment of each flow, and its delay.
     latest: Vec<(u32, u64)>,
-    /// Those that arrive after the next edge: when, group, delay and change.
+    /// Samples that arrive after the next edge: time, group, delay and change.
     early: Vec<(u64, u32, u64, Option<u64>)>,
-    /// Where windows begin and end.
+    /// Edges of the measurement windows.
     edges: Vec<u64>,
 }
 
@@ -25,17 +25,18 @@ pub(crate) struct Segments {
 struct Group {
     piece: Piece,
     pieces: Vec<Piece>,
-    /// By the piece in which they were sent.
+    /// Lost segments by the piece in which they were sent.
     lost: Vec<u64>,
 }
 
-/// Between two edges.
+/// Measurements between two edges.
 #[derive(Clone, Default)]
 struct Piece {
-    /// Nanoseconds.
+    /// Delays, nanoseconds.
     delay: Histogram,
-    /// Sum of the changes of the delay, nanoseconds, and how many.
+    /// Sum of the changes of the delay, nanoseconds.
     change: u64,
+    /// Number of changes.
     changes: u64,
 }
 
@@ -50,20 +51,19 @@ impl Segments {
         }
     }
 
-    /// Whether this segment is one of those that are looked at.
+    /// Returns whether this segment is sampled.
     #[inline(always)]
     pub(crate) fn wants(flow: u32, segment: &Segment) -> bool {
         segment.seq.wrapping_add(flow.wrapping_mul(5)) & 15 < 2 && !segment.syn
     }
 
-    /// [Fetches](crate::fetch) what [`arrive`](Self::arrive) needs.
+    /// [Fetches](crate::fetch) the state that [`arrive`](Self::arrive) needs.
     #[inline(always)]
     pub(crate) fn fetch(&self, flow: u32) {
         fetch_at(&self.latest, flow as usize);
     }
 
-    /// A segment of `flow`, which is of `group`, that is looked at reaches its receiver at `at`, which may lie beyond
-    /// `next_edge`.
+    /// Samples a segment of `flow` in `group` that reaches its receiver at `at`, perhaps after `next_edge`.
     #[cold]
     pub(crate) fn arrive(&mut self, flow: u32, group: u32, at: u64, segment: &Segment, next_edge: u64) {
         let delay = at.saturating_sub(segment.sent_at.as_nanos());
@@ -76,27 +76,26 @@ impl Segments {
         }
     }
 
-    /// A segment of `group` is lost, at a queue or on a wire. It counts where it was sent: of those a loss can be a
-    /// share.
+    /// Counts a lost segment of `group` in the piece in which it was sent: the loss ratio is over the segments sent.
     pub(crate) fn lose(&mut self, group: u32, segment: &Segment) {
         let sent = segment.sent_at.as_nanos();
         let piece = self.edges.partition_point(|edge| *edge <= sent);
         self.groups[group as usize].lost[piece] += 1;
     }
 
-    /// A window begins or ends.
+    /// Begins or ends a measurement window.
     pub(crate) fn edge(&mut self) {
         self.groups.iter_mut().for_each(|group| group.pieces.push(std::mem::take(&mut group.piece)));
     }
 
-    /// The next edge is at `edge`: what was seen early and comes before it has its place now.
+    /// Sets the next edge, and counts the early samples before it.
     pub(crate) fn set_next_edge(&mut self, edge: u64) {
         for (_, group, delay, change) in self.early.extract_if(.., |(at, ..)| *at < edge) {
             self.groups[group as usize].piece.arrive(delay, change);
         }
     }
 
-    /// Adds what others have seen of the same segments' ways, each of a part of them.
+    /// Adds the measurements of another worker.
     pub(crate) fn absorb(&mut self, others: Segments) {
         for (group, other) in self.groups.iter_mut().zip(others.groups) {
             group.pieces.iter_mut().zip(&other.pieces).for_each(|(piece, other)| piece.merge(other));
@@ -104,7 +103,7 @@ impl Segments {
         }
     }
 
-    /// Fills in what became of the segments of `group`, of which `sent` left, in the pieces with these numbers.
+    /// Fills in the metrics of the segments of `group`, of which `sent` were sent, in the pieces with these numbers.
     pub(crate) fn fill(&self, metrics: &mut FlowMetrics, group: u32, pieces: impl Iterator<Item = usize>, sent: u64) {
         let of = &self.groups[group as usize];
         let (mut sum, mut lost) = (Piece::default(), 0);

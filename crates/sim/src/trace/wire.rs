@@ -1,20 +1,21 @@
-//! What follows the IP header of a packet that is not TCP: UDP, RTP and RTCP over it, SCTP. Checksums are left out.
+//! Headers after IP of packets that are not TCP: UDP with RTP and RTCP, and SCTP. Checksums are left out.
 
 use aqumen_transport::rtp::{Media, ReceiverReport, SenderReport};
 use aqumen_transport::sctp::{CHUNK_HEADER, Data, Sack, Setup};
 use aqumen_transport::{Body, Packet};
 use etherparse::{IpNumber, UdpHeader};
 
-/// Ports of RTCP in place of those of the flow, as RFC 3550 section 11 has it: one more.
+/// Offset of RTCP's ports from the flow's: RFC 3550 section 11.
 const RTCP: u16 = 1;
-/// The first payload type without a fixed meaning (RFC 3551).
+/// First dynamic payload type (RFC 3551).
 const PAYLOAD_TYPE: u8 = 96;
 const RECEIVER_BUFFER: u32 = u16::MAX as u32;
 
-/// Protocol and bytes of a packet of `length` bytes behind the IP header, from and to `ports`. `flow` names its source.
+/// Returns the protocol and the bytes after the IP header of a packet of `length` bytes, from and to `ports`. `flow` is
+/// its synchronisation source.
 pub(super) fn headers(packet: &Packet, flow: u32, ports: [u16; 2], length: u16) -> (IpNumber, Vec<u8>) {
     let udp = |ports: [u16; 2], above: Vec<u8>| {
-        // A scenario may count fewer bytes than these headers have.
+        // A scenario may declare fewer bytes than these headers have.
         let length = length.max(UdpHeader::LEN as u16);
         let udp = UdpHeader { source_port: ports[0], destination_port: ports[1], length, checksum: 0 };
         let mut out = udp.to_bytes().to_vec();
@@ -64,7 +65,7 @@ fn receiver_report(report: &ReceiverReport, flow: u32) -> Vec<u8> {
     out
 }
 
-/// RFC 9260 section 3.3; what a message of the set-up offers is not known here.
+/// RFC 9260 section 3.3. The parameters that the set-up offers are not modelled.
 fn setup_chunk(setup: Setup) -> Vec<u8> {
     let kind = match setup {
         Setup::Init => 1,

@@ -4,7 +4,7 @@ use crate::common;
 
 use aqumen_result::{LinkMetrics, RunResult};
 use aqumen_scenario::{Plan, Scenario};
-use aqumen_sim::{Error, Options, Places, run};
+use aqumen_sim::{Error, Options, Partitioning, run};
 use aqumen_transport::tcp::{TcpConfig, Variant};
 use aqumen_units::{Bytes, Instant, Rate, Span};
 use common::Dumbbell;
@@ -68,11 +68,13 @@ fn a_datagram_is_as_many_events_however_the_network_is_parted() {
          access = { rate = \"80Mbit\", delay = \"5ms\" }\n[[flows]]\nname = \"calls\"\ncount = 2\n\
          transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"400kbit\", packet = \"1000B\" }\n";
     let plan = Scenario::parse(text, "t.toml").unwrap_or_else(|error| panic!("{error}")).plan(1, None).unwrap();
-    for (places, threads) in [(Places::One, 1), (Places::Paying, 1), (Places::Apart, 1), (Places::Apart, 2)] {
-        let result = answer(&plan, Options { places, threads, ..Options::default() });
+    for (processes, threads) in
+        [(Partitioning::One, 1), (Partitioning::Paying, 1), (Partitioning::Apart, 1), (Partitioning::Apart, 2)]
+    {
+        let result = answer(&plan, Options { processes, threads, ..Options::default() });
         // It is written, comes to the bottleneck, and to the other end; each tenth of a second there is a sample.
         let each = (result.cost.events as f64 - 600.0) / bottleneck(&result).arrivals_pkts as f64;
-        assert!((each - 3.0).abs() < 0.05, "{places:?}, {threads}: {each} events a packet");
+        assert!((each - 3.0).abs() < 0.05, "{processes:?}, {threads}: {each} events a packet");
     }
 }
 

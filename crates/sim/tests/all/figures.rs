@@ -13,7 +13,7 @@ use aqumen_sim::{Options, run};
 
 const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/figures.csv");
 
-/// What is compared of a link and of a group of flows; keys that come later stay out until the table is written anew.
+/// Metrics of a link and of a group of flows that are compared; later keys are left out until the table is rewritten.
 const KEYS: &[&str] = &[
     "utilization",
     "queue_mean_pkts",
@@ -176,7 +176,7 @@ fn no_figure_is_another_than_its_row_says() {
     }
     if std::env::var_os("AQUMEN_BLESS").is_some() {
         let mut table = String::from("case,window,of,key,value\n");
-        found.iter().for_each(|(place, value)| writeln!(table, "{place},{value}").unwrap());
+        found.iter().for_each(|(process, value)| writeln!(table, "{process},{value}").unwrap());
         return std::fs::write(TABLE, table).unwrap();
     }
     let text = std::fs::read_to_string(TABLE).unwrap();
@@ -184,10 +184,10 @@ fn no_figure_is_another_than_its_row_says() {
     assert!(expected.len() > 500, "{}", expected.len());
     let other: Vec<_> = expected
         .iter()
-        .filter(|(place, value)| found.get(**place).map(String::as_str) != Some(**value))
-        .map(|(place, value)| format!("{place}: {:?}, was {value}", found.get(*place)))
+        .filter(|(process, value)| found.get(**process).map(String::as_str) != Some(**value))
+        .map(|(process, value)| format!("{process}: {:?}, was {value}", found.get(*process)))
         .collect();
     assert!(other.is_empty(), "{} figures are others:\n{}", other.len(), other[..other.len().min(40)].join("\n"));
-    let more: Vec<_> = found.keys().filter(|place| !expected.contains_key(place.as_str())).collect();
+    let more: Vec<_> = found.keys().filter(|process| !expected.contains_key(process.as_str())).collect();
     assert!(more.is_empty(), "not in the table: {more:?}");
 }

@@ -12,7 +12,7 @@ mod links;
 mod measures;
 mod multiqueue;
 mod papers;
-mod places;
+mod processes;
 mod queues;
 mod replay;
 mod scenarios;

@@ -1,4 +1,4 @@
-//! What is measured of flows, in scenarios small enough to be worked out by hand.
+//! Metrics of flows, in scenarios small enough for hand calculation.
 
 use aqumen_result::{FlowMetrics, LinkMetrics, RunResult};
 use aqumen_scenario::Scenario;
@@ -10,7 +10,7 @@ fn answer(buffer_pkts: u32, flows: &str) -> RunResult {
     answer_in(buffer_pkts, flows, "")
 }
 
-/// The same with more windows.
+/// A scenario with more windows.
 fn answer_in(buffer_pkts: u32, flows: &str, windows: &str) -> RunResult {
     let text = format!(
         r#"

@@ -29,7 +29,7 @@ fn twenty(aqm: &'static str) -> Dumbbell {
     Dumbbell { flows: 20, transport, ..Dumbbell::exp1(aqm, 60) }
 }
 
-/// The same with enough queues that no two flows share one.
+/// A discipline with enough queues that no two flows share one.
 fn apart(aqm: &'static str) -> Dumbbell {
     Dumbbell { values: vec![("queues", 65_536.0)], ..twenty(aqm) }
 }
@@ -178,7 +178,7 @@ fn a_groups_sojourn_times_are_its_own_where_the_links_mean_hides_them() {
     let [bulk, sparse, all] = sojourns(&apart("fq-codel"));
     assert!((all / bulk - 1.0).abs() < 0.02, "{all} {bulk}");
     assert!(sparse < 0.25 * bulk, "{sparse} {bulk}");
-    // In one queue all wait alike; a lone packet, which never comes in a burst, a little less.
+    // In one queue all wait alike; a single packet, which never comes in a burst, a little less.
     let [bulk, sparse, all] = sojourns(&twenty("pi"));
     assert!((all / bulk - 1.0).abs() < 0.02, "{all} {bulk}");
     assert!((0.8..1.1).contains(&(sparse / bulk)), "{sparse} {bulk}");

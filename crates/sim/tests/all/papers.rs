@@ -30,7 +30,7 @@ const CASES: [Case; 8] = [
     Case { name: "E6l", file: "exp6-large", base_rtt: "320ms", flows: "100", capacity: "10Mbit" },
 ];
 
-/// What a row's AQM is told of the scenario, beside the paper's nominal network.
+/// Parameters of a row's AQM, beside the paper's nominal network.
 #[derive(Clone, Copy, PartialEq)]
 enum Knows {
     /// Nothing.
@@ -132,10 +132,10 @@ fn the_table() {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
                 loop {
-                    let mut place = next.lock().unwrap();
-                    let Some(&(row, case)) = cells.get(*place) else { return };
-                    *place += 1;
-                    drop(place);
+                    let mut process = next.lock().unwrap();
+                    let Some(&(row, case)) = cells.get(*process) else { return };
+                    *process += 1;
+                    drop(process);
                     let seeds: Vec<_> = (1..=10)
                         .map(|seed| figures(&CASES[case], ROWS[row].aqm, ROWS[row].knows, seed, "steady"))
                         .collect();
@@ -186,9 +186,9 @@ fn over_seeds(text: &str, aqm: &str, window: &str) -> Figures {
 
 fn paper_seeds(row: &str, case: &str) -> (Figures, Figures) {
     let row = ROWS.iter().find(|known| known.label == row).unwrap();
-    let place = CASES.iter().position(|known| known.name == case).unwrap();
-    let seeds = [1, 2, 3].map(|seed| figures(&CASES[place], row.aqm, row.knows, seed, "steady"));
-    (mean(&seeds), row.expected[place])
+    let process = CASES.iter().position(|known| known.name == case).unwrap();
+    let seeds = [1, 2, 3].map(|seed| figures(&CASES[process], row.aqm, row.knows, seed, "steady"));
+    (mean(&seeds), row.expected[process])
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn figures_are_numbers_in_their_range(result: &RunResult) {
     }
 }
 
-/// What came to a link has left, was dropped, or is there; over the windows as over the run.
+/// Packet conservation at a link, over the windows as over the run: arrivals = departures + drops + queued.
 fn packets_are_conserved(plan: &Plan, result: &RunResult) {
     for (name, windows) in &result.links {
         let link = plan.links.iter().find(|link| link.name == *name).unwrap();
@@ -182,7 +182,7 @@ fn a_part_is_the_beginning_of_the_whole(seed: u64, case: &Case, scenario: &Scena
     }
 }
 
-/// The same but for the order of sums.
+/// Equality except for the order of sums.
 fn assert_close(some: f64, all: f64, name: &str) {
     assert!((some - all).abs() <= 1e-9 * all.abs(), "{name}: {some} in the part, {all} in the whole");
 }
@@ -211,7 +211,7 @@ fn check_all(seeds: std::ops::Range<u64>) {
     }
 }
 
-/// What a panic said, its beginning.
+/// Beginning of a panic's message.
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));

@@ -1,4 +1,4 @@
-//! What a trace shows of a run: each packet that leaves a queue, when it leaves, where it goes, and its mark.
+//! Packet traces: each packet that leaves a queue, with its time, addresses and mark.
 
 use aqumen_scenario::Scenario;
 use aqumen_sim::{Options, run};

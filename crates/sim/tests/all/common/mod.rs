@@ -6,7 +6,7 @@ use aqumen_scenario::{AqmChoice, Flow, Group, Link, OwnedValue, Plan, Protocol, 
 use aqumen_transport::tcp::TcpConfig;
 use aqumen_units::{Instant, Rate, Span};
 
-/// What a dumbbell is made of.
+/// Parts of a dumbbell.
 #[derive(Clone, Debug)]
 pub(crate) struct Dumbbell {
     pub(crate) flows: u32,

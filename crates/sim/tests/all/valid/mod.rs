@@ -104,13 +104,13 @@ impl Maker {
     }
 
     fn any_link(&mut self) -> String {
-        let place = self.up_to(self.links.len() as u64);
-        self.links[place as usize].clone()
+        let process = self.up_to(self.links.len() as u64);
+        self.links[process as usize].clone()
     }
 
     fn any_wire(&mut self) -> String {
-        let place = self.up_to(self.wires.len() as u64);
-        self.wires[place as usize].clone()
+        let process = self.up_to(self.wires.len() as u64);
+        self.wires[process as usize].clone()
     }
 
     /// Between `low` and `high`, evenly on a logarithmic scale.
@@ -159,7 +159,7 @@ impl Maker {
         }
     }
 
-    /// What a link carries; whether it is a plain rate.
+    /// Medium of a link, and whether it is a plain rate.
     fn carries(&mut self) -> (String, bool) {
         let rate = self.rate(300.0, 30_000.0);
         if self.chance(0.8) {
@@ -370,7 +370,7 @@ impl Maker {
         if traffic == "\"bulk\"" && self.chance(0.3) {
             let _ = writeln!(text, "transfer = \"{}B\"", self.scale(1.0, 1e6) as u64);
         }
-        text += &self.place(number, count);
+        text += &self.process(number, count);
         if self.chance(0.2) {
             let _ = writeln!(text, "class = {}", self.up_to(256));
         }
@@ -378,11 +378,11 @@ impl Maker {
     }
 
     /// Where the flows of group `number` begin and end, and what delays they have.
-    fn place(&mut self, number: u64, count: u64) -> String {
+    fn process(&mut self, number: u64, count: u64) -> String {
         let mut text = String::new();
         if !self.owners.is_empty() && self.chance(0.25) {
-            let place = self.up_to(self.owners.len() as u64) as usize;
-            let (of, [from, to]) = self.owners[place].clone();
+            let process = self.up_to(self.owners.len() as u64) as usize;
+            let (of, [from, to]) = self.owners[process].clone();
             let _ = writeln!(text, "hosts_of = \"g{of}\"\nfrom = \"{from}\"\nto = \"{to}\"");
             return text;
         }
@@ -507,8 +507,8 @@ impl Maker {
                 2 => format!("loss = {}\nlink = \"{link}\"", self.loss()),
                 3 => {
                     let state = match down.iter().position(|name| *name == link) {
-                        Some(place) => {
-                            down.remove(place);
+                        Some(process) => {
+                            down.remove(process);
                             "up"
                         }
                         None => {
@@ -521,8 +521,8 @@ impl Maker {
                 4 => {
                     let group = self.up_to(groups);
                     match stopped.iter().position(|number| *number == group) {
-                        Some(place) => {
-                            stopped.remove(place);
+                        Some(process) => {
+                            stopped.remove(process);
                             format!("resume = \"g{group}\"")
                         }
                         None => {

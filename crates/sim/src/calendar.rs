@@ -1,86 +1,91 @@
-//! An inbox: what will happen at one place, sorted roughly by time into buckets of equal length.
+//! A calendar queue (Brown 1988): a process's events in buckets of equal width.
 //!
-//! Within a bucket the order is that in which things were posted; who opens it puts them into the order that he needs.
+//! Events of a bucket are first in, first out; the process that opens the bucket sorts them. A ring of buckets covers the
+//! near future, a list holds the rest.
 
 use aqumen_scenario::memory::kept;
 
 use crate::event::Event;
 
-/// What has a moment, nanoseconds.
-pub(crate) trait Moment: Copy {
+/// Item with a time in nanoseconds.
+pub(crate) trait Timed: Copy {
     fn at(&self) -> u64;
 }
 
-/// A moment, and what it concerns.
-impl Moment for (u64, u32) {
+/// A time and a number.
+impl Timed for (u64, u32) {
     #[inline]
     fn at(&self) -> u64 {
         self.0
     }
 }
 
-impl Moment for Event {
+impl Timed for Event {
     #[inline]
     fn at(&self) -> u64 {
         self.at
     }
 }
 
-pub(crate) struct Inbox<T> {
-    /// A bucket is 2^width_bits nanoseconds long.
+pub(crate) struct CalendarQueue<T> {
+    /// A bucket is 2^width_bits nanoseconds wide.
     width_bits: u32,
-    /// A ring of buckets; that of the present bucket holds what was posted since it was opened.
+    /// Ring of buckets. The current bucket holds items that were added since it was opened.
     buckets: Vec<Vec<T>>,
     mask: u64,
-    /// A bit for each of them: whether something lies there; and a bit for each word of those: whether it has one.
+    /// A bit per bucket: set if it has items.
     filled: Vec<u64>,
+    /// A bit per word of `filled`: set if the word is not zero.
     filled_words: u64,
-    /// Number of the bucket that is open.
+    /// Number of the open bucket.
     present: u64,
-    /// The next after it, and how many are in the ring from that on.
+    /// Number of the bucket after it.
     next: u64,
+    /// Number of buckets in the ring from `next` on.
     reach: u64,
-    /// The first bucket that is not in the ring, and what lies there or later, as it came.
+    /// First bucket beyond the ring.
     limit: u64,
+    /// Items of buckets beyond the ring, first in, first out.
     far: Vec<T>,
-    /// The first bucket of those, or `NO_BUCKET`.
+    /// First bucket of these items, or `NO_BUCKET`.
     first_far: u64,
     spare: Spare<T>,
 }
 
-/// The memory of empty buckets, for those that begin to fill: what is written lies in the cache.
+/// Memory of empty buckets, reused for buckets that begin to fill, so that it stays in the cache.
 struct Spare<T> {
-    /// Room for more than [`TOGETHER`], and for no more.
+    /// Lists with a capacity above [`TOGETHER`].
     large: Vec<Vec<T>>,
+    /// Lists with a capacity up to [`TOGETHER`].
     small: Vec<Vec<T>>,
-    /// How many buckets have memory.
+    /// Number of buckets that have memory.
     lent: usize,
 }
 
-/// After all buckets.
+/// Number after all buckets.
 pub(crate) const NO_BUCKET: u64 = u64::MAX;
 
 const WORD: u64 = u64::BITS as u64;
 
-/// A bucket has room for so many from the first on.
+/// Initial capacity of a bucket.
 const TOGETHER: usize = 8;
 
-/// Where more buckets than this have memory, most lie far ahead and hold little: each begins with little room.
+/// Number of buckets with memory above which most lie far ahead and hold few items: they begin with a small capacity.
 const FEW: usize = 64;
 
-/// The memory of a bucket that needed less than one of so many parts of it is given up.
+/// A bucket that used less than one of this many parts of its memory frees it.
 const PARTS: usize = 4;
 
 const _: () = assert!(TOGETHER <= kept::TOGETHER && WORD * WORD <= kept::LISTS as u64);
 
-impl<T: Moment> Inbox<T> {
-    /// An inbox with buckets of 2^`width_bits` nanoseconds, most of what is posted less than `horizon_ns` ahead.
+impl<T: Timed> CalendarQueue<T> {
+    /// Makes a queue with buckets of 2^`width_bits` nanoseconds, for items that mostly lie less than `horizon_ns` ahead.
     pub(crate) fn new(width_bits: u32, horizon_ns: u64) -> Self {
-        // As many as the bits of one word can tell apart, word by word.
+        // Two levels of one-word bit sets.
         const MOST_BUCKETS: u64 = WORD * WORD;
-        // Twice as many, so that it is enough to look through what is far once in half a turn.
+        // Twice as many, so that far items are examined once per half turn of the ring.
         let buckets = (2 * (horizon_ns >> width_bits) + 4).next_power_of_two().clamp(WORD, MOST_BUCKETS);
-        Inbox {
+        CalendarQueue {
             width_bits,
             buckets: (0..buckets).map(|_| Vec::new()).collect(),
             mask: buckets - 1,
@@ -96,10 +101,10 @@ impl<T: Moment> Inbox<T> {
         }
     }
 
-    /// Posts `item`, if it lies in a bucket after the present one that is in the ring; most do. `false`: it does not.
+    /// Adds `item` if its bucket is in the ring after the current one, as most are; returns whether it is.
     #[inline(always)]
     #[must_use]
-    pub(crate) fn post_ahead(&mut self, item: T) -> bool {
+    pub(crate) fn push_ahead(&mut self, item: T) -> bool {
         let bucket = item.at() >> self.width_bits;
         let ahead = bucket.wrapping_sub(self.next) < self.reach;
         if ahead {
@@ -108,19 +113,19 @@ impl<T: Moment> Inbox<T> {
         ahead
     }
 
-    /// Posts `item`, which lies in the present bucket or later.
+    /// Adds `item`, which lies in the current bucket or later.
     #[inline(never)]
-    pub(crate) fn post(&mut self, item: T) {
+    pub(crate) fn push(&mut self, item: T) {
         let bucket = item.at() >> self.width_bits;
         debug_assert!(bucket >= self.present, "a message to the past");
-        if bucket >= self.limit { self.post_far(item) } else { self.put(bucket, item) }
+        if bucket >= self.limit { self.push_far(item) } else { self.put(bucket, item) }
     }
 
     #[inline(always)]
     fn put(&mut self, bucket: u64, item: T) {
         let list = &mut self.buckets[(bucket & self.mask) as usize];
         if list.len() == list.capacity() {
-            // An empty bucket has no memory, so that each comes by here when it begins to fill.
+            // An empty bucket has no memory, so each comes here when it begins to fill.
             self.spare.grow(list);
             mark(&mut self.filled, &mut self.filled_words, bucket & self.mask);
         }
@@ -129,17 +134,16 @@ impl<T: Moment> Inbox<T> {
 
     #[cold]
     #[inline(never)]
-    fn post_far(&mut self, item: T) {
+    fn push_far(&mut self, item: T) {
         self.first_far = self.first_far.min(item.at() >> self.width_bits);
         self.far.push(item);
     }
 
-    /// Opens `bucket`, the first or a later one than the present one, with nothing between them, and puts what lies in
-    /// it at the end of `into`.
+    /// Opens `bucket` and appends its items to `into`. No items lie between the current bucket and this one.
     pub(crate) fn open(&mut self, bucket: u64, into: &mut Vec<T>) {
         self.present = bucket;
         if bucket + self.mask / 2 >= self.limit {
-            // Before anything can be posted to the buckets that come into reach: what came first stays first.
+            // Before items are added to the buckets that come into the ring: first in, first out.
             self.limit = bucket + self.mask + 1;
             self.take_far();
         }
@@ -147,7 +151,7 @@ impl<T: Moment> Inbox<T> {
         self.take(into);
     }
 
-    /// What lies in the ring by now goes there.
+    /// Moves overflow items whose bucket is now within the ring into it.
     #[cold]
     #[inline(never)]
     fn take_far(&mut self) {
@@ -165,25 +169,25 @@ impl<T: Moment> Inbox<T> {
         self.far = far;
     }
 
-    /// The next bucket after the present one in which something lies, or `NO_BUCKET`.
+    /// Returns the next bucket with items after the current one, or `NO_BUCKET`.
     #[inline]
     pub(crate) fn next_bucket(&self) -> u64 {
-        debug_assert!(self.is_idle(), "something lies in the present bucket");
+        debug_assert!(self.is_idle(), "the current bucket has items");
         let next = self.present + 1;
         let from = next & self.mask;
         let word = from / WORD;
-        // The rest of the word in which the next one is, mostly enough.
+        // The rest of this word mostly has a filled bucket.
         match self.filled[word as usize] >> (from % WORD) {
             0 => self.next_in_other_words(next + WORD - from % WORD),
             rest => next + u64::from(rest.trailing_zeros()),
         }
     }
 
-    /// The same from `bucket` on, whose word it begins.
+    /// Returns the next bucket with items from `bucket` on, which begins a word.
     fn next_in_other_words(&self, bucket: u64) -> u64 {
         let words = self.filled.len() as u64;
         let first = (bucket & self.mask) / WORD;
-        // Those from the first on, then those before it: the ring goes round.
+        // The words from `first` on, then the ones before it: the ring wraps.
         let (later, earlier) = (self.filled_words >> first, self.filled_words);
         let ahead = match (later, earlier) {
             (_, 0) => return self.first_far,
@@ -194,12 +198,12 @@ impl<T: Moment> Inbox<T> {
         bucket + ahead * WORD + u64::from(word.trailing_zeros())
     }
 
-    /// Whether nothing lies in the present bucket.
+    /// Returns whether the current bucket is empty.
     pub(crate) fn is_idle(&self) -> bool {
         self.buckets[(self.present & self.mask) as usize].is_empty()
     }
 
-    /// Puts what lies in the present bucket at the end of `into`.
+    /// Appends the items of the current bucket to `into`.
     pub(crate) fn take(&mut self, into: &mut Vec<T>) {
         let index = self.present & self.mask;
         let word = &mut self.filled[(index / WORD) as usize];
@@ -223,25 +227,24 @@ impl<T: Moment> Inbox<T> {
     }
 }
 
-/// What two threads post to one place: each has an inbox for it, and one of them opens it.
-impl<T: Moment> Inbox<T> {
-    /// Opens `bucket`, as [`open`](Self::open) does; what lies in it goes to the same bucket of `other`, where that is
-    /// not open yet.
-    pub(crate) fn hand_over(&mut self, bucket: u64, other: &mut Inbox<T>) {
+/// Hand-over between two workers: each has a queue for a process, and one of them opens it.
+impl<T: Timed> CalendarQueue<T> {
+    /// Opens `bucket`, as [`open`](Self::open) does, and moves its items to the same bucket of `other`, which is not open.
+    pub(crate) fn hand_over(&mut self, bucket: u64, other: &mut CalendarQueue<T>) {
         let mut items = Vec::new();
         self.open(bucket, &mut items);
         other.admit(bucket, &mut items);
-        // The other's memory for what it takes.
+        // Keeps the memory that the other gave in exchange.
         self.spare.keep(items);
     }
 
-    /// Posts all `items`, which lie in `bucket`, and gives memory for as many back.
+    /// Adds all `items`, which lie in `bucket`, and returns memory in exchange.
     fn admit(&mut self, bucket: u64, items: &mut Vec<T>) {
         if items.is_empty() {
             return;
         }
         if bucket.wrapping_sub(self.next) >= self.reach {
-            return items.drain(..).for_each(|item| self.post(item));
+            return items.drain(..).for_each(|item| self.push(item));
         }
         let index = bucket & self.mask;
         let list = &mut self.buckets[index as usize];
@@ -258,7 +261,7 @@ impl<T: Moment> Inbox<T> {
     }
 }
 
-/// Something lies in the bucket with this index.
+/// Sets the bits of the bucket with this index.
 #[inline(always)]
 fn mark(filled: &mut [u64], filled_words: &mut u64, index: u64) {
     filled[(index / WORD) as usize] |= 1 << (index % WORD);
@@ -266,41 +269,41 @@ fn mark(filled: &mut [u64], filled_words: &mut u64, index: u64) {
 }
 
 impl<T> Spare<T> {
-    /// Makes room in a full bucket.
+    /// Grows a full bucket.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, list: &mut Vec<T>) {
         if list.capacity() == 0 {
             self.lent += 1;
             *list = if self.lent > FEW { self.small.pop().unwrap_or_default() } else { self.any() };
-        } else if let Some(mut room) = self.fitting(list.capacity()) {
-            room.append(list);
-            self.keep(std::mem::replace(list, room));
+        } else if let Some(mut larger) = self.fitting(list.capacity()) {
+            larger.append(list);
+            self.keep(std::mem::replace(list, larger));
         }
         list.reserve(TOGETHER);
     }
 
-    /// Memory for a bucket that holds so many and gets more. One that lies far ahead is not given what a near one
-    /// needs, which fills at once and hands it on.
-    fn fitting(&mut self, held: usize) -> Option<Vec<T>> {
-        let most = if self.lent > FEW { PARTS * held } else { usize::MAX };
-        self.large.pop_if(|room| (2 * held..=most).contains(&room.capacity()))
+    /// Returns memory for a bucket of `len` items that grows. A bucket far ahead does not get a large list, which a near
+    /// bucket fills at once and passes on.
+    fn fitting(&mut self, len: usize) -> Option<Vec<T>> {
+        let most = if self.lent > FEW { PARTS * len } else { usize::MAX };
+        self.large.pop_if(|list| (2 * len..=most).contains(&list.capacity()))
     }
 
     fn any(&mut self) -> Vec<T> {
         self.large.pop().or_else(|| self.small.pop()).unwrap_or_default()
     }
 
-    /// Keeps the memory of an empty bucket.
+    /// Keeps the memory of an empty bucket for reuse.
     #[inline]
-    fn keep(&mut self, room: Vec<T>) {
-        if room.capacity() > TOGETHER {
-            // No more than so many buckets take any.
+    fn keep(&mut self, list: Vec<T>) {
+        if list.capacity() > TOGETHER {
+            // At most this many buckets take large lists.
             if self.large.len() < FEW {
-                self.large.push(room);
+                self.large.push(list);
             }
-        } else if room.capacity() > 0 {
-            self.small.push(room);
+        } else if list.capacity() > 0 {
+            self.small.push(list);
         }
     }
 }
@@ -310,16 +313,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_item_comes_in_its_bucket_in_the_order_of_posting() {
+    fn items_leave_their_bucket_first_in_first_out() {
         // Buckets of 16 ns, a ring of 64: 15 lies in bucket 0, 16 to 31 in bucket 1, 2000 in bucket 125, far beyond.
-        let mut inbox = Inbox::new(4, 32);
+        let mut queue = CalendarQueue::new(4, 32);
         let items = [(31, 0), (15, 1), (2000, 2), (16, 3), (31, 4), (2001, 5)];
-        items.iter().for_each(|&item| inbox.post(item));
+        items.iter().for_each(|&item| queue.push(item));
         let mut open = |bucket| {
             let mut seen = Vec::new();
-            inbox.open(bucket, &mut seen);
+            queue.open(bucket, &mut seen);
             if bucket == 120 {
-                inbox.post((2000, 6));
+                queue.push((2000, 6));
             }
             seen
         };
@@ -330,36 +333,36 @@ mod tests {
     }
 
     #[test]
-    fn buckets_far_ahead_have_no_memory_for_many_times_what_they_hold() {
-        // In each bucket 600 items that come at the last moment, and 17 that were posted a thousand buckets before.
-        let (mut inbox, mut seen) = (Inbox::new(4, 16_000), Vec::new());
+    fn buckets_far_ahead_keep_little_memory() {
+        // In each bucket 600 items that come at the last moment, and 17 that were added a thousand buckets before.
+        let (mut queue, mut seen) = (CalendarQueue::new(4, 16_000), Vec::new());
         for bucket in 0..3000u64 {
-            (0..17).for_each(|item| inbox.post(((bucket + 1000) << 4, item)));
-            (0..600).for_each(|item| inbox.post(((bucket + 1) << 4, item)));
+            (0..17).for_each(|item| queue.push(((bucket + 1000) << 4, item)));
+            (0..600).for_each(|item| queue.push(((bucket + 1) << 4, item)));
             seen.clear();
-            inbox.open(bucket + 1, &mut seen);
+            queue.open(bucket + 1, &mut seen);
             assert_eq!(seen.len(), if bucket < 999 { 600 } else { 617 });
         }
-        let held: usize = inbox.buckets.iter().map(Vec::len).sum();
+        let held: usize = queue.buckets.iter().map(Vec::len).sum();
         let room: usize =
-            inbox.buckets.iter().chain(&inbox.spare.large).chain(&inbox.spare.small).map(Vec::capacity).sum();
+            queue.buckets.iter().chain(&queue.spare.large).chain(&queue.spare.small).map(Vec::capacity).sum();
         assert!(held >= 17 * 999 && room < 4 * held, "{held} {room}");
     }
 
     /// Posts each item when the clock is where it says, goes from one filled bucket to the next,
     /// and says what came in which.
     fn hop(items: &[(u64, u64)]) -> Vec<(u64, u64)> {
-        let (mut inbox, mut seen, mut bucket) = (Inbox::new(4, 32), Vec::new(), 0);
+        let (mut queue, mut seen, mut bucket) = (CalendarQueue::new(4, 32), Vec::new(), 0);
         let mut items = items.iter().peekable();
         loop {
             let mut taken: Vec<(u64, u32)> = Vec::new();
-            inbox.open(bucket, &mut taken);
+            queue.open(bucket, &mut taken);
             assert!(bucket == 0 || !taken.is_empty(), "nothing lies in {bucket}");
             seen.extend(taken.iter().map(|&(at, _)| (bucket, at)));
             while let Some((_, at)) = items.next_if(|(when, _)| when >> 4 <= bucket) {
-                inbox.post((*at, 0));
+                queue.push((*at, 0));
             }
-            bucket = inbox.next_bucket();
+            bucket = queue.next_bucket();
             if bucket == NO_BUCKET {
                 return seen;
             }
@@ -380,31 +383,31 @@ mod tests {
     }
 
     #[test]
-    fn only_what_lies_ahead_and_in_the_ring_is_taken_at_once() {
+    fn only_items_ahead_and_within_the_ring_take_the_fast_path() {
         // 64 buckets of 16 ns, of which the first is open.
-        let mut inbox = Inbox::new(4, 32);
+        let mut queue = CalendarQueue::new(4, 32);
         assert_eq!(
-            [15, 16, 1023, 1024, u64::MAX].map(|at| inbox.post_ahead((at, 0))),
+            [15, 16, 1023, 1024, u64::MAX].map(|at| queue.push_ahead((at, 0))),
             [false, true, true, false, false]
         );
         let mut seen = Vec::new();
-        inbox.open(1, &mut seen);
-        assert_eq!([31, 32].map(|at| inbox.post_ahead((at, 1))), [false, true]);
-        inbox.open(2, &mut seen);
-        inbox.open(63, &mut seen);
+        queue.open(1, &mut seen);
+        assert_eq!([31, 32].map(|at| queue.push_ahead((at, 1))), [false, true]);
+        queue.open(2, &mut seen);
+        queue.open(63, &mut seen);
         // Half a turn later the ring reaches as far again.
-        assert_eq!([1023, 1024, 2031, 2032].map(|at| inbox.post_ahead((at, 2))), [false, true, true, false]);
+        assert_eq!([1023, 1024, 2031, 2032].map(|at| queue.push_ahead((at, 2))), [false, true, true, false]);
         assert_eq!(seen, [(16, 0), (32, 1), (1023, 0)]);
     }
 
     #[test]
-    fn what_is_handed_over_joins_what_was_posted_there() {
+    fn items_handed_over_join_the_ones_of_the_other_queue() {
         // Buckets of 16 ns, rings of 64: 40 lies in bucket 2, 2000 in bucket 125, beyond both rings.
-        let [mut there, mut here] = [Inbox::new(4, 32), Inbox::new(4, 32)];
-        [(40, 0), (41, 1), (2000, 2), (2001, 3)].iter().for_each(|&item| there.post(item));
+        let [mut there, mut here] = [CalendarQueue::new(4, 32), CalendarQueue::new(4, 32)];
+        [(40, 0), (41, 1), (2000, 2), (2001, 3)].iter().for_each(|&item| there.push(item));
         let mut seen = Vec::new();
         here.open(1, &mut seen);
-        here.post((42, 4));
+        here.push((42, 4));
         there.hand_over(2, &mut here);
         assert_eq!(here.next_bucket(), 2);
         here.open(2, &mut seen);
@@ -418,83 +421,83 @@ mod tests {
     }
 
     #[test]
-    fn inboxes_that_hand_over_for_long_keep_no_more_memory_than_they_need() {
-        let [mut there, mut here] = [Inbox::new(4, 32), Inbox::new(4, 32)];
+    fn queues_that_hand_over_keep_bounded_memory() {
+        let [mut there, mut here] = [CalendarQueue::new(4, 32), CalendarQueue::new(4, 32)];
         let mut seen = Vec::new();
         for bucket in 1..1000 {
-            there.post((bucket * 16, 0));
+            there.push((bucket * 16, 0));
             there.hand_over(bucket, &mut here);
             seen.clear();
             here.open(bucket, &mut seen);
             assert_eq!(seen, [(bucket * 16, 0)]);
         }
-        assert_eq!([&there, &here].map(lent), [&there, &here].map(|inbox| inbox.spare.lent));
-        let kept = |inbox: &Inbox<_>| inbox.spare.small.len() + inbox.spare.large.len();
+        assert_eq!([&there, &here].map(lent), [&there, &here].map(|queue| queue.spare.lent));
+        let kept = |queue: &CalendarQueue<_>| queue.spare.small.len() + queue.spare.large.len();
         assert!(kept(&there) + kept(&here) < 4, "{} and {}", kept(&there), kept(&here));
     }
 
-    /// How many buckets of an inbox have memory.
-    fn lent(inbox: &Inbox<(u64, u32)>) -> usize {
-        inbox.buckets.iter().filter(|bucket| bucket.capacity() > 0).count()
+    /// Number of buckets that have memory.
+    fn lent(queue: &CalendarQueue<(u64, u32)>) -> usize {
+        queue.buckets.iter().filter(|bucket| bucket.capacity() > 0).count()
     }
 
-    /// How many items the memory of an inbox has room for.
-    fn room(inbox: &Inbox<(u64, u32)>) -> usize {
-        let spare = inbox.spare.large.iter().chain(&inbox.spare.small);
-        inbox.buckets.iter().chain(spare).map(Vec::capacity).sum()
+    /// Capacity of the queue's memory, items.
+    fn room(queue: &CalendarQueue<(u64, u32)>) -> usize {
+        let spare = queue.spare.large.iter().chain(&queue.spare.small);
+        queue.buckets.iter().chain(spare).map(Vec::capacity).sum()
     }
 
     #[test]
     fn buckets_far_ahead_that_hold_little_take_little_memory() {
-        let mut inbox = Inbox::new(4, 32_000);
+        let mut queue = CalendarQueue::new(4, 32_000);
         for bucket in 1..3000 {
-            inbox.open(bucket, &mut Vec::new());
+            queue.open(bucket, &mut Vec::new());
             // One of many timers, and packets that come soon.
-            inbox.post((16 * (bucket + 1500), 0));
-            (0..1000).for_each(|_| inbox.post((16 * (bucket + 1), 0)));
+            queue.push((16 * (bucket + 1500), 0));
+            (0..1000).for_each(|_| queue.push((16 * (bucket + 1), 0)));
         }
-        assert_eq!((inbox.spare.lent, lent(&inbox)), (1500, 1500));
+        assert_eq!((queue.spare.lent, lent(&queue)), (1500, 1500));
         // 1500 buckets with room for eight, and the few that came first with more.
-        assert!(room(&inbox) < 1500 * TOGETHER + 2 * FEW * 1024, "{}", room(&inbox));
+        assert!(room(&queue) < 1500 * TOGETHER + 2 * FEW * 1024, "{}", room(&queue));
     }
 
     #[test]
     fn memory_that_is_no_longer_needed_is_given_up() {
-        let mut inbox = Inbox::new(4, 32_000);
+        let mut queue = CalendarQueue::new(4, 32_000);
         let mut seen = Vec::new();
-        (0..10_000).for_each(|n| inbox.post((16 * (1 + n % 10), 0)));
+        (0..10_000).for_each(|n| queue.push((16 * (1 + n % 10), 0)));
         for bucket in 1..100 {
             seen.clear();
-            inbox.open(bucket, &mut seen);
+            queue.open(bucket, &mut seen);
             if bucket == 10 {
-                assert!(room(&inbox) > 9 * 1000, "{}", room(&inbox));
+                assert!(room(&queue) > 9 * 1000, "{}", room(&queue));
             }
-            inbox.post((16 * (bucket + 1), 0));
+            queue.push((16 * (bucket + 1), 0));
         }
-        assert_eq!((inbox.spare.lent, lent(&inbox)), (1, 1));
-        assert!(room(&inbox) < 1000, "{}", room(&inbox));
+        assert_eq!((queue.spare.lent, lent(&queue)), (1, 1));
+        assert!(room(&queue) < 1000, "{}", room(&queue));
     }
 
     #[test]
     fn buckets_begin_with_the_memory_of_those_before() {
-        let mut inbox = Inbox::new(4, 32);
-        inbox.post((16, 0));
+        let mut queue = CalendarQueue::new(4, 32);
+        queue.push((16, 0));
         // What is taken comes to something that is there already.
         let mut seen = vec![(0, 0)];
-        inbox.open(1, &mut seen);
-        let memory = inbox.spare.small.first().expect("it is kept").as_ptr();
-        inbox.post((40, 1));
-        assert_eq!((inbox.buckets[2].as_ptr(), inbox.spare.small.len()), (memory, 0));
+        queue.open(1, &mut seen);
+        let memory = queue.spare.small.first().expect("it is kept").as_ptr();
+        queue.push((40, 1));
+        assert_eq!((queue.buckets[2].as_ptr(), queue.spare.small.len()), (memory, 0));
     }
 
     #[test]
-    fn what_is_posted_to_the_open_bucket_is_taken_from_it() {
-        let mut inbox = Inbox::new(4, 32);
+    fn items_added_to_the_open_bucket_are_taken_from_it() {
+        let mut queue = CalendarQueue::new(4, 32);
         let mut seen = Vec::new();
-        inbox.open(0, &mut seen);
-        inbox.post((3, 0));
-        inbox.post((20, 1));
-        inbox.take(&mut seen);
+        queue.open(0, &mut seen);
+        queue.push((3, 0));
+        queue.push((20, 1));
+        queue.take(&mut seen);
         assert_eq!(seen, [(3, 0)]);
     }
 }

@@ -1,36 +1,36 @@
-//! The agenda: everything that is known to happen before the run starts, but for the first starts of lone senders.
+//! The schedule: all items known before the run starts, except the first starts of bulk senders.
 
 use aqumen_network::measurement::edges;
 use aqumen_scenario::Plan;
 
-/// Something on the agenda. At equal moments the order is that of the variants.
+/// A scheduled item. Equal times are ordered by the order of the variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Control {
-    /// A window begins or ends.
+    /// Edge of a measurement window.
     Edge,
-    /// Another AQM, or other parameters, at a link of the plan.
+    /// Change of the AQM or its parameters at a link.
     ReplaceAqm { link: u32, change: u32 },
-    /// A flow's application stops.
+    /// Stop of a flow's application.
     Pause(u32),
-    /// A flow's application starts or goes on.
+    /// Start or resumption of a flow's application.
     Resume(u32),
-    /// The host wants to hear how far the run is.
+    /// Progress report to the host.
     Progress,
 }
 
-/// What is to come, in order.
-pub(crate) struct Agenda {
+/// Scheduled items, in order.
+pub(crate) struct Schedule {
     items: Vec<(u64, Control)>,
     done: usize,
     next: u64,
-    /// Edges of windows, in order; the last is the end of the run.
+    /// Edges of measurement windows, in order; the last is the end of the run.
     edges: Vec<u64>,
     edges_done: usize,
     next_edge: u64,
 }
 
-impl Agenda {
-    /// Of `plan`; some flows `start_alone` for the first time, and need no stop of all places for that.
+impl Schedule {
+    /// Makes the schedule of `plan`. Flows that `start_alone` need no scheduled first start.
     pub(crate) fn new(plan: &Plan, start_alone: impl Fn(u32) -> bool) -> Self {
         let end = plan.duration.as_nanos();
         let edges = edges(plan);
@@ -53,22 +53,22 @@ impl Agenda {
         items.dedup();
         let next = items.first().map_or(u64::MAX, |&(at, _)| at);
         let next_edge = edges.first().copied().unwrap_or(u64::MAX);
-        Agenda { items, done: 0, next, edges, edges_done: 0, next_edge }
+        Schedule { items, done: 0, next, edges, edges_done: 0, next_edge }
     }
 
-    /// When the next item is due; `u64::MAX` when all are done.
+    /// Returns the time of the next item; `u64::MAX` if all are done.
     #[inline]
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
-    /// The next edge; `u64::MAX` after the last.
+    /// Returns the next edge; `u64::MAX` after the last.
     #[inline]
     pub(crate) fn next_edge(&self) -> u64 {
         self.next_edge
     }
 
-    /// The next item that is due at `now`.
+    /// Takes the next item that is due at `now`.
     pub(crate) fn take(&mut self, now: u64) -> Option<Control> {
         let &(at, control) = self.items.get(self.done)?;
         if at > now {

@@ -1,4 +1,4 @@
-//! Partitions: however a network is parted into places that go through supersteps by themselves, the answers and
+//! Partitions: however a network is partitioned into logical processes, the results and
 //! the trace are the same bits. So they are where links that one flow alone uses are computed without events, which a
 //! trace hinders where such a link can overflow.
 
@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use aqumen_result::RunResult;
 use aqumen_scenario::{Files, Plan, Scenario};
-use aqumen_sim::{Options, Places, run};
+use aqumen_sim::{Options, Partitioning, run};
 use aqumen_units::Span;
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::common::Dumbbell;
 
-/// What flows may be: transport, and what else stands in their group.
+/// Transports of flows, and other keys of their group.
 const GROUPS: [&str; 27] = [
     "transport = { preset = \"ns2\", ecn = true, send_overhead = \"500us\" }",
     "transport = { preset = \"ns2\", send_overhead = \"500us\" }\noff = [[\"500ms\", \"900ms\"]]",
@@ -44,7 +44,7 @@ const GROUPS: [&str; 27] = [
     "transport = \"rtp-tfrc\"",
 ];
 
-/// What the bottleneck may be.
+/// Bottlenecks.
 const LINES: [&str; 5] = [
     "rate = \"4Mbit\"",
     "rate = { steps = [[\"0s\", \"8Mbit\"], [\"300ms\", \"2Mbit\"]], period = \"700ms\" }\nloss = 0.01",
@@ -53,7 +53,7 @@ const LINES: [&str; 5] = [
     "rate = \"8Mbit\"\nloss = { bit_errors = 1e-6, burst = { to_bad = 0.01, to_good = 0.3 } }",
 ];
 
-/// What may happen on the way.
+/// Events.
 const EVENTS: [&str; 6] = [
     "",
     "delay = \"1ms\"",
@@ -67,7 +67,7 @@ const AQMS: [&str; 9] = ["droptail", "red", "pi", "arm-pfc", "codel", "pie", "fq
 
 const DELAYS: [&str; 5] = ["0s", "20us", "1ms", "[\"1ms\", \"9ms\"]", "30ms"];
 
-/// Room for what waits at the access links. The small ones overflow when a superstep opens.
+/// Buffers of the access links. The small ones overflow when an epoch opens.
 const ROOMS: [&str; 4] = ["", ", buffer = \"3pkt\"", ", buffer = \"5000B\"", ", buffer = \"30pkt\""];
 
 /// The files that groups name.
@@ -143,9 +143,9 @@ fn printed(result: RunResult) -> String {
     format!("{:?}", (result.links, result.flows, result.series, result.sojourn, result.queue))
 }
 
-/// The same, and the trace that the run writes.
+/// Runs with a packet trace; returns result and trace.
 fn traced(plan: &Plan, options: Options<'_>, name: &str) -> (String, Vec<u8>) {
-    let file: PathBuf = std::env::temp_dir().join(format!("aqumen-places-{}-{name}.pcapng", std::process::id()));
+    let file: PathBuf = std::env::temp_dir().join(format!("aqumen-processes-{}-{name}.pcapng", std::process::id()));
     let answer = answer(plan, Options { trace: Some(&file), ..options });
     let trace = std::fs::read(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
@@ -153,29 +153,30 @@ fn traced(plan: &Plan, options: Options<'_>, name: &str) -> (String, Vec<u8>) {
 }
 
 fn check(text: &str, plan: &Plan, seeds: [u64; 2], name: &str) {
-    let in_order = traced(plan, Options { places: Places::One, ..Options::default() }, name);
-    let parted = [Places::Paying, Places::Apart, Places::Drawn(seeds[0]), Places::Drawn(seeds[1])];
-    for places in parted {
-        let other = traced(plan, Options { places, ..Options::default() }, name);
-        assert!(other.0 == in_order.0, "{places:?}: other answers\n{text}\n{}\n{}", in_order.0, other.0);
-        assert!(other.1 == in_order.1, "{places:?}: another trace\n{text}");
-        let untraced = answer(plan, Options { places, ..Options::default() });
-        assert!(untraced == in_order.0, "{places:?}, no trace: other answers\n{text}\n{}\n{untraced}", in_order.0);
+    let in_order = traced(plan, Options { processes: Partitioning::One, ..Options::default() }, name);
+    let parted =
+        [Partitioning::Paying, Partitioning::Apart, Partitioning::Drawn(seeds[0]), Partitioning::Drawn(seeds[1])];
+    for processes in parted {
+        let other = traced(plan, Options { processes, ..Options::default() }, name);
+        assert!(other.0 == in_order.0, "{processes:?}: other answers\n{text}\n{}\n{}", in_order.0, other.0);
+        assert!(other.1 == in_order.1, "{processes:?}: another trace\n{text}");
+        let untraced = answer(plan, Options { processes, ..Options::default() });
+        assert!(untraced == in_order.0, "{processes:?}, no trace: other answers\n{text}\n{}\n{untraced}", in_order.0);
     }
     // With events at each hop and for each transmission, packets that reach one queue at the same moment may change
-    // places: the numbers of lanes are others. So this compares such runs with each other.
+    // processes: the numbers of legs are others. So this compares such runs with each other.
     let every = Options { every_hop: true, every_service: true, ..Options::default() };
-    let in_order = traced(plan, Options { places: Places::One, ..every }, name);
-    for places in [Places::Apart, Places::Drawn(seeds[0])] {
-        let other = traced(plan, Options { places, ..every }, name);
-        assert!(other == in_order, "every hop, {places:?}: others\n{text}");
+    let in_order = traced(plan, Options { processes: Partitioning::One, ..every }, name);
+    for processes in [Partitioning::Apart, Partitioning::Drawn(seeds[0])] {
+        let other = traced(plan, Options { processes, ..every }, name);
+        assert!(other == in_order, "every hop, {processes:?}: others\n{text}");
     }
 }
 
 #[test]
 fn a_port_to_which_packets_come_back_within_a_window_gives_the_same_bits() {
     // Acknowledgements cross the bottleneck too, and nothing keeps them longer than two transmissions: .8 and .032 ms.
-    // A superstep is as long as it takes from and to the senders, 35 ms or more.
+    // An epoch is as long as the latency to and from the senders, 35 ms or more.
     let mut plan = Dumbbell { flows: 9, ..Dumbbell::exp1("pi", 3) }.plan();
     for flow in &mut plan.flows {
         let [first, ..] = flow.path[..] else { panic!("a path of three links") };
@@ -218,23 +219,26 @@ fn senders_of_which_all_is_lost_wake_up_at_the_same_moments() {
 
 /// Two threads answer what one does, and whether there were two.
 fn check_threads(text: &str, plan: &Plan, seeds: [u64; 2]) -> bool {
-    let in_order = answer(plan, Options { places: Places::One, ..Options::default() });
+    let in_order = answer(plan, Options { processes: Partitioning::One, ..Options::default() });
     let events = |options| run(plan, options, &mut |_| true).unwrap().cost.events;
     let mut shared = false;
-    for places in [Places::Paying, Places::Apart, Places::Drawn(seeds[0]), Places::Drawn(seeds[1])] {
+    for processes in
+        [Partitioning::Paying, Partitioning::Apart, Partitioning::Drawn(seeds[0]), Partitioning::Drawn(seeds[1])]
+    {
         for every in [false, true] {
-            let options = Options { places, threads: 2, every_hop: every, every_service: every, ..Options::default() };
-            let alone = Options { places: Places::One, threads: 1, ..options };
+            let options =
+                Options { processes, threads: 2, every_hop: every, every_service: every, ..Options::default() };
+            let alone = Options { processes: Partitioning::One, threads: 1, ..options };
             let expected = if every { answer(plan, alone) } else { in_order.clone() };
             let result = run(plan, options, &mut |_| true).unwrap();
             shared |= result.cost.threads == Some(2);
             assert_eq!(
                 result.cost.events,
                 events(Options { threads: 1, ..options }),
-                "{places:?}: other events\n{text}"
+                "{processes:?}: other events\n{text}"
             );
             let other = printed(result);
-            assert!(other == expected, "{places:?}, two threads: other answers\n{text}\n{expected}\n{other}");
+            assert!(other == expected, "{processes:?}, two threads: other answers\n{text}\n{expected}\n{other}");
         }
     }
     shared
@@ -244,7 +248,7 @@ fn check_threads(text: &str, plan: &Plan, seeds: [u64; 2]) -> bool {
 fn one_and_two_threads_give_the_same_bits_whoever_computes_what_receivers_do() {
     // Receivers that answer at once, whose answers the port computes; that wait, and are ends of their own; and both,
     // where acknowledgements are lost, and what they say has to be forgotten.
-    // Then applications and other transports, whose ends are one place.
+    // Then applications and other transports, whose endpoints are one process.
     let kinds = [&[0, 1, 2][..], &[3, 5, 9], &[0, 3, 6, 7], &[0, 12, 15, 22], &[3, 14, 19, 25]];
     for kinds in kinds {
         let groups: Vec<_> = kinds.iter().map(|&kind| (GROUPS[kind], 3, None)).collect();
@@ -265,7 +269,7 @@ fn one_thread_does_it_all_where_an_application_asks_receivers_that_a_port_comput
     let text = scenario(false, LINES[0], ["1ms", "1ms"], "", &[(GROUPS[0], 3, None), (GROUPS[11], 3, None)], "", 100);
     let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|error| panic!("{error}\n{text}"));
     let plan = scenario.plan(1, Some(&scenario.aqm("red").unwrap())).unwrap();
-    let options = Options { threads: 2, places: Places::Apart, ..Options::default() };
+    let options = Options { threads: 2, processes: Partitioning::Apart, ..Options::default() };
     assert_eq!(run(&plan, options, &mut |_| true).unwrap().cost.threads, None);
     check_threads(&text, &plan, [1, 2]);
 }
@@ -303,7 +307,7 @@ fn two_threads_give_the_same_bits_where_acknowledgements_have_a_queue_that_is_lo
 #[test]
 fn a_run_that_two_threads_share_can_be_stopped() {
     let plan = Dumbbell::exp1("pi", 100).plan();
-    let options = Options { threads: 2, places: Places::Apart, ..Options::default() };
+    let options = Options { threads: 2, processes: Partitioning::Apart, ..Options::default() };
     let mut heard = Vec::new();
     let stopped = run(&plan, options, &mut |fraction: f64| {
         heard.push(fraction);
