@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use aqumen_replay::{self as replay, Answer, Error, Setup};
 use aqumen_scenario::replay::Settings;
 use aqumen_scenario::{AqmSpec, Written};
-use aqumen_sim::replay::{self, Answer, Error, Setup};
 use pyo3::prelude::*;
 
 use crate::cost::cpu_seconds;

@@ -1,15 +1,12 @@
-//! Runs of the packet engine whose answers are to have the same bits on every machine, printed as JSON. `scripts/wasm`
-//! runs this here and in WebAssembly, where there is no clock, no thread and no disk: files are handed in.
+//! Runs of the packet engine whose results must have equal bits on every machine, printed as JSON. `scripts/wasm` runs
+//! them natively and in WebAssembly, where there is no clock, no thread and no disk: files are passed in.
 
-use aqumen_scenario::replay::Settings;
-use aqumen_scenario::{AqmSpec, Files, Scenario, Written};
-use aqumen_sim::replay::{Setup, replay_bytes};
+use aqumen_scenario::{Files, Scenario};
 use aqumen_sim::{Options, run};
 
 const BULK: &str = include_str!("../../../experiments/arm-pfc/exp1.toml");
 const MIX: &str = include_str!("../../../examples/traffic/mix.toml");
 const FRAMES: &[u8] = include_bytes!("../../../examples/traces/life.txt");
-const CAPTURE: &[u8] = include_bytes!("../../../examples/captures/home.pcap");
 /// Radio conditions, losses, an outage, SCTP and RTP.
 const RADIO: &str = r#"
 name = "radio"
@@ -48,8 +45,7 @@ state = "up"
 fn main() {
     let mix = Files::given([("../traces/life.txt".to_string(), FRAMES.to_vec())]);
     let runs = [(BULK, "arm-pfc", "6s"), (BULK, "fq-codel", "6s"), (MIX, "pie", "12s"), (RADIO, "codel", "7s")];
-    let mut answers: Vec<String> = runs.iter().map(|(text, aqm, until)| answer(text, aqm, until, &mix)).collect();
-    answers.push(replayed());
+    let answers: Vec<String> = runs.iter().map(|(text, aqm, until)| answer(text, aqm, until, &mix)).collect();
     show(format!("[{}]", answers.join(",\n")));
 }
 
@@ -59,26 +55,6 @@ fn answer(text: &str, aqm: &str, until: &str, files: &Files) -> String {
     let aqm = scenario.aqm(aqm).expect("there is such an AQM");
     let result = run(&scenario.plan(7, Some(&aqm)).expect("it fits"), Options::default(), &mut |_| true);
     serde_json::to_string(&result.expect("nothing stops it")).expect("a result is JSON")
-}
-
-fn replayed() -> String {
-    let settings =
-        [("rate", "5Mbit"), ("buffer", "100pkt")].map(|(key, value)| (key.into(), Written::Text(value.into())));
-    let settings = Settings::read_from(&settings).expect("the settings are sound");
-    let rate = settings.rate.expect("it is given");
-    let setup = Setup {
-        rate,
-        limit: settings.limit(),
-        delay_ns: 0,
-        network: settings.network(rate, 1000.0),
-        overhead: 0,
-        speedup: 1.0,
-        interface: None,
-        top: 5,
-        seed: 1,
-    };
-    let answer = replay_bytes(CAPTURE, &setup, &AqmSpec::builtin("pi2").expect("there is such an AQM"));
-    serde_json::to_string(&answer.expect("the capture is sound")).expect("an answer is JSON")
 }
 
 /// Prints `text`, and leaves it in memory between marks: that is where a host finds it that gives a module no output.

@@ -32,7 +32,7 @@
 //!
 //! Reading order: `engine` (logical processes and their mailboxes), `network` (ports and `paths` of a plan), `calendar`
 //! (the event queue of a process), `measure` and `report` (metrics). Traffic sources are in the crate `aqumen-traffic`;
-//! ports, media and losses are in `aqumen-network`. [`mod@replay`] is separate: it replays a capture before one queue.
+//! ports, media and losses are in `aqumen-network`.
 
 mod calendar;
 mod engine;
@@ -43,7 +43,6 @@ mod measure;
 mod network;
 mod options;
 mod paths;
-pub mod replay;
 mod report;
 mod schedule;
 mod trace;

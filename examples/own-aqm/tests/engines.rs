@@ -7,7 +7,7 @@ use std::thread;
 use aqumen_scenario::replay::Settings;
 use aqumen_scenario::{AqmSpec, Files, Scenario, Written};
 use aqumen_sim::Options;
-use aqumen_sim::replay::{replay, survey};
+use aqumen_replay::{replay, survey};
 use aqumen_theory::fluid;
 
 const EXP1: &str = include_str!("../../../experiments/arm-pfc/exp1.toml");

@@ -14,7 +14,6 @@ mod multiqueue;
 mod papers;
 mod processes;
 mod queues;
-mod replay;
 mod scenarios;
 mod traces;
 mod transports;

@@ -1,4 +1,4 @@
-//! What a captured packet is: its flow, the service that it belongs to, its DSCP and ECN.
+//! Classification of a captured packet: flow, service, DSCP and ECN field.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -13,7 +13,7 @@ use aqumen_units::Ecn;
 pub(crate) struct FlowKey {
     kind: Kind,
     protocol: u8,
-    /// Zero without ports; the first is the EtherType of what is not IP.
+    /// Ports; zero without ports. For packets other than IP, the first is the EtherType.
     ports: (u16, u16),
     source: [u8; 16],
     destination: [u8; 16],
@@ -21,21 +21,21 @@ pub(crate) struct FlowKey {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
-    /// Nothing is known.
+    /// Unknown.
     Unknown,
     EtherType,
-    /// Of version 4 or 6.
+    /// IPv4 or IPv6.
     Ports(u8),
     NoPorts(u8),
     Fragment(u8),
 }
 
-/// The service that a flow belongs to, as far as its ports tell.
+/// Service of a flow, by its ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Service {
-    /// A protocol and the lower of its ports, where that is not an ephemeral one.
+    /// Protocol and lower port, unless that is ephemeral.
     Port(u8, u16),
-    /// A protocol with ports of which both are ephemeral.
+    /// Protocol whose ports are both ephemeral.
     Ephemeral(u8),
     Fragments(u8),
     Protocol(u8),
@@ -51,7 +51,7 @@ pub(crate) struct Hashes {
     pub(crate) destination: u32,
 }
 
-/// Ports from here on are given to clients: Linux begins at 32768, IANA (RFC 6335) and others at 49152.
+/// First ephemeral port: Linux begins at 32768, IANA (RFC 6335) at 49152.
 const EPHEMERAL: u16 = 32_768;
 
 /// DSCP and ECN in one number; [`NOT_IP`] for packets that have none.
@@ -63,7 +63,7 @@ pub(crate) fn traffic_class(ip: Option<&Ip>) -> TrafficClass {
     ip.map_or(NOT_IP, |ip| u16::from(ip.dscp) << 2 | ip.ecn as u16)
 }
 
-/// What a traffic class is called: "EF ECT(0)".
+/// Name of a traffic class, such as "EF ECT(0)".
 pub(crate) fn traffic_class_name(class: TrafficClass) -> String {
     if class >= NOT_IP {
         return "not IP".into();
@@ -77,7 +77,7 @@ pub(crate) fn traffic_class_name(class: TrafficClass) -> String {
     format!("{} {ecn}", Dscp((class >> 2) as u8))
 }
 
-/// A codepoint by the name of the IANA registry.
+/// Name of a codepoint in the IANA registry.
 struct Dscp(u8);
 
 impl fmt::Display for Dscp {

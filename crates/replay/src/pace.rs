@@ -1,25 +1,24 @@
-//! The times of a capture as those of a replay: from 0 on, never back, without pauses longer than an hour.
+//! Times of a capture as times of a replay: from 0 on, ascending, without pauses longer than an hour.
 
-/// Turns times. Those of a capture are untrusted: a clock that was set leaves hours or centuries between two packets.
+/// Conversion of times. Times of a capture are untrusted: a clock that was set leaves hours or centuries between packets.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
     speedup: f64,
-    /// The first packet's time and the latest one's, in the capture's time.
+    /// Times of the first packet and of the latest one, in the capture's time.
     first_ns: Option<i64>,
     latest_ns: i64,
     /// Time since the first packet, pauses shortened.
     since_ns: u64,
-    /// Packets that were stamped before one ahead of them; they count as if they had come together with it.
+    /// Packets with a time before that of the previous packet; offered together with it.
     pub(crate) reordered: u64,
     /// Pauses that were shortened.
     pub(crate) shortened: u64,
 }
 
-/// Longest pause between two packets: an hour. Any queue worth the name is empty by then, and an AQM's timers are
-/// spared working through years.
+/// Longest pause between two packets: an hour. A queue is empty by then, and AQM timers need not run for years.
 const PAUSE_MAX_NS: u64 = 3_600_000_000_000;
 
-/// No replay goes beyond this moment: 146 years. What is added to it still is a time.
+/// Last time of a replay: 146 years. Additions to it do not overflow.
 pub(crate) const HORIZON_NS: u64 = 1 << 62;
 
 impl Pace {
@@ -27,7 +26,7 @@ impl Pace {
         Pace { speedup, first_ns: None, latest_ns: 0, since_ns: 0, reordered: 0, shortened: 0 }
     }
 
-    /// When a packet stamped `at_ns` is offered, nanoseconds from the first.
+    /// Returns the time at which a packet captured at `at_ns` is offered, nanoseconds from the first.
     #[inline]
     pub(crate) fn at(&mut self, at_ns: i64) -> u64 {
         if self.first_ns.is_none() {

@@ -1,16 +1,16 @@
-//! The queue that a capture is offered to, all explicit.
+//! Settings of a replay: queue, link and pace, all explicit.
 
 use aqumen_aqm::{Limit, Network};
 use aqumen_units::{Bytes, Rate};
 
-use super::answer::SetupReport;
+use crate::answer::SetupReport;
 
 /// The queue and the pace at which packets are offered to it, all explicit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setup {
     /// Rate of the link.
     pub rate: Rate,
-    /// Room of the queue.
+    /// Buffer.
     pub limit: Limit,
     /// Propagation delay of the link, nanoseconds.
     pub delay_ns: u64,
@@ -18,11 +18,11 @@ pub struct Setup {
     pub network: Network,
     /// Bytes that each packet takes on the link beyond its length in the capture.
     pub overhead: i64,
-    /// How many times faster than they were captured the packets are offered.
+    /// Ratio of offered to captured speed.
     pub speedup: f64,
     /// The only interface whose packets count.
     pub interface: Option<u32>,
-    /// Flows that are reported each by itself.
+    /// Number of flows that are reported individually.
     pub top: usize,
     /// Seed of the AQM's random numbers.
     pub seed: u64,

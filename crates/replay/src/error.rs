@@ -1,30 +1,30 @@
-//! Why a capture could not be replayed.
+//! Errors of a replay.
 
 use std::fmt;
 
-/// Why a capture could not be replayed.
+/// Reason why a capture could not be replayed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The capture cannot be read, or what is in it cannot be replayed.
     Capture {
-        /// Its file.
+        /// File of the capture.
         file: String,
-        /// What is wrong.
+        /// Description of the error.
         message: String,
     },
-    /// The AQM does not fit.
+    /// The AQM does not fit the queue.
     Aqm {
         /// The SPEC.
         spec: String,
-        /// What is wrong.
+        /// Description of the error.
         message: String,
     },
     /// The packets that leave could not be written.
     Out {
         /// The file.
         file: String,
-        /// What is wrong.
+        /// Description of the error.
         message: String,
     },
     /// The host asked to stop.

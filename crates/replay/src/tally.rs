@@ -1,29 +1,29 @@
-//! What is counted of a replay: in all, of each service, of each traffic class, of each flow. Tables have an end: what
-//! finds no room is counted together.
+//! Counts of a replay: in all, by service, by traffic class, and by flow. Tables are bounded: entries beyond the bound are
+//! counted together.
 
 use std::collections::{BTreeMap, HashMap};
 
 use aqumen_aqm::DropReason;
 use aqumen_result::Histogram;
 
-use super::answer::{ClassReport, Counts, FlowReport, Sojourn};
-use super::classify::{FlowKey, Hashes, Service, TRAFFIC_CLASSES, TrafficClass, traffic_class_name};
+use crate::answer::{ClassReport, Counts, FlowReport, Sojourn};
+use crate::classify::{FlowKey, Hashes, Service, TRAFFIC_CLASSES, TrafficClass, traffic_class_name};
 
-/// What happened to the packets of a class.
+/// Counts of a class.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) counts: Counts,
-    /// Of the packets taken for transmission, nanoseconds.
+    /// Sojourn times of transmitted packets, nanoseconds.
     pub(crate) sojourn: Histogram,
 }
 
-/// What happened to the packets of a flow.
+/// Counts of a flow.
 #[derive(Clone, Debug)]
 struct Flow {
     key: FlowKey,
     hashes: Hashes,
     service: u16,
-    /// Tells this flow from another that had its place before.
+    /// Serial number, which distinguishes this flow from an earlier one in its slot.
     generation: u32,
     counts: Counts,
     sojourn_ns: u128,
@@ -32,9 +32,9 @@ struct Flow {
     served: u64,
 }
 
-/// Which tallies a packet belongs to.
+/// Keys of the tallies that a packet belongs to.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tallied {
+pub(crate) struct TallyKeys {
     traffic: TrafficClass,
     service: u16,
     flow: u32,
@@ -44,25 +44,25 @@ pub(crate) struct Tallied {
 /// All tallies of a replay.
 pub(crate) struct Tallies {
     pub(crate) total: Tally,
-    /// By the order in which they were first seen; the first holds those that found no room.
+    /// Services in order of appearance; the first counts services beyond the bound.
     services: Vec<Tally>,
     numbers: BTreeMap<Service, u16>,
     traffic: Vec<Option<Box<Tally>>>,
     flows: Vec<Flow>,
-    /// Looked up only, never walked.
+    /// Index of each service; never iterated.
     by_key: HashMap<FlowKey, u32>,
     free: Vec<u32>,
-    /// Flows that had to make room, together.
+    /// Sum over evicted flows.
     pub(crate) others: Counts,
-    /// How many flows were put into the table, those counted again that came back after they had made room.
+    /// Number of flows inserted; an evicted flow that returns counts again.
     pub(crate) flows_seen: u64,
     flows_max: usize,
 }
 
-/// Services told apart; each has a histogram of some 60 kB.
+/// Most services; each has a histogram of some 60 kB.
 const SERVICES_MAX: usize = 256;
 
-/// Flows told apart at a time. When the table is full, the half with the fewest bytes makes room.
+/// Most flows at a time. When the table is full, the half with the fewest bytes is evicted.
 const FLOWS_MAX: usize = 65_536;
 
 impl Tally {
@@ -98,15 +98,15 @@ impl Tallies {
         }
     }
 
-    /// A packet of `bytes` arrived.
+    /// Counts the arrival of a packet of `bytes`.
     #[inline]
-    pub(crate) fn arrived(&mut self, key: &FlowKey, traffic: TrafficClass, bytes: u32) -> (Tallied, Hashes) {
+    pub(crate) fn arrived(&mut self, key: &FlowKey, traffic: TrafficClass, bytes: u32) -> (TallyKeys, Hashes) {
         let rank = match self.by_key.get(key) {
             Some(rank) => *rank,
             None => self.new_flow(*key),
         };
         let flow = &self.flows[rank as usize];
-        let tallied = Tallied { traffic, service: flow.service, flow: rank, generation: flow.generation };
+        let tallied = TallyKeys { traffic, service: flow.service, flow: rank, generation: flow.generation };
         let hashes = flow.hashes;
         self.counts(tallied, |counts| {
             counts.arrivals_pkts += 1;
@@ -115,19 +115,19 @@ impl Tallies {
         (tallied, hashes)
     }
 
-    pub(crate) fn marked(&mut self, tallied: Tallied) {
+    pub(crate) fn marked(&mut self, tallied: TallyKeys) {
         self.counts(tallied, |counts| counts.marked_pkts += 1);
     }
 
-    pub(crate) fn dropped(&mut self, tallied: Tallied, reason: DropReason) {
+    pub(crate) fn dropped(&mut self, tallied: TallyKeys, reason: DropReason) {
         self.counts(tallied, |counts| match reason {
             DropReason::Early => counts.early_dropped_pkts += 1,
             DropReason::Overflow => counts.overflow_dropped_pkts += 1,
         });
     }
 
-    /// A packet was taken for transmission after so long.
-    pub(crate) fn served(&mut self, tallied: Tallied, sojourn_ns: u64) {
+    /// Counts the sojourn time of a packet taken for transmission.
+    pub(crate) fn served(&mut self, tallied: TallyKeys, sojourn_ns: u64) {
         self.total.sojourn.record(sojourn_ns);
         self.services[usize::from(tallied.service)].sojourn.record(sojourn_ns);
         self.traffic_class(tallied.traffic).sojourn.record(sojourn_ns);
@@ -138,8 +138,8 @@ impl Tallies {
         }
     }
 
-    /// A packet's transmission ended.
-    pub(crate) fn departed(&mut self, tallied: Tallied, bytes: u32) {
+    /// Counts the end of a packet's transmission.
+    pub(crate) fn departed(&mut self, tallied: TallyKeys, bytes: u32) {
         self.counts(tallied, |counts| {
             counts.departures_pkts += 1;
             counts.departed_bytes += u64::from(bytes);
@@ -147,7 +147,7 @@ impl Tallies {
     }
 
     #[inline]
-    fn counts(&mut self, tallied: Tallied, change: impl Fn(&mut Counts)) {
+    fn counts(&mut self, tallied: TallyKeys, change: impl Fn(&mut Counts)) {
         change(&mut self.total.counts);
         change(&mut self.services[usize::from(tallied.service)].counts);
         change(&mut self.traffic_class(tallied.traffic).counts);
@@ -162,9 +162,9 @@ impl Tallies {
         self.traffic[usize::from(class)].get_or_insert_default()
     }
 
-    /// The flow of a packet; `None` if it had to make room since the packet arrived.
+    /// Returns the flow of a packet; `None` if the flow was evicted since the packet arrived.
     #[inline]
-    fn flow(&mut self, tallied: Tallied) -> Option<&mut Flow> {
+    fn flow(&mut self, tallied: TallyKeys) -> Option<&mut Flow> {
         self.flows.get_mut(tallied.flow as usize).filter(|flow| flow.generation == tallied.generation)
     }
 
@@ -200,7 +200,7 @@ impl Tallies {
         rank
     }
 
-    /// The half of the flows with the fewest bytes goes to the others.
+    /// Evicts the half of the flows with the fewest bytes.
     fn make_room(&mut self) {
         let mut ranks: Vec<u32> = (0..self.flows.len() as u32).collect();
         // Of equals the later one.
@@ -209,7 +209,7 @@ impl Tallies {
         for rank in ranks {
             let flow = &mut self.flows[rank as usize];
             self.others.add(&flow.counts);
-            // Packets that still wait no longer find it.
+            // Packets that still wait no longer count for it.
             flow.generation = flow.generation.wrapping_add(1);
             self.by_key.remove(&flow.key);
             self.free.push(rank);
@@ -229,7 +229,7 @@ impl Tallies {
         number
     }
 
-    /// The services, those with most bytes first, what found no room at the end.
+    /// Returns the services by descending bytes, with the sum over services beyond the bound last.
     pub(crate) fn services(&self) -> Vec<ClassReport> {
         let mut rows: Vec<ClassReport> = self
             .numbers
@@ -244,7 +244,7 @@ impl Tallies {
         rows
     }
 
-    /// The traffic classes, those with most bytes first.
+    /// Returns the traffic classes by descending bytes.
     pub(crate) fn traffic_classes(&self) -> Vec<ClassReport> {
         let seen = self.traffic.iter().enumerate().filter_map(|(class, tally)| Some((class, tally.as_deref()?)));
         let mut rows: Vec<ClassReport> =
@@ -253,7 +253,7 @@ impl Tallies {
         rows
     }
 
-    /// The `top` flows with most bytes, the first of them first; all others together.
+    /// Returns the `top` flows by descending bytes, and the sum over all others.
     pub(crate) fn flows(&self, top: usize) -> (Vec<FlowReport>, Counts) {
         let mut live = vec![true; self.flows.len()];
         self.free.iter().for_each(|rank| live[*rank as usize] = false);

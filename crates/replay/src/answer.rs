@@ -1,14 +1,14 @@
-//! What a replay answers. The names of the fields are the keys of `aqumen replay --json`.
+//! Result of a replay. Field names are the keys of `aqumen replay --json`.
 
 use aqumen_result::AqmReport;
 use serde::Serialize;
 
-/// What one AQM did to a capture.
+/// Result of one AQM on a capture.
 #[derive(Clone, Debug, Serialize)]
 pub struct Answer {
-    /// What was replayed.
+    /// The capture.
     pub capture: CaptureReport,
-    /// To what it was offered, and how.
+    /// Settings of the queue and the replay.
     pub setup: SetupReport,
     /// The AQM and its parameters in force.
     pub aqm: AqmReport,
@@ -20,7 +20,7 @@ pub struct Answer {
     pub services: Vec<ClassReport>,
     /// Packets by DSCP and ECN field, as they arrived.
     pub traffic_classes: Vec<ClassReport>,
-    /// The flows with most bytes.
+    /// Flows with most bytes.
     pub flows: Vec<FlowReport>,
     /// All other flows together.
     pub other_flows: Counts,
@@ -28,20 +28,20 @@ pub struct Answer {
     pub cpu_s: f64,
 }
 
-/// What a capture holds.
+/// Contents of a capture.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CaptureReport {
     /// Packets that were offered.
     pub packets: u64,
-    /// Their bytes on the link.
+    /// Bytes of these packets on the link.
     pub bytes: u64,
-    /// From the first to the last as they were offered, seconds.
+    /// Time from the first offered packet to the last, seconds.
     pub duration_s: f64,
-    /// Their bits over this time, bits per second; absent if there is no such time.
+    /// Offered load, bits per second; absent if the capture has no duration.
     pub offered_bps: Option<f64>,
-    /// Flows that were told apart.
+    /// Number of flows.
     pub flows: u64,
-    /// Packets stamped before one ahead of them: offered together with it.
+    /// Packets with a time before that of the previous packet: offered together with it.
     pub reordered_pkts: u64,
     /// Pauses of more than an hour, which were shortened to one.
     pub pauses_shortened: u64,
@@ -49,9 +49,9 @@ pub struct CaptureReport {
     pub timeless_pkts: u64,
     /// Packets in which no IP header was found.
     pub not_ip_pkts: u64,
-    /// Packets of a link type that is not understood, of those.
+    /// Packets among these of an unsupported link type.
     pub unknown_link_pkts: u64,
-    /// Packets larger than any jumbo frame: what offloading in the host had not yet cut into packets.
+    /// Packets larger than any jumbo frame: not yet segmented by the host's offload.
     pub super_pkts: u64,
     /// Whether the file ends within a packet.
     pub cut_off: bool,
@@ -62,15 +62,15 @@ pub struct CaptureReport {
 pub struct SetupReport {
     /// Rate of the link, bits per second.
     pub rate_bps: u64,
-    /// Room of the queue, packets.
+    /// Buffer in packets.
     pub buffer_pkts: u32,
-    /// Room of the queue in bytes, if it has such a limit.
+    /// Buffer in bytes, if it is limited so.
     pub buffer_bytes: Option<u64>,
     /// Propagation delay of the link, seconds.
     pub delay_s: f64,
     /// Bytes that each packet takes on the link beyond its length in the capture.
     pub overhead_bytes: i64,
-    /// How many times faster than they were captured the packets were offered.
+    /// Ratio of offered to captured speed.
     pub speedup: f64,
     /// The only interface whose packets counted.
     pub interface: Option<u32>,
@@ -78,24 +78,24 @@ pub struct SetupReport {
     pub seed: u64,
     /// Target queue for which AQMs design themselves, packets.
     pub target_pkts: f64,
-    /// Flows for which they do.
+    /// Number of flows for which AQMs design themselves.
     pub nominal_flows: f64,
-    /// Round-trip time for which they do, seconds.
+    /// Round-trip time for which AQMs design themselves, seconds.
     pub nominal_rtt_s: f64,
-    /// Packet size for which they do, bytes.
+    /// Packet size for which AQMs design themselves, bytes.
     pub nominal_packet_bytes: f64,
 }
 
-/// What a queue and its link did.
+/// Metrics of the queue and its link.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkReport {
-    /// From the first arrival to the last arrival or the end of the last transmission, whichever is later, seconds.
+    /// Time from the first arrival to the last arrival or the end of the last transmission, seconds.
     pub elapsed_s: f64,
-    /// Share of this time in which the link was busy.
+    /// Fraction of this time in which the link was busy.
     pub utilization: Option<f64>,
     /// Mean of the packets waiting over this time.
     pub queue_mean_pkts: Option<f64>,
-    /// Their standard deviation.
+    /// Standard deviation of the packets waiting.
     pub queue_std_pkts: Option<f64>,
     /// Most packets waiting.
     pub queue_max_pkts: u32,
@@ -103,34 +103,34 @@ pub struct LinkReport {
     pub left_pkts: u32,
 }
 
-/// What happened to packets.
+/// Counts of packets by fate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Packets that arrived.
     pub arrivals_pkts: u64,
-    /// Their bytes on the link.
+    /// Bytes of these packets on the link.
     pub arrived_bytes: u64,
     /// Packets that left.
     pub departures_pkts: u64,
-    /// Their bytes on the link.
+    /// Bytes of these packets on the link.
     pub departed_bytes: u64,
     /// Packets that the AQM marked.
     pub marked_pkts: u64,
     /// Packets that the AQM dropped.
     pub early_dropped_pkts: u64,
-    /// Packets dropped for want of room.
+    /// Packets dropped because the buffer was full.
     pub overflow_dropped_pkts: u64,
 }
 
 /// A class of packets.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClassReport {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What happened to its packets.
+    /// Counts of its packets.
     #[serde(flatten)]
     pub counts: Counts,
-    /// How long they waited.
+    /// Sojourn times of its packets.
     #[serde(flatten)]
     pub sojourn: Sojourn,
 }
@@ -157,7 +157,7 @@ pub struct Sojourn {
 pub struct FlowReport {
     /// Protocol, source and destination.
     pub flow: String,
-    /// What happened to its packets.
+    /// Counts of its packets.
     #[serde(flatten)]
     pub counts: Counts,
     /// Mean sojourn time, seconds.
@@ -167,7 +167,7 @@ pub struct FlowReport {
 }
 
 impl Counts {
-    /// Adds those of another class.
+    /// Adds the counts of another class.
     pub(crate) fn add(&mut self, other: &Counts) {
         self.arrivals_pkts += other.arrivals_pkts;
         self.arrived_bytes += other.arrived_bytes;

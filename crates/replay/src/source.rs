@@ -1,4 +1,4 @@
-//! The capture that is read: opening it, and how far in it one is.
+//! Reading of a capture, with the fraction read.
 
 use std::fs::File;
 use std::io::Read;
@@ -6,9 +6,9 @@ use std::path::Path;
 
 use aqumen_capture::{Input, Reader};
 
-use super::error::Error;
+use crate::error::Error;
 
-/// Packets between two looks at the progress.
+/// Packets between two progress reports.
 pub(super) const LOOK_PKTS: u64 = 4096;
 
 /// A capture that is being read.
@@ -43,12 +43,12 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// What is wrong with the capture.
+    /// Makes an error about the capture.
     pub(super) fn wrong(&self, message: String) -> Error {
         Error::Capture { file: self.file.clone(), message }
     }
 
-    /// Part of the file that was read.
+    /// Returns the fraction of the file that was read.
     pub(super) fn share(&self) -> f64 {
         let position = self.reader.input().packed().unwrap_or_else(|| self.reader.position());
         (position as f64 / self.length.max(1) as f64).min(1.0)

@@ -1,7 +1,7 @@
-//! The replay itself: arrivals in the order of their times, a transmitter, the AQM's timers at their moments.
+//! The replay loop: arrivals in order, a transmitter, and the AQM's timers.
 //!
-//! At equal moments timers come first, then the end of a transmission, then arrivals. A packet's size is that of the
-//! capture's frame, also where only its first bytes were captured.
+//! At equal times, timers come first, then the end of a transmission, then arrivals. A packet has the size of the captured
+//! frame, also where only its first bytes were captured.
 
 use std::io::Read;
 
@@ -14,36 +14,35 @@ use aqumen_scenario::AqmSpec;
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_units::{Bytes, Instant, Span};
 
-use super::answer::{Answer, CaptureReport, ClassReport, LinkReport};
-use super::classify::{FlowKey, traffic_class};
-use super::error::Error;
-use super::pace::{HORIZON_NS, Pace};
-use super::setup::{Setup, on_the_wire};
-use super::source::{LOOK_PKTS, Source};
-use super::tally::{Tallied, Tallies};
-use super::writer::{Captured, Writer};
-use crate::Progress;
+use crate::answer::{Answer, CaptureReport, ClassReport, LinkReport};
+use crate::classify::{FlowKey, traffic_class};
+use crate::error::Error;
+use crate::pace::{HORIZON_NS, Pace};
+use crate::setup::{Setup, on_the_wire};
+use crate::source::{LOOK_PKTS, Source};
+use crate::tally::{Tallies, TallyKeys};
+use crate::writer::{CapturedPacket, Writer};
 
-/// A queue, its link, and what was counted so far.
+/// A queue, its link, and the counts.
 pub(crate) struct Replay<'a> {
     setup: &'a Setup,
     aqm: &'a AqmSpec,
     qdisc: AnyQdisc,
     rng: Stream,
     floor: Floor,
-    /// The packet in transmission, and when that started and ends.
+    /// Packet in transmission, with start and end.
     serving: Option<(Handle, u64, u64)>,
-    /// Transmission time of the size asked for last: packets mostly repeat their size.
+    /// Last packet size and its transmission time: sizes mostly repeat.
     cached: (u32, u64),
     busy_ns: u64,
     queue: Meter,
-    /// Where packets go that leave, if anybody wants them.
+    /// Writer of departing packets, if there is one.
     writer: Option<Writer>,
     capture: CaptureReport,
     timers: u64,
 }
 
-/// The packets present, by handle, and the tallies that hear of their fates.
+/// Packets present, by handle, and the tallies of their fates.
 struct Floor {
     kept: Vec<Kept>,
     free: Vec<Handle>,
@@ -53,25 +52,25 @@ struct Floor {
 struct Kept {
     bytes: u32,
     arrived: u64,
-    tallied: Tallied,
+    tallied: TallyKeys,
     marked: bool,
-    captured: Captured,
+    captured: CapturedPacket,
 }
 
 /// Larger than any jumbo frame, and the largest Ethernet header with it.
 const JUMBO_BYTES: u32 = 9216 + 22;
 
-/// A packet's room for data that is kept for the next one.
+/// Capacity for packet data that is kept for the next packet.
 const ROOM_BYTES: usize = 1 << 16;
 
-/// Timers between two looks at the progress.
+/// Timers between two progress reports.
 const LOOK_TIMERS: u64 = 1 << 20;
 
 /// Offers all packets of `source`, and waits until the queue is empty.
 pub(super) fn offer<R: Read>(
     mut replay: Replay<'_>,
     source: &mut Source<R>,
-    progress: &mut dyn Progress,
+    progress: &mut dyn FnMut(f64) -> bool,
 ) -> Result<Answer, Error> {
     let mut pace = Pace::new(replay.setup.speedup);
     let (mut now, mut done) = (0, 0.0);
@@ -84,12 +83,12 @@ pub(super) fn offer<R: Read>(
         if replay.setup.interface.is_none_or(|wanted| wanted == record.interface) {
             now = pace.at(record.at_ns);
             let base = base_ns(&pace);
-            replay.advance(now, base, &mut || progress.at(done))?;
+            replay.advance(now, base, &mut || progress(done))?;
             replay.arrive(now, &record);
         }
         if source.reader.packets().is_multiple_of(LOOK_PKTS) {
             done = source.share();
-            if !progress.at(done) {
+            if !progress(done) {
                 return Err(Error::Cancelled);
             }
         }
@@ -101,12 +100,12 @@ pub(super) fn offer<R: Read>(
     (capture.reordered_pkts, capture.pauses_shortened) = (pace.reordered, pace.shortened);
     (capture.timeless_pkts, capture.cut_off) = (source.reader.timeless(), source.reader.is_cut_off());
     while let Some((_, _, end)) = replay.serving {
-        replay.advance(end, base_ns(&pace), &mut || progress.at(1.0))?;
+        replay.advance(end, base_ns(&pace), &mut || progress(1.0))?;
     }
     replay.answer()
 }
 
-/// What a time of the replay is added to for the time of a packet that leaves. Files have no times before 1970.
+/// Offset from replay time to file time of departing packets. Files have no times before 1970.
 fn base_ns(pace: &Pace) -> u64 {
     pace.first_ns().max(0) as u64
 }
@@ -135,7 +134,7 @@ impl<'a> Replay<'a> {
         })
     }
 
-    /// Does all that is due up to `until`: timers, and ends of transmissions.
+    /// Runs timers and ends of transmission up to `until`.
     #[inline]
     fn advance(&mut self, until: u64, base: u64, go_on: &mut dyn FnMut() -> bool) -> Result<(), Error> {
         loop {
@@ -181,7 +180,7 @@ impl<'a> Replay<'a> {
         };
         self.queue.advance(now, self.qdisc.backlog().packets);
         self.qdisc.enqueue(handle, &packet, Instant::from_nanos(now), &mut self.rng, &mut self.floor);
-        // A packet that was dropped at an idle link leaves the link as idle as it was.
+        // A packet dropped at an idle link leaves the link idle.
         if self.serving.is_none() && self.qdisc.backlog().packets > 0 {
             self.serve(now);
         }
@@ -213,7 +212,7 @@ impl<'a> Replay<'a> {
         self.serving = Some((handle, now, now.saturating_add(self.cached.1)));
     }
 
-    /// The transmission under way ends.
+    /// Ends the current transmission.
     fn finish(&mut self, now: u64, base: u64) -> Result<(), Error> {
         let Some((handle, start, _)) = self.serving.take() else { return Ok(()) };
         if now > HORIZON_NS {
@@ -269,7 +268,7 @@ impl<'a> Replay<'a> {
 }
 
 impl Floor {
-    fn keep(&mut self, bytes: u32, arrived: u64, tallied: Tallied) -> Handle {
+    fn keep(&mut self, bytes: u32, arrived: u64, tallied: TallyKeys) -> Handle {
         match self.free.pop() {
             Some(handle) => {
                 let kept = &mut self.kept[handle as usize];
@@ -277,7 +276,7 @@ impl Floor {
                 handle
             }
             None => {
-                self.kept.push(Kept { bytes, arrived, tallied, marked: false, captured: Captured::default() });
+                self.kept.push(Kept { bytes, arrived, tallied, marked: false, captured: CapturedPacket::default() });
                 (self.kept.len() - 1) as Handle
             }
         }
@@ -309,7 +308,7 @@ mod tests {
     #[test]
     fn the_place_of_a_packet_that_is_gone_is_the_next_one_s() {
         let mut floor = Floor { kept: Vec::new(), free: Vec::new(), tallies: Tallies::new() };
-        let keep = |floor: &mut Floor, bytes| floor.keep(bytes, 5, Tallied::default());
+        let keep = |floor: &mut Floor, bytes| floor.keep(bytes, 5, TallyKeys::default());
         assert_eq!([100, 200, 300].map(|bytes| keep(&mut floor, bytes)), [0, 1, 2]);
         // The second was marked, and large: what its data took goes back but for what most packets need.
         floor.kept[1].marked = true;

@@ -1,12 +1,12 @@
-//! Replay: the packets of a capture offered to a queue, open loop.
+//! Replay of a capture: its packets are offered to one queue, open loop.
 //!
-//! [`survey`] looks at the capture and settles the rate; [`replay`] offers its packets at their times to one queue
-//! discipline and says what would have happened to each class of them. Senders do not react: a capture of TCP shaped by
-//! its own bottleneck says what this queue would do to these packets, not what the senders would then have sent.
+//! [`survey`] reads the capture and determines the rate; [`replay`] offers its packets at their times to one queue
+//! discipline and counts the fates of each class. Senders do not react: the result says what this queue would do to these
+//! packets, not what the senders would then have sent.
 //!
-//! Reading order: `setup` (the queue), `source` (the capture), `pace` (the times of a capture as those of a replay),
-//! `classify` (what a packet is), `tally` (what is counted), `run` (queue, transmitter and timers), `writer` (the
-//! packets that leave), `answer` (what is said).
+//! Reading order: `setup` (the queue), `source` (the capture), `pace` (times of the capture as times of the replay),
+//! `classify` (flow and class of a packet), `tally` (counts), `run` (queue, transmitter and timers), `writer` (departing
+//! packets), `answer` (the result).
 
 mod answer;
 mod classify;
@@ -24,7 +24,6 @@ use aqumen_scenario::replay::Settings;
 use aqumen_scenario::{AqmSpec, cost};
 use aqumen_units::Rate;
 
-use crate::Progress;
 use pace::Pace;
 use run::Replay;
 use source::{LOOK_PKTS, Source};
@@ -34,12 +33,12 @@ pub use answer::{Answer, CaptureReport, ClassReport, Counts, FlowReport, LinkRep
 pub use error::Error;
 pub use setup::Setup;
 
-/// Packets from which the mean size is taken where the whole capture need not be looked at.
+/// Packets for the mean size, where the whole capture need not be read.
 const PILOT_PKTS: u64 = 10_000;
 
-/// Looks at the capture at `path` and settles what `settings` leave open: with a load all of it is read for the rate,
-/// else its first packets for their mean size.
-pub fn survey(path: &Path, settings: &Settings, progress: &mut dyn Progress) -> Result<Setup, Error> {
+/// Reads the capture at `path` and completes `settings`: all of it for the rate if a load is given, otherwise its first
+/// packets for their mean size. `progress` gets the fraction read, and returns false to stop.
+pub fn survey(path: &Path, settings: &Settings, progress: &mut dyn FnMut(f64) -> bool) -> Result<Setup, Error> {
     let wrong = |message: String| Error::Capture { file: path.display().to_string(), message };
     let mut source = Source::open(path)?;
     let mut pace = Pace::new(settings.speedup);
@@ -54,7 +53,7 @@ pub fn survey(path: &Path, settings: &Settings, progress: &mut dyn Progress) -> 
         if settings.load.is_none() && packets == PILOT_PKTS {
             break;
         }
-        if source.reader.packets().is_multiple_of(LOOK_PKTS) && !progress.at(source.share()) {
+        if source.reader.packets().is_multiple_of(LOOK_PKTS) && !progress(source.share()) {
             return Err(Error::Cancelled);
         }
     }
@@ -95,13 +94,13 @@ pub fn check_aqm(setup: &Setup, aqm: &AqmSpec) -> Result<(), Error> {
     Replay::new(setup, aqm, None).map(drop)
 }
 
-/// How long the capture at `path` is offered, seconds, and how many packets it has.
-pub fn length(path: &Path, setup: &Setup, progress: &mut dyn Progress) -> Result<(f64, u64), Error> {
+/// Returns the duration of the replay of the capture at `path`, seconds, and its number of packets.
+pub fn length(path: &Path, setup: &Setup, progress: &mut dyn FnMut(f64) -> bool) -> Result<(f64, u64), Error> {
     scan(path, setup, progress).map(|(last_s, packets, _)| (last_s, packets))
 }
 
-/// The same, and how long what waits at the end may take to leave, seconds.
-fn scan(path: &Path, setup: &Setup, progress: &mut dyn Progress) -> Result<(f64, u64, f64), Error> {
+/// Returns duration, packets, and the longest time that the queue takes to empty at the end, seconds.
+fn scan(path: &Path, setup: &Setup, progress: &mut dyn FnMut(f64) -> bool) -> Result<(f64, u64, f64), Error> {
     let wrong = |message: String| Error::Capture { file: path.display().to_string(), message };
     let mut source = Source::open(path)?;
     let mut pace = Pace::new(setup.speedup);
@@ -112,7 +111,7 @@ fn scan(path: &Path, setup: &Setup, progress: &mut dyn Progress) -> Result<(f64,
             let size = u64::from(setup::on_the_wire(record.original, setup.overhead));
             (bytes, largest) = (bytes + size, size.max(largest));
         }
-        if source.reader.packets().is_multiple_of(LOOK_PKTS) && !progress.at(source.share()) {
+        if source.reader.packets().is_multiple_of(LOOK_PKTS) && !progress(source.share()) {
             return Err(Error::Cancelled);
         }
     }
@@ -120,34 +119,34 @@ fn scan(path: &Path, setup: &Setup, progress: &mut dyn Progress) -> Result<(f64,
     Ok((last_ns as f64 / 1e9, packets, drain_s(setup, largest).min(all_s)))
 }
 
-/// How long the buffer takes to run empty where packets have at most `largest` bytes, seconds.
+/// Returns the time that a full buffer takes to empty with packets of at most `largest` bytes, seconds.
 fn drain_s(setup: &Setup, largest: u64) -> f64 {
     let bytes = setup.limit.bytes.0.min(u64::from(setup.limit.packets).saturating_mul(largest));
     8.0 * bytes as f64 / setup.rate.as_bps() as f64
 }
 
-/// Refuses an AQM whose updates take far too long on the capture at `path`, beside its packets; says how long the
-/// replay takes, where that is long.
+/// Refuses an AQM whose updates would take far longer than the packets of the capture at `path`. Returns a message if the
+/// replay takes long.
 pub fn check_cost(
     path: &Path,
     setup: &Setup,
     aqm: &AqmSpec,
-    progress: &mut dyn Progress,
+    progress: &mut dyn FnMut(f64) -> bool,
 ) -> Result<Option<String>, Error> {
-    /// Seconds of a packet.
+    /// CPU seconds per packet.
     const PACKET_S: f64 = 200e-9;
-    /// The longest that a capture lasts of which nothing need be known, seconds.
+    /// Longest capture that needs no check, seconds.
     const WEEK_S: f64 = 7.0 * 86_400.0;
-    /// What a packet of such a capture has at the most, that of a segment offload.
+    /// Largest packet of such a capture: a segmentation offload.
     const LARGEST_BYTES: u64 = 65_536;
-    /// Nobody knows how many flows a capture has.
+    /// Number of flows, which is unknown.
     const FLOWS: u64 = u64::MAX;
     let wrong = |message: String| Error::Aqm { spec: aqm.label.clone(), message };
     let check = |duration_s: f64, packets_s: f64| {
         cost::check_updates(aqm, setup.network, setup.limit, FLOWS, duration_s, packets_s).map_err(wrong)
     };
     let updates_s = |duration_s| cost::updates_s(aqm, setup.network, setup.limit, FLOWS, duration_s);
-    // A packet takes 16 bytes of a capture at the least.
+    // A packet takes at least 16 bytes of a capture.
     let most_s = Source::open(path)?.bytes_max() as f64 / 16.0 * PACKET_S;
     let longest_s = WEEK_S + drain_s(setup, LARGEST_BYTES);
     if check(longest_s, 0.0).is_ok() && cost::said(most_s + updates_s(longest_s), "").is_none() {
@@ -160,14 +159,13 @@ pub fn check_cost(
     Ok(cost::said(packets_s + updates_s(duration_s), &format!("{packets} packets over {duration_s:.0} s")))
 }
 
-/// Offers the packets of the capture at `path` to a queue that `aqm` looks after. Those that leave are written to
-/// `out`, a pcapng.
+/// Offers the packets of the capture at `path` to a queue with `aqm`. Departing packets are written to `out` (pcapng).
 pub fn replay(
     path: &Path,
     setup: &Setup,
     aqm: &AqmSpec,
     out: Option<&Path>,
-    progress: &mut dyn Progress,
+    progress: &mut dyn FnMut(f64) -> bool,
 ) -> Result<Answer, Error> {
     let mut source = Source::open(path)?;
     let writer = out.map(|out| Writer::create(out, path)).transpose()?;
@@ -175,7 +173,7 @@ pub fn replay(
     run::offer(replay, &mut source, progress)
 }
 
-/// The same for a capture in memory.
+/// Replays a capture in memory.
 pub fn replay_bytes(capture: &[u8], setup: &Setup, aqm: &AqmSpec) -> Result<Answer, Error> {
     let mut source = Source::new(capture, "capture".into(), capture.len() as u64)?;
     run::offer(Replay::new(setup, aqm, None)?, &mut source, &mut |_| true)

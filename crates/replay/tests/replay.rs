@@ -1,13 +1,13 @@
 //! Captures made byte by byte before a queue: outcomes worked out by hand, and what holds for all of them.
 
-#[path = "../../../capture/tests/all/common/mod.rs"]
+#[path = "../../capture/tests/all/common/mod.rs"]
 mod capture;
 
 use std::io::Write;
 
+use aqumen_replay::{Answer, Counts, Error, Setup, check_aqm, check_cost, length, replay, replay_bytes, survey};
 use aqumen_scenario::replay::Settings;
 use aqumen_scenario::{AqmSpec, Written};
-use aqumen_sim::replay::{Answer, Counts, Error, Setup, check_aqm, check_cost, length, replay, replay_bytes, survey};
 use aqumen_units::Rate;
 use capture::{Order, enhanced, interface, pcap, record, section};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! The packets that leave, as pcapng: at the times of their departure, with CE where the AQM marked them.
+//! Writer of departing packets (pcapng), at the times of their departure, with CE where the AQM marked them.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 
 use aqumen_capture::Ip;
 
-use super::error::Error;
+use crate::error::Error;
 
-/// Writes a file that takes its name when it is complete.
+/// Writer of a file that gets its name when it is complete.
 pub(crate) struct Writer {
     file: PathBuf,
-    /// Where it is written until then; `file` itself if that is no ordinary file.
+    /// Temporary file; `file` itself if that is not a regular file.
     part: PathBuf,
     out: aqumen_capture::Writer<BufWriter<File>>,
     /// Link types, each with an interface of its own, in the order in which they appeared.
     links: Vec<u16>,
 }
 
-/// A packet that was captured.
+/// A captured packet.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Captured {
+pub(crate) struct CapturedPacket {
     pub(crate) link: u16,
     pub(crate) original: u32,
     pub(crate) ip: Option<Ip>,
@@ -28,7 +28,7 @@ pub(crate) struct Captured {
 }
 
 impl Writer {
-    /// Begins `file`, which must not be the capture that is read.
+    /// Begins `file`, which must differ from the capture.
     pub(crate) fn create(file: &Path, capture: &Path) -> Result<Self, Error> {
         let wrong = |message: String| Error::Out { file: file.display().to_string(), message };
         let exists = fs::canonicalize(file).ok();
@@ -46,12 +46,12 @@ impl Writer {
         Ok(Writer { file: target, part, out, links: Vec::new() })
     }
 
-    /// A packet leaves at `at_ns` since 1970.
-    pub(crate) fn write(&mut self, at_ns: u64, packet: &mut Captured, marked: bool) -> Result<(), Error> {
+    /// Writes a packet that departs at `at_ns` since 1970.
+    pub(crate) fn write(&mut self, at_ns: u64, packet: &mut CapturedPacket, marked: bool) -> Result<(), Error> {
         self.try_write(at_ns, packet, marked).map_err(|error| self.failed(&error))
     }
 
-    fn try_write(&mut self, at_ns: u64, packet: &mut Captured, marked: bool) -> io::Result<()> {
+    fn try_write(&mut self, at_ns: u64, packet: &mut CapturedPacket, marked: bool) -> io::Result<()> {
         let interface = match self.links.iter().position(|link| *link == packet.link) {
             Some(known) => known as u32,
             None => {
@@ -79,7 +79,7 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// What was not completed goes.
+    /// Removes an incomplete file.
     fn drop(&mut self) {
         if self.part != self.file {
             // After `finish` there is nothing of this name.
