@@ -2,9 +2,10 @@
 //! changes, samples and measurement windows.
 //!
 //! The link runs in virtual time. The host asks [`next`](Link::next) for the time of the next event, and calls
-//! [`advance`](Link::advance) or [`arrive`](Link::arrive) at that time or later; every event happens at its own instant,
-//! in order. Equal times are ordered as in the packet engine: AQM timers, window edges, changes of the AQM, samples, ends
-//! of transmission, deliveries, arrivals. So equal arrivals give each packet the fate that it has in the packet engine.
+//! [`advance`](Link::advance) or [`arrive`](Link::arrive) at that time or later; every event happens at its own
+//! instant, in order. Equal times are ordered as in the packet engine: AQM timers, window edges, changes of the AQM,
+//! samples, ends of transmission, deliveries, arrivals. So equal arrivals give each packet the fate that it has in the
+//! packet engine.
 
 use std::collections::VecDeque;
 

@@ -68,8 +68,8 @@ pub fn fill_sojourn(
 }
 
 impl LinkMeasurement {
-    /// Measures `link` in `window` from the pieces of `meter` between `edges` and the samples in `series`. `offered`: bits
-    /// that a medium offered in each piece.
+    /// Measures `link` in `window` from the pieces of `meter` between `edges` and the samples in `series`. `offered`:
+    /// bits that a medium offered in each piece.
     pub fn new(
         plan: &Plan,
         link: &Link,

@@ -75,8 +75,8 @@ impl Identities {
         self.0.iter().any(|(class, _)| *class != 0)
     }
 
-    /// Returns the identity of a packet of `flow`, on the forward path or on the way `back`. Both directions have one hash:
-    /// Linux sorts a packet's addresses before it hashes them.
+    /// Returns the identity of a packet of `flow`, on the forward path or on the way `back`. Both directions have one
+    /// hash: Linux sorts a packet's addresses before it hashes them.
     #[inline]
     pub fn packet(&self, flow: u32, back: bool) -> Identity {
         let (class, [source, destination]) = self.0[flow as usize];

@@ -1,9 +1,9 @@
 //! A port: the queue and transmitter at the head of a link that several flows share, or that is measured.
 //!
-//! Three kinds give equal results. [`FifoPort`] computes a packet's departure when it arrives and needs no further event;
-//! it serves first-in first-out queues whose AQM decides at arrival. [`ServedPort`] takes each packet from a queue
-//! discipline when the link is free, at the price of an event per transmission; it serves AQMs that decide at the head
-//! and disciplines of several queues. [`PlainPort`] is a [`FifoPort`] without AQM and measurements.
+//! Three kinds give equal results. [`FifoPort`] computes a packet's departure when it arrives and needs no further
+//! event; it serves first-in first-out queues whose AQM decides at arrival. [`ServedPort`] takes each packet from a
+//! queue discipline when the link is free, at the price of an event per transmission; it serves AQMs that decide at the
+//! head and disciplines of several queues. [`PlainPort`] is a [`FifoPort`] without AQM and measurements.
 
 mod common;
 mod fifo;
@@ -45,8 +45,8 @@ pub struct Style {
 }
 
 impl<P: WirePacket + Copy> Port<P> {
-    /// Makes the port of `link`, number `number` of the plan. `edges`: of the windows; `classes`: packets may have other
-    /// classes than the default.
+    /// Makes the port of `link`, number `number` of the plan. `edges`: of the windows; `classes`: packets may have
+    /// other classes than the default.
     pub fn new(link: &Link, seed: u64, number: u32, style: Style, edges: &[u64], classes: bool) -> Result<Self, Error> {
         // An AQM that an event installs may decide at the head as well.
         let later = link.line.iter().flat_map(|line| &line.aqms).filter_map(|(_, choice)| choice.build());

@@ -51,8 +51,8 @@ impl<W: Write> Trace<W> {
         Ok(Trace { writer, pending, first, reported: 0, records, free, slack, write_error: None })
     }
 
-    /// Reports at `now` that the transmission of a packet of `original` bytes starts on `link` at `start`. Reports of one
-    /// link are in the order of `start`. `write` writes the headers, from IPv4's on.
+    /// Reports at `now` that the transmission of a packet of `original` bytes starts on `link` at `start`. Reports of
+    /// one link are in the order of `start`. `write` writes the headers, from IPv4's on.
     pub fn transmit(&mut self, now: u64, link: u32, start: u64, original: u16, write: impl FnOnce(&mut Vec<u8>)) {
         let number = self.free.pop().unwrap_or_else(|| {
             self.records.push(Record::default());

@@ -174,8 +174,8 @@ impl Transmitter {
         self.line.as_mut().map_or(at, |line| line.ready(at))
     }
 
-    /// Sends a packet that arrived at `arrived` at `start`, a time that [`ready`](Self::ready) returned. Also returns the
-    /// link time that it takes.
+    /// Sends a packet that arrived at `arrived` at `start`, a time that [`ready`](Self::ready) returned. Also returns
+    /// the link time that it takes.
     #[inline]
     pub(crate) fn transmit(&mut self, arrived: u64, start: u64, bytes: u32) -> (Booking, u64) {
         self.over_wire(start, bytes).unwrap_or_else(|| self.transmit_rarely(arrived, start, bytes))

@@ -1,12 +1,12 @@
 //! Replay of a capture: its packets are offered to one queue, open loop.
 //!
 //! [`survey`] reads the capture and determines the rate; [`replay`] offers its packets at their times to one queue
-//! discipline and counts the fates of each class. Senders do not react: the result says what this queue would do to these
-//! packets, not what the senders would then have sent.
+//! discipline and counts the fates of each class. Senders do not react: the result says what this queue would do to
+//! these packets, not what the senders would then have sent.
 //!
 //! Reading order: `setup` (the queue), `source` (the capture), `pace` (times of the capture as times of the replay),
-//! `classify` (flow and class of a packet), `tally` (counts), `run` (queue, transmitter and timers), `writer` (departing
-//! packets), `answer` (the result).
+//! `classify` (flow and class of a packet), `tally` (counts), `run` (queue, transmitter and timers), `writer`
+//! (departing packets), `answer` (the result).
 
 mod answer;
 mod classify;
@@ -125,8 +125,8 @@ fn drain_s(setup: &Setup, largest: u64) -> f64 {
     8.0 * bytes as f64 / setup.rate.as_bps() as f64
 }
 
-/// Refuses an AQM whose updates would take far longer than the packets of the capture at `path`. Returns a message if the
-/// replay takes long.
+/// Refuses an AQM whose updates would take far longer than the packets of the capture at `path`. Returns a message if
+/// the replay takes long.
 pub fn check_cost(
     path: &Path,
     setup: &Setup,

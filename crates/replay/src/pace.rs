@@ -1,6 +1,7 @@
 //! Times of a capture as times of a replay: from 0 on, ascending, without pauses longer than an hour.
 
-/// Conversion of times. Times of a capture are untrusted: a clock that was set leaves hours or centuries between packets.
+/// Conversion of times. Times of a capture are untrusted: a clock that was set leaves hours or centuries between
+/// packets.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
     speedup: f64,

@@ -1,7 +1,7 @@
 //! The replay loop: arrivals in order, a transmitter, and the AQM's timers.
 //!
-//! At equal times, timers come first, then the end of a transmission, then arrivals. A packet has the size of the captured
-//! frame, also where only its first bytes were captured.
+//! At equal times, timers come first, then the end of a transmission, then arrivals. A packet has the size of the
+//! captured frame, also where only its first bytes were captured.
 
 use std::io::Read;
 

@@ -1,5 +1,5 @@
-//! Counts of a replay: in all, by service, by traffic class, and by flow. Tables are bounded: entries beyond the bound are
-//! counted together.
+//! Counts of a replay: in all, by service, by traffic class, and by flow. Tables are bounded: entries beyond the bound
+//! are counted together.
 
 use std::collections::{BTreeMap, HashMap};
 

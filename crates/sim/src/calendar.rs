@@ -1,7 +1,7 @@
 //! A calendar queue (Brown 1988): a process's events in buckets of equal width.
 //!
-//! Events of a bucket are first in, first out; the process that opens the bucket sorts them. A ring of buckets covers the
-//! near future, a list holds the rest.
+//! Events of a bucket are first in, first out; the process that opens the bucket sorts them. A ring of buckets covers
+//! the near future, a list holds the rest.
 
 use aqumen_scenario::memory::kept;
 
@@ -79,7 +79,8 @@ const PARTS: usize = 4;
 const _: () = assert!(TOGETHER <= kept::TOGETHER && WORD * WORD <= kept::LISTS as u64);
 
 impl<T: Timed> CalendarQueue<T> {
-    /// Makes a queue with buckets of 2^`width_bits` nanoseconds, for items that mostly lie less than `horizon_ns` ahead.
+    /// Makes a queue with buckets of 2^`width_bits` nanoseconds, for items that mostly lie less than `horizon_ns`
+    /// ahead.
     pub(crate) fn new(width_bits: u32, horizon_ns: u64) -> Self {
         // Two levels of one-word bit sets.
         const MOST_BUCKETS: u64 = WORD * WORD;
@@ -229,7 +230,8 @@ impl<T: Timed> CalendarQueue<T> {
 
 /// Hand-over between two workers: each has a queue for a process, and one of them opens it.
 impl<T: Timed> CalendarQueue<T> {
-    /// Opens `bucket`, as [`open`](Self::open) does, and moves its items to the same bucket of `other`, which is not open.
+    /// Opens `bucket`, as [`open`](Self::open) does, and moves its items to the same bucket of `other`, which is not
+    /// open.
     pub(crate) fn hand_over(&mut self, bucket: u64, other: &mut CalendarQueue<T>) {
         let mut items = Vec::new();
         self.open(bucket, &mut items);
@@ -283,8 +285,8 @@ impl<T> Spare<T> {
         list.reserve(TOGETHER);
     }
 
-    /// Returns memory for a bucket of `len` items that grows. A bucket far ahead does not get a large list, which a near
-    /// bucket fills at once and passes on.
+    /// Returns memory for a bucket of `len` items that grows. A bucket far ahead does not get a large list, which a
+    /// near bucket fills at once and passes on.
     fn fitting(&mut self, len: usize) -> Option<Vec<T>> {
         let most = if self.lent > FEW { PARTS * len } else { usize::MAX };
         self.large.pop_if(|list| (2 * len..=most).contains(&list.capacity()))

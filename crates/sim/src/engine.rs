@@ -1,26 +1,26 @@
 //! Packet engine: a conservative parallel discrete-event simulation (Chandy and Misra 1979, Fujimoto 1990).
 //!
-//! The network is partitioned into *logical processes*: a port with its queue, the hosts with their endpoints, or a single
-//! bulk endpoint. Simulated time advances in *epochs*. An epoch is no longer than the lookahead, the smallest latency
-//! between two processes, so an event in one process cannot affect another process within the same epoch. Each process
-//! therefore handles all its events of an epoch on its own, and sends messages (packets) to the mailboxes of others,
-//! which sort them when a later epoch opens.
+//! The network is partitioned into *logical processes*: a port with its queue, the hosts with their endpoints, or a
+//! single bulk endpoint. Simulated time advances in *epochs*. An epoch is no longer than the lookahead, the smallest
+//! latency between two processes, so an event in one process cannot affect another process within the same epoch. Each
+//! process therefore handles all its events of an epoch on its own, and sends messages (packets) to the mailboxes of
+//! others, which sort them when a later epoch opens.
 //!
-//! Events of one process are ordered by time, then by tie-break priority, then first come, first served. Every source of
-//! events has its own priority:
+//! Events of one process are ordered by time, then by tie-break priority, then first come, first served. Every source
+//! of events has its own priority:
 //!
 //! ```text
 //! AQM timers (one per port) | control | sampler | ends of service (one per served port)
 //!   | retransmission timers | delayed sends | delayed acknowledgements (one each per flow) | applications | path legs
 //! ```
 //!
-//! Processes share no state, so results do not depend on the partition or on the number of threads. The schedule and the
-//! sampler concern all processes and stop them all.
+//! Processes share no state, so results do not depend on the partition or on the number of threads. The schedule and
+//! the sampler concern all processes and stop them all.
 //!
 //! `partition` forms the processes, `mailboxes` deliver events to them, `process` and `batch` order these. `ports`,
 //! `bulk` and `hosts` (with `endpoints`, `agents` and `applications`) execute them; `event_loop` runs a process with
-//! several ports. `dispatch` sends packets from process to process; `parallel` runs two threads. An `agent` is a flow of
-//! another transport than TCP, an `application` tells flows what to send. The packet trace needs the order of all
+//! several ports. `dispatch` sends packets from process to process; `parallel` runs two threads. An `agent` is a flow
+//! of another transport than TCP, an `application` tells flows what to send. The packet trace needs the order of all
 //! events: its entries wait in a `log` until an epoch closes.
 
 mod agent;

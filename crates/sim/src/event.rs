@@ -16,14 +16,14 @@ use aqumen_units::{Ecn, Instant};
 pub(crate) struct Event {
     /// Time, nanoseconds since the start of the run.
     pub(crate) at: u64,
-    /// Timestamp of a segment, or the one that an acknowledgement echoes; for an acknowledgement in the table, the digest of
-    /// its SACK blocks.
+    /// Timestamp of a segment, or the one that an acknowledgement echoes; for an acknowledgement in the table, the
+    /// digest of its SACK blocks.
     stamp: u64,
     /// [Priority](Self::priority) in the lower half; in the upper half the number of a segment, or the next one that an
     /// acknowledgement expects.
     priority_and_number: u64,
-    /// Receive window of an acknowledgement in segments, or its table index with `IN_TABLE`; above it 16 bits of size on the
-    /// wire, and 16 flags.
+    /// Receive window of an acknowledgement in segments, or its table index with `IN_TABLE`; above it 16 bits of size
+    /// on the wire, and 16 flags.
     rest: u64,
 }
 
@@ -101,8 +101,8 @@ impl Event {
         Event::new(0, ack.echo.as_nanos(), 0, ack.ack, ack.window, bytes, flags)
     }
 
-    /// Makes the event of an acknowledgement at `index` of the table. A digest of its blocks, for acknowledgement filters,
-    /// replaces its timestamp.
+    /// Makes the event of an acknowledgement at `index` of the table. A digest of its blocks, for acknowledgement
+    /// filters, replaces its timestamp.
     pub(crate) fn ack_in_table(ack: &Ack, bytes: u16, index: u32, generation: u16) -> Self {
         let flags = Event::ack(ack, bytes, generation).flags() | IN_TABLE;
         let filterable = ack.feedback == Feedback::None;

@@ -1,7 +1,7 @@
 //! Packet engine: simulates every packet of every flow, event by event, in integer nanoseconds.
 //!
-//! [`run`] takes a [`Plan`] (a scenario made explicit for one seed) and returns a [`RunResult`]. A plan gives equal bits on
-//! any machine; only the cost differs.
+//! [`run`] takes a [`Plan`] (a scenario made explicit for one seed) and returns a [`RunResult`]. A plan gives equal
+//! bits on any machine; only the cost differs.
 //!
 //! ```
 //! use aqumen_scenario::Scenario;

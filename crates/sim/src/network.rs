@@ -23,7 +23,8 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Builds the network of `plan`. `traced`: all links that can overflow get ports, so that a packet trace shows them.
+    /// Builds the network of `plan`. `traced`: all links that can overflow get ports, so that a packet trace shows
+    /// them.
     pub(crate) fn new(plan: &Plan, style: Style, traced: bool) -> Result<Self, Error> {
         let users = users(plan);
         let is_private = |(link, users): (&Link, &Users)| {
@@ -79,8 +80,8 @@ impl Network {
         Ok(network)
     }
 
-    /// Returns whether receivers of `group` are inline: computed when a segment enters its last leg. An application needs
-    /// deliveries as events, so its receivers are not inline.
+    /// Returns whether receivers of `group` are inline: computed when a segment enters its last leg. An application
+    /// needs deliveries as events, so its receivers are not inline.
     pub(crate) fn is_inline(&self, group: &Group) -> bool {
         let answers_at_once = group.transport.tcp().is_some_and(|tcp| tcp.delayed_ack.is_none());
         self.style.collapse && answers_at_once && !group.traffic.asks()
@@ -116,8 +117,8 @@ impl Network {
     }
 }
 
-/// Returns for each link whether all its packets come from one other link or one endpoint, and so arrive in the order in
-/// which they were sent.
+/// Returns for each link whether all its packets come from one other link or one endpoint, and so arrive in the order
+/// in which they were sent.
 fn arrive_in_order(plan: &Plan) -> Vec<bool> {
     #[derive(Clone, Copy, PartialEq)]
     enum Origin {

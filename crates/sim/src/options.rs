@@ -19,10 +19,11 @@ impl<F: FnMut(f64) -> bool> Progress for F {
 pub struct Options<'a> {
     /// File (pcapng) for the packets that cross shared links, and links that can overflow.
     pub trace: Option<&'a Path>,
-    /// Gives every link and every write of an application its events, also where they can be computed inline. Slower; for
-    /// tests of the shortcuts.
+    /// Gives every link and every write of an application its events, also where they can be computed inline. Slower;
+    /// for tests of the shortcuts.
     pub every_hop: bool,
-    /// Takes each packet from a queue discipline, also where a departure can be computed at the arrival. Slower; for tests.
+    /// Takes each packet from a queue discipline, also where a departure can be computed at the arrival. Slower; for
+    /// tests.
     pub every_service: bool,
     /// Partition into logical processes; for tests.
     pub processes: Partitioning,

@@ -1,7 +1,7 @@
 //! Paths of flows, as legs: a leg leads from an endpoint or port to the next port or endpoint.
 //!
-//! Links on a leg that only its flow uses have no queue that another flow could join. A packet's passage through them is
-//! computed when it enters the leg, as a port would do it (`max(arrival, link free) + size / rate + delay`), without
+//! Links on a leg that only its flow uses have no queue that another flow could join. A packet's passage through them
+//! is computed when it enters the leg, as a port would do it (`max(arrival, link free) + size / rate + delay`), without
 //! events. Where the queue of such a link could overflow, the link keeps its waiting packets and drops the ones that do
 //! not fit.
 //!
@@ -334,8 +334,8 @@ impl Links {
         }
     }
 
-    /// Sends a packet of any size over one or more links. Returns the time at which it reaches the end or is dropped, and
-    /// whether it reaches the end.
+    /// Sends a packet of any size over one or more links. Returns the time at which it reaches the end or is dropped,
+    /// and whether it reaches the end.
     #[inline(never)]
     fn cross_rarely(&mut self, it: &mut Leg, leg: u32, now: u64, bytes: u16) -> (u64, bool) {
         let Kind { hops, usual_tx, .. } = self.kinds[it.kind as usize];
@@ -505,8 +505,8 @@ mod tests {
         assert_eq!((paths.target(2), paths.target(1)), (Target::BulkSender, Target::InlineReceiver));
     }
 
-    /// Sends packets (bytes, time in microseconds) over a link of 8 Mbit/s and 1 ms with this buffer, and perhaps over one
-    /// of 80 Mbit/s. Returns the arrival of each in microseconds, or the time at which it is dropped.
+    /// Sends packets (bytes, time in microseconds) over a link of 8 Mbit/s and 1 ms with this buffer, and perhaps over
+    /// one of 80 Mbit/s. Returns the arrival of each in microseconds, or the time at which it is dropped.
     fn sent(limit: Limit, second: bool, packets: &[(u16, u64)]) -> Vec<Result<u64, u64>> {
         let mut paths = Paths::new(1, 1, Vec::new());
         let (rate, delay) = (Rate::from_bps(8_000_000), Span::from_millis(1));
@@ -522,7 +522,8 @@ mod tests {
         packets.iter().map(cross).collect()
     }
 
-    /// Sends them with and without the second link, on which a byte takes 100 ns; returns the arrivals after the second.
+    /// Sends them with and without the second link, on which a byte takes 100 ns; returns the arrivals after the
+    /// second.
     fn sent_over_both(limit: Limit, packets: &[(u16, u64)]) -> Vec<Result<u64, u64>> {
         let (one, both) = (sent(limit, false, packets), sent(limit, true, packets));
         let later: Vec<_> =

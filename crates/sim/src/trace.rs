@@ -1,7 +1,7 @@
 //! Packet trace of a run, with the headers that its packets would have on a real network.
 //!
-//! Packets are captured after marking. Addresses identify the flow: flow f runs from 10.0.0.0 + f to 10.128.0.0 + f, port
-//! 5001 to port 80. Sequence numbers count bytes from 1. Payload is not captured; its length is.
+//! Packets are captured after marking. Addresses identify the flow: flow f runs from 10.0.0.0 + f to 10.128.0.0 + f,
+//! port 5001 to port 80. Sequence numbers count bytes from 1. Payload is not captured; its length is.
 
 mod wire;
 

@@ -8,7 +8,8 @@
 //! - `source` is the interface of all sources;
 //! - `transfers` are finite transfers, `web` sessions of pages;
 //! - `packets` are sources of packets: constant rate, Poisson, ON/OFF, self-similar; `mmpp` Markov-modulated ones;
-//! - `media` are voice and video, `adaptive_video` a video player that adapts its bit rate, `custom` user-defined sources;
+//! - `media` are voice and video, `adaptive_video` a video player that adapts its bit rate, `custom` user-defined
+//!   sources;
 //! - `requests` computes the requests of a source before a run, for external simulators.
 
 mod adaptive_video;

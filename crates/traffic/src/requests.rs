@@ -18,7 +18,8 @@ pub type Requests = Vec<(Span, Action)>;
 const ACTIONS_MAX: usize = 1_000_000;
 
 /// Returns the requests of each group's sources, at least up to the end of the run. A closed loop has one source per
-/// flow, an open loop one per group. `None`: the group has no finite transfers, or its sessions use several connections.
+/// flow, an open loop one per group. `None`: the group has no finite transfers, or its sessions use several
+/// connections.
 pub fn requests(plan: &Plan) -> Vec<Option<Vec<Requests>>> {
     let groups = plan.groups.iter().map(|group| {
         let finite =

@@ -28,7 +28,8 @@ impl Source for Poisson {
     }
 }
 
-/// Closed loop: a flow's next transfer begins a think time after the last was delivered. The first begins with the flow.
+/// Closed loop: a flow's next transfer begins a think time after the last was delivered. The first begins with the
+/// flow.
 pub(super) struct Thinking {
     size: Draws,
     think: Draws,

@@ -1,8 +1,8 @@
-//! Slotted media: a slot carries the bytes that wait at its start; a packet that does not fit continues in the next slot.
-//! UMTS, LTE and WiMAX draw their slots from radio conditions, a Mahimahi file lists them.
+//! Slotted media: a slot carries the bytes that wait at its start; a packet that does not fit continues in the next
+//! slot. UMTS, LTE and WiMAX draw their slots from radio conditions, a Mahimahi file lists them.
 //!
-//! Packets leave the queue at the start of their slot, a nanosecond apart, so that their order is defined. The link time
-//! of a packet is its fraction of the slot.
+//! Packets leave the queue at the start of their slot, a nanosecond apart, so that their order is defined. The link
+//! time of a packet is its fraction of the slot.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Wi-Fi: contention before each transmission, and aggregation of the packets that wait when the medium is won.
 //!
-//! A packet joins the previous aggregate if it follows without a gap, had arrived when that aggregate won the medium, and
-//! fits the limits. The first packet of an aggregate takes contention, preamble and acknowledgement; each packet takes
-//! its own symbols.
+//! A packet joins the previous aggregate if it follows without a gap, had arrived when that aggregate won the medium,
+//! and fits the limits. The first packet of an aggregate takes contention, preamble and acknowledgement; each packet
+//! takes its own symbols.
 
 use aqumen_aqm::Draw;
 use aqumen_scenario::channel::Wifi;

@@ -2,8 +2,8 @@
 //! `max(arrival, link free) + size / rate`. Queue length, departures and idle periods are brought up to date on demand,
 //! each at its own exact time.
 //!
-//! Where the AQM only tosses a coin and the link is a plain wire, the state is not read before the next timer, sample or
-//! edge, unless the queue might be full. The port then catches up in one pass. Arrivals and starts of transmission
+//! Where the AQM only tosses a coin and the link is a plain wire, the state is not read before the next timer, sample
+//! or edge, unless the queue might be full. The port then catches up in one pass. Arrivals and starts of transmission
 //! interleave unpredictably, so the pass merges them without a branch, which takes half the time of a branching loop.
 
 use std::hint::select_unpredictable;
@@ -120,7 +120,8 @@ impl FifoPort {
         Arrival::Leaves { start, reach: end + self.transmitter.delay }
     }
 
-    /// Lets a packet arrive where the AQM must decide or the queue may be full. Returns also whether the packet is marked.
+    /// Lets a packet arrive where the AQM must decide or the queue may be full. Returns also whether the packet is
+    /// marked.
     #[inline(never)]
     fn arrive_rarely(&mut self, now: u64, packet: &Packet) -> (Arrival, bool) {
         self.catch_up(now);

@@ -33,8 +33,8 @@ pub(super) struct FlowApplication {
     pub(super) driver: Option<Driver>,
     /// Index of the group's application, or `NONE`.
     pub(super) group: u32,
-    /// Number of this connection of the source, and number of connections: consecutive flows, of which the first has the
-    /// driver.
+    /// Number of this connection of the source, and number of connections: consecutive flows, of which the first has
+    /// the driver.
     pub(super) connection: u32,
     pub(super) connections: u32,
     pub(super) running: bool,

@@ -1,7 +1,7 @@
 //! Applications: traffic sources that tell flows what to send, and their requests.
 //!
-//! A source belongs to one flow or to a group. Each transfer of a group's source takes an idle flow of the group, and is
-//! refused if there is none.
+//! A source belongs to one flow or to a group. Each transfer of a group's source takes an idle flow of the group, and
+//! is refused if there is none.
 //!
 //! Writes to a TCP sender with a full window change nothing until the sender's next event. A source that only writes
 //! then *sleeps*: its writes have no events, and are offered to the sender, each with its own time, before that event.

@@ -27,8 +27,8 @@ pub(super) struct BulkSenders {
     width_bits: u32,
     pub(super) round: Round,
     pub(super) starts: Starts,
-    /// Lower bound on the time of the sender's next acknowledgement, for each acknowledgement of the epoch. Empty where no
-    /// sender delays its segments.
+    /// Lower bound on the time of the sender's next acknowledgement, for each acknowledgement of the epoch. Empty where
+    /// no sender delays its segments.
     next_acks: Vec<u64>,
     /// Time of each flow's acknowledgement that the backward pass met last.
     first_acks: Vec<u64>,
@@ -36,8 +36,8 @@ pub(super) struct BulkSenders {
 
 /// Round through the retransmission timers of all bulk senders.
 ///
-/// Each acknowledgement moves a timer, and few ever expire. A timer expires no sooner than the least timeout after it was
-/// moved, so a round per such time finds all timers that could expire before the next round.
+/// Each acknowledgement moves a timer, and few ever expire. A timer expires no sooner than the least timeout after it
+/// was moved, so a round per such time finds all timers that could expire before the next round.
 pub(super) struct Round {
     /// Time between rounds, at most the least timeout; `NEVER`: no rounds, each timer has its event.
     pub(super) every: u64,
@@ -155,8 +155,8 @@ impl BulkMailbox {
 }
 
 impl BulkSenders {
-    /// Makes the mailbox. `timeout`: least time from setting a sender's timer to its expiry. `waiting`: number of flows if
-    /// senders delay their segments at random, otherwise 0.
+    /// Makes the mailbox. `timeout`: least time from setting a sender's timer to its expiry. `waiting`: number of flows
+    /// if senders delay their segments at random, otherwise 0.
     pub(super) fn new(
         mailbox: BulkMailbox,
         width_bits: u32,

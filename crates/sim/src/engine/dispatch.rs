@@ -1,5 +1,5 @@
-//! Dispatch of packets from process to process: path legs, inline receivers at their ends, and the tables of packets that
-//! are too large for an event.
+//! Dispatch of packets from process to process: path legs, inline receivers at their ends, and the tables of packets
+//! that are too large for an event.
 
 use aqumen_network::port::Arrival;
 use aqumen_scenario::Plan;
@@ -160,8 +160,8 @@ impl Dispatcher<'_> {
         self.send(leg, at, event);
     }
 
-    /// Hands a segment to its receiver, whose acknowledgements leave on leg `acks`, at a time that may lie ahead. Returns
-    /// the bytes delivered to the application.
+    /// Hands a segment to its receiver, whose acknowledgements leave on leg `acks`, at a time that may lie ahead.
+    /// Returns the bytes delivered to the application.
     #[inline(never)]
     pub(super) fn receive(&mut self, flow: u32, at: u64, event: Event, acks: u32) -> u64 {
         let sink = &mut self.sinks[flow as usize];

@@ -1,7 +1,7 @@
 //! Operations on the endpoints of a flow of any transport, for the schedule, the applications and the measurements.
 //!
-//! TCP's endpoints are stored where its loops read them: the sender in the flow, on three cache lines with its timers, the
-//! receiver beside the state that an inline receiver needs. Endpoints of other transports are agents.
+//! TCP's endpoints are stored where its loops read them: the sender in the flow, on three cache lines with its timers,
+//! the receiver beside the state that an inline receiver needs. Endpoints of other transports are agents.
 
 use aqumen_transport::Message;
 use aqumen_transport::tcp::{Receiver, Sender};

@@ -54,7 +54,8 @@ impl Engine<'_> {
 }
 
 impl Hosts<'_> {
-    /// Runs the process of the hosts, which has no port, up to the key `until`, exclusive; returns the number of events.
+    /// Runs the process of the hosts, which has no port, up to the key `until`, exclusive; returns the number of
+    /// events.
     pub(super) fn run_process(&mut self, dispatcher: &mut Dispatcher<'_>, process: usize, until: EventKey) -> u64 {
         let mut done = 0;
         loop {

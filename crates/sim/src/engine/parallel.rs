@@ -114,8 +114,8 @@ impl<'a> Worker<'a> {
         mailboxes.open(epoch);
     }
 
-    /// Runs both workers up to the key `until`, exclusive, with bulk endpoints if `with_bulk`. The first worker is given by
-    /// its dispatcher and ports. Returns the number of events.
+    /// Runs both workers up to the key `until`, exclusive, with bulk endpoints if `with_bulk`. The first worker is
+    /// given by its dispatcher and ports. Returns the number of events.
     pub(super) fn run(
         &mut self,
         (dispatcher, ports): (&mut Dispatcher<'_>, &mut Ports),
@@ -147,8 +147,8 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Runs both closures at once. The first one done spins for as long as an epoch may take: a sleeping thread takes as long
-/// to wake up, and may wake on the other's core.
+/// Runs both closures at once. The first one done spins for as long as an epoch may take: a sleeping thread takes as
+/// long to wake up, and may wake on the other's core.
 fn together<A: Send, B: Send>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B + Send) -> (A, B) {
     let (begun, one_done, other_done) = (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
     rayon::join(

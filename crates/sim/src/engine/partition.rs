@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! a port, with its queue, transmitter and AQM timer            a process
-//! all flows whose endpoints share more than the network:       one process, the hosts: a delivery at one endpoint decides
-//!   with applications, or of other transports than TCP           the requests of the other, and groups share sources
+//! all flows whose endpoints share more than the network:       one process, the hosts: a delivery at one endpoint
+//!   with applications, or of other transports than TCP           decides the other's requests, groups share sources
 //! each endpoint of a bulk transfer over TCP                    a process of minimal size: a bulk endpoint
 //! ```
 //!
-//! Processes that are too close to each other for an epoch of their own are merged. An epoch is as long as the least time
-//! of a packet from one process to another (the lookahead). Longer epochs need more merging, shorter ones have fewer
-//! events per process. Where no partition pays, one process is left.
+//! Processes that are too close to each other for an epoch of their own are merged. An epoch is as long as the least
+//! time of a packet from one process to another (the lookahead). Longer epochs need more merging, shorter ones have
+//! fewer events per process. Where no partition pays, one process is left.
 
 use aqumen_scenario::streams::mix;
 use aqumen_scenario::{Flow, Group, Plan, Traffic};

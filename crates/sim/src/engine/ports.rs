@@ -83,8 +83,8 @@ impl Ports {
         processes.iter().map(|&(process, number)| self.run_process(dispatcher, process, number, until)).sum()
     }
 
-    /// Runs the process of port `number` up to the key `until`, exclusive; returns the number of events. The port keeps the
-    /// times of its AQM's timer and its end of service; all other events are packets.
+    /// Runs the process of port `number` up to the key `until`, exclusive; returns the number of events. The port keeps
+    /// the times of its AQM's timer and its end of service; all other events are packets.
     pub(super) fn run_process(
         &mut self,
         dispatcher: &mut Dispatcher<'_>,
@@ -217,7 +217,8 @@ impl Ports {
 }
 
 impl Dispatcher<'_> {
-    /// Runs an inline port through the current step, before `until`, and sends its packets on; returns the number of events.
+    /// Runs an inline port through the current step, before `until`, and sends its packets on; returns the number of
+    /// events.
     #[inline(never)]
     fn pass_all(
         &mut self,
@@ -296,8 +297,8 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Discards a packet that a port dropped, or that was lost after a transmission from `start` on. The event is passed by
-    /// value: a reference would force it into memory on the fast path.
+    /// Discards a packet that a port dropped, or that was lost after a transmission from `start` on. The event is
+    /// passed by value: a reference would force it into memory on the fast path.
     #[cold]
     #[inline(never)]
     fn lose(&mut self, start: Option<u64>, link: u32, event: Event) {

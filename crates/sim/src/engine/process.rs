@@ -1,9 +1,9 @@
 //! A logical process: a part of the network with state of its own, and its event queue.
 //!
-//! A process handles an epoch in steps, as long as the epoch or shorter. Messages of other processes, and its own events
-//! for later steps, wait in its calendar queue and are sorted when their step begins. Events that it makes within a step
-//! go into a small heap. The order is time, then priority, then first come, first served. Steps without events are
-//! skipped.
+//! A process handles an epoch in steps, as long as the epoch or shorter. Messages of other processes, and its own
+//! events for later steps, wait in its calendar queue and are sorted when their step begins. Events that it makes
+//! within a step go into a small heap. The order is time, then priority, then first come, first served. Steps without
+//! events are skipped.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -81,8 +81,8 @@ impl Process {
         }
     }
 
-    /// Begins the next step with an event, if it begins before `until`. `due`: time of the next event that is not in the
-    /// queue.
+    /// Begins the next step with an event, if it begins before `until`. `due`: time of the next event that is not in
+    /// the queue.
     #[inline(never)]
     pub(super) fn step(&mut self, until: EventKey, due: u64, counts: &mut Vec<u32>) -> bool {
         // An event that is due in this step, after `until`, comes before all queued events.

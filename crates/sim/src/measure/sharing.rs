@@ -1,8 +1,8 @@
 //! Sharing of a link by endless TCP transfers: synchrony of their windows, fairness over sliding intervals, and time to
 //! fairness after a flow starts.
 //!
-//! At most [`SAMPLED_FLOWS`] flows, spread evenly over those that cross the link, are sampled with the series. The cost does
-//! not grow with the number of flows, and packets cost nothing. Throughput is the rate of acknowledged data.
+//! At most [`SAMPLED_FLOWS`] flows, spread evenly over those that cross the link, are sampled with the series. The cost
+//! does not grow with the number of flows, and packets cost nothing. Throughput is the rate of acknowledged data.
 
 use std::collections::VecDeque;
 
@@ -197,8 +197,8 @@ impl Sharing {
         (n > 0.0).then(|| sum / n)
     }
 
-    /// Returns the seconds from the last start of a flow in `window` to the end of the first later interval with an index
-    /// of 0.9 or more. `None` if no flow starts there or the index stays below.
+    /// Returns the seconds from the last start of a flow in `window` to the end of the first later interval with an
+    /// index of 0.9 or more. `None` if no flow starts there or the index stays below.
     pub(crate) fn convergence_s(&self, window: &Window) -> Option<f64> {
         let (start, end) = (window.start.as_nanos(), window.end.as_nanos());
         let last = *self.starts.iter().rfind(|&&at| start <= at && at < end)?;
