@@ -3,7 +3,6 @@
 #![no_main]
 
 use aqumen_scenario::Scenario;
-use aqumen_scenario::cost::Runner;
 use libfuzzer_sys::fuzz_target;
 
 /// Larger scenarios are read, but not planned: that would only fill memory.
@@ -19,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let again = Scenario::parse(&scenario.to_toml(), "again.toml").expect("what is written reads back");
     assert_eq!(again.spec(), scenario.spec());
-    if scenario.check_memory(Runner::Packet, None, 1, Some(MEMORY_BYTES_MAX)).is_ok() {
+    if scenario.check_memory(1, MEMORY_BYTES_MAX).is_ok() {
         match scenario.plan(1, None) {
             Ok(plan) => drop(plan.to_json()),
             Err(error) => assert_eq!(error.to_string().lines().count(), 1),

@@ -80,7 +80,7 @@ def calibrate(
             shares.append((early or 0.0) + (overflow or 0.0))
             return True
 
-        threads = engines.threads_within_memory(changed, engines.cores(), aqms=[aqm])
+        threads = engines.threads_within_memory(changed, engines.cores())
         engines.run_many(changed, jobs, "packet", threads, keep)
         return sum(shares) / len(shares)
 

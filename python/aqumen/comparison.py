@@ -169,7 +169,7 @@ class Gathering:
             for each in self.engines
             if (said := engines.foresee(scenario, aqms, each, len(self.seeds), anyway=anyway)) is not None
         ]
-        self.threads = engines.threads_within_memory(scenario, threads or engines.cores(), aqms=self.aqms)
+        self.threads = engines.threads_within_memory(scenario, threads or engines.cores())
         self.store: Store | None = None
         # Seed by seed, so that a comparison that is stopped has about as many runs of each AQM.
         self.jobs: list[tuple[str, Job]] = [

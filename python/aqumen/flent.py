@@ -70,7 +70,7 @@ def write(scenario: Scenario, jobs: Sequence[tuple[str | None, int]], folder: Pa
         made[index] = path
         return True
 
-    threads = engines.threads_within_memory(cut, engines.cores(), aqms=dict.fromkeys(aqm for aqm, _ in jobs))
+    threads = engines.threads_within_memory(cut, engines.cores())
     engines.run_many(cut, list(jobs), "packet", threads, done)
     return [made[index] for index in sorted(made)]
 

@@ -225,11 +225,6 @@ class Scenario:
         """The groups of flows whose traffic is a source of one's own, and its name."""
         return dict(self.core.own_traffic())
 
-    @property
-    def memory_bytes(self) -> int:
-        """Memory that one run needs at most, estimated."""
-        return self.core.memory_estimate()
-
     def __repr__(self) -> str:
         return f"Scenario({self.name!r}, {self.title!r})"
 

@@ -117,11 +117,11 @@ class Scenario:
     def check_cost(self, engine, aqm, runs, loops=True):
         return None
 
-    def memory_estimate(self, engine="packet", aqm=None):
+    def memory_floor(self):
         return 1 << 20
 
-    def check_memory(self, runs, engine="packet", aqm=None):
-        need = runs * self.memory_estimate()
+    def check_memory(self, runs):
+        need = runs * self.memory_floor()
         if need > FREE_BYTES:
             raise ScenarioError(
                 f"the scenario needs about {need >> 20} MiB of memory and {FREE_BYTES >> 20} MiB are free"

@@ -194,7 +194,7 @@ def test_no_ns2_on_this_machine(aqumen_cli, scenario_file, monkeypatch):
 
 
 def test_too_little_memory(aqumen_cli, scenario_file, fake_core, monkeypatch):
-    monkeypatch.setattr(fake_core.Scenario, "memory_estimate", lambda self, engine="packet", aqm=None: 1 << 60)
+    monkeypatch.setattr(fake_core.Scenario, "memory_floor", lambda self: 1 << 60)
     code, _, err = aqumen_cli("run", scenario_file)
     assert code == 2
     assert "MiB of memory and 1024 MiB are free" in err

@@ -1,7 +1,7 @@
 //! The Rust engines as the Python module `aqumen._core`: glue alone, no logic.
 //!
 //! `scenario` and `result` are the two classes that all else takes and gives, `packets` the packet engine, `many` runs
-//! several runs at a time. `catalogue` lists what there is, the papers' experiments among it, `theory` is what needs no
+//! several runs at a time, `memory` ends what takes too much of it. `catalogue` lists what there is, the papers' experiments among it, `theory` is what needs no
 //! packets, `statistics` figures of several runs or samples, `beside` prediction beside measurement, `mmpp` the
 //! queueing analysis, `replay` captures before a queue, `ranking` several runs beside one another, `experience` the
 //! same by what people feel; `interrupt` answers Ctrl-C meanwhile, `error` is what Python raises, `own` are the user's
@@ -14,6 +14,7 @@ mod error;
 mod experience;
 mod interrupt;
 mod many;
+mod memory;
 mod mmpp;
 mod own;
 mod packets;

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use crate::cost::{measured, measured_of_all};
 use crate::error::run_error;
 use crate::interrupt::{Worker, listening};
+use crate::memory::Guard;
 use crate::result::RunResult;
 use crate::scenario::{Scenario, plan};
 use crate::{many, own};
@@ -34,13 +35,14 @@ pub(crate) fn run(
         let calls = own::calls(&plan);
         let threads = if calls { 1 } else { threads };
         let options = Options { trace: pcap.as_deref(), threads, ..Options::default() };
-        let watch = scenario.watch();
-        let engine = |hear: &mut dyn FnMut(f64) -> bool| {
-            let run = || aqumen_sim::run(&plan, options, &mut |fraction| watch.calm() && hear(fraction));
+        let (watch, mut guard) = (scenario.watch(), Guard::new(&scenario));
+        let mut engine = |hear: &mut dyn FnMut(f64) -> bool| {
+            let mut go_on = |fraction| watch.calm() && guard.allows(fraction) && hear(fraction);
+            let run = || aqumen_sim::run(&plan, options, &mut go_on);
             if threads > 1 { measured_of_all(run) } else { measured(run) }
         };
-        let found = if calls { worker.with_lock(engine) } else { engine(&mut |done| worker.hear(done)) };
-        watch.settle(found.map_err(run_error))
+        let found = if calls { worker.with_lock(&mut engine) } else { engine(&mut |done| worker.hear(done)) };
+        watch.settle(guard.settle(found.map_err(run_error)))
     };
     listening(py, progress, run).map(RunResult)
 }

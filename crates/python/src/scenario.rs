@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use aqumen_scenario::cost::Runner;
 use aqumen_scenario::design::Numbers;
+use aqumen_scenario::memory::headroom;
 use aqumen_scenario::{Link, Outside, Traffic};
 use aqumen_traffic::{Action, Requests};
 use pyo3::prelude::*;
@@ -187,14 +188,6 @@ impl Scenario {
         })
     }
 
-    /// An upper estimate of the memory that one run of the SPEC takes, bytes; `None`: the scenario's own.
-    #[pyo3(signature = (engine = "packet", aqm = None))]
-    fn memory_estimate(&self, py: Python<'_>, engine: &str, aqm: Option<&str>) -> PyResult<u64> {
-        let (scenario, runner) = (self.0.clone(), runner(engine, true));
-        let aqm = aqm.map(|text| self.0.aqm(text)).transpose().map_err(refuse)?;
-        apart(py, move || Ok(scenario.memory_estimate(runner, aqm.as_ref())))
-    }
-
     /// Refuses a run of the SPEC, on `packet`, `fluid` or `theory` (with `loops`), that takes far too long. A line that
     /// says how long `runs` such runs take, where that is long.
     #[pyo3(signature = (engine, aqm, runs, loops = true))]
@@ -210,12 +203,9 @@ impl Scenario {
         Ok(self.0.cost(runner(engine, true), aqm.as_ref()).map_err(refuse)?.seconds())
     }
 
-    /// Refuses a scenario of which `runs` of the SPEC at a time need more memory than the machine has free.
-    #[pyo3(signature = (runs, engine = "packet", aqm = None))]
-    fn check_memory(&self, py: Python<'_>, runs: u64, engine: &str, aqm: Option<&str>) -> PyResult<()> {
-        let (scenario, runner) = (self.0.clone(), runner(engine, true));
-        let aqm = aqm.map(|text| self.0.aqm(text)).transpose().map_err(refuse)?;
-        apart(py, move || scenario.check_memory(runner, aqm.as_ref(), runs, None).map_err(refuse))
+    /// Refuses a scenario of which `runs` at a time cannot even begin with the memory that is free.
+    fn check_memory(&self, runs: u64) -> PyResult<()> {
+        headroom().map_or(Ok(()), |headroom| self.0.check_memory(runs, headroom.left).map_err(refuse))
     }
 }
 

@@ -18,6 +18,7 @@ use crate::cost::measured;
 use crate::error::{Cancelled, refuse};
 use crate::interrupt::{Worker, apart, listening};
 use crate::many;
+use crate::memory::Guard;
 use crate::own::Known;
 use crate::result::RunResult;
 use crate::scenario::{Scenario, plan};
@@ -39,9 +40,10 @@ pub(crate) fn run_fluid(
     let (scenario, aqm, options) = (scenario.0.clone(), aqm.map(String::from), options(model)?);
     let run = move |worker: &Worker| {
         let plan = plan(&scenario, seed, aqm.as_deref())?;
-        let watch = scenario.watch();
-        let mut hear = |fraction| watch.calm() && worker.hear(fraction);
-        watch.settle(measured(|| fluid::run(&plan, options, &mut hear)).map_err(error))
+        let (watch, mut guard) = (scenario.watch(), Guard::new(&scenario));
+        let mut hear = |fraction| watch.calm() && guard.allows(fraction) && worker.hear(fraction);
+        let found = measured(|| fluid::run(&plan, options, &mut hear)).map_err(error);
+        watch.settle(guard.settle(found))
     };
     listening(py, progress, run).map(RunResult)
 }

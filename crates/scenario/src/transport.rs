@@ -167,16 +167,6 @@ impl Protocol {
         self.config().window_pkts()
     }
 
-    /// The same where all of them are full.
-    pub fn window_of_full_pkts(&self) -> Option<u32> {
-        self.config().window_of_full_pkts()
-    }
-
-    /// What both ends keep of a packet of data that is under way, bytes.
-    pub fn kept_bytes(&self) -> usize {
-        self.config().kept_bytes()
-    }
-
     /// Packets that leave at once at the start of a flow.
     pub fn initial_window_pkts(&self) -> u32 {
         self.config().initial_window_pkts()

@@ -3,8 +3,6 @@
 //! Events of a bucket are first in, first out; the process that opens the bucket sorts them. A ring of buckets covers
 //! the near future, a list holds the rest.
 
-use aqumen_scenario::memory::kept;
-
 use crate::event::Event;
 
 /// Item with a time in nanoseconds.
@@ -75,8 +73,6 @@ const FEW: usize = 64;
 
 /// A bucket that used less than one of this many parts of its memory frees it.
 const PARTS: usize = 4;
-
-const _: () = assert!(TOGETHER <= kept::TOGETHER && WORD * WORD <= kept::LISTS as u64);
 
 impl<T: Timed> CalendarQueue<T> {
     /// Makes a queue with buckets of 2^`width_bits` nanoseconds, for items that mostly lie less than `horizon_ns`

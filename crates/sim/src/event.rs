@@ -5,8 +5,6 @@
 
 use aqumen_aqm::{PureAck, SackDigest};
 use aqumen_network::WirePacket;
-use aqumen_network::port::ServedPort;
-use aqumen_scenario::memory::kept;
 use aqumen_transport::Packet;
 use aqumen_transport::tcp::{Ack, Feedback, PlainAck, SackBlocks, Segment, TcpConfig};
 use aqumen_units::{Ecn, Instant};
@@ -26,10 +24,6 @@ pub(crate) struct Event {
     /// on the wire, and 16 flags.
     rest: u64,
 }
-
-const _: () = assert!(size_of::<Event>() <= kept::EVENT, "the memory of a run is foreseen with less");
-// What a port that asks a discipline keeps of a packet, and the handle for the next.
-const _: () = assert!(ServedPort::<Event>::KEPT_BYTES + size_of::<u32>() <= kept::IN_FIFO + kept::EVENT);
 
 /// An event as its words, which pass in registers: arguments of rarely called functions stay out of memory.
 pub(crate) type Words = (u64, u64, u64, u64);

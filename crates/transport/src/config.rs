@@ -34,16 +34,6 @@ pub trait Config {
         None
     }
 
-    /// The same where all of them are full.
-    fn window_of_full_pkts(&self) -> Option<u32> {
-        self.window_pkts()
-    }
-
-    /// What both ends keep of a packet of data that is under way, bytes.
-    fn kept_bytes(&self) -> usize {
-        0
-    }
-
     /// Packets that leave at once at the start of a flow.
     fn initial_window_pkts(&self) -> u32 {
         1

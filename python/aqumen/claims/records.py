@@ -115,8 +115,7 @@ class Records:
                 go_on = on_done(cell, spec, seed, self.weights[cell])
                 return go_on
 
-            specs = dict.fromkeys(spec for spec, _ in todo)
-            threads = engines.threads_within_memory(scenario, engines.cores(), aqms=specs)
+            threads = engines.threads_within_memory(scenario, engines.cores())
             engines.run_many(scenario, todo, "packet", threads, done)
 
     def of(self, cell: str, spec: str) -> Iterator[tuple[int, Run]]:

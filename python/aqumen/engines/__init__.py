@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from aqumen import _core
@@ -126,8 +126,9 @@ def run_one(
     found.check(scenario, trace=pcap is not None, threads=threads)
     if not anyway:
         foresee(scenario, [job[0]], engine)
-    # Each thread keeps less than a run of its own would.
-    found.threads = threads_within_memory(scenario, min(threads, cores()), engine, [job[0]])
+    # Threads share the flows of one run.
+    threads_within_memory(scenario, 1)
+    found.threads = min(threads, cores())
     return found.run(scenario, job, pcap, progress)
 
 
@@ -157,22 +158,16 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def threads_within_memory(
-    scenario: Scenario, threads: int, engine: str = "packet", aqms: Iterable[str | None] = (None,)
-) -> int:
-    """How many of so many runs fit into the memory that is free; raises `ScenarioError` if not even one does.
+def threads_within_memory(scenario: Scenario, threads: int) -> int:
+    """How many of so many runs can begin with the memory that is free; raises `ScenarioError` if not even one can.
 
     Args:
         scenario: The network, its flows, and what happens during a run.
         threads: How many are wanted at a time.
-        engine: What runs it, by name, such as `packet`.
-        aqms: The AQMs that run, each a SPEC, or `None` for the scenario's own.
     """
-    aqms = list(aqms)
     for fewer in range(threads, 0, -1):
         try:
-            for aqm in aqms:
-                scenario.core.check_memory(fewer, find(engine).kind, aqm)
+            scenario.core.check_memory(fewer)
             return fewer
         except _core.ScenarioError as error:
             refusal = str(error)

@@ -125,7 +125,7 @@ def _ours(scenario: Scenario, cell: Cell, seeds: Sequence[int]) -> list[dict[str
         results[index] = figures(cell, json.loads(answer.json))
         return True
 
-    threads = engines.threads_within_memory(scenario, engines.cores(), aqms=[cell.aqm])
+    threads = engines.threads_within_memory(scenario, engines.cores())
     engines.run_many(scenario, [(cell.aqm, seed) for seed in seeds], "packet", threads, done)
     return [results[index] for index in range(len(seeds))]
 

@@ -11,7 +11,6 @@ use std::hint::select_unpredictable;
 use aqumen_aqm::AnyAqm;
 use aqumen_aqm::{Account, Aqm, Backlog, Coin, DropReason, Limit, Packet, Passage, Totals, Value, Verdict};
 use aqumen_result::Meter;
-use aqumen_scenario::memory::kept;
 use aqumen_scenario::streams::Stream;
 use aqumen_units::{Bytes, Probability, Span};
 
@@ -56,8 +55,6 @@ struct QueuedPacket {
     /// Histogram of the meter that counts its sojourn time.
     histogram: u32,
 }
-
-const _: () = assert!(size_of::<QueuedPacket>() <= kept::IN_FIFO, "the memory of a run is foreseen with less");
 
 /// Histogram number where it depends on the flow.
 const BY_FLOW: u32 = u32::MAX;

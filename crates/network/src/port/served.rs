@@ -69,11 +69,6 @@ pub struct SentPacket<P> {
     pub reach: Option<u64>,
 }
 
-impl<P> ServedPort<P> {
-    /// Memory of a waiting packet, beside the discipline's own.
-    pub const KEPT_BYTES: usize = size_of::<StoredPacket<P>>();
-}
-
 impl<P: WirePacket + Copy> ServedPort<P> {
     /// Makes the port of `link`, number `number` of the plan; `edges` are those of the windows.
     pub(crate) fn for_link(link: &Link, seed: u64, number: u32, edges: &[u64]) -> Result<Self, Error> {

@@ -68,14 +68,6 @@ impl Chain {
         Ok(Chain::States { rates, generator, shares })
     }
 
-    /// Packets per second in the state that brings the most.
-    pub(crate) fn most_per_second(&self) -> f64 {
-        match self {
-            Chain::States { rates, .. } => rates.iter().copied().fold(0.0, f64::max),
-            Chain::Minisources(mini) => f64::from(mini.count) * mini.rate.0,
-        }
-    }
-
     /// Packets and changes of state per second, in the long run.
     pub fn per_second(&self) -> (f64, f64) {
         match self {

@@ -27,39 +27,21 @@ fn group(lines: &str) -> String {
 }
 
 #[test]
-fn a_packet_takes_an_event_at_each_queue_and_end_and_more_for_its_application() {
+fn a_packet_takes_an_event_at_each_link_and_end() {
     let of = |lines: &str| each_s(&cost(&group(lines), Runner::Packet), "packets");
-    // To the bottleneck; its acknowledgement to the way back, and to the sender.
-    let three = of("transport = \"ns2\"");
-    // To the bottleneck, and four of its application and its ends; nothing comes back.
-    let cbr = "traffic = { kind = \"cbr\", rate = \"64kbit\", packet = \"160B\" }";
-    assert!(near(of(&format!("transport = \"udp\"\n{cbr}")), three * 5.0 / 3.0));
-    assert!(near(of(&format!("transport = \"ns2\"\n{cbr}")), three * 7.0 / 3.0));
-    // What is no TCP is asked packet by packet.
-    assert!(near(of("transport = \"rtp\""), three * 7.0 / 3.0));
-    // There is nothing of what does not happen.
-    assert!(cost(DUMBBELL, Runner::Packet).parts.iter().all(|part| part.count > 0.0));
-}
-
-#[test]
-fn links_to_which_one_other_leads_and_that_nobody_watches_take_no_events() {
-    let of = |reverse: &str| {
-        let text = with(PARKING_LOT, "reverse = { buffer = \"50pkt\" }", reverse);
-        let parts = cost(&text, Runner::Packet).parts;
-        let packets = parts.into_iter().filter(|part| part.what == "packets");
-        packets.map(|part| part.seconds / part.count).collect::<Vec<f64>>()
+    // To the bottleneck and its receiver; its acknowledgement to the way back, and to the sender.
+    let four = of("transport = \"ns2\"");
+    // Nobody acknowledges a datagram.
+    let cbr = "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"64kbit\", packet = \"160B\" }";
+    assert!(near(of(cbr), four / 2.0));
+    // Through three links and back over three, beside one there and one back.
+    let parts = cost(PARKING_LOT, Runner::Packet).parts;
+    let [through, cross] = parts.iter().filter(|part| part.what == "packets").collect::<Vec<_>>()[..] else {
+        panic!("two groups")
     };
-    // Through three queues there; back over two, since to the last only the one before it leads, and to the sender. The
-    // others cross one link there and one back.
-    let [through, cross] = of("reverse = { buffer = \"50pkt\" }")[..] else { panic!("two groups") };
-    assert!(near(through / cross, 6.0 / 3.0), "{through} {cross}");
-    // With an AQM there, or where its queue is recorded, the last has its events too.
-    for watched in
-        ["reverse = { buffer = \"50pkt\", aqm = \"red\" }", "reverse = { buffer = \"50pkt\", record = true }"]
-    {
-        let [through, cross] = of(watched)[..] else { panic!("two groups") };
-        assert!(near(through / cross, 7.0 / 3.0), "{watched}: {through} {cross}");
-    }
+    assert!(near(through.seconds / through.count, 8.0 / 4.0 * cross.seconds / cross.count));
+    // Parts are of what happens.
+    assert!(cost(DUMBBELL, Runner::Packet).parts.iter().all(|part| part.count > 0.0));
 }
 
 #[test]
@@ -110,12 +92,9 @@ fn an_update_takes_longer_in_the_fluid_and_with_many_queues() {
     // ns-2 and ns-3 take longer for the same: each is slower than the one before it.
     let all = |runner| scenario.cost(runner, Some(&aqm)).unwrap().seconds();
     assert!(all(Runner::Ns2) > 3.0 * all(Runner::Packet) && all(Runner::Ns3) > 3.0 * all(Runner::Ns2));
-    // One of one queue is short; of many each takes its time, and four times as long beyond the cache.
+    // The discipline takes as long as two of its queues.
     let queues = |queues: f64| Updates { period_s: 1.0, queues }.each_s();
-    let of_queue = (queues(8192.0) - queues(4096.0)) / 4096.0;
-    assert!(near(queues(2.0) - queues(1.0), 2.0 * of_queue) && of_queue > 0.0);
-    assert!(near(queues(8193.0) - queues(1.0), 4.0 * 8193.0 * of_queue));
-    assert!(near(queues(16_384.0) - queues(1.0), 4.0 * 16_384.0 * of_queue));
+    assert!(near(queues(8190.0), 2048.0 * queues(2.0)) && queues(1.0) > 0.0);
     // 100 s of updates each microsecond take as long as those of each millisecond over 100 000 s.
     let network = scenario.plan(1, None).unwrap().links[0].aqm.network;
     let of = |aqm: &str, seconds| updates_s(&AqmSpec::builtin(aqm).unwrap(), network, Limit::packets(300), 4, seconds);
@@ -147,8 +126,8 @@ fn what_a_refusal_of_updates_offers_is_the_nearest() {
         told.split_once(", ").unwrap().1.split_once(" of them").unwrap().0.to_string()
     };
     // Numbers are written out below a hundred thousand.
-    assert_eq!(count("fq-pie:interval=1ms,queues=16384", 100.0), "1.0e5");
-    assert_eq!(count("fq-pie:interval=1ms,queues=16384", 50.0), "50000");
+    assert_eq!(count("fq-pie:interval=1ms,queues=65536", 100.0), "1.0e5");
+    assert_eq!(count("fq-pie:interval=1ms,queues=65536", 50.0), "50000");
 }
 
 #[test]
@@ -185,10 +164,10 @@ fn whose_updates_are_too_many_is_named_where_it_was_written() {
     let told = scenario.check_cost(Runner::Packet, Some(&aqm), 1).unwrap_err().to_string();
     assert!(told.starts_with("aqm = \"fq-pie:interval=1us\": "), "{told}");
     // Of a source its traffic is, of which no longest duration is known.
-    let cbr = "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"1Tbit\", packet = \"1000B\" }";
+    let cbr = "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"1Tbit\", packet = \"200B\" }";
     let fast = with(&group(cbr), "rate = \"10Mbit\"", "rate = \"1Tbit\"");
     let told = parse(&fast).check_cost(Runner::Packet, None, 1).unwrap_err().to_string();
-    assert!(told.contains("traffic") && told.ends_with(", about 2 hours; at most 60 minutes is accepted"), "{told}");
+    assert!(told.contains("traffic") && told.ends_with("; at most 60 minutes is accepted"), "{told}");
 }
 
 #[test]

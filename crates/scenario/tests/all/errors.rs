@@ -2,7 +2,6 @@
 
 use crate::common;
 
-use aqumen_scenario::cost::Runner;
 use aqumen_scenario::{Files, Scenario};
 use common::{DUMBBELL, GRAPH, PARKING_LOT, error, parse, with};
 
@@ -357,33 +356,19 @@ fn counts_and_memory_have_limits() {
     );
     assert_eq!(count("10000001"), "t.toml:19: flows.0.count = 10000001: 10000001 flows in all; at most 10000000");
 
+    // 10^7 flows take 24 GB or more.
     let huge = parse(&with(DUMBBELL, "count = 4", "count = 10000000"));
-    // 10^7 flows of which each takes 2.4 kB, measured, and more with their packets.
-    assert!(huge.memory_estimate(Runner::Packet, None) > 24_000_000_000);
-    let message = huge.check_memory(Runner::Packet, None, 1, Some(16 << 30)).unwrap_err().to_string();
-    assert!(
-        message.starts_with("t.toml: needs about ") && message.ends_with("of memory, but 16.0 GiB are free"),
-        "{message}"
-    );
-    assert!(huge.check_memory(Runner::Packet, None, 1, Some(u64::MAX)).is_ok());
-
-    // An access link slower than its share of the bottleneck fills its queue, up to the window: 4 x 1000 packets of 28
-    // B.
-    let fast = with(DUMBBELL, "rate = \"8Mbit\"", "rate = \"41Mbit\"\nreverse = { buffer = \"100pkt\" }");
-    let rest = with(&fast, "rate = \"41Mbit\"", "rate = \"8Mbit\"");
-    // No queue forms at the bottleneck then, which saves 32 kB in each of two windows and two pieces.
-    let of = |text: &str| parse(text).memory_estimate(Runner::Packet, None);
-    assert!(of(&fast) + 4 * 32_000 >= of(&rest) + 3_000 * 28);
-    // A hundred thousand flows fit on any machine where their access links are wide.
+    let message = huge.check_memory(1, 16 << 30).unwrap_err().to_string();
+    assert_eq!(message, "t.toml: needs at least 22.4 GiB of memory, but 16.0 GiB are free");
+    assert!(huge.check_memory(1, u64::MAX).is_ok());
+    // A hundred thousand take less than 1 GiB, four times as many do not.
     let many = parse(&with(DUMBBELL, "count = 4", "count = 100000"));
-    assert!(many.memory_estimate(Runner::Packet, None) < 1 << 30, "{}", many.memory_estimate(Runner::Packet, None));
-
-    let small = parse(DUMBBELL);
-    let needed = small.memory_estimate(Runner::Packet, None);
-    assert!(
-        small.check_memory(Runner::Packet, None, 1, Some(needed)).is_ok()
-            && small.check_memory(Runner::Packet, None, 2, Some(needed)).is_err()
-    );
+    assert!(many.check_memory(1, 1 << 30).is_ok() && many.check_memory(4, 1 << 30).is_ok());
+    assert!(many.check_memory(5, 1 << 30).is_err());
+    // So do a hundred flows of ten thousand sources each, which are there from the start.
+    let similar = "transport = \"udp\"\ntraffic = { kind = \"self-similar\", rate = \"1Mbit\", sources = 10000 }";
+    let similar = with(&with(DUMBBELL, "count = 4", "count = 100"), "transport = \"ns2\"", similar);
+    assert!(parse(&similar).check_memory(1, 150_000_000).is_err());
 }
 
 #[test]

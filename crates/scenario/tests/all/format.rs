@@ -5,7 +5,6 @@ use crate::common;
 use std::collections::BTreeSet;
 
 use aqumen_scenario::channel::MODELS;
-use aqumen_scenario::cost::Runner;
 use aqumen_scenario::{Files, Scenario};
 use common::{DUMBBELL, GRAPH, PARKING_LOT, parse};
 use proptest::prelude::*;
@@ -282,7 +281,7 @@ fn survives(bytes: &[u8]) {
         }
         Ok(scenario) => {
             assert_eq!(parse(&scenario.to_toml()).spec(), scenario.spec());
-            if scenario.check_memory(Runner::Packet, None, 1, Some(64 << 20)).is_ok()
+            if scenario.check_memory(1, 64 << 20).is_ok()
                 && let Err(error) = scenario.plan(1, None)
             {
                 assert_eq!(error.to_string().lines().count(), 1);

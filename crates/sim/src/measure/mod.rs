@@ -7,13 +7,10 @@ pub(crate) mod segments;
 pub(crate) mod sharing;
 
 use aqumen_network::Receptions;
-use aqumen_result::{FlowMetrics, Requests, Served, tell_films};
-use aqumen_scenario::memory::kept;
+use aqumen_result::{FlowMetrics, Requests, tell_films};
 use aqumen_scenario::{Plan, Traffic, Window};
 
 use sharing::{Sharing, TransferState};
-
-const _: () = assert!(size_of::<Served>() <= kept::REQUEST, "the memory of a run is foreseen with less");
 
 /// All measurements of flows.
 pub(crate) struct Measures {

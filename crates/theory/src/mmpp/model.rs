@@ -149,7 +149,7 @@ impl Model {
     /// there is.
     pub fn seconds(&self) -> Result<f64, Error> {
         let needed = self.bytes();
-        let available = memory::available().unwrap_or(u64::MAX);
+        let available = memory::headroom().map_or(u64::MAX, |headroom| headroom.left);
         if needed > available {
             return Err(Error::TooLarge { states: self.states(), needed, available });
         }
@@ -180,7 +180,8 @@ impl Model {
     fn eliminates(&self) -> bool {
         let (capacity, stages) = (self.queue.capacity as usize, self.queue.stages as usize);
         let needed = solve::memory(self.together.states(), stages, capacity);
-        self.eliminations() / PER_SECOND <= SECONDS_MAX && needed <= memory::available().unwrap_or(u64::MAX)
+        self.eliminations() / PER_SECOND <= SECONDS_MAX
+            && memory::headroom().is_none_or(|headroom| needed <= headroom.left)
     }
 
     /// Multiplications of the elimination.

@@ -8,7 +8,7 @@ use alloc::collections::VecDeque;
 
 use aqumen_units::{Ecn, Instant, Span};
 
-use super::{Control, Feedback, Media, RtpConfig};
+use super::{Feedback, Media, RtpConfig};
 
 /// Reference congestion level (s).
 const XREF: f64 = 0.010;
@@ -52,16 +52,6 @@ pub(super) struct Receiver {
     /// Packets from loss to loss, smoothed; and the packet of the last loss.
     loss_interval: f64,
     last_loss: Option<u32>,
-}
-
-impl RtpConfig {
-    /// What the receiver keeps of a packet that has come, bytes, and for how long.
-    pub const fn remembers(&self) -> (usize, Span) {
-        match self.control {
-            Control::Nada => (size_of::<Sample>(), LOGWIN),
-            _ => (0, Span::ZERO),
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug)]

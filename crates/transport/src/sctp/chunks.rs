@@ -28,9 +28,6 @@ struct Chunk {
     state: State,
 }
 
-/// What is kept of a chunk, bytes.
-pub(super) const CHUNK_BYTES: usize = size_of::<Chunk>();
-
 #[derive(Clone, Copy, Debug)]
 enum State {
     /// In the network; reported missing so often, and it takes no part in fast retransmit if it did before.

@@ -147,14 +147,6 @@ impl Config for SctpConfig {
         Some(self.receive_window_bytes / u32::from(CHUNK_HEADER))
     }
 
-    fn window_of_full_pkts(&self) -> Option<u32> {
-        Some(self.receive_window_bytes.div_ceil(self.chunk_bytes()))
-    }
-
-    fn kept_bytes(&self) -> usize {
-        super::chunks::CHUNK_BYTES
-    }
-
     fn initial_window_pkts(&self) -> u32 {
         self.first_window().div_ceil(self.chunk_bytes())
     }

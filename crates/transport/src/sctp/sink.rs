@@ -49,13 +49,6 @@ struct Stream {
     early: BTreeMap<(u32, u32), (Message, u16)>,
 }
 
-impl SctpConfig {
-    /// What the sink keeps of a chunk that came beyond one that is missing, bytes.
-    pub const fn early_bytes(&self) -> usize {
-        size_of::<((u32, u32), (Message, u16))>()
-    }
-}
-
 impl SctpSink {
     /// A sink that has seen nothing.
     pub fn new(cfg: &SctpConfig) -> Self {

@@ -79,13 +79,6 @@ struct Waiting {
     ssn: u32,
 }
 
-impl SctpConfig {
-    /// What is kept of a message that has been written and has not left, bytes.
-    pub const fn waiting_bytes(&self) -> usize {
-        size_of::<Waiting>()
-    }
-}
-
 /// The last TSN an association may use.
 const LAST_TSN: u32 = u32::MAX - 2;
 

@@ -479,11 +479,6 @@ impl Config for TcpConfig {
         Some(self.receive_window)
     }
 
-    fn kept_bytes(&self) -> usize {
-        let tracked = if self.tracks_segments() { super::flight::RECORD_BYTES } else { 0 };
-        tracked + self.congestion.kept_bytes()
-    }
-
     fn initial_window_pkts(&self) -> u32 {
         self.initial_window
     }

@@ -39,9 +39,6 @@ struct Record {
     state: u8,
 }
 
-/// What is kept of a segment, bytes.
-pub(super) const RECORD_BYTES: usize = size_of::<Record>();
-
 impl Record {
     fn is(&self, state: u8) -> bool {
         self.state & state != 0

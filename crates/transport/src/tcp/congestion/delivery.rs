@@ -27,9 +27,6 @@ struct Record {
     repeated: bool,
 }
 
-/// What is kept of a segment, bytes.
-pub(super) const RECORD_BYTES: usize = size_of::<Record>();
-
 /// A sample (the `rs.` variables).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Sample {

@@ -103,11 +103,6 @@ impl Congestion {
         self.terms().samples_delivery
     }
 
-    /// What it keeps of a segment, bytes.
-    pub(super) const fn kept_bytes(self) -> usize {
-        if self.samples_delivery() { delivery::RECORD_BYTES } else { 0 }
-    }
-
     /// Whether it cannot do without pacing.
     pub const fn must_pace(self) -> bool {
         self.terms().pacing.is_some()
