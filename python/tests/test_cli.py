@@ -9,10 +9,17 @@ import pytest
 from snapshot import check_json, check_text
 
 import aqumen
+from aqumen.engines import ENGINES
 
 
 def test_version(aqumen_cli):
     assert aqumen_cli("--version") == (0, f"aqumen {aqumen.__version__}\n", "")
+
+
+def test_help_of_run_names_every_engine(aqumen_cli):
+    _, out, _ = aqumen_cli("run", "--help")
+    named = re.search(r"--engine ENGINE(.*?)\[default", out, re.DOTALL)[1]
+    assert [engine for engine in ENGINES if not re.search(rf"\b{engine}\b", named)] == []
 
 
 def test_run_prints_tables(aqumen_cli, scenario_file):

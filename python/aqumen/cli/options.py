@@ -52,7 +52,7 @@ engine_option = click.option(
     default="packet",
     show_default=True,
     metavar="ENGINE",
-    help="packet, fluid (or fluid:hollot, :ecn, :reno, :drop), theory, ns2 or ns3.",
+    help="packet, fluid (or fluid:hollot, :ecn, :reno, :drop), theory, live, ns2 or ns3.",
 )
 engines_option = click.option(
     "--engine",
