@@ -16,6 +16,7 @@ mod marker;
 mod options;
 mod pace;
 mod patience;
+mod rate_log;
 mod recent;
 mod regulator;
 mod rollback;
@@ -36,7 +37,7 @@ pub(crate) fn command(arguments: lexopt::Parser) -> Result<(), Failure> {
             print!("{}", options::HELP);
             Ok(())
         }
-        Some(options) => run::run(&options),
+        Some(options) => run::run(options),
     }
 }
 

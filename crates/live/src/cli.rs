@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use lexopt::prelude::*;
 
-use crate::{Failure, attach, detach, lab, link, report, status, top};
+use crate::{Failure, attach, detach, lab, link, report, shown, status, top};
 
 /// One command: its name, what `--help` says of it, and what it does.
 type Command = (&'static str, &'static str, fn(lexopt::Parser) -> Result<(), Failure>);
@@ -47,7 +47,7 @@ fn run(mut arguments: lexopt::Parser) -> Result<(), Failure> {
             let command = COMMANDS.iter().find(|(known, ..)| name == *known);
             let (_, _, command) = command.ok_or_else(|| {
                 let known = COMMANDS.map(|(name, ..)| name).join(", ");
-                Failure::refused(format!("unknown command {}; known: {known}", name.display()))
+                Failure::refused(format!("unknown command {}; known: {known}", shown(&name.to_string_lossy())))
             })?;
             command(arguments)
         }

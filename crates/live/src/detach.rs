@@ -5,7 +5,7 @@ use std::time::Duration;
 use lexopt::prelude::*;
 
 use crate::telemetry::socket;
-use crate::{Failure, Tried, attach};
+use crate::{Failure, Tried, attach, shown};
 
 const HELP: &str = "\
 aqumend detach DEV: end the aqumend attached to DEV, or remove what a killed one left there; a shaper that is not ours stays
@@ -27,7 +27,7 @@ pub(crate) fn command(mut arguments: lexopt::Parser) -> Result<(), Failure> {
         }
     }
     let device = device.ok_or_else(|| Failure::refused("which device? aqumend detach DEV"))?;
-    match socket::ask(&device, "detach").or_refuse(|| format!("{device}: its aqumend"))? {
+    match socket::ask(&device, "detach").or_refuse(|| format!("{}: its aqumend", shown(&device)))? {
         Some(answer) if answer == "ok" => await_end(&device, LOOKS),
         Some(answer) => Err(Failure::refused(format!("{device}: {answer}"))),
         None => {

@@ -35,11 +35,27 @@ impl Failure {
     }
 }
 
+/// Longest echo of what somebody gave, characters.
+const ECHO_CHARS_MAX: usize = 80;
+/// Quotes, brackets and the like that a message may have around it.
+const AROUND_CHARS_MAX: usize = 8;
+
+/// `text` as a message may echo it: a long one is cut off.
+pub(crate) fn shown(text: &str) -> String {
+    match text.char_indices().nth(ECHO_CHARS_MAX) {
+        None => text.into(),
+        Some(_) => text.chars().take(ECHO_CHARS_MAX - 3).chain("...".chars()).collect(),
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Failure::Check(message) | Failure::Refused(message) | Failure::Lost(message)) = self;
-        // One line, whatever a file name or a kernel's message brings in.
-        message.chars().try_for_each(|c| match c {
+        // One line, whatever a file name or a kernel's message brings in; no word of our own is so long.
+        let long = |word: &str| word.chars().count() > ECHO_CHARS_MAX + AROUND_CHARS_MAX;
+        let message: Vec<String> =
+            message.split(' ').map(|word| if long(word) { shown(word) } else { word.into() }).collect();
+        message.join(" ").chars().try_for_each(|c| match c {
             '\n' | '\r' => f.write_str(" "),
             c if c.is_control() => write!(f, "{}", c.escape_default()),
             c => write!(f, "{c}"),
@@ -51,6 +67,16 @@ impl std::error::Error for Failure {}
 
 impl From<lexopt::Error> for Failure {
     fn from(error: lexopt::Error) -> Self {
+        use lexopt::Error as E;
+        let cut = |text: std::ffi::OsString| shown(&text.to_string_lossy()).into();
+        let error = match error {
+            E::UnexpectedArgument(value) => E::UnexpectedArgument(cut(value)),
+            E::UnexpectedOption(option) => E::UnexpectedOption(shown(&option)),
+            E::UnexpectedValue { option, value } => E::UnexpectedValue { option: shown(&option), value: cut(value) },
+            E::MissingValue { option } => E::MissingValue { option: option.as_deref().map(shown) },
+            E::NonUnicodeValue(value) => E::NonUnicodeValue(cut(value)),
+            other => other,
+        };
         Failure::Refused(format!("{error}; see aqumend --help"))
     }
 }
@@ -84,6 +110,21 @@ mod tests {
         assert_eq!(code(Failure::Check("late".into())), wanted(1));
         assert_eq!(code(Failure::refused("no such device")), wanted(2));
         assert_eq!(code(Failure::lost("the device went away")), wanted(3));
+    }
+
+    #[test]
+    fn a_message_echoes_at_most_eighty_characters() {
+        assert_eq!(shown(&"\u{e9}".repeat(80)), "\u{e9}".repeat(80));
+        assert_eq!(shown(&"\u{e9}".repeat(81)), "\u{e9}".repeat(77) + "...");
+        let long = Failure::refused(format!("{}: no such file", "x".repeat(5000)));
+        assert_eq!(long.to_string(), format!("{}... no such file", "x".repeat(77)));
+        let whole = Failure::refused(format!("({:?}): no such file", "x".repeat(80)));
+        assert_eq!(whole.to_string(), format!("(\"{}\"): no such file", "x".repeat(80)));
+        let words = "a word ".repeat(1000);
+        let unexpected = Failure::from(lexopt::Error::UnexpectedArgument(words.clone().into()));
+        assert!(unexpected.to_string().len() < 150, "{unexpected}");
+        let unexpected = Failure::from(lexopt::Error::UnexpectedOption(format!("--{words}")));
+        assert!(unexpected.to_string().len() < 150, "{unexpected}");
     }
 
     #[test]

@@ -30,4 +30,5 @@ mod telemetry;
 mod top;
 
 pub use cli::main;
+pub(crate) use error::shown;
 pub use error::{Failure, Tried};

@@ -6,7 +6,7 @@ use std::io::{self, BufReader, Write};
 use lexopt::prelude::*;
 
 use crate::telemetry::page;
-use crate::{Failure, Tried};
+use crate::{Failure, Tried, shown};
 
 const HELP: &str = "\
 aqumend report RECORDING > PAGE.html: draw what attach --record wrote
@@ -25,7 +25,7 @@ pub(crate) fn command(mut arguments: lexopt::Parser) -> Result<(), Failure> {
         }
     }
     let path = path.ok_or_else(|| Failure::refused("which recording? aqumend report RECORDING > PAGE.html"))?;
-    let at = || path.display().to_string();
+    let at = || shown(&path.display().to_string());
     let page = File::open(&path).and_then(|file| page::of_recording(BufReader::new(file))).or_refuse(at)?;
     io::stdout().write_all(page.as_bytes()).or_refuse(|| "stdout".into())
 }

@@ -4,7 +4,7 @@ use lexopt::prelude::*;
 use serde_json::{Value as Json, json};
 
 use crate::telemetry::{SCHEMA, socket};
-use crate::{Failure, Tried};
+use crate::{Failure, Tried, shown};
 
 const HELP: &str = "\
 aqumend status [DEV] [--json]: what is attached, and how it fares; exit code 1 if nothing is attached to DEV, or what is attached does
@@ -38,7 +38,7 @@ pub(crate) fn command(mut arguments: lexopt::Parser) -> Result<(), Failure> {
         }
     }
     match device {
-        Some(device) if all.is_empty() => Err(Failure::Check(format!("{device}: nothing is attached"))),
+        Some(device) if all.is_empty() => Err(Failure::Check(format!("{}: nothing is attached", shown(&device)))),
         _ => {
             let silent: Vec<String> = all.iter().filter(|one| one["silent"] == true).map(line).collect();
             if silent.is_empty() { Ok(()) } else { Err(Failure::Check(silent.join("; "))) }
@@ -58,7 +58,7 @@ pub(crate) fn read(devices: &[String]) -> Result<Vec<Json>, Failure> {
                 let warning = format!("its aqumend: {error}");
                 all.push(json!({"device": device, "silent": true, "regulating": false, "warnings": [warning]}));
             }
-            Err(error) => return Err(Failure::refused(format!("{device}: its aqumend: {error}"))),
+            Err(error) => return Err(Failure::refused(format!("{}: its aqumend: {error}", shown(device)))),
         }
     }
     Ok(all)
@@ -152,7 +152,10 @@ mod tests {
         // No device has so long a name: the kernel says so at once.
         let long = "d".repeat(200);
         assert!(
-            read(std::slice::from_ref(&long)).unwrap_err().to_string().starts_with(&format!("{long}: its aqumend"))
+            read(std::slice::from_ref(&long))
+                .unwrap_err()
+                .to_string()
+                .starts_with(&format!("{}: its aqumend", shown(&long)))
         );
     }
 }

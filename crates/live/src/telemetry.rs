@@ -161,7 +161,7 @@ impl Means {
 }
 
 impl Board {
-    /// What is attached.
+    /// What is attached from now on; nothing is counted yet. Samples of before stay.
     pub(crate) fn begin(&self, status: Status) {
         self.lock().status = status;
     }

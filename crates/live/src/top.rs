@@ -7,13 +7,15 @@ use lexopt::prelude::*;
 
 use crate::lab::command::whole_number;
 use crate::telemetry::socket;
-use crate::{Failure, Tried, status};
+use crate::{Failure, Tried, shown, status};
 
 const HELP: &str = "\
-aqumend top [--interval TIME] [--count N]: watch what is attached; ends with Ctrl-C
+aqumend top [DEV] [--interval TIME] [--count N]: watch what is attached, to DEV alone if it is named; ends with Ctrl-C. Exit code 1 if
+nothing is attached to DEV
 ";
 
 pub(crate) fn command(mut arguments: lexopt::Parser) -> Result<(), Failure> {
+    let mut device = None;
     let (mut interval, mut count) = (Duration::from_secs(1), usize::MAX);
     while let Some(argument) = arguments.next()? {
         match argument {
@@ -23,10 +25,12 @@ pub(crate) fn command(mut arguments: lexopt::Parser) -> Result<(), Failure> {
             }
             Long("interval") => {
                 let value = arguments.value()?.string()?;
-                let span = aqumen_scenario::read_span(&value).or_refuse(|| format!("--interval {value:?}"))?;
+                let span =
+                    aqumen_scenario::read_span(&value).or_refuse(|| format!("--interval {:?}", shown(&value)))?;
                 interval = Duration::from_nanos(span.as_nanos().clamp(50_000_000, 3_600_000_000_000));
             }
             Long("count") => count = whole_number(&mut arguments, "count")?,
+            Value(name) if device.is_none() => device = Some(name.string()?),
             other => return Err(other.unexpected().into()),
         }
     }
@@ -34,7 +38,11 @@ pub(crate) fn command(mut arguments: lexopt::Parser) -> Result<(), Failure> {
     let clear = if out.is_terminal() { "\x1b[H\x1b[2J" } else { "" };
     for pause in std::iter::once(Duration::ZERO).chain(std::iter::repeat(interval)).take(count) {
         std::thread::sleep(pause);
-        let all = status::read(&socket::devices()?)?;
+        let devices = device.as_ref().map_or_else(socket::devices, |device| Ok(vec![device.clone()]))?;
+        let all = status::read(&devices)?;
+        if let Some(device) = device.as_ref().filter(|_| all.is_empty()) {
+            return Err(Failure::Check(format!("{}: nothing is attached", shown(device))));
+        }
         let mut text = String::from(clear);
         all.iter().for_each(|one| text += &(status::line(one) + "\n"));
         if all.is_empty() {

@@ -82,7 +82,8 @@ fn one_line(text: &str) -> String {
     shown
 }
 
-fn shortened(text: &str) -> String {
+/// `text` for a message: a long one is cut off.
+pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(VALUE_CHARS_MAX) {
         Some((cut, _)) => format!("{}...", &text[..cut]),
         None => text.into(),

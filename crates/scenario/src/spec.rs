@@ -5,7 +5,7 @@ use aqumen_aqm::{Algorithm, Catalogue, Network, QueueKind, threshold};
 
 use crate::Error;
 use crate::choice::AqmChoice;
-use crate::error::suggestion_listed;
+use crate::error::{shortened, suggestion_listed};
 use crate::field::{At, Field, Misfit, Named};
 use crate::tree::Value;
 use crate::value::{self, OwnedValue, Written};
@@ -143,7 +143,7 @@ fn resolve<'a>(name: &str, profiles: &Named<Profile>, catalogue: &'a Catalogue) 
             .chain(catalogue.algorithms().map(|algorithm| algorithm.name))
             .chain(catalogue.profiles().iter().map(|profile| profile.name));
         let key = if chain.is_empty() { None } else { Some("algorithm".into()) };
-        return Err((key, format!("no AQM \"{at}\"{}", suggestion_listed(at, known, "aqumen list aqms"))));
+        return Err((key, format!("no AQM \"{}\"{}", shortened(at), suggestion_listed(at, known, "aqumen list aqms"))));
     };
     let mut values = Vec::new();
     for (key, value) in builtin.map_or(&[][..], |profile| profile.settings) {

@@ -2,13 +2,13 @@
 
 use crate::netlink::Netlink;
 use crate::netlink::tc::{self, Device};
-use crate::{Failure, Tried};
+use crate::{Failure, Tried, shown};
 
 /// The device called `name`.
 pub(crate) fn find(netlink: &mut Netlink, name: &str) -> Result<Device, Failure> {
-    tc::device(netlink, name)
-        .or_refuse(|| format!("{name}: the device"))?
-        .ok_or_else(|| Failure::refused(format!("no device {name} in this network namespace; ip link lists them")))
+    tc::device(netlink, name).or_refuse(|| format!("{}: the device", shown(name)))?.ok_or_else(|| {
+        Failure::refused(format!("no device {} in this network namespace; ip link lists them", shown(name)))
+    })
 }
 
 /// Bytes before the network header on `device`.

@@ -1,8 +1,10 @@
 //! What `aqumend attach` is told.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use aqumen_scenario::{AqmSpec, OwnedValue, read_bytes, read_packets, read_rate, read_span};
 use aqumen_units::{Bytes, Rate, Span};
@@ -10,9 +12,9 @@ use lexopt::prelude::*;
 
 use super::marker::Way;
 use super::rules::Rules;
-use crate::Failure;
 use crate::netlink::tc::Handle;
 use crate::telemetry::server::Listen;
+use crate::{Failure, Tried as _, shown};
 
 pub(crate) const HELP: &str = "\
 aqumend attach DEV --aqm SPEC [OPTIONS]: keep the queue of the shaper on DEV short
@@ -31,8 +33,9 @@ aqumend attach DEV --aqm SPEC [OPTIONS]: keep the queue of the shaper on DEV sho
   --rollback LIMITS   leave when things get worse than before: delay=20ms,throughput=10%
   --listen ADDRESS    live page and Prometheus metrics: PORT or IP:PORT, default 127.0.0.1:9811; 'no' for none
   --host NAME         a name by which the live page may be asked for, beside IP addresses and localhost
-  --record FILE       write every sample to FILE
+  --record FILE       write every sample to FILE, or go on with the recording that FILE is; %Y-%m-%d and the like stand for the time
   --duration TIME     detach after TIME
+  --options FILE      more options, as here, in any number of lines; # begins a comment. SIGHUP reads them anew
   --via tcx|clsact    how the marker hangs at DEV; default tcx where the kernel has it (6.6)
   --dry-run           say what would be done, and do nothing
 ";
@@ -42,9 +45,14 @@ const PORT: u16 = 9811;
 /// Rates that a token bucket can keep apart from nothing and everything.
 const RATES: (u64, u64) = (8_000, 400_000_000_000);
 
+/// Longest file of options, bytes.
+const FILE_BYTES_MAX: u64 = 1 << 16;
+
 /// What was asked for.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
+    /// The command line, by which it is asked for again.
+    words: Vec<OsString>,
     pub(crate) device: String,
     pub(crate) aqm: AqmSpec,
     pub(crate) target: Target,
@@ -91,7 +99,7 @@ pub(crate) struct Rollback {
 
 /// A wrong value: option, value, what is accepted.
 pub(super) fn wrong(option: &str, value: &str, accepted: impl std::fmt::Display) -> Failure {
-    Failure::refused(format!("--{option} {value:?}: {accepted}"))
+    Failure::refused(format!("--{option} {}: {accepted}", shown(&format!("{value:?}"))))
 }
 
 /// What has been read so far of a command line.
@@ -99,6 +107,8 @@ struct Given {
     device: Option<String>,
     aqm: Option<AqmSpec>,
     target: Option<Target>,
+    /// Options that may not come again.
+    seen: Vec<String>,
     /// All else; device, AQM and target are not yet theirs.
     options: Options,
 }
@@ -106,6 +116,7 @@ struct Given {
 impl Given {
     fn nothing() -> Result<Self, Failure> {
         let options = Options {
+            words: Vec::new(),
             device: String::new(),
             aqm: AqmSpec::builtin("droptail")?,
             target: Target::Delay(Span::from_millis(5)),
@@ -126,7 +137,7 @@ impl Given {
             via: None,
             dry_run: false,
         };
-        Ok(Given { device: None, aqm: None, target: None, options })
+        Ok(Given { device: None, aqm: None, target: None, seen: Vec::new(), options })
     }
 
     /// One of [`KNOWN`] and its value.
@@ -189,9 +200,42 @@ impl Given {
         Ok(())
     }
 
+    /// Takes the options of a command line, or of the `file` that it names. False: help was asked for.
+    fn take(&mut self, mut arguments: lexopt::Parser, file: &mut Option<PathBuf>) -> Result<bool, Failure> {
+        while let Some(argument) = arguments.next()? {
+            if let Long(name) = argument {
+                if self.seen.iter().any(|other| other == name) {
+                    return Err(Failure::refused(format!("--{} is given twice", shown(name))));
+                }
+                if !REPEATED.contains(&name) {
+                    self.seen.push(name.to_owned());
+                }
+            }
+            match argument {
+                Long("help") | Short('h') => return Ok(false),
+                Long("dry-run") => self.options.dry_run = true,
+                Long("autorate") => self.options.autorate = Some(autorate(&mut arguments)?),
+                Long("options") => *file = Some(arguments.value()?.into()),
+                Long(name) => {
+                    let name = name.to_owned();
+                    if !KNOWN.contains(&name.as_str()) {
+                        return Err(Failure::refused(format!(
+                            "unknown option --{}; see aqumend attach --help",
+                            shown(&name)
+                        )));
+                    }
+                    self.set(&name, &arguments.value()?.string()?)?;
+                }
+                Value(name) if self.device.is_none() => self.device = Some(name.string()?),
+                other => return Err(other.unexpected().into()),
+            }
+        }
+        Ok(true)
+    }
+
     /// All of it, if it fits together and nothing is missing.
     fn complete(self) -> Result<Options, Failure> {
-        let Given { device, aqm, target, mut options } = self;
+        let Given { device, aqm, target, seen: _, mut options } = self;
         options.device = device.ok_or_else(|| Failure::refused("which device? aqumend attach DEV --aqm SPEC"))?;
         options.aqm = aqm.ok_or_else(|| Failure::refused("which AQM? --aqm SPEC, such as --aqm stpi"))?;
         for (given, name) in [(options.overhead != 0, "overhead"), (options.buffer.is_some(), "buffer")] {
@@ -212,6 +256,19 @@ impl Given {
     }
 }
 
+/// The words of a file of options. `OPTIONS=` may stand before them, as in files for the environment of a service.
+fn words_of(file: &Path) -> Result<Vec<OsString>, Failure> {
+    let mut text = String::new();
+    let open = File::open(file).or_refuse(|| "--options".into())?;
+    open.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).or_refuse(|| "--options".into())?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(Failure::refused(format!("--options: must have at most {FILE_BYTES_MAX} bytes")));
+    }
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    let lines = lines.map(|line| line.strip_prefix("OPTIONS=").unwrap_or(line).trim_matches('"'));
+    Ok(lines.flat_map(str::split_whitespace).map(OsString::from).collect())
+}
+
 /// The range of `--autorate`, which may be left out: what follows belongs to it only if it looks like one.
 fn autorate(arguments: &mut lexopt::Parser) -> Result<Range, Failure> {
     if let Some(range) = arguments.optional_value() {
@@ -226,24 +283,27 @@ fn autorate(arguments: &mut lexopt::Parser) -> Result<Range, Failure> {
 impl Options {
     /// Reads the command line; `None` if it only asked for help.
     pub(crate) fn read(mut arguments: lexopt::Parser) -> Result<Option<Self>, Failure> {
+        let words: Vec<OsString> = arguments.raw_args()?.collect();
         let mut given = Given::nothing()?;
-        while let Some(argument) = arguments.next()? {
-            match argument {
-                Long("help") | Short('h') => return Ok(None),
-                Long("dry-run") => given.options.dry_run = true,
-                Long("autorate") => given.options.autorate = Some(autorate(&mut arguments)?),
-                Long(name) => {
-                    let name = name.to_owned();
-                    if !KNOWN.contains(&name.as_str()) {
-                        return Err(Failure::refused(format!("unknown option --{name}; see aqumend attach --help")));
-                    }
-                    given.set(&name, &arguments.value()?.string()?)?;
-                }
-                Value(name) if given.device.is_none() => given.device = Some(name.string()?),
-                other => return Err(other.unexpected().into()),
+        let mut file = None;
+        if !given.take(lexopt::Parser::from_args(words.clone()), &mut file)? {
+            return Ok(None);
+        }
+        if let Some(file) = file {
+            let at = |failure: Failure| Failure::refused(format!("{}: {failure}", shown(&file.display().to_string())));
+            let words = words_of(&file).map_err(at)?;
+            if !given.take(lexopt::Parser::from_args(words), &mut Some(file.clone())).map_err(at)? {
+                return Ok(None);
             }
         }
+        given.options.words = words;
         given.complete().map(Some)
+    }
+
+    /// The same command line, with the file that it names as that is now.
+    pub(super) fn again(&self) -> Result<Self, Failure> {
+        let options = Options::read(lexopt::Parser::from_args(self.words.clone()))?;
+        options.ok_or_else(|| Failure::refused("--help is no option of an attachment"))
     }
 
     /// Those of a command line, for tests.
@@ -272,6 +332,9 @@ const KNOWN: [&str; 16] = [
     "aqm", "target", "rate", "overhead", "buffer", "leaf", "flows", "rtt", "spare", "only", "rollback", "listen",
     "host", "record", "duration", "via",
 ];
+
+/// Options of which each adds to the others.
+const REPEATED: [&str; 2] = ["spare", "only"];
 
 fn rate(option: &str, value: &str) -> Result<Rate, Failure> {
     let rate = read_rate(value).map_err(|why| wrong(option, value, why))?;
@@ -449,6 +512,47 @@ mod tests {
     }
 
     #[test]
+    fn options_may_stand_in_a_file_which_is_read_anew() {
+        let file = std::env::temp_dir().join(format!("aqumend-options-{}", std::process::id()));
+        let line = format!("eth0 --aqm pi --options {}", file.display());
+        let with = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            read(&line)
+        };
+        let options = with("# a comment\n--target 9ms   # of the queue\n\n--spare dscp=ef --rtt 20ms\n").unwrap();
+        assert_eq!((options.target, options.rtt), (Target::Delay(Span::from_millis(9)), Span::from_millis(20)));
+        assert_eq!((options.device.as_str(), options.spare.dscps), ("eth0", 1 << 46));
+        std::fs::write(&file, "OPTIONS=\"--target 3ms\"\n").unwrap();
+        let again = options.again().unwrap();
+        assert_eq!((again.target, again.spare.dscps), (Target::Delay(Span::from_millis(3)), 0));
+        let at = format!("{}: ", file.display());
+        for (text, why) in [
+            ("--target soon", "--target \"soon\""),
+            ("--aqm pi", "--aqm is given twice"),
+            ("--options other", "--options is given twice"),
+            ("eth1", "unexpected argument \"eth1\""),
+            (&"x ".repeat(1 << 15 | 1), "must have at most 65536 bytes"),
+        ] {
+            let said = with(text).unwrap_err();
+            assert!(said.starts_with(&at) && said.contains(why), "{said}");
+        }
+        std::fs::remove_file(&file).unwrap();
+        assert!(read(&line).unwrap_err().contains("--options: No such file"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_by_its_first_characters() {
+        for option in ["aqm", "target", "rate", "leaf", "flows", "rtt", "spare", "rollback", "listen", "host", "via"] {
+            for long in ["x".repeat(5000), "x y=z ".repeat(1000)] {
+                let words = ["eth0".to_owned(), format!("--{option}={long}")];
+                let said = Options::read(lexopt::Parser::from_args(words)).unwrap_err().to_string();
+                // The list of all AQMs, and the value once or twice.
+                assert!(said.len() < 600, "--{option}: {said}");
+            }
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_told_with_option_value_and_what_is_accepted() {
         for (line, message) in [
             ("", "which device"),
@@ -495,6 +599,8 @@ mod tests {
             ("eth0 --aqm pi --host=", "must be a host's name"),
             ("eth0 --aqm pi --via magic", "must be tcx or clsact"),
             ("eth0 --aqm pi --colour red", "unknown option --colour"),
+            ("eth0 --aqm pi --rate 9Mbit --aqm stpi", "--aqm is given twice"),
+            ("eth0 --aqm pi --dry-run --dry-run", "--dry-run is given twice"),
             ("eth0 eth1 --aqm pi", "eth1"),
         ] {
             let arguments = line.split(' ').filter(|word| !word.is_empty());

@@ -72,6 +72,11 @@ impl Regulator {
         self.controller.next_timer()
     }
 
+    /// The rate that the AQM is designed for.
+    pub(super) fn rate(&self) -> Rate {
+        self.network.link_rate
+    }
+
     /// What the AQM is told.
     pub(super) fn totals(&self) -> &Totals {
         self.controller.totals()

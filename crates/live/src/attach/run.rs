@@ -2,10 +2,14 @@
 //! until what it stands on is gone.
 
 use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 
-use aqumen_units::{Instant, Span};
+use aqumen_aqm::Network;
+use aqumen_aqm::registry::AnyAqm;
+use aqumen_units::{Instant, Rate, Span};
 
 use super::controller::{Reading, State};
 use super::design::network;
@@ -13,8 +17,9 @@ use super::marker::{Marker, Orders, Setup};
 use super::options::Options;
 use super::pace::{self, Every};
 use super::patience::{self, Patience};
+use super::rate_log::RateLog;
 use super::regulator::Regulator;
-use super::service::{self, Manager, Signals};
+use super::service::{self, Manager, Request, Signals};
 use super::shaper::{self, Shaper};
 use super::{ceiling, device, sampled, told};
 use crate::lab::clock::{Clock, monotonic_ns};
@@ -23,7 +28,7 @@ use crate::netlink::tc::Device;
 use crate::telemetry::recording::Recording;
 use crate::telemetry::warnings::Watch;
 use crate::telemetry::{Board, DEADLINE, Sample, Totals, server, socket};
-use crate::{Failure, Tried};
+use crate::{Failure, Tried, shown};
 
 /// Two steps of the AQM within so much time make one sample.
 const SAMPLE: Span = Span::from_millis(5);
@@ -45,24 +50,46 @@ impl Drop for Attached {
     }
 }
 
-/// Attaches, and regulates until the end.
-pub(crate) fn run(options: &Options) -> Result<(), Failure> {
-    let mut netlink = Netlink::open().or_refuse(|| "netlink".into())?;
-    let device = device::find(&mut netlink, &options.device)?;
+/// All that follows from the options and from the device as it is, before anything is done.
+struct Prepared {
+    device: Device,
+    setup: Setup,
+    shaper: Shaper,
+    network: Network,
+    aqm: AnyAqm,
+}
+
+/// `carried`: a rate that this machine is known to carry.
+fn prepare(netlink: &mut Netlink, options: &Options, carried: Option<Rate>) -> Result<Prepared, Failure> {
+    let device = device::find(netlink, &options.device)?;
     let setup = Setup {
         spare: options.spare,
         only: options.only,
         link_header: device::link_header(&device)?,
         ..Setup::default()
     };
-    let shaper = shaper::find(&mut netlink, &device, options)?;
+    let shaper = shaper::find(netlink, &device, options)?;
     let network = network(options, &device, &shaper)?;
-    if let Some(rate) = options.rate {
+    if let Some(rate) = options.rate.filter(|_| options.rate != carried) {
         ceiling::check(rate, network.packet_bytes, device.mtu)?;
     }
     let aqm = sampled::build(&options.aqm, &network)?;
+    Ok(Prepared { device, setup, shaper, network, aqm })
+}
+
+/// The recording that `options` ask for.
+fn record(options: &Options) -> Result<Option<Recording>, Failure> {
+    let open =
+        |path: &PathBuf| Recording::open(path).or_refuse(|| format!("--record {}", shown(&path.display().to_string())));
+    options.record.as_ref().map(open).transpose()
+}
+
+/// Attaches, and regulates until the end.
+pub(crate) fn run(options: Options) -> Result<(), Failure> {
+    let mut netlink = Netlink::open().or_refuse(|| "netlink".into())?;
+    let Prepared { device, setup, shaper, network, aqm } = prepare(&mut netlink, &options, None)?;
     if options.dry_run {
-        print!("{}", told::plan(options, &device, &shaper, &network, &aqm));
+        print!("{}", told::plan(&options, &device, &shaper, &network, &aqm));
         return Ok(());
     }
 
@@ -77,29 +104,28 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         let Attached { netlink, device, marker, .. } = &mut attached;
         marker.hang(netlink, device, options.via)?
     };
-    let recording = match &options.record {
-        None => None,
-        Some(path) => Some(Recording::create(path).or_refuse(|| format!("--record {}", path.display()))?),
-    };
+    let recording = record(&options)?;
 
     let board = Arc::new(Board::default());
     let address = page.as_ref().and_then(|page| page.local_addr().ok());
     let Attached { device, shaper, .. } = &attached;
-    board.begin(told::status(options, device, shaper, &network, &aqm, via, address));
+    board.begin(told::status(&options, device, shaper, &network, &aqm, via, address));
     serve(local, page, &board, options.host.clone())?;
-    eprintln!("{}", told::greeting(options, device, shaper, &network, via, address));
+    eprintln!("{}", told::greeting(&options, device, shaper, &network, via, address));
     service::be_prompt();
-    let warning = told::regulates_others(options, shaper);
-    let watch = Watch::new(network.link_rate.as_bps() as f64, network.target_pkts, warning);
+    let warning = told::regulates_others(&options, shaper);
     Loop {
-        end: options.duration.map(|duration| Instant::ZERO + duration),
         marks: sampled::is_marking(&aqm),
-        regulator: Regulator::new(options, network, aqm, shaper.limit_bytes),
+        watch: Watch::new(network.link_rate.as_bps() as f64, network.target_pkts, warning),
+        rate_log: RateLog::new(network.link_rate.as_bps()),
+        regulator: Regulator::new(&options, network, aqm, shaper.limit_bytes),
+        options,
+        address,
         attached,
         board,
         recording,
-        watch,
         patience: Patience::default(),
+        stepped: Instant::ZERO,
         spent: Spent::default(),
     }
     .run(&signals)
@@ -125,8 +151,9 @@ fn serve(
 
 /// What the loop works on.
 struct Loop {
-    /// When to detach.
-    end: Option<Instant>,
+    options: Options,
+    /// Where the live page is.
+    address: Option<SocketAddr>,
     attached: Attached,
     regulator: Regulator,
     /// Whether what can carry a mark is marked.
@@ -134,7 +161,10 @@ struct Loop {
     board: Arc<Board>,
     recording: Option<Recording>,
     watch: Watch,
+    rate_log: RateLog,
     patience: Patience,
+    /// When the AQM was told of its queue last.
+    stepped: Instant,
     spent: Spent,
 }
 
@@ -156,12 +186,13 @@ impl Loop {
             recording.begin(&self.board.status()).or_refuse(|| "--record".into())?;
         }
         manager.tell("READY=1");
+        let end = self.options.duration.map(|duration| Instant::ZERO + duration);
         let mut watchdog = manager.watchdog.map(Every::new);
         let (mut look, mut sample) = (Every::new(LOOK), Every::new(SAMPLE));
         let (mut due, mut sampled) = (Instant::ZERO, None);
         let outcome = loop {
             let now = shown();
-            if self.board.is_stopped() || self.end.is_some_and(|end| now >= end) {
+            if self.board.is_stopped() || end.is_some_and(|end| now >= end) {
                 break Ok(());
             }
             self.spent.missed += pace::missed(now, due);
@@ -183,8 +214,17 @@ impl Loop {
                 manager.tell("WATCHDOG=1");
             }
             due = pace::next(now, state.and(self.regulator.next_timer()));
-            if signals.wait(&clock.wait(due.as_nanos())) {
-                break Ok(());
+            match signals.wait(&clock.wait(due.as_nanos())) {
+                None => {}
+                Some(Request::End) => break Ok(()),
+                Some(Request::Reload) => {
+                    manager.tell(&format!("RELOADING=1\nMONOTONIC_USEC={}", monotonic_ns() / 1000));
+                    match self.reload() {
+                        Ok(greeting) => self.say(&format!("reloaded: {greeting}")),
+                        Err(failure) => self.say(&format!("not reloaded, it goes on as before: {failure}")),
+                    }
+                    manager.tell("READY=1");
+                }
             }
         };
         manager.tell("STOPPING=1");
@@ -192,6 +232,66 @@ impl Loop {
             self.recording_failed(&error);
         }
         outcome
+    }
+
+    /// Reads the options anew, and the shaper, and goes on with what follows from them; no packet is lost or passes
+    /// unshaped. What is attached now; or an error, and nothing has changed.
+    fn reload(&mut self) -> Result<String, Failure> {
+        let options = self.options.again()?;
+        let (old, new) = (&self.options, &options);
+        for (same, name) in [
+            (old.device == new.device, "the device"),
+            (old.listen == new.listen, "--listen"),
+            (old.host == new.host, "--host"),
+            (old.duration == new.duration, "--duration"),
+            (old.rate.is_some() == new.rate.is_some(), "whether there is a --rate"),
+        ] {
+            if !same {
+                return Err(Failure::refused(format!("{name} changes with a restart only")));
+            }
+        }
+        let Attached { netlink, device, shaper, marker } = &mut self.attached;
+        let prepared = prepare(netlink, &options, self.options.rate)?;
+        if prepared.device.index != device.index {
+            return Err(Failure::refused(format!("{} is another device now", device.name)));
+        }
+        let mut successor = Marker::load(&prepared.setup)?;
+        prepared.shaper.make(netlink, device)?;
+        let via = match successor.hang(netlink, device, options.via) {
+            Ok(via) => via,
+            Err(failure) => {
+                shaper.make(netlink, device)?;
+                return Err(failure);
+            }
+        };
+        // The old marker goes without being taken off: as a filter it is replaced already.
+        (*shaper, *marker) = (prepared.shaper, successor);
+        let Prepared { network, aqm, .. } = prepared;
+        self.board.begin(told::status(&options, device, shaper, &network, &aqm, via, self.address));
+        let greeting = told::attached(&options, shaper, &network, via);
+        self.marks = sampled::is_marking(&aqm);
+        let warning = told::regulates_others(&options, shaper);
+        self.watch = Watch::new(network.link_rate.as_bps() as f64, network.target_pkts, warning);
+        self.rate_log = RateLog::new(network.link_rate.as_bps());
+        self.regulator = Regulator::new(&options, network, aqm, shaper.limit_bytes);
+        self.options = options;
+        self.record_anew();
+        Ok(greeting)
+    }
+
+    /// Ends the recording, and begins the one that is asked for, which may be another part of it.
+    fn record_anew(&mut self) {
+        if let Some(Err(error)) = self.recording.take().map(Recording::end) {
+            self.recording_failed(&error);
+        }
+        match record(&self.options) {
+            Ok(None) => {}
+            Ok(Some(mut recording)) => match recording.begin(&self.board.status()) {
+                Ok(()) => self.recording = Some(recording),
+                Err(error) => self.recording_failed(&error),
+            },
+            Err(failure) => self.say(&format!("{failure}; the AQM goes on")),
+        }
     }
 
     /// Reads, steps the AQM if it is due, orders. `None`: the kernel did not answer, and there is no order.
@@ -212,12 +312,20 @@ impl Loop {
             }
         };
         self.patience.answered();
+        let pause = now.saturating_since(std::mem::replace(&mut self.stepped, now));
         let reading = Reading { at: now, counts: marker.counts()?, queue };
         self.spent.steps += 1;
         (self.spent.unregulated, self.spent.spared) = (reading.counts.unregulated, reading.counts.spared);
         let state = self.regulator.read(&reading);
         let state = state.map_err(|why| Failure::Check(format!("{}: rolled back: {why}", device.name)))?;
         marker.order(Orders::new(state.p, self.marks, deadline_ns))?;
+        if pause.as_nanos() > DEADLINE.as_nanos() as u64 {
+            self.say(&format!("stood still for {:.1} s: everything passed meanwhile", pause.as_secs_f64()));
+        }
+        if let Some((from, to)) = self.rate_log.see(now, self.regulator.rate().as_bps()) {
+            let [from, to] = [from, to].map(|bps| bps as f64 / 1e6);
+            self.say(&format!("the rate changed from {from:.2} to {to:.2} Mbit/s: the AQM is designed anew"));
+        }
         Ok(Some(state))
     }
 

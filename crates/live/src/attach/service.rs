@@ -10,7 +10,25 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// SIGINT, SIGTERM and SIGHUP as a descriptor: this thread and those it makes take them no other way.
 #[derive(Debug)]
-pub(crate) struct Signals(OwnedFd);
+pub(crate) struct Signals {
+    fd: OwnedFd,
+    /// Whether it was started from a terminal.
+    terminal: bool,
+}
+
+/// Requests of a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// Leave.
+    End,
+    /// Read the options anew.
+    Reload,
+}
+
+/// Whether this process has a terminal, which may be closed under it.
+fn has_terminal() -> bool {
+    std::fs::File::open("/dev/tty").is_ok()
+}
 
 impl Signals {
     pub(crate) fn take() -> io::Result<Self> {
@@ -28,15 +46,24 @@ impl Signals {
             }
             match libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
                 -1 => Err(io::Error::last_os_error()),
-                fd => Ok(Signals(OwnedFd::from_raw_fd(fd))),
+                fd => Ok(Signals { fd: OwnedFd::from_raw_fd(fd), terminal: has_terminal() }),
             }
         }
     }
 
-    /// Waits for `time`; true if a signal came first.
-    pub(crate) fn wait(&self, time: &Timespec) -> bool {
-        let fd: BorrowedFd<'_> = self.0.as_fd();
-        poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(time)).is_ok_and(|ready| ready > 0)
+    /// Waits for `time`, or for the request of a signal that comes first.
+    pub(crate) fn wait(&self, time: &Timespec) -> Option<Request> {
+        let fd: BorrowedFd<'_> = self.fd.as_fd();
+        if !poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(time)).is_ok_and(|ready| ready > 0) {
+            return None;
+        }
+        // struct signalfd_siginfo begins with the number of the signal.
+        let mut told = [0u8; 128];
+        rustix::io::read(fd, &mut told).ok()?;
+        let hangup = u32::from_ne_bytes([told[0], told[1], told[2], told[3]]) == libc::SIGHUP as u32;
+        // A terminal that was closed sends the same signal.
+        let closed = self.terminal && !has_terminal();
+        Some(if hangup && !closed { Request::Reload } else { Request::End })
     }
 }
 

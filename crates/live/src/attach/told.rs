@@ -10,6 +10,7 @@ use super::marker::Way;
 use super::options::Options;
 use super::shaper::Shaper;
 use crate::netlink::tc::Device;
+use crate::shown;
 use crate::telemetry::{SCHEMA, Shaped, Status};
 
 /// What `--dry-run` prints.
@@ -72,21 +73,25 @@ pub(super) fn greeting(
     via: Way,
     page: Option<SocketAddr>,
 ) -> String {
-    let mut text = format!(
-        "{}: {} above {} {} ({:.2} Mbit/s), target {:.1} packets ({:.1} ms), marker by {}",
-        device.name,
-        options.aqm.label,
+    let mut text = format!("{}: {}", device.name, attached(options, shaper, network, via));
+    if let Some(page) = page {
+        let _ = write!(text, "; live page http://{page}/");
+    }
+    text
+}
+
+/// What is attached above which shaper.
+pub(super) fn attached(options: &Options, shaper: &Shaper, network: &Network, via: Way) -> String {
+    format!(
+        "{} above {} {} ({:.2} Mbit/s), target {:.1} packets ({:.1} ms), marker by {}",
+        shown(&options.aqm.label),
         shaper.kind,
         shaper.handle,
         shaper.rate.as_bps() as f64 / 1e6,
         network.target_pkts,
         1e3 * target_s(network),
         way_name(via)
-    );
-    if let Some(page) = page {
-        let _ = write!(text, "; live page http://{page}/");
-    }
-    text
+    )
 }
 
 /// The warning that traffic of other classes is regulated too, if it is.

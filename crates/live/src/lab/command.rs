@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::report::{Curves, LiveResult};
 use super::{report, run as live};
-use crate::{Failure, Tried};
+use crate::{Failure, Tried, shown};
 
 /// The scenario and what is changed of it, as the command line has them.
 #[derive(Debug, Default)]
@@ -55,8 +55,10 @@ impl Chosen {
                 value.is_none() && own(&name, &mut parser)? || chosen.take(&name, value.clone(), &mut parser)?;
             match value {
                 _ if taken => {}
-                Some(value) => return Err(Failure::refused(format!("unexpected argument {value}; see --help"))),
-                None => return Err(Failure::refused(format!("unknown option --{name}; see --help"))),
+                Some(value) => {
+                    return Err(Failure::refused(format!("unexpected argument {}; see --help", shown(&value))));
+                }
+                None => return Err(Failure::refused(format!("unknown option --{}; see --help", shown(&name)))),
             }
         }
         Ok(Some(chosen))
@@ -66,6 +68,9 @@ impl Chosen {
     fn take(&mut self, argument: &str, value: Option<String>, parser: &mut lexopt::Parser) -> Result<bool, Failure> {
         match (argument, value) {
             ("", Some(file)) if self.file.is_none() => self.file = Some(file),
+            ("aqm", None) if self.aqm.is_some() => {
+                return Err(Failure::refused("--aqm is given twice: a run has one AQM"));
+            }
             ("aqm", None) => self.aqm = Some(parser.value()?.string()?),
             ("seed", None) => self.seed = Some(whole_number(parser, argument)?),
             ("until", None) => self.until = Some(parser.value()?.string()?),
@@ -74,7 +79,7 @@ impl Chosen {
                 let text = parser.value()?.string()?;
                 let pair = text.split_once('=');
                 let (key, value) =
-                    pair.ok_or_else(|| Failure::refused(format!("--set {text}: KEY=VALUE is wanted")))?;
+                    pair.ok_or_else(|| Failure::refused(format!("--set {}: KEY=VALUE is wanted", shown(&text))))?;
                 self.changes.push((key.into(), value.into()));
             }
             _ => return Ok(false),
@@ -165,7 +170,8 @@ fn help() -> String {
 /// The value of an option that wants a whole number.
 pub(crate) fn whole_number<T: std::str::FromStr>(parser: &mut lexopt::Parser, option: &str) -> Result<T, Failure> {
     let text = parser.value()?.string()?;
-    text.parse().map_err(|_| Failure::refused(format!("--{option} {text}: a whole number from 0 on is wanted")))
+    text.parse()
+        .map_err(|_| Failure::refused(format!("--{option} {}: a whole number from 0 on is wanted", shown(&text))))
 }
 
 /// Writes a line of data.
@@ -238,6 +244,14 @@ mod tests {
     fn what_is_no_option_is_refused_by_name() {
         assert_eq!(refused(&["one.toml", "two.toml"]), "unexpected argument two.toml; see --help");
         assert_eq!(refused(&["--onw"]), "unknown option --onw; see --help");
+        assert_eq!(refused(&["one.toml", "--aqm", "pi", "--aqm", "red"]), "--aqm is given twice: a run has one AQM");
+        let long = "word ".repeat(1000);
+        assert!(
+            [&["one.toml", &long][..], &["--set", &long], &["--seed", &long]]
+                .map(refused)
+                .iter()
+                .all(|said| said.len() < 150)
+        );
         assert_eq!(refused(&["--set", "key"]), "--set key: KEY=VALUE is wanted");
         assert_eq!(refused(&["--seed", "-1"]), "--seed -1: a whole number from 0 on is wanted");
         assert!(refused(&["-x"]).contains("-x") && refused(&["--aqm"]).contains("--aqm"));

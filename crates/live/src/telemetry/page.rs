@@ -16,35 +16,59 @@ const NO_RECORDING: &str = "const RECORDED = null;";
 /// More samples than these are thinned out: nobody sees more in a picture.
 const SAMPLES_MAX: usize = 20_000;
 
-/// The page of a recording, or what is wrong with it.
+/// One part of a recording: the columns of its samples, what was attached, and when it began.
+struct Part {
+    columns: usize,
+    status: Value,
+    unix_s: Option<f64>,
+}
+
+impl Part {
+    /// From its first line.
+    fn read(line: &str) -> Result<Self, &'static str> {
+        let head: Value = serde_json::from_str(line).map_err(|_| "not a recording of aqumend attach --record")?;
+        // One of an older version has fewer columns.
+        let columns: Vec<String> = serde_json::from_value(head["columns"].clone()).unwrap_or_default();
+        let known = COLUMNS.starts_with(&columns.iter().map(String::as_str).collect::<Vec<_>>());
+        if head["aqumend"] != "recording" || columns.is_empty() || !known {
+            return Err("not a recording of this version of aqumend");
+        }
+        Ok(Part { columns: columns.len(), status: head["status"].clone(), unix_s: head["unix_s"].as_f64() })
+    }
+}
+
+/// The page of a recording, or what is wrong with it. Its parts follow each other as they did in time.
 pub(crate) fn of_recording(recording: impl BufRead) -> io::Result<String> {
     let mut lines = recording.lines();
     let wrong = |number: usize, why: &str| io::Error::other(format!("line {number}: {why}"));
-    let head: Value = serde_json::from_str(&lines.next().transpose()?.unwrap_or_default())
-        .map_err(|_| wrong(1, "not a recording of aqumend attach --record"))?;
-    // One of an older version has fewer columns.
-    let columns: Vec<String> = serde_json::from_value(head["columns"].clone()).unwrap_or_default();
-    if head["aqumend"] != "recording"
-        || columns.is_empty()
-        || !COLUMNS.starts_with(&columns.iter().map(String::as_str).collect::<Vec<_>>())
-    {
-        return Err(wrong(1, "not a recording of this version of aqumend"));
-    }
-    let mut samples = Vec::new();
+    let first = Part::read(&lines.next().transpose()?.unwrap_or_default()).map_err(|why| wrong(1, why))?;
+    let (began_s, mut part, mut since_s) = (first.unix_s, first, 0.0);
+    let mut samples: Vec<Vec<f64>> = Vec::new();
     for (i, line) in lines.enumerate() {
-        match serde_json::from_str::<Vec<f64>>(&line?) {
-            Ok(row) if row.len() == columns.len() => samples.push(row),
-            // A recording that was cut off ends in the middle of a line.
-            _ if i > 0 => break,
+        let line = line?;
+        if line.starts_with('{') {
+            // What was cut off within its first line has no samples.
+            let Ok(next) = Part::read(&line) else { continue };
+            let apart_s = next.unix_s.zip(began_s).map_or(0.0, |(next, began)| next - began);
+            (since_s, part) = (samples.last().map_or(0.0, |last| last[0]).max(apart_s), next);
+            continue;
+        }
+        match serde_json::from_str::<Vec<f64>>(&line) {
+            Ok(mut row) if row.len() == part.columns => {
+                row[0] += since_s;
+                samples.push(row);
+            }
+            // What was cut off ends in the middle of a line.
+            _ if i > 0 => {}
             _ => return Err(wrong(i + 2, "must be a number for each column")),
         }
     }
     let step = samples.len().div_ceil(SAMPLES_MAX).max(1);
     let shown = samples.iter().enumerate().filter(|(i, _)| i % step == 0 || i + 1 == samples.len());
     let shown: Vec<Value> = shown
-        .map(|(_, row)| columns.iter().zip(row).map(|(name, value)| (name.to_string(), json!(value))).collect())
+        .map(|(_, row)| COLUMNS.iter().zip(row).map(|(name, value)| (name.to_string(), json!(value))).collect())
         .collect();
-    let mut status = head["status"].clone();
+    let mut status = part.status;
     status["regulating"] = json!(true);
     // Inside a script nothing may look like its end.
     let data = json!({"status": status, "samples": shown}).to_string().replace('<', "\\u003c");
@@ -68,6 +92,18 @@ mod tests {
         assert_eq!(page.matches("\"probability\":0.25").count(), 2, "what was cut off is left out");
         assert_eq!(page.matches("</script>").count(), 1, "a name cannot end the script");
         assert!(!page.contains(NO_RECORDING));
+    }
+
+    #[test]
+    fn the_parts_of_a_recording_follow_each_other_as_they_did_in_time() {
+        let row = "[0.5,1000,1.0,0.004,0.25,1,2,3,20000000,0,0.0001,20000000]\n";
+        let part = |unix_s: f64| head().replacen('{', &format!("{{\"unix_s\":{unix_s},"), 1) + "\n";
+        // Cut off within a sample; then 100 s after the beginning; then the clock was set back.
+        let recording = format!("{}{row}[0.6,10\n{}{row}{}{row}", part(1000.0), part(1100.0), part(900.0));
+        let page = of_recording(recording.as_bytes()).unwrap();
+        let times: Vec<&str> =
+            page.split("\"t_s\":").skip(1).map(|rest| rest.split(['}', ',']).next().unwrap()).collect();
+        assert_eq!(times, ["0.5", "100.5", "101.0", "0.0"], "the last one is the status");
     }
 
     #[test]

@@ -1,8 +1,14 @@
 //! A recording: a line of JSON that says what was attached, then a line of numbers for each sample.
 
+use std::ffi::{CString, OsString};
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{FlockOperation, flock};
 
 use super::{Sample, Status};
 
@@ -22,21 +28,79 @@ pub(crate) const COLUMNS: [&str; 12] = [
     "link_bps",
 ];
 
+/// `path` with the local time in the place of `%Y` and the like.
+fn at_this_time(path: &Path) -> io::Result<PathBuf> {
+    let name = path.as_os_str().as_bytes();
+    if !name.contains(&b'%') {
+        return Ok(path.into());
+    }
+    let format = CString::new(name)?;
+    let mut text = vec![0u8; libc::PATH_MAX as usize];
+    // SAFETY: the time and the broken-down time outlive the calls; strftime writes no more than the length of `text`.
+    let length = unsafe {
+        let now = libc::time(std::ptr::null_mut());
+        let mut local = std::mem::zeroed();
+        libc::localtime_r(&raw const now, &raw mut local);
+        libc::strftime(text.as_mut_ptr().cast(), text.len(), format.as_ptr(), &raw const local)
+    };
+    if length == 0 {
+        return Err(io::Error::other("its name is too long"));
+    }
+    text.truncate(length);
+    Ok(OsString::from_vec(text).into())
+}
+
 /// A recording on its way to disk.
 #[derive(Debug)]
 pub(crate) struct Recording {
     file: BufWriter<File>,
 }
 
+/// Beginning of every recording.
+const START: &[u8] = b"{\"aqumend\":\"recording\"";
+
 impl Recording {
-    /// A new file of that name; one that is there is an error.
-    pub(crate) fn create(path: &Path) -> io::Result<Self> {
-        Ok(Recording { file: BufWriter::new(File::create_new(path)?) })
+    /// Opens the file of that name, in which parts of the local time may stand as in strftime(3). A recording that is
+    /// there goes on; any other file is an error.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        // No link is followed, and no pipe waited for: another user may have put it there.
+        let mut file = File::options()
+            .read(true)
+            .append(true)
+            .create(true)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+            .open(at_this_time(path)?)
+            .map_err(|error| match error.raw_os_error() {
+                Some(libc::ELOOP) => io::Error::other("it is a symbolic link"),
+                _ => error,
+            })?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is no regular file"));
+        }
+        flock(&file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| io::Error::other("another aqumend records to it"))?;
+        let mut start = Vec::new();
+        Read::by_ref(&mut file).take(START.len() as u64).read_to_end(&mut start)?;
+        if !START.starts_with(&start) {
+            return Err(io::Error::other("it is there already, and is no recording"));
+        }
+        // One that was cut off ends within a line.
+        let end = file.seek(SeekFrom::End(0))?;
+        let mut last = [b'\n'];
+        if end > 0 {
+            file.read_exact_at(&mut last, end - 1)?;
+        }
+        let mut file = BufWriter::new(file);
+        if last != [b'\n'] {
+            writeln!(file)?;
+        }
+        Ok(Recording { file })
     }
 
-    /// Its first line.
+    /// Its first line, or that of another part.
     pub(crate) fn begin(&mut self, status: &Status) -> io::Result<()> {
-        let head = serde_json::json!({"aqumend": "recording", "columns": COLUMNS, "status": status});
+        let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        let head = serde_json::json!({"aqumend": "recording", "columns": COLUMNS, "status": status, "unix_s": unix_s});
         writeln!(self.file, "{head}")
     }
 
@@ -73,8 +137,9 @@ mod tests {
     #[test]
     fn a_line_has_a_number_for_each_column() {
         let path = std::env::temp_dir().join(format!("aqumen-recording-{}", std::process::id()));
-        let mut recording = Recording::create(&path).unwrap();
-        assert!(Recording::create(&path).is_err(), "a file that is there stays");
+        let mut recording = Recording::open(&path).unwrap();
+        let second = Recording::open(&path).unwrap_err().to_string();
+        assert_eq!(second, "another aqumend records to it");
         recording.begin(&Status::default()).unwrap();
         recording.add(&Sample { t_s: 0.01, probability: 1e-7, ..Sample::default() }).unwrap();
         recording.end().unwrap();
@@ -84,5 +149,82 @@ mod tests {
         assert_eq!(lines[0]["columns"].as_array().unwrap().len(), COLUMNS.len());
         assert_eq!(lines[1].as_array().unwrap().len(), COLUMNS.len());
         assert_eq!((lines[1][0].as_f64(), lines[1][4].as_f64()), (Some(0.01), Some(1e-7)));
+    }
+
+    /// A folder of its own, which goes with the test.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("aqumen-{name}-{}", std::process::id()));
+            std::fs::create_dir(&folder).unwrap();
+            Folder(folder)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_recording_goes_on_where_it_was_cut_off() {
+        let folder = Folder::new("goes-on");
+        let path = folder.0.join("record");
+        let part = || {
+            let mut recording = Recording::open(&path).unwrap();
+            recording.begin(&Status::default()).unwrap();
+            recording.add(&Sample { t_s: 0.5, ..Sample::default() }).unwrap();
+            recording.end().unwrap();
+            std::fs::read(&path).unwrap()
+        };
+        let whole = part();
+        // Killed within its first line, and within a sample; then it ends well.
+        for cut in [7, whole.len() - 9, whole.len()] {
+            std::fs::write(&path, &whole[..cut]).unwrap();
+            let text = String::from_utf8(part()).unwrap();
+            let valid = text.lines().filter(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()).count();
+            assert_eq!(
+                valid,
+                if cut == 7 {
+                    2
+                } else if cut == whole.len() {
+                    4
+                } else {
+                    3
+                },
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_recording_stays_as_it_is() {
+        let folder = Folder::new("stays");
+        let at = |name: &str| folder.0.join(name);
+        let refused = |name: &str| Recording::open(&at(name)).unwrap_err().to_string();
+        std::fs::write(at("mine"), "mine").unwrap();
+        std::os::unix::fs::symlink(at("mine"), at("link")).unwrap();
+        std::os::unix::fs::symlink(at("nothing"), at("dangling")).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        assert_eq!(refused("mine"), "it is there already, and is no recording");
+        assert_eq!(
+            (refused("link").as_str(), refused("dangling").as_str()),
+            ("it is a symbolic link", "it is a symbolic link")
+        );
+        assert_eq!(refused("pipe"), "it is no regular file");
+        assert!(!at("nothing").exists() && std::fs::read(at("mine")).unwrap() == b"mine");
+    }
+
+    #[test]
+    fn a_name_may_have_parts_of_the_time() {
+        let year = || at_this_time(Path::new("/x/%Y")).unwrap().to_str().unwrap()[3..].parse::<u32>().unwrap();
+        assert!((2026..3000).contains(&year()));
+        assert_eq!(at_this_time(Path::new("/x/eth0.jsonl")).unwrap(), Path::new("/x/eth0.jsonl"));
+        assert_eq!(at_this_time(Path::new("5%%")).unwrap(), Path::new("5%"));
+        let second = at_this_time(Path::new("%Y-%m-%d.%H%M%S")).unwrap();
+        assert_eq!(second.to_str().unwrap().len(), "2026-11-28.101500".len());
+        assert!(at_this_time(Path::new(&"%Y".repeat(3000))).is_err());
     }
 }

@@ -13,7 +13,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::{Lab, Namespace, Nothing, Samples, Scratch, can_run, mean};
+use support::{Lab, Namespace, Nothing, Samples, Scratch, can_run, is_of_the_machine, mean};
 
 /// A token bucket of 20 Mbit/s with room for 400 packets.
 const TBF: &str = "tc qdisc add dev r1 root handle 1: tbf rate 20mbit burst 30kb limit 600kb";
@@ -130,7 +130,8 @@ fn traffic_flows_whatever_happens_to_controller_marker_and_shaper() {
     assert!(shown.status.success() && String::from_utf8_lossy(&shown.stdout).contains("it does not answer"));
     attached.signal(libc::SIGCONT);
     let (code, said) = attached.end();
-    assert_eq!((code, said.as_str()), (Some(0), ""), "it heard `detach` when it went on");
+    assert_eq!(code, Some(0), "it heard `detach` when it went on: {said}");
+    assert!(said.lines().all(is_of_the_machine), "{said}");
 
     attached = lab.router.attach(line);
     attached.signal(libc::SIGKILL);
@@ -495,6 +496,11 @@ fn it_tells_how_it_fares_in_every_way() {
     assert!(one["totals"]["steps"].as_u64() > Some(50), "{status}");
     let text = String::from_utf8_lossy(&router.aqumend("top --count 2 --interval 100ms").stdout).into_owned();
     assert_eq!(text.matches("r1: pi above tbf a9e: (20.00 Mbit/s)").count(), 2, "{text}");
+    let one = router.aqumend("top r1 --count 1");
+    assert!(one.status.success() && String::from_utf8_lossy(&one.stdout).starts_with("r1: pi above"), "{one:?}");
+    let none = router.aqumend("top v0 --count 1");
+    assert_eq!(none.status.code(), Some(1), "{none:?}");
+    assert!(String::from_utf8_lossy(&none.stderr).contains("v0: nothing is attached"), "{none:?}");
 
     assert!(get(&router, 7777, "/").contains("<title>aqumend</title>"));
     assert!(get(&router, 7777, "/metrics").contains("aqumen_regulating{device=\"r1\",aqm=\"pi\"} 1"));
@@ -524,8 +530,90 @@ fn it_tells_how_it_fares_in_every_way() {
     let asked = Instant::now();
     assert!(router.aqumend("detach r1").status.success());
     assert!(asked.elapsed() < Duration::from_secs(5));
-    assert_eq!(attached.end(), (Some(0), String::new()));
+    let (code, said) = attached.end();
+    assert!(code == Some(0) && said.contains("aqumend: r1: stood still for 0."), "{said}");
+    assert!(said.lines().all(is_of_the_machine), "{said}");
     assert_eq!(router.sh("tc qdisc show dev r1").trim(), "qdisc noqueue 0: root refcnt 2");
+}
+
+#[test]
+fn options_are_read_anew_while_the_shaper_stays() {
+    let Some(_alone) = can_run() else { return };
+    for via in ["tcx", "clsact"] {
+        let router = veth();
+        let before = traces(&router);
+        let (options, record) = (Scratch::new("options"), Scratch::new("reloaded"));
+        let with = |text: &str| std::fs::write(&options.0, text).unwrap();
+        with("--aqm fixed:p=0 --rate 20Mbit   # at first");
+        let line = format!("r1 --options {} --via {via} --listen no --record", options.0.display());
+        let attached = router.attach(&format!("{line} {}", record.0.display()));
+        let status =
+            || -> serde_json::Value { serde_json::from_slice(&router.aqumend("status r1 --json").stdout).unwrap() };
+        let bucket = || router.sh("tc -s qdisc show dev r1");
+        let reloaded = |text: &str| {
+            with(text);
+            attached.signal(libc::SIGHUP);
+            thread::sleep(Duration::from_millis(300));
+            let status = status();
+            (
+                status["attached"][0]["aqm"].as_str().unwrap().to_owned(),
+                status["attached"][0]["shaper"]["rate_bps"].clone(),
+            )
+        };
+        thread::sleep(Duration::from_millis(200));
+        router.sh("ping -c 3 -i 0.01 -W 1 10.2.0.9 || true");
+        assert_eq!(
+            reloaded("--aqm fixed:p=0.5 --rate 10Mbit --only port=9"),
+            ("fixed:p=0.5".into(), 10_000_000.into())
+        );
+        assert!(bucket().contains("tbf a9e: root") && bucket().contains("rate 10Mbit"), "{}", bucket());
+        // What is wrong or cannot change changes nothing.
+        for text in ["--aqm codel --rate 10Mbit", "--aqm pi --rate fast", "--aqm pi", "--aqm pi --rate 10Mbit --host x"]
+        {
+            assert_eq!(reloaded(text), ("fixed:p=0.5".into(), 10_000_000.into()), "{text}");
+        }
+        let one = &status()["attached"][0];
+        assert!(one["regulating"] == true && one["totals"]["steps"].as_u64() > Some(20), "{one}");
+        assert_eq!(traces(&router).1, before.1 + 1, "one marker");
+        let said = attached.detach_said();
+        let events: Vec<&str> = said.lines().filter(|line| !is_of_the_machine(line)).collect();
+        assert!(
+            events.len() == 5 && events[0].contains("r1: reloaded: fixed:p=0.5 above tbf a9e: (10.00 Mbit/s)"),
+            "{said}"
+        );
+        let refused = [
+            "tc qdisc add ... codel",
+            "--rate \"fast\"",
+            "whether there is a --rate",
+            "--host changes with a restart only",
+        ];
+        for (event, why) in events[1..].iter().zip(refused) {
+            assert!(
+                event.contains("r1: not reloaded, it goes on as before: ") && event.contains(why),
+                "{event}: {why}"
+            );
+        }
+        assert_as_before(&router, &before, via);
+        let text = std::fs::read_to_string(&record.0).unwrap();
+        assert_eq!(text.matches("{\"aqumend\":\"recording\"").count(), 2, "a part for each setting");
+    }
+}
+
+#[test]
+fn a_second_start_goes_on_with_the_recording() {
+    let Some(_alone) = can_run() else { return };
+    let (router, record) = (veth(), Scratch::new("again"));
+    for _ in 0..2 {
+        let attached = router.attach(&format!("r1 --aqm pi --rate 20Mbit --listen no --record {}", record.0.display()));
+        thread::sleep(Duration::from_millis(200));
+        attached.detach();
+    }
+    let page = router.aqumend(&format!("report {}", record.0.display()));
+    let page = String::from_utf8_lossy(&page.stdout).into_owned();
+    let times: Vec<f64> =
+        page.split("\"t_s\":").skip(1).map(|rest| rest.split(['}', ',']).next().unwrap().parse().unwrap()).collect();
+    let samples = &times[..times.len() - 1];
+    assert!(samples.len() > 20 && samples.is_sorted(), "{samples:?}");
 }
 
 #[test]

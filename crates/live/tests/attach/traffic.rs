@@ -118,13 +118,22 @@ fn a_rate_that_changes_is_followed() {
     let _load = Datagrams::start(&router, 40.0, ECT0, 0.05);
     for rate in ["20mbit", "6mbit", "30mbit"] {
         router.sh(&format!("tc class change dev r1 parent 1: classid 1:10 htb rate {rate} burst 30kb"));
-        thread::sleep(Duration::from_secs(5));
+        thread::sleep(Duration::from_secs(7));
     }
-    attached.detach();
+    let said = attached.detach_said();
+    let changes: Vec<Vec<f64>> = said
+        .lines()
+        .filter_map(|line| line.strip_prefix("aqumend: r1: the rate changed from "))
+        .map(|change| change.split(' ').filter_map(|word| word.parse().ok()).collect())
+        .collect();
+    assert!(changes.len() == 2 && changes[0][1] == changes[1][0], "a line for each change: {said}");
+    for (seen, expected) in [changes[0][0], changes[0][1], changes[1][1]].into_iter().zip([20.0, 6.0, 30.0]) {
+        assert!((seen / expected - 1.0).abs() < 0.15, "{said}");
+    }
     let samples = Samples::read(&record.0);
     let (times, rates) = (samples.column("t_s", 0.0), samples.column("link_bps", 0.0));
-    // The second before each change: four after the last one.
-    for (until, expected) in [(4.9, 20e6), (9.9, 6e6), (14.9, 30e6)] {
+    // The second before each change: six after the last one.
+    for (until, expected) in [(6.9, 20e6), (13.9, 6e6), (20.9, 30e6)] {
         let seen: Vec<f64> = times
             .iter()
             .zip(&rates)
@@ -134,10 +143,10 @@ fn a_rate_that_changes_is_followed() {
         let seen = mean(&seen);
         assert!((seen / expected - 1.0).abs() < 0.15, "{seen} bit/s where the shaper has {expected}");
     }
-    // What each sample says left adds up to five seconds of each rate.
+    // What each sample says left adds up to seven seconds of each rate.
     let left = samples.column("rate_bps", 0.0);
     let bits: f64 = times.windows(2).zip(&left[1..]).map(|(two, rate)| rate * (two[1] - two[0])).sum();
-    assert!((bits / (5.0 * 56e6) - 1.0).abs() < 0.15, "{bits} bits left in 15 s of 20, 6 and 30 Mbit/s");
+    assert!((bits / (7.0 * 56e6) - 1.0).abs() < 0.15, "{bits} bits left in 21 s of 20, 6 and 30 Mbit/s");
 }
 
 fn an_aqm_that_costs_throughput_leaves() {
