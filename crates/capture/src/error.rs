@@ -1,13 +1,13 @@
-//! Why a capture cannot be read.
+//! Errors of a capture file.
 
 use std::fmt;
 
-/// What is wrong with a capture, and where.
+/// Error of a capture file, with its position.
 #[derive(Debug)]
 pub struct Error {
-    /// Byte of the file at which the faulty block or record begins; `None` if the file as a whole is meant.
+    /// Offset of the faulty block or record in the file, bytes; `None` if the error concerns the whole file.
     pub offset: Option<u64>,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! What the formats of captures have in common: a record found, its lengths, byte order.
+//! Common parts of the capture formats: records, checks of lengths, byte order.
 
 use std::io;
 use std::ops::Range;
@@ -6,25 +6,25 @@ use std::ops::Range;
 use crate::Error;
 use crate::input::Unpacking;
 
-/// Longest packet, captured or original, and longest block that has to be looked at as a whole, bytes. Captures of
-/// networks have at most 256 KiB a packet.
+/// Longest packet, captured or original, and longest block that is read as a whole, bytes. Network captures have at
+/// most 256 KiB per packet.
 pub const LENGTH_MAX: u32 = 16 << 20;
 
-/// A record within the window.
-pub(crate) struct Found {
+/// Location of a record within the window.
+pub(crate) struct RecordSpan {
     pub(crate) at_ns: i64,
     pub(crate) interface: u32,
     pub(crate) link: u16,
     pub(crate) original: u32,
-    /// Where its data are, from the start of the window.
+    /// Position of its data, from the start of the window.
     pub(crate) data: Range<usize>,
     /// Bytes of the whole record.
     pub(crate) length: u64,
 }
 
-/// What came of a look for the next record.
-pub(crate) enum Next {
-    Record(Found),
+/// Result of reading the next record.
+pub(crate) enum ReadOutcome {
+    Record(RecordSpan),
     /// The file ends where a record could begin.
     End,
     /// The file ends within a record.
@@ -38,7 +38,7 @@ pub(crate) fn failed(error: io::Error) -> Error {
     }
 }
 
-/// Checks what a record says of its own lengths.
+/// Checks the lengths that a record declares.
 pub(crate) fn check_lengths(at: u64, captured: u32, original: u32) -> Result<(), Error> {
     match [("captured", captured), ("original", original)].into_iter().find(|(_, length)| *length > LENGTH_MAX) {
         Some((which, length)) => Err(Error::at(

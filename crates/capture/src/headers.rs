@@ -1,24 +1,24 @@
-//! What the headers of a captured packet say: link layers, IP, and the ports of the transport.
+//! Decoding of a captured packet's headers: link layers, IP, and the ports of the transport.
 //!
-//! Understood: Ethernet with 802.1Q and 802.1ad tags, raw IP, Linux "cooked" captures (SLL, SLL2), BSD loopback (NULL,
-//! LOOP). Headers that the capture cut off are as if they were not there. Deviation: tunnels are not opened; the
-//! outermost IP header is the one that a queue on the way would see.
+//! Supported: Ethernet with 802.1Q and 802.1ad tags, raw IP, Linux "cooked" captures (SLL, SLL2), BSD loopback (NULL,
+//! LOOP). Headers that the capture cut off count as absent. Deviation: tunnels are not opened; the
+//! outermost IP header is the one that a queue on the path would see.
 
 use aqumen_units::Ecn;
 
-/// What a packet's headers say.
+/// Decoded headers of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Headers {
-    /// Its EtherType, of the innermost VLAN tag, if the link layer has one.
+    /// EtherType, behind all VLAN tags, if the link layer has one.
     pub ether_type: Option<u16>,
-    /// Its IP header.
+    /// IP header.
     pub ip: Option<Ip>,
 }
 
-/// What an IP header says.
+/// Decoded IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip {
-    /// Where it begins in the captured data.
+    /// Offset in the captured data.
     pub at: u32,
     /// 4 or 6.
     pub version: u8,
@@ -34,8 +34,8 @@ pub struct Ip {
     pub destination: [u8; 16],
     /// Source and destination port, if the protocol has ports and this is no fragment.
     pub ports: Option<(u16, u16)>,
-    /// Whether this is a fragment. No fragment has ports, the first no more than the others: all of a packet's are then
-    /// alike.
+    /// Whether this is a fragment. Fragments have no ports, not even the first one, so that all of a packet's fragments
+    /// are classified alike.
     pub fragment: bool,
 }
 
@@ -57,11 +57,11 @@ const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 /// EtherTypes of VLAN tags: 802.1Q, 802.1ad, and the older one of stacked tags.
 const VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
-/// Tags and extension headers looked behind.
+/// Most tags and extension headers that are skipped.
 const DEPTH_MAX: usize = 16;
 
-/// Whether packets of this link type are understood.
-pub fn is_understood(link: u16) -> bool {
+/// Returns whether packets of this link type can be decoded.
+pub fn is_supported(link: u16) -> bool {
     matches!(
         link,
         link::NULL
@@ -77,7 +77,7 @@ pub fn is_understood(link: u16) -> bool {
     )
 }
 
-/// The headers of a packet of link type `link`.
+/// Decodes the headers of a packet of link type `link`.
 #[inline]
 pub fn decode(link: u16, data: &[u8]) -> Headers {
     match link {
@@ -104,7 +104,7 @@ fn behind_ether_type(data: &[u8], at: usize) -> Headers {
     }
 }
 
-/// Looks behind the VLAN tags of which the first has `ether_type`, if that is one.
+/// Skips VLAN tags, of which the first has `ether_type`, if that is one.
 fn behind_tags(data: &[u8], mut ether_type: u16, mut at: usize) -> Headers {
     for _ in 0..DEPTH_MAX {
         if !VLAN.contains(&ether_type) {
@@ -189,7 +189,7 @@ fn ipv6(header: &[u8], at: usize) -> Option<Ip> {
     })
 }
 
-/// Ports of the protocols that have them where TCP has: TCP, UDP, DCCP, SCTP, UDP-Lite.
+/// Returns the ports of protocols with TCP's layout: TCP, UDP, DCCP, SCTP, UDP-Lite.
 fn ports(header: &[u8], protocol: u8, at: usize) -> Option<(u16, u16)> {
     if matches!(protocol, 6 | 17 | 33 | 132 | 136) { Some((word(header, at)?, word(header, at + 2)?)) } else { None }
 }
@@ -200,8 +200,8 @@ fn word(data: &[u8], at: usize) -> Option<u16> {
 }
 
 impl Ip {
-    /// Sets CE (RFC 3168 section 5) in the packet's data, and for IPv4 what that changes in the header's checksum: a
-    /// checksum that was wrong stays as wrong as it was.
+    /// Sets CE (RFC 3168 section 5) in the packet's data, and updates an IPv4 header checksum: a wrong checksum stays
+    /// wrong by the same amount.
     pub fn mark(&self, data: &mut [u8]) {
         let Some(header) = data.get_mut(self.at as usize..) else { return };
         match (self.version, header) {

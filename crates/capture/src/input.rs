@@ -1,34 +1,34 @@
-//! The bytes of a capture file, unpacked while they are read where gzip compressed it.
+//! Input of a capture file: a gzip file is unpacked while it is read.
 
 use std::fmt;
 use std::io::{self, BufReader, Chain, Cursor, ErrorKind, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
-/// Bytes unpacked before the ratio counts.
+/// Unpacked bytes before the ratio is checked.
 const FREE: u64 = 64 << 20;
 
 /// Unpacked bytes per compressed byte above which a file is refused. DEFLATE reaches 1032 for zeros alone; captures
 /// have 2 to 20, those of zeros in full packets about 50.
 const RATIO_MAX: u64 = 500;
 
-/// A capture file: as it is, or unpacked.
+/// A capture file, plain or unpacked.
 pub struct Input<R>(Kind<R>);
 
 type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
 
 enum Kind<R> {
     Plain(Whole<R>),
-    Packed { decoder: Box<MultiGzDecoder<BufReader<Counted<Whole<R>>>>>, unpacked: u64 },
+    Packed { decoder: Box<MultiGzDecoder<BufReader<CountingReader<Whole<R>>>>>, unpacked: u64 },
 }
 
-/// A stream and the number of bytes read from it.
-struct Counted<R> {
+/// A stream that counts the bytes read from it.
+struct CountingReader<R> {
     input: R,
     read: u64,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let read = self.input.read(to)?;
         self.read += read as u64;
@@ -37,7 +37,7 @@ impl<R: Read> Read for Counted<R> {
 }
 
 impl<R: Read> Input<R> {
-    /// Reads the first two bytes, which say whether gzip compressed the file.
+    /// Reads the first two bytes, which show whether the file is compressed by gzip.
     pub fn new(mut input: R) -> io::Result<Self> {
         let mut magic = Vec::new();
         input.by_ref().take(2).read_to_end(&mut magic)?;
@@ -45,7 +45,7 @@ impl<R: Read> Input<R> {
         let whole = Cursor::new(magic).chain(input);
         Ok(Input(if packed {
             Kind::Packed {
-                decoder: Box::new(MultiGzDecoder::new(BufReader::new(Counted { input: whole, read: 0 }))),
+                decoder: Box::new(MultiGzDecoder::new(BufReader::new(CountingReader { input: whole, read: 0 }))),
                 unpacked: 0,
             }
         } else {
@@ -53,7 +53,7 @@ impl<R: Read> Input<R> {
         }))
     }
 
-    /// Compressed bytes read so far; `None` where the file is not compressed.
+    /// Returns the compressed bytes read so far; `None` if the file is not compressed.
     pub fn packed(&self) -> Option<u64> {
         match &self.0 {
             Kind::Plain(_) => None,
@@ -61,7 +61,7 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// Most bytes that a file of `length` bytes can hold.
+    /// Returns the most bytes that a file of `length` bytes can hold.
     pub fn unpacked_max(&self, length: u64) -> u64 {
         match &self.0 {
             Kind::Plain(_) => length,
@@ -93,7 +93,7 @@ impl<R: Read> Read for Input<R> {
     }
 }
 
-/// Fault of the compressed data, beside those of reading them.
+/// Error of the compressed data, as opposed to an error of reading.
 #[derive(Debug)]
 pub(crate) struct Unpacking(String);
 
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compressed_reads_as_what_it_holds_also_in_several_members() {
+    fn a_compressed_file_reads_as_its_contents_also_in_several_members() {
         let bytes: Vec<u8> = (0..=255).cycle().take(300_000).collect();
         let members = [packed(&bytes[..1000]), packed(&bytes[1000..])].concat();
         for (file, compressed) in [(bytes.clone(), false), (packed(&bytes), true), (members, true)] {

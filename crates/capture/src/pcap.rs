@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use crate::Error;
-use crate::format::{Found, Next, Order, check_lengths, failed};
+use crate::format::{Order, ReadOutcome, RecordSpan, check_lengths, failed};
 use crate::window::Window;
 
 pub(crate) struct Pcap {
@@ -52,9 +52,9 @@ impl Pcap {
     }
 
     #[inline]
-    pub(crate) fn next<R: Read>(&mut self, window: &mut Window<R>) -> Result<Next, Error> {
+    pub(crate) fn next<R: Read>(&mut self, window: &mut Window<R>) -> Result<ReadOutcome, Error> {
         if !window.fill(RECORD_BYTES).map_err(failed)? {
-            return Ok(if window.bytes().is_empty() { Next::End } else { Next::CutOff });
+            return Ok(if window.bytes().is_empty() { ReadOutcome::End } else { ReadOutcome::CutOff });
         }
         let at = window.offset();
         let word = |i: usize| self.order.u32(window.bytes(), 4 * i);
@@ -62,11 +62,18 @@ impl Pcap {
         check_lengths(at, captured, original)?;
         let length = RECORD_BYTES + captured as usize;
         if !window.fill(length).map_err(failed)? {
-            return Ok(Next::CutOff);
+            return Ok(ReadOutcome::CutOff);
         }
         // Below 2^32 * 1e9 + 2^32 * 1000: fits.
         let at_ns = i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * self.unit_ns;
         let data = RECORD_BYTES..length;
-        Ok(Next::Record(Found { at_ns, interface: 0, link: self.link, original, data, length: length as u64 }))
+        Ok(ReadOutcome::Record(RecordSpan {
+            at_ns,
+            interface: 0,
+            link: self.link,
+            original,
+            data,
+            length: length as u64,
+        }))
     }
 }

@@ -1,19 +1,19 @@
 //! The pcapng format (draft-ietf-opsawg-pcapng): blocks, each with its type and its length before and behind it.
 //!
-//! Sections may differ in byte order; each describes its interfaces anew. Blocks without packets are passed over
-//! without being held. Deviation: simple packet blocks, which have no time, are counted and left out.
+//! Sections may differ in byte order; each describes its own interfaces. Blocks without packets are skipped without
+//! being held. Deviation: simple packet blocks, which have no time, are counted and left out.
 
 use std::io::Read;
 
 use crate::Error;
-use crate::format::{Found, LENGTH_MAX, Next, Order, check_lengths, failed};
+use crate::format::{LENGTH_MAX, Order, ReadOutcome, RecordSpan, check_lengths, failed};
 use crate::window::Window;
 
 #[derive(Default)]
 pub(crate) struct Pcapng {
     order: Order,
     interfaces: Vec<Interface>,
-    /// Simple packet blocks seen.
+    /// Number of simple packet blocks.
     pub(crate) timeless: u64,
 }
 
@@ -23,12 +23,12 @@ struct Interface {
     clock: Clock,
 }
 
-/// How an interface counts time.
+/// Time unit of an interface.
 #[derive(Clone, Copy)]
 struct Clock {
     units_per_second: u128,
     offset_s: i64,
-    /// Nanoseconds of a unit, where that is a whole number.
+    /// Nanoseconds per unit, if that is an integer.
     unit_ns: Option<u32>,
 }
 
@@ -51,10 +51,10 @@ impl Pcapng {
     }
 
     #[inline]
-    pub(crate) fn next<R: Read>(&mut self, window: &mut Window<R>) -> Result<Next, Error> {
+    pub(crate) fn next<R: Read>(&mut self, window: &mut Window<R>) -> Result<ReadOutcome, Error> {
         loop {
             if !window.fill(12).map_err(failed)? {
-                return Ok(if window.bytes().is_empty() { Next::End } else { Next::CutOff });
+                return Ok(if window.bytes().is_empty() { ReadOutcome::End } else { ReadOutcome::CutOff });
             }
             let at = window.offset();
             let head = &window.bytes()[..12];
@@ -75,7 +75,7 @@ impl Pcapng {
             if !matters {
                 // A block of no interest may have any size.
                 if !window.skip(u64::from(length - TRAILER)).map_err(failed)? || !window.fill(4).map_err(failed)? {
-                    return Ok(Next::CutOff);
+                    return Ok(ReadOutcome::CutOff);
                 }
                 self.same_length(window.bytes(), 0, length, at)?;
                 window.skip(u64::from(TRAILER)).map_err(failed)?;
@@ -86,12 +86,12 @@ impl Pcapng {
                 return Err(Error::at(at, message));
             }
             if !window.fill(length as usize).map_err(failed)? {
-                return Ok(Next::CutOff);
+                return Ok(ReadOutcome::CutOff);
             }
             let block = &window.bytes()[..length as usize];
             self.same_length(block, (length - TRAILER) as usize, length, at)?;
             match kind {
-                ENHANCED_PACKET | OBSOLETE_PACKET => return self.packet(kind, block, at).map(Next::Record),
+                ENHANCED_PACKET | OBSOLETE_PACKET => return self.packet(kind, block, at).map(ReadOutcome::Record),
                 SECTION_HEADER => self.begin_section(block, at)?,
                 INTERFACE_DESCRIPTION => self.describe(block, at)?,
                 _ => self.timeless += 1,
@@ -163,7 +163,7 @@ impl Pcapng {
         Ok(())
     }
 
-    fn packet(&self, kind: u32, block: &[u8], at: u64) -> Result<Found, Error> {
+    fn packet(&self, kind: u32, block: &[u8], at: u64) -> Result<RecordSpan, Error> {
         let length = block.len() as u32;
         if length < BEFORE_DATA + TRAILER {
             return Err(Error::at(at, format!("a packet block of {length} bytes; it has at least 32")));
@@ -187,11 +187,11 @@ impl Pcapng {
             return Err(Error::at(at, format!("a packet whose time of {units} units lies beyond the year 2262")));
         };
         let data = BEFORE_DATA as usize..(BEFORE_DATA + captured) as usize;
-        Ok(Found { at_ns, interface, link: *link, original, data, length: u64::from(length) })
+        Ok(RecordSpan { at_ns, interface, link: *link, original, data, length: u64::from(length) })
     }
 }
 
-/// The byte order that a section header declares.
+/// Returns the byte order that a section header declares.
 fn byte_order(head: &[u8], at: u64) -> Result<Order, Error> {
     [Order::Big, Order::Little]
         .into_iter()
@@ -200,7 +200,7 @@ fn byte_order(head: &[u8], at: u64) -> Result<Order, Error> {
 }
 
 impl Clock {
-    /// `resolution` is that of `if_tsresol`: a negative power of 10, or of 2 if its highest bit is set.
+    /// Makes a clock of resolution `if_tsresol`: a negative power of 10, or of 2 if the highest bit is set.
     fn new(resolution: u8, offset_s: i64) -> Option<Self> {
         let exponent = u32::from(resolution & 0x7f);
         let units_per_second =
@@ -209,7 +209,7 @@ impl Clock {
         Some(Clock { units_per_second, offset_s, unit_ns })
     }
 
-    /// The time of so many units in nanoseconds.
+    /// Returns the time of `units` in nanoseconds.
     #[inline]
     fn nanoseconds(&self, units: u64) -> Option<i64> {
         let since = match self.unit_ns {

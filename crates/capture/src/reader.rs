@@ -1,9 +1,9 @@
-//! The reader of captures, whichever format they have.
+//! Reader of captures in either format.
 
 use std::io::Read;
 
 use crate::Error;
-use crate::format::{Found, Next, failed};
+use crate::format::{ReadOutcome, RecordSpan, failed};
 use crate::pcap::Pcap;
 use crate::pcapng::Pcapng;
 use crate::window::Window;
@@ -11,23 +11,23 @@ use crate::window::Window;
 /// A packet of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// When it was seen: nanoseconds since 1970, or since any other epoch.
+    /// Time of capture: nanoseconds since 1970, or since another epoch.
     pub at_ns: i64,
-    /// The interface that saw it, from 0, as it is numbered in its section of a pcapng.
+    /// Number of the interface within its pcapng section, from 0.
     pub interface: u32,
-    /// Its outermost protocol, a number of the LINKTYPE_ registry.
+    /// Link type: a number of the LINKTYPE_ registry.
     pub link: u16,
-    /// Its length when it was seen, bytes; of these `data` may hold only the first.
+    /// Original length, bytes; `data` may hold fewer.
     pub original: u32,
-    /// What was captured of it.
+    /// Captured bytes.
     pub data: &'a [u8],
 }
 
-/// Reads the packets of a capture one after the other.
+/// Reader of a capture's packets, one after the other.
 pub struct Reader<R> {
     window: Window<R>,
     format: Format,
-    /// Bytes of the record handed out last, which are still at hand.
+    /// Length of the record returned last, which is still in the window.
     taken: u64,
     packets: u64,
     cut_off: bool,
@@ -38,19 +38,19 @@ enum Format {
     Pcapng(Pcapng),
 }
 
-/// Whether a file that begins with these four bytes says that it is a pcap or a pcapng.
+/// Returns whether these first four bytes are those of a pcap or pcapng file.
 pub fn is_capture(magic: &[u8]) -> bool {
     Pcap::knows(magic) || Pcapng::knows(magic)
 }
 
-/// Whether a file that begins with these four bytes is compressed by gzip, zstd, xz or lz4.
+/// Returns whether these first four bytes are those of a gzip, zstd, xz or lz4 file.
 pub fn is_compressed(magic: &[u8]) -> bool {
     magic.starts_with(&[0x1f, 0x8b])
         || [[0x28, 0xb5, 0x2f, 0xfd], [0xfd, 0x37, 0x7a, 0x58], [0x04, 0x22, 0x4d, 0x18]].iter().any(|m| magic == m)
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads what every capture begins with.
+    /// Reads the file header.
     pub fn new(input: R) -> Result<Self, Error> {
         let mut window = Window::new(input);
         window.fill(4).map_err(failed)?;
@@ -69,7 +69,7 @@ impl<R: Read> Reader<R> {
         Ok(Reader { window, format, taken: 0, packets: 0, cut_off: false })
     }
 
-    /// The next packet; `None` after the last. After an error nothing more is to be expected.
+    /// Returns the next packet; `None` after the last. No packets follow an error.
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
         // The window holds all of it.
@@ -83,29 +83,29 @@ impl<R: Read> Reader<R> {
             Format::Pcapng(pcapng) => pcapng.next(&mut self.window)?,
         };
         match next {
-            Next::Record(found) => {
+            ReadOutcome::Record(found) => {
                 self.packets += 1;
                 self.taken = found.length;
-                let Found { at_ns, interface, link, original, data, .. } = found;
+                let RecordSpan { at_ns, interface, link, original, data, .. } = found;
                 let data = &self.window.bytes()[data];
                 // Some writers leave the original length out.
                 let original = original.max(data.len() as u32);
                 Ok(Some(Record { at_ns, interface, link, original, data }))
             }
-            Next::End => Ok(None),
-            Next::CutOff => {
+            ReadOutcome::End => Ok(None),
+            ReadOutcome::CutOff => {
                 self.cut_off = true;
                 Ok(None)
             }
         }
     }
 
-    /// Whether the file ends within a record, as a capture does that was interrupted. Known at the end.
+    /// Returns whether the file ends within a record, as an interrupted capture does. Known at the end.
     pub fn is_cut_off(&self) -> bool {
         self.cut_off
     }
 
-    /// Packets of a pcapng that carry no time (simple packet blocks), and so were left out.
+    /// Returns the number of packets without a time (simple packet blocks), which are left out.
     pub fn timeless(&self) -> u64 {
         match &self.format {
             Format::Pcap(_) => 0,
@@ -113,17 +113,17 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Bytes of the file that are behind.
+    /// Returns the number of bytes read.
     pub fn position(&self) -> u64 {
         self.window.offset() + self.taken
     }
 
-    /// The stream that is read.
+    /// Returns the input.
     pub fn input(&self) -> &R {
         self.window.input()
     }
 
-    /// Packets handed out.
+    /// Returns the number of packets returned so far.
     pub fn packets(&self) -> u64 {
         self.packets
     }

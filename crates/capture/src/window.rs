@@ -1,11 +1,11 @@
-//! A window on a stream: the bytes at hand, and how far they are from the start.
+//! A buffered window on a stream, with its offset from the start.
 
 use std::io::{self, ErrorKind, Read};
 
 pub(crate) struct Window<R> {
     input: R,
     buffer: Vec<u8>,
-    /// The bytes at hand within the buffer.
+    /// Range of valid bytes within the buffer.
     start: usize,
     end: usize,
     /// Offset of `start` in the stream.
@@ -13,7 +13,7 @@ pub(crate) struct Window<R> {
     ended: bool,
 }
 
-/// Bytes asked of the stream at first; the buffer doubles only when it is full of what the stream gave.
+/// First size of the buffer; it doubles only when it is full of bytes that the stream delivered.
 const CHUNK: usize = 1 << 17;
 
 impl<R: Read> Window<R> {
@@ -21,17 +21,17 @@ impl<R: Read> Window<R> {
         Window { input, buffer: vec![0; CHUNK], start: 0, end: 0, offset: 0, ended: false }
     }
 
-    /// The stream.
+    /// Returns the stream.
     pub(crate) fn input(&self) -> &R {
         &self.input
     }
 
-    /// How many bytes are behind.
+    /// Returns the offset of the window in the stream.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Has at least `n` bytes at hand; false if the stream ends before.
+    /// Fills the window to at least `n` bytes; returns false if the stream ends before.
     #[inline]
     pub(crate) fn fill(&mut self, n: usize) -> io::Result<bool> {
         if self.end - self.start >= n { Ok(true) } else { self.refill(n) }
@@ -55,13 +55,13 @@ impl<R: Read> Window<R> {
         Ok(self.end >= n)
     }
 
-    /// The bytes at hand.
+    /// Returns the bytes of the window.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// Leaves `n` bytes behind; false if the stream ends before.
+    /// Skips `n` bytes; returns false if the stream ends before.
     pub(crate) fn skip(&mut self, n: u64) -> io::Result<bool> {
         let mut left = n;
         loop {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_in_order_whatever_the_stream_gives_at_a_time() {
+    fn bytes_come_in_order_in_reads_of_any_size() {
         let all: Vec<u8> = (0..=255).cycle().take(3 * CHUNK + 7).collect();
         let mut window = Window::new(Slow(&all));
         assert!(window.fill(10).unwrap() && window.bytes()[..10] == all[..10]);

@@ -1,4 +1,4 @@
-//! Writes pcapng (draft-ietf-opsawg-pcapng): one section, time in nanoseconds, little endian on every machine.
+//! Writer of pcapng (draft-ietf-opsawg-pcapng): one section, nanosecond times, little endian on every machine.
 
 use std::io::{self, Write};
 
@@ -13,17 +13,17 @@ const OPTION_RESOLUTION: u16 = 9;
 /// Units of 10^-9 s.
 const NANOSECONDS: [u8; 1] = [9];
 
-/// Writes packets, each seen at an interface that was described before.
+/// Writer of packets of interfaces that were described before.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
     interfaces: u32,
-    /// The block in the making: its room is used again.
+    /// Block being written; its memory is reused.
     block: Vec<u8>,
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a capture in `out`, which should have a buffer.
+    /// Begins a capture in `out`, which should be buffered.
     pub fn new(out: W) -> io::Result<Self> {
         let mut writer = Writer { out, interfaces: 0, block: Vec::new() };
         writer.begin(SECTION_HEADER);
@@ -34,7 +34,7 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Describes an interface whose packets begin with a header of link type `link`; gives its number, from 0.
+    /// Describes an interface whose packets begin with a header of link type `link`; returns its number, from 0.
     pub fn interface(&mut self, link: u16, name: Option<&str>) -> io::Result<u32> {
         self.begin(INTERFACE_DESCRIPTION);
         self.word(u32::from(link));
@@ -51,7 +51,7 @@ impl<W: Write> Writer<W> {
         Ok(self.interfaces - 1)
     }
 
-    /// A packet of `original` bytes at `at_ns` nanoseconds since 1970, of which `data` was captured.
+    /// Writes a packet of `original` bytes at `at_ns` nanoseconds since 1970, of which `data` was captured.
     pub fn packet(&mut self, interface: u32, at_ns: u64, original: u32, data: &[u8]) -> io::Result<()> {
         // The head of the block at once, since captures are long; its length is known at the end.
         let head = [ENHANCED_PACKET, 0, interface, (at_ns >> 32) as u32, at_ns as u32, data.len() as u32, original];
@@ -61,7 +61,7 @@ impl<W: Write> Writer<W> {
         self.end()
     }
 
-    /// Writes out what is in buffers.
+    /// Flushes all buffers.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
@@ -89,7 +89,7 @@ impl<W: Write> Writer<W> {
         self.padded(value);
     }
 
-    /// Whole words only.
+    /// Appends `data`, padded to 32-bit words.
     fn padded(&mut self, data: &[u8]) {
         self.block.extend(data);
         self.block.resize(self.block.len().next_multiple_of(4), 0);

@@ -193,7 +193,7 @@ impl<'a> Replay<'a> {
         capture.super_pkts += u64::from(record.original > JUMBO_BYTES);
         if decoded.ip.is_none() {
             capture.not_ip_pkts += 1;
-            capture.unknown_link_pkts += u64::from(!headers::is_understood(record.link));
+            capture.unknown_link_pkts += u64::from(!headers::is_supported(record.link));
         }
     }
 

@@ -1,4 +1,4 @@
-//! What is written reads back, and lies in the file as the format has it.
+//! The writer's output reads back, and has the layout of the format.
 
 use aqumen_capture::{IPV4, Reader, Writer};
 

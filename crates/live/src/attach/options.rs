@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_command_line_is_understood() {
+    fn a_whole_command_line_is_supported() {
         let line = "eth0 --aqm pi --target 20pkt --rate 20Mbit --overhead 26B --flows 40 --rtt 80ms --spare dscp=ef,port=22 \
                     --spare mark=0x10/0xf0 --autorate floor=1Mbit,ceiling=50Mbit --rollback delay=20ms,throughput=10% \
                     --listen 0.0.0.0:8080 --via clsact --duration 90s --dry-run";
