@@ -453,24 +453,45 @@ def test_of_several_engines_the_average_over_runs_and_the_last_second_is_drawn_t
     assert averaged[link["t"].index(15)] == 29.6
 
 
-def stepped(monkeypatch, *values, band=0.05):
-    """Figures of a step's answer that has these values, one each second."""
+def stepped(monkeypatch, *values, band=0.05, seconds=1.0):
+    """Figures of a step's answer that has these values, so many seconds apart."""
     from aqumen.theory import plots
 
-    answer = np.arange(float(len(values))), np.array(values)
+    answer = seconds * np.arange(float(len(values))), np.array(values)
     monkeypatch.setattr(plots, "step_response", lambda _: answer)
     return plots.step_metrics(None, band)
 
 
 def test_a_step_is_told_by_rise_overshoot_and_settling(monkeypatch):
     told = stepped(monkeypatch, 0, 0.05, 0.1, 0.5, 0.9, 1.2, 0.98, 1.06, 1.04, 0.96, 1.0)
-    # A tenth at 2 s, nine at 4 s; a fifth too far at 5 s; the last that is more than 5 % off at 7 s.
-    assert told == {"rise_s": 2, "overshoot": pytest.approx(0.2), "settling_s": 8}
-    assert stepped(monkeypatch, 0, 0.05, 0.1, 0.5, 0.9, 1.2, 0.98, 1.06, 1.04, 0.96, 1.0, band=0.1)["settling_s"] == 6
+    # A tenth at 2 s, nine at 4 s; 1.06 to 1.04 passes 1.05 half-way between 7 and 8 s. The parabola through .9, 1.2
+    # and .98 is highest .08^2 / (8 (.52)) above its middle.
+    assert told == {"rise_s": 2, "overshoot": pytest.approx(0.2 + 0.0064 / 4.16), "settling_s": pytest.approx(7.5)}
+    # 1.2 to .98 passes 1.1 after 10/22 s.
+    wide = stepped(monkeypatch, 0, 0.05, 0.1, 0.5, 0.9, 1.2, 0.98, 1.06, 1.04, 0.96, 1.0, band=0.1)
+    assert wide["settling_s"] == pytest.approx(5 + 10 / 22)
     # What never comes to pass.
     assert stepped(monkeypatch, 0, 0.5, 0.8, 0.85) == {"rise_s": None, "overshoot": 0, "settling_s": None}
     assert stepped(monkeypatch, 0, 0.05) == {"rise_s": None, "overshoot": 0, "settling_s": None}
     assert stepped(monkeypatch, 1, 1)["settling_s"] == 0
+
+
+@pytest.mark.parametrize("damping", [0.3, 0.5, 0.8])
+def test_the_figures_of_a_step_do_not_depend_on_the_samples_that_they_are_read_from(monkeypatch, damping):
+    # A second-order answer of 1 rad/s, sampled each .4 s and in closed form.
+    damped = np.sqrt(1 - damping**2)
+
+    def answer(t):
+        return 1 - np.exp(-damping * t) * (np.cos(damped * t) + damping / damped * np.sin(damped * t))
+
+    t = np.linspace(0, 40, 4_000_001)
+    exact = answer(t)
+    rise = t[np.argmax(exact >= 0.9)] - t[np.argmax(exact >= 0.1)]
+    settling = t[np.flatnonzero(np.abs(exact - 1) > 0.05)[-1]]
+    told = stepped(monkeypatch, *answer(np.arange(0, 40, 0.4)), seconds=0.4)
+    assert told["rise_s"] == pytest.approx(rise, rel=0.02)
+    assert told["overshoot"] == pytest.approx(np.exp(-np.pi * damping / damped), abs=0.003)
+    assert told["settling_s"] == pytest.approx(settling, rel=0.02)
 
 
 def test_arrows_on_a_nyquist_plot_point_the_way_frequency_rises(classic, drawn):

@@ -78,18 +78,36 @@ def step_metrics(design: Design, band: float) -> dict[str, float | None]:
     """
     t, y = step_response(design)
 
+    def crossing(after: int, level: float) -> float:
+        """Time at which the line from the sample before `after` reaches `level`."""
+        if after == 0:
+            return float(t[0])
+        before = after - 1
+        return float(t[before] + (t[after] - t[before]) * (level - y[before]) / (y[after] - y[before]))
+
     def first(level: float) -> float | None:
         above = np.flatnonzero(y >= level)
-        return float(t[above[0]]) if len(above) else None
+        return crossing(int(above[0]), level) if len(above) else None
 
     low, high = first(0.1), first(0.9)
     outside = np.flatnonzero(np.abs(y - 1) > band)
     last = int(outside[-1]) + 1 if len(outside) else 0
+    edge = 1 + band if last and y[last - 1] > 1 else 1 - band
     return {
         "rise_s": None if low is None or high is None else high - low,
-        "overshoot": max(0.0, float(y.max()) - 1),
-        "settling_s": float(t[last]) if last < len(t) else None,
+        "overshoot": max(0.0, _peak(y) - 1),
+        "settling_s": crossing(last, edge) if last < len(t) else None,
     }
+
+
+def _peak(y: Floats) -> float:
+    """Height of the parabola through the largest sample and its two neighbours."""
+    at = int(np.argmax(y))
+    if not 0 < at < len(y) - 1:
+        return float(y[at])
+    left, here, right = y[at - 1 : at + 2]
+    bend = 2 * here - left - right
+    return float(here + (right - left) ** 2 / (8 * bend)) if bend > 0 else float(here)
 
 
 def _nyquist(design: Design, figure: Any) -> None:
