@@ -36,6 +36,9 @@ class Swing:
     """Deviation of the envelope around the peak over its mean: 0 of a sine, .52 of noise."""
     bound_share: float
     """Share of the time at p = 0 or 1."""
+    autocorrelation: float
+    """Largest correlation of the queue with itself at a later time, from where it first falls to zero up to a fifth of
+    the run: 1 of what repeats itself for ever."""
 
 
 def swing(

@@ -37,9 +37,18 @@ def test_noise_in_a_narrow_band_is_no_cycle_as_long_as_it_was_predicted(seed):
     assert not calm.oscillates
     # Twice what was predicted is more than noise.
     assert swing(T, queue, P, 10.0).oscillates
-    # Where no noise was predicted, a law at its bounds is what tells.
-    assert not swing(T, queue, P).oscillates
-    assert swing(T, queue, np.where(queue < 95, 0.0, 0.1)).oscillates
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_where_no_noise_was_predicted_what_repeats_itself_or_is_cut_off_swings(seed):
+    # After a period (1 + 2 pi width) e^(-2 pi width) is left of a resonance: .44 and .96.
+    wide, thin = narrow_noise(seed, 4.0, 0.3), narrow_noise(seed, 4.0, 0.05)
+    assert not swing(T, wide, P).oscillates
+    assert swing(T, wide, np.where(wide < 95, 0.0, 0.1)).oscillates
+    seen = swing(T, thin, P)
+    assert seen.oscillates
+    assert seen.autocorrelation > 0.8
+    assert "correlation" in seen.why
 
 
 def test_what_is_short_or_still_is_not_judged():

@@ -19,8 +19,8 @@ pub struct Predicted {
     pub utilization: f64,
     /// Packets waiting.
     pub queue_pkts: f64,
-    /// Share of the packets that are marked or lost.
-    pub probability: f64,
+    /// Share of the packets that are marked or lost; `None` where it is not known.
+    pub probability: Option<f64>,
     /// The analysis; `None` where no flow is held back.
     pub analysis: Option<Analysed>,
 }
@@ -45,8 +45,8 @@ pub struct Analysed {
 pub struct Rest {
     /// Window, W0, packets.
     pub window_pkts: f64,
-    /// Probability that holds the queue there, p0.
-    pub probability: f64,
+    /// Probability that holds the queue there, p0; `None` where none is known.
+    pub probability: Option<f64>,
     /// Whether that is one.
     pub feasible: bool,
 }
@@ -154,7 +154,7 @@ pub fn beside(predicted: &Predicted, measured: &Measured, seen: &Seen<'_>) -> Be
     Beside {
         predicted: IndexMap::from([
             ("queue_mean_pkts", Some(predicted.queue_pkts)),
-            ("signal_ratio", Some(predicted.probability)),
+            ("signal_ratio", predicted.probability),
             ("utilization", Some(predicted.utilization - lost)),
             ("sojourn_mean_s", Some(predicted.queue_pkts / predicted.capacity_pps)),
             ("queue_std_pkts", noise.and_then(|noise| noise.queue_std_pkts)),
@@ -194,7 +194,7 @@ impl Analysed {
         let noise = Some(self.noise).filter(|noise| noise.valid);
         let known = [
             ("window_pkts", Some(self.operating_point.window_pkts)),
-            ("probability", Some(self.operating_point.probability)),
+            ("probability", self.operating_point.probability),
             ("gain_margin", exact.and_then(|exact| exact.gain_margin)),
             ("phase_margin_deg", exact.and_then(|exact| exact.phase_margin_deg)),
             ("oscillation_period_s", self.expected.oscillation_period_s),
@@ -229,7 +229,7 @@ impl Case<'_> {
             format!(
                 "p0 = {:.2} would have to be above 1: every packet is signalled, and the queue settles where that holds \
                  it",
-                rest.probability
+                rest.probability.unwrap_or(f64::NAN)
             )
         })
     }
@@ -286,7 +286,7 @@ impl Case<'_> {
 
     /// More or fewer packets are signalled.
     fn signals(&self, signalled: Option<f64>) -> Option<String> {
-        let expected = self.predicted.probability;
+        let expected = self.predicted.probability?;
         let signalled = signalled.filter(|seen| expected > 0.0 && !(0.75..=1.33).contains(&(seen / expected)))?;
         let cause = if signalled < expected {
             "signals that come together count once a round trip, and a time-out costs more than half a window"
@@ -309,6 +309,8 @@ impl Case<'_> {
         } else if utilization < 0.98 {
             let used = utilization * 100.0;
             format!("the queue runs empty (utilisation {used:.1}%), where it cannot swing as far down as up")
+        } else if self.predicted.probability.is_none() {
+            "no share of signals holds these windows, so that p and the queue move".into()
         } else if self.seen.loops && self.analysis.margins.is_none() {
             "this AQM has no operating point of its own".into()
         } else {
@@ -345,10 +347,10 @@ mod tests {
             capacity_pps: 1000.0,
             utilization: 1.0,
             queue_pkts: 100.0,
-            probability: 0.1,
+            probability: Some(0.1),
             analysis: Some(Analysed {
                 aqm: "pi".into(),
-                operating_point: Rest { window_pkts: 8.0, probability: 0.1, feasible: true },
+                operating_point: Rest { window_pkts: 8.0, probability: Some(0.1), feasible: true },
                 margins: Some(Margins {
                     exact: Exact { stable: true, gain_margin: Some(2.5), phase_margin_deg: Some(60.0) },
                 }),
@@ -391,6 +393,7 @@ mod tests {
             peak_share: 0.6,
             irregularity: 0.5,
             bound_share: 0.2,
+            autocorrelation: 0.0,
         }
     }
 
@@ -471,7 +474,7 @@ mod tests {
     #[test]
     fn a_point_beyond_reach_and_small_windows_are_told() {
         let beyond = note(None, |_, analysis, _| {
-            analysis.operating_point = Rest { window_pkts: 4.0, probability: 1.5, feasible: false };
+            analysis.operating_point = Rest { window_pkts: 4.0, probability: Some(1.5), feasible: false };
         });
         assert!(beyond.starts_with("p0 = 1.50 would have to be above 1"), "{beyond}");
         let small = note(None, |_, analysis, _| analysis.operating_point.window_pkts = 3.96);
@@ -502,6 +505,11 @@ mod tests {
         assert!(idle.starts_with("the queue runs empty (utilisation 90.0%)"), "{idle}");
         assert!(cause(off(|analysis, _| analysis.margins = None)).starts_with("this AQM has no operating point"));
         assert!(cause(off(|_, _| {})).starts_with("start-up and changes"));
+        let moves = note(None, |at, analysis, measured| {
+            (at.probability, analysis.operating_point.probability, analysis.margins) = (None, None, None);
+            measured.queue_mean_pkts = Some(120.0);
+        });
+        assert!(cause(moves).starts_with("no share of signals holds these windows"));
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! Whether a measured queue swings of itself or is only moved by packets: a run's spectrum against its predicted noise.
 //!
 //! A loop that is stable passes the noise of packets on, with a peak where its margin is small; one that is not cycles.
-//! A peak alone does not tell them apart, nor do correlations: noise in a narrow band repeats itself, too. What does:
+//! A peak alone does not tell them apart, nor does a correlation: noise in a narrow band repeats itself, too. What
+//! does:
 //!
 //! - a cycle has a regular height, noise in a narrow band has not: the envelope of the latter has Rayleigh's
 //!   distribution, whose deviation is .52 of its mean, that of a sine none;
 //! - where noise was predicted (the loop is stable by theory), it explains a deviation about as large as it, and none
 //!   much larger;
-//! - where none could be (the loop is unstable by theory), a law that spends its time at p = 0 or 1 is no linear loop
-//!   at rest.
+//! - where none could be (the loop is unstable by theory, or not known), a law that spends its time at p = 0 or 1 is no
+//!   linear loop at rest, and a queue that repeats itself a period later has a cycle: its correlation with itself is
+//!   above .6 there, of noise through a loop far from its boundary below.
 
 use std::f64::consts::PI;
 
@@ -28,6 +30,10 @@ const CYCLES_MIN: f64 = 20.0;
 const NOISE_RATIO: f64 = 1.5;
 /// Share of the time at p = 0 or 1 above which a law's answer is cut off.
 pub const BOUND_SHARE: f64 = 0.08;
+/// Correlation of the queue with itself above which it repeats itself where no noise was predicted.
+const REPEATS: f64 = 0.6;
+/// Periods that a run holds at least for a correlation to tell.
+const PERIODS_MIN: usize = 5;
 /// Fewer samples are no spectrum.
 const SAMPLES_MIN: usize = 64;
 
@@ -48,6 +54,10 @@ pub struct Swing {
     pub irregularity: f64,
     /// Share of the time at p = 0 or 1.
     pub bound_share: f64,
+    /// Largest correlation of the queue with itself at a later time: from where it first falls to zero up to a fifth of
+    /// the run. 1 of what repeats itself for ever.
+    #[serde(default)]
+    pub autocorrelation: f64,
 }
 
 /// Judges a run's queue, sampled at equally spaced moments `t_s`, beside the share that is signalled there, as the AQM
@@ -68,11 +78,14 @@ pub fn swing(t_s: &[f64], queue_pkts: &[f64], probability: &[f64], noise_std_pkt
     let (irregularity, cycles) = (irregularity_of(&around, step, peak), peak * step * n as f64);
     let at_bound = probability.iter().filter(|p| **p <= 0.0 || **p >= 1.0).count();
     let bound = at_bound as f64 / probability.len().max(1) as f64;
+    let repeats = repeats(&around);
     let narrow = share > PEAK_SHARE;
     let (oscillates, why) = if narrow && cycles >= CYCLES_MIN && irregularity < REGULAR {
         (true, format!("a regular envelope: it varies by {irregularity:.2}, of noise by .52"))
     } else if let Some(noise) = noise_std_pkts {
         (deviation > NOISE_RATIO * noise, format!("a deviation of {:.2} times the predicted noise", deviation / noise))
+    } else if repeats > REPEATS && bound <= BOUND_SHARE {
+        (true, format!("a correlation of {repeats:.2} with itself a period later"))
     } else {
         (bound > BOUND_SHARE, format!("p = 0 or 1 for {:.0}% of the time", bound * 100.0))
     };
@@ -84,7 +97,25 @@ pub fn swing(t_s: &[f64], queue_pkts: &[f64], probability: &[f64], noise_std_pkt
         peak_share: share,
         irregularity,
         bound_share: bound,
+        autocorrelation: repeats,
     })
+}
+
+/// Largest correlation of `around` with itself, from its first zero up to a fifth of its length; 0 where it has none.
+fn repeats(around: &[f64]) -> f64 {
+    let n = around.len();
+    // Zeros behind it keep its end from its beginning.
+    let padded: Vec<Complex> = around.iter().copied().chain(std::iter::repeat_n(0.0, n)).map(Complex::real).collect();
+    let power: Vec<Complex> = transform(&padded).iter().map(|line| Complex::real(line.power())).collect();
+    let products = inverse(&power);
+    // Power of the first k values.
+    let mut sums = vec![0.0; n + 1];
+    for (k, x) in around.iter().enumerate() {
+        sums[k + 1] = sums[k] + x * x;
+    }
+    let at = |lag: usize| products[lag].re / (sums[n - lag] * (sums[n] - sums[lag])).sqrt().max(f64::MIN_POSITIVE);
+    let later = (1..=n / PERIODS_MIN).map(at).skip_while(|correlation| *correlation > 0.0);
+    later.fold(0.0, f64::max)
 }
 
 /// Mean and deviation.
@@ -173,9 +204,42 @@ mod tests {
         // 40 / 2 = 20 is the deviation: as predicted, or twice that.
         assert_eq!(calm.why, "a deviation of 1.00 times the predicted noise");
         assert!(judged(&p, Some(10.0)).oscillates);
-        // Where no noise was predicted, a law at its bounds is what tells.
-        assert!(!judged(&p, None).oscillates);
-        assert!(judged(&cut, None).oscillates);
+        // Where no noise was predicted, a law at its bounds tells, or that waves follow each other: cos(2 pi / 20) of
+        // their power is left after one.
+        let (within, beyond) = (judged(&p, None), judged(&cut, None));
+        assert!(within.oscillates && within.why.starts_with("a correlation of 0."), "{within:?}");
+        assert!((within.autocorrelation - 0.951).abs() < 0.05, "{within:?}");
+        assert!(beyond.oscillates && beyond.why.starts_with("p = 0 or 1 for"), "{beyond:?}");
+    }
+
+    #[test]
+    fn where_no_noise_was_predicted_a_queue_that_repeats_itself_swings() {
+        // Waves whose height comes and goes, by eighths: no regular envelope, and within the bounds of p.
+        let wave = |t: f64| (2.0 * PI * t / 4.0).sin() * (1.0 + 0.9 * (2.0 * PI * t / 32.0).sin());
+        let judged = |deviation: f64, noise_std: Option<f64>| {
+            let (t, queue) = run(|t| 100.0 + 20.0 * wave(t) + deviation * 12f64.sqrt() * noise(t));
+            swing(&t, &queue, &[0.1; 9], noise_std).expect("it moves")
+        };
+        // The wave has a variance of 400 (1 + .81 / 2) / 2 = 281 and repeats itself after 32 s: of what noise of a
+        // deviation of 8 adds, 281 / (281 + 64) = .81 are left; of 20, 281 / 681 = .41.
+        let (some, much) = (judged(8.0, None), judged(20.0, None));
+        assert!((some.autocorrelation - 0.81).abs() < 0.03 && (much.autocorrelation - 0.41).abs() < 0.04, "{much:?}");
+        assert!(some.irregularity > REGULAR && some.oscillates, "{some:?}");
+        assert_eq!(some.why, format!("a correlation of {:.2} with itself a period later", some.autocorrelation));
+        assert!(!much.oscillates, "{much:?}");
+        // Beside a prediction that explains it, it is noise.
+        assert!(!judged(8.0, Some(345f64.sqrt())).oscillates);
+    }
+
+    #[test]
+    fn drift_and_noise_alone_do_not_repeat_themselves() {
+        let of = |queue: fn(f64) -> f64| {
+            let (t, queue) = run(queue);
+            swing(&t, &queue, &[0.1; 9], None).expect("it moves")
+        };
+        for seen in [of(|t| 100.0 + t), of(|t| 100.0 + 50.0 * (-t / 20.0).exp() + noise(t)), of(|t| 100.0 + noise(t))] {
+            assert!(seen.autocorrelation < 0.1 && !seen.oscillates, "{seen:?}");
+        }
     }
 
     #[test]

@@ -21,14 +21,14 @@ use crate::hopf::Hopf;
 use crate::linear::OperatingPoint;
 pub use crate::packet_noise::{Noise, Spectrum};
 pub use crate::rest::{Place, linearise};
-use crate::rest::{Rested, alone, build};
+use crate::rest::{Rested, alone, build, drops_above};
 pub(crate) use branch::branch;
 pub use closed::LoopMargins;
 use closed::{Around, Closed};
 pub use expected::{Expected, SIGNALS_OF_A_CYCLE};
-use noise::noise_around;
 pub use noise::noise_power;
 pub(crate) use noise::{around_many, heard, noise_of};
+use noise::{noise_around, spares_at_rest};
 
 /// A quantity of a design.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -122,8 +122,6 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
         }
         _ => None,
     };
-    warnings.extend(warnings::of_rest(&rested, &seen, place));
-    warnings.extend(margins.iter().flat_map(|margins| warnings::of_loop(&rested, &margins.exact, &expected)));
     let mut noise = match depth {
         Depth::Rest => Noise::none("the loop was not asked for".into()),
         Depth::Loop => {
@@ -131,9 +129,16 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
             noise_around(choice, place, &rested, closed.as_ref().map(|closed| (stable, &closed.around)))
         }
     };
-    if let (true, Some(Gain::Number(limit))) = (place.model != Model::Drop, gains.get("mark_p"))
-        && rested.built.theory().share().law(at.probability) > *limit
+    if let (Some(Closed { around, .. }), Some(margins)) = (&closed, &margins)
+        && !margins.exact.stable
+        && spares_at_rest(&rested, around)
     {
+        (expected, noise) = calmed(expected, noise);
+    }
+    warnings.extend(warnings::of_rest(&rested, &seen, place));
+    warnings.extend(margins.iter().flat_map(|margins| warnings::of_loop(&rested, &margins.exact, &expected)));
+    let limit = drops_above(&rested.built, at.probability).filter(|_| place.model != Model::Drop);
+    if let Some(limit) = limit {
         noise = noise.doubted(format!("above p = {limit} packets are dropped, not marked: time-outs rule"));
     }
     if let (Some(cycle), Some(deviation)) = (expected.coexisting_std_pkts, noise.queue_std_pkts)
@@ -148,7 +153,61 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
         gain_pkts: plant.gain_pkts(),
         time_constants_s: [plant.queue_time_s(), plant.window_time_s()],
     };
-    Ok(Analysis { aqm: asked.clone(), gains, margins, operating_point, expected, hopf, noise, warnings })
+    let analysis = Analysis { aqm: asked.clone(), gains, margins, operating_point, expected, hopf, noise, warnings };
+    Ok(match limit.filter(|_| place.has_many_windows() && place.sender.is_scalable()) {
+        Some(limit) => analysis.without_signals(no_share(limit)),
+        None => analysis,
+    })
+}
+
+/// Expectation and noise of a loop that is unstable to small swings, of an AQM that spares packets of a short queue:
+/// `noise` is that of the queue which noise keeps calm, if any.
+fn calmed(expected: Expected, noise: Noise) -> (Expected, Noise) {
+    if noise.queue_std_pkts.is_some() {
+        let why =
+            "the loop is unstable to small swings; noise, for which packets of a short queue are spared, calms it";
+        return (Expected { oscillates: Some(false), ..expected }, noise.doubted(why.into()));
+    }
+    let why = "the loop is unstable to small swings; whether noise calms it, for which packets of a short queue are \
+               spared, is not known";
+    let expected = Expected { oscillates: None, oscillation_period_s: None, oscillation_signals: None, ..expected };
+    (expected, Noise { why: Some(why.into()), ..noise })
+}
+
+/// Reason why no share of signals holds windows of DCTCP or Prague where marks become drops above `limit`.
+pub(crate) fn no_share(limit: f64) -> String {
+    format!(
+        "marks of DCTCP or Prague would have to come with p above {limit}, from where packets are dropped, which they \
+         answer as Reno: p moves around {limit} and the queue with it"
+    )
+}
+
+impl Analysis {
+    /// Returns the analysis without share of signals, loop and noise, which are not known for this reason.
+    pub(crate) fn without_signals(mut self, why: String) -> Self {
+        self.margins = None;
+        self.hopf = None;
+        self.operating_point.at.probability = f64::NAN;
+        self.expected = Expected {
+            probability: f64::NAN,
+            oscillation_period_s: None,
+            oscillation_std_pkts: None,
+            oscillation_signals: None,
+            coexisting_period_s: None,
+            coexisting_std_pkts: None,
+            oscillates: None,
+            ..self.expected
+        };
+        for follows in ["alpha_tuned", "beta_tuned"] {
+            self.gains.shift_remove(follows);
+        }
+        self.warnings.retain(|warning| {
+            !["unstable", "little margin", "stable from"].iter().any(|of_loop| warning.starts_with(of_loop))
+        });
+        self.warnings.push(why.clone());
+        self.noise = Noise { window_pkts: self.noise.window_pkts, ..Noise::none(why) };
+        self
+    }
 }
 
 /// The gain at which the loop would have a comfortable margin, if the AQM says which of its parameters is one.

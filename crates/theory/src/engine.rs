@@ -14,6 +14,7 @@ use crate::predict::{LinkPrediction, Prediction, predict};
 pub fn run(plan: &Plan) -> Result<RunResult, Error> {
     only_wires(plan)?;
     let prediction = predict(plan)?;
+    known_signals(&prediction)?;
     let mut result = RunResult::begun("theory", &plan.scenario, plan.seed, plan.window_ends());
     result.notes.clone_from(&plan.notes);
     result.aqm = plan.links.iter().find(|link| link.record).map(|link| aqm_report(&link.aqm)).unwrap_or_default();
@@ -33,6 +34,14 @@ pub fn run(plan: &Plan) -> Result<RunResult, Error> {
         result.flows.insert(entry.name.clone(), plan.windows.iter().map(of_window).collect());
     }
     Ok(result)
+}
+
+/// Refuses links of which it is not known which share of their packets is signalled.
+fn known_signals(prediction: &Prediction) -> Result<(), Error> {
+    let mut all = prediction.iter().flat_map(|(name, windows)| windows.values().map(move |at| (name, at)));
+    let Some((name, at)) = all.find(|(_, at)| at.probability.is_nan()) else { return Ok(()) };
+    let why = at.analysis.as_ref().and_then(|analysis| analysis.noise.why.clone()).unwrap_or_default();
+    Err(Error::Unsupported(format!("link {name}: {why}; use engine packet")))
 }
 
 /// The 99th percentile of a normal variable in its deviations.

@@ -268,7 +268,9 @@ impl Field {
 
 impl Answers for Field {
     fn response(&self, w: f64) -> Complex64 {
-        self.queue(w, self.answers(w))
+        // Populations are worked out at positive frequencies alone.
+        let response = self.queue(w.abs(), self.answers(w.abs()));
+        if w < 0.0 { response.conj() } else { response }
     }
 
     fn dc_gain(&self) -> f64 {

@@ -155,6 +155,14 @@ fn number(aqm: &AnyAqm, name: &str) -> Option<f64> {
     found
 }
 
+/// The probability above which an AQM drops packets that it would mark, where the share `p` of them is signalled
+/// beyond that; `None` where it marks them.
+pub(crate) fn drops_above(aqm: &AnyAqm, p: f64) -> Option<f64> {
+    let mut ignored = false;
+    aqm.settings(&mut |key, value| ignored |= matches!((key, value), ("use_mark_p", Value::Flag(false))));
+    number(aqm, "mark_p").filter(|limit| !ignored && aqm.theory().share().law(p) > *limit)
+}
+
 /// k of an AQM that marks `sender`'s packets with k times the root of what its law says: PI2 and Prague.
 pub(crate) fn coupling_of(aqm: &AnyAqm, sender: &Sender) -> Option<f64> {
     if sender.law == Law::Prague { number(aqm, "coupling") } else { None }
@@ -259,6 +267,17 @@ mod tests {
         };
         assert_eq!((of("pi", &[("target", 70.0)]), of("stpi", &[("target_delay", 0.02)])), (70.0, 50.0));
         assert_eq!(of("pi2", &[("target", 0.02)]), 50.0);
+    }
+
+    #[test]
+    fn marks_become_drops_beyond_the_limit_of_an_aqm_that_has_one_in_force() {
+        let of = |name: &str, values: &[(&str, f64)], p: f64| {
+            drops_above(&build(&choice(name, values, NETWORK)).unwrap(), p)
+        };
+        assert_eq!((of("pie", &[], 0.02), of("pie", &[], 0.3)), (None, Some(0.1)));
+        assert_eq!((of("pie", &[("mark_p", 0.5)], 0.3), of("pi", &[], 0.9)), (None, None));
+        // RED has one for ns-2's sake, which is off.
+        assert_eq!(of("red", &[("min_th", 50.0), ("max_th", 150.0), ("max_p", 0.4)], 0.2), None);
     }
 
     #[test]

@@ -85,6 +85,11 @@ impl Sender {
         }
     }
 
+    /// Whether it answers marks by their share, and losses as Reno does: the same share of either holds other windows.
+    pub fn is_scalable(&self) -> bool {
+        matches!(self.law, Law::Dctcp | Law::Prague)
+    }
+
     /// Whether it is Reno as in ns-2, of which `window` has the closed form.
     pub fn has_closed_form(&self) -> bool {
         let Sender { law, proportional, from_flight, whole, held_s, paced, .. } = *self;

@@ -18,7 +18,7 @@ pub struct Expected {
     pub queue_pkts: f64,
     /// Steady-state offset from the target, packets; null without a target.
     pub offset_pkts: Option<f64>,
-    /// Share of the packets that are marked or lost.
+    /// Share of the packets that are marked or lost; null where none holds the windows.
     pub probability: f64,
     /// Period of the oscillation that is to be expected, seconds, from a run of the nonlinear equations where there is
     /// one, else from where the phase is -180 degrees; null for a stable loop.
@@ -38,7 +38,7 @@ pub struct Expected {
     /// Whether packets are to be seen swinging of themselves: an unstable loop, or a stable one beside which a cycle
     /// stands above the noise, which then neither leaves the queue at its rest nor hides the cycle. Not where an AQM
     /// that spares packets of a short queue (PIE) ends the growth of a swing before its law is at a bound: noise hides
-    /// that. Null where no loop is known.
+    /// that. Null where no loop is known, or of senders other than ns-2's Reno whether noise calms such an AQM.
     pub oscillates: Option<bool>,
 }
 

@@ -1,5 +1,6 @@
 //! What packets do around the rest of a design.
 
+use aqumen_aqm::Aqm;
 use aqumen_scenario::AqmChoice;
 
 use super::closed::Around;
@@ -24,6 +25,14 @@ impl Rested {
     }
 }
 
+/// Whether packets of a short queue are spared at the rest of many windows, so that noise may calm a loop that is
+/// unstable to small swings.
+pub(super) fn spares_at_rest(rested: &Rested, closed: &Around) -> bool {
+    let theory = rested.built.theory();
+    let said = theory.share().law(rested.at.probability);
+    matches!(closed, Around::Many(_)) && theory.spares().is_some_and(|spares| said < spares.probability)
+}
+
 /// What packets do around the rest of `choice` at `place`, in a loop and whether it is stable.
 pub(super) fn noise_around(
     choice: &AqmChoice,
@@ -36,7 +45,8 @@ pub(super) fn noise_around(
     }
     let (held, at) = (rested.held(place), &rested.at);
     let Some((stable, closed)) = closed else { return Noise::around(held, at, None, Fineness::FINE) };
-    if stable && Heard::is_for(&rested.built) {
+    let calmed = !stable && spares_at_rest(rested, closed);
+    if (stable || calmed) && Heard::is_for(&rested.built) {
         let said = rested.said(closed.controller());
         let around = match closed {
             Around::Mean(_) => Heard::of_reno(&said, at, Fineness::FINE),

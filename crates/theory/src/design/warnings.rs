@@ -47,7 +47,8 @@ pub(super) fn of_loop(rested: &Rested, exact: &Margins, expected: &Expected) -> 
         let period = expected.oscillation_period_s.map_or(String::new(), |period| format!(" of about {period:.2} s"));
         let what = match expected.oscillates {
             Some(false) => "an irregular swing, small since packets of a short queue are spared,".into(),
-            _ => format!("a limit cycle{period}"),
+            None => "a limit cycle or, since packets of a short queue are spared, a calm queue".into(),
+            Some(true) => format!("a limit cycle{period}"),
         };
         warnings.push(format!("unstable: {gains}, {what} is to be expected"));
         if let Some(signals) = expected.oscillation_signals.filter(|signals| *signals < SIGNALS_OF_A_CYCLE) {

@@ -10,9 +10,10 @@ use super::controller::Controller;
 use super::plant::Plant;
 use crate::zero::halved;
 
-/// From the share of signals to the queue, over frequency: stable by itself.
+/// A plant: the answer of the queue to the share of signals, over frequency. It is stable by itself.
 pub trait Answers {
-    /// dq/dp at the frequency `w`, rad/s.
+    /// Returns dq/dp at the frequency `w`, rad/s. A real plant has `response(-w) = conj(response(w))`: a sampled loop
+    /// asks at negative frequencies, where half of the images of its spectrum lie.
     fn response(&self, w: f64) -> Complex64;
     /// dq/dp at rest, packets per unit of probability.
     fn dc_gain(&self) -> f64;
@@ -323,11 +324,15 @@ fn bisect(low: f64, high: f64, steps: u32, f: impl Fn(f64) -> f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use aqumen_aqm::{Crossover, PiController, TcpPlant};
+    use aqumen_aqm::{Crossover, GapEnd, Gaps, PiController, TcpPlant};
+    use proptest::prelude::*;
 
     use super::super::point::OperatingPoint;
     use super::*;
+    use crate::field::Field;
     use crate::fluid::Model;
+    use crate::response::{Law, Sender};
+    use crate::spacing::Spacing;
 
     #[test]
     fn half_a_radian_per_delay_leaves_the_margins_that_the_rule_promises() {
@@ -416,6 +421,45 @@ mod tests {
             assert!((margins.gain_margin.unwrap() * k / most - 1.0).abs() < 1e-3, "{k}: {margins:?}");
             assert!((margins.phase_crossover_rad_s.unwrap() - PI).abs() < 1e-9);
         }
+    }
+
+    /// One plant of each kind.
+    fn plants() -> Vec<(String, Box<dyn Answers>)> {
+        let mut plants: Vec<(String, Box<dyn Answers>)> = Vec::new();
+        for model in [Model::Hollot, Model::Ecn, Model::Drop, Model::Reno] {
+            let at = OperatingPoint::new(model, 60.0, 2500.0, 300.0, 0.1, 80.0).unwrap();
+            plants.push((format!("exact {model:?}"), Box::new(Plant::exact(&at))));
+            plants.push((format!("textbook {model:?}"), Box::new(Plant::textbook(&at).with_delay(0.07))));
+        }
+        let at = OperatingPoint::new(Model::Reno, 60.0, 2500.0, 0.0, 0.1, 80.0).unwrap();
+        let red = Gaps { least_pkts: 10.0, end: GapEnd::Even(10.0) };
+        for roughly in [false, true] {
+            let field = Field::of_reno(&at, roughly).needing(0.9).spaced(Some(Spacing::of(red, 2500.0)));
+            plants.push((format!("windows of ns-2's Reno, roughly: {roughly}"), Box::new(field)));
+        }
+        let classes =
+            [(Law::Reno, 0.02), (Law::Cubic, 0.01), (Law::Dctcp, 0.1), (Law::Prague, 0.15)].map(|(law, p)| {
+                let sender = Sender { law, proportional: true, paced: law == Law::Prague, ..Sender::reno() };
+                (sender, 10.0, [p, 1.0], 0.1, 9.0)
+            });
+        for class in &classes {
+            plants
+                .push((format!("windows of {:?}", class.0.law), Box::new(Field::of_one_queue(900.0, 1.0, &[*class]))));
+        }
+        plants.push(("windows of four laws".into(), Box::new(Field::of_one_queue(3600.0, 1.0, &classes))));
+        plants
+    }
+
+    #[test]
+    fn every_plant_answers_at_a_negative_frequency_with_the_conjugate() {
+        let plants = plants();
+        proptest!(|(decade in -4.0..4.0f64)| {
+            let w = libm::pow(10.0, decade);
+            for (name, plant) in &plants {
+                let (ahead, back) = (plant.response(w), plant.response(-w));
+                prop_assert!((back - ahead.conj()).l1_norm() <= 1e-9 * ahead.l1_norm(), "{name}, {w}: {back} {ahead}");
+            }
+        });
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub(super) fn at_link(
         utilization: 1.0,
         queue_pkts: analysis.expected.queue_pkts,
         probability: analysis.expected.probability,
-        admitted_pps: here.unresponsive_pps * (1.0 - analysis.expected.probability.min(1.0)),
+        admitted_pps: here.admitted_pps(analysis.expected.probability),
         analysis: Some(analysis),
         ..here.idle(1.0)
     })
@@ -109,6 +109,11 @@ impl<'a> Here<'a> {
     /// How many of the held flows have which round trip without queueing, seconds.
     fn paths(&self) -> impl Iterator<Item = (f64, f64)> {
         self.held.iter().map(|(flow, on)| (*on, base_rtt_s(self.plan, flow)))
+    }
+
+    /// Unresponsive load that gets in where the share `p` is signalled, packets/s.
+    fn admitted_pps(&self, p: f64) -> f64 {
+        if self.unresponsive_pps > 0.0 { self.unresponsive_pps * (1.0 - p).clamp(0.0, 1.0) } else { 0.0 }
     }
 
     /// Without a queue, and used so far.

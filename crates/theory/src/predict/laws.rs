@@ -7,12 +7,12 @@ use aqumen_scenario::AqmChoice;
 use super::groups::Held;
 use super::link::LinkPrediction;
 use crate::Error;
-use crate::design::{Analysis, around_many};
+use crate::design::{Analysis, around_many, no_share};
 use crate::field::Field;
 use crate::linear::{Controller, Loop, OperatingPoint};
 use crate::packet_noise::{self, Noise};
 use crate::response::{Sender, Table};
-use crate::rest::{Place, coupling_of};
+use crate::rest::{Place, coupling_of, drops_above};
 use crate::zero::halved_ratio;
 
 /// Of a link at `place` that would be `idle` without them, and whose `analysis` is that of one law alone.
@@ -38,6 +38,8 @@ pub(super) fn shared_by_laws(
     let admitted = |p: f64| idle.unresponsive_pps * (1.0 - p);
     let (p, _) = halved_ratio(|p| laws.rate(p) + admitted(p) - place.capacity_pps, (1e-10, 1.0), 60);
     let probability = laws.signals(p) / laws.rate(p);
+    let scalable = groups.iter().any(|group| group.class.sender.is_scalable());
+    let dropped = drops_above(&laws.aqm, p).filter(|_| scalable);
     let asked = analysis.margins.is_some();
     analysis.margins = None;
     analysis.expected.probability = probability;
@@ -57,9 +59,13 @@ pub(super) fn shared_by_laws(
         Noise::none("the loop was not asked for".into())
     };
     analysis.warnings.retain(|warning| !warning.starts_with("unstable") && !warning.starts_with("little margin"));
+    let analysis = match dropped {
+        Some(limit) => analysis.without_signals(no_share(limit)),
+        None => analysis,
+    };
     Ok(LinkPrediction {
         queue_pkts,
-        probability,
+        probability: analysis.expected.probability,
         admitted_pps: admitted(p),
         own: laws.known.iter().map(|each| (each.group.number, laws.window(each, p), wait)).collect(),
         analysis: Some(analysis),

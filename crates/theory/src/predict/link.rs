@@ -32,7 +32,7 @@ pub struct LinkPrediction {
     pub utilization: f64,
     /// Packets waiting.
     pub queue_pkts: f64,
-    /// Share of the packets that are marked or lost.
+    /// Share of the packets that are marked or lost; null where the analysis says why it is not known.
     pub probability: f64,
     /// The linear analysis; null where no flow is held back. Of coupled queues that of the classic one.
     pub analysis: Option<Analysis>,

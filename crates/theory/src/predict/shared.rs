@@ -9,12 +9,12 @@ use super::groups::{Paths, most_common, together};
 use super::link::LinkPrediction;
 use super::users::{Users, load_of, mean_bps, presence, users};
 use crate::Error;
-use crate::design::{Analysis, Depth, analyse_to};
+use crate::design::{Analysis, Depth, analyse_to, no_share};
 use crate::fluid::{Model, base_rtt_s, packet_bytes};
 use crate::linear::{Controller, OperatingPoint};
 use crate::packet_noise::{self, Noise};
 use crate::response::Sender;
-use crate::rest::{Place, coupling_of};
+use crate::rest::{Place, coupling_of, drops_above};
 use crate::several::{self, Crossing, Loops, Rests as RestsOfAll, Several, Stage};
 
 /// Links that hold their queues at a target and that flows with windows share: all of them, if two or more that one
@@ -199,13 +199,19 @@ impl<'a> Shared<'a> {
                     Noise::with_deviation(held, &at, closed.as_ref().and_then(|closed| deviation(closed, k)))
                 }
             };
+            let scalable = self.own(k).any(|(_, crossing)| crossing.sender.is_scalable());
+            let dropped = drops_above(&self.links[k].1, at.probability).filter(|_| full && scalable);
+            let analysis = match dropped {
+                Some(limit) => analysis.without_signals(no_share(limit)),
+                None => analysis,
+            };
             let own = self
                 .own(k)
                 .map(|(c, crossing)| (self.groups[c], rests.window_pkts[c], rests.rtt_s[c] - crossing.base_rtt_s));
             let predicted = LinkPrediction {
                 utilization: if full { 1.0 } else { utilization },
                 queue_pkts,
-                probability: at.probability,
+                probability: analysis.expected.probability,
                 own: own.collect(),
                 analysis: Some(analysis),
                 several: closed.as_ref().and_then(Option::as_ref).map(|(stable, gain_margin, _)| Several {

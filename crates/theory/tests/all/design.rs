@@ -4,7 +4,7 @@ use aqumen_aqm::{
     Algorithm, AnyAqm, AtRest, Catalogue, MAX_LOOPS, Network, Observation, Param, SampledLaw, TcpPlant, Theory, Told,
     Transfer, Value,
 };
-use aqumen_scenario::{AqmChoice, OwnedValue};
+use aqumen_scenario::{AqmChoice, OwnedValue, PRESETS};
 use aqumen_theory::design::{Analysis, Depth, Gain, Place, analyse, analyse_to, noise_power};
 use aqumen_theory::fluid::Model;
 use aqumen_theory::response::Sender;
@@ -450,6 +450,85 @@ fn little_margin_is_warned_of() {
         assert_eq!(seen, warned, "{gain_margin}: {phase} degrees");
         assert!(warned || phase > 25.0, "{phase}");
     }
+}
+
+#[test]
+fn windows_of_linux_under_arm_pfc_have_the_margin_that_packets_show() {
+    // 89 flows at 16.7 Mbit/s and 200 ms. In packets the queue keeps to 68 +- 11.
+    let rate = Rate::from_bps(16_700_000);
+    let made_for = Network {
+        capacity: rate,
+        link_rate: rate,
+        flows: 89.0,
+        base_rtt_s: 0.2,
+        target_pkts: 70.0,
+        packet_bytes: 1500.0,
+        buffer_pkts: 280.0,
+    };
+    let (_, linux) = PRESETS.iter().find(|(name, _)| *name == "linux").unwrap();
+    let there = Place { model: Model::Reno, sender: Sender::of(&linux()).unwrap(), ..place(&made_for) };
+    let told = analyse(&choice("arm-pfc", &[], made_for), &there).unwrap();
+    let exact = told.margins.unwrap().exact;
+    assert!(exact.stable && exact.gain_margin.is_some_and(|gain| (3.0..4.0).contains(&gain)), "{exact:?}");
+    assert!((8.0..14.0).contains(&told.noise.queue_std_pkts.unwrap()), "{:?}", told.noise.queue_std_pkts);
+}
+
+/// Flows of a preset at a capacity in packets of 1500 bytes a second, and an AQM made for them.
+fn of_preset(aqm: &str, values: &[(&str, f64)], preset: &str, (pps, flows, base_rtt_s): (u64, f64, f64)) -> Analysis {
+    let rate = Rate::from_bps(12_000 * pps);
+    let (capacity, link_rate, packet_bytes) = (rate, rate, 1500.0);
+    let made_for =
+        Network { capacity, link_rate, flows, base_rtt_s, packet_bytes, ..network(10_000_000, flows, 0.28, 20.0) };
+    let (_, transport) = PRESETS.iter().find(|(name, _)| *name == preset).unwrap();
+    let there = Place {
+        model: Model::Reno,
+        capacity_pps: pps as f64,
+        sender: Sender::of(&transport()).unwrap(),
+        ..place(&made_for)
+    };
+    let values: Vec<_> = values.iter().map(|(name, value)| (*name, OwnedValue::Number(*value))).collect();
+    analyse(&choice(aqm, &values, made_for), &there).unwrap()
+}
+
+#[test]
+fn where_pie_drops_what_scalable_flows_would_have_marked_no_share_is_told() {
+    // Windows of 7: 1.4 / 7 = .2 of the packets, above mark_p = .1.
+    let network = (1100, 7.0, 0.027);
+    for preset in ["dctcp", "prague"] {
+        let told = of_preset("pie", &[], preset, network);
+        let json = serde_json::to_value(&told).unwrap();
+        for null in ["/margins", "/operating_point/probability", "/expected/probability", "/expected/oscillates"] {
+            assert!(json.pointer(null).unwrap().is_null(), "{preset}: {null}");
+        }
+        assert!(told.noise.queue_std_pkts.is_none() && !told.gains.contains_key("alpha_tuned"));
+        let why = told.noise.why.unwrap();
+        assert!(why.contains("p above 0.1, from where packets are dropped"), "{why}");
+        assert!(told.warnings.contains(&why));
+        // The queue is held all the same.
+        assert!((told.expected.queue_pkts - 16.5).abs() < 0.1, "{}", told.expected.queue_pkts);
+        // Marks alone hold them.
+        let marked = of_preset("pie", &[("mark_p", 1.0)], preset, network);
+        assert!(marked.margins.is_some() && marked.expected.probability > 0.1, "{preset}");
+    }
+    assert!(of_preset("pie", &[], "cubic", network).margins.is_some());
+    assert!(of_preset("pie", &[], "dctcp", (1100, 1.0, 0.027)).margins.is_some());
+}
+
+#[test]
+fn a_short_queue_of_pie_that_noise_calms_is_told_calm() {
+    // In packets 17.3 +- 8.2 without a period.
+    let told = of_preset("pie", &[], "linux", (1161, 29.0, 0.171));
+    assert!(!told.margins.unwrap().exact.stable);
+    assert_eq!(told.expected.oscillates, Some(false));
+    assert!((6.0..12.0).contains(&told.noise.queue_std_pkts.unwrap()), "{:?}", told.noise.queue_std_pkts);
+    assert!(
+        !told.noise.valid && told.noise.why.unwrap().contains("noise, for which packets of a short queue are spared")
+    );
+    assert!(told.warnings.iter().any(|warning| warning.contains("an irregular swing")), "{:?}", told.warnings);
+    // Where no deviation agrees with itself, that is said.
+    let told = of_preset("pie", &[], "linux", (717, 9.0, 0.186));
+    assert_eq!((told.expected.oscillates, told.expected.oscillation_period_s), (None, None));
+    assert!(told.noise.why.unwrap().ends_with("is not known"));
 }
 
 #[test]
