@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 FILE_BYTES_MAX = 2 * 1024 * 1024
 
 # Which crates of the workspace each one may know, itself apart; docs of each crate are in ARCHITECTURE.md.
-# `sim`, `replay`, `theory` and `live` are engines: they never see each other.
+# `sim`, `replay`, `queueing`, `theory` and `live` are engines: they never see each other.
 ARROWS = {
     "units": set(),
     "aqm": {"units"},
@@ -24,9 +24,10 @@ ARROWS = {
     "network": {"units", "aqm", "capture", "transport", "scenario", "result"},
     "sim": {"units", "aqm", "capture", "transport", "scenario", "result", "traffic", "network"},
     "replay": {"units", "aqm", "capture", "scenario", "result", "network"},
-    "theory": {"units", "aqm", "capture", "scenario", "result"},
+    "queueing": {"units", "aqm", "capture", "scenario", "result"},
+    "theory": {"units", "aqm", "scenario", "result"},
     "live": {"units", "aqm", "capture", "transport", "scenario", "result", "traffic", "network"},
-    "python": {"units", "aqm", "capture", "transport", "scenario", "result", "traffic", "sim", "replay", "theory"},
+    "python": {"units", "aqm", "capture", "transport", "scenario", "result", "traffic", "sim", "replay", "queueing", "theory"},
 }
 # What the tests of any crate may use beside: `result` holds the statistics.
 TESTS_TOO = {"result"}

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use aqumen_queueing::{Analysis, simulate};
 use aqumen_scenario::mmpp::File;
-use aqumen_theory::mmpp::{Analysis, simulate};
 use pyo3::prelude::*;
 
 use crate::error::refuse;

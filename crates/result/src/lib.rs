@@ -13,6 +13,7 @@ mod goal;
 mod histogram;
 mod hurst;
 mod jitter;
+pub mod linear_equations;
 mod link;
 mod losses;
 mod meter;

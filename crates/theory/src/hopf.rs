@@ -22,11 +22,11 @@ use std::f64::consts::PI;
 use num_complex::Complex64;
 use serde::Serialize;
 
-use crate::elimination;
 use crate::fluid::Model;
 use crate::linear::complex::{cis, hold};
 use crate::linear::{Controller, Margins, OperatingPoint, Plant};
 use crate::window::{LEAD, gained};
+use aqumen_result::linear_equations;
 
 /// Where a loop becomes unstable as its gain moves, and the cycles there.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -316,7 +316,7 @@ impl<'a, D: Delayed> Balance<'a, D> {
                     (0..size).for_each(|i| slopes[i * size + column] = (more[i] - step[i]) / h);
                 }
             }
-            if elimination::solve(&mut slopes.clone(), &mut step, 1) == 0.0 {
+            if linear_equations::solve(&mut slopes.clone(), &mut step, 1) == 0.0 {
                 return None;
             }
             let largest = step.iter().fold(0.0_f64, |most, x| most.max(x.abs()));

@@ -17,7 +17,6 @@
 //! - [`hopf`]: the cycles that leave a rest where its loop becomes unstable;
 //! - [`maps`], [`boundary`], [`robust`]: stability over ranges of networks, its boundary as a curve, and designs that
 //!   hold all over one;
-//! - [`mmpp`]: bursty sources before a finite buffer, solved exactly; sources fitted to captures.
 //!
 //! # A design and its margins
 //!
@@ -57,7 +56,7 @@
 //! # Ok::<(), aqumen_theory::Error>(())
 //! ```
 //!
-//! Invariant: nothing here knows packets but the simulation beside [`mmpp`]; control laws and their parameters come
+//! Invariant: nothing here knows packets; control laws and their parameters come
 //! from `aqumen-aqm`.
 
 #![forbid(unsafe_code)]
@@ -69,7 +68,6 @@ mod coupled;
 pub mod cycle;
 mod density;
 pub mod design;
-mod elimination;
 pub mod engine;
 mod error;
 mod field;
@@ -77,7 +75,6 @@ pub mod fluid;
 pub mod hopf;
 pub mod linear;
 pub mod maps;
-pub mod mmpp;
 mod packet_noise;
 mod population;
 pub mod predict;

@@ -27,13 +27,13 @@ use std::f64::consts::PI;
 use num_complex::Complex64;
 use serde::Serialize;
 
-use crate::elimination;
 use crate::field::Told;
 use crate::linear::Controller;
 use crate::linear::complex::{arg, cis, hold};
 use crate::population::Population;
 use crate::response::{Sender, Table};
 use crate::zero::halved_ratio;
+use aqumen_result::linear_equations;
 
 /// A link and the queue that its law holds there.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -221,7 +221,7 @@ impl<'a> Loops<'a> {
                 }
             }
         }
-        elimination::solve(&mut delays, &mut by_windows, m);
+        linear_equations::solve(&mut delays, &mut by_windows, m);
         let mut open = vec![Complex64::ZERO; n * n];
         for (k, (number, stage, controller)) in self.stages.iter().enumerate() {
             let held = hold(w * controller.period_s().unwrap_or(0.0));
@@ -240,7 +240,7 @@ impl<'a> Loops<'a> {
     /// Poles right of the axis with `gain` times the controllers' gains, from how far det(I + L) turns.
     fn unstable_poles(&self, walk: &[At], gain: f64) -> i64 {
         let n = self.stages.len();
-        let determinant = |at: &At| elimination::solve(&mut at.closed(gain), &mut [], 0);
+        let determinant = |at: &At| linear_equations::solve(&mut at.closed(gain), &mut [], 0);
         let angles: Vec<f64> = walk.iter().map(|at| arg(determinant(at))).collect();
         let turned: f64 = angles
             .windows(2)
@@ -272,7 +272,7 @@ impl<'a> Loops<'a> {
         });
         let power = |at: &At| -> Vec<f64> {
             let mut noise = at.noise.clone();
-            elimination::solve(&mut at.closed(1.0), &mut noise, m);
+            linear_equations::solve(&mut at.closed(1.0), &mut noise, m);
             (0..n).map(|l| (0..m).map(|c| noise[l * m + c].norm_sqr() * at.power[c]).sum()).collect()
         };
         let powers: Vec<Vec<f64>> = walk.iter().map(power).collect();

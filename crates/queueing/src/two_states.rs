@@ -1,9 +1,9 @@
 //! Two states in place of more: mean, variance and third central moment of the rate, and how long it is remembered, are
 //! kept.
 
-use super::Error;
-use super::counts::Counts;
-use super::source::{Minisources, Source};
+use crate::Error;
+use crate::counts::Counts;
+use crate::source::{Minisources, Source};
 
 impl Source {
     /// `minisources` together, approximated by two states, the first the higher. Mean, variance and third

@@ -5,8 +5,8 @@
 //! falls with the threshold, so that there is one answer, found by secants between two sides that are kept apart
 //! (Illinois rule).
 
-use super::early::Action;
-use super::{Error, Model};
+use crate::early::Action;
+use crate::{Error, Model};
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,7 +155,7 @@ fn root(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mmpp::{Queue, Source};
+    use crate::{Queue, Source};
 
     fn two(loss: f64, question: Question) -> Result<(Model, Admission), Error> {
         let source = |name: &str, high: f64, down: f64| {

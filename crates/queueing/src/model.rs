@@ -2,12 +2,12 @@
 
 use aqumen_scenario::memory;
 
-use super::early::{Action, Adaptation, probability};
-use super::iterate::{self, Ended, Iteration};
-use super::measures::{Measures, Solved};
-use super::solve::{self, Band, Distribution};
-use super::source::{Source, Superposition};
-use super::{Error, solve::packets};
+use crate::early::{Action, Adaptation, probability};
+use crate::iterate::{self, Ended, Iteration};
+use crate::measures::{Measures, Solved};
+use crate::solve::{self, Band, Distribution};
+use crate::source::{Source, Superposition};
+use crate::{Error, solve::packets};
 
 /// The server and its buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -269,7 +269,7 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mmpp::Minisources;
+    use crate::Minisources;
 
     /// Two-state sources, as many as asked, whose time scales lie a factor of `apart` from one to the next.
     fn sources(number: u32, apart: f64, load: f64) -> Vec<Source> {

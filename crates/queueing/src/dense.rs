@@ -1,7 +1,7 @@
 //! Small dense matrices of Markov chains: the modulating chains of sources have a few states, at most some hundreds.
 
-use super::sum::sum;
-use crate::elimination;
+use crate::sum::sum;
+use aqumen_result::linear_equations;
 
 /// A square matrix, row by row.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,7 +56,7 @@ impl Square {
     /// The solution x of (this matrix) x = `b`, finite where there is one.
     pub(crate) fn solve(&self, b: &[f64]) -> Vec<f64> {
         let mut x = b.to_vec();
-        elimination::solve(&mut self.a.clone(), &mut x, 1);
+        linear_equations::solve(&mut self.a.clone(), &mut x, 1);
         x
     }
 

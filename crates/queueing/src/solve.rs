@@ -7,7 +7,7 @@
 //!
 //! Cost: L m^2 M^3 multiplications; memory: M (L m + 1) (m M + M + 1) numbers.
 
-use super::sum::sum;
+use crate::sum::sum;
 
 /// A chain of this form: what the elimination needs to know of it.
 pub(crate) struct Band {

@@ -4,8 +4,8 @@
 //! Z = (1 pi - Q)^-1, the excess of the variance of the count over that of a Poisson process is
 //! 2 pi Lambda [t Z d - Z (Z d - exp(Q t) Z d)]. Counts of independent sources add, and so do their excesses.
 
-use super::dense::Square;
-use super::source::Source;
+use crate::dense::Square;
+use crate::source::Source;
 
 /// The counting process of one source.
 pub struct Counts<'a> {

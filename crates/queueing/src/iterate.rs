@@ -16,9 +16,9 @@
 //! Cost of a cycle: two sweeps of L m M (2 m + number of neighbours of j) multiplications, and as much for all coarser
 //! chains together; memory: M (L m + 1) numbers three times, and as many for these.
 
-use super::solve::{Band, Distribution};
-use super::source::{Source, Superposition};
-use super::sum::sum;
+use crate::solve::{Band, Distribution};
+use crate::source::{Source, Superposition};
+use crate::sum::sum;
 
 /// What the iteration needs to know of the queue.
 pub(crate) struct Iteration<'a> {
@@ -89,7 +89,7 @@ pub(crate) fn multiplications(together: &Superposition, stages: usize, capacity:
 
 /// How many cycles are foreseen.
 fn foreseen(together: &Superposition, stages: usize, capacity: usize) -> f64 {
-    let last = super::solve::multiplications(together.states_of_one(), stages, capacity);
+    let last = crate::solve::multiplications(together.states_of_one(), stages, capacity);
     if last < COARSE_OF_ONE { CYCLES_FORESEEN } else { CYCLES_OF_ONE_FORESEEN }
 }
 
@@ -168,7 +168,7 @@ impl Iteration<'_> {
             let x = stationary.iter().flat_map(|p| std::iter::repeat_n(p / levels as f64, levels)).collect();
             let mut grid = Grid { space, stationary, lacks: None, entering: vec![0.0; states * levels], x };
             let capacity = levels / self.stages;
-            let small = super::solve::multiplications(states, self.stages, capacity) < COARSE;
+            let small = crate::solve::multiplications(states, self.stages, capacity) < COARSE;
             let able = (0..sources.len()).filter(|s| sources[*s].states() > 1);
             let fastest = able.max_by(|a, b| speed(sources[*a]).total_cmp(&speed(sources[*b])));
             match fastest {
@@ -225,7 +225,7 @@ impl Iteration<'_> {
     /// The coarsest grid: solved if that is cheap, else it is swept a few times.
     fn finish(&self, grid: &mut Grid, line: &mut Line, go_on: &mut dyn FnMut() -> bool) -> Option<f64> {
         let (levels, states) = (line.x.len(), grid.space.states());
-        if super::solve::multiplications(states, self.stages, levels / self.stages) >= COARSE_OF_ONE {
+        if crate::solve::multiplications(states, self.stages, levels / self.stages) >= COARSE_OF_ONE {
             let mut change = 0.0f64;
             for forward in [true, false, true, false] {
                 change = change.max(self.sweep(grid, line, forward, go_on)?);
@@ -434,7 +434,7 @@ mod tests {
         assert_eq!(cycle(&together, 3, 20), 4.0 * 60.0 * 8.0 * 15.0);
         assert_eq!(multiplications(&together, 3, 20), CYCLES_FORESEEN * cycle(&together, 3, 20));
         // One source of 600 states is too much for an elimination: L m^2 M^3 = 5 600^3.
-        let minisources = super::super::Minisources { count: 599, off_rate: 1.0, on_rate: 1.0, rate: 1.0 };
+        let minisources = crate::Minisources { count: 599, off_rate: 1.0, on_rate: 1.0, rate: 1.0 };
         let many = Superposition::of(&[Source::minisources("m", &minisources).unwrap()]);
         assert_eq!(multiplications(&many, 1, 5), CYCLES_OF_ONE_FORESEEN * cycle(&many, 1, 5));
     }

@@ -6,8 +6,8 @@
 
 use std::borrow::Borrow;
 
-use super::Error;
-use super::dense::Square;
+use crate::Error;
+use crate::dense::Square;
 
 /// A Markov-modulated Poisson process.
 #[derive(Clone, Debug)]

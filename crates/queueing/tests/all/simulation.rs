@@ -1,15 +1,15 @@
 //! Predictions against packet simulations: the queue, and the way from a trace to a predicted loss.
 
-use crate::mmpp_common as common;
+use crate::common;
 
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use aqumen_scenario::mmpp::File;
-use aqumen_theory::mmpp::trace::{self, Arrival, Counter};
-use aqumen_theory::mmpp::{
+use aqumen_queueing::trace::{self, Arrival, Counter};
+use aqumen_queueing::{
     Action, Analysis, Compared, Model, Queue, Runs, Source, arrivals, dispersion, fit, replay, simulate,
 };
+use aqumen_scenario::mmpp::File;
 use common::{close, two_states};
 
 fn sources() -> Vec<Source> {

@@ -4,7 +4,7 @@
 //! is Erlang distributed with k + m stages, each exponential with rate m mu. Over all accepted packets
 //! the delay is a mixture of such.
 
-use super::sum::{Sum, sum};
+use crate::sum::{Sum, sum};
 
 /// A mixture of Erlang distributions with one stage rate.
 #[derive(Clone, Debug, PartialEq)]

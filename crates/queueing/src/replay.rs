@@ -7,9 +7,9 @@ use aqumen_aqm::Draw;
 use aqumen_scenario::streams::{Kind, Stream as Random};
 use serde::Serialize;
 
-use super::Error;
-use super::model::Queue;
-use super::trace::{self, Arrival};
+use crate::Error;
+use crate::model::Queue;
+use crate::trace::{self, Arrival};
 
 /// What the packets of a trace met.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use aqumen_queueing::{Action, Analysis, simulate};
 use aqumen_scenario::mmpp::File;
-use aqumen_theory::mmpp::{Action, Analysis, simulate};
 use serde_json::Value;
 
-use crate::mmpp_common::close;
+use crate::common::close;
 
 fn analysis(text: &str) -> Analysis {
     Analysis::of(&File::parse(text, "model.toml").unwrap()).unwrap()

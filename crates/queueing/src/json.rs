@@ -3,12 +3,12 @@
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use super::admission::Question;
-use super::early::Action;
-use super::file::{Analysis, Fitted};
-use super::measures::Stream;
-use super::replay::Replay;
-use super::simulate::Compared;
+use crate::admission::Question;
+use crate::early::Action;
+use crate::file::{Analysis, Fitted};
+use crate::measures::Stream;
+use crate::replay::Replay;
+use crate::simulate::Compared;
 
 /// Version of the schema.
 pub const SCHEMA: u32 = 1;
@@ -271,7 +271,7 @@ impl StreamAnswer {
 
 fn fit_answer(fitted: &Fitted) -> FitAnswer<'_> {
     let (fit, trace) = (&fitted.fit, &fitted.fit.trace);
-    let component = |component: &super::fit::Component| ComponentAnswer {
+    let component = |component: &crate::fit::Component| ComponentAnswer {
         relaxation_per_s: component.relaxation,
         count: component.count,
         on_pps: component.on_pps,

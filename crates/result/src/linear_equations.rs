@@ -1,17 +1,19 @@
-//! Linear equations of a full square matrix, real or complex: Gaussian elimination with the largest pivot of a column.
+//! Linear equations of a dense square matrix, real or complex, by Gaussian elimination with partial pivoting.
 
 use std::ops::{DivAssign, Mul, MulAssign, Neg, SubAssign};
 
 use num_complex::Complex64;
 
-/// What such equations are of.
-pub(crate) trait Number:
+/// Coefficient of linear equations: a real or complex number.
+pub trait Number:
     Copy + PartialEq + Mul<Output = Self> + Neg<Output = Self> + MulAssign + SubAssign + DivAssign
 {
+    /// Zero.
     const ZERO: Self;
+    /// One.
     const ONE: Self;
 
-    /// Rises with the size.
+    /// Returns a measure that increases with the magnitude, for the choice of pivots.
     fn size(self) -> f64;
 }
 
@@ -33,10 +35,10 @@ impl Number for Complex64 {
     }
 }
 
-/// Turns `right`, the columns B side by side in rows of `width`, into the X with `matrix` X = B; `matrix`, row by row,
-/// is lost. Answers the determinant: of a matrix where it is zero, X has no finite numbers.
-pub(crate) fn solve<T: Number>(matrix: &mut [T], right: &mut [T], width: usize) -> T {
-    // With no columns only the determinant is asked for.
+/// Solves `matrix` X = B in place. `matrix` is square, row by row, and is overwritten; `right` holds B, row by row with
+/// `width` columns, and becomes X. Returns the determinant; X is not finite where that is zero.
+pub fn solve<T: Number>(matrix: &mut [T], right: &mut [T], width: usize) -> T {
+    // Without columns only the determinant is computed.
     let n = matrix.len().isqrt();
     let mut determinant = T::ONE;
     for k in 0..n {

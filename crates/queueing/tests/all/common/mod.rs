@@ -1,6 +1,6 @@
 //! What the tests of the queueing analysis share.
 
-use aqumen_theory::mmpp::Source;
+use aqumen_queueing::Source;
 use proptest::prelude::ProptestConfig;
 use proptest::test_runner::RngSeed;
 

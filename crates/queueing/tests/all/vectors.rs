@@ -1,10 +1,10 @@
-//! The queue MMPP/Erlang(m)/1/L against known answers; `vectors/mmpp/README.md` says where they come from.
+//! The queue MMPP/Erlang(m)/1/L against known answers; `vectors/README.md` says where they come from.
 
-use aqumen_theory::mmpp::{Action, Measures, Minisources, Model, Queue, Source, probability};
+use aqumen_queueing::{Action, Measures, Minisources, Model, Queue, Source, probability};
 use serde_json::Value;
 
 fn vector(name: &str) -> Value {
-    let path = format!("{}/vectors/mmpp/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/vectors/{name}.json", env!("CARGO_MANIFEST_DIR"));
     serde_json::from_str(&std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))).unwrap()
 }
 
@@ -38,7 +38,7 @@ fn model(case: &Value) -> Model {
 
 /// The measures under the names of the vectors.
 fn measured(m: &Measures, name: &str) -> Vec<f64> {
-    let sources = |of: fn(&aqumen_theory::mmpp::Stream) -> f64| m.sources.iter().map(of).collect();
+    let sources = |of: fn(&aqumen_queueing::Stream) -> f64| m.sources.iter().map(of).collect();
     match name {
         "p" => m.occupancy.clone(),
         "EN" => vec![m.occupancy_mean_pkts],

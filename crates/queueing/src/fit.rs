@@ -15,10 +15,10 @@
 //! moments. What is left of the mean rate is a Poisson process. Three processes of one source have eight states, three
 //! levels: the MMPP-8 of the AAQM paper.
 
-use super::Error;
-use super::counts::{autocorrelation, dispersion};
-use super::source::{Minisources, Source, Superposition};
-use super::trace::{Scale, Summary};
+use crate::Error;
+use crate::counts::{autocorrelation, dispersion};
+use crate::source::{Minisources, Source, Superposition};
+use crate::trace::{Scale, Summary};
 
 /// A source fitted to a trace, and how well.
 #[derive(Clone, Debug)]
@@ -245,7 +245,7 @@ impl Component {
         let (p, q) = (self.on_share, 1.0 - self.on_share);
         let (down, up) = (self.relaxation * q, self.relaxation * p);
         let deviation = [self.on_pps * q, -self.on_pps * p];
-        let mut system = super::dense::Square::zero(10);
+        let mut system = crate::dense::Square::zero(10);
         for k in 0..5 {
             let i = 2 * k;
             (system[(i, i)], system[(i, i + 1)]) = (-down, down);
@@ -361,7 +361,7 @@ impl Curve {
         };
         let mut weights = Vec::new();
         if n > 0 {
-            let mut normal = super::dense::Square::zero(n);
+            let mut normal = crate::dense::Square::zero(n);
             for i in 0..n {
                 (0..n).for_each(|j| normal[(i, j)] = dot(&rises[i], &rises[j]));
             }
@@ -445,7 +445,7 @@ mod tests {
                 variance: mean * t * (1.0 + excess(t)),
                 third: 0.0,
                 fourth: 0.0,
-                autocorrelation: vec![0.0; super::super::trace::LAGS],
+                autocorrelation: vec![0.0; crate::trace::LAGS],
             }
         };
         (0..17).map(scale).collect()

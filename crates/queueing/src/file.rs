@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use aqumen_scenario::mmpp::{self as written, File, Find, MiniModel, PacketRate, Preset};
 use aqumen_scenario::{Buffer, Error as FileError, Name, Named};
 
-use super::admission::{Admission, Question};
-use super::early::{Action, Adaptation};
-use super::fit::{Fit, fit};
-use super::measures::Measures;
-use super::model::{Model, Queue};
-use super::replay::{Replay, replay};
-use super::simulate::Runs;
-use super::source::{Minisources, Source};
-use super::trace::{self, Counter};
+use crate::admission::{Admission, Question};
+use crate::early::{Action, Adaptation};
+use crate::fit::{Fit, fit};
+use crate::measures::Measures;
+use crate::model::{Model, Queue};
+use crate::replay::{Replay, replay};
+use crate::simulate::Runs;
+use crate::source::{Minisources, Source};
+use crate::trace::{self, Counter};
 
 /// A model file, made into a model and solved.
 #[derive(Clone, Debug)]

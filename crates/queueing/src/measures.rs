@@ -1,9 +1,9 @@
 //! What a user wants to know of the queue, from its stationary distribution.
 
-use super::delay::Delay;
-use super::early::Action;
-use super::solve::{Distribution, packets};
-use super::sum::{Sum, sum};
+use crate::delay::Delay;
+use crate::early::Action;
+use crate::solve::{Distribution, packets};
+use crate::sum::{Sum, sum};
 
 /// The answer to a model. Ratios are over the packets offered; what is not defined, such as the loss of a source that
 /// sends nothing, is NaN.

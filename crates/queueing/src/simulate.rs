@@ -10,9 +10,9 @@ use aqumen_aqm::Draw;
 use aqumen_result::Summary;
 use aqumen_scenario::streams::{Kind, Stream as Random};
 
-use super::early::Action;
-use super::measures::Measures;
-use super::model::Model;
+use crate::early::Action;
+use crate::measures::Measures;
+use crate::model::Model;
 
 /// How long and how often to simulate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn what_is_counted_is_that_of_the_time_after_the_warm_up_and_of_all_sources_together() {
-        use super::super::{Queue, Source};
+        use crate::{Queue, Source};
         let sources = [("a", 70.0), ("b", 60.0)].map(|(name, rate)| Source::poisson(name, rate).unwrap());
         let queue = Queue { capacity: 10, service_rate: 100.0, stages: 1 };
         let model = Model::new(queue, sources.to_vec()).unwrap();

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use aqumen_capture::{Reader, is_capture, is_compressed};
 
-use super::Error;
+use crate::Error;
 
 /// A packet of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

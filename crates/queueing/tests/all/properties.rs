@@ -1,9 +1,9 @@
 //! The queue against closed forms, an independent recursion, and the laws that every queue obeys.
 
-use aqumen_theory::mmpp::{Action, Adaptation, Delay, Measures, Minisources, Model, Queue, Source, dispersion};
+use aqumen_queueing::{Action, Adaptation, Delay, Measures, Minisources, Model, Queue, Source, dispersion};
 use proptest::prelude::*;
 
-use crate::mmpp_common as common;
+use crate::common;
 
 use common::{close, config, two_states};
 
@@ -189,7 +189,7 @@ fn a_silent_source_has_no_loss_ratio_and_disturbs_nobody() {
 
 #[test]
 fn what_is_no_model_is_refused_in_one_line() {
-    let check = |result: Result<Source, aqumen_theory::mmpp::Error>, part: &str| {
+    let check = |result: Result<Source, aqumen_queueing::Error>, part: &str| {
         let message = result.err().unwrap_or_else(|| panic!("accepted: {part}")).to_string();
         assert!(message.contains(part) && message.lines().count() == 1, "{message}");
     };

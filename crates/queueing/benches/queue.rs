@@ -1,13 +1,13 @@
 //! Seconds to solve an MMPP queue, and to read and fit a trace.
 //!
-//! `cargo bench -p aqumen-theory --bench mmpp` prints a table, best of three. Without `--bench` (as in tests) it solves
+//! `cargo bench -p aqumen-queueing` prints a table, best of three. Without `--bench` (as in tests) it solves
 //! small queues once, to show that it still works.
 
 use std::hint::black_box;
 use std::time::Instant;
 
-use aqumen_theory::mmpp::trace::{Arrival, Counter};
-use aqumen_theory::mmpp::{Model, Queue, Source, arrivals, fit};
+use aqumen_queueing::trace::{Arrival, Counter};
+use aqumen_queueing::{Model, Queue, Source, arrivals, fit};
 
 /// Sources of two states each, together at a load of 0.73 of the server.
 fn model(sources: u32, stages: u32, capacity: u32) -> Model {
