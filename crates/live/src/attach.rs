@@ -27,6 +27,7 @@ mod service;
 mod shaper;
 mod start;
 mod told;
+mod values;
 
 use crate::netlink::Netlink;
 use crate::{Failure, Tried};

@@ -1,11 +1,11 @@
 //! The Rust engines as the Python module `aqumen._core`: glue alone, no logic.
 //!
 //! `scenario` and `result` are the two classes that all else takes and gives, `packets` the packet engine, `many` runs
-//! several runs at a time, `memory` ends what takes too much of it. `catalogue` lists what there is, the papers' experiments among it, `theory` is what needs no
-//! packets, `statistics` figures of several runs or samples, `beside` prediction beside measurement, `mmpp` the
-//! queueing analysis, `replay` captures before a queue, `ranking` several runs beside one another, `experience` the
-//! same by what people feel; `interrupt` answers Ctrl-C meanwhile, `error` is what Python raises, `own` are the user's
-//! own AQMs and sources.
+//! several runs at a time, `memory` ends what takes too much of it. `catalogue` lists what there is, the papers'
+//! experiments among it, `theory` is what needs no packets, `statistics` figures of several runs or samples, `beside`
+//! prediction beside measurement, `mmpp` the queueing analysis, `replay` captures before a queue, `ranking` several
+//! runs beside one another, `experience` the same by what people feel; `interrupt` answers Ctrl-C meanwhile, `error` is
+//! what Python raises, `own` are the user's own AQMs and sources.
 
 mod beside;
 mod catalogue;

@@ -1,5 +1,5 @@
-//! Several runs at a time: each on one thread, results handed to Python as they come. Where memory is short the run that
-//! started last is put back, and runs alone when the others are done.
+//! Several runs at a time: each on one thread, results handed to Python as they come. Where memory is short the run
+//! that started last is put back, and runs alone when the others are done.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -2,7 +2,8 @@
 //! equations and predictions, each with one factor. A run that takes far too long is refused in one line that names the
 //! key; of one that is merely long the line says how long.
 //!
-//! Seconds are those of one core of the 2020s. Estimated counts are within a factor of three of those that engines count.
+//! Seconds are those of one core of the 2020s. Estimated counts are within a factor of three of those that engines
+//! count.
 
 use aqumen_aqm::registry::AnyQdisc;
 use aqumen_aqm::{Kind as ParamKind, Limit, Network};

@@ -12,6 +12,7 @@ use lexopt::prelude::*;
 
 use super::marker::Way;
 use super::rules::Rules;
+use super::values::{pairs, wrong};
 use crate::netlink::tc::Handle;
 use crate::telemetry::server::Listen;
 use crate::{Failure, Tried as _, shown};
@@ -95,11 +96,6 @@ pub(crate) struct Rollback {
     pub(crate) delay_s: Option<f64>,
     /// Lost throughput, a share.
     pub(crate) throughput: Option<f64>,
-}
-
-/// A wrong value: option, value, what is accepted.
-pub(super) fn wrong(option: &str, value: &str, accepted: impl std::fmt::Display) -> Failure {
-    Failure::refused(format!("--{option} {}: {accepted}", shown(&format!("{value:?}"))))
 }
 
 /// What has been read so far of a command line.
@@ -369,16 +365,6 @@ impl Target {
             Err(why) => Err(format!("{why}, or a number of packets, such as \"20pkt\"")),
         }
     }
-}
-
-/// The pairs of `a=1,b=2`.
-pub(super) fn pairs<'a>(
-    option: &'static str,
-    text: &'a str,
-) -> impl Iterator<Item = Result<(&'a str, &'a str), Failure>> {
-    text.split(',')
-        .filter(|pair| !pair.is_empty())
-        .map(move |pair| pair.split_once('=').ok_or_else(|| wrong(option, pair, "must be NAME=VALUE")))
 }
 
 impl Range {

@@ -1,6 +1,6 @@
 //! Rules that choose packets: `--spare` says which are never signalled, `--only` which are regulated at all.
 
-use super::options::{pairs, wrong};
+use super::values::{pairs, wrong};
 use crate::Failure;
 
 /// Rules; a packet that fits any of them is chosen. `struct rules` of the marker.
