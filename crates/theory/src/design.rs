@@ -16,12 +16,12 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::Error;
+pub use crate::equilibrium::solver::{Place, linearise};
+use crate::equilibrium::solver::{Rested, alone, build, drops_above};
 use crate::fluid::Model;
-use crate::hopf::Hopf;
 use crate::linear::OperatingPoint;
-pub use crate::packet_noise::{Noise, Spectrum};
-pub use crate::rest::{Place, linearise};
-use crate::rest::{Rested, alone, build, drops_above};
+pub use crate::noise::packet_noise::{Noise, Spectrum};
+use crate::nonlinear::hopf::Hopf;
 pub(crate) use branch::branch;
 pub use closed::LoopMargins;
 use closed::{Around, Closed};

@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 
 use crate::Error;
 use crate::fluid::{Load, aqm_report, only_wires, unresponsive};
-use crate::packet_noise::Z95;
+use crate::noise::packet_noise::Z95;
 use crate::predict::users::{Users, bottleneck_of, presence, users};
 use crate::predict::{LinkPrediction, Prediction, predict};
 

@@ -61,34 +61,22 @@
 
 #![forbid(unsafe_code)]
 
-mod averaged;
-pub mod boundary;
-mod chain;
-mod coupled;
-pub mod cycle;
-mod density;
 pub mod design;
 pub mod engine;
+mod equilibrium;
 mod error;
-mod field;
 pub mod fluid;
-pub mod hopf;
 pub mod linear;
-pub mod maps;
-mod packet_noise;
-mod population;
+mod multi;
+mod noise;
+mod nonlinear;
 pub mod predict;
-pub mod response;
-mod rest;
-pub mod robust;
-mod sender;
-mod several;
-mod spaced;
-mod spacing;
-mod spared;
+mod root_finding;
+mod synthesis;
 #[cfg(test)]
 mod testing;
-mod window;
-mod zero;
 
+pub use equilibrium::response;
 pub use error::Error;
+pub use nonlinear::{cycle, hopf};
+pub use synthesis::{boundary, maps, robust};

@@ -23,9 +23,9 @@ pub use self::link::{LinkPrediction, Prediction};
 use self::shared::at_several;
 use crate::Error;
 use crate::design::{Analysis, Depth, analyse_to};
+use crate::equilibrium::response::Sender;
+use crate::equilibrium::solver::Place;
 use crate::fluid::unresponsive;
-use crate::response::Sender;
-use crate::rest::Place;
 
 /// What is to be expected of each recorded link of `plan` in each window; of links that are more
 /// than a wire nothing is known.

@@ -5,9 +5,9 @@ use aqumen_aqm::registry::AnyAqm;
 use aqumen_scenario::{AqmChoice, OwnedValue};
 use aqumen_units::Rate;
 
+use crate::equilibrium::response::Sender;
+use crate::equilibrium::solver::Place;
 use crate::fluid::Model;
-use crate::response::Sender;
-use crate::rest::Place;
 
 /// 1250 packets a second.
 pub(crate) const NETWORK: Network = Network {

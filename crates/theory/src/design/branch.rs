@@ -4,9 +4,9 @@ use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, Rests};
 use aqumen_scenario::AqmChoice;
 
-use crate::hopf::{self, Hopf};
+use crate::equilibrium::solver::Place;
 use crate::linear::{Controller, Margins, OperatingPoint};
-use crate::rest::Place;
+use crate::nonlinear::hopf::{self, Hopf};
 
 /// Laws that answer large swings as they do small ones, up to their bounds.
 const LINEAR_LAWS: [&str; 4] = ["pi", "arm-pfc", "aqm-mo", "red"];

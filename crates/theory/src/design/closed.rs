@@ -5,10 +5,10 @@ use aqumen_aqm::registry::AnyAqm;
 use aqumen_scenario::AqmChoice;
 use serde::Serialize;
 
-use crate::field::Field;
+use crate::equilibrium::sender::Sender;
+use crate::equilibrium::solver::{Place, Rested, coupling_of};
 use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, rightmost, spectral_radius};
-use crate::rest::{Place, Rested, coupling_of};
-use crate::sender::Sender;
+use crate::noise::mean_field::Field;
 
 /// Margins of the loop with the textbook's plant, which the design rules shape; beside them those with the exact plant.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -105,9 +105,9 @@ fn field_of(aqm: &AnyAqm, sender: &Sender, at: &OperatingPoint) -> Field {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::equilibrium::response::Law;
     use crate::fluid::Model;
     use crate::linear::Answers;
-    use crate::response::Law;
     use crate::testing::{NETWORK, built, choice};
 
     #[test]

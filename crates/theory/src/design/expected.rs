@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::LoopMargins;
 use crate::Error;
+use crate::equilibrium::solver::{Place, Rested};
 #[cfg(doc)]
-use crate::cycle::LARGE_START;
-use crate::cycle::{self, coexisting};
-use crate::rest::{Place, Rested};
+use crate::nonlinear::cycle::LARGE_START;
+use crate::nonlinear::cycle::{self, coexisting};
 
 /// What is to be seen in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

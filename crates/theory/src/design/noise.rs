@@ -5,13 +5,13 @@ use aqumen_scenario::AqmChoice;
 
 use super::closed::Around;
 use crate::Error;
-use crate::field::Field;
+use crate::equilibrium::solver::{Place, Rested, alone};
 use crate::fluid::Model;
 use crate::linear::noise::Fineness;
 use crate::linear::{Controller, Loop, OperatingPoint, Plant, Resolution};
-use crate::packet_noise::{self, Held, Noise};
-use crate::rest::{Place, Rested, alone};
-use crate::spaced::{Heard, Said};
+use crate::noise::mean_field::Field;
+use crate::noise::packet_noise::{self, Held, Noise};
+use crate::noise::spaced_signals::{Heard, Said};
 
 impl Rested {
     /// The queue that its figures are of.

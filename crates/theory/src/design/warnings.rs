@@ -3,9 +3,9 @@
 use aqumen_aqm::{Aqm, AtRest};
 
 use super::{Expected, SIGNALS_OF_A_CYCLE};
-use crate::cycle::LARGE_START;
+use crate::equilibrium::solver::{Place, Rested};
 use crate::linear::Margins;
-use crate::rest::{Place, Rested};
+use crate::nonlinear::cycle::LARGE_START;
 
 /// Windows below this hardly ever repair a loss without a time-out: three duplicate acknowledgements need four packets.
 const WINDOW_OF_TIMEOUTS: f64 = 4.0;

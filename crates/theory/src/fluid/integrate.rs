@@ -16,7 +16,7 @@ use super::history::{Cursor, History};
 use super::model::{Class, Join, Model, Network, Queue};
 use super::packets::Passed;
 use crate::Error;
-use crate::window::{LEAD, gained};
+use crate::equilibrium::window::{LEAD, gained};
 
 /// Share of a round trip over which the slope of a window is taken that runs ahead of its queue.
 const LEAD_OVER: f64 = 0.125;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::complex::{abs, arg, cis};
 use super::controller::Controller;
 use super::plant::Plant;
-use crate::zero::halved;
+use crate::root_finding::halved;
 
 /// A plant: the answer of the queue to the share of signals, over frequency. It is stable by itself.
 pub trait Answers {
@@ -329,10 +329,10 @@ mod tests {
 
     use super::super::point::OperatingPoint;
     use super::*;
-    use crate::field::Field;
+    use crate::equilibrium::response::{Law, Sender};
     use crate::fluid::Model;
-    use crate::response::{Law, Sender};
-    use crate::spacing::Spacing;
+    use crate::noise::mean_field::Field;
+    use crate::noise::signal_spacing::Spacing;
 
     #[test]
     fn half_a_radian_per_delay_leaves_the_margins_that_the_rule_promises() {

@@ -84,8 +84,8 @@ pub fn shortfall(mean: f64, deviation: f64) -> f64 {
 mod tests {
     use super::super::{Controller, Plant};
     use super::*;
+    use crate::equilibrium::window::{halving_noise, slopes};
     use crate::fluid::Model;
-    use crate::window::{halving_noise, slopes};
 
     #[test]
     fn without_a_loop_the_variance_is_that_of_windows_and_arrivals() {

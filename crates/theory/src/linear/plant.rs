@@ -161,7 +161,7 @@ impl Plant {
 mod tests {
     use super::super::complex::{abs, arg};
     use super::*;
-    use crate::window::LEAD;
+    use crate::equilibrium::window::LEAD;
 
     fn point(model: Model, flows: f64, capacity: f64, unresponsive: f64) -> OperatingPoint {
         OperatingPoint::new(model, flows, capacity, unresponsive, 0.2, 100.0).unwrap()
@@ -177,7 +177,7 @@ mod tests {
             Model::Hollot => [1.0 / r - signal, sent - at.capacity_pps],
             Model::Ecn => [(1.0 - pd) * wd / (rd * w) - signal, sent - at.capacity_pps],
             Model::Reno => {
-                let f = wd / (rd * w) * crate::window::gained(w, pd);
+                let f = wd / (rd * w) * crate::equilibrium::window::gained(w, pd);
                 [f, sent + LEAD * at.flows * f - at.capacity_pps]
             }
             Model::Drop => [(1.0 - pd) * wd / (rd * w) - signal, (1.0 - p) * sent - at.capacity_pps],

@@ -4,10 +4,10 @@ use aqumen_aqm::AtRest;
 use serde::Serialize;
 
 use crate::Error;
+use crate::equilibrium::response::Sender;
+use crate::equilibrium::window::Windows;
 use crate::fluid::Model;
-use crate::response::Sender;
-use crate::window::Windows;
-use crate::zero::halved;
+use crate::root_finding::halved;
 
 /// An equilibrium of flows at one bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -81,7 +81,7 @@ impl OperatingPoint {
         let (window_pkts, probability) = match model {
             Model::Hollot => (window, 2.0 / (window * window)),
             Model::Ecn => (window, 2.0 / (2.0 + window * window)),
-            Model::Reno => (window, crate::window::probability(window)),
+            Model::Reno => (window, crate::equilibrium::window::probability(window)),
             Model::Drop => drop_point(flows, capacity_pps, unresponsive_pps, rtt_s),
         };
         Ok(OperatingPoint {
@@ -98,7 +98,7 @@ impl OperatingPoint {
             windows: Some(Windows::of_reno(window_pkts)),
             dispersion: 1.0,
             least_window_pkts: match model {
-                Model::Reno => crate::window::window(1.0),
+                Model::Reno => crate::equilibrium::window::window(1.0),
                 _ => std::f64::consts::SQRT_2,
             },
         })

@@ -10,9 +10,9 @@ use super::paths;
 use super::users::{bottleneck_of, load_of, mean_bps, presence, users};
 use crate::Error;
 use crate::design::Analysis;
+use crate::equilibrium::response::Law;
+use crate::equilibrium::solver::{Place, admitted_pps};
 use crate::fluid::{Model, base_rtt_s, packet_bytes};
-use crate::response::Law;
-use crate::rest::{Place, admitted_pps};
 
 /// What is to be expected of link `number`, whose place `analysed` knows.
 pub(super) fn at_link(
@@ -38,7 +38,7 @@ pub(super) fn at_link(
                 link.name
             )));
         }
-        let at = crate::coupled::rest(&params, here.capacity_pps, &classes);
+        let at = crate::multi::coupled::rest(&params, here.capacity_pps, &classes);
         return in_coupled_queues(&groups, &classes, at, here.idle(1.0), here.buffer_pkts, analysed);
     }
     let place = here.place(&groups)?;

@@ -7,11 +7,11 @@ use aqumen_scenario::Link;
 use super::groups::{Held, most_common, together};
 use super::link::LinkPrediction;
 use crate::Error;
-use crate::coupled::{Class, Coupled, Side};
 use crate::design::Analysis;
+use crate::equilibrium::solver::Place;
 use crate::fluid::Model;
-use crate::packet_noise::{Noise, Z95};
-use crate::rest::Place;
+use crate::multi::coupled::{Class, Coupled, Side};
+use crate::noise::packet_noise::{Noise, Z95};
 
 /// The coupled queues of `link`, and which of `groups` wait in the one for scalable flows; `None` where it has no two
 /// queues, or nobody for the second.
@@ -110,10 +110,10 @@ fn noise(at: &Coupled, marks: bool) -> Noise {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coupled;
     use crate::design::{Depth, analyse_to};
+    use crate::equilibrium::response::Law;
+    use crate::multi::coupled;
     use crate::predict::testing::{choice, group, idle};
-    use crate::response::Law;
 
     #[test]
     fn a_deviation_of_coupled_queues_is_told_where_it_means_something() {

@@ -3,9 +3,9 @@
 use aqumen_scenario::{Flow, Plan};
 use indexmap::IndexMap;
 
-use crate::coupled::Class;
+use crate::equilibrium::response::{Law, Sender};
 use crate::fluid::base_rtt_s;
-use crate::response::{Law, Sender};
+use crate::multi::coupled::Class;
 
 /// Flows of one group that a link holds back.
 #[derive(Clone, Copy, Debug)]

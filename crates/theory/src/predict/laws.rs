@@ -8,12 +8,12 @@ use super::groups::Held;
 use super::link::LinkPrediction;
 use crate::Error;
 use crate::design::{Analysis, around_many, no_share};
-use crate::field::Field;
+use crate::equilibrium::response::{Sender, Table};
+use crate::equilibrium::solver::{Place, coupling_of, drops_above};
 use crate::linear::{Controller, Loop, OperatingPoint};
-use crate::packet_noise::{self, Noise};
-use crate::response::{Sender, Table};
-use crate::rest::{Place, coupling_of, drops_above};
-use crate::zero::halved_ratio;
+use crate::noise::mean_field::Field;
+use crate::noise::packet_noise::{self, Noise};
+use crate::root_finding::halved_ratio;
 
 /// Of a link at `place` that would be `idle` without them, and whose `analysis` is that of one law alone.
 pub(super) fn shared_by_laws(
@@ -141,9 +141,9 @@ impl<'a> Laws<'a> {
 mod tests {
     use super::*;
     use crate::design::{Depth, analyse_to};
+    use crate::equilibrium::response::Law;
     use crate::fluid::Model;
     use crate::predict::testing::{choice, group, idle};
-    use crate::response::Law;
     use crate::testing::PLACE;
 
     #[test]

@@ -3,9 +3,9 @@
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use crate::coupled::Coupled;
 use crate::design::Analysis;
-use crate::several::Several;
+use crate::multi::coupled::Coupled;
+use crate::multi::parking_lot::Several;
 
 /// What is to be expected of one link in one window.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -10,12 +10,12 @@ use super::link::LinkPrediction;
 use super::users::{Users, load_of, mean_bps, presence, users};
 use crate::Error;
 use crate::design::{Analysis, Depth, analyse_to, no_share};
+use crate::equilibrium::response::Sender;
+use crate::equilibrium::solver::{Place, coupling_of, drops_above};
 use crate::fluid::{Model, base_rtt_s, packet_bytes};
 use crate::linear::{Controller, OperatingPoint};
-use crate::packet_noise::{self, Noise};
-use crate::response::Sender;
-use crate::rest::{Place, coupling_of, drops_above};
-use crate::several::{self, Crossing, Loops, Rests as RestsOfAll, Several, Stage};
+use crate::multi::parking_lot::{self, Crossing, Loops, Rests as RestsOfAll, Several, Stage};
+use crate::noise::packet_noise::{self, Noise};
 
 /// Links that hold their queues at a target and that flows with windows share: all of them, if two or more that one
 /// flow crosses are full. Else none, and each is by itself.
@@ -27,7 +27,7 @@ pub(crate) fn at_several(plan: &Plan, window: &Window, depth: Depth) -> Result<V
         return Ok(Vec::new());
     }
     let shared = Shared::new(plan, window, links, groups, crossings)?;
-    let rests = several::rest(&shared.stages, &shared.crossings).map_err(|why| shared.refused(why))?;
+    let rests = parking_lot::rest(&shared.stages, &shared.crossings).map_err(|why| shared.refused(why))?;
     let full = |crossing: &Crossing| crossing.stages.iter().filter(|stage| rests.full[**stage]).count();
     if shared.crossings.iter().all(|crossing| full(crossing) < 2) {
         return Ok(Vec::new());

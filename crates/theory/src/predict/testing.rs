@@ -6,8 +6,8 @@ use aqumen_units::Rate;
 
 use super::groups::Held;
 use super::link::LinkPrediction;
-use crate::coupled::Class;
-use crate::response::{Law, Sender};
+use crate::equilibrium::response::{Law, Sender};
+use crate::multi::coupled::Class;
 use crate::testing::NETWORK;
 
 pub(super) fn choice(name: &str) -> AqmChoice {

@@ -32,7 +32,7 @@ use num_complex::Complex64;
 
 use crate::linear::noise::{Fineness, deviation_over, frequencies};
 use crate::linear::{Answers, Controller, Loop, Resolution};
-use crate::zero::halved;
+use crate::root_finding::halved;
 
 /// What an average is answered by.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -25,10 +25,10 @@ use aqumen_aqm::{DualPi2Params, L4sMarking};
 use num_complex::Complex64;
 use serde::Serialize;
 
-use crate::field::{Crowd, Field};
+use crate::equilibrium::response::{Sender, Table};
 use crate::linear::complex::{exp, hold};
-use crate::response::{Sender, Table};
-use crate::zero::{halved, halved_ratio};
+use crate::noise::mean_field::{Crowd, Field};
+use crate::root_finding::{halved, halved_ratio};
 
 /// Flows alike.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -288,7 +288,7 @@ mod tests {
     use aqumen_units::Span;
 
     use super::*;
-    use crate::response::Law;
+    use crate::equilibrium::response::Law;
 
     fn class(flows: f64, law: Law) -> Class {
         let sender = Sender { law, proportional: true, from_flight: true, min_window: 2.0, ..Sender::reno() };

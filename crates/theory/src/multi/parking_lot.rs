@@ -27,12 +27,12 @@ use std::f64::consts::PI;
 use num_complex::Complex64;
 use serde::Serialize;
 
-use crate::field::Told;
+use crate::equilibrium::response::{Sender, Table};
 use crate::linear::Controller;
 use crate::linear::complex::{arg, cis, hold};
-use crate::population::Population;
-use crate::response::{Sender, Table};
-use crate::zero::halved_ratio;
+use crate::noise::mean_field::Told;
+use crate::noise::population::Population;
+use crate::root_finding::halved_ratio;
 use aqumen_result::linear_equations;
 
 /// A link and the queue that its law holds there.
@@ -289,11 +289,11 @@ impl<'a> Loops<'a> {
 mod tests {
     use super::*;
     use crate::design::around_many;
-    use crate::field::Field;
+    use crate::equilibrium::response::Law;
     use crate::fluid::Model;
     use crate::linear::{Loop, OperatingPoint};
-    use crate::packet_noise::Held;
-    use crate::response::Law;
+    use crate::noise::mean_field::Field;
+    use crate::noise::packet_noise::Held;
 
     fn sender() -> Sender {
         Sender { law: Law::Reno, proportional: true, from_flight: true, min_window: 2.0, ..Sender::reno() }

@@ -14,11 +14,11 @@ use std::sync::OnceLock;
 
 use num_complex::Complex64;
 
+use crate::equilibrium::sender::Sender;
 use crate::linear::complex::cis;
 use crate::linear::{Answers, OperatingPoint};
-use crate::population::{Around, Population};
-use crate::sender::Sender;
-use crate::spacing::Spacing;
+use crate::noise::population::{Around, Population};
+use crate::noise::signal_spacing::Spacing;
 
 /// Flows alike behind a queue.
 #[derive(Clone, Copy, Debug)]
@@ -116,7 +116,8 @@ impl Told {
     fn of_reno(window_pkts: f64) -> Self {
         static TABLE: [OnceLock<Told>; TABLED] = [const { OnceLock::new() }; TABLED];
         let sender = Sender::reno();
-        let of = |window: f64| Told::new(&Population::new(&sender, crate::window::probability(window), 1.0));
+        let of =
+            |window: f64| Told::new(&Population::new(&sender, crate::equilibrium::window::probability(window), 1.0));
         let [first, last] = WINDOWS;
         let span = libm::log(last / first) / (TABLED - 1) as f64;
         if !(first..=last).contains(&window_pkts) {
@@ -285,9 +286,9 @@ impl Answers for Field {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::equilibrium::sender::Law;
     use crate::fluid::Model;
     use crate::linear::noise::{Fineness, deviation_of};
-    use crate::sender::Law;
 
     const CAPACITY: f64 = 2000.0;
 

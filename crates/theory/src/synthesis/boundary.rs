@@ -4,8 +4,8 @@
 //! A coarse map finds where a curve may be begun; Newton's method takes it there, the null space of the slopes tells
 //! its direction, and each step is corrected across it (continuation by arc length), so that a curve may turn back in
 //! either quantity. It ends at the edge of the box, where its frequency is none (a root at zero, a sampled loop at half
-//! the sampling frequency), or where other roots have crossed before. The side on which cycles stand ([`crate::hopf`])
-//! is told at each of its points.
+//! the sampling frequency), or where other roots have crossed before. The side on which cycles stand
+//! ([`crate::nonlinear::hopf`]) is told at each of its points.
 //!
 //! Not of RED and its kin: the longest gap between their signals is a whole number of packets, so that their gain jumps
 //! from one to the next, and stability with it.
@@ -16,9 +16,9 @@ use aqumen_aqm::{Aqm, Rests};
 use aqumen_scenario::AqmChoice;
 
 use crate::Error;
+use crate::equilibrium::solver::{Place, Rested};
 use crate::linear::Resolution;
-use crate::maps::{Axis, Over, each, map};
-use crate::rest::{Place, Rested};
+use crate::synthesis::maps::{Axis, Over, each, map};
 
 /// A point of a boundary.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,9 +5,9 @@ use std::f64::consts::PI;
 
 use serde::Serialize;
 
-use crate::field::Field;
 use crate::linear::noise::{self, Fineness};
 use crate::linear::{Loop, OperatingPoint};
+use crate::noise::mean_field::Field;
 
 /// What packets do around the rest: of Reno's windows under random marks (model `reno`, whatever the model of the
 /// margins), or of the many windows of a sender that has a response function, or whose signals are spaced.

@@ -1,8 +1,8 @@
 //! The windows of one sender at a constant share of signals, as a chain over the windows at which signals come: what
 //! follows a signal, step by step, until the next one.
 
-use crate::sender::{Law, Sender};
-use crate::zero::falling;
+use crate::equilibrium::sender::{Law, Sender};
+use crate::root_finding::falling;
 
 /// Where a window comes to rest.
 #[derive(Clone, Copy, Debug, PartialEq)]

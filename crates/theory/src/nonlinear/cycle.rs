@@ -6,9 +6,9 @@ use aqumen_aqm::{Aqm, MAX_LOOPS};
 use aqumen_scenario::AqmChoice;
 
 use crate::Error;
+use crate::equilibrium::solver::{Place, build, linearise};
 use crate::fluid::{self, Class, Fluid, Network, Queue};
 use crate::linear::{Margins, OperatingPoint};
-use crate::rest::{Place, build, linearise};
 
 /// Times its rest from which a stable loop is tried.
 pub const LARGE_START: f64 = 4.0;

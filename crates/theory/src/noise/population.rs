@@ -19,10 +19,10 @@ use std::f64::consts::PI;
 
 use num_complex::Complex64;
 
-use crate::chain::Chain;
-use crate::density::{Density, LANES};
+use crate::equilibrium::markov_chain::Chain;
+use crate::equilibrium::sender::{Law, Sender};
 use crate::linear::complex::{exp, hold};
-use crate::sender::{Law, Sender};
+use crate::noise::density::{Density, LANES};
 
 /// Many windows of one sender around their rest.
 #[derive(Debug)]
@@ -74,7 +74,8 @@ impl Population {
             by_rtt: 0.0,
             density,
         };
-        let by_clock = sender.law == Law::Cubic || sender.law == Law::Prague && rtt_s < crate::chain::PRAGUE_RTT_S;
+        let by_clock = sender.law == Law::Cubic
+            || sender.law == Law::Prague && rtt_s < crate::equilibrium::markov_chain::PRAGUE_RTT_S;
         if by_clock {
             // A little beside the rest that is known.
             let longer = sender.rest(p, 1.01 * rtt_s).window_pkts;

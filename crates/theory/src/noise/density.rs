@@ -18,7 +18,7 @@
 
 use num_complex::Complex64;
 
-use crate::chain::{Cycle, Range};
+use crate::equilibrium::markov_chain::{Cycle, Range};
 use crate::linear::complex::exp;
 
 /// Share of the windows below which it does not matter what pushes do to them.

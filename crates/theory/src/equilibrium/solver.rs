@@ -5,9 +5,9 @@ use aqumen_aqm::{Aqm, Kind, Limit, Qdisc, Rests, Steps, Unit, Value};
 use aqumen_scenario::{AqmChoice, OwnedValue};
 
 use crate::Error;
+use crate::equilibrium::sender::{Law, Sender};
 use crate::fluid::Model;
 use crate::linear::{Controller, OperatingPoint};
-use crate::sender::{Law, Sender};
 
 /// The network in which a design is to work; it need not be the one it was made for.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -16,10 +16,10 @@
 //! Left out: time-outs, losses in place of marks, and that p itself swings (E\[W\] rises with it by 3/8 of its relative
 //! variance).
 
-pub use crate::chain::Rest;
-use crate::chain::{Chain, PRAGUE_RTT_S};
-pub use crate::sender::{Law, Sender};
-use crate::zero::falling;
+pub use crate::equilibrium::markov_chain::Rest;
+use crate::equilibrium::markov_chain::{Chain, PRAGUE_RTT_S};
+pub use crate::equilibrium::sender::{Law, Sender};
+use crate::root_finding::falling;
 
 /// The least share that is looked for, in its logarithm, and how near a window or a share comes in theirs.
 const LEAST: f64 = -20.0;

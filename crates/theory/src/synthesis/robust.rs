@@ -10,12 +10,12 @@ use aqumen_scenario::{AqmChoice, OwnedValue};
 
 use crate::Error;
 use crate::design::noise_of;
+use crate::equilibrium::solver::{Place, linearise};
 use crate::fluid::Model;
 use crate::linear::complex::abs;
 use crate::linear::noise::Fineness;
 use crate::linear::{Controller, Loop, OperatingPoint, Plant, Resolution};
-use crate::packet_noise::{Held, Noise};
-use crate::rest::{Place, linearise};
+use crate::noise::packet_noise::{Held, Noise};
 
 /// Modulus margin that is kept unless another is asked for: a largest sensitivity of two.
 pub const MARGIN: f64 = 0.5;

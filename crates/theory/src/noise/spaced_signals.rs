@@ -18,12 +18,12 @@
 use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, Gaps, Rests, Steps};
 
-use crate::averaged::{Answered, Averaged, Curve, IN_DOUBT};
-use crate::field::Field;
 use crate::linear::noise::Fineness;
 use crate::linear::{Controller, Loop, OperatingPoint};
-use crate::spacing::Spacing;
-use crate::spared::Spared;
+use crate::noise::describing_function::{Answered, Averaged, Curve, IN_DOUBT};
+use crate::noise::mean_field::Field;
+use crate::noise::pie_safeguard::Spared;
+use crate::noise::signal_spacing::Spacing;
 
 /// Places at which the packets of a burst are looked at.
 const PLACES: u32 = 32;

@@ -19,9 +19,9 @@ use std::sync::LazyLock;
 use aqumen_aqm::Spares;
 use num_complex::Complex64;
 
-use crate::field::Field;
 use crate::linear::complex::{arg, cis, hold};
 use crate::linear::{Controller, OperatingPoint};
+use crate::noise::mean_field::Field;
 
 /// Frequencies in inverse round trips and times in round trips: from, decades, points a decade.
 const FREQUENCIES: (f64, u32, u32) = (1e-3, 5, 25);

@@ -15,17 +15,18 @@
 //! is the least start from which the loop does not come to rest. Where a branch turns, cycles begin and end to draw.
 //!
 //! A branch ends where the equations have a kink: an empty or full queue, the smallest window, p at its bounds (but at
-//! 0 of a law without an integral). Beyond it only the nonlinear equations tell ([`crate::cycle::cycle_from`]).
+//! 0 of a law without an integral). Beyond it only the nonlinear equations tell
+//! ([`crate::nonlinear::cycle::cycle_from`]).
 
 use std::f64::consts::PI;
 
 use num_complex::Complex64;
 use serde::Serialize;
 
+use crate::equilibrium::window::{LEAD, gained};
 use crate::fluid::Model;
 use crate::linear::complex::{cis, hold};
 use crate::linear::{Controller, Margins, OperatingPoint, Plant};
-use crate::window::{LEAD, gained};
 use aqumen_result::linear_equations;
 
 /// Where a loop becomes unstable as its gain moves, and the cycles there.

@@ -8,14 +8,14 @@ use aqumen_aqm::{Aqm, Share};
 use aqumen_scenario::AqmChoice;
 
 use crate::Error;
-use crate::cycle::coexisting;
 use crate::design::{branch, heard};
+use crate::equilibrium::solver::{Place, Rested, build, linearise, moved, rest, target_pkts};
 use crate::fluid::Model;
 use crate::linear::noise::Fineness;
 use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, Resolution, rightmost};
-use crate::packet_noise::{Held, Noise};
-use crate::rest::{Place, Rested, build, linearise, moved, rest, target_pkts};
-use crate::spaced::{Heard, Said};
+use crate::noise::packet_noise::{Held, Noise};
+use crate::noise::spaced_signals::{Heard, Said};
+use crate::nonlinear::cycle::coexisting;
 
 /// A quantity that a map varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,7 +206,7 @@ pub struct Beside {
     /// Of a stable loop: deviation of the queue, packets, and period, seconds, of the cycle on which it stays from a
     /// large start.
     pub coexisting: Option<(f64, f64)>,
-    /// Whether cycles stand beyond the boundary of stability (see [`crate::hopf`]).
+    /// Whether cycles stand beyond the boundary of stability (see [`crate::nonlinear::hopf`]).
     pub supercritical: Option<bool>,
 }
 
