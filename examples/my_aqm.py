@@ -52,6 +52,6 @@ class Impatient(aqumen.PacketAqm):
     steepness = Param(2.0, low=0, doc="probability of a mark per limit beyond it")
 
     def on_dequeue(self, packet, queue):
-        """What happens to the packet at the head."""
+        """Decide about the packet at the head of the queue."""
         excess = queue.sojourn_s / self.limit - 1.0
         return "mark" if queue.uniform < self.steepness * excess else "pass"

@@ -95,7 +95,7 @@ class Schemata:
         self.roots: dict[str, Any] = {}
 
     def edits(self, number: int, mutant: dict[str, Any]) -> list[Edit]:
-        """What it puts where; nothing if it has no place beside the original: in constants, in macros."""
+        """Replacement and its place; nothing where no mutant can stand beside the original: constants, macros."""
         file = mutant["file"]
         source = self.source(file)
         if file not in self.roots:
@@ -149,7 +149,7 @@ class Schemata:
         return []
 
     def source(self, file: str) -> bytes:
-        """What stands in it without mutants."""
+        """Text without mutants."""
         if file not in self.sources:
             path = self.tree / file
             self.sources[file] = path.read_bytes()
@@ -256,7 +256,7 @@ def blamed(span: dict[str, Any], places: dict[str, list[tuple[int, int, int]]]) 
 
 
 def errors(said: list[dict[str, Any]]) -> str:
-    """What the compiler said."""
+    """Errors of the compiler."""
     return "".join(each["message"].get("rendered") or "" for each in said if each.get("message"))[:3000]
 
 

@@ -9,12 +9,12 @@ __all__ = ["browse", "judged", "screen", "told"]
 
 
 def screen(width, height):
-    """What makes Chromium's window as wide as a phone: it is at least 500 pixels wide, but where it fills a screen."""
+    """Flags for a window as narrow as a phone: only in full screen may Chromium be narrower than 500 pixels."""
     return [f"--window-size={width},{height}", f"--screen-info={{{width}x{height}}}", "--kiosk"]
 
 
 def browse(text, tmp_path, scheme, width, *more):
-    """What a headless Chromium makes of a page."""
+    """Render a page in headless Chromium."""
     probed = tmp_path / "probed.html"
     probed.write_text(text)
     return subprocess.run(
@@ -54,6 +54,6 @@ addEventListener("load", () => setTimeout(async () => {
 
 
 def judged(text, tmp_path, scheme, width, *, some_off=False):
-    """What a page lacks of WCAG 2.2 AA as far as a program can tell: contrast, names, captions, keyboard."""
+    """Violations of WCAG 2.2 AA that a program can find: contrast, names, captions, keyboard."""
     judge = f"<script>{AXE.read_text()}</script>" + JUDGE.replace("SOME_OFF", str(some_off).lower())
     return told(browse(text.replace("</body>", judge + "</body>", 1), tmp_path, scheme, width))

@@ -1,4 +1,4 @@
-"""What all Python tests share: Hypothesis profiles, and the marker for tests that need another program."""
+"""Shared parts of all Python tests: Hypothesis profiles, and the marker for tests that need another program."""
 
 import os
 import shutil

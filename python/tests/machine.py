@@ -61,7 +61,7 @@ def calm(patience_s: float = 60) -> None:
 
 
 def counted(run: Callable[[], Any], host: Callable[[Any], dict[str, Any]]) -> Any:
-    """What `run` answers once its `host` is valid. One that was late is repeated once.
+    """Result of `run` with a valid `host`. A late run is repeated once.
 
     Late twice is a failure, unless the machine itself was late: then the test is skipped, for it has shown nothing.
     """

@@ -213,7 +213,7 @@ def test_a_pick_is_the_first_by_mean_rank_of_what_counts(study):
 
 
 def measured(key):
-    """What each measure of a situation tells of a run, by its name, and with how many digits."""
+    """Value of each measure of a situation in a run, by name, with its number of digits."""
     link = {"sojourn_p95_s": 0.0123, "utilization": 0.75, "early_drop_ratio": 0.02, "overflow_drop_ratio": 0.01}
     flows = {
         "call-up": {"mos": 4.2},

@@ -1,4 +1,4 @@
-"""What README and the pages show of files, of output and of Rust is right: every TOML, JSON and Rust block is tried.
+"""Files, output and Rust code in README and the pages are right: every TOML, JSON and Rust block is tried.
 
 Commands and Python are in `test_pages.py`. A TOML block is a scenario or a model; a comment `<!-- part: of ... -->`
 before it says that it is a part, and it is tried where it belongs.
@@ -79,7 +79,7 @@ SOME = {"windows", "params", "given", "links/*", "links/*/*", "flows", "flows/*"
 
 
 def missing(shown, printed, path=""):
-    """What a page shows and the command does not print; and, unless it shows some of many, the reverse."""
+    """Lines of a page that the command does not print; and the reverse, unless the page shows an excerpt."""
     if isinstance(shown, list):
         return missing(shown[0], printed[0], path) if shown and isinstance(shown[0], dict) else []
     if not isinstance(shown, dict) or not shown:
@@ -109,7 +109,7 @@ def test_json_that_is_shown_has_the_keys_that_are_printed(part, body, capsys):
 
 @pytest.mark.parametrize(("part", "body"), blocks("rust"))
 def test_rust_that_is_shown_is_compiled(part, body):
-    """It is an excerpt of the crate `examples/own-aqm`, which `make test` builds and runs, word for word."""
+    """Rust blocks are literal excerpts of the crate `examples/own-aqm`, which `make test` builds and runs."""
     sources = [path.read_text() for path in (ROOT / "examples" / "own-aqm" / "src").glob("*.rs")]
     words = " ".join(body.split())
     assert any(words in " ".join(source.split()) for source in sources)

@@ -1,4 +1,4 @@
-"""What the checks of the papers' arithmetic find, what verdicts read, and RFC 7928's figures: worked by hand."""
+"""Checks of the papers' arithmetic, readings of verdicts, and RFC 7928's metrics: worked by hand."""
 
 import json
 import math
@@ -524,7 +524,7 @@ def test_at_several_targets_each_aqm_runs_at_them_alone():
 
 
 def standing_of(**cells):
-    """What all places together say, of delay in s and goodput in Mbit/s of each AQM there."""
+    """Summary over all networks, from delay in s and goodput in Mbit/s of each AQM there."""
     table = []
     for cell, by_aqm in cells.items():
         for aqm, (delay, goodput) in by_aqm.items():

@@ -1,4 +1,4 @@
-"""What the command line promises in `--help`, what tables say of a model, and what ns-2 is told of a queue."""
+"""Promises of `--help`, tables of a model, and ns-2's description of a queue."""
 
 import re
 

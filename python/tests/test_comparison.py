@@ -27,7 +27,7 @@ def test_run_gives_metrics_series_and_sojourn_times(scenario):
 
 
 class OfThreeLinks:
-    """What an engine answers; each figure says of which link and window it is."""
+    """Result of an engine whose figures encode their link and window."""
 
     json = json.dumps(
         {

@@ -1,4 +1,4 @@
-"""What takes hours is refused before it begins, in one line with what would be accepted; what takes long is said."""
+"""Runs of hours are refused before they begin, in one line with the accepted value; long runs are announced."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""What leaves a comparison for papers and other programs: tables in their forms, figures, and how to cite it."""
+"""Exports of a comparison: tables, figures, and how to cite it."""
 
 import csv
 import io

@@ -41,7 +41,7 @@ def comparison(runs, target=None, summaries=None, seeds=(1, 2)):
 
 
 def axes_of(draw, made):
-    """What a figure draws, and whether it did."""
+    """Contents of a figure, and whether it was drawn."""
     axes = Figure().subplots()
     return axes, draw(axes, made, "l", "steady")
 

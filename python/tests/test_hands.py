@@ -1,4 +1,4 @@
-"""What helps while one types: completion, suggestions, `aqumen doctor`, compressed captures."""
+"""Help while typing: completion, suggestions, `aqumen doctor`, compressed captures."""
 
 import gzip
 import json
@@ -15,7 +15,7 @@ CAPTURE = Path(__file__).parents[2] / "examples" / "captures" / "home.pcap"
 
 
 def offered(*words):
-    """What bash is offered after these words, the last one begun."""
+    """Completions that bash gets for these words, the last one incomplete."""
     environment = {
         **os.environ,
         "_AQUMEN_COMPLETE": "bash_complete",

@@ -1,4 +1,4 @@
-"""What the operator of a household's line of 20/2 Mbit/s is told: who is ahead and why, in 80 columns."""
+"""Advice for a household's line of 20/2 Mbit/s: the best AQM and why, in 80 columns."""
 
 import json
 import re

@@ -49,7 +49,7 @@ def heard():
 
 
 def stopped(*args, folder=None, begun=lambda: True, foreseen=False):
-    """What a program says, and its exit code, that got a SIGINT half a second after it said that it was ready.
+    """Output and exit code of a program that gets SIGINT half a second after it is ready.
 
     With `foreseen` the half second begins when it has said how long it will take, which is its first line.
     """

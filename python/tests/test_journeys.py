@@ -51,7 +51,7 @@ class Desk:
         self.pictures = Path(os.environ["AQUMEN_PICTURES"]) if "AQUMEN_PICTURES" in os.environ else None
 
     def types(self, line):
-        """What the terminal shows of a command; it must end well, and no line be wider than the terminal."""
+        """Terminal output of a command, which must succeed with no line wider than the terminal."""
         environment = {
             "PATH": f"{self.programs}:/usr/bin:/bin",
             "HOME": str(self.folder),

@@ -37,7 +37,7 @@ QDISCS = {
     # tc makes a weight of 1/16 of this burst.
     "red": "red limit 400000 min 11250 max 33750 avpkt 750 burst 25 probability 0.1 ecn bandwidth 2mbit",
 }
-"""What `tc` says of each. No interval is a multiple of the ticks: which of two equal moments is later would be a matter
+"""`tc` output for each. No interval is a multiple of the ticks: which of two equal moments is later would be a matter
 of rounding."""
 
 LOADS = {"codel": 1.3, "fq-codel": 1.3, "cake": 1.3, "pie": 1.12, "red": 1.1}
@@ -127,7 +127,7 @@ def machine(folder, qdisc, arrivals):
 
 
 def recording(text, arrivals, heading):
-    """What the machine printed as a file of vectors: a line for each tick in which something happened."""
+    """The machine's output as a file of vectors: a line for each tick with an event."""
     words, lines = [], []
 
     def flush():

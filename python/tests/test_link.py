@@ -77,7 +77,7 @@ class Namespace:
         subprocess.run(["nsenter", f"--net={self.path}", "sh", "-ec", line], check=True)
 
     def end(self) -> None:
-        """It goes as soon as nobody is in it."""
+        """A namespace disappears with its last process."""
         with self.holder:
             self.holder.stdin.close()
 
@@ -114,7 +114,7 @@ def scenario(seconds, steady):
 
 
 def linked(sides, text, flows, *options, stop=None):
-    """What `aqumend link` answers after kernel TCP went over it, and the times that connections took to open.
+    """Result of `aqumend link` after kernel TCP crossed it, and the times that connections took to open.
 
     `stop` is a signal, and the seconds of traffic after which it comes.
     """

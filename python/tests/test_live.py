@@ -44,7 +44,7 @@ def instead(tmp_path, monkeypatch):
 
 
 def answered(valid):
-    """What a script says at its end."""
+    """Last line of a script."""
     told = f'{{"links": {{}}, "flows": {{}}, "host": {{"valid": {valid}}}}}'
     return f"""echo '{{"result": {told}, "curves": {{"series": {{}}, "sojourn": {{}}, "queue": {{}}}}}}'"""
 

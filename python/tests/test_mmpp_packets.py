@@ -24,7 +24,7 @@ def model(service_pps, path):
 
 
 def scenario(service_pps):
-    """The same sources over a link: packets of Erlang-4 sizes make Erlang-4 services."""
+    """Sources over a link: packets of Erlang-4 sizes give Erlang-4 service times."""
     windows = "".join(f'b{i} = ["{BATCH_S * (i + 1)}s", "{BATCH_S * (i + 2)}s"]\n' for i in range(BATCHES))
     return aqumen.Scenario.parse(
         f"""

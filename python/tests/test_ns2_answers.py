@@ -1,4 +1,4 @@
-"""What ns-2 printed, as figures, and RFC 7928's tables on the command line: from lines and runs written by hand."""
+"""Metrics from ns-2's output, and RFC 7928's tables on the command line: from hand-written lines and runs."""
 
 import csv
 import io

@@ -34,7 +34,7 @@ CBR: dict[str, Any] = {"kind": "cbr", "rate": "3888kbit", "packet": "972B"}
 
 
 def both(traffic: str, duration: str = "10s", count: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the packet engine and ns-2 say of the group."""
+    """Metrics of the group from the packet engine and ns-2."""
     text = NETWORK.replace("DURATION", duration).replace("LOSS", "").replace("COUNT", str(count))
     scenario = Scenario.parse(text.replace("TRAFFIC", traffic))
     answers = [json.loads(engines.run_one(scenario, (None, 1), engine).json) for engine in ("packet", "ns2")]

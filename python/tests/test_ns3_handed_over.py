@@ -1,4 +1,4 @@
-"""What the ns-3 program is told, line by line: AQMs, congestion controls, the network; and what is refused."""
+"""Input of the ns-3 program, line by line: AQMs, congestion controls, the network; and refusals."""
 
 from typing import Any
 

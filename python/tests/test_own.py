@@ -62,7 +62,7 @@ def test_its_memory_is_its_own_affair():
 
 
 class Forgets(SampledLaw):
-    """Whose state means nothing under other parameters."""
+    """An AQM whose state is invalid under other parameters."""
 
     level = Param(0.0, low=0, high=1)
 

@@ -1,4 +1,4 @@
-"""What README and the pages tell a reader to type does work: commands by their shape, the journeys by doing them."""
+"""Commands in README and the pages work: each is parsed, and the journeys are run."""
 
 import re
 import shlex

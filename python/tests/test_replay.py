@@ -427,7 +427,7 @@ def counts(**more):
 
 
 def replayed(spec, **more):
-    """What one AQM did, made up."""
+    """Invented result of one AQM."""
     link = {"utilization": 0.98765, "queue_mean_pkts": 12.34, "queue_std_pkts": 5.67}
     flows = [counts(flow="a > b"), counts(flow="c > d", marked_pkts=9)]
     own = {"spec": spec, "link": link, "total": counts(), "flows": flows}

@@ -9,7 +9,7 @@ import aqumen
 
 
 def body(page):
-    """What a reader sees: without styles, scripts and what differs from machine to machine; a line for each element."""
+    """Visible content: without styles, scripts and what differs from machine to machine; a line for each element."""
     text = re.sub(r"<(style|script)\b.*?</\1>", "", page.read_text(), flags=re.DOTALL)
     text = re.sub(r"(<dt>(?:Aqumen|Python|System|CPU time)</dt><dd>)[^<]*", r"\1…", text)
     text = text.replace(aqumen.__version__, "…")

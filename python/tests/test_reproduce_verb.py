@@ -338,7 +338,7 @@ def test_an_evaluation_leaves_as_parquet(monkeypatch):
 
 
 def as_parquet(parquet, *args):
-    """What a command leaves as Parquet."""
+    """Parquet output of a command."""
     kept = io.BytesIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", SimpleNamespace(buffer=kept, isatty=lambda: False, flush=lambda: None))

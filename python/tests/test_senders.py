@@ -1,4 +1,4 @@
-"""What today's senders do in a network, and the faults that they had."""
+"""Behaviour of today's senders in a network, and their past faults."""
 
 import pytest
 

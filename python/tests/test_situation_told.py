@@ -1,4 +1,4 @@
-"""What the verbs for everyday networks tell of an answer made up for it: order, ties, advice, commands."""
+"""Output of the verbs for everyday networks for an invented answer: order, ties, advice, commands."""
 
 import json
 import re

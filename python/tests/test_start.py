@@ -1,4 +1,4 @@
-"""What the command line loads before it answers, and how it ends where nobody reads on."""
+"""Modules that the command line loads before it answers, and its end on a closed pipe."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""What a queue that swings of itself has, and noise has not."""
+"""Features of an oscillating queue that noise lacks."""
 
 import numpy as np
 import pytest

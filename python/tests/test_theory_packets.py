@@ -1,4 +1,4 @@
-"""What the theory predicts, held against the packet engine on networks drawn at random."""
+"""Predictions of the theory compared with the packet engine on networks drawn at random."""
 
 import random
 

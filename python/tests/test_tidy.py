@@ -27,7 +27,19 @@ ARROWS = {
     "queueing": {"units", "aqm", "capture", "scenario", "result"},
     "theory": {"units", "aqm", "scenario", "result"},
     "live": {"units", "aqm", "capture", "transport", "scenario", "result", "traffic", "network"},
-    "python": {"units", "aqm", "capture", "transport", "scenario", "result", "traffic", "sim", "replay", "queueing", "theory"},
+    "python": {
+        "units",
+        "aqm",
+        "capture",
+        "transport",
+        "scenario",
+        "result",
+        "traffic",
+        "sim",
+        "replay",
+        "queueing",
+        "theory",
+    },
 }
 # What the tests of any crate may use beside: `result` holds the statistics.
 TESTS_TOO = {"result"}

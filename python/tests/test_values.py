@@ -1,4 +1,4 @@
-"""What the package hands out are values: nothing in them can be changed, or set by a slip of the pen."""
+"""Objects that the package returns are immutable values."""
 
 import dataclasses
 import importlib
@@ -9,7 +9,7 @@ import pytest
 import aqumen
 
 GROW = {"Ends", "Output", "Served", "_Output"}
-"""What is read line by line is filled meanwhile."""
+"""Classes that are filled while a file is read."""
 BY_POSITION = {
     "claims.evaluation": ["Section", "Varied"],
     "experiments": ["Experiment"],
@@ -31,7 +31,7 @@ BY_POSITION = {
     "scenario": ["Scenario"],
     "vectors": ["Replay"],
 }
-"""Those that our own code makes, from what it reads, by position. All others are made by keyword."""
+"""Classes that our own code makes by position; all others are made by keyword."""
 
 
 def classes():

@@ -32,7 +32,7 @@ def test_the_command_names_a_test_program_and_tests_that_are_there() -> None:
 
 
 def replayed(monkeypatch: pytest.MonkeyPatch, out: str, code: int = 0, err: str = "") -> list[Replay]:
-    """What is made of a program that prints this."""
+    """Result for a program that prints this."""
     done = subprocess.CompletedProcess(COMMAND, code, out, err)
     monkeypatch.setattr(shutil, "which", lambda _: "/bin/cargo")
     monkeypatch.setattr(subprocess, "run", lambda *_args, **_kwargs: done)

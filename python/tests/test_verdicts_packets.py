@@ -38,7 +38,7 @@ def random_cases(seed, count):
 
 
 def sender_cases(seed, count, aqms=AQMS, senders=SENDERS):
-    """The same of flows of other senders, whose packets are of 1500 bytes; each sender under each AQM in turn."""
+    """Cases of other senders with packets of 1500 bytes: each sender under each AQM in turn."""
     draw = random.Random(seed)
     for k, (pps, base, flows, target) in enumerate(networks(seed, count)):
         more, longer = (float(np.exp(draw.uniform(np.log(low), np.log(2)))) for low in (0.25, 0.5))
@@ -52,7 +52,7 @@ def sender_cases(seed, count, aqms=AQMS, senders=SENDERS):
 
 
 def judged(cases):
-    """Of each case whether theory and packets agree, the margin, what packets do and what was to be expected.
+    """For each case: whether theory and packets agree, the margin, the behaviour of packets, and the expectation.
 
     Only where windows are two packets and more, and where theory has a verdict.
     """
@@ -72,7 +72,7 @@ def judged(cases):
 
 
 def verdicts(aqms, flows, rtts):
-    """Of the cases around the networks that AQMs were made for."""
+    """Cases around the networks that AQMs were designed for."""
     for *told, _ in judged(cases(aqms, flows, rtts)):
         yield told
 

@@ -49,7 +49,7 @@ SPECS: dict[str, dict[str, str]] = {
         "no rate": "cake:rate=0bit",
     },
 }
-"""What is compared, by page. Marks are on in all: how they differ by default is said in the pages. Ours is the RFC's
+"""Comparisons, by page. Marks are on in all: how they differ by default is said in the pages. Ours is the RFC's
 where no other is named; CAKE, RED and SFQ have none."""
 
 
@@ -92,7 +92,7 @@ def cases(pages: list[str], rates: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def key_of(row: dict[str, Any]) -> tuple[Any, ...]:
-    """What tells runs apart."""
+    """Key of a run."""
     return tuple(row[name] for name in ("rate", "rtt_ms", "flows", "spec", "seed"))
 
 

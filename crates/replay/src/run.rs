@@ -44,12 +44,12 @@ pub(crate) struct Replay<'a> {
 
 /// Packets present, by handle, and the tallies of their fates.
 struct Floor {
-    kept: Vec<Kept>,
+    kept: Vec<PacketBuffer>,
     free: Vec<Handle>,
     tallies: Tallies,
 }
 
-struct Kept {
+struct PacketBuffer {
     bytes: u32,
     arrived: u64,
     tallied: TallyKeys,
@@ -203,7 +203,7 @@ impl<'a> Replay<'a> {
         let Some(handle) = self.qdisc.dequeue(Instant::from_nanos(now), &mut self.rng, &mut self.floor) else {
             return;
         };
-        let Kept { bytes, arrived, tallied, .. } = self.floor.kept[handle as usize];
+        let PacketBuffer { bytes, arrived, tallied, .. } = self.floor.kept[handle as usize];
         self.floor.tallies.served(tallied, now - arrived);
         if self.cached.0 != bytes {
             let duration = self.setup.rate.time_for(Bytes(u64::from(bytes))).as_nanos().max(1);
@@ -276,7 +276,13 @@ impl Floor {
                 handle
             }
             None => {
-                self.kept.push(Kept { bytes, arrived, tallied, marked: false, captured: CapturedPacket::default() });
+                self.kept.push(PacketBuffer {
+                    bytes,
+                    arrived,
+                    tallied,
+                    marked: false,
+                    captured: CapturedPacket::default(),
+                });
                 (self.kept.len() - 1) as Handle
             }
         }

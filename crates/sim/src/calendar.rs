@@ -6,19 +6,19 @@
 use crate::event::Event;
 
 /// Item with a time in nanoseconds.
-pub(crate) trait Timed: Copy {
+pub(crate) trait TimedItem: Copy {
     fn at(&self) -> u64;
 }
 
 /// A time and a number.
-impl Timed for (u64, u32) {
+impl TimedItem for (u64, u32) {
     #[inline]
     fn at(&self) -> u64 {
         self.0
     }
 }
 
-impl Timed for Event {
+impl TimedItem for Event {
     #[inline]
     fn at(&self) -> u64 {
         self.at
@@ -74,7 +74,7 @@ const FEW: usize = 64;
 /// A bucket that used less than one of this many parts of its memory frees it.
 const PARTS: usize = 4;
 
-impl<T: Timed> CalendarQueue<T> {
+impl<T: TimedItem> CalendarQueue<T> {
     /// Makes a queue with buckets of 2^`width_bits` nanoseconds, for items that mostly lie less than `horizon_ns`
     /// ahead.
     pub(crate) fn new(width_bits: u32, horizon_ns: u64) -> Self {
@@ -225,7 +225,7 @@ impl<T: Timed> CalendarQueue<T> {
 }
 
 /// Hand-over between two workers: each has a queue for a process, and one of them opens it.
-impl<T: Timed> CalendarQueue<T> {
+impl<T: TimedItem> CalendarQueue<T> {
     /// Opens `bucket`, as [`open`](Self::open) does, and moves its items to the same bucket of `other`, which is not
     /// open.
     pub(crate) fn hand_over(&mut self, bucket: u64, other: &mut CalendarQueue<T>) {

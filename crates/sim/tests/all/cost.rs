@@ -1,5 +1,4 @@
-//! What is foreseen of a run beside what it does: the order of magnitude of packets, updates and
-//! samples, whatever the parameters.
+//! Estimated and counted work of a run: the order of magnitude of packets, updates and samples, for all parameters.
 
 use aqumen_aqm::registry::algorithms;
 use aqumen_aqm::{Bound, Catalogue, Kind, Param, threshold};
@@ -129,7 +128,7 @@ fn the_time_of_experiments_is_estimated_within_a_factor_of_three() {
     }
 }
 
-/// What makes a run long is named, with what would be accepted: a key that somebody wrote.
+/// The refusal of a long run names the key that makes it long, and an accepted value.
 #[test]
 fn the_key_that_makes_a_run_long_is_named() {
     let long = |changes: &[(&str, &str)]| dumbbell(10, "100s").with_all(changes).unwrap();
