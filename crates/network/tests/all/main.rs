@@ -4,3 +4,4 @@ mod driver;
 mod link;
 mod oracle;
 mod ports;
+mod traces;

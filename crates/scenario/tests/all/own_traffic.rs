@@ -83,3 +83,22 @@ fn a_source_from_outside_is_known_by_name_and_asked_from_action_to_action() {
     let cbr = OwnKind::new("cbr", &[], |_| Err(String::new()));
     assert!(OwnKinds::NONE.with(cbr).unwrap_err().contains("cbr is built in"));
 }
+
+#[test]
+fn two_plans_are_equal_if_their_own_sources_are_of_one_kind_with_the_same_values() {
+    let plan = |kind: &OwnKind, value: &str| {
+        let outside = Outside { traffic: OwnKinds::NONE.with(kind.clone()).unwrap(), ..Outside::default() };
+        let scenario = Scenario::parse_knowing(&scenario_with(value), "t.toml", Files::beside("t.toml"), outside);
+        scenario.unwrap().plan(1, None).unwrap()
+    };
+    let kind = growing();
+    let written = plan(&kind, "{ kind = \"growing\", gap = \"20ms\" }");
+    assert_eq!(written, plan(&kind, "{ kind = \"growing\", gap = \"20ms\" }"));
+    // Another value; another source of the same name and values; another name for the same source.
+    assert_ne!(written, plan(&kind, "{ kind = \"growing\", gap = \"30ms\" }"));
+    assert_ne!(written, plan(&growing(), "{ kind = \"growing\", gap = \"20ms\" }"));
+    let mut renamed = kind.clone();
+    renamed.name = "shrinking";
+    assert_ne!(written, plan(&renamed, "{ kind = \"shrinking\", gap = \"20ms\" }"));
+    assert!(kind == kind.clone() && kind != renamed && kind != growing());
+}
