@@ -51,14 +51,14 @@ ecn = false
 
 @pytest.mark.parametrize("seed", [2, 7, 20])
 def test_no_sender_is_locked_into_timeouts(seed: int) -> None:
-    # By RFC 6675 a retransmission that is lost waits for the timer, and a slow start in a full queue loses the next
-    # one: in these three seeds that goes on for ever.
+    # By RFC 6675 a retransmission that is lost waits for the timer, and a slow start in a full queue may lose the next
+    # one; that ends, when what was outstanding at the timeout has been repaired: a few for each of the ten flows.
     old = LOCK.replace("ecn = false\n", 'ecn = false\nloss_detection = "rfc6675"\nreduction = "at-once"\n')
     timeouts = {}
     for name, text in {"rack": LOCK, "rfc6675": old}.items():
         result = aqumen.run(aqumen.Scenario.parse(text), seed=seed)
         timeouts[name] = sum(result.flow_group(group)["timeouts"] or 0 for group in ("reno", "cubic"))
-    assert timeouts["rfc6675"] > 20
+    assert 10 < timeouts["rfc6675"] < 30
     assert timeouts["rack"] <= 2
 
 

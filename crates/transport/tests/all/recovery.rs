@@ -69,6 +69,13 @@ impl Host {
         self.send()
     }
 
+    /// What the timer lets go.
+    fn expire(&mut self) -> Vec<u32> {
+        self.now = self.sender.next_timer().unwrap();
+        self.sender.on_timer(&self.cfg, self.now);
+        self.send()
+    }
+
     /// 10 ms later, everything before `number` has arrived, and ECE comes with it.
     fn on_echo(&mut self, number: u32) -> Vec<u32> {
         self.now += Span::from_millis(10);
@@ -122,6 +129,35 @@ fn below_the_window_one_more_leaves_only_with_an_acknowledgement_that_is_safe() 
     assert_eq!(host.on(1, &[(7, 11)]), [2]);
     // 1: new data is acknowledged and nothing new is lost: one for it and one more.
     assert_eq!(host.on(2, &[(7, 11)]).len(), 1 + safe);
+}
+
+#[test]
+fn an_acknowledgement_that_shows_a_new_loss_is_not_safe() {
+    // 1 to 6 are lost, as above; 1 and 2 have left again, and 11 and 12 are out.
+    let begin = |lost_retransmissions| {
+        let cfg = TcpConfig { reduction: Reduction::Proportional, lost_retransmissions, ..reno() };
+        let mut host = Host::ten_out(cfg);
+        let left = [8, 9, 10, 11].map(|end| host.on(1, &[(7, end)]));
+        assert_eq!(left, [[11], [12], [1], [2]]);
+        host
+    };
+    // 1 and 11 arrive: nothing more is lost, for 8 has arrived. Two for two, and one more.
+    assert_eq!(begin(false).on(2, &[(7, 12)]), [3, 4, 5]);
+    // The repair goes on: 1 arrives (two for it), 11, 12, 2 and 3 (one for each).
+    let mut host = begin(true);
+    let left = [host.on(2, &[(7, 11)]), host.on(2, &[(7, 12)]), host.on(2, &[(7, 13)])];
+    assert_eq!(left.concat(), [3, 4, 5, 6]);
+    let left = [host.on(3, &[(7, 13)]), host.on(4, &[(7, 13)])];
+    assert_eq!(left, [[13], [14]]);
+    // 4, 6 and 13 arrive together: 5, which left again before 13, is lost once more. Three for three, though the window
+    // has room for four.
+    assert_eq!(host.on(5, &[(6, 14)]), [5, 15, 16]);
+    // 1 to 6 and 9 are lost, the first six found so by 7, 8 and 10. Then 1, 11 and 12 arrive together, and 9 is lost:
+    // three for three, though the window has room for five.
+    let mut host = Host::ten_out(TcpConfig { reduction: Reduction::Proportional, ..reno() });
+    let left = [host.on(1, &[(7, 8)]), host.on(1, &[(7, 9)]), host.on(1, &[(10, 11), (7, 9)])];
+    assert_eq!(left, [[11], [12], [1]]);
+    assert_eq!(host.on(2, &[(10, 13), (7, 9)]), [2, 3, 4]);
 }
 
 #[test]
@@ -223,4 +259,23 @@ fn an_echo_that_cannot_be_answered_does_not_hold_the_window_after_a_timeout() {
         assert_eq!(host.on_echo(2), [2, 3], "{:?}", cfg.congestion);
         assert_eq!(host.on_echo(4), [4, 5, 6, 7], "{:?}", cfg.congestion);
     }
+}
+
+#[test]
+fn behind_a_retransmission_lost_after_a_timeout_no_new_data_leaves() {
+    // 1 to 12 are out; 1 to 4 are lost, and 5 to 12 arrive: with 5 to 7 a recovery begins, and the repair of 1 is lost.
+    let mut host = Host::ten_out(reno());
+    for end in 6..=11 {
+        host.on(1, &[(5, end)]);
+    }
+    host.expire();
+    // 1 arrives: the window is 2, and 2 and 3 leave. 2 is lost; 3 arrives, and 4 leaves; it arrives.
+    assert_eq!(host.on(2, &[(5, 13)]), [2, 3]);
+    assert_eq!(host.on(2, &[(3, 4), (5, 13)]), [4]);
+    // All holes have been filled once more, and only the timer can find that 2 was lost: no recovery may begin before
+    // all of 1 to 12 is acknowledged. What left now would be outstanding at the next timeout too.
+    assert_eq!(host.on(2, &[(3, 13)]), [0u32; 0]);
+    assert_eq!(host.expire(), [2]);
+    assert_eq!(host.on(13, &[])[0], 13);
+    assert_eq!(host.sender.stats().timeouts, 2);
 }
