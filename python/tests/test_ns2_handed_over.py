@@ -268,7 +268,7 @@ def test_what_a_program_prints_becomes_a_result(tmp_path: Any, monkeypatch: Any)
     assert run(unrecorded)["aqm"] is None
 
 
-@pytest.mark.parametrize("variant", ["tahoe", "reno", "newreno", "sack"])
+@pytest.mark.parametrize("variant", ["reno", "newreno", "sack"])
 def test_newreno_alone_is_told_how_it_leaves_recovery(variant: str) -> None:
     for by_flight, said in ((True, "exit_recovery_fix_ 1 "), (False, "exit_recovery_fix_ 0 ")):
         told = _sets(Transport(variant=variant, exit_by_flight=by_flight))

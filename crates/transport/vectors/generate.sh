@@ -22,3 +22,11 @@ make reno-window-limit Reno 1 " 70" " 40" 5 TCPSink 12
 make cubic-drops Linux 0 " 30 60 61 62 63 80 81 82 83 84 85 110 111 200 201" "" 9 TCPSink/Sack1 4000
 make cubic-bursts Linux 0 " 100 $(seq -s " " 180 2 220) 236 238 240 241 242 260 600" "" 9 TCPSink/Sack1 4000
 make cubic-window Linux 0 " 100 $(seq -s " " 150 200)" "" 9 TCPSink/Sack1 4000
+make sack-drops Sack1 0 " 20 60 62 63 120 129$burst" "" 9 TCPSink/Sack1 1000
+make sack-drops-marks Sack1 1 " 24 95 96 131" " 20 22 60 61 90 130 133" 8 TCPSink/Sack1 1000
+make sack-marks-in-recovery Sack1 1 " 40 41 42 90 91 150 153" " 50 55 60 95 97 99 152 155 160 170" 9 TCPSink/Sack1 1000
+# Every other segment of a window is lost, then retransmissions and new data.
+make sack-bursts Sack1 0 " 100 $(seq -s " " 180 2 260) 290 291 300 301 302 340 600" "" 12 TCPSink/Sack1 1000
+make sack-window Sack1 0 " $(seq -s " " 200 320)" "" 12 TCPSink/Sack1 1000
+make sack-limits Sack1 0 " 30 34 70 71 90" "" 6 TCPSink/Sack1 12
+make sack-delayed-acks Sack1 0 " 20 60 62 63 120 129" "" 8 TCPSink/Sack1/DelAck 1000

@@ -72,7 +72,7 @@ class Flow:
     transfer_bytes: int | None
 
 
-_VARIANTS = ("tahoe", "reno", "newreno", "sack")
+_VARIANTS = ("reno", "newreno", "sack")
 # Names that other parts of the program use for the same thing.
 _ALIASES = {"rto_tick_s": "rto_granularity_s"}
 # Of these what Agent/TCP/Linux has built in. It knows more than one reaction to marks, none of them compared with ours.

@@ -307,7 +307,6 @@ _PROBABILITY = {"pi": "prob_", "red": "prob1_", "ared": "prob1_", "rem": "prob_"
 _EARLY_DROP_TARGET = {"pi", "red", "ared"}
 
 _SENDERS = {
-    "tahoe": "Agent/TCP",
     "reno": "Agent/TCP/Reno",
     "newreno": "Agent/TCP/Newreno",
     "sack": "Agent/TCP/Sack1",

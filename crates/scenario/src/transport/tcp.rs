@@ -12,8 +12,9 @@ pub(super) fn congestion_name(config: &TcpConfig) -> &'static str {
     Congestion::WORDS[congestion_index(config)]
 }
 
-const DETECTIONS: [LossDetection; 3] = [LossDetection::Rfc6675, LossDetection::Fack, LossDetection::Rack];
-const DETECTION_NAMES: &[&str] = &["rfc6675", "fack", "rack"];
+const DETECTIONS: [LossDetection; 4] =
+    [LossDetection::Rfc6675, LossDetection::Sack1, LossDetection::Fack, LossDetection::Rack];
+const DETECTION_NAMES: &[&str] = &["rfc6675", "sack1", "fack", "rack"];
 
 const REDUCTIONS: [Reduction; 3] = [Reduction::AtOnce, Reduction::Proportional, Reduction::RateHalving];
 const REDUCTION_NAMES: &[&str] = &["at-once", "prr", "rate-halving"];

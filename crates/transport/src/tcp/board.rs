@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use super::reduction::Descent;
 use super::scoreboard::Runs;
-use super::{LossDetection, TcpConfig};
+use super::{Ack, LossDetection, TcpConfig};
 
 /// Segments that must have arrived beyond a lost one (DupThresh of RFC 6675).
 pub(super) const DUPLICATES: u8 = 3;
@@ -27,6 +27,8 @@ pub(super) struct Board {
     /// RescueRxt: no rescue retransmission until this is acknowledged.
     pub(super) rescued_to: u32,
     pub(super) descent: Descent,
+    /// Segments in the network as Sack1 of ns-2 counts them; below zero after more acknowledgements than it expected.
+    pub(super) counted: i64,
     /// What left again, ascending; empty unless lost retransmissions are looked for.
     resent: Vec<Resent>,
     /// Retransmissions so far.
@@ -56,10 +58,19 @@ impl Board {
         (self.order, self.latest) = (0, 0);
     }
 
+    /// Takes in what an acknowledgement reports, with segments `una..high` outstanding; says how many are news.
+    pub(super) fn add(&mut self, ack: &Ack, una: u32, high: u32) -> u32 {
+        self.arrived.forget_before(una);
+        let blocks = ack.sack.as_slice().iter();
+        blocks.map(|&(first, end)| self.arrived.insert(first.max(una).max(ack.ack), end.min(high))).sum()
+    }
+
     /// Segments below this that have not arrived are lost.
     pub(super) fn loss_edge(&self, cfg: &TcpConfig) -> Option<u32> {
         match cfg.loss_detection {
-            LossDetection::Rfc6675 | LossDetection::Rack => self.arrived.nth_highest(u32::from(DUPLICATES)),
+            LossDetection::Rfc6675 | LossDetection::Sack1 | LossDetection::Rack => {
+                self.arrived.nth_highest(u32::from(DUPLICATES))
+            }
             LossDetection::Fack => self.arrived.end().map(|end| end.saturating_sub(AHEAD)),
         }
     }
@@ -71,6 +82,9 @@ impl Board {
 
     /// Segments in the network (RFC 6675, SetPipe): those neither arrived nor lost, and those sent again.
     pub(super) fn pipe(&self, cfg: &TcpConfig, una: u32, high: u32) -> u32 {
+        if cfg.is_sack1() {
+            return self.counted.max(0) as u32;
+        }
         let missing = |first: u32, end: u32| end.saturating_sub(first) - self.arrived.count_in(first, end);
         let lost = self.loss_edge(cfg).map_or(0, |edge| missing(una, edge));
         let lost_again = self.resent.iter().filter(|one| one.lost).count() as u32;

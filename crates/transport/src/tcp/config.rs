@@ -13,7 +13,7 @@ pub enum Variant {
     Reno,
     /// Fast recovery that ends when all that was outstanding at the loss has arrived (RFC 6582).
     NewReno,
-    /// Selective acknowledgements (RFC 6675).
+    /// Selective acknowledgements, by [`LossDetection`].
     Sack,
 }
 
@@ -22,6 +22,9 @@ pub enum Variant {
 pub enum LossDetection {
     /// Those with three that arrived beyond them (RFC 6675, IsLost).
     Rfc6675,
+    /// After a third duplicate, those with any that arrived beyond them; the data in the network are counted, not
+    /// worked out (`Agent/TCP/Sack1` of ns-2).
+    Sack1,
     /// Those more than four before the highest that arrived, gaps counted (forward acknowledgement, Mathis and Mahdavi
     /// 1996; three there, four in the TCP-Linux of ns-2).
     Fack,
@@ -251,7 +254,7 @@ impl TcpConfig {
             exit_by_flight: false,
             ect_retransmissions: true,
             initial_threshold: None,
-            loss_detection: LossDetection::Rfc6675,
+            loss_detection: LossDetection::Sack1,
             lost_retransmissions: false,
             reduction: Reduction::AtOnce,
             tail_probe: false,
@@ -412,6 +415,11 @@ impl TcpConfig {
         self.variant == Variant::Sack && self.loss_detection == LossDetection::Rack
     }
 
+    /// Whether it is the `Agent/TCP/Sack1` of ns-2.
+    pub(super) fn is_sack1(&self) -> bool {
+        self.variant == Variant::Sack && self.loss_detection == LossDetection::Sack1
+    }
+
     /// Checks every field, in the order they are declared.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const DAY: Span = Span::from_secs(86_400);
@@ -443,6 +451,14 @@ impl TcpConfig {
         }
         if let Some(threshold) = self.initial_threshold {
             number("initial_threshold", threshold, 2, 1 << 30, "2 to 2^30 segments")?;
+        }
+        if self.is_sack1() && self.lost_retransmissions {
+            let range = "false with loss_detection sack1";
+            return Err(ConfigError { field: "lost_retransmissions", value: 1.0, range });
+        }
+        if self.is_sack1() && self.reduction != Reduction::AtOnce {
+            let range = "at-once with loss_detection sack1";
+            return Err(ConfigError { field: "reduction", value: 1.0, range });
         }
         span("ack_merging", self.ack_merging, Span::ZERO, Span::from_millis(10), "0 s to 10 ms")?;
         span("send_overhead", self.send_overhead, Span::ZERO, DAY, "0 s to 1 day")?;

@@ -19,6 +19,7 @@ mod controlled;
 mod duplicates;
 mod offload;
 mod probe;
+mod sack1;
 mod selective;
 mod track;
 mod tracked;
@@ -131,6 +132,8 @@ enum Cause {
 const STOPPED: u16 = 1;
 /// The next segment carries CWR.
 const CWR: u16 = 1 << 2;
+/// A timeout of ns-2's Sack1: duplicates mean nothing before new data is acknowledged.
+const IGNORE_DUPLICATES: u16 = 1 << 1;
 /// A mark came back to a window of one.
 const ECN_BACKOFF: u16 = 1 << 3;
 /// Segment `una` is to be sent at once.
@@ -226,7 +229,8 @@ impl Sender {
     /// acknowledged, and the window grows by RFC 5681 alone: what an acknowledgement of new data means is soon said.
     fn is_plain(&self) -> bool {
         let has_repaired = self.last != Cause::Timeout || self.una >= self.recover;
-        let is_simple = self.flags & PARTICULAR == 0 && self.aside.is_none() && self.burst == UNLIMITED;
+        let is_simple =
+            self.flags & (PARTICULAR | IGNORE_DUPLICATES) == 0 && self.aside.is_none() && self.burst == UNLIMITED;
         is_simple && self.una > 0 && self.inflation == 0 && has_repaired
     }
 
@@ -350,7 +354,9 @@ impl Sender {
     /// What an acknowledgement says, growth of the window aside where there is a congestion control.
     #[inline]
     fn work_in(&mut self, cfg: &TcpConfig, now: Instant, ack: Ack, recovered: bool) {
-        if cfg.variant == Variant::Sack && (self.board().is_some() || !ack.sack.is_empty()) {
+        if cfg.is_sack1() {
+            self.on_sack1_ack(cfg, now, ack);
+        } else if cfg.variant == Variant::Sack && (self.board().is_some() || !ack.sack.is_empty()) {
             self.on_selective_ack(cfg, now, ack, recovered);
         } else if ack.ack > self.una {
             if self.inflation > 0 {
@@ -752,7 +758,8 @@ impl Sender {
     fn permitted_recovery(&self, cfg: &TcpConfig) -> Entry {
         let first_window = self.una <= u32::from(cfg.syn) && self.last == Cause::None;
         // RFC 6675 section 5.1 lets a recovery begin once all that a timeout found outstanding is acknowledged.
-        let later = if cfg.variant == Variant::Sack { self.una >= self.recover } else { self.una > self.recover };
+        let at_once = cfg.variant == Variant::Sack && !cfg.is_sack1();
+        let later = if at_once { self.una >= self.recover } else { self.una > self.recover };
         if later || first_window {
             Entry::Reduce
         } else if self.last == Cause::Mark {
@@ -907,6 +914,10 @@ impl Sender {
                 }
             }
             self.rto.back_off(cfg);
+        }
+        if outstanding && cfg.is_sack1() {
+            self.flags |= IGNORE_DUPLICATES;
+            self.forget_board();
         }
         self.cwnd = 1.0;
         self.recover = self.high;

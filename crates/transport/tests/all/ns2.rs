@@ -215,6 +215,32 @@ fn the_window_limit_bounds_what_is_halved_like_in_ns2() {
     check_with(&cfg, include_str!("../../vectors/reno-window-limit.txt"));
 }
 
+#[test]
+fn selective_acknowledgements_repair_losses_like_ns2() {
+    check(Variant::Sack, false, include_str!("../../vectors/sack-drops.txt"));
+    check(Variant::Sack, false, include_str!("../../vectors/sack-bursts.txt"));
+}
+
+#[test]
+fn selective_acknowledgements_repair_half_a_window_like_ns2() {
+    check(Variant::Sack, false, include_str!("../../vectors/sack-window.txt"));
+}
+
+#[test]
+fn selective_acknowledgements_meet_losses_and_marks_together_like_ns2() {
+    check(Variant::Sack, true, include_str!("../../vectors/sack-drops-marks.txt"));
+    check(Variant::Sack, true, include_str!("../../vectors/sack-marks-in-recovery.txt"));
+}
+
+#[test]
+fn selective_acknowledgements_keep_to_the_limits_like_ns2() {
+    let cfg = TcpConfig { variant: Variant::Sack, ..TcpConfig::ns2() };
+    let limit = TcpConfig { receive_window: 12, ..cfg };
+    check_with(&limit, include_str!("../../vectors/sack-limits.txt"));
+    let delayed = TcpConfig { delayed_ack: Some(Span::from_millis(100)), ..cfg };
+    check_with(&delayed, include_str!("../../vectors/sack-delayed-acks.txt"));
+}
+
 /// CUBIC of 2005 in `Agent/TCP/Linux`: rate halving, forward acknowledgement, lost retransmissions.
 #[test]
 fn cubic_repairs_losses_like_ns2() {

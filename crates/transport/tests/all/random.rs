@@ -125,8 +125,12 @@ fn transfer(cfg: &TcpConfig, channel: Channel, bytes: u64) {
 fn configs() -> impl Strategy<Value = TcpConfig> {
     let variant = prop_oneof![Just(Variant::Reno), Just(Variant::NewReno), Just(Variant::Sack)];
     let preset = prop_oneof![Just(TcpConfig::ns2()), Just(TcpConfig::modern()), Just(TcpConfig::linux())];
-    let loss_detection =
-        prop_oneof![1 => Just(LossDetection::Rfc6675), 1 => Just(LossDetection::Fack), 3 => Just(LossDetection::Rack)];
+    let loss_detection = prop_oneof![
+        1 => Just(LossDetection::Rfc6675),
+        1 => Just(LossDetection::Sack1),
+        1 => Just(LossDetection::Fack),
+        3 => Just(LossDetection::Rack)
+    ];
     let reduction = prop_oneof![Just(Reduction::AtOnce), Just(Reduction::Proportional), Just(Reduction::RateHalving)];
     let recovery = (loss_detection, reduction, any::<[bool; 5]>());
     let congestion = prop_oneof![
@@ -143,6 +147,10 @@ fn configs() -> impl Strategy<Value = TcpConfig> {
     parts.prop_map(|(preset, variant, congestion, flags, window, max_burst, recovery)| {
         let (loss_detection, reduction, [lost_retransmissions, timer_on_any_ack, tail_probe, frto, whole_windows]) =
             recovery;
+        let (lost_retransmissions, reduction) = match loss_detection {
+            LossDetection::Sack1 => (false, Reduction::AtOnce),
+            _ => (lost_retransmissions, reduction),
+        };
         let [ecn, delayed, limited_transmit, timestamps, syn, pacing, hystart, reno_friendly] = flags;
         TcpConfig {
             variant: if congestion == Congestion::Bbr { Variant::Sack } else { variant },

@@ -1,4 +1,4 @@
-//! Fast retransmit and fast recovery by duplicate acknowledgements: Tahoe, Reno and NewReno (RFC 5681, RFC 6582).
+//! Fast retransmit and fast recovery by duplicate acknowledgements: Reno and NewReno (RFC 5681, RFC 6582).
 
 use aqumen_units::Instant;
 

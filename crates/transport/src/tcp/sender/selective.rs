@@ -114,14 +114,18 @@ impl Sender {
     /// What the window allows while the receiver misses something.
     pub(super) fn poll_selective(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
         let (seq, place) = self.choose(cfg)?;
-        let board = self.aside.as_mut()?.board.as_mut()?;
-        if self.flags & RECOVERY != 0 {
-            board.descent.on_sent(cfg, board.pipe(cfg, self.una, self.high));
-        }
-        match place {
-            Place::Next => self.next = seq + 1,
-            Place::Hole => board.on_resent(cfg, seq, self.high),
-            Place::Rescue => board.rescued_to = self.recover,
+        if cfg.is_sack1() {
+            self.on_sack1_sent(seq, place);
+        } else {
+            let board = self.aside.as_mut()?.board.as_mut()?;
+            if self.flags & RECOVERY != 0 {
+                board.descent.on_sent(cfg, board.pipe(cfg, self.una, self.high));
+            }
+            match place {
+                Place::Next => self.next = seq + 1,
+                Place::Hole => board.on_resent(cfg, seq, self.high),
+                Place::Rescue => board.rescued_to = self.recover,
+            }
         }
         self.count_burst();
         Some(self.emit(cfg, now, seq))
@@ -140,6 +144,9 @@ impl Sender {
     /// The segment to send next, by what the receiver reported, and why.
     pub(super) fn choose(&self, cfg: &TcpConfig) -> Option<(u32, Place)> {
         let board = self.board()?;
+        if cfg.is_sack1() {
+            return self.choose_sack1(board);
+        }
         if self.burst == 0 || self.peer_window == 0 {
             return None;
         }
