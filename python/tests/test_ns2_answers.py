@@ -158,10 +158,10 @@ def test_an_evaluation_is_told_by_section(capsys, made_up, tmp_path):
     assert f"wrote {tmp_path / 'report.html'} and a page for each AQM" in " ".join(err.split())
 
 
-def test_a_buffer_in_bytes_is_refused_in_one_line(capsys):
+def test_a_sender_that_ns2_lacks_is_refused_in_one_line(capsys):
     assert main(["run", "rfc7928/aggressive", "--engine", "ns2", "--until", "3s"]) == 2
     told = capsys.readouterr().err
-    assert "link 'bottleneck': ns-2 here has buffers in packets, not bytes" in " ".join(told.split())
+    assert "group 'reno': ns-2 has ecn_backoff = True built in, not False" in " ".join(told.split())
     assert "Traceback" not in told
 
 

@@ -12,8 +12,11 @@ from aqumen._core import student_quantile
 from aqumen.cli import main
 from aqumen.errors import ScenarioError
 from aqumen.ns2.crosscheck import CELLS, reference
+from aqumen.ns2.plan import Plan
+from aqumen.ns2.tcl import script
 from aqumen.peers import crosscheck
 from aqumen.peers.crosscheck import METRICS, Cell, Row, compare, measures, report, select, table, validate
+from aqumen.scenario import Scenario
 
 REFERENCE = Path(__file__).parents[2] / "validation" / "ns2" / "reference.csv"
 STILL = {"utilization": 1.0, "queue_mean_pkts": 100.0, "queue_std_pkts": 15.0, "mark_ratio": 0.1, "drop_ratio": 0.0}
@@ -200,8 +203,8 @@ def test_of_many_cells_the_first_are_named_and_the_command_that_lists_all(capsys
 def test_recorded_runs_cover_every_cell() -> None:
     recorded = reference(REFERENCE)
     for cell in CELLS:
-        # Its recorded runs would be with ns-2's own thresholds; nobody recorded other transports.
-        if cell.label == "ARED" or cell.scenario.startswith("../validation"):
+        # Its recorded runs would be with ns-2's own thresholds; nobody recorded other transports and sizes of packets.
+        if cell.label == "ARED" or cell.scenario.startswith("../validation") or not cell.experiment.startswith("arm_"):
             continue
         for window in ("all", "steady"):
             seeds = recorded[cell.experiment, cell.label, window]
@@ -209,7 +212,21 @@ def test_recorded_runs_cover_every_cell() -> None:
             # AVQ and a target of 20 packets give up some of the link.
             least = 0.95 if cell.label in ("AVQ", "REM20") else 0.98
             assert all(least < run["utilization"] <= 1.001 for run in seeds)
-    assert len(CELLS) == 16 + 8 + 4 + 3 + 6
+    assert len(CELLS) == 16 + 8 + 2 * 6 + 4 + 3 + 6 + 3
+
+
+@pytest.mark.parametrize("size", [500, 1500])
+def test_each_aqm_of_ns2_is_told_how_large_packets_are(size: int) -> None:
+    folder = Path(__file__).parents[2] / "experiments"
+    told = {}
+    for cell in select(CELLS, [f"{size}B"]):
+        scenario = Scenario.load(folder / cell.scenario).set_all(list(cell.settings))
+        lines = script(Plan.from_dict(scenario.plan(1, cell.aqm))).splitlines()
+        words = next(line for line in lines if line.startswith("make_link 0 ")).partition("{")[2].rstrip("}").split()
+        told[cell.label] = dict(zip(words[::2], words[1::2], strict=True)).get("mean_pktsize_")
+    # PI counts packets, and DropTail too: they ask for no size.
+    sized = {"RED50mk": str(size), "ARED": str(size), "REM20": str(size), "AVQ": str(size)}
+    assert told == {"DropTail": "1", "PIx1000": None, **sized}
 
 
 def test_what_is_finished_at_ctrl_c_is_printed(

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import struct
 import subprocess
 from pathlib import Path
@@ -16,8 +17,8 @@ import aqumen
 from aqumen.ns3 import Ns3Failed, Ns3Missing, Ns3Unsupported, find_program, run
 from aqumen.ns3.build import _compile
 from aqumen.ns3.crosscheck import CELLS, METRICS, drawn
-from aqumen.ns3.describe import describe
-from aqumen.ns3.runner import _execute, _group_metrics, _Output, read_trace
+from aqumen.ns3.describe import Group, describe
+from aqumen.ns3.runner import _execute, _group_metrics, _Output, _wire_metrics, read_trace
 from aqumen.peers.crosscheck import Cell, measures
 from aqumen.peers.trace import length_at
 from aqumen.scenario import Scenario
@@ -131,11 +132,11 @@ def test_every_parameter_is_handed_over() -> None:
     # Ours is quiet with 1500 bytes left, ns-3's with less than its bound.
     for line in ("set 0 Target 0.005s", "set 0 Interval 0.1s", "set 0 MinBytes 1501", "set 0 MaxSize 300p"):
         assert line in lines
-    # 948 bytes of data make 1000 on the wire; ns-3's device adds 2, and its rate makes up for it: 8e6 * 1.002.
-    assert "default ns3::TcpSocket SegmentSize 948" in lines
-    assert "link 0 0 1 8016000.0 0.02 300" in lines
-    assert "control 2 ns3::Rfc5681Reno" in lines
-    assert "default ns3::Rfc5681Reno GrowthLimit 2" in lines
+    # 948 bytes of data make 1000 on the wire.
+    assert "option 0 socket SegmentSize 948" in lines
+    assert "link 0 0 1 8000000.0 0.02 300p" in lines
+    assert "transport 0 ns3::Rfc5681Reno 948" in lines
+    assert "option 0 control GrowthLimit 2" in lines
 
 
 def test_cubic_has_the_bound_of_rfc_3465_and_the_values_of_rfc_9438() -> None:
@@ -147,10 +148,9 @@ def test_cubic_has_the_bound_of_rfc_3465_and_the_values_of_rfc_9438() -> None:
         "whole_windows": True,
     }
     lines = describe(cubic).text.splitlines()
-    assert "control 2 ns3::Rfc3465Cubic" in lines
-    assert "default ns3::Rfc3465Cubic GrowthLimit 2" in lines
-    for value in ("Beta 0.7", "C 0.4", "FastConvergence true", "HyStart false"):
-        assert f"default ns3::TcpCubic {value}" in lines
+    assert "transport 0 ns3::Rfc3465Cubic 948" in lines
+    for value in ("GrowthLimit 2", "Beta 0.7", "C 0.4", "FastConvergence true", "HyStart false"):
+        assert f"option 0 control {value}" in lines
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_transport_that_ns3_does_not_have_is_refused(change: dict[str, Any], m
 def test_traffic_that_ns3_does_not_have_is_refused() -> None:
     raw = plan()
     raw["groups"][0]["traffic"] = "voip"
-    with pytest.raises(Ns3Unsupported, match=r"^group 'ftp': ns-3 here has bulk traffic only$"):
+    with pytest.raises(Ns3Unsupported, match=r"^group 'ftp': over TCP ns-3 runs bulk traffic here, not voip$"):
         describe(raw)
 
 
@@ -195,21 +195,13 @@ def test_a_network_that_ns3_does_not_have_is_refused() -> None:
     twice["flows"][0]["on"] = [[0.0, 1.0], [2.0, None]]
     with pytest.raises(Ns3Unsupported, match="start once"):
         describe(twice)
-    two = plan(flows=2)
-    two["groups"] = [
-        {"name": "a", "transport": TRANSPORT, "flows": [0, 1]},
-        {"name": "b", "transport": TRANSPORT | {"ecn": False}, "flows": [1, 2]},
-    ]
-    two["flows"][1]["group"] = 1
-    with pytest.raises(Ns3Unsupported, match="groups 'a' and 'b' differ in what it calls TcpSocketBase::UseEcn"):
-        describe(two)
     bbr = plan({"name": "fq-codel", "params": FQ_CODEL})
     bbr["groups"][0]["transport"] |= {"congestion": "bbr", "pacing": True}
     with pytest.raises(Ns3Unsupported, match="group 'ftp': the BBR of ns-3 stalls under FQ-CoDel"):
         describe(bbr)
 
 
-def test_each_group_may_have_a_congestion_control_of_its_own() -> None:
+def test_each_group_may_have_a_transport_of_its_own() -> None:
     two = plan(flows=2)
     cubic = {"congestion": "cubic", "hystart": False, "reno_friendly": False, "whole_windows": True}
     two["groups"] = [
@@ -218,13 +210,110 @@ def test_each_group_may_have_a_congestion_control_of_its_own() -> None:
     ]
     two["flows"][1]["group"] = 1
     lines = describe(two).text.splitlines()
-    # Nodes 2 and 3 are the first flow's hosts, 4 and 5 the second's.
-    assert [line for line in lines if line.startswith("control")] == [
-        "control 2 ns3::Rfc5681Reno",
-        "control 3 ns3::Rfc5681Reno",
-        "control 4 ns3::Rfc3465Cubic",
-        "control 5 ns3::Rfc3465Cubic",
+    assert [line for line in lines if line.startswith(("transport", "flow"))] == [
+        "transport 0 ns3::Rfc5681Reno 948",
+        "transport 1 ns3::Rfc3465Cubic 948",
+        "flow 2 4 0.0 -1 0 0",
+        "flow 6 8 0.1 -1 1 0",
     ]
+    two["groups"][1]["transport"] = TRANSPORT | {"ecn": False, "packet_bytes": 1500}
+    lines = describe(two).text.splitlines()
+    for line in ("transport 1 ns3::Rfc5681Reno 1448", "option 0 socket UseEcn On", "option 1 socket UseEcn Off"):
+        assert line in lines
+    # Groups with the same transport share it.
+    two["groups"][1]["transport"] = TRANSPORT
+    assert [line for line in describe(two).text.splitlines() if line.startswith("flow")][1] == "flow 6 8 0.1 -1 0 0"
+
+
+UDP = {"preset": "udp", "packet_bytes": 1500, "header_bytes": 28}
+CBR = {"kind": "cbr", "rate": "972kbit", "packet": "972B"}
+
+
+def datagrams(traffic: Any, **transport: Any) -> dict[str, Any]:
+    raw = plan()
+    raw["groups"][0] |= {"transport": UDP | transport, "traffic": traffic}
+    return raw
+
+
+def test_datagrams_are_handed_over_with_their_periods() -> None:
+    always, never = "ns3::ConstantRandomVariable[Constant=1e9]", "ns3::ConstantRandomVariable[Constant=0]"
+    described = describe(datagrams(CBR))
+    assert f"datagrams 2 4 0.0 -1 972 972000bps {always} {never}" in described.text.splitlines()
+    assert not described.groups[0].is_tcp
+    on, off = ({"law": "exponential", "mean": mean} for mean in ("800ms", "0.2s"))
+    lines = describe(datagrams(CBR | {"kind": "on-off", "on": on, "off": off})).text.splitlines()
+    exponential = "ns3::ExponentialRandomVariable[Mean={}]"
+    assert f"datagrams 2 4 0.0 -1 972 972000bps {exponential.format(0.8)} {exponential.format(0.2)}" in lines
+
+
+@pytest.mark.parametrize(
+    ("traffic", "transport", "message"),
+    [
+        ("bulk", {}, "over UDP ns-3 runs the traffic cbr and on-off here, not bulk"),
+        ({"kind": "voip"}, {}, "over UDP ns-3 runs the traffic cbr and on-off here, not voip"),
+        (CBR, {"header_bytes": 40}, "ns-3's UDP headers are 28 bytes, not 40"),
+        (CBR | {"packet": "2000B"}, {}, "a message of ns-3's generator has 20 to 1472 bytes here, not 2000"),
+        (CBR | {"packet": "19B"}, {}, "a message of ns-3's generator has 20 to 1472 bytes here, not 19"),
+        (
+            CBR | {"kind": "on-off", "on": "1s", "off": {"law": "exponential", "mean": "1s"}},
+            {},
+            "the periods of an ON/OFF source are exponential in ns-3 here",
+        ),
+    ],
+)
+def test_datagrams_that_ns3_does_not_have_are_refused(traffic: Any, transport: Any, message: str) -> None:
+    with pytest.raises(Ns3Unsupported) as refused:
+        describe(datagrams(traffic, **transport))
+    assert str(refused.value) == f"group 'ftp': {message}"
+
+
+def line_of(losses: list[Any], **more: Any) -> dict[str, Any]:
+    return {"channel": None, "delays": [], "outages": [], "aqms": [], "losses": losses, **more}
+
+
+def test_losses_on_the_wire_are_handed_over() -> None:
+    raw = plan()
+    burst = {"to_bad": 0.01, "to_good": 0.5, "good": 0.001}
+    raw["links"][0]["line"] = line_of([[0.0, {"random": 0.02, "bit_errors": 1e-6, "burst": burst}]])
+    lines = describe(raw).text.splitlines()
+    for line in ("random 0 0.02", "bits 0 1e-06", "chain 0 0.01 0.5 0.001 1.0"):
+        assert line in lines
+    timed = {"mean_good": "900ms", "mean_bad": "0.1s", "bad": 0.5}
+    raw["links"][0]["line"] = line_of([[0.0, {"burst": timed}]])
+    assert "times 0 0.9 0.1 0.0 0.5" in describe(raw).text.splitlines()
+    for other in (line_of([[0.0, 0.1], [5.0, 0.2]]), line_of([[0.0, 0.1]], outages=[[1.0, 2.0]])):
+        raw["links"][0]["line"] = other
+        with pytest.raises(Ns3Unsupported, match="rates over time and losses from the start here"):
+            describe(raw)
+
+
+def test_buffers_in_bytes_are_handed_over_where_the_discipline_has_them() -> None:
+    def in_bytes(aqm: dict[str, Any]) -> list[str]:
+        raw = plan(aqm)
+        raw["links"][0] |= {"buffer_pkts": None, "buffer_bytes": 30_000}
+        # One that is not recorded needs a discipline for it too.
+        raw["links"][1] |= {"buffer_pkts": None, "buffer_bytes": 5_000}
+        return describe(raw).text.splitlines()
+
+    lines = in_bytes(CODEL)
+    for line in ("set 0 MaxSize 30000B", "record 0", "disc 1 ns3::FifoQueueDisc", "set 1 MaxSize 5000B"):
+        assert line in lines
+    assert "record 1" not in lines
+    red = {
+        "min_th": 10.0, "max_th": 30.0, "max_p": 0.05, "weight": 0.002, "gentle": False, "wait": True,
+        "mean_packet": 1000, "above": "drop", "ecn": True, "bytes": True, "queue_in_bytes": True,
+    }  # fmt: skip
+    # Thresholds are in the unit of the queue.
+    lines = in_bytes({"name": "red", "params": red})
+    assert {"set 0 MinTh 10000.0", "set 0 MaxTh 30000.0", "set 0 MeanPktSize 1000"} <= set(lines)
+    with pytest.raises(Ns3Unsupported) as refused:
+        in_bytes({"name": "red", "params": red | {"bytes": False}})
+    assert (
+        str(refused.value) == "link 'bottleneck': AQM 'red' in ns-3 has bytes = True with a buffer in bytes, not False"
+    )
+    with pytest.raises(Ns3Unsupported) as refused:
+        in_bytes({"name": "fq-codel", "params": FQ_CODEL})
+    assert str(refused.value) == "link 'bottleneck': the buffer of ns-3's fq-codel is in packets, not bytes"
 
 
 def test_the_queues_of_fq_codel_are_quiet_with_a_packet_left() -> None:
@@ -244,7 +333,8 @@ def test_red_is_handed_over_by_its_curve() -> None:
         "ecn": True,
     }
     lines = describe(plan({"name": "red", "params": red})).text.splitlines()
-    for line in ("MinTh 10.0", "MaxTh 30.0", "LInterm 20.0", "QW 0.002", "Gentle true", "UseHardDrop true"):
+    told = ("MinTh 10.0", "MaxTh 30.0", "LInterm 20.0", "QW 0.002", "Gentle true", "UseHardDrop true", "Ns1Compat true")
+    for line in told:
         assert f"set 0 {line}" in lines
 
 
@@ -325,8 +415,9 @@ def test_cells_drawn_by_a_seed_repeat_and_can_be_handed_over() -> None:
     assert cells[0].settings != drawn(4, 1)[0].settings
     # A cell's cost is its packets: the dear ones come last.
     plans = [dict(cell.settings) for cell in cells]
-    sizes = [int(plan["flows.0.transport.packet"].removesuffix("B")) for plan in plans]
-    kbits = [float(plan["topology.bottleneck.rate"].removesuffix("kbit")) for plan in plans]
+    sizes = [int(re.findall(r'packet = "(\d+)B"', plan["flows"])[0]) for plan in plans]
+    # Of rates over time the first.
+    kbits = [float(re.findall(r"(\d+)kbit", plan["topology.bottleneck.rate"])[0]) for plan in plans]
     packets = [
         125.0 * kbit * float(plan["duration"].removesuffix("s")) / size
         for plan, size, kbit in zip(plans, sizes, kbits, strict=True)
@@ -337,6 +428,46 @@ def test_cells_drawn_by_a_seed_repeat_and_can_be_handed_over() -> None:
         scenario = Scenario.load(Path(__file__).parents[2] / "validation" / cell.scenario).set_all(list(cell.settings))
         raw = json.loads(scenario.plan_json(1, cell.aqm))
         assert describe(raw).windows["steady"][1] == raw["duration_s"]
+
+
+@pytest.mark.usefixtures("ns3")
+def test_datagrams_fill_a_buffer_of_bytes() -> None:
+    # 12.5 kbyte too many in 1 s: 972 bytes and 28 of headers, a packet each 0.8 ms where the link takes 1 ms.
+    raw = datagrams(CBR | {"rate": "9720kbit"})
+    raw |= {"duration_s": 4.0, "windows": {"steady": [2.0, 4.0]}}
+    raw["links"][0] |= {"buffer_pkts": None, "buffer_bytes": 10_999}
+    result = run(raw)
+    link, group = result["links"]["bottleneck"]["steady"], result["flows"]["ftp"]["steady"]
+    # Ten packets wait, an eleventh has no room; one of five is lost.
+    assert (link["queue_p5_pkts"], link["queue_p95_pkts"], link["early_dropped_pkts"]) == (9, 10, 0)
+    assert link["overflow_drop_ratio"] == pytest.approx(0.2, abs=0.001)
+    assert group["goodput_bps"] == pytest.approx(972 * 8 * 1000, rel=0.001)
+    assert group["loss_ratio"] == pytest.approx(0.2, abs=0.001)
+    assert (group["loss_burst_mean_pkts"], group["timeouts"]) == (1, None)
+
+
+@pytest.mark.usefixtures("ns3")
+@pytest.mark.parametrize(
+    ("loss", "ratio", "run_pkts"),
+    [
+        (0.1, 0.1, 1 / 0.9),
+        # 8000 bits, each wrong with 1e-5: 1 - (1 - 1e-5)^8000 = 0.0769.
+        ({"bit_errors": 1e-5}, 0.0769, 1 / 0.9231),
+        # The bad state comes once in 1 / 0.02 + 1 / 0.25 packets, lasts for four and loses all of them.
+        ({"burst": {"to_bad": 0.02, "to_good": 0.25}}, 4 / 54, 4.0),
+    ],
+)
+def test_a_wire_loses_what_it_is_told_to(loss: Any, ratio: float, run_pkts: float) -> None:
+    raw = datagrams(CBR | {"rate": "5832kbit"})
+    raw |= {"duration_s": 41.0, "windows": {"steady": [1.0, 41.0]}}
+    raw["links"][0]["line"] = line_of([[0.0, loss]])
+    result = run(raw)
+    link, group = result["links"]["bottleneck"]["steady"], result["flows"]["ftp"]["steady"]
+    # 750 packets a second for 40 s: 2222 to 3000 losses, in runs of which there are 550 at least.
+    assert link["overflow_dropped_pkts"] == 0
+    assert group["loss_ratio"] == pytest.approx(ratio, rel=0.15)
+    assert group["loss_burst_mean_pkts"] == pytest.approx(run_pkts, rel=0.15)
+    assert link["wire_lost_pkts"] == pytest.approx(30_000 * group["loss_ratio"], abs=100)
 
 
 def test_shares_fairness_and_timeouts_are_compared_for_each_group() -> None:
@@ -523,30 +654,39 @@ def test_an_answer_without_its_end_is_none(tmp_path: Path, script: str, said: st
 
 def test_what_the_program_counts_is_read_by_snapshots(tmp_path: Path) -> None:
     program = tmp_path / "dumbbell"
-    lines = "S\nF 1 2 3 4\nF 5 6 7 8\nS\nF 9 10 11 12\nF 13 14 15 16\nEND\n"
+    lines = "S\nF 1 2 3 4 0 0 0\nF 5 6 7 8 9 1 1\nW 3 5\nS\nF 9 10 11 12 0 0 0\nF 13 14 15 16 18 5 3\nW 3 9\nEND\n"
     program.write_text(f"#!/bin/sh\ncat > seen\nprintf '%s' '{lines}'\n", encoding="ascii")
     program.chmod(0o755)
     output = _execute(program, "what to run", tmp_path)
     assert (tmp_path / "seen").read_text() == "what to run"
-    assert output.snapshots == [[(1, 2, 3, 4), (5, 6, 7, 8)], [(9, 10, 11, 12), (13, 14, 15, 16)]]
+    assert output.snapshots == [
+        [(1, 2, 3, 4, 0, 0, 0), (5, 6, 7, 8, 9, 1, 1)],
+        [(9, 10, 11, 12, 0, 0, 0), (13, 14, 15, 16, 18, 5, 3)],
+    ]
+    assert output.wire_lost == [{3: 5}, {3: 9}]
     assert 0 <= output.cpu_s < 10
     assert 0 < output.wall_s < 100
     # Over a window figures are differences: 8 bytes delivered in 4 s, once by each of two flows.
     described = SimpleNamespace(snapshots_s=[2.0, 6.0])
-    told = _group_metrics(described, output, range(2), 2.0, 6.0)
+    assert _wire_metrics(described, output, 3, 2.0, 6.0) == {"wire_lost_pkts": 4}
+    assert _wire_metrics(described, output, 2, 2.0, 6.0) == {}
+    told = _group_metrics(described, output, Group("g", 0, 2), 2.0, 6.0)
     assert told["goodput_bps"] == 2 * 8 * 8 / 4
     assert told["jain_fairness"] == 1
     # Of sixteen packets sixteen were sent again, by sixteen timeouts.
     assert (told["retransmitted_ratio"], told["timeouts"], told["rtt_mean_s"]) == (1, 16, None)
     # From the start on all counters are 0: 9 and 13 bytes in 6 s.
-    told = _group_metrics(described, output, range(2), 0.0, 6.0)
+    told = _group_metrics(described, output, Group("g", 0, 2), 0.0, 6.0)
     assert told["goodput_bps"] == pytest.approx(22 * 8 / 6)
     assert told["jain_fairness"] == pytest.approx(22**2 / (2 * (81 + 169)))
     assert told["retransmitted_ratio"] == pytest.approx(26 / 24)
-    second = _group_metrics(described, output, range(1, 2), 0.0, 2.0)
+    second = _group_metrics(described, output, Group("g", 1, 2), 0.0, 2.0)
     assert (second["goodput_bps"], second["timeouts"]) == (20, 8)
-    idle = _Output([[(0, 0, 0, 0)]], 0.0, 0.0)
-    told = _group_metrics(SimpleNamespace(snapshots_s=[1.0]), idle, range(1), 0.0, 1.0)
+    # From 2 to 6 s nine datagrams arrived and four, in two runs, did not.
+    of_udp = _group_metrics(described, output, Group("g", 1, 2, False), 2.0, 6.0)
+    assert (of_udp["timeouts"], of_udp["loss_ratio"], of_udp["loss_burst_mean_pkts"]) == (None, 4 / 13, 2)
+    idle = _Output([[(0, 0, 0, 0, 0, 0, 0)]], [{}], 0.0, 0.0)
+    told = _group_metrics(SimpleNamespace(snapshots_s=[1.0]), idle, Group("g", 0, 1), 0.0, 1.0)
     assert (told["goodput_bps"], told["jain_fairness"], told["retransmitted_ratio"]) == (0, None, None)
 
 

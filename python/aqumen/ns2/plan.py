@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from aqumen.peers.plan import Aqm, Link, preset_in_plans
+from aqumen.peers.plan import Aqm, Link, preset_in_plans, read_buffer
 
 from .errors import Ns2Unsupported
 from .others import Sctp, Udp, read_sctp, read_udp
@@ -172,7 +172,7 @@ class Plan:
                 head=link["to"],
                 delay_s=float(link["delay_s"]),
                 rates=tuple((float(t), float(rate)) for t, rate in link["rates"]),
-                buffer_pkts=_buffer_pkts(link),
+                **read_buffer(link),
                 aqm=Aqm.from_dict(link["aqm"]),
                 target_pkts=_optional(link.get("target_pkts", nominal_target)),
                 record=bool(link.get("record", False)),
@@ -234,9 +234,3 @@ class Plan:
                             f"'{self.nodes[destination]}' over different links"
                         )
         return [(at, destination, number) for (at, destination), number in table.items()]
-
-
-def _buffer_pkts(link: Mapping[str, Any]) -> int:
-    if link["buffer_pkts"] is None:
-        raise Ns2Unsupported(f"link '{link['name']}': ns-2 here has buffers in packets, not bytes")
-    return int(link["buffer_pkts"])

@@ -181,12 +181,43 @@ class _Params:
                 raise Ns2Unsupported(f"AQM '{self._aqm.name}' in ns-2 has no parameter '{name}'")
 
 
+def _below(link: Link, params: _Params) -> int:
+    """The limit of a queue that refuses what would bring it to its limit; `ns2_limit` asks for just that."""
+    room = link.buffer_pkts if link.buffer_bytes is None else link.buffer_bytes
+    assert room is not None
+    return room if params.take("ns2_limit", False) else room + 1
+
+
+def _packets(link: Link) -> int:
+    """The limit of a queue that counts packets."""
+    if link.buffer_pkts is None:
+        raise Ns2Unsupported(
+            f"link '{link.name}': ns-2's {link.aqm.name} counts its buffer in the unit of its queue, here packets, "
+            "not bytes"
+        )
+    return link.buffer_pkts
+
+
+def _in_units_of_the_average(link: Link, settings: dict[str, Any]) -> int:
+    """The limit of RED, which counts bytes as whole mean packets where its average is of bytes."""
+    mean = int(settings["mean_pktsize_"])
+    if not settings["queue_in_bytes_"] or link.buffer_bytes is None:
+        return _packets(link)
+    if link.buffer_bytes % mean:
+        raise Ns2Unsupported(
+            f"link '{link.name}': the RED of ns-2 has a buffer of whole packets of mean_packet = {mean} bytes, "
+            f"not {link.buffer_bytes} bytes"
+        )
+    return link.buffer_bytes // mean
+
+
 def _droptail(link: Link) -> tuple[str, int, dict[str, Any]]:
     params = _Params(link.aqm)
-    # ns-2 refuses a packet when length + 1 >= limit_: it holds one packet fewer than its limit.
-    limit = link.buffer_pkts if params.take("ns2_limit", False) else link.buffer_pkts + 1
+    limit = _below(link, params)
     params.done()
-    return "DropTail", limit, {"queue_in_bytes_": False, "drop_front_": False, "mean_pktsize_": 1000}
+    # The limit counts mean packets, here of one byte.
+    in_bytes = link.buffer_bytes is not None
+    return "DropTail", limit, {"queue_in_bytes_": in_bytes, "drop_front_": False, "mean_pktsize_": 1}
 
 
 def _pi(link: Link) -> tuple[str, int, dict[str, Any]]:
@@ -202,7 +233,7 @@ def _pi(link: Link) -> tuple[str, int, dict[str, Any]]:
     }
     params.superseded("crossover")
     params.done()
-    return "PI", link.buffer_pkts, settings
+    return "PI", _packets(link), settings
 
 
 def _red(link: Link, adaptive: bool = False) -> tuple[str, int, dict[str, Any]]:
@@ -228,6 +259,7 @@ def _red(link: Link, adaptive: bool = False) -> tuple[str, int, dict[str, Any]]:
         "drop_rand_": False,
         "ns1_compat_": False,
     }
+    limit = _in_units_of_the_average(link, settings)
     params.fixed("spacing", "ns2")
     params.fixed("above", "drop")
     params.superseded("thresholds", "weight_rule", "link_delay")
@@ -245,7 +277,7 @@ def _red(link: Link, adaptive: bool = False) -> tuple[str, int, dict[str, Any]]:
         params.superseded("bottom_rule")
         params.fixed("ns2_stale_gentle", True)
     params.done()
-    return "RED", link.buffer_pkts, settings
+    return "RED", limit, settings
 
 
 def _rem(link: Link) -> tuple[str, int, dict[str, Any]]:
@@ -257,15 +289,16 @@ def _rem(link: Link) -> tuple[str, int, dict[str, Any]]:
         "inw_": float(params.take("inw", 1.0)),
         "pupdtime_": float(params.take("interval", 0.002)),
         "pbo_": float(params.take("target", 20.0)),
-        "mean_pktsize_": 1000,
+        # It makes packets a second of the capacity, as our design does of the nominal network's packets.
+        "mean_pktsize_": round(link.aqm.nominal.get("packet_bytes", 1000)),
         "markpkts_": ecn,
         "qib_": False,
     }
     params.fixed("alpha", 0.1)
     # It marks as packets leave and drops as they arrive.
     params.fixed("signal_at", "dequeue" if ecn else "arrival")
-    # Like DropTail, REM holds one packet fewer than its limit.
-    limit = link.buffer_pkts if params.take("ns2_limit", False) else link.buffer_pkts + 1
+    _packets(link)
+    limit = _below(link, params)
     params.done()
     return "REM", limit, settings
 
@@ -290,7 +323,10 @@ def _avq(link: Link) -> tuple[str, int, dict[str, Any]]:
     else:
         params.superseded("spare_not_ect")
     params.done()
-    return "Vq", link.buffer_pkts, settings
+    if settings["queue_in_bytes_"] and link.buffer_bytes is not None:
+        # Where bytes are counted the mean packet is the unit of the limit and of nothing else.
+        return "Vq", link.buffer_bytes, settings | {"mean_pktsize_": 1}
+    return "Vq", _packets(link), settings
 
 
 _AQMS: dict[str, Callable[[Link], tuple[str, int, dict[str, Any]]]] = {

@@ -31,7 +31,7 @@ def read_trace(path: Path, link: Link) -> QueueTrace:
     lost: list[tuple[float, int, bool]] = []
     change: list[float] = []
     length: list[int] = []
-    waiting = 0
+    waiting = waiting_bytes = 0
     head = 0
     # Queues that do not say why they drop (REM, AVQ): a drop is an overflow when the buffer was full.
     tells = link.aqm.name not in ("rem", "avq")
@@ -44,10 +44,12 @@ def read_trace(path: Path, link: Link) -> QueueTrace:
                 # The packet that came last counts as let in until a drop at the same moment says otherwise.
                 let_in.append((now, flags[_CE] == "E"))
                 waiting += 1
+                waiting_bytes += int(size)
             elif what == "-":
                 came, ce_before = let_in[head]
                 head += 1
                 waiting -= 1
+                waiting_bytes -= int(size)
                 left.append(now)
                 sizes.append(int(size))
                 waits.append(now - came)
@@ -56,8 +58,9 @@ def read_trace(path: Path, link: Link) -> QueueTrace:
                 if not let_in or let_in[-1][0] != now:
                     raise Ns2Failed(f"{path.name}: a packet was dropped at {now} that had not just arrived")
                 let_in.pop()
+                full = what == "d" and (tells or _overflows(link, waiting, waiting_bytes))
                 waiting -= 1
-                full = what == "d" and (tells or waiting >= link.buffer_pkts)
+                waiting_bytes -= int(size)
                 lost.append((now, len(arrived), not full))
             change.append(now)
             length.append(waiting)
@@ -73,3 +76,11 @@ def read_trace(path: Path, link: Link) -> QueueTrace:
         change_s=np.array(change),
         length_pkts=np.array(length, dtype=np.float64),
     )
+
+
+def _overflows(link: Link, pkts: int, size_bytes: int) -> bool:
+    """Whether the buffer has no room for so many packets and bytes."""
+    if link.buffer_bytes is not None:
+        return size_bytes > link.buffer_bytes
+    assert link.buffer_pkts is not None
+    return pkts > link.buffer_pkts

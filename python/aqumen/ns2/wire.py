@@ -7,8 +7,8 @@ time that 2 Mbit/s would need for it. Here a packet has been transmitted when it
 from collections.abc import Mapping
 from typing import Any
 
-from aqumen._core import quantity
-from aqumen.peers.plan import NO_LOSS, WireLoss
+from aqumen.peers import wire
+from aqumen.peers.wire import WireLoss
 
 from .errors import Ns2Unsupported
 
@@ -16,38 +16,14 @@ __all__ = ["PROCEDURES", "read_wire", "wire_lines"]
 
 
 def read_wire(link: Mapping[str, Any]) -> WireLoss:
-    """The losses of a link of the plan; ns-2 runs nothing else here that a wire does not have."""
-    line = link.get("line")
-    if line is None:
-        return NO_LOSS
-    others = [line["channel"], *line["delays"], *line["outages"], *line["aqms"]]
-    match line["losses"]:
-        case [[0.0, loss]] if not any(others):
-            return _loss(loss, link["name"])
-        case _:
-            raise Ns2Unsupported(
-                f"link '{link['name']}': ns-2 runs rates over time and losses from the start here, no channels, "
-                "failures or other changes"
-            )
-
-
-def _loss(loss: Any, link: str) -> WireLoss:
-    if not isinstance(loss, Mapping):
-        return WireLoss(random=float(loss))
-    burst = loss.get("burst")
-    chain = times = None
-    if burst is not None:
-        good, bad = float(burst.get("good", 0.0)), float(burst.get("bad", 1.0))
-        if "to_bad" in burst:
-            chain = (float(burst["to_bad"]), float(burst["to_good"]), good, bad)
-        else:
-            times = (quantity("time", burst["mean_good"]), quantity("time", burst["mean_bad"]))
-            if (good, bad) != (0.0, 1.0):
-                raise Ns2Unsupported(
-                    f"link '{link}': with states that last for times ns-2 loses every packet of the bad state and none "
-                    f"of the good one, not {bad:g} and {good:g}"
-                )
-    return WireLoss(float(loss.get("random", 0.0)), float(loss.get("bit_errors", 0.0)), chain, times)
+    """The losses of a link of the plan."""
+    loss = wire.read_wire(link, Ns2Unsupported, "ns-2")
+    if loss.times is not None and loss.times[2:] != (0.0, 1.0):
+        raise Ns2Unsupported(
+            f"link '{link['name']}': with states that last for times ns-2 loses every packet of the bad state and none "
+            f"of the good one, not {loss.times[3]:g} and {loss.times[2]:g}"
+        )
+    return loss
 
 
 def wire_lines(number: int, loss: WireLoss) -> list[str]:
@@ -61,7 +37,7 @@ def wire_lines(number: int, loss: WireLoss) -> list[str]:
     if loss.chain is not None:
         lines.append(f"lose {number} [chained_losses {' '.join(map(repr, loss.chain))}]")
     if loss.times is not None:
-        lines.append(f"lose {number} [timed_losses {' '.join(map(repr, loss.times))}]")
+        lines.append(f"lose {number} [timed_losses {' '.join(map(repr, loss.times[:2]))}]")
     return lines
 
 

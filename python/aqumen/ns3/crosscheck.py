@@ -3,6 +3,9 @@
 The comparison itself is that with any peer: see `aqumen.peers.crosscheck`.
 """
 
+import json
+from typing import Any
+
 import numpy as np
 
 from aqumen.peers.crosscheck import Bound, Cell
@@ -17,6 +20,7 @@ METRICS: dict[str, Bound] = {
     "timeout_ratio": Bound(0.30, 0.0001),
     "jain_fairness": Bound(0.0, 0.05),
     "goodput_share": Bound(0.0, 0.03),
+    "loss_ratio": Bound(0.20, 0.0005),
 }
 """What is compared. Two TCPs meet here, not one program and its copy: the bounds are wider than those of ns-2.
 The absolute ones are floors for figures near zero, a fifth of a packet and one packet in ten thousand."""
@@ -60,6 +64,21 @@ def _cells() -> list[Cell]:
     # A least timeout of one round trip: spurious timeouts, and the repair of windows of three packets.
     short = (("flows.0.transport.packet", "1500B"), ("flows.0.transport.min_rto", "200ms"))
     cells += [Cell("200 ms", networks["small windows"], short, label, aqms[label]) for label in ("CoDel", "PIE", "RED")]
+    # A curve that ends below the probability that these flows need: the average lies about the upper threshold.
+    cut = "red:min_th=10pkt,max_th=40pkt,max_p=0.02,weight=0.002,gentle=false"
+    cells.append(Cell("not gentle", networks["small windows"], (), "RED", cut))
+    # Data both ways, two transports, datagrams; the same over a wire that loses packets, and with buffers in bytes.
+    two_ways = "ns3/two-ways.toml"
+    cells += [Cell("two ways", two_ways, (), label, aqms[label]) for label in ("DropTail", "CoDel", "RED")]
+    burst = (("bottleneck.loss", "{ random = 0.001, burst = { to_bad = 0.004, to_good = 0.5 } }"),)
+    cells.append(Cell("wire", two_ways, burst, "CoDel", aqms["CoDel"]))
+    in_bytes = {
+        "DropTail": "droptail",
+        "PIE": f"{aqms['PIE']},bytemode=true,mean_packet=1500B",
+        "RED": f"{aqms['RED']},bytes=true,queue_in_bytes=true",
+    }
+    room = (("topology.bottleneck.buffer", "100kB"), ("topology.bottleneck.reverse.buffer", "80kB"))
+    cells += [Cell("bytes", two_ways, room, label, spec) for label, spec in in_bytes.items()]
     # Vegas and LEDBAT are left out: ns-3's round trips in milliseconds and its bound on the window decide there.
     return cells
 
@@ -93,26 +112,88 @@ def drawn(seed: int, count: int) -> list[Cell]:
         control = str(random.choice(["reno", "reno", "cubic"]))
         label = str(random.choice(sorted(aqms)))
         duration_s = float(np.clip(DRAWN_PACKETS * size * 8.0 / rate_bps, 20.0, 60.0))
+        transport = {
+            **_SENDER,
+            **(_CUBIC if control == "cubic" else {"preset": "modern"}),
+            "ecn": bool(random.random() < 0.75),
+            "packet": f"{size}B",
+            "min_rto": str(random.choice(["200ms", "1s"])),
+        }
+        # An eighth of the round trip; where it differs from flow to flow by half of the round trip up and down.
+        spread = float(random.choice([0.0, 1.0]))
+        access = [f"{rtt_s / 8 * factor:.4f}s" for factor in (1.0 - spread, 1.0 + spread)]
+        bulk = {"start": ["0s", "1s"], "transport": transport, "access": _access(rate_bps, access)}
+        groups: list[dict[str, Any]] = [{"name": "ftp", "count": flows, **bulk}]
+        buffer = f"{max(20, pipe * random.uniform(0.5, 3.0)):.0f}pkt"
         settings = {
             "duration": f"{duration_s:.0f}s",
             # Half of it: the losses of slow start are the business of the TCPs.
             "windows.steady": f"{duration_s / 2:.0f}s",
             "topology.bottleneck.rate": f"{rate_bps / 1e3:.0f}kbit",
             "topology.bottleneck.delay": f"{rtt_s / 4:.4f}s",
-            "topology.bottleneck.buffer": f"{max(20, pipe * random.uniform(0.5, 3.0)):.0f}pkt",
-            "topology.access.rate": f"{rate_bps * 5 / 1e3:.0f}kbit",
-            "topology.access.delay": f"{rtt_s / 8:.4f}s",
-            "flows.0.count": str(flows),
-            "flows.0.transport.packet": f"{size}B",
-            "flows.0.transport.min_rto": str(random.choice(["200ms", "1s"])),
+            "topology.bottleneck.buffer": buffer,
         }
-        if control == "cubic":
-            settings |= {f"flows.0.transport.{name}": value for name, value in _CUBIC.items()}
+        if random.random() < 1.0 / 3.0:
+            back = int(random.integers(1, flows + 1))
+            groups.append({"name": "back", "count": back, "from": "r2", "to": "r1", **bulk})
+            settings["topology.bottleneck.reverse"] = _toml({"buffer": buffer})
+        if random.random() < 1.0 / 3.0:
+            groups.append(_datagrams(random, rate_bps))
+        if random.random() < 1.0 / 3.0:
+            # Within the window that is compared.
+            steps = [["0s", f"{rate_bps / 1e3:.0f}kbit"]]
+            steps.append([f"{0.7 * duration_s:.0f}s", f"{rate_bps * random.uniform(0.4, 1.6) / 1e3:.0f}kbit"])
+            settings["topology.bottleneck.rate"] = _toml({"steps": steps})
+        settings["flows"] = _toml(groups)
         name = f"drawn {seed}.{number}"
         cell = Cell(name, "ns3/small-windows.toml", tuple(settings.items()), label, aqms[label])
         cells.append((rate_bps * duration_s / 8.0 / size, cell))
     return [cell for _, cell in sorted(cells, key=lambda one: one[0])]
 
 
-_CUBIC = {"preset": "cubic", "hystart": "false", "reno_friendly": "false", "whole_windows": "true"}
+def _access(rate_bps: float, delay: list[str]) -> dict[str, Any]:
+    return {"rate": f"{rate_bps * 5 / 1e3:.0f}kbit", "delay": delay if delay[0] != delay[1] else delay[0]}
+
+
+def _datagrams(random: np.random.Generator, rate_bps: float) -> dict[str, Any]:
+    """A group of datagrams that offers a twentieth to a quarter of the rate."""
+    share, count = float(random.uniform(0.05, 0.25)), int(random.integers(1, 6))
+    packet = f"{int(random.integers(100, 1401))}B"
+    kbit = rate_bps * share / count / 1e3
+    traffic: dict[str, Any] = {"kind": "cbr", "rate": f"{kbit:.0f}kbit", "packet": packet}
+    if random.random() < 0.5:
+        half = {"law": "exponential", "mean": "500ms"}
+        traffic |= {"kind": "on-off", "rate": f"{2 * kbit:.0f}kbit", "on": half, "off": half}
+    access = _access(rate_bps, ["1ms", "1ms"])
+    return {
+        "name": "udp",
+        "count": count,
+        "start": ["0s", "1s"],
+        "transport": "udp",
+        "traffic": traffic,
+        "access": access,
+    }
+
+
+def _toml(value: Any) -> str:
+    """A value of a scenario file, in one line."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml(one)}" for key, one in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value)
+
+
+_SENDER: dict[str, Any] = {
+    "receive_window": "1000pkt",
+    "delayed_ack": "none",
+    "halve_flight": False,
+    "rto_floor": "timeout",
+    "loss_detection": "rfc6675",
+    "reduction": "at-once",
+    "ect_retransmissions": True,
+}
+"""What ns-3's senders do: see the file small-windows.toml."""
+
+_CUBIC: dict[str, Any] = {"preset": "cubic", "hystart": False, "reno_friendly": False, "whole_windows": True}
 """What of CUBIC is compared: see the file cubic.toml."""

@@ -8,15 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from aqumen._core import quantity
 from aqumen.errors import listed
-from aqumen.peers.plan import Aqm, Link, preset_in_plans
+from aqumen.peers.plan import Aqm, Link, preset_in_plans, read_buffer
+from aqumen.peers.wire import NO_LOSS, WireLoss, read_wire
 
 from .errors import Ns3Unsupported
 
 __all__ = ["Group", "Run", "describe"]
-
-PPP_BYTES = 2
-"""What ns-3's point-to-point device adds to a packet."""
 
 BUILT_IN: dict[str, Any] = {
     "halve_flight": False,
@@ -98,6 +97,8 @@ class Group:
     """Number of its first flow."""
     last: int
     """One more than the number of its last flow."""
+    is_tcp: bool = True
+    """Whether its flows run over TCP, not UDP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,31 +128,42 @@ class Run:
 def describe(raw: Mapping[str, Any]) -> Run:
     """Read the scenario's expansion and write it for the program; raises `Ns3Unsupported`."""
     links = tuple(_link(link, raw) for link in raw["links"])
-    for group in raw["groups"]:
-        if group.get("traffic", "bulk") != "bulk":
-            raise Ns3Unsupported(f"group '{group['name']}': ns-3 here has bulk traffic only")
-    transports = [(group["name"], dict(group["transport"])) for group in raw["groups"]]
     windows = {name: (float(start), float(end)) for name, (start, end) in raw["windows"].items()}
     snapshots = tuple(sorted({time for window in windows.values() for time in window} - {0.0}))
-    packet_bytes = int(transports[0][1]["packet_bytes"]) if transports else 1000
     lines = [f"seed {_seed(int(raw['seed']))}", f"duration {float(raw['duration_s'])!r}", f"nodes {len(raw['nodes'])}"]
-    if transports:
-        # A segment at a time: a write must fit whole into the sender's buffer.
-        lines.append(f"write {packet_bytes - int(transports[0][1]['header_bytes'])}")
-        lines += [f"default ns3::{key} {value}" for key, value in _defaults(transports).items()]
-    lines += _links(links, packet_bytes)
-    lines += [f"control {node} ns3::{kind}" for node, kind in _controls(raw, links).items()]
-    if any(link.record and link.aqm.name == "fq-codel" for link in links):
-        for name, transport in transports:
-            if transport["congestion"] == "bbr":
-                raise Ns3Unsupported(f"group '{name}': the BBR of ns-3 stalls under FQ-CoDel; run it under another AQM")
+    lines += _links(links)
+    # What a flow's line says beside its path and times, before and after them.
+    words: list[tuple[str, str]] = []
+    numbers: dict[tuple[str, ...], int] = {}
+    for group in raw["groups"]:
+        if _is_udp(group):
+            words.append(("datagrams", _datagrams(group)))
+            continue
+        traffic = group.get("traffic", "bulk")
+        if traffic != "bulk":
+            kind = traffic["kind"] if isinstance(traffic, Mapping) else traffic
+            raise Ns3Unsupported(f"group '{group['name']}': over TCP ns-3 runs bulk traffic here, not {kind}")
+        told = tuple(_transport(group["name"], dict(group["transport"])))
+        if told not in numbers:
+            number = numbers[told] = len(numbers)
+            lines.append(f"transport {number} {told[0]}")
+            lines += [f"option {number} {option}" for option in told[1:]]
+        words.append(("flow", str(numbers[told])))
+    if any(link.aqm.name == "fq-codel" for link in links):
+        for group in raw["groups"]:
+            if group["transport"].get("congestion") == "bbr":
+                raise Ns3Unsupported(
+                    f"group '{group['name']}': the BBR of ns-3 stalls under FQ-CoDel; run it under another AQM"
+                )
     lines += [f"route {at} {to} {link}" for (at, to), link in _routes(raw, links).items()]
     for flow in raw["flows"]:
         if len(flow["on"]) != 1:
             raise Ns3Unsupported("ns-3 here has flows that start once and stop at most once")
         ((start, stop),) = flow["on"]
-        bytes_ = flow.get("transfer_bytes") or 0
-        lines.append(f"flow {flow['path'][0]} {flow['path'][-1]} {start!r} {-1 if stop is None else stop!r} {bytes_}")
+        kind, told_of_it = words[flow["group"]]
+        ends = f"{flow['path'][0]} {flow['path'][-1]} {start!r} {-1 if stop is None else stop!r}"
+        amount = f" {flow.get('transfer_bytes') or 0}" if kind == "flow" else ""
+        lines.append(f"{kind} {ends} {told_of_it}{amount}")
     # At the very end the run stops first.
     lines += [f"snapshot {min(time, float(raw['duration_s']) - 1e-9)!r}" for time in snapshots]
     return Run(
@@ -159,12 +171,17 @@ def describe(raw: Mapping[str, Any]) -> Run:
         seed=int(raw["seed"]),
         duration_s=float(raw["duration_s"]),
         links=links,
-        groups=tuple(Group(group["name"], *group["flows"]) for group in raw["groups"]),
+        groups=tuple(_group(group) for group in raw["groups"]),
         windows=windows,
         sample_interval_s=float(raw.get("sample_interval_s", 0.1)),
         snapshots_s=snapshots,
         text="\n".join(lines) + "\n",
     )
+
+
+def _group(group: Mapping[str, Any]) -> Group:
+    first, last = group["flows"]
+    return Group(group["name"], first, last, not _is_udp(group))
 
 
 def _seed(seed: int) -> int:
@@ -175,38 +192,35 @@ def _seed(seed: int) -> int:
 
 def _link(link: Mapping[str, Any], raw: Mapping[str, Any]) -> Link:
     target = link.get("target_pkts", raw.get("nominal", {}).get("target_pkts"))
-    if link.get("line") is not None:
-        raise Ns3Unsupported(f"link '{link['name']}': ns-3 runs wires here, of which only the rate changes")
-    if link.get("buffer_bytes") is not None:
-        raise Ns3Unsupported(f"link '{link['name']}': ns-3 here has limits in packets, not bytes")
     return Link(
         name=link["name"],
         tail=link["from"],
         head=link["to"],
         delay_s=float(link["delay_s"]),
         rates=tuple((float(time), float(rate)) for time, rate in link["rates"]),
-        buffer_pkts=int(link["buffer_pkts"]),
+        **read_buffer(link),
         aqm=Aqm.from_dict(link["aqm"]),
         target_pkts=None if target is None else float(target),
         record=bool(link.get("record", False)),
+        wire_loss=read_wire(link, Ns3Unsupported, "ns-3"),
     )
 
 
-def _links(links: tuple[Link, ...], packet_bytes: int) -> list[str]:
+def _links(links: tuple[Link, ...]) -> list[str]:
     by_ends = {(link.tail, link.head): link for link in links}
     if len(by_ends) != len(links):
         raise Ns3Unsupported("ns-3 here has one link between two nodes")
-    # The device's own header comes on top of the packet: a rate higher by as much keeps the packet's time.
-    larger = (packet_bytes + PPP_BYTES) / packet_bytes
+    if len({link.aqm.params.get("mtu") for link in links if link.aqm.name == "fq-codel"}) > 1:
+        raise Ns3Unsupported("the queues of all FQ-CoDel disciplines of ns-3 have one mtu")
     lines = []
     for i, link in enumerate(links):
         back = by_ends.get((link.head, link.tail))
         if back is None or back.delay_s != link.delay_s:
             raise Ns3Unsupported(f"link '{link.name}': ns-3's point-to-point links have the same delay both ways")
-        rate = link.rates[0][1] * larger
-        lines.append(f"link {i} {link.tail} {link.head} {rate!r} {link.delay_s!r} {link.buffer_pkts}")
-        lines += [f"rate {i} {time!r} {later * larger!r}" for time, later in link.rates[1:]]
-        if link.record:
+        lines.append(f"link {i} {link.tail} {link.head} {link.rates[0][1]!r} {link.delay_s!r} {_limit(link)}")
+        lines += [f"rate {i} {time!r} {later!r}" for time, later in link.rates[1:]]
+        # The device's own queue would count its header among the bytes.
+        if link.record or link.aqm.name != "droptail" or link.buffer_bytes is not None:
             if link.aqm.name not in _AQMS:
                 raise Ns3Unsupported(f"ns-3 here has no AQM '{link.aqm.name}'; it has {listed(sorted(_AQMS))}")
             params = _Params(link.aqm)
@@ -214,9 +228,54 @@ def _links(links: tuple[Link, ...], packet_bytes: int) -> list[str]:
             params.done()
             lines.append(f"disc {i} ns3::{kind}")
             lines += [f"set {i} {name} {value}" for name, value in attributes.items()]
-        elif link.aqm.name != "droptail":
-            raise Ns3Unsupported(f"link '{link.name}': ns-3 here has AQMs on recorded links only")
+        if link.record:
+            lines.append(f"record {i}")
+        lines += _losses(i, link.wire_loss)
     return lines
+
+
+def _losses(number: int, loss: WireLoss) -> list[str]:
+    """What a wire loses, seen where packets arrive."""
+    if loss == NO_LOSS:
+        return []
+    kinds = {"random": (loss.random,), "bits": (loss.bit_errors,), "chain": loss.chain, "times": loss.times}
+    return [
+        f"{kind} {number} {' '.join(map(repr, values))}" for kind, values in kinds.items() if values and any(values)
+    ]
+
+
+def _is_udp(group: Mapping[str, Any]) -> bool:
+    return bool(group["transport"].get("preset") == "udp")
+
+
+NUMBERED_BYTES = 20
+"""What ns-3's generator writes into each datagram: a number, a time and a size."""
+
+
+def _datagrams(group: Mapping[str, Any]) -> str:
+    """Payload, rate and periods of a group's datagrams."""
+
+    def refuse(what: str) -> Ns3Unsupported:
+        return Ns3Unsupported(f"group '{group['name']}': {what}")
+
+    transport, traffic = group["transport"], group.get("traffic", "bulk")
+    kind = traffic["kind"] if isinstance(traffic, Mapping) else traffic
+    if not isinstance(traffic, Mapping) or kind not in ("cbr", "on-off"):
+        raise refuse(f"over UDP ns-3 runs the traffic cbr and on-off here, not {kind}")
+    if transport["header_bytes"] != 28:
+        raise refuse(f"ns-3's UDP headers are 28 bytes, not {transport['header_bytes']}")
+    payload = int(quantity("size", traffic.get("packet", "1000B")))
+    most = transport["packet_bytes"] - transport["header_bytes"]
+    if not NUMBERED_BYTES <= payload <= most:
+        raise refuse(f"a message of ns-3's generator has {NUMBERED_BYTES} to {most} bytes here, not {payload}")
+    periods = ["ns3::ConstantRandomVariable[Constant=1e9]", "ns3::ConstantRandomVariable[Constant=0]"]
+    if kind == "on-off":
+        for k, name in enumerate(("on", "off")):
+            law = traffic[name]
+            if not isinstance(law, Mapping) or law["law"] != "exponential":
+                raise refuse("the periods of an ON/OFF source are exponential in ns-3 here")
+            periods[k] = f"ns3::ExponentialRandomVariable[Mean={quantity('time', law['mean'])!r}]"
+    return f"{payload} {round(quantity('rate', traffic['rate']))}bps {' '.join(periods)}"
 
 
 def _routes(raw: Mapping[str, Any], links: tuple[Link, ...]) -> dict[tuple[int, int], int]:
@@ -232,34 +291,9 @@ def _routes(raw: Mapping[str, Any], links: tuple[Link, ...]) -> dict[tuple[int, 
     return table
 
 
-def _defaults(transports: list[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
-    """What all senders have; only the congestion control may differ from group to group."""
-    found: dict[str, Any] = {}
-    for name, transport in transports:
-        for key, value in _transport(name, dict(transport)).items():
-            if found.setdefault(key, value) != value:
-                raise Ns3Unsupported(
-                    "ns-3 here has one transport for all flows but for `congestion`; "
-                    f"groups '{transports[0][0]}' and '{name}' differ in what it calls {key.replace(' ', '::')}"
-                )
-    return found
+def _transport(group: str, transport: dict[str, Any]) -> list[str]:
+    """Control and size of a write, then what is set: `OF ATTRIBUTE VALUE`."""
 
-
-def _controls(raw: Mapping[str, Any], links: tuple[Link, ...]) -> dict[int, str]:
-    """The congestion control of each host at an end of a flow."""
-    found: dict[int, str] = {}
-    for flow in raw["flows"]:
-        group = raw["groups"][flow["group"]]
-        kind = SOCKETS[group["transport"]["congestion"]][0]
-        for node in (links[flow["path"][0]].tail, links[flow["path"][-1]].head):
-            if found.setdefault(node, kind) != kind:
-                raise Ns3Unsupported(
-                    f"group '{group['name']}': ns-3 here has one congestion control for each host, and it shares some"
-                )
-    return found
-
-
-def _transport(group: str, transport: dict[str, Any]) -> dict[str, Any]:
     def refuse(what: str) -> Ns3Unsupported:
         return Ns3Unsupported(f"group '{group}': {what}")
 
@@ -287,45 +321,46 @@ def _transport(group: str, transport: dict[str, Any]) -> dict[str, Any]:
     paced = transport.pop("pacing")
     if congestion not in SOCKETS:
         raise refuse(f"ns-3 has no congestion control '{congestion}'; it has {listed(SOCKETS)}")
-    socket, values = SOCKETS[congestion]
-    inherited: dict[str, Any] = {}
+    control, values = SOCKETS[congestion]
     if congestion in ("reno", "cubic"):
         values = values | {"GrowthLimit": int(transport["growth_limit"])}
     if congestion == "cubic":
         # ns-3 has the HyStart that came before HyStart++.
-        inherited = {"FastConvergence": "true", "Beta": 0.7, "C": 0.4, "HyStart": _flag(transport["hystart"])}
+        values |= {"FastConvergence": "true", "Beta": 0.7, "C": 0.4, "HyStart": _flag(transport["hystart"])}
         if transport["reno_friendly"]:
             raise refuse("the CUBIC of ns-3 has reno_friendly = False built in, not True")
-    attributes = {
-        **{f"{socket} {name}": value for name, value in values.items()},
-        **{f"TcpCubic {name}": value for name, value in inherited.items()},
-        **({} if congestion == "bbr" else {"TcpSocketState EnablePacing": _flag(paced)}),
-        "TcpL4Protocol RecoveryType": "ns3::TcpClassicRecovery",
-        "TcpSocket SegmentSize": payload,
-        "TcpSocket InitialCwnd": int(transport.pop("initial_window")),
+    of_socket = {
+        "SegmentSize": payload,
+        "InitialCwnd": int(transport.pop("initial_window")),
         # Ours is the receive window where none is known; ns-3's window would open beyond what it may send.
-        "TcpSocket InitialSlowStartThreshold": window if threshold is None else int(threshold) * payload,
+        "InitialSlowStartThreshold": window if threshold is None else int(threshold) * payload,
         # The sender's buffer limits the window: ns-3.37 crashes at times when the receiver's does.
-        "TcpSocket SndBufSize": window,
-        "TcpSocket RcvBufSize": 2 * window,
-        "TcpSocket DelAckCount": 1 if delayed_s is None else 2,
-        "TcpSocket DelAckTimeout": f"{0.2 if delayed_s is None else delayed_s}s",
-        "TcpSocket ConnTimeout": f"{initial_rto_s}s",
-        "TcpSocket ConnCount": 1000,
-        "TcpSocket DataRetries": 100000,
-        "TcpSocketBase MinRto": f"{transport.pop('min_rto_s')}s",
-        "TcpSocketBase ClockGranularity": "1ms",
-        "TcpSocketBase Sack": "true",
-        "TcpSocketBase Timestamp": _flag(timestamps),
-        "TcpSocketBase WindowScaling": "true",
-        "TcpSocketBase LimitedTransmit": _flag(transport.pop("limited_transmit")),
-        "TcpSocketBase UseEcn": "On" if transport.pop("ecn") else "Off",
-        "RttEstimator InitialEstimation": f"{initial_rto_s}s",
+        "SndBufSize": window,
+        "RcvBufSize": 2 * window,
+        "DelAckCount": 1 if delayed_s is None else 2,
+        "DelAckTimeout": f"{0.2 if delayed_s is None else delayed_s}s",
+        "ConnTimeout": f"{initial_rto_s}s",
+        "ConnCount": 1000,
+        "DataRetries": 100000,
+        "MinRto": f"{transport.pop('min_rto_s')}s",
+        "ClockGranularity": "1ms",
+        "Sack": "true",
+        "Timestamp": _flag(timestamps),
+        "WindowScaling": "true",
+        "LimitedTransmit": _flag(transport.pop("limited_transmit")),
+        "UseEcn": "On" if transport.pop("ecn") else "Off",
     }
     unknown = [name for name in transport if name not in preset_in_plans("modern")]
     if unknown:
         raise refuse(f"ns-3 here has no transport option '{unknown[0]}'")
-    return attributes
+    return [
+        # A segment at a time: a write must fit whole into the sender's buffer.
+        f"ns3::{control} {payload}",
+        *(f"control {name} {value}" for name, value in values.items()),
+        *([] if congestion == "bbr" else [f"pacing on {_flag(paced)}"]),
+        *(f"socket {name} {value}" for name, value in of_socket.items()),
+        f"rtt InitialEstimation {initial_rto_s}s",
+    ]
 
 
 def _flag(value: Any) -> str:
@@ -343,6 +378,9 @@ class _Params:
         if name not in self._left:
             raise Ns3Unsupported(f"AQM '{self._aqm.name}' for ns-3 needs the parameter '{name}'")
         return self._left.pop(name)
+
+    def take_or(self, name: str, default: Any) -> Any:
+        return self._left.pop(name, default)
 
     def time(self, name: str) -> str:
         return f"{float(self.take(name))!r}s"
@@ -369,8 +407,25 @@ class _Params:
                 raise Ns3Unsupported(f"AQM '{self._aqm.name}' in ns-3 has no parameter '{name}'")
 
 
+def _with_buffer(params: _Params, link: Link, name: str) -> None:
+    """A parameter that is on in ns-3 where the buffer is in bytes, and off where it is in packets."""
+    in_bytes = link.buffer_bytes is not None
+    given = bool(params.take_or(name, False))
+    if given != in_bytes:
+        raise Ns3Unsupported(
+            f"link '{link.name}': AQM '{link.aqm.name}' in ns-3 has {name} = {in_bytes} with a buffer in "
+            f"{'bytes' if in_bytes else 'packets'}, not {given}"
+        )
+
+
 def _limit(link: Link) -> str:
-    return f"{link.buffer_pkts}p"
+    return f"{link.buffer_pkts}p" if link.buffer_bytes is None else f"{link.buffer_bytes}B"
+
+
+def _packets(link: Link) -> str:
+    if link.buffer_bytes is not None:
+        raise Ns3Unsupported(f"link '{link.name}': the buffer of ns-3's {link.aqm.name} is in packets, not bytes")
+    return _limit(link)
 
 
 def _droptail(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
@@ -401,7 +456,7 @@ def _pie(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
     params.fixed("auto_tune", True)
     params.fixed("delay_boost", False)
     params.fixed("safeguards", "rfc8033")
-    params.fixed("bytemode", False)
+    _with_buffer(params, link, "bytemode")
     params.fixed("on_off", False)
     return "PieQueueDisc", {
         "MaxSize": _limit(link),
@@ -447,7 +502,7 @@ def _fq_codel(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
     for name in ("truesize", "schedule", "arithmetic"):
         params.ignore(name)
     return "FqCoDelQueueDisc", {
-        "MaxSize": _limit(link),
+        "MaxSize": _packets(link),
         "Flows": int(params.take("queues")),
         "DropBatchSize": int(params.take("drop_batch")),
         "Target": params.time("target"),
@@ -461,8 +516,8 @@ def _fq_codel(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
 
 
 def _red(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
-    params.fixed("bytes", False)
-    params.fixed("queue_in_bytes", False)
+    _with_buffer(params, link, "bytes")
+    _with_buffer(params, link, "queue_in_bytes")
     params.fixed("use_mark_p", False)
     params.fixed("spacing", "ns2")
     # They fix thresholds and weight, which come as numbers, or are read with `use_mark_p` alone.
@@ -471,15 +526,21 @@ def _red(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
     max_p = float(params.take("max_p"))
     if max_p == 0.0:
         raise Ns3Unsupported("AQM 'red' in ns-3 has max_p above 0, not 0")
+    mean_packet = int(params.take("mean_packet"))
+    # Thresholds are in the unit of the average.
+    unit = 1 if link.buffer_bytes is None else mean_packet
     return "RedQueueDisc", {
         "MaxSize": _limit(link),
-        "MinTh": float(params.take("min_th")),
-        "MaxTh": float(params.take("max_th")),
+        "MinTh": unit * float(params.take("min_th")),
+        "MaxTh": unit * float(params.take("max_th")),
         "LInterm": 1.0 / max_p,
         "QW": float(params.take("weight")),
         "Gentle": params.flag("gentle"),
         "Wait": params.flag("wait"),
-        "MeanPktSize": int(params.take("mean_packet")),
+        "MeanPktSize": mean_packet,
+        # ns-3 has the sense of this one the other way round: without it the count since the last signal goes on over
+        # a drop beyond the curve's end, and the next packet is signalled, too.
+        "Ns1Compat": "true",
         "LinkBandwidth": f"{round(link.rates[0][1])}bps",
         "UseHardDrop": _flag(params.take("above") == "drop"),
         "UseEcn": params.flag("ecn"),

@@ -1,21 +1,27 @@
-// Runs one network of bulk TCP flows in ns-3 and writes down what happens at its recorded queues.
+// Runs one network of bulk TCP flows and datagrams in ns-3 and writes down what happens at its recorded queues.
 //
 // The program reads a description from standard input, one statement a line, times in seconds, sizes in bytes:
 //
 //     seed N              duration T           nodes COUNT
-//     write BYTES                              what senders write at a time
-//     default TYPE ATTRIBUTE VALUE             a default attribute value
-//     link I FROM TO RATE_BPS DELAY LIMIT      LIMIT packets in its queue
+//     link I FROM TO RATE_BPS DELAY LIMIT      LIMIT of its queue as in `300p` or `30000B`
 //     rate I TIME RATE_BPS                     a later rate
-//     disc I TYPE                              queue discipline; recorded into linkI.bin
+//     disc I TYPE                              queue discipline; without one the device's own queue
 //     set I ATTRIBUTE VALUE                    of that discipline; `quantum` and `MinBytes` of FqCoDelQueueDisc, too
-//     control NODE TYPE                        congestion control of its sockets
+//     record I                                 what happens at the discipline goes into linkI.bin
+//     random I P                               losses on the wire: of each packet
+//     bits I P                                 ... of each bit to be wrong
+//     chain I TO_BAD TO_GOOD GOOD BAD          ... by a state that moves with each packet, with a probability in each
+//     times I MEAN_GOOD MEAN_BAD GOOD BAD      ... by a state that lasts for exponential times
+//     transport K CONTROL BYTES                TCP of some flows: congestion control, and what they write at a time
+//     option K OF ATTRIBUTE VALUE              of its `socket`, `control` or `rtt`; `option K pacing on true`
 //     route AT TO_NODE LINK
-//     flow FIRST_LINK LAST_LINK START STOP BYTES      STOP < 0: never, BYTES 0: endless
+//     flow FIRST_LINK LAST_LINK START STOP K BYTES    TCP of transport K; STOP < 0: never, BYTES 0: endless
+//     datagrams FIRST_LINK LAST_LINK START STOP PAYLOAD RATE_BPS ON OFF    UDP; ON and OFF are random variables
 //     snapshot TIME
 //
 // Each record of linkI.bin is four doubles: time, kind, two values (see `Recorder`). At a snapshot standard output gets
-// `S TIME`, then for each flow `F BYTES_DELIVERED SEGMENTS_SENT SEGMENTS_SENT_AGAIN TIMEOUTS`; `END` comes last.
+// `S TIME`, then for each flow `F BYTES_DELIVERED SEGMENTS_SENT SEGMENTS_SENT_AGAIN TIMEOUTS ARRIVED MISSING RUNS` (the last
+// three of datagrams, runs of missing ones), and for each wire that loses packets `W LINK PACKETS_LOST`; `END` comes last.
 //
 // The queue discipline sits directly above the transmitter: the device takes a packet only when it is idle. With ns-3's own
 // flow control one more packet would wait in the device's queue, unseen by the discipline.
@@ -28,6 +34,7 @@
 #include "ns3/traffic-control-module.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <iostream>
 #include <map>
@@ -59,15 +66,82 @@ using namespace ns3;
 namespace {
 
 constexpr uint16_t PORT = 5000;
+/// What a point-to-point device adds to a packet.
+constexpr uint32_t PPP_BYTES = 2;
+
+/// A device's rate as a packet finds it. The device adds a header of its own: a rate that is higher by as much keeps the packet's time.
+class Pace {
+  public:
+    Pace(Ptr<PointToPointNetDevice> device, double rate) : m_device(device), m_rate(rate) {
+        // Before the device works out how long the packet takes.
+        device->TraceConnectWithoutContext("PhyTxBegin", MakeCallback(&Pace::Begin, this));
+    }
+
+    void SetRate(double rate) { m_rate = rate; }
+
+  private:
+    void Begin(Ptr<const Packet> packet) {
+        const double size = packet->GetSize();
+        m_device->SetDataRate(DataRate(static_cast<uint64_t>(m_rate * size / (size - PPP_BYTES) + 0.5)));
+    }
+
+    Ptr<PointToPointNetDevice> m_device;
+    double m_rate;
+};
+
+/// Losses on a wire, seen where packets arrive.
+class WireLosses : public ErrorModel {
+  public:
+    static TypeId GetTypeId() {
+        static TypeId id = TypeId("ns3::WireLosses").SetParent<ErrorModel>();
+        return id;
+    }
+
+    /// Probability of any packet, and of a bit to be wrong.
+    double random{0.0}, bits{0.0};
+    /// A state that moves with each packet: chances to become bad and good, or one that lasts for times: their means. Losses in each.
+    double toBad{0.0}, toGood{0.0}, meanGood{0.0}, meanBad{0.0}, good{0.0}, bad{0.0};
+    uint64_t lost{0};
+
+  private:
+    bool Chance(double p) { return p > 0.0 && m_uniform->GetValue() < p; }
+
+    bool DoCorrupt(Ptr<Packet> packet) override {
+        if (toBad > 0.0) m_isBad = m_isBad ? !Chance(toGood) : Chance(toBad);
+        if (meanGood > 0.0) {
+            if (m_until.IsZero()) m_until = Seconds(m_exponential->GetValue(meanGood, 0.0));
+            while (Simulator::Now() >= m_until) {
+                m_isBad = !m_isBad;
+                m_until += Seconds(m_exponential->GetValue(m_isBad ? meanBad : meanGood, 0.0));
+            }
+        }
+        const double wrong = 1.0 - std::pow(1.0 - bits, 8.0 * (packet->GetSize() - PPP_BYTES));
+        const bool isLost = Chance(m_isBad ? bad : good) || Chance(random) || Chance(wrong);
+        lost += isLost;
+        return isLost;
+    }
+
+    void DoReset() override {}
+
+    Ptr<UniformRandomVariable> m_uniform{CreateObject<UniformRandomVariable>()};
+    Ptr<ExponentialRandomVariable> m_exponential{CreateObject<ExponentialRandomVariable>()};
+    bool m_isBad{false};
+    Time m_until{0};
+};
+
+NS_OBJECT_ENSURE_REGISTERED(WireLosses);
 
 struct Link {
     uint32_t from, to;
     double rate, delay;
-    uint32_t limit;
+    std::string limit;
     std::string disc;
+    bool recorded{false};
+    Ptr<WireLosses> losses;
     std::vector<std::pair<std::string, std::string>> attributes;
     std::vector<std::pair<double, double>> rates;
     Ptr<PointToPointNetDevice> device;
+    std::unique_ptr<Pace> pace;
     Ipv4Address address;
     uint32_t interface;
 };
@@ -76,14 +150,27 @@ struct Route {
     uint32_t at, to, link;
 };
 
+/// TCP of some flows: `options` by what has them.
+struct Transport {
+    std::string control;
+    uint32_t write;
+    std::map<std::string, std::vector<std::pair<std::string, std::string>>> options;
+    TypeId senders, receivers;
+};
+
 struct Flow {
+    bool isTcp;
     uint32_t first, last;
     double start, stop;
+    uint32_t transport;
     uint64_t bytes;
+    // Of datagrams.
+    uint32_t payload;
+    std::string rate, on, off;
     Ptr<BulkSendApplication> source;
     Ptr<PacketSink> sink;
     SequenceNumber32 highest{0};
-    uint64_t sent{0}, again{0}, timeouts{0};
+    uint64_t sent{0}, again{0}, timeouts{0}, arrived{0}, missing{0}, runs{0};
 };
 
 /// TcpLinuxReno that grows as RFC 5681 section 3.1 says, by segment^2 / window for each segment acknowledged (at most
@@ -247,37 +334,46 @@ class Rfc6298Socket : public TcpSocketBase {
 
 NS_OBJECT_ENSURE_REGISTERED(Rfc6298Socket);
 
-/// Makes the senders' sockets, with what their node's TcpL4Protocol says.
-class SenderSockets : public SocketFactory {
+/// Makes the sockets of one transport on one node: those of senders, or of receivers. An application names the kind that it wants by a
+/// type, so that each transport has two types of its own.
+class Sockets : public SocketFactory {
   public:
-    static TypeId GetTypeId() {
-        static TypeId id = TypeId("ns3::SenderSockets").SetParent<SocketFactory>();
-        return id;
-    }
+    Sockets(Ptr<Node> node, const Transport& transport, bool sends)
+        : m_node(node), m_transport(transport), m_sends(sends) {}
 
-    explicit SenderSockets(Ptr<Node> node) : m_node(node) {}
+    TypeId GetInstanceTypeId() const override { return m_sends ? m_transport.senders : m_transport.receivers; }
 
     Ptr<Socket> CreateSocket() override {
         auto tcp = m_node->GetObject<TcpL4Protocol>();
-        auto make = [&](const char* attribute) {
-            TypeIdValue type;
-            tcp->GetAttribute(attribute, type);
-            ObjectFactory factory;
-            factory.SetTypeId(type.Get());
-            return factory.Create();
-        };
-        auto socket = CreateObject<Rfc6298Socket>();
+        Ptr<TcpSocketBase> socket = m_sends ? Ptr<TcpSocketBase>(CreateObject<Rfc6298Socket>()) : CreateObject<TcpSocketBase>();
         socket->SetNode(m_node);
         socket->SetTcp(tcp);
-        socket->SetRtt(DynamicCast<RttEstimator>(make("RttEstimatorType")));
-        socket->SetCongestionControlAlgorithm(DynamicCast<TcpCongestionOps>(make("SocketType")));
-        socket->SetRecoveryAlgorithm(DynamicCast<TcpRecoveryOps>(make("RecoveryType")));
+        socket->SetRtt(Make<RttEstimator>("ns3::RttMeanDeviation", "rtt"));
+        socket->SetCongestionControlAlgorithm(Make<TcpCongestionOps>(m_transport.control, "control"));
+        socket->SetRecoveryAlgorithm(CreateObject<TcpClassicRecovery>());
+        for (const auto& [attribute, value] : Options("socket")) socket->SetAttribute(attribute, StringValue(value));
+        for (const auto& [_, value] : Options("pacing")) socket->SetPacingStatus(value == "true");
         tcp->AddSocket(socket);
         return socket;
     }
 
   private:
+    const std::vector<std::pair<std::string, std::string>>& Options(const std::string& of) const {
+        static const std::vector<std::pair<std::string, std::string>> none;
+        auto found = m_transport.options.find(of);
+        return found == m_transport.options.end() ? none : found->second;
+    }
+
+    template <typename Made>
+    Ptr<Made> Make(const std::string& type, const std::string& of) const {
+        ObjectFactory factory(type);
+        for (const auto& [attribute, value] : Options(of)) factory.Set(attribute, StringValue(value));
+        return factory.Create<Made>();
+    }
+
     Ptr<Node> m_node;
+    const Transport& m_transport;
+    bool m_sends;
 };
 
 /// Writes what happens at one queue.
@@ -395,15 +491,23 @@ void Watch(Flow* flow) {
     socket->TraceConnectWithoutContext("RTO", MakeBoundCallback(&TimerChanged, flow));
 }
 
-void Snapshot(std::vector<Flow>* flows) {
+/// A datagram arrived; the numbers that it passed over are missing.
+void Arrived(Flow* flow, Ptr<const Packet>, const Address&, const Address&, const SeqTsSizeHeader& header) {
+    const uint64_t expected = flow->arrived + flow->missing;
+    if (header.GetSeq() > expected) {
+        flow->missing += header.GetSeq() - expected;
+        ++flow->runs;
+    }
+    ++flow->arrived;
+}
+
+void Snapshot(std::vector<Flow>* flows, std::vector<Link>* links) {
     std::cout << "S " << Simulator::Now().GetSeconds() << "\n";
     for (const Flow& flow : *flows)
         std::cout << "F " << flow.sink->GetTotalRx() << " " << flow.sent << " " << flow.again << " " << flow.timeouts
-                  << "\n";
-}
-
-void SetRate(Ptr<PointToPointNetDevice> device, double rate) {
-    device->SetDataRate(DataRate(static_cast<uint64_t>(rate + 0.5)));
+                  << " " << flow.arrived << " " << flow.missing << " " << flow.runs << "\n";
+    for (size_t i = 0; i < links->size(); ++i)
+        if ((*links)[i].losses) std::cout << "W " << i << " " << (*links)[i].losses->lost << "\n";
 }
 
 }  // namespace
@@ -412,11 +516,10 @@ int main() {
     std::cout.precision(17);
     double duration = 0.0;
     uint32_t count = 0;
-    uint32_t write = 1000;
     std::vector<Link> links;
+    std::vector<Transport> transports;
     std::vector<Route> routes;
     std::vector<Flow> flows;
-    std::vector<std::pair<uint32_t, std::string>> controls;
     std::vector<double> snapshots;
     for (std::string line; std::getline(std::cin, line);) {
         std::istringstream words(line);
@@ -430,17 +533,11 @@ int main() {
             words >> duration;
         } else if (what == "nodes") {
             words >> count;
-        } else if (what == "write") {
-            words >> write;
-        } else if (what == "default") {
-            std::string type, attribute, value;
-            words >> type >> attribute >> value;
-            Config::SetDefault(type + "::" + attribute, StringValue(value));
         } else if (what == "link") {
             uint32_t number;
             Link link{};
             words >> number >> link.from >> link.to >> link.rate >> link.delay >> link.limit;
-            links.push_back(link);
+            links.push_back(std::move(link));
         } else if (what == "rate") {
             uint32_t number;
             double time, rate;
@@ -455,18 +552,48 @@ int main() {
             std::string attribute, value;
             words >> number >> attribute >> value;
             links.at(number).attributes.emplace_back(attribute, value);
-        } else if (what == "control") {
-            uint32_t node;
-            std::string type;
-            words >> node >> type;
-            controls.emplace_back(node, type);
+        } else if (what == "record") {
+            uint32_t number;
+            words >> number;
+            links.at(number).recorded = true;
+        } else if (what == "random" || what == "bits" || what == "chain" || what == "times") {
+            uint32_t number;
+            words >> number;
+            auto& losses = links.at(number).losses;
+            if (!losses) losses = CreateObject<WireLosses>();
+            if (what == "random")
+                words >> losses->random;
+            else if (what == "bits")
+                words >> losses->bits;
+            else if (what == "chain")
+                words >> losses->toBad >> losses->toGood >> losses->good >> losses->bad;
+            else
+                words >> losses->meanGood >> losses->meanBad >> losses->good >> losses->bad;
+        } else if (what == "transport") {
+            uint32_t number;
+            Transport transport;
+            words >> number >> transport.control >> transport.write;
+            for (TypeId* type : {&transport.senders, &transport.receivers})
+                *type = TypeId((type == &transport.senders ? "ns3::Senders" : "ns3::Receivers") + std::to_string(number))
+                            .SetParent<SocketFactory>();
+            transports.push_back(transport);
+        } else if (what == "option") {
+            uint32_t number;
+            std::string of, attribute, value;
+            words >> number >> of >> attribute >> value;
+            transports.at(number).options[of].emplace_back(attribute, value);
         } else if (what == "route") {
             Route route;
             words >> route.at >> route.to >> route.link;
             routes.push_back(route);
         } else if (what == "flow") {
             Flow flow{};
-            words >> flow.first >> flow.last >> flow.start >> flow.stop >> flow.bytes;
+            flow.isTcp = true;
+            words >> flow.first >> flow.last >> flow.start >> flow.stop >> flow.transport >> flow.bytes;
+            flows.push_back(flow);
+        } else if (what == "datagrams") {
+            Flow flow{};
+            words >> flow.first >> flow.last >> flow.start >> flow.stop >> flow.payload >> flow.rate >> flow.on >> flow.off;
             flows.push_back(flow);
         } else if (what == "snapshot") {
             double time;
@@ -489,8 +616,6 @@ int main() {
     stack.SetRoutingHelper(routing);
     stack.SetIpv6StackInstall(false);
     stack.Install(nodes);
-    for (const auto& [node, type] : controls)
-        nodes.Get(node)->GetObject<TcpL4Protocol>()->SetAttribute("SocketType", TypeIdValue(TypeId::LookupByName(type)));
 
     // A channel for each pair of nodes; each direction has a device with a rate of its own.
     std::map<std::pair<uint32_t, uint32_t>, Ptr<PointToPointChannel>> channels;
@@ -507,13 +632,13 @@ int main() {
         link.device = CreateObject<PointToPointNetDevice>();
         link.device->SetAddress(Mac48Address::Allocate());
         link.device->SetMtu(65535);
-        SetRate(link.device, link.rate);
+        link.pace = std::make_unique<Pace>(link.device, link.rate);
         nodes.Get(link.from)->AddDevice(link.device);
         auto queue = CreateObject<DropTailQueue<Packet>>();
-        queue->SetMaxSize(QueueSize(QueueSizeUnit::PACKETS, link.disc.empty() ? link.limit : 1));
+        queue->SetMaxSize(QueueSize(link.disc.empty() ? link.limit : "1p"));
         link.device->SetQueue(queue);
         link.device->Attach(channel);
-        for (auto [time, rate] : link.rates) Simulator::Schedule(Seconds(time), &SetRate, link.device, rate);
+        for (auto [time, rate] : link.rates) Simulator::Schedule(Seconds(time), &Pace::SetRate, link.pace.get(), rate);
     }
     for (uint32_t i = 0; i < links.size(); ++i) {
         Link& link = links[i];
@@ -522,6 +647,7 @@ int main() {
             std::cerr << "link " << i << " has no way back" << std::endl;
             return 2;
         }
+        if (link.losses) links[back->second].device->SetReceiveErrorModel(link.losses);
         if (back->second < i) continue;
         const uint32_t base = (10u << 24) + 4 * network++;
         uint32_t host = 1;
@@ -555,8 +681,8 @@ int main() {
         auto disc = factory.Create<QueueDisc>();
         if (auto fair = DynamicCast<FqCoDelQueueDisc>(disc)) fair->SetQuantum(quantum);
         nodes.Get(link.from)->GetObject<TrafficControlLayer>()->SetRootQueueDiscOnDevice(link.device, disc);
-        recorders.push_back(
-            std::make_unique<Recorder>("link" + std::to_string(i) + ".bin", disc, link.device));
+        if (link.recorded)
+            recorders.push_back(std::make_unique<Recorder>("link" + std::to_string(i) + ".bin", disc, link.device));
     }
 
     for (const Route& route : routes) {
@@ -571,25 +697,45 @@ int main() {
         const Link& first = links.at(flow.first);
         const Link& last = links.at(flow.last);
         const Ipv4Address to = links[by_ends[{last.to, last.from}]].address;
+        const auto source = nodes.Get(first.from), target = nodes.Get(last.to);
+        const uint16_t port = PORT + target->GetNApplications();
+        TypeId senders = UdpSocketFactory::GetTypeId(), receivers = senders;
+        if (flow.isTcp) {
+            const Transport& transport = transports.at(flow.transport);
+            senders = transport.senders;
+            receivers = transport.receivers;
+            if (!source->GetObject<Object>(senders)) source->AggregateObject(Create<Sockets>(source, transport, true));
+            if (!target->GetObject<Object>(receivers)) target->AggregateObject(Create<Sockets>(target, transport, false));
+        }
         flow.sink = CreateObject<PacketSink>();
-        flow.sink->SetAttribute("Protocol", TypeIdValue(TcpSocketFactory::GetTypeId()));
-        const uint16_t port = PORT + nodes.Get(last.to)->GetNApplications();
+        flow.sink->SetAttribute("Protocol", TypeIdValue(receivers));
         flow.sink->SetAttribute("Local", AddressValue(InetSocketAddress(Ipv4Address::GetAny(), port)));
-        nodes.Get(last.to)->AddApplication(flow.sink);
-        flow.source = CreateObject<BulkSendApplication>();
-        auto sender = nodes.Get(first.from);
-        if (!sender->GetObject<SenderSockets>()) sender->AggregateObject(CreateObject<SenderSockets>(sender));
-        flow.source->SetAttribute("Protocol", TypeIdValue(SenderSockets::GetTypeId()));
-        flow.source->SetAttribute("Remote", AddressValue(InetSocketAddress(to, port)));
-        flow.source->SetAttribute("MaxBytes", UintegerValue(flow.bytes));
-        flow.source->SetAttribute("SendSize", UintegerValue(write));
-        flow.source->SetStartTime(Seconds(flow.start));
-        if (flow.stop >= 0.0) flow.source->SetStopTime(Seconds(flow.stop));
-        nodes.Get(first.from)->AddApplication(flow.source);
-        Simulator::Schedule(Seconds(flow.start) + NanoSeconds(1), &Watch, &flow);
+        target->AddApplication(flow.sink);
+        Ptr<Application> application;
+        if (flow.isTcp) {
+            application = flow.source = CreateObject<BulkSendApplication>();
+            application->SetAttribute("MaxBytes", UintegerValue(flow.bytes));
+            application->SetAttribute("SendSize", UintegerValue(transports.at(flow.transport).write));
+            Simulator::Schedule(Seconds(flow.start) + NanoSeconds(1), &Watch, &flow);
+        } else {
+            application = CreateObject<OnOffApplication>();
+            application->SetAttribute("PacketSize", UintegerValue(flow.payload));
+            application->SetAttribute("DataRate", StringValue(flow.rate));
+            application->SetAttribute("OnTime", StringValue(flow.on));
+            application->SetAttribute("OffTime", StringValue(flow.off));
+            // They carry numbers.
+            application->SetAttribute("EnableSeqTsSizeHeader", BooleanValue(true));
+            flow.sink->SetAttribute("EnableSeqTsSizeHeader", BooleanValue(true));
+            flow.sink->TraceConnectWithoutContext("RxWithSeqTsSize", MakeBoundCallback(&Arrived, &flow));
+        }
+        application->SetAttribute("Protocol", TypeIdValue(senders));
+        application->SetAttribute("Remote", AddressValue(InetSocketAddress(to, port)));
+        application->SetStartTime(Seconds(flow.start));
+        if (flow.stop >= 0.0) application->SetStopTime(Seconds(flow.stop));
+        source->AddApplication(application);
     }
 
-    for (double time : snapshots) Simulator::Schedule(Seconds(time), &Snapshot, &flows);
+    for (double time : snapshots) Simulator::Schedule(Seconds(time), &Snapshot, &flows, &links);
     Simulator::Stop(Seconds(duration));
     Simulator::Run();
     recorders.clear();

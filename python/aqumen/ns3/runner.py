@@ -15,7 +15,7 @@ from aqumen.peers.answer import answer
 from aqumen.peers.trace import QueueTrace, length_at, link_metrics
 
 from .build import find_program
-from .describe import Run, describe
+from .describe import Group, Run, describe
 from .errors import Ns3Failed
 
 __all__ = ["read_trace", "run"]
@@ -27,8 +27,11 @@ _ARRIVED, _LEFT, _LEFT_MARKED, _EARLY, _OVERFLOW, _LENGTH = range(6)
 class _Output:
     """What a run printed, and what it cost."""
 
-    snapshots: list[list[tuple[int, int, int, int]]]
-    """For each snapshot and flow: bytes delivered, segments sent, of these again, timeouts."""
+    snapshots: list[list[tuple[int, ...]]]
+    """For each snapshot and flow: bytes delivered, segments sent, of these again, timeouts; of datagrams how many
+    arrived, were missing, and in how many runs."""
+    wire_lost: list[dict[int, int]]
+    """For each snapshot: link number to packets lost on its wire, where it loses any."""
     cpu_s: float
     wall_s: float
 
@@ -51,6 +54,7 @@ def run(plan: Mapping[str, Any]) -> dict[str, Any]:
             packets += len(trace.left_s)
             links[link.name] = {
                 window: link_metrics(trace, link, start, end, sample_interval_s=described.sample_interval_s)
+                | _wire_metrics(described, output, i, start, end)
                 for window, (start, end) in described.windows.items()
             }
             series[link.name] = {
@@ -85,15 +89,17 @@ def _execute(program: Path, text: str, directory: Path) -> _Output:
         complaint = (directory / "err").read_text(encoding="utf-8", errors="replace").strip().splitlines()
         said = complaint[0] if complaint else (lines[-1] if lines else "nothing")
         raise Ns3Failed(f"ns-3 stopped with status {process.returncode} and said: {said}")
-    snapshots: list[list[tuple[int, int, int, int]]] = []
+    output = _Output([], [], usage.ru_utime + usage.ru_stime, time.perf_counter() - begin)
     for line in lines[:-1]:
         kind, *words = line.split()
         if kind == "S":
-            snapshots.append([])
+            output.snapshots.append([])
+            output.wire_lost.append({})
+        elif kind == "W":
+            output.wire_lost[-1][int(words[0])] = int(words[1])
         else:
-            delivered, sent, again, timeouts = (int(word) for word in words)
-            snapshots[-1].append((delivered, sent, again, timeouts))
-    return _Output(snapshots, usage.ru_utime + usage.ru_stime, time.perf_counter() - begin)
+            output.snapshots[-1].append(tuple(int(word) for word in words))
+    return output
 
 
 def read_trace(path: Path) -> QueueTrace:
@@ -121,28 +127,41 @@ def read_trace(path: Path) -> QueueTrace:
 def _groups(described: Run, output: _Output) -> dict[str, Any]:
     return {
         group.name: {
-            window: _group_metrics(described, output, range(group.first, group.last), start, end)
+            window: _group_metrics(described, output, group, start, end)
             for window, (start, end) in described.windows.items()
         }
         for group in described.groups
     }
 
 
-def _group_metrics(described: Run, output: _Output, flows: range, start_s: float, end_s: float) -> dict[str, Any]:
-    """Goodput, fairness, retransmissions, timeouts of some flows over a window."""
+def _wire_metrics(described: Run, output: _Output, link: int, start_s: float, end_s: float) -> dict[str, int]:
+    """Packets lost on a wire over a window, counted when they would have arrived; nothing of a wire that loses none."""
+
+    def at(time_s: float) -> int:
+        return 0 if time_s == 0.0 else output.wire_lost[described.snapshots_s.index(time_s)][link]
+
+    return {"wire_lost_pkts": at(end_s) - at(start_s)} if link in output.wire_lost[-1] else {}
+
+
+def _group_metrics(described: Run, output: _Output, group: Group, start_s: float, end_s: float) -> dict[str, Any]:
+    """Goodput, fairness, retransmissions, timeouts of a group over a window; of datagrams, what is missing."""
 
     def at(time_s: float) -> np.ndarray[Any, Any]:
         if time_s == 0.0:
-            return np.zeros((len(flows), 4))
-        return np.array(output.snapshots[described.snapshots_s.index(time_s)])[flows.start : flows.stop]
+            return np.zeros((group.last - group.first, 7))
+        return np.array(output.snapshots[described.snapshots_s.index(time_s)])[group.first : group.last]
 
-    delivered, sent, again, timeouts = (at(end_s) - at(start_s)).T
+    delivered, sent, again, timeouts, arrived, missing, runs = (at(end_s) - at(start_s)).T
     goodputs = delivered * 8.0 / (end_s - start_s)
     squares = float(np.dot(goodputs, goodputs))
-    return {
+    metrics: dict[str, Any] = {
         "goodput_bps": float(goodputs.sum()),
         "jain_fairness": float(goodputs.sum()) ** 2 / (len(goodputs) * squares) if squares > 0.0 else None,
         "rtt_mean_s": None,
         "retransmitted_ratio": float(again.sum() / sent.sum()) if sent.sum() else None,
-        "timeouts": int(timeouts.sum()),
+        "timeouts": int(timeouts.sum()) if group.is_tcp else None,
     }
+    numbered, lost, in_runs = (float(one.sum()) for one in (arrived + missing, missing, runs))
+    if numbered:
+        metrics |= {"loss_ratio": lost / numbered, "loss_burst_mean_pkts": lost / in_runs if in_runs else None}
+    return metrics

@@ -69,9 +69,9 @@ FLOW_METRICS: dict[str, Bound] = {
 }
 """What is compared of the flow groups of some cells. The flow completion time is that of all transfers."""
 
-EACH_GROUP = ("goodput_share", "jain_fairness", "timeout_ratio")
-"""Figures that, where they have a bound, are compared for each flow group: its share of all goodput, fairness within
-it, and timeouts for each packet that leaves the link."""
+EACH_GROUP = ("goodput_share", "jain_fairness", "timeout_ratio", "loss_ratio")
+"""Figures that, where they have a bound, are compared for each flow group for which both sides measure them: its share
+of all goodput, fairness within it, timeouts for each packet that leaves the link, and datagrams that went missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,14 +175,18 @@ def measures(
             "goodput_share": lambda one: float(one["goodput_bps"]) / max(goodput, 1.0),
             "jain_fairness": lambda one: float(one["jain_fairness"] or 0.0),
             "timeout_ratio": lambda one: float(one["timeouts"]) / max(float(metrics["departures_pkts"]), 1.0),
+            "loss_ratio": lambda one: float(one["loss_ratio"]),
         }[what](group)
         for name, group in groups.items()
         for what in each
         # A group that is alone has all there is.
-        if what != "goodput_share" or len(groups) > 1
+        if (what != "goodput_share" or len(groups) > 1) and group.get(_MEASURED_AS.get(what, "goodput_bps")) is not None
     }
     of_some = {f"{group}.{name}": _of_group(result["flows"][group][window], name) for group, name in flows}
     return of_link | of_each | of_some
+
+
+_MEASURED_AS = {"timeout_ratio": "timeouts", "loss_ratio": "loss_ratio"}
 
 
 def _of_group(metrics: Mapping[str, Any], name: str) -> float:
@@ -282,8 +286,8 @@ def validate(
 
     def rows_of(cell: Cell, own: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> list[Row]:
         known = FLOW_METRICS | dict(bounds)
-        first = measures(own[0], windows[0], link, bounds, cell.flows)
-        all_bounds = {name: known[name.rpartition(".")[2]] for name in first}
+        first, second = (measures(side[0], windows[0], link, bounds, cell.flows) for side in (own, other))
+        all_bounds = {name: known[name.rpartition(".")[2]] for name in first if name in second}
         return [
             row
             for window in windows

@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 from aqumen import _core
 
-__all__ = ["NO_LOSS", "Aqm", "Link", "WireLoss", "preset_in_plans"]
+from .wire import NO_LOSS, WireLoss
+
+__all__ = ["Aqm", "Link", "preset_in_plans", "read_buffer"]
 
 
 @cache
@@ -23,24 +25,6 @@ def preset_in_plans(name: str) -> dict[str, Any]:
     """
     rows = json.loads(_core.list_transports_json())
     return next(row["plan"] for row in rows if row["name"] == name)
-
-
-@dataclass(frozen=True, slots=True)
-class WireLoss:
-    """What a wire loses. Probabilities, each of a packet or a bit; times in seconds."""
-
-    random: float = 0.0
-    """Of any packet."""
-    bit_errors: float = 0.0
-    """Of a bit to be wrong."""
-    chain: tuple[float, float, float, float] | None = None
-    """Gilbert-Elliott from packet to packet: to bad, to good, loss in the good state, in the bad one."""
-    times: tuple[float, float] | None = None
-    """States that last for exponential times: means of the good and of the bad one, in which every packet is lost."""
-
-
-NO_LOSS = WireLoss()
-"""A wire that loses nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +53,7 @@ class Aqm:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A directed link: `rates` is its capacity over time, [(from_s, bit/s), ...]; the buffer counts waiting packets."""
+    """A directed link: `rates` is its capacity over time, [(from_s, bit/s), ...]."""
 
     name: str
     """As the scenario calls it."""
@@ -81,8 +65,8 @@ class Link:
     """Propagation delay."""
     rates: tuple[tuple[float, float], ...]
     """Capacity over time: from when, and bit/s."""
-    buffer_pkts: int
-    """Room of its queue, the packet in transmission not counted."""
+    buffer_pkts: int | None
+    """Most packets that wait, the one in transmission not counted; None where bytes are counted."""
     aqm: Aqm
     """What looks after its queue."""
     target_pkts: float | None
@@ -91,9 +75,17 @@ class Link:
     """Whether results tell of it."""
     wire_loss: WireLoss = NO_LOSS
     """What is lost after the queue."""
+    buffer_bytes: int | None = None
+    """Most bytes that wait, the packet in transmission not counted; None where packets are counted."""
 
     def rate_at(self, times_s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Capacity in force at the given times, bit/s."""
         begins = np.array([begin for begin, _ in self.rates])
         rates = np.array([rate for _, rate in self.rates])
         return rates[np.searchsorted(begins, times_s, side="right") - 1]
+
+
+def read_buffer(link: Mapping[str, Any]) -> dict[str, int | None]:
+    """The two fields of a `Link` for the buffer of a link of the plan."""
+    sizes = {unit: link.get(unit) for unit in ("buffer_pkts", "buffer_bytes")}
+    return {unit: None if size is None else int(size) for unit, size in sizes.items()}
