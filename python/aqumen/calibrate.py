@@ -63,7 +63,7 @@ def calibrate(
     """
     groups = [known["name"] for known in scenario.plan(aqm=aqm)["groups"]]
     if group not in groups:
-        raise ScenarioError(f"no flow group {group}; there are: {', '.join(groups)}")
+        raise ScenarioError(f"no flow group {group}; choose from: {', '.join(groups)}")
     if not 0 < loss_ratio < 1:
         raise ScenarioError(f"a share of lost packets of {loss_ratio:g} is not above 0 and below 1")
     if seeds < 1:

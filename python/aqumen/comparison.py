@@ -44,7 +44,7 @@ def run(
     *,
     pcap: str | os.PathLike[str] | None = None,
     on_progress: Callable[[float], bool] | None = None,
-    anyway: bool = False,
+    force: bool = False,
     threads: int = 1,
 ) -> Result:
     """Run one AQM on one scenario with one seed.
@@ -57,7 +57,7 @@ def run(
         engine: `packet`, `fluid` (with a model: `fluid:hollot`), `theory`, or `ns2` where it is installed.
         pcap: A file for the packets of the bottleneck, as pcapng.
         on_progress: Called now and then with the share done, 0 to 1; `False` stops the run, which raises `Cancelled`.
-        anyway: Run also what would take hours, which is refused otherwise.
+        force: Run also what would take hours, which is refused otherwise.
         threads: How many may share the run; the result is the same. A second one helps on fast links (`cost.threads`
             says whether it did), a third does not.
     """
@@ -68,7 +68,7 @@ def run(
         scenario.check_aqm(spec)
     check_seed(seed)
     trace = None if pcap is None else os.fspath(pcap)
-    answer = engines.run_one(scenario, (spec, seed), engine, trace, on_progress, anyway=anyway, threads=threads)
+    answer = engines.run_one(scenario, (spec, seed), engine, trace, on_progress, force=force, threads=threads)
     return Result(answer, spec)
 
 
@@ -82,7 +82,7 @@ def compare(
     out: str | os.PathLike[str] | None = None,
     rank_by: str | None = None,
     on_progress: Callable[[int, int], bool] | None = None,
-    anyway: bool = False,
+    force: bool = False,
 ) -> Comparison:
     """Run several AQMs on one scenario, each with the same seeds, on all cores; or an AQM on several engines.
 
@@ -98,10 +98,10 @@ def compare(
         rank_by: What decides: `queue-error`, `delay`, `p99`, `delay-at-utilization`, `page-load`, `calls` or `goodput`;
             without it the queue's error where the scenario has a target, else delay at utilisation.
         on_progress: Called with the numbers of finished and of wanted runs; `False` leaves out the rest.
-        anyway: Run also what would take hours, which is refused otherwise.
+        force: Run also what would take hours, which is refused otherwise.
     """
     known, specs = _known(as_scenario(scenario), aqms)
-    gathered = Gathering(known, specs, seeds, engine, threads=threads, out=out, rank_by=rank_by, anyway=anyway)
+    gathered = Gathering(known, specs, seeds, engine, threads=threads, out=out, rank_by=rank_by, force=force)
     gathered.work(on_progress)
     return gathered.comparison()
 
@@ -129,7 +129,7 @@ class Gathering:
         threads: int | None = None,
         out: str | os.PathLike[str] | None = None,
         rank_by: str | None = None,
-        anyway: bool = False,
+        force: bool = False,
     ) -> None:
         """Check everything that can be checked before the first run, and take the runs that are on disk.
 
@@ -141,10 +141,10 @@ class Gathering:
             threads: How many runs at a time; without it one per core.
             out: A folder for finished runs.
             rank_by: What decides, a name of `ranking.GOALS`.
-            anyway: Run also what would take hours.
+            force: Run also what would take hours.
         """
         if rank_by is not None and rank_by not in GOALS:
-            raise ScenarioError(f"rank by {rank_by}: no such goal; there are: {listed(GOALS)}")
+            raise ScenarioError(f"rank by {rank_by}: no such goal; choose from: {listed(GOALS)}")
         self.rank_by = rank_by
         self.engines = [engine] if isinstance(engine, str) else list(engine)
         if not self.engines:
@@ -167,7 +167,7 @@ class Gathering:
         self.long = [
             said
             for each in self.engines
-            if (said := engines.foresee(scenario, aqms, each, len(self.seeds), anyway=anyway)) is not None
+            if (said := engines.foresee(scenario, aqms, each, len(self.seeds), force=force)) is not None
         ]
         self.threads = engines.threads_within_memory(scenario, threads or engines.cores())
         self.store: Store | None = None

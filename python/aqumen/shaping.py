@@ -117,7 +117,7 @@ def kernel_options(spec: str) -> str:
     """
     name, _, given = spec.partition(":")
     if name not in KERNEL:
-        raise ScenarioError(f"{spec}: no queue discipline of Linux; there are: {listed(KERNEL)}")
+        raise ScenarioError(f"{spec}: no queue discipline of Linux; choose from: {listed(KERNEL)}")
     qdisc = KERNEL[name][0]
     words = [qdisc]
     for pair in filter(None, given.split(",")):

@@ -105,11 +105,11 @@ class Study:
         known = situation.scenario.cells
         for who in senders:
             if who not in known:
-                raise ScenarioError(f"--senders {who}: there are: {listed(known)}")
+                raise ScenarioError(f"--senders {who}: choose from: {listed(known)}")
         keys = [f.key for f in situation.felt]
         for key, weight in weights.items():
             if key not in keys:
-                raise ScenarioError(f"--weigh {key}: there are: {listed(keys)}")
+                raise ScenarioError(f"--weigh {key}: choose from: {listed(keys)}")
             if not 0 <= weight < float("inf"):
                 raise ScenarioError(f"--weigh {key}={weight:g}: a weight is a number from 0 on")
         self.situation = situation
@@ -297,7 +297,7 @@ def uplink(
         target: Delay for which AQMs without a target of their own are designed (PI, RED, STPI); at least two packets.
     """
     if line not in LINES:
-        raise ScenarioError(f"--line {line}: there are: {listed(LINES)}")
+        raise ScenarioError(f"--line {line}: choose from: {listed(LINES)}")
     for percent in headroom:
         if not 0 <= percent < 90:
             raise ScenarioError(f"--headroom {percent:g}: percent of the line, from 0 to below 90")

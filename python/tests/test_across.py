@@ -70,7 +70,7 @@ def test_each_aqm_runs_as_it_comes_and_at_the_target_of_the_place(study):
     assert across.at_target("droptail", "15ms") == "droptail"
 
 
-def test_an_aqm_whose_target_is_that_of_the_place_anyway_runs_once(monkeypatch):
+def test_an_aqm_whose_target_equals_that_of_the_network_runs_once(monkeypatch):
     monkeypatch.setattr(across, "Records", Made)
     bursts = across.Place(cell="rfc7928/bursts", target="15ms")
     # Its capacity changes, which some AQMs answer by what they were given.

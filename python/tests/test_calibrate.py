@@ -50,7 +50,7 @@ def test_more_flows_are_needed_where_more_is_to_be_lost(capsys):
 
 def test_an_unknown_group_and_a_share_out_of_range_are_refused(capsys):
     assert main(["calibrate", "rfc7928/congestion", "--group", "udp", "--loss", "1%"]) == 2
-    assert "no flow group udp; there are: " in capsys.readouterr().err
+    assert "no flow group udp; choose from: " in capsys.readouterr().err
     assert main(["calibrate", "rfc7928/congestion", "--group", "tcp", "--loss", "100%"]) == 2
     assert "not above 0 and below 1" in capsys.readouterr().err
 

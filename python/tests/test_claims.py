@@ -204,7 +204,7 @@ def test_rules_that_nobody_would_read_are_refused(monkeypatch):
     text = experiments.data("arm-pfc/claims")
     real = experiments.data
     for old, new, told in (
-        ('test = "trend"', 'test = "tend"', "there are: number, order"),
+        ('test = "trend"', 'test = "tend"', "choose from: number, order"),
         ("near = 0.9957", "nigh = 0.9957", "has no nigh"),
         ('aqm = "PI"', 'aqm = "PIE"', "no reading says what PIE is"),
     ):
@@ -487,11 +487,11 @@ def test_a_seed_that_lacks_a_run_counts_nowhere():
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"across": "median"}, "across = 'median'; there are: mean, spread"),
+        ({"across": "median"}, "across = 'median'; choose from: mean, spread"),
         ({"at": None}, "a rule needs `of` and `at`"),
         ({"of": None}, "a rule needs `of` and `at`"),
         ({"terms": [{"near": 1}]}, "a term has no near"),
-        ({"reading": ["third"]}, "no reading third; there are: one"),
+        ({"reading": ["third"]}, "no reading third; choose from: one"),
         ({"zzz": 1, "aaa": 1}, "test `order` has no aaa"),
         ({"terms": [{"zzz": 1, "aaa": 1}]}, "a term has no aaa"),
     ],

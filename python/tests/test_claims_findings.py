@@ -337,9 +337,9 @@ def test_quantities_are_arithmetic_in_the_metrics():
     assert value("mos", flows="web2") is None
     assert names_in("a + abs(b) / 2") == ["a", "abs", "b"] or set(names_in("a + abs(b) / 2")) == {"a", "b", "abs"}
     for wrong, told in (
-        ({"link": "three"}, "records no link three; there are: one, two"),
+        ({"link": "three"}, "records no link three; choose from: one, two"),
         ({"flows": "ftp"}, "no flow group ftp"),
-        ({"window": "late"}, "no window late; there are: all"),
+        ({"window": "late"}, "no window late; choose from: all"),
         ({"of": "a ** b"}, "no expression"),
         ({"of": "c"}, "no metric c"),
     ):

@@ -53,7 +53,7 @@ SEVERAL = {
 }
 REQUIRED = {"uplink": {"--down", "--up"}, "calibrate": {"--group", "--loss"}}
 FLAGS = {
-    **{key: {"--theory", "--anyway", "--wide", "--json"} for key in ("run", "compare")},
+    **{key: {"--theory", "--force", "--wide", "--json"} for key in ("run", "compare")},
     **{key: {"--print", "--wide", "--json"} for key in ("uplink", "datacenter", "cell")},
     "reproduce": {"--quick", "--record", "--json"},
     "calibrate": {"--json"},
@@ -320,7 +320,7 @@ NETWORK = ["--capacity", "30Mbit", "--flows", "60"]
         (["design", "pi", *NETWORK, "--r0", "246ms", "--plot", "no/x.svg"], "cannot write no/x.svg"),
         (["design", "pi", *NETWORK, "--r0", "246ms", "--plot", "x.nothing"], "cannot write x.nothing"),
         (["design", "pi", "--scenario", "x", "--rtt", "1s"], "--rtt beside --scenario: a scenario says its network"),
-        (["design", "pi", "--scenario", "arm-pfc/exp1", "--queue", "q"], "no queue `q`; there are: bottleneck"),
+        (["design", "pi", "--scenario", "arm-pfc/exp1", "--queue", "q"], "no queue `q`; choose from: bottleneck"),
         (["design", "pi", "--queue", "q"], "--queue needs --scenario FILE"),
         (["design", "pi"], "give --capacity and --flows of a network, or --scenario FILE"),
         (["design", "pi", "--flows", "5"], "missing: --capacity RATE"),

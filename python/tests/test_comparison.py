@@ -227,7 +227,7 @@ def test_objects_say_in_a_line_what_they_are(scenario, tmp_path):
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"rank_by": "luck"}, "rank by luck: no such goal; there are: "),
+        ({"rank_by": "luck"}, "rank by luck: no such goal; choose from: "),
         ({"engine": []}, "no engine given; name at least one"),
     ],
 )

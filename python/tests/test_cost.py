@@ -38,7 +38,7 @@ def told(capsys, tmp_path, monkeypatch):
 )
 def test_what_takes_hours_is_refused_with_what_is_accepted(told, args, expect):
     line = told(args[0], "arm-pfc/exp1", *args[1:])
-    assert all(part in line for part in (*expect, "--anyway runs it")), line
+    assert all(part in line for part in (*expect, "--force runs it")), line
 
 
 def test_other_simulators_are_foreseen_by_how_slow_they_are():
@@ -49,7 +49,7 @@ def test_other_simulators_are_foreseen_by_how_slow_they_are():
     assert foresee(scenario, ["pi"], "packet", 20) is None
     assert foresee(scenario, ["pi"], "ns3", 20).startswith("this takes about ")
     assert foresee(scenario.set("duration", "1000s"), ["pi"], "ns2", 100).startswith("this takes about ")
-    with pytest.raises(aqumen.ScenarioError, match=r"duration.*is accepted.*--anyway runs it"):
+    with pytest.raises(aqumen.ScenarioError, match=r"duration.*is accepted.*--force runs it"):
         foresee(scenario.set("duration", "80000s").set("bottleneck.rate", "50Mbit"), ["pi"], "ns3")
 
 
@@ -80,10 +80,10 @@ def test_who_wants_it_gets_it():
     with pytest.raises(aqumen.ScenarioError, match="interval = 10us is accepted"):
         aqumen.run(scenario, "fq-pie:interval=1us")
     with pytest.raises(aqumen.Cancelled):
-        aqumen.run(scenario, "fq-pie:interval=1us", on_progress=lambda _: False, anyway=True)
-    with pytest.raises(aqumen.ScenarioError, match="--anyway runs it"):
+        aqumen.run(scenario, "fq-pie:interval=1us", on_progress=lambda _: False, force=True)
+    with pytest.raises(aqumen.ScenarioError, match="--force runs it"):
         engines.run_one(scenario, ("fq-pie:interval=1us", 1), "packet")
-    assert "about 4 minutes" in engines.foresee(scenario, ["fq-pie:interval=1us"], "packet", anyway=True)
+    assert "about 4 minutes" in engines.foresee(scenario, ["fq-pie:interval=1us"], "packet", force=True)
 
 
 def test_what_takes_long_is_said():

@@ -23,7 +23,7 @@ def test_each_engine_is_found_by_its_names_and_no_other():
     for name, told in [
         ("pocket", "unknown engine `pocket`; did you mean packet?"),
         ("packet:reno", "unknown engine `packet:reno`"),
-        ("fluid:renoo", "unknown fluid model `renoo`; there are: hollot, ecn, reno, drop"),
+        ("fluid:renoo", "unknown fluid model `renoo`; choose from: hollot, ecn, reno, drop"),
         ("", "unknown engine ``"),
     ]:
         with pytest.raises(EngineError) as error:

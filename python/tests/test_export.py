@@ -108,7 +108,7 @@ def test_figures_for_print_are_the_same_each_time(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (["--format", "yaml"], "--format yaml: there is no such word; there are: text, csv, latex"),
+        (["--format", "yaml"], '--format: invalid value "yaml"; choose from: text, csv, latex'),
         (["--figures", "/dev/null/x"], "cannot write /dev/null/x: Not a dir"),
     ],
 )

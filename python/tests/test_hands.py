@@ -107,14 +107,17 @@ def test_a_missing_model_is_told_as_any_missing_file(capsys, tmp_path):
     [
         ("comapre x.toml --aqm pi", "comapre: no such command; did you mean compare? `aqumen --help` lists all"),
         ("frobnicate", "frobnicate: no such command; `aqumen --help` lists all"),
-        ("list aqm", "aqm: there is no such word; did you mean aqms? there are: aqms, transports, traffic"),
-        ("validate ns4", "ns4: there is no such word; did you mean ns3? there are: ns2, ns3, vectors, live"),
+        ("list aqm", 'invalid value "aqm"; did you mean aqms? choose from: aqms, transports, traffic'),
+        ("validate ns4", 'invalid value "ns4"; did you mean ns3? choose from: ns2, ns3, vectors, live'),
         (
             "compare arm-pfc/exp1 --aqm pi --rank-by dellay",
-            "--rank-by dellay: there is no such word; did you mean delay?",
+            '--rank-by: invalid value "dellay"; did you mean delay?',
         ),
-        ("run arm-pfc/exp1 --engine pakcet", "unknown engine `pakcet`; did you mean packet? there are: packet, fluid"),
-        ("reproduce arm-pcf", "no claims of a paper `arm-pcf`; did you mean arm-pfc? there are: arm-pfc, paqm"),
+        (
+            "run arm-pfc/exp1 --engine pakcet",
+            "unknown engine `pakcet`; did you mean packet? choose from: packet, fluid",
+        ),
+        ("reproduce arm-pcf", "no claims of a paper `arm-pcf`; did you mean arm-pfc? choose from: arm-pfc, paqm"),
         ("run arm-pfc/exp1 --aqm codel,pie", "--aqm codel,pie: run takes one AQM; `aqumen compare` takes several"),
         ("run arm-pfc/exp99", "arm-pfc/exp99: no such file or experiment; did you mean arm-pfc/exp8? `aqumen list"),
         ("run nothing/like-it", "nothing/like-it: no such file or experiment; `aqumen list scenarios` names"),

@@ -52,7 +52,7 @@ def limited(tmp_path, more, *args):
 def test_a_run_that_takes_too_much_says_how_far_it_got(engine, tmp_path):
     (tmp_path / "long.toml").write_text(SAMPLES.format(duration="9s"))
     done = limited(
-        tmp_path, 400 << 20, "run", str(tmp_path / "long.toml"), "--aqm", "pi", "--engine", engine, "--anyway"
+        tmp_path, 400 << 20, "run", str(tmp_path / "long.toml"), "--aqm", "pi", "--engine", engine, "--force"
     )
     last = done.stderr.splitlines()[-1]
     assert (done.returncode, done.stdout) == (2, ""), done.stderr

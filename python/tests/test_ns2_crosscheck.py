@@ -182,7 +182,7 @@ def test_cells_are_chosen_by_name_or_experiment() -> None:
     # In the order of the list, whatever the order of the names, and once.
     two = select(CELLS, ["sctp/RED30", "arm_exp1/AVQ", "sctp/RED30"])
     assert [cell.name for cell in two] == ["arm_exp1/AVQ", "sctp/RED30"]
-    with pytest.raises(ScenarioError, match="no cell `arm_exp5`; there are: arm_exp1/DropTail, "):
+    with pytest.raises(ScenarioError, match="no cell `arm_exp5`; choose from: arm_exp1/DropTail, "):
         select(CELLS, ["arm_exp5"])
 
 
@@ -191,7 +191,7 @@ def test_of_many_cells_the_first_are_named_and_the_command_that_lists_all(capsys
 
     with pytest.raises(ScenarioError) as refused:
         select(CELLS, ["arm_exp5"], "aqumen validate ns2 --list")
-    names, rest = str(refused.value).removeprefix("no cell `arm_exp5`; there are: ").split(", ... and ")
+    names, rest = str(refused.value).removeprefix("no cell `arm_exp5`; choose from: ").split(", ... and ")
     shown = names.split(", ")
     assert shown == [cell.name for cell in CELLS[: len(shown)]]
     assert 150 < len(names) <= 200

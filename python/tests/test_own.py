@@ -364,7 +364,7 @@ def test_the_command_line_shows_the_lines_that_raised(tmp_path, capsys):
     [
         ("absent.py:Mine", "absent.py: no such file"),
         ("absent", "name a Python file and a class in it"),
-        (f"{MY_AQM}:Nobody", "no AQM class Nobody (of SampledLaw or PacketAqm); there are: MyPi, Impatient"),
+        (f"{MY_AQM}:Nobody", "no AQM class Nobody (of SampledLaw or PacketAqm); choose from: MyPi, Impatient"),
         (f"{MY_AQM}", "which class?"),
     ],
 )

@@ -245,8 +245,8 @@ def test_the_command_line_takes_it_from_a_file(tmp_path, capsys):
     [
         ("absent.py:Mine", "absent.py: no such file"),
         ("absent", "name a Python file and a class in it: my_source.py:MySource"),
-        (f"{MY_SOURCE}:Nobody", "no source class Nobody (of TrafficSource); there are: Game"),
-        (f"{ROOT}/examples/my_aqm.py:MyPi", "MyPi is no source but for --aqm-from; there are: none"),
+        (f"{MY_SOURCE}:Nobody", "no source class Nobody (of TrafficSource); choose from: Game"),
+        (f"{ROOT}/examples/my_aqm.py:MyPi", "MyPi is no source but for --aqm-from; choose from: none"),
         (f"{ROOT}/examples:MyPi", "examples: a folder"),
     ],
 )

@@ -111,7 +111,7 @@ def test_a_household_knows_the_rates_to_set():
     [
         ({"headroom": (90, 5)}, "--headroom 90: percent of the line, from 0 to below 90"),
         ({"headroom": (5, -1)}, "--headroom -1: "),
-        ({"line": "isdn"}, "--line isdn: there are: measured, ethernet"),
+        ({"line": "isdn"}, "--line isdn: choose from: measured, ethernet"),
         ({"bloat": "1"}, '--bloat 1: needs a unit, such as "1ms" or "1s"'),
         ({"bloat": "0.9ms"}, "--bloat 0.9ms: at least 0.001s"),
         ({"duration": "0.9s"}, "--duration 0.9s: at least 1s"),

@@ -155,7 +155,7 @@ def test_each_goal_looks_at_its_figure_and_in_its_direction(goal, key):
 
 
 def test_a_goal_that_is_none_is_refused_with_the_list():
-    with pytest.raises(ScenarioError, match="rank by speed: no such goal; there are: queue-error, delay, p99"):
+    with pytest.raises(ScenarioError, match="rank by speed: no such goal; choose from: queue-error, delay, p99"):
         rank({"a": link(1, 1)}, "l", "steady", "speed")
     assert set(GOALS) == {*FIGURE, "delay-at-utilization"}
 

@@ -79,7 +79,7 @@ def test_design_for_people_names_margins_and_warnings(capsys):
         ("pi --capacity 30Mbit --flows 60 --r0 246ms --queue x", "--queue needs --scenario"),
         ("pi --scenario arm-pfc/exp1 --rtt 1s --flows 60", "--flows, --rtt beside --scenario"),
         ("pi --scenario arm-pfc/exp1 --flows 0", "--flows beside --scenario"),
-        ("pi --scenario arm-pfc/parking-lot --queue link9", "no queue `link9`; there are: link1, "),
+        ("pi --scenario arm-pfc/parking-lot --queue link9", "no queue `link9`; choose from: link1, "),
         ("codel --scenario arm-pfc/exp1", "no linear law"),
     ],
 )
@@ -663,7 +663,7 @@ def test_what_the_equations_refuse_is_told_as_an_error_of_the_scenario(classic):
     tail = theory.design("droptail", capacity="30Mbit", flows=60, rtt="200ms", target="100pkt")
     with pytest.raises(aqumen.ScenarioError, match="no linear controller"):
         tail.noise_power([1.0])
-    with pytest.raises(aqumen.ScenarioError, match="unknown axis `beauty`; there are: flows, rtt"):
+    with pytest.raises(aqumen.ScenarioError, match="unknown axis `beauty`; choose from: flows, rtt"):
         theory.stability_map(classic, "beauty", [1.0], "flows", [60.0])
     with pytest.raises(aqumen.ScenarioError, match=r"^codel has no linear law"):
         theory.coupled("codel", capacity="10Mbit", flows=5, scalable=1, rtt="20ms")

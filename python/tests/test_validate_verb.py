@@ -182,8 +182,8 @@ def test_drawn_cells_stand_in_the_place_of_the_listed(asked, capsys):
         (["ns3", "--drawn", "7", "0"], "--drawn 7 0: takes a seed and a number of cells from 1 on, with ns3 alone"),
         (["ns3", "--drawn", "-1", "2"], "--drawn -1 2: takes a seed and a number of cells from 1 on, with ns3 alone"),
         (["ns2", "--drawn", "1", "1"], "--drawn 1 1: takes a seed and a number of cells from 1 on, with ns3 alone"),
-        (["ns3", "--cell", "nosuch"], "no cell `nosuch`; there are: small windows/DropTail, "),
-        (["live", "--cell", "nosuch"], "no cell `nosuch`; there are: queue/PI, "),
+        (["ns3", "--cell", "nosuch"], "no cell `nosuch`; choose from: small windows/DropTail, "),
+        (["live", "--cell", "nosuch"], "no cell `nosuch`; choose from: queue/PI, "),
     ],
 )
 def test_a_slip_is_one_line(asked, capsys, args, told):

@@ -92,7 +92,7 @@ impl Row {
             let unit = UNITS.iter().find(|known| known.symbol() == unit).copied().ok_or_else(|| {
                 let known = UNITS.map(|unit| format!("\"{}\"", unit.symbol()));
                 refuse(format!(
-                    "{}: parameter {name}: unknown unit \"{unit}\"; there are: {}",
+                    "{}: parameter {name}: unknown unit \"{unit}\"; choose from: {}",
                     self.name,
                     known.join(", ")
                 ))

@@ -73,7 +73,7 @@ fn options(model: Option<&str>) -> PyResult<Options> {
         Some("reno") => Some(Model::Reno),
         Some("drop") => Some(Model::Drop),
         Some(other) => {
-            return Err(refuse(format!("unknown fluid model `{other}`; there are: hollot, ecn, reno, drop")));
+            return Err(refuse(format!("unknown fluid model `{other}`; choose from: hollot, ecn, reno, drop")));
         }
     };
     Ok(Options { model, ..Options::default() })
@@ -305,7 +305,7 @@ fn aim_of((name, value, speed): &(String, f64, f64)) -> PyResult<Aim> {
         "margin" => Err(refuse(format!("the slowest crossover is {value} rad/s: must be above 0"))),
         "speed" => Ok(Aim::Speed { margin: share("modulus margin", *value)? }),
         "noise" => Ok(Aim::Noise { margin: share("modulus margin", *value)?, speed: share("speed", *speed)? }),
-        other => Err(refuse(format!("unknown aim `{other}`; there are: margin, speed, noise"))),
+        other => Err(refuse(format!("unknown aim `{other}`; choose from: margin, speed, noise"))),
     }
 }
 
@@ -418,6 +418,6 @@ fn axis(name: &str) -> PyResult<Axis> {
         "capacity" => Ok(Axis::Capacity),
         "target" => Ok(Axis::Target),
         "gain" => Ok(Axis::Gain),
-        other => Err(refuse(format!("unknown axis `{other}`; there are: flows, rtt, capacity, target, gain"))),
+        other => Err(refuse(format!("unknown axis `{other}`; choose from: flows, rtt, capacity, target, gain"))),
     }
 }

@@ -54,7 +54,7 @@ impl fmt::Display for RankError {
         match self {
             RankError::Unknown(by) => {
                 let names: Vec<&str> = GOALS.iter().map(|goal| goal.name).collect();
-                write!(f, "rank by {by}: no such goal; there are: {}", names.join(", "))
+                write!(f, "rank by {by}: no such goal; choose from: {}", names.join(", "))
             }
             RankError::Lacking(goal) => write!(f, "rank by {}: {}", goal.name, goal.needs),
         }
@@ -302,7 +302,7 @@ mod tests {
         let all = link(&[("a", 1.0, 0.9)]);
         let told = |by| rank(&all, Some(by), 0.0).unwrap_err().to_string();
         assert_eq!(told("calls"), "rank by calls: no flow group is a call");
-        assert!(told("speed").starts_with("rank by speed: no such goal; there are: queue-error, delay, p99, "));
+        assert!(told("speed").starts_with("rank by speed: no such goal; choose from: queue-error, delay, p99, "));
     }
 
     proptest! {

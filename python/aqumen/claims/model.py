@@ -91,7 +91,7 @@ def load_paper(name: str) -> Paper:
     if text is None:
         raise ScenarioError(
             f"no claims of a paper `{name}`{meant(name, experiments.PAPERS) or ';'} "
-            f"there are: {listed(experiments.PAPERS)}"
+            f"choose from: {listed(experiments.PAPERS)}"
         )
     file = f"{name}/claims.toml"
     try:
@@ -160,7 +160,7 @@ def _check_rule(file: str, paper: Paper, claim: Claim, rule: Rule) -> None:
 
     test = rule.get("test")
     if test not in KEYS:
-        raise refuse(f"test = {test!r}; there are: {listed(KEYS)}")
+        raise refuse(f"test = {test!r}; choose from: {listed(KEYS)}")
     if strange := set(rule) - KEYS[test] - WHERE:
         raise refuse(f"test `{test}` has no {sorted(strange)[0]}")
     if test in ("algebra", "none"):
@@ -169,7 +169,7 @@ def _check_rule(file: str, paper: Paper, claim: Claim, rule: Rule) -> None:
         raise refuse("a rule needs `of` and `at`")
     for term in [rule, *rule.get("terms", [])]:
         if (across := term.get("across")) is not None and across not in AGGREGATES:
-            raise refuse(f"across = {across!r}; there are: {listed(AGGREGATES)}")
+            raise refuse(f"across = {across!r}; choose from: {listed(AGGREGATES)}")
         names = term.get("aqm", [])
         for aqm in [names] if isinstance(names, str) else names:
             if any(aqm not in reading for reading in paper.readings.values()):
@@ -179,4 +179,4 @@ def _check_rule(file: str, paper: Paper, claim: Claim, rule: Rule) -> None:
             raise refuse(f"a term has no {sorted(strange)[0]}")
     for reading in rule.get("reading", []):
         if reading not in paper.readings:
-            raise refuse(f"no reading {reading}; there are: {listed(paper.readings)}")
+            raise refuse(f"no reading {reading}; choose from: {listed(paper.readings)}")

@@ -35,12 +35,12 @@ def evaluate(run: Run, term: Mapping[str, Any]) -> float | None:
     """
     window = str(term["window"])
     if window not in run["windows"]:
-        raise ScenarioError(f"{run['scenario']} has no window {window}; there are: {listed(run['windows'])}")
+        raise ScenarioError(f"{run['scenario']} has no window {window}; choose from: {listed(run['windows'])}")
     length = run["windows"][window][1] - run["windows"][window][0]
     if "flows" not in term:
         link = term.get("link") or next(iter(run["links"]))
         if link not in run["links"]:
-            raise ScenarioError(f"{run['scenario']} records no link {link}; there are: {listed(run['links'])}")
+            raise ScenarioError(f"{run['scenario']} records no link {link}; choose from: {listed(run['links'])}")
         return _value(str(term["of"]), run["links"][link][window], length)
     groups = [name for name in run["flows"] if fnmatch.fnmatchcase(name, str(term["flows"]))]
     if not groups:

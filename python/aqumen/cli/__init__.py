@@ -120,7 +120,7 @@ def _answer(words: list[str]) -> int:
 
 
 def _said(error: click.ClickException) -> str:
-    """What click says of a command line; of words of a list, as all other messages say it; all that lacks at once."""
+    """Return click's message; for a choice in the wording of all other messages, and with all missing arguments at once."""
     if isinstance(error, click.MissingParameter) and error.ctx is not None:
         return _missing(error.ctx)
     parameter = error.param if isinstance(error, click.BadParameter) else None
@@ -128,12 +128,12 @@ def _said(error: click.ClickException) -> str:
     if parameter is None or word is None or not isinstance(parameter.type, click.Choice):
         return error.format_message()
     names = [str(name) for name in parameter.type.choices]
-    option = f"{parameter.opts[0]} " if isinstance(parameter, click.Option) else ""
-    return f"{option}{word[1]}: there is no such word{meant(word[1], names) or ';'} there are: {listed(names)}"
+    option = f"{parameter.opts[0]}: " if isinstance(parameter, click.Option) else ""
+    return f'{option}invalid value "{word[1]}"{meant(word[1], names) or ";"} choose from: {listed(names)}'
 
 
 def _missing(context: click.Context) -> str:
-    """What a verb cannot do without and was not given. Click looks at what was given first."""
+    """Return a message with the missing arguments of a verb. Click checks the given ones first."""
     lacks = [each for each in context.command.params if each.required and each.name not in context.params]
     said = [
         f"{each.opts[0]} {each.make_metavar(context)}" if isinstance(each, click.Option) else each.make_metavar(context)

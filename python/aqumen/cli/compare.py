@@ -17,7 +17,7 @@ from aqumen import flent as flent_files
 from aqumen import tables
 from aqumen.cli import talk
 from aqumen.cli.options import (
-    anyway_option,
+    force_option,
     aqms_option,
     engines_option,
     figures_option,
@@ -67,7 +67,7 @@ __all__ = ["compare", "first_interrupt", "means_table", "tables_of"]
 @click.option("--rank-by", metavar="GOAL", type=click.Choice(list(GOALS)), help=f"What decides: {', '.join(GOALS)}.")
 @out_option
 @theory_option
-@anyway_option
+@force_option
 @figures_option
 @flent_option
 @wide_option
@@ -86,7 +86,7 @@ def compare(
     rank_by: str | None,
     out: Path | None,
     theory: bool,
-    anyway: bool,
+    force: bool,
     figures: Path | None,
     flent: Path | None,
     wide: bool,
@@ -108,7 +108,7 @@ def compare(
     specs = named_too(spec_list(aqm), own) or _unasked(loaded, engine)
     if flent is not None:
         flent_files.check(engine)
-    gathering = Gathering(loaded, specs, seeds, engine or ["packet"], out=out, rank_by=rank_by, anyway=anyway)
+    gathering = Gathering(loaded, specs, seeds, engine or ["packet"], out=out, rank_by=rank_by, force=force)
     for said in gathering.long:
         talk.say(said)
     total = len(gathering.jobs)

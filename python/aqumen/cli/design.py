@@ -173,7 +173,7 @@ def _of_scenario(
     predicted = predict(loaded, named[0] if named else None)
     unknown = [queue for queue in queues if queue not in predicted]
     if unknown:
-        raise ScenarioError(f"no queue `{unknown[0]}`; there are: {', '.join(predicted)}")
+        raise ScenarioError(f"no queue `{unknown[0]}`; choose from: {', '.join(predicted)}")
     found = {}
     for name, windows in predicted.items():
         if not queues or name in queues:

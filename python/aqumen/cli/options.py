@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PATH",
-    "anyway_option",
+    "force_option",
     "aqms_option",
     "engine_option",
     "engines_option",
@@ -107,7 +107,7 @@ target_option = click.option(
 )
 wide_option = click.option("--wide", is_flag=True, help="Print every column, however wide the terminal is.")
 out_option = click.option("--out", type=PATH, metavar="DIR", help="Folder for all that is written.")
-anyway_option = click.option("--anyway", is_flag=True, help="Run also what takes hours, which is refused otherwise.")
+force_option = click.option("--force", is_flag=True, help="Run also what takes hours, which is refused otherwise.")
 theory_option = click.option(
     "--theory", is_flag=True, help="Set margins and oscillations beside the result too, which may take seconds."
 )

@@ -15,7 +15,7 @@ from aqumen.cli import complete, talk
 from aqumen.cli.compare import means_table
 from aqumen.cli.options import (
     PATH,
-    anyway_option,
+    force_option,
     engine_option,
     flent_option,
     json_option,
@@ -65,7 +65,7 @@ ONE_THREAD = (
 @click.option("--pcap", type=PATH, metavar="FILE", help="Write the packets as pcapng.")
 @flent_option
 @theory_option
-@anyway_option
+@force_option
 @wide_option
 @json_option
 def run(
@@ -83,7 +83,7 @@ def run(
     pcap: Path | None,
     flent: Path | None,
     theory: bool,
-    anyway: bool,
+    force: bool,
     wide: bool,
     as_json: bool,
 ) -> int:
@@ -112,7 +112,7 @@ def run(
     if flent is not None:
         flent_files.check([engine])
     for runner in [engine, "theory"] if theory else [engine]:
-        if (said := foresee(loaded, [aqm], runner, anyway=anyway)) is not None:
+        if (said := foresee(loaded, [aqm], runner, force=force)) is not None:
             talk.say(said)
     with talk.progress() as bar:
         task = bar.add_task(f"{aqm or loaded.name}, seed {seed}", total=1.0, done="")
@@ -121,7 +121,7 @@ def run(
             bar.update(task, completed=share)
             return True
 
-        result = run_one(loaded, aqm, seed, engine, pcap=pcap, on_progress=advance, anyway=True, threads=threads)
+        result = run_one(loaded, aqm, seed, engine, pcap=pcap, on_progress=advance, force=True, threads=threads)
     if threads > 1 and "threads" not in result.data["cost"]:
         talk.say(ONE_THREAD)
     if store is not None:

@@ -210,7 +210,7 @@ def _runs(
     for key, value in cell.settings:
         scenario = scenario.set(key, value)
     kept = None if out is None else Path(out) / re.sub(r"[^A-Za-z0-9.=@_-]+", "_", cell.name) / engine
-    gathering = Gathering(scenario, [cell.aqm], list(seeds), engine, out=kept, anyway=True)
+    gathering = Gathering(scenario, [cell.aqm], list(seeds), engine, out=kept, force=True)
     for one in gathering.damaged:
         talk.say(f"{one}; it is run again")
     counted = 0

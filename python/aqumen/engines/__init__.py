@@ -39,9 +39,9 @@ def find(engine: str) -> Engine:
     found = ENGINES.get(kind)
     if found is None or (colon and not found.models):
         known = list(ENGINES)
-        raise EngineError(f"unknown engine `{engine}`{meant(kind, known) or ';'} there are: {listed(known)}")
+        raise EngineError(f"unknown engine `{engine}`{meant(kind, known) or ';'} choose from: {listed(known)}")
     if colon and model not in found.models:
-        raise EngineError(f"unknown {kind} model `{model}`; there are: {listed(found.models)}")
+        raise EngineError(f"unknown {kind} model `{model}`; choose from: {listed(found.models)}")
     return found(model or None)
 
 
@@ -76,7 +76,7 @@ def peer_program(engine: str) -> Path:
 
 
 def foresee(
-    scenario: Scenario, aqms: Sequence[str | None], engine: str, runs: int = 1, *, anyway: bool = False
+    scenario: Scenario, aqms: Sequence[str | None], engine: str, runs: int = 1, *, force: bool = False
 ) -> str | None:
     """Say in a line how long runs will take, where that is long; raise `ScenarioError` where one takes far too long.
 
@@ -87,7 +87,7 @@ def foresee(
         aqms: The AQMs, each a SPEC, or `None` for the scenario's own.
         engine: What runs it, by name, such as `packet`.
         runs: How many runs of each.
-        anyway: Do not refuse: say it.
+        force: Do not refuse: say it.
     """
     found = find(engine)
     said = None
@@ -95,8 +95,8 @@ def foresee(
         try:
             said = scenario.core.check_cost(found.kind, aqm, runs * len(aqms)) or said
         except _core.ScenarioError as error:
-            if not anyway:
-                raise ScenarioError(f"{error}; --anyway runs it") from None
+            if not force:
+                raise ScenarioError(f"{error}; --force runs it") from None
             said = str(error)
     return said
 
@@ -108,7 +108,7 @@ def run_one(
     pcap: str | None = None,
     progress: Progress = None,
     *,
-    anyway: bool = False,
+    force: bool = False,
     threads: int = 1,
 ) -> Answer:
     """Run one job.
@@ -119,12 +119,12 @@ def run_one(
         engine: What runs it, by name, such as `packet`.
         pcap: A file for the packet trace.
         progress: Called now and then with the share done, 0 to 1; `False` stops the run.
-        anyway: Run also what takes far too long.
+        force: Run also what takes far too long.
         threads: How many may share the run.
     """
     found = find(engine)
     found.check(scenario, trace=pcap is not None, threads=threads)
-    if not anyway:
+    if not force:
         foresee(scenario, [job[0]], engine)
     # Threads share the flows of one run.
     threads_within_memory(scenario, 1)

@@ -46,11 +46,11 @@ def from_file(spec: str, *, traffic: bool = False) -> Own:
     what, bases = ("source", "TrafficSource") if traffic else ("AQM", "SampledLaw or PacketAqm")
     if wanted in every:
         other = "--aqm-from" if traffic else "--traffic-from"
-        raise ScenarioError(f"{path}: {wanted} is no {what} but for {other}; there are: {known}")
+        raise ScenarioError(f"{path}: {wanted} is no {what} but for {other}; choose from: {known}")
     if wanted:
-        raise ScenarioError(f"{path}: no {what} class {wanted} (of {bases}); there are: {known}")
+        raise ScenarioError(f"{path}: no {what} class {wanted} (of {bases}); choose from: {known}")
     if len(here) != 1:
-        raise ScenarioError(f"{path}: which class? Write {path}:CLASS; there are: {known}")
+        raise ScenarioError(f"{path}: which class? Write {path}:CLASS; choose from: {known}")
     return next(iter(here.values()))
 
 

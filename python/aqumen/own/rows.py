@@ -44,7 +44,7 @@ def _row(own: Own) -> _Row:
     for param in params:
         if param.unit not in UNITS:
             known = ", ".join(f'"{unit}"' for unit in UNITS)
-            raise ScenarioError(f'{own.__name__}.{param.name}: unknown unit "{param.unit}"; there are: {known}')
+            raise ScenarioError(f'{own.__name__}.{param.name}: unknown unit "{param.unit}"; choose from: {known}')
     told = [(p.name, p.unit, _number(p.default), _number(p.low), _number(p.high), p.doc) for p in params]
     base, kind, asked = next(each for each in _KINDS if issubclass(own, each[0]))
     if all(getattr(own, name) is getattr(base, name) for name in asked):

@@ -115,7 +115,7 @@ def select(cells: Iterable[Cell], wanted: Sequence[str], command: str = "") -> l
     cells = list(cells)
     for name in wanted:
         if not any(name in (cell.name, cell.experiment) for cell in cells):
-            raise ScenarioError(f"no cell `{name}`; there are: {listed((cell.name for cell in cells), command)}")
+            raise ScenarioError(f"no cell `{name}`; choose from: {listed((cell.name for cell in cells), command)}")
     return [cell for cell in cells if not wanted or cell.name in wanted or cell.experiment in wanted]
 
 

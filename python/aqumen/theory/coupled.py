@@ -37,7 +37,7 @@ def coupled(
         classic: Preset of the classic flows, with ECN: `modern` (Reno), `cubic`, `linux`, `linux-reno` or `ns2`.
     """
     if classic not in CLASSIC:
-        raise ScenarioError(f"unknown classic sender `{classic}`; there are: {listed(CLASSIC)}")
+        raise ScenarioError(f"unknown classic sender `{classic}`; choose from: {listed(CLASSIC)}")
     for name, count in (("flows", flows), ("scalable", scalable)):
         if count < 1 or not float(count).is_integer():
             raise ScenarioError(f"{name} = {count}: must be a whole number, at least 1")

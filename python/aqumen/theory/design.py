@@ -62,7 +62,7 @@ def design(
     if (rtt is None) == (r0 is None):
         raise ScenarioError("give either rtt (without queueing) or r0 (at the target)")
     if model not in MODELS:
-        raise ScenarioError(f"unknown fluid model `{model}`; there are: {listed(MODELS)}")
+        raise ScenarioError(f"unknown fluid model `{model}`; choose from: {listed(MODELS)}")
     scenario = _network(
         _written(capacity, "bit"),
         float(flows),

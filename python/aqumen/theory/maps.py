@@ -107,7 +107,7 @@ class StabilityMap:
             show: `gain_margin`, `queue_std_pkts`, `qacd_pkts`, `queue_p95_pkts` or `utilization_lost`.
         """
         if show not in SHOWN:
-            raise ScenarioError(f"a map does not show `{show}`; there are: {', '.join(SHOWN)}")
+            raise ScenarioError(f"a map does not show `{show}`; choose from: {', '.join(SHOWN)}")
         pyplot = optional("matplotlib.pyplot", "plot")
         figure, axes = pyplot.subplots(layout="constrained")
         if show == "gain_margin":
@@ -402,7 +402,7 @@ def robust(
 
 def _aim(aim: str, slowest_rad_s: float | None, modulus_margin: float, speed: float) -> tuple[str, float, float]:
     if aim not in ("speed", "noise"):
-        raise ScenarioError(f"unknown aim `{aim}`; there are: speed, noise")
+        raise ScenarioError(f"unknown aim `{aim}`; choose from: speed, noise")
     return (aim, modulus_margin, speed) if slowest_rad_s is None else ("margin", slowest_rad_s, speed)
 
 

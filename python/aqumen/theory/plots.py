@@ -31,7 +31,7 @@ def plot(design: Design, kind: str) -> Figure:
         kind: One of `KINDS`.
     """
     if kind not in KINDS:
-        raise ScenarioError(f"unknown plot `{kind}`; there are: {listed(KINDS)}")
+        raise ScenarioError(f"unknown plot `{kind}`; choose from: {listed(KINDS)}")
     if design.margins is None:
         raise ScenarioError(f"{design.aqm} is no linear controller: there is no loop to draw")
     pyplot = optional("matplotlib.pyplot", "plot")

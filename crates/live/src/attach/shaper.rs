@@ -156,7 +156,7 @@ fn of_class(
         }
         (Some(wanted), _) => leaves.iter().find(|leaf| leaf.handle == wanted).ok_or_else(|| {
             Failure::refused(format!(
-                "--leaf {wanted}: no leaf class of htb {} on {}; there are: {}",
+                "--leaf {wanted}: no leaf class of htb {} on {}; choose from: {}",
                 root.handle,
                 device.name,
                 listed()
@@ -376,7 +376,7 @@ mod tests {
         let why = found("eth0 --aqm pi", &[root()], &two).unwrap_err();
         assert!(why.starts_with("eth0: htb 1: has several leaf classes (1:10, 1:20)"), "{why}");
         let why = found("eth0 --aqm pi --leaf 1:1", &[root()], &two).unwrap_err();
-        assert_eq!(why, "--leaf 1:1: no leaf class of htb 1: on eth0; there are: 1:10, 1:20");
+        assert_eq!(why, "--leaf 1:1: no leaf class of htb 1: on eth0; choose from: 1:10, 1:20");
         let why = found("eth0 --aqm pi", &[root()], &others).unwrap_err();
         assert_eq!(why, "eth0: htb 1: has no class, so it shapes nothing");
     }
