@@ -19,7 +19,12 @@ DEFAULTS = {
     "run": {"--engine": "packet", "--seed": 1, "--threads": 1},
     "compare": {"--seeds": 20},
     "uplink": {
-        **{"--rtt": "40ms", "--line": "measured", "--headroom": "5,10"},
+        **{
+            "--rtt": "40ms",
+            "--line": "measured",
+            "--headroom": "5,10",
+            "--target": "15ms",
+        },
         **{"--seeds": 5, "--device": "eth0"},
     },
     "datacenter": {
