@@ -58,7 +58,7 @@ def test_no_sender_is_locked_into_timeouts(seed: int) -> None:
     for name, text in {"rack": LOCK, "rfc6675": old}.items():
         result = aqumen.run(aqumen.Scenario.parse(text), seed=seed)
         timeouts[name] = sum(result.flow_group(group)["timeouts"] or 0 for group in ("reno", "cubic"))
-    assert 10 < timeouts["rfc6675"] < 30
+    assert 10 < timeouts["rfc6675"] <= 30
     assert timeouts["rack"] <= 2
 
 

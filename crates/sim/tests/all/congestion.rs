@@ -213,14 +213,13 @@ reduction = "at-once"
 #[test]
 fn by_rfc_6675_no_sender_is_locked_into_timeouts() {
     // A sender that was locked had one timeout after the other, 29 in these 40 s: seeds 2, 3 and 9 of the first
-    // network, 3 to 6 of the second. Losses of a slow start may cost each flow one or two.
+    // network, 3 to 6 of the second. All flows together have at most 2 here, and 11.
     let networks = [without_rack(7_961, [6.6, 3.3], 26, 4, 1500), without_rack(4_722, [20.05, 10.025], 108, 10, 1000)];
     for (scenario, seeds) in networks.iter().zip([12, 6]) {
         for seed in 1..=seeds {
             let plan = scenario.plan(seed, None).unwrap_or_else(|error| panic!("{error}"));
-            let timeouts = answer(&plan).flows["cubic"]["all"].timeouts.unwrap();
-            let flows = plan.groups[0].flows.len() as u64;
-            assert!(timeouts <= 2 * flows, "seed {seed}: {timeouts} timeouts of {flows} flows");
+            let timeouts = answer(&plan).flows["cubic"]["steady"].timeouts.unwrap();
+            assert!(timeouts < 15, "seed {seed}: {timeouts} timeouts");
         }
     }
 }

@@ -31,7 +31,7 @@ use aqumen_units::{Bytes, Ecn, Instant, Span};
 use super::board::Board;
 use super::congestion::{Control, Signal, Window, reno_growth, whole_growth};
 use super::rto::Rto;
-use super::{Ack, PlainAck, Segment, TcpConfig, Variant};
+use super::{Ack, LossDetection, PlainAck, Segment, TcpConfig, Variant};
 use track::Track;
 
 /// The sending end of a connection.
@@ -920,11 +920,22 @@ impl Sender {
             self.forget_board();
         }
         self.cwnd = 1.0;
-        self.recover = self.high;
+        if !self.keeps_recovery_point(cfg) {
+            self.recover = self.high;
+        }
         self.last = Cause::Timeout;
         self.next = self.una;
         self.arm(cfg, now);
         self.on_tracked_timeout(cfg, now, before);
+    }
+
+    /// Whether a timeout leaves RecoveryPoint where one before it has set it. RFC 6675 section 5.1 sets it at a timeout
+    /// in a recovery and preserves it: no recovery may begin before all below it is acknowledged. If each timeout
+    /// moved it, past new data that left meanwhile, a sender whose retransmissions are lost would never reach it, and
+    /// have nothing but timeouts.
+    fn keeps_recovery_point(&self, cfg: &TcpConfig) -> bool {
+        let is_rfc6675 = cfg.variant == Variant::Sack && cfg.loss_detection == LossDetection::Rfc6675;
+        is_rfc6675 && self.last == Cause::Timeout && self.una < self.recover
     }
 
     /// The peer's window may have closed or opened; `before`: what it was.

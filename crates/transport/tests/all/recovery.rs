@@ -262,20 +262,24 @@ fn an_echo_that_cannot_be_answered_does_not_hold_the_window_after_a_timeout() {
 }
 
 #[test]
-fn behind_a_retransmission_lost_after_a_timeout_no_new_data_leaves() {
-    // 1 to 12 are out; 1 to 4 are lost, and 5 to 12 arrive: with 5 to 7 a recovery begins, and the repair of 1 is lost.
+fn a_second_timeout_in_a_row_does_not_put_off_the_next_recovery() {
+    // 1 to 12 are out; 1 to 4 are lost, and 5 to 12 arrive: with 7 a recovery begins, and the repair of 1 is lost.
     let mut host = Host::ten_out(reno());
     for end in 6..=11 {
         host.on(1, &[(5, end)]);
     }
-    host.expire();
-    // 1 arrives: the window is 2, and 2 and 3 leave. 2 is lost; 3 arrives, and 4 leaves; it arrives.
+    assert_eq!(host.expire(), [1]);
+    // 1 arrives, and 2 and 3 leave; 2 is lost, 3 arrives, and 4 leaves and arrives. New data fill the window.
     assert_eq!(host.on(2, &[(5, 13)]), [2, 3]);
     assert_eq!(host.on(2, &[(3, 4), (5, 13)]), [4]);
-    // All holes have been filled once more, and only the timer can find that 2 was lost: no recovery may begin before
-    // all of 1 to 12 is acknowledged. What left now would be outstanding at the next timeout too.
-    assert_eq!(host.on(2, &[(3, 13)]), [0u32; 0]);
+    assert_eq!(host.on(2, &[(3, 13)]), [13]);
+    assert_eq!(host.on(2, &[(3, 14)]), [14]);
+    // 14 is lost. 2 and, once more, 14 leave after the second timeout; 14 is lost again, what follows it arrives.
     assert_eq!(host.expire(), [2]);
-    assert_eq!(host.on(13, &[])[0], 13);
-    assert_eq!(host.sender.stats().timeouts, 2);
+    assert_eq!(host.on(14, &[])[..2], [14, 15]);
+    assert_eq!((host.sender.stats().timeouts, host.sender.stats().fast_retransmits), (2, 1));
+    // All that was outstanding at the first timeout is acknowledged: three duplicates begin a recovery.
+    let left = [16, 17, 18].map(|end| host.on(14, &[(15, end)]));
+    assert_eq!(left[2][0], 14);
+    assert_eq!((host.sender.stats().timeouts, host.sender.stats().fast_retransmits), (2, 2));
 }

@@ -131,16 +131,6 @@ impl Sender {
         Some(self.emit(cfg, now, seq))
     }
 
-    /// Whether duplicates let new data go before a recovery: limited transmit (RFC 6675 section 5 step 3), which ends
-    /// where a loss is evident and step 4 applies. After a timeout no recovery may begin before all that was
-    /// outstanding is acknowledged (section 5.1). New data in its place would keep duplicates coming behind a lost
-    /// retransmission, and the timer, which only new acknowledgements restart (RFC 6298 rule 5.3), would find ever more
-    /// outstanding.
-    fn may_transmit_beyond(&self, cfg: &TcpConfig, board: &Board) -> bool {
-        let evident = self.duplicates >= DUPLICATES || board.loss_edge(cfg).is_some_and(|edge| self.una < edge);
-        cfg.limited_transmit && !(evident && cfg.loss_detection == LossDetection::Rfc6675)
-    }
-
     /// The segment to send next, by what the receiver reported, and why.
     pub(super) fn choose(&self, cfg: &TcpConfig) -> Option<(u32, Place)> {
         let board = self.board()?;
@@ -155,10 +145,10 @@ impl Sender {
             offered && next - self.una < self.peer_window
         };
         if self.flags & RECOVERY == 0 {
-            // After a timeout this fills the holes.
+            // Before recovery this is limited transmit (RFC 6675 section 5 step 3); after a timeout it fills the holes.
             let next = board.first_missing(self.next);
             let in_flight = next - self.una - board.arrived.count_in(self.una, next);
-            let beyond = self.duplicates > 0 && next >= self.high && !self.may_transmit_beyond(cfg, board);
+            let beyond = self.duplicates > 0 && next >= self.high && !cfg.limited_transmit;
             let allowed = self.cwnd - f64::from(in_flight) >= 1.0 && new_allowed(next) && !beyond;
             return allowed.then_some((next, Place::Next));
         }
