@@ -331,6 +331,9 @@ class Pi(SingleQueueAqm):
     crossover: Literal["min", "hollot", "delay"] | None = None
     """Design rule for the gains: crossover at the window pole z (hollot), at 0.5 / R0 (delay) or the lower (min) (by
     default min)."""
+    anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
+    """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
+    or its excess decays (back-calculation); none: the text's law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -363,6 +366,9 @@ class Rem(SingleQueueAqm):
     default arrival)."""
     ns2_limit: bool | None = None
     """Hold one packet less than the limit, as ns-2 does (by default false)."""
+    anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
+    """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
+    or its excess decays (back-calculation); none: the text's law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -450,6 +456,9 @@ class ArmPfc(SingleQueueAqm):
     variant: Literal["A", "B", "C"] | None = None
     """What the prediction starts from: measured queues (A), an internal model (B), measured queues h samples ago (C)
     (by default B)."""
+    anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
+    """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
+    or its excess decays (back-calculation); none: the text's law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -503,6 +512,9 @@ class ArmPfcAdaptive(SingleQueueAqm):
     """AD2: initial covariance, P0 (by default 0.001; above 0; at most 1000000000)."""
     dead_zone: float | str | None = _in("pkt")
     """AD2: smaller prediction errors teach nothing (pkt; by default 2; at least 0)."""
+    anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
+    """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
+    or its excess decays (back-calculation); none: the text's law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -534,6 +546,9 @@ class Paqm(SingleQueueAqm):
     """Bound the ratio of increments in the prediction (by default true)."""
     ratio_max: float | str | None = None
     """Greatest ratio of successive increments (by default 2; at least 0)."""
+    anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
+    """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
+    or its excess decays (back-calculation); none: the text's law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -574,6 +589,9 @@ class AqmMo(SingleQueueAqm):
     """Greatest probability (by default 1; above 0; at most 1)."""
     x_bound: float | str | None = None
     """Bound of the outer integrator, in windows W0, x_b (by default 0.5; above 0)."""
+    anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
+    """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
+    or its excess decays (back-calculation); none: the text's law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -601,6 +619,9 @@ class Aaqm(SingleQueueAqm):
     u: Literal["capacity", "literal"] | None = None
     """Arrivals over what the link could have sent (capacity), or over departures as printed (literal) (by default
     capacity)."""
+    anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
+    """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
+    or its excess decays (back-calculation); none: the text's law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -643,6 +664,9 @@ class Stpi(SingleQueueAqm):
     above 0; at most 1)."""
     l_max: float | str | None = None
     """Greatest load used, 1/packets (by default 0.7071067811865476; above 0; at most 1)."""
+    anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
+    """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
+    or its excess decays (back-calculation); none: the text's law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -688,6 +712,9 @@ class Stred(SingleQueueAqm):
     above 0; at most 1)."""
     l_max: float | str | None = None
     """Greatest load used, 1/packets (by default 0.7071067811865476; above 0; at most 1)."""
+    anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
+    """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
+    or its excess decays (back-calculation); none: the text's law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -732,6 +759,9 @@ class StArmPfc(SingleQueueAqm):
     above 0; at most 1)."""
     l_max: float | str | None = None
     """Greatest load used, 1/packets (by default 0.7071067811865476; above 0; at most 1)."""
+    anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
+    """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
+    or its excess decays (back-calculation); none: the text's law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -783,6 +813,9 @@ class StAqmMo(SingleQueueAqm):
     above 0; at most 1)."""
     l_max: float | str | None = None
     """Greatest load used, 1/packets (by default 0.7071067811865476; above 0; at most 1)."""
+    anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
+    """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
+    or its excess decays (back-calculation); none: the text's law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -868,6 +901,9 @@ class Pie(SingleQueueAqm):
     """The probability of a packet below mean_packet shrinks with its size (by default false)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
+    anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
+    """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
+    or its excess decays (back-calculation); none: the text's law (by default none)."""
     limit: float | str | None = _in("pkt")
     """Packets that may wait, if the link's buffer holds more (pkt; by default the link's buffer; above 0)."""
 
@@ -893,6 +929,9 @@ class Pi2(SingleQueueAqm):
     """Probability of an ECT(1) packet over p', k (by default 2; at least 1; at most 1000)."""
     max_p: float | str | None = None
     """Highest probability for Classic packets (by default 0.25; at least 0; at most 1)."""
+    anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
+    """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
+    or its excess decays (back-calculation); none: the text's law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 

@@ -161,7 +161,13 @@ def test_a_parameter_that_is_missing_or_strange_is_named(name: str) -> None:
         ("codel", {"ce_threshold_selector": "ect1"}, ("schedule", "arithmetic")),
         (
             "pie",
-            {"auto_tune": False, "delay_boost": True, "safeguards": "linux", "on_off": True},
+            {
+                "auto_tune": False,
+                "delay_boost": True,
+                "safeguards": "linux",
+                "on_off": True,
+                "anti_windup": "conditional",
+            },
             (),
         ),
         ("cobalt", {"mtu": 1}, ("arithmetic",)),

@@ -53,6 +53,17 @@ pub trait SampledLaw {
         Probability::ZERO
     }
 
+    /// The probability at which it would stay if the queue stood at its target from now on: its integral.
+    /// `None`: it has none.
+    fn integral(&self) -> Option<f64> {
+        None
+    }
+
+    /// Sets the integral to `p`; the answer that holds until the next step. Only for a law that has one.
+    fn set_integral(&mut self, p: f64) -> Probability {
+        Probability::clamp(p)
+    }
+
     /// Takes the state of `old`, the same law with other parameters. A law whose state means nothing under other
     /// parameters starts anew; the probability in force then stays until its first step.
     fn take_over(&mut self, old: &Self)

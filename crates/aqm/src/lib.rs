@@ -84,6 +84,7 @@ extern crate alloc;
 extern crate std;
 
 mod algorithm;
+mod anti_windup;
 mod any_aqm;
 mod any_qdisc;
 mod catalogue;
@@ -111,6 +112,7 @@ mod today;
 mod transfer;
 
 pub use algorithm::{Algorithm, Profile, QueueKind};
+pub use anti_windup::{AntiWindup, Protected};
 pub use any_aqm::AnyAqm;
 pub use any_qdisc::AnyQdisc;
 pub use catalogue::{Catalogue, NameTaken};

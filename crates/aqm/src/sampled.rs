@@ -2,12 +2,15 @@
 
 use aqumen_units::{Instant, Probability, Span};
 
-use crate::{Aqm, Coin, Cx, Draw, MAX_LOOPS, Observation, Packet, SampledLaw, Theory, Totals, Value, Verdict};
+use crate::anti_windup::{AntiWindup, Protected};
+use crate::{
+    Aqm, Coin, Cx, Draw, MAX_LOOPS, Network, Observation, Packet, SampledLaw, Settings, Theory, Totals, Value, Verdict,
+};
 
 /// An [`Aqm`] that applies a law's probability to each arriving packet: it is chosen when a uniform number is below it.
 #[derive(Clone, Debug)]
 pub struct Sampled<L> {
-    law: L,
+    law: Protected<L>,
     ecn: bool,
     applied: Probability,
     loops: [Option<Loop>; MAX_LOOPS],
@@ -27,6 +30,7 @@ struct Loop {
 impl<L: SampledLaw> Sampled<L> {
     /// Applies `law` from the epoch on. With `ecn`, a chosen packet that can carry a mark is marked instead of dropped.
     pub fn new(law: L, ecn: bool) -> Self {
+        let law = Protected::unprotected(law);
         let loops = law.periods().map(|period| {
             // A period of zero, a foreign law's mistake, must not stop the clock.
             period.map(|period| period.max(Span::from_nanos(1))).map(|period| Loop {
@@ -41,9 +45,25 @@ impl<L: SampledLaw> Sampled<L> {
         Sampled { law, ecn, applied, loops }
     }
 
+    /// The same with anti-windup, in a network whose round trip takes `rtt_s` without queueing.
+    pub fn with_anti_windup(self, mode: AntiWindup, rtt_s: f64) -> Self {
+        Sampled { law: Protected::new(self.law.inner, mode, rtt_s), ..self }
+    }
+
+    /// `law` with the `ecn` and the `anti_windup` of a row.
+    pub(crate) fn of_row(law: L, settings: &Settings<'_>, network: &Network) -> Self {
+        let plain = Sampled::new(law, settings.flag("ecn").unwrap_or(true));
+        Sampled { law: Protected::from_settings(plain.law.inner, settings, network), ..plain }
+    }
+
     /// The law.
     pub fn law(&self) -> &L {
-        &self.law
+        &self.law.inner
+    }
+
+    /// Shows the anti-windup in force, of a law that has it.
+    pub(crate) fn visit_anti_windup(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
+        self.law.visit_mode(visit);
     }
 }
 

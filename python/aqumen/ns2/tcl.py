@@ -232,6 +232,7 @@ def _pi(link: Link) -> tuple[str, int, dict[str, Any]]:
         "setbit_": bool(params.take("ecn", True)),
     }
     params.superseded("crossover")
+    params.fixed("anti_windup", "none")
     params.done()
     return "PI", _packets(link), settings
 
@@ -295,6 +296,7 @@ def _rem(link: Link) -> tuple[str, int, dict[str, Any]]:
         "qib_": False,
     }
     params.fixed("alpha", 0.1)
+    params.fixed("anti_windup", "none")
     # It marks as packets leave and drops as they arrive.
     params.fixed("signal_at", "dequeue" if ecn else "arrival")
     _packets(link)

@@ -458,6 +458,7 @@ def _pie(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
     params.fixed("safeguards", "rfc8033")
     _with_buffer(params, link, "bytemode")
     params.fixed("on_off", False)
+    params.fixed("anti_windup", "none")
     return "PieQueueDisc", {
         "MaxSize": _limit(link),
         "QueueDelayReference": params.time("target"),

@@ -16,8 +16,8 @@ use aqumen_units::{Probability, Rate, Span};
 use alloc::vec;
 
 use crate::{
-    Algorithm, AtRest, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, Requirement,
-    RoundTrip, Sampled, SampledLaw, Settings, Target, TcpPlant, Theory, Told, Transfer, Unit, Value,
+    Algorithm, AntiWindup, AtRest, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError,
+    Requirement, RoundTrip, Sampled, SampledLaw, Settings, Target, TcpPlant, Theory, Told, Transfer, Unit, Value,
 };
 
 const DEFAULT_HZ: f64 = 160.0;
@@ -61,6 +61,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             default: DefaultValue::Value(Value::Choice("min")),
             doc: "design rule for the gains: crossover at the window pole z (hollot), at 0.5 / R0 (delay) or the lower (min)",
         },
+        AntiWindup::PARAM,
         Param::ECN,
     ],
 };
@@ -197,6 +198,11 @@ impl Pi {
         self.target
     }
 
+    /// What the present error adds to the integral: k_p = (a + b) / 2 for each packet.
+    fn proportional(&self) -> f64 {
+        0.5 * (self.gains.a + self.gains.b) * (self.old_queue - self.target)
+    }
+
     fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
         let frequency = settings.number("frequency").unwrap_or(DEFAULT_HZ);
         let network = &Network {
@@ -255,7 +261,7 @@ fn refuse_design(settings: &Settings<'_>) -> Result<(), ParamError> {
 
 impl Sampled<Pi> {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
-        Ok(Sampled::new(Pi::from_settings(settings, network)?, settings.flag("ecn").unwrap_or(true)))
+        Ok(Sampled::of_row(Pi::from_settings(settings, network)?, settings, network))
     }
 }
 
@@ -274,6 +280,15 @@ impl SampledLaw for Pi {
     }
 
     fn initial(&self) -> Probability {
+        self.p
+    }
+
+    fn integral(&self) -> Option<f64> {
+        Some(self.p.get() - self.proportional())
+    }
+
+    fn set_integral(&mut self, p: f64) -> Probability {
+        self.p = Probability::clamp(p + self.proportional());
         self.p
     }
 

@@ -95,6 +95,17 @@ impl RedCurve {
         p.min(1.0)
     }
 
+    /// The average at which the probability is `p`; where it jumps past `p`, the last one before the jump.
+    pub fn average_at(&self, p: f64) -> f64 {
+        if self.min_th < self.max_th && p < self.max_p {
+            self.min_th + p.max(0.0) / self.slope
+        } else if p >= self.steep_start && self.gentle && self.steep_slope > 0.0 {
+            self.max_th + (p - self.steep_start) / self.steep_slope
+        } else {
+            self.max_th * (1.0 - f64::EPSILON)
+        }
+    }
+
     /// Where signals begin.
     pub const fn min_th(&self) -> f64 {
         self.min_th

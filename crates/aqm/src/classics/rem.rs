@@ -22,8 +22,9 @@ use aqumen_units::{Instant, Probability, Span};
 use alloc::vec;
 
 use crate::{
-    Algorithm, Aqm, AtRest, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, MAX_LOOPS, Network, Observation,
-    Packet, Param, ParamError, Sampled, SampledLaw, Settings, Target, Theory, Totals, Transfer, Unit, Value, Verdict,
+    Algorithm, AntiWindup, Aqm, AtRest, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, MAX_LOOPS, Network,
+    Observation, Packet, Param, ParamError, Sampled, SampledLaw, Settings, Target, Theory, Totals, Transfer, Unit,
+    Value, Verdict,
 };
 
 const DEFAULT_GAMMA: f64 = 0.001;
@@ -73,6 +74,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             doc: "signal packets as they arrive, or mark ECN-capable ones as they leave and spare the others, ns-2's markpkts_",
         },
         Param::flag("ns2_limit", false, "hold one packet less than the limit, as ns-2 does"),
+        AntiWindup::PARAM,
         Param::ECN,
     ],
 };
@@ -164,6 +166,16 @@ impl SampledLaw for RemLaw {
         self.p
     }
 
+    fn integral(&self) -> Option<f64> {
+        Some(self.p.get())
+    }
+
+    fn set_integral(&mut self, p: f64) -> Probability {
+        self.price = (-libm::log1p(-p) / self.ln_phi).clamp(0.0, 1e300);
+        self.p = Probability::clamp(p);
+        self.p
+    }
+
     fn take_over(&mut self, old: &Self) {
         (self.arrivals, self.price, self.p) = (old.arrivals, old.price, old.p);
     }
@@ -221,7 +233,8 @@ impl Rem {
                 crate::Requirement::Relation("needs ecn: it marks, and drops nothing"),
             ));
         }
-        Ok(Rem::new(law, at_dequeue, settings.flag("ns2_limit").unwrap_or(false), ecn))
+        let rem = Rem::new(law, at_dequeue, settings.flag("ns2_limit").unwrap_or(false), ecn);
+        Ok(Rem { sampled: Sampled::of_row(*rem.law(), settings, network), ..rem })
     }
 }
 
@@ -270,6 +283,7 @@ impl Aqm for Rem {
         self.law().settings(visit);
         visit("signal_at", Value::Choice(if self.at_dequeue { "dequeue" } else { "arrival" }));
         visit("ns2_limit", Value::Flag(self.ns2_limit));
+        self.sampled.visit_anti_windup(visit);
         visit("ecn", Value::Flag(self.ecn));
     }
 

@@ -157,6 +157,11 @@ impl Estimators {
         (self.capacity_pps, self.load, self.first) = (old.capacity_pps, old.load, old.first);
     }
 
+    /// The load is at most that which the probability `p` holds, p = 2 L^2.
+    pub(crate) fn limit_load(&mut self, p: f64) {
+        self.load = self.load.min(libm::sqrt(0.5 * p));
+    }
+
     /// Estimators that are updated every `period_s` seconds. `first` is taken for the probability that was applied
     /// before the first update, where a law starts from an operating point; else the host's word counts.
     pub fn new(params: EstimatorParams, period_s: f64, first: Option<f64>) -> Result<Self, ParamError> {

@@ -139,6 +139,12 @@ impl<L: Tunable> SelfTuned<L> {
         &self.estimators
     }
 
+    fn tune(&mut self) {
+        let capacity_pps = self.estimators.capacity_pps();
+        self.rtt_s = self.round_trip.at(self.law.target(), capacity_pps);
+        self.law.tune(&NetworkEstimate { capacity_pps, load: self.estimators.load(), rtt_s: self.rtt_s });
+    }
+
     /// `law`, built for the initial estimate, with what the settings say.
     pub(crate) fn with(tuning: &Tuning, law: L) -> Result<Self, ParamError> {
         let [Some(period), _] = law.periods() else { unreachable!("a tunable law has a first loop") };
@@ -155,15 +161,24 @@ impl<L: Tunable> SampledLaw for SelfTuned<L> {
     fn step(&mut self, which: usize, seen: &Observation) -> Probability {
         if which == 0 {
             self.estimators.update_within(seen, self.law.load_pole());
-            let capacity_pps = self.estimators.capacity_pps();
-            self.rtt_s = self.round_trip.at(self.law.target(), capacity_pps);
-            self.law.tune(&NetworkEstimate { capacity_pps, load: self.estimators.load(), rtt_s: self.rtt_s });
+            self.tune();
         }
         self.law.step(which, seen)
     }
 
     fn initial(&self) -> Probability {
         self.law.initial()
+    }
+
+    fn integral(&self) -> Option<f64> {
+        self.law.integral()
+    }
+
+    /// The estimate of the load is at most that which `p` holds: it was made from what the integral had been.
+    fn set_integral(&mut self, p: f64) -> Probability {
+        self.estimators.limit_load(p);
+        self.tune();
+        self.law.set_integral(p)
     }
 
     fn take_over(&mut self, old: &Self) {

@@ -16,8 +16,8 @@
 use aqumen_units::{Probability, Span};
 
 use crate::{
-    Algorithm, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, Sampled, SampledLaw,
-    Settings, Theory, Unit, Value,
+    Algorithm, AntiWindup, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, Sampled,
+    SampledLaw, Settings, Theory, Unit, Value,
 };
 
 const DEFAULT_P1: f64 = 0.7;
@@ -69,6 +69,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             default: DefaultValue::Value(Value::Choice("capacity")),
             doc: "arrivals over what the link could have sent (capacity), or over departures as printed (literal)",
         },
+        AntiWindup::PARAM,
         Param::ECN,
     ],
 };
@@ -175,7 +176,7 @@ impl Aaqm {
 
 impl Sampled<Aaqm> {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
-        Ok(Sampled::new(Aaqm::from_settings(settings, network)?, settings.flag("ecn").unwrap_or(true)))
+        Ok(Sampled::of_row(Aaqm::from_settings(settings, network)?, settings, network))
     }
 }
 
@@ -205,6 +206,15 @@ impl SampledLaw for Aaqm {
         };
         let change = if self.u < 1.0 { -p1 } else { p2 };
         self.p = Probability::clamp(self.p.get() + change * unit);
+        self.p
+    }
+
+    fn integral(&self) -> Option<f64> {
+        Some(self.p.get())
+    }
+
+    fn set_integral(&mut self, p: f64) -> Probability {
+        self.p = Probability::clamp(p);
         self.p
     }
 

@@ -27,8 +27,8 @@ use aqumen_units::{Probability, Span};
 
 use crate::params::joined;
 use crate::{
-    Algorithm, AtRest, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, RoundTrip,
-    Sampled, SampledLaw, Settings, Target, TcpPlant, Theory, Told, Transfer, Unit, Value,
+    Algorithm, AntiWindup, AtRest, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError,
+    RoundTrip, Sampled, SampledLaw, Settings, Target, TcpPlant, Theory, Told, Transfer, Unit, Value,
     transfer::{difference, multiply},
 };
 use design::{Gains, Lags, Rule};
@@ -111,7 +111,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             Param::flag("adapt_n", false, "schedule the gains by the number of flows that the average p tells of"),
         ],
         &PARAMS,
-        &[Param::ECN],
+        &[AntiWindup::PARAM, Param::ECN],
     ],
 };
 
@@ -363,7 +363,7 @@ fn holdable(plant: TcpPlant) -> Result<TcpPlant, ParamError> {
 
 impl Sampled<AqmMo> {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
-        Ok(Sampled::new(AqmMo::from_settings(settings, network)?, settings.flag("ecn").unwrap_or(true)))
+        Ok(Sampled::of_row(AqmMo::from_settings(settings, network)?, settings, network))
     }
 }
 
@@ -381,6 +381,19 @@ impl SampledLaw for AqmMo {
     }
 
     fn initial(&self) -> Probability {
+        Probability::clamp(self.p)
+    }
+
+    fn integral(&self) -> Option<f64> {
+        Some(self.v)
+    }
+
+    /// The outer loop then asks for no smaller window than at the target.
+    fn set_integral(&mut self, p: f64) -> Probability {
+        self.p2 += p - self.v;
+        self.v = p;
+        self.x = self.x.min(0.0);
+        self.p = (self.v + self.gains.k_p * self.error).clamp(0.0, self.params.p_max);
         Probability::clamp(self.p)
     }
 

@@ -32,8 +32,8 @@ use aqumen_units::{Probability, Span};
 use alloc::{format, string::String, vec, vec::Vec};
 
 use crate::{
-    Algorithm, AtRest, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, Rests, Sampled,
-    SampledLaw, Settings, Target, TcpPlant, Theory, Told, Transfer, Unit, Value,
+    Algorithm, AntiWindup, AtRest, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError,
+    Rests, Sampled, SampledLaw, Settings, Target, TcpPlant, Theory, Told, Transfer, Unit, Value,
     transfer::{difference, multiply},
 };
 use design::{MAX_DELAY, MAX_HORIZON, Model, Predictor};
@@ -112,6 +112,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             default: DefaultValue::Value(Value::Choice("B")),
             doc: "what the prediction starts from: measured queues (A), an internal model (B), measured queues h samples ago (C)",
         },
+        AntiWindup::PARAM,
         Param::ECN,
     ],
 };
@@ -369,7 +370,7 @@ impl ArmPfc {
 
 impl Sampled<ArmPfc> {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
-        Ok(Sampled::new(ArmPfc::from_settings(settings, network)?, settings.flag("ecn").unwrap_or(true)))
+        Ok(Sampled::of_row(ArmPfc::from_settings(settings, network)?, settings, network))
     }
 }
 
@@ -386,6 +387,19 @@ impl SampledLaw for ArmPfc {
         remember(&mut self.y, y);
         // Anti-windup: the history keeps what was applied, not what was wished.
         remember(&mut self.u, p.get() - self.p0);
+        p
+    }
+
+    fn integral(&self) -> Option<f64> {
+        Some(self.p0 + self.u[0])
+    }
+
+    /// The model at rest under `p`: its output goes with its inputs.
+    fn set_integral(&mut self, p: f64) -> Probability {
+        let p = Probability::clamp(p);
+        let u = p.get() - self.p0;
+        self.u.fill(u);
+        self.modelled = [self.model.gain() * u; 2];
         p
     }
 

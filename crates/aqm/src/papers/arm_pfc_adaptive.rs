@@ -26,9 +26,9 @@ use aqumen_units::{Probability, Span};
 
 use crate::params::joined;
 use crate::{
-    Algorithm, ArmPfc, ArmPfcParams, Bound, DefaultValue, EstimatorParams, Estimators, Kind, MAX_LOOPS, Network,
-    NetworkEstimate, Observation, Param, ParamError, Rls, RlsParams, RoundTrip, Sampled, SampledLaw, SelfTuned,
-    Settings, Target, TcpPlant, Tunable, Unit, Value, Variant,
+    Algorithm, AntiWindup, ArmPfc, ArmPfcParams, Bound, DefaultValue, EstimatorParams, Estimators, Kind, MAX_LOOPS,
+    Network, NetworkEstimate, Observation, Param, ParamError, Rls, RlsParams, RoundTrip, Sampled, SampledLaw,
+    SelfTuned, Settings, Target, TcpPlant, Tunable, Unit, Value, Variant,
     papers::arm_pfc,
     papers::arm_pfc::design::{MAX_DELAY, MAX_HORIZON, Model, Predictor},
 };
@@ -122,6 +122,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
                 default: DefaultValue::number(DEFAULT_RLS.dead_zone),
                 doc: "AD2: smaller prediction errors teach nothing",
             },
+            AntiWindup::PARAM,
             Param::ECN,
         ],
     ],
@@ -257,6 +258,16 @@ impl SampledLaw for IdentifiedArmPfc {
         p
     }
 
+    fn integral(&self) -> Option<f64> {
+        Some(self.p0 + self.u[0])
+    }
+
+    fn set_integral(&mut self, p: f64) -> Probability {
+        let p = Probability::clamp(p);
+        self.u.fill(p.get() - self.p0);
+        p
+    }
+
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("predictor_gain", self.predictor.gain());
         visit("beta1", self.predictor.beta1());
@@ -306,7 +317,7 @@ impl ArmPfcAdaptive {
 
 impl Sampled<ArmPfcAdaptive> {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
-        Ok(Sampled::new(ArmPfcAdaptive::from_settings(settings, network)?, settings.flag("ecn").unwrap_or(true)))
+        Ok(Sampled::of_row(ArmPfcAdaptive::from_settings(settings, network)?, settings, network))
     }
 }
 
@@ -322,6 +333,20 @@ impl SampledLaw for ArmPfcAdaptive {
         match &mut self.method {
             Method::Physical(law) => law.step(which, seen),
             Method::Identified(law) => law.step(which, seen),
+        }
+    }
+
+    fn integral(&self) -> Option<f64> {
+        match &self.method {
+            Method::Physical(law) => law.integral(),
+            Method::Identified(law) => law.integral(),
+        }
+    }
+
+    fn set_integral(&mut self, p: f64) -> Probability {
+        match &mut self.method {
+            Method::Physical(law) => law.set_integral(p),
+            Method::Identified(law) => law.set_integral(p),
         }
     }
 

@@ -26,8 +26,8 @@ use aqumen_units::{Probability, Span};
 use alloc::vec;
 
 use crate::{
-    Algorithm, AtRest, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, Sampled,
-    SampledLaw, Settings, Target, Theory, Transfer, Unit, Value,
+    Algorithm, AntiWindup, AtRest, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError,
+    Sampled, SampledLaw, Settings, Target, Theory, Transfer, Unit, Value,
 };
 
 const DEFAULT_PERIOD_S: f64 = 0.05;
@@ -72,6 +72,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             default: DefaultValue::number(DEFAULT_RATIO_MAX),
             doc: "greatest ratio of successive increments",
         },
+        AntiWindup::PARAM,
         Param::ECN,
     ],
 };
@@ -184,7 +185,7 @@ impl Paqm {
 
 impl Sampled<Paqm> {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
-        Ok(Sampled::new(Paqm::from_settings(settings, network)?, settings.flag("ecn").unwrap_or(true)))
+        Ok(Sampled::of_row(Paqm::from_settings(settings, network)?, settings, network))
     }
 }
 
@@ -222,6 +223,15 @@ impl SampledLaw for Paqm {
     }
 
     fn initial(&self) -> Probability {
+        self.p
+    }
+
+    fn integral(&self) -> Option<f64> {
+        Some(self.p.get())
+    }
+
+    fn set_integral(&mut self, p: f64) -> Probability {
+        self.p = Probability::clamp(p);
         self.p
     }
 

@@ -9,8 +9,8 @@ use aqumen_units::{Probability, Span};
 
 use crate::params::joined;
 use crate::{
-    Algorithm, AtRest, MAX_LOOPS, Network, NetworkEstimate, Observation, Param, ParamError, RoundTrip, Sampled,
-    SampledLaw, SelfTuned, Settings, Target, TcpPlant, Theory, Transfer, Tunable, Value,
+    Algorithm, AntiWindup, AtRest, MAX_LOOPS, Network, NetworkEstimate, Observation, Param, ParamError, RoundTrip,
+    Sampled, SampledLaw, SelfTuned, Settings, Target, TcpPlant, Theory, Transfer, Tunable, Value,
     design::self_tuning::Tuning,
     papers::aqm_mo::{self, AqmMo, AqmMoParams},
 };
@@ -21,7 +21,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     title: "ST-AQM-MO",
     summary: "AQM-MO that tunes itself to estimates of capacity, load and round-trip time",
     reference: "Radwa 2015 within the structure of Zhang, Hollot, Towsley, Misra 2003",
-    params: joined![&[Param::TARGET, Target::DELAY], &aqm_mo::PARAMS, Tuning::PARAMS, &[Param::ECN]],
+    params: joined![&[Param::TARGET, Target::DELAY], &aqm_mo::PARAMS, Tuning::PARAMS, &[AntiWindup::PARAM, Param::ECN]],
 };
 
 /// AQM-MO whose gains follow an estimate.
@@ -57,7 +57,7 @@ impl Sampled<SelfTuned<TunableAqmMo>> {
         let (RoundTrip::Fixed(rtt) | RoundTrip::Effective(rtt)) = tuning.round_trip;
         let params = AqmMoParams::from_settings(settings, initial.rtt_s);
         let law = TunableAqmMo::new(params, &initial, rtt, tuning.target)?;
-        Ok(Sampled::new(SelfTuned::with(&tuning, law)?, settings.flag("ecn").unwrap_or(true)))
+        Ok(Sampled::of_row(SelfTuned::with(&tuning, law)?, settings, network))
     }
 }
 
@@ -72,6 +72,14 @@ impl SampledLaw for TunableAqmMo {
 
     fn initial(&self) -> Probability {
         self.law.initial()
+    }
+
+    fn integral(&self) -> Option<f64> {
+        self.law.integral()
+    }
+
+    fn set_integral(&mut self, p: f64) -> Probability {
+        self.law.set_integral(p)
     }
 
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {

@@ -16,8 +16,8 @@ use aqumen_units::{Probability, Span};
 
 use crate::params::joined;
 use crate::{
-    Algorithm, ArmPfc, ArmPfcParams, Bound, DefaultValue, Kind, MAX_LOOPS, Network, NetworkEstimate, Observation,
-    Param, ParamError, Sampled, SampledLaw, SelfTuned, Settings, Target, TcpPlant, Tunable, Unit, Value,
+    Algorithm, AntiWindup, ArmPfc, ArmPfcParams, Bound, DefaultValue, Kind, MAX_LOOPS, Network, NetworkEstimate,
+    Observation, Param, ParamError, Sampled, SampledLaw, SelfTuned, Settings, Target, TcpPlant, Tunable, Unit, Value,
     design::self_tuning::Tuning, papers::arm_pfc, papers::arm_pfc::design::MAX_DELAY,
     papers::arm_pfc_adaptive::model_of,
 };
@@ -65,7 +65,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             Target::DELAY,
         ],
         Tuning::PARAMS,
-        &[Param::ECN],
+        &[AntiWindup::PARAM, Param::ECN],
     ],
 };
 
@@ -128,7 +128,7 @@ impl Sampled<SelfTuned<TunableArmPfc>> {
             settings.number("pace").unwrap_or(DEFAULT_PACE),
             settings.number("p0").map(Probability::clamp),
         )?;
-        Ok(Sampled::new(SelfTuned::with(&tuning, law)?, settings.flag("ecn").unwrap_or(true)))
+        Ok(Sampled::of_row(SelfTuned::with(&tuning, law)?, settings, network))
     }
 }
 
@@ -139,6 +139,14 @@ impl SampledLaw for TunableArmPfc {
 
     fn step(&mut self, which: usize, seen: &Observation) -> Probability {
         self.law.step(which, seen)
+    }
+
+    fn integral(&self) -> Option<f64> {
+        self.law.integral()
+    }
+
+    fn set_integral(&mut self, p: f64) -> Probability {
+        self.law.set_integral(p)
     }
 
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {

@@ -18,8 +18,8 @@ use aqumen_units::{Probability, Span};
 
 use crate::params::joined;
 use crate::{
-    Algorithm, Bound, DefaultValue, Kind, MAX_LOOPS, Network, NetworkEstimate, Observation, Param, ParamError, Pi,
-    PiController, PiGains, Sampled, SampledLaw, SelfTuned, Settings, Target, Tunable, Unit, Value,
+    Algorithm, AntiWindup, Bound, DefaultValue, Kind, MAX_LOOPS, Network, NetworkEstimate, Observation, Param,
+    ParamError, Pi, PiController, PiGains, Sampled, SampledLaw, SelfTuned, Settings, Target, Tunable, Unit, Value,
     design::self_tuning::Tuning,
 };
 
@@ -50,7 +50,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             Target::DELAY,
         ],
         Tuning::PARAMS,
-        &[Param::ECN],
+        &[AntiWindup::PARAM, Param::ECN],
     ],
 };
 
@@ -109,7 +109,7 @@ impl Sampled<SelfTuned<TunablePi>> {
             &tuning.initial(),
             Probability::ZERO,
         )?;
-        Ok(Sampled::new(SelfTuned::with(&tuning, law)?, settings.flag("ecn").unwrap_or(true)))
+        Ok(Sampled::of_row(SelfTuned::with(&tuning, law)?, settings, network))
     }
 }
 
@@ -124,6 +124,14 @@ impl SampledLaw for TunablePi {
 
     fn initial(&self) -> Probability {
         self.pi.initial()
+    }
+
+    fn integral(&self) -> Option<f64> {
+        self.pi.integral()
+    }
+
+    fn set_integral(&mut self, p: f64) -> Probability {
+        self.pi.set_integral(p)
     }
 
     fn take_over(&mut self, old: &Self) {

@@ -28,8 +28,9 @@ use aqumen_units::{Probability, Span};
 
 use crate::params::joined;
 use crate::{
-    Algorithm, Bound, DefaultValue, Kind, MAX_LOOPS, Network, NetworkEstimate, Observation, Param, ParamError,
-    RedCurve, Sampled, SampledLaw, SelfTuned, Settings, Target, Tunable, Unit, Value, design::self_tuning::Tuning,
+    Algorithm, AntiWindup, Bound, DefaultValue, Kind, MAX_LOOPS, Network, NetworkEstimate, Observation, Param,
+    ParamError, RedCurve, Sampled, SampledLaw, SelfTuned, Settings, Target, Tunable, Unit, Value,
+    design::self_tuning::Tuning,
 };
 
 const DEFAULT_HZ: f64 = 20.0;
@@ -71,7 +72,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             ),
         ],
         Tuning::PARAMS,
-        &[Param::ECN],
+        &[AntiWindup::PARAM, Param::ECN],
     ],
 };
 
@@ -128,7 +129,7 @@ impl Sampled<SelfTuned<TunableRed>> {
             0.0,
         )?;
         let law = TunableRed { patient: settings.flag("patient").unwrap_or(true), ..law };
-        Ok(Sampled::new(SelfTuned::with(&tuning, law)?, settings.flag("ecn").unwrap_or(true)))
+        Ok(Sampled::of_row(SelfTuned::with(&tuning, law)?, settings, network))
     }
 }
 
@@ -139,6 +140,15 @@ impl SampledLaw for TunableRed {
 
     fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
         self.average -= libm::expm1(-self.pole / self.frequency) * (seen.queue_pkts - self.average);
+        Probability::clamp(self.curve.probability(self.average))
+    }
+
+    fn integral(&self) -> Option<f64> {
+        Some(self.curve.probability(self.average))
+    }
+
+    fn set_integral(&mut self, p: f64) -> Probability {
+        self.average = self.curve.average_at(p);
         Probability::clamp(self.curve.probability(self.average))
     }
 

@@ -20,8 +20,8 @@
 use aqumen_units::{Ecn, Instant, Probability, Span};
 
 use crate::{
-    Algorithm, Aqm, Bound, Cx, DefaultValue, DelayPi, Draw, Kind, MAX_LOOPS, Network, Observation, Packet, Param,
-    ParamError, Sampled, SampledLaw, Settings, Totals, Unit, Value, Verdict,
+    Algorithm, AntiWindup, Aqm, Bound, Cx, DefaultValue, DelayPi, Draw, Kind, MAX_LOOPS, Network, Observation, Packet,
+    Param, ParamError, Sampled, SampledLaw, Settings, Totals, Unit, Value, Verdict,
 };
 
 // The paper's table of parameters.
@@ -62,6 +62,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             doc: "probability of an ECT(1) packet over p', k",
         },
         Param::fraction("max_p", DefaultValue::number(DEFAULT_MAX_P), "highest probability for Classic packets"),
+        AntiWindup::PARAM,
         Param::ECN,
     ],
 };
@@ -156,6 +157,16 @@ impl SampledLaw for Pi2Law {
         self.update(if seen.queue_pkts > 0.0 { seen.sojourn_s } else { 0.0 })
     }
 
+    fn integral(&self) -> Option<f64> {
+        let root = self.root.get();
+        Some(root * root)
+    }
+
+    fn set_integral(&mut self, p: f64) -> Probability {
+        self.root = Probability::clamp(libm::sqrt(p));
+        self.classic()
+    }
+
     fn take_over(&mut self, old: &Self) {
         (self.core.previous_s, self.root) = (old.core.previous_s, old.root);
     }
@@ -189,7 +200,7 @@ impl Pi2 {
         self.sampled.law()
     }
 
-    pub(crate) fn from_settings(settings: &Settings<'_>, _network: &Network) -> Result<Self, ParamError> {
+    pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
         let number = |name: &str, otherwise: f64| settings.number(name).unwrap_or(otherwise);
         let law = Pi2Law::new(Pi2Params {
             target_s: number("target", DEFAULT_TARGET_S),
@@ -199,7 +210,8 @@ impl Pi2 {
             coupling: number("coupling", DEFAULT_COUPLING),
             max_p: Probability::clamp(number("max_p", DEFAULT_MAX_P)),
         });
-        Pi2::new(law, settings.flag("ecn").unwrap_or(true))
+        let pi2 = Pi2::new(law, settings.flag("ecn").unwrap_or(true))?;
+        Ok(Pi2 { sampled: Sampled::of_row(law, settings, network), ..pi2 })
     }
 }
 

@@ -43,8 +43,9 @@ mod rate_meter;
 use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
-    Algorithm, Aqm, AtRest, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, Network, Packet, Param, ParamError,
-    SampledLaw, Settings, Share, Spares, TcpPlant, Theory, Told, Totals, Unit, Value, Verdict,
+    Algorithm, AntiWindup, Aqm, AtRest, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, Network, Observation,
+    Packet, Param, ParamError, Protected, SampledLaw, Settings, Share, Spares, TcpPlant, Theory, Told, Totals, Unit,
+    Value, Verdict,
     timer::Timer,
     today::codel::{self, LIMIT},
 };
@@ -127,13 +128,15 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
         },
         Param::flag("bytemode", false, "the probability of a packet below mean_packet shrinks with its size"),
         Param::ECN,
+        AntiWindup::PARAM,
         LIMIT,
     ],
 };
 
-/// PIE's table without `limit`, which a discipline of many queues has itself.
-pub(crate) const PARAMS_OF_A_QUEUE: [Param; ALGORITHM.params.len() - 1] = {
-    let mut all = [Param::ECN; ALGORITHM.params.len() - 1];
+/// PIE's table without `limit`, which a discipline of many queues has itself, and `anti_windup`, which asks whether the
+/// link idles.
+pub(crate) const PARAMS_OF_A_QUEUE: [Param; ALGORITHM.params.len() - 2] = {
+    let mut all = [Param::ECN; ALGORITHM.params.len() - 2];
     let mut i = 0;
     while i < all.len() {
         all[i] = ALGORITHM.params[i];
@@ -193,8 +196,10 @@ pub struct PieParams {
 #[derive(Clone, Copy, Debug)]
 pub struct Pie {
     params: PieParams,
-    law: PieLaw,
+    law: Protected<PieLaw>,
     timer: Timer,
+    /// The last update, and the time spent on transmissions until then.
+    updated: (Instant, Span),
     /// Time for which packets are still spared.
     burst: Span,
     /// Sum of the probability since the last signal.
@@ -215,7 +220,8 @@ impl Pie {
         Param::check_positive("mean_packet", params.mean_packet, Unit::Bytes)?;
         Ok(Pie {
             params,
-            law: PieLaw::new(params.law),
+            law: Protected::unprotected(PieLaw::new(params.law)),
+            updated: (Instant::ZERO, Span::ZERO),
             timer: Timer::new(params.law.interval).first_after(params.start.unwrap_or(Span::ZERO)),
             burst: params.burst,
             sum: 0.0,
@@ -228,14 +234,14 @@ impl Pie {
 
     /// The law.
     pub const fn law(&self) -> &PieLaw {
-        &self.law
+        &self.law.inner
     }
 
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
         let number = |name: &str, otherwise: f64| settings.number(name).unwrap_or(otherwise);
         let flag = |name: &str, otherwise: bool| settings.flag(name).unwrap_or(otherwise);
         let linux = settings.choice("safeguards") == Some("linux");
-        Pie::new(PieParams {
+        let pie = Pie::new(PieParams {
             law: PieLawParams {
                 target_s: number("target", DEFAULT_TARGET_S),
                 interval: Span::from_secs_f64(number("interval", DEFAULT_INTERVAL_S)),
@@ -257,7 +263,8 @@ impl Pie {
             bytemode: flag("bytemode", false),
             ecn: flag("ecn", true),
             limit: codel::limit(settings)?,
-        })
+        })?;
+        Ok(Pie { law: Protected::from_settings(*pie.law(), settings, network), ..pie })
     }
 
     /// That of one queue among many: `limit` is of them all.
@@ -276,7 +283,7 @@ impl Pie {
         let third = |waiting: u64, room: u64| waiting.saturating_mul(3) >= room;
         if third(cx.queue.packets.into(), limit.packets.into()) || third(cx.queue.bytes, limit.bytes.0) {
             self.active = true;
-            self.law = PieLaw::new(self.params.law);
+            self.law.inner = PieLaw::new(self.params.law);
             self.burst = self.params.burst;
             self.sum = 0.0;
             self.rate = RateMeter::default();
@@ -285,9 +292,9 @@ impl Pie {
 
     /// RFC 8033 sections 4.1, 5.4: whether the packet is chosen.
     fn chooses<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> bool {
-        let (p, mean_packet) = (self.law.p.get(), self.params.mean_packet);
+        let (p, mean_packet) = (self.law.inner.p.get(), self.params.mean_packet);
         // A queue that is short, or was so at the last update, is left alone.
-        let delay_s = if self.is_linux() { self.delay_s } else { self.law.delay_s() };
+        let delay_s = if self.is_linux() { self.delay_s } else { self.law.inner.delay_s() };
         let (left, two) = (cx.queue.bytes as f64, 2.0 * mean_packet);
         let short = if self.is_linux() { left < two } else { left <= two };
         if short || delay_s < self.params.law.target_s / 2.0 && p < SPARING_P {
@@ -305,6 +312,21 @@ impl Pie {
             return false;
         }
         self.sum >= DERANDOMIZE.1 || cx.rng.uniform() < p
+    }
+
+    /// The probability after an update to `p`, `applied` having been in force.
+    fn protect<R: Draw>(&mut self, p: Probability, applied: Probability, cx: &Cx<'_, R>) -> Probability {
+        let (last, before) = core::mem::replace(&mut self.updated, (cx.now, cx.queue.totals.busy_until(cx.now)));
+        let interval = cx.now.saturating_since(last);
+        let idle = interval.saturating_sub(self.updated.1.saturating_sub(before));
+        let seen = Observation {
+            interval_s: interval.as_secs_f64(),
+            idle_s: idle.as_secs_f64(),
+            queue_pkts: cx.queue.packets.into(),
+            applied,
+            ..Observation::default()
+        };
+        self.law.protect(&seen, p)
     }
 
     /// Linux: the burst allowance falls by the time between departures, and the delay is that
@@ -337,7 +359,7 @@ impl Aqm for Pie {
         if cx.queue.is_full(packet) || !self.chooses(packet, cx) || self.burst > Span::ZERO {
             return Verdict::Pass;
         }
-        let verdict = Verdict::signal(packet, self.params.ecn && self.law.p <= self.params.mark_p);
+        let verdict = Verdict::signal(packet, self.params.ecn && self.law.inner.p <= self.params.mark_p);
         // Linux leaves the sum full after a mark that it made certain.
         if verdict != Verdict::Mark || !self.is_linux() || self.sum < DERANDOMIZE.1 {
             self.sum = 0.0;
@@ -366,7 +388,7 @@ impl Aqm for Pie {
         if !self.timer.tick(cx.now) || !self.active {
             return;
         }
-        let previous_s = self.law.delay_s();
+        let previous_s = self.law.inner.delay_s();
         self.delay_s = match self.params.delay {
             _ if cx.queue.packets == 0 => 0.0,
             DelaySource::Sojourn if self.is_linux() => self.delay_s,
@@ -374,7 +396,9 @@ impl Aqm for Pie {
             DelaySource::Rate => self.rate.delay_s(cx.queue.bytes),
         };
         // Linux: packets wait, if not for long.
-        let p = self.law.update_where(self.delay_s, !self.is_linux() || cx.queue.packets == 0);
+        let applied = self.law.inner.p;
+        let p = self.law.inner.update_where(self.delay_s, !self.is_linux() || cx.queue.packets == 0);
+        let p = if self.law.is_active() { self.protect(p, applied, cx) } else { p };
         // Section 4.4.
         let half = self.params.law.target_s / 2.0;
         if p == Probability::ZERO && self.delay_s < half && previous_s < half {
@@ -392,11 +416,12 @@ impl Aqm for Pie {
     }
 
     fn rests(&self) -> bool {
-        let at_zero = self.law.p == Probability::ZERO && self.law.delay_s() == 0.0 && self.delay_s == 0.0;
+        let at_zero = self.law.inner.p == Probability::ZERO && self.law.inner.delay_s() == 0.0 && self.delay_s == 0.0;
         let cleared =
             !self.is_linux() || self.sum == 0.0 && self.left_at.is_none() && self.rate == RateMeter::default();
         // An update that finds no delay twice restores the allowance, and switches off what can be.
-        !self.active || at_zero && cleared && self.burst == self.params.burst && !self.params.on_off
+        let still = at_zero && cleared && self.burst == self.params.burst && !self.params.on_off;
+        !self.law.is_active() && (!self.active || still)
     }
 
     fn wake(&mut self, due: Instant) {
@@ -404,12 +429,12 @@ impl Aqm for Pie {
     }
 
     fn probability(&self) -> Probability {
-        if self.active && self.burst == Span::ZERO { self.law.p } else { Probability::ZERO }
+        if self.active && self.burst == Span::ZERO { self.law.inner.p } else { Probability::ZERO }
     }
 
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("delay", self.delay_s);
-        visit("law_probability", self.law.p.get());
+        visit("law_probability", self.law.inner.p.get());
         visit("burst_allowance", self.burst.as_secs_f64());
         visit("summed_probability", self.sum);
         visit("active", self.active as u8 as f64);
@@ -421,7 +446,7 @@ impl Aqm for Pie {
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         let params = &self.params;
-        self.law.settings(visit);
+        self.law().settings(visit);
         visit("burst", Value::seconds(params.burst));
         visit("auto_tune", Value::Flag(params.law.auto_tune));
         visit("cap", Value::Flag(params.law.cap));
@@ -437,6 +462,7 @@ impl Aqm for Pie {
         visit("safeguards", Value::Choice(if self.is_linux() { "linux" } else { "rfc8033" }));
         visit("bytemode", Value::Flag(params.bytemode));
         visit("ecn", Value::Flag(params.ecn));
+        self.law.visit_mode(visit);
         if let Some(limit) = params.limit {
             visit("limit", Value::Number(limit as f64));
         }
@@ -447,11 +473,12 @@ impl Aqm for Pie {
     }
 
     fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
-        let _ = totals;
+        self.updated = (now, totals.busy_until(now));
         self.timer.start_after(now, self.params.start.unwrap_or(Span::ZERO));
         let Some(old) = old else { return };
         self.timer.follow(&old.timer);
         self.law.take_over(&old.law);
+        self.updated = old.updated;
         (self.burst, self.sum, self.active, self.delay_s, self.left_at, self.rate) =
             (old.burst, old.sum, old.active, old.delay_s, old.left_at, old.rate);
     }

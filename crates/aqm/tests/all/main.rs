@@ -1,6 +1,7 @@
 //! All tests of this crate from outside, in one program: to link one is quicker than to link a dozen.
 
 mod allocation;
+mod anti_windup;
 mod arm_pfc_predictor;
 mod catalogue;
 mod closed_loop;

@@ -3,6 +3,10 @@
 //! A reading becomes what an AQM is told of its queue: packets are the backlog's bytes over the measured mean packet,
 //! since the kernel counts a super-packet as one; the sojourn time is the backlog over the rate of departures;
 //! transmissions are busy while something waits. The AQM is stepped by its own timer, once it has begun: see [`Phase`].
+//! Readings further apart than an order holds have a gap between them: the marker let everything pass meanwhile, and
+//! the queue that grew says nothing of the load. The AQM then stops, until it is begun anew.
+
+use std::time::Duration;
 
 use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, Cx, Draw, Limit, QueueView, Totals};
@@ -12,6 +16,7 @@ use super::marker::Counts;
 use super::recent::Recent;
 use super::start::Start;
 use crate::netlink::tc::Stats;
+use crate::telemetry::DEADLINE;
 
 /// Over how much time the mean packet is taken, seconds.
 const PACKET_TIME_S: f64 = 1.0;
@@ -78,6 +83,8 @@ pub(crate) struct State {
     pub(crate) interval_s: f64,
     /// Something waited then, and something waits now.
     pub(crate) waited: bool,
+    /// The reading before is older than an order holds: everything passed meanwhile.
+    pub(crate) after_gap: bool,
 }
 
 /// No law draws numbers: the coin is the kernel's.
@@ -114,17 +121,26 @@ impl Controller {
         self
     }
 
-    /// From now on everything passes, or (`start`) no longer.
-    pub(crate) fn hold(&mut self, hold: bool, start: Option<Start>, now: Instant) {
-        match (hold, self.phase, start) {
-            (true, ..) => self.phase = Phase::Held,
-            (false, Phase::Held, Some(start)) => self.phase = Phase::Start(start),
-            (false, Phase::Held, None) => self.begin(now),
-            (false, ..) => {}
+    /// From now on everything passes.
+    pub(crate) fn hold(&mut self) {
+        self.phase = Phase::Held;
+    }
+
+    /// Whether everything passes until the AQM is begun anew.
+    pub(crate) fn is_held(&self) -> bool {
+        matches!(self.phase, Phase::Held)
+    }
+
+    /// Begins anew with `aqm`, after `start` if there is one.
+    pub(crate) fn begin_anew(&mut self, aqm: AnyAqm, start: Option<Start>, now: Instant) {
+        self.aqm = aqm;
+        match start {
+            Some(start) => self.phase = Phase::Start(start),
+            None => self.begin(now),
         }
     }
 
-    /// The AQM begins, knowing nothing of before.
+    /// The AQM is stepped from now on.
     fn begin(&mut self, now: Instant) {
         self.aqm.take_over(None, now, &self.totals);
         self.phase = Phase::Begun;
@@ -159,6 +175,10 @@ impl Controller {
         let mut state = State::default();
         if let Some(last) = self.last {
             self.count(&last, new, &mut state);
+            state.after_gap = Duration::from_nanos(new.at.saturating_since(last.at).as_nanos()) > DEADLINE;
+        }
+        if state.after_gap {
+            self.hold();
         }
         self.last = Some(*new);
         let packet_bytes = self.packet.mean();
@@ -323,13 +343,14 @@ mod tests {
     #[test]
     fn an_aqm_that_is_held_is_not_stepped_and_begins_anew() {
         let (mut controller, seen) = controller();
-        controller.hold(true, None, Instant::ZERO);
+        controller.hold();
         for step in 0..100 {
             let state = controller.read(&reading(10 * step, 20 * step + 40, 20 * step));
             assert_eq!((state.p, controller.next_timer()), (0.0, None));
         }
         assert!(seen.try_recv().is_err(), "it was stepped while it was held");
-        controller.hold(false, None, Instant::from_nanos(990_000_000));
+        let (send, seen) = std::sync::mpsc::channel();
+        controller.begin_anew(AnyAqm::own_law(Proportional(send), true), None, Instant::from_nanos(990_000_000));
         controller.read(&reading(1000, 20 * 100 + 40, 20 * 100));
         let first = seen.try_recv().unwrap();
         // What it hears is of the 10 ms since it began, not of the second before.
@@ -484,16 +505,34 @@ mod tests {
             link_rate: Rate::from_bps(8_000_000),
             buffer_pkts: 400.0,
         };
-        let start = || Some(Start::new(&network));
         let (mut controller, _seen) = controller();
-        // What is not held is not begun anew.
-        controller.hold(false, start(), Instant::ZERO);
-        assert!(controller.next_timer().is_some());
-        controller.hold(true, None, Instant::ZERO);
+        controller.hold();
         controller.read(&reading(0, 300, 0));
-        controller.hold(false, start(), Instant::ZERO);
+        let (send, _seen) = std::sync::mpsc::channel();
+        let aqm = AnyAqm::own_law(Proportional(send), true);
+        controller.begin_anew(aqm, Some(Start::new(&network)), Instant::ZERO);
         let state = controller.read(&reading(10, 320, 20));
         assert!(state.p > 0.0 && controller.next_timer().is_none(), "{state:?}");
+    }
+
+    #[test]
+    fn a_reading_older_than_an_order_holds_is_a_gap_and_a_late_one_is_not() {
+        // 40 packets wait at each reading, and 2 leave in a millisecond.
+        let late_by = |ms: u64| {
+            let (mut controller, seen) = controller();
+            controller.read(&reading(0, 40, 0));
+            controller.read(&reading(10, 60, 20));
+            let at = 10 + ms;
+            let state = controller.read(&reading(at, 2 * at + 40, 2 * at));
+            (state.after_gap, controller.is_held(), state.p > 0.0, seen.try_iter().count())
+        };
+        for ms in [10, 50, 150, 200] {
+            assert_eq!(late_by(ms), (false, false, true, 2), "{ms} ms");
+        }
+        // Everything passed meanwhile, and passes until it is begun anew.
+        for ms in [201, 1000, 20_000] {
+            assert_eq!(late_by(ms), (true, true, false, 1), "{ms} ms");
+        }
     }
 
     #[test]

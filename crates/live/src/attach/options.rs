@@ -31,7 +31,7 @@ aqumend attach DEV --aqm SPEC [OPTIONS]: keep the queue of the shaper on DEV sho
   --spare RULE        never mark or drop: dscp=46, port=22, protocol=47, mark=0x10/0xf0; may be given again
   --only RULE         regulate what fits alone, and let all else pass: mark=0x10/0xf0, dscp=0, port=443; may be given again
   --autorate [RANGE]  follow a rate that changes: floor=1Mbit,ceiling=50Mbit
-  --rollback LIMITS   leave when things get worse than before: delay=20ms,throughput=10%
+  --rollback LIMITS   leave when things get worse than before: delay=20ms,throughput=10%; with return=5min only for so long
   --listen ADDRESS    live page and Prometheus metrics: PORT or IP:PORT, default 127.0.0.1:9811; 'no' for none
   --host NAME         a name by which the live page may be asked for, beside IP addresses and localhost
   --record FILE       write every sample to FILE, or go on with the recording that FILE is; %Y-%m-%d and the like stand for the time
@@ -96,6 +96,8 @@ pub(crate) struct Rollback {
     pub(crate) delay_s: Option<f64>,
     /// Lost throughput, a share.
     pub(crate) throughput: Option<f64>,
+    /// After so much time without it the AQM comes back, seconds.
+    pub(crate) return_s: Option<f64>,
 }
 
 /// What has been read so far of a command line.
@@ -401,10 +403,14 @@ impl Rollback {
                     let accepted = "must be a share above 0% and below 100%, such as 10%";
                     rollback.throughput = Some(share.ok_or_else(|| wrong("rollback throughput", value, accepted))?);
                 }
-                (name, _) => return Err(wrong("rollback", name, "known: delay, throughput")),
+                ("return", value) => {
+                    let away = time("rollback return", value, Span::from_secs(1), Span::from_secs(86_400))?;
+                    rollback.return_s = Some(away.as_secs_f64());
+                }
+                (name, _) => return Err(wrong("rollback", name, "known: delay, throughput, return")),
             }
         }
-        if rollback == Rollback::default() {
+        if rollback.delay_s.is_none() && rollback.throughput.is_none() {
             return Err(wrong("rollback", text, "must have a limit: delay=20ms, throughput=10%"));
         }
         Ok(rollback)
@@ -442,7 +448,7 @@ mod tests {
         assert_eq!((options.spare.dscps, options.spare.ports[0], options.spare.kinds), (1 << 46, 22, 1 | 4 | 8));
         assert_eq!((options.spare.mark, options.spare.mask), (0x10, 0xf0));
         assert_eq!(options.autorate.unwrap().ceiling, Some(Rate::from_bps(50_000_000)));
-        assert_eq!(options.rollback, Some(Rollback { delay_s: Some(0.02), throughput: Some(0.1) }));
+        assert_eq!(options.rollback, Some(Rollback { delay_s: Some(0.02), throughput: Some(0.1), return_s: None }));
         assert_eq!(options.listen, Listen::At("0.0.0.0:8080".parse().unwrap()));
         assert_eq!((options.via, options.dry_run), (Some(Way::Clsact), true));
         assert_eq!(read("eth0 --autorate --aqm pi").unwrap().autorate, Some(Range::default()));
@@ -467,8 +473,8 @@ mod tests {
         assert_eq!((large.rate, large.buffer), (Some(Rate::from_bps(400_000_000_000)), Some(Bytes(1 << 30))));
         let range = read("eth0 --aqm pi --autorate ceiling=2Mbit,floor=2Mbit").unwrap().autorate.unwrap();
         assert_eq!((range.floor, range.ceiling), (range.ceiling, Some(Rate::from_bps(2_000_000))));
-        let limits = read("eth0 --aqm pi --rollback throughput=99%,delay=100us").unwrap().rollback.unwrap();
-        assert_eq!(limits, Rollback { delay_s: Some(1e-4), throughput: Some(0.99) });
+        let limits = read("eth0 --aqm pi --rollback throughput=99%,delay=100us,return=5min").unwrap().rollback.unwrap();
+        assert_eq!(limits, Rollback { delay_s: Some(1e-4), throughput: Some(0.99), return_s: Some(300.0) });
         let others = read("eth0 --aqm pi --leaf 1:10 --duration 100ms --record out --listen no --via tcx").unwrap();
         assert_eq!((others.leaf, others.duration), (Handle::parse("1:10"), Some(Span::from_millis(100))));
         assert_eq!((others.record, others.listen, others.via), (Some("out".into()), Listen::No, Some(Way::Tcx)));
@@ -564,7 +570,9 @@ mod tests {
             ("eth0 --aqm pi --spare mark=1,mark=2", "one mark can be given"),
             ("eth0 --aqm pi --rollback throughput=0%", "such as 10%"),
             ("eth0 --aqm pi --rollback throughput=100%", "such as 10%"),
-            ("eth0 --aqm pi --rollback speed=9", "known: delay, throughput"),
+            ("eth0 --aqm pi --rollback speed=9", "known: delay, throughput, return"),
+            ("eth0 --aqm pi --rollback return=5min", "must have a limit"),
+            ("eth0 --aqm pi --rollback delay=20ms,return=100ms", "must be 1s to 86400s"),
             ("eth0 --aqm pi --autorate=middle=9Mbit", "known: floor, ceiling"),
             ("eth0 --aqm pi --autorate floor=1bit", "must be 8kbit to 400Gbit"),
             ("eth0 --aqm pi --rtt 0s", "must be 0.001s to 60s"),

@@ -1,5 +1,6 @@
 //! From a reading to a probability: the controller, and around it a comparison with before (`--rollback`) and a rate
-//! that is followed (`--autorate`).
+//! that is followed (`--autorate`). After a gap in the readings, or a time without it, the AQM begins anew from the
+//! operating point that it was designed for.
 
 use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Network, Totals};
@@ -23,6 +24,7 @@ pub(super) struct Regulator {
     controller: Controller,
     comparison: Option<Comparison>,
     autorate: Option<Autorate>,
+    news: Vec<String>,
 }
 
 impl Regulator {
@@ -42,20 +44,30 @@ impl Regulator {
             controller,
             comparison: options.rollback.map(Comparison::new),
             autorate: options.autorate.map(|range| Autorate::new(network.link_rate, range)),
+            news: Vec::new(),
         }
     }
 
     /// What a reading means, with the probability from now on; or why it is better to leave.
     pub(super) fn read(&mut self, reading: &Reading) -> Result<State, String> {
         let mut state = self.controller.read(reading);
+        if state.after_gap {
+            return Ok(self.after_gap(state, reading.at));
+        }
         if let Some(comparison) = &mut self.comparison {
             let bits = 8.0 * state.departed_bytes as f64;
             match comparison.see(state.interval_s, state.sojourn_s, bits, state.p) {
                 Verdict::Wait => {
                     state.p = 0.0;
-                    self.controller.hold(true, None, reading.at);
+                    self.controller.hold();
                 }
-                Verdict::Go => self.controller.hold(false, start(&self.spec, &self.network), reading.at),
+                Verdict::Go if self.controller.is_held() => self.begin_anew(reading.at),
+                Verdict::Go => {}
+                Verdict::Away(why) => {
+                    state.p = 0.0;
+                    self.controller.hold();
+                    self.news.push(format!("rolled back for a while: {why}"));
+                }
                 Verdict::Worse(why) => return Err(why),
             }
         }
@@ -65,6 +77,32 @@ impl Regulator {
             self.redesign(reading.at, rate);
         }
         Ok(state)
+    }
+
+    /// Nothing was read for so long that everything passed.
+    fn after_gap(&mut self, state: State, now: Instant) -> State {
+        self.news.push(format!(
+            "stood still for {:.1} s: everything passed meanwhile; the AQM begins anew",
+            state.interval_s
+        ));
+        match &mut self.comparison {
+            // It says at the next reading whether to begin.
+            Some(comparison) => comparison.forget_window(),
+            None => self.begin_anew(now),
+        }
+        state
+    }
+
+    /// The AQM begins where it was designed for, once the queue that it finds has been brought down.
+    fn begin_anew(&mut self, now: Instant) {
+        if let Ok(aqm) = sampled::build_at_rest(&self.spec, &self.network) {
+            self.controller.begin_anew(aqm, start(&self.spec, &self.network), now);
+        }
+    }
+
+    /// What an operator is to be told since the last time.
+    pub(super) fn news(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.news)
     }
 
     /// When the AQM wants to be stepped.
@@ -174,6 +212,57 @@ mod tests {
         run(130, 200);
         let worse = run(130, 1000).into_iter().find_map(Result::err).unwrap();
         assert!(worse.starts_with("mean delay 1") && worse.ends_with(", 100.0 ms before"), "{worse}");
+    }
+
+    #[test]
+    fn after_a_gap_the_queue_is_brought_down_and_the_aqm_begins_where_it_was_designed_for() {
+        let mut regulator = regulator("eth0 --aqm pi");
+        let mut queue = Queue::default();
+        (0..10).for_each(|_| _ = regulator.read(&queue.next(50, 10)).unwrap());
+        assert!(regulator.news().is_empty() && regulator.next_timer().is_some());
+        // Ten seconds pass; all room is taken. The order that follows passes everything.
+        queue.readings += 1000;
+        let state = regulator.read(&queue.next(400, 10_000)).unwrap();
+        assert!(state.after_gap && state.p == 0.0 && regulator.next_timer().is_none(), "{state:?}");
+        assert_eq!(regulator.news(), ["stood still for 10.0 s: everything passed meanwhile; the AQM begins anew"]);
+        // Each of ten flows gets a signal a round trip: 10 of 100 packets in flight and 400 that wait.
+        assert_eq!(regulator.read(&queue.next(400, 10)).unwrap().p, 0.02);
+        // Near its target it is PI's again, which begins at 2 / W0^2 with W0 = 0.15 s 1000 / 10 packets.
+        (0..3).for_each(|_| _ = regulator.read(&queue.next(50, 10)).unwrap());
+        let p = regulator.read(&queue.next(50, 10)).unwrap().p;
+        assert!((p / (2.0 / 225.0) - 1.0).abs() < 0.01, "{p}");
+    }
+
+    #[test]
+    fn readings_that_are_late_now_and_then_change_nothing_but_their_own_step() {
+        // The same queue, read each 10 ms, and with one reading of ten 150 ms late.
+        let p_after = |late: bool| {
+            let mut regulator = regulator("eth0 --aqm pi");
+            let mut queue = Queue::default();
+            let last = (0..1000).map(|reading| {
+                queue.readings += if late && reading % 10 == 9 { 15 } else { 0 };
+                let state = regulator.read(&queue.next(60, 10)).unwrap();
+                assert!(!state.after_gap);
+                state.p
+            });
+            last.last().unwrap()
+        };
+        assert_eq!(p_after(true), p_after(false));
+    }
+
+    #[test]
+    fn what_was_rolled_back_for_a_while_comes_back() {
+        let mut regulator = regulator("eth0 --aqm fixed:p=0.25 --rollback delay=20ms,return=60s");
+        let mut queue = Queue::default();
+        let mut run = |seconds: u64, waiting| -> Vec<f64> {
+            (0..100 * seconds).map(|_| regulator.read(&queue.next(waiting, 10)).unwrap().p).collect()
+        };
+        assert_eq!((run(10, 100).last(), run(9, 150).last()), (Some(&0.0), Some(&0.25)));
+        assert_eq!(run(2, 150).last(), Some(&0.0), "it was better before");
+        assert!(run(60, 150).iter().all(|p| *p == 0.0));
+        run(10, 150);
+        assert_eq!(run(30, 150).last(), Some(&0.25), "what is before has changed");
+        assert_eq!(regulator.news(), ["rolled back for a while: mean delay 150.0 ms, 100.1 ms before"]);
     }
 
     #[test]

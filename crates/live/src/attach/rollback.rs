@@ -1,8 +1,8 @@
-//! `--rollback`: leave when things get worse than before.
+//! `--rollback`: let everything pass when things get worse than before.
 //!
 //! For ten seconds the marker lets everything pass while delay and throughput are measured: that is before. Then
 //! each ten seconds are compared with it. Throughput counts only while the AQM signals: without signals it is
-//! the traffic that asks for less.
+//! the traffic that asks for less. Without `return` that is the end; with it, before is measured anew after so long.
 
 use super::options::Rollback;
 
@@ -16,6 +16,8 @@ pub(crate) struct Comparison {
     limits: Rollback,
     before: Option<Sums>,
     window: Sums,
+    /// So long everything passes still, seconds.
+    away_s: f64,
 }
 
 /// What to do.
@@ -25,6 +27,8 @@ pub(crate) enum Verdict {
     Wait,
     /// Regulate.
     Go,
+    /// Let everything pass for a while, and say why.
+    Away(String),
     /// Leave, and say why.
     Worse(String),
 }
@@ -39,11 +43,20 @@ struct Sums {
 
 impl Comparison {
     pub(crate) fn new(limits: Rollback) -> Self {
-        Comparison { limits, before: None, window: Sums::default() }
+        Comparison { limits, before: None, window: Sums::default(), away_s: 0.0 }
+    }
+
+    /// Nothing was read for a while: the window begins anew.
+    pub(crate) fn forget_window(&mut self) {
+        self.window = Sums::default();
     }
 
     /// `interval_s` passed with this delay and so many bits sent under probability `p`.
     pub(crate) fn see(&mut self, interval_s: f64, sojourn_s: f64, bits: f64, p: f64) -> Verdict {
+        if self.away_s > 0.0 {
+            self.away_s -= interval_s;
+            return Verdict::Wait;
+        }
         let sums = &mut self.window;
         sums.time_s += interval_s;
         sums.delay += sojourn_s * interval_s;
@@ -58,7 +71,13 @@ impl Comparison {
                 self.before = Some(window);
                 Verdict::Go
             }
-            Some(before) => self.limits.judge(before, &window),
+            Some(before) => match (self.limits.judge(before, &window), self.limits.return_s) {
+                (Verdict::Worse(why), Some(return_s)) => {
+                    (self.before, self.away_s) = (None, return_s);
+                    Verdict::Away(why)
+                }
+                (verdict, _) => verdict,
+            },
         }
     }
 }
@@ -95,7 +114,7 @@ mod tests {
     }
 
     fn limits(delay_s: Option<f64>, throughput: Option<f64>) -> Comparison {
-        Comparison::new(Rollback { delay_s, throughput })
+        Comparison::new(Rollback { delay_s, throughput, return_s: None })
     }
 
     #[test]
@@ -126,6 +145,19 @@ mod tests {
     }
 
     #[test]
+    fn it_comes_back_after_a_while_and_measures_before_anew() {
+        let limits = Rollback { delay_s: Some(0.02), throughput: None, return_s: Some(60.0) };
+        let mut comparison = Comparison::new(limits);
+        let mut see =
+            |seconds: u32, sojourn_s: f64| (0..seconds).map(|_| comparison.see(1.0, sojourn_s, 0.0, 0.1)).last();
+        assert_eq!((see(10, 0.1), see(9, 0.2)), (Some(Verdict::Go), Some(Verdict::Go)));
+        assert_eq!(see(1, 0.2), Some(Verdict::Away("mean delay 200.0 ms, 100.0 ms before".into())));
+        // A minute, and ten seconds in which the delay is another than it was.
+        assert_eq!((see(69, 0.15), see(1, 0.15)), (Some(Verdict::Wait), Some(Verdict::Go)));
+        assert_eq!(see(10, 0.16), Some(Verdict::Go));
+    }
+
+    #[test]
     fn ten_seconds_are_a_window() {
         let mut comparison = limits(Some(0.02), None);
         assert_eq!(comparison.see(10.0, 0.0, 0.0, 0.0), Verdict::Go);
@@ -140,10 +172,10 @@ mod tests {
             comparison.see(8.0, delay_s, 8.0 * bps, p[0]);
             comparison.see(8.0, delay_s, 8.0 * bps, p[1])
         };
-        let by_delay = Rollback { delay_s: Some(0.25), throughput: None };
+        let by_delay = Rollback { delay_s: Some(0.25), throughput: None, return_s: None };
         assert_eq!(judged(by_delay, 0.375, 1e6, [1.0; 2]), Verdict::Go);
         assert_eq!(judged(by_delay, 0.5, 1e6, [1.0; 2]), Verdict::Worse("mean delay 500.0 ms, 125.0 ms before".into()));
-        let by_throughput = Rollback { delay_s: None, throughput: Some(0.5) };
+        let by_throughput = Rollback { delay_s: None, throughput: Some(0.5), return_s: None };
         assert_eq!(judged(by_throughput, 9.0, 5e5, [1.0; 2]), Verdict::Go);
         let worse = Verdict::Worse("throughput 0.25 Mbit/s, 1.00 before".into());
         assert_eq!(judged(by_throughput, 9.0, 2.5e5, [1.0; 2]), worse);

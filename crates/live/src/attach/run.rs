@@ -125,7 +125,6 @@ pub(crate) fn run(options: Options) -> Result<(), Failure> {
         board,
         recording,
         patience: Patience::default(),
-        stepped: Instant::ZERO,
         spent: Spent::default(),
     }
     .run(&signals)
@@ -163,8 +162,6 @@ struct Loop {
     watch: Watch,
     rate_log: RateLog,
     patience: Patience,
-    /// When the AQM was told of its queue last.
-    stepped: Instant,
     spent: Spent,
 }
 
@@ -312,19 +309,18 @@ impl Loop {
             }
         };
         self.patience.answered();
-        let pause = now.saturating_since(std::mem::replace(&mut self.stepped, now));
         let reading = Reading { at: now, counts: marker.counts()?, queue };
         self.spent.steps += 1;
         (self.spent.unregulated, self.spent.spared) = (reading.counts.unregulated, reading.counts.spared);
         let state = self.regulator.read(&reading);
         let state = state.map_err(|why| Failure::Check(format!("{}: rolled back: {why}", device.name)))?;
         marker.order(Orders::new(state.p, self.marks, deadline_ns))?;
-        if pause.as_nanos() > DEADLINE.as_nanos() as u64 {
-            self.say(&format!("stood still for {:.1} s: everything passed meanwhile", pause.as_secs_f64()));
-        }
         if let Some((from, to)) = self.rate_log.see(now, self.regulator.rate().as_bps()) {
             let [from, to] = [from, to].map(|bps| bps as f64 / 1e6);
             self.say(&format!("the rate changed from {from:.2} to {to:.2} Mbit/s: the AQM is designed anew"));
+        }
+        for news in self.regulator.news() {
+            self.say(&news);
         }
         Ok(Some(state))
     }

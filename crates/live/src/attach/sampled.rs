@@ -9,7 +9,9 @@
 //! max_p moves at sampling instants.
 
 use aqumen_aqm::registry::{self, AnyAqm};
-use aqumen_aqm::{Aqm, FloydRule, MAX_LOOPS, MaxPRule, Network, Observation, RedCurve, RedParams, SampledLaw, Value};
+use aqumen_aqm::{
+    Aqm, FloydRule, MAX_LOOPS, MaxPRule, Network, Observation, RedCurve, RedParams, SampledLaw, TcpPlant, Value,
+};
 use aqumen_scenario::AqmSpec;
 use aqumen_units::{Probability, Span};
 
@@ -39,10 +41,16 @@ struct Adapting {
 /// A probability that never changes.
 struct Constant(Probability);
 
-/// The AQM of `spec` on `network`, if the marker can apply it; otherwise why not, and what to use.
+/// The AQM of `spec` on `network`, if the marker can apply it; otherwise why not, and what to use. An integral is
+/// protected from winding up unless the specification says otherwise.
 pub(crate) fn build(spec: &AqmSpec, network: &Network) -> Result<AnyAqm, Failure> {
+    const ANTI_WINDUP: &str = "anti_windup";
     let name = spec.algorithm.as_str();
-    let values: Vec<_> = spec.values.iter().map(|(name, value)| (name.as_str(), value.as_value())).collect();
+    let mut values: Vec<_> = spec.values.iter().map(|(name, value)| (name.as_str(), value.as_value())).collect();
+    let has_row = registry::find(name).is_some_and(|row| row.params.iter().any(|param| param.name == ANTI_WINDUP));
+    if has_row && values.iter().all(|(name, _)| *name != ANTI_WINDUP) {
+        values.push((ANTI_WINDUP, Value::Choice("conditional")));
+    }
     let refused = || {
         Failure::refused(format!(
             "--aqm {}: {name} has no control law that a marker above the queue could apply; {}",
@@ -75,6 +83,38 @@ pub(crate) fn build(spec: &AqmSpec, network: &Network) -> Result<AnyAqm, Failure
             aqm
         }
     })
+}
+
+/// The same at the operating point that it was designed for: the queue at its target, the link full, and the integral
+/// where it stays then.
+pub(crate) fn build_at_rest(spec: &AqmSpec, network: &Network) -> Result<AnyAqm, Failure> {
+    let mut aqm = build(spec, network)?;
+    let (Some(law), Ok(plant)) = (aqm.law_mut(), TcpPlant::nominal(network, network.target_pkts)) else {
+        return Ok(aqm);
+    };
+    let p = plant.operating_probability().min(1.0);
+    for (which, period) in law.periods().iter().enumerate() {
+        let interval_s = period.map_or(0.0, Span::as_secs_f64);
+        let pkts = plant.capacity_pps() * interval_s;
+        let seen = Observation {
+            interval_s,
+            queue_pkts: network.target_pkts,
+            queue_bytes: network.target_pkts * network.packet_bytes,
+            arrivals_pkts: pkts,
+            accepted_pkts: pkts,
+            departures_pkts: pkts,
+            departures_bytes: pkts * network.packet_bytes,
+            busy_s: interval_s,
+            sojourn_s: network.target_pkts / plant.capacity_pps(),
+            applied: Probability::clamp(p),
+            ..Observation::default()
+        };
+        if period.is_some() && law.integral().is_some() {
+            law.step(which, &seen);
+            law.set_integral(p);
+        }
+    }
+    Ok(aqm)
 }
 
 /// Whether `aqm` marks what can carry a mark.
@@ -235,6 +275,34 @@ mod tests {
     fn what_only_departures_decide_is_refused_too() {
         assert!(of("pie:delay=rate").unwrap_err().to_string().contains("without these parameters"));
         assert!(of("pie-linux").is_err());
+    }
+
+    #[test]
+    fn an_integral_is_protected_from_winding_up_unless_it_is_said_otherwise() {
+        let anti_windup = |spec: &str| {
+            let mut given = None;
+            of(spec).unwrap().settings(&mut |name, value| {
+                if let ("anti_windup", Value::Choice(word)) = (name, value) {
+                    given = Some(word.to_owned());
+                }
+            });
+            given
+        };
+        for name in ["pi", "stpi", "pie", "arm-pfc", "pi2", "paqm", "aqm-mo"] {
+            assert_eq!(anti_windup(name).as_deref(), Some("conditional"), "{name}");
+        }
+        assert_eq!(anti_windup("pi:anti_windup=none").as_deref(), Some("none"));
+        assert_eq!(anti_windup("red"), None);
+    }
+
+    #[test]
+    fn at_rest_a_law_begins_where_it_was_designed_for() {
+        // R0 = 0.2 s + 100 packets of 2500 a second = 0.24 s; W0 = 0.24 * 2500 / 40 = 15; p0 = 2 / 225.
+        for name in ["pi", "stpi", "pie", "arm-pfc", "pi2", "paqm", "aqm-mo", "stred", "aaqm"] {
+            let mut aqm = build_at_rest(&AqmSpec::builtin(name).unwrap(), &network()).unwrap();
+            let integral = aqm.law_mut().unwrap().integral().unwrap();
+            assert!((integral * 225.0 / 2.0 - 1.0).abs() < 0.01, "{name}: {integral}");
+        }
     }
 
     #[test]

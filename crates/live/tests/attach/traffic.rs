@@ -182,6 +182,44 @@ fn a_full_queue_is_brought_down_without_leaving_the_link_idle() {
     assert!(seconds.iter().all(|second| *second > 0.8), "{seconds:?} of the rate");
 }
 
+/// The controller is stopped for 20 s; later 30 Mbit/s of datagrams that nothing changes come for 10 s. From three
+/// seconds after either on, no second is below nine tenths of the rate. `AQUMEN_AQMS` names other AQMs than the usual.
+#[test]
+#[ignore = "a minute and a quarter for each of twelve AQMs"]
+fn after_a_stall_and_after_a_flood_the_link_is_full_again() {
+    let Some(_alone) = can_run() else { return };
+    let usual = "pi,stpi,pie,arm-pfc,pi2,rem,paqm,aqm-mo,stred,st-arm-pfc,red,ared";
+    let aqms = std::env::var("AQUMEN_AQMS").unwrap_or_else(|_| usual.into());
+    let mut starved = Vec::new();
+    for aqm in aqms.split(',') {
+        let lab = Lab::new(Duration::from_millis(31));
+        lab.router.sh(HTB);
+        let line = format!("r1 --aqm {aqm} --target 10ms --flows 10 --rtt 62ms --listen no");
+        let attached = lab.router.attach(&line);
+        let flows = lab.flows(10);
+        let seconds = |count| -> Vec<f64> {
+            (0..count).map(|_| flows.rate_over(Duration::from_secs(1)) / (RATE * PAYLOAD)).collect()
+        };
+        let before = seconds(10);
+        attached.signal(libc::SIGSTOP);
+        thread::sleep(Duration::from_secs(20));
+        attached.signal(libc::SIGCONT);
+        let after_stall = seconds(15);
+        let flood = Datagrams::start(&lab.sender, 30.0, 0, 0.05);
+        let during = seconds(10);
+        drop(flood);
+        let after_flood = seconds(15);
+        attached.detach();
+        eprintln!(
+            "{aqm}: before {before:.2?}\n after the stall {after_stall:.2?}\n during the flood {during:.2?}\n after {after_flood:.2?}"
+        );
+        if [&after_stall, &after_flood].iter().any(|after| after[3..].iter().any(|share| *share < 0.9)) {
+            starved.push(aqm);
+        }
+    }
+    assert!(starved.is_empty(), "{starved:?}");
+}
+
 #[test]
 fn a_class_without_a_queue_loses_nothing_where_another_one_alone_is_regulated() {
     const SENT: usize = 500;

@@ -53,6 +53,23 @@ fn every_algorithm_runs_on_experiment_1() {
     }
 }
 
+/// Utilisation before the flood of `everyday/flood`, and from three seconds after it on.
+#[test]
+fn an_integral_without_anti_windup_starves_the_link_after_a_flood() {
+    let scenario = Scenario::load(format!("{EXPERIMENTS}/everyday/flood.toml"), &[]).unwrap();
+    let used = |aqm: &str| {
+        let plan = scenario.plan(1, Some(&scenario.aqm(aqm).unwrap())).unwrap();
+        let result = run(&plan, Options::default(), &mut |_| true).unwrap();
+        ["before", "after"].map(|window| result.links["bottleneck"][window].utilization.unwrap())
+    };
+    let none = used("pi");
+    assert!(none[0] > 0.95 && none[1] < 0.5, "{none:?}");
+    for aqm in ["pi-conditional", "pi-back-calculation"] {
+        let [before, after] = used(aqm);
+        assert!(before > 0.95 && after > 0.95, "{aqm}: {before} {after}");
+    }
+}
+
 /// Flows over UDP of 250 packets/s each, all of 972 bytes and a header of 28, before a link that sends 1000 a second.
 fn equal_packets(flows: u32, buffer: &str) -> Scenario {
     let text = format!(

@@ -206,3 +206,17 @@ fn thresholds_that_are_no_range_are_refused() {
     assert_eq!(RedCurve::new(1.0, 2.0, 1.1, true).unwrap_err().param, "max_p");
     assert_eq!(Red::new(RedParams { weight: 0.0, ..params() }).unwrap_err().param, "weight");
 }
+
+#[test]
+fn the_average_at_a_probability_is_where_the_curve_has_it_or_just_before_it_jumps_past() {
+    // 0.1 at 150 packets, 1 at 300.
+    let gentle = RedCurve::new(50.0, 150.0, 0.1, true).unwrap();
+    for (p, average) in [(0.0, 50.0), (0.05, 100.0), (0.1, 150.0), (0.55, 225.0)] {
+        assert!((gentle.average_at(p) - average).abs() < 1e-9, "{p}: {}", gentle.average_at(p));
+    }
+    let jumping = RedCurve::new(50.0, 150.0, 0.1, false).unwrap();
+    assert!((jumping.probability(jumping.average_at(0.5)) - 0.1).abs() < 1e-9);
+    // Thresholds that meet: nothing below 5 packets, 0.1 there.
+    let step = RedCurve::new(5.0, 5.0, 0.1, true).unwrap();
+    assert_eq!(step.probability(step.average_at(0.05)), 0.0);
+}

@@ -155,6 +155,15 @@ impl SampledLaw for PieLaw {
         self.update(if seen.queue_pkts > 0.0 { seen.sojourn_s } else { 0.0 })
     }
 
+    fn integral(&self) -> Option<f64> {
+        Some(self.p.get())
+    }
+
+    fn set_integral(&mut self, p: f64) -> Probability {
+        self.p = Probability::clamp(p);
+        self.p
+    }
+
     fn take_over(&mut self, old: &Self) {
         (self.core.previous_s, self.p) = (old.core.previous_s, old.p);
     }

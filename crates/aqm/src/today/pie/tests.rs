@@ -111,7 +111,7 @@ fn params() -> PieParams {
 /// PIE at probability `p` after an update with a delay of 30 ms.
 fn pie_at(params: PieParams, p: f64) -> Pie {
     let mut pie = Pie::new(params).unwrap();
-    pie.law = law_at(p, 0.030);
+    pie.law.inner = law_at(p, 0.030);
     pie
 }
 
@@ -143,11 +143,11 @@ fn short_queues_and_short_delays_are_spared() {
     assert_eq!(arrive(&mut pie, Ecn::Ect0, 2, 0.0), Verdict::Pass);
     assert_eq!(arrive(&mut pie, Ecn::Ect0, 3, 0.0), Verdict::Mark);
     // A delay below 7.5 ms spares packets while p < 0.2.
-    pie.law = law_at(0.19, 0.007);
+    pie.law.inner = law_at(0.19, 0.007);
     assert_eq!(arrive(&mut pie, Ecn::Ect0, 50, 0.0), Verdict::Pass);
-    pie.law = law_at(0.2, 0.007);
+    pie.law.inner = law_at(0.2, 0.007);
     assert_eq!(arrive(&mut pie, Ecn::Ect0, 50, 0.0), DROP);
-    pie.law = law_at(0.19, 0.0075);
+    pie.law.inner = law_at(0.19, 0.0075);
     assert_eq!(arrive(&mut pie, Ecn::Ect0, 50, 0.0), DROP);
 }
 
@@ -194,14 +194,14 @@ fn a_burst_is_spared_for_its_allowance_and_an_empty_queue_renews_it() {
     let mut pie = Pie::new(PieParams { burst: Span::from_millis(45), ..params() }).unwrap();
     for updates in 1..=3 {
         update(&mut pie, 50, 100);
-        pie.law.p = Probability::clamp(0.05);
+        pie.law.inner.p = Probability::clamp(0.05);
         assert_eq!(arrive(&mut pie, Ecn::Ect0, 50, 0.0) == Verdict::Mark, updates == 3);
     }
     // p > 0: nothing renews it, even without a queue.
     update(&mut pie, 0, 0);
     assert_eq!(pie.burst, Span::ZERO);
     // p = 0, and no delay now and before.
-    pie.law = law_at(0.0, 0.001);
+    pie.law.inner = law_at(0.0, 0.001);
     update(&mut pie, 0, 0);
     assert_eq!(pie.burst, Span::from_millis(45));
 }
@@ -220,13 +220,13 @@ fn switched_off_it_wakes_at_a_third_of_the_buffer_and_sleeps_when_all_is_gone() 
     arrive(&mut pie, Ecn::Ect0, 99, 0.0);
     assert!(!pie.active);
     update(&mut pie, 99, 100);
-    assert_eq!(pie.law.probability(), Probability::ZERO);
+    assert_eq!(pie.law.inner.probability(), Probability::ZERO);
     arrive(&mut pie, Ecn::Ect0, 100, 0.0);
     assert!(pie.active);
     update(&mut pie, 100, 100);
-    assert!(pie.law.probability() > Probability::ZERO);
+    assert!(pie.law.inner.probability() > Probability::ZERO);
     // No queue for two updates with p = 0.
-    pie.law.p = Probability::ZERO;
+    pie.law.inner.p = Probability::ZERO;
     update(&mut pie, 0, 0);
     assert!(pie.active);
     update(&mut pie, 0, 0);
@@ -297,7 +297,7 @@ fn linuxs_burst_allowance_falls_between_departures_and_nothing_is_summed_meanwhi
     let burst = Span::from_millis(150);
     let derandomize = PieParams { safeguards: Safeguards::Linux, derandomize: true, burst, ..params() };
     let mut pie = Pie::new(derandomize).unwrap();
-    pie.law = law_at(0.1, 0.030);
+    pie.law.inner = law_at(0.1, 0.030);
     leave(&mut pie, 0, 100, 50_000);
     arrive(&mut pie, Ecn::Ect0, 50, 0.0);
     assert_eq!((pie.burst, pie.sum), (burst, 0.0));
@@ -310,7 +310,7 @@ fn linuxs_burst_allowance_falls_between_departures_and_nothing_is_summed_meanwhi
     assert_eq!(pie.burst, Span::ZERO);
     assert!(pie.sum > 0.0);
     // p = 0 and the delay gone, now and at the update before: as at the start.
-    (pie.law, pie.delay_s) = (law_at(0.0, 0.001), 0.0);
+    (pie.law.inner, pie.delay_s) = (law_at(0.0, 0.001), 0.0);
     update(&mut pie, 0, 0);
     assert_eq!((pie.burst, pie.sum, pie.left_at), (burst, 0.0, None));
 }
@@ -382,8 +382,8 @@ fn only_a_pie_that_no_update_would_move_is_left_asleep() {
     }
     // Each alone is something that the next update changes.
     let changes: [fn(&mut Pie); 4] = [
-        |pie| pie.law.p = Probability::clamp(0.1),
-        |pie| pie.law.core.previous_s = 0.01,
+        |pie| pie.law.inner.p = Probability::clamp(0.1),
+        |pie| pie.law.inner.core.previous_s = 0.01,
         |pie| pie.delay_s = 0.01,
         |pie| pie.burst = pie.params.burst + Span::from_millis(1),
     ];
@@ -409,6 +409,6 @@ fn only_a_pie_that_no_update_would_move_is_left_asleep() {
     let mut switched = fresh(|params| params.on_off = true);
     switched.active = true;
     assert!(!Aqm::rests(&switched));
-    (switched.active, switched.law.p) = (false, Probability::clamp(0.1));
+    (switched.active, switched.law.inner.p) = (false, Probability::clamp(0.1));
     assert!(Aqm::rests(&switched));
 }
