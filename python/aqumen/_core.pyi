@@ -300,7 +300,10 @@ def run_fluid_many(
     threads: int,
     on_done: Callable[[int, RunResult], bool],
 ) -> None: ...
-def summary(values: Sequence[float]) -> tuple[float, float | None, tuple[float, float] | None, int]: ...
+def range_of(metric: str) -> tuple[float, float]: ...
+def summary(
+    values: Sequence[float], low: float = ..., high: float = ...
+) -> tuple[float, float | None, tuple[float, float] | None, int]: ...
 def transient(
     t_s: Sequence[float] | NDArray[np.float64],
     queue_pkts: Sequence[float] | NDArray[np.float64],
@@ -311,7 +314,8 @@ def transient(
 def goals_json() -> str: ...
 def rank(
     summaries: Sequence[tuple[str, Sequence[tuple[str, Mapping[str, Any]]]]], by: str | None, base_rtt_s: float
-) -> tuple[str, str, list[tuple[str, int, bool, list[str]]]]: ...
+) -> tuple[str, str, list[tuple[str, int, bool, list[str], str | None]]]: ...
+def letter_groups(n: int, pairs: set[tuple[int, int]]) -> list[str]: ...
 def averaged(t_s: NDArray[np.float64], queues: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]: ...
 def curve_rms(
     t_s: NDArray[np.float64], one: NDArray[np.float64], other: NDArray[np.float64], start_s: float, stop_s: float
@@ -324,13 +328,14 @@ def swing_json(
     noise_std_pkts: float | None,
 ) -> str | None: ...
 def experienced(
-    felt: Sequence[tuple[bool, float, float, float, float]],
+    felt: Sequence[tuple[bool, float, float, float, float, float]],
     runs: Sequence[tuple[str, Sequence[Sequence[Sequence[float | None]]]]],
 ) -> list[
     tuple[
         str,
         int,
         list[str],
+        str | None,
         float,
         float | None,
         list[float],

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from aqumen import _core, engines, tables
 from aqumen.engines import Job
 from aqumen.errors import ScenarioError, listed
+from aqumen.evidence import events
 from aqumen.files import json_text, write_text
-from aqumen.ranking import GOALS, Ranking, rank
+from aqumen.ranking import GOALS, Place, Ranking, rank
 from aqumen.result import Answer, Result
 from aqumen.scenario import Scenario, as_scenario
 from aqumen.transient import transients
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from aqumen.own import Own
     from aqumen.store import Digests, Store
 
-__all__ = ["SCHEMA", "Comparison", "compare", "run"]
+__all__ = ["ANY", "SCHEMA", "Comparison", "compare", "run"]
 
 SCHEMA = 1
 """Version of the JSON of a comparison. It grows when a key changes its meaning or goes away."""
@@ -316,7 +318,7 @@ class Comparison:
             "engine": ", ".join(dict.fromkeys(run.engine for run in self.results)),
             "windows": first["windows"],
             "runs": {"wanted": self.wanted, "finished": len(self.results)},
-            "ranking": _ranking_dict(self.ranking()),
+            "ranking": _ranking_dict(self.ranking(), self.results[0].engine),
             "mismatch": self.mismatch(),
             "aqms": aqms,
         }
@@ -334,16 +336,45 @@ class Comparison:
         return mismatch(self.results)
 
     def ranking(self) -> Ranking:
-        """The AQMs in order, the best first, on the first recorded link in the window `steady`."""
+        """The AQMs in order, the best first, on the first recorded link in the window `steady`.
+
+        Of several engines the first one is the reference: the AQMs are ranked there, engines are never ranked.
+        """
         first = self.results[0]
         link, window = first.links[0], "steady" if "steady" in first.windows else next(iter(first.windows))
         keys = {figure.key for goal in GOALS.values() for figure in goal.figures}
-        summaries = {
-            aqm: {key: summarize([judged(run, key, link, window) for run in self.of(aqm)]) for key in keys}
-            for aqm in self.aqms
-        }
+        summaries = {aqm: {key: self._judged(aqm, key, link, window) for key in keys} for aqm in self.aqms}
         nominal = self.scenario.plan(first.seed, first.spec)["nominal"] or {}
-        return rank(summaries, link, window, self.rank_by, base_rtt_s=nominal.get("base_rtt_s") or 0.0)
+        base_rtt_s = nominal.get("base_rtt_s") or 0.0
+        again = {label for labels in self.by_aqm.values() for label in labels[1:]}
+        return rank(summaries, link, window, self.rank_by, base_rtt_s=base_rtt_s, unranked=again)
+
+    def _judged(self, label: str, key: str, link: str, window: str) -> dict[str, Any]:
+        runs = self.of(label)
+        if key in runs[0].data["links"][link][window]:
+            return summarize_metric(key, [run.data["links"][link][window] for run in runs])
+        return summarize([judged(run, key, link, window) for run in runs], _core.range_of(key))
+
+    @property
+    def by_aqm(self) -> dict[str, list[str]]:
+        """The labels of each AQM: one; with several engines one for each, that of the reference first."""
+        labels: dict[str, list[str]] = {}
+        for run in self.results:
+            if run.label not in labels.setdefault(run.spec, []):
+                labels[run.spec].append(run.label)
+        return labels
+
+    def rows(self, ranking: Ranking) -> list[tuple[Place | None, str]]:
+        """The rows of a ranking: place and label. An AQM on another engine stands below it and has no place.
+
+        Args:
+            ranking: What `ranking` returned.
+        """
+        below = {first: others for first, *others in self.by_aqm.values()}
+        rows: list[tuple[Place | None, str]] = []
+        for place in ranking.places:
+            rows += [(place, place.aqm), *((None, label) for label in below[place.aqm])]
+        return rows
 
     def summary(self, aqm: str, metric: str, link: str | None = None, window: str = "steady") -> dict[str, Any]:
         """Mean, standard deviation, 95 % interval and number of runs of one metric of a link.
@@ -366,10 +397,8 @@ class Comparison:
         """
         name = link or self.results[0].links[0]
         runs = [run.data["links"][name][window] for run in self.of(aqm)]
-        return {
-            **{metric: summarize([run[metric] for run in runs]) for metric in runs[0]},
-            "drop_ratio": summarize([dropped(run) for run in runs]),
-        }
+        every = [{**run, "drop_ratio": dropped(run)} for run in runs]
+        return {metric: summarize_metric(metric, every) for metric in every[0]}
 
     def write_report(self, path: str | os.PathLike[str], command: str | None = None, *, theory: bool = False) -> None:
         """Write the report: one HTML file that needs nothing else.
@@ -423,11 +452,12 @@ class Comparison:
     def _repr_html_(self) -> str:
         ranking = self.ranking()
         rows = []
-        for place in ranking.places:
-            metrics = self.summaries(place.aqm, ranking.link, ranking.window)
+        for place, label in self.rows(ranking):
+            metrics = self.summaries(label, ranking.link, ranking.window)
             means = {name: summary["mean"] if summary["n"] else None for name, summary in metrics.items()}
-            rows.append([f"{place.place}", place.aqm, *tables.link_cells(means)])
-        heads = ["", "AQM", *(f"{title}, {unit}" for title, unit in tables.LINK_HEADS)]
+            ranked = ["", ""] if place is None else [f"{place.place}", place.group or ""]
+            rows.append([*ranked, label, *tables.link_cells(means)])
+        heads = ["", "group", "AQM", *(f"{title}, {unit}" for title, unit in tables.LINK_HEADS)]
         where = f"{escape(self.scenario.name)}, {escape(ranking.link)}, window {escape(ranking.window)}"
         return f"<p><b>{where}</b>, {len(self.results)} runs</p>" + tables.html_table(heads, rows)
 
@@ -435,17 +465,34 @@ class Comparison:
         return f"Comparison({self.scenario.name!r}, aqms={self.aqms}, runs={len(self.results)} of {self.wanted})"
 
 
-def summarize(values: Sequence[float | None]) -> dict[str, Any]:
+ANY = (-math.inf, math.inf)
+"""The range of a figure that may be anything."""
+
+
+def summarize(values: Sequence[float | None], within: tuple[float, float] = ANY) -> dict[str, Any]:
     """Mean, standard deviation, 95 % interval and number of the values that are defined.
 
     Args:
         values: One value per run.
+        within: The range of the figure, in which its interval stays; without ends it is Student's.
     """
     defined = [float(value) for value in values if value is not None]
     if not defined:
         return {"mean": None, "std": None, "ci95": None, "n": 0}
-    mean, std, ci95, n = _core.summary(defined)
+    mean, std, ci95, n = _core.summary(defined, *within)
     return {"mean": mean, "std": std, "ci95": None if ci95 is None else list(ci95), "n": n}
+
+
+def summarize_metric(metric: str, runs: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
+    """The same of a metric, and how many events stand behind it, where those are counted.
+
+    Args:
+        metric: The key of the metric.
+        runs: The metrics of a link or a flow group in one window, a run each.
+    """
+    found = summarize([run[metric] for run in runs], _core.range_of(metric))
+    behind = events(metric, runs) if found["n"] else None
+    return found if behind is None else {**found, "events": behind}
 
 
 def check_threads(threads: int) -> None:
@@ -491,7 +538,7 @@ def _summaries(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Name -> window -> metric -> summary over the runs."""
     return {
         name: {
-            window: {metric: summarize([run[name][window][metric] for run in runs]) for metric in metrics}
+            window: {metric: summarize_metric(metric, [run[name][window] for run in runs]) for metric in metrics}
             for window, metrics in windows.items()
         }
         for name, windows in runs[0].items()
@@ -503,8 +550,8 @@ def _transients(runs: Sequence[Result], link: str, target_pkts: float) -> dict[s
     per_run = [transients(run, link, target_pkts) for run in runs]
     return {
         event: {
-            "settling_s": summarize([each[event].settling_s for each in per_run]),
-            "overshoot_pkts": summarize([each[event].overshoot_pkts for each in per_run]),
+            "settling_s": summarize([each[event].settling_s for each in per_run], (0, math.inf)),
+            "overshoot_pkts": summarize([each[event].overshoot_pkts for each in per_run], (0, math.inf)),
         }
         for event in per_run[0]
     }
@@ -539,9 +586,15 @@ def judged(run: Result, key: str, link: str, window: str) -> float | None:
     return sum(known) if key == "goodput_bps" else sum(known) / len(known)
 
 
-def _ranking_dict(ranking: Ranking) -> dict[str, Any]:
+def _ranking_dict(ranking: Ranking, engine: str) -> dict[str, Any]:
     places = [
-        {"aqm": p.aqm, "place": p.place, "clearly_best": p.clearly_best, "tied_with": list(p.tied_with)}
+        {
+            "aqm": p.aqm,
+            "place": p.place,
+            "group": p.group,
+            "clearly_best": p.clearly_best,
+            "tied_with": list(p.tied_with),
+        }
         for p in ranking.places
     ]
     return {
@@ -550,5 +603,6 @@ def _ranking_dict(ranking: Ranking) -> dict[str, Any]:
         "by": ranking.by,
         "goal": ranking.words,
         "metric": ranking.figure.key,
+        "engine": engine,
         "order": places,
     }

@@ -39,6 +39,8 @@ class Felt:
     """Whether more is better."""
     from_: float = 0.0
     """Where it begins: a call without any quality has MOS 1."""
+    to: float = math.inf
+    """The most that it can be."""
     least: float = 1e-3
     """Below so much, counted from there, ratios mean nothing."""
     weight: float = 1.0
@@ -67,6 +69,16 @@ class Scored:
     """The summary of each figure over the seeds."""
     alone: frozenset[str]
     """Figures in which its mean is the best."""
+    group: str | None = None
+    """Letters: two AQMs share one if neither is clearly better (compact letter display). `None` with one seed."""
+
+    @property
+    def score_ci95(self) -> list[float] | None:
+        """The 95 % interval of the score, symmetric in its logarithm; `None` with one seed."""
+        if self.score_half is None:
+            return None
+        half = math.asinh(self.score_half / self.score)
+        return [self.score * math.exp(-half), self.score * math.exp(half)]
 
 
 Score = tuple[Scored, ...]
@@ -84,7 +96,7 @@ def scores(runs: Runs, felt: Sequence[Felt], weights: Mapping[str, float]) -> Sc
     """
     senders = list(next(iter(runs.values())))
     seeds = sorted(set.intersection(*(set(of) for by in runs.values() for of in by.values())))
-    figures = [(f.more, f.from_, f.least, f.worst, weights[f.key]) for f in felt]
+    figures = [(f.more, f.from_, f.to, f.least, f.worst, weights[f.key]) for f in felt]
     tried = [
         (aqm, [[[f.of(by[who][seed]) for seed in seeds] for who in senders] for f in felt]) for aqm, by in runs.items()
     ]
@@ -93,13 +105,14 @@ def scores(runs: Runs, felt: Sequence[Felt], weights: Mapping[str, float]) -> Sc
             aqm=aqm,
             place=place,
             tied_with=tuple(tied),
+            group=group,
             score=score,
             score_half=half,
             by_senders=dict(zip(senders, by_senders, strict=True)),
             values={f.key: _summary(told) for f, told in zip(felt, values, strict=True)},
             alone=frozenset(f.key for f, leads in zip(felt, leads_in, strict=True) if leads),
         )
-        for aqm, place, tied, score, half, by_senders, values, leads_in in _core.experienced(figures, tried)
+        for aqm, place, tied, group, score, half, by_senders, values, leads_in in _core.experienced(figures, tried)
     )
 
 

@@ -21,7 +21,7 @@ __all__ = ["FORMATS", "bibtex", "cells_of", "check_parquet", "parquet_bytes", "r
 FORMATS = ("text", "csv", "latex", "markdown", "parquet")
 """What `--format` takes."""
 
-TIDY = ["aqm", "kind", "name", "window", "metric", "n", "mean", "std", "ci95_low", "ci95_high"]
+TIDY = ["aqm", "kind", "name", "window", "metric", "n", "mean", "std", "ci95_low", "ci95_high", "events"]
 
 
 def cells_of(table: Table) -> tuple[str, list[str], list[list[str]], int]:
@@ -68,7 +68,7 @@ def _piped(text: str) -> str:
 _SPECIAL = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
     **{"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"},
-    **{"±": r"$\pm$", "–": "--", "²": "$^2$", "<": "$<$", ">": "$>$"},
+    **{"±": r"$\pm$", "−": "$-$", "†": r"$^\dagger$", "–": "--", "²": "$^2$", "<": "$<$", ">": "$>$"},
 }
 
 
@@ -118,9 +118,8 @@ def tidy_csv(comparison: Comparison) -> str:
                 for window, metrics in windows.items():
                     for metric, found in metrics.items():
                         low, high = found["ci95"] or (None, None)
-                        rows.append(
-                            [aqm, kind, name, window, metric, found["n"], found["mean"], found["std"], low, high]
-                        )
+                        told = (found["n"], found["mean"], found["std"], low, high, found.get("events"))
+                        rows.append([aqm, kind, name, window, metric, *told])
     return _lines(rows)
 
 

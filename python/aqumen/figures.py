@@ -123,14 +123,15 @@ def _ranking(axes: Axes, comparison: Comparison, link: str, window: str) -> bool
     """Mean and interval of the goal's first figure, the best on top."""
     ranking = comparison.ranking()
     figure = ranking.figure
-    known = [(p.aqm, ranking.summaries[p.aqm][figure.key]) for p in ranking.places]
+    groups = {label: place.group for place, label in comparison.rows(ranking) if place is not None}
+    known = [(label, ranking.summaries[label][figure.key]) for _, label in comparison.rows(ranking)]
     known = [(aqm, found) for aqm, found in known if found["n"]]
     for i, (aqm, found) in enumerate(known):
         colour = COLOURS[comparison.aqms.index(aqm) % len(COLOURS)]
         mean = found["mean"] * figure.factor
         low, high = (each * figure.factor for each in found["ci95"] or (found["mean"], found["mean"]))
         axes.errorbar(mean, i, xerr=[[mean - low], [high - mean]], fmt="o", color=colour, markersize=4, capsize=2)
-    axes.set_yticks(range(len(known)), [aqm for aqm, _ in known])
+    axes.set_yticks(range(len(known)), [f"{aqm}  {groups.get(aqm) or ''}".rstrip() for aqm, _ in known])
     axes.invert_yaxis()
     axes.set_xlim(left=0)
     axes.set_xlabel(f"{figure.title}, {figure.unit}" + (" (95 % interval)" if len(comparison.seeds) > 1 else ""))

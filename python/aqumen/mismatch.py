@@ -6,7 +6,7 @@ the last second, since no two engines agree about single round trips.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aqumen import _core
@@ -15,7 +15,7 @@ from aqumen.result import Result
 if TYPE_CHECKING:
     from aqumen.result import Floats
 
-__all__ = ["averaged", "mismatch"]
+__all__ = ["averaged", "mismatch", "sentences"]
 
 
 def mismatch(results: Sequence[Result]) -> dict[str, Any]:
@@ -35,6 +35,26 @@ def mismatch(results: Sequence[Result]) -> dict[str, Any]:
             first, second = by_label[reference], by_label[label]
             found[label] = {"reference": reference, "links": _links(first, second)}
     return found
+
+
+def sentences(found: Mapping[str, Any], link: str, window: str) -> list[str]:
+    """How far each engine is from the reference, a sentence each.
+
+    Args:
+        found: What `mismatch` returned.
+        link: Name of a link that is recorded, such as `bottleneck`.
+        window: Which part of the run: `steady`, `all`, or one that the scenario names.
+    """
+    told = []
+    for label, entry in found.items():
+        each = entry["links"].get(link, {}).get(window, {})
+        apart, mean = each.get("curve_rms_pkts"), each.get("queue_mean_difference_pkts")
+        if apart is not None and mean is not None:
+            told.append(
+                f"{label} differs from {entry['reference']} by {apart:.1f} packets (root mean square of the queue); "
+                f"its mean queue is {abs(mean):.1f} packets {'shorter' if mean < 0 else 'longer'}."
+            )
+    return told
 
 
 def _links(first: Sequence[Result], second: Sequence[Result]) -> dict[str, Any]:

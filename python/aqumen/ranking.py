@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from aqumen import _core
 from aqumen.errors import ScenarioError
 
-__all__ = ["GOALS", "Figure", "Goal", "Place", "Ranking", "rank"]
+__all__ = ["GOALS", "Figure", "Goal", "Place", "Ranking", "letter_groups", "rank"]
 
 Summary = dict[str, Any]
 
@@ -73,6 +73,8 @@ class Place:
     """It is clearly better than every other."""
     tied_with: tuple[str, ...]
     """AQMs of which neither it nor they are clearly better."""
+    group: str | None = None
+    """Letters: two AQMs share one if neither is clearly better (compact letter display). `None` without intervals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +88,7 @@ class Ranking:
     by: str
     """The goal, a name of `GOALS`."""
     summaries: Mapping[str, Mapping[str, Summary]]
-    """Of each AQM the figures that the goal looks at."""
+    """Of each AQM the figures that the goal looks at; with several engines of each AQM on each."""
     places: tuple[Place, ...]
     """The AQMs in order."""
     words: str
@@ -110,6 +112,7 @@ def rank(
     by: str | None = None,
     *,
     base_rtt_s: float = 0.0,
+    unranked: Collection[str] = (),
 ) -> Ranking:
     """Rank AQMs by a goal; differences that lie within the 95 % intervals are none.
 
@@ -122,21 +125,36 @@ def rank(
         window: Which part of the run: `steady`, `all`, or one that the scenario names.
         by: A name of `GOALS`; without one the queue's error where there is a target, else delay at utilisation.
         base_rtt_s: The round-trip time without queues, seconds; power counts it beside the queue.
+        unranked: Names that have figures but no place, such as an AQM on a second engine.
     """
     keys = {figure.key for goal in GOALS.values() for figure in goal.figures}
     known = [
         (aqm, [(key, metrics[key]) for key in keys if metrics.get(key, _NONE)["n"]])
         for aqm, metrics in summaries.items()
+        if aqm not in unranked
     ]
     try:
         by, words, order = _core.rank(known, by, base_rtt_s)
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
     places = tuple(
-        Place(aqm=aqm, place=place, clearly_best=best, tied_with=tuple(tied)) for aqm, place, best, tied in order
+        Place(aqm=aqm, place=place, clearly_best=best, tied_with=tuple(tied), group=group)
+        for aqm, place, best, tied, group in order
     )
     shown = {aqm: {f.key: metrics.get(f.key, _NONE) for f in GOALS[by].figures} for aqm, metrics in summaries.items()}
     return Ranking(link=link, window=window, by=by, summaries=shown, places=places, words=words)
+
+
+def letter_groups(names: Sequence[str], differ: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Letters of a compact letter display (Piepho, 2004): two rows share a letter if and only if they do not differ.
+
+    Args:
+        names: The rows, in the order in which the table shows them.
+        differ: The pairs that differ significantly, each in either order.
+    """
+    at = {name: i for i, name in enumerate(names)}
+    letters = _core.letter_groups(len(at), {(at[one], at[other]) for one, other in differ})
+    return dict(zip(at, letters, strict=True))
 
 
 _NONE: Summary = {"mean": None, "std": None, "ci95": None, "n": 0}

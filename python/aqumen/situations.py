@@ -235,7 +235,18 @@ def _household(length_s: float) -> tuple[Felt, ...]:
     """What is not defined is as bad as can be: a page that does not come takes the whole run."""
     page, chunk = _group("page_load_mean_s", "web"), _transfer("film", "mean_s", 1)
     return (
-        Felt(key="calls", title="Calls", unit="MOS", digits=2, of=_worse_call, more=True, from_=1, least=0.05, worst=1),
+        Felt(
+            key="calls",
+            title="Calls",
+            unit="MOS",
+            digits=2,
+            of=_worse_call,
+            more=True,
+            from_=1,
+            to=4.5,
+            least=0.05,
+            worst=1,
+        ),
         Felt(key="pages", title="Page", unit="s", digits=2, of=page, worst=length_s),
         Felt(key="game", title="Game", unit="ms", digits=0, of=_there_and_back, worst=length_s * 1000),
         _rate_of("upload", "Upload", "upload", "Mbit/s", 1e-6),

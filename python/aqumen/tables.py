@@ -5,12 +5,13 @@ The packages are optional and imported when they are asked for; numpy too, which
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from aqumen.errors import MissingExtra
+from aqumen.evidence import MARK, few
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,12 +171,34 @@ def percent(share: float | None, digits: int = 2) -> str:
 
 
 def spread(summary: Mapping[str, Any], factor: float, digits: int) -> str:
-    """A mean with the half width of its 95 % interval; a dash where nothing is defined."""
+    """A mean with its 95 % interval: ± half of it, or how far it goes below and above; a dash where nothing is defined.
+
+    A figure behind which few events stand is marked.
+
+    Args:
+        summary: What stands in place of a figure over several runs.
+        factor: From the metric to the unit of the table.
+        digits: Digits behind the point.
+    """
     mean, ci95 = summary["mean"], summary.get("ci95")
     if mean is None or not summary["n"]:
         return number(None, digits)
-    plain = number(mean * factor, digits)
-    return plain if ci95 is None else f"{plain} ± {(ci95[1] - ci95[0]) / 2 * factor:.{digits}f}"
+    plain, mark = number(mean * factor, digits), MARK if few(summary) else ""
+    return plain + around(mean, ci95, lambda width: number(width * factor, digits)) + mark
+
+
+def around(mean: float, ci95: Sequence[float] | None, write: Callable[[float], str]) -> str:
+    """What stands behind a mean: ± half of its interval, or how far that goes below and above; empty without one.
+
+    Args:
+        mean: It lies between both ends.
+        ci95: The ends of its interval.
+        write: Writes a width.
+    """
+    if ci95 is None:
+        return ""
+    below, above = (write(abs(end - mean)) for end in ci95)
+    return f" ± {below}" if below == above else f" −{below}/+{above}"
 
 
 def parameter(value: float | bool | str) -> str:

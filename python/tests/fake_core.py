@@ -369,27 +369,6 @@ def run_fluid_many(scenario, jobs, model, threads, on_done):
             return
 
 
-def student_975(freedom):
-    """Student's t at 97.5 %: exact for one and two degrees of freedom, else its expansion (good to 1e-3)."""
-    z = 1.959963984540054
-    if freedom < 3:
-        return {1: 12.706204736, 2: 4.302652730}[freedom]
-    terms = ((z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384)
-    return z + sum(term / freedom**k for k, term in enumerate(terms, 1))
-
-
-def summary(values):
-    n = len(values)
-    if n == 0:
-        raise ValueError("no values")
-    mean = math.fsum(values) / n
-    if n == 1:
-        return mean, None, None, 1
-    std = math.sqrt(math.fsum((x - mean) ** 2 for x in values) / (n - 1))
-    half = student_975(n - 1) * std / math.sqrt(n)
-    return mean, std, (mean - half, mean + half), n
-
-
 def list_aqms_json():
     parameter = {"unit": "pkt", "default": 100.0, "min": 0.0, "max": None, "choices": None, "doc": "Target queue."}
     return json.dumps(

@@ -340,7 +340,7 @@ def test_the_page_has_a_pick_for_each_situation_and_both_orders(study):
         " Of what a Linux kernel has, `droptail` (mean rank 2.0) comes first.\n" in text
     )
     # Student's quantile for two degrees is 4.303; of 9, 10.5 and 12 ms the deviation is 1.5 ms.
-    assert "| `pie` | 1.8 | 10.5 ± 3.7 | 90.0 ± 0.0 |" in text
+    assert "| `pie` | 1.8 | a | 10.5 ± 3.7 | 90.0 ± 0.0 |" in text
     assert text.index("### AQMs as they come") < text.index("### AQMs at the target of each place")
     assert "| `everyday/backbone@cubic` | 20ms | its end |" in text
     assert text.count("Not run.") == 2
@@ -359,13 +359,13 @@ def test_a_ranking_is_a_table_by_every_criterion_with_delay_and_utilisation(stud
     text = advice.page(data, "c", "2026-11-22")
     assert lines_of(text, "| AQM | rank by")[0] == (
         "| AQM | rank by utilisation over response time | rank by queueing delay, p95 | rank by utilisation"
-        " | rank by losses | delay / DropTail's | utilisation |"
+        " | rank by losses | group by utilisation over response time | delay / DropTail's | utilisation |"
     )
     own, target = lines_of(text, "| `pie` | 1.0 |")
     # Delays with the first seed: 6 of DropTail's 101 ms as it comes, 31 at the target.
-    assert own == "| `pie` | 1.0 | 1.0 | 2.0 | 2.0 | 0.06 | 90.0 % |"
-    assert target == "| `pie` | 1.0 | 2.0 | 2.0 | 2.0 | 0.31 | 90.0 % |"
-    assert "|---|---|---|---|---|---|---|" in text
+    assert own == "| `pie` | 1.0 | 1.0 | 2.0 | 2.0 | a | 0.06 | 90.0 % |"
+    assert target == "| `pie` | 1.0 | 2.0 | 2.0 | 2.0 | a | 0.31 | 90.0 % |"
+    assert "|---|---|---|---|---|---|---|---|" in text
     # Three alike places rank alike: 12 3 / (3 4) (1 + 4 + 9 - 3 16 / 4) is 6; q is 2.343, over 3 places sqrt(12 / 18).
     assert text.count("\n\nIn order of utilisation over response time (Kleinrock's power). Critical") == 2
     assert "Friedman's statistic of the first: 6 over 3 networks" in text
@@ -379,7 +379,7 @@ def test_a_ranking_is_a_table_by_every_criterion_with_delay_and_utilisation(stud
     one_less = {**told, last: none[last]}
     text = advice.page({**data, "agreement": {"situations": one_less, "drawn": none}}, "c", "d")
     assert (
-        "with Student's 95 % interval over the networks: in one network of a situation utilisation over response time"
+        "with the 95 % interval over the networks: in one network of a situation utilisation over response time"
         " 0.88 ± 0.12, queueing delay, p95 0.88 ± 0.12, utilisation 0.88 ± 0.12." in text
     )
     text = advice.page({**data, "agreement": {"situations": none, "drawn": told}}, "c", "d")
@@ -394,7 +394,7 @@ def test_what_there_is_too_little_of_is_told_as_such(study):
     assert losses == "loss_ratio"
     some = {**own, "by": {**own["by"], losses: None}, "tradeoff": {}}
     text = advice.page({**data, "rankings": {**data["rankings"], across.OWN: some}}, "c", "d")
-    assert lines_of(text, "| `pie` | 1.0 |")[0] == "| `pie` | 1.0 | 1.0 | 2.0 | – | – | – |"
+    assert lines_of(text, "| `pie` | 1.0 |")[0] == "| `pie` | 1.0 | 1.0 | 2.0 | – | a | – | – |"
     assert "losses" not in lines_of(text, "In order of")[0]
     none = {**own, "by": {**own["by"], main: None}}
     refused = {"rem": "paqm/load@n3: no"}
@@ -416,7 +416,9 @@ def test_a_pick_is_told_with_eight_aqms_linux_best_and_droptail(study):
         {"cell": "net", "measure": "fair", "figures": {**told, "a0": once, "a1": none}},
         {"cell": "other", "measure": "short", "figures": told},
     ]
+    groups = {name: "a" if name in ("a0", "a1") else "b" for name in means}
     ranked = {"means": means, "figures": 3, "critical_difference": None, "tied_with_best": ["a0", "a1"]}
+    ranked |= {"groups": groups}
     picked = {"pick": "a0", "kernel": "codel", "ranks": ranked, "figures": figures}
     situation = replace(situation, title="A link")
     text = "\n".join(advice._situation(situation, dict.fromkeys(situation.cells), picked))
@@ -424,15 +426,15 @@ def test_a_pick_is_told_with_eight_aqms_linux_best_and_droptail(study):
     # Eight, then the kernel's first and DropTail, which the order would leave out.
     rows = lines_of(text, "| `")
     assert [row.split("`")[1] for row in rows] == [*names[:8], "codel", "droptail"] * 2
-    assert rows[0] == "| `a0` | 1.0 | 10.0 ± 2.0 | 7.250 |"
-    assert rows[1] == "| `a1` | 1.2 | 11.0 ± 2.0 | none |"
-    assert rows[10] == "| `a0` | 1.0 | 10 ± 2 |"
+    assert rows[0] == "| `a0` | 1.0 | a | 10.0 ± 2.0 | 7.250 |"
+    assert rows[1] == "| `a1` | 1.2 | a | 11.0 ± 2.0 | none |"
+    assert rows[10] == "| `a0` | 1.0 | a | 10 ± 2 |"
     heads = lines_of(text, "| AQM")
     assert heads == [
-        "| AQM | mean rank | queueing delay, p95, ms | fairness of the long ones, Jain |",
-        "| AQM | mean rank | transfer of 10 to 100 kB, ms |",
+        "| AQM | mean rank | group | queueing delay, p95, ms | fairness of the long ones, Jain |",
+        "| AQM | mean rank | group | transfer of 10 to 100 kB, ms |",
     ]
-    assert lines_of(text, "|---") == ["|---|---|---|---|", "|---|---|---|"]
+    assert lines_of(text, "|---") == ["|---|---|---|---|---|", "|---|---|---|---|"]
     assert lines_of(text, "`") == ["`net`:", "`other`:"]
     # Where DropTail is another network, that is said.
     home = "\n".join(advice._situation(situation, {situation.cells[0]: "net@now"}, picked))

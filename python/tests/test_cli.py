@@ -58,7 +58,7 @@ def test_of_one_seed_a_comparison_says_how_little_it_is(aqumen_cli, scenario_fil
     alone, several = (
         aqumen_cli("compare", scenario_file, "--aqm", "droptail", "--aqm", "pi", "--seeds", n)[1] for n in (1, 2)
     )
-    little, much = "One seed gives no intervals", "Mean ± half the 95 % interval"
+    little, much = "One seed gives no intervals", "Means over the seeds and 95 % intervals"
     assert (little in alone, much in alone, "±" in alone) == (True, False, False)
     assert (little in several, much in several) == (False, True)
     # Nobody is told apart from nobody by a single seed, so nobody is marked.

@@ -39,7 +39,7 @@ def test_csv_has_every_figure_with_its_interval(capsys):
 def test_markdown_is_a_table_of_the_same_cells(capsys):
     text = out_of(capsys, "--format", "markdown")
     head = next(line for line in text.splitlines() if line.startswith("| place"))
-    assert text.splitlines()[text.splitlines().index(head) + 1] == "|---|---|" + "--:|" * (head.count("|") - 3)
+    assert text.splitlines()[text.splitlines().index(head) + 1] == "|---|---|---|" + "--:|" * (head.count("|") - 4)
     for row in (line for line in text.splitlines() if line.startswith("| 1")):
         assert row.count("|") == head.count("|")
         assert "±" in row

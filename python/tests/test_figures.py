@@ -28,7 +28,7 @@ def run(sojourn_s, used, queue=(0, 10, 20), waits=((0.001, 0.5), (0.002, 1.0))):
 
 def comparison(runs, target=None, summaries=None, seeds=(1, 2)):
     """Runs by AQM, of which the first is the best."""
-    places = [SimpleNamespace(aqm=aqm) for aqm in runs]
+    places = [SimpleNamespace(aqm=aqm, group=letter) for aqm, letter in zip(runs, "abc", strict=False)]
     goal = SimpleNamespace(key="k", factor=1000, title="Delay", unit="ms")
     ranking = SimpleNamespace(figure=goal, places=places, summaries=summaries, link="l", window="steady")
     return SimpleNamespace(
@@ -37,6 +37,7 @@ def comparison(runs, target=None, summaries=None, seeds=(1, 2)):
         of=runs.__getitem__,
         targets=lambda: {} if target is None else {"l": target},
         ranking=lambda: ranking,
+        rows=lambda ranking: [(place, place.aqm) for place in ranking.places],
     )
 
 
@@ -65,7 +66,7 @@ def test_the_ranking_has_a_point_with_its_interval_for_each_aqm_the_best_on_top(
     assert bars[1].tolist() == [[30, 1], [30, 1]]
     # Colours stay those of the AQM's place in all figures.
     assert [to_hex(point.get_color()).upper() for point in points] == [figures.COLOURS[0], figures.COLOURS[2]]
-    assert [text.get_text() for text in axes.get_yticklabels()] == ["pie", "codel"]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["pie  a", "codel  c"]
     bottom, top = axes.get_ylim()
     assert bottom > top
     assert axes.get_xlim()[0] == 0

@@ -65,8 +65,9 @@ def test_compare_sets_engines_side_by_side(aqumen_cli, scenario_file, tmp_path):
     args = ("compare", scenario_file, "--aqm", "pi", "--engine", "packet", "--engine", "fluid", "--seeds", 3)
     code, printed, _ = aqumen_cli(*args, "--out", out)
     assert code == 0
-    assert "engine packet, fluid" in printed
+    assert "engines packet, fluid" in printed
     # The fake fluid's queue is ten packets above that of the packets throughout.
+    assert "pi (fluid) differs from pi (packet) by 10.0 packets (root mean square of the queue);" in printed
     assert re.search(r"pi \(fluid\) against pi \(packet\) +bottleneck +10\.0 +-?0\.0 +10\.0", printed)
     data = json.loads((out / "compare.json").read_text())
     assert data["engine"] == "packet, fluid"
@@ -74,13 +75,37 @@ def test_compare_sets_engines_side_by_side(aqumen_cli, scenario_file, tmp_path):
         ("pi (packet)", "packet"), ("pi (fluid)", "fluid"),
     ]  # fmt: skip
     assert data["mismatch"]["pi (fluid)"]["links"]["bottleneck"]["steady"]["curve_rms_pkts"] == pytest.approx(10.0)
+    # One AQM on two engines is no ranking, and nothing is called the best.
+    assert [each["aqm"] for each in data["ranking"]["order"]] == ["pi (packet)"]
+    assert "place" not in printed
+    assert "Ranked" not in printed
+    # What is said first is how far the engines are apart.
+    assert printed.index("differs from") < printed.index("Mismatch of the queue") < printed.index("Utilisation")
     names = {path.name for path in (out / "runs").iterdir()}
     assert {"pi_packet-1.json", "pi_fluid-3.npz"} <= {re.sub(r"@", "_", name) for name in names}
     page = (out / "report.html").read_text()
-    assert "Engines over one another" in page
+    assert page.index("Engines over one another") < page.index("<h2>The AQM on each engine</h2>")
+    assert "10.0 packets (root mean square of the queue)" in re.search(r'class="verdict">(.*?)</p>', page)[1]
+    assert 'class="badge' not in page
     numbers = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL).group(1))
     curves = numbers["links"]["bottleneck"]["time"]
     assert np.subtract(curves["pi (fluid)"]["averaged"], curves["pi (packet)"]["averaged"]) == pytest.approx(10.0)
+
+
+def test_aqms_on_several_engines_are_ranked_on_the_first_alone(aqumen_cli, scenario_file):
+    several = ("--engine", "packet", "--engine", "fluid", "--seeds", 3)
+    args = ("compare", scenario_file, "--aqm", "pi,red,droptail")
+    both = json.loads(aqumen_cli(*args, *several, "--json")[1])["ranking"]
+    alone = json.loads(aqumen_cli(*args, "--seeds", 3, "--json")[1])["ranking"]
+    assert both["engine"] == "packet"
+    assert [each["aqm"] for each in both["order"]] == [f"{each['aqm']} (packet)" for each in alone["order"]]
+    for key in ("place", "group", "clearly_best"):
+        assert [each[key] for each in both["order"]] == [each[key] for each in alone["order"]]
+    # In the table each AQM on the other engine stands below it, without place and letter.
+    table = aqumen_cli(*args, *several)[1].partition("AQM ")[2].partition("\n\n")[0].splitlines()[1:7]
+    assert [row.split()[-9:] for row in table if "packet" in row] != []
+    assert [bool(re.match(r"\d +[a-z]+ +\w+ \(packet\)", row)) for row in table] == [True, False] * 3
+    assert all(re.match(r" +\w+ \(fluid\)", row) for row in table[1::2])
 
 
 def test_runs_of_several_engines_are_taken_from_disk(aqumen_cli, scenario_file, tmp_path, fake_core, monkeypatch):

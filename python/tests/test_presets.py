@@ -395,13 +395,22 @@ def test_a_switch_s_operator_is_told_the_order(capsys):
 def test_the_order_is_told_as_a_table(capsys):
     out = told(capsys, "--seeds", "2", "--device", "swp1")
     assert "3 AQMs, senders cubic, cubic-ecn, dctcp, 2 seeds" in out
-    rows = [line.split() for line in out.splitlines() if re.match(r" *[123] ", line) and "±" in line]
+    rows = [line.split() for line in out.splitlines() if re.match(r" *[123] +[a-z]+ ", line)]
     # Two seeds: the quantile is 12.706, the difference of requests 1, 2 and 8 ms. Scores of the seeds are a factor of
-    # 2^(1/3) apart: half of the interval of their logarithms is 12.706 ln 2 / 6, whose hyperbolic sine is 2.055.
-    assert rows[0] == ["1", "fq-codel-linux", "100.0±205.5", "1.500±6.353", "1.000±0.000", "8.00±0.00"]
-    assert rows[1] == ["2", "pie-linux", "79.4±163.1", "3.000±12.706", "1.000±0.000", "8.00±0.00"]
-    assert rows[2][:3] == ["3", "droptail", "31.5±64.7"]
-    assert "Mean ± half the 95 % interval over the seeds" in out
+    # 2^(1/3) apart: half of the interval of their logarithms is 12.706 ln 2 / 6: from 1/4.34 to 4.34 times.
+    # Student's intervals of times are cut at 0.
+    assert rows[0] == [
+        "1",
+        "a",
+        "fq-codel-linux",
+        "100.0−77.0/+334.0",
+        "1.500−1.500/+6.353",
+        "1.000±0.000",
+        "8.00±0.00",
+    ]
+    assert rows[1] == ["2", "b", "pie-linux", "79.4−61.1/+265.1", "3.000−3.000/+12.706", "1.000±0.000", "8.00±0.00"]
+    assert rows[2][:4] == ["3", "c", "droptail", "31.5−24.2/+105.2"]
+    assert "Means over the seeds and 95 % intervals." in out
     assert "With any one weight halved or doubled the first place stays where it is." in " ".join(out.split())
     assert "Score with each kind of senders, %" in out
     assert "fq-codel-linux, Linux 3.5 and later, as root:" in out
@@ -409,7 +418,7 @@ def test_the_order_is_told_as_a_table(capsys):
     expected = out.partition("What to expect")[2]
     assert "with fq-codel-linux" in expected
     assert "Request, p99, ms" in expected
-    assert "12.000 ± 50.825" in expected
+    assert "12.000 −12.000/+50.825" in expected
     one = told(capsys, "--seeds", "1", "--senders", "dctcp")
     assert "3 AQMs, senders dctcp, 1 seed\n" in one
     assert "One seed gives no intervals" in one

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aqumen.errors import ScenarioError
-from aqumen.ranking import GOALS, rank
+from aqumen.ranking import GOALS, letter_groups, rank
 
 NONE = {"mean": None, "std": None, "ci95": None, "n": 0}
 
@@ -160,6 +160,38 @@ def test_a_goal_that_is_none_is_refused_with_the_list():
     assert set(GOALS) == {*FIGURE, "delay-at-utilization"}
 
 
+# Letters.
+
+
+def shared(one, other):
+    return bool(set(one) & set(other))
+
+
+def test_one_noisy_aqm_ties_with_each_and_takes_no_difference_from_the_others():
+    each = {name: metrics(summary(mean, 1)) for name, mean in (("a", 10), ("b", 20), ("c", 30), ("d", 40))}
+    groups = {place.aqm: place.group for place in rank(each, "l", "steady").places}
+    assert groups == {"a": "a", "b": "b", "c": "c", "d": "d"}
+    places = {place.aqm: place for place in rank({**each, "noisy": metrics(summary(21, 30))}, "l", "steady").places}
+    assert {aqm: place.group for aqm, place in places.items()} == {
+        **{"a": "a", "noisy": "abcd", "b": "b", "c": "c", "d": "d"}
+    }
+
+
+def test_letters_are_those_of_the_rows_as_they_are_shown():
+    chain = {name: metrics(summary(mean, 2)) for name, mean in (("c", 16), ("b", 13), ("a", 10))}
+    assert [(place.aqm, place.group) for place in rank(chain, "l", "steady").places] == [
+        ("a", "a"), ("b", "ab"), ("c", "b"),
+    ]  # fmt: skip
+    # A single seed tells nothing, and so has no letter; the others have theirs.
+    once = rank({**chain, "once": metrics(summary(1.0))}, "l", "steady").places
+    assert [(place.aqm, place.group) for place in once] == [("once", None), ("a", "a"), ("b", "ab"), ("c", "b")]
+
+
+def test_any_rows_have_letters():
+    assert letter_groups(["x", "y", "z"], [("z", "x")]) == {"x": "a", "y": "ab", "z": "b"}
+    assert letter_groups([], []) == {}
+
+
 AQM = st.tuples(
     st.integers(0, 20), st.integers(0, 20), st.sampled_from([0.0, 0.5, 3.0, 9.0]), st.sampled_from([0.0, 0.5, 3.0, 9.0])
 )
@@ -203,3 +235,38 @@ def test_by_one_figure_places_follow_the_means_and_what_is_clear(drawn):
         for b, other in each.items():
             if one["sojourn_mean_s"]["ci95"][1] < other["sojourn_mean_s"]["ci95"][0]:
                 assert at[a] < at[b]
+
+
+ROWS = st.lists(AQM, min_size=2, max_size=7)
+
+
+def by_power(drawn, order=None):
+    """Rows by name, in some order."""
+    rows = {
+        f"aqm{i}": {
+            "sojourn_mean_s": summary(delay / 100, delay_half / 100),
+            "utilization": summary(full / 20, full_half / 20),
+        }
+        for i, (delay, full, delay_half, full_half) in enumerate(drawn)
+    }
+    rows = {name: rows[name] for name in order or rows}
+    return {place.aqm: place for place in rank(rows, "l", "steady", "delay-at-utilization", base_rtt_s=0.03).places}
+
+
+@given(ROWS, st.randoms())
+def test_who_shares_a_letter_is_symmetric_and_no_matter_of_the_order_of_rows(drawn, random):
+    places = by_power(drawn)
+    other = by_power(drawn, random.sample(sorted(places), len(places)))
+    for a, b in itertools.combinations(places, 2):
+        alike = shared(places[a].group, places[b].group)
+        assert alike == (b in places[a].tied_with) == (a in places[b].tied_with)
+        assert alike == shared(other[a].group, other[b].group)
+    assert next(iter(places.values())).group.startswith("a")
+
+
+@given(ROWS)
+def test_a_row_that_is_added_changes_nothing_between_the_others(drawn):
+    fewer, more = by_power(drawn[:-1]), by_power(drawn)
+    for a, b in itertools.combinations(fewer, 2):
+        assert shared(fewer[a].group, fewer[b].group) == shared(more[a].group, more[b].group)
+        assert (b in fewer[a].tied_with) == (b in more[a].tied_with)

@@ -98,12 +98,12 @@ def test_the_ranking_says_who_is_best_and_by_how_much(comparison, page):
         (
             [("a", 1, False), ("b<", 1, False), ("c", 3, False)],
             1,
-            "<b>a</b> and <b>b&lt;</b> lead together: their 95 % intervals overlap. <b>a</b> {}.",
+            "<b>a</b> {}. <b>b&lt;</b> does not differ significantly from it.",
         ),
         (
             [("a", 1, False), ("b", 1, False)],
             2,
-            "<b>a</b> and <b>b</b> lead together: their powers are not told apart. <b>a</b> {}.",
+            "<b>a</b> {}. <b>b</b> does not differ significantly from it.",
         ),
     ],
 )
@@ -112,7 +112,11 @@ def test_the_result_is_said_in_a_sentence(places, figures, says):
     data = {"aqms": {"a": {"links": {"l": {"steady": {"utilization": used}}}}}}
     figure = SimpleNamespace(key="sojourn_mean_s", factor=1000, digits=1, unit="ms")
     ranking = SimpleNamespace(
-        places=[SimpleNamespace(aqm=aqm, place=place, clearly_best=best) for aqm, place, best in places],
+        places=[
+            SimpleNamespace(aqm=aqm, place=place, clearly_best=best, group="a", tied_with=["a"] if tied else [])
+            for aqm, place, best in places
+            for tied in [aqm != "a" and place == 1]
+        ],
         figure=figure,
         goal=SimpleNamespace(figures=[figure] * figures),
         link="l",
@@ -443,7 +447,7 @@ def test_the_share_dropped_has_an_interval_where_packets_are_dropped_early_and_f
     assert early > 0
     assert overflow > 0
     dropped = comparison.summary("codel", "drop_ratio")
-    half = (dropped["ci95"][1] - dropped["ci95"][0]) / 2
+    below, above = (abs(end - dropped["mean"]) * 100 for end in dropped["ci95"])
     table = re.search(r'<table class="rank"><caption class="unseen">Ranking.*?</table>', report_html(comparison))[0]
     last = re.sub(r"<[^>]+>", "", re.findall(r"<td>(.*?)</td>", table)[-1])
-    assert last == f"{dropped['mean'] * 100:.2f} ± {half * 100:.2f}"
+    assert last == f"{dropped['mean'] * 100:.2f} −{below:.2f}/+{above:.2f}"

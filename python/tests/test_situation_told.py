@@ -26,7 +26,7 @@ def summary(mean, half=None):
     return {"mean": mean, "std": half, "ci95": ci95, "n": 5}
 
 
-def scored(aqm, place, score, *, tied=(), alone=(), half=1.5, values=(4.0, 1.5, 2.0)):
+def scored(aqm, place, score, *, group=None, tied=(), alone=(), half=1.5, values=(4.0, 1.5, 2.0)):
     return Scored(
         aqm=aqm,
         place=place,
@@ -36,14 +36,15 @@ def scored(aqm, place, score, *, tied=(), alone=(), half=1.5, values=(4.0, 1.5, 
         by_senders={"cubic": score + 1, "bbr": score - 1},
         values={f.key: summary(value, 0.25) for f, value in zip(FELT, values, strict=True)},
         alone=frozenset(alone),
+        group=group,
     )
 
 
-FIRST = scored("fq-codel-linux", 1, 98.04, tied=("cake-linux",), alone=("calls", "pages"))
+FIRST = scored("fq-codel-linux", 1, 98.04, group="a", tied=("cake-linux",), alone=("calls", "pages"))
 EACH = frozenset({"calls", "pages", "upload"})
-SECOND = scored("cake-linux", 1, 97.0, tied=("fq-codel-linux",), values=(3.9, 1.75, 2.0))
-THIRD = scored("pi", 3, 55.0, alone=("upload",), values=(3.0, 2.5, 2.5))
-LAST = scored(AS_IT_IS, 4, 12.345, values=(1.5, 9.25, 2.25))
+SECOND = scored("cake-linux", 1, 97.0, group="a", tied=("fq-codel-linux",), values=(3.9, 1.75, 2.0))
+THIRD = scored("pi", 3, 55.0, group="b", alone=("upload",), values=(3.0, 2.5, 2.5))
+LAST = scored(AS_IT_IS, 4, 12.345, group="c", values=(1.5, 9.25, 2.25))
 
 SITUATION = Situation(
     scenario=SimpleNamespace(name="home", title="A home", to_toml=lambda: "name\n"),
@@ -91,14 +92,14 @@ def test_the_answer_is_told_in_order(capsys):
     assert lines.index("What to expect") < found < assumed < lines.index("  tc two eth0")
     table = rows_of(out, "Score  ")
     assert table[0].split() == ["Score", "Calls", "Page", "Upload"]
-    assert table[1].split() == ["AQM", "%", "MOS", "s", "Mbit/s"]
+    assert table[1].split() == ["group", "AQM", "%", "MOS", "s", "Mbit/s"]
     assert [line.split() for line in table[2:]] == [
-        ["1=", "fq-codel-linux", "98.0±1.5", "4.00±0.25", "1.5±0.2", "2.0±0.2"],
-        ["1=", "cake-linux", "97.0±1.5", "3.90±0.25", "1.8±0.2", "2.0±0.2"],
-        ["3", "pi", "55.0±1.5", "3.00±0.25", "2.5±0.2", "2.5±0.2"],
-        ["4", "as", "it", "is", "12.3±1.5", "1.50±0.25", "9.2±0.2", "2.2±0.2"],
+        ["1", "a", "fq-codel-linux", "98.0±1.5", "4.00±0.25", "1.5±0.2", "2.0±0.2"],
+        ["1", "a", "cake-linux", "97.0±1.5", "3.90±0.25", "1.8±0.2", "2.0±0.2"],
+        ["3", "b", "pi", "55.0±1.5", "3.00±0.25", "2.5±0.2", "2.5±0.2"],
+        ["4", "c", "as", "it", "is", "12.3−1.4/+1.6", "1.50±0.25", "9.2±0.2", "2.2±0.2"],
     ]
-    assert "Mean ± half the 95 % interval over the seeds; = marks AQMs of which others are neither better nor" in out
+    assert "Means over the seeds and 95 % intervals. AQMs that share a letter of their groups do not differ" in out
     by_senders = out.partition("\nScore with each kind of\nsenders, %\n")[2].splitlines()
     assert by_senders[0].split() == ["AQM", "cubic", "bbr"]
     assert by_senders[1].split() == ["fq-codel-linux", "99.0", "97.0"]

@@ -48,7 +48,7 @@ mod _core {
     #[pymodule_export]
     use crate::packets::{run, run_many};
     #[pymodule_export]
-    use crate::ranking::{averaged, curve_rms, goals_json, rank};
+    use crate::ranking::{averaged, curve_rms, goals_json, letter_groups, rank};
     #[pymodule_export]
     use crate::record::QueueRecord;
     #[pymodule_export]
@@ -58,7 +58,7 @@ mod _core {
     #[pymodule_export]
     use crate::scenario::{Scenario, json_schema};
     #[pymodule_export]
-    use crate::statistics::{student_quantile, summary, transient};
+    use crate::statistics::{range_of, student_quantile, summary, transient};
     #[pymodule_export]
     use crate::theory::{Analysis, analyse, predict_json, run_fluid, run_fluid_many, run_theory};
 

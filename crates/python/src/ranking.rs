@@ -1,5 +1,7 @@
 //! AQMs in order, and engines apart: what `aqumen_result` makes of several runs.
 
+use std::collections::HashSet;
+
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
@@ -17,8 +19,8 @@ pub(crate) struct Given {
     n: usize,
 }
 
-/// AQM, place, whether it is clearly best, those with which it is tied.
-type Place = (String, usize, bool, Vec<String>);
+/// AQM, place, whether it is clearly best, those with which it is tied, its letters.
+type Place = (String, usize, bool, Vec<String>, Option<String>);
 
 /// What AQMs can be ranked by, as JSON.
 #[pyfunction]
@@ -39,8 +41,15 @@ pub(crate) fn rank(
     };
     let known = summaries.into_iter().map(|(aqm, all)| (aqm, all.into_iter().filter_map(summary).collect())).collect();
     let found = aqumen_result::rank(&known, by, base_rtt_s).map_err(refuse)?;
-    let places = found.places.into_iter().map(|each| (each.aqm, each.place, each.clearly_best, each.tied_with));
+    let places =
+        found.places.into_iter().map(|each| (each.aqm, each.place, each.clearly_best, each.tied_with, each.group));
     Ok((found.goal.name, found.words, places.collect()))
+}
+
+/// Letters of a compact letter display for each of `n` rows, of which those in `pairs` differ.
+#[pyfunction]
+pub(crate) fn letter_groups(n: usize, pairs: HashSet<(usize, usize)>) -> Vec<String> {
+    aqumen_result::letter_groups(n, |i, j| pairs.contains(&(i, j)) || pairs.contains(&(j, i)))
 }
 
 /// Queues of several runs, averaged over the runs and over the last second.

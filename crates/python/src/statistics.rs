@@ -3,11 +3,23 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Mean, standard deviation, Student's 95 % interval and number of `values`, one per run.
+/// Range of the values of a metric, by its key.
 #[pyfunction]
+pub(crate) fn range_of(metric: &str) -> (f64, f64) {
+    aqumen_result::range_of(metric).into()
+}
+
+/// Mean, standard deviation, 95 % interval and number of `values`, one per run, which lie between `low` and `high`.
+#[pyfunction]
+#[pyo3(signature = (values, low=f64::NEG_INFINITY, high=f64::INFINITY))]
 #[allow(clippy::type_complexity, reason = "a tuple is what Python unpacks")]
-pub(crate) fn summary(values: Vec<f64>) -> PyResult<(f64, Option<f64>, Option<(f64, f64)>, usize)> {
-    let summary = aqumen_result::Summary::of(&values).ok_or_else(|| PyValueError::new_err("no values to summarise"))?;
+pub(crate) fn summary(
+    values: Vec<f64>,
+    low: f64,
+    high: f64,
+) -> PyResult<(f64, Option<f64>, Option<(f64, f64)>, usize)> {
+    let summary = aqumen_result::Summary::within(&values, [low, high]);
+    let summary = summary.ok_or_else(|| PyValueError::new_err("no values to summarise"))?;
     Ok((summary.mean, summary.std, summary.ci95.map(|[low, high]| (low, high)), summary.n))
 }
 

@@ -4,7 +4,7 @@
 //! much as doubling the rate of an upload; 100 % would be an AQM as good as the best in each. The order of two AQMs
 //! does not depend on which others are compared.
 
-use crate::Summary;
+use crate::{Summary, letter_groups};
 
 /// Scores closer than this ratio count as alike.
 pub const ALIKE: f64 = 0.02;
@@ -16,6 +16,8 @@ pub struct Felt {
     pub more: bool,
     /// Where it begins: a call without any quality has MOS 1.
     pub from: f64,
+    /// The most that it can be; without a limit infinity.
+    pub to: f64,
     /// Below so much, counted from there, ratios mean nothing.
     pub least: f64,
     /// What stands for it where it is not defined.
@@ -42,6 +44,8 @@ pub struct Scored {
     pub place: usize,
     /// AQMs of which neither it nor they are clearly better.
     pub tied_with: Vec<String>,
+    /// Letters of a compact letter display: two AQMs share one if neither is clearly better. `None` with one seed.
+    pub group: Option<String>,
     /// 100 times the weighted geometric mean of its ratios to the best in each figure.
     pub score: f64,
     /// Half the 95 % interval of the score; `None` with one seed.
@@ -85,33 +89,38 @@ pub fn experienced(felt: &[Felt], tried: &[Tried]) -> Vec<Scored> {
     let better = |one: usize, other: usize| one != other && clearly(&logs[one], &logs[other]);
     let overall = |own: &[Vec<Vec<f64>>], f: usize| own[f].iter().map(|values| mean(values)).sum::<f64>();
     let leaders: Vec<usize> = (0..felt.len()).map(|f| first_largest(good.iter().map(|own| overall(own, f)))).collect();
-    let mut scored: Vec<Scored> = tried
+    let mut scored: Vec<(usize, Scored)> = tried
         .iter()
         .enumerate()
         .filter_map(|(i, each)| {
             let Summary { mean: level, ci95, .. } = Summary::of(&logs[i])?;
             let level = 100.0 * libm::exp(level);
             let neither = |j: &usize| *j != i && !better(*j, i) && !better(i, *j);
-            Some(Scored {
+            let found = Scored {
                 aqm: each.aqm.clone(),
                 place: 1 + (0..tried.len()).filter(|&other| better(other, i)).count(),
                 tied_with: (0..tried.len()).filter(neither).map(|other| tried[other].aqm.clone()).collect(),
+                group: None,
                 score: level,
                 score_half: ci95.map(|[low, high]| level * libm::sinh((high - low) / 2.0)),
                 by_senders: all.iter().map(|&who| 100.0 * libm::exp(mean(&by_seed(&good[i], &[who])))).collect(),
-                values: each.figures.iter().map(|by_senders| over_seeds(by_senders)).collect(),
+                values: each.figures.iter().zip(felt).map(|(by_senders, felt)| over_seeds(by_senders, felt)).collect(),
                 leads: leaders.iter().map(|&leader| leader == i).collect(),
-            })
+            };
+            Some((i, found))
         })
         .collect();
-    scored.sort_by(|one, other| other.score.total_cmp(&one.score));
+    scored.sort_by(|(_, one), (_, other)| other.score.total_cmp(&one.score));
+    let rows: Vec<usize> = scored.iter().map(|&(i, _)| i).collect();
+    let letters = letter_groups(rows.len(), |i, j| better(rows[i], rows[j]) || better(rows[j], rows[i]));
     // Nobody has a better place than one with a better score.
     let mut least = 1;
-    for each in &mut scored {
+    for ((_, each), letters) in scored.iter_mut().zip(letters) {
         least = least.max(each.place);
         each.place = least;
+        each.group = each.score_half.map(|_| letters);
     }
-    scored
+    scored.into_iter().map(|(_, each)| each).collect()
 }
 
 /// Logarithms of the figures, as they lie.
@@ -130,14 +139,14 @@ fn clearly(one: &[f64], other: &[f64]) -> bool {
 }
 
 /// Summary over the seeds of the mean over the senders, of what is defined.
-fn over_seeds(by_senders: &[Vec<Option<f64>>]) -> Option<Summary> {
+fn over_seeds(by_senders: &[Vec<Option<f64>>], felt: &Felt) -> Option<Summary> {
     let seeds = by_senders.first().map_or(0, Vec::len);
     let means: Vec<f64> = (0..seeds)
         .map(|seed| by_senders.iter().filter_map(|values| values[seed]).collect::<Vec<f64>>())
         .filter(|known| !known.is_empty())
         .map(|known| mean(&known))
         .collect();
-    Summary::of(&means)
+    Summary::within(&means, [felt.from, felt.to])
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -158,7 +167,7 @@ fn first_largest(values: impl Iterator<Item = f64>) -> usize {
 mod tests {
     use super::*;
 
-    const TIME: Felt = Felt { more: false, from: 0.0, least: 1e-3, worst: 60.0, weight: 1.0 };
+    const TIME: Felt = Felt { more: false, from: 0.0, to: f64::INFINITY, least: 1e-3, worst: 60.0, weight: 1.0 };
     const RATE: Felt = Felt { more: true, ..TIME };
 
     /// One kind of senders; for each AQM its times and its rates, by seed.
@@ -178,7 +187,7 @@ mod tests {
     #[test]
     fn a_figure_counts_by_what_it_has_above_its_least() {
         // Marks from 1 on: of 3 and 2 the one has twice as much as the other; the times are alike.
-        let marks = Felt { from: 1.0, ..RATE };
+        let marks = Felt { from: 1.0, to: 4.5, ..RATE };
         let found = experienced(&[TIME, marks], &tried(&[("a", &[1.0; 2], &[3.0; 2]), ("b", &[1.0; 2], &[2.0; 2])]));
         near(found[0].score, 100.0);
         near(found[1].score, 100.0 / 2f64.sqrt());

@@ -112,6 +112,19 @@ pub enum ParamValue {
     Choice(String),
 }
 
+/// Range of the values of a metric, by its key.
+pub fn range_of(key: &str) -> [f64; 2] {
+    match key {
+        "utilization" | "jain_fairness" | "fairness_mean" | "probability_mean" | "arrivals_hurst" => [0.0, 1.0],
+        "mos" => [1.0, 4.5],
+        "r_factor" => [0.0, 100.0],
+        "sync_index" => [-1.0, 1.0],
+        "rtt_fairness_slope" => [f64::NEG_INFINITY, f64::INFINITY],
+        key if key.ends_with("_ratio") => [0.0, 1.0],
+        _ => [0.0, f64::INFINITY],
+    }
+}
+
 /// What a link did in one window. Ratios are over arrivals; an undefined one (no arrivals, no target) is null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LinkMetrics {

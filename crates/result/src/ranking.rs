@@ -10,8 +10,8 @@ use std::fmt;
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use crate::Summary;
 use crate::goal::{Figure, GOALS, Goal};
+use crate::{Summary, letter_groups};
 
 /// Of each AQM the figures that are known of it, by metric.
 pub type Known = IndexMap<String, IndexMap<String, Summary>>;
@@ -27,6 +27,8 @@ pub struct Place {
     pub clearly_best: bool,
     /// AQMs of which neither it nor they are clearly better.
     pub tied_with: Vec<String>,
+    /// Letters of a compact letter display: two AQMs share one if neither is clearly better. `None` without intervals.
+    pub group: Option<String>,
 }
 
 /// AQMs in order, the best first.
@@ -89,21 +91,26 @@ pub fn rank(known: &Known, by: Option<&str>, base_rtt_s: f64) -> Result<Ranking,
     let proven = or_same.then(&beats).then(&or_same);
     let better = |b: usize| (0..n).filter(|&a| proven.holds(a, b) && !or_same.holds(b, a)).count();
     let places: Vec<usize> = (0..n).map(|b| 1 + better(b)).collect();
-    let sure = n > 1
-        && known.values().all(|metrics| {
-            goal.figures.iter().all(|figure| metrics.get(figure.key).is_some_and(|each| each.ci95.is_some()))
-        });
+    let measured = |i: usize| {
+        let has_interval = |figure: &Figure| known[i].get(figure.key).is_some_and(|each| each.ci95.is_some());
+        goal.figures.iter().all(has_interval)
+    };
+    let sure = n > 1 && (0..n).all(measured);
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|&a, &b| {
         let means = |i: usize| power.get(i).into_iter().chain(&spans[i]).map(|span| span.mean);
         places[a].cmp(&places[b]).then_with(|| means(a).partial_cmp(means(b)).unwrap_or(Ordering::Equal))
     });
     let name = |i: usize| known.get_index(i).map_or_else(String::new, |(aqm, _)| aqm.clone());
+    let tied = |a: usize, b: usize| !beats.holds(a, b) && !beats.holds(b, a);
+    let lettered: Vec<usize> = order.iter().copied().filter(|&i| measured(i)).collect();
+    let letters = letter_groups(lettered.len(), |i, j| !tied(lettered[i], lettered[j]));
     let place = |a: usize| Place {
         aqm: name(a),
         place: places[a],
         clearly_best: sure && (0..n).all(|b| a == b || beats.holds(a, b)),
-        tied_with: (0..n).filter(|&b| b != a && !beats.holds(a, b) && !beats.holds(b, a)).map(name).collect(),
+        tied_with: (0..n).filter(|&b| b != a && tied(a, b)).map(name).collect(),
+        group: lettered.iter().position(|&i| i == a).map(|row| letters[row].clone()),
     };
     Ok(Ranking { goal, words: goal.said(base_rtt_s), places: order.into_iter().map(place).collect() })
 }

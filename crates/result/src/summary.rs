@@ -10,15 +10,23 @@ pub struct Summary {
     pub mean: f64,
     /// Standard deviation of the runs (n - 1 in the denominator); null for a single run.
     pub std: Option<f64>,
-    /// Student's 95 % confidence interval of the mean; null for a single run.
+    /// 95 % confidence interval of the mean, within the range of the metric; null for a single run.
     pub ci95: Option<[f64; 2]>,
     /// Number of runs.
     pub n: usize,
 }
 
 impl Summary {
-    /// The summary of `values`, one per run. `None` if there are none.
+    /// The summary of `values`, one per run, with Student's interval. `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
+        Self::within(values, [f64::NEG_INFINITY, f64::INFINITY])
+    }
+
+    /// The summary of `values`, which lie in `range`, one per run. `None` if there are none.
+    ///
+    /// Between two finite ends the interval is Student's of the mean's logit, by the delta method: it is not symmetric
+    /// and stays between the ends. Beside a single end it is Student's interval cut at that end.
+    pub fn within(values: &[f64], range: [f64; 2]) -> Option<Self> {
         let n = values.len();
         if n == 0 {
             return None;
@@ -29,8 +37,20 @@ impl Summary {
         }
         let std = (values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1) as f64).sqrt();
         let half = student_quantile(0.975, (n - 1) as f64) * std / (n as f64).sqrt();
-        Some(Summary { mean, std: Some(std), ci95: Some([mean - half, mean + half]), n })
+        Some(Summary { mean, std: Some(std), ci95: Some(interval(mean, half, range)), n })
     }
+}
+
+/// The interval around `mean` of which Student's has the half width `half`, within a range.
+fn interval(mean: f64, half: f64, [low, high]: [f64; 2]) -> [f64; 2] {
+    let width = high - low;
+    let share = (mean - low) / width;
+    if width.is_finite() && half > 0.0 && share > 0.0 && share < 1.0 {
+        let (logit, half) = (libm::log(share / (1.0 - share)), half / (width * share * (1.0 - share)));
+        let end = |logit: f64| low + width / (1.0 + libm::exp(-logit));
+        return [end(logit - half), end(logit + half)];
+    }
+    [(mean - half).max(low.min(mean)), (mean + half).min(high.max(mean))]
 }
 
 /// The value below which Student's t with `freedom` degrees of freedom (above 0, fractions allowed) falls with
@@ -41,6 +61,8 @@ pub fn student_quantile(probability: f64, freedom: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -51,6 +73,42 @@ mod tests {
         assert!((summary.std.unwrap() - (5.0f64 / 3.0).sqrt()).abs() < 1e-15);
         let [low, high] = summary.ci95.unwrap();
         assert!((low - 0.445741).abs() < 1e-5 && (high - 4.554259).abs() < 1e-5, "{low} {high}");
+    }
+
+    #[test]
+    fn an_interval_stays_in_the_range_of_its_metric() {
+        // Mean 0.99, std 0.01, half width 4.302653 * 0.01 / sqrt 3 = 0.024841: Student's ends above 1. Logit 4.595120
+        // give or take 0.024841 / 0.0099 = 2.509232: 1 / (1 + exp(-2.085888)) and 1 / (1 + exp(-7.104352)).
+        let [low, high] = Summary::within(&[0.98, 0.99, 1.0], [0.0, 1.0]).unwrap().ci95.unwrap();
+        assert!((low - 0.889523).abs() < 1e-5 && (high - 0.999179).abs() < 1e-5, "{low} {high}");
+        // Marks from 1 to 4.5.
+        let [low, high] = Summary::within(&[4.4, 4.3, 4.5], [1.0, 4.5]).unwrap().ci95.unwrap();
+        assert!(low > 1.0 && low < 4.3 && high > 4.4 && high < 4.5, "{low} {high}");
+        // 0, 0, 3: mean 1, half width 4.302653: cut at 0.
+        let [low, high] = Summary::within(&[0.0, 0.0, 3.0], [0.0, f64::INFINITY]).unwrap().ci95.unwrap();
+        assert!(low == 0.0 && (high - 5.302653).abs() < 1e-5, "{low} {high}");
+        // All alike, at an end or not.
+        for value in [0.0, 0.3, 1.0] {
+            assert_eq!(Summary::within(&[value; 3], [0.0, 1.0]).unwrap().ci95, Some([value; 2]));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_interval_leaves_its_range_or_loses_its_mean(
+            shares in prop::collection::vec(prop_oneof![Just(0.0), Just(1.0), 0.0f64..1.0], 2..12),
+            low in -5.0f64..5.0,
+            width in 0.1f64..100.0,
+        ) {
+            let values: Vec<f64> = shares.iter().map(|share| low + width * share).collect();
+            let end = values.iter().copied().fold(low + width, f64::max);
+            for range in [[low, end], [low, f64::INFINITY], [f64::NEG_INFINITY, end]] {
+                let found = Summary::within(&values, range).unwrap();
+                let [from, to] = found.ci95.unwrap();
+                prop_assert!(range[0] <= from && to <= range[1] + 1e-9, "{found:?}");
+                prop_assert!(from <= found.mean + 1e-9 && found.mean <= to + 1e-9, "{found:?}");
+            }
+        }
     }
 
     #[test]

@@ -15,13 +15,13 @@ import json
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from aqumen import _core
 from aqumen.claims import evaluation
 from aqumen.claims.quantities import Run
-from aqumen.claims.ranks import concordance, pareto, ranks, seed_ranks
+from aqumen.claims.ranks import as_dict, concordance, pareto, ranks, seed_ranks
 from aqumen.claims.records import Records, Wanted
 from aqumen.comparison import summarize
 from aqumen.errors import Error
@@ -157,6 +157,8 @@ class Measure:
     """Whether more is better."""
     digits: int = 1
     """Digits behind the point."""
+    within: tuple[float, float] = (0.0, math.inf)
+    """Between which ends it lies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +205,7 @@ def _lost(run: Run, name: str | None = None) -> float | None:
 
 
 HOME = (
-    Measure(key="call", words="call upwards, MOS", of=_flow("call-up", "mos", 1), more=True, digits=2),
+    Measure(key="call", words="call upwards, MOS", of=_flow("call-up", "mos", 1), more=True, digits=2, within=(1, 4.5)),
     Measure(key="game", words="game upwards, p99 of the delay, ms", of=_flow("game-up", "delay_p99_s", 1e3)),
     Measure(key="page", words="page load, s", of=_flow("web", "page_load_mean_s", 1), digits=2),
     Measure(key="upload", words="upload, Mbit/s", of=_flow("upload", "goodput_bps", 1e-6), more=True, digits=2),
@@ -216,8 +218,8 @@ PORT = (
 )
 PROVIDER = (
     Measure(key="delay", words="queueing delay, p95, ms", of=_link("sojourn_p95_s", 1e3)),
-    Measure(key="used", words="utilisation, %", of=_link("utilization", 100), more=True),
-    Measure(key="lost", words="lost, %", of=_lost, digits=2),
+    Measure(key="used", words="utilisation, %", of=_link("utilization", 100), more=True, within=(0, 100)),
+    Measure(key="lost", words="lost, %", of=_lost, digits=2, within=(0, 100)),
     Measure(
         key="short",
         words="transfer of 10 to 100 kB, ms",
@@ -225,7 +227,12 @@ PROVIDER = (
         digits=0,
     ),
     Measure(
-        key="fair", words="fairness of the long ones, Jain", of=_flow("long", "jain_fairness", 1), more=True, digits=3
+        key="fair",
+        words="fairness of the long ones, Jain",
+        of=_flow("long", "jain_fairness", 1),
+        more=True,
+        digits=3,
+        within=(0, 1),
     ),
 )
 SITUATIONS = (
@@ -359,7 +366,9 @@ class Study:
             for aqm in self.aqms:
                 each = [_judged(run, _link_of(place, aqm)) for run in self.runs(place, aqm, which)[:1]]
                 keys = (*(key for key, _, _ in CRITERIA), "sojourn_mean_s")
-                found[place.cell][aqm] = {key: summarize([one[key] for one in each]) for key in keys}
+                found[place.cell][aqm] = {
+                    key: summarize([one[key] for one in each], _core.range_of(key)) for key in keys
+                }
         return found
 
     def ranking(self, which: str) -> dict[str, Any]:
@@ -377,7 +386,7 @@ class Study:
                 if all(one[key]["n"] for one in place.values())
             ]
             ranked = ranks(table, more=more)
-            by[key] = None if ranked is None else {**asdict(ranked), "tied_with_best": ranked.tied_with_best()}
+            by[key] = None if ranked is None else as_dict(ranked)
         points = {}
         for aqm in self.aqms:
             # Relative to DropTail's, since a data centre's delays and a household's have no common mean.
@@ -419,7 +428,7 @@ class Study:
                     known = {aqm: each[k] for aqm, each in told.items()}
                     # Where nothing of it came to pass, it is as bad as can be.
                     table.append({aqm: math.inf if one is None else sign * one for aqm, one in known.items()})
-                summaries = {aqm: summarize(each) for aqm, each in told.items()}
+                summaries = {aqm: summarize(each, measure.within) for aqm, each in told.items()}
                 shown.append({"cell": place.cell, "measure": measure.key, "figures": summaries})
         ranked = seed_ranks(tables)
         if ranked is None:
@@ -429,7 +438,7 @@ class Study:
             "key": situation.key,
             "pick": next(iter(ranked.means)),
             "kernel": kernel,
-            "ranks": {**asdict(ranked), "tied_with_best": ranked.tied_with_best()},
+            "ranks": as_dict(ranked),
             "figures": shown,
         }
 
@@ -467,7 +476,7 @@ class Study:
                 if len(lists) > 1 and all(len(each) == len(self.aqms) for each in lists):
                     pairs = [concordance(a, b) for k, a in enumerate(lists) for b in lists[:k]]
                     taus.append(sum(pairs) / len(pairs))
-        return {key: summarize(taus) for key, taus in found.items()}
+        return {key: summarize(taus, (-1, 1)) for key, taus in found.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """What `aqumen reproduce ranking --json` prints."""

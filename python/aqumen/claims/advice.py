@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aqumen.claims.across import CRITERIA, OWN, REFERENCE, SITUATIONS, TARGET, Situation
+from aqumen.tables import around, spread
 
 __all__ = ["NAMES", "page"]
 
@@ -38,10 +39,12 @@ def page(data: Mapping[str, Any], command: str, date: str) -> str:
         "",
         "How to read it: in each network and for each figure the AQMs are ranked, 1 for the best. The *mean rank* is"
         " over all of them. Mean ranks that differ by less than the *critical difference* (95 % for all pairs together)"
-        " are not told apart. In a situation the AQMs are ranked seed by seed, all with the same traffic, and the"
+        " are not told apart and share a letter of their *group*. In a situation the AQMs are ranked seed by seed, all"
+        " with the same traffic, and the"
         " difference follows from how ranks scatter over the seeds (Tukey): it says who is ahead in these networks."
         " Over all networks it follows from how many these are (Nemenyi), and each runs with one seed."
-        f"{_agreement(data['agreement'])} Behind ± stands half of Student's 95 % interval over the seeds.",
+        f"{_agreement(data['agreement'])} Behind ±, or behind − and +, stands how far the 95 % interval over the seeds"
+        " goes.",
         "",
     ]
     for situation, picked in zip(SITUATIONS, data["situations"], strict=True):
@@ -82,7 +85,7 @@ def _agreement(agreement: Mapping[str, Mapping[str, Any]]) -> str:
     parts = []
     for where, heading in (("situations", "in one network of a situation"), ("drawn", "in one of those drawn")):
         told = [
-            f"{words} {one['mean']:.2f} ± {(one['ci95'][1] - one['ci95'][0]) / 2:.2f}"
+            f"{words} {one['mean']:.2f}{around(one['mean'], one['ci95'], '{:.2f}'.format)}"
             for key, words, _ in CRITERIA
             if (one := agreement[where][key])["ci95"] is not None
         ]
@@ -91,7 +94,7 @@ def _agreement(agreement: Mapping[str, Mapping[str, Any]]) -> str:
     if not parts:
         return ""
     return (
-        " How alike two seeds rank all of them, by Kendall's tau (1: the same order), with Student's 95 % interval over"
+        " How alike two seeds rank all of them, by Kendall's tau (1: the same order), with the 95 % interval over"
         f" the networks: {'; '.join(parts)}."
     )
 
@@ -111,10 +114,15 @@ def _situation(situation: Situation, today: Mapping[str, str | None], picked: Ma
     for cell in dict.fromkeys(row["cell"] for row in picked["figures"]):
         rows = [row for row in picked["figures"] if row["cell"] == cell]
         heads = [measures[row["measure"]].words for row in rows]
-        parts += [f"`{cell}`:", "", f"| AQM | mean rank | {' | '.join(heads)} |", "|---" * (len(heads) + 2) + "|"]
+        parts += [
+            f"`{cell}`:",
+            "",
+            f"| AQM | mean rank | group | {' | '.join(heads)} |",
+            "|---" * (len(heads) + 3) + "|",
+        ]
         for aqm in chosen:
-            cells = [_spread(row["figures"][aqm], measures[row["measure"]].digits) for row in rows]
-            parts.append(f"| `{aqm}` | {means[aqm]:.1f} | {' | '.join(cells)} |")
+            cells = [_figure(row["figures"][aqm], measures[row["measure"]].digits) for row in rows]
+            parts.append(f"| `{aqm}` | {means[aqm]:.1f} | {ranked['groups'][aqm]} | {' | '.join(cells)} |")
         parts.append("")
     return parts
 
@@ -161,8 +169,9 @@ def _ranking(which: str, found: Mapping[str, Any]) -> list[str]:
         f" of the first: {main['friedman']:.0f} over {main['places']} networks. On the front of delay against"
         f" utilisation, where nobody is better in one without being worse in the other: {_list(front)}.",
         "",
-        f"| AQM | {' | '.join(f'rank by {words}' for _, words, _ in CRITERIA)} | delay / DropTail's | utilisation |",
-        "|---" * (len(CRITERIA) + 3) + "|",
+        f"| AQM | {' | '.join(f'rank by {words}' for _, words, _ in CRITERIA)} | group by {what} | delay / DropTail's"
+        " | utilisation |",
+        "|---" * (len(CRITERIA) + 4) + "|",
     ]
     for aqm in main["means"]:
         ranks = [found["by"][key] for key, _, _ in CRITERIA]
@@ -173,7 +182,7 @@ def _ranking(which: str, found: Mapping[str, Any]) -> list[str]:
             if point is None
             else [f"{point['delay_of_droptail']:.2f}", f"{100 * point['utilization']:.1f} %"]
         )
-        parts.append(f"| `{aqm}` | {' | '.join([*cells, *rest])} |")
+        parts.append(f"| `{aqm}` | {' | '.join([*cells, main['groups'][aqm], *rest])} |")
     return [*parts, ""]
 
 
@@ -199,11 +208,8 @@ def _moved(rankings: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _spread(summary: Mapping[str, Any], digits: int) -> str:
-    if not summary["n"]:
-        return "none"
-    half = "" if summary["ci95"] is None else f" ± {(summary['ci95'][1] - summary['ci95'][0]) / 2:.{digits}f}"
-    return f"{summary['mean']:.{digits}f}{half}"
+def _figure(summary: Mapping[str, Any], digits: int) -> str:
+    return spread(summary, 1, digits) if summary["n"] else "none"
 
 
 def _list(names: Sequence[str]) -> str:

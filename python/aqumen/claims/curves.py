@@ -7,7 +7,7 @@ from html import escape
 
 from aqumen.claims.judge import Term, questions
 from aqumen.claims.model import Claim, Paper
-from aqumen.claims.quantities import Run, evaluate
+from aqumen.claims.quantities import Run, evaluate, range_of
 from aqumen.comparison import summarize
 from aqumen.errors import ScenarioError
 
@@ -56,7 +56,7 @@ def _points(terms: Mapping[str, Term], runs: Runs, spec: str) -> dict[str, tuple
             continue
         known = [value for value in values if value is not None]
         if known:
-            summary = summarize(known)
+            summary = summarize(known, range_of(term.of, term.where))
             mean = summary["mean"]
             points[cell] = (mean, *(summary["ci95"] or (mean, mean)))
     return points

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from aqumen import _core
 from aqumen.claims.quantities import Run
-from aqumen.claims.ranks import pareto, ranks
+from aqumen.claims.ranks import as_dict, pareto, ranks
 from aqumen.claims.records import SAMPLE, Records, Wanted
 from aqumen.columns import Column
 from aqumen.comparison import summarize
@@ -193,7 +193,7 @@ def standing(table: Sequence[dict[str, Any]]) -> dict[str, Any]:
             if set(measured) == aqms and all(one[key]["n"] for one in measured.values())
         ]
         if (ranked := ranks(figures, more=more)) is not None:
-            found["ranks"][key] = {**asdict(ranked), "tied_with_best": ranked.tied_with_best()}
+            found["ranks"][key] = as_dict(ranked)
     points = {}
     for aqm in sorted(aqms):
         pairs = [
@@ -235,7 +235,7 @@ def costs(records: Records, aqms: Sequence[str]) -> dict[str, dict[str, Any]]:
         more = [own[seed] - reference[seed] for seed in own if seed in reference]
         held, flow = scenario.qdisc_memory(aqm) or (None, None)
         found[aqm] = {
-            "packet_ns": summarize(list(own.values())),
+            "packet_ns": summarize(list(own.values()), (0, math.inf)),
             "above_reference_ns": summarize(more),
             "memory_bytes": held,
             "flow_bytes": flow,
@@ -473,7 +473,9 @@ def rows(records: Records, aqms: Sequence[str]) -> list[dict[str, Any]]:
                     runs = [run for _, run in records.of(cell, aqm) if window in run["windows"]]
                     each = [figures(run, window) for run in runs]
                     if each:
-                        measured = {key: summarize([one[key] for one in each]) for key, *_ in MEASURES}
+                        measured = {
+                            key: summarize([one[key] for one in each], _core.range_of(key)) for key, *_ in MEASURES
+                        }
                         pairs = [pair for run in runs for pair in paired(run, window)]
                         found.append(
                             {

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from aqumen import _core
 from aqumen.claims.evaluation import CRITERIA, KNOB_CELL, MEASURES, REFERENCE, SAFE, knobs, sections, standing
 from aqumen.report.template import render
+from aqumen.tables import spread
 
 __all__ = ["page"]
 
@@ -77,7 +78,7 @@ def page(
         safe={aqm: safe[aqm] for aqm in aqms if safe.get(aqm)},
         knob_cell=KNOB_CELL,
         share=f"{SAFE:.0%}",
-        spread=_spread,
+        spread=spread,
         range_of=_range,
         command=command,
         version=_core.__version__,
@@ -94,13 +95,6 @@ def _range(param: dict[str, Any]) -> str:
         if bound is not None
     ]
     return ", ".join(ends) or "any"
-
-
-def _spread(summary: dict[str, Any], factor: float, digits: int) -> str:
-    if not summary["n"]:
-        return "–"
-    half = "" if summary["ci95"] is None else f" ± {(summary['ci95'][1] - summary['ci95'][0]) / 2 * factor:.{digits}f}"
-    return f"{summary['mean'] * factor:.{digits}f}{half}"
 
 
 def _picture(own: Sequence[dict[str, Any]], names: Sequence[str], cell: str, window: str) -> tuple[str, Markup] | None:

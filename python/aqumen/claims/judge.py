@@ -25,8 +25,9 @@ from typing import Any
 from aqumen import _core
 from aqumen.claims import algebra
 from aqumen.claims.model import Claim, Paper, Rule
-from aqumen.claims.quantities import Run, evaluate
-from aqumen.comparison import summarize
+from aqumen.claims.quantities import Run, evaluate, range_of
+from aqumen.comparison import ANY, summarize
+from aqumen.tables import around
 
 __all__ = ["Check", "Judgement", "Question", "judge", "needs", "questions"]
 
@@ -350,6 +351,12 @@ def _figure(term: Term, lookup: Lookup) -> Values | None:
     return together
 
 
+def _within(term: Term) -> tuple[float, float]:
+    """The range of a term: that of its metric, unless more is done with it."""
+    changed = term.over or term.less or term.minus or term.across in ("rank", "ratio")
+    return ANY if changed else range_of(term.of, term.where)
+
+
 def _across(how: str | None, values: Sequence[float]) -> float:
     match how:
         case "spread":
@@ -416,7 +423,9 @@ def _answer(question: Question, lookup: Lookup, family: int) -> Check:
     if any(not figure for figure in known):
         term = next(term for term, figure in zip(terms, known, strict=True) if not figure)
         return check("undefined", f"{term.label}: {term.of} is not measured")
-    measured = {term.label: summarize(list(figure.values())) for term, figure in zip(terms, known, strict=True)}
+    measured = {
+        term.label: summarize(list(figure.values()), _within(term)) for term, figure in zip(terms, known, strict=True)
+    }
     if test == "number":
         return _number(rule, terms[0], measured[terms[0].label], check)
     lower, higher = known
@@ -454,8 +463,7 @@ def _number(rule: Rule, term: Term, summary: Mapping[str, Any], check: Callable[
     slack = 1e-12 * abs(mean)
     inside = least - slack <= mean <= most + slack
     sure = (low >= least - slack and high <= most + slack) if inside else (high < least or low > most)
-    half = "" if summary["ci95"] is None else f" ± {shown((high - low) / 2)}"
-    text = f"{term.of} = {shown(mean)}{half} for {term.label}; claimed: {bounds}"
+    text = f"{term.of} = {shown(mean)}{around(mean, summary['ci95'], shown)} for {term.label}; claimed: {bounds}"
     return check("holds" if inside else "fails", text, {term.label: summary}, sure=sure)
 
 
@@ -487,7 +495,7 @@ def _over_cells(rule: Rule, term: Term, lookup: Lookup, family: int, check: Call
     rows = {seed: each for seed, each in rows.items() if len(each) == len(term.cells)}
     if not rows:
         return check("undefined", f"{term.spec}: {term.of} is not measured in every cell")
-    points = [summarize([each[i] for each in rows.values()]) for i in range(len(term.cells))]
+    points = [summarize([each[i] for each in rows.values()], _within(term)) for i in range(len(term.cells))]
     measured = {f"{term.spec} at {cell}, {term.window}": point for cell, point in zip(term.cells, points, strict=True)}
     curve = ", ".join(shown(point["mean"]) for point in points)
     if rule["test"] == "correlation":

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import ast
 import fnmatch
+import math
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from aqumen import _core
 from aqumen.errors import ScenarioError, listed
 
-__all__ = ["Run", "evaluate", "names_in"]
+__all__ = ["Run", "evaluate", "names_in", "range_of"]
 
 Run = Mapping[str, Any]
 """A finished run: `windows`, `links` and `flows`, as `run --json` has them, with the measures of `records`."""
@@ -60,6 +62,20 @@ def names_in(expression: str) -> list[str]:
         expression: Such as `early_drop_ratio + overflow_drop_ratio`.
     """
     return [node.id for node in ast.walk(_parsed(expression)) if isinstance(node, ast.Name)]
+
+
+def range_of(expression: str, where: Mapping[str, Any]) -> tuple[float, float]:
+    """Between which ends a quantity lies: those of its metric; without ends if it is more than a metric.
+
+    Args:
+        expression: Such as `utilization`.
+        where: The link, or the flow groups and how they are combined.
+    """
+    summed = "flows" in where and where.get("combine", "sum") == "sum"
+    if not expression.isidentifier():
+        return (-math.inf, math.inf)
+    low, high = _core.range_of(expression)
+    return (low, math.inf) if summed else (low, high)
 
 
 def _parsed(expression: str) -> ast.expr:

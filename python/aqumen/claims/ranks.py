@@ -11,14 +11,17 @@ blocks).
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import NormalDist
+from typing import Any
 
 from aqumen._core import student_quantile
+from aqumen.ranking import letter_groups
 
-__all__ = ["Ranks", "SeedRanks", "concordance", "critical_range", "pareto", "ranks", "seed_ranks"]
+__all__ = ["Ranks", "SeedRanks", "as_dict", "concordance", "critical_range", "pareto", "ranks", "seed_ranks"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,10 @@ class Ranks:
         """The AQMs that are not told apart from the first, the first included."""
         return _tied(self.means, self.critical_difference)
 
+    def groups(self) -> dict[str, str]:
+        """Letters of a compact letter display: AQMs that are not told apart share one."""
+        return _groups(self.means, self.critical_difference)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedRanks:
@@ -56,11 +63,33 @@ class SeedRanks:
         """The AQMs that are not told apart from the first, the first included."""
         return _tied(self.means, math.inf if self.critical_difference is None else self.critical_difference)
 
+    def groups(self) -> dict[str, str]:
+        """Letters of a compact letter display: AQMs that are not told apart share one."""
+        return _groups(self.means, math.inf if self.critical_difference is None else self.critical_difference)
+
+
+def as_dict(ranked: Ranks | SeedRanks) -> dict[str, Any]:
+    """Ranks as JSON has them.
+
+    Args:
+        ranked: What `ranks` or `seed_ranks` returned.
+    """
+    return {**asdict(ranked), "tied_with_best": ranked.tied_with_best(), "groups": ranked.groups()}
+
 
 def _tied(means: Mapping[str, float], critical_difference: float) -> list[str]:
     """The AQMs that differ from the best by less; of those that are equal none is told apart."""
     best = min(means.values())
-    return [aqm for aqm, rank in means.items() if rank - best < critical_difference or rank == best]
+    return [aqm for aqm, rank in means.items() if not _differ(rank, best, critical_difference)]
+
+
+def _groups(means: Mapping[str, float], critical_difference: float) -> dict[str, str]:
+    pairs = itertools.combinations(means, 2)
+    return letter_groups(list(means), ((a, b) for a, b in pairs if _differ(means[a], means[b], critical_difference)))
+
+
+def _differ(one: float, other: float, critical_difference: float) -> bool:
+    return one != other and abs(one - other) >= critical_difference
 
 
 def ranks(table: Sequence[Mapping[str, float]], *, more: bool = False) -> Ranks | None:

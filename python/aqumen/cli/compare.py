@@ -41,10 +41,12 @@ from aqumen.cli.options import (
 from aqumen.columns import FLOW_COLUMNS, LINK_COLUMNS, TRANSFER_COLUMNS, Column, defined, transfers_by_size
 from aqumen.comparison import Comparison, Gathering
 from aqumen.errors import ScenarioError
+from aqumen.evidence import MARK, NOTE
 from aqumen.export import check_parquet, parquet_bytes, tidy_csv, written
 from aqumen.figures import write_figures
 from aqumen.files import write_text
-from aqumen.ranking import GOALS
+from aqumen.mismatch import sentences
+from aqumen.ranking import GOALS, Ranking
 from aqumen.scenario import Scenario
 from aqumen.transient import SMOOTH_S
 
@@ -201,29 +203,56 @@ def tables_of(comparison: Comparison) -> list[Table | str]:
         comparison: The finished runs, by engine, AQM and seed.
     """
     ranking = comparison.ranking()
-    engines = ", ".join(dict.fromkeys(run.engine for run in comparison.results))
-    one_seed = len(comparison.seeds) == 1
-    heading = (
-        f"{comparison.scenario.name}: {comparison.scenario.title}\n"
-        f"{ranking.link}, window {ranking.window}, {len(comparison.results)} runs, engine {engines}\n"
-        f"Ranked by {ranking.words}."
-    )
+    found = comparison.mismatch()
+    engines = list(dict.fromkeys(run.engine for run in comparison.results))
+    heading = [
+        f"{comparison.scenario.name}: {comparison.scenario.title}",
+        f"{ranking.link}, window {ranking.window}, {len(comparison.results)} runs, "
+        f"engine{'s' if len(engines) > 1 else ''} {', '.join(engines)}",
+        *sentences(found, ranking.link, ranking.window),
+    ]
+    if not found:
+        heading.append(f"Ranked by {ranking.words}.")
+    elif len(ranking.places) > 1:
+        heading.append(f"AQMs are ranked on {engines[0]} alone, by {ranking.words}.")
+    shown: list[Table | str] = [
+        "\n".join(heading),
+        *mismatch_tables(comparison, ranking.window),
+        _ranking_table(comparison, ranking),
+        "",
+        _note(comparison, ranking),
+        *measures_tables(comparison, ranking.link, ranking.window),
+    ]
+    cells = (cell for each in shown if not isinstance(each, str) for column in each.columns for cell in column.cells)
+    return [*shown, f"\n{NOTE}"] if any(MARK in str(cell) for cell in cells) else shown
+
+
+def _ranking_table(comparison: Comparison, ranking: Ranking) -> Table:
+    """Places, letters and means; one AQM on several engines has no place."""
     goal = [(f.key, f.title, f.unit, f.factor, f.digits) for f in ranking.goal.figures]
     columns = [*goal, *(column for column in HEADLINE if column[0] not in {key for key, *_ in goal})]
+    ranked = len(ranking.places) > 1 or not comparison.mismatch()
+    grouped = ranked and any(place.group for place in ranking.places)
     rows = []
-    for place in ranking.places:
-        summaries = {
-            **comparison.summaries(place.aqm, ranking.link, ranking.window),
-            **ranking.summaries[place.aqm],
-        }
-        cells = [tables.spread(summaries[key], factor, digits) for key, _, _, factor, digits in columns]
-        rows.append([f"{place.place}{'=' if place.tied_with and not one_seed else ''}", place.aqm, *cells])
-    made = talk.filled("", ["place", "AQM", *(f"{head} {unit}" for _, head, unit, _, _ in columns)], rows, names=2)
-    note = "Mean ± half the 95 % interval over the seeds; = marks AQMs of which others are neither better nor worse."
-    if one_seed:
-        note = "One seed gives no intervals, so the order says little: use --seeds 20."
-    more = measures_tables(comparison, ranking.link, ranking.window)
-    return [heading, made, "", note, *more, *mismatch_tables(comparison, ranking.window)]
+    for place, label in comparison.rows(ranking):
+        summaries = {**comparison.summaries(label, ranking.link, ranking.window), **ranking.summaries[label]}
+        names = [label]
+        if grouped:
+            names.insert(0, "" if place is None else place.group or "–")
+        if ranked:
+            names.insert(0, "" if place is None else f"{place.place}")
+        rows.append([*names, *(tables.spread(summaries[key], factor, digits) for key, _, _, factor, digits in columns)])
+    names = [*(["place"] if ranked else []), *(["group"] if grouped else []), "AQM"]
+    return talk.filled("", [*names, *(f"{head} {unit}" for _, head, unit, _, _ in columns)], rows, names=len(names))
+
+
+def _note(comparison: Comparison, ranking: Ranking) -> str:
+    if len(comparison.seeds) == 1:
+        return "One seed gives no intervals, so the order says little: use --seeds 20."
+    note = "Means over the seeds and 95 % intervals."
+    if len(ranking.places) > 1:
+        note += " AQMs that share a letter of their groups do not differ significantly."
+    return note
 
 
 HEADLINE: Sequence[Column] = (
@@ -301,4 +330,4 @@ def mismatch_tables(comparison: Comparison, window: str) -> list[Table | str]:
             cells = (each["queue_mean_difference_pkts"], each["queue_std_difference_pkts"], each["curve_rms_pkts"])
             name = f"{label} against {entry['reference']}"
             made.add_row(name, link, *(tables.number(cell, 1) for cell in cells))
-    return [made, f"Curves are compared as means over the seeds and over {SMOOTH_S:g} s."]
+    return [made, f"Curves are compared as means over the seeds and over {SMOOTH_S:g} s.", ""]

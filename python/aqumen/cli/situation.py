@@ -300,22 +300,24 @@ def _told(situation: Situation, answer: Answer, setup: Callable[[str], Setup]) -
     ]
     rows = [
         [
-            f"{each.place}{'=' if each.tied_with and answer.seeds > 1 else ''}",
+            f"{each.place}",
+            *([each.group or "–"] if answer.seeds > 1 else []),
             each.aqm,
-            _pm(each.score, each.score_half, 1),
             # Without blanks: all that decides fits into 80 columns.
-            *(tables.spread(each.values[f.key], 1, f.digits).replace(" ± ", "±") for f in shown),
+            _tight(_score(each)),
+            *(_tight(tables.spread(each.values[f.key], 1, f.digits)) for f in shown),
         ]
         for each in answer.score
     ]
-    heads = ["", "AQM", "Score\n%", *(f"{f.title}\n{f.unit}" for f in shown)]
+    names = ["", *(["group"] if answer.seeds > 1 else []), "AQM"]
+    heads = [*names, "Score\n%", *(f"{f.title}\n{f.unit}" for f in shown)]
     by_senders = [[each.aqm, *(f"{each.by_senders[who]:.1f}" for who in answer.senders)] for each in answer.score]
     lines: list[Table | str] = [
         *_answer(situation, answer),
         "",
         head,
         "",
-        talk.filled("", heads, rows, names=2),
+        talk.filled("", heads, rows, names=len(names)),
         "",
         _note(answer),
         _alone(situation, answer),
@@ -329,7 +331,9 @@ def _told(situation: Situation, answer: Answer, setup: Callable[[str], Setup]) -
 def _note(answer: Answer) -> str:
     if answer.seeds == 1:
         return "One seed gives no intervals, so the order says little: use --seeds 5."
-    return "Mean ± half the 95 % interval over the seeds; = marks AQMs of which others are neither better nor worse."
+    return (
+        "Means over the seeds and 95 % intervals. AQMs that share a letter of their groups do not differ significantly."
+    )
 
 
 def _alone(situation: Situation, answer: Answer) -> str:
@@ -350,8 +354,12 @@ def _counted(seeds: int) -> str:
     return "1 seed" if seeds == 1 else f"{seeds} seeds"
 
 
-def _pm(value: float, half: float | None, digits: int) -> str:
-    return f"{value:.{digits}f}" if half is None else f"{value:.{digits}f}±{half:.{digits}f}"
+def _score(each: Scored) -> str:
+    return f"{each.score:.1f}{tables.around(each.score, each.score_ci95, '{:.1f}'.format)}"
+
+
+def _tight(figure: str) -> str:
+    return figure.replace(" ± ", "±").replace(" −", "−")
 
 
 def leader(answer: Answer) -> str:
@@ -467,9 +475,11 @@ def _dict(
         {
             "aqm": each.aqm,
             "place": each.place,
+            "group": each.group,
             "tied_with": list(each.tied_with),
             "score_percent": each.score,
             "score_half_interval": each.score_half,
+            "score_ci95": each.score_ci95,
             "score_by_senders": dict(each.by_senders),
             "felt": {f.key: {"unit": f.unit, **each.values[f.key]} for f in situation.felt},
             "commands": None if (spec := situation.kernel(each.aqm)) is None else setup(spec).commands,

@@ -11,15 +11,17 @@ from markupsafe import Markup
 
 from aqumen import _core
 from aqumen.comparison import Comparison
+from aqumen.evidence import MARK, NOTE
 from aqumen.export import bibtex
 from aqumen.files import json_text
-from aqumen.ranking import Ranking
+from aqumen.mismatch import sentences
+from aqumen.ranking import Place, Ranking
 from aqumen.report.curves import curves, without_probability
 from aqumen.report.measures import engines_section, flow_section, link_section
 from aqumen.report.picture import scenario_svg
 from aqumen.report.template import render
 from aqumen.report.theory import theory_section
-from aqumen.tables import number, parameters
+from aqumen.tables import number, parameters, spread
 from aqumen.transient import BAND, HOLD_S, SMOOTH_S, START_UP
 
 __all__ = ["report_html"]
@@ -72,11 +74,13 @@ def report_html(comparison: Comparison, command: str | None = None, *, loops: bo
         # A name may hold "</script>", which must not end the script.
         "data": json_text(numbers).replace("<", "\\u003c"),
     }
+    made["few"] = f'<p class="note">{NOTE}</p>' if MARK in made["ranking"] + made["links"] + made["flows"] else ""
     band, target = len(comparison.seeds) > 1, bool(comparison.targets())
     return render(
         "page.html",
         title=scenario.title or scenario.name,
         name=scenario.name,
+        ranking_title="Ranking" if len(ranking.places) > 1 or not data["mismatch"] else "The AQM on each engine",
         seed=numbers["seed"],
         band="the shaded band holds the middle 80 % of the seeds" if band else "a single seed, so there is no band",
         window=_window_words(data, ranking.window),
@@ -111,36 +115,31 @@ def _facts(comparison: Comparison, plan: dict[str, Any]) -> str:
 
 
 def _engines_verdict(data: dict[str, Any], ranking: Ranking) -> str:
-    """What becomes of an AQM on other engines, in a sentence each; empty with one engine."""
-    told = []
-    for label, entry in data["mismatch"].items():
-        each = entry["links"].get(ranking.link, {}).get(ranking.window, {})
-        apart, mean = each.get("curve_rms_pkts"), each.get("queue_mean_difference_pkts")
-        if apart is not None and mean is not None:
-            told.append(
-                f"<b>{escape(label)}</b> is {apart:.1f} packets (root mean square) from {escape(entry['reference'])}, "
-                f"its mean queue {abs(mean):.1f} packets {'below' if mean < 0 else 'above'}."
-            )
-    return " ".join(told)
+    """How far other engines are from the reference, a sentence each; empty with one engine."""
+    return escape(" ".join(sentences(data["mismatch"], ranking.link, ranking.window)), quote=False)
 
 
 def _verdict(data: dict[str, Any], ranking: Ranking) -> str:
     """The result in a sentence: of what leads, the figure of the goal and the utilisation."""
-    first = [place for place in ranking.places if place.place == 1]
-    best, figure = first[0], ranking.figure
-    use = _spread(data["aqms"][best.aqm]["links"][ranking.link][ranking.window]["utilization"], 100, 2)
-    value = _spread(ranking.summaries[best.aqm][figure.key], figure.factor, figure.digits)
+    best, figure = ranking.places[0], ranking.figure
+    use = spread(data["aqms"][best.aqm]["links"][ranking.link][ranking.window]["utilization"], 100, 2)
+    value = spread(ranking.summaries[best.aqm][figure.key], figure.factor, figure.digits)
     name = f"<b>{escape(best.aqm)}</b>"
     did = f"{_DID[figure.key].format(f'{value} {figure.unit}')} at {use} % utilisation"
     if len(ranking.places) == 1:
         return f"{name} {did}."
     if best.clearly_best:
         return f"{name} {did}, clearly better than the {_count(len(ranking.places) - 1)}."
-    if len(first) == 1:
+    alike = " and ".join(f"<b>{escape(place.aqm)}</b>" for place in ranking.places if _like_best(ranking, place))
+    if not alike:
         return f"{name} {did} and leads, but is not clearly better than each of the others."
-    tied = " and ".join(f"<b>{escape(place.aqm)}</b>" for place in first)
-    why = "their 95 % intervals overlap" if len(ranking.goal.figures) == 1 else "their powers are not told apart"
-    return f"{tied} lead together: {why}. {name} {did}."
+    verb = "does" if alike.count("<b>") == 1 else "do"
+    return f"{name} {did}. {alike} {verb} not differ significantly from it."
+
+
+def _like_best(ranking: Ranking, place: Place) -> bool:
+    """Whether an AQM other than the first shares a letter with it."""
+    return place.group is not None and ranking.places[0].aqm in place.tied_with
 
 
 _DID = {
@@ -172,31 +171,37 @@ def _ranking(comparison: Comparison, data: dict[str, Any], ranking: Ranking) -> 
     columns = [column for column in COLUMNS if column[0] != figure.key]
     head = "".join(f"<th>{title}<small>{u}</small></th>" for _, title, u, _, _ in columns)
     spans = {}
-    for place in ranking.places:
-        summary = ranking.summaries[place.aqm][figure.key]
+    for label, summaries in ranking.summaries.items():
+        summary = summaries[figure.key]
         if summary["n"]:
             low, high = summary["ci95"] or (summary["mean"], summary["mean"])
-            spans[place.aqm] = (low * factor, summary["mean"] * factor, high * factor)
+            spans[label] = (low * factor, summary["mean"] * factor, high * factor)
     longest = max((high for _, _, high in spans.values()), default=None) or 1.0
+    ranked = len(ranking.places) > 1 or not data["mismatch"]
+    grouped = ranked and any(place.group for place in ranking.places)
     rows = []
-    for place in ranking.places:
-        metrics = comparison.summaries(place.aqm, ranking.link, ranking.window)
+    for place, label in comparison.rows(ranking):
+        metrics = comparison.summaries(label, ranking.link, ranking.window)
         cells = "".join(f"<td>{_spread_html(metrics[key], f, digits)}</td>" for key, _, _, f, digits in columns)
         badge = ""
-        if place.clearly_best:
+        if place is not None and place.clearly_best:
             badge = '<span class="badge best">clearly best</span>'
-        elif place.tied_with and len(ranking.places) > 1:
-            badge = '<span class="badge">tied</span>'
-        colour = order.index(place.aqm) % 8
+        elif place is not None and _like_best(ranking, place):
+            badge = '<span class="badge">not different from the best</span>'
+        colour = order.index(label) % 8
+        places = f'<td class="place">{"" if place is None else place.place}</td>' if ranked else ""
+        groups = f'<td class="word">{"" if place is None else place.group or number(None, 0)}</td>' if grouped else ""
         rows.append(
-            f'<tr data-aqm="{escape(place.aqm)}" style="--c:var(--c{colour})"><td class="place">{place.place}</td>'
-            f'<th scope="row"><i class="dot"></i>{escape(place.aqm)}{badge}</th>'
-            f'<td class="key">{_spread_html(ranking.summaries[place.aqm][figure.key], factor, figure.digits)}</td>'
-            f'<td class="forest">{_whisker(spans.get(place.aqm), longest)}</td>{cells}</tr>'
+            f'<tr data-aqm="{escape(label)}" style="--c:var(--c{colour})">{places}{groups}'
+            f'<th scope="row"><i class="dot"></i>{escape(label)}{badge}</th>'
+            f'<td class="key">{_spread_html(ranking.summaries[label][figure.key], factor, figure.digits)}</td>'
+            f'<td class="forest">{_whisker(spans.get(label), longest)}</td>{cells}</tr>'
         )
+    title = f"Ranking by {figure.title}" if ranked else "The AQM on each engine"
+    heads = ('<th><span class="unseen">Place</span></th>' if ranked else "") + ("<th>Group</th>" if grouped else "")
     return (
-        f'<table class="rank"><caption class="unseen">Ranking by {figure.title}</caption><thead><tr><th>'
-        f'<span class="unseen">Place</span></th><th class="name">AQM</th><th>{figure.title}<small>{unit}</small></th>'
+        f'<table class="rank"><caption class="unseen">{title}</caption><thead><tr>{heads}'
+        f'<th class="name">AQM</th><th>{figure.title}<small>{unit}</small></th>'
         f'<th class="forest">95 % interval<small>0 to {longest:.3g} {unit}</small></th>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table>"
     )
@@ -215,14 +220,19 @@ def _whisker(span: tuple[float, float, float] | None, longest: float) -> str:
 
 
 def _ranking_note(comparison: Comparison, ranking: Ranking) -> str:
-    what = f"Ranked by {ranking.words}."
+    several = bool(comparison.mismatch())
+    if several and len(ranking.places) == 1:
+        return "Values are means over the seeds and 95 % confidence intervals."
+    where = f"AQMs are ranked on {comparison.results[0].engine} alone, by" if several else "Ranked by"
+    what = f"{where} {ranking.words}."
     if ranking.by == "queue-error":
         what += " It counts both a queue that stands off the target and one that swings about it."
     if len(comparison.seeds) == 1:
         return f"{what} One seed gives no confidence intervals, so the order says little."
     return (
-        f"{what} Values are means over the seeds ± half the width of Student's 95 % confidence interval. A place is 1 "
-        "+ the number of AQMs that are clearly better; of two that are tied neither is."
+        f"{what} Values are means over the seeds and 95 % confidence intervals. A place is 1 + "
+        "the number of AQMs that are clearly better. AQMs that share a letter of their groups do not differ "
+        "significantly."
     )
 
 
@@ -286,7 +296,7 @@ def _transients(comparison: Comparison, data: dict[str, Any]) -> str:
         f"<tr>{sub * len(names)}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>\n"
         f'<p class="note">Settling time: from the event until the queue, averaged over {SMOOTH_S:g} s, stays within '
         f"±{BAND * 100:.0f} % of the target for {HOLD_S:g} s. Overshoot: the largest queue above the target until "
-        "then. Mean ± half the 95 % interval over the seeds that settled.</p>\n</section>"
+        "then. Means over the seeds that settled, and 95 % intervals.</p>\n</section>"
     )
 
 
@@ -314,15 +324,6 @@ def _versions(comparison: Comparison, data: dict[str, Any]) -> str:
     return "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in rows.items())
 
 
-def _spread(summary: dict[str, Any], factor: float, digits: int) -> str:
-    if not summary["n"]:
-        return number(None, digits)
-    mean = f"{summary['mean'] * factor:.{digits}f}"
-    if summary["ci95"] is None:
-        return mean
-    return f"{mean} ± {(summary['ci95'][1] - summary['ci95'][0]) / 2 * factor:.{digits}f}"
-
-
 def _spread_html(summary: dict[str, Any], factor: float, digits: int) -> str:
-    mean, sign, half = _spread(summary, factor, digits).partition(" ± ")
-    return f"{mean}<span class='pm'> ± {half}</span>" if sign else mean
+    mean, blank, rest = spread(summary, factor, digits).partition(" ")
+    return f"{mean}<span class='pm'> {rest}</span>" if blank else mean

@@ -75,6 +75,7 @@ def situation_html(
         undo=[] if made is None else made.commands[: len(made.remove)],
         command=command,
         spread=tables.spread,
+        around=tables.around,
         css=(files("aqumen.report") / "page.css").read_text("utf-8"),
         version=_core.__version__,
     )
