@@ -70,3 +70,13 @@ def test_of_two_runs_that_do_not_fit_together_the_last_started_waits(tmp_path):
     assert done.returncode == 0, done.stderr
     alone = limited(tmp_path, 8 << 30, *args)
     assert json.loads(done.stdout) == json.loads(alone.stdout)
+
+
+@linux
+def test_flows_that_cannot_fit_are_refused_before_their_network_is_laid_out(tmp_path):
+    args = ("arm-pfc/exp1", "--aqm", "pi", "--set", "flows.0.count=10000000")
+    for command in ("run", "compare"):
+        done = limited(tmp_path, 1 << 30, command, *args)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "exp1.toml: needs at least 22.4 GiB of memory, but " in done.stderr
+        assert done.stderr.count("\n") == 1

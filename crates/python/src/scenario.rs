@@ -205,7 +205,7 @@ impl Scenario {
 
     /// Refuses a scenario of which `runs` at a time cannot even begin with the memory that is free.
     fn check_memory(&self, runs: u64) -> PyResult<()> {
-        headroom().map_or(Ok(()), |headroom| self.0.check_memory(runs, headroom.left).map_err(refuse))
+        check_memory(&self.0, runs)
     }
 }
 
@@ -223,6 +223,11 @@ fn wrap<T>(
     known.watching(|| make().map(|scenario| Scenario(Known::like(known, scenario))).map_err(refuse))
 }
 
+/// Refuses a scenario of which `runs` at a time cannot even begin with the memory that is free.
+fn check_memory(scenario: &aqumen_scenario::Scenario, runs: u64) -> PyResult<()> {
+    headroom().map_or(Ok(()), |headroom| scenario.check_memory(runs, headroom.left).map_err(refuse))
+}
+
 /// The plan for `seed` with the AQM of a SPEC; `None`: the scenario's own.
 pub(crate) fn plan(
     scenario: &Known<aqumen_scenario::Scenario>,
@@ -230,6 +235,7 @@ pub(crate) fn plan(
     aqm: Option<&str>,
 ) -> PyResult<aqumen_scenario::Plan> {
     let aqm = aqm.map(|text| scenario.aqm(text)).transpose().map_err(refuse)?;
+    check_memory(scenario, 1)?;
     scenario.watching(|| scenario.plan(seed, aqm.as_ref()).map_err(refuse))
 }
 

@@ -97,11 +97,11 @@ fn the_floor_holds_after_a_long_first_period_too() {
 
 /// Estimated and counted events of shipped experiments: all transports and kinds of traffic, one link and rows of them.
 #[test]
-fn the_time_of_experiments_is_estimated_within_a_factor_of_three() {
+fn the_time_of_experiments_is_estimated_within_a_factor_of_two() {
     for (file, until) in [
         ("arm-pfc/exp1", "10s"),
         ("arm-pfc/parking-lot", "4s"),
-        ("aaqm/load", "100s"),
+        ("aaqm/load", "220s"),
         ("paqm/load", "10s"),
         ("aqm-mo/rtt", "4s"),
         ("rfc7928/mix", "10s"),
@@ -124,7 +124,7 @@ fn the_time_of_experiments_is_estimated_within_a_factor_of_three() {
         let result = run(&scenario.plan(1, None).unwrap(), Options::default(), &mut |_| true).unwrap();
         // 45 ns each.
         let events = cost.seconds() / 45e-9 / result.cost.events as f64;
-        assert!((1.0 / 3.0..=3.0).contains(&events), "{file}: {events} times as many events estimated as counted");
+        assert!((0.5..=2.0).contains(&events), "{file}: {events} times as many events estimated as counted");
     }
 }
 
