@@ -64,8 +64,8 @@ def _cells() -> list[Cell]:
     # A least timeout of one round trip: spurious timeouts, and the repair of windows of three packets.
     short = (("flows.0.transport.packet", "1500B"), ("flows.0.transport.min_rto", "200ms"))
     cells += [Cell("200 ms", networks["small windows"], short, label, aqms[label]) for label in ("CoDel", "PIE", "RED")]
-    # A curve that ends below the probability that these flows need: the average lies about the upper threshold.
-    cut = "red:min_th=10pkt,max_th=40pkt,max_p=0.02,weight=0.002,gentle=false"
+    # A curve that ends below the probability that these flows need, and an average that often crosses its end.
+    cut = "red:min_th=10pkt,max_th=40pkt,max_p=0.01,weight=0.05,gentle=false"
     cells.append(Cell("not gentle", networks["small windows"], (), "RED", cut))
     # Data both ways, two transports, datagrams; the same over a wire that loses packets, and with buffers in bytes.
     two_ways = "ns3/two-ways.toml"
