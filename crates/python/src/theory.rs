@@ -6,11 +6,11 @@ use aqumen_scenario::{AqmChoice, Plan};
 use aqumen_theory::Error;
 use aqumen_theory::boundary::{self, Crossing};
 use aqumen_theory::cycle;
-use aqumen_theory::design::{self, Depth, Noise, Place};
+use aqumen_theory::design::{self, Depth, Noise, OperatingConditions};
 use aqumen_theory::fluid::{self, Model, Options};
 use aqumen_theory::linear::{self, Controller, Loop, Margins, OperatingPoint, Plant};
-use aqumen_theory::maps::{self, Axis, Beside};
-use aqumen_theory::robust::{self, Aim, Worth};
+use aqumen_theory::maps::{self, Axis, NonlinearCheck};
+use aqumen_theory::robust::{self, Objective, WorstCase};
 use aqumen_theory::{engine, predict};
 use pyo3::prelude::*;
 
@@ -96,7 +96,7 @@ pub(crate) struct Analysis {
     json: String,
     scenario: Known<aqumen_scenario::Scenario>,
     choice: AqmChoice,
-    place: Place,
+    conditions: OperatingConditions,
     at: OperatingPoint,
     controller: Option<Controller>,
 }
@@ -145,7 +145,7 @@ impl Analysis {
 
     /// Power of the queue at frequencies in rad/s, as packets make it in Reno's windows under random marks.
     fn noise_power(&self, w: Vec<f64>) -> PyResult<Vec<f64>> {
-        design::noise_power(&self.choice, &self.place, &w).map_err(error)
+        design::noise_power(&self.choice, &self.conditions, &w).map_err(error)
     }
 
     /// Poles of the sampled loop with the textbook's plant, times `gain`; `None` where the controller is not sampled.
@@ -167,14 +167,15 @@ impl Analysis {
         cycles: bool,
     ) -> PyResult<MapColumns> {
         let axes = (axis(&x.0)?, axis(&y.0)?);
-        let (choice, place) = (self.choice.clone(), self.place);
+        let (choice, conditions) = (self.choice.clone(), self.conditions);
         let (own, all) = (self.scenario.clone(), move || {
-            let map = maps::map(&choice, &place, (axes.0, &x.1), (axes.1, &y.1), threads)?;
-            let beside = if cycles { maps::beside(&choice, &place, &map, axes, threads)? } else { Vec::new() };
+            let map = maps::map(&choice, &conditions, (axes.0, &x.1), (axes.1, &y.1), threads)?;
+            let beside =
+                if cycles { maps::nonlinear_checks(&choice, &conditions, &map, axes, threads)? } else { Vec::new() };
             Ok((map, beside))
         });
         let (map, beside) = apart(py, move || own.watching(|| all().map_err(error)))?;
-        let found = |of: fn(&Beside) -> Option<f64>| -> Vec<f64> {
+        let found = |of: fn(&NonlinearCheck) -> Option<f64>| -> Vec<f64> {
             beside.iter().map(|point| of(point).unwrap_or(f64::NAN)).collect()
         };
         let column = |of: fn(&Margins) -> Option<f64>| -> Vec<f64> {
@@ -215,8 +216,8 @@ impl Analysis {
         threads: usize,
     ) -> PyResult<Vec<[Vec<f64>; 4]>> {
         let axes = ((axis(&x.0)?, x.1), (axis(&y.0)?, y.1));
-        let (own, choice, place) = (self.scenario.clone(), self.choice.clone(), self.place);
-        let all = move || boundary::boundary(&choice, &place, axes.0, axes.1, threads).map_err(error);
+        let (own, choice, conditions) = (self.scenario.clone(), self.choice.clone(), self.conditions);
+        let all = move || boundary::boundary(&choice, &conditions, axes.0, axes.1, threads).map_err(error);
         let pieces = apart(py, move || own.watching(all))?;
         let columns = |piece: Vec<Crossing>| {
             let column = |of: fn(&Crossing) -> f64| piece.iter().map(of).collect();
@@ -242,12 +243,12 @@ impl Analysis {
         capacity: Option<f64>,
         start: Option<f64>,
     ) -> PyResult<(f64, f64, Option<f64>)> {
-        let mut place = self.place;
-        place.flows = flows.unwrap_or(place.flows);
-        place.base_rtt_s = rtt.unwrap_or(place.base_rtt_s);
-        place.capacity_pps = capacity.unwrap_or(place.capacity_pps);
+        let mut conditions = self.conditions;
+        conditions.flows = flows.unwrap_or(conditions.flows);
+        conditions.base_rtt_s = rtt.unwrap_or(conditions.base_rtt_s);
+        conditions.capacity_pps = capacity.unwrap_or(conditions.capacity_pps);
         let (own, choice) = (self.scenario.clone(), self.choice.clone());
-        let run = move || own.watching(|| cycle::check(&choice, &place, duration_s, start).map_err(error));
+        let run = move || own.watching(|| cycle::check(&choice, &conditions, duration_s, start).map_err(error));
         apart(py, run).map(|cycle| (cycle.mean_pkts, cycle.std_pkts, cycle.period_s))
     }
 
@@ -264,9 +265,9 @@ impl Analysis {
         frequency: f64,
         aim: (String, f64, f64),
     ) -> PyResult<([f64; 4], [f64; 3], [f64; 3])> {
-        let (range, aim) = (robust::Box { flows, rtt_s: rtt, capacity_pps: capacity }, aim_of(&aim)?);
-        let (place, queue_pkts) = (self.place, self.at.queue_pkts);
-        let found = apart(py, move || robust::pi(&place, &range, queue_pkts, frequency, aim).map_err(error))?;
+        let (range, aim) = (robust::NetworkRange { flows, rtt_s: rtt, capacity_pps: capacity }, aim_of(&aim)?);
+        let (conditions, queue_pkts) = (self.conditions, self.at.queue_pkts);
+        let found = apart(py, move || robust::pi(&conditions, &range, queue_pkts, frequency, aim).map_err(error))?;
         let (gains, pi) = (found.gains, found.controller);
         Ok(([gains.a(), gains.b(), pi.gain, pi.zero], row(found.worth), row(found.usual)))
     }
@@ -282,29 +283,29 @@ impl Analysis {
         capacity: [f64; 2],
         aim: (String, f64, f64),
     ) -> PyResult<(Vec<(&'static str, f64)>, [f64; 3], [f64; 3])> {
-        let (range, aim) = (robust::Box { flows, rtt_s: rtt, capacity_pps: capacity }, aim_of(&aim)?);
-        let (own, choice, place) = (self.scenario.clone(), self.choice.clone(), self.place);
-        let tune = move || own.watching(|| robust::tune(&choice, &place, &range, aim).map_err(error));
+        let (range, aim) = (robust::NetworkRange { flows, rtt_s: rtt, capacity_pps: capacity }, aim_of(&aim)?);
+        let (own, choice, conditions) = (self.scenario.clone(), self.choice.clone(), self.conditions);
+        let tune = move || own.watching(|| robust::tune(&choice, &conditions, &range, aim).map_err(error));
         let tuned = apart(py, tune)?;
         Ok((tuned.found, row(tuned.worth), row(tuned.given)))
     }
 }
 
 /// Worst modulus margin, slowest crossover, largest QACD.
-fn row(worth: Worth) -> [f64; 3] {
+fn row(worth: WorstCase) -> [f64; 3] {
     [worth.margin, worth.slowest_rad_s, worth.qacd_pkts]
 }
 
-fn aim_of((name, value, speed): &(String, f64, f64)) -> PyResult<Aim> {
+fn aim_of((name, value, speed): &(String, f64, f64)) -> PyResult<Objective> {
     let share = |name: &str, x: f64| match x > 0.0 && x < 1.0 || name == "speed" && x == 1.0 {
         true => Ok(x),
         false => Err(refuse(format!("{name} = {x}: must be above 0 and below 1"))),
     };
     match name.as_str() {
-        "margin" if *value > 0.0 && value.is_finite() => Ok(Aim::Margin { slowest_rad_s: *value }),
+        "margin" if *value > 0.0 && value.is_finite() => Ok(Objective::Margin { slowest_rad_s: *value }),
         "margin" => Err(refuse(format!("the slowest crossover is {value} rad/s: must be above 0"))),
-        "speed" => Ok(Aim::Speed { margin: share("modulus margin", *value)? }),
-        "noise" => Ok(Aim::Noise { margin: share("modulus margin", *value)?, speed: share("speed", *speed)? }),
+        "speed" => Ok(Objective::Speed { margin: share("modulus margin", *value)? }),
+        "noise" => Ok(Objective::Noise { margin: share("modulus margin", *value)?, speed: share("speed", *speed)? }),
         other => Err(refuse(format!("unknown aim `{other}`; choose from: margin, speed, noise"))),
     }
 }
@@ -361,7 +362,7 @@ fn analysis(
             )));
         }
     }
-    let place = Place {
+    let conditions = OperatingConditions {
         model: model.unwrap_or(Model::Hollot),
         flows: network.flows,
         capacity_pps: network.capacity_pps(),
@@ -370,10 +371,10 @@ fn analysis(
         buffer_pkts: network.buffer_pkts,
         sender: aqumen_theory::response::Sender::reno(),
     };
-    let analysis = design::analyse(&choice, &place).map_err(error)?;
-    let (at, controller) = design::linearise(&choice, &place).map_err(error)?;
+    let analysis = design::analyse(&choice, &conditions).map_err(error)?;
+    let (at, controller) = design::linearise(&choice, &conditions).map_err(error)?;
     let json = serde_json::to_string(&analysis).map_err(refuse)?;
-    Ok(Analysis { json, scenario: scenario.clone(), choice, place, at, controller })
+    Ok(Analysis { json, scenario: scenario.clone(), choice, conditions, at, controller })
 }
 
 /// What the equations say of `scenario` at rest, without running anything.

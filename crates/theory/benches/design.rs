@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use aqumen_aqm::Network;
 use aqumen_scenario::{AqmChoice, PRESETS, Scenario};
-use aqumen_theory::design::{Place, analyse};
+use aqumen_theory::design::{OperatingConditions, analyse};
 use aqumen_theory::fluid::{self, Model, Options};
 use aqumen_theory::maps::{Axis, map};
 use aqumen_theory::response::Sender;
@@ -39,7 +39,7 @@ fn main() {
         buffer_pkts: 300.0,
     };
     let choice = AqmChoice::builtin("pi", Vec::new(), network);
-    let place = |sender: Sender| Place {
+    let conditions = |sender: Sender| OperatingConditions {
         model: Model::Reno,
         flows: 60.0,
         capacity_pps: 1250.0,
@@ -50,9 +50,9 @@ fn main() {
     };
     for (preset, transport) in PRESETS {
         let known = ["ns2", "modern", "cubic", "linux", "dctcp", "prague"].contains(preset);
-        if let (true, Ok(sender)) = (known, Sender::of(&transport())) {
+        if let (true, Ok(sender)) = (known, Sender::from_protocol(&transport())) {
             best(&format!("design with noise, {preset}"), rounds, || {
-                assert!(black_box(analyse(&choice, &place(sender)).unwrap()).noise.valid);
+                assert!(black_box(analyse(&choice, &conditions(sender)).unwrap()).noise.valid);
             });
         }
     }
@@ -64,7 +64,7 @@ fn main() {
         let choice = AqmChoice::builtin(aqm, Vec::new(), network);
         best(&format!("map of {} points with noise, {aqm}", points * points), rounds, || {
             let axes = ((Axis::Flows, flows.as_slice()), (Axis::Rtt, rtts.as_slice()));
-            black_box(map(&choice, &place(Sender::reno()), axes.0, axes.1, 2).unwrap());
+            black_box(map(&choice, &conditions(Sender::reno()), axes.0, axes.1, 2).unwrap());
         });
     }
     let path = format!("{}/../../experiments/arm-pfc/exp1.toml", env!("CARGO_MANIFEST_DIR"));

@@ -16,19 +16,19 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::Error;
-pub use crate::equilibrium::solver::{Place, linearise};
-use crate::equilibrium::solver::{Rested, alone, build, drops_above};
+use crate::equilibrium::solver::{AqmEquilibrium, alone, build, drops_above};
+pub use crate::equilibrium::solver::{OperatingConditions, linearise};
 use crate::fluid::Model;
 use crate::linear::OperatingPoint;
 pub use crate::noise::packet_noise::{Noise, Spectrum};
 use crate::nonlinear::hopf::Hopf;
 pub(crate) use branch::branch;
 pub use closed::LoopMargins;
-use closed::{Around, Closed};
-pub use expected::{Expected, SIGNALS_OF_A_CYCLE};
+use closed::{ClosedLoop, LinearLoop};
+pub use expected::{Expectation, SIGNALS_OF_A_CYCLE};
 pub use noise::noise_power;
 pub(crate) use noise::{around_many, heard, noise_of};
-use noise::{noise_around, spares_at_rest};
+use noise::{is_safeguarded, noise_around};
 
 /// A quantity of a design.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -40,11 +40,11 @@ pub enum Gain {
     Flag(bool),
     /// A word.
     Choice(String),
-    /// Several numbers.
+    /// ParkingLot numbers.
     List(Vec<f64>),
 }
 
-/// What the linear analysis says of an AQM at a place.
+/// What the linear analysis says of an AQM at a conditions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Analysis {
     /// Name of the algorithm.
@@ -56,7 +56,7 @@ pub struct Analysis {
     /// Where it is to hold the queue.
     pub operating_point: Point,
     /// What is to be seen in a run.
-    pub expected: Expected,
+    pub expected: Expectation,
     /// Where the loop becomes unstable as its gain moves, and the cycles there; null of laws that are not linear.
     pub hopf: Option<Hopf>,
     /// How far packets move the queue around its rest.
@@ -81,63 +81,63 @@ pub struct Point {
 
 /// Gain margin that a suggested gain is to leave.
 const STABLE_GAIN_MARGIN: f64 = 3.0;
-/// What the linear analysis says of `choice`, designed for the network it carries, at `place`.
-pub fn analyse(choice: &AqmChoice, place: &Place) -> Result<Analysis, Error> {
-    analyse_to(Depth::Loop, choice, place)
+/// What the linear analysis says of `choice`, designed for the network it carries, at `conditions`.
+pub fn analyse(choice: &AqmChoice, conditions: &OperatingConditions) -> Result<Analysis, Error> {
+    analyse_to(Depth::Loop, choice, conditions)
 }
 
 /// How far an analysis goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// Where the queue comes to rest: microseconds.
-    Rest,
+    Equilibrium,
     /// The loop around it too, and the height of its limit cycle, for which nonlinear equations run: up to seconds.
     Loop,
 }
 
 /// As [`analyse`], and no further than `depth`: without the loop there are no margins and no oscillation.
-pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Analysis, Error> {
+pub fn analyse_to(depth: Depth, choice: &AqmChoice, conditions: &OperatingConditions) -> Result<Analysis, Error> {
     let asked = &choice.name;
     let (choice, means) = &alone(choice)?;
     let built = build(choice)?;
     let mut gains = settings(&built);
-    let mut rested = Rested::of_built(built, choice, place)?;
-    gains.extend(rested.moved.map(|moved| (moved.name.to_string(), Gain::Number(moved.value))));
-    let at = rested.at;
+    let mut equilibrium = AqmEquilibrium::from_built(built, choice, conditions)?;
+    gains.extend(equilibrium.adapted.map(|moved| (moved.name.to_string(), Gain::Number(moved.value))));
+    let at = equilibrium.at;
     let mut warnings: Vec<String> = means.iter().map(|means| format!("this is {means}")).collect();
     let plant = plant_of(&at)?;
-    let seen = at.seen_by_aqm(choice.network.packet_bytes);
-    rested.built.theory().derive(&seen, &plant, &mut Telling { gains: &mut gains, warnings: &mut warnings });
+    let seen = at.to_aqm(choice.network.packet_bytes);
+    equilibrium.built.theory().derive(&seen, &plant, &mut GainCollector { gains: &mut gains, warnings: &mut warnings });
 
     let closed = match depth {
-        Depth::Rest => None,
-        Depth::Loop => Closed::of(&rested, choice, place),
+        Depth::Equilibrium => None,
+        Depth::Loop => ClosedLoop::new(&equilibrium, choice, conditions),
     };
     let margins = closed.as_ref().map(|closed| closed.margins(&at));
-    gains.extend(stable_gain(&rested, &gains, margins.as_ref()));
-    let mut expected = Expected::of(choice, place, &mut rested, margins.as_ref())?;
+    gains.extend(stable_gain(&equilibrium, &gains, margins.as_ref()));
+    let mut expected = Expectation::new(choice, conditions, &mut equilibrium, margins.as_ref())?;
     let hopf = match (&closed, &margins) {
-        (Some(Closed { around: Around::Mean(closed), .. }), Some(margins)) => {
-            branch(choice, &rested.built, (&at, place), &closed.controller, &margins.exact)
+        (Some(ClosedLoop { linear: LinearLoop::Mean(closed), .. }), Some(margins)) => {
+            branch(choice, &equilibrium.built, (&at, conditions), &closed.controller, &margins.exact)
         }
         _ => None,
     };
     let mut noise = match depth {
-        Depth::Rest => Noise::none("the loop was not asked for".into()),
+        Depth::Equilibrium => Noise::none("the loop was not asked for".into()),
         Depth::Loop => {
             let stable = margins.as_ref().is_some_and(|margins| margins.exact.stable);
-            noise_around(choice, place, &rested, closed.as_ref().map(|closed| (stable, &closed.around)))
+            noise_around(choice, conditions, &equilibrium, closed.as_ref().map(|closed| (stable, &closed.linear)))
         }
     };
-    if let (Some(Closed { around, .. }), Some(margins)) = (&closed, &margins)
+    if let (Some(ClosedLoop { linear, .. }), Some(margins)) = (&closed, &margins)
         && !margins.exact.stable
-        && spares_at_rest(&rested, around)
+        && is_safeguarded(&equilibrium, linear)
     {
         (expected, noise) = calmed(expected, noise);
     }
-    warnings.extend(warnings::of_rest(&rested, &seen, place));
-    warnings.extend(margins.iter().flat_map(|margins| warnings::of_loop(&rested, &margins.exact, &expected)));
-    let limit = drops_above(&rested.built, at.probability).filter(|_| place.model != Model::Drop);
+    warnings.extend(warnings::at_equilibrium(&equilibrium, &seen, conditions));
+    warnings.extend(margins.iter().flat_map(|margins| warnings::in_loop(&equilibrium, &margins.exact, &expected)));
+    let limit = drops_above(&equilibrium.built, at.probability).filter(|_| conditions.model != Model::Drop);
     if let Some(limit) = limit {
         noise = noise.doubted(format!("above p = {limit} packets are dropped, not marked: time-outs rule"));
     }
@@ -154,7 +154,7 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
         time_constants_s: [plant.queue_time_s(), plant.window_time_s()],
     };
     let analysis = Analysis { aqm: asked.clone(), gains, margins, operating_point, expected, hopf, noise, warnings };
-    Ok(match limit.filter(|_| place.has_many_windows() && place.sender.is_scalable()) {
+    Ok(match limit.filter(|_| conditions.has_many_windows() && conditions.sender.is_scalable()) {
         Some(limit) => analysis.without_signals(no_share(limit)),
         None => analysis,
     })
@@ -162,15 +162,15 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, place: &Place) -> Result<Ana
 
 /// Expectation and noise of a loop that is unstable to small swings, of an AQM that spares packets of a short queue:
 /// `noise` is that of the queue which noise keeps calm, if any.
-fn calmed(expected: Expected, noise: Noise) -> (Expected, Noise) {
+fn calmed(expected: Expectation, noise: Noise) -> (Expectation, Noise) {
     if noise.queue_std_pkts.is_some() {
         let why =
             "the loop is unstable to small swings; noise, for which packets of a short queue are spared, calms it";
-        return (Expected { oscillates: Some(false), ..expected }, noise.doubted(why.into()));
+        return (Expectation { oscillates: Some(false), ..expected }, noise.doubted(why.into()));
     }
     let why = "the loop is unstable to small swings; whether noise calms it, for which packets of a short queue are \
                spared, is not known";
-    let expected = Expected { oscillates: None, oscillation_period_s: None, oscillation_signals: None, ..expected };
+    let expected = Expectation { oscillates: None, oscillation_period_s: None, oscillation_signals: None, ..expected };
     (expected, Noise { why: Some(why.into()), ..noise })
 }
 
@@ -188,7 +188,7 @@ impl Analysis {
         self.margins = None;
         self.hopf = None;
         self.operating_point.at.probability = f64::NAN;
-        self.expected = Expected {
+        self.expected = Expectation {
             probability: f64::NAN,
             oscillation_period_s: None,
             oscillation_std_pkts: None,
@@ -202,7 +202,7 @@ impl Analysis {
             self.gains.shift_remove(follows);
         }
         self.warnings.retain(|warning| {
-            !["unstable", "little margin", "stable from"].iter().any(|of_loop| warning.starts_with(of_loop))
+            !["unstable", "little margin", "stable from"].iter().any(|in_loop| warning.starts_with(in_loop))
         });
         self.warnings.push(why.clone());
         self.noise = Noise { window_pkts: self.noise.window_pkts, ..Noise::none(why) };
@@ -212,11 +212,11 @@ impl Analysis {
 
 /// The gain at which the loop would have a comfortable margin, if the AQM says which of its parameters is one.
 fn stable_gain(
-    rested: &Rested,
+    equilibrium: &AqmEquilibrium,
     gains: &IndexMap<String, Gain>,
     margins: Option<&LoopMargins>,
 ) -> Option<(String, Gain)> {
-    let name = rested.built.theory().gain()?;
+    let name = equilibrium.built.theory().gain()?;
     let margin = margins?.exact.gain_margin?;
     let Some(Gain::Number(gain)) = gains.get(name) else { return None };
     // The margin goes as one over it.
@@ -224,12 +224,12 @@ fn stable_gain(
 }
 
 /// Gathers what an AQM derives.
-struct Telling<'a> {
+struct GainCollector<'a> {
     gains: &'a mut IndexMap<String, Gain>,
     warnings: &'a mut Vec<String>,
 }
 
-impl Told for Telling<'_> {
+impl Told for GainCollector<'_> {
     fn number(&mut self, name: &'static str, value: f64) {
         self.gains.insert(name.into(), Gain::Number(value));
     }

@@ -23,7 +23,7 @@
 //! ```
 //! use aqumen_aqm::Network;
 //! use aqumen_scenario::AqmChoice;
-//! use aqumen_theory::design::{Place, analyse};
+//! use aqumen_theory::design::{OperatingConditions, analyse};
 //! use aqumen_theory::fluid::Model;
 //! use aqumen_theory::response::Sender;
 //! use aqumen_units::Rate;
@@ -39,7 +39,7 @@
 //!     link_rate: rate,
 //!     buffer_pkts: 300.0,
 //! };
-//! let place = Place {
+//! let conditions = OperatingConditions {
 //!     model: Model::Hollot,
 //!     flows: 100.0,
 //!     capacity_pps: 1250.0,
@@ -48,7 +48,7 @@
 //!     buffer_pkts: 300.0,
 //!     sender: Sender::reno(),
 //! };
-//! let found = analyse(&AqmChoice::builtin("pi", Vec::new(), network), &place)?;
+//! let found = analyse(&AqmChoice::builtin("pi", Vec::new(), network), &conditions)?;
 //! // W = R C / N = 3.5 packets, p = 2 / W^2 = 16.3 %.
 //! assert!((found.operating_point.at.window_pkts - 3.5).abs() < 1e-9);
 //! assert!((found.operating_point.at.probability - 2.0 / 12.25).abs() < 1e-9);

@@ -14,7 +14,7 @@ mod roots;
 mod sampled;
 
 pub use controller::{Controller, Probe};
-pub use loops::{Answers, Loop, Margins, Resolution};
+pub use loops::{FrequencyResponse, Loop, Margins, Resolution};
 pub use num_complex::Complex64;
 pub use plant::Plant;
 pub use point::OperatingPoint;

@@ -24,7 +24,7 @@ use self::shared::at_several;
 use crate::Error;
 use crate::design::{Analysis, Depth, analyse_to};
 use crate::equilibrium::response::Sender;
-use crate::equilibrium::solver::Place;
+use crate::equilibrium::solver::OperatingConditions;
 use crate::fluid::unresponsive;
 
 /// What is to be expected of each recorded link of `plan` in each window; of links that are more
@@ -37,7 +37,7 @@ pub fn predict(plan: &Plan) -> Result<Prediction, Error> {
 pub fn predict_to(depth: Depth, plan: &Plan) -> Result<Prediction, Error> {
     crate::fluid::known_applications(plan)?;
     for group in plan.groups.iter().filter(|group| unresponsive(group).is_none()) {
-        Sender::of(&group.transport).map_err(|why| {
+        Sender::from_protocol(&group.transport).map_err(|why| {
             let law = group.transport.congestion().unwrap_or("none");
             Error::Unsupported(format!("group {}: congestion = \"{law}\": {why}; use engine packet", group.name))
         })?;
@@ -50,13 +50,13 @@ pub fn predict_to(depth: Depth, plan: &Plan) -> Result<Prediction, Error> {
     for (number, link) in plan.links.iter().enumerate().filter(|(_, link)| link.record && link.line.is_none()) {
         let mut windows = IndexMap::new();
         // Windows often see one network.
-        let mut known: Vec<(Place, Analysis)> = Vec::new();
+        let mut known: Vec<(OperatingConditions, Analysis)> = Vec::new();
         for (window, together) in plan.windows.iter().zip(&together) {
             if let Some((_, found)) = together.iter().find(|(several, _)| *several == number) {
                 windows.insert(window.name.clone(), found.clone());
                 continue;
             }
-            let mut analysed = |place: &Place| match known.iter().find(|(seen, _)| seen == place) {
+            let mut analysed = |place: &OperatingConditions| match known.iter().find(|(seen, _)| seen == place) {
                 Some((_, analysis)) => Ok(analysis.clone()),
                 None => {
                     let analysis = analyse_to(depth, &link.aqm, place)?;

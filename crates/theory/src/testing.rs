@@ -6,7 +6,7 @@ use aqumen_scenario::{AqmChoice, OwnedValue};
 use aqumen_units::Rate;
 
 use crate::equilibrium::response::Sender;
-use crate::equilibrium::solver::Place;
+use crate::equilibrium::solver::OperatingConditions;
 use crate::fluid::Model;
 
 /// 1250 packets a second.
@@ -21,7 +21,7 @@ pub(crate) const NETWORK: Network = Network {
 };
 
 /// The same to an analysis.
-pub(crate) const PLACE: Place = Place {
+pub(crate) const CONDITIONS: OperatingConditions = OperatingConditions {
     model: Model::Ecn,
     flows: 100.0,
     capacity_pps: 1250.0,

@@ -4,7 +4,7 @@ use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, Rests};
 use aqumen_scenario::AqmChoice;
 
-use crate::equilibrium::solver::Place;
+use crate::equilibrium::solver::OperatingConditions;
 use crate::linear::{Controller, Margins, OperatingPoint};
 use crate::nonlinear::hopf::{self, Hopf};
 
@@ -17,7 +17,7 @@ const KNOTS: u32 = 16;
 pub(crate) fn branch(
     choice: &AqmChoice,
     built: &AnyAqm,
-    (at, place): (&OperatingPoint, &Place),
+    (at, conditions): (&OperatingPoint, &OperatingConditions),
     controller: &Controller,
     margins: &Margins,
 ) -> Option<Hopf> {
@@ -27,7 +27,7 @@ pub(crate) fn branch(
         _ => true,
     };
     (line && LINEAR_LAWS.contains(&choice.name.as_str()))
-        .then(|| hopf::hopf(at, controller, margins, place.buffer_pkts, &beyond_line(built, at, controller)))?
+        .then(|| hopf::hopf(at, controller, margins, conditions.buffer_pkts, &beyond_line(built, at, controller)))?
 }
 
 /// What RED says above its upper threshold more than the line through `at` would: distances from what it says there,

@@ -6,9 +6,9 @@ use aqumen_scenario::AqmChoice;
 use serde::Serialize;
 
 use crate::equilibrium::sender::Sender;
-use crate::equilibrium::solver::{Place, Rested, coupling_of};
+use crate::equilibrium::solver::{AqmEquilibrium, OperatingConditions, coupling_of};
 use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, rightmost, spectral_radius};
-use crate::noise::mean_field::Field;
+use crate::noise::mean_field::MeanField;
 
 /// Margins of the loop with the textbook's plant, which the design rules shape; beside them those with the exact plant.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -27,43 +27,47 @@ pub struct LoopMargins {
 }
 
 /// The loop with the exact plant.
-pub(super) struct Closed {
-    pub(super) around: Around,
+pub(super) struct ClosedLoop {
+    pub(super) linear: LinearLoop,
     /// Whether its controller was found by a probe, not from its equations.
     probed: bool,
 }
 
-/// Around what it is closed.
-pub(super) enum Around {
+/// LinearLoop what it is closed.
+pub(super) enum LinearLoop {
     /// The linearised equations of a mean window.
     Mean(Loop),
     /// The many windows of a sender with a response function.
-    Many(Box<Loop<Field>>),
+    Many(Box<Loop<MeanField>>),
 }
 
-impl Closed {
-    /// Around the rest of `choice` at `place`; `None` of an AQM that is no linear controller.
-    pub(super) fn of(rested: &Rested, choice: &AqmChoice, place: &Place) -> Option<Self> {
-        let Rested { built, at, .. } = rested;
-        let many = place.has_many_windows();
+impl ClosedLoop {
+    /// LinearLoop the rest of `choice` at `conditions`; `None` of an AQM that is no linear controller.
+    pub(super) fn new(
+        equilibrium: &AqmEquilibrium,
+        choice: &AqmChoice,
+        conditions: &OperatingConditions,
+    ) -> Option<Self> {
+        let AqmEquilibrium { built, at, .. } = equilibrium;
+        let many = conditions.has_many_windows();
         if many && !at.feasible {
             return None;
         }
-        let (controller, probe) = Controller::of_built(built, choice, &at_law(built, &place.sender, at))?;
-        let around = match many {
-            true => Around::Many(Box::new(Loop::new(field_of(built, &place.sender, at), controller))),
-            false => Around::Mean(Loop::new(Plant::exact(at), controller)),
+        let (controller, probe) = Controller::from_built(built, choice, &at_law(built, &conditions.sender, at))?;
+        let linear = match many {
+            true => LinearLoop::Many(Box::new(Loop::new(field_of(built, &conditions.sender, at), controller))),
+            false => LinearLoop::Mean(Loop::new(Plant::exact(at), controller)),
         };
-        Some(Closed { around, probed: probe.is_some() })
+        Some(ClosedLoop { linear, probed: probe.is_some() })
     }
 
     /// Its margins, and beside them those with the textbook's plant at `at`.
     pub(super) fn margins(&self, at: &OperatingPoint) -> LoopMargins {
-        let controller = self.around.controller();
+        let controller = self.linear.controller();
         // Of many windows the rightmost root is not looked for.
-        let (exact, root) = match &self.around {
-            Around::Mean(closed) => (closed.margins(), rightmost(closed)),
-            Around::Many(closed) => (closed.margins(), None),
+        let (exact, root) = match &self.linear {
+            LinearLoop::Mean(closed) => (closed.margins(), rightmost(closed)),
+            LinearLoop::Many(closed) => (closed.margins(), None),
         };
         LoopMargins {
             textbook: Loop::new(Plant::textbook(at), controller.clone()).margins(),
@@ -75,11 +79,11 @@ impl Closed {
     }
 }
 
-impl Around {
+impl LinearLoop {
     pub(super) fn controller(&self) -> &Controller {
         match self {
-            Around::Mean(closed) => &closed.controller,
-            Around::Many(closed) => &closed.controller,
+            LinearLoop::Mean(closed) => &closed.controller,
+            LinearLoop::Many(closed) => &closed.controller,
         }
     }
 }
@@ -91,11 +95,11 @@ fn at_law(aqm: &AnyAqm, sender: &Sender, at: &OperatingPoint) -> OperatingPoint 
 }
 
 /// Many windows of one sender at an operating point.
-fn field_of(aqm: &AnyAqm, sender: &Sender, at: &OperatingPoint) -> Field {
+fn field_of(aqm: &AnyAqm, sender: &Sender, at: &OperatingPoint) -> MeanField {
     // p_L = k sqrt(p): its slope is k / (2 sqrt(p)) = k^2 / (2 p_L).
     let slope = coupling_of(aqm, sender).map_or(1.0, |k| 0.5 * k * k / at.probability);
     let dispersion = aqm.theory().dispersion(at_law(aqm, sender, at).probability);
-    Field::of_one_queue(
+    MeanField::from_one_queue(
         at.capacity_pps,
         dispersion,
         &[(*sender, at.flows, [at.probability, slope], at.rtt_s, at.window_pkts)],
@@ -107,14 +111,14 @@ mod tests {
     use super::*;
     use crate::equilibrium::response::Law;
     use crate::fluid::Model;
-    use crate::linear::Answers;
+    use crate::linear::FrequencyResponse;
     use crate::testing::{NETWORK, built, choice};
 
     #[test]
     fn a_coupled_law_answers_by_the_slope_of_its_root() {
         let [pi2, pi] = ["pi2", "pi"].map(|name| built(&choice(name, &[], NETWORK)));
         let prague = Sender { law: Law::Prague, proportional: true, min_window: 2.0, paced: true, ..Sender::reno() };
-        let at = OperatingPoint::new(Model::Reno, 100.0, 1250.0, 0.0, 0.2, 100.0).unwrap().held_by(&prague);
+        let at = OperatingPoint::new(Model::Reno, 100.0, 1250.0, 0.0, 0.2, 100.0).unwrap().with_sender(&prague);
         // p_L = 2 sqrt(p): the law says p = (p_L / 2)^2, a little more of it is 2 / (2 sqrt(p)) = 2 / p_L more of p_L.
         let law = at_law(&pi2, &prague, &at).probability;
         assert!((law - at.probability * at.probability / 4.0).abs() < 1e-15);

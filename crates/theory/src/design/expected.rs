@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use super::LoopMargins;
 use crate::Error;
-use crate::equilibrium::solver::{Place, Rested};
+use crate::equilibrium::solver::{AqmEquilibrium, OperatingConditions};
 #[cfg(doc)]
 use crate::nonlinear::cycle::LARGE_START;
 use crate::nonlinear::cycle::{self, coexisting};
 
 /// What is to be seen in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Expected {
+pub struct Expectation {
     /// Mean queue, packets.
     pub queue_pkts: f64,
     /// Steady-state offset from the target, packets; null without a target.
@@ -45,23 +45,23 @@ pub struct Expected {
 /// Signals of which chance takes away, or adds, a third.
 pub const SIGNALS_OF_A_CYCLE: f64 = 9.0;
 
-impl Expected {
-    /// Of `choice` at `place`, where it has come to rest in a loop with these margins.
-    pub(super) fn of(
+impl Expectation {
+    /// Of `choice` at `conditions`, where it has come to rest in a loop with these margins.
+    pub(super) fn new(
         choice: &AqmChoice,
-        place: &Place,
-        rested: &mut Rested,
+        conditions: &OperatingConditions,
+        equilibrium: &mut AqmEquilibrium,
         margins: Option<&LoopMargins>,
     ) -> Result<Self, Error> {
-        let at = rested.at;
-        let mut expected = Expected::of_loop(place, rested, margins);
+        let at = equilibrium.at;
+        let mut expected = Expectation::from_loop(conditions, equilibrium, margins);
         // The nonlinear equations are those of ns-2's Reno.
-        let nonlinear = !place.has_many_windows();
+        let nonlinear = !conditions.has_many_windows();
         if let Some(period) = expected.oscillation_period_s {
             // Long enough for the start to be over, of which the last third is looked at.
             let duration = (60.0 * period).clamp(60.0, 600.0);
-            if nonlinear && cycle::is_quick(&mut rested.built, place, duration) {
-                let cycle = cycle::cycle(choice, place, duration)?;
+            if nonlinear && cycle::is_quick(&mut equilibrium.built, conditions, duration) {
+                let cycle = cycle::cycle(choice, conditions, duration)?;
                 expected.oscillation_std_pkts = Some(cycle.std_pkts);
                 // The linear period is that of a small swing at the boundary of stability.
                 expected.oscillation_period_s = cycle.period_s.or(Some(period));
@@ -74,7 +74,7 @@ impl Expected {
         expected.oscillation_signals = expected.oscillation_period_s.map(signalled);
         if let Some(margins) = margins.filter(|_| nonlinear && at.feasible)
             && let Some([real, _]) = margins.rightmost_root
-            && let Some(cycle) = coexisting(choice, place, &at, (&margins.exact, real), &mut rested.built)?
+            && let Some(cycle) = coexisting(choice, conditions, &at, (&margins.exact, real), &mut equilibrium.built)?
         {
             expected.coexisting_period_s = cycle.period_s;
             expected.coexisting_std_pkts = Some(cycle.std_pkts);
@@ -83,13 +83,17 @@ impl Expected {
     }
 
     /// As the linear loop has it.
-    fn of_loop(place: &Place, rested: &Rested, margins: Option<&LoopMargins>) -> Self {
-        let at = &rested.at;
-        let queue_pkts = at.saturated_queue_pkts().unwrap_or(at.queue_pkts).clamp(0.0, place.buffer_pkts);
+    fn from_loop(
+        conditions: &OperatingConditions,
+        equilibrium: &AqmEquilibrium,
+        margins: Option<&LoopMargins>,
+    ) -> Self {
+        let at = &equilibrium.at;
+        let queue_pkts = at.saturated_queue_pkts().unwrap_or(at.queue_pkts).clamp(0.0, conditions.buffer_pkts);
         let unstable = margins.filter(|margins| !margins.exact.stable);
-        Expected {
+        Expectation {
             queue_pkts,
-            offset_pkts: rested.target_pkts.map(|target| queue_pkts - target),
+            offset_pkts: equilibrium.target_pkts.map(|target| queue_pkts - target),
             probability: at.probability.min(1.0),
             oscillation_period_s: unstable
                 .and_then(|margins| margins.rightmost_root.map(|root| root[1]).or(margins.exact.phase_crossover_rad_s))

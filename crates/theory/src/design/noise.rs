@@ -3,65 +3,65 @@
 use aqumen_aqm::Aqm;
 use aqumen_scenario::AqmChoice;
 
-use super::closed::Around;
+use super::closed::LinearLoop;
 use crate::Error;
-use crate::equilibrium::solver::{Place, Rested, alone};
+use crate::equilibrium::solver::{AqmEquilibrium, OperatingConditions, alone};
 use crate::fluid::Model;
 use crate::linear::noise::Fineness;
 use crate::linear::{Controller, Loop, OperatingPoint, Plant, Resolution};
-use crate::noise::mean_field::Field;
-use crate::noise::packet_noise::{self, Held, Noise};
-use crate::noise::spaced_signals::{Heard, Said};
+use crate::noise::mean_field::MeanField;
+use crate::noise::packet_noise::{self, Noise, QueueBounds};
+use crate::noise::spaced_signals::{LinearisedAqm, QueueNoise};
 
-impl Rested {
+impl AqmEquilibrium {
     /// The queue that its figures are of.
-    fn held(&self, place: &Place) -> Held {
-        Held { target_pkts: self.target_pkts, buffer_pkts: place.buffer_pkts }
+    fn held(&self, conditions: &OperatingConditions) -> QueueBounds {
+        QueueBounds { target_pkts: self.target_pkts, buffer_pkts: conditions.buffer_pkts }
     }
 
     /// What it answers by `controller`.
-    fn said<'a>(&'a self, controller: &'a Controller) -> Said<'a> {
-        Said { aqm: &self.built, controller, gain: 1.0, steps: self.moved.and_then(|moved| moved.steps) }
+    fn linearised<'a>(&'a self, controller: &'a Controller) -> LinearisedAqm<'a> {
+        LinearisedAqm { aqm: &self.built, controller, gain: 1.0, steps: self.adapted.and_then(|adapted| adapted.steps) }
     }
 }
 
 /// Whether packets of a short queue are spared at the rest of many windows, so that noise may calm a loop that is
 /// unstable to small swings.
-pub(super) fn spares_at_rest(rested: &Rested, closed: &Around) -> bool {
-    let theory = rested.built.theory();
-    let said = theory.share().law(rested.at.probability);
-    matches!(closed, Around::Many(_)) && theory.spares().is_some_and(|spares| said < spares.probability)
+pub(super) fn is_safeguarded(equilibrium: &AqmEquilibrium, closed: &LinearLoop) -> bool {
+    let theory = equilibrium.built.theory();
+    let said = theory.share().law(equilibrium.at.probability);
+    matches!(closed, LinearLoop::Many(_)) && theory.spares().is_some_and(|spares| said < spares.probability)
 }
 
-/// What packets do around the rest of `choice` at `place`, in a loop and whether it is stable.
+/// What packets do around the rest of `choice` at `conditions`, in a loop and whether it is stable.
 pub(super) fn noise_around(
     choice: &AqmChoice,
-    place: &Place,
-    rested: &Rested,
-    closed: Option<(bool, &Around)>,
+    conditions: &OperatingConditions,
+    equilibrium: &AqmEquilibrium,
+    closed: Option<(bool, &LinearLoop)>,
 ) -> Noise {
-    if place.model != Model::Reno {
-        return noise_of(choice, place, Fineness::FINE);
+    if conditions.model != Model::Reno {
+        return noise_of(choice, conditions, Fineness::FINE);
     }
-    let (held, at) = (rested.held(place), &rested.at);
+    let (held, at) = (equilibrium.held(conditions), &equilibrium.at);
     let Some((stable, closed)) = closed else { return Noise::around(held, at, None, Fineness::FINE) };
-    let calmed = !stable && spares_at_rest(rested, closed);
-    if (stable || calmed) && Heard::is_for(&rested.built) {
-        let said = rested.said(closed.controller());
+    let calmed = !stable && is_safeguarded(equilibrium, closed);
+    if (stable || calmed) && QueueNoise::applies_to(&equilibrium.built) {
+        let said = equilibrium.linearised(closed.controller());
         let around = match closed {
-            Around::Mean(_) => Heard::of_reno(&said, at, Fineness::FINE),
-            Around::Many(closed) => Heard::around(&said, at, (closed.plant.clone(), 1.0)),
+            LinearLoop::Mean(_) => QueueNoise::from_reno(&said, at, Fineness::FINE),
+            LinearLoop::Many(closed) => QueueNoise::around(&said, at, (closed.plant.clone(), 1.0)),
         };
         return heard(held, around, Fineness::FINE);
     }
     match closed {
-        Around::Mean(closed) => Noise::around(held, at, Some((stable, closed)), Fineness::FINE),
-        Around::Many(closed) => around_many(held, at, stable, closed),
+        LinearLoop::Mean(closed) => Noise::around(held, at, Some((stable, closed)), Fineness::FINE),
+        LinearLoop::Many(closed) => around_many(held, at, stable, closed),
     }
 }
 
 /// What packets do around the rest of many windows.
-pub(crate) fn around_many(held: Held, at: &OperatingPoint, stable: bool, closed: &Loop<Field>) -> Noise {
+pub(crate) fn around_many(held: QueueBounds, at: &OperatingPoint, stable: bool, closed: &Loop<MeanField>) -> Noise {
     // Images of the spectrum add little to noise.
     let plain = Loop { images: 0, ..closed.clone() };
     let power = |w: f64| plain.plant.power(w) / (plain.response(w) + 1.0).norm_sqr();
@@ -70,7 +70,7 @@ pub(crate) fn around_many(held: Held, at: &OperatingPoint, stable: bool, closed:
 }
 
 /// What packets do around the rest of an AQM whose signals are not tosses.
-pub(crate) fn heard(held: Held, heard: Result<Heard, String>, fineness: Fineness) -> Noise {
+pub(crate) fn heard(held: QueueBounds, heard: Result<QueueNoise, String>, fineness: Fineness) -> Noise {
     let heard = match heard {
         Ok(heard) => heard,
         Err(why) => return Noise::none(why),
@@ -85,25 +85,25 @@ pub(crate) fn heard(held: Held, heard: Result<Heard, String>, fineness: Fineness
     }
 }
 
-/// What packets do around the rest of `choice` at `place`, as Reno's windows have it whatever the model there.
-pub(crate) fn noise_of(choice: &AqmChoice, place: &Place, fineness: Fineness) -> Noise {
-    if place.model == Model::Drop {
-        return Noise::of_losses();
+/// What packets do around the rest of `choice` at `conditions`, as Reno's windows have it whatever the model there.
+pub(crate) fn noise_of(choice: &AqmChoice, conditions: &OperatingConditions, fineness: Fineness) -> Noise {
+    if conditions.model == Model::Drop {
+        return Noise::from_losses();
     }
-    let other_model = place.model != Model::Reno;
-    let place = Place { model: Model::Reno, ..*place };
-    let rested = match Rested::of(choice, &place) {
-        Ok(rested) => rested,
+    let other_model = conditions.model != Model::Reno;
+    let conditions = OperatingConditions { model: Model::Reno, ..*conditions };
+    let equilibrium = match AqmEquilibrium::new(choice, &conditions) {
+        Ok(equilibrium) => equilibrium,
         Err(error) => return Noise::none(error.to_string()),
     };
-    let (held, at) = (rested.held(&place), &rested.at);
-    let Some((controller, _)) = Controller::of_built(&rested.built, choice, at) else {
+    let (held, at) = (equilibrium.held(&conditions), &equilibrium.at);
+    let Some((controller, _)) = Controller::from_built(&equilibrium.built, choice, at) else {
         return Noise::around(held, at, None, fineness);
     };
     let closed = Loop::new(Plant::exact(at), controller);
     let stable = closed.margins_at(Resolution::COARSE).stable;
-    if stable && Heard::is_for(&rested.built) {
-        return heard(held, Heard::of_reno(&rested.said(&closed.controller), at, fineness), fineness);
+    if stable && QueueNoise::applies_to(&equilibrium.built) {
+        return heard(held, QueueNoise::from_reno(&equilibrium.linearised(&closed.controller), at, fineness), fineness);
     }
     let noise = Noise::around(held, at, Some((stable, &closed)), fineness);
     if stable || !other_model {
@@ -113,17 +113,18 @@ pub(crate) fn noise_of(choice: &AqmChoice, place: &Place, fineness: Fineness) ->
     Noise { why: noise.why.map(|why| format!("in model reno, by which noise is told: {why}")), ..noise }
 }
 
-/// Power of the queue at frequencies in rad/s as packets make it around the rest of `choice` at `place`, in Reno's
+/// Power of the queue at frequencies in rad/s as packets make it around the rest of `choice` at `conditions`, in Reno's
 /// windows.
-pub fn noise_power(choice: &AqmChoice, place: &Place, w: &[f64]) -> Result<Vec<f64>, Error> {
-    let place = Place { model: Model::Reno, ..*place };
+pub fn noise_power(choice: &AqmChoice, conditions: &OperatingConditions, w: &[f64]) -> Result<Vec<f64>, Error> {
+    let conditions = OperatingConditions { model: Model::Reno, ..*conditions };
     let (choice, _) = &alone(choice)?;
-    let rested = Rested::of(choice, &place)?;
-    let at = &rested.at;
-    let (controller, _) = Controller::of_built(&rested.built, choice, at)
+    let equilibrium = AqmEquilibrium::new(choice, &conditions)?;
+    let at = &equilibrium.at;
+    let (controller, _) = Controller::from_built(&equilibrium.built, choice, at)
         .ok_or_else(|| Error::Unsupported("this AQM is no linear controller".into()))?;
-    if Heard::is_for(&rested.built) {
-        let heard = Heard::of_reno(&rested.said(&controller), at, Fineness::FINE).map_err(Error::Unsupported)?;
+    if QueueNoise::applies_to(&equilibrium.built) {
+        let heard = QueueNoise::from_reno(&equilibrium.linearised(&controller), at, Fineness::FINE)
+            .map_err(Error::Unsupported)?;
         return Ok(w.iter().map(|w| heard.power(*w)).collect());
     }
     let closed = Loop { images: 0, ..Loop::new(Plant::exact(at), controller) };

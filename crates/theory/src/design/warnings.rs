@@ -2,8 +2,8 @@
 
 use aqumen_aqm::{Aqm, AtRest};
 
-use super::{Expected, SIGNALS_OF_A_CYCLE};
-use crate::equilibrium::solver::{Place, Rested};
+use super::{Expectation, SIGNALS_OF_A_CYCLE};
+use crate::equilibrium::solver::{AqmEquilibrium, OperatingConditions};
 use crate::linear::Margins;
 use crate::nonlinear::cycle::LARGE_START;
 
@@ -11,9 +11,13 @@ use crate::nonlinear::cycle::LARGE_START;
 const WINDOW_OF_TIMEOUTS: f64 = 4.0;
 
 /// Of an AQM at its rest, which it sees as `seen`.
-pub(super) fn of_rest(rested: &Rested, seen: &AtRest, place: &Place) -> Vec<String> {
+pub(super) fn at_equilibrium(
+    equilibrium: &AqmEquilibrium,
+    seen: &AtRest,
+    conditions: &OperatingConditions,
+) -> Vec<String> {
     let mut warnings = Vec::new();
-    let at = &rested.at;
+    let at = &equilibrium.at;
     let window = at.window_pkts;
     if !at.feasible {
         let queue = at.saturated_queue_pkts().unwrap_or(f64::NAN);
@@ -27,15 +31,16 @@ pub(super) fn of_rest(rested: &Rested, seen: &AtRest, place: &Place) -> Vec<Stri
             "windows of {window:.2} packets: too small to repair a loss without a time-out, which the model does not have"
         ));
     }
-    warnings.extend(rested.built.theory().doubts(seen));
-    if let Some(target) = rested.target_pkts.filter(|target| *target >= place.buffer_pkts) {
-        warnings.push(format!("the target of {target} packets does not fit into a buffer of {}", place.buffer_pkts));
+    warnings.extend(equilibrium.built.theory().doubts(seen));
+    if let Some(target) = equilibrium.target_pkts.filter(|target| *target >= conditions.buffer_pkts) {
+        warnings
+            .push(format!("the target of {target} packets does not fit into a buffer of {}", conditions.buffer_pkts));
     }
     warnings
 }
 
 /// Of the loop there, whose margins these are, and of what it makes the queue do.
-pub(super) fn of_loop(rested: &Rested, exact: &Margins, expected: &Expected) -> Vec<String> {
+pub(super) fn in_loop(equilibrium: &AqmEquilibrium, exact: &Margins, expected: &Expectation) -> Vec<String> {
     let mut warnings = Vec::new();
     if !exact.stable {
         let gains = match (exact.gain_margin_low, exact.gain_margin) {
@@ -70,6 +75,6 @@ pub(super) fn of_loop(rested: &Rested, exact: &Margins, expected: &Expected) -> 
             exact.phase_margin_deg.unwrap_or(f64::NAN)
         ));
     }
-    warnings.extend(exact.delay_margin_s.and_then(|delay| rested.built.theory().doubts_of_delay(delay)));
+    warnings.extend(exact.delay_margin_s.and_then(|delay| equilibrium.built.theory().doubts_of_delay(delay)));
     warnings
 }

@@ -6,7 +6,7 @@ use crate::root_finding::falling;
 
 /// Where a window comes to rest.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rest {
+pub struct Equilibrium {
     /// Mean number of packets in the network, packets.
     pub window_pkts: f64,
     /// Its variance over time, packets^2.
@@ -29,7 +29,7 @@ const CUBIC_C: f64 = 0.4;
 const CUBIC_BETA: f64 = 0.7;
 const CUBIC_ALPHA: f64 = 3.0 * (1.0 - CUBIC_BETA) / (1.0 + CUBIC_BETA);
 /// Linux's CUBIC keeps to what it has worked out for so long, seconds (HZ / 32).
-const KEPT_S: f64 = 1.0 / 32.0;
+const RECALCULATION_S: f64 = 1.0 / 32.0;
 /// Prague's virtual round trip, seconds.
 pub(crate) const PRAGUE_RTT_S: f64 = 0.025;
 /// How near Prague's window comes to the one that has its own gap between packets, and how much larger than that
@@ -44,7 +44,7 @@ const PACER_HOLDS: [f64; 2] = [0.88, 1.18];
 
 /// The windows at which signals come, as a chain over a grid.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Chain<'a> {
+pub(crate) struct MarkovChain<'a> {
     sender: &'a Sender,
     p: f64,
     rtt_s: f64,
@@ -99,7 +99,7 @@ impl Range {
     }
 
     /// Its number of `state`, or of that at its end where `state` lies beyond.
-    pub(crate) fn place(self, state: usize) -> usize {
+    pub(crate) fn index_of(self, state: usize) -> usize {
         let kind = state % self.stride;
         state.clamp(self.from + kind, self.end - self.stride + kind) - self.from
     }
@@ -119,23 +119,23 @@ impl Range {
 
 /// The windows at signals once they have forgotten their start.
 #[derive(Debug)]
-pub(crate) struct Settled {
+pub(crate) struct StationaryWindows {
     pub(crate) range: Range,
     /// What follows each state of the range, and the chance of it at a signal.
     pub(crate) cycles: Vec<Cycle>,
     pub(crate) chances: Vec<f64>,
-    pub(crate) rest: Rest,
+    pub(crate) equilibrium: Equilibrium,
 }
 
 /// The chances of the states at a signal, from where each leads, by taking one state after the other out (Grassmann,
 /// Taksar and Heyman, "Regenerative analysis and steady state distributions for Markov chains", 1985: no difference is
 /// ever taken).
-fn balanced(range: Range, cycles: &[Cycle]) -> Vec<f64> {
+fn stationary_distribution(range: Range, cycles: &[Cycle]) -> Vec<f64> {
     let n = range.len();
     let mut leads = vec![0.0; n * n];
     for (row, cycle) in leads.chunks_exact_mut(n).zip(cycles) {
         for (state, share) in cycle.next.iter().enumerate().filter(|(_, share)| **share > 0.0) {
-            row[range.place(state)] += share;
+            row[range.index_of(state)] += share;
         }
     }
     // States below this one are left for good.
@@ -165,7 +165,7 @@ fn balanced(range: Range, cycles: &[Cycle]) -> Vec<f64> {
     chances
 }
 
-impl<'a> Chain<'a> {
+impl<'a> MarkovChain<'a> {
     pub(crate) fn new(sender: &'a Sender, p: f64, rtt_s: f64, seen_s: f64) -> Self {
         let typical = match sender.law {
             Law::Reno => 1.31 / p.sqrt(),
@@ -185,13 +185,13 @@ impl<'a> Chain<'a> {
         };
         let lowest = lowest.max(sender.min_window);
         let step = libm::log(highest / lowest) / (POINTS - 1) as f64;
-        Chain { sender, p, rtt_s, seen_s, typical, lowest, step, alpha_shift: 0.0 }
+        MarkovChain { sender, p, rtt_s, seen_s, typical, lowest, step, alpha_shift: 0.0 }
     }
 
     /// The chain of `sender` at the round trip that it measures, and how many round trips an answer to a signal keeps
     /// the next one off.
-    pub(crate) fn around(sender: &'a Sender, p: f64, rtt_s: f64) -> (Self, f64) {
-        let chain = Chain::new(sender, p, rtt_s, rtt_s);
+    pub(crate) fn with_measured_rtt(sender: &'a Sender, p: f64, rtt_s: f64) -> (Self, f64) {
+        let chain = MarkovChain::new(sender, p, rtt_s, rtt_s);
         let prague = sender.law == Law::Prague && rtt_s < PRAGUE_RTT_S;
         let waiting = if prague { PRAGUE_RTT_S / rtt_s } else { 1.0 };
         if !prague {
@@ -200,16 +200,16 @@ impl<'a> Chain<'a> {
         // Its growth goes by the round trip that it measures: that of the packet whose acknowledgement was held back
         // for a gap between packets, which is the longer the smaller the window: one window has its own gap, and it is
         // larger than that without one.
-        let with = |window: f64| Chain::new(sender, p, rtt_s, rtt_s + (rtt_s / window).min(sender.held_s));
-        let miss = |u: f64| libm::log(with(libm::exp(u)).settle().window_pkts) - u;
-        let without = libm::log(chain.settle().window_pkts);
+        let with = |window: f64| MarkovChain::new(sender, p, rtt_s, rtt_s + (rtt_s / window).min(sender.held_s));
+        let miss = |u: f64| libm::log(with(libm::exp(u)).equilibrium().window_pkts) - u;
+        let without = libm::log(chain.equilibrium().window_pkts);
         let own = falling(miss, (without, without + LONGER), (without, -1.0), GAP_ERROR);
         (with(libm::exp(own.unwrap_or(without))), waiting)
     }
 
     /// The same with an alpha of p + `shift`.
     pub(crate) fn with_alpha(&self, shift: f64) -> Self {
-        Chain { alpha_shift: shift, ..*self }
+        MarkovChain { alpha_shift: shift, ..*self }
     }
 
     fn window(&self, point: usize) -> f64 {
@@ -222,8 +222,8 @@ impl<'a> Chain<'a> {
         if self.sender.whole { window } else { (window - 0.5).max(self.sender.min_window.min(window)) }
     }
 
-    pub(crate) fn settle(&self) -> Rest {
-        self.settled().rest
+    pub(crate) fn equilibrium(&self) -> Equilibrium {
+        self.stationary().equilibrium
     }
 
     /// States a point of the grid has: CUBIC's limit above the window or not.
@@ -233,7 +233,7 @@ impl<'a> Chain<'a> {
 
     /// The windows at signals that are met at all, what follows each, and their chances. The range of points that is
     /// looked at grows until its ends are hardly ever met.
-    pub(crate) fn settled(&self) -> Settled {
+    pub(crate) fn stationary(&self) -> StationaryWindows {
         let stride = self.stride();
         let (below, above) = match self.sender.law {
             Law::Reno | Law::Cubic => (0.25, 3.0),
@@ -245,12 +245,12 @@ impl<'a> Chain<'a> {
         let mut cycles: Vec<Cycle> = states(from, end).collect();
         loop {
             let range = Range { from: stride * from, end: stride * end, stride };
-            let chances = balanced(range, &cycles);
+            let chances = stationary_distribution(range, &cycles);
             let met = |point: usize| chances[stride * (point - from)..][..stride].iter().sum::<f64>() > HARDLY;
             let (down, up) = (from > 0 && met(from), end < POINTS && met(end - 1));
             if !(down || up) {
-                let rest = self.rest(&chances, &cycles);
-                return Settled { range, cycles, chances, rest };
+                let equilibrium = self.averages(&chances, &cycles);
+                return StationaryWindows { range, cycles, chances, equilibrium };
             }
             if down {
                 let wider = from.saturating_sub(WIDER);
@@ -271,7 +271,7 @@ impl<'a> Chain<'a> {
     }
 
     /// Where the window rests with these chances at signals.
-    fn rest(&self, chances: &[f64], cycles: &[Cycle]) -> Rest {
+    fn averages(&self, chances: &[f64], cycles: &[Cycle]) -> Equilibrium {
         let sum =
             |of: &dyn Fn(&Cycle) -> f64| -> f64 { chances.iter().zip(cycles).map(|(c, cycle)| c * of(cycle)).sum() };
         let rounds = sum(&|cycle| cycle.rounds);
@@ -279,7 +279,7 @@ impl<'a> Chain<'a> {
         let mean = sum(&|cycle| cycle.area[0]) / rounds;
         let variance = (sum(&|cycle| cycle.area[1]) / rounds - mean * mean).max(0.0);
         let outside = self.outside_pkts(flight);
-        Rest { window_pkts: (flight - outside).max(0.2 * flight), variance_pkts2: variance }
+        Equilibrium { window_pkts: (flight - outside).max(0.2 * flight), variance_pkts2: variance }
     }
 
     /// What follows a signal in `state`.
@@ -370,7 +370,7 @@ impl<'a> Chain<'a> {
         let rate = libm::log1p(-p.min(1.0 - 1e-12));
         while left > LEFT {
             if step_rounds > 1.0 {
-                // Several round trips at once: the flights at their beginnings, from the first to the last.
+                // ParkingLot round trips at once: the flights at their beginnings, from the first to the last.
                 let mut ahead = growth;
                 let beyond = 0.5 * (step_rounds - 1.0);
                 ahead.advance(beyond * round_flight, beyond);
@@ -392,8 +392,8 @@ impl<'a> Chain<'a> {
             // A signal in this round trip came, on average, in the middle of the step: what clumping saves.
             let part = (in_round + 0.5 * step_rounds).min(0.5);
             cycle.rounds -= gone * (1.0 - clumped) * part;
-            let to = self.place(middle, growth.limit_above(middle));
-            share_out(&mut cycle.next, stride, to, gone);
+            let to = self.locate(middle, growth.limit_above(middle));
+            split_between(&mut cycle.next, stride, to, gone);
             cycle.steps.push(Step { rounds: step_rounds, flight, acks: round_flight, to });
             left -= gone;
             in_round += step_rounds;
@@ -402,11 +402,11 @@ impl<'a> Chain<'a> {
                 (in_round, round_flight) = (0.0, self.flight(growth.window).max(0.5));
             }
         }
-        share_out(&mut cycle.next, stride, self.place(growth.window, growth.limit_above(growth.window)), left);
+        split_between(&mut cycle.next, stride, self.locate(growth.window, growth.limit_above(growth.window)), left);
     }
 
     /// The state at the point of the grid below `window`, and the share of the next one.
-    fn place(&self, window: f64, below: bool) -> (usize, f64) {
+    fn locate(&self, window: f64, below: bool) -> (usize, f64) {
         let place = (libm::log(window / self.lowest) / self.step).clamp(0.0, (POINTS - 1) as f64);
         let point = (place as usize).min(POINTS - 2);
         (self.stride() * point + usize::from(below), place - point as f64)
@@ -424,7 +424,7 @@ impl<'a> Chain<'a> {
 }
 
 /// Gives the chance to the two points beside a window.
-fn share_out(next: &mut [f64], stride: usize, (state, part): (usize, f64), chance: f64) {
+fn split_between(next: &mut [f64], stride: usize, (state, part): (usize, f64), chance: f64) {
     next[state] += chance * (1.0 - part);
     next[state + stride] += chance * part;
 }
@@ -493,7 +493,7 @@ impl Growth {
         let since = self.since_s + rounds * self.rtt_s;
         if self.friendly && cubic(since) < self.estimate {
             // Linux takes Reno's step a segment late, and only when it works its window out anew.
-            let late = if self.whole { pace * (1.0 / self.window + 0.5 * KEPT_S / self.rtt_s) } else { 0.0 };
+            let late = if self.whole { pace * (1.0 / self.window + 0.5 * RECALCULATION_S / self.rtt_s) } else { 0.0 };
             self.window = (self.estimate - late).max(self.window);
         } else {
             // Below the plateau the distance of whole windows is cut to a whole number.
@@ -560,7 +560,7 @@ mod tests {
 
     /// One sender of whole packets on a path of fixed length, packet by packet: what its acknowledgements, each marked
     /// with the same chance, make of its window.
-    struct Alone {
+    struct PacketSimulation {
         sender: Sender,
         p: f64,
         rtt_s: f64,
@@ -572,14 +572,14 @@ mod tests {
         begun_s: f64,
     }
 
-    impl Alone {
-        fn of(sender: Sender, p: f64, rtt_s: f64) -> Rest {
+    impl PacketSimulation {
+        fn of(sender: Sender, p: f64, rtt_s: f64) -> Equilibrium {
             let (limit, estimate, prior, begun_s) = (0.0, 4.0, 0.0, 0.0);
-            Alone { sender, p, rtt_s, window: 4.0, limit, estimate, prior, begun_s }.go((6000.0 / p) as u32)
+            PacketSimulation { sender, p, rtt_s, window: 4.0, limit, estimate, prior, begun_s }.go((6000.0 / p) as u32)
         }
 
         /// Mean and variance of the packets in flight over time.
-        fn go(mut self, packets: u32) -> Rest {
+        fn go(mut self, packets: u32) -> Equilibrium {
             let mut state = 88_172_645_463_325_252u64;
             let mut marked = |p: f64| {
                 state ^= state << 13;
@@ -630,7 +630,7 @@ mod tests {
             }
             let [time, area, squares] = sums;
             let mean = area / time;
-            Rest { window_pkts: mean, variance_pkts2: squares / time - mean * mean }
+            Equilibrium { window_pkts: mean, variance_pkts2: squares / time - mean * mean }
         }
 
         fn reduce(&mut self, flight: f64) {
@@ -687,7 +687,10 @@ mod tests {
             (of(Law::Prague, true, true), 0.2, 0.1),
             (of(Law::Prague, true, true), 0.05, 0.025),
         ] {
-            let (told, seen) = (Chain::around(&sender, p, rtt_s).0.settle(), Alone::of(sender, p, rtt_s));
+            let (told, seen) = (
+                MarkovChain::with_measured_rtt(&sender, p, rtt_s).0.equilibrium(),
+                PacketSimulation::of(sender, p, rtt_s),
+            );
             let off = told.window_pkts / seen.window_pkts - 1.0;
             // Pieces of a packet make a quarter of one; steps of a third of a round trip tell CUBIC's window late where
             // it doubles within a few; marks of a scalable window come in turns with its growth.
@@ -714,7 +717,7 @@ mod tests {
         for (law, rtt_s) in [(Law::Reno, 0.1), (Law::Cubic, 0.1), (Law::Cubic, 1.0)] {
             let sender = Sender { law, proportional: true, min_window: 2.0, ..Sender::reno() };
             let share = |k: usize| 3e-4 * libm::exp(0.01 * k as f64);
-            let window = |p: f64| Chain::around(&sender, p, rtt_s).0.settle().window_pkts;
+            let window = |p: f64| MarkovChain::with_measured_rtt(&sender, p, rtt_s).0.equilibrium().window_pkts;
             let logs: Vec<f64> = (0..500).map(|k| libm::log(window(share(k)))).collect();
             let falls: Vec<f64> = logs.windows(2).map(|pair| pair[0] - pair[1]).collect();
             for (k, pair) in falls.windows(2).enumerate() {
@@ -731,14 +734,14 @@ mod tests {
         for held_s in [0.04, 1e-3, 0.0] {
             for (p, rtt_s) in [(0.05, 0.012), (0.3, 0.005), (0.9, 0.02)] {
                 let sender = Sender { held_s, ..prague };
-                let (chain, waiting) = Chain::around(&sender, p, rtt_s);
-                let gap_s = (rtt_s / chain.settle().window_pkts).min(held_s);
+                let (chain, waiting) = MarkovChain::with_measured_rtt(&sender, p, rtt_s);
+                let gap_s = (rtt_s / chain.equilibrium().window_pkts).min(held_s);
                 assert!((chain.seen_s - rtt_s - gap_s).abs() < 1e-8 * rtt_s, "{held_s}, {p}, {rtt_s}: {chain:?}");
                 assert!((waiting - 0.025 / rtt_s).abs() < 1e-12);
             }
             // As long as its virtual round trip and longer it grows by that alone.
             let sender = Sender { held_s, ..prague };
-            let (chain, waiting) = Chain::around(&sender, 0.05, 0.025);
+            let (chain, waiting) = MarkovChain::with_measured_rtt(&sender, 0.05, 0.025);
             assert_eq!((chain.seen_s, waiting), (0.025, 1.0));
         }
     }
@@ -747,8 +750,8 @@ mod tests {
     fn whatever_waits_outside_a_fifth_of_a_window_is_in_the_network() {
         // Two packets, of which the pacer and the receiver would hold .88 + 1.18.
         let prague = Sender { law: Law::Prague, min_window: 2.0, paced: true, held_s: 1.0, ..Sender::reno() };
-        let chain = Chain::new(&prague, 1.0, 0.03, 0.03);
-        assert!((chain.settle().window_pkts - 0.4).abs() < 1e-9, "{:?}", chain.settle());
+        let chain = MarkovChain::new(&prague, 1.0, 0.03, 0.03);
+        assert!((chain.equilibrium().window_pkts - 0.4).abs() < 1e-9, "{:?}", chain.equilibrium());
         assert_eq!(chain.outside_pkts(2.0), PACER_HOLDS[0] + PACER_HOLDS[1]);
     }
 
@@ -756,8 +759,8 @@ mod tests {
     fn states_beyond_a_range_are_those_at_its_ends() {
         // Points 3 to 6 of CUBIC, two states each.
         let range = Range { from: 6, end: 14, stride: 2 };
-        assert_eq!((range.len(), range.place(6), range.place(9), range.place(13)), (8, 0, 3, 7));
-        assert_eq!((range.place(1), range.place(20), range.place(27)), (1, 6, 7));
+        assert_eq!((range.len(), range.index_of(6), range.index_of(9), range.index_of(13)), (8, 0, 3, 7));
+        assert_eq!((range.index_of(1), range.index_of(20), range.index_of(27)), (1, 6, 7));
         assert_eq!((range.between((9, 0.25)), range.between((11, 0.75))), ((3, 0.25), (5, 0.75)));
         // Below the first all of the first, from the last on all of the last.
         assert_eq!((range.between((5, 0.5)), range.between((2, 0.5))), ((1, 0.0), (0, 0.0)));

@@ -16,8 +16,8 @@
 //! Left out: time-outs, losses in place of marks, and that p itself swings (E\[W\] rises with it by 3/8 of its relative
 //! variance).
 
-pub use crate::equilibrium::markov_chain::Rest;
-use crate::equilibrium::markov_chain::{Chain, PRAGUE_RTT_S};
+pub use crate::equilibrium::markov_chain::Equilibrium;
+use crate::equilibrium::markov_chain::{MarkovChain, PRAGUE_RTT_S};
 pub use crate::equilibrium::sender::{Law, Sender};
 use crate::root_finding::falling;
 
@@ -27,14 +27,14 @@ const NEAR: f64 = 1e-7;
 
 impl Sender {
     /// Where the share `p` of the packets holds the window at a round trip of `rtt_s`.
-    pub fn rest(&self, p: f64, rtt_s: f64) -> Rest {
-        Chain::around(self, p.clamp(1e-9, 1.0), rtt_s).0.settle()
+    pub fn equilibrium(&self, p: f64, rtt_s: f64) -> Equilibrium {
+        MarkovChain::with_measured_rtt(self, p.clamp(1e-9, 1.0), rtt_s).0.equilibrium()
     }
 
     /// The share that holds the mean window at `window_pkts`; `None` where even all of the packets do not. The share of
     /// the packets rises as the window falls, nearly as a power of it.
     pub fn probability(&self, window_pkts: f64, rtt_s: f64) -> Option<f64> {
-        let miss = |u: f64| libm::log(self.rest(libm::exp(u), rtt_s).window_pkts / window_pkts);
+        let miss = |u: f64| libm::log(self.equilibrium(libm::exp(u), rtt_s).window_pkts / window_pkts);
         let (expected, slope) = self.expected(window_pkts, rtt_s);
         falling(miss, (LEAST, 0.0), (libm::log(expected.min(0.5)), slope), NEAR).map(libm::exp)
     }
@@ -56,7 +56,7 @@ impl Sender {
     /// d ln W / d ln p at `p`, below zero.
     pub fn elasticity(&self, p: f64, rtt_s: f64) -> f64 {
         let step = 0.05;
-        let at = |u: f64| libm::log(self.rest(p * libm::exp(u), rtt_s).window_pkts);
+        let at = |u: f64| libm::log(self.equilibrium(p * libm::exp(u), rtt_s).window_pkts);
         (at(step) - at(-step)) / (2.0 * step)
     }
 
@@ -64,7 +64,7 @@ impl Sender {
     pub(crate) fn table(&self, rtt_s: f64) -> Table {
         let points = (0..TABLE_POINTS).map(|k| {
             let u = TABLE_FROM * (1.0 - k as f64 / (TABLE_POINTS - 1) as f64);
-            libm::log(self.rest(libm::exp(u), rtt_s).window_pkts)
+            libm::log(self.equilibrium(libm::exp(u), rtt_s).window_pkts)
         });
         Table { logs: points.collect() }
     }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     fn preset(name: &str) -> Result<Sender, &'static str> {
-        Sender::of(&PRESETS.iter().find(|(known, _)| *known == name).unwrap().1())
+        Sender::from_protocol(&PRESETS.iter().find(|(known, _)| *known == name).unwrap().1())
     }
 
     fn near(left: f64, right: f64, share: f64) {
@@ -110,14 +110,14 @@ mod tests {
     #[test]
     fn large_windows_go_as_the_literature_has_them() {
         // Ott, Kemperman and Mathis: 1.3098 / sqrt(p) = 414.2 under marks at random.
-        near(of(Law::Reno).rest(1e-5, 0.1).window_pkts, 414.2, 0.02);
+        near(of(Law::Reno).equilibrium(1e-5, 0.1).window_pkts, 414.2, 0.02);
         // DCTCP: growth of one packet in 1 / (p W) rounds and one of waiting gives back p W / 2: p W = sqrt(2).
-        near(0.005 * of(Law::Dctcp).rest(0.005, 0.1).window_pkts, 2.0f64.sqrt(), 0.02);
+        near(0.005 * of(Law::Dctcp).equilibrium(0.005, 0.1).window_pkts, 2.0f64.sqrt(), 0.02);
         // Prague grows while it waits, too: y / 2 = 1 + 1 / y, y = 1 + sqrt(3).
         let prague = Sender { paced: true, ..of(Law::Prague) };
-        near(0.005 * prague.rest(0.005, 0.1).window_pkts, 1.0 + 3.0f64.sqrt(), 0.02);
+        near(0.005 * prague.equilibrium(0.005, 0.1).window_pkts, 1.0 + 3.0f64.sqrt(), 0.02);
         // Below 25 ms as a flow of 25 ms: at half of that half the window, the same rate.
-        near(prague.rest(0.005, 0.0125).window_pkts / prague.rest(0.005, 0.025).window_pkts, 0.5, 0.02);
+        near(prague.equilibrium(0.005, 0.0125).window_pkts / prague.equilibrium(0.005, 0.025).window_pkts, 0.5, 0.02);
     }
 
     #[test]
@@ -127,7 +127,7 @@ mod tests {
         // 25 ms that it waits and .42 (2.33) / 5 = .2 in the 2.33 unmarked of 3.33 packets then: X = 5.5, less half a
         // packet, less .88 + 1.18 that the pacer holds: about 2.8.
         let prague = preset("prague").unwrap();
-        let window = |p: f64| prague.rest(p, 0.0119).window_pkts;
+        let window = |p: f64| prague.equilibrium(p, 0.0119).window_pkts;
         near(window(0.3), 2.8, 0.1);
         // A larger share never holds a larger window.
         let held: Vec<f64> = (10..60).map(|k| window(0.01 * f64::from(k))).collect();
@@ -139,26 +139,27 @@ mod tests {
         let cubic = of(Law::Cubic);
         // RFC 9438 equation 5: 1.054 (R / p)^(3/4) for signals evenly spaced; at random more, for W^(4/3) averages.
         let even = 1.054 * libm::pow(0.2 / 1e-5, 0.75);
-        let seen = cubic.rest(1e-5, 0.2).window_pkts;
+        let seen = cubic.equilibrium(1e-5, 0.2).window_pkts;
         assert!((1.0..1.25).contains(&(seen / even)), "{seen} {even}");
         near(-cubic.elasticity(1e-5, 0.2), 0.75, 0.03);
-        near(cubic.rest(1e-5, 0.4).window_pkts / seen, libm::pow(2.0, 0.75), 0.03);
+        near(cubic.equilibrium(1e-5, 0.4).window_pkts / seen, libm::pow(2.0, 0.75), 0.03);
         // Section 4.3: at short round trips it is as large as Reno's, and without that region smaller.
-        let (reno, friendly) = (of(Law::Reno).rest(0.005, 0.01).window_pkts, cubic.rest(0.005, 0.01).window_pkts);
+        let (reno, friendly) =
+            (of(Law::Reno).equilibrium(0.005, 0.01).window_pkts, cubic.equilibrium(0.005, 0.01).window_pkts);
         near(friendly, reno, 0.10);
-        assert!(Sender { reno_friendly: false, ..cubic }.rest(0.005, 0.01).window_pkts < 0.7 * friendly);
+        assert!(Sender { reno_friendly: false, ..cubic }.equilibrium(0.005, 0.01).window_pkts < 0.7 * friendly);
     }
 
     #[test]
     fn what_senders_do_beyond_their_law_moves_small_windows() {
         let (p, r) = (0.02, 0.15);
-        let modern = of(Law::Reno).rest(p, r).window_pkts;
+        let modern = of(Law::Reno).equilibrium(p, r).window_pkts;
         // Every second packet held for nothing or two gaps: half a packet less.
-        let held = Sender { held_s: 1.0, ..of(Law::Reno) }.rest(p, r).window_pkts;
+        let held = Sender { held_s: 1.0, ..of(Law::Reno) }.equilibrium(p, r).window_pkts;
         near(modern - held, 0.5, 1e-6);
         // Down at once and back by clumps: fewer packets in flight than in proportion.
-        assert!(Sender { proportional: false, ..of(Law::Reno) }.rest(p, r).window_pkts < modern - 0.1);
-        assert!(Sender { from_flight: false, ..of(Law::Reno) }.rest(p, r).window_pkts > modern);
+        assert!(Sender { proportional: false, ..of(Law::Reno) }.equilibrium(p, r).window_pkts < modern - 0.1);
+        assert!(Sender { from_flight: false, ..of(Law::Reno) }.equilibrium(p, r).window_pkts > modern);
     }
 
     #[test]
@@ -167,14 +168,14 @@ mod tests {
             [(Law::Reno, 7.0, 0.1), (Law::Cubic, 60.0, 0.3), (Law::Dctcp, 12.0, 0.1), (Law::Prague, 5.0, 0.012)]
         {
             let p = of(law).probability(window, rtt_s).unwrap();
-            near(of(law).rest(p, rtt_s).window_pkts, window, 1e-5);
+            near(of(law).equilibrium(p, rtt_s).window_pkts, window, 1e-5);
         }
         // From windows of a few packets to those of fast and long ways, at any round trip.
         for law in [Law::Reno, Law::Cubic, Law::Dctcp, Law::Prague] {
             for (window, rtt_s) in [(2.2, 0.001), (2.5, 0.3), (3.0, 2.0), (90.0, 0.005), (2000.0, 0.05), (9000.0, 0.8)]
             {
                 let Some(p) = of(law).probability(window, rtt_s) else { panic!("{law:?}, {window}, {rtt_s}: none") };
-                near(of(law).rest(p, rtt_s).window_pkts, window, 1e-5);
+                near(of(law).equilibrium(p, rtt_s).window_pkts, window, 1e-5);
             }
         }
         // Windows of two packets at least are not held at one.
@@ -204,7 +205,7 @@ mod tests {
         for (law, rtt_s) in [(Law::Cubic, 0.1), (Law::Prague, 0.02)] {
             let table = of(law).table(rtt_s);
             for p in [3e-4, 0.004, 0.07, 0.25] {
-                near(table.window(p), of(law).rest(p, rtt_s).window_pkts, 0.03);
+                near(table.window(p), of(law).equilibrium(p, rtt_s).window_pkts, 0.03);
             }
         }
     }
@@ -230,11 +231,11 @@ mod tests {
                 Sender { held_s: 0.04, paced: true, ..of(law) },
             ] {
                 for (rtt_s, window) in [(0.02, 0.3), (0.1, 1.2), (1.0, 1.6), (1e-3, 2.0), (0.3, 2.1), (0.1, 300.0)] {
-                    let all = sender.rest(1.0, rtt_s).window_pkts;
+                    let all = sender.equilibrium(1.0, rtt_s).window_pkts;
                     // Next to what all packets hold a share is hard to tell.
                     for window in [window, 1.01 * all, 0.99 * all] {
                         match sender.probability(window, rtt_s) {
-                            Some(p) => near(sender.rest(p, rtt_s).window_pkts, window, 1e-4),
+                            Some(p) => near(sender.equilibrium(p, rtt_s).window_pkts, window, 1e-4),
                             None => assert!(all > window, "{sender:?}, {rtt_s}: {all} {window}"),
                         }
                         assert!(all <= window || sender.probability(window, rtt_s).is_none(), "{sender:?}: {window}");

@@ -38,7 +38,7 @@ pub struct Sender {
 
 impl Sender {
     /// The sender of a transport; the error says why its window follows no law that is known here.
-    pub fn of(transport: &Protocol) -> Result<Self, &'static str> {
+    pub fn from_protocol(transport: &Protocol) -> Result<Self, &'static str> {
         let config = match transport {
             Protocol::Tcp(config) => config,
             // SCTP's window is Reno's (RFC 9260 section 7.2).

@@ -11,7 +11,7 @@ use crate::linear::{Controller, OperatingPoint};
 
 /// The network in which a design is to work; it need not be the one it was made for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Place {
+pub struct OperatingConditions {
     /// The fluid model.
     pub model: Model,
     /// Number of long-lived flows, N.
@@ -28,46 +28,53 @@ pub struct Place {
     pub sender: Sender,
 }
 
-impl Place {
+impl OperatingConditions {
     /// Whether no mean window stands for those of its senders: each has a chain of its own.
     pub(crate) fn has_many_windows(&self) -> bool {
         self.model == Model::Reno && !self.sender.has_closed_form()
     }
 }
 
-/// The point where `choice` lets the queue come to rest at `place`, and its controller there, if it has one.
-pub fn linearise(choice: &AqmChoice, place: &Place) -> Result<(OperatingPoint, Option<Controller>), Error> {
+/// The point where `choice` lets the queue come to rest at `conditions`, and its controller there, if it has one.
+pub fn linearise(
+    choice: &AqmChoice,
+    conditions: &OperatingConditions,
+) -> Result<(OperatingPoint, Option<Controller>), Error> {
     let (choice, _) = &alone(choice)?;
-    let Rested { built, at, .. } = Rested::of(choice, place)?;
-    Ok((at, Controller::of_built(&built, choice, &at).map(|(controller, _)| controller)))
+    let AqmEquilibrium { built, at, .. } = AqmEquilibrium::new(choice, conditions)?;
+    Ok((at, Controller::from_built(&built, choice, &at).map(|(controller, _)| controller)))
 }
 
 /// An AQM where it lets the queue of a network come to rest.
-pub(crate) struct Rested {
+pub(crate) struct AqmEquilibrium {
     /// As it acts there.
     pub(crate) built: AnyAqm,
     pub(crate) at: OperatingPoint,
     /// Its target, packets.
     pub(crate) target_pkts: Option<f64>,
-    /// Which of its parameters has moved there.
-    pub(crate) moved: Option<Moved>,
+    /// Which of its parameters has adapted there.
+    pub(crate) adapted: Option<AdaptedParameter>,
 }
 
-impl Rested {
-    /// Of `choice` at `place`.
-    pub(crate) fn of(choice: &AqmChoice, place: &Place) -> Result<Self, Error> {
-        Rested::of_built(build(choice)?, choice, place)
+impl AqmEquilibrium {
+    /// Of `choice` at `conditions`.
+    pub(crate) fn new(choice: &AqmChoice, conditions: &OperatingConditions) -> Result<Self, Error> {
+        AqmEquilibrium::from_built(build(choice)?, choice, conditions)
     }
 
     /// The same of what `choice` has built.
-    pub(crate) fn of_built(built: AnyAqm, choice: &AqmChoice, place: &Place) -> Result<Self, Error> {
-        let target_pkts = target_pkts(choice, &built, place);
-        let (built, moved) = match moved(&built, place)? {
-            Some((settled, moved)) => (settled, Some(moved)),
+    pub(crate) fn from_built(
+        built: AnyAqm,
+        choice: &AqmChoice,
+        conditions: &OperatingConditions,
+    ) -> Result<Self, Error> {
+        let target_pkts = target_pkts(choice, &built, conditions);
+        let (built, adapted) = match adapted(&built, conditions)? {
+            Some((settled, adapted)) => (settled, Some(adapted)),
             None => (built, None),
         };
-        let at = rest(&built, place, target_pkts)?;
-        Ok(Rested { built, at, target_pkts, moved })
+        let at = operating_point(&built, conditions, target_pkts)?;
+        Ok(AqmEquilibrium { built, at, target_pkts, adapted })
     }
 }
 
@@ -109,9 +116,9 @@ pub(crate) fn alone(choice: &AqmChoice) -> Result<(AqmChoice, Option<&'static st
     }
 }
 
-/// A parameter that has moved.
+/// A parameter that has adapted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moved {
+pub(crate) struct AdaptedParameter {
     pub(crate) name: &'static str,
     /// Where it rests.
     pub(crate) value: f64,
@@ -119,27 +126,30 @@ pub(crate) struct Moved {
     pub(crate) steps: Option<Steps>,
 }
 
-/// The AQM as it acts around its rest, and the parameter that has moved there; `None` where none does.
-pub(crate) fn moved(aqm: &AnyAqm, place: &Place) -> Result<Option<(AnyAqm, Moved)>, Error> {
+/// The AQM as it acts around its rest, and the parameter that has adapted there; `None` where none does.
+pub(crate) fn adapted(
+    aqm: &AnyAqm,
+    conditions: &OperatingConditions,
+) -> Result<Option<(AnyAqm, AdaptedParameter)>, Error> {
     let Some(queue) = aqm.theory().settles_at_pkts() else { return Ok(None) };
-    let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
+    let OperatingConditions { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *conditions;
     let needed = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?;
-    let needed = needed.held_by(&place.sender).probability;
+    let needed = needed.with_sender(&conditions.sender).probability;
     Ok(aqm.settled(needed).map(|(settled, (name, value))| {
         let steps = aqm.theory().steps(value);
-        (settled, Moved { name, value, steps })
+        (settled, AdaptedParameter { name, value, steps })
     }))
 }
 
 /// The target queue, packets: as given, or what a target delay makes of it at this capacity.
-pub(crate) fn target_pkts(choice: &AqmChoice, aqm: &AnyAqm, place: &Place) -> Option<f64> {
+pub(crate) fn target_pkts(choice: &AqmChoice, aqm: &AnyAqm, conditions: &OperatingConditions) -> Option<f64> {
     if let Some(delay) = number(aqm, "target_delay") {
-        return Some(delay * place.capacity_pps);
+        return Some(delay * conditions.capacity_pps);
     }
     let target = number(aqm, "target")?;
     let row = choice.catalogue.find(&choice.name)?.params.iter().find(|row| row.name == "target")?;
     match row.kind {
-        Kind::Number { unit: Unit::Seconds, .. } => Some(target * place.capacity_pps),
+        Kind::Number { unit: Unit::Seconds, .. } => Some(target * conditions.capacity_pps),
         _ => Some(target),
     }
 }
@@ -169,20 +179,24 @@ pub(crate) fn coupling_of(aqm: &AnyAqm, sender: &Sender) -> Option<f64> {
 }
 
 /// Where the AQM lets the queue come to rest, under signals as even as it sets them.
-pub(crate) fn rest(aqm: &AnyAqm, place: &Place, target: Option<f64>) -> Result<OperatingPoint, Error> {
-    let at = holds(aqm, place, target)?;
-    Ok(at.signalled(aqm.theory().dispersion(at.probability.min(1.0))))
+pub(crate) fn operating_point(
+    aqm: &AnyAqm,
+    conditions: &OperatingConditions,
+    target: Option<f64>,
+) -> Result<OperatingPoint, Error> {
+    let at = holds(aqm, conditions, target)?;
+    Ok(at.with_dispersion(aqm.theory().dispersion(at.probability.min(1.0))))
 }
 
 /// Where the AQM lets the queue come to rest.
-fn holds(aqm: &AnyAqm, place: &Place, target: Option<f64>) -> Result<OperatingPoint, Error> {
+fn holds(aqm: &AnyAqm, conditions: &OperatingConditions, target: Option<f64>) -> Result<OperatingPoint, Error> {
     let at = |queue: f64| {
-        let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
+        let OperatingConditions { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *conditions;
         let at = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?;
-        Ok::<_, Error>(at.held_by(&place.sender))
+        Ok::<_, Error>(at.with_sender(&conditions.sender))
     };
     // A response function takes a chain of windows to be solved: it is asked as seldom as may be.
-    let quick = !place.has_many_windows();
+    let quick = !conditions.has_many_windows();
     match (aqm.theory().rests(), target) {
         (Rests::OnCurve(red), _) => {
             // The curve rises with the queue, the probability that holds the queue falls with it.
@@ -190,11 +204,11 @@ fn holds(aqm: &AnyAqm, place: &Place, target: Option<f64>) -> Result<OperatingPo
                 if quick {
                     return Ok(red.probability(queue) < at(queue)?.probability);
                 }
-                let rtt_s = queue / place.capacity_pps + place.base_rtt_s;
-                let window = rtt_s * (place.capacity_pps - place.unresponsive_pps) / place.flows;
-                Ok(place.sender.rest(red.probability(queue), rtt_s).window_pkts > window)
+                let rtt_s = queue / conditions.capacity_pps + conditions.base_rtt_s;
+                let window = rtt_s * (conditions.capacity_pps - conditions.unresponsive_pps) / conditions.flows;
+                Ok(conditions.sender.equilibrium(red.probability(queue), rtt_s).window_pkts > window)
             };
-            let (mut low, mut high) = (0.0, place.buffer_pkts.min(red.curve.end()));
+            let (mut low, mut high) = (0.0, conditions.buffer_pkts.min(red.curve.end()));
             for _ in 0..if quick { 100 } else { 24 } {
                 let queue = 0.5 * (low + high);
                 if too_low(queue)? {
@@ -208,11 +222,11 @@ fn holds(aqm: &AnyAqm, place: &Place, target: Option<f64>) -> Result<OperatingPo
         (Rests::BesideTarget, Some(target)) => {
             let beside = |queue: f64| -> Result<f64, Error> {
                 let p = aqumen_units::Probability::clamp(at(queue)?.probability);
-                Ok((target + aqm.theory().offset_pkts(p)).clamp(0.0, place.buffer_pkts))
+                Ok((target + aqm.theory().offset_pkts(p)).clamp(0.0, conditions.buffer_pkts))
             };
             let mut queue = target;
             // The offset hardly depends on where the queue is.
-            let (rounds, near) = if quick { (200, 0.0) } else { (24, 1e-7 * place.buffer_pkts) };
+            let (rounds, near) = if quick { (200, 0.0) } else { (24, 1e-7 * conditions.buffer_pkts) };
             let mut before: Option<(f64, f64)> = None;
             for _ in 0..rounds {
                 let miss = beside(queue)? - queue;
@@ -225,24 +239,24 @@ fn holds(aqm: &AnyAqm, place: &Place, target: Option<f64>) -> Result<OperatingPo
                     _ => 0.5 * miss,
                 };
                 before = Some((queue, miss));
-                queue = (queue + step).clamp(0.0, place.buffer_pkts);
+                queue = (queue + step).clamp(0.0, conditions.buffer_pkts);
             }
             at(queue)
         }
-        (Rests::AtBuffer, _) => at(place.buffer_pkts),
-        (Rests::AtTarget, Some(target)) => at(target.min(place.buffer_pkts)),
+        (Rests::AtBuffer, _) => at(conditions.buffer_pkts),
+        (Rests::AtTarget, Some(target)) => at(target.min(conditions.buffer_pkts)),
         (_, None) => Err(Error::Unsupported("this AQM has no target".into())),
     }
 }
 
 /// Unresponsive load that `choice` lets in, packets/s, where `offered` of it come to flows that hear of marks: u (1 -
 /// p), with the p at which those flows fill what u (1 - p) leaves.
-pub(crate) fn admitted_pps(choice: &AqmChoice, place: &Place, offered: f64) -> Result<f64, Error> {
+pub(crate) fn admitted_pps(choice: &AqmChoice, conditions: &OperatingConditions, offered: f64) -> Result<f64, Error> {
     // The more is let in, the less is left to the flows, and the larger the p that holds them.
-    let (mut low, mut high) = (0.0, offered.min(place.capacity_pps * (1.0 - 1e-9)));
+    let (mut low, mut high) = (0.0, offered.min(conditions.capacity_pps * (1.0 - 1e-9)));
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
-        let at = Rested::of(choice, &Place { unresponsive_pps: middle, ..*place })?.at;
+        let at = AqmEquilibrium::new(choice, &OperatingConditions { unresponsive_pps: middle, ..*conditions })?.at;
         if middle < offered * (1.0 - at.probability.min(1.0)) {
             low = middle;
         } else {
@@ -255,15 +269,15 @@ pub(crate) fn admitted_pps(choice: &AqmChoice, place: &Place, offered: f64) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{NETWORK, PLACE, choice};
+    use crate::testing::{CONDITIONS, NETWORK, choice};
 
     #[test]
     fn a_target_is_so_many_packets_or_a_delay_at_this_capacity() {
         // At 2500 packets a second, twice what the AQM was made for.
-        let place = Place { capacity_pps: 2500.0, ..PLACE };
+        let conditions = OperatingConditions { capacity_pps: 2500.0, ..CONDITIONS };
         let of = |name: &str, values: &[(&str, f64)]| {
             let choice = choice(name, values, NETWORK);
-            target_pkts(&choice, &build(&choice).unwrap(), &place).unwrap()
+            target_pkts(&choice, &build(&choice).unwrap(), &conditions).unwrap()
         };
         assert_eq!((of("pi", &[("target", 70.0)]), of("stpi", &[("target_delay", 0.02)])), (70.0, 50.0));
         assert_eq!(of("pi2", &[("target", 0.02)]), 50.0);
@@ -287,8 +301,15 @@ mod tests {
         let modern = Sender { proportional: true, from_flight: true, min_window: 2.0, ..Sender::reno() };
         for sender in [Sender::reno(), modern] {
             for (flows, base_rtt_s) in [(20.0, 0.1), (40.0, 0.1), (20.0, 0.04)] {
-                let place = Place { model: Model::Reno, flows, unresponsive_pps: 250.0, base_rtt_s, sender, ..PLACE };
-                let at = holds(&built, &place, None).unwrap();
+                let conditions = OperatingConditions {
+                    model: Model::Reno,
+                    flows,
+                    unresponsive_pps: 250.0,
+                    base_rtt_s,
+                    sender,
+                    ..CONDITIONS
+                };
+                let at = holds(&built, &conditions, None).unwrap();
                 assert!((50.0..150.0).contains(&at.queue_pkts), "{at:?}");
                 // Windows over their round trip are what the others leave of the link.
                 let window = (1250.0 - 250.0) * (base_rtt_s + at.queue_pkts / 1250.0) / flows;

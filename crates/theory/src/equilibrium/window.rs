@@ -32,7 +32,7 @@ pub struct Windows {
 
 impl Windows {
     /// Those of Reno as ns-2 has it, where the mean window is `window_pkts`.
-    pub(crate) fn of_reno(window_pkts: f64) -> Self {
+    pub(crate) fn from_reno(window_pkts: f64) -> Self {
         Windows { slopes: slopes(window_pkts), noise: halving_noise(window_pkts), lead: LEAD }
     }
 }

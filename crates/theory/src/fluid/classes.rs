@@ -17,7 +17,7 @@ const RTT_RATIO: f64 = 1.25;
 const RTT_CLASSES_MAX: usize = 8;
 
 /// What flows of one class have in common: their group, and the queues on their way.
-type Alike = (u32, Vec<usize>);
+type ClassKey = (u32, Vec<usize>);
 
 /// What a flow of unresponsive traffic offers on the wire.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,7 +85,7 @@ pub fn network(plan: &Plan, model: Option<Model>) -> Result<Network, Error> {
     let links = modelled_links(plan);
     let number = |link: u32| links.iter().position(|&known| known == link as usize);
     // The order of a BTreeMap, so that a plan gives the same classes on every machine.
-    let mut alike: BTreeMap<Alike, Vec<(f64, &Flow)>> = BTreeMap::new();
+    let mut alike: BTreeMap<ClassKey, Vec<(f64, &Flow)>> = BTreeMap::new();
     for flow in &plan.flows {
         let path: Vec<usize> = flow.path.iter().filter_map(|&link| number(link)).collect();
         alike.entry((flow.group, path)).or_default().push((base_rtt_s(plan, flow), flow));

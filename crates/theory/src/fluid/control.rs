@@ -5,7 +5,7 @@ use aqumen_aqm::{Aqm, MAX_LOOPS, Observation, Spares, Value};
 pub use aqumen_aqm::{RedLaw, Share};
 use aqumen_units::{Instant, Probability};
 
-use super::packets::{Packets, Passed};
+use super::packets::{Packets, StepThroughput};
 
 /// The AQM of a fluid queue.
 #[derive(Debug)]
@@ -207,7 +207,7 @@ impl Driver {
 
     /// What went through the queue in a step, for one that looks at packets.
     #[inline]
-    pub(crate) fn meet(&mut self, from_ns: u64, to_ns: u64, passed: Passed, queue_pkts: f64, sojourn_s: f64) {
+    pub(crate) fn meet(&mut self, from_ns: u64, to_ns: u64, passed: StepThroughput, queue_pkts: f64, sojourn_s: f64) {
         if let Some(packets) = &mut self.packets {
             packets.meet(from_ns, to_ns, passed, queue_pkts, sojourn_s);
         }
@@ -252,9 +252,9 @@ mod tests {
     use crate::testing::{NETWORK, built, choice};
 
     /// What a law was shown.
-    struct Told(std::sync::Arc<std::sync::Mutex<Vec<Observation>>>);
+    struct Recorder(std::sync::Arc<std::sync::Mutex<Vec<Observation>>>);
 
-    impl SampledLaw for Told {
+    impl SampledLaw for Recorder {
         fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
             [Some(Span::from_millis(40)), None]
         }
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn a_law_is_shown_what_happened_since_it_stepped_last() {
         let seen = std::sync::Arc::default();
-        let law = Told(std::sync::Arc::clone(&seen));
+        let law = Recorder(std::sync::Arc::clone(&seen));
         let aqm = AnyAqm::own_law(law, true);
         let mut driver = Driver::new(Control::Law(aqm), false, 100.0, 500.0, true);
         let view = |arrivals, accepted, departures, busy_s| View {

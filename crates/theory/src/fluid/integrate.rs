@@ -14,7 +14,7 @@ use aqumen_result::Histogram;
 use super::control::{Driver, Totals, View};
 use super::history::{Cursor, History};
 use super::model::{Class, Join, Model, Network, Queue};
-use super::packets::Passed;
+use super::packets::StepThroughput;
 use crate::Error;
 use crate::equilibrium::window::{LEAD, gained};
 
@@ -27,7 +27,7 @@ pub struct Fluid {
     classes: Vec<ClassState>,
     queues: Vec<QueueState>,
     /// What is still to happen, the last first.
-    agenda: Vec<(u64, Event)>,
+    schedule: Vec<(u64, Event)>,
     now_ns: u64,
     step_ns: u64,
     steps: u64,
@@ -68,7 +68,7 @@ struct ClassState {
     delivered_each: f64,
     /// When a flow came or went last, seconds: since then its mean window has been that of the same flows.
     since_s: f64,
-    ends: BinaryHeap<Reverse<(Ordered, usize)>>,
+    ends: BinaryHeap<Reverse<(TotalOrder, usize)>>,
     hops: Vec<Hop>,
     rate: Rates,
     seen: ClassTotals,
@@ -154,17 +154,17 @@ pub(crate) struct QueueTotals {
 
 /// A number with a total order.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Ordered(f64);
+struct TotalOrder(f64);
 
-impl Eq for Ordered {}
+impl Eq for TotalOrder {}
 
-impl PartialOrd for Ordered {
+impl PartialOrd for TotalOrder {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Ordered {
+impl Ord for TotalOrder {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.0.total_cmp(&other.0)
     }
@@ -177,18 +177,18 @@ impl Fluid {
         let n_classes = network.classes.len();
         // At equal times in this order: capacities, and flows of a class by their start, so that who leaves is no part
         // of the mean window that those who come find. Taken from the end.
-        let mut agenda = Vec::new();
+        let mut schedule = Vec::new();
         for (j, queue) in network.queues.iter().enumerate() {
-            agenda.extend(queue.rates.iter().map(|&(at, pps)| (at, Event::Capacity { queue: j, pps })));
+            schedule.extend(queue.rates.iter().map(|&(at, pps)| (at, Event::Capacity { queue: j, pps })));
         }
         for (k, class) in network.classes.iter().enumerate() {
             for (flow, join) in class.joins.iter().enumerate() {
-                agenda.push((join.from_ns, Event::Join { class: k, flow }));
-                agenda.extend(join.until_ns.map(|until| (until, Event::Leave { class: k, flow })));
+                schedule.push((join.from_ns, Event::Join { class: k, flow }));
+                schedule.extend(join.until_ns.map(|until| (until, Event::Leave { class: k, flow })));
             }
         }
-        agenda.sort_by_key(|&(at, _)| at);
-        agenda.reverse();
+        schedule.sort_by_key(|&(at, _)| at);
+        schedule.reverse();
 
         let reach_s = reach_s(&network);
         let mut channels = 3 * n_classes;
@@ -252,7 +252,7 @@ impl Fluid {
         state.extend(queues.iter().map(|q| q.queue.initial_average_pkts));
         let zeros = vec![0.0; state.len()];
         let mut fluid = Fluid {
-            agenda,
+            schedule,
             now_ns: 0,
             step_ns: ((step_s * 1e9).round() as u64).max(1),
             steps: 0,
@@ -381,8 +381,8 @@ impl Fluid {
 
     /// The row that stands for all that was before the start: the first windows, the laws' first probabilities.
     fn begin(&mut self) {
-        while let Some(&(0, event @ Event::Capacity { .. })) = self.agenda.last() {
-            self.agenda.pop();
+        while let Some(&(0, event @ Event::Capacity { .. })) = self.schedule.last() {
+            self.schedule.pop();
             self.occur(event);
         }
         let state = std::mem::take(&mut self.state);
@@ -397,17 +397,17 @@ impl Fluid {
     }
 
     fn next_stop(&self) -> u64 {
-        let event = self.agenda.last().map_or(u64::MAX, |&(at, _)| at);
+        let event = self.schedule.last().map_or(u64::MAX, |&(at, _)| at);
         self.queues.iter().map(|queue| queue.driver.due_ns()).min().unwrap_or(u64::MAX).min(event)
     }
 
     /// Does all that is due now: events, then control laws.
     fn happen(&mut self) {
-        while let Some(&(at, event)) = self.agenda.last() {
+        while let Some(&(at, event)) = self.schedule.last() {
             if at > self.now_ns {
                 break;
             }
-            self.agenda.pop();
+            self.schedule.pop();
             self.occur(event);
         }
         let first = self.classes.len();
@@ -449,7 +449,7 @@ impl Fluid {
                 class.flows += flows;
                 self.state[k] = sum / class.flows;
                 if let Some(packets) = transfer_pkts {
-                    class.ends.push(Reverse((Ordered(class.delivered_each + packets), flow)));
+                    class.ends.push(Reverse((TotalOrder(class.delivered_each + packets), flow)));
                 }
             }
             Event::Leave { class, flow } => self.classes[class].leave(flow, self.now_ns),
@@ -669,7 +669,7 @@ impl Fluid {
                 queue.sojourn.record_many((new / queue.capacity * 1e9) as u64, whole as u64);
                 queue.uncounted -= whole;
             }
-            let passed = Passed {
+            let passed = StepThroughput {
                 arrivals: seen.arrivals - queue.met[0],
                 departures: seen.departures - queue.met[1],
                 overflow: seen.overflow - queue.met[2],
@@ -690,7 +690,7 @@ impl Fluid {
             }
             let rate = if class.hops.is_empty() { class.rate.sent } else { class.rate.delivered };
             class.delivered_each += h * rate / class.flows;
-            while let Some(&Reverse((Ordered(end), flow))) = class.ends.peek() {
+            while let Some(&Reverse((TotalOrder(end), flow))) = class.ends.peek() {
                 if end > class.delivered_each {
                     break;
                 }

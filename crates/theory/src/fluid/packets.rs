@@ -24,7 +24,7 @@ pub(crate) struct Packets {
 
 /// What went through a queue in a step, packets.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Passed {
+pub(crate) struct StepThroughput {
     pub(crate) arrivals: f64,
     pub(crate) departures: f64,
     pub(crate) overflow: f64,
@@ -84,7 +84,7 @@ impl Packets {
     }
 
     /// A step from `from_ns` to `to_ns` has `passed` through a queue of `queue_pkts`, which takes `sojourn_s` to cross.
-    pub(crate) fn meet(&mut self, from_ns: u64, to_ns: u64, passed: Passed, queue_pkts: f64, sojourn_s: f64) {
+    pub(crate) fn meet(&mut self, from_ns: u64, to_ns: u64, passed: StepThroughput, queue_pkts: f64, sojourn_s: f64) {
         self.pending -= self.p * passed.arrivals;
         let parts = [passed.arrivals, passed.departures, passed.overflow];
         let mut whole = [0u64; 3];
@@ -170,8 +170,8 @@ mod tests {
     fn signalling(share: f64) -> Packets {
         use aqumen_aqm::{MAX_LOOPS, Observation, SampledLaw};
         use aqumen_units::Probability;
-        struct Share(f64);
-        impl SampledLaw for Share {
+        struct FixedProbability(f64);
+        impl SampledLaw for FixedProbability {
             fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
                 [None, None]
             }
@@ -182,7 +182,7 @@ mod tests {
                 Probability::clamp(self.0)
             }
         }
-        Packets::new(AnyAqm::own_law(Share(share), true), 100.0, 1000.0, true)
+        Packets::new(AnyAqm::own_law(FixedProbability(share), true), 100.0, 1000.0, true)
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
         // In 40 steps 90 packets arrive, of which 10 find no room, and 80.4 leave: 80 whole ones.
         let mut packets = signalling(0.0);
         for k in 0..40 {
-            let passed = Passed { arrivals: 2.25, departures: 2.01, overflow: 0.25 };
+            let passed = StepThroughput { arrivals: 2.25, departures: 2.01, overflow: 0.25 };
             packets.meet(k * 1_000_000, (k + 1) * 1_000_000, passed, 99.0, 0.05);
         }
         let Totals { arrivals, arrived_bytes, accepted, overflow_dropped, early_dropped, marked, .. } = packets.totals;
@@ -206,7 +206,7 @@ mod tests {
         let mut signalled = 0.0;
         for k in 0..4000 {
             signalled += 2.5 * packets.probability();
-            let passed = Passed { arrivals: 2.5, departures: 2.5, overflow: 0.0 };
+            let passed = StepThroughput { arrivals: 2.5, departures: 2.5, overflow: 0.0 };
             packets.meet(k * 1_000_000, (k + 1) * 1_000_000, passed, 10.0, 0.01);
         }
         assert_eq!(packets.totals.arrivals, 10_000);

@@ -33,7 +33,7 @@ pub enum Controller {
 /// How a control law of which no transfer function is known was linearised: by its answer to an impulse.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Probe {
-    /// Samples until the law rested at the operating point.
+    /// Samples until the law equilibrium at the operating point.
     pub settled: usize,
     /// Samples of the answer that were kept.
     pub kept: usize,
@@ -106,12 +106,12 @@ impl Controller {
     }
 
     /// The velocity form p += a e - b e_old.
-    pub fn of_pi(gains: PiGains, frequency: f64) -> Self {
+    pub fn from_pi(gains: PiGains, frequency: f64) -> Self {
         gains.transfer(frequency).into()
     }
 
     /// C(s) = K (1 + s / z) / s.
-    pub fn of_continuous_pi(pi: PiController) -> Self {
+    pub fn from_continuous_pi(pi: PiController) -> Self {
         Controller::Continuous { num: vec![pi.gain, pi.gain / pi.zero], den: vec![0.0, 1.0] }
     }
 
@@ -124,12 +124,12 @@ impl Controller {
     /// The controller of an AQM at an operating point, and how it was found where no transfer function is known. `None`
     /// for one that does not control (DropTail), that has no law, or whose law does not come to rest there.
     pub fn of(choice: &AqmChoice, at: &OperatingPoint) -> Option<(Self, Option<Probe>)> {
-        Controller::of_built(&choice.build()?.ok()?, choice, at)
+        Controller::from_built(&choice.build()?.ok()?, choice, at)
     }
 
     /// The same of an AQM that was built from `choice`.
-    pub fn of_built(aqm: &AnyAqm, choice: &AqmChoice, at: &OperatingPoint) -> Option<(Self, Option<Probe>)> {
-        match aqm.theory().linear(&at.seen_by_aqm(choice.network.packet_bytes)) {
+    pub fn from_built(aqm: &AnyAqm, choice: &AqmChoice, at: &OperatingPoint) -> Option<(Self, Option<Probe>)> {
+        match aqm.theory().linear(&at.to_aqm(choice.network.packet_bytes)) {
             Some(transfer) => Some((transfer.into(), None)),
             None => Controller::probed(choice, at).map(|(controller, probe)| (controller, Some(probe))),
         }
@@ -167,7 +167,7 @@ fn probe(choice: &AqmChoice, at: &OperatingPoint) -> Option<(Controller, Probe)>
 
 /// Coefficients below this share of the largest are noise of the arithmetic.
 const NOISE: f64 = 1e-9;
-/// Answers this short are left as they are.
+/// FrequencyResponse this short are left as they are.
 const SHORT: usize = 32;
 
 /// A long numerator whose end decays as r^k is the answer of a slow pole r: it goes to the denominator, as long as that

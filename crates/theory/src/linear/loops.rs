@@ -11,7 +11,7 @@ use super::plant::Plant;
 use crate::root_finding::halved;
 
 /// A plant: the answer of the queue to the share of signals, over frequency. It is stable by itself.
-pub trait Answers {
+pub trait FrequencyResponse {
     /// Returns dq/dp at the frequency `w`, rad/s. A real plant has `response(-w) = conj(response(w))`: a sampled loop
     /// asks at negative frequencies, where half of the images of its spectrum lie.
     fn response(&self, w: f64) -> Complex64;
@@ -21,7 +21,7 @@ pub trait Answers {
     fn delay_s(&self) -> f64;
 }
 
-impl Answers for Plant {
+impl FrequencyResponse for Plant {
     fn response(&self, w: f64) -> Complex64 {
         Plant::response(self, w)
     }
@@ -92,7 +92,7 @@ impl Resolution {
     pub const COARSE: Resolution = Resolution { per_decade: 40.0, from: 1e-4, down_to: 0.05, bisections: 25 };
 }
 
-impl<P: Answers> Loop<P> {
+impl<P: FrequencyResponse> Loop<P> {
     /// The loop of `plant` and `controller`, with eight images on each side.
     pub fn new(plant: P, controller: Controller) -> Self {
         Loop { plant, controller, images: 8 }
@@ -331,8 +331,8 @@ mod tests {
     use super::*;
     use crate::equilibrium::response::{Law, Sender};
     use crate::fluid::Model;
-    use crate::noise::mean_field::Field;
-    use crate::noise::signal_spacing::Spacing;
+    use crate::noise::mean_field::MeanField;
+    use crate::noise::signal_spacing::SignalSpacing;
 
     #[test]
     fn half_a_radian_per_delay_leaves_the_margins_that_the_rule_promises() {
@@ -341,7 +341,7 @@ mod tests {
         // |L| = 0.559017 / (0.86033 * 1.319163) = 0.49256: GM = 2.0302.
         let at = OperatingPoint::new(Model::Hollot, 100.0, 1250.0, 0.0, 0.2, 100.0).unwrap();
         let plant = TcpPlant::new(100.0, 1250.0, 0.28).unwrap();
-        let pi = Controller::of_continuous_pi(PiController::design(&plant, Crossover::PerDelay(0.5)));
+        let pi = Controller::from_continuous_pi(PiController::design(&plant, Crossover::PerDelay(0.5)));
         let margins = Loop::new(Plant::textbook(&at), pi).margins();
         assert!(margins.stable);
         assert!((margins.phase_margin_deg.unwrap() - 34.787).abs() < 1e-3, "{margins:?}");
@@ -359,7 +359,7 @@ mod tests {
         let design = PiController::design(&plant, Crossover::PerDelay(0.5));
         for (factor, stable) in [(1.0, true), (2.02, true), (2.04, false), (4.0, false)] {
             let pi = PiController { gain: design.gain * factor, ..design };
-            let margins = Loop::new(Plant::textbook(&at), Controller::of_continuous_pi(pi)).margins();
+            let margins = Loop::new(Plant::textbook(&at), Controller::from_continuous_pi(pi)).margins();
             assert_eq!(margins.stable, stable, "{factor}: {margins:?}");
             assert!((margins.gain_margin.unwrap() * factor - 2.0302).abs() < 1e-3);
         }
@@ -389,7 +389,7 @@ mod tests {
     #[derive(Clone, Debug)]
     struct Lag(f64);
 
-    impl Answers for Lag {
+    impl FrequencyResponse for Lag {
         fn response(&self, w: f64) -> Complex64 {
             self.0 / Complex64::new(1.0, w)
         }
@@ -424,8 +424,8 @@ mod tests {
     }
 
     /// One plant of each kind.
-    fn plants() -> Vec<(String, Box<dyn Answers>)> {
-        let mut plants: Vec<(String, Box<dyn Answers>)> = Vec::new();
+    fn plants() -> Vec<(String, Box<dyn FrequencyResponse>)> {
+        let mut plants: Vec<(String, Box<dyn FrequencyResponse>)> = Vec::new();
         for model in [Model::Hollot, Model::Ecn, Model::Drop, Model::Reno] {
             let at = OperatingPoint::new(model, 60.0, 2500.0, 300.0, 0.1, 80.0).unwrap();
             plants.push((format!("exact {model:?}"), Box::new(Plant::exact(&at))));
@@ -434,7 +434,9 @@ mod tests {
         let at = OperatingPoint::new(Model::Reno, 60.0, 2500.0, 0.0, 0.1, 80.0).unwrap();
         let red = Gaps { least_pkts: 10.0, end: GapEnd::Even(10.0) };
         for roughly in [false, true] {
-            let field = Field::of_reno(&at, roughly).needing(0.9).spaced(Some(Spacing::of(red, 2500.0)));
+            let field = MeanField::from_reno(&at, roughly)
+                .with_effectiveness(0.9)
+                .spaced(Some(SignalSpacing::new(red, 2500.0)));
             plants.push((format!("windows of ns-2's Reno, roughly: {roughly}"), Box::new(field)));
         }
         let classes =
@@ -443,10 +445,12 @@ mod tests {
                 (sender, 10.0, [p, 1.0], 0.1, 9.0)
             });
         for class in &classes {
-            plants
-                .push((format!("windows of {:?}", class.0.law), Box::new(Field::of_one_queue(900.0, 1.0, &[*class]))));
+            plants.push((
+                format!("windows of {:?}", class.0.law),
+                Box::new(MeanField::from_one_queue(900.0, 1.0, &[*class])),
+            ));
         }
-        plants.push(("windows of four laws".into(), Box::new(Field::of_one_queue(3600.0, 1.0, &classes))));
+        plants.push(("windows of four laws".into(), Box::new(MeanField::from_one_queue(3600.0, 1.0, &classes))));
         plants
     }
 

@@ -46,7 +46,7 @@ pub struct OperatingPoint {
 
 impl OperatingPoint {
     /// The same for an AQM, in a network with packets of `packet_bytes`.
-    pub fn seen_by_aqm(&self, packet_bytes: f64) -> AtRest {
+    pub fn to_aqm(&self, packet_bytes: f64) -> AtRest {
         AtRest {
             flows: self.flows,
             capacity_pps: self.capacity_pps,
@@ -95,7 +95,7 @@ impl OperatingPoint {
             window_pkts,
             probability,
             feasible: probability <= 1.0,
-            windows: Some(Windows::of_reno(window_pkts)),
+            windows: Some(Windows::from_reno(window_pkts)),
             dispersion: 1.0,
             least_window_pkts: match model {
                 Model::Reno => crate::equilibrium::window::window(1.0),
@@ -106,7 +106,7 @@ impl OperatingPoint {
 
     /// The same with the windows of `sender`, in model `reno`; those of ns-2's Reno have a closed
     /// form, in which it is already.
-    pub fn held_by(self, sender: &Sender) -> Self {
+    pub fn with_sender(self, sender: &Sender) -> Self {
         if self.model != Model::Reno || sender.has_closed_form() {
             return self;
         }
@@ -117,13 +117,13 @@ impl OperatingPoint {
             probability,
             feasible,
             windows: None,
-            least_window_pkts: sender.rest(1.0, self.rtt_s).window_pkts,
+            least_window_pkts: sender.equilibrium(1.0, self.rtt_s).window_pkts,
             ..self
         }
     }
 
     /// The same under signals that are more even than by chance: see [`aqumen_aqm::Theory::dispersion`].
-    pub(crate) fn signalled(self, dispersion: f64) -> Self {
+    pub(crate) fn with_dispersion(self, dispersion: f64) -> Self {
         OperatingPoint { dispersion, ..self }
     }
 

@@ -15,7 +15,7 @@
 //! is the mean of the larger of the two.
 //!
 //! *Noise.* R_C = N_C W_C / (C - N_L W_L / R_L): the delay follows what C flows have in flight, and the room that the L
-//! flows leave. Both are crowds of a [`Field`]. The loop closes through the sampled controller and its hold.
+//! flows leave. Both are classes of a [`MeanField`]. The loop closes through the sampled controller and its hold.
 //!
 //! Left out: a C queue that runs empty or overflows, losses, and p' at its bound 1/k.
 
@@ -27,7 +27,7 @@ use serde::Serialize;
 
 use crate::equilibrium::response::{Sender, Table};
 use crate::linear::complex::{exp, hold};
-use crate::noise::mean_field::{Crowd, Field};
+use crate::noise::mean_field::{FlowClass, MeanField};
 use crate::root_finding::{halved, halved_ratio};
 
 /// Flows alike.
@@ -45,7 +45,7 @@ pub(crate) struct Class {
 
 /// One queue of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Side {
+pub struct QueueState {
     /// Flows in it.
     pub flows: f64,
     /// What they get, packets/s.
@@ -62,7 +62,7 @@ pub struct Side {
 
 /// Two coupled queues at rest.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Coupled {
+pub struct CoupledQueues {
     /// p'.
     pub base_probability: f64,
     /// k p', what the L queue marks for the coupling.
@@ -70,9 +70,9 @@ pub struct Coupled {
     /// Whether marks regulate: k p' is below one.
     pub feasible: bool,
     /// The C queue.
-    pub classic: Side,
+    pub classic: QueueState,
     /// The L queue.
-    pub low_latency: Side,
+    pub low_latency: QueueState,
     /// Standard deviation of the C queue's delay, seconds; null where it is not known.
     pub delay_std_s: Option<f64>,
     /// How much larger the loop's gain could be; null where no gain is too large or nothing is known.
@@ -86,7 +86,7 @@ pub struct Coupled {
 }
 
 /// A class with its response function at its round trip.
-struct Known<'a> {
+struct TabulatedClass<'a> {
     class: &'a Class,
     rtt_s: f64,
     table: Table,
@@ -96,23 +96,23 @@ struct Known<'a> {
 const HALVINGS: u32 = 40;
 
 /// Where `classes` on a link of `capacity_pps` rest under DualPI2 with `params`.
-pub(crate) fn rest(params: &DualPi2Params, capacity_pps: f64, classes: &[Class]) -> Coupled {
+pub(crate) fn equilibrium(params: &DualPi2Params, capacity_pps: f64, classes: &[Class]) -> CoupledQueues {
     let target = params.target.as_secs_f64();
     let service = 1.0 / capacity_pps;
-    let known: Vec<Known<'_>> = classes
+    let known: Vec<TabulatedClass<'_>> = classes
         .iter()
         .map(|class| {
             let rtt_s = class.base_rtt_s + if class.scalable { service } else { target };
-            Known { class, rtt_s, table: class.sender.table(rtt_s) }
+            TabulatedClass { class, rtt_s, table: class.sender.table(rtt_s) }
         })
         .collect();
     let rate = |scalable: bool, p: f64| -> f64 {
-        let of = |k: &&Known<'_>| k.class.scalable == scalable;
+        let of = |k: &&TabulatedClass<'_>| k.class.scalable == scalable;
         known.iter().filter(of).map(|k| k.class.flows * k.table.window(p) / k.rtt_s).sum()
     };
-    let low = |base: f64| -> (f64, Own) {
+    let low = |base: f64| -> (f64, NativeMarking) {
         // The larger the L queue's share, the longer its wait, the more marks of its own.
-        let at = |share: f64| Own::of(params, params.k * base, capacity_pps, share);
+        let at = |share: f64| NativeMarking::new(params, params.k * base, capacity_pps, share);
         let miss = |share: f64| rate(true, at(share).probability) - share * capacity_pps;
         let (share, _) = halved(miss, (0.0, 1.0), HALVINGS);
         (share * capacity_pps, at(share))
@@ -124,17 +124,24 @@ pub(crate) fn rest(params: &DualPi2Params, capacity_pps: f64, classes: &[Class])
     let classic_p = base * base;
     let classic_pps = capacity_pps - low_pps;
     let side = |scalable: bool, rate_pps: f64, delay_s: f64, probability: f64| {
-        let of = |k: &&Known<'_>| k.class.scalable == scalable;
+        let of = |k: &&TabulatedClass<'_>| k.class.scalable == scalable;
         let flows: f64 = known.iter().filter(of).map(|k| k.class.flows).sum();
         let windows: f64 = known.iter().filter(of).map(|k| k.class.flows * k.table.window(probability)).sum();
         let each = |x: f64| if flows > 0.0 { x / flows } else { 0.0 };
-        Side { flows, rate_pps, rate_per_flow_pps: each(rate_pps), window_pkts: each(windows), delay_s, probability }
+        QueueState {
+            flows,
+            rate_pps,
+            rate_per_flow_pps: each(rate_pps),
+            window_pkts: each(windows),
+            delay_s,
+            probability,
+        }
     };
     let windows = known
         .iter()
         .map(|k| (k.table.window(if k.class.scalable { own.probability } else { classic_p }), k.rtt_s))
         .collect();
-    let mut found = Coupled {
+    let mut found = CoupledQueues {
         base_probability: base,
         coupled_probability: params.k * base,
         feasible,
@@ -146,7 +153,7 @@ pub(crate) fn rest(params: &DualPi2Params, capacity_pps: f64, classes: &[Class])
         windows,
     };
     if feasible {
-        let noisy = Noisy::new(params, &known, &found, &own);
+        let noisy = NoiseLoop::new(params, &known, &found, &own);
         found.gain_margin = noisy.gain_margin();
         found.delay_std_s = noisy.deviation();
     }
@@ -155,15 +162,15 @@ pub(crate) fn rest(params: &DualPi2Params, capacity_pps: f64, classes: &[Class])
 
 /// What the L queue marks, at a share of the link.
 #[derive(Clone, Copy, Debug)]
-struct Own {
+struct NativeMarking {
     delay_s: f64,
     probability: f64,
     /// Slope of the probability in what the coupling asks for.
     slope: f64,
 }
 
-impl Own {
-    fn of(params: &DualPi2Params, coupled: f64, capacity_pps: f64, share: f64) -> Self {
+impl NativeMarking {
+    fn new(params: &DualPi2Params, coupled: f64, capacity_pps: f64, share: f64) -> Self {
         let service = 1.0 / capacity_pps;
         let delay_s = 0.5 * service / (1.0 - share.min(1.0 - 1e-9));
         let coupled = coupled.clamp(0.0, 1.0);
@@ -190,29 +197,29 @@ impl Own {
             1.0 - libm::exp(-share * capacity_pps * (threshold + delay_s) / f64::from(params.min_packets))
         };
         let native = company * native_above;
-        Own { delay_s, probability: (coupled + native).min(1.0), slope: 1.0 - company * (1.0 - slope) }
+        NativeMarking { delay_s, probability: (coupled + native).min(1.0), slope: 1.0 - company * (1.0 - slope) }
     }
 }
 
 /// The loop around the rest.
-struct Noisy<'a> {
+struct NoiseLoop<'a> {
     params: &'a DualPi2Params,
     rtt_s: f64,
-    field: Field,
+    field: MeanField,
 }
 
-impl<'a> Noisy<'a> {
-    fn new(params: &'a DualPi2Params, known: &[Known<'_>], at: &Coupled, own: &Own) -> Self {
+impl<'a> NoiseLoop<'a> {
+    fn new(params: &'a DualPi2Params, known: &[TabulatedClass<'_>], at: &CoupledQueues, own: &NativeMarking) -> Self {
         let rtt_s = known.iter().filter(|k| !k.class.scalable).max_by(|a, b| a.class.flows.total_cmp(&b.class.flows));
         let rtt_s = rtt_s.map_or(params.target.as_secs_f64(), |k| k.rtt_s);
         // Sum N_C W_C / R_C = C - sum N_L W_L / R_L, R_C with the delay.
-        let rate = |k: &Known<'_>, window: f64| k.class.flows * window / k.rtt_s;
+        let rate = |k: &TabulatedClass<'_>, window: f64| k.class.flows * window / k.rtt_s;
         let both = known.iter().zip(&at.windows);
         let per_delay: f64 =
             both.clone().filter(|(k, _)| !k.class.scalable).map(|(k, (window, _))| rate(k, *window) / k.rtt_s).sum();
-        let crowds = both.map(|(k, (window, _))| {
+        let classes = both.map(|(k, (window, _))| {
             let scalable = k.class.scalable;
-            Crowd {
+            FlowClass {
                 sender: k.class.sender,
                 flows: k.class.flows,
                 probability: if scalable { own.probability } else { at.classic.probability },
@@ -224,7 +231,7 @@ impl<'a> Noisy<'a> {
                 needed: 1.0,
             }
         });
-        Noisy { params, rtt_s, field: Field::new(crowds.collect(), 1.0, rtt_s) }
+        NoiseLoop { params, rtt_s, field: MeanField::new(classes.collect(), 1.0, rtt_s) }
     }
 
     /// The open loop at `w`, rad/s, and the power of the delay's noise before the loop answers.
@@ -295,8 +302,8 @@ mod tests {
         Class { flows, base_rtt_s: 0.03, sender, scalable: law == Law::Prague }
     }
 
-    fn at(flows: [f64; 2], params: DualPi2Params) -> Coupled {
-        rest(&params, 5000.0, &[class(flows[0], Law::Reno), class(flows[1], Law::Prague)])
+    fn at(flows: [f64; 2], params: DualPi2Params) -> CoupledQueues {
+        equilibrium(&params, 5000.0, &[class(flows[0], Law::Reno), class(flows[1], Law::Prague)])
     }
 
     #[test]
@@ -326,17 +333,17 @@ mod tests {
     #[test]
     fn the_l_queues_own_marks_count_where_a_packet_takes_a_millisecond() {
         let params = DualPi2Params::default();
-        let slow = Own::of(&params, 0.1, 833.0, 0.5);
+        let slow = NativeMarking::new(&params, 0.1, 833.0, 0.5);
         // s = 1.2 ms, mean wait 1.2 ms: the ramp from .8 to 1.2 ms marks about half; at 100 times the rate nothing.
         assert!(slow.probability > 0.3 && slow.slope < 0.9, "{slow:?}");
-        let fast = Own::of(&params, 0.1, 83_300.0, 0.5);
+        let fast = NativeMarking::new(&params, 0.1, 83_300.0, 0.5);
         assert!((fast.probability - 0.1).abs() < 1e-9 && (fast.slope - 1.0).abs() < 1e-9);
         let step = DualPi2Params { l4s: L4sMarking::Step(Span::from_millis(1)), min_packets: 0, ..params };
         // .1 + .9 exp(-1 / 1.2) = .4911.
-        assert!((Own::of(&step, 0.1, 833.333, 0.5).probability - 0.4911).abs() < 1e-3);
+        assert!((NativeMarking::new(&step, 0.1, 833.333, 0.5).probability - 0.4911).abs() < 1e-3);
         let packets = DualPi2Params { l4s: L4sMarking::Packets(1), ..step };
         // .1 + .9 exp(-2.4 / 1.2) = .2218.
-        assert!((Own::of(&packets, 0.1, 833.333, 0.5).probability - 0.2218).abs() < 1e-3);
+        assert!((NativeMarking::new(&packets, 0.1, 833.333, 0.5).probability - 0.2218).abs() < 1e-3);
     }
 
     #[test]
@@ -398,12 +405,13 @@ mod tests {
                 for (coupled, capacity, share) in
                     [(0.1, 833.0, 0.5), (0.0, 1500.0, 0.8), (0.6, 833.0, 0.3), (1.0, 500.0, 0.5)]
                 {
-                    let own = Own::of(&params, coupled, capacity, share);
+                    let own = NativeMarking::new(&params, coupled, capacity, share);
                     let expected = drawn(&params, coupled, capacity, share);
                     assert!((own.probability - expected).abs() < 2e-4, "{params:?} {coupled}: {own:?} {expected}");
                     // How it answers what the coupling asks for.
                     let h = 1e-4;
-                    let [more, less] = [h, -h].map(|by| Own::of(&params, coupled + by, capacity, share).probability);
+                    let [more, less] =
+                        [h, -h].map(|by| NativeMarking::new(&params, coupled + by, capacity, share).probability);
                     if coupled > 0.0 && coupled < 1.0 {
                         assert!((own.slope - (more - less) / (2.0 * h)).abs() < 1e-3, "{params:?} {coupled}: {own:?}");
                     }
@@ -418,15 +426,15 @@ mod tests {
         use crate::linear::{Controller, Loop};
         let params = DualPi2Params::default();
         let classic = class(10.0, Law::Reno);
-        let found = rest(&params, 2000.0, &[classic]);
+        let found = equilibrium(&params, 2000.0, &[classic]);
         let (window, rtt_s) = found.windows[0];
         assert!((found.classic.rate_pps - 2000.0).abs() < 1e-6 && found.low_latency.flows == 0.0, "{found:?}");
         assert!((10.0 * window / rtt_s / 2000.0 - 1.0).abs() < 1e-3 && (rtt_s - 0.045).abs() < 1e-12);
         // Its share is the square of what the law says of a delay, in packets of 1/2000 s.
         let p = found.classic.probability;
         let dispersion = if params.random { 1.0 } else { 0.0 };
-        let crowd = (classic.sender, 10.0, [p, 2.0 * found.base_probability], rtt_s, window);
-        let field = Field::of_one_queue(2000.0, dispersion, &[crowd]);
+        let class = (classic.sender, 10.0, [p, 2.0 * found.base_probability], rtt_s, window);
+        let field = MeanField::from_one_queue(2000.0, dispersion, &[class]);
         let num = vec![(params.alpha + params.beta) / 2000.0, -params.beta / 2000.0];
         let controller = Controller::Sampled { num, den: vec![1.0, -1.0], period_s: params.tupdate.as_secs_f64() };
         let closed = Loop { images: 0, ..Loop::new(field, controller) };
@@ -447,13 +455,13 @@ mod tests {
         let found = at([10.0, 6.0], DualPi2Params::default());
         let params = DualPi2Params::default();
         let classes = [class(10.0, Law::Reno), class(6.0, Law::Prague)];
-        let known: Vec<Known<'_>> = classes
+        let known: Vec<TabulatedClass<'_>> = classes
             .iter()
             .zip(&found.windows)
-            .map(|(class, (_, rtt_s))| Known { class, rtt_s: *rtt_s, table: class.sender.table(*rtt_s) })
+            .map(|(class, (_, rtt_s))| TabulatedClass { class, rtt_s: *rtt_s, table: class.sender.table(*rtt_s) })
             .collect();
-        let own = Own::of(&params, found.coupled_probability, 5000.0, found.low_latency.rate_pps / 5000.0);
-        let noisy = Noisy::new(&params, &known, &found, &own);
+        let own = NativeMarking::new(&params, found.coupled_probability, 5000.0, found.low_latency.rate_pps / 5000.0);
+        let noisy = NoiseLoop::new(&params, &known, &found, &own);
         assert!((noisy.rtt_s - 0.045).abs() < 1e-12);
         // At rest: q's delay goes as the flows' elasticities say.
         let elasticity = |k: usize, p: f64| classes[k].sender.elasticity(p, found.windows[k].1);
@@ -482,7 +490,7 @@ mod tests {
             // Prague's virtual round trip is a time of its own.
             let scalable = Class { scalable: true, ..class(8.0, Law::Dctcp) };
             let classes = [class(10.0, Law::Reno), scalable].map(|class| Class { base_rtt_s: 0.03 * times, ..class });
-            rest(&params, 5000.0 / times, &classes)
+            equilibrium(&params, 5000.0 / times, &classes)
         };
         let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
         let known = told(1.0);

@@ -1,7 +1,7 @@
-//! Several links at once, each with a law that holds its queue at a target, and flows that cross more than one of them:
+//! ParkingLot links at once, each with a law that holds its queue at a target, and flows that cross more than one of them:
 //! the parking lot.
 //!
-//! *At rest* each link that is full has the share p_l at which its flows fill it, a link that is not full no queue and
+//! *LoopSample rest* each link that is full has the share p_l at which its flows fill it, a link that is not full no queue and
 //! no signals. A flow meets 1 - prod (1 - p_l) of its way and waits in each queue:
 //!
 //! ```text
@@ -30,7 +30,7 @@ use serde::Serialize;
 use crate::equilibrium::response::{Sender, Table};
 use crate::linear::Controller;
 use crate::linear::complex::{arg, cis, hold};
-use crate::noise::mean_field::Told;
+use crate::noise::mean_field::ResponseTable;
 use crate::noise::population::Population;
 use crate::root_finding::halved_ratio;
 use aqumen_result::linear_equations;
@@ -54,7 +54,7 @@ pub(crate) struct Crossing {
 
 /// Where stages and crossings rest.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Rests {
+pub(crate) struct LotEquilibrium {
     /// Share of signals of each stage, and whether it is full.
     pub(crate) probability: Vec<f64>,
     pub(crate) full: Vec<bool>,
@@ -66,7 +66,7 @@ pub(crate) struct Rests {
 
 /// The loops of several links together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Several {
+pub struct ParkingLot {
     /// The links that are full.
     pub links: Vec<String>,
     /// Whether their loops are stable together.
@@ -87,7 +87,7 @@ impl Crossing {
 }
 
 /// Where `crossings` over `stages` rest; the error says why they do not.
-pub(crate) fn rest(stages: &[Stage], crossings: &[Crossing]) -> Result<Rests, &'static str> {
+pub(crate) fn equilibrium(stages: &[Stage], crossings: &[Crossing]) -> Result<LotEquilibrium, &'static str> {
     let mut full = vec![true; stages.len()];
     let mut probability = vec![1e-3; stages.len()];
     // Each turn takes links that are not full out, or one back in.
@@ -135,7 +135,7 @@ pub(crate) fn rest(stages: &[Stage], crossings: &[Crossing]) -> Result<Rests, &'
             return Err("every packet is signalled");
         }
         let met: Vec<f64> = crossings.iter().map(|crossing| crossing.met(&probability)).collect();
-        return Ok(Rests {
+        return Ok(LotEquilibrium {
             full,
             rtt_s: known.iter().map(|(_, rtt_s, _)| *rtt_s).collect(),
             window_pkts: known.iter().zip(&met).map(|((_, _, table), p)| table.window(*p)).collect(),
@@ -147,23 +147,23 @@ pub(crate) fn rest(stages: &[Stage], crossings: &[Crossing]) -> Result<Rests, &'
 }
 
 /// The loops of the full links.
-pub(crate) struct Loops<'a> {
+pub(crate) struct CoupledLoops<'a> {
     crossings: &'a [Crossing],
-    rests: &'a Rests,
+    rests: &'a LotEquilibrium,
     /// The full stages, each with its controller, from packets to a share.
     stages: Vec<(usize, Stage, &'a Controller)>,
-    told: Vec<Told>,
+    tables: Vec<ResponseTable>,
 }
 
-/// At one frequency: the open loop, and what each crossing's noise makes of each delay, with its power.
-struct At {
+/// LoopSample one frequency: the open loop, and what each crossing's noise makes of each delay, with its power.
+struct LoopSample {
     w: f64,
     open: Vec<Complex64>,
     noise: Vec<Complex64>,
     power: Vec<f64>,
 }
 
-impl At {
+impl LoopSample {
     /// I + L, with `gain` times the controllers' gains.
     fn closed(&self, gain: f64) -> Vec<Complex64> {
         let n = self.open.len().isqrt();
@@ -172,21 +172,21 @@ impl At {
     }
 }
 
-impl<'a> Loops<'a> {
+impl<'a> CoupledLoops<'a> {
     /// `controllers` of all stages.
     pub(crate) fn new(
         stages: &[Stage],
         crossings: &'a [Crossing],
-        rests: &'a Rests,
+        rests: &'a LotEquilibrium,
         controllers: &'a [Option<Controller>],
     ) -> Option<Self> {
         let full: Option<Vec<_>> = (0..stages.len())
             .filter(|&l| rests.full[l])
             .map(|l| controllers[l].as_ref().map(|controller| (l, stages[l], controller)))
             .collect();
-        let told = crossings.iter().zip(rests.met.iter().zip(&rests.rtt_s));
-        let told = told.map(|(c, (p, rtt_s))| Told::new(&Population::new(&c.sender, *p, *rtt_s)));
-        Some(Loops { crossings, rests, stages: full?, told: told.collect() })
+        let tables = crossings.iter().zip(rests.met.iter().zip(&rests.rtt_s));
+        let tables = tables.map(|(c, (p, rtt_s))| ResponseTable::new(&Population::new(&c.sender, *p, *rtt_s)));
+        Some(CoupledLoops { crossings, rests, stages: full?, tables: tables.collect() })
     }
 
     fn frequencies(&self) -> Vec<f64> {
@@ -198,7 +198,7 @@ impl<'a> Loops<'a> {
         std::iter::successors(Some(1e-4 / longest), move |w| Some(w * ratio)).take_while(move |w| *w < top).collect()
     }
 
-    fn at(&self, w: f64) -> At {
+    fn at(&self, w: f64) -> LoopSample {
         let (n, m) = (self.stages.len(), self.crossings.len());
         let crosses = |c: usize, l: usize| self.crossings[c].stages.contains(&self.stages[l].0);
         let mut delays = vec![Complex64::ZERO; n * n];
@@ -208,12 +208,12 @@ impl<'a> Loops<'a> {
         let mut power = vec![0.0; m];
         for c in 0..m {
             let (crossing, rtt_s) = (&self.crossings[c], self.rests.rtt_s[c]);
-            let told = &self.told[c];
-            let around = told.at(w * rtt_s);
+            let tables = &self.tables[c];
+            let around = tables.at(w * rtt_s);
             let rate = crossing.flows * self.rests.window_pkts[c] / rtt_s;
-            answers[c] = around.response / told.window * cis(-w * rtt_s);
-            power[c] = around.power / (told.window * told.window) * rtt_s / crossing.flows;
-            let own = 1.0 - told.by_rtt(around.response);
+            answers[c] = around.response / tables.window * cis(-w * rtt_s);
+            power[c] = around.power / (tables.window * tables.window) * rtt_s / crossing.flows;
+            let own = 1.0 - tables.by_rtt(around.response);
             for l in (0..n).filter(|l| crosses(c, *l)) {
                 by_windows[l * m + c] = rate.into();
                 for other in (0..n).filter(|other| crosses(c, *other)) {
@@ -234,13 +234,13 @@ impl<'a> Loops<'a> {
                 }
             }
         }
-        At { w, open, noise: by_windows, power }
+        LoopSample { w, open, noise: by_windows, power }
     }
 
     /// Poles right of the axis with `gain` times the controllers' gains, from how far det(I + L) turns.
-    fn unstable_poles(&self, walk: &[At], gain: f64) -> i64 {
+    fn unstable_poles(&self, walk: &[LoopSample], gain: f64) -> i64 {
         let n = self.stages.len();
-        let determinant = |at: &At| linear_equations::solve(&mut at.closed(gain), &mut [], 0);
+        let determinant = |at: &LoopSample| linear_equations::solve(&mut at.closed(gain), &mut [], 0);
         let angles: Vec<f64> = walk.iter().map(|at| arg(determinant(at))).collect();
         let turned: f64 = angles
             .windows(2)
@@ -254,9 +254,9 @@ impl<'a> Loops<'a> {
 
     /// Whether the loops are stable, how much larger their gains could be, and the deviation of each full link's queue,
     /// packets.
-    pub(crate) fn told(&self) -> (bool, Option<f64>, Vec<(usize, f64)>) {
+    pub(crate) fn analyse(&self) -> (bool, Option<f64>, Vec<(usize, f64)>) {
         let (n, m) = (self.stages.len(), self.crossings.len());
-        let walk: Vec<At> = self.frequencies().into_iter().map(|w| self.at(w)).collect();
+        let walk: Vec<LoopSample> = self.frequencies().into_iter().map(|w| self.at(w)).collect();
         let stable = |gain: f64| self.unstable_poles(&walk, gain) <= 0;
         let (mut least, mut most) = (1.0 / 64.0, 64.0);
         let margin = (stable(least) && !stable(most)).then(|| {
@@ -270,7 +270,7 @@ impl<'a> Loops<'a> {
             }
             least
         });
-        let power = |at: &At| -> Vec<f64> {
+        let power = |at: &LoopSample| -> Vec<f64> {
             let mut noise = at.noise.clone();
             linear_equations::solve(&mut at.closed(1.0), &mut noise, m);
             (0..n).map(|l| (0..m).map(|c| noise[l * m + c].norm_sqr() * at.power[c]).sum()).collect()
@@ -292,8 +292,8 @@ mod tests {
     use crate::equilibrium::response::Law;
     use crate::fluid::Model;
     use crate::linear::{Loop, OperatingPoint};
-    use crate::noise::mean_field::Field;
-    use crate::noise::packet_noise::Held;
+    use crate::noise::mean_field::MeanField;
+    use crate::noise::packet_noise::QueueBounds;
 
     fn sender() -> Sender {
         Sender { law: Law::Reno, proportional: true, from_flight: true, min_window: 2.0, ..Sender::reno() }
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn every_full_link_is_filled_and_the_flow_of_both_gets_least() {
         let crossings = [crossing(20.0, &[0, 1]), crossing(20.0, &[0]), crossing(20.0, &[1])];
-        let found = rest(&[STAGE, STAGE], &crossings).unwrap();
+        let found = equilibrium(&[STAGE, STAGE], &crossings).unwrap();
         let rate = |c: usize| crossings[c].flows * found.window_pkts[c] / found.rtt_s[c];
         for own in [1, 2] {
             assert!((rate(0) + rate(own) - 2000.0).abs() < 0.1, "{found:?}");
@@ -323,10 +323,10 @@ mod tests {
     #[test]
     fn a_wide_link_has_no_queue_and_no_signals() {
         let wide = Stage { capacity_pps: 20_000.0, ..STAGE };
-        let found = rest(&[STAGE, wide], &[crossing(20.0, &[0, 1]), crossing(5.0, &[1])]);
+        let found = equilibrium(&[STAGE, wide], &[crossing(20.0, &[0, 1]), crossing(5.0, &[1])]);
         // Five flows that nobody signals fill any link: it is full after all.
         assert!(found.unwrap().full[1]);
-        let found = rest(&[STAGE, wide], &[crossing(20.0, &[0, 1])]).unwrap();
+        let found = equilibrium(&[STAGE, wide], &[crossing(20.0, &[0, 1])]).unwrap();
         assert_eq!((found.full[1], found.probability[1]), (false, 0.0));
         assert!((found.rtt_s[0] - 0.15).abs() < 1e-12);
     }
@@ -338,18 +338,22 @@ mod tests {
     #[test]
     fn one_link_has_the_loop_of_its_field() {
         let crossings = [crossing(20.0, &[0])];
-        let found = rest(&[STAGE], &crossings).unwrap();
-        let field =
-            Field::of_one_queue(2000.0, 1.0, &[(sender(), 20.0, [found.met[0], 1.0], 0.15, found.window_pkts[0])]);
+        let found = equilibrium(&[STAGE], &crossings).unwrap();
+        let field = MeanField::from_one_queue(
+            2000.0,
+            1.0,
+            &[(sender(), 20.0, [found.met[0], 1.0], 0.15, found.window_pkts[0])],
+        );
         let alone = Loop { images: 0, ..Loop::new(field, pi(1.0)) };
         let margins = alone.margins();
         let controllers = [Some(pi(1.0))];
-        let (stable, margin, deviations) = Loops::new(&[STAGE], &crossings, &found, &controllers).unwrap().told();
+        let (stable, margin, deviations) =
+            CoupledLoops::new(&[STAGE], &crossings, &found, &controllers).unwrap().analyse();
         assert!(stable && margins.stable);
         let deviation = deviations[0].1;
         // With R = .1 s and 100 packets at 2000 a second.
-        let at = OperatingPoint::new(Model::Reno, 20.0, 2000.0, 0.0, 0.1, 100.0).unwrap().held_by(&sender());
-        let held = Held { target_pkts: None, buffer_pkts: 1000.0 };
+        let at = OperatingPoint::new(Model::Reno, 20.0, 2000.0, 0.0, 0.1, 100.0).unwrap().with_sender(&sender());
+        let held = QueueBounds { target_pkts: None, buffer_pkts: 1000.0 };
         let noise = around_many(held, &at, true, &alone);
         assert!((noise.queue_std_pkts.unwrap() / deviation - 1.0).abs() < 0.01, "{noise:?} {deviation}");
         assert!((margin.unwrap() / margins.gain_margin.unwrap() - 1.0).abs() < 0.01, "{margin:?} {margins:?}");
@@ -359,9 +363,9 @@ mod tests {
     fn two_links_that_share_no_flow_are_each_by_itself() {
         let (one, both) = ([crossing(20.0, &[0])], [crossing(20.0, &[0]), crossing(20.0, &[1])]);
         let of = |stages: &[Stage], crossings: &[Crossing], gain: f64| {
-            let found = rest(stages, crossings).unwrap();
+            let found = equilibrium(stages, crossings).unwrap();
             let controllers = vec![Some(pi(gain)); stages.len()];
-            Loops::new(stages, crossings, &found, &controllers).unwrap().told()
+            CoupledLoops::new(stages, crossings, &found, &controllers).unwrap().analyse()
         };
         let (alone, two) = (of(&[STAGE], &one, 1.0), of(&[STAGE, STAGE], &both, 1.0));
         assert!((two.1.unwrap() / alone.1.unwrap() - 1.0).abs() < 0.02, "{two:?} {alone:?}");
@@ -373,7 +377,7 @@ mod tests {
 
     #[test]
     fn in_slow_motion_links_that_share_flows_have_the_same_margin_and_the_same_queues() {
-        let told = |times: f64| {
+        let tables = |times: f64| {
             let stage = |capacity_pps: f64| Stage { capacity_pps: capacity_pps / times, queue_pkts: 100.0 };
             let stages = [stage(2000.0), stage(1500.0)];
             let way = |flows: f64, base_rtt_s: f64, on: &[usize]| Crossing {
@@ -381,14 +385,14 @@ mod tests {
                 ..crossing(flows, on)
             };
             let crossings = [way(15.0, 0.1, &[0, 1]), way(20.0, 0.05, &[0]), way(10.0, 0.15, &[1])];
-            let found = rest(&stages, &crossings).unwrap();
+            let found = equilibrium(&stages, &crossings).unwrap();
             let Controller::Sampled { num, den, period_s } = pi(1.0) else { unreachable!() };
             let controllers = vec![Some(Controller::Sampled { num, den, period_s: period_s * times }); 2];
-            Loops::new(&stages, &crossings, &found, &controllers).unwrap().told()
+            CoupledLoops::new(&stages, &crossings, &found, &controllers).unwrap().analyse()
         };
-        let (stable, margin, deviations) = told(1.0);
+        let (stable, margin, deviations) = tables(1.0);
         for times in [1e3, 1e-3] {
-            let (same, slow, slowly) = told(times);
+            let (same, slow, slowly) = tables(times);
             assert!(same == stable && (slow.unwrap() / margin.unwrap() - 1.0).abs() < 1e-6, "{slow:?} {margin:?}");
             for (a, b) in slowly.iter().zip(&deviations) {
                 assert!(a.0 == b.0 && (a.1 / b.1 - 1.0).abs() < 1e-6, "{slowly:?} {deviations:?}");

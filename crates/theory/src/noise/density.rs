@@ -1,5 +1,5 @@
 //! The density of windows over the steps of their cycles, moved at some frequency: what a cycle is worth that is
-//! entered, and what a push on all of them brings. Several frequencies go through at once, since what a step is does
+//! entered, and what a push on all of them brings. ParkingLot frequencies go through at once, since what a step is does
 //! not depend on them.
 //!
 //! In a step of length h windows are signalled evenly over time, the share 1 - `after` of those who enter it. Of one
@@ -36,7 +36,7 @@ pub(crate) struct Lanes {
 impl Lanes {
     const ZERO: Lanes = Lanes { re: [0.0; LANES], im: [0.0; LANES] };
 
-    fn of(each: impl Fn(usize) -> Complex64) -> Self {
+    fn from_fn(each: impl Fn(usize) -> Complex64) -> Self {
         let mut lanes = Lanes::ZERO;
         for k in 0..LANES {
             let Complex64 { re, im } = each(k);
@@ -112,7 +112,7 @@ struct Cell {
 
 /// Steps of one length.
 #[derive(Clone, Debug)]
-struct Stretch {
+struct Segment {
     rounds: f64,
     cells: Vec<Cell>,
     /// Of the two pushes the sums of push times `flight`, and times `stays`.
@@ -121,8 +121,8 @@ struct Stretch {
 
 /// A cycle without its frequency.
 #[derive(Clone, Debug)]
-struct Track {
-    stretches: Vec<Stretch>,
+struct CycleTrack {
+    segments: Vec<Segment>,
     /// Length of the steps in which signals count.
     rounds: f64,
     /// Who is left at the end, and where that leads.
@@ -134,7 +134,7 @@ struct Track {
     means: [f64; 2],
 }
 
-impl Track {
+impl CycleTrack {
     fn new(cycle: &Cycle, range: Range, rate: f64) -> Self {
         let mut means = [0.0; 2];
         let mut survival = 1.0;
@@ -146,8 +146,8 @@ impl Track {
             survival *= after;
         }
         let last = cycle.steps.last().map_or((0, 0.0), |step| range.between(step.to));
-        Track {
-            stretches: Vec::new(),
+        CycleTrack {
+            segments: Vec::new(),
             rounds: cycle.steps.last().map_or(1.0, |step| step.rounds),
             left: [survival * (1.0 - last.1), survival * last.1],
             last: last.0,
@@ -171,15 +171,15 @@ impl Track {
                 signalled: [gone * (1.0 - part), gone * part],
                 push: [-step.acks / (1.0 - p), beyond],
             };
-            if self.stretches.last().is_none_or(|stretch| stretch.rounds != step.rounds) {
-                self.stretches.push(Stretch { rounds: step.rounds, cells: Vec::new(), pushed: [[0.0; 2]; 2] });
+            if self.segments.last().is_none_or(|segment| segment.rounds != step.rounds) {
+                self.segments.push(Segment { rounds: step.rounds, cells: Vec::new(), pushed: [[0.0; 2]; 2] });
             }
-            if let Some(stretch) = self.stretches.last_mut() {
-                for (pushed, push) in stretch.pushed.iter_mut().zip(cell.push) {
+            if let Some(segment) = self.segments.last_mut() {
+                for (pushed, push) in segment.pushed.iter_mut().zip(cell.push) {
                     pushed[0] += push * cell.flight;
                     pushed[1] += push * cell.stays;
                 }
-                stretch.cells.push(cell);
+                segment.cells.push(cell);
             }
             if step.acks > 0.0 {
                 let shares = [1.0 - part, part];
@@ -208,7 +208,7 @@ struct Factors {
 }
 
 impl Factors {
-    fn of(s: &[Complex64; LANES], h: f64) -> Self {
+    fn new(s: &[Complex64; LANES], h: f64) -> Self {
         let each = |k: usize| {
             let x = s[k] * h;
             let back = exp(-x);
@@ -231,7 +231,7 @@ impl Factors {
             [back, u, u2, h * u2, (0.5 * h - u2) / s[k]]
         };
         let all: [[Complex64; 5]; LANES] = std::array::from_fn(each);
-        let [back, u, u2, v, v2] = std::array::from_fn(|what| Lanes::of(|k| all[k][what]));
+        let [back, u, u2, v, v2] = std::array::from_fn(|what| Lanes::from_fn(|k| all[k][what]));
         Factors { back, u, u2, v, v2 }
     }
 }
@@ -240,19 +240,19 @@ impl Factors {
 #[derive(Debug)]
 pub(crate) struct Density {
     range: Range,
-    tracks: Vec<Track>,
+    tracks: Vec<CycleTrack>,
     /// Windows that enter each cycle, of one window a round trip, and all together.
     flux: Vec<f64>,
     flux_sum: f64,
     /// Cycles that are entered instead where alpha is larger and smaller.
-    shifted: Option<[Vec<Track>; 2]>,
+    shifted: Option<[Vec<CycleTrack>; 2]>,
     /// Mean in flight, packets.
     pub(crate) flight: f64,
 }
 
 /// What pushes bring, at several frequencies.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moved {
+pub(crate) struct PerturbationResponse {
     /// Packets in flight, of a higher share of signals.
     pub(crate) signals: Lanes,
     /// The correlation of packets in flight with those at the beginning.
@@ -262,16 +262,16 @@ pub(crate) struct Moved {
 }
 
 /// What one cycle brings: packets in flight beyond the mean, and who is signalled, state by state.
-struct Brought {
+struct CycleResponse {
     sums: [Lanes; 3],
     rows: [Vec<Lanes>; 3],
     /// The states that are met, of each of the sums: from, to.
     met: [(usize, usize); 3],
 }
 
-/// Room that is used again from some frequencies to the next: all of it would be cleared, or even fetched, each time.
-pub(crate) struct Room {
-    brought: Brought,
+/// Workspace that is used again from some frequencies to the next: all of it would be cleared, or even fetched, each time.
+pub(crate) struct Workspace {
+    cycle_response: CycleResponse,
     matrix: Vec<Lanes>,
     /// Of each row one more than its last cell that is not zero.
     ends: Vec<usize>,
@@ -286,11 +286,12 @@ impl Density {
         shifted: Option<[Vec<Cycle>; 2]>,
     ) -> Self {
         let rate = -libm::log1p(-p);
-        let new = |cycles: &[Cycle]| -> Vec<Track> { cycles.iter().map(|c| Track::new(c, range, rate)).collect() };
+        let new =
+            |cycles: &[Cycle]| -> Vec<CycleTrack> { cycles.iter().map(|c| CycleTrack::new(c, range, rate)).collect() };
         let mut tracks = new(cycles);
         let sum = |what: usize| -> f64 { chances.iter().zip(&tracks).map(|(c, track)| c * track.means[what]).sum() };
         let (rounds, flight) = (sum(0), sum(1) / sum(0));
-        let fill = |tracks: &mut [Track], cycles: &[Cycle]| {
+        let fill = |tracks: &mut [CycleTrack], cycles: &[Cycle]| {
             tracks.iter_mut().zip(cycles).for_each(|(track, cycle)| track.fill(cycle, range, (p, rate), flight));
         };
         fill(&mut tracks, cycles);
@@ -311,17 +312,17 @@ impl Density {
         }
     }
 
-    pub(crate) fn room(&self) -> Room {
+    pub(crate) fn workspace(&self) -> Workspace {
         let n = self.range.len();
         let rows = [(); 3].map(|()| vec![Lanes::ZERO; n]);
-        let brought = Brought { sums: [Lanes::ZERO; 3], rows, met: [(0, 0); 3] };
-        Room { brought, matrix: vec![Lanes::ZERO; n * n], ends: vec![0; n] }
+        let cycle_response = CycleResponse { sums: [Lanes::ZERO; 3], rows, met: [(0, 0); 3] };
+        Workspace { cycle_response, matrix: vec![Lanes::ZERO; n * n], ends: vec![0; n] }
     }
 
     /// What pushes bring at the frequencies `s`, in inverse round trips.
-    pub(crate) fn moved(&self, s: &[Complex64; LANES], room: &mut Room) -> Moved {
+    pub(crate) fn respond(&self, s: &[Complex64; LANES], workspace: &mut Workspace) -> PerturbationResponse {
         let n = self.range.len();
-        let Room { brought, matrix, ends } = room;
+        let Workspace { cycle_response, matrix, ends } = workspace;
         let mut value = vec![Lanes::ZERO; n];
         // Signals, noise, alpha: packets in flight at once, and who is signalled, whose cycles come on top.
         let mut at_once = [Lanes::ZERO; 3];
@@ -329,30 +330,30 @@ impl Density {
         for (i, (track, flux)) in self.tracks.iter().zip(&self.flux).enumerate() {
             let met = *flux > SELDOM * self.flux_sum;
             if met {
-                self.walk::<3>(track, s, brought);
+                self.walk::<3>(track, s, cycle_response);
             } else {
-                self.walk::<1>(track, s, brought);
+                self.walk::<1>(track, s, cycle_response);
             }
-            value[i] = brought.sums[0];
+            value[i] = cycle_response.sums[0];
             let row = &mut matrix[i * n..(i + 1) * n];
             row[..ends[i]].fill(Lanes::ZERO);
-            let (from, to) = brought.met[0];
+            let (from, to) = cycle_response.met[0];
             ends[i] = to.max(i + 1);
-            for (cell, brought) in row[from..to].iter_mut().zip(&brought.rows[0][from..to]) {
-                cell.add(-1.0, *brought);
+            for (cell, cycle_response) in row[from..to].iter_mut().zip(&cycle_response.rows[0][from..to]) {
+                cell.add(-1.0, *cycle_response);
             }
             row[i].add(1.0, Lanes::real(1.0));
             for kind in if met { 0..2 } else { 0..0 } {
-                (from..to).for_each(|j| later[kind][j].add(*flux, brought.rows[kind + 1][j]));
-                at_once[kind].add(*flux, brought.sums[kind + 1]);
+                (from..to).for_each(|j| later[kind][j].add(*flux, cycle_response.rows[kind + 1][j]));
+                at_once[kind].add(*flux, cycle_response.sums[kind + 1]);
             }
         }
         for (tracks, sign) in self.shifted.iter().flatten().zip([1.0, -1.0]) {
             for (track, flux) in tracks.iter().zip(&self.flux).filter(|(_, flux)| **flux > SELDOM * self.flux_sum) {
-                self.walk::<1>(track, s, brought);
-                let (from, to) = brought.met[0];
-                (from..to).for_each(|j| later[2][j].add(sign * flux, brought.rows[0][j]));
-                at_once[2].add(sign * flux, brought.sums[0]);
+                self.walk::<1>(track, s, cycle_response);
+                let (from, to) = cycle_response.met[0];
+                (from..to).for_each(|j| later[2][j].add(sign * flux, cycle_response.rows[0][j]));
+                at_once[2].add(sign * flux, cycle_response.sums[0]);
             }
         }
         solve(matrix, &mut value, ends);
@@ -360,12 +361,12 @@ impl Density {
             later.iter().zip(&value).for_each(|(share, value)| sum.add(1.0, share.times(*value)));
         }
         let [signals, noise, alpha] = at_once;
-        Moved { signals, noise, alpha }
+        PerturbationResponse { signals, noise, alpha }
     }
 
     /// Goes through a cycle that one window enters and, of three `KINDS`, with both pushes.
-    fn walk<const KINDS: usize>(&self, track: &Track, s: &[Complex64; LANES], brought: &mut Brought) {
-        let Brought { sums, rows, met } = brought;
+    fn walk<const KINDS: usize>(&self, track: &CycleTrack, s: &[Complex64; LANES], cycle_response: &mut CycleResponse) {
+        let CycleResponse { sums, rows, met } = cycle_response;
         for (row, met) in rows.iter_mut().zip(&*met).take(KINDS) {
             row[met.0..met.1].fill(Lanes::ZERO);
         }
@@ -374,11 +375,11 @@ impl Density {
         here[0] = Lanes::real(1.0);
         *sums = [Lanes::ZERO; 3];
         let (mut from, mut to) = (track.last, track.last + stride);
-        let mut signalling = Factors::of(s, track.rounds);
-        for stretch in &track.stretches {
-            let own = if stretch.rounds == track.rounds { signalling } else { Factors::of(s, stretch.rounds) };
+        let mut signalling = Factors::new(s, track.rounds);
+        for segment in &track.segments {
+            let own = if segment.rounds == track.rounds { signalling } else { Factors::new(s, segment.rounds) };
             let mut flights = [[Lanes::ZERO; 2]; KINDS];
-            for cell in &stretch.cells {
+            for cell in &segment.cells {
                 for kind in 0..KINDS {
                     let who = here[kind];
                     flights[kind][0].add(cell.flight, who);
@@ -401,7 +402,7 @@ impl Density {
                 sums[kind].add(1.0, flights[kind][0].times(own.u2));
                 sums[kind].add(1.0, flights[kind][1].times(own.u.minus(own.u2)));
                 if kind > 0 {
-                    let [all, stays] = stretch.pushed[kind - 1];
+                    let [all, stays] = segment.pushed[kind - 1];
                     sums[kind].add(all, own.v2);
                     sums[kind].add(stays, own.v.minus(own.v2));
                 }
@@ -463,7 +464,7 @@ mod tests {
     fn equations_are_solved_at_each_frequency_by_itself() {
         // (2 x1 + j x2 = 1 + 2j, x1 - 3 x2 = 4) in lane 0: x2 = (x1 - 4) / 3, 2 x1 + j (x1 - 4) / 3 = 1 + 2j,
         // x1 = (1 + 10j/3) / (2 + j/3) = (3 + 10j) / (6 + j) = (28 + 57j) / 37.
-        let at = |lane: Complex64, others: f64| Lanes::of(|k| if k == 0 { lane } else { others.into() });
+        let at = |lane: Complex64, others: f64| Lanes::from_fn(|k| if k == 0 { lane } else { others.into() });
         let j = Complex64::new(0.0, 1.0);
         let mut matrix = [at(2.0.into(), 1.0), at(j, 0.0), at(1.0.into(), 0.0), at((-3.0).into(), 2.0)];
         let mut right = [at(1.0 + 2.0 * j, 5.0), at(4.0.into(), 6.0)];
@@ -476,8 +477,8 @@ mod tests {
 
     #[test]
     fn factors_of_slow_frequencies_meet_those_of_quick_ones() {
-        // Beside x = .02 the series and the quotients agree.
-        let factors = |w: f64| Factors::of(&[Complex64::new(0.0, w); LANES], 1.0);
+        // NonlinearCheck x = .02 the series and the quotients agree.
+        let factors = |w: f64| Factors::new(&[Complex64::new(0.0, w); LANES], 1.0);
         let (slow, quick) = (factors(0.019_999_999), factors(0.020_000_001));
         for (one, other) in [(slow.u, quick.u), (slow.u2, quick.u2), (slow.v, quick.v), (slow.v2, quick.v2)] {
             assert!((one.get(0) - other.get(0)).l1_norm() < 1e-7, "{one:?} {other:?}");

@@ -31,7 +31,7 @@ use aqumen_aqm::{RedLaw, Steps};
 use num_complex::Complex64;
 
 use crate::linear::noise::{Fineness, deviation_over, frequencies};
-use crate::linear::{Answers, Controller, Loop, Resolution};
+use crate::linear::{Controller, FrequencyResponse, Loop, Resolution};
 use crate::root_finding::halved;
 
 /// What an average is answered by.
@@ -45,7 +45,7 @@ pub(crate) enum Curve {
 
 /// A curve over the average, and what moves it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Averaged {
+pub(crate) struct DescribingFunction {
     /// The curve.
     pub(crate) curve: Curve,
     /// By how much max_p moves, and when; `None` where it rests.
@@ -98,7 +98,7 @@ fn pull(steps: &Steps, deviation: f64) -> f64 {
     (up * density(d - low) + down * density(d + low)) / (deviation * interval_s)
 }
 
-impl Averaged {
+impl DescribingFunction {
     /// What the curve answers, per packet, to an average that deviates by so much.
     fn slope(&self, deviation: f64) -> f64 {
         let (law, gain) = match self.curve {
@@ -128,24 +128,24 @@ impl Averaged {
 
     /// The loop around `plant` among noise of this `power` without a loop, behind an average with the time constant
     /// `time_s`. `None` where no deviation agrees with itself: it swings by more than was tried.
-    pub(crate) fn around<P: Answers + Clone>(
+    pub(crate) fn close_around<P: FrequencyResponse + Clone>(
         &self,
         plant: &P,
         time_s: f64,
         power: impl Fn(f64) -> f64,
-    ) -> Option<Answered<P>> {
+    ) -> Option<ClosedWithNoise<P>> {
         let one = Controller::Continuous { num: vec![1.0], den: vec![1.0, time_s] };
         let margins = Loop { plant: plant.clone(), controller: one, images: 0 }.margins_at(Resolution::COARSE);
-        let among = Among::new(plant, time_s, margins.phase_crossover_rad_s, power);
+        let plant_noise = NoisyPlant::new(plant, time_s, margins.phase_crossover_rad_s, power);
         // Without steps the gain alone moves.
         let slope_max = self.steps.is_none().then(|| margins.gain_margin.unwrap_or(f64::INFINITY));
         let stable = |controller: &Controller| match (slope_max, controller) {
             (Some(most), Controller::Continuous { num, .. }) => num[0] < most,
-            _ => among.with(controller.clone()).margins_at(Resolution::COARSE).stable,
+            _ => plant_noise.with(controller.clone()).margins_at(Resolution::COARSE).stable,
         };
-        let found = self.settled(&among, 1.0, &stable)?;
-        let told = among.deviation(&found);
-        let at = |gain: f64| Some(among.deviation(&self.settled(&among, gain, &stable)?));
+        let found = self.least_consistent(&plant_noise, 1.0, &stable)?;
+        let told = plant_noise.deviation(&found);
+        let at = |gain: f64| Some(plant_noise.deviation(&self.least_consistent(&plant_noise, gain, &stable)?));
         let far =
             matches!((slope_max, &found), (Some(most), Controller::Continuous { num, .. }) if FAR * num[0] < most);
         let doubt = if far {
@@ -153,38 +153,39 @@ impl Averaged {
         } else {
             at(IN_DOUBT).zip(at(1.0 / IN_DOUBT)).map(|(more, less)| (more / told).max(told / less))
         };
-        let stays = self.steps.is_some() && self.stays_above(&among, among.deviation_of_average(&found), &stable);
-        Some(Answered { closed: among.with(found), doubt, stays })
+        let stays =
+            self.steps.is_some() && self.stays_above(&plant_noise, plant_noise.deviation_of_average(&found), &stable);
+        Some(ClosedWithNoise { closed: plant_noise.with(found), doubt, stays })
     }
 
     /// Whether an average that deviates by more than `found` may go on to do so: at a gain that cannot be told from
     /// this one some deviation above it makes one that is larger still.
-    fn stays_above<P: Answers + Clone>(
+    fn stays_above<P: FrequencyResponse + Clone>(
         &self,
-        among: &Among<'_, P>,
+        plant_noise: &NoisyPlant<'_, P>,
         found: f64,
         stable: &impl Fn(&Controller) -> bool,
     ) -> bool {
         let tried = std::iter::successors(Some(found * FINER), |deviation| Some(deviation * FINER));
-        let end = FIRST * libm::pow(FINER, f64::from(TRIED)) * among.undamped();
+        let end = FIRST * libm::pow(FINER, f64::from(TRIED)) * plant_noise.undamped();
         tried.take_while(|deviation| *deviation < end).any(|deviation| {
-            let controller = self.controller(among.time_s, deviation).scaled(IN_DOUBT);
-            !stable(&controller) || among.deviation_of_average(&controller) > deviation
+            let controller = self.controller(plant_noise.time_s, deviation).scaled(IN_DOUBT);
+            !stable(&controller) || plant_noise.deviation_of_average(&controller) > deviation
         })
     }
 
     /// The controller at the least deviation of the average that agrees with itself, at `gain` times the gain.
-    fn settled<P: Answers + Clone>(
+    fn least_consistent<P: FrequencyResponse + Clone>(
         &self,
-        among: &Among<'_, P>,
+        plant_noise: &NoisyPlant<'_, P>,
         gain: f64,
         stable: &impl Fn(&Controller) -> bool,
     ) -> Option<Controller> {
         let agrees = |deviation: f64| {
-            let controller = self.controller(among.time_s, deviation).scaled(gain);
-            (stable(&controller) && among.deviation_of_average(&controller) <= deviation).then_some(controller)
+            let controller = self.controller(plant_noise.time_s, deviation).scaled(gain);
+            (stable(&controller) && plant_noise.deviation_of_average(&controller) <= deviation).then_some(controller)
         };
-        let mut high = FIRST * among.undamped();
+        let mut high = FIRST * plant_noise.undamped();
         let mut low = high;
         let mut tried = 0;
         let mut found = loop {
@@ -209,7 +210,7 @@ impl Averaged {
 }
 
 /// A loop that was found.
-pub(crate) struct Answered<P> {
+pub(crate) struct ClosedWithNoise<P> {
     pub(crate) closed: Loop<P>,
     /// How many times as large, or as small, the queue's deviation is at [`IN_DOUBT`] times more gain, or less; `None`
     /// where none agrees with itself.
@@ -225,14 +226,14 @@ pub(crate) const IN_DOUBT: f64 = 1.05;
 const FAR: f64 = 2.0;
 
 /// A plant among noise: what it answers, and the power of the queue without a loop, are asked once, deviations often.
-struct Among<'a, P> {
+struct NoisyPlant<'a, P> {
     plant: &'a P,
     time_s: f64,
-    places: Vec<Spot>,
+    places: Vec<FrequencySample>,
 }
 
 /// What is known at one frequency.
-struct Spot {
+struct FrequencySample {
     w: f64,
     /// What the plant answers, and the loop of the average alone, with a slope of one.
     answer: Complex64,
@@ -242,7 +243,7 @@ struct Spot {
     smoothed: f64,
 }
 
-impl<'a, P: Answers + Clone> Among<'a, P> {
+impl<'a, P: FrequencyResponse + Clone> NoisyPlant<'a, P> {
     /// Around `peak`, rad/s, where a loop next to its boundary swings, it is looked at closely.
     fn new(plant: &'a P, time_s: f64, peak: Option<f64>, power: impl Fn(f64) -> f64) -> Self {
         let close =
@@ -253,9 +254,9 @@ impl<'a, P: Answers + Clone> Among<'a, P> {
         all.sort_by(f64::total_cmp);
         let spot = |w: f64| {
             let (answer, power, lag) = (plant.response(w), power(w), Complex64::new(1.0, w * time_s));
-            Spot { w, answer, averaged: answer / lag, power, smoothed: power / lag.norm_sqr() }
+            FrequencySample { w, answer, averaged: answer / lag, power, smoothed: power / lag.norm_sqr() }
         };
-        Among { plant, time_s, places: all.into_iter().map(spot).collect() }
+        NoisyPlant { plant, time_s, places: all.into_iter().map(spot).collect() }
     }
 
     fn with(&self, controller: Controller) -> Loop<P> {
@@ -271,7 +272,7 @@ impl<'a, P: Answers + Clone> Among<'a, P> {
         self.deviation_of(controller, |spot| spot.smoothed)
     }
 
-    fn deviation_of(&self, controller: &Controller, power: impl Fn(&Spot) -> f64) -> f64 {
+    fn deviation_of(&self, controller: &Controller, power: impl Fn(&FrequencySample) -> f64) -> f64 {
         let spots = self.places.iter();
         match controller {
             // A slope alone: this is asked most.
@@ -305,8 +306,8 @@ mod tests {
         RedLaw { curve, decay: 0.002, wait: true, ecn: true, mark_limit: (1.0, 300.0) }
     }
 
-    fn red(probability: f64) -> Averaged {
-        Averaged { curve: Curve::Red(law(), 1.0), steps: None, probability }
+    fn red(probability: f64) -> DescribingFunction {
+        DescribingFunction { curve: Curve::Red(law(), 1.0), steps: None, probability }
     }
 
     #[test]
@@ -343,7 +344,7 @@ mod tests {
 
     #[test]
     fn the_steps_are_an_integral_beside_reds_slope() {
-        let with = Averaged { steps: Some(STEPS), ..red(0.02) };
+        let with = DescribingFunction { steps: Some(STEPS), ..red(0.02) };
         // At 1 rad/s: C = L / (1 + .8j) + .02 (.009679) / (j (1 + .8j) (1 + .25j)).
         let j = num_complex::Complex64::new(0.0, 1.0);
         let expected = with.slope(10.0) / (1.0 + 0.8 * j) + 0.02 * 0.009_679 / (j * (1.0 + 0.8 * j) * (1.0 + 0.25 * j));
@@ -355,7 +356,7 @@ mod tests {
     #[derive(Clone)]
     struct Lags;
 
-    impl Answers for Lags {
+    impl FrequencyResponse for Lags {
         fn response(&self, w: f64) -> Complex64 {
             let lag = 1.0 / Complex64::new(1.0, w);
             -lag * lag * lag
@@ -373,8 +374,8 @@ mod tests {
     #[test]
     fn a_loop_next_to_its_boundary_says_how_much_its_deviation_goes_by_a_little_gain() {
         let growth = |slope: f64| {
-            let line = Averaged { curve: Curve::Line(slope), steps: None, probability: 0.1 };
-            line.around(&Lags, 0.0, |w| 1.0 / (1.0 + w * w)).unwrap().doubt
+            let line = DescribingFunction { curve: Curve::Line(slope), steps: None, probability: 0.1 };
+            line.close_around(&Lags, 0.0, |w| 1.0 / (1.0 + w * w)).unwrap().doubt
         };
         // 5 % more of 2, 7.4 and 7.8 are 2.1, 7.77 and 8.19. Next to 8 the deviation goes as 1 / sqrt(8 - gain), and
         // sqrt(.6 / .23) = 1.615.
@@ -388,11 +389,11 @@ mod tests {
         // White noise through one lag: without a loop 1 / sqrt(2), behind an average of .5 s less.
         let power = |w: f64| 400.0 / (1.0 + w * w);
         for (averaged, time_s) in [
-            (Averaged { curve: Curve::Line(2.0), steps: None, probability: 0.1 }, 0.5),
-            (Averaged { curve: Curve::Line(0.3), steps: Some(STEPS), probability: 0.1 }, 0.5),
-            (Averaged { curve: Curve::Red(law(), 600.0), steps: None, probability: 0.02 }, 2.0),
+            (DescribingFunction { curve: Curve::Line(2.0), steps: None, probability: 0.1 }, 0.5),
+            (DescribingFunction { curve: Curve::Line(0.3), steps: Some(STEPS), probability: 0.1 }, 0.5),
+            (DescribingFunction { curve: Curve::Red(law(), 600.0), steps: None, probability: 0.02 }, 2.0),
         ] {
-            let closed = averaged.around(&Lags, time_s, power).unwrap().closed;
+            let closed = averaged.close_around(&Lags, time_s, power).unwrap().closed;
             // The deviation of the average in that loop, summed up anew.
             let points: Vec<f64> = (0..4000).map(|k| 1e-4 * libm::pow(10.0, f64::from(k) / 600.0)).collect();
             let at = |w: f64| {
@@ -411,9 +412,11 @@ mod tests {
 
     #[test]
     fn a_gain_that_no_deviation_calms_has_no_answer() {
-        let line = |slope: f64| Averaged { curve: Curve::Line(slope), steps: None, probability: 0.1 };
+        let line = |slope: f64| DescribingFunction { curve: Curve::Line(slope), steps: None, probability: 0.1 };
         let power = |w: f64| 1.0 / (1.0 + w * w);
-        assert!(line(7.9).around(&Lags, 0.0, power).is_some() && line(8.1).around(&Lags, 0.0, power).is_none());
+        assert!(
+            line(7.9).close_around(&Lags, 0.0, power).is_some() && line(8.1).close_around(&Lags, 0.0, power).is_none()
+        );
     }
 
     #[test]
@@ -421,8 +424,8 @@ mod tests {
         // A deviation of 1.2 at most within a band of 10 to either side: max_p rests. At 10 the integral of the steps
         // is .0097 times what is signalled; behind three lags it swings from about .9 on.
         let with = |probability: f64| {
-            let averaged = Averaged { curve: Curve::Line(0.3), steps: Some(STEPS), probability };
-            averaged.around(&Lags, 0.0, |w| 3.0 / (1.0 + w * w)).unwrap()
+            let averaged = DescribingFunction { curve: Curve::Line(0.3), steps: Some(STEPS), probability };
+            averaged.close_around(&Lags, 0.0, |w| 3.0 / (1.0 + w * w)).unwrap()
         };
         let (weak, strong) = (with(10.0), with(200.0));
         assert!(!weak.stays && strong.stays);

@@ -16,13 +16,13 @@ use num_complex::Complex64;
 
 use crate::equilibrium::sender::Sender;
 use crate::linear::complex::cis;
-use crate::linear::{Answers, OperatingPoint};
-use crate::noise::population::{Around, Population};
-use crate::noise::signal_spacing::Spacing;
+use crate::linear::{FrequencyResponse, OperatingPoint};
+use crate::noise::population::{Population, SpectralResponse};
+use crate::noise::signal_spacing::SignalSpacing;
 
 /// Flows alike behind a queue.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Crowd {
+pub(crate) struct FlowClass {
     pub(crate) sender: Sender,
     pub(crate) flows: f64,
     /// Share of the packets that is signalled, and its slope in what the control law says.
@@ -39,7 +39,7 @@ pub(crate) struct Crowd {
     pub(crate) needed: f64,
 }
 
-impl Crowd {
+impl FlowClass {
     /// What is missing of the noise of tosses, of a share with that noise: the variance of reductions under tosses less
     /// that under these signals, `uneven` times the dispersion of a long time, in windows of so many packets.
     ///
@@ -61,36 +61,36 @@ impl Crowd {
     }
 }
 
-/// A queue and the crowds behind it.
+/// A queue and the classes behind it.
 #[derive(Clone, Debug)]
-pub(crate) struct Field {
-    crowds: Vec<(Crowd, Told)>,
+pub(crate) struct MeanField {
+    classes: Vec<(FlowClass, ResponseTable)>,
     /// What the queue is told in, per second of delay.
     unit: f64,
     delay_s: f64,
     /// How far apart its signals come, where that is known.
-    spacing: Option<Spacing>,
+    spacing: Option<SignalSpacing>,
 }
 
 /// A population at frequencies that rise by the same factor.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct ResponseTable {
     pub(crate) window: f64,
     /// How a relative change of the round trip moves windows, in the answer to signals: with its shape.
     by_rtt: f64,
-    points: Vec<Around>,
+    points: Vec<SpectralResponse>,
 }
 
-/// Frequencies of [`Told`]: the first and the last, in inverse round trips, and how many.
+/// Frequencies of [`ResponseTable`]: the first and the last, in inverse round trips, and how many.
 const FROM: f64 = 1e-3;
 const TO: f64 = 30.0;
 const POINTS: usize = 44;
-/// Windows of the table of [`Told::of_reno`]: the first and the last, packets, and how many. What even signals leave is
+/// Windows of the table of [`ResponseTable::from_reno`]: the first and the last, packets, and how many. What even signals leave is
 /// a small difference, which asks for near neighbours; only those are worked out that are met.
 const WINDOWS: [f64; 2] = [1.5, 400.0];
 const TABLED: usize = 100;
 
-/// The point of [`Told`] below `w`, and how far it lies on the way to the next.
+/// The point of [`ResponseTable`] below `w`, and how far it lies on the way to the next.
 fn place(w: f64) -> (usize, f64) {
     let place = libm::log(w.clamp(FROM, TO) / FROM) / libm::log(TO / FROM) * (POINTS - 1) as f64;
     let point = (place as usize).min(POINTS - 2);
@@ -103,21 +103,22 @@ fn fallen(w: f64) -> f64 {
     share * share
 }
 
-impl Told {
+impl ResponseTable {
     pub(crate) fn new(population: &Population) -> Self {
         let frequency = |k: usize| Complex64::new(0.0, FROM * libm::pow(TO / FROM, k as f64 / (POINTS - 1) as f64));
         let frequencies: Vec<Complex64> = (0..POINTS).map(frequency).collect();
-        let (window, points) = (population.window_pkts(), population.at_each(&frequencies));
-        Told { window, by_rtt: population.by_rtt() * window / points[0].response.re, points }
+        let (window, points) = (population.window_pkts(), population.sample_each(&frequencies));
+        ResponseTable { window, by_rtt: population.by_rtt() * window / points[0].response.re, points }
     }
 
     /// Of ns-2's Reno, whose answer to a share of signals goes by its window alone: on a line in the window's logarithm
     /// between two of a table.
-    fn of_reno(window_pkts: f64) -> Self {
-        static TABLE: [OnceLock<Told>; TABLED] = [const { OnceLock::new() }; TABLED];
+    fn from_reno(window_pkts: f64) -> Self {
+        static TABLE: [OnceLock<ResponseTable>; TABLED] = [const { OnceLock::new() }; TABLED];
         let sender = Sender::reno();
-        let of =
-            |window: f64| Told::new(&Population::new(&sender, crate::equilibrium::window::probability(window), 1.0));
+        let of = |window: f64| {
+            ResponseTable::new(&Population::new(&sender, crate::equilibrium::window::probability(window), 1.0))
+        };
         let [first, last] = WINDOWS;
         let span = libm::log(last / first) / (TABLED - 1) as f64;
         if !(first..=last).contains(&window_pkts) {
@@ -129,18 +130,19 @@ impl Told {
         let [one, other] = [point, point + 1].map(|k| TABLE[k].get_or_init(|| of(first * libm::exp(span * k as f64))));
         let between = |one: f64, other: f64| libm::exp((1.0 - part) * libm::log(one) + part * libm::log(other));
         let window = between(one.window, other.window);
-        // Answers go as the third power of the window.
-        let scaled = |told: &Told, at: &Around| at.response / (told.window * told.window * told.window);
-        let points = one.points.iter().zip(&other.points).map(|(a, b)| Around {
+        // FrequencyResponse go as the third power of the window.
+        let scaled =
+            |table: &ResponseTable, at: &SpectralResponse| at.response / (table.window * table.window * table.window);
+        let points = one.points.iter().zip(&other.points).map(|(a, b)| SpectralResponse {
             response: (scaled(one, a) * (1.0 - part) + scaled(other, b) * part) * (window * window * window),
             power: between(a.power, b.power),
         });
-        Told { window, by_rtt: 0.0, points: points.collect() }
+        ResponseTable { window, by_rtt: 0.0, points: points.collect() }
     }
 
-    /// Around the rest at `w`, in inverse round trips: on a line in the frequency's logarithm; flat below, falling
+    /// SpectralResponse the rest at `w`, in inverse round trips: on a line in the frequency's logarithm; flat below, falling
     /// above.
-    pub(crate) fn at(&self, w: f64) -> Around {
+    pub(crate) fn at(&self, w: f64) -> SpectralResponse {
         let (point, part) = place(w);
         let [one, other] = [self.points[point].power, self.points[point + 1].power];
         // Both fall as powers of the frequency.
@@ -148,7 +150,7 @@ impl Told {
             true => libm::exp((1.0 - part) * libm::log(one) + part * libm::log(other)),
             false => 0.0,
         };
-        Around { response: self.response(w), power: power * fallen(w) }
+        SpectralResponse { response: self.response(w), power: power * fallen(w) }
     }
 
     /// The response alone: loops ask for it far more often.
@@ -163,59 +165,62 @@ impl Told {
     }
 }
 
-impl Field {
+impl MeanField {
     /// `unit`: what the queue is told in, per second of its delay. `delay_s`: a round trip.
-    pub(crate) fn new(crowds: Vec<Crowd>, unit: f64, delay_s: f64) -> Self {
-        let told = |crowd: &Crowd| Told::new(&Population::new(&crowd.sender, crowd.probability, crowd.rtt_s));
-        let crowds = crowds.into_iter().filter(|crowd| crowd.flows > 0.0).map(|crowd| (crowd, told(&crowd))).collect();
-        Field { crowds, unit, delay_s, spacing: None }
+    pub(crate) fn new(classes: Vec<FlowClass>, unit: f64, delay_s: f64) -> Self {
+        let table =
+            |class: &FlowClass| ResponseTable::new(&Population::new(&class.sender, class.probability, class.rtt_s));
+        let classes =
+            classes.into_iter().filter(|class| class.flows > 0.0).map(|class| (class, table(&class))).collect();
+        MeanField { classes, unit, delay_s, spacing: None }
     }
 
     /// The same where spaced signals hold these windows with the share `needed` of what tosses would take: each counts
     /// for as much more, and their number less.
-    pub(crate) fn needing(mut self, needed: f64) -> Self {
-        self.crowds.iter_mut().for_each(|(crowd, _)| crowd.needed = needed);
+    pub(crate) fn with_effectiveness(mut self, needed: f64) -> Self {
+        self.classes.iter_mut().for_each(|(class, _)| class.needed = needed);
         self
     }
 
     /// The same where signals come so far apart.
-    pub(crate) fn spaced(self, spacing: Option<Spacing>) -> Self {
-        Field { spacing, ..self }
+    pub(crate) fn spaced(self, spacing: Option<SignalSpacing>) -> Self {
+        MeanField { spacing, ..self }
     }
 
     /// Crowds that wait in one queue of `capacity_pps`, which is told in packets. Of each what its sender does, how
     /// many flows, the share of signals and its slope, the round trip, the window; of all how even signals are.
-    pub(crate) fn of_one_queue(
+    pub(crate) fn from_one_queue(
         capacity_pps: f64,
         dispersion: f64,
-        crowds: &[(Sender, f64, [f64; 2], f64, f64)],
+        classes: &[(Sender, f64, [f64; 2], f64, f64)],
     ) -> Self {
         // Sum of f / R = C, R with the delay d: dd = sum (f x / R) / sum (f / R^2).
-        let per_delay: f64 = crowds.iter().map(|(_, flows, _, rtt_s, window)| flows * window / (rtt_s * rtt_s)).sum();
-        let crowd = |&(sender, flows, [probability, slope], rtt_s, window): &(Sender, f64, [f64; 2], f64, f64)| Crowd {
-            sender,
-            flows,
-            probability,
-            slope,
-            rtt_s,
-            waits: 1.0,
-            weight_s: flows * window / rtt_s / per_delay,
-            dispersion,
-            needed: 1.0,
-        };
-        let largest = crowds.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or(1.0, |crowd| crowd.3);
-        Field::new(crowds.iter().map(crowd).collect(), capacity_pps, largest)
+        let per_delay: f64 = classes.iter().map(|(_, flows, _, rtt_s, window)| flows * window / (rtt_s * rtt_s)).sum();
+        let class =
+            |&(sender, flows, [probability, slope], rtt_s, window): &(Sender, f64, [f64; 2], f64, f64)| FlowClass {
+                sender,
+                flows,
+                probability,
+                slope,
+                rtt_s,
+                waits: 1.0,
+                weight_s: flows * window / rtt_s / per_delay,
+                dispersion,
+                needed: 1.0,
+            };
+        let largest = classes.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or(1.0, |class| class.3);
+        MeanField::new(classes.iter().map(class).collect(), capacity_pps, largest)
     }
 
     /// Windows of ns-2's Reno around `at`, whose signals are as even as it says; `roughly` from a table over windows.
-    pub(crate) fn of_reno(at: &OperatingPoint, roughly: bool) -> Self {
+    pub(crate) fn from_reno(at: &OperatingPoint, roughly: bool) -> Self {
         let OperatingPoint { flows, capacity_pps, rtt_s, probability, dispersion, .. } = *at;
         let sender = Sender::reno();
-        let told = match roughly {
-            true => Told::of_reno(at.window_pkts),
-            false => Told::new(&Population::new(&sender, probability, rtt_s)),
+        let table = match roughly {
+            true => ResponseTable::from_reno(at.window_pkts),
+            false => ResponseTable::new(&Population::new(&sender, probability, rtt_s)),
         };
-        let crowd = Crowd {
+        let class = FlowClass {
             sender,
             flows,
             probability,
@@ -226,17 +231,17 @@ impl Field {
             dispersion,
             needed: 1.0,
         };
-        Field { crowds: vec![(crowd, told)], unit: capacity_pps, delay_s: rtt_s, spacing: None }
+        MeanField { classes: vec![(class, table)], unit: capacity_pps, delay_s: rtt_s, spacing: None }
     }
 
     /// How the queue answers the share that is signalled, and how its own delay moves it, at `w` rad/s.
     fn answers(&self, w: f64) -> [Complex64; 2] {
         let (mut answer, mut own) = (Complex64::ZERO, Complex64::ONE);
-        for (crowd, told) in &self.crowds {
-            let response = told.response(w * crowd.rtt_s);
-            let (relative, weight) = (response / told.window, crowd.weight_s);
-            answer += weight * crowd.slope / crowd.needed * relative * cis(-w * crowd.rtt_s);
-            own -= weight * crowd.waits * told.by_rtt(response) / crowd.rtt_s;
+        for (class, table) in &self.classes {
+            let response = table.response(w * class.rtt_s);
+            let (relative, weight) = (response / table.window, class.weight_s);
+            answer += weight * class.slope / class.needed * relative * cis(-w * class.rtt_s);
+            own -= weight * class.waits * table.by_rtt(response) / class.rtt_s;
         }
         [answer, own]
     }
@@ -245,11 +250,11 @@ impl Field {
     pub(crate) fn at(&self, w: f64) -> (Complex64, f64) {
         let uneven = self.spacing.map_or(1.0, |spacing| spacing.unevenness(w));
         let mut power = 0.0;
-        for (crowd, told) in &self.crowds {
-            let Around { response, power: noise } = told.at(w * crowd.rtt_s);
-            let (relative, weight) = (response / told.window, crowd.weight_s);
-            let each = noise / (told.window * told.window) - relative.norm_sqr() * crowd.evened(told.window, uneven);
-            power += weight * weight * each.max(0.0) * crowd.rtt_s / crowd.flows;
+        for (class, table) in &self.classes {
+            let SpectralResponse { response, power: noise } = table.at(w * class.rtt_s);
+            let (relative, weight) = (response / table.window, class.weight_s);
+            let each = noise / (table.window * table.window) - relative.norm_sqr() * class.evened(table.window, uneven);
+            power += weight * weight * each.max(0.0) * class.rtt_s / class.flows;
         }
         let answers = self.answers(w);
         (self.queue(w, answers), self.unit * self.unit * power / answers[1].norm_sqr())
@@ -267,7 +272,7 @@ impl Field {
     }
 }
 
-impl Answers for Field {
+impl FrequencyResponse for MeanField {
     fn response(&self, w: f64) -> Complex64 {
         // Populations are worked out at positive frequencies alone.
         let response = self.queue(w.abs(), self.answers(w.abs()));
@@ -297,10 +302,10 @@ mod tests {
     }
 
     /// `flows` windows of `law` whose round trip is .1 s, and the share that holds them.
-    fn alone(law: Law, flows: f64) -> (Field, f64) {
+    fn alone(law: Law, flows: f64) -> (MeanField, f64) {
         let window = CAPACITY * 0.1 / flows;
         let p = sender(law).probability(window, 0.1).unwrap();
-        (Field::of_one_queue(CAPACITY, 1.0, &[(sender(law), flows, [p, 1.0], 0.1, window)]), p)
+        (MeanField::from_one_queue(CAPACITY, 1.0, &[(sender(law), flows, [p, 1.0], 0.1, window)]), p)
     }
 
     #[test]
@@ -311,7 +316,7 @@ mod tests {
             let (mut low, mut high) = (0.05, 0.2);
             for _ in 0..40 {
                 let rtt_s = 0.5 * (low + high);
-                if 20.0 * sender(law).rest(1.02 * p, rtt_s).window_pkts > CAPACITY * rtt_s {
+                if 20.0 * sender(law).equilibrium(1.02 * p, rtt_s).window_pkts > CAPACITY * rtt_s {
                     low = rtt_s
                 } else {
                     high = rtt_s
@@ -329,8 +334,8 @@ mod tests {
             let cubic = sender(Law::Cubic);
             let (flows, window) = (CAPACITY * rtt_s / 30.0, 30.0);
             let p = cubic.probability(window, rtt_s).unwrap();
-            let field = Field::of_one_queue(CAPACITY, 1.0, &[(cubic, flows, [p, 1.0], rtt_s, window)]);
-            let longer = cubic.rest(p, 1.01 * rtt_s).window_pkts / cubic.rest(p, rtt_s).window_pkts;
+            let field = MeanField::from_one_queue(CAPACITY, 1.0, &[(cubic, flows, [p, 1.0], rtt_s, window)]);
+            let longer = cubic.equilibrium(p, 1.01 * rtt_s).window_pkts / cubic.equilibrium(p, rtt_s).window_pkts;
             let by_rtt = libm::log(longer) / libm::log(1.01);
             assert!(by_rtt > 0.05, "{by_rtt}");
             let expected = CAPACITY * rtt_s * cubic.elasticity(p, rtt_s) / (1.0 - by_rtt) / p;
@@ -341,8 +346,8 @@ mod tests {
     #[test]
     fn twice_the_flows_of_the_same_window_make_twice_the_power() {
         let power = |flows: f64| {
-            let crowd = (sender(Law::Reno), flows, [0.02, 1.0], 0.1, 9.0);
-            Field::of_one_queue(90.0 * flows, 1.0, &[crowd]).power(3.0)
+            let class = (sender(Law::Reno), flows, [0.02, 1.0], 0.1, 9.0);
+            MeanField::from_one_queue(90.0 * flows, 1.0, &[class]).power(3.0)
         };
         assert!((power(40.0) / power(20.0) - 2.0).abs() < 1e-9);
     }
@@ -351,18 +356,19 @@ mod tests {
     fn halves_of_a_crowd_are_the_crowd() {
         let half = (sender(Law::Reno), 10.0, [0.02, 1.0], 0.1, 9.0);
         let whole = (sender(Law::Reno), 20.0, [0.02, 1.0], 0.1, 9.0);
-        let [two, one] = [vec![half; 2], vec![whole]].map(|crowds| Field::of_one_queue(1800.0, 1.0, &crowds).at(2.0));
+        let [two, one] =
+            [vec![half; 2], vec![whole]].map(|classes| MeanField::from_one_queue(1800.0, 1.0, &classes).at(2.0));
         assert!((two.0 - one.0).l1_norm() < 1e-9 * one.0.l1_norm() && (two.1 / one.1 - 1.0).abs() < 1e-9);
     }
 
     #[test]
     fn in_slow_motion_a_queue_answers_the_same_and_its_noise_lasts_as_many_times_longer() {
         let field = |times: f64| {
-            let crowds = [
+            let classes = [
                 (sender(Law::Reno), 20.0, [0.02, 1.0], 0.1 * times, 9.0),
                 (sender(Law::Dctcp), 10.0, [0.1, 0.7], 0.3 * times, 12.0),
             ];
-            Field::of_one_queue(2200.0 / times, 1.0, &crowds)
+            MeanField::from_one_queue(2200.0 / times, 1.0, &classes)
         };
         let known = field(1.0);
         for times in [1e3, 1e-3] {
@@ -375,15 +381,16 @@ mod tests {
                 assert_eq!(slow.response(w / times), seen);
             }
         }
-        // Alone a crowd's round trip is the loop's.
+        // Alone a class's round trip is the loop's.
         assert_eq!(alone(Law::Reno, 20.0).0.delay_s(), 0.1);
     }
 
     #[test]
     fn a_table_over_windows_is_as_good_as_what_it_was_made_of() {
         for (flows, dispersion) in [(180.0, 1.0 / 3.0), (47.0, 0.3), (11.0, 0.0), (2.3, 1.0 / 3.0)] {
-            let at = OperatingPoint::new(Model::Reno, flows, 5000.0, 0.0, 0.1, 200.0).unwrap().signalled(dispersion);
-            let [exact, rough] = [false, true].map(|roughly| Field::of_reno(&at, roughly));
+            let at =
+                OperatingPoint::new(Model::Reno, flows, 5000.0, 0.0, 0.1, 200.0).unwrap().with_dispersion(dispersion);
+            let [exact, rough] = [false, true].map(|roughly| MeanField::from_reno(&at, roughly));
             let near = |one: f64, other: f64| {
                 assert!((other / one - 1.0).abs() < 0.01, "W {}: {other} {one}", at.window_pkts);
             };
@@ -398,7 +405,7 @@ mod tests {
 
     #[test]
     fn marks_at_even_gaps_leave_less_noise() {
-        let crowd = |dispersion: f64| Crowd {
+        let class = |dispersion: f64| FlowClass {
             sender: sender(Law::Reno),
             flows: 20.0,
             probability: 0.02,
@@ -410,7 +417,7 @@ mod tests {
             needed: 1.0,
         };
         for w in [0.1, 1.0, 10.0] {
-            let [chance, even] = [1.0, 0.0].map(|even| Field::new(vec![crowd(even)], 1.0, 0.1).power(w));
+            let [chance, even] = [1.0, 0.0].map(|even| MeanField::new(vec![class(even)], 1.0, 0.1).power(w));
             assert!(even > 0.0 && even < 0.8 * chance, "{w}: {even} {chance}");
         }
     }
@@ -420,26 +427,26 @@ mod tests {
         for law in [Law::Reno, Law::Cubic, Law::Dctcp] {
             let p = sender(law).probability(12.0, 0.1).unwrap();
             let population = Population::new(&sender(law), p, 0.1);
-            let told = Told::new(&population);
-            assert!((told.window / population.window_pkts() - 1.0).abs() < 1e-12);
+            let table = ResponseTable::new(&population);
+            assert!((table.window / population.window_pkts() - 1.0).abs() < 1e-12);
             for w in [0.003, 0.05, 0.7, 2.0] {
-                let (seen, known) = (told.at(w), population.at_each(&[Complex64::new(0.0, w)])[0]);
+                let (seen, known) = (table.at(w), population.sample_each(&[Complex64::new(0.0, w)])[0]);
                 assert!((seen.response - known.response).l1_norm() < 0.04 * known.response.l1_norm(), "{law:?} {w}");
                 assert!((seen.power / known.power - 1.0).abs() < 0.04, "{law:?} {w}: {seen:?} {known:?}");
             }
             // At the points themselves exactly, flat below, by the square above.
-            let (first, last) = (told.at(FROM), told.at(TO));
-            let known = population.at_each(&[FROM, TO].map(|w| Complex64::new(0.0, w)));
+            let (first, last) = (table.at(FROM), table.at(TO));
+            let known = population.sample_each(&[FROM, TO].map(|w| Complex64::new(0.0, w)));
             assert!(
                 (first.power / known[0].power - 1.0).abs() < 1e-9 && (last.power / known[1].power - 1.0).abs() < 1e-6
             );
-            assert_eq!(told.at(1e-5), first);
-            let beyond = told.at(3.0 * TO);
+            assert_eq!(table.at(1e-5), first);
+            let beyond = table.at(3.0 * TO);
             assert!((beyond.power * 9.0 / last.power - 1.0).abs() < 1e-6);
             assert!((beyond.response * 9.0 - last.response).l1_norm() < 1e-6 * last.response.l1_norm());
             // A longer round trip moves CUBIC's windows by its clock, and no others.
-            let by_rtt = told.by_rtt(first.response).re;
-            let longer = sender(law).rest(p, 0.101).window_pkts / sender(law).rest(p, 0.1).window_pkts;
+            let by_rtt = table.by_rtt(first.response).re;
+            let longer = sender(law).equilibrium(p, 0.101).window_pkts / sender(law).equilibrium(p, 0.1).window_pkts;
             assert!((by_rtt - libm::log(longer) / libm::log(1.01)).abs() < 0.02, "{law:?}: {by_rtt} {longer}");
         }
     }
@@ -449,13 +456,14 @@ mod tests {
         for window in [1.2, 600.0] {
             let at = OperatingPoint::new(Model::Reno, 1000.0 / window, 5000.0, 0.0, 0.1, 500.0).unwrap();
             assert!((at.window_pkts / window - 1.0).abs() < 1e-9, "{}", at.window_pkts);
-            let [exact, rough] = [false, true].map(|roughly| Field::of_reno(&at, roughly));
+            let [exact, rough] = [false, true].map(|roughly| MeanField::from_reno(&at, roughly));
             assert!((rough.power(1.0) / exact.power(1.0) - 1.0).abs() < 1e-9);
             assert!((rough.dc_gain() / exact.dc_gain() - 1.0).abs() < 1e-9);
         }
         let some = (sender(Law::Reno), 20.0, [0.02, 1.0], 0.1, 9.0);
         let nobody = (sender(Law::Cubic), 0.0, [0.02, 1.0], 0.3, 9.0);
-        let [alone, beside] = [vec![some], vec![nobody, some]].map(|crowds| Field::of_one_queue(1800.0, 1.0, &crowds));
+        let [alone, beside] =
+            [vec![some], vec![nobody, some]].map(|classes| MeanField::from_one_queue(1800.0, 1.0, &classes));
         assert_eq!((alone.at(2.0), alone.delay_s), (beside.at(2.0), beside.delay_s));
     }
 
@@ -463,14 +471,14 @@ mod tests {
     fn signals_that_count_for_more_make_the_answer_larger_and_even_ones_leave_out_the_noise_of_their_count() {
         // Half as many, each worth two: twice the answer.
         let at = OperatingPoint::new(Model::Reno, 60.0, 5000.0, 0.0, 0.1, 200.0).unwrap();
-        let (plain, half) = (Field::of_reno(&at, true), Field::of_reno(&at, true).needing(0.5));
+        let (plain, half) = (MeanField::from_reno(&at, true), MeanField::from_reno(&at, true).with_effectiveness(0.5));
         for w in [0.1, 3.0, 20.0] {
             let (one, other) = (plain.at(w), half.at(w));
             assert!((other.0 - 2.0 * one.0).l1_norm() < 1e-9 * one.0.l1_norm(), "{w}");
             assert_eq!(plain.response(w), one.0);
         }
         // Of signals without chance what their count would make is missing: |dq/dp|^2 p (1 - p) over the rate.
-        let even = Field::of_reno(&at.signalled(0.0), true);
+        let even = MeanField::from_reno(&at.with_dispersion(0.0), true);
         let (answer, power) = plain.at(0.3);
         let count = answer.norm_sqr() * at.probability * (1.0 - at.probability) / at.capacity_pps;
         let missing = power - even.at(0.3).1;
@@ -486,20 +494,21 @@ mod tests {
         let at = OperatingPoint::new(Model::Reno, 60.0, 5000.0, 0.0, 0.1, 200.0).unwrap();
         let (p, window) = (at.probability, at.window_pkts);
         let by_tosses = 1.0 + p * window;
-        let told = |dispersion: f64, lost: f64| {
-            let field = Field::of_reno(&at.signalled(dispersion), true).needing((1.0 + lost) / by_tosses);
-            field.crowds[0].0.evened(window, 1.0)
+        let table = |dispersion: f64, lost: f64| {
+            let field = MeanField::from_reno(&at.with_dispersion(dispersion), true)
+                .with_effectiveness((1.0 + lost) / by_tosses);
+            field.classes[0].0.evened(window, 1.0)
         };
         // A share moves reductions, p / (1 + b) of the packets, by 1 / (1 + b)^2 as much: what their count does to it.
         let reductions = p / by_tosses * by_tosses * by_tosses * by_tosses * by_tosses * (1.0 - p) / window;
         let tosses = reductions / (by_tosses * by_tosses);
         for lost in [0.0, 0.04, 0.08] {
             let even = lost / ((1.0 + lost) * (1.0 + lost));
-            assert!((told(0.0, lost) - (tosses - reductions * even)).abs() < 1e-9 * tosses, "{lost}");
+            assert!((table(0.0, lost) - (tosses - reductions * even)).abs() < 1e-9 * tosses, "{lost}");
         }
         // Tosses with all that they lose miss nothing of themselves.
-        assert!(told(1.0, by_tosses - 1.0).abs() < 1e-9 * tosses);
+        assert!(table(1.0, by_tosses - 1.0).abs() < 1e-9 * tosses);
         // The more is lost by chance, the less is missing.
-        assert!(told(1.0 / 27.0, 0.0) > told(1.0 / 27.0, 0.05) && told(0.0, 0.05) > told(1.0 / 27.0, 0.05));
+        assert!(table(1.0 / 27.0, 0.0) > table(1.0 / 27.0, 0.05) && table(0.0, 0.05) > table(1.0 / 27.0, 0.05));
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::linear::noise::{self, Fineness};
 use crate::linear::{Loop, OperatingPoint};
-use crate::noise::mean_field::Field;
+use crate::noise::mean_field::MeanField;
 
 /// What packets do around the rest: of Reno's windows under random marks (model `reno`, whatever the model of the
 /// margins), or of the many windows of a sender that has a response function, or whose signals are spaced.
@@ -47,7 +47,7 @@ pub struct Spectrum {
 /// Power of the queue around `at` over frequency in rad/s, in the stable loop `closed`: by the closed form, or, of
 /// signals that are spaced, from many windows; those `roughly` from a table.
 pub(crate) fn power<'a>(at: &'a OperatingPoint, closed: &'a Loop, roughly: bool) -> impl Fn(f64) -> f64 + 'a {
-    let spaced = (at.dispersion != 1.0).then(|| Field::of_reno(at, roughly));
+    let spaced = (at.dispersion != 1.0).then(|| MeanField::from_reno(at, roughly));
     move |w| match &spaced {
         None => noise::power(closed, at, w),
         Some(field) => field.power(w) / (closed.response(w) + 1.0).norm_sqr(),
@@ -65,7 +65,7 @@ const TOLD: (f64, f64, u32) = (1e-2, 30.0, 60);
 
 /// The queue that a figure is of.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Held {
+pub(crate) struct QueueBounds {
     /// Where it is to be, packets.
     pub(crate) target_pkts: Option<f64>,
     /// Its room, packets.
@@ -94,12 +94,17 @@ impl Noise {
     }
 
     /// No figures, since signals are losses.
-    pub(crate) fn of_losses() -> Self {
+    pub(crate) fn from_losses() -> Self {
         Noise::none("signals are losses: time-outs rule, which the models do not have".into())
     }
 
     /// What packets do around `at`, in a loop and whether it is stable; the spectrum too where it is looked at finely.
-    pub(crate) fn around(held: Held, at: &OperatingPoint, closed: Option<(bool, &Loop)>, fineness: Fineness) -> Self {
+    pub(crate) fn around(
+        held: QueueBounds,
+        at: &OperatingPoint,
+        closed: Option<(bool, &Loop)>,
+        fineness: Fineness,
+    ) -> Self {
         let fine = fineness == Fineness::FINE;
         let known = closed.is_some_and(|(stable, _)| stable) && at.feasible && at.window_pkts >= WINDOW_MIN;
         let (Some((_, closed)), true) = (closed, known) else {
@@ -114,7 +119,7 @@ impl Noise {
 
     /// The same of any power of the queue over frequency, and whether its loop is stable.
     pub(crate) fn with_power(
-        held: Held,
+        held: QueueBounds,
         at: &OperatingPoint,
         power: Option<(bool, impl Fn(f64) -> f64)>,
         fineness: Fineness,
@@ -141,7 +146,7 @@ impl Noise {
     }
 
     /// The same of a deviation that is known already, and whether its loop is stable; `None` without a controller.
-    pub(crate) fn with_deviation(held: Held, at: &OperatingPoint, known: Option<(bool, f64)>) -> Self {
+    pub(crate) fn with_deviation(held: QueueBounds, at: &OperatingPoint, known: Option<(bool, f64)>) -> Self {
         let rest = |why: String| Noise {
             window_pkts: Some(at.window_pkts),
             probability: Some(at.probability.min(1.0)),
@@ -180,7 +185,7 @@ impl Noise {
     /// The same with more of the queue's variance, of swings that no loop answers.
     pub(crate) fn with_more(mut self, buffer_pkts: f64, at: &OperatingPoint, variance: f64) -> Self {
         let Some(known) = self.queue_std_pkts.filter(|_| variance > 0.0) else { return self };
-        let held = Held { target_pkts: None, buffer_pkts };
+        let held = QueueBounds { target_pkts: None, buffer_pkts };
         let more = Noise::with_deviation(held, at, Some((true, (known * known + variance).sqrt())));
         self.queue_std_pkts = more.queue_std_pkts;
         self.queue_p95_pkts = more.queue_p95_pkts;
@@ -230,7 +235,7 @@ mod tests {
     }
 
     fn told(target: Option<f64>, buffer_pkts: f64, deviation: f64) -> Noise {
-        Noise::with_deviation(Held { target_pkts: target, buffer_pkts }, &at(), Some((true, deviation)))
+        Noise::with_deviation(QueueBounds { target_pkts: target, buffer_pkts }, &at(), Some((true, deviation)))
     }
 
     #[test]
@@ -291,7 +296,7 @@ mod tests {
     fn what_spaced_signals_make_of_a_queue_is_the_noise_of_many_windows_in_its_loop() {
         use crate::linear::{Controller, Plant};
         let spaced = OperatingPoint { dispersion: 1.0 / 27.0, ..at() };
-        let field = Field::of_reno(&spaced, false);
+        let field = MeanField::from_reno(&spaced, false);
         for slope in [0.0, 1e-4, 4e-4] {
             let controller = Controller::Continuous { num: vec![slope], den: vec![1.0] };
             let closed = Loop::new(Plant::exact(&spaced), controller);
@@ -301,7 +306,7 @@ mod tests {
                 let expected = field.power(w) / crate::linear::complex::abs(closed.response(w) + 1.0).powi(2);
                 assert!((seen / expected - 1.0).abs() < 1e-9, "{slope} {w}: {seen} {expected}");
                 // Without feedback even signals move a queue less than tosses.
-                assert!(slope > 0.0 || seen < Field::of_reno(&at(), false).power(w), "{w}: {seen}");
+                assert!(slope > 0.0 || seen < MeanField::from_reno(&at(), false).power(w), "{w}: {seen}");
             }
         }
     }

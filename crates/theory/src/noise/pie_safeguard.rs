@@ -21,7 +21,7 @@ use num_complex::Complex64;
 
 use crate::linear::complex::{arg, cis, hold};
 use crate::linear::{Controller, OperatingPoint};
-use crate::noise::mean_field::Field;
+use crate::noise::mean_field::MeanField;
 
 /// Frequencies in inverse round trips and times in round trips: from, decades, points a decade.
 const FREQUENCIES: (f64, u32, u32) = (1e-3, 5, 25);
@@ -36,13 +36,13 @@ const MISSED: f64 = 0.01;
 
 /// The queue among that noise.
 #[derive(Clone, Debug)]
-pub(crate) struct Spared {
-    field: Field,
+pub(crate) struct PieSafeguard {
+    field: MeanField,
     controller: Controller,
     /// By how much the delay that is seen lags behind the queue, seconds.
     late_s: f64,
     /// Share of the packets that the law's word reaches, and the slope of the share in the queue, per packet.
-    reached: f64,
+    not_exempt: f64,
     slope: f64,
     /// Frequencies, rad/s, and the power there of what signals do beyond both.
     w: Vec<f64>,
@@ -79,18 +79,18 @@ fn cosines(x: &[f64], y: f64) -> Vec<f64> {
 }
 
 /// From powers to a correlation and back, in round trips.
-struct Turns {
+struct FourierGrid {
     w: Vec<f64>,
     to_times: Vec<Vec<f64>>,
     to_powers: Vec<Vec<f64>>,
 }
 
-static TURNS: LazyLock<Turns> = LazyLock::new(|| {
+static GRID: LazyLock<FourierGrid> = LazyLock::new(|| {
     let w = spread(FREQUENCIES);
     let times: Vec<f64> = std::iter::once(0.0).chain(spread(TIMES)).collect();
     let to_times = times.iter().map(|t| cosines(&w, *t)).collect();
     let to_powers = w.iter().map(|w| cosines(&times, *w)).collect();
-    Turns { w, to_times, to_powers }
+    FourierGrid { w, to_times, to_powers }
 });
 
 fn dot(weights: &[f64], values: &[f64]) -> f64 {
@@ -109,19 +109,24 @@ fn shares(z: f64) -> [f64; ORDERS - 1] {
     })
 }
 
-impl Spared {
+impl PieSafeguard {
     /// `None` where the loop is unstable, or no deviation agrees with itself.
-    pub(crate) fn around(spares: &Spares, at: &OperatingPoint, controller: Controller, field: Field) -> Option<Self> {
+    pub(crate) fn around(
+        spares: &Spares,
+        at: &OperatingPoint,
+        controller: Controller,
+        field: MeanField,
+    ) -> Option<Self> {
         let OperatingPoint { queue_pkts, capacity_pps, probability, rtt_s, .. } = *at;
         let distance = queue_pkts - spares.delay_s * capacity_pps;
-        let Turns { w, to_times, to_powers } = &*TURNS;
+        let FourierGrid { w, to_times, to_powers } = &*GRID;
         let w: Vec<f64> = w.iter().map(|w| w / rtt_s).collect();
         let late_s = if spares.sojourn { queue_pkts / capacity_pps } else { 0.0 };
         let beyond = vec![0.0; w.len()];
-        let mut spared = Spared { field, controller, late_s, reached: 1.0, slope: 0.0, w, beyond };
+        let mut spared = PieSafeguard { field, controller, late_s, not_exempt: 1.0, slope: 0.0, w, beyond };
         let plain: Vec<(Complex64, f64, [Complex64; 2])> =
             spared.w.iter().map(|w| (spared.field.at(*w), spared.said(*w))).map(|((g, s), c)| (g, s, c)).collect();
-        let power = |spared: &Spared| -> Vec<f64> {
+        let power = |spared: &PieSafeguard| -> Vec<f64> {
             let at = plain.iter().zip(&spared.beyond);
             at.map(|((g, s, said), beyond)| spared.closed(*g, *s + beyond * g.norm_sqr(), *said)).collect()
         };
@@ -131,8 +136,8 @@ impl Spared {
         for _ in 0..ROUNDS {
             let z = distance / deviation;
             let density = libm::exp(-0.5 * z * z) / (2.0 * PI).sqrt();
-            spared.reached = 1.0 - 0.5 * libm::erfc(z / SQRT_2);
-            let said = probability / spared.reached;
+            spared.not_exempt = 1.0 - 0.5 * libm::erfc(z / SQRT_2);
+            let said = probability / spared.not_exempt;
             spared.slope = said * density / deviation;
             let power = power(&spared);
             let own = deviation_of(&power);
@@ -173,7 +178,7 @@ impl Spared {
     }
 
     fn weighed(&self, [law, one]: [Complex64; 2]) -> Complex64 {
-        law * self.reached + one * self.slope
+        law * self.not_exempt + one * self.slope
     }
 
     fn closed(&self, answer: Complex64, power: f64, said: [Complex64; 2]) -> f64 {
@@ -249,13 +254,14 @@ mod tests {
         for (sojourn, period_s) in [(false, None), (true, None), (false, Some(0.03)), (true, Some(0.03))] {
             let at = at(50.0);
             let controller = law(2e-5, 4e-5, period_s);
-            let spared = Spared::around(&spares(0.01, sojourn), &at, controller, Field::of_reno(&at, true)).unwrap();
+            let spared =
+                PieSafeguard::around(&spares(0.01, sojourn), &at, controller, MeanField::from_reno(&at, true)).unwrap();
             let deviation = variance(at.rtt_s, |w| spared.power(w)).sqrt();
             // Half of the target of 50 packets lies 25 below the mean.
             let z = 25.0 / deviation;
             let share = 0.5 * libm::erfc(z / SQRT_2);
             assert!(share > 0.02 && share < 0.4, "{deviation}");
-            assert!((spared.reached / (1.0 - share) - 1.0).abs() < 2e-3, "{} {share}", spared.reached);
+            assert!((spared.not_exempt / (1.0 - share) - 1.0).abs() < 2e-3, "{} {share}", spared.not_exempt);
             let density = libm::exp(-0.5 * z * z) / (2.0 * PI).sqrt();
             let slope = at.probability / (1.0 - share) * density / deviation;
             assert!((spared.slope / slope - 1.0).abs() < 0.01, "{} {slope}", spared.slope);
@@ -273,10 +279,10 @@ mod tests {
         for period_s in [None, Some(0.03)] {
             let at = at(400.0);
             let controller = law(1e-5, 1e-5, period_s);
-            let field = Field::of_reno(&at, true);
+            let field = MeanField::from_reno(&at, true);
             let plain =
                 crate::linear::Loop { images: 0, ..crate::linear::Loop::new(field.clone(), controller.clone()) };
-            let spared = Spared::around(&spares(0.001, false), &at, controller, field.clone()).unwrap();
+            let spared = PieSafeguard::around(&spares(0.001, false), &at, controller, field.clone()).unwrap();
             for w in [0.01, 0.3, 2.0, 9.0] {
                 let expected = field.power(w) / (1.0 + plain.response(w)).norm_sqr();
                 assert!((spared.power(w) / expected - 1.0).abs() < 1e-6, "{w}: {} {expected}", spared.power(w));
@@ -289,7 +295,7 @@ mod tests {
         let at = at(50.0);
         let of = |sojourn, period_s| {
             let controller = law(2e-5, 4e-5, period_s);
-            Spared::around(&spares(0.01, sojourn), &at, controller, Field::of_reno(&at, true)).unwrap()
+            PieSafeguard::around(&spares(0.01, sojourn), &at, controller, MeanField::from_reno(&at, true)).unwrap()
         };
         // 50 packets of 2500 a second: 20 ms. At 5 rad/s .1 rad.
         let [[law_now, one_now], [law_late, one_late]] = [of(false, None).said(5.0), of(true, None).said(5.0)];
@@ -304,7 +310,12 @@ mod tests {
     fn a_loop_that_swings_by_itself_has_no_answer() {
         let at = at(50.0);
         let around = |gain: f64| {
-            Spared::around(&spares(0.01, false), &at, law(2e-5 * gain, 4e-5 * gain, None), Field::of_reno(&at, true))
+            PieSafeguard::around(
+                &spares(0.01, false),
+                &at,
+                law(2e-5 * gain, 4e-5 * gain, None),
+                MeanField::from_reno(&at, true),
+            )
         };
         assert!(around(1.0).is_some() && around(100.0).is_none());
     }
@@ -315,13 +326,15 @@ mod tests {
             let around = |times: f64| {
                 let at = OperatingPoint::new(Model::Reno, 50.0, 2500.0 / times, 0.0, 0.1 * times, 50.0).unwrap();
                 let controller = law(2e-5, 4e-5 / times, period_s.map(|period_s| period_s * times));
-                Spared::around(&spares(0.01 * times, true), &at, controller, Field::of_reno(&at, true)).unwrap()
+                PieSafeguard::around(&spares(0.01 * times, true), &at, controller, MeanField::from_reno(&at, true))
+                    .unwrap()
             };
             let known = around(1.0);
             for times in [1e3, 1e-3] {
                 let slow = around(times);
                 assert!(
-                    (slow.reached / known.reached - 1.0).abs() < 1e-6 && (slow.slope / known.slope - 1.0).abs() < 1e-6
+                    (slow.not_exempt / known.not_exempt - 1.0).abs() < 1e-6
+                        && (slow.slope / known.slope - 1.0).abs() < 1e-6
                 );
                 for w in [1e-3, 0.3, 4.0, 40.0] {
                     let (power, lasting) = (known.power(w), slow.power(w / times));

@@ -2,7 +2,7 @@
 //! noise that they make themselves, without a number that was fitted.
 //!
 //! The density of the windows over the states of their cycles moves with time; a signal takes a window from the end of
-//! one cycle to the beginning of the next. Around its rest, with flux `phi_i` of windows that enter cycle i, survival
+//! one cycle to the beginning of the next. SpectralResponse its rest, with flux `phi_i` of windows that enter cycle i, survival
 //! `S_i(a)` up to the age a and acknowledgements `r_i(a)`, a share p + dp e^{st} moves the density to
 //!
 //! ```text
@@ -19,7 +19,7 @@ use std::f64::consts::PI;
 
 use num_complex::Complex64;
 
-use crate::equilibrium::markov_chain::Chain;
+use crate::equilibrium::markov_chain::MarkovChain;
 use crate::equilibrium::sender::{Law, Sender};
 use crate::linear::complex::{exp, hold};
 use crate::noise::density::{Density, LANES};
@@ -44,7 +44,7 @@ pub(crate) struct Population {
 
 /// At one frequency.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Around {
+pub(crate) struct SpectralResponse {
     /// How packets in flight answer the share of signals, packets.
     pub(crate) response: Complex64,
     /// Power of their noise, packets^2 a round trip.
@@ -57,8 +57,8 @@ const ALPHA_GAIN: f64 = 1.0 / 16.0;
 impl Population {
     pub(crate) fn new(sender: &Sender, p: f64, rtt_s: f64) -> Self {
         let p = p.clamp(1e-9, 0.999);
-        let (chain, waiting) = Chain::around(sender, p, rtt_s);
-        let met = chain.settled();
+        let (chain, waiting) = MarkovChain::with_measured_rtt(sender, p, rtt_s);
+        let met = chain.stationary();
         let shift = matches!(sender.law, Law::Dctcp | Law::Prague).then_some(0.01 * p);
         let shifted = shift.map(|shift| [shift, -shift].map(|shift| chain.with_alpha(shift).cycles(met.range)));
         let density = Density::new(p, met.range, (&met.cycles, &met.chances), shifted);
@@ -78,8 +78,8 @@ impl Population {
             || sender.law == Law::Prague && rtt_s < crate::equilibrium::markov_chain::PRAGUE_RTT_S;
         if by_clock {
             // A little beside the rest that is known.
-            let longer = sender.rest(p, 1.01 * rtt_s).window_pkts;
-            population.by_rtt = libm::log(longer / met.rest.window_pkts) / libm::log(1.01);
+            let longer = sender.equilibrium(p, 1.01 * rtt_s).window_pkts;
+            population.by_rtt = libm::log(longer / met.equilibrium.window_pkts) / libm::log(1.01);
         }
         population
     }
@@ -94,29 +94,29 @@ impl Population {
         self.by_rtt
     }
 
-    /// Around the rest at `s`, in inverse round trips.
+    /// SpectralResponse the rest at `s`, in inverse round trips.
     #[cfg(test)]
-    fn at(&self, s: Complex64) -> Around {
-        self.at_each(&[s])[0]
+    fn sample_at(&self, s: Complex64) -> SpectralResponse {
+        self.sample_each(&[s])[0]
     }
 
     /// The same at each of `frequencies`.
-    pub(crate) fn at_each(&self, frequencies: &[Complex64]) -> Vec<Around> {
-        let mut told = Vec::with_capacity(frequencies.len());
-        let mut room = self.density.room();
+    pub(crate) fn sample_each(&self, frequencies: &[Complex64]) -> Vec<SpectralResponse> {
+        let mut responses = Vec::with_capacity(frequencies.len());
+        let mut workspace = self.density.workspace();
         for some in frequencies.chunks(LANES) {
             let s = std::array::from_fn(|k| some.get(k).or(some.last()).copied().unwrap_or(Complex64::ONE));
-            let moved = self.density.moved(&s, &mut room);
+            let moved = self.density.respond(&s, &mut workspace);
             let lanes = some.iter().enumerate();
-            told.extend(
-                lanes.map(|(k, s)| self.around(*s, [moved.signals.get(k), moved.noise.get(k), moved.alpha.get(k)])),
-            );
+            responses.extend(lanes.map(|(k, s)| {
+                self.spectral_response(*s, [moved.signals.get(k), moved.noise.get(k), moved.alpha.get(k)])
+            }));
         }
-        told
+        responses
     }
 
     /// At `s`, from how windows answer signals, what remains of where they were, and what they make of another alpha.
-    fn around(&self, s: Complex64, [signals, noise, alpha]: [Complex64; 3]) -> Around {
+    fn spectral_response(&self, s: Complex64, [signals, noise, alpha]: [Complex64; 3]) -> SpectralResponse {
         // Windows grow by whole packets, of which on average half is missing, once in a round trip; every second
         // acknowledgement is held back for a gap between packets. Both are quicker than any loop, so that their
         // variance counts, not its shape.
@@ -135,7 +135,7 @@ impl Population {
             let chance = self.p * (1.0 - self.p) / self.density.flight;
             power += (response.norm_sqr() - signals.norm_sqr()) * chance;
         }
-        Around { response, power }
+        SpectralResponse { response, power }
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
     fn a_lasting_push_moves_the_mean_along_its_response_function() {
         for (law, p, rtt_s) in CASES {
             let population = Population::new(&of(law), p, rtt_s);
-            let slow = population.at(Complex64::new(0.0, 1e-4)).response * p / population.window_pkts();
+            let slow = population.sample_at(Complex64::new(0.0, 1e-4)).response * p / population.window_pkts();
             near(slow.re, of(law).elasticity(p, rtt_s), 0.08);
             assert!(slow.im.abs() < 0.02 * slow.re.abs(), "{law:?} {slow}");
         }
@@ -173,7 +173,7 @@ mod tests {
     fn the_power_sums_up_to_the_variance_of_a_window() {
         for (law, p, rtt_s) in CASES {
             let population = Population::new(&of(law), p, rtt_s);
-            let power = |w: f64| population.at(Complex64::new(0.0, w)).power;
+            let power = |w: f64| population.sample_at(Complex64::new(0.0, w)).power;
             let (mut w, mut before) = (1e-4, power(1e-4));
             let mut variance = w * before;
             while w < 100.0 {
@@ -182,7 +182,7 @@ mod tests {
                 (w, before) = (next, here);
             }
             // The chain's variance is at an alpha of p: its own comes on top.
-            let still = of(law).rest(p, rtt_s).variance_pkts2;
+            let still = of(law).equilibrium(p, rtt_s).variance_pkts2;
             match law {
                 Law::Reno | Law::Cubic => near(variance / PI, still, 0.2),
                 Law::Dctcp | Law::Prague => {
@@ -193,7 +193,7 @@ mod tests {
         // Of large windows of Reno the closed form: halvings of (2/3) W a round through a pole of p W / .8578, W =
         // 1.3098 / sqrt(p): 87.3 / .01527^2 = 3.74e5 at W = 131.
         let population = Population::new(&of(Law::Reno), 1e-4, 0.1);
-        near(population.at(Complex64::new(0.0, 1e-5)).power, 3.74e5, 0.1);
+        near(population.sample_at(Complex64::new(0.0, 1e-5)).power, 3.74e5, 0.1);
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
         // DCTCP's alpha takes 16 rounds: at a tenth of a radian a round its answer lags far behind Reno's of the same
         // window.
         let lag = |law: Law, p: f64| {
-            let response = Population::new(&of(law), p, 0.1).at(Complex64::new(0.0, 0.1)).response;
+            let response = Population::new(&of(law), p, 0.1).sample_at(Complex64::new(0.0, 0.1)).response;
             PI - response.im.atan2(response.re).abs()
         };
         assert!(lag(Law::Dctcp, 0.1) > lag(Law::Reno, 0.01) + 0.3);
@@ -217,7 +217,7 @@ mod tests {
         let fraction = |s: f64| 1.0 / 12.0 / PI / (1.0 + (s / (2.0 * PI)) * (s / (2.0 * PI)));
         // At rest all of it counts; at half a turn an observation its mean 2 / (j pi), twice, and 1/16 over 1 + 15/16.
         for (s, share) in [(0.0, 1.0), (PI, -4.0 / (PI * PI) / 31.0)] {
-            let around = population.around(Complex64::new(0.0, s), [signals, noise, alpha]);
+            let around = population.spectral_response(Complex64::new(0.0, s), [signals, noise, alpha]);
             let response = signals + alpha / (2.0 * shift) * share;
             assert!((around.response - response).l1_norm() < 1e-12 * response.l1_norm(), "{s}: {around:?} {response}");
             let chance = (response.norm_sqr() - signals.norm_sqr()) * 0.1 * 0.9 / flight;
@@ -225,12 +225,13 @@ mod tests {
         }
         // Of observations twice as long the same at half the frequency.
         let longer = Population { observed: 2.0, ..Population::new(&of(Law::Dctcp), 0.1, 0.1) };
-        let [slowly, known] = [(&longer, 0.5 * PI), (&population, PI)]
-            .map(|(population, w)| population.around(Complex64::new(0.0, w), [signals, noise, alpha]).response);
+        let [slowly, known] = [(&longer, 0.5 * PI), (&population, PI)].map(|(population, w)| {
+            population.spectral_response(Complex64::new(0.0, w), [signals, noise, alpha]).response
+        });
         assert!((slowly - known).l1_norm() < 1e-12, "{slowly} {known}");
         // Reno has no alpha.
         let reno = Population::new(&of(Law::Reno), 0.1, 0.1);
-        let around = reno.around(Complex64::new(0.0, PI), [signals, noise, alpha]);
+        let around = reno.spectral_response(Complex64::new(0.0, PI), [signals, noise, alpha]);
         assert!(around.response == signals && (around.power - 0.8 - fraction(PI)).abs() < 1e-12, "{around:?}");
     }
 }

@@ -50,18 +50,18 @@ const KNOTS: usize = 1024;
 
 /// Signals that are spaced, in time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Spacing {
+pub(crate) struct SignalSpacing {
     least_s: f64,
-    end: End,
+    end: Remainder,
 }
 
 /// The part of a gap that is left to chance, seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum End {
+enum Remainder {
     /// By a count, up to so long.
-    Counted(f64),
+    Uniform(f64),
     /// By tosses, so long on average.
-    Tossed(f64),
+    Exponential(f64),
 }
 
 /// Terms of the sums, and the swing up to which they are worth it: beyond, no loop answers.
@@ -70,19 +70,19 @@ const FASTEST: f64 = 8.0;
 /// Swings below which a count is that of a long time, in gaps.
 const SLOW: f64 = 1e-3;
 
-impl Spacing {
+impl SignalSpacing {
     /// These gaps at `capacity_pps`.
-    pub(crate) fn of(gaps: Gaps, capacity_pps: f64) -> Self {
+    pub(crate) fn new(gaps: Gaps, capacity_pps: f64) -> Self {
         let end = match gaps.end {
-            GapEnd::Even(most) => End::Counted(most / capacity_pps),
-            GapEnd::Chance(mean) => End::Tossed(mean / capacity_pps),
+            GapEnd::Even(most) => Remainder::Uniform(most / capacity_pps),
+            GapEnd::Chance(mean) => Remainder::Exponential(mean / capacity_pps),
         };
-        Spacing { least_s: gaps.least_pkts / capacity_pps, end }
+        SignalSpacing { least_s: gaps.least_pkts / capacity_pps, end }
     }
 
     /// By how much more, and how much sooner, they answer a swing at `w`, rad/s.
     pub(crate) fn answer(&self, w: f64) -> Complex64 {
-        let End::Counted(most_s) = self.end else { return Complex64::ONE };
+        let Remainder::Uniform(most_s) = self.end else { return Complex64::ONE };
         if most_s <= 0.0 {
             return Complex64::ONE;
         }
@@ -102,19 +102,19 @@ impl Spacing {
     /// The power of their count at `w`, rad/s, in that of a long time.
     pub(crate) fn unevenness(&self, w: f64) -> f64 {
         let (mean_s, variance_s2) = match self.end {
-            End::Counted(most_s) => (0.5 * most_s, most_s * most_s / 12.0),
-            End::Tossed(mean_s) => (mean_s, mean_s * mean_s),
+            Remainder::Uniform(most_s) => (0.5 * most_s, most_s * most_s / 12.0),
+            Remainder::Exponential(mean_s) => (mean_s, mean_s * mean_s),
         };
         let gap_s = self.least_s + mean_s;
         if w * gap_s < SLOW || variance_s2 <= 0.0 {
             return 1.0;
         }
         let end = match self.end {
-            End::Counted(most_s) => {
+            Remainder::Uniform(most_s) => {
                 let y = 0.5 * w * most_s;
                 cis(-y) * (libm::sin(y) / y)
             }
-            End::Tossed(mean_s) => 1.0 / Complex64::new(1.0, w * mean_s),
+            Remainder::Exponential(mean_s) => 1.0 / Complex64::new(1.0, w * mean_s),
         };
         let least = cis(-w * self.least_s);
         let slowly = variance_s2 / (gap_s * gap_s);
@@ -130,16 +130,16 @@ mod tests {
 
     #[test]
     fn slow_swings_are_followed_and_quicker_ones_are_led_by_a_part_of_the_gap() {
-        let counted = Spacing::of(EVEN, 100.0);
+        let counted = SignalSpacing::new(EVEN, 100.0);
         assert!((counted.answer(0.0) - 1.0).l1_norm() < 1e-12);
         // To first order in a: l = 1: J = 1/2 - a/6, M = 1/2 - a/12, below 1 - a/2 + (1 - a) (1/2 - a/6):
         // (3/2 - a/3) / (3/2 - 7 a/6) = 1 + 5/9 a, of 1 / p_b = .1 s.
         let led = counted.answer(0.1).im / 0.1;
         assert!((led - 0.1 * 5.0 / 9.0).abs() < 1e-4, "{led}");
         // Without a least gap: 1 + a/6 (1/2 - a/12 over 1/2 - a/6).
-        let soon = Spacing::of(Gaps { least_pkts: 0.0, ..EVEN }, 100.0).answer(0.1).im / 0.1;
+        let soon = SignalSpacing::new(Gaps { least_pkts: 0.0, ..EVEN }, 100.0).answer(0.1).im / 0.1;
         assert!((soon - 0.1 / 6.0).abs() < 1e-4, "{soon}");
-        assert_eq!(Spacing::of(Gaps { end: GapEnd::Chance(10.0), ..EVEN }, 100.0).answer(3.0), Complex64::ONE);
+        assert_eq!(SignalSpacing::new(Gaps { end: GapEnd::Chance(10.0), ..EVEN }, 100.0).answer(3.0), Complex64::ONE);
     }
 
     #[test]
@@ -172,13 +172,14 @@ mod tests {
             }
         }
         let answer = seen * Complex64::new(0.0, 2.0) / (swing * all);
-        let expected = Spacing::of(Gaps { least_pkts: 1.0, end: GapEnd::Even(1.0) }, 1.0).answer(w);
+        let expected = SignalSpacing::new(Gaps { least_pkts: 1.0, end: GapEnd::Even(1.0) }, 1.0).answer(w);
         assert!((answer - expected).l1_norm() < 0.03 * expected.l1_norm(), "{answer} {expected}");
     }
 
     #[test]
     fn a_count_is_even_over_a_long_time_and_as_tosses_within_a_gap() {
-        let (even, chance) = (Spacing::of(EVEN, 10.0), Spacing::of(Gaps { end: GapEnd::Chance(10.0), ..EVEN }, 10.0));
+        let (even, chance) =
+            (SignalSpacing::new(EVEN, 10.0), SignalSpacing::new(Gaps { end: GapEnd::Chance(10.0), ..EVEN }, 10.0));
         // Slowly 1/27 and 1/4 of tosses.
         assert!((even.unevenness(0.01) - 1.0).abs() < 1e-3 && (chance.unevenness(0.01) - 1.0).abs() < 1e-3);
         assert!(
@@ -189,7 +190,7 @@ mod tests {
         let peak = even.unevenness(2.0 * std::f64::consts::PI / 1.5) / 27.0;
         assert!((peak - 2.410).abs() < 0.002, "{peak}");
         // Tosses without a least gap are even at no frequency.
-        let tosses = Spacing::of(Gaps { least_pkts: 0.0, end: GapEnd::Chance(10.0) }, 10.0);
+        let tosses = SignalSpacing::new(Gaps { least_pkts: 0.0, end: GapEnd::Chance(10.0) }, 10.0);
         assert!((tosses.unevenness(2.0) - 1.0).abs() < 1e-12);
     }
 }

@@ -13,17 +13,17 @@
 //! ```
 //!
 //! p the share that tosses take. m(W y) is nothing in a burst shorter than the least gap, and with so few flows that a
-//! round trip is shorter nothing is lost at all. Each signal that counts is worth as much more: see `Field::needing`.
+//! round trip is shorter nothing is lost at all. Each signal that counts is worth as much more: see `MeanField::needing`.
 
 use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, Gaps, Rests, Steps};
 
 use crate::linear::noise::Fineness;
 use crate::linear::{Controller, Loop, OperatingPoint};
-use crate::noise::describing_function::{Answered, Averaged, Curve, IN_DOUBT};
-use crate::noise::mean_field::Field;
-use crate::noise::pie_safeguard::Spared;
-use crate::noise::signal_spacing::Spacing;
+use crate::noise::describing_function::{ClosedWithNoise, Curve, DescribingFunction, IN_DOUBT};
+use crate::noise::mean_field::MeanField;
+use crate::noise::pie_safeguard::PieSafeguard;
+use crate::noise::signal_spacing::SignalSpacing;
 
 /// Places at which the packets of a burst are looked at.
 const PLACES: u32 = 32;
@@ -48,7 +48,7 @@ pub(crate) fn needed(at: &OperatingPoint, gaps: impl Fn(f64) -> Option<Gaps>) ->
 }
 
 /// What the queue does among noise.
-pub(crate) struct Heard {
+pub(crate) struct QueueNoise {
     /// Where it rests, with the share that is signalled in fact.
     pub(crate) at: OperatingPoint,
     /// The period of a sampled law, seconds.
@@ -60,7 +60,7 @@ pub(crate) struct Heard {
 
 /// What an AQM answers to the queue around its rest.
 #[derive(Clone, Copy)]
-pub(crate) struct Said<'a> {
+pub(crate) struct LinearisedAqm<'a> {
     pub(crate) aqm: &'a AnyAqm,
     pub(crate) controller: &'a Controller,
     /// A factor on RED's curve.
@@ -88,60 +88,65 @@ fn doubt_of(factor: Option<f64>) -> Option<String> {
 const BOTH: &str = "steps of max_p hold a larger swing as well, to which chance may carry it for a while";
 
 enum Shape {
-    Loop(Box<Loop<Field>>),
-    Spared(Box<Spared>),
+    Loop(Box<Loop<MeanField>>),
+    PieSafeguard(Box<PieSafeguard>),
 }
 
-impl Heard {
+impl QueueNoise {
     /// Whether it is for `aqm`: its signals are spaced, or answer an average, or packets of a short queue are spared.
-    pub(crate) fn is_for(aqm: &AnyAqm) -> bool {
+    pub(crate) fn applies_to(aqm: &AnyAqm) -> bool {
         let theory = aqm.theory();
         let on_curve = matches!(theory.rests(), Rests::OnCurve(_));
         on_curve || theory.spares().is_some() || theory.gaps(0.01).is_some()
     }
 
     /// Around `at`, of ns-2's Reno; the error says why there is nothing to tell.
-    pub(crate) fn of_reno(said: &Said<'_>, at: &OperatingPoint, fineness: Fineness) -> Result<Self, String> {
+    pub(crate) fn from_reno(said: &LinearisedAqm<'_>, at: &OperatingPoint, fineness: Fineness) -> Result<Self, String> {
         let needed = needed(at, |p| said.aqm.theory().gaps(p));
-        let field = Field::of_reno(at, fineness != Fineness::FINE).needing(needed);
-        Heard::around(said, at, (field, needed))
+        let field = MeanField::from_reno(at, fineness != Fineness::FINE).with_effectiveness(needed);
+        QueueNoise::around(said, at, (field, needed))
     }
 
     /// The same of windows as `field` has them, which the share `needed` of what tosses take holds.
-    pub(crate) fn around(said: &Said<'_>, at: &OperatingPoint, (field, needed): (Field, f64)) -> Result<Self, String> {
-        let Said { aqm, controller, gain, steps } = *said;
+    pub(crate) fn around(
+        said: &LinearisedAqm<'_>,
+        at: &OperatingPoint,
+        (field, needed): (MeanField, f64),
+    ) -> Result<Self, String> {
+        let LinearisedAqm { aqm, controller, gain, steps } = *said;
         let at = OperatingPoint { probability: needed * at.probability, ..*at };
         let gaps = aqm.theory().gaps(at.probability);
-        let field = field.spaced(gaps.map(|gaps| Spacing::of(gaps, at.capacity_pps)));
+        let field = field.spaced(gaps.map(|gaps| SignalSpacing::new(gaps, at.capacity_pps)));
         if let (Rests::OnCurve(law), Controller::Continuous { num, den }) = (aqm.theory().rests(), controller) {
             // Steps bring max_p, and the slope with it, to where the share is that which is signalled.
             let curve = if steps.is_some() { Curve::Line(num[0] * needed) } else { Curve::Red(law, gain) };
-            let averaged = Averaged { curve, steps, probability: at.probability };
+            let averaged = DescribingFunction { curve, steps, probability: at.probability };
             let time_s = den.get(1).copied().unwrap_or(0.0);
             let what = if steps.is_some() { "steps of max_p" } else { "signals" };
-            let found = averaged.around(&field, time_s, |w| field.power(w));
-            let Answered { closed, doubt, stays } = found.ok_or_else(|| format!("noise makes its {what} swing"))?;
+            let found = averaged.close_around(&field, time_s, |w| field.power(w));
+            let ClosedWithNoise { closed, doubt, stays } =
+                found.ok_or_else(|| format!("noise makes its {what} swing"))?;
             let doubt = if stays { Some(BOTH.into()) } else { doubt_of(doubt) };
-            return Ok(Heard { at, period_s: None, doubt, shape: Shape::Loop(Box::new(closed)) });
+            return Ok(QueueNoise { at, period_s: None, doubt, shape: Shape::Loop(Box::new(closed)) });
         }
         let period_s = controller.period_s();
         let spares = aqm.theory().spares().filter(|s| aqm.theory().share().law(at.probability) < s.probability);
         let shape = match spares {
             Some(spares) => {
-                let spared = Spared::around(&spares, &at, controller.clone(), field);
-                Shape::Spared(Box::new(spared.ok_or("noise makes its signals swing")?))
+                let spared = PieSafeguard::around(&spares, &at, controller.clone(), field);
+                Shape::PieSafeguard(Box::new(spared.ok_or("noise makes its signals swing")?))
             }
             // Images of the spectrum add little to noise.
             None => Shape::Loop(Box::new(Loop { images: 0, ..Loop::new(field, controller.clone()) })),
         };
-        Ok(Heard { at, period_s, doubt: None, shape })
+        Ok(QueueNoise { at, period_s, doubt: None, shape })
     }
 
     /// Power of the queue at `w`, rad/s.
     pub(crate) fn power(&self, w: f64) -> f64 {
         match &self.shape {
             Shape::Loop(closed) => closed.plant.power(w) / (closed.response(w) + 1.0).norm_sqr(),
-            Shape::Spared(spared) => spared.power(w),
+            Shape::PieSafeguard(spared) => spared.power(w),
         }
     }
 }

@@ -6,7 +6,7 @@ use aqumen_aqm::{Aqm, MAX_LOOPS};
 use aqumen_scenario::AqmChoice;
 
 use crate::Error;
-use crate::equilibrium::solver::{Place, build, linearise};
+use crate::equilibrium::solver::{OperatingConditions, build, linearise};
 use crate::fluid::{self, Class, Fluid, Network, Queue};
 use crate::linear::{Margins, OperatingPoint};
 
@@ -25,20 +25,20 @@ const STEPS_OF_DESIGN: f64 = 1e7;
 const STEPS_MAX: f64 = 1e9;
 
 /// Longest step of [`cycle`], seconds.
-fn check_step_s(place: &Place) -> f64 {
-    (place.base_rtt_s / 100.0).min(2e-3)
+fn check_step_s(conditions: &OperatingConditions) -> f64 {
+    (conditions.base_rtt_s / 100.0).min(2e-3)
 }
 
 /// Whether a design waits for [`cycle`].
-pub(crate) fn is_quick(aqm: &mut AnyAqm, place: &Place, duration_s: f64) -> bool {
-    check_steps(aqm, place, duration_s) <= STEPS_OF_DESIGN
+pub(crate) fn is_quick(aqm: &mut AnyAqm, conditions: &OperatingConditions, duration_s: f64) -> bool {
+    check_steps(aqm, conditions, duration_s) <= STEPS_OF_DESIGN
 }
 
 /// About how many steps [`cycle`] takes with `aqm`: its own, and one more for each of the law's periods.
-fn check_steps(aqm: &mut AnyAqm, place: &Place, duration_s: f64) -> f64 {
+fn check_steps(aqm: &mut AnyAqm, conditions: &OperatingConditions, duration_s: f64) -> f64 {
     let periods = aqm.law_mut().map_or([None; MAX_LOOPS], |law| law.periods());
     let samples: f64 = periods.iter().flatten().map(|period| duration_s / period.as_secs_f64().max(1e-9)).sum();
-    duration_s / check_step_s(place) + samples
+    duration_s / check_step_s(conditions) + samples
 }
 
 /// What the nonlinear equations settle on.
@@ -58,9 +58,14 @@ pub struct Cycle {
 }
 
 /// [`cycle_from`], refusing what takes more than `STEPS_MAX` steps.
-pub fn check(choice: &AqmChoice, place: &Place, duration_s: f64, start: Option<f64>) -> Result<Cycle, Error> {
+pub fn check(
+    choice: &AqmChoice,
+    conditions: &OperatingConditions,
+    duration_s: f64,
+    start: Option<f64>,
+) -> Result<Cycle, Error> {
     if let Some(Ok(mut aqm)) = choice.build() {
-        let steps = check_steps(&mut aqm, place, duration_s);
+        let steps = check_steps(&mut aqm, conditions, duration_s);
         if steps > STEPS_MAX {
             return Err(Error::Unsupported(format!(
                 "{duration_s} s of these equations take {steps:.1e} steps; {STEPS_MAX:.0e} are accepted: a shorter duration, \
@@ -68,35 +73,40 @@ pub fn check(choice: &AqmChoice, place: &Place, duration_s: f64, start: Option<f
             )));
         }
     }
-    cycle_from(start, choice, place, duration_s)
+    cycle_from(start, choice, conditions, duration_s)
 }
 
-/// What the nonlinear equations do at `place` with `choice` in the last third of `duration_s`, from windows and queue
+/// What the nonlinear equations do at `conditions` with `choice` in the last third of `duration_s`, from windows and queue
 /// at the equilibrium and an AQM that has seen nothing yet.
-pub fn cycle(choice: &AqmChoice, place: &Place, duration_s: f64) -> Result<Cycle, Error> {
-    cycle_from(None, choice, place, duration_s)
+pub fn cycle(choice: &AqmChoice, conditions: &OperatingConditions, duration_s: f64) -> Result<Cycle, Error> {
+    cycle_from(None, choice, conditions, duration_s)
 }
 
 /// The same from `start` times the equilibrium's windows, queue and average queue: a loop that is stable near its rest
 /// may swing for ever from a large start.
-pub fn cycle_from(start: Option<f64>, choice: &AqmChoice, place: &Place, duration_s: f64) -> Result<Cycle, Error> {
+pub fn cycle_from(
+    start: Option<f64>,
+    choice: &AqmChoice,
+    conditions: &OperatingConditions,
+    duration_s: f64,
+) -> Result<Cycle, Error> {
     if let Some(start) = start.filter(|start| !(*start > 0.0 && start.is_finite())) {
         return Err(Error::Unsupported(format!("a start of {start} times the equilibrium: must be above 0")));
     }
     let share = start.unwrap_or(1.0);
-    let (at, _) = linearise(choice, place)?;
+    let (at, _) = linearise(choice, conditions)?;
     let class = Class {
         initial_window: (share * at.window_pkts).max(1.0),
-        ..Class::endless(place.model, place.flows, place.base_rtt_s, vec![0])
+        ..Class::endless(conditions.model, conditions.flows, conditions.base_rtt_s, vec![0])
     };
     let queue = Queue {
-        initial_pkts: (share * at.queue_pkts).min(place.buffer_pkts),
-        initial_average_pkts: start.map_or(0.0, |start| (start * at.queue_pkts).min(place.buffer_pkts)),
-        unresponsive_pps: place.unresponsive_pps,
-        ..Queue::new(place.capacity_pps, place.buffer_pkts, fluid::control("map", choice)?)
+        initial_pkts: (share * at.queue_pkts).min(conditions.buffer_pkts),
+        initial_average_pkts: start.map_or(0.0, |start| (start * at.queue_pkts).min(conditions.buffer_pkts)),
+        unresponsive_pps: conditions.unresponsive_pps,
+        ..Queue::new(conditions.capacity_pps, conditions.buffer_pkts, fluid::control("map", choice)?)
     };
     let network = Network { classes: vec![class], queues: vec![queue], sample_at_start: true };
-    let mut fluid = Fluid::new(network, check_step_s(place))?;
+    let mut fluid = Fluid::new(network, check_step_s(conditions))?;
     let samples = 2000;
     let (mut spared, mut at_bound) = (0, 0);
     let seen: Vec<(f64, f64)> = (0..samples)
@@ -141,7 +151,7 @@ fn period_of(seen: &[(f64, f64)], mean_pkts: f64, std_pkts: f64) -> Option<f64> 
 /// Only loops with little margin are tried, and AQMs that move their own parameters (ARED), by the law that moves them.
 pub(crate) fn coexisting(
     choice: &AqmChoice,
-    place: &Place,
+    conditions: &OperatingConditions,
     at: &OperatingPoint,
     (exact, real): (&Margins, f64),
     built: &mut AnyAqm,
@@ -153,10 +163,10 @@ pub(crate) fn coexisting(
         return Ok(None);
     }
     let duration = (60.0 * 2.0 * std::f64::consts::PI / w).clamp(60.0, 600.0);
-    if !is_quick(built, place, duration) {
+    if !is_quick(built, conditions, duration) {
         return Ok(None);
     }
-    let cycle = cycle_from(Some(LARGE_START), choice, place, duration)?;
+    let cycle = cycle_from(Some(LARGE_START), choice, conditions, duration)?;
     Ok(Some(cycle).filter(|cycle| cycle.period_s.is_some() && cycle.stays(at.queue_pkts, real * duration)))
 }
 
@@ -173,7 +183,7 @@ impl Cycle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{NETWORK, PLACE, built, choice};
+    use crate::testing::{CONDITIONS, NETWORK, built, choice};
 
     #[test]
     fn a_period_is_from_rise_to_rise_whatever_trembles_beside() {
@@ -211,13 +221,15 @@ mod tests {
 
     #[test]
     fn steps_are_foreseen_of_the_equations_and_of_the_law() {
-        let place = |base_rtt_s: f64| Place { base_rtt_s, ..PLACE };
+        let conditions = |base_rtt_s: f64| OperatingConditions { base_rtt_s, ..CONDITIONS };
         let pi = |frequency: f64| built(&choice("pi", &[("frequency", frequency)], NETWORK));
         // 60 s in steps of 2 ms at most, a hundredth of a round trip, and 50 samples a second.
         let near = |seen: f64, known: f64| assert!((seen - known).abs() < 1e-6 * known, "{seen} {known}");
-        near(check_steps(&mut pi(50.0), &place(0.5), 60.0), 30_000.0 + 3000.0);
-        near(check_steps(&mut pi(50.0), &place(0.05), 60.0), 120_000.0 + 3000.0);
+        near(check_steps(&mut pi(50.0), &conditions(0.5), 60.0), 30_000.0 + 3000.0);
+        near(check_steps(&mut pi(50.0), &conditions(0.05), 60.0), 120_000.0 + 3000.0);
         // Ten million are waited for.
-        assert!(is_quick(&mut pi(50.0), &place(0.5), 18_000.0) && !is_quick(&mut pi(50.0), &place(0.5), 18_500.0));
+        assert!(
+            is_quick(&mut pi(50.0), &conditions(0.5), 18_000.0) && !is_quick(&mut pi(50.0), &conditions(0.5), 18_500.0)
+        );
     }
 }

@@ -48,12 +48,12 @@ pub struct Hopf {
     /// The factor nearest to stable loops at which a cycle of the branch stands: closer to those there is none.
     pub nearest_gain: f64,
     /// The cycles of this very loop, the lowest first.
-    pub cycles: Vec<Balanced>,
+    pub cycles: Vec<BalancedCycle>,
 }
 
 /// A cycle of a loop as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Balanced {
+pub struct BalancedCycle {
     /// Its period, seconds.
     pub period_s: f64,
     /// Mean of the queue, packets.
@@ -85,7 +85,7 @@ const QUICKLY: f64 = 0.2;
 type Channels = [f64; 3];
 
 /// Equations with delays, and a linear law.
-trait Delayed {
+trait DelaySystem {
     /// How many states there are.
     fn states(&self) -> usize;
     /// Slopes of the states, from all channels now and so many seconds ago, at a factor on the gain.
@@ -93,7 +93,7 @@ trait Delayed {
     /// What the law makes of the last state at the frequency `w`, rad/s.
     fn law(&self, w: f64) -> Complex64;
     /// The same of what lasts; `None` where it is without bound.
-    fn law_of_rest(&self) -> Option<f64>;
+    fn law_at_dc(&self) -> Option<f64>;
     /// All channels at rest, above zero.
     fn rest(&self) -> Channels;
     /// Whether the equations are smooth at these channels.
@@ -122,7 +122,7 @@ impl Flows<'_> {
     }
 }
 
-impl Delayed for Flows<'_> {
+impl DelaySystem for Flows<'_> {
     fn states(&self) -> usize {
         2
     }
@@ -148,7 +148,7 @@ impl Delayed for Flows<'_> {
         self.controller.response(w) * hold(w * self.controller.period_s().unwrap_or(0.0))
     }
 
-    fn law_of_rest(&self) -> Option<f64> {
+    fn law_at_dc(&self) -> Option<f64> {
         let (num, den) = match self.controller {
             Controller::Sampled { num, den, .. } => (num.iter().sum(), den.iter().sum::<f64>()),
             Controller::Continuous { num, den } => (num[0], den[0]),
@@ -166,7 +166,7 @@ impl Delayed for Flows<'_> {
 
     fn smooth(&self, gain: f64, [w, q, p]: Channels) -> bool {
         // What a law says that holds nothing in store may be below zero for a while: it signals none then.
-        let kept = p >= 0.0 || self.law_of_rest().is_some();
+        let kept = p >= 0.0 || self.law_at_dc().is_some();
         let told = self.beyond.last().is_none_or(|(far, _)| p - self.at.probability < far * gain);
         w >= 1.0 && (0.0..=self.buffer_pkts).contains(&q) && kept && told && self.said(gain, p) <= 1.0
     }
@@ -174,14 +174,14 @@ impl Delayed for Flows<'_> {
 
 /// A periodic motion: of each channel a mean and the waves Re(a_k e^{jkwt}).
 #[derive(Clone, Debug)]
-struct Motion {
+struct PeriodicMotion {
     gain: f64,
     w: f64,
     mean: Channels,
     waves: [[Complex64; 3]; HARMONICS],
 }
 
-impl Motion {
+impl PeriodicMotion {
     fn at(&self, t: f64) -> Channels {
         self.turned(cis(self.w * t))
     }
@@ -205,23 +205,23 @@ impl Motion {
 }
 
 /// Cycles of some equations.
-struct Balance<'a, D> {
+struct HarmonicBalance<'a, D> {
     of: &'a D,
     rest: Channels,
-    law_of_rest: Option<f64>,
+    law_at_dc: Option<f64>,
     n: usize,
 }
 
-impl<'a, D: Delayed> Balance<'a, D> {
+impl<'a, D: DelaySystem> HarmonicBalance<'a, D> {
     fn new(of: &'a D) -> Self {
-        Balance { of, rest: of.rest(), law_of_rest: of.law_of_rest(), n: of.states() }
+        HarmonicBalance { of, rest: of.rest(), law_at_dc: of.law_at_dc(), n: of.states() }
     }
 
     /// Fills in what the law says.
-    fn with_law(&self, mut motion: Motion) -> Motion {
+    fn with_law(&self, mut motion: PeriodicMotion) -> PeriodicMotion {
         let seen = self.n - 1;
         if self.n > 1 {
-            if let Some(law) = self.law_of_rest {
+            if let Some(law) = self.law_at_dc {
                 motion.mean[2] = self.rest[2] + motion.gain * law * (motion.mean[seen] - self.rest[seen]);
             }
             for (k, wave) in motion.waves.iter_mut().enumerate() {
@@ -233,10 +233,10 @@ impl<'a, D: Delayed> Balance<'a, D> {
 
     /// The unknowns as one row, each in its own unit: gain, frequency, means, waves. The last state's first wave is
     /// `height`; its mean stands for the law's where the law lets it rest nowhere else.
-    fn row(&self, motion: &Motion, w0: f64) -> Vec<f64> {
+    fn row(&self, motion: &PeriodicMotion, w0: f64) -> Vec<f64> {
         let mut row = vec![motion.gain, motion.w / w0];
         for state in 0..self.n {
-            let channel = if state == self.n - 1 && self.law_of_rest.is_none() && self.n > 1 { 2 } else { state };
+            let channel = if state == self.n - 1 && self.law_at_dc.is_none() && self.n > 1 { 2 } else { state };
             row.push(motion.mean[channel] / self.unit(channel));
             for (k, wave) in motion.waves.iter().enumerate() {
                 if state != self.n - 1 || k > 0 {
@@ -251,14 +251,14 @@ impl<'a, D: Delayed> Balance<'a, D> {
         self.rest[channel]
     }
 
-    fn motion(&self, row: &[f64], w0: f64, height: f64) -> Motion {
+    fn motion(&self, row: &[f64], w0: f64, height: f64) -> PeriodicMotion {
         let mut values = row.iter().copied();
         let mut next = || values.next().unwrap_or(0.0);
         let mut motion =
-            Motion { gain: next(), w: w0 * next(), mean: self.rest, waves: [[Complex64::ZERO; 3]; HARMONICS] };
+            PeriodicMotion { gain: next(), w: w0 * next(), mean: self.rest, waves: [[Complex64::ZERO; 3]; HARMONICS] };
         for state in 0..self.n {
             let last = state == self.n - 1;
-            let channel = if last && self.law_of_rest.is_none() && self.n > 1 { 2 } else { state };
+            let channel = if last && self.law_at_dc.is_none() && self.n > 1 { 2 } else { state };
             motion.mean[channel] = next() * self.unit(channel);
             for k in 0..HARMONICS {
                 motion.waves[k][state] = match last && k == 0 {
@@ -272,7 +272,7 @@ impl<'a, D: Delayed> Balance<'a, D> {
 
     /// What is missing for a motion to be one: of each state the mean of its slopes, and the waves of slopes less
     /// those of the state.
-    fn misses(&self, motion: &Motion) -> Vec<f64> {
+    fn residuals(&self, motion: &PeriodicMotion) -> Vec<f64> {
         let turns: [Complex64; MOMENTS] = std::array::from_fn(|k| cis(2.0 * PI * k as f64 / MOMENTS as f64));
         let slopes: [[f64; 2]; MOMENTS] = std::array::from_fn(|moment| {
             let t = 2.0 * PI * moment as f64 / (MOMENTS as f64 * motion.w);
@@ -299,20 +299,20 @@ impl<'a, D: Delayed> Balance<'a, D> {
     }
 
     /// The cycle of this height next to `guess`. The slopes are taken anew where they no longer lead on quickly.
-    fn solved(&self, guess: &Motion, height: f64) -> Option<Motion> {
+    fn solved(&self, guess: &PeriodicMotion, height: f64) -> Option<PeriodicMotion> {
         let w0 = guess.w;
         let mut row = self.row(guess, w0);
         let size = row.len();
         let (mut slopes, mut before) = (Vec::new(), f64::INFINITY);
         for _ in 0..STEPS {
-            let mut step = self.misses(&self.motion(&row, w0, height));
+            let mut step = self.residuals(&self.motion(&row, w0, height));
             if slopes.is_empty() {
                 slopes = vec![0.0; size * size];
                 for column in 0..size {
                     let h = 1e-6 * (row[column].abs() + 1e-3);
                     let known = row[column];
                     row[column] += h;
-                    let more = self.misses(&self.motion(&row, w0, height));
+                    let more = self.residuals(&self.motion(&row, w0, height));
                     row[column] = known;
                     (0..size).for_each(|i| slopes[i * size + column] = (more[i] - step[i]) / h);
                 }
@@ -339,7 +339,7 @@ impl<'a, D: Delayed> Balance<'a, D> {
         None
     }
 
-    fn is_smooth(&self, motion: &Motion) -> bool {
+    fn is_smooth(&self, motion: &PeriodicMotion) -> bool {
         let moments = 8 * MOMENTS;
         (0..moments).all(|moment| {
             self.of.smooth(motion.gain, motion.at(2.0 * PI * moment as f64 / (moments as f64 * motion.w)))
@@ -348,13 +348,13 @@ impl<'a, D: Delayed> Balance<'a, D> {
 
     /// Cycles from small ones upwards, as far as the equations are smooth. `first`: the first waves of the states per
     /// unit of the last one.
-    fn branch(&self, gain: f64, w: f64, first: Complex64) -> Vec<Motion> {
+    fn branch(&self, gain: f64, w: f64, first: Complex64) -> Vec<PeriodicMotion> {
         let seen = self.n - 1;
         let mut height = FIRST * self.rest[seen];
-        let mut guess = Motion { gain, w, mean: self.rest, waves: [[Complex64::ZERO; 3]; HARMONICS] };
+        let mut guess = PeriodicMotion { gain, w, mean: self.rest, waves: [[Complex64::ZERO; 3]; HARMONICS] };
         guess.waves[0][0] = first * height;
         guess.waves[0][seen] = height.into();
-        let mut found: Vec<Motion> = Vec::new();
+        let mut found: Vec<PeriodicMotion> = Vec::new();
         // Next to its end a branch goes on by smaller steps.
         let mut higher = HIGHER;
         while higher > 1.0 + END {
@@ -376,9 +376,9 @@ impl<'a, D: Delayed> Balance<'a, D> {
 
     /// The factor at which cycles begin, and by which share of itself it moves, over the square of the height as a
     /// share of the rest.
-    fn begins(&self, branch: &[Motion]) -> Option<(f64, f64)> {
+    fn begins(&self, branch: &[PeriodicMotion]) -> Option<(f64, f64)> {
         let seen = self.n - 1;
-        let square = |motion: &Motion| {
+        let square = |motion: &PeriodicMotion| {
             let height = motion.waves[0][seen].re / self.rest[seen];
             height * height
         };
@@ -389,11 +389,11 @@ impl<'a, D: Delayed> Balance<'a, D> {
     }
 
     /// The cycle between two of a branch where the factor is one.
-    fn between(&self, one: &Motion, other: &Motion) -> Option<Motion> {
+    fn between(&self, one: &PeriodicMotion, other: &PeriodicMotion) -> Option<PeriodicMotion> {
         let seen = self.n - 1;
         let (mut low, mut high) = (one.clone(), other.clone());
         for _ in 0..40 {
-            let height = |motion: &Motion| motion.waves[0][seen].re;
+            let height = |motion: &PeriodicMotion| motion.waves[0][seen].re;
             let part = ((1.0 - low.gain) / (high.gain - low.gain)).clamp(0.1, 0.9);
             let middle = self.solved(&low, height(&low) + part * (height(&high) - height(&low)))?;
             if (middle.gain - 1.0).abs() < 1e-7 {
@@ -430,7 +430,7 @@ pub(crate) fn hopf(
         return None;
     }
     let flows = Flows { at, controller, buffer_pkts, beyond };
-    let balance = Balance::new(&flows);
+    let balance = HarmonicBalance::new(&flows);
     // Windows that swing with the queue: (s - A) x = A_d e x + (b + b_d e) p, first row.
     let plant = Plant::exact(at);
     let (s, e) = (Complex64::new(0.0, w), cis(-w * plant.delay_s));
@@ -444,7 +444,7 @@ pub(crate) fn hopf(
     let crossings = branch.windows(2).filter(|pair| (pair[0].gain > 1.0) != (pair[1].gain > 1.0));
     let cycles = crossings.filter_map(|pair| {
         let motion = balance.between(&pair[0], &pair[1])?;
-        Some(Balanced {
+        Some(BalancedCycle {
             period_s: 2.0 * PI / motion.w,
             mean_pkts: motion.mean[1],
             std_pkts: motion.deviation(1),
@@ -467,11 +467,11 @@ pub(crate) fn hopf(
 mod tests {
     use super::*;
 
-    /// Hutchinson's equation of a crowd that grows until it has eaten what was there a while ago, x' = -a x(t - 1)
+    /// Hutchinson's equation of a class that grows until it has eaten what was there a while ago, x' = -a x(t - 1)
     /// (1 + x(t)), its rest moved to 1: x = y - 1.
     struct Hutchinson;
 
-    impl Delayed for Hutchinson {
+    impl DelaySystem for Hutchinson {
         fn states(&self) -> usize {
             1
         }
@@ -481,7 +481,7 @@ mod tests {
         fn law(&self, _w: f64) -> Complex64 {
             Complex64::ZERO
         }
-        fn law_of_rest(&self) -> Option<f64> {
+        fn law_at_dc(&self) -> Option<f64> {
             None
         }
         fn rest(&self) -> Channels {
@@ -496,7 +496,7 @@ mod tests {
     fn hutchinsons_cycles_bend_as_its_normal_form_says() {
         // Its rest is lost at a = pi/2, its period is 4 there; beyond, x = e cos w t with a = pi/2 + e^2 (3 pi - 2) /
         // 40 and w = pi/2 - e^2 / 20 (Lindstedt's series).
-        let balance = Balance::new(&Hutchinson);
+        let balance = HarmonicBalance::new(&Hutchinson);
         let branch = balance.branch(PI / 2.0, PI / 2.0, Complex64::ONE);
         let (begins, bend) = balance.begins(&branch).unwrap();
         assert!((begins - PI / 2.0).abs() < 1e-6, "{begins}");
@@ -505,10 +505,10 @@ mod tests {
         assert!(((branch[0].w - PI / 2.0) / (FIRST * FIRST) + 0.05).abs() < 1e-4, "{}", branch[0].w);
     }
 
-    /// The same with the crowd counted one by one, so many at rest.
-    struct Counted(f64);
+    /// The same with the class counted one by one, so many at rest.
+    struct ScaledHutchinson(f64);
 
-    impl Delayed for Counted {
+    impl DelaySystem for ScaledHutchinson {
         fn states(&self) -> usize {
             1
         }
@@ -519,7 +519,7 @@ mod tests {
         fn law(&self, w: f64) -> Complex64 {
             Hutchinson.law(w)
         }
-        fn law_of_rest(&self) -> Option<f64> {
+        fn law_at_dc(&self) -> Option<f64> {
             None
         }
         fn rest(&self) -> Channels {
@@ -532,11 +532,11 @@ mod tests {
 
     #[test]
     fn cycles_are_the_same_in_any_unit() {
-        let branch = |of: &Counted| Balance::new(of).branch(PI / 2.0, PI / 2.0, Complex64::ONE);
-        let one = branch(&Counted(1.0));
+        let branch = |of: ScaledHutchinson| HarmonicBalance::new(of).branch(PI / 2.0, PI / 2.0, Complex64::ONE);
+        let one = branch(&ScaledHutchinson(1.0));
         assert!(one.len() > 10, "{}", one.len());
         for unit in [1e9, 1e-9] {
-            let other = branch(&Counted(unit));
+            let other = branch(&ScaledHutchinson(unit));
             assert_eq!(other.len(), one.len());
             for (a, b) in other.iter().zip(&one) {
                 assert!((a.gain / b.gain - 1.0).abs() < 1e-6 && (a.w / b.w - 1.0).abs() < 1e-6, "{a:?} {b:?}");
@@ -547,9 +547,9 @@ mod tests {
 
     /// The same equation at 1.65 times its gain: of its cycles one is its own. It counts how often it is asked.
     #[derive(Default)]
-    struct Beyond(std::cell::Cell<usize>);
+    struct CountingHutchinson(std::cell::Cell<usize>);
 
-    impl Delayed for Beyond {
+    impl DelaySystem for CountingHutchinson {
         fn states(&self) -> usize {
             1
         }
@@ -560,7 +560,7 @@ mod tests {
         fn law(&self, w: f64) -> Complex64 {
             Hutchinson.law(w)
         }
-        fn law_of_rest(&self) -> Option<f64> {
+        fn law_at_dc(&self) -> Option<f64> {
             None
         }
         fn rest(&self) -> Channels {
@@ -573,9 +573,9 @@ mod tests {
 
     #[test]
     fn the_cycle_of_a_loop_as_it_is_is_that_of_its_equation_stepped_on() {
-        let equation = Beyond::default();
+        let equation = CountingHutchinson::default();
         let asked = || equation.0.get() / MOMENTS;
-        let balance = Balance::new(&equation);
+        let balance = HarmonicBalance::new(&equation);
         let gain = PI / 2.0 / 1.65;
         let branch = balance.branch(gain, PI / 2.0, Complex64::ONE);
         // The slopes of 17 unknowns, and a dozen steps by them: less than a Newton step of fresh slopes would take five
@@ -625,8 +625,9 @@ mod tests {
         for (den, free) in [(vec![0.0, 1.0], 2), (vec![1.0, 1.0], 1)] {
             let controller = Controller::Continuous { num: vec![1e-3, 2e-3], den };
             let flows = Flows { at: &at, controller: &controller, buffer_pkts: 300.0, beyond: &[] };
-            let balance = Balance::new(&flows);
-            let mut motion = Motion { gain: 1.2, w: 3.0, mean: balance.rest, waves: [[Complex64::ZERO; 3]; HARMONICS] };
+            let balance = HarmonicBalance::new(&flows);
+            let mut motion =
+                PeriodicMotion { gain: 1.2, w: 3.0, mean: balance.rest, waves: [[Complex64::ZERO; 3]; HARMONICS] };
             motion.mean[0] *= 1.1;
             motion.mean[free] *= 0.9;
             for (k, wave) in motion.waves.iter_mut().enumerate() {
@@ -739,7 +740,7 @@ mod tests {
         let at = OperatingPoint::new(Model::Hollot, 60.0, 1250.0, 0.0, 0.2, 100.0).unwrap();
         let of = |controller: &Controller| {
             let flows = Flows { at: &at, controller, buffer_pkts: 300.0, beyond: &[] };
-            (flows.law_of_rest(), flows.law(2.0))
+            (flows.law_at_dc(), flows.law(2.0))
         };
         let continuous = Controller::Continuous { num: vec![3.0, 1.0], den: vec![2.0, 5.0] };
         let (rest, swing) = of(&continuous);

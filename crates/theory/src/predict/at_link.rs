@@ -3,7 +3,7 @@
 use aqumen_scenario::{Flow, Link, Plan, Window};
 
 use super::coupled::{in_coupled_queues, two_queues};
-use super::groups::{Held, groups_of, most_common, together};
+use super::groups::{GroupClass, groups_of, most_common, together};
 use super::laws::shared_by_laws;
 use super::link::LinkPrediction;
 use super::paths;
@@ -11,17 +11,17 @@ use super::users::{bottleneck_of, load_of, mean_bps, presence, users};
 use crate::Error;
 use crate::design::Analysis;
 use crate::equilibrium::response::Law;
-use crate::equilibrium::solver::{Place, admitted_pps};
+use crate::equilibrium::solver::{OperatingConditions, admitted_pps};
 use crate::fluid::{Model, base_rtt_s, packet_bytes};
 
-/// What is to be expected of link `number`, whose place `analysed` knows.
+/// What is to be expected of link `number`, whose conditions `analysed` knows.
 pub(super) fn at_link(
     plan: &Plan,
     number: usize,
     window: &Window,
-    analysed: &mut dyn FnMut(&Place) -> Result<Analysis, Error>,
+    analysed: &mut dyn FnMut(&OperatingConditions) -> Result<Analysis, Error>,
 ) -> Result<LinkPrediction, Error> {
-    let here = Here::of(plan, number, window);
+    let here = LinkLoad::new(plan, number, window);
     if here.held.is_empty() {
         return here.under_load_alone();
     }
@@ -38,17 +38,17 @@ pub(super) fn at_link(
                 link.name
             )));
         }
-        let at = crate::multi::coupled::rest(&params, here.capacity_pps, &classes);
+        let at = crate::multi::coupled::equilibrium(&params, here.capacity_pps, &classes);
         return in_coupled_queues(&groups, &classes, at, here.idle(1.0), here.buffer_pkts, analysed);
     }
-    let place = here.place(&groups)?;
-    let mut analysis = analysed(&place)?;
-    if place.model == Model::Reno && groups.iter().any(|group| group.class.sender != place.sender) {
-        return shared_by_laws(&link.aqm, &link.name, &groups, &place, analysis, here.idle(1.0));
+    let conditions = here.conditions(&groups)?;
+    let mut analysis = analysed(&conditions)?;
+    if conditions.model == Model::Reno && groups.iter().any(|group| group.class.sender != conditions.sender) {
+        return shared_by_laws(&link.aqm, &link.name, &groups, &conditions, analysis, here.idle(1.0));
     }
     let at = analysis.operating_point.at;
     // What is paced comes in no bursts. Among tosses the noise of windows is that of packets without this.
-    if at.dispersion != 1.0 && !place.sender.paced {
+    if at.dispersion != 1.0 && !conditions.sender.paced {
         analysis.noise = analysis.noise.with_more(here.buffer_pkts, &at, paths::variance(&at, here.paths()));
     }
     Ok(LinkPrediction {
@@ -62,7 +62,7 @@ pub(super) fn at_link(
 }
 
 /// What meets at a link, on average over a window.
-struct Here<'a> {
+struct LinkLoad<'a> {
     plan: &'a Plan,
     link: &'a Link,
     /// Flows that it holds back, and for which part of the window they are there.
@@ -79,8 +79,8 @@ struct Here<'a> {
     tail: bool,
 }
 
-impl<'a> Here<'a> {
-    fn of(plan: &'a Plan, number: usize, window: &Window) -> Self {
+impl<'a> LinkLoad<'a> {
+    fn new(plan: &'a Plan, number: usize, window: &Window) -> Self {
         let (link, users) = (&plan.links[number], users(plan, window));
         let flows = plan.flows.iter().map(|flow| (flow, presence(flow, window)));
         let holds = |flow| load_of(plan, flow).is_none() && bottleneck_of(plan, flow, &users, window) == Some(number);
@@ -91,7 +91,7 @@ impl<'a> Here<'a> {
         let marked: f64 = held.iter().filter(|(flow, _)| transport(flow).ecn()).map(|(_, on)| on).sum();
         let packet_bytes = packet_bytes(plan, number);
         let unresponsive_pps = users[number].load_bps / (8.0 * packet_bytes);
-        Here {
+        LinkLoad {
             plan,
             link,
             weight: if unresponsive_pps > 0.0 && !held.is_empty() { bytes / packet_bytes } else { 1.0 },
@@ -158,8 +158,8 @@ impl<'a> Here<'a> {
         self.held.iter().map(of).sum::<f64>() * self.weight + self.unresponsive_pps
     }
 
-    /// The place of a design here, for the law of the most flows.
-    fn place(&self, groups: &[Held]) -> Result<Place, Error> {
+    /// The conditions of a design here, for the law of the most flows.
+    fn conditions(&self, groups: &[GroupClass]) -> Result<OperatingConditions, Error> {
         let model = if self.ecn && !self.tail { Model::Reno } else { Model::Drop };
         if let (Model::Drop, Some(group)) = (model, groups.iter().find(|group| group.class.sender.law != Law::Reno)) {
             let group = &self.plan.groups[group.number as usize];
@@ -169,7 +169,7 @@ impl<'a> Here<'a> {
                 group.transport.congestion().unwrap_or("none")
             )));
         }
-        let place = Place {
+        let conditions = OperatingConditions {
             model,
             // With flows of `weight` each, windows are in packets of their own while the rest is in packets of the
             // link.
@@ -181,13 +181,13 @@ impl<'a> Here<'a> {
             sender: most_common(groups.iter().map(|group| (group.class.flows, group.class.sender))),
         };
         match model {
-            _ if self.unresponsive_pps == 0.0 => Ok(place),
+            _ if self.unresponsive_pps == 0.0 => Ok(conditions),
             Model::Drop if self.unresponsive_pps >= self.capacity_pps => Err(self.overloaded()),
             // Its balance counts what is lost.
-            Model::Drop => Ok(place),
+            Model::Drop => Ok(conditions),
             Model::Ecn | Model::Hollot | Model::Reno => {
-                let unresponsive_pps = admitted_pps(&self.link.aqm, &place, self.unresponsive_pps)?;
-                Ok(Place { unresponsive_pps, ..place })
+                let unresponsive_pps = admitted_pps(&self.link.aqm, &conditions, self.unresponsive_pps)?;
+                Ok(OperatingConditions { unresponsive_pps, ..conditions })
             }
         }
     }

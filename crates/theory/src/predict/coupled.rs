@@ -4,36 +4,36 @@ use aqumen_aqm::registry::AnyQdisc;
 use aqumen_aqm::{DualPi2Params, Limit};
 use aqumen_scenario::Link;
 
-use super::groups::{Held, most_common, together};
+use super::groups::{GroupClass, most_common, together};
 use super::link::LinkPrediction;
 use crate::Error;
 use crate::design::Analysis;
-use crate::equilibrium::solver::Place;
+use crate::equilibrium::solver::OperatingConditions;
 use crate::fluid::Model;
-use crate::multi::coupled::{Class, Coupled, Side};
+use crate::multi::coupled::{Class, CoupledQueues, QueueState};
 use crate::noise::packet_noise::{Noise, Z95};
 
 /// The coupled queues of `link`, and which of `groups` wait in the one for scalable flows; `None` where it has no two
 /// queues, or nobody for the second.
-pub(super) fn two_queues(link: &Link, groups: &[Held]) -> Option<(DualPi2Params, Vec<Class>)> {
+pub(super) fn two_queues(link: &Link, groups: &[GroupClass]) -> Option<(DualPi2Params, Vec<Class>)> {
     let Ok(AnyQdisc::DualPi2(dual)) = link.aqm.build_qdisc(Limit::packets(u32::MAX))? else { return None };
     let params = *dual.params();
-    let scalable = |group: &Held| group.class.scalable || params.any_ect && group.ecn;
+    let scalable = |group: &GroupClass| group.class.scalable || params.any_ect && group.ecn;
     let classes = groups.iter().map(|group| Class { scalable: scalable(group), ..group.class });
     groups.iter().any(scalable).then(|| (params, classes.collect()))
 }
 
 /// Two coupled queues that rest `at`; without them the link would be `idle`.
 pub(super) fn in_coupled_queues(
-    groups: &[Held],
+    groups: &[GroupClass],
     classes: &[Class],
-    at: Coupled,
+    at: CoupledQueues,
     idle: LinkPrediction,
     buffer_pkts: f64,
-    analysed: &mut dyn FnMut(&Place) -> Result<Analysis, Error>,
+    analysed: &mut dyn FnMut(&OperatingConditions) -> Result<Analysis, Error>,
 ) -> Result<LinkPrediction, Error> {
     let classic = || classes.iter().filter(|class| !class.scalable);
-    let place = Place {
+    let conditions = OperatingConditions {
         model: Model::Reno,
         flows: at.classic.flows,
         capacity_pps: at.classic.rate_pps,
@@ -42,10 +42,10 @@ pub(super) fn in_coupled_queues(
         buffer_pkts,
         sender: most_common(classic().map(|class| (class.flows, class.sender))),
     };
-    let mut analysis = analysed(&place)?;
+    let mut analysis = analysed(&conditions)?;
     let queue_pkts = waiting(&at.classic) + waiting(&at.low_latency);
     let marks = groups.iter().zip(classes).filter(|(_, class)| !class.scalable).all(|(group, _)| group.ecn);
-    let signals = |side: &Side| side.rate_pps / idle.capacity_pps * side.probability;
+    let signals = |side: &QueueState| side.rate_pps / idle.capacity_pps * side.probability;
     let (classic, low_latency) = (signals(&at.classic), signals(&at.low_latency));
     analysis.warnings.retain(|warning| !warning.starts_with("this is of its classic queue"));
     // The classic queue's own loop lacks the flows of the other.
@@ -74,12 +74,12 @@ pub(super) fn in_coupled_queues(
 }
 
 /// Packets that wait in one of the queues.
-fn waiting(side: &Side) -> f64 {
+fn waiting(side: &QueueState) -> f64 {
     side.rate_pps * side.delay_s
 }
 
 /// The noise of both queues together; `marks`: the classic one's signals are marks.
-fn noise(at: &Coupled, marks: bool) -> Noise {
+fn noise(at: &CoupledQueues, marks: bool) -> Noise {
     let deviation_s = match at.delay_std_s {
         _ if !at.feasible => Err("p' is at 1/k, where marks no longer regulate"),
         None => Err("the loop is unstable, or the law of a class has no slope that is known"),
@@ -123,12 +123,15 @@ mod tests {
         let mut groups = [group(0, Law::Reno, 20.0), group(1, Law::Reno, 20.0), group(2, Law::Prague, 40.0)];
         (groups[0].class.base_rtt_s, groups[1].class.base_rtt_s) = (0.02, 0.04);
         let classes = groups.map(|group| group.class);
-        let rest = coupled::rest(dual.params(), 12_000.0, &classes);
-        let found = |groups: &[Held], at: Coupled| {
-            let mut analysed = |place: &Place| analyse_to(Depth::Rest, &choice("dualpi2"), place);
+        let rest = coupled::equilibrium(dual.params(), 12_000.0, &classes);
+        let found = |groups: &[GroupClass], at: CoupledQueues| {
+            let mut analysed =
+                |conditions: &OperatingConditions| analyse_to(Depth::Equilibrium, &choice("dualpi2"), conditions);
             in_coupled_queues(groups, &classes, at, idle(), 1000.0, &mut analysed).unwrap()
         };
-        let told = |groups: &[Held], at: Coupled| found(groups, at).analysis.unwrap().noise.why.unwrap_or_default();
+        let told = |groups: &[GroupClass], at: CoupledQueues| {
+            found(groups, at).analysis.unwrap().noise.why.unwrap_or_default()
+        };
         // The C queue is that of the classic flows, of both round trips: 40 / (20 / .02 + 20 / .04) s.
         let whole = found(&groups, rest.clone());
         let point = whole.analysis.unwrap().operating_point.at;
@@ -136,11 +139,11 @@ mod tests {
         let waits: Vec<(u32, f64)> = whole.own.iter().map(|(number, _, wait_s)| (*number, *wait_s)).collect();
         let (classic_s, low_s) = (rest.classic.delay_s, rest.low_latency.delay_s);
         assert_eq!(waits, [(0, classic_s), (1, classic_s), (2, low_s)]);
-        let with = |share: f64| Coupled { delay_std_s: Some(share * rest.classic.delay_s), ..rest.clone() };
+        let with = |share: f64| CoupledQueues { delay_std_s: Some(share * rest.classic.delay_s), ..rest.clone() };
         assert_eq!((told(&groups, with(0.4)), told(&groups, with(0.49))), (String::new(), String::new()));
         assert!(told(&groups, with(0.51)).contains("runs empty too often"));
-        assert!(told(&groups, Coupled { delay_std_s: None, ..rest.clone() }).contains("the loop is unstable"));
-        assert!(told(&groups, Coupled { feasible: false, ..with(0.4) }).contains("no longer regulate"));
+        assert!(told(&groups, CoupledQueues { delay_std_s: None, ..rest.clone() }).contains("the loop is unstable"));
+        assert!(told(&groups, CoupledQueues { feasible: false, ..with(0.4) }).contains("no longer regulate"));
         // Whether the scalable ones can be marked is no question.
         let lost = |number: usize| {
             let mut groups = groups;

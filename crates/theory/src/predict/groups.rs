@@ -9,7 +9,7 @@ use crate::multi::coupled::Class;
 
 /// Flows of one group that a link holds back.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
+pub(super) struct GroupClass {
     pub(super) number: u32,
     pub(super) class: Class,
     pub(super) ecn: bool,
@@ -19,17 +19,17 @@ pub(super) struct Held {
 pub(super) type Paths = Vec<(f64, f64)>;
 
 /// The groups of flows, of which each is there for a part of the time.
-pub(super) fn groups_of(plan: &Plan, held: &[(&Flow, f64)]) -> Vec<Held> {
+pub(super) fn groups_of(plan: &Plan, held: &[(&Flow, f64)]) -> Vec<GroupClass> {
     let mut groups: IndexMap<u32, Paths> = IndexMap::new();
     for (flow, on) in held {
         groups.entry(flow.group).or_default().push((*on, base_rtt_s(plan, flow)));
     }
     let of = |(number, flows): (u32, Paths)| {
         let transport = &plan.groups[number as usize].transport;
-        let sender = Sender::of(transport).ok()?;
+        let sender = Sender::from_protocol(transport).ok()?;
         let (flows, base_rtt_s) = together(flows);
         let class = Class { flows, base_rtt_s, sender, scalable: sender.law == Law::Prague };
-        Some(Held { number, class, ecn: transport.ecn() })
+        Some(GroupClass { number, class, ecn: transport.ecn() })
     };
     groups.into_iter().filter_map(of).collect()
 }

@@ -4,23 +4,23 @@ use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, Rests};
 use aqumen_scenario::AqmChoice;
 
-use super::groups::Held;
+use super::groups::GroupClass;
 use super::link::LinkPrediction;
 use crate::Error;
 use crate::design::{Analysis, around_many, no_share};
 use crate::equilibrium::response::{Sender, Table};
-use crate::equilibrium::solver::{Place, coupling_of, drops_above};
+use crate::equilibrium::solver::{OperatingConditions, coupling_of, drops_above};
 use crate::linear::{Controller, Loop, OperatingPoint};
-use crate::noise::mean_field::Field;
+use crate::noise::mean_field::MeanField;
 use crate::noise::packet_noise::{self, Noise};
 use crate::root_finding::halved_ratio;
 
-/// Of a link at `place` that would be `idle` without them, and whose `analysis` is that of one law alone.
+/// Of a link at `conditions` that would be `idle` without them, and whose `analysis` is that of one law alone.
 pub(super) fn shared_by_laws(
     choice: &AqmChoice,
     link: &str,
-    groups: &[Held],
-    place: &Place,
+    groups: &[GroupClass],
+    conditions: &OperatingConditions,
     mut analysis: Analysis,
     idle: LinkPrediction,
 ) -> Result<LinkPrediction, Error> {
@@ -31,12 +31,12 @@ pub(super) fn shared_by_laws(
             choice.name
         )));
     };
-    let queue_pkts = analysis.operating_point.at.queue_pkts.min(place.buffer_pkts);
-    let wait = queue_pkts / place.capacity_pps;
+    let queue_pkts = analysis.operating_point.at.queue_pkts.min(conditions.buffer_pkts);
+    let wait = queue_pkts / conditions.capacity_pps;
     let laws = Laws::new(aqm, groups, wait);
     // Of the load is dropped what is marked of the flows.
     let admitted = |p: f64| idle.unresponsive_pps * (1.0 - p);
-    let (p, _) = halved_ratio(|p| laws.rate(p) + admitted(p) - place.capacity_pps, (1e-10, 1.0), 60);
+    let (p, _) = halved_ratio(|p| laws.rate(p) + admitted(p) - conditions.capacity_pps, (1e-10, 1.0), 60);
     let probability = laws.signals(p) / laws.rate(p);
     let scalable = groups.iter().any(|group| group.class.sender.is_scalable());
     let dropped = drops_above(&laws.aqm, p).filter(|_| scalable);
@@ -50,11 +50,11 @@ pub(super) fn shared_by_laws(
     analysis.expected.coexisting_std_pkts = None;
     analysis.expected.oscillates = None;
     analysis.operating_point.at.probability = p;
-    analysis.noise = if place.unresponsive_pps > 0.0 {
+    analysis.noise = if conditions.unresponsive_pps > 0.0 {
         Noise::none("flows of different laws and unresponsive load share the queue".into())
     } else if asked {
-        let held = packet_noise::Held { target_pkts: Some(queue_pkts), buffer_pkts: place.buffer_pkts };
-        laws.noise(choice, place.capacity_pps, held, &analysis.operating_point.at)
+        let held = packet_noise::QueueBounds { target_pkts: Some(queue_pkts), buffer_pkts: conditions.buffer_pkts };
+        laws.noise(choice, conditions.capacity_pps, held, &analysis.operating_point.at)
     } else {
         Noise::none("the loop was not asked for".into())
     };
@@ -74,8 +74,8 @@ pub(super) fn shared_by_laws(
 }
 
 /// Flows of one group: their round trip with the queue, seconds, and their windows there.
-struct Known<'a> {
-    group: &'a Held,
+struct TabulatedGroup<'a> {
+    group: &'a GroupClass,
     rtt_s: f64,
     table: Table,
 }
@@ -83,14 +83,14 @@ struct Known<'a> {
 /// The laws of all groups at one queue.
 struct Laws<'a> {
     aqm: AnyAqm,
-    known: Vec<Known<'a>>,
+    known: Vec<TabulatedGroup<'a>>,
 }
 
 impl<'a> Laws<'a> {
-    fn new(aqm: AnyAqm, groups: &'a [Held], wait: f64) -> Self {
+    fn new(aqm: AnyAqm, groups: &'a [GroupClass], wait: f64) -> Self {
         let known = groups.iter().map(|group| {
             let rtt_s = group.class.base_rtt_s + wait;
-            Known { group, rtt_s, table: group.class.sender.table(rtt_s) }
+            TabulatedGroup { group, rtt_s, table: group.class.sender.table(rtt_s) }
         });
         Laws { known: known.collect(), aqm }
     }
@@ -100,12 +100,12 @@ impl<'a> Laws<'a> {
         coupling_of(&self.aqm, sender).map_or(p, |k| (k * p.sqrt()).min(1.0))
     }
 
-    fn window(&self, each: &Known<'_>, p: f64) -> f64 {
+    fn window(&self, each: &TabulatedGroup<'_>, p: f64) -> f64 {
         each.table.window(self.signal(&each.group.class.sender, p))
     }
 
     /// What the flows of a group send, packets/s.
-    fn rate_of(&self, each: &Known<'_>, p: f64) -> f64 {
+    fn rate_of(&self, each: &TabulatedGroup<'_>, p: f64) -> f64 {
         each.group.class.flows * self.window(each, p) / each.rtt_s
     }
 
@@ -119,19 +119,25 @@ impl<'a> Laws<'a> {
     }
 
     /// What packets do around the rest at a share of `at.probability`.
-    fn noise(&self, choice: &AqmChoice, capacity_pps: f64, held: packet_noise::Held, at: &OperatingPoint) -> Noise {
-        let Some((controller, _)) = Controller::of_built(&self.aqm, choice, at) else {
+    fn noise(
+        &self,
+        choice: &AqmChoice,
+        capacity_pps: f64,
+        held: packet_noise::QueueBounds,
+        at: &OperatingPoint,
+    ) -> Noise {
+        let Some((controller, _)) = Controller::from_built(&self.aqm, choice, at) else {
             return Noise::none("there is no linear controller".into());
         };
         let p = at.probability;
-        let crowd = |each: &Known<'_>| {
+        let class = |each: &TabulatedGroup<'_>| {
             let sender = each.group.class.sender;
             let slope = coupling_of(&self.aqm, &sender).map_or(1.0, |k| 0.5 * k / p.sqrt());
             let signals = [self.signal(&sender, p), slope];
             (sender, each.group.class.flows, signals, each.rtt_s, self.window(each, p))
         };
-        let crowds: Vec<_> = self.known.iter().map(crowd).collect();
-        let field = Field::of_one_queue(capacity_pps, self.aqm.theory().dispersion(p), &crowds);
+        let classes: Vec<_> = self.known.iter().map(class).collect();
+        let field = MeanField::from_one_queue(capacity_pps, self.aqm.theory().dispersion(p), &classes);
         let closed = Loop::new(field, controller);
         around_many(held, at, closed.margins().stable, &closed)
     }
@@ -144,23 +150,23 @@ mod tests {
     use crate::equilibrium::response::Law;
     use crate::fluid::Model;
     use crate::predict::testing::{choice, group, idle};
-    use crate::testing::PLACE;
+    use crate::testing::CONDITIONS;
 
     #[test]
     fn flows_of_one_law_in_two_groups_have_the_noise_of_one() {
         for law in [Law::Reno, Law::Prague] {
             let (choice, groups) = (choice("pi2"), [group(0, law, 50.0), group(1, law, 30.0)]);
-            let place = Place {
+            let conditions = OperatingConditions {
                 model: Model::Reno,
                 flows: 80.0,
                 capacity_pps: 12_000.0,
                 base_rtt_s: 0.03,
                 buffer_pkts: 1000.0,
                 sender: groups[0].class.sender,
-                ..PLACE
+                ..CONDITIONS
             };
-            let alone = analyse_to(Depth::Loop, &choice, &place).unwrap();
-            let shared = shared_by_laws(&choice, "link", &groups, &place, alone.clone(), idle()).unwrap();
+            let alone = analyse_to(Depth::Loop, &choice, &conditions).unwrap();
+            let shared = shared_by_laws(&choice, "link", &groups, &conditions, alone.clone(), idle()).unwrap();
             let [known, found] = [&alone, shared.analysis.as_ref().unwrap()]
                 .map(|analysis| analysis.noise.queue_std_pkts.unwrap_or_else(|| panic!("{:?}", analysis.noise)));
             assert!((found / known - 1.0).abs() < 0.01, "{law:?}: {found} {known}");

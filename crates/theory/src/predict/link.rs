@@ -4,8 +4,8 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::design::Analysis;
-use crate::multi::coupled::Coupled;
-use crate::multi::parking_lot::Several;
+use crate::multi::coupled::CoupledQueues;
+use crate::multi::parking_lot::ParkingLot;
 
 /// What is to be expected of one link in one window.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -38,10 +38,10 @@ pub struct LinkPrediction {
     pub analysis: Option<Analysis>,
     /// Two coupled queues at rest, where there are such.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub coupled: Option<Coupled>,
+    pub coupled: Option<CoupledQueues>,
     /// The loops of several full links that share flows, where there are such.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub several: Option<Several>,
+    pub several: Option<ParkingLot>,
     /// What each group has where they differ: its number, a flow's window, packets, and its wait, seconds.
     #[serde(skip)]
     pub(crate) own: Vec<(u32, f64, f64)>,

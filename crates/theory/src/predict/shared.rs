@@ -11,10 +11,10 @@ use super::users::{Users, load_of, mean_bps, presence, users};
 use crate::Error;
 use crate::design::{Analysis, Depth, analyse_to, no_share};
 use crate::equilibrium::response::Sender;
-use crate::equilibrium::solver::{Place, coupling_of, drops_above};
+use crate::equilibrium::solver::{OperatingConditions, coupling_of, drops_above};
 use crate::fluid::{Model, base_rtt_s, packet_bytes};
 use crate::linear::{Controller, OperatingPoint};
-use crate::multi::parking_lot::{self, Crossing, Loops, Rests as RestsOfAll, Several, Stage};
+use crate::multi::parking_lot::{self, CoupledLoops, Crossing, LotEquilibrium, ParkingLot, Stage};
 use crate::noise::packet_noise::{self, Noise};
 
 /// Links that hold their queues at a target and that flows with windows share: all of them, if two or more that one
@@ -26,8 +26,8 @@ pub(crate) fn at_several(plan: &Plan, window: &Window, depth: Depth) -> Result<V
     if crossings.iter().all(|crossing| crossing.stages.len() < 2) {
         return Ok(Vec::new());
     }
-    let shared = Shared::new(plan, window, links, groups, crossings)?;
-    let rests = parking_lot::rest(&shared.stages, &shared.crossings).map_err(|why| shared.refused(why))?;
+    let shared = SharedLinks::new(plan, window, links, groups, crossings)?;
+    let rests = parking_lot::equilibrium(&shared.stages, &shared.crossings).map_err(|why| shared.refused(why))?;
     let full = |crossing: &Crossing| crossing.stages.iter().filter(|stage| rests.full[**stage]).count();
     if shared.crossings.iter().all(|crossing| full(crossing) < 2) {
         return Ok(Vec::new());
@@ -35,7 +35,7 @@ pub(crate) fn at_several(plan: &Plan, window: &Window, depth: Depth) -> Result<V
     if let Some(why) = shared.unknown(&users) {
         return Err(shared.refused(why));
     }
-    Ok(shared.told(&rests, depth == Depth::Loop))
+    Ok(shared.predictions(&rests, depth == Depth::Loop))
 }
 
 /// Links that hold their queues at a target, and their AQMs.
@@ -61,7 +61,7 @@ fn crossings(plan: &Plan, window: &Window, links: &[(usize, AnyAqm)]) -> Vec<(u3
         }
     }
     let crossings = ways.into_iter().filter_map(|((group, stages), flows)| {
-        let sender = Sender::of(&plan.groups[group as usize].transport).ok()?;
+        let sender = Sender::from_protocol(&plan.groups[group as usize].transport).ok()?;
         let (flows, base_rtt_s) = together(flows);
         Some((group, Crossing { sender, flows, base_rtt_s, stages }))
     });
@@ -69,21 +69,21 @@ fn crossings(plan: &Plan, window: &Window, links: &[(usize, AnyAqm)]) -> Vec<(u3
 }
 
 /// Links that hold their queues, and the flows that cross them.
-struct Shared<'a> {
+struct SharedLinks<'a> {
     plan: &'a Plan,
     links: Vec<(usize, AnyAqm)>,
     /// The group of each of the crossings.
     groups: Vec<u32>,
     crossings: Vec<Crossing>,
     /// What each link would be by itself, and the stage that it is.
-    alone: Vec<(Place, Analysis)>,
+    alone: Vec<(OperatingConditions, Analysis)>,
     stages: Vec<Stage>,
 }
 
 /// The loops of full links together: whether they are stable, their gain margin, the deviation of each stage's queue.
-type Closed = (bool, Option<f64>, Vec<(usize, f64)>);
+type LoopResult = (bool, Option<f64>, Vec<(usize, f64)>);
 
-impl<'a> Shared<'a> {
+impl<'a> SharedLinks<'a> {
     fn new(
         plan: &'a Plan,
         window: &Window,
@@ -97,7 +97,7 @@ impl<'a> Shared<'a> {
             let own = || crossings.iter().filter(|crossing| crossing.stages.contains(&k));
             let packet_bytes = packet_bytes(plan, *number);
             let (flows, base_rtt_s) = together(own().map(|crossing| (crossing.flows, crossing.base_rtt_s)));
-            let place = Place {
+            let conditions = OperatingConditions {
                 model: Model::Reno,
                 flows,
                 capacity_pps: mean_bps(plan, *number, window) / (8.0 * packet_bytes),
@@ -106,14 +106,14 @@ impl<'a> Shared<'a> {
                 buffer_pkts: f64::from(link.limit.packets).min(link.limit.bytes.0 as f64 / packet_bytes),
                 sender: most_common(own().map(|crossing| (crossing.flows, crossing.sender))),
             };
-            analyse_to(Depth::Rest, &link.aqm, &place).map(|analysis| (place, analysis))
+            analyse_to(Depth::Equilibrium, &link.aqm, &conditions).map(|analysis| (conditions, analysis))
         });
-        let alone = alone.collect::<Result<Vec<(Place, Analysis)>, Error>>()?;
-        let stage = |(place, analysis): &(Place, Analysis)| Stage {
-            capacity_pps: place.capacity_pps,
-            queue_pkts: analysis.operating_point.at.queue_pkts.min(place.buffer_pkts),
+        let alone = alone.collect::<Result<Vec<(OperatingConditions, Analysis)>, Error>>()?;
+        let stage = |(conditions, analysis): &(OperatingConditions, Analysis)| Stage {
+            capacity_pps: conditions.capacity_pps,
+            queue_pkts: analysis.operating_point.at.queue_pkts.min(conditions.buffer_pkts),
         };
-        Ok(Shared { plan, links, groups, stages: alone.iter().map(stage).collect(), crossings, alone })
+        Ok(SharedLinks { plan, links, groups, stages: alone.iter().map(stage).collect(), crossings, alone })
     }
 
     /// What there is that the theory of several links does not have.
@@ -150,36 +150,36 @@ impl<'a> Shared<'a> {
     }
 
     /// Where stage `k` rests beside the others, and which part of its capacity is used.
-    fn point(&self, k: usize, rests: &RestsOfAll) -> (OperatingPoint, f64) {
-        let (place, analysis) = &self.alone[k];
+    fn point(&self, k: usize, rests: &LotEquilibrium) -> (OperatingPoint, f64) {
+        let (conditions, analysis) = &self.alone[k];
         let inverse = self.own(k).map(|(c, crossing)| crossing.flows / rests.rtt_s[c]).sum::<f64>();
         let used = self.own(k).map(|(c, crossing)| crossing.flows * rests.window_pkts[c] / rests.rtt_s[c]).sum::<f64>();
-        let rtt_s = place.flows / inverse;
+        let rtt_s = conditions.flows / inverse;
         let at = OperatingPoint {
             rtt_s,
             probability: rests.probability[k],
-            window_pkts: used * rtt_s / place.flows,
+            window_pkts: used * rtt_s / conditions.flows,
             feasible: true,
             ..analysis.operating_point.at
         };
-        (at, used / place.capacity_pps)
+        (at, used / conditions.capacity_pps)
     }
 
     /// `None`: one of the links has no linear controller.
-    fn closed(&self, rests: &RestsOfAll, points: &[(OperatingPoint, f64)]) -> Option<Closed> {
+    fn closed(&self, rests: &LotEquilibrium, points: &[(OperatingPoint, f64)]) -> Option<LoopResult> {
         let controller = |((number, aqm), (at, _)): (&(usize, AnyAqm), &(OperatingPoint, f64))| {
-            Controller::of_built(aqm, &self.plan.links[*number].aqm, at).map(|(controller, _)| controller)
+            Controller::from_built(aqm, &self.plan.links[*number].aqm, at).map(|(controller, _)| controller)
         };
         let controllers: Vec<Option<Controller>> = self.links.iter().zip(points).map(controller).collect();
-        Loops::new(&self.stages, &self.crossings, rests, &controllers).map(|loops| loops.told())
+        CoupledLoops::new(&self.stages, &self.crossings, rests, &controllers).map(|loops| loops.analyse())
     }
 
     /// What is to be expected of each link; `loops`: with the answers of the loops.
-    fn told(&self, rests: &RestsOfAll, loops: bool) -> Vec<(usize, LinkPrediction)> {
+    fn predictions(&self, rests: &LotEquilibrium, loops: bool) -> Vec<(usize, LinkPrediction)> {
         let points: Vec<(OperatingPoint, f64)> = (0..self.links.len()).map(|k| self.point(k, rests)).collect();
         let closed = loops.then(|| self.closed(rests, &points));
         let told = |k: usize| {
-            let (place, mut analysis) = self.alone[k].clone();
+            let (conditions, mut analysis) = self.alone[k].clone();
             let (at, utilization) = points[k];
             let full = rests.full[k];
             let queue_pkts = if full { self.stages[k].queue_pkts } else { 0.0 };
@@ -189,7 +189,7 @@ impl<'a> Shared<'a> {
             let moved = queue_pkts - self.stages[k].queue_pkts;
             analysis.expected.offset_pkts = analysis.expected.offset_pkts.map(|_| moved);
             analysis.warnings.retain(|warning| !warning.starts_with("out of reach"));
-            let held = packet_noise::Held { target_pkts: Some(queue_pkts), buffer_pkts: place.buffer_pkts };
+            let held = packet_noise::QueueBounds { target_pkts: Some(queue_pkts), buffer_pkts: conditions.buffer_pkts };
             analysis.noise = match &closed {
                 None => Noise::none("the loop was not asked for".into()),
                 _ if !full => {
@@ -214,12 +214,12 @@ impl<'a> Shared<'a> {
                 probability: analysis.expected.probability,
                 own: own.collect(),
                 analysis: Some(analysis),
-                several: closed.as_ref().and_then(Option::as_ref).map(|(stable, gain_margin, _)| Several {
+                several: closed.as_ref().and_then(Option::as_ref).map(|(stable, gain_margin, _)| ParkingLot {
                     links: self.names(|k| rests.full[k]),
                     stable: *stable,
                     gain_margin: *gain_margin,
                 }),
-                ..LinkPrediction::idle(place.flows, place.capacity_pps, place.base_rtt_s)
+                ..LinkPrediction::idle(conditions.flows, conditions.capacity_pps, conditions.base_rtt_s)
             };
             (self.links[k].0, predicted)
         };
@@ -228,6 +228,6 @@ impl<'a> Shared<'a> {
 }
 
 /// Whether all loops are stable, and the deviation of the queue of stage `k`.
-fn deviation((stable, _, deviations): &Closed, k: usize) -> Option<(bool, f64)> {
+fn deviation((stable, _, deviations): &LoopResult, k: usize) -> Option<(bool, f64)> {
     deviations.iter().find(|(stage, _)| *stage == k).map(|(_, deviation)| (*stable, *deviation))
 }

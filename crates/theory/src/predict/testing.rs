@@ -4,7 +4,7 @@ use aqumen_aqm::Network;
 use aqumen_scenario::AqmChoice;
 use aqumen_units::Rate;
 
-use super::groups::Held;
+use super::groups::GroupClass;
 use super::link::LinkPrediction;
 use crate::equilibrium::response::{Law, Sender};
 use crate::multi::coupled::Class;
@@ -24,10 +24,10 @@ pub(super) fn choice(name: &str) -> AqmChoice {
     crate::testing::choice(name, &[], network)
 }
 
-pub(super) fn group(number: u32, law: Law, flows: f64) -> Held {
+pub(super) fn group(number: u32, law: Law, flows: f64) -> GroupClass {
     let sender = Sender { law, proportional: true, from_flight: true, min_window: 2.0, ..Sender::reno() };
     let class = Class { flows, base_rtt_s: 0.03, sender, scalable: law == Law::Prague };
-    Held { number, class, ecn: true }
+    GroupClass { number, class, ecn: true }
 }
 
 pub(super) fn idle() -> LinkPrediction {

@@ -16,9 +16,9 @@ use aqumen_aqm::{Aqm, Rests};
 use aqumen_scenario::AqmChoice;
 
 use crate::Error;
-use crate::equilibrium::solver::{Place, Rested};
+use crate::equilibrium::solver::{AqmEquilibrium, OperatingConditions};
 use crate::linear::Resolution;
-use crate::synthesis::maps::{Axis, Over, each, map};
+use crate::synthesis::maps::{Axis, ParametricLoop, each, map};
 
 /// A point of a boundary.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,14 +53,14 @@ type Spot = [f64; 3];
 
 /// A box of two quantities, and the loops in it.
 struct Ranges<'a> {
-    over: &'a Over<'a>,
+    over: &'a ParametricLoop<'a>,
     axes: [(Axis, [f64; 2]); 2],
 }
 
 /// The boundary of `choice` over two quantities, each from and to, in pieces.
 pub fn boundary(
     choice: &AqmChoice,
-    place: &Place,
+    conditions: &OperatingConditions,
     x: (Axis, [f64; 2]),
     y: (Axis, [f64; 2]),
     threads: usize,
@@ -70,17 +70,17 @@ pub fn boundary(
             return Err(Error::Unsupported(format!("a range from {from} to {to}: from above 0, to above from")));
         }
     }
-    if matches!(Rested::of(choice, place)?.built.theory().rests(), Rests::OnCurve(_)) {
+    if matches!(AqmEquilibrium::new(choice, conditions)?.built.theory().rests(), Rests::OnCurve(_)) {
         let name = &choice.name;
         return Err(Error::Unsupported(format!(
             "{name} signals a share that goes in jumps, so that its boundary is no curve: a map shows it"
         )));
     }
-    let over = Over::new(choice, place)?;
+    let over = ParametricLoop::new(choice, conditions)?;
     let ranges = Ranges { over: &over, axes: [x, y] };
     let shares: Vec<f64> = (0..GRID).map(|k| k as f64 / (GRID - 1) as f64).collect();
     let [across, up] = [0, 1].map(|axis| shares.iter().map(|share| ranges.value(axis, *share)).collect::<Vec<f64>>());
-    let coarse = map(choice, place, (x.0, &across), (y.0, &up), threads)?;
+    let coarse = map(choice, conditions, (x.0, &across), (y.0, &up), threads)?;
     let stable = |i: usize, j: usize| coarse.points[j * GRID + i].margins.stable;
     let mut curves: Vec<Vec<Spot>> = Vec::new();
     for j in 0..GRID {
@@ -262,12 +262,12 @@ fn cross([one, other]: &[Spot; 2]) -> Option<Spot> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{NETWORK, PLACE, choice};
+    use crate::testing::{CONDITIONS, NETWORK, choice};
 
     #[test]
     fn a_curve_ends_at_the_edge_of_its_box_and_where_it_has_no_frequency() {
         let choice = choice("pi", &[], NETWORK);
-        let over = Over::new(&choice, &PLACE).unwrap();
+        let over = ParametricLoop::new(&choice, &CONDITIONS).unwrap();
         let (at, closed) = over.at(&[]).unwrap();
         let margins = closed.margins_at(Resolution::COARSE);
         let (gain, w) = (margins.gain_margin.unwrap(), margins.phase_crossover_rad_s.unwrap());

@@ -9,12 +9,14 @@ use aqumen_scenario::AqmChoice;
 
 use crate::Error;
 use crate::design::{branch, heard};
-use crate::equilibrium::solver::{Place, Rested, build, linearise, moved, rest, target_pkts};
+use crate::equilibrium::solver::{
+    AqmEquilibrium, OperatingConditions, adapted, build, linearise, operating_point, target_pkts,
+};
 use crate::fluid::Model;
 use crate::linear::noise::Fineness;
 use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, Resolution, rightmost};
-use crate::noise::packet_noise::{Held, Noise};
-use crate::noise::spaced_signals::{Heard, Said};
+use crate::noise::packet_noise::{Noise, QueueBounds};
+use crate::noise::spaced_signals::{LinearisedAqm, QueueNoise};
 use crate::nonlinear::cycle::coexisting;
 
 /// A quantity that a map varies.
@@ -56,10 +58,10 @@ pub struct Map {
 
 /// The loop of `choice` over all pairs of values of two axes, on `threads` threads. The controller is the one that
 /// `choice` designs for the network it carries; where it depends on the operating point (RED) or tunes itself (ARED,
-/// ST-AQM-MO), it is taken anew at each point, and where it had to be probed, once at `place`.
+/// ST-AQM-MO), it is taken anew at each point, and where it had to be probed, once at `conditions`.
 pub fn map(
     choice: &AqmChoice,
-    place: &Place,
+    conditions: &OperatingConditions,
     x: (Axis, &[f64]),
     y: (Axis, &[f64]),
     threads: usize,
@@ -67,28 +69,28 @@ pub fn map(
     if x.0 == y.0 {
         return Err(Error::Unsupported("a map needs two different axes".into()));
     }
-    let over = Over::new(choice, place)?;
+    let over = ParametricLoop::new(choice, conditions)?;
     // RED has no target: it rests where its curve says.
     let targets = !matches!(choice.name.as_str(), "red" | "ared");
     let total = x.1.len() * y.1.len();
     let point = |built: &AnyAqm, k: usize| -> Result<Point, Error> {
-        let (place, queue, gain) = over.moved(&[(x.0, x.1[k % x.1.len()]), (y.0, y.1[k / x.1.len()])]);
-        let around = |place: &Place| -> Result<(OperatingPoint, Loop), Error> {
-            let (at, closed) = over.around(built, place, queue, gain)?;
+        let (conditions, queue, gain) = over.moved(&[(x.0, x.1[k % x.1.len()]), (y.0, y.1[k / x.1.len()])]);
+        let around = |conditions: &OperatingConditions| -> Result<(OperatingPoint, Loop), Error> {
+            let (at, closed) = over.around(built, conditions, queue, gain)?;
             // Images of the spectrum move a boundary by little.
             Ok((at, Loop { images: 0, ..closed }))
         };
-        let (at, closed) = around(&place)?;
+        let (at, closed) = around(&conditions)?;
         let margins = closed.margins_at(Resolution::COARSE);
-        let held = Held { target_pkts: targets.then_some(queue), buffer_pkts: place.buffer_pkts };
-        let noise = match place.model {
-            Model::Reno => over.noise(built, (held, &place, gain), &at, (margins.stable, &closed))?,
-            Model::Drop => Noise::of_losses(),
+        let held = QueueBounds { target_pkts: targets.then_some(queue), buffer_pkts: conditions.buffer_pkts };
+        let noise = match conditions.model {
+            Model::Reno => over.noise(built, (held, &conditions, gain), &at, (margins.stable, &closed))?,
+            Model::Drop => Noise::from_losses(),
             Model::Hollot | Model::Ecn => {
-                let (at, closed) = around(&Place { model: Model::Reno, ..place })?;
+                let (at, closed) = around(&OperatingConditions { model: Model::Reno, ..conditions })?;
                 let stable = || closed.margins_at(Resolution::COARSE).stable;
                 let worth_it = at.feasible && at.window_pkts >= 1.0;
-                over.noise(built, (held, &place, gain), &at, (worth_it && stable(), &closed))?
+                over.noise(built, (held, &conditions, gain), &at, (worth_it && stable(), &closed))?
             }
         };
         Ok(Point { feasible: at.feasible, margins, noise })
@@ -98,9 +100,9 @@ pub fn map(
 }
 
 /// A fixed controller over quantities of the network.
-pub(crate) struct Over<'a> {
+pub(crate) struct ParametricLoop<'a> {
     choice: &'a AqmChoice,
-    place: &'a Place,
+    conditions: &'a OperatingConditions,
     at: OperatingPoint,
     controller: Controller,
     share: Share,
@@ -110,51 +112,51 @@ pub(crate) struct Over<'a> {
     moving: bool,
 }
 
-impl<'a> Over<'a> {
-    pub(crate) fn new(choice: &'a AqmChoice, place: &'a Place) -> Result<Self, Error> {
-        let (at, controller) = linearise(choice, place)?;
-        let settled = Rested::of(choice, place)?.built;
-        let (share, heard) = (settled.theory().share(), Heard::is_for(&settled));
+impl<'a> ParametricLoop<'a> {
+    pub(crate) fn new(choice: &'a AqmChoice, conditions: &'a OperatingConditions) -> Result<Self, Error> {
+        let (at, controller) = linearise(choice, conditions)?;
+        let settled = AqmEquilibrium::new(choice, conditions)?.built;
+        let (share, heard) = (settled.theory().share(), QueueNoise::applies_to(&settled));
         let Some(controller) = controller else {
             return Err(Error::Unsupported(format!("{} is no linear controller", choice.name)));
         };
         let moving = matches!(choice.name.as_str(), "red" | "ared" | "st-aqm-mo");
-        Ok(Over { choice, place, at, controller, share, heard, moving })
+        Ok(ParametricLoop { choice, conditions, at, controller, share, heard, moving })
     }
 
     /// The network, the queue at rest and the factor on the controller that `values` make.
-    fn moved(&self, values: &[(Axis, f64)]) -> (Place, f64, f64) {
-        let (mut place, mut queue, mut gain) = (*self.place, self.at.queue_pkts, 1.0);
+    fn moved(&self, values: &[(Axis, f64)]) -> (OperatingConditions, f64, f64) {
+        let (mut conditions, mut queue, mut gain) = (*self.conditions, self.at.queue_pkts, 1.0);
         for (axis, value) in values {
             match axis {
-                Axis::Flows => place.flows = *value,
-                Axis::Rtt => place.base_rtt_s = *value,
-                Axis::Capacity => place.capacity_pps = *value,
+                Axis::Flows => conditions.flows = *value,
+                Axis::Rtt => conditions.base_rtt_s = *value,
+                Axis::Capacity => conditions.capacity_pps = *value,
                 Axis::Target => queue = *value,
                 Axis::Gain => gain = *value,
             }
         }
-        (place, queue, gain)
+        (conditions, queue, gain)
     }
 
     /// The rest in a network, and the loop there.
     fn around(
         &self,
         built: &AnyAqm,
-        place: &Place,
+        conditions: &OperatingConditions,
         queue_pkts: f64,
         gain: f64,
     ) -> Result<(OperatingPoint, Loop), Error> {
         let (at, controller): (_, Controller) = if self.moving {
-            let settled = moved(built, place)?;
+            let settled = adapted(built, conditions)?;
             let aqm = settled.as_ref().map_or(built, |(aqm, _)| aqm);
-            let at = rest(aqm, place, target_pkts(self.choice, built, place))?;
-            let there = Controller::of_built(aqm, self.choice, &at).map(|(controller, _)| controller);
+            let at = operating_point(aqm, conditions, target_pkts(self.choice, built, conditions))?;
+            let there = Controller::from_built(aqm, self.choice, &at).map(|(controller, _)| controller);
             (at, there.unwrap_or_else(|| self.controller.clone()))
         } else {
-            let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
+            let OperatingConditions { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *conditions;
             let at = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue_pkts)?;
-            (at.signalled(self.share.dispersion(at.probability.min(1.0))), self.controller.clone())
+            (at.with_dispersion(self.share.dispersion(at.probability.min(1.0))), self.controller.clone())
         };
         Ok((at, Loop::new(Plant::exact(&at), controller.scaled(gain))))
     }
@@ -163,7 +165,7 @@ impl<'a> Over<'a> {
     fn noise(
         &self,
         built: &AnyAqm,
-        (held, place, gain): (Held, &Place, f64),
+        (held, conditions, gain): (QueueBounds, &OperatingConditions, f64),
         at: &OperatingPoint,
         (stable, closed): (bool, &Loop),
     ) -> Result<Noise, Error> {
@@ -171,20 +173,20 @@ impl<'a> Over<'a> {
         if !(stable && self.heard) {
             return plain();
         }
-        let settled = moved(built, &Place { model: Model::Reno, ..*place })?;
+        let settled = adapted(built, &OperatingConditions { model: Model::Reno, ..*conditions })?;
         let aqm = settled.as_ref().map_or(built, |(aqm, _)| aqm);
-        if settled.as_ref().is_some_and(|(_, moved)| moved.steps.is_some()) || !Heard::is_for(aqm) {
+        if settled.as_ref().is_some_and(|(_, moved)| moved.steps.is_some()) || !QueueNoise::applies_to(aqm) {
             return plain();
         }
-        let said = Said { aqm, controller: &closed.controller, gain, steps: None };
-        let around = Heard::of_reno(&said, at, Fineness::COARSE);
+        let said = LinearisedAqm { aqm, controller: &closed.controller, gain, steps: None };
+        let around = QueueNoise::from_reno(&said, at, Fineness::COARSE);
         Ok(heard(held, around, Fineness::COARSE))
     }
 
     /// The rest where quantities have these values, and the loop there.
     pub(crate) fn at(&self, values: &[(Axis, f64)]) -> Result<(OperatingPoint, Loop), Error> {
-        let (place, queue, gain) = self.moved(values);
-        self.around(&build(self.choice)?, &place, queue, gain)
+        let (conditions, queue, gain) = self.moved(values);
+        self.around(&build(self.choice)?, &conditions, queue, gain)
     }
 
     /// On which side of a boundary that passes there cycles stand; `None` where it is not known.
@@ -192,17 +194,17 @@ impl<'a> Over<'a> {
         if values.iter().any(|(axis, _)| matches!(axis, Axis::Target | Axis::Gain)) {
             return Ok(None);
         }
-        let (place, ..) = self.moved(values);
+        let (conditions, ..) = self.moved(values);
         let (at, closed) = self.at(values)?;
-        let built = Rested::of(choice, &place)?.built;
+        let built = AqmEquilibrium::new(choice, &conditions)?.built;
         let margins = closed.margins_at(Resolution::COARSE);
-        Ok(branch(choice, &built, (&at, &place), &closed.controller, &margins).map(|branch| branch.supercritical))
+        Ok(branch(choice, &built, (&at, &conditions), &closed.controller, &margins).map(|branch| branch.supercritical))
     }
 }
 
 /// What the nonlinear equations do at a point of a map, beside its linear loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Beside {
+pub struct NonlinearCheck {
     /// Of a stable loop: deviation of the queue, packets, and period, seconds, of the cycle on which it stays from a
     /// large start.
     pub coexisting: Option<(f64, f64)>,
@@ -214,41 +216,43 @@ pub struct Beside {
 const NEAR_BOUNDARY: [f64; 2] = [0.4, 2.5];
 
 /// What stands beside the linear loops of `map`, whose axes these were. Only points near the boundary are looked at.
-pub fn beside(
+pub fn nonlinear_checks(
     choice: &AqmChoice,
-    place: &Place,
+    conditions: &OperatingConditions,
     map: &Map,
     (x, y): (Axis, Axis),
     threads: usize,
-) -> Result<Vec<Beside>, Error> {
+) -> Result<Vec<NonlinearCheck>, Error> {
     if [x, y].iter().any(|axis| matches!(axis, Axis::Target | Axis::Gain)) {
         return Err(Error::Unsupported("cycles are looked for over flows, rtt and capacity".into()));
     }
-    let point = |k: usize| -> Result<Beside, Error> {
+    let point = |k: usize| -> Result<NonlinearCheck, Error> {
         let margins = &map.points[k].margins;
         let [from, to] = NEAR_BOUNDARY;
         let near = margins.gain_margin.or(margins.gain_margin_low).is_some_and(|gain| (from..to).contains(&gain));
         if !(near && map.points[k].feasible) {
-            return Ok(Beside::default());
+            return Ok(NonlinearCheck::default());
         }
-        let mut place = *place;
+        let mut conditions = *conditions;
         for (axis, value) in [(x, map.x[k % map.x.len()]), (y, map.y[k / map.x.len()])] {
             match axis {
-                Axis::Flows => place.flows = value,
-                Axis::Rtt => place.base_rtt_s = value,
-                _ => place.capacity_pps = value,
+                Axis::Flows => conditions.flows = value,
+                Axis::Rtt => conditions.base_rtt_s = value,
+                _ => conditions.capacity_pps = value,
             }
         }
-        let Rested { mut built, at, .. } = Rested::of(choice, &place)?;
-        let Some((controller, _)) = Controller::of_built(&built, choice, &at) else { return Ok(Beside::default()) };
-        let branch = branch(choice, &built, (&at, &place), &controller, margins);
+        let AqmEquilibrium { mut built, at, .. } = AqmEquilibrium::new(choice, &conditions)?;
+        let Some((controller, _)) = Controller::from_built(&built, choice, &at) else {
+            return Ok(NonlinearCheck::default());
+        };
+        let branch = branch(choice, &built, (&at, &conditions), &controller, margins);
         let closed = Loop::new(Plant::exact(&at), controller);
         let root = if margins.stable { rightmost(&closed) } else { None };
         let cycle = match root {
-            Some(root) => coexisting(choice, &place, &at, (margins, root.re), &mut built)?,
+            Some(root) => coexisting(choice, &conditions, &at, (margins, root.re), &mut built)?,
             None => None,
         };
-        Ok(Beside {
+        Ok(NonlinearCheck {
             coexisting: cycle.and_then(|cycle| Some((cycle.std_pkts, cycle.period_s?))),
             supercritical: branch.map(|branch| branch.supercritical),
         })

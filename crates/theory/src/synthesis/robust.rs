@@ -1,5 +1,5 @@
 //! Robust design: the PI (or the RED, REM, PAQM, ARM-PFC) that is best over a box of networks, in one of three senses
-//! ([`Aim`]): the largest worst margin, nowhere slower than asked; the fastest where it is slowest, at a worst margin;
+//! ([`Objective`]): the largest worst margin, nowhere slower than asked; the fastest where it is slowest, at a worst margin;
 //! the least noise where packets move the queue most, at a worst margin.
 //!
 //! The largest margin by itself would be that of no gain at all. The margin is the modulus margin, the smallest
@@ -10,12 +10,12 @@ use aqumen_scenario::{AqmChoice, OwnedValue};
 
 use crate::Error;
 use crate::design::noise_of;
-use crate::equilibrium::solver::{Place, linearise};
+use crate::equilibrium::solver::{OperatingConditions, linearise};
 use crate::fluid::Model;
 use crate::linear::complex::abs;
 use crate::linear::noise::Fineness;
 use crate::linear::{Controller, Loop, OperatingPoint, Plant, Resolution};
-use crate::noise::packet_noise::{Held, Noise};
+use crate::noise::packet_noise::{Noise, QueueBounds};
 
 /// Modulus margin that is kept unless another is asked for: a largest sensitivity of two.
 pub const MARGIN: f64 = 0.5;
@@ -25,7 +25,7 @@ const SLOW: f64 = 1e-5;
 
 /// What is best.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Aim {
+pub enum Objective {
     /// The largest worst margin, crossing over nowhere below `slowest_rad_s`.
     Margin {
         /// The slowest crossover that will do, rad/s.
@@ -37,7 +37,7 @@ pub enum Aim {
         margin: f64,
     },
     /// The least QACD where packets move the queue furthest, with at least this worst modulus margin, and crossing over
-    /// nowhere below a share of what [`Aim::Speed`] reaches, nor resisting what lasts by less: noise alone is least
+    /// nowhere below a share of what [`Objective::Speed`] reaches, nor resisting what lasts by less: noise alone is least
     /// without any integral, which never comes to the target. With all of that speed it is that design.
     Noise {
         /// The modulus margin that is kept.
@@ -49,7 +49,7 @@ pub enum Aim {
 
 /// What a design is worth over a box.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Worth {
+pub struct WorstCase {
     /// Smallest modulus margin; below zero where it is unstable.
     pub margin: f64,
     /// Slowest crossover, rad/s.
@@ -62,7 +62,7 @@ pub struct Worth {
 
 /// A range of networks: every corner and the centre are looked at.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Box {
+pub struct NetworkRange {
     /// Number of flows, from and to.
     pub flows: [f64; 2],
     /// Base RTT, seconds.
@@ -79,24 +79,33 @@ pub struct Robust {
     /// Its gains at the frequency asked for.
     pub gains: PiGains,
     /// What it is worth over the box.
-    pub worth: Worth,
+    pub worth: WorstCase,
     /// What the usual design for the centre is worth.
-    pub usual: Worth,
+    pub usual: WorstCase,
 }
 
 /// The PI that holds `target_pkts` and is sampled `frequency` times a second, best over `range`. Everything else is as
-/// at `place`.
-pub fn pi(place: &Place, range: &Box, target_pkts: f64, frequency: f64, aim: Aim) -> Result<Robust, Error> {
-    let at = |place: &Place| {
-        let Place { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *place;
+/// at `conditions`.
+pub fn pi(
+    conditions: &OperatingConditions,
+    range: &NetworkRange,
+    target_pkts: f64,
+    frequency: f64,
+    aim: Objective,
+) -> Result<Robust, Error> {
+    let at = |conditions: &OperatingConditions| {
+        let OperatingConditions { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *conditions;
         OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, target_pkts)
     };
-    let found = places(place, range)?;
+    let found = corners(conditions, range)?;
     let points = found.iter().map(at).collect::<Result<Vec<_>, _>>()?;
-    let quiet = found.iter().map(|place| at(&Place { model: Model::Reno, ..*place })).collect::<Result<Vec<_>, _>>()?;
-    let held = Held { target_pkts: Some(target_pkts), buffer_pkts: place.buffer_pkts };
-    let judge = |pi: PiController, noise: bool| -> Option<Worth> {
-        let controller = Controller::of_pi(pi.sampled(frequency).ok()?, frequency);
+    let quiet = found
+        .iter()
+        .map(|conditions| at(&OperatingConditions { model: Model::Reno, ..*conditions }))
+        .collect::<Result<Vec<_>, _>>()?;
+    let held = QueueBounds { target_pkts: Some(target_pkts), buffer_pkts: conditions.buffer_pkts };
+    let judge = |pi: PiController, noise: bool| -> Option<WorstCase> {
+        let controller = Controller::from_pi(pi.sampled(frequency).ok()?, frequency);
         let closed = |at: &OperatingPoint| Loop { plant: Plant::exact(at), controller: controller.clone(), images: 0 };
         let mut worth = worst_of(points.iter().map(closed));
         if noise {
@@ -124,7 +133,7 @@ pub fn pi(place: &Place, range: &Box, target_pkts: f64, frequency: f64, aim: Aim
 }
 
 /// QACD of the loop at `at`, of Reno's windows.
-fn qacd(held: Held, at: &OperatingPoint, closed: &Loop) -> f64 {
+fn qacd(held: QueueBounds, at: &OperatingPoint, closed: &Loop) -> f64 {
     let stable = closed.margins_at(Resolution::COARSE).stable;
     Noise::around(held, at, Some((stable, closed)), Fineness::COARSE).distance_pkts()
 }
@@ -172,27 +181,32 @@ const KNOBS: [(&str, [&str; 2]); 4] = [
 
 /// Another algorithm made robust, and what that is worth.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tuned {
+pub struct Tuning {
     /// The algorithm with the parameters found.
     pub choice: AqmChoice,
     /// Those parameters.
     pub found: Vec<(&'static str, f64)>,
     /// What it is worth over the box.
-    pub worth: Worth,
+    pub worth: WorstCase,
     /// What it is worth as it was given.
-    pub given: Worth,
+    pub given: WorstCase,
 }
 
 /// `choice` with its gain and speed best over `range`, in the sense of [`pi`]: RED's max_p and weight, REM's gamma and
 /// alpha, PAQM's alpha, ARM-PFC's Psi.
-pub fn tune(choice: &AqmChoice, place: &Place, range: &Box, aim: Aim) -> Result<Tuned, Error> {
+pub fn tune(
+    choice: &AqmChoice,
+    conditions: &OperatingConditions,
+    range: &NetworkRange,
+    aim: Objective,
+) -> Result<Tuning, Error> {
     let Some((_, knobs)) = KNOBS.iter().find(|(name, _)| *name == choice.name) else {
         let known: Vec<_> = KNOBS.iter().map(|(name, _)| *name).collect();
         let known = known.join(", ");
         return Err(Error::Unsupported(format!("no robust design of {}; there is one of pi, {known}", choice.name)));
     };
     let single = knobs[0] == knobs[1];
-    let places = places(place, range)?;
+    let places = corners(conditions, range)?;
     let with = |x: [f64; 2]| -> AqmChoice {
         let mut choice = choice.clone();
         for (name, x) in knobs.iter().zip(x).take(if single { 1 } else { 2 }) {
@@ -201,14 +215,14 @@ pub fn tune(choice: &AqmChoice, place: &Place, range: &Box, aim: Aim) -> Result<
         }
         choice
     };
-    let judge = |choice: &AqmChoice, noise: bool| -> Option<Worth> {
-        let loops = places.iter().map(|place| {
-            let (at, controller) = linearise(choice, place).ok()?;
+    let judge = |choice: &AqmChoice, noise: bool| -> Option<WorstCase> {
+        let loops = places.iter().map(|conditions| {
+            let (at, controller) = linearise(choice, conditions).ok()?;
             Some(Loop { plant: Plant::exact(&at), controller: controller?, images: 0 })
         });
         let mut worth = worst_of(loops.collect::<Option<Vec<_>>>()?.into_iter());
         if noise {
-            let each = places.iter().map(|place| noise_of(choice, place, Fineness::COARSE).distance_pkts());
+            let each = places.iter().map(|conditions| noise_of(choice, conditions, Fineness::COARSE).distance_pkts());
             worth.qacd_pkts = each.fold(0.0, f64::max);
         }
         Some(worth)
@@ -225,14 +239,14 @@ pub fn tune(choice: &AqmChoice, place: &Place, range: &Box, aim: Aim) -> Result<
             }
         });
     }
-    let scale = Scale { unit_s: place.base_rtt_s.max(1e-6), queue_pkts: choice.network.target_pkts.max(1.0) };
+    let scale = Scale { unit_s: conditions.base_rtt_s.max(1e-6), queue_pkts: choice.network.target_pkts.max(1.0) };
     let best = aim.search(start, scale, |x, noise| judge(&with(x), noise));
     let choice = with(best);
     let worth = judge(&choice, true).unwrap_or(given);
     aim.reached(worth)?;
     let found = knobs.iter().zip(best).take(if single { 1 } else { 2 });
     let found = found.map(|(name, x)| (*name, from_axis(name, x))).collect();
-    Ok(Tuned { choice, found, worth, given })
+    Ok(Tuning { choice, found, worth, given })
 }
 
 /// Steps of the search are factors; Psi is searched by the rate of its decay.
@@ -246,9 +260,9 @@ fn from_axis(name: &str, x: f64) -> f64 {
 }
 
 /// Smallest margin and slowest crossover of some loops, without their noise.
-fn worst_of(loops: impl Iterator<Item = Loop>) -> Worth {
+fn worst_of(loops: impl Iterator<Item = Loop>) -> WorstCase {
     let far = f64::INFINITY;
-    let none = Worth { margin: far, slowest_rad_s: far, lasting_rad_s: far, qacd_pkts: far };
+    let none = WorstCase { margin: far, slowest_rad_s: far, lasting_rad_s: far, qacd_pkts: far };
     loops.fold(none, |worst, closed| {
         let margins = closed.margins_at(Resolution::COARSE);
         let slow = SLOW / closed.plant.delay_s;
@@ -258,7 +272,7 @@ fn worst_of(loops: impl Iterator<Item = Loop>) -> Worth {
         } else {
             margins.gain_margin.map_or(-1.0, |g| g - 1.0).min(0.0)
         };
-        Worth {
+        WorstCase {
             margin: worst.margin.min(margin),
             slowest_rad_s: worst.slowest_rad_s.min(margins.crossover_rad_s.unwrap_or(0.0)),
             lasting_rad_s: worst.lasting_rad_s.min(slow * abs(closed.response(slow))),
@@ -276,17 +290,17 @@ struct Scale {
     queue_pkts: f64,
 }
 
-impl Aim {
+impl Objective {
     /// The best from `start` on; `judge` says what a design is worth, of its noise only where asked.
-    fn search(self, start: [f64; 2], scale: Scale, judge: impl Fn([f64; 2], bool) -> Option<Worth>) -> [f64; 2] {
-        let value = |aim: Aim, floor: [f64; 2], x: [f64; 2]| {
+    fn search(self, start: [f64; 2], scale: Scale, judge: impl Fn([f64; 2], bool) -> Option<WorstCase>) -> [f64; 2] {
+        let value = |aim: Objective, floor: [f64; 2], x: [f64; 2]| {
             let Some(worth) = judge(x, false) else { return -1e3 };
             aim.value(worth, scale, floor, || judge(x, true).map_or(f64::INFINITY, |worth| worth.qacd_pkts))
         };
-        let Aim::Noise { margin, speed } = self else {
+        let Objective::Noise { margin, speed } = self else {
             return refined(coarse(start, |x| value(self, [0.0; 2], x)), |x| value(self, [0.0; 2], x));
         };
-        let fast = Aim::Speed { margin };
+        let fast = Objective::Speed { margin };
         let fastest = refined(coarse(start, |x| value(fast, [0.0; 2], x)), |x| value(fast, [0.0; 2], x));
         // What rounding takes from the speed is no reason to refuse it.
         let kept = speed * (1.0 - 1e-9);
@@ -297,22 +311,26 @@ impl Aim {
 
     /// What a search makes larger; `qacd` is asked for where the margin and, both quick and lasting, a speed of `floor`
     /// are kept.
-    fn value(self, worth: Worth, scale: Scale, floor: [f64; 2], qacd: impl FnOnce() -> f64) -> f64 {
+    fn value(self, worth: WorstCase, scale: Scale, floor: [f64; 2], qacd: impl FnOnce() -> f64) -> f64 {
         match self {
-            Aim::Margin { slowest_rad_s } => worth.margin - 10.0 * (1.0 - worth.slowest_rad_s / slowest_rad_s).max(0.0),
-            Aim::Speed { margin } | Aim::Noise { margin, .. } if worth.margin < margin => worth.margin - margin - 500.0,
-            Aim::Speed { .. } => worth.slowest_rad_s * scale.unit_s,
-            Aim::Noise { .. } if worth.slowest_rad_s < floor[0] || worth.lasting_rad_s < floor[1] => {
+            Objective::Margin { slowest_rad_s } => {
+                worth.margin - 10.0 * (1.0 - worth.slowest_rad_s / slowest_rad_s).max(0.0)
+            }
+            Objective::Speed { margin } | Objective::Noise { margin, .. } if worth.margin < margin => {
+                worth.margin - margin - 500.0
+            }
+            Objective::Speed { .. } => worth.slowest_rad_s * scale.unit_s,
+            Objective::Noise { .. } if worth.slowest_rad_s < floor[0] || worth.lasting_rad_s < floor[1] => {
                 (worth.slowest_rad_s / floor[0]).min(worth.lasting_rad_s / floor[1]) - 450.0
             }
-            Aim::Noise { .. } => (-qacd() / scale.queue_pkts).max(-400.0),
+            Objective::Noise { .. } => (-qacd() / scale.queue_pkts).max(-400.0),
         }
     }
 
     /// Refuses a design that does not keep what it was to keep.
-    fn reached(self, worth: Worth) -> Result<(), Error> {
+    fn reached(self, worth: WorstCase) -> Result<(), Error> {
         match self {
-            Aim::Noise { margin, .. } if worth.margin >= margin && !worth.qacd_pkts.is_finite() => Err(Error::Unsupported(
+            Objective::Noise { margin, .. } if worth.margin >= margin && !worth.qacd_pkts.is_finite() => Err(Error::Unsupported(
                 "nothing is known of the noise somewhere in these ranges: windows below two packets, an unstable loop, or a queue \
                  that no probability holds; smaller ranges"
                     .into(),
@@ -323,21 +341,26 @@ impl Aim {
 }
 
 /// Every corner of the box, and its centre.
-fn places(place: &Place, range: &Box) -> Result<Vec<Place>, Error> {
+fn corners(conditions: &OperatingConditions, range: &NetworkRange) -> Result<Vec<OperatingConditions>, Error> {
     let sides = [range.flows, range.rtt_s, range.capacity_pps];
     if sides.iter().any(|[low, high]| !(*low > 0.0 && low <= high && high.is_finite())) {
         return Err(Error::Unsupported("a range goes from a number above 0 to one that is not below it".into()));
     }
     let middle = sides.map(|[low, high]| (low * high).sqrt());
     let corner = |k: usize| [0, 1, 2].map(|side| sides[side][k >> side & 1]);
-    let of = |[flows, base_rtt_s, capacity_pps]: [f64; 3]| Place { flows, base_rtt_s, capacity_pps, ..*place };
+    let of = |[flows, base_rtt_s, capacity_pps]: [f64; 3]| OperatingConditions {
+        flows,
+        base_rtt_s,
+        capacity_pps,
+        ..*conditions
+    };
     Ok((0..8).map(corner).chain([middle]).map(of).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::PLACE;
+    use crate::testing::CONDITIONS;
 
     #[test]
     fn a_search_finds_the_top_of_a_hill_with_an_edge() {
@@ -386,14 +409,14 @@ mod tests {
 
     #[test]
     fn the_usual_design_is_that_of_the_middle_with_its_queue() {
-        let place = Place { model: Model::Hollot, ..PLACE };
-        let range = Box { flows: [60.0; 2], rtt_s: [0.2; 2], capacity_pps: [1250.0; 2] };
-        let found = pi(&place, &range, 100.0, 160.0, Aim::Speed { margin: MARGIN }).unwrap();
+        let conditions = OperatingConditions { model: Model::Hollot, ..CONDITIONS };
+        let range = NetworkRange { flows: [60.0; 2], rtt_s: [0.2; 2], capacity_pps: [1250.0; 2] };
+        let found = pi(&conditions, &range, 100.0, 160.0, Objective::Speed { margin: MARGIN }).unwrap();
         // 200 ms, and 100 packets at 1250 a second.
         let plant = TcpPlant::new(60.0, 1250.0, 0.28).unwrap();
         let gains = PiController::design(&plant, Crossover::Lower).sampled(160.0).unwrap();
         let at = OperatingPoint::new(Model::Hollot, 60.0, 1250.0, 0.0, 0.2, 100.0).unwrap();
-        let closed = Loop { plant: Plant::exact(&at), controller: Controller::of_pi(gains, 160.0), images: 0 };
+        let closed = Loop { plant: Plant::exact(&at), controller: Controller::from_pi(gains, 160.0), images: 0 };
         let margins = closed.margins_at(Resolution::COARSE);
         assert!((found.usual.margin / margins.modulus_margin - 1.0).abs() < 1e-9, "{found:?} {margins:?}");
         assert!((found.usual.slowest_rad_s / margins.crossover_rad_s.unwrap() - 1.0).abs() < 1e-9);
@@ -410,40 +433,41 @@ mod tests {
 
     #[test]
     fn a_box_is_looked_at_in_every_corner_and_its_middle() {
-        let place = Place { unresponsive_pps: 7.0, ..PLACE };
-        let range = Box { flows: [4.0, 16.0], rtt_s: [0.1, 0.4], capacity_pps: [100.0, 400.0] };
-        let all = places(&place, &range).unwrap();
+        let conditions = OperatingConditions { unresponsive_pps: 7.0, ..CONDITIONS };
+        let range = NetworkRange { flows: [4.0, 16.0], rtt_s: [0.1, 0.4], capacity_pps: [100.0, 400.0] };
+        let all = corners(&conditions, &range).unwrap();
         assert_eq!(all.len(), 9);
         for (flows, rtt_s, capacity) in [(4.0, 0.1, 100.0), (16.0, 0.1, 100.0), (4.0, 0.4, 400.0), (16.0, 0.4, 400.0)] {
-            let here = |at: &&Place| (at.flows, at.base_rtt_s, at.capacity_pps) == (flows, rtt_s, capacity);
+            let here =
+                |at: &&OperatingConditions| (at.flows, at.base_rtt_s, at.capacity_pps) == (flows, rtt_s, capacity);
             assert_eq!(all.iter().filter(here).count(), 1, "{flows} {rtt_s} {capacity}");
         }
         let middle = all[8];
         assert!((middle.flows - 8.0).abs() < 1e-12 && (middle.base_rtt_s - 0.2).abs() < 1e-12);
         assert!((middle.capacity_pps - 200.0).abs() < 1e-9 && middle.unresponsive_pps == 7.0);
         for wrong in [[0.0, 1.0], [2.0, 1.0], [1.0, f64::INFINITY]] {
-            assert!(places(&place, &Box { rtt_s: wrong, ..range }).is_err(), "{wrong:?}");
+            assert!(corners(&conditions, &NetworkRange { rtt_s: wrong, ..range }).is_err(), "{wrong:?}");
         }
-        assert!(places(&place, &Box { rtt_s: [0.2, 0.2], ..range }).is_ok());
+        assert!(corners(&conditions, &NetworkRange { rtt_s: [0.2, 0.2], ..range }).is_ok());
     }
 
     #[test]
     fn an_aim_values_what_it_is_named_after_and_puts_first_what_must_be_kept() {
         let scale = Scale { unit_s: 0.2, queue_pkts: 100.0 };
-        let worth = |margin: f64, slowest: f64, lasting: f64| Worth {
+        let worth = |margin: f64, slowest: f64, lasting: f64| WorstCase {
             margin,
             slowest_rad_s: slowest,
             lasting_rad_s: lasting,
             qacd_pkts: 30.0,
         };
-        let of = |aim: Aim, worth: Worth| aim.value(worth, scale, [2.0, 1.0], || worth.qacd_pkts);
+        let of = |aim: Objective, worth: WorstCase| aim.value(worth, scale, [2.0, 1.0], || worth.qacd_pkts);
         // Ten times what is missing of the speed is taken from the margin.
-        let margin = Aim::Margin { slowest_rad_s: 4.0 };
+        let margin = Objective::Margin { slowest_rad_s: 4.0 };
         assert_eq!((of(margin, worth(0.6, 4.0, 1.0)), of(margin, worth(0.6, 9.0, 1.0))), (0.6, 0.6));
         assert!((of(margin, worth(0.6, 3.0, 1.0)) - (0.6 - 2.5)).abs() < 1e-12);
-        let speed = Aim::Speed { margin: 0.5 };
+        let speed = Objective::Speed { margin: 0.5 };
         assert!((of(speed, worth(0.5, 3.0, 1.0)) - 0.6).abs() < 1e-12 && of(speed, worth(0.4, 3.0, 1.0)) < -499.0);
-        let noise = Aim::Noise { margin: 0.5, speed: 1.0 };
+        let noise = Objective::Noise { margin: 0.5, speed: 1.0 };
         assert!((of(noise, worth(0.5, 2.0, 1.0)) + 0.3).abs() < 1e-12, "a share of the queue");
         // What is missing of the speed counts as a share of what is kept of it, quick or lasting.
         assert!((of(noise, worth(0.5, 1.8, 1.0)) + 450.0 - 0.9).abs() < 1e-12);

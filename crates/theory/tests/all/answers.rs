@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use aqumen_aqm::Network;
 use aqumen_scenario::{AqmChoice, Scenario};
-use aqumen_theory::design::{Place, analyse};
+use aqumen_theory::design::{OperatingConditions, analyse};
 use aqumen_theory::engine;
 use aqumen_theory::fluid::{self, Model};
 use aqumen_units::Rate;
@@ -27,7 +27,7 @@ fn analysed(aqm: &str, flows: f64, bps: u64, base_rtt_s: f64, model: Model) -> V
         link_rate: rate,
         buffer_pkts: 300.0,
     };
-    let place = Place {
+    let conditions = OperatingConditions {
         model,
         flows,
         capacity_pps: network.capacity_pps(),
@@ -36,7 +36,7 @@ fn analysed(aqm: &str, flows: f64, bps: u64, base_rtt_s: f64, model: Model) -> V
         buffer_pkts: 300.0,
         sender: aqumen_theory::response::Sender::reno(),
     };
-    match analyse(&AqmChoice::builtin(aqm, Vec::new(), network), &place) {
+    match analyse(&AqmChoice::builtin(aqm, Vec::new(), network), &conditions) {
         Ok(analysis) => serde_json::to_value(&analysis).unwrap(),
         Err(error) => error.to_string().into(),
     }
@@ -94,7 +94,7 @@ fn no_answer_is_another_than_its_row_says() {
     let found = answers();
     if std::env::var_os("AQUMEN_BLESS").is_some() {
         let mut table = String::from("figure,value\n");
-        found.iter().for_each(|(place, value)| writeln!(table, "{place},{value}").unwrap());
+        found.iter().for_each(|(conditions, value)| writeln!(table, "{conditions},{value}").unwrap());
         return std::fs::write(TABLE, table).unwrap();
     }
     let text = std::fs::read_to_string(TABLE).unwrap();
@@ -107,8 +107,8 @@ fn no_answer_is_another_than_its_row_says() {
     };
     let other: Vec<String> = expected
         .iter()
-        .filter(|(place, value)| !found.get(*place).is_some_and(|now| same(now, value)))
-        .map(|(place, value)| format!("{place}: now {:?}, was {value}", found.get(*place)))
+        .filter(|(conditions, value)| !found.get(*conditions).is_some_and(|now| same(now, value)))
+        .map(|(conditions, value)| format!("{conditions}: now {:?}, was {value}", found.get(*conditions)))
         .collect();
     assert!(other.is_empty(), "{} figures are others:\n{}", other.len(), other[..other.len().min(30)].join("\n"));
 }

@@ -5,7 +5,7 @@ use aqumen_aqm::{
     Transfer, Value,
 };
 use aqumen_scenario::{AqmChoice, OwnedValue, PRESETS};
-use aqumen_theory::design::{Analysis, Depth, Gain, Place, analyse, analyse_to, noise_power};
+use aqumen_theory::design::{Analysis, Depth, Gain, OperatingConditions, analyse, analyse_to, noise_power};
 use aqumen_theory::fluid::Model;
 use aqumen_theory::response::Sender;
 use aqumen_units::{Probability, Rate, Span};
@@ -28,8 +28,8 @@ fn network(bps: u64, flows: f64, r0: f64, target: f64) -> Network {
     }
 }
 
-fn place(network: &Network) -> Place {
-    Place {
+fn conditions(network: &Network) -> OperatingConditions {
+    OperatingConditions {
         model: Model::Hollot,
         flows: network.flows,
         capacity_pps: network.capacity_pps(),
@@ -52,7 +52,7 @@ fn pi_for_the_classic_network() {
     // K = z sqrt((z R0)^2 + 1) / k_t with z = 2N / (R0^2 C) = 120 / 226.935 = 0.52879, k_t
     // = (R0 C)^3 / (4 N^2) = 54518.
     let network = network(30_000_000, 60.0, 0.246, 175.0);
-    let analysis = analyse(&choice("pi", &[], network), &place(&network)).unwrap();
+    let analysis = analyse(&choice("pi", &[], network), &conditions(&network)).unwrap();
     assert!((number(&analysis, "a") / 1.8528e-5 - 1.0).abs() < 1e-4);
     assert_eq!(number(&analysis, "frequency"), 160.0);
     // PM = 90 - w_g R0 - atan(w_g R0), w_g R0 = 0.52879 * 0.246 = 0.13008 rad: 90 - 7.4532 - 7.4112 = 75.136 degrees,
@@ -66,7 +66,8 @@ fn pi_for_the_classic_network() {
 #[test]
 fn arm_pfc_for_the_papers_network() {
     let network = network(10_000_000, 100.0, 0.28, 100.0);
-    let analysis = analyse(&choice("arm-pfc", &[("h", OwnedValue::Number(7.0))], network), &place(&network)).unwrap();
+    let analysis =
+        analyse(&choice("arm-pfc", &[("h", OwnedValue::Number(7.0))], network), &conditions(&network)).unwrap();
     for (name, expected) in [
         ("d", 5.0),
         ("T_s", 0.056),
@@ -91,7 +92,7 @@ fn arm_pfc_for_the_papers_network() {
 fn what_no_probability_can_hold_is_said() {
     // 300 flows: W0 = 7/6, p0 = 72/49; with p = 1 the queue settles at 1250 (sqrt(2) 300/1250 - 0.2) = 174.26.
     let network = network(10_000_000, 100.0, 0.28, 100.0);
-    let crowded = Place { flows: 300.0, ..place(&network) };
+    let crowded = OperatingConditions { flows: 300.0, ..conditions(&network) };
     let analysis = analyse(&choice("pi", &[], network), &crowded).unwrap();
     assert!(analysis.warnings[0].contains("174.3 packets"), "{:?}", analysis.warnings);
     assert!((analysis.expected.queue_pkts - 174.26).abs() < 0.01);
@@ -108,7 +109,7 @@ fn the_literal_arm_pfc_is_expected_beside_its_target() {
         ("variant", OwnedValue::Choice("A".into())),
     ];
     for (flows, offset) in [(110.0, 13.68), (105.0, 6.86), (90.0, -13.83)] {
-        let there = Place { flows, ..place(&network) };
+        let there = OperatingConditions { flows, ..conditions(&network) };
         let analysis = analyse(&choice("arm-pfc", &values, network), &there).unwrap();
         let got = analysis.expected.offset_pkts.unwrap();
         assert!((got - offset).abs() < 0.01, "{flows} flows: {got}, expected {offset}");
@@ -125,8 +126,8 @@ fn a_law_beside_its_target_is_as_far_beside_it_whoever_holds_the_same_share() {
     ];
     let literal = choice("arm-pfc", &values, network);
     let told = |sender: Sender, flows: f64| {
-        let there = Place { model: Model::Reno, sender, flows, ..place(&network) };
-        let expected = analyse_to(Depth::Rest, &literal, &there).unwrap().expected;
+        let there = OperatingConditions { model: Model::Reno, sender, flows, ..conditions(&network) };
+        let expected = analyse_to(Depth::Equilibrium, &literal, &there).unwrap().expected;
         (expected.probability, expected.offset_pkts.unwrap())
     };
     // Windows that come down in proportion are another function of the share; the law knows the share alone.
@@ -154,15 +155,23 @@ fn hollots_red_is_at_the_edge_of_its_rule() {
         ("max_p", OwnedValue::Number(0.1)),
         ("weight", OwnedValue::Number(1.33e-6)),
     ];
-    let red = analyse(&choice("red", &values, network), &Place { buffer_pkts: 1000.0, ..place(&network) }).unwrap();
+    let red =
+        analyse(&choice("red", &values, network), &OperatingConditions { buffer_pkts: 1000.0, ..conditions(&network) })
+            .unwrap();
     assert!((number(&red, "L_RED") / 1.86e-4 - 1.0).abs() < 1e-3 && (number(&red, "K") / 0.005 - 1.0).abs() < 5e-3);
     assert!(red.margins.unwrap().exact.stable);
     // An average that forgets at once has no last packet: K = C ln 1e12.
     let instant = [&values[..3], &[("weight", OwnedValue::Number(1.0))]].concat();
-    let red = analyse(&choice("red", &instant, network), &Place { buffer_pkts: 1000.0, ..place(&network) }).unwrap();
+    let red = analyse(
+        &choice("red", &instant, network),
+        &OperatingConditions { buffer_pkts: 1000.0, ..conditions(&network) },
+    )
+    .unwrap();
     assert!((number(&red, "K") / (3750.0 * 27.631) - 1.0).abs() < 1e-4, "{}", number(&red, "K"));
     let fast = [&values[..3], &[("weight", OwnedValue::Number(0.002))]].concat();
-    let red = analyse(&choice("red", &fast, network), &Place { buffer_pkts: 1000.0, ..place(&network) }).unwrap();
+    let red =
+        analyse(&choice("red", &fast, network), &OperatingConditions { buffer_pkts: 1000.0, ..conditions(&network) })
+            .unwrap();
     assert!(red.warnings.iter().any(|w| w.contains("too fast")), "{:?}", red.warnings);
 }
 
@@ -172,7 +181,7 @@ fn paqm_is_told_an_alpha_that_is_stable() {
     let network = Network { buffer_pkts: 800.0, ..network(30_000_000, 60.0, 0.24 + 200.0 / 3750.0, 200.0) };
     let given = |alpha: f64| {
         let values = [("alpha", OwnedValue::Number(alpha)), ("period", OwnedValue::Number(0.05))];
-        analyse(&choice("paqm", &values, network), &place(&network)).unwrap()
+        analyse(&choice("paqm", &values, network), &conditions(&network)).unwrap()
     };
     let own = given(8e-4);
     assert!(!own.margins.as_ref().unwrap().exact.stable, "{:?}", own.margins);
@@ -188,16 +197,17 @@ fn paqm_is_told_an_alpha_that_is_stable() {
 #[test]
 fn ared_at_rest_is_red_with_the_max_p_that_holds_the_middle_of_its_thresholds() {
     let network = network(10_000_000, 60.0, 0.28, 100.0);
-    let ared = analyse(&choice("ared", &[], network), &place(&network)).unwrap();
+    let ared = analyse(&choice("ared", &[], network), &conditions(&network)).unwrap();
     // Thresholds 50 and 150: the middle is the target, whatever the load.
     assert!((ared.operating_point.at.queue_pkts - 100.0).abs() < 0.5, "{:?}", ared.operating_point);
     let given = ["min_th", "max_th", "weight"].map(|name| (name, OwnedValue::Number(number(&ared, name))));
     let max_p = [("max_p", OwnedValue::Number(number(&ared, "max_p_at_rest")))];
-    let red = analyse(&choice("red", &[&given[..], &max_p[..]].concat(), network), &place(&network)).unwrap();
+    let red = analyse(&choice("red", &[&given[..], &max_p[..]].concat(), network), &conditions(&network)).unwrap();
     let (a, b) = (ared.margins.as_ref().unwrap().exact, red.margins.as_ref().unwrap().exact);
     assert!((a.modulus_margin / b.modulus_margin - 1.0).abs() < 1e-6 && a.stable == b.stable, "{a:?} {b:?}");
     // More flows ask for more: p0 = 2 (N / (R0 C))^2.
-    let more = analyse(&choice("ared", &[], network), &Place { flows: 90.0, ..place(&network) }).unwrap();
+    let more =
+        analyse(&choice("ared", &[], network), &OperatingConditions { flows: 90.0, ..conditions(&network) }).unwrap();
     assert!(number(&more, "max_p_at_rest") > 1.5 * number(&ared, "max_p_at_rest"));
 }
 
@@ -206,7 +216,7 @@ fn ared_swings_by_its_adaptation_where_the_red_that_it_is_at_rest_is_calm() {
     // 469 packets/s, .424 s, 59 flows under an ARED made for 102 and .393 s: a gain margin of 2.4 around its rest. In
     // packets it swings every 8.05 s, by 33.4 +- .4 packets (24 runs of 300 s each), noise included.
     let made_for = Network { buffer_pkts: 504.0, ..network(3_752_000, 102.0, 0.393 + 168.0 / 469.0, 168.0) };
-    let here = Place { model: Model::Reno, flows: 59.0, base_rtt_s: 0.424, ..place(&made_for) };
+    let here = OperatingConditions { model: Model::Reno, flows: 59.0, base_rtt_s: 0.424, ..conditions(&made_for) };
     let ared = analyse(&choice("ared", &[], made_for), &here).unwrap();
     let exact = ared.margins.as_ref().unwrap().exact;
     assert!(exact.stable && exact.gain_margin.unwrap() > 2.0, "{exact:?}");
@@ -218,7 +228,7 @@ fn ared_swings_by_its_adaptation_where_the_red_that_it_is_at_rest_is_calm() {
     assert!(ared.noise.why.as_ref().unwrap().contains("a cycle that is higher"));
     // At twice the flows and round trip of its design the loop itself is unstable: in packets it swings by 101.
     let paper = Network { buffer_pkts: 300.0, ..network(10_000_000, 100.0, 0.28, 100.0) };
-    let there = Place { model: Model::Reno, flows: 200.0, base_rtt_s: 0.4, ..place(&paper) };
+    let there = OperatingConditions { model: Model::Reno, flows: 200.0, base_rtt_s: 0.4, ..conditions(&paper) };
     let unstable = analyse(&choice("ared", &[], paper), &there).unwrap();
     assert!(!unstable.margins.unwrap().exact.stable && unstable.expected.oscillates == Some(true));
     // Its max_p held where it rests: nothing moves it, nothing swings.
@@ -234,7 +244,7 @@ fn what_noise_makes_of_areds_steps_is_in_its_noise() {
     // 1042 packets/s, .229 s, 25 flows under an ARED made for 58 and .166 s. In packets the queue deviates by 24.7,
     // 23.5 and 21.8 in three runs; by 12 under the RED that it is at rest.
     let made_for = Network { buffer_pkts: 366.0, ..network(8_336_712, 58.0, 0.165_93 + 122.0 / 1042.09, 122.0) };
-    let here = Place { model: Model::Reno, flows: 25.0, base_rtt_s: 0.2291, ..place(&made_for) };
+    let here = OperatingConditions { model: Model::Reno, flows: 25.0, base_rtt_s: 0.2291, ..conditions(&made_for) };
     let ared = analyse(&choice("ared", &[], made_for), &here).unwrap();
     let deviation = ared.noise.queue_std_pkts.unwrap();
     assert!(ared.noise.valid && (deviation / 23.4 - 1.0).abs() < 0.15, "{:?}", ared.noise);
@@ -257,7 +267,8 @@ fn pie_swings_as_high_as_packets_do_and_in_a_cycle_only_where_its_law_comes_to_i
     // the packets that a short queue is spared the second would be 30.3.
     let told = |flows: f64| {
         let network = Network { flows, base_rtt_s: 0.2, buffer_pkts: 120.0, ..network(10_000_000, flows, 0.232, 40.0) };
-        analyse(&choice("pie", &[], network), &Place { model: Model::Reno, ..place(&network) }).unwrap()
+        analyse(&choice("pie", &[], network), &OperatingConditions { model: Model::Reno, ..conditions(&network) })
+            .unwrap()
     };
     for (flows, height, cycle) in [(12.0, 20.4, true), (30.0, 12.5, false)] {
         let pie = told(flows);
@@ -277,7 +288,8 @@ fn pie_swings_as_high_as_packets_do_and_in_a_cycle_only_where_its_law_comes_to_i
 fn a_tuned_aqm_mo_has_the_margins_of_one_designed_for_the_place() {
     let known = network(10_000_000, 60.0, 0.28, 100.0);
     let other = Network { flows: 100.0, ..known };
-    let margins = |name, network| analyse(&choice(name, &[], network), &place(&known)).unwrap().margins.unwrap().exact;
+    let margins =
+        |name, network| analyse(&choice(name, &[], network), &conditions(&known)).unwrap().margins.unwrap().exact;
     // ST-AQM-MO was told of 100 flows and has found the 60.
     let (tuned, designed, fixed) = (margins("st-aqm-mo", other), margins("aqm-mo", known), margins("aqm-mo", other));
     assert!((tuned.modulus_margin / designed.modulus_margin - 1.0).abs() < 0.02, "{tuned:?} {designed:?}");
@@ -288,7 +300,7 @@ fn a_tuned_aqm_mo_has_the_margins_of_one_designed_for_the_place() {
 fn what_has_no_slope_says_why() {
     let network = network(10_000_000, 60.0, 0.28, 100.0);
     for name in ["ared-feng", "avq", "blue", "aaqm", "codel", "cobalt"] {
-        let error = analyse(&choice(name, &[], network), &place(&network)).unwrap_err().to_string();
+        let error = analyse(&choice(name, &[], network), &conditions(&network)).unwrap_err().to_string();
         assert!(error.starts_with(&format!("{name} has no linear law: it")), "{error}");
     }
 }
@@ -303,7 +315,7 @@ fn dualpi2_answers_by_its_classic_queue_and_flow_queues_say_why_not() {
             // Of the same gains, by PI2's names; p' is up to date every 16 ms in both. p = 1/4 is where p' k reaches 1.
             _ => vec![set("target", 0.015), set("alpha", 0.16), set("beta", 3.2), set("interval", 0.016)],
         };
-        analyse(&AqmChoice::builtin(name, values, network), &place(&network)).unwrap()
+        analyse(&AqmChoice::builtin(name, values, network), &conditions(&network)).unwrap()
     });
     assert_eq!((dual.aqm.as_str(), alone.aqm.as_str()), ("dualpi2", "pi2"));
     // 15 ms of 1250 packets a second.
@@ -312,7 +324,7 @@ fn dualpi2_answers_by_its_classic_queue_and_flow_queues_say_why_not() {
     assert_eq!(dual.margins, alone.margins);
     assert!(dual.warnings[0].contains("its classic queue, with classic traffic alone"), "{:?}", dual.warnings);
     for name in ["fq-codel", "fq-pie", "cake", "sfq", "drr"] {
-        let error = analyse(&choice(name, &[], network), &place(&network)).unwrap_err().to_string();
+        let error = analyse(&choice(name, &[], network), &conditions(&network)).unwrap_err().to_string();
         assert!(error.starts_with(&format!("{name} has no linear law: each flow has a queue of its own")), "{error}");
     }
 }
@@ -355,7 +367,7 @@ fn an_aqm_from_outside_explains_itself() {
     let row = Algorithm { name: "knowing", title: "Knowing", summary: "-", reference: "-", params: &[Param::TARGET] };
     let catalogue = Catalogue::BUILT_IN.with(row, |_, _| Ok(AnyAqm::own_law(Knowing, true))).unwrap();
     let own = AqmChoice { catalogue, ..choice("knowing", &[], network) };
-    let analysis = analyse(&own, &place(&network)).unwrap();
+    let analysis = analyse(&own, &conditions(&network)).unwrap();
     assert_eq!(analysis.operating_point.at.queue_pkts, 100.0);
     assert_eq!(number(&analysis, "K"), 1e-4);
     // W0 = R0 C / N = .28 * 1250 / 60.
@@ -374,7 +386,9 @@ fn noise_says_whose_loop_is_unstable_where_the_margins_are_another_models() {
         ("psi", OwnedValue::Number(0.83)),
         ("h", OwnedValue::Number(7.0)),
     ];
-    let told = |model| analyse(&choice("arm-pfc", &given, network), &Place { model, ..place(&network) }).unwrap();
+    let told = |model| {
+        analyse(&choice("arm-pfc", &given, network), &OperatingConditions { model, ..conditions(&network) }).unwrap()
+    };
     let (mean, many) = (told(Model::Hollot), told(Model::Reno));
     assert!(mean.margins.unwrap().exact.stable && !many.margins.unwrap().exact.stable);
     assert!(mean.noise.why.as_ref().unwrap().starts_with("in model reno, "), "{:?}", mean.noise.why);
@@ -394,7 +408,7 @@ fn the_power_of_the_noise_sums_up_to_its_deviation() {
         ("red", &red, averaged, 25.0, 0.2291),
         ("ared", &[], averaged, 25.0, 0.2291),
     ] {
-        let there = Place { model: Model::Reno, flows, base_rtt_s, ..place(&network) };
+        let there = OperatingConditions { model: Model::Reno, flows, base_rtt_s, ..conditions(&network) };
         let choice = choice(name, values, network);
         let noise = analyse(&choice, &there).unwrap().noise;
         let told = noise.queue_std_pkts.unwrap_or_else(|| panic!("{name}: {noise:?}"));
@@ -404,11 +418,11 @@ fn the_power_of_the_noise_sums_up_to_its_deviation() {
         let area: f64 = (1..w.len()).map(|k| 0.5 * (power[k] + power[k - 1]) * (w[k] - w[k - 1])).sum();
         let deviation = ((area + w[0] * power[0]) / std::f64::consts::PI).sqrt();
         assert!((deviation / told - 1.0).abs() < 0.02, "{name}: {deviation} {told}");
-        // Whatever the model of the place, it is that of Reno's windows.
-        assert_eq!(noise_power(&choice, &Place { model: Model::Ecn, ..there }, &w).unwrap(), power);
+        // Whatever the model of the conditions, it is that of Reno's windows.
+        assert_eq!(noise_power(&choice, &OperatingConditions { model: Model::Ecn, ..there }, &w).unwrap(), power);
     }
     let network = network(10_000_000, 60.0, 0.28, 100.0);
-    assert!(noise_power(&choice("codel", &[], network), &place(&network), &[1.0]).is_err());
+    assert!(noise_power(&choice("codel", &[], network), &conditions(&network), &[1.0]).is_err());
 }
 
 #[test]
@@ -416,7 +430,7 @@ fn many_windows_have_a_loop_where_some_share_holds_them_and_no_equations_for_the
     let modern = Sender { proportional: true, from_flight: true, min_window: 2.0, ..Sender::reno() };
     let network = network(10_000_000, 60.0, 0.28, 100.0);
     let told = |flows: f64| {
-        let there = Place { model: Model::Reno, sender: modern, flows, ..place(&network) };
+        let there = OperatingConditions { model: Model::Reno, sender: modern, flows, ..conditions(&network) };
         analyse(&choice("pi", &[], network), &there).unwrap()
     };
     // Windows of 350 packets over 60 flows, and over 300, of which none is below two.
@@ -433,13 +447,13 @@ fn many_windows_have_a_loop_where_some_share_holds_them_and_no_equations_for_the
 fn little_margin_is_warned_of() {
     // A quarter of the gain leaves PI four times the gain margin, and more of the phase.
     let network = network(30_000_000, 60.0, 0.246, 175.0);
-    let own = analyse(&choice("pi", &[], network), &place(&network)).unwrap();
+    let own = analyse(&choice("pi", &[], network), &conditions(&network)).unwrap();
     let (a, b) = (number(&own, "a"), number(&own, "b"));
     let margin = own.margins.unwrap().exact.gain_margin.unwrap();
     let told = |gain_margin: f64| {
         let [a, b] = [a, b].map(|gain| gain * margin / gain_margin);
         let gains = [("a", OwnedValue::Number(a)), ("b", OwnedValue::Number(b))];
-        let analysis = analyse(&choice("pi", &gains, network), &place(&network)).unwrap();
+        let analysis = analyse(&choice("pi", &gains, network), &conditions(&network)).unwrap();
         let exact = analysis.margins.unwrap().exact;
         assert!((exact.gain_margin.unwrap() / gain_margin - 1.0).abs() < 1e-6, "{exact:?}");
         let warned = analysis.warnings.iter().any(|warning| warning.starts_with("little margin: gain"));
@@ -466,7 +480,11 @@ fn windows_of_linux_under_arm_pfc_have_the_margin_that_packets_show() {
         buffer_pkts: 280.0,
     };
     let (_, linux) = PRESETS.iter().find(|(name, _)| *name == "linux").unwrap();
-    let there = Place { model: Model::Reno, sender: Sender::of(&linux()).unwrap(), ..place(&made_for) };
+    let there = OperatingConditions {
+        model: Model::Reno,
+        sender: Sender::from_protocol(&linux()).unwrap(),
+        ..conditions(&made_for)
+    };
     let told = analyse(&choice("arm-pfc", &[], made_for), &there).unwrap();
     let exact = told.margins.unwrap().exact;
     assert!(exact.stable && exact.gain_margin.is_some_and(|gain| (3.0..4.0).contains(&gain)), "{exact:?}");
@@ -480,11 +498,11 @@ fn of_preset(aqm: &str, values: &[(&str, f64)], preset: &str, (pps, flows, base_
     let made_for =
         Network { capacity, link_rate, flows, base_rtt_s, packet_bytes, ..network(10_000_000, flows, 0.28, 20.0) };
     let (_, transport) = PRESETS.iter().find(|(name, _)| *name == preset).unwrap();
-    let there = Place {
+    let there = OperatingConditions {
         model: Model::Reno,
         capacity_pps: pps as f64,
-        sender: Sender::of(&transport()).unwrap(),
-        ..place(&made_for)
+        sender: Sender::from_protocol(&transport()).unwrap(),
+        ..conditions(&made_for)
     };
     let values: Vec<_> = values.iter().map(|(name, value)| (*name, OwnedValue::Number(*value))).collect();
     analyse(&choice(aqm, &values, made_for), &there).unwrap()
@@ -539,7 +557,8 @@ fn in_slow_motion_red_rests_and_swings_as_it_does_and_takes_as_many_times_as_lon
         let known = network(16_000_000, 58.0, 0.165_93 + 122.0 / 2000.0, 122.0);
         let base_rtt_s = known.base_rtt_s * times;
         let made_for = Network { capacity: rate, link_rate: rate, base_rtt_s, buffer_pkts: 366.0, ..known };
-        let there = Place { model: Model::Reno, flows, base_rtt_s: 0.2291 * times, ..place(&made_for) };
+        let there =
+            OperatingConditions { model: Model::Reno, flows, base_rtt_s: 0.2291 * times, ..conditions(&made_for) };
         let values = [("max_p", OwnedValue::Number(0.05)), ("weight", OwnedValue::Number(5e-4))];
         analyse(&choice("red", &values, made_for), &there).unwrap()
     };

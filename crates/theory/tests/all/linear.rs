@@ -10,7 +10,8 @@ use aqumen_aqm::{
 use aqumen_scenario::{AqmChoice, OwnedValue};
 use aqumen_theory::fluid::{Class, Control, Fluid, Model, Network, Queue};
 use aqumen_theory::linear::{
-    Answers, Complex64, Controller, Loop, OperatingPoint, Plant, closed_loop, noise, rightmost, roots, spectral_radius,
+    Complex64, Controller, FrequencyResponse, Loop, OperatingPoint, Plant, closed_loop, noise, rightmost, roots,
+    spectral_radius,
 };
 use aqumen_units::{Probability, Rate, Span};
 
@@ -42,7 +43,7 @@ fn arm_pfc(variant: &str) -> Controller {
         ("psi", OwnedValue::Number(0.83)),
         ("variant", OwnedValue::Choice(variant.into())),
     ];
-    Controller::of(&choice("arm-pfc", &values), &design_point(Model::Hollot)).unwrap().0
+    Controller::from_choice(&choice("arm-pfc", &values), &design_point(Model::Hollot)).unwrap().0
 }
 
 /// A filter's answer to an impulse.
@@ -107,7 +108,7 @@ fn frequency_response_and_poles_agree_on_where_a_sampled_loop_becomes_unstable()
     let plant = TcpPlant::new(100.0, 1250.0, 0.28).unwrap();
     let pi = PiController::design(&plant, Crossover::Lower);
     for frequency in [12.0, 31.7, 160.0] {
-        let controller = Controller::of_pi(pi.sampled(frequency).unwrap(), frequency);
+        let controller = Controller::from_pi(pi.sampled(frequency).unwrap(), frequency);
         let margins = Loop { images: 400, ..Loop::new(Plant::textbook(&at), controller.clone()) }.margins();
         let critical = margins.gain_margin.unwrap();
         let radius = spectral_radius(&at, &controller.scaled(critical), 0.28).unwrap();
@@ -120,7 +121,7 @@ fn frequency_response_and_poles_agree_on_where_a_sampled_loop_becomes_unstable()
 fn a_law_that_is_only_asked_answers_as_its_equation() {
     // The probe knows nothing of PI but what it says; the transfer function is (a - b z^-1) / (1 - z^-1).
     let at = design_point(Model::Hollot);
-    let known = Controller::of(&choice("pi", &[]), &at).unwrap().0;
+    let known = Controller::from_choice(&choice("pi", &[]), &at).unwrap().0;
     let (probed, probe) = Controller::probed(&choice("pi", &[]), &at).unwrap();
     assert!(probe.kept < 5, "{probe:?}");
     for w in [0.01, 0.3, 2.0, 20.0, 200.0] {
@@ -200,7 +201,7 @@ fn rem_and_pie_answer_as_their_equations() {
     let at = design_point(Model::Ecn);
     // REM with a price that moves quickly enough to be probed.
     let values = [("gamma", OwnedValue::Number(0.02)), ("phi", OwnedValue::Number(1.01))];
-    let known = Controller::of(&choice("rem", &values), &at).unwrap().0;
+    let known = Controller::from_choice(&choice("rem", &values), &at).unwrap().0;
     let (probed, _) = Controller::probed(&choice("rem", &values), &at).unwrap();
     for w in [0.01, 0.3, 2.0, 20.0] {
         let ratio = probed.response(w) / known.response(w);
@@ -357,7 +358,7 @@ fn a_law_with_a_slow_filter_is_told_by_few_coefficients() {
 #[test]
 fn the_rightmost_root_is_the_largest_pole_of_the_sampled_loop() {
     let pi = PiController::design(&TcpPlant::new(100.0, 1250.0, 0.28).unwrap(), Crossover::Lower);
-    let repaired = Controller::of(&choice("arm-pfc", &[]), &design_point(Model::Hollot)).unwrap().0;
+    let repaired = Controller::from_choice(&choice("arm-pfc", &[]), &design_point(Model::Hollot)).unwrap().0;
     for (flows, base) in [(60.0, 0.2), (160.0, 0.2), (8.0, 0.05), (20.0, 0.6), (3.0, 0.01)] {
         let at = OperatingPoint::new(Model::Hollot, flows, 1250.0, 0.0, base, 100.0).unwrap();
         for (name, controller) in [
@@ -365,7 +366,7 @@ fn the_rightmost_root_is_the_largest_pole_of_the_sampled_loop() {
             ("A", arm_pfc("A")),
             ("B", arm_pfc("B")),
             ("C", arm_pfc("C")),
-            ("pi", Controller::of_pi(pi.sampled(50.0).unwrap(), 50.0)),
+            ("pi", Controller::from_pi(pi.sampled(50.0).unwrap(), 50.0)),
         ] {
             for gain in [0.1, 0.5, 1.0, 4.0] {
                 let controller = controller.scaled(gain);
@@ -466,7 +467,7 @@ fn a_loop_that_is_lost_without_a_swing_is_lost_at_rest_or_at_half_the_sampling_f
 /// kappa = .5, beta = -1, a12 = 1, tau1 = tau2 = .2, tau_s = 1.5): a12 e^(-.4 s) / (s + kappa - beta e^(-tau_s s))^2.
 struct Neurons;
 
-impl Answers for Neurons {
+impl FrequencyResponse for Neurons {
     fn response(&self, w: f64) -> Complex64 {
         let (s, late) = (Complex64::new(0.0, w), |delay: f64| Complex64::new((w * delay).cos(), -(w * delay).sin()));
         let one = s + 0.5 + late(1.5);
@@ -500,7 +501,7 @@ fn aqm_mo_for_few_flows_has_the_roots_that_another_solver_found() {
     // Designed for 100 flows, at 12: +1.85 +- 3.57 j (spectral discretisation elsewhere,
     // textbook plant or exact alike).
     let at = OperatingPoint::new(Model::Hollot, 12.0, 1250.0, 0.0, 0.2, 100.0).unwrap();
-    let controller = Controller::of(&choice("aqm-mo", &[]), &at).unwrap().0;
+    let controller = Controller::from_choice(&choice("aqm-mo", &[]), &at).unwrap().0;
     let roots = [Plant::exact(&at), Plant::textbook(&at)]
         .map(|plant| rightmost(&Loop::new(plant, controller.clone())).unwrap());
     assert!(roots.iter().any(|root| (root.re - 1.85).abs() < 0.02 && (root.im - 3.57).abs() < 0.02), "{roots:?}");
@@ -522,8 +523,8 @@ fn in_slow_motion_a_loop_has_the_same_margins_and_takes_as_many_times_as_long() 
     let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-6 * b.abs(), "{a} {b}");
     let design = PiController::design(&TcpPlant::new(100.0, 1250.0, 0.28).unwrap(), Crossover::PerDelay(0.5));
     let lagging = Controller::Continuous { num: vec![1e-4], den: vec![0.02, 1.0] };
-    let sampled = Controller::of_pi(design.sampled(25.0).unwrap(), 25.0);
-    for controller in [Controller::of_continuous_pi(design), lagging, sampled.clone(), sampled.scaled(4.0)] {
+    let sampled = Controller::from_pi(design.sampled(25.0).unwrap(), 25.0);
+    for controller in [Controller::from_continuous_pi(design), lagging, sampled.clone(), sampled.scaled(4.0)] {
         for model in [Model::Hollot, Model::Ecn, Model::Reno] {
             let told = |times: f64| {
                 let at = OperatingPoint::new(model, 100.0, 1250.0 / times, 125.0 / times, 0.2 * times, 100.0).unwrap();
