@@ -399,7 +399,7 @@ pub(crate) fn predict_json(
     loops: bool,
 ) -> PyResult<String> {
     let (scenario, aqm) = (scenario.0.clone(), aqm.map(String::from));
-    let depth = if loops { Depth::Loop } else { Depth::Rest };
+    let depth = if loops { Depth::Loop } else { Depth::Equilibrium };
     apart(py, move || {
         let plan = plan(&scenario, seed, aqm.as_deref())?;
         let prediction = scenario.watching(|| predict::predict_to(depth, &plan).map_err(error))?;

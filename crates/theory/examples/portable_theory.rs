@@ -1,4 +1,4 @@
-//! What theory answers is to have the same bits on every machine, printed as JSON. `scripts/wasm` runs this here and in
+//! Results of the theory as JSON, which must have the same bits on every machine. `scripts/wasm` runs this here and in
 //! WebAssembly, where there is no clock, no thread and no disk.
 
 use aqumen_scenario::{Files, Scenario};

@@ -44,7 +44,7 @@ pub enum Gain {
     List(Vec<f64>),
 }
 
-/// What the linear analysis says of an AQM at a conditions.
+/// Linear analysis of an AQM under operating conditions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Analysis {
     /// Name of the algorithm.
@@ -55,13 +55,13 @@ pub struct Analysis {
     pub margins: Option<LoopMargins>,
     /// Where it is to hold the queue.
     pub operating_point: Point,
-    /// What is to be seen in a run.
+    /// Behaviour to expect in a run.
     pub expected: Expectation,
     /// Where the loop becomes unstable as its gain moves, and the cycles there; null of laws that are not linear.
     pub hopf: Option<Hopf>,
     /// How far packets move the queue around its rest.
     pub noise: Noise,
-    /// What speaks against the design here.
+    /// Warnings about the design.
     pub warnings: Vec<String>,
 }
 
@@ -81,7 +81,7 @@ pub struct Point {
 
 /// Gain margin that a suggested gain is to leave.
 const STABLE_GAIN_MARGIN: f64 = 3.0;
-/// What the linear analysis says of `choice`, designed for the network it carries, at `conditions`.
+/// Analyses `choice`, designed for the network it carries, at `conditions`.
 pub fn analyse(choice: &AqmChoice, conditions: &OperatingConditions) -> Result<Analysis, Error> {
     analyse_to(Depth::Loop, choice, conditions)
 }
@@ -123,7 +123,7 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, conditions: &OperatingCondit
         _ => None,
     };
     let mut noise = match depth {
-        Depth::Equilibrium => Noise::none("the loop was not asked for".into()),
+        Depth::Equilibrium => Noise::none("the loop was not requested".into()),
         Depth::Loop => {
             let stable = margins.as_ref().is_some_and(|margins| margins.exact.stable);
             noise_around(choice, conditions, &equilibrium, closed.as_ref().map(|closed| (stable, &closed.linear)))
@@ -164,8 +164,7 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, conditions: &OperatingCondit
 /// `noise` is that of the queue which noise keeps calm, if any.
 fn calmed(expected: Expectation, noise: Noise) -> (Expectation, Noise) {
     if noise.queue_std_pkts.is_some() {
-        let why =
-            "the loop is unstable to small swings; noise, for which packets of a short queue are spared, calms it";
+        let why = "the loop is unstable to small perturbations; noise stabilises it through PIE's safeguard";
         return (Expectation { oscillates: Some(false), ..expected }, noise.doubted(why.into()));
     }
     let why = "the loop is unstable to small swings; whether noise calms it, for which packets of a short queue are \

@@ -150,7 +150,7 @@ fn inverse_rtts(plan: &Plan, window: &Window, users: &[Users], link: usize, wait
     held.map(|flow| presence(flow, window) / (crate::fluid::base_rtt_s(plan, flow) + wait_s)).sum()
 }
 
-/// Of a group of unresponsive flows: what every link on the way lets through.
+/// Metrics of a group of unresponsive flows: the load that passes every link of their path.
 fn load_metrics(plan: &Plan, group: u32, load: Load, window: &Window, prediction: &Prediction) -> FlowMetrics {
     let (mut goodput, mut squares, mut offered, mut n) = (0.0, 0.0, 0.0, 0.0);
     for flow in plan.flows.iter().filter(|flow| flow.group == group) {

@@ -21,7 +21,7 @@ pub enum Error {
         link: String,
         /// The AQM.
         aqm: String,
-        /// What is wrong.
+        /// Cause.
         source: Box<ParamError>,
     },
     /// An algorithm that decides packet by packet, and of which no averaged law is known.

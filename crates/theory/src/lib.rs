@@ -1,20 +1,19 @@
-//! What can be said of TCP under active queue management without simulating a packet.
+//! Control theory of TCP under active queue management, without packet simulation.
 //!
 //! - [`fluid`]: the nonlinear delay differential equations of windows and queues, driven by the same control laws as
 //!   the packet engine;
 //! - [`design`]: gains, operating point, margins and warnings of an AQM at a network;
-//! - [`predict`]: a scenario's windows at rest; [`engine`]: the theory engine, which tells them as a run's result;
-//! - [`response`]: the windows that senders of each kind hold at a share of signals;
-//! - `sender`, `chain`: what they do, and their windows from signal to signal;
-//! - `density`, `population`, `field`: many windows at once, how they answer and the noise that they make,
-//!   and the loop that they close;
-//! - `several`: links one after the other that share flows;
+//! - [`predict`]: a scenario's equilibrium; [`engine`]: the theory engine, which reports it as a run's result;
+//! - [`response`]: response functions, mean window over signal probability;
+//! - `sender`, `markov_chain`: senders, and the Markov chain of their windows at signals;
+//! - `density`, `population`, `mean_field`: linear response and noise of many windows, and their loop;
+//! - `parking_lot`: several links in series that share flows;
 //! - `coupled`: two queues whose signals are coupled, DualPI2;
 //! - [`linear`]: the loop around its operating point: frequency response and margins with the exact delay;
-//! - `window`: what Reno's mean window does under random marks, beyond the textbook;
-//! - `packet_noise`: how far packets move a queue around its rest; `spaced`: under signals that are spaced, `averaged`
-//!   by an average of the queue (RED, ARED), `spared` where packets of a short queue are spared (PIE);
-//! - [`hopf`]: the cycles that leave a rest where its loop becomes unstable;
+//! - `window`: Reno's mean window under random marks;
+//! - `packet_noise`: packet noise of the queue; `spaced_signals`: with spaced signals; `describing_function`: through
+//!   an average of the queue (RED, ARED); `pie_safeguard`: with PIE's safeguard;
+//! - [`hopf`]: limit cycles that leave an equilibrium at the boundary of stability;
 //! - [`maps`], [`boundary`], [`robust`]: stability over ranges of networks, its boundary as a curve, and designs that
 //!   hold all over one;
 //!

@@ -1,4 +1,4 @@
-//! What the equations say of a scenario at rest, window by window, without running anything.
+//! Predictions for a scenario at equilibrium, window by window, without a run.
 //!
 //! Every flow is counted at the link that leaves it the least capacity; the flows counted at a link, its capacity and
 //! their base RTT are taken as averages over the window. Unresponsive load that gets in takes its part of the capacity.
@@ -27,7 +27,7 @@ use crate::equilibrium::response::Sender;
 use crate::equilibrium::solver::OperatingConditions;
 use crate::fluid::unresponsive;
 
-/// What is to be expected of each recorded link of `plan` in each window; of links that are more
+/// Predicts each recorded link of `plan` in each window; of links that are more
 /// than a wire nothing is known.
 pub fn predict(plan: &Plan) -> Result<Prediction, Error> {
     predict_to(Depth::Loop, plan)

@@ -1,6 +1,6 @@
 //! Where a falling function is zero.
 
-/// Between which two values it lies, after so many halvings of what lies between two ends.
+/// Brackets the root of a decreasing `miss` by `halvings` bisections of an interval.
 pub(crate) fn halved(mut miss: impl FnMut(f64) -> f64, (mut low, mut high): (f64, f64), halvings: u32) -> (f64, f64) {
     for _ in 0..halvings {
         let middle = 0.5 * (low + high);
@@ -9,14 +9,14 @@ pub(crate) fn halved(mut miss: impl FnMut(f64) -> f64, (mut low, mut high): (f64
     (low, high)
 }
 
-/// The same by halvings of the ratio of two ends above zero.
+/// Bisection in the logarithm, between two ends above zero.
 pub(crate) fn halved_ratio(mut miss: impl FnMut(f64) -> f64, (low, high): (f64, f64), halvings: u32) -> (f64, f64) {
     let (low, high) = halved(|log| miss(libm::exp(log)), (libm::log(low), libm::log(high)), halvings);
     (libm::exp(low), libm::exp(high))
 }
 
-/// Where `miss`, which is dear to ask, is zero between two ends, by so little; it falls, from a place on by about so
-/// steep a slope. `None` where it is zero nowhere.
+/// Root of a decreasing, expensive `miss` between two ends to tolerance `near`: secant from `x` with initial `slope`,
+/// then bisection. `None` without a root.
 pub(crate) fn falling(
     miss: impl Fn(f64) -> f64,
     (mut low, mut high): (f64, f64),

@@ -20,7 +20,7 @@ pub(crate) const NETWORK: Network = Network {
     buffer_pkts: 300.0,
 };
 
-/// The same to an analysis.
+/// Network of the tests as operating conditions.
 pub(crate) const CONDITIONS: OperatingConditions = OperatingConditions {
     model: Model::Ecn,
     flows: 100.0,

@@ -1,4 +1,4 @@
-//! Of which laws the cycles are known that leave a rest where the loop becomes unstable.
+//! Hopf branches of the laws for which they are known: cycles that leave an equilibrium at the boundary of stability.
 
 use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, Rests};
@@ -30,7 +30,7 @@ pub(crate) fn branch(
         .then(|| hopf::hopf(at, controller, margins, conditions.buffer_pkts, &beyond_line(built, at, controller)))?
 }
 
-/// What RED says above its upper threshold more than the line through `at` would: distances from what it says there,
+/// Excess of RED's curve over its tangent at `at`, above the upper threshold: distances from the probability there,
 /// and how much more.
 fn beyond_line(aqm: &AnyAqm, at: &OperatingPoint, controller: &Controller) -> Vec<(f64, f64)> {
     let (Rests::OnCurve(red), Controller::Continuous { num, .. }) = (aqm.theory().rests(), controller) else {

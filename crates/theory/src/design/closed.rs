@@ -33,7 +33,7 @@ pub(super) struct ClosedLoop {
     probed: bool,
 }
 
-/// LinearLoop what it is closed.
+/// Plant model of the loop.
 pub(super) enum LinearLoop {
     /// The linearised equations of a mean window.
     Mean(Loop),
@@ -42,7 +42,7 @@ pub(super) enum LinearLoop {
 }
 
 impl ClosedLoop {
-    /// LinearLoop the rest of `choice` at `conditions`; `None` of an AQM that is no linear controller.
+    /// Closed loop around the equilibrium of `choice` at `conditions`; `None` of an AQM that is no linear controller.
     pub(super) fn new(
         equilibrium: &AqmEquilibrium,
         choice: &AqmChoice,

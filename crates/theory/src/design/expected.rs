@@ -1,4 +1,4 @@
-//! What is to be seen in a run of a design: where the queue is, and how it swings.
+//! Behaviour to expect of a design in a run: mean queue and oscillation.
 
 use aqumen_result::BOUND_SHARE;
 use aqumen_scenario::AqmChoice;
@@ -11,7 +11,7 @@ use crate::equilibrium::solver::{AqmEquilibrium, OperatingConditions};
 use crate::nonlinear::cycle::LARGE_START;
 use crate::nonlinear::cycle::{self, coexisting};
 
-/// What is to be seen in a run.
+/// Behaviour to expect in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Expectation {
     /// Mean queue, packets.
@@ -30,8 +30,8 @@ pub struct Expectation {
     /// root of M, so that below [`SIGNALS_OF_A_CYCLE`] no two cycles are alike, in packets, and some runs have no
     /// period.
     pub oscillation_signals: Option<f64>,
-    /// Of a stable loop with little margin: the cycle that the nonlinear equations stay on from [`LARGE_START`] times
-    /// their rest, its period, seconds; null where they come to rest.
+    /// Period, seconds, of the limit cycle that coexists with a stable equilibrium: the nonlinear equations stay on it
+    /// from [`LARGE_START`] times their equilibrium. Null where they return to it.
     pub coexisting_period_s: Option<f64>,
     /// Standard deviation of the queue in that cycle, packets.
     pub coexisting_std_pkts: Option<f64>,
@@ -46,7 +46,7 @@ pub struct Expectation {
 pub const SIGNALS_OF_A_CYCLE: f64 = 9.0;
 
 impl Expectation {
-    /// Of `choice` at `conditions`, where it has come to rest in a loop with these margins.
+    /// Expectation for `choice` at `conditions`, from its equilibrium and margins.
     pub(super) fn new(
         choice: &AqmChoice,
         conditions: &OperatingConditions,

@@ -1,4 +1,4 @@
-//! What packets do around the rest of a design.
+//! Packet noise around the equilibrium of a design.
 
 use aqumen_aqm::Aqm;
 use aqumen_scenario::AqmChoice;
@@ -19,7 +19,7 @@ impl AqmEquilibrium {
         QueueBounds { target_pkts: self.target_pkts, buffer_pkts: conditions.buffer_pkts }
     }
 
-    /// What it answers by `controller`.
+    /// Linearisation of the AQM with `controller`.
     fn linearised<'a>(&'a self, controller: &'a Controller) -> LinearisedAqm<'a> {
         LinearisedAqm { aqm: &self.built, controller, gain: 1.0, steps: self.adapted.and_then(|adapted| adapted.steps) }
     }
@@ -33,7 +33,7 @@ pub(super) fn is_safeguarded(equilibrium: &AqmEquilibrium, closed: &LinearLoop) 
     matches!(closed, LinearLoop::Many(_)) && theory.spares().is_some_and(|spares| said < spares.probability)
 }
 
-/// What packets do around the rest of `choice` at `conditions`, in a loop and whether it is stable.
+/// Packet noise of `choice` at `conditions`. `closed`: the loop, and whether it is stable.
 pub(super) fn noise_around(
     choice: &AqmChoice,
     conditions: &OperatingConditions,
@@ -60,7 +60,7 @@ pub(super) fn noise_around(
     }
 }
 
-/// What packets do around the rest of many windows.
+/// Packet noise of a mean-field loop.
 pub(crate) fn around_many(held: QueueBounds, at: &OperatingPoint, stable: bool, closed: &Loop<MeanField>) -> Noise {
     // Images of the spectrum add little to noise.
     let plain = Loop { images: 0, ..closed.clone() };
@@ -69,7 +69,7 @@ pub(crate) fn around_many(held: QueueBounds, at: &OperatingPoint, stable: bool, 
     noise.with_spectrum_of(at, plain.controller.period_s(), power)
 }
 
-/// What packets do around the rest of an AQM whose signals are not tosses.
+/// Packet noise of an AQM whose signals are not Bernoulli trials.
 pub(crate) fn heard(held: QueueBounds, heard: Result<QueueNoise, String>, fineness: Fineness) -> Noise {
     let heard = match heard {
         Ok(heard) => heard,
@@ -85,7 +85,7 @@ pub(crate) fn heard(held: QueueBounds, heard: Result<QueueNoise, String>, finene
     }
 }
 
-/// What packets do around the rest of `choice` at `conditions`, as Reno's windows have it whatever the model there.
+/// Packet noise of `choice` at `conditions`, always with Reno's windows.
 pub(crate) fn noise_of(choice: &AqmChoice, conditions: &OperatingConditions, fineness: Fineness) -> Noise {
     if conditions.model == Model::Drop {
         return Noise::from_losses();
@@ -110,11 +110,11 @@ pub(crate) fn noise_of(choice: &AqmChoice, conditions: &OperatingConditions, fin
         return noise;
     }
     // The margins beside it may say otherwise: they are those of another model.
-    Noise { why: noise.why.map(|why| format!("in model reno, by which noise is told: {why}")), ..noise }
+    Noise { why: noise.why.map(|why| format!("in model reno, which predicts the noise: {why}")), ..noise }
 }
 
-/// Power of the queue at frequencies in rad/s as packets make it around the rest of `choice` at `conditions`, in Reno's
-/// windows.
+/// Power of the queue at frequencies in rad/s under packet noise around the equilibrium of `choice` at `conditions`, in
+/// Reno's windows.
 pub fn noise_power(choice: &AqmChoice, conditions: &OperatingConditions, w: &[f64]) -> Result<Vec<f64>, Error> {
     let conditions = OperatingConditions { model: Model::Reno, ..*conditions };
     let (choice, _) = &alone(choice)?;

@@ -10,7 +10,7 @@ use crate::nonlinear::cycle::LARGE_START;
 /// Windows below this hardly ever repair a loss without a time-out: three duplicate acknowledgements need four packets.
 const WINDOW_OF_TIMEOUTS: f64 = 4.0;
 
-/// Of an AQM at its rest, which it sees as `seen`.
+/// Warnings about an AQM's equilibrium; `seen`: the operating point in the AQM's units.
 pub(super) fn at_equilibrium(
     equilibrium: &AqmEquilibrium,
     seen: &AtRest,
@@ -39,7 +39,7 @@ pub(super) fn at_equilibrium(
     warnings
 }
 
-/// Of the loop there, whose margins these are, and of what it makes the queue do.
+/// Warnings about the loop, from its margins and its expected behaviour.
 pub(super) fn in_loop(equilibrium: &AqmEquilibrium, exact: &Margins, expected: &Expectation) -> Vec<String> {
     let mut warnings = Vec::new();
     if !exact.stable {
@@ -51,21 +51,23 @@ pub(super) fn in_loop(equilibrium: &AqmEquilibrium, exact: &Margins, expected: &
         };
         let period = expected.oscillation_period_s.map_or(String::new(), |period| format!(" of about {period:.2} s"));
         let what = match expected.oscillates {
-            Some(false) => "an irregular swing, small since packets of a short queue are spared,".into(),
-            None => "a limit cycle or, since packets of a short queue are spared, a calm queue".into(),
+            Some(false) => {
+                "an irregular, small oscillation, since PIE's safeguard exempts packets of a short queue,".into()
+            }
+            None => "a limit cycle or, since PIE's safeguard exempts packets of a short queue, a steady queue".into(),
             Some(true) => format!("a limit cycle{period}"),
         };
         warnings.push(format!("unstable: {gains}, {what} is to be expected"));
         if let Some(signals) = expected.oscillation_signals.filter(|signals| *signals < SIGNALS_OF_A_CYCLE) {
             warnings.push(format!(
-                "{signals:.1} packets are signalled in a period: period and height of the swing are those of chance"
+                "{signals:.1} packets are signalled in a period: period and amplitude of the oscillation are random"
             ));
         }
         return warnings;
     }
     if let (Some(period), Some(deviation)) = (expected.coexisting_period_s, expected.coexisting_std_pkts) {
         warnings.push(format!(
-            "stable from small starts only: from {LARGE_START:.0} times its rest a limit cycle of about {period:.2} s stays, of {deviation:.0} packets"
+            "stable for small perturbations only: from {LARGE_START:.0} times its equilibrium a limit cycle of about {period:.2} s stays, of {deviation:.0} packets"
         ));
     }
     if exact.gain_margin.is_some_and(|gain| gain < 1.8) || exact.phase_margin_deg.is_some_and(|phase| phase < 25.0) {

@@ -4,7 +4,7 @@
 use crate::equilibrium::sender::{Law, Sender};
 use crate::root_finding::falling;
 
-/// Where a window comes to rest.
+/// Equilibrium of a window under random signals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Equilibrium {
     /// Mean number of packets in the network, packets.
@@ -42,7 +42,7 @@ const LONGER: f64 = 3.0;
 /// a tenth the same at windows of 4 to 19 and shares of .12 to .3.
 const PACER_HOLDS: [f64; 2] = [0.88, 1.18];
 
-/// The windows at which signals come, as a chain over a grid.
+/// Markov chain of the window at successive signals, on a logarithmic grid.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MarkovChain<'a> {
     sender: &'a Sender,
@@ -54,7 +54,7 @@ pub(crate) struct MarkovChain<'a> {
     lowest: f64,
     /// ln of the ratio of two points.
     step: f64,
-    /// What DCTCP's and Prague's alpha has beyond p.
+    /// Offset of DCTCP's and Prague's alpha from p.
     alpha_shift: f64,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Step {
     pub(crate) to: (usize, f64),
 }
 
-/// What a cycle brings, from one window at its signal.
+/// One cycle: from a signal at a given window to the next signal.
 #[derive(Debug)]
 pub(crate) struct Cycle {
     /// Chances of the windows at the next signal, and of CUBIC's limit above them.
@@ -80,7 +80,7 @@ pub(crate) struct Cycle {
     rounds: f64,
     /// Sum of window and squared window over its rounds.
     area: [f64; 2],
-    /// The same step by step.
+    /// Steps of the cycle.
     pub(crate) steps: Vec<Step>,
 }
 
@@ -117,11 +117,11 @@ impl Range {
     }
 }
 
-/// The windows at signals once they have forgotten their start.
+/// Stationary distribution of the window at signals.
 #[derive(Debug)]
 pub(crate) struct StationaryWindows {
     pub(crate) range: Range,
-    /// What follows each state of the range, and the chance of it at a signal.
+    /// Cycle of each state of the range, and the stationary probabilities at a signal.
     pub(crate) cycles: Vec<Cycle>,
     pub(crate) chances: Vec<f64>,
     pub(crate) equilibrium: Equilibrium,
@@ -207,7 +207,7 @@ impl<'a> MarkovChain<'a> {
         (with(libm::exp(own.unwrap_or(without))), waiting)
     }
 
-    /// The same with an alpha of p + `shift`.
+    /// Returns the chain with an alpha of p + `shift`.
     pub(crate) fn with_alpha(&self, shift: f64) -> Self {
         MarkovChain { alpha_shift: shift, ..*self }
     }
@@ -265,7 +265,7 @@ impl<'a> MarkovChain<'a> {
         }
     }
 
-    /// What follows a signal in each state of a range.
+    /// Returns the cycle that starts in each state of a range.
     pub(crate) fn cycles(&self, range: Range) -> Vec<Cycle> {
         (range.from..range.end).map(|state| self.cycle(state)).collect()
     }
@@ -282,7 +282,7 @@ impl<'a> MarkovChain<'a> {
         Equilibrium { window_pkts: (flight - outside).max(0.2 * flight), variance_pkts2: variance }
     }
 
-    /// What follows a signal in `state`.
+    /// Returns the cycle that a signal in `state` starts.
     fn cycle(&self, state: usize) -> Cycle {
         let stride = self.stride();
         let (below, at) = (state % stride == 1, self.window(state / stride));
@@ -429,8 +429,8 @@ fn split_between(next: &mut [f64], stride: usize, (state, part): (usize, f64), c
     next[state + stride] += chance * part;
 }
 
-/// Of the acknowledgements until the first mark, 1 / rate of them where marks come evenly in time, those that are not
-/// marked: (1 - p) / p.
+/// Mean number of unmarked acknowledgements before a mark, in units of 1 / rate: of those until the first mark, those
+/// not marked: (1 - p) / p.
 fn unmarked(p: f64) -> f64 {
     let p = p.min(1.0 - 1e-12);
     -libm::log1p(-p) * (1.0 - p) / p

@@ -26,7 +26,7 @@ const LEAST: f64 = -20.0;
 const NEAR: f64 = 1e-7;
 
 impl Sender {
-    /// Where the share `p` of the packets holds the window at a round trip of `rtt_s`.
+    /// Equilibrium window at signal probability `p` and a round trip of `rtt_s`.
     pub fn equilibrium(&self, p: f64, rtt_s: f64) -> Equilibrium {
         MarkovChain::with_measured_rtt(self, p.clamp(1e-9, 1.0), rtt_s).0.equilibrium()
     }

@@ -1,4 +1,4 @@
-//! Who sends: the law of a window, and what its sender does beyond the law.
+//! Senders: the law of a window, and the sender's behaviour beyond that law.
 
 use aqumen_scenario::Protocol;
 

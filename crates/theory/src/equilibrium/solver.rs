@@ -1,4 +1,4 @@
-//! Where an AQM lets the queue of a network come to rest, and the AQM as it acts there.
+//! Equilibrium of an AQM with the queue of a network, and the AQM's parameters there.
 
 use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, Kind, Limit, Qdisc, Rests, Steps, Unit, Value};
@@ -24,7 +24,7 @@ pub struct OperatingConditions {
     pub base_rtt_s: f64,
     /// Room of the queue, packets.
     pub buffer_pkts: f64,
-    /// Whose windows model `reno` has.
+    /// Sender whose windows model `reno` describes.
     pub sender: Sender,
 }
 
@@ -45,7 +45,7 @@ pub fn linearise(
     Ok((at, Controller::from_built(&built, choice, &at).map(|(controller, _)| controller)))
 }
 
-/// An AQM where it lets the queue of a network come to rest.
+/// Equilibrium of an AQM and the queue of a network.
 pub(crate) struct AqmEquilibrium {
     /// As it acts there.
     pub(crate) built: AnyAqm,
@@ -57,12 +57,12 @@ pub(crate) struct AqmEquilibrium {
 }
 
 impl AqmEquilibrium {
-    /// Of `choice` at `conditions`.
+    /// Equilibrium of `choice` at `conditions`.
     pub(crate) fn new(choice: &AqmChoice, conditions: &OperatingConditions) -> Result<Self, Error> {
         AqmEquilibrium::from_built(build(choice)?, choice, conditions)
     }
 
-    /// The same of what `choice` has built.
+    /// Equilibrium of the AQM that `choice` has built.
     pub(crate) fn from_built(
         built: AnyAqm,
         choice: &AqmChoice,
@@ -95,7 +95,7 @@ pub(crate) fn build(choice: &AqmChoice) -> Result<AnyAqm, Error> {
     }
 }
 
-/// What a discipline of several queues comes to with traffic of one kind, and which that is;
+/// Reduces a discipline of several queues to its AQM for traffic of one kind, and names that AQM;
 /// `choice` itself of one queue.
 pub(crate) fn alone(choice: &AqmChoice) -> Result<(AqmChoice, Option<&'static str>), Error> {
     if choice.build().is_some() {
@@ -178,7 +178,7 @@ pub(crate) fn coupling_of(aqm: &AnyAqm, sender: &Sender) -> Option<f64> {
     if sender.law == Law::Prague { number(aqm, "coupling") } else { None }
 }
 
-/// Where the AQM lets the queue come to rest, under signals as even as it sets them.
+/// Operating point, with the dispersion of the AQM's signals.
 pub(crate) fn operating_point(
     aqm: &AnyAqm,
     conditions: &OperatingConditions,
@@ -188,7 +188,7 @@ pub(crate) fn operating_point(
     Ok(at.with_dispersion(aqm.theory().dispersion(at.probability.min(1.0))))
 }
 
-/// Where the AQM lets the queue come to rest.
+/// Operating point of the AQM, without the dispersion of its signals.
 fn holds(aqm: &AnyAqm, conditions: &OperatingConditions, target: Option<f64>) -> Result<OperatingPoint, Error> {
     let at = |queue: f64| {
         let OperatingConditions { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *conditions;

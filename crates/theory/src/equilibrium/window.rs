@@ -31,7 +31,7 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Those of Reno as ns-2 has it, where the mean window is `window_pkts`.
+    /// Windows of ns-2's Reno at a mean window of `window_pkts`.
     pub(crate) fn from_reno(window_pkts: f64) -> Self {
         Windows { slopes: slopes(window_pkts), noise: halving_noise(window_pkts), lead: LEAD }
     }
@@ -52,7 +52,7 @@ fn growing(window: f64, p: f64) -> f64 {
     1.0 / (1.0 + p * window + 2.0 / window - 2.0 * SPREAD / (window + 2.0))
 }
 
-/// What a window gains a round, packets.
+/// Net growth of a window a round, packets.
 pub(crate) fn gained(window: f64, p: f64) -> f64 {
     growing(window, p) - 0.5 * p * window * window / SPREAD
 }

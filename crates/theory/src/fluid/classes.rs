@@ -16,21 +16,21 @@ const RTT_RATIO: f64 = 1.25;
 /// The most classes that a group's spread of RTTs makes.
 const RTT_CLASSES_MAX: usize = 8;
 
-/// What flows of one class have in common: their group, and the queues on their way.
+/// Key of a class: the group of its flows, and the queues on their path.
 type ClassKey = (u32, Vec<usize>);
 
-/// What a flow of unresponsive traffic offers on the wire.
+/// Load that a flow of unresponsive traffic offers on the wire.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Load {
     /// Packets per second, the mean over periods ON and OFF.
     pub(crate) pps: f64,
     /// Mean size of a packet on the wire, bytes.
     pub(crate) packet_bytes: f64,
-    /// Of which payload.
+    /// Payload of each packet.
     pub(crate) payload_bytes: f64,
 }
 
-/// What a flow of `group` offers, if nothing slows it down: UDP below an application whose mean rate is known.
+/// Load of a flow of `group` that nothing slows down: UDP below an application whose mean rate is known.
 pub(crate) fn unresponsive(group: &Group) -> Option<Load> {
     let Protocol::Udp(_) = group.transport else { return None };
     let offered = group.traffic.offered()?;

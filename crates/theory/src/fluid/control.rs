@@ -30,7 +30,7 @@ pub(crate) struct Totals {
     pub(crate) busy_s: f64,
 }
 
-/// What a queue shows its AQM.
+/// Queue state that an AQM observes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
     pub(crate) queue_pkts: f64,
@@ -205,7 +205,7 @@ impl Driver {
         }
     }
 
-    /// What went through the queue in a step, for one that looks at packets.
+    /// Passes the queue's throughput in a step to an AQM that counts packets.
     #[inline]
     pub(crate) fn meet(&mut self, from_ns: u64, to_ns: u64, passed: StepThroughput, queue_pkts: f64, sojourn_s: f64) {
         if let Some(packets) = &mut self.packets {
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
     use crate::testing::{NETWORK, built, choice};
 
-    /// What a law was shown.
+    /// Records the observations of a law.
     struct Recorder(std::sync::Arc<std::sync::Mutex<Vec<Observation>>>);
 
     impl SampledLaw for Recorder {

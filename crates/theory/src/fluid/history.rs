@@ -14,7 +14,7 @@ pub(crate) struct History {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cursor(usize);
 
-/// So many rows are kept before any is dropped.
+/// Number of rows kept before any is dropped.
 const KEEP: usize = 1 << 10;
 
 impl History {

@@ -26,7 +26,7 @@ const LEAD_OVER: f64 = 0.125;
 pub struct Fluid {
     classes: Vec<ClassState>,
     queues: Vec<QueueState>,
-    /// What is still to happen, the last first.
+    /// Pending events, the last first.
     schedule: Vec<(u64, Event)>,
     now_ns: u64,
     step_ns: u64,
@@ -91,7 +91,7 @@ struct Hop {
     cursor: usize,
 }
 
-/// What a class does at the moment.
+/// Current rates of a class.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rates {
     rtt_s: f64,
@@ -100,7 +100,7 @@ struct Rates {
     delivered: f64,
 }
 
-/// What a class did since the start.
+/// Totals of a class since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ClassTotals {
     pub(crate) sent: f64,
@@ -117,14 +117,14 @@ struct QueueState {
     capacity: f64,
     rate: QueueRates,
     seen: QueueTotals,
-    /// What those that came in will wait, and the part of a packet that is not counted yet.
+    /// Sojourn times of arrivals, and the part of a packet not counted yet.
     sojourn: Histogram,
     uncounted: f64,
     /// Arrivals, departures and overflow at the end of the last step.
     met: [f64; 3],
 }
 
-/// What a queue does at the moment, mean packets per second.
+/// Current rates of a queue, mean packets per second.
 #[derive(Clone, Copy, Debug, Default)]
 struct QueueRates {
     arrivals: f64,
@@ -136,7 +136,7 @@ struct QueueRates {
     signal: f64,
 }
 
-/// What a queue did since the start.
+/// Totals of a queue since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct QueueTotals {
     /// Integral of the queue length over time, and of its square.
@@ -538,8 +538,8 @@ impl Fluid {
         }
     }
 
-    /// What passes queue `j`; its slope. What leaves goes to the next queue of each class, which reads it now if it
-    /// comes later in the list, at the next evaluation if it came earlier.
+    /// Computes the rates through queue `j`; returns its slope. What leaves goes to the next queue of each class, which
+    /// reads it now if it comes later in the list, at the next evaluation if it came earlier.
     fn pass(&mut self, j: usize, t: f64, waiting: f64, average: f64) -> f64 {
         let queue = &mut self.queues[j];
         let p = queue.driver.probability(average);

@@ -1,4 +1,4 @@
-//! What the equations are about: classes of flows, queues on their way.
+//! Network of the fluid equations: classes of flows, queues on their path.
 
 use super::Control;
 
@@ -80,7 +80,7 @@ pub struct Queue {
     pub unresponsive_pps: f64,
     /// Packets that wait at the start.
     pub initial_pkts: f64,
-    /// What an AQM that averages the queue takes for its average at the start.
+    /// Initial value of an AQM's average queue.
     pub initial_average_pkts: f64,
     /// Its AQM.
     pub control: Control,

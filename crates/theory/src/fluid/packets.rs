@@ -22,7 +22,7 @@ pub(crate) struct Packets {
     loses: bool,
 }
 
-/// What went through a queue in a step, packets.
+/// Throughput of a queue in a step, packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StepThroughput {
     pub(crate) arrivals: f64,

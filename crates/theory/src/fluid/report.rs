@@ -84,7 +84,7 @@ struct Marks {
     edges: Vec<u64>,
     queues: Vec<Vec<QueueTotals>>,
     classes: Vec<Vec<ClassTotals>>,
-    /// Of each queue, what came in before each edge and after the one before.
+    /// Arrivals of each queue between each pair of edges.
     sojourn: Vec<Vec<Histogram>>,
 }
 
@@ -132,7 +132,7 @@ fn result(plan: &Plan, fluid: &Fluid, links: &[usize], marks: &Marks, series: Ve
     result
 }
 
-/// What `choice` was given, and what that resolved to.
+/// Reports the given parameters of `choice` and the resolved ones.
 pub(crate) fn aqm_report(choice: &AqmChoice) -> AqmReport {
     let param = |value: Value<'_>| match value {
         Value::Number(x) => ParamValue::Number(x),

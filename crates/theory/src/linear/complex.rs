@@ -23,7 +23,7 @@ pub(crate) fn arg(z: Complex64) -> f64 {
     libm::atan2(z.im, z.re)
 }
 
-/// What a hold makes of a swing that turns by `angle` within a period: the mean of exp(-jt) for t from 0 to there.
+/// Frequency response of a zero-order hold at `angle` = w T: the mean of exp(-jt) for t from 0 to `angle`.
 pub(crate) fn hold(angle: f64) -> Complex64 {
     let half = 0.5 * angle;
     // (1 - exp(-j angle)) / (j angle), in the form that does not cancel.

@@ -86,7 +86,7 @@ impl Controller {
         (most(num), [mean(num) + mean(den), mean(den)])
     }
 
-    /// The same with `factor` times the gain.
+    /// Returns the controller with `factor` times the gain.
     pub fn scaled(&self, factor: f64) -> Self {
         let times = |num: &[f64]| num.iter().map(|c| c * factor).collect();
         match self {
@@ -127,7 +127,7 @@ impl Controller {
         Controller::from_built(&choice.build()?.ok()?, choice, at)
     }
 
-    /// The same of an AQM that was built from `choice`.
+    /// Returns the controller of an AQM that was built from `choice`.
     pub fn from_built(aqm: &AnyAqm, choice: &AqmChoice, at: &OperatingPoint) -> Option<(Self, Option<Probe>)> {
         match aqm.theory().linear(&at.to_aqm(choice.network.packet_bytes)) {
             Some(transfer) => Some((transfer.into(), None)),

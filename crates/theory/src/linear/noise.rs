@@ -1,4 +1,4 @@
-//! What the queue does around its rest: the noise that packets make, through the loop.
+//! Packet noise of the queue around its equilibrium, through the loop.
 //!
 //! Two white noises enter. A window's reductions come at random, so many packets^2 a round trip each; the windows
 //! filter it as they do any push, with their pole, and the queue follows with a lag of R. Packets arrive at random, C
@@ -60,7 +60,7 @@ pub(crate) fn frequencies(rtt_s: f64, fineness: Fineness) -> impl Iterator<Item 
     std::iter::successors(Some(first), move |w| (*w < end).then_some(w * ratio))
 }
 
-/// The same of the power at frequencies that rise.
+/// Deviation from the power at rising frequencies.
 pub(crate) fn deviation_over(mut powers: impl Iterator<Item = (f64, f64)>) -> f64 {
     let Some((mut w, mut before)) = powers.next() else { return 0.0 };
     // What lies below is flat.

@@ -74,7 +74,7 @@ impl Plant {
         }
     }
 
-    /// The same plant with another delay.
+    /// Returns the plant with another delay.
     pub fn with_delay(self, delay_s: f64) -> Self {
         Plant { delay_s, ..self }
     }

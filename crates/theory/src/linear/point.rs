@@ -45,7 +45,7 @@ pub struct OperatingPoint {
 }
 
 impl OperatingPoint {
-    /// The same for an AQM, in a network with packets of `packet_bytes`.
+    /// Operating point in an AQM's units, with packets of `packet_bytes`.
     pub fn to_aqm(&self, packet_bytes: f64) -> AtRest {
         AtRest {
             flows: self.flows,
@@ -104,7 +104,7 @@ impl OperatingPoint {
         })
     }
 
-    /// The same with the windows of `sender`, in model `reno`; those of ns-2's Reno have a closed
+    /// Replaces the windows by those of `sender`, in model `reno`; those of ns-2's Reno have a closed
     /// form, in which it is already.
     pub fn with_sender(self, sender: &Sender) -> Self {
         if self.model != Model::Reno || sender.has_closed_form() {
@@ -122,7 +122,7 @@ impl OperatingPoint {
         }
     }
 
-    /// The same under signals that are more even than by chance: see [`aqumen_aqm::Theory::dispersion`].
+    /// Sets the dispersion of signals that are more even than Bernoulli trials: see [`aqumen_aqm::Theory::dispersion`].
     pub(crate) fn with_dispersion(self, dispersion: f64) -> Self {
         OperatingPoint { dispersion, ..self }
     }

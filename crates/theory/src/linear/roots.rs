@@ -90,7 +90,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The same over (s - `real` + 1 / R0)^n of a loop in continuous time, so that it rests far away.
+    /// Characteristic function over (s - `real` + 1 / R0)^n in continuous time, so that it stays bounded far away.
     fn scaled(&self, real: f64, w: f64) -> Complex64 {
         let s = Complex64::new(real, w);
         let value = self.at(s);

@@ -37,7 +37,7 @@ pub(crate) struct Class {
     pub(crate) flows: f64,
     /// Round trip without queueing, seconds.
     pub(crate) base_rtt_s: f64,
-    /// Whose windows they have.
+    /// Sender of the flows.
     pub(crate) sender: Sender,
     /// Whether they wait in the L queue.
     pub(crate) scalable: bool,
@@ -48,9 +48,9 @@ pub(crate) struct Class {
 pub struct QueueState {
     /// Flows in it.
     pub flows: f64,
-    /// What they get, packets/s.
+    /// Throughput, packets/s.
     pub rate_pps: f64,
-    /// Of which each.
+    /// Throughput of each flow, packets/s.
     pub rate_per_flow_pps: f64,
     /// Mean window, packets.
     pub window_pkts: f64,
@@ -160,7 +160,7 @@ pub(crate) fn equilibrium(params: &DualPi2Params, capacity_pps: f64, classes: &[
     found
 }
 
-/// What the L queue marks, at a share of the link.
+/// Native marking of the L queue at a share of the link.
 #[derive(Clone, Copy, Debug)]
 struct NativeMarking {
     delay_s: f64,

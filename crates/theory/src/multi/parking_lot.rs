@@ -1,8 +1,8 @@
-//! ParkingLot links at once, each with a law that holds its queue at a target, and flows that cross more than one of them:
-//! the parking lot.
+//! ParkingLot links at once, each with a law that holds its queue at a target, and flows that cross more than one of
+//! them: the parking lot.
 //!
-//! *LoopSample rest* each link that is full has the share p_l at which its flows fill it, a link that is not full no queue and
-//! no signals. A flow meets 1 - prod (1 - p_l) of its way and waits in each queue:
+//! *LoopSample rest* each link that is full has the share p_l at which its flows fill it, a link that is not full no
+//! queue and no signals. A flow meets 1 - prod (1 - p_l) of its way and waits in each queue:
 //!
 //! ```text
 //! R_c = T_c + sum q_l / C_l,   sum over the flows c of link l: N_c W_c(p_c, R_c) / R_c = C_l   of each full link
@@ -52,13 +52,13 @@ pub(crate) struct Crossing {
     pub(crate) stages: Vec<usize>,
 }
 
-/// Where stages and crossings rest.
+/// Equilibrium of a parking lot.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LotEquilibrium {
     /// Share of signals of each stage, and whether it is full.
     pub(crate) probability: Vec<f64>,
     pub(crate) full: Vec<bool>,
-    /// Of each crossing: its round trip, seconds, a flow's window, packets, the share of signals that it meets.
+    /// Round trip of each crossing, seconds; a flow's window, packets; its end-to-end signal probability.
     pub(crate) rtt_s: Vec<f64>,
     pub(crate) window_pkts: Vec<f64>,
     pub(crate) met: Vec<f64>,

@@ -102,7 +102,7 @@ struct Cell {
     /// Survival times packets in flight beyond the mean, and that with the chance to stay.
     flight: f64,
     stays: f64,
-    /// Who is signalled, by where that leads: a state of the range, and one point further.
+    /// Signalled windows by destination: a state of the range, and one point further.
     to: usize,
     signalled: [f64; 2],
     /// Pushes per window that is there: signals of a higher share, and windows weighted with their flight beyond the
@@ -115,7 +115,7 @@ struct Cell {
 struct Segment {
     rounds: f64,
     cells: Vec<Cell>,
-    /// Of the two pushes the sums of push times `flight`, and times `stays`.
+    /// Sums of push times `flight`, and times `stays`, for the two pushes.
     pushed: [[f64; 2]; 2],
 }
 
@@ -125,10 +125,10 @@ struct CycleTrack {
     segments: Vec<Segment>,
     /// Length of the steps in which signals count.
     rounds: f64,
-    /// Who is left at the end, and where that leads.
+    /// Windows left at the end, and their destination.
     left: [f64; 2],
     last: usize,
-    /// What a push brings at once to each state: signals times u2, and those that need no factor.
+    /// Immediate effect of a push on each state: signals times u2, and signals that need no factor.
     at_once: Vec<[[f64; 2]; 2]>,
     /// Mean time in it, and packets in flight times that.
     means: [f64; 2],
@@ -250,7 +250,7 @@ pub(crate) struct Density {
     pub(crate) flight: f64,
 }
 
-/// What pushes bring, at several frequencies.
+/// Responses to perturbations, at several frequencies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PerturbationResponse {
     /// Packets in flight, of a higher share of signals.
@@ -261,7 +261,7 @@ pub(crate) struct PerturbationResponse {
     pub(crate) alpha: Lanes,
 }
 
-/// What one cycle brings: packets in flight beyond the mean, and who is signalled, state by state.
+/// Response of one cycle: packets in flight beyond the mean, and signalled windows state by state.
 struct CycleResponse {
     sums: [Lanes; 3],
     rows: [Vec<Lanes>; 3],
@@ -269,16 +269,18 @@ struct CycleResponse {
     met: [(usize, usize); 3],
 }
 
-/// Workspace that is used again from some frequencies to the next: all of it would be cleared, or even fetched, each time.
+/// Workspace that is used again from some frequencies to the next: all of it would be cleared, or even fetched, each
+/// time.
 pub(crate) struct Workspace {
     cycle_response: CycleResponse,
     matrix: Vec<Lanes>,
-    /// Of each row one more than its last cell that is not zero.
+    /// End of each row: one more than its last cell that is not zero.
     ends: Vec<usize>,
 }
 
 impl Density {
-    /// Of windows that meet a signal with the chance `p` at each acknowledgement; `chances` of the cycles at a signal.
+    /// Density of windows that are signalled with probability `p` at each acknowledgement; `chances` of the cycles at a
+    /// signal.
     pub(crate) fn new(
         p: f64,
         range: Range,
@@ -319,7 +321,7 @@ impl Density {
         Workspace { cycle_response, matrix: vec![Lanes::ZERO; n * n], ends: vec![0; n] }
     }
 
-    /// What pushes bring at the frequencies `s`, in inverse round trips.
+    /// Responses to perturbations at the frequencies `s`, in inverse round trips.
     pub(crate) fn respond(&self, s: &[Complex64; LANES], workspace: &mut Workspace) -> PerturbationResponse {
         let n = self.range.len();
         let Workspace { cycle_response, matrix, ends } = workspace;

@@ -34,7 +34,7 @@ use crate::linear::noise::{Fineness, deviation_over, frequencies};
 use crate::linear::{Controller, FrequencyResponse, Loop, Resolution};
 use crate::root_finding::halved;
 
-/// What an average is answered by.
+/// Signal probability as a function of the average queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Curve {
     /// RED's curve, and a factor on its slope.
@@ -99,7 +99,7 @@ fn pull(steps: &Steps, deviation: f64) -> f64 {
 }
 
 impl DescribingFunction {
-    /// What the curve answers, per packet, to an average that deviates by so much.
+    /// Describing-function gain of the curve, per packet, at this standard deviation of the average.
     fn slope(&self, deviation: f64) -> f64 {
         let (law, gain) = match self.curve {
             Curve::Red(law, gain) => (law, gain),
@@ -209,7 +209,7 @@ impl DescribingFunction {
     }
 }
 
-/// A loop that was found.
+/// Loop that is consistent with its own noise.
 pub(crate) struct ClosedWithNoise<P> {
     pub(crate) closed: Loop<P>,
     /// How many times as large, or as small, the queue's deviation is at [`IN_DOUBT`] times more gain, or less; `None`
@@ -225,17 +225,17 @@ pub(crate) const IN_DOUBT: f64 = 1.05;
 /// So far from the boundary a gain that is in doubt changes the deviation by a fortieth, which is not worked out.
 const FAR: f64 = 2.0;
 
-/// A plant among noise: what it answers, and the power of the queue without a loop, are asked once, deviations often.
+/// Plant with its noise, sampled once over frequency: deviations are evaluated often.
 struct NoisyPlant<'a, P> {
     plant: &'a P,
     time_s: f64,
     places: Vec<FrequencySample>,
 }
 
-/// What is known at one frequency.
+/// Sample at one frequency.
 struct FrequencySample {
     w: f64,
-    /// What the plant answers, and the loop of the average alone, with a slope of one.
+    /// Plant response, and open loop through the average with a slope of one.
     answer: Complex64,
     averaged: Complex64,
     /// The power of the queue without a loop, and of its average.

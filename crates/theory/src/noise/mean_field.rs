@@ -40,8 +40,8 @@ pub(crate) struct FlowClass {
 }
 
 impl FlowClass {
-    /// What is missing of the noise of tosses, of a share with that noise: the variance of reductions under tosses less
-    /// that under these signals, `uneven` times the dispersion of a long time, in windows of so many packets.
+    /// Noise reduction relative to Bernoulli signals, per unit of probability: the variance of reductions under tosses
+    /// less that under these signals, `uneven` times the dispersion of a long time, in windows of so many packets.
     ///
     /// Of tosses b = p W a reduction come for nothing, of these l. What comes is what counts and what does not,
     /// M = (1 + l) H + e, e by chance and as many as l: with D the dispersion of M that of H is
@@ -61,18 +61,18 @@ impl FlowClass {
     }
 }
 
-/// A queue and the classes behind it.
+/// Mean field of the flow classes at one queue.
 #[derive(Clone, Debug)]
 pub(crate) struct MeanField {
     classes: Vec<(FlowClass, ResponseTable)>,
-    /// What the queue is told in, per second of delay.
+    /// Queue unit (packets or seconds) per second of delay.
     unit: f64,
     delay_s: f64,
     /// How far apart its signals come, where that is known.
     spacing: Option<SignalSpacing>,
 }
 
-/// A population at frequencies that rise by the same factor.
+/// Response of a population, tabulated at logarithmically spaced frequencies.
 #[derive(Clone, Debug)]
 pub(crate) struct ResponseTable {
     pub(crate) window: f64,
@@ -85,8 +85,8 @@ pub(crate) struct ResponseTable {
 const FROM: f64 = 1e-3;
 const TO: f64 = 30.0;
 const POINTS: usize = 44;
-/// Windows of the table of [`ResponseTable::from_reno`]: the first and the last, packets, and how many. What even signals leave is
-/// a small difference, which asks for near neighbours; only those are worked out that are met.
+/// Windows of the table of [`ResponseTable::from_reno`]: the first and the last, packets, and how many. What even
+/// signals leave is a small difference, which asks for near neighbours; only those are worked out that are met.
 const WINDOWS: [f64; 2] = [1.5, 400.0];
 const TABLED: usize = 100;
 
@@ -97,7 +97,7 @@ fn place(w: f64) -> (usize, f64) {
     (point, place - point as f64)
 }
 
-/// What is left beyond the last point.
+/// Roll-off factor beyond the last point.
 fn fallen(w: f64) -> f64 {
     let share = TO / w.max(TO);
     share * share
@@ -111,8 +111,8 @@ impl ResponseTable {
         ResponseTable { window, by_rtt: population.by_rtt() * window / points[0].response.re, points }
     }
 
-    /// Of ns-2's Reno, whose answer to a share of signals goes by its window alone: on a line in the window's logarithm
-    /// between two of a table.
+    /// Table of ns-2's Reno, whose response depends on its window alone: interpolated linearly in the window's
+    /// logarithm between two entries.
     fn from_reno(window_pkts: f64) -> Self {
         static TABLE: [OnceLock<ResponseTable>; TABLED] = [const { OnceLock::new() }; TABLED];
         let sender = Sender::reno();
@@ -140,8 +140,8 @@ impl ResponseTable {
         ResponseTable { window, by_rtt: 0.0, points: points.collect() }
     }
 
-    /// SpectralResponse the rest at `w`, in inverse round trips: on a line in the frequency's logarithm; flat below, falling
-    /// above.
+    /// Spectral response at `w`, in inverse round trips: on a line in the frequency's logarithm; flat below,
+    /// falling above.
     pub(crate) fn at(&self, w: f64) -> SpectralResponse {
         let (point, part) = place(w);
         let [one, other] = [self.points[point].power, self.points[point + 1].power];
@@ -175,14 +175,14 @@ impl MeanField {
         MeanField { classes, unit, delay_s, spacing: None }
     }
 
-    /// The same where spaced signals hold these windows with the share `needed` of what tosses would take: each counts
+    /// Sets `needed`, the fraction of Bernoulli signals that spaced signals need for these windows: each counts
     /// for as much more, and their number less.
     pub(crate) fn with_effectiveness(mut self, needed: f64) -> Self {
         self.classes.iter_mut().for_each(|(class, _)| class.needed = needed);
         self
     }
 
-    /// The same where signals come so far apart.
+    /// Sets the spacing of signals.
     pub(crate) fn spaced(self, spacing: Option<SignalSpacing>) -> Self {
         MeanField { spacing, ..self }
     }

@@ -9,7 +9,7 @@ use crate::linear::noise::{self, Fineness};
 use crate::linear::{Loop, OperatingPoint};
 use crate::noise::mean_field::MeanField;
 
-/// What packets do around the rest: of Reno's windows under random marks (model `reno`, whatever the model of the
+/// Packet noise around the equilibrium: of Reno's windows under random marks (model `reno`, whatever the model of the
 /// margins), or of the many windows of a sender that has a response function, or whose signals are spaced.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Noise {
@@ -63,7 +63,7 @@ const WINDOW_MIN: f64 = 2.0;
 /// From what share of 1 / R on, up to which, and at how many frequencies a spectrum is told.
 const TOLD: (f64, f64, u32) = (1e-2, 30.0, 60);
 
-/// The queue that a figure is of.
+/// Target and buffer limit of a queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct QueueBounds {
     /// Where it is to be, packets.
@@ -88,7 +88,7 @@ impl Noise {
         }
     }
 
-    /// The same figures, which do not hold.
+    /// Marks the metrics as invalid, with the reason.
     pub(crate) fn doubted(self, why: String) -> Self {
         Noise { valid: false, why: Some(why), ..self }
     }
@@ -98,7 +98,7 @@ impl Noise {
         Noise::none("signals are losses: time-outs rule, which the models do not have".into())
     }
 
-    /// What packets do around `at`, in a loop and whether it is stable; the spectrum too where it is looked at finely.
+    /// Packet noise around `at`; `closed`: the loop, and whether it is stable. At fine resolution with the spectrum.
     pub(crate) fn around(
         held: QueueBounds,
         at: &OperatingPoint,
@@ -117,7 +117,7 @@ impl Noise {
         if fine { noise.with_spectrum_of(at, closed.controller.period_s(), power) } else { noise }
     }
 
-    /// The same of any power of the queue over frequency, and whether its loop is stable.
+    /// Packet noise from a power spectrum of the queue, and whether its loop is stable.
     pub(crate) fn with_power(
         held: QueueBounds,
         at: &OperatingPoint,
@@ -145,7 +145,7 @@ impl Noise {
         Noise::with_deviation(held, at, power)
     }
 
-    /// The same of a deviation that is known already, and whether its loop is stable; `None` without a controller.
+    /// Packet noise from a known deviation, and whether its loop is stable; `None` without a controller.
     pub(crate) fn with_deviation(held: QueueBounds, at: &OperatingPoint, known: Option<(bool, f64)>) -> Self {
         let rest = |why: String| Noise {
             window_pkts: Some(at.window_pkts),
@@ -158,7 +158,7 @@ impl Noise {
         }
         let Some((stable, deviation)) = known else { return rest("there is no linear controller".into()) };
         if !stable {
-            return rest("the loop is unstable: its swing is that of the nonlinear equations".into());
+            return rest("the loop is unstable: the nonlinear equations give its oscillation".into());
         }
         let queue = at.queue_pkts;
         let why = if deviation > DEVIATION_MAX * queue {
@@ -182,7 +182,7 @@ impl Noise {
         }
     }
 
-    /// The same with more of the queue's variance, of swings that no loop answers.
+    /// Adds variance of the queue from oscillations that no loop answers.
     pub(crate) fn with_more(mut self, buffer_pkts: f64, at: &OperatingPoint, variance: f64) -> Self {
         let Some(known) = self.queue_std_pkts.filter(|_| variance > 0.0) else { return self };
         let held = QueueBounds { target_pkts: None, buffer_pkts };
@@ -197,7 +197,7 @@ impl Noise {
         self
     }
 
-    /// The same with the spectrum, of any power of the queue, and the period of the law that holds it.
+    /// Adds the spectrum from a power of the queue and the period of its control law.
     pub(crate) fn with_spectrum_of(
         mut self,
         at: &OperatingPoint,

@@ -34,14 +34,15 @@ const ROUNDS: u32 = 60;
 const AGREES: f64 = 1e-5;
 const MISSED: f64 = 0.01;
 
-/// The queue among that noise.
+/// Queue under the noise of PIE's safeguard.
 #[derive(Clone, Debug)]
 pub(crate) struct PieSafeguard {
     field: MeanField,
     controller: Controller,
     /// By how much the delay that is seen lags behind the queue, seconds.
     late_s: f64,
-    /// Share of the packets that the law's word reaches, and the slope of the share in the queue, per packet.
+    /// Fraction of packets not exempt by PIE's safeguard, 1 - Q(z), and the slope of the probability in the queue, per
+    /// packet.
     not_exempt: f64,
     slope: f64,
     /// Frequencies, rad/s, and the power there of what signals do beyond both.
@@ -169,7 +170,7 @@ impl PieSafeguard {
         (missed.abs() < MISSED && turned.abs() < PI).then_some(spared)
     }
 
-    /// What the law, and what a share with a slope of one, say to the queue.
+    /// Responses to the queue of the law, and of a probability with a slope of one.
     fn said(&self, w: f64) -> [Complex64; 2] {
         let seen = cis(-w * self.late_s);
         let Some(period_s) = self.controller.period_s() else { return [self.controller.response(w) * seen, seen] };

@@ -2,8 +2,8 @@
 //! noise that they make themselves, without a number that was fitted.
 //!
 //! The density of the windows over the states of their cycles moves with time; a signal takes a window from the end of
-//! one cycle to the beginning of the next. SpectralResponse its rest, with flux `phi_i` of windows that enter cycle i, survival
-//! `S_i(a)` up to the age a and acknowledgements `r_i(a)`, a share p + dp e^{st} moves the density to
+//! one cycle to the beginning of the next. SpectralResponse its rest, with flux `phi_i` of windows that enter cycle i,
+//! survival `S_i(a)` up to the age a and acknowledgements `r_i(a)`, a share p + dp e^{st} moves the density to
 //!
 //! ```text
 //! nu_i(a) = S_i(a) (psi_i e^{-sa} - phi_i dp integral_0^a r_i(u) e^{-s(a-u)} du)
@@ -30,7 +30,7 @@ pub(crate) struct Population {
     /// Signals are met with this chance by each acknowledgement.
     p: f64,
     density: Density,
-    /// What alpha is moved by to see how cycles answer; `None` where there is none.
+    /// Step of alpha for a numerical derivative; `None` without alpha.
     shift: Option<f64>,
     /// Rounds over which alpha is measured.
     observed: f64,
@@ -42,7 +42,7 @@ pub(crate) struct Population {
     by_rtt: f64,
 }
 
-/// At one frequency.
+/// Linear response and noise at one frequency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SpectralResponse {
     /// How packets in flight answer the share of signals, packets.
@@ -94,13 +94,13 @@ impl Population {
         self.by_rtt
     }
 
-    /// SpectralResponse the rest at `s`, in inverse round trips.
+    /// Spectral response at `s`, in inverse round trips.
     #[cfg(test)]
     fn sample_at(&self, s: Complex64) -> SpectralResponse {
         self.sample_each(&[s])[0]
     }
 
-    /// The same at each of `frequencies`.
+    /// Spectral response at each of `frequencies`.
     pub(crate) fn sample_each(&self, frequencies: &[Complex64]) -> Vec<SpectralResponse> {
         let mut responses = Vec::with_capacity(frequencies.len());
         let mut workspace = self.density.workspace();

@@ -71,7 +71,7 @@ const FASTEST: f64 = 8.0;
 const SLOW: f64 = 1e-3;
 
 impl SignalSpacing {
-    /// These gaps at `capacity_pps`.
+    /// Spacing in seconds of gaps in packets, at `capacity_pps`.
     pub(crate) fn new(gaps: Gaps, capacity_pps: f64) -> Self {
         let end = match gaps.end {
             GapEnd::Even(most) => Remainder::Uniform(most / capacity_pps),

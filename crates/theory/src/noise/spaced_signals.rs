@@ -1,4 +1,4 @@
-//! What packets do around the rest of an AQM that spaces its signals (RED, PIE): fewer of them hold the windows,
+//! Packet noise of an AQM that spaces its signals (RED, PIE): fewer signals hold the windows,
 //! and the loop of many windows answers their noise.
 //!
 //! *Signals that are lost.* No window is halved twice in a round trip: of tosses for each packet p W come for nothing
@@ -13,7 +13,8 @@
 //! ```
 //!
 //! p the share that tosses take. m(W y) is nothing in a burst shorter than the least gap, and with so few flows that a
-//! round trip is shorter nothing is lost at all. Each signal that counts is worth as much more: see `MeanField::needing`.
+//! round trip is shorter nothing is lost at all. Each signal that counts is worth as much more: see
+//! `MeanField::needing`.
 
 use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, Gaps, Rests, Steps};
@@ -47,7 +48,7 @@ pub(crate) fn needed(at: &OperatingPoint, gaps: impl Fn(f64) -> Option<Gaps>) ->
     needed
 }
 
-/// What the queue does among noise.
+/// Queue under packet noise.
 pub(crate) struct QueueNoise {
     /// Where it rests, with the share that is signalled in fact.
     pub(crate) at: OperatingPoint,
@@ -58,7 +59,7 @@ pub(crate) struct QueueNoise {
     shape: Shape,
 }
 
-/// What an AQM answers to the queue around its rest.
+/// AQM linearised at its operating point.
 #[derive(Clone, Copy)]
 pub(crate) struct LinearisedAqm<'a> {
     pub(crate) aqm: &'a AnyAqm,
@@ -78,14 +79,16 @@ fn doubt_of(factor: Option<f64>) -> Option<String> {
     let by = match factor {
         Some(factor) if factor <= FACTOR_MAX => return None,
         Some(factor) => format!("change this by a factor of {factor:.2}"),
-        None => "make it swing of itself".into(),
+        None => "make the loop oscillate".into(),
     };
     let percent = 100.0 * (IN_DOUBT - 1.0);
-    Some(format!("next to the boundary of stability: {percent:.0} % of the gain, no more than is in doubt, would {by}"))
+    Some(format!(
+        "next to the boundary of stability: {percent:.0} % of the gain, within the model's uncertainty, would {by}"
+    ))
 }
 
 /// Why a deviation is none to be told beside which a larger one holds itself.
-const BOTH: &str = "steps of max_p hold a larger swing as well, to which chance may carry it for a while";
+const BOTH: &str = "steps of max_p sustain a larger oscillation as well, which noise may excite for a while";
 
 enum Shape {
     Loop(Box<Loop<MeanField>>),
@@ -107,7 +110,7 @@ impl QueueNoise {
         QueueNoise::around(said, at, (field, needed))
     }
 
-    /// The same of windows as `field` has them, which the share `needed` of what tosses take holds.
+    /// Queue noise for the given mean field; `needed`: signal probability relative to Bernoulli signals.
     pub(crate) fn around(
         said: &LinearisedAqm<'_>,
         at: &OperatingPoint,
@@ -125,7 +128,7 @@ impl QueueNoise {
             let what = if steps.is_some() { "steps of max_p" } else { "signals" };
             let found = averaged.close_around(&field, time_s, |w| field.power(w));
             let ClosedWithNoise { closed, doubt, stays } =
-                found.ok_or_else(|| format!("noise makes its {what} swing"))?;
+                found.ok_or_else(|| format!("noise makes its {what} oscillate"))?;
             let doubt = if stays { Some(BOTH.into()) } else { doubt_of(doubt) };
             return Ok(QueueNoise { at, period_s: None, doubt, shape: Shape::Loop(Box::new(closed)) });
         }
@@ -134,7 +137,7 @@ impl QueueNoise {
         let shape = match spares {
             Some(spares) => {
                 let spared = PieSafeguard::around(&spares, &at, controller.clone(), field);
-                Shape::PieSafeguard(Box::new(spared.ok_or("noise makes its signals swing")?))
+                Shape::PieSafeguard(Box::new(spared.ok_or("noise makes its signals oscillate")?))
             }
             // Images of the spectrum add little to noise.
             None => Shape::Loop(Box::new(Loop { images: 0, ..Loop::new(field, controller.clone()) })),
@@ -202,6 +205,6 @@ mod tests {
             some.contains(": 5 % of the gain") && some.ends_with("would change this by a factor of 1.40"),
             "{some}"
         );
-        assert!(swings.ends_with("would make it swing of itself"), "{swings}");
+        assert!(swings.ends_with("would make the loop oscillate"), "{swings}");
     }
 }

@@ -1,5 +1,5 @@
-//! What the nonlinear equations settle on: the cycle of a loop that is unstable, and the one beside a rest that is
-//! stable from small starts only.
+//! Attractors of the nonlinear equations: the limit cycle of an unstable loop, and the one that coexists with an
+//! equilibrium that is stable for small perturbations only.
 
 use aqumen_aqm::registry::AnyAqm;
 use aqumen_aqm::{Aqm, MAX_LOOPS};
@@ -41,7 +41,7 @@ fn check_steps(aqm: &mut AnyAqm, conditions: &OperatingConditions, duration_s: f
     duration_s / check_step_s(conditions) + samples
 }
 
-/// What the nonlinear equations settle on.
+/// Attractor of the nonlinear equations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cycle {
     /// Mean of the queue, packets.
@@ -76,13 +76,13 @@ pub fn check(
     cycle_from(start, choice, conditions, duration_s)
 }
 
-/// What the nonlinear equations do at `conditions` with `choice` in the last third of `duration_s`, from windows and queue
-/// at the equilibrium and an AQM that has seen nothing yet.
+/// Oscillation of the nonlinear equations at `conditions` with `choice` in the last third of `duration_s`, from windows
+/// and queue at the equilibrium and an AQM that has seen nothing yet.
 pub fn cycle(choice: &AqmChoice, conditions: &OperatingConditions, duration_s: f64) -> Result<Cycle, Error> {
     cycle_from(None, choice, conditions, duration_s)
 }
 
-/// The same from `start` times the equilibrium's windows, queue and average queue: a loop that is stable near its rest
+/// Oscillation from `start` times the equilibrium's windows, queue and average queue: a loop that is locally stable
 /// may swing for ever from a large start.
 pub fn cycle_from(
     start: Option<f64>,

@@ -90,9 +90,9 @@ trait DelaySystem {
     fn states(&self) -> usize;
     /// Slopes of the states, from all channels now and so many seconds ago, at a factor on the gain.
     fn slopes(&self, gain: f64, now: Channels, ago: &dyn Fn(f64) -> Channels) -> [f64; 2];
-    /// What the law makes of the last state at the frequency `w`, rad/s.
+    /// Frequency response of the law to the last state at `w`, rad/s.
     fn law(&self, w: f64) -> Complex64;
-    /// The same of what lasts; `None` where it is without bound.
+    /// Gain of the law at frequency zero; `None` where it is infinite.
     fn law_at_dc(&self) -> Option<f64>;
     /// All channels at rest, above zero.
     fn rest(&self) -> Channels;
@@ -105,7 +105,7 @@ struct Flows<'a> {
     at: &'a OperatingPoint,
     controller: &'a Controller,
     buffer_pkts: f64,
-    /// What the law says beyond its line, at rising distances from what it says at rest.
+    /// Deviation of the law from its tangent, at rising distances from its equilibrium value.
     beyond: &'a [(f64, f64)],
 }
 
@@ -270,7 +270,7 @@ impl<'a, D: DelaySystem> HarmonicBalance<'a, D> {
         self.with_law(motion)
     }
 
-    /// What is missing for a motion to be one: of each state the mean of its slopes, and the waves of slopes less
+    /// Harmonic-balance residuals of a motion: the mean of each state's slopes, and the waves of slopes less
     /// those of the state.
     fn residuals(&self, motion: &PeriodicMotion) -> Vec<f64> {
         let turns: [Complex64; MOMENTS] = std::array::from_fn(|k| cis(2.0 * PI * k as f64 / MOMENTS as f64));
@@ -467,7 +467,7 @@ pub(crate) fn hopf(
 mod tests {
     use super::*;
 
-    /// Hutchinson's equation of a class that grows until it has eaten what was there a while ago, x' = -a x(t - 1)
+    /// Hutchinson's equation of a population that grows until it has eaten what was there a while ago, x' = -a x(t - 1)
     /// (1 + x(t)), its rest moved to 1: x = y - 1.
     struct Hutchinson;
 
@@ -505,7 +505,7 @@ mod tests {
         assert!(((branch[0].w - PI / 2.0) / (FIRST * FIRST) + 0.05).abs() < 1e-4, "{}", branch[0].w);
     }
 
-    /// The same with the class counted one by one, so many at rest.
+    /// Hutchinson's equation with its equilibrium scaled to this number.
     struct ScaledHutchinson(f64);
 
     impl DelaySystem for ScaledHutchinson {
@@ -545,7 +545,7 @@ mod tests {
         }
     }
 
-    /// The same equation at 1.65 times its gain: of its cycles one is its own. It counts how often it is asked.
+    /// Hutchinson's equation at 1.65 times its gain, which has one cycle. Counts its evaluations.
     #[derive(Default)]
     struct CountingHutchinson(std::cell::Cell<usize>);
 

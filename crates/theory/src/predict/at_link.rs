@@ -14,7 +14,7 @@ use crate::equilibrium::response::Law;
 use crate::equilibrium::solver::{OperatingConditions, admitted_pps};
 use crate::fluid::{Model, base_rtt_s, packet_bytes};
 
-/// What is to be expected of link `number`, whose conditions `analysed` knows.
+/// Predicts link `number`; `analysed` analyses its conditions.
 pub(super) fn at_link(
     plan: &Plan,
     number: usize,
@@ -61,7 +61,7 @@ pub(super) fn at_link(
     })
 }
 
-/// What meets at a link, on average over a window.
+/// Mean load of a link over a window.
 struct LinkLoad<'a> {
     plan: &'a Plan,
     link: &'a Link,
@@ -151,14 +151,14 @@ impl<'a> LinkLoad<'a> {
         }
     }
 
-    /// What comes at the most, packets/s: windows that find no queue send no more.
+    /// Largest arrival rate, packets/s: that of windows without queueing.
     fn most_pps(&self) -> f64 {
         let window = |flow: &Flow| self.plan.groups[flow.group as usize].transport.window_pkts().unwrap_or(u32::MAX);
         let of = |(flow, on): &(&Flow, f64)| on * f64::from(window(flow)) / base_rtt_s(self.plan, flow);
         self.held.iter().map(of).sum::<f64>() * self.weight + self.unresponsive_pps
     }
 
-    /// The conditions of a design here, for the law of the most flows.
+    /// Operating conditions of a design here, for the most common law.
     fn conditions(&self, groups: &[GroupClass]) -> Result<OperatingConditions, Error> {
         let model = if self.ecn && !self.tail { Model::Reno } else { Model::Drop };
         if let (Model::Drop, Some(group)) = (model, groups.iter().find(|group| group.class.sender.law != Law::Reno)) {

@@ -15,7 +15,7 @@ use crate::noise::mean_field::MeanField;
 use crate::noise::packet_noise::{self, Noise};
 use crate::root_finding::halved_ratio;
 
-/// Of a link at `conditions` that would be `idle` without them, and whose `analysis` is that of one law alone.
+/// Predicts a link at `conditions` that would be `idle` without these groups; `analysis`: that of one law alone.
 pub(super) fn shared_by_laws(
     choice: &AqmChoice,
     link: &str,
@@ -56,7 +56,7 @@ pub(super) fn shared_by_laws(
         let held = packet_noise::QueueBounds { target_pkts: Some(queue_pkts), buffer_pkts: conditions.buffer_pkts };
         laws.noise(choice, conditions.capacity_pps, held, &analysis.operating_point.at)
     } else {
-        Noise::none("the loop was not asked for".into())
+        Noise::none("the loop was not requested".into())
     };
     analysis.warnings.retain(|warning| !warning.starts_with("unstable") && !warning.starts_with("little margin"));
     let analysis = match dropped {
@@ -95,7 +95,7 @@ impl<'a> Laws<'a> {
         Laws { known: known.collect(), aqm }
     }
 
-    /// What flows of a sender are signalled where the share of all others is p: PI2 marks ECT(1) with k times the root.
+    /// Signal probability of a sender's flows where that of all others is p: PI2 marks ECT(1) with k times the root.
     fn signal(&self, sender: &Sender, p: f64) -> f64 {
         coupling_of(&self.aqm, sender).map_or(p, |k| (k * p.sqrt()).min(1.0))
     }
@@ -104,7 +104,7 @@ impl<'a> Laws<'a> {
         each.table.window(self.signal(&each.group.class.sender, p))
     }
 
-    /// What the flows of a group send, packets/s.
+    /// Rate of a group's flows, packets/s.
     fn rate_of(&self, each: &TabulatedGroup<'_>, p: f64) -> f64 {
         each.group.class.flows * self.window(each, p) / each.rtt_s
     }
@@ -118,7 +118,7 @@ impl<'a> Laws<'a> {
         self.known.iter().map(|each| self.signal(&each.group.class.sender, p) * self.rate_of(each, p)).sum()
     }
 
-    /// What packets do around the rest at a share of `at.probability`.
+    /// Packet noise around the equilibrium at `at.probability`.
     fn noise(
         &self,
         choice: &AqmChoice,

@@ -1,4 +1,4 @@
-//! What is to be expected of a link in a window.
+//! Prediction for a link in a window.
 
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use crate::design::Analysis;
 use crate::multi::coupled::CoupledQueues;
 use crate::multi::parking_lot::ParkingLot;
 
-/// What is to be expected of one link in one window.
+/// Prediction for one link in one window.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkPrediction {
     /// Flows that this link holds back, on average over the window.
@@ -16,7 +16,7 @@ pub struct LinkPrediction {
     pub capacity_pps: f64,
     /// Unresponsive load that arrives, in packets of the link's mean size per second, on average over the window.
     pub unresponsive_pps: f64,
-    /// Of which the AQM lets in.
+    /// Rate that the AQM admits, packets/s.
     pub admitted_pps: f64,
     /// Size of the held flows' packets in packets of the link's mean size.
     #[serde(skip)]
@@ -42,7 +42,7 @@ pub struct LinkPrediction {
     /// The loops of several full links that share flows, where there are such.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub several: Option<ParkingLot>,
-    /// What each group has where they differ: its number, a flow's window, packets, and its wait, seconds.
+    /// Group values where they differ: number, a flow's window, packets, and its wait, seconds.
     #[serde(skip)]
     pub(crate) own: Vec<(u32, f64, f64)>,
     /// Shares of the packets that are marked and dropped early, where the AQM makes a difference between flows.

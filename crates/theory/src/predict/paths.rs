@@ -1,4 +1,4 @@
-//! What paths of unlike length hold: noise that comes anew each round trip.
+//! Noise from paths of unequal length, renewed each round trip.
 //!
 //! The queue is what is in flight less what the paths hold, which is C T of paths that are alike. A path that is longer
 //! than the mean by d holds, besides, what its flow sent d ago and less; a shorter one lacks it. Bursts do not stay

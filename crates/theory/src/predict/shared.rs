@@ -75,7 +75,7 @@ struct SharedLinks<'a> {
     /// The group of each of the crossings.
     groups: Vec<u32>,
     crossings: Vec<Crossing>,
-    /// What each link would be by itself, and the stage that it is.
+    /// Analysis of each link by itself, and its stage.
     alone: Vec<(OperatingConditions, Analysis)>,
     stages: Vec<Stage>,
 }
@@ -116,7 +116,7 @@ impl<'a> SharedLinks<'a> {
         Ok(SharedLinks { plan, links, groups, stages: alone.iter().map(stage).collect(), crossings, alone })
     }
 
-    /// What there is that the theory of several links does not have.
+    /// Names a feature that the parking-lot theory lacks.
     fn unknown(&self, users: &[Users]) -> Option<&'static str> {
         let transports = || self.groups.iter().map(|group| &self.plan.groups[*group as usize].transport);
         let coupled = |aqm: &AnyAqm| self.crossings.iter().any(|crossing| coupling_of(aqm, &crossing.sender).is_some());
@@ -144,7 +144,7 @@ impl<'a> SharedLinks<'a> {
         chosen.map(|(_, (number, _))| self.plan.links[*number].name.clone()).collect()
     }
 
-    /// Those of the crossings that cross stage `k`, with their numbers.
+    /// Crossings of stage `k`, with their numbers.
     fn own(&self, k: usize) -> impl Iterator<Item = (usize, &Crossing)> {
         self.crossings.iter().enumerate().filter(move |(_, crossing)| crossing.stages.contains(&k))
     }
@@ -174,7 +174,7 @@ impl<'a> SharedLinks<'a> {
         CoupledLoops::new(&self.stages, &self.crossings, rests, &controllers).map(|loops| loops.analyse())
     }
 
-    /// What is to be expected of each link; `loops`: with the answers of the loops.
+    /// Predicts each link; `loops`: with the results of the loops.
     fn predictions(&self, rests: &LotEquilibrium, loops: bool) -> Vec<(usize, LinkPrediction)> {
         let points: Vec<(OperatingPoint, f64)> = (0..self.links.len()).map(|k| self.point(k, rests)).collect();
         let closed = loops.then(|| self.closed(rests, &points));
@@ -191,7 +191,7 @@ impl<'a> SharedLinks<'a> {
             analysis.warnings.retain(|warning| !warning.starts_with("out of reach"));
             let held = packet_noise::QueueBounds { target_pkts: Some(queue_pkts), buffer_pkts: conditions.buffer_pkts };
             analysis.noise = match &closed {
-                None => Noise::none("the loop was not asked for".into()),
+                None => Noise::none("the loop was not requested".into()),
                 _ if !full => {
                     Noise::none("the link is not full: its queue is that of packets that meet by chance".into())
                 }

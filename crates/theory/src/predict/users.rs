@@ -1,4 +1,4 @@
-//! Who crosses which link of a plan in a window, and which link holds a flow back.
+//! Flows on each link of a plan in a window, and the bottleneck of each flow.
 
 use aqumen_scenario::{Flow, Plan, Window};
 
@@ -9,7 +9,7 @@ pub(crate) fn presence(flow: &Flow, window: &Window) -> f64 {
     time_on(flow, window.start, window.end)
 }
 
-/// What `flow` offers while it is on, if it is unresponsive.
+/// Load that `flow` offers while it is on, if it is unresponsive.
 pub(crate) fn load_of(plan: &Plan, flow: &Flow) -> Option<Load> {
     unresponsive(&plan.groups[flow.group as usize])
 }
@@ -29,7 +29,7 @@ pub(crate) fn mean_bps(plan: &Plan, link: usize, window: &Window) -> f64 {
     if length > 0.0 { parts.sum::<f64>() / length } else { rates[0].1.as_bps() as f64 }
 }
 
-/// Who crosses a link: flows with windows, and what unresponsive ones offer, bit/s.
+/// Flows on a link: those with windows, and the load of unresponsive ones, bit/s.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Users {
     pub(crate) flows: f64,

@@ -161,7 +161,7 @@ impl<'a> ParametricLoop<'a> {
         Ok((at, Loop::new(Plant::exact(&at), controller.scaled(gain))))
     }
 
-    /// What packets do around a rest, in a loop and whether it is stable; steps of max_p are left out.
+    /// Packet noise around an equilibrium, for a loop and whether it is stable; without steps of max_p.
     fn noise(
         &self,
         built: &AnyAqm,
@@ -202,10 +202,10 @@ impl<'a> ParametricLoop<'a> {
     }
 }
 
-/// What the nonlinear equations do at a point of a map, beside its linear loop.
+/// Result of the nonlinear equations at a point of a map.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct NonlinearCheck {
-    /// Of a stable loop: deviation of the queue, packets, and period, seconds, of the cycle on which it stays from a
+    /// Limit cycle that coexists with a stable loop: deviation of the queue, packets, and period, seconds, from a
     /// large start.
     pub coexisting: Option<(f64, f64)>,
     /// Whether cycles stand beyond the boundary of stability (see [`crate::nonlinear::hopf`]).
@@ -215,7 +215,7 @@ pub struct NonlinearCheck {
 /// Gain margins from and to which the side of the cycles is looked for.
 const NEAR_BOUNDARY: [f64; 2] = [0.4, 2.5];
 
-/// What stands beside the linear loops of `map`, whose axes these were. Only points near the boundary are looked at.
+/// Checks the points of `map` near the boundary of stability with the nonlinear equations; `axes`: those of the map.
 pub fn nonlinear_checks(
     choice: &AqmChoice,
     conditions: &OperatingConditions,
@@ -269,7 +269,7 @@ pub(crate) fn each<T: Send>(
     each_by(total, threads, || Ok(()), |(), k| of(k))
 }
 
-/// The same, with what each thread makes for itself.
+/// Evaluates each point in parallel; each thread makes its own state.
 fn each_by<M, T: Send>(
     total: usize,
     threads: usize,

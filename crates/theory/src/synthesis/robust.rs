@@ -1,6 +1,6 @@
 //! Robust design: the PI (or the RED, REM, PAQM, ARM-PFC) that is best over a box of networks, in one of three senses
-//! ([`Objective`]): the largest worst margin, nowhere slower than asked; the fastest where it is slowest, at a worst margin;
-//! the least noise where packets move the queue most, at a worst margin.
+//! ([`Objective`]): the largest worst margin, nowhere slower than asked; the fastest where it is slowest, at a worst
+//! margin; the least noise where packets move the queue most, at a worst margin.
 //!
 //! The largest margin by itself would be that of no gain at all. The margin is the modulus margin, the smallest
 //! distance of the loop from -1: one over the largest sensitivity.
@@ -23,7 +23,7 @@ pub const MARGIN: f64 = 0.5;
 /// A frequency that is slow for any loop here, as a share of 1 / R0.
 const SLOW: f64 = 1e-5;
 
-/// What is best.
+/// Objective of the design.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Objective {
     /// The largest worst margin, crossing over nowhere below `slowest_rad_s`.
@@ -37,8 +37,8 @@ pub enum Objective {
         margin: f64,
     },
     /// The least QACD where packets move the queue furthest, with at least this worst modulus margin, and crossing over
-    /// nowhere below a share of what [`Objective::Speed`] reaches, nor resisting what lasts by less: noise alone is least
-    /// without any integral, which never comes to the target. With all of that speed it is that design.
+    /// nowhere below a share of what [`Objective::Speed`] reaches, nor resisting what lasts by less: noise alone is
+    /// least without any integral, which never comes to the target. With all of that speed it is that design.
     Noise {
         /// The modulus margin that is kept.
         margin: f64,
@@ -47,7 +47,7 @@ pub enum Objective {
     },
 }
 
-/// What a design is worth over a box.
+/// Worst-case performance of a design over a range of networks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WorstCase {
     /// Smallest modulus margin; below zero where it is unstable.
@@ -78,9 +78,9 @@ pub struct Robust {
     pub controller: PiController,
     /// Its gains at the frequency asked for.
     pub gains: PiGains,
-    /// What it is worth over the box.
+    /// Worst case over the range.
     pub worth: WorstCase,
-    /// What the usual design for the centre is worth.
+    /// Worst case of the usual design for the centre.
     pub usual: WorstCase,
 }
 
@@ -184,11 +184,11 @@ const KNOBS: [(&str, [&str; 2]); 4] = [
 pub struct Tuning {
     /// The algorithm with the parameters found.
     pub choice: AqmChoice,
-    /// Those parameters.
+    /// Parameters found.
     pub found: Vec<(&'static str, f64)>,
-    /// What it is worth over the box.
+    /// Worst case over the range.
     pub worth: WorstCase,
-    /// What it is worth as it was given.
+    /// Worst case of the parameters as given.
     pub given: WorstCase,
 }
 
@@ -309,8 +309,8 @@ impl Objective {
         refined(fastest, |x| value(self, floor, x))
     }
 
-    /// What a search makes larger; `qacd` is asked for where the margin and, both quick and lasting, a speed of `floor`
-    /// are kept.
+    /// Objective value of a search; `qacd` is evaluated where the margin and, both quick and lasting, a speed of
+    /// `floor` are kept.
     fn value(self, worth: WorstCase, scale: Scale, floor: [f64; 2], qacd: impl FnOnce() -> f64) -> f64 {
         match self {
             Objective::Margin { slowest_rad_s } => {

@@ -1,4 +1,4 @@
-//! What the theory says of known networks, as a table: designs, predictions and the fluid engine's figures.
+//! Table of results for known networks: designs, predictions and the fluid engine's metrics.
 //!
 //! `tests/vectors/answers.csv` has one row a figure, to seven digits. A change that is meant shows in the rows that it
 //! concerns: `AQUMEN_BLESS=1 cargo test -p aqumen-theory --test all answers` writes them anew.

@@ -1,4 +1,4 @@
-//! What is made of a plan: classes and queues of the fluid engine, and what the theory engine tells of links and flows.
+//! Classes and queues of the fluid engine from a plan, and the theory engine's results for links and flows.
 
 use aqumen_scenario::{Plan, Scenario};
 use aqumen_theory::fluid::{self, Model, Network, Options, network};

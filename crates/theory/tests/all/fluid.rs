@@ -89,7 +89,7 @@ fn unresponsive_traffic_takes_its_part() {
     assert!((fluid.window_pkts(0) - 2.8).abs() < 1e-2 && (fluid.probability(0) - 0.2551).abs() < 1e-3);
 }
 
-/// What a separate program gets from the same equations (means and deviations of the queue over the last 40 of 100 s).
+/// Results of a separate program for the same equations (means and deviations of the queue over the last 40 of 100 s).
 #[test]
 fn arm_pfc_behaves_off_its_operating_point_as_computed_elsewhere() {
     use Variant::{A, B, C};

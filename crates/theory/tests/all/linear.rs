@@ -507,7 +507,7 @@ fn aqm_mo_for_few_flows_has_the_roots_that_another_solver_found() {
     assert!(roots.iter().any(|root| (root.re - 1.85).abs() < 0.02 && (root.im - 3.57).abs() < 0.02), "{roots:?}");
 }
 
-/// The same controller in a world where all takes `times` as long.
+/// Rescales a controller to a world where all takes `times` as long.
 fn slowed(controller: &Controller, times: f64) -> Controller {
     let powers = |c: &[f64]| c.iter().enumerate().map(|(k, c)| c * times.powi(k as i32)).collect();
     match controller {

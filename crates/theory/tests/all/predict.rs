@@ -145,7 +145,7 @@ fn plan_beside_prague(aqm: &str, classic: &str) -> Plan {
     plan_beside_prague_and(aqm, classic, "")
 }
 
-/// The same with more flows.
+/// Plan with more flows.
 fn plan_beside_prague_and(aqm: &str, classic: &str, more: &str) -> Plan {
     let text = format!(
         r#"
@@ -233,7 +233,7 @@ fn two_links(second: bool) -> Plan {
     two_links_with(second, "240pkt")
 }
 
-/// The same with buffers of this size.
+/// Plan with buffers of this size.
 fn two_links_with(second: bool, buffer: &str) -> Plan {
     let ways = [("through", "r0", "r2"), ("first", "r0", "r1"), ("second", "r1", "r2")];
     links(&ways[..if second { 3 } else { 2 }], &["12Mbit"; 2], buffer)
