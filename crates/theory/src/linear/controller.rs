@@ -123,7 +123,7 @@ impl Controller {
 
     /// The controller of an AQM at an operating point, and how it was found where no transfer function is known. `None`
     /// for one that does not control (DropTail), that has no law, or whose law does not come to rest there.
-    pub fn of(choice: &AqmChoice, at: &OperatingPoint) -> Option<(Self, Option<Probe>)> {
+    pub fn from_choice(choice: &AqmChoice, at: &OperatingPoint) -> Option<(Self, Option<Probe>)> {
         Controller::from_built(&choice.build()?.ok()?, choice, at)
     }
 
