@@ -242,7 +242,11 @@ fn red_swings_from_a_large_start_where_it_rests_from_a_small_one() {
     let told = analysis.expected;
     assert!((told.coexisting_std_pkts.unwrap() / swinging.std_pkts - 1.0).abs() < 0.05, "{told:?}");
     assert!((told.coexisting_period_s.unwrap() / swinging.period_s.unwrap() - 1.0).abs() < 0.05, "{told:?}");
-    assert!(analysis.warnings.iter().any(|warning| warning.contains("small starts only")), "{:?}", analysis.warnings);
+    assert!(
+        analysis.warnings.iter().any(|warning| warning.contains("small perturbations only")),
+        "{:?}",
+        analysis.warnings
+    );
     // A PI at the network that it was designed for comes to rest from everywhere.
     let calm = analyse(&choice("pi", &[]), &OperatingConditions { flows: 100.0, ..conditions }).unwrap();
     assert!(calm.expected.coexisting_std_pkts.is_none() && calm.margins.unwrap().exact.stable);

@@ -358,7 +358,7 @@ fn flows_of_two_laws_share_a_queue_by_their_response_functions() {
         // back. Reno's 1.3 / sqrt(p) and Prague's 2 / p to 2.7 / p are 13.5 to 15.5 together from p = .16 to .25.
         assert!(aqm != "pi" || (0.16..0.25).contains(&at.probability), "{}", at.probability);
         let noise = at.analysis.unwrap().noise;
-        assert!(at.coupled.is_none() && noise.why.is_none_or(|why| !why.contains("asked")));
+        assert!(at.coupled.is_none() && noise.why.is_none_or(|why| !why.contains("requested")));
         let flows = engine::run(&plan_beside_prague(aqm, "modern")).unwrap().flows;
         let [classic, scalable] = ["classic", "scalable"].map(|name| flows[name]["all"].goodput_bps);
         // 948 of 1000 bytes are payload.
