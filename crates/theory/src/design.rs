@@ -89,7 +89,7 @@ pub fn analyse(choice: &AqmChoice, conditions: &OperatingConditions) -> Result<A
 /// How far an analysis goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// Where the queue comes to rest: microseconds.
+    /// Equilibrium alone: microseconds.
     Equilibrium,
     /// The loop around it too, and the height of its limit cycle, for which nonlinear equations run: up to seconds.
     Loop,
@@ -160,15 +160,15 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, conditions: &OperatingCondit
     })
 }
 
-/// Expectation and noise of a loop that is unstable to small swings, of an AQM that spares packets of a short queue:
-/// `noise` is that of the queue which noise keeps calm, if any.
+/// Expectation and noise of a loop that is unstable to small perturbations, of an AQM with PIE's safeguard; `noise`:
+/// noise of the stabilised queue, if there is one.
 fn calmed(expected: Expectation, noise: Noise) -> (Expectation, Noise) {
     if noise.queue_std_pkts.is_some() {
         let why = "the loop is unstable to small perturbations; noise stabilises it through PIE's safeguard";
         return (Expectation { oscillates: Some(false), ..expected }, noise.doubted(why.into()));
     }
-    let why = "the loop is unstable to small swings; whether noise calms it, for which packets of a short queue are \
-               spared, is not known";
+    let why = "the loop is unstable to small perturbations; whether noise stabilises it through PIE's safeguard \
+               is not known";
     let expected = Expectation { oscillates: None, oscillation_period_s: None, oscillation_signals: None, ..expected };
     (expected, Noise { why: Some(why.into()), ..noise })
 }

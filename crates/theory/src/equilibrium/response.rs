@@ -60,7 +60,7 @@ impl Sender {
         (at(step) - at(-step)) / (2.0 * step)
     }
 
-    /// The response function at a round trip, for who asks often.
+    /// Tabulates the response function at a round trip.
     pub(crate) fn table(&self, rtt_s: f64) -> Table {
         let points = (0..TABLE_POINTS).map(|k| {
             let u = TABLE_FROM * (1.0 - k as f64 / (TABLE_POINTS - 1) as f64);

@@ -35,7 +35,7 @@ impl OperatingConditions {
     }
 }
 
-/// The point where `choice` lets the queue come to rest at `conditions`, and its controller there, if it has one.
+/// Operating point of `choice` at `conditions`, and its controller there, if it has one.
 pub fn linearise(
     choice: &AqmChoice,
     conditions: &OperatingConditions,

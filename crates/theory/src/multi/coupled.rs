@@ -60,7 +60,7 @@ pub struct QueueState {
     pub probability: f64,
 }
 
-/// Two coupled queues at rest.
+/// Equilibrium of two coupled queues.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CoupledQueues {
     /// p'.
@@ -201,7 +201,7 @@ impl NativeMarking {
     }
 }
 
-/// The loop around the rest.
+/// Loop around the equilibrium.
 struct NoiseLoop<'a> {
     params: &'a DualPi2Params,
     rtt_s: f64,

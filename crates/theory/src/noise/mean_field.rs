@@ -166,7 +166,7 @@ impl ResponseTable {
 }
 
 impl MeanField {
-    /// `unit`: what the queue is told in, per second of its delay. `delay_s`: a round trip.
+    /// `unit`: queue unit per second of delay. `delay_s`: a round trip.
     pub(crate) fn new(classes: Vec<FlowClass>, unit: f64, delay_s: f64) -> Self {
         let table =
             |class: &FlowClass| ResponseTable::new(&Population::new(&class.sender, class.probability, class.rtt_s));
@@ -187,7 +187,7 @@ impl MeanField {
         MeanField { spacing, ..self }
     }
 
-    /// Crowds that wait in one queue of `capacity_pps`, which is told in packets. Of each what its sender does, how
+    /// Flow classes in one queue of `capacity_pps`, in packets. Of each what its sender does, how
     /// many flows, the share of signals and its slope, the round trip, the window; of all how even signals are.
     pub(crate) fn from_one_queue(
         capacity_pps: f64,

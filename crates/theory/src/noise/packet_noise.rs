@@ -60,7 +60,7 @@ pub(crate) const Z95: f64 = 1.644_853_626_951_472_6;
 const DEVIATION_MAX: f64 = 0.5;
 /// Windows below this are time-outs' more than halvings'.
 const WINDOW_MIN: f64 = 2.0;
-/// From what share of 1 / R on, up to which, and at how many frequencies a spectrum is told.
+/// Frequencies of a spectrum: first and last in units of 1 / R, and their number.
 const TOLD: (f64, f64, u32) = (1e-2, 30.0, 60);
 
 /// Target and buffer limit of a queue.

@@ -80,7 +80,7 @@ impl SignalSpacing {
         SignalSpacing { least_s: gaps.least_pkts / capacity_pps, end }
     }
 
-    /// By how much more, and how much sooner, they answer a swing at `w`, rad/s.
+    /// Frequency response of the signal rate to the probability at `w`, rad/s.
     pub(crate) fn answer(&self, w: f64) -> Complex64 {
         let Remainder::Uniform(most_s) = self.end else { return Complex64::ONE };
         if most_s <= 0.0 {

@@ -74,7 +74,7 @@ pub(crate) struct LinearisedAqm<'a> {
 /// to.
 const FACTOR_MAX: f64 = 1.15;
 
-/// Why a deviation that goes by this factor with a gain that is in doubt is none to be told.
+/// Reason to reject a deviation that changes by this factor within the uncertainty of the gain.
 fn doubt_of(factor: Option<f64>) -> Option<String> {
     let by = match factor {
         Some(factor) if factor <= FACTOR_MAX => return None,
@@ -87,7 +87,7 @@ fn doubt_of(factor: Option<f64>) -> Option<String> {
     ))
 }
 
-/// Why a deviation is none to be told beside which a larger one holds itself.
+/// Reason to reject a deviation where a larger one is consistent, too.
 const BOTH: &str = "steps of max_p sustain a larger oscillation as well, which noise may excite for a while";
 
 enum Shape {
