@@ -532,7 +532,7 @@ mod tests {
 
     #[test]
     fn cycles_are_the_same_in_any_unit() {
-        let branch = |of: ScaledHutchinson| HarmonicBalance::new(of).branch(PI / 2.0, PI / 2.0, Complex64::ONE);
+        let branch = |of: &ScaledHutchinson| HarmonicBalance::new(of).branch(PI / 2.0, PI / 2.0, Complex64::ONE);
         let one = branch(&ScaledHutchinson(1.0));
         assert!(one.len() > 10, "{}", one.len());
         for unit in [1e9, 1e-9] {
