@@ -268,7 +268,7 @@ def test_at_the_load_or_threshold_that_is_answered_the_loss_is_the_bound(tmp_pat
         assert again["load"] == pytest.approx(answer.data["load"], rel=1e-12)
         assert max(s["loss_ratio"] for s in again["sources"].values()) == pytest.approx(bound, rel=1e-9)
     assert mmpp.load_within(reference, 0.01).data["admission"]["rate_factor"] < 1.0
-    with pytest.raises(ScenarioError, match=r"admit\.loss.*: without any early drop a source loses 0\.02"):
+    with pytest.raises(ScenarioError, match=r"admit\.loss.*: without early drops a source has a loss ratio of 0\.02"):
         mmpp.threshold_within(reference, 0.01)
     for wrong in (0.0, 1.0):
         with pytest.raises(ScenarioError, match=r"admit\.loss = .*: must be above 0 and below 1"):

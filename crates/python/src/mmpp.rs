@@ -57,7 +57,7 @@ fn solve(
     let file = read().map_err(refuse)?;
     listening(py, remaining, move |worker| {
         let tell = &mut |seconds, bytes| worker.tell((seconds, bytes));
-        let analysis = Analysis::of_telling(&file, tell).map_err(refuse)?;
+        let analysis = Analysis::with_progress(&file, tell).map_err(refuse)?;
         let compared = simulated.then(|| simulate(&analysis.model, &analysis.measures, &analysis.runs));
         Ok((analysis.to_json(compared.as_deref()), analysis.to_toml()))
     })

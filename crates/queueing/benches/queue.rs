@@ -1,7 +1,7 @@
 //! Seconds to solve an MMPP queue, and to read and fit a trace.
 //!
-//! `cargo bench -p aqumen-queueing` prints a table, best of three. Without `--bench` (as in tests) it solves
-//! small queues once, to show that it still works.
+//! `cargo bench -p aqumen-queueing` prints a table, best of three. Without `--bench` (as in tests) it solves small
+//! queues once, as a smoke test.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use std::time::Instant;
 use aqumen_queueing::trace::{Arrival, Counter};
 use aqumen_queueing::{Model, Queue, Source, arrivals, fit};
 
-/// Sources of two states each, together at a load of 0.73 of the server.
+/// Model of two-state sources with a total load of 0.73.
 fn model(sources: u32, stages: u32, capacity: u32) -> Model {
     let rates = [[300.0, 80.0], [260.0, 20.0], [350.0, 60.0], [280.0, 100.0]];
     let speeds = [[2.0, 1.0], [1.25, 5.0], [5.0, 3.0], [0.5, 0.4]];
@@ -43,7 +43,7 @@ fn main() {
     arrivals(&source, 1, if full { 10_000.0 } else { 100.0 }, |at_ns| times.push(at_ns));
     let start = Instant::now();
     let mut counter = Counter::default();
-    times.iter().for_each(|&at_ns| counter.take(Arrival { at_ns, bytes: None }));
+    times.iter().for_each(|&at_ns| counter.add(Arrival { at_ns, bytes: None }));
     let counted = start.elapsed().as_secs_f64();
     let summary = counter.finish().unwrap();
     let start = Instant::now();

@@ -1,27 +1,28 @@
-//! How many packets an MMPP sends in a window of time: variance, third moment, index of dispersion, autocorrelation.
+//! Packet counts of an MMPP in a time window: variance, third moment, index of dispersion for counts (IDC),
+//! autocorrelation.
 //!
 //! With pi the probabilities of the states, a = pi lambda the mean rate, d = lambda - a, and the fundamental matrix
 //! Z = (1 pi - Q)^-1, the excess of the variance of the count over that of a Poisson process is
 //! 2 pi Lambda [t Z d - Z (Z d - exp(Q t) Z d)]. Counts of independent sources add, and so do their excesses.
 
-use crate::dense::Square;
+use crate::dense::SquareMatrix;
 use crate::source::Source;
 
-/// The counting process of one source.
-pub struct Counts<'a> {
+/// Counting process of one source.
+pub struct CountingProcess<'a> {
     source: &'a Source,
     mean: f64,
     /// lambda - a.
     deviation: Vec<f64>,
     /// 1 pi - Q.
-    fundamental: Square,
+    fundamental: SquareMatrix,
     /// Z d.
     once: Vec<f64>,
 }
 
-impl<'a> Counts<'a> {
-    /// The counting process of `source`.
-    pub fn of(source: &'a Source) -> Self {
+impl<'a> CountingProcess<'a> {
+    /// Returns the counting process of `source`.
+    pub fn new(source: &'a Source) -> Self {
         let mean = source.mean_rate();
         let deviation: Vec<f64> = source.rates().iter().map(|rate| rate - mean).collect();
         let mut fundamental = source.generator.scaled(-1.0);
@@ -31,22 +32,22 @@ impl<'a> Counts<'a> {
             }
         }
         let once = fundamental.solve(&deviation);
-        Counts { source, mean, deviation, fundamental, once }
+        CountingProcess { source, mean, deviation, fundamental, once }
     }
 
     /// sum pi lambda v.
     fn weighted(&self, v: &[f64]) -> f64 {
-        // d in place of lambda: v is centred, so that it makes no difference but for rounding.
+        // d replaces lambda: v is centred, so the result differs by rounding only.
         self.source.stationary.iter().zip(&self.deviation).zip(v).map(|((p, d), v)| p * d * v).sum()
     }
 
-    /// What the variance of the count gains per second, in the long run, over that of a Poisson process.
+    /// Long-run growth of the count's variance beyond that of a Poisson process, per second.
     pub(crate) fn excess_slope(&self) -> f64 {
         2.0 * self.weighted(&self.once)
     }
 
-    /// Variance of the count in `t_s` seconds beyond its mean.
-    pub fn excess(&self, t_s: f64) -> f64 {
+    /// Excess of the count's variance in `t_s` seconds over its mean.
+    pub fn excess_variance(&self, t_s: f64) -> f64 {
         let later = self.source.generator.transition(t_s).apply(&self.once);
         let gap: Vec<f64> = self.once.iter().zip(&later).map(|(now, later)| now - later).collect();
         let twice = self.fundamental.solve(&gap);
@@ -54,7 +55,7 @@ impl<'a> Counts<'a> {
         2.0 * self.weighted(&inside)
     }
 
-    /// Covariance of the counts in two windows of `window_s` whose starts lie `lag` windows apart, `lag` at least 1.
+    /// Covariance of the counts in two windows of `window_s` that start `lag` windows apart; `lag` is at least 1.
     pub fn covariance(&self, window_s: f64, lag: u32) -> f64 {
         let step = self.source.generator.transition(window_s);
         // The integral of exp(Q u) d over the window is Z (d - exp(Q window) d), for any centred d.
@@ -70,17 +71,17 @@ impl<'a> Counts<'a> {
     }
 }
 
-/// Index of dispersion of counts of `sources` together: variance over mean of the packets in
-/// `t_s` seconds; 1 for Poisson.
+/// Index of dispersion for counts of the superposition of `sources`: variance over mean of the packets in `t_s`
+/// seconds; 1 for Poisson.
 pub fn dispersion(sources: &[Source], t_s: f64) -> f64 {
     let mean: f64 = sources.iter().map(Source::mean_rate).sum();
-    let excess: f64 = sources.iter().map(|source| Counts::of(source).excess(t_s)).sum();
+    let excess: f64 = sources.iter().map(|source| CountingProcess::new(source).excess_variance(t_s)).sum();
     1.0 + excess / (mean * t_s)
 }
 
-/// Autocorrelation of the counts of `sources` together in windows of `window_s`, for lags 1 to `lags`.
+/// Autocorrelation of the counts of the superposition of `sources` in windows of `window_s`, for lags 1 to `lags`.
 pub fn autocorrelation(sources: &[Source], window_s: f64, lags: u32) -> Vec<f64> {
-    let counts: Vec<Counts<'_>> = sources.iter().map(Counts::of).collect();
-    let variance: f64 = counts.iter().map(|count| count.mean * window_s + count.excess(window_s)).sum();
+    let counts: Vec<CountingProcess<'_>> = sources.iter().map(CountingProcess::new).collect();
+    let variance: f64 = counts.iter().map(|count| count.mean * window_s + count.excess_variance(window_s)).sum();
     (1..=lags).map(|lag| counts.iter().map(|count| count.covariance(window_s, lag)).sum::<f64>() / variance).collect()
 }

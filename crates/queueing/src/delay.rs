@@ -1,29 +1,29 @@
-//! The distribution of a packet's delay: waiting and service.
+//! Distribution of a packet's delay: waiting and service.
 //!
-//! A packet that is accepted when k stages are left waits for these and then for its own m: its delay
-//! is Erlang distributed with k + m stages, each exponential with rate m mu. Over all accepted packets
-//! the delay is a mixture of such.
+//! An accepted packet that finds k stages waits for these and then for its own m: its delay is Erlang distributed with
+//! k + m stages, each exponential with rate m mu. The delay of all accepted packets is a mixture of these.
 
-use crate::sum::{Sum, sum};
+use crate::sum::{CompensatedSum, sum};
 
-/// A mixture of Erlang distributions with one stage rate.
+/// Mixture of Erlang distributions with a common stage rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delay {
     /// Stages of the packet's own service, m.
     stages: usize,
     /// Stages per second, m mu.
     stage_rate: f64,
-    /// below[k]: share of accepted packets that find at most k stages.
+    /// below[k]: fraction of accepted packets that find at most k stages.
     below: Vec<f64>,
-    /// above[k]: share that finds more than k.
+    /// above[k]: fraction that finds more than k.
     above: Vec<f64>,
     mean_s: f64,
     variance_s2: f64,
 }
 
 impl Delay {
-    /// From the accepted packets per second that find k stages, k = 0, 1, ... Not defined (NaN) where none is accepted.
-    pub(crate) fn of(found: &[f64], stages: usize, stage_rate: f64) -> Self {
+    /// Distribution for `found[k]` accepted packets per second that find k stages, k = 0, 1, ...; NaN if none is
+    /// accepted.
+    pub(crate) fn new(found: &[f64], stages: usize, stage_rate: f64) -> Self {
         let accepted = sum(found.iter().copied());
         let share = |k: usize| found[k] / accepted;
         let mean = sum((0..found.len()).map(|k| share(k) * (k + stages) as f64));
@@ -32,7 +32,7 @@ impl Delay {
             let off = (k + stages) as f64 - mean;
             share(k) * off * off
         }));
-        let mut running = Sum::default();
+        let mut running = CompensatedSum::default();
         let below = (0..found.len())
             .map(|k| {
                 running.add(share(k));
@@ -40,7 +40,7 @@ impl Delay {
             })
             .collect();
         let mut above = vec![0.0; found.len()];
-        let mut running = Sum::default();
+        let mut running = CompensatedSum::default();
         for k in (1..found.len()).rev() {
             running.add(share(k));
             above[k - 1] = running.value();
@@ -66,15 +66,21 @@ impl Delay {
 
     /// Probability of a delay of at most `t_s`.
     pub fn cdf(&self, t_s: f64) -> f64 {
-        self.ended(t_s, |done| if done < self.stages { 0.0 } else { at(&self.below, done - self.stages, 1.0) })
+        self.poisson_mean(
+            t_s,
+            |done| if done < self.stages { 0.0 } else { value_at(&self.below, done - self.stages, 1.0) },
+        )
     }
 
     /// Probability of a delay above `t_s`, precise in the tail.
     pub fn survival(&self, t_s: f64) -> f64 {
-        self.ended(t_s, |done| if done < self.stages { 1.0 } else { at(&self.above, done - self.stages, 0.0) })
+        self.poisson_mean(
+            t_s,
+            |done| if done < self.stages { 1.0 } else { value_at(&self.above, done - self.stages, 0.0) },
+        )
     }
 
-    /// The delay that a share `p` of the packets does not exceed, seconds; not defined (NaN) outside 0 <= p < 1.
+    /// Quantile `p` of the delay, seconds; NaN outside 0 <= p < 1.
     pub fn quantile(&self, p: f64) -> f64 {
         if !(0.0..1.0).contains(&p) || self.mean_s.is_nan() {
             return f64::NAN;
@@ -82,7 +88,7 @@ impl Delay {
         if p == 0.0 {
             return 0.0;
         }
-        // Whichever side is small is compared, so that 0.999999 is as precise as 0.000001.
+        // The smaller tail is compared, so that 0.999999 is as precise as 0.000001.
         let short = |t_s: f64| if p < 0.5 { self.cdf(t_s) < p } else { self.survival(t_s) > 1.0 - p };
         let (mut low, mut high) = (0.0, self.mean_s);
         while short(high) {
@@ -98,9 +104,9 @@ impl Delay {
         high
     }
 
-    /// The mean of `value` over the number of stages that end within `t_s`: Poisson distributed, summed outwards from
-    /// its mode, without logarithms.
-    fn ended(&self, t_s: f64, value: impl Fn(usize) -> f64) -> f64 {
+    /// Mean of `value` over the Poisson distributed number of stages that end within `t_s`, summed outwards from the
+    /// mode, without logarithms.
+    fn poisson_mean(&self, t_s: f64, value: impl Fn(usize) -> f64) -> f64 {
         let expected = self.stage_rate * t_s;
         if expected.is_nan() || self.mean_s.is_nan() {
             return f64::NAN;
@@ -108,13 +114,13 @@ impl Delay {
         if expected <= 0.0 {
             return value(0);
         }
-        // All stages that there can be have ended, with certainty to the last bit.
+        // All stages have ended, with certainty to the last bit.
         let most = (self.below.len() + self.stages) as f64;
         if expected > 2.0 * most + 1000.0 {
             return value(usize::MAX);
         }
         let mode = expected.floor();
-        let (mut weight, mut total) = (Sum::default(), Sum::default());
+        let (mut weight, mut total) = (CompensatedSum::default(), CompensatedSum::default());
         let mut take = |term: f64, count: f64| {
             weight.add(term);
             total.add(term * value(count as usize));
@@ -132,8 +138,8 @@ impl Delay {
     }
 }
 
-fn at(values: &[f64], k: usize, beyond: f64) -> f64 {
-    // Beyond the last stage that anyone finds.
+fn value_at(values: &[f64], k: usize, beyond: f64) -> f64 {
+    // Beyond the last stage that a packet finds.
     if k + 1 >= values.len() { beyond } else { values[k] }
 }
 
@@ -145,17 +151,17 @@ mod tests {
     fn erlang(n: usize, rate: f64, t: f64) -> f64 {
         let x = rate * t;
         let terms = (0..n).scan((-x).exp(), |term, k| {
-            let here = *term;
+            let current = *term;
             *term *= x / (k + 1) as f64;
-            Some(here)
+            Some(current)
         });
         terms.sum()
     }
 
     #[test]
-    fn a_mixture_of_erlangs_is_the_sum_of_its_parts() {
-        // 5 packets a second find nothing, 2 find two stages, 3 find five; three stages of 40/s each are their own.
-        let delay = Delay::of(&[5.0, 0.0, 2.0, 0.0, 0.0, 3.0], 3, 40.0);
+    fn moments_and_tails_of_a_mixture_of_erlangs_are_sums_over_its_components() {
+        // 5 packets a second find no stage, 2 find two, 3 find five; each adds three of 40/s.
+        let delay = Delay::new(&[5.0, 0.0, 2.0, 0.0, 0.0, 3.0], 3, 40.0);
         let parts = [(0.5, 3), (0.2, 5), (0.3, 8)];
         let mean: f64 = parts.iter().map(|(share, n)| share * *n as f64 / 40.0).sum();
         // Each part has the mean n / 40 and the variance n / 1600.
@@ -178,10 +184,10 @@ mod tests {
 
     #[test]
     fn a_delay_of_a_million_stages_is_normal() {
-        // All find 999 999 stages and have one of their own: a mean of 1e6 stages, a deviation of a thousand.
+        // Each packet finds 999 999 stages and adds one: a mean of 1e6 stages, a standard deviation of 1000.
         let mut found = vec![0.0; 1_000_000];
         found[999_999] = 1.0;
-        let delay = Delay::of(&found, 1, 1.0);
+        let delay = Delay::new(&found, 1, 1.0);
         for z in [-1.5f64, 0.0, 1.5, 3.0] {
             let above = 0.5 * libm::erfc(z / std::f64::consts::SQRT_2);
             assert!((delay.survival(1e6 + 1e3 * z) - above).abs() < 1e-3, "{z}");
@@ -189,16 +195,16 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_accepted_there_is_no_delay() {
-        let delay = Delay::of(&[0.0, 0.0], 1, 1.0);
+    fn the_delay_is_undefined_if_no_packet_is_accepted() {
+        let delay = Delay::new(&[0.0, 0.0], 1, 1.0);
         assert!(delay.mean_s().is_nan() && delay.cdf(1.0).is_nan() && delay.quantile(0.5).is_nan());
     }
 
     #[test]
-    fn slow_services_have_quantiles_as_quick_ones_do() {
-        // One packet an hour or in 30 000 years, nobody waits: e^-t/mean.
+    fn quantiles_are_precise_for_very_slow_services() {
+        // Service times of an hour and of 30 000 years, no waiting: e^-t/mean.
         for mean_s in [3600.0, 1e12] {
-            let delay = Delay::of(&[1.0], 1, 1.0 / mean_s);
+            let delay = Delay::new(&[1.0], 1, 1.0 / mean_s);
             for p in [0.01f64, 0.5, 0.9, 0.999] {
                 let expected = -mean_s * (1.0 - p).ln();
                 assert!((delay.quantile(p) / expected - 1.0).abs() < 1e-10, "{p}: {}", delay.quantile(p));

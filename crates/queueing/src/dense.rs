@@ -1,22 +1,22 @@
-//! Small dense matrices of Markov chains: the modulating chains of sources have a few states, at most some hundreds.
+//! Small dense matrices of Markov chains. The modulating chains of sources have a few states, at most some hundreds.
 
 use crate::sum::sum;
 use aqumen_result::linear_equations;
 
-/// A square matrix, row by row.
+/// Square matrix, row by row.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Square {
+pub(crate) struct SquareMatrix {
     n: usize,
     a: Vec<f64>,
 }
 
-impl Square {
+impl SquareMatrix {
     pub(crate) fn zero(n: usize) -> Self {
-        Square { n, a: vec![0.0; n * n] }
+        SquareMatrix { n, a: vec![0.0; n * n] }
     }
 
     pub(crate) fn unit(n: usize) -> Self {
-        let mut unit = Square::zero(n);
+        let mut unit = SquareMatrix::zero(n);
         (0..n).for_each(|i| unit[(i, i)] = 1.0);
         unit
     }
@@ -25,16 +25,16 @@ impl Square {
         &self.a[i * self.n..(i + 1) * self.n]
     }
 
-    pub(crate) fn scaled(&self, factor: f64) -> Square {
-        Square { n: self.n, a: self.a.iter().map(|x| x * factor).collect() }
+    pub(crate) fn scaled(&self, factor: f64) -> SquareMatrix {
+        SquareMatrix { n: self.n, a: self.a.iter().map(|x| x * factor).collect() }
     }
 
-    pub(crate) fn plus(&self, other: &Square) -> Square {
-        Square { n: self.n, a: self.a.iter().zip(&other.a).map(|(x, y)| x + y).collect() }
+    pub(crate) fn plus(&self, other: &SquareMatrix) -> SquareMatrix {
+        SquareMatrix { n: self.n, a: self.a.iter().zip(&other.a).map(|(x, y)| x + y).collect() }
     }
 
-    pub(crate) fn times(&self, other: &Square) -> Square {
-        let mut product = Square::zero(self.n);
+    pub(crate) fn times(&self, other: &SquareMatrix) -> SquareMatrix {
+        let mut product = SquareMatrix::zero(self.n);
         for i in 0..self.n {
             for k in 0..self.n {
                 let x = self[(i, k)];
@@ -48,20 +48,20 @@ impl Square {
         product
     }
 
-    /// This matrix times the column `v`.
+    /// Product of this matrix and the column `v`.
     pub(crate) fn apply(&self, v: &[f64]) -> Vec<f64> {
         (0..self.n).map(|i| self.row(i).iter().zip(v).map(|(x, y)| x * y).sum()).collect()
     }
 
-    /// The solution x of (this matrix) x = `b`, finite where there is one.
+    /// Solution x of (this matrix) x = `b`, finite if one exists.
     pub(crate) fn solve(&self, b: &[f64]) -> Vec<f64> {
         let mut x = b.to_vec();
         linear_equations::solve(&mut self.a.clone(), &mut x, 1);
         x
     }
 
-    /// Whether, as the generator of a Markov chain, every state can be reached from every other; otherwise two states,
-    /// from the first of which the second cannot be reached.
+    /// Checks that this generator is irreducible. The error is a pair of states, of which the second cannot be reached
+    /// from the first.
     pub(crate) fn irreducible(&self) -> Result<(), (usize, usize)> {
         let reached = |forward: bool| {
             let mut seen = vec![false; self.n];
@@ -85,9 +85,8 @@ impl Square {
         }
     }
 
-    /// The stationary distribution of the irreducible generator that this is, by the elimination of
-    /// Grassmann, Taksar and Heyman: it adds, multiplies and divides nonnegative numbers only, so that every
-    /// entry has its full precision.
+    /// Stationary distribution of this irreducible generator, by the GTH algorithm (Grassmann, Taksar, Heyman). It
+    /// adds, multiplies and divides nonnegative numbers only, so that every entry has full relative precision.
     pub(crate) fn stationary(&self) -> Vec<f64> {
         let n = self.n;
         let mut a = self.clone();
@@ -113,19 +112,18 @@ impl Square {
         x
     }
 
-    /// exp(this matrix times `t`) of a generator: a series of nonnegative terms for a short
-    /// time, squared until it is long.
-    pub(crate) fn transition(&self, t: f64) -> Square {
+    /// Transition matrix exp(Q t) of this generator: uniformization for a short time, then repeated squaring.
+    pub(crate) fn transition(&self, t: f64) -> SquareMatrix {
         let n = self.n;
         let fastest = (0..n).map(|i| -self[(i, i)]).fold(0.0, f64::max);
         if fastest * t == 0.0 {
-            return Square::unit(n);
+            return SquareMatrix::unit(n);
         }
         // Beyond 2^60 sojourns the chain is stationary to the last bit.
         let squarings = (libm::log2(fastest * t) + 2.0).ceil().clamp(0.0, 60.0) as u32;
         let x = (fastest * t).min(2f64.powi(58)) / 2f64.powi(squarings as i32);
-        let jump = Square::unit(n).plus(&self.scaled(1.0 / fastest));
-        let (mut term, mut series) = (Square::unit(n), Square::unit(n));
+        let jump = SquareMatrix::unit(n).plus(&self.scaled(1.0 / fastest));
+        let (mut term, mut series) = (SquareMatrix::unit(n), SquareMatrix::unit(n));
         for k in 1..=24 {
             term = term.times(&jump).scaled(x / f64::from(k));
             series = series.plus(&term);
@@ -134,7 +132,7 @@ impl Square {
             if i > 0 {
                 series = series.times(&series);
             }
-            // Rows are probabilities: making them so keeps errors from growing with every squaring.
+            // Rows are normalised, so that errors do not grow with each squaring.
             for row in series.a.chunks_mut(n) {
                 let total: f64 = row.iter().sum();
                 row.iter_mut().for_each(|x| *x /= total);
@@ -143,12 +141,12 @@ impl Square {
         series
     }
 
-    /// exp(this matrix times `t`) of any matrix: a series for a short time, squared.
-    pub(crate) fn exponential(&self, t: f64) -> Square {
+    /// Matrix exponential of this matrix times `t`, by scaling and squaring of the Taylor series.
+    pub(crate) fn exponential(&self, t: f64) -> SquareMatrix {
         let norm = (0..self.n).map(|i| self.row(i).iter().map(|x| x.abs()).sum::<f64>()).fold(0.0, f64::max) * t;
         let squarings = if norm > 0.25 { (libm::log2(norm) + 2.0).ceil().min(200.0) as i32 } else { 0 };
         let short = self.scaled(t / 2f64.powi(squarings));
-        let (mut term, mut series) = (Square::unit(self.n), Square::unit(self.n));
+        let (mut term, mut series) = (SquareMatrix::unit(self.n), SquareMatrix::unit(self.n));
         for k in 1..=14 {
             term = term.times(&short).scaled(1.0 / f64::from(k));
             series = series.plus(&term);
@@ -160,14 +158,14 @@ impl Square {
     }
 }
 
-impl std::ops::Index<(usize, usize)> for Square {
+impl std::ops::Index<(usize, usize)> for SquareMatrix {
     type Output = f64;
     fn index(&self, (i, j): (usize, usize)) -> &f64 {
         &self.a[i * self.n + j]
     }
 }
 
-impl std::ops::IndexMut<(usize, usize)> for Square {
+impl std::ops::IndexMut<(usize, usize)> for SquareMatrix {
     fn index_mut(&mut self, (i, j): (usize, usize)) -> &mut f64 {
         &mut self.a[i * self.n + j]
     }

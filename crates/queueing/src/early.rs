@@ -1,19 +1,19 @@
-//! Early drops and marks by a threshold on the occupancy, and the thresholds that meet a target of loss.
+//! Early drops and marks by a threshold on the occupancy, and the search for thresholds that meet a bound on loss.
 
-/// What a packet chosen by the threshold function suffers.
+/// Treatment of a packet that the threshold function selects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Action {
-    /// It is dropped before it enters.
+    /// Drop before it enters.
     #[default]
     Drop,
-    /// It is marked and enters: sources that do not react, as these, then fill the queue as without marks.
+    /// Mark and accept. Sources do not react, so marks leave the queue as it is.
     Mark,
 }
 
-/// F: the probability that a packet is dropped or marked when `present` packets are there: 0 below `threshold`, from
-/// there linear to 1 at `limit`. A threshold at or above the limit makes a step at the limit.
+/// Threshold function F: the probability that a packet is dropped or marked with `present` packets in the system. It is
+/// 0 below `threshold` and rises linearly to 1 at `limit`. A threshold at or above the limit gives a step at the limit.
 ///
-/// Equation (18) of the AAQM paper, with its limit read as an occupancy in packets (it calls it a probability).
+/// Equation (18) of the AAQM paper, with its limit read as an occupancy in packets (the paper calls it a probability).
 pub fn probability(present: f64, threshold: f64, limit: f64) -> f64 {
     if present >= limit {
         1.0
@@ -24,16 +24,16 @@ pub fn probability(present: f64, threshold: f64, limit: f64) -> f64 {
     }
 }
 
-/// Which thresholds are tried, as shares of the buffer, and which loss each source may suffer.
+/// Candidate thresholds, as fractions of the buffer, and the bound on the loss ratio of each source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Adaptation {
-    /// Highest share of packets lost of each source.
+    /// Greatest loss ratio of each source.
     pub loss_ratio_max: f64,
-    /// Lowest threshold.
+    /// Least candidate.
     pub lowest: f64,
-    /// Highest threshold.
+    /// Greatest candidate.
     pub highest: f64,
-    /// Step from one to the next.
+    /// Step between candidates.
     pub step: f64,
 }
 
@@ -44,26 +44,26 @@ impl Default for Adaptation {
 }
 
 impl Adaptation {
-    /// Number of the last threshold to choose from.
+    /// Index of the last candidate.
     fn last(&self) -> usize {
         ((self.highest - self.lowest) / self.step + 1e-9) as usize
     }
 
-    /// How many solutions a search takes, about: bisections of all sources, twice.
+    /// Expected number of solutions in a search: bisections of all sources, twice.
     pub(crate) fn solutions(&self, sources: usize) -> f64 {
         2.0 * sources as f64 * (1.0 + libm::log2((self.last() + 1) as f64).ceil())
     }
 
-    fn share(&self, choice: usize) -> f64 {
+    fn fraction(&self, choice: usize) -> f64 {
         (self.lowest + choice as f64 * self.step).min(self.highest)
     }
 
-    /// For each of `sources` the smallest threshold, as a share of the buffer, with which its loss stays at most the
-    /// target; `loss` answers the loss of source `s` under given thresholds. A source that misses the target at the
-    /// highest threshold gets that one.
+    /// Returns for each of `sources` the least threshold, as a fraction of the buffer, that keeps its loss ratio within
+    /// the bound. `loss` returns the loss ratio of source `s` for given thresholds. A source that exceeds the bound at
+    /// the greatest candidate gets that one.
     ///
-    /// A higher threshold of one source lowers its loss and raises that of all others. The search therefore
-    /// starts with all at the lowest and goes up only, source by source, until none needs more: the least
+    /// A higher threshold of one source lowers its loss and raises the loss of all others. The search starts with all
+    /// at the least candidate and only raises them, source by source, until no source needs a higher one: the least
     /// thresholds that satisfy all.
     pub fn search<E>(
         &self,
@@ -71,35 +71,35 @@ impl Adaptation {
         mut loss: impl FnMut(&[f64], usize) -> Result<f64, E>,
     ) -> Result<Vec<f64>, E> {
         let mut chosen = vec![0; sources];
-        let mut shares = vec![self.share(0); sources];
+        let mut fractions = vec![self.fraction(0); sources];
         loop {
             let mut moved = false;
             for s in 0..sources {
-                let mut meets = |choice: usize, shares: &mut Vec<f64>| {
-                    shares[s] = self.share(choice);
-                    // NaN: the source sends nothing and loses nothing.
-                    loss(shares, s).map(|loss| loss.is_nan() || loss <= self.loss_ratio_max)
+                let mut meets = |choice: usize, fractions: &mut Vec<f64>| {
+                    fractions[s] = self.fraction(choice);
+                    // NaN: the source sends no packets.
+                    loss(fractions, s).map(|loss| loss.is_nan() || loss <= self.loss_ratio_max)
                 };
                 let (mut low, mut high) = (chosen[s], self.last());
-                if low < high && !meets(low, &mut shares)? {
-                    // The answer lies above low, at most high.
+                if low < high && !meets(low, &mut fractions)? {
+                    // The solution is above low, at most high.
                     while low + 1 < high {
                         let middle = (low + high) / 2;
-                        if meets(middle, &mut shares)? { high = middle } else { low = middle }
+                        if meets(middle, &mut fractions)? { high = middle } else { low = middle }
                     }
                     chosen[s] = high;
                     moved = true;
                 }
-                shares[s] = self.share(chosen[s]);
+                fractions[s] = self.fraction(chosen[s]);
             }
             if !moved {
-                return Ok(shares);
+                return Ok(fractions);
             }
         }
     }
 
-    /// The next threshold of one source from the loss measured over the last second, all as shares: up by a twentieth
-    /// of the buffer when too much is lost, down when less than half of the target.
+    /// Returns the next threshold of one source, a fraction of the buffer, from the loss ratio measured over the last
+    /// second: up by a twentieth of the buffer above the bound, down below half of it.
     pub fn adjusted(&self, threshold: f64, measured_loss_ratio: f64) -> f64 {
         const STEP: f64 = 0.05;
         let next = if measured_loss_ratio > self.loss_ratio_max {
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_search_is_foreseen_to_bisect_the_thresholds_of_each_source_twice() {
+    fn a_search_is_expected_to_bisect_the_thresholds_of_each_source_twice() {
         // From a quarter to .95 in hundredths: 71 thresholds, seven bisections after the lowest one, two sources.
         assert_eq!(Adaptation::default().solutions(2), 2.0 * 2.0 * 8.0);
         // .25, .45, .65, .85: two bisections.

@@ -1,43 +1,43 @@
-//! What can be wrong with a model.
+//! Errors of the queueing analysis.
 
 use std::fmt;
 
-/// Why a model cannot be solved or a trace cannot be fitted. Nothing has been computed then.
+/// Error of a model or a trace; no result has been computed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// A generator is none, or its chain does not lead from each state to all others.
+    /// Generator that is invalid or not irreducible.
     Generator(String),
-    /// Arrival rates that are no rates.
+    /// Invalid arrival rates.
     Rates(String),
-    /// The queue, its thresholds or the simulation make no sense.
+    /// Invalid queue, thresholds or simulation settings.
     Queue(String),
-    /// The solution needs more memory than there is, bytes.
+    /// Solution that needs more memory than is free.
     TooLarge {
         /// States of the chain.
         states: u64,
-        /// Bytes it takes.
+        /// Memory needed, bytes.
         needed: u64,
-        /// Bytes that are free.
+        /// Free memory, bytes.
         available: u64,
     },
-    /// The solution takes far too long.
+    /// Solution that takes too long.
     TooLong {
         /// States of the chain.
         states: u64,
-        /// Hours that it takes, about.
+        /// Estimated time, hours.
         hours: f64,
     },
-    /// The iteration did not settle.
-    Unsettled {
+    /// Iteration without convergence.
+    NotConverged {
         /// States of the chain.
         states: u64,
-        /// Cycles that were made.
+        /// Number of cycles.
         cycles: usize,
     },
-    /// Whoever was told how much is left asked for no more.
-    Stopped,
-    /// A trace that cannot be read or says too little.
+    /// Cancelled by the progress callback.
+    Cancelled,
+    /// Unreadable trace, or one with too few packets.
     Trace(String),
 }
 
@@ -49,20 +49,20 @@ impl fmt::Display for Error {
             }
             Error::TooLong { states, hours } => write!(
                 f,
-                "the chain has {states} states and takes about {hours:.0} hours, where 1 is accepted; use fewer source states, fewer \
+                "the chain has {states} states and takes about {hours:.0} hours, at most 1 is accepted; use fewer source states, fewer \
                  service stages or a smaller buffer"
             ),
-            Error::Unsettled { states, cycles } => write!(
+            Error::NotConverged { states, cycles } => write!(
                 f,
-                "the chain has {states} states and does not settle within {cycles} cycles; use fewer source states, or a \
+                "the iteration over {states} states does not converge within {cycles} cycles; use fewer source states, or a \
                  smaller buffer"
             ),
-            Error::Stopped => f.write_str("stopped before it was solved"),
+            Error::Cancelled => f.write_str("cancelled before the model was solved"),
             Error::TooLarge { states, needed, available } => {
                 let gib = |bytes: u64| bytes as f64 / GIB;
                 write!(
                     f,
-                    "the chain has {states} states and takes {:.1} GiB of memory, but {:.1} are free; use fewer source \
+                    "the chain has {states} states and needs {:.1} GiB of memory, of which {:.1} are free; use fewer source \
                      states, fewer service stages or a smaller buffer",
                     gib(*needed),
                     gib(*available)
@@ -74,7 +74,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Bytes.
+/// Bytes of a GiB.
 const GIB: f64 = 1_073_741_824.0;
 
 #[cfg(test)]
@@ -82,8 +82,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_told_in_units_of_1024_times_1024_times_1024_bytes() {
-        let said = Error::TooLarge { states: 7, needed: 3 << 30, available: 3 << 29 }.to_string();
-        assert!(said.starts_with("the chain has 7 states and takes 3.0 GiB of memory, but 1.5 are free;"), "{said}");
+    fn memory_is_reported_in_gibibytes() {
+        let message = Error::TooLarge { states: 7, needed: 3 << 30, available: 3 << 29 }.to_string();
+        assert!(
+            message.starts_with("the chain has 7 states and needs 3.0 GiB of memory, of which 1.5 are free;"),
+            "{message}"
+        );
     }
 }

@@ -1,11 +1,11 @@
-//! A model from its file: presets, minisources, captures, thresholds.
+//! Analysis of a model file: presets, minisources, captures, thresholds.
 
 use std::path::PathBuf;
 
 use aqumen_scenario::mmpp::{self as written, File, Find, MiniModel, PacketRate, Preset};
 use aqumen_scenario::{Buffer, Error as FileError, Name, Named};
 
-use crate::admission::{Admission, Question};
+use crate::admission::{Admission, Objective};
 use crate::early::{Action, Adaptation};
 use crate::fit::{Fit, fit};
 use crate::measures::Measures;
@@ -15,49 +15,49 @@ use crate::simulate::Runs;
 use crate::source::{Minisources, Source};
 use crate::trace::{self, Counter};
 
-/// A model file, made into a model and solved.
+/// Solved model of a model file.
 #[derive(Clone, Debug)]
 pub struct Analysis {
     /// Name of the model.
     pub name: String,
-    /// One line that says what is modelled.
+    /// Title, one line.
     pub title: Option<String>,
-    /// The model, with the thresholds that were found if they were searched.
+    /// The model, with the thresholds found if they were searched.
     pub model: Model,
-    /// Its solution.
+    /// Performance measures of the model.
     pub measures: Measures,
-    /// The search for thresholds, if there was one.
+    /// Settings of the threshold search, if there was one.
     pub adaptation: Option<Adaptation>,
-    /// What may be admitted, if that was asked.
+    /// Result of the admission search, if there was one.
     pub admission: Option<Admission>,
-    /// How its simulation is to be run.
+    /// Settings of the simulation.
     pub runs: Runs,
-    /// Sources that were fitted to traces, in order.
-    pub fits: Vec<Fitted>,
-    /// What a user should know before believing it.
+    /// Sources fitted to traces, in order.
+    pub fits: Vec<FittedSource>,
+    /// Warnings about the validity of the results.
     pub warnings: Vec<String>,
 }
 
-/// A source that was fitted to a trace.
+/// Source fitted to a trace.
 #[derive(Clone, Debug)]
-pub struct Fitted {
-    /// The file.
+pub struct FittedSource {
+    /// Path of the trace.
     pub path: PathBuf,
     /// The fit.
     pub fit: Fit,
-    /// The trace itself through the queue, where it is the only source and there are no thresholds.
+    /// Replay of the trace, if it is the only source and there are no thresholds.
     pub replay: Option<Replay>,
 }
 
 impl Analysis {
     /// Builds and solves the model of `file`.
-    pub fn of(file: &File) -> Result<Self, FileError> {
-        Analysis::of_telling(file, &mut |_, _| true)
+    pub fn new(file: &File) -> Result<Self, FileError> {
+        Analysis::with_progress(file, &mut |_, _| true)
     }
 
-    /// The same; `hear` is told how many seconds are left, about, at first all that the solution is going to take, and
-    /// how many bytes of memory it takes, and answers whether to go on.
-    pub fn of_telling(file: &File, hear: &mut dyn FnMut(f64, u64) -> bool) -> Result<Self, FileError> {
+    /// As [`new`](Self::new); `progress` receives the estimated remaining seconds (at first the total) and the bytes of
+    /// memory needed, and cancels the work by returning false.
+    pub fn with_progress(file: &File, progress: &mut dyn FnMut(f64, u64) -> bool) -> Result<Self, FileError> {
         let spec = file.spec();
         let (mut warnings, mut fits) = (Vec::new(), Vec::new());
         let mut sources = spec.preset.map_or(Vec::new(), preset);
@@ -78,25 +78,25 @@ impl Analysis {
             super::Error::Rates(message) | super::Error::Generator(message) => file.error("sources", message),
             other => file.error("queue", other.to_string()),
         })?;
-        // Thresholds and rates that are looked for change neither.
-        let bytes = model.bytes();
-        let hear: &mut dyn FnMut(f64) -> bool = &mut |seconds| hear(seconds, bytes);
+        // The searches change neither states nor memory.
+        let bytes = model.memory_estimate();
+        let progress: &mut dyn FnMut(f64) -> bool = &mut |seconds| progress(seconds, bytes);
         let mut adaptation = None;
         if let Some(early) = &spec.early {
-            (model, adaptation) = with_early(model, early, hear).map_err(at_queue)?;
+            (model, adaptation) = with_early(model, early, progress).map_err(at_queue)?;
         }
         let mut admission = None;
         if let Some(admit) = &spec.admit {
-            let question = match admit.find {
-                Find::Load => Question::Load,
-                Find::Threshold => Question::Threshold,
+            let objective = match admit.find {
+                Find::Load => Objective::Load,
+                Find::Threshold => Objective::Threshold,
             };
-            let (admitting, answer) = model
-                .admitting_telling(question, admit.loss, hear)
+            let (admitted, found) = model
+                .find_admission_with_progress(objective, admit.loss, progress)
                 .map_err(|error| file.error("admit.loss", error.to_string()))?;
-            (model, admission) = (admitting, Some(answer));
+            (model, admission) = (admitted, Some(found));
         }
-        let measures = model.solve_telling(hear).map_err(at_queue)?;
+        let measures = model.solve_with_progress(progress).map_err(at_queue)?;
         if let ([fitted], [_], None) = (&mut fits[..], model.sources(), &spec.early) {
             let interface = spec.sources.iter().find_map(|source| source.trace.as_ref()?.interface);
             let sized = fitted.fit.trace.bytes_mean.is_some();
@@ -108,7 +108,7 @@ impl Analysis {
             for (source, stream) in model.sources().iter().zip(&measures.sources) {
                 if stream.loss_ratio > loss_ratio_max {
                     warnings.push(format!(
-                        "{} loses {:.3} % even with the highest threshold; the target is {:.3} %",
+                        "{} loses {:.3} % even with the greatest threshold; the target is {:.3} %",
                         source.name(),
                         100.0 * stream.loss_ratio,
                         100.0 * loss_ratio_max
@@ -128,8 +128,8 @@ impl Analysis {
 }
 
 impl Analysis {
-    /// The model as a file that needs no preset, no capture and no search: every rate and threshold written out. It
-    /// reads back as the same model.
+    /// Returns the model as a file without preset, capture or search: every rate and threshold is explicit. It reads
+    /// back as the same model.
     pub fn to_toml(&self) -> String {
         let queue = self.model.queue();
         let source = |source: &Source| written::Source {
@@ -208,12 +208,12 @@ fn build(file: &File, i: usize, source: &written::Source, warnings: &mut Vec<Str
             MiniModel::Exact => Source::minisources(name, &minisources),
             MiniModel::TwoState => {
                 warnings.push(format!(
-                    "{name}: two states have the index of dispersion of the {} minisources but not their losses, which may \
-                     be orders of magnitude higher; model = \"exact\" has {} states",
+                    "{name}: the two-state model has the index of dispersion of the {} minisources but not their losses, \
+                     which may be orders of magnitude higher; model = \"exact\" has {} states",
                     mini.count,
                     mini.count + 1
                 ));
-                Source::minisources_in_two_states(name, &minisources)
+                Source::two_state_minisources(name, &minisources)
             }
         };
         return built.map_err(|error| file.error(&at(".minisources"), error.to_string()));
@@ -231,26 +231,26 @@ fn fitted(
     name: &str,
     written: &written::Trace,
     warnings: &mut Vec<String>,
-) -> Result<Fitted, FileError> {
+) -> Result<FittedSource, FileError> {
     let path = file.trace_path(written);
     let wrong = |error: super::Error| file.error(&format!("sources.{i}.trace.file"), error.to_string());
     let mut counter = Counter::default();
-    let complete = trace::read(&path, written.interface, |arrival| counter.take(arrival)).map_err(wrong)?;
+    let complete = trace::read(&path, written.interface, |arrival| counter.add(arrival)).map_err(wrong)?;
     let fit = fit(name, counter.finish().map_err(wrong)?, written.components).map_err(wrong)?;
     if !complete {
-        warnings.push(format!("{name}: the capture stops in the middle of a packet; what comes before counts"));
+        warnings.push(format!("{name}: the capture ends within a packet; the packets before it are used"));
     }
     warnings.extend(fit.warnings.iter().map(|warning| format!("{name}: {warning}")));
-    Ok(Fitted { path, fit, replay: None })
+    Ok(FittedSource { path, fit, replay: None })
 }
 
-/// More stages make the queue dearer to solve but hardly different.
+/// Most stages fitted to packet sizes: more of them raise the cost but hardly change the results.
 const STAGES_FITTED_MAX: u32 = 10;
 
-fn queue(file: &File, fits: &[Fitted], warnings: &mut Vec<String>) -> Result<Queue, FileError> {
+fn queue(file: &File, fits: &[FittedSource], warnings: &mut Vec<String>) -> Result<Queue, FileError> {
     let written = &file.spec().queue;
     let Buffer::Packets(capacity) = written.buffer else { unreachable!("checked: the buffer is in packets") };
-    // Sizes over all captures that tell them: packets per second, mean and mean square.
+    // Packet sizes over all captures that record them: packets per second, mean and mean square.
     let sized = fits.iter().filter_map(|fitted| {
         let trace = &fitted.fit.trace;
         Some((trace.rate_pps, trace.bytes_mean?, trace.bytes_scv?))
@@ -265,7 +265,7 @@ fn queue(file: &File, fits: &[Fitted], warnings: &mut Vec<String>) -> Result<Que
         (None, Some(link), None) => match mean {
             Some(bytes) => link.as_bps() as f64 / (8.0 * bytes),
             None => {
-                let message = "packet is missing, and the traces tell no sizes; give packet = \"1282B\"";
+                let message = "packet is missing, and the traces have no sizes; give packet = \"1282B\"";
                 return Err(file.error("queue", message));
             }
         },
@@ -291,12 +291,12 @@ fn queue(file: &File, fits: &[Fitted], warnings: &mut Vec<String>) -> Result<Que
 fn with_early(
     model: Model,
     early: &written::Early,
-    hear: &mut dyn FnMut(f64) -> bool,
+    progress: &mut dyn FnMut(f64) -> bool,
 ) -> Result<(Model, Option<Adaptation>), super::Error> {
     if let Some(adapt) = &early.adapt {
         let adaptation =
             Adaptation { loss_ratio_max: adapt.loss, lowest: adapt.lowest, highest: adapt.highest, step: adapt.step };
-        return Ok((model.adapted_telling(&adaptation, hear)?, Some(adaptation)));
+        return Ok((model.adapt_thresholds_with_progress(&adaptation, progress)?, Some(adaptation)));
     }
     let capacity = model.queue().capacity;
     let thresholds = model.sources().iter().map(|source| {
@@ -315,11 +315,11 @@ fn with_early(
 mod tests {
     use super::*;
 
-    /// The third source of `paper8` stands for www and ftp of `paper16`: `Source::merged` makes it of them.
+    /// The third source of `paper8` approximates www and ftp of `paper16`, by `Source::two_state_superposition`.
     #[test]
-    fn the_smaller_preset_is_the_larger_one_with_two_sources_merged() {
+    fn the_smaller_preset_is_the_larger_one_with_two_sources_in_one() {
         let (eight, mut sixteen) = (preset(Preset::Paper8), preset(Preset::Paper16));
-        let merged = Source::merged("www-ftp", &sixteen.split_off(2)).unwrap();
+        let merged = Source::two_state_superposition("www-ftp", &sixteen.split_off(2)).unwrap();
         assert_eq!(eight.len(), 3);
         for (own, other) in eight.iter().zip(sixteen.iter().chain([&merged])) {
             assert_eq!(own.name(), other.name());

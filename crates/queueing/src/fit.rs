@@ -1,60 +1,60 @@
-//! A source from a trace: a superposition of ON/OFF processes with different time scales.
+//! Source fitted to a trace: a superposition of ON/OFF processes with different time scales.
 //!
-//! J independent processes, whose rates have variances v_j and relax at kappa_j, together have the autocovariance
-//! sum v_j exp(-kappa_j t) of the rate. Their index of dispersion of counts is
+//! J independent processes with rate variances v_j and relaxation rates kappa_j have the rate autocovariance sum v_j
+//! exp(-kappa_j t). Their index of dispersion for counts is
 //!
 //!   I(t) = 1 + sum w_j c(kappa_j t),   w_j = 2 v_j / (a kappa_j),   c(x) = 1 - (1 - exp(-x)) / x
 //!
-//! It is linear in the w_j, so for given kappa_j the best w_j follow at once; the kappa_j are searched. The third
-//! cumulant of the integrated rate is
+//! I(t) is linear in the w_j, so linear least squares gives the best w_j for given kappa_j; the kappa_j are searched.
+//! The third cumulant of the integrated rate is
 //!
 //!   K3(t) = sum 6 g v_j^1.5 h(kappa_j, t),   h = (x (1 + exp(-x)) - 2 (1 - exp(-x))) / kappa^3,   x = kappa t
 //!
-//! with one skewness g for all, which follows from the third moments of the counts. Each process is n equal ON/OFF
-//! sources, as minisources are: n leaves I(t) and g as they are and sets the tail. It is chosen by third and fourth
-//! moments. What is left of the mean rate is a Poisson process. Three processes of one source have eight states, three
-//! levels: the MMPP-8 of the AAQM paper.
+//! with a common skewness g, estimated from the third moments of the counts. Each process consists of n identical
+//! ON/OFF sources (minisources): n does not affect I(t) and g but sets the tail. It is chosen by third and fourth
+//! moments. The rest of the mean rate is a Poisson process. Three processes with n = 1 have eight states, three levels:
+//! the MMPP-8 of the AAQM paper.
 
 use crate::Error;
 use crate::counts::{autocorrelation, dispersion};
 use crate::source::{Minisources, Source, Superposition};
 use crate::trace::{Scale, Summary};
 
-/// A source fitted to a trace, and how well.
+/// Source fitted to a trace, with the goodness of fit.
 #[derive(Clone, Debug)]
 pub struct Fit {
     /// The source.
     pub source: Source,
-    /// What the trace says.
+    /// Statistics of the trace.
     pub trace: Summary,
-    /// Its two-state processes, slowest first.
+    /// ON/OFF processes of the source, slowest first.
     pub components: Vec<Component>,
-    /// Packets per second of the Poisson process beside them.
+    /// Rate of the Poisson process, packets per second.
     pub poisson_pps: f64,
-    /// For each scale of the trace, the index of dispersion measured and fitted.
+    /// Index of dispersion at each scale of the trace, measured and fitted.
     pub dispersion: Vec<(f64, f64)>,
-    /// Root of the mean squared relative error of these.
+    /// Root mean square relative error of the fitted index of dispersion.
     pub dispersion_error: f64,
-    /// Window at which the autocorrelation is compared, seconds.
+    /// Window of the autocorrelation, seconds.
     pub window_s: f64,
-    /// Autocorrelation of the counts in such windows at lags 1, 2, ..., measured and fitted.
+    /// Autocorrelation of the counts at lags 1, 2, ..., measured and fitted.
     pub autocorrelation: Vec<(f64, f64)>,
-    /// What a user should know before believing it.
+    /// Warnings about the validity of the fit.
     pub warnings: Vec<String>,
 }
 
-/// A process of a fit: equal ON/OFF sources.
+/// Process of a fit: identical ON/OFF sources.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Component {
-    /// One over the time in which it forgets its state, kappa, per second.
+    /// Relaxation rate kappa, per second.
     pub relaxation: f64,
-    /// Variance of its rate, (packets per second) squared.
+    /// Variance of the rate, (packets per second) squared.
     pub variance: f64,
-    /// Number of its ON/OFF sources, n.
+    /// Number of ON/OFF sources, n.
     pub count: u32,
-    /// Packets per second of one that is ON.
+    /// Rate of one source while ON, packets per second.
     pub on_pps: f64,
-    /// Share of time that one is ON.
+    /// Fraction of time that one source is ON.
     pub on_share: f64,
 }
 
@@ -64,25 +64,25 @@ pub const COMPONENTS_MAX: u32 = 3;
 /// Most states of a fitted source: a queue of 1000 packets with ten stages is then solved in seconds.
 const STATES_MAX: u32 = 27;
 
-/// Fits a source called `name` with at most so many components.
+/// Fits a source called `name` with at most `components_max` components.
 pub fn fit(name: &str, trace: Summary, components_max: u32) -> Result<Fit, Error> {
     if trace.scales.len() < 3 {
-        let message = "the trace is too short: it has too few windows in which to count packets";
+        let message = "the trace is too short: a fit needs windows of at least three sizes";
         return Err(Error::Trace(message.into()));
     }
     let mean = trace.rate_pps;
-    let curve = Curve::of(&trace.scales);
+    let curve = DispersionCurve::new(&trace.scales);
     let chosen = curve.choose(components_max.min(COMPONENTS_MAX) as usize);
     let variances: Vec<(f64, f64)> =
         chosen.iter().map(|&(kappa, weight)| (kappa, weight * mean * kappa / 2.0)).collect();
     let skewness = skewness(&trace.scales, mean, &variances);
     let counts = (1..STATES_MAX).take_while(|n| (n + 1).pow(variances.len() as u32) <= STATES_MAX);
     let candidates = counts.map(|count| {
-        let (components, poisson_pps) = divide(mean, &variances, skewness, count);
+        let (components, poisson_pps) = split(mean, &variances, skewness, count);
         (misfit(&trace.scales, mean, &components), components, poisson_pps)
     });
     let best = candidates.min_by(|(a, ..), (b, ..)| a.total_cmp(b));
-    let (_, mut components, poisson_pps) = best.expect("one source each always fits");
+    let (_, mut components, poisson_pps) = best.expect("a count of one is always feasible");
     components.sort_by(|a, b| a.relaxation.total_cmp(&b.relaxation));
     let source = assemble(name, &components, poisson_pps)?;
     Ok(Fit::new(source, trace, components, poisson_pps))
@@ -96,7 +96,7 @@ impl Fit {
             trace.scales.iter().map(|scale| (measured(scale), dispersion(own, scale.window_s))).collect();
         let squares: f64 = curve.iter().map(|(measured, fitted)| (fitted / measured - 1.0).powi(2)).sum();
         let dispersion_error = (squares / curve.len() as f64).sqrt();
-        // A quarter of the time scale that carries most of the variance: the lags then span four of them.
+        // Window of a quarter of the time scale with most of the variance: the lags then span four time scales.
         let main = components.iter().max_by(|a, b| {
             let weight = |c: &Component| c.variance / c.relaxation;
             weight(a).total_cmp(&weight(b))
@@ -114,23 +114,23 @@ impl Fit {
         if measured(last) > 1.2 * measured(before) && correlated(before.autocorrelation[0], before.windows) {
             warnings.push(format!(
                 "the index of dispersion still rises at windows of {}: the rate drifts or is correlated over longer times \
-                 than the trace shows; losses in large buffers are underestimated",
-                shown(last.window_s)
+                 than the trace covers; losses in large buffers are underestimated",
+                format_duration(last.window_s)
             ));
         }
         if let Some(scale) = trace.scales.iter().find(|scale| measured(scale) < 0.8 && scale.mean > 2.0) {
             warnings.push(format!(
-                "the trace is smoother than Poisson (index of dispersion {:.2} in windows of {}), which no MMPP is; losses \
+                "the trace is smoother than Poisson (index of dispersion {:.2} in windows of {}), unlike any MMPP; losses \
                  are overestimated",
                 measured(scale),
-                shown(scale.window_s)
+                format_duration(scale.window_s)
             ));
         } else if dispersion_error > 0.15 {
             let percent = 100.0 * dispersion_error;
-            warnings.push(format!("the fit misses the index of dispersion by {percent:.0} % on average"));
+            warnings.push(format!("the root mean square error of the fitted index of dispersion is {percent:.0} %"));
         }
         if trace.reordered > 0 {
-            warnings.push(format!("{} packets have a time before that of one ahead of them", trace.reordered));
+            warnings.push(format!("{} packets have an earlier time than the packet before them", trace.reordered));
         }
         Fit {
             source,
@@ -146,20 +146,20 @@ impl Fit {
     }
 }
 
-/// Whether the counts of neighbouring windows are correlated, and not by chance: measured over n windows the
-/// correlation has the standard error 1/sqrt(n) (Bartlett). From windows of t to those of 2 t the index of dispersion
-/// grows by that share.
+/// Returns whether the counts of neighbouring windows are significantly correlated. The sample correlation of n windows
+/// has the standard error 1/sqrt(n) (Bartlett). From windows of t to those of 2 t the index of dispersion grows by the
+/// correlation.
 fn correlated(measured: f64, windows: u64) -> bool {
     const NORMAL_975: f64 = 1.96;
     measured * (windows as f64).sqrt() > NORMAL_975
 }
 
-/// A time for people.
-fn shown(seconds: f64) -> String {
+/// Formats a time for messages.
+fn format_duration(seconds: f64) -> String {
     if seconds < 1.0 { format!("{:.3} ms", seconds * 1e3) } else { format!("{seconds:.1} s") }
 }
 
-/// The processes and the Poisson process as one source.
+/// Superposition of the processes and the Poisson process as one source.
 fn assemble(name: &str, components: &[Component], poisson_pps: f64) -> Result<Source, Error> {
     if components.is_empty() {
         return Source::poisson(name, poisson_pps);
@@ -170,21 +170,21 @@ fn assemble(name: &str, components: &[Component], poisson_pps: f64) -> Result<So
         Source::minisources(name, &Minisources { count, off_rate, on_rate, rate: on_pps })
     });
     let processes = processes.collect::<Result<Vec<_>, _>>()?;
-    let together = Superposition::of(&processes);
-    let states = together.states();
+    let superposition = Superposition::new(&processes);
+    let states = superposition.states();
     let rates: Vec<f64> =
-        (0..states).map(|j| poisson_pps + together.rates.iter().map(|of| of[j]).sum::<f64>()).collect();
-    let generator = together.generator();
+        (0..states).map(|j| poisson_pps + superposition.rates.iter().map(|of| of[j]).sum::<f64>()).collect();
+    let generator = superposition.generator();
     let generator: Vec<Vec<f64>> = (0..states).map(|j| generator.row(j).to_vec()).collect();
     Source::new(name, &generator, &rates)
 }
 
-/// c(x) = 1 - (1 - exp(-x)) / x.
-fn rise(x: f64) -> f64 {
+/// Function c(x) = 1 - (1 - exp(-x)) / x.
+fn dispersion_rise(x: f64) -> f64 {
     if x < 1e-4 { x / 2.0 - x * x / 6.0 } else { 1.0 + libm::expm1(-x) / x }
 }
 
-/// The integral of (t - u) u exp(-kappa u) over u from 0 to t.
+/// Integral of (t - u) u exp(-kappa u) over u from 0 to t.
 fn third_integral(kappa: f64, t: f64) -> f64 {
     let x = kappa * t;
     if x < 0.01 {
@@ -194,15 +194,15 @@ fn third_integral(kappa: f64, t: f64) -> f64 {
     }
 }
 
-/// The processes as so many ON/OFF sources each, and what is left of the mean rate.
-fn divide(mean: f64, variances: &[(f64, f64)], skewness: f64, count: u32) -> (Vec<Component>, f64) {
+/// Divides each process into `count` ON/OFF sources; returns them with the rate of the remaining Poisson process.
+fn split(mean: f64, variances: &[(f64, f64)], skewness: f64, count: u32) -> (Vec<Component>, f64) {
     let root_n = f64::from(count).sqrt();
-    // r = sqrt(share ON / share OFF) of each source: r + g = 1 / r with its own skewness g, in
-    // the form that does not cancel.
+    // r = sqrt(P(ON) / P(OFF)) of each source satisfies r + g = 1 / r with the source's own skewness g. This form of
+    // the root avoids cancellation.
     let own = skewness * root_n;
     let larger = ((own * own + 4.0).sqrt() + own.abs()) / 2.0;
     let wanted = if own.is_sign_positive() { 1.0 / larger } else { larger };
-    // Together they must not send more than the mean.
+    // Their sum must not exceed the mean rate.
     let spread = root_n * variances.iter().map(|(_, v)| v.sqrt()).sum::<f64>();
     let r = if spread > 0.0 { wanted.min(mean / spread) } else { 0.0 };
     let component = |&(relaxation, variance): &(f64, f64)| Component {
@@ -215,7 +215,7 @@ fn divide(mean: f64, variances: &[(f64, f64)], skewness: f64, count: u32) -> (Ve
     (variances.iter().map(component).collect(), (mean - r * spread).max(0.0))
 }
 
-/// How far third and fourth cumulants are from those measured, in units of what chance would make of them.
+/// Squared deviations of third and fourth cumulants from the measured ones, in units of their sampling variances.
 fn misfit(scales: &[Scale], mean: f64, components: &[Component]) -> f64 {
     let mut misfit = 0.0;
     for scale in scales {
@@ -237,15 +237,15 @@ fn misfit(scales: &[Scale], mean: f64, components: &[Component]) -> f64 {
 }
 
 impl Component {
-    /// Third and fourth cumulant of the integral of its rate over `t_s` seconds.
+    /// Third and fourth cumulant of the rate integrated over `t_s` seconds.
     ///
-    /// With D the rate less its mean, the moments m_k by state obey m_k' = Q m_k + k D m_(k-1), m_0 = 1: one linear
+    /// With D the rate minus its mean, the moments m_k by state obey m_k' = Q m_k + k D m_(k-1), m_0 = 1: a linear
     /// system of five blocks of two states.
     fn cumulants(&self, t_s: f64) -> (f64, f64) {
         let (p, q) = (self.on_share, 1.0 - self.on_share);
         let (down, up) = (self.relaxation * q, self.relaxation * p);
         let deviation = [self.on_pps * q, -self.on_pps * p];
-        let mut system = crate::dense::Square::zero(10);
+        let mut system = crate::dense::SquareMatrix::zero(10);
         for k in 0..5 {
             let i = 2 * k;
             (system[(i, i)], system[(i, i + 1)]) = (-down, down);
@@ -266,7 +266,7 @@ impl Component {
     }
 }
 
-/// The skewness g of all processes that fits the third moments of the counts best.
+/// Weighted least-squares estimate of the common skewness g from the third moments of the counts.
 fn skewness(scales: &[Scale], mean: f64, variances: &[(f64, f64)]) -> f64 {
     let (mut along, mut square) = (0.0, 0.0);
     for scale in scales {
@@ -280,28 +280,29 @@ fn skewness(scales: &[Scale], mean: f64, variances: &[(f64, f64)]) -> f64 {
     if square > 0.0 { along / square } else { 0.0 }
 }
 
-/// The measured index of dispersion, and how much each point of it counts.
-struct Curve {
+/// Measured index of dispersion, with the weight of each point.
+struct DispersionCurve {
     t: Vec<f64>,
     excess: Vec<f64>,
     weight: Vec<f64>,
 }
 
-impl Curve {
-    fn of(scales: &[Scale]) -> Self {
+impl DispersionCurve {
+    fn new(scales: &[Scale]) -> Self {
         let ratio: Vec<f64> = scales.iter().map(|scale| scale.variance / scale.mean).collect();
-        // A variance of n windows is uncertain by 2/n at least, squared and relative; 1 % is enough for any.
+        // The relative sampling variance of a variance over n windows is at least 2/n; 1 % accuracy suffices for any
+        // point.
         let weight = |(scale, ratio): (&Scale, &f64)| 1.0 / (ratio * ratio * (2.0 / scale.windows as f64 + 1e-4));
-        Curve {
+        DispersionCurve {
             t: scales.iter().map(|scale| scale.window_s).collect(),
             weight: scales.iter().zip(&ratio).map(weight).collect(),
             excess: ratio.iter().map(|ratio| ratio - 1.0).collect(),
         }
     }
 
-    /// The components (kappa, w) that explain the curve: as few as do it about as well.
+    /// Selects the components (kappa, w) that explain the curve, by an information criterion.
     fn choose(&self, most: usize) -> Vec<(f64, f64)> {
-        // Six per decade, from a fifth of the longest window to five times the shortest.
+        // Grid of six per decade, from a fifth of the inverse longest window to five times the inverse shortest.
         let (low, high) = (0.2 / self.t[self.t.len() - 1], 5.0 / self.t[0]);
         let steps = (6.0 * libm::log10(high / low)).ceil() as u32;
         let grid: Vec<f64> = (0..=steps).map(|i| low * libm::exp10(f64::from(i) / 6.0)).collect();
@@ -312,7 +313,7 @@ impl Curve {
             subsets(grid.len(), count, &mut |chosen| {
                 let kappas: Vec<f64> = chosen.iter().map(|i| grid[*i]).collect();
                 let (misfit, weights) = self.misfit(&kappas);
-                // With a weight of zero or less it is a smaller set in disguise.
+                // A set with a weight of zero or less is equivalent to a smaller one.
                 let better = found.as_ref().is_none_or(|(least, _)| misfit < *least);
                 if better && weights.iter().all(|w| *w > 0.0) {
                     found = Some((misfit, kappas));
@@ -329,7 +330,7 @@ impl Curve {
         best.1.into_iter().zip(weights).collect()
     }
 
-    /// Moves each kappa as long as that helps, in ever smaller steps.
+    /// Refines the kappas by coordinate descent with decreasing steps.
     fn refine(&self, mut misfit: f64, mut kappas: Vec<f64>) -> (f64, Vec<f64>) {
         let mut step = 1.2;
         while step > 1.001 {
@@ -351,17 +352,17 @@ impl Curve {
         (misfit, kappas)
     }
 
-    /// The least weighted sum of squares with these kappas, and the w that reach it, of any sign.
+    /// Returns the least weighted sum of squares for these kappas, with the w that attain it, of any sign.
     fn misfit(&self, kappas: &[f64]) -> (f64, Vec<f64>) {
         let n = kappas.len();
         let rises: Vec<Vec<f64>> =
-            kappas.iter().map(|kappa| self.t.iter().map(|t| rise(kappa * t)).collect()).collect();
+            kappas.iter().map(|kappa| self.t.iter().map(|t| dispersion_rise(kappa * t)).collect()).collect();
         let dot = |x: &[f64], y: &[f64]| -> f64 {
             x.iter().zip(y).zip(&self.weight).map(|((x, y), weight)| x * y * weight).sum()
         };
         let mut weights = Vec::new();
         if n > 0 {
-            let mut normal = crate::dense::Square::zero(n);
+            let mut normal = crate::dense::SquareMatrix::zero(n);
             for i in 0..n {
                 (0..n).for_each(|j| normal[(i, j)] = dot(&rises[i], &rises[j]));
             }
@@ -374,19 +375,19 @@ impl Curve {
     }
 }
 
-/// Calls `take` with every choice of `count` among `0..n`, in order.
-fn subsets(n: usize, count: usize, take: &mut impl FnMut(&[usize])) {
-    fn extend(n: usize, left: usize, chosen: &mut Vec<usize>, take: &mut impl FnMut(&[usize])) {
+/// Calls `visit` with each subset of `count` elements of `0..n`, in lexicographic order.
+fn subsets(n: usize, count: usize, visit: &mut impl FnMut(&[usize])) {
+    fn extend(n: usize, left: usize, chosen: &mut Vec<usize>, visit: &mut impl FnMut(&[usize])) {
         if left == 0 {
-            return take(chosen);
+            return visit(chosen);
         }
         for next in chosen.last().map_or(0, |last| last + 1)..n {
             chosen.push(next);
-            extend(n, left - 1, chosen, take);
+            extend(n, left - 1, chosen, visit);
             chosen.pop();
         }
     }
-    extend(n, count, &mut Vec::with_capacity(count), take);
+    extend(n, count, &mut Vec::with_capacity(count), visit);
 }
 
 #[cfg(test)]
@@ -394,7 +395,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rise_is_told_from_chance_by_the_number_of_windows() {
+    fn the_significance_of_a_correlation_depends_on_the_number_of_windows() {
         // 1.96 / sqrt(49) = .28, and / sqrt(400) = .098.
         assert!(!correlated(0.27, 49) && correlated(0.29, 49));
         assert!(!correlated(0.09, 400) && correlated(0.11, 400));
@@ -413,7 +414,8 @@ mod tests {
         // Within 0.1 ms the rate stands still: t^4 times its fourth cumulant, 3 * 80^4 p q (1 - 6 p q) = -2 880 000.
         let (_, fourth) = component.cumulants(1e-4);
         assert!((fourth / (-2_880_000.0 * 1e-16) - 1.0).abs() < 1e-3, "{fourth}");
-        // Over a long time it grows in proportion to it: of a normal variable the fourth cumulant is small against v^2.
+        // Over a long time it grows in proportion to time: the fourth cumulant of a near-normal variable is small
+        // against v^2.
         let (early, late) = (component.cumulants(1000.0).1, component.cumulants(2000.0).1);
         assert!((late / early - 2.0).abs() < 0.01, "{early} {late}");
     }
@@ -432,10 +434,11 @@ mod tests {
         }
     }
 
-    /// What a trace with these variances and relaxations would show, exactly.
+    /// Exact statistics of a trace with these variances and relaxation rates.
     fn scales(mean: f64, variances: &[(f64, f64)]) -> Vec<Scale> {
-        let excess =
-            |t: f64| variances.iter().map(|(kappa, v)| 2.0 * v / (mean * kappa) * rise(kappa * t)).sum::<f64>();
+        let excess = |t: f64| {
+            variances.iter().map(|(kappa, v)| 2.0 * v / (mean * kappa) * dispersion_rise(kappa * t)).sum::<f64>()
+        };
         let scale = |k: i32| {
             let t = 1e-3 * 2f64.powi(k);
             Scale {
@@ -452,11 +455,11 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_is_explained_by_the_processes_that_made_it_and_no_more() {
+    fn the_processes_of_a_curve_are_recovered_without_others() {
         let mean = 500.0;
-        assert!(Curve::of(&scales(mean, &[])).choose(3).is_empty());
+        assert!(DispersionCurve::new(&scales(mean, &[])).choose(3).is_empty());
         for made in [vec![(2.0, 9000.0)], vec![(0.4, 6000.0), (20.0, 30_000.0)]] {
-            let chosen = Curve::of(&scales(mean, &made)).choose(3);
+            let chosen = DispersionCurve::new(&scales(mean, &made)).choose(3);
             assert_eq!(chosen.len(), made.len(), "{chosen:?}");
             let mut found: Vec<(f64, f64)> = chosen.iter().map(|(kappa, w)| (*kappa, w * mean * kappa / 2.0)).collect();
             found.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -464,18 +467,18 @@ mod tests {
                 assert!((kappa / known - 1.0).abs() < 0.02 && (variance / own - 1.0).abs() < 0.02, "{found:?}");
             }
         }
-        // One at most is one.
-        assert_eq!(Curve::of(&scales(mean, &[(0.4, 6000.0), (20.0, 30_000.0)])).choose(1).len(), 1);
+        // The limit of one component holds.
+        assert_eq!(DispersionCurve::new(&scales(mean, &[(0.4, 6000.0), (20.0, 30_000.0)])).choose(1).len(), 1);
     }
 
     #[test]
-    fn a_trace_is_fitted_from_three_sizes_of_windows_on() {
+    fn a_fit_needs_three_window_sizes() {
         let fitted = |sizes: usize| {
             let scales = scales(500.0, &[(2.0, 9000.0)])[..sizes].to_vec();
             let (bytes_mean, bytes_scv) = (None, None);
-            let told =
+            let summary =
                 Summary { packets: 100, duration_s: 0.2, rate_pps: 500.0, bytes_mean, bytes_scv, reordered: 0, scales };
-            fit("made", told, 3)
+            fit("made", summary, 3)
         };
         for few in 0..3 {
             assert!(fitted(few).unwrap_err().to_string().contains("too short"), "{few}");
@@ -484,10 +487,10 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_fitted_by_as_many_sources_as_its_moments_tell_within_27_states() {
+    fn the_number_of_sources_is_estimated_from_moments_within_27_states() {
         let (mean, skewness) = (500.0, 0.15);
         let fitted = |made: &[(f64, f64)], count: u32| {
-            let (components, _) = divide(mean, made, skewness, count);
+            let (components, _) = split(mean, made, skewness, count);
             let mut all = scales(mean, made);
             for scale in &mut all {
                 let (k1, k2) = (scale.mean, scale.variance - scale.mean);
@@ -509,13 +512,13 @@ mod tests {
         };
         let one = [(2.0, 9000.0)];
         assert_eq!([1, 3, 26].map(|count| fitted(&one, count)), [(vec![1], 2), (vec![3], 4), (vec![26], 27)]);
-        // Two of four each are 25 states, of five 36: as many as may be.
+        // Two of n = 4 have 25 states, of n = 5 36: the limit of 27 holds.
         let two = [(0.4, 6000.0), (20.0, 30_000.0)];
         assert_eq!([2, 4, 5].map(|count| fitted(&two, count)), [(vec![2; 2], 9), (vec![4; 2], 25), (vec![4; 2], 25)]);
     }
 
     #[test]
-    fn each_choice_of_some_is_made_once_in_order() {
+    fn subsets_are_visited_once_in_order() {
         let mut all = Vec::new();
         subsets(5, 3, &mut |chosen| all.push(chosen.to_vec()));
         assert_eq!((all.len(), &all[0][..], &all[9][..]), (10, &[0, 1, 2][..], &[2, 3, 4][..]));
@@ -527,29 +530,29 @@ mod tests {
     fn processes_are_divided_into_sources_of_the_same_mean_variance_and_skewness() {
         let mean = 400.0;
         for (skewness, count) in [(0.5, 1), (0.5, 4), (-0.3, 6), (2.0, 2)] {
-            let (components, poisson) = divide(mean, &[(0.5, 2500.0), (8.0, 900.0)], skewness, count);
+            let (components, poisson) = split(mean, &[(0.5, 2500.0), (8.0, 900.0)], skewness, count);
             let n = f64::from(count);
             let own = |c: &Component| n * c.on_pps * c.on_share;
             assert!((components.iter().map(own).sum::<f64>() + poisson - mean).abs() < 1e-9);
             for (component, variance) in components.iter().zip([2500.0, 900.0]) {
                 let (p, q) = (component.on_share, 1.0 - component.on_share);
                 assert!((n * component.on_pps * component.on_pps * p * q / variance - 1.0).abs() < 1e-9);
-                let told = (q - p) / (n * p * q).sqrt();
-                assert!((told - skewness).abs() < 1e-9, "{told} {skewness}");
+                let computed = (q - p) / (n * p * q).sqrt();
+                assert!((computed - skewness).abs() < 1e-9, "{computed} {skewness}");
             }
         }
-        // More than the mean is not sent: with a mean of 60 the two of 50 and 30 are ON less, and nothing is left.
-        let (components, poisson) = divide(60.0, &[(0.5, 2500.0), (8.0, 900.0)], 0.0, 1);
+        // The mean of 60 limits the ON time of the two of 50 and 30; no Poisson process remains.
+        let (components, poisson) = split(60.0, &[(0.5, 2500.0), (8.0, 900.0)], 0.0, 1);
         let sent: f64 = components.iter().map(|c| c.on_pps * c.on_share).sum();
         assert!((sent - 60.0).abs() < 1e-9 && poisson == 0.0, "{sent} {poisson}");
-        assert_eq!(divide(60.0, &[], 0.0, 1), (Vec::new(), 60.0));
+        assert_eq!(split(60.0, &[], 0.0, 1), (Vec::new(), 60.0));
     }
 
     #[test]
-    fn moments_of_counts_give_back_the_skewness_and_leave_no_misfit() {
+    fn the_skewness_is_recovered_from_moments_of_counts_without_misfit() {
         let (mean, skew, count) = (500.0, 0.4, 3);
         let variances = [(0.5, 2500.0), (8.0, 900.0)];
-        let (components, _) = divide(mean, &variances, skew, count);
+        let (components, _) = split(mean, &variances, skew, count);
         let mut all = scales(mean, &variances);
         for scale in &mut all {
             // Cumulants of a count whose rate has these: c3 = K3 + 3 K2 + K1, c4 = K4 + 6 K3 + 7 K2 + K1.
@@ -560,17 +563,20 @@ mod tests {
         }
         assert!((skewness(&all, mean, &variances) - skew).abs() < 1e-6, "{}", skewness(&all, mean, &variances));
         assert!(misfit(&all, mean, &components) < 1e-6);
-        let other = divide(mean, &variances, skew, 1).0;
+        let other = split(mean, &variances, skew, 1).0;
         assert!(misfit(&all, mean, &other) > 1.0, "one source each has another tail");
     }
 
     #[test]
-    fn times_are_told_in_milliseconds_below_a_second() {
-        assert_eq!((shown(0.0125), shown(1.0), shown(90.04)), ("12.500 ms".into(), "1.0 s".into(), "90.0 s".into()));
+    fn times_are_formatted_in_milliseconds_below_a_second() {
+        assert_eq!(
+            (format_duration(0.0125), format_duration(1.0), format_duration(90.04)),
+            ("12.500 ms".into(), "1.0 s".into(), "90.0 s".into())
+        );
     }
 
     #[test]
-    fn a_misfit_counts_deviations_of_sample_cumulants() {
+    fn the_misfit_weighs_deviations_of_sample_cumulants() {
         // No processes: counts of a Poisson process, whose cumulants are all its mean. 1000 windows of 4, a third
         // cumulant that is 5 too large, the fourth as that makes it: 25 (1000) / (6 (4)^3), and a fourth that is 7 too
         // large: 49 (1000) / (24 (4)^4).
@@ -583,10 +589,13 @@ mod tests {
             fourth: 4.0 + 6.0 * third + fourth,
             autocorrelation: Vec::new(),
         };
-        let told = |third, fourth| misfit(&[scale(third, fourth)], 4.0, &[]);
-        assert!(told(0.0, 0.0) < 1e-12);
-        assert!((told(5.0, 0.0) - 25_000.0 / 384.0).abs() < 1e-9 && (told(0.0, 7.0) - 49_000.0 / 6144.0).abs() < 1e-9);
-        // More variance than the mean stands in both: K2 = 2, K3 = 4 + 3 - 6 - 4, K4 = 4 - 6 K3 - 14 - 4.
+        let computed = |third, fourth| misfit(&[scale(third, fourth)], 4.0, &[]);
+        assert!(computed(0.0, 0.0) < 1e-12);
+        assert!(
+            (computed(5.0, 0.0) - 25_000.0 / 384.0).abs() < 1e-9
+                && (computed(0.0, 7.0) - 49_000.0 / 6144.0).abs() < 1e-9
+        );
+        // A variance above the mean enters both: K2 = 2, K3 = 4 + 3 - 6 - 4, K4 = 4 - 6 K3 - 14 - 4.
         let wide = Scale { variance: 6.0, fourth: 4.0, ..scale(3.0, 0.0) };
         let (third, fourth) = (7.0 - 6.0 - 4.0, 4.0 - 6.0 * (7.0 - 6.0 - 4.0) - 14.0 - 4.0);
         let known = 1000.0 * third * third / (6.0 * 216.0) + 1000.0 * fourth * fourth / (24.0 * 1296.0);
@@ -594,12 +603,12 @@ mod tests {
     }
 
     #[test]
-    fn a_rise_is_one_function_on_both_sides_of_where_it_is_worked_out_otherwise() {
+    fn the_dispersion_rise_is_continuous_where_the_series_begins() {
         // 1 - (1 - e^-x) / x = x/2 - x^2/6 + x^3/24.
         for x in [1e-7, 9e-5, 1.1e-4, 1e-2] {
             let series = x / 2.0 - x * x / 6.0 + x * x * x / 24.0 - x * x * x * x / 120.0;
-            assert!((rise(x) / series - 1.0).abs() < 1e-8, "{x}: {} {series}", rise(x));
+            assert!((dispersion_rise(x) / series - 1.0).abs() < 1e-8, "{x}: {} {series}", dispersion_rise(x));
         }
-        assert!((rise(50.0) - 0.98).abs() < 1e-12);
+        assert!((dispersion_rise(50.0) - 0.98).abs() < 1e-12);
     }
 }

@@ -1,44 +1,44 @@
-//! The answer as JSON, schema 1; `docs/formats/mmpp.md` describes it. What is not defined is null.
+//! Analysis results as JSON, schema 1, as `docs/formats/mmpp.md` specifies. Undefined values are null.
 
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use crate::admission::Question;
+use crate::admission::Objective;
 use crate::early::Action;
-use crate::file::{Analysis, Fitted};
+use crate::file::{Analysis, FittedSource};
 use crate::measures::Stream;
 use crate::replay::Replay;
-use crate::simulate::Compared;
+use crate::simulate::Comparison;
 
 /// Version of the schema.
 pub const SCHEMA: u32 = 1;
 
-/// Points of a printed delay distribution.
+/// Points of the delay distribution.
 const POINTS: u32 = 100;
 
 type ByName<T> = IndexMap<String, T>;
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct AnalysisReport<'a> {
     schema: u32,
     aqumen: &'static str,
     model: &'a str,
     title: Option<&'a str>,
-    queue: QueueAnswer,
+    queue: QueueReport,
     states: u64,
     load: f64,
     utilization: f64,
     throughput_pps: f64,
     occupancy_mean_pkts: f64,
     occupancy_std_pkts: f64,
-    total: StreamAnswer,
-    sources: ByName<SourceAnswer>,
+    total: StreamReport,
+    sources: ByName<SourceReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    early: Option<EarlyAnswer>,
+    early: Option<EarlyReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    admission: Option<AdmissionAnswer>,
+    admission: Option<AdmissionReport>,
     #[serde(skip_serializing_if = "ByName::is_empty")]
-    fits: ByName<FitAnswer<'a>>,
+    fits: ByName<FitReport<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     simulation: Option<Simulation>,
     warnings: &'a [String],
@@ -47,14 +47,14 @@ struct Answer<'a> {
 }
 
 #[derive(Serialize)]
-struct QueueAnswer {
+struct QueueReport {
     buffer_pkts: u32,
     service_pps: f64,
     stages: u32,
 }
 
 #[derive(Serialize)]
-struct StreamAnswer {
+struct StreamReport {
     offered_pps: f64,
     accepted_pps: f64,
     loss_ratio: f64,
@@ -70,21 +70,21 @@ struct StreamAnswer {
 }
 
 #[derive(Serialize)]
-struct SourceAnswer {
+struct SourceReport {
     states: usize,
     threshold_pkts: Option<f64>,
     #[serde(flatten)]
-    stream: StreamAnswer,
+    stream: StreamReport,
 }
 
 #[derive(Serialize)]
-struct EarlyAnswer {
+struct EarlyReport {
     action: &'static str,
     target_loss_ratio: Option<f64>,
 }
 
 #[derive(Serialize)]
-struct AdmissionAnswer {
+struct AdmissionReport {
     find: &'static str,
     loss_ratio_max: f64,
     rate_factor: f64,
@@ -104,7 +104,7 @@ struct Shares {
 }
 
 #[derive(Serialize)]
-struct FitAnswer<'a> {
+struct FitReport<'a> {
     file: String,
     packets: u64,
     duration_s: f64,
@@ -113,7 +113,7 @@ struct FitAnswer<'a> {
     bytes_scv: Option<f64>,
     states: usize,
     poisson_pps: f64,
-    components: Vec<ComponentAnswer>,
+    components: Vec<ComponentReport>,
     dispersion: Dispersion,
     autocorrelation: Correlation,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,7 +121,7 @@ struct FitAnswer<'a> {
 }
 
 #[derive(Serialize)]
-struct ComponentAnswer {
+struct ComponentReport {
     relaxation_per_s: f64,
     count: u32,
     on_pps: f64,
@@ -150,12 +150,12 @@ struct Simulation {
     duration_s: f64,
     warmup_s: f64,
     seeds: u32,
-    total: IndexMap<&'static str, ComparedAnswer>,
-    sources: ByName<IndexMap<&'static str, ComparedAnswer>>,
+    total: IndexMap<&'static str, ComparisonReport>,
+    sources: ByName<IndexMap<&'static str, ComparisonReport>>,
 }
 
 #[derive(Serialize)]
-struct ComparedAnswer {
+struct ComparisonReport {
     predicted: f64,
     mean: Option<f64>,
     std: Option<f64>,
@@ -165,37 +165,37 @@ struct ComparedAnswer {
 }
 
 impl Analysis {
-    /// The answer as JSON text, with the simulation beside it if there was one.
-    pub fn to_json(&self, simulation: Option<&[Compared]>) -> String {
+    /// Returns the results as JSON text, with the comparison with a simulation if there was one.
+    pub fn to_json(&self, simulation: Option<&[Comparison]>) -> String {
         let (model, measures) = (&self.model, &self.measures);
         let queue = model.queue();
         let sources = measures.sources.iter().zip(model.sources()).zip(model.thresholds());
-        let early = model.thresholds().iter().any(Option::is_some).then(|| EarlyAnswer {
+        let early = model.thresholds().iter().any(Option::is_some).then(|| EarlyReport {
             action: if model.action() == Action::Drop { "drop" } else { "mark" },
             target_loss_ratio: self.adaptation.map(|adaptation| adaptation.loss_ratio_max),
         });
-        let answer = Answer {
+        let answer = AnalysisReport {
             schema: SCHEMA,
             aqumen: env!("CARGO_PKG_VERSION"),
             model: &self.name,
             title: self.title.as_deref(),
-            queue: QueueAnswer { buffer_pkts: queue.capacity, service_pps: queue.service_rate, stages: queue.stages },
+            queue: QueueReport { buffer_pkts: queue.capacity, service_pps: queue.service_rate, stages: queue.stages },
             states: model.states(),
             load: model.load(),
             utilization: measures.utilization,
             throughput_pps: measures.throughput_pps,
             occupancy_mean_pkts: measures.occupancy_mean_pkts,
             occupancy_std_pkts: measures.occupancy_variance_pkts2.sqrt(),
-            total: StreamAnswer::of(&measures.total),
+            total: StreamReport::new(&measures.total),
             sources: sources
                 .map(|((stream, source), &threshold_pkts)| {
-                    let stream = StreamAnswer::of(stream);
-                    (source.name().to_string(), SourceAnswer { states: source.states(), threshold_pkts, stream })
+                    let stream = StreamReport::new(stream);
+                    (source.name().to_string(), SourceReport { states: source.states(), threshold_pkts, stream })
                 })
                 .collect(),
             early,
-            admission: self.admission.map(|admission| AdmissionAnswer {
-                find: if admission.question == Question::Load { "load" } else { "threshold" },
+            admission: self.admission.map(|admission| AdmissionReport {
+                find: if admission.objective == Objective::Load { "load" } else { "threshold" },
                 loss_ratio_max: admission.loss_ratio_max,
                 rate_factor: admission.rate_factor,
                 threshold_pkts: admission.threshold_pkts,
@@ -206,16 +206,16 @@ impl Analysis {
             occupancy: &measures.occupancy,
             delay_distribution: self.delays(),
         };
-        serde_json::to_string(&answer).expect("numbers and texts can be written")
+        serde_json::to_string(&answer).expect("numbers and strings are serialisable")
     }
 
-    /// `value` of each source.
+    /// Map from source names to `value` of their indices.
     fn by_name<T>(&self, value: impl Fn(usize) -> T) -> ByName<T> {
         let names = self.model.sources().iter().enumerate();
         names.map(|(s, source)| (source.name().to_string(), value(s))).collect()
     }
 
-    /// Share of packets with a longer delay, on a common axis up to where one in 10 000 is.
+    /// Complementary distribution functions of the delay, on a common axis up to the greatest 99.99 % quantile.
     fn delays(&self) -> Delays {
         let (total, sources) = (&self.measures.total, &self.measures.sources);
         let streams = || std::iter::once(total).chain(sources);
@@ -226,10 +226,10 @@ impl Analysis {
         Delays { delay_s: axis, share_longer }
     }
 
-    fn simulation(&self, compared: &[Compared]) -> Simulation {
-        let of = |source: Option<usize>| {
+    fn simulation(&self, compared: &[Comparison]) -> Simulation {
+        let measures = |source: Option<usize>| {
             let of_source = compared.iter().filter(|compared| compared.source == source);
-            let entry = |compared: &Compared| ComparedAnswer {
+            let entry = |compared: &Comparison| ComparisonReport {
                 predicted: compared.predicted,
                 mean: compared.simulated.map(|summary| summary.mean),
                 std: compared.simulated.and_then(|summary| summary.std),
@@ -243,16 +243,16 @@ impl Analysis {
             duration_s: self.runs.duration_s,
             warmup_s: self.runs.warmup_s,
             seeds: self.runs.seeds,
-            total: of(None),
-            sources: self.by_name(|s| of(Some(s))),
+            total: measures(None),
+            sources: self.by_name(|s| measures(Some(s))),
         }
     }
 }
 
-impl StreamAnswer {
-    fn of(stream: &Stream) -> Self {
+impl StreamReport {
+    fn new(stream: &Stream) -> Self {
         let delay = &stream.delay;
-        StreamAnswer {
+        StreamReport {
             offered_pps: stream.offered_pps,
             accepted_pps: stream.accepted_pps,
             loss_ratio: stream.loss_ratio,
@@ -269,16 +269,16 @@ impl StreamAnswer {
     }
 }
 
-fn fit_answer(fitted: &Fitted) -> FitAnswer<'_> {
+fn fit_answer(fitted: &FittedSource) -> FitReport<'_> {
     let (fit, trace) = (&fitted.fit, &fitted.fit.trace);
-    let component = |component: &crate::fit::Component| ComponentAnswer {
+    let component = |component: &crate::fit::Component| ComponentReport {
         relaxation_per_s: component.relaxation,
         count: component.count,
         on_pps: component.on_pps,
         on_share: component.on_share,
     };
     let correlation = &fit.autocorrelation;
-    FitAnswer {
+    FitReport {
         file: fitted.path.display().to_string(),
         packets: trace.packets,
         duration_s: trace.duration_s,

@@ -1,20 +1,23 @@
-//! The queue MMPP/Erlang(m)/1/L: bursty sources, one server, a finite buffer, solved exactly or to twelve digits.
+//! The queue MMPP/Erlang(m)/1/L: bursty sources, one server, a finite buffer. The solution is exact, or iterated to
+//! twelve digits.
 //!
-//! [`Source`] is a Markov-modulated Poisson process; [`Model`] puts sources before a queue and [`Model::solve`] answers
-//! occupancy, delay, loss and marks of each source as [`Measures`]. [`fit`] makes a source from a packet trace, and
-//! [`simulate`] runs the same model packet by packet, to set beside the prediction.
-//! `docs/theory/mmpp.md` derives it all.
+//! [`Source`] is a Markov-modulated Poisson process (MMPP). [`Model`] combines sources and a queue; [`Model::solve`]
+//! returns occupancy, delay, loss and marks of each source as [`Measures`]. [`fit`] fits a source to a packet trace.
+//! [`simulate`] simulates the model packet by packet and compares the results with the prediction.
+//! `docs/theory/mmpp.md` has the derivations.
 //!
 //! Rates are in packets per second, times in seconds, occupancies in packets; the capacity L
 //! counts the packet in service.
 //!
-//! - `source` and `counts` know single sources, `two_states` puts two states in place of more; `solve` knows the chain
-//!   of the queue by elimination, `iterate` with many joint states; `measures` and `delay` what follows from it;
-//! - `file` reads a model file and `json` writes the answer; `simulate` is the packet simulation;
-//! - [`trace`] reads captures and counts packets in windows, [`fit`] makes a source of that, `replay` sends the packets
-//!   themselves through the queue;
-//! - `early` is the threshold function and the search for thresholds, `admission` which
-//!   load or threshold a loss allows; `model` puts it together.
+//! - `source`: MMPP sources and their superposition; `counts`: moments of packet counts; `two_states`: two-state
+//!   approximations;
+//! - `solve`: stationary distribution by elimination; `iterate`: by multilevel iteration, for many joint states;
+//! - `measures`, `delay`: performance measures; `model` puts it together;
+//! - `file` reads a model file and `json` writes the results; `simulate` is the packet simulation;
+//! - [`trace`] reads captures and counts packets in windows, [`fit`] fits a source to the counts, `replay` sends the
+//!   packets themselves through the queue;
+//! - `early`: threshold function and search for thresholds; `admission`: greatest load or least threshold for a bound
+//!   on loss.
 
 mod admission;
 mod counts;
@@ -36,15 +39,15 @@ mod sum;
 pub mod trace;
 mod two_states;
 
-pub use admission::{Admission, Question};
-pub use counts::{Counts, autocorrelation, dispersion};
+pub use admission::{Admission, Objective};
+pub use counts::{CountingProcess, autocorrelation, dispersion};
 pub use delay::Delay;
 pub use early::{Action, Adaptation, probability};
 pub use error::Error;
-pub use file::{Analysis, Fitted};
+pub use file::{Analysis, FittedSource};
 pub use json::SCHEMA;
 pub use measures::{Measures, Stream};
 pub use model::{Model, Queue};
 pub use replay::{Replay, replay};
-pub use simulate::{Compared, Runs, arrivals, simulate};
+pub use simulate::{Comparison, Runs, arrivals, simulate};
 pub use source::{Minisources, Source};

@@ -1,31 +1,32 @@
-//! What a user wants to know of the queue, from its stationary distribution.
+//! Performance measures of the queue, from its stationary distribution.
 
 use crate::delay::Delay;
 use crate::early::Action;
 use crate::solve::{Distribution, packets};
-use crate::sum::{Sum, sum};
+use crate::sum::{CompensatedSum, sum};
 
-/// The answer to a model. Ratios are over the packets offered; what is not defined, such as the loss of a source that
-/// sends nothing, is NaN.
+/// Performance measures of a model. Ratios are relative to the packets offered; undefined values, such as the loss
+/// ratio of a silent source, are NaN.
 #[derive(Clone, Debug)]
 pub struct Measures {
-    /// Probability of b packets in the system, the one in service counted, b = 0 to L; averaged over time.
+    /// Distribution of the number of packets in the system, including the one in service, b = 0 to L; averaged over
+    /// time.
     pub occupancy: Vec<f64>,
     /// Mean number of packets in the system, E\[N\].
     pub occupancy_mean_pkts: f64,
-    /// Its variance.
+    /// Variance of that number.
     pub occupancy_variance_pkts2: f64,
-    /// Share of time in which the server is busy.
+    /// Fraction of time in which the server is busy.
     pub utilization: f64,
     /// Packets served per second.
     pub throughput_pps: f64,
-    /// Each source.
+    /// Measures of each source.
     pub sources: Vec<Stream>,
-    /// All sources together.
+    /// Measures of the superposition.
     pub total: Stream,
 }
 
-/// What the packets of one source, or of all, meet.
+/// Measures of the packets of one source, or of all.
 #[derive(Clone, Debug)]
 pub struct Stream {
     /// Packets offered per second.
@@ -38,20 +39,20 @@ pub struct Stream {
     pub early_dropped_pps: f64,
     /// Packets per second accepted with a mark of the threshold function.
     pub marked_pps: f64,
-    /// Share lost, early or by overflow.
+    /// Fraction lost, early or by overflow.
     pub loss_ratio: f64,
-    /// Share lost by overflow.
+    /// Fraction lost by overflow.
     pub overflow_drop_ratio: f64,
-    /// Share dropped early.
+    /// Fraction dropped early.
     pub early_drop_ratio: f64,
-    /// Share marked.
+    /// Fraction marked.
     pub mark_ratio: f64,
-    /// Delay of those accepted: waiting and service.
+    /// Delay of the accepted packets: waiting and service.
     pub delay: Delay,
 }
 
-/// A solved queue.
-pub(crate) struct Solved<'a> {
+/// Stationary distribution of a queue, with its rates and thresholds.
+pub(crate) struct Solution<'a> {
     pub(crate) distribution: &'a Distribution,
     /// rates[s][j]: packets per second of source s in joint state j.
     pub(crate) rates: &'a [Vec<f64>],
@@ -63,13 +64,13 @@ pub(crate) struct Solved<'a> {
     pub(crate) stage_rate: f64,
 }
 
-impl Solved<'_> {
+impl Solution<'_> {
     pub(crate) fn measures(&self) -> Measures {
         let (last, states) = (self.capacity * self.stages, self.rates[0].len());
         let mut occupancy = Vec::with_capacity(self.capacity + 1);
         // levels[s][b]: packets per second of source s that arrive with b packets present.
         let mut levels = vec![Vec::with_capacity(self.capacity + 1); self.rates.len()];
-        let mut level = vec![Sum::default(); states];
+        let mut level = vec![CompensatedSum::default(); states];
         for k in 0..=last {
             self.distribution.at(k).iter().zip(&mut level).for_each(|(p, sum)| sum.add(*p));
             if k % self.stages == 0 {
@@ -82,7 +83,7 @@ impl Solved<'_> {
         }
         let mean = sum(occupancy.iter().enumerate().map(|(b, p)| b as f64 * p));
         let variance = sum(occupancy.iter().enumerate().map(|(b, p)| (b as f64 - mean) * (b as f64 - mean) * p));
-        // A packet leaves when the last stage of its service ends.
+        // A packet departs when the last stage of its service ends.
         let throughput_pps = self.stage_rate
             * sum((0..self.capacity).flat_map(|b| self.distribution.at(b * self.stages + 1).iter().copied()));
 
@@ -136,19 +137,19 @@ impl Solved<'_> {
             overflow_drop_ratio: share(overflow),
             early_drop_ratio: share(dropped),
             mark_ratio: share(marked),
-            delay: Delay::of(found, self.stages, self.stage_rate),
+            delay: Delay::new(found, self.stages, self.stage_rate),
         }
     }
 }
 
-/// Packets per second of one source, or of all.
+/// Packet rates of one source, or of all.
 #[derive(Default)]
 struct Rates {
     offered: f64,
-    /// With the buffer full.
+    /// Lost to a full buffer.
     overflow: f64,
-    /// Chosen by the threshold function while there is room.
+    /// Selected by the threshold function while the buffer is not full.
     chosen: f64,
-    /// Accepted with k stages left.
+    /// Accepted while k stages are in the system.
     found: Vec<f64>,
 }

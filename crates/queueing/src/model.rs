@@ -1,80 +1,82 @@
-//! A model: sources before a queue.
+//! Model of sources and a queue.
 
 use aqumen_scenario::memory;
 
 use crate::early::{Action, Adaptation, probability};
-use crate::iterate::{self, Ended, Iteration};
-use crate::measures::{Measures, Solved};
-use crate::solve::{self, Band, Distribution};
+use crate::iterate::{self, Iteration, IterationError};
+use crate::measures::{Measures, Solution};
+use crate::solve::{self, BandedChain, Distribution};
 use crate::source::{Source, Superposition};
 use crate::{Error, solve::packets};
 
-/// The server and its buffer.
+/// Server and its buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Queue {
-    /// Packets that the system holds, L; the one in service counts.
+    /// Capacity of the system, packets, L; the one in service counts.
     pub capacity: u32,
-    /// Packets that the server serves per second when it is busy, mu.
+    /// Service rate, packets per second of busy time, mu.
     pub service_rate: f64,
     /// Erlang stages of a service, m: 1 is exponential; the squared coefficient of variation is 1/m.
     pub stages: u32,
 }
 
-/// Sources before a queue, with a threshold for each.
+/// Sources and a queue, with an optional threshold for each source.
 #[derive(Clone, Debug)]
 pub struct Model {
     queue: Queue,
     sources: Vec<Source>,
-    together: Superposition,
+    superposition: Superposition,
     action: Action,
-    /// Packets; `None`: no early drops or marks.
+    /// Thresholds in packets; `None`: no early drops or marks.
     thresholds: Vec<Option<f64>>,
 }
 
 /// Most joint states of the sources.
 const STATES_MAX: usize = 1 << 20;
 
-/// Most joint states where there is one source alone, whose own chain is solved as a full matrix.
-const STATES_OF_ONE_MAX: usize = 4096;
+/// Most states of one source, whose chain is solved as a full matrix.
+const SOURCE_STATES_MAX: usize = 4096;
 
-/// Multiplications of a solution in a second, about.
-const PER_SECOND: f64 = 4e9;
+/// Multiplications per second of the elimination, approximately.
+const ELIMINATION_SPEED: f64 = 4e9;
 
-/// The same where columns are short, and what is read lies apart.
-const PER_SECOND_ITERATED: f64 = 3e8;
+/// Multiplications per second of the iteration, whose columns are short and scattered in memory.
+const ITERATION_SPEED: f64 = 3e8;
 
-/// What takes longer than this is not begun.
+/// Longest accepted solution time, seconds.
 const SECONDS_MAX: f64 = 3600.0;
 
-/// Elimination is exact to the last digits; what takes it longer than half a second is iterated.
-const ELIMINATED_MAX: f64 = 2e9;
+/// Most multiplications of an elimination, half a second of work; larger models are iterated.
+const ELIMINATION_COST_MAX: f64 = 2e9;
 
 impl Model {
-    /// `sources` before `queue`, without thresholds.
+    /// Makes a model of `sources` and `queue`, without thresholds.
     pub fn new(queue: Queue, sources: Vec<Source>) -> Result<Self, Error> {
         let Queue { capacity, service_rate, stages } = queue;
         if capacity == 0 || stages == 0 {
-            return Err(Error::Queue("the queue needs room for a packet and at least one service stage".into()));
+            return Err(Error::Queue(
+                "the queue needs a capacity of at least one packet and at least one service stage".into(),
+            ));
         }
         if !(service_rate.is_finite() && service_rate > 0.0) {
             return Err(Error::Queue(format!("the service rate is {service_rate}; it must be above 0")));
         }
         if !sources.iter().any(|source| source.rates().iter().any(|rate| *rate > 0.0)) {
-            return Err(Error::Rates("no source ever sends a packet".into()));
+            return Err(Error::Rates("all rates of all sources are 0; at least one must be above 0".into()));
         }
         let states = sources.iter().fold(1usize, |product, source| product.saturating_mul(source.states()));
-        let alone = sources.iter().map(Source::states).max().unwrap_or(0);
-        if states > STATES_MAX || alone > STATES_OF_ONE_MAX {
+        let largest = sources.iter().map(Source::states).max().unwrap_or(0);
+        if states > STATES_MAX || largest > SOURCE_STATES_MAX {
             let message = format!(
-                "the sources together have {states} states; at most {STATES_MAX} can be solved, {STATES_OF_ONE_MAX} of one source"
+                "the sources have {states} joint states; at most {STATES_MAX} are supported, and {SOURCE_STATES_MAX} per source"
             );
             return Err(Error::Generator(message));
         }
-        let (thresholds, together) = (vec![None; sources.len()], Superposition::of(&sources));
-        Ok(Model { queue, sources, together, action: Action::Drop, thresholds })
+        let (thresholds, superposition) = (vec![None; sources.len()], Superposition::new(&sources));
+        Ok(Model { queue, sources, superposition, action: Action::Drop, thresholds })
     }
 
-    /// The same model with early drops or marks: a threshold in packets for each source, or none.
+    /// Returns the model with early drops or marks: a threshold in packets for each source, or none.
     pub fn with_thresholds(mut self, action: Action, thresholds: Vec<Option<f64>>) -> Result<Self, Error> {
         if thresholds.len() != self.sources.len() {
             return Err(Error::Queue(format!("{} thresholds for {} sources", thresholds.len(), self.sources.len())));
@@ -86,22 +88,27 @@ impl Model {
         Ok(self)
     }
 
-    /// The same model with the smallest thresholds that keep each source's loss within a target. Only early drops
-    /// change losses, so marks make no sense here.
-    pub fn adapted(self, adaptation: &Adaptation) -> Result<Self, Error> {
-        self.adapted_telling(adaptation, &mut |_| true)
+    /// Returns the model with the least thresholds that keep each source's loss ratio within a bound. The action
+    /// becomes early drops, since marks do not change losses.
+    pub fn adapt_thresholds(self, adaptation: &Adaptation) -> Result<Self, Error> {
+        self.adapt_thresholds_with_progress(adaptation, &mut |_| true)
     }
 
-    /// The same; `hear` is told how many seconds are left, about, and answers whether to go on.
-    pub fn adapted_telling(self, adaptation: &Adaptation, hear: &mut dyn FnMut(f64) -> bool) -> Result<Self, Error> {
-        let one = self.seconds()?;
+    /// As [`adapt_thresholds`](Self::adapt_thresholds); `progress` receives the estimated remaining seconds, and cancels
+    /// the search by returning false.
+    pub fn adapt_thresholds_with_progress(
+        self,
+        adaptation: &Adaptation,
+        progress: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<Self, Error> {
+        let one = self.time_estimate()?;
         let mut solutions = adaptation.solutions(self.sources.len());
         let limit = f64::from(self.queue.capacity);
         let packets = |shares: &[f64]| shares.iter().map(|share| Some(share * limit)).collect();
         let shares = adaptation.search(self.sources.len(), |shares, s| {
             let model = self.clone().with_thresholds(Action::Drop, packets(shares))?;
             solutions = (solutions - 1.0).max(0.0);
-            Ok(model.solve_telling(&mut |left| hear(left + one * solutions))?.sources[s].loss_ratio)
+            Ok(model.solve_with_progress(&mut |left| progress(left + one * solutions))?.sources[s].loss_ratio)
         })?;
         self.with_thresholds(Action::Drop, packets(&shares))
     }
@@ -116,7 +123,7 @@ impl Model {
         &self.sources
     }
 
-    /// What becomes of packets that the threshold function chooses.
+    /// Treatment of packets that the threshold function selects.
     pub fn action(&self) -> Action {
         self.action
     }
@@ -126,18 +133,19 @@ impl Model {
         &self.thresholds
     }
 
-    /// Packets offered per second over those that can be served, rho.
+    /// Offered load rho: mean arrival rate over service rate.
     pub fn load(&self) -> f64 {
         self.sources.iter().map(Source::mean_rate).sum::<f64>() / self.queue.service_rate
     }
 
-    /// States of the chain that is solved: M (L m + 1).
+    /// States of the Markov chain: M (L m + 1).
     pub fn states(&self) -> u64 {
         let levels = u64::from(self.queue.capacity).saturating_mul(u64::from(self.queue.stages)).saturating_add(1);
-        levels.saturating_mul(self.together.states() as u64)
+        levels.saturating_mul(self.superposition.states() as u64)
     }
 
-    /// early[s][b]: probability that a packet of source s is chosen with b packets present, b from 0 to L - 1.
+    /// early[s][b]: probability that the threshold function selects a packet of source s with b packets present, b from
+    /// 0 to L - 1.
     pub(crate) fn early(&self) -> Vec<Vec<f64>> {
         let capacity = self.queue.capacity;
         let limit = f64::from(capacity);
@@ -145,19 +153,19 @@ impl Model {
         self.thresholds.iter().map(|&threshold| (0..capacity).map(|b| chosen(threshold, b)).collect()).collect()
     }
 
-    /// How long the solution takes, about, seconds of one core. Refuses what takes far too long, or more memory than
-    /// there is.
-    pub fn seconds(&self) -> Result<f64, Error> {
-        let needed = self.bytes();
+    /// Estimated solution time on one core, seconds. Refuses a model that would take too long, or more memory than is
+    /// free.
+    pub fn time_estimate(&self) -> Result<f64, Error> {
+        let needed = self.memory_estimate();
         let available = memory::headroom().map_or(u64::MAX, |headroom| headroom.left);
         if needed > available {
             return Err(Error::TooLarge { states: self.states(), needed, available });
         }
-        let seconds = if self.iterates() {
+        let seconds = if self.uses_iteration() {
             let (capacity, stages) = (self.queue.capacity as usize, self.queue.stages as usize);
-            iterate::multiplications(&self.together, stages, capacity) / PER_SECOND_ITERATED
+            iterate::multiplications(&self.superposition, stages, capacity) / ITERATION_SPEED
         } else {
-            self.eliminations() / PER_SECOND
+            self.elimination_cost() / ELIMINATION_SPEED
         };
         if seconds > SECONDS_MAX {
             return Err(Error::TooLong { states: self.states(), hours: seconds / 3600.0 });
@@ -165,54 +173,57 @@ impl Model {
         Ok(seconds)
     }
 
-    /// Memory that the solution takes, about, bytes.
-    pub fn bytes(&self) -> u64 {
-        let memory = if self.iterates() { iterate::memory } else { solve::memory };
-        memory(self.together.states(), self.queue.stages as usize, self.queue.capacity as usize)
+    /// Estimated memory of the solution, bytes.
+    pub fn memory_estimate(&self) -> u64 {
+        let memory = if self.uses_iteration() { iterate::memory } else { solve::memory };
+        memory(self.superposition.states(), self.queue.stages as usize, self.queue.capacity as usize)
     }
 
-    /// Whether the solution is iterated to twelve digits, in place of an elimination, which would take too long.
-    pub fn iterates(&self) -> bool {
-        self.together.states() > 1 && self.eliminations() > ELIMINATED_MAX
+    /// Returns whether the solution is by iteration to twelve digits, since elimination would take too long.
+    pub fn uses_iteration(&self) -> bool {
+        self.superposition.states() > 1 && self.elimination_cost() > ELIMINATION_COST_MAX
     }
 
-    /// Whether time and memory are enough for the elimination.
-    fn eliminates(&self) -> bool {
+    /// Returns whether time and memory suffice for the elimination.
+    fn can_eliminate(&self) -> bool {
         let (capacity, stages) = (self.queue.capacity as usize, self.queue.stages as usize);
-        let needed = solve::memory(self.together.states(), stages, capacity);
-        self.eliminations() / PER_SECOND <= SECONDS_MAX
+        let needed = solve::memory(self.superposition.states(), stages, capacity);
+        self.elimination_cost() / ELIMINATION_SPEED <= SECONDS_MAX
             && memory::headroom().is_none_or(|headroom| needed <= headroom.left)
     }
 
-    /// Multiplications of the elimination.
-    fn eliminations(&self) -> f64 {
-        solve::multiplications(self.together.states(), self.queue.stages as usize, self.queue.capacity as usize)
+    /// Number of multiplications in the elimination.
+    fn elimination_cost(&self) -> f64 {
+        solve::multiplications(self.superposition.states(), self.queue.stages as usize, self.queue.capacity as usize)
     }
 
-    /// The solution.
+    /// Returns the performance measures.
     pub fn solve(&self) -> Result<Measures, Error> {
-        self.solve_telling(&mut |_| true)
+        self.solve_with_progress(&mut |_| true)
     }
 
-    /// The same; `hear` is told how many seconds are left, about, and answers whether to go on.
-    pub fn solve_telling(&self, hear: &mut dyn FnMut(f64) -> bool) -> Result<Measures, Error> {
-        if !hear(self.seconds()?) {
-            return Err(Error::Stopped);
+    /// As [`solve`](Self::solve); `progress` receives the estimated remaining seconds, and cancels the solution by
+    /// returning false.
+    pub fn solve_with_progress(&self, progress: &mut dyn FnMut(f64) -> bool) -> Result<Measures, Error> {
+        if !progress(self.time_estimate()?) {
+            return Err(Error::Cancelled);
         }
         let early = self.early();
-        let distribution = match self.iterates() {
-            true => match self.iterated(&early, hear) {
-                // As a last resort, if it is one.
-                Err(Error::Unsettled { .. }) if self.eliminates() => self.eliminated(&early, hear)?,
+        let distribution = match self.uses_iteration() {
+            true => match self.solve_by_iteration(&early, progress) {
+                // The last resort, if feasible.
+                Err(Error::NotConverged { .. }) if self.can_eliminate() => {
+                    self.solve_by_elimination(&early, progress)?
+                }
                 other => other?,
             },
-            false => self.eliminated(&early, hear)?,
+            false => self.solve_by_elimination(&early, progress)?,
         };
         let (capacity, stages) = (self.queue.capacity as usize, self.queue.stages as usize);
         debug_assert_eq!(packets(capacity * stages, stages), capacity);
-        let solved = Solved {
+        let solved = Solution {
             distribution: &distribution,
-            rates: &self.together.rates,
+            rates: &self.superposition.rates,
             early: &early,
             action: self.action,
             capacity,
@@ -227,18 +238,22 @@ impl Model {
         self.queue.service_rate * f64::from(self.queue.stages)
     }
 
-    /// Share of the packets of each source that enter, by the packets present.
+    /// Fraction of each source's packets that are admitted, by the packets present.
     fn admitted(&self, early: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let admit = |early: &f64| if self.action == Action::Drop { 1.0 - early } else { 1.0 };
         early.iter().map(|of| of.iter().map(admit).collect()).collect()
     }
 
-    fn eliminated(&self, early: &[Vec<f64>], hear: &mut dyn FnMut(f64) -> bool) -> Result<Distribution, Error> {
+    fn solve_by_elimination(
+        &self,
+        early: &[Vec<f64>],
+        progress: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<Distribution, Error> {
         let (capacity, stages) = (self.queue.capacity as usize, self.queue.stages as usize);
-        let (generator, admitted) = (self.together.generator(), self.admitted(early));
-        let rates = &self.together.rates;
-        let band = Band {
-            states: self.together.states(),
+        let (generator, admitted) = (self.superposition.generator(), self.admitted(early));
+        let rates = &self.superposition.rates;
+        let band = BandedChain {
+            states: self.superposition.states(),
             levels: capacity * stages + 1,
             stages,
             stage_rate: self.stage_rate(),
@@ -247,21 +262,25 @@ impl Model {
             let b = packets(k, stages);
             rates.iter().zip(&admitted).map(|(of, share)| of[j] * share[b]).sum()
         };
-        let mut left = |multiplications: f64| hear(multiplications / PER_SECOND);
-        band.solve(|_, j, to| generator[(j, to)], entering, &mut left).ok_or(Error::Stopped)
+        let mut left = |multiplications: f64| progress(multiplications / ELIMINATION_SPEED);
+        band.solve(|_, j, to| generator[(j, to)], entering, &mut left).ok_or(Error::Cancelled)
     }
 
-    fn iterated(&self, early: &[Vec<f64>], hear: &mut dyn FnMut(f64) -> bool) -> Result<Distribution, Error> {
+    fn solve_by_iteration(
+        &self,
+        early: &[Vec<f64>],
+        progress: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<Distribution, Error> {
         let iteration = Iteration {
             sources: &self.sources,
             admitted: &self.admitted(early),
             stages: self.queue.stages as usize,
             stage_rate: self.stage_rate(),
         };
-        let mut left = |multiplications: f64| hear(multiplications / PER_SECOND_ITERATED);
-        iteration.solve(&mut left).map_err(|ended| match ended {
-            Ended::Stopped => Error::Stopped,
-            Ended::Unsettled(cycles) => Error::Unsettled { states: self.states(), cycles },
+        let mut left = |multiplications: f64| progress(multiplications / ITERATION_SPEED);
+        iteration.solve(&mut left).map_err(|error| match error {
+            IterationError::Cancelled => Error::Cancelled,
+            IterationError::NotConverged(cycles) => Error::NotConverged { states: self.states(), cycles },
         })
     }
 }
@@ -271,7 +290,7 @@ mod tests {
     use super::*;
     use crate::Minisources;
 
-    /// Two-state sources, as many as asked, whose time scales lie a factor of `apart` from one to the next.
+    /// Two-state sources, `number` of them, with time scales a factor of `apart` from one to the next.
     fn sources(number: u32, apart: f64, load: f64) -> Vec<Source> {
         let made = |s: u32| {
             let speed = 0.3 * apart.powi(s as i32);
@@ -282,66 +301,66 @@ mod tests {
         (0..number).map(made).collect()
     }
 
-    /// The greatest relative difference between the two distributions.
+    /// Greatest relative difference between the two distributions.
     fn apart(model: &Model) -> f64 {
         let early = model.early();
-        let exact = model.eliminated(&early, &mut |_| true).unwrap();
-        let iterated = model.iterated(&early, &mut |_| true).unwrap();
+        let exact = model.solve_by_elimination(&early, &mut |_| true).unwrap();
+        let iterated = model.solve_by_iteration(&early, &mut |_| true).unwrap();
         let pairs = exact.p.iter().zip(&iterated.p).filter(|(exact, _)| **exact > 1e-280);
         pairs.map(|(exact, iterated)| (iterated / exact - 1.0).abs()).fold(0.0, f64::max)
     }
 
     #[test]
-    fn a_search_for_thresholds_says_how_long_all_that_is_foreseen_takes() {
+    fn a_threshold_search_reports_the_expected_total_time() {
         let queue = Queue { capacity: 20, service_rate: 120.0, stages: 1 };
         let model = Model::new(queue, sources(2, 4.0, 0.5)).unwrap();
-        let (one, adaptation) = (model.seconds().unwrap(), Adaptation::default());
-        let mut told = Vec::new();
-        let adapted = model.clone().adapted_telling(&adaptation, &mut |left| {
-            told.push(left);
+        let (one, adaptation) = (model.time_estimate().unwrap(), Adaptation::default());
+        let mut reports = Vec::new();
+        let adapted = model.clone().adapt_thresholds_with_progress(&adaptation, &mut |left| {
+            reports.push(left);
             true
         });
-        // 32 solutions of which one is under way: each is told as one less, and none once more are needed.
-        assert!((told[0] / one - 32.0).abs() < 1e-6, "{told:?} {one}");
-        assert!(told.len() > 4 && told.windows(2).all(|pair| pair[1] <= pair[0]), "{told:?}");
-        assert!(told.iter().all(|left| *left >= 0.0));
+        // 32 expected solutions: each start reports one fewer, with a minimum of zero.
+        assert!((reports[0] / one - 32.0).abs() < 1e-6, "{reports:?} {one}");
+        assert!(reports.len() > 4 && reports.windows(2).all(|pair| pair[1] <= pair[0]), "{reports:?}");
+        assert!(reports.iter().all(|left| *left >= 0.0));
         let shares = adapted.unwrap().thresholds().to_vec();
         assert!(shares.iter().flatten().all(|packets| (5.0..=19.0).contains(packets)), "{shares:?}");
     }
 
     #[test]
-    fn a_solution_says_how_long_it_still_takes_from_all_to_nothing() {
-        // 64 joint states, of which elimination takes 64^2 (2) multiplications for each of 6000 rows: asked some times.
+    fn a_solution_reports_the_remaining_time_down_to_zero() {
+        // 64 joint states: 64^2 (2) multiplications for each of 6000 rows, so several reports.
         let queue = Queue { capacity: 400, service_rate: 400.0, stages: 1 };
         let model = Model::new(queue, sources(6, 2.0, 0.4)).unwrap();
-        let mut told = Vec::new();
+        let mut reports = Vec::new();
         model
-            .solve_telling(&mut |left| {
-                told.push(left);
+            .solve_with_progress(&mut |left| {
+                reports.push(left);
                 true
             })
             .unwrap();
-        let all = model.seconds().unwrap();
-        assert!(!model.iterates() && told.len() > 3 && told[0] == all, "{told:?}");
-        assert!(told.windows(2).all(|pair| pair[1] <= pair[0]), "{told:?}");
-        // The last of some millions of multiplications are not worth a word.
-        assert!(told[1] > 0.5 * all && told[told.len() - 1] < 0.5 * all, "{told:?}");
+        let all = model.time_estimate().unwrap();
+        assert!(!model.uses_iteration() && reports.len() > 3 && reports[0] == all, "{reports:?}");
+        assert!(reports.windows(2).all(|pair| pair[1] <= pair[0]), "{reports:?}");
+        // The remainder below the reporting interval is not reported.
+        assert!(reports[1] > 0.5 * all && reports[reports.len() - 1] < 0.5 * all, "{reports:?}");
     }
 
     #[test]
-    fn a_model_is_eliminated_where_that_takes_less_than_the_most_of_time_and_memory() {
+    fn elimination_is_possible_within_the_limits_of_time_and_memory() {
         let of = |capacity: u32, number: u32| {
             let queue = Queue { capacity, service_rate: 400.0, stages: 1 };
             Model::new(queue, sources(number, 2.0, 1.0)).unwrap()
         };
-        assert!(of(20, 3).eliminates() && !of(20, 3).iterates());
+        assert!(of(20, 3).can_eliminate() && !of(20, 3).uses_iteration());
         // 4096 joint states: 4096^3 multiplications a packet take days.
-        assert!(!of(1000, 12).eliminates() && of(1000, 12).iterates());
+        assert!(!of(1000, 12).can_eliminate() && of(1000, 12).uses_iteration());
     }
 
     #[test]
-    fn iteration_ends_where_elimination_does() {
-        // Time scales alike, and up to a thousand times apart from one source to the next, at loads of .15 to 1.5.
+    fn iteration_agrees_with_elimination() {
+        // Equal time scales, and up to a factor of 1000 between sources, at loads of .15 to 1.5.
         for (number, scales, load, capacity, stages) in [
             (5, 1.0, 1.0, 70, 1),
             (6, 4.0, 1.3, 30, 1),
@@ -364,9 +383,9 @@ mod tests {
     }
 
     #[test]
-    fn iteration_ends_where_elimination_does_for_chains_of_all_kinds() {
-        // Chains of two to four states, some of which go round one way only, at speeds a million times apart; some
-        // states are silent.
+    fn iteration_agrees_with_elimination_for_random_chains() {
+        // Chains of two to four states, some of them cyclic, with speeds up to a million times apart; some states are
+        // silent.
         let mut state = 12_345u64;
         let mut uniform = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -399,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_of_many_states_is_iterated_as_well() {
+    fn iteration_agrees_with_elimination_for_sources_of_many_states() {
         for (counts, speed) in [([12, 9], 3.0), ([30, 2], 40.0)] {
             let mini = |count: u32, speed: f64| {
                 let rate = 900.0 / f64::from(count);
@@ -414,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_whose_rates_are_alike_are_a_poisson_process_however_many_states_they_have() {
+    fn sources_of_constant_rate_are_a_poisson_process_with_any_number_of_states() {
         // Ten states each: 1000 states before 40 packets, where p_b = rho^b (1 - rho) / (1 - rho^41), rho = .9.
         let source = |s: u32| {
             let row = |i: usize| (0..10).map(|j| if i == j { -9.0 } else { 1.0 }).collect();
@@ -423,7 +442,7 @@ mod tests {
         };
         let queue = Queue { capacity: 40, service_rate: 100.0, stages: 1 };
         let model = Model::new(queue, (0..3).map(source).collect()).unwrap();
-        assert!(model.iterates());
+        assert!(model.uses_iteration());
         let measures = model.solve().unwrap();
         let total: f64 = (0..=40).map(|b| 0.9f64.powi(b)).sum();
         for (b, p) in measures.occupancy.iter().enumerate() {
@@ -433,25 +452,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_solved_says_how_much_is_left_and_ends_where_it_is_asked_to() {
+    fn a_solution_reports_the_remaining_time_and_can_be_cancelled() {
         for (number, capacity) in [(9, 20), (4, 30)] {
             let queue = Queue { capacity, service_rate: 110.0 * f64::from(number), stages: 1 };
             let model = Model::new(queue, sources(number, 2.0, 1.0)).unwrap();
-            let mut heard = Vec::new();
-            let solved = model.solve_telling(&mut |left| {
-                heard.push(left);
+            let mut reports = Vec::new();
+            let solved = model.solve_with_progress(&mut |left| {
+                reports.push(left);
                 true
             });
             assert!(solved.is_ok());
-            assert!(heard.iter().all(|left| left.is_finite() && *left >= 0.0), "{heard:?}");
-            if model.iterates() {
-                assert!(heard.len() > 3 && (heard[0] / model.seconds().unwrap() - 1.0).abs() < 1e-9);
-                let mut asked = 0;
-                let stopped = model.solve_telling(&mut |_| {
-                    asked += 1;
-                    asked < 3
+            assert!(reports.iter().all(|left| left.is_finite() && *left >= 0.0), "{reports:?}");
+            if model.uses_iteration() {
+                assert!(reports.len() > 3 && (reports[0] / model.time_estimate().unwrap() - 1.0).abs() < 1e-9);
+                let mut calls = 0;
+                let stopped = model.solve_with_progress(&mut |_| {
+                    calls += 1;
+                    calls < 3
                 });
-                assert!(matches!(stopped, Err(Error::Stopped)) && asked == 3, "{asked}");
+                assert!(matches!(stopped, Err(Error::Cancelled)) && calls == 3, "{calls}");
             }
         }
     }

@@ -1,16 +1,16 @@
-//! The stationary distribution of MMPP/Erlang(m)/1/L, exactly.
+//! Stationary distribution of MMPP/Erlang(m)/1/L by the GTH algorithm, exact.
 //!
-//! A state is (k, j): k service stages left in the system, 0 to L m, and j the joint state of the sources. Counted as
-//! i = k M + j the generator is banded: a stage that ends leads M states down, an arrival m M states up. Elimination
-//! from the top (Grassmann, Taksar, Heyman) fills nothing outside the band and only adds, multiplies and divides
-//! nonnegative numbers: every probability has its full relative precision, however small. Diagonals are never stored.
+//! A state is (k, j): k service stages in the system, 0 to L m, and the joint state j of the sources. Numbered as i = k
+//! M + j, the generator is banded: the end of a stage leads M states down, an arrival m M states up. Elimination from
+//! the top (Grassmann, Taksar, Heyman) creates no entries outside the band and only adds, multiplies and divides
+//! nonnegative numbers: every probability has full relative precision, however small. Diagonals are never stored.
 //!
 //! Cost: L m^2 M^3 multiplications; memory: M (L m + 1) (m M + M + 1) numbers.
 
 use crate::sum::sum;
 
-/// A chain of this form: what the elimination needs to know of it.
-pub(crate) struct Band {
+/// Dimensions and stage rate of the banded chain.
+pub(crate) struct BandedChain {
     /// M.
     pub(crate) states: usize,
     /// L m + 1.
@@ -21,7 +21,7 @@ pub(crate) struct Band {
     pub(crate) stage_rate: f64,
 }
 
-/// Probabilities of (k, j), k from 0 to L m.
+/// Stationary probabilities of (k, j), k from 0 to L m.
 #[derive(Clone, Debug)]
 pub(crate) struct Distribution {
     pub(crate) states: usize,
@@ -29,18 +29,18 @@ pub(crate) struct Distribution {
 }
 
 impl Distribution {
-    /// The probabilities of the joint states with `k` stages left.
+    /// Probabilities of the joint states with `k` stages in the system.
     pub(crate) fn at(&self, k: usize) -> &[f64] {
         &self.p[k * self.states..(k + 1) * self.states]
     }
 }
 
-/// Packets present when `k` stages are left.
+/// Packets present with `k` stages in the system.
 pub(crate) fn packets(k: usize, stages: usize) -> usize {
     k.div_ceil(stages)
 }
 
-/// Memory that [`Band::solve`] takes, bytes.
+/// Memory needed by [`BandedChain::solve`], bytes.
 pub(crate) fn memory(states: usize, stages: usize, capacity: usize) -> u64 {
     let (states, stages, capacity) = (states as u64, stages as u64, capacity as u64);
     let rows = capacity.saturating_mul(stages).saturating_add(1).saturating_mul(states);
@@ -48,28 +48,28 @@ pub(crate) fn memory(states: usize, stages: usize, capacity: usize) -> u64 {
     rows.saturating_mul(width.saturating_add(1)).saturating_mul(8)
 }
 
-/// How many multiplications [`Band::solve`] takes, about.
+/// Approximate number of multiplications in [`BandedChain::solve`].
 pub(crate) fn multiplications(states: usize, stages: usize, capacity: usize) -> f64 {
     let (states, stages) = (states as f64, stages as f64);
     capacity as f64 * stages * stages * states * states * states
 }
 
-/// Beyond this the unnormalised probabilities are scaled down; a power of two, so that nothing is rounded.
+/// Bound beyond which the unnormalised probabilities are scaled down, by a power of two to avoid rounding.
 const LARGE: f64 = f64::from_bits((1023 + 660) << 52);
 const SCALE: f64 = f64::from_bits((1023 - 660) << 52);
 
-/// How many multiplications may pass before someone asks for a stop.
-const BETWEEN: usize = 20_000_000;
+/// Multiplications between two progress reports.
+const PROGRESS_INTERVAL: usize = 20_000_000;
 
-impl Band {
-    /// The distribution, from the rates out of (k, j): `change` into another joint state, `entering` of packets,
-    /// which is asked where there is room. `hear` is told how many multiplications are left, about, and answers whether
-    /// to go on; `None` if not.
+impl BandedChain {
+    /// Returns the distribution for the rates out of (k, j): `change` into another joint state, and `entering` of
+    /// packets, evaluated only below capacity. `progress` receives the approximate number of remaining multiplications;
+    /// if it returns false, the result is `None`.
     pub(crate) fn solve(
         &self,
         change: impl Fn(usize, usize, usize) -> f64,
         entering: impl Fn(usize, usize) -> f64,
-        hear: &mut dyn FnMut(f64) -> bool,
+        progress: &mut dyn FnMut(f64) -> bool,
     ) -> Option<Distribution> {
         let (states, levels) = (self.states, self.levels);
         let (down, up) = (states, states * self.stages);
@@ -93,10 +93,10 @@ impl Band {
                 }
             }
         }
-        let often = (BETWEEN / (down * up)).max(1);
+        let interval = (PROGRESS_INTERVAL / (down * up)).max(1);
         let mut out = vec![0.0; down];
         for i in (1..rows).rev() {
-            if i % often == 0 && !hear((i * down) as f64 * up as f64) {
+            if i % interval == 0 && !progress((i * down) as f64 * up as f64) {
                 return None;
             }
             let first = i.saturating_sub(down);
@@ -122,11 +122,11 @@ impl Band {
             if x[p] > LARGE {
                 x[..rows.min(p + up + 1)].iter_mut().for_each(|x| *x *= SCALE);
             }
-            let here = x[p];
-            let ahead = rows.min(p + up + 1) - (p + 1);
-            let row = &a[p * width + down + 1..][..ahead];
-            for (x, step) in x[p + 1..][..ahead].iter_mut().zip(row) {
-                *x += here * step;
+            let current = x[p];
+            let length = rows.min(p + up + 1) - (p + 1);
+            let row = &a[p * width + down + 1..][..length];
+            for (x, step) in x[p + 1..][..length].iter_mut().zip(row) {
+                *x += current * step;
             }
         }
         let total = sum(x.iter().copied());
@@ -140,29 +140,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_memory_that_is_told_is_that_of_the_band() {
-        // M (L m + 1) rows of m M + M + 1 numbers and one beside them: 2 (4 3 + 1) (2 4 + 1 + 1) 8 bytes.
+    fn the_memory_estimate_is_that_of_the_band() {
+        // M (L m + 1) rows of m M + M + 1 numbers and one more each: 2 (4 3 + 1) (2 4 + 1 + 1) 8 bytes.
         assert_eq!(memory(2, 3, 4), 26 * 10 * 8);
         assert_eq!(memory(1024, 4, 100), 1024 * 401 * (1024 * 5 + 2) * 8);
         assert_eq!(memory(usize::MAX, 2, 2), u64::MAX);
     }
 
     #[test]
-    fn who_listens_hears_how_many_multiplications_are_left_and_may_stop() {
-        // 20 states, 2 stages, room for 1500: 60 020 rows of 20 down and 40 up, asked each 20e6 / 800 = 25 000 rows.
-        let band = Band { states: 20, levels: 3001, stages: 2, stage_rate: 3.0 };
-        let mut heard = Vec::new();
+    fn progress_reports_the_remaining_multiplications_and_can_cancel() {
+        // 20 states, 2 stages, capacity 1500: 60 020 rows of 20 down and 40 up, one report each 20e6 / 800 = 25 000
+        // rows.
+        let band = BandedChain { states: 20, levels: 3001, stages: 2, stage_rate: 3.0 };
+        let mut reports = Vec::new();
         let mut solve = |most: usize| {
-            heard.clear();
-            let mut hear = |left: f64| {
-                heard.push(left);
-                heard.len() < most
+            reports.clear();
+            let mut progress = |left: f64| {
+                reports.push(left);
+                reports.len() < most
             };
-            band.solve(|_, _, _| 0.1, |_, _| 1.0, &mut hear).is_some()
+            band.solve(|_, _, _| 0.1, |_, _| 1.0, &mut progress).is_some()
         };
         assert!(!solve(1));
         assert!(solve(9));
-        assert_eq!(heard, [50_000.0 * 800.0, 25_000.0 * 800.0]);
+        assert_eq!(reports, [50_000.0 * 800.0, 25_000.0 * 800.0]);
         assert!((multiplications(20, 2, 1500) / (1500.0 * 4.0 * 8000.0) - 1.0).abs() < 1e-12);
     }
 }

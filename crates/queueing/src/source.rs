@@ -1,50 +1,49 @@
-//! Sources: Markov-modulated Poisson processes (MMPP), one or many at a time.
+//! Markov-modulated Poisson processes (MMPP) and their superposition.
 //!
-//! A source is in one of a few states; it changes state as a Markov chain with generator Q and sends packets
-//! as a Poisson process with the rate of its state. Independent sources together are again an MMPP: the
-//! Kronecker sum of their chains.
+//! The state of a source is a Markov chain with generator Q; packets form a Poisson process whose rate depends on the
+//! state. The superposition of independent sources is again an MMPP: its generator is the Kronecker sum of theirs.
 
 use std::borrow::Borrow;
 
 use crate::Error;
-use crate::dense::Square;
+use crate::dense::SquareMatrix;
 
 /// A Markov-modulated Poisson process.
 #[derive(Clone, Debug)]
 pub struct Source {
     name: String,
     /// Q, transitions per second; rows sum to 0.
-    pub(crate) generator: Square,
+    pub(crate) generator: SquareMatrix,
     /// Packets per second in each state.
     rates: Vec<f64>,
-    /// Probabilities of the states in the long run.
+    /// Stationary distribution of the states.
     pub(crate) stationary: Vec<f64>,
 }
 
-/// Independent ON/OFF sources, all alike.
+/// Independent ON/OFF sources with identical parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Minisources {
-    /// How many, n.
+    /// Number of sources, n.
     pub count: u32,
-    /// From ON to OFF, alpha: one over the mean time ON, per second.
+    /// Transition rate from ON to OFF, alpha: one over the mean ON time, per second.
     pub off_rate: f64,
-    /// From OFF to ON, beta: one over the mean time OFF, per second.
+    /// Transition rate from OFF to ON, beta: one over the mean OFF time, per second.
     pub on_rate: f64,
-    /// Rate of one that is ON, packets per second.
+    /// Rate of one source while ON, packets per second.
     pub rate: f64,
 }
 
 impl Source {
-    /// A source called `name` with `generator` (rows of Q, per second) and `rates` (packets per second) of its states.
+    /// Makes a source with `generator` (rows of Q, per second) and `rates` (packets per second) of its states.
     pub fn new(name: impl Into<String>, generator: &[Vec<f64>], rates: &[f64]) -> Result<Self, Error> {
         let n = rates.len();
         if n == 0 || generator.len() != n || generator.iter().any(|row| row.len() != n) {
-            return Err(Error::Generator(format!("must be {n} by {n}: one row and one column for each rate")));
+            return Err(Error::Generator(format!("must be {n} by {n}: one row and one column per rate")));
         }
         if let Some(rate) = rates.iter().find(|rate| !(rate.is_finite() && **rate >= 0.0)) {
             return Err(Error::Rates(format!("a rate is {rate}; it must be finite and at least 0")));
         }
-        let mut matrix = Square::zero(n);
+        let mut matrix = SquareMatrix::zero(n);
         for (i, row) in generator.iter().enumerate() {
             let out: f64 = (0..n).filter(|j| *j != i).map(|j| row[j]).sum();
             if let Some(j) = (0..n).find(|&j| !row[j].is_finite() || (j != i && row[j] < 0.0)) {
@@ -54,7 +53,7 @@ impl Source {
             }
             if !out.is_finite() || (out + row[i]).abs() > 1e-9 * out {
                 let message = format!(
-                    "row {} sums to {}; the diagonal must be minus the sum of the others, {}",
+                    "row {} sums to {}; the diagonal must be minus the sum of the other entries, {}",
                     i + 1,
                     out + row[i],
                     -out
@@ -63,29 +62,30 @@ impl Source {
             }
             (0..n).for_each(|j| matrix[(i, j)] = if i == j { -out } else { row[j] });
         }
-        Source::of(name.into(), matrix, rates.to_vec())
+        Source::from_generator(name.into(), matrix, rates.to_vec())
     }
 
-    fn of(name: String, generator: Square, rates: Vec<f64>) -> Result<Self, Error> {
+    fn from_generator(name: String, generator: SquareMatrix, rates: Vec<f64>) -> Result<Self, Error> {
         if let Err((from, to)) = generator.irreducible() {
-            let message = format!("state {} cannot be reached from state {}; each must lead to all", to + 1, from + 1);
+            let message =
+                format!("state {} cannot be reached from state {}; the chain must be irreducible", to + 1, from + 1);
             return Err(Error::Generator(message));
         }
         let stationary = generator.stationary();
         Ok(Source { name, generator, rates, stationary })
     }
 
-    /// A Poisson process of `rate` packets per second: one state.
+    /// Makes a Poisson process of `rate` packets per second: one state.
     pub fn poisson(name: impl Into<String>, rate: f64) -> Result<Self, Error> {
         Source::new(name, &[vec![0.0]], &[rate])
     }
 
-    /// `minisources` together, exactly: the number that are ON is a birth-death chain of n + 1 states.
+    /// Makes the exact superposition of `minisources`: the number that are ON is a birth-death chain of n + 1 states.
     pub fn minisources(name: impl Into<String>, minisources: &Minisources) -> Result<Self, Error> {
         let Minisources { count, off_rate, on_rate, rate } = *minisources;
         minisources.check()?;
         let n = count as usize;
-        let mut generator = Square::zero(n + 1);
+        let mut generator = SquareMatrix::zero(n + 1);
         for on in 0..=n {
             if on < n {
                 generator[(on, on + 1)] = (n - on) as f64 * on_rate;
@@ -95,10 +95,10 @@ impl Source {
             }
             generator[(on, on)] = -((n - on) as f64 * on_rate + on as f64 * off_rate);
         }
-        Source::of(name.into(), generator, (0..=n).map(|on| on as f64 * rate).collect())
+        Source::from_generator(name.into(), generator, (0..=n).map(|on| on as f64 * rate).collect())
     }
 
-    /// What the source is called.
+    /// Name of the source.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -113,17 +113,17 @@ impl Source {
         &self.rates
     }
 
-    /// The generator Q, row by row, per second.
+    /// Generator Q, row by row, per second.
     pub fn generator(&self) -> Vec<Vec<f64>> {
         (0..self.states()).map(|i| self.generator.row(i).to_vec()).collect()
     }
 
-    /// Share of time in each state.
-    pub fn state_shares(&self) -> &[f64] {
+    /// Stationary distribution: the fraction of time in each state.
+    pub fn stationary_distribution(&self) -> &[f64] {
         &self.stationary
     }
 
-    /// Packets per second in the long run.
+    /// Mean rate, packets per second.
     pub fn mean_rate(&self) -> f64 {
         self.stationary.iter().zip(&self.rates).map(|(p, rate)| p * rate).sum()
     }
@@ -135,16 +135,16 @@ impl Source {
         self.stationary.iter().zip(&self.rates).map(|(p, rate)| p * power(rate - mean)).sum()
     }
 
-    /// The same source with all its rates multiplied by `factor`.
+    /// Returns the source with all rates multiplied by `factor`.
     pub fn scaled(&self, factor: f64) -> Result<Self, Error> {
         if !(factor.is_finite() && factor > 0.0) {
-            return Err(Error::Rates(format!("rates cannot be multiplied by {factor}; it must be finite and above 0")));
+            return Err(Error::Rates(format!("the factor of the rates is {factor}; it must be finite and above 0")));
         }
         let rates = self.rates.iter().map(|rate| rate * factor).collect();
         Ok(Source { rates, ..self.clone() })
     }
 
-    /// The same source under another name.
+    /// Returns the source under another name.
     pub fn renamed(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
@@ -155,7 +155,7 @@ impl Minisources {
     pub(crate) fn check(&self) -> Result<(), Error> {
         let positive = |x: f64| x.is_finite() && x > 0.0;
         if self.count == 0 || !positive(self.off_rate) || !positive(self.on_rate) {
-            return Err(Error::Generator("minisources need a count and mean times ON and OFF above 0".into()));
+            return Err(Error::Generator("minisources need a count and mean ON and OFF times above 0".into()));
         }
         if !(self.rate.is_finite() && self.rate >= 0.0) {
             return Err(Error::Rates(format!("the rate is {}; it must be finite and at least 0", self.rate)));
@@ -164,32 +164,32 @@ impl Minisources {
     }
 }
 
-/// Independent sources together: the Kronecker sum, states counted with the first source most significant. The matrix
-/// is not formed unless someone asks for it.
+/// Superposition of independent sources: the Kronecker sum of their generators, with the first source most significant.
+/// The matrix is formed on demand only.
 #[derive(Clone, Debug)]
 pub(crate) struct Superposition {
     states: usize,
-    parts: Vec<Part>,
+    chains: Vec<SourceChain>,
     /// rates[s][j]: packets per second of source s in joint state j.
     pub(crate) rates: Vec<Vec<f64>>,
 }
 
-/// The chain of one of the sources.
+/// Modulating chain of one source.
 #[derive(Clone, Debug)]
-struct Part {
+struct SourceChain {
     states: usize,
-    /// By how much the joint state grows with the own one.
+    /// Stride of the joint state per own state.
     stride: usize,
     stationary: Vec<f64>,
-    /// For each own state, from where it is entered and to where it is left, and how often per second.
+    /// Transitions into and out of each own state: other state, rate per second.
     into: Vec<Vec<(usize, f64)>>,
     out: Vec<Vec<(usize, f64)>>,
 }
 
 impl Superposition {
-    pub(crate) fn of<S: Borrow<Source>>(sources: &[S]) -> Self {
+    pub(crate) fn new<S: Borrow<Source>>(sources: &[S]) -> Self {
         let states: usize = sources.iter().map(|source| source.borrow().states()).product();
-        let (mut rates, mut parts, mut stride) = (Vec::new(), Vec::new(), states);
+        let (mut rates, mut chains, mut stride) = (Vec::new(), Vec::new(), states);
         for source in sources {
             let source = source.borrow();
             let n = source.states();
@@ -198,69 +198,76 @@ impl Superposition {
             let steps = |rate: &dyn Fn(usize) -> f64| -> Vec<(usize, f64)> {
                 (0..n).map(|other| (other, rate(other))).filter(|(_, rate)| *rate > 0.0).collect()
             };
-            parts.push(Part {
+            chains.push(SourceChain {
                 states: n,
                 stride,
                 stationary: source.stationary.clone(),
-                // The diagonal is not above 0.
+                // The diagonal is at most 0.
                 into: (0..n).map(|own| steps(&|from| source.generator[(from, own)])).collect(),
                 out: (0..n).map(|own| steps(&|to| source.generator[(own, to)])).collect(),
             });
         }
-        Superposition { states, parts, rates }
+        Superposition { states, chains, rates }
     }
 
     pub(crate) fn states(&self) -> usize {
         self.states
     }
 
-    /// Q of all together.
-    pub(crate) fn generator(&self) -> Square {
-        let mut generator = Square::zero(self.states);
+    /// Generator of the superposition.
+    pub(crate) fn generator(&self) -> SquareMatrix {
+        let mut generator = SquareMatrix::zero(self.states);
         for j in 0..self.states {
-            self.exits_of(j, |to, rate| generator[(j, to)] += rate);
-            generator[(j, j)] = -self.leaving(j);
+            self.outgoing(j, |to, rate| generator[(j, to)] += rate);
+            generator[(j, j)] = -self.exit_rate(j);
         }
         generator
     }
 
-    /// How many states one can go to, at most.
-    pub(crate) fn steps(&self) -> usize {
-        self.parts.iter().map(|part| part.out.iter().map(Vec::len).max().unwrap_or(0)).sum()
+    /// Most transitions out of a joint state.
+    pub(crate) fn max_transitions(&self) -> usize {
+        self.chains.iter().map(|chain| chain.out.iter().map(Vec::len).max().unwrap_or(0)).sum()
     }
 
-    /// States of the source that has most.
-    pub(crate) fn states_of_one(&self) -> usize {
-        self.parts.iter().map(|part| part.states).max().unwrap_or(1)
+    /// Number of states of the largest source.
+    pub(crate) fn largest_source(&self) -> usize {
+        self.chains.iter().map(|chain| chain.states).max().unwrap_or(1)
     }
 
-    /// The probability of each joint state in the long run.
+    /// Stationary distribution of the joint states.
     pub(crate) fn stationary(&self) -> Vec<f64> {
-        let of = |j: usize| self.parts.iter().map(|part| part.stationary[j / part.stride % part.states]).product();
+        let of = |j: usize| self.chains.iter().map(|chain| chain.stationary[j / chain.stride % chain.states]).product();
         (0..self.states).map(of).collect()
     }
 
-    /// Where `j` is entered from, and how often per second.
-    pub(crate) fn entries_of(&self, j: usize, take: impl FnMut(usize, f64)) {
-        self.neighbours(j, |part| &part.into, take);
+    /// Calls `visit` with each transition into `j`: origin, rate per second.
+    pub(crate) fn incoming(&self, j: usize, visit: impl FnMut(usize, f64)) {
+        self.neighbours(j, |chain| &chain.into, visit);
     }
 
-    /// Where `j` is left to, and how often per second.
-    pub(crate) fn exits_of(&self, j: usize, take: impl FnMut(usize, f64)) {
-        self.neighbours(j, |part| &part.out, take);
+    /// Calls `visit` with each transition out of `j`: target, rate per second.
+    pub(crate) fn outgoing(&self, j: usize, visit: impl FnMut(usize, f64)) {
+        self.neighbours(j, |chain| &chain.out, visit);
     }
 
-    fn neighbours(&self, j: usize, of: impl Fn(&Part) -> &Vec<Vec<(usize, f64)>>, mut take: impl FnMut(usize, f64)) {
-        for part in &self.parts {
-            let own = j / part.stride % part.states;
-            of(part)[own].iter().for_each(|&(other, rate)| take(j + other * part.stride - own * part.stride, rate));
+    fn neighbours(
+        &self,
+        j: usize,
+        direction: impl Fn(&SourceChain) -> &Vec<Vec<(usize, f64)>>,
+        mut visit: impl FnMut(usize, f64),
+    ) {
+        for chain in &self.chains {
+            let own = j / chain.stride % chain.states;
+            direction(chain)[own]
+                .iter()
+                .for_each(|&(other, rate)| visit(j + other * chain.stride - own * chain.stride, rate));
         }
     }
 
-    /// Transitions out of `j` per second.
-    pub(crate) fn leaving(&self, j: usize) -> f64 {
+    /// Total transition rate out of `j`, per second.
+    pub(crate) fn exit_rate(&self, j: usize) -> f64 {
         let mut sum = 0.0;
-        self.exits_of(j, |_, rate| sum += rate);
+        self.outgoing(j, |_, rate| sum += rate);
         sum
     }
 }

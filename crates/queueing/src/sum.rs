@@ -1,28 +1,28 @@
-//! Sums that lose nothing to rounding (Neumaier): measures add up to a million probabilities.
+//! Compensated summation (Neumaier): measures are sums of up to a million probabilities.
 
-/// A running sum with the part that rounding cut off kept beside it.
+/// Running sum with its accumulated rounding error.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sum {
+pub(crate) struct CompensatedSum {
     sum: f64,
-    lost: f64,
+    correction: f64,
 }
 
-impl Sum {
+impl CompensatedSum {
     #[inline]
     pub(crate) fn add(&mut self, x: f64) {
         let sum = self.sum + x;
-        self.lost += if self.sum.abs() >= x.abs() { (self.sum - sum) + x } else { (x - sum) + self.sum };
+        self.correction += if self.sum.abs() >= x.abs() { (self.sum - sum) + x } else { (x - sum) + self.sum };
         self.sum = sum;
     }
 
     pub(crate) fn value(&self) -> f64 {
-        self.sum + self.lost
+        self.sum + self.correction
     }
 }
 
-/// The sum of `terms`.
+/// Compensated sum of `terms`.
 pub(crate) fn sum(terms: impl IntoIterator<Item = f64>) -> f64 {
-    let mut sum = Sum::default();
+    let mut sum = CompensatedSum::default();
     terms.into_iter().for_each(|x| sum.add(x));
     sum.value()
 }
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_terms_outlive_large_ones_that_cancel() {
+    fn small_terms_are_kept_when_large_ones_cancel() {
         for terms in [[1.0, 1e100, 1.0, -1e100], [1e100, 1.0, -1e100, 1.0], [1.0, 1e100, -1e100, 1.0]] {
             assert_eq!(sum(terms), 2.0, "{terms:?}");
         }

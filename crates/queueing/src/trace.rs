@@ -1,8 +1,7 @@
-//! Traces of packets: pcap, pcapng, or text with a time in each line, read as a stream and
-//! counted in windows of all sizes.
+//! Packet traces: pcap, pcapng, or text with a time per line, read as a stream and counted in windows of all sizes.
 //!
-//! Memory does not grow with the trace: each window size keeps sums only, and each next size
-//! is made of pairs of the last.
+//! Memory does not grow with the trace: each window size keeps sums only, and each larger size combines pairs of
+//! windows of the previous one.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -12,20 +11,20 @@ use aqumen_capture::{Reader, is_capture, is_compressed};
 
 use crate::Error;
 
-/// A packet of a trace.
+/// Packet arrival in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When it was seen, nanoseconds from any epoch.
+    /// Time of capture, nanoseconds since any epoch.
     pub at_ns: i64,
-    /// Its size on the wire, if the trace tells it.
+    /// Size on the wire, if the trace records it.
     pub bytes: Option<u32>,
 }
 
-/// Whether a trace was read to its end; false if its last record is cut off, as in a capture that was interrupted.
+/// Completeness of a trace: false if its last record is cut off, as in an interrupted capture.
 pub type Complete = bool;
 
-/// Reads the trace at `path` and hands its packets, those of one pcapng `interface` or of all, to `take` in file order.
-pub fn read(path: &Path, interface: Option<u32>, mut take: impl FnMut(Arrival)) -> Result<Complete, Error> {
+/// Reads the trace at `path` and calls `visit` with its packets, of one pcapng `interface` or of all, in file order.
+pub fn read(path: &Path, interface: Option<u32>, mut visit: impl FnMut(Arrival)) -> Result<Complete, Error> {
     let failed = |error: io::Error| Error::Trace(format!("cannot read {}: {error}", path.display()));
     let file = File::open(path).map_err(failed)?;
     if file.metadata().map_err(failed)?.is_dir() {
@@ -35,29 +34,29 @@ pub fn read(path: &Path, interface: Option<u32>, mut take: impl FnMut(Arrival)) 
     let magic: Vec<u8> = reader.fill_buf().map_err(failed)?.iter().take(4).copied().collect();
     let named = |message: String| Error::Trace(format!("{}: {message}", path.display()));
     if is_capture(&magic) || is_compressed(&magic) {
-        return capture(reader, interface, &mut take).map_err(|error| named(error.to_string()));
+        return capture(reader, interface, &mut visit).map_err(|error| named(error.to_string()));
     }
-    text(reader, &mut take).map(|()| true).map_err(named)
+    text(reader, &mut visit).map(|()| true).map_err(named)
 }
 
 fn capture(
     reader: impl Read,
     interface: Option<u32>,
-    take: &mut impl FnMut(Arrival),
+    visit: &mut impl FnMut(Arrival),
 ) -> Result<Complete, aqumen_capture::Error> {
     let mut reader = Reader::new(reader)?;
     while let Some(record) = reader.next_record()? {
         if interface.is_none_or(|wanted| wanted == record.interface) {
-            take(Arrival { at_ns: record.at_ns, bytes: Some(record.original) });
+            visit(Arrival { at_ns: record.at_ns, bytes: Some(record.original) });
         }
     }
     Ok(!reader.is_cut_off())
 }
 
-/// Longest line of a text.
+/// Longest line of a text trace.
 const LINE_MAX: u64 = 4096;
 
-fn text(mut reader: impl BufRead, take: &mut impl FnMut(Arrival)) -> Result<(), String> {
+fn text(mut reader: impl BufRead, visit: &mut impl FnMut(Arrival)) -> Result<(), String> {
     let (mut line, mut number, mut seen) = (Vec::new(), 0u64, false);
     loop {
         line.clear();
@@ -68,10 +67,10 @@ fn text(mut reader: impl BufRead, take: &mut impl FnMut(Arrival)) -> Result<(), 
         }
         let fail = |message: &str| Err(format!("line {number}: {message}"));
         if read as u64 == LINE_MAX && line.last() != Some(&b'\n') {
-            return fail("longer than 4096 characters; a trace has a time in seconds in each line");
+            return fail("longer than 4096 characters; a text trace has a time in seconds on each line");
         }
         let Ok(shown) = std::str::from_utf8(&line) else {
-            return fail("neither a capture nor text; a trace is a pcap, a pcapng or text with a time in each line");
+            return fail("neither a capture nor text; a trace is a pcap, a pcapng or text with a time on each line");
         };
         let shown = shown.trim_start_matches('\u{feff}').trim();
         if shown.is_empty() || shown.starts_with('#') {
@@ -94,7 +93,7 @@ fn text(mut reader: impl BufRead, take: &mut impl FnMut(Arrival)) -> Result<(), 
                 Err(_) => return fail("the second column must be a size in bytes, such as 1500"),
             },
         };
-        take(Arrival { at_ns, bytes });
+        visit(Arrival { at_ns, bytes });
     }
 }
 
@@ -127,27 +126,27 @@ fn decimal_ns(text: &str) -> Option<i64> {
     i64::try_from(if negative { -ns } else { ns }).ok()
 }
 
-/// Lags at which the autocorrelation of counts is kept, for each window size.
+/// Number of lags of the autocorrelation for each window size.
 pub const LAGS: usize = 16;
 
-/// Packets looked at before the smallest window is chosen.
+/// Packets read before the smallest window size is chosen.
 const PILOT: usize = 4096;
 
-/// Fewest windows of a size of which anything is said.
+/// Fewest windows of a size for which statistics are reported.
 pub(crate) const WINDOWS_MIN: u64 = 20;
 
-/// Counts the packets of a trace.
+/// Counter of a trace's packets in windows of all sizes.
 #[derive(Debug, Default)]
 pub struct Counter {
     pilot: Vec<i64>,
     /// Width of the smallest windows, nanoseconds; 0 until it is chosen.
     base_ns: u64,
-    levels: Vec<Level>,
+    levels: Vec<WindowSums>,
     /// Packets per smallest window in the pilot.
     expected: f64,
     first_ns: i64,
     last_ns: i64,
-    /// Number of the smallest window that is being filled, and the packets in it.
+    /// Index of the current smallest window, and its number of packets.
     window: u64,
     inside: u64,
     packets: u64,
@@ -157,22 +156,22 @@ pub struct Counter {
     bytes2: u128,
 }
 
-/// Sums over the windows of one size. Counts are kept as differences from a whole number near their mean, so that no
-/// digits are lost and the sums are exact.
+/// Sums over the windows of one size. Counts are stored as deviations from an integer near their mean, so that the sums
+/// are exact.
 #[derive(Debug)]
-struct Level {
+struct WindowSums {
     centre: i64,
     windows: u64,
     sums: [i128; 3],
-    /// Of the fourth powers, which are too large for whole numbers.
+    /// Sum of the fourth powers, which overflow integers.
     fourth: f64,
     recent: [i64; LAGS],
     products: [i128; LAGS],
-    /// The first count of a pair.
+    /// First count of an incomplete pair.
     half: Option<u64>,
 }
 
-/// What a trace says: figures of its counts in windows of one size.
+/// Statistics of counts in windows of one size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scale {
     /// Width of the windows, seconds.
@@ -191,28 +190,28 @@ pub struct Scale {
     pub autocorrelation: Vec<f64>,
 }
 
-/// What a trace says.
+/// Statistics of a trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// Number of packets.
     pub packets: u64,
-    /// Time from the first to the last, seconds.
+    /// Time from the first to the last packet, seconds.
     pub duration_s: f64,
     /// Packets per second.
     pub rate_pps: f64,
-    /// Mean size, bytes, if the trace tells sizes.
+    /// Mean size, bytes, if the trace has sizes.
     pub bytes_mean: Option<f64>,
     /// Squared coefficient of variation of the size.
     pub bytes_scv: Option<f64>,
-    /// Packets whose time lay before that of one ahead of them; they count as if they had come together with it.
+    /// Packets with an earlier time than their predecessor; they count as simultaneous with it.
     pub reordered: u64,
-    /// Counts in windows of all sizes of which the trace has enough, each twice as wide as the one before.
+    /// Counts in windows of all sizes with enough windows, each twice as wide as the previous one.
     pub scales: Vec<Scale>,
 }
 
 impl Counter {
-    /// Takes the next packet.
-    pub fn take(&mut self, arrival: Arrival) {
+    /// Adds the next packet.
+    pub fn add(&mut self, arrival: Arrival) {
         if self.packets == 0 {
             (self.first_ns, self.last_ns) = (arrival.at_ns, arrival.at_ns);
         }
@@ -234,7 +233,7 @@ impl Counter {
         }
     }
 
-    /// What all packets together say.
+    /// Returns the statistics of all packets.
     pub fn finish(mut self) -> Result<Summary, Error> {
         if self.base_ns == 0 {
             self.choose_base();
@@ -243,7 +242,7 @@ impl Counter {
         let duration_s = self.last_ns.abs_diff(self.first_ns) as f64 / 1e9;
         if self.packets < PACKETS_MIN || duration_s == 0.0 {
             let message = format!(
-                "the trace has {} packets in {duration_s} s; a fit needs at least {PACKETS_MIN}, not all at once",
+                "the trace has {} packets in {duration_s} s; a fit needs at least {PACKETS_MIN} packets over a positive time",
                 self.packets
             );
             return Err(Error::Trace(message));
@@ -264,7 +263,8 @@ impl Counter {
         })
     }
 
-    /// The smallest windows hold about one packet: 1, 2 or 5 times a power of ten nanoseconds, at most the mean gap.
+    /// Chooses the smallest window, which holds about one packet: 1, 2 or 5 times a power of ten nanoseconds, at most
+    /// the mean gap.
     fn choose_base(&mut self) {
         let pilot = std::mem::take(&mut self.pilot);
         let span_ns = self.last_ns.abs_diff(self.first_ns);
@@ -291,14 +291,14 @@ impl Counter {
         self.inside += 1;
     }
 
-    /// Closes so many windows of a size, each with the same `count`; more than one only where that is 0.
+    /// Closes `windows` windows of a size, each with the same `count`; more than one only for a count of 0.
     fn close(&mut self, i: usize, count: u64, windows: u64) {
         if windows == 0 {
             return;
         }
         if i == self.levels.len() {
             let centre = (self.expected * 2f64.powi(i as i32)).min(1e15) as i64;
-            self.levels.push(Level::new(centre));
+            self.levels.push(WindowSums::new(centre));
         }
         let level = &mut self.levels[i];
         level.add(count, windows);
@@ -314,9 +314,9 @@ impl Counter {
     }
 }
 
-impl Level {
+impl WindowSums {
     fn new(centre: i64) -> Self {
-        Level { centre, windows: 0, sums: [0; 3], fourth: 0.0, recent: [0; LAGS], products: [0; LAGS], half: None }
+        WindowSums { centre, windows: 0, sums: [0; 3], fourth: 0.0, recent: [0; LAGS], products: [0; LAGS], half: None }
     }
 
     fn add(&mut self, count: u64, windows: u64) {
@@ -328,7 +328,7 @@ impl Level {
         }
         let square = off as f64 * off as f64;
         self.fourth += windows as f64 * square * square;
-        // One by one until all that is remembered equals this count; from there on products repeat.
+        // Each window in turn until all stored counts equal this one; from there on the products repeat.
         for _ in 0..windows.min(LAGS as u64) {
             let known = self.windows.min(LAGS as u64) as usize;
             for (lag, product) in self.products.iter_mut().enumerate().take(known) {
@@ -377,7 +377,7 @@ mod tests {
         assert_eq!(decimal_ns("1.5e-3"), Some(1_500_000));
         assert_eq!(decimal_ns("-2"), Some(-2_000_000_000));
         assert_eq!(decimal_ns("0.0000000015"), Some(2));
-        // However it is written.
+        // Different notations of the same time.
         assert_eq!(decimal_ns("0.00000000000000000000000000000000005e35"), Some(5_000_000_000));
         assert_eq!(decimal_ns("50000000000000000000000000000000000e-34"), Some(5_000_000_000));
         let long = "9".repeat(50);
@@ -386,8 +386,8 @@ mod tests {
         }
     }
 
-    /// Counts of `arrivals` (in ns) in the windows of one level, the hard way.
-    fn by_hand(arrivals: &[i64], width: i64) -> Vec<i64> {
+    /// Reference implementation: counts of `arrivals` (ns) in the windows of one level.
+    fn reference_counts(arrivals: &[i64], width: i64) -> Vec<i64> {
         let full = (arrivals.last().unwrap() - arrivals[0]) / width;
         let mut counts = vec![0; full as usize];
         for at in arrivals {
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_of_every_size_are_counted_like_by_hand_also_across_long_gaps() {
+    fn counts_in_windows_of_every_size_match_the_reference_also_across_long_gaps() {
         // Gaps of 1 to 2000 ns in a fixed pattern, with a pause of 300 000 ns every 500 packets.
         let mut arrivals = vec![1_000_000_007];
         for i in 0..5000i64 {
@@ -408,11 +408,11 @@ mod tests {
             arrivals.push(arrivals[i as usize] + gap);
         }
         let mut counter = Counter::default();
-        arrivals.iter().for_each(|&at_ns| counter.take(Arrival { at_ns, bytes: None }));
+        arrivals.iter().for_each(|&at_ns| counter.add(Arrival { at_ns, bytes: None }));
         let summary = counter.finish().unwrap();
         assert!(summary.scales.len() > 8, "{}", summary.scales.len());
         for scale in &summary.scales {
-            let counts = by_hand(&arrivals, (scale.window_s * 1e9).round() as i64);
+            let counts = reference_counts(&arrivals, (scale.window_s * 1e9).round() as i64);
             let n = counts.len() as f64;
             let mean = counts.iter().sum::<i64>() as f64 / n;
             let moment = |order: i32| counts.iter().map(|x| (*x as f64 - mean).powi(order)).sum::<f64>() / n;
@@ -427,7 +427,7 @@ mod tests {
             let fourth = moment(4) - 3.0 * moment(2) * moment(2);
             assert!((scale.fourth - fourth).abs() < 1e-7 * moment(4));
             for lag in 1..=LAGS {
-                // Products of the differences from a whole number c near the mean; c drops out up to the ends' share.
+                // Products of deviations from an integer c near the mean; c cancels up to boundary terms.
                 let expected = (lagged(lag) - mean * mean) / scale.variance;
                 let ends = 4.0 * lag as f64 * (mean + 3.0 * moment(2).sqrt()).powi(2) / n / scale.variance;
                 assert!((scale.autocorrelation[lag - 1] - expected).abs() < ends + 1e-9, "lag {lag}");

@@ -1,4 +1,4 @@
-//! The queue against closed forms, an independent recursion, and the laws that every queue obeys.
+//! Queue model against closed forms, an independent recursion, and laws of queueing theory.
 
 use aqumen_queueing::{Action, Adaptation, Delay, Measures, Minisources, Model, Queue, Source, dispersion};
 use proptest::prelude::*;
@@ -40,7 +40,7 @@ fn embedded_chain(rate: f64, capacity: usize, stages: u32, service_rate: f64) ->
     for j in 0..capacity {
         a.push(a[j] * q * (f64::from(stages) + j as f64) / (j as f64 + 1.0));
     }
-    // Left behind at departures: x_{k+1} a_0 = x_k - x_0 a_k - sum_{1 <= i <= k} x_i a_{k-i+1}; written with tail sums
+    // Packets left behind at departures: x_{k+1} a_0 = x_k - x_0 a_k - sum_{1 <= i <= k} x_i a_{k-i+1}. With tail sums
     // b_j = 1 - a_0 - ... - a_j, nothing cancels: x_{k+1} a_0 = x_0 b_k + sum_{1 <= i <= k} x_i b_{k-i+1}.
     let mut tail = vec![0.0; capacity + 1];
     let mut term = a[capacity];
@@ -130,9 +130,9 @@ fn the_delay_of_mm1_without_loss_is_exponential() {
 }
 
 #[test]
-fn the_delay_in_a_system_of_one_place_is_the_service() {
-    // L = 1: nobody waits. Erlang-4 with mean 10 ms: variance 0.01^2 / 4; P(D > t) = e^-x (1 + x
-    // + x^2/2 + x^3/6), x = 400 t.
+fn the_delay_at_a_capacity_of_one_is_the_service_time() {
+    // L = 1: no waiting. Erlang-4 with mean 10 ms: variance 0.01^2 / 4; P(D > t) = e^-x (1 + x + x^2/2 + x^3/6), x =
+    // 400 t.
     let delay = poisson_queue(80.0, 1, 4, 100.0).total.delay;
     close(delay.mean_s(), 0.01, 1e-13, "mean");
     close(delay.variance_s2(), 0.01 * 0.01 / 4.0, 1e-13, "variance");
@@ -141,7 +141,7 @@ fn the_delay_in_a_system_of_one_place_is_the_service() {
 }
 
 #[test]
-fn thresholds_that_choose_nobody_change_nothing_not_even_a_bit() {
+fn thresholds_at_the_capacity_change_no_bit() {
     let sources = || vec![two_states("a", 300.0, 80.0, 2.0, 1.0), two_states("b", 260.0, 20.0, 1.25, 5.0)];
     let queue = Queue { capacity: 9, service_rate: 400.0, stages: 2 };
     let without = Model::new(queue, sources()).unwrap().solve().unwrap();
@@ -157,7 +157,7 @@ fn thresholds_that_choose_nobody_change_nothing_not_even_a_bit() {
 }
 
 #[test]
-fn a_threshold_that_admits_nobody_keeps_the_queue_short_exactly() {
+fn early_drops_shorten_the_queue_and_marks_do_not() {
     // Everything above 3 packets is chosen with certainty from b = 4 on only if th = 4 is a step there: F(b) at L = 4.
     let queue = Queue { capacity: 12, service_rate: 400.0, stages: 2 };
     let model = Model::new(queue, vec![two_states("a", 600.0, 300.0, 2.0, 1.0)]).unwrap();
@@ -176,7 +176,7 @@ fn a_threshold_that_admits_nobody_keeps_the_queue_short_exactly() {
 }
 
 #[test]
-fn a_silent_source_has_no_loss_ratio_and_disturbs_nobody() {
+fn a_silent_source_has_no_loss_ratio_and_no_effect() {
     let queue = Queue { capacity: 20, service_rate: 400.0, stages: 2 };
     let alone = Model::new(queue, vec![two_states("a", 600.0, 100.0, 2.0, 1.0)]).unwrap().solve().unwrap();
     let silent = Source::poisson("silent", 0.0).unwrap();
@@ -188,7 +188,7 @@ fn a_silent_source_has_no_loss_ratio_and_disturbs_nobody() {
 }
 
 #[test]
-fn what_is_no_model_is_refused_in_one_line() {
+fn invalid_models_are_refused_in_one_line() {
     let check = |result: Result<Source, aqumen_queueing::Error>, part: &str| {
         let message = result.err().unwrap_or_else(|| panic!("accepted: {part}")).to_string();
         assert!(message.contains(part) && message.lines().count() == 1, "{message}");
@@ -206,12 +206,12 @@ fn what_is_no_model_is_refused_in_one_line() {
         let model = Model::new(Queue { capacity, service_rate, stages }, vec![Source::poisson("p", 1.0).unwrap()]);
         model.expect_err("no queue").to_string()
     };
-    assert!(queue(0, 1, 1.0).contains("room for a packet"));
+    assert!(queue(0, 1, 1.0).contains("capacity of at least one packet"));
     assert!(queue(1, 0, 1.0).contains("at least one service stage"));
     assert!(queue(1, 1, 0.0).contains("must be above 0"));
     let silent =
         Model::new(Queue { capacity: 1, service_rate: 1.0, stages: 1 }, vec![Source::poisson("p", 0.0).unwrap()]);
-    assert!(silent.expect_err("no traffic").to_string().contains("no source ever sends"));
+    assert!(silent.expect_err("no traffic").to_string().contains("at least one must be above 0"));
     let huge = Model::new(
         Queue { capacity: 4_000_000_000, service_rate: 1.0, stages: 100 },
         vec![two_states("a", 1.0, 2.0, 1.0, 1.0)],
@@ -225,7 +225,7 @@ fn many_minisources_have_the_moments_of_one_times_their_number() {
     let minisources = Minisources { count: 30, off_rate: 2.0, on_rate: 0.7, rate: 40.0 };
     let one = Source::minisources("one", &Minisources { count: 1, ..minisources }).unwrap();
     let exact = Source::minisources("exact", &minisources).unwrap();
-    let approximate = Source::minisources_in_two_states("approximate", &minisources).unwrap();
+    let approximate = Source::two_state_minisources("approximate", &minisources).unwrap();
     close(exact.mean_rate(), 30.0 * 40.0 * 0.7 / 2.7, 1e-13, "mean");
     for t in [1e-3, 0.05, 0.4, 3.0, 100.0] {
         let expected = dispersion(std::slice::from_ref(&one), t);
@@ -243,11 +243,11 @@ fn many_minisources_have_the_moments_of_one_times_their_number() {
 }
 
 #[test]
-fn merged_sources_keep_mean_variance_skewness_and_the_long_run() {
+fn a_two_state_superposition_keeps_mean_variance_skewness_and_long_run_dispersion() {
     let sources = [two_states("www", 350.0, 60.0, 5.0, 3.0), two_states("ftp", 280.0, 100.0, 0.5, 0.4)];
-    let merged = Source::merged("www-ftp", &sources).unwrap();
+    let merged = Source::two_state_superposition("www-ftp", &sources).unwrap();
     let moment = |source: &Source, order: i32| -> f64 {
-        let shares = source.state_shares().iter().zip(source.rates());
+        let shares = source.stationary_distribution().iter().zip(source.rates());
         shares.map(|(p, rate)| p * (rate - source.mean_rate()).powi(order)).sum()
     };
     assert_eq!(merged.states(), 2);
@@ -292,19 +292,19 @@ fn the_search_finds_the_smallest_threshold_that_meets_the_target() {
         model.solve().unwrap().total.loss_ratio
     };
     let adaptation = Adaptation { loss_ratio_max: (loss(0.6) + loss(0.61)) / 2.0, ..Adaptation::default() };
-    let found = model.clone().adapted(&adaptation).unwrap().thresholds()[0].unwrap();
+    let found = model.clone().adapt_thresholds(&adaptation).unwrap().thresholds()[0].unwrap();
     close(found, 0.61 * 40.0, 1e-12, "threshold");
-    // Out of reach: the highest.
+    // Infeasible: the greatest candidate.
     let adaptation = Adaptation { loss_ratio_max: 0.0, ..Adaptation::default() };
-    close(model.adapted(&adaptation).unwrap().thresholds()[0].unwrap(), 0.95 * 40.0, 1e-12, "highest");
+    close(model.adapt_thresholds(&adaptation).unwrap().thresholds()[0].unwrap(), 0.95 * 40.0, 1e-12, "highest");
 }
 
 #[test]
-fn the_search_serves_all_sources_and_none_could_do_with_less() {
+fn the_search_finds_the_least_thresholds_for_all_sources() {
     let sources = vec![two_states("a", 700.0, 80.0, 2.0, 1.0), two_states("b", 560.0, 20.0, 1.25, 5.0)];
     let model = Model::new(Queue { capacity: 30, service_rate: 1200.0, stages: 2 }, sources).unwrap();
     let adaptation = Adaptation { loss_ratio_max: 0.025, ..Adaptation::default() };
-    let found = model.clone().adapted(&adaptation).unwrap();
+    let found = model.clone().adapt_thresholds(&adaptation).unwrap();
     let answer = found.solve().unwrap();
     let thresholds: Vec<f64> = found.thresholds().iter().map(|t| t.unwrap()).collect();
     assert!(thresholds.iter().all(|t| *t > 0.25 * 30.0 + 1e-9 && *t < 0.95 * 30.0), "{thresholds:?}");
@@ -318,7 +318,7 @@ fn the_search_serves_all_sources_and_none_could_do_with_less() {
 }
 
 #[test]
-fn a_running_threshold_follows_the_measured_loss() {
+fn threshold_adjustment_follows_the_measured_loss() {
     let adaptation = Adaptation::default();
     close(adaptation.adjusted(0.5, 0.02), 0.55, 1e-12, "too much loss");
     close(adaptation.adjusted(0.5, 0.004), 0.45, 1e-12, "less than half the target");
@@ -327,7 +327,7 @@ fn a_running_threshold_follows_the_measured_loss() {
     close(adaptation.adjusted(0.25, 0.0), 0.25, 1e-12, "at the bottom");
 }
 
-/// Any source of one to three states that is irreducible: a cycle, and rates beside it that may be zero.
+/// Arbitrary irreducible source of one to three states: a cycle, and further rates that may be zero.
 fn any_source() -> impl Strategy<Value = Source> {
     let speed = prop_oneof![Just(0.0), 1e-2..1e3];
     (
@@ -377,7 +377,7 @@ proptest! {
         let total: f64 = m.occupancy.iter().sum();
         prop_assert!((total - 1.0).abs() < 1e-12);
         prop_assert!(m.occupancy.iter().all(|p| *p >= 0.0));
-        // What is accepted is served; the server is busy for throughput / mu; Little: E[N] = X E[D].
+        // Accepted packets are served; the server is busy for throughput / mu; Little: E[N] = X E[D].
         close(m.total.accepted_pps, m.throughput_pps, 1e-12, "flow");
         close(m.utilization, m.throughput_pps / model.queue().service_rate, 1e-12, "server");
         close(1.0 - m.occupancy[0], m.utilization, 1e-11, "idle");
@@ -395,7 +395,7 @@ proptest! {
     }
 
     #[test]
-    fn a_packet_more_of_room_never_loses_more(model in any_model()) {
+    fn a_larger_buffer_never_loses_more(model in any_model()) {
         let queue = model.queue();
         let more = Queue { capacity: queue.capacity + 1, ..queue };
         let loss = |queue| Model::new(queue, model.sources().to_vec()).unwrap().solve().unwrap().total.loss_ratio;
@@ -403,7 +403,7 @@ proptest! {
     }
 
     #[test]
-    fn the_index_of_dispersion_is_one_at_once_and_never_less(source in any_source(), t in 1e-5..1e3f64) {
+    fn the_index_of_dispersion_starts_at_one_and_has_the_two_state_closed_form(source in any_source(), t in 1e-5..1e3f64) {
         let own = std::slice::from_ref(&source);
         if source.mean_rate() > 0.0 {
             prop_assert!((dispersion(own, 1e-9) - 1.0).abs() < 1e-4);
@@ -412,7 +412,7 @@ proptest! {
         if source.states() == 2 && source.mean_rate() > 0.0 {
             // Two states never alternate: the variance is at least that of Poisson, and in closed form
             // I = 1 + 2 v / (a r) (1 - (1 - exp(-r t)) / (r t)).
-            let (q, p, rates) = (source.generator(), source.state_shares(), source.rates());
+            let (q, p, rates) = (source.generator(), source.stationary_distribution(), source.rates());
             let relaxation = q[0][1] + q[1][0];
             let variance = p[0] * p[1] * (rates[0] - rates[1]) * (rates[0] - rates[1]);
             let x = relaxation * t;

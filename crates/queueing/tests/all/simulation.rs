@@ -1,4 +1,4 @@
-//! Predictions against packet simulations: the queue, and the way from a trace to a predicted loss.
+//! Predictions against packet simulations: the queue, and the path from a trace to a predicted loss.
 
 use crate::common;
 
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use aqumen_queueing::trace::{self, Arrival, Counter};
 use aqumen_queueing::{
-    Action, Analysis, Compared, Model, Queue, Runs, Source, arrivals, dispersion, fit, replay, simulate,
+    Action, Analysis, Comparison, Model, Queue, Runs, Source, arrivals, dispersion, fit, replay, simulate,
 };
 use aqumen_scenario::mmpp::File;
 use common::{close, two_states};
@@ -17,12 +17,12 @@ fn sources() -> Vec<Source> {
 }
 
 /// Asserts that the prediction lies in the 99.9 % interval of the simulation.
-fn inside(compared: &Compared, load: f64) {
+fn inside(compared: &Comparison, load: f64) {
     let summary = compared.simulated.expect("every measure has runs");
     assert_eq!(summary.n, 20);
     let half = aqumen_result::student_quantile(0.9995, 19.0) * summary.std.unwrap() / 20f64.sqrt();
     let off = (summary.mean - compared.predicted).abs();
-    let Compared { measure, source, predicted, .. } = compared;
+    let Comparison { measure, source, predicted, .. } = compared;
     let mean = summary.mean;
     assert!(off <= half + 1e-12, "{measure} of {source:?} at load {load}: predicted {predicted}, {mean} +- {half}");
 }
@@ -64,7 +64,7 @@ fn traced(source: &Source, seed: u64, duration_s: f64) -> (Vec<i64>, fit::Fit) {
     let mut times = Vec::new();
     arrivals(source, seed, duration_s, |at_ns| times.push(at_ns));
     let mut counter = Counter::default();
-    times.iter().for_each(|&at_ns| counter.take(Arrival { at_ns, bytes: None }));
+    times.iter().for_each(|&at_ns| counter.add(Arrival { at_ns, bytes: None }));
     (times, fit::fit("trace", counter.finish().unwrap(), 3).unwrap())
 }
 
@@ -77,26 +77,25 @@ fn a_poisson_trace_is_fitted_by_a_poisson_process() {
     assert!(fit.warnings.is_empty(), "{:?}", fit.warnings);
 }
 
-fn said_to_rise(fit: &fit::Fit) -> bool {
+fn warns_of_a_rise(fit: &fit::Fit) -> bool {
     fit.warnings.iter().any(|warning| warning.contains("still rises"))
 }
 
 #[test]
-fn traces_of_a_source_that_forgets_soon_are_seldom_said_to_rise_and_drifting_ones_are() {
-    // 200 s of a source that forgets within .2 s: windows of seconds have nothing in common but chance. Of 60 traces at
-    // most 5 may be warned of: with a chance of one in forty for each there are more once in 200 times; one in four
-    // would make 15.
+fn a_rising_dispersion_is_reported_for_slow_sources_and_rarely_for_fast_ones() {
+    // 200 s of a source that relaxes within .2 s: windows of seconds are uncorrelated. Of 60 traces at most 5 may give
+    // a warning: at a probability of one in forty each, more occur once in 200 times; one in four would give 15.
     let source = two_states("s", 300.0, 60.0, 3.0, 2.0);
-    let warned = (0..60).filter(|seed| said_to_rise(&traced(&source, 1000 + seed, 200.0).1)).count();
+    let warned = (0..60).filter(|seed| warns_of_a_rise(&traced(&source, 1000 + seed, 200.0).1)).count();
     assert!(warned <= 5, "{warned} of 60");
     // States that last for an eighth of the trace.
     let slow = two_states("slow", 300.0, 60.0, 0.04, 0.04);
-    let warned = (0..20).filter(|seed| said_to_rise(&traced(&slow, 2000 + seed, 200.0).1)).count();
+    let warned = (0..20).filter(|seed| warns_of_a_rise(&traced(&slow, 2000 + seed, 200.0).1)).count();
     assert!(warned >= 15, "{warned} of 20");
 }
 
 #[test]
-fn a_two_state_trace_gives_its_parameters_back() {
+fn the_parameters_of_a_two_state_trace_are_recovered() {
     // High 400/s for 0.5 s, low 100/s for 1 s on average: relaxation 3/s, variance 300^2 * 2/9 = 20000, share high 1/3.
     let source = two_states("s", 400.0, 100.0, 2.0, 1.0);
     let (_, fit) = traced(&source, 1, 20_000.0);
@@ -117,7 +116,7 @@ fn a_two_state_trace_gives_its_parameters_back() {
     }
 }
 
-/// A file below the folder for temporary files; removed when dropped.
+/// File in the folder for temporary files; removed when dropped.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -135,8 +134,8 @@ impl Drop for Temporary {
 }
 
 #[test]
-fn a_link_serves_packets_as_unlike_as_the_traces_are() {
-    // The model before a link of 8 Mbit/s, with packets of these sizes coming at random.
+fn service_stages_follow_the_variation_of_packet_sizes() {
+    // Model of a link of 8 Mbit/s, with Poisson arrivals of packets of these sizes.
     let with = |name: &str, sizes: [u32; 2]| {
         let mut at_ns = Vec::new();
         arrivals(&Source::poisson("t", 300.0).unwrap(), 5, 60.0, |ns| at_ns.push(ns));
@@ -147,7 +146,7 @@ fn a_link_serves_packets_as_unlike_as_the_traces_are() {
             "name = \"link\"\n[queue]\nbuffer = \"20pkt\"\nlink = \"8Mbit\"\n[[sources]]\nname = \"t\"\ntrace = {{ file = \"{}\" }}\n",
             trace.0.display()
         );
-        Analysis::of(&File::parse(&text, "link.toml").unwrap()).unwrap()
+        Analysis::new(&File::parse(&text, "link.toml").unwrap()).unwrap()
     };
     // 500 and 1500 bytes: mean 1000, mean square 1 250 000: a squared coefficient of variation of 1/4, that of 4
     // stages.
@@ -160,8 +159,8 @@ fn a_link_serves_packets_as_unlike_as_the_traces_are() {
 }
 
 #[test]
-fn the_loss_predicted_from_a_trace_is_that_of_the_trace() {
-    // The same trace fitted and sent through the queue itself, and the model it was drawn from solved exactly.
+fn the_loss_predicted_from_a_trace_matches_its_replay() {
+    // A trace fitted and replayed, and the exact solution of its source.
     let source = two_states("s", 400.0, 100.0, 2.0, 1.0);
     let (times, fit) = traced(&source, 1, 20_000.0);
     let mut text = String::from("time\n");
@@ -178,7 +177,7 @@ fn the_loss_predicted_from_a_trace_is_that_of_the_trace() {
 }
 
 #[test]
-fn a_fit_of_many_sources_has_their_tail() {
+fn the_fit_of_a_superposition_has_its_loss_at_large_buffers() {
     // Four sources of two states, 5000 s of each drawn by itself and sorted. Losses span three orders of magnitude;
     // with one ON/OFF source for each time scale the last would be too low by a factor of 20.
     let sources = [
@@ -191,7 +190,7 @@ fn a_fit_of_many_sources_has_their_tail() {
     sources.iter().zip(1..).for_each(|(source, seed)| arrivals(source, seed, 5000.0, |at_ns| times.push(at_ns)));
     times.sort_unstable();
     let mut counter = Counter::default();
-    times.iter().for_each(|&at_ns| counter.take(Arrival { at_ns, bytes: None }));
+    times.iter().for_each(|&at_ns| counter.add(Arrival { at_ns, bytes: None }));
     let fit = fit::fit("trace", counter.finish().unwrap(), 3).unwrap();
     assert!(fit.components.iter().all(|component| component.count > 1), "{:?}", fit.components);
     for (capacity, factor) in [(20, 1.1), (50, 1.15), (100, 1.25), (200, 2.0)] {
@@ -296,7 +295,7 @@ fn pcapng_with_the_time_units_of_each_interface() {
 }
 
 #[test]
-fn text_with_heads_comments_and_sizes() {
+fn text_traces_with_headers_comments_and_sizes() {
     let text = "# made by hand\ntime,bytes\n0.5,100\n\n1.25;200\n 2e0\t300\n";
     let arrival = |at_ns, size| Arrival { at_ns, bytes: Some(size) };
     let expected = vec![arrival(500_000_000, 100), arrival(1_250_000_000, 200), arrival(2_000_000_000, 300)];
@@ -311,40 +310,40 @@ fn text_with_heads_comments_and_sizes() {
 }
 
 #[test]
-fn a_trace_that_says_too_little_is_refused() {
+fn a_trace_with_too_few_packets_is_refused() {
     let fit = |times: &[i64]| {
         let mut counter = Counter::default();
-        times.iter().for_each(|&at_ns| counter.take(Arrival { at_ns, bytes: None }));
+        times.iter().for_each(|&at_ns| counter.add(Arrival { at_ns, bytes: None }));
         counter.finish().and_then(|summary| fit::fit("trace", summary, 3)).err().map(|error| error.to_string())
     };
     assert!(fit(&[]).unwrap().contains("the trace has 0 packets"));
-    assert!(fit(&[5; 1000]).unwrap().contains("not all at once"));
+    assert!(fit(&[5; 1000]).unwrap().contains("over a positive time"));
     assert!(fit(&(0..50).collect::<Vec<_>>()).unwrap().contains("the trace has 50 packets"));
-    // A burst, then one packet a day later: hardly a window has anything in it, and yet it answers.
+    // A burst, then one packet a day later: nearly all windows are empty, and the fit still succeeds.
     let mut burst: Vec<i64> = (0..2000).collect();
     burst.push(86_400_000_000_000);
     assert_eq!(fit(&burst), None);
 }
 
 #[test]
-fn paced_packets_and_disorder_are_told() {
+fn paced_and_reordered_packets_give_warnings() {
     let warnings = |times: &[i64]| {
         let mut counter = Counter::default();
-        times.iter().for_each(|&at_ns| counter.take(Arrival { at_ns, bytes: None }));
+        times.iter().for_each(|&at_ns| counter.add(Arrival { at_ns, bytes: None }));
         fit::fit("trace", counter.finish().unwrap(), 3).unwrap().warnings.join("; ")
     };
     let paced: Vec<i64> = (0..10_000).map(|i| i * 1_000_003).collect();
     assert!(warnings(&paced).contains("smoother than Poisson"));
     let mut swapped = paced;
     swapped.swap(500, 501);
-    assert!(warnings(&swapped).contains("1 packets have a time before that of one ahead"));
+    assert!(warnings(&swapped).contains("1 packets have an earlier time than the packet before them"));
 }
 
 proptest::proptest! {
     #![proptest_config(common::config(300))]
 
     #[test]
-    fn no_bytes_make_the_reader_panic(kind in 0..4usize, bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300)) {
+    fn the_reader_never_panics_on_arbitrary_bytes(kind in 0..4usize, bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300)) {
         let mut section = 0x1a2b_3c4du32.to_le_bytes().to_vec();
         section.extend([1, 0, 0, 0]);
         section.extend(u64::MAX.to_le_bytes());
@@ -355,13 +354,13 @@ proptest::proptest! {
             [block(0x0a0d_0d0a, &section), interface(Some(0xff))].concat(),
         ];
         let _ = read_all(&[&head[kind][..], &bytes].concat(), &format!("fuzz{kind}"), None);
-        // The same as the body of a packet block.
+        // The bytes as the body of a packet block.
         let _ = read_all(&[&head[2][..], &block(6, &bytes[..bytes.len() / 4 * 4])].concat(), "fuzz-body", None);
     }
 }
 
 #[test]
-fn a_capture_that_stops_in_the_middle_of_a_packet_is_warned_of_and_counts_up_to_there() {
+fn a_truncated_capture_gives_a_warning_and_its_complete_packets_are_used() {
     let packets: Vec<_> = (0..3000)
         .map(|k| (1_700_000_000 + k / 1000, k % 1000 * 1000 + (k % 100) * (k % 100) * 7919 % 900, 500))
         .collect();
@@ -374,19 +373,18 @@ fn a_capture_that_stops_in_the_middle_of_a_packet_is_warned_of_and_counts_up_to_
              trace = {{ file = \"{}\" }}\n",
             trace.0.display()
         );
-        let analysis = Analysis::of(&File::parse(&text, "model.toml").unwrap()).unwrap();
+        let analysis = Analysis::new(&File::parse(&text, "model.toml").unwrap()).unwrap();
         assert_eq!(analysis.fits[0].fit.trace.packets, expected);
-        let warned = analysis
-            .warnings
-            .contains(&"t: the capture stops in the middle of a packet; what comes before counts".into());
+        let warned =
+            analysis.warnings.contains(&"t: the capture ends within a packet; the packets before it are used".into());
         assert_eq!(warned, !whole, "{:?}", analysis.warnings);
     }
 }
 
 #[test]
-fn packets_of_a_capture_wait_for_those_before_them() {
-    // 1000 bytes on 8 Mbit/s take 1 ms; room for two. At 0, .2 and .3 ms: the second leaves at 2 ms, 1.8 ms after it
-    // came, the third is lost. At 10 ms one more, alone: delays 1, 1.8 and 1 ms; busy 3 of 11 ms.
+fn replayed_packets_queue_behind_earlier_ones() {
+    // 1000 bytes on 8 Mbit/s take 1 ms; capacity two. Arrivals at 0, .2 and .3 ms: the second departs at 2 ms after a
+    // delay of 1.8 ms, the third is lost. One more at 10 ms: delays 1, 1.8 and 1 ms; busy 3 of 11 ms.
     let bytes = pcap(0xa1b2_c3d4, false, &[(9, 0, 1000), (9, 200, 1000), (9, 300, 1000), (9, 10_000, 1000)]);
     let file = Temporary::new("waits.pcap", &bytes);
     let queue = Queue { capacity: 2, service_rate: 1000.0, stages: 1 };

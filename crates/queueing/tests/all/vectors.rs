@@ -1,4 +1,4 @@
-//! The queue MMPP/Erlang(m)/1/L against known answers; `vectors/README.md` says where they come from.
+//! Queue MMPP/Erlang(m)/1/L against known answers; `vectors/README.md` names their sources.
 
 use aqumen_queueing::{Action, Measures, Minisources, Model, Queue, Source, probability};
 use serde_json::Value;
@@ -36,7 +36,7 @@ fn model(case: &Value) -> Model {
     }
 }
 
-/// The measures under the names of the vectors.
+/// Measures under the names of the vectors.
 fn measured(m: &Measures, name: &str) -> Vec<f64> {
     let sources = |of: fn(&aqumen_queueing::Stream) -> f64| m.sources.iter().map(of).collect();
     match name {
@@ -98,7 +98,7 @@ fn minisources_in_two_states() {
             on_rate: number("beta"),
             rate: number("lam"),
         };
-        let fit = Source::minisources_in_two_states("fit", &minisources).unwrap();
+        let fit = Source::two_state_minisources("fit", &minisources).unwrap();
         for (got, expected) in fit
             .generator()
             .concat()

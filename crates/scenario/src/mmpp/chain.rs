@@ -61,7 +61,8 @@ impl Chain {
             }
         }
         if let Some((from, to)) = unreached(&generator) {
-            let message = format!("state {} cannot be reached from state {}; each must lead to all", to + 1, from + 1);
+            let message =
+                format!("state {} cannot be reached from state {}; the chain must be irreducible", to + 1, from + 1);
             return Err(("generator", message));
         }
         let shares = stationary(&generator);
