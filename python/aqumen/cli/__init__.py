@@ -120,7 +120,7 @@ def _answer(words: list[str]) -> int:
 
 
 def _said(error: click.ClickException) -> str:
-    """Return click's message; for a choice in the wording of all other messages, and with all missing arguments at once."""
+    """Return click's message; choices in the wording of all other messages, all missing arguments at once."""
     if isinstance(error, click.MissingParameter) and error.ctx is not None:
         return _missing(error.ctx)
     parameter = error.param if isinstance(error, click.BadParameter) else None

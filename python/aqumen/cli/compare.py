@@ -17,11 +17,11 @@ from aqumen import flent as flent_files
 from aqumen import tables
 from aqumen.cli import talk
 from aqumen.cli.options import (
-    force_option,
     aqms_option,
     engines_option,
     figures_option,
     flent_option,
+    force_option,
     format_option,
     json_option,
     load,

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PATH",
-    "force_option",
     "aqms_option",
     "engine_option",
     "engines_option",
     "figures_option",
     "flent_option",
+    "force_option",
     "format_option",
     "json_option",
     "keys_of",

@@ -15,9 +15,9 @@ from aqumen.cli import complete, talk
 from aqumen.cli.compare import means_table
 from aqumen.cli.options import (
     PATH,
-    force_option,
     engine_option,
     flent_option,
+    force_option,
     json_option,
     load,
     named_too,
