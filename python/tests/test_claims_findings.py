@@ -683,13 +683,13 @@ def test_the_page_has_a_table_and_a_picture_of_each_cell():
     assert [row[0] for row in rows] == ["droptail", "pie&lt;5"]
     # Two seeds: the quantile for one degree is 12.706, half of the interval 12.706 times half of the difference.
     assert re.findall(r'<td class="n">(.*?)</td>', rows[1][1]) == [
-        "5.50 ± 12.71",
+        "5.50 −5.50/+12.71",
         "90.0 ± 0.0",
-        "25.0 ± 63.5",
-        "50.0 ± 127.1",
+        "25.0 −25.0/+63.5",
+        "50.0 −50.0/+127.1",
         "3.00 ± 0.00",
         "25.00 ± 0.00",
-        "0.40 ± 1.27",
+        "0.40 −0.40/+0.59",
         "0.00 ± 0.00",
         "0.00 ± 0.00",
     ]

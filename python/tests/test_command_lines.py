@@ -227,7 +227,7 @@ RED = {"min_th": 5, "max_th": 15, "weight": 0.002}
     ("name", "params", "kind", "limit", "settings"),
     [
         # These hold one packet fewer than their limit.
-        ("droptail", {}, "DropTail", 51, {"queue_in_bytes_": False, "drop_front_": False, "mean_pktsize_": 1000}),
+        ("droptail", {}, "DropTail", 51, {"queue_in_bytes_": False, "drop_front_": False, "mean_pktsize_": 1}),
         ("droptail", {"ns2_limit": True}, "DropTail", 50, {}),
         (
             *("rem", {}, "REM", 51),

@@ -138,7 +138,7 @@ def test_a_target_is_what_the_command_line_says(capsys, home):
 def test_the_goal_stands_in_words_above_the_table_and_its_figure_first(capsys, home, goal, words, head):
     lines = compared(capsys, home, "--rank-by", goal).splitlines()
     assert re.match(f"Ranked by {words}", lines[2])
-    assert re.match(f"place +AQM +{head} ", lines[3])
+    assert re.match(f"place +group +AQM +{head} ", lines[3])
 
 
 def test_a_goal_that_the_scenario_does_not_hold_is_refused_in_one_line(capsys, home):
@@ -167,7 +167,7 @@ def test_in_80_columns_no_name_is_cut_and_no_line_is_longer(capsys, home, monkey
     assert "…" not in out
     assert "..." not in out
     for name in NAMES if args[0] == "compare" else ():
-        assert re.search(rf"^\d=? +{re.escape(name)} ", out, re.MULTILINE)
+        assert re.search(rf"^\d=? +[a-z]* +{re.escape(name)} ", out, re.MULTILINE)
     assert out.endswith("Tables are cut to 80 columns; --wide prints them whole.\n")
     whole = run(capsys, args[0], home, *args[1:], "--wide")
     assert max(len(line) for line in whole.splitlines()) > 80
@@ -177,12 +177,12 @@ def test_in_80_columns_no_name_is_cut_and_no_line_is_longer(capsys, home, monkey
 def test_where_output_goes_elsewhere_a_row_is_a_line(capsys, home, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     out = compared(capsys, home)
-    (row,) = (line for line in out.splitlines() if re.match(r"\d=? +fq-codel ", line))
+    (row,) = (line for line in out.splitlines() if re.match(r"\d=? +[a-z]* +fq-codel ", line))
     # Every figure with its interval, shares in percent.
     cells = re.split(r" {2,}", row)
-    assert len(cells) == 8
-    assert all(re.fullmatch(r"\d+\.\d+ ± \d+\.\d+", cell) for cell in cells[2:])
-    assert 10 < float(cells[3].split()[0]) <= 100
+    assert len(cells) == 9
+    assert all(re.fullmatch(r"\d+\.\d+ (± \d+\.\d+|−\d+\.\d+/\+\d+\.\d+)†?", cell) for cell in cells[3:]), cells
+    assert 10 < float(cells[4].split()[0]) <= 100
 
 
 def test_an_aqm_list_may_hold_parameters(capsys, home):

@@ -204,7 +204,7 @@ def test_ctrl_c_stops_a_long_solution(tmp_path):
     [
         ([("stages = 4", "stagse = 4")], "m.toml:8: queue.stagse: unknown key; did you mean stages?"),
         ([("[[-2.0, 2.0], [1.0, -1.0]]", "[[-2.0, 2.0], [0.0, 0.0]]")], "state 1 cannot be reached from state 2"),
-        ([("[[-2.0, 2.0], [1.0, -1.0]]", "[[-2.0, 2.0]]")], "must be 2 by 2: one row and one column for each rate"),
+        ([("[[-2.0, 2.0], [1.0, -1.0]]", "[[-2.0, 2.0]]")], "must be 2 by 2: one row and one column per rate"),
         ([("[[-2.0, 2.0], [1.0, -1.0]]", "[[-2.0, 3.0], [1.0, -1.0]]")], "row 1 sums to 1"),
         ([('buffer = "20pkt"', 'buffer = "10000000pkt"'), ("stages = 4", "stages = 1000")], "GiB of memory"),
         ([("stages = 4", "stages = four")], "m.toml:8: not valid TOML"),

@@ -242,7 +242,7 @@ def test_the_page_leads_on_and_breaks_no_option_in_two(page):
     assert '<span class="opt">--bloat</span>' in text
     assert "<h1>Use fq_codel, shaped to 1.9 Mbit/s up and 18 Mbit/s down.</h1>" in text
     # Scores have their intervals.
-    assert re.search(r"<td>\d+\.\d ± \d+\.\d</td>", text)
+    assert re.search(r"<td>\d+\.\d (± \d+\.\d|−\d+\.\d/\+\d+\.\d)</td>", text)
     # What is shown is the text that the terminal shows.
     assert "with room for 500 ms, 64 kB at least (--bloat)" in re.sub(r"<[^>]+>", "", text)
 

@@ -94,8 +94,8 @@ impl Model {
         self.adapt_thresholds_with_progress(adaptation, &mut |_| true)
     }
 
-    /// As [`adapt_thresholds`](Self::adapt_thresholds); `progress` receives the estimated remaining seconds, and cancels
-    /// the search by returning false.
+    /// As [`adapt_thresholds`](Self::adapt_thresholds); `progress` receives the estimated remaining seconds, and
+    /// cancels the search by returning false.
     pub fn adapt_thresholds_with_progress(
         self,
         adaptation: &Adaptation,
