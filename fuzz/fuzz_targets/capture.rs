@@ -3,9 +3,9 @@
 
 use std::sync::LazyLock;
 
+use aqumen_replay::{Setup, replay_bytes};
 use aqumen_scenario::replay::Settings;
 use aqumen_scenario::{AqmSpec, Written};
-use aqumen_replay::{Setup, replay_bytes};
 use libfuzzer_sys::fuzz_target;
 
 static QUEUE: LazyLock<(Setup, AqmSpec)> = LazyLock::new(|| {

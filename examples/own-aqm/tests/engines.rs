@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::thread;
 
+use aqumen_replay::{replay, survey};
 use aqumen_scenario::replay::Settings;
 use aqumen_scenario::{AqmSpec, Files, Scenario, Written};
 use aqumen_sim::Options;
-use aqumen_replay::{replay, survey};
 use aqumen_theory::fluid;
 
 const EXP1: &str = include_str!("../../../experiments/arm-pfc/exp1.toml");
