@@ -147,6 +147,15 @@ fn every_experiment_starts_and_all_of_it_sends() {
         let pauses: Vec<String> =
             whole.spec().flows.iter().map(|group| format!("flows.{}.off", group.name.0)).collect();
         changes.extend(pauses.iter().map(|key| (key.as_str(), "[]")));
+        let half = format!("{}ms", (first * 1e3) as u64 + 1000);
+        let stops: Vec<String> = whole
+            .spec()
+            .flows
+            .iter()
+            .filter(|group| group.stop.is_some())
+            .map(|group| format!("flows.{}.stop", group.name.0))
+            .collect();
+        changes.extend(stops.iter().map(|key| (key.as_str(), half.as_str())));
         let scenario = Scenario::load(&file, &changes).unwrap_or_else(|error| panic!("{error}"));
         let result = run(&scenario.plan(1, None).unwrap(), Options::default(), &mut |_| true).unwrap();
         for (name, link) in &result.links {
