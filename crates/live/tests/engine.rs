@@ -529,7 +529,7 @@ fn what_cannot_be_run_is_refused_in_one_line() {
         (&["status", "one", "two"], String::new(), "two"),
         (&["detach"], String::new(), "which device?"),
         (&["detach", "one", "two"], String::new(), "two"),
-        (&["top", "one", "two"], String::new(), "one"),
+        (&["top", "one", "two"], String::new(), "two"),
         (&["top", "--interval", "soon"], String::new(), "--interval \"soon\""),
         (&["top", "--count", "x"], String::new(), "--count x: a whole number from 0 on is wanted"),
         (
