@@ -29,7 +29,7 @@ pub enum AntiWindup {
     None,
     /// The integral is at most what holds the estimated load.
     Conditional,
-    /// What the integral has above that decays.
+    /// The part of the integral above that bound decays.
     BackCalculation,
 }
 
@@ -98,7 +98,7 @@ impl<L> Protected<L> {
         Protected { inner: law, protection: Some(Protection { mode, load: LoadObserver::new(rtt_s) }) }
     }
 
-    /// The same as the row says.
+    /// Makes the wrapper from the settings of a registry entry.
     pub(crate) fn from_settings(law: L, settings: &Settings<'_>, network: &Network) -> Self {
         let rtt_s = settings.number("rtt").unwrap_or(network.base_rtt_s);
         Protected::new(law, AntiWindup::from_settings(settings), rtt_s)
@@ -187,7 +187,7 @@ impl<L> Protected<L> {
 }
 
 impl LoadObserver {
-    /// Of flows that begin with a window of one packet.
+    /// Makes the model for flows that begin with a window of one packet.
     fn new(rtt_s: f64) -> Self {
         LoadObserver { rtt_s: rtt_s.max(1e-9), delayed_p: 0.0, window: 1.0, load: 1.0 }
     }

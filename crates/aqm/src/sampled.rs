@@ -45,7 +45,7 @@ impl<L: SampledLaw> Sampled<L> {
         Sampled { law, ecn, applied, loops }
     }
 
-    /// The same with anti-windup, in a network whose round trip takes `rtt_s` without queueing.
+    /// Adds anti-windup to the law, in a network whose round trip takes `rtt_s` without queueing.
     pub fn with_anti_windup(self, mode: AntiWindup, rtt_s: f64) -> Self {
         Sampled { law: Protected::new(self.law.inner, mode, rtt_s), ..self }
     }

@@ -198,7 +198,7 @@ impl Pi {
         self.target
     }
 
-    /// What the present error adds to the integral: k_p = (a + b) / 2 for each packet.
+    /// Proportional part, which the present error adds to the integral: k_p = (a + b) / 2 for each packet.
     fn proportional(&self) -> f64 {
         0.5 * (self.gains.a + self.gains.b) * (self.old_queue - self.target)
     }

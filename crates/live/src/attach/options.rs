@@ -298,7 +298,7 @@ impl Options {
         given.complete().map(Some)
     }
 
-    /// The same command line, with the file that it names as that is now.
+    /// Reads the command line again, with the present contents of its options file.
     pub(super) fn again(&self) -> Result<Self, Failure> {
         let options = Options::read(lexopt::Parser::from_args(self.words.clone()))?;
         options.ok_or_else(|| Failure::refused("--help is no option of an attachment"))
