@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -111,8 +112,19 @@ class Scenario:
         Args:
             key: The key, with dots between tables: `bottleneck.rate`.
             value: The value as it would stand in the file: `10Mbit`.
+
+        Raises:
+            ScenarioError: If the changed scenario is not valid. Where the error is at another key, the message names
+                `set_all`, which changes keys that are valid only together.
         """
-        return self.set_all([(key, value)])
+        try:
+            return self.set_all([(key, value)])
+        except ScenarioError as error:
+            message = str(error)
+            place = re.search(r": ([\w.-]+)(?: = |: )", message)
+            if place is None or "unknown key" in message or place[1].endswith(key.rpartition(".")[2]):
+                raise
+            raise ScenarioError(f"{message}; `set_all` changes several keys at once") from None
 
     def set_all(self, changes: Sequence[tuple[str, str]]) -> Scenario:
         """A copy with several values changed, and checked when all are in place.

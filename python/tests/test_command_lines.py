@@ -301,6 +301,7 @@ def test_two_flows_are_a_pile():
 
 
 NETWORK = ["--capacity", "30Mbit", "--flows", "60"]
+MAP = ["--map", "flows=1:9", "--map", "rtt=1:2"]
 
 
 @pytest.mark.parametrize(
@@ -331,6 +332,14 @@ NETWORK = ["--capacity", "30Mbit", "--flows", "60"]
         (["design", "pi", "--flows", "5"], "missing: --capacity RATE"),
         (["design", "pi", "--capacity", "5Mbit"], "missing: --flows N"),
         (["design", "pi", *NETWORK, "--r0", "1s", "--cycles"], "--cycles needs --map"),
+        (["design", "pi", *NETWORK, "--r0", "1s", "--show", "delay_margin_s"], "--show needs --map"),
+        (["design", "pi", *NETWORK, "--r0", "1s", "--kind", "bode"], "--kind needs --plot FILE"),
+        (["design", "pi", *NETWORK, "--r0", "1s", "--aim", "noise"], "--aim needs --robust"),
+        (["design", "pi", *NETWORK, "--r0", "1s", "--margin", ".6"], "--margin needs --robust"),
+        (
+            ["design", "pi", *NETWORK, "--r0", "1s", *MAP, "--plot", "x.svg", "--kind", "step"],
+            "--kind and --map exclude each other",
+        ),
         (["design", "pi", *NETWORK], "give either --rtt (without queueing) or --r0 (at the target)"),
         (["design", *NETWORK, "--rtt", "1s"], "name one AQM: aqumen design SPEC"),
         (["uplink", "--down", "9Mbit", "--up", "1Mbit", "--headroom", "1,2,3"], "--headroom 1,2,3: one number, or two"),

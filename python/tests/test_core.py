@@ -146,6 +146,18 @@ def test_whatever_a_scenario_refuses_is_an_error_of_the_package(short, asked):
     assert refused.value.__suppress_context__
 
 
+def test_set_names_set_all_where_keys_are_valid_only_together(short):
+    keys = [("flows.0.transport.pacing", "true"), ("flows.0.transport.congestion", "prague")]
+    reno = short.set("flows.0.transport", '{ preset = "modern", congestion = "reno" }')
+    with pytest.raises(aqumen.ScenarioError, match=r"pacing: must be true.*`set_all` changes several keys at once"):
+        reno.set(*keys[1])
+    assert 'congestion = "prague"' in reno.set_all(keys).to_toml()
+    # An error at the key itself needs no other key.
+    with pytest.raises(aqumen.ScenarioError, match='duration = "bad": must be a time') as refused:
+        short.set("duration", "bad")
+    assert "set_all" not in str(refused.value)
+
+
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00\x01", b"\x00" * 1000, b"name = \xe9", bytes(range(256))])
 def test_files_that_are_no_text(capsys, tmp_path, content):
     path = tmp_path / "bad.toml"

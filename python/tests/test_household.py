@@ -176,7 +176,8 @@ def test_in_80_columns_no_name_is_cut_and_no_line_is_longer(capsys, home, monkey
 
 def test_where_output_goes_elsewhere_a_row_is_a_line(capsys, home, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
-    out = compared(capsys, home)
+    assert max(map(len, compared(capsys, home).splitlines())) <= 120
+    out = compared(capsys, home, "--wide")
     (row,) = (line for line in out.splitlines() if re.match(r"\d=? +[a-z]* +fq-codel ", line))
     # Every figure with its interval, shares in percent.
     cells = re.split(r" {2,}", row)

@@ -85,6 +85,16 @@ def test_a_table_loses_columns_at_its_right_and_says_so(capsys, monkeypatch):
         assert shown(capsys, monkeypatch, odd, table) == whole
 
 
+def test_a_piped_table_has_120_columns_at_most(capsys, monkeypatch):
+    heads = ["AQM", *(f"metric {i:02}" for i in range(30))]
+    table = talk.filled("", heads, [["pie", *(str(i) for i in range(30))]])
+    piped = shown(capsys, monkeypatch, None, table)
+    # A name of 3 columns and 10 metrics of 9, each after two blanks; an eleventh would end in column 124.
+    assert max(map(len, piped[:2])) == 3 + 10 * 11
+    assert piped[-1] == "Tables are cut to 120 columns; --wide prints them whole."
+    assert max(map(len, shown(capsys, monkeypatch, None, table, wide=True))) == 3 + 30 * 11
+
+
 def test_names_are_never_lost(capsys, monkeypatch):
     table = talk.filled("", ["cell", *HEADS], [["mild", *ROWS[0]]], names=2)
     assert shown(capsys, monkeypatch, 10, table)[-3].split() == ["mild", "pie", "1.25"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 
 from aqumen import __version__
 from aqumen.beside import predict
@@ -111,8 +112,11 @@ def design(
     if capacity is None or flows is None:
         lacks = "--flows N" if flows is None else "--capacity RATE"
         raise click.UsageError(f"missing: {lacks}; `aqumen design --help` says what each is")
-    if cycles and not map_:
-        raise ScenarioError("--cycles needs --map")
+    _require("--plot FILE", plot is not None, "kind")
+    _require("--map", bool(map_), "cycles", "show")
+    _require("--robust", bool(robust), "aim", "margin")
+    if map_ and _given(["kind"]):
+        raise ScenarioError("--kind and --map exclude each other: --plot holds one picture")
     if (rtt is None) == (r0 is None):
         raise ScenarioError("give either --rtt (without queueing) or --r0 (at the target)")
     own = own_classes(aqm_from)
@@ -159,6 +163,18 @@ def design(
         for warning in dict.fromkeys([*found.warnings, *(both["warnings"] if scalable is not None else [])]):
             talk.say(f"warning: {warning}")
     return 0
+
+
+def _given(names: Sequence[str]) -> list[str]:
+    """Options of `names` that stand on the command line, with their dashes."""
+    context = click.get_current_context()
+    return [f"--{name}" for name in names if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+
+
+def _require(needed: str, present: bool, *names: str) -> None:
+    """Refuse options that mean nothing without another one."""
+    if not present and (given := _given(names)):
+        raise ScenarioError(f"{given[0]} needs {needed}")
 
 
 def _of_scenario(

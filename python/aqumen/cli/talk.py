@@ -88,8 +88,7 @@ def traceback_of(error: BaseException) -> None:
 def show(*items: Table | str, wide: bool = False) -> None:
     """Print tables and lines on stdout.
 
-    A table of figures that is wider than the terminal, or than COLUMNS, loses columns at its right, never its names.
-    Where output goes elsewhere and COLUMNS is not set, tables are as wide as they are.
+    A table of metrics that is wider than the output (`_width`) loses columns at its right, never its names.
 
     Args:
         items: What to print.
@@ -105,14 +104,14 @@ def show(*items: Table | str, wide: bool = False) -> None:
         if isinstance(item, str):
             for line in item.split("\n"):
                 # What begins with two blanks is to be copied, so it is not broken.
-                if width is None or line.startswith("  "):
+                if line.startswith("  "):
                     drawn.write(line + "\n")
                 else:
                     drawn.write(textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) + "\n")
             continue
         table = item if wide else _fitted(item, width)
         lost = lost or table is not item
-        room = _natural(table) if width is None or wide or not _wraps(table) else width
+        room = _natural(table) if wide or not _wraps(table) else width
         console = Console(
             file=drawn,
             width=room,
@@ -134,18 +133,20 @@ def entries(rows: Mapping[str, str]) -> None:
     width, names = _width(), max(map(len, rows))
     for name, said in rows.items():
         line = f"{name:{names}}  {said}"
-        if width is not None:
-            indent = " " * (names + 2)
-            line = textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-        print(line)
+        indent = " " * (names + 2)
+        print(textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False))
 
 
-def _width() -> int | None:
-    """Columns to print in; `None` where nobody said."""
-    told = os.environ.get("COLUMNS", "")
-    if told.isdecimal() and int(told) > 0:
-        return int(told)
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+PIPED_WIDTH = 120
+"""Columns of output into a file or a pipe."""
+
+
+def _width() -> int:
+    """Columns to print in: of COLUMNS, else of the terminal, else `PIPED_WIDTH`."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) > 0:
+        return int(columns)
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPED_WIDTH
 
 
 def _wraps(table: Table) -> bool:
@@ -171,11 +172,11 @@ def _natural(table: Table) -> int:
     return max(sum(widths) + GAP * (len(widths) - 1), title)
 
 
-def _fitted(table: Table, width: int | None) -> Table:
+def _fitted(table: Table, width: int) -> Table:
     """The table without the columns at its right that do not fit."""
     from copy import copy
 
-    if width is None or _wraps(table):
+    if _wraps(table):
         return table
     widths = _widths(table)
     names = next((i for i, column in enumerate(table.columns) if column.justify == "right"), len(widths))
