@@ -5,11 +5,11 @@ use std::sync::LazyLock;
 
 use aqumen_replay::{Setup, replay_bytes};
 use aqumen_scenario::replay::Settings;
-use aqumen_scenario::{AqmSpec, Written};
+use aqumen_scenario::{AqmSpec, RawValue};
 use libfuzzer_sys::fuzz_target;
 
 static QUEUE: LazyLock<(Setup, AqmSpec)> = LazyLock::new(|| {
-    let settings = Settings::read_from(&[("rate".into(), Written::Text("10Mbit".into()))]).expect("a rate is enough");
+    let settings = Settings::read_from(&[("rate".into(), RawValue::Text("10Mbit".into()))]).expect("a rate is enough");
     let rate = settings.rate.expect("given");
     let setup = Setup {
         rate,

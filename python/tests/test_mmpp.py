@@ -273,7 +273,7 @@ def test_at_the_load_or_threshold_that_is_answered_the_loss_is_the_bound(tmp_pat
     for wrong in (0.0, 1.0):
         with pytest.raises(ScenarioError, match=r"admit\.loss = .*: must be above 0 and below 1"):
             mmpp.load_within(reference, wrong)
-    with pytest.raises(ScenarioError, match=r"admit\.find = \"threshold\": finds the threshold: leave early out"):
+    with pytest.raises(ScenarioError, match=r"admit\.find = \"threshold\": excludes early"):
         mmpp.threshold_within(EXAMPLES / "thresholds.toml", 0.01)
     with pytest.raises(ScenarioError, match=r"admit.*: give admit or early\.adapt, not both"):
         mmpp.load_within(EXAMPLES / "thresholds.toml", 0.01)

@@ -184,7 +184,7 @@ def test_a_class_that_does_not_fit_is_refused_before_a_run():
     with pytest.raises(ScenarioError, match=r"Idle: it sends nothing; define next\(\)"):
         scenario('"idle"', type("Idle", (TrafficSource,), {}))
     named = type("Cbr", (TrafficSource,), {"next": lambda self: None})
-    with pytest.raises(ScenarioError, match="a kind of traffic called cbr is built in"):
+    with pytest.raises(ScenarioError, match="cbr is a built-in kind of traffic"):
         scenario('"cbr"', named)
     broken = type("Broken", (TrafficSource,), {"next": lambda self: None, "start": lambda self: 1 / 0})
     with pytest.raises(OwnError, match="broken: cannot be made: ZeroDivisionError"):

@@ -33,6 +33,6 @@ pub fn for_link(link: &Link, seed: u64, number: u32, edges: &[u64]) -> Option<Bo
         Medium::Channel(Model::Umts(umts)) => Some(slotted(umts.slotting())),
         Medium::Channel(Model::Lte(lte)) => Some(slotted(lte.slotting())),
         Medium::Channel(Model::Wifi(wifi)) => Some(Box::new(wifi::Medium::new(wifi, offered, &stream))),
-        Medium::Channel(Model::Shared(shared)) => Some(Box::new(shared::Medium::new(shared, offered, &stream))),
+        Medium::Channel(Model::SharedLink(shared)) => Some(Box::new(shared::Medium::new(shared, offered, &stream))),
     }
 }

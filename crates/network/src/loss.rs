@@ -84,7 +84,7 @@ fn step(burst: &Burst, now: u64, bad: &mut bool, until: &mut u64, rng: &mut Stre
 mod tests {
     use super::*;
     use crate::channel::Use;
-    use aqumen_scenario::channel::Chance;
+    use aqumen_scenario::channel::Probability;
     use aqumen_units::Span;
 
     const N: u64 = 200_000;
@@ -104,7 +104,7 @@ mod tests {
     }
 
     fn chances(good: f64, bad: f64) -> Burst {
-        let (good, bad) = (Chance(good), Chance(bad));
+        let (good, bad) = (Probability(good), Probability(bad));
         Burst { good, bad, to_bad: None, to_good: None, mean_good: None, mean_bad: None }
     }
 
@@ -117,8 +117,8 @@ mod tests {
 
     #[test]
     fn random_losses_and_bit_errors_come_as_often_as_they_should() {
-        assert_independent(Loss { random: Chance(0.02), ..Loss::default() }, 1500);
-        let noisy = Loss { bit_errors: Chance(1e-5), ..Loss::default() };
+        assert_independent(Loss { random: Probability(0.02), ..Loss::default() }, 1500);
+        let noisy = Loss { bit_errors: Probability(1e-5), ..Loss::default() };
         assert_independent(noisy.clone(), 1500);
         assert_independent(noisy, 40);
     }
@@ -127,7 +127,7 @@ mod tests {
     fn bursts_have_the_rate_and_length_of_the_gilbert_elliott_model() {
         // Gilbert: all is lost in the bad state. Share to_bad / (to_bad + to_good) = 1/11; runs of losses are geometric
         // with mean 1 / to_good = 10 and standard deviation sqrt(90).
-        let burst = Burst { to_bad: Some(Chance(0.01)), to_good: Some(Chance(0.1)), ..chances(0.0, 1.0) };
+        let burst = Burst { to_bad: Some(Probability(0.01)), to_good: Some(Probability(0.1)), ..chances(0.0, 1.0) };
         let loss = bursts(burst);
         let fates_of = fates(loss.clone(), 1000);
         // The state is an autoregression of correlation 1 - 0.01 - 0.1 = 0.89: the variance of its mean is (1 + 0.89) /
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn both_states_lose_with_their_own_probability() {
-        let burst = Burst { to_bad: Some(Chance(0.02)), to_good: Some(Chance(0.08)), ..chances(0.01, 0.5) };
+        let burst = Burst { to_bad: Some(Probability(0.02)), to_good: Some(Probability(0.08)), ..chances(0.01, 0.5) };
         // 0.8 x 0.01 + 0.2 x 0.5 = 0.108. Variance of the state's part 0.49^2 x 0.16 x (1 + 0.9) / (1 -
         // 0.9), of the coins at most 0.25.
         let (p, got) = (0.108, share(&fates(bursts(burst.clone()), 1000)));
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn losses_begin_and_end_when_they_should() {
-        let all = Loss { random: Chance(1.0), ..Loss::default() };
+        let all = Loss { random: Probability(1.0), ..Loss::default() };
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
         let changes = [(at(10), all), (at(20), Loss::default())];
         let mut losses = Losses::new(&changes, Use::Loss.stream(1, 0));

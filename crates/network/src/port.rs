@@ -62,7 +62,7 @@ impl<P: WirePacket + Copy> Port<P> {
             return Ok(Port::Served(Box::new(ServedPort::for_link(link, seed, number, edges)?)));
         };
         let transmitter = Transmitter::new(link, seed, number, edges);
-        if link.is_unwatched() && link.limit.bytes == Bytes(u64::MAX) && style.collapse {
+        if link.is_unobserved() && link.limit.bytes == Bytes(u64::MAX) && style.collapse {
             return Ok(Port::Plain(Box::new(PlainPort::new(link.limit.packets, transmitter))));
         }
         let rng = Stream::new(seed, Kind::Aqm, u64::from(number));

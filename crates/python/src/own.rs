@@ -13,7 +13,7 @@ use aqumen_aqm::{
     Algorithm, AnyAqm, Aqm, Bound as End, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, MAX_LOOPS, Network,
     Observation, PERIOD_MIN, Param, ParamError, Requirement, SampledLaw, Settings, Totals, Unit, Value, Verdict,
 };
-use aqumen_scenario::{Outside, Plan, Traffic};
+use aqumen_scenario::{Extensions, Plan, Traffic};
 use aqumen_units::{Ecn, Instant, Probability, Span};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -27,12 +27,12 @@ use trouble::{Calls, Failure, Trouble, own_error, shown};
 
 /// What scenarios may name: what is built in, and a list of Python classes.
 #[pyclass(frozen, module = "aqumen._core")]
-pub(crate) struct Catalogue(pub(crate) Known<Outside>);
+pub(crate) struct Catalogue(pub(crate) Known<Extensions>);
 
 /// Whether a run of `plan` calls Python all the while.
 pub(crate) fn calls(plan: &Plan) -> bool {
     plan.links.iter().any(|link| !names().any(|name| name == link.aqm.name))
-        || plan.groups.iter().any(|group| matches!(group.traffic, Traffic::Own(_)))
+        || plan.groups.iter().any(|group| matches!(group.traffic, Traffic::Custom(_)))
 }
 
 /// What a Python class says of itself.
@@ -66,7 +66,7 @@ impl Catalogue {
     #[new]
     fn new(own: Vec<Row>) -> PyResult<Self> {
         let trouble = Trouble::default();
-        let mut all = Outside::default();
+        let mut all = Extensions::default();
         for row in own {
             let algorithm = row.algorithm()?;
             if row.kind == "traffic" {

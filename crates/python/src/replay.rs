@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use aqumen_replay::{self as replay, Answer, Error, Setup};
 use aqumen_scenario::replay::Settings;
-use aqumen_scenario::{AqmSpec, Written};
+use aqumen_scenario::{AqmSpec, RawValue};
 use pyo3::prelude::*;
 
 use crate::cost::cpu_seconds;
@@ -18,7 +18,7 @@ use crate::own::{Catalogue, Known};
 pub(crate) struct Replay {
     capture: PathBuf,
     setup: Arc<Setup>,
-    own: Known<aqumen_scenario::Outside>,
+    own: Known<aqumen_scenario::Extensions>,
 }
 
 /// A setting as Python gives it.
@@ -39,15 +39,15 @@ pub(crate) fn survey(
     own: Option<&Catalogue>,
 ) -> PyResult<Replay> {
     let written = settings.into_iter().map(|(key, given)| match given {
-        Given::Text(text) => (key, Written::Text(text)),
-        Given::Number(number) => (key, Written::Number(number)),
+        Given::Text(text) => (key, RawValue::Text(text)),
+        Given::Number(number) => (key, RawValue::Number(number)),
     });
     let settings = Settings::read_from(&written.collect::<Vec<_>>()).map_err(refuse)?;
     let path = capture.clone();
     let setup = listening(py, progress, move |worker| {
         replay::survey(&path, &settings, &mut |fraction| worker.hear(fraction)).map_err(error)
     })?;
-    let own = own.map_or_else(|| Known::plain(aqumen_scenario::Outside::default()), |own| own.0.clone());
+    let own = own.map_or_else(|| Known::plain(aqumen_scenario::Extensions::default()), |own| own.0.clone());
     Ok(Replay { setup: Arc::new(setup), capture, own })
 }
 
@@ -61,7 +61,7 @@ impl Replay {
 
     /// Refuses a SPEC that does not fit the queue.
     fn check_aqm(&self, spec: &str) -> PyResult<()> {
-        let aqm = AqmSpec::of(spec, &self.own.aqms).map_err(refuse)?;
+        let aqm = AqmSpec::from_catalogue(spec, &self.own.aqms).map_err(refuse)?;
         self.own.watching(|| replay::check_aqm(&self.setup, &aqm).map_err(refuse))
     }
 
@@ -69,7 +69,7 @@ impl Replay {
     /// where that is long.
     #[pyo3(signature = (spec, progress = None))]
     fn check_cost(&self, py: Python<'_>, spec: &str, progress: Option<Py<PyAny>>) -> PyResult<Option<String>> {
-        let aqm = AqmSpec::of(spec, &self.own.aqms).map_err(refuse)?;
+        let aqm = AqmSpec::from_catalogue(spec, &self.own.aqms).map_err(refuse)?;
         let (capture, setup) = (self.capture.clone(), self.setup.clone());
         listening(py, progress, move |worker| {
             replay::check_cost(&capture, &setup, &aqm, &mut |fraction| worker.hear(fraction)).map_err(error)
@@ -79,7 +79,7 @@ impl Replay {
     /// Replays the capture to a queue with the AQM of a SPEC; what leaves is written to `out`, a pcapng.
     #[pyo3(signature = (spec, out = None, progress = None))]
     fn run(&self, py: Python<'_>, spec: &str, out: Option<PathBuf>, progress: Option<Py<PyAny>>) -> PyResult<String> {
-        let aqm = AqmSpec::of(spec, &self.own.aqms).map_err(refuse)?;
+        let aqm = AqmSpec::from_catalogue(spec, &self.own.aqms).map_err(refuse)?;
         let (capture, setup, own) = (self.capture.clone(), self.setup.clone(), self.own.clone());
         listening(py, progress, move |worker| {
             let cpu = cpu_seconds();

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use aqumen_scenario::cost::Runner;
-use aqumen_scenario::design::Numbers;
+use aqumen_scenario::design::NetworkParameters;
 use aqumen_scenario::memory::headroom;
-use aqumen_scenario::{Link, Outside, Traffic};
+use aqumen_scenario::{Extensions, Link, Traffic};
 use aqumen_traffic::{Action, Requests};
 use pyo3::prelude::*;
 
@@ -29,7 +29,7 @@ impl Scenario {
     fn load(path: PathBuf, own: Option<&Catalogue>) -> PyResult<Self> {
         match own {
             None => aqumen_scenario::Scenario::load(path, &[]).map(Known::plain).map(Scenario).map_err(refuse),
-            Some(own) => wrap(&own.0, || aqumen_scenario::Scenario::load_knowing(path, (*own.0).clone())),
+            Some(own) => wrap(&own.0, || aqumen_scenario::Scenario::load_with_extensions(path, (*own.0).clone())),
         }
     }
 
@@ -40,8 +40,8 @@ impl Scenario {
         match own {
             None => aqumen_scenario::Scenario::parse(text, file).map(Known::plain).map(Scenario).map_err(refuse),
             Some(own) => {
-                let files = aqumen_scenario::Files::beside(file);
-                wrap(&own.0, || aqumen_scenario::Scenario::parse_knowing(text, file, files, (*own.0).clone()))
+                let files = aqumen_scenario::Files::on_disk(file);
+                wrap(&own.0, || aqumen_scenario::Scenario::parse_with_extensions(text, file, files, (*own.0).clone()))
             }
         }
     }
@@ -60,9 +60,9 @@ impl Scenario {
         buffer: Option<&str>,
         own: Option<&Catalogue>,
     ) -> PyResult<Self> {
-        let numbers = Numbers { capacity, flows, round_trip, at_target, packet, target, buffer };
+        let numbers = NetworkParameters { capacity, flows, round_trip, at_target, packet, target, buffer };
         match own {
-            None => numbers.scenario(Outside::default()).map(Known::plain).map(Scenario).map_err(refuse),
+            None => numbers.scenario(Extensions::default()).map(Known::plain).map(Scenario).map_err(refuse),
             Some(own) => wrap(&own.0, || numbers.scenario((*own.0).clone())),
         }
     }
@@ -98,7 +98,7 @@ impl Scenario {
 
     /// The same scenario with what a catalogue has.
     fn knowing(&self, own: &Catalogue) -> PyResult<Self> {
-        wrap(&own.0, || self.0.knowing((*own.0).clone()))
+        wrap(&own.0, || self.0.with_extensions((*own.0).clone()))
     }
 
     /// Ids of the cells of its sweep; empty without one.
@@ -162,7 +162,7 @@ impl Scenario {
     /// The kinds of traffic from outside that it names, each with the group that sends it.
     fn own_traffic(&self) -> Vec<(String, String)> {
         let groups = self.0.spec().flows.iter().filter_map(|group| match &group.traffic {
-            Traffic::Own(own) => Some((group.name.0.clone(), own.name.clone())),
+            Traffic::Custom(own) => Some((group.name.0.clone(), own.name.clone())),
             _ => None,
         });
         groups.collect()

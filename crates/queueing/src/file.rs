@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use aqumen_scenario::mmpp::{self as written, File, Find, MiniModel, PacketRate, Preset};
-use aqumen_scenario::{Buffer, Error as FileError, Name, Named};
+use aqumen_scenario::{Buffer, Error as FileError, Name, NameMap};
 
 use crate::admission::{Admission, Objective};
 use crate::early::{Action, Adaptation};
@@ -168,7 +168,7 @@ impl Analysis {
             early: (!thresholds.is_empty()).then_some(written::Early {
                 action,
                 threshold: None,
-                thresholds: Named(thresholds),
+                thresholds: NameMap(thresholds),
                 adapt: None,
             }),
             admit: None,

@@ -3,13 +3,13 @@
 
 use aqumen_replay::{Setup, replay_bytes};
 use aqumen_scenario::replay::Settings;
-use aqumen_scenario::{AqmSpec, Written};
+use aqumen_scenario::{AqmSpec, RawValue};
 
 const CAPTURE: &[u8] = include_bytes!("../../../examples/captures/home.pcap");
 
 fn main() {
     let settings =
-        [("rate", "5Mbit"), ("buffer", "100pkt")].map(|(key, value)| (key.into(), Written::Text(value.into())));
+        [("rate", "5Mbit"), ("buffer", "100pkt")].map(|(key, value)| (key.into(), RawValue::Text(value.into())));
     let settings = Settings::read_from(&settings).expect("the settings are sound");
     let rate = settings.rate.expect("it is given");
     let setup = Setup {

@@ -149,14 +149,14 @@ pub fn check_cost(
     // A packet takes at least 16 bytes of a capture.
     let most_s = Source::open(path)?.bytes_max() as f64 / 16.0 * PACKET_S;
     let longest_s = WEEK_S + drain_s(setup, LARGEST_BYTES);
-    if check(longest_s, 0.0).is_ok() && cost::said(most_s + updates_s(longest_s), "").is_none() {
+    if check(longest_s, 0.0).is_ok() && cost::long_run_notice(most_s + updates_s(longest_s), "").is_none() {
         return Ok(None);
     }
     let (offered_s, packets, left_s) = scan(path, setup, progress)?;
     let duration_s = offered_s + left_s;
     let packets_s = packets as f64 * PACKET_S;
     check(duration_s, packets_s)?;
-    Ok(cost::said(packets_s + updates_s(duration_s), &format!("{packets} packets over {duration_s:.0} s")))
+    Ok(cost::long_run_notice(packets_s + updates_s(duration_s), &format!("{packets} packets over {duration_s:.0} s")))
 }
 
 /// Offers the packets of the capture at `path` to a queue with `aqm`. Departing packets are written to `out` (pcapng).

@@ -7,7 +7,7 @@ use std::io::Write;
 
 use aqumen_replay::{Answer, Counts, Error, Setup, check_aqm, check_cost, length, replay, replay_bytes, survey};
 use aqumen_scenario::replay::Settings;
-use aqumen_scenario::{AqmSpec, Written};
+use aqumen_scenario::{AqmSpec, RawValue};
 use aqumen_units::Rate;
 use capture::{Order, enhanced, interface, pcap, record, section};
 use proptest::prelude::*;
@@ -30,7 +30,7 @@ fn packets(all: &[(u64, u32, Vec<u8>)]) -> Vec<u8> {
 
 /// A queue of `buffer` at `rate`; other settings as they are.
 fn setup(rate: &str, buffer: &str) -> Setup {
-    let given = [("rate", rate), ("buffer", buffer)].map(|(key, value)| (key.into(), Written::Text(value.into())));
+    let given = [("rate", rate), ("buffer", buffer)].map(|(key, value)| (key.into(), RawValue::Text(value.into())));
     let settings = Settings::read_from(&given).unwrap();
     let rate = settings.rate.unwrap();
     Setup {
@@ -226,10 +226,10 @@ impl InFile {
     }
 
     fn survey(&self, given: &[(&str, &str)]) -> Result<Setup, String> {
-        let given: Vec<(String, Written)> = given
+        let given: Vec<(String, RawValue)> = given
             .iter()
             .map(|(key, value)| {
-                let value = value.parse().map_or_else(|_| Written::Text((*value).into()), Written::Number);
+                let value = value.parse().map_or_else(|_| RawValue::Text((*value).into()), RawValue::Number);
                 ((*key).into(), value)
             })
             .collect();
@@ -298,7 +298,7 @@ fn only_the_first_ten_thousand_packets_are_looked_at_where_the_rate_is_given() {
     assert_eq!(shares.len(), 2);
     assert!((shares[0] - 4096.0 / 12_000.0).abs() < 0.01 && (shares[1] - 8192.0 / 12_000.0).abs() < 0.01, "{shares:?}");
     let droptail = AqmSpec::builtin("droptail").unwrap();
-    let settings = Settings::read_from(&[("load".into(), Written::Number(1.0))]).unwrap();
+    let settings = Settings::read_from(&[("load".into(), RawValue::Number(1.0))]).unwrap();
     assert!(matches!(length(&file.0, &given, &mut |_: f64| false), Err(Error::Cancelled)));
     assert!(matches!(survey(&file.0, &settings, &mut |_: f64| false), Err(Error::Cancelled)));
     assert!(matches!(replay(&file.0, &given, &droptail, None, &mut |_: f64| false), Err(Error::Cancelled)));
@@ -354,7 +354,7 @@ fn what_cannot_be_surveyed_is_told_in_one_line() {
 }
 
 fn plain() -> Settings {
-    Settings::read_from(&[("rate".into(), Written::Text("1Mbit".into()))]).unwrap()
+    Settings::read_from(&[("rate".into(), RawValue::Text("1Mbit".into()))]).unwrap()
 }
 
 #[test]

@@ -38,22 +38,22 @@ impl Served {
 
 impl Requests {
     /// Fills in what `group`, which has the flows `flows`, got in a `window` of nanoseconds: requests belong to it that
-    /// were complete, or were refused, within. `alone_ns` is how long a transfer of so many bytes takes on a flow's way
-    /// where there is nobody else, above 0; `pages` whether the group loads pages.
+    /// were complete, or were refused, within. `ideal_completion_ns` is how long a transfer of so many bytes takes on a
+    /// flow's way where there is nobody else, above 0; `pages` whether the group loads pages.
     pub fn fill(
         &self,
         metrics: &mut FlowMetrics,
         (group, flows): (u32, Range<u32>),
         window: Range<u64>,
         pages: bool,
-        alone_ns: impl Fn(u32, u64) -> f64,
+        ideal_completion_ns: impl Fn(u32, u64) -> f64,
     ) {
         let own = |served: &&Served| flows.contains(&served.flow) && window.contains(&served.delivered_at);
         let mut transfers = Completions::default();
         let mut startup = Histogram::default();
         for served in self.transfers.iter().filter(own) {
             served.first_at.iter().for_each(|first| startup.record(first.saturating_sub(served.asked_at)));
-            transfers.record(served.bytes, served.nanos(), alone_ns(served.flow, served.bytes));
+            transfers.record(served.bytes, served.nanos(), ideal_completion_ns(served.flow, served.bytes));
         }
         metrics.completions = transfers.metrics();
         metrics.startup_mean_s = startup.mean().map(|ns| ns * 1e-9);

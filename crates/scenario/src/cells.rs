@@ -1,5 +1,5 @@
-//! One file, many cells. A cell is the scenario with one value of each axis that its id names, and the variants that it
-//! names: `464ms,ecn`. Axes are crossed; the keys of one axis go together, value by value.
+//! Cells of a scenario file. A cell id lists points of the sweep's axes and variants: `464ms,ecn`. Axes are crossed;
+//! the keys of one axis change together.
 
 use crate::error::suggestion;
 use crate::scenario::full_key;
@@ -23,14 +23,14 @@ impl Scenario {
         })
     }
 
-    /// The cell of an id: labels of points and names of variants with commas between, in any order. Axes that it does
-    /// not name keep the value that the file has without its sweep.
+    /// Returns the cell of an id: labels of points and names of variants with commas between, in any order. Axes that
+    /// the id omits keep the value of the file.
     pub fn cell(&self, id: &str) -> Result<Scenario, Error> {
         let spec = self.spec();
         let refuse = |message: String| Error {
             key: "cell".into(),
             value: Some(format!("\"{id}\"")),
-            ..Error::of_file(self.file(), message)
+            ..Error::for_file(self.file(), message)
         };
         let asked: Vec<&str> = id.split(',').map(str::trim).collect();
         let known = || {
@@ -56,13 +56,13 @@ impl Scenario {
                 return Err(refuse(format!("{} are all on the axis \"{axis_name}\": name one", labels.join(", "))));
             };
             for (key, values) in &axis.set {
-                tree.set_node(&full_key(key), &node_of(&values[point]), self.file())?;
+                tree.set_node(&full_key(key), &to_node(&values[point]), self.file())?;
             }
             titles.push(axis.labels[point].clone());
         }
         for (variant, changes) in spec.variants.0.iter().filter(|(variant, _)| asked.contains(&variant.as_str())) {
             for (key, value) in &changes.0 {
-                tree.set_node(&full_key(key), &node_of(value), self.file())?;
+                tree.set_node(&full_key(key), &to_node(value), self.file())?;
             }
             titles.push(variant.clone());
         }
@@ -73,21 +73,21 @@ impl Scenario {
         if let Some(title) = &spec.title {
             tree.put("title", format!("{title} ({})", titles.join(", ")));
         }
-        self.of_tree(tree)
+        self.with_tree(tree)
     }
 }
 
-/// The node of a value; it comes from another place of the file and has no line.
-fn node_of(value: &toml::Value) -> Node {
+/// Converts a value to a node without a line number.
+fn to_node(value: &toml::Value) -> Node {
     let value = match value {
         toml::Value::String(text) => Value::Text(text.clone()),
         toml::Value::Integer(number) => Value::Integer(*number),
         toml::Value::Float(number) => Value::Float(*number),
         toml::Value::Boolean(yes) => Value::Bool(*yes),
         toml::Value::Datetime(date) => Value::Date(date.to_string()),
-        toml::Value::Array(items) => Value::List(items.iter().map(node_of).collect()),
+        toml::Value::Array(items) => Value::List(items.iter().map(to_node).collect()),
         toml::Value::Table(table) => {
-            Value::Table(table.iter().map(|(key, value)| (key.clone(), node_of(value))).collect())
+            Value::Table(table.iter().map(|(key, value)| (key.clone(), to_node(value))).collect())
         }
     };
     Node { value, line: 0 }

@@ -1,9 +1,8 @@
-//! What a link is beside a wire of one rate: rates that change or come from a file, media with a law of their own,
-//! losses.
+//! Link models other than a wire of one rate: varying rates, media such as Wi-Fi and LTE, losses.
 //!
-//! Here stand the tables that a user writes and the values in them; `line` is what the plan holds of them. `capacity`
-//! has a wire's rates, `loss` the losses; each model of a medium has a file with its parameters, their sources, and its
-//! mean capacity in closed form. What several models are made of stands in `ladder`, `slots` and `ranges`.
+//! The tables of a scenario file are here; `line` has their form in the plan. `capacity` has the rates of a wire,
+//! `loss` the losses. Each model of a medium has its own file with its parameters, their sources, and its mean capacity
+//! in closed form. `ladder`, `slots` and `ranges` serve several models.
 
 mod capacity;
 mod ladder;
@@ -18,47 +17,47 @@ mod wimax;
 
 use serde_json::json;
 
-use crate::error::{Fault, suggestion};
-use crate::field::{At, Field, Misfit};
+use crate::error::{KeyError, suggestion};
+use crate::field::{Cursor, Field, ValueError};
 
 pub use capacity::{Capacity, LinkState, Step, Varying};
 pub use ladder::{LEVELS_SPREAD_MAX, level_weights};
-pub use loss::{Burst, Chance, Loss, Losses};
+pub use loss::{Burst, Loss, Losses, Probability};
 pub use lte::Lte;
-pub use shared::Shared;
+pub use shared::SharedLink;
 pub use slots::{Retransmission, Slotting};
 pub use umts::Umts;
 pub use wifi::Wifi;
 pub use wimax::Wimax;
 
-/// Every model of a medium: the word for it, its table, and what it is.
+/// Declares the models of media: name, table, summary.
 macro_rules! models {
     ($( $word:literal $model:ident $doc:literal; )*) => {
-        /// A medium with a law of its own.
+        /// A medium with its own capacity law.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Channel {
             $( #[doc = $doc] $model($model), )*
         }
 
-        /// The word for each model.
+        /// Names of the models.
         pub const MODELS: &[&str] = &[$( $word, )*];
 
         impl Channel {
-            /// Bits per second that it carries on average when there is always something to send.
+            /// Mean capacity of the saturated link, bit/s.
             pub fn mean_bps(&self) -> f64 {
                 match self {
                     $( Channel::$model(model) => model.mean_bps(), )*
                 }
             }
 
-            pub(crate) fn check(&self) -> Result<(), Fault> {
+            pub(crate) fn check(&self) -> Result<(), KeyError> {
                 match self {
                     $( Channel::$model(model) => model.check(), )*
                 }
             }
 
-            /// The model of this name, from its table; `None`: there is none.
-            fn named(name: &str, at: &At<'_>) -> Option<Result<Self, Misfit>> {
+            /// Reads the model of this name from its table; `None` if no model has the name.
+            fn named(name: &str, at: &Cursor<'_>) -> Option<Result<Self, ValueError>> {
                 match name {
                     $( $word => Some($model::read(at).map(Channel::$model)), )*
                     _ => None,
@@ -83,23 +82,23 @@ models! {
     "wimax" Wimax "IEEE 802.16 with frames.";
     "umts" Umts "UMTS: HSDPA, or a dedicated channel.";
     "lte" Lte "LTE.";
-    "shared" Shared "A part of a link that others share.";
+    "shared" SharedLink "A part of a link that others share.";
 }
 
 impl Field for Channel {
     const WHAT: &'static str = "a table with a model, such as { model = \"wifi\" }";
 
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         let entries = at.entries()?;
         let Some(model) = at.node.get("model") else {
-            // No model has a key that is like it.
+            // No other key of a model is similar to `model`.
             let instead = entries.iter().find(|(key, _)| ["kind", "type", "name", "preset"].contains(&key.as_str()));
             let instead = instead.map(|(key, _)| format!(" (in place of {key}?)")).unwrap_or_default();
-            return Err(at.below("model", at.node).misfit(format!("missing{instead}; known: {}", MODELS.join(", "))));
+            return Err(at.below("model", at.node).error(format!("missing{instead}; known: {}", MODELS.join(", "))));
         };
         let at_model = at.below("model", model);
         let name = String::read(&at_model)?;
-        let unknown = || at_model.misfit(format!("no such model{}", suggestion(&name, MODELS.iter().copied())));
+        let unknown = || at_model.error(format!("no such model{}", suggestion(&name, MODELS.iter().copied())));
         Channel::named(&name, at).ok_or_else(unknown)?
     }
 
@@ -116,11 +115,11 @@ impl Field for Channel {
     }
 }
 
-/// The value that a file of the text `text` is.
+/// Reads a value from the text of a file.
 #[cfg(test)]
-pub(crate) fn of_text<T: Field>(text: &str) -> T {
+pub(crate) fn from_text<T: Field>(text: &str) -> T {
     let node = crate::tree::Node::parse(text, "t.toml").expect("TOML");
-    T::read(&At { node: &node, path: String::new() }).expect("it fits")
+    T::read(&Cursor { node: &node, path: String::new() }).expect("it fits")
 }
 
 #[cfg(test)]
@@ -128,9 +127,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wifi_carries_what_its_protocol_leaves() {
-        // Packets in an aggregate, and bit/s, worked out from the module's formulas: five others and no aggregation;
-        // two streams of 40 MHz at scheme 3 against three others, aggregates of 8; four streams; scheme 0 with packets
+    fn wifi_capacity_is_the_rate_without_protocol_overhead() {
+        // Packets in an aggregate, and bit/s, computed from the module's formulas: five contenders and no aggregation;
+        // two streams of 40 MHz at scheme 3 with three contenders, aggregates of 8; four streams; scheme 0 with packets
         // of 100 B.
         for (text, bps) in [
             ("contenders = 5\naggregate = 1", 1_684_894.272_868_8),
@@ -142,12 +141,12 @@ mod tests {
             ("streams = 4\nwidth_mhz = 40\naggregate = 64", 433_921_653.034_868_7),
             ("mcs = 0\naggregate = 64\npacket = \"100B\"", 4_356_112.169_888_37),
         ] {
-            let wifi: Wifi = of_text(&format!("model = \"wifi\"\n{text}\n"));
+            let wifi: Wifi = from_text(&format!("model = \"wifi\"\n{text}\n"));
             assert!((wifi.mean_bps() / bps - 1.0).abs() < 1e-9, "{text}: {}", wifi.mean_bps());
         }
-        let any: Channel = of_text("model = \"wifi\"\ncontenders = 5\naggregate = 1\n");
+        let any: Channel = from_text("model = \"wifi\"\ncontenders = 5\naggregate = 1\n");
         assert!((any.mean_bps() / 1_684_894.272_868_8 - 1.0).abs() < 1e-9);
-        let wifi: Wifi = of_text("model = \"wifi\"\naggregate = 8\n");
+        let wifi: Wifi = from_text("model = \"wifi\"\naggregate = 8\n");
         // DIFS is SIFS and two slots; a busy slot is 1 ms on air, SIFS, a block acknowledgement and DIFS.
         assert_eq!((wifi.slot_and_difs_ns(), wifi.busy_ns()), ((9_000, 34_000), 1_082_000));
         assert_eq!((wifi.fits(7, 8, 65_535), wifi.fits(7, 9, 1500), wifi.fits(7, 2, 65_536)), (false, false, false));
@@ -158,37 +157,38 @@ mod tests {
     }
 
     #[test]
-    fn slotted_media_carry_the_blocks_of_their_standards() {
+    fn slotted_media_have_the_block_sizes_of_their_standards() {
         // HSDPA at CQI 18, half of each block of 4664 bits: 291 B in 2 ms, over 1 + 0.2 + 0.2 * 0.5 transmissions.
-        let umts: Umts =
-            of_text("model = \"umts\"\ncqi = 18\nspread = 0\nshare = 0.5\nbler = 0.2\nretx_bler = 0.5\nmax_retx = 2\n");
+        let umts: Umts = from_text(
+            "model = \"umts\"\ncqi = 18\nspread = 0\nshare = 0.5\nbler = 0.2\nretx_bler = 0.5\nmax_retx = 2\n",
+        );
         let slotting = umts.slotting();
         assert!((slotting.mean_bps() - 291.0 * 8.0 / 0.002 / 1.3).abs() < 1e-6, "{}", slotting.mean_bps());
         assert_eq!((slotting.budgets[0], slotting.budgets[29]), (8, 1597));
-        let dch: Umts = of_text("model = \"umts\"\ndch = \"384kbit\"\nbler = 0\n");
+        let dch: Umts = from_text("model = \"umts\"\ndch = \"384kbit\"\nbler = 0\n");
         // 480 B in 10 ms.
         assert_eq!((dch.slotting().budgets, dch.slotting().mean_bps()), (vec![480], 384_000.0));
         // LTE at CQI 10: 2.7305 bits in 120 elements of 50 blocks, two layers, half: 2047 B each millisecond; 50 ms out
         // in a second.
-        let lte: Lte = of_text(
+        let lte: Lte = from_text(
             "model = \"lte\"\ncqi = 10\nspread = 0\nlayers = 2\nshare = 0.5\nbler = 0\nhandover_interval = \"950ms\"\n",
         );
         assert!((lte.slotting().mean_bps() - 2047.0 * 8e3 * 0.95).abs() < 1e-3, "{}", lte.slotting().mean_bps());
         // WiMAX, 64-QAM 2/3: 210 slots of 192 bits, 5040 B less 10 each 5 ms.
-        let wimax: Wimax = of_text("model = \"wimax\"\nprofile = 5\nspread = 0\nshare = 0.5\n");
+        let wimax: Wimax = from_text("model = \"wimax\"\nprofile = 5\nspread = 0\nshare = 0.5\n");
         assert_eq!(wimax.slotting().mean_bps(), 5030.0 * 8.0 / 0.005);
-        // So little that nothing would be left: a byte.
-        let none: Wimax = of_text("model = \"wimax\"\nslots = 1\n");
+        // The overhead exceeds the slot: a budget of one byte remains.
+        let none: Wimax = from_text("model = \"wimax\"\nslots = 1\n");
         assert_eq!(none.slotting().budgets[0], 1);
     }
 
     #[test]
-    fn what_a_medium_cannot_be_is_refused_at_either_end() {
-        let refused = |result: Result<(), Fault>| result.err().map(|(key, _)| key);
-        let wifi = |text: &str| refused(of_text::<Wifi>(&format!("model = \"wifi\"\n{text}\n")).check());
-        let umts = |text: &str| refused(of_text::<Umts>(&format!("model = \"umts\"\n{text}\n")).check());
-        let lte = |text: &str| refused(of_text::<Lte>(&format!("model = \"lte\"\n{text}\n")).check());
-        let wimax = |text: &str| refused(of_text::<Wimax>(&format!("model = \"wimax\"\n{text}\n")).check());
+    fn parameters_outside_their_range_are_refused_at_both_ends() {
+        let refused = |result: Result<(), KeyError>| result.err().map(|(key, _)| key);
+        let wifi = |text: &str| refused(from_text::<Wifi>(&format!("model = \"wifi\"\n{text}\n")).check());
+        let umts = |text: &str| refused(from_text::<Umts>(&format!("model = \"umts\"\n{text}\n")).check());
+        let lte = |text: &str| refused(from_text::<Lte>(&format!("model = \"lte\"\n{text}\n")).check());
+        let wimax = |text: &str| refused(from_text::<Wimax>(&format!("model = \"wimax\"\n{text}\n")).check());
         for right in ["mcs = 0", "mcs = 7", "streams = 4", "width_mhz = 40", "contenders = 100", "aggregate = 64"] {
             assert_eq!(wifi(right), None, "{right}");
         }

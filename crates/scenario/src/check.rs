@@ -1,10 +1,10 @@
-//! What a single value cannot show: values against one another, names against what they name, times against the run.
+//! Checks across values: names refer to existing things, times fit the run, keys do not exclude each other.
 
 use aqumen_aqm::Catalogue;
 use aqumen_units::Span;
 
 use crate::channel::LinkState;
-use crate::error::{Wrong, suggestion};
+use crate::error::{PathError, suggestion};
 use crate::field::{Buffer, Name};
 use crate::files::Files;
 use crate::line::Medium;
@@ -22,24 +22,28 @@ pub const FLOWS_MAX: u64 = 10_000_000;
 /// Most samples of a series.
 pub const SAMPLES_MAX: u64 = 10_000_000;
 
-/// Most nodes, links, events, groups or windows written, each.
+/// Most nodes, links, events, groups or windows, each.
 const WRITTEN_MAX: usize = 10_000;
 
-/// Checks `spec`, whose files are among `files`; answers its network, and the AQM of each link that has one of its own.
-pub(crate) fn check(spec: &Spec, files: &Files, catalogue: &Catalogue) -> Result<(Core, Vec<Option<AqmSpec>>), Wrong> {
+/// Checks `spec` with the files that it names; returns its network, and the AQM of each link with a fixed one.
+pub(crate) fn check(
+    spec: &Spec,
+    files: &Files,
+    catalogue: &Catalogue,
+) -> Result<(Core, Vec<Option<AqmSpec>>), PathError> {
     let end = spec.duration;
     if end == Span::ZERO {
-        return wrong("duration", "must be above 0s, such as \"100s\"");
+        return reject("duration", "must be above 0s, such as \"100s\"");
     }
     if let Err((key, message)) = sweep::check(&spec.variants, &spec.sweep) {
-        return wrong(key, message);
+        return reject(key, message);
     }
     let interval = spec.sample_interval();
     if interval == Span::ZERO || interval > end {
-        return wrong("record.interval", "must be above 0s, at most the duration");
+        return reject("record.interval", "must be above 0s, at most the duration");
     }
     if end.as_nanos() / interval.as_nanos() > SAMPLES_MAX {
-        return wrong("record.interval", format!("gives more than {SAMPLES_MAX} samples; make it longer"));
+        return reject("record.interval", format!("gives more than {SAMPLES_MAX} samples; make it longer"));
     }
     let (nodes, links) = match &spec.topology {
         Topology::Dumbbell(_) => (2, 1),
@@ -54,11 +58,11 @@ pub(crate) fn check(spec: &Spec, files: &Files, catalogue: &Catalogue) -> Result
         ("windows", spec.windows.0.len()),
     ] {
         if count > WRITTEN_MAX {
-            return wrong(key, format!("{count} entries; at most {WRITTEN_MAX}"));
+            return reject(key, format!("{count} entries; at most {WRITTEN_MAX}"));
         }
     }
     if spec.flows.is_empty() {
-        return wrong("flows", "a scenario needs at least one group of flows");
+        return reject("flows", "a scenario needs at least one group of flows");
     }
     for (i, group) in spec.flows.iter().enumerate() {
         let twin = spec.flows[..i].iter().any(|other| other.name == group.name);
@@ -67,7 +71,7 @@ pub(crate) fn check(spec: &Spec, files: &Files, catalogue: &Catalogue) -> Result
     let flows = spec.all_flows();
     if flows > FLOWS_MAX {
         let largest = (0..spec.flows.len()).max_by_key(|i| spec.flows[*i].flows()).unwrap_or(0);
-        return wrong(format!("flows.{largest}.count"), format!("{flows} flows in all; at most {FLOWS_MAX}"));
+        return reject(format!("flows.{largest}.count"), format!("{flows} flows in all; at most {FLOWS_MAX}"));
     }
     let core = Core::new(spec, files)?;
     check_shared_hosts(spec, &core)?;
@@ -78,7 +82,7 @@ pub(crate) fn check(spec: &Spec, files: &Files, catalogue: &Catalogue) -> Result
     if let Some(flows) = spec.nominal.flows
         && flows <= 0.0
     {
-        return wrong("nominal.flows", "must be above 0");
+        return reject("nominal.flows", "must be above 0");
     }
     check_profiles(&spec.aqms, catalogue).map_err(|(name, (key, message))| {
         (key.map_or_else(|| format!("aqms.{name}"), |key| format!("aqms.{name}.{key}")), message)
@@ -97,12 +101,13 @@ pub(crate) fn check(spec: &Spec, files: &Files, catalogue: &Catalogue) -> Result
     Ok((core, fixed))
 }
 
-fn wrong<T>(path: impl Into<String>, message: impl Into<String>) -> Result<T, Wrong> {
+fn reject<T>(path: impl Into<String>, message: impl Into<String>) -> Result<T, PathError> {
     Err((path.into(), message.into()))
 }
 
-/// Groups whose hosts others share come first, and have hosts of their own at that node; what hosts have is theirs.
-fn check_shared_hosts(spec: &Spec, core: &Core) -> Result<(), Wrong> {
+/// Checks shared hosts: the owning group comes first and has hosts at that node, and the sharing group sets no
+/// parameters of these hosts.
+fn check_shared_hosts(spec: &Spec, core: &Core) -> Result<(), PathError> {
     for (i, group) in spec.flows.iter().enumerate() {
         let both = group.hosts_of.is_some();
         for (side, side_key, others) in [
@@ -112,25 +117,25 @@ fn check_shared_hosts(spec: &Spec, core: &Core) -> Result<(), Wrong> {
             let Some(of) = group.shares(side) else { continue };
             let own_key = if side == Side::Source { &group.sources_of } else { &group.destinations_of };
             if both && own_key.is_some() {
-                return wrong(format!("flows.{i}.{side_key}"), "hosts_of already says whose hosts they are");
+                return reject(format!("flows.{i}.{side_key}"), "excludes hosts_of");
             }
             let whose = if both { "hosts_of" } else { side_key };
             let path = format!("flows.{i}.{whose}");
             let Some(theirs) = spec.flows[..i].iter().position(|other| other.name == *of) else {
-                return wrong(path, format!("no earlier group \"{}\"", of.0));
+                return reject(path, format!("no earlier group \"{}\"", of.0));
             };
-            let (own, their) = (&core.ways[i], &core.ways[theirs]);
+            let (own, their) = (&core.routes[i], &core.routes[theirs]);
             if both && (own.from, own.to) != (their.from, their.to) {
-                return wrong(path, format!("the group \"{}\" runs between other nodes", of.0));
+                return reject(path, format!("the group \"{}\" runs between other nodes", of.0));
             }
             if core.owner(spec, i, side).is_none() {
                 let node = &core.nodes[own.node(side) as usize];
-                return wrong(path, format!("the group \"{}\" has no hosts at {node}", of.0));
+                return reject(path, format!("the group \"{}\" has no hosts at {node}", of.0));
             }
             if let Some((key, _)) = others.iter().find(|(_, given)| given.is_some()) {
-                return wrong(
+                return reject(
                     format!("flows.{i}.{key}"),
-                    format!("belongs to the hosts, which {whose} takes from another group"),
+                    format!("is a setting of the hosts, which {whose} takes from another group"),
                 );
             }
         }
@@ -139,7 +144,7 @@ fn check_shared_hosts(spec: &Spec, core: &Core) -> Result<(), Wrong> {
                 .iter()
                 .find(|(_, given)| given.is_some())
         {
-            return wrong(format!("flows.{i}.{key}"), "hosts already says how many there are on each side");
+            return reject(format!("flows.{i}.{key}"), "excludes hosts");
         }
         let given = [
             ("access", group.access.is_some()),
@@ -150,65 +155,62 @@ fn check_shared_hosts(spec: &Spec, core: &Core) -> Result<(), Wrong> {
             && let Some((key, _)) = given.iter().find(|(_, given)| *given)
         {
             let whose = if both { "hosts_of takes" } else { "sources_of and destinations_of take" };
-            return wrong(
+            return reject(
                 format!("flows.{i}.{key}"),
-                format!("belongs to the hosts, which {whose} from another group"),
+                format!("is a setting of the hosts, which {whose} from another group"),
             );
         }
-        let varies = core.ways[i].access.as_ref().is_some_and(|access| access.delay.low != access.delay.high);
+        let varies = core.routes[i].access.as_ref().is_some_and(|access| access.delay.low != access.delay.high);
         if group.rtt.is_some() && varies && !is_paired(spec, core, i) {
-            return wrong(
+            return reject(
                 format!("flows.{i}.rtt"),
-                "needs access links of one delay where the hosts of the two sides do not come in pairs",
+                "needs access links of one delay, since the hosts of the two sides are not paired",
             );
         }
     }
     Ok(())
 }
 
-/// Whether a host of one side of group `i` meets one host of the other, and no more.
+/// Whether each host of one side of group `i` communicates with one host of the other side.
 fn is_paired(spec: &Spec, core: &Core, i: usize) -> bool {
     let [source, destination] = core.owners(spec, i);
     source == destination && core.hosts(spec, i, Side::Source) == core.hosts(spec, i, Side::Destination)
 }
 
-fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
+fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), PathError> {
     if twin {
-        return wrong("name", "there is another group of this name");
+        return reject("name", "there is another group of this name");
     }
     if !group.transport.config.adapts() && group.traffic == Traffic::Bulk && group.transfer.is_none() {
-        return wrong(
-            "traffic",
-            "UDP sends what an application writes; give a kind of traffic, such as { kind = \"cbr\" }",
-        );
+        return reject("traffic", "UDP needs a kind of traffic, such as { kind = \"cbr\" }");
     }
-    if matches!(group.traffic, Traffic::AdaptiveVideo(_)) && !group.transport.config.tells_delivery() {
-        return wrong("traffic", "adaptive-video goes by when a segment has arrived: take TCP or SCTP");
+    if matches!(group.traffic, Traffic::AdaptiveVideo(_)) && !group.transport.config.reports_delivery() {
+        return reject("traffic", "adaptive-video needs a transport with acknowledgements: TCP or SCTP");
     }
     if group.count == 0 {
-        return wrong("count", "must be at least 1");
+        return reject("count", "must be at least 1");
     }
     for (key, hosts) in [("hosts", group.hosts), ("sources", group.sources), ("destinations", group.destinations)] {
         if hosts.is_some_and(|hosts| !(1..=group.count).contains(&hosts)) {
-            return wrong(key, format!("must be 1 to the number of flows, {}", group.count));
+            return reject(key, format!("must be 1 to the number of flows, {}", group.count));
         }
     }
     if group.class > u32::from(u8::MAX) {
-        return wrong("class", "must be 0 to 255");
+        return reject("class", "must be 0 to 255");
     }
     if group.start.low >= end {
-        return wrong("start", format!("must be before the end of the run, {}", show_span(end)));
+        return reject("start", format!("must be before the end of the run, {}", show_span(end)));
     }
     if let Some(stop) = group.stop {
         if stop <= group.start.high {
-            return wrong("stop", format!("must be after the start, {}", show_span(group.start.high)));
+            return reject("stop", format!("must be after the start, {}", show_span(group.start.high)));
         }
         if stop > end {
-            return wrong("stop", format!("must be within the run of {}", show_span(end)));
+            return reject("stop", format!("must be within the run of {}", show_span(end)));
         }
     }
     if group.transfer.is_some() && group.traffic != Traffic::Bulk {
-        return wrong("transfer", format!("belongs to bulk traffic; {} has sizes of its own", group.traffic.kind()));
+        return reject("transfer", format!("applies to bulk traffic only; {} has its own sizes", group.traffic.kind()));
     }
     group.traffic.check().map_err(|(key, message)| {
         (if key.is_empty() { "traffic".to_string() } else { format!("traffic.{key}") }, message)
@@ -217,30 +219,30 @@ fn check_group(group: &Group, end: Span, twin: bool) -> Result<(), Wrong> {
     for (k, off) in group.off.iter().enumerate() {
         let until = off.end.unwrap_or(end);
         if until > end || off.start >= end {
-            return wrong(format!("off.{k}"), format!("must be within the run of {}", show_span(end)));
+            return reject(format!("off.{k}"), format!("must be within the run of {}", show_span(end)));
         }
         if off.start < last {
-            return wrong(format!("off.{k}"), "must come after the interval before it");
+            return reject(format!("off.{k}"), "must come after the interval before it");
         }
         last = until;
     }
     Ok(())
 }
 
-/// A buffer in bytes holds at least one packet of the largest kind.
-fn check_buffers(spec: &Spec, core: &Core) -> Result<(), Wrong> {
+/// Refuses a buffer in bytes that is smaller than one packet.
+fn check_buffers(spec: &Spec, core: &Core) -> Result<(), PathError> {
     let largest = spec.flows.iter().map(|group| group.transport.config.packet_bytes()).max().unwrap_or(0);
     let check = |buffer: Buffer, path: String| match buffer {
         Buffer::Bytes(bytes) if bytes.0 < u64::from(largest) => {
-            wrong(path, format!("holds less than one packet of {largest}B"))
+            reject(path, format!("holds less than one packet of {largest}B"))
         }
         _ => Ok(()),
     };
     for link in &core.links {
         check(link.buffer, format!("{}.buffer", link.path))?;
     }
-    for (i, (group, way)) in spec.flows.iter().zip(&core.ways).enumerate() {
-        if let Some(access) = &way.access {
+    for (i, (group, route)) in spec.flows.iter().zip(&core.routes).enumerate() {
+        if let Some(access) = &route.access {
             loss(&access.loss, if group.access.is_some() { "" } else { "topology.access" }).map_err(
                 |(key, message)| (if group.access.is_some() { format!("flows.{i}.access{key}") } else { key }, message),
             )?;
@@ -251,13 +253,13 @@ fn check_buffers(spec: &Spec, core: &Core) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// A list deals its values evenly: times to flows, delays to hosts.
-fn check_lists(spec: &Spec, core: &Core) -> Result<(), Wrong> {
-    for (i, (group, way)) in spec.flows.iter().zip(&core.ways).enumerate() {
-        if let Some(message) = group.start.misfit_for(group.count, "flows") {
-            return wrong(format!("flows.{i}.start"), message);
+/// Refuses lists of times or delays whose length does not divide the number of flows or hosts.
+fn check_lists(spec: &Spec, core: &Core) -> Result<(), PathError> {
+    for (i, (group, route)) in spec.flows.iter().zip(&core.routes).enumerate() {
+        if let Some(message) = group.start.count_error(group.count, "flows") {
+            return reject(format!("flows.{i}.start"), message);
         }
-        let access = way.access.as_ref().map(|access| &access.delay);
+        let access = route.access.as_ref().map(|access| &access.delay);
         let own =
             if group.access.is_some() { format!("flows.{i}.access.delay") } else { "topology.access.delay".into() };
         for (path, spread) in [
@@ -273,8 +275,8 @@ fn check_lists(spec: &Spec, core: &Core) -> Result<(), Wrong> {
                     (_, _, Side::Source) => "sources",
                     (_, _, Side::Destination) => "destinations",
                 };
-                if let Some(message) = spread.and_then(|spread| spread.misfit_for(hosts, each)) {
-                    return wrong(path, message);
+                if let Some(message) = spread.and_then(|spread| spread.count_error(hosts, each)) {
+                    return reject(path, message);
                 }
             }
         }
@@ -282,13 +284,13 @@ fn check_lists(spec: &Spec, core: &Core) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn check_events(spec: &Spec, core: &Core, catalogue: &Catalogue) -> Result<(), Wrong> {
+fn check_events(spec: &Spec, core: &Core, catalogue: &Catalogue) -> Result<(), PathError> {
     for (i, event) in spec.events.iter().enumerate() {
         check_event(spec, core, event, catalogue).map_err(|(key, message)| {
             (if key.is_empty() { format!("events.{i}") } else { format!("events.{i}.{key}") }, message)
         })?;
     }
-    // As many flows must run as stop, and as many must have stopped as resume.
+    // Counts of running and stopped flows decide how many can stop or resume.
     for group in &spec.flows {
         let mut running = group.count;
         for (i, event) in in_order(spec) {
@@ -302,21 +304,24 @@ fn check_events(spec: &Spec, core: &Core, catalogue: &Catalogue) -> Result<(), W
             }
             let count = event.count.unwrap_or(can);
             if count > can || can == 0 {
-                let state = if key == "stop" { "run" } else { "have stopped" };
+                let state = if key == "stop" { "are running" } else { "are stopped" };
                 let at = if event.count.is_some() { "count" } else { key };
-                return wrong(format!("events.{i}.{at}"), format!("{can} flows of {} {state} then", name.0));
+                return reject(format!("events.{i}.{at}"), format!("{can} flows of {} {state} at that time", name.0));
             }
             running = if key == "stop" { running - count } else { running + count };
         }
     }
-    // A link goes down and comes up in turn.
+    // Each link alternates between down and up.
     for link in 0..core.links.len() {
         let mut state = LinkState::Up;
         for (i, event) in in_order(spec).into_iter().filter(|(_, event)| event_link(event, core) == Some(link)) {
             match event.state {
                 Some(new) if new == state => {
                     let shown = if state == LinkState::Up { "up" } else { "down" };
-                    return wrong(format!("events.{i}.state"), format!("{} is {shown} then", core.links[link].name));
+                    return reject(
+                        format!("events.{i}.state"),
+                        format!("{} is already {shown} at that time", core.links[link].name),
+                    );
                 }
                 Some(new) => state = new,
                 None => {}
@@ -345,9 +350,9 @@ fn changes_link(event: &Event) -> bool {
         || event.aqm.is_some()
 }
 
-fn check_event(spec: &Spec, core: &Core, event: &Event, catalogue: &Catalogue) -> Result<(), Wrong> {
+fn check_event(spec: &Spec, core: &Core, event: &Event, catalogue: &Catalogue) -> Result<(), PathError> {
     if event.at >= spec.duration {
-        return wrong("at", format!("must be before the end of the run, {}", show_span(spec.duration)));
+        return reject("at", format!("must be before the end of the run, {}", show_span(spec.duration)));
     }
     let kinds = [
         event.capacity.is_some(),
@@ -359,16 +364,16 @@ fn check_event(spec: &Spec, core: &Core, event: &Event, catalogue: &Catalogue) -
         event.resume.is_some(),
     ];
     if kinds.iter().filter(|given| **given).count() != 1 {
-        return wrong("", "must have one of capacity, delay, loss, state, aqm, stop and resume");
+        return reject("", "must have one of capacity, delay, loss, state, aqm, stop and resume");
     }
     loss(&event.loss, "").map_err(|(key, message)| (key.trim_start_matches('.').to_string(), message))?;
     let of_link = changes_link(event);
     match &event.link {
-        Some(_) if !of_link => return wrong("link", "belongs to capacity, delay, loss, state and aqm"),
+        Some(_) if !of_link => return reject("link", "belongs to capacity, delay, loss, state and aqm"),
         Some(name) => drop(core.link("link", &name.0)?),
-        // Of a dumbbell the bottleneck is meant, which is the first.
+        // In a dumbbell the bottleneck, link 0, is the default.
         None if of_link && core.under_test().count() != 1 && !matches!(spec.topology, Topology::Dumbbell(_)) => {
-            return wrong("", "link is missing; it names the link that changes");
+            return reject("", "link is missing; it names the link that changes");
         }
         None => {}
     }
@@ -377,38 +382,38 @@ fn check_event(spec: &Spec, core: &Core, event: &Event, catalogue: &Catalogue) -
         && core.links[link].carries.medium != Medium::Wire
     {
         let name = &core.links[link].name;
-        return wrong("capacity", format!("{name} has no rate to change: its channel or trace decides"));
+        return reject("capacity", format!("{name} has no rate to change: its channel or trace determines it"));
     }
     if let Some(AqmChange::Spec(text)) = &event.aqm {
         AqmSpec::parse(text, &spec.aqms, catalogue).map_err(|message| ("aqm".to_string(), message))?;
     }
     if event.count.is_some() && of_link {
-        return wrong("count", "belongs to stop and resume");
+        return reject("count", "belongs to stop and resume");
     }
     if event.count == Some(0) {
-        return wrong("count", "must be at least 1");
+        return reject("count", "must be at least 1");
     }
     for (key, name) in [("stop", &event.stop), ("resume", &event.resume)] {
         if let Some(Name(name)) = name
             && !spec.flows.iter().any(|group| group.name.0 == *name)
         {
             let known = suggestion(name, spec.flows.iter().map(|group| group.name.0.as_str()));
-            return wrong(key, format!("no such group of flows{known}"));
+            return reject(key, format!("no such group of flows{known}"));
         }
     }
     Ok(())
 }
 
-fn check_windows(spec: &Spec) -> Result<(), Wrong> {
+fn check_windows(spec: &Spec) -> Result<(), PathError> {
     let of_events = event_windows(spec);
     let mut names: Vec<&str> = vec!["all"];
     for (name, interval) in &spec.windows.0 {
         let path = format!("windows.{name}");
         if interval.start >= spec.duration || interval.end.is_some_and(|end| end > spec.duration) {
-            return wrong(path, format!("must be within the run of {}", show_span(spec.duration)));
+            return reject(path, format!("must be within the run of {}", show_span(spec.duration)));
         }
         if names.contains(&name.as_str()) {
-            return wrong(path, "this window is always there; choose another name");
+            return reject(path, "is the name of a predefined window; choose another name");
         }
         names.push(name);
     }
@@ -416,26 +421,26 @@ fn check_windows(spec: &Spec) -> Result<(), Wrong> {
     for (i, event) in spec.events.iter().enumerate() {
         let own = of_events.iter().find(|(_, at, _)| *at == event.at).map_or("", |(name, _, _)| name);
         if names.contains(&own) {
-            return wrong(format!("events.{i}"), format!("there is another window called {own}"));
+            return reject(format!("events.{i}"), format!("there is another window called {own}"));
         }
     }
     for (k, (name, at, _)) in of_events.iter().enumerate() {
         if of_events[..k].iter().any(|(other, _, _)| other == name) {
             let i = spec.events.iter().position(|event| event.at == *at).unwrap_or(0);
-            return wrong(format!("events.{i}.name"), format!("there is another window called {name}"));
+            return reject(format!("events.{i}.name"), format!("there is another window called {name}"));
         }
     }
     Ok(())
 }
 
-/// The events in order of time, those of one moment in the order in which they stand, with their places in the file.
+/// Returns the events in order of time, stable, with their indices in the file.
 fn in_order(spec: &Spec) -> Vec<(usize, &Event)> {
     let mut events: Vec<(usize, &Event)> = spec.events.iter().enumerate().collect();
     events.sort_by_key(|(_, event)| event.at);
     events
 }
 
-/// The windows that events open: name, start, end (`None`: that of the run).
+/// Returns the windows that events open: name, start, end (`None`: the end of the run).
 pub(crate) fn event_windows(spec: &Spec) -> Vec<(String, Span, Option<Span>)> {
     let mut windows: Vec<(String, Span, Option<Span>)> = Vec::new();
     for (_, event) in in_order(spec) {
@@ -455,11 +460,11 @@ pub(crate) fn event_windows(spec: &Spec) -> Vec<(String, Span, Option<Span>)> {
     windows
 }
 
-/// For each flow of `group`, the times in which it offers no data: in order, apart from one another.
+/// Returns for each flow of `group` the disjoint intervals without data, in order.
 pub(crate) fn pauses(spec: &Spec, group: &Group) -> Vec<Vec<(Span, Option<Span>)>> {
     let common: Vec<_> = group.off.iter().map(|off| (off.start, off.end)).collect();
     let mut all = vec![common; group.count as usize];
-    // Since when each flow has been stopped by an event.
+    // Time since which each flow has been stopped by an event.
     let mut stopped: Vec<Option<Span>> = vec![None; group.count as usize];
     for (_, event) in in_order(spec) {
         let stops = event.stop.as_ref() == Some(&group.name);

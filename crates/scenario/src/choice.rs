@@ -4,37 +4,37 @@ use aqumen_aqm::{AnyAqm, AnyQdisc, Catalogue, Limit, Network, ParamError, Qdisc,
 
 use crate::value::OwnedValue;
 
-/// An AQM by name with its values, and the network from which it designs what is left open.
+/// An AQM with its given values, and the nominal network from which it derives the others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AqmChoice {
     /// Name of the algorithm, profiles resolved.
     pub name: String,
-    /// The values given.
+    /// Given values.
     pub values: Vec<(String, OwnedValue)>,
     /// The nominal network and the link.
     pub network: Network,
-    /// Where the algorithm is found.
+    /// Catalogue that has the algorithm.
     pub catalogue: Catalogue,
 }
 
 impl AqmChoice {
-    /// A built-in one.
+    /// A built-in AQM.
     pub fn builtin(name: &str, values: Vec<(String, OwnedValue)>, network: Network) -> Self {
         AqmChoice { name: name.into(), values, network, catalogue: Catalogue::BUILT_IN }
     }
 
-    /// The AQM of one queue, ready to run. `None` if there is none of that name.
+    /// Builds the AQM of one queue. `None` if the catalogue lacks the name.
     pub fn build(&self) -> Option<Result<AnyAqm, ParamError>> {
         self.catalogue.build(&self.name, &self.values(), &self.network)
     }
 
-    /// The queue discipline with room for `limit`, ready to run, of one queue or of several. `None` if there is none of
-    /// that name.
+    /// Builds the queue discipline with the capacity `limit`, of one queue or of several. `None` if the catalogue lacks
+    /// the name.
     pub fn build_qdisc(&self, limit: Limit) -> Option<Result<AnyQdisc, ParamError>> {
         self.catalogue.build_qdisc(&self.name, &self.values(), &self.network, limit)
     }
 
-    /// The parameters in force where the queue has room for `limit`. `None` if there is no AQM of that name.
+    /// Returns the effective parameters in a queue of capacity `limit`. `None` if the catalogue lacks the name.
     pub(crate) fn in_force(&self, limit: Limit) -> Option<Result<Vec<(&'static str, OwnedValue)>, ParamError>> {
         Some(self.build_qdisc(limit)?.map(|qdisc| {
             let mut params = Vec::new();

@@ -1,9 +1,8 @@
-//! Estimate of how long a run takes, made before anything is built: packets, samples, updates of AQMs, steps of
-//! equations and predictions, each with one factor. A run that takes far too long is refused in one line that names the
-//! key; of one that is merely long the line says how long.
+//! Estimate of the run time before a run: packets, samples, updates of AQMs, steps of equations and predictions, each
+//! with one factor. A run that takes far too long is refused in one line that names the key; a long run gets a notice.
 //!
-//! Seconds are those of one core of the 2020s. For the shipped experiments estimated events are within a factor of two
-//! of those that the packet engine counts.
+//! Seconds are those of one core of the 2020s. For the shipped experiments the estimated number of events is within a
+//! factor of two of the packet engine's count.
 
 use aqumen_aqm::registry::AnyQdisc;
 use aqumen_aqm::{Kind as ParamKind, Limit, Network};
@@ -11,10 +10,10 @@ use aqumen_units::{Instant, Rate, Span};
 
 use crate::Error;
 use crate::choice::AqmChoice;
+use crate::demand::demand;
 use crate::expand::written_link;
 use crate::field::TIME_MAX;
 use crate::network::{Core, limit};
-use crate::offered::offered;
 use crate::plan::Link;
 use crate::scenario::Scenario;
 use crate::schema::{Side, Spec};
@@ -24,16 +23,16 @@ use crate::tree::locate;
 use crate::units::{show_span, show_value};
 use crate::value::OwnedValue;
 
-/// What runs a scenario.
+/// A program that evaluates a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runner {
     /// The packet engine.
     Packet,
     /// The fluid engine.
     Fluid,
-    /// Prediction of operating points, perhaps with their loops.
+    /// Prediction of operating points, optionally with their loops.
     Theory {
-        /// Margins and oscillations too.
+        /// Whether margins and oscillations are computed.
         loops: bool,
     },
     /// ns-2, an external packet simulator.
@@ -42,10 +41,10 @@ pub enum Runner {
     Ns3,
 }
 
-/// Work of a run, in parts of one kind each.
+/// Work of a run, by kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {
-    /// Its parts, in no order.
+    /// Parts, in no order.
     pub parts: Vec<Part>,
 }
 
@@ -54,30 +53,30 @@ pub struct Cost {
 pub struct Part {
     /// Kind: `packets`, `changes of state`, `samples`, `updates`, `steps` or `predictions`.
     pub what: &'static str,
-    /// Number of them.
+    /// Number of items.
     pub count: f64,
-    /// Time that they take in all, seconds of one core.
+    /// Time of all items, seconds of one core.
     pub seconds: f64,
     cause: Cause,
 }
 
-/// Setting that makes a part as large as it is.
+/// Setting that determines the size of a part.
 #[derive(Clone, Debug, PartialEq)]
 enum Cause {
     /// A key of the scenario.
     Key(String),
     /// The interval between samples.
     Interval,
-    /// An AQM on the link with this number.
+    /// The AQM of the link with this number.
     Aqm(usize),
 }
 
-/// Longest run that is accepted, seconds.
+/// Longest accepted run, seconds.
 const TOO_LONG_S: f64 = 3600.0;
-/// Longest that samples or updates may take, seconds, unless the rest takes a tenth of that or more.
+/// Longest accepted time for samples or updates, seconds, unless the rest takes a tenth of that or more.
 const PERIODIC_S: f64 = 60.0;
 const OUT_OF_PROPORTION: f64 = 10.0;
-/// Longest run of which nothing is said, seconds.
+/// Longest run without a notice, seconds.
 const LONG_S: f64 = 10.0;
 
 /// An event of the packet engine, of ns-2 and of ns-3, seconds. Measured on experiment 1 of the ARM-PFC paper; with
@@ -85,66 +84,67 @@ const LONG_S: f64 = 10.0;
 const EVENT_S: f64 = 45e-9;
 const NS2_EVENT_S: f64 = 15.0 * EVENT_S;
 const NS3_EVENT_S: f64 = 200.0 * EVENT_S;
-/// Flows that double the time of an event, since their state no longer fits the cache; eight times at the most.
+/// Number of flows that doubles the time of an event, since their state exceeds the cache; the factor is at most eight.
 const FLOWS_IN_CACHE: f64 = 50_000.0;
-/// An update of one queue; each takes two more for the discipline, seconds.
+/// Time of an update of one queue, seconds; the discipline counts as two more.
 const UPDATE_S: f64 = 20e-9;
-/// A sample of one flow; a link takes ten more, seconds.
+/// Time of a sample of one flow, seconds; a link counts as ten more.
 const SAMPLE_S: f64 = 10e-9;
-/// Flows of which samples are taken.
-const WATCHED: f64 = 256.0;
-/// A step of the fluid's equations for one link or one class of flows, seconds.
+/// Most flows that are sampled.
+const SAMPLED_FLOWS_MAX: f64 = 256.0;
+/// Time of one step of the fluid equations for one link or one class of flows, seconds.
 const STEP_S: f64 = 120e-9;
-/// First step of the fluid: a twentieth of the shortest round trip, at most this, seconds. Two more runs halve it each.
+/// Longest first step of the fluid, seconds. The first step is a twentieth of the shortest round trip; refinement
+/// halves it.
 const STEP_MAX_S: f64 = 4e-3;
 const ATTEMPTS: f64 = 7.0;
-/// Ratio of round trips within one class of flows, and the most classes of a group.
+/// Ratio of round trips within one class of flows, and most classes of a group.
 const FLUID_RTT_RATIO: f64 = 1.25;
 const FLUID_CLASSES_MAX: f64 = 8.0;
-/// A prediction of one link in one window, without loops and with them, seconds.
+/// Time of one prediction for one link in one window, without loops and with them, seconds.
 const POINT_S: f64 = 50e-6;
 const LOOP_S: f64 = 0.2;
 
-/// Updates of a queue discipline.
+/// Periodic updates of a queue discipline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Updates {
-    /// Seconds from one to the next.
+    /// Period, seconds.
     pub period_s: f64,
-    /// Queues that each looks after at the most.
+    /// Most queues per update.
     pub queues: f64,
 }
 
 impl Updates {
-    /// Updates of `qdisc` where `flows` come, which keep no more than as many queues busy. `None` without any.
-    pub fn of(qdisc: AnyQdisc, flows: u64) -> Option<Updates> {
+    /// Returns the updates of `qdisc` with `flows` flows, which occupy at most as many queues. `None` without updates.
+    pub fn new(qdisc: AnyQdisc, flows: u64) -> Option<Updates> {
         let queues = (qdisc.updated_queues() as u64).min(flows.max(1)) as f64;
         let period = qdisc.update_period()?;
         Some(Updates { period_s: period.as_secs_f64().max(1e-9), queues })
     }
 
-    /// Time that one takes, seconds.
+    /// Time of one update, seconds.
     pub fn each_s(&self) -> f64 {
         UPDATE_S * (2.0 + self.queues)
     }
 
-    fn of_choice(choice: &AqmChoice, limit: Limit, flows: u64) -> Option<Updates> {
-        Updates::of(choice.build_qdisc(limit)?.ok()?, flows)
+    fn from_choice(choice: &AqmChoice, limit: Limit, flows: u64) -> Option<Updates> {
+        Updates::new(choice.build_qdisc(limit)?.ok()?, flows)
     }
 }
 
-/// Line that says how long work of so many `seconds` takes, where that is long; `much` is what it consists of.
-pub fn said(seconds: f64, much: &str) -> Option<String> {
+/// Notice of a long run time, if `seconds` is long; `much` describes the work.
+pub fn long_run_notice(seconds: f64, much: &str) -> Option<String> {
     (seconds > LONG_S).then(|| format!("this takes about {}: {much}", duration(seconds)))
 }
 
-/// Time that the updates of `aqm` take over `duration_s` in which `flows` come, seconds.
+/// Time of the updates of `aqm` over `duration_s` with `flows` flows, seconds.
 pub fn updates_s(aqm: &AqmSpec, network: Network, limit: Limit, flows: u64, duration_s: f64) -> f64 {
-    let updates = Updates::of_choice(&aqm.on(network), limit, flows);
+    let updates = Updates::from_choice(&aqm.on(network), limit, flows);
     updates.map_or(0.0, |updates| duration_s / updates.period_s * updates.each_s())
 }
 
-/// Refuses updates of `aqm` that take far too long over `duration_s`, in which `flows` come, beside the rest, which
-/// takes `rest_s`. The refusal says what would be accepted.
+/// Refuses updates of `aqm` that take far too long over `duration_s` with `flows` flows, compared with the rest of the
+/// run, which takes `rest_s`. The message names an accepted value.
 pub fn check_updates(
     aqm: &AqmSpec,
     network: Network,
@@ -156,7 +156,7 @@ pub fn check_updates(
     let bound = PERIODIC_S.max(OUT_OF_PROPORTION * rest_s);
     let seconds = |values: &[(String, OwnedValue)]| {
         let choice = AqmSpec { values: values.to_vec(), ..aqm.clone() }.on(network);
-        let updates = Updates::of_choice(&choice, limit, flows)?;
+        let updates = Updates::from_choice(&choice, limit, flows)?;
         Some((updates, duration_s / updates.period_s * updates.each_s()))
     };
     let Some((updates, now_s)) = seconds(&aqm.values).filter(|(_, now_s)| *now_s > bound) else { return Ok(()) };
@@ -167,7 +167,7 @@ pub fn check_updates(
         short_count(duration_s / updates.period_s),
         duration(now_s)
     );
-    // One of the numbers given, times the nearest power of ten that is accepted.
+    // Scales one of the given numbers by the nearest power of ten that is accepted.
     for (power, i) in (1..=9).flat_map(|power| (0..aqm.values.len()).map(move |i| (power, i))) {
         let (name, OwnedValue::Number(x)) = &aqm.values[i] else { continue };
         for x in [x * 10f64.powi(power), x * 10f64.powi(-power)] {
@@ -179,7 +179,7 @@ pub fn check_updates(
         }
     }
     let least = short_time(duration_s * updates.each_s() / bound);
-    Err(format!("{much}; updates {least} apart are accepted: the nominal network makes these"))
+    Err(format!("{much}; a period of {least} or more is accepted; it follows from the nominal network"))
 }
 
 /// The value `x` of a parameter of `aqm`, in its unit.
@@ -193,12 +193,12 @@ fn show_param(aqm: &AqmSpec, name: &str, x: f64) -> String {
 }
 
 impl Cost {
-    /// Seconds of one core.
+    /// Total time, seconds of one core.
     pub fn seconds(&self) -> f64 {
         self.parts.iter().map(|part| part.seconds).sum()
     }
 
-    /// Number of `what` in all.
+    /// Total number of items of kind `what`.
     pub fn count(&self, what: &str) -> f64 {
         self.parts.iter().filter(|part| part.what == what).map(|part| part.count).sum()
     }
@@ -216,8 +216,8 @@ impl Scenario {
         Ok(cost(runner, self.spec(), self.core(), &self.own(aqm)?, self.fixed()))
     }
 
-    /// Refuses a run that takes far too long on `runner`, with `aqm` on the links under test. `Some`: how long `runs`
-    /// such runs take, where that is long.
+    /// Refuses a run that takes far too long on `runner`, with `aqm` on the links under test. Returns a notice of the
+    /// time of `runs` such runs, if it is long.
     pub fn check_cost(&self, runner: Runner, aqm: Option<&AqmSpec>, runs: u64) -> Result<Option<String>, Error> {
         let (spec, core, own) = (self.spec(), self.core(), self.own(aqm)?);
         let cost = cost(runner, spec, core, &own, self.fixed());
@@ -251,12 +251,12 @@ impl Scenario {
                 let (link, duration_s) = (&core.links[*i], spec.duration.as_secs_f64());
                 let (network, limit) = (core.nominal(spec, *i), limit(link.buffer));
                 let chosen = self.fixed()[*i].as_ref().unwrap_or(&own);
-                // All links together, or an AQM that takes over later, say how much it is.
+                // The message of a single AQM names the accepted value.
                 let refused = check_updates(chosen, network, limit, spec.all_flows(), duration_s, rest_s);
                 let message = refused.err().unwrap_or(much);
                 match link.aqm {
                     Some(_) => (format!("{}.aqm", link.path), message),
-                    None if aqm.is_some() => return Err(Error::of_aqm(&own.label, message)),
+                    None if aqm.is_some() => return Err(Error::for_aqm(&own.label, message)),
                     None => ("aqm".into(), message),
                 }
             }
@@ -265,15 +265,15 @@ impl Scenario {
     }
 }
 
-/// Work of `runner` for `spec` with `chosen` on the links under test and the SPECs in `fixed` on the others. Nothing is
-/// known of AQMs that cannot be built.
+/// Work of `runner` for `spec` with `chosen` on the links under test and the SPECs in `fixed` on the others. AQMs that
+/// cannot be built count as nothing.
 fn cost(runner: Runner, spec: &Spec, core: &Core, chosen: &AqmSpec, fixed: &[Option<AqmSpec>]) -> Cost {
     let mut cost = Cost { parts: Vec::new() };
     let written = |(i, link)| written_link(spec, core, i, link, fixed[i].as_ref().unwrap_or(chosen)).ok();
     let Some(links) = core.links.iter().enumerate().map(written).collect::<Option<Vec<Link>>>() else { return cost };
     let (duration_s, flows) = (spec.duration.as_secs_f64(), spec.all_flows() as f64);
     let recorded = core.links.iter().filter(|link| link.record).count() as f64;
-    let (mut attempts, mut watched, mut step_s, mut slowness) = (1.0, flows.min(WATCHED), 0.0, 1.0);
+    let (mut attempts, mut watched, mut step_s, mut slowness) = (1.0, flows.min(SAMPLED_FLOWS_MAX), 0.0, 1.0);
     match runner {
         Runner::Theory { loops } => {
             let windows = (spec.windows.0.len() + spec.events.len() + 2) as f64;
@@ -283,7 +283,7 @@ fn cost(runner: Runner, spec: &Spec, core: &Core, chosen: &AqmSpec, fixed: &[Opt
             return cost;
         }
         Runner::Fluid => {
-            // An update ends a step of its own.
+            // An update ends a step.
             (attempts, watched, step_s) = (ATTEMPTS, 0.0, 2.0 * STEP_S);
             let steps = attempts * duration_s / fluid_step_s(spec, core);
             let classes: f64 = (0..spec.flows.len()).map(|i| classes(spec, core, i)).sum();
@@ -298,7 +298,7 @@ fn cost(runner: Runner, spec: &Spec, core: &Core, chosen: &AqmSpec, fixed: &[Opt
     }
     let samples = duration_s / spec.sample_interval().as_secs_f64().max(1e-9);
     cost.add("samples", samples, slowness * SAMPLE_S * recorded * (10.0 + watched), Cause::Interval);
-    // Links often have one AQM.
+    // Most links have the same AQM.
     let mut known: Vec<(&AqmChoice, Limit, Option<Updates>)> = Vec::new();
     for (i, link) in links.iter().enumerate() {
         let changes = link.line.iter().flat_map(|line| &line.aqms).map(|(at, aqm)| (seconds(*at), aqm));
@@ -307,7 +307,7 @@ fn cost(runner: Runner, spec: &Spec, core: &Core, chosen: &AqmSpec, fixed: &[Opt
             let until = in_force.get(k + 1).map_or(duration_s, |(at, _)| *at);
             let found = known.iter().find(|(other, limit, _)| *other == aqm && *limit == link.limit);
             let updates = found.map(|(.., updates)| *updates).unwrap_or_else(|| {
-                let updates = Updates::of_choice(aqm, link.limit, spec.all_flows());
+                let updates = Updates::from_choice(aqm, link.limit, spec.all_flows());
                 known.push((aqm, link.limit, updates));
                 updates
             });
@@ -320,63 +320,63 @@ fn cost(runner: Runner, spec: &Spec, core: &Core, chosen: &AqmSpec, fixed: &[Opt
     cost
 }
 
-/// Adds the packets of all groups: no more than links carry, applications offer and windows admit. Each takes an event
-/// at the first link of its way, at others that are watched and at its end, and as many on the way back.
+/// Adds the packets of all groups, bounded by links, applications and windows. Each packet is an event at the first
+/// link of its path, at each later link that is recorded, and at the receiver; so is its acknowledgement.
 fn packets(cost: &mut Cost, spec: &Spec, core: &Core, links: &[Link], event_s: f64) {
     let duration_s = spec.duration.as_secs_f64();
     let mut groups = Vec::new();
-    // Bits that come to each link from groups that adapt, if each is alone, and from others.
+    // Bits that each group alone would send over each link: adaptive groups, and the others.
     let [mut adaptive, mut fixed] = [vec![0.0; links.len()], vec![0.0; links.len()]];
-    for (i, (group, way)) in spec.flows.iter().zip(&core.ways).enumerate() {
+    for (i, (group, route)) in spec.flows.iter().zip(&core.routes).enumerate() {
         let stop_s = group.stop.map_or(duration_s, |stop| stop.as_secs_f64());
         let active_s = (stop_s - group.start.low.as_secs_f64()).clamp(0.0, duration_s);
         let config = &group.transport.config;
         let (flows, rtt_s) = (group.flows() as f64, base_rtt_s(spec, core, i));
-        let offer = offered(group, active_s, rtt_s);
+        let offer = demand(group, active_s, rtt_s);
         let bits = offer.bits;
         let window = config.window_pkts().map_or(f64::INFINITY, |pkts| f64::from(pkts) * flows * active_s / rtt_s);
-        let access = way.access.as_ref().map_or(f64::INFINITY, |access| {
+        let access = route.access.as_ref().map_or(f64::INFINITY, |access| {
             let hosts = Side::BOTH.map(|side| core.hosts(spec, i, side)).into_iter().min().unwrap_or(1);
             access.rate.as_bps() as f64 * f64::from(hosts) * active_s / bits
         });
         let mut count = offer.packets.min(window.max(flows)).min(access);
         if config.adapts() {
-            let carried = way.path.iter().map(|link| carried(&links[*link as usize], duration_s) / bits);
+            let carried = route.path.iter().map(|link| link_bits(&links[*link as usize], duration_s) / bits);
             count = carried.map(|pkts| pkts * active_s / duration_s).fold(count, f64::min);
         }
         let load = if config.adapts() { &mut adaptive } else { &mut fixed };
-        way.path.iter().for_each(|link| load[*link as usize] += count * bits);
+        route.path.iter().for_each(|link| load[*link as usize] += count * bits);
         groups.push((count, bits, offer.changes));
     }
     let at_links = |path: &[u32]| {
-        let later = path.iter().skip(1).filter(|link| !links[**link as usize].is_unwatched());
+        let later = path.iter().skip(1).filter(|link| !links[**link as usize].is_unobserved());
         later.count() + path.len().min(1)
     };
     for (i, (count, bits, changes)) in groups.into_iter().enumerate() {
-        let (group, way) = (&spec.flows[i], &core.ways[i]);
+        let (group, route) = (&spec.flows[i], &core.routes[i]);
         let config = &group.transport.config;
-        // Groups that adapt share what others leave, a tenth of a link at least. Others lose what a link cannot carry.
+        // Adaptive groups share what the others leave, at least a tenth of a link. The others lose their excess.
         let part = |link: &u32| {
-            let (carried, fixed) = (carried(&links[*link as usize], duration_s), fixed[*link as usize]);
+            let (carried, fixed) = (link_bits(&links[*link as usize], duration_s), fixed[*link as usize]);
             match config.adapts() {
                 true => (carried - fixed).max(0.1 * carried) / adaptive[*link as usize].max(bits),
                 false => carried / fixed.max(bits),
             }
         };
-        let part = way.path.iter().map(part).fold(1.0, f64::min);
+        let part = route.path.iter().map(part).fold(1.0, f64::min);
         let (sent, arrived) = if config.adapts() { (count * part, 1.0) } else { (count, part) };
-        let back = if config.ack_bytes() > 0 { at_links(&way.return_path) + 1 } else { 0 };
+        let back = if config.ack_bytes() > 0 { at_links(&route.return_path) + 1 } else { 0 };
         let of_source = group.traffic.offered().is_some();
         let traffic = format!("flows.{i}.traffic");
         let key = if of_source { traffic.clone() } else { "duration".into() };
-        let events = 1.0 + arrived * (at_links(&way.path) + back) as f64;
+        let events = 1.0 + arrived * (at_links(&route.path) + back) as f64;
         cost.add("packets", sent, events * event_s, Cause::Key(key));
         cost.add("changes of state", changes, event_s, Cause::Key(traffic));
     }
 }
 
-/// Bits that a link carries at most in `duration_s`.
-fn carried(link: &Link, duration_s: f64) -> f64 {
+/// Most bits that a link carries in `duration_s`.
+fn link_bits(link: &Link, duration_s: f64) -> f64 {
     let ends = link.rates.iter().skip(1).map(|(at, _)| seconds(*at)).chain([duration_s]);
     let bits = |(&(at, rate), end): (&(Instant, Rate), f64)| {
         rate.as_bps() as f64 * (end.min(duration_s) - seconds(at)).max(0.0)
@@ -388,20 +388,20 @@ fn seconds(at: Instant) -> f64 {
     at.as_nanos() as f64 * 1e-9
 }
 
-/// Shortest round trip of a group without queueing, and the transmission of a packet, seconds.
+/// Shortest round trip of a group without queueing, plus the transmission of a packet, seconds.
 fn base_rtt_s(spec: &Spec, core: &Core, i: usize) -> f64 {
     let bits = 8.0 * f64::from(spec.flows[i].transport.config.packet_bytes());
-    let sent_s = core.ways[i].path.iter().map(|link| bits / core.links[*link as usize].rate.as_bps() as f64);
+    let sent_s = core.routes[i].path.iter().map(|link| bits / core.links[*link as usize].rate.as_bps() as f64);
     (round_trip(spec, core, i, false).as_secs_f64() + sent_s.sum::<f64>()).max(1e-9)
 }
 
-/// First step of the fluid, seconds.
+/// First step of the fluid solver, seconds.
 fn fluid_step_s(spec: &Spec, core: &Core) -> f64 {
     let shortest = (0..spec.flows.len()).map(|i| base_rtt_s(spec, core, i)).fold(f64::INFINITY, f64::min);
     (shortest / 20.0).clamp(1e-9, STEP_MAX_S)
 }
 
-/// Classes of flows of group `i` in the fluid: those of one path, by round trip.
+/// Number of flow classes of group `i` in the fluid: flows of one path and similar round trips.
 fn classes(spec: &Spec, core: &Core, i: usize) -> f64 {
     let pairs = Side::BOTH.map(|side| u64::from(core.hosts(spec, i, side)));
     let shortest = base_rtt_s(spec, core, i);
@@ -411,21 +411,21 @@ fn classes(spec: &Spec, core: &Core, i: usize) -> f64 {
     apart.min(spec.flows[i].flows().min(pairs).max(1) as f64)
 }
 
-/// The propagation delay there and back of the flow of group `i` that has the shortest, or the longest.
+/// Shortest or longest two-way propagation delay of the flows of group `i`.
 fn round_trip(spec: &Spec, core: &Core, i: usize, longest: bool) -> Span {
     let end = |spread: &Spread| if longest { spread.high } else { spread.low };
-    let way = &core.ways[i];
+    let route = &core.routes[i];
     let of_hosts = |owner: usize| {
         let placed = &spec.flows[owner];
-        let access = core.ways[owner].access.as_ref();
+        let access = core.routes[owner].access.as_ref();
         let access = access.map_or(Span::ZERO, |access| end(&access.delay) * 4 + end(&placed.extra_rtt));
-        placed.rtt.as_ref().map_or_else(|| core.written_delay(way) + access, end)
+        placed.rtt.as_ref().map_or_else(|| core.written_delay(route) + access, end)
     };
     let [source, destination] = core.owners(spec, i).map(of_hosts);
     (source + destination) / 2
 }
 
-/// A time for people: two digits, in the unit that fits.
+/// Formats a time with two digits in a suitable unit.
 fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 100.0 => format!("{s:.0} s"),
@@ -436,15 +436,15 @@ fn duration(seconds: f64) -> String {
     }
 }
 
-/// A time as a scenario writes it, two digits.
+/// Formats a time as in a scenario file, two digits.
 fn short_time(seconds: f64) -> String {
     let nanos = (seconds * 1e9).clamp(1.0, TIME_MAX.as_nanos() as f64);
     let scale = 10f64.powf(nanos.log10().floor() - 1.0).max(1.0);
-    // What is offered must do.
+    // Rounded up, so that the offered value is accepted.
     show_span(Span::from_nanos(((nanos / scale - 1e-6).ceil() * scale) as u64))
 }
 
-/// A number for people: `1250`, `1.2e8`.
+/// Formats a number: `1250`, `1.2e8`.
 fn short_count(count: f64) -> String {
     if count < 1e5 { format!("{count:.0}") } else { format!("{count:.1e}") }
 }

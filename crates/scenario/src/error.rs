@@ -1,8 +1,8 @@
-//! What is wrong with a scenario, in exactly one line that names file, line and key.
+//! Errors of a scenario, in exactly one line with file, line and key.
 
 use std::fmt;
 
-/// What is wrong, and where.
+/// An error with its place.
 ///
 /// ```
 /// use aqumen_scenario::Scenario;
@@ -14,33 +14,33 @@ use std::fmt;
 pub struct Error {
     /// The file, or another source such as `--aqm`; empty if there is none.
     pub file: String,
-    /// The line, from 1; 0 if the value stands in no line.
+    /// Line number from 1; 0 if unknown.
     pub line: usize,
-    /// The dotted key; empty if the whole file is meant.
+    /// Dotted key; empty for the whole file.
     pub key: String,
     /// The value found, as it was written.
     pub value: Option<String>,
-    /// What is wrong with it, and what would be right.
+    /// Problem, and accepted values.
     pub message: String,
 }
 
 impl Error {
-    /// An error about a whole file, or about no file at all.
-    pub(crate) fn of_file(file: &str, message: impl Into<String>) -> Self {
+    /// An error about a whole file, or without a file.
+    pub(crate) fn for_file(file: &str, message: impl Into<String>) -> Self {
         Error { file: file.into(), line: 0, key: String::new(), value: None, message: message.into() }
     }
 
     /// An error about the AQM of a SPEC.
-    pub(crate) fn of_aqm(text: &str, message: impl Into<String>) -> Self {
-        Error { key: "aqm".into(), value: Some(format!("\"{text}\"")), ..Error::of_file("", message) }
+    pub(crate) fn for_aqm(text: &str, message: impl Into<String>) -> Self {
+        Error { key: "aqm".into(), value: Some(format!("\"{text}\"")), ..Error::for_file("", message) }
     }
 }
 
-/// A dotted path and what is wrong there.
-pub(crate) type Wrong = (String, String);
+/// Dotted path and message.
+pub(crate) type PathError = (String, String);
 
-/// A key of a table and what is wrong with its value.
-pub(crate) type Fault = (&'static str, String);
+/// Key of a table and message.
+pub(crate) type KeyError = (&'static str, String);
 
 /// Longest list of names in a message, characters.
 const LIST_CHARS_MAX: usize = 200;
@@ -69,7 +69,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// `text` with everything escaped that could break the line or disturb a terminal.
+/// Escapes characters that could break the line or disturb a terminal.
 fn one_line(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -82,7 +82,7 @@ fn one_line(text: &str) -> String {
     shown
 }
 
-/// `text` for a message: a long one is cut off.
+/// Truncates a long text for a message.
 pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(VALUE_CHARS_MAX) {
         Some((cut, _)) => format!("{}...", &text[..cut]),
@@ -90,25 +90,25 @@ pub(crate) fn shortened(text: &str) -> String {
     }
 }
 
-/// " (did you mean NEAREST?)" if one of `known` is close to `name`, and the list of all, as far as a line has room.
+/// Suggests the nearest of `known`, and lists them all as far as a line permits.
 pub(crate) fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    suggestion_of(name, known, None)
+    suggestion_in(name, known, None)
 }
 
-/// The same of names that `command` lists.
+/// As [`suggestion`]; a truncated list refers to `command`.
 pub(crate) fn suggestion_listed<'a>(name: &str, known: impl IntoIterator<Item = &'a str>, command: &str) -> String {
-    suggestion_of(name, known, Some(command))
+    suggestion_in(name, known, Some(command))
 }
 
-fn suggestion_of<'a>(name: &str, known: impl IntoIterator<Item = &'a str>, command: Option<&str>) -> String {
-    // A scenario may have profiles of the names that are built in.
+fn suggestion_in<'a>(name: &str, known: impl IntoIterator<Item = &'a str>, command: Option<&str>) -> String {
+    // Profiles may have the names of built-in AQMs.
     let mut all: Vec<&str> = Vec::new();
     known.into_iter().for_each(|name| {
         if !all.contains(&name) {
             all.push(name)
         }
     });
-    // Names are compared without regard to case, less than half of the letters wrong, or one.
+    // Names are compared case-insensitively; less than half of the letters may differ, or one.
     let lower = name.to_lowercase();
     let nearest = all
         .iter()
@@ -123,7 +123,7 @@ fn suggestion_of<'a>(name: &str, known: impl IntoIterator<Item = &'a str>, comma
     }
 }
 
-/// `names` in a row; of a long row the beginning, how many more there are, and the command that lists them.
+/// Joins `names`; a long list is truncated, with the number omitted and the command that lists all.
 fn listed(names: &[&str], command: Option<&str>) -> String {
     let whole = names.join(", ");
     if whole.chars().count() <= LIST_CHARS_MAX {
@@ -147,8 +147,8 @@ mod tests {
     #[test]
     fn a_long_list_ends_at_a_word_and_names_the_command() {
         let names: Vec<String> = (0..60).map(|i| format!("name-{i}")).collect();
-        let said = suggestion_listed("nam-7", names.iter().map(String::as_str), "aqumen list names");
-        let (hint, list) = said.split_once(" known: ").unwrap();
+        let text = suggestion_listed("nam-7", names.iter().map(String::as_str), "aqumen list names");
+        let (hint, list) = text.split_once(" known: ").unwrap();
         assert_eq!(hint, "; did you mean name-7?");
         let (shown, rest) = list.split_once(", ... and ").unwrap();
         assert!(

@@ -1,4 +1,4 @@
-//! From a scenario to the plan of one seed: every flow gets its hosts, access links, delays and start time.
+//! Expansion of a scenario to the plan of one seed: hosts, access links, delays and start time of every flow.
 
 use aqumen_aqm::{Draw, Limit, Network};
 use aqumen_units::{Instant, Span};
@@ -6,29 +6,29 @@ use aqumen_units::{Instant, Span};
 use crate::channel::LinkState;
 use crate::check::{event_link, event_windows, merge, pauses};
 use crate::choice::AqmChoice;
-use crate::error::Wrong;
+use crate::error::PathError;
 use crate::field::Buffer;
 use crate::line::Line;
 use crate::links::Access;
-use crate::network::{Core, CoreLink, Way, limit};
+use crate::network::{Core, CoreLink, GroupRoute, limit};
 use crate::plan::{Flow, Group, Link, Plan, Window};
 use crate::schema::{Side, Spec};
 use crate::spec::{AqmChange, AqmSpec};
 use crate::spread::Spread;
 use crate::streams::{Kind, Stream};
 
-/// Share of the run after which it counts as steady, if the scenario does not say.
+/// Fraction of the run, 1/n, before the default window `steady`.
 const STEADY_FROM: u64 = 10;
 
-/// The plan of `spec` for `seed`, with `chosen` on the links under test. The links' own SPECs are in `fixed`. Fails if
-/// an event changes parameters that an AQM does not have.
+/// Returns the plan of `spec` for `seed`, with `chosen` on the links under test and the SPECs in `fixed` on the others.
+/// Fails if an event changes parameters that an AQM lacks.
 pub(crate) fn expand(
     spec: &Spec,
     core: &Core,
     seed: u64,
     chosen: &AqmSpec,
     fixed: &[Option<AqmSpec>],
-) -> Result<Plan, Wrong> {
+) -> Result<Plan, PathError> {
     let first = core.under_test().next().or_else(|| core.links.iter().position(|link| link.record)).unwrap_or(0);
     let mut plan = Plan {
         scenario: spec.name.0.clone(),
@@ -47,32 +47,33 @@ pub(crate) fn expand(
         let aqm = fixed[i].as_ref().unwrap_or(chosen);
         plan.links.push(written_link(spec, core, i, link, aqm)?);
     }
-    let mut deal = Deal { spec, core, plan, hosts: vec![Default::default(); spec.flows.len()], numbered: 0 };
-    (0..spec.flows.len()).for_each(|group| deal.group(group));
-    Ok(deal.plan)
+    let mut placement =
+        Placement { spec, core, plan, hosts: vec![Default::default(); spec.flows.len()], host_count: 0 };
+    (0..spec.flows.len()).for_each(|group| placement.group(group));
+    Ok(placement.plan)
 }
 
-/// Deals flows, and the hosts between which they run.
-struct Deal<'a> {
+/// Placement of flows and their hosts.
+struct Placement<'a> {
     spec: &'a Spec,
     core: &'a Core,
     plan: Plan,
-    /// Of each group its own hosts, side by side.
+    /// Hosts of each group, by side.
     hosts: Vec<[Vec<Host>; 2]>,
-    numbered: u32,
+    host_count: u32,
 }
 
-impl Deal<'_> {
-    /// The flows of group `i`.
+impl Placement<'_> {
+    /// Adds the flows of group `i`.
     fn group(&mut self, i: usize) {
-        let (group, way) = (&self.spec.flows[i], &self.core.ways[i]);
+        let (group, route) = (&self.spec.flows[i], &self.core.routes[i]);
         let first = self.plan.flows.len() as u32;
         self.plan.groups.push(Group {
             name: group.name.0.clone(),
             preset: group.transport.preset.clone(),
             transport: group.transport.config,
             traffic: group.traffic.clone(),
-            // At most FLOWS_MAX in all.
+            // The total is at most FLOWS_MAX.
             flows: first..first + group.flows() as u32,
             class: group.class as u8,
         });
@@ -80,65 +81,65 @@ impl Deal<'_> {
         let connections = group.traffic.connections();
         for number in 0..group.count {
             let draws = Stream::new(self.plan.seed, Kind::Placement, u64::from(first + number * connections));
-            let (start, delays) = self.drawn(i, number, draws);
-            let [source, sink] = self.pair(i, number, delays);
+            let (start, delays) = self.draw_start_and_delays(i, number, draws);
+            let [source, sink] = self.hosts_of_flow(i, number, delays);
             let flow = Flow {
                 group: i as u32,
                 source: source.number,
                 destination: sink.number,
-                path: around(source.links, &way.path, sink.links),
-                return_path: around(sink.links, &way.return_path, source.links),
+                path: end_to_end(source.links, &route.path, sink.links),
+                return_path: end_to_end(sink.links, &route.return_path, source.links),
                 on: on_intervals(start, group.stop, &pauses[number as usize]),
                 transfer: group.transfer,
             };
-            // The connections of a session run between the same hosts.
+            // All connections of a session run between the same hosts.
             self.plan.flows.extend(std::iter::repeat_n(flow, connections as usize));
         }
-        note(&mut self.plan, group, first as usize);
+        add_notes(&mut self.plan, group, first as usize);
     }
 
-    /// When flow `number` of group `i` starts, and the delays of the access links of its source and of its sink.
+    /// Draws the start time of flow `number` of group `i`, and the delays of the access links of its source and sink.
     ///
-    /// The order of draws is part of the format: each is made whether or not it is needed, so that a range in one place
-    /// does not move the flows in another.
-    fn drawn(&self, i: usize, number: u32, mut draws: Stream) -> (Span, [Span; 2]) {
-        let (group, way) = (&self.spec.flows[i], &self.core.ways[i]);
+    /// The order of draws is part of the format. Every number is drawn, needed or not, so that a range in one place
+    /// does not change the draws in another.
+    fn draw_start_and_delays(&self, i: usize, number: u32, mut draws: Stream) -> (Span, [Span; 2]) {
+        let (group, route) = (&self.spec.flows[i], &self.core.routes[i]);
         let start = group.start.value(draws.uniform(), number, group.count);
-        // Delays are those of the hosts.
+        // Delays belong to the hosts.
         let many = Side::BOTH.map(|side| self.core.hosts(self.spec, i, side));
         let dealt = |spread: &Spread, uniform: f64| many.map(|own| spread.value(uniform, number % own, own));
         let none = Spread::fixed(Span::ZERO);
-        let delay = way.access.as_ref().map_or(&none, |access| &access.delay);
+        let delay = route.access.as_ref().map_or(&none, |access| &access.delay);
         let [source, _] = dealt(delay, draws.uniform());
         let [_, sink] = dealt(delay, draws.uniform());
-        // What each link of the source and of the sink gets, so that the round trip becomes longer.
+        // Delay added to each access link of the source and of the sink, so that the round trip has the given length.
         let extra = match &group.rtt {
             None => dealt(&group.extra_rtt, draws.uniform()),
             Some(rtt) => {
-                let least = self.core.written_delay(way) + (source + sink) * 2;
+                let least = self.core.written_delay(route) + (source + sink) * 2;
                 dealt(rtt, draws.uniform()).map(|rtt| rtt.saturating_sub(least))
             }
         };
         (start, [source + extra[0] / 4, sink + extra[1] / 4])
     }
 
-    /// The hosts between which flow `number` of group `i` runs; new ones get access links with these delays.
-    fn pair(&mut self, i: usize, number: u32, delays: [Span; 2]) -> [Host; 2] {
-        let (group, way) = (&self.spec.flows[i], &self.core.ways[i]);
+    /// Returns the hosts of flow `number` of group `i`; new hosts get access links with these delays.
+    fn hosts_of_flow(&mut self, i: usize, number: u32, delays: [Span; 2]) -> [Host; 2] {
+        let (group, route) = (&self.spec.flows[i], &self.core.routes[i]);
         let known = Side::BOTH.map(|side| {
             let many = self.core.hosts(self.spec, i, side);
             let (owner, theirs) = self.core.owner(self.spec, i, side).unwrap_or((i, side));
             self.hosts[owner][theirs as usize].get((number % many) as usize).copied()
         });
         let new = known.map(|host| host.is_none());
-        let placed = way.access.as_ref().filter(|_| new.contains(&true)).map(|access| {
+        let placed = route.access.as_ref().filter(|_| new.contains(&true)).map(|access| {
             let (name, nominal) = (format!("{}.{number}", group.name.0), self.plan.nominal);
-            place(&mut self.plan, &nominal, &name, way, access, new, delays)
+            add_hosts(&mut self.plan, &nominal, &name, route, access, new, delays)
         });
         [0, 1].map(|side| {
             known[side].unwrap_or_else(|| {
-                let host = Host { number: self.numbered, links: placed.and_then(|placed| placed[side]) };
-                self.numbered += 1;
+                let host = Host { number: self.host_count, links: placed.and_then(|placed| placed[side]) };
+                self.host_count += 1;
                 self.hosts[i][side].push(host);
                 host
             })
@@ -146,13 +147,13 @@ impl Deal<'_> {
     }
 }
 
-/// What a reader should know of `group`, whose flows are those from `first` on.
-fn note(plan: &mut Plan, group: &crate::schema::Group, first: usize) {
+/// Adds notes for readers about `group`, whose flows start at index `first`.
+fn add_notes(plan: &mut Plan, group: &crate::schema::Group, first: usize) {
     let name = &group.name.0;
-    if let Some(shape) = group.traffic.endless_start() {
+    if let Some(shape) = group.traffic.infinite_residual_shape() {
         plan.notes.push(format!(
-            "{name}: its times are Pareto of shape {shape}, and how long the one lasts in whose middle a source begins has no mean: what it \
-             sends may hang on that for the whole run; begin = \"off\" starts with a whole period OFF, as ns-2 does"
+            "{name}: its ON and OFF times are Pareto of shape {shape}: the residual of the period in which a source starts has no mean and may \
+             decide its traffic for the whole run; begin = \"off\" starts with a whole OFF period, as ns-2 does"
         ));
     }
     if group.start.high >= plan.duration {
@@ -162,7 +163,13 @@ fn note(plan: &mut Plan, group: &crate::schema::Group, first: usize) {
     }
 }
 
-pub(crate) fn written_link(spec: &Spec, core: &Core, i: usize, link: &CoreLink, aqm: &AqmSpec) -> Result<Link, Wrong> {
+pub(crate) fn written_link(
+    spec: &Spec,
+    core: &Core,
+    i: usize,
+    link: &CoreLink,
+    aqm: &AqmSpec,
+) -> Result<Link, PathError> {
     let network = core.nominal(spec, i);
     let choice = |aqm: &AqmSpec| aqm.on(network);
     let mut rates = link.carries.rates.clone();
@@ -182,7 +189,7 @@ pub(crate) fn written_link(spec: &Spec, core: &Core, i: usize, link: &CoreLink, 
         }
         let at = Instant::ZERO + event.at;
         if let Some(rate) = event.capacity {
-            // What the rates would have done from then on is off.
+            // The event replaces later rates and outages.
             rates.retain(|(known, _)| *known < at);
             line.outages.retain(|(from, _)| *from < at);
             if let Some((_, until)) = line.outages.last_mut() {
@@ -207,8 +214,7 @@ pub(crate) fn written_link(spec: &Spec, core: &Core, i: usize, link: &CoreLink, 
     }
     add_failures(spec, core, i, &mut line);
     let target_pkts = match link.aqm {
-        // An AQM that needs a target designs itself for a third of the buffer; nobody asked that the queue be held
-        // there.
+        // Without a target in the scenario no deviation is measured, although an AQM may assume a third of the buffer.
         None => link.target.or(spec.nominal.target).map(|target| target.0),
         Some(_) => link.target.map(|target| target.0),
     };
@@ -226,7 +232,7 @@ pub(crate) fn written_link(spec: &Spec, core: &Core, i: usize, link: &CoreLink, 
     })
 }
 
-/// Refuses an AQM that cannot take over from the one `before`: a parameter at fault (`None`: the AQM itself), and why.
+/// Refuses an AQM that cannot replace `before`; returns the parameter (`None`: the AQM itself) and a message.
 fn check_takeover(
     before: &AqmChoice,
     new: &AqmChoice,
@@ -241,9 +247,12 @@ fn check_takeover(
     let many = [before, new].into_iter().find(|choice| choice.build().is_none());
     if let Some(many) = many.filter(|_| before.name != new.name) {
         let name = &many.name;
-        return Err((None, format!("{name} has several queues: its parameters can change, but not for another AQM")));
+        return Err((
+            None,
+            format!("{name} has several queues: its parameters can change, but it cannot change to another AQM"),
+        ));
     }
-    // One that cannot be built is reported where it stands.
+    // An AQM that cannot be built is reported elsewhere.
     let Some(Ok(old)) = before.build_qdisc(limit) else { return Ok(()) };
     old.fixed(&built).map_err(|error| match change {
         AqmChange::Params(_) => (Some(error.param.to_string()), error.requirement.to_string()),
@@ -251,7 +260,7 @@ fn check_takeover(
     })
 }
 
-/// Adds the times for which events take link `i` down to the outages that its rates have.
+/// Adds the down times of link `i` by events to its outages.
 fn add_failures(spec: &Spec, core: &Core, i: usize, line: &mut Line) {
     let mut events: Vec<_> = spec.events.iter().filter(|event| event_link(event, core) == Some(i)).collect();
     events.sort_by_key(|event| event.at);
@@ -273,27 +282,27 @@ fn add_failures(spec: &Spec, core: &Core, i: usize, line: &mut Line) {
 /// A host.
 #[derive(Clone, Copy, Debug)]
 struct Host {
-    /// Its number, over all groups.
+    /// Number over all groups.
     number: u32,
-    /// Its access links, if it has any.
+    /// Access links, if any.
     links: Option<AccessLinks>,
 }
 
-/// The access links of a host, by their numbers.
+/// Numbers of the access links of a host.
 #[derive(Clone, Copy, Debug)]
 struct AccessLinks {
-    /// From the host.
+    /// Uplink.
     out: u32,
-    /// To it.
+    /// Downlink.
     into: u32,
 }
 
-/// Adds the source and the sink of one flow, those of them that are `new`, with their access links; answers these.
-fn place(
+/// Adds the hosts that are `new` with their access links; returns the links.
+fn add_hosts(
     plan: &mut Plan,
     nominal: &Network,
     name: &str,
-    way: &Way,
+    route: &GroupRoute,
     access: &Access,
     new: [bool; 2],
     delays: [Span; 2],
@@ -312,10 +321,10 @@ fn place(
     let [source, sink] = nodes;
     let mut links = [AccessLinks { out: 0, into: 0 }; 2];
     for (suffix, side, from, to) in [
-        ("source-out", 0, source, way.from),
-        ("sink-in", 1, way.to, sink),
-        ("sink-out", 1, sink, way.to),
-        ("source-in", 0, way.from, source),
+        ("source-out", 0, source, route.from),
+        ("sink-in", 1, route.to, sink),
+        ("sink-out", 1, sink, route.to),
+        ("source-in", 0, route.from, source),
     ] {
         if !new[side] {
             continue;
@@ -341,13 +350,13 @@ fn place(
     [0, 1].map(|side| new[side].then_some(links[side]))
 }
 
-/// A path from a host to a host, with their access links.
-fn around(from: Option<AccessLinks>, path: &[u32], to: Option<AccessLinks>) -> Vec<u32> {
+/// Returns the path between two hosts, access links included.
+fn end_to_end(from: Option<AccessLinks>, path: &[u32], to: Option<AccessLinks>) -> Vec<u32> {
     let (before, after) = (from.map(|host| host.out), to.map(|host| host.into));
     before.into_iter().chain(path.iter().copied()).chain(after).collect()
 }
 
-/// The time from `start` to `stop` less the pauses, which are in order and apart.
+/// Returns the time from `start` to `stop` without the pauses, which are disjoint and in order.
 fn on_intervals(start: Span, stop: Option<Span>, pauses: &[(Span, Option<Span>)]) -> Vec<(Instant, Option<Instant>)> {
     let end = stop.unwrap_or(Span::MAX);
     let mut on = Vec::new();
@@ -367,7 +376,7 @@ fn on_intervals(start: Span, stop: Option<Span>, pauses: &[(Span, Option<Span>)]
     on.into_iter().map(|(from, until)| (Instant::ZERO + from, until.map(|until| Instant::ZERO + until))).collect()
 }
 
-/// `all`, `steady`, one for each event, and those that the scenario names.
+/// Returns the windows `all`, `steady`, one for each event, and those of the scenario.
 fn windows(spec: &Spec) -> Vec<Window> {
     let end = Instant::ZERO + spec.duration;
     let window = |name: &str, start: Span, until: Option<Span>| Window {

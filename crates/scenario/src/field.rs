@@ -1,4 +1,4 @@
-//! How a value of the schema is read, written and described. [`table!`] makes all three for a table from one
+//! Reading, writing and schema of the values of a scenario. [`table!`] derives all three for a table from one
 //! declaration.
 
 use aqumen_units::{Bytes, Rate, Span};
@@ -9,40 +9,40 @@ use crate::error::suggestion;
 use crate::tree::{Node, Value};
 use crate::units::{self, Quantity};
 
-/// A value that did not fit: its dotted path, the value if it is to be shown, and what is wrong.
+/// An invalid value: its dotted path, the value unless it is a table, and a message.
 #[derive(Debug)]
-pub(crate) struct Misfit {
+pub(crate) struct ValueError {
     pub(crate) path: String,
     pub(crate) line: usize,
     pub(crate) value: Option<String>,
     pub(crate) message: String,
 }
 
-impl Misfit {
-    /// The error that it is in `file`.
+impl ValueError {
+    /// Converts to an error in `file`.
     pub(crate) fn in_file(self, file: &str) -> Error {
-        let Misfit { path: key, line, value, message } = self;
+        let ValueError { path: key, line, value, message } = self;
         Error { file: file.into(), line, key, value, message }
     }
 }
 
 /// A node and the dotted path that leads to it.
 #[derive(Clone)]
-pub(crate) struct At<'a> {
+pub(crate) struct Cursor<'a> {
     pub(crate) node: &'a Node,
     pub(crate) path: String,
 }
 
-impl<'a> At<'a> {
-    /// The entry or element called `step`.
-    pub(crate) fn below(&self, step: impl std::fmt::Display, node: &'a Node) -> At<'a> {
+impl<'a> Cursor<'a> {
+    /// Cursor of the entry or element `step`.
+    pub(crate) fn below(&self, step: impl std::fmt::Display, node: &'a Node) -> Cursor<'a> {
         let path = if self.path.is_empty() { step.to_string() } else { format!("{}.{step}", self.path) };
-        At { node, path }
+        Cursor { node, path }
     }
 
-    /// This value does not fit.
-    pub(crate) fn misfit(&self, message: impl Into<String>) -> Misfit {
-        Misfit {
+    /// Returns an error about this value.
+    pub(crate) fn error(&self, message: impl Into<String>) -> ValueError {
+        ValueError {
             path: self.path.clone(),
             line: self.node.line,
             value: match &self.node.value {
@@ -54,76 +54,76 @@ impl<'a> At<'a> {
     }
 
     /// The entries of a table.
-    pub(crate) fn entries(&self) -> Result<&'a [(String, Node)], Misfit> {
+    pub(crate) fn entries(&self) -> Result<&'a [(String, Node)], ValueError> {
         match &self.node.value {
             Value::Table(entries) => Ok(entries),
-            _ => Err(self.misfit("must be a table")),
+            _ => Err(self.error("must be a table")),
         }
     }
 
     /// Refuses entries that are not `known`.
-    pub(crate) fn only(&self, known: &[&str]) -> Result<(), Misfit> {
+    pub(crate) fn only(&self, known: &[&str]) -> Result<(), ValueError> {
         for (key, node) in self.entries()? {
             if !known.contains(&key.as_str()) {
-                let mut misfit =
-                    self.below(key, node).misfit(format!("unknown key{}", suggestion(key, known.iter().copied())));
-                misfit.value = None;
-                return Err(misfit);
+                let mut error =
+                    self.below(key, node).error(format!("unknown key{}", suggestion(key, known.iter().copied())));
+                error.value = None;
+                return Err(error);
             }
         }
         Ok(())
     }
 
-    /// The entry `key`, or what stands for it when it is absent.
-    pub(crate) fn field<T: Field>(&self, key: &str, default: Option<T>) -> Result<T, Misfit> {
+    /// Reads the entry `key`, or returns its default.
+    pub(crate) fn field<T: Field>(&self, key: &str, default: Option<T>) -> Result<T, ValueError> {
         match self.node.get(key) {
             Some(node) => T::read(&self.below(key, node)),
             None => default.or_else(T::absent).ok_or_else(|| {
-                let mut misfit = self.below(key, self.node).misfit(format!("missing; it must be {}", T::WHAT));
-                misfit.value = None;
-                misfit
+                let mut error = self.below(key, self.node).error(format!("missing; it must be {}", T::WHAT));
+                error.value = None;
+                error
             }),
         }
     }
 
-    /// A number of `quantity` in base units. With units only, unless the quantity has none.
-    pub(crate) fn quantity(&self, quantity: Quantity) -> Result<f64, Misfit> {
+    /// Reads a number of `quantity` in base units. A unit is required unless the quantity has none.
+    pub(crate) fn quantity(&self, quantity: Quantity) -> Result<f64, ValueError> {
         match &self.node.value {
-            Value::Text(text) => quantity.read(text).map_err(|message| self.misfit(message)),
+            Value::Text(text) => quantity.read(text).map_err(|message| self.error(message)),
             Value::Integer(_) | Value::Float(_) => {
                 let text = self.node.value.show();
                 if quantity.is_bare() {
-                    quantity.read(&text).map_err(|message| self.misfit(message))
+                    quantity.read(&text).map_err(|message| self.error(message))
                 } else {
                     let message = quantity.read(&text).map_or_else(|message| message, |_| String::new());
-                    Err(self.misfit(message))
+                    Err(self.error(message))
                 }
             }
-            _ => Err(self.misfit(format!("must be a {}, such as \"{}\"", quantity.name, quantity.example))),
+            _ => Err(self.error(format!("must be a {}, such as \"{}\"", quantity.name, quantity.example))),
         }
     }
 }
 
 /// A value of the schema.
 pub(crate) trait Field: Sized {
-    /// What it is, for the message that it is missing: "a rate, such as ...".
+    /// Description in messages: "a rate, such as ...".
     const WHAT: &'static str;
-    /// Reads it.
-    fn read(at: &At<'_>) -> Result<Self, Misfit>;
-    /// Writes it; `None` if it is not to be written.
+    /// Reads the value.
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError>;
+    /// Writes the value; `None` omits it.
     fn write(&self) -> Option<toml::Value>;
-    /// Its JSON Schema.
+    /// JSON Schema of the value.
     fn schema() -> serde_json::Value;
-    /// What stands for it when it is absent; `None` if it must be there.
+    /// Value of an absent key; `None` if the key is required.
     fn absent() -> Option<Self> {
         None
     }
 }
 
-/// The table in which every field takes its default.
+/// Returns the table with all defaults.
 pub(crate) fn all_defaults<T: Field>() -> T {
     let empty = Node { value: Value::Table(Vec::new()), line: 0 };
-    T::read(&At { node: &empty, path: String::new() }).unwrap_or_else(|misfit| panic!("{}: no default", misfit.path))
+    T::read(&Cursor { node: &empty, path: String::new() }).unwrap_or_else(|error| panic!("{}: no default", error.path))
 }
 
 /// Declares a table of the schema once: its fields with their documentation, types and defaults. A field without
@@ -144,7 +144,7 @@ macro_rules! table {
         impl $crate::field::Field for $name {
             const WHAT: &'static str = $what;
 
-            fn read(at: &$crate::field::At<'_>) -> Result<Self, $crate::field::Misfit> {
+            fn read(at: &$crate::field::Cursor<'_>) -> Result<Self, $crate::field::ValueError> {
                 at.only(&[$(stringify!($field)),*])?;
                 Ok($name { $( $field: at.field(stringify!($field), $crate::field::default!($($default)?))?, )* })
             }
@@ -199,7 +199,7 @@ macro_rules! default {
 }
 pub(crate) use default;
 
-/// A TOML value as JSON.
+/// Converts a TOML value to JSON.
 pub(crate) fn as_json(value: &toml::Value) -> serde_json::Value {
     match value {
         toml::Value::String(text) => json!(text),
@@ -216,7 +216,7 @@ pub(crate) fn as_json(value: &toml::Value) -> serde_json::Value {
 
 impl<T: Field> Field for Option<T> {
     const WHAT: &'static str = T::WHAT;
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         T::read(at).map(Some)
     }
     fn write(&self) -> Option<toml::Value> {
@@ -232,9 +232,9 @@ impl<T: Field> Field for Option<T> {
 
 impl<T: Field> Field for Vec<T> {
     const WHAT: &'static str = "a list";
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         let Value::List(items) = &at.node.value else {
-            return Err(at.misfit("must be a list"));
+            return Err(at.error("must be a list"));
         };
         items.iter().enumerate().map(|(i, item)| T::read(&at.below(i, item))).collect()
     }
@@ -252,27 +252,27 @@ impl<T: Field> Field for Vec<T> {
     }
 }
 
-/// Named values, in the order in which they were written.
+/// Values by name, in the order of the file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Named<T>(pub Vec<(String, T)>);
+pub struct NameMap<T>(pub Vec<(String, T)>);
 
-impl<T> Named<T> {
+impl<T> NameMap<T> {
     /// The value called `name`.
     pub fn get(&self, name: &str) -> Option<&T> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 }
 
-impl<T: Field> Field for Named<T> {
+impl<T: Field> Field for NameMap<T> {
     const WHAT: &'static str = "a table";
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         let mut named = Vec::new();
         for (key, node) in at.entries()? {
             let below = at.below(key, node);
-            check_name(key).map_err(|message| Misfit { value: None, ..below.misfit(message) })?;
+            check_name(key).map_err(|message| ValueError { value: None, ..below.error(message) })?;
             named.push((key.clone(), T::read(&below)?));
         }
-        Ok(Named(named))
+        Ok(NameMap(named))
     }
     fn write(&self) -> Option<toml::Value> {
         if self.0.is_empty() {
@@ -285,7 +285,7 @@ impl<T: Field> Field for Named<T> {
         json!({"type": "object", "additionalProperties": T::schema()})
     }
     fn absent() -> Option<Self> {
-        Some(Named(Vec::new()))
+        Some(NameMap(Vec::new()))
     }
 }
 
@@ -304,9 +304,9 @@ fn check_name(name: &str) -> Result<(), String> {
 
 impl Field for Name {
     const WHAT: &'static str = "a name, such as \"ftp\"";
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         let name = String::read(at)?;
-        check_name(&name).map_err(|message| at.misfit(message))?;
+        check_name(&name).map_err(|message| at.error(message))?;
         Ok(Name(name))
     }
     fn write(&self) -> Option<toml::Value> {
@@ -319,10 +319,10 @@ impl Field for Name {
 
 impl Field for String {
     const WHAT: &'static str = "a text";
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         match &at.node.value {
             Value::Text(text) => Ok(text.clone()),
-            _ => Err(at.misfit("must be a text in quotes")),
+            _ => Err(at.error("must be a text in quotes")),
         }
     }
     fn write(&self) -> Option<toml::Value> {
@@ -335,10 +335,10 @@ impl Field for String {
 
 impl Field for bool {
     const WHAT: &'static str = "true or false";
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         match &at.node.value {
             Value::Bool(yes) => Ok(*yes),
-            _ => Err(at.misfit("must be true or false")),
+            _ => Err(at.error("must be true or false")),
         }
     }
     fn write(&self) -> Option<toml::Value> {
@@ -352,12 +352,12 @@ impl Field for bool {
 /// A count, 0 to 4294967295.
 impl Field for u32 {
     const WHAT: &'static str = "a whole number, such as 100";
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         match &at.node.value {
             Value::Integer(number) => {
-                u32::try_from(*number).map_err(|_| at.misfit(format!("must be 0 to {}", u32::MAX)))
+                u32::try_from(*number).map_err(|_| at.error(format!("must be 0 to {}", u32::MAX)))
             }
-            _ => Err(at.misfit("must be a whole number, such as 100")),
+            _ => Err(at.error("must be a whole number, such as 100")),
         }
     }
     fn write(&self) -> Option<toml::Value> {
@@ -371,11 +371,11 @@ impl Field for u32 {
 /// A plain number.
 impl Field for f64 {
     const WHAT: &'static str = "a number";
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         match &at.node.value {
             Value::Integer(number) => Ok(*number as f64),
             Value::Float(number) if number.is_finite() => Ok(*number),
-            _ => Err(at.misfit("must be a finite number")),
+            _ => Err(at.error("must be a finite number")),
         }
     }
     fn write(&self) -> Option<toml::Value> {
@@ -386,7 +386,7 @@ impl Field for f64 {
     }
 }
 
-/// The longest time a scenario may name, and so the longest run: one day.
+/// Longest time of a scenario, and so the longest run: one day.
 pub const TIME_MAX: Span = Span::from_secs(86_400);
 
 /// The highest rate: 10 Tbit/s.
@@ -394,10 +394,10 @@ pub const RATE_MAX: Rate = Rate::from_bps(10_000_000_000_000);
 
 impl Field for Span {
     const WHAT: &'static str = "a time, such as \"280ms\"";
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         let nanos = at.quantity(units::TIME)?;
         if !(0.0..=TIME_MAX.as_nanos() as f64).contains(&nanos) {
-            return Err(at.misfit(format!("must be a time of at least 0s, at most {}", units::show_span(TIME_MAX))));
+            return Err(at.error(format!("must be a time of at least 0s, at most {}", units::show_span(TIME_MAX))));
         }
         Ok(Span::from_nanos((nanos + 0.5) as u64))
     }
@@ -411,13 +411,13 @@ impl Field for Span {
 
 impl Field for Rate {
     const WHAT: &'static str = "a rate, such as \"8Mbit\"";
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         let bps = at.quantity(units::RATE)?;
         if bps.is_nan() || bps <= 0.0 {
-            return Err(at.misfit("must be a rate above 0, such as \"8Mbit\""));
+            return Err(at.error("must be a rate above 0, such as \"8Mbit\""));
         }
         if bps < 0.5 || bps > RATE_MAX.as_bps() as f64 {
-            return Err(at.misfit(format!("must be a rate of 1bit to {}", units::show_rate(RATE_MAX))));
+            return Err(at.error(format!("must be a rate of 1bit to {}", units::show_rate(RATE_MAX))));
         }
         Ok(Rate::from_bps((bps + 0.5) as u64))
     }
@@ -434,10 +434,10 @@ const BYTES_MAX: f64 = 1e18;
 
 impl Field for Bytes {
     const WHAT: &'static str = "a size, such as \"1000B\"";
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         let bytes = at.quantity(units::BYTES)?;
         if !(0.5..=BYTES_MAX).contains(&bytes) {
-            return Err(at.misfit("must be a size of 1B to 1e9GB, such as \"1000B\""));
+            return Err(at.error("must be a size of 1B to 1e9GB, such as \"1000B\""));
         }
         Ok(Bytes((bytes + 0.5) as u64))
     }
@@ -449,7 +449,7 @@ impl Field for Bytes {
     }
 }
 
-/// A number of packets, perhaps a fraction of one (a target).
+/// A number of packets, not necessarily whole (a target).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Packets(pub f64);
 
@@ -458,10 +458,10 @@ pub(crate) const PACKETS_MAX: f64 = 1e9;
 
 impl Field for Packets {
     const WHAT: &'static str = "a number of packets, such as \"100pkt\"";
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         let packets = at.quantity(units::PACKETS)?;
         if !(packets > 0.0 && packets <= PACKETS_MAX) {
-            return Err(at.misfit("must be a number of packets above 0, at most 1e9pkt, such as \"100pkt\""));
+            return Err(at.error("must be a number of packets above 0, at most 1e9pkt, such as \"100pkt\""));
         }
         Ok(Packets(packets))
     }
@@ -473,7 +473,7 @@ impl Field for Packets {
     }
 }
 
-/// The room of a queue.
+/// Capacity of a queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Buffer {
     /// In packets.
@@ -484,7 +484,7 @@ pub enum Buffer {
 
 impl Field for Buffer {
     const WHAT: &'static str = "a buffer of at least one packet, such as \"300pkt\"";
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         if let Value::Text(text) = &at.node.value
             && units::BYTES.read(text).is_ok()
         {
@@ -494,7 +494,7 @@ impl Field for Buffer {
         if (1.0..=PACKETS_MAX).contains(&packets) && packets % 1.0 == 0.0 {
             Ok(Buffer::Packets(packets as u32))
         } else {
-            Err(at.misfit("must be a whole number of packets, 1pkt to 1e9pkt, such as \"300pkt\""))
+            Err(at.error("must be a whole number of packets, 1pkt to 1e9pkt, such as \"300pkt\""))
         }
     }
     fn write(&self) -> Option<toml::Value> {
@@ -508,25 +508,25 @@ impl Field for Buffer {
     }
 }
 
-/// A part of the run: from, and until (`None`: its end).
+/// A part of the run; without an end it lasts to the end of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// Where it begins.
+    /// Start.
     pub start: Span,
-    /// Where it ends.
+    /// End.
     pub end: Option<Span>,
 }
 
 impl Field for Interval {
     const WHAT: &'static str = "an interval, such as [\"10s\", \"100s\"], or its start";
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         match &at.node.value {
             Value::List(_) => {
                 let ends = Vec::<Span>::read(at)?;
                 match ends[..] {
                     [start, end] if start < end => Ok(Interval { start, end: Some(end) }),
-                    [_, _] => Err(at.misfit("an interval must end after it starts")),
-                    _ => Err(at.misfit("an interval has two ends, such as [\"10s\", \"100s\"]")),
+                    [_, _] => Err(at.error("an interval must end after it starts")),
+                    _ => Err(at.error("an interval has two ends, such as [\"10s\", \"100s\"]")),
                 }
             }
             _ => Ok(Interval { start: Span::read(at)?, end: None }),
@@ -544,12 +544,12 @@ impl Field for Interval {
     }
 }
 
-/// Name, unit and choices of a parameter, from its schema.
+/// Describes a parameter by name, unit and choices, from its schema.
 pub(crate) fn param(name: &str, schema: &serde_json::Value) -> serde_json::Value {
     json!({"name": name, "unit": unit(schema), "choices": schema["enum"]})
 }
 
-/// The kind of value in a word or two.
+/// Names the kind of a value in one or two words.
 fn unit(schema: &serde_json::Value) -> String {
     if let Some(choices) = schema["anyOf"].as_array() {
         let law = choices.iter().any(|choice| !choice["properties"]["law"].is_null());

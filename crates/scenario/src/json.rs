@@ -1,4 +1,4 @@
-//! The plan as JSON, for engines that are other programs.
+//! The plan as JSON, for external engines.
 
 use aqumen_aqm::{Limit, Network, ParamError};
 use aqumen_units::{Instant, Span};
@@ -9,8 +9,8 @@ use crate::plan::{Link, Plan};
 use crate::value::OwnedValue;
 
 impl Plan {
-    /// The plan as JSON: version 1 of the form that engines outside this program read. Times in seconds, rates in bits
-    /// per second. Fails if an AQM cannot be built for its link.
+    /// The plan as JSON, version 1 of the format for external engines. Times are in seconds, rates in bits per second.
+    /// Fails if an AQM cannot be built for its link.
     pub fn to_json(&self) -> Result<Value, ParamError> {
         plan(self)
     }
@@ -109,7 +109,7 @@ impl OwnedValue {
 }
 
 fn seconds(span: Span) -> f64 {
-    // One rounding: 20 ms are 0.02, not 0.020000000000000004.
+    // One division: 20 ms are 0.02, not 0.020000000000000004.
     span.as_nanos() as f64 / 1e9
 }
 

@@ -1,7 +1,7 @@
-//! Laws of chance of the traffic sources: how large, how long, how many.
+//! Probability laws of the traffic sources: sizes, times, counts.
 //!
-//! A law is kept in base units (bytes, nanoseconds, or a count), as its quantity has them. `crates/sim` draws from it;
-//! here it is read, checked and written, and its mean is known, since offered load follows from means.
+//! A law is kept in base units (bytes, nanoseconds, or a count). This module reads, checks and writes laws and computes
+//! their means, which determine the offered load; `crates/traffic` draws from them.
 
 use std::sync::Arc;
 
@@ -9,20 +9,20 @@ use aqumen_units::{Bytes, Span};
 use serde_json::json;
 
 use crate::error::suggestion;
-use crate::field::{At, Field, Misfit};
+use crate::field::{Cursor, Field, ValueError};
 use crate::tree::{Node, Value};
 use crate::units::{self, Quantity};
 
-/// A law of chance over positive numbers.
+/// A probability law on positive numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Law {
-    /// Always the same.
+    /// A constant.
     Fixed(f64),
-    /// Uniform between two ends.
+    /// Uniform between two bounds.
     Uniform {
-        /// The lower end.
+        /// Lower bound.
         min: f64,
-        /// The upper end.
+        /// Upper bound.
         max: f64,
     },
     /// P(X > x) = exp(-x / mean).
@@ -30,53 +30,53 @@ pub enum Law {
         /// The mean.
         mean: f64,
     },
-    /// The sum of exponential stages.
+    /// Erlang: a sum of exponential stages.
     Erlang {
         /// The mean.
         mean: f64,
-        /// How many stages, all alike: 1 is exponential, many are nearly constant.
+        /// Number of equal stages: 1 is exponential, many are nearly constant.
         stages: u32,
     },
-    /// P(X > x) = (least / x)^shape from `least` on; with `max`, the same law given that X is at most `max`.
+    /// P(X > x) = (least / x)^shape for x >= least; with `max`, the same law conditioned on X <= `max`.
     Pareto {
-        /// The mean, the bound counted in.
+        /// The mean, with the bound.
         mean: f64,
-        /// alpha: the tail falls as x^-alpha. Above 1, unless there is a bound.
+        /// Tail index alpha: the tail falls as x^-alpha. Above 1, unless there is a bound.
         shape: f64,
-        /// The bound.
+        /// Upper bound.
         max: Option<f64>,
     },
-    /// The logarithm is normal; what lies outside the bounds is drawn again.
+    /// Lognormal; values outside the bounds are drawn again.
     Lognormal {
-        /// The mean without bounds.
+        /// Mean without bounds.
         mean: f64,
-        /// The standard deviation without bounds.
+        /// Standard deviation without bounds.
         std: f64,
         /// The lower bound.
         min: f64,
         /// The upper bound.
         max: Option<f64>,
     },
-    /// A cumulative distribution by points, linear between them.
+    /// A piecewise linear cumulative distribution.
     Empirical {
-        /// The file that holds the points, if they do not stand in the scenario.
+        /// File of the points, if they are not in the scenario.
         file: Option<String>,
-        /// Value and probability of at most that value, both in ascending order; the last probability is 1.
+        /// Value and its cumulative probability, both ascending; the last probability is 1.
         points: Arc<[(f64, f64)]>,
     },
 }
 
-/// Names of the laws that are written as a table.
+/// Names of the laws with a table.
 const LAWS: [&str; 6] = ["uniform", "exponential", "erlang", "pareto", "lognormal", "empirical"];
 
 /// Most points of an empirical law.
 pub(crate) const POINTS_MAX: usize = 100_000;
 
-/// Most stages of an Erlang law: each is a draw.
+/// Most stages of an Erlang law; each costs a draw.
 const STAGES_MAX: u32 = 1000;
 
-/// Least share of a lognormal that its bounds must leave: it is drawn again until it falls within.
-const SHARE_MIN: f64 = 0.01;
+/// Least probability between the bounds of a lognormal law, which is drawn by rejection.
+const PROBABILITY_MIN: f64 = 0.01;
 
 impl Law {
     /// The mean.
@@ -106,15 +106,15 @@ impl Law {
         Some((libm::log(*mean) - variance / 2.0, libm::sqrt(variance)))
     }
 
-    /// The least value of a Pareto law, at which its mean is what it is to be.
+    /// Returns the least value of a Pareto law, from its mean.
     pub fn least(&self) -> Option<f64> {
         let Law::Pareto { mean, shape, max } = self else { return None };
         let Some(max) = max else { return Some(mean * (shape - 1.0) / shape) };
-        // The mean of the bounded law grows with its least value, from 0 to `max`.
+        // The mean of the bounded law increases with its least value, from 0 to `max`.
         let (mut low, mut high) = (0.0, *mean);
         for _ in 0..200 {
             let middle = 0.5 * (low + high);
-            // No number lies between them any more: the rest would change nothing.
+            // The bounds are adjacent numbers.
             if middle <= low || middle >= high {
                 break;
             }
@@ -151,7 +151,7 @@ impl Law {
             Law::Lognormal { min, max, .. } => {
                 let (mu, sigma) = self.normal().unwrap_or((0.0, 1.0));
                 let below = |x: f64| if x > 0.0 { normal_cdf((libm::log(x) - mu) / sigma) } else { 0.0 };
-                if max.map_or(1.0, below) - below(min) < SHARE_MIN {
+                if max.map_or(1.0, below) - below(min) < PROBABILITY_MIN {
                     return Err(("", "the bounds must leave at least 1 % of the law".into()));
                 }
                 Ok(())
@@ -163,19 +163,19 @@ impl Law {
         }
     }
 
-    fn read(at: &At<'_>, quantity: &LawOf) -> Result<Law, Misfit> {
+    fn read(at: &Cursor<'_>, quantity: &LawQuantity) -> Result<Law, ValueError> {
         if !matches!(at.node.value, Value::Table(_)) {
             return quantity.value(at).map(Law::Fixed);
         }
         let name: String = at.field("law", None)?;
-        let value = |key: &str| -> Result<Option<f64>, Misfit> {
+        let value = |key: &str| -> Result<Option<f64>, ValueError> {
             at.node.get(key).map(|node| quantity.value(&at.below(key, node))).transpose()
         };
-        let needed = |key: &str| -> Result<f64, Misfit> {
+        let needed = |key: &str| -> Result<f64, ValueError> {
             value(key)?.ok_or_else(|| {
-                let mut misfit = at.below(key, at.node).misfit(format!("missing; it must be {}", quantity.what));
-                misfit.value = None;
-                misfit
+                let mut error = at.below(key, at.node).error(format!("missing; it must be {}", quantity.what));
+                error.value = None;
+                error
             })
         };
         let law = match name.as_str() {
@@ -214,22 +214,22 @@ impl Law {
                         let file = Some(String::read(&at.below("file", node))?);
                         Law::Empirical { file, points: Arc::new([]) }
                     }
-                    _ => return Err(at.misfit("must have one of cdf and file")),
+                    _ => return Err(at.error("must have one of cdf and file")),
                 }
             }
             other => {
                 let node = at.node.get("law").unwrap_or(at.node);
-                return Err(at.below("law", node).misfit(format!("no such law{}", suggestion(other, LAWS))));
+                return Err(at.below("law", node).error(format!("no such law{}", suggestion(other, LAWS))));
             }
         };
         law.check().map_err(|(key, message)| match at.node.get(key) {
-            Some(node) => at.below(key, node).misfit(message),
-            None => at.misfit(message),
+            Some(node) => at.below(key, node).error(message),
+            None => at.error(message),
         })?;
         Ok(law)
     }
 
-    fn write(&self, quantity: &LawOf) -> toml::Value {
+    fn write(&self, quantity: &LawQuantity) -> toml::Value {
         let show = |x: f64| quantity.show(x);
         let mut table = toml::Table::new();
         let mut put = |key: &str, value: toml::Value| drop(table.insert(key.into(), value));
@@ -279,7 +279,7 @@ impl Law {
     }
 }
 
-/// Mean of the Pareto law of `shape` between `least` and `max`.
+/// Mean of the Pareto law of `shape` on `least` to `max`.
 fn bounded_mean(least: f64, max: f64, shape: f64) -> f64 {
     if least <= 0.0 {
         return 0.0;
@@ -294,18 +294,18 @@ fn bounded_mean(least: f64, max: f64, shape: f64) -> f64 {
     least * shape * part / whole
 }
 
-/// Probability that a standard normal number is at most `x`.
+/// Standard normal distribution function.
 fn normal_cdf(x: f64) -> f64 {
     0.5 * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2)
 }
 
-/// The pieces of an empirical law: from, to, probability. The first is the jump at the first point.
+/// Segments of an empirical law: from, to, probability. The first is the jump at the first point.
 pub fn segments(points: &[(f64, f64)]) -> impl Iterator<Item = (f64, f64, f64)> {
     let first = points.first().map(|&(value, share)| (value, value, share));
     first.into_iter().chain(points.windows(2).map(|pair| (pair[0].0, pair[1].0, pair[1].1 - pair[0].1)))
 }
 
-/// Which point is wrong, from 0, and why.
+/// Checks the points; returns the index of the first invalid one and a message.
 pub(crate) fn check_points(points: &[(f64, f64)]) -> Result<(), (usize, String)> {
     let mut before = (0.0, 0.0);
     for (i, &(value, share)) in points.iter().enumerate() {
@@ -322,14 +322,12 @@ pub(crate) fn check_points(points: &[(f64, f64)]) -> Result<(), (usize, String)>
     }
 }
 
-fn points(at: &At<'_>, quantity: &LawOf) -> Result<Vec<(f64, f64)>, Misfit> {
+fn points(at: &Cursor<'_>, quantity: &LawQuantity) -> Result<Vec<(f64, f64)>, ValueError> {
     let Value::List(items) = &at.node.value else {
-        return Err(
-            at.misfit(format!("must be a list of value and probability, such as [[{}, 1.0]]", quantity.example))
-        );
+        return Err(at.error(format!("must be a list of value and probability, such as [[{}, 1.0]]", quantity.example)));
     };
     if items.len() > POINTS_MAX {
-        return Err(at.misfit(format!("{} points; at most {POINTS_MAX}", items.len())));
+        return Err(at.error(format!("{} points; at most {POINTS_MAX}", items.len())));
     }
     let point = |(i, item): (usize, &Node)| {
         let here = at.below(i, item);
@@ -337,14 +335,14 @@ fn points(at: &At<'_>, quantity: &LawOf) -> Result<Vec<(f64, f64)>, Misfit> {
             Value::List(pair) if pair.len() == 2 => {
                 Ok((quantity.value(&here.below(0, &pair[0]))?, f64::read(&here.below(1, &pair[1]))?))
             }
-            _ => Err(here.misfit(format!("must be value and probability, such as [{}, 0.5]", quantity.example))),
+            _ => Err(here.error(format!("must be value and probability, such as [{}, 0.5]", quantity.example))),
         }
     };
     items.iter().enumerate().map(point).collect()
 }
 
-/// What a law is about.
-struct LawOf {
+/// Quantity of a law: unit, range and description.
+struct LawQuantity {
     quantity: Quantity,
     what: &'static str,
     example: &'static str,
@@ -353,12 +351,12 @@ struct LawOf {
     show: fn(f64) -> toml::Value,
 }
 
-impl LawOf {
-    /// A value in base units, whole unless it is a bare number.
-    fn value(&self, at: &At<'_>) -> Result<f64, Misfit> {
+impl LawQuantity {
+    /// Reads a value in base units, rounded to whole ones unless the quantity has no unit.
+    fn value(&self, at: &Cursor<'_>) -> Result<f64, ValueError> {
         let value = at.quantity(self.quantity)?;
         if !(0.0..=self.max).contains(&value) {
-            return Err(at.misfit(format!("must be {} of at least 0, at most {}", self.what, self.most())));
+            return Err(at.error(format!("must be {} of at least 0, at most {}", self.what, self.most())));
         }
         Ok(if self.quantity.is_bare() { value } else { (value + 0.5).floor() })
     }
@@ -400,7 +398,7 @@ impl LawOf {
     }
 }
 
-/// Declares a law over a quantity.
+/// Declares a law of a quantity.
 macro_rules! law_of {
     ($(#[doc = $doc:literal])* $name:ident { $of:expr }) => {
         $(#[doc = $doc])*
@@ -409,7 +407,7 @@ macro_rules! law_of {
 
         impl Field for $name {
             const WHAT: &'static str = Self::OF.what;
-            fn read(at: &At<'_>) -> Result<Self, Misfit> {
+            fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
                 Law::read(at, &Self::OF).map($name)
             }
             fn write(&self) -> Option<toml::Value> {
@@ -421,14 +419,14 @@ macro_rules! law_of {
         }
 
         impl $name {
-            const OF: LawOf = $of;
+            const OF: LawQuantity = $of;
         }
     };
 }
 
 law_of! {
     /// Law of a size, bytes.
-    Size { LawOf {
+    Size { LawQuantity {
         quantity: units::BYTES,
         what: "a size, such as \"10kB\", or a law, such as { law = \"exponential\", mean = \"10kB\" }",
         example: "\"10kB\"",
@@ -440,7 +438,7 @@ law_of! {
 
 law_of! {
     /// Law of a time, nanoseconds.
-    Time { LawOf {
+    Time { LawQuantity {
         quantity: units::TIME,
         what: "a time, such as \"1s\", or a law, such as { law = \"exponential\", mean = \"1s\" }",
         example: "\"1s\"",
@@ -451,8 +449,8 @@ law_of! {
 }
 
 law_of! {
-    /// Law of a number of things.
-    Count { LawOf {
+    /// Law of a count.
+    Count { LawQuantity {
         quantity: units::NUMBER,
         what: "a number, such as 5, or a law, such as { law = \"exponential\", mean = 5 }",
         example: "5",
@@ -493,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pareto_law_begins_where_its_mean_comes_out() {
+    fn the_least_value_of_a_pareto_law_follows_from_its_mean() {
         let least = |mean, shape, max| Law::Pareto { mean, shape, max }.least().unwrap();
         // 3 (1.5 - 1) / 1.5.
         assert!(near(least(3.0, 1.5, None), 1.0));
@@ -509,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn points_of_a_distribution_ascend_from_nothing_to_all() {
+    fn points_of_a_distribution_ascend_to_one() {
         let wrong = |points: &[(f64, f64)]| check_points(points).err().map(|(i, _)| i);
         assert_eq!(wrong(&[(0.0, 0.0), (1.0, 0.5), (1.0, 0.5), (2.0, 1.0)]), None);
         assert_eq!(wrong(&[(5.0, 1.0)]), None);

@@ -1,4 +1,4 @@
-//! What a link of the plan has beside one rate, one delay and one AQM.
+//! Properties of a link in the plan beyond one rate, one delay and one AQM.
 
 use std::sync::Arc;
 
@@ -9,57 +9,57 @@ use crate::channel::{Channel, Loss, Losses};
 use crate::choice::AqmChoice;
 use crate::field::{Field, as_json};
 
-/// What a plain wire does not have.
+/// Medium, losses and changes over time of a link.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Line {
-    /// The law of its medium. The link's rates then hold the mean capacity alone.
+    /// Medium of the link. For a model, the link's rates hold its mean capacity.
     pub medium: Medium,
-    /// Propagation delays that begin during the run, in order. The delay in force when a transmission ends counts;
-    /// packets do not overtake each other.
+    /// Propagation delays that start during the run, in order. The delay at the end of a transmission applies; packets
+    /// stay in order.
     pub delays: Vec<(Instant, Span)>,
-    /// Losses on the wire from each moment on, in order; none before the first. Those in force when a transmission
-    /// starts count.
+    /// Losses on the wire with their start times, in order; none before the first. The losses at the start of a
+    /// transmission apply.
     pub losses: Vec<(Instant, Loss)>,
-    /// When the link begins no transmission: from, and until (`None`: the end of the run). In order, apart.
+    /// Outages, in which no transmission starts: from, and until (`None`: the end of the run). In order, disjoint.
     pub outages: Vec<(Instant, Option<Instant>)>,
-    /// AQMs, or parameters of one, that take over during the run, in order.
+    /// AQMs, or changed parameters, with their start times, in order.
     pub aqms: Vec<(Instant, AqmChoice)>,
 }
 
-/// The law by which a medium carries bits.
+/// Capacity law of a link.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Medium {
-    /// The link's rates.
+    /// Rates of the link.
     #[default]
     Wire,
-    /// Moments at which so many bytes may leave, and none between.
+    /// Delivery opportunities: times at which a fixed number of bytes may leave.
     Opportunities(Arc<Opportunities>),
-    /// A model.
+    /// A model of a medium.
     Channel(Channel),
 }
 
-/// Delivery opportunities that repeat: a file of Mahimahi.
+/// Repeating delivery opportunities: a Mahimahi file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opportunities {
-    /// When they come, nanoseconds, in order.
+    /// Times, nanoseconds, in order.
     pub at: Vec<u64>,
-    /// After how long they come again, nanoseconds: the last of `at`. Above zero.
+    /// Period, nanoseconds: the last of `at`. Above zero.
     pub period: u64,
 }
 
 impl Opportunities {
-    /// Bytes that each may carry (Mahimahi: the largest packet of a tunnel device).
+    /// Bytes per opportunity (Mahimahi: the largest packet of a tunnel device).
     pub const BYTES: u32 = 1504;
 
-    /// Number `n` from 0, repetitions counted on: when it comes.
+    /// Time of opportunity `n`, from 0, repetitions included.
     pub fn time(&self, n: u64) -> u64 {
         let round = self.at.len() as u64;
         (n / round) * self.period + self.at[(n % round) as usize]
     }
 
-    /// Number of the first one at `from` or later.
+    /// Number of the first opportunity at `from` or later.
     pub fn first_from(&self, from: u64) -> u64 {
-        // The last of a round falls on the start of the next.
+        // The last opportunity of a period coincides with the start of the next period.
         let (mut rounds, mut rest) = (from / self.period, from % self.period);
         if rest == 0 && rounds > 0 {
             (rounds, rest) = (rounds - 1, self.period);
@@ -67,19 +67,19 @@ impl Opportunities {
         rounds * self.at.len() as u64 + self.at.partition_point(|at| *at < rest) as u64
     }
 
-    /// Bits per second in the long run.
+    /// Long-run rate, bit/s.
     pub fn mean_bps(&self) -> f64 {
         8e9 * f64::from(Self::BYTES) * self.at.len() as f64 / self.period as f64
     }
 }
 
 impl Line {
-    /// Whether a plain wire would do the same.
+    /// Whether the link is a plain wire.
     pub fn is_plain(&self) -> bool {
         *self == Line::default()
     }
 
-    /// The line as JSON; the AQMs that take over stand beside it.
+    /// The line as JSON, without its AQMs.
     pub(crate) fn to_json(&self) -> Value {
         let moment = |at: Instant| at.as_nanos() as f64 / 1e9;
         let table = |value: Option<toml::Value>| value.map_or(Value::Null, |value| as_json(&value));
@@ -101,7 +101,7 @@ impl Line {
     }
 }
 
-/// FNV-1a over the numbers, in hexadecimal: tells one trace from another.
+/// FNV-1a over the numbers, in hexadecimal: distinguishes traces.
 fn fingerprint(numbers: &[u64]) -> String {
     let bytes = numbers.iter().flat_map(|number| number.to_le_bytes());
     let hash =
@@ -114,18 +114,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trace_is_told_by_its_length_and_a_print_of_its_moments() {
-        // FNV-1a of nothing is where it begins.
+    fn a_trace_is_identified_by_length_and_fingerprint() {
+        // FNV-1a of no bytes is its offset basis.
         assert_eq!(fingerprint(&[]), "cbf29ce484222325");
         let trace = Opportunities { at: vec![1_000_000, 2_000_000], period: 2_500_000_000 };
         let line = Line { medium: Medium::Opportunities(std::sync::Arc::new(trace)), ..Line::default() };
-        let told = line.to_json()["channel"].clone();
-        assert_eq!((told["count"].as_u64(), told["period_s"].as_f64()), (Some(2), Some(2.5)));
-        assert_eq!(told["fingerprint"], "ca2aed0816bec27a");
+        let json = line.to_json()["channel"].clone();
+        assert_eq!((json["count"].as_u64(), json["period_s"].as_f64()), (Some(2), Some(2.5)));
+        assert_eq!(json["fingerprint"], "ca2aed0816bec27a");
     }
 
     #[test]
-    fn opportunities_wrap_at_the_last() {
+    fn opportunities_repeat_after_the_last() {
         // 2, 5, 5 ms, then 7, 10, 10 ms, ...
         let ms = 1_000_000;
         let trace = Opportunities { at: vec![2 * ms, 5 * ms, 5 * ms], period: 5 * ms };

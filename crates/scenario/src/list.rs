@@ -1,4 +1,4 @@
-//! Transports and kinds of traffic as data, made of the tables that read them: what `aqumen list` prints.
+//! Lists of transports and kinds of traffic for `aqumen list`, generated from the tables that read them.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::field::param;
 use crate::traffic;
 use crate::transport::{PRESETS, Protocol};
 
-/// What a preset of a transport is and where it comes from; those that are not named are told by their protocol.
+/// Summary and reference of presets; the others have those of their protocol.
 const ABOUT: &[(&str, &str, &str)] = &[
     ("ns2", "TCP as ns-2.35 does it, for cross-checks", "ns-2.35"),
     (
@@ -36,7 +36,7 @@ const ABOUT: &[(&str, &str, &str)] = &[
     ("sctp-ns2", "SCTP as ns-2.35 does it, for cross-checks", "ns-2.35"),
 ];
 
-/// Every preset of a transport with its settings, and what a plan's JSON says of it.
+/// Every preset of a transport with its settings, and its JSON in a plan.
 pub fn transports() -> Value {
     let row = |(name, config): &(&'static str, fn() -> Protocol)| {
         let protocol = config();

@@ -1,4 +1,4 @@
-//! Memory that a run allocates before its first event, held against what the machine has left.
+//! Memory that a run allocates at its start, compared with the available memory.
 
 mod headroom;
 
@@ -8,15 +8,15 @@ use crate::Error;
 use crate::scenario::Scenario;
 use crate::traffic::Traffic;
 
-/// Bytes that a flow takes at least: its hosts, four access links with their names and paths, both ends of its
-/// connection. Measured: 2.4 kB in the fluid engine and with the preset `ns2`, up to 5.5 kB with `rtp`.
+/// Least bytes of a flow: hosts, four access links with names and paths, two endpoints. Measured: 2.4 kB in the fluid
+/// engine and with the preset `ns2`, up to 5.5 kB with `rtp`.
 const FLOW_BYTES: u64 = 2400;
 
-/// Bytes of one of the ON-OFF sources whose sum is self-similar traffic. Measured: 159.
+/// Bytes of one ON-OFF source of self-similar traffic. Measured: 159.
 const SOURCE_BYTES: u64 = 159;
 
 impl Scenario {
-    /// Least memory that one run takes, bytes: flows and their sources, which are there before its first event.
+    /// Least memory of one run, bytes: flows and their sources.
     pub fn memory_floor(&self) -> u64 {
         let groups = self.spec().flows.iter().map(|group| {
             let sources = match &group.traffic {
@@ -28,18 +28,18 @@ impl Scenario {
         groups.fold(0, u64::saturating_add)
     }
 
-    /// Refuses a scenario of which `runs` at a time cannot even begin with `available` bytes.
+    /// Refuses `runs` simultaneous runs that need more than `available` bytes at their start.
     pub fn check_memory(&self, runs: u64, available: u64) -> Result<(), Error> {
         let needed = self.memory_floor().saturating_mul(runs.max(1));
         if needed <= available {
             return Ok(());
         }
         let message = format!("needs at least {} of memory, but {} are free", size(needed), size(available));
-        Err(Error::of_file(self.file(), message))
+        Err(Error::for_file(self.file(), message))
     }
 }
 
-/// A size for people.
+/// Formats a size.
 fn size(bytes: u64) -> String {
     let mebibytes = bytes as f64 / f64::from(1 << 20);
     if mebibytes < 1000.0 { format!("{mebibytes:.0} MiB") } else { format!("{:.1} GiB", mebibytes / 1024.0) }

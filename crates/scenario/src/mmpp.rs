@@ -1,9 +1,9 @@
 //! The model file of the queueing analysis: sources before a queue. `docs/formats/mmpp.md` describes the format.
 //!
-//! [`File`] is the TOML file, read and checked as far as that needs no mathematics; the solver reports what it finds
-//! through [`File::error`], with file, line and key. [`Chain`] is a source as the packet engine sends it.
+//! [`File`] is the TOML file, read and checked; the solver reports its errors through [`File::error`], with file, line
+//! and key. [`MarkovSource`] is a source in the form that the packet engine and the analysis use.
 
-mod chain;
+mod markov_chain;
 
 use std::path::{Path, PathBuf};
 
@@ -12,57 +12,57 @@ use serde_json::json;
 
 use crate::Error;
 use crate::error::suggestion;
-use crate::field::{At, Buffer, Field, Misfit, Name, Named, table};
-use crate::files::{bytes_of_file, text_of_bytes};
+use crate::field::{Buffer, Cursor, Field, Name, NameMap, ValueError, table};
+use crate::files::{decode_utf8, read_file};
 use crate::tree::{Node, Value, locate};
 use crate::units;
 
-pub use chain::Chain;
-pub(crate) use chain::check_minisources;
+pub use markov_chain::MarkovSource;
+pub(crate) use markov_chain::check_minisources;
 
 table! {
     /// A model as written.
     pub struct Spec("a model") {
         /// Name of the model; it appears in results.
         pub name: Name,
-        /// One line that says what is modelled.
+        /// One-line title.
         pub title: Option<String>,
-        /// What a reader should know: source of the figures, deviations.
+        /// Notes for readers: source of the values, deviations.
         pub description: Option<String>,
-        /// Sources that need not be written: `paper16` or `paper8`, those of the AAQM paper.
+        /// Predefined sources: `paper16` or `paper8`, those of the AAQM paper.
         pub preset: Option<Preset>,
         /// The server and its buffer.
         pub queue: Queue,
-        /// Sources of packets; with a preset, further ones.
+        /// Sources of packets, in addition to those of a preset.
         pub sources: Vec<Source>,
         /// Early drops or marks by a threshold function; none if absent.
         pub early: Option<Early>,
-        /// What may be admitted for a given loss: the most load, or the least threshold; nothing is asked if absent.
+        /// Admission for a given loss: the largest load, or the smallest threshold; not computed if absent.
         pub admit: Option<Admit>,
-        /// The packet simulation beside the prediction.
+        /// Packet simulation for comparison with the prediction.
         pub simulate: Simulate = Simulate::default(),
     }
 }
 
 table! {
-    /// The server and its buffer. Its speed is `service`, or `link` with `packet`.
+    /// The server and its buffer. The service rate is `service`, or `link` with `packet`.
     pub struct Queue("the queue") {
-        /// Packets that the system holds; the one in service counts.
+        /// Capacity of the system in packets, the one in service included.
         pub buffer: Buffer,
-        /// Packets that the server serves per second when it is busy.
+        /// Service rate of the busy server.
         pub service: Option<PacketRate>,
-        /// Rate of the link that is the server.
+        /// Rate of the link that serves.
         pub link: Option<Rate>,
         /// Mean packet size on that link; that of the captures if absent.
         pub packet: Option<Bytes>,
-        /// Erlang stages of a service: 1 is exponential, many are nearly constant; those that fit the packet sizes of
-        /// the captures if absent, else 1.
+        /// Erlang stages of a service: 1 is exponential, many are nearly constant. If absent, fitted to the packet
+        /// sizes of the captures, else 1.
         pub stages: Option<u32>,
     }
 }
 
 table! {
-    /// A source. It is one of: `rates` with `generator`, `rate`, `minisources`, `trace`.
+    /// A source: one of `rates` with `generator`, `rate`, `minisources`, `trace`.
     pub struct Source("a source") {
         /// Its name.
         pub name: Name,
@@ -70,11 +70,11 @@ table! {
         pub rate: Option<PacketRate>,
         /// A Markov-modulated Poisson process: the rate in each state.
         pub rates: Vec<PacketRate>,
-        /// Its transitions between the states per second, one row for each state, each with sum 0.
+        /// Generator matrix, per second: one row for each state, with sum 0.
         pub generator: Vec<Vec<f64>>,
-        /// Many equal ON/OFF sources.
+        /// Superposition of equal ON/OFF sources.
         pub minisources: Option<Minisources>,
-        /// A capture or list of times to which a source is fitted.
+        /// Capture or list of times to which a source is fitted.
         pub trace: Option<Trace>,
     }
 }
@@ -82,16 +82,16 @@ table! {
 table! {
     /// Equal, independent ON/OFF sources with exponential times.
     pub struct Minisources("minisources") {
-        /// How many.
+        /// Number of sources.
         pub count: u32,
         /// Mean time ON.
         pub on: Span,
         /// Mean time OFF.
         pub off: Span,
-        /// Rate of one while it is ON.
+        /// Rate of one source while it is ON.
         pub rate: PacketRate,
-        /// `exact`: count + 1 states; `two-state`: two states with the same index of dispersion, whose losses may be
-        /// far off.
+        /// `exact`: count + 1 states; `two-state`: two states with the same index of dispersion, whose losses may
+        /// differ much.
         pub model: MiniModel = MiniModel::Exact,
     }
 }
@@ -99,51 +99,51 @@ table! {
 table! {
     /// A trace of packets.
     pub struct Trace("a trace") {
-        /// The file: pcap, pcapng, or text with a time in seconds in the first column and perhaps a size in bytes in
-        /// the second; relative to the model file.
+        /// File: pcap, pcapng, or text with a time in seconds in the first column and optionally a size in bytes in the
+        /// second; relative to the model file.
         pub file: String,
-        /// Most components of the fit, each with its own time scale: 1 to 3.
+        /// Largest number of components of the fit, each with its own time scale: 1 to 3.
         pub components: u32 = 3,
-        /// The interface of a pcapng whose packets count, from 0; all if absent.
+        /// Interface of a pcapng file, from 0; all if absent.
         pub interface: Option<u32>,
     }
 }
 
 table! {
-    /// Early drops or marks by the threshold function, by the occupancy that a packet finds.
+    /// Early drops or marks as a function of the queue length on arrival.
     pub struct Early("early drops or marks") {
-        /// `drop`, or `mark`: marked packets enter, and these sources do not react.
+        /// `drop`, or `mark`: marked packets enter the queue; the sources do not respond.
         pub action: Action = Action::Drop,
-        /// Threshold of all sources: packets, or a share of the buffer.
+        /// Threshold of all sources: packets, or a fraction of the buffer.
         pub threshold: Option<Threshold>,
         /// Thresholds of single sources by name.
-        pub thresholds: Named<Threshold>,
-        /// In place of thresholds: find the smallest that meet a target of loss.
+        pub thresholds: NameMap<Threshold>,
+        /// Search for the smallest thresholds that meet a target loss, in place of given thresholds.
         pub adapt: Option<Adapt>,
     }
 }
 
 table! {
-    /// Which thresholds to search, as shares of the buffer.
+    /// Search grid of thresholds, as fractions of the buffer.
     pub struct Adapt("a search for thresholds") {
-        /// Largest share of packets lost of each source.
+        /// Largest loss ratio of each source.
         pub loss: f64 = 0.01,
         /// Lowest threshold.
         pub lowest: f64 = 0.25,
         /// Highest threshold.
         pub highest: f64 = 0.95,
-        /// Step from one to the next.
+        /// Step of the grid.
         pub step: f64 = 0.01,
     }
 }
 
 table! {
-    /// What may be admitted for a given loss.
-    pub struct Admit("what may be admitted") {
-        /// `load`: by which factor the rates of all sources may grow together; `threshold`: from which occupancy on
-        /// packets must be dropped early, one threshold for all sources.
+    /// Admission for a given loss.
+    pub struct Admit("an admission problem") {
+        /// `load`: largest common factor on the rates of all sources; `threshold`: smallest threshold of early drops,
+        /// common to all sources.
         pub find: Find,
-        /// Largest share of packets lost, of each source.
+        /// Largest loss ratio of each source.
         pub loss: f64,
     }
 }
@@ -151,9 +151,9 @@ table! {
 table! {
     /// The packet simulation.
     pub struct Simulate("a simulation") {
-        /// Length of one run, without its warm-up.
+        /// Duration of one run after its warm-up.
         pub duration: Span = Span::from_secs(1000),
-        /// Time before it that is not measured.
+        /// Warm-up, which is not measured.
         pub warmup: Span = Span::from_secs(50),
         /// Number of independent runs, with seeds 1, 2, ...
         pub seeds: u32 = 20,
@@ -170,15 +170,15 @@ impl Default for Simulate {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PacketRate(pub f64);
 
-/// The highest packet rate.
+/// Highest packet rate.
 const PACKET_RATE_MAX: f64 = 1e12;
 
 impl Field for PacketRate {
     const WHAT: &'static str = "a packet rate, such as \"975pkt/s\"";
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         let rate = at.quantity(units::PACKET_RATE)?;
         if !(0.0..=PACKET_RATE_MAX).contains(&rate) {
-            return Err(at.misfit("must be a packet rate of at least 0pkt/s, at most 1e6Mpkt/s"));
+            return Err(at.error("must be a packet rate of at least 0pkt/s, at most 1e6Mpkt/s"));
         }
         Ok(PacketRate(rate))
     }
@@ -190,45 +190,45 @@ impl Field for PacketRate {
     }
 }
 
-/// A threshold of occupancy.
+/// A threshold of the queue length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Threshold {
     /// In packets.
     Packets(f64),
-    /// As a share of the buffer.
-    Share(f64),
+    /// As a fraction of the buffer.
+    Fraction(f64),
 }
 
 impl Threshold {
-    /// The threshold in packets for a buffer of so many packets.
+    /// The threshold in packets for this buffer.
     pub fn packets(&self, buffer: u32) -> f64 {
         match self {
             Threshold::Packets(packets) => *packets,
-            Threshold::Share(share) => share * f64::from(buffer),
+            Threshold::Fraction(share) => share * f64::from(buffer),
         }
     }
 }
 
 impl Field for Threshold {
     const WHAT: &'static str = "a threshold, such as \"15pkt\" or 0.75 of the buffer";
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         if let Value::Integer(_) | Value::Float(_) = at.node.value {
             let share = f64::read(at)?;
             if (0.0..=1.0).contains(&share) {
-                return Ok(Threshold::Share(share));
+                return Ok(Threshold::Fraction(share));
             }
-            return Err(at.misfit("as a share of the buffer it must be 0 to 1; packets are written \"15pkt\""));
+            return Err(at.error("as a share of the buffer it must be 0 to 1; packets are written \"15pkt\""));
         }
         let packets = at.quantity(units::PACKETS)?;
         if !(0.0..=1e9).contains(&packets) {
-            return Err(at.misfit("must be at least 0pkt, such as \"15pkt\", or a share of the buffer, such as 0.75"));
+            return Err(at.error("must be at least 0pkt, such as \"15pkt\", or a share of the buffer, such as 0.75"));
         }
         Ok(Threshold::Packets(packets))
     }
     fn write(&self) -> Option<toml::Value> {
         Some(match self {
             Threshold::Packets(packets) => toml::Value::String(format!("{packets}pkt")),
-            Threshold::Share(share) => toml::Value::Float(*share),
+            Threshold::Fraction(share) => toml::Value::Float(*share),
         })
     }
     fn schema() -> serde_json::Value {
@@ -237,7 +237,7 @@ impl Field for Threshold {
     }
 }
 
-/// Declares a choice among words.
+/// Declares an enumeration of names.
 macro_rules! choice {
     ($(#[doc = $doc:literal])* $name:ident ($what:literal) { $( $(#[doc = $word_doc:literal])* $variant:ident = $word:literal, )* }) => {
         $(#[doc = $doc])*
@@ -248,11 +248,11 @@ macro_rules! choice {
 
         impl Field for $name {
             const WHAT: &'static str = $what;
-            fn read(at: &At<'_>) -> Result<Self, Misfit> {
+            fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
                 let words = [$($word),*];
                 match String::read(at)?.as_str() {
                     $( $word => Ok($name::$variant), )*
-                    other => Err(at.misfit(format!("no such choice{}", suggestion(other, words)))),
+                    other => Err(at.error(format!("no such choice{}", suggestion(other, words)))),
                 }
             }
             fn write(&self) -> Option<toml::Value> {
@@ -270,19 +270,19 @@ macro_rules! choice {
 pub(crate) use choice;
 
 choice! {
-    /// Sources that need not be written.
+    /// Predefined sources.
     Preset("a preset: \"paper16\" or \"paper8\"") {
         /// Video, multimedia, www and ftp with two states each: 16 states.
         Paper16 = "paper16",
-        /// Video, multimedia, and www with ftp as one, two states each: 8 states.
+        /// Video, multimedia, and www merged with ftp, two states each: 8 states.
         Paper8 = "paper8",
     }
 }
 
 choice! {
-    /// How minisources are modelled.
+    /// Model of the minisources.
     MiniModel("\"exact\" or \"two-state\"") {
-        /// The birth-death chain of those that are ON.
+        /// Birth-death chain of the number of sources that are ON.
         Exact = "exact",
         /// Two states with the same moments.
         TwoState = "two-state",
@@ -290,27 +290,27 @@ choice! {
 }
 
 choice! {
-    /// What is asked of a bound on loss.
+    /// Quantity to find for a bound on loss.
     Find("\"load\" or \"threshold\"") {
-        /// The most load that meets it.
+        /// The largest load.
         Load = "load",
-        /// The least threshold that meets it.
+        /// The smallest threshold.
         Threshold = "threshold",
     }
 }
 
 choice! {
-    /// What the threshold function does to a packet.
+    /// Action of the threshold function on a packet.
     Action("\"drop\" or \"mark\"") {
-        /// Drop it.
+        /// Drop.
         Drop = "drop",
-        /// Mark it.
+        /// Mark.
         Mark = "mark",
     }
 }
 
 impl Spec {
-    /// The model as TOML. It reads back as the same model; values equal to their default are left out.
+    /// The model as TOML, which reads back as the same model; defaults are omitted.
     pub fn to_toml(&self) -> String {
         match self.write() {
             Some(toml::Value::Table(table)) => table.to_string(),
@@ -327,7 +327,7 @@ pub struct File {
     spec: Spec,
 }
 
-/// Largest buffer in packets, most stages, minisources, sources.
+/// Largest buffer in packets, and most stages, minisources, sources and runs.
 const BUFFER_MAX: u32 = 10_000_000;
 const STAGES_MAX: u32 = 10_000;
 const MINISOURCES_MAX: u32 = 4095;
@@ -335,14 +335,14 @@ const SOURCES_MAX: usize = 64;
 const SEEDS_MAX: u32 = 10_000;
 
 impl File {
-    /// Reads the file at `path` and applies `overrides` (key and value) before it is checked.
+    /// Reads the file at `path` with `overrides` (key and value).
     pub fn load(path: impl AsRef<Path>, overrides: &[(&str, &str)]) -> Result<File, Error> {
         let file = path.as_ref().display().to_string();
-        let bytes = bytes_of_file(path.as_ref(), &file, "a model")?;
-        File::parse_with(text_of_bytes(&bytes, &file, "a model")?, &file, overrides)
+        let bytes = read_file(path.as_ref(), &file, "a model")?;
+        File::parse_with(decode_utf8(&bytes, &file, "a model")?, &file, overrides)
     }
 
-    /// Reads `text`; `file` is its name in messages, and traces stand beside it.
+    /// Reads `text`; `file` is its name in messages, and trace files are relative to it.
     pub fn parse(text: &str, file: &str) -> Result<File, Error> {
         File::parse_with(text, file, &[])
     }
@@ -353,22 +353,22 @@ impl File {
         for (key, value) in overrides {
             tree.set(key, value, file)?;
         }
-        let spec = Spec::read(&At { node: &tree, path: String::new() }).map_err(|misfit| misfit.in_file(file))?;
+        let spec = Spec::read(&Cursor { node: &tree, path: String::new() }).map_err(|error| error.in_file(file))?;
         check(&spec).map_err(|wrong| locate(&tree, file, wrong))?;
         Ok(File { file: file.into(), tree, spec })
     }
 
-    /// What the model says.
+    /// The contents of the model.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    /// The error that `message` is wrong with the value at the dotted `key`.
+    /// An error about the value at the dotted `key`.
     pub fn error(&self, key: &str, message: impl Into<String>) -> Error {
         locate(&self.tree, &self.file, (key.into(), message.into()))
     }
 
-    /// The path of a trace: relative ones stand beside the model file.
+    /// Path of a trace, relative to the model file.
     pub fn trace_path(&self, trace: &Trace) -> PathBuf {
         Path::new(&self.file).parent().unwrap_or(Path::new("")).join(&trace.file)
     }
@@ -438,7 +438,7 @@ fn check(spec: &Spec) -> Result<(), (String, String)> {
             return wrong("admit.loss".into(), "must be above 0 and below 1, such as 0.01".into());
         }
         if admit.find == Find::Threshold && spec.early.is_some() {
-            return wrong("admit.find".into(), "finds the threshold: leave early out".into());
+            return wrong("admit.find".into(), "excludes early".into());
         }
         if spec.early.as_ref().is_some_and(|early| early.adapt.is_some()) {
             return wrong("admit".into(), "give admit or early.adapt, not both".into());
@@ -495,10 +495,10 @@ fn check_early(early: &Early, names: &[&str]) -> Result<(), (String, String)> {
     }
     let given = early.threshold.is_some() || !early.thresholds.0.is_empty();
     match &early.adapt {
-        None if !given => Err((String::new(), "threshold is missing; or let adapt find it".into())),
+        None if !given => Err((String::new(), "threshold is missing; give threshold, thresholds or adapt".into())),
         Some(_) if given => Err((".adapt".into(), "give thresholds or adapt, not both".into())),
         Some(_) if early.action == Action::Mark => {
-            Err((".adapt".into(), "marks change no loss: adapt belongs to action = \"drop\"".into()))
+            Err((".adapt".into(), "adapt needs action = \"drop\"; marks do not change losses".into()))
         }
         Some(adapt) => {
             let ordered = 0.0 <= adapt.lowest && adapt.lowest <= adapt.highest && adapt.highest <= 1.0;

@@ -1,16 +1,16 @@
-//! The written part of the network, preset or graph: its nodes, directed links, and the way of each group through it.
-//! Hosts and access links come later, one set for each flow.
+//! The core network, from a preset or a graph: nodes, directed links, and the route of each group. Hosts and access
+//! links of the flows are added later.
 
 use aqumen_aqm::{Limit, Network};
 use aqumen_units::{Bytes, Instant, Rate, Span};
 
 use crate::channel::{Capacity, Channel, Loss, Losses};
-use crate::error::{Wrong, suggestion};
+use crate::error::{PathError, suggestion};
 use crate::field::{Buffer, Field, Name, Packets};
 use crate::files::Files;
 use crate::line::Medium;
 use crate::links::{Access, GraphLink, Reverse};
-use crate::rates::{Resolved, resolve};
+use crate::rates::{RateSchedule, resolve};
 use crate::routes::{Edge, route};
 use crate::schema::{Group, Side, Spec, Topology};
 use crate::spread::Spread;
@@ -20,25 +20,25 @@ use crate::units::show_span;
 #[derive(Clone, Debug)]
 pub(crate) struct CoreLink {
     pub(crate) name: String,
-    /// Dotted path of its table, for messages.
+    /// Dotted path of its table.
     pub(crate) path: String,
     pub(crate) from: u32,
     pub(crate) to: u32,
-    /// Its first rate, or the mean capacity of its medium.
+    /// First rate, or mean capacity of the medium.
     pub(crate) rate: Rate,
-    pub(crate) carries: Resolved,
+    pub(crate) carries: RateSchedule,
     pub(crate) loss: Option<Loss>,
     pub(crate) delay: Span,
     pub(crate) buffer: Buffer,
-    /// The SPEC of its AQM; `None` if it is under test.
+    /// SPEC of the AQM; `None` under test.
     pub(crate) aqm: Option<String>,
     pub(crate) record: bool,
     pub(crate) target: Option<Packets>,
 }
 
-/// The way of a group.
+/// Route of a group.
 #[derive(Clone, Debug)]
-pub(crate) struct Way {
+pub(crate) struct GroupRoute {
     pub(crate) from: u32,
     pub(crate) to: u32,
     pub(crate) access: Option<Access>,
@@ -46,30 +46,31 @@ pub(crate) struct Way {
     pub(crate) return_path: Vec<u32>,
 }
 
-/// Nodes and links as written, and the ways of the groups.
+/// Nodes, links and routes of the groups.
 #[derive(Clone, Debug)]
 pub(crate) struct Core {
     pub(crate) nodes: Vec<String>,
     pub(crate) links: Vec<CoreLink>,
-    pub(crate) ways: Vec<Way>,
+    pub(crate) routes: Vec<GroupRoute>,
 }
 
-/// Tells what a link carries by its rate, its channel and the path of its table.
-type Carried<'a> = dyn Fn(&Option<Capacity>, &Option<Channel>, &str) -> Result<Option<Resolved>, Wrong> + 'a;
+/// Resolves the capacity of a link from its rate, its channel and the path of its table.
+type CapacityResolver<'a> =
+    dyn Fn(&Option<Capacity>, &Option<Channel>, &str) -> Result<Option<RateSchedule>, PathError> + 'a;
 
 impl Core {
-    /// The network of `spec`; the files that it names are among `files`.
-    pub(crate) fn new(spec: &Spec, files: &Files) -> Result<Core, Wrong> {
-        let carried = |rate: &Option<Capacity>, channel: &Option<Channel>, path: &str| {
-            carried(rate, channel, path, spec.duration, files)
+    /// Builds the network of `spec` with the files that it names.
+    pub(crate) fn new(spec: &Spec, files: &Files) -> Result<Core, PathError> {
+        let resolve_capacity = |rate: &Option<Capacity>, channel: &Option<Channel>, path: &str| {
+            resolve_capacity(rate, channel, path, spec.duration, files)
         };
-        let mut core = Core { nodes: Vec::new(), links: Vec::new(), ways: Vec::new() };
+        let mut core = Core { nodes: Vec::new(), links: Vec::new(), routes: Vec::new() };
         match &spec.topology {
             Topology::Dumbbell(dumbbell) => {
                 core.nodes = vec!["r1".into(), "r2".into()];
                 let bottleneck = &dumbbell.bottleneck;
                 let path = "topology.bottleneck";
-                let carries = carried(&bottleneck.rate, &bottleneck.channel, path)?
+                let carries = resolve_capacity(&bottleneck.rate, &bottleneck.channel, path)?
                     .ok_or_else(|| (format!("{path}.rate"), missing_rate()))?;
                 let link = CoreLink {
                     name: "bottleneck".into(),
@@ -86,14 +87,14 @@ impl Core {
                     target: None,
                 };
                 let reverse = &bottleneck.reverse;
-                let carries = carried(&reverse.rate, &reverse.channel, &format!("{path}.reverse"))?;
+                let carries = resolve_capacity(&reverse.rate, &reverse.channel, &format!("{path}.reverse"))?;
                 let back = link.opposite(reverse, carries)?;
                 core.links.extend([link, back]);
             }
             Topology::ParkingLot(row) => {
                 core.nodes.extend(row.nodes());
                 for link in row.links().map_err(|(key, message)| (format!("topology.{key}"), message))? {
-                    core.add("topology", &link, &carried)?;
+                    core.add("topology", &link, &resolve_capacity)?;
                 }
             }
             Topology::Graph(graph) => {
@@ -104,7 +105,7 @@ impl Core {
                     core.nodes.push(node.0.clone());
                 }
                 for (i, link) in graph.links.iter().enumerate() {
-                    core.add(&format!("topology.links.{i}"), link, &carried)?;
+                    core.add(&format!("topology.links.{i}"), link, &resolve_capacity)?;
                 }
             }
         }
@@ -113,24 +114,29 @@ impl Core {
             core.links[link].record = true;
         }
         for (i, group) in spec.flows.iter().enumerate() {
-            let way = core.way(spec, i, group)?;
-            core.ways.push(way);
+            let group_route = core.group_route(spec, i, group)?;
+            core.routes.push(group_route);
         }
         Ok(core)
     }
 
-    /// Adds a link, which stands at `path`, and its opposite direction. What they carry says `carried`.
-    fn add(&mut self, path: &str, written: &GraphLink, carried: &Carried<'_>) -> Result<(), Wrong> {
+    /// Adds the link at `path` and its opposite direction, with capacities by `resolve`.
+    fn add(
+        &mut self,
+        path: &str,
+        written: &GraphLink,
+        resolve_capacity: &CapacityResolver<'_>,
+    ) -> Result<(), PathError> {
         let (from, to) = (self.node(path, "from", &written.from.0)?, self.node(path, "to", &written.to.0)?);
         if from == to {
-            return Err((format!("{path}.to"), "the link leads to the node it comes from".into()));
+            return Err((format!("{path}.to"), "from and to must be different nodes".into()));
         }
         if written.one_way && written.reverse != Reverse::default() {
             return Err((format!("{path}.one_way"), "excludes reverse".into()));
         }
         let under_test = written.aqm == "test";
-        let carries =
-            carried(&written.rate, &written.channel, path)?.ok_or_else(|| (format!("{path}.rate"), missing_rate()))?;
+        let carries = resolve_capacity(&written.rate, &written.channel, path)?
+            .ok_or_else(|| (format!("{path}.rate"), missing_rate()))?;
         let link = CoreLink {
             name: written.name.0.clone(),
             path: path.into(),
@@ -146,7 +152,7 @@ impl Core {
             target: written.target,
         };
         let reverse = &written.reverse;
-        let carries = carried(&reverse.rate, &reverse.channel, &format!("{path}.reverse"))?;
+        let carries = resolve_capacity(&reverse.rate, &reverse.channel, &format!("{path}.reverse"))?;
         let back = (!written.one_way).then(|| link.opposite(reverse, carries)).transpose()?;
         for link in std::iter::once(link).chain(back) {
             if self.links.iter().any(|known| known.name == link.name) {
@@ -157,27 +163,27 @@ impl Core {
         Ok(())
     }
 
-    /// Index of the link called `name`, which stands at `path`.
-    pub(crate) fn link(&self, path: &str, name: &str) -> Result<usize, Wrong> {
+    /// Index of the link called `name`, which `path` refers to.
+    pub(crate) fn link(&self, path: &str, name: &str) -> Result<usize, PathError> {
         self.links.iter().position(|link| link.name == name).ok_or_else(|| {
             let known = suggestion(name, self.links.iter().map(|link| link.name.as_str()));
             (path.into(), format!("no such link{known}"))
         })
     }
 
-    /// Links under test.
+    /// Indices of the links under test.
     pub(crate) fn under_test(&self) -> impl Iterator<Item = usize> {
         (0..self.links.len()).filter(|i| self.links[*i].aqm.is_none())
     }
 
-    fn node(&self, path: &str, key: &str, name: &str) -> Result<u32, Wrong> {
+    fn node(&self, path: &str, key: &str, name: &str) -> Result<u32, PathError> {
         self.nodes.iter().position(|node| node == name).map(|i| i as u32).ok_or_else(|| {
             let known = suggestion(name, self.nodes.iter().map(String::as_str));
             (format!("{path}.{key}"), format!("no such node{known}"))
         })
     }
 
-    fn way(&self, spec: &Spec, i: usize, group: &Group) -> Result<Way, Wrong> {
+    fn group_route(&self, spec: &Spec, i: usize, group: &Group) -> Result<GroupRoute, PathError> {
         let at = format!("flows.{i}");
         let last = (self.nodes.len() as u32).saturating_sub(1);
         let end = |key: &str, given: &Option<Name>, of_preset: u32| match (given, &spec.topology) {
@@ -187,7 +193,7 @@ impl Core {
         };
         let (from, to) = (end("from", &group.from, 0)?, end("to", &group.to, last)?);
         if from == to {
-            return Err((format!("{at}.to"), "the flows end where they begin".into()));
+            return Err((format!("{at}.to"), "from and to must be different nodes".into()));
         }
         let access = group.access.clone().or_else(|| match &spec.topology {
             Topology::Dumbbell(dumbbell) => Some(dumbbell.access.clone()),
@@ -201,48 +207,49 @@ impl Core {
             self.links.iter().map(|link| Edge { from: link.from, to: link.to, delay: link.delay }).collect();
         let name = |node: u32| &self.nodes[node as usize];
         let find = |a: u32, b: u32, what: &str| {
-            let lost = || (format!("{at}.to"), format!("no way for {what} from {} to {}", name(a), name(b)));
+            let lost = || (format!("{at}.to"), format!("no route for {what} from {} to {}", name(a), name(b)));
             route(self.nodes.len(), &edges, a, b).ok_or_else(lost)
         };
         let (path, return_path) = (find(from, to, "data")?, find(to, from, "acknowledgements")?);
-        let way = Way { from, to, access, path, return_path };
+        let group_route = GroupRoute { from, to, access, path, return_path };
         if let Some(rtt) = &group.rtt {
             let key = format!("{at}.rtt");
-            let Some(access) = &way.access else {
+            let Some(access) = &group_route.access else {
                 return Err((key, "needs access links to add the delay to; give access".into()));
             };
             if group.extra_rtt != Spread::fixed(Span::ZERO) {
                 return Err((key, "excludes extra_rtt".into()));
             }
-            let least = self.written_delay(&way) + access.delay.high * 4;
+            let least = self.written_delay(&group_route) + access.delay.high * 4;
             if rtt.low < least {
                 return Err((key, format!("must be at least that of the links, {}", show_span(least))));
             }
         }
-        Ok(way)
+        Ok(group_route)
     }
 
-    /// Propagation delay of the written links of a way, there and back.
-    pub(crate) fn written_delay(&self, way: &Way) -> Span {
-        let links = way.path.iter().chain(&way.return_path);
+    /// Two-way propagation delay of the core links of a route.
+    pub(crate) fn written_delay(&self, group_route: &GroupRoute) -> Span {
+        let links = group_route.path.iter().chain(&group_route.return_path);
         Span::from_nanos(links.map(|link| self.links[*link as usize].delay.as_nanos()).sum())
     }
 
-    /// The nominal network of link `i`: what the scenario says, else what follows from the flows that cross the link.
+    /// Returns the nominal network of link `i`: values of the scenario, else derived from the flows that cross the
+    /// link.
     pub(crate) fn nominal(&self, spec: &Spec, i: usize) -> Network {
         let link = &self.links[i];
-        let crosses = |way: &Way| way.path.contains(&(i as u32));
-        let any = self.ways.iter().any(crosses);
-        let there: Vec<usize> = (0..self.ways.len()).filter(|&g| !any || crosses(&self.ways[g])).collect();
-        // What a design calls N flows are long-lived TCP flows. Without one, whatever there is stands for them.
+        let crosses = |group_route: &GroupRoute| group_route.path.contains(&(i as u32));
+        let any = self.routes.iter().any(crosses);
+        let there: Vec<usize> = (0..self.routes.len()).filter(|&g| !any || crosses(&self.routes[g])).collect();
+        // A design for N flows assumes long-lived TCP flows. Without them all flows count.
         let long: Vec<usize> = there.iter().copied().filter(|&g| spec.flows[g].is_long_lived_tcp()).collect();
         let sum = |groups: &[usize], of: &dyn Fn(usize) -> f64| -> f64 {
             groups.iter().map(|&g| f64::from(spec.flows[g].count) * of(g)).sum()
         };
         let designed_for = if long.is_empty() { &there } else { &long };
         let flows = sum(designed_for, &|_| 1.0);
-        // Hosts of two groups have half of the round trip each.
-        let of_hosts = |g: usize| self.base_rtt_s(&self.ways[g], &spec.flows[g]) / 2.0;
+        // If the hosts belong to two groups, each contributes half of the round trip.
+        let of_hosts = |g: usize| self.base_rtt_s(&self.routes[g], &spec.flows[g]) / 2.0;
         let rtt_s = sum(designed_for, &|g| self.owners(spec, g).map(of_hosts).iter().sum());
         let bytes = sum(&there, &|g| f64::from(spec.flows[g].transport.config.packet_bytes()));
         let given = &spec.nominal;
@@ -263,17 +270,18 @@ impl Core {
     }
 
     /// Expected round-trip time of a group without queueing or transmission, seconds.
-    fn base_rtt_s(&self, way: &Way, group: &Group) -> f64 {
+    fn base_rtt_s(&self, group_route: &GroupRoute, group: &Group) -> f64 {
         if let Some(rtt) = &group.rtt {
             return rtt.mean_s();
         }
-        let access = way.access.as_ref().map_or(0.0, |access| 4.0 * access.delay.mean_s() + group.extra_rtt.mean_s());
-        self.written_delay(way).as_nanos() as f64 / 1e9 + access
+        let access =
+            group_route.access.as_ref().map_or(0.0, |access| 4.0 * access.delay.mean_s() + group.extra_rtt.mean_s());
+        self.written_delay(group_route).as_nanos() as f64 / 1e9 + access
     }
 }
 
-impl Way {
-    /// The node at which hosts of a side stand.
+impl GroupRoute {
+    /// Node to which the hosts of a side attach.
     pub(crate) fn node(&self, side: Side) -> u32 {
         match side {
             Side::Source => self.from,
@@ -283,36 +291,35 @@ impl Way {
 }
 
 impl Core {
-    /// Whose hosts those of group `i` on a side are, and on which side these have them: that at the same node. `None`
-    /// where there is no such group, or it has none there.
+    /// Returns the group and side that own the hosts of group `i` on a side, at the same node. `None` if that group
+    /// does not exist or has no hosts there.
     pub(crate) fn owner(&self, spec: &Spec, i: usize, side: Side) -> Option<(usize, Side)> {
         let (mut group, mut at) = (i, side);
         while let Some(of) = spec.flows[group].shares(at) {
             let owner = spec.flows[..group].iter().position(|other| other.name == *of)?;
-            let node = self.ways[group].node(at);
-            at = Side::BOTH.into_iter().find(|&theirs| self.ways[owner].node(theirs) == node)?;
+            let node = self.routes[group].node(at);
+            at = Side::BOTH.into_iter().find(|&theirs| self.routes[owner].node(theirs) == node)?;
             group = owner;
         }
         Some((group, at))
     }
 
-    /// The groups to which the hosts of both sides of group `i` belong: they say with which links
-    /// and delays these stand there.
+    /// Returns the groups that own the hosts of both sides of group `i`, and so determine their links and delays.
     pub(crate) fn owners(&self, spec: &Spec, i: usize) -> [usize; 2] {
-        // Checked: there are such groups.
+        // Existence has been checked.
         Side::BOTH.map(|side| self.owner(spec, i, side).map_or(i, |(owner, _)| owner))
     }
 
-    /// Number of hosts that group `i` has on a side, its own or another's.
+    /// Number of hosts of group `i` on a side, shared ones included.
     pub(crate) fn hosts(&self, spec: &Spec, i: usize, side: Side) -> u32 {
-        // Checked: there are hosts.
+        // Existence has been checked.
         self.owner(spec, i, side).map_or(1, |(owner, theirs)| spec.flows[owner].own_hosts(theirs))
     }
 }
 
 impl CoreLink {
-    /// The opposite direction, which carries as this one unless it has a rate or medium of its own.
-    fn opposite(&self, reverse: &Reverse, carries: Option<Resolved>) -> Result<CoreLink, Wrong> {
+    /// Returns the opposite direction, with the same capacity unless it has its own rate or medium.
+    fn opposite(&self, reverse: &Reverse, carries: Option<RateSchedule>) -> Result<CoreLink, PathError> {
         let under_test = reverse.aqm == "test";
         let carries = carries.unwrap_or_else(|| self.carries.clone());
         let path = format!("{}.reverse", self.path);
@@ -333,14 +340,14 @@ impl CoreLink {
     }
 }
 
-/// What a link with this `rate` or `channel` carries; `None` if it has neither. Its table stands at `path`.
-fn carried(
+/// Resolves the capacity of a link with this `rate` or `channel`, whose table is at `path`; `None` without either.
+fn resolve_capacity(
     rate: &Option<Capacity>,
     channel: &Option<Channel>,
     path: &str,
     duration: Span,
     files: &Files,
-) -> Result<Option<Resolved>, Wrong> {
+) -> Result<Option<RateSchedule>, PathError> {
     match (rate, channel) {
         (Some(_), Some(_)) => Err((format!("{path}.channel"), "excludes rate: a medium has its own".into())),
         (Some(rate), None) => resolve(rate, &format!("{path}.rate"), duration, files).map(Some),
@@ -348,14 +355,14 @@ fn carried(
             channel.check().map_err(|(key, message)| (format!("{path}.channel.{key}"), message))?;
             let mean = Rate::from_bps((channel.mean_bps() + 0.5).max(1.0) as u64);
             let medium = Medium::Channel(channel.clone());
-            Ok(Some(Resolved { rates: vec![(Instant::ZERO, mean)], outages: Vec::new(), medium }))
+            Ok(Some(RateSchedule { rates: vec![(Instant::ZERO, mean)], outages: Vec::new(), medium }))
         }
         (None, None) => Ok(None),
     }
 }
 
-/// The losses of the link at `path`.
-pub(crate) fn loss(written: &Option<Losses>, path: &str) -> Result<Option<Loss>, Wrong> {
+/// Losses of the link at `path`.
+pub(crate) fn loss(written: &Option<Losses>, path: &str) -> Result<Option<Loss>, PathError> {
     let Some(Losses(loss)) = written else { return Ok(None) };
     loss.check().map_err(|(key, message)| (format!("{path}.loss.{key}"), message))?;
     Ok((!loss.is_none()).then(|| loss.clone()))
@@ -365,7 +372,7 @@ fn missing_rate() -> String {
     format!("missing; it must be {}", Capacity::WHAT)
 }
 
-/// The limit of a queue.
+/// Limit of a queue.
 pub(crate) fn limit(buffer: Buffer) -> Limit {
     match buffer {
         Buffer::Packets(packets) => Limit::packets(packets),

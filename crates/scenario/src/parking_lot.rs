@@ -1,13 +1,12 @@
 //! The preset `parking-lot`: routers `r0`, `r1`, ... in a row, with links `link1`, `link2`, ... between them, all under
-//! test. Flows go from the first router to the last unless they say otherwise; cross traffic enters and leaves on the
-//! way.
+//! test. By default flows go from the first router to the last; cross traffic uses a part of the row.
 
 use aqumen_units::{Rate, Span};
 use serde_json::json;
 
 use crate::channel::Capacity;
-use crate::field::{At, Buffer, Field, Misfit, Name, table};
-use crate::links::{Access, BUFFER_ELSEWHERE, GraphLink, Reverse};
+use crate::field::{Buffer, Cursor, Field, Name, ValueError, table};
+use crate::links::{Access, BUFFER_DEFAULT, GraphLink, Reverse};
 use crate::tree::Value;
 
 table! {
@@ -15,37 +14,37 @@ table! {
     pub struct ParkingLot("a parking lot") {
         /// The preset: `parking-lot`.
         pub preset: Name,
-        /// Rates of the links, in order: as many links as rates.
+        /// Rates of the links, in order; their number is the number of links.
         pub rate: Vec<Rate>,
-        /// Propagation delay of every link, or a list with that of each.
-        pub delay: Each<Span>,
-        /// Room of every link's queue, or a list with that of each.
-        pub buffer: Each<Buffer> = Each(vec![BUFFER_ELSEWHERE]),
+        /// Propagation delay of every link, or a list with one for each.
+        pub delay: PerLink<Span>,
+        /// Buffer of every link, or a list with one for each.
+        pub buffer: PerLink<Buffer> = PerLink(vec![BUFFER_DEFAULT]),
         /// The opposite direction of every link.
         pub reverse: Reverse = Reverse::default(),
-        /// Access links for flow groups that give none of their own.
+        /// Access links of flow groups without their own.
         pub access: Option<Access>,
     }
 }
 
-/// One value for all links, or one for each.
+/// One value for all links, or a list with one for each.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Each<T>(pub Vec<T>);
+pub struct PerLink<T>(pub Vec<T>);
 
-impl<T: Copy> Each<T> {
+impl<T: Copy> PerLink<T> {
     /// The value of link `i`.
-    fn of(&self, i: usize) -> T {
+    fn get(&self, i: usize) -> T {
         self.0[i.min(self.0.len() - 1)]
     }
 }
 
-impl<T: Field> Field for Each<T> {
+impl<T: Field> Field for PerLink<T> {
     const WHAT: &'static str = T::WHAT;
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         match &at.node.value {
-            Value::List(items) if items.is_empty() => Err(at.misfit("must have one value for each link")),
-            Value::List(_) => Vec::read(at).map(Each),
-            _ => Ok(Each(vec![T::read(at)?])),
+            Value::List(items) if items.is_empty() => Err(at.error("must have one value for each link")),
+            Value::List(_) => Vec::read(at).map(PerLink),
+            _ => Ok(PerLink(vec![T::read(at)?])),
         }
     }
     fn write(&self) -> Option<toml::Value> {
@@ -57,12 +56,12 @@ impl<T: Field> Field for Each<T> {
 }
 
 impl ParkingLot {
-    /// Names of its routers.
+    /// Names of the routers.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = String> {
         (0..=self.rate.len()).map(|i| format!("r{i}"))
     }
 
-    /// Its links, or the key at fault and what is wrong there.
+    /// Returns the links, or a key and a message.
     pub(crate) fn links(&self) -> Result<Vec<GraphLink>, (&'static str, String)> {
         let links = self.rate.len();
         if links == 0 {
@@ -83,8 +82,8 @@ impl ParkingLot {
             rate: Some(Capacity::Constant(*rate)),
             channel: None,
             loss: None,
-            delay: self.delay.of(i),
-            buffer: self.buffer.of(i),
+            delay: self.delay.get(i),
+            buffer: self.buffer.get(i),
             aqm: "test".into(),
             record: true,
             target: None,

@@ -1,22 +1,22 @@
-//! Rates over time made explicit: steps that repeat, and files beside the scenario.
+//! Rates over time, expanded: repeated steps, and trace files.
 
 use std::sync::Arc;
 
 use aqumen_units::{Instant, Rate, Span};
 
 use crate::channel::{Capacity, Varying};
-use crate::error::Wrong;
+use crate::error::PathError;
 use crate::field::{RATE_MAX, TIME_MAX};
 use crate::files::Files;
 use crate::line::{Medium, Opportunities};
 use crate::units;
 
-/// What the rates of a link come to.
+/// Rates and outages of a link.
 #[derive(Clone, Debug)]
-pub(crate) struct Resolved {
-    /// Rate from each moment on; the first entry is at the start.
+pub(crate) struct RateSchedule {
+    /// Rates with their start times; the first starts at 0.
     pub(crate) rates: Vec<(Instant, Rate)>,
-    /// When the link carries nothing.
+    /// Outages.
     pub(crate) outages: Vec<(Instant, Option<Instant>)>,
     pub(crate) medium: Medium,
 }
@@ -24,15 +24,19 @@ pub(crate) struct Resolved {
 /// Most changes of one link's rate in a run.
 const CHANGES_MAX: usize = 1_000_000;
 
-/// A rate, 0 for none, from a moment on.
+/// A start time and a rate, 0 for an outage.
 type Change = (Span, u64);
 
-/// The rates that `capacity`, which stands at `path`, means in a run of `duration`. Files are sought beside the
-/// scenario, in `folder`.
-pub(crate) fn resolve(capacity: &Capacity, path: &str, duration: Span, files: &Files) -> Result<Resolved, Wrong> {
+/// Expands `capacity`, which is at `path`, over a run of `duration`, with the files that it names.
+pub(crate) fn resolve(
+    capacity: &Capacity,
+    path: &str,
+    duration: Span,
+    files: &Files,
+) -> Result<RateSchedule, PathError> {
     let varying = match capacity {
         Capacity::Constant(rate) => {
-            return Ok(Resolved { rates: vec![(Instant::ZERO, *rate)], outages: Vec::new(), medium: Medium::Wire });
+            return Ok(RateSchedule { rates: vec![(Instant::ZERO, *rate)], outages: Vec::new(), medium: Medium::Wire });
         }
         Capacity::Varying(varying) => varying,
     };
@@ -48,7 +52,7 @@ pub(crate) fn resolve(capacity: &Capacity, path: &str, duration: Span, files: &F
         Varying { mahimahi: Some(file), .. } => {
             let trace = mahimahi(files, file).map_err(|message| (format!("{path}.mahimahi"), message))?;
             let mean = Rate::from_bps((trace.mean_bps() + 0.5) as u64);
-            return Ok(Resolved {
+            return Ok(RateSchedule {
                 rates: vec![(Instant::ZERO, mean)],
                 outages: Vec::new(),
                 medium: Medium::Opportunities(Arc::new(trace)),
@@ -63,7 +67,7 @@ pub(crate) fn resolve(capacity: &Capacity, path: &str, duration: Span, files: &F
         return wrong(key, "the first must begin at 0s".into());
     }
     if let Some(pair) = changes.windows(2).find(|pair| pair[1].0 <= pair[0].0) {
-        return wrong(key, format!("must be in order of time; {} comes late", units::show_span(pair[1].0)));
+        return wrong(key, format!("must be in order of time; {} is out of order", units::show_span(pair[1].0)));
     }
     if changes.iter().all(|(_, bps)| *bps == 0) {
         return wrong(key, "must have a rate above 0".into());
@@ -83,9 +87,9 @@ pub(crate) fn resolve(capacity: &Capacity, path: &str, duration: Span, files: &F
     })
 }
 
-/// The changes repeated to the end of the run. `None` if they are too many.
-fn spread_out(changes: &[Change], period: Span, duration: Span) -> Option<Resolved> {
-    let mut resolved = Resolved { rates: Vec::new(), outages: Vec::new(), medium: Medium::Wire };
+/// Repeats the changes to the end of the run. `None` if there are too many.
+fn spread_out(changes: &[Change], period: Span, duration: Span) -> Option<RateSchedule> {
+    let mut resolved = RateSchedule { rates: Vec::new(), outages: Vec::new(), medium: Medium::Wire };
     let mut begin = Span::ZERO;
     let mut count = 0;
     'run: loop {
@@ -118,7 +122,7 @@ fn spread_out(changes: &[Change], period: Span, duration: Span) -> Option<Resolv
             break;
         }
     }
-    // Before the first rate the link is out: which rate stands there does not matter.
+    // Before the first rate there is an outage, so that the placeholder has no effect.
     if resolved.rates.first().is_none_or(|(at, _)| *at != Instant::ZERO) {
         let first = changes.iter().map(|(_, bps)| *bps).find(|bps| *bps > 0).unwrap_or(1);
         resolved.rates.insert(0, (Instant::ZERO, Rate::from_bps(first)));
@@ -126,7 +130,7 @@ fn spread_out(changes: &[Change], period: Span, duration: Span) -> Option<Resolv
     Some(resolved)
 }
 
-/// Lines of a file that say something, with their numbers; what follows `#` is a comment.
+/// Returns the lines with content, with their numbers; `#` starts a comment.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines()
         .zip(1..)
@@ -134,7 +138,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .filter(|(_, line)| !line.is_empty())
 }
 
-/// Reads a file of `time,rate`. The first line may name its columns.
+/// Reads a file of `time,rate`. The first line may have the names of the columns.
 fn csv(files: &Files, name: &str) -> Result<Vec<Change>, String> {
     let (path, text) = files.text(name, "a trace")?;
     let mut changes = Vec::new();
@@ -157,7 +161,7 @@ fn csv(files: &Files, name: &str) -> Result<Vec<Change>, String> {
                 }
                 changes.push((Span::from_nanos((nanos + 0.5) as u64), (bps + 0.5) as u64));
             }
-            // The names of the columns.
+            // Names of the columns.
             (None, None) if changes.is_empty() => {}
             _ => return Err(fail("must be time,rate, such as 0.5,8000000")),
         }
@@ -165,7 +169,7 @@ fn csv(files: &Files, name: &str) -> Result<Vec<Change>, String> {
     if changes.is_empty() { Err(format!("{}: has no line time,rate", path.display())) } else { Ok(changes) }
 }
 
-/// Reads a file of Mahimahi.
+/// Reads a Mahimahi file.
 fn mahimahi(files: &Files, name: &str) -> Result<Opportunities, String> {
     let (path, text) = files.text(name, "a trace")?;
     let mut at: Vec<u64> = Vec::new();
@@ -176,7 +180,7 @@ fn mahimahi(files: &Files, name: &str) -> Result<Opportunities, String> {
             return Err(fail(format!("must be at most {} ms", TIME_MAX.as_nanos() / 1_000_000)));
         }
         if at.last().is_some_and(|last| *last > millis * 1_000_000) {
-            return Err(fail("must not be before the line above".into()));
+            return Err(fail("must not be earlier than the previous line".into()));
         }
         at.push(millis * 1_000_000);
     }

@@ -1,41 +1,41 @@
-//! The settings of a replay: the queue that a capture's packets are offered to, and how they are offered.
+//! Settings of a replay: the queue, and the way in which the packets of a capture are offered to it.
 
 use aqumen_aqm::{Limit, Network};
 use aqumen_units::{Bytes, Rate, Span};
 use serde_json::json;
 
 use crate::Error;
-use crate::field::{At, Buffer, Field, Misfit, Packets, table};
+use crate::field::{Buffer, Cursor, Field, Packets, ValueError, table};
 use crate::tree::{Node, Value, locate};
 use crate::units;
-use crate::value::Written;
+use crate::value::RawValue;
 
 table! {
-    /// The settings as given. The speed is `rate`, or follows from `load`.
+    /// The settings. The rate is `rate`, or follows from `load`.
     pub struct Settings("a replay") {
         /// Rate of the link behind the queue.
         pub rate: Option<Rate>,
-        /// Offered load, from which the rate follows: bits of the capture over its duration, as a share of the rate.
+        /// Offered load, from which the rate follows: bits of the capture over its duration, as a fraction of the rate.
         pub load: Option<f64>,
-        /// Packets or bytes that may wait.
+        /// Capacity of the queue, packets or bytes.
         pub buffer: Buffer = Buffer::Packets(1000),
-        /// Propagation delay of the link, which the times of departures contain.
+        /// Propagation delay of the link, included in the departure times.
         pub delay: Span = Span::ZERO,
-        /// Target queue of AQMs that have one: packets, or the time that they take; a third of the buffer if absent.
+        /// Target queue of AQMs that have one: packets, or their transmission time; a third of the buffer if absent.
         pub target: Option<Target>,
-        /// Number of flows that AQMs design themselves for.
+        /// Number of flows for which AQMs design themselves.
         pub flows: f64 = 50.0,
-        /// Round-trip time that AQMs design themselves for.
+        /// Round-trip time for which AQMs design themselves.
         pub rtt: Span = Span::from_millis(100),
-        /// Packet size that AQMs design themselves for; the mean of the capture's first packets if absent.
+        /// Packet size for which AQMs design themselves; the mean of the capture's first packets if absent.
         pub packet: Option<Bytes>,
-        /// Bytes that each packet takes on the link beyond its length in the capture; may be negative.
+        /// Bytes on the link beyond the packet length in the capture; may be negative.
         pub overhead: f64 = 0.0,
-        /// How many times faster than they were captured the packets are offered.
+        /// Speed relative to the capture.
         pub speedup: f64 = 1.0,
-        /// The interface of a pcapng whose packets count, from 0; all if absent.
+        /// Interface of a pcapng file, from 0; all if absent.
         pub interface: Option<u32>,
-        /// Flows that are reported each by itself.
+        /// Number of largest flows that are reported separately.
         pub top: u32 = 10,
         /// Seed of the AQM's random numbers.
         pub seed: u32 = 1,
@@ -47,18 +47,18 @@ table! {
 pub enum Target {
     /// In packets.
     Packets(f64),
-    /// As the time that the link takes for it.
+    /// As the transmission time of the queue.
     Time(Span),
 }
 
 impl Field for Target {
     const WHAT: &'static str = "a target, such as \"100pkt\" or \"5ms\"";
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         if let Value::Text(text) = &at.node.value
             && units::TIME.read(text).is_ok()
         {
             return match Span::read(at)? {
-                Span::ZERO => Err(at.misfit("must be above 0")),
+                Span::ZERO => Err(at.error("must be above 0")),
                 time => Ok(Target::Time(time)),
             };
         }
@@ -75,7 +75,7 @@ impl Field for Target {
     }
 }
 
-/// Largest buffer, packets; slowest and fastest replay; largest load; most bytes of overhead; most flows reported.
+/// Largest buffer in packets, accepted ranges of speed, load and overhead, and most flows reported.
 const BUFFER_MAX: u32 = 10_000_000;
 const SPEEDUP: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
 const LOAD: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
@@ -83,24 +83,24 @@ const OVERHEAD: std::ops::RangeInclusive<f64> = -256.0..=1024.0;
 const TOP_MAX: u32 = 10_000;
 
 impl Settings {
-    /// Reads settings by name, as a command line gives them, and checks them.
-    pub fn read_from(given: &[(String, Written)]) -> Result<Self, Error> {
+    /// Reads settings by name from a command line, and checks them.
+    pub fn read_from(given: &[(String, RawValue)]) -> Result<Self, Error> {
         let node = |value| Node { value, line: 0 };
         let entries = given.iter().map(|(key, written)| {
             let value = match written {
-                Written::Text(text) => Value::Text(text.clone()),
-                // Whole numbers are told from others by what they are.
-                Written::Number(x) if x.fract() == 0.0 && x.abs() < 9e15 => Value::Integer(*x as i64),
-                Written::Number(x) => Value::Float(*x),
-                Written::Flag(yes) => Value::Bool(*yes),
+                RawValue::Text(text) => Value::Text(text.clone()),
+                // Whole numbers are integers.
+                RawValue::Number(x) if x.fract() == 0.0 && x.abs() < 9e15 => Value::Integer(*x as i64),
+                RawValue::Number(x) => Value::Float(*x),
+                RawValue::Flag(yes) => Value::Bool(*yes),
             };
             (key.clone(), node(value))
         });
         let tree = node(Value::Table(entries.collect()));
-        // Keys are the options of the command line.
+        // Keys are options of the command line.
         let as_option = |error: Error| Error { key: format!("--{}", error.key), ..error };
-        let settings = <Settings as Field>::read(&At { node: &tree, path: String::new() });
-        let settings = settings.map_err(|misfit| as_option(misfit.in_file("")))?;
+        let settings = <Settings as Field>::read(&Cursor { node: &tree, path: String::new() });
+        let settings = settings.map_err(|error| as_option(error.in_file("")))?;
         settings.check().map_err(|(key, message)| as_option(locate(&tree, "", (key.into(), message))))?;
         Ok(settings)
     }
@@ -134,13 +134,13 @@ impl Settings {
         }
         match self.buffer {
             Buffer::Packets(packets) if packets > BUFFER_MAX => {
-                Err(("buffer", format!("must be at most {BUFFER_MAX}pkt: a replay holds what waits")))
+                Err(("buffer", format!("must be at most {BUFFER_MAX}pkt")))
             }
             _ => Ok(()),
         }
     }
 
-    /// The room of the queue.
+    /// Capacity of the queue.
     pub fn limit(&self) -> Limit {
         match self.buffer {
             Buffer::Packets(packets) => Limit::packets(packets),
@@ -148,7 +148,7 @@ impl Settings {
         }
     }
 
-    /// The nominal network at `rate`, for packets of `packet_bytes` on average.
+    /// The nominal network at `rate`, for a mean packet size of `packet_bytes`.
     pub fn network(&self, rate: Rate, packet_bytes: f64) -> Network {
         let packet_bytes = self.packet.map_or(packet_bytes, |packet| packet.0 as f64);
         let buffer_pkts = match self.buffer {
@@ -176,19 +176,19 @@ impl Settings {
 mod tests {
     use super::*;
 
-    fn read(given: &[(&str, Written)]) -> Result<Settings, String> {
+    fn read(given: &[(&str, RawValue)]) -> Result<Settings, String> {
         let given: Vec<_> = given.iter().map(|(key, value)| (key.to_string(), value.clone())).collect();
         Settings::read_from(&given).map_err(|error| error.to_string())
     }
 
-    fn text(text: &str) -> Written {
-        Written::Text(text.into())
+    fn text(text: &str) -> RawValue {
+        RawValue::Text(text.into())
     }
 
     #[test]
     fn settings_of_a_command_line() {
         let rate = ("rate", text("8Mbit"));
-        let settings = read(&[rate.clone(), ("target", text("5ms")), ("speedup", Written::Number(2.0))]).unwrap();
+        let settings = read(&[rate.clone(), ("target", text("5ms")), ("speedup", RawValue::Number(2.0))]).unwrap();
         assert_eq!((settings.buffer, settings.speedup, settings.seed), (Buffer::Packets(1000), 2.0, 1));
         // 5 ms at 8 Mbit/s are 5000 bytes: 10 packets of 500.
         assert_eq!(settings.network(settings.rate.unwrap(), 500.0).target_pkts, 10.0);
@@ -199,24 +199,24 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named_as_an_option() {
+    fn errors_name_the_option() {
         let rate = ("rate", text("8Mbit"));
-        let refused = |given: &[(&str, Written)]| read(given).unwrap_err();
+        let refused = |given: &[(&str, RawValue)]| read(given).unwrap_err();
         assert_eq!(refused(&[("rate", text("10"))]), "--rate = \"10\": needs a unit, such as \"10Mbit\"");
         assert!(refused(&[]).starts_with("--rate: give the rate of the link, such as --rate 10Mbit, or the load"));
-        assert!(refused(&[rate.clone(), ("load", Written::Number(0.9))]).ends_with("and not both"));
-        assert_eq!(refused(&[("load", Written::Number(0.0))]), "--load = 0: must be 0.000001 to 1000000");
+        assert!(refused(&[rate.clone(), ("load", RawValue::Number(0.9))]).ends_with("and not both"));
+        assert_eq!(refused(&[("load", RawValue::Number(0.0))]), "--load = 0: must be 0.000001 to 1000000");
         for (key, value, message) in [
             ("buffer", text("0pkt"), "--buffer = \"0pkt\": must be a whole number of packets"),
             ("buffer", text("20000000pkt"), "--buffer = \"20000000pkt\": must be at most 10000000pkt"),
             ("target", text("0ms"), "--target = \"0ms\": must be above 0"),
             ("target", text("many"), "--target = \"many\": must be a number of packets"),
-            ("speedup", Written::Number(-1.0), "--speedup = -1: must be 0.000001 to 1000000"),
-            ("overhead", Written::Number(0.5), "--overhead = 0.5: must be a whole number of bytes"),
-            ("flows", Written::Number(0.0), "--flows = 0: must be at least 1"),
+            ("speedup", RawValue::Number(-1.0), "--speedup = -1: must be 0.000001 to 1000000"),
+            ("overhead", RawValue::Number(0.5), "--overhead = 0.5: must be a whole number of bytes"),
+            ("flows", RawValue::Number(0.0), "--flows = 0: must be at least 1"),
             ("rtt", text("0s"), "--rtt = \"0s\": must be above 0"),
-            ("top", Written::Number(1e6), "--top = 1000000: must be 0 to 10000"),
-            ("seed", Written::Number(-1.0), "--seed = -1: must be 0 to 4294967295"),
+            ("top", RawValue::Number(1e6), "--top = 1000000: must be 0 to 10000"),
+            ("seed", RawValue::Number(-1.0), "--seed = -1: must be 0 to 4294967295"),
         ] {
             let seen = refused(&[rate.clone(), (key, value)]);
             assert!(seen.starts_with(message), "{seen}");

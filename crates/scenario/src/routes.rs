@@ -1,11 +1,11 @@
-//! Static routes over the written links: the fewest hops, then the least delay, then the first link.
+//! Static routes: fewest hops, then least delay, then the first link.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use aqumen_units::Span;
 
-/// A directed link as routing sees it.
+/// A directed link, for routing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Edge {
     pub(crate) from: u32,
@@ -13,7 +13,7 @@ pub(crate) struct Edge {
     pub(crate) delay: Span,
 }
 
-/// The links from `from` to `to`, in order. `None` if there is no way. Empty if both are the same node.
+/// Returns the links from `from` to `to`, in order: `None` if unreachable, empty for the same node.
 pub(crate) fn route(nodes: usize, edges: &[Edge], from: u32, to: u32) -> Option<Vec<u32>> {
     let mut into: Vec<Vec<u32>> = vec![Vec::new(); nodes];
     let mut out: Vec<Vec<u32>> = vec![Vec::new(); nodes];

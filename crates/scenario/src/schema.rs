@@ -4,7 +4,7 @@ use aqumen_units::{Bytes, Rate, Span};
 use serde_json::json;
 
 use crate::channel::{LinkState, Losses};
-use crate::field::{At, Field, Interval, Misfit, Name, Named, Packets, all_defaults, table};
+use crate::field::{Cursor, Field, Interval, Name, NameMap, Packets, ValueError, all_defaults, table};
 pub use crate::links::{Access, Bottleneck, GraphLink, Reverse};
 use crate::parking_lot::ParkingLot;
 use crate::spec::{AqmChange, Profile};
@@ -18,11 +18,11 @@ table! {
     pub struct Spec("a scenario") {
         /// Name of the scenario; it appears in results.
         pub name: Name,
-        /// One line that says what is shown.
+        /// One-line title.
         pub title: Option<String>,
-        /// What a reader should know: source, intention, deviations.
+        /// Notes for readers: source, purpose, deviations.
         pub description: Option<String>,
-        /// How long the run lasts.
+        /// Duration of the run.
         pub duration: Span,
         /// AQM of the links under test when the command line names none: a SPEC.
         pub aqm: String = "droptail".into(),
@@ -32,25 +32,26 @@ table! {
         pub flows: Vec<Group>,
         /// Changes during the run.
         pub events: Vec<Event>,
-        /// Named windows over which metrics are taken, beside `all` and one for each event; `steady` moves that one.
-        pub windows: Named<Interval>,
-        /// What is recorded.
+        /// Named windows over which metrics are taken, in addition to `all` and one for each event; `steady` replaces
+        /// the default.
+        pub windows: NameMap<Interval>,
+        /// Recording of series.
         pub record: Record = Record::default(),
-        /// The network from which AQMs that are given no gains design themselves.
+        /// Network for which AQMs without given gains design themselves.
         pub nominal: Nominal = Nominal::default(),
         /// AQM profiles by name: an algorithm, or another profile, with values.
-        pub aqms: Named<Profile>,
-        /// Named changes: dotted keys, as for `--set`, and their values. A cell names those that it wants.
-        pub variants: Named<Changes>,
-        /// Axes by name, along which values change. A cell names a point of each.
-        pub sweep: Named<Axis>,
+        pub aqms: NameMap<Profile>,
+        /// Named changes: dotted keys, as for `--set`, and their values. A cell id lists the variants that it uses.
+        pub variants: NameMap<Changes>,
+        /// Axes by name, along which values change. A cell id lists a point of each.
+        pub sweep: NameMap<Axis>,
     }
 }
 
 /// Nodes and links.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Topology {
-    /// Two routers with one link between them; each flow has its own hosts.
+    /// Two routers with one link between them; by default each flow has its own hosts.
     Dumbbell(Box<Dumbbell>),
     /// Routers in a row, with cross traffic between neighbours.
     ParkingLot(Box<ParkingLot>),
@@ -71,13 +72,13 @@ table! {
 }
 
 table! {
-    /// Any nodes and links. Routes are the fewest hops, then the least delay, then the first link written.
+    /// Any nodes and links. Routes have the fewest hops, then the least delay, then the first link of the file.
     pub struct Graph("a graph") {
         /// Names of the nodes.
         pub nodes: Vec<Name>,
         /// Links between them.
         pub links: Vec<GraphLink>,
-        /// Access links for flow groups that give none of their own.
+        /// Access links of flow groups without their own.
         pub access: Option<Access>,
     }
 }
@@ -89,17 +90,17 @@ table! {
         pub name: Name,
         /// Number of flows.
         pub count: u32 = 1,
-        /// The transport: the name of a preset, or a table of a preset and what differs from it.
+        /// Transport: the name of a preset, or a table of a preset and its changed settings.
         pub transport: Transport = Transport::default(),
-        /// What the applications send: a kind of traffic, or a table of `kind` and its parameters.
+        /// Traffic of the applications: a kind of traffic, or a table of `kind` and its parameters.
         pub traffic: Traffic = Traffic::Bulk,
-        /// When a flow starts, or whence each takes it.
+        /// Start time, or its distribution over the flows.
         pub start: Spread = Spread::fixed(Span::ZERO),
-        /// When the flows stop offering data; the end of the run if absent.
+        /// Time at which the flows stop offering data; the end of the run if absent.
         pub stop: Option<Span>,
         /// Intervals in which the flows offer no data.
         pub off: Vec<Interval>,
-        /// Bytes each flow transfers; endless if absent.
+        /// Bytes that each flow transfers; unlimited if absent.
         pub transfer: Option<Bytes>,
         /// Node at which the data enter; the first router of a preset if absent.
         pub from: Option<Name>,
@@ -111,20 +112,20 @@ table! {
         pub hosts: Option<u32>,
         /// An earlier group between the same nodes whose hosts these flows share, with their access links and delays.
         pub hosts_of: Option<Name>,
-        /// Number of hosts that the flows come from; one for each flow if absent.
+        /// Number of source hosts; one for each flow if absent.
         pub sources: Option<u32>,
-        /// Number of hosts that the flows go to; one for each flow if absent.
+        /// Number of destination hosts; one for each flow if absent.
         pub destinations: Option<u32>,
-        /// An earlier group whose hosts at the node where the data enter are those that these flows come from.
+        /// An earlier group whose hosts at the node where the data enter are the source hosts of these flows.
         pub sources_of: Option<Name>,
-        /// An earlier group whose hosts at the node where the data leave are those that these flows go to.
+        /// An earlier group whose hosts at the node where the data leave are the destination hosts of these flows.
         pub destinations_of: Option<Name>,
-        /// Traffic class of its packets, 0 to 255, for AQMs that tell classes apart.
+        /// Traffic class of the packets, 0 to 255, for AQMs that distinguish classes.
         pub class: u32 = 0,
         /// Round-trip time added to each flow, a quarter on each direction of its access links.
         pub extra_rtt: Spread = Spread::fixed(Span::ZERO),
-        /// Round-trip time of each flow without queueing: the access links get what is lacking, a quarter on each
-        /// direction.
+        /// Round-trip time of each flow without queueing: a quarter of the missing delay is added to each direction of
+        /// its access links.
         pub rtt: Option<Spread>,
     }
 }
@@ -132,7 +133,7 @@ table! {
 table! {
     /// A change during the run: one of `capacity`, `delay`, `loss`, `state`, `aqm`, `stop` and `resume`.
     pub struct Event("an event") {
-        /// When it happens. A window opens there, which lasts to the next event or the end.
+        /// Time of the event. It opens a window that lasts to the next event or the end.
         pub at: Span,
         /// Name of that window; `after-40s` for an event at 40 s if absent.
         pub name: Option<Name>,
@@ -146,40 +147,39 @@ table! {
         pub state: Option<LinkState>,
         /// New AQM of a link: a SPEC, or a table of the parameters that change.
         pub aqm: Option<AqmChange>,
-        /// The link that changes; the link under test if absent.
+        /// Link that changes; the link under test if absent.
         pub link: Option<Name>,
-        /// Group of which flows stop offering data.
+        /// Group whose flows stop offering data.
         pub stop: Option<Name>,
-        /// Group of which stopped flows offer data again.
+        /// Group whose stopped flows resume.
         pub resume: Option<Name>,
-        /// How many flows stop or resume, the first ones that can; all if absent.
+        /// Number of flows that stop or resume, the first possible ones; all if absent.
         pub count: Option<u32>,
     }
 }
 
 table! {
-    /// What is recorded.
-    pub struct Record("what is recorded") {
-        /// Links of which metrics and series are wanted, beside those under test.
+    /// Recording of series.
+    pub struct Record("a table of links and interval") {
+        /// Links whose metrics and series are recorded, in addition to those under test.
         pub links: Vec<Name>,
-        /// How often queue and probability are sampled for the series; if absent each 100 ms, or once where the run is
-        /// shorter.
+        /// Sampling interval of queue and probability for the series; if absent 100 ms, or the run if that is shorter.
         pub interval: Option<Span>,
     }
 }
 
 table! {
-    /// The nominal network. What is absent follows from the scenario.
+    /// The nominal network. Absent values follow from the scenario.
     pub struct Nominal("the nominal network") {
         /// Capacity, C; the rate of the link if absent.
         pub capacity: Option<Rate>,
-        /// Number of long-lived flows, N; if absent, the TCP flows that cross the link and are no finite transfers, or
-        /// all flows where there is none.
+        /// Number of long-lived flows, N; if absent, the TCP flows across the link that are not finite transfers, or
+        /// all flows if there are none.
         pub flows: Option<f64>,
         /// Round-trip time without queueing; the mean over the same flows if absent.
         pub base_rtt: Option<Span>,
-        /// Target queue length, also of the deviation; if absent none is measured, and AQMs design themselves for a
-        /// third of the buffer.
+        /// Target queue length, also for the deviation; if absent no deviation is measured, and AQMs design themselves
+        /// for a third of the buffer.
         pub target: Option<Packets>,
         /// Packet size on the wire; the mean over the flows that cross the link if absent.
         pub packet: Option<Bytes>,
@@ -189,24 +189,24 @@ table! {
 /// One side of the flows of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// Where they come from.
+    /// Sources.
     Source,
-    /// Where they go to.
+    /// Destinations.
     Destination,
 }
 
 impl Side {
-    /// Both.
+    /// Both sides.
     pub(crate) const BOTH: [Side; 2] = [Side::Source, Side::Destination];
 }
 
 impl Group {
-    /// Its flows: more than `count` where each takes several connections.
+    /// Number of flows: more than `count` if each takes several connections.
     pub(crate) fn flows(&self) -> u64 {
         u64::from(self.count) * u64::from(self.traffic.connections())
     }
 
-    /// Number of hosts on a side, where they are its own.
+    /// Number of hosts on a side that the group does not share from another.
     pub(crate) fn own_hosts(&self, side: Side) -> u32 {
         let of_side = match side {
             Side::Source => self.sources,
@@ -215,7 +215,7 @@ impl Group {
         self.hosts.or(of_side).unwrap_or(self.count)
     }
 
-    /// The group whose hosts on a side are also those of this one.
+    /// The group that owns the hosts on a side.
     pub(crate) fn shares(&self, side: Side) -> Option<&Name> {
         let of_side = match side {
             Side::Source => &self.sources_of,
@@ -224,24 +224,24 @@ impl Group {
         self.hosts_of.as_ref().or(of_side.as_ref())
     }
 
-    /// Whether its flows are long-lived TCP flows, which a design for N of them means: not a transfer, nor one after
-    /// another.
+    /// Whether the flows are long-lived TCP flows, as a design for N flows assumes: neither finite transfers nor series
+    /// of them.
     pub(crate) fn is_long_lived_tcp(&self) -> bool {
-        let finite = self.transfer.is_some() || self.traffic.asks();
+        let finite = self.transfer.is_some() || self.traffic.has_requests();
         self.transport.config.tcp().is_some() && !finite
     }
 }
 
-/// How often a series is sampled if the scenario does not say.
+/// Default sampling interval.
 const SAMPLE_INTERVAL: Span = Span::from_millis(100);
 
 impl Spec {
-    /// How often queue and probability are sampled.
+    /// Sampling interval of queue and probability.
     pub(crate) fn sample_interval(&self) -> Span {
         self.record.interval.unwrap_or(SAMPLE_INTERVAL.min(self.duration))
     }
 
-    /// How many flows all groups have.
+    /// Number of flows of all groups.
     pub(crate) fn all_flows(&self) -> u64 {
         self.flows.iter().map(Group::flows).sum()
     }
@@ -262,7 +262,7 @@ impl Default for Nominal {
 impl Field for Topology {
     const WHAT: &'static str = "a table, such as preset = \"dumbbell\" with bottleneck and access";
 
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         at.entries()?;
         let Some(preset) = at.node.get("preset") else {
             return Graph::read(at).map(|graph| Topology::Graph(Box::new(graph)));
@@ -271,7 +271,7 @@ impl Field for Topology {
         match String::read(&at_preset)?.as_str() {
             "dumbbell" => Dumbbell::read(at).map(|dumbbell| Topology::Dumbbell(Box::new(dumbbell))),
             "parking-lot" => ParkingLot::read(at).map(|row| Topology::ParkingLot(Box::new(row))),
-            _ => Err(at_preset.misfit("no such preset; known: dumbbell, parking-lot")),
+            _ => Err(at_preset.error("no such preset; known: dumbbell, parking-lot")),
         }
     }
 

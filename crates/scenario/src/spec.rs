@@ -1,35 +1,34 @@
-//! AQMs by SPEC: `pi`, `pi-x1000`, `pi:a=1.822e-5,frequency=150Hz,target=100pkt`; and the profiles that a scenario
-//! names.
+//! AQMs by SPEC: `pi`, `pi-x1000`, `pi:a=1.822e-5,frequency=150Hz,target=100pkt`; and the profiles of a scenario.
 
 use aqumen_aqm::{Algorithm, Catalogue, Network, QueueKind, threshold};
 
 use crate::Error;
 use crate::choice::AqmChoice;
 use crate::error::{shortened, suggestion_listed};
-use crate::field::{At, Field, Misfit, Named};
+use crate::field::{Cursor, Field, NameMap, ValueError};
 use crate::tree::Value;
-use crate::value::{self, OwnedValue, Written};
+use crate::value::{self, OwnedValue, RawValue};
 
-/// An AQM chosen by a SPEC: an algorithm with values, its profiles resolved.
+/// An AQM given by a SPEC: an algorithm with values, its profiles resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AqmSpec {
     /// The SPEC as written.
     pub label: String,
     /// Name of the algorithm.
     pub algorithm: String,
-    /// The values given, each once, in the units of the algorithm's table.
+    /// Given values, each once, in the units of the algorithm's parameters.
     pub values: Vec<(String, OwnedValue)>,
-    /// Where the algorithm is found.
+    /// Catalogue that has the algorithm.
     pub catalogue: Catalogue,
 }
 
-/// A profile of a scenario: another AQM's name, and values.
+/// A profile of a scenario: an algorithm or another profile, with values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// The algorithm, or the profile on which this one stands.
+    /// The algorithm or profile on which this one is based.
     pub algorithm: String,
     /// The values as written.
-    pub values: Vec<(String, Written)>,
+    pub values: Vec<(String, RawValue)>,
 }
 
 /// A change of an AQM during the run.
@@ -37,22 +36,22 @@ pub struct Profile {
 pub enum AqmChange {
     /// Another AQM, or the same with other parameters: a SPEC.
     Spec(String),
-    /// Parameters that change; the others stay.
-    Params(Vec<(String, Written)>),
+    /// Parameters that change; the others are retained.
+    Params(Vec<(String, RawValue)>),
 }
 
-/// What is wrong with a profile: the key at fault (`None`: the profile itself), and why.
-type ProfileFault = (Option<String>, String);
+/// Key (`None`: the profile itself) and message.
+type ProfileError = (Option<String>, String);
 
 impl AqmSpec {
-    /// Reads a SPEC that stands by itself: of the built-in AQMs and profiles.
+    /// Reads a SPEC of the built-in AQMs and profiles.
     pub fn builtin(text: &str) -> Result<Self, Error> {
-        AqmSpec::of(text, &Catalogue::BUILT_IN)
+        AqmSpec::from_catalogue(text, &Catalogue::BUILT_IN)
     }
 
-    /// Reads a SPEC that stands by itself: of the AQMs and profiles of `catalogue`.
-    pub fn of(text: &str, catalogue: &Catalogue) -> Result<Self, Error> {
-        AqmSpec::parse(text, &Named(Vec::new()), catalogue).map_err(|message| Error::of_aqm(text, message))
+    /// Reads a SPEC of the AQMs and profiles of `catalogue`.
+    pub fn from_catalogue(text: &str, catalogue: &Catalogue) -> Result<Self, Error> {
+        AqmSpec::parse(text, &NameMap(Vec::new()), catalogue).map_err(|message| Error::for_aqm(text, message))
     }
 
     /// The AQM on a link of `network`.
@@ -65,8 +64,8 @@ impl AqmSpec {
         }
     }
 
-    /// Reads a SPEC. `profiles` are those of the scenario. The error is a message without place.
-    pub(crate) fn parse(text: &str, profiles: &Named<Profile>, catalogue: &Catalogue) -> Result<Self, String> {
+    /// Reads a SPEC with the `profiles` of a scenario. The error has no place.
+    pub(crate) fn parse(text: &str, profiles: &NameMap<Profile>, catalogue: &Catalogue) -> Result<Self, String> {
         let (name, given) = match text.split_once(':') {
             Some((name, given)) => (name.trim(), given),
             None => (text.trim(), ""),
@@ -77,7 +76,7 @@ impl AqmSpec {
                 return Err(format!("\"{pair}\" must be PARAMETER=VALUE, such as \"target=100pkt\""));
             };
             let (key, value) = (key.trim(), value.trim());
-            let read = read_value(algorithm, key, &Written::Text(value.into()))
+            let read = read_value(algorithm, key, &RawValue::Text(value.into()))
                 .map_err(|message| format!("{key} = {value}: {message}"))?;
             put(&mut values, key, read);
         }
@@ -85,8 +84,8 @@ impl AqmSpec {
         Ok(AqmSpec { label, algorithm, values, catalogue: catalogue.clone() })
     }
 
-    /// This AQM after `change`. The error is the key at fault (`None`: the change itself), and a message.
-    pub(crate) fn changed(&self, change: &AqmChange, profiles: &Named<Profile>) -> Result<Self, ProfileFault> {
+    /// Returns this AQM after `change`. The error is the key (`None`: the change itself) and a message.
+    pub(crate) fn changed(&self, change: &AqmChange, profiles: &NameMap<Profile>) -> Result<Self, ProfileError> {
         let params = match change {
             AqmChange::Spec(text) => {
                 return AqmSpec::parse(text, profiles, &self.catalogue).map_err(|message| (None, message));
@@ -105,14 +104,14 @@ impl AqmSpec {
     }
 }
 
-/// Checks every profile; names the one at fault.
-pub(crate) fn check_profiles(profiles: &Named<Profile>, catalogue: &Catalogue) -> Result<(), (String, ProfileFault)> {
+/// Checks every profile.
+pub(crate) fn check_profiles(profiles: &NameMap<Profile>, catalogue: &Catalogue) -> Result<(), (String, ProfileError)> {
     for (name, _) in &profiles.0 {
         if algorithm(name, catalogue).is_some() {
-            let message = "this is the name of an algorithm; a profile needs another".to_string();
+            let message = "is the name of an algorithm; a profile needs another name".to_string();
             return Err((name.clone(), (None, message)));
         }
-        // A fault below is reported at the profile where it stands, when its turn comes.
+        // An error in a base profile is reported at that profile.
         if let Err(fault) = resolve(name, profiles, catalogue) {
             return Err((name.clone(), fault));
         }
@@ -124,15 +123,22 @@ fn algorithm<'a>(name: &str, catalogue: &'a Catalogue) -> Option<&'a Algorithm> 
     catalogue.algorithms().find(|algorithm| algorithm.name == name)
 }
 
-type Resolved<'a> = (&'a Algorithm, Vec<(String, OwnedValue)>);
+type ResolvedProfile<'a> = (&'a Algorithm, Vec<(String, OwnedValue)>);
 
-/// The algorithm behind `name` with the values of the profiles on the way, the nearest winning.
-fn resolve<'a>(name: &str, profiles: &Named<Profile>, catalogue: &'a Catalogue) -> Result<Resolved<'a>, ProfileFault> {
+/// Resolves `name` to an algorithm and values; values of nearer profiles override.
+fn resolve<'a>(
+    name: &str,
+    profiles: &NameMap<Profile>,
+    catalogue: &'a Catalogue,
+) -> Result<ResolvedProfile<'a>, ProfileError> {
     let mut chain: Vec<(&str, &Profile)> = Vec::new();
     let mut at = name;
     while let Some(profile) = profiles.get(at) {
         if chain.iter().any(|(visited, _)| *visited == at) {
-            return Err((Some("algorithm".into()), format!("leads back to {at}: a profile cannot stand on itself")));
+            return Err((
+                Some("algorithm".into()),
+                format!("refers back to {at}: a profile cannot be based on itself"),
+            ));
         }
         chain.push((at, profile));
         at = &profile.algorithm;
@@ -168,9 +174,9 @@ fn put(values: &mut Vec<(String, OwnedValue)>, key: &str, value: OwnedValue) {
     }
 }
 
-/// Reads a value of one of the algorithm's parameters.
-fn read_value(algorithm: &Algorithm, key: &str, written: &Written) -> Result<OwnedValue, String> {
-    // Every algorithm of one queue takes the threshold function's parameters beside its own.
+/// Reads a value of a parameter of the algorithm.
+fn read_value(algorithm: &Algorithm, key: &str, written: &RawValue) -> Result<OwnedValue, String> {
+    // Algorithms of one queue also have the parameters of the threshold function.
     let common = if algorithm.kind() == QueueKind::Single { threshold::PARAMS } else { &[] };
     value::read(algorithm.name, algorithm.params.iter().chain(common), "aqumen list aqms", key, written)
 }
@@ -178,11 +184,11 @@ fn read_value(algorithm: &Algorithm, key: &str, written: &Written) -> Result<Own
 impl Field for Profile {
     const WHAT: &'static str = "a profile: algorithm = \"pi\" and values";
 
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         let mut values = Vec::new();
         for (key, node) in at.entries()? {
             if key != "algorithm" {
-                values.push((key.clone(), Written::read(&at.below(key, node))?));
+                values.push((key.clone(), RawValue::read(&at.below(key, node))?));
             }
         }
         Ok(Profile { algorithm: at.field("algorithm", None)?, values })
@@ -202,7 +208,7 @@ impl Field for Profile {
         algorithm["description"] = "an algorithm, a profile built in, or another profile of the scenario".into();
         serde_json::json!({
             "type": "object", "properties": {"algorithm": algorithm}, "required": ["algorithm"],
-            "additionalProperties": Written::schema(),
+            "additionalProperties": RawValue::schema(),
         })
     }
 }
@@ -210,15 +216,16 @@ impl Field for Profile {
 impl Field for AqmChange {
     const WHAT: &'static str = "a SPEC, such as \"pi:target=50pkt\", or a table of parameters";
 
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         match &at.node.value {
             Value::Text(text) => Ok(AqmChange::Spec(text.clone())),
             Value::Table(entries) if !entries.is_empty() => {
-                let read =
-                    |(key, node): &(String, crate::tree::Node)| Ok((key.clone(), Written::read(&at.below(key, node))?));
-                Ok(AqmChange::Params(entries.iter().map(read).collect::<Result<_, Misfit>>()?))
+                let read = |(key, node): &(String, crate::tree::Node)| {
+                    Ok((key.clone(), RawValue::read(&at.below(key, node))?))
+                };
+                Ok(AqmChange::Params(entries.iter().map(read).collect::<Result<_, ValueError>>()?))
             }
-            _ => Err(at.misfit(format!("must be {}", Self::WHAT))),
+            _ => Err(at.error(format!("must be {}", Self::WHAT))),
         }
     }
 
@@ -233,7 +240,7 @@ impl Field for AqmChange {
     }
 
     fn schema() -> serde_json::Value {
-        let table = serde_json::json!({"type": "object", "additionalProperties": Written::schema()});
+        let table = serde_json::json!({"type": "object", "additionalProperties": RawValue::schema()});
         serde_json::json!({"anyOf": [String::schema(), table]})
     }
 }

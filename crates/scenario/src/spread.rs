@@ -1,36 +1,36 @@
-//! A time that differs from flow to flow: one for all, from a range, from a distribution, or listed.
+//! A time that varies over the flows: constant, uniform in a range, from a distribution, or listed.
 //!
-//! Whatever the kind, each flow spends one uniform number on it, so that another kind in one place does not move the
-//! draws in another. Distributions are drawn by inversion, given that the value lies between the ends.
+//! Each flow consumes one uniform number whatever the kind, so that a change of kind in one place does not change the
+//! draws in another. Truncated distributions are drawn by inversion.
 
 use aqumen_units::Span;
 use serde_json::json;
 
-use crate::field::{At, Field, Misfit, Name, table};
+use crate::field::{Cursor, Field, Name, ValueError, table};
 use crate::tree::Value;
 use crate::units::show_span;
 
 /// A time for each flow of a group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spread {
-    /// The least it can be.
+    /// Least value.
     pub low: Span,
-    /// The most it can be; equal to `low` if there is no choice.
+    /// Largest value; equal to `low` for a constant.
     pub high: Span,
-    /// How it lies between them.
+    /// Law between them.
     pub shape: Shape,
 }
 
-/// How a [`Spread`] lies between its ends.
+/// Law of a [`Spread`] between its bounds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
-    /// Each value as likely as another.
+    /// Uniform.
     Uniform,
-    /// Normal, cut off at the ends.
+    /// Normal, truncated at the bounds.
     Normal(Normal),
-    /// Exponential, cut off at the ends.
+    /// Exponential, truncated at the bounds.
     Exponential(Exponential),
-    /// As listed: the flows in as many blocks as there are values, each block one value.
+    /// Listed: the flows are divided into as many blocks as there are values.
     List(List),
 }
 
@@ -39,13 +39,13 @@ table! {
     pub struct Normal("a normal distribution") {
         /// The law: `normal`.
         pub law: Name,
-        /// Its mean, before it is cut off.
+        /// Mean before truncation.
         pub mean: Span,
-        /// Its standard deviation, before it is cut off.
+        /// Standard deviation before truncation.
         pub std: Span,
-        /// Where it is cut off below; four standard deviations below the mean if absent, at least 0s.
+        /// Lower bound; four standard deviations below the mean if absent, at least 0s.
         pub min: Option<Span>,
-        /// Where it is cut off above; four standard deviations above the mean if absent.
+        /// Upper bound; four standard deviations above the mean if absent.
         pub max: Option<Span>,
     }
 }
@@ -55,31 +55,31 @@ table! {
     pub struct Exponential("an exponential distribution") {
         /// The law: `exponential`.
         pub law: Name,
-        /// Its mean, before it is cut off.
+        /// Mean before truncation.
         pub mean: Span,
-        /// Where it is cut off below.
+        /// Lower bound.
         pub min: Span = Span::ZERO,
-        /// Where it is cut off above; ten times the mean above `min` if absent.
+        /// Upper bound; `min` plus ten times the mean if absent.
         pub max: Option<Span>,
     }
 }
 
 table! {
-    /// Values one by one.
+    /// Listed values.
     pub struct List("a list of times") {
-        /// The values: one for each flow, or one for each block of the group, which is divided evenly.
+        /// Values: one for each flow, or one for each of equal blocks of the group.
         pub list: Vec<Span>,
     }
 }
 
-/// Ends of a normal distribution if none are given, standard deviations from its mean.
+/// Default bounds of a normal distribution, standard deviations from its mean.
 const NORMAL_REACH: u64 = 4;
 
-/// Upper end of an exponential distribution if none is given, times its mean.
+/// Default upper bound of an exponential distribution, above `min`, in means.
 const EXPONENTIAL_REACH: u64 = 10;
 
 impl Spread {
-    /// One value.
+    /// A constant.
     pub const fn fixed(value: Span) -> Self {
         Spread { low: value, high: value, shape: Shape::Uniform }
     }
@@ -101,7 +101,7 @@ impl Spread {
                 (mean + sd * (density(a) - density(b)) / share) / 1e9
             }
             Shape::Exponential(given) => {
-                // It has no memory: beyond `low` it is the same, cut off at the width.
+                // Memoryless: beyond `low` the law is the same, truncated at the width.
                 let (mean, width) = (given.mean.as_nanos() as f64, high - low);
                 (low + mean - width / libm::expm1(width / mean)) / 1e9
             }
@@ -111,7 +111,7 @@ impl Spread {
         }
     }
 
-    /// The value of flow or host `number` of `count`, for a uniform number in [0, 1).
+    /// Value of flow or host `number` of `count`, for a uniform number in [0, 1).
     pub(crate) fn value(&self, uniform: f64, number: u32, count: u32) -> Span {
         let (low, high) = (self.low.as_nanos() as f64, self.high.as_nanos() as f64);
         let nanos = match &self.shape {
@@ -120,7 +120,7 @@ impl Spread {
                 let (mean, sd) = given.mean_and_sd();
                 let (mut below, mut above) = ((low - mean) / sd, (high - mean) / sd);
                 let share = normal_below(below) + uniform * (normal_below(above) - normal_below(below));
-                // Halving until nothing changes: at most the 53 bits of the fraction.
+                // Bisection to full precision: at most the 53 bits of the fraction.
                 for _ in 0..53 {
                     let middle = 0.5 * (below + above);
                     if normal_below(middle) < share {
@@ -143,8 +143,8 @@ impl Spread {
         Span::from_nanos((nanos + 0.5) as u64)
     }
 
-    /// What is wrong if `count` of `what` (flows, hosts) are to share it.
-    pub(crate) fn misfit_for(&self, count: u32, what: &str) -> Option<String> {
+    /// Message if the list cannot be divided evenly among `count` of `what` (flows, hosts).
+    pub(crate) fn count_error(&self, count: u32, what: &str) -> Option<String> {
         match &self.shape {
             Shape::List(given) if !u64::from(count).is_multiple_of(given.list.len() as u64) => {
                 let listed = given.list.len();
@@ -156,21 +156,21 @@ impl Spread {
     }
 }
 
-/// The share of a standard normal distribution below `z`.
+/// Standard normal distribution function.
 fn normal_below(z: f64) -> f64 {
     0.5 * libm::erfc(-z * std::f64::consts::FRAC_1_SQRT_2)
 }
 
 impl Normal {
-    /// Nanoseconds.
+    /// In nanoseconds.
     fn mean_and_sd(&self) -> (f64, f64) {
         (self.mean.as_nanos() as f64, self.std.as_nanos() as f64)
     }
 
-    fn spread(self, at: &At<'_>) -> Result<Spread, Misfit> {
+    fn spread(self, at: &Cursor<'_>) -> Result<Spread, ValueError> {
         let (mean, sd) = (self.mean, self.std);
         if sd == Span::ZERO {
-            return Err(at.misfit("std must be above 0s; for one value write it alone"));
+            return Err(at.error("std must be above 0s; for one value write it alone"));
         }
         let reach = sd * NORMAL_REACH;
         let low = self.min.unwrap_or(mean.saturating_sub(reach));
@@ -178,7 +178,7 @@ impl Normal {
         let (lowest, highest) = (mean.saturating_sub(reach), mean + reach);
         if low >= high || low >= highest || high <= lowest {
             let (lowest, highest) = (show_span(lowest), show_span(highest));
-            return Err(at.misfit(format!(
+            return Err(at.error(format!(
                 "min must be below max, and between them a part of {lowest} to {highest}, four std about the mean"
             )));
         }
@@ -187,22 +187,22 @@ impl Normal {
 }
 
 impl Exponential {
-    fn spread(self, at: &At<'_>) -> Result<Spread, Misfit> {
+    fn spread(self, at: &Cursor<'_>) -> Result<Spread, ValueError> {
         if self.mean == Span::ZERO {
-            return Err(at.misfit("mean must be above 0s"));
+            return Err(at.error("mean must be above 0s"));
         }
         let (low, high) = (self.min, self.max.unwrap_or(self.min + self.mean * EXPONENTIAL_REACH));
         if low >= high {
-            return Err(at.misfit("min must be below max"));
+            return Err(at.error("min must be below max"));
         }
         Ok(Spread { low, high, shape: Shape::Exponential(self) })
     }
 }
 
 impl List {
-    fn spread(self, at: &At<'_>) -> Result<Spread, Misfit> {
+    fn spread(self, at: &Cursor<'_>) -> Result<Spread, ValueError> {
         let (Some(low), Some(high)) = (self.list.iter().min(), self.list.iter().max()) else {
-            return Err(at.misfit("list must have at least one time"));
+            return Err(at.error("list must have at least one time"));
         };
         Ok(Spread { low: *low, high: *high, shape: Shape::List(self) })
     }
@@ -210,14 +210,14 @@ impl List {
 
 impl Field for Spread {
     const WHAT: &'static str = "a time, such as \"40ms\", or a range, such as [\"35ms\", \"45ms\"]";
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         match &at.node.value {
             Value::List(_) => {
                 let ends = Vec::<Span>::read(at)?;
                 match ends[..] {
                     [low, high] if low <= high => Ok(Spread { low, high, shape: Shape::Uniform }),
-                    [_, _] => Err(at.misfit("the lower end of the range must come first")),
-                    _ => Err(at.misfit(
+                    [_, _] => Err(at.error("the lower end of the range must come first")),
+                    _ => Err(at.error(
                         "a range has two ends, such as [\"35ms\", \"45ms\"]; values one by one are { list = [...] }",
                     )),
                 }
@@ -227,7 +227,7 @@ impl Field for Spread {
                 ("normal", _) => Normal::read(at)?.spread(at),
                 ("exponential", _) => Exponential::read(at)?.spread(at),
                 (_, node) => {
-                    Err(at.below("law", node.unwrap_or(at.node)).misfit("no such law; known: normal, exponential"))
+                    Err(at.below("law", node.unwrap_or(at.node)).error("no such law; known: normal, exponential"))
                 }
             },
             _ => Span::read(at).map(Spread::fixed),
@@ -277,7 +277,7 @@ mod tests {
     fn quantiles_of_the_normal_distribution_are_where_tables_have_them() {
         let shape = Shape::Normal(normal());
         let spread = Spread { low: ms(60), high: ms(140), shape };
-        // The cut at four standard deviations moves a quantile by less than 1e-4 of one.
+        // Truncation at four standard deviations moves a quantile by less than 1e-4 of one.
         for (share, z) in [(0.5, 0.0), (0.8413, 1.0), (0.975, 1.96), (0.00135, -3.0)] {
             let value = spread.value(share, 0, 1).as_secs_f64();
             assert!((value - (0.1 + 0.01 * z)).abs() < 1e-4, "{share}: {value}");
@@ -286,12 +286,12 @@ mod tests {
     }
 
     #[test]
-    fn the_expected_value_is_the_mean_of_what_is_drawn() {
+    fn the_expected_value_is_the_mean_of_the_draws() {
         let exponential =
             |max| Exponential { law: Name("exponential".into()), mean: ms(40), min: ms(10), max: Some(max) };
         for spread in [
             Spread { low: ms(10), high: ms(30), shape: Shape::Uniform },
-            // Cut off on one side only, so that the mean moves: half a normal has mean mu + 0.798 sigma.
+            // Truncated on one side only: half a normal has mean mu + 0.798 sigma.
             Spread { low: ms(100), high: ms(140), shape: Shape::Normal(normal()) },
             Spread { low: ms(10), high: ms(50), shape: Shape::Exponential(exponential(ms(50))) },
             Spread { low: ms(10), high: ms(500), shape: Shape::Exponential(exponential(ms(500))) },
@@ -302,12 +302,12 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_dealt_in_blocks() {
+    fn a_list_is_assigned_in_blocks() {
         let spread = Spread { low: ms(1), high: ms(3), shape: Shape::List(List { list: vec![ms(1), ms(3), ms(2)] }) };
         let dealt: Vec<Span> = (0..6).map(|number| spread.value(0.9, number, 6)).collect();
         assert_eq!(dealt, [1, 1, 3, 3, 2, 2].map(ms));
         assert!((spread.mean_s() - 0.002).abs() < 1e-12);
-        assert!(spread.misfit_for(6, "flows").is_none() && spread.misfit_for(4, "flows").is_some());
+        assert!(spread.count_error(6, "flows").is_none() && spread.count_error(4, "flows").is_some());
     }
 
     #[test]
@@ -318,7 +318,7 @@ mod tests {
         assert!((Spread { low: ms(10), high: ms(60), shape: list }.mean_s() - 0.03).abs() < 1e-12);
         let cut = Spread { low: ms(100), high: ms(110), shape: Shape::Normal(normal()) };
         assert!((cut.mean_s() - 0.104_598_6).abs() < 1e-6, "{}", cut.mean_s());
-        // So far out that nothing of the law is left: the middle.
+        // Far in the tail no probability is left: the middle of the range.
         let far = Spread { low: ms(300), high: ms(310), shape: Shape::Normal(normal()) };
         assert!((far.mean_s() - 0.305).abs() < 1e-12);
     }

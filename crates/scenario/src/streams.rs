@@ -1,24 +1,24 @@
-//! Random streams: one per (seed, kind, name), so that a flow draws the same numbers whatever else runs beside it.
+//! Random streams: one per (seed, kind, name), so that the numbers of a flow do not depend on other flows.
 //!
-//! Two AQMs in the same scenario with the same seed therefore meet the same traffic (common random numbers).
+//! Two AQMs in the same scenario with the same seed therefore get the same traffic (common random numbers).
 
 pub use aqumen_aqm::Draw;
 use rand_pcg::Mcg128Xsl64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
-/// What a stream decides; two kinds never share numbers.
+/// Purpose of a stream. Streams of different kinds are independent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Kind {
-    /// Where and when a flow runs: its delays and start time. Name: its number.
+    /// Placement of a flow: its delays and start time. Name: the flow's number.
     Placement = 1,
-    /// What a sender's host adds: the send overhead. Name: the flow's number.
+    /// Send overhead of a sender's host. Name: the flow's number.
     Endpoint = 2,
-    /// An AQM's coin. Name: the link's number.
+    /// Random decisions of an AQM. Name: the link's number.
     Aqm = 3,
     /// A traffic source: sizes, think times. Name: the flow's number.
     Traffic = 4,
-    /// A link's own chance: loss, jitter. Name: the link's number.
+    /// Losses and jitter of a link. Name: the link's number.
     Link = 5,
 }
 
@@ -38,7 +38,7 @@ impl Stream {
         Stream(Mcg128Xsl64::from_seed(bytes))
     }
 
-    /// Uniform in [low, high).
+    /// Draws a number uniform in [low, high).
     pub fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.uniform()
     }
@@ -52,7 +52,7 @@ impl Draw for Stream {
     }
 }
 
-/// The output function of SplitMix64: the same on every machine.
+/// Output function of SplitMix64, the same on every machine.
 pub fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -76,14 +76,14 @@ mod tests {
 
     #[test]
     fn seeds_are_mixed_as_splitmix64_does() {
-        // The first outputs of its authors' program from 0, each a step of 0x9e3779b97f4a7c15 further.
+        // First outputs of the reference implementation from 0, each a step of 0x9e3779b97f4a7c15 further.
         assert_eq!(mix(0), 0xe220_a839_7b1d_cdaf);
         assert_eq!(mix(0x9e37_79b9_7f4a_7c15), 0x6e78_9e6a_a1b9_65f4);
         assert_eq!(mix(0x3c6e_f372_fe94_f82a), 0x06c4_5d18_8009_454f);
     }
 
     #[test]
-    fn a_number_between_two_is_as_far_from_the_first_as_the_draw_says() {
+    fn draws_between_two_bounds_are_scaled() {
         let u = Stream::new(7, Kind::Traffic, 3).uniform();
         let between = |low, high| Stream::new(7, Kind::Traffic, 3).between(low, high);
         assert_eq!((between(0.0, 1.0), between(5.0, 5.0)), (u, 5.0));

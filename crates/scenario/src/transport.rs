@@ -1,4 +1,4 @@
-//! The transport of a flow group: a preset of the transport crate, and what differs from it.
+//! Transport of a flow group: a preset of the transport crate, and changed settings.
 
 mod rtp;
 mod sctp;
@@ -15,20 +15,20 @@ use serde_json::json;
 use settings::Settings;
 
 use crate::error::suggestion_listed;
-use crate::field::{At, Field, Misfit};
+use crate::field::{Cursor, Field, ValueError};
 use crate::tree::Value;
 
-/// A preset, and the values that were given beside it.
+/// A preset with changed settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transport {
     /// Name of the preset.
     pub preset: String,
-    /// The configuration that results.
+    /// Resulting configuration.
     pub config: Protocol,
 }
 
-/// Declares the protocols: variant, name, configuration, the ends of a connection, what it says of itself; and its
-/// presets with what makes them.
+/// Declares the protocols: variant, name, configuration, endpoints, summary, reference; and the constructors of their
+/// presets.
 macro_rules! protocols {
     ($( $(#[doc = $doc:literal])* $variant:ident $kind:literal $config:ident ($($source:ident $sink:ident)?) $summary:literal $reference:literal {
         $( $preset:literal $make:ident; )*
@@ -42,11 +42,11 @@ macro_rules! protocols {
         /// The presets.
         pub const PRESETS: &[Preset] = &[ $($( ($preset, || Protocol::$variant($config::$make())), )*)* ];
 
-        /// The name of each protocol, what it is, and where it comes from.
+        /// Name, summary and reference of each protocol.
         const ABOUT: &[(&str, &str, &str)] = &[ $( ($kind, $summary, $reference), )* ];
 
         impl Protocol {
-            /// The name of the protocol itself.
+            /// Name of the protocol.
             pub fn kind(&self) -> &'static str {
                 match self {
                     $( Protocol::$variant(_) => $kind, )*
@@ -60,9 +60,9 @@ macro_rules! protocols {
                 }
             }
 
-            /// Both ends of a new connection, source and sink; `None` for TCP, whose ends are not those of other
-            /// transports.
-            pub fn ends(&self) -> Option<Ends> {
+            /// Returns the endpoints of a new connection, source and sink; `None` for TCP, whose endpoints have other
+            /// types.
+            pub fn endpoints(&self) -> Option<Endpoints> {
                 match self {
                     $( Protocol::$variant(_config) => protocols!(@ends _config $($source $sink)?), )*
                 }
@@ -114,13 +114,13 @@ protocols! {
     }
 }
 
-/// The two ends of a connection, source and sink.
-pub type Ends = (AnyEnd, AnyEnd);
+/// Endpoints of a connection, source and sink.
+pub type Endpoints = (AnyEnd, AnyEnd);
 
-/// A preset: its name, and the configuration it stands for.
+/// Name of a preset, and its configuration.
 pub type Preset = (&'static str, fn() -> Protocol);
 
-/// What the parameters of any protocol can do here: tell of themselves, and be read and written.
+/// Parameters of any protocol.
 trait Parameters: Config + Settings {}
 
 impl<C: Config + Settings> Parameters for C {}
@@ -131,7 +131,7 @@ impl Protocol {
         self.config().packet_bytes()
     }
 
-    /// Of which headers, bytes.
+    /// Header bytes of a full packet.
     pub fn header_bytes(&self) -> u16 {
         self.config().header_bytes()
     }
@@ -141,33 +141,32 @@ impl Protocol {
         self.config().payload_bytes()
     }
 
-    /// Whether its packets can be marked instead of dropped.
+    /// Whether packets are ECN-capable.
     pub fn ecn(&self) -> bool {
         self.config().ecn()
     }
 
-    /// Whether it slows down where the network has less room; else it sends what is written, and nothing of its own.
+    /// Whether the transport adapts its rate to the network; otherwise it sends what the application writes.
     pub fn adapts(&self) -> bool {
         self.config().adapts()
     }
 
-    /// Whether a source learns when all that it was given has arrived. Datagrams leave, and nobody says what becomes of
-    /// them.
-    pub fn tells_delivery(&self) -> bool {
+    /// Whether a source learns of the delivery of all its data. Datagrams are not acknowledged.
+    pub fn reports_delivery(&self) -> bool {
         matches!(self, Protocol::Tcp(_) | Protocol::Sctp(_))
     }
 
-    /// Size on the wire of what the sink usually sends back, bytes; 0: nothing.
+    /// Usual size on the wire of a packet from the sink, bytes; 0 without feedback.
     pub fn ack_bytes(&self) -> u16 {
         self.config().ack_bytes()
     }
 
-    /// Most packets of data that a flow can have under way; `None`: no bound.
+    /// Most data packets in flight per flow; `None` without bound.
     pub fn window_pkts(&self) -> Option<u32> {
         self.config().window_pkts()
     }
 
-    /// Packets that leave at once at the start of a flow.
+    /// Packets sent at once at the start of a flow.
     pub fn initial_window_pkts(&self) -> u32 {
         self.config().initial_window_pkts()
     }
@@ -183,7 +182,7 @@ impl Protocol {
         self.tcp().map(tcp::congestion_name)
     }
 
-    /// The protocol itself in a line, and where it comes from.
+    /// Summary and reference of the protocol.
     pub(crate) fn about(&self) -> (&'static str, &'static str) {
         let about = ABOUT.iter().find(|(kind, ..)| *kind == self.kind());
         about.map_or(("", ""), |(_, summary, reference)| (summary, reference))
@@ -194,8 +193,8 @@ impl Protocol {
         self.config().rows()
     }
 
-    /// Whether a mark is answered in proportion to what arrives (PRR, where losses are found by time), not at once.
-    pub fn answers_marks_in_proportion(&self) -> bool {
+    /// Whether the window is reduced proportionally after a mark (PRR, with loss detection by time), not at once.
+    pub fn reduces_proportionally(&self) -> bool {
         self.tcp().is_some_and(|config| {
             config.variant == Variant::Sack
                 && config.loss_detection == LossDetection::Rack
@@ -203,7 +202,7 @@ impl Protocol {
         })
     }
 
-    /// The protocol as the plan's JSON has it: every field, times in seconds.
+    /// The protocol as JSON for the plan: every field, times in seconds.
     pub(crate) fn to_json(self, preset: &str) -> serde_json::Value {
         let mut fields = serde_json::Map::new();
         fields.insert("preset".into(), preset.into());
@@ -212,7 +211,7 @@ impl Protocol {
     }
 }
 
-/// A group that names no transport has what most hosts have.
+/// The default is the transport of most hosts.
 impl Default for Transport {
     fn default() -> Self {
         Transport { preset: "linux".into(), config: Protocol::Tcp(TcpConfig::linux()) }
@@ -220,13 +219,13 @@ impl Default for Transport {
 }
 
 impl Transport {
-    fn of_preset(at: &At<'_>) -> Result<Self, Misfit> {
+    fn from_preset(at: &Cursor<'_>) -> Result<Self, ValueError> {
         let preset = String::read(at)?;
         match PRESETS.iter().find(|(name, _)| *name == preset) {
             Some((_, config)) => Ok(Transport { preset, config: config() }),
             None => {
                 let known = suggestion_listed(&preset, PRESETS.iter().map(|(name, _)| *name), "aqumen list transports");
-                Err(at.misfit(format!("no such transport{known}")))
+                Err(at.error(format!("no such transport{known}")))
             }
         }
     }
@@ -235,15 +234,15 @@ impl Transport {
 impl Field for Transport {
     const WHAT: &'static str = "a transport, such as \"modern\"";
 
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         let Value::Table(_) = &at.node.value else {
-            return Transport::of_preset(at);
+            return Self::from_preset(at);
         };
         let Some(preset) = at.node.get("preset") else {
             let known: Vec<&str> = PRESETS.iter().map(|(name, _)| *name).collect();
-            return Err(at.misfit(format!("preset is missing; it must be one of {}", known.join(", "))));
+            return Err(at.error(format!("preset is missing; it must be one of {}", known.join(", "))));
         };
-        let mut transport = Transport::of_preset(&at.below("preset", preset))?;
+        let mut transport = Self::from_preset(&at.below("preset", preset))?;
         transport.config.config_mut().read(at)?;
         Ok(transport)
     }
@@ -273,7 +272,7 @@ impl Field for Transport {
     }
 }
 
-/// The JSON Schema of the table that stands on one of `presets`, all of one protocol.
+/// JSON Schema of the table of `presets`, all of one protocol.
 fn table(presets: &[&(&str, Protocol)]) -> serde_json::Value {
     let names: Vec<&str> = presets.iter().map(|(name, _)| *name).collect();
     let mut properties = serde_json::Map::new();

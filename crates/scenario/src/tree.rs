@@ -1,18 +1,18 @@
-//! The TOML text as a tree that knows the line of every value, so that an error can name it. Overrides (`--set
-//! KEY=VALUE`) change this tree, before anything is made of it.
+//! The TOML text as a tree with the line of every value, for error messages. Overrides (`--set KEY=VALUE`) are applied
+//! to this tree before it is read.
 
 use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
 use crate::Error;
-use crate::error::{Wrong, suggestion};
+use crate::error::{PathError, suggestion};
 
-/// A value and where it stands.
+/// A value and its line.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) value: Value,
-    /// Line of the key or value, from 1; 0 if it came from an override.
+    /// Line of the key or value, from 1; 0 for an override.
     pub(crate) line: usize,
 }
 
@@ -34,18 +34,18 @@ const DEPTH_MAX: usize = 32;
 impl Node {
     /// Reads a document.
     pub(crate) fn parse(text: &str, file: &str) -> Result<Node, Error> {
-        let lines = Lines::of(text);
+        let lines = Lines::new(text);
         let table = DeTable::parse(text).map_err(|error| {
-            let mut located = Error::of_file(file, format!("not valid TOML: {}", error.message()));
-            located.line = error.span().map_or(0, |span| lines.at(span.start));
+            let mut located = Error::for_file(file, format!("not valid TOML: {}", error.message()));
+            located.line = error.span().map_or(0, |span| lines.line_at(span.start));
             located
         })?;
-        let too_deep = || Error::of_file(file, format!("nested deeper than {DEPTH_MAX} levels"));
+        let too_deep = || Error::for_file(file, format!("nested deeper than {DEPTH_MAX} levels"));
         let root = DeValue::Table(table.into_inner());
-        Node::from_toml(&root, 0..0, &|span| lines.at(span.start), 0).ok_or_else(too_deep)
+        Node::from_toml(&root, 0..0, &|span| lines.line_at(span.start), 0).ok_or_else(too_deep)
     }
 
-    /// Reads the right-hand side of an override: a TOML value, or else plain text.
+    /// Reads the right-hand side of an override: a TOML value, otherwise plain text.
     pub(crate) fn parse_override(text: &str) -> Node {
         let parsed = DeValue::parse(text.trim()).ok();
         parsed
@@ -67,7 +67,7 @@ impl Node {
             DeValue::String(text) => Value::Text(text.to_string()),
             DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
                 Ok(number) => Value::Integer(number),
-                // Too large for an integer: the nearest float serves the messages.
+                // Too large for an integer: the nearest float, for messages.
                 Err(_) => Value::Float(number.as_str().parse().unwrap_or(f64::INFINITY)),
             },
             DeValue::Float(number) => Value::Float(number.as_str().parse().unwrap_or(f64::NAN)),
@@ -92,7 +92,7 @@ impl Node {
         Some(Node { value, line: here })
     }
 
-    /// The entry `key` of a table.
+    /// Returns the entry `key` of a table.
     pub(crate) fn get(&self, key: &str) -> Option<&Node> {
         match &self.value {
             Value::Table(entries) => entries.iter().find(|(name, _)| name == key).map(|(_, node)| node),
@@ -100,7 +100,7 @@ impl Node {
         }
     }
 
-    /// The entry `key` of a table, to change it.
+    /// Returns the entry `key` of a table, mutable.
     pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
         match &mut self.value {
             Value::Table(entries) => entries.iter_mut().find(|(name, _)| name == key).map(|(_, node)| node),
@@ -108,7 +108,7 @@ impl Node {
         }
     }
 
-    /// The items of the list at `key` of a table.
+    /// Returns the items of the list at `key` of a table.
     pub(crate) fn items(&mut self, key: &str) -> Option<&mut Vec<Node>> {
         match &mut self.get_mut(key)?.value {
             Value::List(items) => Some(items),
@@ -116,7 +116,7 @@ impl Node {
         }
     }
 
-    /// Sets the entry `key` of a table to a text, in its line.
+    /// Sets the entry `key` of a table to a text; the line number is retained.
     pub(crate) fn put(&mut self, key: &str, text: String) {
         if let Value::Table(entries) = &mut self.value {
             match entries.iter_mut().find(|(name, _)| name == key) {
@@ -126,14 +126,14 @@ impl Node {
         }
     }
 
-    /// Takes the entry `key` out of a table.
+    /// Removes the entry `key` of a table.
     pub(crate) fn remove(&mut self, key: &str) {
         if let Value::Table(entries) = &mut self.value {
             entries.retain(|(name, _)| name != key);
         }
     }
 
-    /// The node at the dotted `path`, or the nearest one above it.
+    /// Returns the node at the dotted `path`, or its nearest ancestor.
     pub(crate) fn nearest(&self, path: &str) -> (&Node, bool) {
         let mut node = self;
         for step in path.split('.').filter(|step| !step.is_empty()) {
@@ -149,15 +149,15 @@ impl Node {
         (node, true)
     }
 
-    /// Sets the value at the dotted `key`: lists by index, by the `name` of their elements, or `*` for all of them.
+    /// Sets the value at the dotted `key`; list elements are given by index, by `name`, or all by `*`.
     pub(crate) fn set(&mut self, key: &str, text: &str, file: &str) -> Result<(), Error> {
         self.set_node(key, &Node::parse_override(text), file)
     }
 
-    /// The same with a value that has been read.
+    /// As [`Node::set`], with a parsed value.
     pub(crate) fn set_node(&mut self, key: &str, node: &Node, file: &str) -> Result<(), Error> {
         let fail =
-            |message: String| Error { key: key.into(), ..Error::of_file(file, format!("cannot set: {message}")) };
+            |message: String| Error { key: key.into(), ..Error::for_file(file, format!("cannot set: {message}")) };
         let steps: Vec<&str> = key.split('.').map(str::trim).collect();
         if steps.iter().any(|step| step.is_empty()) {
             return Err(fail("the key must be words joined by dots, such as topology.bottleneck.rate".into()));
@@ -175,7 +175,7 @@ impl Node {
             return Ok(());
         };
         let here = || steps[..depth].join(".");
-        // The short forms transport = "ns2" and traffic = "voip" open into the tables that they stand for.
+        // The short forms transport = "ns2" and traffic = "voip" expand to tables.
         let short = depth.checked_sub(1).and_then(|before| match steps[before] {
             "transport" => Some("preset"),
             "traffic" => Some("kind"),
@@ -190,7 +190,7 @@ impl Node {
                 items.iter_mut().try_for_each(|item| item.put_below(steps, depth + 1, node))
             }
             Value::List(items) => {
-                let index = place(items, step).ok_or_else(|| {
+                let index = index_of(items, step).ok_or_else(|| {
                     let names = items.iter().filter_map(Node::name);
                     format!("{} has no entry {step}{}", here(), suggestion(step, names))
                 })?;
@@ -209,7 +209,7 @@ impl Node {
 }
 
 impl Node {
-    /// The `name` in a table.
+    /// The entry `name` of a table.
     fn name(&self) -> Option<&str> {
         match &self.get("name")?.value {
             Value::Text(name) => Some(name),
@@ -218,14 +218,14 @@ impl Node {
     }
 }
 
-/// The element of a list that `step` names or counts.
-fn place(items: &[Node], step: &str) -> Option<usize> {
+/// Index of the list element that `step` gives by name or index.
+fn index_of(items: &[Node], step: &str) -> Option<usize> {
     let named = items.iter().position(|item| item.name() == Some(step));
     named.or_else(|| step.parse().ok().filter(|i| *i < items.len()))
 }
 
 impl Value {
-    /// The value as it would stand in a file, for messages.
+    /// The value as in a file, for messages.
     pub(crate) fn show(&self) -> String {
         match self {
             Value::Text(text) => format!("\"{text}\""),
@@ -242,22 +242,22 @@ impl Value {
     }
 }
 
-/// Where each line of a text begins.
+/// Offsets of the starts of lines.
 struct Lines(Vec<usize>);
 
 impl Lines {
-    fn of(text: &str) -> Self {
+    fn new(text: &str) -> Self {
         let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         Lines(std::iter::once(0).chain(breaks).collect())
     }
 
-    fn at(&self, offset: usize) -> usize {
+    fn line_at(&self, offset: usize) -> usize {
         self.0.partition_point(|start| *start <= offset)
     }
 }
 
-/// The error at a dotted path, with the line and value that stand there.
-pub(crate) fn locate(tree: &Node, file: &str, (path, message): Wrong) -> Error {
+/// Returns the error at a dotted path, with its line and value.
+pub(crate) fn locate(tree: &Node, file: &str, (path, message): PathError) -> Error {
     let (node, exact) = tree.nearest(&path);
     let value = match &node.value {
         Value::Table(_) => None,

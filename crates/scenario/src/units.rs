@@ -1,18 +1,18 @@
-//! Values with units: "10Mbit", "280ms", "100pkt". The one place that reads and writes them.
+//! Values with units: "10Mbit", "280ms", "100pkt". All reading and writing of units is here.
 
 use aqumen_aqm::Unit;
 use aqumen_units::{Bytes, Rate, Span};
 
-/// A kind of quantity: the units it is written in, with their size in the base unit.
+/// A physical quantity: its units, with their size in the base unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quantity {
-    /// What it is called in messages.
+    /// Name in messages.
     pub(crate) name: &'static str,
-    /// A value as it should be written.
+    /// Example in messages.
     pub(crate) example: &'static str,
-    /// Units; the first of a size is the one listed in messages.
+    /// Units; of several spellings of a size, messages list the first.
     units: &'static [(&'static str, f64)],
-    /// Units that a bare number is offered beside that of the example.
+    /// Units suggested for a bare number, in addition to that of the example.
     likely: &'static [&'static str],
     /// Whether a bare number is accepted.
     bare: bool,
@@ -100,29 +100,29 @@ const PER_PACKET: Quantity =
 
 pub(crate) const NUMBER: Quantity = Quantity { name: "number", example: "0.5", units: &[], likely: &[], bare: true };
 
-/// The rate that `text` says: "8Mbit".
+/// Reads a rate: "8Mbit".
 pub fn read_rate(text: &str) -> Result<Rate, String> {
     RATE.read(text).map(|bps| Rate::from_bps(bps as u64))
 }
 
-/// The time that `text` says: "280ms".
+/// Reads a time: "280ms".
 pub fn read_span(text: &str) -> Result<Span, String> {
     TIME.read(text).map(|nanos| Span::from_nanos(nanos as u64))
 }
 
-/// The number of packets that `text` says: "100pkt".
+/// Reads a number of packets: "100pkt".
 pub fn read_packets(text: &str) -> Result<f64, String> {
     PACKETS.read(text)
 }
 
-/// The size that `text` says: "1000B".
+/// Reads a size: "1000B".
 pub fn read_bytes(text: &str) -> Result<Bytes, String> {
     BYTES.read(text).map(|bytes| Bytes(bytes as u64))
 }
 
 impl Quantity {
-    /// The quantity that is kept in `unit`, and how many base units one of it is.
-    pub(crate) fn of(unit: Unit) -> (Quantity, f64) {
+    /// Returns the quantity of `unit`, and the number of its base units per unit.
+    pub(crate) fn for_unit(unit: Unit) -> (Quantity, f64) {
         match unit {
             Unit::Packets => (PACKETS, 1.0),
             Unit::Bytes => (BYTES, 1.0),
@@ -139,7 +139,7 @@ impl Quantity {
         self.bare
     }
 
-    /// Reads `text` in base units, or says what is wrong with it.
+    /// Reads `text` in base units; the error is a message.
     pub(crate) fn read(&self, text: &str) -> Result<f64, String> {
         let text = text.trim();
         let (number, unit) = split(text);
@@ -190,7 +190,7 @@ fn split(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim_start())
 }
 
-/// A time that reads back exactly.
+/// Formats a time exactly.
 pub(crate) fn show_span(span: Span) -> String {
     if span == Span::ZERO {
         return "0s".into();
@@ -198,17 +198,17 @@ pub(crate) fn show_span(span: Span) -> String {
     exact(span.as_nanos(), &[(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")], "ns")
 }
 
-/// A rate that reads back exactly.
+/// Formats a rate exactly.
 pub(crate) fn show_rate(rate: Rate) -> String {
     exact(rate.as_bps(), &[(1_000_000_000, "Gbit"), (1_000_000, "Mbit"), (1_000, "kbit")], "bit")
 }
 
-/// A size that reads back exactly.
+/// Formats a size exactly.
 pub(crate) fn show_bytes(bytes: Bytes) -> String {
     exact(bytes.0, &[], "B")
 }
 
-/// A parameter's value as it may be written.
+/// Formats a parameter's value so that it can be read back.
 pub(crate) fn show_value(unit: Unit, x: f64) -> String {
     match unit {
         Unit::Seconds if x >= 1e-9 => show_span(Span::from_nanos((x * 1e9 + 0.5) as u64)),
@@ -220,7 +220,7 @@ pub(crate) fn show_value(unit: Unit, x: f64) -> String {
     }
 }
 
-/// A number, six digits at the most.
+/// Formats a number with at most six digits.
 fn show_number(x: f64) -> String {
     let rounded = format!("{x:.5e}").parse().unwrap_or(x);
     if rounded == 0.0 || (1e-4..1e15).contains(&f64::abs(rounded)) {
@@ -249,8 +249,8 @@ mod tests {
         assert_eq!(TIME.read("1e-3s"), Ok(1e6));
         assert_eq!(TIME.read("-1s"), Ok(-1e9));
         assert_eq!(BYTES.read("1KiB"), Ok(1024.0));
-        assert_eq!(Quantity::of(Unit::PerPacket).0.read("1.8e-5/pkt"), Ok(1.8e-5));
-        assert_eq!(Quantity::of(Unit::PerPacket).0.read("1.8e-5"), Ok(1.8e-5));
+        assert_eq!(Quantity::for_unit(Unit::PerPacket).0.read("1.8e-5/pkt"), Ok(1.8e-5));
+        assert_eq!(Quantity::for_unit(Unit::PerPacket).0.read("1.8e-5"), Ok(1.8e-5));
     }
 
     #[test]
@@ -263,13 +263,13 @@ mod tests {
             (Unit::BitsPerSecond, "8Mbit", 8e6),
             (Unit::One, "0.25", 0.25),
         ] {
-            let (quantity, scale) = Quantity::of(unit);
+            let (quantity, scale) = Quantity::for_unit(unit);
             assert_eq!(quantity.read(text).map(|value| value / scale), Ok(kept), "{text}");
         }
     }
 
     #[test]
-    fn what_is_no_value_is_told_the_accepted_form() {
+    fn errors_show_the_accepted_form() {
         let error = |quantity: Quantity, text: &str| quantity.read(text).unwrap_err();
         assert_eq!(error(TIME, "100"), "needs a unit, such as \"100ms\" or \"100s\"");
         assert_eq!(error(RATE, "8mbit"), "unknown unit \"mbit\"; use bit, kbit, Mbit, Gbit, Tbit");
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back_exactly() {
+    fn written_values_read_back_exactly() {
         for nanos in [0, 1, 999, 1_000, 1_500_000, 35_000_000, 100_000_000_000, 86_399_999_999_999] {
             let shown = show_span(Span::from_nanos(nanos));
             assert_eq!(TIME.read(&shown).map(|x| x as u64), Ok(nanos), "{shown}");
@@ -306,7 +306,7 @@ mod tests {
             (Unit::One, 1e-5, "1e-5"),
             (Unit::One, 0.0, "0"),
             (Unit::One, -2e15, "-2e15"),
-            // Less than a nanosecond, or a bit a second, has no unit.
+            // Less than a nanosecond, or a bit per second, has no unit.
             (Unit::Seconds, 1e-12, "1e-12"),
             (Unit::BitsPerSecond, 0.5, "0.5"),
         ] {

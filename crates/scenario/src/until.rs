@@ -1,35 +1,36 @@
-//! A scenario cut short: only its beginning, to try it out.
+//! Truncation of a scenario to its beginning, to try it out.
 
 use aqumen_units::Span;
 
-use crate::field::{At, Field, Interval};
+use crate::field::{Cursor, Field, Interval};
 use crate::schema::Side;
 use crate::tree::{Node, Value};
 use crate::units::show_span;
 use crate::{Error, Scenario};
 
 impl Scenario {
-    /// The scenario up to `end`. Events, windows, intervals and groups of flows that come later are left out, with the
-    /// events of those groups; intervals that reach beyond `end` end with the run. A seed draws the same as before, so
-    /// that the run is the beginning of the whole one, where no group that is left out stands before one that stays.
+    /// Returns the scenario truncated at `end`. Later events, windows, intervals and groups are omitted, with the
+    /// events of these groups; intervals beyond `end` end with the run. The random draws are unchanged, so that the run
+    /// is the beginning of the whole run, unless an omitted group precedes a remaining one.
     ///
-    /// `end` is written as in a scenario file: `40s`. Fails if that is not before the end of the scenario, or if no
-    /// flow is left.
+    /// `end` is written as in a scenario file: `40s`. Fails unless it is before the end of the scenario, and if no flow
+    /// is left.
     pub fn until(&self, end: &str) -> Result<Scenario, Error> {
         let spec = self.spec();
-        let at = At { node: &Node::parse_override(end), path: "duration".into() };
-        let end = Span::read(&at).map_err(|misfit| misfit.in_file(self.file()))?;
+        let at = Cursor { node: &Node::parse_override(end), path: "duration".into() };
+        let end = Span::read(&at).map_err(|error| error.in_file(self.file()))?;
         if end == Span::ZERO || end >= spec.duration {
             let message = format!(
-                "cannot be cut at {}: must be above 0 and before the end of the run, {}",
+                "cannot be truncated at {}: must be above 0 and before the end of the run, {}",
                 show_span(end),
                 show_span(spec.duration)
             );
-            return Err(Error { key: "duration".into(), ..Error::of_file(self.file(), message) });
+            return Err(Error { key: "duration".into(), ..Error::for_file(self.file(), message) });
         }
         if let Some(first) = spec.flows.iter().map(|group| group.start.low).min().filter(|&first| first >= end) {
-            let message = format!("cannot be cut at {}: no flow begins before {}", show_span(end), show_span(first));
-            return Err(Error { key: "duration".into(), ..Error::of_file(self.file(), message) });
+            let message =
+                format!("cannot be truncated at {}: no flow begins before {}", show_span(end), show_span(first));
+            return Err(Error { key: "duration".into(), ..Error::for_file(self.file(), message) });
         }
         let mut tree = self.tree().clone();
         tree.put("duration", show_span(end));
@@ -49,13 +50,13 @@ impl Scenario {
             {
                 let (own, owner) = (&group.name.0, &owner.0);
                 let message = format!(
-                    "cannot be cut at {}: {own} runs between the hosts of {owner}, which begins later",
+                    "cannot be truncated at {}: {own} runs between the hosts of {owner}, which begins later",
                     show_span(end)
                 );
-                return Err(Error { key: "duration".into(), ..Error::of_file(self.file(), message) });
+                return Err(Error { key: "duration".into(), ..Error::for_file(self.file(), message) });
             }
         }
-        keep(tree.items("events"), |i| {
+        retain(tree.items("events"), |i| {
             let event = &spec.events[i];
             let group = event.stop.as_ref().or(event.resume.as_ref());
             event.at < end && !group.is_some_and(|name| gone(&name.0))
@@ -66,32 +67,32 @@ impl Scenario {
                 node.remove("stop");
             }
             for (off, node) in group.off.iter().zip(node.items("off").into_iter().flatten()) {
-                cut(off, end, node);
+                truncate(off, end, node);
             }
-            keep(node.items("off"), |k| group.off[k].start < end);
+            retain(node.items("off"), |k| group.off[k].start < end);
         }
-        keep(tree.items("flows"), |i| stays[i]);
+        retain(tree.items("flows"), |i| stays[i]);
         for (name, window) in &spec.windows.0 {
             let Some(windows) = tree.get_mut("windows") else { break };
             if window.start >= end {
                 windows.remove(name);
             } else if let Some(node) = windows.get_mut(name) {
-                cut(window, end, node);
+                truncate(window, end, node);
             }
         }
-        self.of_tree(tree)
+        self.with_tree(tree)
     }
 }
 
-/// Lets an interval that reaches beyond `end` end with the run.
-fn cut(interval: &Interval, end: Span, node: &mut Node) {
+/// Truncates an interval beyond `end` at the end of the run.
+fn truncate(interval: &Interval, end: Span, node: &mut Node) {
     if interval.end.is_some_and(|its| its > end) {
         node.value = Value::Text(show_span(interval.start));
     }
 }
 
-/// Leaves those items of a list, if there is one, whose index `stays`.
-fn keep(items: Option<&mut Vec<Node>>, stays: impl Fn(usize) -> bool) {
+/// Retains the items of a list, if any, whose index `stays`.
+fn retain(items: Option<&mut Vec<Node>>, stays: impl Fn(usize) -> bool) {
     if let Some(items) = items {
         let mut index = 0..;
         items.retain(|_| index.next().is_some_and(&stays));

@@ -1,20 +1,20 @@
-//! Values of parameters: as they are written, and as their kind and unit have them.
+//! Values of parameters, as written and as read.
 
 use aqumen_aqm::{Kind, Param, Requirement, Settings, Value};
 
 use crate::error::{suggestion, suggestion_listed};
-use crate::field::{At, Field, Misfit};
+use crate::field::{Cursor, Field, ValueError};
 use crate::tree::Value as Node;
 use crate::units::Quantity;
 
 /// A value as written, before its parameter is known.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Written {
-    /// A text: a number with a unit, or a word.
+pub enum RawValue {
+    /// A text: a number with a unit, or a name.
     Text(String),
     /// A bare number.
     Number(f64),
-    /// Yes or no.
+    /// A flag.
     Flag(bool),
 }
 
@@ -23,9 +23,9 @@ pub enum Written {
 pub enum OwnedValue {
     /// A number in the parameter's unit.
     Number(f64),
-    /// Yes or no.
+    /// A flag.
     Flag(bool),
-    /// A word.
+    /// A name.
     Choice(String),
 }
 
@@ -49,14 +49,14 @@ impl OwnedValue {
     }
 }
 
-/// Reads the value of `of`'s parameter `key`, by that one's kind and unit, and checks its range. `lists` prints all of
-/// them.
+/// Reads the value of the parameter `key` of `owner` by its kind and unit, and checks its range. The command `lists`
+/// prints all parameters.
 pub(crate) fn read<'a>(
     of: &str,
     params: impl Iterator<Item = &'a Param> + Clone,
     lists: &str,
     key: &str,
-    written: &Written,
+    written: &RawValue,
 ) -> Result<OwnedValue, String> {
     let Some(param) = params.clone().find(|param| param.name == key) else {
         let known = suggestion_listed(key, params.map(|param| param.name), lists);
@@ -64,22 +64,22 @@ pub(crate) fn read<'a>(
     };
     let value = match param.kind {
         Kind::Number { unit, .. } => {
-            let (quantity, scale) = Quantity::of(unit);
+            let (quantity, scale) = Quantity::for_unit(unit);
             let text = match written {
-                Written::Text(text) => text.clone(),
-                Written::Number(number) => number.to_string(),
-                Written::Flag(_) => return Err(format!("must be a {}, such as {}", quantity.name, quantity.example)),
+                RawValue::Text(text) => text.clone(),
+                RawValue::Number(number) => number.to_string(),
+                RawValue::Flag(_) => return Err(format!("must be a {}, such as {}", quantity.name, quantity.example)),
             };
             OwnedValue::Number(quantity.read(&text)? / scale)
         }
         Kind::Flag => match written {
-            Written::Flag(yes) => OwnedValue::Flag(*yes),
-            Written::Text(text) if text == "true" => OwnedValue::Flag(true),
-            Written::Text(text) if text == "false" => OwnedValue::Flag(false),
+            RawValue::Flag(yes) => OwnedValue::Flag(*yes),
+            RawValue::Text(text) if text == "true" => OwnedValue::Flag(true),
+            RawValue::Text(text) if text == "false" => OwnedValue::Flag(false),
             _ => return Err("must be true or false".into()),
         },
         Kind::Choice(words) => match written {
-            Written::Text(text) => OwnedValue::Choice(text.clone()),
+            RawValue::Text(text) => OwnedValue::Choice(text.clone()),
             _ => return Err(format!("must be one of {}", words.join(", "))),
         },
     };
@@ -96,30 +96,30 @@ fn in_range(param: &Param, value: &OwnedValue) -> Result<(), String> {
                     OwnedValue::Choice(word) => word.as_str(),
                     _ => "",
                 };
-                format!("must be one of these{}", suggestion(word, words.iter().copied()))
+                format!("invalid value{}", suggestion(word, words.iter().copied()))
             }
             requirement => requirement.to_string(),
         }),
     }
 }
 
-impl Field for Written {
+impl Field for RawValue {
     const WHAT: &'static str = "a value";
 
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         match &at.node.value {
-            Node::Text(text) => Ok(Written::Text(text.clone())),
-            Node::Bool(yes) => Ok(Written::Flag(*yes)),
-            Node::Integer(_) | Node::Float(_) => f64::read(at).map(Written::Number),
-            _ => Err(at.misfit("must be a number, a text or true or false")),
+            Node::Text(text) => Ok(RawValue::Text(text.clone())),
+            Node::Bool(yes) => Ok(RawValue::Flag(*yes)),
+            Node::Integer(_) | Node::Float(_) => f64::read(at).map(RawValue::Number),
+            _ => Err(at.error("must be a number, a text or true or false")),
         }
     }
 
     fn write(&self) -> Option<toml::Value> {
         match self {
-            Written::Text(text) => text.write(),
-            Written::Number(number) => number.write(),
-            Written::Flag(yes) => yes.write(),
+            RawValue::Text(text) => text.write(),
+            RawValue::Number(number) => number.write(),
+            RawValue::Flag(yes) => yes.write(),
         }
     }
 

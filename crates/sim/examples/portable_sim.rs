@@ -43,7 +43,7 @@ state = "up"
 "#;
 
 fn main() {
-    let mix = Files::given([("../traces/life.txt".to_string(), FRAMES.to_vec())]);
+    let mix = Files::in_memory([("../traces/life.txt".to_string(), FRAMES.to_vec())]);
     let runs = [(BULK, "arm-pfc", "6s"), (BULK, "fq-codel", "6s"), (MIX, "pie", "12s"), (RADIO, "codel", "7s")];
     let answers: Vec<String> = runs.iter().map(|(text, aqm, until)| answer(text, aqm, until, &mix)).collect();
     show(format!("[{}]", answers.join(",\n")));

@@ -84,7 +84,7 @@ impl Network {
     /// needs deliveries as events, so its receivers are not inline.
     pub(crate) fn is_inline(&self, group: &Group) -> bool {
         let answers_at_once = group.transport.tcp().is_some_and(|tcp| tcp.delayed_ack.is_none());
-        self.style.collapse && answers_at_once && !group.traffic.asks()
+        self.style.collapse && answers_at_once && !group.traffic.has_requests()
     }
 
     /// Sets the legs of one direction of a flow from `leg` on, and returns the leg after the last.

@@ -7,7 +7,7 @@ use aqumen_theory::{engine, fluid};
 const BULK: &str = include_str!("../../../experiments/arm-pfc/exp1.toml");
 
 fn main() {
-    let scenario = Scenario::parse_with(BULK, "scenario", Files::given([])).expect("the scenario is sound");
+    let scenario = Scenario::parse_with(BULK, "scenario", Files::in_memory([])).expect("the scenario is sound");
     let scenario = scenario.until("10s").expect("it is longer");
     let mut answers = Vec::new();
     for aqm in ["pi", "arm-pfc", "red"] {

@@ -15,7 +15,7 @@ pub fn run(plan: &Plan) -> Result<RunResult, Error> {
     only_wires(plan)?;
     let prediction = predict(plan)?;
     known_signals(&prediction)?;
-    let mut result = RunResult::begun("theory", &plan.scenario, plan.seed, plan.window_ends());
+    let mut result = RunResult::begun("theory", &plan.scenario, plan.seed, plan.window_bounds());
     result.notes.clone_from(&plan.notes);
     result.aqm = plan.links.iter().find(|link| link.record).map(|link| aqm_report(&link.aqm)).unwrap_or_default();
     for (name, windows) in &prediction {

@@ -1,13 +1,13 @@
 //! User-defined sources: each returns the wait until its next packet, and the packet's size.
 
 use aqumen_scenario::streams::Stream;
-use aqumen_scenario::traffic::OwnSource;
+use aqumen_scenario::traffic::CustomSource;
 use aqumen_units::Instant;
 
 use crate::source::{Action, Source, Step};
 
 /// A user-defined source.
-pub(super) struct Custom(pub(super) Box<dyn OwnSource>);
+pub(super) struct Custom(pub(super) Box<dyn CustomSource>);
 
 impl Source for Custom {
     fn next(&mut self, now: Instant, rng: &mut Stream) -> Step {

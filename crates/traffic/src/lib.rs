@@ -51,6 +51,6 @@ pub fn build(traffic: &Traffic) -> Option<Box<dyn Source + Send>> {
             None => Box::new(media::RandomVideo::new(spec)),
         },
         Traffic::AdaptiveVideo(spec) => Box::new(adaptive_video::AdaptiveVideo::new(spec, film(traffic)?)),
-        Traffic::Own(spec) => Box::new(custom::Custom(spec.source()?)),
+        Traffic::Custom(spec) => Box::new(custom::Custom(spec.source()?)),
     })
 }

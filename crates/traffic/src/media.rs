@@ -159,9 +159,9 @@ const SHAPE: f64 = 0.8099;
 
 impl RandomVideo {
     pub(super) fn new(spec: &traffic::Video) -> Self {
-        let fps = spec.fps_of_law();
+        let fps = spec.default_fps();
         let mut video = RandomVideo { fps, interval_ns: 1e9 / fps, scale: 0.0, started: false };
-        video.on_rate(spec.rate_of_law().as_bps() as f64);
+        video.on_rate(spec.default_rate().as_bps() as f64);
         video
     }
 }

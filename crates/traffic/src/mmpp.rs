@@ -1,6 +1,6 @@
 //! Markov-modulated Poisson processes, one or several at a time.
 
-use aqumen_scenario::mmpp::{Chain, Minisources};
+use aqumen_scenario::mmpp::{MarkovSource, Minisources};
 use aqumen_scenario::streams::Draw;
 use aqumen_scenario::streams::Stream;
 use aqumen_scenario::traffic;
@@ -23,7 +23,7 @@ pub(super) struct Mmpp {
 
 /// One process. It starts in its stationary law.
 struct Process {
-    chain: Chain,
+    chain: MarkovSource,
     /// State, from 0; for minisources the number that are ON. `None` before the start.
     state: Option<usize>,
 }
@@ -79,8 +79,8 @@ impl Process {
 
     fn chain_start(&self, rng: &mut Stream) -> usize {
         match &self.chain {
-            Chain::States { shares, .. } => pick(shares.iter().copied(), rng.uniform()),
-            Chain::Minisources(mini) => {
+            MarkovSource::States { shares, .. } => pick(shares.iter().copied(), rng.uniform()),
+            MarkovSource::Minisources(mini) => {
                 let share = mini.on.as_secs_f64() / (mini.on.as_secs_f64() + mini.off.as_secs_f64());
                 (0..mini.count).filter(|_| rng.uniform() < share).count()
             }
@@ -90,8 +90,8 @@ impl Process {
     /// Returns packets per second and changes of state per second in `state`.
     fn rates(&self, state: usize) -> (f64, f64) {
         match &self.chain {
-            Chain::States { rates, generator, .. } => (rates[state], -generator[state][state]),
-            Chain::Minisources(mini) => {
+            MarkovSource::States { rates, generator, .. } => (rates[state], -generator[state][state]),
+            MarkovSource::Minisources(mini) => {
                 let [off, on] = changes(mini, state);
                 (state as f64 * mini.rate.0, off + on)
             }
@@ -101,13 +101,13 @@ impl Process {
     /// Returns the state after `state`; `drawn` is uniform below the rate of leaving.
     fn leave(&self, state: usize, drawn: f64) -> usize {
         match &self.chain {
-            Chain::States { generator, .. } => {
+            MarkovSource::States { generator, .. } => {
                 let out = -generator[state][state];
                 let others =
                     generator[state].iter().enumerate().map(|(to, rate)| if to == state { 0.0 } else { *rate });
                 pick(others, drawn / out)
             }
-            Chain::Minisources(mini) => {
+            MarkovSource::Minisources(mini) => {
                 let [off, _] = changes(mini, state);
                 // Where none is ON, none can go OFF.
                 if drawn < off { state - 1 } else { (state + 1).min(mini.count as usize) }
@@ -145,7 +145,7 @@ mod tests {
     fn a_state_is_left_for_each_other_as_often_as_its_rates_say() {
         // Out of the first state 1 to the second and 3 to the third, of 4: a quarter, and the rest.
         let generator = vec![vec![-4.0, 1.0, 3.0], vec![2.0, -2.0, 0.0], vec![0.5, 0.5, -1.0]];
-        let chain = Chain::States { rates: vec![1.0; 3], generator, shares: vec![1.0 / 3.0; 3] };
+        let chain = MarkovSource::States { rates: vec![1.0; 3], generator, shares: vec![1.0 / 3.0; 3] };
         let process = Process { chain, state: Some(0) };
         let to = |drawn: f64| process.leave(0, drawn);
         assert_eq!([0.0, 0.5, 0.99, 1.01, 2.0, 3.99].map(to), [1, 1, 1, 2, 2, 2]);
@@ -162,7 +162,7 @@ mod tests {
     fn minisources_go_on_and_off_one_at_a_time() {
         let seconds = aqumen_units::Span::from_secs;
         let (rate, model) = (aqumen_scenario::mmpp::PacketRate(5.0), aqumen_scenario::mmpp::MiniModel::Exact);
-        let chain = Chain::Minisources(Minisources { count: 3, on: seconds(2), off: seconds(4), rate, model });
+        let chain = MarkovSource::Minisources(Minisources { count: 3, on: seconds(2), off: seconds(4), rate, model });
         let process = Process { chain, state: None };
         // Of `on` each sends 5 packets/s and goes OFF 0.5 times a second; the others go ON 0.25 times.
         let rates: Vec<_> = (0..4).map(|on| process.rates(on)).collect();

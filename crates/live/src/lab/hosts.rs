@@ -704,14 +704,14 @@ impl Seen {
         };
         let (start, end) = (window.start.as_nanos(), window.end.as_nanos());
         self.receptions.fill(&mut metrics, group, pieces_in(&self.edges, window), length_s);
-        if of.traffic.asks() {
+        if of.traffic.has_requests() {
             let pages = matches!(of.traffic, Traffic::Web(_));
             self.requests.fill(&mut metrics, (group, of.flows.clone()), start..end, pages, |flow, bytes| {
-                plan.alone_ns(flow, bytes)
+                plan.ideal_completion_ns(flow, bytes)
             });
             if let Some(film) = aqumen_traffic::film(&of.traffic) {
                 let segments = self.requests.transfers.iter();
-                tell_films(&mut metrics, film, of.flows.clone(), start..end, segments, |flow| plan.ends_ns(flow));
+                tell_films(&mut metrics, film, of.flows.clone(), start..end, segments, |flow| plan.stop_ns(flow));
             }
         }
         metrics

@@ -113,7 +113,7 @@ impl Host {
 
 /// The result of `plan`, run over `network`; `seen` by the hosts.
 pub fn result(plan: &Plan, network: &mut Network<'_>, seen: Option<&Seen>, cost: Cost) -> RunResult {
-    let mut result = RunResult::begun("live", &plan.scenario, plan.seed, plan.window_ends());
+    let mut result = RunResult::begun("live", &plan.scenario, plan.seed, plan.window_bounds());
     result.notes.clone_from(&plan.notes);
     result.cost = cost;
     if let Some(seen) = seen {

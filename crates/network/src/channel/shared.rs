@@ -1,7 +1,7 @@
 //! A shared link: neighbours become busy and idle, and the packet in service gets the rate that they leave.
 
 use aqumen_aqm::Draw;
-use aqumen_scenario::channel::Shared;
+use aqumen_scenario::channel::SharedLink;
 use aqumen_scenario::streams::Stream;
 
 use super::medium::{Channel, Request, Transmission};
@@ -9,7 +9,7 @@ use super::offered::OfferedCapacity;
 use super::random::{Use, exponential};
 
 pub(super) struct Medium {
-    shared: Shared,
+    shared: SharedLink,
     /// Number of busy neighbours.
     busy: u32,
     /// Time at which that number changes next.
@@ -19,7 +19,7 @@ pub(super) struct Medium {
 }
 
 impl Medium {
-    pub(super) fn new(shared: &Shared, offered: OfferedCapacity, stream: &dyn Fn(Use) -> Stream) -> Self {
+    pub(super) fn new(shared: &SharedLink, offered: OfferedCapacity, stream: &dyn Fn(Use) -> Stream) -> Self {
         let mut rng = stream(Use::Level);
         let busy = (0..shared.neighbours).filter(|_| rng.uniform() < shared.activity()).count() as u32;
         let mut medium = Medium { shared: shared.clone(), busy, change: 0, offered, rng };
@@ -97,7 +97,7 @@ mod tests {
 
     fn medium(neighbours: u32, mean_on: Span, mean_off: Span, edges: &[u64]) -> Medium {
         let (model, rate) = (Name("shared".into()), Rate::from_bps(3_000_000));
-        let shared = Shared { model, rate, neighbours, mean_on, mean_off };
+        let shared = SharedLink { model, rate, neighbours, mean_on, mean_off };
         Medium::new(&shared, OfferedCapacity::new(edges, &[]), &|use_of: Use| Stream::new(1, Kind::Link, use_of as u64))
     }
 

@@ -135,7 +135,7 @@ mod tests {
              channel = {{ model = \"wifi\", contenders = {contenders} }}\ndelay = \"1ms\"\nbuffer = \"9pkt\"\n\
              [[flows]]\nname = \"f\"\ntransport = \"modern\"\n"
         );
-        let plan = Scenario::parse_with(&text, "t.toml", Files::given([])).unwrap().plan(1, None).unwrap();
+        let plan = Scenario::parse_with(&text, "t.toml", Files::in_memory([])).unwrap().plan(1, None).unwrap();
         let Some(Carrier::Channel(Model::Wifi(wifi))) = plan.links[0].line.as_ref().map(|line| line.medium.clone())
         else {
             panic!("no Wi-Fi: {:?}", plan.links[0]);

@@ -28,7 +28,7 @@ fn plan_with(bottleneck: &str, duration: &str, aqm: &str, more: &str) -> Plan {
          bottleneck = {{ {bottleneck} }}\naccess = {{ rate = \"100Mbit\", delay = \"1ms\", buffer = \"4pkt\" }}\n\
          [[flows]]\nname = \"bulk\"\n{more}"
     );
-    let files = Files::given([("up.trace".to_string(), b"2\n5\n5\n".to_vec())]);
+    let files = Files::in_memory([("up.trace".to_string(), b"2\n5\n5\n".to_vec())]);
     let scenario = Scenario::parse_with(&text, "link.toml", files).unwrap_or_else(|error| panic!("{error}"));
     scenario.plan(1, None).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use aqumen_aqm::Param;
 use aqumen_scenario::streams::{Draw, Stream};
-use aqumen_scenario::traffic::{OwnKind, OwnSource};
+use aqumen_scenario::traffic::{CustomKind, CustomSource};
 use aqumen_units::{Instant, Span};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -22,9 +22,9 @@ const WAIT_S_MAX: f64 = 1e9;
 const BYTES_MAX: u64 = 1 << 24;
 
 /// The kind called `name`, of which `make` makes an instance from a seed and the values given.
-pub(super) fn kind(name: &'static str, params: &'static [Param], make: Py<PyAny>, trouble: &Trouble) -> OwnKind {
+pub(super) fn kind(name: &'static str, params: &'static [Param], make: Py<PyAny>, trouble: &Trouble) -> CustomKind {
     let (make, trouble) = (Arc::new(make), trouble.clone());
-    OwnKind::new(name, params, move |values| {
+    CustomKind::new(name, params, move |values| {
         // One is made for nothing: what cannot be made is told before a run.
         if let Err(error) = Python::attach(|py| instance(py, &make, 0, values)) {
             trouble.raise(own_error(format!("{name}: cannot be made"), error));
@@ -63,7 +63,7 @@ struct PySource {
     still: u32,
 }
 
-impl OwnSource for PySource {
+impl CustomSource for PySource {
     fn next(&mut self, now: Instant, rng: &mut Stream) -> Option<(Span, NonZeroU32)> {
         let PySource { calls, make, values, next, silent, still } = self;
         calls.attempt(now, |py| {

@@ -1,9 +1,9 @@
-//! How much a wire carries: one rate, or rates over time as written; and whether it carries at all.
+//! Rate of a wire, constant or varying, and its up or down state.
 
 use aqumen_units::{Rate, Span};
 use serde_json::json;
 
-use crate::field::{At, Field, Misfit, table};
+use crate::field::{Cursor, Field, ValueError, table};
 use crate::tree::Value;
 
 /// The rate of a link.
@@ -18,22 +18,22 @@ pub enum Capacity {
 table! {
     /// Rates over time: one of `steps`, `csv` and `mahimahi`.
     pub struct Varying("rates over time") {
-        /// Rates and when each begins: `[["0s", "8Mbit"], ["10s", "4Mbit"]]`; the first begins at 0 s.
+        /// Rates with their start times: `[["0s", "8Mbit"], ["10s", "4Mbit"]]`; the first starts at 0 s.
         pub steps: Vec<Step>,
         /// File of lines `time,rate`, in seconds and bit/s or with units; a rate of 0 stops the link.
         pub csv: Option<String>,
-        /// After how long steps or file begin again; without it the last rate stays.
+        /// Period after which steps or file repeat; without it the last rate stays.
         pub period: Option<Span>,
-        /// File of delivery opportunities as Mahimahi has them: on each line the millisecond at which 1504 bytes may
+        /// File of delivery opportunities in Mahimahi's format: each line gives the millisecond at which 1504 bytes may
         /// leave.
         pub mahimahi: Option<String>,
     }
 }
 
-/// A rate and when it begins.
+/// A rate and its start time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
-    /// When it begins.
+    /// Start time.
     pub at: Span,
     /// The rate.
     pub rate: Rate,
@@ -42,16 +42,16 @@ pub struct Step {
 /// Whether a link carries packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
-    /// It begins no transmission; what waits goes on waiting.
+    /// Down: no transmission starts; packets stay in the queue.
     Down,
-    /// It works.
+    /// Up.
     Up,
 }
 
 impl Field for Capacity {
     const WHAT: &'static str = Rate::WHAT;
 
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         match &at.node.value {
             Value::Table(_) => Varying::read(at).map(Capacity::Varying),
             _ => Rate::read(at).map(Capacity::Constant),
@@ -73,12 +73,12 @@ impl Field for Capacity {
 impl Field for Step {
     const WHAT: &'static str = "a time and a rate, such as [\"10s\", \"4Mbit\"]";
 
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         match &at.node.value {
             Value::List(items) if items.len() == 2 => {
                 Ok(Step { at: Span::read(&at.below(0, &items[0]))?, rate: Rate::read(&at.below(1, &items[1]))? })
             }
-            _ => Err(at.misfit(format!("must be {}", Self::WHAT))),
+            _ => Err(at.error(format!("must be {}", Self::WHAT))),
         }
     }
 
@@ -94,11 +94,11 @@ impl Field for Step {
 impl Field for LinkState {
     const WHAT: &'static str = "\"down\" or \"up\"";
 
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         match &at.node.value {
             Value::Text(text) if text == "down" => Ok(LinkState::Down),
             Value::Text(text) if text == "up" => Ok(LinkState::Up),
-            _ => Err(at.misfit("must be \"down\" or \"up\"")),
+            _ => Err(at.error("must be \"down\" or \"up\"")),
         }
     }
 

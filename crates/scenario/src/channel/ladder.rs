@@ -1,12 +1,12 @@
-//! Link adaptation as a ladder: modulation and coding schemes as levels, of which the radio channel carries now this
-//! one and now a neighbour. The level is a Markov chain: each `coherence` it may move by one; in the long run it has a
-//! discrete normal distribution about a mean level.
+//! Link adaptation: the radio channel selects one level of a ladder of modulation and coding schemes. The level is a
+//! Markov chain that may move to a neighbour once per `coherence` time. Its stationary law is a discrete normal
+//! distribution about a mean level.
 
-/// The largest spread of levels that is accepted.
+/// Largest accepted spread of levels.
 pub const LEVELS_SPREAD_MAX: f64 = 10.0;
 
-/// Logarithms of the long-run probabilities of `levels` levels about `mean`, with standard deviation `spread`, up to a
-/// common term: -(level - mean)^2 / (2 spread^2). With a spread of 0 only the nearest level is ever there.
+/// Returns the logarithms of the stationary probabilities of `levels` levels about `mean`, with standard deviation
+/// `spread`, up to a common term: -(level - mean)^2 / (2 spread^2). A spread of 0 keeps the nearest level.
 pub(crate) fn log_weights(levels: usize, mean: f64, spread: f64) -> Vec<f64> {
     let distance = |level: usize| {
         let away = level as f64 - mean;
@@ -19,7 +19,7 @@ pub(crate) fn log_weights(levels: usize, mean: f64, spread: f64) -> Vec<f64> {
     (0..levels).map(|level| -distance(level) / (2.0 * spread * spread)).collect()
 }
 
-/// The long-run probabilities that belong to `log_weights`.
+/// Returns the normalised stationary probabilities.
 pub fn level_weights(log_weights: &[f64]) -> Vec<f64> {
     let highest = log_weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let weights: Vec<f64> = log_weights.iter().map(|log| libm::exp(log - highest)).collect();

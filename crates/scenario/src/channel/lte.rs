@@ -1,11 +1,11 @@
-//! LTE, one direction as one user sees it.
+//! LTE, one direction, for one user.
 //!
-//! Each 1 ms (3GPP TS 36.211 section 4.1) a transport block goes out. Its size follows from the channel quality
-//! indicator, whose efficiencies are those of TS 36.213 table 7.2.3-1, over 120 of the 168 resource elements of a pair
-//! of resource blocks: the rest holds control symbols (3) and reference signals of two ports (TS 36.211 sections 6.10,
-//! 6.7). A block in error is sent again 8 ms later (TS 36.321 section 5.3.2, eight processes) until it arrives or was
-//! repeated `max_retx` times, then its packets are lost. At a handover nothing can be sent for about 50 ms (TR 36.912
-//! annex B: 10.5 ms at least; with the search and system information of TS 36.133 section 5.1 up to 130 ms).
+//! One transport block is sent each 1 ms (3GPP TS 36.211 section 4.1). Its size follows from the channel quality
+//! indicator, with the efficiencies of TS 36.213 table 7.2.3-1, over 120 of the 168 resource elements of a pair of
+//! resource blocks. The others hold control symbols (3) and reference signals of two ports (TS 36.211 sections 6.10,
+//! 6.7). A block in error is repeated 8 ms later (TS 36.321 section 5.3.2, eight processes), at most `max_retx` times;
+//! then its packets are lost. A handover interrupts transmission for about 50 ms (TR 36.912 annex B: 10.5 ms at least;
+//! with the search and system information of TS 36.133 section 5.1 up to 130 ms).
 //!
 //! Mean capacity:
 //! sum over CQI of pi(cqi) floor(15 efficiency RB layers share) 8 bit / 1 ms / E[transmissions] x T / (T + t).
@@ -13,10 +13,10 @@
 use aqumen_units::Span;
 
 use super::ladder::{LEVELS_SPREAD_MAX, log_weights};
-use super::loss::Chance;
+use super::loss::Probability;
 use super::ranges::{lasts, within};
 use super::slots::{Retransmission, Slotting};
-use crate::error::Fault;
+use crate::error::KeyError;
 use crate::field::{Name, table};
 
 table! {
@@ -28,23 +28,23 @@ table! {
         pub resource_blocks: u32 = 50,
         /// Spatial layers, 1 to 8.
         pub layers: u32 = 1,
-        /// Share of each block of time that the scheduler gives this link.
-        pub share: Chance = Chance(1.0),
+        /// Fraction of each block that the scheduler gives this link.
+        pub share: Probability = Probability(1.0),
         /// Mean channel quality indicator, 1 to 15.
         pub cqi: f64 = 10.0,
-        /// Standard deviation of the indicator; 0: it stays.
+        /// Standard deviation of the indicator; 0 keeps it constant.
         pub spread: f64 = 2.0,
-        /// How often the indicator may move by one.
+        /// Interval at which the indicator may move by one.
         pub coherence: Span = Span::from_millis(10),
         /// Probability that the first transmission of a block fails.
-        pub bler: Chance = Chance(0.1),
+        pub bler: Probability = Probability(0.1),
         /// Probability that a retransmission fails.
-        pub retx_bler: Chance = Chance(0.02),
-        /// Most retransmissions of a block, 0 to 15; then its packets are lost.
+        pub retx_bler: Probability = Probability(0.02),
+        /// Most retransmissions of a block, 0 to 15; a block that still fails is lost.
         pub max_retx: u32 = 3,
         /// Mean time between handovers, exponentially distributed; none if absent.
         pub handover_interval: Option<Span>,
-        /// How long nothing can be sent at a handover.
+        /// Interruption by a handover.
         pub handover_outage: Span = Span::from_millis(50),
     }
 }
@@ -65,7 +65,7 @@ const TTI: Span = Span::from_millis(1);
 const HARQ_ROUND: u32 = 8;
 
 impl Lte {
-    /// The slotted medium that it is.
+    /// Returns the equivalent slotted medium.
     pub fn slotting(&self) -> Slotting {
         let elements = DATA_ELEMENTS * f64::from(self.resource_blocks) * f64::from(self.layers) * self.share.0;
         Slotting {
@@ -87,7 +87,7 @@ impl Lte {
         self.slotting().mean_bps()
     }
 
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    pub(super) fn check(&self) -> Result<(), KeyError> {
         within("resource_blocks", f64::from(self.resource_blocks), 6.0, 110.0)?;
         within("layers", f64::from(self.layers), 1.0, 8.0)?;
         within("cqi", self.cqi, 1.0, 15.0)?;

@@ -1,5 +1,5 @@
-//! What UMTS, LTE and WiMAX have in common: time in slots (transmission time intervals, frames), each of which carries
-//! so many bytes as the radio channel's level allows; blocks that arrive in error are sent again in later slots.
+//! Slotted media, shared by UMTS, LTE and WiMAX. Time is divided into slots (transmission time intervals, frames) whose
+//! size in bytes depends on the level of the radio channel. Blocks in error are repeated in later slots.
 
 use aqumen_units::Span;
 
@@ -12,43 +12,42 @@ pub struct Slotting {
     pub slot: Span,
     /// Bytes of the queue that a slot carries at each level.
     pub budgets: Vec<u32>,
-    /// Logarithms of the levels' long-run probabilities, up to a common term.
+    /// Logarithms of the levels' stationary probabilities, up to a common term.
     pub log_weights: Vec<f64>,
-    /// How often the level may move by one.
+    /// Interval at which the level may move by one.
     pub coherence: Span,
-    /// How blocks in error are repeated; `None`: there are none.
+    /// Retransmission of blocks in error; `None` without block errors.
     pub retransmission: Option<Retransmission>,
-    /// Handovers: mean time between them, and how long nothing can be sent.
+    /// Handovers: mean time between them, and duration of the interruption.
     pub handover: Option<(Span, Span)>,
 }
 
-/// Stop-and-wait retransmission of blocks, several in parallel (HARQ), or after a report (RLC).
+/// Stop-and-wait retransmission of blocks: several in parallel (HARQ), or after a status report (RLC).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Retransmission {
-    /// Slots from a transmission to the next one of the same block.
+    /// Slots from one transmission of a block to its next.
     pub round: u32,
     /// Probability that the first transmission fails.
     pub first: f64,
     /// Probability that a retransmission fails.
     pub again: f64,
-    /// Most retransmissions; after that the block is lost.
+    /// Most retransmissions of a block, after which it is lost.
     pub most: u32,
 }
 
 impl Slotting {
-    /// Bits per second carried at `level` when there is always something to send, handovers left out:
-    /// budget / (slot E[transmissions of a block]).
+    /// Capacity of the saturated link at `level` without handovers, bit/s: budget / (slot E[transmissions of a block]).
     pub fn level_bps(&self, level: usize) -> f64 {
         let transmissions = self.retransmission.map_or(1.0, |arq| arq.mean_transmissions());
         8.0 * f64::from(self.budgets[level]) / (self.slot.as_secs_f64() * transmissions)
     }
 
-    /// Share of time in which there is no handover under way: T / (T + t).
+    /// Fraction of time without a handover: T / (T + t).
     pub fn availability(&self) -> f64 {
         self.handover.map_or(1.0, |(every, lasts)| every.as_secs_f64() / (every.as_secs_f64() + lasts.as_secs_f64()))
     }
 
-    /// Bits per second carried on average when there is always something to send.
+    /// Mean capacity of the saturated link, bit/s.
     pub fn mean_bps(&self) -> f64 {
         let weights = level_weights(&self.log_weights);
         let mean: f64 = weights.iter().enumerate().map(|(level, weight)| weight * self.level_bps(level)).sum();
@@ -67,7 +66,7 @@ impl Retransmission {
         sum
     }
 
-    /// Share of blocks that are lost: first again^most.
+    /// Fraction of blocks that are lost: first again^most.
     pub fn residual(&self) -> f64 {
         (0..self.most).fold(self.first, |reached, _| reached * self.again)
     }

@@ -1,10 +1,10 @@
-//! UMTS, one direction as one user sees it: HSDPA, or a dedicated channel of release 99.
+//! UMTS, one direction, for one user: HSDPA, or a dedicated channel of release 99.
 //!
-//! HSDPA: each 2 ms (3GPP TS 25.211 section 5.3.3.13, a subframe of three slots) a transport block of the size that TS
-//! 25.214 table 7D (category 10) gives for the channel quality indicator; a block in error is sent again after six
-//! intervals, 12 ms (TS 25.308 section 7, six processes). A dedicated channel (`dch`) has blocks of 10 ms at one rate
-//! (64, 128, 384 kbit/s are usual; TS 34.108 section 6.10), and its errors are repaired by RLC in acknowledged mode (TS
-//! 25.322 section 11.3) after a status report, 100 ms here.
+//! HSDPA sends one transport block each 2 ms (3GPP TS 25.211 section 5.3.3.13, a subframe of three slots). Its size
+//! follows from the channel quality indicator by TS 25.214 table 7D (category 10). A block in error is repeated after
+//! six intervals, 12 ms (TS 25.308 section 7, six processes). A dedicated channel (`dch`) has blocks of 10 ms at one
+//! rate (usually 64, 128 or 384 kbit/s; TS 34.108 section 6.10). RLC in acknowledged mode repairs its errors (TS 25.322
+//! section 11.3) after a status report, 100 ms here.
 //!
 //! Mean capacity: sum over CQI of pi(cqi) floor(share TBS / 8) 8 bit / 2 ms / E[transmissions]; with `dch` its
 //! rate / E[transmissions].
@@ -12,10 +12,10 @@
 use aqumen_units::{Rate, Span};
 
 use super::ladder::{LEVELS_SPREAD_MAX, log_weights};
-use super::loss::Chance;
+use super::loss::Probability;
 use super::ranges::{lasts, within};
 use super::slots::{Retransmission, Slotting};
-use crate::error::Fault;
+use crate::error::KeyError;
 use crate::field::{Name, table};
 
 table! {
@@ -27,17 +27,17 @@ table! {
         pub dch: Option<Rate>,
         /// Mean channel quality indicator of HSDPA, 1 to 30.
         pub cqi: f64 = 18.0,
-        /// Standard deviation of the indicator; 0: it stays.
+        /// Standard deviation of the indicator; 0 keeps it constant.
         pub spread: f64 = 3.0,
-        /// How often the indicator may move by one.
+        /// Interval at which the indicator may move by one.
         pub coherence: Span = Span::from_millis(20),
-        /// Share of the intervals' capacity that the scheduler gives this link.
-        pub share: Chance = Chance(1.0),
+        /// Fraction of the intervals' capacity that the scheduler gives this link.
+        pub share: Probability = Probability(1.0),
         /// Probability that the first transmission of a block fails.
-        pub bler: Chance = Chance(0.1),
+        pub bler: Probability = Probability(0.1),
         /// Probability that a retransmission fails.
-        pub retx_bler: Chance = Chance(0.02),
-        /// Most retransmissions of a block, 0 to 15; then its packets are lost.
+        pub retx_bler: Probability = Probability(0.02),
+        /// Most retransmissions of a block, 0 to 15; a block that still fails is lost.
         pub max_retx: u32 = 3,
     }
 }
@@ -54,7 +54,7 @@ const DCH_TTI: Span = Span::from_millis(10);
 const RLC_ROUND: u32 = 10;
 
 impl Umts {
-    /// The slotted medium that it is.
+    /// Returns the equivalent slotted medium.
     pub fn slotting(&self) -> Slotting {
         let share = |bytes: f64| ((self.share.0 * bytes) as u32).max(1);
         let (slot, round, budgets, log_weights) = match self.dch {
@@ -73,7 +73,7 @@ impl Umts {
         self.slotting().mean_bps()
     }
 
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    pub(super) fn check(&self) -> Result<(), KeyError> {
         if let Some(rate) = self.dch {
             within("dch", rate.as_bps() as f64, 1e3, 1e8).map_err(|_| ("dch", "must be 1kbit to 100Mbit".into()))?;
         }

@@ -1,10 +1,10 @@
-//! WiMAX (IEEE 802.16, mobile), one direction as one user sees it.
+//! WiMAX (IEEE 802.16, mobile), one direction, for one user.
 //!
-//! Time comes in frames of 5 ms (IEEE 802.16-2009 section 8.4.5; the WiMAX Forum's profile). At the start of a frame
-//! the base station grants this link its share of the slots of 48 data subcarriers; what a slot holds follows from the
-//! burst profile, QPSK 1/2 to 64-QAM 5/6 (section 8.4.9.4). A packet that arrives later waits for the next frame, a
-//! packet that does not fit is fragmented (section 6.3.3.3); a header of 6 bytes and a checksum of 4 go off each grant
-//! (section 6.3.2.1).
+//! Time is divided into frames of 5 ms (IEEE 802.16-2009 section 8.4.5; the WiMAX Forum's profile). At the start of a
+//! frame the base station grants this link its fraction of the slots of 48 data subcarriers. The bits of a slot follow
+//! from the burst profile, QPSK 1/2 to 64-QAM 5/6 (section 8.4.9.4). A packet that arrives later waits for the next
+//! frame; a packet that does not fit is fragmented (section 6.3.3.3). Each grant loses a header of 6 bytes and a
+//! checksum of 4 (section 6.3.2.1).
 //! 420 slots are 10 MHz with 28 of 47 symbols for data downlink: 14 pairs of symbols x 30 subchannels.
 //!
 //! Mean capacity: sum over profiles of pi(profile) (floor(share slots bits / 8) - 10) 8 bit / 5 ms.
@@ -12,10 +12,10 @@
 use aqumen_units::Span;
 
 use super::ladder::{LEVELS_SPREAD_MAX, log_weights};
-use super::loss::Chance;
+use super::loss::Probability;
 use super::ranges::{lasts, within};
 use super::slots::Slotting;
-use crate::error::Fault;
+use crate::error::KeyError;
 use crate::field::{Name, table};
 
 table! {
@@ -25,13 +25,13 @@ table! {
         pub model: Name,
         /// Slots of a frame in this direction, 1 to 2000.
         pub slots: u32 = 420,
-        /// Share of the slots that this link is granted.
-        pub share: Chance = Chance(1.0),
+        /// Fraction of the slots that the base station grants this link.
+        pub share: Probability = Probability(1.0),
         /// Mean burst profile, 0 (QPSK 1/2) to 7 (64-QAM 5/6).
         pub profile: f64 = 5.0,
-        /// Standard deviation of the profile; 0: it stays.
+        /// Standard deviation of the profile; 0 keeps it constant.
         pub spread: f64 = 1.0,
-        /// How often the profile may move by one.
+        /// Interval at which the profile may move by one.
         pub coherence: Span = Span::from_millis(50),
     }
 }
@@ -45,7 +45,7 @@ const FRAME: Span = Span::from_millis(5);
 const GRANT_OVERHEAD: u32 = 10;
 
 impl Wimax {
-    /// The slotted medium that it is.
+    /// Returns the equivalent slotted medium.
     pub fn slotting(&self) -> Slotting {
         let slots = f64::from(self.slots) * self.share.0;
         let budget = |bits: &u32| ((slots * f64::from(*bits) / 8.0) as u32).saturating_sub(GRANT_OVERHEAD).max(1);
@@ -63,7 +63,7 @@ impl Wimax {
         self.slotting().mean_bps()
     }
 
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    pub(super) fn check(&self) -> Result<(), KeyError> {
         within("slots", f64::from(self.slots), 1.0, 2000.0)?;
         within("profile", self.profile, 0.0, 7.0)?;
         within("spread", self.spread, 0.0, LEVELS_SPREAD_MAX)?;

@@ -1,13 +1,13 @@
-//! Memory that this process can still take before the machine, a control group or a resource limit stops it.
+//! Memory that this process can still allocate within the limits of machine, control group and resource limits.
 //!
-//! Linux shows all of that in files; on other systems nothing is known.
+//! Linux shows these limits in files; other systems have none that are read here.
 
 use std::fs::read_to_string;
 use std::path::Path;
 
 use super::size;
 
-/// Memory of this process, and the limit that it is closest to.
+/// Memory of this process and its tightest limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Headroom {
     /// Resident size of the process, bytes.
@@ -22,17 +22,17 @@ pub struct Headroom {
     pub name: &'static str,
 }
 
-/// A run ends where less than this part of its resident size is left.
+/// A run ends when less than this fraction, 1/n, of its resident size is left.
 const PART: u64 = 8;
 
-/// A run ends where less than so many bytes are left: a queue may grow by as much between two looks.
+/// A run ends when less than this number of bytes is left: queues may grow between two checks.
 const LEAST_BYTES: u64 = 32 << 20;
 
-/// Limits of control groups, version 2 and 1: their names begin here when nobody has set one.
+/// Least value that means no limit in control groups of versions 1 and 2.
 const UNLIMITED: u64 = 1 << 60;
 
 impl Headroom {
-    /// Whether so little is left that a run has to end.
+    /// Whether a run has to end.
     pub fn is_short(&self) -> bool {
         self.left < LEAST_BYTES.max(self.resident / PART)
     }
@@ -41,16 +41,16 @@ impl Headroom {
 impl std::fmt::Display for Headroom {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let [resident, used, limit] = [self.resident, self.used, self.limit].map(size);
-        write!(f, "the process holds {resident}; {used} of {limit} are taken ({})", self.name)
+        write!(f, "the process uses {resident}; {used} of {limit} are in use ({})", self.name)
     }
 }
 
-/// The tightest limit of this process; `None` where the system shows none.
+/// Returns the tightest limit of this process; `None` if the system shows none.
 pub fn headroom() -> Option<Headroom> {
     headroom_in(Path::new("/"))
 }
 
-/// The same with the files of the system under `root`.
+/// As [`headroom`], with the system's files under `root`.
 fn headroom_in(root: &Path) -> Option<Headroom> {
     let status = read_to_string(root.join("proc/self/status")).ok()?;
     let resident = kilobytes(&status, "VmRSS:")?;
@@ -67,7 +67,7 @@ fn headroom_in(root: &Path) -> Option<Headroom> {
     ] {
         let soft = resources.lines().find_map(|line| line.strip_prefix(title)?.split_whitespace().next()?.parse().ok());
         if let (Some(limit), Some(used)) = (soft, kilobytes(&status, used)) {
-            // Lists of samples grow all at once, to twice their room.
+            // Lists of samples double their capacity at once.
             let left = u64::saturating_sub(limit, used + resident);
             limits.push(Headroom { resident, used, left, limit, name });
         }
@@ -83,14 +83,14 @@ fn headroom_in(root: &Path) -> Option<Headroom> {
             }
             _ => continue,
         };
-        // A limit of a parent holds for its children, too.
+        // The limit of a parent applies to its children.
         for group in Path::new(path.trim_start_matches('/')).ancestors() {
             let folder = root.join(mount).join(group);
             let number = |file: &str| read_to_string(folder.join(file)).ok()?.trim().parse::<u64>().ok();
             let (Some(limit), Some(used)) = (number(limit).filter(|limit| *limit < UNLIMITED), number(used)) else {
                 continue;
             };
-            // Cached files are dropped before anything is stopped.
+            // Cached files are reclaimed before any process is killed.
             let files = read_to_string(folder.join("memory.stat")).map_or(0, |stat| cached(&stat));
             let used = used.saturating_sub(files);
             limits.push(Headroom { resident, used, left: limit.saturating_sub(used), limit, name: "control group" });
@@ -99,13 +99,13 @@ fn headroom_in(root: &Path) -> Option<Headroom> {
     limits.into_iter().min_by_key(|limit| limit.left)
 }
 
-/// The number of kB in the line of `text` that begins with `title`, as bytes.
+/// Returns the value in kB of the line of `text` that starts with `title`, in bytes.
 fn kilobytes(text: &str, title: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(title))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Bytes of files in memory by a `memory.stat`, the group's children included.
+/// Bytes of cached files by a `memory.stat`, children of the group included.
 fn cached(stat: &str) -> u64 {
     let of = |key: &str| stat.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.parse::<u64>().ok());
     let either = |key: &str| of(&format!("total_{key}")).or_else(|| of(key)).unwrap_or(0);
@@ -118,7 +118,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// The headroom on a machine of 8 GiB, half of it free, on which this process holds 1 GiB, with more files.
+    /// Headroom of a process of 1 GiB on a machine of 8 GiB, half of it free, with additional files.
     fn on(name: &str, more: &[(&str, &str)]) -> Option<Headroom> {
         let root = std::env::temp_dir().join(format!("aqumen-headroom-{}-{name}", std::process::id()));
         let always = [
@@ -136,11 +136,11 @@ mod tests {
     }
 
     #[test]
-    fn the_tightest_limit_counts() {
+    fn the_tightest_limit_applies() {
         let limit = |more: &[(&str, &str)], name| on(name, more).map(|found| (found.name, found.limit, found.left));
         let machine = ("memory of the machine", 8192 * MIB, 4096 * MIB);
         assert_eq!(limit(&[], "machine"), Some(machine));
-        // 3.5 GiB of addresses, of which 2 are taken; as much as is resident is kept for lists that grow.
+        // 3.5 GiB of addresses, of which 2 are used; the resident size is reserved for growing lists.
         let ulimit = |space: &str, data: &str| {
             format!(
                 "Limit  Soft Limit  Hard Limit  Units\nMax data size  {data}  unlimited  bytes\nMax address space  {space}  unlimited  bytes\n"
@@ -152,7 +152,7 @@ mod tests {
         let limits = ulimit("unlimited", "2684354560");
         let data = ("data size, ulimit -d", 2560 * MIB, 0);
         assert_eq!(limit(&[("proc/self/limits", &limits)], "data"), Some(data));
-        // A group and its parent, version 2; files that are cached do not count.
+        // A group and its parent, version 2; cached files do not count.
         let two = [
             ("proc/self/cgroup", "0::/user/run\n"),
             ("sys/fs/cgroup/user/run/memory.max", "max\n"),
@@ -179,7 +179,7 @@ mod tests {
     fn a_run_ends_while_an_eighth_of_it_is_left() {
         let short = |resident, left| Headroom { resident, used: 0, left, limit: 1 << 40, name: "" }.is_short();
         assert!(!short(800 * MIB, 100 * MIB) && short(800 * MIB, 100 * MIB - 1));
-        // A small one while 32 MiB are.
+        // A small run ends when 32 MiB are left.
         assert!(!short(8 * MIB, 32 * MIB) && short(8 * MIB, 32 * MIB - 1));
     }
 }

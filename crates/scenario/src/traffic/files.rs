@@ -1,5 +1,5 @@
-//! Files that a kind of traffic names: points of a law, a queueing model, a trace of video frames. They are read when
-//! the scenario is, from beside the scenario's file, and are part of the plan.
+//! Files of traffic: points of a law, a queueing model, a trace of video frames. They are read with the scenario,
+//! relative to its file, and become part of the plan.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,30 +7,30 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::frames::Frames;
-use crate::field::{At, Field, Misfit};
+use crate::field::{Cursor, Field, ValueError};
 use crate::files::{Files, content};
 use crate::law::{Count, Law, POINTS_MAX, Size, Time, check_points};
 use crate::mmpp;
 
-/// A trace of video frames: the name of its file, and what it holds.
+/// A trace of video frames.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FrameFile {
-    /// As written.
+    /// Name as written.
     pub name: String,
     /// The frames.
     pub trace: Arc<Frames>,
 }
 
-/// A model file of the queueing analysis: its name, and its sources.
+/// A model file of the queueing analysis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelFile {
-    /// As written.
+    /// Name as written.
     pub name: String,
-    /// Its sources, those of its preset first.
+    /// Sources, those of its preset first.
     pub sources: Arc<[mmpp::Source]>,
 }
 
-/// A part of a kind that may need a file.
+/// A part of a kind that may be in a file.
 pub(super) enum Part<'a> {
     Size(&'a mut Size),
     Time(&'a mut Time),
@@ -40,7 +40,7 @@ pub(super) enum Part<'a> {
 }
 
 impl Part<'_> {
-    /// Whether it is kept in a file.
+    /// Whether the part is in a file.
     pub(super) fn is_file(&self) -> bool {
         let in_file = |law: &Law| matches!(law, Law::Empirical { file: Some(_), .. });
         match self {
@@ -49,10 +49,10 @@ impl Part<'_> {
         }
     }
 
-    /// Reads the file that it names, if it names one, among `files`.
+    /// Reads the file that the part names, if any, from `files`.
     pub(super) fn load(self, files: &Files) -> Result<(), String> {
         match self {
-            // A line has bytes, seconds, or a number.
+            // Units of the file: bytes, seconds, or a plain number.
             Part::Size(Size(law)) => load_points(law, 1.0, files),
             Part::Time(Time(law)) => load_points(law, 1e9, files),
             Part::Count(Count(law)) => load_points(law, 1.0, files),
@@ -78,7 +78,7 @@ fn load_points(law: &mut Law, scale: f64, files: &Files) -> Result<(), String> {
     let (mut read, mut lines) = (Vec::new(), Vec::new());
     for (number, line) in content(&text) {
         let columns: Vec<&str> = line.split_whitespace().collect();
-        // Some programs write a count between the two.
+        // Some programs write a count between the two columns.
         let (value, share) = match columns[..] {
             [value, share] | [value, _, share] => (value, share),
             _ => return Err(at_line(&path, number, "must have two columns, value and probability")),
@@ -102,12 +102,12 @@ fn at_line(path: &Path, line: usize, message: &str) -> String {
     format!("{}:{line}: {message}", path.display())
 }
 
-/// Declares how a name of a file is read and written.
+/// Declares how a file name is read and written.
 macro_rules! file_field {
     ($name:ident, $what:literal, $empty:expr) => {
         impl Field for $name {
             const WHAT: &'static str = $what;
-            fn read(at: &At<'_>) -> Result<Self, Misfit> {
+            fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
                 let name = String::read(at)?;
                 let make = $empty;
                 Ok(make(name))

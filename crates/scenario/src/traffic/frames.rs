@@ -1,12 +1,12 @@
-//! Traces of video frames, in the text formats of the archives of TU Berlin (TKN) and Arizona State University (ASU).
+//! Video traces in the text formats of the archives of TU Berlin (TKN) and Arizona State University (ASU).
 //!
-//! - terse: one size in bytes for each frame and line;
+//! - terse: one size in bytes per line;
 //! - two columns: time and size;
-//! - verbose: number, type, time, size in bytes, then what else there is; or number, time, type, size.
+//! - verbose: number, type, time, size in bytes, and further columns; or number, time, type, size.
 //!
-//! Lines that begin with `#`, `%` or `;` are comments. Times are those of display, in milliseconds; where frames follow
-//! in less than one, seconds are meant. With B frames lines stand in the order of coding, their times do not: the k-th
-//! line is sent at the k-th time.
+//! Lines that begin with `#`, `%` or `;` are comments. Times are display times, in milliseconds; in seconds if the mean
+//! interval of frames is shorter than one. With B frames the lines are in coding order and their times are not sorted:
+//! the k-th line is sent at the k-th time.
 
 use crate::files::content;
 
@@ -15,7 +15,7 @@ use crate::files::content;
 pub struct Frames {
     /// Bytes of each frame, in the order of coding.
     pub bytes: Vec<u32>,
-    /// When each is sent, nanoseconds from the first; empty if the trace has no times.
+    /// Send time of each frame, nanoseconds from the first; empty if the trace has no times.
     at_ns: Vec<u64>,
 }
 
@@ -25,7 +25,7 @@ const FRAME_BYTES_MAX: f64 = 1e9;
 /// Longest trace, nanoseconds: a day.
 const LENGTH_NS_MAX: f64 = 86_400e9;
 
-/// A line, from 1, and what is wrong there.
+/// Line number from 1, and message.
 type WrongLine = (usize, String);
 
 impl Frames {
@@ -34,11 +34,11 @@ impl Frames {
         let mut layout = None;
         for (number, line) in content(text) {
             let columns: Vec<&str> = line.split_whitespace().collect();
-            let here = Layout::of(&columns).ok_or_else(|| {
+            let here = Layout::from_columns(&columns).ok_or_else(|| {
                 (number, "must be a size; time and size; or number, type, time and size of a frame".to_string())
             })?;
             if *layout.get_or_insert(here) != here {
-                return Err((number, "has other columns than the lines before".into()));
+                return Err((number, "has different columns than the previous lines".into()));
             }
             let (time, size) = here.columns();
             let size = number_at(&columns, size).filter(|size| *size <= FRAME_BYTES_MAX);
@@ -50,7 +50,7 @@ impl Frames {
             }
         }
         if bytes.iter().all(|bytes| *bytes == 0) {
-            return Err((1, "no frame of any size".into()));
+            return Err((1, "has no frame above 0 bytes".into()));
         }
         let at_ns = moments(times).ok_or((1, "the times must differ, and span a day at most".to_string()))?;
         Ok(Frames { bytes, at_ns })
@@ -61,8 +61,8 @@ impl Frames {
         !self.at_ns.is_empty()
     }
 
-    /// When each frame is sent, nanoseconds from the first, and, last, when the trace may begin anew; `fps` frames per
-    /// second if given.
+    /// Returns the send time of each frame, nanoseconds from the first, and last the time at which the trace may
+    /// repeat; `fps` overrides the times of the trace.
     pub fn schedule(&self, fps: Option<f64>) -> Vec<u64> {
         let frames = self.bytes.len();
         if let Some(fps) = fps {
@@ -80,7 +80,7 @@ impl Frames {
     }
 }
 
-/// What stands where in a line.
+/// Columns of a line.
 #[derive(Clone, Copy, PartialEq)]
 enum Layout {
     Terse,
@@ -90,7 +90,7 @@ enum Layout {
 }
 
 impl Layout {
-    fn of(columns: &[&str]) -> Option<Layout> {
+    fn from_columns(columns: &[&str]) -> Option<Layout> {
         let is_type = |i: usize| columns[i].starts_with(|c: char| c.is_ascii_alphabetic());
         match columns.len() {
             1 => Some(Layout::Terse),
@@ -102,7 +102,7 @@ impl Layout {
         }
     }
 
-    /// The columns of time and size, from 0.
+    /// Columns of time and size, from 0.
     fn columns(self) -> (Option<usize>, usize) {
         match self {
             Layout::Terse => (None, 0),
@@ -113,12 +113,12 @@ impl Layout {
     }
 }
 
-/// A number of at least 0.
+/// Reads a number of at least 0.
 fn number_at(columns: &[&str], i: usize) -> Option<f64> {
     columns[i].parse::<f64>().ok().filter(|x| x.is_finite() && *x >= 0.0)
 }
 
-/// The moments that `times` tell, in order, nanoseconds from the first.
+/// Converts display times to sorted nanoseconds from the first.
 fn moments(mut times: Vec<f64>) -> Option<Vec<u64>> {
     let Some(steps) = times.len().checked_sub(1) else { return Some(Vec::new()) };
     times.sort_by(f64::total_cmp);
@@ -126,7 +126,7 @@ fn moments(mut times: Vec<f64>) -> Option<Vec<u64>> {
     if length <= 0.0 {
         return None;
     }
-    // A thousand frames a second are not video.
+    // Video has fewer than a thousand frames a second.
     let unit_ns = if length < steps as f64 { 1e9 } else { 1e6 };
     if length * unit_ns > LENGTH_NS_MAX {
         return None;
@@ -156,22 +156,22 @@ mod tests {
     #[test]
     fn a_wrong_line_is_named() {
         let wrong = |text: &str| Frames::parse(text).unwrap_err();
-        assert_eq!(wrong("534\n1 P 40 12\n"), (2, "has other columns than the lines before".into()));
+        assert_eq!(wrong("534\n1 P 40 12\n"), (2, "has different columns than the previous lines".into()));
         assert_eq!(wrong("\n-3\n").0, 2);
         assert_eq!(wrong("0 I 0 x\n"), (1, "the size must be a number of bytes, at most 1e9".into()));
         assert_eq!(wrong("1 2 3\n").0, 1);
-        assert_eq!(wrong("# nothing\n"), (1, "no frame of any size".into()));
+        assert_eq!(wrong("# nothing\n"), (1, "has no frame above 0 bytes".into()));
         assert_eq!(wrong("5 10\n5 20\n"), (1, "the times must differ, and span a day at most".into()));
     }
 
     #[test]
-    fn a_trace_knows_its_size_and_its_unit_of_time() {
+    fn size_and_time_unit_of_a_trace() {
         let frames = Frames::parse("0 10\n40 20\n80 30\n").unwrap();
         assert_eq!((frames.total_bytes(), frames.schedule(None)), (60, vec![0, 40_000_000, 80_000_000, 120_000_000]));
-        // Less than a millisecond apart: seconds. From the first frame on, whenever that was.
+        // Less than a millisecond apart: seconds, relative to the first frame.
         let seconds = Frames::parse("5 10\n5.04 20\n5.08 30\n").unwrap();
         assert_eq!(seconds.schedule(None), [0, 40_000_000, 80_000_000, 120_000_000]);
-        // A millisecond apart is a millisecond; a day is the longest, and three columns are no format.
+        // A millisecond apart is a millisecond; a day is the longest, and three columns are invalid.
         assert_eq!(Frames::parse("0 1\n1 1\n").unwrap().schedule(None), [0, 1_000_000, 2_000_000]);
         assert!(Frames::parse("0 1\n86400000 1\n").is_ok());
         assert!(Frames::parse("0 1\n86400001 1\n").is_err());

@@ -1,38 +1,37 @@
-//! The table of each kind of traffic: its parameters, and what they must be.
+//! Tables of the kinds of traffic: parameters and their checks.
 
 use aqumen_units::{Bytes, Rate, Span};
 use serde_json::json;
 
 use super::files::{FrameFile, ModelFile, Part};
-use crate::error::{Fault, suggestion};
-use crate::field::{At, Field, Misfit, Name, table};
+use crate::error::{KeyError, suggestion};
+use crate::field::{Cursor, Field, Name, ValueError, table};
 use crate::law::{Count, Law, Size, Time};
-use crate::mmpp::{self, Chain, Minisources, PacketRate, Preset, choice};
+use crate::mmpp::{self, MarkovSource, Minisources, PacketRate, Preset, choice};
 use crate::units::{self, show_span};
 
 table! {
-    /// Finite transfers. New ones come at random moments, whatever has become of the others (`rate` or `load`: open
-    /// loop), or each flow asks for its next one a time after the last was delivered (`think`: closed loop).
+    /// Finite transfers. They arrive at random times, independent of each other (`rate` or `load`: open loop), or each
+    /// flow starts its next transfer a think time after the last was delivered (`think`: closed loop).
     pub struct Transfers("transfers") {
         /// Bytes of a transfer.
         pub size: Size,
-        /// Transfers per second that the group begins, as a Poisson process; one that finds no idle flow is refused.
+        /// Transfers per second of the group, as a Poisson process; a transfer that finds no idle flow is refused.
         pub rate: Option<PerSecond>,
-        /// In place of rate: the mean of what the group asks for, headers not counted.
+        /// Mean offered load in place of a rate, without headers.
         pub load: Option<Rate>,
-        /// Time from the end of a transfer to the begin of the flow's next one.
+        /// Think time from the end of a transfer to the start of the flow's next one.
         pub think: Option<Time>,
-        /// Whether each transfer opens a connection; else those of a flow follow one another on one.
+        /// Whether each transfer opens a connection; otherwise the transfers of a flow share one connection.
         pub new_connection: bool = true,
     }
 }
 
 table! {
-    /// A web session: pages of a main object and the embedded objects that it names, one after another or over several
-    /// connections at a time, with time to read between them. Defaults are those of the IEEE 802.16m evaluation
-    /// methodology.
+    /// A web session: pages with a main object and embedded objects, fetched one after another or over several parallel
+    /// connections, with reading times between pages. Defaults are those of the IEEE 802.16m evaluation methodology.
     pub struct Web("a web session") {
-        /// Pages of the session; without end if absent.
+        /// Pages of the session; unlimited if absent.
         pub pages: Option<u32>,
         /// Bytes of the main object.
         pub main: Size = Size(Law::Lognormal { mean: 10_710.0, std: 25_032.0, min: 100.0, max: Some(2e6) }),
@@ -44,20 +43,19 @@ table! {
         pub parsing: Time = Time(Law::Exponential { mean: 130e6 }),
         /// Time from one page to the next.
         pub reading: Time = Time(Law::Exponential { mean: 30e9 }),
-        /// What has a connection of its own: `object`, `page` or `session`.
+        /// Extent of a connection: `object`, `page` or `session`.
         pub connection: Connection = Connection::Page,
-        /// Objects of a page that are under way at a time, each on a connection: 1 to 64. Browsers of today use up
-        /// to 6.
+        /// Parallel objects of a page, each on a connection: 1 to 64. Today's browsers use up to 6.
         pub connections: u32 = 1,
     }
 }
 
 choice! {
-    /// What has a connection of its own.
+    /// Extent of a connection.
     Connection("\"object\", \"page\" or \"session\"") {
-        /// Each object, as in HTTP/1.0.
+        /// One object, as in HTTP/1.0.
         Object = "object",
-        /// Each page.
+        /// One page.
         Page = "page",
         /// The whole session.
         Session = "session",
@@ -67,82 +65,80 @@ choice! {
 table! {
     /// Constant bit rate.
     pub struct Cbr("a constant rate") {
-        /// The rate, headers not counted.
+        /// Rate without headers.
         pub rate: Rate,
-        /// Bytes of a packet, headers not counted.
+        /// Bytes of a packet, without headers.
         pub packet: Bytes = Bytes(1000),
     }
 }
 
 table! {
-    /// Packets at the moments of a Poisson process.
+    /// Packets of a Poisson process.
     pub struct Poisson("a Poisson process") {
         /// Packets per second.
         pub rate: PacketRate,
-        /// Bytes of a packet, headers not counted; more than fit into a datagram are cut.
+        /// Bytes of a packet, without headers; truncated to a datagram.
         pub packet: Size = Size(Law::Fixed(1000.0)),
     }
 }
 
 table! {
-    /// ON/OFF: a constant rate in periods ON.
+    /// ON/OFF: a constant rate in ON periods.
     pub struct OnOff("an ON/OFF source") {
-        /// The rate while it is ON, headers not counted.
+        /// Rate while ON, without headers.
         pub rate: Rate,
-        /// Bytes of a packet, headers not counted.
+        /// Bytes of a packet, without headers.
         pub packet: Bytes = Bytes(1000),
-        /// How long it is ON.
+        /// Duration of an ON period.
         pub on: Time,
-        /// How long it is OFF.
+        /// Duration of an OFF period.
         pub off: Time,
-        /// How it begins: `stationary`, as if it had always been running, or `off`, with a whole period OFF, as in
-        /// ns-2.
+        /// Initial state: `stationary`, or `off`: a whole OFF period first, as in ns-2.
         pub begin: Begin = Begin::Stationary,
     }
 }
 
 choice! {
-    /// How an ON/OFF source begins.
+    /// Initial state of an ON/OFF source.
     Begin("\"stationary\" or \"off\"") {
-        /// In the middle of a period, as if it had always been running.
+        /// Stationary: in the middle of a period.
         Stationary = "stationary",
-        /// With a whole period OFF; then the first packet goes at once.
+        /// A whole OFF period; then the first packet is sent at once.
         Off = "off",
     }
 }
 
 table! {
-    /// Many ON/OFF sources in one flow, whose times have so heavy tails that their sum is self-similar: long-range
+    /// Many ON/OFF sources in one flow, whose periods have heavy tails, so that their sum is self-similar: long-range
     /// dependent with the given Hurst parameter.
     pub struct SelfSimilar("a self-similar source") {
-        /// Mean rate of all together, headers not counted.
+        /// Mean rate of the sum, without headers.
         pub rate: Rate,
-        /// Bytes of a packet, headers not counted.
+        /// Bytes of a packet, without headers.
         pub packet: Bytes = Bytes(1000),
-        /// Hurst parameter H, above 0.5, below 1: times ON and OFF are Pareto of shape 3 - 2 H.
+        /// Hurst parameter H, above 0.5, below 1: ON and OFF periods are Pareto of shape 3 - 2 H.
         pub hurst: f64 = 0.8,
         /// Number of ON/OFF sources.
         pub sources: u32 = 50,
-        /// Mean time ON of one.
+        /// Mean ON period of one source.
         pub on: Span = Span::from_millis(200),
-        /// Mean time OFF of one.
+        /// Mean OFF period of one source.
         pub off: Span = Span::from_millis(400),
-        /// How each begins: `stationary`, as if it had always been running, or `off`, with a whole period OFF, as in
-        /// ns-2.
+        /// Initial state of each source: `stationary`, or `off`: a whole OFF period first, as in ns-2.
         pub begin: Begin = Begin::Stationary,
     }
 }
 
 table! {
-    /// Voice: a frame each so many milliseconds while somebody talks.
+    /// Voice: frames at regular intervals during talk spurts.
     pub struct Voip("voice") {
         /// The codec: `g711`, `g722`, `g726` (32 kbit/s), `g729`, `g723` (6.3 kbit/s), `gsm`, `ilbc` (15.2 kbit/s).
         pub codec: Codec = Codec::G711,
-        /// How long a talk spurt lasts.
+        /// Duration of a talk spurt.
         pub talk: Time = Time(Law::Exponential { mean: 1004e6 }),
-        /// How long a silence lasts.
+        /// Duration of a silence.
         pub silence: Time = Time(Law::Exponential { mean: 1587e6 }),
-        /// Whether silence is suppressed; else a frame is sent in any case.
+        /// Whether silence is suppressed; otherwise frames are sent all the time.
         pub suppress: bool = true,
     }
 }
@@ -183,81 +179,81 @@ impl Codec {
 }
 
 table! {
-    /// A Markov-modulated Poisson process, the same as in the queueing analysis. One of `preset`, `model`, `rates` with
-    /// `generator`, and `minisources` says which.
+    /// A Markov-modulated Poisson process, as in the queueing analysis: one of `preset`, `model`, `rates` with
+    /// `generator`, and `minisources`.
     pub struct Mmpp("a Markov-modulated Poisson process") {
-        /// Sources that need not be written: `paper16` or `paper8`, those of the AAQM paper.
+        /// Predefined sources: `paper16` or `paper8`, those of the AAQM paper.
         pub preset: Option<Preset>,
         /// A model file of `aqumen mmpp`, relative to the scenario's file.
         pub model: Option<ModelFile>,
-        /// The one source of the preset or model that the flow sends; all together if absent.
+        /// Name of a single source of the preset or model; all together if absent.
         pub source: Option<Name>,
         /// The rate in each state.
         pub rates: Vec<PacketRate>,
-        /// Its transitions between the states per second, one row for each state, each with sum 0.
+        /// Generator matrix, per second: one row for each state, with sum 0.
         pub generator: Vec<Vec<f64>>,
-        /// Many equal ON/OFF sources.
+        /// Superposition of equal ON/OFF sources.
         pub minisources: Option<Minisources>,
-        /// Bytes of a packet, headers not counted; more than fit into a datagram are cut.
+        /// Bytes of a packet, without headers; truncated to a datagram.
         pub packet: Size = Size(Law::Fixed(1000.0)),
     }
 }
 
 table! {
-    /// Video: frames of the sizes in a trace; without one, frames of random sizes.
+    /// Video frames of the sizes in a trace; without one, of random sizes.
     pub struct Video("video") {
-        /// The trace, relative to the scenario's file; random sizes (Weibull) if absent.
+        /// Trace file, relative to the scenario's file; random sizes (Weibull) if absent.
         pub file: Option<FrameFile>,
-        /// Frames per second; those of the times in the trace if absent, 30 without a trace.
+        /// Frames per second; from the times of the trace if absent, 30 without a trace.
         pub fps: Option<f64>,
         /// Mean rate to which the frames are scaled; that of the trace if absent, 4Mbit without one.
         pub rate: Option<Rate>,
-        /// Whether the trace begins anew at its end; else each frame is sent once.
+        /// Whether the trace repeats; otherwise each frame is sent once.
         pub repeat: bool = true,
-        /// Whether each flow begins at a random frame; else at the first.
+        /// Whether each flow starts at a random frame, or at the first.
         pub random_start: bool = true,
     }
 }
 
 table! {
-    /// A film that is watched while it is fetched, one segment after another, each at the bit rate that those before it
-    /// suggest.
-    pub struct AdaptiveVideo("a film in segments") {
-        /// The bit rates that there are, rising. The default is a ladder of Netflix.
+    /// Adaptive video: segments that are downloaded during playback, each at a bit rate derived from the throughput of
+    /// the previous ones.
+    pub struct AdaptiveVideo("adaptive video") {
+        /// Available bit rates, ascending. The default is a ladder of Netflix.
         pub ladder: Vec<Rate> = LADDER_KBPS.map(|kbps| Rate::from_bps(kbps * 1000)).to_vec(),
-        /// How much of the film a segment holds.
+        /// Playback time of a segment.
         pub segment: Span = Span::from_secs(4),
-        /// How much of the film is fetched ahead at most.
+        /// Largest playback buffer.
         pub buffer: Span = Span::from_secs(30),
-        /// How much of it must be there for the picture to begin, and to go on after a stall.
+        /// Playback buffer at which playback starts, also after a stall.
         pub play_at: Span = Span::from_secs(4),
-        /// The last so many segments tell the rate: the harmonic mean of theirs.
+        /// Number of past segments in the throughput estimate, their harmonic mean.
         pub memory: u32 = 5,
-        /// What share of that rate a bit rate may take: above 0, at most 1.
+        /// Fraction of the estimate that the bit rate may use: above 0, at most 1.
         pub share: f64 = 0.8,
-        /// Length of the film, in whole segments; without end if absent.
+        /// Length of the video, in whole segments; unlimited if absent.
         pub length: Option<Span>,
     }
 }
 
-/// Bit rates of films, kbit/s: A. Aaron, Z. Li, M. Manohara, J. De Cock, D. Ronca, "Per-title encode
-/// optimization", 2015.
+/// Bit rates of video, kbit/s: A. Aaron, Z. Li, M. Manohara, J. De Cock, D. Ronca, "Per-title encode optimization",
+/// 2015.
 const LADDER_KBPS: [u64; 10] = [235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300, 5800];
 
 /// Events per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PerSecond(pub f64);
 
-/// Largest packet of an application: what fits into one datagram.
+/// Largest packet of an application, which fits into one datagram.
 pub const PACKET_BYTES_MAX: u64 = 65_507;
 
-/// Most packets, transfers or changes of state of one source per second.
+/// Most packets, transfers or state changes of one source per second.
 const PER_SECOND_MAX: f64 = 1e9;
 
-/// Most periods ON that one packet may stretch over, on average.
+/// Most ON periods per packet, on average.
 const PERIODS_PER_PACKET_MAX: f64 = 1000.0;
 
-/// Most changes of state between two packets, on average.
+/// Most state changes per packet, on average.
 const CHANGES_PER_PACKET_MAX: f64 = 1e4;
 
 const SOURCES_MAX: u32 = 10_000;
@@ -266,17 +262,17 @@ const FPS_MAX: f64 = 1000.0;
 const RUNGS_MAX: usize = 100;
 const MEMORY_MAX: u32 = 1000;
 
-/// Largest mean size of a random frame: single ones may be 50 times as large.
+/// Largest mean size of a random frame: single frames may be 50 times as large.
 const FRAME_BYTES_MEAN_MAX: f64 = 1e7;
 
 impl Field for PerSecond {
     const WHAT: &'static str = "a number per second, such as \"20/s\"";
-    fn read(at: &At<'_>) -> Result<Self, Misfit> {
+    fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
         let rate = at.quantity(units::FREQUENCY)?;
         if rate > 0.0 && rate <= PER_SECOND_MAX {
             return Ok(PerSecond(rate));
         }
-        Err(at.misfit("must be above 0/s, at most 1e9/s, such as \"20/s\""))
+        Err(at.error("must be above 0/s, at most 1e9/s, such as \"20/s\""))
     }
     fn write(&self) -> Option<toml::Value> {
         Some(toml::Value::String(format!("{}/s", self.0)))
@@ -287,7 +283,7 @@ impl Field for PerSecond {
 }
 
 impl Transfers {
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    pub(super) fn check(&self) -> Result<(), KeyError> {
         let given = [self.rate.is_some(), self.load.is_some(), self.think.is_some()];
         if given.iter().filter(|given| **given).count() != 1 {
             return Err(("", "must have one of rate, load and think".into()));
@@ -312,7 +308,7 @@ impl Transfers {
 }
 
 impl Web {
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    pub(super) fn check(&self) -> Result<(), KeyError> {
         if self.pages == Some(0) {
             return Err(("pages", "must be at least 1".into()));
         }
@@ -335,7 +331,7 @@ impl Web {
 }
 
 impl Cbr {
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    pub(super) fn check(&self) -> Result<(), KeyError> {
         packet_rate("rate", self.rate, self.packet)
     }
 
@@ -345,7 +341,7 @@ impl Cbr {
 }
 
 impl Poisson {
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    pub(super) fn check(&self) -> Result<(), KeyError> {
         if !(self.rate.0 > 0.0 && self.rate.0 <= PER_SECOND_MAX) {
             return Err(("rate", "must be above 0pkt/s, at most 1000Mpkt/s".into()));
         }
@@ -358,7 +354,7 @@ impl Poisson {
 }
 
 impl OnOff {
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    pub(super) fn check(&self) -> Result<(), KeyError> {
         packet_rate("rate", self.rate, self.packet)?;
         positive("on", &self.on.0)?;
         on_time(self.on.0.mean(), self.rate.packets_per_sec(self.packet))
@@ -370,7 +366,7 @@ impl OnOff {
 }
 
 impl SelfSimilar {
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    pub(super) fn check(&self) -> Result<(), KeyError> {
         if !(self.hurst > 0.5 && self.hurst < 1.0) {
             return Err(("hurst", "must be above 0.5, below 1".into()));
         }
@@ -388,20 +384,20 @@ impl SelfSimilar {
         Vec::new()
     }
 
-    /// Packets per second of one source while it is ON.
+    /// Packets per second of one source while ON.
     pub fn on_packets_per_s(&self) -> f64 {
         let share = self.on.as_secs_f64() / (self.on.as_secs_f64() + self.off.as_secs_f64());
         self.rate.packets_per_sec(self.packet) / (f64::from(self.sources) * share)
     }
 
-    /// Shape of the times: alpha = 3 - 2 H (Taqqu, Willinger, Sherman 1997, theorem 1).
+    /// Shape of the periods: alpha = 3 - 2 H (Taqqu, Willinger, Sherman 1997, theorem 1).
     pub fn shape(&self) -> f64 {
         3.0 - 2.0 * self.hurst
     }
 }
 
 impl Voip {
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    pub(super) fn check(&self) -> Result<(), KeyError> {
         positive("talk", &self.talk.0)?;
         let (_, frame) = self.codec.frame();
         if self.talk.0.mean() < frame.as_nanos() as f64 / PERIODS_PER_PACKET_MAX {
@@ -416,7 +412,7 @@ impl Voip {
 }
 
 impl Mmpp {
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    pub(super) fn check(&self) -> Result<(), KeyError> {
         let inline = !self.rates.is_empty() || !self.generator.is_empty();
         let given = [self.preset.is_some(), self.model.is_some(), inline, self.minisources.is_some()];
         if given.iter().filter(|given| **given).count() != 1 {
@@ -444,18 +440,18 @@ impl Mmpp {
         std::iter::once(("packet", Part::Size(&mut self.packet))).chain(model).collect()
     }
 
-    /// The sources that the flow sends, independent of one another.
-    pub fn chains(&self) -> Result<Vec<Chain>, Fault> {
+    /// Independent sources of the flow.
+    pub fn chains(&self) -> Result<Vec<MarkovSource>, KeyError> {
         if let Some(minisources) = &self.minisources {
             mmpp::check_minisources(minisources)?;
-            return Ok(vec![Chain::Minisources(minisources.clone())]);
+            return Ok(vec![MarkovSource::Minisources(minisources.clone())]);
         }
         let mut sources = match (self.preset, &self.model) {
             (Some(preset), _) => preset.sources(),
             (None, Some(model)) => model.sources.to_vec(),
             (None, None) => {
                 let rates: Vec<f64> = self.rates.iter().map(|rate| rate.0).collect();
-                return Ok(vec![Chain::states(rates, self.generator.clone())?]);
+                return Ok(vec![MarkovSource::states(rates, self.generator.clone())?]);
             }
         };
         if let Some(Name(name)) = &self.source {
@@ -473,21 +469,24 @@ impl Mmpp {
 }
 
 impl Video {
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    pub(super) fn check(&self) -> Result<(), KeyError> {
         match self.fps {
             Some(fps) if !(fps > 0.0 && fps <= FPS_MAX) => {
                 return Err(("fps", format!("must be above 0, at most {FPS_MAX}")));
             }
             None if self.file.as_ref().is_some_and(|file| !file.trace.timed()) => {
-                return Err(("fps", "missing; this trace has no times, so say how many frames per second".into()));
+                return Err((
+                    "fps",
+                    "missing; this trace has no times, so that the frames per second must be given".into(),
+                ));
             }
             _ => {}
         }
         let of_a_trace = [("repeat", self.repeat), ("random_start", self.random_start)];
         match of_a_trace.into_iter().find(|(_, default)| self.file.is_none() && !default) {
-            Some((key, _)) => Err((key, "belongs to a file; random frames have no beginning and no end".into())),
+            Some((key, _)) => Err((key, "applies to a trace file only".into())),
             None if self.file.is_none()
-                && self.rate_of_law().as_bps() as f64 > FRAME_BYTES_MEAN_MAX * 8.0 * self.fps_of_law() =>
+                && self.default_rate().as_bps() as f64 > FRAME_BYTES_MEAN_MAX * 8.0 * self.default_fps() =>
             {
                 Err(("rate", format!("gives frames of more than {FRAME_BYTES_MEAN_MAX} bytes on average")))
             }
@@ -496,12 +495,12 @@ impl Video {
     }
 
     /// Mean rate without a trace.
-    pub fn rate_of_law(&self) -> Rate {
+    pub fn default_rate(&self) -> Rate {
         self.rate.unwrap_or(Rate::from_bps(4_000_000))
     }
 
     /// Frames per second without a trace.
-    pub fn fps_of_law(&self) -> f64 {
+    pub fn default_fps(&self) -> f64 {
         self.fps.unwrap_or(30.0)
     }
 
@@ -511,7 +510,7 @@ impl Video {
 }
 
 impl AdaptiveVideo {
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    pub(super) fn check(&self) -> Result<(), KeyError> {
         if self.ladder.is_empty() || !self.ladder.is_sorted_by(|low, high| low < high) {
             return Err(("ladder", "must have one bit rate or more, each above the one before".into()));
         }
@@ -542,7 +541,7 @@ impl AdaptiveVideo {
         Vec::new()
     }
 
-    /// How many segments the film has; `None`: without end.
+    /// Number of segments of the video; `None` if unlimited.
     pub fn segments(&self) -> Option<u64> {
         self.length.map(|length| length.as_nanos().div_ceil(self.segment.as_nanos()))
     }
@@ -554,9 +553,9 @@ impl AdaptiveVideo {
     }
 }
 
-fn packet_rate(key: &'static str, rate: Rate, packet: Bytes) -> Result<(), Fault> {
+fn packet_rate(key: &'static str, rate: Rate, packet: Bytes) -> Result<(), KeyError> {
     if packet.0 > PACKET_BYTES_MAX {
-        return Err(("packet", format!("must be at most {PACKET_BYTES_MAX}B, what fits into a datagram")));
+        return Err(("packet", format!("must be at most {PACKET_BYTES_MAX}B, the payload of a datagram")));
     }
     if rate.packets_per_sec(packet) > PER_SECOND_MAX {
         return Err((key, "gives more than 1e9 packets per second".into()));
@@ -564,22 +563,22 @@ fn packet_rate(key: &'static str, rate: Rate, packet: Bytes) -> Result<(), Fault
     Ok(())
 }
 
-fn packet_size(packet: &Size) -> Result<(), Fault> {
+fn packet_size(packet: &Size) -> Result<(), KeyError> {
     positive("packet", &packet.0)?;
     if packet.0.mean() > PACKET_BYTES_MAX as f64 {
-        return Err(("packet", format!("must have a mean of at most {PACKET_BYTES_MAX}B, what fits into a datagram")));
+        return Err(("packet", format!("must have a mean of at most {PACKET_BYTES_MAX}B, the payload of a datagram")));
     }
     Ok(())
 }
 
-/// Periods ON much shorter than a packet would be drawn by the thousand for each.
-fn on_time(mean_ns: f64, packets_per_s: f64) -> Result<(), Fault> {
+/// ON periods much shorter than a packet would cost many draws per packet.
+fn on_time(mean_ns: f64, packets_per_s: f64) -> Result<(), KeyError> {
     if mean_ns < 1e9 / packets_per_s / PERIODS_PER_PACKET_MAX {
         return Err(("on", "must have a mean of at least a thousandth of the time that a packet takes".into()));
     }
     Ok(())
 }
 
-fn positive(key: &'static str, law: &Law) -> Result<(), Fault> {
+fn positive(key: &'static str, law: &Law) -> Result<(), KeyError> {
     if law.mean() > 0.0 { Ok(()) } else { Err((key, "must have a mean above 0".into())) }
 }

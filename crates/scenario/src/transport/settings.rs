@@ -1,16 +1,16 @@
-//! One setting of a transport: its key, the field it fills, how it is read, written and described.
+//! Settings of a transport: key, field, reading, writing and description.
 
 use aqumen_units::{Rate, Span};
 use serde_json::json;
 
 use crate::error::suggestion_listed;
-use crate::field::{At, Field, Misfit, as_json};
+use crate::field::{Cursor, Field, ValueError, as_json};
 use crate::tree::Value;
 use crate::units;
 
-/// What kind of value a setting of `C` takes, with the accessors of its field.
+/// Type of a setting of `C`, with accessors of its field.
 pub(crate) enum Kind<C> {
-    /// One of these words, by index.
+    /// One of these names, by index.
     Choice(&'static [&'static str], fn(&C) -> usize, fn(&mut C, usize)),
     Flag(fn(&mut C) -> &mut bool),
     Size(fn(&mut C) -> &mut u16),
@@ -29,23 +29,22 @@ pub(crate) enum Kind<C> {
     TimeOrNone(fn(&mut C) -> &mut Option<Span>),
     /// Segments, 1 to 254, or `none`, which is 0.
     Burst(fn(&mut C) -> &mut u8),
-    /// A window in segments that need not be whole, 0 to 2.
+    /// A window in segments, not necessarily whole, 0 to 2.
     WindowFloor(fn(&mut C) -> &mut f64),
 }
 
 /// A setting of `C`.
 pub(crate) struct Setting<C: 'static> {
-    /// What the user writes.
+    /// Key in a scenario.
     pub(crate) key: &'static str,
     /// Name of the field of `C`.
     pub(crate) field: &'static str,
     pub(crate) kind: Kind<C>,
-    /// One line on what it does.
+    /// One-line description.
     pub(crate) doc: &'static str,
 }
 
-/// Declares settings: key, field of the configuration, kind, and one line on what it does. A `Quirk` is a flag among
-/// the `quirks`.
+/// Declares settings: key, field of the configuration, kind, description. A `Quirk` is a flag among the `quirks`.
 macro_rules! settings {
     ($( $key:literal $field:ident $kind:tt $(($($choice:tt)*))?: $doc:literal; )*) => {
         &[$( $crate::transport::settings::Setting {
@@ -63,26 +62,26 @@ macro_rules! settings {
 }
 pub(crate) use settings;
 
-/// The settings of a transport's parameters.
+/// Table of the settings of a transport.
 pub(crate) trait Table: Copy + PartialEq + 'static {
     /// Every setting, in the order of the fields.
     const SETTINGS: &'static [Setting<Self>];
-    /// Checks every field: the first that is wrong, and what it must be.
+    /// Checks every field; returns the first invalid one and its accepted values.
     fn check(&self) -> Result<(), (&'static str, &'static str)>;
 }
 
-/// What can be done with parameters whatever the transport: they are read, told, and described, setting by setting.
+/// Operations on settings, independent of the transport.
 pub(crate) trait Settings {
-    /// Reads the settings in the table `at`, `preset` apart, over these.
-    fn read(&mut self, at: &At<'_>) -> Result<(), Misfit>;
+    /// Reads the settings in the table at `at` over these, without `preset`.
+    fn read(&mut self, at: &Cursor<'_>) -> Result<(), ValueError>;
 
-    /// Every setting as written in a scenario: its key and value, in the order of the fields.
+    /// Key and value of every setting as written in a scenario, in the order of the fields.
     fn written(&self) -> Vec<(&'static str, Option<toml::Value>)>;
 
-    /// Every field as the plan's JSON has it: times in seconds, under the field's name with `_s`, rates with `_bps`.
+    /// Adds every field as JSON for the plan: times in seconds with the suffix `_s`, rates with `_bps`.
     fn to_json(&self, fields: &mut serde_json::Map<String, serde_json::Value>);
 
-    /// The JSON Schema of each setting and one line on it, in the order of the fields.
+    /// JSON Schema and description of each setting, in the order of the fields.
     fn described(&self) -> Vec<(serde_json::Value, &'static str)>;
 
     /// Every setting with its value, for lists.
@@ -98,7 +97,7 @@ pub(crate) trait Settings {
 }
 
 impl<C: Table> Settings for C {
-    fn read(&mut self, at: &At<'_>) -> Result<(), Misfit> {
+    fn read(&mut self, at: &Cursor<'_>) -> Result<(), ValueError> {
         let keys = C::SETTINGS.iter().map(|setting| setting.key);
         let known: Vec<&str> = std::iter::once("preset").chain(keys).collect();
         at.only(&known)?;
@@ -108,10 +107,10 @@ impl<C: Table> Settings for C {
             }
         }
         self.check().map_err(|(field, range)| {
-            // The transport names its field; the user wrote the key.
+            // The transport names its field, the message the key.
             let key = C::SETTINGS.iter().find(|setting| setting.field == field).map_or(field, |setting| setting.key);
             let node = at.node.get(key).unwrap_or(at.node);
-            at.below(key, node).misfit(format!("must be {range}"))
+            at.below(key, node).error(format!("must be {range}"))
         })
     }
 
@@ -144,7 +143,7 @@ pub(crate) fn differences<S: Settings + ?Sized>(config: &S, preset: &S) -> toml:
     different.filter_map(|((key, value), _)| Some((key.to_string(), value?))).collect()
 }
 
-/// The JSON Schema of each setting; `presets` tell the defaults.
+/// JSON Schema of each setting; `presets` give the defaults.
 pub(crate) fn schema(presets: &[(&str, &dyn Settings)]) -> serde_json::Map<String, serde_json::Value> {
     let written: Vec<_> = presets.iter().map(|(name, config)| (*name, config.written())).collect();
     let described = presets.first().map(|(_, config)| config.described()).unwrap_or_default();
@@ -162,11 +161,11 @@ pub(crate) fn schema(presets: &[(&str, &dyn Settings)]) -> serde_json::Map<Strin
     properties
 }
 
-/// The value that each preset has, in few words: "ns2: 2pkt, others: 10pkt".
+/// Summarises the values of the presets: "ns2: 2pkt, others: 10pkt".
 fn summary(defaults: &[(&str, String)]) -> String {
     let count = |value: &String| defaults.iter().filter(|(_, other)| other == value).count();
     let most = defaults.iter().map(|(_, value)| count(value)).max().unwrap_or(0);
-    // The first of the most frequent values, if it stands for more than one preset.
+    // The first of the most frequent values, if more than one preset has it.
     let usual = defaults.iter().map(|(_, value)| value).find(|value| most > 1 && count(value) == most);
     let mut parts: Vec<String> = defaults
         .iter()
@@ -182,7 +181,7 @@ fn summary(defaults: &[(&str, String)]) -> String {
 }
 
 impl<C> Kind<C> {
-    fn read(&self, at: &At<'_>, config: &mut C) -> Result<(), Misfit> {
+    fn read(&self, at: &Cursor<'_>, config: &mut C) -> Result<(), ValueError> {
         match self {
             Kind::Choice(names, _, set) => {
                 let name = String::read(at)?;
@@ -191,7 +190,7 @@ impl<C> Kind<C> {
                     None => {
                         let key = at.path.rsplit('.').next().unwrap_or_default();
                         let known = suggestion_listed(&name, names.iter().copied(), "aqumen list transports");
-                        return Err(at.misfit(format!("no such {key}{known}")));
+                        return Err(at.error(format!("no such {key}{known}")));
                     }
                 }
             }
@@ -199,13 +198,13 @@ impl<C> Kind<C> {
             Kind::Size(field) => {
                 let bytes = at.quantity(units::BYTES)?;
                 if !((1.0..=65_535.0).contains(&bytes) && bytes % 1.0 == 0.0) {
-                    return Err(at.misfit("must be a whole number of bytes, 1B to 65535B"));
+                    return Err(at.error("must be a whole number of bytes, 1B to 65535B"));
                 }
                 *field(config) = bytes as u16;
             }
             Kind::Rate(field) => *field(config) = Rate::read(at)?,
             Kind::Count(field) => {
-                *field(config) = u16::try_from(u32::read(at)?).map_err(|_| at.misfit("must be 1 to 65535"))?;
+                *field(config) = u16::try_from(u32::read(at)?).map_err(|_| at.error("must be 1 to 65535"))?;
             }
             Kind::Window(field) => *field(config) = window(at)?,
             Kind::WindowOrNone(field) => *field(config) = if is_none(at) { None } else { Some(window(at)?) },
@@ -219,7 +218,7 @@ impl<C> Kind<C> {
             Kind::WindowFloor(field) => {
                 let packets = at.quantity(units::PACKETS)?;
                 if !(0.0..=2.0).contains(&packets) {
-                    return Err(at.misfit("must be 0pkt to 2pkt"));
+                    return Err(at.error("must be 0pkt to 2pkt"));
                 }
                 *field(config) = packets;
             }
@@ -294,26 +293,26 @@ fn seconds(span: Span) -> f64 {
     span.as_nanos() as f64 / 1e9
 }
 
-fn is_none(at: &At<'_>) -> bool {
+fn is_none(at: &Cursor<'_>) -> bool {
     matches!(&at.node.value, Value::Text(text) if text == "none")
 }
 
-/// A window in bytes, which the transport checks further.
-fn window(at: &At<'_>) -> Result<u32, Misfit> {
+/// Reads a window in bytes; the transport checks it further.
+fn window(at: &Cursor<'_>) -> Result<u32, ValueError> {
     let bytes = at.quantity(units::BYTES)?;
     if bytes % 1.0 == 0.0 && (1.0..=f64::from(1 << 30)).contains(&bytes) {
         Ok(bytes as u32)
     } else {
-        Err(at.misfit("must be a whole number of bytes, 1B to 1073741824B"))
+        Err(at.error("must be a whole number of bytes, 1B to 1073741824B"))
     }
 }
 
-/// A whole number of packets from `least` to `most`.
-fn segments(at: &At<'_>, least: u32, most: u32) -> Result<u32, Misfit> {
+/// Reads a whole number of packets from `least` to `most`.
+fn segments(at: &Cursor<'_>, least: u32, most: u32) -> Result<u32, ValueError> {
     let packets = at.quantity(units::PACKETS)?;
     if packets % 1.0 == 0.0 && (f64::from(least)..=f64::from(most)).contains(&packets) {
         Ok(packets as u32)
     } else {
-        Err(at.misfit(format!("must be a whole number of packets, {least}pkt to {most}pkt")))
+        Err(at.error(format!("must be a whole number of packets, {least}pkt to {most}pkt")))
     }
 }

@@ -7,7 +7,7 @@ use super::settings::{Setting, Table, settings};
 const VARIANTS: [Variant; 3] = [Variant::Reno, Variant::NewReno, Variant::Sack];
 const VARIANT_NAMES: &[&str] = &["reno", "newreno", "sack"];
 
-/// The name of how its window follows acknowledgements, losses and marks.
+/// Name of the congestion control.
 pub(super) fn congestion_name(config: &TcpConfig) -> &'static str {
     Congestion::WORDS[congestion_index(config)]
 }
@@ -24,36 +24,36 @@ impl Table for TcpConfig {
         "variant" variant Choice (VARIANT_NAMES, variant_index, |config, index| config.variant = VARIANTS[index]): "how losses are repaired";
         "congestion" congestion Choice (Congestion::WORDS, congestion_index, |config, index| config.congestion = Congestion::ALL[index]):
             "how the window follows acknowledgements, losses and marks";
-        "hystart" hystart Flag: "whether CUBIC leaves slow start when the round trip grows; others do not read it";
-        "reno_friendly" reno_friendly Flag: "whether CUBIC's window is never below what Reno's would be; others do not read it";
-        "pacing" pacing Flag: "whether segments leave evenly over the round trip; bbr and prague must";
+        "hystart" hystart Flag: "whether CUBIC leaves slow start when the round trip grows (HyStart)";
+        "reno_friendly" reno_friendly Flag: "whether CUBIC's window is at least that of Reno";
+        "pacing" pacing Flag: "whether segments are paced over the round trip; required by bbr and prague";
         "ecn" ecn Flag: "whether data packets are ECN-capable";
         "packet" packet_bytes Size: "size on the wire of a full data packet";
-        "header" header_bytes Size: "of which headers; a SYN is as large";
+        "header" header_bytes Size: "header bytes of a packet; also the size of a SYN";
         "ack" ack_bytes Size: "size on the wire of an acknowledgement";
         "initial_window" initial_window Segments: "congestion window at the start";
-        "receive_window" receive_window Segments: "what the receiver offers at most";
-        "delayed_ack" delayed_ack TimeOrNone: "how long an acknowledgement may be held back; \"none\": one for each segment";
+        "receive_window" receive_window Segments: "largest window that the receiver advertises";
+        "delayed_ack" delayed_ack TimeOrNone: "longest delay of an acknowledgement; \"none\": one for each segment";
         "min_rto" min_rto Time: "lower bound of the retransmission timeout";
         "rto_floor" rto_floor Choice (&["timeout", "variation"], |config| config.rto_floor as usize, |config, index| {
             config.rto_floor = [RtoFloor::Timeout, RtoFloor::Variation][index];
-        }): "what min_rto bounds: the whole timeout, or what it adds to the smoothed round trip";
+        }): "quantity that min_rto bounds: the whole timeout, or its excess over the smoothed round trip";
         "max_rto" max_rto Time: "upper bound of the retransmission timeout";
         "initial_rto" initial_rto Time: "retransmission timeout before the first round-trip sample";
         "rto_tick" rto_tick Time: "granularity of the clock that measures round trips";
-        "max_burst" max_burst Burst: "most segments that leave in answer to one acknowledgement; \"none\": no limit";
-        "limited_transmit" limited_transmit Flag: "whether the first two duplicate acknowledgements let a segment go";
+        "max_burst" max_burst Burst: "most segments sent per acknowledgement; \"none\": no limit";
+        "limited_transmit" limited_transmit Flag: "whether the first two duplicate acknowledgements each release a segment";
         "growth_limit" growth_limit Segments: "most segments by which one acknowledgement counts towards window growth";
         "restart_window" restart_window SegmentsOrNone: "window after a pause; \"none\": unchanged";
         "syn" syn Flag: "whether the connection opens with a SYN";
         "timestamps" timestamps Flag: "whether each acknowledgement gives a round-trip sample";
         "segment_times" segment_times Flag:
-            "whether round trips are those of the segments that arrive, by SACK too, and by timestamp only where these do not tell, as in Linux; read with rack";
+            "whether round trips are measured on the acknowledged segments, SACK included, and by timestamp only otherwise, as in Linux; read with rack";
         "send_overhead" send_overhead Time: "upper bound of the random delay before sends";
         "min_window" min_window WindowFloor: "smallest window after a reaction to marks, 0 to 2 segments";
-        "halve_flight" halve_flight Flag: "whether a reduction halves what is in flight; else the window";
+        "halve_flight" halve_flight Flag: "whether a reduction halves the flight size; otherwise the window";
         "validate_window" validate_window Flag: "whether the window grows only while it limits the sender";
-        "exit_by_flight" exit_by_flight Flag: "whether NewReno leaves recovery with what is in flight plus one";
+        "exit_by_flight" exit_by_flight Flag: "whether NewReno leaves recovery with a window of the flight size plus one";
         "recovery_burst" recovery_burst Quirk: "whether NewReno sends at most two segments for a duplicate acknowledgement in recovery";
         "ect_retransmissions" ect_retransmissions Flag: "whether retransmissions are ECN-capable";
         "cwr_retransmissions" cwr_retransmissions Quirk: "whether a retransmission may carry CWR";
@@ -65,20 +65,20 @@ impl Table for TcpConfig {
         "full_segments" full_segments Quirk: "whether a transfer is rounded up to whole segments";
         "initial_threshold" initial_threshold SegmentsOrNone: "slow-start threshold at the start; \"none\": the receive window";
         "loss_detection" loss_detection Choice (DETECTION_NAMES, detection_index, |config, index| config.loss_detection = DETECTIONS[index]):
-            "which segments a sack sender takes for lost";
-        "lost_retransmissions" lost_retransmissions Flag: "whether a sack sender notices that a retransmission was lost; with rack it does anyway";
+            "loss detection of a sack sender";
+        "lost_retransmissions" lost_retransmissions Flag: "whether a sack sender notices that a retransmission was lost; always with rack";
         "reduction" reduction Choice (REDUCTION_NAMES, reduction_index, |config, index| config.reduction = REDUCTIONS[index]):
-            "how a sack sender in recovery comes down to its reduced window";
+            "how a sack sender in recovery reaches its reduced window";
         "timer_on_any_ack" timer_on_any_ack Quirk: "whether a sack sender restarts the timer with each acknowledgement";
-        "tail_probe" tail_probe Flag: "whether a segment leaves when nothing has come back for two round trips (TLP); read with rack";
+        "tail_probe" tail_probe Flag: "whether a probe is sent after two round trips without acknowledgements (TLP); read with rack";
         "frto" frto Flag: "whether a timeout that proves spurious is undone (F-RTO); read with rack";
         "whole_windows" whole_windows Flag: "whether windows are whole numbers of segments, as in Linux";
-        "quick_acks" quick_acks Burst: "acknowledgements that the receiver does not hold back at the start; \"none\": all are";
+        "quick_acks" quick_acks Burst: "acknowledgements without delay at the start; \"none\": all are delayed";
         "ack_marks" ack_marks Flag: "whether a marked segment, the next one and one with CWR are acknowledged at once, as in Linux";
-        "adaptive_acks" adaptive_acks Flag: "whether acknowledgements wait as long as the pace of the data tells, and not at all at a write's end, after a silence or a copy, as in Linux";
-        "write" write Burst: "segments of one write of an application that always has data, the last with PSH; \"none\": no end";
-        "tso" tso Flag: "whether two and more segments that leave together are a super-packet, whose last carries PSH, as with segmentation offload in Linux; read with rack";
-        "ack_merging" ack_merging Time: "segments in order that arrive within so long are acknowledged together (GRO)";
+        "adaptive_acks" adaptive_acks Flag: "whether the delay of acknowledgements adapts to the data rate, with none at the end of a write, after an idle time or a duplicate, as in Linux";
+        "write" write Burst: "segments per write of a bulk application, the last with PSH; \"none\": unlimited";
+        "tso" tso Flag: "whether segments sent together form a super-packet, whose last carries PSH, as with segmentation offload in Linux; read with rack";
+        "ack_merging" ack_merging Time: "interval within which segments in order are acknowledged together (GRO)";
     };
 
     fn check(&self) -> Result<(), (&'static str, &'static str)> {

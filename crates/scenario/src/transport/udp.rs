@@ -7,7 +7,7 @@ use super::settings::{Setting, Table, settings};
 impl Table for UdpConfig {
     const SETTINGS: &'static [Setting<Self>] = settings! {
         "packet" packet_bytes Size: "size on the wire of a full packet";
-        "header" header_bytes Size: "of which headers";
+        "header" header_bytes Size: "header bytes of a packet";
     };
 
     fn check(&self) -> Result<(), (&'static str, &'static str)> {

@@ -27,7 +27,7 @@ fn refusal(more: &str) -> String {
 }
 
 #[test]
-fn axes_are_crossed_and_the_keys_of_one_go_together() {
+fn axes_are_crossed_and_keys_of_one_axis_change_together() {
     let expected = ["100ms", "200ms", "400ms"];
     let ids: Vec<String> =
         [50, 100, 150, 200].iter().flat_map(|n| expected.iter().map(move |rtt| format!("n{n},{rtt}"))).collect();
@@ -48,7 +48,7 @@ fn an_id_may_name_its_parts_in_any_order_and_leave_axes_as_they_are() {
     assert_eq!(one.to_toml(), sweep().cell("n50,drops").expect("the same").to_toml());
     assert_eq!(one.spec().name.0, "test-n50-drops");
     assert_eq!(one.spec().flows[0].count, 50);
-    // The round trip is that of the file without its sweep.
+    // The round trip is that of the file.
     assert_eq!(one.spec().flows[0].rtt, None);
     assert!(one.cells().is_empty());
 }
@@ -68,7 +68,7 @@ fn a_sweep_reads_back_as_written() {
 }
 
 #[test]
-fn ids_that_name_no_cell_are_refused_in_one_line() {
+fn unknown_ids_are_refused_in_one_line() {
     let told = |id: &str| sweep().cell(id).expect_err("refused").to_string();
     assert_eq!(
         told("n51"),
@@ -80,10 +80,10 @@ fn ids_that_name_no_cell_are_refused_in_one_line() {
 }
 
 #[test]
-fn sweeps_that_make_no_sense_are_refused_where_they_stand() {
+fn invalid_sweeps_are_refused_with_their_line() {
     assert_eq!(
         refusal("[sweep.n]\nset = { \"flows.ftp.count\" = [1, 2], duration = [\"10s\"] }\n"),
-        "t.toml:23: sweep.n.set.duration = [\"10s\"]: has 1 values, flows.ftp.count has 2: they go together"
+        "t.toml:23: sweep.n.set.duration = [\"10s\"]: has 1 values, flows.ftp.count has 2; keys of one axis need the same number"
     );
     assert_eq!(
         refusal("[sweep.n]\nset = { \"flows.ftp.count\" = { from = 1, to = 9, step = -1 } }\n"),
@@ -96,10 +96,10 @@ fn sweeps_that_make_no_sense_are_refused_where_they_stand() {
     );
     assert_eq!(
         refusal("[sweep.a]\nset = { \"flows.ftp.count\" = [1, 2] }\n[sweep.b]\nset = { \"nominal.flows\" = [2, 3] }\n"),
-        "t.toml:24: sweep.b: the label \"2\" stands for two things; give labels that differ, such as label = \"b{}\""
+        "t.toml:24: sweep.b: the label \"2\" is ambiguous; give distinct labels, such as label = \"b{}\""
     );
     assert!(refusal("[sweep.n]\nvalues = [1]\n").contains("unknown key"));
-    // What a cell asks for is checked as the rest is.
+    // The values of a cell are checked as those of the file.
     let impossible = format!("{DUMBBELL}[variants]\nnone = {{ \"bottleneck.delay\" = \"-1s\" }}\n");
     let told =
         Scenario::parse(&impossible, "t.toml").expect("a scenario").cell("none").expect_err("refused").to_string();

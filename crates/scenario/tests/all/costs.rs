@@ -1,17 +1,17 @@
-//! What each part of a run is said to take, beside the other parts: events of a packet, samples, updates, steps, and
-//! where the bounds lie beyond which a run is refused.
+//! Estimated time of each part of a run (events of a packet, samples, updates, steps), and the bounds beyond which a
+//! run is refused.
 
 use crate::common::{DUMBBELL, PARKING_LOT, parse, with};
 
 use aqumen_aqm::Limit;
-use aqumen_scenario::cost::{Cost, Runner, Updates, check_updates, said, updates_s};
+use aqumen_scenario::cost::{Cost, Runner, Updates, check_updates, long_run_notice, updates_s};
 use aqumen_scenario::{AqmSpec, Files, Scenario};
 
 fn cost(text: &str, runner: Runner) -> Cost {
     parse(text).cost(runner, None).unwrap()
 }
 
-/// Seconds that one of `what` takes.
+/// Mean time of one item of kind `what`, seconds.
 fn each_s(cost: &Cost, what: &str) -> f64 {
     let of_them = cost.parts.iter().filter(|part| part.what == what);
     of_them.map(|part| part.seconds).sum::<f64>() / cost.count(what)
@@ -29,34 +29,33 @@ fn group(lines: &str) -> String {
 #[test]
 fn a_packet_takes_an_event_at_each_link_and_end() {
     let of = |lines: &str| each_s(&cost(&group(lines), Runner::Packet), "packets");
-    // To the bottleneck and its receiver; its acknowledgement to the way back, and to the sender.
+    // Bottleneck and receiver; the acknowledgement: reverse link and sender.
     let four = of("transport = \"ns2\"");
-    // Nobody acknowledges a datagram.
+    // Datagrams are not acknowledged.
     let cbr = "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"64kbit\", packet = \"160B\" }";
     assert!(near(of(cbr), four / 2.0));
-    // Through three links that are recorded, and back over the first of three that are not, beside one there and one
-    // back.
+    // The long flow: three recorded links, and the first of three unrecorded links back; the cross flow: one each way.
     let parts = cost(PARKING_LOT, Runner::Packet).parts;
     let [through, cross] = parts.iter().filter(|part| part.what == "packets").collect::<Vec<_>>()[..] else {
         panic!("two groups")
     };
     assert!(near(through.seconds / through.count, 6.0 / 4.0 * cross.seconds / cross.count));
-    // Parts are of what happens.
+    // Parts without items are absent.
     assert!(cost(DUMBBELL, Runner::Packet).parts.iter().all(|part| part.count > 0.0));
 }
 
 #[test]
-fn a_sample_takes_longer_with_each_flow_that_is_watched_and_each_link() {
+fn a_sample_takes_longer_with_each_sampled_flow_and_each_link() {
     let of = |count: u32, runner| {
         let text = with(DUMBBELL, "count = 4", &format!("count = {count}"));
         each_s(&cost(&text, runner), "samples")
     };
     let packet = |count| of(count, Runner::Packet);
     assert!(near(packet(104) - packet(4), 2.0 * (packet(54) - packet(4))) && packet(54) > packet(4));
-    // No more than 256 are.
+    // At most 256 flows are sampled.
     assert_eq!(packet(256), packet(300));
     assert!(packet(256) > packet(255));
-    // The fluid has no flows to watch.
+    // The fluid samples no flows.
     assert_eq!(of(4, Runner::Fluid), of(40, Runner::Fluid));
     let recorded = |links: &str| {
         each_s(&cost(&format!("{PARKING_LOT}\n[record]\nlinks = [{links}]\n"), Runner::Packet), "samples")
@@ -90,7 +89,7 @@ fn an_update_takes_longer_in_the_fluid_and_with_many_queues() {
     let aqm = scenario.aqm("pi2:interval=20ms").unwrap();
     let of = |runner| each_s(&scenario.cost(runner, Some(&aqm)).unwrap(), "updates");
     assert!(of(Runner::Fluid) > of(Runner::Packet) && of(Runner::Packet) > 0.0);
-    // ns-2 and ns-3 take longer for the same: each is slower than the one before it.
+    // ns-2 is slower than the packet engine, ns-3 slower than ns-2.
     let all = |runner| scenario.cost(runner, Some(&aqm)).unwrap().seconds();
     assert!(all(Runner::Ns2) > 3.0 * all(Runner::Packet) && all(Runner::Ns3) > 3.0 * all(Runner::Ns2));
     // The discipline takes as long as two of its queues.
@@ -102,13 +101,13 @@ fn an_update_takes_longer_in_the_fluid_and_with_many_queues() {
     assert!(near(of("pi2:interval=1us", 100.0), of("pi2:interval=1ms", 100_000.0)));
     assert!(near(of("pi2:interval=1us", 100.0), 1e8 * queues(1.0)));
     assert_eq!(of("droptail", 1e9), 0.0);
-    // Queues of nobody are at rest: four flows have four at the most, of however many.
+    // Empty queues take no time: four flows occupy at most four queues.
     assert!(near(of("fq-pie:interval=1us", 1.0), 1e6 * queues(4.0)));
     assert!(near(of("fq-pie:interval=1us,queues=2", 1.0), 1e6 * queues(2.0)));
 }
 
 #[test]
-fn what_a_refusal_of_updates_offers_is_the_nearest() {
+fn a_refusal_of_updates_offers_the_nearest_accepted_value() {
     let network = parse(DUMBBELL).plan(1, None).unwrap().links[0].aqm.network;
     let check = |aqm: &str, network, duration_s| {
         check_updates(&AqmSpec::builtin(aqm).unwrap(), network, Limit::packets(300), u64::MAX, duration_s, 0.0)
@@ -117,11 +116,11 @@ fn what_a_refusal_of_updates_offers_is_the_nearest() {
         let told = check(aqm, network, duration_s).unwrap_err();
         told.rsplit("; ").next().unwrap().strip_suffix(" is accepted").unwrap().to_string()
     };
-    // A frequency has to be lower, an interval longer. Of two that a factor of ten each would do it is the first.
+    // A frequency must be lower, an interval longer. Of two possible changes by a factor of ten the first is offered.
     assert_eq!(offered("pi:frequency=1000000Hz", 2000.0), "frequency = 100000Hz");
     assert_eq!(offered("fq-pie:interval=20us,queues=1000", 100.0), "interval = 200us");
     assert_eq!(offered("fq-pie:queues=1000,interval=20us", 100.0), "queues = 100");
-    // A tenth of the queues does where a tenth of the updates does not.
+    // A tenth of the queues is accepted where a tenth of the updates is not.
     let count = |aqm: &str, duration_s| {
         let told = check(aqm, network, duration_s).unwrap_err();
         told.split_once(", ").unwrap().1.split_once(" of them").unwrap().0.to_string()
@@ -132,8 +131,8 @@ fn what_a_refusal_of_updates_offers_is_the_nearest() {
 }
 
 #[test]
-fn work_is_said_to_take_so_long_in_the_unit_that_fits() {
-    assert_eq!(said(10.0, "9 packets"), None);
+fn notices_use_a_suitable_unit() {
+    assert_eq!(long_run_notice(10.0, "9 packets"), None);
     for (seconds, time) in [
         (10.2, "10 s"),
         (99.4, "99 s"),
@@ -145,17 +144,20 @@ fn work_is_said_to_take_so_long_in_the_unit_that_fits() {
         (86_399_999.0, "1000 days"),
         (86_400_000.0, "years"),
     ] {
-        assert_eq!(said(seconds, "9 packets").as_deref(), Some(&*format!("this takes about {time}: 9 packets")));
+        assert_eq!(
+            long_run_notice(seconds, "9 packets").as_deref(),
+            Some(&*format!("this takes about {time}: 9 packets"))
+        );
     }
-    // Of one run nobody says that it is one.
+    // The number of runs is omitted for a single run.
     let day = parse(&with(DUMBBELL, "duration = \"100s\"", "duration = \"24h\""));
     let told = day.check_cost(Runner::Packet, None, 1).unwrap().unwrap();
     assert!(told.starts_with("this takes about 1") && told.ends_with(" s: 8.6e7 packets"), "{told}");
 }
 
 #[test]
-fn whose_updates_are_too_many_is_named_where_it_was_written() {
-    // In the scenario, or as it was asked for.
+fn too_many_updates_are_reported_at_the_key_of_the_aqm() {
+    // In the scenario, or by `--aqm`.
     let busy = with(DUMBBELL, "count = 4", "count = 400");
     let text = with(&busy, "aqm = \"pi-x1000\"", "aqm = \"fq-pie:interval=1us\"");
     let told = parse(&text).check_cost(Runner::Packet, None, 1).unwrap_err().to_string();
@@ -164,7 +166,7 @@ fn whose_updates_are_too_many_is_named_where_it_was_written() {
     let aqm = scenario.aqm("fq-pie:interval=1us").unwrap();
     let told = scenario.check_cost(Runner::Packet, Some(&aqm), 1).unwrap_err().to_string();
     assert!(told.starts_with("aqm = \"fq-pie:interval=1us\": "), "{told}");
-    // Of a source its traffic is, of which no longest duration is known.
+    // For a source the key is its traffic, without an accepted duration.
     let cbr = "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"1Tbit\", packet = \"200B\" }";
     let fast = with(&group(cbr), "rate = \"10Mbit\"", "rate = \"1Tbit\"");
     let told = parse(&fast).check_cost(Runner::Packet, None, 1).unwrap_err().to_string();
@@ -172,7 +174,7 @@ fn whose_updates_are_too_many_is_named_where_it_was_written() {
 }
 
 #[test]
-fn samples_that_take_far_too_long_may_come_so_far_apart() {
+fn too_many_samples_are_refused_with_an_accepted_interval() {
     // 300 flows over three links of `rate` in a row, whose ways back are recorded too, or not.
     let check = |rate: &str, record: bool, interval_ns: u32| {
         let row = PARKING_LOT.split("[[flows]]").next().unwrap();
@@ -190,7 +192,7 @@ fn samples_that_take_far_too_long_may_come_so_far_apart() {
         );
         parse(&text).check_cost(Runner::Packet, None, 1).map_err(|error| error.to_string())
     };
-    // Each of the links with 256 flows that are watched takes 2.66 us. Beside nothing samples may take a minute: 10
+    // Each of the links with 256 sampled flows takes 2.66 us. Beside nothing samples may take a minute: 10
     // million of three links take 80 s. Beside the packets of 5 Gbit/s, which take ten seconds and more, those of six
     // links may take ten times that.
     for (rate, record, least_s) in [("15Mbit", false, 60.0), ("5Gbit", true, 100.0)] {
@@ -213,9 +215,9 @@ fn samples_that_take_far_too_long_may_come_so_far_apart() {
 #[test]
 fn predictions_are_of_each_recorded_link_in_each_window() {
     let of = |text: &str| cost(text, Runner::Theory { loops: true }).count("predictions");
-    // Of the whole run and what is steady, and where something happens of what follows: three links, one event.
+    // Windows: the whole run, steady, and one after the event; three links.
     assert_eq!((of(DUMBBELL), of(PARKING_LOT)), (2.0, 3.0 * 3.0));
-    // Too many are blamed on what there is more of.
+    // The key is the larger of the numbers of windows and events.
     let windows: String = (0..6000).map(|i| format!("w{i} = [\"{}ms\", \"60s\"]\n", i + 1)).collect();
     let many = format!("{PARKING_LOT}\n[windows]\n{windows}");
     let told = parse(&many).check_cost(Runner::Theory { loops: true }, None, 1).unwrap_err().to_string();
@@ -229,13 +231,13 @@ fn predictions_are_of_each_recorded_link_in_each_window() {
 }
 
 #[test]
-fn films_and_large_messages_make_so_many_packets() {
+fn packets_of_video_and_large_messages() {
     let packets = |lines: &str, files: Files| {
         let text = group(lines);
         let scenario = Scenario::parse_with(&text, "t.toml", files).unwrap_or_else(|error| panic!("{error}"));
         scenario.cost(Runner::Packet, None).unwrap().count("packets")
     };
-    let none = || Files::given([]);
+    let none = || Files::in_memory([]);
     // 41.7 messages of 3000 bytes in each second, of three packets of 1472.
     let cbr = "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"1Mbit\", packet = \"3000B\" }";
     assert!(near(packets(cbr, none()), 4.0 * 100.0 * 125.0));
@@ -245,13 +247,13 @@ fn films_and_large_messages_make_so_many_packets() {
     // Four frames in 0.16 s, 14 720 bytes in all: 62.5 full packets and 25 more in a second; at another rate as many
     // frames.
     let frames =
-        || Files::given([("f.txt".to_string(), b"0 I 0 11720\n1 P 40 1000\n2 P 80 1000\n3 P 120 1000\n".to_vec())]);
+        || Files::in_memory([("f.txt".to_string(), b"0 I 0 11720\n1 P 40 1000\n2 P 80 1000\n3 P 120 1000\n".to_vec())]);
     let film = |more: &str| format!("transport = \"udp\"\ntraffic = {{ kind = \"video\", file = \"f.txt\"{more} }}");
     assert!(near(packets(&film(""), frames()), 4.0 * 100.0 * (62.5 + 25.0)));
     assert!(near(packets(&film(", rate = \"5888kbit\""), frames()), 4.0 * 100.0 * (500.0 + 25.0)));
     // Twice as many frames a second, twice the bytes.
     assert!(near(packets(&film(", fps = 50"), frames()), 4.0 * 100.0 * (125.0 + 50.0)));
-    // A film without end: 100 s of it and 30 s fetched ahead, in segments of 4 s, 100 kB each.
+    // An unlimited video: 100 s and a buffer of 30 s, in segments of 4 s, 100 kB each.
     let adaptive = "transport = \"ns2\"\ntraffic = { kind = \"adaptive-video\", ladder = [\"100kbit\", \"200kbit\"] }";
     assert!(near(packets(adaptive, none()), 4.0 * (1.0 + 32.5 * 105.0)));
 }

@@ -1,4 +1,4 @@
-//! Bad input: one line each, with file, line, key, and what would be right.
+//! Invalid input: one line with file, line, key and accepted values.
 
 use crate::common;
 
@@ -19,7 +19,7 @@ fn more(more: &str) -> String {
 }
 
 #[test]
-fn the_base_scenarios_are_right() {
+fn the_base_scenarios_are_valid() {
     parse(DUMBBELL);
     parse(GRAPH);
     parse(PARKING_LOT);
@@ -38,7 +38,7 @@ fn unknown_keys_are_refused_with_the_nearest_known_one() {
 }
 
 #[test]
-fn missing_keys_are_named_with_what_they_are() {
+fn missing_keys_are_named_and_described() {
     assert_eq!(error(""), "t.toml:1: name: missing; it must be a name, such as \"ftp\"");
     assert_eq!(
         dumbbell("rate = \"8Mbit\"\n", ""),
@@ -103,7 +103,7 @@ fn times_stay_within_the_run_and_the_run_within_a_day() {
     );
     assert_eq!(
         more("[windows]\nall = \"2s\"\n"),
-        "t.toml:23: windows.all = \"2s\": this window is always there; choose another name"
+        "t.toml:23: windows.all = \"2s\": is the name of a predefined window; choose another name"
     );
     assert_eq!(more("stop = \"1s\"\n"), "t.toml:22: flows.0.stop = \"1s\": must be after the start, 1s");
     assert_eq!(more("stop = \"101s\"\n"), "t.toml:22: flows.0.stop = \"101s\": must be within the run of 100s");
@@ -126,7 +126,7 @@ fn times_stay_within_the_run_and_the_run_within_a_day() {
 }
 
 #[test]
-fn names_are_unique_and_name_something() {
+fn names_are_unique_and_defined() {
     assert_eq!(
         more("[[flows]]\nname = \"ftp\"\ntransport = \"ns2\"\n"),
         "t.toml:23: flows.1.name = \"ftp\": there is another group of this name"
@@ -159,16 +159,16 @@ fn names_are_unique_and_name_something() {
 }
 
 #[test]
-fn every_flow_finds_a_way_there_and_back() {
+fn every_flow_needs_a_route_in_both_directions() {
     let lonely = with(GRAPH, "nodes = [\"a\", \"b\", \"c\"]", "nodes = [\"a\", \"b\", \"c\", \"island\"]");
     assert_eq!(
         error(&with(&lonely, "from = \"a\"\nto = \"c\"", "from = \"a\"\nto = \"island\"")),
-        "t.toml:37: flows.0.to = \"island\": no way for data from a to island"
+        "t.toml:37: flows.0.to = \"island\": no route for data from a to island"
     );
     let narrow = with(GRAPH, "[\"first-reverse\"]", "[]");
     assert_eq!(
         error(&with(&narrow, "rate = \"30Mbit\"", "one_way = true\nrate = \"30Mbit\"")),
-        "t.toml:38: flows.0.to = \"c\": no way for acknowledgements from c to a"
+        "t.toml:38: flows.0.to = \"c\": no route for acknowledgements from c to a"
     );
     assert_eq!(
         graph("rate = \"15Mbit\"", "rate = \"15Mbit\"\none_way = true"),
@@ -238,18 +238,18 @@ fn distributions_and_lists_fit_their_group() {
 }
 
 #[test]
-fn events_change_one_thing_that_can_change() {
+fn each_event_changes_one_existing_thing() {
     assert_eq!(
         more("[[events]]\nat = \"40s\"\n"),
         "t.toml:22: events.0: must have one of capacity, delay, loss, state, aqm, stop and resume"
     );
     assert_eq!(
         more("[[events]]\nat = \"40s\"\nstop = \"ftp\"\ncount = 5\n"),
-        "t.toml:25: events.0.count = 5: 4 flows of ftp run then"
+        "t.toml:25: events.0.count = 5: 4 flows of ftp are running at that time"
     );
     assert_eq!(
         more("[[events]]\nat = \"40s\"\nresume = \"ftp\"\n"),
-        "t.toml:24: events.0.resume = \"ftp\": 0 flows of ftp have stopped then"
+        "t.toml:24: events.0.resume = \"ftp\": 0 flows of ftp are stopped at that time"
     );
     assert_eq!(
         more("[[events]]\nat = \"100s\"\nstop = \"ftp\"\n"),
@@ -292,7 +292,7 @@ fn aqms_are_known_and_their_values_fit() {
 }
 
 #[test]
-fn values_that_do_not_fit_together_are_refused_where_they_were_given() {
+fn conflicting_values_are_reported_at_their_keys() {
     let message = "min_th = 60: must be at least 0 and not above max_th";
     let scenario = parse(DUMBBELL);
     let red = "red:min_th=60pkt,max_th=50pkt";
@@ -305,18 +305,18 @@ fn values_that_do_not_fit_together_are_refused_where_they_were_given() {
 }
 
 #[test]
-fn profiles_are_checked_where_they_stand() {
+fn errors_of_profiles_are_reported_at_their_keys() {
     assert_eq!(
         graph("frequency = \"50Hz\"", "frequency = 50"),
         "t.toml:76: aqms.slow.frequency = 50: needs a unit, such as \"50Hz\""
     );
     assert_eq!(
         graph("algorithm = \"slow\"", "algorithm = \"slower\""),
-        "t.toml:79: aqms.slower.algorithm = \"slower\": leads back to slower: a profile cannot stand on itself"
+        "t.toml:79: aqms.slower.algorithm = \"slower\": refers back to slower: a profile cannot be based on itself"
     );
     assert_eq!(
         graph("[aqms.slow]", "[aqms.red]"),
-        "t.toml:74: aqms.red: this is the name of an algorithm; a profile needs another"
+        "t.toml:74: aqms.red: is the name of an algorithm; a profile needs another name"
     );
     assert!(
         graph("algorithm = \"pi-x1000\"", "algorithm = \"pj\"")
@@ -390,7 +390,7 @@ fn files_that_are_no_scenarios_are_refused() {
 }
 
 #[test]
-fn what_a_file_holds_cannot_break_the_line() {
+fn contents_of_a_file_cannot_break_the_line() {
     let message = dumbbell("name = \"ftp\"", "name = \"a\\nb\\u001b[31m\"");
     assert!(message.contains("a\\nb\\u{1b}[31m"), "{message}");
 }
@@ -446,7 +446,7 @@ fn event(what: &str) -> String {
 }
 
 #[test]
-fn a_link_has_one_capacity_that_makes_sense() {
+fn a_link_has_one_valid_capacity() {
     let link = "t.toml:9: topology.bottleneck";
     assert_eq!(
         rate("rate = \"8Mbit\"\nchannel = { model = \"wifi\" }"),
@@ -485,13 +485,13 @@ fn a_link_has_one_capacity_that_makes_sense() {
 }
 
 #[test]
-fn a_medium_takes_what_its_model_has() {
+fn a_medium_accepts_the_parameters_of_its_model() {
     let text = |model: &str, key: &str, value: &str| {
         let rate = if model == "shared" { ", rate = \"8Mbit\"" } else { "" };
         let channel = format!("channel = {{ model = \"{model}\"{rate}, {key} = {value} }}");
         with(DUMBBELL, "rate = \"8Mbit\"", &channel)
     };
-    // The ends of each range, and what lies beyond.
+    // Both ends of each range, and a value beyond.
     for (model, key, ends, beyond) in [
         ("wifi", "mcs", [0.0, 7.0], [-0.1, 7.1]),
         ("wifi", "spread", [0.0, 10.0], [-0.1, 10.1]),
@@ -520,7 +520,7 @@ fn a_medium_takes_what_its_model_has() {
             assert!(told.ends_with(&range) || value < 0.0 && told.contains("must be"), "{told}");
         }
     }
-    // Times shorter than which no model tells, and sizes.
+    // Shortest times, and sizes.
     for (model, key, least, less) in [
         ("wifi", "coherence", "100us", "99us"),
         ("wifi", "contender_airtime", "100us", "99us"),
@@ -563,7 +563,7 @@ fn events_fit_the_links_they_change() {
         event("loss = 0.1\ndelay = \"5ms\"")
             .ends_with("must have one of capacity, delay, loss, state, aqm, stop and resume")
     );
-    assert_eq!(event("state = \"up\""), "t.toml:24: events.0.state = \"up\": bottleneck is up then");
+    assert_eq!(event("state = \"up\""), "t.toml:24: events.0.state = \"up\": bottleneck is already up at that time");
     assert_eq!(event("state = \"off\""), "t.toml:24: events.0.state = \"off\": must be \"down\" or \"up\"");
     assert!(event("loss = { burst = { to_bad = 1 } }").starts_with("t.toml:24: events.0.loss.burst: needs"));
     assert!(event("aqm = \"pie:target=5\"").contains("events.0.aqm"));
@@ -573,9 +573,9 @@ fn events_fit_the_links_they_change() {
     );
     assert_eq!(
         error(&text),
-        "t.toml:24: events.0.capacity = \"1Mbit\": bottleneck has no rate to change: its channel or trace decides"
+        "t.toml:24: events.0.capacity = \"1Mbit\": bottleneck has no rate to change: its channel or trace determines it"
     );
-    // Which AQM the parameters are for is known when the plan is made.
+    // The AQM of the parameters is known with the plan.
     let plan = |what: &str, aqm: &str| {
         let scenario = parse(&format!("{DUMBBELL}[[events]]\nat = \"40s\"\n{what}\n"));
         scenario.plan(1, Some(&scenario.aqm(aqm).unwrap())).unwrap_err().to_string()
@@ -585,7 +585,7 @@ fn events_fit_the_links_they_change() {
     );
     assert_eq!(
         plan("aqm = \"pi\"", "fq-codel"),
-        "t.toml:24: events.0.aqm = \"pi\": fq-codel has several queues: its parameters can change, but not for another AQM"
+        "t.toml:24: events.0.aqm = \"pi\": fq-codel has several queues: its parameters can change, but it cannot change to another AQM"
     );
     assert_eq!(
         plan("aqm = { queues = 64 }", "fq-codel"),
@@ -599,7 +599,7 @@ fn events_fit_the_links_they_change() {
         dumbbell("count = 4", "count = 4\nhosts = 5")
             .ends_with("flows.0.hosts = 5: must be 1 to the number of flows, 4")
     );
-    // Hosts carry the delays: a list is dealt to them, not to the flows.
+    // Delays belong to hosts: a list is assigned to hosts, not to flows.
     assert!(
         dumbbell("count = 4", "count = 4\nhosts = 2\nextra_rtt = { list = [\"1ms\", \"2ms\", \"3ms\", \"4ms\"] }")
             .ends_with("flows.0.extra_rtt: lists 4 values for 2 hosts; hosts must be a multiple of 4")
@@ -626,7 +626,7 @@ fn traces_are_read_line_by_line() {
         message.split_once("\"trace\": ").expect("the value is shown").1.to_string()
     };
     assert_eq!(wrong("mahimahi", "1\nx\n"), format!("{path}:2: must be a whole number of milliseconds"));
-    assert_eq!(wrong("mahimahi", "5\n4\n"), format!("{path}:2: must not be before the line above"));
+    assert_eq!(wrong("mahimahi", "5\n4\n"), format!("{path}:2: must not be earlier than the previous line"));
     assert_eq!(wrong("mahimahi", "0\n0\n"), format!("{path}: the last millisecond must be above 0"));
     assert_eq!(wrong("mahimahi", "# none\n"), format!("{path}: has no opportunity"));
     // The longest run that there may be, and a millisecond more.
@@ -640,7 +640,7 @@ fn traces_are_read_line_by_line() {
     assert_eq!(wrong("csv", "time,rate\n0,1e6\n1;2\n"), format!("{path}:3: must be time,rate, such as 0.5,8000000"));
     assert_eq!(wrong("csv", "0,1e6\ntime,rate\n"), format!("{path}:2: must be time,rate, such as 0.5,8000000"));
     assert_eq!(wrong("csv", "0,-5\n"), format!("{path}:1: the rate must be 0, or 1bit to 10000Gbit"));
-    assert_eq!(wrong("csv", "0,1e6\n0,2e6\n"), "must be in order of time; 0s comes late");
+    assert_eq!(wrong("csv", "0,1e6\n0,2e6\n"), "must be in order of time; 0s is out of order");
     assert_eq!(wrong("csv", "0,0\n"), "must have a rate above 0");
     assert!(wrong("csv", "\u{0}").contains("must be time,rate"));
     // Seconds and bit/s, or units; a rate of 0 is an outage.
@@ -669,21 +669,21 @@ fn traces_are_read_line_by_line() {
 }
 
 #[test]
-fn an_own_aqm_is_known_where_its_catalogue_is_given_and_nowhere_else() {
+fn a_custom_aqm_is_known_with_its_catalogue_only() {
     use aqumen_aqm::{Algorithm, AnyAqm, Catalogue, DropTail, Param};
     let row = Algorithm { name: "mine", title: "Mine", summary: "-", reference: "-", params: &[Param::ECN] };
     let own = Catalogue::BUILT_IN.with(row, |_, _| Ok(AnyAqm::own(DropTail::default()))).unwrap();
     let text = &DUMBBELL.replace("pi-x1000", "mine:ecn=false");
-    let known = Scenario::parse_knowing(text, "s.toml", Files::given([]), own).unwrap();
+    let known = Scenario::parse_with_extensions(text, "s.toml", Files::in_memory([]), own).unwrap();
     assert!(matches!(known.plan(1, None).unwrap().links[0].aqm.build(), Some(Ok(AnyAqm::Own(_)))));
-    // What is made of it knows the same.
+    // Derived scenarios know the AQM, too.
     let changed = known.with("duration", "5s").unwrap().until("3s").unwrap();
     let plan = changed.plan(1, Some(&changed.aqm("mine").unwrap())).unwrap();
     assert_eq!((plan.links[0].aqm.name.as_str(), plan.links[0].aqm.values.len()), ("mine", 0));
     let unknown = Scenario::parse(text, "s.toml").unwrap_err();
     assert!(unknown.key == "aqm" && unknown.message.starts_with("no AQM \"mine\""), "{unknown}");
-    let misfit = known.aqm("mine:eco=true").unwrap_err().to_string();
-    assert!(misfit.contains("not a parameter of mine; did you mean ecn?"), "{misfit}");
+    let error = known.aqm("mine:eco=true").unwrap_err().to_string();
+    assert!(error.contains("not a parameter of mine; did you mean ecn?"), "{error}");
 }
 
 #[test]
@@ -730,7 +730,7 @@ fn intervals_without_data_lie_within_the_run() {
 }
 
 #[test]
-fn ranges_and_labels_of_a_sweep_are_refused_where_they_lead_nowhere() {
+fn invalid_ranges_and_labels_of_a_sweep_are_refused() {
     let sweep = |label: &str, set: &str| {
         let text = format!("{DUMBBELL}[sweep.x]\nlabel = \"{label}\"\nset = {{ \"flows.ftp.count\" = {set} }}\n");
         Scenario::parse(&text, "t.toml").map(|scenario| scenario.cells().len()).map_err(|error| error.to_string())
@@ -765,15 +765,15 @@ fn ranges_and_labels_of_a_sweep_are_refused_where_they_lead_nowhere() {
     assert!(
         range(&format!("[{}]", many.join(", "))).unwrap_err().contains("has 10001 values; 1 to 10000 are possible")
     );
-    // A label has 32 letters at most, and none that a name of a file cannot have.
+    // A label has at most 32 characters, all valid in a file name.
     let of = |letters: usize| sweep(&format!("{}{{}}", "x".repeat(letters - 2)), "[10, 20]");
     assert_eq!(of(32), Ok(2));
-    assert!(of(33).unwrap_err().contains("is no label"), "{:?}", of(33));
-    assert!(sweep("x/{}", "[10, 20]").unwrap_err().contains("is no label"));
+    assert!(of(33).unwrap_err().contains("is not a label"), "{:?}", of(33));
+    assert!(sweep("x/{}", "[10, 20]").unwrap_err().contains("is not a label"));
 }
 
 #[test]
-fn names_buffers_and_packets_have_an_end() {
+fn names_buffers_and_packets_are_bounded() {
     let named = |letters: usize| {
         let text = with(DUMBBELL, "name = \"ftp\"", &format!("name = \"{}\"", "f".repeat(letters)));
         Scenario::parse(&text, "t.toml").map(drop).map_err(|error| error.to_string())

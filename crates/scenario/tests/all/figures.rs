@@ -1,9 +1,8 @@
-//! The figures that follow from a scenario: what traffic offers, how large packets are, which values its keys take at
-//! most.
+//! Values that follow from a scenario: offered load, packet sizes, and the ranges of its keys.
 
 use crate::common;
 
-use aqumen_scenario::mmpp::Chain;
+use aqumen_scenario::mmpp::MarkovSource;
 use aqumen_scenario::{PRESETS, Traffic};
 use aqumen_units::Span;
 use common::{DUMBBELL, error, parse, with};
@@ -21,7 +20,7 @@ fn refused(value: &str) -> String {
 }
 
 #[test]
-fn what_traffic_offers_follows_from_its_means() {
+fn offered_load_follows_from_the_means() {
     // Packets per second and bytes of each.
     for (value, per_second, bytes) in [
         ("{ kind = \"cbr\", rate = \"64kbit\", packet = \"160B\" }", 50.0, 160.0),
@@ -34,7 +33,7 @@ fn what_traffic_offers_follows_from_its_means() {
         // A quarter of the time 250 packets per second.
         ("{ kind = \"on-off\", rate = \"1Mbit\", packet = \"500B\", on = \"1s\", off = \"3s\" }", 62.5, 500.0),
         ("{ kind = \"self-similar\", rate = \"1Mbit\", packet = \"1000B\", on = \"1s\", off = \"2s\" }", 125.0, 1000.0),
-        // G.711 has 160 B in each 20 ms; half of the time nobody talks.
+        // G.711 has 160 B in each 20 ms; half of the time is silence.
         ("{ kind = \"voip\", codec = \"g711\", suppress = false }", 50.0, 160.0),
         ("{ kind = \"voip\", codec = \"g711\", talk = \"2s\", silence = \"2s\" }", 25.0, 160.0),
         // A third of the time 10 per second, then nothing; two thirds of ten sources are OFF.
@@ -68,11 +67,11 @@ fn what_traffic_offers_follows_from_its_means() {
 }
 
 #[test]
-fn a_chain_of_several_states_knows_how_long_it_is_in_each() {
+fn stationary_probabilities_of_several_states() {
     let per_second = |rates: &[f64], rows: &[&[f64]]| {
-        Chain::states(rates.to_vec(), rows.iter().map(|row| row.to_vec()).collect()).unwrap().per_second()
+        MarkovSource::states(rates.to_vec(), rows.iter().map(|row| row.to_vec()).collect()).unwrap().per_second()
     };
-    // Up by 1 and 2 per second, down by 3 and 4: the states' shares are as 6 to 2 to 1.
+    // Up by 1 and 2 per second, down by 3 and 4: the probabilities are as 6 to 2 to 1.
     let (packets, changes) = per_second(&[9.0, 18.0, 90.0], &[&[-1.0, 1.0, 0.0], &[3.0, -5.0, 2.0], &[0.0, 4.0, -4.0]]);
     assert!((packets - 20.0).abs() < 1e-12 && (changes - 20.0 / 9.0).abs() < 1e-12, "{packets} {changes}");
     // Round and round at 1, 2 and 4 per second: as 4 to 2 to 1; 12/7 changes per second.
@@ -103,13 +102,13 @@ fn packets_of_each_transport_have_the_sizes_of_their_headers() {
     assert_eq!(["udp", "rtp", "modern"].map(|name| of(name).initial_window_pkts()), [1, 1, 10]);
     assert_eq!([of("udp").window_pkts(), of("rtp").window_pkts()], [None, None]);
     // Linux finds losses by time and comes down to its window in proportion (RFC 8985, RFC 6937).
-    assert_eq!(["ns2", "linux", "udp"].map(|name| of(name).answers_marks_in_proportion()), [false, true, false]);
+    assert_eq!(["ns2", "linux", "udp"].map(|name| of(name).reduces_proportionally()), [false, true, false]);
     assert_eq!(of("ns2").congestion(), Some("reno"));
     assert_eq!(of("cubic").congestion(), Some("cubic"));
 }
 
 #[test]
-fn the_ends_of_every_range_belong_to_it() {
+fn every_range_is_closed() {
     let poisson = |packet: &str| format!("{{ kind = \"poisson\", rate = \"100pkt/s\", packet = {packet} }}");
     let law = |fields: &str| poisson(&format!("{{ law = {fields} }}"));
     for right in [
@@ -191,7 +190,7 @@ fn a_lognormal_without_lower_bound_is_written_without_one() {
     assert!(written(", min = \"1B\"").contains("min = \"1B\""), "{}", written(", min = \"1B\""));
 }
 
-/// What a scenario that runs for 100 s is when it is cut.
+/// A scenario of 100 s, for truncation.
 const LONG: &str = r#"
 [[flows]]
 name = "late"
@@ -223,7 +222,7 @@ never = ["50s", "60s"]
 "#;
 
 #[test]
-fn a_cut_leaves_out_what_comes_later() {
+fn truncation_omits_later_parts() {
     let whole = parse(&format!("{DUMBBELL}{LONG}"));
     let cut = whole.until("40s").unwrap();
     let spec = cut.spec();
@@ -235,24 +234,24 @@ fn a_cut_leaves_out_what_comes_later() {
     assert_eq!(off, [(Span::from_secs(10), Some(Span::from_secs(20))), (Span::from_secs(30), None)]);
     let windows: Vec<_> = spec.windows.0.iter().map(|(name, window)| (name.as_str(), window.end.is_some())).collect();
     assert_eq!(windows, [("early", true), ("across", false)]);
-    // What ends with the cut is whole, what begins with it is gone.
+    // Intervals that end at the truncation are complete, those that start there are omitted.
     let at_60 = whole.until("60s").unwrap();
     assert_eq!((at_60.spec().events.len(), at_60.spec().flows.len(), at_60.spec().flows[2].off.len()), (2, 3, 2));
     assert!(at_60.spec().windows.get("across").unwrap().end.is_some());
     assert!(at_60.spec().flows[2].off[1].end.is_some());
-    // What would begin with the end has no part in it.
+    // A group that starts at the end is omitted.
     assert_eq!(
         (whole.until("50s").unwrap().spec().flows.len(), whole.until("51s").unwrap().spec().flows.len()),
         (2, 3)
     );
     assert_eq!(whole.until("90s").unwrap().spec().flows[2].stop, Some(Span::from_secs(90)));
-    // The plan of the cut is the beginning of the whole: the same starts and paths.
+    // The truncated plan has the same starts and paths.
     let (part, all) = (cut.plan(3, None).unwrap(), whole.plan(3, None).unwrap());
     assert_eq!(part.flows[..4], all.flows[..4]);
 }
 
 #[test]
-fn samples_of_a_cut_come_no_further_apart_than_it_lasts() {
+fn the_sampling_interval_is_at_most_the_truncated_duration() {
     let interval = |interval: &str, end: &str| {
         let text = format!("{DUMBBELL}\n[record]\ninterval = \"{interval}\"\n");
         parse(&text).until(end).unwrap().spec().record.interval.unwrap()
@@ -263,7 +262,7 @@ fn samples_of_a_cut_come_no_further_apart_than_it_lasts() {
 }
 
 #[test]
-fn a_cut_is_before_the_end_and_after_the_first_flow() {
+fn truncation_is_before_the_end_and_after_the_first_flow() {
     let told = |text: &str, end: &str| parse(text).until(end).unwrap_err().to_string();
     for end in ["0s", "100s", "101s"] {
         let message = told(DUMBBELL, end);
@@ -289,7 +288,7 @@ fn ranges_of_a_sweep_have_both_ends() {
 }
 
 #[test]
-fn a_link_is_plain_only_if_nobody_would_miss_its_queue() {
+fn a_link_is_plain_only_without_aqm_record_and_changes() {
     let plan = parse(DUMBBELL).plan(1, None).unwrap();
     let plain = plan.links.iter().find(|link| link.name.ends_with("source-in")).unwrap();
     assert!(plain.is_plain());
@@ -299,15 +298,14 @@ fn a_link_is_plain_only_if_nobody_would_miss_its_queue() {
     let mut managed = plain.clone();
     managed.aqm = plan.links[0].aqm.clone();
     assert!(!recorded.is_plain() && !managed.is_plain());
-    // A delay that changes makes it no wire, but nobody hears of its queue; of one that an AQM takes over somebody
-    // does.
+    // With a changing delay the link is no plain wire, but its queue is unobserved; with a later AQM it is observed.
     let with_line = |event: &str| {
         let text = format!("{DUMBBELL}[[events]]\nat = \"10s\"\nlink = \"bottleneck\"\n{event}\n");
         let line = parse(&text).plan(1, None).unwrap().links[0].line.clone();
         assert!(line.is_some(), "{event}");
         let mut link = plain.clone();
         link.line = line;
-        (link.is_plain(), link.is_unwatched())
+        (link.is_plain(), link.is_unobserved())
     };
     assert_eq!(with_line("delay = \"5ms\""), (false, true));
     assert_eq!(with_line("aqm = \"red\""), (false, false));
@@ -321,7 +319,7 @@ fn a_link_is_plain_only_if_nobody_would_miss_its_queue() {
 }
 
 #[test]
-fn a_medium_with_a_law_of_its_own_counts_by_its_mean() {
+fn the_rate_of_a_medium_is_its_mean_capacity() {
     let rate = |channel: &str| {
         let text = with(DUMBBELL, "rate = \"8Mbit\"", &format!("channel = {{ {channel} }}"));
         parse(&text).plan(1, None).unwrap().links[0].rates[0].1.as_bps()
@@ -340,7 +338,7 @@ fn laws_from_files_are_read_for_every_source_that_has_one() {
     let files = || {
         let named =
             [("main.txt", "1500 1\n"), ("embedded.txt", "900 1\n"), ("one.txt", "1 1\n"), ("three.txt", "3 1\n")];
-        aqumen_scenario::Files::given(named.map(|(name, text)| (name.to_string(), text.as_bytes().to_vec())))
+        aqumen_scenario::Files::in_memory(named.map(|(name, text)| (name.to_string(), text.as_bytes().to_vec())))
     };
     let law = |file: &str| format!("{{ law = \"empirical\", file = \"{file}.txt\" }}");
     let scenario = |lines: &str| {

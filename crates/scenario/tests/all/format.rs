@@ -188,7 +188,7 @@ fn the_documentation_has_every_key_with_kind_default_and_meaning() {
 }
 
 #[test]
-fn the_examples_of_the_documentation_are_right() {
+fn the_examples_of_the_documentation_are_valid() {
     let docs = std::fs::read_to_string(DOCS).unwrap();
     let mut examples = 0;
     for block in docs.split("```toml\n").skip(1) {
@@ -202,7 +202,7 @@ fn the_examples_of_the_documentation_are_right() {
 }
 
 #[test]
-fn what_is_written_reads_back_as_the_same_scenario() {
+fn a_written_scenario_reads_back_the_same() {
     let rate = "rate = \"8Mbit\"";
     let lte = "channel = { model = \"lte\", cqi = 7.5 }\nloss = { bit_errors = 1e-7, burst = { to_bad = 0.1, to_good = 0.5 } }";
     let steps = "rate = { steps = [[\"0s\", \"8Mbit\"], [\"5s\", \"4Mbit\"]], period = \"10s\" }";
@@ -347,12 +347,12 @@ fn files_may_be_handed_in() {
     let text = "name = \"t\"\nduration = \"3s\"\naqm = \"droptail\"\n[topology]\npreset = \"dumbbell\"\n[topology.bottleneck]\n\
                 rate = { csv = \"day.csv\" }\ndelay = \"10ms\"\nbuffer = \"100pkt\"\n[topology.access]\nrate = \"1Gbit\"\ndelay = \"1ms\"\n\
                 [[flows]]\nname = \"bulk\"\ntransport = \"modern\"\n";
-    let files = Files::given([("day.csv".to_string(), b"0,8000000\n1,2000000\n".to_vec())]);
+    let files = Files::in_memory([("day.csv".to_string(), b"0,8000000\n1,2000000\n".to_vec())]);
     let scenario = Scenario::parse_with(text, "t.toml", files).unwrap_or_else(|error| panic!("{error}"));
     let rates = |scenario: &Scenario| scenario.plan(1, None).unwrap().links[0].rates.len();
     assert_eq!(rates(&scenario), 2);
     // A change reads them again.
     assert_eq!(rates(&scenario.with("duration", "2s").unwrap()), 2);
-    let absent = Scenario::parse_with(text, "t.toml", Files::given([])).unwrap_err();
+    let absent = Scenario::parse_with(text, "t.toml", Files::in_memory([])).unwrap_err();
     assert!(absent.to_string().contains("day.csv: was not given"), "{absent}");
 }

@@ -1,14 +1,14 @@
-//! All tests of this crate from outside, in one program: to link one is quicker than to link a dozen.
+//! Integration tests of this crate, in one program, which links faster than a dozen.
 
 mod cells;
 mod common;
 mod costs;
+mod custom_traffic;
 mod errors;
+mod estimates;
 mod figures;
-mod foreseen;
 mod format;
 mod mmpp;
-mod own_traffic;
 mod plans;
 mod traffic;
 mod transports;

@@ -96,12 +96,15 @@ fn mistakes_are_named_with_file_line_and_key() {
         more("[early]\nthreshold = 1.5\n"),
         "m.toml:17: early.threshold = 1.5: as a share of the buffer it must be 0 to 1; packets are written \"15pkt\""
     );
-    assert!(more("[early]\naction = \"mark\"\n").contains("early: threshold is missing; or let adapt find it"));
+    assert!(
+        more("[early]\naction = \"mark\"\n")
+            .contains("early: threshold is missing; give threshold, thresholds or adapt")
+    );
     assert!(
         more("[early.thresholds]\nvidio = 0.5\n").contains("no such source; did you mean video? known: video, voice")
     );
     assert!(more("[early]\nthreshold = 0.5\nadapt = {}\n").contains("give thresholds or adapt, not both"));
-    assert!(more("[early]\naction = \"mark\"\nadapt = {}\n").contains("marks change no loss"));
+    assert!(more("[early]\naction = \"mark\"\nadapt = {}\n").contains("marks do not change losses"));
     assert!(more("[early.adapt]\nlowest = 0.9\nhighest = 0.5\n").contains("must have 0 <= lowest <= highest <= 1"));
     assert!(more("[early.adapt]\nstep = 0.0\n").contains("must be at least 0.0001"));
     assert!(more("[early.adapt]\nloss = 1.0\n").contains("must be at least 0, below 1"));
@@ -122,10 +125,10 @@ fn values_can_be_overridden_and_errors_of_the_solver_find_their_line() {
 }
 
 #[test]
-fn thresholds_are_packets_or_shares() {
+fn thresholds_are_packets_or_fractions() {
     let file = parse(&format!("{MODEL}[early]\nthreshold = 0.75\nthresholds = {{ voice = \"5pkt\" }}\n"));
     let early = file.spec().early.as_ref().unwrap();
-    assert_eq!(early.threshold, Some(Threshold::Share(0.75)));
+    assert_eq!(early.threshold, Some(Threshold::Fraction(0.75)));
     assert_eq!(early.threshold.unwrap().packets(20), 15.0);
     assert_eq!(early.thresholds.get("voice").unwrap().packets(20), 5.0);
 }
@@ -145,7 +148,7 @@ fn every_example_reads_and_reads_back_the_same() {
 }
 
 #[test]
-fn what_is_asked_to_be_admitted_is_checked() {
+fn admission_is_checked() {
     let asked = |find: &str, loss: &str| more(&format!("[admit]\nfind = \"{find}\"\nloss = {loss}\n"));
     assert!(asked("loads", "0.01").contains("admit.find = \"loads\": no such choice; did you mean load?"));
     for wrong in ["0.0", "1.0", "-0.1", "2"] {
@@ -157,7 +160,7 @@ fn what_is_asked_to_be_admitted_is_checked() {
     }
     assert!(more("[admit]\nfind = \"load\"\n").contains("loss"));
     let early = "[early]\nthreshold = 0.5\n[admit]\nloss = 0.01\n";
-    assert!(more(&format!("{early}find = \"threshold\"\n")).ends_with("finds the threshold: leave early out"));
+    assert!(more(&format!("{early}find = \"threshold\"\n")).ends_with("excludes early"));
     parse(&format!("{MODEL}{early}find = \"load\"\n"));
     let adapt = "[early.adapt]\nloss = 0.02\n[admit]\nloss = 0.01\nfind = \"load\"\n";
     assert!(more(adapt).ends_with("give admit or early.adapt, not both"), "{}", more(adapt));

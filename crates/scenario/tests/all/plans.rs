@@ -1,4 +1,4 @@
-//! What a scenario means: its plan.
+//! The plan of a scenario.
 
 use crate::common;
 
@@ -33,7 +33,7 @@ fn a_dumbbell_gives_each_flow_its_own_hosts_delays_and_start() {
     for flow in &plan.flows {
         assert_eq!((flow.path.len(), flow.return_path.len()), (3, 3));
         assert!(is_connected(&plan, &flow.path) && is_connected(&plan, &flow.return_path));
-        // 35 to 45 ms on each side and 20 ms between; the way back is as long.
+        // 35 to 45 ms on each side and 20 ms between, in both directions.
         let there = delay_ms(&plan, &flow.path);
         assert!((90.0..=110.0).contains(&there), "{there}");
         assert!((there - delay_ms(&plan, &flow.return_path)).abs() < 1e-9);
@@ -226,7 +226,7 @@ fn a_spec_gives_values_in_the_units_of_the_algorithm() {
 }
 
 #[test]
-fn profiles_stand_on_profiles_and_the_nearest_value_wins() {
+fn profiles_extend_profiles_and_the_nearest_value_applies() {
     let scenario = parse(GRAPH);
     let value = |spec: &str, name: &str| {
         let spec = scenario.aqm(spec).unwrap();
@@ -278,13 +278,13 @@ fn the_json_of_a_plan_has_seconds_rates_and_resolved_aqms() {
     assert_eq!(json["links"][0]["rates"], serde_json::json!([[0.0, 8_000_000]]));
     assert_eq!(json["links"][0]["delay_s"], 0.02);
     assert_eq!(json["links"][0]["buffer_pkts"], 300);
-    // Nobody said that the queue is to be held at some length; with a nominal target somebody did.
+    // The scenario has no target queue; with a nominal target it has one.
     assert_eq!(json["links"][0]["target_pkts"], serde_json::Value::Null);
     let said = format!("{DUMBBELL}\n[nominal]\ntarget = \"80pkt\"\n");
     assert_eq!(plan(&said, 1).to_json().unwrap()["links"][0]["target_pkts"], 80.0);
     assert_eq!(json["links"][0]["aqm"]["name"], "pi");
     assert_eq!(json["links"][0]["aqm"]["params"]["a"], 6.48e-4);
-    // Not given, but in force: the target of the nominal network.
+    // Effective default: the target of the nominal network.
     assert_eq!(json["links"][0]["aqm"]["params"]["target"], 100.0);
     assert_eq!(json["groups"][0]["transport"]["packet_bytes"], 1000);
     assert_eq!(json["groups"][0]["transport"]["min_rto_s"], 0.2);
@@ -310,7 +310,7 @@ fn a_parking_lot_has_its_links_in_a_row_and_all_under_test() {
 }
 
 #[test]
-fn round_trips_are_what_the_group_says() {
+fn round_trips_are_those_of_the_group() {
     let plan = plan(PARKING_LOT, 1);
     let rtt = |flow: usize| delay_ms(&plan, &plan.flows[flow].path) + delay_ms(&plan, &plan.flows[flow].return_path);
     // Two blocks of two flows, to within the 4 ns that a division by four may lose.
@@ -342,7 +342,7 @@ fn changes_that_only_fit_together_are_checked_together() {
     assert!(late.with_all(&[("duration", "5s"), ("flows.ftp.start", "0s")]).is_ok());
 }
 
-/// Flow k of group `group` of a dumbbell with these groups: between which hosts, and its round trip without queueing.
+/// Hosts and round trip without queueing of each flow of `group` in a dumbbell with these groups.
 fn hosts_and_rtts(groups: &str, group: usize) -> Vec<((u32, u32), f64)> {
     let plan = plan_of_groups(groups);
     let delay = |flow: &Flow| {
@@ -370,9 +370,9 @@ fn plan_of_groups(groups: &str) -> Plan {
 }
 
 #[test]
-fn hosts_carry_the_delay() {
+fn delays_belong_to_hosts() {
     let ftp = "[[flows]]\nname = \"ftp\"\ncount = 6\nhosts = 3\ntransport = \"ns2\"\n";
-    // A list is dealt to the hosts: flow k has the round trip of host k modulo 3.
+    // A list is assigned to the hosts: flow k has the round trip of host k modulo 3.
     let dealt = hosts_and_rtts(&format!("{ftp}rtt = {{ list = [\"40ms\", \"60ms\", \"80ms\"] }}\n"), 0);
     let hosts = [((0, 1), 40.0), ((2, 3), 60.0), ((4, 5), 80.0)];
     assert_eq!((&dealt[..3], &dealt[3..]), (&hosts[..], &hosts[..]));
@@ -387,7 +387,7 @@ fn groups_share_the_hosts_of_one_of_them() {
     let groups = "[[flows]]\nname = \"ftp\"\ncount = 4\nhosts = 2\ntransport = \"ns2\"\n\
                   access = { rate = \"50Mbit\", delay = { list = [\"5ms\", \"10ms\"] } }\nextra_rtt = { list = [\"8ms\", \"40ms\"] }\n\
                   [[flows]]\nname = \"web\"\ncount = 3\nhosts_of = \"ftp\"\ntransport = \"ns2\"\ntraffic = \"web\"\n";
-    // Twice 1 ms over the bottleneck, four times the access link's delay, and what is added.
+    // Twice 1 ms over the bottleneck, four times the access link's delay, and the added delay.
     let (near, far) = (((0, 1), 30.0), ((2, 3), 82.0));
     assert_eq!(hosts_and_rtts(groups, 0), [near, far, near, far]);
     assert_eq!(hosts_and_rtts(groups, 1), [near, far, near]);
@@ -431,13 +431,16 @@ fn a_group_may_share_the_hosts_of_one_side() {
         Scenario::parse(&of_groups(&groups.replacen(from, to, 1)), "t.toml").unwrap_err().to_string()
     };
     let both = wrong("destinations_of = \"many\"", "destinations_of = \"many\"\nhosts_of = \"many\"");
-    assert!(both.contains("hosts_of already says whose hosts they are"), "{both}");
+    assert!(both.contains("excludes hosts_of"), "{both}");
     let twice = wrong("destinations_of = \"many\"", "destinations_of = \"many\"\ndestinations = 1");
-    assert!(twice.contains("flows.1.destinations = 1: belongs to the hosts, which destinations_of takes"), "{twice}");
+    assert!(
+        twice.contains("flows.1.destinations = 1: is a setting of the hosts, which destinations_of takes"),
+        "{twice}"
+    );
     let none = wrong("destinations_of = \"many\"", "destinations_of = \"up\"");
     assert!(none.contains("flows.1.destinations_of") && none.contains("no earlier group \"up\""), "{none}");
     let pairs = wrong("destinations = 1", "destinations = 1\nhosts = 2");
-    assert!(pairs.contains("hosts already says how many there are on each side"), "{pairs}");
+    assert!(pairs.contains("excludes hosts"), "{pairs}");
     let drawn = wrong("rtt = \"40ms\"", "rtt = \"40ms\"\naccess = { rate = \"1Gbit\", delay = [\"1ms\", \"2ms\"] }");
     assert!(drawn.contains("needs access links of one delay"), "{drawn}");
 }
@@ -462,17 +465,17 @@ fn a_design_for_n_flows_means_long_lived_tcp_flows() {
         "name = \"rtp\"\ncount = 50\ntransport = \"rtp\"\nrtt = \"20ms\"",
     ];
     assert_eq!(nominal(&[long, others[0], others[1], others[2], others[3]]), (10.0, 100.0));
-    // Where there is none, all that is there stands for them.
+    // Without such flows all flows count.
     assert_eq!(nominal(&others), (140.0, 20.0));
 }
 
 #[test]
 fn a_flow_ends_for_good_with_its_last_stop() {
     let of = |lines: &str| plan(&with(DUMBBELL, "transport = \"ns2\"", &format!("transport = \"ns2\"\n{lines}")), 1);
-    assert_eq!(of("").ends_ns(0), u64::MAX);
-    assert_eq!(of("stop = \"7s\"").ends_ns(0), 7_000_000_000);
-    assert_eq!(of("off = [[\"2s\", \"3s\"]]\nstop = \"7s\"").ends_ns(1), 7_000_000_000);
-    assert_eq!(of("off = [[\"2s\", \"3s\"]]").ends_ns(1), u64::MAX);
+    assert_eq!(of("").stop_ns(0), u64::MAX);
+    assert_eq!(of("stop = \"7s\"").stop_ns(0), 7_000_000_000);
+    assert_eq!(of("off = [[\"2s\", \"3s\"]]\nstop = \"7s\"").stop_ns(1), 7_000_000_000);
+    assert_eq!(of("off = [[\"2s\", \"3s\"]]").stop_ns(1), u64::MAX);
 }
 
 #[test]

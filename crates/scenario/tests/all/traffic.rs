@@ -1,5 +1,5 @@
-//! Traffic as written: every kind reads back, what does not fit is told in one line, files stand beside the scenario,
-//! and docs/traffic.md has every parameter.
+//! Traffic in scenarios: every kind reads back, errors take one line, files are relative to the scenario, and
+//! docs/traffic.md has every parameter.
 
 use crate::common;
 
@@ -84,7 +84,7 @@ fn only_an_open_loop_belongs_to_the_group() {
 }
 
 #[test]
-fn what_does_not_fit_is_told_in_one_line() {
+fn invalid_values_are_refused_in_one_line() {
     for (value, message) in [
         ("\"vop\"", "traffic = \"vop\": no such kind of traffic; did you mean voip? known: bulk, transfers, "),
         ("{ rate = \"1Mbit\" }", "traffic: kind is missing; such as kind = \"cbr\""),
@@ -162,10 +162,7 @@ fn what_does_not_fit_is_told_in_one_line() {
         ("{ kind = \"adaptive-video\", share = 1.1 }", "traffic.share = 1.1: must be above 0, at most 1"),
         ("{ kind = \"adaptive-video\", share = 0.0 }", "traffic.share = 0: must be above 0, at most 1"),
         ("{ kind = \"adaptive-video\", length = \"0s\" }", "traffic.length = \"0s\": must be above 0s"),
-        (
-            "{ kind = \"video\", repeat = false }",
-            "traffic.repeat = false: belongs to a file; random frames have no beginning and no end",
-        ),
+        ("{ kind = \"video\", repeat = false }", "traffic.repeat = false: applies to a trace file only"),
         (
             "{ kind = \"video\", rate = \"1Tbit\" }",
             "traffic.rate = \"1Tbit\": gives frames of more than 10000000 bytes",
@@ -181,13 +178,13 @@ fn what_does_not_fit_is_told_in_one_line() {
         assert!(found.starts_with(message), "{value}\n   {found}\n   {message}");
     }
     let over_udp = scenario("\"adaptive-video\"").replace("\"ns2\"", "\"udp\"");
-    assert!(error(&over_udp).contains("adaptive-video goes by when a segment has arrived: take TCP or SCTP"));
+    assert!(error(&over_udp).contains("adaptive-video needs a transport with acknowledgements: TCP or SCTP"));
     let both = scenario("\"web\"").replace("traffic = ", "transfer = \"1MB\"\ntraffic = ");
-    assert!(error(&both).contains("transfer = \"1MB\": belongs to bulk traffic"));
+    assert!(error(&both).contains("transfer = \"1MB\": applies to bulk traffic only"));
 }
 
 #[test]
-fn files_stand_beside_the_scenario() {
+fn files_are_relative_to_the_scenario() {
     let folder = std::env::temp_dir().join(format!("aqumen-traffic-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
@@ -203,7 +200,7 @@ fn files_stand_beside_the_scenario() {
     let Traffic::Transfers(transfers) = &read.spec().flows[0].traffic else { panic!() };
     assert_eq!(transfers.size.0.mean(), 150.0); // half at 100, half uniform to 300
     assert!(read.to_toml().contains("sizes.txt"));
-    // The plan tells one file from another of the same name.
+    // The plan distinguishes files of the same name by content.
     let planned = |scenario: &Scenario| scenario.plan(1, None).unwrap().to_json().unwrap();
     let first = planned(&read);
     assert_eq!(planned(&load(sizes).unwrap()), first);
@@ -231,7 +228,7 @@ fn files_stand_beside_the_scenario() {
 }
 
 #[test]
-fn the_example_is_right() {
+fn the_example_is_valid() {
     let scenario = Scenario::load(format!("{ROOT}/examples/traffic/mix.toml"), &[]).unwrap();
     let plan = scenario.plan(1, None).unwrap();
     let kinds: Vec<&str> = plan.groups.iter().map(|group| group.traffic.kind()).collect();
@@ -302,17 +299,17 @@ fn a_group_may_share_the_hosts_of_an_earlier_one() {
     let hosts: Vec<_> = plan.flows.iter().map(|flow| (flow.source, flow.destination)).collect();
     assert_eq!(hosts, [(0, 1), (2, 3), (0, 1), (2, 3), (0, 1), (2, 3), (0, 1), (2, 3)]);
     assert!((0..4).all(|k| plan.flows[4 + k].path == plan.flows[k].path));
-    // One of its own needs links of its own.
+    // A group with its own hosts needs access links.
     let apart = parse(&two("")).plan(1, None).unwrap();
     assert!(apart.flows[..4].iter().all(|flow| flow.source != apart.flows[4].source));
     let text = error(&two("hosts_of = \"nobody\""));
     assert!(text.contains("flows.1.hosts_of") && text.contains("no earlier group \"nobody\""), "{text}");
     let text = error(&two(&format!("{shares}\nhosts = 2")));
-    assert!(text.contains("flows.1.hosts") && text.contains("belongs to the hosts"), "{text}");
+    assert!(text.contains("flows.1.hosts") && text.contains("is a setting of the hosts"), "{text}");
 }
 
 #[test]
-fn a_start_in_the_middle_of_times_without_a_mean_rest_is_noted() {
+fn a_stationary_start_without_mean_residual_is_noted() {
     let notes = |traffic: &str| {
         let text = with(DUMBBELL, "transport = \"ns2\"", &format!("transport = \"udp\"\ntraffic = {traffic}"));
         parse(&text).plan(1, None).unwrap().notes
@@ -322,10 +319,10 @@ fn a_start_in_the_middle_of_times_without_a_mean_rest_is_noted() {
     };
     let heavy = |shape: f64| format!("{{ law = \"pareto\", mean = \"500ms\", shape = {shape} }}");
     let bounded = "{ law = \"pareto\", mean = \"500ms\", shape = 1.5, max = \"10s\" }";
-    let told = on_off("\"1s\"", &heavy(1.5), "");
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with("ftp: its times are Pareto of shape 1.5, "), "{told:?}");
-    assert!(on_off(&heavy(2.0), &heavy(2.5), "")[0].contains("shape 2, "));
+    let heavy_off = on_off("\"1s\"", &heavy(1.5), "");
+    assert_eq!(heavy_off.len(), 1, "{heavy_off:?}");
+    assert!(heavy_off[0].starts_with("ftp: its ON and OFF times are Pareto of shape 1.5: "), "{heavy_off:?}");
+    assert!(on_off(&heavy(2.0), &heavy(2.5), "")[0].contains("shape 2: "));
     assert_eq!(on_off(&heavy(1.5), "\"1s\"", ", begin = \"off\""), [""; 0]);
     assert_eq!(on_off(&heavy(2.1), bounded, ""), [""; 0]);
     assert_eq!(notes("{ kind = \"self-similar\", rate = \"1Mbit\", hurst = 0.75 }").len(), 1);

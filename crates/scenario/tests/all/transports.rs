@@ -1,4 +1,4 @@
-//! The pages of docs/transports: their tables of presets are made of what `aqumen list transports` tells.
+//! The pages of docs/transports: their tables of presets are generated from `aqumen list transports`.
 
 use aqumen_scenario::{Scenario, list};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use crate::common::{DUMBBELL, with};
 
 const PAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/transports");
 
-/// What stands before and after a table of settings; between `BEGIN` and `-->` the presets that it shows.
+/// Markers before and after a table of settings; between `BEGIN` and `-->` are the presets of the table.
 const BEGIN: &str = "<!-- settings: ";
 const END: &str = "\n<!-- end -->";
 
@@ -79,8 +79,8 @@ fn the_page_of_congestion_controls_names_what_each_preset_changes() {
 }
 
 #[test]
-fn a_setting_takes_what_it_says_and_not_a_step_more() {
-    // (preset, setting, the least and the most that is accepted, what is beyond)
+fn every_setting_has_its_documented_range() {
+    // (preset, setting, least and largest accepted value, values beyond)
     for (preset, setting, within, beyond) in [
         ("sctp", "streams", &["1", "3", "65535"][..], &["0", "65536", "-1", "1.5"][..]),
         (

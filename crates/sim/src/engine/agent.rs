@@ -29,7 +29,7 @@ pub(super) enum Side {
 impl Agent {
     /// Makes the endpoints of a flow of `protocol`; `None` for TCP.
     pub(super) fn new(protocol: &Protocol) -> Option<Agent> {
-        let (source, sink) = protocol.ends()?;
+        let (source, sink) = protocol.endpoints()?;
         let end = |endpoint| End { endpoint, timer_at: NEVER };
         Some(Agent { source: end(source), sink: end(sink) })
     }

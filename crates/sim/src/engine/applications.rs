@@ -34,7 +34,7 @@ impl Hosts<'_> {
             let driver = |plan, flow| Some(Driver::new(plan, aqumen_traffic::build(&group.traffic)?, flow));
             let shared = group.traffic.scope() == Scope::Group;
             let connections = group.traffic.connections();
-            let may_sleep = may_sleep && !group.traffic.asks();
+            let may_sleep = may_sleep && !group.traffic.has_requests();
             for flow in group.flows.clone() {
                 let connection = (flow - group.flows.start) % connections;
                 let state = &mut self.flows[flow as usize];
@@ -50,7 +50,7 @@ impl Hosts<'_> {
                     may_sleep,
                     sleeps: false,
                     waits: false,
-                    tells: group.transport.tells_delivery(),
+                    tells: group.transport.reports_delivery(),
                     open: false,
                     request: None,
                     page_at: None,

@@ -57,19 +57,19 @@ impl Measures {
     ) {
         self.receptions.fill(metrics, group, pieces, (window.end - window.start).as_secs_f64());
         let of = &plan.groups[group as usize];
-        if of.traffic.asks() {
+        if of.traffic.has_requests() {
             let window = window.start.as_nanos()..window.end.as_nanos();
-            if !of.transport.tells_delivery() {
+            if !of.transport.reports_delivery() {
                 metrics.refused = Some(self.requests.refused(group, &window));
                 return;
             }
             let pages = matches!(of.traffic, Traffic::Web(_));
             self.requests.fill(metrics, (group, of.flows.clone()), window.clone(), pages, |flow, bytes| {
-                plan.alone_ns(flow, bytes)
+                plan.ideal_completion_ns(flow, bytes)
             });
             if let Some(film) = aqumen_traffic::film(&of.traffic) {
                 let segments = self.requests.transfers.iter();
-                tell_films(metrics, film, of.flows.clone(), window, segments, |flow| plan.ends_ns(flow));
+                tell_films(metrics, film, of.flows.clone(), window, segments, |flow| plan.stop_ns(flow));
             }
         }
     }

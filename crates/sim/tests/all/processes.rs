@@ -73,7 +73,7 @@ const ROOMS: [&str; 4] = ["", ", buffer = \"3pkt\"", ", buffer = \"5000B\"", ", 
 /// The files that groups name.
 fn files() -> Files {
     let frames: &[u8] = include_bytes!("../../../../examples/traces/life.txt");
-    Files::given([("frames.txt".to_string(), frames.to_vec())])
+    Files::in_memory([("frames.txt".to_string(), frames.to_vec())])
 }
 
 fn scenario(

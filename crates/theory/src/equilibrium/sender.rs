@@ -61,7 +61,7 @@ impl Sender {
         };
         Ok(Sender {
             law,
-            proportional: transport.answers_marks_in_proportion(),
+            proportional: transport.reduces_proportionally(),
             from_flight: config.halve_flight,
             whole: config.whole_windows,
             reno_friendly: config.reno_friendly,

@@ -97,7 +97,7 @@ impl Marks {
 }
 
 fn result(plan: &Plan, fluid: &Fluid, links: &[usize], marks: &Marks, series: Vec<Series>) -> RunResult {
-    let mut result = RunResult::begun("fluid", &plan.scenario, plan.seed, plan.window_ends());
+    let mut result = RunResult::begun("fluid", &plan.scenario, plan.seed, plan.window_bounds());
     result.notes.clone_from(&plan.notes);
     for (number, group) in plan.groups.iter().enumerate() {
         let of_window =

@@ -122,7 +122,7 @@ impl Ends {
         sockets: &Sockets,
         receivers: &Namespace,
     ) -> Result<Option<Self>, Failure> {
-        let Some((source, sink)) = protocol.ends() else { return Ok(None) };
+        let Some((source, sink)) = protocol.endpoints() else { return Ok(None) };
         let (from, to) = (SocketAddrV4::new(world::sender(flow), PORT), SocketAddrV4::new(world::receiver(flow), PORT));
         let end = |endpoint, socket| End {
             endpoint,
@@ -199,7 +199,7 @@ impl Ends {
 
     /// A new connection is in place of this one. What was under way is nobody's.
     pub fn renew(&mut self) {
-        let Some((source, sink)) = self.protocol.ends() else { return };
+        let Some((source, sink)) = self.protocol.endpoints() else { return };
         (self.source.endpoint, self.sink.endpoint) = (source, sink);
         Side::ALL.into_iter().for_each(|side| self.end(side).underway.clear());
         self.messages = 0;

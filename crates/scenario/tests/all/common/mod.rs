@@ -149,14 +149,14 @@ pub(crate) fn with(text: &str, old: &str, new: &str) -> String {
     text.replace(old, new)
 }
 
-/// The message for `text`, which must be one line.
+/// The error message of `text`, which is one line.
 pub(crate) fn error(text: &str) -> String {
     let message = Scenario::parse(text, "t.toml").expect_err("the scenario is wrong").to_string();
     assert_eq!(message.lines().count(), 1, "{message}");
     message
 }
 
-/// A scenario that must be right.
+/// Reads a valid scenario.
 pub(crate) fn parse(text: &str) -> Scenario {
     Scenario::parse(text, "t.toml").unwrap_or_else(|error| panic!("{error}"))
 }

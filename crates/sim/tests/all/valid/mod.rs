@@ -45,7 +45,7 @@ const FILES: [(&str, &str); 7] = [
 impl Case {
     /// The files that it may name.
     pub(crate) fn files() -> Files {
-        Files::given(FILES.map(|(name, text)| (name.to_string(), text.as_bytes().to_vec())))
+        Files::in_memory(FILES.map(|(name, text)| (name.to_string(), text.as_bytes().to_vec())))
     }
 
     /// The scenario of `seed`.

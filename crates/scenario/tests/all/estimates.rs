@@ -1,6 +1,5 @@
-//! What is foreseen of a run, worked by hand: packets, changes of state, samples, updates, steps; what is said of runs
-//! that take long, and that what a refusal offers is accepted. How far off the estimates are beside real runs,
-//! crates/sim tests.
+//! Estimates of a run, computed by hand: packets, changes of state, samples, updates, steps; notices of long runs, and
+//! acceptance of the values that refusals offer. Tests of crates/sim compare the estimates with runs.
 
 use crate::common;
 
@@ -27,7 +26,7 @@ fn the_packets_of_a_run_follow_from_links_windows_and_applications() {
     // 20 ms there and back, 35 ms of access four times, and 1 ms of transmission.
     let rtt = 0.181;
     for (lines, wanted) in [
-        // What the bottleneck carries in 100 s.
+        // Capacity of the bottleneck in 100 s.
         ("transport = \"ns2\"", 100_000.0),
         // Two packets for each of four flows in each round trip, in 100 s and from 50 s on, or until 30 s.
         ("transport = { preset = \"ns2\", receive_window = \"2pkt\" }", 2.0 * 4.0 * 100.0 / rtt),
@@ -60,7 +59,7 @@ fn the_packets_of_a_run_follow_from_links_windows_and_applications() {
              parsing = \"1s\", reading = \"9s\" }",
             4.0 * (1.0 + 100.0 / (10.0 + 2.0 * rtt)) * 19.0,
         ),
-        // 15 segments of 4 s at the best of its rates: 1 MB, 1042 packets; and what asks for the first.
+        // 15 segments of 4 s at the best of its rates: 1 MB, 1042 packets, and one request.
         (
             "transport = \"ns2\"\ntraffic = { kind = \"adaptive-video\", length = \"58s\", ladder = [\"1Mbit\", \"2Mbit\"] }",
             4.0 * (1.0 + 15.0 * 1042.0),
@@ -79,7 +78,7 @@ fn the_packets_of_a_run_follow_from_links_windows_and_applications() {
 }
 
 #[test]
-fn groups_share_what_the_links_carry() {
+fn groups_share_the_links() {
     let second = |lines: &str| {
         let text = format!("{DUMBBELL}\n[[flows]]\nname = \"more\"\ncount = 2\n{lines}\n");
         parse(&text).cost(Runner::Packet, None).unwrap()
@@ -88,7 +87,7 @@ fn groups_share_what_the_links_carry() {
     let both = second("transport = \"ns2\"");
     assert!(close(both.count("packets"), 100_000.0));
     assert!(both.parts.iter().filter(|part| part.what == "packets").all(|part| close(part.count, 50_000.0)));
-    // Datagrams come whatever else there is; the others make room for them.
+    // Datagrams are sent in any case; adaptive groups use the rest.
     let cbr = "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"64kbit\", packet = \"160B\" }";
     let bits = 10_000.0 * 188.0 * 8.0;
     assert!(close(second(cbr).count("packets"), (8e8 - bits) / 8000.0 + 10_000.0));
@@ -102,7 +101,7 @@ fn groups_share_what_the_links_carry() {
 }
 
 #[test]
-fn sources_change_their_state_so_often() {
+fn state_changes_of_sources() {
     let changes = |traffic: &str| {
         let lines = format!("transport = \"udp\"\ntraffic = {{ {traffic} }}");
         group(&lines).cost(Runner::Packet, None).unwrap().count("changes of state")
@@ -142,7 +141,7 @@ fn samples_updates_steps_and_predictions_are_counted() {
         with(&with(DUMBBELL, "delay = [\"35ms\", \"45ms\"]", "delay = \"1ms\""), "delay = \"20ms\"", "delay = \"2ms\"");
     // 4 ms and 4 ms and 1 ms.
     assert!(close(cost(&parse(&near), Runner::Fluid, "droptail").count("steps"), 7.0 * 100.0 * 20.0 / 0.009));
-    // Whole run and steady, of one link; a window of one's own, and what an event begins, are more.
+    // Whole run and steady, of one link; a named window and the window of an event add to them.
     let predictions = |text: &str| {
         let of = |loops| cost(&parse(text), Runner::Theory { loops }, "pi").count("predictions");
         assert_eq!(of(false), of(true));
@@ -182,8 +181,8 @@ fn more_of_anything_costs_more() {
     assert!(close(fluid(&with(&alike, "count = 4", "count = 40")), fluid(&alike)));
 }
 
-/// What is said of so many runs, in seconds; `None` if nothing is.
-fn told(scenario: &Scenario, runs: u64) -> Option<(f64, String)> {
+/// Notice of `runs` runs and its time in seconds; `None` without a notice.
+fn notice(scenario: &Scenario, runs: u64) -> Option<(f64, String)> {
     let message = scenario.check_cost(Runner::Packet, None, runs).unwrap()?;
     let rest = message.strip_prefix("this takes about ").unwrap();
     let (number, rest) = rest.split_once(' ').unwrap();
@@ -199,12 +198,12 @@ fn told(scenario: &Scenario, runs: u64) -> Option<(f64, String)> {
 }
 
 #[test]
-fn what_takes_long_is_said_in_the_unit_that_fits() {
+fn notices_of_long_runs_use_a_suitable_unit() {
     let scenario = parse(DUMBBELL);
     let cost = scenario.cost(Runner::Packet, None).unwrap();
     let (each, packets) = (cost.seconds(), cost.count("packets"));
-    assert_eq!(told(&scenario, 1), None);
-    assert_eq!(told(&scenario, (9.9 / each) as u64), None);
+    assert_eq!(notice(&scenario, 1), None);
+    assert_eq!(notice(&scenario, (9.9 / each) as u64), None);
     for (seconds, unit) in [
         (10.6, " s "),
         (99.0, " s "),
@@ -216,7 +215,7 @@ fn what_takes_long_is_said_in_the_unit_that_fits() {
         (80e6, " days "),
     ] {
         let runs = (seconds / each) as u64;
-        let (said, message) = told(&scenario, runs).unwrap();
+        let (said, message) = notice(&scenario, runs).unwrap();
         assert!((said / seconds - 1.0).abs() < 0.35 && message.contains(unit), "{seconds} s: {message}");
         assert!(message.contains(&format!(" for {runs} runs, on one core: ")), "{message}");
         let count: f64 = message.rsplit(": ").next().unwrap().strip_suffix(" packets").unwrap().parse().unwrap();
@@ -227,7 +226,7 @@ fn what_takes_long_is_said_in_the_unit_that_fits() {
 }
 
 #[test]
-fn what_a_refusal_offers_is_accepted_and_what_is_beyond_is_not() {
+fn offered_values_are_accepted_and_values_beyond_are_not() {
     let check = |text: &str| parse(text).check_cost(Runner::Packet, None, 1).map_err(|error| error.to_string());
     // Days of a fast link: the longest duration that is accepted is.
     let fast = |duration: &str| {
@@ -247,7 +246,7 @@ fn what_a_refusal_offers_is_accepted_and_what_is_beyond_is_not() {
 }
 
 #[test]
-fn updates_that_take_far_longer_than_a_short_run_are_in_proportion_beside_a_long_one() {
+fn updates_are_judged_relative_to_the_rest_of_the_run() {
     let check = |text: &str, micros: u32| {
         let scenario = parse(text);
         let aqm = scenario.aqm(&format!("fq-pie:interval={micros}us")).unwrap();
@@ -267,7 +266,7 @@ fn updates_that_take_far_longer_than_a_short_run_are_in_proportion_beside_a_long
 }
 
 #[test]
-fn updates_that_take_far_too_long_name_what_would_do() {
+fn refused_updates_name_an_accepted_value() {
     let scenario = parse(DUMBBELL);
     let network = scenario.plan(1, None).unwrap().links[0].aqm.network;
     let limit = Limit::packets(300);
@@ -288,7 +287,7 @@ fn updates_that_take_far_too_long_name_what_would_do() {
     assert!(check(&format!("fq-pie:interval={tenth}ns"), 100.0, 0.0).is_err(), "{refused}");
     // Beside a run that takes long itself they are in proportion.
     assert_eq!(check("fq-pie:interval=1us", 100.0, 1000.0), Ok(()));
-    // Ten flows have ten queues at the most, and those of the others are at rest.
+    // Ten flows have ten queues at the most, the others are idle.
     let ten = AqmSpec::builtin("fq-pie:interval=1us").unwrap();
     assert_eq!(check_updates(&ten, network, limit, 10, 100.0, 0.0), Ok(()));
     // One queue each microsecond: seconds in 100 s, too long in a day.
@@ -298,14 +297,14 @@ fn updates_that_take_far_too_long_name_what_would_do() {
 }
 
 #[test]
-fn nobody_else_on_the_way_is_the_delay_and_the_bytes_at_the_slowest_link() {
+fn ideal_completion_time_is_delay_plus_bytes_at_the_slowest_link() {
     let plan = parse(DUMBBELL).plan(1, None).unwrap();
     let links: Vec<_> = plan.flows[0].path.iter().map(|&link| &plan.links[link as usize]).collect();
     let delay: u64 = links.iter().map(|link| link.delay.as_nanos()).sum();
     assert!((90_000_000..=110_000_000).contains(&delay));
     // 1000 bytes at 8 Mbit/s are 1 ms.
-    assert_eq!(plan.alone_ns(0, 1000), (delay + 1_000_000) as f64);
-    assert_eq!(plan.alone_ns(0, 0), delay as f64);
+    assert_eq!(plan.ideal_completion_ns(0, 1000), (delay + 1_000_000) as f64);
+    assert_eq!(plan.ideal_completion_ns(0, 0), delay as f64);
 }
 
 #[test]

@@ -1,11 +1,11 @@
-//! Kinds of traffic from outside: known by name, with parameters of their own, and by nobody who was not told of them.
+//! Custom kinds of traffic: known by name, with their parameters, only to scenarios with the extension.
 
 use std::num::NonZeroU32;
 
 use aqumen_aqm::{Bound, DefaultValue, Kind, Param, Unit, Value};
 use aqumen_scenario::streams::{Kind as StreamKind, Stream};
-use aqumen_scenario::traffic::{OwnKind, OwnKinds, OwnSource};
-use aqumen_scenario::{Files, Outside, Scenario, Traffic};
+use aqumen_scenario::traffic::{CustomKind, CustomKinds, CustomSource};
+use aqumen_scenario::{Extensions, Files, Scenario, Traffic};
 use aqumen_units::{Instant, Span};
 
 use crate::common::{DUMBBELL, with};
@@ -14,13 +14,13 @@ fn scenario_with(traffic: &str) -> String {
     with(DUMBBELL, "transport = \"ns2\"", &format!("transport = \"ns2\"\ntraffic = {traffic}"))
 }
 
-/// So many bytes more each time, each so much later than the last.
+/// Source whose packets grow, and whose gaps grow.
 struct Growing {
     gap: Span,
     sent: u32,
 }
 
-impl OwnSource for Growing {
+impl CustomSource for Growing {
     fn next(&mut self, _: Instant, _: &mut Stream) -> Option<(Span, NonZeroU32)> {
         self.sent += 1;
         (self.sent <= 3)
@@ -35,8 +35,8 @@ const GAP: Param = Param {
     doc: "the first gap",
 };
 
-fn growing() -> OwnKind {
-    OwnKind::new("growing", &[GAP], |values| {
+fn growing() -> CustomKind {
+    CustomKind::new("growing", &[GAP], |values| {
         let gap_s = values.iter().find(|(name, _)| name == "gap").map_or(0.01, |(_, x)| *x);
         match gap_s {
             7.0 => Err("seven is not made".into()),
@@ -46,26 +46,27 @@ fn growing() -> OwnKind {
 }
 
 #[test]
-fn a_source_from_outside_is_known_by_name_and_asked_from_action_to_action() {
-    let outside = Outside { traffic: OwnKinds::NONE.with(growing()).unwrap(), ..Outside::default() };
+fn a_custom_source_is_known_by_name_and_called_for_each_packet() {
+    let extensions = Extensions { traffic: CustomKinds::NONE.with(growing()).unwrap(), ..Extensions::default() };
     let written = |value: &str| {
-        Scenario::parse_knowing(&scenario_with(value), "t.toml", Files::beside("t.toml"), outside.clone())
+        Scenario::parse_with_extensions(&scenario_with(value), "t.toml", Files::on_disk("t.toml"), extensions.clone())
     };
     let sent = |scenario: &Scenario| {
-        let Traffic::Own(own) = &scenario.spec().flows[0].traffic else { panic!("a kind from outside") };
+        let Traffic::Custom(own) = &scenario.spec().flows[0].traffic else { panic!("a kind from extensions") };
         let mut source = own.source().unwrap();
         let mut rng = Stream::new(1, StreamKind::Traffic, 0);
         std::iter::from_fn(|| source.next(Instant::ZERO, &mut rng))
             .map(|(wait, bytes)| (wait, bytes.get()))
             .collect::<Vec<_>>()
     };
-    // Waits of 20, 40 and 60 ms; then it is over.
+    // Gaps of 20, 40 and 60 ms; then the source ends.
     let scenario = written("{ kind = \"growing\", gap = \"20ms\" }").unwrap();
     let expected = [(20, 100), (40, 200), (60, 300)].map(|(ms, bytes)| (Span::from_millis(ms), bytes));
     assert_eq!(sent(&scenario), expected);
     // It is written as it was read, and read again.
     let again =
-        Scenario::parse_knowing(&scenario.to_toml(), "t.toml", Files::beside("t.toml"), outside.clone()).unwrap();
+        Scenario::parse_with_extensions(&scenario.to_toml(), "t.toml", Files::on_disk("t.toml"), extensions.clone())
+            .unwrap();
     assert_eq!(sent(&again), expected);
     assert_eq!(sent(&written("\"growing\"").unwrap())[0].0, Span::from_millis(10));
     for (value, told) in [
@@ -78,17 +79,18 @@ fn a_source_from_outside_is_known_by_name_and_asked_from_action_to_action() {
         let error = written(value).map(drop).unwrap_err().to_string();
         assert!(error.contains(told), "{error}");
     }
-    // Without it nobody knows the name; that of a built-in kind cannot be taken.
-    assert!(scenario.knowing(Outside::default()).is_err());
-    let cbr = OwnKind::new("cbr", &[], |_| Err(String::new()));
-    assert!(OwnKinds::NONE.with(cbr).unwrap_err().contains("cbr is built in"));
+    // Without the extension the name is unknown; the name of a built-in kind is refused.
+    assert!(scenario.with_extensions(Extensions::default()).is_err());
+    let cbr = CustomKind::new("cbr", &[], |_| Err(String::new()));
+    assert!(CustomKinds::NONE.with(cbr).unwrap_err().contains("cbr is a built-in kind of traffic"));
 }
 
 #[test]
 fn two_plans_are_equal_if_their_own_sources_are_of_one_kind_with_the_same_values() {
-    let plan = |kind: &OwnKind, value: &str| {
-        let outside = Outside { traffic: OwnKinds::NONE.with(kind.clone()).unwrap(), ..Outside::default() };
-        let scenario = Scenario::parse_knowing(&scenario_with(value), "t.toml", Files::beside("t.toml"), outside);
+    let plan = |kind: &CustomKind, value: &str| {
+        let extensions = Extensions { traffic: CustomKinds::NONE.with(kind.clone()).unwrap(), ..Extensions::default() };
+        let scenario =
+            Scenario::parse_with_extensions(&scenario_with(value), "t.toml", Files::on_disk("t.toml"), extensions);
         scenario.unwrap().plan(1, None).unwrap()
     };
     let kind = growing();

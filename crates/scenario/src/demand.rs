@@ -1,30 +1,30 @@
-//! Packets that the applications of a group ask for, if the network has room for them.
+//! Traffic demand of a group: packets that its applications send if the network has the capacity.
 
 use aqumen_transport::rtp::Control;
 use aqumen_units::Rate;
 
 use crate::schema::Group;
-use crate::traffic::{Offered, Traffic};
+use crate::traffic::{OfferedLoad, Traffic};
 use crate::transport::Protocol;
 
-/// Packets of a group during a run, and changes of state of its sources.
-pub(crate) struct Offer {
-    /// Packets of data; infinitely many of a transfer without end.
+/// Demand of a group during a run, and state changes of its sources.
+pub(crate) struct Demand {
+    /// Data packets; infinite for an unlimited transfer.
     pub(crate) packets: f64,
-    /// Bits of a packet on the wire.
+    /// Size of a packet on the wire, bits.
     pub(crate) bits: f64,
-    /// Changes between ON and OFF, or from one state of a chain to the next.
+    /// Changes between ON and OFF, or of the state of a Markov chain.
     pub(crate) changes: f64,
 }
 
-/// Packets that `group` asks for in `seconds`, where a round trip takes `rtt_s`.
-pub(crate) fn offered(group: &Group, seconds: f64, rtt_s: f64) -> Offer {
+/// Demand of `group` in `seconds`, with a round trip of `rtt_s`.
+pub(crate) fn demand(group: &Group, seconds: f64, rtt_s: f64) -> Demand {
     let config = &group.transport.config;
     let payload = f64::from(config.payload_bytes().max(1));
     let count = f64::from(group.count);
     let of = |bytes: f64| (bytes / payload).ceil().max(1.0);
-    // Datagrams leave at once; others take a round trip to connect and one to arrive.
-    let served_s = if config.tells_delivery() { 2.0 * rtt_s } else { 0.0 };
+    // Datagrams leave at once; other transfers take a round trip to connect and one to arrive.
+    let served_s = if config.reports_delivery() { 2.0 * rtt_s } else { 0.0 };
     let mut bytes = f64::from(config.packet_bytes());
     let packets = match &group.traffic {
         Traffic::Bulk if media_rate(group).is_none() => {
@@ -52,7 +52,7 @@ pub(crate) fn offered(group: &Group, seconds: f64, rtt_s: f64) -> Offer {
             let segments = segments.min(kind.segments().map_or(f64::INFINITY, |segments| segments as f64));
             count * (1.0 + segments * of(best as f64))
         }
-        _ => sent(group).map_or(f64::INFINITY, |messages| {
+        _ => source_load(group).map_or(f64::INFINITY, |messages| {
             let packets = messages.bytes / payload;
             // Frames differ in size: one packet of each is cut short.
             let packets = if frames(&group.traffic).is_some() { packets + 1.0 } else { packets.ceil() }.max(1.0);
@@ -71,19 +71,19 @@ pub(crate) fn offered(group: &Group, seconds: f64, rtt_s: f64) -> Offer {
         }
         _ => 0.0,
     };
-    Offer { packets, bits: 8.0 * bytes, changes: count * changes }
+    Demand { packets, bits: 8.0 * bytes, changes: count * changes }
 }
 
-/// Messages of a source that sends of itself; `None` where nothing is known of it.
-fn sent(group: &Group) -> Option<Offered> {
+/// Messages of an autonomous source; `None` if unknown.
+fn source_load(group: &Group) -> Option<OfferedLoad> {
     match media_rate(group) {
-        Some((rate, per_second)) => Some(Offered { per_second, bytes: rate.as_bps() as f64 / 8.0 / per_second }),
+        Some((rate, per_second)) => Some(OfferedLoad { per_second, bytes: rate.as_bps() as f64 / 8.0 / per_second }),
         None => group.traffic.offered().or_else(|| frames(&group.traffic)),
     }
 }
 
-/// The highest rate that RTP sets for the source of `group`, and the messages of that source a second; `None` where the
-/// source alone decides.
+/// Highest rate that RTP sets for the source of `group`, and its messages per second; `None` if the source alone
+/// decides.
 fn media_rate(group: &Group) -> Option<(Rate, f64)> {
     let Protocol::Rtp(rtp) = &group.transport.config else { return None };
     let rate = if rtp.control == Control::Fixed { rtp.initial_rate } else { rtp.max_rate };
@@ -96,16 +96,16 @@ fn media_rate(group: &Group) -> Option<(Rate, f64)> {
     Some((rate, per_second))
 }
 
-/// Frames of a video: their number a second and mean size.
-fn frames(traffic: &Traffic) -> Option<Offered> {
+/// Frames of a video: rate and mean size.
+fn frames(traffic: &Traffic) -> Option<OfferedLoad> {
     let Traffic::Video(kind) = traffic else { return None };
     let (rate_bps, per_second) = match &kind.file {
-        None => (kind.rate_of_law().as_bps() as f64, kind.fps_of_law()),
+        None => (kind.default_rate().as_bps() as f64, kind.default_fps()),
         Some(file) => {
             let length_s = file.trace.schedule(kind.fps).last().map_or(1.0, |last| *last as f64 / 1e9).max(1e-9);
             let own_bps = 8.0 * file.trace.total_bytes() as f64 / length_s;
             (kind.rate.map_or(own_bps, |rate| rate.as_bps() as f64), file.trace.bytes.len() as f64 / length_s)
         }
     };
-    Some(Offered { per_second, bytes: rate_bps / 8.0 / per_second })
+    Some(OfferedLoad { per_second, bytes: rate_bps / 8.0 / per_second })
 }

@@ -1,13 +1,14 @@
-//! The sources of the presets, and a source as an explicit chain: what the packet engine sends and the analysis solves.
+//! Sources as explicit Markov chains, as the packet engine and the analysis use them; sources of the presets.
 
-use crate::error::Fault;
+use crate::error::KeyError;
 
 use super::{MiniModel, Minisources, Name, PacketRate, Preset, Source, Spec};
 
 /// Name, packets per second in the two states, transitions per second from the first state and back.
 type TwoStates = (&'static str, [f64; 2], [f64; 2]);
 
-/// The sources of the AAQM paper. It gives no figures: these are those of the reference case of `docs/theory/mmpp.md`.
+/// Sources of the AAQM paper. The paper gives no values: these are those of the reference case of
+/// `docs/theory/mmpp.md`.
 const PAPER: [TwoStates; 4] = [
     ("video", [300.0, 80.0], [2.0, 1.0]),
     ("multimedia", [260.0, 20.0], [1.25, 5.0]),
@@ -15,32 +16,32 @@ const PAPER: [TwoStates; 4] = [
     ("ftp", [280.0, 100.0], [0.5, 0.4]),
 ];
 
-/// Two states in place of www and ftp together, with the same moments and long-run index of dispersion.
+/// Two-state model of www and ftp together, with the same moments and long-run index of dispersion.
 const WWW_FTP: TwoStates =
     ("www-ftp", [546.338_926_820_588_3, 208.504_602_922_856_83], [1.427_607_243_251_78, 1.013_292_333_339_347_8]);
 
 /// Most states of a chain.
 const STATES_MAX: usize = 256;
 
-/// A source that has been checked.
+/// A checked source.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Chain {
+pub enum MarkovSource {
     /// A Markov-modulated Poisson process.
     States {
         /// Packets per second in each state.
         rates: Vec<f64>,
         /// Transitions per second; each row sums to 0.
         generator: Vec<Vec<f64>>,
-        /// Share of time in each state.
+        /// Stationary probability of each state.
         shares: Vec<f64>,
     },
-    /// Equal ON/OFF sources: the chain of how many are ON.
+    /// Equal ON/OFF sources: the birth-death chain of the number that are ON.
     Minisources(Minisources),
 }
 
-impl Chain {
-    /// The chain with these rates (packets per second) and this generator (per second).
-    pub fn states(rates: Vec<f64>, generator: Vec<Vec<f64>>) -> Result<Chain, Fault> {
+impl MarkovSource {
+    /// Returns the source with these rates (packets per second) and this generator (per second).
+    pub fn states(rates: Vec<f64>, generator: Vec<Vec<f64>>) -> Result<MarkovSource, KeyError> {
         let n = rates.len();
         if n > STATES_MAX {
             return Err(("rates", format!("{n} states; at most {STATES_MAX}")));
@@ -60,23 +61,23 @@ impl Chain {
                 return Err(("generator", message));
             }
         }
-        if let Some((from, to)) = unreached(&generator) {
+        if let Some((from, to)) = unreachable_state(&generator) {
             let message =
                 format!("state {} cannot be reached from state {}; the chain must be irreducible", to + 1, from + 1);
             return Err(("generator", message));
         }
         let shares = stationary(&generator);
-        Ok(Chain::States { rates, generator, shares })
+        Ok(MarkovSource::States { rates, generator, shares })
     }
 
-    /// Packets and changes of state per second, in the long run.
+    /// Mean packets and state changes per second.
     pub fn per_second(&self) -> (f64, f64) {
         match self {
-            Chain::States { rates, generator, shares } => {
+            MarkovSource::States { rates, generator, shares } => {
                 let over = |value: &dyn Fn(usize) -> f64| (0..rates.len()).map(|i| shares[i] * value(i)).sum();
                 (over(&|i| rates[i]), over(&|i| -generator[i][i]))
             }
-            Chain::Minisources(mini) => {
+            MarkovSource::Minisources(mini) => {
                 let (on_s, off_s) = (mini.on.as_secs_f64(), mini.off.as_secs_f64());
                 let count = f64::from(mini.count);
                 (count * mini.rate.0 * on_s / (on_s + off_s), 2.0 * count / (on_s + off_s))
@@ -86,34 +87,34 @@ impl Chain {
 }
 
 impl Source {
-    /// The chain of this source. Only the analysis fits sources to captures and approximates minisources.
-    pub fn chain(&self) -> Result<Chain, Fault> {
+    /// Returns this source as a Markov chain. Captures and approximated minisources need the analysis.
+    pub fn chain(&self) -> Result<MarkovSource, KeyError> {
         super::check_source(self)?;
         if let Some(PacketRate(rate)) = self.rate {
-            return Chain::states(vec![rate], vec![vec![0.0]]);
+            return MarkovSource::states(vec![rate], vec![vec![0.0]]);
         }
         if let Some(minisources) = &self.minisources {
             check_minisources(minisources)?;
-            return Ok(Chain::Minisources(minisources.clone()));
+            return Ok(MarkovSource::Minisources(minisources.clone()));
         }
         if self.trace.is_some() {
-            return Err(("trace", "fitted to a capture; aqumen mmpp MODEL --save FILE writes it out".into()));
+            return Err(("trace", "is fitted to a capture; write it out with aqumen mmpp MODEL --save FILE".into()));
         }
-        Chain::states(self.rates.iter().map(|rate| rate.0).collect(), self.generator.clone())
+        MarkovSource::states(self.rates.iter().map(|rate| rate.0).collect(), self.generator.clone())
     }
 }
 
-/// What `minisources` must be to be sent.
-pub(crate) fn check_minisources(minisources: &Minisources) -> Result<(), Fault> {
+/// Refuses `minisources` that the packet engine cannot generate.
+pub(crate) fn check_minisources(minisources: &Minisources) -> Result<(), KeyError> {
     if minisources.model == MiniModel::TwoState {
-        return Err(("minisources", "model = \"two-state\" belongs to the analysis; traffic is exact".into()));
+        return Err(("minisources", "model = \"two-state\" is for the analysis only; traffic needs \"exact\"".into()));
     }
-    let source = Source { minisources: Some(minisources.clone()), ..Source::called("minisources") };
+    let source = Source { minisources: Some(minisources.clone()), ..Source::with_name("minisources") };
     super::check_source(&source)
 }
 
 impl Preset {
-    /// Its sources, as they would be written.
+    /// The sources, as written in a file.
     pub fn sources(self) -> Vec<Source> {
         let chosen = match self {
             Preset::Paper16 => PAPER.to_vec(),
@@ -122,12 +123,12 @@ impl Preset {
         let source = |(name, rates, [down, up]): TwoStates| Source {
             rates: rates.map(PacketRate).to_vec(),
             generator: vec![vec![-down, down], vec![up, -up]],
-            ..Source::called(name)
+            ..Source::with_name(name)
         };
         chosen.into_iter().map(source).collect()
     }
 
-    /// Names of its sources.
+    /// Names of the sources.
     pub fn names(self) -> &'static [&'static str] {
         match self {
             Preset::Paper16 => &["video", "multimedia", "www", "ftp"],
@@ -145,7 +146,7 @@ impl Spec {
 }
 
 impl Source {
-    fn called(name: &str) -> Source {
+    fn with_name(name: &str) -> Source {
         Source {
             name: Name(name.into()),
             rate: None,
@@ -157,8 +158,8 @@ impl Source {
     }
 }
 
-/// A state, and one that it does not lead to.
-fn unreached(generator: &[Vec<f64>]) -> Option<(usize, usize)> {
+/// Returns a state, and one that cannot be reached from it.
+fn unreachable_state(generator: &[Vec<f64>]) -> Option<(usize, usize)> {
     let n = generator.len();
     let missing = |forward: bool| {
         let (mut seen, mut open) = (vec![false; n], vec![0]);
@@ -177,8 +178,8 @@ fn unreached(generator: &[Vec<f64>]) -> Option<(usize, usize)> {
     missing(true).map(|to| (0, to)).or_else(|| missing(false).map(|from| (from, 0)))
 }
 
-/// Share of time in each state, by the elimination of Grassmann, Taksar and Heyman (1985): no subtraction, no
-/// cancellation.
+/// Stationary probabilities by the algorithm of Grassmann, Taksar and Heyman (1985), which has no subtractions and so
+/// no cancellation.
 fn stationary(generator: &[Vec<f64>]) -> Vec<f64> {
     let n = generator.len();
     let mut a = generator.to_vec();
@@ -206,17 +207,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chain_knows_its_long_run() {
-        // State 1 for 2 s, state 2 for 1 s on average: shares 2/3, 1/3; a change each 1.5 s.
-        let chain = Chain::states(vec![30.0, 90.0], vec![vec![-0.5, 0.5], vec![1.0, -1.0]]).unwrap();
+    fn long_run_rates_of_a_chain() {
+        // State 1 for 2 s, state 2 for 1 s on average: probabilities 2/3, 1/3; a change each 1.5 s.
+        let chain = MarkovSource::states(vec![30.0, 90.0], vec![vec![-0.5, 0.5], vec![1.0, -1.0]]).unwrap();
         let (packets, changes) = chain.per_second();
         assert!((packets - 50.0).abs() < 1e-12 && (changes - 2.0 / 3.0).abs() < 1e-12);
     }
 
     #[test]
-    fn a_chain_that_is_none_is_refused() {
+    fn an_invalid_generator_is_refused() {
         let wrong = |rates: &[f64], rows: &[&[f64]]| {
-            Chain::states(rates.to_vec(), rows.iter().map(|row| row.to_vec()).collect()).unwrap_err()
+            MarkovSource::states(rates.to_vec(), rows.iter().map(|row| row.to_vec()).collect()).unwrap_err()
         };
         assert_eq!(wrong(&[1.0, 2.0], &[&[-1.0, 1.0]]).0, "generator");
         assert!(wrong(&[1.0, 2.0], &[&[-1.0, 1.5], &[1.0, -1.0]]).1.contains("row 1: the diagonal"));
