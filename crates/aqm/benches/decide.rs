@@ -14,7 +14,7 @@ use aqumen_aqm::arm_pfc::design::MAX_DELAY;
 use aqumen_aqm::registry::{self, AnyAqm};
 use aqumen_aqm::{
     Aaqm, Aqm, AqmMo, Ared, AredFeng, ArmPfc, ArmPfcAdaptive, ArmPfcParams, Avq, Blue, Cobalt, Codel, Cx, Draw,
-    DropTail, Fixed, Limit, Network, Packet, Paqm, Pi, Pi2, Pie, QueueView, Red, Rem, Sampled, SelfTuned, TcpPlant,
+    DropTail, Fixed, Limit, Network, Packet, Paqm, Pi, Pi2, Pie, QueueView, Red, Rem, SampledAqm, SelfTuned, TcpPlant,
     Totals, TunableAqmMo, TunableArmPfc, TunablePi, TunableRed,
 };
 use aqumen_units::{Ecn, Instant, Rate, Span};
@@ -136,19 +136,19 @@ fn main() {
         "pie" => size_of::<Pie>(),
         "pi2" => size_of::<Pi2>(),
         "cobalt" => size_of::<Cobalt>(),
-        "pi" => size_of::<Sampled<Pi>>(),
-        "arm-pfc" => size_of::<Sampled<ArmPfc>>() + arm_pfc_heap(),
+        "pi" => size_of::<SampledAqm<Pi>>(),
+        "arm-pfc" => size_of::<SampledAqm<ArmPfc>>() + arm_pfc_heap(),
         // One coefficient more; and room for delays of up to 64 samples: u, y and the coefficients.
-        "arm-pfc-adaptive" => size_of::<Sampled<ArmPfcAdaptive>>() + arm_pfc_heap() + size_of::<f64>(),
+        "arm-pfc-adaptive" => size_of::<SampledAqm<ArmPfcAdaptive>>() + arm_pfc_heap() + size_of::<f64>(),
         "st-arm-pfc" => {
-            size_of::<Sampled<SelfTuned<TunableArmPfc>>>() + (MAX_DELAY + 2 + 2 + MAX_DELAY + 4) * size_of::<f64>()
+            size_of::<SampledAqm<SelfTuned<TunableArmPfc>>>() + (MAX_DELAY + 2 + 2 + MAX_DELAY + 4) * size_of::<f64>()
         }
-        "paqm" => size_of::<Sampled<Paqm>>(),
-        "aqm-mo" => size_of::<Sampled<AqmMo>>(),
-        "aaqm" => size_of::<Sampled<Aaqm>>(),
-        "stpi" => size_of::<Sampled<SelfTuned<TunablePi>>>(),
-        "stred" => size_of::<Sampled<SelfTuned<TunableRed>>>(),
-        "st-aqm-mo" => size_of::<Sampled<SelfTuned<TunableAqmMo>>>(),
+        "paqm" => size_of::<SampledAqm<Paqm>>(),
+        "aqm-mo" => size_of::<SampledAqm<AqmMo>>(),
+        "aaqm" => size_of::<SampledAqm<Aaqm>>(),
+        "stpi" => size_of::<SampledAqm<SelfTuned<TunablePi>>>(),
+        "stred" => size_of::<SampledAqm<SelfTuned<TunableRed>>>(),
+        "st-aqm-mo" => size_of::<SampledAqm<SelfTuned<TunableAqmMo>>>(),
         _ => size_of::<AnyAqm>(),
     };
     let rows: Vec<Row> = registry::ALGORITHMS.iter().map(|row| bench.measure(row.name, size_of(row.name))).collect();

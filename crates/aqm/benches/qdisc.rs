@@ -50,9 +50,9 @@ impl Draw for Random {
 
 /// Counts what is lost, so that as many packets can be put in its place.
 #[derive(Default)]
-struct Lost(u32);
+struct DropCounter(u32);
 
-impl Fates for Lost {
+impl Fates for DropCounter {
     #[inline]
     fn marked(&mut self, _handle: Handle) {}
 
@@ -72,7 +72,7 @@ fn measure(name: &'static str, packets: u32, rounds: u32) -> Row {
     let limit = Limit::packets(10_000);
     let mut qdisc = registry::build_qdisc(name, &[], &NETWORK, limit).expect("registered").expect("defaults fit");
     let state_bytes = qdisc.memory_bytes();
-    let (mut rng, mut choose, mut lost, mut now) = (Random(1), Random(2), Lost::default(), Instant::ZERO);
+    let (mut rng, mut choose, mut lost, mut now) = (Random(1), Random(2), DropCounter::default(), Instant::ZERO);
     let packet = |flow: u32, number: u32| Packet {
         bytes: 1000,
         ecn: if number.is_multiple_of(2) { Ecn::Ect0 } else { Ecn::Ect1 },

@@ -35,7 +35,7 @@ pub enum AntiWindup {
 
 /// A law with its anti-windup.
 #[derive(Clone, Copy, Debug)]
-pub struct Protected<L> {
+pub struct AntiWindupLaw<L> {
     pub(crate) inner: L,
     protection: Option<Protection>,
 }
@@ -87,21 +87,21 @@ impl AntiWindup {
     }
 }
 
-impl<L> Protected<L> {
+impl<L> AntiWindupLaw<L> {
     /// `law` without anti-windup.
     pub(crate) const fn unprotected(law: L) -> Self {
-        Protected { inner: law, protection: None }
+        AntiWindupLaw { inner: law, protection: None }
     }
 
     /// `law` with `mode`, in a network whose round trip takes `rtt_s` without queueing.
     pub(crate) fn new(law: L, mode: AntiWindup, rtt_s: f64) -> Self {
-        Protected { inner: law, protection: Some(Protection { mode, load: LoadObserver::new(rtt_s) }) }
+        AntiWindupLaw { inner: law, protection: Some(Protection { mode, load: LoadObserver::new(rtt_s) }) }
     }
 
     /// Makes the wrapper from the settings of a registry entry.
     pub(crate) fn from_settings(law: L, settings: &Settings<'_>, network: &Network) -> Self {
         let rtt_s = settings.number("rtt").unwrap_or(network.base_rtt_s);
-        Protected::new(law, AntiWindup::from_settings(settings), rtt_s)
+        AntiWindupLaw::new(law, AntiWindup::from_settings(settings), rtt_s)
     }
 
     /// Whether its integral is ever changed from outside.
@@ -110,7 +110,7 @@ impl<L> Protected<L> {
     }
 }
 
-impl<L: SampledLaw> Protected<L> {
+impl<L: SampledLaw> AntiWindupLaw<L> {
     /// The answer after a step that answered `p`.
     pub(crate) fn protect(&mut self, seen: &Observation, p: Probability) -> Probability {
         let Some(Protection { mode, load }) = &mut self.protection else { return p };
@@ -131,7 +131,7 @@ impl<L: SampledLaw> Protected<L> {
     }
 }
 
-impl<L: SampledLaw> SampledLaw for Protected<L> {
+impl<L: SampledLaw> SampledLaw for AntiWindupLaw<L> {
     fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
         self.inner.periods()
     }
@@ -177,7 +177,7 @@ impl<L: SampledLaw> SampledLaw for Protected<L> {
     }
 }
 
-impl<L> Protected<L> {
+impl<L> AntiWindupLaw<L> {
     /// Shows the parameter in force, of a law that has it.
     pub(crate) fn visit_mode(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         if let Some(Protection { mode, .. }) = self.protection {
@@ -286,7 +286,7 @@ mod tests {
 
     /// Ten seconds of a busy link under p = 0.5, then the link is busy for a fifth of the time, `seconds` long.
     fn unwound(mode: AntiWindup, queue_pkts: f64, seconds: f64) -> f64 {
-        let mut law = Protected::new(Stuck(0.5), mode, 0.1);
+        let mut law = AntiWindupLaw::new(Stuck(0.5), mode, 0.1);
         (0..1000).for_each(|_| _ = law.step(0, &seen(20.0, 0.0, 0.5)));
         let mut p = 0.5;
         (0..(100.0 * seconds) as usize).for_each(|_| p = law.step(0, &seen(queue_pkts, 8.0, p)).get());
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn while_something_waits_or_the_link_is_busy_the_law_is_left_alone() {
         assert_eq!(unwound(AntiWindup::Conditional, 1.0, 10.0), 0.5);
-        let mut law = Protected::new(Stuck(0.5), AntiWindup::Conditional, 0.1);
+        let mut law = AntiWindupLaw::new(Stuck(0.5), AntiWindup::Conditional, 0.1);
         (0..1000).for_each(|_| _ = law.step(0, &seen(0.0, 0.0, 0.1)));
         assert_eq!(law.inner.0, 0.5);
     }

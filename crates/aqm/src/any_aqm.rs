@@ -13,9 +13,10 @@ use crate::classics::{ared, ared_feng, avq, blue, droptail, fixed, pi, red, rem}
 use crate::papers::{aaqm, aqm_mo, arm_pfc, arm_pfc_adaptive, paqm, st_aqm_mo, st_arm_pfc, stpi, stred};
 use crate::today::{cobalt, codel, pi2, pie};
 use crate::{
-    Aaqm, Aqm, AqmMo, Ared, AredFeng, ArmPfc, ArmPfcAdaptive, Avq, Blue, Cobalt, Codel, Coin, Cx, Draw, DropTail,
-    Fixed, Hooks, Network, Own, Packet, Paqm, ParamError, Pi, Pi2, Pie, Red, Rem, Sampled, SampledLaw, SelfTuned,
-    Settings, Theory, Thresholded, Totals, TunableAqmMo, TunableArmPfc, TunablePi, TunableRed, Value, Verdict,
+    Aaqm, Aqm, AqmMo, Ared, AredFeng, ArmPfc, ArmPfcAdaptive, Avq, Blue, Cobalt, Codel, Coin, CustomAqm, Cx, Draw,
+    DropTail, Fixed, Hooks, Network, Packet, Paqm, ParamError, Pi, Pi2, Pie, Red, Rem, SampledAqm, SampledLaw,
+    SelfTuned, Settings, Theory, ThresholdAqm, Totals, TunableAqmMo, TunableArmPfc, TunablePi, TunableRed, Value,
+    Verdict,
 };
 
 macro_rules! algorithms {
@@ -26,8 +27,8 @@ macro_rules! algorithms {
         #[allow(clippy::large_enum_variant, reason = "one per queue; an indirection would cost every packet")]
         pub enum AnyAqm {
             $($variant($type),)*
-            Own(Own),
-            Thresholded(Box<Thresholded<AnyAqm>>),
+            Custom(CustomAqm),
+            Threshold(Box<ThresholdAqm<AnyAqm>>),
         }
 
         /// Every algorithm of one queue, in the order in which lists show them;
@@ -55,13 +56,13 @@ macro_rules! algorithms {
             fn take_over_any(&mut self, old: Option<&AnyAqm>, now: Instant, totals: &Totals) {
                 match (self, old) {
                     $((AnyAqm::$variant(new), Some(AnyAqm::$variant(old))) => new.take_over(Some(old), now, totals),)*
-                    (AnyAqm::Own(new), Some(AnyAqm::Own(old))) => new.take_over(Some(old), now, totals),
-                    (AnyAqm::Thresholded(new), Some(AnyAqm::Thresholded(old))) => {
+                    (AnyAqm::Custom(new), Some(AnyAqm::Custom(old))) => new.take_over(Some(old), now, totals),
+                    (AnyAqm::Threshold(new), Some(AnyAqm::Threshold(old))) => {
                         new.take_over(Some(old.as_ref()), now, totals);
                     }
                     $((AnyAqm::$variant(new), _) => new.take_over(None, now, totals),)*
-                    (AnyAqm::Own(new), _) => new.take_over(None, now, totals),
-                    (AnyAqm::Thresholded(new), _) => new.take_over(None, now, totals),
+                    (AnyAqm::Custom(new), _) => new.take_over(None, now, totals),
+                    (AnyAqm::Threshold(new), _) => new.take_over(None, now, totals),
                 }
             }
         }
@@ -71,8 +72,8 @@ macro_rules! algorithms {
             ($any:expr, $aqm:ident => $body:expr) => {
                 match $any {
                     $(AnyAqm::$variant($aqm) => $body,)*
-                    AnyAqm::Own($aqm) => $body,
-                    AnyAqm::Thresholded($aqm) => $body,
+                    AnyAqm::Custom($aqm) => $body,
+                    AnyAqm::Threshold($aqm) => $body,
                 }
             };
         }
@@ -85,19 +86,19 @@ algorithms! {
     Red(Red) = red,
     Ared(Ared) = ared,
     AredFeng(AredFeng) = ared_feng,
-    Pi(Sampled<Pi>) = pi,
+    Pi(SampledAqm<Pi>) = pi,
     Rem(Rem) = rem,
     Avq(Avq) = avq,
     Blue(Blue) = blue,
-    ArmPfc(Sampled<ArmPfc>) = arm_pfc,
-    ArmPfcAdaptive(Sampled<ArmPfcAdaptive>) = arm_pfc_adaptive,
-    Paqm(Sampled<Paqm>) = paqm,
-    AqmMo(Sampled<AqmMo>) = aqm_mo,
-    Aaqm(Sampled<Aaqm>) = aaqm,
-    StPi(Sampled<SelfTuned<TunablePi>>) = stpi,
-    StRed(Sampled<SelfTuned<TunableRed>>) = stred,
-    StArmPfc(Sampled<SelfTuned<TunableArmPfc>>) = st_arm_pfc,
-    StAqmMo(Sampled<SelfTuned<TunableAqmMo>>) = st_aqm_mo,
+    ArmPfc(SampledAqm<ArmPfc>) = arm_pfc,
+    ArmPfcAdaptive(SampledAqm<ArmPfcAdaptive>) = arm_pfc_adaptive,
+    Paqm(SampledAqm<Paqm>) = paqm,
+    AqmMo(SampledAqm<AqmMo>) = aqm_mo,
+    Aaqm(SampledAqm<Aaqm>) = aaqm,
+    StPi(SampledAqm<SelfTuned<TunablePi>>) = stpi,
+    StRed(SampledAqm<SelfTuned<TunableRed>>) = stred,
+    StArmPfc(SampledAqm<SelfTuned<TunableArmPfc>>) = st_arm_pfc,
+    StAqmMo(SampledAqm<SelfTuned<TunableAqmMo>>) = st_aqm_mo,
     Codel(Codel) = codel,
     Pie(Pie) = pie,
     Pi2(Pi2) = pi2,
@@ -106,10 +107,10 @@ algorithms! {
 
 impl AnyAqm {
     /// Of an algorithm whose parameters move: as it acts where they have come to rest, the share `p` of the packets
-    /// holding the queue at [`Theory::settles_at_pkts`], and what has moved to what.
-    pub fn settled(&self, p: f64) -> Option<(AnyAqm, (&'static str, f64))> {
+    /// holding the queue at [`Theory::adaptation_center_pkts`], and what has moved to what.
+    pub fn adapted(&self, p: f64) -> Option<(AnyAqm, (&'static str, f64))> {
         let AnyAqm::Ared(aqm) = self else { return None };
-        let red = aqm.settled(p)?;
+        let red = aqm.adapted(p)?;
         let moved = ("max_p_at_rest", red.params().curve.max_p());
         Some((AnyAqm::Red(red), moved))
     }
@@ -125,8 +126,8 @@ impl Aqm for AnyAqm {
         each!(self, aqm => aqm.on_overflow(packet, cx));
     }
 
-    fn on_stolen(&mut self, packets: u32) {
-        each!(self, aqm => aqm.on_stolen(packets));
+    fn on_buffer_stolen(&mut self, packets: u32) {
+        each!(self, aqm => aqm.on_buffer_stolen(packets));
     }
 
     #[inline]

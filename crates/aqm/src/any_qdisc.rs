@@ -8,8 +8,8 @@ use crate::algorithm::Algorithm;
 use crate::any_aqm::AnyAqm;
 use crate::multi::{cake, drr, dualpi2, fq_codel, fq_pie, sfq};
 use crate::{
-    Alone, Backlog, Cake, Draw, Drr, DualPi2, Fates, Fifo, FqCodel, FqPie, Handle, Limit, Network, Packet, ParamError,
-    Qdisc, Requirement, Settings, Sfq, Totals, Value,
+    Backlog, Cake, Draw, Drr, DualPi2, Fates, Fifo, FqCodel, FqPie, Handle, Limit, Network, Packet, ParamError, Qdisc,
+    Requirement, Settings, Sfq, SingleQueueEquivalent, Totals, Value,
 };
 
 macro_rules! disciplines {
@@ -83,7 +83,7 @@ const FIXED: [&str; 3] = ["queues", "isolation", "tins"];
 
 impl AnyQdisc {
     /// One queue with `aqm`, with room for `limit`.
-    pub fn of(aqm: AnyAqm, limit: Limit) -> Self {
+    pub fn fifo(aqm: AnyAqm, limit: Limit) -> Self {
         AnyQdisc::Fifo(Fifo::new(aqm, limit))
     }
 
@@ -112,8 +112,8 @@ impl AnyQdisc {
     }
 
     /// Whether its algorithm comes from outside.
-    pub fn is_own(&self) -> bool {
-        matches!(self, AnyQdisc::Fifo(fifo) if matches!(fifo.aqm(), AnyAqm::Own(_)))
+    pub fn is_custom(&self) -> bool {
+        matches!(self, AnyQdisc::Fifo(fifo) if matches!(fifo.aqm(), AnyAqm::Custom(_)))
     }
 
     /// How far its updates are apart: the mean of the first ones, while nothing happens. `None` without any.
@@ -121,18 +121,18 @@ impl AnyQdisc {
         /// More would tell the same.
         const LOOKED_AT: u64 = 8;
         /// Chance moves no update.
-        struct Even;
-        impl Draw for Even {
+        struct ConstantDraw;
+        impl Draw for ConstantDraw {
             fn uniform(&mut self) -> f64 {
                 0.5
             }
         }
         let first = self.next_timer()?;
         // What comes from outside may do anything at an update, and is not called for a look.
-        let foreign = self.is_own();
+        let foreign = self.is_custom();
         let (mut last, mut seen) = (first, 0);
         while seen < LOOKED_AT && !foreign {
-            self.on_timer(last, &mut Even);
+            self.on_timer(last, &mut ConstantDraw);
             let Some(next) = self.next_timer() else { break };
             (last, seen) = (next, seen + 1);
         }
@@ -188,8 +188,8 @@ impl Qdisc for AnyQdisc {
         each!(self, qdisc => qdisc.on_rate(rate));
     }
 
-    fn alone(&self) -> Result<Alone, &'static str> {
-        each!(self, qdisc => qdisc.alone())
+    fn single_queue_equivalent(&self) -> Result<SingleQueueEquivalent, &'static str> {
+        each!(self, qdisc => qdisc.single_queue_equivalent())
     }
 
     fn backlog(&self) -> Backlog {

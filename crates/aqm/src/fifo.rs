@@ -17,9 +17,9 @@ use crate::{
 pub struct Account<A> {
     aqm: A,
     /// Whether it hears of departures, and of the head before that.
-    hears: bool,
+    observes_departures: bool,
     /// Whether calls are left out that it does not want.
-    spares: bool,
+    skips_unused_hooks: bool,
     /// What the algorithm does at arrivals, where it need not be asked.
     coin: Option<Coin>,
     limit: Limit,
@@ -29,13 +29,13 @@ pub struct Account<A> {
 
 /// What happened at the head of a queue from one moment to another.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Passage {
-    /// What was taken for transmission.
-    pub taken: Backlog,
+pub struct ServiceRecord {
+    /// What was started for transmission.
+    pub started: Backlog,
     /// How long the last of it had waited.
     pub last_sojourn: Span,
-    /// What was sent: its transmission ended.
-    pub sent: Backlog,
+    /// What was finished: its transmission ended.
+    pub finished: Backlog,
     /// How long those transmissions took.
     pub busy: Span,
     /// When the transmission started that is under way at the end, if one is.
@@ -81,12 +81,12 @@ impl<A: Aqm> Account<A> {
     /// Of an empty queue with room for `limit`, looked after by `aqm`.
     pub fn new(aqm: A, limit: Limit) -> Self {
         let (backlog, totals) = (Backlog::default(), Totals::default());
-        Account { hears: true, spares: false, coin: aqm.coin(), aqm, limit, backlog, totals }
+        Account { observes_departures: true, skips_unused_hooks: false, coin: aqm.coin(), aqm, limit, backlog, totals }
     }
 
     /// Leaves out the calls that the algorithm does not want, by its [`Hooks`].
-    pub fn sparing(self) -> Self {
-        Account { hears: wants(self.aqm.hooks()), spares: true, ..self }
+    pub fn skipping_unused_hooks(self) -> Self {
+        Account { observes_departures: wants(self.aqm.hooks()), skips_unused_hooks: true, ..self }
     }
 
     /// What is all that the algorithm does at arrivals, if that is so: then
@@ -154,13 +154,13 @@ impl<A: Aqm> Account<A> {
         self.aqm.on_overflow(packet, cx!(self, now, rng));
     }
 
-    /// The packet at the head, which waited for `sojourn`, is taken for transmission: its transmission begins, unless
+    /// The packet at the head, which waited for `sojourn`, is started for transmission: its transmission begins, unless
     /// the verdict is to drop it.
     #[inline]
-    pub fn take_head<R: Draw>(&mut self, packet: &Packet, sojourn: Span, now: Instant, rng: &mut R) -> Verdict {
+    pub fn dequeue_head<R: Draw>(&mut self, packet: &Packet, sojourn: Span, now: Instant, rng: &mut R) -> Verdict {
         self.take(packet.bytes, sojourn);
         let mut verdict = Verdict::Pass;
-        if self.hears {
+        if self.observes_departures {
             verdict = self.aqm.on_dequeue(packet, sojourn, cx!(self, now, rng));
             match verdict {
                 Verdict::Drop(reason) => {
@@ -182,30 +182,32 @@ impl<A: Aqm> Account<A> {
         self.totals.last_sojourn = sojourn;
     }
 
-    /// [`take_head`](Self::take_head) of a packet of `bytes`, where the algorithm does not [hear](Self::hears) of it.
+    /// [`dequeue_head`](Self::dequeue_head) of a packet of `bytes`, where the algorithm does not
+    /// [hear](Self::observes_departures) of it.
     #[inline(always)]
-    pub fn pass_head(&mut self, bytes: u32, sojourn: Span, now: Instant) {
+    pub fn start_head(&mut self, bytes: u32, sojourn: Span, now: Instant) {
         self.take(bytes, sojourn);
         self.totals.transmitting_since = Some(now);
     }
 
     /// Whether the algorithm hears of departures, and of the head before that.
     #[inline]
-    pub fn hears(&self) -> bool {
-        self.hears
+    pub fn observes_departures(&self) -> bool {
+        self.observes_departures
     }
 
-    /// All that happened at the head since it was last told of, where the algorithm does not [hear](Self::hears) of it.
-    pub fn pass(&mut self, passage: &Passage) {
-        debug_assert!(!self.hears, "the algorithm wants to hear of each packet");
-        let Passage { taken, last_sojourn, sent, busy, transmitting_since } = *passage;
-        self.backlog.packets -= taken.packets;
-        self.backlog.bytes -= taken.bytes;
-        if taken.packets > 0 {
+    /// All that happened at the head since it was last told of, where the algorithm does not
+    /// [hear](Self::observes_departures) of it.
+    pub fn record_service(&mut self, service: &ServiceRecord) {
+        debug_assert!(!self.observes_departures, "the algorithm wants to hear of each packet");
+        let ServiceRecord { started, last_sojourn, finished, busy, transmitting_since } = *service;
+        self.backlog.packets -= started.packets;
+        self.backlog.bytes -= started.bytes;
+        if started.packets > 0 {
             self.totals.last_sojourn = last_sojourn;
         }
-        self.totals.departures += u64::from(sent.packets);
-        self.totals.departed_bytes += sent.bytes;
+        self.totals.departures += u64::from(finished.packets);
+        self.totals.departed_bytes += finished.bytes;
         self.totals.busy += busy;
         self.totals.transmitting_since = transmitting_since;
     }
@@ -217,7 +219,7 @@ impl<A: Aqm> Account<A> {
         self.totals.departed_bytes += u64::from(bytes);
         self.totals.busy += duration;
         self.totals.transmitting_since = None;
-        if self.hears {
+        if self.observes_departures {
             self.aqm.on_departure(now);
         }
     }
@@ -225,7 +227,7 @@ impl<A: Aqm> Account<A> {
     /// The link wants a packet and there is none.
     #[inline]
     pub fn idle(&mut self, now: Instant) {
-        if self.hears {
+        if self.observes_departures {
             self.aqm.on_idle(now);
         }
     }
@@ -239,7 +241,7 @@ impl<A: Aqm> Account<A> {
     /// Puts `aqm` in the place of the algorithm at `now`, which takes over from it; the packets stay.
     pub fn replace_aqm(&mut self, mut aqm: A, now: Instant) {
         aqm.take_over(Some(&self.aqm), now, &self.totals);
-        self.hears = !self.spares || wants(aqm.hooks());
+        self.observes_departures = !self.skips_unused_hooks || wants(aqm.hooks());
         self.coin = aqm.coin();
         self.aqm = aqm;
     }
@@ -322,7 +324,7 @@ impl<A: Aqm> Qdisc for Fifo<A> {
 
     fn dequeue<R: Draw>(&mut self, now: Instant, rng: &mut R, fates: &mut impl Fates) -> Option<Handle> {
         while let Some(head) = self.waiting.pop_front() {
-            match self.account.take_head(&head.packet, now - head.arrived, now, rng) {
+            match self.account.dequeue_head(&head.packet, now - head.arrived, now, rng) {
                 Verdict::Drop(reason) => {
                     fates.dropped(head.handle, reason);
                     continue;

@@ -174,7 +174,7 @@ pub trait Aqm {
 
     /// So many packets that waited were taken from the head of the queue for want of room in
     /// a discipline of many queues.
-    fn on_stolen(&mut self, packets: u32) {
+    fn on_buffer_stolen(&mut self, packets: u32) {
         let _ = packets;
     }
 

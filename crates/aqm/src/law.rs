@@ -1,4 +1,5 @@
-//! Control laws that are stepped at their own periods. [`Sampled`](crate::Sampled) makes an [`Aqm`](crate::Aqm) of one.
+//! Control laws that are stepped at their own periods. [`SampledAqm`](crate::SampledAqm) makes an [`Aqm`](crate::Aqm)
+//! of one.
 
 use aqumen_units::{Instant, Probability, Span};
 

@@ -5,7 +5,7 @@
 //! - [`Aqm`]: the per-packet decisions of a single queue. [`Verdict`] is all it can say.
 //! - [`SampledLaw`]: a control law by itself, stepped at its own periods with an [`Observation`]. The
 //!   packet engine, the fluid engine, the linear analysis and an eBPF controller drive this one object;
-//!   [`Sampled`] makes an [`Aqm`] of it.
+//!   [`SampledAqm`] makes an [`Aqm`] of it.
 //! - [`Qdisc`]: the discipline of a link over opaque packet handles: one queue with an [`Aqm`] ([`Fifo`]), or many with
 //!   a scheduler.
 //!
@@ -24,8 +24,8 @@
 //! use aqumen_units::{Ecn, Instant, Rate, Span};
 //!
 //! /// The host's random numbers; CoDel draws none.
-//! struct Even;
-//! impl Draw for Even {
+//! struct ConstantDraw;
+//! impl Draw for ConstantDraw {
 //!     fn uniform(&mut self) -> f64 {
 //!         0.5
 //!     }
@@ -33,10 +33,10 @@
 //!
 //! /// What became of packets.
 //! #[derive(Default)]
-//! struct Told {
+//! struct MarkLog {
 //!     marked: Vec<Handle>,
 //! }
-//! impl Fates for Told {
+//! impl Fates for MarkLog {
 //!     fn marked(&mut self, handle: Handle) {
 //!         self.marked.push(handle);
 //!     }
@@ -58,18 +58,18 @@
 //! let mut queue: AnyQdisc = built.expect("it is built in").expect("the values fit");
 //!
 //! // Forty packets at once; the link takes one every 8 ms.
-//! let (mut told, mut now) = (Told::default(), Instant::ZERO);
+//! let (mut log, mut now) = (MarkLog::default(), Instant::ZERO);
 //! for handle in 0..40 {
 //!     let packet = Packet { bytes: 1000, ecn: Ecn::Ect0, ..Packet::default() };
-//!     queue.enqueue(handle, &packet, now, &mut Even, &mut told);
+//!     queue.enqueue(handle, &packet, now, &mut ConstantDraw, &mut log);
 //! }
-//! while queue.dequeue(now, &mut Even, &mut told).is_some() {
+//! while queue.dequeue(now, &mut ConstantDraw, &mut log).is_some() {
 //!     now += Span::from_millis(8);
 //!     queue.transmitted(Span::from_millis(8), now);
 //! }
 //! // From 8 ms on they waited longer than the target; an interval later the first is marked, others follow.
-//! assert_eq!(told.marked[0], 14);
-//! assert_eq!(queue.totals().marked, told.marked.len() as u64);
+//! assert_eq!(log.marked[0], 14);
+//! assert_eq!(queue.totals().marked, log.marked.len() as u64);
 //! ```
 //!
 //! An algorithm of one's own implements [`Aqm`] or [`SampledLaw`] and gets a name by [`Catalogue::with`].
@@ -89,13 +89,12 @@ mod any_aqm;
 mod any_qdisc;
 mod catalogue;
 mod classics;
+mod custom;
 mod design;
 mod fifo;
-mod gaps;
 mod host;
 mod law;
 mod multi;
-mod own;
 mod packet;
 mod papers;
 mod params;
@@ -103,6 +102,7 @@ mod profiles;
 mod qdisc;
 pub mod registry;
 mod sampled;
+mod signal_gaps;
 #[cfg(test)]
 mod testing;
 mod theory;
@@ -112,10 +112,10 @@ mod today;
 mod transfer;
 
 pub use algorithm::{Algorithm, Profile, QueueKind};
-pub use anti_windup::{AntiWindup, Protected};
+pub use anti_windup::{AntiWindup, AntiWindupLaw};
 pub use any_aqm::AnyAqm;
 pub use any_qdisc::AnyQdisc;
-pub use catalogue::{Catalogue, NameTaken};
+pub use catalogue::{Catalogue, NameTakenError};
 pub use classics::ared::{AdaptiveRed, AdaptiveRedLaw, Ared, FloydRule, MaxPRule};
 pub use classics::ared_feng::{AredFeng, FengRule};
 pub use classics::avq::{Avq, AvqForm, AvqParams, VirtualQueue};
@@ -126,24 +126,23 @@ pub use classics::pi::{Crossover, Pi, PiController, PiGains};
 pub use classics::red::{Red, RedAverage, RedParams};
 pub use classics::red_law::{RedCurve, RedLaw};
 pub use classics::rem::{Rem, RemLaw, RemParams};
+pub use custom::CustomAqm;
 pub use design::estimators::{EstimatorParams, Estimators};
 pub use design::plant::TcpPlant;
 pub use design::rls::{Rls, RlsParams};
 pub use design::self_tuning::{NetworkEstimate, RoundTrip, SelfTuned, Tunable};
 pub use design::target::Target;
-pub use fifo::{Account, Fifo, Passage};
-pub use gaps::{GapEnd, Gaps};
+pub use fifo::{Account, Fifo, ServiceRecord};
 pub use host::{Aqm, Coin, Cx, Draw, DropReason, Hooks, Limit, QueueView, Totals, Verdict};
 pub use law::{MAX_LOOPS, Observation, SampledLaw};
 pub use multi::cake::{AckFilter, Cake, CakeParams, Cells, Framing, Isolation, Tins};
 pub use multi::drr::Drr;
 pub use multi::dualpi2::{DualPi2, DualPi2Params, DualScheduler, L4sMarking};
-pub use multi::fq::{FlowQueues, FqParams, GivesWay, Half, Shown};
+pub use multi::fq::{BacklogScope, DropUnit, FlowQueues, FqParams, OverflowVictim};
 pub use multi::fq_codel::FqCodel;
 pub use multi::fq_pie::FqPie;
 pub use multi::sfq::{Sfq, SfqParams};
-pub use own::Own;
-pub use packet::{Covers, Packet, PureAck, SackDigest};
+pub use packet::{Coverage, Packet, PureAck, SackDigest};
 pub use papers::aaqm::{Aaqm, AaqmParams};
 pub use papers::aqm_mo::{AqmMo, AqmMoParams};
 pub use papers::arm_pfc::{ArmPfc, ArmPfcParams, Variant};
@@ -157,10 +156,13 @@ pub use papers::{aaqm, aqm_mo, arm_pfc, arm_pfc_adaptive, paqm, stpi};
 pub use params::{
     Bound, DefaultValue, Kind, Network, PERIOD_MIN, Param, ParamError, Requirement, Settings, Unit, Value,
 };
-pub use qdisc::{Alone, Backlog, Fates, Handle, Qdisc};
-pub use sampled::Sampled;
-pub use theory::{AtRest, Average, Rests, Share, Spares, Steps, Theory, Told};
-pub use threshold::{Threshold, Thresholded};
+pub use qdisc::{Backlog, Fates, Handle, Qdisc, SingleQueueEquivalent};
+pub use sampled::SampledAqm;
+pub use signal_gaps::{GapTail, SignalGaps};
+pub use theory::{
+    DesignReport, Equilibrium, FluidModel, MaxPSteps, QueueOperatingPoint, SafeguardLimits, SignalProcess, Theory,
+};
+pub use threshold::{Threshold, ThresholdAqm};
 pub use today::cobalt::{Cobalt, CobaltParams, CobaltState};
 pub use today::codel::{Arithmetic, Codel, CodelLaw, CodelParams, CodelState};
 pub use today::pi2::{Pi2, Pi2Law, Pi2Params};

@@ -1,5 +1,5 @@
 //! The disciplines of several queues, and what they share: their packets ([`store`]), the order in which
-//! queues are served ([`rounds`]), the hash that gives a flow its queue ([`hash`]), and flow queueing with
+//! queues are served ([`queue_list`]), the hash that gives a flow its queue ([`hash`]), and flow queueing with
 //! an AQM in each queue ([`fq`]).
 
 pub(crate) mod cake;
@@ -9,7 +9,7 @@ pub(crate) mod fq;
 pub(crate) mod fq_codel;
 pub(crate) mod fq_pie;
 pub(crate) mod hash;
-pub(crate) mod rounds;
+pub(crate) mod queue_list;
 pub(crate) mod sfq;
 pub(crate) mod store;
 

@@ -64,7 +64,7 @@ impl SackDigest {
     const BLOCKS: usize = 3;
 
     /// That of `blocks`, each from its first number up to, not including, its last, of an acknowledgement of `number`.
-    pub fn of(blocks: &[(u32, u32)], number: u32) -> Self {
+    pub fn from_blocks(blocks: &[(u32, u32)], number: u32) -> Self {
         // Where they lie behind what is acknowledged; a duplicate that is reported lies before it (RFC 2883).
         let ahead = |&(first, _): &(u32, u32)| first.wrapping_sub(number);
         let Some(&(lowest, _)) = blocks.iter().min_by_key(|block| ahead(block)) else { return Self::NONE };
@@ -82,28 +82,28 @@ impl SackDigest {
     }
 
     /// What [`bits`](Self::bits) were made of.
-    pub const fn of_bits(bits: u16) -> Self {
+    pub const fn from_bits(bits: u16) -> Self {
         SackDigest { lowest: bits as u8, amount: (bits >> 8) as u8 }
     }
 
     /// Whether `later` of the same receiver reports all that these blocks do, and whether it reports more; `None`: it
     /// does not, or nobody can tell.
-    pub fn covered_by(self, later: SackDigest) -> Option<Covers> {
+    pub fn covered_by(self, later: SackDigest) -> Option<Coverage> {
         match (self.lowest, later.lowest) {
-            (0, 0) => Some(Covers::Same),
-            (0, _) => Some(Covers::More),
+            (0, 0) => Some(Coverage::Equal),
+            (0, _) => Some(Coverage::Superset),
             (mine, theirs) if mine != theirs || self == Self::OPAQUE || later.amount & Self::FULL != 0 => None,
-            _ if self.amount & !Self::FULL == later.amount => Some(Covers::Same),
-            _ => Some(Covers::More),
+            _ if self.amount & !Self::FULL == later.amount => Some(Coverage::Equal),
+            _ => Some(Coverage::Superset),
         }
     }
 }
 
 /// What a report has beside all of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Covers {
+pub enum Coverage {
     /// Nothing.
-    Same,
+    Equal,
     /// More.
-    More,
+    Superset,
 }

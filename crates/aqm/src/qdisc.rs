@@ -29,13 +29,13 @@ pub trait Fates {
 
 /// An algorithm of one queue in place of several.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Alone {
+pub struct SingleQueueEquivalent {
     /// Its name.
     pub algorithm: &'static str,
     /// Its values.
     pub values: Vec<(&'static str, f64)>,
     /// Of which traffic that holds.
-    pub of: &'static str,
+    pub traffic: &'static str,
 }
 
 /// The discipline of a link over opaque packet handles.
@@ -58,7 +58,7 @@ pub trait Qdisc {
 
     /// The algorithm of one queue that it comes to with flows of one kind, for who asks where a queue
     /// rests; or why there is none.
-    fn alone(&self) -> Result<Alone, &'static str> {
+    fn single_queue_equivalent(&self) -> Result<SingleQueueEquivalent, &'static str> {
         Err("each flow has a queue of its own, so that there is no common one that comes to rest")
     }
 

@@ -6,7 +6,7 @@ use aqumen_units::Span;
 
 use crate::any_qdisc::{self, MULTI_QUEUE};
 use crate::{
-    Aqm, Fifo, Limit, Network, PERIOD_MIN, ParamError, Requirement, Threshold, Thresholded, Value, any_aqm, threshold,
+    Aqm, Fifo, Limit, Network, PERIOD_MIN, ParamError, Requirement, Threshold, ThresholdAqm, Value, any_aqm, threshold,
 };
 
 pub use crate::algorithm::{Algorithm, Profile, QueueKind};
@@ -17,25 +17,25 @@ pub use crate::profiles::PROFILES;
 /// The algorithm of one queue, or the profile of one, called `name` with the operator's `values`, designed for
 /// `network` where they leave it open. The operator's values override a profile's. `None` if there is no such name.
 pub fn build(name: &str, values: &[(&str, Value<'_>)], network: &Network) -> Option<Result<AnyAqm, ParamError>> {
-    build_of(name, values, |name, own| any_aqm::build(name, own, network))
+    build_with(name, values, |name, own| any_aqm::build(name, own, network))
 }
 
 /// What `algorithm` builds of a name and of values of its row, with a profile's values, the threshold function's and a
 /// check of the period around it.
-pub(crate) fn build_of(
+pub(crate) fn build_with(
     name: &str,
     values: &[(&str, Value<'_>)],
     algorithm: impl Fn(&str, &[(&str, Value<'_>)]) -> Option<Result<AnyAqm, ParamError>>,
 ) -> Option<Result<AnyAqm, ParamError>> {
     let of = |values: &[(&str, Value<'_>)]| {
         with_profile(name, values, |name, values| {
-            let over = Threshold::of(values);
-            let own: Vec<_> = values.iter().copied().filter(|(name, _)| !threshold::is_own(name)).collect();
+            let over = Threshold::from_values(values);
+            let own: Vec<_> = values.iter().copied().filter(|(name, _)| !threshold::is_threshold_param(name)).collect();
             let built = algorithm(name, &own)?;
             Some(built.and_then(|aqm| {
                 Ok(match over? {
                     None => aqm,
-                    Some(threshold) => AnyAqm::Thresholded(Box::new(Thresholded::new(aqm, threshold))),
+                    Some(threshold) => AnyAqm::Threshold(Box::new(ThresholdAqm::new(aqm, threshold))),
                 })
             }))
         })
@@ -79,7 +79,7 @@ pub fn build_qdisc(
     limit: Limit,
 ) -> Option<Result<AnyQdisc, ParamError>> {
     match build(name, values, network) {
-        Some(aqm) => Some(aqm.map(|aqm| AnyQdisc::of(aqm, limit))),
+        Some(aqm) => Some(aqm.map(|aqm| AnyQdisc::fifo(aqm, limit))),
         None => {
             let of = |values: &[(&str, Value<'_>)]| {
                 with_profile(name, values, |name, values| any_qdisc::build(name, values, network, limit))

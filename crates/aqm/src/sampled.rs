@@ -2,15 +2,15 @@
 
 use aqumen_units::{Instant, Probability, Span};
 
-use crate::anti_windup::{AntiWindup, Protected};
+use crate::anti_windup::{AntiWindup, AntiWindupLaw};
 use crate::{
     Aqm, Coin, Cx, Draw, MAX_LOOPS, Network, Observation, Packet, SampledLaw, Settings, Theory, Totals, Value, Verdict,
 };
 
 /// An [`Aqm`] that applies a law's probability to each arriving packet: it is chosen when a uniform number is below it.
 #[derive(Clone, Debug)]
-pub struct Sampled<L> {
-    law: Protected<L>,
+pub struct SampledAqm<L> {
+    law: AntiWindupLaw<L>,
     ecn: bool,
     applied: Probability,
     loops: [Option<Loop>; MAX_LOOPS],
@@ -27,10 +27,10 @@ struct Loop {
     busy: Span,
 }
 
-impl<L: SampledLaw> Sampled<L> {
+impl<L: SampledLaw> SampledAqm<L> {
     /// Applies `law` from the epoch on. With `ecn`, a chosen packet that can carry a mark is marked instead of dropped.
     pub fn new(law: L, ecn: bool) -> Self {
-        let law = Protected::unprotected(law);
+        let law = AntiWindupLaw::unprotected(law);
         let loops = law.periods().map(|period| {
             // A period of zero, a foreign law's mistake, must not stop the clock.
             period.map(|period| period.max(Span::from_nanos(1))).map(|period| Loop {
@@ -42,18 +42,18 @@ impl<L: SampledLaw> Sampled<L> {
             })
         });
         let applied = law.initial();
-        Sampled { law, ecn, applied, loops }
+        SampledAqm { law, ecn, applied, loops }
     }
 
     /// Adds anti-windup to the law, in a network whose round trip takes `rtt_s` without queueing.
     pub fn with_anti_windup(self, mode: AntiWindup, rtt_s: f64) -> Self {
-        Sampled { law: Protected::new(self.law.inner, mode, rtt_s), ..self }
+        SampledAqm { law: AntiWindupLaw::new(self.law.inner, mode, rtt_s), ..self }
     }
 
     /// `law` with the `ecn` and the `anti_windup` of a row.
-    pub(crate) fn of_row(law: L, settings: &Settings<'_>, network: &Network) -> Self {
-        let plain = Sampled::new(law, settings.flag("ecn").unwrap_or(true));
-        Sampled { law: Protected::from_settings(plain.law.inner, settings, network), ..plain }
+    pub(crate) fn with_settings(law: L, settings: &Settings<'_>, network: &Network) -> Self {
+        let plain = SampledAqm::new(law, settings.flag("ecn").unwrap_or(true));
+        SampledAqm { law: AntiWindupLaw::from_settings(plain.law.inner, settings, network), ..plain }
     }
 
     /// The law.
@@ -67,7 +67,7 @@ impl<L: SampledLaw> Sampled<L> {
     }
 }
 
-impl<L: SampledLaw> Aqm for Sampled<L> {
+impl<L: SampledLaw> Aqm for SampledAqm<L> {
     #[inline(always)]
     fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
         Coin { probability: self.applied, ecn: self.ecn }.toss(packet.ecn, cx.queue.is_full(packet), cx.rng)
@@ -173,9 +173,9 @@ mod tests {
 
     /// Keeps idle and busy time of each period of 5 ms, in milliseconds.
     #[derive(Default)]
-    struct Seen(Vec<(f64, f64)>);
+    struct IdleBusyLog(Vec<(f64, f64)>);
 
-    impl SampledLaw for Seen {
+    impl SampledLaw for IdleBusyLog {
         fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
             [Some(Span::from_millis(5)), None]
         }
@@ -186,15 +186,15 @@ mod tests {
         }
     }
 
-    struct Never;
+    struct NoDraws;
 
-    impl Draw for Never {
+    impl Draw for NoDraws {
         fn uniform(&mut self) -> f64 {
             panic!("a probability of zero needs no number")
         }
     }
 
-    impl Fates for Never {
+    impl Fates for NoDraws {
         fn marked(&mut self, _handle: Handle) {}
 
         fn dropped(&mut self, _handle: Handle, _reason: DropReason) {}
@@ -202,18 +202,19 @@ mod tests {
 
     #[test]
     fn idle_time_is_exact_in_the_middle_of_a_transmission() {
-        let mut fifo = Fifo::new(Sampled::new(Seen::default(), false), Limit { packets: 9, bytes: Bytes(9999) });
+        let mut fifo =
+            Fifo::new(SampledAqm::new(IdleBusyLog::default(), false), Limit { packets: 9, bytes: Bytes(9999) });
         let at = |ms: u64| Instant::ZERO + Span::from_millis(ms);
         // In transmission from 2 to 7 ms and from 14 ms on; the law looks at 5, 10 and 15 ms.
-        fifo.enqueue(0, &Packet { bytes: 1000, ..Packet::default() }, at(2), &mut Never, &mut Never);
-        assert_eq!(fifo.dequeue(at(2), &mut Never, &mut Never), Some(0));
-        fifo.on_timer(at(5), &mut Never);
+        fifo.enqueue(0, &Packet { bytes: 1000, ..Packet::default() }, at(2), &mut NoDraws, &mut NoDraws);
+        assert_eq!(fifo.dequeue(at(2), &mut NoDraws, &mut NoDraws), Some(0));
+        fifo.on_timer(at(5), &mut NoDraws);
         fifo.transmitted(Span::from_millis(5), at(7));
-        assert_eq!(fifo.dequeue(at(7), &mut Never, &mut Never), None);
-        fifo.on_timer(at(10), &mut Never);
-        fifo.enqueue(1, &Packet { bytes: 1000, ..Packet::default() }, at(14), &mut Never, &mut Never);
-        assert_eq!(fifo.dequeue(at(14), &mut Never, &mut Never), Some(1));
-        fifo.on_timer(at(15), &mut Never);
+        assert_eq!(fifo.dequeue(at(7), &mut NoDraws, &mut NoDraws), None);
+        fifo.on_timer(at(10), &mut NoDraws);
+        fifo.enqueue(1, &Packet { bytes: 1000, ..Packet::default() }, at(14), &mut NoDraws, &mut NoDraws);
+        assert_eq!(fifo.dequeue(at(14), &mut NoDraws, &mut NoDraws), Some(1));
+        fifo.on_timer(at(15), &mut NoDraws);
         // Busy time comes with the departure, whole: a packet's 5 ms lie in the second period.
         assert_eq!(fifo.aqm().law().0, [(2.0, 0.0), (3.0, 5.0), (4.0, 0.0)]);
     }
@@ -239,7 +240,7 @@ mod tests {
                 Probability::clamp(seen.now.as_secs_f64() * 100.0)
             }
         }
-        let account = || Account::new(Sampled::new(Rising, true), Limit { packets: 4, bytes: Bytes(9999) });
+        let account = || Account::new(SampledAqm::new(Rising, true), Limit { packets: 4, bytes: Bytes(9999) });
         let (mut asked, mut tossed) = (account(), account());
         let (mut one, mut other) = (Golden(0.0), Golden(0.0));
         let mut verdicts = [0; 3];
@@ -255,8 +256,8 @@ mod tests {
                 verdicts[verdict.map_or(2, usize::from)] += 1;
             }
             while asked.backlog().packets > 0 {
-                asked.pass_head(1000, Span::ZERO, now);
-                tossed.pass_head(1000, Span::ZERO, now);
+                asked.start_head(1000, Span::ZERO, now);
+                tossed.start_head(1000, Span::ZERO, now);
             }
         }
         assert_eq!((asked.totals(), one.0), (tossed.totals(), other.0));

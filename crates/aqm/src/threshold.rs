@@ -23,7 +23,7 @@ use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
     Aqm, Bound, Cx, DefaultValue, Draw, Hooks, Kind, Packet, Param, ParamError, QueueView, Requirement, Settings,
-    Share, Theory, Totals, Unit, Value, Verdict,
+    SignalProcess, Theory, Totals, Unit, Value, Verdict,
 };
 
 /// How often an adapting threshold moves.
@@ -64,7 +64,7 @@ const fn moment(name: &'static str, default: DefaultValue, doc: &'static str) ->
 }
 
 /// Whether a parameter belongs to the threshold function and not to an algorithm.
-pub(crate) fn is_own(name: &str) -> bool {
+pub(crate) fn is_threshold_param(name: &str) -> bool {
     PARAMS.iter().any(|param| param.name == name)
 }
 
@@ -83,7 +83,7 @@ pub fn signal_probability(x: f64, th: f64, pi: f64) -> f64 {
 /// What the threshold is, as a share of the buffer in [0, 1].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Threshold {
-    /// Always the same.
+    /// ConstantLaw the same.
     Fixed(f64),
     /// Another one for some time.
     Scheduled {
@@ -107,7 +107,7 @@ pub enum Threshold {
 
 /// An algorithm with the threshold function over it.
 #[derive(Clone, Debug)]
-pub struct Thresholded<A> {
+pub struct ThresholdAqm<A> {
     inner: A,
     ecn: bool,
     threshold: Threshold,
@@ -130,7 +130,7 @@ struct Class {
     lost: u32,
 }
 
-impl<A: Aqm> Thresholded<A> {
+impl<A: Aqm> ThresholdAqm<A> {
     /// `inner` with the function over it. A chosen packet is marked if `inner` marks (its `ecn`; on where it has none)
     /// and the packet can carry it.
     pub fn new(inner: A, threshold: Threshold) -> Self {
@@ -147,7 +147,7 @@ impl<A: Aqm> Thresholded<A> {
             }
             Threshold::Fixed(_) | Threshold::Scheduled { .. } => None,
         };
-        Thresholded { inner, ecn, threshold, adaptation, last: 0.0 }
+        ThresholdAqm { inner, ecn, threshold, adaptation, last: 0.0 }
     }
 
     /// The algorithm.
@@ -180,7 +180,7 @@ fn occupancy(queue: &QueueView<'_>) -> f64 {
     if packets > bytes || bytes.is_nan() { packets } else { bytes }
 }
 
-impl<A: Aqm> Aqm for Thresholded<A> {
+impl<A: Aqm> Aqm for ThresholdAqm<A> {
     fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
         self.inner.take_over(old.map(|old| &old.inner), now, totals);
         if let Some(adaptation) = &mut self.adaptation {
@@ -311,8 +311,8 @@ impl Adaptation {
 
 impl Threshold {
     /// What `values` say of the threshold, whatever else they say. `None` if nothing.
-    pub(crate) fn of(values: &[(&str, Value<'_>)]) -> Result<Option<Self>, ParamError> {
-        let own: Vec<_> = values.iter().copied().filter(|(name, _)| is_own(name)).collect();
+    pub(crate) fn from_values(values: &[(&str, Value<'_>)]) -> Result<Option<Self>, ParamError> {
+        let own: Vec<_> = values.iter().copied().filter(|(name, _)| is_threshold_param(name)).collect();
         if own.is_empty() {
             return Ok(None);
         }
@@ -358,9 +358,9 @@ impl Threshold {
     }
 }
 
-impl<A: Aqm> Theory for Thresholded<A> {
-    fn share(&self) -> Share {
-        self.inner.theory().share()
+impl<A: Aqm> Theory for ThresholdAqm<A> {
+    fn signal_process(&self) -> SignalProcess {
+        self.inner.theory().signal_process()
     }
 }
 
@@ -368,11 +368,11 @@ impl<A: Aqm> Theory for Thresholded<A> {
 mod tests {
     use super::*;
     use crate::testing::{Fixed, SplitMix};
-    use crate::{DropReason, DropTail, Limit, Observation, Sampled, SampledLaw, Totals};
+    use crate::{DropReason, DropTail, Limit, Observation, SampledAqm, SampledLaw, Totals};
     use aqumen_units::Ecn;
 
     /// The verdict on a packet that meets so many of 100 with this draw.
-    fn verdict<A: Aqm>(aqm: &mut Thresholded<A>, waiting: u32, ecn: Ecn, draw: f64, at_s: u64) -> Verdict {
+    fn verdict<A: Aqm>(aqm: &mut ThresholdAqm<A>, waiting: u32, ecn: Ecn, draw: f64, at_s: u64) -> Verdict {
         let totals = Totals::default();
         let queue = QueueView { packets: waiting, bytes: 0, limit: Limit::packets(100), totals: &totals };
         let packet = Packet { bytes: 1000, ecn, segments: 1, ..Packet::default() };
@@ -384,8 +384,8 @@ mod tests {
         verdict
     }
 
-    fn droptail(threshold: Threshold) -> Thresholded<DropTail> {
-        Thresholded::new(DropTail::new(false), threshold)
+    fn droptail(threshold: Threshold) -> ThresholdAqm<DropTail> {
+        ThresholdAqm::new(DropTail::new(false), threshold)
     }
 
     #[test]
@@ -413,9 +413,9 @@ mod tests {
 
     /// A law that always says the same.
     #[derive(Clone)]
-    struct Always(f64);
+    struct ConstantLaw(f64);
 
-    impl SampledLaw for Always {
+    impl SampledLaw for ConstantLaw {
         fn periods(&self) -> [Option<Span>; crate::MAX_LOOPS] {
             [None, None]
         }
@@ -433,7 +433,7 @@ mod tests {
     fn the_greater_of_both_probabilities_rules() {
         let share = |p: f64, waiting: u32| {
             let totals = Totals::default();
-            let mut aqm = Thresholded::new(Sampled::new(Always(p), true), Threshold::Fixed(0.5));
+            let mut aqm = ThresholdAqm::new(SampledAqm::new(ConstantLaw(p), true), Threshold::Fixed(0.5));
             let mut rng = SplitMix(1);
             let packet = Packet { bytes: 1000, ecn: Ecn::Ect0, segments: 1, ..Packet::default() };
             let mut marked = 0.0;
@@ -457,7 +457,7 @@ mod tests {
         let at = |seconds| Instant::ZERO + Span::from_secs(seconds);
         let mut aqm = droptail(Threshold::Scheduled { usual: 0.95, other: 0.5, from: at(125), until: at(175) });
         let marks =
-            |aqm: &mut Thresholded<DropTail>, second| verdict(aqm, 75, Ecn::Ect0, 0.49, second) == Verdict::Mark;
+            |aqm: &mut ThresholdAqm<DropTail>, second| verdict(aqm, 75, Ecn::Ect0, 0.49, second) == Verdict::Mark;
         assert_eq!([124, 125, 174, 175].map(|second| marks(&mut aqm, second)), [false, true, true, false]);
     }
 
@@ -465,7 +465,7 @@ mod tests {
     fn an_adapting_threshold_follows_each_classs_loss() {
         let mut aqm = droptail(Threshold::Adapting { initial: 0.5, loss: 0.1 });
         let totals = Totals::default();
-        let second = |aqm: &mut Thresholded<DropTail>, lost: u32| {
+        let second = |aqm: &mut ThresholdAqm<DropTail>, lost: u32| {
             let due = aqm.next_timer().unwrap();
             for k in 0..10 {
                 let waiting = if k < lost { 100 } else { 0 };
@@ -496,7 +496,7 @@ mod tests {
     fn what_does_not_fit_together_is_refused_by_name() {
         let refused = |values: &[(&'static str, f64)]| {
             let values: Vec<_> = values.iter().map(|&(name, x)| (name, Value::Number(x))).collect();
-            Threshold::of(&values).unwrap_err().param
+            Threshold::from_values(&values).unwrap_err().param
         };
         assert_eq!(refused(&[("threshold", 1.5)]), "threshold");
         assert_eq!(refused(&[("threshold_other", 0.5)]), "threshold_other");

@@ -50,7 +50,7 @@ impl<P: WirePacket + Copy> Port<P> {
     pub fn new(link: &Link, seed: u64, number: u32, style: Style, edges: &[u64], classes: bool) -> Result<Self, Error> {
         // An AQM that an event installs may decide at the head as well.
         let later = link.line.iter().flat_map(|line| &line.aqms).filter_map(|(_, choice)| choice.build());
-        let by_class = |aqm: &AnyAqm| classes && matches!(aqm, AnyAqm::Thresholded(_));
+        let by_class = |aqm: &AnyAqm| classes && matches!(aqm, AnyAqm::Threshold(_));
         let served = style.served || later.flatten().any(|aqm| aqm.hooks().decides_at_head || by_class(&aqm));
         let fifo = match link.aqm.build() {
             Some(Ok(aqm)) if served || aqm.hooks().decides_at_head || by_class(&aqm) => None,

@@ -158,7 +158,7 @@ impl Maker<'_> {
             initial: Probability::clamp(initial),
             params,
         };
-        Ok(AnyAqm::own_law(law, ecn))
+        Ok(AnyAqm::custom_law(law, ecn))
     }
 
     fn per_packet(&self, settings: &Settings<'_>, network: &Network) -> Result<AnyAqm, ParamError> {
@@ -167,7 +167,7 @@ impl Maker<'_> {
         let calls = Calls::new(self.algorithm.name, self.trouble);
         let params = params.into_iter().map(|(name, value)| (kept(&name), value)).collect();
         let due = Instant::ZERO.saturating_add(period);
-        Ok(AnyAqm::own(PyAqm { calls, instance, arrival, head, timer, period, due, params }))
+        Ok(AnyAqm::custom(PyAqm { calls, instance, arrival, head, timer, period, due, params }))
     }
 
     /// A new instance for `network`, as the Python side describes it.

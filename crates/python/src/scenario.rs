@@ -156,7 +156,7 @@ impl Scenario {
     fn aqm_names(&self) -> Vec<String> {
         let own = self.0.spec().aqms.0.iter().map(|(name, _)| name.clone());
         let built_in = catalogue::names().map(String::from);
-        own.chain(self.0.catalogue().own().map(|row| row.name.to_string())).chain(built_in).collect()
+        own.chain(self.0.catalogue().custom().map(|row| row.name.to_string())).chain(built_in).collect()
     }
 
     /// The kinds of traffic from outside that it names, each with the group that sends it.
@@ -181,7 +181,7 @@ impl Scenario {
         apart(py, move || {
             let plan = plan(&scenario, 1, Some(&spec))?;
             let of = |link: &Link| match link.aqm.build_qdisc(link.limit) {
-                Some(Ok(qdisc)) if !qdisc.is_own() => Some((qdisc.memory_bytes(), qdisc.flow_bytes())),
+                Some(Ok(qdisc)) if !qdisc.is_custom() => Some((qdisc.memory_bytes(), qdisc.flow_bytes())),
                 _ => None,
             };
             Ok(plan.links.iter().find(|link| link.record).and_then(of))

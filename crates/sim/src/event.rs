@@ -100,7 +100,7 @@ impl Event {
     pub(crate) fn ack_in_table(ack: &Ack, bytes: u16, index: u32, generation: u16) -> Self {
         let flags = Event::ack(ack, bytes, generation).flags() | IN_TABLE;
         let filterable = ack.feedback == Feedback::None;
-        let digest = if filterable { SackDigest::of(ack.sack.as_slice(), ack.ack) } else { SackDigest::NONE };
+        let digest = if filterable { SackDigest::from_blocks(ack.sack.as_slice(), ack.ack) } else { SackDigest::NONE };
         Event::new(0, digest.bits().into(), 0, ack.ack, index, bytes, flags)
     }
 
@@ -237,7 +237,7 @@ impl WirePacket for Event {
     fn pure_ack(&self) -> Option<PureAck> {
         let sack = match self.table_entry() {
             None => SackDigest::NONE,
-            Some(TableEntry::Ack(_)) if self.stamp != 0 => SackDigest::of_bits(self.stamp as u16),
+            Some(TableEntry::Ack(_)) if self.stamp != 0 => SackDigest::from_bits(self.stamp as u16),
             Some(_) => return None,
         };
         let connection = (self.generation() >> GENERATION.trailing_zeros()) as u8;
@@ -289,7 +289,7 @@ mod tests {
         let seen = Event::ack_in_table(&ack, 52, 3, next_generation(0)).pure_ack().unwrap();
         let plain = Event::ack(&Ack { sack: SackBlocks::EMPTY, ..ack }, 52, next_generation(0)).pure_ack().unwrap();
         assert_eq!((seen.connection, seen.number, seen.ece), (1, 8, true));
-        assert_eq!(seen.sack, SackDigest::of(&[(12, 14)], 8));
+        assert_eq!(seen.sack, SackDigest::from_blocks(&[(12, 14)], 8));
         assert_eq!(plain, PureAck { sack: SackDigest::NONE, ..seen });
         let unmarked = Event::ack(&Ack { sack: SackBlocks::EMPTY, ece: false, ..ack }, 52, next_generation(0));
         assert_eq!(unmarked.pure_ack(), Some(PureAck { ece: false, ..plain }));

@@ -10,7 +10,7 @@ mod noise;
 mod warnings;
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, TcpPlant, Told, Value};
+use aqumen_aqm::{Aqm, DesignReport, TcpPlant, Value};
 use aqumen_scenario::AqmChoice;
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -228,7 +228,7 @@ struct GainCollector<'a> {
     warnings: &'a mut Vec<String>,
 }
 
-impl Told for GainCollector<'_> {
+impl DesignReport for GainCollector<'_> {
     fn number(&mut self, name: &'static str, value: f64) {
         self.gains.insert(name.into(), Gain::Number(value));
     }

@@ -34,7 +34,7 @@ use aqumen_scenario::Plan;
 
 pub(crate) use classes::{Load, base_rtt_s, known_applications, only_wires, packet_bytes, time_on, unresponsive};
 pub use classes::{control, network};
-pub use control::{Control, RedLaw, Share};
+pub use control::{Control, RedLaw, SignalProcess};
 pub use integrate::Fluid;
 pub use model::{Class, Join, Model, Network, Queue};
 pub(crate) use report::aqm_report;

@@ -4,18 +4,18 @@
 //! units and ranges are checked as those of the built-in ones.
 
 use aqumen_aqm::{
-    Algorithm, AnyAqm, Aqm, Catalogue, Cx, DefaultValue, Draw, Hooks, MAX_LOOPS, NameTaken, Network, Observation,
+    Algorithm, AnyAqm, Aqm, Catalogue, Cx, DefaultValue, Draw, Hooks, MAX_LOOPS, NameTakenError, Network, Observation,
     Packet, Param, ParamError, SampledLaw, Settings, Unit, Value, Verdict,
 };
 use aqumen_units::{Probability, Span};
 
 /// The built-in AQMs and these two.
-pub fn catalogue() -> Result<Catalogue, NameTaken> {
+pub fn catalogue() -> Result<Catalogue, NameTakenError> {
     Catalogue::BUILT_IN
         .with(INTEGRAL, |settings, network| {
-            Ok(AnyAqm::own_law(Integral::new(settings, network)?, settings.flag("ecn").unwrap_or(true)))
+            Ok(AnyAqm::custom_law(Integral::new(settings, network)?, settings.flag("ecn").unwrap_or(true)))
         })?
-        .with(IMPATIENT, |settings, _| Ok(AnyAqm::own(Impatient::new(settings))))
+        .with(IMPATIENT, |settings, _| Ok(AnyAqm::custom(Impatient::new(settings))))
 }
 
 const INTEGRAL: Algorithm = Algorithm {

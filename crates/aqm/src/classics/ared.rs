@@ -20,8 +20,8 @@
 use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
-    Algorithm, Aqm, Cx, DefaultValue, Draw, Hooks, Kind, MAX_LOOPS, Network, Observation, Packet, Param, ParamError,
-    Red, RedAverage, RedCurve, RedParams, SampledLaw, Settings, Steps, Theory, Totals, Unit, Value, Verdict,
+    Algorithm, Aqm, Cx, DefaultValue, Draw, Hooks, Kind, MAX_LOOPS, MaxPSteps, Network, Observation, Packet, Param,
+    ParamError, Red, RedAverage, RedCurve, RedParams, SampledLaw, Settings, Theory, Totals, Unit, Value, Verdict,
     classics::red,
 };
 
@@ -32,7 +32,7 @@ const DEFAULT_TOP: f64 = 0.5;
 const DEFAULT_BOTTOM: f64 = 0.01;
 /// ns-2: over the link's rate in bit/s this is one over the packets of 1000 bytes that it carries in 0.1 s.
 const NS2_BOTTOM_BPS: f64 = 80_000.0;
-/// Share of the room between the thresholds, at each of its ends, where max_p moves.
+/// Fraction of the range between the thresholds, at each of its ends, where max_p moves.
 const ADAPTING_SHARE: f64 = 0.4;
 /// A step upwards is at most this share of max_p.
 const STEP_MAX: f64 = 0.25;
@@ -323,29 +323,29 @@ impl<R: MaxPRule> SampledLaw for AdaptiveRedLaw<R> {
 }
 
 impl<R: MaxPRule> Theory for AdaptiveRed<R> {
-    fn no_slope(&self) -> Option<&'static str> {
+    fn not_linearizable(&self) -> Option<&'static str> {
         self.rule.floyd().is_none().then_some("its max_p rests wherever the average lies between the thresholds")
     }
 
     // The rule leaves max_p alone while the average is in the middle of the thresholds: there it is RED
     // with the max_p that holds it.
-    fn settles_at_pkts(&self) -> Option<f64> {
+    fn adaptation_center_pkts(&self) -> Option<f64> {
         let curve = &self.red.params().curve;
         self.rule.floyd().map(|_| 0.5 * (curve.min_th() + curve.max_th()))
     }
 
-    fn steps(&self, max_p: f64) -> Option<Steps> {
+    fn max_p_steps(&self, max_p: f64) -> Option<MaxPSteps> {
         let (curve, interval) = (&self.red.params().curve, self.interval?);
         let [up, down] = self.rule.floyd()?.steps(max_p)?;
         let band_half_pkts = (0.5 - ADAPTING_SHARE) * (curve.max_th() - curve.min_th());
-        Some(Steps { band_half_pkts, up, down, interval_s: interval.as_secs_f64() })
+        Some(MaxPSteps { band_half_pkts, up, down, interval_s: interval.as_secs_f64() })
     }
 }
 
 impl Ared {
     /// The RED that it is where the share `p` of the packets holds the queue around which the rule leaves max_p alone.
-    pub(crate) fn settled(&self, p: f64) -> Option<Red> {
-        let (params, rule, middle) = (self.red.params(), &self.rule, self.settles_at_pkts()?);
+    pub(crate) fn adapted(&self, p: f64) -> Option<Red> {
+        let (params, rule, middle) = (self.red.params(), &self.rule, self.adaptation_center_pkts()?);
         let with = |max_p: f64| RedParams { curve: params.curve.with_max_p(max_p), ..*params };
         let (mut low, mut high) = (rule.bottom.min(params.curve.max_p()), rule.top.max(params.curve.max_p()));
         for _ in 0..100 {
@@ -426,11 +426,11 @@ mod tests {
         let settings = Settings::check(&given, ALGORITHM.params).unwrap();
         let ared = Ared::from_settings(&settings, &network()).unwrap();
         assert_eq!((ared.rule.bottom, ared.rule.top), (0.02, 0.4));
-        assert_eq!(ared.no_slope(), None);
+        assert_eq!(ared.not_linearizable(), None);
         // What can be held in the middle of the thresholds is; more takes the top, less the bottom.
-        let middle = ared.settles_at_pkts().unwrap();
+        let middle = ared.adaptation_center_pkts().unwrap();
         assert_eq!(middle, 0.5 * (ared.red().curve().min_th() + ared.red().curve().max_th()));
-        let held = |p: f64| *ared.settled(p).unwrap().params();
+        let held = |p: f64| *ared.adapted(p).unwrap().params();
         assert!((held(0.1).law().probability(middle) - 0.1).abs() < 1e-9);
         assert!((held(0.9).curve.max_p() - 0.4).abs() < 1e-9 && (held(1e-5).curve.max_p() - 0.02).abs() < 1e-9);
     }

@@ -50,12 +50,12 @@ const MAX_P_RANGE: (f64, f64) = (1e-100, 1e100);
 pub struct FengRule {
     alpha: f64,
     beta: f64,
-    place: Place,
+    region: Region,
 }
 
 /// Where the average was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Region {
     Below,
     Between,
     Above,
@@ -67,31 +67,31 @@ pub type AredFeng = AdaptiveRed<FengRule>;
 impl FengRule {
     /// max_p is divided by `alpha` on the way down and multiplied by `beta` on the way up; both are at least one.
     pub const fn new(alpha: f64, beta: f64) -> Self {
-        FengRule { alpha, beta, place: Place::Below }
+        FengRule { alpha, beta, region: Region::Below }
     }
 }
 
 impl MaxPRule for FengRule {
     #[inline]
     fn adapt(&mut self, average: f64, curve: &RedCurve) -> Option<f64> {
-        let place = if average < curve.min_th() {
-            Place::Below
+        let region = if average < curve.min_th() {
+            Region::Below
         } else if average > curve.max_th() {
-            Place::Above
+            Region::Above
         } else if average > curve.min_th() && average < curve.max_th() {
-            Place::Between
+            Region::Between
         } else {
             // On a threshold: as before.
-            self.place
+            self.region
         };
-        if place == self.place {
+        if region == self.region {
             return None;
         }
-        self.place = place;
-        let max_p = match place {
-            Place::Below => curve.max_p() / self.alpha,
-            Place::Above => curve.max_p() * self.beta,
-            Place::Between => return None,
+        self.region = region;
+        let max_p = match region {
+            Region::Below => curve.max_p() / self.alpha,
+            Region::Above => curve.max_p() * self.beta,
+            Region::Between => return None,
         };
         Some(max_p.clamp(MAX_P_RANGE.0, MAX_P_RANGE.1))
     }
@@ -102,7 +102,7 @@ impl MaxPRule for FengRule {
     }
 
     fn take_over(&mut self, old: &Self) {
-        self.place = old.place;
+        self.region = old.region;
     }
 }
 

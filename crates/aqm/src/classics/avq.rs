@@ -300,7 +300,7 @@ impl Aqm for Avq {
 }
 
 impl Theory for Avq {
-    fn no_slope(&self) -> Option<&'static str> {
+    fn not_linearizable(&self) -> Option<&'static str> {
         Some("it signals what overflows its virtual queue, and has no probability")
     }
 }

@@ -150,7 +150,7 @@ impl Aqm for Blue {
 }
 
 impl Theory for Blue {
-    fn no_slope(&self) -> Option<&'static str> {
+    fn not_linearizable(&self) -> Option<&'static str> {
         Some("its probability moves by fixed steps when the buffer overflows or runs empty")
     }
 }

@@ -6,8 +6,8 @@
 use aqumen_units::Probability;
 
 use crate::{
-    Algorithm, Aqm, Average, Coin, Cx, Draw, DropReason, Network, Packet, Param, ParamError, Rests, Settings, Theory,
-    Value, Verdict,
+    Algorithm, Aqm, Coin, Cx, Draw, DropReason, Equilibrium, FluidModel, Network, Packet, Param, ParamError, Settings,
+    Theory, Value, Verdict,
 };
 
 /// Its row.
@@ -60,11 +60,11 @@ impl Aqm for DropTail {
 }
 
 impl Theory for DropTail {
-    fn average(&self) -> Average {
-        Average::Nothing
+    fn fluid_model(&self) -> FluidModel {
+        FluidModel::BufferOnly
     }
 
-    fn rests(&self) -> Rests {
-        Rests::AtBuffer
+    fn equilibrium(&self) -> Equilibrium {
+        Equilibrium::AtBufferLimit
     }
 }

@@ -68,7 +68,7 @@ impl Aqm for Fixed {
 }
 
 impl Theory for Fixed {
-    fn no_slope(&self) -> Option<&'static str> {
+    fn not_linearizable(&self) -> Option<&'static str> {
         Some("its probability is constant")
     }
 }

@@ -16,8 +16,9 @@ use aqumen_units::{Probability, Rate, Span};
 use alloc::vec;
 
 use crate::{
-    Algorithm, AntiWindup, AtRest, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError,
-    Requirement, RoundTrip, Sampled, SampledLaw, Settings, Target, TcpPlant, Theory, Told, Transfer, Unit, Value,
+    Algorithm, AntiWindup, Bound, DefaultValue, DesignReport, Kind, MAX_LOOPS, Network, Observation, Param, ParamError,
+    QueueOperatingPoint, Requirement, RoundTrip, SampledAqm, SampledLaw, Settings, Target, TcpPlant, Theory, Transfer,
+    Unit, Value,
 };
 
 const DEFAULT_HZ: f64 = 160.0;
@@ -259,9 +260,9 @@ fn refuse_design(settings: &Settings<'_>) -> Result<(), ParamError> {
     Ok(())
 }
 
-impl Sampled<Pi> {
+impl SampledAqm<Pi> {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
-        Ok(Sampled::of_row(Pi::from_settings(settings, network)?, settings, network))
+        Ok(SampledAqm::with_settings(Pi::from_settings(settings, network)?, settings, network))
     }
 }
 
@@ -313,16 +314,16 @@ impl SampledLaw for Pi {
 }
 
 impl Theory for Pi {
-    fn linear(&self, _at: &AtRest) -> Option<Transfer> {
+    fn linear(&self, _at: &QueueOperatingPoint) -> Option<Transfer> {
         Some(self.gains.transfer(1.0 / self.periods()[0]?.as_secs_f64()))
     }
 
-    fn derive(&self, _at: &AtRest, _plant: &TcpPlant, told: &mut dyn Told) {
+    fn derive(&self, _at: &QueueOperatingPoint, _plant: &TcpPlant, report: &mut dyn DesignReport) {
         let Some(period) = self.periods()[0] else { return };
         let continuous = self.gains.continuous(1.0 / period.as_secs_f64());
-        told.number("K", continuous.gain);
-        told.number("z", continuous.zero);
-        told.number("k_p", continuous.proportional());
+        report.number("K", continuous.gain);
+        report.number("z", continuous.zero);
+        report.number("k_p", continuous.proportional());
     }
 }
 

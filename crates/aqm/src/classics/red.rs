@@ -36,9 +36,9 @@ use aqumen_units::{Instant, Probability};
 use alloc::format;
 
 use crate::{
-    Algorithm, Aqm, AtRest, Average, Bound, Cx, DefaultValue, Draw, DropReason, Gaps, Hooks, Kind, Network, Packet,
-    Param, ParamError, RedCurve, RedLaw, Rests, Settings, TcpPlant, Theory, Told, Totals, Transfer, Unit, Value,
-    Verdict,
+    Algorithm, Aqm, Bound, Cx, DefaultValue, DesignReport, Draw, DropReason, Equilibrium, FluidModel, Hooks, Kind,
+    Network, Packet, Param, ParamError, QueueOperatingPoint, RedCurve, RedLaw, Settings, SignalGaps, TcpPlant, Theory,
+    Totals, Transfer, Unit, Value, Verdict,
 };
 
 const DEFAULT_WEIGHT: f64 = 0.002;
@@ -577,43 +577,43 @@ pub(crate) const fn family<const N: usize>(weight_rule: &'static str, more: &[Pa
 const WEIGHT_RULE: usize = 6;
 
 impl Theory for Red {
-    fn average(&self) -> Average {
-        Average::Red(self.params().law())
+    fn fluid_model(&self) -> FluidModel {
+        FluidModel::Red(self.params().law())
     }
 
-    fn rests(&self) -> Rests {
-        Rests::OnCurve(self.params().law())
+    fn equilibrium(&self) -> Equilibrium {
+        Equilibrium::OnCurve(self.params().law())
     }
 
     fn dispersion(&self, p: f64) -> f64 {
         self.params().law().dispersion(p)
     }
 
-    fn gaps(&self, p: f64) -> Option<Gaps> {
-        self.params().law().gaps(p)
+    fn signal_gaps(&self, p: f64) -> Option<SignalGaps> {
+        self.params().law().signal_gaps(p)
     }
 
-    fn linear(&self, at: &AtRest) -> Option<Transfer> {
+    fn linear(&self, at: &QueueOperatingPoint) -> Option<Transfer> {
         Some(self.params().law().linear(at.probability, at.capacity_pps))
     }
 
-    fn derive(&self, at: &AtRest, plant: &TcpPlant, told: &mut dyn Told) {
+    fn derive(&self, at: &QueueOperatingPoint, plant: &TcpPlant, report: &mut dyn DesignReport) {
         let params = self.params();
         let slope = params.curve.slope();
         let pole = -at.capacity_pps * libm::log1p(-params.weight.min(1.0 - 1e-12));
-        told.number("L_RED", slope);
-        told.number("K", pole);
+        report.number("L_RED", slope);
+        report.number("K", pole);
         // Hollot et al.: L_RED k_t <= sqrt((w_g / K)^2 + 1), w_g a tenth of the slower pole of the plant.
         let w_g = 0.1 * (1.0 / plant.window_time_s()).min(1.0 / at.rtt_s);
         let gain = slope * plant.gain_pkts();
-        told.number("w_g", w_g);
+        report.number("w_g", w_g);
         if gain > 1.0 {
             let stable = w_g / libm::sqrt(gain * gain - 1.0);
             let weight = -libm::expm1(-stable / at.capacity_pps);
-            told.number("K_stable", stable);
-            told.number("weight_stable", weight);
+            report.number("K_stable", stable);
+            report.number("weight_stable", weight);
             if pole > stable {
-                told.warn(format!(
+                report.warn(format!(
                     "the average follows too fast for Hollot's rule: weight at most {weight:.3e} instead of {:.3e}",
                     params.weight
                 ));

@@ -1,6 +1,6 @@
 //! RED's curve, and RED as the average over its packets sees it: for fluids, and for the linear answer.
 
-use crate::{GapEnd, Gaps, Param, ParamError, Transfer, Unit};
+use crate::{GapTail, Param, ParamError, SignalGaps, Transfer, Unit};
 
 /// The probability of a signal over the average queue. The unit of both is free (packets or bytes).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,10 +46,10 @@ impl RedCurve {
         if !(0.0..=1.0).contains(&max_p) {
             return Err(ParamError::relation("max_p", max_p, "must be at least 0, at most 1"));
         }
-        Ok(RedCurve::of(min_th, max_th, max_p, gentle))
+        Ok(RedCurve::from_parts(min_th, max_th, max_p, gentle))
     }
 
-    fn of(min_th: f64, max_th: f64, max_p: f64, gentle: bool) -> Self {
+    fn from_parts(min_th: f64, max_th: f64, max_p: f64, gentle: bool) -> Self {
         // ns-2: thresholds that meet are taken to be one apart.
         let width = if max_th > min_th { max_th - min_th } else { 1.0 };
         RedCurve {
@@ -66,7 +66,7 @@ impl RedCurve {
 
     /// The same curve with another `max_p`, at least zero. Above one, the probability reaches one below max_th.
     pub fn with_max_p(&self, max_p: f64) -> Self {
-        RedCurve::of(self.min_th, self.max_th, max_p, self.gentle)
+        RedCurve::from_parts(self.min_th, self.max_th, max_p, self.gentle)
     }
 
     /// The same curve with another `max_p` between the thresholds only: above max_th it
@@ -77,7 +77,7 @@ impl RedCurve {
 
     /// The same curve over an average in another unit, of which one old unit holds `factor`.
     pub fn scaled(&self, factor: f64) -> Self {
-        RedCurve::of(self.min_th * factor, self.max_th * factor, self.max_p, self.gentle)
+        RedCurve::from_parts(self.min_th * factor, self.max_th * factor, self.max_p, self.gentle)
     }
 
     /// The probability at `average`, before signals are spread out.
@@ -138,7 +138,7 @@ impl RedCurve {
 }
 
 impl RedLaw {
-    /// Share of the packets that are signalled while the average is `average`.
+    /// Fraction of the packets that are signalled while the average is `average`.
     pub fn probability(&self, average: f64) -> f64 {
         self.gap(average).map_or(0.0, |(mean, _)| 1.0 / mean)
     }
@@ -155,12 +155,12 @@ impl RedLaw {
 
     /// How far apart signals come where their share is `p`, gaps taken as if they need not be whole packets: see
     /// [`crate::Theory::gaps`]. `None` without any, and where every packet is signalled.
-    pub fn gaps(&self, p: f64) -> Option<Gaps> {
+    pub fn signal_gaps(&self, p: f64) -> Option<SignalGaps> {
         let average = self.average_at(p);
         let ((mean, _), base) = (self.gap(average)?, self.curve.probability(average));
         (mean > 1.0).then(|| {
             let least_pkts = if self.wait { 1.0 / base } else { 1.0 };
-            Gaps { least_pkts, end: GapEnd::Even(if self.wait { 1.0 / base } else { 1.0 / base - 1.0 }) }
+            SignalGaps { least_pkts, tail: GapTail::Uniform(if self.wait { 1.0 / base } else { 1.0 / base - 1.0 }) }
         })
     }
 

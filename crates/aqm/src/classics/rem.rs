@@ -22,9 +22,9 @@ use aqumen_units::{Instant, Probability, Span};
 use alloc::vec;
 
 use crate::{
-    Algorithm, AntiWindup, Aqm, AtRest, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, MAX_LOOPS, Network,
-    Observation, Packet, Param, ParamError, Sampled, SampledLaw, Settings, Target, Theory, Totals, Transfer, Unit,
-    Value, Verdict,
+    Algorithm, AntiWindup, Aqm, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, MAX_LOOPS, Network,
+    Observation, Packet, Param, ParamError, QueueOperatingPoint, SampledAqm, SampledLaw, Settings, Target, Theory,
+    Totals, Transfer, Unit, Value, Verdict,
 };
 
 const DEFAULT_GAMMA: f64 = 0.001;
@@ -113,7 +113,7 @@ pub struct RemLaw {
 /// Random exponential marking.
 #[derive(Clone, Debug)]
 pub struct Rem {
-    sampled: Sampled<RemLaw>,
+    sampled: SampledAqm<RemLaw>,
     at_dequeue: bool,
     ns2_limit: bool,
     ecn: bool,
@@ -201,7 +201,7 @@ impl Rem {
     /// chosen packet that can carry a mark is marked instead of dropped. With `ns2_limit` the queue holds
     /// one packet less than its limit.
     pub fn new(law: RemLaw, at_dequeue: bool, ns2_limit: bool, ecn: bool) -> Self {
-        Rem { sampled: Sampled::new(law, ecn), at_dequeue, ns2_limit, ecn }
+        Rem { sampled: SampledAqm::new(law, ecn), at_dequeue, ns2_limit, ecn }
     }
 
     /// The law.
@@ -234,7 +234,7 @@ impl Rem {
             ));
         }
         let rem = Rem::new(law, at_dequeue, settings.flag("ns2_limit").unwrap_or(false), ecn);
-        Ok(Rem { sampled: Sampled::of_row(*rem.law(), settings, network), ..rem })
+        Ok(Rem { sampled: SampledAqm::with_settings(*rem.law(), settings, network), ..rem })
     }
 }
 
@@ -303,7 +303,7 @@ impl Aqm for Rem {
 impl Theory for Rem {
     /// p = 1 - phi^-price: D(z) = ln phi (1 - p) gamma (w (1 - z^-1) / (1 - (1-w) z^-1) + alpha) / (1 - z^-1). A queue
     /// that grew is so many arrivals above what the link sends.
-    fn linear(&self, at: &AtRest) -> Option<Transfer> {
+    fn linear(&self, at: &QueueOperatingPoint) -> Option<Transfer> {
         let rem = self.law().params();
         let gain = libm::log(rem.phi) * (1.0 - at.probability.min(1.0)) * rem.gamma;
         let (w, alpha) = (rem.inw, rem.alpha);

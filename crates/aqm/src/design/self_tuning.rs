@@ -92,7 +92,7 @@ impl RoundTrip {
         Param::flag("rtt_with_queue", true, "tune to rtt + target / C^, and not to rtt alone as the paper does");
 
     /// R at `capacity_pps`, seconds.
-    pub fn at(self, target: Target, capacity_pps: f64) -> f64 {
+    pub fn rtt_s(self, target: Target, capacity_pps: f64) -> f64 {
         match self {
             RoundTrip::Fixed(seconds) => seconds,
             RoundTrip::Effective(base) => base + target.seconds(capacity_pps),
@@ -108,7 +108,7 @@ impl Tuning {
         let rtt = settings.number("rtt").unwrap_or(network.base_rtt_s);
         Param::check_positive("rtt", rtt, Unit::Seconds)?;
         let effective = RoundTrip::Effective(rtt);
-        let load = network.flows / (effective.at(target, capacity_pps) * capacity_pps);
+        let load = network.flows / (effective.rtt_s(target, capacity_pps) * capacity_pps);
         let round_trip =
             if settings.flag("rtt_with_queue").unwrap_or(true) { effective } else { RoundTrip::Fixed(rtt) };
         let estimators = EstimatorParams::from_settings(settings, capacity_pps, load)?;
@@ -118,14 +118,14 @@ impl Tuning {
     /// What the law is tuned to before the first sample.
     pub(crate) fn initial(&self) -> NetworkEstimate {
         let EstimatorParams { capacity_pps, load, .. } = self.estimators;
-        NetworkEstimate { capacity_pps, load, rtt_s: self.round_trip.at(self.target, capacity_pps) }
+        NetworkEstimate { capacity_pps, load, rtt_s: self.round_trip.rtt_s(self.target, capacity_pps) }
     }
 }
 
 impl<L: Tunable> SelfTuned<L> {
     /// `law`, tuned by `estimators` at each step of its first loop.
     pub fn new(law: L, estimators: Estimators, round_trip: RoundTrip) -> Self {
-        let rtt_s = round_trip.at(law.target(), estimators.capacity_pps());
+        let rtt_s = round_trip.rtt_s(law.target(), estimators.capacity_pps());
         SelfTuned { law, estimators, round_trip, capacity_bps: None, rtt_s }
     }
 
@@ -141,12 +141,12 @@ impl<L: Tunable> SelfTuned<L> {
 
     fn tune(&mut self) {
         let capacity_pps = self.estimators.capacity_pps();
-        self.rtt_s = self.round_trip.at(self.law.target(), capacity_pps);
+        self.rtt_s = self.round_trip.rtt_s(self.law.target(), capacity_pps);
         self.law.tune(&NetworkEstimate { capacity_pps, load: self.estimators.load(), rtt_s: self.rtt_s });
     }
 
     /// `law`, built for the initial estimate, with what the settings say.
-    pub(crate) fn with(tuning: &Tuning, law: L) -> Result<Self, ParamError> {
+    pub(crate) fn from_tuning(tuning: &Tuning, law: L) -> Result<Self, ParamError> {
         let [Some(period), _] = law.periods() else { unreachable!("a tunable law has a first loop") };
         let estimators = Estimators::new(tuning.estimators, period.as_secs_f64(), None)?;
         Ok(SelfTuned { capacity_bps: Some(tuning.capacity_bps), ..SelfTuned::new(law, estimators, tuning.round_trip) })

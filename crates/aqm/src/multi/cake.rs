@@ -61,7 +61,7 @@ pub use tins::Tins;
 
 use crate::multi;
 use crate::multi::hash::{FlowHash, scale};
-use crate::multi::rounds::Links;
+use crate::multi::queue_list::ListLinks;
 use crate::multi::store::{Length, Store, Waiting};
 use crate::today::cobalt::{CobaltParams, CobaltState};
 use crate::today::codel::Arithmetic;
@@ -86,7 +86,7 @@ pub struct Cake {
     tins: Vec<Tin>,
     /// The tin served last.
     current: usize,
-    links: Links,
+    links: ListLinks,
     /// Packets of a flow that found its queue, a queue of its own, and only one of another flow.
     hits: u64,
     misses: u64,
@@ -98,7 +98,7 @@ pub struct Cake {
 struct Flow {
     /// Hash of the flow that used the queue last; none before the first.
     tag: Option<u32>,
-    set: Set,
+    state: QueueState,
     deficit: i64,
     /// Its hosts' places in their tables.
     source: u32,
@@ -108,7 +108,7 @@ struct Flow {
 
 /// Where a queue stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Set {
+enum QueueState {
     Idle,
     /// Served first, until its quantum is used up.
     Sparse,
@@ -120,14 +120,14 @@ enum Set {
     Decaying,
 }
 
-impl Set {
+impl QueueState {
     /// The list of the queues that stand there.
     fn list(self) -> Option<usize> {
         match self {
-            Set::Idle => None,
-            Set::Sparse => Some(SPARSE),
-            Set::SparseWait | Set::Bulk => Some(BULK),
-            Set::Decaying => Some(DECAYING),
+            QueueState::Idle => None,
+            QueueState::Sparse => Some(SPARSE),
+            QueueState::SparseWait | QueueState::Bulk => Some(BULK),
+            QueueState::Decaying => Some(DECAYING),
         }
     }
 }
@@ -141,8 +141,14 @@ impl Cake {
         let tins: Vec<_> =
             params.tins.shifts().iter().map(|&shift| Tin::new(&made, limited(rate), shift, queues)).collect();
         let all = queues * tins.len();
-        let flow =
-            Flow { tag: None, set: Set::Idle, deficit: 0, source: 0, destination: 0, aqm: CobaltState::default() };
+        let flow = Flow {
+            tag: None,
+            state: QueueState::Idle,
+            deficit: 0,
+            source: 0,
+            destination: 0,
+            aqm: CobaltState::default(),
+        };
         let within = Limit { packets: params.limit.unwrap_or(u32::MAX).min(link.packets), ..link };
         Cake {
             params,
@@ -153,7 +159,7 @@ impl Cake {
             flows: alloc::vec![flow; all],
             tins,
             current: 0,
-            links: Links::new(all),
+            links: ListLinks::new(all),
             hits: 0,
             misses: 0,
             collisions: 0,
@@ -169,7 +175,7 @@ impl Cake {
             interval: span("interval", standard.cobalt.interval),
             increment: settings.number("increment").unwrap_or(standard.cobalt.increment),
             decrement: settings.number("decrement").unwrap_or(standard.cobalt.decrement),
-            arithmetic: Arithmetic::of(settings),
+            arithmetic: Arithmetic::from_settings(settings),
             ecn: settings.flag("ecn").unwrap_or(standard.cobalt.ecn),
             ..standard.cobalt
         };
@@ -180,14 +186,14 @@ impl Cake {
             quantum: settings.whole("quantum")?.map(|bytes| bytes as u32),
             limit: settings.whole("limit")?.map(|packets| u32::try_from(packets).unwrap_or(u32::MAX)),
             memory: settings.whole("memory")?.map(|bytes| bytes as u64),
-            isolation: settings.choice("isolation").map_or(standard.isolation, Isolation::named),
+            isolation: settings.choice("isolation").map_or(standard.isolation, Isolation::from_name),
             rate: settings.number("rate").map(|bps| Rate::from_bps(bps as u64)),
             mtu: settings.whole("mtu")?.map_or(standard.mtu, |bytes| bytes as u32),
             cobalt,
-            tins: settings.choice("tins").map_or(standard.tins, Tins::named),
-            ack_filter: settings.choice("ack_filter").map_or(standard.ack_filter, AckFilter::named),
+            tins: settings.choice("tins").map_or(standard.tins, Tins::from_name),
+            ack_filter: settings.choice("ack_filter").map_or(standard.ack_filter, AckFilter::from_name),
             ingress: settings.flag("ingress").unwrap_or(standard.ingress),
-            framing: Framing::of(settings)?,
+            framing: Framing::from_settings(settings)?,
         };
         Ok(Cake::new(params, network.link_rate, link))
     }
@@ -218,8 +224,10 @@ impl Cake {
     }
 
     /// Those of one queue, and of the two hosts that there may be for it.
-    pub const QUEUE_BYTES: usize =
-        Store::QUEUE_BYTES + Links::QUEUE_BYTES + size_of::<Flow>() + 2 * (size_of::<Option<u32>>() + size_of::<u32>());
+    pub const QUEUE_BYTES: usize = Store::QUEUE_BYTES
+        + ListLinks::QUEUE_BYTES
+        + size_of::<Flow>()
+        + 2 * (size_of::<Option<u32>>() + size_of::<u32>());
 
     /// The tin of a queue.
     fn tin(&self, queue: usize) -> usize {
@@ -243,7 +251,7 @@ impl Cake {
             _ => hash.mix(packet.flow_hash, rng),
         };
         let first = base + scale(tag, self.queues);
-        if self.flows[first].tag == Some(tag) && self.flows[first].set != Set::Idle {
+        if self.flows[first].tag == Some(tag) && self.flows[first].state != QueueState::Idle {
             self.hits += 1;
             return first;
         }
@@ -256,14 +264,14 @@ impl Cake {
         let queue = match own {
             Some(own) => {
                 self.hits += 1;
-                if self.flows[own].set != Set::Idle {
+                if self.flows[own].state != QueueState::Idle {
                     return own;
                 }
                 // While it was nobody's its hosts may have lost their places to others.
                 own
             }
             None => {
-                let idle = ways().find(|&queue| self.flows[queue].set == Set::Idle);
+                let idle = ways().find(|&queue| self.flows[queue].state == QueueState::Idle);
                 *(if idle.is_some() { &mut self.misses } else { &mut self.collisions }) += 1;
                 idle.unwrap_or(first)
             }
@@ -287,7 +295,7 @@ impl Cake {
     fn count_hosts(&mut self, queue: usize, by: i32) {
         let tin = self.tin(queue);
         let (flow, tin) = (&self.flows[queue], &mut self.tins[tin]);
-        if flow.set != Set::Bulk {
+        if flow.state != QueueState::Bulk {
             return;
         }
         tin.bulk = tin.bulk.saturating_add_signed(by);
@@ -329,8 +337,8 @@ impl Cake {
     }
 
     /// Moves a queue from the list it is in to the end of that of `to`.
-    fn move_to(&mut self, queue: usize, to: Set) {
-        let (from, tin) = (self.flows[queue].set, self.tin(queue));
+    fn move_to(&mut self, queue: usize, to: QueueState) {
+        let (from, tin) = (self.flows[queue].state, self.tin(queue));
         if let Some(list) = from.list() {
             self.tins[tin].lists[list].remove(&mut self.links, queue);
         }
@@ -338,7 +346,7 @@ impl Cake {
             self.tins[tin].lists[list].push(&mut self.links, queue);
         }
         self.count_hosts(queue, -1);
-        self.flows[queue].set = to;
+        self.flows[queue].state = to;
         self.count_hosts(queue, 1);
     }
 
@@ -360,7 +368,7 @@ impl Cake {
 
     /// The next packet of a queue that COBALT lets go, unless its turn ends before.
     #[inline]
-    fn take<R: Draw>(&mut self, queue: usize, now: Instant, rng: &mut R, fates: &mut impl Fates) -> Taken {
+    fn take<R: Draw>(&mut self, queue: usize, now: Instant, rng: &mut R, fates: &mut impl Fates) -> QueueOutput {
         let tin = self.tin(queue);
         while let Some((taken, sojourn)) = self.store.pop(queue, now) {
             self.tins[tin].waiting -= 1;
@@ -377,7 +385,7 @@ impl Cake {
                 self.store.lose(&taken, DropReason::Early, fates);
                 if self.params.ingress {
                     self.charge(queue, taken.packet.bytes, now);
-                    return Taken::Charged;
+                    return QueueOutput::Charged;
                 }
                 continue;
             }
@@ -385,11 +393,11 @@ impl Cake {
             if codel == Verdict::Mark {
                 self.store.mark(taken.handle, fates);
             }
-            return Taken::Packet(taken);
+            return QueueOutput::Packet(taken);
         }
         let cobalt = self.tins[tin].cobalt;
         self.flows[queue].aqm.on_empty(&cobalt, now);
-        Taken::Nothing
+        QueueOutput::Empty
     }
 
     /// Every bulk queue of a tin had its turn and none could send: gives all of them the
@@ -426,12 +434,12 @@ impl Cake {
 }
 
 /// What a queue gave.
-enum Taken {
+enum QueueOutput {
     Packet(Waiting),
     /// Nothing yet: a packet was dropped and charged, so that it may be another's turn.
     Charged,
     /// It is empty.
-    Nothing,
+    Empty,
 }
 
 /// What tins are made of.
@@ -457,17 +465,17 @@ impl Qdisc for Cake {
             self.tins[tin].waiting -= 1;
             self.charge_dropped(queue, lost.packet.bytes, now);
         }
-        match self.flows[queue].set {
-            Set::Idle | Set::Decaying => {
-                self.move_to(queue, Set::Sparse);
+        match self.flows[queue].state {
+            QueueState::Idle | QueueState::Decaying => {
+                self.move_to(queue, QueueState::Sparse);
                 self.flows[queue].deficit = self.turn(queue, rng);
             }
-            Set::SparseWait => {
+            QueueState::SparseWait => {
                 // It is among the bulk flows already, and keeps its place.
-                self.flows[queue].set = Set::Bulk;
+                self.flows[queue].state = QueueState::Bulk;
                 self.count_hosts(queue, 1);
             }
-            Set::Sparse | Set::Bulk => {}
+            QueueState::Sparse | QueueState::Bulk => {}
         }
         if self.store.is_over() {
             self.make_room(queue, now, fates);
@@ -491,10 +499,10 @@ impl Qdisc for Cake {
                 break;
             };
             if self.flows[queue].deficit <= 0 {
-                let set = match self.flows[queue].set {
-                    Set::Sparse if self.store.is_empty(queue) => Set::SparseWait,
-                    Set::SparseWait => Set::SparseWait,
-                    _ => Set::Bulk,
+                let set = match self.flows[queue].state {
+                    QueueState::Sparse if self.store.is_empty(queue) => QueueState::SparseWait,
+                    QueueState::SparseWait => QueueState::SparseWait,
+                    _ => QueueState::Bulk,
                 };
                 self.move_to(queue, set);
                 self.flows[queue].deficit += self.turn(queue, rng);
@@ -507,14 +515,14 @@ impl Qdisc for Cake {
                 continue;
             }
             match self.take(queue, now, rng, fates) {
-                Taken::Packet(taken) => {
+                QueueOutput::Packet(taken) => {
                     self.charge(queue, taken.packet.bytes, now);
                     return Some(self.store.send(&taken, now));
                 }
-                Taken::Charged => chosen = Some(tin),
-                Taken::Nothing => {
-                    let at_rest = self.flows[queue].aqm.is_at_rest(now);
-                    self.move_to(queue, if at_rest { Set::Idle } else { Set::Decaying });
+                QueueOutput::Charged => chosen = Some(tin),
+                QueueOutput::Empty => {
+                    let at_rest = self.flows[queue].aqm.is_quiescent(now);
+                    self.move_to(queue, if at_rest { QueueState::Idle } else { QueueState::Decaying });
                 }
             }
         }

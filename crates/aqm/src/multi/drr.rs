@@ -21,7 +21,7 @@ use aqumen_units::{Instant, Span};
 
 use crate::algorithm::Algorithm;
 use crate::multi::hash::FlowHash;
-use crate::multi::rounds::{Links, List};
+use crate::multi::queue_list::{ListLinks, QueueList};
 use crate::multi::sfq::HEAD_DROP;
 use crate::multi::store::{Length, Store};
 use crate::multi::{self, QUANTUM_PARAM, QUEUES_PARAM};
@@ -41,9 +41,9 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
 pub struct Drr {
     store: Store,
     hash: FlowHash,
-    links: Links,
+    links: ListLinks,
     /// Queues in the order of their turns. A queue that lost all its packets to a full buffer stays until its turn.
-    round: List,
+    round: QueueList,
     deficits: Vec<i64>,
     in_round: Vec<bool>,
     /// The first queue of the round has had its quantum.
@@ -58,8 +58,8 @@ impl Drr {
         Drr {
             store: Store::new(queues, limit),
             hash: FlowHash::default(),
-            links: Links::new(queues),
-            round: List::EMPTY,
+            links: ListLinks::new(queues),
+            round: QueueList::EMPTY,
             deficits: alloc::vec![0; queues],
             in_round: alloc::vec![false; queues],
             in_turn: false,
@@ -84,7 +84,7 @@ impl Drr {
     }
 
     /// Those of one queue.
-    pub const QUEUE_BYTES: usize = Store::QUEUE_BYTES + Links::QUEUE_BYTES + size_of::<i64>() + size_of::<bool>();
+    pub const QUEUE_BYTES: usize = Store::QUEUE_BYTES + ListLinks::QUEUE_BYTES + size_of::<i64>() + size_of::<bool>();
 
     /// Nobody could send in a whole round: gives everybody the quanta of all rounds but the last in which nobody can.
     fn save_up(&mut self) {

@@ -43,8 +43,8 @@ use crate::algorithm::Algorithm;
 use crate::multi::store::{Store, Waiting};
 use crate::today::codel;
 use crate::{
-    Alone, Backlog, Bound, DefaultValue, Draw, DropReason, Fates, Handle, Kind, Limit, Network, Packet, Param,
-    ParamError, Qdisc, Settings, Totals, Unit, Value,
+    Backlog, Bound, DefaultValue, Draw, DropReason, Fates, Handle, Kind, Limit, Network, Packet, Param, ParamError,
+    Qdisc, Settings, SingleQueueEquivalent, Totals, Unit, Value,
 };
 
 /// Its row.
@@ -572,9 +572,9 @@ impl Qdisc for DualPi2 {
         }
     }
 
-    fn alone(&self) -> Result<Alone, &'static str> {
+    fn single_queue_equivalent(&self) -> Result<SingleQueueEquivalent, &'static str> {
         let DualPi2Params { target, tupdate, alpha, beta, k, .. } = self.params;
-        Ok(Alone {
+        Ok(SingleQueueEquivalent {
             algorithm: "pi2",
             values: vec![
                 ("target", target.as_secs_f64()),
@@ -585,7 +585,7 @@ impl Qdisc for DualPi2 {
                 // p' k reaches 1 there (RFC 9332 section 2.5.1).
                 ("max_p", (1.0 / (k * k)).min(1.0)),
             ],
-            of: "of its classic queue, with classic traffic alone: PI2",
+            traffic: "of its classic queue, with classic traffic alone: PI2",
         })
     }
 }

@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 use aqumen_units::{Bytes, Instant, Probability, Span};
 
 use crate::multi::hash::FlowHash;
-use crate::multi::rounds::{Links, List};
+use crate::multi::queue_list::{ListLinks, QueueList};
 use crate::multi::store::{Length, Store, Waiting};
 use crate::multi::{self, QUANTUM_PARAM, QUEUES_PARAM};
 use crate::{
@@ -87,18 +87,18 @@ pub struct FqParams {
     pub emptied_gone: bool,
     /// The backlog that the AQM of a queue is shown when a packet leaves; `None`: its own, and
     /// that is no matter of choice.
-    pub backlog: Option<Shown>,
+    pub backlog: Option<BacklogScope>,
     /// Who gives way when the limit is passed; `None`: the fattest queue, and that is no matter of choice.
-    pub overflow: Option<GivesWay>,
+    pub overflow: Option<OverflowVictim>,
     /// What the fattest queue loses half of; `None`: its packets, and that is no matter of choice.
-    pub half: Option<Half>,
+    pub half: Option<DropUnit>,
     /// Whether the AQM of that queue hears of them; `None`: it does not, and that is no matter of choice.
     pub count_drops: Option<bool>,
 }
 
 /// What the fattest queue loses half of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Half {
+pub enum DropUnit {
     /// Its packets (RFC 8290).
     Packets,
     /// Its bytes (Linux).
@@ -107,7 +107,7 @@ pub enum Half {
 
 /// Who gives way when the limit is passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GivesWay {
+pub enum OverflowVictim {
     /// The queue with the most bytes, from its head.
     Fattest,
     /// The packet that arrives.
@@ -116,7 +116,7 @@ pub enum GivesWay {
 
 /// A backlog that an AQM may be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub enum BacklogScope {
     /// That of its own queue.
     Queue,
     /// That of all queues.
@@ -130,9 +130,9 @@ pub struct FlowQueues<A: Aqm + Clone> {
     store: Store,
     hash: FlowHash,
     flows: Vec<Flow<A>>,
-    links: Links,
-    new: List,
-    old: List,
+    links: ListLinks,
+    new: QueueList,
+    old: QueueList,
     /// When the timers of the queues are due next: they are alike.
     due: Option<Instant>,
     /// The queues whose timers have something to do. Of thousands all but a few are empty, and their AQMs at rest.
@@ -217,9 +217,9 @@ impl<A: Aqm + Clone> FlowQueues<A> {
             store: Store::new(queues, params.within(limit)).within_memory(params.kernel()),
             hash: FlowHash::default(),
             flows: alloc::vec![flow; queues],
-            links: Links::new(queues),
-            new: List::EMPTY,
-            old: List::EMPTY,
+            links: ListLinks::new(queues),
+            new: QueueList::EMPTY,
+            old: QueueList::EMPTY,
             due,
             awake: if due.is_some() { (0..queues as u32).collect() } else { Vec::new() },
             serving: 0,
@@ -240,7 +240,7 @@ impl<A: Aqm + Clone> FlowQueues<A> {
     /// Those of one queue.
     pub fn queue_bytes(&self) -> usize {
         let awake = if self.due.is_some() { size_of::<u32>() } else { 0 };
-        Store::QUEUE_BYTES + Links::QUEUE_BYTES + size_of::<Flow<A>>() + awake
+        Store::QUEUE_BYTES + ListLinks::QUEUE_BYTES + size_of::<Flow<A>>() + awake
     }
 
     /// Takes the parameters of `new`; each queue keeps the state of its AQM and what it may still send.
@@ -287,7 +287,7 @@ impl<A: Aqm + Clone> FlowQueues<A> {
             let fattest = self.store.longest(Length::Bytes, arrived_at);
             let Backlog { packets, bytes } = self.store.queue(fattest);
             let (half_packets, left) = match self.params.half {
-                Some(Half::Bytes) => (u32::MAX, bytes - bytes / 2),
+                Some(DropUnit::Bytes) => (u32::MAX, bytes - bytes / 2),
                 _ => (packets.div_ceil(2), 0),
             };
             let mut lost = 0;
@@ -298,7 +298,7 @@ impl<A: Aqm + Clone> FlowQueues<A> {
                 lost += 1;
             }
             if self.params.count_drops == Some(true) {
-                self.flows[fattest].aqm.on_stolen(lost);
+                self.flows[fattest].aqm.on_buffer_stolen(lost);
             }
         }
     }
@@ -310,7 +310,7 @@ impl<A: Aqm + Clone> FlowQueues<A> {
         while let Some((taken, sojourn)) = self.store.pop(queue, now) {
             flow.last_sojourn = sojourn;
             let mut cx = self.store.cx(queue, now, rng);
-            if self.params.backlog == Some(Shown::All) {
+            if self.params.backlog == Some(BacklogScope::All) {
                 let Backlog { packets, bytes } = self.store.backlog();
                 (cx.queue.packets, cx.queue.bytes) = (packets, bytes);
             }
@@ -360,7 +360,7 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
         self.store.arrive(packet);
         let queue = self.hash.queue(packet.flow_hash, self.flows.len(), rng);
         self.wake(queue);
-        if self.params.overflow == Some(GivesWay::Arriving) && self.store.is_full(packet) {
+        if self.params.overflow == Some(OverflowVictim::Arriving) && self.store.is_full(packet) {
             self.overlimits += 1;
             self.flows[queue].aqm.on_overflow(packet, &mut self.store.cx(queue, now, rng));
             return self.store.refuse(handle, DropReason::Overflow, fates);
@@ -491,13 +491,16 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
         visit("drop_batch", Value::Number(drop_batch as f64));
         visit("emptied", Value::Choice(if emptied_gone { "gone" } else { "old" }));
         if let Some(shown) = backlog {
-            visit("backlog", Value::Choice(if shown == Shown::All { "all" } else { "queue" }));
+            visit("backlog", Value::Choice(if shown == BacklogScope::All { "all" } else { "queue" }));
         }
         if let Some(gives_way) = overflow {
-            visit("overflow", Value::Choice(if gives_way == GivesWay::Arriving { "arriving" } else { "fattest" }));
+            visit(
+                "overflow",
+                Value::Choice(if gives_way == OverflowVictim::Arriving { "arriving" } else { "fattest" }),
+            );
         }
         if let Some(half) = half {
-            visit("half", Value::Choice(if half == Half::Bytes { "bytes" } else { "packets" }));
+            visit("half", Value::Choice(if half == DropUnit::Bytes { "bytes" } else { "packets" }));
         }
         if let Some(count_drops) = count_drops {
             visit("count_drops", Value::Flag(count_drops));
@@ -541,7 +544,7 @@ mod tests {
             self.empty += 1;
         }
 
-        fn on_stolen(&mut self, packets: u32) {
+        fn on_buffer_stolen(&mut self, packets: u32) {
             self.stolen += packets;
         }
     }
@@ -617,7 +620,7 @@ mod tests {
 
     #[test]
     fn where_half_is_of_its_packets_passing_the_limit_costs_the_fattest_queue_those_from_the_head() {
-        let params = FqParams { quantum: QUANTUM, half: Some(Half::Packets), ..FqParams::default() };
+        let params = FqParams { quantum: QUANTUM, half: Some(DropUnit::Packets), ..FqParams::default() };
         let mut fq = FlowQueues::new(params, Picky::default(), Limit::packets(10));
         let mut log = Log::default();
         let fat: Vec<_> = (0..9).map(|handle| (handle, 1, 1000)).collect();
@@ -641,7 +644,7 @@ mod tests {
     #[test]
     fn where_half_is_of_its_bytes_packets_go_until_so_many_are_gone() {
         let params =
-            FqParams { quantum: QUANTUM, half: Some(Half::Bytes), count_drops: Some(true), ..FqParams::default() };
+            FqParams { quantum: QUANTUM, half: Some(DropUnit::Bytes), count_drops: Some(true), ..FqParams::default() };
         let mut fq = FlowQueues::new(params, Picky::default(), Limit::packets(6));
         let mut log = Log::default();
         // 1400 + 4 * 400 + 100 B = 3100 B; half is 1550: the first packet leaves 1700, the second 1300 B.

@@ -22,7 +22,7 @@
 //! - CoDel's own are in [`codel`](crate::codel). `fq-codel-linux` has Linux's limit, MTU, lists and arithmetic.
 
 use crate::algorithm::Algorithm;
-use crate::multi::fq::{self, FlowQueues, FqParams, Half, Shown};
+use crate::multi::fq::{self, BacklogScope, DropUnit, FlowQueues, FqParams};
 use crate::params::joined;
 use crate::today::codel::{self, Codel};
 use crate::{DefaultValue, Kind, Limit, Network, Param, ParamError, Settings, Value};
@@ -58,12 +58,12 @@ pub type FqCodel = FlowQueues<Codel>;
 
 impl FqCodel {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network, limit: Limit) -> Result<Self, ParamError> {
-        let shown = if settings.choice("backlog") == Some("queue") { Shown::Queue } else { Shown::All };
-        let half = if settings.choice("half") == Some("packets") { Half::Packets } else { Half::Bytes };
+        let shown = if settings.choice("backlog") == Some("queue") { BacklogScope::Queue } else { BacklogScope::All };
+        let half = if settings.choice("half") == Some("packets") { DropUnit::Packets } else { DropUnit::Bytes };
         let count_drops = Some(settings.flag("count_drops").unwrap_or(true));
         let params =
             FqParams { backlog: Some(shown), half: Some(half), count_drops, ..FqParams::from_settings(settings)? };
-        Ok(FlowQueues::new(params, Codel::in_a_bank(settings, network)?, limit))
+        Ok(FlowQueues::new(params, Codel::for_flow_queue(settings, network)?, limit))
     }
 }
 

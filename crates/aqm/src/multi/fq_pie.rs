@@ -12,7 +12,7 @@
 //! - PIE's own are in [`pie`](crate::pie). `fq-pie-linux` has Linux's limit, lists, safeguards and ECN default.
 
 use crate::algorithm::Algorithm;
-use crate::multi::fq::{self, FlowQueues, FqParams, GivesWay};
+use crate::multi::fq::{self, FlowQueues, FqParams, OverflowVictim};
 use crate::params::joined;
 use crate::today::pie::{self, Pie};
 use crate::{DefaultValue, Kind, Limit, Network, Param, ParamError, Settings, Value};
@@ -38,10 +38,13 @@ pub type FqPie = FlowQueues<Pie>;
 
 impl FqPie {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network, limit: Limit) -> Result<Self, ParamError> {
-        let gives_way =
-            if settings.choice("overflow") == Some("arriving") { GivesWay::Arriving } else { GivesWay::Fattest };
+        let gives_way = if settings.choice("overflow") == Some("arriving") {
+            OverflowVictim::Arriving
+        } else {
+            OverflowVictim::Fattest
+        };
         let params = FqParams { overflow: Some(gives_way), ..FqParams::from_settings(settings)? };
-        Ok(FlowQueues::new(params, Pie::in_a_bank(settings, network)?, limit))
+        Ok(FlowQueues::new(params, Pie::for_flow_queue(settings, network)?, limit))
     }
 }
 
@@ -74,9 +77,9 @@ mod tests {
 
     /// PIE that never lets its discipline leave out a turn of the timer.
     #[derive(Clone, Debug)]
-    struct Restless(Pie);
+    struct AlwaysAwake(Pie);
 
-    impl Aqm for Restless {
+    impl Aqm for AlwaysAwake {
         fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
             self.0.on_arrival(packet, cx)
         }
@@ -109,7 +112,7 @@ mod tests {
     /// What becomes of 20 s of bursts of four flows, with silences of up to two seconds, and the timers' beat; `other`:
     /// the parameters change in the middle to these.
     fn fates<A: Aqm + Clone>(aqm: A, other: A) -> (Log, Vec<(u64, f64)>) {
-        let params = FqParams { queues: 16, overflow: Some(GivesWay::Fattest), ..FqParams::default() };
+        let params = FqParams { queues: 16, overflow: Some(OverflowVictim::Fattest), ..FqParams::default() };
         let mut fq = FlowQueues::new(params, aqm, Limit::packets(40));
         let (mut rng, mut log, mut seen) = (Lehmer(7), Log::default(), Vec::new());
         let mut draws = Lehmer(99);
@@ -147,10 +150,10 @@ mod tests {
             let pie = |target| {
                 let mut given = settings.clone();
                 given.push(("target", Value::Number(target)));
-                Pie::in_a_bank(&Settings::check(&given, ALGORITHM.params).unwrap(), &NETWORK).unwrap()
+                Pie::for_flow_queue(&Settings::check(&given, ALGORITHM.params).unwrap(), &NETWORK).unwrap()
             };
             let (lazy, beats) = fates(pie(0.005), pie(0.002));
-            let (restless, all) = fates(Restless(pie(0.005)), Restless(pie(0.002)));
+            let (restless, all) = fates(AlwaysAwake(pie(0.005)), AlwaysAwake(pie(0.002)));
             assert!(lazy.dropped.len() + lazy.marked.len() > 100, "{settings:?}");
             assert_eq!((lazy.marked, lazy.dropped), (restless.marked, restless.dropped), "{settings:?}");
             assert_eq!(beats, all, "{settings:?}");

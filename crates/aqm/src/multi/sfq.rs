@@ -29,7 +29,7 @@ use aqumen_units::{Instant, Span};
 
 use crate::algorithm::Algorithm;
 use crate::multi::hash::FlowHash;
-use crate::multi::rounds::{Links, List};
+use crate::multi::queue_list::{ListLinks, QueueList};
 use crate::multi::store::{Length, RESERVED_PKTS, Store, Waiting};
 use crate::multi::{self, QUEUES_PARAM};
 use crate::{
@@ -89,9 +89,9 @@ pub(crate) const HEAD_DROP: Param =
 pub struct Sfq {
     store: Store,
     hash: FlowHash,
-    links: Links,
+    links: ListLinks,
     /// Queues that hold packets, in the order of their turns.
-    round: List,
+    round: QueueList,
     /// Period of the change of the hash, and when it is due.
     perturb: Option<(Span, Instant)>,
     params: SfqParams,
@@ -126,8 +126,8 @@ impl Sfq {
         Sfq {
             store: Store::new(queues, within),
             hash: FlowHash::default(),
-            links: Links::new(queues),
-            round: List::EMPTY,
+            links: ListLinks::new(queues),
+            round: QueueList::EMPTY,
             perturb: (perturb > Span::ZERO).then(|| (perturb, Instant::ZERO + perturb)),
             params,
             credits: alloc::vec![0; queues],
@@ -188,7 +188,7 @@ impl Sfq {
                 moving.push(packet);
             }
         }
-        self.round = List::EMPTY;
+        self.round = QueueList::EMPTY;
         for packet in moving.drain(..) {
             let queue = self.hash.queue(packet.packet.flow_hash, self.store.queues(), rng);
             if self.store.is_empty(queue) {
@@ -206,7 +206,7 @@ impl Sfq {
     }
 
     /// Those of one queue.
-    pub const QUEUE_BYTES: usize = Store::QUEUE_BYTES + Links::QUEUE_BYTES + size_of::<i64>();
+    pub const QUEUE_BYTES: usize = Store::QUEUE_BYTES + ListLinks::QUEUE_BYTES + size_of::<i64>();
 }
 
 impl Qdisc for Sfq {

@@ -334,9 +334,9 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Lost(std::vec::Vec<Handle>);
+    struct DropLog(std::vec::Vec<Handle>);
 
-    impl Fates for Lost {
+    impl Fates for DropLog {
         fn marked(&mut self, _handle: Handle) {}
 
         fn dropped(&mut self, handle: Handle, _reason: DropReason) {
@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(store.queue(0), Backlog { packets: 2, bytes: 200 });
         let (first, sojourn) = store.pop(0, at(30)).unwrap();
         assert_eq!((first.handle, sojourn), (10, Span::from_nanos(20)));
-        store.steal_one(1, false, &mut Lost::default());
+        store.steal_one(1, false, &mut DropLog::default());
         assert_eq!(store.queue(1).packets, 1);
         // The slots of both are used again; no room is added.
         let reserved = store.memory_bytes();
@@ -375,7 +375,7 @@ mod tests {
     #[test]
     fn the_longest_queue_gives_way_and_a_tie_falls_on_the_arriving_flow() {
         let mut store = Store::new(3, Limit::packets(3));
-        let mut lost = Lost::default();
+        let mut lost = DropLog::default();
         // Queue 0 has two small packets, queue 1 one large: by packets 0 is the longest, by bytes 1.
         store.push(0, 0, &packet(100), Instant::ZERO);
         store.push(0, 1, &packet(100), Instant::ZERO);

@@ -16,7 +16,7 @@
 use aqumen_units::{Probability, Span};
 
 use crate::{
-    Algorithm, AntiWindup, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, Sampled,
+    Algorithm, AntiWindup, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError, SampledAqm,
     SampledLaw, Settings, Theory, Unit, Value,
 };
 
@@ -174,9 +174,9 @@ impl Aaqm {
     }
 }
 
-impl Sampled<Aaqm> {
+impl SampledAqm<Aaqm> {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
-        Ok(Sampled::of_row(Aaqm::from_settings(settings, network)?, settings, network))
+        Ok(SampledAqm::with_settings(Aaqm::from_settings(settings, network)?, settings, network))
     }
 }
 
@@ -243,7 +243,7 @@ impl SampledLaw for Aaqm {
 }
 
 impl Theory for Aaqm {
-    fn no_slope(&self) -> Option<&'static str> {
+    fn not_linearizable(&self) -> Option<&'static str> {
         Some("its probability moves by fixed steps, up or down, at each period")
     }
 }

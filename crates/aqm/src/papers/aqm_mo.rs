@@ -27,8 +27,8 @@ use aqumen_units::{Probability, Span};
 
 use crate::params::joined;
 use crate::{
-    Algorithm, AntiWindup, AtRest, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError,
-    RoundTrip, Sampled, SampledLaw, Settings, Target, TcpPlant, Theory, Told, Transfer, Unit, Value,
+    Algorithm, AntiWindup, Bound, DefaultValue, DesignReport, Kind, MAX_LOOPS, Network, Observation, Param, ParamError,
+    QueueOperatingPoint, RoundTrip, SampledAqm, SampledLaw, Settings, Target, TcpPlant, Theory, Transfer, Unit, Value,
     transfer::{difference, multiply},
 };
 use design::{Gains, Lags, Rule};
@@ -361,9 +361,9 @@ fn holdable(plant: TcpPlant) -> Result<TcpPlant, ParamError> {
     TcpPlant::new(plant.flows().min(0.5 * rtt * capacity), capacity, rtt)
 }
 
-impl Sampled<AqmMo> {
+impl SampledAqm<AqmMo> {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
-        Ok(Sampled::of_row(AqmMo::from_settings(settings, network)?, settings, network))
+        Ok(SampledAqm::with_settings(AqmMo::from_settings(settings, network)?, settings, network))
     }
 }
 
@@ -427,7 +427,7 @@ impl Theory for AqmMo {
     /// Without its adaptation, both loops in continuous time, the half periods and filters as lags t_F and t_q:
     /// C(s) = ((R0 s / (1 + t_F s) + 1) / N + k_po (1 + 1/(T_io s)) / (1 + t_q s)) / (T_first s) + K_p / (1 + t_q s).
     /// The window's estimate sees the arrivals' rate, C + dq/dt, times R0, and the queue itself.
-    fn linear(&self, at: &AtRest) -> Option<Transfer> {
+    fn linear(&self, at: &QueueOperatingPoint) -> Option<Transfer> {
         let Lags { inner_s: t_f, outer_s: t_q } = self.params.lags();
         let capacity = self.capacity_bps.map_or(self.assumed.capacity_pps(), |bps| bps / (8.0 * at.packet_bytes));
         let r0 = self.base_rtt_s + self.target.seconds(capacity);
@@ -443,13 +443,13 @@ impl Theory for AqmMo {
         Some(Transfer { num: difference(&difference(&window, &queue), &direct), den, period_s: None })
     }
 
-    fn derive(&self, _at: &AtRest, _plant: &TcpPlant, told: &mut dyn Told) {
+    fn derive(&self, _at: &QueueOperatingPoint, _plant: &TcpPlant, report: &mut dyn DesignReport) {
         let gains = &self.gains;
-        told.number("T_first", gains.t_first);
-        told.number("k_po", gains.k_po);
-        told.number("T_io", gains.t_io);
-        told.number("T_do", gains.t_do);
-        told.number("K_p", gains.k_p);
+        report.number("T_first", gains.t_first);
+        report.number("k_po", gains.k_po);
+        report.number("T_io", gains.t_io);
+        report.number("T_do", gains.t_do);
+        report.number("K_p", gains.k_p);
     }
 }
 

@@ -32,8 +32,9 @@ use aqumen_units::{Probability, Span};
 use alloc::{format, string::String, vec, vec::Vec};
 
 use crate::{
-    Algorithm, AntiWindup, AtRest, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError,
-    Rests, Sampled, SampledLaw, Settings, Target, TcpPlant, Theory, Told, Transfer, Unit, Value,
+    Algorithm, AntiWindup, Bound, DefaultValue, DesignReport, Equilibrium, Kind, MAX_LOOPS, Network, Observation,
+    Param, ParamError, QueueOperatingPoint, SampledAqm, SampledLaw, Settings, Target, TcpPlant, Theory, Transfer, Unit,
+    Value,
     transfer::{difference, multiply},
 };
 use design::{MAX_DELAY, MAX_HORIZON, Model, Predictor};
@@ -368,9 +369,9 @@ impl ArmPfc {
     }
 }
 
-impl Sampled<ArmPfc> {
+impl SampledAqm<ArmPfc> {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
-        Ok(Sampled::of_row(ArmPfc::from_settings(settings, network)?, settings, network))
+        Ok(SampledAqm::with_settings(ArmPfc::from_settings(settings, network)?, settings, network))
     }
 }
 
@@ -384,9 +385,9 @@ impl SampledLaw for ArmPfc {
         self.seen = self.solve(y);
         let p = Probability::clamp(self.p0 + self.seen.u);
         self.modelled = [self.seen.ym, self.modelled[0]];
-        remember(&mut self.y, y);
+        shift_in(&mut self.y, y);
         // Anti-windup: the history keeps what was applied, not what was wished.
-        remember(&mut self.u, p.get() - self.p0);
+        shift_in(&mut self.u, p.get() - self.p0);
         p
     }
 
@@ -445,15 +446,15 @@ impl Variant {
 }
 
 /// Puts `newest` in front; the oldest falls out. The histories are short and move once a sample.
-pub(crate) fn remember(history: &mut [f64], newest: f64) {
+pub(crate) fn shift_in(history: &mut [f64], newest: f64) {
     history.rotate_right(1);
     history[0] = newest;
 }
 
 impl Theory for ArmPfc {
     /// Variant A settles beside the target, and there another probability is needed.
-    fn rests(&self) -> Rests {
-        Rests::BesideTarget
+    fn equilibrium(&self) -> Equilibrium {
+        Equilibrium::OffTarget
     }
 
     /// Where the queue settles beside the target, packets, when the network needs the probability `p` to be still
@@ -477,7 +478,7 @@ impl Theory for ArmPfc {
 
     /// g u = (Psi^h - 1) y - y_free + y_m, solved for u/y. With F = sum of c_j z^-j + eta z^-(d+1) and the model N / M:
     /// B: (Psi^h - 1) M / ((g + F) M - N (1 - beta1 - beta2 z^-1)); A and C: their y_m and y_free put in.
-    fn linear(&self, _at: &AtRest) -> Option<Transfer> {
+    fn linear(&self, _at: &QueueOperatingPoint) -> Option<Transfer> {
         let (model, predictor) = (&self.model, self.predictor());
         let (d, h) = (model.delay(), predictor.horizon());
         let pull = pull(self.psi, h);
@@ -510,11 +511,11 @@ impl Theory for ArmPfc {
         Some(Transfer { num, den, period_s: Some(model.period_s()) })
     }
 
-    fn derive(&self, _at: &AtRest, plant: &TcpPlant, told: &mut dyn Told) {
+    fn derive(&self, _at: &QueueOperatingPoint, plant: &TcpPlant, report: &mut dyn DesignReport) {
         let (model, predictor) = (&self.model, self.predictor());
         let gamma = model.period_s() / libm::hypot(plant.queue_time_s(), plant.window_time_s());
-        told.number("T_s", model.period_s());
-        told.number("gamma", gamma);
+        report.number("T_s", model.period_s());
+        report.number("gamma", gamma);
         for (name, value) in [
             ("kappa", model.gain()),
             ("n1", model.n1()),
@@ -526,24 +527,24 @@ impl Theory for ArmPfc {
             ("eta", predictor.eta()),
             ("g", predictor.gain()),
         ] {
-            told.number(name, value);
+            report.number(name, value);
         }
-        told.list("c", predictor.c());
+        report.list("c", predictor.c());
         if !(0.1..=0.25).contains(&gamma) {
-            told.warn(format!(
+            report.warn(format!(
                 "gamma = T_s / sqrt(tau1^2 + tau2^2) = {gamma:.4} is outside the 0.1 to 0.25 that the paper asks for"
             ));
         }
     }
 
-    fn doubts(&self, at: &AtRest) -> Option<String> {
+    fn equilibrium_warning(&self, at: &QueueOperatingPoint) -> Option<String> {
         ((at.window_pkts - 2.0).abs() < 0.05).then(|| {
             "W0 is near 2, where both time constants are equal and the paper's eq. (13) divides by zero; the design here does not"
                 .into()
         })
     }
 
-    fn doubts_of_delay(&self, delay_margin_s: f64) -> Option<String> {
+    fn delay_margin_warning(&self, delay_margin_s: f64) -> Option<String> {
         let period = self.model.period_s();
         (delay_margin_s < period).then(|| format!("one more sample of delay ({period:.4} s) makes the loop unstable"))
     }

@@ -27,7 +27,7 @@ use aqumen_units::{Probability, Span};
 use crate::params::joined;
 use crate::{
     Algorithm, AntiWindup, ArmPfc, ArmPfcParams, Bound, DefaultValue, EstimatorParams, Estimators, Kind, MAX_LOOPS,
-    Network, NetworkEstimate, Observation, Param, ParamError, Rls, RlsParams, RoundTrip, Sampled, SampledLaw,
+    Network, NetworkEstimate, Observation, Param, ParamError, Rls, RlsParams, RoundTrip, SampledAqm, SampledLaw,
     SelfTuned, Settings, Target, TcpPlant, Tunable, Unit, Value, Variant,
     papers::arm_pfc,
     papers::arm_pfc::design::{MAX_DELAY, MAX_HORIZON, Model, Predictor},
@@ -253,8 +253,8 @@ impl SampledLaw for IdentifiedArmPfc {
         let ym = self.predictor.predict_applied(self.y[h - 1], self.y[h], &self.u[d..]);
         let y_free = self.predictor.free_response(y, self.y[0], &self.u);
         let p = Probability::clamp(self.p0 + (y * self.pull - y_free + ym) / self.predictor.gain());
-        arm_pfc::remember(&mut self.y, y);
-        arm_pfc::remember(&mut self.u, p.get() - self.p0);
+        arm_pfc::shift_in(&mut self.y, y);
+        arm_pfc::shift_in(&mut self.u, p.get() - self.p0);
         p
     }
 
@@ -315,9 +315,9 @@ impl ArmPfcAdaptive {
     }
 }
 
-impl Sampled<ArmPfcAdaptive> {
+impl SampledAqm<ArmPfcAdaptive> {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
-        Ok(Sampled::of_row(ArmPfcAdaptive::from_settings(settings, network)?, settings, network))
+        Ok(SampledAqm::with_settings(ArmPfcAdaptive::from_settings(settings, network)?, settings, network))
     }
 }
 

@@ -26,8 +26,8 @@ use aqumen_units::{Probability, Span};
 use alloc::vec;
 
 use crate::{
-    Algorithm, AntiWindup, AtRest, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError,
-    Sampled, SampledLaw, Settings, Target, Theory, Transfer, Unit, Value,
+    Algorithm, AntiWindup, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError,
+    QueueOperatingPoint, SampledAqm, SampledLaw, Settings, Target, Theory, Transfer, Unit, Value,
 };
 
 const DEFAULT_PERIOD_S: f64 = 0.05;
@@ -183,9 +183,9 @@ impl Paqm {
     }
 }
 
-impl Sampled<Paqm> {
+impl SampledAqm<Paqm> {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
-        Ok(Sampled::of_row(Paqm::from_settings(settings, network)?, settings, network))
+        Ok(SampledAqm::with_settings(Paqm::from_settings(settings, network)?, settings, network))
     }
 }
 
@@ -278,7 +278,7 @@ impl Theory for Paqm {
     /// On one side of its target, where an oscillation spends its time: the integrator alpha (1 + z^-1) / (2 target)
     /// over 1 - z^-1; in the readings that add it, the D part alpha (2 - z^-1) / (B - target). At the target itself the
     /// law switches and has no slope.
-    fn linear(&self, _at: &AtRest) -> Option<Transfer> {
+    fn linear(&self, _at: &QueueOperatingPoint) -> Option<Transfer> {
         let PaqmParams { alpha, target, buffer, reading, .. } = self.params;
         let integral = 0.5 * alpha / target;
         let adds = matches!(reading, Reading::Sum | Reading::Dpi);

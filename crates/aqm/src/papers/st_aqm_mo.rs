@@ -9,8 +9,8 @@ use aqumen_units::{Probability, Span};
 
 use crate::params::joined;
 use crate::{
-    Algorithm, AntiWindup, AtRest, MAX_LOOPS, Network, NetworkEstimate, Observation, Param, ParamError, RoundTrip,
-    Sampled, SampledLaw, SelfTuned, Settings, Target, TcpPlant, Theory, Transfer, Tunable, Value,
+    Algorithm, AntiWindup, MAX_LOOPS, Network, NetworkEstimate, Observation, Param, ParamError, QueueOperatingPoint,
+    RoundTrip, SampledAqm, SampledLaw, SelfTuned, Settings, Target, TcpPlant, Theory, Transfer, Tunable, Value,
     design::self_tuning::Tuning,
     papers::aqm_mo::{self, AqmMo, AqmMoParams},
 };
@@ -50,14 +50,14 @@ fn plant_of(network: &NetworkEstimate) -> Result<TcpPlant, ParamError> {
     TcpPlant::new(load * rtt_s * capacity_pps, capacity_pps, rtt_s)
 }
 
-impl Sampled<SelfTuned<TunableAqmMo>> {
+impl SampledAqm<SelfTuned<TunableAqmMo>> {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
         let tuning = Tuning::from_settings(settings, network)?;
         let initial = tuning.initial();
         let (RoundTrip::Fixed(rtt) | RoundTrip::Effective(rtt)) = tuning.round_trip;
         let params = AqmMoParams::from_settings(settings, initial.rtt_s);
         let law = TunableAqmMo::new(params, &initial, rtt, tuning.target)?;
-        Ok(Sampled::of_row(SelfTuned::with(&tuning, law)?, settings, network))
+        Ok(SampledAqm::with_settings(SelfTuned::from_tuning(&tuning, law)?, settings, network))
     }
 }
 
@@ -110,7 +110,7 @@ impl Tunable for TunableAqmMo {
 
 impl Theory for TunableAqmMo {
     /// Once its estimates have come to rest: AQM-MO designed for the network that there is.
-    fn linear(&self, at: &AtRest) -> Option<Transfer> {
+    fn linear(&self, at: &QueueOperatingPoint) -> Option<Transfer> {
         let plant =
             TcpPlant::new(at.flows, at.capacity_pps, at.base_rtt_s + self.target().seconds(at.capacity_pps)).ok()?;
         AqmMo::new(self.params, plant, at.base_rtt_s, self.target()).ok()?.linear(at)

@@ -17,8 +17,8 @@ use aqumen_units::{Probability, Span};
 use crate::params::joined;
 use crate::{
     Algorithm, AntiWindup, ArmPfc, ArmPfcParams, Bound, DefaultValue, Kind, MAX_LOOPS, Network, NetworkEstimate,
-    Observation, Param, ParamError, Sampled, SampledLaw, SelfTuned, Settings, Target, TcpPlant, Tunable, Unit, Value,
-    design::self_tuning::Tuning, papers::arm_pfc, papers::arm_pfc::design::MAX_DELAY,
+    Observation, Param, ParamError, SampledAqm, SampledLaw, SelfTuned, Settings, Target, TcpPlant, Tunable, Unit,
+    Value, design::self_tuning::Tuning, papers::arm_pfc, papers::arm_pfc::design::MAX_DELAY,
     papers::arm_pfc_adaptive::model_of,
 };
 
@@ -117,7 +117,7 @@ impl TunableArmPfc {
     }
 }
 
-impl Sampled<SelfTuned<TunableArmPfc>> {
+impl SampledAqm<SelfTuned<TunableArmPfc>> {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
         let tuning = Tuning::from_settings(settings, network)?;
         let law = TunableArmPfc::new(
@@ -128,7 +128,7 @@ impl Sampled<SelfTuned<TunableArmPfc>> {
             settings.number("pace").unwrap_or(DEFAULT_PACE),
             settings.number("p0").map(Probability::clamp),
         )?;
-        Ok(Sampled::of_row(SelfTuned::with(&tuning, law)?, settings, network))
+        Ok(SampledAqm::with_settings(SelfTuned::from_tuning(&tuning, law)?, settings, network))
     }
 }
 

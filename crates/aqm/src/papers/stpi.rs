@@ -19,7 +19,7 @@ use aqumen_units::{Probability, Span};
 use crate::params::joined;
 use crate::{
     Algorithm, AntiWindup, Bound, DefaultValue, Kind, MAX_LOOPS, Network, NetworkEstimate, Observation, Param,
-    ParamError, Pi, PiController, PiGains, Sampled, SampledLaw, SelfTuned, Settings, Target, Tunable, Unit, Value,
+    ParamError, Pi, PiController, PiGains, SampledAqm, SampledLaw, SelfTuned, Settings, Target, Tunable, Unit, Value,
     design::self_tuning::Tuning,
 };
 
@@ -99,7 +99,7 @@ fn gains(beta: f64, frequency: f64, network: &NetworkEstimate) -> Result<PiGains
     design(beta, network).sampled(frequency)
 }
 
-impl Sampled<SelfTuned<TunablePi>> {
+impl SampledAqm<SelfTuned<TunablePi>> {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
         let tuning = Tuning::from_settings(settings, network)?;
         let law = TunablePi::new(
@@ -109,7 +109,7 @@ impl Sampled<SelfTuned<TunablePi>> {
             &tuning.initial(),
             Probability::ZERO,
         )?;
-        Ok(Sampled::of_row(SelfTuned::with(&tuning, law)?, settings, network))
+        Ok(SampledAqm::with_settings(SelfTuned::from_tuning(&tuning, law)?, settings, network))
     }
 }
 

@@ -29,7 +29,7 @@ use aqumen_units::{Probability, Span};
 use crate::params::joined;
 use crate::{
     Algorithm, AntiWindup, Bound, DefaultValue, Kind, MAX_LOOPS, Network, NetworkEstimate, Observation, Param,
-    ParamError, RedCurve, Sampled, SampledLaw, SelfTuned, Settings, Target, Tunable, Unit, Value,
+    ParamError, RedCurve, SampledAqm, SampledLaw, SelfTuned, Settings, Target, Tunable, Unit, Value,
     design::self_tuning::Tuning,
 };
 
@@ -115,7 +115,7 @@ impl TunableRed {
     }
 }
 
-impl Sampled<SelfTuned<TunableRed>> {
+impl SampledAqm<SelfTuned<TunableRed>> {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
         let tuning = Tuning::from_settings(settings, network)?;
         // RED's thresholds are about time: a target in packets means its waiting time at the initial capacity.
@@ -129,7 +129,7 @@ impl Sampled<SelfTuned<TunableRed>> {
             0.0,
         )?;
         let law = TunableRed { patient: settings.flag("patient").unwrap_or(true), ..law };
-        Ok(Sampled::of_row(SelfTuned::with(&tuning, law)?, settings, network))
+        Ok(SampledAqm::with_settings(SelfTuned::from_tuning(&tuning, law)?, settings, network))
     }
 }
 

@@ -246,7 +246,7 @@ impl CobaltState {
     }
 
     /// Whether nothing of past congestion is left, so that an empty queue may be forgotten.
-    pub fn is_at_rest(&self, now: Instant) -> bool {
+    pub fn is_quiescent(&self, now: Instant) -> bool {
         self.blue == Probability::ZERO && self.count == 0 && now >= self.next
     }
 
@@ -331,7 +331,7 @@ impl Cobalt {
             increment: settings.number("increment").unwrap_or(default.increment),
             decrement: settings.number("decrement").unwrap_or(default.decrement),
             blue_threshold: span("blue_threshold", default.blue_threshold),
-            arithmetic: Arithmetic::of(settings),
+            arithmetic: Arithmetic::from_settings(settings),
             ecn: settings.flag("ecn").unwrap_or(default.ecn),
         })
     }
@@ -389,7 +389,7 @@ impl Aqm for Cobalt {
 }
 
 impl Theory for Cobalt {
-    fn no_slope(&self) -> Option<&'static str> {
+    fn not_linearizable(&self) -> Option<&'static str> {
         Some("it signals at moments, not with a probability, and by fixed steps at overflow")
     }
 }

@@ -226,7 +226,7 @@ impl Default for CodelParams {
 
 impl Arithmetic {
     /// As the settings have it.
-    pub(crate) fn of(settings: &Settings<'_>) -> Self {
+    pub(crate) fn from_settings(settings: &Settings<'_>) -> Self {
         if settings.choice("arithmetic") == Some("linux") { Arithmetic::Linux } else { Arithmetic::Exact }
     }
 
@@ -338,7 +338,7 @@ impl CodelState {
     }
 
     /// So many packets were taken from the queue for want of room, and count as signals (Linux's FQ-CoDel).
-    pub fn on_stolen(&mut self, packets: u32) {
+    pub fn on_buffer_stolen(&mut self, packets: u32) {
         self.count = self.count.saturating_add(packets);
     }
 
@@ -456,7 +456,7 @@ impl Codel {
     }
 
     /// That of one queue among many: `limit` is of them all.
-    pub(crate) fn in_a_bank(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
+    pub(crate) fn for_flow_queue(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
         let one = Codel::from_settings(settings, network)?;
         Codel::new(CodelParams { limit: None, ..one.params })
     }
@@ -475,7 +475,7 @@ impl Codel {
                 _ => None,
             },
             from_now: settings.choice("schedule") == Some("now"),
-            arithmetic: Arithmetic::of(settings),
+            arithmetic: Arithmetic::from_settings(settings),
             limit: limit(settings)?,
             ecn: settings.flag("ecn").unwrap_or(default.ecn),
         })
@@ -495,8 +495,8 @@ impl Aqm for Codel {
         }
     }
 
-    fn on_stolen(&mut self, packets: u32) {
-        self.state.on_stolen(packets);
+    fn on_buffer_stolen(&mut self, packets: u32) {
+        self.state.on_buffer_stolen(packets);
     }
 
     #[inline]
@@ -562,7 +562,7 @@ impl Aqm for Codel {
 }
 
 impl Theory for Codel {
-    fn no_slope(&self) -> Option<&'static str> {
+    fn not_linearizable(&self) -> Option<&'static str> {
         Some("it signals at moments, not with a probability")
     }
 }

@@ -21,7 +21,7 @@ use aqumen_units::{Ecn, Instant, Probability, Span};
 
 use crate::{
     Algorithm, AntiWindup, Aqm, Bound, Cx, DefaultValue, DelayPi, Draw, Kind, MAX_LOOPS, Network, Observation, Packet,
-    Param, ParamError, Sampled, SampledLaw, Settings, Totals, Unit, Value, Verdict,
+    Param, ParamError, SampledAqm, SampledLaw, Settings, Totals, Unit, Value, Verdict,
 };
 
 // The paper's table of parameters.
@@ -95,7 +95,7 @@ pub struct Pi2Law {
 /// PI2.
 #[derive(Clone, Debug)]
 pub struct Pi2 {
-    sampled: Sampled<Pi2Law>,
+    sampled: SampledAqm<Pi2Law>,
     ecn: bool,
 }
 
@@ -192,7 +192,7 @@ impl Pi2 {
     pub fn new(law: Pi2Law, ecn: bool) -> Result<Self, ParamError> {
         Param::check_positive("target", law.params.target_s, Unit::Seconds)?;
         Param::check_positive("interval", law.params.interval.as_secs_f64(), Unit::Seconds)?;
-        Ok(Pi2 { sampled: Sampled::new(law, ecn), ecn })
+        Ok(Pi2 { sampled: SampledAqm::new(law, ecn), ecn })
     }
 
     /// The law.
@@ -211,7 +211,7 @@ impl Pi2 {
             max_p: Probability::clamp(number("max_p", DEFAULT_MAX_P)),
         });
         let pi2 = Pi2::new(law, settings.flag("ecn").unwrap_or(true))?;
-        Ok(Pi2 { sampled: Sampled::of_row(law, settings, network), ..pi2 })
+        Ok(Pi2 { sampled: SampledAqm::with_settings(law, settings, network), ..pi2 })
     }
 }
 

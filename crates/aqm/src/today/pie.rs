@@ -43,9 +43,9 @@ mod rate_meter;
 use aqumen_units::{Instant, Probability, Span};
 
 use crate::{
-    Algorithm, AntiWindup, Aqm, AtRest, Bound, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, Network, Observation,
-    Packet, Param, ParamError, Protected, SampledLaw, Settings, Share, Spares, TcpPlant, Theory, Told, Totals, Unit,
-    Value, Verdict,
+    Algorithm, AntiWindup, AntiWindupLaw, Aqm, Bound, Cx, DefaultValue, DesignReport, Draw, DropReason, Hooks, Kind,
+    Network, Observation, Packet, Param, ParamError, QueueOperatingPoint, SafeguardLimits, SampledLaw, Settings,
+    SignalProcess, TcpPlant, Theory, Totals, Unit, Value, Verdict,
     timer::Timer,
     today::codel::{self, LIMIT},
 };
@@ -196,7 +196,7 @@ pub struct PieParams {
 #[derive(Clone, Copy, Debug)]
 pub struct Pie {
     params: PieParams,
-    law: Protected<PieLaw>,
+    law: AntiWindupLaw<PieLaw>,
     timer: Timer,
     /// The last update, and the time spent on transmissions until then.
     updated: (Instant, Span),
@@ -220,7 +220,7 @@ impl Pie {
         Param::check_positive("mean_packet", params.mean_packet, Unit::Bytes)?;
         Ok(Pie {
             params,
-            law: Protected::unprotected(PieLaw::new(params.law)),
+            law: AntiWindupLaw::unprotected(PieLaw::new(params.law)),
             updated: (Instant::ZERO, Span::ZERO),
             timer: Timer::new(params.law.interval).first_after(params.start.unwrap_or(Span::ZERO)),
             burst: params.burst,
@@ -264,11 +264,11 @@ impl Pie {
             ecn: flag("ecn", true),
             limit: codel::limit(settings)?,
         })?;
-        Ok(Pie { law: Protected::from_settings(*pie.law(), settings, network), ..pie })
+        Ok(Pie { law: AntiWindupLaw::from_settings(*pie.law(), settings, network), ..pie })
     }
 
     /// That of one queue among many: `limit` is of them all.
-    pub(crate) fn in_a_bank(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
+    pub(crate) fn for_flow_queue(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
         let one = Pie::from_settings(settings, network)?;
         Pie::new(PieParams { limit: None, ..one.params })
     }
@@ -489,22 +489,23 @@ impl Aqm for Pie {
 }
 
 impl Theory for Pie {
-    fn share(&self) -> Share {
-        if self.params.derandomize { Share::Derandomized } else { Share::Plain }
+    fn signal_process(&self) -> SignalProcess {
+        if self.params.derandomize { SignalProcess::Derandomized } else { SignalProcess::Bernoulli }
     }
 
-    fn spares(&self) -> Option<Spares> {
+    fn safeguard(&self) -> Option<SafeguardLimits> {
         let delay_s = 0.5 * self.params.law.target_s;
         let sojourn = self.params.delay == DelaySource::Sojourn;
-        Some(Spares { delay_s, probability: SPARING_P, burst: self.params.burst, sojourn })
+        Some(SafeguardLimits { delay_s, probability: SPARING_P, burst: self.params.burst, sojourn })
     }
 
     /// What the auto-tuning makes of alpha and beta there.
-    fn derive(&self, at: &AtRest, _plant: &TcpPlant, told: &mut dyn Told) {
+    fn derive(&self, at: &QueueOperatingPoint, _plant: &TcpPlant, report: &mut dyn DesignReport) {
         let params = self.law().params();
-        let divisor = if params.auto_tune { PieLaw::divisor(self.share().law(at.probability)) } else { 1.0 };
-        told.number("alpha_tuned", params.alpha_hz / divisor);
-        told.number("beta_tuned", params.beta_hz / divisor);
+        let divisor =
+            if params.auto_tune { PieLaw::divisor(self.signal_process().law_probability(at.probability)) } else { 1.0 };
+        report.number("alpha_tuned", params.alpha_hz / divisor);
+        report.number("beta_tuned", params.beta_hz / divisor);
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use aqumen_aqm::{
     Algorithm, AnyAqm, AnyQdisc, Aqm, Catalogue, Cx, DefaultValue, Draw, DropReason, DropTail, Hooks, Limit, MAX_LOOPS,
-    NameTaken, Network, Observation, Packet, Param, Qdisc, QueueView, SampledLaw, Totals, Unit, Value, Verdict,
+    NameTakenError, Network, Observation, Packet, Param, Qdisc, QueueView, SampledLaw, Totals, Unit, Value, Verdict,
 };
 use aqumen_units::{Bytes, Ecn, Instant, Probability, Rate, Span};
 
@@ -29,14 +29,14 @@ const ROW: Algorithm = Algorithm {
 };
 
 /// Drops each n-th packet on arrival; once its timer came, each at the head.
-struct Every {
+struct NthDropper {
     n: u64,
     seen: u64,
     due: Option<Instant>,
     draws: f64,
 }
 
-impl Aqm for Every {
+impl Aqm for NthDropper {
     fn on_arrival<R: Draw>(&mut self, _packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
         self.seen += 1;
         self.draws += cx.rng.uniform();
@@ -80,9 +80,9 @@ impl Aqm for Every {
 }
 
 fn catalogue() -> Catalogue {
-    let every = |n| Every { n, seen: 0, due: Some(Instant::ZERO + Span::from_millis(10)), draws: 0.0 };
+    let every = |n| NthDropper { n, seen: 0, due: Some(Instant::ZERO + Span::from_millis(10)), draws: 0.0 };
     Catalogue::BUILT_IN
-        .with(ROW, move |settings, _| Ok(AnyAqm::own(every(settings.number("n").unwrap_or(3.0) as u64))))
+        .with(ROW, move |settings, _| Ok(AnyAqm::custom(every(settings.number("n").unwrap_or(3.0) as u64))))
         .unwrap()
 }
 
@@ -121,7 +121,7 @@ fn its_parameters_are_checked_and_the_threshold_function_lies_over_it() {
         |values: &[(&str, Value<'_>)]| catalogue().build("every", values, &NETWORK).unwrap().unwrap_err().to_string();
     assert_eq!(wrong(&[("n", Value::Number(0.0))]), "n = 0: must be a number above 0");
     assert_eq!(wrong(&[("m", Value::Number(1.0))]), "m: not a parameter; known: n");
-    assert!(matches!(build(&[("threshold", Value::Number(0.5))]), AnyAqm::Thresholded(_)));
+    assert!(matches!(build(&[("threshold", Value::Number(0.5))]), AnyAqm::Threshold(_)));
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn it_takes_over_from_its_own_kind_alone() {
     arrive(&mut old, 1);
     new.take_over(Some(&old), Instant::ZERO, &Totals::default());
     assert_eq!(shown(&new)[0], ("seen", 1.0));
-    let other = AnyAqm::own(DropTail::default());
+    let other = AnyAqm::custom(DropTail::default());
     new.take_over(Some(&other), Instant::ZERO, &Totals::default());
     assert_eq!(shown(&new)[0], ("seen", 1000.0));
 }
@@ -177,7 +177,7 @@ fn a_law_is_stepped_at_its_period_and_answers_for_each_packet() {
     }
     let row = Algorithm { name: "constant", params: &[Param::ECN], ..ROW };
     let known = catalogue()
-        .with(row, |settings, _| Ok(AnyAqm::own_law(Constant, settings.flag("ecn").unwrap_or(true))))
+        .with(row, |settings, _| Ok(AnyAqm::custom_law(Constant, settings.flag("ecn").unwrap_or(true))))
         .unwrap();
     let mut aqm = known.build("constant", &[], &NETWORK).unwrap().unwrap();
     assert_eq!((arrive(&mut aqm, 1), aqm.next_timer()), (Verdict::Pass, Some(Instant::ZERO + Span::from_millis(20))));
@@ -197,11 +197,12 @@ fn names_are_found_those_built_in_are_kept_and_a_later_one_makes_way() {
     assert!(known.build("nobody", &[], &NETWORK).is_none() && Catalogue::BUILT_IN.find("every").is_none());
     assert_eq!(known.algorithms().last().map(|row| row.name), Some("every"));
     for name in ["pi", "cake", "red50"] {
-        let taken = known.with(Algorithm { name, ..ROW }, |_, _| Ok(AnyAqm::own(DropTail::default())));
-        assert_eq!(taken.unwrap_err(), NameTaken(name));
+        let taken = known.with(Algorithm { name, ..ROW }, |_, _| Ok(AnyAqm::custom(DropTail::default())));
+        assert_eq!(taken.unwrap_err(), NameTakenError(name));
     }
-    let again = known.with(Algorithm { title: "Again", ..ROW }, |_, _| Ok(AnyAqm::own(DropTail::default()))).unwrap();
-    assert_eq!(again.own().map(|row| row.title).collect::<Vec<_>>(), ["Again"]);
+    let again =
+        known.with(Algorithm { title: "Again", ..ROW }, |_, _| Ok(AnyAqm::custom(DropTail::default()))).unwrap();
+    assert_eq!(again.custom().map(|row| row.title).collect::<Vec<_>>(), ["Again"]);
     assert!(known == known.clone() && known != again && known != Catalogue::BUILT_IN);
     // What builds it may be another in spite of the same row.
     assert!(known != catalogue());

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use aqumen_aqm::registry::{AnyAqm, build};
 use aqumen_aqm::{
     Account, Aqm, ArmPfc, ArmPfcParams, Backlog, Cx, Draw, DropReason, DropTail, Fates, Fifo, Handle, Hooks, Limit,
-    MAX_LOOPS, Observation, Packet, Passage, Pi, PiGains, Qdisc, Sampled, SampledLaw, TcpPlant, Totals, Value, Variant,
-    Verdict,
+    MAX_LOOPS, Observation, Packet, Pi, PiGains, Qdisc, SampledAqm, SampledLaw, ServiceRecord, TcpPlant, Totals, Value,
+    Variant, Verdict,
 };
 use aqumen_units::{Ecn, Instant, Probability, Span};
 
@@ -292,7 +292,7 @@ impl SampledLaw for TwoLoops {
 #[test]
 fn two_loops_count_for_themselves_and_the_first_goes_first() {
     let (sender, steps) = std::sync::mpsc::channel();
-    let mut fifo = Fifo::new(AnyAqm::own_law(TwoLoops(sender), true), Limit::packets(300));
+    let mut fifo = Fifo::new(AnyAqm::custom_law(TwoLoops(sender), true), Limit::packets(300));
     let (mut rng, mut log) = (Fixed(0.9), Log::default());
     // Packets at 5, 15, 25 ms; timers when they are due.
     for (handle, ms) in [(0, 5), (1, 15), (2, 25)] {
@@ -316,7 +316,7 @@ fn two_loops_count_for_themselves_and_the_first_goes_first() {
 #[test]
 fn a_late_timer_does_one_step_and_keeps_its_phase() {
     let (sender, steps) = std::sync::mpsc::channel();
-    let mut fifo = Fifo::new(Sampled::new(TwoLoops(sender), true), Limit::packets(300));
+    let mut fifo = Fifo::new(SampledAqm::new(TwoLoops(sender), true), Limit::packets(300));
     // Ten hours late.
     let late = at_ms(36_000_000) + Span::from_millis(3);
     fifo.on_timer(late, &mut Fixed(0.5));
@@ -334,8 +334,8 @@ fn a_packet_that_finds_no_room_costs_no_draw() {
             0.9999
         }
     }
-    struct Half;
-    impl SampledLaw for Half {
+    struct ConstantHalf;
+    impl SampledLaw for ConstantHalf {
         fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
             [None, None]
         }
@@ -348,7 +348,7 @@ fn a_packet_that_finds_no_room_costs_no_draw() {
             unreachable!("it has no loop")
         }
     }
-    let mut fifo = Fifo::new(Sampled::new(Half, true), Limit::packets(2));
+    let mut fifo = Fifo::new(SampledAqm::new(ConstantHalf, true), Limit::packets(2));
     let (mut rng, mut log) = (Counting(0), Log::default());
     for handle in 0..5 {
         fifo.enqueue(handle, &packet(Ecn::Ect0), at_ms(1), &mut rng, &mut log);
@@ -358,8 +358,8 @@ fn a_packet_that_finds_no_room_costs_no_draw() {
 
 #[test]
 fn a_law_that_asks_for_no_time_between_steps_does_not_stop_the_clock() {
-    struct Restless;
-    impl SampledLaw for Restless {
+    struct ZeroPeriod;
+    impl SampledLaw for ZeroPeriod {
         fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
             [Some(Span::ZERO), Some(Span::MAX)]
         }
@@ -368,7 +368,7 @@ fn a_law_that_asks_for_no_time_between_steps_does_not_stop_the_clock() {
             Probability::ONE
         }
     }
-    let mut fifo = Fifo::new(Sampled::new(Restless, true), Limit::packets(1));
+    let mut fifo = Fifo::new(SampledAqm::new(ZeroPeriod, true), Limit::packets(1));
     fifo.on_timer(at_ms(1000), &mut Fixed(0.5));
     assert!(fifo.next_timer().unwrap() > at_ms(1000));
 }
@@ -424,8 +424,8 @@ fn a_fluid_engine_drives_the_same_law() {
 fn an_account_that_spares_calls_hears_of_the_head_as_the_algorithm_in_charge_wants() {
     let aqm = |name: &str, given: &[_]| build(name, given, &NETWORK).unwrap().unwrap();
     let account = || Account::new(aqm("droptail", &[]), Limit::packets(9));
-    let (mut sparing, mut all) = (account().sparing(), account());
-    assert_eq!((sparing.hears(), all.hears()), (false, true));
+    let (mut sparing, mut all) = (account().skipping_unused_hooks(), account());
+    assert_eq!((sparing.observes_departures(), all.observes_departures()), (false, true));
     // RED wants to know when the link is idle, PIE what leaves where it measures the rate or does as Linux.
     for (name, given, wants) in [
         ("red", vec![], true),
@@ -437,7 +437,7 @@ fn an_account_that_spares_calls_hears_of_the_head_as_the_algorithm_in_charge_wan
     ] {
         sparing.replace_aqm(aqm(name, &given), at_ms(1));
         all.replace_aqm(aqm(name, &given), at_ms(1));
-        assert_eq!((sparing.hears(), all.hears()), (wants, true), "{name} {given:?}");
+        assert_eq!((sparing.observes_departures(), all.observes_departures()), (wants, true), "{name} {given:?}");
     }
 }
 
@@ -472,19 +472,19 @@ fn an_account_told_at_once_counts_as_one_that_hears_of_each_packet() {
     full(&mut each, &mut rng);
     for (bytes, taken_at) in [(1000, 0), (600, 8)] {
         let head = Packet { bytes, ..packet(Ecn::NotEct) };
-        assert_eq!(each.take_head(&head, Span::from_millis(taken_at), at_ms(taken_at), &mut rng), Verdict::Pass);
+        assert_eq!(each.dequeue_head(&head, Span::from_millis(taken_at), at_ms(taken_at), &mut rng), Verdict::Pass);
         if bytes == 1000 {
             each.transmitted(bytes, Span::from_millis(8), at_ms(8));
         }
     }
-    let mut together = Account::new(DropTail::default(), Limit::packets(9)).sparing();
-    assert_eq!((each.hears(), together.hears()), (true, false));
+    let mut together = Account::new(DropTail::default(), Limit::packets(9)).skipping_unused_hooks();
+    assert_eq!((each.observes_departures(), together.observes_departures()), (true, false));
     full(&mut together, &mut rng);
     let of = |packets, bytes| Backlog { packets, bytes };
-    together.pass(&Passage {
-        taken: of(2, 1600),
+    together.record_service(&ServiceRecord {
+        started: of(2, 1600),
         last_sojourn: Span::from_millis(8),
-        sent: of(1, 1000),
+        finished: of(1, 1000),
         busy: Span::from_millis(8),
         transmitting_since: Some(at_ms(8)),
     });
@@ -494,10 +494,10 @@ fn an_account_told_at_once_counts_as_one_that_hears_of_each_packet() {
     assert_eq!((totals.busy, totals.last_sojourn), (each.totals().busy, Span::from_millis(8)));
     assert_eq!((totals.transmitting_since, each.totals().departures), (Some(at_ms(8)), 1));
     // The last one follows.
-    together.pass(&Passage {
-        taken: of(1, 400),
+    together.record_service(&ServiceRecord {
+        started: of(1, 400),
         last_sojourn: Span::from_millis(13),
-        sent: of(1, 600),
+        finished: of(1, 600),
         busy: Span::from_millis(5),
         transmitting_since: Some(at_ms(13)),
     });

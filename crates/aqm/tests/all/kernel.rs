@@ -149,7 +149,7 @@ impl Draw for Coin {
 }
 
 /// A discipline of ours that goes through a recording.
-struct Replayed<'a> {
+struct Replay<'a> {
     recording: &'a Recording,
     next: usize,
     qdisc: AnyQdisc,
@@ -160,10 +160,10 @@ struct Replayed<'a> {
     late: &'a [Instant],
 }
 
-impl<'a> Replayed<'a> {
+impl<'a> Replay<'a> {
     fn new(recording: &'a Recording, qdisc: AnyQdisc) -> Self {
         let coin = Coin { next: Coin::NEVER, draws: 0, low: BTreeSet::new() };
-        Replayed { recording, next: 0, qdisc, outcomes: Outcomes(Vec::new()), coin, now: Instant::ZERO, late: &[] }
+        Replay { recording, next: 0, qdisc, outcomes: Outcomes(Vec::new()), coin, now: Instant::ZERO, late: &[] }
     }
 
     /// The timers that are due.
@@ -220,7 +220,7 @@ fn codel_and_fq_codel_do_to_each_packet_what_the_kernels_do() {
         ("fq-codel", "fq-codel-linux", &[limit, ("mtu", MTU), ("quantum", MTU), interval]),
     ] {
         let recording = Recording::load(name);
-        let mut replayed = Replayed::new(&recording, ours(profile, values));
+        let mut replayed = Replay::new(&recording, ours(profile, values));
         while let Some((event, same)) = replayed.step(|_, _| Coin::NEVER) {
             assert!(same, "{name}: at {:?} the kernel sent another packet: {event:?}", replayed.now);
         }
@@ -242,7 +242,7 @@ fn cake_agrees(recording: &Recording, low: &BTreeSet<usize>) -> (usize, usize) {
         // Linux's, on a device whose full packets are 1500 B, too.
         ("quantum", Value::Number(1514.0)),
     ];
-    let mut replayed = Replayed::new(recording, ours("cake-linux", &values));
+    let mut replayed = Replay::new(recording, ours("cake-linux", &values));
     (replayed.coin.next, replayed.coin.low) = (Coin::UP, low.clone());
     while let Some((event, same)) = replayed.step(|_, _| Coin::UP) {
         let fate = |number: Handle, fates: &[Fate]| fates[number as usize];
@@ -357,7 +357,7 @@ fn in_some_order(recording: &Recording, start: u64, period: u64) -> Result<(Tall
 /// How many signals chance made, and how many probabilities were compared; or the first that is not the kernel's: when,
 /// ours and the kernel's.
 fn pie(recording: &Recording, qdisc: AnyQdisc, late: &[Instant]) -> Result<(Tally, usize), (Instant, f64, f64)> {
-    let mut replayed = Replayed { late, ..Replayed::new(recording, qdisc) };
+    let mut replayed = Replay { late, ..Replay::new(recording, qdisc) };
     let (mut tally, mut compared, mut theirs) = (Tally::default(), 0, None);
     loop {
         let draws = replayed.coin.draws;
@@ -406,7 +406,7 @@ fn red_allows_what_the_kernel_does_to_each_packet_and_signals_as_often() {
     // that of the packet before.
     let mut drawn: Vec<f64> = Vec::new();
     let tally = loop {
-        let mut replayed = Replayed::new(&recording, ours("red-linux", &values));
+        let mut replayed = Replay::new(&recording, ours("red-linux", &values));
         let (mut tally, mut before, mut gap, mut different) = (Tally::default(), 0.0, 0, None);
         while let Some((event, _)) = replayed.step(|_, coin| drawn.get(coin.draws).copied().unwrap_or(Coin::NEVER)) {
             if !matches!(event, Event::Arrival(_)) {

@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex};
 
 use aqumen_aqm::registry::{AnyAqm, algorithms, build, build_qdisc};
 use aqumen_aqm::{
-    Aqm, ArmPfc, ArmPfcParams, AtRest, Average, Cx, Draw, DropReason, GapEnd, Hooks, Limit, Observation, Packet,
-    Pi2Law, Pi2Params, QueueKind, QueueView, RedLaw, Rests, SampledLaw, Steps, TcpPlant, Theory, Told, Totals,
-    Transfer, Value, Variant, Verdict,
+    Aqm, ArmPfc, ArmPfcParams, Cx, DesignReport, Draw, DropReason, Equilibrium, FluidModel, GapTail, Hooks, Limit,
+    MaxPSteps, Observation, Packet, Pi2Law, Pi2Params, QueueKind, QueueOperatingPoint, QueueView, RedLaw, SampledLaw,
+    TcpPlant, Theory, Totals, Transfer, Value, Variant, Verdict,
 };
 use aqumen_units::{Ecn, Instant, Span};
 
 use crate::common::NETWORK;
 use crate::testing::SplitMix;
 
-const REST: AtRest = AtRest {
+const REST: QueueOperatingPoint = QueueOperatingPoint {
     flows: 20.0,
     capacity_pps: 1000.0,
     base_rtt_s: 0.1,
@@ -35,12 +35,12 @@ fn number(name: &'static str, x: f64) -> (&'static str, Value<'static>) {
 }
 
 #[derive(Default)]
-struct Derived {
+struct DerivedValues {
     numbers: BTreeMap<&'static str, f64>,
     warnings: Vec<String>,
 }
 
-impl Told for Derived {
+impl DesignReport for DerivedValues {
     fn number(&mut self, name: &'static str, value: f64) {
         self.numbers.insert(name, value);
     }
@@ -52,8 +52,8 @@ impl Told for Derived {
     }
 }
 
-fn derived(aqm: &AnyAqm) -> Derived {
-    let mut derived = Derived::default();
+fn derived(aqm: &AnyAqm) -> DerivedValues {
+    let mut derived = DerivedValues::default();
     aqm.theory().derive(&REST, &TcpPlant::new(20.0, 1000.0, 0.14).unwrap(), &mut derived);
     derived
 }
@@ -72,7 +72,7 @@ fn value(transfer: &Transfer, x: f64) -> f64 {
 fn what_has_no_slope_says_why() {
     let reasons: BTreeMap<&str, &str> = algorithms()
         .filter(|algorithm| algorithm.kind() == QueueKind::Single && algorithm.name != "fixed")
-        .filter_map(|algorithm| Some((algorithm.name, aqm(algorithm.name, &[]).theory().no_slope()?)))
+        .filter_map(|algorithm| Some((algorithm.name, aqm(algorithm.name, &[]).theory().not_linearizable()?)))
         .collect();
     let names: Vec<&str> = reasons.keys().copied().collect();
     assert_eq!(names, ["aaqm", "ared-feng", "avq", "blue", "cobalt", "codel"]);
@@ -84,49 +84,52 @@ fn what_has_no_slope_says_why() {
     says("cobalt", "at overflow");
     says("codel", "at moments");
     let fixed = aqm("fixed", &[number("p", 0.1)]);
-    assert_eq!(fixed.theory().no_slope(), Some("its probability is constant"));
+    assert_eq!(fixed.theory().not_linearizable(), Some("its probability is constant"));
 }
 
 #[test]
 fn a_queue_rests_at_the_buffers_end_beside_the_target_or_on_reds_curve() {
     let droptail = aqm("droptail", &[]);
-    assert_eq!(droptail.theory().rests(), Rests::AtBuffer);
-    assert_eq!(droptail.theory().average(), Average::Nothing);
-    assert_eq!(aqm("arm-pfc", &[]).theory().rests(), Rests::BesideTarget);
-    assert_eq!(aqm("pi", &[]).theory().rests(), Rests::AtTarget);
+    assert_eq!(droptail.theory().equilibrium(), Equilibrium::AtBufferLimit);
+    assert_eq!(droptail.theory().fluid_model(), FluidModel::BufferOnly);
+    assert_eq!(aqm("arm-pfc", &[]).theory().equilibrium(), Equilibrium::OffTarget);
+    assert_eq!(aqm("pi", &[]).theory().equilibrium(), Equilibrium::AtTarget);
     // Thresholds of 20 and 60: Floyd's rule leaves max_p alone around 40. The others have no such queue.
-    assert_eq!(aqm("ared", &[]).theory().settles_at_pkts(), Some(40.0));
-    assert_eq!(aqm("ared", &[number("min_th", 10.0), number("max_th", 40.0)]).theory().settles_at_pkts(), Some(25.0));
-    assert_eq!(aqm("ared-feng", &[]).theory().settles_at_pkts(), None);
-    assert_eq!(aqm("red", &[]).theory().settles_at_pkts(), None);
+    assert_eq!(aqm("ared", &[]).theory().adaptation_center_pkts(), Some(40.0));
+    assert_eq!(
+        aqm("ared", &[number("min_th", 10.0), number("max_th", 40.0)]).theory().adaptation_center_pkts(),
+        Some(25.0)
+    );
+    assert_eq!(aqm("ared-feng", &[]).theory().adaptation_center_pkts(), None);
+    assert_eq!(aqm("red", &[]).theory().adaptation_center_pkts(), None);
     // Between 20 and 60 max_p stays in the middle fifth, 36 to 44. A step up of .01 is half of .02, but at most a
     // quarter of it, and a tenth of .1; a step down is always a tenth; at its ends, .01 and .5, it takes none.
-    let steps = |max_p: f64| aqm("ared", &[]).theory().steps(max_p);
+    let steps = |max_p: f64| aqm("ared", &[]).theory().max_p_steps(max_p);
     for (max_p, wanted) in [(0.02, [4.0, 0.25, 0.1, 0.5]), (0.1, [4.0, 0.1, 0.1, 0.5])] {
-        let Steps { band_half_pkts, up, down, interval_s } = steps(max_p).unwrap();
+        let MaxPSteps { band_half_pkts, up, down, interval_s } = steps(max_p).unwrap();
         let found = [band_half_pkts, up, down, interval_s];
         found.into_iter().zip(wanted).for_each(|(found, wanted)| assert_near(found, wanted, 1e-12));
     }
-    assert_eq!([steps(0.01), steps(0.5), aqm("ared-feng", &[]).theory().steps(0.1)], [None; 3]);
-    assert_eq!(aqm("red", &[]).theory().steps(0.1), None);
+    assert_eq!([steps(0.01), steps(0.5), aqm("ared-feng", &[]).theory().max_p_steps(0.1)], [None; 3]);
+    assert_eq!(aqm("red", &[]).theory().max_p_steps(0.1), None);
 }
 
 #[test]
 fn pie_spares_packets_below_half_its_target_and_says_whose_delay_it_goes_by() {
     for (delay, sojourn) in [("sojourn", true), ("rate", false)] {
         let pie = aqm("pie", &[("delay", Value::Choice(delay)), number("target", 0.02)]);
-        let spares = pie.theory().spares().expect("PIE does");
+        let spares = pie.theory().safeguard().expect("PIE does");
         // RFC 8033 section 4.1: where the delay is below half the target and p below 0.2.
         assert_eq!((spares.delay_s, spares.probability, spares.sojourn), (0.01, 0.2, sojourn));
         assert_eq!(spares.burst, Span::from_millis(150));
     }
-    assert!(aqm("pi", &[]).theory().spares().is_none());
+    assert!(aqm("pi", &[]).theory().safeguard().is_none());
 }
 
 fn red(given: &[(&'static str, Value<'static>)]) -> (AnyAqm, RedLaw) {
     let red = aqm("red", given);
-    let Average::Red(law) = red.theory().average() else { panic!("RED's average is RED's") };
-    assert_eq!(red.theory().rests(), Rests::OnCurve(law));
+    let FluidModel::Red(law) = red.theory().fluid_model() else { panic!("RED's average is RED's") };
+    assert_eq!(red.theory().equilibrium(), Equilibrium::OnCurve(law));
     (red, law)
 }
 
@@ -175,8 +178,8 @@ fn reds_law_is_the_share_of_packets_that_red_signals() {
 fn red_spaces_its_signals_evenly() {
     let near = |p: f64, wait: bool, gap: (f64, f64), variance: f64| {
         let (red, _) = red(&[("wait", Value::Flag(wait))]);
-        let gaps = red.theory().gaps(p).unwrap();
-        let GapEnd::Even(most) = gaps.end else { panic!("{gaps:?}") };
+        let gaps = red.theory().signal_gaps(p).unwrap();
+        let GapTail::Uniform(most) = gaps.tail else { panic!("{gaps:?}") };
         assert_near(gaps.least_pkts, gap.0, 1e-9);
         assert_near(most, gap.1, 1e-9);
         // Tosses have gaps whose variance is (1 - p) / p^2.
@@ -188,14 +191,17 @@ fn red_spaces_its_signals_evenly() {
     // Without a signal there is no gap, where every packet is signalled neither. Then nothing varies.
     for wait in [true, false] {
         let (red, _) = red(&[("wait", Value::Flag(wait))]);
-        assert_eq!([0.0, 1.0].map(|p| (red.theory().gaps(p), red.theory().dispersion(p))), [(None, 1.0), (None, 0.0)]);
+        assert_eq!(
+            [0.0, 1.0].map(|p| (red.theory().signal_gaps(p), red.theory().dispersion(p))),
+            [(None, 1.0), (None, 0.0)]
+        );
     }
 }
 
 #[test]
 fn red_answers_with_the_slope_of_its_share_and_the_pole_of_its_average() {
     let (red, law) = red(&[]);
-    let at = AtRest { probability: 1.0 / 29.5, ..REST };
+    let at = QueueOperatingPoint { probability: 1.0 / 29.5, ..REST };
     assert_near(law.average_at(at.probability), 40.0, 1e-9);
     // The slope of p_b is 0.1 / 40, that of the share about two thirds of it; -ln(1 - 0.002) * 1000 = 2.002 rad/s.
     let answer = red.theory().linear(&at).unwrap();
@@ -290,8 +296,8 @@ fn pie_tells_the_gains_that_its_tuning_leaves() {
     // RFC 8033 section 4.2: below 0.1 half of them.
     let told = |tuned, p: f64| {
         let pie = aqm("pie", &[("auto_tune", Value::Flag(tuned)), ("derandomize", Value::Flag(false))]);
-        let mut derived = Derived::default();
-        let at = AtRest { probability: p, ..REST };
+        let mut derived = DerivedValues::default();
+        let at = QueueOperatingPoint { probability: p, ..REST };
         pie.theory().derive(&at, &TcpPlant::new(20.0, 1000.0, 0.14).unwrap(), &mut derived);
         [derived.numbers["alpha_tuned"], derived.numbers["beta_tuned"]]
     };
@@ -321,9 +327,9 @@ fn arm_pfc_says_where_its_design_is_out_of_range() {
     // gamma = T_s / sqrt(0.14^2 + 0.49^2).
     assert_near(told["gamma"], told["T_s"] / 0.509_607_692, 1e-8);
     let theory = aqm("arm-pfc", &[]);
-    let doubts = |window_pkts| theory.theory().doubts(&AtRest { window_pkts, ..REST });
-    assert_eq!([doubts(7.0), doubts(2.06), doubts(1.94)], [None, None, None]);
-    assert!(doubts(2.04).unwrap().contains("W0 is near 2"));
+    let warning = |window_pkts| theory.theory().equilibrium_warning(&QueueOperatingPoint { window_pkts, ..REST });
+    assert_eq!([warning(7.0), warning(2.06), warning(1.94)], [None, None, None]);
+    assert!(warning(2.04).unwrap().contains("W0 is near 2"));
 }
 
 #[test]
@@ -367,9 +373,9 @@ fn each_update_of_fq_pie_looks_after_all_its_queues() {
 
 /// Notes each call.
 #[derive(Default)]
-struct Noting(Arc<Mutex<Vec<&'static str>>>);
+struct CallLog(Arc<Mutex<Vec<&'static str>>>);
 
-impl Aqm for Noting {
+impl Aqm for CallLog {
     fn on_arrival<R: Draw>(&mut self, _packet: &Packet, _cx: &mut Cx<'_, R>) -> Verdict {
         self.0.lock().unwrap().push("arrival");
         Verdict::Mark
@@ -379,7 +385,7 @@ impl Aqm for Noting {
         self.0.lock().unwrap().push("overflow");
     }
 
-    fn on_stolen(&mut self, packets: u32) {
+    fn on_buffer_stolen(&mut self, packets: u32) {
         assert_eq!(packets, 3);
         self.0.lock().unwrap().push("stolen");
     }
@@ -408,14 +414,14 @@ impl Aqm for Noting {
 
 #[test]
 fn an_algorithm_from_outside_hears_all_that_happens() {
-    let noting = Noting::default();
-    let heard = noting.0.clone();
-    let mut aqm = AnyAqm::own(noting);
+    let log = CallLog::default();
+    let heard = log.0.clone();
+    let mut aqm = AnyAqm::custom(log);
     let (totals, packet, mut rng, now) = (Totals::default(), Packet::default(), SplitMix(1), Instant::ZERO);
     let queue = || QueueView { packets: 1, bytes: 1000, limit: Limit::packets(9), totals: &totals };
     assert_eq!(aqm.on_arrival(&packet, &mut Cx { now, queue: queue(), rng: &mut rng }), Verdict::Mark);
     aqm.on_overflow(&packet, &mut Cx { now, queue: queue(), rng: &mut rng });
-    aqm.on_stolen(3);
+    aqm.on_buffer_stolen(3);
     let dropped = aqm.on_dequeue(&packet, Span::ZERO, &mut Cx { now, queue: queue(), rng: &mut rng });
     assert_eq!(dropped, Verdict::Drop(DropReason::Early));
     aqm.on_departure(now);
@@ -441,14 +447,14 @@ fn pi2_that_takes_over_goes_on_from_the_probability_in_force() {
 
 #[test]
 fn pies_law_says_more_than_the_share_that_it_signals_and_the_slope_lies_between() {
-    let share = aqm("pie", &[]).theory().share();
+    let share = aqm("pie", &[]).theory().signal_process();
     // Gaps of 0.85 / p + 1 / p - 0.85 packets: at p = 0.1 17.65.
-    assert_near(share.of_law(0.1), 1.0 / 17.65, 1e-12);
+    assert_near(share.signal_probability(0.1), 1.0 / 17.65, 1e-12);
     for p in [1e-4, 0.03, 0.4, 1.0] {
-        assert_near(share.law(share.of_law(p)), p, 1e-12);
+        assert_near(share.law_probability(share.signal_probability(p)), p, 1e-12);
         let step = 1e-6 * p;
-        let slope = (share.of_law(p + step) - share.of_law(p - step)) / (2.0 * step);
-        assert_near(share.slope(share.of_law(p)), slope, 1e-6);
+        let slope = (share.signal_probability(p + step) - share.signal_probability(p - step)) / (2.0 * step);
+        assert_near(share.slope(share.signal_probability(p)), slope, 1e-6);
     }
 }
 
@@ -458,7 +464,11 @@ fn what_has_nothing_to_say_of_itself_says_nothing() {
         let given = if name == "fixed" { vec![number("p", 0.1)] } else { vec![] };
         let aqm = aqm(name, &given);
         let theory = aqm.theory();
-        assert_eq!((theory.doubts(&REST), theory.doubts_of_delay(0.01), theory.gain()), (None, None, None), "{name}");
-        assert!(theory.linear(&REST).is_none() && theory.settles_at_pkts().is_none(), "{name}");
+        assert_eq!(
+            (theory.equilibrium_warning(&REST), theory.delay_margin_warning(0.01), theory.gain()),
+            (None, None, None),
+            "{name}"
+        );
+        assert!(theory.linear(&REST).is_none() && theory.adaptation_center_pkts().is_none(), "{name}");
     }
 }

@@ -9,7 +9,7 @@ use aqumen_aqm::paqm::{Paqm, PaqmParams, Reading};
 use aqumen_aqm::threshold::signal_probability;
 use aqumen_aqm::{
     Aqm, ArmPfcParams, Cx, DropReason, EstimatorParams, Estimators, Limit, NetworkEstimate, Observation, Packet,
-    QueueView, Rls, RlsParams, RoundTrip, Sampled, SampledLaw, SelfTuned, Target, TcpPlant, Totals, TunablePi,
+    QueueView, Rls, RlsParams, RoundTrip, SampledAqm, SampledLaw, SelfTuned, Target, TcpPlant, Totals, TunablePi,
     TunableRed, Variant, Verdict, arm_pfc_adaptive,
 };
 use aqumen_units::{Ecn, Instant, Probability, Span};
@@ -63,7 +63,7 @@ fn stpi_tunes_itself() {
         let network = NetworkEstimate {
             capacity_pps: estimates.capacity_pps,
             load: estimates.load,
-            rtt_s: round_trip.at(target, estimates.capacity_pps),
+            rtt_s: round_trip.rtt_s(target, estimates.capacity_pps),
         };
         let mut p = probability(params, "p_init");
         let law = TunablePi::new(number(params, "beta"), fs, target, &network, p).unwrap();
@@ -265,7 +265,7 @@ fn aqm_mo_follows_its_two_loops() {
 /// The host of AAQM's files: the packet in transmission counts as waiting, and busy time is whatever is not idle up to
 /// the moment. It feeds the totals that the law sees in the product.
 struct AaqmHost {
-    aqm: Sampled<Aaqm>,
+    aqm: SampledAqm<Aaqm>,
     limit: u32,
     waiting: u32,
     totals: Totals,
@@ -347,7 +347,7 @@ fn aaqm_counts_what_came_and_what_could_have_left() {
             ..AaqmParams::new(number(params, "C"))
         });
         let mut host = AaqmHost {
-            aqm: Sampled::new(law.unwrap(), flag(params, "ecn")),
+            aqm: SampledAqm::new(law.unwrap(), flag(params, "ecn")),
             limit: number(params, "limit") as u32,
             waiting: 0,
             totals: Totals::default(),

@@ -299,7 +299,7 @@ mod tests {
 
     fn controller() -> (Controller, std::sync::mpsc::Receiver<Observation>) {
         let (send, seen) = std::sync::mpsc::channel();
-        let aqm = AnyAqm::own_law(Proportional(send), true);
+        let aqm = AnyAqm::custom_law(Proportional(send), true);
         (Controller::new(aqm, limit(400.0, None), 1000.0, Rate::from_bps(8_000_000)), seen)
     }
 
@@ -350,7 +350,7 @@ mod tests {
         }
         assert!(seen.try_recv().is_err(), "it was stepped while it was held");
         let (send, seen) = std::sync::mpsc::channel();
-        controller.begin_anew(AnyAqm::own_law(Proportional(send), true), None, Instant::from_nanos(990_000_000));
+        controller.begin_anew(AnyAqm::custom_law(Proportional(send), true), None, Instant::from_nanos(990_000_000));
         controller.read(&reading(1000, 20 * 100 + 40, 20 * 100));
         let first = seen.try_recv().unwrap();
         // What it hears is of the 10 ms since it began, not of the second before.
@@ -509,7 +509,7 @@ mod tests {
         controller.hold();
         controller.read(&reading(0, 300, 0));
         let (send, _seen) = std::sync::mpsc::channel();
-        let aqm = AnyAqm::own_law(Proportional(send), true);
+        let aqm = AnyAqm::custom_law(Proportional(send), true);
         controller.begin_anew(aqm, Some(Start::new(&network)), Instant::ZERO);
         let state = controller.read(&reading(10, 320, 20));
         assert!(state.p > 0.0 && controller.next_timer().is_none(), "{state:?}");
@@ -540,7 +540,7 @@ mod tests {
         let (mut controller, _seen) = controller();
         controller.read(&reading(0, 0, 0));
         let (send, seen) = std::sync::mpsc::channel();
-        controller.replace(AnyAqm::own_law(Proportional(send), true), Instant::ZERO, Rate::from_bps(4_000_000));
+        controller.replace(AnyAqm::custom_law(Proportional(send), true), Instant::ZERO, Rate::from_bps(4_000_000));
         let state = controller.read(&reading(10, 25, 5));
         assert_eq!((state.link_bps, seen.try_iter().count()), (4e6, 1));
     }

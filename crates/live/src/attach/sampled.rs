@@ -63,7 +63,7 @@ pub(crate) fn build(spec: &AqmSpec, network: &Network) -> Result<AnyAqm, Failure
         .map_err(|error| Failure::refused(format!("--aqm {}: {error}", spec.label)))?;
     let ecn = is_marking(&aqm);
     Ok(match &aqm {
-        AnyAqm::Red(red) => AnyAqm::own_law(SampledRed::new(red.params(), None), ecn),
+        AnyAqm::Red(red) => AnyAqm::custom_law(SampledRed::new(red.params(), None), ecn),
         AnyAqm::Ared(ared) => {
             let mut interval_s = 0.5;
             ared.settings(&mut |name, value| {
@@ -72,9 +72,9 @@ pub(crate) fn build(spec: &AqmSpec, network: &Network) -> Result<AnyAqm, Failure
                 }
             });
             let adapting = Adapting { rule: *ared.rule(), interval_s, since_s: 0.0 };
-            AnyAqm::own_law(SampledRed::new(ared.red().params(), Some(adapting)), ecn)
+            AnyAqm::custom_law(SampledRed::new(ared.red().params(), Some(adapting)), ecn)
         }
-        AnyAqm::Fixed(fixed) => AnyAqm::own_law(Constant(fixed.probability()), ecn),
+        AnyAqm::Fixed(fixed) => AnyAqm::custom_law(Constant(fixed.probability()), ecn),
         _ => {
             let hooks = aqm.hooks();
             if aqm.law_mut().is_none() || hooks.departures || hooks.decides_at_head {

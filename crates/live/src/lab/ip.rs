@@ -80,7 +80,7 @@ pub fn pure_ack(packet: &[u8]) -> Option<PureAck> {
             let mut blocks = [(0, 0); 4];
             let given = option[2..].chunks_exact(8).zip(&mut blocks);
             let count = given.map(|(edges, block)| *block = (long(&edges[..4]), long(&edges[4..]))).count();
-            sack = SackDigest::of(&blocks[..count], number);
+            sack = SackDigest::from_blocks(&blocks[..count], number);
         }
         options = rest;
     }
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(pure_ack(&tcp(0x12, &stamps, &[])), None, "SYN");
         assert_eq!(ack.sack, SackDigest::NONE);
         let blocks = pure_ack(&tcp(0x10, &[1, 1, 5, 10, 0, 0, 4, 1, 0, 0, 4, 9], &[])).unwrap();
-        assert_eq!((blocks.number, blocks.sack), (300, SackDigest::of(&[(0x401, 0x409)], 300)));
+        assert_eq!((blocks.number, blocks.sack), (300, SackDigest::from_blocks(&[(0x401, 0x409)], 300)));
         assert_eq!(pure_ack(&tcp(0x10, &[8, 200, 0, 0], &[])), None, "an option longer than the header");
     }
 
@@ -218,11 +218,11 @@ mod tests {
         // Kind 5 and its length, of three blocks and of four; a pad before, another option, the end of the list.
         let blocks = [(0x100, 0x109), (0x200, 0x209), (0x300, 0x309), (0x400, 0x409)];
         let three = [&[1, 1, 5, 26][..], &edges[..24]].concat();
-        assert_eq!(sack(&three), Some(SackDigest::of(&blocks[..3], 300)));
+        assert_eq!(sack(&three), Some(SackDigest::from_blocks(&blocks[..3], 300)));
         let four = [&[1, 1, 5, 34][..], &edges].concat();
-        assert_eq!(sack(&four), Some(SackDigest::of(&blocks, 300)));
+        assert_eq!(sack(&four), Some(SackDigest::from_blocks(&blocks, 300)));
         let behind = [&[3, 3, 7, 1, 5, 10][..], &edges[..8], &[1, 1]].concat();
-        assert_eq!(sack(&behind), Some(SackDigest::of(&blocks[..1], 300)));
+        assert_eq!(sack(&behind), Some(SackDigest::from_blocks(&blocks[..1], 300)));
         let ended = [&[0, 1, 5, 10][..], &edges[..8]].concat();
         assert_eq!(sack(&ended), Some(SackDigest::NONE), "what follows the end is nothing");
         // An option that says to be shorter than it can be, or has no length.

@@ -9,7 +9,7 @@
 use std::hint::select_unpredictable;
 
 use aqumen_aqm::AnyAqm;
-use aqumen_aqm::{Account, Aqm, Backlog, Coin, DropReason, Limit, Packet, Passage, Totals, Value, Verdict};
+use aqumen_aqm::{Account, Aqm, Backlog, Coin, DropReason, Limit, Packet, ServiceRecord, Totals, Value, Verdict};
 use aqumen_result::Meter;
 use aqumen_scenario::streams::Stream;
 use aqumen_units::{Bytes, Probability, Span};
@@ -70,7 +70,7 @@ impl FifoPort {
         meter: Option<Box<Meter>>,
     ) -> Self {
         let mut port = FifoPort {
-            account: Account::new(aqm, limit).sparing(),
+            account: Account::new(aqm, limit).skipping_unused_hooks(),
             rng,
             transmitter,
             free_at: 0,
@@ -174,7 +174,7 @@ impl FifoPort {
     /// pass, and the limit counts packets.
     #[inline(always)]
     fn plain_coin(&self) -> Option<Coin> {
-        let is_at_once = !self.account.hears() && self.transmitter.line.is_none();
+        let is_at_once = !self.account.observes_departures() && self.transmitter.line.is_none();
         self.account.coin().filter(|_| is_at_once && self.account.limit().bytes == Bytes(u64::MAX))
     }
 
@@ -271,10 +271,10 @@ impl FifoPort {
         let (before, after) = (self.sending.then_some(self.sent), is_sending.then_some(last));
         let sums = |sum: &dyn Fn(&QueuedPacket) -> u64| [before, after].map(|packet| packet.as_ref().map_or(0, sum));
         let ended = |taken: u64, [before, after]: [u64; 2]| before + taken - after;
-        self.account.pass(&Passage {
-            taken,
+        self.account.record_service(&ServiceRecord {
+            started: taken,
             last_sojourn: Span::from_nanos(last.start - last.arrived),
-            sent: Backlog {
+            finished: Backlog {
                 packets: ended(taken.packets.into(), sums(&|_| 1)) as u32,
                 bytes: ended(taken.bytes, sums(&|packet| packet.bytes.into())),
             },
@@ -311,10 +311,10 @@ impl FifoPort {
             meter.advance(head.start, self.account.backlog().packets);
             meter.sojourn(sojourn, head.histogram);
         }
-        if self.account.hears() {
+        if self.account.observes_departures() {
             self.report_head(&head);
         } else {
-            self.account.pass_head(head.bytes, Span::from_nanos(sojourn), instant(head.start));
+            self.account.start_head(head.bytes, Span::from_nanos(sojourn), instant(head.start));
         }
         self.sent = head;
         self.sending = true;
@@ -336,7 +336,7 @@ impl FifoPort {
     fn report_head(&mut self, head: &QueuedPacket) {
         let packet = Packet { bytes: head.bytes, segments: 1, ..Default::default() };
         let sojourn = Span::from_nanos(head.start - head.arrived);
-        let verdict = self.account.take_head(&packet, sojourn, instant(head.start), &mut self.rng);
+        let verdict = self.account.dequeue_head(&packet, sojourn, instant(head.start), &mut self.rng);
         debug_assert_eq!(verdict, Verdict::Pass, "only a served port can act at the head");
     }
 

@@ -672,10 +672,10 @@ fn traces_are_read_line_by_line() {
 fn a_custom_aqm_is_known_with_its_catalogue_only() {
     use aqumen_aqm::{Algorithm, AnyAqm, Catalogue, DropTail, Param};
     let row = Algorithm { name: "mine", title: "Mine", summary: "-", reference: "-", params: &[Param::ECN] };
-    let own = Catalogue::BUILT_IN.with(row, |_, _| Ok(AnyAqm::own(DropTail::default()))).unwrap();
+    let own = Catalogue::BUILT_IN.with(row, |_, _| Ok(AnyAqm::custom(DropTail::default()))).unwrap();
     let text = &DUMBBELL.replace("pi-x1000", "mine:ecn=false");
     let known = Scenario::parse_with_extensions(text, "s.toml", Files::in_memory([]), own).unwrap();
-    assert!(matches!(known.plan(1, None).unwrap().links[0].aqm.build(), Some(Ok(AnyAqm::Own(_)))));
+    assert!(matches!(known.plan(1, None).unwrap().links[0].aqm.build(), Some(Ok(AnyAqm::Custom(_)))));
     // Derived scenarios know the AQM, too.
     let changed = known.with("duration", "5s").unwrap().until("3s").unwrap();
     let plan = changed.plan(1, Some(&changed.aqm("mine").unwrap())).unwrap();

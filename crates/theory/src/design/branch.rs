@@ -1,7 +1,7 @@
 //! Hopf branches of the laws for which they are known: cycles that leave an equilibrium at the boundary of stability.
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, Rests};
+use aqumen_aqm::{Aqm, Equilibrium};
 use aqumen_scenario::AqmChoice;
 
 use crate::equilibrium::solver::OperatingConditions;
@@ -21,9 +21,9 @@ pub(crate) fn branch(
     controller: &Controller,
     margins: &Margins,
 ) -> Option<Hopf> {
-    let line = match built.theory().rests() {
+    let line = match built.theory().equilibrium() {
         // The slope that RED has at rest is taken over a tenth of the way from its lower threshold.
-        Rests::OnCurve(red) => 1.1 * at.queue_pkts - 0.1 * red.curve.min_th() < red.curve.max_th(),
+        Equilibrium::OnCurve(red) => 1.1 * at.queue_pkts - 0.1 * red.curve.min_th() < red.curve.max_th(),
         _ => true,
     };
     (line && LINEAR_LAWS.contains(&choice.name.as_str()))
@@ -33,7 +33,8 @@ pub(crate) fn branch(
 /// Excess of RED's curve over its tangent at `at`, above the upper threshold: distances from the probability there,
 /// and how much more.
 fn beyond_line(aqm: &AnyAqm, at: &OperatingPoint, controller: &Controller) -> Vec<(f64, f64)> {
-    let (Rests::OnCurve(red), Controller::Continuous { num, .. }) = (aqm.theory().rests(), controller) else {
+    let (Equilibrium::OnCurve(red), Controller::Continuous { num, .. }) = (aqm.theory().equilibrium(), controller)
+    else {
         return Vec::new();
     };
     let (top, end) = (red.curve.max_th(), red.curve.end());

@@ -29,8 +29,8 @@ impl AqmEquilibrium {
 /// unstable to small swings.
 pub(super) fn is_safeguarded(equilibrium: &AqmEquilibrium, closed: &LinearLoop) -> bool {
     let theory = equilibrium.built.theory();
-    let said = theory.share().law(equilibrium.at.probability);
-    matches!(closed, LinearLoop::Many(_)) && theory.spares().is_some_and(|spares| said < spares.probability)
+    let said = theory.signal_process().law_probability(equilibrium.at.probability);
+    matches!(closed, LinearLoop::Many(_)) && theory.safeguard().is_some_and(|spares| said < spares.probability)
 }
 
 /// Packet noise of `choice` at `conditions`. `closed`: the loop, and whether it is stable.

@@ -1,6 +1,6 @@
 //! Warnings: what speaks against a design where it is to work.
 
-use aqumen_aqm::{Aqm, AtRest};
+use aqumen_aqm::{Aqm, QueueOperatingPoint};
 
 use super::{Expectation, SIGNALS_OF_A_CYCLE};
 use crate::equilibrium::solver::{AqmEquilibrium, OperatingConditions};
@@ -13,7 +13,7 @@ const WINDOW_OF_TIMEOUTS: f64 = 4.0;
 /// Warnings about an AQM's equilibrium; `seen`: the operating point in the AQM's units.
 pub(super) fn at_equilibrium(
     equilibrium: &AqmEquilibrium,
-    seen: &AtRest,
+    seen: &QueueOperatingPoint,
     conditions: &OperatingConditions,
 ) -> Vec<String> {
     let mut warnings = Vec::new();
@@ -31,7 +31,7 @@ pub(super) fn at_equilibrium(
             "windows of {window:.2} packets: too small to repair a loss without a time-out, which the model does not have"
         ));
     }
-    warnings.extend(equilibrium.built.theory().doubts(seen));
+    warnings.extend(equilibrium.built.theory().equilibrium_warning(seen));
     if let Some(target) = equilibrium.target_pkts.filter(|target| *target >= conditions.buffer_pkts) {
         warnings
             .push(format!("the target of {target} packets does not fit into a buffer of {}", conditions.buffer_pkts));
@@ -77,6 +77,6 @@ pub(super) fn in_loop(equilibrium: &AqmEquilibrium, exact: &Margins, expected: &
             exact.phase_margin_deg.unwrap_or(f64::NAN)
         ));
     }
-    warnings.extend(exact.delay_margin_s.and_then(|delay| equilibrium.built.theory().doubts_of_delay(delay)));
+    warnings.extend(exact.delay_margin_s.and_then(|delay| equilibrium.built.theory().delay_margin_warning(delay)));
     warnings
 }

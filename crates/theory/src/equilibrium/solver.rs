@@ -1,7 +1,7 @@
 //! Equilibrium of an AQM with the queue of a network, and the AQM's parameters there.
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, Kind, Limit, Qdisc, Rests, Steps, Unit, Value};
+use aqumen_aqm::{Aqm, Equilibrium, Kind, Limit, MaxPSteps, Qdisc, Unit, Value};
 use aqumen_scenario::{AqmChoice, OwnedValue};
 
 use crate::Error;
@@ -86,10 +86,10 @@ pub(crate) fn build(choice: &AqmChoice) -> Result<AnyAqm, Error> {
         Some(Err(source)) => Err(Error::Aqm { link, aqm, source: Box::new(source) }),
         Some(Ok(mut built)) => {
             let theory = built.theory();
-            if let Some(why) = theory.no_slope() {
+            if let Some(why) = theory.not_linearizable() {
                 return Err(Error::NoSlope { aqm, why });
             }
-            let rests = theory.rests() != Rests::AtTarget || theory.settles_at_pkts().is_some();
+            let rests = theory.equilibrium() != Equilibrium::AtTarget || theory.adaptation_center_pkts().is_some();
             if rests || built.law_mut().is_some() { Ok(built) } else { Err(Error::NoLaw { link, aqm }) }
         }
     }
@@ -109,9 +109,9 @@ pub(crate) fn alone(choice: &AqmChoice) -> Result<(AqmChoice, Option<&'static st
         Some(Ok(qdisc)) => {
             let no_law =
                 |why| Error::Unsupported(format!("{} has no linear law: {why}; engine packet runs it", choice.name));
-            let alone = qdisc.alone().map_err(no_law)?;
+            let alone = qdisc.single_queue_equivalent().map_err(no_law)?;
             let values = alone.values.iter().map(|(name, value)| (name.to_string(), OwnedValue::Number(*value)));
-            Ok((AqmChoice::builtin(alone.algorithm, values.collect(), choice.network), Some(alone.of)))
+            Ok((AqmChoice::builtin(alone.algorithm, values.collect(), choice.network), Some(alone.traffic)))
         }
     }
 }
@@ -123,7 +123,7 @@ pub(crate) struct AdaptedParameter {
     /// Where it rests.
     pub(crate) value: f64,
     /// By what it moves on among noise.
-    pub(crate) steps: Option<Steps>,
+    pub(crate) steps: Option<MaxPSteps>,
 }
 
 /// The AQM as it acts around its rest, and the parameter that has adapted there; `None` where none does.
@@ -131,12 +131,12 @@ pub(crate) fn adapted(
     aqm: &AnyAqm,
     conditions: &OperatingConditions,
 ) -> Result<Option<(AnyAqm, AdaptedParameter)>, Error> {
-    let Some(queue) = aqm.theory().settles_at_pkts() else { return Ok(None) };
+    let Some(queue) = aqm.theory().adaptation_center_pkts() else { return Ok(None) };
     let OperatingConditions { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *conditions;
     let needed = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?;
     let needed = needed.with_sender(&conditions.sender).probability;
-    Ok(aqm.settled(needed).map(|(settled, (name, value))| {
-        let steps = aqm.theory().steps(value);
+    Ok(aqm.adapted(needed).map(|(settled, (name, value))| {
+        let steps = aqm.theory().max_p_steps(value);
         (settled, AdaptedParameter { name, value, steps })
     }))
 }
@@ -170,7 +170,7 @@ fn number(aqm: &AnyAqm, name: &str) -> Option<f64> {
 pub(crate) fn drops_above(aqm: &AnyAqm, p: f64) -> Option<f64> {
     let mut ignored = false;
     aqm.settings(&mut |key, value| ignored |= matches!((key, value), ("use_mark_p", Value::Flag(false))));
-    number(aqm, "mark_p").filter(|limit| !ignored && aqm.theory().share().law(p) > *limit)
+    number(aqm, "mark_p").filter(|limit| !ignored && aqm.theory().signal_process().law_probability(p) > *limit)
 }
 
 /// k of an AQM that marks `sender`'s packets with k times the root of what its law says: PI2 and Prague.
@@ -197,8 +197,8 @@ fn holds(aqm: &AnyAqm, conditions: &OperatingConditions, target: Option<f64>) ->
     };
     // A response function takes a chain of windows to be solved: it is asked as seldom as may be.
     let quick = !conditions.has_many_windows();
-    match (aqm.theory().rests(), target) {
-        (Rests::OnCurve(red), _) => {
+    match (aqm.theory().equilibrium(), target) {
+        (Equilibrium::OnCurve(red), _) => {
             // The curve rises with the queue, the probability that holds the queue falls with it.
             let too_low = |queue: f64| -> Result<bool, Error> {
                 if quick {
@@ -219,7 +219,7 @@ fn holds(aqm: &AnyAqm, conditions: &OperatingConditions, target: Option<f64>) ->
             }
             at(high)
         }
-        (Rests::BesideTarget, Some(target)) => {
+        (Equilibrium::OffTarget, Some(target)) => {
             let beside = |queue: f64| -> Result<f64, Error> {
                 let p = aqumen_units::Probability::clamp(at(queue)?.probability);
                 Ok((target + aqm.theory().offset_pkts(p)).clamp(0.0, conditions.buffer_pkts))
@@ -243,8 +243,8 @@ fn holds(aqm: &AnyAqm, conditions: &OperatingConditions, target: Option<f64>) ->
             }
             at(queue)
         }
-        (Rests::AtBuffer, _) => at(conditions.buffer_pkts),
-        (Rests::AtTarget, Some(target)) => at(target.min(conditions.buffer_pkts)),
+        (Equilibrium::AtBufferLimit, _) => at(conditions.buffer_pkts),
+        (Equilibrium::AtTarget, Some(target)) => at(target.min(conditions.buffer_pkts)),
         (_, None) => Err(Error::Unsupported("this AQM has no target".into())),
     }
 }
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn an_average_comes_to_rest_where_its_curve_says_the_share_that_holds_the_windows() {
         let built = build(&choice("red", &[("min_th", 50.0), ("max_th", 150.0), ("max_p", 0.2)], NETWORK)).unwrap();
-        let Rests::OnCurve(law) = built.theory().rests() else { panic!("RED has a curve") };
+        let Equilibrium::OnCurve(law) = built.theory().equilibrium() else { panic!("RED has a curve") };
         let modern = Sender { proportional: true, from_flight: true, min_window: 2.0, ..Sender::reno() };
         for sender in [Sender::reno(), modern] {
             for (flows, base_rtt_s) in [(20.0, 0.1), (40.0, 0.1), (20.0, 0.04)] {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aqumen_aqm::{Aqm, Average};
+use aqumen_aqm::{Aqm, FluidModel};
 use aqumen_scenario::Protocol;
 use aqumen_scenario::{AqmChoice, Flow, Group, Link, Plan, Traffic};
 use aqumen_units::Instant;
@@ -255,10 +255,10 @@ pub fn control(link: &str, choice: &AqmChoice) -> Result<Control, Error> {
         Some(Err(source)) => return Err(Error::Aqm { link: name, aqm, source: Box::new(source) }),
         Some(Ok(built)) => built,
     };
-    match built.theory().average() {
-        Average::Nothing => return Ok(Control::None),
-        Average::Red(law) => return Ok(Control::Red(law)),
-        Average::Own => {}
+    match built.theory().fluid_model() {
+        FluidModel::BufferOnly => return Ok(Control::None),
+        FluidModel::Red(law) => return Ok(Control::Red(law)),
+        FluidModel::Algorithm => {}
     }
     Ok(if built.law_mut().is_some() { Control::Law(built) } else { Control::Packets(built) })
 }

@@ -1,8 +1,8 @@
 //! How an AQM drives the equations: its control law at its own instants, or the law that its decisions obey on average.
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, MAX_LOOPS, Observation, Spares, Value};
-pub use aqumen_aqm::{RedLaw, Share};
+use aqumen_aqm::{Aqm, MAX_LOOPS, Observation, SafeguardLimits, Value};
+pub use aqumen_aqm::{RedLaw, SignalProcess};
 use aqumen_units::{Instant, Probability};
 
 use super::packets::{Packets, StepThroughput};
@@ -48,8 +48,8 @@ pub(crate) struct Driver {
     loops: [Option<Loop>; MAX_LOOPS],
     applied: Probability,
     ecn: bool,
-    share: Share,
-    spares: Option<Spares>,
+    share: SignalProcess,
+    spares: Option<SafeguardLimits>,
     /// Whether the last step found a delay as short as that.
     short: bool,
     /// Whether the last step found a delay that spares packets.
@@ -83,7 +83,7 @@ impl Driver {
             loops: [None; MAX_LOOPS],
             applied: Probability::ZERO,
             ecn: true,
-            share: Share::Plain,
+            share: SignalProcess::Bernoulli,
             spares: None,
             short: false,
             spared: false,
@@ -92,8 +92,8 @@ impl Driver {
         };
         if let Control::Law(aqm) = &mut control {
             (driver.ecn, driver.mark_limit) = marking(aqm);
-            driver.share = aqm.theory().share();
-            driver.spares = aqm.theory().spares();
+            driver.share = aqm.theory().signal_process();
+            driver.spares = aqm.theory().safeguard();
             driver.burst_ns = [driver.spares.map_or(0, |spares| spares.burst.as_nanos()); 2];
             if let Some(law) = aqm.law_mut() {
                 driver.applied = law.initial();
@@ -177,7 +177,7 @@ impl Driver {
         match &self.control {
             Control::None | Control::Packets(_) => 0.0,
             Control::Law(_) if self.spared || self.burst_ns[1] > 0 => 0.0,
-            Control::Law(_) => self.share.of_law(self.applied.get()),
+            Control::Law(_) => self.share.signal_probability(self.applied.get()),
             Control::Red(red) => red.probability(average),
         }
     }
@@ -218,7 +218,7 @@ impl Driver {
     pub(crate) fn shown_probability(&self, average: f64) -> f64 {
         match &self.packets {
             Some(packets) => packets.aqm.probability().get(),
-            None if self.spared || self.burst_ns[1] > 0 => self.share.of_law(self.applied.get()),
+            None if self.spared || self.burst_ns[1] > 0 => self.share.signal_probability(self.applied.get()),
             None => self.probability(average),
         }
     }
@@ -273,7 +273,7 @@ mod tests {
     fn a_law_is_shown_what_happened_since_it_stepped_last() {
         let seen = std::sync::Arc::default();
         let law = Recorder(std::sync::Arc::clone(&seen));
-        let aqm = AnyAqm::own_law(law, true);
+        let aqm = AnyAqm::custom_law(law, true);
         let mut driver = Driver::new(Control::Law(aqm), false, 100.0, 500.0, true);
         let view = |arrivals, accepted, departures, busy_s| View {
             queue_pkts: 7.0,

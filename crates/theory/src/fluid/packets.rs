@@ -182,7 +182,7 @@ mod tests {
                 Probability::clamp(self.0)
             }
         }
-        Packets::new(AnyAqm::own_law(FixedProbability(share), true), 100.0, 1000.0, true)
+        Packets::new(AnyAqm::custom_law(FixedProbability(share), true), 100.0, 1000.0, true)
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The AQM's part of the loop: from the queue to the probability.
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, Observation, PiController, PiGains, Share, Transfer};
+use aqumen_aqm::{Aqm, Observation, PiController, PiGains, SignalProcess, Transfer};
 use aqumen_scenario::AqmChoice;
 use aqumen_units::{Instant, Probability};
 use num_complex::Complex64;
@@ -213,12 +213,12 @@ struct Driven {
     now_ns: u64,
     queue_pkts: f64,
     applied: f64,
-    share: Share,
+    share: SignalProcess,
 }
 
 impl Driven {
     fn new(mut aqm: AnyAqm, at: &OperatingPoint) -> Option<Self> {
-        let share = aqm.theory().share();
+        let share = aqm.theory().signal_process();
         let law = aqm.law_mut()?;
         // Two loops are no single transfer function.
         let [Some(period), None] = law.periods() else { return None };
@@ -274,7 +274,7 @@ impl Driven {
 
     /// Samples until probability and queue rest at the operating point.
     fn settle(&mut self, most: usize) -> Option<usize> {
-        let (q0, p0) = (self.at.queue_pkts, self.share.law(self.at.probability));
+        let (q0, p0) = (self.at.queue_pkts, self.share.law_probability(self.at.probability));
         let mut calm = 0;
         for k in 0..most {
             let error = ((p0 - self.applied) / p0).clamp(-1.0, 1.0);
@@ -376,7 +376,7 @@ mod tests {
     fn what_a_law_is_shown_of_an_impulse_is_that_of_one_queue() {
         let at = OperatingPoint::new(crate::fluid::Model::Hollot, 100.0, 1250.0, 0.0, 0.2, 100.0).unwrap();
         let answer = |weights: [f64; 5]| {
-            let aqm = AnyAqm::own_law(Sum { rest: at.probability, weights, asked: 0 }, true);
+            let aqm = AnyAqm::custom_law(Sum { rest: at.probability, weights, asked: 0 }, true);
             let mut driven = Driven::new(aqm, &at).unwrap();
             driven.step(100.0);
             let all = driven.increments(1.0);

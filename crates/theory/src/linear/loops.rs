@@ -324,7 +324,7 @@ fn bisect(low: f64, high: f64, steps: u32, f: impl Fn(f64) -> f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use aqumen_aqm::{Crossover, GapEnd, Gaps, PiController, TcpPlant};
+    use aqumen_aqm::{Crossover, GapTail, PiController, SignalGaps, TcpPlant};
     use proptest::prelude::*;
 
     use super::super::point::OperatingPoint;
@@ -432,7 +432,7 @@ mod tests {
             plants.push((format!("textbook {model:?}"), Box::new(Plant::textbook(&at).with_delay(0.07))));
         }
         let at = OperatingPoint::new(Model::Reno, 60.0, 2500.0, 0.0, 0.1, 80.0).unwrap();
-        let red = Gaps { least_pkts: 10.0, end: GapEnd::Even(10.0) };
+        let red = SignalGaps { least_pkts: 10.0, tail: GapTail::Uniform(10.0) };
         for roughly in [false, true] {
             let field = MeanField::from_reno(&at, roughly)
                 .with_effectiveness(0.9)

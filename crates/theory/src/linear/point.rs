@@ -1,6 +1,6 @@
 //! Where the fluid models stand still.
 
-use aqumen_aqm::AtRest;
+use aqumen_aqm::QueueOperatingPoint;
 use serde::Serialize;
 
 use crate::Error;
@@ -46,8 +46,8 @@ pub struct OperatingPoint {
 
 impl OperatingPoint {
     /// Operating point in an AQM's units, with packets of `packet_bytes`.
-    pub fn to_aqm(&self, packet_bytes: f64) -> AtRest {
-        AtRest {
+    pub fn to_aqm(&self, packet_bytes: f64) -> QueueOperatingPoint {
+        QueueOperatingPoint {
             flows: self.flows,
             capacity_pps: self.capacity_pps,
             base_rtt_s: self.base_rtt_s,

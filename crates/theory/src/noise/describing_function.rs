@@ -27,7 +27,7 @@
 use std::f64::consts::{PI, SQRT_2};
 use std::sync::LazyLock;
 
-use aqumen_aqm::{RedLaw, Steps};
+use aqumen_aqm::{MaxPSteps, RedLaw};
 use num_complex::Complex64;
 
 use crate::linear::noise::{Fineness, deviation_over, frequencies};
@@ -49,7 +49,7 @@ pub(crate) struct DescribingFunction {
     /// The curve.
     pub(crate) curve: Curve,
     /// By how much max_p moves, and when; `None` where it rests.
-    pub(crate) steps: Option<Steps>,
+    pub(crate) steps: Option<MaxPSteps>,
     /// Share of the packets that is signalled, which goes as max_p does.
     pub(crate) probability: f64,
 }
@@ -84,8 +84,8 @@ fn mean_of(of: impl Fn(f64) -> f64) -> f64 {
 }
 
 /// Relative steps a second, per packet that the average lies above, of an average that deviates by so much.
-fn pull(steps: &Steps, deviation: f64) -> f64 {
-    let Steps { band_half_pkts: d, up, down, interval_s } = *steps;
+fn pull(steps: &MaxPSteps, deviation: f64) -> f64 {
+    let MaxPSteps { band_half_pkts: d, up, down, interval_s } = *steps;
     let beyond = |x: f64| 0.5 * libm::erfc(x / deviation / SQRT_2);
     // Down falls with the mean, up rises.
     let balance = |mean: f64| down * beyond(d + mean) - up * beyond(d - mean);
@@ -298,7 +298,7 @@ mod tests {
 
     use super::*;
 
-    const STEPS: Steps = Steps { band_half_pkts: 10.0, up: 0.1, down: 0.1, interval_s: 0.5 };
+    const STEPS: MaxPSteps = MaxPSteps { band_half_pkts: 10.0, up: 0.1, down: 0.1, interval_s: 0.5 };
 
     fn law() -> RedLaw {
         // Slope 1e-3 from 50 to 150, of which 1.5 packets share a signal: 6.67e-4; .9 / 150 above.
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn noise_that_seldom_leaves_the_band_moves_max_p_seldom() {
-        // Steps alike stand around the middle: 2 (.1) phi(1) / (10 (.5)) = .2 (.24197) / 5.
+        // MaxPSteps alike stand around the middle: 2 (.1) phi(1) / (10 (.5)) = .2 (.24197) / 5.
         assert!((pull(&STEPS, 10.0) - 0.009_679).abs() < 1e-6, "{}", pull(&STEPS, 10.0));
         // A fifth of that: phi(5) = 1.487e-6, over 2.
         assert!((pull(&STEPS, 2.0) - 0.2 * 1.487e-6).abs() < 1e-9, "{}", pull(&STEPS, 2.0));
@@ -324,7 +324,7 @@ mod tests {
     fn unlike_steps_rest_where_they_come_as_often_as_they_are_small() {
         // A band that is nothing beside the noise: .1 (1 - x) = .3 x, x = Q(m / s) = 1/4 at m = .6745 s, where phi is
         // .31778: .4 (.31778) / (.5 s).
-        let unlike = Steps { band_half_pkts: 1.0, down: 0.3, ..STEPS };
+        let unlike = MaxPSteps { band_half_pkts: 1.0, down: 0.3, ..STEPS };
         assert!((pull(&unlike, 1e5) / 2.5422e-6 - 1.0).abs() < 1e-3, "{}", pull(&unlike, 1e5));
     }
 
@@ -437,9 +437,9 @@ mod tests {
 
     #[test]
     fn steps_pull_the_same_whatever_queues_are_counted_in() {
-        // Steps up that are a twentieth of those down: the average rests far from the middle of its band.
+        // MaxPSteps up that are a twentieth of those down: the average rests far from the middle of its band.
         let of = |unit: f64| {
-            let steps = Steps { band_half_pkts: 10.0 * unit, up: 0.02, down: 0.4, interval_s: 0.5 };
+            let steps = MaxPSteps { band_half_pkts: 10.0 * unit, up: 0.02, down: 0.4, interval_s: 0.5 };
             unit * pull(&steps, 30.0 * unit)
         };
         for unit in [1e4, 1e-4] {

@@ -16,7 +16,7 @@
 use std::f64::consts::{PI, SQRT_2};
 use std::sync::LazyLock;
 
-use aqumen_aqm::Spares;
+use aqumen_aqm::SafeguardLimits;
 use num_complex::Complex64;
 
 use crate::linear::complex::{arg, cis, hold};
@@ -113,7 +113,7 @@ fn shares(z: f64) -> [f64; ORDERS - 1] {
 impl PieSafeguard {
     /// `None` where the loop is unstable, or no deviation agrees with itself.
     pub(crate) fn around(
-        spares: &Spares,
+        spares: &SafeguardLimits,
         at: &OperatingPoint,
         controller: Controller,
         field: MeanField,
@@ -238,8 +238,8 @@ mod tests {
         }
     }
 
-    fn spares(delay_s: f64, sojourn: bool) -> Spares {
-        Spares { delay_s, probability: 0.2, burst: aqumen_units::Span::ZERO, sojourn }
+    fn spares(delay_s: f64, sojourn: bool) -> SafeguardLimits {
+        SafeguardLimits { delay_s, probability: 0.2, burst: aqumen_units::Span::ZERO, sojourn }
     }
 
     /// The integral of `power` over the frequencies that the queue has, over pi: on lines, from zero on.

@@ -21,7 +21,7 @@
 
 use std::sync::LazyLock;
 
-use aqumen_aqm::{GapEnd, Gaps};
+use aqumen_aqm::{GapTail, SignalGaps};
 use num_complex::Complex64;
 
 use crate::linear::complex::{cis, exp};
@@ -72,10 +72,10 @@ const SLOW: f64 = 1e-3;
 
 impl SignalSpacing {
     /// Spacing in seconds of gaps in packets, at `capacity_pps`.
-    pub(crate) fn new(gaps: Gaps, capacity_pps: f64) -> Self {
-        let end = match gaps.end {
-            GapEnd::Even(most) => Remainder::Uniform(most / capacity_pps),
-            GapEnd::Chance(mean) => Remainder::Exponential(mean / capacity_pps),
+    pub(crate) fn new(gaps: SignalGaps, capacity_pps: f64) -> Self {
+        let end = match gaps.tail {
+            GapTail::Uniform(most) => Remainder::Uniform(most / capacity_pps),
+            GapTail::Exponential(mean) => Remainder::Exponential(mean / capacity_pps),
         };
         SignalSpacing { least_s: gaps.least_pkts / capacity_pps, end }
     }
@@ -126,7 +126,7 @@ impl SignalSpacing {
 mod tests {
     use super::*;
 
-    const EVEN: Gaps = Gaps { least_pkts: 10.0, end: GapEnd::Even(10.0) };
+    const EVEN: SignalGaps = SignalGaps { least_pkts: 10.0, tail: GapTail::Uniform(10.0) };
 
     #[test]
     fn slow_swings_are_followed_and_quicker_ones_are_led_by_a_part_of_the_gap() {
@@ -137,9 +137,12 @@ mod tests {
         let led = counted.answer(0.1).im / 0.1;
         assert!((led - 0.1 * 5.0 / 9.0).abs() < 1e-4, "{led}");
         // Without a least gap: 1 + a/6 (1/2 - a/12 over 1/2 - a/6).
-        let soon = SignalSpacing::new(Gaps { least_pkts: 0.0, ..EVEN }, 100.0).answer(0.1).im / 0.1;
+        let soon = SignalSpacing::new(SignalGaps { least_pkts: 0.0, ..EVEN }, 100.0).answer(0.1).im / 0.1;
         assert!((soon - 0.1 / 6.0).abs() < 1e-4, "{soon}");
-        assert_eq!(SignalSpacing::new(Gaps { end: GapEnd::Chance(10.0), ..EVEN }, 100.0).answer(3.0), Complex64::ONE);
+        assert_eq!(
+            SignalSpacing::new(SignalGaps { tail: GapTail::Exponential(10.0), ..EVEN }, 100.0).answer(3.0),
+            Complex64::ONE
+        );
     }
 
     #[test]
@@ -172,14 +175,16 @@ mod tests {
             }
         }
         let answer = seen * Complex64::new(0.0, 2.0) / (swing * all);
-        let expected = SignalSpacing::new(Gaps { least_pkts: 1.0, end: GapEnd::Even(1.0) }, 1.0).answer(w);
+        let expected = SignalSpacing::new(SignalGaps { least_pkts: 1.0, tail: GapTail::Uniform(1.0) }, 1.0).answer(w);
         assert!((answer - expected).l1_norm() < 0.03 * expected.l1_norm(), "{answer} {expected}");
     }
 
     #[test]
     fn a_count_is_even_over_a_long_time_and_as_tosses_within_a_gap() {
-        let (even, chance) =
-            (SignalSpacing::new(EVEN, 10.0), SignalSpacing::new(Gaps { end: GapEnd::Chance(10.0), ..EVEN }, 10.0));
+        let (even, chance) = (
+            SignalSpacing::new(EVEN, 10.0),
+            SignalSpacing::new(SignalGaps { tail: GapTail::Exponential(10.0), ..EVEN }, 10.0),
+        );
         // Slowly 1/27 and 1/4 of tosses.
         assert!((even.unevenness(0.01) - 1.0).abs() < 1e-3 && (chance.unevenness(0.01) - 1.0).abs() < 1e-3);
         assert!(
@@ -190,7 +195,7 @@ mod tests {
         let peak = even.unevenness(2.0 * std::f64::consts::PI / 1.5) / 27.0;
         assert!((peak - 2.410).abs() < 0.002, "{peak}");
         // Tosses without a least gap are even at no frequency.
-        let tosses = SignalSpacing::new(Gaps { least_pkts: 0.0, end: GapEnd::Chance(10.0) }, 10.0);
+        let tosses = SignalSpacing::new(SignalGaps { least_pkts: 0.0, tail: GapTail::Exponential(10.0) }, 10.0);
         assert!((tosses.unevenness(2.0) - 1.0).abs() < 1e-12);
     }
 }

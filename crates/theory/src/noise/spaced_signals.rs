@@ -17,7 +17,7 @@
 //! `MeanField::needing`.
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, Gaps, Rests, Steps};
+use aqumen_aqm::{Aqm, Equilibrium, MaxPSteps, SignalGaps};
 
 use crate::linear::noise::Fineness;
 use crate::linear::{Controller, Loop, OperatingPoint};
@@ -32,7 +32,7 @@ const PLACES: u32 = 32;
 const ROUNDS: u32 = 30;
 
 /// Share of the packets that is signalled in fact, in that of tosses which holds the same windows of ns-2's Reno.
-pub(crate) fn needed(at: &OperatingPoint, gaps: impl Fn(f64) -> Option<Gaps>) -> f64 {
+pub(crate) fn needed(at: &OperatingPoint, gaps: impl Fn(f64) -> Option<SignalGaps>) -> f64 {
     let OperatingPoint { probability, window_pkts, capacity_pps, rtt_s, .. } = *at;
     let (by_tosses, round_pkts) = (probability * window_pkts, capacity_pps * rtt_s);
     let mut needed = 1.0;
@@ -40,7 +40,7 @@ pub(crate) fn needed(at: &OperatingPoint, gaps: impl Fn(f64) -> Option<Gaps>) ->
         let Some(gaps) = gaps(probability * needed) else { return 1.0 };
         let again = |k: u32| {
             let y = (f64::from(k) + 0.5) / f64::from(PLACES);
-            (1.0 - y) * (gaps.again(window_pkts * y) + gaps.again(round_pkts - window_pkts * y))
+            (1.0 - y) * (gaps.renewal_density(window_pkts * y) + gaps.renewal_density(round_pkts - window_pkts * y))
         };
         let lost = by_tosses * needed * (0..PLACES).map(again).sum::<f64>() / f64::from(PLACES);
         needed = 0.5 * (needed + (1.0 + lost) / (1.0 + by_tosses));
@@ -66,8 +66,8 @@ pub(crate) struct LinearisedAqm<'a> {
     pub(crate) controller: &'a Controller,
     /// A factor on RED's curve.
     pub(crate) gain: f64,
-    /// Steps of its maximum probability.
-    pub(crate) steps: Option<Steps>,
+    /// MaxPSteps of its maximum probability.
+    pub(crate) steps: Option<MaxPSteps>,
 }
 
 /// By how much a deviation may go with the gain (see [`IN_DOUBT`]) and be told: the tolerance that predictions are held
@@ -99,13 +99,13 @@ impl QueueNoise {
     /// Whether it is for `aqm`: its signals are spaced, or answer an average, or packets of a short queue are spared.
     pub(crate) fn applies_to(aqm: &AnyAqm) -> bool {
         let theory = aqm.theory();
-        let on_curve = matches!(theory.rests(), Rests::OnCurve(_));
-        on_curve || theory.spares().is_some() || theory.gaps(0.01).is_some()
+        let on_curve = matches!(theory.equilibrium(), Equilibrium::OnCurve(_));
+        on_curve || theory.safeguard().is_some() || theory.signal_gaps(0.01).is_some()
     }
 
     /// Around `at`, of ns-2's Reno; the error says why there is nothing to tell.
     pub(crate) fn from_reno(said: &LinearisedAqm<'_>, at: &OperatingPoint, fineness: Fineness) -> Result<Self, String> {
-        let needed = needed(at, |p| said.aqm.theory().gaps(p));
+        let needed = needed(at, |p| said.aqm.theory().signal_gaps(p));
         let field = MeanField::from_reno(at, fineness != Fineness::FINE).with_effectiveness(needed);
         QueueNoise::around(said, at, (field, needed))
     }
@@ -118,10 +118,12 @@ impl QueueNoise {
     ) -> Result<Self, String> {
         let LinearisedAqm { aqm, controller, gain, steps } = *said;
         let at = OperatingPoint { probability: needed * at.probability, ..*at };
-        let gaps = aqm.theory().gaps(at.probability);
+        let gaps = aqm.theory().signal_gaps(at.probability);
         let field = field.spaced(gaps.map(|gaps| SignalSpacing::new(gaps, at.capacity_pps)));
-        if let (Rests::OnCurve(law), Controller::Continuous { num, den }) = (aqm.theory().rests(), controller) {
-            // Steps bring max_p, and the slope with it, to where the share is that which is signalled.
+        if let (Equilibrium::OnCurve(law), Controller::Continuous { num, den }) =
+            (aqm.theory().equilibrium(), controller)
+        {
+            // MaxPSteps bring max_p, and the slope with it, to where the share is that which is signalled.
             let curve = if steps.is_some() { Curve::Line(num[0] * needed) } else { Curve::Red(law, gain) };
             let averaged = DescribingFunction { curve, steps, probability: at.probability };
             let time_s = den.get(1).copied().unwrap_or(0.0);
@@ -133,7 +135,10 @@ impl QueueNoise {
             return Ok(QueueNoise { at, period_s: None, doubt, shape: Shape::Loop(Box::new(closed)) });
         }
         let period_s = controller.period_s();
-        let spares = aqm.theory().spares().filter(|s| aqm.theory().share().law(at.probability) < s.probability);
+        let spares = aqm
+            .theory()
+            .safeguard()
+            .filter(|s| aqm.theory().signal_process().law_probability(at.probability) < s.probability);
         let shape = match spares {
             Some(spares) => {
                 let spared = PieSafeguard::around(&spares, &at, controller.clone(), field);
@@ -156,7 +161,7 @@ impl QueueNoise {
 
 #[cfg(test)]
 mod tests {
-    use aqumen_aqm::GapEnd;
+    use aqumen_aqm::GapTail;
 
     use super::*;
     use crate::fluid::Model;
@@ -166,13 +171,13 @@ mod tests {
         OperatingPoint::new(Model::Reno, flows, 1000.0, 0.0, 0.0, 8.0 * flows).unwrap()
     }
 
-    fn even(p: f64) -> Option<Gaps> {
-        Some(Gaps { least_pkts: 2.0 / (3.0 * p), end: GapEnd::Even(2.0 / (3.0 * p)) })
+    fn even(p: f64) -> Option<SignalGaps> {
+        Some(SignalGaps { least_pkts: 2.0 / (3.0 * p), tail: GapTail::Uniform(2.0 / (3.0 * p)) })
     }
 
     #[test]
     fn tosses_lose_what_the_closed_form_counts() {
-        let tosses = |p: f64| Some(Gaps { least_pkts: 0.0, end: GapEnd::Chance(1.0 / p) });
+        let tosses = |p: f64| Some(SignalGaps { least_pkts: 0.0, tail: GapTail::Exponential(1.0 / p) });
         assert!((needed(&at(40.0), tosses) - 1.0).abs() < 1e-3, "{}", needed(&at(40.0), tosses));
         assert_eq!(needed(&at(40.0), |_| None), 1.0);
     }

@@ -158,7 +158,7 @@ pub(crate) fn coexisting(
 ) -> Result<Option<Cycle>, Error> {
     let Some(w) = exact.phase_crossover_rad_s else { return Ok(None) };
     // What moves an AQM's own parameters is not in its loop, and may swing at any margin of it.
-    let adapts = build(choice)?.theory().settles_at_pkts().is_some();
+    let adapts = build(choice)?.theory().adaptation_center_pkts().is_some();
     if !exact.stable || !adapts && exact.gain_margin.is_none_or(|margin| margin > LITTLE_GAIN_MARGIN) {
         return Ok(None);
     }

@@ -1,7 +1,7 @@
 //! A queue that rests at its target and that flows of several laws share: the share that lets them fill the link.
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, Rests};
+use aqumen_aqm::{Aqm, Equilibrium};
 use aqumen_scenario::AqmChoice;
 
 use super::groups::GroupClass;
@@ -25,7 +25,7 @@ pub(super) fn shared_by_laws(
     idle: LinkPrediction,
 ) -> Result<LinkPrediction, Error> {
     let built = choice.build().and_then(Result::ok);
-    let Some(aqm) = built.filter(|aqm| aqm.theory().rests() == Rests::AtTarget) else {
+    let Some(aqm) = built.filter(|aqm| aqm.theory().equilibrium() == Equilibrium::AtTarget) else {
         return Err(Error::Unsupported(format!(
             "link {link}: flows of different laws under {}, whose queue rests where their share says; use engine packet",
             choice.name

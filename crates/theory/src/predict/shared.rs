@@ -1,7 +1,7 @@
 //! Full links of a plan that flows cross one after the other, and that hold their queues at a target: all at once.
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, Rests};
+use aqumen_aqm::{Aqm, Equilibrium};
 use aqumen_scenario::{Plan, Window};
 use indexmap::IndexMap;
 
@@ -43,7 +43,8 @@ fn holding(plan: &Plan, users: &[Users]) -> Vec<(usize, AnyAqm)> {
     let holds = |number: usize| {
         let link = &plan.links[number];
         let built = link.aqm.build().and_then(Result::ok).filter(|_| link.record && link.line.is_none())?;
-        let holds = built.theory().no_slope().is_none() && built.theory().rests() == Rests::AtTarget;
+        let holds =
+            built.theory().not_linearizable().is_none() && built.theory().equilibrium() == Equilibrium::AtTarget;
         (holds && users[number].flows > 0.0).then_some((number, built))
     };
     (0..plan.links.len()).filter_map(holds).collect()

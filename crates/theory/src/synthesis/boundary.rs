@@ -12,7 +12,7 @@
 
 use std::f64::consts::PI;
 
-use aqumen_aqm::{Aqm, Rests};
+use aqumen_aqm::{Aqm, Equilibrium};
 use aqumen_scenario::AqmChoice;
 
 use crate::Error;
@@ -70,7 +70,7 @@ pub fn boundary(
             return Err(Error::Unsupported(format!("a range from {from} to {to}: from above 0, to above from")));
         }
     }
-    if matches!(AqmEquilibrium::new(choice, conditions)?.built.theory().rests(), Rests::OnCurve(_)) {
+    if matches!(AqmEquilibrium::new(choice, conditions)?.built.theory().equilibrium(), Equilibrium::OnCurve(_)) {
         let name = &choice.name;
         return Err(Error::Unsupported(format!(
             "{name} signals a share that goes in jumps, so that its boundary is no curve: a map shows it"

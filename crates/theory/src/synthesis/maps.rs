@@ -4,7 +4,7 @@
 use std::thread;
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, Share};
+use aqumen_aqm::{Aqm, SignalProcess};
 use aqumen_scenario::AqmChoice;
 
 use crate::Error;
@@ -105,7 +105,7 @@ pub(crate) struct ParametricLoop<'a> {
     conditions: &'a OperatingConditions,
     at: OperatingPoint,
     controller: Controller,
-    share: Share,
+    share: SignalProcess,
     /// Whether its signals are no tosses.
     heard: bool,
     /// Whether the controller depends on where it rests.
@@ -116,7 +116,7 @@ impl<'a> ParametricLoop<'a> {
     pub(crate) fn new(choice: &'a AqmChoice, conditions: &'a OperatingConditions) -> Result<Self, Error> {
         let (at, controller) = linearise(choice, conditions)?;
         let settled = AqmEquilibrium::new(choice, conditions)?.built;
-        let (share, heard) = (settled.theory().share(), QueueNoise::applies_to(&settled));
+        let (share, heard) = (settled.theory().signal_process(), QueueNoise::applies_to(&settled));
         let Some(controller) = controller else {
             return Err(Error::Unsupported(format!("{} is no linear controller", choice.name)));
         };

@@ -1,8 +1,8 @@
 //! Designs with known numbers.
 
 use aqumen_aqm::{
-    Algorithm, AnyAqm, AtRest, Catalogue, MAX_LOOPS, Network, Observation, Param, SampledLaw, TcpPlant, Theory, Told,
-    Transfer, Value,
+    Algorithm, AnyAqm, Catalogue, DesignReport, MAX_LOOPS, Network, Observation, Param, QueueOperatingPoint,
+    SampledLaw, TcpPlant, Theory, Transfer, Value,
 };
 use aqumen_scenario::{AqmChoice, OwnedValue, PRESETS};
 use aqumen_theory::design::{Analysis, Depth, Gain, OperatingConditions, analyse, analyse_to, noise_power};
@@ -351,13 +351,13 @@ impl SampledLaw for Knowing {
 }
 
 impl Theory for Knowing {
-    fn linear(&self, _at: &AtRest) -> Option<Transfer> {
+    fn linear(&self, _at: &QueueOperatingPoint) -> Option<Transfer> {
         Some(Transfer { num: vec![1e-6], den: vec![1.0, -1.0], period_s: Some(0.01) })
     }
 
-    fn derive(&self, at: &AtRest, _plant: &TcpPlant, told: &mut dyn Told) {
-        told.number("K", 1e-4);
-        told.warn(format!("windows of {:.1} packets", at.window_pkts));
+    fn derive(&self, at: &QueueOperatingPoint, _plant: &TcpPlant, report: &mut dyn DesignReport) {
+        report.number("K", 1e-4);
+        report.warn(format!("windows of {:.1} packets", at.window_pkts));
     }
 }
 
@@ -365,7 +365,7 @@ impl Theory for Knowing {
 fn an_aqm_from_outside_explains_itself() {
     let network = network(10_000_000, 60.0, 0.28, 100.0);
     let row = Algorithm { name: "knowing", title: "Knowing", summary: "-", reference: "-", params: &[Param::TARGET] };
-    let catalogue = Catalogue::BUILT_IN.with(row, |_, _| Ok(AnyAqm::own_law(Knowing, true))).unwrap();
+    let catalogue = Catalogue::BUILT_IN.with(row, |_, _| Ok(AnyAqm::custom_law(Knowing, true))).unwrap();
     let own = AqmChoice { catalogue, ..choice("knowing", &[], network) };
     let analysis = analyse(&own, &conditions(&network)).unwrap();
     assert_eq!(analysis.operating_point.at.queue_pkts, 100.0);

@@ -10,7 +10,7 @@ use aqumen_theory::linear::OperatingPoint;
 use aqumen_units::{Probability, Rate, Span};
 
 fn law(law: impl SampledLaw + Send + 'static) -> Control {
-    Control::Law(AnyAqm::own_law(law, true))
+    Control::Law(AnyAqm::custom_law(law, true))
 }
 
 /// The PI of the ARM-PFC paper's comparison with its gains a thousand times larger, which regulates.
@@ -273,7 +273,7 @@ impl SampledLaw for Watches {
 
 #[test]
 fn a_law_in_a_fluid_is_shown_what_came_entered_and_left() {
-    let control = Control::Law(AnyAqm::own_law(Watches, false));
+    let control = Control::Law(AnyAqm::custom_law(Watches, false));
     let network = Network {
         classes: vec![Class::endless(Model::Drop, 30.0, 0.1, vec![0])],
         queues: vec![Queue::new(1000.0, 100.0, control)],

@@ -158,7 +158,7 @@ impl SampledLaw for Sine {
 fn swing(at: &OperatingPoint, w: f64) -> Complex64 {
     let amplitude = 0.01 * at.probability;
     let law = Sine { mean: at.probability, amplitude, w, period: Span::from_micros(500) };
-    let control = Control::Law(AnyAqm::own_law(law, true));
+    let control = Control::Law(AnyAqm::custom_law(law, true));
     let class = Class { initial_window: at.window_pkts, ..Class::endless(at.model, at.flows, at.base_rtt_s, vec![0]) };
     let queue = Queue {
         initial_pkts: at.queue_pkts,

@@ -3,7 +3,8 @@
 use std::f64::consts::PI;
 
 use aqumen_aqm::{
-    Algorithm, AnyAqm, AtRest, Catalogue, MAX_LOOPS, Network, Observation, Param, SampledLaw, Theory, Transfer, Value,
+    Algorithm, AnyAqm, Catalogue, MAX_LOOPS, Network, Observation, Param, QueueOperatingPoint, SampledLaw, Theory,
+    Transfer, Value,
 };
 use aqumen_scenario::{AqmChoice, OwnedValue};
 use aqumen_theory::boundary::{Crossing, boundary};
@@ -131,7 +132,7 @@ impl SampledLaw for Integrals {
 }
 
 impl Theory for Integrals {
-    fn linear(&self, _at: &AtRest) -> Option<Transfer> {
+    fn linear(&self, _at: &QueueOperatingPoint) -> Option<Transfer> {
         Some(Transfer { num: vec![0.0225e-6, 0.3e-6, 1e-6], den: vec![0.0, 0.0, 0.0, 1.0], period_s: None })
     }
 }
@@ -141,7 +142,7 @@ fn a_boundary_that_closes_is_gone_round_once() {
     // Too small a gain leaves the phase of the integrals, too large a one meets that of the delay. Between the two is
     // room neither at small capacities, where a queue of 100 packets takes long, nor at large ones, whose windows do.
     let row = Algorithm { name: "three", title: "-", summary: "-", reference: "-", params: &[Param::TARGET] };
-    let catalogue = Catalogue::BUILT_IN.with(row, |_, _| Ok(AnyAqm::own_law(Integrals, true))).unwrap();
+    let catalogue = Catalogue::BUILT_IN.with(row, |_, _| Ok(AnyAqm::custom_law(Integrals, true))).unwrap();
     let own = AqmChoice { catalogue, ..choice("three", &[]) };
     let (x, y) = ((Axis::Capacity, [100.0, 20_000.0]), (Axis::Gain, [1.0, 10_000.0]));
     for turned in [false, true] {

@@ -36,7 +36,7 @@ fn cbr(pps: u32, times: &str) -> String {
 fn at_rest_the_flows_fill_what_is_let_in_of_the_load_leaves() {
     // W0^2 p0 = 2 and 100 W0 / R0 = 1250 - 250 (1 - p0) with R0 = 0.2 + 100/1250: W0 = 2.96, p0 = 0.228.
     let pi = Pi::new(PiGains::new(6.48e-4, 6.42e-4).unwrap(), 150.0, 100.0);
-    let control = Control::Law(AnyAqm::own_law(pi, true));
+    let control = Control::Law(AnyAqm::custom_law(pi, true));
     let load = Class { rate_pps: Some(2.5), group: 1, ..Class::endless(Model::Drop, 100.0, 0.1, vec![0]) };
     let network = Network {
         classes: vec![Class::endless(Model::Hollot, 100.0, 0.2, vec![0]), load],

@@ -18,7 +18,7 @@ fn check(text: &str) {
         other => panic!("{other}"),
     };
     let pi = Pi::new(PiGains::new(aqm("a"), aqm("b")).unwrap(), aqm("fs"), aqm("qref"));
-    let control = Control::Law(AnyAqm::own_law(pi, true));
+    let control = Control::Law(AnyAqm::custom_law(pi, true));
     let class = Class {
         initial_window: number("W_init"),
         min_window: number("Wmin"),
@@ -78,7 +78,7 @@ fn with_a_constant_probability_jitcdde_agrees() {
     ] {
         let file: Value = serde_json::from_str(text).unwrap();
         let number = |key: &str| file["params"][key].as_f64().unwrap();
-        let control = Control::Law(AnyAqm::own_law(Constant(number("p")), true));
+        let control = Control::Law(AnyAqm::custom_law(Constant(number("p")), true));
         let class =
             Class { initial_window: number("W_init"), ..Class::endless(model, number("N"), number("Tp"), vec![0]) };
         let queue = Queue { initial_pkts: number("q_init"), ..Queue::new(number("C"), 1e6, control) };

@@ -5,7 +5,7 @@
 //! one with SACK blocks only where the one that arrives reports all of them. A change of the ECN-Echo flag is kept.
 
 use crate::multi::store::Store;
-use crate::{Covers, PureAck};
+use crate::{Coverage, PureAck};
 
 /// How much the filter drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum AckFilter {
 impl AckFilter {
     pub(super) const NAMES: &'static [&'static str] = &["off", "on", "aggressive"];
 
-    pub(super) fn named(name: &str) -> AckFilter {
+    pub(super) fn from_name(name: &str) -> AckFilter {
         match name {
             "on" => AckFilter::On,
             "aggressive" => AckFilter::Aggressive,
@@ -76,8 +76,8 @@ fn says_it_all(newest: &PureAck, ack: &PureAck) -> bool {
     let ahead = newest.number.wrapping_sub(ack.number);
     match ack.sack.covered_by(newest.sack) {
         None => false,
-        Some(Covers::More) => ahead <= u32::MAX / 2,
-        Some(Covers::Same) => ahead != 0 && ahead <= u32::MAX / 2,
+        Some(Coverage::Superset) => ahead <= u32::MAX / 2,
+        Some(Coverage::Equal) => ahead != 0 && ahead <= u32::MAX / 2,
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
     }
 
     fn sack(number: u32, blocks: &[(u32, u32)]) -> Packet {
-        let sack = SackDigest::of(blocks, number);
+        let sack = SackDigest::from_blocks(blocks, number);
         Packet { ack: Some(PureAck { number, sack, ..PureAck::default() }), ..flow(1, 40) }
     }
 

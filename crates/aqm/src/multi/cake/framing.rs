@@ -46,7 +46,7 @@ pub enum Cells {
 impl Cells {
     const NAMES: &'static [&'static str] = &["noatm", "atm", "ptm"];
 
-    fn named(name: &str) -> Cells {
+    fn from_name(name: &str) -> Cells {
         match name {
             "atm" => Cells::Atm,
             "ptm" => Cells::Ptm,
@@ -78,7 +78,7 @@ impl Framing {
     /// A packet counts with its bytes.
     pub const NONE: Framing = Framing { overhead: 0, mpu: 0, cells: Cells::None };
 
-    pub(super) fn of(settings: &Settings<'_>) -> Result<Self, ParamError> {
+    pub(super) fn from_settings(settings: &Settings<'_>) -> Result<Self, ParamError> {
         let overhead = settings.number("overhead").unwrap_or(0.0);
         if libm::floor(overhead) != overhead {
             return Err(ParamError::relation("overhead", overhead, "must be a whole number"));
@@ -86,7 +86,7 @@ impl Framing {
         Ok(Framing {
             overhead: overhead as i32,
             mpu: settings.whole("mpu")?.map_or(0, |bytes| bytes as u32),
-            cells: settings.choice("atm").map_or(Cells::None, Cells::named),
+            cells: settings.choice("atm").map_or(Cells::None, Cells::from_name),
         })
     }
 
@@ -133,14 +133,14 @@ mod tests {
     #[test]
     fn what_was_given_is_told_and_parts_of_bytes_are_refused() {
         let given = [("overhead", Value::Number(-4.0)), ("mpu", Value::Number(64.0)), ("atm", Value::Choice("ptm"))];
-        let framing = Framing::of(&Settings::check(&given, &PARAMS).unwrap()).unwrap();
+        let framing = Framing::from_settings(&Settings::check(&given, &PARAMS).unwrap()).unwrap();
         assert_eq!(framing, Framing { overhead: -4, mpu: 64, cells: Cells::Ptm });
         let mut told = alloc::vec::Vec::new();
         framing.settings(&mut |name, value| told.push((name, value)));
         assert_eq!(told, given);
         for (name, value) in [("overhead", 1.5), ("mpu", 1.5)] {
             let given = [(name, Value::Number(value))];
-            assert!(Framing::of(&Settings::check(&given, &PARAMS).unwrap()).is_err(), "{name}");
+            assert!(Framing::from_settings(&Settings::check(&given, &PARAMS).unwrap()).is_err(), "{name}");
         }
         for (name, value) in [("overhead", 257.0), ("overhead", -65.0), ("mpu", -1.0), ("mpu", 257.0)] {
             assert!(Settings::check(&[(name, Value::Number(value))], &PARAMS).is_err(), "{name} = {value}");

@@ -186,7 +186,7 @@ impl Isolation {
         (Isolation::FlowBlind, "flow-blind"),
     ];
 
-    pub(super) fn named(name: &str) -> Isolation {
+    pub(super) fn from_name(name: &str) -> Isolation {
         Self::ALL.iter().find(|(_, known)| *known == name).map_or(Isolation::Triple, |(isolation, _)| *isolation)
     }
 

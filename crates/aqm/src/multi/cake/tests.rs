@@ -57,9 +57,9 @@ fn a_flow_that_uses_up_its_quantum_with_its_last_packet_waits_as_a_sparse_one() 
     assert_eq!([next(&mut cake, &mut log), next(&mut cake, &mut log)], [Some(10), Some(20)]);
     // Flow 1 has no credit and no packets: it is in turn, but counts as sparse. Its next packet
     // makes it bulk, in its old place.
-    let one = cake.flows.iter().position(|flow| flow.set == Set::SparseWait).unwrap();
+    let one = cake.flows.iter().position(|flow| flow.state == QueueState::SparseWait).unwrap();
     arrive(&mut cake, &mut log, &[(11, flow(1, 1000))]);
-    assert_eq!(cake.flows[one].set, Set::Bulk);
+    assert_eq!(cake.flows[one].state, QueueState::Bulk);
     assert_eq!(rest(&mut cake, &mut log), [11, 21, 22]);
 }
 
@@ -96,7 +96,7 @@ fn the_last_packet_of_a_queue_is_not_dropped() {
         cake.enqueue(handle, &packet, at_ms(0), &mut Fixed(0.0), &mut log);
     }
     // BLUE is certain: the first two are dropped, the third goes.
-    let queue = cake.flows.iter().position(|flow| flow.set == Set::Sparse).unwrap();
+    let queue = cake.flows.iter().position(|flow| flow.state == QueueState::Sparse).unwrap();
     let certain = CobaltParams { increment: 1.0, ..CobaltParams::default() };
     cake.flows[queue].aqm.on_overflow(&certain, at_ms(1));
     assert_eq!(cake.dequeue(at_ms(2), &mut Fixed(0.0), &mut log), Some(2));
@@ -117,7 +117,7 @@ fn the_last_packet_of_a_queue_keeps_its_mark_though_blue_would_drop_it() {
     }
     // CoDel begins with the first, which waited for 10 ms, and signals with the second, the last of its queue.
     assert_eq!(cake.dequeue(at_ms(10), &mut Fixed(0.5), &mut log), Some(0));
-    let queue = cake.flows.iter().position(|flow| flow.set == Set::Sparse).unwrap();
+    let queue = cake.flows.iter().position(|flow| flow.state == QueueState::Sparse).unwrap();
     let certain = CobaltParams { increment: 1.0, ..CobaltParams::default() };
     cake.flows[queue].aqm.on_overflow(&certain, at_ms(10));
     assert_eq!(cake.dequeue(at_ms(11), &mut Fixed(0.0), &mut log), Some(1));
@@ -157,7 +157,7 @@ fn what_is_dropped_at_ingress_does_not_change_the_tin_that_is_served() {
         cake.enqueue(10 + handle, &ef(10), at_ms(0), &mut Fixed(0.5), &mut log);
     }
     // BLUE is certain for EF: two are dropped and charged, by which the tin is beyond its rate; the third goes.
-    let queue = cake.flows.iter().rposition(|flow| flow.set == Set::Sparse).unwrap();
+    let queue = cake.flows.iter().rposition(|flow| flow.state == QueueState::Sparse).unwrap();
     let certain = CobaltParams { increment: 1.0, ..CobaltParams::default() };
     cake.flows[queue].aqm.on_overflow(&certain, at_ms(1));
     assert_eq!(cake.dequeue(at_ms(2), &mut Fixed(0.0), &mut log), Some(12));

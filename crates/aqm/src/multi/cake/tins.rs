@@ -11,7 +11,7 @@ use aqumen_units::{Bytes, Instant, Rate, Span};
 
 use super::hosts::Hosts;
 use crate::CobaltParams;
-use crate::multi::rounds::List;
+use crate::multi::queue_list::QueueList;
 
 /// Linux: the least and the most that a queue may send in its turn, and the rate in bytes a second over the turn.
 const QUANTUM_MIN: u64 = 300;
@@ -42,7 +42,7 @@ pub enum Tins {
 impl Tins {
     pub(super) const NAMES: &'static [&'static str] = &["diffserv3", "diffserv4", "besteffort"];
 
-    pub(super) fn named(name: &str) -> Tins {
+    pub(super) fn from_name(name: &str) -> Tins {
         match name {
             "besteffort" => Tins::BestEffort,
             "diffserv4" => Tins::Diffserv4,
@@ -96,7 +96,7 @@ pub(super) struct Tin {
     /// Bytes that a queue may send in its turn.
     pub(super) quantum: u32,
     /// Sparse queues, bulk queues, those that wind down.
-    pub(super) lists: [List; SETS],
+    pub(super) lists: [QueueList; SETS],
     /// Bulk flows; `lists` has the queues that wait as sparse ones besides.
     pub(super) bulk: u32,
     /// Packets in its queues.
@@ -128,7 +128,7 @@ impl Tin {
             cobalt: settings.cobalt,
             full_packet: Span::ZERO,
             quantum: 1,
-            lists: [List::EMPTY; SETS],
+            lists: [QueueList::EMPTY; SETS],
             bulk: 0,
             waiting: 0,
             sources: Hosts::new(places),
@@ -275,7 +275,7 @@ mod tests {
         // 8 Mbit/s: 1 us a byte; the third tin has a quarter of it.
         let tin = |shift| Tin::new(&settings(), Some(Rate::from_bps(8_000_000)), shift, 8);
         let mut tins = [tin(0), tin(4), tin(2)];
-        let mut links = crate::multi::rounds::Links::new(3);
+        let mut links = crate::multi::queue_list::ListLinks::new(3);
         for (queue, tin) in tins.iter_mut().enumerate() {
             tin.lists[super::BULK].push(&mut links, queue);
         }
@@ -296,7 +296,7 @@ mod tests {
     fn without_a_rate_tins_share_by_their_weights() {
         let tin = |shift| Tin::new(&settings(), None, shift, 8);
         let mut tins = [tin(0), tin(4), tin(2)];
-        let mut links = crate::multi::rounds::Links::new(3);
+        let mut links = crate::multi::queue_list::ListLinks::new(3);
         for (queue, tin) in tins.iter_mut().enumerate() {
             tin.lists[super::BULK].push(&mut links, queue);
         }

@@ -257,7 +257,7 @@ fn with_newtons_step_a_new_stretch_begins_with_gaps_that_are_too_short() {
 #[test]
 fn packets_that_were_taken_away_count_as_signals() {
     let mut queue = after_five_signals();
-    queue.0.on_stolen(7);
+    queue.0.on_buffer_stolen(7);
     assert_eq!(queue.0.count, 12);
 }
 

@@ -9,17 +9,17 @@ use aqumen_units::{Instant, Probability, Span};
 use crate::{Aqm, Cx, Draw, Hooks, Packet, QueueView, SampledLaw, Theory, Totals, Value, Verdict};
 
 /// Someone's own algorithm.
-pub struct Own(Box<dyn Object>);
+pub struct CustomAqm(Box<dyn DynAqm>);
 
-impl Own {
+impl CustomAqm {
     /// `aqm`, as any algorithm.
     pub fn new<A: Aqm + Send + 'static>(aqm: A) -> Self {
-        Own(Box::new(aqm))
+        CustomAqm(Box::new(aqm))
     }
 }
 
 /// What of an [`Aqm`] can be called without knowing its type.
-trait Object: Send {
+trait DynAqm: Send {
     fn any(&self) -> &dyn Any;
     fn arrival(&mut self, packet: &Packet, now: Instant, queue: QueueView<'_>, rng: &mut dyn Draw) -> Verdict;
     fn overflow(&mut self, packet: &Packet, now: Instant, queue: QueueView<'_>, rng: &mut dyn Draw);
@@ -41,12 +41,12 @@ trait Object: Send {
     fn wants(&self) -> Hooks;
     fn parameters(&self, visit: &mut dyn FnMut(&'static str, Value<'static>));
     fn remarks(&self, tell: &mut dyn FnMut(fmt::Arguments<'_>));
-    fn follow(&mut self, old: Option<&dyn Object>, now: Instant, totals: &Totals);
+    fn follow(&mut self, old: Option<&dyn DynAqm>, now: Instant, totals: &Totals);
     fn law(&mut self) -> Option<&mut dyn SampledLaw>;
     fn says(&self) -> &dyn Theory;
 }
 
-impl<A: Aqm + Send + 'static> Object for A {
+impl<A: Aqm + Send + 'static> DynAqm for A {
     fn any(&self) -> &dyn Any {
         self
     }
@@ -60,7 +60,7 @@ impl<A: Aqm + Send + 'static> Object for A {
     }
 
     fn stolen(&mut self, packets: u32) {
-        self.on_stolen(packets);
+        self.on_buffer_stolen(packets);
     }
 
     fn dequeue(
@@ -110,7 +110,7 @@ impl<A: Aqm + Send + 'static> Object for A {
         self.notes(tell);
     }
 
-    fn follow(&mut self, old: Option<&dyn Object>, now: Instant, totals: &Totals) {
+    fn follow(&mut self, old: Option<&dyn DynAqm>, now: Instant, totals: &Totals) {
         self.take_over(old.and_then(|old| old.any().downcast_ref::<A>()), now, totals);
     }
 
@@ -123,7 +123,7 @@ impl<A: Aqm + Send + 'static> Object for A {
     }
 }
 
-impl Aqm for Own {
+impl Aqm for CustomAqm {
     fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
         self.0.arrival(packet, cx.now, cx.queue, cx.rng)
     }
@@ -132,7 +132,7 @@ impl Aqm for Own {
         self.0.overflow(packet, cx.now, cx.queue, cx.rng);
     }
 
-    fn on_stolen(&mut self, packets: u32) {
+    fn on_buffer_stolen(&mut self, packets: u32) {
         self.0.stolen(packets);
     }
 
@@ -189,8 +189,8 @@ impl Aqm for Own {
     }
 }
 
-impl fmt::Debug for Own {
+impl fmt::Debug for CustomAqm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Own")
+        f.write_str("CustomAqm")
     }
 }

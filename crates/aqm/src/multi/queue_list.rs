@@ -7,22 +7,22 @@ const NONE: u32 = u32::MAX;
 
 /// The links of all queues.
 #[derive(Clone, Debug)]
-pub(crate) struct Links(Vec<(u32, u32)>);
+pub(crate) struct ListLinks(Vec<(u32, u32)>);
 
 /// A list of queues.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct List {
+pub(crate) struct QueueList {
     head: u32,
     tail: u32,
     len: u32,
 }
 
-impl Links {
+impl ListLinks {
     /// Bytes of memory that one queue takes.
     pub(crate) const QUEUE_BYTES: usize = size_of::<(u32, u32)>();
 
     pub(crate) fn new(queues: usize) -> Self {
-        Links(alloc::vec![(NONE, NONE); queues])
+        ListLinks(alloc::vec![(NONE, NONE); queues])
     }
 
     /// The queue behind this one in its list.
@@ -32,8 +32,8 @@ impl Links {
     }
 }
 
-impl List {
-    pub(crate) const EMPTY: List = List { head: NONE, tail: NONE, len: 0 };
+impl QueueList {
+    pub(crate) const EMPTY: QueueList = QueueList { head: NONE, tail: NONE, len: 0 };
 
     /// The queue whose turn it is.
     #[inline]
@@ -47,7 +47,7 @@ impl List {
 
     /// Adds a queue that is in no list at the end.
     #[inline]
-    pub(crate) fn push(&mut self, links: &mut Links, queue: usize) {
+    pub(crate) fn push(&mut self, links: &mut ListLinks, queue: usize) {
         let queue = queue as u32;
         links.0[queue as usize] = (self.tail, NONE);
         match self.tail {
@@ -60,7 +60,7 @@ impl List {
 
     /// Takes out a queue that is in this list.
     #[inline]
-    pub(crate) fn remove(&mut self, links: &mut Links, queue: usize) {
+    pub(crate) fn remove(&mut self, links: &mut ListLinks, queue: usize) {
         let (before, after) = links.0[queue];
         match before {
             NONE => self.head = after,
@@ -75,7 +75,7 @@ impl List {
 
     /// Moves the first queue to the end.
     #[inline]
-    pub(crate) fn rotate(&mut self, links: &mut Links) {
+    pub(crate) fn rotate(&mut self, links: &mut ListLinks) {
         if let Some(queue) = self.first() {
             self.remove(links, queue);
             self.push(links, queue);
@@ -83,7 +83,7 @@ impl List {
     }
 
     /// The queues in order.
-    pub(crate) fn iter<'l>(&self, links: &'l Links) -> impl Iterator<Item = usize> + use<'l> {
+    pub(crate) fn iter<'l>(&self, links: &'l ListLinks) -> impl Iterator<Item = usize> + use<'l> {
         core::iter::successors(self.first(), |&queue| links.after(queue))
     }
 }
@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn queues_come_in_order_and_leave_from_anywhere() {
-        let mut links = Links::new(5);
-        let (mut a, mut b) = (List::EMPTY, List::EMPTY);
+        let mut links = ListLinks::new(5);
+        let (mut a, mut b) = (QueueList::EMPTY, QueueList::EMPTY);
         for queue in [3, 1, 4, 0] {
             a.push(&mut links, queue);
         }
