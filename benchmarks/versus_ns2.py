@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from aqumen import _core
-from aqumen.ns2.bench import ns2_cost, ns2_packets
+from aqumen.engines.external.ns2.bench import ns2_cost, ns2_packets
 
 ROOT = Path(__file__).parents[1]
 CASES = {

@@ -16,13 +16,13 @@ from aqumen._core import __version__
 if TYPE_CHECKING:
     from aqumen import aqms
     from aqumen.comparison import Comparison, compare, run
+    from aqumen.custom import Network, PacketAqm, Param, SampledLaw, TrafficSource
     from aqumen.errors import Cancelled, EngineError, Error, MissingExtra, OutputError, OwnError, ScenarioError
-    from aqumen.own import Network, PacketAqm, Param, SampledLaw, TrafficSource
+    from aqumen.explain.transient import Transient
     from aqumen.ranking import Place, Ranking
     from aqumen.result import Result, Series, SojournCdf
     from aqumen.scenario import Scenario
     from aqumen.topology import Dumbbell, Event, Flows, Transport
-    from aqumen.transient import Transient
 
 __all__ = [
     "Cancelled",
@@ -59,12 +59,12 @@ __all__ = [
 _HOMES = {
     "comparison": ("Comparison", "compare", "run"),
     "errors": ("Cancelled", "EngineError", "Error", "MissingExtra", "OutputError", "OwnError", "ScenarioError"),
-    "own": ("Network", "PacketAqm", "Param", "SampledLaw", "TrafficSource"),
+    "custom": ("Network", "PacketAqm", "Param", "SampledLaw", "TrafficSource"),
     "ranking": ("Place", "Ranking"),
     "result": ("Result", "Series", "SojournCdf"),
     "scenario": ("Scenario",),
     "topology": ("Dumbbell", "Event", "Flows", "Transport"),
-    "transient": ("Transient",),
+    "explain.transient": ("Transient",),
 }
 
 

@@ -9,15 +9,16 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aqumen import _core, engines, tables
+from aqumen import _core, engines
+from aqumen._evidence import events
+from aqumen._files import json_text, write_text
 from aqumen.engines import Job
 from aqumen.errors import ScenarioError, listed
-from aqumen.evidence import events
-from aqumen.files import json_text, write_text
+from aqumen.explain.transient import transients
 from aqumen.ranking import GOALS, Place, Ranking, rank
 from aqumen.result import Answer, Result
 from aqumen.scenario import Scenario, as_scenario
-from aqumen.transient import transients
+from aqumen.view import tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
+    from aqumen._store import Digests, Store
     from aqumen.aqms import Aqm
-    from aqumen.own import Own
-    from aqumen.store import Digests, Store
+    from aqumen.custom import Own
 
 __all__ = ["ANY", "SCHEMA", "Comparison", "compare", "run"]
 
@@ -112,9 +113,9 @@ def _known(scenario: Scenario, aqms: Sequence[object]) -> tuple[Scenario, list[s
     """The scenario that knows the classes among `aqms`, and the SPECs of all."""
     if not any(isinstance(aqm, type) for aqm in aqms):
         return scenario, [str(aqm) for aqm in aqms]
-    from aqumen import own
+    from aqumen import custom
 
-    specs, classes = own.specs(aqms)
+    specs, classes = custom.specs(aqms)
     return scenario.knowing(classes), specs
 
 
@@ -181,7 +182,7 @@ class Gathering:
         self.damaged: list[str] = []
         self._digests: dict[str, Digests] = {}
         if out is not None:
-            from aqumen.store import Damaged, Digests, Store
+            from aqumen._store import Damaged, Digests, Store
 
             self.store = Store(out)
             self._digests = {each: Digests(scenario, each) for each in self.engines}
@@ -331,7 +332,7 @@ class Comparison:
         """How far engines disagree about the queue; empty with a single one."""
         if len({run.label for run in self.results}) == len({run.spec for run in self.results}):
             return {}
-        from aqumen.mismatch import mismatch
+        from aqumen.explain.disagreement import mismatch
 
         return mismatch(self.results)
 
@@ -408,7 +409,7 @@ class Comparison:
             command: The command that made the comparison, to be printed at the end.
             theory: Set margins and oscillations beside the result too, which may take seconds for each AQM.
         """
-        from aqumen.report import report_html
+        from aqumen.view.report import report_html
 
         write_text(Path(path), report_html(self, command, loops=theory))
 
@@ -442,7 +443,7 @@ class Comparison:
         Args:
             link: The link; without one the first recorded.
         """
-        from aqumen.plot import plot_comparison
+        from aqumen.view.plot import plot_comparison
 
         return plot_comparison(self, link)
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aqumen import _core
+from aqumen._files import check_file, is_packed
 from aqumen.errors import ScenarioError
-from aqumen.files import check_file, is_packed
-from aqumen.plot import COLOURS, CURVE
-from aqumen.tables import optional
+from aqumen.view.plot import COLOURS, CURVE
+from aqumen.view.tables import optional
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aqumen import _core
+from aqumen._files import check_file
 from aqumen.errors import Cancelled, ScenarioError
-from aqumen.files import check_file
 from aqumen.scenario import _catalogue
 
 if TYPE_CHECKING:
-    from aqumen.own import Own
+    from aqumen.custom import Own
 
 __all__ = ["Capture", "Replay"]
 

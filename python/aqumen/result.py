@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Protocol
 
-from aqumen import tables
+from aqumen.view import tables
 
 if TYPE_CHECKING:
     import numpy as np
@@ -229,7 +229,7 @@ class Result:
         Args:
             link: The link; without one the first recorded.
         """
-        from aqumen.plot import plot_result
+        from aqumen.view.plot import plot_result
 
         return plot_result(self, link)
 

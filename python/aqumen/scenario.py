@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aqumen import _core, experiments
+from aqumen import _core, _experiments
+from aqumen._files import check_file
 from aqumen.errors import ScenarioError
-from aqumen.files import check_file
 
 if TYPE_CHECKING:
-    from aqumen.own import Own
+    from aqumen.custom import Own
 
 __all__ = ["Scenario", "as_scenario"]
 
@@ -46,16 +46,16 @@ class Scenario:
         """
         if not os.path.exists(path):
             base, at, cell = os.fspath(path).rpartition("@")
-            former = experiments.cell_of(base if at else path)
+            former = _experiments.cell_of(base if at else path)
             if former is not None:
                 return cls.load(f"{former},{cell}" if at else former, own)
             if at:
                 return cls.load(base, own).cell(cell)
-            experiment = experiments.find(path)
+            experiment = _experiments.find(path)
             if experiment is not None:
                 return cls.parse(experiment.text, f"{experiment.name}.toml", own)
             if not os.fspath(path).endswith(".toml"):
-                raise ScenarioError(f"{os.fspath(path)}: {experiments.suggestion(path)}")
+                raise ScenarioError(f"{os.fspath(path)}: {_experiments.suggestion(path)}")
         check_file(path)
         try:
             return cls(_core.Scenario.load(os.fspath(path), _catalogue(own)), tuple(own))
@@ -85,7 +85,7 @@ class Scenario:
         more = [each for each in own if each not in self.own]
         if not more:
             return self
-        from aqumen.own import name_of
+        from aqumen.custom import name_of
 
         names = {name_of(each) for each in more}
         known = (*(each for each in self.own if name_of(each) not in names), *more)
@@ -244,7 +244,7 @@ class Scenario:
 def _catalogue(own: Sequence[Own]) -> _core.Catalogue | None:
     if not own:
         return None
-    from aqumen.own import catalogue
+    from aqumen.custom import catalogue
 
     return catalogue(tuple(own))
 

@@ -12,13 +12,13 @@ from math import ceil
 from typing import Any
 
 from aqumen import _core
-from aqumen.columns import SIZES
 from aqumen.comparison import Gathering
 from aqumen.errors import ScenarioError, listed
 from aqumen.experience import Felt, Score, scores
 from aqumen.result import Result
 from aqumen.scenario import Scenario
 from aqumen.shaping import FULL_PACKET_B, KERNEL, LINES
+from aqumen.view.columns import SIZES
 
 __all__ = ["AS_IT_IS", "SLOW", "WORDS", "Answer", "Situation", "Study", "cell", "datacenter", "uplink"]
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from aqumen.claims import across, advice
 from aqumen.cli import main
 from aqumen.cli import reproduce as verb
+from aqumen.ranking import advice, networks
 from aqumen.scenario import Scenario
 
 
@@ -25,9 +25,9 @@ def made(delay_s, used, flows=None, lost=0.01):
 
 
 PLACES = [
-    across.Place(cell="rfc7928/aggressive", target="25ms"),
-    across.Place(cell="rfc7928/bursts", target="25ms", slow=True),
-    across.Place(cell="everyday/backbone@cubic", target="20ms"),
+    networks.Place(cell="rfc7928/aggressive", target="25ms"),
+    networks.Place(cell="rfc7928/bursts", target="25ms", slow=True),
+    networks.Place(cell="everyday/backbone@cubic", target="20ms"),
 ]
 PROVIDED = {"short": {"fct_10kB_100kB_mean_s": 0.2}, "long": {"jain_fairness": 0.9}}
 # As they come PIE is the quickest; at one target CoDel is, by a little.
@@ -54,9 +54,9 @@ class Made:
 
 @pytest.fixture
 def study(monkeypatch):
-    monkeypatch.setattr(across, "Records", Made)
-    monkeypatch.setattr(across, "DRAWN", 1)
-    return across.Study([1, 2, 3], aqms=["pie", "codel"], places=PLACES)
+    monkeypatch.setattr(networks, "Records", Made)
+    monkeypatch.setattr(networks, "DRAWN", 1)
+    return networks.Study([1, 2, 3], aqms=["pie", "codel"], places=PLACES)
 
 
 def test_each_aqm_runs_as_it_comes_and_at_the_target_of_the_place(study):
@@ -64,21 +64,21 @@ def test_each_aqm_runs_as_it_comes_and_at_the_target_of_the_place(study):
     assert wanted["rfc7928/aggressive"] == ["droptail", "pie", "pie:target=25ms", "codel", "codel:target=25ms"]
     assert wanted["everyday/backbone@cubic"][2] == "pie:target=20ms"
     # A profile that says its target keeps it; one that does not takes the other.
-    assert across.at_target("rem-ns2", "15ms") == "rem-ns2"
-    assert across.at_target("red50", "15ms") == "red50"
-    assert across.at_target("pie-linux", "15ms") == "pie-linux:target=15ms"
-    assert across.at_target("droptail", "15ms") == "droptail"
+    assert networks.at_target("rem-ns2", "15ms") == "rem-ns2"
+    assert networks.at_target("red50", "15ms") == "red50"
+    assert networks.at_target("pie-linux", "15ms") == "pie-linux:target=15ms"
+    assert networks.at_target("droptail", "15ms") == "droptail"
 
 
 def test_an_aqm_whose_target_equals_that_of_the_network_runs_once(monkeypatch):
-    monkeypatch.setattr(across, "Records", Made)
-    bursts = across.Place(cell="rfc7928/bursts", target="15ms")
+    monkeypatch.setattr(networks, "Records", Made)
+    bursts = networks.Place(cell="rfc7928/bursts", target="15ms")
     # Its capacity changes, which some AQMs answer by what they were given.
-    varying = across.Place(cell="rfc7928/varying-capacity", target="15ms")
-    study = across.Study([1, 2], aqms=["pie", "codel"], places=[bursts, varying])
+    varying = networks.Place(cell="rfc7928/varying-capacity", target="15ms")
+    study = networks.Study([1, 2], aqms=["pie", "codel"], places=[bursts, varying])
     # PIE's target is 15 ms, CoDel's 5 ms.
     assert study.records.wanted[bursts.cell] == ["droptail", "pie", "codel", "codel:target=15ms"]
-    assert study.runs(bursts, "pie", across.TARGET) == study.runs(bursts, "pie", across.OWN)
+    assert study.runs(bursts, "pie", networks.TARGET) == study.runs(bursts, "pie", networks.OWN)
     assert study.records.wanted[varying.cell] == ["droptail", "pie", "pie:target=15ms", "codel", "codel:target=15ms"]
 
 
@@ -97,15 +97,15 @@ def test_seeds_beyond_the_first_are_for_what_a_situation_compares_and_for_drawn_
         "everyday/backbone@cubic": 3,
     }
     # The ranking is of the first seed everywhere: 5 ms of `DELAYS` and 1 ms.
-    told = study.figures(across.OWN)["everyday/backbone@cubic"]["pie"]["sojourn_mean_s"]
+    told = study.figures(networks.OWN)["everyday/backbone@cubic"]["pie"]["sojourn_mean_s"]
     assert (told["n"], told["mean"]) == (1, pytest.approx(0.006))
 
 
 def test_a_household_without_an_aqm_is_its_line_as_it_is(monkeypatch):
     """Nobody has a shaper with a buffer of 20 000 packets and no AQM."""
-    monkeypatch.setattr(across, "Records", Made)
-    uplink = next(place for place in across.PLACES if place.cell == "everyday/uplink@cubic")
-    study = across.Study([1, 2], aqms=["pie", "codel"], places=[uplink])
+    monkeypatch.setattr(networks, "Records", Made)
+    uplink = next(place for place in networks.PLACES if place.cell == "everyday/uplink@cubic")
+    study = networks.Study([1, 2], aqms=["pie", "codel"], places=[uplink])
     wanted = study.records.wanted
     assert wanted["everyday/uplink@cubic"] == ["pie", "codel", "codel:target=15ms"]
     assert wanted["everyday/uplink@now,cubic"] == ["droptail"]
@@ -121,7 +121,7 @@ def test_a_household_without_an_aqm_is_its_line_as_it_is(monkeypatch):
         return [(seed, run) for seed in (1, 2)]
 
     study.records.of = of
-    told = study.figures(across.OWN)["everyday/uplink@cubic"]
+    told = study.figures(networks.OWN)["everyday/uplink@cubic"]
     # It is judged where its packets wait: before the line.
     assert {aqm: one["sojourn_mean_s"]["mean"] for aqm, one in told.items()} == {
         "droptail": 0.5,
@@ -150,12 +150,12 @@ def test_how_alike_seeds_rank_is_told(study):
 
 
 def test_a_quick_ranking_leaves_out_what_is_slow(monkeypatch):
-    monkeypatch.setattr(across, "Records", Made)
-    quick = across.Study([1], quick=True, aqms=["pie"], places=PLACES)
+    monkeypatch.setattr(networks, "Records", Made)
+    quick = networks.Study([1], quick=True, aqms=["pie"], places=PLACES)
     assert list(quick.records.wanted) == ["rfc7928/aggressive", "everyday/backbone@cubic"]
     assert quick.drawn == []
     # Those that take long are the papers' but two, and half of RFC 7928's.
-    assert [place.cell for place in across.PLACES if not place.slow] == [
+    assert [place.cell for place in networks.PLACES if not place.slow] == [
         "rfc7928/tcp-friendly",
         "rfc7928/unresponsive@udp-half,beside",
         "rfc7928/bursts",
@@ -175,13 +175,13 @@ def test_a_quick_ranking_leaves_out_what_is_slow(monkeypatch):
         "everyday/backbone@cubic-ecn",
     ]
     # Each situation is run in a quick one, too.
-    cells = {place.cell for place in across.PLACES if not place.slow}
-    assert all(cells & set(situation.cells) for situation in across.SITUATIONS)
-    assert all(set(situation.cells) <= {place.cell for place in across.PLACES} for situation in across.SITUATIONS)
+    cells = {place.cell for place in networks.PLACES if not place.slow}
+    assert all(cells & set(situation.cells) for situation in networks.SITUATIONS)
+    assert all(set(situation.cells) <= {place.cell for place in networks.PLACES} for situation in networks.SITUATIONS)
 
 
 def test_the_target_alone_can_turn_the_order(study):
-    own, target = (study.ranking(which) for which in (across.OWN, across.TARGET))
+    own, target = (study.ranking(which) for which in (networks.OWN, networks.TARGET))
     # Utilisation over response time with the first seed: PIE 0.9 / 0.106, CoDel 0.8 / 0.121, DropTail 1 / 0.201.
     assert own["by"]["power"]["means"] == {"pie": 1, "codel": 2, "droptail": 3}
     # At the target 0.9 / 0.131 is still more than 0.8 / 0.121, but CoDel waits less.
@@ -194,7 +194,7 @@ def test_the_target_alone_can_turn_the_order(study):
 
 
 def test_a_pick_is_the_first_by_mean_rank_of_what_counts(study):
-    situation = next(each for each in across.SITUATIONS if each.key == "backbone")
+    situation = next(each for each in networks.SITUATIONS if each.key == "backbone")
     picked = study.pick(situation)
     # Delay: PIE, CoDel, DropTail; utilisation: DropTail, PIE, CoDel; the rest alike: (1 + 2 + 2 + 2 + 2) / 5.
     assert picked["pick"] == "pie"
@@ -209,7 +209,7 @@ def test_a_pick_is_the_first_by_mean_rank_of_what_counts(study):
     assert short["pie"] == max(short.values())
     assert short["codel"] < short["pie"] > short["droptail"]
     # A situation none of whose cells ran has no pick.
-    assert study.pick(across.SITUATIONS[0])["pick"] is None
+    assert study.pick(networks.SITUATIONS[0])["pick"] is None
 
 
 def measured(key):
@@ -227,7 +227,7 @@ def measured(key):
         "long": {"jain_fairness": 0.9},
     }
     run = {"links": {"l": {"steady": link}}, "flows": {name: {"steady": told} for name, told in flows.items()}}
-    situation = next(each for each in across.SITUATIONS if each.key == key)
+    situation = next(each for each in networks.SITUATIONS if each.key == key)
     return {each.key: (pytest.approx(each.of(run)), each.more, each.digits) for each in situation.measures}
 
 
@@ -254,7 +254,7 @@ def test_what_a_run_does_not_tell_is_no_figure():
     told = {"utilization": 0.9, "sojourn_mean_s": None, "sojourn_p95_s": None}
     lost = {"early_drop_ratio": None, "overflow_drop_ratio": 0.1}
     run = {"links": {"l": {"steady": told | lost}}, "aqm": {"nominal": {"base_rtt_s": 0.1}}}
-    assert across._judged(run, None) == {
+    assert networks._judged(run, None) == {
         "power": None,
         "sojourn_mean_s": None,
         "sojourn_p95_s": None,
@@ -263,14 +263,14 @@ def test_what_a_run_does_not_tell_is_no_figure():
     }
     run["links"]["l"]["steady"] |= {"utilization": None, "sojourn_mean_s": 0.1, "early_drop_ratio": 0.2}
     # Losses are early drops and overflows: .2 and .1 of the packets.
-    judged = across._judged(run, "l")
+    judged = networks._judged(run, "l")
     assert (judged["power"], judged["loss_ratio"]) == (None, pytest.approx(0.3))
     run["links"]["l"]["steady"]["overflow_drop_ratio"] = None
-    assert across._judged(run, "l")["loss_ratio"] is None
+    assert networks._judged(run, "l")["loss_ratio"] is None
 
 
 def test_a_pick_that_every_second_seed_turns_round_is_told_apart_from_none(study):
-    situation = next(each for each in across.SITUATIONS if each.key == "backbone")
+    situation = next(each for each in networks.SITUATIONS if each.key == "backbone")
 
     def of(cell, spec):
         # PIE waits less than CoDel with odd seeds, more with even ones; DropTail carries as much as they do.
@@ -288,44 +288,44 @@ def test_a_pick_that_every_second_seed_turns_round_is_told_apart_from_none(study
 
 
 def test_an_aqm_that_a_place_refuses_is_named_and_not_ranked(monkeypatch):
-    monkeypatch.setattr(across, "Records", Made)
+    monkeypatch.setattr(networks, "Records", Made)
 
     def check(self, aqm):
         if aqm == "codel" and "aggressive" in self.name:
             raise verb.ScenarioError("no")
 
     monkeypatch.setattr(Scenario, "check_aqm", check)
-    study = across.Study([1, 2], aqms=["codel", "pie"], places=PLACES)
+    study = networks.Study([1, 2], aqms=["codel", "pie"], places=PLACES)
     assert study.refused == {"codel": "rfc7928/aggressive: no"}
     assert study.aqms == ["droptail", "pie"]
 
 
 def test_a_place_may_end_before_its_scenario_and_judge_another_link(monkeypatch):
-    monkeypatch.setattr(across, "Records", Made)
-    place = across.Place(cell="arm-pfc/parking-lot", target="53ms", until="20s", link="link2")
-    study = across.Study([1], aqms=["pie"], places=[place])
+    monkeypatch.setattr(networks, "Records", Made)
+    place = networks.Place(cell="arm-pfc/parking-lot", target="53ms", until="20s", link="link2")
+    study = networks.Study([1], aqms=["pie"], places=[place])
     assert study.records.scenarios[place.cell].plan(1, "pie")["duration_s"] == 20
     idle, busy = made(0.001, 0.1)["links"]["l"], made(0.02, 0.9)["links"]["l"]
     study.records.of = lambda cell, spec: [(1, {**made(0, 0), "links": {"link1": idle, "link2": busy}})]
-    found = study.figures(across.OWN)[place.cell]["pie"]
+    found = study.figures(networks.OWN)[place.cell]["pie"]
     # The base round trip of `made` is 100 ms.
     assert found["power"]["mean"] == pytest.approx(0.9 / 0.12)
     assert found["sojourn_p95_s"]["mean"] == pytest.approx(0.03)
 
 
 def test_each_network_is_compared_once_and_its_link_under_test():
-    cells = [place.cell for place in across.PLACES]
+    cells = [place.cell for place in networks.PLACES]
     assert len(set(cells)) == len(cells)
     papers = {cell.partition("/")[0] for cell in cells}
     assert papers >= {"rfc7928", "arm-pfc", "paqm", "aqm-mo", "aaqm", "self-tuning", "everyday"}
-    for place in across.PLACES:
+    for place in networks.PLACES:
         if place.link is not None:
             links = Scenario.load(place.cell).plan(1, "droptail")["links"]
             assert any(link["name"] == place.link and link["record"] for link in links)
 
 
 def test_all_but_the_constant_probability_are_candidates():
-    names = across.candidates()
+    names = networks.candidates()
     assert names[0] == "droptail"
     assert "fixed" not in names
     assert {"pie", "fq-codel-linux", "arm-pfc-printed"} <= set(names)
@@ -373,9 +373,9 @@ def test_a_ranking_is_a_table_by_every_criterion_with_delay_and_utilisation(stud
     assert "worse in the other: `pie`, `droptail`." in text
     # In one place two seeds always agree: no interval, and so no word of it.
     assert "Kendall's tau" not in text
-    told = {key: {"mean": 0.875, "ci95": [0.75, 1.0]} for key, _, _ in across.CRITERIA}
+    told = {key: {"mean": 0.875, "ci95": [0.75, 1.0]} for key, _, _ in networks.CRITERIA}
     none = {key: {"mean": 1.0, "ci95": None} for key in told}
-    last = across.CRITERIA[-1][0]
+    last = networks.CRITERIA[-1][0]
     one_less = {**told, last: none[last]}
     text = advice.page({**data, "agreement": {"situations": one_less, "drawn": none}}, "c", "d")
     assert (
@@ -389,16 +389,16 @@ def test_a_ranking_is_a_table_by_every_criterion_with_delay_and_utilisation(stud
 
 def test_what_there_is_too_little_of_is_told_as_such(study):
     data = study.to_dict()
-    own = data["rankings"][across.OWN]
-    main, losses = across.CRITERIA[0][0], across.CRITERIA[-1][0]
+    own = data["rankings"][networks.OWN]
+    main, losses = networks.CRITERIA[0][0], networks.CRITERIA[-1][0]
     assert losses == "loss_ratio"
     some = {**own, "by": {**own["by"], losses: None}, "tradeoff": {}}
-    text = advice.page({**data, "rankings": {**data["rankings"], across.OWN: some}}, "c", "d")
+    text = advice.page({**data, "rankings": {**data["rankings"], networks.OWN: some}}, "c", "d")
     assert lines_of(text, "| `pie` | 1.0 |")[0] == "| `pie` | 1.0 | 1.0 | 2.0 | – | a | – | – |"
     assert "losses" not in lines_of(text, "In order of")[0]
     none = {**own, "by": {**own["by"], main: None}}
     refused = {"rem": "paqm/load@n3: no"}
-    text = advice.page({**data, "rankings": {**data["rankings"], across.OWN: none}, "refused": refused}, "c", "d")
+    text = advice.page({**data, "rankings": {**data["rankings"], networks.OWN: none}, "refused": refused}, "c", "d")
     assert text.count("Not enough networks.") == 1
     assert "Who moves most" not in text
     assert text.endswith("\nNot ranked, since a network refuses it:\n\n- `rem`: paqm/load@n3: no\n")
@@ -406,7 +406,7 @@ def test_what_there_is_too_little_of_is_told_as_such(study):
 
 
 def test_a_pick_is_told_with_eight_aqms_linux_best_and_droptail(study):
-    situation = next(each for each in across.SITUATIONS if each.key == "backbone")
+    situation = next(each for each in networks.SITUATIONS if each.key == "backbone")
     names = [f"a{k}" for k in range(9)]
     means = {name: 1 + 0.25 * k for k, name in enumerate([*names, "droptail", "codel"])}
     told = {name: {"n": 3, "mean": 10 + k, "ci95": [8 + k, 12 + k]} for k, name in enumerate(means)}
@@ -462,9 +462,9 @@ def test_who_is_not_told_apart_is_a_tie_and_no_pick():
 
 
 def test_the_command_tells_both_orders_and_the_picks(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(across, "Records", Made)
+    monkeypatch.setattr(networks, "Records", Made)
     monkeypatch.setattr(
-        across.Study.__init__, "__kwdefaults__", {**across.Study.__init__.__kwdefaults__, "places": PLACES}
+        networks.Study.__init__, "__kwdefaults__", {**networks.Study.__init__.__kwdefaults__, "places": PLACES}
     )
     command = ["reproduce", "ranking", "--aqm", "pie", "--aqm", "codel", "--seeds", "2"]
     assert main([*command, "--json", "--out", str(tmp_path)]) == 0
@@ -482,31 +482,31 @@ def test_the_command_tells_both_orders_and_the_picks(monkeypatch, capsys, tmp_pa
 
 
 def test_who_moves_is_told_by_the_measure_that_counts():
-    first, last = across.CRITERIA[0][0], across.CRITERIA[-1][0]
+    first, last = networks.CRITERIA[0][0], networks.CRITERIA[-1][0]
 
     def ranking(order, other):
         return {"by": {first: {"means": dict.fromkeys(order)}, last: {"means": dict.fromkeys(other)}}}
 
-    rankings = {across.OWN: ranking("abc", "abc"), across.TARGET: ranking("cba", "abc")}
+    rankings = {networks.OWN: ranking("abc", "abc"), networks.TARGET: ranking("cba", "abc")}
     (line, _) = advice._moved(rankings)
     assert line.endswith("did for it: `a` from 1 to 3, `c` from 3 to 1.")
     # Of many those are named that move furthest, six of them.
-    rankings = {across.OWN: ranking("abcdefghi", "x"), across.TARGET: ranking("ihgfedcba", "x")}
+    rankings = {networks.OWN: ranking("abcdefghi", "x"), networks.TARGET: ranking("ihgfedcba", "x")}
     assert advice._moved(rankings)[0].partition("for it: ")[2] == (
         "`a` from 1 to 9, `i` from 9 to 1, `b` from 2 to 8, `h` from 8 to 2, `c` from 3 to 7, `g` from 7 to 3."
     )
     # The others say nothing: in theirs nobody moves.
-    assert advice._moved({across.OWN: ranking("abc", "abc"), across.TARGET: ranking("abc", "cab")}) == []
+    assert advice._moved({networks.OWN: ranking("abc", "abc"), networks.TARGET: ranking("abc", "cab")}) == []
 
 
 def test_eight_networks_beside_those_of_the_situations_run_with_every_seed(monkeypatch):
-    monkeypatch.setattr(across, "Records", Made)
-    compared = {cell for situation in across.SITUATIONS for cell in situation.cells}
-    others = [place for place in across.PLACES if place.cell not in compared][:12]
+    monkeypatch.setattr(networks, "Records", Made)
+    compared = {cell for situation in networks.SITUATIONS for cell in situation.cells}
+    others = [place for place in networks.PLACES if place.cell not in compared][:12]
     cells = {place.cell for place in others}
-    drawn = across.Study([1, 2], aqms=["pie"], places=others).drawn
+    drawn = networks.Study([1, 2], aqms=["pie"], places=others).drawn
     assert len(set(drawn)) == len(drawn) == 8
     assert set(drawn) < cells
     # The same ones whoever asks; of fewer all.
-    assert across.Study([1, 2, 3], aqms=["codel"], places=others).drawn == drawn
-    assert len(across.Study([1], aqms=["pie"], places=others[:3]).drawn) == 3
+    assert networks.Study([1, 2, 3], aqms=["codel"], places=others).drawn == drawn
+    assert len(networks.Study([1], aqms=["pie"], places=others[:3]).drawn) == 3

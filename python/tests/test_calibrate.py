@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from aqumen.calibrate import MOST, Trial, fewest
 from aqumen.cli import main
 from aqumen.cli.calibrate import share
 from aqumen.errors import ScenarioError
+from aqumen.explain.calibration import MOST, Trial, fewest
 
 
 @pytest.mark.parametrize("wanted", [1, 2, 3, 7, 8, 9, 100])

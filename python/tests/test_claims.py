@@ -8,19 +8,20 @@ import shlex
 
 import pytest
 
-from aqumen import _core, experiments
-from aqumen.claims import algebra, evaluation, load_paper
-from aqumen.claims.judge import comparisons, judge, needs, questions
-from aqumen.claims.markdown import page
-from aqumen.claims.model import VERDICTS, Claim, Paper
-from aqumen.claims.quantities import evaluate
-from aqumen.claims.records import Records
+from aqumen import _core, _experiments
+from aqumen._quantities import evaluate
+from aqumen._records import Records
 from aqumen.cli import main
 from aqumen.errors import ScenarioError
+from aqumen.papers import algebra, load_paper
+from aqumen.papers.judge import comparisons, judge, needs, questions
+from aqumen.papers.markdown import page
+from aqumen.papers.model import VERDICTS, Claim, Paper
+from aqumen.rfc7928 import evaluation
 from aqumen.scenario import Scenario
 
-KNOWN = [name for name in experiments.PAPERS if experiments.data(f"{name}/claims") is not None]
-ON_RECORD = [name for name in KNOWN if experiments.data(f"{name}/verdicts") is not None]
+KNOWN = [name for name in _experiments.PAPERS if _experiments.data(f"{name}/claims") is not None]
+ON_RECORD = [name for name in KNOWN if _experiments.data(f"{name}/verdicts") is not None]
 
 
 def paper(*rules, readings=None):
@@ -195,21 +196,21 @@ def test_the_experiment_that_shows_a_reason_can_be_run(name):
 
 
 def test_the_page_of_verdicts_is_that_of_the_record():
-    assert experiments.folder().parent.joinpath("docs", "reproduction.md").read_text() == page(
+    assert _experiments.folder().parent.joinpath("docs", "reproduction.md").read_text() == page(
         [load_paper(name) for name in KNOWN]
     )
 
 
 def test_rules_that_nobody_would_read_are_refused(monkeypatch):
-    text = experiments.data("arm-pfc/claims")
-    real = experiments.data
+    text = _experiments.data("arm-pfc/claims")
+    real = _experiments.data
     for old, new, told in (
         ('test = "trend"', 'test = "tend"', "choose from: number, order"),
         ("near = 0.9957", "nigh = 0.9957", "has no nigh"),
         ('aqm = "PI"', 'aqm = "PIE"', "no reading says what PIE is"),
     ):
         broken = text.replace(old, new, 1)
-        monkeypatch.setattr(experiments, "data", lambda name, t=broken: t if name == "arm-pfc/claims" else real(name))
+        monkeypatch.setattr(_experiments, "data", lambda name, t=broken: t if name == "arm-pfc/claims" else real(name))
         with pytest.raises(ScenarioError, match=told):
             load_paper("arm-pfc")
 
@@ -365,8 +366,8 @@ def test_what_an_aqm_shows_of_its_state_can_be_judged(fake_core, scenario_file):
 
 def test_a_papers_figures_are_drawn_from_its_runs(tmp_path):
     pytest.importorskip("matplotlib")
-    from aqumen.claims.figures import write_paper_figures
-    from aqumen.claims.study import Outcome
+    from aqumen.papers.figures import write_paper_figures
+    from aqumen.papers.study import Outcome
 
     made = paper({**LESS, "at": "arm-pfc/exp1"})
 
@@ -392,7 +393,7 @@ def test_a_papers_figure_has_the_first_seeds_queues_that_there_are():
 
     from matplotlib.figure import Figure
 
-    from aqumen.claims.figures import _queue_of
+    from aqumen.papers.figures import _queue_of
 
     def series(*queue):
         return {
@@ -423,7 +424,7 @@ def test_claims_leave_as_parquet():
     import io
 
     from aqumen.cli.reproduce import CLAIM_KEYS
-    from aqumen.export import rows_parquet
+    from aqumen.view.export import rows_parquet
 
     row = dict.fromkeys(CLAIM_KEYS, "x") | {"why": None, "checks": []}
     table = parquet.read_table(io.BytesIO(rows_parquet([row, row], CLAIM_KEYS)))
@@ -497,7 +498,7 @@ def test_a_seed_that_lacks_a_run_counts_nowhere():
     ],
 )
 def test_a_rule_that_says_too_little_or_too_much_is_named(change, told):
-    from aqumen.claims import model
+    from aqumen.papers import model
 
     rule = {**LESS, **change}
     rule = {key: value for key, value in rule.items() if value is not None}
@@ -522,6 +523,6 @@ def test_a_rule_that_says_too_little_or_too_much_is_named(change, told):
     ],
 )
 def test_claims_that_cannot_be_read_are_told(monkeypatch, text, told):
-    monkeypatch.setattr(experiments, "data", lambda name: text if name == "p/claims" else None)
+    monkeypatch.setattr(_experiments, "data", lambda name: text if name == "p/claims" else None)
     with pytest.raises(ScenarioError, match=re.escape(told)):
         load_paper("p")

@@ -9,10 +9,12 @@ import pytest
 from browser import judged as page_lacks
 from test_claims import LESS, NEAR, paper, runs
 
-from aqumen.claims import algebra, evaluation, evaluation_page, load_paper
-from aqumen.claims.judge import comparisons, judge, shown
-from aqumen.claims.quantities import evaluate, names_in
+from aqumen._quantities import evaluate, names_in
 from aqumen.errors import ScenarioError
+from aqumen.papers import algebra, load_paper
+from aqumen.papers.judge import comparisons, judge, shown
+from aqumen.rfc7928 import evaluation
+from aqumen.rfc7928 import page as evaluation_page
 
 # Outcome, and every figure that its sentence has, as it stands there.
 FINDINGS = {

@@ -140,7 +140,7 @@ def test_list_says_what_else_there_is_to_know(aqumen_cli):
 @pytest.mark.parametrize("name", ["paper/shipped", "paper/shipped.toml", "experiments/paper/shipped.toml"])
 def test_what_is_no_file_is_looked_up_among_the_experiments_of_the_package(aqumen_cli, tmp_path, monkeypatch, name):
     # An installed package has no folder of experiments beside it.
-    monkeypatch.setattr("aqumen.experiments.folder", lambda: None)
+    monkeypatch.setattr("aqumen._experiments.folder", lambda: None)
     code, out, _ = aqumen_cli("run", name, "--json")
     assert code == 0
     assert json.loads(out)["scenario"] == "mock"

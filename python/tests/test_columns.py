@@ -2,9 +2,10 @@
 
 import pytest
 
-from aqumen import columns, errors
-from aqumen.claims import evaluation
-from aqumen.report import theory
+from aqumen import errors
+from aqumen.rfc7928 import evaluation
+from aqumen.view import columns
+from aqumen.view.report import theory
 
 FACTORS = {"ms": 1000, "%": 100, "% of the time": 100, "Mbit/s": 1e-6}
 """By what a figure in seconds, shares or bit/s is multiplied; others stay as they are."""

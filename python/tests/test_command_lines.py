@@ -7,13 +7,13 @@ import pytest
 from test_picture import BOX, dumbbell, numbers
 
 import aqumen.cli
-from aqumen import tables
 from aqumen.cli import main
 from aqumen.cli.mmpp import tables_of
+from aqumen.engines.external.ns2 import Ns2Unsupported
+from aqumen.engines.external.ns2.tcl import _AQMS
+from aqumen.engines.external.plan import Aqm, Link
 from aqumen.errors import Error
-from aqumen.ns2 import Ns2Unsupported
-from aqumen.ns2.tcl import _AQMS
-from aqumen.peers.plan import Aqm, Link
+from aqumen.view import tables
 
 DEFAULTS = {
     "run": {"--engine": "packet", "--seed": 1, "--threads": 1},

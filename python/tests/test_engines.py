@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from aqumen import EngineError, Scenario, engines
-from aqumen.engines.peers import Ns2
-from aqumen.peers import PeerAnswer, metric_keys
+from aqumen.engines.external.answer import ExternalAnswer, metric_keys
+from aqumen.engines.external.engine import Ns2
 
 
 def short():
@@ -59,7 +59,7 @@ def test_the_keys_of_metrics_are_those_of_a_run(engine):
 def test_what_a_peer_does_not_measure_is_null():
     link = {"steady": {"utilization": 0.5}}
     flows = {"ftp": {"steady": {"goodput_bps": 1e6}}}
-    told = json.loads(PeerAnswer({"links": {"l": link}, "flows": flows, "series": {}}).json)
+    told = json.loads(ExternalAnswer({"links": {"l": link}, "flows": flows, "series": {}}).json)
     for part, name, key in [("links", "l", "utilization"), ("flows", "ftp", "goodput_bps")]:
         metrics = told[part][name]["steady"]
         assert set(metrics) == set(metric_keys()[part])
@@ -120,7 +120,7 @@ def test_of_programs_nobody_hears_more_than_was_enough(kind, monkeypatch):
 
 
 def test_a_simulator_that_is_not_there_is_told_as_an_error_of_engines(monkeypatch):
-    from aqumen import ns3
+    from aqumen.engines.external import ns3
 
     def missing():
         raise ns3.Ns3Missing("ns-3 is not installed")

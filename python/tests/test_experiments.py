@@ -5,8 +5,8 @@ import json
 import pytest
 
 from aqumen import Scenario
+from aqumen._experiments import FORMER, PAPERS, data, experiments, find
 from aqumen.cli import main
-from aqumen.experiments import FORMER, PAPERS, data, experiments, find
 
 # Long enough for the sources of the AAQM paper, which begin at 25 s; the network of 622 Mbit/s needs less.
 SHORTENED = {"self-tuning/full": "3s", "everyday/backbone": "3s", "everyday/datacenter": "100ms"}
@@ -20,7 +20,7 @@ def test_every_paper_has_experiments():
 def test_an_installed_package_has_what_the_checkout_has(monkeypatch):
     here, claims = {one.name: one.text for one in experiments()}, data("arm-pfc/claims")
     assert find("arm-pfc/exp1").row()["file"].endswith("experiments/arm-pfc/exp1.toml")
-    monkeypatch.setattr("aqumen.experiments.folder", lambda: None)
+    monkeypatch.setattr("aqumen._experiments.folder", lambda: None)
     assert {one.name: one.text for one in experiments()} == here
     assert data("arm-pfc/claims") == claims
     assert data("arm-pfc/nothing") is None

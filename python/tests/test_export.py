@@ -10,7 +10,7 @@ import pytest
 
 import aqumen
 from aqumen.cli import main
-from aqumen.export import YEAR, bibtex, written
+from aqumen.view.export import YEAR, bibtex, written
 
 ROOT = Path(__file__).parents[2]
 COMPARE = ["compare", "arm-pfc/exp1", "--aqm", "pi,codel", "--seeds", "2", "--until", "3s"]

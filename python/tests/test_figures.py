@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from aqumen import figures
+from aqumen.view import figures
 
 pytest.importorskip("matplotlib").use("Agg")
 

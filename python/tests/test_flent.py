@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 import aqumen
-from aqumen import flent
 from aqumen.cli import main
+from aqumen.view import flent
 
 
 def data():

@@ -24,7 +24,7 @@ minisources = { count = 700, on = "400ms", off = "600ms", rate = "0.2pkt/s" }
 """
 """701 states at each of 4000 stages: a cycle of the iteration takes about a second."""
 MANY_WINDOWS = (
-    "import aqumen, aqumen.beside as beside; from aqumen.scenario import Scenario;"
+    "import aqumen, aqumen.explain.prediction as beside; from aqumen.scenario import Scenario;"
     "text = Scenario.load('arm-pfc/exp1').to_toml() + ''.join("
     'f\'\\n[[events]]\\nat = "{k / 1000}s"\\ncapacity = "{9000 + k}kbit"\\n\' for k in range(1100, 10100));'
     "scenario = Scenario.parse(text); print('ready', flush=True); beside.predict(scenario, 'st-arm-pfc')"

@@ -14,7 +14,7 @@ import machine
 import pytest
 
 import aqumen
-from aqumen import live
+from aqumen.engines.external import live
 
 pytestmark = [
     pytest.mark.alone,

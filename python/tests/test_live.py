@@ -10,9 +10,9 @@ import machine
 import pytest
 
 import aqumen
-from aqumen import live
 from aqumen.engines import run_one
-from aqumen.live import crosscheck
+from aqumen.engines.external import live
+from aqumen.engines.external.live import crosscheck
 from aqumen.scenario import Scenario
 
 pytestmark = pytest.mark.alone

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import aqumen
-from aqumen.live import crosscheck
+from aqumen.engines.external.live import crosscheck
 
 VALIDATION = Path(__file__).parents[2] / "validation"
 

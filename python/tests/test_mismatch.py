@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import aqumen
-from aqumen.mismatch import averaged, mismatch
+from aqumen.explain.disagreement import averaged, mismatch
 
 
 class Drawn:

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aqumen.ns2 import Ns2Failed, Ns2Missing, Ns2Unsupported, run
-from aqumen.ns2.bench import ns2_cost, ns2_packets
-from aqumen.ns2.crosscheck import reference
-from aqumen.ns2.plan import Plan, Transport
-from aqumen.ns2.runner import execute
-from aqumen.ns2.tcl import script, trace_file
-from aqumen.ns2.trace import read_trace
-from aqumen.peers.crosscheck import compare, measures
-from aqumen.peers.plan import Aqm, preset_in_plans
-from aqumen.peers.trace import link_metrics
+from aqumen.engines.external.crosscheck import compare, measures
+from aqumen.engines.external.ns2 import Ns2Failed, Ns2Missing, Ns2Unsupported, run
+from aqumen.engines.external.ns2.bench import ns2_cost, ns2_packets
+from aqumen.engines.external.ns2.crosscheck import reference
+from aqumen.engines.external.ns2.plan import Plan, Transport
+from aqumen.engines.external.ns2.runner import execute
+from aqumen.engines.external.ns2.tcl import script, trace_file
+from aqumen.engines.external.ns2.trace import read_trace
+from aqumen.engines.external.plan import Aqm, preset_in_plans
+from aqumen.engines.external.trace import link_metrics
 
 REFERENCE = Path(__file__).parents[2] / "validation" / "ns2" / "reference.csv"
 

@@ -10,8 +10,8 @@ from test_claims_findings import rfc_run
 
 from aqumen.cli import main
 from aqumen.cli import reproduce as verb
-from aqumen.ns2 import bench, runner
-from aqumen.ns2.plan import Transport
+from aqumen.engines.external.ns2 import bench, runner
+from aqumen.engines.external.ns2.plan import Transport
 
 PRINTED = """S 10.0
 L 0 25.5

@@ -10,12 +10,12 @@ import pytest
 from aqumen import engines
 from aqumen._core import student_quantile
 from aqumen.cli import main
+from aqumen.engines.external import crosscheck
+from aqumen.engines.external.crosscheck import METRICS, Cell, Row, compare, measures, report, select, table, validate
+from aqumen.engines.external.ns2.crosscheck import CELLS, reference
+from aqumen.engines.external.ns2.plan import Plan
+from aqumen.engines.external.ns2.tcl import script
 from aqumen.errors import ScenarioError
-from aqumen.ns2.crosscheck import CELLS, reference
-from aqumen.ns2.plan import Plan
-from aqumen.ns2.tcl import script
-from aqumen.peers import crosscheck
-from aqumen.peers.crosscheck import METRICS, Cell, Row, compare, measures, report, select, table, validate
 from aqumen.scenario import Scenario
 
 REFERENCE = Path(__file__).parents[2] / "validation" / "ns2" / "reference.csv"
@@ -282,7 +282,7 @@ def test_the_bounds_are_those_that_were_set_beforehand() -> None:
     }
     assert crosscheck.Bound(0.05, 0.01).at(-1.0) == 0.05
     assert crosscheck.Bound(0.05, 0.01).at(0.1) == 0.01
-    from aqumen.live import crosscheck as live
+    from aqumen.engines.external.live import crosscheck as live
 
     assert told(dict(live.REGULATED)) == {"queue_mean_pkts": (0.10, 1), "utilization": (0, 0.02)}
     assert told(dict(live.UNREGULATED)) == {"queue_mean_pkts": (0.20, 1), "utilization": (0, 0.03)}

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import aqumen
-from aqumen.ns2 import Ns2Unsupported, run
-from aqumen.ns2.plan import Plan
-from aqumen.ns2.runner import execute
-from aqumen.ns2.tcl import _ns_seed, script, trace_file
+from aqumen.engines.external.ns2 import Ns2Unsupported, run
+from aqumen.engines.external.ns2.plan import Plan
+from aqumen.engines.external.ns2.runner import execute
+from aqumen.engines.external.ns2.tcl import _ns_seed, script, trace_file
 
 SCTP: dict[str, Any] = {
     "preset": "sctp-ns2",

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from aqumen import engines
-from aqumen.ns2 import Ns2Unsupported, run
-from aqumen.ns2.plan import Plan
-from aqumen.ns2.tcl import script
-from aqumen.peers.crosscheck import Cell, measures
+from aqumen.engines.external.crosscheck import Cell, measures
+from aqumen.engines.external.ns2 import Ns2Unsupported, run
+from aqumen.engines.external.ns2.plan import Plan
+from aqumen.engines.external.ns2.tcl import script
 from aqumen.scenario import Scenario
 
 NETWORK = """

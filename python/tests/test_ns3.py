@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 import aqumen
-from aqumen.ns3 import Ns3Failed, Ns3Missing, Ns3Unsupported, find_program, run
-from aqumen.ns3.build import _compile
-from aqumen.ns3.crosscheck import CELLS, METRICS, drawn
-from aqumen.ns3.describe import Group, describe
-from aqumen.ns3.runner import _execute, _group_metrics, _Output, _wire_metrics, read_trace
-from aqumen.peers.crosscheck import Cell, measures
-from aqumen.peers.trace import length_at
+from aqumen.engines.external.crosscheck import Cell, measures
+from aqumen.engines.external.ns3 import Ns3Failed, Ns3Missing, Ns3Unsupported, find_program, run
+from aqumen.engines.external.ns3.build import _compile
+from aqumen.engines.external.ns3.crosscheck import CELLS, METRICS, drawn
+from aqumen.engines.external.ns3.describe import Group, describe
+from aqumen.engines.external.ns3.runner import _execute, _group_metrics, _Output, _wire_metrics, read_trace
+from aqumen.engines.external.trace import length_at
 from aqumen.scenario import Scenario
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from test_ns3 import CODEL, FQ_CODEL, TRANSPORT, plan
 
-from aqumen.ns3 import Ns3Unsupported
-from aqumen.ns3.crosscheck import CELLS, DRAWN_PACKETS, drawn
-from aqumen.ns3.describe import describe
-from aqumen.peers.crosscheck import select
+from aqumen.engines.external.crosscheck import select
+from aqumen.engines.external.ns3 import Ns3Unsupported
+from aqumen.engines.external.ns3.crosscheck import CELLS, DRAWN_PACKETS, drawn
+from aqumen.engines.external.ns3.describe import describe
 
 PIE = {
     "target": 0.015,

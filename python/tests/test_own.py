@@ -10,13 +10,13 @@ from typing import ClassVar
 import pytest
 
 import aqumen
-from aqumen import OwnError, PacketAqm, Param, SampledLaw, Scenario, ScenarioError, own
+from aqumen import OwnError, PacketAqm, Param, SampledLaw, Scenario, ScenarioError, custom
+from aqumen._store import Digests
 from aqumen.cli import main
-from aqumen.store import Digests
 
 ROOT = Path(__file__).parents[2]
 MY_AQM = ROOT / "examples/my_aqm.py"
-MY_PI = own.from_file(f"{MY_AQM}:MyPi")
+MY_PI = custom.from_file(f"{MY_AQM}:MyPi")
 SAME = "pi:a=1.822e-5,b=1.816e-5,frequency=150Hz"
 
 
@@ -299,8 +299,8 @@ def test_a_run_is_known_by_the_source_of_its_aqm(tmp_path):
         (tmp_path / "gain_of.py").write_text(f"GAIN = 1e-5{other}\n")
         # A new process: a module is imported once.
         code = (
-            "import sys; from aqumen import own, Scenario; from aqumen.store import Digests;"
-            f"scenario = Scenario.load('arm-pfc/exp1', [own.from_file({str(tmp_path / 'mine.py')!r})]);"
+            "import sys; from aqumen import custom, Scenario; from aqumen._store import Digests;"
+            f"scenario = Scenario.load('arm-pfc/exp1', [custom.from_file({str(tmp_path / 'mine.py')!r})]);"
             "print(Digests(scenario, 'packet').of(('mine', 1)))"
         )
         told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -407,12 +407,12 @@ def test_a_file_that_raises_as_it_is_read_is_named(tmp_path, capsys):
     file.write_text("import beside\nbeside.answer / 0\n")
     (tmp_path / "beside.py").write_text("answer = 42\n")
     with pytest.raises(OwnError, match=r"^broken\.py: cannot be read: ZeroDivisionError: division by zero$"):
-        own.from_file(str(file))
+        custom.from_file(str(file))
     # What stands beside it was found, and is no longer looked for there.
     assert str(tmp_path) not in sys.path
     file.write_text("def half(:\n")
     with pytest.raises(OwnError, match=r"^broken\.py: cannot be read: SyntaxError: "):
-        own.from_file(f"{file}:Half")
+        custom.from_file(f"{file}:Half")
     assert main(["run", "arm-pfc/exp1", "--aqm-from", f"{file}:Half"]) != 0
     assert "broken.py: cannot be read: SyntaxError" in capsys.readouterr().err
 
@@ -429,8 +429,8 @@ def test_a_source_that_nobody_keeps_is_known_for_this_process_alone(where):
 
     one, other = typed(0.1), typed(0.2)
     # It is not taken for another, whatever that one does.
-    assert own.digest([one]) == own.digest([one])
-    assert len({own.digest([each]) for each in (one, other, MY_PI)}) == 3
+    assert custom.digest([one]) == custom.digest([one])
+    assert len({custom.digest([each]) for each in (one, other, MY_PI)}) == 3
 
 
 @pytest.mark.parametrize(
@@ -464,7 +464,7 @@ def test_two_classes_of_one_name_are_told_apart_by_a_name():
 
 def test_a_network_tells_its_round_trip_at_the_target():
     # 8 Mbit/s are 1000 packets of 1000 B a second, and 50 of them wait 50 ms.
-    network = own.Network(
+    network = custom.Network(
         capacity_bps=8e6, flows=10, base_rtt_s=0.1, target_pkts=50, packet_bytes=1000, link_bps=8e6, buffer_pkts=100
     )
     assert network.capacity_pps == 1000

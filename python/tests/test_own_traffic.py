@@ -9,12 +9,12 @@ from typing import ClassVar
 import pytest
 
 import aqumen
-from aqumen import EngineError, OwnError, Param, SampledLaw, Scenario, ScenarioError, TrafficSource, engines, own
+from aqumen import EngineError, OwnError, Param, SampledLaw, Scenario, ScenarioError, TrafficSource, custom, engines
 from aqumen.cli import main
 
 ROOT = Path(__file__).parents[2]
 MY_SOURCE = ROOT / "examples/my_source.py"
-GAME = own.from_file(f"{MY_SOURCE}:Game", traffic=True)
+GAME = custom.from_file(f"{MY_SOURCE}:Game", traffic=True)
 
 TEXT = """
 name = "own"
@@ -260,8 +260,8 @@ def test_a_file_without_the_class_is_one_clear_line(given, told, capsys):
 @pytest.mark.parametrize("name", ["source", "so:urce.py", "source.txt"])
 def test_a_path_with_a_folder_may_have_any_name(name, tmp_path):
     shutil.copy(MY_SOURCE, tmp_path / name)
-    assert own.from_file(f"{tmp_path / name}:Game", traffic=True).__name__ == "Game"
-    assert own.from_file(f"{tmp_path / name}", traffic=True).__name__ == "Game"
+    assert custom.from_file(f"{tmp_path / name}:Game", traffic=True).__name__ == "Game"
+    assert custom.from_file(f"{tmp_path / name}", traffic=True).__name__ == "Game"
 
 
 def test_a_run_is_known_by_its_source(tmp_path):
@@ -271,8 +271,8 @@ def test_a_run_is_known_by_its_source(tmp_path):
         )
         (tmp_path / "own.toml").write_text(TEXT.format(traffic='"mine"', transport="udp"))
         code = (
-            "from aqumen import own, Scenario; from aqumen.store import Digests;"
-            f"mine = own.from_file({str(tmp_path / 'mine.py')!r}, traffic=True);"
+            "from aqumen import custom, Scenario; from aqumen._store import Digests;"
+            f"mine = custom.from_file({str(tmp_path / 'mine.py')!r}, traffic=True);"
             f"scenario = Scenario.load({str(tmp_path / 'own.toml')!r}, [mine]);"
             "print(Digests(scenario, 'packet').of(('pi', 1)))"
         )

@@ -11,8 +11,8 @@ import pytest
 import aqumen
 from aqumen.cli import VERBS, _app, main
 from aqumen.cli.options import spec_list
-from aqumen.ns2.crosscheck import CELLS
-from aqumen.peers.crosscheck import select
+from aqumen.engines.external.crosscheck import select
+from aqumen.engines.external.ns2.crosscheck import CELLS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "experiments" / "README.md"]

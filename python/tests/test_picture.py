@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from aqumen.report.picture import scenario_svg
+from aqumen.view.report.picture import scenario_svg
 
 
 def link(start, end, rate=50e6, delay=0.01, record=False, **more):

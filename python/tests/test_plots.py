@@ -7,10 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from aqumen import plot, theory
+from aqumen import theory
 from aqumen.errors import ScenarioError
-from aqumen.report import curves
 from aqumen.theory.maps import RobustAqm, RobustPi, StabilityMap
+from aqumen.view import plot
+from aqumen.view.report import curves
 
 pytest.importorskip("matplotlib").use("Agg")
 

@@ -10,12 +10,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from aqumen import columns, situations, tables
+from aqumen import situations
 from aqumen.cli import main
 from aqumen.errors import ScenarioError
 from aqumen.experience import Felt, scores
 from aqumen.shaping import LINES, shaper
 from aqumen.situations import Study, cell, datacenter, uplink
+from aqumen.view import columns, tables
 
 
 def text(situation):

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from aqumen import programs
+from aqumen import _programs
 
 
 def started(line, **more):
@@ -23,12 +23,12 @@ def alive(pid):
 
 def test_a_program_is_waited_for_with_what_it_used():
     process = started("exit 3")
-    usage = programs.wait(process)
+    usage = _programs.wait(process)
     assert process.returncode == 3
     assert usage.ru_utime >= 0
-    assert programs._waiting == {}
+    assert _programs._waiting == {}
     killed = started("kill -9 $$")
-    programs.wait(killed)
+    _programs.wait(killed)
     assert killed.returncode == -signal.SIGKILL
 
 
@@ -42,9 +42,9 @@ def test_where_the_wait_is_broken_off_the_program_ends_with_all_that_it_started(
 
     monkeypatch.setattr(os, "wait4", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        programs.wait(process)
+        _programs.wait(process)
     assert process.returncode == -signal.SIGKILL
-    assert programs._waiting == {}
+    assert _programs._waiting == {}
     child = int((tmp_path / "pid").read_text())
     # Whoever is left of it is no longer at work.
     while alive(child):
@@ -53,13 +53,13 @@ def test_where_the_wait_is_broken_off_the_program_ends_with_all_that_it_started(
 
 def test_what_a_thread_waits_for_is_ended_from_another():
     process = started("sleep 60")
-    thread = threading.Thread(target=programs.wait, args=(process,))
+    thread = threading.Thread(target=_programs.wait, args=(process,))
     thread.start()
-    while thread.ident not in programs._waiting:
+    while thread.ident not in _programs._waiting:
         time.sleep(0.01)
     # Who waits for nothing is left alone.
-    programs.stop([threading.get_ident()])
+    _programs.stop([threading.get_ident()])
     assert thread.is_alive()
-    programs.stop([threading.get_ident(), thread.ident])
+    _programs.stop([threading.get_ident(), thread.ident])
     thread.join()
     assert process.returncode == -signal.SIGKILL

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aqumen.claims.ranks import concordance, critical_range, pareto, ranks, seed_ranks
+from aqumen.ranking.mean_ranks import concordance, critical_range, pareto, ranks, seed_ranks
 
 
 @pytest.mark.parametrize(("k", "q"), [(2, 1.960), (3, 2.343), (4, 2.569), (5, 2.728), (7, 2.949), (10, 3.164)])

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from aqumen.claims import records
-from aqumen.claims.records import Records, record_of
+from aqumen import _records
+from aqumen._records import Records, record_of
 from aqumen.errors import OutputError
 
 NAN = float("nan")
@@ -83,7 +83,7 @@ def test_settling_is_about_the_level_of_the_second_half(monkeypatch):
         asked.append((level, start, end))
         return 2.5, 0.0
 
-    monkeypatch.setattr(records._core, "transient", seen)
+    monkeypatch.setattr(_records._core, "transient", seen)
     kept = record_of(Answered(), with_series=False)
     # From 5 s on 8 packets; of `steady` from 8 s on.
     assert asked == [(8.0, 0.0, 10.0), (8.0, 6.0, 10.0)]
@@ -95,7 +95,7 @@ def test_settling_is_about_the_level_of_the_second_half(monkeypatch):
     kept = record_of(idle, with_series=False)
     assert asked == []
     assert kept["links"]["core"]["all"]["settling_own_s"] is None
-    monkeypatch.setattr(records._core, "transient", lambda *_: None)
+    monkeypatch.setattr(_records._core, "transient", lambda *_: None)
     assert record_of(Answered(), with_series=False)["links"]["core"]["all"]["settling_own_s"] is None
 
 
@@ -130,8 +130,8 @@ def test_series_are_thinned_to_what_a_figure_shows():
     ("at", "share"), [(-1.0, 0.0), (0.0, 0.1), (1.5, 0.1), (2.0, 0.4), (2.0 - 1e-10, 0.4), (9.0, 1.0)]
 )
 def test_the_share_of_time_at_or_below_a_level(at, share):
-    assert records._share_at(np.array([0.0, 2.0, 5.0]), np.array([0.1, 0.4, 1.0]), at) == share
-    assert records._share_at(np.array([]), np.array([]), at) is None
+    assert _records._share_at(np.array([0.0, 2.0, 5.0]), np.array([0.1, 0.4, 1.0]), at) == share
+    assert _records._share_at(np.array([]), np.array([]), at) is None
 
 
 # On disk.

@@ -11,10 +11,10 @@ import pytest
 from browser import browse, judged, screen, told
 
 import aqumen
-from aqumen.report import report_html
-from aqumen.report.curves import _ellipse, representative_seed
-from aqumen.report.page import _verdict
-from aqumen.report.picture import scenario_svg
+from aqumen.view.report import report_html
+from aqumen.view.report.curves import _ellipse, representative_seed
+from aqumen.view.report.page import _verdict
+from aqumen.view.report.picture import scenario_svg
 
 
 @pytest.fixture

@@ -14,12 +14,13 @@ from test_across import Made as Ranked
 from test_claims_findings import rfc_run
 
 from aqumen import _core
-from aqumen.claims import across, study
-from aqumen.claims.evaluation import COST_CELL, KNOB_CELL
-from aqumen.claims.model import Claim, Paper
 from aqumen.cli import main
 from aqumen.cli import reproduce as verb
 from aqumen.errors import ScenarioError
+from aqumen.papers import study
+from aqumen.papers.model import Claim, Paper
+from aqumen.ranking import networks
+from aqumen.rfc7928.evaluation import COST_CELL, KNOB_CELL
 
 NEAR = {"test": "number", "of": "queue_mean_pkts", "aqm": "A", "near": 10, "tolerance": 1}
 
@@ -205,9 +206,9 @@ def test_verdicts_go_on_record_in_a_checkout(capsys, monkeypatch, tmp_path):
     folder = tmp_path / "experiments"
     (tmp_path / "docs").mkdir()
     (folder / "first").mkdir(parents=True)
-    monkeypatch.setattr(verb.experiments, "folder", lambda: folder)
-    monkeypatch.setattr(verb.experiments, "PAPERS", PAPERS)
-    monkeypatch.setattr(verb.experiments, "data", lambda name: "" if name == "first/claims" else None)
+    monkeypatch.setattr(verb._experiments, "folder", lambda: folder)
+    monkeypatch.setattr(verb._experiments, "PAPERS", PAPERS)
+    monkeypatch.setattr(verb._experiments, "data", lambda name: "" if name == "first/claims" else None)
     monkeypatch.setattr(verb, "load_paper", PAPERS.__getitem__)
     monkeypatch.setattr(verb, "markdown_page", lambda papers: ", ".join(each.name for each in papers))
     # That a verdict is another than before is what a record is for.
@@ -228,7 +229,7 @@ def test_verdicts_go_on_record_in_a_checkout(capsys, monkeypatch, tmp_path):
     assert told(capsys, "first", "--record")[0] == 0
     command = tomllib.loads((folder / "first" / "verdicts.toml").read_text())["run"]["command"]
     assert command == "aqumen reproduce first --seeds 4"
-    monkeypatch.setattr(verb.experiments, "folder", lambda: None)
+    monkeypatch.setattr(verb._experiments, "folder", lambda: None)
     assert told(capsys, "first", "--record") == (
         2,
         "",
@@ -349,9 +350,9 @@ def as_parquet(parquet, *args):
 
 @pytest.fixture
 def ranking(monkeypatch):
-    monkeypatch.setattr(across, "Records", Ranked)
-    kept = {**across.Study.__init__.__kwdefaults__, "places": PLACES}
-    monkeypatch.setattr(across.Study.__init__, "__kwdefaults__", kept)
+    monkeypatch.setattr(networks, "Records", Ranked)
+    kept = {**networks.Study.__init__.__kwdefaults__, "places": PLACES}
+    monkeypatch.setattr(networks.Study.__init__, "__kwdefaults__", kept)
 
 
 def test_the_ranking_is_told_in_two_orders_and_who_is_ahead(capsys, ranking):
@@ -359,7 +360,7 @@ def test_the_ranking_is_told_in_two_orders_and_who_is_ahead(capsys, ranking):
     assert code == 0
     rows = [row for row in csv.reader(io.StringIO(out)) if len(row) == 5]
     # Heads of two lines are told in one.
-    heads = ["AQM", *(f"rank by {words}" for _, words, _ in across.CRITERIA)]
+    heads = ["AQM", *(f"rank by {words}" for _, words, _ in networks.CRITERIA)]
     assert [[" ".join(cell.split()) for cell in row] for row in rows if row[0] == "AQM"] == [heads] * 2
     orders = [[row for row in rows if row[0] == aqm] for aqm in ("pie", "codel", "droptail")]
     # By power, by p95 of the delay, by utilisation and by losses; as they come and at the target of the place.
@@ -383,8 +384,8 @@ def test_the_ranking_leaves_as_parquet(ranking):
 
 def test_the_ranking_on_record_is_the_page_of_the_documentation(capsys, monkeypatch, ranking, tmp_path):
     (tmp_path / "docs").mkdir()
-    monkeypatch.setattr(verb, "experiments", SimpleNamespace(folder=lambda: tmp_path / "experiments"))
-    monkeypatch.setattr(across, "candidates", lambda: ["droptail", "pie", "codel"])
+    monkeypatch.setattr(verb, "_experiments", SimpleNamespace(folder=lambda: tmp_path / "experiments"))
+    monkeypatch.setattr(networks, "candidates", lambda: ["droptail", "pie", "codel"])
     code, _, said = told(capsys, "ranking", "--quick", "--record")
     page = (tmp_path / "docs" / "which-aqm.md").read_text()
     assert code == 0
@@ -405,6 +406,6 @@ def test_an_aqm_that_a_network_refuses_is_told(capsys, monkeypatch, ranking):
         if aqm == "codel":
             raise ScenarioError("no")
 
-    monkeypatch.setattr(across.Scenario, "check_aqm", check)
+    monkeypatch.setattr(networks.Scenario, "check_aqm", check)
     said = told(capsys, "ranking", "--aqm", "pie,codel", "--seeds", "2")[2]
     assert "codel is not ranked: rfc7928/aggressive: no" in said

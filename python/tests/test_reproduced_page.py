@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from aqumen.claims import page
-from aqumen.claims.curves import curves
-from aqumen.claims.judge import Check, Judgement
-from aqumen.claims.model import Claim, Paper
-from aqumen.claims.study import Outcome
+from aqumen.papers import page
+from aqumen.papers.curves import curves
+from aqumen.papers.judge import Check, Judgement
+from aqumen.papers.model import Claim, Paper
+from aqumen.papers.study import Outcome
 
 RULE = {"test": "order", "of": "queue_mean_pkts", "aqm": ["A", "B"], "at": "net/one", "first": "lowest"}
 

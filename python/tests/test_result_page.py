@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import aqumen
-from aqumen.claims import evaluation
-from aqumen.claims.records import Records
+from aqumen._records import Records
+from aqumen.rfc7928 import evaluation
 
 PAGE = (Path(__file__).parents[2] / "docs" / "formats" / "result.md").read_text()
 

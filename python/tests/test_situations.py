@@ -419,7 +419,7 @@ def test_a_study_stops_where_it_is_told(tmp_path):
 
 
 def test_the_names_of_the_presets_are_listed():
-    names = [one.name for one in aqumen.experiments.experiments()]
+    names = [one.name for one in aqumen._experiments.experiments()]
     assert {"everyday/uplink", "everyday/datacenter", "everyday/cell"} <= set(names)
 
 

@@ -11,7 +11,15 @@ import pytest
 from aqumen import cli
 from aqumen.cli import VERBS
 
-DEAR = {"numpy", "aqumen.aqms", "aqumen.store", "aqumen.report", "aqumen.ns2", "aqumen.ns3", "rich.progress"}
+DEAR = {
+    "numpy",
+    "aqumen.aqms",
+    "aqumen._store",
+    "aqumen.view.report",
+    "aqumen.engines.external.ns2",
+    "aqumen.engines.external.ns3",
+    "rich.progress",
+}
 LOADED = "import sys; from aqumen.cli import main; main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
 
 

@@ -7,8 +7,18 @@ import numpy as np
 import pytest
 
 from aqumen import ranking
-from aqumen.mismatch import averaged, mismatch
-from aqumen.peers.crosscheck import EACH_GROUP, METRICS, Bound, Cell, compare, measures, report, table, validate
+from aqumen.engines.external.crosscheck import (
+    EACH_GROUP,
+    METRICS,
+    Bound,
+    Cell,
+    compare,
+    measures,
+    report,
+    table,
+    validate,
+)
+from aqumen.explain.disagreement import averaged, mismatch
 from aqumen.ranking import GOALS, rank
 
 # Equivalence.

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import aqumen
-from aqumen import _core, store
-from aqumen.files import json_text, laid_out, write_text
+from aqumen import _core, _store
+from aqumen._files import json_text, laid_out, write_text
 
 
 def pipe(path):
@@ -32,9 +32,9 @@ def flip(path, at):
 
 def pickle(metrics, arrays):
     """Whoever hands over runs can make sums that are right, and pickles run code when they are read."""
-    before = store._sum(arrays.read_bytes())
+    before = _store._sum(arrays.read_bytes())
     np.savez(arrays, **{name: np.array([print], dtype=object) for name in np.load(arrays).files})
-    metrics.write_text(metrics.read_text().replace(before, store._sum(arrays.read_bytes())))
+    metrics.write_text(metrics.read_text().replace(before, _store._sum(arrays.read_bytes())))
 
 
 DAMAGES = {
@@ -99,7 +99,7 @@ def test_a_run_may_be_as_large_as_a_file_of_a_run_may_be(fake_core, scenario_fil
     aqumen.compare(scenario, ["pi"], seeds=1, out=tmp_path)
     largest = max(path.stat().st_size for path in (tmp_path / "runs").iterdir())
     for most, taken in ((largest, 1), (largest - 1, 0)):
-        monkeypatch.setattr(store, "BYTES_MAX", most)
+        monkeypatch.setattr(_store, "BYTES_MAX", most)
         assert aqumen.compare(scenario, ["pi"], seeds=1, out=tmp_path).resumed == taken
 
 
@@ -111,11 +111,11 @@ def test_what_another_build_made_is_run_again(fake_core, scenario_file, tmp_path
     other = tmp_path / "core.so"
     other.write_bytes(Path(_core.__file__).read_bytes() + b"\0")
     monkeypatch.setattr(_core, "__file__", str(other))
-    store.built.cache_clear()
+    _store.built.cache_clear()
     try:
         assert aqumen.compare(scenario, ["pi"], seeds=1, out=tmp_path).resumed == 0
     finally:
-        store.built.cache_clear()
+        _store.built.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ traffic = {traffic}
     digests = set()
     for content in contents:
         (tmp_path / "own.file").write_text(content)
-        digests.add(store.Digests(aqumen.Scenario.load(path), "packet").of(("pi", 1)))
+        digests.add(_store.Digests(aqumen.Scenario.load(path), "packet").of(("pi", 1)))
     assert len(digests) == 2
 
 
@@ -157,7 +157,7 @@ def test_every_run_has_a_digest_of_its_own():
     one, longer = aqumen.Scenario.load("arm-pfc/exp1"), aqumen.Scenario.load("arm-pfc/exp1").set("duration", "99s")
     jobs = [("pi", 1), ("pi", 2), ("red", 1), (None, 1)]
     digests = [
-        store.Digests(scenario, engine).of(job)
+        _store.Digests(scenario, engine).of(job)
         for scenario in (one, longer)
         for engine in ("packet", "fluid")
         for job in jobs

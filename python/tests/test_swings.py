@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aqumen.swings import swing
+from aqumen.explain.oscillation import swing
 
 T = np.arange(0, 200, 0.02)
 P = np.full(T.size, 0.1)

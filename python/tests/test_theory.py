@@ -9,8 +9,8 @@ import pytest
 
 import aqumen
 from aqumen import theory
-from aqumen.beside import beside
 from aqumen.cli import main
+from aqumen.explain.prediction import beside
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments" / "arm-pfc"
 

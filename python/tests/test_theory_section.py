@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from aqumen import beside
-from aqumen.beside import Beside
-from aqumen.report import theory
+from aqumen.explain import prediction
+from aqumen.explain.prediction import Beside
+from aqumen.view.report import theory
 
 PREDICTED = {"queue_mean_pkts": 100.0, "signal_ratio": 0.0123, "utilization": 1.0, "sojourn_mean_s": 0.1}
 MEASURED = {"queue_mean_pkts": 98.44, "signal_ratio": 0.0118, "utilization": 0.9876, "sojourn_mean_s": None}
@@ -83,11 +83,11 @@ def test_where_nothing_is_predicted_or_measured_there_is_no_section(monkeypatch)
 @pytest.mark.parametrize(("timeouts", "all_"), [((3, None, 4), 7), ((None, None), None), ((0,), 0)])
 def test_timeouts_are_those_of_all_flows_where_any_are_counted(monkeypatch, timeouts, all_):
     asked = []
-    monkeypatch.setattr(beside, "predict", lambda *args, **more: {"core": {"steady": {}}, "other": {"steady": {}}})
-    monkeypatch.setattr(beside, "beside", lambda **given: asked.append(given))
+    monkeypatch.setattr(prediction, "predict", lambda *args, **more: {"core": {"steady": {}}, "other": {"steady": {}}})
+    monkeypatch.setattr(prediction, "beside", lambda **given: asked.append(given))
     flows = {str(k): {"steady": {"timeouts": each}} for k, each in enumerate(timeouts)}
     result = SimpleNamespace(seed=1, data={"links": {"core": {"steady": {"a": 1}}}, "flows": flows})
-    beside.explain(None, result, loops=False)
+    prediction.explain(None, result, loops=False)
     # A link that is not recorded has nothing beside it.
     place = {"link": "core", "window": "steady", "expected": {}, "measured": {"a": 1}}
     assert asked == [{**place, "seen_swing": None, "timeouts": all_, "loops": False}]

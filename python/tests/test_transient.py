@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from aqumen.explain.transient import events, transient, transients
 from aqumen.result import Series
-from aqumen.transient import events, transient, transients
 
 
 def series(*pieces, step=0.1):

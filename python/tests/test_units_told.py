@@ -6,7 +6,7 @@ import pytest
 
 from aqumen.cli.compare import means_table
 from aqumen.cli.run import tables_of, theory_of
-from aqumen.columns import FLOW_COLUMNS, LINK_COLUMNS, TRANSFER_COLUMNS, defined, transfers_by_size
+from aqumen.view.columns import FLOW_COLUMNS, LINK_COLUMNS, TRANSFER_COLUMNS, defined, transfers_by_size
 
 UNITS = {
     # The end of a key, and what 1 of it is in the unit of its column.

@@ -5,13 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from aqumen import engines, vectors
+from aqumen import _vectors, engines
 from aqumen.cli import main
 from aqumen.cli import validate as verb
-from aqumen.live import crosscheck as live
-from aqumen.ns2 import crosscheck as with_ns2
-from aqumen.ns3 import crosscheck as with_ns3
-from aqumen.peers import crosscheck
+from aqumen.engines.external import crosscheck
+from aqumen.engines.external.live import crosscheck as live
+from aqumen.engines.external.ns2 import crosscheck as with_ns2
+from aqumen.engines.external.ns3 import crosscheck as with_ns3
 
 
 def metrics(queue, **more):
@@ -285,13 +285,13 @@ def test_a_kernel_that_is_stopped_tells_what_is_finished(kernel, capsys):
 
 
 def test_a_vector_that_is_not_met_fails(capsys, monkeypatch):
-    equal = vectors.Replay("one", "pi", 7, 0.25, "equal")
-    monkeypatch.setattr(vectors, "replay", lambda: [equal])
+    equal = _vectors.Replay("one", "pi", 7, 0.25, "equal")
+    monkeypatch.setattr(_vectors, "replay", lambda: [equal])
     assert main(["validate", "vectors"]) == 0
-    assert capsys.readouterr().out == vectors.table([equal])
+    assert capsys.readouterr().out == _vectors.table([equal])
     assert main(["validate", "vectors", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == vectors.report([equal])
-    different = vectors.Replay("two", "red", 3, 8.0, "different")
-    monkeypatch.setattr(vectors, "replay", lambda: [equal, different])
+    assert json.loads(capsys.readouterr().out) == _vectors.report([equal])
+    different = _vectors.Replay("two", "red", 3, 8.0, "different")
+    monkeypatch.setattr(_vectors, "replay", lambda: [equal, different])
     assert main(["validate", "vectors"]) == 1
-    assert capsys.readouterr().out == vectors.table([equal, different])
+    assert capsys.readouterr().out == _vectors.table([equal, different])

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from aqumen._vectors import COMMAND, Replay, replay, report, table
 from aqumen.errors import EngineError
-from aqumen.vectors import COMMAND, Replay, replay, report, table
 
 REPLAYS = [Replay("pi_classic", "pi", 60, 3.5e-9, "equal"), Replay("red_bytes", "red", 2400, 2.0, "different")]
 

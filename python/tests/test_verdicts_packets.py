@@ -11,7 +11,7 @@ from test_theory_packets import networks, scenario
 
 import aqumen
 from aqumen import theory
-from aqumen.beside import explain
+from aqumen.explain.prediction import explain
 
 AQMS = ("pi", "arm-pfc", "stpi", "aqm-mo", "rem", "paqm", "stred", "red", "ared", "pie")
 SENDERS = ("modern", "linux", "cubic", "dctcp", "prague")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from aqumen import calibrate as calibration
-from aqumen import tables
+from aqumen._files import laid_out
 from aqumen.cli import talk
 from aqumen.cli.options import json_option, load, scenario_argument, set_option
 from aqumen.errors import ScenarioError
-from aqumen.files import laid_out
+from aqumen.explain import calibration
+from aqumen.view import tables
 
 __all__ = ["calibrate", "share"]
 

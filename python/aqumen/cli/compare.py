@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aqumen import flent as flent_files
-from aqumen import tables
+from aqumen._evidence import MARK, NOTE
+from aqumen._files import write_text
 from aqumen.cli import talk
 from aqumen.cli.options import (
     aqms_option,
@@ -38,17 +38,17 @@ from aqumen.cli.options import (
     until_option,
     wide_option,
 )
-from aqumen.columns import FLOW_COLUMNS, LINK_COLUMNS, TRANSFER_COLUMNS, Column, defined, transfers_by_size
 from aqumen.comparison import Comparison, Gathering
 from aqumen.errors import ScenarioError
-from aqumen.evidence import MARK, NOTE
-from aqumen.export import check_parquet, parquet_bytes, tidy_csv, written
-from aqumen.figures import write_figures
-from aqumen.files import write_text
-from aqumen.mismatch import sentences
+from aqumen.explain.disagreement import sentences
+from aqumen.explain.transient import SMOOTH_S
 from aqumen.ranking import GOALS, Ranking
 from aqumen.scenario import Scenario
-from aqumen.transient import SMOOTH_S
+from aqumen.view import flent as flent_files
+from aqumen.view import tables
+from aqumen.view.columns import FLOW_COLUMNS, LINK_COLUMNS, TRANSFER_COLUMNS, Column, defined, transfers_by_size
+from aqumen.view.export import check_parquet, parquet_bytes, tidy_csv, written
+from aqumen.view.figures import write_figures
 
 if TYPE_CHECKING:
     from rich.table import Table

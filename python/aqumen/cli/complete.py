@@ -16,7 +16,7 @@ def scenarios(_context: click.Context, _parameter: click.Parameter, begun: str) 
     Args:
         begun: What stands there.
     """
-    from aqumen.experiments import experiments
+    from aqumen._experiments import experiments
 
     named = [CompletionItem(each.name) for each in experiments() if each.name.startswith(begun)]
     return [*named, CompletionItem(begun, type="file")]

@@ -11,11 +11,11 @@ import numpy as np
 from click.core import ParameterSource
 
 from aqumen import __version__
-from aqumen.beside import predict
+from aqumen._files import laid_out
 from aqumen.cli import talk
 from aqumen.cli.options import PATH, json_option, load, named_too, own_classes, own_option
 from aqumen.errors import OutputError, ScenarioError
-from aqumen.files import laid_out
+from aqumen.explain.prediction import predict
 from aqumen.theory import Design, RobustAqm, RobustPi, StabilityMap, robust_pi, stability_map
 from aqumen.theory import coupled as coupled_for
 from aqumen.theory import design as design_for

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 import aqumen
-from aqumen import _core, engines, experiments
+from aqumen import _core, _experiments, engines
 from aqumen.cli import talk
 from aqumen.errors import EngineError
 
@@ -36,7 +36,7 @@ PROGRAMS = {
 @click.command()
 def doctor() -> int:
     """Say what is installed, what is missing, and how to get it."""
-    folder = experiments.folder()
+    folder = _experiments.folder()
     rows = {
         "aqumen": f"{aqumen.__version__}, engines {Path(_core.__file__).name}",
         "Python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",

@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from aqumen import _core
+from aqumen._experiments import FORMER, PAPERS, Experiment, experiments
+from aqumen._files import laid_out
 from aqumen.cli import talk
 from aqumen.cli.options import json_option
 from aqumen.errors import ScenarioError
-from aqumen.experiments import FORMER, PAPERS, Experiment, experiments
-from aqumen.files import laid_out
 from aqumen.scenario import Scenario
 
 __all__ = ["list_things"]

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aqumen import mmpp as analysis
-from aqumen import tables
+from aqumen._files import write_text
 from aqumen.cli import talk
 from aqumen.cli.options import PATH, json_option, set_option, wide_option
 from aqumen.errors import OutputError, ScenarioError
-from aqumen.files import write_text
+from aqumen.view import tables
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -52,7 +52,7 @@ from pathlib import Path
 import pytest
 
 import aqumen
-from aqumen.own import from_file
+from aqumen.custom import from_file
 
 AQM = from_file(f"{{Path(__file__).with_name('{module}.py')}}:{cls}")
 

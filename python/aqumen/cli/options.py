@@ -11,11 +11,11 @@ import click
 
 from aqumen.cli import complete
 from aqumen.errors import ScenarioError
-from aqumen.export import FORMATS
 from aqumen.scenario import Scenario
+from aqumen.view.export import FORMATS
 
 if TYPE_CHECKING:
-    from aqumen.own import Own
+    from aqumen.custom import Own
 
 __all__ = [
     "PATH",
@@ -139,7 +139,7 @@ def own_classes(aqms: Sequence[str], traffic: Sequence[str] = ()) -> list[Own]:
     """
     if not aqms and not traffic:
         return []
-    from aqumen.own import from_file
+    from aqumen.custom import from_file
 
     sources = [from_file(file, traffic=True) for file in dict.fromkeys(traffic)]
     return [*(from_file(file) for file in dict.fromkeys(aqms)), *sources]
@@ -154,7 +154,7 @@ def named_too(specs: Sequence[str], own: Sequence[Own]) -> list[str]:
     """
     if not own:
         return list(specs)
-    from aqumen.own import is_aqm, name_of
+    from aqumen.custom import is_aqm, name_of
 
     given = {spec.partition(":")[0].strip() for spec in specs}
     return [*specs, *(name for name in map(name_of, filter(is_aqm, own)) if name not in given)]
@@ -205,7 +205,7 @@ def _all_named(scenario: Scenario, own: Sequence[Own]) -> None:
     """Refuses a source of traffic that no group of flows has."""
     if not own:
         return
-    from aqumen.own import is_aqm, name_of
+    from aqumen.custom import is_aqm, name_of
 
     for name in (name_of(each) for each in own if not is_aqm(each)):
         if name not in scenario.own_traffic.values():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aqumen import tables
+from aqumen._files import json_text
 from aqumen.cli import talk
 from aqumen.cli.options import (
     PATH,
@@ -21,8 +21,8 @@ from aqumen.cli.options import (
     wide_option,
 )
 from aqumen.errors import OutputError, ScenarioError
-from aqumen.files import json_text
 from aqumen.replay import Capture, Replay
+from aqumen.view import tables
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -13,20 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aqumen import experiments, tables
-from aqumen.claims import across, advice, evaluation, evaluation_page
-from aqumen.claims.figures import write_paper_figures
-from aqumen.claims.markdown import page as markdown_page
-from aqumen.claims.model import VERDICTS, load_paper
-from aqumen.claims.page import report_html
-from aqumen.claims.records import Records
-from aqumen.claims.study import QUICK_SEEDS, SEEDS, Outcome, Reproduction, record_text, to_dict
+from aqumen import _experiments
+from aqumen._files import laid_out, write_text
+from aqumen._records import Records
 from aqumen.cli import talk
 from aqumen.cli.options import figures_option, format_option, json_option, out_option, spec_list
 from aqumen.comparison import seed_list
 from aqumen.errors import OutputError, ScenarioError
-from aqumen.export import check_parquet, rows_parquet, written
-from aqumen.files import laid_out, write_text
+from aqumen.papers.figures import write_paper_figures
+from aqumen.papers.markdown import page as markdown_page
+from aqumen.papers.model import VERDICTS, load_paper
+from aqumen.papers.page import report_html
+from aqumen.papers.study import QUICK_SEEDS, SEEDS, Outcome, Reproduction, record_text, to_dict
+from aqumen.ranking import advice, networks
+from aqumen.rfc7928 import evaluation
+from aqumen.rfc7928 import page as evaluation_page
+from aqumen.view import tables
+from aqumen.view.export import check_parquet, rows_parquet, written
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -98,7 +101,7 @@ def reproduce(
         return _rank(spec_list(aqm), quick, seeds, out, form, as_json, record)
     if aqm:
         raise ScenarioError("--aqm is for rfc7928; a paper's claims name their AQMs")
-    if record and experiments.folder() is None:
+    if record and _experiments.folder() is None:
         raise OutputError("--record needs a checkout with the folder experiments")
     study = Reproduction([paper], seeds, quick=quick, out=out)
     records = study.records
@@ -226,11 +229,11 @@ def _rank(
     aqms: list[str], quick: bool, seeds: int | None, out: Path | None, form: str, as_json: bool, record: bool
 ) -> int:
     """All AQMs over all places: two rankings, and who is ahead in three situations."""
-    folder = experiments.folder()
+    folder = _experiments.folder()
     if record and (folder is None or aqms):
         raise OutputError("--record needs a checkout with the folder experiments, and all AQMs")
     numbers = seed_list(seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS)
-    study = across.Study(numbers, quick=quick, out=out, aqms=aqms)
+    study = networks.Study(numbers, quick=quick, out=out, aqms=aqms)
     for name, why in study.refused.items():
         talk.say(f"{name} is not ranked: {why}")
     if not _work(study.records, out):
@@ -264,14 +267,14 @@ def _rank(
         first = next(iter(found["by"].values()))
         if first is None:
             continue
-        heads = ["AQM", *(f"rank by\n{words}" for _, words, _ in across.CRITERIA)]
+        heads = ["AQM", *(f"rank by\n{words}" for _, words, _ in networks.CRITERIA)]
         made = talk.table(f"\nAQMs {advice.NAMES[which]}", heads)
         for name in first["means"]:
-            told = [found["by"][key] for key, _, _ in across.CRITERIA]
+            told = [found["by"][key] for key, _, _ in networks.CRITERIA]
             made.add_row(name, *(tables.number(None if one is None else one["means"][name], 1) for one in told))
         shown.append(made)
     picks = talk.table("\nWho is ahead", ["situation", "AQM", "tied with", "of Linux"], figures=False)
-    for situation, picked in zip(across.SITUATIONS, data["situations"], strict=True):
+    for situation, picked in zip(networks.SITUATIONS, data["situations"], strict=True):
         tied = "–" if picked["ranks"] is None else f"{len(picked['ranks']['tied_with_best']) - 1} others"
         picks.add_row(situation.title, picked["pick"] or "not run", tied, picked["kernel"] or "–")
     shown.append(picks)
@@ -283,7 +286,7 @@ def _rank(
 
 
 def _record(outcomes: list[Outcome]) -> None:
-    folder = experiments.folder()
+    folder = _experiments.folder()
     assert folder is not None
     day = datetime.now(UTC).strftime("%Y-%m-%d")
     for outcome in outcomes:
@@ -293,7 +296,7 @@ def _record(outcomes: list[Outcome]) -> None:
         write_text(path, record_text(outcome, command, day))
         talk.say(f"wrote {path}")
     path = folder.parent / "docs" / "reproduction.md"
-    known = [name for name in experiments.PAPERS if experiments.data(f"{name}/claims") is not None]
+    known = [name for name in _experiments.PAPERS if _experiments.data(f"{name}/claims") is not None]
     write_text(path, markdown_page([load_paper(name) for name in known]))
     talk.say(f"wrote {path}")
 

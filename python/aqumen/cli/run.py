@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import aqumen
-from aqumen import flent as flent_files
-from aqumen import tables
-from aqumen.beside import Beside, explain
+from aqumen._files import json_text, write_text
 from aqumen.cli import complete, talk
 from aqumen.cli.compare import means_table
 from aqumen.cli.options import (
@@ -33,11 +31,13 @@ from aqumen.cli.options import (
     until_option,
     wide_option,
 )
-from aqumen.columns import FLOW_COLUMNS, TRANSFER_COLUMNS, defined, transfers_by_size
 from aqumen.comparison import run as run_one
 from aqumen.engines import check_engine, find, foresee
-from aqumen.files import json_text, write_text
+from aqumen.explain.prediction import Beside, explain
 from aqumen.result import Result
+from aqumen.view import flent as flent_files
+from aqumen.view import tables
+from aqumen.view.columns import FLOW_COLUMNS, TRANSFER_COLUMNS, defined, transfers_by_size
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -99,7 +99,7 @@ def run(
             raise aqumen.ScenarioError(f"which AQM is to run? Say --aqm {aqm} or --aqm {others[0]}")
     store = None
     if out is not None:
-        from aqumen.store import Digests, Store
+        from aqumen._store import Digests, Store
 
         store = Store(out)
     if pcap is not None and not (pcap.parent.is_dir()):

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aqumen import tables
+from aqumen._files import laid_out, write_text
 from aqumen.cli import complete, talk
 from aqumen.cli.compare import first_interrupt
 from aqumen.cli.options import PATH, json_option, out_option, spec_list, wide_option
 from aqumen.errors import ScenarioError
 from aqumen.experience import ALIKE, Scored
-from aqumen.files import laid_out, write_text
 from aqumen.replay import Capture
 from aqumen.shaping import KERNEL, LINES, Setup, host, interface, kernel_options, shaper
 from aqumen.situations import AS_IT_IS, WORDS, Answer, Situation, Study
 from aqumen.situations import cell as cell_of
 from aqumen.situations import datacenter as datacenter_of
 from aqumen.situations import uplink as uplink_of
+from aqumen.view import tables
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -517,7 +517,7 @@ def _write(out: Path, study: Study, answer: Answer, setup: Callable[[str], Setup
             comparison = gathering.comparison()
             write_text(gathering.store.folder / "compare.json", comparison.to_json() + "\n")
             comparison.write_report(gathering.store.folder / "report.html", talk.command())
-    from aqumen.report.situation import situation_html
+    from aqumen.view.report.situation import situation_html
 
     spec = study.situation.kernel(leader(answer))
     page = situation_html(

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aqumen import engines
+from aqumen._experiments import folder
+from aqumen._files import laid_out
 from aqumen.cli import talk
 from aqumen.cli.options import json_option
 from aqumen.comparison import Gathering, seed_list
 from aqumen.errors import ScenarioError
-from aqumen.experiments import folder
-from aqumen.files import laid_out
 from aqumen.scenario import Scenario
 
 if TYPE_CHECKING:
-    from aqumen.peers.crosscheck import Cell, Row
+    from aqumen.engines.external.crosscheck import Cell, Row
 
 __all__ = ["validate"]
 
@@ -94,7 +94,7 @@ def validate(
     if seeds < 2:
         raise ScenarioError(f"seeds = {seeds}: a comparison needs at least two seeds a side")
     seed_list(seeds)  # refuses what is a slip of the hand
-    from aqumen.peers import crosscheck
+    from aqumen.engines.external import crosscheck
 
     peer = yardstick.value
     engines.check_engine(peer)
@@ -164,13 +164,13 @@ def _cells(yardstick: Yardstick) -> list[Cell]:
 
 def _check(yardstick: Yardstick) -> Any:
     """The module that says what is compared with a peer: `CELLS`, `METRICS`, `WINDOWS`, `FOLDER`, `OURS`."""
-    return import_module(f"aqumen.{yardstick.value}.crosscheck")
+    return import_module(f"aqumen.engines.external.{yardstick.value}.crosscheck")
 
 
 def _live(base: Path, repeats: int, wanted: tuple[str, ...], as_json: bool) -> int:
     """Run the kernel's TCP beside ours, in real time."""
-    from aqumen.live import crosscheck as live
-    from aqumen.peers import crosscheck
+    from aqumen.engines.external import crosscheck
+    from aqumen.engines.external.live import crosscheck as live
 
     cells = crosscheck.select(live.CELLS, wanted, "aqumen validate live --list")
     rows: list[Row] = []
@@ -195,10 +195,10 @@ def _live(base: Path, repeats: int, wanted: tuple[str, ...], as_json: bool) -> i
 
 def _vectors(as_json: bool) -> int:
     """Replay the known answers of the algorithms."""
-    from aqumen import vectors
+    from aqumen import _vectors
 
-    replays = vectors.replay()
-    print(laid_out(vectors.report(replays)) if as_json else vectors.table(replays), end="")
+    replays = _vectors.replay()
+    print(laid_out(_vectors.report(replays)) if as_json else _vectors.table(replays), end="")
     return 0 if all(one.verdict == "equal" for one in replays) else talk.CHECK_FAILED
 
 

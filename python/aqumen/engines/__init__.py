@@ -11,8 +11,8 @@ from pathlib import Path
 
 from aqumen import _core
 from aqumen.engines.compiled import Fluid, Packet, Theory
+from aqumen.engines.external.engine import Live, Ns2, Ns3
 from aqumen.engines.kinds import Engine, Job, Progress
-from aqumen.engines.peers import Live, Ns2, Ns3
 from aqumen.errors import EngineError, ScenarioError, listed, meant
 from aqumen.result import Answer
 from aqumen.scenario import Scenario

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from aqumen.beside import predict
 from aqumen.errors import ScenarioError, listed
+from aqumen.explain.prediction import predict
 from aqumen.scenario import Scenario
 from aqumen.theory.design import nominal_network
 

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aqumen import _core
+from aqumen.custom import catalogue, specs
 from aqumen.errors import ScenarioError, listed
-from aqumen.own import catalogue, specs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from aqumen.aqms import Aqm
-    from aqumen.own import Own
+    from aqumen.custom import Own
     from aqumen.result import Floats
 
 __all__ = ["Design", "design"]

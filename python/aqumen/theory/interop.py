@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aqumen.errors import OutputError, ScenarioError
-from aqumen.tables import optional
+from aqumen.view.tables import optional
 
 if TYPE_CHECKING:
     from aqumen.theory.design import Design

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from aqumen import _core, engines
 from aqumen.errors import ScenarioError
-from aqumen.tables import optional
+from aqumen.view.tables import optional
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

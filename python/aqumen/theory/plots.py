@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aqumen.errors import ScenarioError, listed
-from aqumen.plot import COLOURS, CURVE, GUIDE
-from aqumen.tables import optional
+from aqumen.view.plot import COLOURS, CURVE, GUIDE
+from aqumen.view.tables import optional
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,0 +1,246 @@
+"""The runs that rules ask for: each is one small file, written when it is finished, so that a kill loses nothing.
+
+A record holds the metrics of the run, what follows from its series, and for the first seed the queue over time,
+thinned to what a figure can show.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aqumen import _core, engines
+from aqumen._files import json_text, write_text
+from aqumen._quantities import Run
+from aqumen._store import Digests
+from aqumen.errors import OutputError
+from aqumen.result import Answer
+from aqumen.scenario import Scenario
+
+__all__ = ["Records", "Wanted"]
+
+Wanted = dict[str, list[str]]
+"""AQMs by cell: what is to be run, with each seed."""
+
+LAYOUT = 3
+"""Version of what a record holds: records written with another are run again."""
+SAMPLE = "sample-"
+"""Windows whose names begin so are samples: of them a record keeps the goodput of all groups and the mean sojourn time
+at the first link alone, under `samples`."""
+POINTS = 500
+"""Most points of a queue over time that a record keeps."""
+
+
+class Records:
+    """Runs by cell, AQM and seed; on disk if there is a folder."""
+
+    def __init__(
+        self,
+        wanted: Wanted,
+        seeds: Iterable[int],
+        folder: Path | None,
+        fewer: Mapping[str, Sequence[int]] | None = None,
+        prepare: Callable[[str, Scenario], Scenario] = lambda _, scenario: scenario,
+        once: Wanted | None = None,
+    ) -> None:
+        """Take what is on disk already.
+
+        Args:
+            wanted: AQMs by cell.
+            seeds: One run each; that of the first keeps how the queue went.
+            folder: Where records are kept; without one in memory alone.
+            fewer: For cells that have other seeds, these; all begin with the same one.
+            prepare: What is done to the scenario of each cell before it runs.
+            once: AQMs by cell that run with the first seed alone.
+        """
+        self.seeds = list(seeds)
+        self._fewer = dict(fewer or {})
+        self.runs: dict[tuple[str, str, int], Run] = {}
+        self.scenarios = {cell: prepare(cell, Scenario.load(cell)) for cell in wanted}
+        self.folder = folder
+        self.weights: dict[str, float] = {}
+        self._left: dict[str, list[tuple[str, int]]] = {}
+        self._digests: dict[str, Digests] = {}
+        for cell, specs in wanted.items():
+            scenario = self.scenarios[cell]
+            plan = scenario.plan(self.seeds[0], specs[0])
+            # What a run costs goes with the packets that the links under test can carry.
+            rates = [max(rate for _, rate in link["rates"]) for link in plan["links"] if link["record"]]
+            self.weights[cell] = (
+                0.05 + sum(rates) * float(plan["duration_s"]) / 8e3 / plan["nominal"]["packet_bytes"] / 1e3
+            )
+            self._left[cell] = []
+            single = set((once or {}).get(cell, ()))
+            for seed in self._fewer.get(cell, self.seeds):
+                for spec in specs:
+                    if spec in single and seed != self.seeds[0]:
+                        continue
+                    if not self._load(cell, spec, seed):
+                        self._left[cell].append((spec, seed))
+        self.resumed = len(self.runs)
+
+    @property
+    def left(self) -> int:
+        """How many runs are still to be done."""
+        return sum(map(len, self._left.values()))
+
+    @property
+    def work_left(self) -> float:
+        """What they cost together, in the unit of `work`'s callback."""
+        return sum(self.weights[cell] * len(jobs) for cell, jobs in self._left.items())
+
+    def work(self, on_done: Callable[[str, str, int, float], bool]) -> None:
+        """Run what is left.
+
+        Args:
+            on_done: Called with cell, AQM, seed and cost of each finished run; `False` leaves out the rest.
+        """
+        go_on = True
+        for cell, jobs in self._left.items():
+            if not jobs or not go_on:
+                continue
+            scenario, todo = self.scenarios[cell], list(jobs)
+
+            def done(index: int, answer: Answer, cell: str = cell, todo: list[tuple[str, int]] = todo) -> bool:
+                nonlocal go_on
+                spec, seed = todo[index]
+                self._keep(cell, spec, seed, answer)
+                self._left[cell].remove((spec, seed))
+                go_on = on_done(cell, spec, seed, self.weights[cell])
+                return go_on
+
+            threads = engines.threads_within_memory(scenario, engines.cores())
+            engines.run_many(scenario, todo, "packet", threads, done)
+
+    def of(self, cell: str, spec: str) -> Iterator[tuple[int, Run]]:
+        """The finished runs of a cell and AQM, by seed.
+
+        Args:
+            cell: A key of what was wanted.
+            spec: One of its AQMs.
+        """
+        seeds = self._fewer.get(cell, self.seeds)
+        return ((seed, run) for seed in seeds if (run := self.runs.get((cell, spec, seed))) is not None)
+
+    def _digest(self, cell: str, spec: str, seed: int) -> str:
+        """What is run: the scenario, the AQM, the seed and the engine as it is built; and what a record holds of it."""
+        if cell not in self._digests:
+            self._digests[cell] = Digests(self.scenarios[cell], "packet")
+        # The first seed's record has a series, too.
+        return f"{LAYOUT}-{int(seed == self.seeds[0])}-{self._digests[cell].of((spec, seed))}"
+
+    def _path(self, cell: str, spec: str, seed: int) -> Path | None:
+        if self.folder is None:
+            return None
+        plain = re.sub(r"[^A-Za-z0-9.=@,_-]+", "_", spec)
+        if plain != spec or len(spec) > 80:
+            plain = f"{plain[:80]}-{hashlib.sha256(spec.encode()).hexdigest()[:8]}"
+        return self.folder / "runs" / cell / f"{plain}-{seed}.json"
+
+    def _load(self, cell: str, spec: str, seed: int) -> bool:
+        path = self._path(cell, spec, seed)
+        if path is None:
+            return False
+        try:
+            run = json.loads(path.read_text(encoding="utf-8"))
+            if run.pop("digest") != self._digest(cell, spec, seed):
+                return False
+        except (OSError, ValueError, KeyError):
+            return False
+        self.runs[cell, spec, seed] = run
+        return True
+
+    def _keep(self, cell: str, spec: str, seed: int, answer: Answer) -> None:
+        run = record_of(answer, seed == self.seeds[0])
+        self.runs[cell, spec, seed] = run
+        path = self._path(cell, spec, seed)
+        if path is None:
+            return
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"cannot write to {path.parent}: {error.strerror}") from None
+        write_text(path, json_text({**run, "digest": self._digest(cell, spec, seed)}) + "\n")
+
+
+def record_of(answer: Answer, with_series: bool) -> Run:
+    """What is kept of a run.
+
+    Args:
+        answer: The engine's answer.
+        with_series: Whether queue and probability over time are kept, too.
+    """
+    data = json.loads(answer.json)
+    samples = _taken_out(data)
+    series = {}
+    for link, windows in data["links"].items():
+        t_s, queue, probability = answer.series(link)
+        for window, metrics in windows.items():
+            start, end = data["windows"][window]
+            inside = (t_s >= start) & (t_s <= end)
+            target = data["aqm"]["nominal"]["target_pkts"]
+            levels, share = answer.queue_cdf(link, window)
+            metrics["empty_share"] = _share_at(levels, share, 0.0)
+            metrics["below_target_share"] = _share_at(levels, share, target - 1.0)
+            metrics["p_mean"] = _mean(probability[inside])
+            metrics["p_std"] = None if not inside.any() else _finite(float(np.std(probability[inside])))
+            metrics["length_s"] = end - start
+            late = inside & (t_s >= (start + end) / 2)
+            level = float(np.mean(queue[late])) if late.any() else 0.0
+            seen = _core.transient(t_s, queue, level, start, end) if level > 0 else None
+            metrics["settling_own_s"] = None if seen is None else seen[0]
+            metrics["target_pkts"] = target
+            for name, values in answer.state(link):
+                own = values[inside & np.isfinite(values)]
+                metrics[f"{name}_mean"] = _mean(own)
+                metrics[f"{name}_p50"] = None if not len(own) else _finite(float(np.median(own)))
+        if with_series:
+            step = max(1, -(-len(t_s) // POINTS))
+            series[link] = {
+                "t_s": [round(float(t), 3) for t in t_s[::step]],
+                "queue_pkts": [round(float(q), 1) for q in queue[::step]],
+                "probability": [_finite(round(float(p), 5)) for p in probability[::step]],
+            }
+    kept = ("scenario", "aqm", "seed", "windows", "links", "flows", "cost", "aqumen")
+    more = {**({"series": series} if with_series else {}), **({"samples": samples} if samples else {})}
+    return {**{key: data[key] for key in kept}, **more}
+
+
+def _taken_out(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """The windows that are samples, taken out of a run's data."""
+    names = [name for name in data["windows"] if name.startswith(SAMPLE)]
+    link: dict[str, Any] = next(iter(data["links"].values()), {})
+    samples = [
+        {
+            "at_s": data["windows"][name],
+            "goodput_bps": sum(windows[name]["goodput_bps"] for windows in data["flows"].values()),
+            "sojourn_mean_s": link[name]["sojourn_mean_s"],
+        }
+        for name in names
+    ]
+    for windows in (data["windows"], *data["links"].values(), *data["flows"].values()):
+        for name in names:
+            del windows[name]
+    return samples
+
+
+def _share_at(levels: np.ndarray[Any, Any], share: np.ndarray[Any, Any], at: float) -> float | None:
+    """The share of time at or below a level."""
+    if not len(levels):
+        return None
+    index = int(np.searchsorted(levels, at + 1e-9, side="right")) - 1
+    return 0.0 if index < 0 else float(share[index])
+
+
+def _mean(values: np.ndarray[Any, Any]) -> float | None:
+    return None if not len(values) else _finite(float(np.mean(values)))
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None

@@ -1,0 +1,48 @@
+"""Your own code: an AQM, as a control law that is sampled or deciding packet by packet, or a source of traffic.
+
+import aqumen
+
+class MyPi(aqumen.SampledLaw):
+    period = 0.01
+    p = 0.0
+
+    def step(self, seen):
+        self.p = min(max(self.p + 1e-5 * (seen.queue_pkts - 100), 0.0), 1.0)
+        return self.p
+
+aqumen.compare("arm-pfc/exp1", ["pi", MyPi], seeds=20)
+"""
+
+from aqumen.custom.classes import (
+    Network,
+    Own,
+    OwnAqm,
+    PacketAqm,
+    Param,
+    SampledLaw,
+    TrafficSource,
+    as_own,
+    is_aqm,
+    name_of,
+    params_of,
+)
+from aqumen.custom.files import digest, from_file
+from aqumen.custom.registry import catalogue, specs
+
+__all__ = [
+    "Network",
+    "Own",
+    "OwnAqm",
+    "PacketAqm",
+    "Param",
+    "SampledLaw",
+    "TrafficSource",
+    "as_own",
+    "catalogue",
+    "digest",
+    "from_file",
+    "is_aqm",
+    "name_of",
+    "params_of",
+    "specs",
+]

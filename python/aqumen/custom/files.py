@@ -1,0 +1,114 @@
+"""The files in which classes of one's own stand: read, and told one from another."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import hashlib
+import importlib.machinery
+import importlib.util
+import inspect
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from aqumen.custom.classes import Own, as_own, is_aqm, name_of
+from aqumen.errors import OwnError, ScenarioError
+
+
+def from_file(spec: str, *, traffic: bool = False) -> Own:
+    """The class of an AQM, or of a source of traffic, in a file.
+
+    Args:
+        spec: The file and the class: `my_aqm.py:MyPi`. The class may be left out where the file has one alone. A file
+            whose name does not end in .py is given with its folder: `./my_aqm:MyPi`.
+        traffic: Whether a source of traffic is meant.
+    """
+    file, wanted = _parts(spec)
+    path = Path(file)
+    if path.suffix != ".py" and "/" not in file and os.sep not in file:
+        example = "my_source.py:MySource" if traffic else "my_aqm.py:MyAqm"
+        raise ScenarioError(f"{spec}: name a Python file and a class in it: {example}")
+    if not path.is_file():
+        raise ScenarioError(f"{path}: {'a folder' if path.is_dir() else 'no such file'}")
+    module = _module(path.resolve(), path.stat().st_mtime_ns)
+    every = {
+        name: own
+        for name, value in vars(module).items()
+        if (own := as_own(value)) and value.__module__ == module.__name__
+    }
+    here = {name: own for name, own in every.items() if is_aqm(own) is not traffic}
+    if wanted in here:
+        return here[wanted]
+    known = ", ".join(here) or "none"
+    what, bases = ("source", "TrafficSource") if traffic else ("AQM", "SampledLaw or PacketAqm")
+    if wanted in every:
+        other = "--aqm-from" if traffic else "--traffic-from"
+        raise ScenarioError(f"{path}: {wanted} is no {what} but for {other}; choose from: {known}")
+    if wanted:
+        raise ScenarioError(f"{path}: no {what} class {wanted} (of {bases}); choose from: {known}")
+    if len(here) != 1:
+        raise ScenarioError(f"{path}: which class? Write {path}:CLASS; choose from: {known}")
+    return next(iter(here.values()))
+
+
+def _parts(spec: str) -> tuple[str, str]:
+    """The file and the class of FILE:CLASS, where the file's name may have colons too."""
+    file, _, wanted = spec.rpartition(":")
+    if not file or not wanted.isidentifier() or (Path(spec).is_file() and not Path(file).is_file()):
+        return spec.removesuffix(":"), ""
+    return file, wanted
+
+
+@functools.lru_cache
+def _module(path: Path, _changed_ns: int) -> Any:
+    """The module in a file, run once for each of its versions."""
+    name = f"aqumen_own_{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}"
+    loader = importlib.machinery.SourceFileLoader(name, os.fspath(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    # Modules beside it are found as for a script.
+    beside = str(path.parent)
+    sys.path.insert(0, beside)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise OwnError(f"{path.name}: cannot be read: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(beside)
+    return module
+
+
+def digest(own: Sequence[Own]) -> str:
+    """Digest of the source of classes: of the files in which they and their bases stand, and of modules beside those.
+
+    Args:
+        own: The classes.
+    """
+    parts = [f"{name_of(each)}\0{each.__qualname__}" for each in own]
+    files: set[Path] = set()
+    for each in own:
+        for base in each.__mro__:
+            # What is typed into a bare `exec` says that it is of `builtins`, too.
+            if base.__module__ == "aqumen.custom.classes" or getattr(builtins, base.__name__, None) is base:
+                continue
+            try:
+                file = Path(inspect.getfile(base))
+                parts.append(inspect.getsource(base))
+            except (TypeError, OSError):
+                # Written where no source is kept: what it does cannot be known again.
+                parts.append(f"{id(base)} of process {os.getpid()}")
+                continue
+            files.add(file)
+    folders = {file.parent.resolve() for file in files if file.is_file()}
+    for module in list(sys.modules.values()):
+        source = getattr(module, "__file__", None)
+        if source and (path := Path(source)).suffix == ".py" and path.parent.resolve() in folders:
+            files.add(path.resolve())
+    parts += [hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(files) if file.is_file()]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

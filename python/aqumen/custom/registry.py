@@ -1,0 +1,143 @@
+"""How the compiled core takes classes of one's own: a row for each, which makes its instances."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from numbers import Real
+from random import Random
+from typing import Any
+
+from aqumen import _core
+from aqumen.custom.classes import (
+    UNITS,
+    Network,
+    Own,
+    OwnAqmClass,
+    PacketAqm,
+    SampledLaw,
+    TrafficSource,
+    as_own,
+    is_aqm,
+    name_of,
+    params_of,
+)
+from aqumen.errors import ScenarioError
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What the compiled core reads of a class."""
+
+    name: str
+    title: str
+    summary: str
+    params: list[tuple[str, str, float | None, float | None, float | None, str]]
+    kind: str
+    make: Callable[[Any, dict[str, Any]], Any]
+
+
+def _row(own: Own) -> _Row:
+    params = params_of(own)
+    for param in params:
+        if param.unit not in UNITS:
+            known = ", ".join(f'"{unit}"' for unit in UNITS)
+            raise ScenarioError(f'{own.__name__}.{param.name}: unknown unit "{param.unit}"; choose from: {known}')
+    told = [(p.name, p.unit, _number(p.default), _number(p.low), _number(p.high), p.doc) for p in params]
+    base, kind, asked = next(each for each in _KINDS if issubclass(own, each[0]))
+    if all(getattr(own, name) is getattr(base, name) for name in asked):
+        raise ScenarioError(f"{own.__name__}: it {_IDLE[kind]}; define {' or '.join(f'{name}()' for name in asked)}")
+    summary = (inspect.getdoc(own) or "").partition("\n")[0]
+    make: Any = _source if kind == "traffic" else _make
+    return _Row(name_of(own), own.__name__, summary, told, kind, functools.partial(make, own))
+
+
+_KINDS: tuple[tuple[type, str, tuple[str, ...]], ...] = (
+    (SampledLaw, "law", ("step",)),
+    (PacketAqm, "packets", ("on_arrival", "on_dequeue", "on_timer")),
+    (TrafficSource, "traffic", ("next",)),
+)
+"""What there is: the base class, what the core calls it, and the methods of which at least one is defined."""
+_IDLE = {"law": "decides nothing", "packets": "decides nothing", "traffic": "sends nothing"}
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def _started(own: Own, given: dict[str, Any], values: dict[str, Any]) -> tuple[Any, list[tuple[str, float]]]:
+    """An instance that has `given` and its parameters when it starts; and their values in force."""
+    made = own()
+    params = params_of(own)
+    for name, value in {**{param.name: param.default for param in params}, **values, **given}.items():
+        setattr(made, name, value)
+    made.start()
+    force = []
+    for param in params:
+        value = getattr(made, param.name)
+        if value is None:
+            raise TypeError(f"parameter {param.name} has no default, and start() gave it no value")
+        force.append((param.name, float(value)))
+    return made, force
+
+
+def _source(own: type[TrafficSource], seed: int, values: dict[str, Any]) -> Callable[[], tuple[float, int] | None]:
+    """The `next` of an instance, as the core takes it."""
+    made, _ = _started(own, {"random": Random(seed)}, values)
+    asked: Callable[[], tuple[float, int] | None] = made.next
+    return asked
+
+
+def _make(own: OwnAqmClass, network: dict[str, float], values: dict[str, Any]) -> tuple[Any, ...]:
+    """An instance, as the core takes it."""
+    made, force = _started(own, {"network": Network(**network)}, values)
+    if isinstance(made, SampledLaw):
+        periods = list(made.period) if isinstance(made.period, (tuple, list)) else [made.period]
+        if not 1 <= len(periods) <= 2:
+            raise ValueError(f"period = {made.period}: a law has one period or two")
+        if not 0.0 <= made.initial <= 1.0:
+            raise ValueError(f"initial = {made.initial}: a probability is from 0 to 1")
+        return made, made.step, [_seconds(each) for each in periods], float(made.initial), force, bool(made.ecn)
+    asked = [
+        getattr(made, name) if getattr(own, name) is not getattr(PacketAqm, name) else None
+        for name in ("on_arrival", "on_dequeue", "on_timer")
+    ]
+    return made, *asked, _seconds(made.period), force
+
+
+def _seconds(period: Any) -> float:
+    if isinstance(period, Real):
+        return float(period)
+    raise TypeError(f"period = {period!r}: a number of seconds, such as 0.01")
+
+
+@functools.lru_cache
+def catalogue(own: tuple[Own, ...]) -> _core.Catalogue:
+    """What is built in, and these.
+
+    Args:
+        own: The classes.
+    """
+    names = [name_of(each) for each in own]
+    for name in names:
+        if names.count(name) > 1:
+            raise ScenarioError(f"two classes of your own are called `{name}`; give one a `name`")
+    try:
+        return _core.Catalogue([_row(each) for each in own])
+    except _core.ScenarioError as error:
+        raise ScenarioError(str(error)) from None
+
+
+def specs(aqms: Iterable[object]) -> tuple[list[str], list[Own]]:
+    """SPECs and classes as SPECs, and the classes among them.
+
+    Args:
+        aqms: SPECs, objects of `aqumen.aqms`, classes.
+    """
+    found = [(as_own(aqm), aqm) for aqm in aqms]
+    for own, _ in found:
+        if own and not is_aqm(own):
+            raise ScenarioError(f"{own.__name__}: a source of traffic, no AQM; a scenario that knows it names it")
+    return [name_of(own) if own else str(aqm) for own, aqm in found], [own for own, _ in found if own]

@@ -1,0 +1,136 @@
+"""Peers as engines: programs of their own, each run of which is a process."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from aqumen.engines.kinds import Engine, Job, Progress
+from aqumen.errors import EngineError
+from aqumen.result import Answer
+from aqumen.scenario import Scenario
+
+__all__ = ["Live", "Ns2", "Ns3", "Peer"]
+
+
+class Peer(Engine):
+    """A program of its own."""
+
+    is_peer = True
+    in_real_time: ClassVar[bool] = False
+    """Whether two runs would make each other late."""
+
+    @abstractmethod
+    def program(self) -> Path:
+        """The program; raises `EngineError` where it is not on this machine."""
+
+    def files(self) -> list[Path]:
+        """The program, and what describes a plan to it and reads its answer."""
+        here = Path(__file__).parent
+        described = [file for folder in (here, here / self.kind) for file in sorted(folder.glob("*.py"))]
+        return [*super().files(), *described, self.program()]
+
+    def run_many(
+        self, scenario: Scenario, jobs: Sequence[Job], threads: int, on_done: Callable[[int, Answer], bool]
+    ) -> None:
+        """Run jobs side by side, each as a process; all end when this does."""
+        import threading
+        import time
+        from concurrent.futures import ThreadPoolExecutor, as_completed
+
+        from aqumen import _programs
+
+        workers: list[int] = []
+        threads = 1 if self.in_real_time else threads
+        with ThreadPoolExecutor(threads, initializer=lambda: workers.append(threading.get_ident())) as pool:
+            running = {pool.submit(self.run, scenario, job): index for index, job in enumerate(jobs)}
+            try:
+                for done in as_completed(running):
+                    if not on_done(running[done], done.result()):
+                        break
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+                # A thread may be about to start its program: until all have come back.
+                while any(one.running() for one in running):
+                    _programs.stop(workers)
+                    time.sleep(0.02)
+
+
+class Live(Peer):
+    """The kernel's own TCP, in real time, under `aqumend`."""
+
+    kind = "live"
+    title = "kernel"
+    in_real_time = True
+    foreseen = False
+
+    def program(self) -> Path:
+        """Where `aqumend` is."""
+        from aqumen.engines.external import live
+
+        return live.find_program()
+
+    def run(self, scenario: Scenario, job: Job, pcap: str | None = None, progress: Progress = None) -> Answer:
+        """Run one job; it takes as long as the scenario says."""
+        from aqumen.engines.external import live
+
+        return live.run(scenario, job, progress)
+
+
+class Ns2(Peer):
+    """ns-2.35, told of a plan in Tcl."""
+
+    kind = "ns2"
+    title = "ns-2"
+
+    def program(self) -> Path:
+        """Where `ns` is."""
+        from aqumen.engines.external import ns2
+
+        try:
+            return Path(ns2.find_ns())
+        except ns2.Ns2Error as error:
+            raise EngineError(str(error)) from None
+
+    def run(self, scenario: Scenario, job: Job, pcap: str | None = None, progress: Progress = None) -> Answer:
+        """Run one job."""
+        from aqumen.engines.external import ns2
+        from aqumen.engines.external.answer import ExternalAnswer
+
+        aqm, seed = job
+        try:
+            plan = scenario.plan(seed, aqm)
+            for group, asked in zip(plan["groups"], scenario.core.requests(seed), strict=True):
+                group["requests"] = asked
+            return ExternalAnswer(ns2.run(plan))
+        except ns2.Ns2Error as error:
+            raise EngineError(str(error)) from None
+
+
+class Ns3(Peer):
+    """ns-3, as a program that is compiled once and told of a plan."""
+
+    kind = "ns3"
+    title = "ns-3"
+
+    def program(self) -> Path:
+        """Where our program is; it is compiled where it is not."""
+        from aqumen.engines.external import ns3
+
+        try:
+            return ns3.find_program()
+        except ns3.Ns3Error as error:
+            raise EngineError(str(error)) from None
+
+    def run(self, scenario: Scenario, job: Job, pcap: str | None = None, progress: Progress = None) -> Answer:
+        """Run one job."""
+        from aqumen.engines.external import ns3
+        from aqumen.engines.external.answer import ExternalAnswer
+
+        aqm, seed = job
+        try:
+            return ExternalAnswer(ns3.run(scenario.plan(seed, aqm)))
+        except ns3.Ns3Error as error:
+            raise EngineError(str(error)) from None

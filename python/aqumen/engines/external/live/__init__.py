@@ -1,0 +1,5 @@
+"""The engine `live`: the kernel's own TCP over links in user space, run by the program `aqumend` (Linux, as root)."""
+
+from aqumen.engines.external.live.runner import LiveAnswer, LiveError, find_program, run
+
+__all__ = ["LiveAnswer", "LiveError", "find_program", "run"]

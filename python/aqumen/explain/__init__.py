@@ -1,0 +1,1 @@
+"""Explanations of results: prediction, oscillation, disagreement of engines, transients, calibration."""

@@ -1,0 +1,131 @@
+"""What the equations predict beside what a run measured, and the likely cause where the two differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from aqumen import _core
+from aqumen.errors import ScenarioError
+from aqumen.result import Result
+from aqumen.scenario import Scenario
+
+if TYPE_CHECKING:
+    from aqumen.explain.oscillation import Swing
+
+__all__ = ["Beside", "beside", "explain", "predict"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """Prediction and measurement of one link in one window."""
+
+    link: str
+    """The link."""
+    window: str
+    """The window."""
+    predicted: dict[str, float | None]
+    """What the equations say: `queue_mean_pkts`, `queue_std_pkts`, `queue_p95_pkts`, `qacd_pkts`, `utilization`,
+    `sojourn_mean_s` and `signal_ratio`, the share that is marked or lost; `None` where they say nothing."""
+    measured: dict[str, float | None]
+    """What the run measured, by the same names."""
+    point: dict[str, float]
+    """Operating point: `window_pkts` (W0), `probability` (p0); `gain_margin`, `oscillation_period_s`,
+    `oscillation_std_pkts`, `coexisting_period_s` and `coexisting_std_pkts` (the cycle that a stable loop stays on from
+    a large start), `queue_std_pkts` (the noise of packets) if any."""
+    notes: list[str]
+    """The likely cause of what differs, most important first."""
+    swing: Swing | None = None
+    """Whether the measured queue swings of itself, judged against the predicted noise; where loops were looked at."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        told = {"predicted": self.predicted, "measured": self.measured, "point": self.point, "notes": self.notes}
+        return told if self.swing is None else {**told, "swing": asdict(self.swing)}
+
+
+def predict(scenario: Scenario, aqm: str | None = None, seed: int = 1, *, loops: bool = True) -> dict[str, Any]:
+    """What the equations say of a scenario: by link and window, operating point, margins and expectations.
+
+    Args:
+        scenario: The network, its flows, and what happens during a run.
+        aqm: The AQM, a SPEC; without one the scenario's own.
+        seed: The seed that places delays and starts.
+        loops: Also margins and oscillations, which may take seconds; without, where the queue comes to rest.
+    """
+    try:
+        return dict(json.loads(_core.predict_json(scenario.core, aqm, seed, loops)))
+    except _core.ScenarioError as error:
+        raise ScenarioError(str(error)) from None
+
+
+def explain(scenario: Scenario, result: Result, aqm: str | None = None, *, loops: bool = True) -> list[Beside]:
+    """Prediction beside measurement of each link in each window; empty for an AQM of which no law is known.
+
+    Args:
+        scenario: The scenario that was run.
+        result: The run.
+        aqm: The AQM as it was asked for; without one the scenario's own.
+        loops: Also margins and oscillations, which may take seconds; without, where the queue comes to rest.
+    """
+    try:
+        prediction = predict(scenario, aqm, result.seed, loops=loops)
+    except ScenarioError:
+        return []
+    found = []
+    for link, windows in prediction.items():
+        if link not in result.data["links"]:
+            continue
+        for window, expected in windows.items():
+            counted = [of[window]["timeouts"] for of in result.data["flows"].values()]
+            timeouts = [each for each in counted if each is not None]
+            found.append(
+                beside(
+                    link=link,
+                    window=window,
+                    expected=expected,
+                    measured=result.data["links"][link][window],
+                    seen_swing=_swing(result, link, window, expected) if loops else None,
+                    timeouts=sum(timeouts) if timeouts else None,
+                    loops=loops,
+                )
+            )
+    return found
+
+
+def beside(
+    link: str,
+    window: str,
+    expected: Mapping[str, Any],
+    measured: Mapping[str, Any],
+    seen_swing: Swing | None,
+    timeouts: int | None,
+    *,
+    loops: bool = True,
+) -> Beside:
+    """Set one prediction beside one measurement.
+
+    Args:
+        link: Name of a link that is recorded, such as `bottleneck`.
+        window: Which part of the run: `steady`, `all`, or one that the scenario names.
+        expected: A window of `predict`.
+        measured: The metrics of the link in that window.
+        seen_swing: What the queue was seen to do.
+        timeouts: Time-outs of all flows, where the engine counts them.
+        loops: Whether the prediction says of margins.
+    """
+    swing = None if seen_swing is None else json.dumps(asdict(seen_swing))
+    told = json.loads(_core.beside_json(json.dumps(expected), json.dumps(measured), swing, timeouts, loops))
+    return Beside(link=link, window=window, **told, swing=seen_swing)
+
+
+def _swing(result: Result, link: str, window: str, expected: Mapping[str, Any]) -> Swing | None:
+    from aqumen.explain.oscillation import swing  # with numpy, which a run without --theory does not need
+
+    series, (begin, end) = result.series(link), result.windows[window]
+    inside = (series.t_s > begin) & (series.t_s <= end)
+    analysis = expected["analysis"]
+    noise = None if analysis is None else analysis["noise"]["queue_std_pkts"]
+    return swing(series.t_s[inside], series.queue_pkts[inside], series.probability[inside], noise)

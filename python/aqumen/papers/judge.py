@@ -1,0 +1,552 @@
+"""From figures to verdicts, by rule.
+
+A claim's rules open into questions: one for each reading of the paper, AQM, cell and window that the claim covers.
+Each is answered from paired seeds, and the answers together are the verdict: all hold, reproduced; some, partly;
+none, not reproduced.
+
+- `number`: the mean over the seeds lies within the claim's tolerance.
+- `order`: the differences of two AQMs seed by seed; holds if their interval lies on the claimed side of 0.
+- `same`: that interval lies within the tolerance.
+- `trend`: the slope over the cells, seed by seed; holds if its interval lies on the claimed side of 0, no step goes
+  the other way by more than chance, and the last is `ratio` times the first if the claim says so.
+- `correlation`: the mean over the seeds of Pearson's coefficient over the cells.
+
+Intervals are Student's, at 95 % for all comparisons of a paper together (Bonferroni): the more it claims, the wider.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from aqumen import _core
+from aqumen._quantities import Run, evaluate, range_of
+from aqumen.comparison import ANY, summarize
+from aqumen.papers import algebra
+from aqumen.papers.model import Claim, Paper, Rule
+from aqumen.view.tables import around
+
+__all__ = ["Check", "Judgement", "Question", "judge", "needs", "questions"]
+
+Values = dict[int, float]
+"""A figure by seed."""
+Lookup = Callable[[str, str], Iterable[tuple[int, Run]]]
+"""The finished runs of a cell and an AQM, by seed."""
+STATISTICAL = ("order", "same", "trend")
+SURE = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """One figure: what, of which AQM, where."""
+
+    of: str
+    """The expression."""
+    name: str
+    """The AQM as the paper calls it."""
+    spec: str
+    """The AQM that runs."""
+    cells: tuple[str, ...]
+    """The cells, one unless they are taken together or in a row."""
+    window: str
+    """The window."""
+    where: Mapping[str, Any] = field(default_factory=dict)
+    """The link, or the flow groups and how they are combined."""
+    across: str | None = None
+    """How the cells are taken together."""
+    rivals: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The AQMs among which it is ranked, each with its cells."""
+    over: Term | None = None
+    """By what it is divided."""
+    less: Term | None = None
+    """From what its distance is taken."""
+    minus: Term | None = None
+    """What is taken off it."""
+
+    @property
+    def label(self) -> str:
+        """What it is called in a table."""
+        place = self.cells[0] if len(self.cells) == 1 else f"{self.across} of {len(self.cells)} cells"
+        link = f", {self.where['link']}" if "link" in self.where else ""
+        flows = f", {self.where['flows']}" if "flows" in self.where else ""
+        against = f" over {self.over.place}" if self.over else ""
+        against += f" away from {self.less.cells[0]}, {self.less.window}" if self.less else ""
+        against += f" less that of {self.minus.spec}" if self.minus else ""
+        return f"{self.spec} at {place}{link}{flows}, {self.window}{against}"
+
+    @property
+    def place(self) -> str:
+        """Where and of what it is, where it stands below another."""
+        return ", ".join(
+            [self.spec, self.cells[0], *(str(self.where[k]) for k in ("link", "flows") if k in self.where), self.window]
+        )
+
+    def needs(self) -> set[tuple[str, str]]:
+        """The cells and AQMs from which it comes."""
+        ranked = ((self.spec, self.cells), *self.rivals)
+        own = {(cell, spec) for spec, cells in ranked for cell in cells}
+        return own.union(*(term.needs() for term in (self.over, self.less, self.minus) if term))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What one check asks."""
+
+    rule: Rule
+    """The rule."""
+    readings: tuple[str, ...]
+    """The readings that ask the same."""
+    terms: tuple[Term, ...]
+    """The figures that it is about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """The answer to one question."""
+
+    test: str
+    """The kind of rule."""
+    readings: tuple[str, ...]
+    """The readings of the paper in which it was asked."""
+    outcome: str
+    """`holds`, `fails`, `undecided` (the interval has both sides), `undefined` (nothing measured), `missing` (not
+    run)."""
+    sure: bool
+    """Whether more seeds are unlikely to change it."""
+    measured: Mapping[str, Mapping[str, Any]]
+    """Mean, standard deviation, interval and number of each figure, by its label."""
+    says: str
+    """The answer in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What became of a claim."""
+
+    claim: Claim
+    """The claim."""
+    verdict: str | None
+    """`None`: not judged, since too little was run."""
+    reason: str
+    """In words, from the checks."""
+    checks: tuple[Check, ...]
+    """The answers to its questions."""
+
+
+def questions(paper: Paper, claim: Claim) -> list[Question]:
+    """The questions that a claim's rules open into; those that two readings share stand once.
+
+    Args:
+        paper: All of whose claims are to be judged.
+        claim: One of its claims, with the rules to be answered.
+    """
+    found: dict[Any, Question] = {}
+    for number, rule in enumerate(claim.rules):
+        if rule["test"] in ("algebra", "none"):
+            continue
+        for reading in rule.get("reading", list(paper.readings)):
+            for terms in _terms(rule, paper.readings[reading]):
+                key = (number, tuple(map(repr, terms)))
+                if key in found:
+                    found[key] = replace(found[key], readings=(*found[key].readings, reading))
+                else:
+                    found[key] = Question(rule=rule, readings=(reading,), terms=terms)
+    return list(found.values())
+
+
+def needs(paper: Paper) -> dict[str, list[str]]:
+    """The AQMs to be run in each cell.
+
+    Args:
+        paper: The paper.
+    """
+    wanted: dict[str, list[str]] = {}
+    for claim in paper.claims:
+        for question in questions(paper, claim):
+            for term in question.terms:
+                for cell, spec in sorted(term.needs()):
+                    specs = wanted.setdefault(cell, [])
+                    if spec not in specs:
+                        specs.append(spec)
+    return wanted
+
+
+def comparisons(paper: Paper) -> int:
+    """How many intervals the verdicts of a paper rest on.
+
+    Args:
+        paper: All of whose claims are judged together.
+    """
+    asked = (question for claim in paper.claims for question in questions(paper, claim))
+    return sum(question.rule["test"] in STATISTICAL for question in asked)
+
+
+def judge(paper: Paper, claim: Claim, lookup: Lookup, family: int, strict: bool = True) -> Judgement:
+    """The verdict on a claim.
+
+    Args:
+        paper: Whose readings the claim opens into.
+        claim: One of its claims, with the rules that decide.
+        lookup: The finished runs.
+        family: How many comparisons share the 95 %.
+        strict: Whether what is undecided counts against the claim; without it such a claim is not judged.
+    """
+    for rule in claim.rules:
+        if rule["test"] == "none":
+            return Judgement(claim=claim, verdict="cannot be tested", reason=rule["why"], checks=())
+    checks = [_algebra(rule) for rule in claim.rules if rule["test"] == "algebra"]
+    checks += [_answer(question, lookup, family) for question in questions(paper, claim)]
+    return Judgement(claim=claim, verdict=_verdict(checks, strict), reason=_reason(checks), checks=tuple(checks))
+
+
+def _verdict(checks: Sequence[Check], strict: bool) -> str | None:
+    outcomes = [check.outcome for check in checks]
+    if "inconsistent" in outcomes:
+        return "inconsistent"
+    if "missing" in outcomes or (not strict and not all(check.sure for check in checks)):
+        return None
+    counted = [outcome for outcome in outcomes if outcome not in ("undefined", "tie")]
+    if not counted:
+        return "cannot be tested" if "tie" not in outcomes else "not reproduced"
+    holding = counted.count("holds")
+    if holding == len(counted):
+        return "reproduced"
+    return "partly" if holding else "not reproduced"
+
+
+def _reason(checks: Sequence[Check]) -> str:
+    if len(checks) == 1:
+        return checks[0].says
+    holding = sum(check.outcome == "holds" for check in checks)
+    others = [check for check in checks if check.outcome != "holds"]
+    shown = others[0] if others else checks[0]
+    return f"{holding} of {len(checks)} checks hold; {'but ' if holding and others else ''}{shown.says}"
+
+
+def _algebra(rule: Rule) -> Check:
+    outcome, says = algebra.CHECKS[rule["check"]]()
+    return Check(test="algebra", readings=(), outcome=outcome, sure=True, measured={}, says=says)
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list) else [value]
+
+
+def _terms(rule: Rule, reading: Mapping[str, Any]) -> list[tuple[Term, ...]]:
+    """The terms of each question of a rule, under one reading."""
+    test = rule["test"]
+    windows = _listed(rule.get("window", "steady"))
+    whole = "across" in rule or test in ("trend", "correlation")
+    cells = [tuple(_listed(rule["at"]))] if whole else [(cell,) for cell in _listed(rule.get("at", ""))]
+    links = _listed(rule["link"]) if "link" in rule else [None]
+    flows = _listed(rule["flows"]) if "flows" in rule else [None]
+    names = _listed(rule["aqm"]) if "aqm" in rule else []
+    found: list[tuple[Term, ...]] = []
+    for window in windows:
+        for at in cells:
+            for link in links:
+                for group in flows:
+                    base = {**rule, "window": window, "at": list(at), "link": link, "flows": group}
+                    if "terms" in rule:
+                        sides = [_term({**base, **own}, reading) for own in rule["terms"]]
+                        found += _pairs(rule, sides) if test in ("order", "same") else [(side,) for side in sides]
+                    elif test in ("order", "same"):
+                        found += _pairs(rule, [_term({**base, "aqm": name}, reading, names) for name in names])
+                    else:
+                        found += [(_term({**base, "aqm": name}, reading),) for name in names]
+    return found
+
+
+def _pairs(rule: Rule, sides: Sequence[Term]) -> list[tuple[Term, ...]]:
+    """Pairs of which the first is claimed to be the lower."""
+    if "first" in rule:
+        pairs: list[tuple[Term, ...]] = [(sides[0], other) for other in sides[1:]]
+        return pairs if rule["first"] == "lowest" else [(other, first) for first, other in pairs]
+    neighbours: list[tuple[Term, ...]] = list(itertools.pairwise(sides))
+    return [(b, a) for a, b in neighbours] if rule.get("chain") == "falling" else neighbours
+
+
+def _term(said: Mapping[str, Any], reading: Mapping[str, Any], rivals: Sequence[str] = ()) -> Term:
+    where = {key: said[key] for key in ("link", "flows", "combine") if said.get(key) is not None}
+    others = ("over", "less", "minus")
+    plain = {key: value for key, value in said.items() if key not in others}
+    over, less, minus = (_term({**plain, **said[key]}, reading, rivals) if key in said else None for key in others)
+    cells = _listed(said["at"])
+    across = said.get("across")
+    return Term(
+        of=said["of"],
+        name=said["aqm"],
+        spec=reading[said["aqm"]],
+        cells=_cells(cells, said["aqm"], reading),
+        window=said["window"],
+        where=where,
+        across=across,
+        rivals=tuple((reading[name], _cells(cells, name, reading)) for name in rivals) if across == "rank" else (),
+        over=over,
+        less=less,
+        minus=minus,
+    )
+
+
+def _cells(cells: Sequence[str], name: str, reading: Mapping[str, Any]) -> tuple[str, ...]:
+    """The cells with the variant of the reading, and the one that an AQM has of its own in it."""
+    variants = [one for one in (reading.get("variant"), reading.get("variants", {}).get(name)) if one]
+    return tuple(f"{cell}{',' if '@' in cell else '@'}{','.join(variants)}" if variants else cell for cell in cells)
+
+
+def _values(term: Term, lookup: Lookup) -> dict[int, list[float | None]] | None:
+    """The figure in each of the term's cells, by seed; `None` where a run is missing."""
+    by_cell = []
+    for cell in term.cells:
+        one = {
+            seed: evaluate(run, {**term.where, "of": term.of, "window": term.window})
+            for seed, run in lookup(cell, term.spec)
+        }
+        if not one:
+            return None
+        by_cell.append(one)
+    seeds = sorted(set.intersection(*map(set, by_cell)))
+    values = {seed: [one[seed] for one in by_cell] for seed in seeds}
+    for other, together in ((term.over, _ratio), (term.less, _distance), (term.minus, _difference)):
+        if other is not None:
+            its = _values(other, lookup)
+            if its is None:
+                return None
+            # A single cell may stand for all, as a run without the change does.
+            values = {
+                seed: [together(a, b) for a, b in zip(own, its[seed] * (len(own) // len(its[seed])), strict=True)]
+                for seed, own in values.items()
+                if seed in its
+            }
+    return values
+
+
+def _ratio(a: float | None, b: float | None) -> float | None:
+    return None if a is None or not b else a / b
+
+
+def _distance(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else abs(a - b)
+
+
+def _difference(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else a - b
+
+
+def _figure(term: Term, lookup: Lookup) -> Values | None:
+    """The figure by seed, taken together over the cells; `None` where a run is missing."""
+    if term.across == "rank":
+        return _ranks(term, lookup)
+    values = _values(term, lookup)
+    if values is None:
+        return None
+    together: Values = {}
+    for seed, each in values.items():
+        known = [value for value in each if value is not None]
+        if len(known) == len(each):
+            together[seed] = _across(term.across, known)
+    return together
+
+
+def _within(term: Term) -> tuple[float, float]:
+    """The range of a term: that of its metric, unless more is done with it."""
+    changed = term.over or term.less or term.minus or term.across in ("rank", "ratio")
+    return ANY if changed else range_of(term.of, term.where)
+
+
+def _across(how: str | None, values: Sequence[float]) -> float:
+    match how:
+        case "spread":
+            return max(values) - min(values)
+        case "largest":
+            return max(values)
+        case "least":
+            return min(values)
+        case "ratio":
+            return values[-1] / values[0] if values[0] else math.inf
+        case _:
+            return sum(values) / len(values)
+
+
+def _ranks(term: Term, lookup: Lookup) -> Values | None:
+    """The mean over the cells of its rank among its rivals, 1 for the lowest; equal ones share."""
+    columns = []
+    for rival, cells in term.rivals:
+        values = _values(replace(term, spec=rival, cells=cells, across=None), lookup)
+        if values is None:
+            return None
+        columns.append(values)
+    own = term.rivals.index((term.spec, term.cells))
+    ranks: Values = {}
+    for seed in sorted(set.intersection(*map(set, columns))):
+        found = []
+        for cell in range(len(term.cells)):
+            row = [column[seed][cell] for column in columns]
+            mine = row[own]
+            if mine is not None:
+                others = [value for value in row if value is not None]
+                found.append(sum(v < mine for v in others) + (sum(v == mine for v in others) + 1) / 2)
+        if found:
+            ranks[seed] = sum(found) / len(found)
+    return ranks
+
+
+def _interval(values: Sequence[float], family: int) -> tuple[float, float] | None:
+    """Student's interval of the mean that holds for a whole family; `None` for less than two values."""
+    n = len(values)
+    if n < 2:
+        return None
+    mean = sum(values) / n
+    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (n - 1))
+    half = _core.student_quantile(1 - (1 - SURE) / 2 / family, n - 1) * deviation / math.sqrt(n)
+    return mean - half, mean + half
+
+
+def _answer(question: Question, lookup: Lookup, family: int) -> Check:
+    rule, terms = question.rule, question.terms
+    test = rule["test"]
+
+    def check(outcome: str, says: str, measured: Mapping[str, Any] | None = None, sure: bool = True) -> Check:
+        return Check(
+            test=test, readings=question.readings, outcome=outcome, sure=sure, measured=measured or {}, says=says
+        )
+
+    if test in ("trend", "correlation"):
+        return _over_cells(rule, terms[0], lookup, family, check)
+    figures = [_figure(term, lookup) for term in terms]
+    if any(figure is None for figure in figures):
+        return check("missing", f"{terms[0].label}: not run", sure=False)
+    known = [figure or {} for figure in figures]
+    if any(not figure for figure in known):
+        term = next(term for term, figure in zip(terms, known, strict=True) if not figure)
+        return check("undefined", f"{term.label}: {term.of} is not measured")
+    measured = {
+        term.label: summarize(list(figure.values()), _within(term)) for term, figure in zip(terms, known, strict=True)
+    }
+    if test == "number":
+        return _number(rule, terms[0], measured[terms[0].label], check)
+    lower, higher = known
+    seeds = sorted(set(lower) & set(higher))
+    factor, by = float(rule.get("factor", 1.0)), float(rule.get("by", 0.0))
+    differences = [higher[seed] - factor * lower[seed] - by for seed in seeds]
+    interval = _interval(differences, family)
+    means = [f"{shown(measured[term.label]['mean'])} {term.label}" for term in terms]
+    if test == "same":
+        return _same(float(rule["tolerance"]), differences, interval, means, measured, check)
+    beyond = f" by {by:g}" if by else (f" by the factor {factor:g}" if factor != 1 else "")
+    text = f"{means[0]} below {means[1]}{beyond}"
+    if interval is None:
+        return check("undecided", f"{text}: one seed tells nothing", measured, sure=False)
+    span = f"difference{' beyond it' if beyond else ''} {shown(interval[0])} to {shown(interval[1])}"
+    if interval[0] > 0:
+        return check("holds", f"{text}: {span}", measured)
+    if interval[1] < 0:
+        return check("fails", f"{text}: no, {span}", measured)
+    return check("tie" if rule.get("ties") else "undecided", f"{text}: not shown, {span}", measured, sure=False)
+
+
+def _number(rule: Rule, term: Term, summary: Mapping[str, Any], check: Callable[..., Check]) -> Check:
+    if "near" in rule:
+        least, most = rule["near"] - rule["tolerance"], rule["near"] + rule["tolerance"]
+    else:
+        least, most = rule.get("least", -math.inf), rule.get("most", math.inf)
+    mean = summary["mean"]
+    if math.isinf(least):
+        bounds = f"at most {most:g}"
+    else:
+        bounds = f"{least:g} or more" if math.isinf(most) else f"{least:g} to {most:g}"
+    low, high = summary["ci95"] or (-math.inf, math.inf)
+    # A hair's breadth for figures that are exact, such as a share of 1.
+    slack = 1e-12 * abs(mean)
+    inside = least - slack <= mean <= most + slack
+    sure = (low >= least - slack and high <= most + slack) if inside else (high < least or low > most)
+    text = f"{term.of} = {shown(mean)}{around(mean, summary['ci95'], shown)} for {term.label}; claimed: {bounds}"
+    return check("holds" if inside else "fails", text, {term.label: summary}, sure=sure)
+
+
+def _same(
+    tolerance: float,
+    differences: Sequence[float],
+    interval: tuple[float, float] | None,
+    means: Sequence[str],
+    measured: Mapping[str, Any],
+    check: Callable[..., Check],
+) -> Check:
+    text = f"{means[0]} like {means[1]}, within {tolerance:g}"
+    if interval is None:
+        return check("undecided", f"{text}: one seed tells nothing", measured, sure=False)
+    span = f"difference {shown(interval[0])} to {shown(interval[1])}"
+    if -tolerance <= interval[0] and interval[1] <= tolerance:
+        return check("holds", f"{text}: {span}", measured)
+    if interval[0] > tolerance or interval[1] < -tolerance:
+        return check("fails", f"{text}: no, {span}", measured)
+    return check("undecided", f"{text}: not shown, {span}", measured, sure=False)
+
+
+def _over_cells(rule: Rule, term: Term, lookup: Lookup, family: int, check: Callable[..., Check]) -> Check:
+    """Trends and correlations: what a row of cells shows."""
+    values = _values(term, lookup)
+    if values is None:
+        return check("missing", f"{term.label}: not run", sure=False)
+    rows = {seed: [v for v in each if v is not None] for seed, each in values.items()}
+    rows = {seed: each for seed, each in rows.items() if len(each) == len(term.cells)}
+    if not rows:
+        return check("undefined", f"{term.spec}: {term.of} is not measured in every cell")
+    points = [summarize([each[i] for each in rows.values()], _within(term)) for i in range(len(term.cells))]
+    measured = {f"{term.spec} at {cell}, {term.window}": point for cell, point in zip(term.cells, points, strict=True)}
+    curve = ", ".join(shown(point["mean"]) for point in points)
+    if rule["test"] == "correlation":
+        other = _values(replace(term, of=rule["with"]), lookup)
+        assert other is not None, "the same runs"
+        found = [_pearson(each, [v or 0.0 for v in other[seed]]) for seed, each in rows.items()]
+        mean = sum(found) / len(found)
+        text = f"{term.spec}: {term.of} and {rule['with']} correlate by {mean:.3f}; claimed: {rule['least']:g} or more"
+        return check("holds" if mean >= rule["least"] else "fails", text, measured)
+    sign = 1.0 if rule["sense"] == "rising" else -1.0
+    slopes = [sign * _slope(each) for each in rows.values()]
+    interval = _interval(slopes, family)
+    text = f"{term.of} of {term.spec} over {len(term.cells)} cells is {curve}"
+    if interval is None:
+        return check("undecided", f"{text}: one seed tells nothing", measured, sure=False)
+    if interval[1] < 0:
+        return check("fails", f"{text}: not {rule['sense']}", measured)
+    if interval[0] <= 0:
+        return check("undecided", f"{text}: neither rising nor falling beyond chance", measured, sure=False)
+    for i in range(len(term.cells) - 1):
+        step = _interval([sign * (each[i + 1] - each[i]) for each in rows.values()], family)
+        if step is not None and step[1] < 0:
+            return check("fails", f"{text}: not {rule['sense']} at {term.cells[i + 1]}", measured)
+    first, last = points[0]["mean"], points[-1]["mean"]
+    if "ratio" in rule and not last >= rule["ratio"] * first:
+        return check("fails", f"{text}: less than {rule['ratio']:g} times from first to last", measured)
+    return check("holds", f"{text}: {rule['sense']}", measured)
+
+
+def _slope(values: Sequence[float]) -> float:
+    middle = (len(values) - 1) / 2
+    return sum((i - middle) * value for i, value in enumerate(values)) / sum(
+        (i - middle) ** 2 for i in range(len(values))
+    )
+
+
+def _pearson(xs: Sequence[float], ys: Sequence[float]) -> float:
+    mx, my = sum(xs) / len(xs), sum(ys) / len(ys)
+    sxy = sum((x - mx) * (y - my) for x, y in zip(xs, ys, strict=True))
+    sxx, syy = sum((x - mx) ** 2 for x in xs), sum((y - my) ** 2 for y in ys)
+    together = math.sqrt(sxx * syy)
+    return sxy / together if together else 0.0
+
+
+def shown(value: float) -> str:
+    """A figure with the digits worth reading.
+
+    Args:
+        value: The figure.
+    """
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    digits = 4 if 0.5 < abs(value) < 2 else 3
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.{digits}g}"

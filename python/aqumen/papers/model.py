@@ -1,0 +1,182 @@
+"""A paper's claims: what it says, where, and the rule that judges it; read from `experiments/PAPER/claims.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aqumen import _experiments
+from aqumen.errors import ScenarioError, listed, meant
+
+__all__ = ["VERDICTS", "Claim", "Paper", "Rule", "load_paper"]
+
+VERDICTS = ("reproduced", "partly", "not reproduced", "cannot be tested", "inconsistent")
+"""What can become of a claim."""
+
+Rule = dict[str, Any]
+
+KEYS = {
+    "number": {"near", "tolerance", "least", "most"},
+    "order": {"first", "chain", "factor", "by", "ties", "terms"},
+    "same": {"tolerance", "terms"},
+    "trend": {"sense", "ratio"},
+    "correlation": {"with", "least"},
+    "algebra": {"check"},
+    "none": {"why"},
+}
+"""What each kind of rule can hold, beside what says where to look."""
+WHERE = {"test", "of", "aqm", "at", "window", "link", "flows", "combine", "across", "over", "less", "minus", "reading"}
+TERM = WHERE - {"test", "reading"}
+AGGREGATES = ("mean", "spread", "largest", "least", "rank", "ratio")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One statement of a paper that can be true or false."""
+
+    id: str
+    """Its name."""
+    where: str
+    """Section, figure or equation."""
+    figure: str
+    """The heading under which a report shows it."""
+    kind: str
+    """`number`, `ordering`, `shape` or `statement`."""
+    quantity: str
+    """What it is about, in words."""
+    claimed: str
+    """What the paper says."""
+    note: str
+    """What a reader should know of how it is read."""
+    rules: tuple[Rule, ...]
+    """How it is judged: all checks of all rules count alike."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paper:
+    """The claims of a paper."""
+
+    name: str
+    """Its folder: `arm-pfc`."""
+    title: str
+    """Authors, title and year."""
+    readings: Mapping[str, Mapping[str, Any]]
+    """For each way to read what the paper leaves open: the AQM that each of the paper's names stands for; under
+    `variant` the variant of all cells, under `variants` that of single names."""
+    about: Mapping[str, str]
+    """What each reading takes the paper to mean."""
+    claims: tuple[Claim, ...]
+    """The claims in the order of the paper."""
+    reasons: Mapping[str, tuple[str, str]]
+    """Where a claim does not come out: why, and the experiment that shows it; by the claim's id."""
+    recorded: Mapping[str, str]
+    """The verdicts on record, by the claim's id."""
+    record: Mapping[str, Any] = field(default_factory=dict)
+    """The run from which these come."""
+    measured: Mapping[str, str] = field(default_factory=dict)
+    """What that run measured, in words, by the claim's id."""
+    slow: tuple[str, ...] = ()
+    """Cells that a quick run leaves out."""
+
+
+def load_paper(name: str) -> Paper:
+    """Read a paper's claims, and the verdicts on record.
+
+    Args:
+        name: The paper's folder.
+    """
+    text = _experiments.data(f"{name}/claims")
+    if text is None:
+        raise ScenarioError(
+            f"no claims of a paper `{name}`{meant(name, _experiments.PAPERS) or ';'} "
+            f"choose from: {listed(_experiments.PAPERS)}"
+        )
+    file = f"{name}/claims.toml"
+    try:
+        said = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(f"{file}: {error}") from None
+    claims = tuple(_claim(file, entry) for entry in said["claims"])
+    ids = [claim.id for claim in claims]
+    if twice := next((one for one in ids if ids.count(one) > 1), None):
+        raise ScenarioError(f"{file}: claim {twice} is there twice")
+    reasons: dict[str, tuple[str, str]] = {}
+    for entry in said.get("reasons", []):
+        for claim_id in entry["claims"]:
+            if claim_id not in ids:
+                raise ScenarioError(f"{file}: a reason names claim {claim_id}, which is not there")
+            reasons[claim_id] = (entry["why"], entry["shown_by"])
+    readings = {key: {k: v for k, v in value.items() if k != "about"} for key, value in said["readings"].items()}
+    paper = Paper(
+        name=name,
+        title=_experiments.PAPERS[name],
+        readings=readings,
+        about={key: value.get("about", "") for key, value in said["readings"].items()},
+        claims=claims,
+        reasons=reasons,
+        **_recorded(name),
+        slow=tuple(said.get("slow", [])),
+    )
+    for claim in claims:
+        for rule in claim.rules:
+            _check_rule(file, paper, claim, rule)
+    return paper
+
+
+def _recorded(name: str) -> dict[str, Any]:
+    text = _experiments.data(f"{name}/verdicts")
+    said = {} if text is None else tomllib.loads(text)
+    return {
+        "recorded": said.get("verdicts", {}),
+        "record": said.get("run", {}),
+        "measured": said.get("measured", {}),
+    }
+
+
+def _claim(file: str, entry: dict[str, Any]) -> Claim:
+    try:
+        rules = entry["rule"]
+        return Claim(
+            id=entry["id"],
+            where=entry["where"],
+            figure=entry.get("figure") or entry["where"],
+            kind=entry["kind"],
+            quantity=entry["quantity"],
+            claimed=entry["claimed"],
+            note=entry.get("note", ""),
+            rules=tuple(rules if isinstance(rules, list) else [rules]),
+        )
+    except KeyError as error:
+        raise ScenarioError(f"{file}: claim {entry.get('id', '?')} lacks {error}") from None
+
+
+def _check_rule(file: str, paper: Paper, claim: Claim, rule: Rule) -> None:
+    """Raise for a rule that says something that nobody would read."""
+
+    def refuse(why: str) -> ScenarioError:
+        return ScenarioError(f"{file}: claim {claim.id}: {why}")
+
+    test = rule.get("test")
+    if test not in KEYS:
+        raise refuse(f"test = {test!r}; choose from: {listed(KEYS)}")
+    if strange := set(rule) - KEYS[test] - WHERE:
+        raise refuse(f"test `{test}` has no {sorted(strange)[0]}")
+    if test in ("algebra", "none"):
+        return
+    if "of" not in rule or ("at" not in rule and "terms" not in rule):
+        raise refuse("a rule needs `of` and `at`")
+    for term in [rule, *rule.get("terms", [])]:
+        if (across := term.get("across")) is not None and across not in AGGREGATES:
+            raise refuse(f"across = {across!r}; choose from: {listed(AGGREGATES)}")
+        names = term.get("aqm", [])
+        for aqm in [names] if isinstance(names, str) else names:
+            if any(aqm not in reading for reading in paper.readings.values()):
+                raise refuse(f"no reading says what {aqm} is")
+    for term in rule.get("terms", []):
+        if strange := set(term) - TERM:
+            raise refuse(f"a term has no {sorted(strange)[0]}")
+    for reading in rule.get("reading", []):
+        if reading not in paper.readings:
+            raise refuse(f"no reading {reading}; choose from: {listed(paper.readings)}")

@@ -1,5 +1,0 @@
-"""The report of a comparison: one HTML file that needs no network."""
-
-from aqumen.report.page import report_html
-
-__all__ = ["report_html"]

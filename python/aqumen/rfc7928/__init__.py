@@ -1,0 +1,1 @@
+"""Evaluation of AQMs by RFC 7928."""

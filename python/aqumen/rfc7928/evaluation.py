@@ -1,0 +1,518 @@
+"""RFC 7928's evaluation of AQMs: its scenarios under each AQM and under DropTail, the reference that it asks for.
+
+There is nothing to be judged here: the answer is what each AQM does, section by section, with intervals over the
+seeds, and delay against goodput as the RFC's section 2.7 draws it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aqumen import _core
+from aqumen._quantities import Run
+from aqumen._records import SAMPLE, Records, Wanted
+from aqumen.comparison import summarize
+from aqumen.errors import Error
+from aqumen.ranking.mean_ranks import as_dict, pareto, ranks
+from aqumen.scenario import Scenario
+from aqumen.view.columns import Column
+
+__all__ = [
+    "CRITERIA",
+    "MEASURES",
+    "REFERENCE",
+    "Section",
+    "at_target",
+    "rows",
+    "safe_ranges",
+    "sampled",
+    "sections",
+    "standing",
+    "varied",
+    "wanted",
+]
+
+REFERENCE = "droptail"
+TARGETS = ("5ms", "15ms", "45ms")
+STEP_S = 1.0
+"""Length of the samples of delay and goodput: ten of the usual round trips."""
+BESIDE_CELLS = {"two-aqms"}
+"""Scenarios that are a case of their own beside their cells: both links with the AQM under test."""
+KNOB_CELL = "rfc7928/congestion@medium"
+FACTORS = (1 / 8, 1 / 4, 1 / 2, 2.0, 4.0, 8.0)
+QUICK_FACTORS = (1 / 2, 2.0)
+"""What section 12 multiplies each knob by, one at a time."""
+SAFE = 0.1
+"""Within this share of the default's delay and utilisation a knob's value is safe."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section of the RFC."""
+
+    number: str
+    """Its number."""
+    title: str
+    """What it asks."""
+    cells: tuple[str, ...]
+    """The cells that answer."""
+    windows: tuple[str, ...] = ("steady",)
+    """The windows that count."""
+    targets: tuple[str, ...] = ()
+    """Each AQM runs at these targets in place of its own; one without a target as it is."""
+
+    def specs(self, aqms: Sequence[str]) -> list[str]:
+        """What runs here, the reference first.
+
+        Args:
+            aqms: The AQMs under test.
+        """
+        if not self.targets:
+            return list(dict.fromkeys([REFERENCE, *aqms]))
+        own = [aqm for aqm in aqms if "target" not in aqm]
+        at = [at_target(aqm, target) or aqm for aqm in own for target in self.targets]
+        return list(dict.fromkeys([REFERENCE, *at]))
+
+
+def _cells(name: str) -> tuple[str, ...]:
+    scenario = Scenario.load(f"rfc7928/{name}")
+    found = [f"rfc7928/{name}@{cell}" for cell in scenario.cells] or [f"rfc7928/{name}"]
+    if scenario.cells and name in BESIDE_CELLS:
+        found.insert(0, f"rfc7928/{name}")
+    for variant in scenario.variants:
+        if not scenario.cells or name == "congestion":
+            found += [f"{cell}{',' if '@' in cell else '@'}{variant}" for cell in found if variant not in cell]
+        else:
+            # ECN on as well at the scenario as it stands; at each point of an axis it would be many and alike.
+            found.append(f"rfc7928/{name}@{variant}")
+    return tuple(dict.fromkeys(found))
+
+
+def sections() -> list[Section]:
+    """The sections with what answers them, in the order of the RFC."""
+    load = ("mild", "medium", "heavy", "mild-again")
+    capacity = ("steady", "narrow", "wide", "narrow-again")
+    return [
+        Section("5.1", "TCP-friendly senders, same and different initial windows", _cells("tcp-friendly")),
+        Section("5.2", "aggressive senders", _cells("aggressive")),
+        Section("5.3", "unresponsive senders", _cells("unresponsive")),
+        Section("5.4", "less than best effort", _cells("less-than-best-effort")),
+        Section("6", "fairness of round-trip times", _cells("rtt-fairness")),
+        Section("7", "bursts", _cells("bursts")),
+        Section("8.2.2", "mild, medium and heavy congestion", _cells("congestion")),
+        Section("8.3", "sensitivity: targets of 5, 15 and 45 ms", ("rfc7928/congestion@medium",), targets=TARGETS),
+        Section("8.2.5", "congestion that varies", _cells("varying-load"), load),
+        Section("8.2.6", "capacity that varies", _cells("varying-capacity"), capacity),
+        Section("9.1", "a mix of traffic", _cells("mix")),
+        Section("9.2", "traffic both ways", _cells("bidirectional")),
+        Section(
+            "10", "an AQM after an AQM; delay and utilisation of the first link, then of the second", _cells("two-aqms")
+        ),
+    ]
+
+
+MEASURES: Sequence[Column] = (
+    ("goodput_bps", "goodput", "Mbit/s", 1e-6, 2),
+    ("utilization", "utilisation", "%", 100, 1),
+    ("sojourn_mean_s", "queueing delay", "ms", 1000, 1),
+    ("sojourn_p95_s", "its p95", "ms", 1000, 1),
+    ("delay_variation_p95_s", "delay variation, p95", "ms", 1000, 1),
+    ("loss_ratio", "lost", "%", 100, 2),
+    ("mark_ratio", "marked", "%", 100, 2),
+    ("loss_interval_mean_s", "between losses", "ms", 1000, 0),
+    ("loss_sync_ratio", "flows hit", "%", 100, 1),
+    ("sync_index", "synchronisation", "", 1, 3),
+    ("goodput_ratio", "second / first group", "", 1, 2),
+    ("first_loss_ratio", "lost, first group", "%", 100, 2),
+    ("second_loss_ratio", "lost, second group", "%", 100, 2),
+    ("startup_mean_s", "first byte", "ms", 1000, 0),
+    ("fct_10kB_100kB_mean_s", "transfer of 10 to 100 kB", "ms", 1000, 0),
+    ("page_load_mean_s", "page load", "s", 1, 2),
+    ("mos", "voice, MOS", "", 1, 2),
+    ("frame_loss_ratio", "frames lost", "%", 100, 2),
+    ("video_bitrate_mean_bps", "film", "Mbit/s", 1e-6, 2),
+    ("video_stalled_ratio", "film stalled", "%", 100, 1),
+    ("second_sojourn_mean_s", "delay at the second link", "ms", 1000, 1),
+    ("second_utilization", "utilisation of it", "%", 100, 1),
+)
+"""Key, title, unit, factor, digits of what is told of each run."""
+
+
+CRITERIA = (
+    ("sojourn_p95_s", "queueing delay, p95", False),
+    ("goodput_bps", "goodput", True),
+    ("loss_ratio", "losses", False),
+    ("delay_variation_p95_s", "delay variation, p95", False),
+)
+"""By what AQMs are ranked over all sections: key, words, whether more is better."""
+
+
+def at_target(spec: str, delay: str) -> str | None:
+    """The AQM of a SPEC with this delay as its target, so that laws can be compared apart from their targets; `None` if
+    it has none.
+
+    Args:
+        spec: The AQM, without a target.
+        delay: The target, such as `15ms`.
+    """
+    known = {row["name"]: row for row in json.loads(_core.list_aqms_json())}
+    row = known.get(spec.partition(":")[0], {})
+    # What a profile sets stays: a second target beside it would be refused.
+    if {"target", "target_delay", "min_th", "thresholds"} & set(row.get("settings", ())):
+        return None
+    units = {param["name"]: param["unit"] for param in known.get(row.get("algorithm"), row).get("params", ())}
+    key = "target_delay" if "target_delay" in units else "target" if units.get("target") == "s" else None
+    if key is None:
+        return None
+    # RED's thresholds follow a delay by one of their rules alone.
+    rule = "thresholds=ns2-auto," if "thresholds" in units else ""
+    return f"{spec}{',' if ':' in spec else ':'}{rule}{key}={delay}"
+
+
+def standing(table: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """All sections together: mean ranks by each criterion over all places, and the AQMs on the front of delay against
+    goodput.
+
+    Args:
+        table: The rows.
+    """
+    places: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    studies = {section.number for section in sections() if section.targets}
+    for row in (row for row in table if row["section"] not in studies):
+        places.setdefault((row["cell"], row["window"]), {})[row["aqm"]] = row["measured"]
+    aqms = {aqm for measured in places.values() for aqm in measured}
+    found: dict[str, Any] = {"ranks": {}}
+    for key, _, more in CRITERIA:
+        figures = [
+            {aqm: one[key]["mean"] for aqm, one in measured.items()}
+            for measured in places.values()
+            if set(measured) == aqms and all(one[key]["n"] for one in measured.values())
+        ]
+        if (ranked := ranks(figures, more=more)) is not None:
+            found["ranks"][key] = as_dict(ranked)
+    points = {}
+    for aqm in sorted(aqms):
+        pairs = [
+            (one[aqm]["sojourn_mean_s"]["mean"], one[aqm]["goodput_bps"]["mean"] / best)
+            for one in places.values()
+            if aqm in one
+            and one[aqm]["sojourn_mean_s"]["n"]
+            and (best := max(each["goodput_bps"]["mean"] for each in one.values())) > 0
+        ]
+        if pairs:
+            points[aqm] = (sum(x for x, _ in pairs) / len(pairs), sum(y for _, y in pairs) / len(pairs))
+    found["tradeoff"] = {aqm: {"delay_s": x, "goodput_share": y} for aqm, (x, y) in points.items()}
+    found["front"] = pareto({aqm: (x, -y) for aqm, (x, y) in points.items()})
+    return found
+
+
+COST_CELL = "rfc7928/congestion@heavy"
+
+
+def costs(records: Records, aqms: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Section 11: the simulation's CPU time for a packet that crosses the link, in nanoseconds, and by how much it is
+    above that with the reference, seed by seed. The AQM's own share of it is that difference. And the memory that its
+    queue discipline reserves there, in bytes, with what a flow takes of it.
+
+    Args:
+        records: The runs.
+        aqms: The AQMs, beside the reference.
+    """
+
+    def by_seed(aqm: str) -> dict[int, float]:
+        runs = ((seed, run["cost"]) for seed, run in records.of(COST_CELL, aqm))
+        return {seed: cost["cpu_s"] / cost["bottleneck_packets"] * 1e9 for seed, cost in runs}
+
+    reference = by_seed(REFERENCE)
+    scenario = Scenario.load(COST_CELL)
+    found = {}
+    for aqm in dict.fromkeys([REFERENCE, *aqms]):
+        own = by_seed(aqm)
+        more = [own[seed] - reference[seed] for seed in own if seed in reference]
+        held, flow = scenario.qdisc_memory(aqm) or (None, None)
+        found[aqm] = {
+            "packet_ns": summarize(list(own.values()), (0, math.inf)),
+            "above_reference_ns": summarize(more),
+            "memory_bytes": held,
+            "flow_bytes": flow,
+        }
+    return found
+
+
+def knobs(aqms: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """Section 12: what an operator can set of each AQM, with what stands if nobody does, and the range.
+
+    Args:
+        aqms: SPECs; of a parameterised one the algorithm counts.
+    """
+    known = {row["name"]: row["params"] for row in json.loads(_core.list_aqms_json())}
+    names = dict.fromkeys(aqm.partition(":")[0] for aqm in aqms)
+    keys = ("name", "unit", "default", "designed", "min", "max", "choices", "doc")
+    return {name: [{key: param[key] for key in keys} for param in known[name]] for name in names if name in known}
+
+
+def wanted(aqms: Sequence[str], quick: bool) -> Wanted:
+    """What is to be run.
+
+    Args:
+        aqms: The AQMs, beside the reference.
+        quick: Leave out two of three round-trip times and pairs of AQMs, and the far values of the knobs.
+    """
+    found: Wanted = {}
+    for section in sections():
+        cells = section.cells[::3] if quick and section.number in ("6", "10") else section.cells
+        for cell in cells:
+            found[cell] = list(dict.fromkeys([*found.get(cell, []), *section.specs(aqms)]))
+    specs = [knob.spec for aqm in aqms for knob in varied(aqm, quick)]
+    found[KNOB_CELL] = list(dict.fromkeys([*found.get(KNOB_CELL, []), *specs]))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Varied:
+    """An AQM with one of its knobs turned."""
+
+    knob: str
+    """The parameter."""
+    unit: str
+    """Its unit."""
+    default: float
+    """What it is if it is not turned."""
+    value: float
+    """What it is."""
+    spec: str
+    """The AQM so."""
+
+
+def varied(aqm: str, quick: bool) -> list[Varied]:
+    """The AQM with each of its numbers turned, one at a time; what it does not accept is left out.
+
+    Args:
+        aqm: A SPEC; what it sets itself is kept where another knob is turned.
+        quick: Turn them less often.
+    """
+    scenario = Scenario.load(KNOB_CELL)
+    rows = {row["name"]: row for row in json.loads(_core.list_aqms_json())}
+    name, _, text = aqm.partition(":")
+    row = rows.get(name, {})
+    table = rows.get(row.get("algorithm"), row).get("params", ())
+    report = next(link["aqm"] for link in scenario.plan(aqm=aqm)["links"] if link["record"])
+    given = {key: value for key, equals, value in (pair.partition("=") for pair in text.split(",")) if equals}
+    found = []
+    for param in table:
+        default = report["params"].get(param["name"])
+        if isinstance(default, bool) or not isinstance(default, int | float) or not default or param["choices"]:
+            continue
+        for factor in QUICK_FACTORS if quick else FACTORS:
+            value = default * factor
+            # What is counted stays whole.
+            if param["unit"] in ("pkt", "B") and default == int(default):
+                value = float(max(1, round(value)))
+            changed = {**given, param["name"]: f"{value:.9g}{param['unit']}"}
+            spec = f"{name}:{','.join(f'{key}={each}' for key, each in changed.items())}"
+            try:
+                scenario.plan(aqm=spec)
+            except Error:
+                continue
+            found.append(Varied(param["name"], param["unit"], float(default), value, spec))
+    return found
+
+
+def safe_ranges(records: Records, aqms: Sequence[str], quick: bool) -> dict[str, list[dict[str, Any]]]:
+    """Section 12: for each knob of an AQM what delay and utilisation come to as it is turned, and between which of the
+    values tried, next to one another, both stay within a tenth of what they are if it is not.
+
+    Args:
+        records: The runs.
+        aqms: Those whose knobs were turned, as SPECs.
+        quick: Whether the knobs were turned less often.
+    """
+
+    def means(spec: str) -> tuple[float, float] | None:
+        each = [figures(run, "steady") for _, run in records.of(KNOB_CELL, spec)]
+        pairs = [(one["sojourn_mean_s"], one["utilization"]) for one in each]
+        known = [(delay, used) for delay, used in pairs if delay is not None and used is not None]
+        return (sum(d for d, _ in known) / len(known), sum(u for _, u in known) / len(known)) if known else None
+
+    found: dict[str, list[dict[str, Any]]] = {}
+    for aqm in aqms:
+        base = means(aqm)
+        if base is None:
+            continue
+        by_knob: dict[str, list[Varied]] = {}
+        for each in varied(aqm, quick):
+            by_knob.setdefault(each.knob, []).append(each)
+        found[aqm] = [_safe(turned, base, means) for turned in by_knob.values()]
+    return found
+
+
+def _safe(
+    turned: Sequence[Varied], base: tuple[float, float], means: Callable[[str], tuple[float, float] | None]
+) -> dict[str, Any]:
+    """One knob: every value that was tried, and the ends of the safe range about the default."""
+    first = turned[0]
+    tried = [{"value": first.default, "delay_s": base[0], "utilization": base[1], "safe": True}]
+    for each in turned:
+        if (seen := means(each.spec)) is not None:
+            near = all(abs(is_ - was) <= SAFE * abs(was) for is_, was in zip(seen, base, strict=True))
+            tried.append({"value": each.value, "delay_s": seen[0], "utilization": seen[1], "safe": near})
+    tried.sort(key=lambda one: one["value"])
+    middle = next(k for k, one in enumerate(tried) if one["value"] == first.default)
+    low = high = middle
+    while low > 0 and tried[low - 1]["safe"]:
+        low -= 1
+    while high + 1 < len(tried) and tried[high + 1]["safe"]:
+        high += 1
+    return {
+        "knob": first.knob,
+        "unit": first.unit,
+        "default": first.default,
+        "low": tried[low]["value"],
+        "high": tried[high]["value"],
+        "low_is_end": low == 0,
+        "high_is_end": high == len(tried) - 1,
+        "tried": tried,
+    }
+
+
+def sampled(scenario: Scenario) -> Scenario:
+    """The scenario with a window for each second of what counts: the RFC's section 2.7 pairs delay and goodput within a
+    run.
+
+    Args:
+        scenario: A case with a window `steady`.
+    """
+    plan = scenario.plan(aqm=REFERENCE)
+    start = math.ceil(plan_window(plan, "steady")[0] / STEP_S)
+    end = math.floor(float(plan["duration_s"]) / STEP_S)
+    windows = [(f"windows.{SAMPLE}{k}", f'["{k * STEP_S:g}s", "{(k + 1) * STEP_S:g}s"]') for k in range(start, end)]
+    return scenario.set_all(windows)
+
+
+def plan_window(plan: dict[str, Any], name: str) -> tuple[float, float]:
+    """The ends of a window of a plan, seconds.
+
+    Args:
+        plan: As `Scenario.plan` gives it.
+        name: A key of its `windows`.
+    """
+    start, end = plan["windows"][name]
+    return float(start), float(end)
+
+
+def figures(run: Run, window: str) -> dict[str, float | None]:
+    """What is told of a run, in a window; the link is the first one recorded.
+
+    Args:
+        run: Finished, with the measures that a record keeps.
+        window: A key of its `windows`.
+    """
+    link, *others = (windows[window] for windows in run["links"].values())
+    second = others[0] if others else {}
+    # What a case leaves out begins when all is judged.
+    flows = [told for windows in run["flows"].values() if not _absent(told := windows[window])]
+    goodputs = [group["goodput_bps"] for group in flows]
+    losses = [group.get("loss_ratio") for group in flows] if len(flows) == 2 else [None, None]
+
+    def first(key: str) -> float | None:
+        return next((group[key] for group in flows if group.get(key) is not None), None)
+
+    return {
+        "goodput_bps": sum(goodputs),
+        "utilization": link["utilization"],
+        "sojourn_mean_s": link["sojourn_mean_s"],
+        "sojourn_p95_s": link["sojourn_p95_s"],
+        "loss_ratio": _sum(link["early_drop_ratio"], link["overflow_drop_ratio"]),
+        "mark_ratio": link["mark_ratio"],
+        "sync_index": link["sync_index"],
+        "loss_interval_mean_s": link["loss_interval_mean_s"],
+        # A share of all flows, those included that have not begun.
+        "loss_sync_ratio": link["loss_sync_ratio"] if len(flows) == len(run["flows"]) else None,
+        "delay_variation_p95_s": first("delay_variation_p95_s"),
+        "startup_mean_s": first("startup_mean_s"),
+        "fct_10kB_100kB_mean_s": first("fct_10kB_100kB_mean_s"),
+        "goodput_ratio": goodputs[1] / goodputs[0] if len(goodputs) > 1 and goodputs[0] else None,
+        "first_loss_ratio": losses[0],
+        "second_loss_ratio": losses[1],
+        "page_load_mean_s": first("page_load_mean_s"),
+        "mos": first("mos"),
+        "frame_loss_ratio": first("frame_loss_ratio"),
+        "video_bitrate_mean_bps": first("video_bitrate_mean_bps"),
+        "video_stalled_ratio": first("video_stalled_ratio"),
+        "second_sojourn_mean_s": second.get("sojourn_mean_s"),
+        "second_utilization": second.get("utilization"),
+    }
+
+
+def _absent(group: Mapping[str, Any]) -> bool:
+    """Whether a flow group sent nothing: a starved one has lost or sent again what it sent."""
+    return not group["goodput_bps"] and group.get("loss_ratio") is None
+
+
+def _sum(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else a + b
+
+
+def rows(records: Records, aqms: Sequence[str]) -> list[dict[str, Any]]:
+    """The table: a row for each section, cell, window and AQM, with mean, deviation and interval of each measure.
+
+    Args:
+        records: The runs.
+        aqms: The AQMs, beside the reference.
+    """
+    found = []
+    for section in sections():
+        for cell in section.cells:
+            for window in section.windows:
+                for aqm in section.specs(aqms):
+                    # A variant may be without what another has windows for.
+                    runs = [run for _, run in records.of(cell, aqm) if window in run["windows"]]
+                    each = [figures(run, window) for run in runs]
+                    if each:
+                        measured = {
+                            key: summarize([one[key] for one in each], _core.range_of(key)) for key, *_ in MEASURES
+                        }
+                        pairs = [pair for run in runs for pair in paired(run, window)]
+                        found.append(
+                            {
+                                "section": section.number,
+                                "cell": cell,
+                                "window": window,
+                                "aqm": aqm,
+                                "measured": measured,
+                                "ellipse": ellipse(pairs),
+                            }
+                        )
+    return found
+
+
+def paired(run: Run, window: str) -> list[tuple[float, float]]:
+    """Delay and goodput of each sample in a window of a run.
+
+    Args:
+        run: Finished, of a scenario that was `sampled`.
+        window: A key of its `windows`; samples that reach beyond it are left out.
+    """
+    start, end = run["windows"][window]
+    within = (one for one in run.get("samples", ()) if start <= one["at_s"][0] and one["at_s"][1] <= end)
+    return [(one["sojourn_mean_s"], one["goodput_bps"]) for one in within if one["sojourn_mean_s"] is not None]
+
+
+def ellipse(points: Sequence[tuple[float, float]]) -> dict[str, float] | None:
+    """Delay against goodput: the ellipse of one standard deviation of the normal distribution that they have.
+
+    Args:
+        points: Delay in seconds and goodput in bit/s of each sample, of all seeds.
+    """
+    n = len(points)
+    if n < 2:
+        return None
+    mx, my = (sum(p[i] for p in points) / n for i in (0, 1))
+    sxx = sum((x - mx) ** 2 for x, _ in points) / (n - 1)
+    syy = sum((y - my) ** 2 for _, y in points) / (n - 1)
+    sxy = sum((x - mx) * (y - my) for x, y in points) / (n - 1)
+    return {"delay_s": mx, "goodput_bps": my, "delay_std_s": sxx**0.5, "goodput_std_bps": syy**0.5, "covariance": sxy}

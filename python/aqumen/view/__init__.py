@@ -1,0 +1,1 @@
+"""Views of results: tables, figures, reports, files for other programs."""

@@ -1,0 +1,76 @@
+"""Figures for print, drawn with matplotlib where it is installed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aqumen.view.tables import optional
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from aqumen.comparison import Comparison
+    from aqumen.result import Result
+
+__all__ = ["plot_comparison", "plot_result"]
+
+# The report's colours on white.
+COLOURS = ["#0a6ab5", "#c8500a", "#0b8a62", "#a8487f", "#8a6a00", "#5a4fb0", "#2490a8", "#6b7280"]
+CURVE: dict[str, Any] = {"linewidth": 1.0}
+"""What is shown."""
+GUIDE: dict[str, Any] = {"linewidth": 0.7, "color": "#9aa3ad"}
+"""What it is held against."""
+
+
+def plot_result(result: Result, link: str | None = None) -> Figure:
+    """Queue length and probability over time.
+
+    Args:
+        result: The run.
+        link: The link; without one the first recorded.
+    """
+    figure, (queue, probability) = _axes(2, sharex=True)
+    series = result.series(link)
+    queue.plot(series.t_s, series.queue_pkts, color=COLOURS[0], **CURVE)
+    queue.set(ylabel="Queue, packets", ylim=(0, None), title=f"{result.spec} on {result.scenario}, seed {result.seed}")
+    probability.plot(series.t_s, series.probability, color=COLOURS[1], **CURVE)
+    probability.set(xlabel="Time, s", ylabel="Probability", ylim=(0, None))
+    return figure
+
+
+def plot_comparison(comparison: Comparison, link: str | None = None) -> Figure:
+    """Queue length over time, first seed, and mean sojourn time against utilisation, all seeds.
+
+    Args:
+        comparison: The finished runs, by engine, AQM and seed.
+        link: The link; without one the first recorded.
+    """
+    name = link or comparison.results[0].links[0]
+    figure, (queue, tradeoff) = _axes(2, sharex=False)
+    window = comparison.ranking().window
+    for i, aqm in enumerate(comparison.aqms):
+        runs, colour = comparison.of(aqm), COLOURS[i % len(COLOURS)]
+        series = runs[0].series(name)
+        queue.plot(series.t_s, series.queue_pkts, color=colour, label=aqm, **CURVE)
+        points = [run.link(name, window) for run in runs]
+        shown = [(p["sojourn_mean_s"], p["utilization"]) for p in points if p["sojourn_mean_s"] is not None]
+        tradeoff.scatter([x * 1000 for x, _ in shown if x is not None], [y for _, y in shown], color=colour)
+    target = comparison.targets().get(name)
+    if target is not None:
+        queue.axhline(target, linestyle="--", label="target", **GUIDE)
+    queue.set(xlabel="Time, s", ylabel="Queue, packets", ylim=(0, None), title=comparison.scenario.title)
+    queue.legend(frameon=False, ncols=len(comparison.aqms) + 1, loc="upper right")
+    tradeoff.set(xlabel="Mean sojourn time, ms", ylabel="Utilisation")
+    return figure
+
+
+def _axes(rows: int, sharex: bool) -> tuple[Figure, Any]:
+    optional("matplotlib", "plot")
+    from matplotlib.figure import Figure
+
+    # Not made by pyplot, which would keep it alive for ever.
+    figure = Figure(figsize=(8.0, 3.0 * rows), layout="constrained")
+    axes = figure.subplots(rows, 1, sharex=sharex)
+    for each in axes:
+        each.spines[["top", "right"]].set_visible(False)
+    return figure, axes
