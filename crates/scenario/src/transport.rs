@@ -10,7 +10,7 @@ use aqumen_transport::rtp::{RtpConfig, RtpSink, RtpSource};
 use aqumen_transport::sctp::{SctpConfig, SctpSink, SctpSource};
 use aqumen_transport::tcp::{LossDetection, Reduction, TcpConfig, Variant};
 use aqumen_transport::udp::{UdpConfig, UdpSink, UdpSource};
-use aqumen_transport::{AnyEnd, Config};
+use aqumen_transport::{AnyEndpoint, Config};
 use serde_json::json;
 use settings::Settings;
 
@@ -77,7 +77,7 @@ macro_rules! protocols {
     };
     (@ends $config:ident) => { None };
     (@ends $config:ident $source:ident $sink:ident) => {
-        Some((AnyEnd::from($source::new($config)), AnyEnd::from($sink::new($config))))
+        Some((AnyEndpoint::from($source::new($config)), AnyEndpoint::from($sink::new($config))))
     };
 }
 
@@ -115,7 +115,7 @@ protocols! {
 }
 
 /// Endpoints of a connection, source and sink.
-pub type Endpoints = (AnyEnd, AnyEnd);
+pub type Endpoints = (AnyEndpoint, AnyEndpoint);
 
 /// Name of a preset, and its configuration.
 pub type Preset = (&'static str, fn() -> Protocol);

@@ -1,40 +1,40 @@
-//! What the parameters of any transport tell of it: the same questions of each, so that a host
-//! need not know which one it is.
+//! Parameters common to all transports, for hosts that do not distinguish between them.
 
 /// The parameters of a transport.
 pub trait Config {
-    /// Size on the wire of a full packet of data, bytes.
+    /// Size on the wire of a full data packet (bytes).
     fn packet_bytes(&self) -> u16;
 
-    /// Of which headers, bytes.
+    /// Headers in a data packet (bytes).
     fn header_bytes(&self) -> u16;
 
-    /// Data in a full packet, bytes.
+    /// Data in a full packet (bytes).
     fn payload_bytes(&self) -> u16 {
         self.packet_bytes() - self.header_bytes()
     }
 
-    /// Whether its packets can be marked instead of dropped.
+    /// Whether packets are ECN-capable.
     fn ecn(&self) -> bool {
         false
     }
 
-    /// Whether it slows down where the network has less room; else it sends what is written, and nothing of its own.
+    /// Whether the sender adapts its rate to congestion. A transport that does not sends only what the application
+    /// writes.
     fn adapts(&self) -> bool {
         true
     }
 
-    /// Size on the wire of what the sink usually sends back, bytes; 0: nothing.
+    /// Size on the wire of the sink's usual feedback packet (bytes); 0: no feedback.
     fn ack_bytes(&self) -> u16 {
         0
     }
 
-    /// Most packets of data that a flow can have under way; `None`: no bound.
+    /// Largest number of data packets in flight; `None`: no bound.
     fn window_pkts(&self) -> Option<u32> {
         None
     }
 
-    /// Packets that leave at once at the start of a flow.
+    /// Packets that a flow sends at once at its start.
     fn initial_window_pkts(&self) -> u32 {
         1
     }

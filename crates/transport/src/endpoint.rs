@@ -1,36 +1,36 @@
-//! One end of a connection of a transport other than TCP, as its host sees it.
+//! Interface between a host and the endpoints of transports other than TCP.
 //!
-//! Every such transport has a *source* end, to which an application writes messages, and a *sink* end, which hands them
-//! to the application there. Both are an [`Endpoint`]: they read no clock, draw no random number, and do no input or
-//! output. The two ends of a connection share their configuration.
+//! A connection has a *source*, to which an application writes messages, and a *sink*, which delivers them to the
+//! application there. Both are an [`Endpoint`]: they read no clock, draw no random number, and do no input or output.
+//! The two endpoints of a connection share their configuration.
 
 use aqumen_units::{Ecn, Instant, Span};
 
 use crate::message::{Delivery, Message};
 use crate::{rtp, sctp, udp};
 
-/// A packet, by value.
+/// A packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Packet {
     /// Size on the wire, headers included (bytes).
     pub bytes: u16,
     /// ECN codepoint; a router may turn an ECT codepoint into [`Ecn::Ce`].
     pub ecn: Ecn,
-    /// Number among the packets of this direction of the flow, from 0; a retransmission counts as a new packet. It is
-    /// what loss and jitter are measured by.
+    /// Sequence number among the packets of this direction of the flow, from 0; a retransmission counts as a new
+    /// packet. Loss and jitter are measured by it.
     pub seq: u32,
-    /// When it left the endpoint.
+    /// Time at which it left the endpoint.
     pub sent_at: Instant,
-    /// What it carries.
+    /// Content of the packet.
     pub body: Body,
 }
 
-/// What a packet carries.
+/// Content of a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Body {
     /// A datagram of [`udp`].
     Datagram(udp::Datagram),
-    /// A part of a frame, of [`rtp`].
+    /// Part of a frame, of [`rtp`].
     Media(rtp::Media),
     /// A sender report of RTCP, of [`rtp`].
     SenderReport(rtp::SenderReport),
@@ -44,7 +44,7 @@ pub enum Body {
     Sack(sctp::Sack),
 }
 
-// Hosts keep packets by value in their events.
+// Hosts store packets by value in their events.
 const _: () = assert!(size_of::<Body>() <= 64);
 
 /// Counts since the connection began.
@@ -56,37 +56,38 @@ pub struct Stats {
     pub retransmitted: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Round trips measured.
+    /// Round-trip samples.
     pub rtt_samples: u64,
-    /// Their sum.
+    /// Sum of the round-trip samples.
     pub rtt_sum: Span,
-    /// Bytes of messages that reached the application, of incomplete ones too where they are handed over in parts (sink
-    /// end).
+    /// Bytes of messages delivered to the application (sink). Transports that deliver in parts count parts of
+    /// incomplete messages too.
     pub delivered_bytes: u64,
 }
 
-/// One end of a connection.
+/// An endpoint of a connection.
 ///
-/// After every other call that takes the time the host polls [`poll_transmit`](Self::poll_transmit) until `None`, and
-/// at the sink end [`poll_delivery`](Self::poll_delivery) too. Time never goes backwards.
+/// After every other call that takes the time, the host polls [`poll_transmit`](Self::poll_transmit) until `None`, and
+/// at the sink [`poll_delivery`](Self::poll_delivery) too. Time never goes backwards.
 pub trait Endpoint {
-    /// Begins to offer data of its own: without end, or an encoder's frames (source end). It does nothing at a
-    /// transport that sends only what is written.
+    /// Begins to send data that the source generates: an endless transfer, or an encoder's frames. No effect at a
+    /// transport that sends only written messages.
     fn start(&mut self, _now: Instant) {}
 
-    /// Offers nothing more of its own; what was sent is still repaired (source end).
+    /// Stops generating data; losses are still repaired (source).
     fn stop(&mut self, _now: Instant) {}
 
-    /// The application hands over a message (source end; a sink ignores it).
+    /// Accepts a message from the application (source; no effect at a sink).
     fn write(&mut self, now: Instant, message: Message);
 
-    /// A packet arrived. One that does not belong here is ignored.
+    /// Processes an arriving packet; packets of another transport are ignored.
     fn on_packet(&mut self, now: Instant, packet: &Packet);
 
-    /// The timer of [`next_timer`](Self::next_timer). Late calls are fine, early and extra ones do nothing.
+    /// Timer callback for [`next_timer`](Self::next_timer). Late calls are allowed; early and additional calls have no
+    /// effect.
     fn on_timer(&mut self, now: Instant);
 
-    /// When [`on_timer`](Self::on_timer) is to be called; any other call may change it.
+    /// Time at which to call [`on_timer`](Self::on_timer); any other call may change it.
     fn next_timer(&self) -> Option<Instant>;
 
     /// The next packet to send now.
@@ -95,15 +96,15 @@ pub trait Endpoint {
     /// Counts since the connection began.
     fn stats(&self) -> Stats;
 
-    /// The next message for the application (sink end).
+    /// The next message for the application (sink).
     fn poll_delivery(&mut self) -> Option<Delivery>;
 
-    /// The rate at which an adaptive real-time application may produce now, headers not counted (source end) (bit/s).
+    /// Current rate limit of an adaptive real-time application, without headers (bit/s) (source).
     fn rate_bps(&self) -> Option<f64> {
         None
     }
 
-    /// Source end: all that was written has been acknowledged, or sent if nothing is ever acknowledged.
+    /// Whether all written data has been acknowledged, or sent where the transport has no acknowledgements (source).
     fn is_idle(&self) -> bool {
         true
     }

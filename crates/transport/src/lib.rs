@@ -1,9 +1,9 @@
 //! Transport protocols without input or output: the host carries segments and keeps the clock.
 //!
-//! [`tcp::Sender`] and [`tcp::Receiver`] are the two ends of one TCP connection. They never read a clock, draw a random
-//! number or wait: the host hands them what arrived and when, asks what to send, and calls back at
-//! [`tcp::Sender::next_timer`]. The other transports ([`udp`], [`rtp`], [`sctp`]) are hosted alike, all through one
-//! interface, the [`Endpoint`].
+//! [`tcp::Sender`] and [`tcp::Receiver`] are the endpoints of one TCP connection. They never read a clock, draw a
+//! random number or wait. The host passes arriving segments with their times, polls for segments to send, and calls
+//! back at [`tcp::Sender::next_timer`]. The other transports ([`udp`], [`rtp`], [`sctp`]) are hosted in the same way,
+//! through the [`Endpoint`] interface.
 //!
 //! ```
 //! use aqumen_transport::tcp::{Receiver, Sender, TcpConfig};
@@ -29,10 +29,11 @@
 
 extern crate alloc;
 
+mod any_endpoint;
 mod check;
 mod config;
 mod endpoint;
-mod ends;
+
 mod message;
 pub mod rtp;
 pub mod sctp;
@@ -41,8 +42,8 @@ pub mod tcp;
 mod testing;
 pub mod udp;
 
+pub use any_endpoint::AnyEndpoint;
 pub use check::ConfigError;
 pub use config::Config;
 pub use endpoint::{Body, Endpoint, Packet, Stats};
-pub use ends::AnyEnd;
 pub use message::{Delivery, Message};

@@ -1,25 +1,25 @@
-//! What an application hands over at one end of a connection, and what comes out at the other.
+//! Messages that an application writes at the source, and their deliveries at the sink.
 
 use aqumen_units::Instant;
 
-/// What an application hands over: a datagram, a frame, a part of a file.
+/// A unit of application data: a datagram, a frame, a part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// Size (bytes).
     pub bytes: u32,
-    /// Number of the message, counted by the application.
+    /// Number that the application gave to the message.
     pub number: u32,
-    /// When the application made it.
+    /// Time at which the application created it.
     pub created_at: Instant,
 }
 
-/// A whole message has reached the application of the sink end.
+/// A message delivered to the application at the sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The message.
     pub message: Message,
-    /// When its last part could be handed over.
+    /// Time at which its last part became deliverable.
     pub complete_at: Instant,
-    /// How much of it arrived (bytes): all, but for transports that conceal losses.
+    /// Bytes of it that arrived; less than the message only for transports that conceal losses.
     pub bytes: u32,
 }

@@ -9,7 +9,7 @@ const VARIANT_NAMES: &[&str] = &["reno", "newreno", "sack"];
 
 /// Name of the congestion control.
 pub(super) fn congestion_name(config: &TcpConfig) -> &'static str {
-    Congestion::WORDS[congestion_index(config)]
+    Congestion::NAMES[congestion_index(config)]
 }
 
 const DETECTIONS: [LossDetection; 4] =
@@ -22,7 +22,7 @@ const REDUCTION_NAMES: &[&str] = &["at-once", "prr", "rate-halving"];
 impl Table for TcpConfig {
     const SETTINGS: &'static [Setting<Self>] = settings! {
         "variant" variant Choice (VARIANT_NAMES, variant_index, |config, index| config.variant = VARIANTS[index]): "how losses are repaired";
-        "congestion" congestion Choice (Congestion::WORDS, congestion_index, |config, index| config.congestion = Congestion::ALL[index]):
+        "congestion" congestion Choice (Congestion::NAMES, congestion_index, |config, index| config.congestion = Congestion::ALL[index]):
             "how the window follows acknowledgements, losses and marks";
         "hystart" hystart Flag: "whether CUBIC leaves slow start when the round trip grows (HyStart)";
         "reno_friendly" reno_friendly Flag: "whether CUBIC's window is at least that of Reno";

@@ -1,7 +1,7 @@
 //! An agent: the two endpoints of a flow of another transport than TCP.
 
 use aqumen_scenario::Protocol;
-use aqumen_transport::{AnyEnd, Endpoint, Message, Stats};
+use aqumen_transport::{AnyEndpoint, Endpoint, Message, Stats};
 use aqumen_units::Instant;
 
 use super::moment::NEVER;
@@ -14,7 +14,7 @@ pub(super) struct Agent {
 }
 
 pub(super) struct End {
-    pub(super) endpoint: AnyEnd,
+    pub(super) endpoint: AnyEndpoint,
     /// Time of the earliest event for its timer.
     pub(super) timer_at: u64,
 }

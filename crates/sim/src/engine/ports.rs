@@ -328,7 +328,7 @@ impl Dispatcher<'_> {
         let leg_of = |event: &Event| event.priority().wrapping_sub(self.mailboxes.priorities.paths);
         for event in batch.ahead(0..first).filter(|event| !event.is_ack()) {
             let sink = self.sinks.get(self.paths.flow_of(leg_of(event)) as usize);
-            sink.and_then(|sink| sink.receiver.kept_apart()).into_iter().for_each(fetch);
+            sink.and_then(|sink| sink.receiver.extras()).into_iter().for_each(fetch);
         }
         for event in batch.ahead(first..2 * STEP) {
             let leg = leg_of(event);

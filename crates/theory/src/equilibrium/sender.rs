@@ -67,7 +67,7 @@ impl Sender {
             reno_friendly: config.reno_friendly,
             min_window: config.min_window.max(1.0),
             held_s: config.delayed_ack.map_or(0.0, |delay| delay.as_secs_f64()),
-            paced: config.pacing || config.congestion.must_pace(),
+            paced: config.pacing || config.congestion.requires_pacing(),
         })
     }
 

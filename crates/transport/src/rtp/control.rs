@@ -1,16 +1,16 @@
-//! What a sender makes of reports: its rate.
+//! Rate controls of an RTP source, driven by receiver reports.
 //!
-//! The AAQM paper says that its RTP sources adapt to the loss and the round trip that RTCP reports every 900 ms, and
-//! not how. Read here as LDA+ (Sisalem and Wolisz, 2000), the known scheme with just these inputs: without loss the
-//! rate rises by one packet a round trip; with a share f lost it falls by the factor 1 - sqrt(f), but not below what
-//! TCP's throughput equation allows. LDA+ also bounds the rise by a bandwidth estimate from packet pairs; that is left
-//! out. Marked packets count as lost ones.
+//! The AAQM paper states that its RTP sources adapt to the loss and round-trip time in RTCP reports every 900 ms, but
+//! not by which law. This implementation uses LDA+ (Sisalem and Wolisz, 2000), which takes these inputs. Without loss
+//! the rate rises by one packet per round trip. With a lost fraction f it falls by the factor 1 - sqrt(f), but not
+//! below TCP's throughput equation. Marked packets count as lost. Deviation: LDA+ also bounds the rise by a bandwidth
+//! estimate from packet pairs.
 
 use aqumen_units::{Instant, Span};
 
 use super::{Control, Feedback, ReceiverReport, RtpConfig, nada, tfrc};
 
-/// The rate and what its law remembers.
+/// Current rate and the state of its control.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RateControl {
     /// bit/s.
@@ -29,7 +29,7 @@ impl RateControl {
         self.rate
     }
 
-    /// A report arrived; `rtt` is the smoothed round trip. Without one the rate stays.
+    /// Updates the rate after a report; `rtt` is the smoothed round-trip time. No effect without one.
     pub(super) fn on_report(&mut self, cfg: &RtpConfig, now: Instant, rtt: Option<Span>, report: &ReceiverReport) {
         let Some(rtt) = rtt.map(|rtt| rtt.max(Span::from_micros(1))) else { return };
         let rate = match (cfg.control, report.feedback) {
@@ -37,15 +37,15 @@ impl RateControl {
             (Control::Tfrc, Feedback::Tfrc { loss_event_rate, receive_rate }) => {
                 self.tfrc.on_report(cfg, now, self.rate, rtt, loss_event_rate, receive_rate)
             }
-            (Control::Nada, Feedback::Nada { congestion, receive_rate, calm }) => {
-                self.nada.on_report(cfg, now, self.rate, rtt, nada::Signal { congestion, receive_rate, calm })
+            (Control::Nada, Feedback::Nada { congestion, receive_rate, ramp_up }) => {
+                self.nada.on_report(cfg, now, self.rate, rtt, nada::Signal { congestion, receive_rate, ramp_up })
             }
             (Control::Fixed | Control::Tfrc | Control::Nada, _) => return,
         };
         self.set(cfg, rate);
     }
 
-    /// No report came for a long time: half the rate (RFC 5348 section 4.4).
+    /// Halves the rate after a long time without reports (RFC 5348 section 4.4).
     pub(super) fn on_silence(&mut self, cfg: &RtpConfig) {
         if cfg.control != Control::Fixed {
             self.set(cfg, self.rate / 2.0);
@@ -54,7 +54,7 @@ impl RateControl {
 
     fn set(&mut self, cfg: &RtpConfig, rate: f64) {
         let (least, most) = (cfg.min_rate.as_bps() as f64, cfg.max_rate.as_bps() as f64);
-        // Not-a-number cannot come of finite reports; were it to, the encoder's least rate is safe.
+        // `max` before `min`: a NaN would select the lowest rate.
         self.rate = rate.max(least).min(most);
     }
 }

@@ -1,8 +1,7 @@
 //! NADA, network-assisted dynamic adaptation (RFC 8698): delay, losses and marks as one congestion signal.
 //!
-//! Deviations: the rate sent is the reference rate; the encoder's buffer and its rate shaping (section 4.3,
-//! last part) are left out. The loss interval that decides how long delay is warped is the average of RFC
-//! 5348's idea with one weight.
+//! Deviations: the sending rate is the reference rate, without the encoder's buffer and rate shaping (end of section
+//! 4.3). The loss interval that limits delay warping is an exponential average instead of RFC 5348's weighted average.
 
 use alloc::collections::VecDeque;
 
@@ -21,35 +20,35 @@ const TAU: f64 = 0.5;
 const LOGWIN: Span = Span::from_millis(500);
 /// Queueing delay below which the rate may rise quickly (s).
 const QEPS: f64 = 0.010;
-/// Upper bound of the delay by filtering (s).
+/// Upper bound of filtering delay (s).
 const DFILT: f64 = 0.120;
-/// Upper bound of the quick rise, and of the delay that it may cause (s).
+/// Upper bounds of the ramp-up factor and of the queueing delay that ramp-up may cause (s).
 const GAMMA_MAX: f64 = 0.5;
 const QBOUND: f64 = 0.050;
-/// How many loss intervals a loss warps the delay, above which delay (s), how steeply.
+/// Delay warping: number of loss intervals after a loss, threshold (s), and scaling.
 const MULTILOSS: f64 = 7.0;
 const QTH: f64 = 0.050;
 const LAMBDA: f64 = 0.5;
-/// Reference ratios of loss and marks, and the delays they stand for (s).
+/// Reference ratios of loss and marking, and their equivalent delays (s).
 const PLRREF: f64 = 0.01;
 const PMRREF: f64 = 0.01;
 const DLOSS: f64 = 0.010;
 const DMARK: f64 = 0.002;
-/// Smoothing of the ratios.
+/// Smoothing factor of the ratios.
 const ALPHA: f64 = 0.1;
-/// Samples of the minimum filter of delay.
+/// Samples of the minimum delay filter.
 const TAPS: usize = 15;
 
-/// The receiver's side (section 4.2).
+/// Receiver side (section 4.2).
 #[derive(Clone, Debug)]
 pub(super) struct Receiver {
-    /// The packets of the last [`LOGWIN`].
+    /// Packets of the last [`LOGWIN`].
     window: VecDeque<Sample>,
-    /// The least one-way delay (ns).
+    /// Smallest one-way delay (ns).
     base: u64,
     loss_ratio: f64,
     mark_ratio: f64,
-    /// Packets from loss to loss, smoothed; and the packet of the last loss.
+    /// Smoothed interval between losses (packets), and sequence number of the last loss.
     loss_interval: f64,
     last_loss: Option<u32>,
 }
@@ -77,7 +76,7 @@ impl Receiver {
         }
     }
 
-    /// A packet arrived, sent at `sent_at`; `lost` before it did not.
+    /// Records a packet sent at `sent_at`; `lost` packets are missing before it.
     pub(super) fn on_media(&mut self, now: Instant, sent_at: Instant, ecn: Ecn, media: &Media, lost: u32) {
         let delay = now.saturating_since(sent_at).as_nanos();
         self.base = self.base.min(delay);
@@ -88,12 +87,12 @@ impl Receiver {
             self.last_loss = Some(media.seq);
         }
         self.window.push_back(Sample { at: now, bytes: media.payload, lost, marked: ecn == Ecn::Ce, delay });
-        self.forget(now);
+        self.discard_old(now);
     }
 
-    /// What to report at `now`; `highest` is the highest packet that arrived.
+    /// Feedback at `now`; `highest` is the highest sequence number received.
     pub(super) fn feedback(&mut self, now: Instant, highest: u32) -> Feedback {
-        self.forget(now);
+        self.discard_old(now);
         let arrived = self.window.len() as f64;
         let lost: f64 = self.window.iter().map(|sample| f64::from(sample.lost)).sum();
         let marked = self.window.iter().filter(|sample| sample.marked).count() as f64;
@@ -110,35 +109,34 @@ impl Receiver {
         Feedback::Nada {
             congestion: warped + square(self.mark_ratio / PMRREF) * DMARK + square(self.loss_ratio / PLRREF) * DLOSS,
             receive_rate: bits / LOGWIN.as_secs_f64(),
-            calm: lost == 0.0 && self.window.iter().all(|sample| queueing(sample.delay) < QEPS),
+            ramp_up: lost == 0.0 && self.window.iter().all(|sample| queueing(sample.delay) < QEPS),
         }
     }
 
-    fn forget(&mut self, now: Instant) {
+    fn discard_old(&mut self, now: Instant) {
         while self.window.front().is_some_and(|sample| now.saturating_since(sample.at) > LOGWIN) {
             self.window.pop_front();
         }
     }
 }
 
-/// Equation 1: with losses about, a long queue counts for less, so that a flow holds its own against those that only
-/// losses slow down.
+/// Equation 1: after losses, discounts a long queueing delay, so that a flow can compete with loss-based ones.
 fn warp(delay: f64, losses: bool) -> f64 {
     if losses && delay > QTH { QTH * libm::exp(-LAMBDA * (delay - QTH) / QTH) } else { delay }
 }
 
-/// What a report says.
+/// Feedback in a report.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Signal {
     /// x_curr (s).
     pub(super) congestion: f64,
     /// r_recv (bit/s).
     pub(super) receive_rate: f64,
-    /// Neither losses nor a queue.
-    pub(super) calm: bool,
+    /// Neither losses nor queueing.
+    pub(super) ramp_up: bool,
 }
 
-/// The sender's side (section 4.3).
+/// Sender side (section 4.3).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sender {
     /// x_prev (s).
@@ -149,11 +147,11 @@ pub(super) struct Sender {
 impl Sender {
     /// The rate after a report (bit/s).
     pub(super) fn on_report(&mut self, cfg: &RtpConfig, now: Instant, rate: f64, rtt: Span, signal: Signal) -> f64 {
-        let Signal { congestion, receive_rate, calm } = signal;
+        let Signal { congestion, receive_rate, ramp_up } = signal;
         let interval = cfg.report_interval.as_secs_f64();
         let elapsed = self.last_report.replace(now).map_or(interval, |last| now.saturating_since(last).as_secs_f64());
         let before = core::mem::replace(&mut self.congestion, congestion);
-        if calm {
+        if ramp_up {
             // Equations 3 and 4: accelerated ramp-up.
             let gamma = GAMMA_MAX.min(QBOUND / (rtt.as_secs_f64() + interval + DFILT));
             return rate.max((1.0 + gamma) * receive_rate);
@@ -168,9 +166,10 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::assert_near;
 
     fn near(left: f64, right: f64) {
-        assert!((left - right).abs() < 1e-9 * right.abs().max(1.0), "{left} {right}");
+        assert_near(left, right, 1e-9);
     }
 
     /// Rate 500 kbit/s, RMAX 1.5 Mbit/s: offset 40 - 10 x 3 = 10 ms; after 100 ms, from 30 ms: change 10 ms.
@@ -181,24 +180,24 @@ mod tests {
         let start = Instant::ZERO;
         let mut sender = Sender { congestion: 0.030, last_report: Some(start) };
         let now = start + Span::from_millis(100);
-        let signal = Signal { congestion: 0.040, receive_rate: 500_000.0, calm: false };
+        let signal = Signal { congestion: 0.040, receive_rate: 500_000.0, ramp_up: false };
         near(sender.on_report(&cfg, now, 500_000.0, Span::from_millis(50), signal), 489_000.0);
     }
 
     /// RTT 80 ms, interval 100 ms, filter 120 ms: gamma = 50 / 300 = 1/6.
     #[test]
-    fn the_quick_rise_is_bounded_by_the_queue_it_may_cause() {
+    fn the_ramp_up_is_bounded_by_its_queueing_delay() {
         let cfg = RtpConfig::nada();
         let mut sender = Sender::default();
-        let signal = Signal { congestion: 0.0, receive_rate: 300_000.0, calm: true };
+        let signal = Signal { congestion: 0.0, receive_rate: 300_000.0, ramp_up: true };
         let rate = sender.on_report(&cfg, Instant::ZERO, 300_000.0, Span::from_millis(80), signal);
         near(rate, 350_000.0);
     }
 
-    /// Of 10 packets 5 are marked and one more was lost: ratios, smoothed once, of 0.05 and 0.1 / 11. Without a queue
-    /// that leaves 0.002 (0.05 / 0.01)^2 + 0.01 (0.1 / 11 / 0.01)^2 = 0.05 + 0.008 264.
+    /// 5 of 10 packets are marked, one more is lost: ratios, smoothed once, of 0.05 and 0.1 / 11. Without a queue that
+    /// leaves 0.002 (0.05 / 0.01)^2 + 0.01 (0.1 / 11 / 0.01)^2 = 0.05 + 0.008 264.
     #[test]
-    fn marks_and_losses_count_by_their_squares() {
+    fn marks_and_losses_count_quadratically() {
         let mut receiver = Receiver::new();
         for seq in 0..10 {
             let now = Instant::ZERO + Span::from_millis(10 * u64::from(seq) + 40);
@@ -214,10 +213,10 @@ mod tests {
             );
         }
         let now = Instant::ZERO + Span::from_millis(140);
-        let Feedback::Nada { congestion, receive_rate, calm } = receiver.feedback(now, 9) else { panic!("of NADA") };
+        let Feedback::Nada { congestion, receive_rate, ramp_up } = receiver.feedback(now, 9) else { panic!("of NADA") };
         near(congestion, 0.05 + 0.01 * (10.0f64 / 11.0).powi(2));
         near(receive_rate, 10.0 * 8000.0 / 0.5);
-        assert!(!calm);
+        assert!(!ramp_up);
     }
 
     /// 100 ms against QTH 50 ms: 50 e^-0.5 = 30.3265 ms.

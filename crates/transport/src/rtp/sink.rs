@@ -1,43 +1,43 @@
-//! The receiving end of RTP: hands frames over and reports.
+//! Sink of RTP: delivers frames and sends reports.
 
 use alloc::collections::VecDeque;
 
 use aqumen_units::{Ecn, Instant};
 
-use super::reception::Reception;
+use super::reception::ReceiverStats;
 use super::tfrc::LossHistory;
 use super::{Control, Feedback, Media, REPORT_BYTES, ReceiverReport, RtpConfig, nada, ticks};
 use crate::{Body, Delivery, Endpoint, Message, Packet, Stats};
 
-/// The receiving end.
+/// Sink of RTP.
 #[derive(Clone, Debug)]
 pub struct RtpSink {
     cfg: RtpConfig,
-    reception: Reception,
+    reception: ReceiverStats,
     losses: LossHistory,
     nada: nada::Receiver,
-    /// Timestamp of the last sender report, and when it came.
+    /// Timestamp of the last sender report, and its arrival time.
     sender_report: Option<(u32, Instant)>,
-    /// When the next report is due; `None`: no media since the last.
+    /// Time of the next report; `None`: no media since the last.
     report_at: Option<Instant>,
     report_now: bool,
-    /// When the last report left (or media began), and media bytes since then.
+    /// Time of the last report (or of the first media), and media bytes since.
     reported_at: Instant,
     bytes: u64,
-    /// The receive rate in the last report (bit/s).
+    /// Receive rate in the last report (bit/s).
     reported_rate: f64,
-    /// The frame under way, and how much of it arrived (bytes).
+    /// The incomplete frame, and its bytes that arrived.
     frame: Option<(Message, u32)>,
     frames: VecDeque<Delivery>,
     stats: Stats,
 }
 
 impl RtpSink {
-    /// A sink that has seen nothing.
+    /// A sink before the first packet.
     pub fn new(cfg: &RtpConfig) -> Self {
         RtpSink {
             cfg: *cfg,
-            reception: Reception::default(),
+            reception: ReceiverStats::default(),
             losses: LossHistory::default(),
             nada: nada::Receiver::new(),
             sender_report: None,
@@ -75,27 +75,27 @@ impl RtpSink {
         }
     }
 
-    /// Frames come one after another: a packet of the next ends the one before.
+    /// Adds a packet to its frame. Frames do not overlap: a packet of the next frame ends the previous one.
     fn assemble(&mut self, now: Instant, media: &Media) {
         if let Some((message, arrived)) = self.frame.take_if(|(message, _)| *message != media.message) {
-            self.hand_over(now, message, arrived);
+            self.deliver(now, message, arrived);
         }
         let arrived = self.frame.map_or(0, |(_, arrived)| arrived).saturating_add(u32::from(media.payload));
         let end = media.offset.saturating_add(u32::from(media.payload));
         self.frame = Some((media.message, arrived));
         if end >= media.message.bytes {
             self.frame = None;
-            self.hand_over(now, media.message, arrived);
+            self.deliver(now, media.message, arrived);
         }
     }
 
-    fn hand_over(&mut self, now: Instant, message: Message, arrived: u32) {
+    fn deliver(&mut self, now: Instant, message: Message, arrived: u32) {
         let bytes = arrived.min(message.bytes);
         self.stats.delivered_bytes += u64::from(bytes);
         self.frames.push_back(Delivery { message, complete_at: now, bytes });
     }
 
-    /// Media that arrived since the last report (bit/s); what it said, if that was only just.
+    /// Receive rate since the last report (bit/s), or the reported rate shortly after a report.
     fn receive_rate(&self, now: Instant) -> f64 {
         let elapsed = now.saturating_since(self.reported_at);
         if elapsed * 2 < self.cfg.report_interval {
@@ -144,7 +144,7 @@ impl Endpoint for RtpSink {
 
     fn on_timer(&mut self, now: Instant) {
         if self.report_at.is_some_and(|due| now >= due) {
-            // Nothing arrived since the last report: the reports end until media comes again.
+            // Without new media, reports stop until media arrives.
             self.report_now = self.bytes > 0;
             self.report_at = None;
         }
@@ -174,5 +174,5 @@ impl Endpoint for RtpSink {
     }
 }
 
-/// What the rate control needs beside it: three numbers of 32 bits.
+/// Size of the rate-control feedback: three numbers of 32 bits.
 const FEEDBACK_BYTES: u16 = 12;

@@ -1,4 +1,4 @@
-//! The sending end of RTP: an encoder, a pacer, and the rate that reports allow.
+//! Source of RTP: encoder, pacer and rate control.
 
 use alloc::collections::VecDeque;
 
@@ -8,13 +8,13 @@ use super::control::RateControl;
 use super::{CLOCK_HZ, Control, Media, ReceiverReport, RtpConfig, SenderReport, ticks};
 use crate::{Body, Delivery, Endpoint, Message, Packet, Stats};
 
-/// The sending end.
+/// Source of RTP.
 #[derive(Clone, Debug)]
 pub struct RtpSource {
     cfg: RtpConfig,
     control: RateControl,
     frames: VecDeque<Frame>,
-    /// When the packet sent last was due: none is due before.
+    /// Due time of the last media packet; no later packet is due before it.
     due: Instant,
     encoder: Encoder,
     /// Sequence number of the next media packet.
@@ -23,39 +23,39 @@ pub struct RtpSource {
     octets: u32,
     /// Smoothed round trip.
     rtt: Option<Span>,
-    /// When the next sender report is due; `None`: none before media is sent.
+    /// Time of the next sender report; `None`: no media sent yet.
     report_at: Option<Instant>,
-    /// Whether media was sent since the last.
+    /// Whether media was sent since the last sender report.
     active: bool,
-    /// When media was last sent.
+    /// Time of the last media packet.
     last_media: Option<Instant>,
-    /// When the rate is halved if no report has come.
+    /// Time at which the rate is halved for lack of reports.
     silence_at: Option<Instant>,
     stats: Stats,
 }
 
-/// A frame that has not left whole.
+/// A frame with packets still to send.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     message: Message,
     offset: u32,
-    /// How many packets it is, and how many have left.
+    /// Number of its packets, and of those sent.
     packets: u32,
     sent: u32,
 }
 
-/// The media that the source makes itself.
+/// Generator of frames.
 #[derive(Clone, Copy, Debug, Default)]
 struct Encoder {
-    /// When the next frame comes; `None`: it is off.
+    /// Time of the next frame; `None`: the encoder is off.
     next: Option<Instant>,
-    made: u32,
-    /// What whole bytes, or whole packets, left over (bit).
-    rest: f64,
+    frame_count: u32,
+    /// Remainder of whole bytes or packets, carried over to the next frame (bit).
+    remainder: f64,
 }
 
 impl RtpSource {
-    /// A source that has sent nothing.
+    /// An idle source.
     pub fn new(cfg: &RtpConfig) -> Self {
         RtpSource {
             cfg: *cfg,
@@ -74,17 +74,17 @@ impl RtpSource {
         }
     }
 
-    /// Smoothed round trip, from RTCP; `None` before the first.
+    /// Smoothed round-trip time from RTCP; `None` before the first sample.
     pub fn smoothed_rtt(&self) -> Option<Span> {
         self.rtt
     }
 
-    /// The encoder's rate (bit/s).
+    /// Encoder rate (bit/s).
     pub fn rate(&self) -> f64 {
         self.control.rate()
     }
 
-    /// When the next packet of a frame may leave: packets of a frame are spread evenly over the frame interval.
+    /// Due time of the next media packet: the packets of a frame are spread evenly over the frame period.
     fn media_due(&self) -> Option<Instant> {
         let frame = self.frames.front()?;
         let spread = self.cfg.frame_interval * u64::from(frame.sent) / u64::from(frame.packets);
@@ -93,16 +93,16 @@ impl RtpSource {
 
     fn encode(&mut self, now: Instant) {
         while let Some(at) = self.encoder.next.filter(|&at| at <= now) {
-            let bits = self.control.rate() * self.cfg.frame_interval.as_secs_f64() + self.encoder.rest;
+            let bits = self.control.rate() * self.cfg.frame_interval.as_secs_f64() + self.encoder.remainder;
             let part = if self.cfg.whole_packets { u32::from(self.cfg.payload_bytes()) } else { 1 };
             let bytes = (bits / 8.0) as u32 / part * part;
-            self.encoder.rest = bits - 8.0 * f64::from(bytes);
+            self.encoder.remainder = bits - 8.0 * f64::from(bytes);
             self.encoder.next = Some(at + self.cfg.frame_interval);
             if bytes == 0 && self.cfg.whole_packets {
                 continue;
             }
-            let message = Message { bytes, number: self.encoder.made, created_at: at };
-            self.encoder.made = self.encoder.made.wrapping_add(1);
+            let message = Message { bytes, number: self.encoder.frame_count, created_at: at };
+            self.encoder.frame_count = self.encoder.frame_count.wrapping_add(1);
             self.queue(message);
         }
     }
@@ -116,7 +116,7 @@ impl RtpSource {
         if report.lsr != 0 {
             // RFC 3550 section 6.4.1: A - LSR - DLSR, modulo 2^16 seconds.
             let rtt = ticks(now.as_nanos(), 1 << 16).wrapping_sub(report.lsr).wrapping_sub(report.dlsr);
-            // Rounding may make a short round trip negative.
+            // Clock rounding may make a short round trip negative.
             let rtt = rtt.cast_signed().max(0) as u64;
             let rtt = Span::from_nanos(rtt * 1_000_000_000 / (1 << 16));
             self.stats.rtt_samples += 1;

@@ -1,8 +1,8 @@
 //! TCP-friendly rate control (RFC 5348): the throughput equation, the loss event rate, the sender's rules.
 //!
-//! Deviations: a report comes at its interval and at a new loss event, not in each round trip; a packet counts as lost
-//! with the first that overtakes it, since simulated paths keep the order; the receive rate limits the sender as the
-//! higher of the last two (X_recv_set of section 4.3) without the rules for data-limited senders; no oscillation
+//! Deviations: reports are sent at fixed intervals and at each new loss event, not once per round trip. A packet counts
+//! as lost when a later one arrives first, since simulated paths do not reorder. The receive-rate limit is the higher
+//! of the last two rates (X_recv_set of section 4.3), without the rules for data-limited senders. No oscillation
 //! prevention (section 4.5).
 
 use alloc::collections::VecDeque;
@@ -11,8 +11,8 @@ use aqumen_units::{Instant, Span};
 
 use super::{Media, RtpConfig};
 
-/// What TCP would send through a path of round trip `rtt_s` (s) with `p` loss events per packet: packets of `bytes`, in
-/// bit/s (RFC 5348 section 3.1, with b = 1 and t_RTO = 4 R).
+/// TCP throughput equation (RFC 5348 section 3.1, b = 1, t_RTO = 4 R): rate (bit/s) at packet size `bytes`, round-trip
+/// time `rtt_s` (s) and `p` loss events per packet.
 pub fn throughput(bytes: f64, rtt_s: f64, p: f64) -> f64 {
     let root = |x: f64| libm::sqrt(x);
     let window = root(2.0 * p / 3.0);
@@ -20,7 +20,7 @@ pub fn throughput(bytes: f64, rtt_s: f64, p: f64) -> f64 {
     8.0 * bytes / (rtt_s * (window + timeouts))
 }
 
-/// The loss event rate at which the equation gives `rate` (bit/s): its inverse, by bisection, to 1 in 10^9.
+/// Loss event rate at which the throughput equation gives `rate` (bit/s), by bisection to a relative 1e-9.
 fn loss_rate_for(bytes: f64, rtt_s: f64, rate: f64) -> f64 {
     let (mut low, mut high) = (1e-10_f64, 1.0_f64);
     while high - low > 1e-9 * high {
@@ -30,21 +30,21 @@ fn loss_rate_for(bytes: f64, rtt_s: f64, rate: f64) -> f64 {
     high
 }
 
-/// Weights of the last eight loss intervals, the newest first (RFC 5348 section 5.4).
+/// Weights of the last eight loss intervals, newest first (RFC 5348 section 5.4).
 const WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
 
-/// The receiver's history of loss events.
+/// Loss-event history of the receiver.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LossHistory {
-    /// Packets from one loss event to the next, the newest first.
+    /// Intervals between loss events (packets), newest first.
     intervals: VecDeque<f64>,
-    /// When the last loss event began, and with which packet.
+    /// Time of the last loss event, and its first lost packet.
     event: Option<(Instant, u32)>,
 }
 
 impl LossHistory {
-    /// The packets from `first` on did not arrive, the next, `media`, did; `receive_rate` (bit/s) is what arrived
-    /// lately. Whether this began a loss event.
+    /// Records the loss of the packets from `first` up to `media`; `receive_rate` (bit/s) is the recent receive rate.
+    /// Returns whether a loss event began.
     pub(super) fn on_loss(
         &mut self,
         cfg: &RtpConfig,
@@ -58,7 +58,7 @@ impl LossHistory {
             return false;
         }
         match self.event {
-            // Section 6.3.1: the first interval is what explains the rate so far.
+            // Section 6.3.1: the first interval is the one that gives the rate so far.
             None => {
                 let rtt_s = if rtt == Span::ZERO { cfg.report_interval } else { rtt }.as_secs_f64();
                 let p = loss_rate_for(f64::from(cfg.payload_bytes()), rtt_s, receive_rate.max(1.0));
@@ -71,7 +71,8 @@ impl LossHistory {
         true
     }
 
-    /// p, with `highest` the highest packet so far (section 5.4): the interval under way counts if it lowers p.
+    /// Loss event rate p, with `highest` the highest sequence number received (section 5.4). The open interval counts
+    /// if it lowers p.
     pub(super) fn loss_event_rate(&self, highest: u32) -> f64 {
         let Some((_, began)) = self.event else { return 0.0 };
         let open = f64::from(highest.saturating_sub(began)) + 1.0;
@@ -90,12 +91,12 @@ fn mean(intervals: impl Iterator<Item = f64>) -> f64 {
     sum / weights
 }
 
-/// The sender's state (section 4.3).
+/// Sender state (section 4.3).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sender {
-    /// The last two receive rates (bit/s).
+    /// Receive rates of the last two reports (bit/s).
     receive_rates: [f64; 2],
-    /// When the rate was last doubled.
+    /// Time of the last doubling.
     doubled_at: Option<Instant>,
 }
 
@@ -116,7 +117,7 @@ impl Sender {
         if loss_event_rate > 0.0 {
             return throughput(bytes, rtt.as_secs_f64(), loss_event_rate).min(limit);
         }
-        // Slow start: twice the rate, once in a round trip.
+        // Slow start: doubles the rate once per round trip.
         if self.doubled_at.is_some_and(|at| now.saturating_since(at) < rtt) {
             return rate;
         }
@@ -130,7 +131,7 @@ impl Sender {
 mod tests {
     use super::*;
     use crate::Message;
-    use crate::testing::at;
+    use crate::testing::{assert_near, ms};
 
     fn media(seq: u32, rtt_us: u32) -> Media {
         let message = Message { bytes: 1000, number: seq, created_at: Instant::ZERO };
@@ -138,11 +139,11 @@ mod tests {
     }
 
     fn near(left: f64, right: f64) {
-        assert!((left - right).abs() <= 1e-6 * right, "{left} {right}");
+        assert_near(left, right, 1e-6);
     }
 
-    /// A loss every 100 packets: once the first, invented interval is forgotten, all eight are 100 and p = 0.01. After
-    /// 1000 packets without loss the average is (1000 + 100 (3 + 0.8 + 0.6 + 0.4 + 0.2)) / 6 = 250.
+    /// A loss every 100 packets: after nine events all eight intervals are 100, and p = 0.01. After 1000 more packets
+    /// without loss the average is (1000 + 100 (3 + 0.8 + 0.6 + 0.4 + 0.2)) / 6 = 250.
     #[test]
     fn the_loss_event_rate_is_a_weighted_average_of_intervals() {
         let cfg = RtpConfig::tfrc();
@@ -151,7 +152,7 @@ mod tests {
         for event in 1..=9u32 {
             let lost = 100 * event;
             let next = media(lost + 1, 50_000);
-            assert!(history.on_loss(&cfg, at(u64::from(lost) * 10), lost, &next, 500_000.0));
+            assert!(history.on_loss(&cfg, ms(u64::from(lost) * 10), lost, &next, 500_000.0));
         }
         near(history.loss_event_rate(901), 0.01);
         near(history.loss_event_rate(900 + 999), 1.0 / 250.0);
@@ -161,31 +162,31 @@ mod tests {
     fn losses_within_a_round_trip_are_one_event() {
         let cfg = RtpConfig::tfrc();
         let mut history = LossHistory::default();
-        assert!(history.on_loss(&cfg, at(1000), 100, &media(101, 50_000), 500_000.0));
-        assert!(!history.on_loss(&cfg, at(1049), 105, &media(106, 50_000), 500_000.0));
-        assert!(history.on_loss(&cfg, at(1050), 106, &media(107, 50_000), 500_000.0));
+        assert!(history.on_loss(&cfg, ms(1000), 100, &media(101, 50_000), 500_000.0));
+        assert!(!history.on_loss(&cfg, ms(1049), 105, &media(106, 50_000), 500_000.0));
+        assert!(history.on_loss(&cfg, ms(1050), 106, &media(107, 50_000), 500_000.0));
     }
 
     #[test]
-    fn the_equation_turned_round_gives_the_rate_at_any_loss_rate() {
+    fn the_loss_rate_inverts_the_throughput_equation() {
         for p in [2e-8, 1e-6, 1e-4, 1e-2, 0.3] {
             let rate = throughput(1160.0, 0.05, p);
             assert!((loss_rate_for(1160.0, 0.05, rate) / p - 1.0).abs() < 2e-9, "{p}");
         }
     }
 
-    /// Before a loss the rate doubles once a round trip, up to twice what arrives, and from four packets a round trip
-    /// on, but no more than 4380 bytes, or two packets where these are larger (RFC 5348 sections 4.2 and 4.3).
+    /// Before a loss the rate doubles once per round trip, up to twice the receive rate. It starts at four packets per
+    /// round trip, limited to 4380 bytes or two larger packets (RFC 5348 sections 4.2 and 4.3).
     #[test]
     fn the_rate_begins_with_a_few_packets_and_doubles_once_a_round_trip() {
         let rtt = Span::from_millis(100);
-        // 8 bits in .1 s: four of 1000 bytes, 4380 bytes, two of 3000.
+        // 8 bits in 0.1 s: four of 1000 bytes, 4380 bytes, two of 3000.
         for (payload, initial) in [(1000, 320e3), (1400, 350.4e3), (3000, 480e3)] {
             let cfg = RtpConfig { packet_bytes: payload + RtpConfig::tfrc().header_bytes, ..RtpConfig::tfrc() };
             let mut sender = Sender::default();
-            let mut report = |ms, rate, arrives| sender.on_report(&cfg, at(ms), rate, rtt, 0.0, arrives);
+            let mut report = |millis, rate, arrives| sender.on_report(&cfg, ms(millis), rate, rtt, 0.0, arrives);
             near(report(0, 0.0, 0.0), initial);
-            // Again only after a round trip; twice what arrives now or did at the report before.
+            // Doubles again only after a round trip; limited to twice the higher of the last two receive rates.
             near(report(99, 500e3, 900e3), 500e3);
             near(report(100, 500e3, 900e3), 1000e3);
             near(report(200, 1000e3, 600e3), 1800e3);
@@ -193,13 +194,12 @@ mod tests {
         }
     }
 
-    /// The first interval explains the rate: at a round trip of 50 ms the equation gives back
-    /// the 500 kbit/s that arrived.
+    /// At a round-trip time of 50 ms the first interval gives back the 500 kbit/s that arrived.
     #[test]
     fn the_first_loss_event_rate_gives_the_rate_so_far() {
         let cfg = RtpConfig::tfrc();
         let mut history = LossHistory::default();
-        history.on_loss(&cfg, at(1000), 20, &media(21, 50_000), 500_000.0);
+        history.on_loss(&cfg, ms(1000), 20, &media(21, 50_000), 500_000.0);
         near(throughput(1160.0, 0.05, history.loss_event_rate(21)), 500_000.0);
     }
 }

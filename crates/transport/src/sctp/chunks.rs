@@ -1,27 +1,27 @@
-//! The chunks that have been sent and not yet been acknowledged for good.
+//! Outstanding DATA chunks: sent, and not yet acknowledged cumulatively.
 
 use alloc::collections::VecDeque;
 
 use super::{Data, Sack};
 
-/// Missing reports that make a chunk lost (RFC 9260 section 7.2.4).
+/// Missing reports after which a chunk is lost (RFC 9260 section 7.2.4).
 const REPORTS: u8 = 3;
 
-/// The chunks beyond the cumulative TSN, ascending.
+/// Chunks beyond the cumulative TSN, in ascending order.
 #[derive(Clone, Debug)]
 pub(super) struct Outstanding {
-    /// TSN of the first.
+    /// TSN of the first chunk.
     first: u32,
     chunks: VecDeque<Chunk>,
     /// Chunk bytes in the network.
     flight: u32,
-    /// How many are lost and not yet sent again.
+    /// Lost chunks that wait for retransmission.
     lost: u32,
-    /// No chunk before this TSN is lost.
+    /// TSN below which no chunk is lost.
     lost_from: u32,
 }
 
-/// A chunk.
+/// An outstanding chunk.
 #[derive(Clone, Copy, Debug)]
 struct Chunk {
     data: Data,
@@ -30,33 +30,35 @@ struct Chunk {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// In the network; reported missing so often, and it takes no part in fast retransmit if it did before.
-    Flying { reports: u8, spent: bool },
+    /// In the network, with its count of missing reports. `retransmitted`: a fast retransmit has been made, there is no
+    /// second.
+    InFlight { reports: u8, retransmitted: bool },
     /// Acknowledged by a gap ack block.
-    Arrived { spent: bool },
-    /// To be sent again.
-    Lost { spent: bool },
+    Arrived { retransmitted: bool },
+    /// Lost, waiting for retransmission.
+    Lost { retransmitted: bool },
 }
 
 impl State {
     /// Whether the chunk was reported missing three times before.
-    fn spent(self) -> bool {
-        let (State::Flying { spent, .. } | State::Arrived { spent } | State::Lost { spent }) = self;
-        spent
+    fn was_retransmitted(self) -> bool {
+        let (State::InFlight { retransmitted, .. } | State::Arrived { retransmitted } | State::Lost { retransmitted }) =
+            self;
+        retransmitted
     }
 }
 
-/// What a SACK has told.
+/// Effect of a SACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct News {
-    /// Chunk bytes that arrived.
+pub(super) struct SackOutcome {
+    /// Newly acknowledged chunk bytes.
     pub(super) acked: u32,
-    /// Whether the cumulative TSN moved.
+    /// Whether the cumulative TSN advanced.
     pub(super) advanced: bool,
-    /// The highest chunk that became lost, and whether the first outstanding became so.
+    /// Highest chunk newly lost, and whether the first outstanding chunk is newly lost.
     pub(super) lost: Option<u32>,
     pub(super) first_lost: bool,
-    /// Whether the cumulative TSN moved over something that was fast retransmitted.
+    /// Whether the cumulative TSN passed a fast-retransmitted chunk.
     pub(super) repaired: bool,
 }
 
@@ -88,13 +90,13 @@ impl Outstanding {
         tsn < self.first || self.get(tsn).is_some_and(|chunk| matches!(chunk.state, State::Arrived { .. }))
     }
 
-    /// A new chunk leaves; its TSN is [`next`](Self::next).
+    /// Adds a new chunk; its TSN is [`next`](Self::next).
     pub(super) fn push(&mut self, data: Data) {
         self.flight += data.bytes();
-        self.chunks.push_back(Chunk { data, state: State::Flying { reports: 0, spent: false } });
+        self.chunks.push_back(Chunk { data, state: State::InFlight { reports: 0, retransmitted: false } });
     }
 
-    /// The first lost chunk leaves again.
+    /// Takes the first lost chunk for retransmission.
     pub(super) fn resend(&mut self) -> Option<Data> {
         if self.lost == 0 {
             return None;
@@ -102,19 +104,19 @@ impl Outstanding {
         let from = self.lost_from.saturating_sub(self.first) as usize;
         let index = (from..self.chunks.len()).find(|&at| matches!(self.chunks[at].state, State::Lost { .. }))?;
         let chunk = &mut self.chunks[index];
-        let State::Lost { spent } = chunk.state else { return None };
-        chunk.state = State::Flying { reports: 0, spent };
+        let State::Lost { retransmitted } = chunk.state else { return None };
+        chunk.state = State::InFlight { reports: 0, retransmitted };
         self.lost -= 1;
         self.lost_from = self.first + index as u32 + 1;
         self.flight += chunk.data.bytes();
         Some(chunk.data)
     }
 
-    /// The timer expired: whatever has not arrived is lost (RFC 9260 section 6.3.3 rule E3).
+    /// Timer expiry: marks every chunk in the network as lost (RFC 9260 section 6.3.3 rule E3).
     pub(super) fn lose_all(&mut self) {
         for chunk in &mut self.chunks {
-            if let State::Flying { spent, .. } = chunk.state {
-                chunk.state = State::Lost { spent };
+            if let State::InFlight { retransmitted, .. } = chunk.state {
+                chunk.state = State::Lost { retransmitted };
                 self.lost += 1;
             }
         }
@@ -122,18 +124,18 @@ impl Outstanding {
         self.lost_from = self.first;
     }
 
-    /// What `sack` says. `None` if it is older than one before or speaks of chunks never sent. In fast recovery a SACK
-    /// that advances reports all that is missing (section 7.2.4).
-    pub(super) fn on_sack(&mut self, sack: &Sack, in_recovery: bool) -> Option<News> {
+    /// Processes a SACK. `None` if it is outdated or acknowledges chunks never sent. In fast recovery a SACK that
+    /// advances the cumulative TSN reports all missing chunks (section 7.2.4).
+    pub(super) fn on_sack(&mut self, sack: &Sack, in_recovery: bool) -> Option<SackOutcome> {
         if sack.cumulative.checked_add(1)? < self.first || sack.cumulative >= self.next() {
             return None;
         }
-        let mut news = News { advanced: sack.cumulative >= self.first, ..News::default() };
+        let mut outcome = SackOutcome { advanced: sack.cumulative >= self.first, ..SackOutcome::default() };
         let mut highest_new = 0;
         while self.first <= sack.cumulative {
             let Some(chunk) = self.chunks.pop_front() else { break };
-            news.acked += self.arrive(&chunk);
-            news.repaired |= chunk.state.spent();
+            outcome.acked += self.arrive(&chunk);
+            outcome.repaired |= chunk.state.was_retransmitted();
             self.first += 1;
         }
         let mut highest = 0;
@@ -143,42 +145,42 @@ impl Outstanding {
             for tsn in first..=last {
                 let index = (tsn - self.first) as usize;
                 let chunk = self.chunks[index];
-                self.chunks[index].state = State::Arrived { spent: chunk.state.spent() };
+                self.chunks[index].state = State::Arrived { retransmitted: chunk.state.was_retransmitted() };
                 if !matches!(chunk.state, State::Arrived { .. }) {
-                    news.acked += self.arrive(&chunk);
+                    outcome.acked += self.arrive(&chunk);
                     highest_new = highest_new.max(tsn);
                 }
                 highest = highest.max(tsn);
             }
         }
-        self.count_reports(if in_recovery && news.advanced { highest } else { highest_new }, &mut news);
-        Some(news)
+        self.count_reports(if in_recovery && outcome.advanced { highest } else { highest_new }, &mut outcome);
+        Some(outcome)
     }
 
-    /// Takes a chunk that arrived out of the counts; returns its chunk bytes if that is news.
+    /// Removes an arrived chunk from the counts; returns its chunk bytes, 0 for a duplicate.
     fn arrive(&mut self, chunk: &Chunk) -> u32 {
         match chunk.state {
             State::Arrived { .. } => return 0,
-            State::Flying { .. } => self.flight -= chunk.data.bytes(),
+            State::InFlight { .. } => self.flight -= chunk.data.bytes(),
             State::Lost { .. } => self.lost -= 1,
         }
         chunk.data.bytes()
     }
 
-    /// One more report for each chunk missing before `end`: only what was overtaken by something new counts.
-    fn count_reports(&mut self, end: u32, news: &mut News) {
+    /// Adds a missing report to each missing chunk before `end`, the highest newly acknowledged TSN.
+    fn count_reports(&mut self, end: u32, outcome: &mut SackOutcome) {
         for index in 0..end.saturating_sub(self.first) as usize {
             let chunk = &mut self.chunks[index];
-            let State::Flying { reports, spent: false } = &mut chunk.state else { continue };
+            let State::InFlight { reports, retransmitted: false } = &mut chunk.state else { continue };
             *reports += 1;
             if *reports == REPORTS {
-                // What was fast retransmitted once waits for the timer if it is lost again.
-                chunk.state = State::Lost { spent: true };
+                // A chunk is fast-retransmitted once; after that only the timer repairs it.
+                chunk.state = State::Lost { retransmitted: true };
                 self.flight -= chunk.data.bytes();
                 self.lost += 1;
                 self.lost_from = self.lost_from.min(self.first + index as u32);
-                news.lost = Some(self.first + index as u32);
-                news.first_lost |= index == 0;
+                outcome.lost = Some(self.first + index as u32);
+                outcome.first_lost |= index == 0;
             }
         }
     }
@@ -196,12 +198,12 @@ mod tests {
     use super::*;
     use crate::Message;
 
-    /// Flight and losses, counted anew.
+    /// Flight and losses, recounted from the chunks.
     fn recount(outstanding: &Outstanding) -> (u32, u32) {
         let mut counts = (0, 0);
         for chunk in &outstanding.chunks {
             match chunk.state {
-                State::Flying { .. } => counts.0 += chunk.data.bytes(),
+                State::InFlight { .. } => counts.0 += chunk.data.bytes(),
                 State::Lost { .. } => counts.1 += 1,
                 State::Arrived { .. } => {}
             }
@@ -234,8 +236,8 @@ mod tests {
                         let before = outstanding.flight();
                         prop_assert!(outstanding.on_sack(&sack, in_recovery).is_some(), "it is plausible");
                         prop_assert!(outstanding.flight() <= before, "a SACK puts nothing into the network");
-                        let again = outstanding.on_sack(&sack, in_recovery).map_or(0, |news| news.acked);
-                        prop_assert_eq!(again, 0, "what arrived is news once");
+                        let again = outstanding.on_sack(&sack, in_recovery).map_or(0, |outcome| outcome.acked);
+                        prop_assert_eq!(again, 0, "what arrived is outcome once");
                     }
                 }
                 prop_assert_eq!(recount(&outstanding), (outstanding.flight, outstanding.lost));

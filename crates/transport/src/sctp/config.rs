@@ -1,36 +1,36 @@
-//! What one can choose about an SCTP, the presets, and which values make sense.
+//! Parameters of SCTP, presets and their accepted ranges.
 
 use aqumen_units::Span;
 
 use super::CHUNK_HEADER;
 use crate::Config;
-use crate::check::{ConfigError, number, span};
+use crate::check::{ConfigError, in_range, packet_sizes};
 
-/// The parameters of an SCTP, shared by all associations of a group.
+/// Parameters of SCTP, shared by all associations of a flow group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SctpConfig {
     /// Whether data packets are ECN-capable (RFC 4960 appendix A).
     pub ecn: bool,
     /// Size on the wire of a full packet: the path MTU (bytes).
     pub packet_bytes: u16,
-    /// Of which headers: IP, SCTP and DATA chunk (bytes). A SACK without gap ack blocks is as large, by chance.
+    /// IP, SCTP and DATA chunk headers in a packet (bytes). A SACK without gap ack blocks has the same size.
     pub header_bytes: u16,
-    /// Streams of the association, each delivered in its own order.
+    /// Number of streams; each is delivered in order, independently of the others.
     pub streams: u16,
-    /// Whether the association is set up before data flows: two round trips.
+    /// Whether a handshake of two round trips precedes the data.
     pub handshake: bool,
-    /// Congestion window at the start (chunk bytes); `None`: RFC 9260 section 7.2.1, min(4 PMDCS, max(2 PMDCS, 4404)).
+    /// Initial congestion window (chunk bytes); `None`: RFC 9260 section 7.2.1, min(4 PMDCS, max(2 PMDCS, 4404)).
     pub initial_window_bytes: Option<u32>,
-    /// The receiver's buffer (chunk bytes). Also the initial slow-start threshold, as section 7.2.1 suggests.
+    /// Receive buffer (chunk bytes). Also the initial slow-start threshold, as section 7.2.1 suggests.
     pub receive_window_bytes: u32,
-    /// How long a SACK may be held back, for at most two packets (section 6.2); `None`: one for each packet.
+    /// Longest delay of a SACK, which covers at most two packets (section 6.2); `None`: a SACK for each packet.
     pub delayed_sack: Option<Span>,
-    /// Most packets that leave in answer to one event, fast retransmissions aside (Max.Burst of section 6.1); 0: no
+    /// Most packets sent in response to one event, without fast retransmissions (Max.Burst of section 6.1); 0: no
     /// limit.
     pub max_burst: u8,
-    /// Whether `max_burst` limits only what leaves in answer to a SACK of something that was fast retransmitted.
+    /// Whether `max_burst` applies only to a SACK that acknowledges a fast retransmission.
     pub burst_after_repair: bool,
-    /// When fast recovery ends.
+    /// End of fast recovery.
     pub recovery: Recovery,
     /// Lower bound of the retransmission timeout (RTO.Min).
     pub min_rto: Span,
@@ -40,19 +40,19 @@ pub struct SctpConfig {
     pub initial_rto: Span,
 }
 
-/// How long fast recovery lasts, and what it keeps from happening.
+/// Rule that ends fast recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// Until the highest chunk outstanding at its beginning is acknowledged, or the timer
-    /// expires (RFC 9260 section 7.2.4).
+    /// Fast recovery ends when the highest chunk outstanding at its start is acknowledged, or at a timeout (RFC 9260
+    /// section 7.2.4).
     Standard,
-    /// As in ns-2.35: a chunk beyond that one which is reported missing begins another, with another halving; and the
-    /// timer does not end it, so that the window stays at one chunk up to there.
+    /// As in ns-2.35: a loss beyond that chunk starts another recovery with another halving. A timeout does not end it,
+    /// and the window stays at one chunk until the end.
     Ns2,
 }
 
 impl SctpConfig {
-    /// SCTP by RFC 9260 with the values it suggests (section 16), over IPv4 over Ethernet.
+    /// SCTP by RFC 9260 with its suggested values (section 16), over IPv4 over Ethernet.
     pub const fn standard() -> Self {
         SctpConfig {
             ecn: false,
@@ -72,8 +72,8 @@ impl SctpConfig {
         }
     }
 
-    /// `Agent/SCTP` of ns-2.35, for cross-checks: it begins with the window of RFC 4960 and a timeout of 3 s. Its
-    /// receiver window of 64 KiB is not kept, since it would be the bottleneck of every scenario.
+    /// `Agent/SCTP` of ns-2.35, for cross-checks: initial window of RFC 4960, initial timeout of 3 s. Deviation: ns-2's
+    /// receive window of 64 KiB would be the bottleneck of every scenario.
     pub const fn ns2() -> Self {
         SctpConfig {
             initial_window_bytes: Some(4380),
@@ -89,38 +89,34 @@ impl SctpConfig {
         self.packet_bytes - self.header_bytes
     }
 
-    /// The chunk bytes of a full packet: PMDCS, the path's largest DATA chunk.
+    /// Largest chunk of the path, PMDCS (chunk bytes).
     pub const fn chunk_bytes(&self) -> u32 {
         self.payload_bytes() as u32 + CHUNK_HEADER as u32
     }
 
-    /// The congestion window at the start (chunk bytes).
+    /// Initial congestion window (chunk bytes).
     pub fn first_window(&self) -> u32 {
         let chunk = self.chunk_bytes();
         self.initial_window_bytes.unwrap_or((4 * chunk).min((2 * chunk).max(4404)))
     }
 
-    /// Checks every field.
+    /// Checks that every field is in its range.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const HOUR: Span = Span::from_secs(3_600);
-        number("header_bytes", self.header_bytes, u32::from(CHUNK_HEADER), 255, "16 to 255 bytes")?;
-        if self.packet_bytes <= self.header_bytes {
-            let range = "more than header_bytes, at most 65535 bytes";
-            return Err(ConfigError { field: "packet_bytes", value: f64::from(self.packet_bytes), range });
-        }
-        number("streams", self.streams, 1, 65_535, "1 to 65535")?;
+        packet_sizes(self.packet_bytes, self.header_bytes, CHUNK_HEADER, "16 to 255 bytes")?;
+        in_range("streams", self.streams, 1..=65_535, "1 to 65535")?;
         if let Some(window) = self.initial_window_bytes {
-            number("initial_window_bytes", window, 1, 1 << 30, "1 to 2^30 bytes")?;
+            in_range("initial_window_bytes", window, 1..=1 << 30, "1 to 2^30 bytes")?;
         }
-        number("receive_window_bytes", self.receive_window_bytes, 1_500, 1 << 30, "1500 to 2^30 bytes")?;
+        in_range("receive_window_bytes", self.receive_window_bytes, 1_500..=1 << 30, "1500 to 2^30 bytes")?;
         if let Some(delay) = self.delayed_sack {
-            // RFC 9260 section 6.2: no implementation may wait for longer than 500 ms.
-            span("delayed_sack", delay, Span::from_nanos(1), Span::from_millis(500), "above 0 s, at most 0.5 s")?;
+            // RFC 9260 section 6.2 limits the delay to 500 ms.
+            in_range("delayed_sack", delay, Span::from_nanos(1)..=Span::from_millis(500), "above 0 s, at most 0.5 s")?;
         }
-        number("max_burst", self.max_burst, 0, 254, "0 (no limit) to 254 packets")?;
-        span("max_rto", self.max_rto, Span::from_micros(1), HOUR, "1 us to 1 h")?;
-        span("min_rto", self.min_rto, Span::ZERO, self.max_rto, "0 s to max_rto")?;
-        span("initial_rto", self.initial_rto, Span::from_micros(1), self.max_rto, "1 us to max_rto")
+        in_range("max_burst", self.max_burst, 0..=254, "0 (no limit) to 254 packets")?;
+        in_range("max_rto", self.max_rto, Span::from_micros(1)..=HOUR, "1 us to 1 h")?;
+        in_range("min_rto", self.min_rto, Span::ZERO..=self.max_rto, "0 s to max_rto")?;
+        in_range("initial_rto", self.initial_rto, Span::from_micros(1)..=self.max_rto, "1 us to max_rto")
     }
 }
 
@@ -138,12 +134,12 @@ impl Config for SctpConfig {
     }
 
     fn ack_bytes(&self) -> u16 {
-        // A SACK without blocks is as large as the headers of data.
+        // A SACK without blocks has the size of a data packet's headers.
         self.header_bytes
     }
 
     fn window_pkts(&self) -> Option<u32> {
-        // The window counts the headers of chunks: that of empty messages admits most packets.
+        // The window counts chunk headers, so empty messages admit most packets.
         Some(self.receive_window_bytes / u32::from(CHUNK_HEADER))
     }
 

@@ -2,16 +2,16 @@
 
 use super::{Recovery, SctpConfig};
 
-/// Congestion window, threshold, and where a recovery ends; all in chunk bytes.
+/// Congestion window and its state, in chunk bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     pub(super) cwnd: u32,
     pub(super) ssthresh: u32,
-    /// partial_bytes_acked: what was acknowledged since the window last grew, in congestion avoidance.
+    /// partial_bytes_acked: bytes acknowledged since the last growth in congestion avoidance.
     pub(super) partial: u32,
-    /// In fast recovery: the highest TSN outstanding when it began.
+    /// Highest TSN outstanding at the start of fast recovery; `None`: no recovery.
     pub(super) exit: Option<u32>,
-    /// The next TSN at the last reduction: a mark of a chunk before it has had its answer.
+    /// Next TSN at the last reduction; marks of earlier chunks have been answered.
     reduced_at: u32,
     recovery: Recovery,
     chunk: u32,
@@ -30,8 +30,8 @@ impl Window {
         }
     }
 
-    /// A SACK that moves the cumulative TSN to `cumulative` and acknowledges `acked` chunk bytes, gaps included; before
-    /// it came, `flight` were outstanding.
+    /// Processes a SACK that advances the cumulative TSN to `cumulative` and acknowledges `acked` chunk bytes, gaps
+    /// included. `flight`: bytes outstanding before it.
     pub(super) fn on_advance(&mut self, cumulative: u32, acked: u32, flight: u32) {
         if self.exit.is_some_and(|exit| cumulative >= exit) {
             self.exit = None;
@@ -56,12 +56,12 @@ impl Window {
         }
     }
 
-    /// All that was sent has been acknowledged (section 7.2.2).
+    /// Resets the byte count when nothing is outstanding (section 7.2.2).
     pub(super) fn on_all_acknowledged(&mut self) {
         self.partial = 0;
     }
 
-    /// Chunks up to `highest` were reported missing for the third time; `next` is the next new TSN (section 7.2.4).
+    /// Chunks up to `highest` have three missing reports; `next` is the next new TSN (section 7.2.4).
     pub(super) fn on_fast_retransmit(&mut self, highest: u32, next: u32) {
         if self.exit.is_none_or(|exit| self.recovery == Recovery::Ns2 && highest > exit) {
             self.halve(next);
@@ -69,7 +69,7 @@ impl Window {
         }
     }
 
-    /// The retransmission timer expired (section 7.2.3).
+    /// Retransmission timeout (section 7.2.3).
     pub(super) fn on_timeout(&mut self, next: u32) {
         self.halve(next);
         self.cwnd = self.chunk;
@@ -78,14 +78,14 @@ impl Window {
         }
     }
 
-    /// Chunk `tsn` was marked (RFC 4960 appendix A): as a loss, once for each window of data.
+    /// Mark of chunk `tsn` (RFC 4960 appendix A): answered like a loss, once per window of data.
     pub(super) fn on_mark(&mut self, tsn: u32, next: u32) {
         if tsn >= self.reduced_at {
             self.halve(next);
         }
     }
 
-    /// Nothing was sent for `idle` timeouts (section 7.2.1).
+    /// Reduces the window after `idle` timeouts without sending (section 7.2.1).
     pub(super) fn on_idle(&mut self, idle: u64) {
         if idle > 0 {
             self.ssthresh = self.cwnd;

@@ -4,7 +4,7 @@ use aqumen_units::Span;
 
 use super::SctpConfig;
 
-/// The estimate, and the timeout that results.
+/// Round-trip estimate and the resulting timeout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rto {
     /// SRTT and RTTVAR (ns); `None` before the first sample.
@@ -21,21 +21,22 @@ impl Rto {
         self.timeout
     }
 
-    /// Rules C2, C3, C6 and C7. A sample ends the doublings, since it sets the timeout anew.
+    /// Adds a sample (rules C2, C3, C6 and C7); this ends the backoff.
     pub(super) fn sample(&mut self, cfg: &SctpConfig, rtt: Span) {
         let rtt = rtt.as_nanos();
         let (srtt, rttvar) = match self.estimate {
             None => (rtt, rtt / 2),
-            // RTO.Beta is 1/4, RTO.Alpha 1/8; the deviation is taken from the old SRTT.
+            // RTO.Beta is 1/4, RTO.Alpha 1/8; the deviation uses the old SRTT.
             Some((srtt, rttvar)) => (srtt - srtt / 8 + rtt / 8, rttvar - rttvar / 4 + srtt.abs_diff(rtt) / 4),
         };
         self.estimate = Some((srtt, rttvar));
-        // RTTVAR of zero would let the timer run down with the answer (rule G1): one clock tick, here 1 ns.
+        // RTTVAR is at least one clock tick, here 1 ns (rule G1), so that the timer does not expire with the
+        // acknowledgement.
         let timeout = Span::from_nanos(srtt.saturating_add(rttvar.max(1).saturating_mul(4)));
         self.timeout = timeout.max(cfg.min_rto).min(cfg.max_rto);
     }
 
-    /// Rule E2: the timer expired.
+    /// Doubles the timeout after an expiry (rule E2).
     pub(super) fn back_off(&mut self, cfg: &SctpConfig) {
         self.timeout = self.timeout.saturating_mul(2).min(cfg.max_rto);
     }

@@ -1,4 +1,4 @@
-//! The receiving end of an association.
+//! Receiving endpoint of an association.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
@@ -7,41 +7,41 @@ use alloc::vec::Vec;
 use aqumen_units::{Ecn, Instant};
 
 use super::{BLOCKS, CHUNK_HEADER, Data, Sack, SctpConfig, Setup};
-use crate::tcp::scoreboard::Runs;
+use crate::tcp::range_set::RangeSet;
 use crate::{Body, Delivery, Endpoint, Message, Packet, Stats};
 
-/// The receiving end.
+/// Receiving endpoint of an association.
 #[derive(Clone, Debug)]
 pub struct SctpSink {
     cfg: SctpConfig,
-    /// Every chunk up to this TSN has arrived.
+    /// Highest TSN up to which every chunk has arrived.
     cumulative: u32,
-    /// What has arrived beyond it.
-    early: Runs,
+    /// Chunks that arrived beyond it.
+    early: RangeSet,
     streams: Vec<Stream>,
-    /// What waits for something that is missing (chunk bytes).
-    held: u32,
+    /// Buffered data: arrived, and not yet deliverable (chunk bytes).
+    buffered: u32,
     /// Packets since the last SACK.
-    unanswered: u8,
-    /// A chunk has arrived.
+    packets_since_sack: u8,
+    /// Whether a chunk has arrived.
     begun: bool,
-    sack: Due,
-    /// The lowest TSN that arrived marked and that the sender has not answered.
+    sack: SackTimer,
+    /// Lowest marked TSN that the sender has not responded to.
     marked: Option<u32>,
     setup: Option<Setup>,
     deliveries: VecDeque<Delivery>,
     stats: Stats,
 }
 
-/// When the next SACK leaves.
+/// Time of the next SACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Due {
-    Never,
+enum SackTimer {
+    Off,
     At(Instant),
     Now,
 }
 
-/// One stream: what is handed over next, and what arrived before its turn, by number of the message and offset.
+/// Reassembly state of a stream: the next message and offset to deliver, and early chunks by message number and offset.
 #[derive(Clone, Debug, Default)]
 struct Stream {
     ssn: u32,
@@ -50,17 +50,17 @@ struct Stream {
 }
 
 impl SctpSink {
-    /// A sink that has seen nothing.
+    /// A sink before the first chunk.
     pub fn new(cfg: &SctpConfig) -> Self {
         SctpSink {
             cfg: *cfg,
             cumulative: 0,
-            early: Runs::default(),
+            early: RangeSet::default(),
             streams: vec![Stream::default(); usize::from(cfg.streams)],
-            held: 0,
-            unanswered: 0,
+            buffered: 0,
+            packets_since_sack: 0,
             begun: false,
-            sack: Due::Never,
+            sack: SackTimer::Off,
             marked: None,
             setup: None,
             deliveries: VecDeque::new(),
@@ -75,26 +75,26 @@ impl SctpSink {
         if end.is_none_or(|end| end > data.message.bytes) || stream >= self.streams.len() || far {
             return;
         }
-        self.follow_marks(ecn, data);
-        let fits = self.held.saturating_add(data.bytes()) <= self.cfg.receive_window_bytes;
-        // The next chunk is taken in any case: it is what the others wait for.
+        self.update_mark(ecn, data);
+        let fits = self.buffered.saturating_add(data.bytes()) <= self.cfg.receive_window_bytes;
+        // The next chunk is accepted even into a full buffer, since it lets the buffered ones be delivered.
         let new = data.tsn > self.cumulative && (fits || data.tsn == self.cumulative + 1);
         if new && self.arrive(data.tsn) {
-            self.hand_over(now, data);
+            self.deliver(now, data);
         }
-        // Section 5.1: at once for the first. Sections 6.2 and 6.7: at once for gaps, copies and marks, else, and for
-        // what fills the last gap, for every second packet.
-        self.unanswered += 1;
+        // Immediately for the first chunk (section 5.1), gaps, duplicates and marks (sections 6.2 and 6.7); otherwise
+        // for every second packet.
+        self.packets_since_sack += 1;
         let first = !core::mem::replace(&mut self.begun, true);
-        let at_once = first || !self.early.is_empty() || !new || ecn == Ecn::Ce || self.unanswered >= 2;
+        let at_once = first || !self.early.is_empty() || !new || ecn == Ecn::Ce || self.packets_since_sack >= 2;
         match self.cfg.delayed_sack {
-            Some(delay) if !at_once && self.sack != Due::Now => self.sack = Due::At(now + delay),
-            _ => self.sack = Due::Now,
+            Some(delay) if !at_once && self.sack != SackTimer::Now => self.sack = SackTimer::At(now + delay),
+            _ => self.sack = SackTimer::Now,
         }
     }
 
-    /// RFC 4960 appendix A: the mark is reported until the sender says that it has reacted to it.
-    fn follow_marks(&mut self, ecn: Ecn, data: &Data) {
+    /// Reports a mark until the sender signals its response (RFC 4960 appendix A).
+    fn update_mark(&mut self, ecn: Ecn, data: &Data) {
         if data.cwr.is_some_and(|answered| self.marked.is_some_and(|marked| answered >= marked)) {
             self.marked = None;
         }
@@ -103,28 +103,28 @@ impl SctpSink {
         }
     }
 
-    /// Notes that chunk `tsn` is here; says whether that is new.
+    /// Records the arrival of chunk `tsn`; returns whether it is new.
     fn arrive(&mut self, tsn: u32) -> bool {
         if self.early.insert(tsn, tsn + 1) == 0 {
             return false;
         }
-        if let Some((_, end)) = self.early.run_with(self.cumulative + 1) {
+        if let Some((_, end)) = self.early.range_containing(self.cumulative + 1) {
             self.cumulative = end - 1;
-            self.early.forget_before(end);
+            self.early.remove_before(end);
         }
         true
     }
 
-    /// Puts a new chunk into its stream, and hands over what that completes.
-    fn hand_over(&mut self, now: Instant, data: &Data) {
+    /// Adds a new chunk to its stream, and delivers completed messages.
+    fn deliver(&mut self, now: Instant, data: &Data) {
         let stream = &mut self.streams[usize::from(data.stream)];
-        self.held += data.bytes();
+        self.buffered += data.bytes();
         if let Some((_, payload)) = stream.early.insert((data.ssn, data.offset), (data.message, data.payload)) {
-            self.held -= u32::from(payload) + u32::from(CHUNK_HEADER);
+            self.buffered -= u32::from(payload) + u32::from(CHUNK_HEADER);
         }
         while let Some(entry) = stream.early.first_entry().filter(|entry| *entry.key() == (stream.ssn, stream.offset)) {
             let (message, payload) = entry.remove();
-            self.held -= u32::from(payload) + u32::from(CHUNK_HEADER);
+            self.buffered -= u32::from(payload) + u32::from(CHUNK_HEADER);
             self.stats.delivered_bytes += u64::from(payload);
             stream.offset += u32::from(payload);
             if stream.offset >= message.bytes {
@@ -135,16 +135,16 @@ impl SctpSink {
         }
     }
 
-    fn answer(&mut self) -> Sack {
-        self.sack = Due::Never;
-        self.unanswered = 0;
-        let window = self.cfg.receive_window_bytes.saturating_sub(self.held);
+    fn make_sack(&mut self) -> Sack {
+        self.sack = SackTimer::Off;
+        self.packets_since_sack = 0;
+        let window = self.cfg.receive_window_bytes.saturating_sub(self.buffered);
         let mut sack = Sack { marked: self.marked, ..Sack::new(self.cumulative, window) };
         let runs = self.early.as_slice();
         let omitted = BLOCKS / 2..(BLOCKS / 2).max((runs.len() + BLOCKS / 2).saturating_sub(BLOCKS));
         for (index, &(first, end)) in runs.iter().enumerate() {
             if !omitted.contains(&index) {
-                // `on_data` takes nothing that is too far away for an offset.
+                // `on_data` accepts no chunk beyond the range of an offset.
                 sack.push((first - self.cumulative) as u16, (end - 1 - self.cumulative) as u16);
             }
         }
@@ -165,23 +165,23 @@ impl Endpoint for SctpSink {
     }
 
     fn on_timer(&mut self, now: Instant) {
-        if matches!(self.sack, Due::At(due) if now >= due) {
-            self.sack = Due::Now;
+        if matches!(self.sack, SackTimer::At(due) if now >= due) {
+            self.sack = SackTimer::Now;
         }
     }
 
     fn next_timer(&self) -> Option<Instant> {
         match self.sack {
-            Due::At(due) => Some(due),
-            Due::Never | Due::Now => None,
+            SackTimer::At(due) => Some(due),
+            SackTimer::Off | SackTimer::Now => None,
         }
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
         let (bytes, body) = if let Some(setup) = self.setup.take() {
             (self.cfg.header_bytes - CHUNK_HEADER + setup.bytes(), Body::Setup(setup))
-        } else if self.sack == Due::Now {
-            let sack = self.answer();
+        } else if self.sack == SackTimer::Now {
+            let sack = self.make_sack();
             let blocks = 4 * sack.blocks().len() as u16;
             let mark = if sack.marked.is_some() { 8 } else { 0 };
             (self.cfg.header_bytes + blocks + mark, Body::Sack(sack))

@@ -1,7 +1,7 @@
-//! The sending end of an association.
+//! Sending endpoint of an association.
 //!
 //! ```text
-//!   silent --write--> INIT sent --INIT ACK--> COOKIE ECHO sent --COOKIE ACK--> open
+//!   idle --write--> INIT sent --INIT ACK--> COOKIE ECHO sent --COOKIE ACK--> open
 //! ```
 
 use alloc::collections::VecDeque;
@@ -16,83 +16,83 @@ use super::rto::Rto;
 use super::{CHUNK_HEADER, Data, Sack, SctpConfig, Setup};
 use crate::{Body, Delivery, Endpoint, Message, Packet, Stats};
 
-/// The sending end.
+/// Sending endpoint of an association.
 #[derive(Clone, Debug)]
 pub struct SctpSource {
     cfg: SctpConfig,
     phase: Phase,
-    waiting: VecDeque<Waiting>,
-    /// How much of the first waiting message has left (bytes).
+    queue: VecDeque<QueuedMessage>,
+    /// Bytes of the first queued message that have been sent.
     offset: u32,
-    /// Messages accepted so far in each stream.
+    /// Messages accepted in each stream.
     accepted: Vec<u32>,
-    /// The application always has something to send; it has made so many messages.
+    /// Endless transfer, and the number of messages it has generated.
     endless: bool,
-    made: u32,
+    generated: u32,
     outstanding: Outstanding,
     window: Window,
     rto: Rto,
-    /// When the retransmission timer goes off.
+    /// Expiry of the retransmission timer.
     deadline: Option<Instant>,
-    /// The TSN being timed, and when it left: one at a time (rule C4), none that was sent twice (C5).
+    /// TSN being timed, and its sending time: one at a time (rule C4), never a retransmission (C5).
     timed: Option<(u32, Instant)>,
-    /// What the receiver takes beyond what is acknowledged (chunk bytes).
+    /// Receiver window beyond the cumulative TSN (chunk bytes).
     peer_window: u32,
-    /// How many more packets may leave in answer to the last event.
+    /// Packets that may still be sent in response to the last event.
     burst: u8,
-    fast: Fast,
-    /// The mark to answer on the next chunk.
+    fast: FastRetransmit,
+    /// Mark to acknowledge with CWR on the next chunk.
     cwr: Option<u32>,
-    /// When a new chunk last left.
+    /// Sending time of the last new chunk.
     last_sent: Option<Instant>,
     stats: Stats,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing was asked for yet.
-    Silent,
-    /// A message of the set-up is to leave, or has left at a time, and how often.
+    /// No data written yet.
+    Idle,
+    /// Handshake message to send or sent, with its sending time, and whether it was retransmitted.
     SettingUp {
         message: Setup,
         sent: Option<Instant>,
-        again: bool,
+        retransmitted: bool,
     },
     Open,
 }
 
-/// What the last SACK, if it reported losses, allows to be sent again (section 7.2.4).
+/// Retransmission allowed by a SACK that reports losses (section 7.2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fast {
-    /// It reported none: as much as the window allows.
-    No,
-    /// One packet, whatever the window says.
+enum FastRetransmit {
+    /// None reported: retransmissions follow the congestion window.
+    Inactive,
+    /// One packet, regardless of the window.
     Due,
-    /// That packet has left: the others wait for the next SACK.
-    Done,
+    /// The packet has been sent; further ones wait for the next SACK.
+    Sent,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct QueuedMessage {
     message: Message,
     stream: u16,
     ssn: u32,
 }
 
-/// The last TSN an association may use.
+/// Last TSN of an association.
 const LAST_TSN: u32 = u32::MAX - 2;
 
 impl SctpSource {
-    /// A source that has sent nothing.
+    /// An idle source.
     pub fn new(cfg: &SctpConfig) -> Self {
         SctpSource {
             cfg: *cfg,
-            phase: Phase::Silent,
-            waiting: VecDeque::new(),
+            phase: Phase::Idle,
+            queue: VecDeque::new(),
             offset: 0,
             accepted: vec![0; usize::from(cfg.streams)],
             endless: false,
-            made: 0,
+            generated: 0,
             outstanding: Outstanding::new(1),
             window: Window::new(cfg),
             rto: Rto::new(cfg),
@@ -100,7 +100,7 @@ impl SctpSource {
             timed: None,
             peer_window: cfg.receive_window_bytes,
             burst: 0,
-            fast: Fast::No,
+            fast: FastRetransmit::Inactive,
             cwr: None,
             last_sent: None,
             stats: Stats::default(),
@@ -117,32 +117,32 @@ impl SctpSource {
         self.window.ssthresh
     }
 
-    /// What was acknowledged since the window last grew in congestion avoidance (chunk bytes).
+    /// Bytes acknowledged since the last growth in congestion avoidance (chunk bytes).
     pub fn partial_bytes_acked(&self) -> u32 {
         self.window.partial
     }
 
-    /// What is in the network (chunk bytes).
+    /// Data in the network (chunk bytes).
     pub fn flight(&self) -> u32 {
         self.outstanding.flight()
     }
 
-    /// Whether a fast recovery is on.
+    /// Whether fast recovery is in progress.
     pub fn in_recovery(&self) -> bool {
         self.window.exit.is_some()
     }
 
-    /// Retransmission timeout that the next chunk would get.
+    /// Retransmission timeout of the next chunk.
     pub fn retransmission_timeout(&self) -> Span {
         self.rto.timeout()
     }
 
-    /// Something new is to be sent.
-    fn wake(&mut self, now: Instant) {
+    /// Prepares to send after a pause or at the start.
+    fn prepare(&mut self, now: Instant) {
         self.burst = self.full_burst();
-        if self.phase == Phase::Silent {
+        if self.phase == Phase::Idle {
             self.phase = if self.cfg.handshake {
-                Phase::SettingUp { message: Setup::Init, sent: None, again: false }
+                Phase::SettingUp { message: Setup::Init, sent: None, retransmitted: false }
             } else {
                 Phase::Open
             };
@@ -156,23 +156,25 @@ impl SctpSource {
         if self.cfg.max_burst == 0 { u8::MAX } else { self.cfg.max_burst }
     }
 
-    fn accept(&mut self, message: Message) -> Waiting {
+    fn accept(&mut self, message: Message) -> QueuedMessage {
         let stream = (message.number % u32::from(self.cfg.streams)) as u16;
         let accepted = &mut self.accepted[usize::from(stream)];
         let ssn = *accepted;
         *accepted += 1;
-        Waiting { message, stream, ssn }
+        QueuedMessage { message, stream, ssn }
     }
 
     fn on_setup(&mut self, now: Instant, answer: Setup) {
-        let Phase::SettingUp { message, sent: Some(sent), again } = self.phase else { return };
+        let Phase::SettingUp { message, sent: Some(sent), retransmitted } = self.phase else { return };
         self.phase = match (message, answer) {
-            (Setup::Init, Setup::InitAck) => Phase::SettingUp { message: Setup::CookieEcho, sent: None, again: false },
+            (Setup::Init, Setup::InitAck) => {
+                Phase::SettingUp { message: Setup::CookieEcho, sent: None, retransmitted: false }
+            }
             (Setup::CookieEcho, Setup::CookieAck) => Phase::Open,
             _ => return,
         };
         self.deadline = None;
-        if !again {
+        if !retransmitted {
             self.measure(now.saturating_since(sent));
         }
     }
@@ -185,28 +187,28 @@ impl SctpSource {
 
     fn on_sack(&mut self, now: Instant, sack: &Sack) {
         let flight = self.outstanding.flight();
-        let Some(news) = self.outstanding.on_sack(sack, self.window.exit.is_some()) else { return };
+        let Some(outcome) = self.outstanding.on_sack(sack, self.window.exit.is_some()) else { return };
         if let Some((tsn, sent)) = self.timed
             && self.outstanding.has_arrived(tsn)
         {
             self.timed = None;
             self.measure(now.saturating_since(sent));
         }
-        if news.advanced {
-            self.window.on_advance(sack.cumulative, news.acked, flight);
+        if outcome.advanced {
+            self.window.on_advance(sack.cumulative, outcome.acked, flight);
             // Rules R2 and R3.
             self.deadline = (!self.outstanding.is_empty()).then(|| now + self.rto.timeout());
         }
         if self.outstanding.is_empty() {
             self.window.on_all_acknowledged();
         }
-        if self.cfg.burst_after_repair && !news.repaired {
+        if self.cfg.burst_after_repair && !outcome.repaired {
             self.burst = u8::MAX;
         }
-        if let Some(highest) = news.lost {
+        if let Some(highest) = outcome.lost {
             self.window.on_fast_retransmit(highest, self.outstanding.next());
-            self.fast = Fast::Due;
-            if news.first_lost {
+            self.fast = FastRetransmit::Due;
+            if outcome.first_lost {
                 self.deadline = Some(now + self.rto.timeout());
             }
         }
@@ -217,13 +219,15 @@ impl SctpSource {
         }
     }
 
-    /// The next chunk to send again, if it may leave.
+    /// Next retransmission, if allowed.
     fn resend(&mut self) -> Option<Data> {
         match self.fast {
-            Fast::Due => self.fast = Fast::Done,
-            Fast::Done => return None,
-            Fast::No if self.outstanding.flight() >= self.window.cwnd || self.burst == 0 => return None,
-            Fast::No => self.count_burst(),
+            FastRetransmit::Due => self.fast = FastRetransmit::Sent,
+            FastRetransmit::Sent => return None,
+            FastRetransmit::Inactive if self.outstanding.flight() >= self.window.cwnd || self.burst == 0 => {
+                return None;
+            }
+            FastRetransmit::Inactive => self.count_burst(),
         }
         let data = self.outstanding.resend()?;
         if self.timed.is_some_and(|(tsn, _)| tsn == data.tsn) {
@@ -233,22 +237,22 @@ impl SctpSource {
         Some(data)
     }
 
-    /// The next new chunk, if it may leave (section 6.1 rules A and B).
+    /// Next new chunk, if allowed (section 6.1 rules A and B).
     fn send_new(&mut self, now: Instant) -> Option<Data> {
         let flight = self.outstanding.flight();
         if self.burst == 0 || flight >= self.window.cwnd || self.outstanding.next() > LAST_TSN {
             return None;
         }
-        if self.waiting.is_empty() && self.endless {
+        if self.queue.is_empty() && self.endless {
             let bytes = u32::from(self.cfg.payload_bytes());
-            let next = self.accept(Message { bytes, number: self.made, created_at: now });
-            self.made = self.made.wrapping_add(1);
-            self.waiting.push_back(next);
+            let next = self.accept(Message { bytes, number: self.generated, created_at: now });
+            self.generated = self.generated.wrapping_add(1);
+            self.queue.push_back(next);
         }
-        let next = *self.waiting.front()?;
+        let next = *self.queue.front()?;
         let payload = (next.message.bytes - self.offset).min(u32::from(self.cfg.payload_bytes())) as u16;
         let bytes = u32::from(payload) + u32::from(CHUNK_HEADER);
-        // A closed window is probed with one chunk.
+        // One chunk probes a closed window.
         if flight > 0 && self.peer_window.saturating_sub(flight) < bytes {
             return None;
         }
@@ -264,7 +268,7 @@ impl SctpSource {
         };
         self.offset += u32::from(payload);
         if self.offset == next.message.bytes {
-            self.waiting.pop_front();
+            self.queue.pop_front();
             self.offset = 0;
         }
         self.count_burst();
@@ -289,7 +293,7 @@ impl SctpSource {
 
 impl Endpoint for SctpSource {
     fn start(&mut self, now: Instant) {
-        self.wake(now);
+        self.prepare(now);
         self.endless = true;
     }
 
@@ -298,14 +302,14 @@ impl Endpoint for SctpSource {
     }
 
     fn write(&mut self, now: Instant, message: Message) {
-        self.wake(now);
+        self.prepare(now);
         let next = self.accept(message);
-        self.waiting.push_back(next);
+        self.queue.push_back(next);
     }
 
     fn on_packet(&mut self, now: Instant, packet: &Packet) {
         self.burst = self.full_burst();
-        self.fast = Fast::No;
+        self.fast = FastRetransmit::Inactive;
         match &packet.body {
             Body::Setup(answer) => self.on_setup(now, *answer),
             Body::Sack(sack) if self.phase == Phase::Open => self.on_sack(now, sack),
@@ -318,14 +322,14 @@ impl Endpoint for SctpSource {
             return;
         }
         self.burst = self.full_burst();
-        self.fast = Fast::No;
+        self.fast = FastRetransmit::Inactive;
         self.stats.timeouts += 1;
         self.rto.back_off(&self.cfg);
         self.deadline = None;
         match &mut self.phase {
-            Phase::SettingUp { sent, again, .. } => {
+            Phase::SettingUp { sent, retransmitted, .. } => {
                 *sent = None;
-                *again = true;
+                *retransmitted = true;
             }
             _ => {
                 self.window.on_timeout(self.outstanding.next());
@@ -341,7 +345,7 @@ impl Endpoint for SctpSource {
 
     fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
         match &mut self.phase {
-            Phase::Silent => None,
+            Phase::Idle => None,
             Phase::SettingUp { message, sent, .. } => {
                 if sent.is_some() {
                     return None;
@@ -352,13 +356,13 @@ impl Endpoint for SctpSource {
                 Some(self.packet(now, bytes, Ecn::NotEct, body))
             }
             Phase::Open => {
-                let again = self.outstanding.has_lost();
-                let data = if again { self.resend() } else { self.send_new(now) }?;
+                let retransmission = self.outstanding.has_lost();
+                let data = if retransmission { self.resend() } else { self.send_new(now) }?;
                 // Rule R1.
                 let timeout = self.rto.timeout();
                 self.deadline.get_or_insert(now + timeout);
-                // RFC 3168 section 6.1.5: what is sent again is not ECN-capable.
-                let ecn = if self.cfg.ecn && !again { Ecn::Ect0 } else { Ecn::NotEct };
+                // Retransmissions are not ECN-capable (RFC 3168 section 6.1.5).
+                let ecn = if self.cfg.ecn && !retransmission { Ecn::Ect0 } else { Ecn::NotEct };
                 Some(self.packet(now, data.payload + self.cfg.header_bytes, ecn, Body::Data(data)))
             }
         }
@@ -373,6 +377,6 @@ impl Endpoint for SctpSource {
     }
 
     fn is_idle(&self) -> bool {
-        !self.endless && self.waiting.is_empty() && self.outstanding.is_empty()
+        !self.endless && self.queue.is_empty() && self.outstanding.is_empty()
     }
 }

@@ -1,191 +1,188 @@
-//! What one can choose about a TCP, the presets, and which values make sense.
+//! Parameters of TCP, presets and their accepted ranges.
 
 use aqumen_units::Span;
 
 use super::Congestion;
 use crate::Config;
-use crate::check::{ConfigError, number, secs, span};
+use crate::check::{ConfigError, in_range, packet_sizes, require};
 
-/// How a sender repairs losses.
+/// Loss recovery of the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
-    /// Fast retransmit and fast recovery that ends with the first new acknowledgement (RFC 5681 section 3.2).
+    /// Fast retransmit, and fast recovery that ends with the first new acknowledgement (RFC 5681 section 3.2).
     Reno,
-    /// Fast recovery that ends when all that was outstanding at the loss has arrived (RFC 6582).
+    /// Fast recovery until all data outstanding at the loss is acknowledged (RFC 6582).
     NewReno,
-    /// Selective acknowledgements, by [`LossDetection`].
+    /// Selective acknowledgements with a [`LossDetection`].
     Sack,
 }
 
-/// Which segments a SACK sender takes for lost.
+/// Rule by which a SACK sender declares segments lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LossDetection {
-    /// Those with three that arrived beyond them (RFC 6675, IsLost).
+    /// Three segments beyond it have arrived (IsLost of RFC 6675).
     Rfc6675,
-    /// After a third duplicate, those with any that arrived beyond them; the data in the network are counted, not
-    /// worked out (`Agent/TCP/Sack1` of ns-2).
+    /// After a third duplicate, any later segment has arrived; the pipe is counted, not computed (`Agent/TCP/Sack1` of
+    /// ns-2).
     Sack1,
-    /// Those more than four before the highest that arrived, gaps counted (forward acknowledgement, Mathis and Mahdavi
-    /// 1996; three there, four in the TCP-Linux of ns-2).
+    /// The highest arrived segment is more than four beyond it (forward acknowledgement, Mathis and Mahdavi 1996:
+    /// three; the TCP-Linux of ns-2: four).
     Fack,
-    /// Those that have had a round trip and a reordering window when a segment that left later
-    /// has arrived (RACK, RFC 8985).
+    /// A segment sent later has arrived, and a round trip and a reordering window have passed (RACK, RFC 8985).
     Rack,
 }
 
-/// How a sender in recovery reaches its reduced window.
+/// Window reduction of a sender in recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reduction {
-    /// It is silent until the pipe has shrunk to the window (RFC 6675).
+    /// Silence until the pipe has shrunk to the new window (RFC 6675).
     AtOnce,
-    /// It sends in proportion to what arrives (RFC 9937, which replaces RFC 6937).
+    /// In proportion to delivered segments (RFC 9937, which replaces RFC 6937).
     Proportional,
-    /// It sends a segment for every other one that arrives (TCP-Linux of ns-2).
+    /// One segment for every other one that arrives (TCP-Linux of ns-2).
     RateHalving,
 }
 
-/// What the minimum of the timeout bounds.
+/// Quantity that the minimum timeout bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RtoFloor {
-    /// The whole timeout (RFC 6298 rule 2.4).
+    /// The timeout (RFC 6298 rule 2.4).
     Timeout,
-    /// What it adds to the smoothed round trip, as in Linux: a queue that builds up within that time ends no transfer
-    /// in a spurious timeout.
+    /// The timeout less the smoothed round-trip time, as in Linux: a queue that grows within that time causes no
+    /// spurious timeout.
     Variation,
 }
 
-/// The parameters of a TCP, shared by all connections of a group.
+/// Parameters of TCP, shared by all connections of a flow group.
 ///
 /// Start from [`TcpConfig::ns2`] or [`TcpConfig::modern`], change fields, and [`validate`](TcpConfig::validate).
-/// "Segments" are data packets; sizes on the wire include the headers.
+/// "Segments" are data packets; sizes on the wire include headers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TcpConfig {
-    /// How losses are repaired.
+    /// Loss recovery.
     pub variant: Variant,
-    /// How the window follows acknowledgements, losses and marks.
+    /// Congestion control.
     pub congestion: Congestion,
-    /// Whether CUBIC leaves slow start before a loss: by HyStart++ (RFC 9406), with `whole_windows` by Linux's HyStart;
-    /// others do not read it.
+    /// Whether CUBIC may leave slow start before a loss: by HyStart++ (RFC 9406), with `whole_windows` by Linux's
+    /// HyStart. Other controls ignore it.
     pub hystart: bool,
-    /// Whether CUBIC's window is never below what Reno's would be (RFC 9438 section 4.3); others do not read it.
+    /// Whether CUBIC's window is at least Reno's (RFC 9438 section 4.3). Other controls ignore it.
     pub reno_friendly: bool,
-    /// Whether segments leave evenly over the round trip. BBR and Prague cannot do without.
+    /// Whether segments are paced over the round trip. BBR and Prague require it.
     pub pacing: bool,
     /// Whether data packets are ECN-capable (RFC 3168).
     pub ecn: bool,
     /// Size on the wire of a full data packet (bytes).
     pub packet_bytes: u16,
-    /// Of which headers (bytes); a SYN is as large.
+    /// Headers in a data packet (bytes), also the size of a SYN.
     pub header_bytes: u16,
     /// Size on the wire of an acknowledgement (bytes).
     pub ack_bytes: u16,
-    /// Congestion window before the first acknowledgement of data (RFC 6928) (segments).
+    /// Initial congestion window (RFC 6928) (segments).
     pub initial_window: u32,
-    /// What the receiver offers at most (its buffer) (segments). Also the usual initial slow-start threshold: "the
+    /// Largest receive window, the receive buffer (segments). Also the default initial slow-start threshold: "the
     /// largest possible advertised window" of RFC 5681 section 3.1.
     pub receive_window: u32,
-    /// How long the receiver may hold an acknowledgement back (RFC 5681 section 4.2); `None`: one for each segment.
+    /// Delay of acknowledgements (RFC 5681 section 4.2); `None`: one for each segment.
     pub delayed_ack: Option<Span>,
     /// Lower bound of the retransmission timeout, before backoff (RFC 6298 rule 2.4).
     pub min_rto: Span,
-    /// What `min_rto` bounds.
+    /// Quantity that `min_rto` bounds.
     pub rto_floor: RtoFloor,
     /// Upper bound of the retransmission timeout, after backoff (RFC 6298 rules 2.5 and 5.5).
     pub max_rto: Span,
     /// Retransmission timeout before the first round-trip sample (RFC 6298 rule 2.1).
     pub initial_rto: Span,
-    /// Granularity of the clock that measures round trips (G of RFC 6298); whole microseconds.
+    /// Clock granularity of round-trip measurement (G of RFC 6298); whole microseconds.
     pub rto_tick: Span,
-    /// At most so many segments leave in answer to one acknowledgement; 0: no limit.
+    /// Most segments sent in response to one acknowledgement; 0: no limit.
     pub max_burst: u8,
-    /// Whether the first two duplicate acknowledgements each let a new segment go (RFC 3042).
+    /// Whether each of the first two duplicate acknowledgements releases a new segment (RFC 3042).
     pub limited_transmit: bool,
-    /// Most segments by which one acknowledgement counts towards window growth (L of RFC 3465).
+    /// Most segments that one acknowledgement adds to window growth (L of RFC 3465).
     pub growth_limit: u32,
-    /// Window after a pause longer than the retransmission timeout (RFC 5681 section 4.1)
-    /// (segments); `None`: unchanged.
+    /// Window after an idle period longer than the retransmission timeout (RFC 5681 section 4.1) (segments); `None`:
+    /// unchanged.
     pub restart_window: Option<u32>,
-    /// Whether the connection opens with a SYN, a data-less segment that takes one round trip.
+    /// Whether the connection begins with a SYN, a segment without data.
     pub syn: bool,
-    /// Whether each acknowledgement gives a round-trip sample (RFC 7323); else one segment per window is timed.
+    /// Whether each acknowledgement gives a round-trip sample (RFC 7323); otherwise one segment per window is timed.
     pub timestamps: bool,
-    /// Whether round trips are those of the segments that have arrived, by SACK too, which are timed one by one; only
-    /// where none tells, because all had left more than once, the timestamp does (as in Linux). Read with
-    /// [`LossDetection::Rack`].
+    /// Whether round trips are measured by the sending times of arrived segments, SACKed ones included. The timestamp
+    /// is used only if all of them were retransmitted (as in Linux). Read with [`LossDetection::Rack`].
     pub segment_times: bool,
-    /// Upper bound of the random delay before window-driven sends, drawn by the host (ns-2's `overhead_`, which breaks
-    /// phase effects).
+    /// Upper bound of the random delay before window-driven sends, drawn by the host (ns-2's `overhead_`, against phase
+    /// effects).
     pub send_overhead: Span,
-    /// Smallest window after a mark or a fast retransmit (segments). 0: it may fall below one, and then nothing leaves
-    /// until the retransmission timer expires (RFC 3168 section 6.1.2 for a window of one, taken further by ns-2).
+    /// Smallest window after a mark or a fast retransmit (segments). 0: a window below one sends nothing until the
+    /// retransmission timer expires (RFC 3168 section 6.1.2 for a window of one, extended by ns-2).
     pub min_window: f64,
-    /// Whether a reduction halves what is in flight (RFC 5681 equation 4); else the window, as ns-2 does.
+    /// Whether a reduction halves the flight size (RFC 5681 equation 4); otherwise the window, as in ns-2.
     pub halve_flight: bool,
-    /// Whether the window grows only while it is what limits the sender (RFC 7661); ns-2 lets it grow regardless.
+    /// Whether the window grows only while it limits the sender (RFC 7661); in ns-2 it always grows.
     pub validate_window: bool,
-    /// Whether NewReno leaves recovery with no more than what is in flight plus one (RFC 6582 section 3.2 step 3,
-    /// option 1); ns-2 (`exit_recovery_fix_` off) keeps the halved window.
+    /// Whether NewReno ends recovery with at most the flight size plus one (RFC 6582 section 3.2 step 3, option 1);
+    /// ns-2 (`exit_recovery_fix_` off) keeps the halved window.
     pub exit_by_flight: bool,
-    /// Whether retransmissions are ECN-capable; RFC 3168 section 6.1.5 forbids it, ns-2 does it.
+    /// Whether retransmissions are ECN-capable; forbidden by RFC 3168 section 6.1.5, done by ns-2.
     pub ect_retransmissions: bool,
-    /// Slow-start threshold at the start (segments), as a host may remember it from earlier connections (RFC 9040);
-    /// `None`: the receive window.
+    /// Initial slow-start threshold (segments), as a host may remember it from earlier connections (RFC 9040); `None`:
+    /// the receive window.
     pub initial_threshold: Option<u32>,
-    /// Which segments a SACK sender takes for lost.
+    /// Rule by which a SACK sender declares segments lost.
     pub loss_detection: LossDetection,
-    /// Whether a SACK sender notices that a retransmission was lost and sends it once more; else only the timer finds
-    /// out. With [`LossDetection::Rack`] it does anyway.
+    /// Whether a SACK sender detects a lost retransmission and repeats it; otherwise only the timer does.
+    /// [`LossDetection::Rack`] always does.
     pub lost_retransmissions: bool,
-    /// How a SACK sender in recovery comes down to its reduced window.
+    /// Window reduction of a SACK sender in recovery.
     pub reduction: Reduction,
-    /// Whether a segment leaves when nothing has come back for two round trips (TLP, RFC 8985 section 7); read with
-    /// [`LossDetection::Rack`].
+    /// Whether a tail loss probe is sent after two round trips without an acknowledgement (TLP, RFC 8985 section 7);
+    /// read with [`LossDetection::Rack`].
     pub tail_probe: bool,
-    /// Whether a timeout that proves spurious is undone (F-RTO, RFC 5682; RFC 3522); read with [`LossDetection::Rack`].
+    /// Whether a spurious timeout is undone (F-RTO, RFC 5682; RFC 3522); read with [`LossDetection::Rack`].
     pub frto: bool,
-    /// Whether windows are whole: reductions are rounded down, and acknowledged segments are counted until they make
-    /// one (as in Linux). Slow start then ends at the threshold, and the acknowledgement that ends a recovery counts.
+    /// Whether windows are whole numbers of segments: reductions are rounded down, and acknowledged segments are
+    /// counted until they make one (as in Linux). Slow start then ends exactly at the threshold, and the
+    /// acknowledgement that ends a recovery counts.
     pub whole_windows: bool,
-    /// Acknowledgements that the receiver does not hold back at the start, so that slow start sees each segment.
+    /// Number of immediate acknowledgements at the start, which speed up slow start.
     pub quick_acks: u8,
-    /// Whether the receiver acknowledges at once the first marked segment and the next, and the
-    /// one with CWR (as Linux does).
+    /// Whether the first marked segment, the next, and the one with CWR are acknowledged at once (as in Linux).
     pub ack_marks: bool,
-    /// Whether the receiver holds acknowledgements back as long as Linux does, by the pace of the data, and none at the
-    /// end of a write, after a silence or after a copy.
+    /// Whether the delay of acknowledgements follows the gaps between segments, with immediate ones at the end of a
+    /// write, after an idle period or a duplicate (as in Linux).
     pub adaptive_acks: bool,
-    /// Segments of one write of an application that always has data; 0: its writes have no end.
+    /// Segments of one write of an application with endless data; 0: a single endless write.
     pub write: u8,
-    /// Two and more segments that leave together are one super-packet, whose last carries PSH, as with segmentation
-    /// offload in Linux. Read with [`LossDetection::Rack`].
+    /// Whether segments sent together form a super-packet whose last segment carries PSH, as with segmentation offload
+    /// in Linux. Read with [`LossDetection::Rack`].
     pub tso: bool,
-    /// Segments in order that arrive within so long are acknowledged together, as a host with
-    /// generic receive offload does.
+    /// Time within which in-order segments share one acknowledgement, as with generic receive offload.
     pub ack_merging: Span,
-    /// What only ns-2 does.
+    /// Behaviour specific to ns-2.
     pub quirks: Quirks,
 }
 
-/// Habits of ns-2.35 that no RFC asks for and no host has: they are there so that runs can be held against it.
+/// Behaviour of ns-2.35 that no RFC specifies and no host shows, for cross-checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quirks {
-    /// Whether NewReno sends at most two segments for each duplicate acknowledgement in recovery, as ns-2 does.
+    /// Whether NewReno sends at most two segments for each duplicate acknowledgement in recovery.
     pub recovery_burst: bool,
-    /// Whether a retransmission may carry CWR (ns-2's `SetCWRonRetransmit_`); RFC 3168 asks for new data.
+    /// Whether a retransmission may carry CWR (`SetCWRonRetransmit_`); RFC 3168 asks for new data.
     pub cwr_retransmissions: bool,
-    /// Whether a timeout leaves the threshold alone when the last reduction was for a mark, however long ago (ns-2).
+    /// Whether a timeout keeps the threshold when the last reduction was for a mark, however long ago.
     pub timeout_after_mark_keeps_threshold: bool,
-    /// Whether a mark echoed after a timeout counts although it is of the window before (ns-2).
+    /// Whether a mark echoed after a timeout counts although it belongs to the window before.
     pub mark_after_timeout_counts: bool,
-    /// Whether the timer stays backed off while marks come back to a window of one, and backs off further with each
-    /// reaction (ns-2's `ecn_backoff_`).
+    /// Whether backoff persists while marks are echoed to a window of one, and increases with each reaction
+    /// (`ecn_backoff_`).
     pub ecn_backoff: bool,
-    /// Whether the smoothed round trip is discarded after four backoffs (ns-2, after 4.3BSD).
+    /// Whether the smoothed round-trip time is discarded after four backoffs (after 4.3BSD).
     pub forget_rtt: bool,
-    /// Whether every segment is full, a transfer being rounded up to whole segments (ns-2).
+    /// Whether every segment is full: a transfer is rounded up to whole segments.
     pub full_segments: bool,
-    /// Whether a SACK sender restarts the timer with each acknowledgement, as the TCP-Linux of ns-2 does, and not only
-    /// with those of new data (RFC 6298 rule 5.3).
+    /// Whether every acknowledgement restarts a SACK sender's timer (TCP-Linux of ns-2), not only those of new data
+    /// (RFC 6298 rule 5.3).
     pub timer_on_any_ack: bool,
 }
 
@@ -202,7 +199,7 @@ impl Quirks {
         timer_on_any_ack: false,
     };
 
-    /// Those of `Agent/TCP`.
+    /// Behaviour of `Agent/TCP`.
     pub const NS2: Quirks = Quirks {
         recovery_burst: true,
         cwr_retransmissions: true,
@@ -219,8 +216,8 @@ impl TcpConfig {
     /// `Agent/TCP/Reno` of ns-2.35 with `Agent/TCPSink`, for cross-checks: 1000 bytes on the wire (`packetSize_` 960)
     /// and one acknowledgement per segment.
     ///
-    /// Its default window limit (`window_` 20) is the one value not kept: it would be the bottleneck of every
-    /// scenario, and published scenarios set it. ECN is off, as there; `docs/transports/tcp.md` lists each value.
+    /// Deviation: ns-2's default window limit (`window_` 20) would be the bottleneck of every scenario; published
+    /// scenarios set it. ECN is off, as there. `docs/transports/tcp.md` lists each value.
     pub const fn ns2() -> Self {
         TcpConfig {
             variant: Variant::Reno,
@@ -270,10 +267,10 @@ impl TcpConfig {
         }
     }
 
-    /// A TCP by today's RFCs: SACK, ECN, initial window 10, delayed acknowledgements, timestamps.
+    /// TCP by current RFCs: SACK, ECN, initial window 10, delayed acknowledgements, timestamps.
     ///
-    /// The smallest timeout is 200 ms, as deployed stacks have it, not the 1 s of RFC 6298 rule 2.4, which the RFC
-    /// explains with coarse clocks and would make every timeout cost five times what it costs in practice.
+    /// The minimum timeout is 200 ms, as in deployed stacks. RFC 6298 rule 2.4 asks for 1 s, which it explains with
+    /// coarse clocks; every timeout would cost five times as much.
     pub const fn modern() -> Self {
         TcpConfig {
             variant: Variant::Sack,
@@ -328,12 +325,12 @@ impl TcpConfig {
         TcpConfig { congestion: Congestion::Cubic, ..TcpConfig::modern() }
     }
 
-    /// TCP as a Linux host runs it (6.x), with CUBIC; [`congestion`](Self::congestion) can be Reno or BBR too.
+    /// TCP of a Linux host (6.x) with CUBIC; [`congestion`](Self::congestion) may also be Reno or BBR.
     ///
-    /// Windows are whole segments, acknowledgements count in full, the first of them and those after marks are not held
-    /// back, a timeout that proves spurious is undone. The application writes 64 KiB at a time. ECN is on (sysctl
-    /// `tcp_ecn` 1). As on most hosts nothing is paced but BBR: with `sch_fq` it would be ([`pacing`](Self::pacing)),
-    /// and a network card with receive offload would set [`ack_merging`](Self::ack_merging).
+    /// Windows are whole segments, acknowledgements count in full, those at the start and after marks are immediate,
+    /// and spurious timeouts are undone. The application writes 64 KiB at a time. ECN is on (sysctl `tcp_ecn` 1). As on
+    /// most hosts only BBR is paced; `sch_fq` corresponds to [`pacing`](Self::pacing), receive offload to
+    /// [`ack_merging`](Self::ack_merging).
     pub const fn linux() -> Self {
         TcpConfig {
             congestion: Congestion::Cubic,
@@ -362,8 +359,8 @@ impl TcpConfig {
         TcpConfig { congestion: Congestion::Bbr, pacing: true, ecn: false, ..TcpConfig::linux() }
     }
 
-    /// `Agent/TCP/Linux` of ns-2.35 with `cubic`, the reduction set to 0.7, and `Agent/TCPSink/Sack1`, for
-    /// cross-checks: CUBIC as in Linux 2.6.22, segments of [`ns2`](Self::ns2).
+    /// `Agent/TCP/Linux` of ns-2.35 with `cubic`, a reduction to 0.7, and `Agent/TCPSink/Sack1`, for cross-checks:
+    /// CUBIC of Linux 2.6.22, segment sizes of [`ns2`](Self::ns2).
     pub const fn cubic_ns2() -> Self {
         TcpConfig {
             variant: Variant::Sack,
@@ -390,7 +387,7 @@ impl TcpConfig {
         TcpConfig { congestion: Congestion::Prague, pacing: true, ect_retransmissions: true, ..TcpConfig::modern() }
     }
 
-    /// [`modern`](Self::modern) with BBR version 1, which takes no notice of ECN: its packets are not ECN-capable.
+    /// [`modern`](Self::modern) with BBR version 1, which ignores ECN: its packets are not ECN-capable.
     pub const fn bbr() -> Self {
         TcpConfig { congestion: Congestion::Bbr, pacing: true, ecn: false, ..TcpConfig::modern() }
     }
@@ -410,67 +407,50 @@ impl TcpConfig {
         self.packet_bytes - self.header_bytes
     }
 
-    /// Whether a sender keeps what is under way segment by segment.
-    pub(super) fn tracks_segments(&self) -> bool {
+    /// Whether the sender tracks each segment in flight, for RACK.
+    pub(super) fn uses_rack(&self) -> bool {
         self.variant == Variant::Sack && self.loss_detection == LossDetection::Rack
     }
 
-    /// Whether it is the `Agent/TCP/Sack1` of ns-2.
+    /// Whether the sender is ns-2's `Agent/TCP/Sack1`.
     pub(super) fn is_sack1(&self) -> bool {
         self.variant == Variant::Sack && self.loss_detection == LossDetection::Sack1
     }
 
-    /// Checks every field, in the order they are declared.
+    /// Checks every field, in the order of declaration.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const DAY: Span = Span::from_secs(86_400);
         const HOUR: Span = Span::from_secs(3_600);
         self.check_congestion()?;
-        number("header_bytes", self.header_bytes, 20, 255, "20 to 255 bytes")?;
-        if self.packet_bytes <= self.header_bytes {
-            let range = "more than header_bytes, at most 65535 bytes";
-            return Err(ConfigError { field: "packet_bytes", value: f64::from(self.packet_bytes), range });
-        }
-        number("ack_bytes", self.ack_bytes, 20, 65_535, "20 to 65535 bytes")?;
-        number("initial_window", self.initial_window, 1, 1 << 30, "1 to 2^30 segments")?;
-        number("receive_window", self.receive_window, 1, 1 << 30, "1 to 2^30 segments")?;
+        packet_sizes(self.packet_bytes, self.header_bytes, 20, "20 to 255 bytes")?;
+        in_range("ack_bytes", self.ack_bytes, 20..=65_535, "20 to 65535 bytes")?;
+        in_range("initial_window", self.initial_window, 1..=1 << 30, "1 to 2^30 segments")?;
+        in_range("receive_window", self.receive_window, 1..=1 << 30, "1 to 2^30 segments")?;
         if let Some(delay) = self.delayed_ack {
-            span("delayed_ack", delay, Span::from_nanos(1), Span::from_millis(500), "above 0 s, at most 0.5 s")?;
+            in_range("delayed_ack", delay, Span::from_nanos(1)..=Span::from_millis(500), "above 0 s, at most 0.5 s")?;
         }
-        span("max_rto", self.max_rto, Span::from_micros(1), HOUR, "1 us to 1 h")?;
-        span("min_rto", self.min_rto, Span::ZERO, self.max_rto, "0 s to max_rto")?;
-        span("initial_rto", self.initial_rto, Span::from_micros(1), self.max_rto, "1 us to max_rto")?;
+        in_range("max_rto", self.max_rto, Span::from_micros(1)..=HOUR, "1 us to 1 h")?;
+        in_range("min_rto", self.min_rto, Span::ZERO..=self.max_rto, "0 s to max_rto")?;
+        in_range("initial_rto", self.initial_rto, Span::from_micros(1)..=self.max_rto, "1 us to max_rto")?;
         let whole = self.rto_tick.as_nanos().is_multiple_of(1_000);
-        if !whole || self.rto_tick < Span::from_micros(1) || self.rto_tick > Span::from_secs(1) {
-            let range = "whole microseconds, 1 us to 1 s";
-            return Err(ConfigError { field: "rto_tick", value: secs(self.rto_tick), range });
-        }
-        number("max_burst", self.max_burst, 0, 254, "0 (no limit) to 254 segments")?;
-        number("growth_limit", self.growth_limit, 1, 1 << 30, "1 to 2^30 segments")?;
+        let valid = whole && (Span::from_micros(1)..=Span::from_secs(1)).contains(&self.rto_tick);
+        require("rto_tick", self.rto_tick, valid, "whole microseconds, 1 us to 1 s")?;
+        in_range("max_burst", self.max_burst, 0..=254, "0 (no limit) to 254 segments")?;
+        in_range("growth_limit", self.growth_limit, 1..=1 << 30, "1 to 2^30 segments")?;
         if let Some(window) = self.restart_window {
-            number("restart_window", window, 1, 1 << 30, "1 to 2^30 segments")?;
+            in_range("restart_window", window, 1..=1 << 30, "1 to 2^30 segments")?;
         }
         if let Some(threshold) = self.initial_threshold {
-            number("initial_threshold", threshold, 2, 1 << 30, "2 to 2^30 segments")?;
+            in_range("initial_threshold", threshold, 2..=1 << 30, "2 to 2^30 segments")?;
         }
-        if self.is_sack1() && self.lost_retransmissions {
-            let range = "false with loss_detection sack1";
-            return Err(ConfigError { field: "lost_retransmissions", value: 1.0, range });
-        }
-        if self.is_sack1() && self.reduction != Reduction::AtOnce {
-            let range = "at-once with loss_detection sack1";
-            return Err(ConfigError { field: "reduction", value: 1.0, range });
-        }
-        span("ack_merging", self.ack_merging, Span::ZERO, Span::from_millis(10), "0 s to 10 ms")?;
-        span("send_overhead", self.send_overhead, Span::ZERO, DAY, "0 s to 1 day")?;
-        if !(0.0..=2.0).contains(&self.min_window) {
-            let range = "0 to 2 segments";
-            return Err(ConfigError { field: "min_window", value: self.min_window, range });
-        }
-        if self.whole_windows && self.min_window < 1.0 {
-            let range = "1 to 2 segments where windows are whole";
-            return Err(ConfigError { field: "min_window", value: self.min_window, range });
-        }
-        Ok(())
+        let (repeats, reduces) = (self.lost_retransmissions, self.reduction != Reduction::AtOnce);
+        require("lost_retransmissions", 1.0, !(self.is_sack1() && repeats), "false with loss_detection sack1")?;
+        require("reduction", 1.0, !(self.is_sack1() && reduces), "at-once with loss_detection sack1")?;
+        in_range("ack_merging", self.ack_merging, Span::ZERO..=Span::from_millis(10), "0 s to 10 ms")?;
+        in_range("send_overhead", self.send_overhead, Span::ZERO..=DAY, "0 s to 1 day")?;
+        let (least, text) =
+            if self.whole_windows { (1.0, "1 to 2 segments with whole windows") } else { (0.0, "0 to 2 segments") };
+        in_range("min_window", self.min_window, least..=2.0, text)
     }
 }
 
@@ -501,18 +481,19 @@ impl Config for TcpConfig {
 }
 
 impl TcpConfig {
-    /// What a congestion control cannot do without.
+    /// Checks the requirements of the congestion control.
     fn check_congestion(&self) -> Result<(), ConfigError> {
-        let terms = self.congestion.terms();
-        let needs = [
-            ("variant", terms.sack, self.variant == Variant::Sack),
-            ("ecn", terms.ecn, self.ecn),
-            ("pacing", terms.pacing, self.pacing),
-            ("timestamps", terms.timestamps, self.timestamps),
-        ];
-        match needs.into_iter().find_map(|(field, why, given)| Some((field, why.filter(|_| !given)?))) {
-            Some((field, range)) => Err(ConfigError { field, value: 0.0, range }),
-            None => Ok(()),
+        let properties = self.congestion.properties();
+        for (field, requirement, met) in [
+            ("variant", properties.sack, self.variant == Variant::Sack),
+            ("ecn", properties.ecn, self.ecn),
+            ("pacing", properties.pacing, self.pacing),
+            ("timestamps", properties.timestamps, self.timestamps),
+        ] {
+            if let Some(text) = requirement {
+                require(field, 0.0, met, text)?;
+            }
         }
+        Ok(())
     }
 }

@@ -1,19 +1,18 @@
-//! What a sender has under way, segment by segment: when each left, whether it has arrived, and which are lost by RACK
-//! (RFC 8985 section 6): a segment is lost when one that left later has arrived and it has had a round trip and a
-//! reordering window to do so. Retransmissions are judged like first transmissions, so a lost one is found without the
-//! timer.
+//! RACK loss detection (RFC 8985 section 6) over the segments in flight. A segment is lost when one sent later has
+//! arrived, and a round trip and a reordering window have passed since it was sent. Retransmissions follow the same
+//! rule, so their losses are detected without the timer.
 //!
 //! ```text
-//!   under way ---- acknowledged, SACK ----> arrived
+//!   in flight ---- acknowledged, SACK ----> arrived
 //!       |  ^                                   ^
-//!       v  | sent again                        |
-//!      lost -----------------------------------+   (it had only been late)
+//!       v  | retransmitted                     |
+//!      lost -----------------------------------+   (declared lost, but only late)
 //! ```
 //!
 //! Deviations from RFC 8985:
-//! - The reordering window is a quarter of the smallest round trip and does not widen (section 6.2 step 4): receivers
-//!   here do not report copies (D-SACK), which is what would widen it.
-//! - The smallest round trip is that of the whole connection, not of the last minutes.
+//! - The reordering window is a quarter of the smallest round-trip time and fixed. Section 6.2 step 4 widens it after
+//!   D-SACK, which receivers here do not send.
+//! - The smallest round-trip time is that of the whole connection instead of the last minutes.
 
 use alloc::collections::VecDeque;
 
@@ -24,15 +23,15 @@ use super::Ack;
 /// DupThresh of RFC 6675, for [`reordering_window`](Flight::reordering_window).
 const DUPLICATES: u32 = 3;
 
-/// It has arrived beyond a gap.
-const ARRIVED: u8 = 1;
+/// SACKed: arrived beyond a gap.
+const SACKED: u8 = 1;
 const LOST: u8 = 1 << 1;
-/// A retransmission of it is under way.
-const AGAIN: u8 = 1 << 2;
-/// It has left more than once.
-const REPEATED: u8 = 1 << 3;
+/// A retransmission of the segment is in flight.
+const RETRANSMITTED: u8 = 1 << 2;
+/// Retransmitted at least once.
+const EVER_RETRANSMITTED: u8 = 1 << 3;
 
-/// A segment that has left and is not acknowledged.
+/// A segment that was sent and is not acknowledged.
 #[derive(Clone, Copy, Debug)]
 struct Record {
     sent_at: Instant,
@@ -45,23 +44,23 @@ impl Record {
     }
 }
 
-/// All that is outstanding.
+/// All outstanding segments.
 #[derive(Clone, Debug)]
 pub(super) struct Flight {
-    /// From the oldest outstanding segment on.
+    /// Records, from the oldest outstanding segment on.
     records: VecDeque<Record>,
-    /// The number of the first record.
+    /// Sequence number of the first record.
     first: u32,
-    arrived: u32,
+    sacked: u32,
     lost: u32,
-    again: u32,
-    /// Retransmissions, in the order in which they left, and when.
-    repeats: VecDeque<(u32, Instant)>,
-    /// First transmissions before this segment are judged: arrived, lost or sent again.
-    judged: u32,
-    /// No segment before this one waits to be sent again.
-    repair: u32,
-    /// RACK.xmit_ts, RACK.end_seq and RACK.rtt: the latest segment to leave of those that have arrived.
+    retransmitted: u32,
+    /// Retransmissions in the order of sending, with their times.
+    retransmissions: VecDeque<(u32, Instant)>,
+    /// First transmissions before this segment have been checked: arrived, lost or retransmitted.
+    checked: u32,
+    /// No segment before this one waits for retransmission.
+    repair_from: u32,
+    /// RACK.xmit_ts, RACK.end_seq and RACK.rtt: the arrived segment that was sent last.
     latest: (Instant, u32),
     rtt: Span,
     min_rtt: Span,
@@ -69,47 +68,47 @@ pub(super) struct Flight {
     highest: u32,
     /// RACK.reordering_seen.
     reordered: bool,
-    /// Segments that a timer has found lost and nobody was told of.
+    /// Segments that a timer found lost since the last report.
     lost_by_timer: u32,
 }
 
-/// When segments left, of which each had left once only.
+/// First and last sending time of segments that were sent once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Left {
+pub(super) struct SendTimes {
     pub(super) first: Instant,
     pub(super) last: Instant,
 }
 
-impl Left {
-    /// The same with one more, which left at `at`.
-    fn with(known: Option<Left>, at: Instant) -> Option<Left> {
-        let Left { first, last } = known.unwrap_or(Left { first: at, last: at });
-        Some(Left { first: first.min(at), last: last.max(at) })
+impl SendTimes {
+    /// Adds a segment sent at `at`.
+    fn including(times: Option<SendTimes>, at: Instant) -> Option<SendTimes> {
+        let SendTimes { first, last } = times.unwrap_or(SendTimes { first: at, last: at });
+        Some(SendTimes { first: first.min(at), last: last.max(at) })
     }
 }
 
-/// What an acknowledgement has told.
+/// Effect of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct News {
-    /// Segments that have arrived.
+pub(super) struct AckOutcome {
+    /// Newly arrived segments.
     pub(super) delivered: u32,
-    /// Of those, any that left once only and was under way when the timer went off.
+    /// Whether one of them was sent once, before the timeout.
     pub(super) first_sending: bool,
-    /// Any of them beyond a gap.
+    /// Whether one of them arrived beyond a gap.
     pub(super) beyond_gap: bool,
-    /// By which of them Linux measures the round trip: the first that was acknowledged, unless any that is acknowledged
-    /// had left twice, else the first beyond a gap; the last is the last beyond a gap, if any is.
-    pub(super) left: Option<Left>,
+    /// Sending times for Linux's round-trip measurement. First: the first segment acknowledged, unless a retransmission
+    /// is, then the first one SACKed. Last: the last one SACKed, if any.
+    pub(super) send_times: Option<SendTimes>,
 }
 
-/// What is lost.
+/// Result of a loss detection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Losses {
-    /// Segments found lost just now, retransmissions included.
+    /// Segments newly found lost, retransmissions included.
     pub(super) found: u32,
-    /// A retransmission is among them.
-    pub(super) again: bool,
-    /// When those that may only be late will be lost (RFC 8985 section 6.2 step 5).
+    /// Whether a retransmission is among them.
+    pub(super) retransmission: bool,
+    /// Expiry of the reordering timer for segments that may only be late (RFC 8985 section 6.2 step 5).
     pub(super) due: Option<Instant>,
 }
 
@@ -118,12 +117,12 @@ impl Flight {
         Flight {
             records: VecDeque::new(),
             first: 0,
-            arrived: 0,
+            sacked: 0,
             lost: 0,
-            again: 0,
-            repeats: VecDeque::new(),
-            judged: 0,
-            repair: 0,
+            retransmitted: 0,
+            retransmissions: VecDeque::new(),
+            checked: 0,
+            repair_from: 0,
             latest: (Instant::ZERO, 0),
             rtt: Span::ZERO,
             min_rtt: Span::MAX,
@@ -141,48 +140,48 @@ impl Flight {
         self.records.get(seq.checked_sub(self.first)? as usize)
     }
 
-    /// Segments in the network: neither arrived nor lost, and those sent again.
+    /// Segments in the network: neither arrived nor lost, and retransmissions.
     pub(super) fn in_network(&self) -> u32 {
-        self.records.len() as u32 + self.again - self.arrived - self.lost
+        self.records.len() as u32 + self.retransmitted - self.sacked - self.lost
     }
 
-    /// The smallest round trip so far.
+    /// Smallest round-trip time of the connection.
     pub(super) fn min_rtt(&self) -> Option<Span> {
         (self.min_rtt < Span::MAX).then_some(self.min_rtt)
     }
 
-    /// Whether something is missing that has not arrived by SACK.
+    /// Whether segments have been SACKed.
     pub(super) fn has_gaps(&self) -> bool {
-        self.arrived > 0
+        self.sacked > 0
     }
 
-    pub(super) fn arrived(&self) -> u32 {
-        self.arrived
+    pub(super) fn sacked(&self) -> u32 {
+        self.sacked
     }
 
-    /// Whether any segment is lost and has not been acknowledged.
+    /// Whether unacknowledged segments are lost.
     pub(super) fn has_losses(&self) -> bool {
         self.lost > 0
     }
 
-    /// Segment `seq` leaves; new, or once more.
+    /// Records a transmission or retransmission of segment `seq`.
     pub(super) fn on_sent(&mut self, now: Instant, seq: u32) {
-        let Some(place) = seq.checked_sub(self.first) else { return };
-        match self.records.get_mut(place as usize) {
+        let Some(index) = seq.checked_sub(self.first) else { return };
+        match self.records.get_mut(index as usize) {
             None => self.records.push_back(Record { sent_at: now, state: 0 }),
-            // A copy of what has arrived: nobody waits for it.
-            Some(record) if record.is(ARRIVED) => {}
+            // Duplicate of a segment that has arrived.
+            Some(record) if record.is(SACKED) => {}
             Some(record) => {
-                self.again += u32::from(!record.is(AGAIN));
-                record.state |= AGAIN | REPEATED;
+                self.retransmitted += u32::from(!record.is(RETRANSMITTED));
+                record.state |= RETRANSMITTED | EVER_RETRANSMITTED;
                 record.sent_at = now;
-                self.repeats.push_back((seq, now));
+                self.retransmissions.push_back((seq, now));
             }
         }
     }
 
-    /// An acknowledgement. Those that left once only and lie before `original_before` are told apart; `each` hears of
-    /// every run that arrives.
+    /// Processes an acknowledgement; calls `each` for every range that arrives. `original_before`: limit of the
+    /// segments that count for [`first_sending`](AckOutcome::first_sending).
     pub(super) fn on_ack(
         &mut self,
         now: Instant,
@@ -190,72 +189,72 @@ impl Flight {
         echo: Option<Instant>,
         original_before: u32,
         mut each: impl FnMut(u32, u32),
-    ) -> News {
-        let mut news = News::default();
-        let (mut acked, mut sacked, mut in_doubt) = (None, None, false);
+    ) -> AckOutcome {
+        let mut outcome = AckOutcome::default();
+        let (mut acked, mut sacked, mut ambiguous) = (None, None, false);
         while self.first < ack.ack {
             let Some(record) = self.records.pop_front() else { break };
             let seq = self.first;
             self.first += 1;
-            self.forget(&record);
-            in_doubt |= record.is(REPEATED);
-            if record.is(ARRIVED) {
-                self.arrived -= 1;
+            self.remove(&record);
+            ambiguous |= record.is(EVER_RETRANSMITTED);
+            if record.is(SACKED) {
+                self.sacked -= 1;
             } else {
-                acked = Left::with(acked, record.sent_at);
-                news.delivered += 1;
-                news.first_sending |= !record.is(REPEATED) && seq < original_before;
+                acked = SendTimes::including(acked, record.sent_at);
+                outcome.delivered += 1;
+                outcome.first_sending |= !record.is(EVER_RETRANSMITTED) && seq < original_before;
                 each(seq, seq + 1);
-                self.advance(now, seq, &record, echo);
+                self.update_latest(now, seq, &record, echo);
             }
         }
-        (self.judged, self.repair) = (self.judged.max(self.first), self.repair.max(self.first));
+        (self.checked, self.repair_from) = (self.checked.max(self.first), self.repair_from.max(self.first));
         for &(from, to) in ack.sack.as_slice() {
             for seq in from.max(self.first)..to.min(self.end()) {
                 let record = self.records[(seq - self.first) as usize];
-                if record.is(ARRIVED) {
+                if record.is(SACKED) {
                     continue;
                 }
-                self.forget(&record);
-                self.records[(seq - self.first) as usize].state = record.state & REPEATED | ARRIVED;
-                self.arrived += 1;
-                news.delivered += 1;
-                news.beyond_gap = true;
-                if !record.is(REPEATED) {
-                    sacked = Left::with(sacked, record.sent_at);
+                self.remove(&record);
+                self.records[(seq - self.first) as usize].state = record.state & EVER_RETRANSMITTED | SACKED;
+                self.sacked += 1;
+                outcome.delivered += 1;
+                outcome.beyond_gap = true;
+                if !record.is(EVER_RETRANSMITTED) {
+                    sacked = SendTimes::including(sacked, record.sent_at);
                 }
-                news.first_sending |= !record.is(REPEATED) && seq < original_before;
+                outcome.first_sending |= !record.is(EVER_RETRANSMITTED) && seq < original_before;
                 each(seq, seq + 1);
-                self.advance(now, seq, &record, echo);
+                self.update_latest(now, seq, &record, echo);
             }
         }
-        let acked = acked.filter(|_| !in_doubt);
-        news.left = acked.or(sacked).map(|left| Left { last: sacked.unwrap_or(left).last, ..left });
-        news
+        let acked = acked.filter(|_| !ambiguous);
+        outcome.send_times = acked.or(sacked).map(|left| SendTimes { last: sacked.unwrap_or(left).last, ..left });
+        outcome
     }
 
-    /// Whether what has arrived beyond a gap had left before the oldest segment did for the last time. Linux then
-    /// restarts the timer: what is under way has not had the time that this took.
-    pub(super) fn has_waited_for(&self, news: News) -> bool {
+    /// Whether a segment SACKed now was sent before the last transmission of the oldest one. Linux then restarts the
+    /// timer, as the segments in flight have not had their full time.
+    pub(super) fn restarts_timer(&self, outcome: AckOutcome) -> bool {
         let oldest = self.records.front();
-        oldest.is_some_and(|oldest| news.left.is_some_and(|left| left.first < oldest.sent_at))
+        oldest.is_some_and(|oldest| outcome.send_times.is_some_and(|left| left.first < oldest.sent_at))
     }
 
-    /// What counts of a record that is no longer under way.
-    fn forget(&mut self, record: &Record) {
+    /// Removes a record that is no longer in flight from the counts.
+    fn remove(&mut self, record: &Record) {
         self.lost -= u32::from(record.is(LOST));
-        self.again -= u32::from(record.is(AGAIN));
+        self.retransmitted -= u32::from(record.is(RETRANSMITTED));
     }
 
-    /// RFC 8985 section 6.2 steps 1 to 3.
-    fn advance(&mut self, now: Instant, seq: u32, record: &Record, echo: Option<Instant>) {
+    /// Updates the latest arrival (RFC 8985 section 6.2 steps 1 to 3).
+    fn update_latest(&mut self, now: Instant, seq: u32, record: &Record, echo: Option<Instant>) {
         let rtt = now.saturating_since(record.sent_at);
-        let repeated = record.is(REPEATED);
+        let repeated = record.is(EVER_RETRANSMITTED);
         if !repeated {
             self.min_rtt = self.min_rtt.min(rtt);
             self.reordered |= seq + 1 < self.highest;
         } else if echo.is_some_and(|echo| echo < record.sent_at) || rtt < self.min_rtt {
-            return; // it may have been the first one that arrived
+            return; // the first transmission may have arrived
         }
         self.highest = self.highest.max(seq + 1);
         if (record.sent_at, seq + 1) > self.latest {
@@ -264,119 +263,119 @@ impl Flight {
         }
     }
 
-    /// RFC 8985 section 6.2 step 4: nothing is waited for while no reordering was seen and losses are evident.
+    /// Reordering window (RFC 8985 section 6.2 step 4); zero while losses are evident and no reordering was seen.
     fn reordering_window(&self, repairing: bool, smoothed: Option<Span>) -> Span {
-        if !self.reordered && (repairing || self.arrived >= DUPLICATES) || self.min_rtt == Span::MAX {
+        if !self.reordered && (repairing || self.sacked >= DUPLICATES) || self.min_rtt == Span::MAX {
             return Span::ZERO;
         }
         (self.min_rtt / 4).min(smoothed.unwrap_or(Span::MAX))
     }
 
-    /// RFC 8985 section 6.2 step 5.
+    /// Detects losses (RFC 8985 section 6.2 step 5).
     pub(super) fn find_losses(&mut self, now: Instant, repairing: bool, smoothed: Option<Span>) -> Losses {
         let mut losses = Losses::default();
-        let patience = self.rtt + self.reordering_window(repairing, smoothed);
+        let wait = self.rtt + self.reordering_window(repairing, smoothed);
         let latest = self.latest;
         let before = |sent_at: Instant, seq: u32| (sent_at, seq + 1) < latest;
-        let mut all_judged = true;
-        for seq in self.judged..self.end() {
+        let mut all_checked = true;
+        for seq in self.checked..self.end() {
             let record = &mut self.records[(seq - self.first) as usize];
-            if !record.is(ARRIVED | LOST | REPEATED) {
+            if !record.is(SACKED | LOST | EVER_RETRANSMITTED) {
                 if !before(record.sent_at, seq) {
                     break;
                 }
-                let due = record.sent_at.saturating_add(patience);
+                let due = record.sent_at.saturating_add(wait);
                 if due > now {
                     losses.due = losses.due.max(Some(due));
-                    all_judged = false;
+                    all_checked = false;
                     continue;
                 }
                 record.state |= LOST;
                 self.lost += 1;
                 losses.found += 1;
-                self.repair = self.repair.min(seq);
+                self.repair_from = self.repair_from.min(seq);
             }
-            if all_judged {
-                self.judged = seq + 1;
+            if all_checked {
+                self.checked = seq + 1;
             }
         }
-        while let Some(&(seq, sent_at)) = self.repeats.front() {
-            let current = self.get(seq).is_some_and(|record| record.is(AGAIN) && record.sent_at == sent_at);
+        while let Some(&(seq, sent_at)) = self.retransmissions.front() {
+            let current = self.get(seq).is_some_and(|record| record.is(RETRANSMITTED) && record.sent_at == sent_at);
             if current {
                 if !before(sent_at, seq) {
                     break;
                 }
-                let due = sent_at.saturating_add(patience);
+                let due = sent_at.saturating_add(wait);
                 if due > now {
                     losses.due = losses.due.max(Some(due));
                     break;
                 }
-                self.lose_again(seq);
+                self.lose_retransmission(seq);
                 losses.found += 1;
-                losses.again = true;
+                losses.retransmission = true;
             }
-            self.repeats.pop_front();
+            self.retransmissions.pop_front();
         }
         losses
     }
 
-    /// A retransmission is lost.
-    fn lose_again(&mut self, seq: u32) {
+    /// Marks a retransmission as lost.
+    fn lose_retransmission(&mut self, seq: u32) {
         let record = &mut self.records[(seq - self.first) as usize];
-        self.again -= 1;
+        self.retransmitted -= 1;
         self.lost += u32::from(!record.is(LOST));
-        record.state = record.state & !AGAIN | LOST;
-        self.repair = self.repair.min(seq);
+        record.state = record.state & !RETRANSMITTED | LOST;
+        self.repair_from = self.repair_from.min(seq);
     }
 
-    /// RFC 8985 section 6.3: the timer went off. The oldest segment is lost, and all that have had their time.
+    /// Timer expiry: the oldest segment and all overdue ones are lost (RFC 8985 section 6.3).
     pub(super) fn on_timeout(&mut self, now: Instant) {
-        self.repair = self.first;
-        for (place, record) in self.records.iter_mut().enumerate() {
+        self.repair_from = self.first;
+        for (index, record) in self.records.iter_mut().enumerate() {
             let overdue = record.sent_at.saturating_add(self.rtt) <= now;
-            if record.is(ARRIVED) || !(place == 0 || overdue) {
+            if record.is(SACKED) || !(index == 0 || overdue) {
                 continue;
             }
-            self.lost_by_timer += u32::from(record.is(AGAIN) || !record.is(LOST));
-            self.again -= u32::from(record.is(AGAIN));
+            self.lost_by_timer += u32::from(record.is(RETRANSMITTED) || !record.is(LOST));
+            self.retransmitted -= u32::from(record.is(RETRANSMITTED));
             self.lost += u32::from(!record.is(LOST));
-            record.state = record.state & !AGAIN | LOST;
+            record.state = record.state & !RETRANSMITTED | LOST;
         }
     }
 
-    /// A timer has found so many lost.
-    pub(super) fn count_lost_by_timer(&mut self, found: u32) {
+    /// Counts segments that a timer found lost.
+    pub(super) fn add_lost_by_timer(&mut self, found: u32) {
         self.lost_by_timer += found;
     }
 
-    /// How many a timer has found lost since the last call.
+    /// Number of segments that a timer found lost since the last call.
     pub(super) fn take_lost_by_timer(&mut self) -> u32 {
         core::mem::take(&mut self.lost_by_timer)
     }
 
-    /// Nothing was lost after all: what has not been sent again is under way.
-    pub(super) fn take_back_losses(&mut self) {
+    /// Undoes a spurious timeout: segments that were not retransmitted are in flight again.
+    pub(super) fn undo_losses(&mut self) {
         for record in &mut self.records {
             if record.is(LOST) {
                 record.state &= !LOST;
                 self.lost -= 1;
             }
         }
-        self.judged = self.first;
+        self.checked = self.first;
     }
 
-    /// The first segment that is lost and not yet sent again.
-    pub(super) fn to_repair(&self) -> Option<u32> {
+    /// First lost segment that waits for retransmission.
+    pub(super) fn next_lost(&self) -> Option<u32> {
         if self.lost == 0 {
             return None;
         }
-        let waits = |seq: &u32| self.get(*seq).is_some_and(|record| record.state & (LOST | AGAIN) == LOST);
-        (self.repair.max(self.first)..self.end()).find(waits)
+        let waits = |seq: &u32| self.get(*seq).is_some_and(|record| record.state & (LOST | RETRANSMITTED) == LOST);
+        (self.repair_from.max(self.first)..self.end()).find(waits)
     }
 
-    /// Segment `seq` of [`to_repair`](Self::to_repair) is being sent again.
-    pub(super) fn repaired(&mut self, seq: u32) {
-        self.repair = seq + 1;
+    /// Records that the lost segment `seq` is being retransmitted.
+    pub(super) fn on_repair(&mut self, seq: u32) {
+        self.repair_from = seq + 1;
     }
 }
 
@@ -384,12 +383,9 @@ impl Flight {
 mod tests {
     use super::*;
     use crate::tcp::{Feedback, SackBlocks};
+    use crate::testing::ms;
 
-    fn ms(millis: u64) -> Instant {
-        Instant::ZERO + Span::from_millis(millis)
-    }
-
-    /// Segments 0 to 9 have left, one a millisecond, and `again` once more at 20 ms; then `number` and `runs` arrive.
+    /// Segments 0 to 9 are sent, one per millisecond, and `again` once more at 20 ms; then `number` and `runs` arrive.
     fn left(again: &[u32], number: u32, runs: &[(u32, u32)]) -> Option<(Instant, Instant)> {
         let mut flight = Flight::new();
         (0..10).for_each(|seq| flight.on_sent(ms(u64::from(seq)), seq));
@@ -397,7 +393,7 @@ mod tests {
         let mut sack = SackBlocks::EMPTY;
         assert!(runs.iter().all(|run| sack.push(run.0, run.1)));
         let ack = Ack { ack: number, window: 1000, ece: false, echo: ms(0), sack, feedback: Feedback::None };
-        let left = flight.on_ack(ms(30), &ack, None, 10, |_, _| {}).left;
+        let left = flight.on_ack(ms(30), &ack, None, 10, |_, _| {}).send_times;
         left.map(|left| (left.first, left.last))
     }
 
@@ -406,7 +402,7 @@ mod tests {
         assert_eq!(left(&[], 3, &[]), Some((ms(0), ms(2))));
         assert_eq!(left(&[], 3, &[(7, 8), (5, 6)]), Some((ms(0), ms(7))));
         assert_eq!(left(&[], 0, &[(7, 8), (5, 6)]), Some((ms(5), ms(7))));
-        // One of those acknowledged had left twice: which of them the receiver waited for nobody knows.
+        // A retransmission is acknowledged: its sending time is ambiguous.
         assert_eq!(left(&[1], 3, &[]), None);
         assert_eq!(left(&[1], 3, &[(5, 7)]), Some((ms(5), ms(6))));
         assert_eq!(left(&[5], 0, &[(5, 7)]), Some((ms(6), ms(6))));

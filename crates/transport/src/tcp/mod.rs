@@ -1,18 +1,18 @@
-//! TCP: Reno, NewReno and SACK, with ECN, and a choice of congestion controls.
+//! TCP: Reno, NewReno and SACK, with ECN, and several congestion controls.
 //!
 //! Sequence numbers count segments, not bytes: segment `n` is the `n`-th packet of the connection (0 is the SYN where
-//! there is one) and carries a full packet's payload, save the last of a finite transfer. The congestion window is a
-//! number of segments too, with a fraction. One connection can carry 2^32 - 2 segments.
+//! there is one). Every segment is full, except the last of a finite transfer. The congestion window is a number of
+//! segments with a fraction. One connection carries up to 2^32 - 2 segments.
 
-mod board;
 mod config;
 mod congestion;
+mod delayed_ack;
 mod flight;
-mod patience;
+pub(crate) mod range_set;
 mod receiver;
 mod reduction;
 mod rto;
-pub(crate) mod scoreboard;
+mod scoreboard;
 mod sender;
 mod wire;
 

@@ -1,93 +1,96 @@
-//! The receiving end: puts segments in order, acknowledges, echoes marks.
+//! Receiving endpoint of TCP: reassembly, acknowledgements, echo of marks.
 //!
-//! Follows RFC 5681 section 4.2 (when to acknowledge), RFC 2018 (selective acknowledgements), RFC 3168 section 6.1.3
-//! (ECN echo until CWR) and RFC 7323 section 4.3 (which timestamp to echo). For some
-//! congestion controls it reports more:
+//! Follows RFC 5681 section 4.2 (delayed acknowledgements), RFC 2018 (selective acknowledgements), RFC 3168 section
+//! 6.1.3 (ECN echo until CWR) and RFC 7323 section 4.3 (timestamp echo). Some congestion controls need more feedback:
 //!
-//! - DCTCP: ECE says whether the segments acknowledged were marked. When that changes, what is held back is
-//!   acknowledged first, with the old state (RFC 8257 section 3.2).
-//! - Prague: the number of marked packets so far, on every acknowledgement (RFC 9768 section 3.2.2; here all 32 bits).
-//! - LEDBAT: the one-way delay of the last segment (RFC 6817 section 2.3).
+//! - DCTCP: ECE tells whether the acknowledged segments were marked. A pending acknowledgement is sent with the old
+//!   state before a change (RFC 8257 section 3.2).
+//! - Prague: total number of marked packets on every acknowledgement (RFC 9768 section 3.2.2; here all 32 bits).
+//! - LEDBAT: one-way delay of the last segment (RFC 6817 section 2.3).
 //!
-//! As Linux does it, on request: the first acknowledgements and those after a mark are not held back
-//! ([`quick_acks`](TcpConfig::quick_acks), [`ack_marks`](TcpConfig::ack_marks)), nor those after a silence, a copy or a
-//! write's end, and the others for as long as the pace of the data tells ([`adaptive_acks`](TcpConfig::adaptive_acks),
-//! [`patience`](super::patience)); segments that arrive together are acknowledged together
-//! ([`ack_merging`](TcpConfig::ack_merging)).
+//! Options of Linux: immediate acknowledgements at the start ([`quick_acks`](TcpConfig::quick_acks)) and after marks
+//! ([`ack_marks`](TcpConfig::ack_marks)); a delay that follows the gaps between segments, and immediate
+//! acknowledgements after an idle period, a duplicate or the end of a write
+//! ([`adaptive_acks`](TcpConfig::adaptive_acks), [`delayed_ack`](super::delayed_ack)); one acknowledgement for segments
+//! that arrive together ([`ack_merging`](TcpConfig::ack_merging)).
 //!
-//! Deviations: segments beyond the window are discarded whole; the SYN of an ECN connection is not marked as such, the
-//! ends share their configuration.
+//! Deviations: segments beyond the window are discarded whole. The SYN does not negotiate ECN, since the endpoints
+//! share their configuration.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use aqumen_units::{Bytes, Ecn, Instant, Span};
 
-use super::congestion::Needs;
-use super::patience::{self, Patience};
-use super::scoreboard::Runs;
+use super::congestion::RequiredFeedback;
+use super::delayed_ack::{self, DelayedAck};
+use super::range_set::RangeSet;
 use super::{Ack, Feedback, SackBlocks, Segment, TcpConfig, Variant};
 
-/// The receiving end of a connection.
+/// Receiving endpoint of a connection.
 #[derive(Clone, Debug)]
 pub struct Receiver {
-    /// Payload delivered in order.
+    /// Payload delivered in order (bytes).
     delivered_bytes: u64,
-    /// When an acknowledgement that is held back must leave; `Instant::MAX`: none is.
+    /// Due time of a delayed acknowledgement; `Instant::MAX`: none is pending.
     ack_due: Instant,
-    /// The timestamp to echo.
+    /// Timestamp to echo.
     echo: Instant,
-    /// The next segment expected.
+    /// Next segment expected.
     next: u32,
     window: u32,
     /// ECE on every acknowledgement until a segment carries CWR.
     ece: bool,
-    /// Segment 0 was a SYN, which delivers nothing.
+    /// Whether segment 0 was a SYN, which delivers nothing.
     syn_seen: bool,
-    /// So many acknowledgements are not to be held back.
-    quick: u8,
-    /// Most connections never need it.
-    aside: Option<Box<Aside>>,
+    /// Number of quick (immediate) acknowledgements to come.
+    quick_acks: u8,
+    /// State that most connections do not need.
+    extras: Option<Box<ReceiverExtras>>,
 }
 
-/// What arrived beyond `next`, and what is reported beside ECE.
+/// Receiver state for out-of-order segments and additional feedback.
 #[derive(Clone, Debug, Default)]
-struct Aside {
-    early: Early,
+struct ReceiverExtras {
+    out_of_order: OutOfOrder,
     feedback: Feedback,
-    /// ECE is to say which segments were marked (RFC 8257).
-    each_mark: bool,
-    /// With [`TcpConfig::adaptive_acks`].
-    patience: Option<Patience>,
+    /// Whether ECE reports the marks of each segment (RFC 8257).
+    exact_ece: bool,
+    /// Present with [`TcpConfig::adaptive_acks`].
+    delayed_ack: Option<DelayedAck>,
 }
 
-impl Aside {
-    /// Whether it is needed when nothing is missing, too.
-    fn lasts(&self) -> bool {
-        self.each_mark || self.feedback != Feedback::None || self.patience.is_some()
+impl ReceiverExtras {
+    /// Whether the state is needed even while nothing is missing.
+    fn is_permanent(&self) -> bool {
+        self.exact_ece || self.feedback != Feedback::None || self.delayed_ack.is_some()
     }
 }
 
 #[derive(Clone, Debug, Default)]
-struct Early {
-    runs: Runs,
-    /// Segments to report runs of, the most recent arrival first (RFC 2018 section 4).
+struct OutOfOrder {
+    ranges: RangeSet,
+    /// Latest out-of-order arrivals, most recent first, for the order of SACK blocks (RFC 2018 section 4).
     recent: Vec<u32>,
-    /// Payload of early segments that are not full, by number.
-    short: Vec<(u32, u16)>,
+    /// Payload of out-of-order segments that are not full, by sequence number.
+    partial: Vec<(u32, u16)>,
 }
 
 impl Receiver {
-    /// A receiver that has seen nothing.
+    /// A receiver before the first segment.
     pub fn new(cfg: &TcpConfig) -> Self {
-        let (feedback, each_mark) = match cfg.congestion.needs() {
-            Needs::Nothing => (Feedback::None, false),
-            Needs::EachMark => (Feedback::None, true),
-            Needs::CountOfMarks => (Feedback::Marks(0), false),
-            Needs::Delay => (Feedback::Delay(0), false),
+        let (feedback, exact_ece) = match cfg.congestion.required_feedback() {
+            RequiredFeedback::None => (Feedback::None, false),
+            RequiredFeedback::ExactEce => (Feedback::None, true),
+            RequiredFeedback::MarkCount => (Feedback::Marks(0), false),
+            RequiredFeedback::OneWayDelay => (Feedback::Delay(0), false),
         };
-        let aside =
-            Aside { early: Early::default(), feedback, each_mark, patience: cfg.adaptive_acks.then(Patience::new) };
+        let extras = ReceiverExtras {
+            out_of_order: OutOfOrder::default(),
+            feedback,
+            exact_ece,
+            delayed_ack: cfg.adaptive_acks.then(DelayedAck::new),
+        };
         Receiver {
             delivered_bytes: 0,
             ack_due: Instant::MAX,
@@ -96,178 +99,179 @@ impl Receiver {
             window: cfg.receive_window,
             ece: false,
             syn_seen: false,
-            quick: cfg.quick_acks,
-            aside: aside.lasts().then(|| Box::new(aside)),
+            quick_acks: cfg.quick_acks,
+            extras: extras.is_permanent().then(|| Box::new(extras)),
         }
     }
 
-    /// A segment arrived: the acknowledgement to send now, if any.
+    /// Processes a segment; returns an acknowledgement to send at once.
     pub fn on_segment(&mut self, cfg: &TcpConfig, now: Instant, segment: &Segment) -> Option<Ack> {
         if !self.is_next(segment) {
-            return self.on_rare_segment(cfg, now, segment);
+            return self.on_slow_path(cfg, now, segment);
         }
-        let held = (self.ack_due != Instant::MAX).then_some((self.ack_due, self.echo));
-        self.hurry(cfg, now, segment);
+        let pending = (self.ack_due != Instant::MAX).then_some((self.ack_due, self.echo));
+        self.request_quick_acks(cfg, now, segment);
         let ack = self.accept(cfg, segment);
-        self.hold_back(cfg, now, segment, ack, held)
+        self.delay_ack(cfg, now, segment, ack, pending)
     }
 
-    /// An acknowledgement in order: every second one leaves. `held`: when the one held back would have left, and what
-    /// it would have echoed.
+    /// Delays an in-order acknowledgement; every second one is sent. `pending`: due time and echo of an earlier delayed
+    /// one.
     #[inline(always)]
-    fn hold_back(
+    fn delay_ack(
         &mut self,
         cfg: &TcpConfig,
         now: Instant,
         segment: &Segment,
         ack: Ack,
-        held: Option<(Instant, Instant)>,
+        pending: Option<(Instant, Instant)>,
     ) -> Option<Ack> {
         let Some(delay) = cfg.delayed_ack.filter(|_| !segment.syn) else { return Some(ack) };
-        // RFC 7323 section 4.3: a delayed acknowledgement echoes the first segment it covers.
-        self.echo = held.map_or(self.echo, |(_, echo)| echo);
-        let (quick, echo) = (self.quick > 0, self.echo);
-        if patience::ends_write(cfg, segment) || (quick || held.is_some()) && cfg.ack_merging == Span::ZERO {
-            self.spend_quick();
+        // A delayed acknowledgement echoes the first segment it covers (RFC 7323 section 4.3).
+        self.echo = pending.map_or(self.echo, |(_, echo)| echo);
+        let (is_quick, echo) = (self.quick_acks > 0, self.echo);
+        if delayed_ack::ends_write(cfg, segment) || (is_quick || pending.is_some()) && cfg.ack_merging == Span::ZERO {
+            self.count_quick_ack();
             return Some(Ack { echo, ..ack });
         }
-        let delay = self.patience().map_or(delay, |patience| patience.delay());
-        // What arrives within `ack_merging` of the segment that calls for an acknowledgement is covered by it too.
-        let wait = if quick || held.is_some() { cfg.ack_merging } else { delay };
-        self.ack_due = held.map_or(Instant::MAX, |(due, _)| due).min(now + wait);
+        let delay = self.delayed_ack().map_or(delay, |delayed_ack| delayed_ack.delay());
+        // An acknowledgement also covers segments that arrive within `ack_merging` of its trigger.
+        let wait = if is_quick || pending.is_some() { cfg.ack_merging } else { delay };
+        self.ack_due = pending.map_or(Instant::MAX, |(due, _)| due).min(now + wait);
         None
     }
 
-    fn patience(&mut self) -> Option<&mut Patience> {
-        self.aside.as_mut()?.patience.as_mut()
+    fn delayed_ack(&mut self) -> Option<&mut DelayedAck> {
+        self.extras.as_mut()?.delayed_ack.as_mut()
     }
 
-    /// An acknowledgement leaves.
+    /// Counts down the quick acknowledgements.
     #[inline(always)]
-    fn spend_quick(&mut self) {
-        if self.quick > 0 {
-            self.quick -= 1;
-            if self.quick == 0
-                && let Some(patience) = self.patience()
+    fn count_quick_ack(&mut self) {
+        if self.quick_acks > 0 {
+            self.quick_acks -= 1;
+            if self.quick_acks == 0
+                && let Some(delayed_ack) = self.delayed_ack()
             {
-                patience.settle();
+                delayed_ack.reset();
             }
         }
     }
 
-    /// Linux acknowledges the first marked segment and the next at once, and the one that says that the window was
-    /// reduced: the sender may have no more than one under way.
+    /// Requests quick acknowledgements as Linux does: for the first marked segment and the next, and for one with CWR,
+    /// since the sender may have a single segment in flight.
     #[inline(always)]
-    fn hurry(&mut self, cfg: &TcpConfig, now: Instant, segment: &Segment) {
+    fn request_quick_acks(&mut self, cfg: &TcpConfig, now: Instant, segment: &Segment) {
         let next = self.next;
-        if let Some(patience) = self.patience() {
-            let quick = patience.on_segment(cfg, now, segment, next);
-            self.quick = self.quick.max(quick);
+        if let Some(delayed_ack) = self.delayed_ack() {
+            let quick_acks = delayed_ack.on_segment(cfg, now, segment, next);
+            self.quick_acks = self.quick_acks.max(quick_acks);
         }
         if cfg.ack_marks {
             if segment.ecn == Ecn::Ce && (!self.ece || segment.cwr) {
-                self.quick = self.quick.max(2);
+                self.quick_acks = self.quick_acks.max(2);
             } else if segment.cwr {
-                self.quick = self.quick.max(1);
+                self.quick_acks = self.quick_acks.max(1);
             }
         }
     }
 
-    /// What it needs beside itself while something is missing, for a host that would have it at hand.
+    /// Separately allocated state, which a host may prefetch.
     #[inline(always)]
-    pub fn kept_apart(&self) -> Option<&(impl Sized + use<>)> {
-        self.aside.as_deref()
+    pub fn extras(&self) -> Option<&(impl Sized + use<>)> {
+        self.extras.as_deref()
     }
 
-    /// Whether `segment` is the next of an unbroken sequence, for [`accept`](Self::accept).
+    /// Whether `segment` can be passed to [`accept`](Self::accept): the next one, with nothing missing.
     #[inline(always)]
     pub fn is_next(&self, segment: &Segment) -> bool {
-        segment.seq == self.next && self.aside.is_none() && self.window > 0
+        segment.seq == self.next && self.extras.is_none() && self.window > 0
     }
 
-    /// The next segment of an unbroken sequence arrived: the acknowledgement, for receivers that hold none back.
+    /// Accepts the next segment in order; returns the acknowledgement, for receivers that delay none.
     #[inline(always)]
     pub fn accept(&mut self, cfg: &TcpConfig, segment: &Segment) -> Ack {
         debug_assert!(self.is_next(segment));
-        self.follow_marks(segment);
-        self.take_in_order(cfg, segment);
+        self.update_ece(segment);
+        self.deliver_in_order(cfg, segment);
         self.acknowledge_in_order()
     }
 
     #[inline(always)]
-    fn take_in_order(&mut self, cfg: &TcpConfig, segment: &Segment) {
+    fn deliver_in_order(&mut self, cfg: &TcpConfig, segment: &Segment) {
         self.next += 1;
         self.deliver(cfg, segment.syn, segment.bytes);
         self.syn_seen |= segment.syn;
         self.echo = segment.sent_at;
     }
 
-    /// A segment out of order, or any to a receiver that reports more than ECE.
+    /// Processes a segment out of order, or any segment of a receiver with additional feedback.
     #[cold]
-    fn on_rare_segment(&mut self, cfg: &TcpConfig, now: Instant, segment: &Segment) -> Option<Ack> {
-        self.hurry(cfg, now, segment);
-        let earlier = self.follow_feedback(now, segment);
+    fn on_slow_path(&mut self, cfg: &TcpConfig, now: Instant, segment: &Segment) -> Option<Ack> {
+        self.request_quick_acks(cfg, now, segment);
+        let earlier = self.update_feedback(now, segment);
         let in_order = segment.seq == self.next && self.window > 0;
-        if !in_order || self.aside.as_ref().is_some_and(|aside| !aside.early.runs.is_empty()) {
+        if !in_order || self.extras.as_ref().is_some_and(|extras| !extras.out_of_order.ranges.is_empty()) {
             if cfg.adaptive_acks {
-                self.spend_quick();
+                self.count_quick_ack();
             }
-            return Some(self.on_unusual(cfg, segment));
+            return Some(self.on_out_of_order(cfg, segment));
         }
-        let held = (self.ack_due != Instant::MAX).then_some((self.ack_due, self.echo));
-        self.take_in_order(cfg, segment);
+        let pending = (self.ack_due != Instant::MAX).then_some((self.ack_due, self.echo));
+        self.deliver_in_order(cfg, segment);
         let ack = self.acknowledge();
-        let ack = self.hold_back(cfg, now, segment, ack, held);
+        let ack = self.delay_ack(cfg, now, segment, ack, pending);
         earlier.or(ack)
     }
 
-    /// Takes note of the marks and the delay of a segment. The acknowledgement is of what is held back, if it must not
-    /// share ECE with this segment.
-    fn follow_feedback(&mut self, now: Instant, segment: &Segment) -> Option<Ack> {
+    /// Records mark and delay of a segment. Returns the pending acknowledgement if it must not share ECE with this
+    /// segment.
+    fn update_feedback(&mut self, now: Instant, segment: &Segment) -> Option<Ack> {
         let marked = segment.ecn == Ecn::Ce;
-        match self.aside.as_deref_mut() {
-            Some(Aside { each_mark: true, .. }) => {
+        match self.extras.as_deref_mut() {
+            Some(ReceiverExtras { exact_ece: true, .. }) => {
                 let changed = marked != self.ece && self.ack_due != Instant::MAX;
                 let earlier = changed.then(|| self.acknowledge());
                 self.ece = marked;
                 return earlier;
             }
-            Some(Aside { feedback: Feedback::Marks(count), .. }) => *count += u32::from(marked),
-            Some(Aside { feedback: Feedback::Delay(delay), .. }) => {
+            Some(ReceiverExtras { feedback: Feedback::Marks(count), .. }) => *count += u32::from(marked),
+            Some(ReceiverExtras { feedback: Feedback::Delay(delay), .. }) => {
                 let nanos = now.saturating_since(segment.sent_at).as_nanos();
                 *delay = (nanos / 1_000).min(u64::from(u32::MAX)) as u32;
-                self.follow_marks(segment);
+                self.update_ece(segment);
             }
-            _ => self.follow_marks(segment),
+            _ => self.update_ece(segment),
         }
         None
     }
 
-    /// ECE from the first mark until the sender says that it has reacted (RFC 3168 section 6.1.3).
+    /// Sets ECE from the first mark until CWR (RFC 3168 section 6.1.3).
     #[inline(always)]
-    fn follow_marks(&mut self, segment: &Segment) {
-        // Without branches, for marks come by chance.
+    fn update_ece(&mut self, segment: &Segment) {
+        // Without branches, since marks are random.
         self.ece = (self.ece & !segment.cwr) | (segment.ecn == Ecn::Ce);
     }
 
-    /// When [`on_timer`](Self::on_timer) is to be called; it changes with each segment.
+    /// Time at which to call [`on_timer`](Self::on_timer); each segment may change it.
     #[inline]
     pub fn next_timer(&self) -> Option<Instant> {
         (self.ack_due != Instant::MAX).then_some(self.ack_due)
     }
 
-    /// The acknowledgement held back until now, if there is one. Late calls are fine, early and extra ones do nothing.
+    /// Timer callback: the delayed acknowledgement, if one is due. Late calls are allowed; early and additional calls
+    /// have no effect.
     pub fn on_timer(&mut self, now: Instant) -> Option<Ack> {
         (self.ack_due != Instant::MAX && now >= self.ack_due).then(|| {
-            if let Some(patience) = self.patience() {
-                patience.on_timer();
+            if let Some(delayed_ack) = self.delayed_ack() {
+                delayed_ack.on_timer();
             }
-            self.spend_quick();
+            self.count_quick_ack();
             self.acknowledge()
         })
     }
 
-    /// Segments delivered in order, the SYN not counted.
+    /// Segments delivered in order, without the SYN.
     pub fn delivered_segments(&self) -> u32 {
         self.next - u32::from(self.syn_seen)
     }
@@ -277,15 +281,15 @@ impl Receiver {
         Bytes(self.delivered_bytes)
     }
 
-    /// The application takes `window` more segments from now on (0: none). Returns the acknowledgement that tells the
-    /// sender so, due when a closed window opens.
+    /// Sets the receive window (segments; 0: closed). Returns the acknowledgement that announces the opening of a
+    /// closed window.
     pub fn set_window(&mut self, window: u32) -> Option<Ack> {
         let opens = self.window == 0 && window > 0;
         self.window = window;
         opens.then(|| self.acknowledge())
     }
 
-    /// Nothing is missing: no blocks to look for.
+    /// Acknowledgement while nothing is missing, without SACK blocks.
     #[inline(always)]
     fn acknowledge_in_order(&mut self) -> Ack {
         self.ack_due = Instant::MAX;
@@ -301,7 +305,7 @@ impl Receiver {
 
     #[inline(never)]
     fn acknowledge(&mut self) -> Ack {
-        let feedback = self.aside.as_ref().map_or(Feedback::None, |aside| aside.feedback);
+        let feedback = self.extras.as_ref().map_or(Feedback::None, |extras| extras.feedback);
         Ack { sack: self.sack_blocks(), feedback, ..self.acknowledge_in_order() }
     }
 
@@ -312,23 +316,23 @@ impl Receiver {
         }
     }
 
-    /// Everything but the next segment of an unbroken sequence; each is acknowledged at once (RFC 5681 section 4.2).
+    /// Processes any segment other than the next in order; each is acknowledged at once (RFC 5681 section 4.2).
     #[cold]
-    fn on_unusual(&mut self, cfg: &TcpConfig, segment: &Segment) -> Ack {
+    fn on_out_of_order(&mut self, cfg: &TcpConfig, segment: &Segment) -> Ack {
         let end = self.next.saturating_add(self.window);
         if segment.seq >= self.next && segment.seq < end {
-            let early = &mut self.aside.get_or_insert_default().early;
-            let new = early.runs.insert(segment.seq, segment.seq + 1) == 1;
+            let out_of_order = &mut self.extras.get_or_insert_default().out_of_order;
+            let new = out_of_order.ranges.insert(segment.seq, segment.seq + 1) == 1;
             let full = segment.bytes == cfg.packet_bytes;
             if new && (segment.syn || !full) {
                 let payload = if segment.syn { 0 } else { segment.bytes.saturating_sub(cfg.header_bytes) };
-                early.short.push((segment.seq, payload));
+                out_of_order.partial.push((segment.seq, payload));
             }
             if cfg.variant == Variant::Sack {
-                early.recent.insert(0, segment.seq);
+                out_of_order.recent.insert(0, segment.seq);
             }
             if segment.seq == self.next {
-                // The segment that advances the left edge is the one to echo (RFC 7323 section 4.3 rule 2).
+                // The segment that advances the left edge is echoed (RFC 7323 section 4.3 rule 2).
                 self.echo = segment.sent_at;
                 self.syn_seen |= segment.syn;
                 self.advance(cfg);
@@ -337,14 +341,14 @@ impl Receiver {
         self.acknowledge()
     }
 
-    /// Delivers the run that starts at `next`.
+    /// Delivers the range that starts at `next`.
     fn advance(&mut self, cfg: &TcpConfig) {
-        let Some(aside) = &mut self.aside else { return };
-        let lasts = aside.lasts();
-        let early = &mut aside.early;
-        let Some((first, end)) = early.runs.run_with(self.next) else { return };
+        let Some(extras) = &mut self.extras else { return };
+        let is_permanent = extras.is_permanent();
+        let out_of_order = &mut extras.out_of_order;
+        let Some((first, end)) = out_of_order.ranges.range_containing(self.next) else { return };
         let mut payload = u64::from(end - first) * u64::from(cfg.payload_bytes());
-        early.short.retain(|&(seq, bytes)| {
+        out_of_order.partial.retain(|&(seq, bytes)| {
             if seq < end {
                 payload -= u64::from(cfg.payload_bytes());
                 payload += u64::from(bytes);
@@ -353,29 +357,29 @@ impl Receiver {
         });
         self.delivered_bytes += payload;
         self.next = end;
-        early.runs.forget_before(end);
-        early.recent.retain(|&seq| seq >= end);
-        if early.runs.is_empty() && !lasts {
-            self.aside = None;
+        out_of_order.ranges.remove_before(end);
+        out_of_order.recent.retain(|&seq| seq >= end);
+        if out_of_order.ranges.is_empty() && !is_permanent {
+            self.extras = None;
         }
     }
 
-    /// RFC 2018 section 4: the run of the latest arrival first, then the runs reported most recently.
+    /// SACK blocks: the range of the latest arrival first, then the most recently reported ones (RFC 2018 section 4).
     fn sack_blocks(&mut self) -> SackBlocks {
         let mut blocks = SackBlocks::EMPTY;
-        let Some(Aside { early, .. }) = self.aside.as_deref_mut() else { return blocks };
-        let mut kept = Vec::with_capacity(early.recent.len().min(3));
-        for &seq in &early.recent {
-            let Some((first, end)) = early.runs.run_with(seq) else { continue };
+        let Some(ReceiverExtras { out_of_order, .. }) = self.extras.as_deref_mut() else { return blocks };
+        let mut recent = Vec::with_capacity(out_of_order.recent.len().min(3));
+        for &seq in &out_of_order.recent {
+            let Some((first, end)) = out_of_order.ranges.range_containing(seq) else { continue };
             let reported = blocks.as_slice().iter().any(|&(from, _)| from == first);
             if !reported {
                 if !blocks.push(first, end) {
                     break;
                 }
-                kept.push(seq);
+                recent.push(seq);
             }
         }
-        early.recent = kept;
+        out_of_order.recent = recent;
         blocks
     }
 }

@@ -1,4 +1,4 @@
-//! How a SACK sender comes down to its reduced window while it repairs losses.
+//! Window reduction of a SACK sender during loss recovery.
 //!
 //! ```text
 //!   pipe  w |--.                        w |.                          w |.
@@ -8,56 +8,55 @@
 //!            at once (RFC 6675)            proportional (RFC 9937)      rate halving
 //! ```
 //!
-//! Rate halving is that of the TCP-Linux of ns-2.35 (after Hoe 1995 and FACK): the pipe has a bound, one above what an
-//! acknowledgement leaves of it at most. It lets one segment go, and each that goes lowers it by two: the next
-//! acknowledgement finds it in force, the one after does not. With a
-//! [`send_overhead`](super::TcpConfig::send_overhead) ns-2 forgets to lower it (the timer of the overhead puts the
-//! value from before back). Then the rate is not halved: a segment goes for each that arrives, and when the losses are
-//! repaired the sender is silent until the pipe has shrunk to the window. So it is here.
+//! Rate halving follows the TCP-Linux of ns-2.35 (after Hoe 1995 and FACK). The pipe is bounded by one above its
+//! smallest value at an acknowledgement. Each segment sent lowers the bound, so every other acknowledgement releases a
+//! segment. With a [`send_overhead`](super::TcpConfig::send_overhead) ns-2 restores the old bound, so a segment is sent
+//! for each one that arrives, and after the recovery the sender pauses until the pipe fits the window. This
+//! implementation does the same.
 //!
-//! With RACK ([`LossDetection::Rack`](super::LossDetection::Rack)) proportional rate reduction holds for marks too,
-//! else the window is reduced at once after a mark (RFC 9937 section 6 allows either).
+//! With RACK ([`LossDetection::Rack`](super::LossDetection::Rack)) proportional rate reduction applies to marks too;
+//! otherwise the window is reduced at once after a mark (RFC 9937 section 6 permits both).
 
 use aqumen_units::Span;
 
 use super::{Reduction, TcpConfig};
 
-/// One way down.
+/// State of a window reduction.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Descent {
-    /// Proportional: segments that may leave now. Rate halving: what the pipe may reach beyond the window.
+pub(super) struct ReductionState {
+    /// Proportional: segments that may be sent now. Rate halving: bound of the pipe.
     allowance: u32,
-    /// RecoverFS: what was in the network when it began.
-    from: u32,
+    /// RecoverFS: segments in flight at the start.
+    recover_fs: u32,
     /// prr_delivered and prr_out.
     delivered: u32,
     sent: u32,
 }
 
-impl Descent {
-    /// A recovery begins with a window of `window` and `from` segments in the network; one leaves at once.
-    pub(super) fn begin(&mut self, window: f64, from: u32) {
-        *self = Descent { allowance: window as u32, from: from.max(1), delivered: 0, sent: 0 };
+impl ReductionState {
+    /// Starts a recovery with the given window and `in_flight` segments in the network; one segment is sent at once.
+    pub(super) fn begin(&mut self, window: f64, in_flight: u32) {
+        *self = ReductionState { allowance: window as u32, recover_fs: in_flight.max(1), delivered: 0, sent: 0 };
     }
 
-    /// An acknowledgement in recovery has left `pipe` segments in the network: `delivered` have arrived with it;
+    /// Processes an acknowledgement in recovery that leaves `pipe` segments in the network and reports `delivered`.
     /// `safe`: it acknowledges new data and shows no new loss.
     pub(super) fn on_ack(&mut self, cfg: &TcpConfig, window: u32, pipe: u32, delivered: u32, safe: bool) {
         match cfg.reduction {
             Reduction::AtOnce => {}
-            Reduction::Proportional => self.share_out(window, pipe, delivered, safe),
+            Reduction::Proportional => self.reduce_proportionally(window, pipe, delivered, safe),
             Reduction::RateHalving => self.allowance = self.allowance.min(pipe + 1),
         }
     }
 
-    /// RFC 9937 section 6.2.
-    fn share_out(&mut self, window: u32, pipe: u32, delivered: u32, safe: bool) {
+    /// Proportional rate reduction (RFC 9937 section 6.2).
+    fn reduce_proportionally(&mut self, window: u32, pipe: u32, delivered: u32, safe: bool) {
         if delivered == 0 {
             return;
         }
         self.delivered += delivered;
         self.allowance = if pipe > window {
-            let due = (u64::from(self.delivered) * u64::from(window)).div_ceil(u64::from(self.from));
+            let due = (u64::from(self.delivered) * u64::from(window)).div_ceil(u64::from(self.recover_fs));
             due.saturating_sub(u64::from(self.sent)) as u32
         } else {
             let conserved = self.delivered.saturating_sub(self.sent).max(delivered);
@@ -77,7 +76,7 @@ impl Descent {
         }
     }
 
-    /// A segment leaves; `pipe` was in the network before it.
+    /// Records a sent segment; `pipe` was in the network before it.
     pub(super) fn on_sent(&mut self, cfg: &TcpConfig, pipe: u32) {
         self.sent += 1;
         match cfg.reduction {

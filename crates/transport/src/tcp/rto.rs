@@ -4,28 +4,27 @@ use aqumen_units::{Instant, Span};
 
 use super::{RtoFloor, TcpConfig};
 
-/// Smoothed round trip, its deviation and the timeout they give.
+/// Smoothed round-trip time, its deviation, and the resulting timeout.
 ///
-/// `srtt` carries 3 fraction bits and `rttvar` 2, so that the gains 1/8 and 1/4 of RFC 6298 rule 2.3 are plain sums.
-///
-/// What setting the timer needs comes first, for who lays this out by cache lines.
+/// `srtt` has 3 fraction bits and `rttvar` 2, which makes the gains 1/8 and 1/4 of RFC 6298 rule 2.3 plain sums. Fields
+/// needed to set the timer come first, so that they share a cache line with the sender's.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct Rto {
     /// SRTT + 4 RTTVAR, at least the minimum, before backoff (us).
     base_us: u32,
-    /// How often the timer doubled (RFC 6298 rule 5.5).
+    /// Number of backoffs (RFC 6298 rule 5.5).
     doublings: u8,
     /// 8 x SRTT (ticks); 0: no sample yet.
     srtt: u32,
     /// 4 x RTTVAR (ticks).
     rttvar: u32,
-    /// Where this host's clock ticks (ns before the epoch).
+    /// Phase of this host's clock (ns before the epoch).
     phase_nanos: u32,
 }
 
 impl Rto {
-    /// Of what setting the timer needs.
+    /// Size of the fields needed to set the timer.
     pub(super) const TIMER_BYTES: usize = core::mem::offset_of!(Rto, srtt);
 
     pub(super) fn new(cfg: &TcpConfig) -> Self {
@@ -37,26 +36,26 @@ impl Rto {
         self.phase_nanos = (phase.as_nanos() % cfg.rto_tick.as_nanos().max(1)) as u32;
     }
 
-    /// How long to wait for an acknowledgement.
+    /// Current retransmission timeout.
     #[inline]
     pub(super) fn timeout(&self, cfg: &TcpConfig) -> Span {
         Span::from_micros(u64::from(self.base_us) << self.doublings).min(cfg.max_rto)
     }
 
-    /// SRTT, to the tick; `None` before the first sample.
+    /// SRTT in whole ticks; `None` before the first sample.
     pub(super) fn smoothed(&self, cfg: &TcpConfig) -> Option<Span> {
         (self.srtt != 0).then(|| cfg.rto_tick * u64::from(self.srtt >> 3))
     }
 
-    /// A segment sent at `sent` was acknowledged at `now`.
+    /// Adds a sample: a segment sent at `sent` was acknowledged at `now`.
     #[inline]
     pub(super) fn sample(&mut self, cfg: &TcpConfig, sent: Instant, now: Instant) {
         let tick = cfg.rto_tick.as_nanos().max(1);
-        // A clock that only ticks sees the number of ticks between two moments, not the time.
+        // The clock counts ticks between two moments, not time.
         let phase = u64::from(self.phase_nanos);
         let (from, until) = (sent.as_nanos() + phase, now.as_nanos() + phase);
-        // By a known number a processor need not divide: that of the preset `ns2` here, of all others elsewhere, for a
-        // compiler makes one division of two that meet.
+        // Division by a constant is faster. The general case is a separate function, as the compiler would merge the
+        // two.
         let measured = match tick {
             10_000_000 => (until / 10_000_000).saturating_sub(from / 10_000_000),
             _ => ticks_between(from, until, tick),
@@ -78,7 +77,7 @@ impl Rto {
         self.base_us = (ticks * (tick / 1_000)).clamp(u64::from(floor_us(cfg)), u64::from(u32::MAX)) as u32;
     }
 
-    /// The timer went off: double it (RFC 6298 rule 5.5).
+    /// Doubles the timeout after an expiry (RFC 6298 rule 5.5).
     pub(super) fn back_off(&mut self, cfg: &TcpConfig) {
         if self.doublings < 6 || self.timeout(cfg) < cfg.max_rto {
             self.doublings = (self.doublings + 1).min(20);
@@ -90,27 +89,27 @@ impl Rto {
         }
     }
 
-    /// New data arrived: the timer is that of the estimate again.
+    /// Ends the backoff when new data is acknowledged.
     #[inline]
     pub(super) fn end_backoff(&mut self) {
         self.doublings = 0;
     }
 }
 
-/// How often a clock ticks after `from` and up to `until` that ticks at all multiples of `tick` (ns).
+/// Ticks after `from` and up to `until` of a clock that ticks at multiples of `tick` (ns).
 #[inline(never)]
 fn ticks_between(from: u64, until: u64, tick: u64) -> u64 {
     (until / tick).saturating_sub(from / tick)
 }
 
 impl TcpConfig {
-    /// No timer of a sender is due sooner than this after what sets it; `None`: one may be due at any time.
+    /// Shortest time from an event to the sender timer it sets; `None`: no bound.
     pub fn least_timeout(&self) -> Option<Span> {
-        (!self.tracks_segments()).then(|| Span::from_micros(u64::from(floor_us(self))).min(self.max_rto))
+        (!self.uses_rack()).then(|| Span::from_micros(u64::from(floor_us(self))).min(self.max_rto))
     }
 }
 
-/// A timer of less than two ticks could go off at once (ns-2, 4.3BSD).
+/// Smallest timeout: at least two ticks, since a shorter timer could expire at once (ns-2, 4.3BSD).
 fn floor_us(cfg: &TcpConfig) -> u32 {
     micros(cfg.min_rto.max(cfg.rto_tick * 2))
 }

@@ -1,9 +1,9 @@
-//! The sending end: when to send which segment.
+//! Sending endpoint of TCP.
 //!
 //! Slow start, congestion avoidance, fast retransmit and fast recovery follow RFC 5681, NewReno RFC 6582, selective
-//! acknowledgements RFC 6675 or RFC 8985, limited transmit RFC 3042, the timer RFC 6298, marks RFC 3168. Where ns-2.35
-//! differs, a field of [`TcpConfig`] chooses. Growth and reduction of the window are Reno's; a connection with another
-//! congestion control, or paced, has a `Control` in its `Aside` and takes the rare paths throughout.
+//! acknowledgements RFC 6675 or RFC 8985, limited transmit RFC 3042, the timer RFC 6298, marks RFC 3168. Fields of
+//! [`TcpConfig`] select the variants of ns-2.35. The sender itself implements Reno without pacing; other congestion
+//! controls and pacing are in [`congestion`](super::congestion).
 //!
 //! ```text
 //!                  third duplicate                      acknowledged up to `recover`
@@ -12,75 +12,74 @@
 //!        +--- retransmission timer, from anywhere: window 1, resend from `una` on (slow start)
 //! ```
 //!
-//! Deviations: a persist probe is an old, empty segment (as in Linux), not a byte of new data, since sequence numbers
-//! count segments. RFC 6298 rule 5.7 (3 s after a lost SYN) is left out: the SYN's own round trip is measured.
+//! Deviations: a persist probe is an old, empty segment (as in Linux) instead of a byte of new data, since sequence
+//! numbers count segments. RFC 6298 rule 5.7 (3 s after a lost SYN) is omitted, as the SYN's round trip is measured.
 
-mod controlled;
+mod control;
 mod duplicates;
 mod offload;
 mod probe;
+mod rack;
+mod rack_state;
+mod sack;
 mod sack1;
-mod selective;
-mod track;
-mod tracked;
 
 use alloc::boxed::Box;
 
 use aqumen_units::{Bytes, Ecn, Instant, Span};
 
-use super::board::Board;
 use super::congestion::{Control, Signal, Window, reno_growth, whole_growth};
 use super::rto::Rto;
+use super::scoreboard::Scoreboard;
 use super::{Ack, LossDetection, PlainAck, Segment, TcpConfig, Variant};
-use track::Track;
+use rack_state::Rack;
 
-/// The sending end of a connection.
+/// Sending endpoint of a connection.
 ///
-/// The host calls [`start`](Self::start), then after every call that may change what can be sent (`start`, `resume`,
-/// `offer`, [`on_ack`](Self::on_ack), [`on_timer`](Self::on_timer)) polls [`poll_immediate`](Self::poll_immediate)
-/// until `None`, and [`poll_transmit`](Self::poll_transmit) until `None`: at once, or with
-/// [`send_overhead`](TcpConfig::send_overhead) after a random delay (one at a time: while it runs, further calls start
-/// no second one). A paced sender lets go what its rate allows; the host polls again at [`next_send`](Self::next_send).
+/// The host calls [`start`](Self::start). After every call that may change what can be sent (`start`, `resume`,
+/// `offer`, [`on_ack`](Self::on_ack), [`on_timer`](Self::on_timer)) it polls [`poll_immediate`](Self::poll_immediate)
+/// until `None`, then [`poll_transmit`](Self::poll_transmit) until `None`: at once, or after a random delay with
+/// [`send_overhead`](TcpConfig::send_overhead) (further calls during the delay start no second one). A paced sender is
+/// polled again at [`next_send`](Self::next_send).
 ///
-/// In this order because of the cache: what an acknowledgement of new data and a new segment need lies on its first
-/// line.
+/// Field order: the first cache line holds the fields for acknowledgements of new data and for new segments.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Sender {
     /// Congestion window (segments).
     cwnd: f64,
-    /// When the retransmission (or persist) timer goes off; `Instant::MAX`: not set.
+    /// Expiry of the retransmission (or persist) timer; `Instant::MAX`: not set.
     deadline: Instant,
-    /// When segment `timed` left; `Instant::MAX`: none is being timed.
+    /// Sending time of segment `timed`; `Instant::MAX`: none is timed.
     timed_at: Instant,
-    /// The segment being timed, or `NONE`.
+    /// Segment being timed, or `NONE`.
     timed: u32,
-    /// The oldest segment not acknowledged.
+    /// Oldest unacknowledged segment.
     una: u32,
-    /// The next segment to send; behind `high` after a timeout.
+    /// Next segment to send; behind `high` after a timeout.
     next: u32,
-    /// One past the highest segment ever sent.
+    /// One past the highest segment sent.
     high: u32,
-    /// `high` at the last reduction: the window reacts to nothing older.
+    /// `high` at the last reduction: signals for older segments are ignored.
     recover: u32,
-    /// What the receiver takes beyond `una`.
+    /// Receive window beyond `una` (segments).
     peer_window: u32,
     /// Slow-start threshold (segments).
     ssthresh: u32,
     duplicates: u8,
-    /// How many more segments may leave in answer to the last event.
+    /// Segments that may still be sent in response to the last event.
     burst: u8,
-    /// Where a compiler cannot read it together with what follows: a processor has to wait for what was just written.
+    /// Placed apart from the fields before it, which avoids a store-forwarding stall.
     flags: u16,
-    /// The timeout, on the first line, and what it is made of.
+    /// Retransmission timeout, in part on the first cache line.
     rto: Rto,
     /// Payload of the segment before `limit`.
     last_bytes: u16,
-    last: Cause,
+    last_cause: Cause,
     rtt_sum_nanos: u64,
-    /// What a plain Reno sender does not need while nothing is missing.
-    aside: Option<Box<Aside>>,
-    /// One past the last segment the application offered.
+    /// State that a plain Reno sender does not need while nothing is missing.
+    extras: Option<Box<SenderExtras>>,
+    /// One past the last segment offered by the application.
     limit: u32,
     /// Segments known to have left the network in fast recovery (ns-2's `dupwnd_`).
     inflation: u32,
@@ -95,73 +94,73 @@ pub struct Sender {
 const CACHE_LINE: usize = 64;
 const _: () = assert!(core::mem::offset_of!(Sender, rto) + Rto::TIMER_BYTES <= CACHE_LINE);
 
-/// What most connections need rarely or never.
+/// Sender state that most connections rarely need.
 #[derive(Clone, Debug, Default)]
-struct Aside {
-    /// What the receiver reported beyond `una`; `None` while nothing is missing.
-    board: Option<Board>,
-    /// A congestion control other than plain Reno.
+struct SenderExtras {
+    /// SACK scoreboard; `None` while nothing is missing.
+    scoreboard: Option<Scoreboard>,
+    /// Congestion control other than plain Reno.
     control: Option<Control>,
-    /// What is under way, where losses are found by time. It stands in for the board.
-    track: Option<Box<Track>>,
+    /// RACK state, in place of the scoreboard.
+    rack: Option<Box<Rack>>,
 }
 
-impl Aside {
-    /// What a connection needs from its first segment on.
+impl SenderExtras {
+    /// State that the configuration requires from the first segment on.
     fn new(cfg: &TcpConfig) -> Option<Box<Self>> {
         let control = Control::new(cfg);
-        let track = cfg.tracks_segments().then(|| Box::new(Track::new()));
-        (control.is_some() || track.is_some()).then(|| Box::new(Aside { board: None, control, track }))
+        let rack = cfg.uses_rack().then(|| Box::new(Rack::new()));
+        (control.is_some() || rack.is_some()).then(|| Box::new(SenderExtras { scoreboard: None, control, rack }))
     }
 }
 
-/// The last cause to reduce the window.
+/// Last cause of a window reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum Cause {
     None,
-    /// Duplicate acknowledgements, recovery not over.
+    /// Duplicate acknowledgements, recovery in progress.
     Duplicates,
-    /// Duplicate acknowledgements, recovery over.
+    /// Duplicate acknowledgements, recovery complete.
     Recovered,
     Mark,
     Timeout,
 }
 
-/// The application offers nothing more, or nothing yet.
+/// The application is paused or has not started.
 const STOPPED: u16 = 1;
 /// The next segment carries CWR.
 const CWR: u16 = 1 << 2;
-/// A timeout of ns-2's Sack1: duplicates mean nothing before new data is acknowledged.
+/// After a timeout of ns-2's Sack1: duplicates are ignored until new data is acknowledged.
 const IGNORE_DUPLICATES: u16 = 1 << 1;
-/// A mark came back to a window of one.
+/// A mark was echoed to a window of one.
 const ECN_BACKOFF: u16 = 1 << 3;
-/// Segment `una` is to be sent at once.
+/// Segment `una` is to be retransmitted at once.
 const RETRANSMIT: u16 = 1 << 4;
 /// Limited transmit: one new segment is to be sent at once.
 const ONE_MORE: u16 = 1 << 5;
 /// A window probe is to be sent at once.
 const PROBE: u16 = 1 << 6;
-/// In the loss recovery of RFC 6675.
+/// In loss recovery (RFC 6675).
 const RECOVERY: u16 = 1 << 7;
 /// A partial acknowledgement has restarted the timer in this recovery (RFC 6582 section 3.2 step 3).
 const PARTIAL: u16 = 1 << 8;
-/// The SYN was lost: the initial window is one (RFC 5681 section 3.1).
+/// The SYN was lost, so the initial window is one (RFC 5681 section 3.1).
 const SYN_LOST: u16 = 1 << 9;
-/// What [`Sender::poll_immediate`] has to do.
+/// Work for [`Sender::poll_immediate`].
 const AT_ONCE: u16 = RETRANSMIT | ONE_MORE | PROBE;
-/// What a timeout ends.
+/// Flags cleared by a timeout.
 const UNTIL_TIMEOUT: u16 = RETRANSMIT | ONE_MORE | RECOVERY;
-/// See [`Sender::is_plain`], which it saves asking.
+/// Cached [`Sender::is_plain`].
 const PLAIN: u16 = 1 << 10;
-/// See [`Sender::is_endless`].
+/// Cached [`Sender::is_endless`].
 const ENDLESS: u16 = 1 << 11;
-/// Its configuration asks of each acknowledgement or segment what most do not.
-const PARTICULAR: u16 = 1 << 12;
+/// The configuration has options outside the fast path.
+const SLOW_PATH: u16 = 1 << 12;
 
 const UNLIMITED: u8 = u8::MAX;
 
-/// No segment: none has this number.
+/// Number of no segment.
 const NONE: u32 = u32::MAX;
 
 /// Counts since the connection began.
@@ -169,24 +168,24 @@ const NONE: u32 = u32::MAX;
 pub struct Stats {
     /// Segments sent, retransmissions and the SYN included.
     pub sent: u32,
-    /// Segments sent again.
+    /// Retransmissions.
     pub retransmitted: u32,
-    /// Retransmission timeouts, those of a window marked below one included.
+    /// Retransmission timeouts, those of a window below one segment included.
     pub timeouts: u32,
     /// Fast retransmits.
     pub fast_retransmits: u32,
-    /// Reactions to marks.
+    /// Window reductions for marks.
     pub ecn_reactions: u32,
-    /// Round trips measured.
+    /// Round-trip samples.
     pub rtt_samples: u32,
-    /// Their sum.
+    /// Sum of the round-trip samples.
     pub rtt_sum: Span,
 }
 
 impl Sender {
-    /// A sender of `transfer` bytes, `None`: without end. It is silent until [`start`](Self::start).
+    /// A sender of `transfer` bytes, or of endless data with `None`; it is idle until [`start`](Self::start).
     ///
-    /// A transfer of more than 2^32 - 2 segments is cut there.
+    /// A transfer is truncated at 2^32 - 2 segments.
     pub fn new(cfg: &TcpConfig, transfer: Option<Bytes>) -> Self {
         let syn = u32::from(cfg.syn);
         let mut sender = Sender {
@@ -211,118 +210,118 @@ impl Sender {
             ecn_reactions: 0,
             rtt_samples: 0,
             last_bytes: cfg.payload_bytes(),
-            flags: if cfg.validate_window || cfg.whole_windows || cfg.write > 0 { PARTICULAR } else { 0 } | STOPPED,
+            flags: if cfg.validate_window || cfg.whole_windows || cfg.write > 0 { SLOW_PATH } else { 0 } | STOPPED,
             duplicates: 0,
             burst: full_burst(cfg),
-            last: Cause::None,
-            aside: Aside::new(cfg),
+            last_cause: Cause::None,
+            extras: SenderExtras::new(cfg),
         };
         if let Some(bytes) = transfer {
             sender.limit = syn;
             sender.extend(cfg, bytes);
         }
-        sender.settle();
+        sender.update_flags();
         sender
     }
 
-    /// It is connected, nothing is known to be missing, nothing limits bursts, what a timeout found outstanding was
-    /// acknowledged, and the window grows by RFC 5681 alone: what an acknowledgement of new data means is soon said.
+    /// Whether the fast path applies: connected, no known losses, no burst limit, no repair after a timeout in
+    /// progress, and window growth by RFC 5681 alone.
     fn is_plain(&self) -> bool {
-        let has_repaired = self.last != Cause::Timeout || self.una >= self.recover;
+        let has_repaired = self.last_cause != Cause::Timeout || self.una >= self.recover;
         let is_simple =
-            self.flags & (PARTICULAR | IGNORE_DUPLICATES) == 0 && self.aside.is_none() && self.burst == UNLIMITED;
+            self.flags & (SLOW_PATH | IGNORE_DUPLICATES) == 0 && self.extras.is_none() && self.burst == UNLIMITED;
         is_simple && self.una > 0 && self.inflation == 0 && has_repaired
     }
 
-    /// There is always something new to send.
+    /// Whether new data is always available.
     fn is_endless(&self) -> bool {
         self.limit == u32::MAX && self.flags & STOPPED == 0
     }
 
-    /// What these two say may have changed: all that can change it ends with this.
+    /// Updates the cached flags; called at the end of everything that may change them.
     #[inline]
-    fn settle(&mut self) {
+    fn update_flags(&mut self) {
         let (plain, endless) = (self.is_plain(), self.is_endless());
         self.flags &= !(PLAIN | ENDLESS);
         self.flags |= if plain { PLAIN } else { 0 } | if endless { ENDLESS } else { 0 };
     }
 
-    /// Whether [`settle`](Self::settle) was not forgotten.
-    fn is_settled(&self) -> bool {
-        let settled = |flag, is| (self.flags & flag != 0) == is;
-        settled(PLAIN, self.is_plain()) && settled(ENDLESS, self.is_endless())
+    /// Whether the cached flags are up to date.
+    fn flags_are_current(&self) -> bool {
+        let agrees = |flag, is| (self.flags & flag != 0) == is;
+        agrees(PLAIN, self.is_plain()) && agrees(ENDLESS, self.is_endless())
     }
 
-    /// Lets this sender's coarse clock tick `phase` before the host's: real hosts' clocks are not in step. Without it
-    /// ticks fall on multiples of [`rto_tick`](TcpConfig::rto_tick). ns-2 draws it uniformly in one tick.
+    /// Sets the phase of this sender's coarse clock relative to the host's, as clocks of real hosts are not
+    /// synchronised. The default has ticks at multiples of [`rto_tick`](TcpConfig::rto_tick); ns-2 draws the phase
+    /// uniformly in one tick.
     pub fn with_clock_phase(mut self, cfg: &TcpConfig, phase: Span) -> Self {
         self.rto.set_phase(cfg, phase);
         self
     }
 
-    /// The application begins to send.
+    /// Starts sending.
     pub fn start(&mut self, cfg: &TcpConfig, now: Instant) {
         self.resume(cfg, now);
     }
 
-    /// The application offers nothing more for now; what was sent is still repaired.
+    /// Pauses the application's data; losses are still repaired.
     pub fn pause(&mut self, _now: Instant) {
         self.flags |= STOPPED;
-        self.settle();
+        self.update_flags();
     }
 
-    /// The application goes on after a [`pause`](Self::pause).
+    /// Resumes after a [`pause`](Self::pause).
     pub fn resume(&mut self, cfg: &TcpConfig, now: Instant) {
         self.restart_after_idle(cfg, now);
         self.flags &= !STOPPED;
         self.burst = full_burst(cfg);
-        self.settle();
+        self.update_flags();
     }
 
-    /// The application offers `more` bytes (a source that writes at its own pace). Nothing changes for an endless
-    /// transfer.
+    /// Adds `more` bytes from the application (a source with its own pace). No effect on an endless transfer.
     pub fn offer(&mut self, cfg: &TcpConfig, now: Instant, more: Bytes) {
         self.restart_after_idle(cfg, now);
         self.extend(cfg, more);
         self.burst = full_burst(cfg);
-        self.settle();
+        self.update_flags();
     }
 
-    /// An acknowledgement arrived. One for data never sent is ignored (RFC 9293 section 3.10.7.4), as is an old one.
+    /// Processes an acknowledgement; outdated ones and those for data never sent are ignored (RFC 9293 section
+    /// 3.10.7.4).
     pub fn on_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
         if ack.ack > self.high || (ack.sack.is_empty() && self.on_plain_ack(cfg, now, ack.plain())) {
             return;
         }
         self.burst = full_burst(cfg);
-        self.on_other_ack(cfg, now, ack);
-        self.settle();
+        self.on_slow_ack(cfg, now, ack);
+        self.update_flags();
     }
 
-    fn on_other_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
-        if self.is_tracked() {
-            return self.on_tracked_ack(cfg, now, ack);
+    fn on_slow_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
+        if self.uses_rack() {
+            return self.on_rack_ack(cfg, now, ack);
         }
-        // The reaction to an echo moves `recover`; whether this ends a recovery is a matter of where it began.
+        // The reaction to an echo moves `recover`; the end of a recovery depends on the old value.
         let recovered = ack.ack >= self.recover;
         if ack.ece && cfg.ecn {
             self.on_echo(cfg, ack.ack);
         }
-        self.on_unusual_ack(cfg, now, *ack, recovered);
+        self.on_window_ack(cfg, now, *ack, recovered);
     }
 
-    /// The same of an acknowledgement without selective blocks. `false`: it is not just one of new data that reaches a
-    /// sender of which there is nothing else to know, and [`on_ack`](Self::on_ack) is to be called.
+    /// Fast path of [`on_ack`](Self::on_ack) for an acknowledgement of new data without SACK blocks. Returns `false`
+    /// without effect if the fast path does not apply.
     #[inline(always)]
     pub fn on_plain_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: PlainAck) -> bool {
-        debug_assert!(self.is_settled());
-        // It acknowledges something, and no more than was sent: both by one comparison.
+        debug_assert!(self.flags_are_current());
+        // One comparison checks that it acknowledges data, and none that was not sent.
         let acked = ack.ack.wrapping_sub(self.una);
         let is_new = acked.wrapping_sub(1) < self.high - self.una;
         if !is_new || self.flags & PLAIN == 0 {
             return false;
         }
-        // What hangs on marks, which come by chance, is worked out without a branch that nobody could foretell; and
-        // most echoes are of a mark that was reacted to.
+        // Marks are random, so their handling avoids branches; most echoes are of a mark already answered.
         let marked = ack.ece & cfg.ecn;
         if ack.ack.wrapping_mul(u32::from(marked)) > self.recover {
             self.on_echo(cfg, ack.ack);
@@ -332,31 +331,31 @@ impl Sender {
         true
     }
 
-    /// Everything but an acknowledgement of new data while nothing is known to be missing.
+    /// Slow path: an acknowledgement outside the fast path.
     #[cold]
-    fn on_unusual_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: Ack, recovered: bool) {
+    fn on_window_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: Ack, recovered: bool) {
         if self.is_controlled() {
             self.on_controlled_ack(cfg, now, ack, recovered);
         } else {
-            self.work_in(cfg, now, ack, recovered);
+            self.process_ack(cfg, now, ack, recovered);
         }
     }
 
     #[inline(always)]
     fn is_controlled(&self) -> bool {
-        self.aside.as_ref().is_some_and(|aside| aside.control.is_some())
+        self.extras.as_ref().is_some_and(|extras| extras.control.is_some())
     }
 
     fn control(&self) -> Option<&Control> {
-        self.aside.as_ref()?.control.as_ref()
+        self.extras.as_ref()?.control.as_ref()
     }
 
-    /// What an acknowledgement says, growth of the window aside where there is a congestion control.
+    /// Processes an acknowledgement, without the window growth of a congestion control.
     #[inline]
-    fn work_in(&mut self, cfg: &TcpConfig, now: Instant, ack: Ack, recovered: bool) {
+    fn process_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: Ack, recovered: bool) {
         if cfg.is_sack1() {
             self.on_sack1_ack(cfg, now, ack);
-        } else if cfg.variant == Variant::Sack && (self.board().is_some() || !ack.sack.is_empty()) {
+        } else if cfg.variant == Variant::Sack && (self.scoreboard().is_some() || !ack.sack.is_empty()) {
             self.on_selective_ack(cfg, now, ack, recovered);
         } else if ack.ack > self.una {
             if self.inflation > 0 {
@@ -368,37 +367,37 @@ impl Sender {
         } else if ack.ack == self.una {
             let window = core::mem::replace(&mut self.peer_window, ack.window);
             self.on_window(cfg, now, window);
-            // RFC 5681 section 2: a duplicate has data outstanding and the same window. One without selective blocks
-            // tells a SACK sender that a copy arrived, not that something is missing (RFC 6675 section 2).
+            // A duplicate has data outstanding and an unchanged window (RFC 5681 section 2). To a SACK sender one
+            // without SACK blocks reports a copy, not a gap (RFC 6675 section 2).
             if self.una < self.high && window == ack.window && cfg.variant != Variant::Sack {
                 self.on_duplicate(cfg, now);
             }
         }
     }
 
-    /// Segments that leave at once: fast retransmissions, limited transmit, probes of a closed window.
+    /// Next segment to send at once: fast retransmission, limited transmit, or probe of a closed window.
     #[inline(always)]
     pub fn poll_immediate(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
         if !self.is_urgent() {
             return None;
         }
         let segment = self.take_immediate(cfg, now);
-        self.settle();
+        self.update_flags();
         segment
     }
 
-    /// Whether [`poll_immediate`](Self::poll_immediate) may have something.
+    /// Whether [`poll_immediate`](Self::poll_immediate) may return a segment.
     #[inline(always)]
     pub fn is_urgent(&self) -> bool {
         self.flags & AT_ONCE != 0
     }
 
-    /// The next segment the window allows. Call until `None`.
+    /// Next segment that the window allows; call until `None`.
     #[inline(always)]
     pub fn poll_transmit(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
-        if self.aside.is_some() {
-            let segment = self.poll_rarely(cfg, now);
-            self.settle();
+        if self.extras.is_some() {
+            let segment = self.poll_slow(cfg, now);
+            self.update_flags();
             return segment;
         }
         if !self.may_transmit(cfg, now) {
@@ -407,27 +406,26 @@ impl Sender {
         Some(self.transmit(cfg, now))
     }
 
-    /// Whether [`poll_transmit`](Self::poll_transmit) would give a segment now.
+    /// Whether [`poll_transmit`](Self::poll_transmit) would return a segment now.
     #[inline]
     pub fn may_transmit(&self, cfg: &TcpConfig, now: Instant) -> bool {
-        if self.aside.is_some() {
+        if self.extras.is_some() {
             return self.has_to_send(cfg) && self.control().is_none_or(|control| control.release(now) <= now);
         }
         self.window_allows()
     }
 
-    /// Where pacing holds back what the window allows: when to poll [`poll_transmit`](Self::poll_transmit) again. It
-    /// may change with any call, never to sooner.
+    /// Time at which pacing permits the next [`poll_transmit`](Self::poll_transmit). Any call may postpone it.
     pub fn next_send(&self, cfg: &TcpConfig, now: Instant) -> Option<Instant> {
         let release = self.control()?.release(now);
         (release > now && self.has_to_send(cfg)).then_some(release)
     }
 
-    /// Whether the window allows a segment, pacing aside.
+    /// Whether the window allows a segment, regardless of pacing.
     fn has_to_send(&self, cfg: &TcpConfig) -> bool {
-        if self.is_tracked() {
-            self.tracked_has_to_send(cfg)
-        } else if self.board().is_some() {
+        if self.uses_rack() {
+            self.rack_has_to_send(cfg)
+        } else if self.scoreboard().is_some() {
             self.choose(cfg).is_some()
         } else {
             self.window_allows()
@@ -439,39 +437,38 @@ impl Sender {
         self.next - self.una < self.window() && self.data_available() && self.burst > 0
     }
 
-    /// How many segments [`poll_transmit`](Self::poll_transmit) would give now; `None` while selective acknowledgements
-    /// show holes, when each choice decides the next, and for a sender with a congestion control other than plain Reno.
+    /// Number of segments that [`poll_transmit`](Self::poll_transmit) would return now; `None` during SACK recovery and
+    /// with a congestion control other than plain Reno.
     #[inline(always)]
     pub fn allowance(&self) -> Option<u32> {
-        debug_assert!(self.is_settled());
+        debug_assert!(self.flags_are_current());
         if self.flags & (PLAIN | ENDLESS) == PLAIN | ENDLESS {
-            // Nothing inflates its window.
+            // Nothing inflates the window of a plain sender.
             return Some((self.cwnd as u32).min(self.peer_window).saturating_sub(self.next - self.una));
         }
         self.other_allowance()
     }
 
-    /// The same where something else than the window may hold segments back.
+    /// [`allowance`](Self::allowance) outside the fast path.
     #[inline(never)]
     fn other_allowance(&self) -> Option<u32> {
-        if self.aside.is_some() {
+        if self.extras.is_some() {
             return None;
         }
         let available = if self.flags & STOPPED == 0 { self.limit } else { self.high } - self.next.min(self.limit);
         let burst = if self.burst == UNLIMITED { u32::MAX } else { u32::from(self.burst) };
-        let room = self.window().saturating_sub(self.next - self.una);
-        Some(room.min(available).min(burst))
+        let space = self.window().saturating_sub(self.next - self.una);
+        Some(space.min(available).min(burst))
     }
 
-    /// Whether whatever is [offered](Self::offer) now waits for the sender's next event all the same: something is
-    /// under way, and the window is full, or the host lets something go later (`departing`). Never where there is more
-    /// to know of a sender than its window.
+    /// Whether newly [offered](Self::offer) data would have to wait for the sender's next event: data is in flight, and
+    /// the window is full, or a send is scheduled (`departing`). False unless the window alone limits the sender.
     pub fn holds_offers(&self, departing: bool) -> bool {
-        let has_window_alone = self.aside.is_none() && self.burst == UNLIMITED;
+        let has_window_alone = self.extras.is_none() && self.burst == UNLIMITED;
         has_window_alone && self.una < self.high && (departing || self.next - self.una >= self.window())
     }
 
-    /// The next segment, where [`allowance`](Self::allowance) has promised one.
+    /// Next segment, as promised by [`allowance`](Self::allowance).
     #[inline(always)]
     pub fn transmit(&mut self, cfg: &TcpConfig, now: Instant) -> Segment {
         debug_assert!(self.may_transmit(cfg, now));
@@ -481,12 +478,11 @@ impl Sender {
         self.emit(cfg, now, seq)
     }
 
-    /// The same of a segment like most: new, not the first nor the last, and with nothing to say of writes. Its number,
-    /// and whether it carries CWR, for a host that knows the rest. `None`: it is another, which
-    /// [`transmit`](Self::transmit) gives.
+    /// Sequence number and CWR flag of the next segment on the fast path: new, full, neither first nor last. `None`:
+    /// use [`transmit`](Self::transmit).
     #[inline(always)]
     pub fn transmit_plain(&mut self, cfg: &TcpConfig, now: Instant) -> Option<(u32, bool)> {
-        debug_assert!(self.may_transmit(cfg, now) && self.is_settled());
+        debug_assert!(self.may_transmit(cfg, now) && self.flags_are_current());
         let seq = self.next;
         let is_endless = self.flags & (PLAIN | ENDLESS) == PLAIN | ENDLESS;
         if seq < self.high || !(is_endless || self.is_plain_before_last(seq)) {
@@ -495,57 +491,56 @@ impl Sender {
         if self.una == self.high || self.deadline == Instant::MAX {
             self.arm(cfg, now);
         }
-        let said = if cfg.ecn { CWR } else { 0 };
-        let cwr = self.flags & said != 0;
-        self.flags &= !said;
+        let flag = if cfg.ecn { CWR } else { 0 };
+        let cwr = self.flags & flag != 0;
+        self.flags &= !flag;
         self.time(seq, now);
         (self.next, self.high) = (seq + 1, seq + 1);
         Some((seq, cwr))
     }
 
-    /// Whether it is a plain sender, and `seq` not the last that there is to send. Apart, for what it reads lies on
-    /// another cache line.
+    /// Whether the sender is plain and `seq` not its last segment. Not inlined, as it reads another cache line.
     #[inline(never)]
     fn is_plain_before_last(&self, seq: u32) -> bool {
         self.flags & PLAIN != 0 && seq + 1 != self.limit
     }
 
-    /// Segment `seq` leaves for the first time: it is timed, if no other is.
+    /// Starts timing segment `seq`, unless another is being timed.
     #[inline(always)]
     fn time(&mut self, seq: u32, now: Instant) {
-        // Another has a lower number and left before. Without a branch that nobody could foretell.
+        // A segment being timed has a lower number and an earlier time. Without an unpredictable branch.
         self.timed = self.timed.min(seq);
         self.timed_at = self.timed_at.min(now);
     }
 
-    /// No segment is timed any longer: when the one that was left.
+    /// Stops timing; returns the sending time of the timed segment.
     #[inline(always)]
     fn stop_timing(&mut self) -> Instant {
         self.timed = NONE;
         core::mem::replace(&mut self.timed_at, Instant::MAX)
     }
 
-    /// Segments that may be outstanding.
+    /// Largest number of outstanding segments.
     #[inline(always)]
     fn window(&self) -> u32 {
         (self.cwnd as u32).saturating_add(self.inflation).min(self.peer_window)
     }
 
-    /// When [`on_timer`](Self::on_timer) is to be called. It may change with any call, mostly to later: a host that
-    /// finds it has moved when it gets there asks again.
+    /// Time at which to call [`on_timer`](Self::on_timer). Any call may change it, usually to later: hosts check again
+    /// at expiry.
     #[inline(always)]
     pub fn next_timer(&self) -> Option<Instant> {
         let idle = self.una == self.limit || (self.una == self.high && self.flags & STOPPED != 0);
         (!idle && self.deadline != Instant::MAX).then_some(self.deadline)
     }
 
-    /// Whether [`next_timer`](Self::next_timer) could be no later than `moment`, at a glance.
+    /// Quick check whether [`next_timer`](Self::next_timer) may be due by `moment`.
     #[inline(always)]
     pub fn may_be_due(&self, moment: Instant) -> bool {
         self.deadline <= moment
     }
 
-    /// The timer of [`next_timer`](Self::next_timer). Late calls are fine, early and extra ones do nothing.
+    /// Timer callback. Late calls are allowed; early and additional calls have no effect.
     pub fn on_timer(&mut self, cfg: &TcpConfig, now: Instant) {
         if self.next_timer().is_some_and(|due| now >= due) {
             self.burst = full_burst(cfg);
@@ -554,18 +549,18 @@ impl Sender {
                 self.flags |= PROBE;
                 self.rto.back_off(cfg);
                 self.arm(cfg, now);
-            } else if self.on_tracked_timer(cfg, now) {
+            } else if self.on_rack_timer(cfg, now) {
                 self.on_timeout(cfg, now);
                 if self.peer_window == 0 {
-                    // Closed before anything arrived: there is no older segment to probe with.
+                    // The window closed before anything arrived, so there is no older segment for a probe.
                     self.flags |= RETRANSMIT;
                 }
             }
-            self.settle();
+            self.update_flags();
         }
     }
 
-    /// Whether all of a finite transfer has been acknowledged.
+    /// Whether a finite transfer is acknowledged completely.
     #[inline]
     pub fn is_finished(&self) -> bool {
         self.una == self.limit
@@ -583,12 +578,12 @@ impl Sender {
         self.ssthresh
     }
 
-    /// Retransmission timeout that the next segment would get.
+    /// Retransmission timeout of the next segment.
     pub fn retransmission_timeout(&self, cfg: &TcpConfig) -> Span {
         self.rto.timeout(cfg)
     }
 
-    /// Smoothed round-trip time, to the clock's tick; `None` before the first sample.
+    /// Smoothed round-trip time in whole ticks; `None` before the first sample.
     pub fn smoothed_rtt(&self, cfg: &TcpConfig) -> Option<Span> {
         self.rto.smoothed(cfg)
     }
@@ -599,8 +594,7 @@ impl Sender {
         self.una
     }
 
-    /// How many round trips were measured: one more after some acknowledgements. It does not lie on the first cache
-    /// line, which a host of many connections may like to know.
+    /// Number of round-trip samples, by reference, so that hosts may prefetch its cache line.
     #[inline(always)]
     pub fn rtt_samples(&self) -> &u32 {
         &self.rtt_samples
@@ -609,7 +603,7 @@ impl Sender {
     /// Counts since the connection began.
     pub fn stats(&self) -> Stats {
         Stats {
-            // New ones have the numbers up to `high`.
+            // New segments have the numbers up to `high`.
             sent: self.high + self.retransmitted + self.probes,
             retransmitted: self.retransmitted,
             timeouts: self.timeouts,
@@ -620,12 +614,12 @@ impl Sender {
         }
     }
 
-    /// New data was acknowledged, and no recovery is on.
+    /// Processes an acknowledgement of new data outside of a recovery.
     fn on_new_ack(&mut self, cfg: &TcpConfig, now: Instant, ack: &Ack) {
         self.on_new_data::<false>(cfg, now, ack.plain(), ack.ece && cfg.ecn);
     }
 
-    /// The same of an acknowledgement that says, if `marked`, that a mark was seen. `IS_PLAIN`: the sender is plain.
+    /// Processes an acknowledgement of new data. `marked`: it echoes a mark. `IS_PLAIN`: fast path.
     #[inline(always)]
     fn on_new_data<const IS_PLAIN: bool>(&mut self, cfg: &TcpConfig, now: Instant, ack: PlainAck, marked: bool) {
         let acked = ack.ack - self.una;
@@ -633,27 +627,27 @@ impl Sender {
         self.una = ack.ack;
         self.next = self.next.max(ack.ack);
         self.duplicates = 0;
-        let held = marked && (IS_PLAIN || !self.resends_after_timeout(cfg, self.una - acked));
+        let growth_blocked = marked && (IS_PLAIN || !self.is_repairing_timeout(cfg, self.una - acked));
         self.measure(cfg, now, &ack, marked);
         self.arm(cfg, now);
-        self.flags &= if held { !0 } else { !ECN_BACKOFF };
+        self.flags &= if growth_blocked { !0 } else { !ECN_BACKOFF };
         if IS_PLAIN {
-            return self.grow_plainly(cfg, acked, held);
+            return self.grow_reno(cfg, acked, growth_blocked);
         }
-        self.grow(cfg, acked, in_flight, held);
+        self.grow(cfg, acked, in_flight, growth_blocked);
         if cfg.syn && ack.ack == 1 {
             // RFC 5681 section 3.1, RFC 6928: the initial window, one segment if the SYN was lost.
             self.cwnd = if self.flags & SYN_LOST != 0 { 1.0 } else { f64::from(cfg.initial_window) };
         }
     }
 
-    /// Slow start and congestion avoidance (RFC 5681 section 3.1, RFC 3465). `held`: nothing grows.
-    fn grow(&mut self, cfg: &TcpConfig, acked: u32, in_flight: u32, held: bool) {
+    /// Window growth (RFC 5681 section 3.1, RFC 3465); none if `blocked`.
+    fn grow(&mut self, cfg: &TcpConfig, acked: u32, in_flight: u32, growth_blocked: bool) {
         if self.is_controlled() {
             return; // its congestion control does that
         }
         if cfg.validate_window {
-            // RFC 7661: a window that was not used says nothing about the path. Slow start may double what was used.
+            // An unused window tells nothing about the path (RFC 7661). Slow start may double the used window.
             let slow_start = self.cwnd < f64::from(self.ssthresh);
             let used = f64::from(in_flight) + 1.0;
             let cwnd = if cfg.whole_windows { libm::floor(self.cwnd) } else { self.cwnd };
@@ -662,29 +656,28 @@ impl Sender {
             }
         }
         if !cfg.whole_windows {
-            self.grow_plainly(cfg, acked, held);
-        } else if !held {
+            self.grow_reno(cfg, acked, growth_blocked);
+        } else if !growth_blocked {
             self.cwnd = whole_growth(self.cwnd, self.ssthresh, acked.min(cfg.growth_limit));
         }
     }
 
     #[inline(always)]
-    fn grow_plainly(&mut self, cfg: &TcpConfig, acked: u32, held: bool) {
+    fn grow_reno(&mut self, cfg: &TcpConfig, acked: u32, growth_blocked: bool) {
         let slow_start = self.cwnd < f64::from(self.ssthresh);
-        // Growth by nothing changes nothing. A shift, for a choice would become a branch.
-        let counted = acked.min(cfg.growth_limit) >> (31 * u32::from(held));
+        // A shift instead of a conditional, which would become a branch.
+        let counted = acked.min(cfg.growth_limit) >> (31 * u32::from(growth_blocked));
         self.cwnd = reno_growth(self.cwnd, slow_start, f64::from(counted));
     }
 
-    /// Whether what a timeout found outstanding is being sent again, with `una` not acknowledged. Only new data
-    /// carries CWR (RFC 3168 section 6.1.5), so until then the receiver echoes a mark from before, which must not
-    /// hold the window at one segment.
+    /// Whether retransmissions after a timeout are in progress while `una` is unacknowledged. Until new data carries
+    /// CWR (RFC 3168 section 6.1.5) the receiver echoes an old mark, which must not block growth.
     #[inline]
-    fn resends_after_timeout(&self, cfg: &TcpConfig, una: u32) -> bool {
-        self.last == Cause::Timeout && una < self.recover && !cfg.quirks.cwr_retransmissions
+    fn is_repairing_timeout(&self, cfg: &TcpConfig, una: u32) -> bool {
+        self.last_cause == Cause::Timeout && una < self.recover && !cfg.quirks.cwr_retransmissions
     }
 
-    /// Round-trip samples, and the end of backoff (RFC 6298 section 3, Karn's rule).
+    /// Takes a round-trip sample and ends the backoff (RFC 6298 section 3, Karn's algorithm).
     #[inline(always)]
     fn measure(&mut self, cfg: &TcpConfig, now: Instant, ack: &PlainAck, marked: bool) {
         let sent = if cfg.timestamps {
@@ -708,18 +701,18 @@ impl Sender {
         self.rtt_samples += 1;
     }
 
-    /// The receiver echoes a mark (RFC 3168 section 6.1.2): one reaction per window of data.
+    /// Responds to an echoed mark, once per window of data (RFC 3168 section 6.1.2).
     #[cold]
     fn on_echo(&mut self, cfg: &TcpConfig, ack: u32) {
         if self.control().is_some_and(Control::handles_marks) {
             return;
         }
-        let counts_anyway = cfg.quirks.mark_after_timeout_counts && self.last == Cause::Timeout;
+        let counts_anyway = cfg.quirks.mark_after_timeout_counts && self.last_cause == Cause::Timeout;
         if ack <= self.recover && !counts_anyway {
             return;
         }
         self.recover = self.high;
-        self.last = Cause::Mark;
+        self.last_cause = Cause::Mark;
         if cfg.quirks.ecn_backoff {
             if self.cwnd > 1.0 {
                 self.flags &= !ECN_BACKOFF;
@@ -733,18 +726,18 @@ impl Sender {
         self.ecn_reactions += 1;
     }
 
-    /// RFC 5681 equation 4: ssthresh = max(FlightSize / 2, 2). Segments of limited transmit lie beyond the window, so
-    /// the lesser of flight and window leaves them out, as section 3.2 step 2 asks.
+    /// RFC 5681 equation 4: ssthresh = max(FlightSize / 2, 2). The lesser of flight and window excludes segments of
+    /// limited transmit (section 3.2 step 2).
     fn reduce(&mut self, cfg: &TcpConfig, signal: Signal) {
         self.reduce_flight(cfg, signal, self.high - self.una);
     }
 
-    /// The same with `flight` segments outstanding when the signal came.
+    /// Reduces the window, with `flight` segments outstanding at the time of the signal.
     fn reduce_flight(&mut self, cfg: &TcpConfig, signal: Signal, flight: u32) {
         self.flags |= CWR;
         let window = (self.cwnd + f64::from(self.inflation)).min(f64::from(self.peer_window.max(1)));
         let base = if cfg.halve_flight { f64::from(flight).min(window) } else { window };
-        if let Some(Aside { control: Some(control), .. }) = self.aside.as_deref_mut() {
+        if let Some(SenderExtras { control: Some(control), .. }) = self.extras.as_deref_mut() {
             let mut window = Window { cwnd: self.cwnd, ssthresh: self.ssthresh };
             control.on_congestion(cfg, signal, base, &mut window);
             (self.cwnd, self.ssthresh) = (window.cwnd, window.ssthresh);
@@ -755,55 +748,55 @@ impl Sender {
         self.cwnd = half.max(cfg.min_window);
     }
 
-    fn permitted_recovery(&self, cfg: &TcpConfig) -> Entry {
-        let first_window = self.una <= u32::from(cfg.syn) && self.last == Cause::None;
-        // RFC 6675 section 5.1 lets a recovery begin once all that a timeout found outstanding is acknowledged.
+    fn permitted_recovery(&self, cfg: &TcpConfig) -> RecoveryEntry {
+        let first_window = self.una <= u32::from(cfg.syn) && self.last_cause == Cause::None;
+        // RFC 6675 section 5.1 permits a recovery once all data outstanding at a timeout is acknowledged.
         let at_once = cfg.variant == Variant::Sack && !cfg.is_sack1();
         let later = if at_once { self.una >= self.recover } else { self.una > self.recover };
         if later || first_window {
-            Entry::Reduce
-        } else if self.last == Cause::Mark {
-            // The window was halved for a mark within this window of data (RFC 3168 section 6.1.2).
-            Entry::Repair
+            RecoveryEntry::Reduce
+        } else if self.last_cause == Cause::Mark {
+            // The window was already halved for a mark in this window of data (RFC 3168 section 6.1.2).
+            RecoveryEntry::Repair
         } else {
-            // RFC 6582 section 4: these duplicates answer what the timeout sent again.
-            Entry::Refuse
+            // These duplicates answer retransmissions after the timeout (RFC 6582 section 4).
+            RecoveryEntry::Refuse
         }
     }
 
-    /// Fast recovery is over. An echo in the same acknowledgement may have been answered: that stays the last cause.
+    /// Ends fast recovery, unless an echo in the same acknowledgement is the last cause.
     fn end_recovery(&mut self) {
-        if self.last == Cause::Duplicates {
-            self.last = Cause::Recovered;
+        if self.last_cause == Cause::Duplicates {
+            self.last_cause = Cause::Recovered;
         }
     }
 
-    fn board(&self) -> Option<&Board> {
-        self.aside.as_ref()?.board.as_ref()
+    fn scoreboard(&self) -> Option<&Scoreboard> {
+        self.extras.as_ref()?.scoreboard.as_ref()
     }
 
-    /// [`poll_transmit`](Self::poll_transmit) while the receiver misses something, or with a congestion control.
+    /// [`poll_transmit`](Self::poll_transmit) outside the fast path.
     #[cold]
-    fn poll_rarely(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
+    fn poll_slow(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
         if self.control().is_some_and(|control| control.release(now) > now) {
             return None;
         }
         let idle = self.una == self.high;
-        let segment = if self.is_tracked() {
-            self.poll_tracked(cfg, now)
-        } else if self.board().is_some() {
+        let segment = if self.uses_rack() {
+            self.poll_rack(cfg, now)
+        } else if self.scoreboard().is_some() {
             self.poll_selective(cfg, now)
         } else {
             self.window_allows().then(|| self.transmit(cfg, now))
         };
-        let in_flight = self.track().map_or(self.next - self.una, |track| track.flight.in_network());
+        let in_flight = self.rack().map_or(self.next - self.una, |rack| rack.flight.in_network());
         let exhausted = segment.is_none() && !self.data_available() && f64::from(in_flight) < self.cwnd;
-        if let Some(Aside { control: Some(control), .. }) = self.aside.as_deref_mut()
+        if let Some(SenderExtras { control: Some(control), .. }) = self.extras.as_deref_mut()
             && exhausted
         {
             control.on_exhausted(in_flight);
         }
-        let segment = self.account(now, segment?, idle);
+        let segment = self.report_sent(now, segment?, idle);
         Some(if cfg.tso { self.close_super_packet(cfg, now, segment) } else { segment })
     }
 
@@ -811,27 +804,28 @@ impl Sender {
     fn take_immediate(&mut self, cfg: &TcpConfig, now: Instant) -> Option<Segment> {
         if self.flags & RETRANSMIT != 0 {
             self.flags &= !RETRANSMIT;
-            if let Some(mut track) = self.take_track() {
-                let segment = self.take_urgent(cfg, now, &mut track);
-                self.keep(track);
-                return segment.map(|segment| self.account(now, segment, false));
+            if let Some(mut rack) = self.take_rack() {
+                let segment = self.take_urgent(cfg, now, &mut rack);
+                self.put_rack(rack);
+                return segment.map(|segment| self.report_sent(now, segment, false));
             }
-            if let Some(Aside { board: Some(board), .. }) = self.aside.as_deref_mut() {
-                board.descent.on_sent(cfg, 0);
+            if let Some(SenderExtras { scoreboard: Some(scoreboard), .. }) = self.extras.as_deref_mut() {
+                scoreboard.reduction.on_sent(cfg, 0);
             }
             let segment = self.emit(cfg, now, self.una);
-            return Some(self.account(now, segment, false));
+            return Some(self.report_sent(now, segment, false));
         }
         if self.flags & ONE_MORE != 0 {
             self.flags &= !ONE_MORE;
-            // RFC 3042: the receive window allows it, and no more than two segments lie beyond the congestion window.
+            // Limited transmit (RFC 3042): at most two segments beyond the congestion window, within the receive
+            // window.
             let reach = self.cwnd + f64::from(self.duplicates);
             let in_flight = self.next - self.una;
             if in_flight < self.peer_window && f64::from(in_flight + 1) <= reach && self.data_available() {
                 let seq = self.next;
                 self.next += 1;
                 let segment = self.emit(cfg, now, seq);
-                return Some(self.account(now, segment, false));
+                return Some(self.report_sent(now, segment, false));
             }
         }
         if self.flags & PROBE != 0 {
@@ -882,7 +876,7 @@ impl Sender {
         Segment { seq, bytes, ecn, cwr, syn, push, retransmission, sent_at: now }
     }
 
-    /// The retransmission timer went off (RFC 5681 section 3.1, RFC 6298 rules 5.4 to 5.6).
+    /// Retransmission timeout (RFC 5681 section 3.1, RFC 6298 rules 5.4 to 5.6).
     #[cold]
     fn on_timeout(&mut self, cfg: &TcpConfig, now: Instant) {
         self.timeouts += 1;
@@ -897,13 +891,13 @@ impl Sender {
             if self.una == 0 {
                 self.flags |= SYN_LOST;
             }
-            // A second timeout in a row finds nothing new to learn from (RFC 5681 section 3.1).
-            let first = self.last != Cause::Timeout || self.una >= self.recover;
+            // A second timeout in a row does not reduce the threshold again (RFC 5681 section 3.1).
+            let first = self.last_cause != Cause::Timeout || self.una >= self.recover;
             if self.is_controlled() {
                 if first {
                     self.reduce(cfg, Signal::Timeout);
                 }
-            } else if !(cfg.quirks.timeout_after_mark_keeps_threshold && self.last == Cause::Mark) {
+            } else if !(cfg.quirks.timeout_after_mark_keeps_threshold && self.last_cause == Cause::Mark) {
                 let window = self.cwnd.max(1.0).min(f64::from(self.peer_window.max(1)));
                 if cfg.halve_flight {
                     if first {
@@ -917,28 +911,27 @@ impl Sender {
         }
         if outstanding && cfg.is_sack1() {
             self.flags |= IGNORE_DUPLICATES;
-            self.forget_board();
+            self.clear_scoreboard();
         }
         self.cwnd = 1.0;
         if !self.keeps_recovery_point(cfg) {
             self.recover = self.high;
         }
-        self.last = Cause::Timeout;
+        self.last_cause = Cause::Timeout;
         self.next = self.una;
         self.arm(cfg, now);
-        self.on_tracked_timeout(cfg, now, before);
+        self.on_rack_timeout(cfg, now, before);
     }
 
-    /// Whether a timeout leaves RecoveryPoint where one before it has set it. RFC 6675 section 5.1 sets it at a timeout
-    /// in a recovery and preserves it: no recovery may begin before all below it is acknowledged. If each timeout
-    /// moved it, past new data that left meanwhile, a sender whose retransmissions are lost would never reach it, and
-    /// have nothing but timeouts.
+    /// Whether a timeout preserves RecoveryPoint, as RFC 6675 section 5.1 asks of a timeout in a recovery: no recovery
+    /// begins before all data below it is acknowledged. If each timeout moved it beyond new data, a sender whose
+    /// retransmissions are lost would never reach it.
     fn keeps_recovery_point(&self, cfg: &TcpConfig) -> bool {
         let is_rfc6675 = cfg.variant == Variant::Sack && cfg.loss_detection == LossDetection::Rfc6675;
-        is_rfc6675 && self.last == Cause::Timeout && self.una < self.recover
+        is_rfc6675 && self.last_cause == Cause::Timeout && self.una < self.recover
     }
 
-    /// The peer's window may have closed or opened; `before`: what it was.
+    /// Handles a closed or reopened receive window; `before`: the old window.
     #[inline]
     fn on_window(&mut self, cfg: &TcpConfig, now: Instant, before: u32) {
         if before != self.peer_window && (before == 0 || self.peer_window == 0) {
@@ -947,13 +940,13 @@ impl Sender {
         }
     }
 
-    /// RFC 5681 section 4.1: after a pause the network may have changed.
+    /// Restart after idle (RFC 5681 section 4.1).
     fn restart_after_idle(&mut self, cfg: &TcpConfig, now: Instant) {
         let idle = self.una == self.high && self.next_timer().is_none() && self.deadline != Instant::MAX;
         if !idle || now < self.deadline {
             return;
         }
-        // The timer has run out while there was nothing to send again.
+        // The timer has expired with nothing outstanding.
         self.deadline = Instant::MAX;
         if let Some(window) = cfg.restart_window {
             self.cwnd = self.cwnd.max(1.0).min(f64::from(window));
@@ -965,7 +958,7 @@ impl Sender {
             return;
         }
         let payload = u64::from(cfg.payload_bytes());
-        // A short last segment that has not left yet is filled first.
+        // A short last segment that has not been sent is filled first.
         let begun = self.limit > self.high && self.limit > u32::from(cfg.syn);
         let bytes = more.0.saturating_add(if begun { u64::from(self.last_bytes) } else { 0 });
         let before = self.limit - u32::from(begun);
@@ -993,12 +986,12 @@ impl Sender {
     }
 }
 
-enum Entry {
-    /// Halve the window and retransmit.
+enum RecoveryEntry {
+    /// Reduce the window and retransmit.
     Reduce,
-    /// Retransmit; the window was halved already.
+    /// Retransmit; the window was already reduced.
     Repair,
-    /// Neither.
+    /// No recovery.
     Refuse,
 }
 

@@ -1,82 +1,82 @@
-//! What the two ends exchange: data segments one way, acknowledgements the other.
+//! Segments and acknowledgements.
 
 use aqumen_units::{Ecn, Instant};
 
 /// A data segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Number of this segment in the connection.
+    /// Sequence number of the segment in the connection.
     pub seq: u32,
     /// Size on the wire, headers included (bytes).
     pub bytes: u16,
     /// ECN codepoint; a router may turn an ECT codepoint into [`Ecn::Ce`].
     pub ecn: Ecn,
-    /// Congestion window reduced (RFC 3168 section 6.1.2): the sender has reacted to the echoed mark.
+    /// Congestion window reduced (RFC 3168 section 6.1.2): the sender has responded to the echoed mark.
     pub cwr: bool,
-    /// Opens the connection and carries no data.
+    /// SYN: opens the connection and carries no data.
     pub syn: bool,
-    /// Ends a write of the application (PSH): the last segment of a finite transfer, and those of
-    /// [`TcpConfig::write`](super::TcpConfig::write).
+    /// PSH: the last segment of a finite transfer or of an application's write
+    /// ([`TcpConfig::write`](super::TcpConfig::write)).
     pub push: bool,
-    /// This segment was sent before.
+    /// Whether this segment was sent before.
     pub retransmission: bool,
-    /// When it left (the TSval of RFC 7323). Read only with [`TcpConfig::timestamps`](super::TcpConfig::timestamps):
-    /// a host that does not use them need not carry it.
+    /// Sending time (TSval of RFC 7323). Read only with [`TcpConfig::timestamps`](super::TcpConfig::timestamps); other
+    /// hosts need not carry it.
     pub sent_at: Instant,
 }
 
 /// An acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
-    /// The next segment expected: everything before it has arrived.
+    /// Next segment expected: all earlier ones have arrived.
     pub ack: u32,
-    /// The receive window: segments beyond `ack` that the receiver takes (segments).
+    /// Receive window beyond `ack` (segments).
     pub window: u32,
     /// ECN echo (RFC 3168 section 6.1.3).
     pub ece: bool,
-    /// When the segment that caused this left (the TSecr of RFC 7323). Read only with
+    /// Sending time of the acknowledged segment (TSecr of RFC 7323). Read only with
     /// [`TcpConfig::timestamps`](super::TcpConfig::timestamps).
     pub echo: Instant,
-    /// Segments beyond `ack` that have arrived (RFC 2018).
+    /// SACK blocks: segments beyond `ack` that have arrived (RFC 2018).
     pub sack: SackBlocks,
-    /// What the sender's congestion control asked for.
+    /// Feedback for the sender's congestion control.
     pub feedback: Feedback,
 }
 
-/// What every acknowledgement says; see [`Ack`].
+/// Fields common to all acknowledgements; see [`Ack`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainAck {
-    /// The next segment expected.
+    /// Next segment expected.
     pub ack: u32,
     /// The receive window (segments).
     pub window: u32,
     /// ECN echo.
     pub ece: bool,
-    /// When the segment that caused this left.
+    /// Sending time of the acknowledged segment.
     pub echo: Instant,
 }
 
 impl Ack {
-    /// It without SACK blocks and feedback.
+    /// The acknowledgement without SACK blocks and feedback.
     #[inline]
     pub fn plain(&self) -> PlainAck {
         PlainAck { ack: self.ack, window: self.window, ece: self.ece, echo: self.echo }
     }
 }
 
-/// What a receiver reports to some congestion controls.
+/// Receiver feedback for a congestion control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Feedback {
-    /// Nothing beyond ECE.
+    /// None beyond ECE.
     #[default]
     None,
-    /// Packets with CE that have arrived (r.cep of RFC 9768).
+    /// Total number of CE-marked packets (r.cep of RFC 9768).
     Marks(u32),
     /// One-way delay of the last segment that arrived (RFC 6817 section 2.3) (us).
     Delay(u32),
 }
 
-/// Up to three runs of segments that arrived out of order, the most recently touched first (RFC 2018 section 4).
+/// Up to three ranges of segments that arrived out of order, most recently updated first (RFC 2018 section 4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     len: u8,
@@ -93,7 +93,7 @@ impl SackBlocks {
         self.len == 0
     }
 
-    /// Adds the run `first..end`, if there is room and the run is not empty; says whether it did.
+    /// Adds the block `first..end` if a block is free and it is not empty; returns whether it was added.
     pub fn push(&mut self, first: u32, end: u32) -> bool {
         let fits = usize::from(self.len) < self.blocks.len() && first < end;
         if fits {
@@ -103,7 +103,7 @@ impl SackBlocks {
         fits
     }
 
-    /// The runs, as (first, one past the last).
+    /// The blocks, as (first, one past the last).
     pub fn as_slice(&self) -> &[(u32, u32)] {
         &self.blocks[..usize::from(self.len)]
     }

@@ -1,10 +1,11 @@
-//! UDP (RFC 768): datagrams, sent as they are written.
+//! UDP (RFC 768): datagrams sent as soon as they are written.
 //!
-//! A message that does not fit a packet leaves as several, back to back, and is delivered when all have arrived, in
-//! whatever order; nothing is repaired, and no congestion is heeded. Packets are not ECN-capable.
+//! A message larger than a packet is split into several datagrams, sent back to back, and delivered when all have
+//! arrived in any order. Losses are not repaired, and the rate does not adapt to congestion. Packets are not
+//! ECN-capable.
 //!
-//! Deviation: an application's large message becomes several datagrams, each with all headers, as `Agent/UDP` of ns-2
-//! and real-time applications do it, not fragments of one datagram (RFC 791), of which only the first has a UDP header.
+//! Deviation: each part of a large message is a datagram with all headers, as in `Agent/UDP` of ns-2 and in real-time
+//! applications. IP fragments (RFC 791) would carry the UDP header only in the first.
 
 mod sink;
 mod source;
@@ -12,7 +13,7 @@ mod source;
 pub use sink::UdpSink;
 pub use source::UdpSource;
 
-use crate::check::{ConfigError, number};
+use crate::check::{ConfigError, packet_sizes};
 use crate::{Config, Message};
 
 /// The parameters of UDP.
@@ -20,7 +21,7 @@ use crate::{Config, Message};
 pub struct UdpConfig {
     /// Largest packet, headers included (bytes).
     pub packet_bytes: u16,
-    /// Of which headers (bytes).
+    /// Headers in a packet (bytes).
     pub header_bytes: u16,
 }
 
@@ -30,14 +31,9 @@ impl UdpConfig {
         UdpConfig { packet_bytes: 1500, header_bytes: 28 }
     }
 
-    /// Checks every field.
+    /// Checks that every field is in its range.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        number("header_bytes", self.header_bytes, 0, 255, "0 to 255 bytes")?;
-        if self.packet_bytes <= self.header_bytes {
-            let range = "more than header_bytes, at most 65535 bytes";
-            return Err(ConfigError { field: "packet_bytes", value: f64::from(self.packet_bytes), range });
-        }
-        Ok(())
+        packet_sizes(self.packet_bytes, self.header_bytes, 0, "0 to 255 bytes")
     }
 
     /// Data in a full packet (bytes).
@@ -60,13 +56,13 @@ impl Config for UdpConfig {
     }
 }
 
-/// A datagram: all of a message, or a part of one.
+/// A datagram: a message or a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram {
     /// The message.
     pub message: Message,
-    /// Where in the message this part begins (bytes).
+    /// Offset of this part in the message (bytes).
     pub offset: u32,
-    /// Its length (bytes).
+    /// Length of this part (bytes).
     pub payload: u16,
 }

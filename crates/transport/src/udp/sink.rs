@@ -1,18 +1,18 @@
-//! The receiving end of UDP.
+//! Sink of UDP.
 
 use alloc::collections::VecDeque;
 
 use aqumen_units::Instant;
 
 use super::UdpConfig;
-use crate::tcp::scoreboard::Runs;
+use crate::tcp::range_set::RangeSet;
 use crate::{Body, Delivery, Endpoint, Message, Packet, Stats};
 
-/// How many messages may be incomplete at a time; the oldest is given up for a new one. Parts of a message leave back
-/// to back, so that only loss leaves it incomplete.
+/// Largest number of incomplete messages; a new one evicts the oldest. Parts of a message are sent back to back, so a
+/// message stays incomplete only after a loss.
 const PARTIAL: usize = 16;
 
-/// The receiving end: puts messages of several packets together.
+/// Sink of UDP: reassembles messages of several datagrams.
 #[derive(Clone, Debug)]
 pub struct UdpSink {
     partial: VecDeque<Partial>,
@@ -20,21 +20,21 @@ pub struct UdpSink {
     delivered_bytes: u64,
 }
 
-/// A message of which a part is missing.
+/// A message with missing parts.
 #[derive(Clone, Debug)]
 struct Partial {
     message: Message,
-    /// The bytes that have arrived.
-    arrived: Runs,
+    /// Byte ranges that have arrived.
+    arrived: RangeSet,
 }
 
 impl UdpSink {
-    /// A sink that has seen nothing.
+    /// A sink before the first packet.
     pub fn new(_cfg: &UdpConfig) -> Self {
         UdpSink { partial: VecDeque::new(), complete: VecDeque::new(), delivered_bytes: 0 }
     }
 
-    /// Adds a part; says whether the message is complete.
+    /// Adds a part; returns whether the message is complete.
     fn assemble(&mut self, message: Message, first: u32, end: u32) -> bool {
         if first == 0 && end == message.bytes {
             return true;
@@ -43,7 +43,7 @@ impl UdpSink {
             if self.partial.len() == PARTIAL {
                 self.partial.pop_front();
             }
-            self.partial.push_back(Partial { message, arrived: Runs::default() });
+            self.partial.push_back(Partial { message, arrived: RangeSet::default() });
             self.partial.len() - 1
         });
         let arrived = &mut self.partial[index].arrived;

@@ -1,4 +1,4 @@
-//! The sending end of UDP.
+//! Source of UDP.
 
 use alloc::collections::VecDeque;
 
@@ -7,18 +7,18 @@ use aqumen_units::{Ecn, Instant};
 use super::{Datagram, UdpConfig};
 use crate::{Body, Delivery, Endpoint, Message, Packet, Stats};
 
-/// The sending end: cuts messages into packets.
+/// Source of UDP: splits messages into datagrams.
 #[derive(Clone, Debug)]
 pub struct UdpSource {
     cfg: UdpConfig,
     waiting: VecDeque<Message>,
-    /// How much of the first waiting message has left (bytes).
+    /// Bytes of the first queued message that have been sent.
     offset: u32,
     sent: u64,
 }
 
 impl UdpSource {
-    /// A source that has sent nothing.
+    /// An idle source.
     pub fn new(cfg: &UdpConfig) -> Self {
         UdpSource { cfg: *cfg, waiting: VecDeque::new(), offset: 0, sent: 0 }
     }

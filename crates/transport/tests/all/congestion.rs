@@ -1,4 +1,4 @@
-//! Congestion controls and pacing as a sender applies them, packet by packet.
+//! Congestion controls and pacing in a sender, packet by packet.
 
 use aqumen_transport::tcp::{Ack, Congestion, Feedback, SackBlocks, Segment, Sender, TcpConfig};
 use aqumen_units::{Bytes, Ecn, Instant};
@@ -9,7 +9,7 @@ fn ack(ack: u32, echo: Instant) -> Ack {
     Ack { ack, window: 65_535, ece: false, echo, sack: SackBlocks::EMPTY, feedback: Feedback::None }
 }
 
-/// All that leaves now.
+/// All segments that can be sent now.
 fn send(sender: &mut Sender, cfg: &TcpConfig, now: Instant) -> Vec<Segment> {
     let mut sent = Vec::new();
     while let Some(one) = sender.poll_immediate(cfg, now).or_else(|| sender.poll_transmit(cfg, now)) {
@@ -18,7 +18,7 @@ fn send(sender: &mut Sender, cfg: &TcpConfig, now: Instant) -> Vec<Segment> {
     sent
 }
 
-/// Connected over a round trip of 100 ms: the SYN is acknowledged at 100 ms.
+/// A connection with a round-trip time of 100 ms: the SYN is acknowledged at 100 ms.
 fn connected(cfg: &TcpConfig) -> Sender {
     cfg.validate().unwrap();
     let mut sender = Sender::new(cfg, None);
@@ -28,7 +28,7 @@ fn connected(cfg: &TcpConfig) -> Sender {
     sender
 }
 
-/// A sender in congestion avoidance with 100 segments out, as `window` made it.
+/// A sender in congestion avoidance with 100 segments outstanding, under the given window.
 fn with_hundred_out(cfg: &TcpConfig) -> Sender {
     let cfg = TcpConfig { initial_window: 100, delayed_ack: None, ..*cfg };
     let mut sender = connected(&cfg);
@@ -40,7 +40,7 @@ fn with_hundred_out(cfg: &TcpConfig) -> Sender {
 fn pacing_spreads_the_initial_window_over_half_a_round_trip() {
     let cfg = TcpConfig { pacing: true, ..TcpConfig::modern() };
     let mut sender = connected(&cfg);
-    // Slow start: 2 x 10 segments in 100 ms, one each 5 ms.
+    // Slow start: 2 x 10 segments in 100 ms, one per 5 ms.
     for (place, at) in (100..150).step_by(5).enumerate() {
         assert_eq!(send(&mut sender, &cfg, ms(at)).len(), 1, "segment {place}");
         assert!(sender.poll_transmit(&cfg, ms(at)).is_none());
@@ -59,8 +59,7 @@ fn without_pacing_nobody_waits() {
     assert_eq!(sender.next_send(&cfg, ms(100)), None);
 }
 
-/// The windows of a sender whose first ten segments are acknowledged one each 10 ms, so that it has time to pace its
-/// answers.
+/// Windows of a sender whose first ten segments are acknowledged one per 10 ms, which leaves time for paced responses.
 fn windows_over_ten_acknowledgements(cfg: &TcpConfig, transfer: Option<Bytes>) -> Vec<f64> {
     let mut sender = Sender::new(cfg, transfer);
     cfg.validate().unwrap();
@@ -93,7 +92,7 @@ fn pacing_changes_when_segments_leave_and_not_how_renos_window_grows() {
         assert_eq!(grown(avoidance(preset)) as u32, if preset.whole_windows { 11 } else { 10 });
     }
     assert!(grown(avoidance(TcpConfig::modern())) > 10.9);
-    // Ten segments are all that there is, and of a window of forty they are no reason for more.
+    // Ten segments are all data, and do not justify growth of a window of forty.
     for pacing in [false, true] {
         let cfg = TcpConfig { pacing, initial_window: 40, ..slow_start(TcpConfig::modern()) };
         let ten = Bytes(10 * u64::from(cfg.payload_bytes()));
@@ -102,7 +101,7 @@ fn pacing_changes_when_segments_leave_and_not_how_renos_window_grows() {
 }
 
 #[test]
-fn a_lost_segment_costs_cubic_three_tenths_and_reno_half() {
+fn a_lost_segment_reduces_cubic_to_seven_tenths_and_reno_to_half() {
     for (congestion, left) in [(Congestion::Cubic, 70.0), (Congestion::Reno, 50.0), (Congestion::Vegas, 50.0)] {
         let cfg = TcpConfig { congestion, ..TcpConfig::modern() };
         let mut sender = with_hundred_out(&cfg);
@@ -112,14 +111,14 @@ fn a_lost_segment_costs_cubic_three_tenths_and_reno_half() {
             sack.push(2, end);
             sender.on_ack(&cfg, ms(200), &Ack { sack, ..ack(1, ms(100)) });
         }
-        // 100 were out at the loss.
+        // 100 were outstanding at the loss.
         assert_eq!(sender.cwnd(), left, "{congestion:?}");
         assert_eq!(send(&mut sender, &cfg, ms(200)).first().map(|one| one.seq), Some(1), "{congestion:?}");
     }
 }
 
 #[test]
-fn a_classic_mark_costs_cubic_three_tenths_once_a_window() {
+fn a_classic_mark_reduces_cubic_to_seven_tenths_once_per_window() {
     let cfg = TcpConfig::cubic();
     let mut sender = with_hundred_out(&cfg);
     sender.on_ack(&cfg, ms(200), &Ack { ece: true, ..ack(2, ms(100)) });
@@ -133,10 +132,10 @@ fn a_classic_mark_costs_cubic_three_tenths_once_a_window() {
 fn dctcp_reacts_by_half_of_alpha() {
     let cfg = TcpConfig::dctcp();
     let mut sender = with_hundred_out(&cfg);
-    // alpha is 1 at the start, and all of the one segment acknowledged was marked: 15/16 + 1/16 = 1. Half.
+    // alpha is 1 at the start, and the one acknowledged segment was marked: 15/16 + 1/16 = 1. The window is halved.
     sender.on_ack(&cfg, ms(200), &Ack { ece: true, ..ack(2, ms(100)) });
     assert_eq!(sender.cwnd(), 50.0);
-    // One reaction a window: the 100 segments out then.
+    // One response per window: the 100 segments outstanding then.
     sender.on_ack(&cfg, ms(200), &Ack { ece: true, ..ack(90, ms(100)) });
     assert_eq!(sender.cwnd(), 50.0);
 }
@@ -161,17 +160,17 @@ fn prague_counts_marks_also_where_acknowledgements_are_lost() {
         send(&mut sender, &cfg, ms(at));
     }
     let before = sender.cwnd();
-    // The first acknowledgement that arrives says 3 marks.
+    // The first acknowledgement to arrive reports 3 marks.
     sender.on_ack(&cfg, ms(200), &Ack { feedback: Feedback::Marks(3), ..ack(5, ms(100)) });
     let after = sender.cwnd();
     assert!(after < before, "{before} {after}");
-    // The same count again is no new mark.
+    // An unchanged count reports no mark.
     sender.on_ack(&cfg, ms(205), &Ack { feedback: Feedback::Marks(3), ..ack(7, ms(105)) });
     assert!(sender.cwnd() >= after);
 }
 
 #[test]
-fn a_timeout_brings_every_control_back_to_one_segment() {
+fn a_timeout_reduces_every_control_to_one_segment() {
     for preset in [
         TcpConfig::cubic(),
         TcpConfig::dctcp(),
@@ -182,7 +181,7 @@ fn a_timeout_brings_every_control_back_to_one_segment() {
     ] {
         let mut sender = connected(&preset);
         send(&mut sender, &preset, ms(100));
-        // Before it comes the probe of RFC 8985, unless pacing has let a single segment go.
+        // The probe of RFC 8985 comes first, unless pacing has released a single segment.
         let mut due = sender.next_timer().unwrap();
         sender.on_timer(&preset, due);
         if sender.stats().timeouts == 0 {
@@ -191,13 +190,13 @@ fn a_timeout_brings_every_control_back_to_one_segment() {
             sender.on_timer(&preset, due);
         }
         assert_eq!(sender.cwnd(), 1.0, "{:?}", preset.congestion);
-        // The retransmission leaves at once, paced or not.
+        // The retransmission is sent at once, paced or not.
         assert_eq!(send(&mut sender, &preset, due).first().map(|one| one.seq), Some(1), "{:?}", preset.congestion);
     }
 }
 
 #[test]
-fn what_a_control_cannot_do_without_is_named() {
+fn an_unmet_requirement_of_a_control_is_named() {
     let field = |cfg: TcpConfig| cfg.validate().unwrap_err().field;
     assert_eq!(field(TcpConfig { ecn: false, ..TcpConfig::dctcp() }), "ecn");
     assert_eq!(field(TcpConfig { ecn: false, ..TcpConfig::prague() }), "ecn");

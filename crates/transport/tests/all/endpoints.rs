@@ -1,9 +1,8 @@
-//! What SCTP and RTP do in twenty seconds over each of seven channels: a table of results, so that no change of a
-//! window, of a timer, of a report or of a rate control goes unnoticed.
+//! Results of SCTP and RTP over seven channels in twenty seconds, recorded so that no change of behaviour goes
+//! unnoticed.
 //!
-//! `tests/vectors/endpoints.csv` has one row an end and channel. A change that is meant shows in the rows that it
-//! concerns: `AQUMEN_BLESS=1 cargo test -p aqumen-transport --test all endpoints` writes them anew, and the difference
-//! belongs into the commit.
+//! `tests/vectors/endpoints.csv` has one row per preset and channel. After an intended change, `AQUMEN_BLESS=1 cargo
+//! test -p aqumen-transport --test all endpoints` rewrites it, and the difference is part of the commit.
 
 use std::fmt::Write;
 
@@ -20,7 +19,7 @@ const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/endpoint
 const PLAIN: Channel =
     Channel { bits_per_sec: 4_000_000, delay_ms: 25, loss_percent: 0, back_loss_percent: 0, mark_percent: 0, seed: 9 };
 
-/// Name, the first channel, and that from 8 s to 13 s.
+/// Name, channel, and channel from 8 s to 13 s.
 const CHANNELS: &[(&str, Channel, Channel)] = &[
     ("plain", PLAIN, PLAIN),
     ("losses", Channel { loss_percent: 2, ..PLAIN }, Channel { loss_percent: 2, ..PLAIN }),
@@ -31,18 +30,24 @@ const CHANNELS: &[(&str, Channel, Channel)] = &[
     ("silence", PLAIN, Channel { loss_percent: 100, ..PLAIN }),
 ];
 
-/// What the application does.
+/// Traffic of the application.
 enum Application {
-    /// Data without end, or frames.
+    /// Endless data, or frames.
     Endless,
-    /// A message of so many bytes each so many milliseconds, for 15 s.
+    /// Messages of a size (bytes) at an interval (ms), for 15 s.
     Messages(u32, u64),
 }
 
-/// One row behind preset and channel.
-fn told<S: Endpoint, K: Endpoint>(source: S, sink: K, application: &Application, of: (Channel, Channel)) -> String {
-    let mut net = Net::new(source, sink, of.0);
-    let mut stops = vec![(at(8_000), Some(of.1)), (at(13_000), Some(of.0)), (at(20_000), None)].into_iter();
+/// Columns of a row after preset and channel.
+fn run<S: Endpoint, K: Endpoint>(
+    source: S,
+    sink: K,
+    application: &Application,
+    channels: (Channel, Channel),
+) -> String {
+    let mut net = Net::new(source, sink, channels.0);
+    let mut changes =
+        vec![(at(8_000), Some(channels.1)), (at(13_000), Some(channels.0)), (at(20_000), None)].into_iter();
     let mut messages = match application {
         Application::Endless => {
             net.source.start(at(0));
@@ -53,7 +58,7 @@ fn told<S: Endpoint, K: Endpoint>(source: S, sink: K, application: &Application,
             (0..(15_000 / each) as u32).rev().map(message).collect()
         }
     };
-    let (mut until, mut then) = stops.next().unwrap();
+    let (mut until, mut then) = changes.next().unwrap();
     loop {
         let next = messages.last().map_or(until, |message: &Message| message.created_at.min(until));
         if next > net.now {
@@ -66,23 +71,23 @@ fn told<S: Endpoint, K: Endpoint>(source: S, sink: K, application: &Application,
         }
         let Some(channel) = then else { break };
         net.set_channel(channel);
-        (until, then) = stops.next().unwrap();
+        (until, then) = changes.next().unwrap();
     }
-    let (ours, theirs) = (net.source.stats(), net.sink.stats());
-    let waited: u64 = net
+    let (source, sink) = (net.source.stats(), net.sink.stats());
+    let waited_ms: u64 = net
         .delivered
         .iter()
         .map(|delivery| (delivery.complete_at - delivery.message.created_at).as_nanos() / 1_000_000)
         .sum();
     format!(
-        "{},{},{},{},{},{},{},{},{},{waited},{:.0},{}",
-        ours.sent,
-        ours.retransmitted,
-        ours.timeouts,
-        ours.rtt_samples,
-        ours.rtt_sum.as_nanos() / 1_000_000,
-        theirs.sent,
-        theirs.delivered_bytes,
+        "{},{},{},{},{},{},{},{},{},{waited_ms},{:.0},{}",
+        source.sent,
+        source.retransmitted,
+        source.timeouts,
+        source.rtt_samples,
+        source.rtt_sum.as_nanos() / 1_000_000,
+        sink.sent,
+        sink.delivered_bytes,
         net.arrived_bytes,
         net.delivered.len(),
         net.source.rate_bps().unwrap_or(0.0),
@@ -90,14 +95,14 @@ fn told<S: Endpoint, K: Endpoint>(source: S, sink: K, application: &Application,
     )
 }
 
-/// All that is due up to `until`, at which the clock then stands.
+/// Runs up to `until` and sets the clock to it.
 fn run_to<S: Endpoint, K: Endpoint>(net: &mut Net<S, K>, until: Instant) {
     net.run_through(until);
     net.now = until;
 }
 
 #[test]
-fn no_end_behaves_otherwise_than_its_row_says() {
+fn results_are_the_recorded_ones() {
     let mut table = String::from(
         "preset,channel,sent,again,timeouts,samples,rtt_sum_ms,answers,delivered_bytes,arrived_bytes,messages,\
          waited_ms,rate_bps,idle\n",
@@ -115,7 +120,7 @@ fn no_end_behaves_otherwise_than_its_row_says() {
     for (name, cfg, application) in &associations {
         cfg.validate().unwrap();
         for (channel, first, then) in CHANNELS {
-            let row = told(SctpSource::new(cfg), SctpSink::new(cfg), application, (*first, *then));
+            let row = run(SctpSource::new(cfg), SctpSink::new(cfg), application, (*first, *then));
             writeln!(table, "{name},{channel},{row}").unwrap();
         }
     }
@@ -132,7 +137,7 @@ fn no_end_behaves_otherwise_than_its_row_says() {
     for (name, cfg, application) in &calls {
         cfg.validate().unwrap();
         for (channel, first, then) in CHANNELS {
-            let row = told(RtpSource::new(cfg), RtpSink::new(cfg), application, (*first, *then));
+            let row = run(RtpSource::new(cfg), RtpSink::new(cfg), application, (*first, *then));
             writeln!(table, "{name},{channel},{row}").unwrap();
         }
     }

@@ -1,4 +1,4 @@
-//! All tests of this crate from outside, in one program: to link one is quicker than to link a dozen.
+//! Integration tests of the crate in one program, which links faster than several.
 
 mod common;
 mod congestion;

@@ -1,7 +1,7 @@
-//! The presets `ns2` and `cubic-ns2` against traces of ns-2.35: every segment in the same order at the same time.
+//! The presets `ns2` and `cubic-ns2` against traces of ns-2.35: all segments in the same order at the same times.
 //!
-//! `vectors/generate.sh` makes the traces. Here the same two links are built around our sender and receiver: 100 Mbit/s
-//! and 1 ms, then 790 kbit/s and 40 ms, which loses or marks the chosen packets on arrival.
+//! `vectors/generate.sh` makes the traces. The tests connect our sender and receiver by the same two links, 100 Mbit/s
+//! with 1 ms and 790 kbit/s with 40 ms, which lose or mark the chosen packets on arrival.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ impl Link {
         Link { rate: Rate::from_bps(bps), delay, free: Instant::ZERO }
     }
 
-    /// When a packet that arrives `now` reaches the other end.
+    /// Time at which a packet that arrives at `now` reaches the other end.
     fn carry(&mut self, now: Instant, bytes: u64) -> Instant {
         self.free = self.free.max(now) + self.rate.time_for(Bytes(bytes));
         self.free + self.delay
@@ -130,8 +130,8 @@ fn parse(text: &str) -> Trace {
     Trace { drops: list("# drops:"), marks: list("# marks:"), sent: sent.collect() }
 }
 
-/// How many leading segments agree, for the best phase of the sender's clock: ns-2 draws it and does not print it.
-/// Times agree to 2 us: ns-2 prints microseconds and adds up floating-point seconds.
+/// Number of leading segments that agree, for the best phase of the sender's clock, which ns-2 draws and does not
+/// print. Times agree to 2 us: ns-2 prints microseconds and accumulates floating-point seconds.
 fn agreement(cfg: &TcpConfig, trace: &Trace) -> (usize, Span, Vec<Sent>) {
     let until = trace.sent.last().expect("not empty").at + Span::from_millis(1);
     let runs = (0..100).map(|tenth| {

@@ -1,4 +1,4 @@
-//! Any finite transfer gets through a channel that loses, delays, reorders, copies and marks.
+//! Finite transfers complete over a channel that loses, delays, reorders, duplicates and marks segments.
 
 use std::collections::BTreeMap;
 
@@ -8,27 +8,13 @@ use aqumen_transport::tcp::{
 use aqumen_units::{Bytes, Ecn, Instant, Span};
 use proptest::prelude::*;
 
+use crate::common::Rng;
+
 enum Event {
     Segment(Segment),
     Ack(Ack),
-    /// The receiving application stops or goes on reading.
+    /// The receiving application changes the window.
     Window(u32),
-}
-
-/// A small generator (xorshift64*): the channel's luck, reproducible from one number that proptest can shrink.
-struct Luck(u64);
-
-impl Luck {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32) % bound
-    }
-
-    fn percent(&mut self, chance: u64) -> bool {
-        self.below(100) < chance
-    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,10 +27,10 @@ struct Channel {
     seed: u64,
 }
 
-/// Runs a transfer and checks, at every step, what must always hold.
+/// Runs a transfer and checks the invariants at every step.
 fn transfer(cfg: &TcpConfig, channel: Channel, bytes: u64) {
     cfg.validate().unwrap();
-    let mut luck = Luck(channel.seed | 1);
+    let mut rng = Rng(channel.seed | 1);
     let mut sender = Sender::new(cfg, Some(Bytes(bytes)));
     let mut receiver = Receiver::new(cfg);
     let mut events = BTreeMap::new();
@@ -60,24 +46,24 @@ fn transfer(cfg: &TcpConfig, channel: Channel, bytes: u64) {
         while let Some(one) = sender.poll_immediate(cfg, now).or_else(|| sender.poll_transmit(cfg, now)) {
             sent += 1;
             sent_again += u32::from(one.retransmission);
-            let mut copies = 1 + u64::from(luck.percent(channel.copy_percent));
-            if luck.percent(channel.loss_percent) {
+            let mut copies = 1 + u64::from(rng.percent(channel.copy_percent));
+            if rng.percent(channel.loss_percent) {
                 copies -= 1;
             }
             for _ in 0..copies {
                 let mut one = one;
-                if one.ecn.is_ect() && luck.percent(channel.mark_percent) {
+                if one.ecn.is_ect() && rng.percent(channel.mark_percent) {
                     one.ecn = Ecn::Ce;
                 }
                 order += 1;
-                let delay = Span::from_millis(20 + luck.below(channel.jitter_ms + 1));
+                let delay = Span::from_millis(20 + rng.below(channel.jitter_ms + 1));
                 events.insert((now + delay, order), Event::Segment(one));
             }
         }
         if sender.is_finished() {
             break;
         }
-        // The earliest of: an event, either timer, the release of a paced segment.
+        // Earliest of events, timers, and the next paced segment.
         let timers = [sender.next_timer(), receiver.next_timer(), sender.next_send(cfg, now)];
         let timer = timers.into_iter().flatten().min();
         let event = events.keys().next().map(|key| key.0);
@@ -91,14 +77,14 @@ fn transfer(cfg: &TcpConfig, channel: Channel, bytes: u64) {
                     None
                 }
             };
-            if let Some(ack) = answer.filter(|_| !luck.percent(channel.loss_percent)) {
+            if let Some(ack) = answer.filter(|_| !rng.percent(channel.loss_percent)) {
                 order += 1;
-                let delay = Span::from_millis(20 + luck.below(channel.jitter_ms + 1));
+                let delay = Span::from_millis(20 + rng.below(channel.jitter_ms + 1));
                 events.insert((now + delay, order), Event::Ack(ack));
             }
         }
-        // Spurious calls are harmless, and late ones are what a busy host makes.
-        if luck.percent(10) || event.is_none_or(|at| at > now) {
+        // Spurious and late timer calls are allowed.
+        if rng.percent(10) || event.is_none_or(|at| at > now) {
             sender.on_timer(cfg, now);
             if let Some(ack) = receiver.on_timer(now) {
                 order += 1;
@@ -157,7 +143,7 @@ fn configs() -> impl Strategy<Value = TcpConfig> {
             congestion,
             hystart,
             reno_friendly,
-            pacing: pacing || congestion.must_pace(),
+            pacing: pacing || congestion.requires_pacing(),
             ecn: ecn || matches!(congestion, Congestion::Dctcp | Congestion::Prague),
             delayed_ack: delayed.then(|| Span::from_millis(40)),
             limited_transmit,

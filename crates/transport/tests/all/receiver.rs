@@ -1,4 +1,4 @@
-//! The receiver, segment by segment.
+//! Receiver of TCP, segment by segment.
 
 use aqumen_transport::tcp::{Ack, Feedback, Receiver, Segment, TcpConfig, Variant};
 use aqumen_units::{Bytes, Ecn, Instant, Span};
@@ -22,7 +22,7 @@ fn sack_config() -> TcpConfig {
     TcpConfig { variant: Variant::Sack, ..TcpConfig::ns2() }
 }
 
-/// A receiver that has the SYN.
+/// A receiver after the SYN.
 fn connected(cfg: &TcpConfig) -> Receiver {
     let mut receiver = Receiver::new(cfg);
     assert_eq!(receiver.on_segment(cfg, START, &segment(0)).map(|ack| ack.ack), Some(1));
@@ -44,7 +44,7 @@ fn each_segment_is_acknowledged_and_gaps_repeat_the_last_number() {
 }
 
 #[test]
-fn a_short_segment_that_came_early_counts_its_own_bytes() {
+fn an_early_short_segment_counts_its_own_bytes() {
     let cfg = TcpConfig::ns2();
     let mut receiver = connected(&cfg);
     receiver.on_segment(&cfg, START, &Segment { bytes: 140, push: true, ..segment(3) });
@@ -55,7 +55,7 @@ fn a_short_segment_that_came_early_counts_its_own_bytes() {
 }
 
 #[test]
-fn selective_blocks_put_the_latest_run_first() {
+fn sack_blocks_begin_with_the_latest_range() {
     let cfg = sack_config();
     let mut receiver = connected(&cfg);
     let acks = feed(&mut receiver, &cfg, &[3, 5, 7, 9, 4, 1, 2]);
@@ -78,7 +78,7 @@ fn without_sack_no_blocks_are_sent() {
 }
 
 #[test]
-fn every_second_segment_is_acknowledged_or_a_lone_one_after_the_delay() {
+fn every_second_segment_is_acknowledged_and_a_single_one_after_the_delay() {
     let delay = Span::from_millis(40);
     let cfg = TcpConfig { delayed_ack: Some(delay), ..TcpConfig::ns2() };
     let mut receiver = connected(&cfg);
@@ -92,7 +92,8 @@ fn every_second_segment_is_acknowledged_or_a_lone_one_after_the_delay() {
     assert_eq!(receiver.on_timer(Instant::from_nanos(due.as_nanos() - 1)), None, "too early");
     assert_eq!(receiver.on_timer(due).map(|ack| ack.ack), Some(4));
     assert_eq!(receiver.on_timer(due), None, "once");
-    // A gap, a segment in it and a copy are answered at once (RFC 5681 section 4.2), with what was held back.
+    // A gap, a segment in it and a duplicate are acknowledged at once (RFC 5681 section 4.2), together with a pending
+    // one.
     assert_eq!(receiver.on_segment(&cfg, START, &segment(4)), None);
     let acks: Vec<_> = feed(&mut receiver, &cfg, &[6, 5, 5]).iter().map(|ack| ack.ack).collect();
     assert_eq!(acks, [5, 7, 7]);
@@ -105,13 +106,13 @@ fn a_delayed_acknowledgement_echoes_the_first_segment_it_covers() {
     let mut receiver = connected(&cfg);
     let acks = feed(&mut receiver, &cfg, &[1, 2]);
     assert_eq!(acks[0].echo, segment(1).sent_at);
-    // A gap does not change what is echoed; the segment that closes it does (RFC 7323 section 4.3).
+    // A gap does not change the echo; the segment that closes it does (RFC 7323 section 4.3).
     let acks = feed(&mut receiver, &cfg, &[4, 3]);
     assert_eq!((acks[0].echo, acks[1].echo), (segment(1).sent_at, segment(3).sent_at));
 }
 
 #[test]
-fn a_mark_is_echoed_until_the_sender_says_it_reacted() {
+fn a_mark_is_echoed_until_cwr() {
     let cfg = TcpConfig { ecn: true, ..TcpConfig::ns2() };
     let mut receiver = connected(&cfg);
     let mut arrive = |one: Segment| receiver.on_segment(&cfg, START, &one).expect("answered").ece;
@@ -120,18 +121,18 @@ fn a_mark_is_echoed_until_the_sender_says_it_reacted() {
     assert!(arrive(segment(3)));
     assert!(arrive(segment(5)), "on duplicates too");
     assert!(!arrive(Segment { cwr: true, ..segment(4) }));
-    // CWR on a segment that is marked itself begins the next report.
+    // CWR on a marked segment starts the next report.
     assert!(arrive(Segment { cwr: true, ecn: Ecn::Ce, ..segment(6) }));
     assert!(arrive(segment(7)));
 }
 
 #[test]
-fn what_lies_beyond_the_window_is_discarded() {
+fn segments_beyond_the_window_are_discarded() {
     let cfg = TcpConfig { receive_window: 2, ..TcpConfig::ns2() };
     let mut receiver = connected(&cfg);
     let acks: Vec<_> = feed(&mut receiver, &cfg, &[3, 2, 1]).iter().map(|ack| ack.ack).collect();
     assert_eq!(acks, [1, 1, 3], "3 was not kept");
-    // A closed window takes nothing; a probe is answered; opening it is announced.
+    // A closed window accepts nothing; a probe is acknowledged; the opening is announced.
     assert_eq!(receiver.set_window(0), None);
     let acks = feed(&mut receiver, &cfg, &[3, 2]);
     assert!(acks.iter().all(|ack| ack.ack == 3 && ack.window == 0));
@@ -144,28 +145,28 @@ fn marked(seq: u32) -> Segment {
 }
 
 #[test]
-fn dctcp_acknowledges_what_it_holds_back_before_the_state_of_marks_changes() {
+fn dctcp_sends_a_pending_acknowledgement_before_the_mark_state_changes() {
     let cfg = TcpConfig { packet_bytes: 1000, ..TcpConfig::dctcp() };
     let mut receiver = connected(&cfg);
     let mut on = |one: Segment| receiver.on_segment(&cfg, START, &one).map(|ack| (ack.ack, ack.ece));
-    // Two unmarked: one acknowledgement. RFC 8257 section 3.2.
+    // Two unmarked segments: one acknowledgement (RFC 8257 section 3.2).
     assert_eq!(on(segment(1)), None);
     assert_eq!(on(segment(2)), Some((3, false)));
-    // 3 unmarked is held back; 4 is marked: 3 is acknowledged without ECE, and 4 is held back.
+    // The acknowledgement of 3, unmarked, is pending; 4 is marked: 3 is acknowledged without ECE, and 4 is pending.
     assert_eq!(on(segment(3)), None);
     assert_eq!(on(marked(4)), Some((4, false)));
-    // 5 is marked too: both, with ECE. CWR means nothing here.
+    // 5 is marked too: both, with ECE. CWR has no meaning here.
     assert_eq!(on(Segment { cwr: true, ..marked(5) }), Some((6, true)));
-    // Back again: 6 is held with ECE, 7 unmarked.
+    // 6 is pending with ECE, and 7 is unmarked.
     assert_eq!(on(marked(6)), None);
     assert_eq!(on(segment(7)), Some((7, true)));
     assert_eq!(on(segment(8)), Some((9, false)));
-    // Out of order is acknowledged at once, with its own mark.
+    // A segment out of order is acknowledged at once, with its own mark.
     assert_eq!(on(marked(10)), Some((9, true)));
 }
 
 #[test]
-fn prague_reports_how_many_marks_have_come() {
+fn prague_reports_the_number_of_marks() {
     let cfg = TcpConfig { packet_bytes: 1000, ..TcpConfig::prague() };
     let mut receiver = connected(&cfg);
     let mut on = |one: Segment| receiver.on_segment(&cfg, START, &one).map(|ack| (ack.ack, ack.ece, ack.feedback));
@@ -173,7 +174,7 @@ fn prague_reports_how_many_marks_have_come() {
     assert_eq!(on(marked(2)), Some((3, false, Feedback::Marks(2))));
     assert_eq!(on(segment(3)), None);
     assert_eq!(on(marked(4)), Some((5, false, Feedback::Marks(3))));
-    // A gap: the count goes on, also for what arrives twice (RFC 9768 counts packets).
+    // A gap: the count includes duplicates (RFC 9768 counts packets).
     assert_eq!(on(marked(6)), Some((5, false, Feedback::Marks(4))));
     assert_eq!(on(marked(6)), Some((5, false, Feedback::Marks(5))));
     assert_eq!(on(segment(5)), Some((7, false, Feedback::Marks(5))));
@@ -189,40 +190,41 @@ fn ledbat_reports_the_delay_of_the_last_segment() {
     };
     assert_eq!(on(&mut receiver, &segment(1), 30), None);
     assert_eq!(on(&mut receiver, &segment(2), 45), Some(Feedback::Delay(45_000)));
-    // ECE as ever.
+    // ECE works as usual.
     assert_eq!(on(&mut receiver, &marked(3), 40), None);
     let ack = receiver.on_segment(&cfg, START, &segment(4)).unwrap();
     assert!(ack.ece);
 }
 
-/// Which of the segments `first..` are acknowledged at once.
+/// Segments of `first..` that are acknowledged at once.
 fn at_once(receiver: &mut Receiver, cfg: &TcpConfig, segments: &[Segment]) -> Vec<bool> {
     segments.iter().map(|one| receiver.on_segment(cfg, START, one).is_some()).collect()
 }
 
 #[test]
-fn a_linux_receiver_holds_none_of_the_first_sixteen_back() {
+fn a_linux_receiver_delays_none_of_the_first_sixteen() {
     let cfg = TcpConfig { packet_bytes: 1000, ..TcpConfig::linux() };
     let mut receiver = connected(&cfg);
     let segments: Vec<_> = (1..=20).map(segment).collect();
     let acknowledged = at_once(&mut receiver, &cfg, &segments);
     assert!(acknowledged[..16].iter().all(|&one| one));
-    // From then on every second.
+    // From then on every second one.
     assert_eq!(acknowledged[16..], [false, true, false, true]);
 }
 
 #[test]
-fn a_linux_receiver_hurries_after_a_mark_and_after_cwr() {
+fn a_linux_receiver_acknowledges_at_once_after_a_mark_and_after_cwr() {
     let cfg = TcpConfig { quick_acks: 0, packet_bytes: 1000, ..TcpConfig::linux() };
     let mut receiver = connected(&cfg);
     let marked = |seq| Segment { ecn: Ecn::Ce, ..segment(seq) };
-    // The first mark and the next segment; a second mark before CWR is no news.
+    // The first mark and the next segment; a second mark before CWR changes nothing.
     let arrived = [segment(1), segment(2), marked(3), segment(4), segment(5), marked(6), segment(7)];
     assert_eq!(at_once(&mut receiver, &cfg, &arrived), [false, true, true, true, false, true, false]);
-    // 8 would be the second; 9, with CWR, is acknowledged alone, and 10 waits. After CWR a mark is the first again.
+    // 8 would be the second; 9, with CWR, is acknowledged singly, and 10 is delayed. After CWR a mark is the first
+    // again.
     let arrived = [segment(8), Segment { cwr: true, ..segment(9) }, segment(10), segment(11), marked(12), segment(13)];
     assert_eq!(at_once(&mut receiver, &cfg, &arrived), [true, true, false, true, true, true]);
-    // Others hold on to every second.
+    // Otherwise every second segment is acknowledged.
     let cfg = TcpConfig { ack_marks: false, ..cfg };
     let mut receiver = connected(&cfg);
     let arrived = [segment(1), segment(2), marked(3), segment(4)];
@@ -234,7 +236,7 @@ fn segments_that_arrive_together_are_acknowledged_together() {
     let cfg = TcpConfig { quick_acks: 0, packet_bytes: 1000, ack_merging: Span::from_micros(20), ..TcpConfig::linux() };
     let mut receiver = connected(&cfg);
     let at = |micros| START + Span::from_micros(micros);
-    // 1 alone waits for 40 ms; with 2 the acknowledgement is due 20 us later, and 3 and 4 still come in time.
+    // Alone, 1 is delayed by 40 ms; with 2 the acknowledgement is due 20 us later, which also covers 3 and 4.
     assert_eq!(receiver.on_segment(&cfg, at(0), &segment(1)), None);
     assert_eq!(receiver.next_timer(), Some(at(40_000)));
     for (micros, seq) in [(100, 2), (110, 3), (119, 4)] {
@@ -242,13 +244,13 @@ fn segments_that_arrive_together_are_acknowledged_together() {
         assert_eq!(receiver.next_timer(), Some(at(120)));
     }
     let ack = receiver.on_timer(at(120)).unwrap();
-    // RFC 7323: the echo is of the first segment.
+    // RFC 7323: the echo is that of the first segment.
     assert_eq!((ack.ack, ack.echo), (5, segment(1).sent_at));
-    // What is out of order waits for nothing.
+    // A segment out of order is not delayed.
     assert_eq!(receiver.on_segment(&cfg, at(130), &segment(6)).map(|ack| ack.ack), Some(5));
 }
 
-/// A receiver whose handshake took a round trip of `rtt_ms`, and that has no acknowledgement to hurry with.
+/// A receiver whose handshake took a round trip of `rtt_ms`, without quick acknowledgements.
 fn paced(cfg: &TcpConfig, rtt_ms: u64) -> (Receiver, u64) {
     let mut receiver = Receiver::new(cfg);
     let syn = Segment { syn: true, ecn: Ecn::NotEct, ..segment(0) };
@@ -256,7 +258,7 @@ fn paced(cfg: &TcpConfig, rtt_ms: u64) -> (Receiver, u64) {
     (receiver, rtt_ms)
 }
 
-/// How long the acknowledgement of segment `seq`, which arrives `at_ms`, is held back (ms); 0: not at all.
+/// Delay of the acknowledgement of segment `seq` that arrives at `at_ms` (ms); 0: immediate.
 fn wait(receiver: &mut Receiver, cfg: &TcpConfig, at_ms: u64, one: Segment) -> u64 {
     let now = START + Span::from_millis(at_ms);
     match receiver.on_segment(cfg, now, &one) {
@@ -266,7 +268,7 @@ fn wait(receiver: &mut Receiver, cfg: &TcpConfig, at_ms: u64, one: Segment) -> u
 }
 
 #[test]
-fn a_linux_receiver_waits_longer_the_longer_data_take_to_come_but_no_longer_than_a_round_trip() {
+fn the_delay_of_a_linux_receiver_follows_the_gaps_between_data_up_to_a_round_trip() {
     let cfg = TcpConfig { quick_acks: 0, packet_bytes: 1000, ..TcpConfig::linux() };
     let (mut receiver, mut at) = paced(&cfg, 100);
     let mut lone = |gap| {
@@ -278,13 +280,12 @@ fn a_linux_receiver_waits_longer_the_longer_data_take_to_come_but_no_longer_than
         }
         waited
     };
-    // 40 ms at first. Each time nothing comes it doubles: 80, then 160, of which the round trip of 100 ms is the most.
+    // 40 ms at first, doubled at each expiry: 80, then 160, limited to the round trip of 100 ms.
     assert_eq!([lone(0), lone(150), lone(170)], [40, 80, 100]);
-    // The timer has made it 300 (the timeout: 100 + 200); 150 ms after the last it is 300 / 2 + 150
-    // = 300 still, and held to 100.
+    // The timer has made it 300 (the timeout: 100 + 200); a gap of 150 ms makes 300 / 2 + 150 = 300, limited to 100.
     assert_eq!(lone(150), 100);
-    // Gaps of 20 ms and less: half and 20 ms more each time, doubled by the timer in between: 170 -> 300
-    // ..., then pairs bring it down.
+    // Gaps of at most 20 ms: half and 20 ms more each time, doubled by the timer in between: 170 -> 300 ..., then pairs
+    // bring it down.
     for pair in 0..8 {
         let seq = receiver.delivered_segments() + 1;
         let now = 1_000 + 10 * pair;
@@ -296,12 +297,12 @@ fn a_linux_receiver_waits_longer_the_longer_data_take_to_come_but_no_longer_than
 }
 
 #[test]
-fn a_linux_receiver_answers_the_end_of_a_write_at_once() {
+fn a_linux_receiver_acknowledges_the_end_of_a_write_at_once() {
     let cfg = TcpConfig { quick_acks: 0, packet_bytes: 1000, ..TcpConfig::linux() };
     let mut receiver = connected(&cfg);
     let push = |seq| Segment { push: true, ..segment(seq) };
     let short = |seq| Segment { bytes: 200, ..segment(seq) };
-    // 1 waits, 2 is the second; 3 ends a write, and 4 is not full.
+    // 1 is delayed, 2 is the second; 3 ends a write, and 4 is not full.
     let arrived = [segment(1), segment(2), push(3), short(4), segment(5)];
     assert_eq!(at_once(&mut receiver, &cfg, &arrived), [false, true, true, true, false]);
     let modern = TcpConfig { packet_bytes: 1000, ..TcpConfig::modern() };
@@ -310,7 +311,7 @@ fn a_linux_receiver_answers_the_end_of_a_write_at_once() {
 }
 
 #[test]
-fn a_linux_receiver_hurries_again_after_a_silence_a_copy_and_what_was_sent_again() {
+fn a_linux_receiver_uses_quick_acks_after_idle_periods_duplicates_and_retransmissions() {
     let cfg = TcpConfig { quick_acks: 3, packet_bytes: 1000, ..TcpConfig::linux() };
     let quick = |receiver: &mut Receiver, at_ms: u64| {
         let now = START + Span::from_millis(at_ms);
@@ -325,17 +326,17 @@ fn a_linux_receiver_hurries_again_after_a_silence_a_copy_and_what_was_sent_again
         assert!(quick(&mut receiver, at), "the second");
         receiver
     };
-    // The timeout of a round trip of 100 ms is 300 ms: a gap of that is none, one of 301 ms is.
+    // With a round trip of 100 ms the timeout is 300 ms: a gap of 300 ms is no idle period, one of 301 ms is.
     let mut receiver = start();
     assert!(!quick(&mut receiver, 400) && quick(&mut receiver, 400));
     let after = [701, 701, 701, 701].map(|at| quick(&mut receiver, at));
     assert_eq!(after, [true, true, true, false]);
-    // A copy of what arrived: three more, of which its own acknowledgement is one.
+    // A duplicate: three quick acknowledgements, including its own.
     let mut receiver = start();
     receiver.on_segment(&cfg, START + Span::from_millis(110), &segment(2)).unwrap();
     let after = [110, 110, 110, 110].map(|at| quick(&mut receiver, at));
     assert_eq!(after, [true, true, false, true]);
-    // What cannot carry marks where others could was sent again: its own acknowledgement and the next.
+    // A segment without ECT among ECT ones is a retransmission: its acknowledgement and the next are quick.
     let mut receiver = start();
     let again = Segment { ecn: Ecn::NotEct, ..segment(6) };
     assert!(receiver.on_segment(&cfg, START + Span::from_millis(110), &again).is_some());

@@ -1,7 +1,7 @@
-//! Recovery of a SACK sender that counts duplicates (RFC 6675), segment by segment, on traces worked by hand.
+//! Recovery of a SACK sender that counts duplicates (RFC 6675), on traces calculated by hand.
 //!
-//! All begin alike: segments 1 to 10 leave, 1 is lost. 2 and 3 arrive and let 11 and 12 go (limited transmit); 4 makes
-//! three (RFC 6675): with 1 to 12 out the window of 10 becomes 5, and 13 is the next new segment.
+//! All begin alike: segments 1 to 10 are sent, 1 is lost. 2 and 3 release 11 and 12 (limited transmit); 4 is the third
+//! duplicate (RFC 6675). With 1 to 12 outstanding the window of 10 becomes 5, and 13 is the next new segment.
 
 use aqumen_transport::tcp::{
     Ack, Congestion, Feedback, LossDetection, Quirks, Reduction, SackBlocks, Sender, TcpConfig, Variant,
@@ -26,7 +26,7 @@ struct Host {
 }
 
 impl Host {
-    /// Segments 1 to 10 are out.
+    /// Segments 1 to 10 are outstanding.
     fn ten_out(cfg: TcpConfig) -> Host {
         cfg.validate().unwrap();
         let mut host = Host { cfg, sender: Sender::new(&cfg, None), now: Instant::ZERO };
@@ -36,7 +36,7 @@ impl Host {
         host
     }
 
-    /// The same after 2, 3 and 4 have arrived, and what left for the last of them.
+    /// A sender after the arrival of 2, 3 and 4, and the segments sent for 4.
     fn one_lost(cfg: TcpConfig) -> (Host, Vec<u32>) {
         let mut host = Host::ten_out(cfg);
         assert_eq!(host.on(1, &[(2, 3)]), [11]);
@@ -57,7 +57,7 @@ impl Host {
         sent
     }
 
-    /// 10 ms later, everything before `number` and the runs have arrived.
+    /// Acknowledges everything before `number` and the SACK blocks, 10 ms later.
     fn on(&mut self, number: u32, runs: &[(u32, u32)]) -> Vec<u32> {
         self.now += Span::from_millis(10);
         let mut sack = SackBlocks::EMPTY;
@@ -69,14 +69,14 @@ impl Host {
         self.send()
     }
 
-    /// What the timer lets go.
+    /// Segments sent when the timer expires.
     fn expire(&mut self) -> Vec<u32> {
         self.now = self.sender.next_timer().unwrap();
         self.sender.on_timer(&self.cfg, self.now);
         self.send()
     }
 
-    /// 10 ms later, everything before `number` has arrived, and ECE comes with it.
+    /// Acknowledges everything before `number`, with ECE, 10 ms later.
     fn on_echo(&mut self, number: u32) -> Vec<u32> {
         self.now += Span::from_millis(10);
         let (sack, feedback) = (SackBlocks::EMPTY, Feedback::None);
@@ -85,32 +85,33 @@ impl Host {
         self.send()
     }
 
-    /// What each of the segments `first..end` lets go as it arrives, all from 2 on having arrived before.
+    /// Segments sent for each of `first..end` as it arrives, where all from 2 on arrived before.
     fn arrive(&mut self, first: u32, end: u32) -> Vec<Vec<u32>> {
         (first..end).map(|seq| self.on(1, &[(2, seq + 1)])).collect()
     }
 }
 
 #[test]
-fn at_once_the_sender_is_silent_until_the_pipe_has_shrunk() {
+fn a_reduction_at_once_stops_the_sender_until_the_pipe_has_shrunk() {
     let (mut host, sent) = Host::one_lost(reno());
-    // Out are 1 (again) and 5 to 12: 9. 5 to 8 bring it to 5, the window; each further one lets one go.
+    // 1 (retransmitted) and 5 to 12 are outstanding: 9. 5 to 8 bring it to 5, the window; each further one releases
+    // one.
     assert_eq!(sent, [1]);
     let expected: [&[u32]; 8] = [&[], &[], &[], &[], &[13], &[14], &[15], &[16]];
     assert_eq!(host.arrive(5, 13), expected);
-    // 1 fills the gap: 13 to 16 are out.
+    // 1 fills the gap: 13 to 16 are outstanding.
     assert_eq!(host.on(13, &[]), [17]);
 }
 
 #[test]
-fn in_proportion_half_as_much_leaves_as_arrives() {
+fn a_proportional_reduction_sends_half_of_the_arrivals() {
     let (mut host, sent) = Host::one_lost(TcpConfig { reduction: Reduction::Proportional, ..reno() });
-    // RecoverFS: 1 to 12 less 2 and 3, which had arrived before: 10. Due are delivered x 5 / 10, rounded up: 1 for 4,
+    // RecoverFS: 1 to 12 less 2 and 3, which arrived earlier: 10. PRR sends delivered x 5 / 10, rounded up: 1 for 4,
     // and for 5, 6, 7, 8, 9 in all 1, 2, 2, 3, 3.
     assert_eq!(sent, [1]);
     let expected: [&[u32]; 5] = [&[], &[13], &[], &[14], &[]];
     assert_eq!(host.arrive(5, 10), expected);
-    // 10: the pipe (1, 11 to 14) has come down to 5. From now on up to the window: 11 and 12 make room for one each.
+    // 10: the pipe (1, 11 to 14) has shrunk to 5. Now it stays at the window: 11 and 12 release one each.
     let expected: [&[u32]; 3] = [&[], &[15], &[16]];
     assert_eq!(host.arrive(10, 13), expected);
     assert_eq!(host.on(13, &[]), [17]);
@@ -118,22 +119,22 @@ fn in_proportion_half_as_much_leaves_as_arrives() {
 }
 
 #[test]
-fn below_the_window_one_more_leaves_only_with_an_acknowledgement_that_is_safe() {
-    // 1 to 6 are lost: 7, 8 and 9 arrive; 11 and 12 left for the first two. 9: six are lost at once, the pipe is
-    // 1 (again) and 10 to 12, four, and the window 5. At least one may leave: 1.
+fn slow_start_in_recovery_requires_a_safe_acknowledgement() {
+    // 1 to 6 are lost: 7, 8 and 9 arrive; 11 and 12 were sent for the first two. 9: six are lost at once, the pipe is 1
+    // (retransmitted) and 10 to 12, four, and the window 5. At least one is sent: 1.
     let (mut host, safe) = (Host::ten_out(TcpConfig { reduction: Reduction::Proportional, ..reno() }), 1);
     assert_eq!(host.on(1, &[(7, 8)]), [11]);
     assert_eq!(host.on(1, &[(7, 9)]), [12]);
     assert_eq!(host.on(1, &[(7, 10)]), [1]);
-    // 10: the pipe is 3. Delivered 2, sent 1: one may leave (conservation), though the window has room for two.
+    // 10: the pipe is 3. Delivered 2, sent 1: one is sent (conservation), though the window has room for two.
     assert_eq!(host.on(1, &[(7, 11)]), [2]);
-    // 1: new data is acknowledged and nothing new is lost: one for it and one more.
+    // 1: new data is acknowledged without a new loss: one for it and one more.
     assert_eq!(host.on(2, &[(7, 11)]).len(), 1 + safe);
 }
 
 #[test]
 fn an_acknowledgement_that_shows_a_new_loss_is_not_safe() {
-    // 1 to 6 are lost, as above; 1 and 2 have left again, and 11 and 12 are out.
+    // 1 to 6 are lost, as above; 1 and 2 are retransmitted, and 11 and 12 are outstanding.
     let begin = |lost_retransmissions| {
         let cfg = TcpConfig { reduction: Reduction::Proportional, lost_retransmissions, ..reno() };
         let mut host = Host::ten_out(cfg);
@@ -141,18 +142,18 @@ fn an_acknowledgement_that_shows_a_new_loss_is_not_safe() {
         assert_eq!(left, [[11], [12], [1], [2]]);
         host
     };
-    // 1 and 11 arrive: nothing more is lost, for 8 has arrived. Two for two, and one more.
+    // 1 and 11 arrive without a new loss, as 8 has arrived. Two for two, and one more.
     assert_eq!(begin(false).on(2, &[(7, 12)]), [3, 4, 5]);
-    // The repair goes on: 1 arrives (two for it), 11, 12, 2 and 3 (one for each).
+    // The repair continues: 1 arrives (two for it), 11, 12, 2 and 3 (one for each).
     let mut host = begin(true);
     let left = [host.on(2, &[(7, 11)]), host.on(2, &[(7, 12)]), host.on(2, &[(7, 13)])];
     assert_eq!(left.concat(), [3, 4, 5, 6]);
     let left = [host.on(3, &[(7, 13)]), host.on(4, &[(7, 13)])];
     assert_eq!(left, [[13], [14]]);
-    // 4, 6 and 13 arrive together: 5, which left again before 13, is lost once more. Three for three, though the window
-    // has room for four.
+    // 4, 6 and 13 arrive together: 5, retransmitted before 13, is lost again. Three for three, though the window has
+    // room for four.
     assert_eq!(host.on(5, &[(6, 14)]), [5, 15, 16]);
-    // 1 to 6 and 9 are lost, the first six found so by 7, 8 and 10. Then 1, 11 and 12 arrive together, and 9 is lost:
+    // 1 to 6 and 9 are lost, the first six detected by 7, 8 and 10. Then 1, 11 and 12 arrive together, and 9 is lost:
     // three for three, though the window has room for five.
     let mut host = Host::ten_out(TcpConfig { reduction: Reduction::Proportional, ..reno() });
     let left = [host.on(1, &[(7, 8)]), host.on(1, &[(7, 9)]), host.on(1, &[(10, 11), (7, 9)])];
@@ -161,9 +162,9 @@ fn an_acknowledgement_that_shows_a_new_loss_is_not_safe() {
 }
 
 #[test]
-fn with_rate_halving_every_other_arrival_lets_one_go() {
+fn rate_halving_sends_a_segment_for_every_other_arrival() {
     let (mut host, sent) = Host::one_lost(TcpConfig { reduction: Reduction::RateHalving, ..reno() });
-    // The pipe is 8 (5 to 12), its bound 9: 1 leaves, and the bound is 8. With 5 the pipe is 8, with 6 it is 7.
+    // The pipe is 8 (5 to 12), its bound 9: 1 is sent, and the bound is 8. With 5 the pipe is 8, with 6 it is 7.
     assert_eq!(sent, [1]);
     let expected: [&[u32]; 8] = [&[], &[13], &[], &[14], &[], &[15], &[], &[16]];
     assert_eq!(host.arrive(5, 13), expected);
@@ -178,7 +179,7 @@ fn with_a_send_overhead_rate_halving_conserves_the_pipe_like_ns2() {
     assert_eq!(sent, [1]);
     let expected: [&[u32]; 8] = [&[13], &[14], &[15], &[16], &[17], &[18], &[19], &[20]];
     assert_eq!(host.arrive(5, 13), expected);
-    // 13 to 20 are out, eight: silence until it is less than five.
+    // 13 to 20 are outstanding, eight: silence until fewer than five are.
     let left: Vec<_> = (13..18).map(|seq| host.on(seq + 1, &[])).collect();
     let expected: [&[u32]; 5] = [&[], &[], &[], &[21], &[22]];
     assert_eq!(left[..3], expected[..3]);
@@ -186,12 +187,12 @@ fn with_a_send_overhead_rate_halving_conserves_the_pipe_like_ns2() {
 }
 
 #[test]
-fn a_lost_retransmission_is_found_by_what_left_after_it() {
+fn a_lost_retransmission_is_detected_by_later_transmissions() {
     for (lost_retransmissions, at_14) in [(true, vec![1, 17]), (false, vec![17])] {
         let (mut host, sent) = Host::one_lost(TcpConfig { lost_retransmissions, ..reno() });
         assert_eq!(sent, [1]);
         assert_eq!(host.arrive(5, 13).concat(), [13, 14, 15, 16]);
-        // The retransmission of 1 left before 13, which arrives: 1 is lost again, and the pipe is 3 (14 to 16).
+        // The retransmission of 1 was sent before 13, which arrives: 1 is lost again, and the pipe is 3 (14 to 16).
         assert_eq!(host.on(1, &[(2, 14)]), at_14);
         assert_eq!(host.sender.stats().timeouts, 0);
     }
@@ -201,7 +202,7 @@ fn a_lost_retransmission_is_found_by_what_left_after_it() {
 fn the_first_segment_sent_in_a_recovery_may_start_the_next() {
     let (mut host, _) = Host::one_lost(reno());
     assert_eq!(host.arrive(5, 13).concat(), [13, 14, 15, 16]);
-    // 1 arrives: all that was out at the loss has. 13 is lost; 14, 15 and 16 arrive.
+    // 1 arrives: all data outstanding at the loss is acknowledged. 13 is lost; 14, 15 and 16 arrive.
     assert_eq!(host.on(13, &[]), [17]);
     assert_eq!(host.on(13, &[(14, 15)]), [18]);
     assert_eq!(host.on(13, &[(14, 16)]), [19]);
@@ -210,13 +211,13 @@ fn the_first_segment_sent_in_a_recovery_may_start_the_next() {
 }
 
 #[test]
-fn duplicates_without_blocks_mean_copies_and_not_losses() {
+fn duplicates_without_sack_blocks_report_copies() {
     let mut host = Host::ten_out(reno());
     for _ in 0..5 {
         assert_eq!(host.on(1, &[]), []);
     }
     assert_eq!((host.sender.cwnd(), host.sender.stats().fast_retransmits), (10.0, 0));
-    // To a NewReno sender they are all there is.
+    // For a NewReno sender duplicates are the only signal.
     let mut host = Host::ten_out(TcpConfig { variant: Variant::NewReno, ..reno() });
     for _ in 0..3 {
         host.on(1, &[]);
@@ -226,7 +227,7 @@ fn duplicates_without_blocks_mean_copies_and_not_losses() {
 
 #[test]
 fn forward_acknowledgements_count_gaps_too() {
-    // 1 to 3 are lost. 4 and 5 have arrived: two, but 1 is four before 5. Then 6 gives 2 away.
+    // 1 to 3 are lost. 4 and 5 have arrived: two, but 1 is four before 5. Then 6 reveals the loss of 2.
     for (loss_detection, at_5, at_6) in [(LossDetection::Fack, vec![1], 1), (LossDetection::Rfc6675, vec![12], 1)] {
         let mut host = Host::ten_out(TcpConfig { loss_detection, ..reno() });
         assert_eq!(host.on(1, &[(4, 5)]), [11]);
@@ -248,14 +249,13 @@ fn the_timer_may_start_anew_with_any_acknowledgement() {
 }
 
 #[test]
-fn an_echo_that_cannot_be_answered_does_not_hold_the_window_after_a_timeout() {
+fn an_echo_from_before_a_timeout_does_not_block_growth() {
     for cfg in [TcpConfig { ecn: true, ..reno() }, TcpConfig { congestion: Congestion::Cubic, ecn: true, ..reno() }] {
         let mut host = Host::ten_out(cfg);
         host.now = host.sender.next_timer().unwrap();
         host.sender.on_timer(&cfg, host.now);
         assert_eq!(host.send(), [1]);
-        // A mark of before the timeout is echoed until CWR arrives, which only new data
-        // carries: here are none before 11.
+        // A mark from before the timeout is echoed until CWR arrives, on new data only: none is sent before 11.
         assert_eq!(host.on_echo(2), [2, 3], "{:?}", cfg.congestion);
         assert_eq!(host.on_echo(4), [4, 5, 6, 7], "{:?}", cfg.congestion);
     }
@@ -263,22 +263,23 @@ fn an_echo_that_cannot_be_answered_does_not_hold_the_window_after_a_timeout() {
 
 #[test]
 fn a_second_timeout_in_a_row_does_not_put_off_the_next_recovery() {
-    // 1 to 12 are out; 1 to 4 are lost, and 5 to 12 arrive: with 7 a recovery begins, and the repair of 1 is lost.
+    // 1 to 12 are outstanding; 1 to 4 are lost, and 5 to 12 arrive: 7 starts a recovery, and the retransmission of 1 is
+    // lost.
     let mut host = Host::ten_out(reno());
     for end in 6..=11 {
         host.on(1, &[(5, end)]);
     }
     assert_eq!(host.expire(), [1]);
-    // 1 arrives, and 2 and 3 leave; 2 is lost, 3 arrives, and 4 leaves and arrives. New data fill the window.
+    // 1 arrives, and 2 and 3 are sent; 2 is lost, 3 arrives, and 4 is sent and arrives. New data fills the window.
     assert_eq!(host.on(2, &[(5, 13)]), [2, 3]);
     assert_eq!(host.on(2, &[(3, 4), (5, 13)]), [4]);
     assert_eq!(host.on(2, &[(3, 13)]), [13]);
     assert_eq!(host.on(2, &[(3, 14)]), [14]);
-    // 14 is lost. 2 and, once more, 14 leave after the second timeout; 14 is lost again, what follows it arrives.
+    // 14 is lost. 2 and 14 are retransmitted after the second timeout; 14 is lost again, later segments arrive.
     assert_eq!(host.expire(), [2]);
     assert_eq!(host.on(14, &[])[..2], [14, 15]);
     assert_eq!((host.sender.stats().timeouts, host.sender.stats().fast_retransmits), (2, 1));
-    // All that was outstanding at the first timeout is acknowledged: three duplicates begin a recovery.
+    // All data outstanding at the first timeout is acknowledged: three duplicates start a recovery.
     let left = [16, 17, 18].map(|end| host.on(14, &[(15, end)]));
     assert_eq!(left[2][0], 14);
     assert_eq!((host.sender.stats().timeouts, host.sender.stats().fast_retransmits), (2, 2));

@@ -1,4 +1,4 @@
-//! RTP by hand: frames, reports, round trips, rates. A full packet is 1200 bytes, 1160 of them media.
+//! RTP: frames, reports, round trips, rates, calculated by hand. A full packet is 1200 bytes, 1160 of them media.
 
 use crate::common;
 
@@ -7,7 +7,7 @@ use aqumen_transport::rtp::{
 };
 use aqumen_transport::{Body, Config, Delivery, Endpoint, Message, Packet};
 use aqumen_units::{Ecn, Instant, Rate, Span};
-use common::{Channel, Luck, Net, at, packets};
+use common::{Channel, Net, Rng, at, packets};
 use proptest::prelude::*;
 
 const CFG: RtpConfig = RtpConfig::standard();
@@ -41,7 +41,7 @@ fn report(packets: &[Packet]) -> Option<ReceiverReport> {
     })
 }
 
-/// Media packet `seq`, a frame of its own, made `seq` x 40 ms after the start.
+/// Media packet `seq`, a frame by itself, created `seq` x 40 ms after the start.
 fn frame(seq: u32) -> Media {
     let created_at = at(40 * u64::from(seq));
     let message = Message { bytes: 1000, number: seq, created_at };
@@ -52,7 +52,7 @@ fn near(left: f64, right: f64) {
     assert!((left - right).abs() <= 1e-12 * right, "{left} {right}");
 }
 
-/// What a source sends up to `until_ms`: when, in ms, and how long each packet is; no report comes.
+/// Packets sent until `until_ms` without a report: times (ms) and sizes of media packets, and times of sender reports.
 fn sent_until(cfg: &RtpConfig, until_ms: u64) -> (Vec<(u64, u16)>, Vec<u64>) {
     let (mut source, mut media_sent, mut reports) = (RtpSource::new(cfg), Vec::new(), Vec::new());
     source.start(at(0));
@@ -71,14 +71,14 @@ fn sent_until(cfg: &RtpConfig, until_ms: u64) -> (Vec<(u64, u16)>, Vec<u64>) {
     (media_sent, reports)
 }
 
-/// 300 kbit/s x 40 ms = 1500 bytes a frame, in packets of 1160: one from the first frame, which leaves 340; then 1840
-/// and 2180 make one each and leave 680 and 1020; 2520 make two.
+/// 300 kbit/s x 40 ms = 1500 bytes per frame, in packets of 1160: one from the first frame, remainder 340; then 1840
+/// and 2180 make one each, remainders 680 and 1020; 2520 make two.
 #[test]
-fn an_encoder_of_whole_packets_keeps_what_is_less() {
+fn an_encoder_of_whole_packets_carries_the_remainder_over() {
     let cfg = RtpConfig { control: Control::Fixed, whole_packets: true, ..CFG };
     let (sent, _) = sent_until(&cfg, 160);
     assert_eq!(sent, [(0, 1200), (40, 1200), (80, 1200), (120, 1200), (140, 1200)]);
-    // 8 kbit/s x 40 ms = 40 bytes: the 29th frame is the first packet, and so each 29th.
+    // 8 kbit/s x 40 ms = 40 bytes: every 29th frame makes a packet.
     let slow = RtpConfig { initial_rate: Rate::from_bps(8000), min_rate: Rate::from_bps(8000), ..cfg };
     assert_eq!(sent_until(&slow, 3500).0, [(1120, 1200), (2280, 1200), (3440, 1200)]);
 }
@@ -113,9 +113,9 @@ fn the_encoder_makes_frames_at_its_rate_and_spreads_their_packets() {
     assert!(source.is_idle());
 }
 
-/// The figures of RFC 3550 section 6.4.1: A = b710:8000, LSR = b705:2000, DLSR = 0005:4000 give 6.125 s.
+/// Numbers of RFC 3550 section 6.4.1: A = b710:8000, LSR = b705:2000, DLSR = 0005:4000 give 6.125 s.
 #[test]
-fn the_round_trip_is_that_of_the_standards_example() {
+fn the_round_trip_matches_the_example_of_rfc_3550() {
     let mut source = RtpSource::new(&CFG);
     let report = ReceiverReport { lsr: 0xb705_2000, dlsr: 0x0005_4000, ..QUIET };
     let now = at(46_864_500);
@@ -124,9 +124,9 @@ fn the_round_trip_is_that_of_the_standards_example() {
     assert_eq!(source.smoothed_rtt(), Some(Span::from_millis(6125)));
 }
 
-/// 100 ms there and back, 900 ms at the receiver: LSR is the time of the first report, DLSR what passed since it came.
+/// 100 ms both ways, 900 ms at the receiver: LSR is the time of the first report, DLSR the delay since its arrival.
 #[test]
-fn reports_carry_what_the_round_trip_needs() {
+fn reports_carry_the_round_trip_timestamps() {
     let (mut source, mut sink) = (RtpSource::new(&CFG), RtpSink::new(&CFG));
     source.start(at(1000));
     let first = packets(&mut source, at(1000));
@@ -141,10 +141,10 @@ fn reports_carry_what_the_round_trip_needs() {
     let report = report(&answer).unwrap();
     assert_eq!((report.lsr, report.dlsr), (65_536, 58_982)); // 1 s, 0.9 s
     source.on_packet(at(2000), &answer[0]);
-    // To the clock's 15 us, less what rounding takes.
+    // Within the clock's 15 us and rounding.
     let rtt = source.smoothed_rtt().unwrap().as_nanos();
     assert!((99_980_000..=100_020_000).contains(&rtt), "{rtt}");
-    // Nothing more arrives: the next report is not sent.
+    // No more media arrives: no further report is sent.
     sink.on_timer(at(2860));
     assert_eq!((packets(&mut sink, at(2860)), sink.next_timer()), (vec![], None));
 }
@@ -182,7 +182,7 @@ fn the_jitter_follows_the_recursion_of_the_standard() {
 }
 
 #[test]
-fn a_frame_that_lost_a_packet_is_handed_over_when_the_next_begins() {
+fn an_incomplete_frame_is_delivered_when_the_next_begins() {
     let (mut source, mut sink) = (RtpSource::new(&CFG), RtpSink::new(&CFG));
     let frames = [3000, 3000, 1000].map(|bytes| Message { bytes, number: bytes, created_at: at(0) });
     for message in frames {
@@ -203,7 +203,7 @@ fn a_frame_that_lost_a_packet_is_handed_over_when_the_next_begins() {
     assert_eq!(sink.stats().delivered_bytes, 5840);
 }
 
-/// RFC 5348 section 3.1, worked with a calculator, in bit/s.
+/// RFC 5348 section 3.1, calculated by hand, in bit/s.
 #[test]
 fn the_throughput_equation_has_its_values() {
     near(throughput(1000.0, 0.1, 0.01), 8.0 * 112_332.234_362_992_98);
@@ -212,7 +212,7 @@ fn the_throughput_equation_has_its_values() {
     near(throughput(1000.0, 0.1, 1.0), 8.0 * 41.098_821_187_637_22);
 }
 
-/// A source that knows a round trip of 100 ms, to the clock's 15 us.
+/// A source with a measured round trip of 100 ms, within the clock's 15 us.
 fn with_rtt(cfg: &RtpConfig) -> RtpSource {
     let mut source = RtpSource::new(cfg);
     let report = ReceiverReport { lsr: 1 << 16, fraction_lost: 255, ..QUIET };
@@ -220,7 +220,7 @@ fn with_rtt(cfg: &RtpConfig) -> RtpSource {
     source
 }
 
-/// No loss: 1160 bytes more a round trip, 92.8 kbit/s. A quarter lost: 1 - 1/2 of the rate; what TCP would do is less.
+/// No loss: 1160 bytes more per round trip, 92.8 kbit/s. A quarter lost: 1 - 1/2 of the rate; TCP's rate is lower.
 #[test]
 fn the_rate_rises_by_a_packet_a_round_trip_and_falls_with_the_root_of_the_loss() {
     let mut source = with_rtt(&RtpConfig { min_rate: Rate::from_bps(1000), ..CFG });
@@ -250,8 +250,7 @@ fn a_fixed_rate_stays() {
     assert_eq!(source.rate(), 300_000.0);
 }
 
-/// Reports every 900 ms, none comes: the rate halves after 2 s (four times the 500 ms assumed),
-/// and again, down to the least.
+/// Reports every 900 ms stop: the rate halves after 2 s (four times the assumed 500 ms), and again, down to the lowest.
 #[test]
 fn without_reports_the_rate_halves() {
     let cfg = RtpConfig { initial_rate: Rate::from_bps(1_000_000), ..CFG };
@@ -278,12 +277,12 @@ fn a_field_out_of_range_is_named() {
     let bad = RtpConfig { initial_rate: Rate::from_bps(2_000_000), ..CFG };
     assert_eq!(bad.validate().unwrap_err().to_string(), "initial_rate = 2000000: must be min_rate to max_rate");
     assert_eq!(RtpConfig { report_interval: Span::ZERO, ..CFG }.validate().unwrap_err().field, "report_interval");
-    let told = RtpConfig { sender_report_interval: Span::from_secs(61), ..CFG }.validate().unwrap_err();
-    assert_eq!(told.to_string(), "sender_report_interval = 61: must be 10 ms to 60 s");
+    let error = RtpConfig { sender_report_interval: Span::from_secs(61), ..CFG }.validate().unwrap_err();
+    assert_eq!(error.to_string(), "sender_report_interval = 61: must be 10 ms to 60 s");
     assert_eq!(RtpConfig { frame_interval: Span::from_secs(2), ..CFG }.validate().unwrap_err().field, "frame_interval");
 }
 
-/// A flow over a clear channel, then one that loses a tenth, then a clear one: the rates (kbit/s) at the end of each.
+/// Rates (kbit/s) at the end of a loss-free period, one with a tenth lost, and another loss-free one.
 fn through_losses(cfg: &RtpConfig) -> [f64; 3] {
     let clear = Channel {
         bits_per_sec: 10_000_000,
@@ -313,8 +312,7 @@ fn every_control_falls_with_losses_and_recovers() {
     }
 }
 
-/// A bottleneck of 1 Mbit/s with a queue of a second: what arrives fills most of it, and
-/// NADA does so without the queue.
+/// A bottleneck of 1 Mbit/s with a queue of one second: goodput is close to capacity, with NADA without a queue.
 #[test]
 fn every_control_finds_the_capacity() {
     for cfg in [RtpConfig::standard(), RtpConfig::tfrc(), RtpConfig::nada()] {
@@ -347,7 +345,7 @@ fn controls() -> impl Strategy<Value = RtpConfig> {
 }
 
 proptest! {
-    /// Frames come once each, in order, and whole where nothing was lost; the rate stays within its bounds.
+    /// Frames arrive once each, in order, and whole where nothing was lost; the rate stays within its bounds.
     #[test]
     fn frames_arrive_once_and_in_order(
         cfg in controls(),
@@ -372,7 +370,7 @@ proptest! {
             prop_assert!(net.delivered.iter().all(|one| one.bytes == one.message.bytes));
             prop_assert_eq!(numbers.len() as u32, numbers.last().map_or(0, |last| last + 1));
         }
-        // What is left ends: no timer runs for ever.
+        // The rest completes: no timer runs for ever.
         for _ in 0..10_000 {
             if !net.step() {
                 break;
@@ -383,36 +381,36 @@ proptest! {
     }
 
     #[test]
-    fn no_packet_upsets_either_end(cfg in controls(), seed in any::<u64>()) {
-        let mut luck = Luck(seed | 1);
+    fn arbitrary_packets_cause_no_panic(cfg in controls(), seed in any::<u64>()) {
+        let mut rng = Rng(seed | 1);
         let (mut source, mut sink) = (RtpSource::new(&cfg), RtpSink::new(&cfg));
         source.start(at(0));
         for step in 0..300 {
             let now = at(step * 50);
-            let any = |luck: &mut Luck| luck.below(1 << 32) as u32;
-            let number = |luck: &mut Luck| [0.0, -1.0, 0.5, 1e300, f64::NAN, f64::INFINITY][luck.below(6) as usize];
-            let body = match luck.below(3) {
+            let any = |rng: &mut Rng| rng.below(1 << 32) as u32;
+            let number = |rng: &mut Rng| [0.0, -1.0, 0.5, 1e300, f64::NAN, f64::INFINITY][rng.below(6) as usize];
+            let body = match rng.below(3) {
                 0 => Body::Media(Media {
-                    seq: any(&mut luck) >> luck.below(32),
-                    timestamp: any(&mut luck),
-                    message: Message { bytes: any(&mut luck), number: any(&mut luck), created_at: now },
-                    offset: any(&mut luck),
-                    payload: any(&mut luck) as u16,
-                    rtt_us: any(&mut luck),
+                    seq: any(&mut rng) >> rng.below(32),
+                    timestamp: any(&mut rng),
+                    message: Message { bytes: any(&mut rng), number: any(&mut rng), created_at: now },
+                    offset: any(&mut rng),
+                    payload: any(&mut rng) as u16,
+                    rtt_us: any(&mut rng),
                 }),
-                1 => Body::SenderReport(SenderReport { ntp: any(&mut luck), timestamp: 0, packets: 0, octets: 0 }),
+                1 => Body::SenderReport(SenderReport { ntp: any(&mut rng), timestamp: 0, packets: 0, octets: 0 }),
                 _ => Body::Report(ReceiverReport {
-                    fraction_lost: any(&mut luck) as u8,
-                    fraction_marked: any(&mut luck) as u8,
-                    lsr: any(&mut luck),
-                    dlsr: any(&mut luck),
-                    feedback: match luck.below(3) {
+                    fraction_lost: any(&mut rng) as u8,
+                    fraction_marked: any(&mut rng) as u8,
+                    lsr: any(&mut rng),
+                    dlsr: any(&mut rng),
+                    feedback: match rng.below(3) {
                         0 => Feedback::None,
-                        1 => Feedback::Tfrc { loss_event_rate: number(&mut luck), receive_rate: number(&mut luck) },
+                        1 => Feedback::Tfrc { loss_event_rate: number(&mut rng), receive_rate: number(&mut rng) },
                         _ => Feedback::Nada {
-                            congestion: number(&mut luck),
-                            receive_rate: number(&mut luck),
-                            calm: luck.percent(50),
+                            congestion: number(&mut rng),
+                            receive_rate: number(&mut rng),
+                            ramp_up: rng.percent(50),
                         },
                     },
                     ..QUIET

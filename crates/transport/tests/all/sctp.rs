@@ -1,4 +1,5 @@
-//! SCTP by hand: windows in bytes, timers, selective acknowledgements. A full chunk is 1468 bytes, 1452 of them data.
+//! SCTP: windows in bytes, timers, selective acknowledgements, calculated by hand. A full chunk is 1468 bytes, 1452 of
+//! them data.
 
 use crate::common;
 
@@ -40,13 +41,13 @@ fn packet(ecn: Ecn, body: Body) -> Packet {
     Packet { bytes: 48, ecn, seq: 0, sent_at: at(0), body }
 }
 
-/// Hands a SACK over and returns the TSNs that leave in answer.
+/// Passes a SACK to the source and returns the TSNs sent in response.
 fn answer(source: &mut SctpSource, now: Instant, sack: Sack) -> Vec<u32> {
     source.on_packet(now, &packet(Ecn::NotEct, Body::Sack(sack)));
     tsns(&packets(source, now))
 }
 
-/// The SACK that the sink sends at `now`, if it sends one.
+/// SACK that the sink sends at `now`.
 fn sacked(sink: &mut SctpSink, now: Instant) -> Option<Sack> {
     let sent = packets(sink, now);
     assert!(sent.len() <= 1);
@@ -86,7 +87,7 @@ fn slow_start_adds_one_chunk_for_each_sack() {
 }
 
 #[test]
-fn a_window_that_was_not_used_does_not_grow() {
+fn an_unused_window_does_not_grow() {
     let mut source = SctpSource::new(&CFG);
     source.write(at(0), Message { bytes: 2000, number: 0, created_at: at(0) });
     assert_eq!(packets(&mut source, at(0)).len(), 2);
@@ -94,10 +95,10 @@ fn a_window_that_was_not_used_does_not_grow() {
     assert_eq!(source.cwnd(), 4404);
 }
 
-/// Ten chunks in flight (14 680 bytes), the first is lost. Three SACKs, each with one more chunk, let one new chunk go
-/// twice; the third makes threshold and window 7340 and sends chunk 1 although 11 744 bytes are in flight. Chunk 12 was
-/// the highest then: its acknowledgement ends the recovery, and the window grows as in slow start to 8808. From there
-/// on it grows by one chunk for 8808 bytes acknowledged.
+/// Ten chunks in flight (14 680 bytes), the first is lost. Three SACKs report one more chunk each. The first two
+/// release a new chunk; the third sets threshold and window to 7340 and retransmits chunk 1 although 11 744 bytes are
+/// in flight. The acknowledgement of chunk 12, the highest then, ends the recovery, and the window grows as in slow
+/// start to 8808. From there on it grows by one chunk per 8808 bytes acknowledged.
 #[test]
 fn three_reports_retransmit_and_halve_and_congestion_avoidance_follows() {
     let cfg = SctpConfig { initial_window_bytes: Some(14_680), max_burst: 0, ..CFG };
@@ -109,7 +110,7 @@ fn three_reports_retransmit_and_halve_and_congestion_avoidance_follows() {
     assert_eq!(answer(&mut source, at(102), sack(0, &[(2, 4)])), [1]);
     assert_eq!((source.flight(), source.cwnd(), source.ssthresh()), (13_212, 7340, 7340));
     assert!(source.in_recovery());
-    // More reports change nothing, and a chunk fast retransmitted once is not again.
+    // Further reports change nothing, and a chunk is fast-retransmitted only once.
     for last in 5..=8 {
         assert_eq!(answer(&mut source, at(103), sack(0, &[(2, last)])), [0u32; 0]);
     }
@@ -127,9 +128,9 @@ fn three_reports_retransmit_and_halve_and_congestion_avoidance_follows() {
     assert_eq!(source.stats().timeouts, 0);
 }
 
-/// A SACK that repeats what is known overtakes nothing: only the highest newly acknowledged chunk counts.
+/// A repeated SACK is no missing report: only the highest newly acknowledged chunk counts.
 #[test]
-fn a_repeated_sack_is_no_report() {
+fn a_repeated_sack_is_no_missing_report() {
     let cfg = SctpConfig { initial_window_bytes: Some(14_680), ..CFG };
     let (mut source, _) = bulk(&cfg);
     for _ in 0..5 {
@@ -141,10 +142,10 @@ fn a_repeated_sack_is_no_report() {
     assert!(!source.in_recovery());
 }
 
-/// In recovery a SACK that advances reports all that is missing. Chunks 1, 2 and 9 of twelve are lost. Chunk 1 and 2 go
-/// again after three reports; then chunk 1 arrives (report one of chunk 9, by 10 and 11 before: two), and so on.
+/// In recovery a SACK that advances reports all missing chunks. Chunks 1, 2 and 9 of twelve are lost. 1 and 2 are
+/// retransmitted after three reports; then chunk 1 arrives, the third report of 9 after those by 10 and 11.
 #[test]
-fn in_recovery_an_advance_reports_all_that_is_missing() {
+fn in_recovery_an_advancing_sack_reports_all_missing_chunks() {
     let cfg = SctpConfig { initial_window_bytes: Some(12 * 1468), max_burst: 0, ..CFG };
     let (mut source, _) = bulk(&cfg);
     answer(&mut source, at(100), sack(0, &[(3, 3)]));
@@ -156,18 +157,17 @@ fn in_recovery_an_advance_reports_all_that_is_missing() {
     }
     answer(&mut source, at(100), sack(0, &[(3, 8), (10, 10)]));
     answer(&mut source, at(100), sack(0, &[(3, 8), (10, 11)]));
-    // Chunk 2 has left by now. The next SACK acknowledges chunk 1 and nothing beyond 9, yet
-    // it is the third report of 9.
+    // Chunk 2 has been sent. The next SACK acknowledges chunk 1 and nothing beyond 9, yet it is the third report of 9.
     assert_eq!(answer(&mut source, at(150), sack(1, &[(2, 7), (9, 10)])).first(), Some(&9));
     assert_eq!(source.stats().retransmitted, 3);
     assert_eq!(source.ssthresh(), 8808, "halved once");
 }
 
-/// Chunks 1 to 3 of twelve are lost and reported by one SACK after the third: it sends one packet of them,
-/// whatever the window says, and no other, though only nine chunks less three are in flight; the next SACK
-/// sends what the window lets leave.
+/// Chunks 1 to 3 of twelve are lost, and one SACK is the third report of all. It releases one retransmission regardless
+/// of the window, and no other, though only nine chunks less three are in flight. The next SACK releases as many as the
+/// window allows.
 #[test]
-fn the_sack_that_reports_losses_sends_one_packet_of_them() {
+fn a_sack_that_reports_losses_releases_one_retransmission() {
     let cfg = SctpConfig { initial_window_bytes: Some(20 * 1468), max_burst: 0, ..CFG };
     let (mut source, sent) = bulk(&cfg);
     assert_eq!(sent.len(), 20);
@@ -178,10 +178,9 @@ fn the_sack_that_reports_losses_sends_one_packet_of_them() {
     assert_eq!(answer(&mut source, at(101), sack(0, &[(4, 19)]))[..2], [2, 3]);
 }
 
-/// In flight are 1 to 22 when chunk 1 is reported missing: the window is halved from 20 chunks to 10. Then chunk
-/// 23 is reported, sent since: by RFC 9260 it belongs to the same recovery, in ns-2 it begins another, and the
-/// window is halved again. After a timeout a SACK that advances opens the window by one chunk; in ns-2 it does so
-/// from the end of the recovery on.
+/// Chunks 1 to 22 are in flight when 1 is reported missing: the window is halved from 20 chunks to 10. Then chunk 23 is
+/// reported, sent later: by RFC 9260 it belongs to this recovery, in ns-2 it starts another with another halving. After
+/// a timeout a SACK that advances opens the window by one chunk; in ns-2 only after the end of the recovery.
 #[test]
 fn the_recovery_of_ns2_halves_again_and_outlives_a_timeout() {
     for (recovery, ssthresh, cwnd) in [(Recovery::Standard, 10, 2), (Recovery::Ns2, 5, 1)] {
@@ -191,7 +190,7 @@ fn the_recovery_of_ns2_halves_again_and_outlives_a_timeout() {
             answer(&mut source, at(100), sack(0, &[(2, last)]));
         }
         assert_eq!(source.cwnd(), 10 * 1468);
-        // The flight falls below the window, and new chunks leave.
+        // The flight falls below the window, and new chunks are sent.
         let new = answer(&mut source, at(101), sack(0, &[(2, 20)]));
         assert_eq!(new[..4], [23, 24, 25, 26], "21 and 22 had left before the window was halved");
         for last in 24..=26 {
@@ -206,17 +205,17 @@ fn the_recovery_of_ns2_halves_again_and_outlives_a_timeout() {
     }
 }
 
-/// A SACK of 20 chunks: Max.Burst lets four packets leave. With `burst_after_repair` it does so only where a fast
-/// retransmission was acknowledged.
+/// A SACK of 20 chunks: Max.Burst allows four packets. With `burst_after_repair` it applies only after the
+/// acknowledgement of a fast retransmission.
 #[test]
-fn a_burst_may_be_bounded_only_after_a_repair() {
+fn the_burst_limit_can_apply_only_after_a_repair() {
     for (burst_after_repair, left) in [(false, 4), (true, 21)] {
         let cfg = SctpConfig { initial_window_bytes: Some(20 * 1468), burst_after_repair, ..CFG };
         let mut source = SctpSource::new(&cfg);
         source.start(at(0));
         let mut sent = packets(&mut source, at(0)).len();
         while sent < 20 {
-            // A SACK that says nothing new lets more leave.
+            // A SACK without news releases more.
             sent += answer(&mut source, at(1), sack(0, &[])).len();
         }
         assert_eq!(answer(&mut source, at(100), sack(20, &[])).len(), left, "{burst_after_repair}");
@@ -232,13 +231,13 @@ fn a_burst_may_be_bounded_only_after_a_repair() {
     assert_eq!(after.len(), 4, "chunk 1 was fast retransmitted");
 }
 
-/// 1 s, then twice as long each time, at most 60 s: 1, 3, 7, 15, 31, 63, 123, 183 s.
+/// 1 s, doubled each time up to 60 s: 1, 3, 7, 15, 31, 63, 123, 183 s.
 #[test]
 fn the_timer_doubles_up_to_its_bound() {
     let (mut source, _) = bulk(&CFG);
     for due in [1, 3, 7, 15, 31, 63, 123, 183] {
         assert_eq!(source.next_timer(), Some(at(due * 1000)));
-        source.on_timer(at(due * 1000 - 1)); // too early: nothing
+        source.on_timer(at(due * 1000 - 1)); // too early: no effect
         assert_eq!(packets(&mut source, at(due * 1000 - 1)), []);
         source.on_timer(at(due * 1000));
         assert_eq!(tsns(&packets(&mut source, at(due * 1000))), [1], "one packet");
@@ -246,7 +245,7 @@ fn the_timer_doubles_up_to_its_bound() {
     }
     assert_eq!(source.ssthresh(), 5872, "at least four chunks");
     assert_eq!(source.stats().timeouts, 8);
-    // What the timer declared lost goes as the window allows, and the first sample is one of new data (Karn).
+    // Chunks lost by the timer are sent as the window allows; the first sample is one of new data (Karn).
     assert_eq!(answer(&mut source, at(183_500), sack(1, &[])), [2, 3]);
     assert_eq!(source.stats().rtt_samples, 0);
     assert_eq!(source.retransmission_timeout(), Span::from_secs(60));
@@ -278,7 +277,7 @@ fn at_most_max_burst_packets_answer_one_event() {
 }
 
 #[test]
-fn a_window_shrinks_to_its_half_for_each_timeout_of_silence() {
+fn the_window_is_halved_for_each_idle_timeout() {
     let mut source = SctpSource::new(&SctpConfig { initial_window_bytes: Some(29_360), ..CFG });
     source.write(at(0), Message { bytes: 1452, number: 0, created_at: at(0) });
     packets(&mut source, at(0));
@@ -288,9 +287,9 @@ fn a_window_shrinks_to_its_half_for_each_timeout_of_silence() {
     assert_eq!((source.cwnd(), source.ssthresh()), (7340, 29_360));
 }
 
-/// 10 000 bytes of window: six chunks (8808) fit, a seventh does not. The receiver then closes; one chunk probes it.
+/// 10 000 bytes of window: six chunks (8808) fit, a seventh does not. Then the window closes; one chunk probes it.
 #[test]
-fn the_receiver_window_holds_new_data_back() {
+fn the_receive_window_stops_new_data() {
     let (mut source, sent) =
         bulk(&SctpConfig { receive_window_bytes: 10_000, initial_window_bytes: Some(29_360), max_burst: 0, ..CFG });
     assert_eq!(sent.len(), 6);
@@ -301,9 +300,9 @@ fn the_receiver_window_holds_new_data_back() {
 }
 
 #[test]
-fn no_more_chunks_are_under_way_than_the_receiver_has_room_for_headers() {
-    // A chunk has 16 bytes of header: those of 12 000 bytes, were they empty. The first window is 4404 bytes, of
-    // chunks of 1468; at a preset of 4380 it is three too.
+fn the_receive_window_limits_chunks_by_their_headers() {
+    // A chunk has a header of 16 bytes, so 12 000 bytes hold 750 empty ones. The first window is 4404 bytes, three
+    // chunks of 1468, as with the preset's 4380.
     let cfg = SctpConfig { receive_window_bytes: 12_000, ..CFG };
     assert_eq!((cfg.window_pkts(), cfg.initial_window_pkts()), (Some(750), 3));
     assert_eq!(SctpConfig::ns2().initial_window_pkts(), 3);
@@ -311,7 +310,7 @@ fn no_more_chunks_are_under_way_than_the_receiver_has_room_for_headers() {
 }
 
 #[test]
-fn a_message_of_the_set_up_is_as_large_as_its_chunk() {
+fn handshake_packets_have_the_size_of_their_chunk() {
     // 32 bytes of IP and SCTP before the chunk, of 124 and 4 bytes.
     let mut sink = SctpSink::new(&SctpConfig::standard());
     for (setup, bytes) in [(Setup::Init, 32 + 124), (Setup::CookieEcho, 32 + 4)] {
@@ -328,7 +327,7 @@ fn setting_up_takes_two_round_trips_and_survives_losses() {
     source.write(at(0), Message { bytes: 100, number: 0, created_at: at(0) });
     let init = packets(&mut source, at(0));
     assert_eq!((init[0].body, init[0].bytes), (Body::Setup(Setup::Init), 52));
-    // The INIT is lost, and leaves again after RTO.Initial.
+    // The INIT is lost, and retransmitted after RTO.Initial.
     assert_eq!(source.next_timer(), Some(at(1000)));
     source.on_timer(at(1000));
     assert_eq!(packets(&mut source, at(1000))[0].body, Body::Setup(Setup::Init));
@@ -339,7 +338,7 @@ fn setting_up_takes_two_round_trips_and_survives_losses() {
     assert_eq!(source.stats().rtt_samples, 0, "the INIT was sent twice");
     let echo = packets(&mut source, at(1100));
     assert_eq!(echo[0].body, Body::Setup(Setup::CookieEcho));
-    // A late copy of the answer to INIT means nothing.
+    // A late copy of the INIT ACK has no effect.
     source.on_packet(at(1110), &reply[0]);
     assert_eq!(packets(&mut source, at(1110)), []);
     sink.on_packet(at(1150), &echo[0]);
@@ -363,14 +362,14 @@ fn a_sack_leaves_for_the_first_packet_and_then_for_every_second_or_after_200_ms(
 }
 
 #[test]
-fn gaps_and_copies_are_reported_at_once() {
+fn gaps_and_duplicates_are_reported_at_once() {
     let mut sink = SctpSink::new(&CFG);
     let gap = arrive(&mut sink, at(10), chunk(3)).unwrap();
     assert_eq!((gap.cumulative, gap.blocks(), gap.window), (0, &[(3, 3)][..], (1 << 20) - 1468));
     let gap = arrive(&mut sink, at(11), chunk(1)).unwrap();
     assert_eq!((gap.cumulative, gap.blocks()), (1, &[(2, 2)][..]));
-    // Section 6.7: at once for each packet "that does not fill the gap"; the one that does
-    // waits for a second, here a copy.
+    // Section 6.7: at once for each packet "that does not fill the gap"; the one that does waits for a second, here a
+    // duplicate.
     assert_eq!(arrive(&mut sink, at(12), chunk(2)), None);
     assert_eq!(sink.next_timer(), Some(at(212)));
     let whole = arrive(&mut sink, at(13), chunk(2)).unwrap();
@@ -389,7 +388,7 @@ fn a_sack_names_the_lowest_and_the_highest_blocks() {
 }
 
 #[test]
-fn a_stream_waits_for_its_own_losses_only() {
+fn a_stream_is_blocked_only_by_its_own_losses() {
     let cfg = SctpConfig { streams: 2, initial_window_bytes: Some(29_360), ..CFG };
     let mut source = SctpSource::new(&cfg);
     for number in 0..4 {
@@ -399,7 +398,7 @@ fn a_stream_waits_for_its_own_losses_only() {
     assert_eq!(sent.iter().map(|packet| data(packet).stream).collect::<Vec<_>>(), [0, 1, 0, 1]);
     let mut sink = SctpSink::new(&cfg);
     let mut delivered = Vec::new();
-    // Message 0 is late; those of the other stream pass it.
+    // Message 0 is late; those of the other stream overtake it.
     for index in [1, 2, 3, 0] {
         sink.on_packet(at(10), &sent[index]);
         delivered.extend(std::iter::from_fn(|| sink.poll_delivery()).map(|one| one.message.number));
@@ -425,11 +424,11 @@ fn a_mark_halves_the_window_once_for_each_window_of_data() {
             later.extend(packets(&mut source, at(100)));
         }
     }
-    // Marked at chunk 2, reported until the sender answers: one halving, from the 17 616 bytes of then, in slow start.
+    // A mark at chunk 2 is reported until the sender responds: one halving of the 17 616 bytes of slow start.
     assert_eq!(source.ssthresh(), 17_616 / 2);
     let answered: Vec<Option<u32>> = later.iter().map(|packet| data(packet).cwr).filter(Option::is_some).collect();
     assert_eq!(answered.first(), Some(&Some(2)));
-    // The answer reaches the receiver: it reports no mark any more.
+    // CWR reaches the receiver, which reports no mark any more.
     let answering = later.iter().find(|packet| data(packet).cwr.is_some()).unwrap();
     for one in later.iter().take_while(|one| one.seq < answering.seq).chain([answering, answering]) {
         sink.on_packet(at(150), one);

@@ -78,7 +78,7 @@ impl Host {
 }
 
 #[test]
-fn what_leaves_at_once_after_the_handshake_is_the_initial_window() {
+fn the_initial_window_is_sent_at_once_after_the_handshake() {
     for (cfg, pkts) in [(TcpConfig::ns2(), 2), (TcpConfig::modern(), 10), (TcpConfig::dctcp(), 10)] {
         assert_eq!(Host::connected(cfg, None).on(ack(1)), (1..=pkts).collect::<Vec<_>>());
         assert_eq!(cfg.initial_window_pkts(), pkts);
@@ -115,7 +115,7 @@ fn a_lost_segment_is_resent_after_three_duplicates_and_the_window_halves() {
 }
 
 #[test]
-fn reordering_by_two_places_costs_nothing() {
+fn reordering_by_two_segments_has_no_effect() {
     let mut host = Host::eight_out(TcpConfig::ns2());
     assert_eq!(host.on(ack(7)), [15]);
     assert_eq!(host.on(ack(7)), [16]);
@@ -155,7 +155,7 @@ fn newreno_repairs_a_second_loss_without_leaving_recovery() {
 }
 
 #[test]
-fn reno_waits_for_the_timer_after_a_second_loss() {
+fn reno_needs_the_timer_after_a_second_loss() {
     let mut host = two_losses(Variant::Reno);
     // Recovery is over: window 4.25 while 9 to 18 are out. 17 and 18 cause two duplicates, too few.
     assert_eq!(host.on(ack(9)), []);
@@ -193,7 +193,7 @@ fn a_lost_window_is_resent_in_slow_start_from_the_timer_on() {
 }
 
 #[test]
-fn a_lost_retransmission_waits_for_the_timer_and_halves_again() {
+fn a_lost_retransmission_needs_the_timer_which_halves_again() {
     let mut host = Host::eight_out(TcpConfig::ns2());
     host.on(ack(7));
     host.on(ack(7));
@@ -273,7 +273,7 @@ fn timestamps_measure_every_round_trip_and_retransmissions_too() {
 }
 
 #[test]
-fn a_mark_halves_the_window_once_per_window_and_cwr_says_so() {
+fn a_mark_halves_the_window_once_per_window_and_sets_cwr() {
     let mut host = Host::eight_out(TcpConfig { ecn: true, ..TcpConfig::ns2() });
     // Segments 7 to 14 are out. The mark on 7: 8 / 2 = 4, and a marked acknowledgement does not grow the window.
     assert_eq!(host.on(marked(8)), []);
@@ -297,7 +297,7 @@ fn a_mark_halves_the_window_once_per_window_and_cwr_says_so() {
 }
 
 #[test]
-fn marks_on_small_windows_silence_ns2_until_the_timer() {
+fn marks_on_small_windows_stop_ns2_until_the_timer() {
     let mut host = Host::connected(TcpConfig { ecn: true, ..TcpConfig::ns2() }, None);
     assert_eq!(host.on(ack(1)), [1, 2]);
     // 2 / 2 = 1: segment 2 is still out.
@@ -342,7 +342,7 @@ fn a_loss_in_a_window_that_was_marked_is_repaired_without_a_second_reduction() {
 }
 
 #[test]
-fn an_echo_in_the_acknowledgement_that_ends_recovery_ends_it_all_the_same() {
+fn an_echo_does_not_prolong_a_recovery() {
     let mut host = Host::eight_out(TcpConfig { ecn: true, ..TcpConfig::ns2() });
     host.on(marked(8));
     // 8 is lost; 9, 10, 11 start a repair with window 4 + 3, 12, 13, 14 raise it to 8, 9, 10 with 8 to 14 out (7).
@@ -443,7 +443,7 @@ fn a_closed_window_is_probed_until_it_opens() {
 }
 
 #[test]
-fn the_receivers_window_bounds_what_is_out() {
+fn the_receive_window_bounds_outstanding_data() {
     let mut host = Host::connected(TcpConfig { receive_window: 3, ..TcpConfig::ns2() }, None);
     let ack = |number| Ack { window: 3, ..ack(number) };
     assert_eq!(host.on(ack(1)), [1, 2]);
@@ -479,7 +479,7 @@ fn a_finite_transfer_ends_with_a_short_segment_and_a_silent_timer() {
 }
 
 #[test]
-fn a_paused_application_offers_nothing_but_losses_are_still_repaired() {
+fn losses_are_repaired_while_the_application_is_paused() {
     let mut host = Host::eight_out(TcpConfig::ns2());
     host.sender.pause(host.now);
     assert_eq!(host.on(ack(8)), []);
@@ -533,7 +533,7 @@ fn a_burst_limit_holds_per_acknowledgement() {
 }
 
 #[test]
-fn what_is_offered_waits_while_the_window_is_full_or_a_segment_is_to_leave_later() {
+fn offered_data_waits_for_a_full_window_or_a_scheduled_send() {
     let held = |host: &Host| [false, true].map(|departing| host.sender.holds_offers(departing));
     let cfg = TcpConfig::ns2();
     let mut host = Host::connected(cfg, Some(Bytes(1)));
@@ -572,7 +572,7 @@ fn a_lost_syn_leaves_an_initial_window_of_one() {
 }
 
 #[test]
-fn nonsense_acknowledgements_change_nothing() {
+fn invalid_acknowledgements_are_ignored() {
     let mut host = Host::eight_out(TcpConfig::ns2());
     let before = format!("{:?}", host.sender);
     assert_eq!(host.on(marked(16)), [], "15 was never sent");
@@ -582,7 +582,7 @@ fn nonsense_acknowledgements_change_nothing() {
 }
 
 #[test]
-fn early_and_extra_timer_calls_change_nothing() {
+fn early_and_additional_timer_calls_have_no_effect() {
     let mut host = Host::eight_out(TcpConfig::ns2());
     let before = format!("{:?}", host.sender);
     let due = host.sender.next_timer().unwrap();
@@ -618,7 +618,7 @@ fn a_bad_parameter_is_named_with_its_value_and_range() {
     let nan = TcpConfig { min_window: f64::NAN, ..good };
     assert_eq!(bad(nan), "min_window = NaN: must be 0 to 2 segments");
     let whole = |min_window| TcpConfig { min_window, ..TcpConfig::linux() };
-    assert_eq!(bad(whole(0.99)), "min_window = 0.99: must be 1 to 2 segments where windows are whole");
+    assert_eq!(bad(whole(0.99)), "min_window = 0.99: must be 1 to 2 segments with whole windows");
     assert!(whole(1.0).validate().is_ok() && whole(2.0).validate().is_ok());
     let slow = TcpConfig { delayed_ack: Some(Span::from_secs(1)), ..good };
     assert_eq!(bad(slow), "delayed_ack = 1: must be above 0 s, at most 0.5 s");
@@ -648,7 +648,7 @@ fn a_round_trip_of_days_saturates_the_timer() {
 /// Round trips of 190 ms: their deviation, 95 ms at first, falls by a quarter each. RFC 6298 rule 2.4 bounds the whole
 /// timeout by 200 ms; Linux what is added to the round trip.
 #[test]
-fn the_minimum_bounds_the_timeout_or_what_it_adds_to_the_round_trip() {
+fn the_minimum_bounds_the_timeout_or_its_variation() {
     for (rto_floor, least) in [(RtoFloor::Timeout, 200), (RtoFloor::Variation, 390)] {
         let cfg = TcpConfig { rto_floor, syn: false, delayed_ack: None, initial_window: 1, ..TcpConfig::modern() };
         let mut sender = Sender::new(&cfg, None);
@@ -666,7 +666,7 @@ fn the_minimum_bounds_the_timeout_or_what_it_adds_to_the_round_trip() {
 }
 
 #[test]
-fn a_flow_has_no_more_under_way_than_its_receivers_window() {
+fn the_receive_window_limits_data_in_flight() {
     use aqumen_transport::Config;
     let cfg = TcpConfig { receive_window: 77, ..TcpConfig::ns2() };
     assert_eq!(cfg.window_pkts(), Some(77));
@@ -675,7 +675,7 @@ fn a_flow_has_no_more_under_way_than_its_receivers_window() {
 /// A host may take the number of a plain segment alone: the sender goes on as if it had given the whole. Two senders of
 /// the same transfer hear the same, of it marks and timeouts too; the last segment is short.
 #[test]
-fn a_plain_segment_is_what_the_sender_would_have_given() {
+fn the_fast_path_sends_the_same_segments() {
     let written = TcpConfig { write: 3, ..TcpConfig::ns2() };
     for cfg in [TcpConfig { ecn: true, ..TcpConfig::ns2() }, TcpConfig { syn: false, ..TcpConfig::ns2() }, written] {
         let new = || {

@@ -1,9 +1,8 @@
-//! What each preset does with twelve seconds over each of twelve paths, and what it does with one habit more or
-//! less: a table of results, so that no change of a congestion control, of a repair or of a timer goes unnoticed.
+//! Results of each preset, and of single options changed, over twelve paths in twelve seconds, recorded so that no
+//! change of behaviour goes unnoticed.
 //!
-//! `tests/vectors/transfers.csv` has one row a preset and path. A change that is meant shows in the rows that it
-//! concerns: `AQUMEN_BLESS=1 cargo test -p aqumen-transport --test all transfers` writes them anew, and the
-//! difference belongs into the commit.
+//! `tests/vectors/transfers.csv` has one row per preset and path. After an intended change, `AQUMEN_BLESS=1 cargo test
+//! -p aqumen-transport --test all transfers` rewrites it, and the difference is part of the commit.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
@@ -30,7 +29,7 @@ const PRESETS: &[Preset] = &[
     ("ledbat", || TcpConfig::ledbat()),
 ];
 
-/// What a scenario may choose otherwise than a preset does.
+/// Options that a scenario may change in a preset.
 const HABITS: &[Preset] = &[
     ("ns2-ecn", || TcpConfig { ecn: true, ..TcpConfig::ns2() }),
     ("ns2-newreno", || TcpConfig { variant: Variant::NewReno, limited_transmit: false, ..TcpConfig::ns2() }),
@@ -66,22 +65,22 @@ const HABITS: &[Preset] = &[
     ("small-window", || TcpConfig { receive_window: 12, restart_window: None, ..TcpConfig::modern() }),
 ];
 
-/// A link of 10 Mbit/s with a queue, 20 ms each way, and what befalls packets there.
+/// A link of 10 Mbit/s with a queue, 20 ms each way, and its disturbances.
 #[derive(Clone, Copy)]
 struct Path {
     name: &'static str,
-    /// Packets that wait at most.
+    /// Queue limit (packets).
     buffer: usize,
-    /// From so many waiting packets on they are marked.
+    /// Queue length (packets) from which on packets are marked.
     mark: usize,
-    /// Which data segment, by number of sending, is lost, and which acknowledgement.
+    /// Lost data segments, by order of sending, and lost acknowledgements.
     loses: fn(u64) -> bool,
     loses_ack: fn(u64) -> bool,
-    /// By how much a segment comes later than its turn, ms.
+    /// Additional delay of a segment (ms).
     late: fn(u64) -> u64,
-    /// Bit/s at a moment in ms.
+    /// Capacity (bit/s) at a time (ms).
     rate: fn(u64) -> u64,
-    /// The application pauses from one moment to another, ms.
+    /// Pause of the application, from and to (ms).
     pause: Option<(u64, u64)>,
 }
 
@@ -101,7 +100,7 @@ const PATHS: &[Path] = &[
     Path { name: "short-queue", buffer: 30, ..PLAIN },
     Path { name: "marks", mark: 15, ..PLAIN },
     Path { name: "losses", loses: |n| n % 150 == 149, loses_ack: |n| n % 37 == 36, ..PLAIN },
-    // A burst is lost, then many of what is sent again, and later most of a window.
+    // A burst is lost, then many retransmissions, and later most of a window.
     Path {
         name: "bursts",
         loses: |n| matches!(n, 100..=115) || (n > 130 && n < 160 && n % 3 == 0) || matches!(n, 2_000..=2_040),
@@ -116,7 +115,7 @@ const PATHS: &[Path] = &[
         ..PLAIN
     },
     Path { name: "pause", buffer: 60, pause: Some((1_500, 4_000)), loses: |n| n == 900, ..PLAIN },
-    // A window and what is sent again for it, then the same of acknowledgements.
+    // A window and its retransmissions are lost, then likewise acknowledgements.
     Path {
         name: "silence",
         buffer: 60,
@@ -124,7 +123,7 @@ const PATHS: &[Path] = &[
         loses_ack: |n| matches!(n, 3_000..=3_060),
         ..PLAIN
     },
-    // Late by more than a timeout, so that timers go off for nothing; and early by turns.
+    // Delays beyond a timeout, which causes spurious timeouts, and reordering.
     Path {
         name: "late",
         late: |n| match n {
@@ -144,7 +143,7 @@ enum Event {
     Back(Ack),
 }
 
-/// What came of it.
+/// Result of a transfer.
 #[derive(Debug)]
 struct Outcome {
     delivered: u32,
@@ -247,7 +246,7 @@ fn run(cfg: &TcpConfig, path: Path, seconds: u64) -> Outcome {
 }
 
 #[test]
-fn no_preset_behaves_otherwise_than_its_row_says() {
+fn results_are_the_recorded_ones() {
     let mut table = String::from(
         "preset,path,delivered,sent,again,timeouts,repairs,marks,samples,mean_rtt_us,smoothed_rtt_us,cwnd,ssthresh,longest\n",
     );
@@ -272,7 +271,7 @@ fn on(path: &str) -> Path {
     *PATHS.iter().find(|known| known.name == path).unwrap()
 }
 
-/// Of 10 Mbit/s, the share that arrives as data in 12 s.
+/// Fraction of 10 Mbit/s that arrives as data in 12 s.
 fn share(cfg: &TcpConfig, path: &str) -> f64 {
     f64::from(run(cfg, on(path), 12).delivered) * f64::from(cfg.packet_bytes) * 8.0 / 12e7
 }
@@ -285,14 +284,14 @@ fn every_preset_fills_a_link_without_losses() {
 }
 
 #[test]
-fn those_that_watch_the_delay_keep_the_queue_short_and_those_that_watch_losses_fill_it() {
+fn delay_based_controls_keep_the_queue_short_and_loss_based_ones_fill_it() {
     let longest = |cfg: TcpConfig| run(&cfg, on("plain"), 12).longest;
-    // 10 Mbit/s over 40 ms: 33 packets of 1500 B. LEDBAT wants 100 ms in the queue, 83; BBR has two round trips' worth
-    // out, and Vegas overshoots in slow start.
+    // 10 Mbit/s over 40 ms: 33 packets of 1500 B. LEDBAT keeps 100 ms in the queue, 83 packets; BBR has two BDPs in
+    // flight, and Vegas overshoots in slow start.
     assert!(longest(TcpConfig::ledbat()) <= 83, "{}", longest(TcpConfig::ledbat()));
     assert!(longest(TcpConfig::bbr()) < 80, "{}", longest(TcpConfig::bbr()));
     assert!(longest(TcpConfig::vegas()) < 100, "{}", longest(TcpConfig::vegas()));
-    // Then it keeps its 2 to 4: 2.4 to 4.8 ms beside 41.2 ms.
+    // Then Vegas keeps 2 to 4 packets: 2.4 to 4.8 ms in addition to 41.2 ms.
     let vegas = run(&TcpConfig::vegas(), on("plain"), 12);
     assert!((43_000..47_000).contains(&vegas.smoothed_rtt_us), "{vegas:?}");
     assert!(longest(TcpConfig::linux_reno()) > 200, "{}", longest(TcpConfig::linux_reno()));
@@ -303,18 +302,18 @@ fn marks_cost_no_packet() {
     for (name, preset) in PRESETS.iter().filter(|(_, preset)| preset().ecn) {
         let seen = run(&preset(), on("marks"), 12);
         assert_eq!((seen.again, seen.timeouts), (0, 0), "{name}: {seen:?}");
-        // Those that answer to the share of marks count no single reactions.
+        // DCTCP and Prague do not count reactions.
         assert!(seen.marks > 1 || matches!(*name, "dctcp" | "prague"), "{name}: {seen:?}");
         assert!(seen.longest < 50, "{name}: {seen:?}");
     }
-    // DCTCP and Prague hold the queue about the threshold, and use the link all the same.
+    // DCTCP and Prague keep the queue near the threshold at full utilisation.
     for cfg in [TcpConfig::dctcp(), TcpConfig::prague()] {
         assert!(share(&cfg, "marks") > 0.9, "{}", share(&cfg, "marks"));
     }
 }
 
 #[test]
-fn repairs_send_again_little_more_than_what_was_lost() {
+fn few_segments_are_retransmitted_unnecessarily() {
     for (name, preset) in PRESETS {
         let seen = run(&preset(), on("losses"), 12);
         let lost = seen.sent / 150;

@@ -1,4 +1,4 @@
-//! UDP: messages are cut, put together, and lost whole.
+//! UDP: fragmentation, reassembly and loss of messages.
 
 use aqumen_transport::rtp::RtpConfig;
 use aqumen_transport::sctp::SctpConfig;
@@ -17,12 +17,12 @@ fn message(number: u32, bytes: u32) -> Message {
 }
 
 #[test]
-fn nothing_holds_datagrams_back() {
+fn datagrams_are_sent_at_once() {
     let mut source = UdpSource::new(&CFG);
     (0..1000).for_each(|number| source.write(at(1), message(number, 1000)));
     assert_eq!(packets(&mut source, at(1)).len(), 1000);
     assert_eq!(CFG.window_pkts(), None);
-    // All others send less where the network has less room.
+    // All other transports adapt to congestion.
     let others: [&dyn Config; 3] = [&TcpConfig::ns2(), &SctpConfig::standard(), &RtpConfig::standard()];
     assert!(!CFG.adapts() && others.iter().all(|config| config.adapts()));
     // Data of a full packet: 1500 bytes less the headers of IPv4 and UDP, 1000 less those of IPv4 and TCP.
@@ -31,7 +31,7 @@ fn nothing_holds_datagrams_back() {
 
 /// 3000 = 1472 + 1472 + 56 bytes of data, each with 28 of headers.
 #[test]
-fn a_large_message_leaves_as_full_packets_and_a_rest() {
+fn a_large_message_is_sent_as_full_packets_and_a_remainder() {
     let mut source = UdpSource::new(&CFG);
     source.write(at(1), message(0, 3000));
     assert!(!source.is_idle());
@@ -60,13 +60,13 @@ fn a_message_is_delivered_when_its_last_part_arrives_in_whatever_order() {
 }
 
 #[test]
-fn a_part_that_is_lost_loses_the_message_and_no_other() {
+fn a_lost_part_loses_its_message_and_no_other() {
     let mut source = UdpSource::new(&CFG);
     let mut sink = UdpSink::new(&CFG);
     for number in 0..100 {
         source.write(at(1), message(number, 3000));
     }
-    // The second packet of each message of an even number is lost.
+    // The second packet of each message with an even number is lost.
     for (index, packet) in packets(&mut source, at(1)).iter().enumerate() {
         if index % 6 != 1 {
             sink.on_packet(at(2), packet);
@@ -113,7 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn no_packet_upsets_a_sink(parts in prop::collection::vec((any::<u32>(), 0u32..4, any::<u32>(), any::<u16>()), 0..100)) {
+    fn arbitrary_packets_cause_no_panic(parts in prop::collection::vec((any::<u32>(), 0u32..4, any::<u32>(), any::<u16>()), 0..100)) {
         let mut sink = UdpSink::new(&CFG);
         for (bytes, number, offset, payload) in parts {
             let body = Body::Datagram(Datagram { message: message(number, bytes), offset, payload });

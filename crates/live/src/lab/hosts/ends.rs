@@ -8,7 +8,7 @@ use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use aqumen_scenario::Protocol;
-use aqumen_transport::{AnyEnd, Delivery, Endpoint, Message, Packet, Stats};
+use aqumen_transport::{AnyEndpoint, Delivery, Endpoint, Message, Packet, Stats};
 use aqumen_units::{Bytes, Ecn, Instant};
 use rustix::net::{self, AddressFamily, SendFlags, SocketType, ipproto, sockopt};
 
@@ -56,7 +56,7 @@ pub struct Ends {
 
 #[derive(Debug)]
 struct End {
-    endpoint: AnyEnd,
+    endpoint: AnyEndpoint,
     socket: OwnedFd,
     /// Codepoint of what the socket sends.
     ecn: Ecn,

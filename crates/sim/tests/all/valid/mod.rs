@@ -412,7 +412,7 @@ impl Maker {
     fn transport(&mut self, preset: &str) -> String {
         let mut keys = vec![format!("preset = \"{preset}\"")];
         let tcp = !["udp", "rtp", "rtp-tfrc", "rtp-nada", "sctp", "sctp-ns2"].contains(&preset);
-        // DCTCP and Prague live on marks.
+        // DCTCP and Prague require ECN.
         if !["udp", "dctcp", "prague"].contains(&preset) && self.chance(0.4) {
             keys.push(format!("ecn = {}", self.chance(0.5)));
         }
@@ -420,7 +420,7 @@ impl Maker {
             keys.push(format!("packet = \"{}B\"", 200 + self.up_to(1301)));
         }
         if tcp {
-            // BBR counts what arrives.
+            // BBR requires SACK.
             if !preset.ends_with("bbr") && self.chance(0.3) {
                 keys.push(format!("variant = \"{}\"", self.one(&["reno", "newreno", "sack"])));
             }

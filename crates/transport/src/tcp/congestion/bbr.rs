@@ -1,5 +1,5 @@
-//! BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00): sends at the rate at which segments were delivered,
-//! with about twice the bandwidth-delay product in flight, whatever is lost or marked.
+//! BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00): sends at the measured delivery rate, with about
+//! twice the bandwidth-delay product in flight, regardless of losses and marks.
 //!
 //! ```text
 //!   Startup --- bandwidth grew by less than a quarter for three rounds ---> Drain --- flight = BDP ---> ProbeBW
@@ -10,32 +10,31 @@
 //!   window      = gain x BDP       Startup and Drain 2.89, ProbeBW 2; four segments in ProbeRTT
 //! ```
 //!
-//! BtlBw is the largest delivery rate of ten rounds ([`delivery`](super::delivery)), RTprop the smallest round trip of
-//! ten seconds.
+//! BtlBw is the largest delivery rate of ten rounds ([`delivery`](super::delivery)), RTprop the smallest round-trip
+//! time of ten seconds.
 //!
-//! Where draft and Linux (`tcp_bbr.c`) part it does as Linux:
-//! - The window has room for what acknowledgements bring at once, beyond what the rate explains
-//!   ([`bbr_aggregation`](super::bbr_aggregation)).
-//! - Two intervals of much loss at one rate are taken for a policer: that rate holds for 48 rounds
+//! As in Linux (`tcp_bbr.c`), where it differs from the draft:
+//! - The window has room for aggregated acknowledgements ([`bbr_aggregation`](super::bbr_aggregation)).
+//! - Two intervals of high loss at one rate indicate a policer; its rate holds for 48 rounds
 //!   ([`bbr_policer`](super::bbr_policer)).
-//! - The pacing rate is 1 % below the gain times BtlBw; windows are whole and even, two more
-//!   while ProbeBW raises its rate.
-//! - No window is below four segments but in the first round of a repair. After a timeout it grows from there by what
-//!   is delivered, and what was before comes back when all is repaired.
-//! - Segments that left more than once tell no round trip, and an equal one does not put ProbeRTT off.
-//! - The first pacing rate follows from the first round trip (the SYN's), not from a nominal 1 ms.
+//! - The pacing rate is 1 % below the gain times BtlBw. Windows are whole and even, and two larger in the phase of
+//!   ProbeBW that raises the rate.
+//! - The window is at least four segments except in the first round of a recovery. After a timeout it grows from there
+//!   by delivered segments; the old window returns when all losses are repaired.
+//! - Retransmissions give no round-trip sample, and a sample equal to RTprop does not postpone ProbeRTT.
+//! - The first pacing rate follows from the first round trip (the SYN's) instead of a nominal 1 ms.
 //!
 //! Deviations from both:
-//! - The phase of ProbeBW in which it starts comes from the clock, not from a random number: a sender draws none.
-//! - Whether a phase that raises the rate has lasted long enough is asked of what is in the network when the
-//!   acknowledgement arrives; Linux asks of what will be there when pacing lets the next burst go.
+//! - The first phase of ProbeBW depends on the clock, as senders draw no random numbers.
+//! - A phase that raises the rate ends by the segments in the network at an acknowledgement; Linux uses their number at
+//!   the next paced burst.
 //! - ECN is ignored, as in the draft. Versions 2 and 3 are not implemented.
 
 use aqumen_units::{Instant, Span};
 
 use super::bbr_aggregation::Aggregation;
-use super::bbr_policer::{Heard, Policer};
-use super::controller::{Acked, Controller, Phase, Signal, Terms, Window};
+use super::bbr_policer::{Observation, Policer};
+use super::controller::{AckSample, Controller, Phase, Properties, Signal, Window};
 use super::delivery::{Delivery, Sample};
 use crate::tcp::{Segment, TcpConfig};
 
@@ -71,7 +70,7 @@ pub(super) struct Bbr {
     rtprop: Span,
     rtprop_at: Instant,
     round: usize,
-    /// The round ends when a segment is acknowledged that left after so many had arrived.
+    /// The round ends when a segment is acknowledged that was sent after this number of deliveries.
     next_round: u32,
     pacing_rate: f64,
     pacing_gain: f64,
@@ -81,16 +80,16 @@ pub(super) struct Bbr {
     filled_pipe: bool,
     full_bw: f64,
     full_bw_rounds: u32,
-    /// When ProbeRTT may end; `None`: the flight has not fallen yet.
+    /// End of ProbeRTT; `None`: too many segments in flight still.
     probe_rtt_done: Option<Instant>,
     probe_rtt_round_done: bool,
-    /// Sending has just begun again after a silence.
+    /// Whether sending has just resumed after an idle period.
     idle_restart: bool,
-    /// Window to return to after a repair or ProbeRTT.
+    /// Window to restore after a recovery or ProbeRTT.
     prior_cwnd: f64,
-    /// What the last acknowledgement, or the timer, found.
+    /// Phase of the sender at the last acknowledgement or timeout.
     phase: Phase,
-    /// In the first round of a repair one segment leaves for each that has arrived.
+    /// Packet conservation, in the first round of a recovery.
     conserving: bool,
     aggregation: Aggregation,
     policer: Policer,
@@ -99,13 +98,13 @@ pub(super) struct Bbr {
 }
 
 impl Bbr {
-    pub(super) const TERMS: Terms = Terms {
-        sack: Some("sack: BBR counts what arrives"),
-        pacing: Some("true: BBR and Prague are paced"),
+    pub(super) const PROPERTIES: Properties = Properties {
+        sack: Some("sack with BBR, which counts arrived segments"),
+        pacing: Some("true with BBR or Prague, which are paced"),
         samples_delivery: true,
         handles_marks: true,
         recovers_by_itself: true,
-        ..Terms::USUAL
+        ..Properties::RENO
     };
 
     pub(super) fn new(cfg: &TcpConfig) -> Self {
@@ -139,7 +138,7 @@ impl Bbr {
         }
     }
 
-    /// Segments a second.
+    /// Pacing rate (segments/s).
     pub(super) fn pacing_rate(&self) -> f64 {
         self.pacing_rate
     }
@@ -177,7 +176,7 @@ impl Bbr {
         }
     }
 
-    pub(super) fn on_ack(&mut self, acked: &Acked, window: &mut Window) {
+    pub(super) fn on_ack(&mut self, acked: &AckSample, window: &mut Window) {
         if let (Some(rtt), true) = (acked.rtt, acked.opening) {
             self.pacing_rate = PACING_MARGIN * HIGH_GAIN * self.initial_window / rtt.as_secs_f64().max(1e-6);
         }
@@ -185,10 +184,10 @@ impl Bbr {
         let mut round_start = false;
         if let Some(sample) = sample.filter(|sample| sample.rate.is_some()) {
             round_start = self.begin_round(&sample);
-            self.watch_for_policer(acked, &sample, round_start);
+            self.detect_policer(acked, &sample, round_start);
             self.update_btlbw(&sample);
-            let room = window.cwnd;
-            self.aggregation.on_ack(acked.now, acked.delivered, self.bw(), room, round_start);
+            let cwnd = window.cwnd;
+            self.aggregation.on_ack(acked.now, acked.delivered, self.bw(), cwnd, round_start);
             self.check_full_pipe(&sample, round_start);
         }
         self.check_cycle_phase(acked);
@@ -199,20 +198,21 @@ impl Bbr {
     }
 
     /// Linux: bbr_lt_bw_sampling.
-    fn watch_for_policer(&mut self, acked: &Acked, sample: &Sample, round_start: bool) {
+    fn detect_policer(&mut self, acked: &AckSample, sample: &Sample, round_start: bool) {
         let (delivered, probing) = (self.delivery.delivered, self.state == State::ProbeBw);
-        let was_on = self.policer.rate().is_some();
-        let &Acked { now, lost, lost_before, .. } = acked;
-        let heard = Heard { now, lost, lost_before, delivered, limited: sample.limited, round_start, probing };
-        self.policer.on_ack(&heard, self.payload_bytes);
-        match (was_on, self.policer.rate().is_some()) {
+        let was_policed = self.policer.rate().is_some();
+        let &AckSample { now, lost, lost_before, .. } = acked;
+        let observation =
+            Observation { now, lost, lost_before, delivered, limited: sample.limited, round_start, probing };
+        self.policer.on_ack(&observation, self.payload_bytes);
+        match (was_policed, self.policer.rate().is_some()) {
             (false, true) if probing => self.pacing_gain = 1.0,
             (true, false) => self.enter_probe_bw(acked.now),
             _ => {}
         }
     }
 
-    /// The rate that counts: that of a policer, or BtlBw.
+    /// Bandwidth estimate: the policer's rate, or BtlBw.
     fn bw(&self) -> f64 {
         self.policer.rate().unwrap_or_else(|| self.btlbw())
     }
@@ -257,7 +257,7 @@ impl Bbr {
         self.filled_pipe = self.full_bw_rounds >= 3;
     }
 
-    fn check_drain(&mut self, acked: &Acked) {
+    fn check_drain(&mut self, acked: &AckSample) {
         if self.state == State::Startup && self.filled_pipe {
             self.state = State::Drain;
             self.pacing_gain = 1.0 / HIGH_GAIN;
@@ -271,9 +271,9 @@ impl Bbr {
     fn enter_probe_bw(&mut self, now: Instant) {
         self.state = State::ProbeBw;
         self.cwnd_gain = 2.0;
-        // Any phase but the second, which drains a queue that the first has made.
-        let luck = (now.as_nanos() / 1_000).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        self.cycle = CYCLE.len() - 1 - (luck % 7) as usize;
+        // Any phase but the second, which drains the queue of the first.
+        let random = (now.as_nanos() / 1_000).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        self.cycle = CYCLE.len() - 1 - (random % 7) as usize;
         self.advance_cycle(now);
     }
 
@@ -284,14 +284,14 @@ impl Bbr {
     }
 
     /// BBRCheckCyclePhase.
-    fn check_cycle_phase(&mut self, acked: &Acked) {
+    fn check_cycle_phase(&mut self, acked: &AckSample) {
         if self.state != State::ProbeBw {
             return;
         }
         let long_enough = acked.now.saturating_since(self.cycle_at) > self.rtprop;
         let prior = f64::from(acked.in_flight + acked.delivered + acked.lost);
         let next = if self.pacing_gain > 1.0 {
-            // Linux counts the burst that is to leave next.
+            // Linux counts the next burst too.
             let next = prior + self.send_quantum();
             long_enough && (acked.lost > 0 || next >= self.inflight(self.btlbw(), self.pacing_gain))
         } else if self.pacing_gain < 1.0 {
@@ -305,7 +305,7 @@ impl Bbr {
     }
 
     /// BBRUpdateRTprop and BBRCheckProbeRTT.
-    fn update_rtprop(&mut self, acked: &Acked, sample: Option<Sample>, round_start: bool, window: &mut Window) {
+    fn update_rtprop(&mut self, acked: &AckSample, sample: Option<Sample>, round_start: bool, window: &mut Window) {
         let expired = acked.now.saturating_since(self.rtprop_at) > RTT_WINDOW;
         if let Some(rtt) = sample.and_then(|sample| sample.rtt)
             && (rtt < self.rtprop || expired)
@@ -327,8 +327,8 @@ impl Bbr {
         }
     }
 
-    fn handle_probe_rtt(&mut self, acked: &Acked, round_start: bool, window: &mut Window) {
-        // The low rate now is our own doing.
+    fn handle_probe_rtt(&mut self, acked: &AckSample, round_start: bool, window: &mut Window) {
+        // The low rate is due to ProbeRTT itself.
         self.delivery.limit(acked.in_flight);
         match self.probe_rtt_done {
             None => {
@@ -362,7 +362,7 @@ impl Bbr {
         }
     }
 
-    /// The bandwidth-delay product of `bw`, times `gain`, rounded up.
+    /// Bandwidth-delay product of `bw` times `gain`, rounded up.
     fn bdp(&self, bw: f64, gain: f64) -> f64 {
         if self.rtprop == Span::MAX || bw == 0.0 {
             return self.initial_window;
@@ -370,7 +370,7 @@ impl Bbr {
         libm::ceil(gain * bw * self.rtprop.as_secs_f64())
     }
 
-    /// BBRInflight: the window that `gain` times the bandwidth-delay product and three send quanta make.
+    /// BBRInflight: `gain` times the bandwidth-delay product, and three send quanta.
     fn inflight(&self, bw: f64, gain: f64) -> f64 {
         self.with_quanta(self.bdp(bw, gain))
     }
@@ -381,8 +381,7 @@ impl Bbr {
         if self.state == State::ProbeBw && self.cycle == 0 { even + 2.0 } else { even }
     }
 
-    /// BBRSetSendQuantum, as in Linux: what the pacing rate sends in about 1 ms, at least two
-    /// segments from 1.2 Mbit/s on.
+    /// BBRSetSendQuantum, as in Linux: about 1 ms at the pacing rate, at least two segments from 1.2 Mbit/s on.
     fn send_quantum(&self) -> f64 {
         let bytes_s = self.pacing_rate * self.payload_bytes;
         let least = if bytes_s < 150_000.0 { 1.0 } else { 2.0 };
@@ -390,12 +389,12 @@ impl Bbr {
     }
 
     /// BBRSetCwnd.
-    fn set_cwnd(&mut self, acked: &Acked, window: &mut Window) {
+    fn set_cwnd(&mut self, acked: &AckSample, window: &mut Window) {
         if acked.opening {
             return;
         }
         if acked.delivered > 0 {
-            let cwnd = self.follow_repair(acked, window.cwnd);
+            let cwnd = self.modulate_cwnd(acked, window.cwnd);
             window.cwnd = if self.conserving {
                 cwnd.max(f64::from(acked.in_flight + acked.delivered))
             } else {
@@ -405,7 +404,7 @@ impl Bbr {
         if self.state == State::ProbeRtt {
             window.cwnd = window.cwnd.min(MIN_PIPE);
         }
-        // Nothing here reads the threshold; it stays below the window, which is what "no slow start" means elsewhere.
+        // BBR does not use the threshold; it stays below the window, which other parts read as "no slow start".
         window.ssthresh = 2;
     }
 
@@ -424,7 +423,7 @@ impl Bbr {
     }
 
     /// BBRModulateCwndForRecovery, BBROnExitFastRecovery; Linux: bbr_set_cwnd_to_recover_or_restore.
-    fn follow_repair(&mut self, acked: &Acked, cwnd: f64) -> f64 {
+    fn modulate_cwnd(&mut self, acked: &AckSample, cwnd: f64) -> f64 {
         let before = core::mem::replace(&mut self.phase, acked.phase);
         let cwnd = if acked.lost > 0 { (cwnd - f64::from(acked.lost)).max(1.0) } else { cwnd };
         match (before, acked.phase) {
@@ -449,7 +448,7 @@ impl Bbr {
 }
 
 impl Controller for Bbr {
-    fn on_ack(&mut self, _cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
+    fn on_ack(&mut self, _cfg: &TcpConfig, acked: &AckSample, window: &mut Window) {
         self.on_ack(acked, window);
     }
 
@@ -486,7 +485,7 @@ mod tests {
 
     const RTT: Span = Span::from_millis(100);
 
-    /// A path that delivers what is sent 100 ms later, all at once: 20 segments make 200 segments a second.
+    /// A path that delivers everything sent after 100 ms, all at once: 20 segments make 200 segments/s.
     struct Path {
         bbr: Bbr,
         window: Window,
@@ -498,11 +497,11 @@ mod tests {
         fn new() -> Path {
             let window = Window { cwnd: 10.0, ssthresh: 65_535 };
             let mut path = Path { bbr: Bbr::new(&TcpConfig::bbr()), window, now: Instant::ZERO, next: 0 };
-            path.bbr.on_ack(&Acked { rtt: Some(RTT), opening: true, ..acked() }, &mut path.window);
+            path.bbr.on_ack(&AckSample { rtt: Some(RTT), opening: true, ..acked() }, &mut path.window);
             path
         }
 
-        /// `n` segments leave; a round trip of `rtt` later they are acknowledged, with `in_flight` others still out.
+        /// Sends `n` segments, which are acknowledged `rtt` later with `in_flight` others still outstanding.
         fn round(&mut self, n: u32, rtt: Span, in_flight: u32) {
             for seq in self.next..self.next + n {
                 self.bbr.on_sent(self.now, seq, seq == self.next);
@@ -515,11 +514,11 @@ mod tests {
         }
 
         fn ack(&mut self, delivered: u32, in_flight: u32) {
-            let one = Acked { now: self.now, una: self.next, delivered, in_flight, ..acked() };
+            let one = AckSample { now: self.now, una: self.next, delivered, in_flight, ..acked() };
             self.bbr.on_ack(&one, &mut self.window);
         }
 
-        /// In ProbeBW with a bandwidth of 200 segments/s and a round trip of 100 ms: a BDP of 20 segments.
+        /// ProbeBW with a bandwidth of 200 segments/s and a round trip of 100 ms: a BDP of 20 segments.
         fn cruising() -> Path {
             let mut path = Path::new();
             for _ in 0..4 {
@@ -531,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rate_sends_the_initial_window_in_a_round_trip_times_the_high_gain() {
+    fn the_first_rate_is_the_initial_window_per_round_trip_times_the_high_gain() {
         let path = Path::new();
         // 0.99 x 2 / ln 2 x 10 / 0.1 s = 0.99 x 288.539.
         assert!((path.bbr.pacing_rate() - 285.653_618).abs() < 1e-5, "{}", path.bbr.pacing_rate());
@@ -545,7 +544,7 @@ mod tests {
             path.round(n, RTT, 60);
             assert_eq!(path.bbr.state, State::Startup);
         }
-        // 400, then 440 and 480 a second: less than 500. The third such round ends Startup.
+        // 400, then 440 and 480 segments/s: less than 500. The third such round ends Startup.
         for n in [44, 48] {
             path.round(n, RTT, 60);
             assert_eq!(path.bbr.state, State::Startup);
@@ -553,8 +552,8 @@ mod tests {
         path.round(48, RTT, 80);
         assert_eq!(path.bbr.state, State::Drain);
         assert_eq!(path.bbr.btlbw(), 480.0);
-        // Drain: 0.99 x 480 / 2.885 segments a second, until what is out is the BDP of 48, and three
-        // quanta of 2 (below 24 Mbit/s).
+        // Drain: 0.99 x 480 / 2.885 segments/s, until at most the BDP of 48 and three quanta of 2 (below 24 Mbit/s) are
+        // in flight.
         assert!((path.bbr.pacing_rate() - 0.99 * 480.0 * 0.346_573_59).abs() < 1e-3, "{}", path.bbr.pacing_rate());
         path.ack(0, 55);
         assert_eq!(path.bbr.state, State::Drain);
@@ -564,11 +563,11 @@ mod tests {
     }
 
     #[test]
-    fn probe_bw_goes_round_its_gains() {
+    fn probe_bw_cycles_through_its_gains() {
         let mut path = Path::cruising();
         (path.bbr.cycle, path.bbr.pacing_gain, path.bbr.cycle_at) = (0, 1.25, path.now);
-        // A round trip is not over: nothing. After it, the phase of 1.25 goes on until 1.25 x 20 + 3 x 2 = 31, made
-        // even 32, and two more are out with the burst of two that leaves next: 32.
+        // Before a round trip is over nothing changes. After it, the phase of 1.25 lasts until 1.25 x 20 + 3 x 2 = 31,
+        // made even 32, and two more are in flight, including the next burst of two: 32.
         path.now += RTT;
         path.ack(0, 40);
         assert_eq!(path.bbr.pacing_gain, 1.25);
@@ -577,7 +576,7 @@ mod tests {
         assert_eq!(path.bbr.pacing_gain, 1.25);
         path.ack(0, 32);
         assert_eq!((path.bbr.pacing_gain, path.bbr.pacing_rate()), (0.75, 148.5));
-        // 0.75 ends when no more than a BDP is out, here 26 with the quanta; each other phase lasts a round trip.
+        // 0.75 ends at a BDP in flight, here 26 with the quanta; each other phase lasts a round trip.
         path.ack(0, 27);
         assert_eq!(path.bbr.pacing_gain, 0.75);
         path.ack(0, 26);
@@ -596,25 +595,25 @@ mod tests {
         for _ in 0..10 {
             path.round(20, RTT, 20);
         }
-        // 2 x 20, 20 that each round brings at once, and 3 x 2; two more while it probes.
+        // 2 x 20, 20 of aggregation, and 3 x 2; two more in the phase that raises the rate.
         let probing = if path.bbr.cycle == 0 { 2.0 } else { 0.0 };
         assert_eq!(path.window.cwnd, 66.0 + probing);
     }
 
     #[test]
-    fn each_ten_seconds_four_segments_measure_the_round_trip() {
+    fn probe_rtt_runs_every_ten_seconds_with_four_segments() {
         let mut path = Path::cruising();
         let before = path.window.cwnd;
-        // The round trip is 110 ms from now on: 100 ms stands for ten seconds.
+        // The round trip is 110 ms from now on; RTprop stays 100 ms for ten seconds.
         while path.bbr.state == State::ProbeBw {
             path.round(22, Span::from_millis(110), 20);
         }
         assert_eq!(path.bbr.state, State::ProbeRtt);
-        // 100 ms was measured first at 0.1 s; an equal round trip changes nothing.
+        // 100 ms was first measured at 0.1 s; an equal sample changes nothing.
         assert!((10_100..10_220).contains(&(path.now.as_nanos() / 1_000_000)), "{}", path.now);
         assert_eq!(path.bbr.rtprop, Span::from_millis(110));
         assert_eq!(path.window.cwnd, 4.0);
-        // The 200 ms begin when four are left.
+        // The 200 ms begin when four are in flight.
         path.round(4, Span::from_millis(110), 4);
         let begun = path.now;
         while path.bbr.state == State::ProbeRtt {
@@ -628,20 +627,20 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_holds_the_window_to_what_arrives_for_a_round_and_then_gives_it_back() {
+    fn packets_are_conserved_for_a_round_after_a_loss_and_the_window_is_restored() {
         let mut path = Path::cruising();
         path.window.cwnd = 46.0;
         path.bbr.on_congestion(Signal::Loss, &mut path.window);
         let phase = Phase::Recovery;
-        let lossy = Acked { now: path.now, delivered: 1, in_flight: 40, lost: 3, phase, ..acked() };
+        let lossy = AckSample { now: path.now, delivered: 1, in_flight: 40, lost: 3, phase, ..acked() };
         path.bbr.on_ack(&lossy, &mut path.window);
-        // 40 in flight, one arrived: one may go.
+        // 40 in flight, one delivered: one may be sent.
         assert_eq!(path.window.cwnd, 41.0);
-        // Nothing new arrives with this one: nothing changes.
-        path.bbr.on_ack(&Acked { delivered: 0, lost: 9, ..lossy }, &mut path.window);
+        // Nothing is delivered: no change.
+        path.bbr.on_ack(&AckSample { delivered: 0, lost: 9, ..lossy }, &mut path.window);
         assert_eq!(path.window.cwnd, 41.0);
-        // All is repaired: 46 again, and one for the one that arrived.
-        path.bbr.on_ack(&Acked { phase: Phase::Open, lost: 0, ..lossy }, &mut path.window);
+        // All losses are repaired: 46 again, and one for the delivered segment.
+        path.bbr.on_ack(&AckSample { phase: Phase::Open, lost: 0, ..lossy }, &mut path.window);
         assert_eq!(path.window.cwnd, 47.0);
         // A mark changes nothing.
         path.bbr.on_congestion(Signal::Mark, &mut path.window);
@@ -649,42 +648,43 @@ mod tests {
     }
 
     #[test]
-    fn from_the_second_round_of_a_repair_on_the_window_loses_what_is_lost_and_gains_what_arrives_but_not_below_four() {
+    fn after_a_round_of_conservation_the_window_follows_losses_and_deliveries_down_to_four() {
         let mut path = Path::cruising();
         path.window.cwnd = 20.0;
         path.bbr.on_congestion(Signal::Loss, &mut path.window);
-        let lossy = Acked { now: path.now, delivered: 2, in_flight: 18, lost: 1, phase: Phase::Recovery, ..acked() };
+        let lossy =
+            AckSample { now: path.now, delivered: 2, in_flight: 18, lost: 1, phase: Phase::Recovery, ..acked() };
         path.bbr.on_ack(&lossy, &mut path.window);
         path.bbr.conserving = false;
         // 20 - 3 + 2, 19 - 18 + 2.
-        path.bbr.on_ack(&Acked { lost: 3, ..lossy }, &mut path.window);
+        path.bbr.on_ack(&AckSample { lost: 3, ..lossy }, &mut path.window);
         assert_eq!(path.window.cwnd, 19.0);
-        path.bbr.on_ack(&Acked { lost: 18, ..lossy }, &mut path.window);
+        path.bbr.on_ack(&AckSample { lost: 18, ..lossy }, &mut path.window);
         assert_eq!(path.window.cwnd, 4.0);
     }
 
     #[test]
-    fn after_a_timeout_the_window_grows_from_four_and_comes_back_when_all_is_repaired() {
+    fn after_a_timeout_the_window_grows_from_four_and_is_restored_after_the_repair() {
         let mut path = Path::cruising();
         path.window.cwnd = 46.0;
         path.bbr.on_congestion(Signal::Timeout, &mut path.window);
-        path.window.cwnd = 1.0; // the sender's part
-        let one = Acked { now: path.now, delivered: 1, in_flight: 1, phase: Phase::Timeout, ..acked() };
+        path.window.cwnd = 1.0; // set by the sender
+        let one = AckSample { now: path.now, delivered: 1, in_flight: 1, phase: Phase::Timeout, ..acked() };
         let after = [Phase::Timeout, Phase::Timeout, Phase::Open].map(|phase| {
-            path.bbr.on_ack(&Acked { phase, ..one }, &mut path.window);
+            path.bbr.on_ack(&AckSample { phase, ..one }, &mut path.window);
             path.window.cwnd
         });
-        // 1 + 1 is below four; 5; what was before and the one that arrived.
+        // 1 + 1 is below four; 5; the old window and one delivered segment.
         assert_eq!(after, [4.0, 5.0, 47.0]);
     }
 
     #[test]
-    fn a_policer_holds_the_rate_and_nothing_probes() {
+    fn a_policer_fixes_the_rate_and_stops_probing() {
         let mut path = Path::cruising();
-        path.bbr.policer = Policer::found(100.0);
+        path.bbr.policer = Policer::detected(100.0);
         path.round(20, RTT, 20);
-        // 0.99 x 100 segments/s although BtlBw is 200; the window is 2 x 10, the 10 that come in 100 ms at that rate,
-        // and 3 x 1, for 99 x 1448 B are less than 150 kB/s; made even 34.
+        // 0.99 x 100 segments/s although BtlBw is 200. The window is 2 x 10, the aggregation of 100 ms at that rate,
+        // 10, and 3 x 1, since 99 x 1448 B/s are less than 150 kB/s; made even 34.
         assert!((path.bbr.pacing_rate() - 99.0).abs() < 1e-9, "{}", path.bbr.pacing_rate());
         for _ in 0..10 {
             path.round(20, RTT, 20);

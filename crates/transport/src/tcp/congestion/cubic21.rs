@@ -1,80 +1,80 @@
-//! CUBIC 2.1 as Linux 2.6.22 had it and ns-2.35 has it in `Agent/TCP/Linux`: that of 2005's paper, in whole segments
-//! and milliseconds, for cross-checks. What a user of today has is [`cubic`](super::cubic).
+//! CUBIC 2.1 of Linux 2.6.22 and of ns-2.35 (`Agent/TCP/Linux`), for cross-checks: the algorithm of the 2005 paper in
+//! whole segments and milliseconds. Today's CUBIC is [`cubic`](super::cubic).
 //!
-//! What it does otherwise than RFC 9438:
-//! - The window grows by one segment at a time, after `count` acknowledgements and one more. `count` is
-//!   cwnd / (target - cwnd), rounded down, and found anew when the window has grown or 31 ms have passed.
-//! - It divides `count` by an estimate of the segments in an acknowledgement. The estimate begins at two, counts in
-//!   sixteenths that are rounded down, and stays at 31/16 where each segment is acknowledged: growth towards the target
-//!   is nearly twice as quick.
-//! - The target is what the cubic will be a **smallest** round trip from now. Beyond the plateau a step is at most
-//!   16 segments in 100 ms.
-//! - Reno's pace is that of a reduction to 0.8, one segment in 23/8 windows: it is worked out before ns-2 can set the
+//! Differences from RFC 9438:
+//! - The window grows by one segment after `count` acknowledgements and one more. `count` is cwnd / (target - cwnd),
+//!   rounded down, and updated when the window has grown or 31 ms have passed.
+//! - `count` is divided by an estimate of the segments per acknowledgement. The estimate starts at two in units of
+//!   1/16, rounded down, and stays at 31/16 where each segment is acknowledged: growth towards the target is nearly
+//!   twice as fast.
+//! - The target is the cubic one **smallest** round trip ahead. Beyond the plateau a step is at most 16 segments in 100
+//!   ms.
+//! - Reno's growth is that of a reduction to 0.8, one segment per 23/8 windows; it is computed before ns-2 can set the
 //!   reduction to 0.7.
-//! - Before the first loss and after a timeout, until the next loss, it grows by one segment in 50 acknowledgements
-//!   (counted as above) once slow start is over, or as Reno if that is more. A timeout makes it forget all else, too.
-//! - Slow start goes on while the window is not above the threshold. The window grows with an acknowledgement before a
-//!   loss that it shows reduces it, and not with the one that ends a recovery.
+//! - Before the first loss, and between a timeout and the next loss, congestion avoidance grows by one segment per 50
+//!   acknowledgements (counted as above), or as Reno if that is more. A timeout clears all other state too.
+//! - Slow start continues while the window does not exceed the threshold. An acknowledgement increases the window
+//!   before a loss that it reveals reduces it; the one that ends a recovery does not.
 //!
 //! Deviation: the cube root is exact, not a table with one Newton step (0.2 % of K).
 
-use super::controller::{Acked, Controller, Signal, Terms, Window};
+use super::controller::{AckSample, Controller, Properties, Signal, Window};
 use crate::tcp::TcpConfig;
 
-/// Factor for the window (of 1024).
+/// Reduction factor (in 1/1024).
 const BETA: u32 = 717;
 const SCALE: u32 = 1024;
-/// 1024 C, for a cubic in s^3: 41 a round trip of 100 ms.
+/// 1024 C, for a cubic in s^3: 41 per round trip of 100 ms.
 const C: u64 = 410;
-/// Reno's pace: one segment in so many eighths of a window, 8 / 3 (1 + 0.8) / (1 - 0.8) in integers.
+/// Reno's growth: one segment per this number of eighths of a window, 8 / 3 (1 + 0.8) / (1 - 0.8) in integers.
 const RENO_EIGHTHS: u32 = 23;
 /// Largest step beyond the plateau in 100 ms (segments).
 const MAX_STEP: u64 = 16;
-/// The clock's ticks (ms) after which `count` is found anew.
-const STALE: u32 = 1000 / 32;
+/// Age (ms) at which `count` is updated.
+const UPDATE_AGE: u32 = 1000 / 32;
 const SECOND: u32 = 1000;
 
-/// State of CUBIC 2.1. Times are in ms of a clock that begins at 0.
+/// State of CUBIC 2.1. Times are in ms of a clock that starts at 0.
 #[derive(Clone, Debug)]
 pub(super) struct Cubic21 {
-    /// Acknowledgements, less one, that a step takes.
+    /// Acknowledgements per step, less one.
     count: u32,
     /// Acknowledgements since the last step (snd_cwnd_cnt).
     counted: u32,
-    /// The window at the last reduction, less with fast convergence; 0: none.
+    /// Window at the last reduction, less with fast convergence; 0: none.
     last_max: u32,
-    /// A loss has come since the beginning, or the last timeout.
+    /// Whether a loss has occurred since the start or the last timeout.
     has_lost: bool,
-    /// The window for which `count` was found, and when.
-    known: (u32, u32),
-    /// The plateau, and when it is reached: 1/1024 s after `epoch`.
+    /// Window and time of the last update of `count`.
+    updated: (u32, u32),
+    /// Plateau, and the time to it after `epoch` (1/1024 s).
     plateau: u32,
     k: u64,
-    /// When this stage of congestion avoidance began; 0: it has not.
+    /// Start of this stage of congestion avoidance; 0: not started.
     epoch: u32,
-    /// Smallest round trip (ms); 0: none known.
+    /// Smallest round-trip time (ms); 0: unknown.
     min_rtt: u32,
-    /// Acknowledgements that Reno's window has not used yet, and that window.
+    /// Acknowledgements that Reno's window has not counted yet, and that window.
     acks: u32,
     reno: u32,
-    /// Segments in an acknowledgement (of 16).
+    /// Segments per acknowledgement (in 1/16).
     ratio: i64,
-    /// After a timeout, what was outstanding at it.
+    /// Repair after a timeout.
     repair: Repair,
 }
 
-/// What a timeout leaves to be repaired.
+/// Repair of the data outstanding at a timeout.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Repair {
     Done,
-    /// The timeout has just been.
+    /// A timeout has just occurred.
     Begins,
-    /// It lasts until this segment is acknowledged.
+    /// In progress until this segment is acknowledged.
     Until(u32),
 }
 
 impl Cubic21 {
-    pub(super) const TERMS: Terms = Terms { goes_first: true, ..Terms::USUAL };
+    pub(super) const PROPERTIES: Properties = Properties { precedes_sender: true, ..Properties::RENO };
 
     pub(super) fn new() -> Self {
         Cubic21 {
@@ -82,7 +82,7 @@ impl Cubic21 {
             counted: 0,
             last_max: 0,
             has_lost: false,
-            known: (0, 0),
+            updated: (0, 0),
             plateau: 0,
             k: 0,
             epoch: 0,
@@ -94,9 +94,9 @@ impl Cubic21 {
         }
     }
 
-    fn measure(&mut self, now: u32, acked: &Acked) {
+    fn measure(&mut self, now: u32, acked: &AckSample) {
         let Some(rtt) = acked.rtt else { return };
-        // A stage's first second is left out.
+        // The first second of a stage is excluded.
         if now.saturating_sub(self.epoch) < SECOND {
             return;
         }
@@ -122,13 +122,13 @@ impl Cubic21 {
         }
     }
 
-    /// Finds `count`, if it is out of date.
+    /// Updates `count` if it is out of date.
     fn update(&mut self, now: u32, cwnd: u32) {
         self.acks += 1;
-        if self.known.0 == cwnd && now - self.known.1 <= STALE {
+        if self.updated.0 == cwnd && now - self.updated.1 <= UPDATE_AGE {
             return;
         }
-        self.known = (cwnd, now);
+        self.updated = (cwnd, now);
         if self.epoch == 0 {
             self.epoch = now;
             self.acks = 1;
@@ -161,7 +161,7 @@ impl Cubic21 {
 }
 
 impl Controller for Cubic21 {
-    fn on_ack(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
+    fn on_ack(&mut self, cfg: &TcpConfig, acked: &AckSample, window: &mut Window) {
         let repairs = self.repair != Repair::Done;
         if self.repair == Repair::Begins {
             self.repair = Repair::Until(acked.high);
@@ -181,12 +181,12 @@ impl Controller for Cubic21 {
             self.grow(cfg, now, window);
         }
         if repairs && self.repair == Repair::Done && window.cwnd < f64::from(window.ssthresh) {
-            // The threshold at once, but no burst of more than three.
+            // Returns to the threshold at once, with a burst of at most three.
             window.cwnd = f64::from(window.ssthresh.min(acked.in_flight + 3));
         }
     }
 
-    /// The window after a loss; after a timeout the threshold alone.
+    /// Sets the window after a loss; after a timeout only the threshold.
     fn on_congestion(&mut self, _cfg: &TcpConfig, signal: Signal, window: &mut Window) -> Option<f64> {
         let cwnd = window.cwnd as u32;
         let reduced = (cwnd * BETA / SCALE).max(2);
@@ -205,10 +205,10 @@ impl Controller for Cubic21 {
     }
 }
 
-/// The cube root, rounded down.
+/// Cube root, rounded down.
 fn cube_root(value: u64) -> u64 {
     let root = libm::cbrt(value as f64) as u64;
-    // The float may be one off.
+    // The float may be one too small.
     if (root + 1).pow(3) <= value { root + 1 } else { root }
 }
 
@@ -222,9 +222,9 @@ mod tests {
     use super::super::controller::tests::acked;
     use super::*;
 
-    fn one(millis: u64, rtt_ms: u64) -> Acked {
+    fn one(millis: u64, rtt_ms: u64) -> AckSample {
         let now = Instant::ZERO + Span::from_millis(millis);
-        Acked { now, flight: 1_000_000, rtt: Some(Span::from_millis(rtt_ms)), una: 5, high: 9, ..acked() }
+        AckSample { now, flight: 1_000_000, rtt: Some(Span::from_millis(rtt_ms)), una: 5, high: 9, ..acked() }
     }
 
     fn after_a_loss_at(cwnd: f64) -> (Cubic21, Window) {
@@ -234,27 +234,27 @@ mod tests {
     }
 
     #[test]
-    fn windows_are_whole_and_reno_s_pace_is_that_of_four_fifths() {
+    fn windows_are_whole_and_renos_growth_is_that_of_a_reduction_to_0_8() {
         // 100 x 717 / 1024 = 70.02.
         let (mut cubic, mut window) = after_a_loss_at(100.0);
         assert_eq!((window.cwnd, window.ssthresh, cubic.last_max), (70.0, 70, 100));
-        // 70 is not above the threshold: one step of slow start.
+        // 70 does not exceed the threshold: one step of slow start.
         let cfg = TcpConfig::cubic_ns2();
         cubic.on_ack(&cfg, &one(2_000, 100), &mut window);
         assert_eq!(window.cwnd, 71.0);
-        // Nothing to do for a while: a window of Reno's lasts 71 x 23 / 8 = 204 acknowledgements.
+        // No growth yet; a window of Reno's lasts 71 x 23 / 8 = 204 acknowledgements.
         cubic.on_ack(&cfg, &one(2_001, 100), &mut window);
         assert_eq!((cubic.plateau, cubic.epoch, cubic.reno), (100, 2_001, 71));
         // K = cbrt((100 - 71) / (410 / 1024)) s = 4.1683 s, 4268 of 1024.
         assert_eq!(cubic.k, 4_268);
-        // Where it will be in 100 ms (102 of 1024 s): 100 - 0.4004 x 4.0688^3 = 73.03, cut to whole segments from the
-        // plateau down: 100 - 26. That is 3 above 71: 71 / 3 = 23, and 23 x 16 / 31 = 11.
+        // 100 ms (102/1024 s) ahead: 100 - 0.4004 x 4.0688^3 = 73.03, rounded down below the plateau: 100 - 26. That is
+        // 3 above 71: 71 / 3 = 23, and 23 x 16 / 31 = 11.
         assert_eq!(cubic.min_rtt, 100);
         assert_eq!(cubic.count, 11);
     }
 
     #[test]
-    fn a_step_takes_the_count_and_one_more() {
+    fn a_step_takes_count_and_one_acknowledgements() {
         let cfg = TcpConfig::cubic_ns2();
         let mut cubic = Cubic21::new();
         let mut window = Window { cwnd: 30.0, ssthresh: 20 };
@@ -278,25 +278,25 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_forgets_all_and_ends_with_the_threshold_at_once() {
+    fn a_timeout_clears_the_state_and_its_repair_ends_at_the_threshold() {
         let cfg = TcpConfig::cubic_ns2();
         let (mut cubic, mut window) = after_a_loss_at(100.0);
         cubic.on_congestion(&TcpConfig::cubic_ns2(), Signal::Timeout, &mut window);
         assert_eq!((window.ssthresh, cubic.last_max, cubic.has_lost), (49, 0, false));
         window.cwnd = 1.0; // by the sender
-        // 9 are out; slow start goes on until they are acknowledged. Then 49 at once, but
-        // three beyond what is in flight.
-        cubic.on_ack(&cfg, &Acked { in_flight: 2, ..one(3_000, 100) }, &mut window);
+        // Nine segments are outstanding; slow start continues until they are acknowledged. Then 49 at once, but at most
+        // three beyond the segments in flight.
+        cubic.on_ack(&cfg, &AckSample { in_flight: 2, ..one(3_000, 100) }, &mut window);
         assert_eq!(window.cwnd, 2.0);
-        cubic.on_ack(&cfg, &Acked { una: 9, in_flight: 2, ..one(3_100, 100) }, &mut window);
+        cubic.on_ack(&cfg, &AckSample { una: 9, in_flight: 2, ..one(3_100, 100) }, &mut window);
         assert_eq!(window.cwnd, 5.0);
     }
 
     #[test]
-    fn nothing_grows_with_the_acknowledgement_that_ends_a_recovery() {
+    fn the_acknowledgement_that_ends_a_recovery_causes_no_growth() {
         let cfg = TcpConfig::cubic_ns2();
         let (mut cubic, mut window) = after_a_loss_at(100.0);
-        cubic.on_ack(&cfg, &Acked { repairing: true, segments: 30, ..one(3_000, 100) }, &mut window);
+        cubic.on_ack(&cfg, &AckSample { repairing: true, segments: 30, ..one(3_000, 100) }, &mut window);
         assert_eq!((window.cwnd, cubic.ratio), (70.0, 32));
     }
 

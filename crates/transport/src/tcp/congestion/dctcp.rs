@@ -5,16 +5,16 @@
 //!   on a mark:      cwnd = cwnd (1 - alpha / 2)       at most once a window
 //! ```
 //!
-//! The receiver's half, which makes ECE say exactly what was marked, is in [`receiver`](crate::tcp::Receiver).
+//! The receiver's part, ECE for exactly the marked segments, is in [`receiver`](crate::tcp::Receiver).
 //!
-//! Until the data that was outstanding at a reduction is acknowledged the window does not grow, marked or not, as
-//! in Linux and ns-3; RFC 8257 leaves growth to RFC 5681, which speaks of no marks. A loss or a timeout ends
-//! that: its recovery is Reno's.
+//! After a reduction the window does not grow until the data outstanding then is acknowledged, as in Linux and ns-3;
+//! RFC 8257 leaves growth to RFC 5681, which does not cover marks. A loss or a timeout lifts this restriction, as its
+//! recovery is Reno's.
 //!
-//! Deviations: data is counted in segments. Losses halve the window even if a mark has reduced it in the same window of
-//! data (section 3.5 asks for Reno's reaction).
+//! Deviations: data is counted in segments. A loss halves the window even after a mark in the same window of data
+//! (section 3.5 asks for Reno's response).
 
-use super::controller::{Acked, Controller, Needs, Signal, Terms, Window, may_grow, reno_growth};
+use super::controller::{AckSample, Controller, Properties, RequiredFeedback, Signal, Window, may_grow, reno_growth};
 use crate::tcp::TcpConfig;
 
 /// g, section 4.2.
@@ -23,34 +23,34 @@ const GAIN: f64 = 1.0 / 16.0;
 /// State of DCTCP.
 #[derive(Clone, Debug)]
 pub(super) struct Dctcp {
-    /// Estimate of the fraction of marked data; 1 at the start (section 4.2: cautious).
+    /// Estimate of the fraction of marked data; 1 at the start, to be cautious (section 4.2).
     alpha: f64,
     acked: u32,
     marked: u32,
-    /// The observation window ends when this segment is acknowledged.
+    /// Segment whose acknowledgement ends the observation window.
     end: u32,
-    /// No second reduction before this segment is acknowledged.
-    reduced: u32,
-    /// No growth before this segment is acknowledged.
-    held: u32,
+    /// Segment that must be acknowledged before the next reduction.
+    reduction_after: u32,
+    /// Segment that must be acknowledged before growth resumes.
+    growth_after: u32,
 }
 
 impl Dctcp {
-    pub(super) const TERMS: Terms = Terms {
-        asks: Needs::EachMark,
-        ecn: Some("true: DCTCP and Prague live on marks"),
+    pub(super) const PROPERTIES: Properties = Properties {
+        feedback: RequiredFeedback::ExactEce,
+        ecn: Some("true with DCTCP or Prague, which respond to marks"),
         handles_marks: true,
-        ..Terms::USUAL
+        ..Properties::RENO
     };
 
     pub(super) fn new() -> Self {
-        Dctcp { alpha: 1.0, acked: 0, marked: 0, end: 0, reduced: 0, held: 0 }
+        Dctcp { alpha: 1.0, acked: 0, marked: 0, end: 0, reduction_after: 0, growth_after: 0 }
     }
 }
 
 impl Controller for Dctcp {
-    /// Section 3.3.
-    fn on_ack(&mut self, cfg: &TcpConfig, acked: &Acked, window: &mut Window) {
+    /// Updates alpha and the window (section 3.3).
+    fn on_ack(&mut self, cfg: &TcpConfig, acked: &AckSample, window: &mut Window) {
         if acked.opening {
             return;
         }
@@ -65,19 +65,19 @@ impl Controller for Dctcp {
             (self.acked, self.marked) = (0, 0);
         }
         if acked.echo {
-            if acked.una > self.reduced && !acked.repairing {
+            if acked.una > self.reduction_after && !acked.repairing {
                 window.settle((window.cwnd * (1.0 - self.alpha / 2.0)).max(cfg.min_window));
-                self.reduced = acked.high;
-                self.held = acked.high;
+                self.reduction_after = acked.high;
+                self.growth_after = acked.high;
             }
-        } else if acked.una > self.held && may_grow(cfg, acked, window) {
+        } else if acked.una > self.growth_after && may_grow(cfg, acked, window) {
             window.cwnd = reno_growth(window.cwnd, window.in_slow_start(), acked.counted(cfg));
         }
     }
 
-    /// A loss or a timeout, section 3.5: the factor by which it reduces the window.
+    /// Reduction factor for a loss or a timeout (section 3.5).
     fn on_congestion(&mut self, _cfg: &TcpConfig, _signal: Signal, _window: &mut Window) -> Option<f64> {
-        self.held = 0;
+        self.growth_after = 0;
         Some(0.5)
     }
 }
@@ -87,45 +87,44 @@ mod tests {
     use super::super::controller::tests::acked;
     use super::*;
 
-    fn one(una: u32, high: u32, segments: u32, echo: bool) -> Acked {
-        Acked { una, high, segments, echo, flight: 1_000_000, ..acked() }
+    fn one(una: u32, high: u32, segments: u32, echo: bool) -> AckSample {
+        AckSample { una, high, segments, echo, flight: 1_000_000, ..acked() }
     }
 
     #[test]
     fn alpha_is_a_moving_average_of_the_marked_fraction() {
         let cfg = TcpConfig::dctcp();
         let (mut dctcp, mut window) = (Dctcp::new(), Window { cwnd: 100.0, ssthresh: 100 });
-        // The first acknowledgement closes the window that began with the connection: alpha = 15/16 x 1 + 1/16 x 0.
+        // The first acknowledgement ends the first observation window: alpha = 15/16 x 1 + 1/16 x 0.
         dctcp.on_ack(&cfg, &one(1, 100, 1, false), &mut window);
         assert_eq!(dctcp.alpha, 0.9375);
-        // Of the next 100, 25 are marked: alpha = 15/16 x 0.9375 + 1/16 x 0.25 = 0.89453125. Nothing is lost in f64.
+        // 25 of the next 100 are marked: alpha = 15/16 x 0.9375 + 1/16 x 0.25 = 0.89453125, exact in f64.
         dctcp.on_ack(&cfg, &one(76, 150, 75, false), &mut window);
         dctcp.on_ack(&cfg, &one(101, 200, 25, true), &mut window);
         assert_eq!(dctcp.alpha, 0.894_531_25);
     }
 
     #[test]
-    fn one_mark_cuts_by_half_of_alpha_and_the_next_waits_for_a_window() {
+    fn a_mark_reduces_by_half_of_alpha_once_per_window() {
         let cfg = TcpConfig::dctcp();
         let mut dctcp = Dctcp { alpha: 0.25, end: 1000, ..Dctcp::new() };
         let mut window = Window { cwnd: 80.0, ssthresh: 40 };
         // 80 x (1 - 0.125) = 70.
         dctcp.on_ack(&cfg, &one(10, 90, 1, true), &mut window);
         assert_eq!(window, Window { cwnd: 70.0, ssthresh: 70 });
-        // Within the window of data to segment 90: nothing; beyond it, again: 70 x 0.875 = 61.25.
+        // Within the window of data up to segment 90 no reduction; beyond it 70 x 0.875 = 61.25.
         dctcp.on_ack(&cfg, &one(90, 160, 80, true), &mut window);
         assert_eq!(window.cwnd, 70.0);
         dctcp.on_ack(&cfg, &one(91, 161, 1, true), &mut window);
         assert_eq!(window.cwnd, 61.25);
-        // No mark: nothing up to segment 161, then a 61.25th for each segment that counts.
+        // No mark: no growth up to segment 161, then 1/61.25 for each counted segment.
         dctcp.on_ack(&cfg, &one(161, 222, 69, false), &mut window);
         assert_eq!(window.cwnd, 61.25);
         dctcp.on_ack(&cfg, &one(162, 223, 1, false), &mut window);
         assert_eq!(window.cwnd, 61.25 + 1.0 / 61.25);
     }
 
-    /// A hundred segments are out at a mark, and lost with what follows: slow start begins at
-    /// one at once, not after them.
+    /// A hundred segments are outstanding at a mark, and then lost: slow start begins at once.
     #[test]
     fn a_timeout_in_the_window_of_a_reduction_lets_the_window_grow() {
         let cfg = TcpConfig::dctcp();
@@ -138,13 +137,13 @@ mod tests {
         window = Window { cwnd: 1.0, ssthresh: (held / 2.0) as u32 };
         dctcp.on_ack(&cfg, &one(12, 110, 1, false), &mut window);
         assert_eq!(window.cwnd, 2.0);
-        // A mark in the same window of data asks for no second reduction.
+        // A mark in the same window of data causes no second reduction.
         dctcp.on_ack(&cfg, &one(13, 110, 1, true), &mut window);
         assert_eq!(window.cwnd, 2.0);
     }
 
     #[test]
-    fn if_all_is_marked_it_halves_and_keeps_its_floor() {
+    fn full_marking_halves_the_window_down_to_its_minimum() {
         let cfg = TcpConfig::dctcp();
         let mut dctcp = Dctcp { end: u32::MAX, ..Dctcp::new() };
         let mut window = Window { cwnd: 7.0, ssthresh: 7 };

@@ -1,60 +1,59 @@
-//! Delivery rate: how fast segments arrived, one sample for each acknowledgement
-//! (draft-cheng-iccrg-delivery-rate-estimation-00).
+//! Delivery rate estimation, one sample for each acknowledgement (draft-cheng-iccrg-delivery-rate-estimation-00).
 //!
-//! A segment remembers, when it leaves, how many had arrived by then and when the last of them did. When it arrives
-//! itself, the segments that arrived in between and the longer of the two intervals (between sends, between
-//! acknowledgements) give a rate that neither a burst of sends nor a burst of acknowledgements can inflate.
+//! At its transmission a segment records the number of delivered segments and the time of the last delivery. At its
+//! acknowledgement the segments delivered since, and the longer of the two intervals (between sends, between
+//! acknowledgements), give a rate that bursts of sends or acknowledgements cannot inflate.
 //!
-//! Deviation: the draft's record of a segment lives as long as the segment; ours lives in a queue from the oldest
-//! segment outstanding on, and its round trip serves as BBR's sample, also without timestamps.
+//! Deviation: records are kept in a queue from the oldest outstanding segment on. They also give BBR's round-trip
+//! samples, without timestamps.
 
 use alloc::collections::VecDeque;
 
 use aqumen_units::{Instant, Span};
 
-/// What a segment remembers (the `P.` variables).
+/// State at the transmission of a segment (the `P.` variables).
 #[derive(Clone, Copy, Debug)]
 struct Record {
-    /// Segments that had arrived when it left.
+    /// Segments delivered before it.
     delivered: u32,
     delivered_at: Instant,
-    /// When the segment left that opened this sampling interval.
+    /// Sending time of the segment that opened the sampling interval.
     first_sent_at: Instant,
     sent_at: Instant,
     limited: bool,
     arrived: bool,
-    /// It left more than once: which of the copies arrived nobody knows.
+    /// Whether it was retransmitted, so that its round trip is ambiguous.
     repeated: bool,
 }
 
-/// A sample (the `rs.` variables).
+/// Rate sample (the `rs.` variables).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Sample {
-    /// Segments a second; `None`: the interval was shorter than any round trip.
+    /// Delivery rate (segments/s); `None`: the interval is shorter than the smallest round-trip time.
     pub(super) rate: Option<f64>,
-    /// Segments that had arrived when the newest segment acknowledged left.
+    /// Segments delivered before the transmission of the newest acknowledged segment.
     pub(super) prior_delivered: u32,
-    /// Round trip of the latest segment that left once only.
+    /// Round-trip time of the last acknowledged segment that was sent once.
     pub(super) rtt: Option<Span>,
-    /// The application had nothing to send then.
+    /// Whether the sender was limited by the application.
     pub(super) limited: bool,
 }
 
-/// Rate sampling of one connection (the `C.` variables).
+/// Rate estimator of one connection (the `C.` variables).
 #[derive(Clone, Debug)]
 pub(super) struct Delivery {
     records: VecDeque<Record>,
-    /// Number of the segment of the first record.
+    /// Sequence number of the first record.
     first: u32,
-    /// Segments that have arrived.
+    /// Delivered segments.
     pub(super) delivered: u32,
     delivered_at: Instant,
     first_sent_at: Instant,
-    /// Samples are limited by the application until so many have arrived; 0: they are not.
+    /// Number of deliveries up to which samples are application-limited; 0: they are not.
     limited_until: u32,
-    /// Of the segments that arrived since the last sample, the one sent with the most delivered.
+    /// Record with the most deliveries among segments that arrived since the last sample.
     newest: Option<Record>,
-    /// When the last of them left that left once only.
+    /// Last sending time among newly arrived segments that were sent once.
     original_sent_at: Option<Instant>,
 }
 
@@ -72,7 +71,7 @@ impl Delivery {
         }
     }
 
-    /// Segment `seq` leaves; nothing was outstanding before, if `idle` (section 3.2).
+    /// Records the transmission of segment `seq`; `idle`: nothing was outstanding (section 3.2).
     pub(super) fn on_sent(&mut self, now: Instant, seq: u32, idle: bool) {
         if idle {
             self.first_sent_at = now;
@@ -87,17 +86,17 @@ impl Delivery {
             arrived: false,
             repeated: false,
         };
-        let place = seq.wrapping_sub(self.first) as usize;
+        let index = seq.wrapping_sub(self.first) as usize;
         if seq < self.first {
-            return; // acknowledged before: a copy tells nothing
+            return; // a copy of acknowledged data
         }
-        match self.records.get_mut(place) {
+        match self.records.get_mut(index) {
             Some(old) => *old = Record { repeated: true, ..record },
             None => self.records.push_back(record),
         }
     }
 
-    /// Segments `first..end` have arrived (section 3.3).
+    /// Records the arrival of segments `first..end` (section 3.3).
     pub(super) fn on_arrival(&mut self, now: Instant, first: u32, end: u32) {
         for seq in first.max(self.first)..end {
             let Some(record) = self.records.get_mut((seq - self.first) as usize) else { break };
@@ -118,7 +117,7 @@ impl Delivery {
         }
     }
 
-    /// The sample of the segments that arrived since the last one; everything before `una` can be forgotten.
+    /// Sample of the segments that arrived since the last one; discards records before `una`.
     pub(super) fn sample(&mut self, now: Instant, una: u32, min_rtt: Span) -> Option<Sample> {
         while self.first < una && self.records.pop_front().is_some() {
             self.first += 1;
@@ -140,12 +139,12 @@ impl Delivery {
         })
     }
 
-    /// The application has nothing more to send, with `in_flight` segments on their way (section 3.4).
+    /// Marks the sender as application-limited, with `in_flight` segments in the network (section 3.4).
     pub(super) fn limit(&mut self, in_flight: u32) {
         self.limited_until = (self.delivered + in_flight).max(1);
     }
 
-    /// Whether what is sent now is limited by the application.
+    /// Whether the sender is application-limited.
     pub(super) fn is_limited(&self) -> bool {
         self.limited_until != 0
     }
@@ -154,58 +153,58 @@ impl Delivery {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::at;
+    use crate::testing::ms;
 
     #[test]
     fn a_burst_gives_the_rate_at_which_it_was_acknowledged() {
         let mut delivery = Delivery::new();
         // Four segments at once; acknowledged one by one, 10 ms apart, from 100 ms on.
         for seq in 0..4 {
-            delivery.on_sent(at(0), seq, seq == 0);
+            delivery.on_sent(ms(0), seq, seq == 0);
         }
-        // The first: 1 segment in the 100 ms since the start, 10 a second.
-        delivery.on_arrival(at(100), 0, 1);
-        let sample = delivery.sample(at(100), 1, Span::MAX).unwrap();
+        // First acknowledgement: one segment in 100 ms, 10 a second.
+        delivery.on_arrival(ms(100), 0, 1);
+        let sample = delivery.sample(ms(100), 1, Span::MAX).unwrap();
         assert_eq!((sample.rate, sample.rtt, sample.prior_delivered), (Some(10.0), Some(Span::from_millis(100)), 0));
-        delivery.on_sent(at(100), 4, false);
+        delivery.on_sent(ms(100), 4, false);
         for seq in 1..4 {
-            delivery.on_arrival(at(100 + 10 * u64::from(seq)), seq, seq + 1);
-            delivery.sample(at(100 + 10 * u64::from(seq)), seq + 1, Span::MAX).unwrap();
+            delivery.on_arrival(ms(100 + 10 * u64::from(seq)), seq, seq + 1);
+            delivery.sample(ms(100 + 10 * u64::from(seq)), seq + 1, Span::MAX).unwrap();
         }
-        // Segment 4 left when 1 had arrived, at 100 ms; at 200 ms 5 have: 4 in 100 ms.
-        delivery.on_arrival(at(200), 4, 5);
-        let sample = delivery.sample(at(200), 5, Span::from_millis(100)).unwrap();
+        // Segment 4 is sent after one delivery, at 100 ms; at 200 ms there are five: 4 in 100 ms.
+        delivery.on_arrival(ms(200), 4, 5);
+        let sample = delivery.sample(ms(200), 5, Span::from_millis(100)).unwrap();
         assert_eq!((sample.rate, sample.prior_delivered), (Some(40.0), 1));
-        assert_eq!(delivery.sample(at(200), 5, Span::MAX), None, "nothing new arrived");
+        assert_eq!(delivery.sample(ms(200), 5, Span::MAX), None, "nothing new arrived");
     }
 
     #[test]
-    fn acknowledgements_that_come_at_once_do_not_raise_the_rate_above_the_sends() {
+    fn an_acknowledgement_burst_does_not_raise_the_rate_above_the_sends() {
         let mut delivery = Delivery::new();
-        // One segment each 50 ms; all acknowledged at 300 ms.
+        // One segment per 50 ms; all acknowledged at 300 ms.
         for seq in 0..4 {
-            delivery.on_sent(at(50 * u64::from(seq)), seq, seq == 0);
+            delivery.on_sent(ms(50 * u64::from(seq)), seq, seq == 0);
         }
-        delivery.on_arrival(at(300), 0, 4);
-        // 4 segments; between sends 150 ms, between acknowledgements 300 ms: the longer counts.
-        let sample = delivery.sample(at(300), 4, Span::from_millis(150)).unwrap();
+        delivery.on_arrival(ms(300), 0, 4);
+        // 4 segments; 150 ms between sends, 300 ms between acknowledgements: the longer counts.
+        let sample = delivery.sample(ms(300), 4, Span::from_millis(150)).unwrap();
         assert!((sample.rate.unwrap() - 4.0 / 0.3).abs() < 1e-9);
-        // An interval below the smallest round trip gives none.
-        delivery.on_sent(at(300), 4, true);
-        delivery.on_arrival(at(310), 4, 5);
-        assert_eq!(delivery.sample(at(310), 5, Span::from_millis(150)).unwrap().rate, None);
+        // An interval below the smallest round-trip time gives no rate.
+        delivery.on_sent(ms(300), 4, true);
+        delivery.on_arrival(ms(310), 4, 5);
+        assert_eq!(delivery.sample(ms(310), 5, Span::from_millis(150)).unwrap().rate, None);
     }
 
     #[test]
-    fn samples_are_limited_until_what_was_under_way_has_arrived() {
+    fn samples_are_limited_until_data_in_flight_has_arrived() {
         let mut delivery = Delivery::new();
-        delivery.on_sent(at(0), 0, true);
+        delivery.on_sent(ms(0), 0, true);
         delivery.limit(1);
-        delivery.on_sent(at(5), 1, false);
-        delivery.on_arrival(at(10), 0, 1);
-        assert!(!delivery.sample(at(10), 1, Span::MAX).unwrap().limited);
-        delivery.on_arrival(at(15), 1, 2);
-        assert!(delivery.sample(at(15), 2, Span::MAX).unwrap().limited);
+        delivery.on_sent(ms(5), 1, false);
+        delivery.on_arrival(ms(10), 0, 1);
+        assert!(!delivery.sample(ms(10), 1, Span::MAX).unwrap().limited);
+        delivery.on_arrival(ms(15), 1, 2);
+        assert!(delivery.sample(ms(15), 2, Span::MAX).unwrap().limited);
         assert!(!delivery.is_limited());
     }
 }

@@ -1,23 +1,23 @@
-//! HyStart as Linux's CUBIC has it (after Ha and Rhee, "Taming the elephants: New TCP slow start", 2011): leaves slow
-//! start at once by either of two signs.
+//! HyStart of Linux's CUBIC (after Ha and Rhee, "Taming the elephants: New TCP slow start", 2011): leaves slow start by
+//! either of two criteria.
 //!
 //! ```text
-//!   train:  acknowledgements less than 2 ms apart have come for half the smallest round trip since the round began:
-//!           what is in flight fills the path                              |||||||||||||        |
+//!   train:  acknowledgements less than 2 ms apart span half the smallest round trip since the round began:
+//!           the segments in flight fill the path                          |||||||||||||        |
 //!                                                                         '-- rtt / 2 --'
 //!   delay:  the smallest of nine round trips of the round is an eighth (4 to 16 ms) above the connection's smallest
 //! ```
 //!
-//! From a window of 16 on; a round is a window of data. A paced sender's train may last the whole round
-//! trip, and what offload gathers is allowed for: four largest bursts (64 KiB) at the rate of the window, at
-//! most 1 ms. A timeout begins anew.
+//! It applies from a window of 16 on; a round is a window of data. A paced sender's train may last the whole round
+//! trip, with an allowance for segmentation offload: four largest bursts (64 KiB) at the rate of the window, at most 1
+//! ms. A timeout resets it.
 //!
 //! Deviation: Linux takes no sample in the first second after a reduction.
 
 use aqumen_units::{Instant, Span};
 
 const LOW_WINDOW: f64 = 16.0;
-/// Acknowledgements at most so far apart are a train.
+/// Largest gap between acknowledgements of a train.
 const GAP: Span = Span::from_millis(2);
 const SAMPLES: u32 = 8;
 const MIN_THRESHOLD: Span = Span::from_millis(4);
@@ -29,31 +29,31 @@ const MAX_BURSTS: Span = Span::from_millis(1);
 /// State of Linux's HyStart.
 #[derive(Clone, Debug)]
 pub(super) struct HystartLinux {
-    /// The round ends when more than this is acknowledged.
+    /// Segment beyond which an acknowledgement ends the round.
     end: u32,
     round_start: Instant,
-    /// The last acknowledgement of the train.
+    /// Last acknowledgement of the train.
     last: Instant,
-    /// Smallest round trip of this round.
+    /// Smallest round-trip time of this round.
     current: Span,
     samples: u32,
 }
 
-/// What an acknowledgement in slow start tells it.
+/// Signals of an acknowledgement in slow start.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Heard {
+pub(super) struct Observation {
     pub(super) now: Instant,
-    /// The oldest segment outstanding after it.
+    /// Oldest segment outstanding after it.
     pub(super) una: u32,
     /// One past the highest segment sent.
     pub(super) high: u32,
-    /// The round trip measured by it.
+    /// Round-trip sample.
     pub(super) rtt: Span,
-    /// The smallest round trip of the connection.
-    pub(super) least: Span,
-    /// The mean.
+    /// Smallest round-trip time of the connection.
+    pub(super) min_rtt: Span,
+    /// Smoothed round-trip time.
     pub(super) smoothed: Span,
-    /// The window before it grows by this acknowledgement, segments.
+    /// Window before this acknowledgement (segments).
     pub(super) cwnd: f64,
     pub(super) ssthresh: u32,
     pub(super) payload_bytes: u16,
@@ -65,34 +65,34 @@ impl HystartLinux {
         HystartLinux { end: 0, round_start: Instant::ZERO, last: Instant::ZERO, current: Span::MAX, samples: 0 }
     }
 
-    /// Whether slow start is over.
-    pub(super) fn ends(&mut self, heard: &Heard) -> bool {
-        let Heard { now, least, .. } = *heard;
-        if heard.cwnd < LOW_WINDOW {
+    /// Whether slow start ends.
+    pub(super) fn ends_slow_start(&mut self, observation: &Observation) -> bool {
+        let Observation { now, min_rtt, .. } = *observation;
+        if observation.cwnd < LOW_WINDOW {
             return false;
         }
-        if heard.una > self.end {
-            *self = HystartLinux { end: heard.high, round_start: now, last: now, current: Span::MAX, samples: 0 };
+        if observation.una > self.end {
+            *self = HystartLinux { end: observation.high, round_start: now, last: now, current: Span::MAX, samples: 0 };
         }
         let mut over = false;
         if now.saturating_since(self.last) <= GAP {
             self.last = now;
-            let whole = least + heard.bursts();
-            let threshold = if heard.paced { whole } else { whole / 2 };
+            let whole = min_rtt + observation.bursts();
+            let threshold = if observation.paced { whole } else { whole / 2 };
             over = now.saturating_since(self.round_start) > threshold;
         }
-        self.current = self.current.min(heard.rtt);
+        self.current = self.current.min(observation.rtt);
         if self.samples < SAMPLES {
             self.samples += 1;
         } else {
-            over |= self.current > least + (least / 8).clamp(MIN_THRESHOLD, MAX_THRESHOLD);
+            over |= self.current > min_rtt + (min_rtt / 8).clamp(MIN_THRESHOLD, MAX_THRESHOLD);
         }
         over
     }
 }
 
-impl Heard {
-    /// What gathering segments may delay: twice the window a round trip in slow start, near its end 1.2 times.
+impl Observation {
+    /// Allowance for bursts: the pacing rate is twice the window per round trip in slow start, near its end 1.2 times.
     fn bursts(&self) -> Span {
         let ahead = if self.cwnd < f64::from(self.ssthresh / 2) { 2.0 } else { 1.2 };
         let round_bytes = ahead * self.cwnd * f64::from(self.payload_bytes);
@@ -106,12 +106,12 @@ mod tests {
 
     extern crate std;
 
-    const SLOW: Heard = Heard {
+    const SLOW: Observation = Observation {
         now: Instant::ZERO,
         una: 2,
         high: 200,
         rtt: Span::ZERO,
-        least: Span::ZERO,
+        min_rtt: Span::ZERO,
         smoothed: Span::ZERO,
         cwnd: 100.0,
         ssthresh: 1_000_000,
@@ -119,27 +119,33 @@ mod tests {
         paced: false,
     };
 
-    /// Acknowledgements at these times (ms) of one round, each with its round trip (ms), of a connection whose smallest
-    /// is `least`: the first that ends slow start.
-    fn first(like: Heard, least: u64, acks: &[(f64, u64)]) -> Option<usize> {
+    /// Index of the first acknowledgement that ends slow start, given times (ms) and round trips (ms) of one round.
+    /// `min_rtt`: smallest round-trip time (ms).
+    fn first(like: Observation, min_rtt: u64, acks: &[(f64, u64)]) -> Option<usize> {
         let mut hystart = HystartLinux::new();
-        let least = Span::from_millis(least);
+        let min_rtt = Span::from_millis(min_rtt);
         acks.iter().position(|&(at_ms, rtt)| {
             let now = Instant::ZERO + Span::from_secs_f64(1.0 + at_ms / 1e3);
-            hystart.ends(&Heard { now, rtt: Span::from_millis(rtt), least, smoothed: least, ..like })
+            hystart.ends_slow_start(&Observation {
+                now,
+                rtt: Span::from_millis(rtt),
+                min_rtt,
+                smoothed: min_rtt,
+                ..like
+            })
         })
     }
 
     #[test]
     fn a_train_of_half_the_round_trip_ends_slow_start() {
-        // One a millisecond. Smallest round trip 40 ms, and 1 ms of bursts: 40 ms x 262144 / (2 x
-        // 100 x 1448) = 36 ms, at most 1.
+        // One per millisecond. Smallest round-trip time 40 ms, and 1 ms of bursts: 40 ms x 262144 / (2 x 100 x 1448) =
+        // 36 ms, at most 1.
         let train: std::vec::Vec<(f64, u64)> = (0..60).map(|k| (f64::from(k), 40)).collect();
         assert_eq!(first(SLOW, 40, &train), Some(21));
-        // Paced, the whole: beyond 41 ms.
-        assert_eq!(first(Heard { paced: true, ..SLOW }, 40, &train), Some(42));
-        // Below a window of 16 nothing is asked.
-        assert_eq!(first(Heard { cwnd: 15.0, ..SLOW }, 40, &train), None);
+        // Paced, the whole round trip: beyond 41 ms.
+        assert_eq!(first(Observation { paced: true, ..SLOW }, 40, &train), Some(42));
+        // Inactive below a window of 16.
+        assert_eq!(first(Observation { cwnd: 15.0, ..SLOW }, 40, &train), None);
         // 3 ms apart is no train.
         let sparse: std::vec::Vec<(f64, u64)> = (0..60).map(|k| (3.0 * f64::from(k), 40)).collect();
         assert_eq!(first(SLOW, 40, &sparse), None);
@@ -148,14 +154,14 @@ mod tests {
     #[test]
     fn nine_round_trips_an_eighth_longer_end_slow_start() {
         let with = |rtt| -> std::vec::Vec<(f64, u64)> { (0..20).map(|k| (3.0 * f64::from(k), rtt)).collect() };
-        // 80 + 10 = 90 ms are not above the threshold, 91 are; eight samples are gathered first.
+        // 80 + 10 = 90 ms does not exceed the threshold, 91 does, after eight samples.
         assert_eq!(first(SLOW, 80, &with(90)), None);
         assert_eq!(first(SLOW, 80, &with(91)), Some(8));
         // At least 4 ms, at most 16.
         assert_eq!(first(SLOW, 8, &with(12)), None);
         assert_eq!(first(SLOW, 8, &with(13)), Some(8));
         assert_eq!(first(SLOW, 400, &with(417)), Some(8));
-        // One short one among them: the path is not full.
+        // One short sample among them: the path is not full.
         let mut mixed = with(91);
         mixed[5].1 = 80;
         assert_eq!(first(SLOW, 80, &mixed), None);

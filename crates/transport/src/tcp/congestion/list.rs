@@ -1,49 +1,48 @@
-//! The list of congestion controls: one row each, and their names.
+//! Registry of congestion controls.
 
-/// Hands the list to a macro. A row: variant with its documentation, the word for it, what implements it, how that is
-/// made.
+/// Passes the registry to a macro. An entry: documented variant, name, type, and constructor.
 macro_rules! controls {
     ($then:ident) => {
         $then! {
-            /// One segment a round trip more, half after a loss or mark (RFC 5681).
+            /// Reno: one segment more per round trip, half after a loss or mark (RFC 5681).
             Reno "reno" PacedReno |_| PacedReno;
-            /// A cubic of the time since the last reduction (RFC 9438).
+            /// CUBIC: a cubic function of the time since the last reduction (RFC 9438).
             Cubic "cubic" Cubic Cubic::new;
-            /// CUBIC 2.1 as in Linux 2.6.22, in whole segments: that of ns-2.35.
+            /// CUBIC 2.1 of Linux 2.6.22 and ns-2.35, in whole segments.
             Cubic21 "cubic-2.1" Cubic21 |_| Cubic21::new();
-            /// A reduction in proportion to the fraction of marked packets (RFC 8257).
+            /// DCTCP: a reduction in proportion to the fraction of marked packets (RFC 8257).
             Dctcp "dctcp" Dctcp |_| Dctcp::new();
-            /// The same for the Internet: ECT(1), paced, less dependent on the round trip
-            /// (draft-briscoe-iccrg-prague-congestion-control).
+            /// TCP Prague: DCTCP's response for the Internet, with ECT(1), pacing, and less dependence on the
+            /// round-trip time (draft-briscoe-iccrg-prague-congestion-control).
             Prague "prague" Prague |_| Prague::new();
-            /// A model of the path, bandwidth and round trip, instead of losses
+            /// BBR version 1: a model of bandwidth and round-trip time instead of losses
             /// (draft-cardwell-iccrg-bbr-congestion-control-00).
             Bbr "bbr" Bbr Bbr::new;
-            /// A few packets in the queue, counted from the round trip (Brakmo and Peterson 1995).
+            /// Vegas: a few packets in the queue, by the round-trip time (Brakmo and Peterson 1995).
             Vegas "vegas" Vegas |_| Vegas::new();
-            /// At most 100 ms of queue, and less than others get (RFC 6817).
+            /// LEDBAT: at most 100 ms of queueing delay, yielding to other flows (RFC 6817).
             Ledbat "ledbat" Ledbat |_| Ledbat::new();
         }
     };
 }
 pub(super) use controls;
 
-macro_rules! names {
-    ($( $(#[doc = $doc:literal])* $variant:ident $word:literal $control:ident $make:expr; )*) => {
-        /// How a sender sets its congestion window.
+macro_rules! congestion_enum {
+    ($( $(#[doc = $doc:literal])* $variant:ident $name:literal $control:ident $make:expr; )*) => {
+        /// Congestion control of a sender.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Congestion {
             $( $(#[doc = $doc])* $variant, )*
         }
 
         impl Congestion {
-            /// All of them.
+            /// All congestion controls.
             pub const ALL: &[Congestion] = &[$( Congestion::$variant, )*];
 
-            /// The word for each of [`ALL`](Self::ALL), as lists show them.
-            pub const WORDS: &[&str] = &[$( $word, )*];
+            /// Name of each of [`ALL`](Self::ALL).
+            pub const NAMES: &[&str] = &[$( $name, )*];
         }
     };
 }
 
-controls!(names);
+controls!(congestion_enum);

@@ -2,16 +2,16 @@
 
 use aqumen_units::Instant;
 
-use super::{Cause, Entry, ONE_MORE, PARTIAL, RETRANSMIT, Sender};
-use crate::tcp::board::DUPLICATES;
+use super::{Cause, ONE_MORE, PARTIAL, RETRANSMIT, RecoveryEntry, Sender};
 use crate::tcp::congestion::Signal;
+use crate::tcp::scoreboard::DUPLICATES;
 use crate::tcp::{Ack, TcpConfig, Variant};
 
 impl Sender {
     pub(super) fn on_duplicate(&mut self, cfg: &TcpConfig, now: Instant) {
         self.duplicates = self.duplicates.saturating_add(1);
         if self.duplicates > DUPLICATES {
-            if self.last == Cause::Duplicates && self.inflation > 0 {
+            if self.last_cause == Cause::Duplicates && self.inflation > 0 {
                 self.inflation += 1;
             }
         } else if self.duplicates == DUPLICATES {
@@ -27,14 +27,14 @@ impl Sender {
     /// RFC 5681 section 3.2 steps 2 and 3, RFC 6582 section 3.2 step 2.
     fn fast_retransmit(&mut self, cfg: &TcpConfig, now: Instant) {
         match self.permitted_recovery(cfg) {
-            Entry::Reduce => {
+            RecoveryEntry::Reduce => {
                 self.reduce(cfg, Signal::Loss);
                 self.recover = self.high;
             }
-            Entry::Repair => {}
-            Entry::Refuse => return,
+            RecoveryEntry::Repair => {}
+            RecoveryEntry::Refuse => return,
         }
-        self.last = Cause::Duplicates;
+        self.last_cause = Cause::Duplicates;
         self.fast_retransmits += 1;
         self.inflation = u32::from(DUPLICATES);
         self.flags |= RETRANSMIT;
@@ -43,7 +43,7 @@ impl Sender {
         self.arm(cfg, now);
     }
 
-    /// New data is acknowledged in fast recovery (RFC 5681 section 3.2 step 6, RFC 6582 section 3.2 step 3).
+    /// Acknowledgement of new data in fast recovery (RFC 5681 section 3.2 step 6, RFC 6582 section 3.2 step 3).
     pub(super) fn on_ack_in_recovery(&mut self, cfg: &TcpConfig, now: Instant, ack: Ack, recovered: bool) {
         if cfg.variant == Variant::Reno || recovered {
             self.inflation = 0;
@@ -55,7 +55,8 @@ impl Sender {
             self.on_new_ack(cfg, now, &ack);
             return;
         }
-        // A partial acknowledgement: the next hole, and the window deflated by what was acknowledged less one.
+        // Partial acknowledgement: retransmits the next hole, and deflates the window by the acknowledged segments less
+        // one.
         if self.flags & PARTIAL == 0 {
             self.flags |= PARTIAL;
             self.arm(cfg, now);

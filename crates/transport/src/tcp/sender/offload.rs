@@ -1,48 +1,47 @@
-//! Segmentation offload: new segments that leave together are one super-packet, and the last of two or more carries PSH
-//! (Linux since 5.5, `__tcp_transmit_skb`), at which a receiver that holds an acknowledgement back sends it.
+//! Segmentation offload: new segments sent together form a super-packet, and the last of two or more carries PSH (Linux
+//! since 5.5, `__tcp_transmit_skb`), which triggers a delayed acknowledgement.
 //!
-//! A super-packet is what the pace would send in a millisecond, two segments at least, and more where the smallest
-//! round trip is below 16 ms (`tcp_tso_autosize`, `tcp_tso_rtt_log`); it ends with what the window or the pacing lets
-//! go.
+//! A super-packet holds the segments of 1 ms at the pacing rate, at least two, and more where the smallest round-trip
+//! time is below 16 ms (`tcp_tso_autosize`, `tcp_tso_rtt_log`). It ends early when window or pacing stop the sender.
 //!
-//! Deviations: retransmissions leave one by one, without PSH; a window's odd segment does not wait for a second one
+//! Deviations: retransmissions are single segments without PSH. A window's odd segment does not wait for a second one
 //! (`tcp_tso_should_defer`).
 
 use aqumen_units::{Instant, Span};
 
 use super::Sender;
-use super::track::Together;
+use super::rack_state::SuperPacket;
 use crate::tcp::congestion::{Window, pace_gain};
 use crate::tcp::{Segment, TcpConfig};
 
-/// Linux: a super-packet's segments at least (`tcp_min_tso_segs`), its bytes at most, and the bits by which the
-/// smallest round trip in microseconds is shifted (`tcp_tso_rtt_log`).
+/// Linux: least segments of a super-packet (`tcp_min_tso_segs`), most bytes, and the shift of the smallest round-trip
+/// time in microseconds (`tcp_tso_rtt_log`).
 const LEAST: u32 = 2;
 const MOST_BYTES: u64 = 65_536;
 const RTT_LOG: u32 = 9;
-/// A millisecond, as the kernel divides.
+/// Super-packets per second; the kernel divides by a power of two.
 const SHARES_OF_A_SECOND: f64 = 1024.0;
 
 impl Sender {
-    /// Marks a segment that leaves as the last of its super-packet, if it is.
+    /// Sets PSH on a segment that ends its super-packet.
     pub(super) fn close_super_packet(&mut self, cfg: &TcpConfig, now: Instant, segment: Segment) -> Segment {
-        let Some(mut track) = self.take_track() else { return segment };
-        let (before, next) = (track.together, segment.seq + 1);
+        let Some(mut rack) = self.take_rack() else { return segment };
+        let (before, next) = (rack.super_packet, segment.seq + 1);
         let joins = before.at == now && before.next == segment.seq;
         let segments = if joins { before.segments + 1 } else { 1 };
         let alone = segment.retransmission || segment.syn;
-        let held = || self.control().is_some_and(|control| control.release(now) > now);
+        let growth_blocked = || self.control().is_some_and(|control| control.release(now) > now);
         let over = alone
-            || segments >= self.super_packet(cfg, track.flight.min_rtt())
-            || self.choose_tracked(cfg, &track) != Some(next)
-            || held();
-        track.together = Together { at: now, next, segments: if over { 0 } else { segments } };
-        self.keep(track);
+            || segments >= self.max_super_packet(cfg, rack.flight.min_rtt())
+            || self.choose_rack(cfg, &rack) != Some(next)
+            || growth_blocked();
+        rack.super_packet = SuperPacket { at: now, next, segments: if over { 0 } else { segments } };
+        self.put_rack(rack);
         Segment { push: segment.push || over && !alone && segments > 1, ..segment }
     }
 
-    /// Segments of a super-packet at most.
-    fn super_packet(&self, cfg: &TcpConfig, min_rtt: Option<Span>) -> u32 {
+    /// Largest number of segments in a super-packet.
+    fn max_super_packet(&self, cfg: &TcpConfig, min_rtt: Option<Span>) -> u32 {
         let payload = u64::from(cfg.payload_bytes()).max(1);
         let window = Window { cwnd: self.cwnd, ssthresh: self.ssthresh };
         let pace = self

@@ -1,61 +1,61 @@
-//! The probe of a tail (TLP, RFC 8985 section 7): when nothing has come back for two round trips, one segment leaves,
-//! so that its acknowledgement shows what is missing before the retransmission timer has to.
+//! Tail loss probe (TLP, RFC 8985 section 7): after two round trips without an acknowledgement one segment is sent,
+//! whose acknowledgement reveals losses before the retransmission timeout.
 //!
-//! New data if there is any, beyond the window if need be, else the last segment once more. If the acknowledgement then
-//! covers the repeated segment and no copy is reported, the probe has repaired a loss, and the window is reduced.
+//! The probe is new data if available, beyond the window if necessary, otherwise the last segment again. If the
+//! acknowledgement covers the repeated segment and reports no duplicate, the probe has repaired a loss, and the window
+//! is reduced.
 //!
-//! Deviation: a copy is told by an acknowledgement that says nothing new, as in Linux;
-//! receivers here do not send D-SACK.
+//! Deviation: an acknowledgement without news indicates a duplicate, as in Linux; receivers here send no D-SACK.
 
 use aqumen_units::{Instant, Span};
 
-use super::track::{Probe, State, Track};
+use super::rack_state::{Probe, Rack, State};
 use super::{STOPPED, Sender};
 use crate::tcp::{Ack, Segment, TcpConfig};
 
-/// What the receiver may add to the round trip of a single segment (TLP.max_ack_delay), where
-/// the sender does not know it.
+/// Delay that the receiver may add to the round trip of a single segment (TLP.max_ack_delay).
 const ACK_DELAY: Span = Span::from_millis(200);
 
 impl Sender {
-    /// When a probe is to leave; `None`: there is no tail to probe (RFC 8985 section 7.2).
-    pub(super) fn probe_at(&self, cfg: &TcpConfig, now: Instant, track: &Track) -> Option<Instant> {
+    /// Time of the next probe; `None`: nothing to probe (RFC 8985 section 7.2).
+    pub(super) fn probe_at(&self, cfg: &TcpConfig, now: Instant, rack: &Rack) -> Option<Instant> {
         let established = !cfg.syn || self.una > 0;
-        let quiet = matches!(track.state, State::Open | State::Reducing) && !track.flight.has_gaps();
-        if !cfg.tail_probe || !established || !quiet || track.probe.is_some() || self.una == self.high {
+        let quiet = matches!(rack.state, State::Open | State::Reducing) && !rack.flight.has_gaps();
+        if !cfg.tail_probe || !established || !quiet || rack.probe.is_some() || self.una == self.high {
             return None;
         }
-        let mut patience = self.rto.smoothed(cfg).map_or(Span::from_secs(1), |smoothed| smoothed * 2);
+        let mut wait = self.rto.smoothed(cfg).map_or(Span::from_secs(1), |smoothed| smoothed * 2);
         if self.high - self.una == 1 {
-            patience += cfg.delayed_ack.map_or(Span::ZERO, |delay| delay.max(ACK_DELAY));
+            wait += cfg.delayed_ack.map_or(Span::ZERO, |delay| delay.max(ACK_DELAY));
         }
-        let due = now.saturating_add(patience);
-        (due < track.timeout_at).then_some(due)
+        let due = now.saturating_add(wait);
+        (due < rack.timeout_at).then_some(due)
     }
 
-    /// Sends the probe that is due (RFC 8985 section 7.3).
-    pub(super) fn send_probe(&mut self, cfg: &TcpConfig, now: Instant, track: &mut Track) -> Option<Segment> {
+    /// Sends a due probe (RFC 8985 section 7.3).
+    pub(super) fn send_probe(&mut self, cfg: &TcpConfig, now: Instant, rack: &mut Rack) -> Option<Segment> {
         if self.una == self.high {
-            track.probe = None;
+            rack.probe = None;
             return None;
         }
         let offered = self.high < self.limit && self.flags & STOPPED == 0 && self.high - self.una < self.peer_window;
         let seq = if offered { self.high } else { self.high - 1 };
         self.next = self.next.max(seq + 1);
-        let segment = self.emit_tracked(cfg, now, seq, track);
-        track.probe = Some(Probe { end: self.high, repeated: segment.retransmission });
+        let segment = self.emit_rack(cfg, now, seq, rack);
+        rack.probe = Some(Probe { end: self.high, retransmission: segment.retransmission });
         Some(segment)
     }
 
-    /// RFC 8985 section 7.4; true: the probe has repaired a loss. `delivered`: segments that the acknowledgement shows
-    /// to have arrived.
-    pub(super) fn on_probe_ack(&self, ack: &Ack, track: &mut Track, delivered: u32) -> bool {
-        let Some(probe) = track.probe.filter(|probe| !probe.is_due()) else { return false };
-        let over =
-            ack.ack >= probe.end && !probe.repeated || ack.ack > probe.end || ack.ack == probe.end && delivered == 0; // a copy arrived: nothing was lost
+    /// Handles the acknowledgement of a probe (RFC 8985 section 7.4); returns whether the probe repaired a loss.
+    /// `delivered`: newly arrived segments.
+    pub(super) fn on_probe_ack(&self, ack: &Ack, rack: &mut Rack, delivered: u32) -> bool {
+        let Some(probe) = rack.probe.filter(|probe| !probe.is_due()) else { return false };
+        let over = ack.ack >= probe.end && !probe.retransmission
+            || ack.ack > probe.end
+            || ack.ack == probe.end && delivered == 0; // a copy arrived: nothing was lost
         if over {
-            track.probe = None;
+            rack.probe = None;
         }
-        over && probe.repeated && ack.ack > probe.end
+        over && probe.retransmission && ack.ack > probe.end
     }
 }

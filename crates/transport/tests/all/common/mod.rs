@@ -1,14 +1,14 @@
-//! Two ends and a channel between them; tables of what was recorded.
+//! Two endpoints with a channel between them, and recorded tables.
 
 use std::collections::BTreeMap;
 
 use aqumen_transport::{Delivery, Endpoint, Packet};
 use aqumen_units::{Ecn, Instant, Span};
 
-/// A small generator (xorshift64*): the channel's luck, reproducible from one number that proptest can shrink.
-pub(crate) struct Luck(pub(crate) u64);
+/// Random number generator (xorshift64*) with a seed that proptest can shrink.
+pub(crate) struct Rng(pub(crate) u64);
 
-impl Luck {
+impl Rng {
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -25,12 +25,12 @@ pub(crate) fn at(millis: u64) -> Instant {
     Instant::ZERO + Span::from_millis(millis)
 }
 
-/// Everything `end` wants to send now.
-pub(crate) fn packets(end: &mut impl Endpoint, now: Instant) -> Vec<Packet> {
-    std::iter::from_fn(|| end.poll_transmit(now)).collect()
+/// All packets that an endpoint sends now.
+pub(crate) fn packets(endpoint: &mut impl Endpoint, now: Instant) -> Vec<Packet> {
+    std::iter::from_fn(|| endpoint.poll_transmit(now)).collect()
 }
 
-/// A link with a queue of one second that keeps the order, loses and marks; the way back is as fast as one likes.
+/// A link with a queue of one second, random losses and marks, in order; the return path has unlimited capacity.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Channel {
     pub(crate) bits_per_sec: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Channel {
     pub(crate) seed: u64,
 }
 
-/// A connection in the making.
+/// A source and a sink, connected by a channel.
 pub(crate) struct Net<S, K> {
     pub(crate) source: S,
     pub(crate) sink: K,
@@ -50,8 +50,8 @@ pub(crate) struct Net<S, K> {
     /// Bytes that arrived at the sink.
     pub(crate) arrived_bytes: u64,
     channel: Channel,
-    luck: Luck,
-    /// When the link is free again.
+    rng: Rng,
+    /// Time at which the link is free.
     free: Instant,
     events: BTreeMap<(Instant, u64), (bool, Packet)>,
     order: u64,
@@ -66,27 +66,27 @@ impl<S: Endpoint, K: Endpoint> Net<S, K> {
             delivered: Vec::new(),
             arrived_bytes: 0,
             channel,
-            luck: Luck(channel.seed | 1),
+            rng: Rng(channel.seed | 1),
             free: Instant::ZERO,
             events: BTreeMap::new(),
             order: 0,
         }
     }
 
-    /// The channel changes.
+    /// Replaces the channel.
     pub(crate) fn set_channel(&mut self, channel: Channel) {
         self.channel = channel;
     }
 
-    /// Polls both ends.
+    /// Polls both endpoints.
     pub(crate) fn flush(&mut self) {
         while let Some(mut packet) = self.source.poll_transmit(self.now) {
             let start = self.free.max(self.now);
             let full = start - self.now > Span::from_secs(1);
-            if full || self.luck.percent(self.channel.loss_percent) {
+            if full || self.rng.percent(self.channel.loss_percent) {
                 continue;
             }
-            if packet.ecn.is_ect() && self.luck.percent(self.channel.mark_percent) {
+            if packet.ecn.is_ect() && self.rng.percent(self.channel.mark_percent) {
                 packet.ecn = Ecn::Ce;
             }
             let bits = u64::from(packet.bytes) * 8;
@@ -94,7 +94,7 @@ impl<S: Endpoint, K: Endpoint> Net<S, K> {
             self.carry(self.free, true, packet);
         }
         while let Some(packet) = self.sink.poll_transmit(self.now) {
-            if !self.luck.percent(self.channel.back_loss_percent) {
+            if !self.rng.percent(self.channel.back_loss_percent) {
                 self.carry(self.now, false, packet);
             }
         }
@@ -108,7 +108,7 @@ impl<S: Endpoint, K: Endpoint> Net<S, K> {
         self.events.insert((leaves + Span::from_millis(self.channel.delay_ms), self.order), (to_sink, packet));
     }
 
-    /// One event, or a timer; false when nothing is due.
+    /// Processes the next event or timer; false if there is none.
     pub(crate) fn step(&mut self) -> bool {
         self.flush();
         let event = self.events.keys().next().map(|key| key.0);
@@ -133,7 +133,7 @@ impl<S: Endpoint, K: Endpoint> Net<S, K> {
         true
     }
 
-    /// All that is due before or at `end` happens.
+    /// Processes all events up to `end`.
     pub(crate) fn run_through(&mut self, end: Instant) {
         self.flush();
         while self.next_due().is_some_and(|due| due <= end) && self.step() {}
@@ -150,13 +150,13 @@ impl<S: Endpoint, K: Endpoint> Net<S, K> {
     }
 }
 
-/// The rows are those in the file at `path`, which `AQUMEN_BLESS` writes anew.
+/// Compares a table with the file at `path`; with `AQUMEN_BLESS` it rewrites the file.
 pub(crate) fn assert_recorded(path: &str, table: &str) {
     if std::env::var_os("AQUMEN_BLESS").is_some() {
         return std::fs::write(path, table).unwrap();
     }
     let expected = std::fs::read_to_string(path).unwrap();
-    let other: Vec<_> = table.lines().zip(expected.lines()).filter(|(now, then)| now != then).collect();
-    assert!(other.is_empty(), "{} rows are others, (now, before): {other:#?}", other.len());
+    let different: Vec<_> = table.lines().zip(expected.lines()).filter(|(now, then)| now != then).collect();
+    assert!(different.is_empty(), "{} rows differ (now, before): {different:#?}", different.len());
     assert_eq!(table.lines().count(), expected.lines().count());
 }

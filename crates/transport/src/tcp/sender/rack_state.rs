@@ -1,46 +1,45 @@
-//! What a sender that finds losses by time keeps: the state that it is in, its way down, its timer, the probe of a
-//! tail, the doubt about a timeout. `tracked` and `probe` say what happens to it.
+//! State of a RACK sender; `rack` and `probe` hold its transitions.
 
 use aqumen_units::Instant;
 
 use crate::tcp::congestion::Phase;
 use crate::tcp::flight::Flight;
-use crate::tcp::reduction::Descent;
+use crate::tcp::reduction::ReductionState;
 use crate::tcp::{Reduction, TcpConfig};
 
-/// What a sender that finds losses by time knows beside its window.
+/// State of a RACK sender beyond its window.
 #[derive(Clone, Debug)]
-pub(super) struct Track {
+pub(super) struct Rack {
     pub(super) flight: Flight,
     pub(super) state: State,
-    pub(super) descent: Descent,
-    /// What the timer is set for, and when the retransmission timer alone would go off.
+    pub(super) reduction: ReductionState,
+    /// Purpose of the timer, and expiry of the retransmission timer.
     pub(super) timer: Timer,
     pub(super) timeout_at: Instant,
     pub(super) probe: Option<Probe>,
-    pub(super) doubt: Option<Doubt>,
-    /// One past the last segment that had left when the window was last full.
-    pub(super) full_to: u32,
-    /// The super-packet to which the next segment may belong.
-    pub(super) together: Together,
+    pub(super) frto: Option<Frto>,
+    /// Limits the data for which the window counts as full: one past the last segment sent then.
+    pub(super) full_until: u32,
+    /// Super-packet that the next segment may join.
+    pub(super) super_packet: SuperPacket,
 }
 
-/// New segments that have left at one moment as one super-packet.
+/// New segments sent at one moment as one super-packet.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Together {
+pub(super) struct SuperPacket {
     pub(super) at: Instant,
     pub(super) segments: u32,
-    /// The one that would be the next of it.
+    /// Sequence number of the segment that would continue it.
     pub(super) next: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Open,
-    /// After a mark (CWR in Linux).
+    /// Window reduction after a mark (CWR in Linux).
     Reducing,
     Recovery,
-    /// After a timeout.
+    /// Retransmissions after a timeout.
     Loss,
 }
 
@@ -48,37 +47,37 @@ pub(super) enum State {
 pub(super) enum Timer {
     Timeout,
     Probe,
-    /// Segments that may only be late will be lost.
-    Late,
+    /// Reordering timer: segments that may only be late are lost at its expiry.
+    Reordering,
 }
 
-/// A timeout that may prove spurious (F-RTO, RFC 5682 section 3.1), and what it took away.
+/// Timeout that may be spurious (F-RTO, RFC 5682 section 3.1), with the window before it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Doubt {
+pub(super) struct Frto {
     pub(super) at: Instant,
     pub(super) cwnd: f64,
     pub(super) ssthresh: u32,
-    /// New data has been sent to find out (step 2b).
-    pub(super) asked: bool,
+    /// Whether new data was sent as a test (step 2b).
+    pub(super) tested: bool,
 }
 
-impl Track {
+impl Rack {
     pub(super) fn new() -> Self {
-        Track {
+        Rack {
             flight: Flight::new(),
             state: State::Open,
-            descent: Descent::default(),
+            reduction: ReductionState::default(),
             timer: Timer::Timeout,
             timeout_at: Instant::MAX,
             probe: None,
-            doubt: None,
-            full_to: 0,
-            together: Together::default(),
+            frto: None,
+            full_until: 0,
+            super_packet: SuperPacket::default(),
         }
     }
 
-    /// Whether what leaves is what the reduction allows, and not the window.
-    pub(super) fn comes_down(&self, cfg: &TcpConfig) -> bool {
+    /// Whether the window reduction limits sending, instead of the window.
+    pub(super) fn is_reducing(&self, cfg: &TcpConfig) -> bool {
         match self.state {
             State::Recovery => !cfg.congestion.recovers_by_itself(),
             State::Reducing => cfg.reduction == Reduction::Proportional,
@@ -90,7 +89,7 @@ impl Track {
         self.state == State::Recovery
     }
 
-    /// What a congestion control that recovers by itself is to know.
+    /// Phase as reported to congestion controls.
     pub(super) fn phase(&self) -> Phase {
         match self.state {
             State::Open | State::Reducing => Phase::Open,
@@ -99,24 +98,24 @@ impl Track {
         }
     }
 
-    pub(super) fn repairs(&self) -> bool {
+    pub(super) fn is_repairing(&self) -> bool {
         matches!(self.state, State::Recovery | State::Loss)
     }
 }
 
-/// A probe that is due, or not yet answered.
+/// Tail loss probe that is due or in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Probe {
-    /// TLP.end_seq: one past the last segment when it had left; 0: it has not.
+    /// TLP.end_seq: one past the last segment sent; 0: the probe is due.
     pub(super) end: u32,
     /// TLP.is_retrans.
-    pub(super) repeated: bool,
+    pub(super) retransmission: bool,
 }
 
 impl Probe {
-    /// It leaves with the next poll.
+    /// A probe to be sent at the next poll.
     pub(super) fn due() -> Self {
-        Probe { end: 0, repeated: false }
+        Probe { end: 0, retransmission: false }
     }
 
     pub(super) fn is_due(self) -> bool {
