@@ -11,7 +11,7 @@ fn main() {
     files.sort();
     let mut table = String::from("&[\n");
     for file in &files {
-        let name = file.strip_prefix(&root).expect("it stands there").with_extension("");
+        let name = file.strip_prefix(&root).expect("the file is below the root").with_extension("");
         // With slashes on every system; a path is written as a Rust string.
         let name: Vec<_> = name.iter().map(|part| part.to_string_lossy()).collect();
         table += &format!("    ({:?}, include_str!({:?})),\n", name.join("/"), file);
@@ -21,7 +21,7 @@ fn main() {
     fs::write(target, table).expect("cargo made the folder");
 }
 
-/// What is in `folder`; nothing if it is a file.
+/// Returns the entries of `folder`; none if it is a file.
 fn inside(folder: &Path) -> Vec<std::path::PathBuf> {
     fs::read_dir(folder).map(|entries| entries.flatten().map(|entry| entry.path()).collect()).unwrap_or_default()
 }

@@ -1,12 +1,12 @@
-//! Predictions beside measurements, and queues that swing: what `aqumen_result` says of them.
+//! Comparison of predictions with measurements, and detection of oscillations, by `aqumen_result`.
 
 use aqumen_result::{Measured, Predicted, Seen, Swing};
 use pyo3::prelude::*;
 
 use crate::error::refuse;
 
-/// What is predicted beside what was measured, and why they differ. All as JSON: a window of `predict_json`, the
-/// metrics of a link in a window, what `swing_json` answered; the time-outs of all flows.
+/// Compares a prediction with a measurement and explains the differences. All as JSON: a window of `predict_json`, the
+/// metrics of a link in a window, the result of `swing_json`; `timeouts` of all flows.
 #[pyfunction]
 pub(crate) fn beside_json(
     predicted: &str,
@@ -22,8 +22,8 @@ pub(crate) fn beside_json(
     serde_json::to_string(&aqumen_result::beside(&predicted, &measured, &seen)).map_err(refuse)
 }
 
-/// What a measured queue does, sampled at equally spaced moments; `None` where there is too little of it or it does not
-/// move.
+/// Detects oscillation of a measured queue, sampled at equal intervals; `None` if there are too few samples or the
+/// queue is constant.
 #[pyfunction]
 pub(crate) fn swing_json(
     t_s: Vec<f64>,

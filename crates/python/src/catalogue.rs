@@ -1,5 +1,5 @@
-//! What there is, as data: AQMs, transports, traffic, keys of results, quantities with their units. `aqumen list
-//! --json` prints it, and the typed parameter tables are made of it.
+//! Catalogue as data: AQMs, transports, traffic, keys of results, quantities with their units. `aqumen list --json`
+//! prints it, and the typed parameter tables are generated from it.
 
 use aqumen_aqm::registry::{PROFILES, QueueKind, algorithms};
 use aqumen_aqm::{Bound, DefaultValue, Kind, Param, Value, threshold};
@@ -9,8 +9,8 @@ use serde_json::{Value as Json, json};
 
 use crate::error::refuse;
 
-/// Every algorithm with its parameters and those that all of its kind take, then every built-in profile, as a JSON
-/// list.
+/// Returns every algorithm with its parameters and the common parameters of its kind, then every built-in profile, as a
+/// JSON list.
 #[pyfunction]
 pub(crate) fn list_aqms_json() -> String {
     let rows = algorithms().map(|algorithm| {
@@ -44,20 +44,20 @@ pub(crate) fn list_aqms_json() -> String {
     Json::Array(rows.chain(profiles).collect()).to_string()
 }
 
-/// Every preset of a transport with its settings, as a JSON list.
+/// Returns every transport preset with its settings, as a JSON list.
 #[pyfunction]
 pub(crate) fn list_transports_json() -> String {
     aqumen_scenario::list::transports().to_string()
 }
 
-/// Every kind of traffic with its parameters, as a JSON list.
+/// Returns every kind of traffic with its parameters, as a JSON list.
 #[pyfunction]
 pub(crate) fn list_traffic_json() -> String {
     aqumen_scenario::list::traffic().to_string()
 }
 
-/// The value that `text` says, a `rate` (in bit/s), a `time` (s), a `size` (bytes) or a number of `packets`, by the
-/// rules of scenario files.
+/// Parses `text` as a `rate` (in bit/s), a `time` (s), a `size` (bytes) or a number of `packets`, by the rules of
+/// scenario files.
 #[pyfunction]
 pub(crate) fn quantity(kind: &str, text: &str) -> PyResult<f64> {
     let value = match kind {
@@ -65,12 +65,12 @@ pub(crate) fn quantity(kind: &str, text: &str) -> PyResult<f64> {
         "time" => read_span(text).map(|span| span.as_nanos() as f64 / 1e9),
         "size" => read_bytes(text).map(|bytes| bytes.0 as f64),
         "packets" => read_packets(text),
-        _ => Err(format!("no quantity {kind}; there are rate, time, size and packets")),
+        _ => Err(format!("invalid quantity '{kind}'; choose from: rate, time, size, packets")),
     };
     value.map_err(refuse)
 }
 
-/// The keys that a recorded link carries in each window of a result, and those of a flow group.
+/// Returns the keys of a recorded link's metrics, and of a flow group's.
 #[pyfunction]
 pub(crate) fn metric_keys() -> PyResult<(Vec<String>, Vec<String>)> {
     let keys = |metrics: Json| metrics.as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect();
@@ -79,7 +79,7 @@ pub(crate) fn metric_keys() -> PyResult<(Vec<String>, Vec<String>)> {
     Ok((keys(link), keys(flow)))
 }
 
-/// Names that a SPEC may start with in any scenario.
+/// Returns the names that a SPEC may start with in any scenario.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     PROFILES.iter().map(|profile| profile.name).chain(algorithms().map(|algorithm| algorithm.name))
 }
@@ -88,7 +88,7 @@ fn param(param: &Param) -> Json {
     let (unit, min, max, choices) = match param.kind {
         Kind::Number { unit, min, max } => (json!(unit.symbol()), bound(min), bound(max), Json::Null),
         Kind::Flag => (json!("flag"), Json::Null, Json::Null, json!([true, false])),
-        Kind::Choice(words) => (json!("choice"), Json::Null, Json::Null, json!(words)),
+        Kind::Choice(names) => (json!("choice"), Json::Null, Json::Null, json!(names)),
     };
     let (default, designed) = match param.default {
         DefaultValue::Value(default) => (value(&default), Json::Null),
@@ -118,11 +118,11 @@ fn value(value: &Value<'_>) -> Json {
     match *value {
         Value::Number(x) => json!(x),
         Value::Flag(yes) => json!(yes),
-        Value::Choice(word) => json!(word),
+        Value::Choice(name) => json!(name),
     }
 }
 
-/// The scenario files of the papers' experiments, in order of their names: name and text.
+/// Returns the scenario files of the papers' experiments, in order of their names: name and text.
 #[pyfunction]
 pub(crate) fn experiments() -> Vec<(&'static str, &'static str)> {
     const ALL: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/experiments.rs"));

@@ -1,15 +1,15 @@
-//! What a call costs: engines know no clock, so that they run where there is none.
+//! Measurement of the cost of a run. Engines use no clock, so that they run on any platform.
 
 use aqumen_result::RunResult;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Instant;
 
-/// Runs `engine` on this thread and fills in what that cost.
+/// Runs `engine` on this thread and records its cost.
 pub(crate) fn measured<E>(engine: impl FnOnce() -> Result<RunResult, E>) -> Result<RunResult, E> {
     measured_by(ClockId::ThreadCPUTime, engine)
 }
 
-/// The same where it has threads of its own: what all threads of this process cost meanwhile.
+/// As `measured`, for an engine with threads of its own: the CPU time of the whole process.
 pub(crate) fn measured_of_all<E>(engine: impl FnOnce() -> Result<RunResult, E>) -> Result<RunResult, E> {
     measured_by(ClockId::ProcessCPUTime, engine)
 }

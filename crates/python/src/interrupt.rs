@@ -1,8 +1,8 @@
-//! Ctrl-C is answered within a moment, whatever an engine is at: it works on a thread of its own, while the caller's
-//! thread waits for it and looks for signals.
+//! Interruptible work: an engine works on its own thread, while the caller's thread waits for it and checks for
+//! signals, so that Ctrl-C takes effect within a moment.
 //!
-//! A caller that leaves tells the worker so, and waits a moment: an engine stops where it next asks whether to go on,
-//! and takes a half-written file with it. What never asks ends with the program.
+//! A caller that is interrupted cancels the worker and waits a moment: an engine stops at its next progress report, and
+//! removes a partial file. A worker without progress reports ends with the program.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,59 +16,58 @@ use pyo3::prelude::*;
 
 use crate::error::refuse;
 
-/// How often signals are looked for.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// Interval between two checks for signals.
+const SIGNAL_PERIOD: Duration = Duration::from_millis(50);
 
-/// How long a caller that leaves waits for its worker to tidy up.
+/// Longest wait for a cancelled worker.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// As the main thread has it: engines run on either.
+/// Stack of a worker, as large as the main thread's: engines run on either.
 const STACK_BYTES: usize = 8 << 20;
 
-/// The worker's end: where it says how far it is, and hears whether to go on.
-pub(crate) struct Worker<Far = (f64,)> {
-    far: Sender<Far>,
+/// Worker's end of the channel: sends progress, receives whether to continue.
+pub(crate) struct Worker<Progress = (f64,)> {
+    report: Sender<Progress>,
     answers: Mutex<Receiver<bool>>,
-    left: Left,
+    cancellation: Cancellation,
 }
 
-/// Whether the caller has left.
+/// Cancellation flag, set when the caller is interrupted.
 #[derive(Clone, Default)]
-pub(crate) struct Left(Arc<AtomicBool>);
+pub(crate) struct Cancellation(Arc<AtomicBool>);
 
-impl<Far> Worker<Far> {
-    /// Tells how far the work is, and waits to hear whether to go on.
-    pub(crate) fn tell(&self, far: Far) -> bool {
+impl<Progress> Worker<Progress> {
+    /// Reports the `progress`; returns whether to continue.
+    pub(crate) fn tell(&self, report: Progress) -> bool {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        !self.left.is_so() && self.far.send(far).is_ok() && answers.recv().unwrap_or(false)
+        !self.cancellation.is_cancelled() && self.report.send(report).is_ok() && answers.recv().unwrap_or(false)
     }
 }
 
 impl Worker {
-    /// Tells which fraction of the work is done, and waits to hear whether to go on.
+    /// Reports the completed `fraction`; returns whether to continue.
     pub(crate) fn hear(&self, fraction: f64) -> bool {
         self.tell((fraction,))
     }
 
-    /// The answer of `work`, which calls own code all the while. It has the interpreter's lock and takes it for no
-    /// call. Whoever else wants it gets it between two of that code's instructions, or when `work` asks whether to go
-    /// on.
+    /// Runs `work`, which calls Python code throughout, with the GIL held, to save one acquisition per call. Other
+    /// threads get the GIL between two Python instructions, or at a progress report.
     pub(crate) fn with_lock<T>(&self, work: impl FnOnce(&mut dyn FnMut(f64) -> bool) -> T) -> T {
         Python::attach(|py| work(&mut |fraction| py.detach(|| self.hear(fraction))))
     }
 }
 
-impl Left {
-    pub(crate) fn is_so(&self) -> bool {
+impl Cancellation {
+    pub(crate) fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn leave(&self) {
+    pub(crate) fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// The answer of `work`, or what a signal raised meanwhile.
+/// Runs `work` on its own thread; returns its result, or the exception of a signal.
 pub(crate) fn apart<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> PyResult<T> + Send + 'static,
@@ -76,32 +75,32 @@ pub(crate) fn apart<T: Send + 'static>(
     listening(py, None, |_: &Worker| work())
 }
 
-/// The same, where `progress` hears how far `work` is. What it raises stops the work, and is raised; `False` from it
-/// stops the work.
-pub(crate) fn listening<T: Send + 'static, Far: for<'py> PyCallArgs<'py> + Send + 'static>(
+/// As `apart`; `progress` is called with each progress report of `work`. `False` or an exception from it stops the
+/// work; the exception is raised.
+pub(crate) fn listening<T: Send + 'static, Progress: for<'py> PyCallArgs<'py> + Send + 'static>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,
-    work: impl FnOnce(&Worker<Far>) -> PyResult<T> + Send + 'static,
+    work: impl FnOnce(&Worker<Progress>) -> PyResult<T> + Send + 'static,
 ) -> PyResult<T> {
-    let (far, mut heard) = mpsc::channel();
+    let (report, mut reports) = mpsc::channel();
     let (answer, answers) = mpsc::channel();
-    let left = Left::default();
-    let worker = Worker { far, answers: Mutex::new(answers), left: left.clone() };
+    let cancellation = Cancellation::default();
+    let worker = Worker { report, answers: Mutex::new(answers), cancellation: cancellation.clone() };
     let thread = spawn(move || work(&worker))?;
     let mut raised = None;
-    // The channel closes when the work is over, one way or another.
+    // The channel closes when the work ends.
     loop {
-        match wait(py, &mut heard) {
-            Ok(far) => {
-                let go_on = raised.is_none() && ask(py, progress.as_ref(), far, &mut raised);
+        match wait(py, &mut reports) {
+            Ok(report) => {
+                let go_on = raised.is_none() && call_progress(py, progress.as_ref(), report, &mut raised);
                 let _ = answer.send(go_on);
             }
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {
                 if let Err(signal) = py.check_signals() {
-                    left.leave();
+                    cancellation.cancel();
                     drop(answer);
-                    py.detach(move || until_over(&heard));
+                    py.detach(move || until_over(&reports));
                     return Err(signal);
                 }
             }
@@ -111,34 +110,34 @@ pub(crate) fn listening<T: Send + 'static, Far: for<'py> PyCallArgs<'py> + Send 
     raised.map_or(done, Err)
 }
 
-/// What comes next, or that nothing came for a moment.
+/// Returns the next message, or a timeout after a moment.
 pub(crate) fn wait<T: Send>(py: Python<'_>, from: &mut Receiver<T>) -> Result<T, RecvTimeoutError> {
-    py.detach(move || from.recv_timeout(PATIENCE))
+    py.detach(move || from.recv_timeout(SIGNAL_PERIOD))
 }
 
-/// Waits until the worker's end of the channel closes, `GRACE` at the most.
-fn until_over<Far>(heard: &Receiver<Far>) {
+/// Waits until the worker closes its end of the channel, at most `GRACE`.
+fn until_over<Progress>(reports: &Receiver<Progress>) {
     let until = Instant::now() + GRACE;
-    while heard.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {}
+    while reports.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {}
 }
 
-/// Begins `work` on a thread of its own. Python knows the thread all the while: own AQMs call it often, and to be
-/// introduced anew costs far more than a call.
+/// Starts `work` on its own thread. Python knows the thread throughout: attaching it anew costs report more than a call of
+/// a custom AQM.
 pub(crate) fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> PyResult<thread::JoinHandle<T>> {
     let known = move || Python::attach(|py| py.detach(work));
     let thread = thread::Builder::new().name("aqumen".into()).stack_size(STACK_BYTES).spawn(known);
-    thread.map_err(|error| refuse(format!("no thread to run on: {error}")))
+    thread.map_err(|error| refuse(format!("cannot start a thread: {error}")))
 }
 
-/// Whether `progress`, told how `far` it is, wants to go on.
-fn ask<Far: for<'py> PyCallArgs<'py>>(
+/// Calls `progress` with the report; returns whether to continue.
+fn call_progress<Progress: for<'py> PyCallArgs<'py>>(
     py: Python<'_>,
     progress: Option<&Py<PyAny>>,
-    far: Far,
+    report: Progress,
     raised: &mut Option<PyErr>,
 ) -> bool {
     let answer = py.check_signals().and_then(|()| match progress {
-        Some(progress) => progress.call1(py, far)?.is_truthy(py),
+        Some(progress) => progress.call1(py, report)?.is_truthy(py),
         None => Ok(true),
     });
     answer.unwrap_or_else(|error| {

@@ -1,11 +1,11 @@
-//! The Rust engines as the Python module `aqumen._core`: glue alone, no logic.
+//! Python module `aqumen._core`: bindings of the Rust engines, without logic.
 //!
-//! `scenario` and `result` are the two classes that all else takes and gives, `packets` the packet engine, `many` runs
-//! several runs at a time, `memory` ends what takes too much of it. `catalogue` lists what there is, the papers'
-//! experiments among it, `theory` is what needs no packets, `statistics` figures of several runs or samples, `beside`
-//! prediction beside measurement, `mmpp` the queueing analysis, `replay` captures before a queue, `ranking` several
-//! runs beside one another, `experience` the same by what people feel; `interrupt` answers Ctrl-C meanwhile, `error` is
-//! what Python raises, `own` are the user's own AQMs and sources.
+//! `scenario` and `result` are the two classes of inputs and outputs; `packets` is the packet engine, `many` runs
+//! several runs at a time, `memory` ends runs that exhaust memory. `catalogue` lists AQMs, transports, traffic and
+//! experiments; `theory` is the control-theoretic analysis, `mmpp` the queueing analysis, `statistics` statistics of
+//! runs and samples, `beside` the comparison of predictions with measurements. `replay` replays captures; `ranking` and
+//! `experience` rank AQMs by metrics and by users' experience. `interrupt` handles Ctrl-C, `error` has the exceptions,
+//! `own` custom AQMs and sources.
 
 mod beside;
 mod catalogue;
@@ -28,7 +28,7 @@ mod theory;
 
 use pyo3::prelude::*;
 
-/// The compiled core of Aqumen; the package `aqumen` is its public face.
+/// Compiled core of Aqumen; the package `aqumen` is its public interface.
 #[pymodule]
 mod _core {
     #[pymodule_export]
@@ -44,7 +44,7 @@ mod _core {
     #[pymodule_export]
     use crate::mmpp::{mmpp_json_schema, mmpp_solve, mmpp_solve_text};
     #[pymodule_export]
-    use crate::own::{Catalogue, PacketView, QueueView, Seen};
+    use crate::own::{Catalogue, LawView, PacketView, QueueView};
     #[pymodule_export]
     use crate::packets::{run, run_many};
     #[pymodule_export]

@@ -1,5 +1,5 @@
-//! Several runs at a time: each on one thread, results handed to Python as they come. Where memory is short the run
-//! that started last is put back, and runs alone when the others are done.
+//! Concurrent runs: each on one thread, with results passed to Python as they complete. If memory is short, the run
+//! that started last is postponed, and runs alone after the others.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,40 +10,40 @@ use std::thread::sleep;
 use aqumen_scenario::{Plan, Scenario};
 use pyo3::prelude::*;
 
-use crate::interrupt::{Left, spawn, wait};
+use crate::interrupt::{Cancellation, spawn, wait};
 use crate::memory::{Guard, PERIOD};
-use crate::own::Known;
+use crate::own::WithCustomCode;
 use crate::result::RunResult;
 use crate::scenario::plan;
 
-/// What runs a plan; it asks now and then whether to go on.
+/// Engine that runs a plan, with a progress callback that returns whether to continue.
 pub(crate) type Engine = dyn Fn(&Plan, &mut dyn FnMut(f64) -> bool) -> PyResult<aqumen_result::RunResult> + Send + Sync;
 
-/// An AQM by SPEC (`None`: the scenario's own), and a seed.
+/// AQM by SPEC (`None`: the scenario's own), and seed.
 pub(crate) type Job = (Option<String>, u64);
 
-/// Order in which jobs run, by number.
+/// Schedule of the jobs, by number.
 struct Schedule(Mutex<Numbers>);
 
 struct Numbers {
     /// Jobs that have not started yet.
     fresh: Range<usize>,
-    /// Jobs under way, in the order in which they started.
+    /// Running jobs, in order of their start.
     running: Vec<usize>,
-    /// Jobs that gave their memory to others.
+    /// Postponed jobs.
     put_back: VecDeque<usize>,
     /// Threads that take jobs.
     threads: usize,
 }
 
-/// Part of a run where memory is short.
+/// Role of a run when memory is short.
 #[derive(PartialEq)]
-enum Part {
-    /// It runs alone, and ends.
+enum MemoryRole {
+    /// The only run: it ends.
     Alone,
-    /// It started last, and is put back.
-    Last,
-    /// It waits for the last to give its memory back.
+    /// The run that started last: it is postponed.
+    Latest,
+    /// An earlier run: it waits for the last to release its memory.
     Earlier,
 }
 
@@ -57,7 +57,7 @@ impl Schedule {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The job that a thread runs next; `None`: it is done. Those that were put back are left to the last thread.
+    /// Returns the next job of a thread, `None` at the end. Postponed jobs are left to the last thread.
     fn next(&self) -> Option<usize> {
         let mut numbers = self.numbers();
         let alone = numbers.threads == 1;
@@ -69,16 +69,16 @@ impl Schedule {
         next
     }
 
-    fn part(&self, number: usize) -> Part {
+    fn role(&self, number: usize) -> MemoryRole {
         match &self.numbers().running[..] {
-            [_] => Part::Alone,
-            [.., last] if *last == number => Part::Last,
-            _ => Part::Earlier,
+            [_] => MemoryRole::Alone,
+            [.., last] if *last == number => MemoryRole::Latest,
+            _ => MemoryRole::Earlier,
         }
     }
 
-    /// The job of a thread is over, or `put_back`. Whether the thread takes another: where memory is short one fewer
-    /// does.
+    /// Ends the job of a thread, or postpones it (`put_back`). Returns whether the thread takes another job: when
+    /// memory is short, one thread fewer does.
     fn leave(&self, number: usize, put_back: bool) -> bool {
         let mut numbers = self.numbers();
         numbers.running.retain(|other| *other != number);
@@ -95,7 +95,7 @@ impl Schedule {
 
 pub(crate) fn run_many(
     py: Python<'_>,
-    scenario: &Known<Scenario>,
+    scenario: &WithCustomCode<Scenario>,
     jobs: Vec<Job>,
     threads: usize,
     on_done: &Py<PyAny>,
@@ -103,16 +103,17 @@ pub(crate) fn run_many(
 ) -> PyResult<()> {
     let (sender, mut receiver) = mpsc::channel();
     let threads = threads.clamp(1, jobs.len().max(1));
-    let (schedule, jobs, left) = (Arc::new(Schedule::new(jobs.len(), threads)), Arc::new(jobs), Left::default());
+    let (schedule, jobs, cancellation) =
+        (Arc::new(Schedule::new(jobs.len(), threads)), Arc::new(jobs), Cancellation::default());
     let mut workers = Vec::new();
     for _ in 0..threads {
         let (scenario, jobs, engine) = (scenario.clone(), jobs.clone(), engine.clone());
-        let (sender, schedule, left) = (sender.clone(), schedule.clone(), left.clone());
+        let (sender, schedule, cancellation) = (sender.clone(), schedule.clone(), cancellation.clone());
         workers.push(spawn(move || {
-            while !left.is_so()
+            while !cancellation.is_cancelled()
                 && let Some(number) = schedule.next()
             {
-                let result = run_one(&scenario, &jobs[number], &left, &*engine, &|| schedule.part(number));
+                let result = run_one(&scenario, &jobs[number], &cancellation, &*engine, &|| schedule.role(number));
                 let go_on = schedule.leave(number, result.is_none());
                 if result.is_some_and(|result| sender.send((number, result)).is_err()) || !go_on {
                     break;
@@ -132,7 +133,7 @@ pub(crate) fn run_many(
                     break Err(error);
                 }
             }
-            // All workers are done: what made one panic is raised.
+            // All workers have ended; a panic is propagated.
             Err(RecvTimeoutError::Disconnected) => {
                 let ended: Vec<_> = py.detach(|| workers.into_iter().map(|worker| worker.join()).collect());
                 ended.into_iter().for_each(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
@@ -140,17 +141,17 @@ pub(crate) fn run_many(
             }
         }
     };
-    left.leave();
+    cancellation.cancel();
     outcome
 }
 
-/// The result of one job; `None`: it was put back.
+/// Result of one job; `None` if it was postponed.
 fn run_one(
-    scenario: &Known<Scenario>,
+    scenario: &WithCustomCode<Scenario>,
     (aqm, seed): &Job,
-    left: &Left,
+    cancellation: &Cancellation,
     engine: &Engine,
-    part: &dyn Fn() -> Part,
+    role: &dyn Fn() -> MemoryRole,
 ) -> Option<PyResult<RunResult>> {
     let plan = match plan(scenario, *seed, aqm.as_deref()) {
         Ok(plan) => plan,
@@ -159,11 +160,11 @@ fn run_one(
     let (watch, mut guard, mut put_back) = (scenario.watch(), Guard::new(scenario), false);
     let mut has_memory = |fraction| {
         while let Some(headroom) = guard.look() {
-            match part() {
-                Part::Alone => guard.end(fraction, &headroom),
-                Part::Last => put_back = true,
-                Part::Earlier if left.is_so() => {}
-                Part::Earlier => {
+            match role() {
+                MemoryRole::Alone => guard.end(fraction, &headroom),
+                MemoryRole::Latest => put_back = true,
+                MemoryRole::Earlier if cancellation.is_cancelled() => {}
+                MemoryRole::Earlier => {
                     sleep(PERIOD);
                     continue;
                 }
@@ -172,14 +173,14 @@ fn run_one(
         }
         true
     };
-    let found = engine(&plan, &mut |fraction| !left.is_so() && watch.calm() && has_memory(fraction));
+    let found = engine(&plan, &mut |fraction| !cancellation.is_cancelled() && watch.calm() && has_memory(fraction));
     if put_back && found.is_err() {
         return None;
     }
     Some(watch.settle(guard.settle(found.map(RunResult))))
 }
 
-/// Calls back with a finished job; whether to go on.
+/// Calls `on_done` with a finished job; returns whether to continue.
 fn hand_over(py: Python<'_>, on_done: &Py<PyAny>, number: usize, result: PyResult<RunResult>) -> PyResult<bool> {
     py.check_signals()?;
     on_done.call1(py, (number, result?))?.is_truthy(py)

@@ -1,4 +1,4 @@
-//! Guard that ends a run before the system runs out of memory: engines make no system calls, so their host looks.
+//! Guard that ends a run before the system runs out of memory. Engines make no system calls, so their host checks.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::error::refuse;
 
-/// Time between two looks, each of which reads a handful of files.
+/// Time between two checks, each of which reads a few files.
 pub(crate) const PERIOD: Duration = Duration::from_millis(50);
 
 /// Watch over the memory of this process during one run.
@@ -27,7 +27,7 @@ impl Guard {
         Guard { file, duration, looked: Instant::now(), ended: None }
     }
 
-    /// Whether a run that is `fraction` through has the memory to go on; if not it ends.
+    /// Returns whether a run that is `fraction` complete has enough memory; ends it otherwise.
     pub(crate) fn allows(&mut self, fraction: f64) -> bool {
         if let Some(headroom) = self.look() {
             self.end(fraction, &headroom);
@@ -35,7 +35,7 @@ impl Guard {
         self.ended.is_none()
     }
 
-    /// The memory of this process, if that is short. It looks no more often than [`PERIOD`] says.
+    /// Returns the memory of this process if it is short, checked at most once per [`PERIOD`].
     pub(crate) fn look(&mut self) -> Option<Headroom> {
         if self.looked.elapsed() < PERIOD {
             return None;
@@ -48,7 +48,7 @@ impl Guard {
         found
     }
 
-    /// Ends a run that is `fraction` through.
+    /// Ends a run that is `fraction` complete.
     pub(crate) fn end(&mut self, fraction: f64, headroom: &Headroom) {
         let duration_s = self.duration.as_secs_f64();
         self.ended = Some(format!(
@@ -58,7 +58,7 @@ impl Guard {
         ));
     }
 
-    /// The `result` of the run, or the refusal.
+    /// Returns the `result` of the run, or the refusal.
     pub(crate) fn settle<T>(self, result: PyResult<T>) -> PyResult<T> {
         match self.ended {
             Some(message) if result.is_err() => Err(refuse(message)),
@@ -67,7 +67,7 @@ impl Guard {
     }
 }
 
-/// The memory of this process, if too little is left for a run.
+/// Memory of this process, if too little is left for a run.
 fn short() -> Option<Headroom> {
     headroom().filter(Headroom::is_short)
 }

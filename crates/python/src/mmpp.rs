@@ -1,4 +1,4 @@
-//! The queueing analysis as functions: a model file in, the answer as JSON out.
+//! Queueing analysis: from a model file to JSON.
 
 use std::path::PathBuf;
 
@@ -9,9 +9,9 @@ use pyo3::prelude::*;
 use crate::error::refuse;
 use crate::interrupt::listening;
 
-/// Solves the model file at `path`, changed by `overrides` (key and value); with `simulate` a packet simulation beside
-/// it. Answers JSON, and the model as explicit TOML. `remaining` hears how many seconds are left, about, at first
-/// all that the solution is going to take, and how many bytes of memory it takes; `False` from it ends the work.
+/// Solves the model file at `path` with `overrides` (key and value); with `simulate` also a packet simulation. Returns
+/// the results as JSON and the explicit model as TOML. `remaining` is called with the estimated remaining seconds (at
+/// first the total) and the bytes of memory needed; `False` from it cancels the work.
 #[pyfunction]
 #[pyo3(signature = (path, overrides, simulate = false, remaining = None))]
 pub(crate) fn mmpp_solve(
@@ -24,7 +24,7 @@ pub(crate) fn mmpp_solve(
     solve(py, simulate, remaining, || File::load(path, &borrowed(&overrides)))
 }
 
-/// The same for the model in `text`; `file` is its name in messages, beside which traces stand.
+/// As `mmpp_solve`, for the model in `text`; `file` is its name in messages, and its folder that of traces.
 #[pyfunction]
 #[pyo3(signature = (text, file, overrides, simulate = false, remaining = None))]
 pub(crate) fn mmpp_solve_text(
@@ -38,7 +38,7 @@ pub(crate) fn mmpp_solve_text(
     solve(py, simulate, remaining, || File::parse_with(text, file, &borrowed(&overrides)))
 }
 
-/// The JSON Schema of a model file.
+/// Returns the JSON Schema of a model file.
 #[pyfunction]
 pub(crate) fn mmpp_json_schema() -> String {
     File::json_schema()

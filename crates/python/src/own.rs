@@ -1,10 +1,9 @@
-//! Someone's own code, written in Python: control laws, and algorithms that decide packet by packet; sources of traffic
-//! stand in `traffic`, what a law is shown in `seen`, and what any of them raises in `trouble`. An engine works without
-//! the interpreter's lock and takes it for each call.
+//! Custom code in Python: control laws and per-packet AQMs; `traffic` has custom sources, `law_view` the observation
+//! passed to a law, `custom_errors` the errors of custom code. Engines run without the GIL and take it for each call.
 
-mod seen;
+mod custom_errors;
+mod law_view;
 mod traffic;
-mod trouble;
 
 use std::collections::HashSet;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -20,72 +19,71 @@ use pyo3::types::PyDict;
 
 use crate::catalogue::names;
 use crate::error::refuse;
-pub(crate) use seen::Seen;
-use seen::View;
-pub(crate) use trouble::Known;
-use trouble::{Calls, Failure, Trouble, own_error, shown};
+use custom_errors::{CallError, Calls, ErrorSlot, own_error, shown};
+pub(crate) use custom_errors::{WithCustomCode, WithCustomCode as Known};
+pub(crate) use law_view::LawView;
+use law_view::View;
 
-/// What scenarios may name: what is built in, and a list of Python classes.
+/// Names available to scenarios: the built-in ones and a list of Python classes.
 #[pyclass(frozen, module = "aqumen._core")]
-pub(crate) struct Catalogue(pub(crate) Known<Extensions>);
+pub(crate) struct Catalogue(pub(crate) WithCustomCode<Extensions>);
 
-/// Whether a run of `plan` calls Python all the while.
+/// Returns whether a run of `plan` calls Python code throughout.
 pub(crate) fn calls(plan: &Plan) -> bool {
     plan.links.iter().any(|link| !names().any(|name| name == link.aqm.name))
         || plan.groups.iter().any(|group| matches!(group.traffic, Traffic::Custom(_)))
 }
 
-/// What a Python class says of itself.
+/// Description of a Python class.
 #[derive(FromPyObject)]
-struct Row {
+struct CustomClass {
     name: String,
     title: String,
     summary: String,
-    params: Vec<Own>,
-    /// What it is: `law`, a control law; `packets`, an AQM that decides packet by packet; `traffic`, a source.
+    params: Vec<ParamTuple>,
+    /// Kind: `law`, a control law; `packets`, a per-packet AQM; `traffic`, a source.
     kind: String,
-    /// Makes an instance: of an AQM from the nominal network and the values given, of a source from a seed and the
-    /// values.
+    /// Constructor: of an AQM from the nominal network and the values given, of a source from a seed and the values.
     make: Py<PyAny>,
 }
 
-/// A parameter: name, unit, default (`None`: the instance says what it is), least and greatest value, one line on it.
-type Own = (String, String, Option<f64>, Option<f64>, Option<f64>, String);
+/// Parameter: name, unit, default (`None`: chosen by the instance), least and greatest value, description of one line.
+type ParamTuple = (String, String, Option<f64>, Option<f64>, Option<f64>, String);
 
-/// An instance of a law: itself, `step`, the periods of its loops in seconds, the first probability, its parameters,
+/// Instance of a law: the object, `step`, the periods of its loops in seconds, the initial probability, its parameters,
 /// whether it marks.
 type Law = (Py<PyAny>, Py<PyAny>, Vec<f64>, f64, Vec<(String, f64)>, bool);
 
-/// An instance that decides packet by packet: itself, what is called at an arrival, at the head, at the timer (`None`:
-/// it has none), its period in seconds, its parameters.
+/// Instance of a per-packet AQM: the object, the methods for an arrival, the head and the timer (`None`: it has none),
+/// the timer's period in seconds, its parameters.
 type PerPacket = (Py<PyAny>, Option<Py<PyAny>>, Option<Py<PyAny>>, Option<Py<PyAny>>, f64, Vec<(String, f64)>);
 
 #[pymethods]
 impl Catalogue {
-    /// Those built in, and these.
+    /// Makes a catalogue of the built-in names and these.
     #[new]
-    fn new(own: Vec<Row>) -> PyResult<Self> {
-        let trouble = Trouble::default();
+    fn new(own: Vec<CustomClass>) -> PyResult<Self> {
+        let errors = ErrorSlot::default();
         let mut all = Extensions::default();
         for row in own {
             let algorithm = row.algorithm()?;
             if row.kind == "traffic" {
-                let kind = traffic::kind(algorithm.name, algorithm.params, row.make, &trouble);
+                let kind = traffic::kind(algorithm.name, algorithm.params, row.make, &errors);
                 all.traffic = all.traffic.with(kind).map_err(refuse)?;
                 continue;
             }
-            let (trouble, make, law) = (trouble.clone(), row.make, row.kind == "law");
+            let (errors, make, law) = (errors.clone(), row.make, row.kind == "law");
             let build = move |settings: &Settings<'_>, network: &Network| -> Result<AnyAqm, ParamError> {
-                let make = Maker { make: &make, algorithm: &algorithm, trouble: &trouble };
+                let make = Factory { make: &make, algorithm: &algorithm, errors: &errors };
                 if law { make.law(settings, network) } else { make.per_packet(settings, network) }
             };
             all.aqms = all.aqms.with(algorithm, build).map_err(refuse)?;
         }
-        Ok(Catalogue(Known::with(all, trouble)))
+        Ok(Catalogue(WithCustomCode::with(all, errors)))
     }
 }
 
-impl Row {
+impl CustomClass {
     fn algorithm(&self) -> PyResult<Algorithm> {
         let mut params = Vec::new();
         for (name, unit, default, least, most, doc) in &self.params {
@@ -99,19 +97,19 @@ impl Row {
             })?;
             let bound = |end: Option<f64>| end.map_or(End::Open, End::Inclusive);
             params.push(Param {
-                name: kept(name),
+                name: static_str(name),
                 kind: Kind::Number { unit, min: bound(*least), max: bound(*most) },
                 default: default.map_or(DefaultValue::Designed("by the AQM itself"), DefaultValue::number),
-                doc: kept(doc),
+                doc: static_str(doc),
             });
         }
         if self.kind == "law" {
             params.push(Param::ECN);
         }
         Ok(Algorithm {
-            name: kept(&self.name),
-            title: kept(&self.title),
-            summary: kept(&self.summary),
+            name: static_str(&self.name),
+            title: static_str(&self.title),
+            summary: static_str(&self.summary),
             reference: "-",
             params: Vec::leak(params),
         })
@@ -121,10 +119,10 @@ impl Row {
 const UNITS: [Unit; 7] =
     [Unit::One, Unit::Packets, Unit::Bytes, Unit::Seconds, Unit::Hertz, Unit::BitsPerSecond, Unit::PerPacket];
 
-/// `text` for as long as the program runs. Rows of algorithms are constants; each text is kept once.
-fn kept(text: &str) -> &'static str {
-    static KEPT: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
-    let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+/// Returns `text` with static lifetime, as algorithm descriptors need it; each text is stored once.
+fn static_str(text: &str) -> &'static str {
+    static STRINGS: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
+    let mut all = STRINGS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(text) = all.get(text) {
         return text;
     }
@@ -133,22 +131,22 @@ fn kept(text: &str) -> &'static str {
     text
 }
 
-/// Makes instances of one AQM.
-struct Maker<'a> {
+/// Factory of one AQM's instances.
+struct Factory<'a> {
     make: &'a Py<PyAny>,
     algorithm: &'a Algorithm,
-    trouble: &'a Trouble,
+    errors: &'a ErrorSlot,
 }
 
-impl Maker<'_> {
+impl Factory<'_> {
     fn law(&self, settings: &Settings<'_>, network: &Network) -> Result<AnyAqm, ParamError> {
         let (instance, step, periods_s, initial, params, ecn): Law = self.instance(settings, network)?;
         let mut periods = [None; MAX_LOOPS];
         for (period, given) in periods.iter_mut().zip(periods_s) {
             *period = Some(self.period(given)?);
         }
-        let calls = Calls::new(self.algorithm.name, self.trouble);
-        let params = params.into_iter().map(|(name, value)| (kept(&name), value)).collect();
+        let calls = Calls::new(self.algorithm.name, self.errors);
+        let params = params.into_iter().map(|(name, value)| (static_str(&name), value)).collect();
         let law = PyLaw {
             calls,
             instance,
@@ -164,13 +162,13 @@ impl Maker<'_> {
     fn per_packet(&self, settings: &Settings<'_>, network: &Network) -> Result<AnyAqm, ParamError> {
         let (instance, arrival, head, timer, period_s, params): PerPacket = self.instance(settings, network)?;
         let period = self.period(if timer.is_some() { period_s } else { 1.0 })?;
-        let calls = Calls::new(self.algorithm.name, self.trouble);
-        let params = params.into_iter().map(|(name, value)| (kept(&name), value)).collect();
+        let calls = Calls::new(self.algorithm.name, self.errors);
+        let params = params.into_iter().map(|(name, value)| (static_str(&name), value)).collect();
         let due = Instant::ZERO.saturating_add(period);
         Ok(AnyAqm::custom(PyAqm { calls, instance, arrival, head, timer, period, due, params }))
     }
 
-    /// A new instance for `network`, as the Python side describes it.
+    /// Makes an instance for `network`, in the form that the Python side describes.
     fn instance<T: for<'a, 'py> FromPyObject<'a, 'py, Error: Into<PyErr>>>(
         &self,
         settings: &Settings<'_>,
@@ -200,8 +198,8 @@ impl Maker<'_> {
             self.make.bind(py).call1((nominal, values))?.extract().map_err(Into::into)
         });
         made.map_err(|error| {
-            self.trouble.raise(own_error(format!("{}: cannot be made", self.algorithm.name), error));
-            // Told in place of this by whoever watches.
+            self.errors.raise(own_error(format!("{}: cannot be made", self.algorithm.name), error));
+            // The caller raises the stored exception instead of this.
             ParamError::new("own AQM", Value::Choice(self.algorithm.name), Requirement::Relation("cannot be made"))
         })
     }
@@ -219,7 +217,7 @@ impl Maker<'_> {
     }
 }
 
-/// A law in Python.
+/// Control law in Python.
 struct PyLaw {
     calls: Calls,
     instance: Py<PyAny>,
@@ -241,8 +239,8 @@ impl SampledLaw for PyLaw {
             let answer = view.show_to(step.bind(py), which, seen)?;
             match answer.extract::<f64>() {
                 Ok(p) if (0.0..=1.0).contains(&p) => Ok(p),
-                Ok(p) => Err(Failure::Wrong(format!("step() answered {p}; a probability is from 0 to 1"))),
-                Err(_) => Err(Failure::Wrong(format!(
+                Ok(p) => Err(CallError::Wrong(format!("step() answered {p}; a probability is from 0 to 1"))),
+                Err(_) => Err(CallError::Wrong(format!(
                     "step() answered {}; a probability is a number from 0 to 1",
                     shown(&answer)
                 ))),
@@ -265,13 +263,13 @@ impl SampledLaw for PyLaw {
     }
 }
 
-/// Tells `new` of the instance that it comes after.
-fn follow(py: Python<'_>, new: &Py<PyAny>, old: &Py<PyAny>) -> Result<(), Failure> {
+/// Calls `take_over` of `new` with the instance that it replaces.
+fn follow(py: Python<'_>, new: &Py<PyAny>, old: &Py<PyAny>) -> Result<(), CallError> {
     new.call_method1(py, "take_over", (old,))?;
     Ok(())
 }
 
-/// What an algorithm sees of a packet.
+/// View of a packet, passed to Python.
 #[pyclass(frozen, get_all, module = "aqumen._core")]
 pub(crate) struct PacketView {
     bytes: u32,
@@ -281,7 +279,7 @@ pub(crate) struct PacketView {
     class_: u8,
 }
 
-/// What an algorithm sees of its queue.
+/// View of the queue, passed to Python.
 #[pyclass(frozen, get_all, module = "aqumen._core")]
 pub(crate) struct QueueView {
     now_s: f64,
@@ -295,7 +293,7 @@ pub(crate) struct QueueView {
     departures_pkts: u64,
 }
 
-/// An algorithm in Python that decides packet by packet.
+/// Per-packet AQM in Python.
 struct PyAqm {
     calls: Calls,
     instance: Py<PyAny>,
@@ -317,7 +315,7 @@ fn packet_view(packet: &aqumen_aqm::Packet) -> PacketView {
     }
 }
 
-/// The queue as it is; `sojourn` of the packet at hand, or of the one taken for transmission last.
+/// Makes a view of the queue; `sojourn` is that of the current packet, or of the one dequeued last.
 fn queue_view<R: Draw>(
     cx: &mut Cx<'_, R>,
     packet: Option<&aqumen_aqm::Packet>,
@@ -337,8 +335,8 @@ fn queue_view<R: Draw>(
     }
 }
 
-/// What Python decided on `packet`.
-fn verdict(name: &str, answer: &Bound<'_, PyAny>, packet: &aqumen_aqm::Packet) -> Result<Verdict, Failure> {
+/// Converts Python's verdict on `packet`.
+fn verdict(name: &str, answer: &Bound<'_, PyAny>, packet: &aqumen_aqm::Packet) -> Result<Verdict, CallError> {
     if answer.is_none() {
         return Ok(Verdict::Pass);
     }
@@ -347,7 +345,7 @@ fn verdict(name: &str, answer: &Bound<'_, PyAny>, packet: &aqumen_aqm::Packet) -
         Some("pass") => Ok(Verdict::Pass),
         Some("mark") => Ok(Verdict::signal(packet, true)),
         Some("drop") => Ok(Verdict::Drop(DropReason::Early)),
-        _ => Err(Failure::Wrong(format!(
+        _ => Err(CallError::Wrong(format!(
             "{name}() answered {}; a verdict is None or \"pass\", \"mark\" or \"drop\"",
             shown(answer)
         ))),

@@ -1,4 +1,4 @@
-//! The packet engine: one run, or several at a time.
+//! Packet engine: one run, or several at a time.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::result::RunResult;
 use crate::scenario::{Scenario, plan};
 use crate::{many, own};
 
-/// Runs `scenario` on the packet engine with the AQM of a SPEC. So many `threads` may share the run, unless it calls
+/// Runs `scenario` on the packet engine with the AQM of a SPEC, on at most `threads` threads; on one if it calls
 /// Python.
 ///
-/// `progress` hears the fraction done now and then; `False` from it stops the run with `Cancelled`.
+/// `progress` is called with the completed fraction; `False` from it stops the run with `Cancelled`.
 #[pyfunction]
 #[pyo3(signature = (scenario, aqm, seed, pcap = None, progress = None, threads = 1))]
 pub(crate) fn run(
@@ -36,8 +36,8 @@ pub(crate) fn run(
         let threads = if calls { 1 } else { threads };
         let options = Options { trace: pcap.as_deref(), threads, ..Options::default() };
         let (watch, mut guard) = (scenario.watch(), Guard::new(&scenario));
-        let mut engine = |hear: &mut dyn FnMut(f64) -> bool| {
-            let mut go_on = |fraction| watch.calm() && guard.allows(fraction) && hear(fraction);
+        let mut engine = |report: &mut dyn FnMut(f64) -> bool| {
+            let mut go_on = |fraction| watch.calm() && guard.allows(fraction) && report(fraction);
             let run = || aqumen_sim::run(&plan, options, &mut go_on);
             if threads > 1 { measured_of_all(run) } else { measured(run) }
         };

@@ -1,4 +1,4 @@
-//! The record of a queue that another program kept, measured as our own queues are.
+//! Record of a queue by another program, with the metrics of the engines.
 
 use aqumen_result::{Lost, Record, Taken};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
@@ -6,15 +6,15 @@ use pyo3::prelude::*;
 
 use crate::error::refuse;
 
-/// A queue and its link, as a trace tells of them.
+/// Queue and link of a trace.
 #[pyclass(frozen, module = "aqumen._core")]
 pub(crate) struct QueueRecord(Record);
 
 #[pymethods]
 impl QueueRecord {
-    /// Moments are seconds. Rows of `taken`: when a packet was taken for transmission, when that ended, bytes, seconds
-    /// waited, 1 if marked here; of `lost`: when, number by arrival from 1, 1 if the AQM discarded it; of `changes`:
-    /// when the queue changed, packets waiting from then on. `rates` are (from, bit/s).
+    /// Times are in seconds. Rows of `taken`: start and end of transmission, bytes, waiting time, 1 if marked here; of
+    /// `lost`: time, number by arrival from 1, 1 if the AQM discarded it; of `changes`: time, packets waiting from then
+    /// on. `rates` are (from, bit/s).
     #[new]
     #[pyo3(signature = (arrived, taken, lost, changes, rates, target_pkts, sample_interval_s))]
     fn new(
@@ -46,7 +46,7 @@ impl QueueRecord {
         }))
     }
 
-    /// The metrics of the link from `start_s` up to but not including `end_s`, as JSON.
+    /// Returns the metrics of the link from `start_s` up to but not including `end_s`, as JSON.
     #[pyo3(signature = (start_s, end_s, queue_integral, sampled_pkts))]
     fn metrics_json(
         &self,
@@ -60,11 +60,11 @@ impl QueueRecord {
     }
 }
 
-/// The rows of a table of `N` columns.
+/// Rows of a table of `N` columns.
 fn rows<const N: usize>(table: &PyReadonlyArray2<'_, f64>) -> PyResult<Vec<[f64; N]>> {
     let table = table.as_array();
     if table.ncols() != N {
-        return Err(refuse(format!("a table of {N} columns is wanted, this one has {}", table.ncols())));
+        return Err(refuse(format!("the table has {} columns; it must have {N}", table.ncols())));
     }
     Ok(table.rows().into_iter().map(|row| std::array::from_fn(|column| row[column])).collect())
 }

@@ -1,4 +1,4 @@
-//! Captures replayed to a queue: a survey settles what is open, and each AQM runs on what it settled.
+//! Replay of captures to a queue: a survey sets open settings, and each AQM runs with them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,49 +11,49 @@ use pyo3::prelude::*;
 use crate::cost::cpu_seconds;
 use crate::error::{Cancelled, refuse};
 use crate::interrupt::listening;
-use crate::own::{Catalogue, Known};
+use crate::own::{Catalogue, WithCustomCode};
 
 /// A capture and the queue to which its packets are offered.
 #[pyclass(frozen, module = "aqumen._core")]
 pub(crate) struct Replay {
     capture: PathBuf,
     setup: Arc<Setup>,
-    own: Known<aqumen_scenario::Extensions>,
+    own: WithCustomCode<aqumen_scenario::Extensions>,
 }
 
-/// A setting as Python gives it.
+/// Setting from Python.
 #[derive(FromPyObject)]
-pub(crate) enum Given {
+pub(crate) enum SettingValue {
     Text(String),
     Number(f64),
 }
 
-/// Looks at the capture and settles what `settings` leave open.
+/// Surveys the capture and sets what `settings` leave open.
 #[pyfunction]
 #[pyo3(signature = (capture, settings, progress = None, own = None))]
 pub(crate) fn survey(
     py: Python<'_>,
     capture: PathBuf,
-    settings: Vec<(String, Given)>,
+    settings: Vec<(String, SettingValue)>,
     progress: Option<Py<PyAny>>,
     own: Option<&Catalogue>,
 ) -> PyResult<Replay> {
     let written = settings.into_iter().map(|(key, given)| match given {
-        Given::Text(text) => (key, RawValue::Text(text)),
-        Given::Number(number) => (key, RawValue::Number(number)),
+        SettingValue::Text(text) => (key, RawValue::Text(text)),
+        SettingValue::Number(number) => (key, RawValue::Number(number)),
     });
     let settings = Settings::read_from(&written.collect::<Vec<_>>()).map_err(refuse)?;
     let path = capture.clone();
     let setup = listening(py, progress, move |worker| {
         replay::survey(&path, &settings, &mut |fraction| worker.hear(fraction)).map_err(error)
     })?;
-    let own = own.map_or_else(|| Known::plain(aqumen_scenario::Extensions::default()), |own| own.0.clone());
+    let own = own.map_or_else(|| WithCustomCode::plain(aqumen_scenario::Extensions::default()), |own| own.0.clone());
     Ok(Replay { setup: Arc::new(setup), capture, own })
 }
 
 #[pymethods]
 impl Replay {
-    /// The settings in force.
+    /// Returns the settings in force.
     #[getter]
     fn setup_json(&self) -> PyResult<String> {
         serde_json::to_string(&self.setup.report()).map_err(refuse)
@@ -65,8 +65,8 @@ impl Replay {
         self.own.watching(|| replay::check_aqm(&self.setup, &aqm).map_err(refuse))
     }
 
-    /// Refuses a SPEC whose updates take far too long on this capture. A line that says how long the replay takes,
-    /// where that is long.
+    /// Refuses a SPEC whose updates take too long on this capture. Returns a line with the estimated time, if that is
+    /// long.
     #[pyo3(signature = (spec, progress = None))]
     fn check_cost(&self, py: Python<'_>, spec: &str, progress: Option<Py<PyAny>>) -> PyResult<Option<String>> {
         let aqm = AqmSpec::from_catalogue(spec, &self.own.aqms).map_err(refuse)?;
@@ -76,7 +76,7 @@ impl Replay {
         })
     }
 
-    /// Replays the capture to a queue with the AQM of a SPEC; what leaves is written to `out`, a pcapng.
+    /// Replays the capture to a queue with the AQM of a SPEC; departing packets are written to `out`, a pcapng.
     #[pyo3(signature = (spec, out = None, progress = None))]
     fn run(&self, py: Python<'_>, spec: &str, out: Option<PathBuf>, progress: Option<Py<PyAny>>) -> PyResult<String> {
         let aqm = AqmSpec::from_catalogue(spec, &self.own.aqms).map_err(refuse)?;
@@ -84,8 +84,8 @@ impl Replay {
         listening(py, progress, move |worker| {
             let cpu = cpu_seconds();
             let watch = own.watch();
-            let hear = &mut |fraction: f64| watch.calm() && worker.hear(fraction);
-            let answer = replay::replay(&capture, &setup, &aqm, out.as_deref(), hear).map_err(error);
+            let report = &mut |fraction: f64| watch.calm() && worker.hear(fraction);
+            let answer = replay::replay(&capture, &setup, &aqm, out.as_deref(), report).map_err(error);
             let answer = watch.settle(answer)?;
             serde_json::to_string(&Answer { cpu_s: cpu_seconds() - cpu, ..answer }).map_err(refuse)
         })

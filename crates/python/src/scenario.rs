@@ -1,4 +1,4 @@
-//! A scenario, read and checked, and what is asked of it.
+//! Scenario for Python.
 
 use std::path::PathBuf;
 
@@ -12,23 +12,23 @@ use pyo3::prelude::*;
 use crate::catalogue;
 use crate::error::refuse;
 use crate::interrupt::apart;
-use crate::own::{Catalogue, Known};
+use crate::own::{Catalogue, WithCustomCode};
 
-/// A checked scenario. It never changes: `set` gives another.
+/// Checked, immutable scenario: `set` returns another one.
 #[pyclass(frozen, module = "aqumen._core")]
-pub(crate) struct Scenario(pub(crate) Known<aqumen_scenario::Scenario>);
+pub(crate) struct Scenario(pub(crate) WithCustomCode<aqumen_scenario::Scenario>);
 
-/// Something that a source asks for: seconds since the last was served, what, bytes, whether a connection is opened.
-type Asked = (f64, &'static str, u64, bool);
+/// Request of a source: seconds since the last response, kind, bytes, whether a connection is opened.
+type RequestTuple = (f64, &'static str, u64, bool);
 
 #[pymethods]
 impl Scenario {
-    /// Reads and checks the file at `path`, with what a catalogue has.
+    /// Reads and checks the file at `path`, with the names of a catalogue.
     #[staticmethod]
     #[pyo3(signature = (path, own = None))]
     fn load(path: PathBuf, own: Option<&Catalogue>) -> PyResult<Self> {
         match own {
-            None => aqumen_scenario::Scenario::load(path, &[]).map(Known::plain).map(Scenario).map_err(refuse),
+            None => aqumen_scenario::Scenario::load(path, &[]).map(WithCustomCode::plain).map(Scenario).map_err(refuse),
             Some(own) => wrap(&own.0, || aqumen_scenario::Scenario::load_with_extensions(path, (*own.0).clone())),
         }
     }
@@ -38,7 +38,9 @@ impl Scenario {
     #[pyo3(signature = (text, file = "scenario", own = None))]
     fn parse(text: &str, file: &str, own: Option<&Catalogue>) -> PyResult<Self> {
         match own {
-            None => aqumen_scenario::Scenario::parse(text, file).map(Known::plain).map(Scenario).map_err(refuse),
+            None => {
+                aqumen_scenario::Scenario::parse(text, file).map(WithCustomCode::plain).map(Scenario).map_err(refuse)
+            }
             Some(own) => {
                 let files = aqumen_scenario::Files::on_disk(file);
                 wrap(&own.0, || aqumen_scenario::Scenario::parse_with_extensions(text, file, files, (*own.0).clone()))
@@ -46,7 +48,7 @@ impl Scenario {
         }
     }
 
-    /// The network of a design, by its numbers as they are written in a scenario.
+    /// Makes the network of a design from its numbers, as written in a scenario.
     #[staticmethod]
     #[pyo3(signature = (capacity, flows, round_trip, at_target, packet, target = None, buffer = None, own = None))]
     #[allow(clippy::too_many_arguments, reason = "the numbers of a network")]
@@ -62,12 +64,12 @@ impl Scenario {
     ) -> PyResult<Self> {
         let numbers = NetworkParameters { capacity, flows, round_trip, at_target, packet, target, buffer };
         match own {
-            None => numbers.scenario(Extensions::default()).map(Known::plain).map(Scenario).map_err(refuse),
+            None => numbers.scenario(Extensions::default()).map(WithCustomCode::plain).map(Scenario).map_err(refuse),
             Some(own) => wrap(&own.0, || numbers.scenario((*own.0).clone())),
         }
     }
 
-    /// Name of the file that it was read from.
+    /// Name of the file.
     #[getter]
     fn file(&self) -> String {
         self.0.file().into()
@@ -79,24 +81,24 @@ impl Scenario {
         self.0.spec().name.0.clone()
     }
 
-    /// One line that says what it is.
+    /// Title, one line.
     #[getter]
     fn title(&self) -> String {
         self.0.spec().title.clone().unwrap_or_else(|| self.name())
     }
 
-    /// The same scenario with the values at dotted keys replaced, checked when all are in place.
+    /// Returns the scenario with the values at dotted keys replaced, checked after all replacements.
     fn set(&self, changes: Vec<(String, String)>) -> PyResult<Self> {
         let changes: Vec<(&str, &str)> = changes.iter().map(|(key, value)| (&key[..], &value[..])).collect();
         wrap(&self.0, || self.0.with_all(&changes))
     }
 
-    /// The scenario up to `end`, a time such as `40s`.
+    /// Returns the scenario up to `end`, a time such as `40s`.
     fn until(&self, end: &str) -> PyResult<Self> {
         wrap(&self.0, || self.0.until(end))
     }
 
-    /// The same scenario with what a catalogue has.
+    /// Returns the scenario with the names of a catalogue.
     fn knowing(&self, own: &Catalogue) -> PyResult<Self> {
         wrap(&own.0, || self.0.with_extensions((*own.0).clone()))
     }
@@ -131,12 +133,12 @@ impl Scenario {
         })
     }
 
-    /// For each group of the plan for `seed` what its sources of finite transfers ask for; `None` for other traffic.
-    /// Each source is a list of seconds since the last was served, "page", "transfer" or "read", bytes, and whether a
-    /// connection is opened.
+    /// Returns for each group of the plan for `seed` the requests of its sources of finite transfers; `None` for other
+    /// traffic. Each source is a list of seconds since the last response, "page", "transfer" or "read", bytes, and
+    /// whether a connection is opened.
     #[pyo3(signature = (seed))]
-    fn requests(&self, py: Python<'_>, seed: u64) -> PyResult<Vec<Option<Vec<Vec<Asked>>>>> {
-        let source = |ahead: &Requests| -> Vec<Asked> {
+    fn requests(&self, py: Python<'_>, seed: u64) -> PyResult<Vec<Option<Vec<Vec<RequestTuple>>>>> {
+        let source = |ahead: &Requests| -> Vec<RequestTuple> {
             let steps = ahead.iter().map(|(wait, action)| (wait.as_nanos() as f64 / 1e9, *action));
             steps
                 .map(|(wait_s, action)| match action {
@@ -159,7 +161,7 @@ impl Scenario {
         own.chain(self.0.catalogue().custom().map(|row| row.name.to_string())).chain(built_in).collect()
     }
 
-    /// The kinds of traffic from outside that it names, each with the group that sends it.
+    /// Kinds of custom traffic in the scenario, each with its group.
     fn own_traffic(&self) -> Vec<(String, String)> {
         let groups = self.0.spec().flows.iter().filter_map(|group| match &group.traffic {
             Traffic::Custom(own) => Some((group.name.0.clone(), own.name.clone())),
@@ -174,36 +176,36 @@ impl Scenario {
         apart(py, move || plan(&scenario, 1, Some(&spec)).map(drop))
     }
 
-    /// Bytes that the queue discipline of a SPEC reserves on the first link under test, and of these what a flow takes;
-    /// `None` for one from outside, which keeps what it likes.
+    /// Memory that the queue discipline of a SPEC reserves on the first link under test, and memory per flow, bytes;
+    /// `None` for a custom one.
     fn qdisc_memory(&self, py: Python<'_>, spec: &str) -> PyResult<Option<(usize, usize)>> {
         let (scenario, spec) = (self.0.clone(), spec.to_string());
         apart(py, move || {
             let plan = plan(&scenario, 1, Some(&spec))?;
-            let of = |link: &Link| match link.aqm.build_qdisc(link.limit) {
+            let memory = |link: &Link| match link.aqm.build_qdisc(link.limit) {
                 Some(Ok(qdisc)) if !qdisc.is_custom() => Some((qdisc.memory_bytes(), qdisc.flow_bytes())),
                 _ => None,
             };
-            Ok(plan.links.iter().find(|link| link.record).and_then(of))
+            Ok(plan.links.iter().find(|link| link.record).and_then(memory))
         })
     }
 
-    /// Refuses a run of the SPEC, on `packet`, `fluid` or `theory` (with `loops`), that takes far too long. A line that
-    /// says how long `runs` such runs take, where that is long.
+    /// Refuses a run of the SPEC, on `packet`, `fluid` or `theory` (with `loops`), that takes too long. Returns a line
+    /// with the estimated time of `runs` such runs, if that is long.
     #[pyo3(signature = (engine, aqm, runs, loops = true))]
     fn check_cost(&self, engine: &str, aqm: Option<&str>, runs: u64, loops: bool) -> PyResult<Option<String>> {
         let aqm = aqm.map(|text| self.0.aqm(text)).transpose().map_err(refuse)?;
         self.0.check_cost(runner(engine, loops), aqm.as_ref(), runs).map_err(refuse)
     }
 
-    /// An estimate of the time that one run of the SPEC takes on one core, seconds.
+    /// Returns the estimated time of a run of the SPEC on one core, seconds.
     #[pyo3(signature = (engine = "packet", aqm = None))]
     fn time_estimate(&self, engine: &str, aqm: Option<&str>) -> PyResult<f64> {
         let aqm = aqm.map(|text| self.0.aqm(text)).transpose().map_err(refuse)?;
         Ok(self.0.cost(runner(engine, true), aqm.as_ref()).map_err(refuse)?.seconds())
     }
 
-    /// Refuses a scenario of which `runs` at a time cannot even begin with the memory that is free.
+    /// Refuses a scenario if the free memory does not suffice to start `runs` runs.
     fn check_memory(&self, runs: u64) -> PyResult<()> {
         check_memory(&self.0, runs)
     }
@@ -215,12 +217,12 @@ pub(crate) fn json_schema() -> String {
     aqumen_scenario::Scenario::json_schema()
 }
 
-/// The scenario that `make` reads, with the own AQMs of `known`.
+/// Wraps the scenario that `make` reads, with the custom code of `known`.
 fn wrap<T>(
-    known: &Known<T>,
+    known: &WithCustomCode<T>,
     make: impl FnOnce() -> Result<aqumen_scenario::Scenario, aqumen_scenario::Error>,
 ) -> PyResult<Scenario> {
-    known.watching(|| make().map(|scenario| Scenario(Known::like(known, scenario))).map_err(refuse))
+    known.watching(|| make().map(|scenario| Scenario(WithCustomCode::like(known, scenario))).map_err(refuse))
 }
 
 /// Refuses a scenario of which `runs` at a time cannot even begin with the memory that is free.
@@ -230,7 +232,7 @@ fn check_memory(scenario: &aqumen_scenario::Scenario, runs: u64) -> PyResult<()>
 
 /// The plan for `seed` with the AQM of a SPEC; `None`: the scenario's own.
 pub(crate) fn plan(
-    scenario: &Known<aqumen_scenario::Scenario>,
+    scenario: &WithCustomCode<aqumen_scenario::Scenario>,
     seed: u64,
     aqm: Option<&str>,
 ) -> PyResult<aqumen_scenario::Plan> {
@@ -239,7 +241,7 @@ pub(crate) fn plan(
     scenario.watching(|| scenario.plan(seed, aqm.as_ref()).map_err(refuse))
 }
 
-/// What an engine is called; prediction with `loops` or without.
+/// Parses the name of an engine; prediction with `loops` or without.
 fn runner(engine: &str, loops: bool) -> Runner {
     match engine {
         "fluid" => Runner::Fluid,

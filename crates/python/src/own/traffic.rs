@@ -1,4 +1,4 @@
-//! Sources of traffic in Python: `next()` says how long to wait and how many bytes to send then.
+//! Custom sources of traffic in Python: `next()` returns a wait and the bytes to send after it.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -10,29 +10,29 @@ use aqumen_units::{Instant, Span};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::trouble::{Calls, Failure, Trouble, own_error, shown};
+use super::custom_errors::{CallError, Calls, ErrorSlot, own_error, shown};
 
-/// Answers in a row of which each sends nothing, or each comes at the same moment: a run would never get past them.
+/// Most consecutive results without a byte, or without a wait, since the run would not progress.
 const ANSWERS_MAX: u32 = 100_000;
 
 /// Longest wait, seconds.
 const WAIT_S_MAX: f64 = 1e9;
 
-/// Most bytes that are sent at once.
+/// Most bytes per transfer.
 const BYTES_MAX: u64 = 1 << 24;
 
-/// The kind called `name`, of which `make` makes an instance from a seed and the values given.
-pub(super) fn kind(name: &'static str, params: &'static [Param], make: Py<PyAny>, trouble: &Trouble) -> CustomKind {
-    let (make, trouble) = (Arc::new(make), trouble.clone());
+/// Makes the traffic kind called `name`; `make` constructs an instance from a seed and the values given.
+pub(super) fn kind(name: &'static str, params: &'static [Param], make: Py<PyAny>, errors: &ErrorSlot) -> CustomKind {
+    let (make, errors) = (Arc::new(make), errors.clone());
     CustomKind::new(name, params, move |values| {
-        // One is made for nothing: what cannot be made is told before a run.
+        // A trial instance, so that its errors occur before the run.
         if let Err(error) = Python::attach(|py| instance(py, &make, 0, values)) {
-            trouble.raise(own_error(format!("{name}: cannot be made"), error));
-            // Told in place of this by whoever watches.
+            errors.raise(own_error(format!("{name}: cannot be made"), error));
+            // The caller raises the stored exception instead of this.
             return Err("cannot be made".into());
         }
         Ok(Box::new(PySource {
-            calls: Calls::new(name, &trouble),
+            calls: Calls::new(name, &errors),
             make: make.clone(),
             values: values.to_vec(),
             next: None,
@@ -42,24 +42,23 @@ pub(super) fn kind(name: &'static str, params: &'static [Param], make: Py<PyAny>
     })
 }
 
-/// The `next` of a new instance.
+/// Makes an instance; returns its `next` method.
 fn instance(py: Python<'_>, make: &Py<PyAny>, seed: u64, values: &[(String, f64)]) -> PyResult<Py<PyAny>> {
     let given = PyDict::new(py);
     values.iter().try_for_each(|(name, value)| given.set_item(name, value))?;
     make.call1(py, (seed, given))
 }
 
-/// A source in Python. Its instance is made when it is first asked, since its chances come from the flow's random
-/// stream.
+/// Source in Python. Its instance is made at the first call, since its seed comes from the flow's random stream.
 struct PySource {
     calls: Calls,
     make: Arc<Py<PyAny>>,
     values: Vec<(String, f64)>,
     /// `None` before the start.
     next: Option<Py<PyAny>>,
-    /// Answers without a byte in a row.
+    /// Consecutive results without a byte.
     silent: u32,
-    /// Answers at the same moment in a row.
+    /// Consecutive results without a wait.
     still: u32,
 }
 
@@ -69,7 +68,7 @@ impl CustomSource for PySource {
         calls.attempt(now, |py| {
             let next = match next {
                 Some(next) => next,
-                // All the bits that a draw has.
+                // All random bits of a draw.
                 None => next.insert(instance(py, make, (rng.uniform() * (1u64 << 53) as f64) as u64, values)?),
             };
             let next = next.bind(py);
@@ -77,11 +76,13 @@ impl CustomSource for PySource {
             loop {
                 let answer = next.call0()?;
                 let Some((wait, bytes)) = read(&answer)? else { return Ok(None) };
-                // Waits of 1e9 s are no reason to overflow.
+                // The sum saturates.
                 waited = Span::from_nanos(waited.as_nanos().saturating_add(wait.as_nanos()));
                 *still = if wait == Span::ZERO { *still + 1 } else { 0 };
                 if *still >= ANSWERS_MAX {
-                    return Err(Failure::Wrong(format!("next() answered {ANSWERS_MAX} times in a row without a wait")));
+                    return Err(CallError::Wrong(format!(
+                        "next() answered {ANSWERS_MAX} times in a row without a wait"
+                    )));
                 }
                 if let Some(bytes) = NonZeroU32::new(bytes) {
                     *silent = 0;
@@ -89,19 +90,21 @@ impl CustomSource for PySource {
                 }
                 *silent += 1;
                 if *silent >= ANSWERS_MAX {
-                    return Err(Failure::Wrong(format!("next() answered {ANSWERS_MAX} times in a row without a byte")));
+                    return Err(CallError::Wrong(format!(
+                        "next() answered {ANSWERS_MAX} times in a row without a byte"
+                    )));
                 }
             }
         })?
     }
 }
 
-/// What `next()` answered: a wait and a number of bytes, or that there is no more.
-fn read(answer: &Bound<'_, PyAny>) -> Result<Option<(Span, u32)>, Failure> {
+/// Parses the result of `next()`: a wait and a number of bytes, or `None` at the end.
+fn read(answer: &Bound<'_, PyAny>) -> Result<Option<(Span, u32)>, CallError> {
     if answer.is_none() {
         return Ok(None);
     }
-    let wrong = |what: &str| Err(Failure::Wrong(format!("next() answered {}; {what}", shown(answer))));
+    let wrong = |what: &str| Err(CallError::Wrong(format!("next() answered {}; {what}", shown(answer))));
     let Ok((wait, bytes)) = answer.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() else {
         return wrong("it answers (wait, bytes), or None when there is no more");
     };

@@ -1,5 +1,5 @@
-//! What a control law in Python is shown at a step. A step takes a microsecond, half of it the law's own: what is built
-//! anew each time counts.
+//! Observation passed to a Python control law at a step. A step takes a microsecond, half of it in the law itself, so
+//! the object is reused.
 
 use std::cell::Cell;
 
@@ -7,10 +7,10 @@ use aqumen_aqm::Observation;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// What a law is shown. One serves all steps, as long as the law keeps none.
-#[pyclass(frozen, get_all, module = "aqumen._core")]
+/// Observation of the queue; one object serves all steps unless the law keeps a reference to it.
+#[pyclass(frozen, get_all, name = "Seen", module = "aqumen._core")]
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct LawView {
     now_s: Slot<f64>,
     interval_s: Slot<f64>,
     queue_pkts: Slot<f64>,
@@ -26,13 +26,13 @@ pub(crate) struct Seen {
     r#loop: Slot<usize>,
 }
 
-/// A value that changes between two steps, but not while Python code that could read it holds on to its object.
+/// Value that changes between steps, but not while Python code holds a reference to its object.
 #[derive(Default)]
 struct Slot<T>(Cell<T>);
 
 #[allow(unsafe_code, reason = "Python's lock is what keeps threads apart here")]
-// SAFETY: it is read by Python's attributes and written by `Seen::show`, both under the interpreter's lock.
-// Builds for the stable ABI, as this one, load only where there is such a lock.
+// SAFETY: it is read by Python's attributes and written by `LawView::show`, both with the GIL held. Builds for the
+// stable ABI, as this one, load only where there is a GIL.
 unsafe impl<T: Send> Sync for Slot<T> {}
 
 impl<'py, T: Copy + IntoPyObject<'py>> IntoPyObject<'py> for &Slot<T> {
@@ -45,8 +45,8 @@ impl<'py, T: Copy + IntoPyObject<'py>> IntoPyObject<'py> for &Slot<T> {
     }
 }
 
-impl Seen {
-    /// Writes down what the step of loop `which` is shown. The interpreter's lock is held.
+impl LawView {
+    /// Stores the observation of loop `which`. The GIL is held.
     fn show(&self, _locked: Python<'_>, which: usize, seen: &Observation) {
         self.now_s.0.set(seen.now.as_secs_f64());
         self.interval_s.0.set(seen.interval_s);
@@ -64,12 +64,12 @@ impl Seen {
     }
 }
 
-/// The object of the last step, which serves again unless the law has kept it.
+/// Object of the last step, reused unless the law has kept a reference.
 #[derive(Default)]
-pub(super) struct View(Option<Py<Seen>>);
+pub(super) struct View(Option<Py<LawView>>);
 
 impl View {
-    /// What `step` answers when it is shown `seen` as that of loop `which`.
+    /// Calls `step` with the observation of loop `which`; returns its result.
     pub(super) fn show_to<'py>(
         &mut self,
         step: &Bound<'py, PyAny>,
@@ -80,14 +80,15 @@ impl View {
         #[allow(unsafe_code, reason = "PyO3 tells no count of references but by the C function")]
         // SAFETY: it is an object, and the lock is held.
         let ours = self.0.take().filter(|last| unsafe { ffi::Py_REFCNT(last.as_ptr()) } == 1);
-        let view = self.0.insert(ours.map_or_else(|| Py::new(py, Seen::default()), Ok)?).bind(py);
+        let view = self.0.insert(ours.map_or_else(|| Py::new(py, LawView::default()), Ok)?).bind(py);
         view.get().show(py, which, seen);
         call_with(step, view)
     }
 }
 
-/// `function(argument)`. The stable ABI of Python 3.11 has no vectorcall, and `call1` makes a tuple for each call.
-fn call_with<'py>(function: &Bound<'py, PyAny>, argument: &Bound<'py, Seen>) -> PyResult<Bound<'py, PyAny>> {
+/// Calls `function(argument)`. The stable ABI of Python 3.11 has no vectorcall, and `call1` makes a tuple for each
+/// call.
+fn call_with<'py>(function: &Bound<'py, PyAny>, argument: &Bound<'py, LawView>) -> PyResult<Bound<'py, PyAny>> {
     let end = std::ptr::null_mut::<ffi::PyObject>();
     #[allow(unsafe_code, reason = "PyO3 has no call without a tuple for the stable ABI")]
     // SAFETY: the lock is held, as both objects show; the arguments end with a null pointer; the answer is a new
