@@ -40,7 +40,7 @@ def main() -> None:
     rows = []
     for name, (file, aqm, seconds) in CASES.items():
         scenario = _core.Scenario.load(str(file)).set([("duration", f"{seconds}s")])
-        plan = json.loads(scenario.plan_json(1, aqm))
+        plan = scenario.plan(1, aqm)
         packets = ns2_packets(plan)
         pairs, setups = [], []
         for number in range(arguments.rounds):

@@ -1,4 +1,4 @@
-"""The Rust engines, as compiled. The package `aqumen` is their public face."""
+"""Compiled Rust engines; the package `aqumen` is their public interface."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
@@ -11,6 +11,7 @@ __all__ = [
     "Analysis",
     "Cancelled",
     "Catalogue",
+    "LawView",
     "PacketView",
     "QueueRecord",
     "QueueView",
@@ -18,28 +19,26 @@ __all__ = [
     "RunResult",
     "Scenario",
     "ScenarioError",
-    "Seen",
     "__version__",
     "analyse",
-    "averaged",
-    "beside_json",
+    "compare_prediction",
     "curve_rms",
-    "experienced",
     "experiments",
-    "goals_json",
-    "json_schema",
+    "goals",
     "letter_groups",
-    "list_aqms_json",
-    "list_traffic_json",
-    "list_transports_json",
+    "list_aqms",
+    "list_traffic",
+    "list_transports",
+    "mean_curve",
     "metric_keys",
-    "mmpp_json_schema",
     "mmpp_solve",
     "mmpp_solve_text",
-    "predict_json",
+    "oscillation",
+    "predict",
     "quantity",
     "range_of",
     "rank",
+    "rank_by_experience",
     "run",
     "run_fluid",
     "run_fluid_many",
@@ -48,7 +47,6 @@ __all__ = [
     "student_quantile",
     "summary",
     "survey",
-    "swing_json",
     "transient",
 ]
 
@@ -60,27 +58,27 @@ class Cancelled(Exception): ...
 
 @final
 class Catalogue:
-    def __new__(cls, own: Sequence[Any]) -> Catalogue: ...
+    def __new__(cls, classes: Sequence[Any]) -> Catalogue: ...
 
 @final
-class Seen:
-    """The queue as a control law sees it. Counts are since the same loop's last step."""
+class LawView:
+    """Observation passed to a control law. Counts are since the same loop's last step."""
 
     @property
     def now_s(self) -> float:
         """The simulated time, seconds."""
     @property
     def interval_s(self) -> float:
-        """Time since this loop's last step."""
+        """Time since this loop's last step, seconds."""
     @property
     def queue_pkts(self) -> float:
-        """Packets waiting; in the fluid engine with fractions."""
+        """Packets waiting; fractional in the fluid engine."""
     @property
     def queue_bytes(self) -> float:
         """Bytes waiting."""
     @property
     def arrivals_pkts(self) -> float:
-        """Packets offered, those discarded too."""
+        """Packets offered, including discarded ones."""
     @property
     def accepted_pkts(self) -> float:
         """Packets that entered the queue."""
@@ -89,36 +87,36 @@ class Seen:
         """Packets whose transmission ended."""
     @property
     def departures_bytes(self) -> float:
-        """Their bytes."""
+        """Bytes whose transmission ended."""
     @property
     def busy_s(self) -> float:
-        """Time spent on those transmissions: departures per busy time are the link's rate."""
+        """Time of these transmissions, seconds: departures per busy time are the link's rate."""
     @property
     def idle_s(self) -> float:
-        """Time during which nothing was transmitted."""
+        """Time without transmission, seconds."""
     @property
     def sojourn_s(self) -> float:
-        """How long the packet taken for transmission last had waited."""
+        """Sojourn time of the last packet taken for transmission, seconds."""
     @property
     def applied(self) -> float:
         """The probability in force."""
     @property
     def loop(self) -> int:
-        """Which loop steps: 0, or 1 of a law with two periods."""
+        """Number of the loop: 0, or 1 of a law with two periods."""
 
 @final
 class PacketView:
-    """A packet as an algorithm sees it."""
+    """Packet passed to a per-packet AQM."""
 
     @property
     def bytes(self) -> int:
         """Size on the wire."""
     @property
     def ect(self) -> bool:
-        """Whether it can carry a mark."""
+        """Whether it is ECN-capable."""
     @property
     def ce(self) -> bool:
-        """Whether it carries one already."""
+        """Whether it is marked already."""
     @property
     def flow(self) -> int:
         """Hash of its flow."""
@@ -128,7 +126,7 @@ class PacketView:
 
 @final
 class QueueView:
-    """The queue as an algorithm sees it, the packet at hand not counted."""
+    """Queue passed to a per-packet AQM, without the packet being processed."""
 
     @property
     def now_s(self) -> float:
@@ -141,16 +139,16 @@ class QueueView:
         """Bytes waiting."""
     @property
     def limit_packets(self) -> int:
-        """Packets that may wait."""
+        """Capacity in packets."""
     @property
     def full(self) -> bool:
-        """Whether the packet that arrives finds no room, whatever the verdict."""
+        """Whether the arriving packet overflows the buffer, whatever the verdict."""
     @property
     def sojourn_s(self) -> float:
-        """How long the packet at the head waited; at other calls the one transmitted last."""
+        """Sojourn time of the packet at the head, seconds; outside `on_dequeue` that of the last one transmitted."""
     @property
     def uniform(self) -> float:
-        """A random number from 0 to below 1, drawn for this packet."""
+        """Random number in [0, 1), drawn for this packet."""
     @property
     def arrivals_pkts(self) -> int:
         """Packets that arrived so far."""
@@ -161,11 +159,11 @@ class QueueView:
 @final
 class Scenario:
     @staticmethod
-    def load(path: str, own: Catalogue | None = None) -> Scenario: ...
+    def load(path: str, catalogue: Catalogue | None = None) -> Scenario: ...
     @staticmethod
-    def parse(text: str, file: str = "scenario", own: Catalogue | None = None) -> Scenario: ...
+    def parse(text: str, file: str = "scenario", catalogue: Catalogue | None = None) -> Scenario: ...
     @staticmethod
-    def of_network(
+    def from_network(
         capacity: str,
         flows: float,
         round_trip: str,
@@ -173,7 +171,7 @@ class Scenario:
         packet: str,
         target: str | None = None,
         buffer: str | None = None,
-        own: Catalogue | None = None,
+        catalogue: Catalogue | None = None,
     ) -> Scenario: ...
     @property
     def file(self) -> str: ...
@@ -183,14 +181,14 @@ class Scenario:
     def title(self) -> str: ...
     def set(self, changes: Sequence[tuple[str, str]]) -> Scenario: ...
     def until(self, end: str) -> Scenario: ...
-    def knowing(self, own: Catalogue) -> Scenario: ...
+    def with_catalogue(self, catalogue: Catalogue) -> Scenario: ...
     def cells(self) -> list[str]: ...
     def variants(self) -> list[str]: ...
     def cell(self, id: str) -> Scenario: ...
     def to_toml(self) -> str: ...
-    def plan_json(self, seed: int, aqm: str | None) -> str: ...
+    def plan(self, seed: int, aqm: str | None) -> dict[str, Any]: ...
     def requests(self, seed: int) -> list[list[list[tuple[float, str, int, bool]]] | None]: ...
-    def own_traffic(self) -> list[tuple[str, str]]: ...
+    def custom_traffic(self) -> list[tuple[str, str]]: ...
     def aqm_names(self) -> list[str]: ...
     def check_aqm(self, spec: str) -> None: ...
     def qdisc_memory(self, spec: str) -> tuple[int, int] | None: ...
@@ -219,9 +217,9 @@ class QueueRecord:
         target_pkts: float | None,
         sample_interval_s: float,
     ) -> QueueRecord: ...
-    def metrics_json(
+    def metrics(
         self, start_s: float, end_s: float, queue_integral: float | None, sampled_pkts: Sequence[float]
-    ) -> str: ...
+    ) -> dict[str, float | int | None]: ...
 
 @final
 class Analysis:
@@ -236,9 +234,9 @@ class Analysis:
         exact: bool,
         controller: tuple[Sequence[float], Sequence[float], float | None] | None = None,
     ) -> tuple[list[float], list[float]]: ...
-    def margins_json(
+    def margins(
         self, exact: bool, controller: tuple[Sequence[float], Sequence[float], float | None] | None = None
-    ) -> str: ...
+    ) -> dict[str, Any]: ...
     def noise_power(self, w: Sequence[float]) -> list[float]: ...
     def sampled_poles(self, gain: float = 1.0) -> tuple[list[float], list[float]] | None: ...
     def map(
@@ -287,7 +285,7 @@ def run_many(
     on_done: Callable[[int, RunResult], bool],
 ) -> None: ...
 def run_theory(scenario: Scenario, aqm: str | None, seed: int) -> RunResult: ...
-def predict_json(scenario: Scenario, aqm: str | None, seed: int, loops: bool = True) -> str: ...
+def predict(scenario: Scenario, aqm: str | None, seed: int, loops: bool = True) -> dict[str, Any]: ...
 def run_fluid(
     scenario: Scenario,
     aqm: str | None,
@@ -313,24 +311,30 @@ def transient(
     start_s: float,
     stop_s: float,
 ) -> tuple[float | None, float] | None: ...
-def goals_json() -> str: ...
+def goals() -> list[dict[str, Any]]: ...
 def rank(
     summaries: Sequence[tuple[str, Sequence[tuple[str, Mapping[str, Any]]]]], by: str | None, base_rtt_s: float
 ) -> tuple[str, str, list[tuple[str, int, bool, list[str], str | None]]]: ...
 def letter_groups(n: int, pairs: set[tuple[int, int]]) -> list[str]: ...
-def averaged(t_s: NDArray[np.float64], queues: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]: ...
+def mean_curve(t_s: NDArray[np.float64], queues: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]: ...
 def curve_rms(
     t_s: NDArray[np.float64], one: NDArray[np.float64], other: NDArray[np.float64], start_s: float, stop_s: float
 ) -> float | None: ...
-def beside_json(predicted: str, measured: str, swing: str | None, timeouts: int | None, loops: bool) -> str: ...
-def swing_json(
+def compare_prediction(
+    predicted: Mapping[str, Any],
+    measured: Mapping[str, Any],
+    oscillation: Mapping[str, Any] | None,
+    timeouts: int | None,
+    loops: bool,
+) -> dict[str, Any]: ...
+def oscillation(
     t_s: Sequence[float] | NDArray[np.float64],
     queue_pkts: Sequence[float] | NDArray[np.float64],
     probability: Sequence[float] | NDArray[np.float64],
     noise_std_pkts: float | None,
-) -> str | None: ...
-def experienced(
-    felt: Sequence[tuple[bool, float, float, float, float, float]],
+) -> dict[str, Any] | None: ...
+def rank_by_experience(
+    metrics: Sequence[tuple[bool, float, float, float, float, float]],
     runs: Sequence[tuple[str, Sequence[Sequence[Sequence[float | None]]]]],
 ) -> list[
     tuple[
@@ -347,12 +351,11 @@ def experienced(
 ]: ...
 def student_quantile(probability: float, freedom: float) -> float: ...
 def experiments() -> list[tuple[str, str]]: ...
-def list_aqms_json() -> str: ...
-def list_traffic_json() -> str: ...
+def list_aqms() -> list[dict[str, Any]]: ...
+def list_traffic() -> list[dict[str, Any]]: ...
 def quantity(kind: str, text: str) -> float: ...
 def metric_keys() -> tuple[list[str], list[str]]: ...
-def list_transports_json() -> str: ...
-def json_schema() -> str: ...
+def list_transports() -> list[dict[str, Any]]: ...
 def mmpp_solve(
     path: str,
     overrides: Sequence[tuple[str, str]],
@@ -366,12 +369,11 @@ def mmpp_solve_text(
     simulate: bool = False,
     remaining: Callable[[float, int], bool] | None = None,
 ) -> tuple[str, str]: ...
-def mmpp_json_schema() -> str: ...
 
 @final
 class Replay:
     @property
-    def setup_json(self) -> str: ...
+    def setup(self) -> dict[str, Any]: ...
     def check_aqm(self, spec: str) -> None: ...
     def check_cost(self, spec: str, progress: Callable[[float], bool] | None = None) -> str | None: ...
     def run(self, spec: str, out: str | None = None, progress: Callable[[float], bool] | None = None) -> str: ...
@@ -380,5 +382,5 @@ def survey(
     capture: str,
     settings: Sequence[tuple[str, str | float]],
     progress: Callable[[float], bool] | None = None,
-    own: Catalogue | None = None,
+    catalogue: Catalogue | None = None,
 ) -> Replay: ...

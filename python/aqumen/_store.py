@@ -231,7 +231,7 @@ class Digests:
         That of this AQM and no other: events may change parameters that another does not have.
         """
         if spec not in self._plans:
-            self._plans[spec] = self._scenario.plan_json(aqm=spec).encode()
+            self._plans[spec] = json_text(self._scenario.plan(aqm=spec)).encode()
         return self._plans[spec]
 
 

@@ -112,7 +112,9 @@ def scores(runs: Runs, felt: Sequence[Felt], weights: Mapping[str, float]) -> Sc
             values={f.key: _summary(told) for f, told in zip(felt, values, strict=True)},
             alone=frozenset(f.key for f, leads in zip(felt, leads_in, strict=True) if leads),
         )
-        for aqm, place, tied, group, score, half, by_senders, values, leads_in in _core.experienced(figures, tried)
+        for aqm, place, tied, group, score, half, by_senders, values, leads_in in _core.rank_by_experience(
+            figures, tried
+        )
     )
 
 

@@ -83,7 +83,7 @@ class Capture:
     @property
     def setup(self) -> dict[str, Any]:
         """The settings in force."""
-        return dict(json.loads(self._core.setup_json))
+        return self._core.setup
 
     def check(self, spec: str) -> str | None:
         """Refuse an AQM that cannot run on this queue; say in a line how long it will take, where that is long.

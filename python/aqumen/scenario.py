@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Sequence
@@ -92,7 +91,7 @@ class Scenario:
         catalogue = _catalogue(known)
         assert catalogue is not None
         try:
-            return Scenario(self.core.knowing(catalogue), known)
+            return Scenario(self.core.with_catalogue(catalogue), known)
         except _core.ScenarioError as error:
             raise ScenarioError(str(error)) from None
 
@@ -188,17 +187,8 @@ class Scenario:
             seed: The seed that places start times and delays.
             aqm: The AQM under test, a SPEC; without one the scenario's own.
         """
-        return dict(json.loads(self.plan_json(seed, aqm)))
-
-    def plan_json(self, seed: int = 1, aqm: str | None = None) -> str:
-        """The same as JSON text.
-
-        Args:
-            seed: The seed that places start times and delays.
-            aqm: The AQM under test, a SPEC; without one the scenario's own.
-        """
         try:
-            return self.core.plan_json(seed, aqm)
+            return self.core.plan(seed, aqm)
         except _core.ScenarioError as error:
             raise ScenarioError(str(error)) from None
 
@@ -235,7 +225,7 @@ class Scenario:
     @property
     def own_traffic(self) -> dict[str, str]:
         """The groups of flows whose traffic is a source of one's own, and its name."""
-        return dict(self.core.own_traffic())
+        return dict(self.core.custom_traffic())
 
     def __repr__(self) -> str:
         return f"Scenario({self.name!r}, {self.title!r})"

@@ -40,8 +40,8 @@ def fake_core(monkeypatch):
 
     for name in ("Cancelled", "RunResult", "Scenario", "ScenarioError", "__version__"):
         monkeypatch.setattr(_core, name, getattr(fake_core, name), raising=False)
-    lists = ("list_aqms_json", "list_traffic_json", "list_transports_json")
-    for name in ("experiments", "json_schema", *lists, "predict_json", "run", "run_fluid_many", "run_many"):
+    lists = ("list_aqms", "list_traffic", "list_transports")
+    for name in ("experiments", *lists, "predict", "run", "run_fluid_many", "run_many"):
         monkeypatch.setattr(_core, name, getattr(fake_core, name), raising=False)
     return fake_core
 

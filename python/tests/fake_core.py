@@ -106,7 +106,7 @@ class Scenario:
     def aqm_names(self):
         return list(BEHAVIOUR)
 
-    def own_traffic(self):
+    def custom_traffic(self):
         return []
 
     def check_aqm(self, spec):
@@ -127,7 +127,7 @@ class Scenario:
                 f"the scenario needs about {need >> 20} MiB of memory and {FREE_BYTES >> 20} MiB are free"
             )
 
-    def plan_json(self, seed, aqm):
+    def plan(self, seed, aqm):
         self.check_aqm(aqm or "droptail")
         name = (aqm or "droptail").partition(":")[0]
         nodes = ["r1", "r2", *(f"s{i}" for i in range(FLOWS)), *(f"d{i}" for i in range(FLOWS))]
@@ -170,34 +170,32 @@ class Scenario:
             {"name": "ftp", "transport": {"preset": "modern", "variant": "reno", "ecn": True}, "flows": [0, half]},
             {"name": "late", "transport": {"preset": "modern", "variant": "reno", "ecn": True}, "flows": [half, FLOWS]},
         ]
-        return json.dumps(
-            {
-                "schema": 1,
-                "scenario": self.name,
-                "seed": seed,
-                "duration_s": DURATION_S,
-                "nodes": nodes,
-                "links": links,
-                "groups": groups,
-                "flows": flows,
-                "windows": {"all": [0.0, 100.0], "steady": [10.0, 100.0], "late": [EVENT_S, 100.0]},
-                "sample_interval_s": 0.1,
-                "nominal": {
-                    "capacity_bps": 8e6,
-                    "flows": FLOWS,
-                    "base_rtt_s": 0.2,
-                    "target_pkts": TARGET_PKTS,
-                    "packet_bytes": 1000,
-                },
-            }
-        )
+        return {
+            "schema": 1,
+            "scenario": self.name,
+            "seed": seed,
+            "duration_s": DURATION_S,
+            "nodes": nodes,
+            "links": links,
+            "groups": groups,
+            "flows": flows,
+            "windows": {"all": [0.0, 100.0], "steady": [10.0, 100.0], "late": [EVENT_S, 100.0]},
+            "sample_interval_s": 0.1,
+            "nominal": {
+                "capacity_bps": 8e6,
+                "flows": FLOWS,
+                "base_rtt_s": 0.2,
+                "target_pkts": TARGET_PKTS,
+                "packet_bytes": 1000,
+            },
+        }
 
 
 class RunResult:
     engine = "packet"
 
     def __init__(self, scenario, aqm, seed):
-        self.plan = json.loads(scenario.plan_json(seed, aqm))
+        self.plan = scenario.plan(seed, aqm)
         self.name = (aqm or "droptail").partition(":")[0]
         mean, spread, peak, tau, p, utilization = BEHAVIOUR[self.name]
         rng = np.random.default_rng([seed, *self.name.encode()])
@@ -369,46 +367,40 @@ def run_fluid_many(scenario, jobs, model, threads, on_done):
             return
 
 
-def list_aqms_json():
+def list_aqms():
     parameter = {"unit": "pkt", "default": 100.0, "min": 0.0, "max": None, "choices": None, "doc": "Target queue."}
-    return json.dumps(
-        [
-            {
-                "name": name,
-                "kind": "single-queue",
-                "title": name.upper(),
-                "summary": f"What {name} does.",
-                "reference": "RFC 7567",
-                "params": [{"name": "target", **parameter}] if PARAMS[name] else [],
-                "common_params": [{"name": "threshold", **parameter}],
-            }
-            for name in BEHAVIOUR
-        ]
-    )
+    return [
+        {
+            "name": name,
+            "kind": "single-queue",
+            "title": name.upper(),
+            "summary": f"What {name} does.",
+            "reference": "RFC 7567",
+            "params": [{"name": "target", **parameter}] if PARAMS[name] else [],
+            "common_params": [{"name": "threshold", **parameter}],
+        }
+        for name in BEHAVIOUR
+    ]
 
 
-def list_transports_json():
+def list_transports():
     params = [
         {"name": "ecn", "unit": "flag", "choices": None, "default": True, "doc": "Whether packets are ECN-capable."}
     ]
     row = {"name": "modern", "kind": "tcp", "summary": "TCP of today.", "reference": "RFC 9293", "params": params}
-    return json.dumps([row])
+    return [row]
 
 
-def list_traffic_json():
+def list_traffic():
     bulk = {"name": "bulk", "kind": "transfers", "summary": "One transfer.", "reference": "-", "params": []}
     rate = {"name": "rate", "unit": "rate", "choices": None, "default": None, "required": True, "doc": "The rate."}
     cbr = {"name": "cbr", "kind": "packets", "summary": "Packets at one rate.", "reference": "-", "params": [rate]}
-    return json.dumps([bulk, cbr])
-
-
-def json_schema():
-    return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object"})
+    return [bulk, cbr]
 
 
 __version__ = VERSION
 
 
-def predict_json(scenario, aqm, seed, loops=True):
-    # Of the stand-in's link no equation holds.
-    return "{}"
+def predict(scenario, aqm, seed, loops=True):
+    # No equations describe the link of the fake core.
+    return {}

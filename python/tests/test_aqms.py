@@ -1,7 +1,6 @@
 """The typed classes of the AQMs: what they say is the registry, and a scenario understands it."""
 
 import dataclasses
-import json
 import os
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import aqumen
 from aqumen import _core, aqms
 
 ROOT = Path(__file__).parents[2]
-ROWS = [row for row in json.loads(_core.list_aqms_json()) if row["kind"] != "profile"]
+ROWS = [row for row in _core.list_aqms() if row["kind"] != "profile"]
 CLASSES = {each.name: each for each in map(vars(aqms).get, aqms.__all__) if hasattr(each, "name")}
 
 

@@ -185,7 +185,7 @@ def test_the_experiment_that_shows_a_reason_can_be_run(name):
             continue
         options = [pair for pair in itertools.pairwise(rest) if pair[0] in ("--aqm", "--set")]
         if verb == "design":
-            assert what in {row["name"] for row in json.loads(_core.list_aqms_json())}
+            assert what in {row["name"] for row in _core.list_aqms()}
             continue
         assert verb in ("compare", "run")
         scenario = Scenario.load(what).set_all([tuple(value.split("=", 1)) for key, value in options if key == "--set"])

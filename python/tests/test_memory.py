@@ -58,7 +58,7 @@ def test_a_run_that_takes_too_much_says_how_far_it_got(engine, tmp_path):
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert "Traceback" not in done.stderr
     assert "long.toml: out of memory at " in last
-    assert " of 9 s: the process holds " in last
+    assert " of 9 s: the process uses " in last
     assert "ulimit -v" in last
 
 

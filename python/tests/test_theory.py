@@ -665,7 +665,7 @@ def test_what_the_equations_refuse_is_told_as_an_error_of_the_scenario(classic):
     tail = theory.design("droptail", capacity="30Mbit", flows=60, rtt="200ms", target="100pkt")
     with pytest.raises(aqumen.ScenarioError, match="no linear controller"):
         tail.noise_power([1.0])
-    with pytest.raises(aqumen.ScenarioError, match="unknown axis `beauty`; choose from: flows, rtt"):
+    with pytest.raises(aqumen.ScenarioError, match="invalid axis 'beauty'; choose from: flows, rtt"):
         theory.stability_map(classic, "beauty", [1.0], "flows", [60.0])
     with pytest.raises(aqumen.ScenarioError, match=r"^codel has no linear law"):
         theory.coupled("codel", capacity="10Mbit", flows=5, scalable=1, rtt="20ms")

@@ -2,18 +2,18 @@
 //! prints it, and the typed parameter tables are generated from it.
 
 use aqumen_aqm::registry::{PROFILES, QueueKind, algorithms};
-use aqumen_aqm::{Bound, DefaultValue, Kind, Param, Value, threshold};
+use aqumen_aqm::{Bound as End, DefaultValue, Kind, Param, Value, threshold};
 use aqumen_scenario::{read_bytes, read_packets, read_rate, read_span};
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
 
 use crate::error::refuse;
+use crate::objects::to_python;
 
-/// Returns every algorithm with its parameters and the common parameters of its kind, then every built-in profile, as a
-/// JSON list.
+/// Returns every algorithm with its parameters and the common parameters of its kind, then every built-in profile.
 #[pyfunction]
-pub(crate) fn list_aqms_json() -> String {
-    let rows = algorithms().map(|algorithm| {
+pub(crate) fn list_aqms(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    let entries = algorithms().map(|algorithm| {
         let common = if algorithm.kind() == QueueKind::Single { threshold::PARAMS } else { &[] };
         json!({
             "name": algorithm.name,
@@ -41,19 +41,19 @@ pub(crate) fn list_aqms_json() -> String {
             "common_params": [],
         })
     });
-    Json::Array(rows.chain(profiles).collect()).to_string()
+    to_python(py, &entries.chain(profiles).collect::<Vec<_>>())
 }
 
-/// Returns every transport preset with its settings, as a JSON list.
+/// Returns every transport preset with its settings.
 #[pyfunction]
-pub(crate) fn list_transports_json() -> String {
-    aqumen_scenario::list::transports().to_string()
+pub(crate) fn list_transports(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    to_python(py, &aqumen_scenario::list::transports())
 }
 
-/// Returns every kind of traffic with its parameters, as a JSON list.
+/// Returns every kind of traffic with its parameters.
 #[pyfunction]
-pub(crate) fn list_traffic_json() -> String {
-    aqumen_scenario::list::traffic().to_string()
+pub(crate) fn list_traffic(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    to_python(py, &aqumen_scenario::list::traffic())
 }
 
 /// Parses `text` as a `rate` (in bit/s), a `time` (s), a `size` (bytes) or a number of `packets`, by the rules of
@@ -106,11 +106,11 @@ fn param(param: &Param) -> Json {
     })
 }
 
-fn bound(bound: Bound) -> Json {
-    match bound {
-        Bound::Inclusive(at) => json!({"value": at, "allowed": true}),
-        Bound::Exclusive(at) => json!({"value": at, "allowed": false}),
-        Bound::Open => Json::Null,
+fn bound(end: End) -> Json {
+    match end {
+        End::Inclusive(at) => json!({"value": at, "allowed": true}),
+        End::Exclusive(at) => json!({"value": at, "allowed": false}),
+        End::Open => Json::Null,
     }
 }
 

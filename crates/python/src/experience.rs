@@ -1,35 +1,35 @@
-//! AQMs in order by what people feel: what `aqumen_result` makes of their runs.
+//! Ranking of AQMs by users' experience, by `aqumen_result`.
 
 use aqumen_result::{Felt, Scored, Summary, Tried};
 use pyo3::prelude::*;
 
-/// A figure: whether more is better, where it begins and ends, below which ratios mean nothing, the worst, its weight.
-type Figure = (bool, f64, f64, f64, f64, f64);
+/// Metric: whether more is better, its range (two values), the floor of ratios, its worst value, its weight.
+type Metric = (bool, f64, f64, f64, f64, f64);
 
-/// An AQM, and its figures by figure, kind of senders and seed.
+/// AQM, and its values by metric, kind of senders and seed.
 type Runs = (String, Vec<Vec<Vec<Option<f64>>>>);
 
-/// A summary as Python has it: mean, standard deviation, interval, number of runs.
-type Told = Option<(f64, Option<f64>, Option<[f64; 2]>, usize)>;
+/// Summary: mean, standard deviation, interval, number of runs.
+type SummaryTuple = Option<(f64, Option<f64>, Option<[f64; 2]>, usize)>;
 
-/// AQM, place, those with which it is tied, its letters, score, half its interval, score by senders, figures, and in
-/// which of them it leads.
-type Place = (String, usize, Vec<String>, Option<String>, f64, Option<f64>, Vec<f64>, Vec<Told>, Vec<bool>);
+/// AQM, rank, tied AQMs, letters, score, half of its interval, score by senders, summaries of the metrics, and whether
+/// the AQM leads in each.
+type RankTuple = (String, usize, Vec<String>, Option<String>, f64, Option<f64>, Vec<f64>, Vec<SummaryTuple>, Vec<bool>);
 
-/// AQMs in order, the best first.
+/// Ranks AQMs, the best first.
 #[pyfunction]
-pub(crate) fn experienced(felt: Vec<Figure>, runs: Vec<Runs>) -> Vec<Place> {
-    let felt: Vec<Felt> = felt
+pub(crate) fn rank_by_experience(metrics: Vec<Metric>, runs: Vec<Runs>) -> Vec<RankTuple> {
+    let metrics: Vec<Felt> = metrics
         .into_iter()
         .map(|(more, from, to, least, worst, weight)| Felt { more, from, to, least, worst, weight })
         .collect();
-    let tried: Vec<Tried> = runs.into_iter().map(|(aqm, figures)| Tried { aqm, figures }).collect();
-    aqumen_result::experienced(&felt, &tried).into_iter().map(place).collect()
+    let runs: Vec<Tried> = runs.into_iter().map(|(aqm, figures)| Tried { aqm, figures }).collect();
+    aqumen_result::experienced(&metrics, &runs).into_iter().map(rank_tuple).collect()
 }
 
-fn place(found: Scored) -> Place {
-    let told = |summary: Summary| (summary.mean, summary.std, summary.ci95, summary.n);
-    let values = found.values.into_iter().map(|summary| summary.map(told)).collect();
-    let Scored { aqm, place, tied_with, group, score, score_half, by_senders, leads, .. } = found;
+fn rank_tuple(ranked: Scored) -> RankTuple {
+    let summary = |summary: Summary| (summary.mean, summary.std, summary.ci95, summary.n);
+    let values = ranked.values.into_iter().map(|value| value.map(summary)).collect();
+    let Scored { aqm, place, tied_with, group, score, score_half, by_senders, leads, .. } = ranked;
     (aqm, place, tied_with, group, score, score_half, by_senders, values, leads)
 }

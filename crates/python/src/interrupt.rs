@@ -27,7 +27,7 @@ const STACK_BYTES: usize = 8 << 20;
 
 /// Worker's end of the channel: sends progress, receives whether to continue.
 pub(crate) struct Worker<Progress = (f64,)> {
-    report: Sender<Progress>,
+    reports: Sender<Progress>,
     answers: Mutex<Receiver<bool>>,
     cancellation: Cancellation,
 }
@@ -38,22 +38,22 @@ pub(crate) struct Cancellation(Arc<AtomicBool>);
 
 impl<Progress> Worker<Progress> {
     /// Reports the `progress`; returns whether to continue.
-    pub(crate) fn tell(&self, report: Progress) -> bool {
+    pub(crate) fn report(&self, progress: Progress) -> bool {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        !self.cancellation.is_cancelled() && self.report.send(report).is_ok() && answers.recv().unwrap_or(false)
+        !self.cancellation.is_cancelled() && self.reports.send(progress).is_ok() && answers.recv().unwrap_or(false)
     }
 }
 
 impl Worker {
     /// Reports the completed `fraction`; returns whether to continue.
-    pub(crate) fn hear(&self, fraction: f64) -> bool {
-        self.tell((fraction,))
+    pub(crate) fn report_fraction(&self, fraction: f64) -> bool {
+        self.report((fraction,))
     }
 
     /// Runs `work`, which calls Python code throughout, with the GIL held, to save one acquisition per call. Other
     /// threads get the GIL between two Python instructions, or at a progress report.
     pub(crate) fn with_lock<T>(&self, work: impl FnOnce(&mut dyn FnMut(f64) -> bool) -> T) -> T {
-        Python::attach(|py| work(&mut |fraction| py.detach(|| self.hear(fraction))))
+        Python::attach(|py| work(&mut |fraction| py.detach(|| self.report_fraction(fraction))))
     }
 }
 
@@ -82,10 +82,10 @@ pub(crate) fn listening<T: Send + 'static, Progress: for<'py> PyCallArgs<'py> + 
     progress: Option<Py<PyAny>>,
     work: impl FnOnce(&Worker<Progress>) -> PyResult<T> + Send + 'static,
 ) -> PyResult<T> {
-    let (report, mut reports) = mpsc::channel();
+    let (sender, mut reports) = mpsc::channel();
     let (answer, answers) = mpsc::channel();
     let cancellation = Cancellation::default();
-    let worker = Worker { report, answers: Mutex::new(answers), cancellation: cancellation.clone() };
+    let worker = Worker { reports: sender, answers: Mutex::new(answers), cancellation: cancellation.clone() };
     let thread = spawn(move || work(&worker))?;
     let mut raised = None;
     // The channel closes when the work ends.
@@ -121,7 +121,7 @@ fn until_over<Progress>(reports: &Receiver<Progress>) {
     while reports.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {}
 }
 
-/// Starts `work` on its own thread. Python knows the thread throughout: attaching it anew costs report more than a call of
+/// Starts `work` on its own thread. Python knows the thread throughout: attaching it anew costs more than a call of
 /// a custom AQM.
 pub(crate) fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> PyResult<thread::JoinHandle<T>> {
     let known = move || Python::attach(|py| py.detach(work));

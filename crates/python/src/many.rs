@@ -10,28 +10,28 @@ use std::thread::sleep;
 use aqumen_scenario::{Plan, Scenario};
 use pyo3::prelude::*;
 
+use crate::custom::WithCustomCode;
 use crate::interrupt::{Cancellation, spawn, wait};
 use crate::memory::{Guard, PERIOD};
-use crate::own::WithCustomCode;
 use crate::result::RunResult;
 use crate::scenario::plan;
 
 /// Engine that runs a plan, with a progress callback that returns whether to continue.
 pub(crate) type Engine = dyn Fn(&Plan, &mut dyn FnMut(f64) -> bool) -> PyResult<aqumen_result::RunResult> + Send + Sync;
 
-/// AQM by SPEC (`None`: the scenario's own), and seed.
+/// AQM by SPEC (`None`: the AQM that the scenario names), and seed.
 pub(crate) type Job = (Option<String>, u64);
 
-/// Schedule of the jobs, by number.
-struct Schedule(Mutex<Numbers>);
+/// Schedule of the jobs, which are numbered.
+struct Schedule(Mutex<ScheduleState>);
 
-struct Numbers {
+struct ScheduleState {
     /// Jobs that have not started yet.
     fresh: Range<usize>,
     /// Running jobs, in order of their start.
     running: Vec<usize>,
     /// Postponed jobs.
-    put_back: VecDeque<usize>,
+    postponed: VecDeque<usize>,
     /// Threads that take jobs.
     threads: usize,
 }
@@ -49,43 +49,43 @@ enum MemoryRole {
 
 impl Schedule {
     fn new(jobs: usize, threads: usize) -> Self {
-        let numbers = Numbers { fresh: 0..jobs, running: Vec::new(), put_back: VecDeque::new(), threads };
-        Schedule(Mutex::new(numbers))
+        let state = ScheduleState { fresh: 0..jobs, running: Vec::new(), postponed: VecDeque::new(), threads };
+        Schedule(Mutex::new(state))
     }
 
-    fn numbers(&self) -> MutexGuard<'_, Numbers> {
+    fn state(&self) -> MutexGuard<'_, ScheduleState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the next job of a thread, `None` at the end. Postponed jobs are left to the last thread.
     fn next(&self) -> Option<usize> {
-        let mut numbers = self.numbers();
-        let alone = numbers.threads == 1;
-        let next = numbers.fresh.next().or_else(|| if alone { numbers.put_back.pop_front() } else { None });
+        let mut state = self.state();
+        let alone = state.threads == 1;
+        let next = state.fresh.next().or_else(|| if alone { state.postponed.pop_front() } else { None });
         match next {
-            Some(number) => numbers.running.push(number),
-            None => numbers.threads -= 1,
+            Some(number) => state.running.push(number),
+            None => state.threads -= 1,
         }
         next
     }
 
     fn role(&self, number: usize) -> MemoryRole {
-        match &self.numbers().running[..] {
+        match &self.state().running[..] {
             [_] => MemoryRole::Alone,
             [.., last] if *last == number => MemoryRole::Latest,
             _ => MemoryRole::Earlier,
         }
     }
 
-    /// Ends the job of a thread, or postpones it (`put_back`). Returns whether the thread takes another job: when
+    /// Ends the job of a thread, or postpones it (`postpone`). Returns whether the thread takes another job: when
     /// memory is short, one thread fewer does.
-    fn leave(&self, number: usize, put_back: bool) -> bool {
-        let mut numbers = self.numbers();
-        numbers.running.retain(|other| *other != number);
-        if put_back {
-            numbers.put_back.push_back(number);
-            if numbers.threads > 1 {
-                numbers.threads -= 1;
+    fn leave(&self, number: usize, postpone: bool) -> bool {
+        let mut state = self.state();
+        state.running.retain(|other| *other != number);
+        if postpone {
+            state.postponed.push_back(number);
+            if state.threads > 1 {
+                state.threads -= 1;
                 return false;
             }
         }
@@ -157,12 +157,12 @@ fn run_one(
         Ok(plan) => plan,
         Err(error) => return Some(Err(error)),
     };
-    let (watch, mut guard, mut put_back) = (scenario.watch(), Guard::new(scenario), false);
+    let (watch, mut guard, mut postponed) = (scenario.watch(), Guard::new(scenario), false);
     let mut has_memory = |fraction| {
         while let Some(headroom) = guard.look() {
             match role() {
                 MemoryRole::Alone => guard.end(fraction, &headroom),
-                MemoryRole::Latest => put_back = true,
+                MemoryRole::Latest => postponed = true,
                 MemoryRole::Earlier if cancellation.is_cancelled() => {}
                 MemoryRole::Earlier => {
                     sleep(PERIOD);
@@ -174,7 +174,7 @@ fn run_one(
         true
     };
     let found = engine(&plan, &mut |fraction| !cancellation.is_cancelled() && watch.calm() && has_memory(fraction));
-    if put_back && found.is_err() {
+    if postponed && found.is_err() {
         return None;
     }
     Some(watch.settle(guard.settle(found.map(RunResult))))

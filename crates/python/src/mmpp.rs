@@ -10,8 +10,8 @@ use crate::error::refuse;
 use crate::interrupt::listening;
 
 /// Solves the model file at `path` with `overrides` (key and value); with `simulate` also a packet simulation. Returns
-/// the results as JSON and the explicit model as TOML. `remaining` is called with the estimated remaining seconds (at
-/// first the total) and the bytes of memory needed; `False` from it cancels the work.
+/// the JSON that `aqumen mmpp --json` prints, and the explicit model as TOML. `remaining` is called with the estimated
+/// remaining seconds (at first the total) and the bytes of memory needed; `False` from it cancels the work.
 #[pyfunction]
 #[pyo3(signature = (path, overrides, simulate = false, remaining = None))]
 pub(crate) fn mmpp_solve(
@@ -38,12 +38,6 @@ pub(crate) fn mmpp_solve_text(
     solve(py, simulate, remaining, || File::parse_with(text, file, &borrowed(&overrides)))
 }
 
-/// Returns the JSON Schema of a model file.
-#[pyfunction]
-pub(crate) fn mmpp_json_schema() -> String {
-    File::json_schema()
-}
-
 fn borrowed(overrides: &[(String, String)]) -> Vec<(&str, &str)> {
     overrides.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect()
 }
@@ -56,8 +50,8 @@ fn solve(
 ) -> PyResult<(String, String)> {
     let file = read().map_err(refuse)?;
     listening(py, remaining, move |worker| {
-        let tell = &mut |seconds, bytes| worker.tell((seconds, bytes));
-        let analysis = Analysis::with_progress(&file, tell).map_err(refuse)?;
+        let report = &mut |seconds, bytes| worker.report((seconds, bytes));
+        let analysis = Analysis::with_progress(&file, report).map_err(refuse)?;
         let compared = simulated.then(|| simulate(&analysis.model, &analysis.measures, &analysis.runs));
         Ok((analysis.to_json(compared.as_deref()), analysis.to_toml()))
     })

@@ -12,7 +12,7 @@ use crate::interrupt::{Worker, listening};
 use crate::memory::Guard;
 use crate::result::RunResult;
 use crate::scenario::{Scenario, plan};
-use crate::{many, own};
+use crate::{custom, many};
 
 /// Runs `scenario` on the packet engine with the AQM of a SPEC, on at most `threads` threads; on one if it calls
 /// Python.
@@ -32,7 +32,7 @@ pub(crate) fn run(
     let (scenario, aqm) = (scenario.0.clone(), aqm.map(String::from));
     let run = move |worker: &Worker| {
         let plan = plan(&scenario, seed, aqm.as_deref())?;
-        let calls = own::calls(&plan);
+        let calls = custom::calls_python(&plan);
         let threads = if calls { 1 } else { threads };
         let options = Options { trace: pcap.as_deref(), threads, ..Options::default() };
         let (watch, mut guard) = (scenario.watch(), Guard::new(&scenario));
@@ -41,7 +41,8 @@ pub(crate) fn run(
             let run = || aqumen_sim::run(&plan, options, &mut go_on);
             if threads > 1 { measured_of_all(run) } else { measured(run) }
         };
-        let found = if calls { worker.with_lock(&mut engine) } else { engine(&mut |done| worker.hear(done)) };
+        let found =
+            if calls { worker.with_lock(&mut engine) } else { engine(&mut |done| worker.report_fraction(done)) };
         watch.settle(guard.settle(found.map_err(run_error)))
     };
     listening(py, progress, run).map(RunResult)

@@ -1,60 +1,60 @@
-//! AQMs in order, and engines apart: what `aqumen_result` makes of several runs.
+//! Ranking of AQMs, and comparison of engines, by `aqumen_result`.
 
 use std::collections::HashSet;
 
+use aqumen_result::Summary;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
-use aqumen_result::Summary;
-
 use crate::error::refuse;
+use crate::objects::to_python;
 
-/// A summary as Python has it: mean, standard deviation, interval, number of runs.
+/// Summary from Python; without a mean, it is ignored.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Given {
+pub(crate) struct SummaryItems {
     mean: Option<f64>,
     std: Option<f64>,
     ci95: Option<[f64; 2]>,
     n: usize,
 }
 
-/// AQM, place, whether it is clearly best, those with which it is tied, its letters.
-type Place = (String, usize, bool, Vec<String>, Option<String>);
+/// AQM, rank, whether it is significantly better than all others, tied AQMs, letters.
+type RankTuple = (String, usize, bool, Vec<String>, Option<String>);
 
-/// What AQMs can be ranked by, as JSON.
+/// Returns the goals by which AQMs can be ranked.
 #[pyfunction]
-pub(crate) fn goals_json() -> PyResult<String> {
-    serde_json::to_string(&aqumen_result::GOALS).map_err(refuse)
+pub(crate) fn goals(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    to_python(py, &aqumen_result::GOALS)
 }
 
-/// The name of the goal, the goal in words, and the AQMs in order.
+/// Ranks AQMs by the goal `by`. Returns the name of the goal, its description, and the AQMs, the best first.
 #[pyfunction]
 pub(crate) fn rank(
-    summaries: Vec<(String, Vec<(String, Given)>)>,
+    summaries: Vec<(String, Vec<(String, SummaryItems)>)>,
     by: Option<&str>,
     base_rtt_s: f64,
-) -> PyResult<(&'static str, String, Vec<Place>)> {
-    let summary = |(key, given): (String, Given)| {
-        let Given { mean, std, ci95, n } = given;
+) -> PyResult<(&'static str, String, Vec<RankTuple>)> {
+    let summary = |(key, items): (String, SummaryItems)| {
+        let SummaryItems { mean, std, ci95, n } = items;
         Some((key, Summary { mean: mean?, std, ci95, n }))
     };
     let known = summaries.into_iter().map(|(aqm, all)| (aqm, all.into_iter().filter_map(summary).collect())).collect();
     let found = aqumen_result::rank(&known, by, base_rtt_s).map_err(refuse)?;
-    let places =
+    let ranks =
         found.places.into_iter().map(|each| (each.aqm, each.place, each.clearly_best, each.tied_with, each.group));
-    Ok((found.goal.name, found.words, places.collect()))
+    Ok((found.goal.name, found.words, ranks.collect()))
 }
 
-/// Letters of a compact letter display for each of `n` rows, of which those in `pairs` differ.
+/// Returns the letters of a compact letter display for `n` items, of which the `pairs` differ.
 #[pyfunction]
 pub(crate) fn letter_groups(n: usize, pairs: HashSet<(usize, usize)>) -> Vec<String> {
     aqumen_result::letter_groups(n, |i, j| pairs.contains(&(i, j)) || pairs.contains(&(j, i)))
 }
 
-/// Queues of several runs, averaged over the runs and over the last second.
+/// Returns the mean of the queues of several runs, smoothed by a moving average over the last second.
 #[pyfunction]
-pub(crate) fn averaged<'py>(
+pub(crate) fn mean_curve<'py>(
     py: Python<'py>,
     t_s: PyReadonlyArray1<'py, f64>,
     queues: Vec<PyReadonlyArray1<'py, f64>>,
@@ -63,7 +63,7 @@ pub(crate) fn averaged<'py>(
     aqumen_result::averaged(&t_s.as_array().to_vec(), &queues).into_pyarray(py)
 }
 
-/// The root mean square of the distance between two curves after `start_s` and up to `stop_s`.
+/// Returns the root mean square of the difference of two curves, after `start_s` and up to `stop_s`.
 #[pyfunction]
 pub(crate) fn curve_rms(
     t_s: PyReadonlyArray1<'_, f64>,

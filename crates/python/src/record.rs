@@ -5,6 +5,7 @@ use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
 use crate::error::refuse;
+use crate::objects::to_python;
 
 /// Queue and link of a trace.
 #[pyclass(frozen, module = "aqumen._core")]
@@ -46,17 +47,17 @@ impl QueueRecord {
         }))
     }
 
-    /// Returns the metrics of the link from `start_s` up to but not including `end_s`, as JSON.
+    /// Returns the metrics of the link from `start_s` up to but not including `end_s`.
     #[pyo3(signature = (start_s, end_s, queue_integral, sampled_pkts))]
-    fn metrics_json(
+    fn metrics<'py>(
         &self,
+        py: Python<'py>,
         start_s: f64,
         end_s: f64,
         queue_integral: Option<f64>,
         sampled_pkts: Vec<f64>,
-    ) -> PyResult<String> {
-        let metrics = self.0.metrics(nanos(start_s), nanos(end_s), queue_integral, &sampled_pkts);
-        serde_json::to_string(&metrics).map_err(refuse)
+    ) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.0.metrics(nanos(start_s), nanos(end_s), queue_integral, &sampled_pkts))
     }
 }
 

@@ -10,9 +10,10 @@ use aqumen_traffic::{Action, Requests};
 use pyo3::prelude::*;
 
 use crate::catalogue;
+use crate::custom::{Catalogue, WithCustomCode};
 use crate::error::refuse;
 use crate::interrupt::apart;
-use crate::own::{Catalogue, WithCustomCode};
+use crate::objects::to_python;
 
 /// Checked, immutable scenario: `set` returns another one.
 #[pyclass(frozen, module = "aqumen._core")]
@@ -25,34 +26,37 @@ type RequestTuple = (f64, &'static str, u64, bool);
 impl Scenario {
     /// Reads and checks the file at `path`, with the names of a catalogue.
     #[staticmethod]
-    #[pyo3(signature = (path, own = None))]
-    fn load(path: PathBuf, own: Option<&Catalogue>) -> PyResult<Self> {
-        match own {
+    #[pyo3(signature = (path, catalogue = None))]
+    fn load(path: PathBuf, catalogue: Option<&Catalogue>) -> PyResult<Self> {
+        match catalogue {
             None => aqumen_scenario::Scenario::load(path, &[]).map(WithCustomCode::plain).map(Scenario).map_err(refuse),
-            Some(own) => wrap(&own.0, || aqumen_scenario::Scenario::load_with_extensions(path, (*own.0).clone())),
+            Some(catalogue) => {
+                wrap(&catalogue.0, || aqumen_scenario::Scenario::load_with_extensions(path, (*catalogue.0).clone()))
+            }
         }
     }
 
     /// Checks `text`; `file` is its name in messages.
     #[staticmethod]
-    #[pyo3(signature = (text, file = "scenario", own = None))]
-    fn parse(text: &str, file: &str, own: Option<&Catalogue>) -> PyResult<Self> {
-        match own {
+    #[pyo3(signature = (text, file = "scenario", catalogue = None))]
+    fn parse(text: &str, file: &str, catalogue: Option<&Catalogue>) -> PyResult<Self> {
+        match catalogue {
             None => {
                 aqumen_scenario::Scenario::parse(text, file).map(WithCustomCode::plain).map(Scenario).map_err(refuse)
             }
-            Some(own) => {
+            Some(catalogue) => {
                 let files = aqumen_scenario::Files::on_disk(file);
-                wrap(&own.0, || aqumen_scenario::Scenario::parse_with_extensions(text, file, files, (*own.0).clone()))
+                let extensions = (*catalogue.0).clone();
+                wrap(&catalogue.0, || aqumen_scenario::Scenario::parse_with_extensions(text, file, files, extensions))
             }
         }
     }
 
     /// Makes the network of a design from its numbers, as written in a scenario.
     #[staticmethod]
-    #[pyo3(signature = (capacity, flows, round_trip, at_target, packet, target = None, buffer = None, own = None))]
+    #[pyo3(signature = (capacity, flows, round_trip, at_target, packet, target = None, buffer = None, catalogue = None))]
     #[allow(clippy::too_many_arguments, reason = "the numbers of a network")]
-    fn of_network(
+    fn from_network(
         capacity: &str,
         flows: f64,
         round_trip: &str,
@@ -60,12 +64,12 @@ impl Scenario {
         packet: &str,
         target: Option<&str>,
         buffer: Option<&str>,
-        own: Option<&Catalogue>,
+        catalogue: Option<&Catalogue>,
     ) -> PyResult<Self> {
-        let numbers = NetworkParameters { capacity, flows, round_trip, at_target, packet, target, buffer };
-        match own {
-            None => numbers.scenario(Extensions::default()).map(WithCustomCode::plain).map(Scenario).map_err(refuse),
-            Some(own) => wrap(&own.0, || numbers.scenario((*own.0).clone())),
+        let network = NetworkParameters { capacity, flows, round_trip, at_target, packet, target, buffer };
+        match catalogue {
+            None => network.scenario(Extensions::default()).map(WithCustomCode::plain).map(Scenario).map_err(refuse),
+            Some(catalogue) => wrap(&catalogue.0, || network.scenario((*catalogue.0).clone())),
         }
     }
 
@@ -75,7 +79,7 @@ impl Scenario {
         self.0.file().into()
     }
 
-    /// The scenario's name.
+    /// Name of the scenario.
     #[getter]
     fn name(&self) -> String {
         self.0.spec().name.0.clone()
@@ -99,8 +103,8 @@ impl Scenario {
     }
 
     /// Returns the scenario with the names of a catalogue.
-    fn knowing(&self, own: &Catalogue) -> PyResult<Self> {
-        wrap(&own.0, || self.0.with_extensions((*own.0).clone()))
+    fn with_catalogue(&self, catalogue: &Catalogue) -> PyResult<Self> {
+        wrap(&catalogue.0, || self.0.with_extensions((*catalogue.0).clone()))
     }
 
     /// Ids of the cells of its sweep; empty without one.
@@ -113,24 +117,24 @@ impl Scenario {
         self.0.spec().variants.0.iter().map(|(name, _)| name.clone()).collect()
     }
 
-    /// The cell of an id: points and variants with commas between.
+    /// Returns the cell of an id: names of points and variants, separated by commas.
     fn cell(&self, id: &str) -> PyResult<Self> {
         wrap(&self.0, || self.0.cell(id))
     }
 
-    /// The scenario as TOML; it reads back as the same scenario.
+    /// Returns the scenario as TOML, which parses to an equal scenario.
     fn to_toml(&self) -> String {
         self.0.to_toml()
     }
 
-    /// The explicit plan for `seed` as JSON, with the AQM of a SPEC on the links under test.
-    #[pyo3(signature = (seed, aqm))]
-    fn plan_json(&self, py: Python<'_>, seed: u64, aqm: Option<&str>) -> PyResult<String> {
+    /// Returns the explicit plan for `seed`, with the AQM of a SPEC on the links under test.
+    fn plan<'py>(&self, py: Python<'py>, seed: u64, aqm: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
         let (scenario, aqm) = (self.0.clone(), aqm.map(String::from));
-        apart(py, move || {
+        let json = apart(py, move || {
             let plan = plan(&scenario, seed, aqm.as_deref())?;
-            scenario.watching(|| Ok(plan.to_json().map_err(refuse)?.to_string()))
-        })
+            scenario.watching(|| plan.to_json().map_err(refuse))
+        })?;
+        to_python(py, &json)
     }
 
     /// Returns for each group of the plan for `seed` the requests of its sources of finite transfers; `None` for other
@@ -154,17 +158,18 @@ impl Scenario {
         Ok(groups.iter().map(|group| group.as_ref().map(|all| all.iter().map(source).collect())).collect())
     }
 
-    /// Names that a SPEC may start with: this scenario's profiles, then the built-in ones and the algorithms.
+    /// Returns the names that a SPEC may start with: this scenario's profiles, then the built-in ones and the
+    /// algorithms.
     fn aqm_names(&self) -> Vec<String> {
-        let own = self.0.spec().aqms.0.iter().map(|(name, _)| name.clone());
+        let profiles = self.0.spec().aqms.0.iter().map(|(name, _)| name.clone());
         let built_in = catalogue::names().map(String::from);
-        own.chain(self.0.catalogue().custom().map(|row| row.name.to_string())).chain(built_in).collect()
+        profiles.chain(self.0.catalogue().custom().map(|entry| entry.name.to_string())).chain(built_in).collect()
     }
 
-    /// Kinds of custom traffic in the scenario, each with its group.
-    fn own_traffic(&self) -> Vec<(String, String)> {
+    /// Returns the groups with custom traffic, each with its kind.
+    fn custom_traffic(&self) -> Vec<(String, String)> {
         let groups = self.0.spec().flows.iter().filter_map(|group| match &group.traffic {
-            Traffic::Custom(own) => Some((group.name.0.clone(), own.name.clone())),
+            Traffic::Custom(custom) => Some((group.name.0.clone(), custom.name.clone())),
             _ => None,
         });
         groups.collect()
@@ -211,26 +216,20 @@ impl Scenario {
     }
 }
 
-/// The JSON Schema of a scenario file.
-#[pyfunction]
-pub(crate) fn json_schema() -> String {
-    aqumen_scenario::Scenario::json_schema()
-}
-
-/// Wraps the scenario that `make` reads, with the custom code of `known`.
+/// Wraps the scenario that `make` reads, with the custom code of `catalogue`.
 fn wrap<T>(
-    known: &WithCustomCode<T>,
+    catalogue: &WithCustomCode<T>,
     make: impl FnOnce() -> Result<aqumen_scenario::Scenario, aqumen_scenario::Error>,
 ) -> PyResult<Scenario> {
-    known.watching(|| make().map(|scenario| Scenario(WithCustomCode::like(known, scenario))).map_err(refuse))
+    catalogue.watching(|| make().map(|scenario| Scenario(WithCustomCode::like(catalogue, scenario))).map_err(refuse))
 }
 
-/// Refuses a scenario of which `runs` at a time cannot even begin with the memory that is free.
+/// Refuses a scenario if the free memory does not suffice to start `runs` runs.
 fn check_memory(scenario: &aqumen_scenario::Scenario, runs: u64) -> PyResult<()> {
     headroom().map_or(Ok(()), |headroom| scenario.check_memory(runs, headroom.left).map_err(refuse))
 }
 
-/// The plan for `seed` with the AQM of a SPEC; `None`: the scenario's own.
+/// Returns the plan for `seed` with the AQM of a SPEC; `None`: the AQM that the scenario names.
 pub(crate) fn plan(
     scenario: &WithCustomCode<aqumen_scenario::Scenario>,
     seed: u64,

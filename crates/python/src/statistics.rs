@@ -1,15 +1,16 @@
-//! Figures of several runs, or of a sampled queue.
+//! Statistics of several runs, and of a sampled queue.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Range of the values of a metric, by its key.
+/// Returns the range of a metric's values, by its key.
 #[pyfunction]
 pub(crate) fn range_of(metric: &str) -> (f64, f64) {
     aqumen_result::range_of(metric).into()
 }
 
-/// Mean, standard deviation, 95 % interval and number of `values`, one per run, which lie between `low` and `high`.
+/// Returns mean, standard deviation, 95 % confidence interval and number of `values`, one per run; the interval is
+/// bounded by `low` and `high`.
 #[pyfunction]
 #[pyo3(signature = (values, low=f64::NEG_INFINITY, high=f64::INFINITY))]
 #[allow(clippy::type_complexity, reason = "a tuple is what Python unpacks")]
@@ -23,7 +24,7 @@ pub(crate) fn summary(
     Ok((summary.mean, summary.std, summary.ci95.map(|[low, high]| (low, high)), summary.n))
 }
 
-/// The value below which Student's t with `freedom` degrees of freedom falls with `probability`.
+/// Returns the quantile of Student's t with `freedom` degrees of freedom.
 #[pyfunction]
 pub(crate) fn student_quantile(probability: f64, freedom: f64) -> PyResult<f64> {
     if !(probability > 0.0 && probability < 1.0 && freedom > 0.0 && freedom.is_finite()) {
@@ -32,8 +33,8 @@ pub(crate) fn student_quantile(probability: f64, freedom: f64) -> PyResult<f64> 
     Ok(aqumen_result::student_quantile(probability, freedom))
 }
 
-/// Settling time in seconds, if it settles, and overshoot in packets of a sampled queue after `start_s` and until
-/// `stop_s`. `None` without a sample in between.
+/// Returns settling time (seconds; `None` if it does not settle) and overshoot (packets) of a sampled queue between
+/// `start_s` and `stop_s`; `None` without a sample there.
 #[pyfunction]
 pub(crate) fn transient(
     t_s: Vec<f64>,
@@ -42,6 +43,6 @@ pub(crate) fn transient(
     start_s: f64,
     stop_s: f64,
 ) -> Option<(Option<f64>, f64)> {
-    let seen = aqumen_result::transient(&t_s, &queue_pkts, target_pkts, start_s, stop_s)?;
-    Some((seen.settling_s, seen.overshoot_pkts))
+    let found = aqumen_result::transient(&t_s, &queue_pkts, target_pkts, start_s, stop_s)?;
+    Some((found.settling_s, found.overshoot_pkts))
 }

@@ -1,4 +1,4 @@
-//! What needs no packets: the fluid engine, linear analysis and design.
+//! Control-theoretic analysis: the fluid engine, linear analysis, design, and predictions.
 
 use std::sync::Arc;
 
@@ -11,22 +11,23 @@ use aqumen_theory::fluid::{self, Model, Options};
 use aqumen_theory::linear::{self, Controller, Loop, Margins, OperatingPoint, Plant};
 use aqumen_theory::maps::{self, Axis, NonlinearCheck};
 use aqumen_theory::robust::{self, Objective, WorstCase};
-use aqumen_theory::{engine, predict};
+use aqumen_theory::{engine, predict as prediction};
 use pyo3::prelude::*;
 
 use crate::cost::measured;
+use crate::custom::WithCustomCode;
 use crate::error::{Cancelled, refuse};
 use crate::interrupt::{Worker, apart, listening};
 use crate::many;
 use crate::memory::Guard;
-use crate::own::Known;
+use crate::objects::to_python;
 use crate::result::RunResult;
 use crate::scenario::{Scenario, plan};
 
-/// Runs `scenario` on the fluid engine with the AQM of a SPEC. `model` is `hollot`, `ecn`, `reno`, `drop`, or left out:
+/// Runs `scenario` on the fluid engine with the AQM of a SPEC. `model` is `hollot`, `ecn`, `reno` or `drop`; by default
 /// `reno` for ECN-capable flows, `drop` for others.
 ///
-/// `progress` hears the fraction done now and then; `False` from it stops the run with `Cancelled`.
+/// `progress` is called with the completed fraction; `False` from it stops the run with `Cancelled`.
 #[pyfunction]
 #[pyo3(signature = (scenario, aqm, seed, model = None, progress = None))]
 pub(crate) fn run_fluid(
@@ -41,14 +42,14 @@ pub(crate) fn run_fluid(
     let run = move |worker: &Worker| {
         let plan = plan(&scenario, seed, aqm.as_deref())?;
         let (watch, mut guard) = (scenario.watch(), Guard::new(&scenario));
-        let mut hear = |fraction| watch.calm() && guard.allows(fraction) && worker.hear(fraction);
-        let found = measured(|| fluid::run(&plan, options, &mut hear)).map_err(error);
+        let mut report = |fraction| watch.calm() && guard.allows(fraction) && worker.report_fraction(fraction);
+        let found = measured(|| fluid::run(&plan, options, &mut report)).map_err(error);
         watch.settle(guard.settle(found))
     };
     listening(py, progress, run).map(RunResult)
 }
 
-/// Runs each (SPEC, seed) of `jobs` on the fluid engine, `threads` at a time; else as `run_many`.
+/// Runs each (SPEC, seed) of `jobs` on the fluid engine, `threads` at a time; otherwise as `run_many`.
 #[pyfunction]
 pub(crate) fn run_fluid_many(
     py: Python<'_>,
@@ -73,7 +74,7 @@ fn options(model: Option<&str>) -> PyResult<Options> {
         Some("reno") => Some(Model::Reno),
         Some("drop") => Some(Model::Drop),
         Some(other) => {
-            return Err(refuse(format!("unknown fluid model `{other}`; choose from: hollot, ecn, reno, drop")));
+            return Err(refuse(format!("invalid fluid model '{other}'; choose from: hollot, ecn, reno, drop")));
         }
     };
     Ok(Options { model, ..Options::default() })
@@ -86,15 +87,15 @@ fn error(error: Error) -> PyErr {
     }
 }
 
-/// A controller as Python gets and gives it: numerator, denominator, and the period in seconds for a sampled one (then
-/// in powers of 1/z, else of s; constant terms first).
-type Parts = (Vec<f64>, Vec<f64>, Option<f64>);
+/// Controller: numerator, denominator, and the sampling period in seconds. With a period the coefficients are of powers
+/// of 1/z, otherwise of s; constant terms first.
+type ControllerTuple = (Vec<f64>, Vec<f64>, Option<f64>);
 
-/// An AQM at a network, ready for questions: its gains, its loop, its margins.
+/// Linear analysis of an AQM in a network: gains, loop and margins.
 #[pyclass(frozen, module = "aqumen._core")]
 pub(crate) struct Analysis {
     json: String,
-    scenario: Known<aqumen_scenario::Scenario>,
+    scenario: WithCustomCode<aqumen_scenario::Scenario>,
     choice: AqmChoice,
     conditions: OperatingConditions,
     at: OperatingPoint,
@@ -103,52 +104,64 @@ pub(crate) struct Analysis {
 
 #[pymethods]
 impl Analysis {
-    /// What `aqumen design --json` prints.
+    /// Returns the JSON that `aqumen design --json` prints.
     #[getter]
     fn json(&self) -> String {
         self.json.clone()
     }
 
-    /// The controller, from queue in packets to probability; `None` for an AQM that is none.
-    fn controller(&self) -> Option<Parts> {
+    /// Returns the controller, from queue in packets to probability; `None` for an AQM that is not a linear controller.
+    fn controller(&self) -> Option<ControllerTuple> {
         self.controller.as_ref().map(|controller| match controller {
             Controller::Sampled { num, den, period_s } => (num.clone(), den.clone(), Some(*period_s)),
             Controller::Continuous { num, den } => (num.clone(), den.clone(), None),
         })
     }
 
-    /// dx/dt = A x + A_d x(t - R0) + b p + b_d p(t - R0), x = (window, queue): A, A_d, b, b_d, R0.
+    /// Returns A, A_d, b, b_d and R0 of the plant dx/dt = A x + A_d x(t - R0) + b p + b_d p(t - R0), x = (window,
+    /// queue).
     #[allow(clippy::type_complexity, reason = "a tuple is what Python unpacks")]
     fn plant(&self, exact: bool) -> ([[f64; 2]; 2], [[f64; 2]; 2], [f64; 2], [f64; 2], f64) {
         let plant = self.plant_of(exact);
         (plant.now, plant.delayed, plant.input_now, plant.input_delayed, plant.delay_s)
     }
 
-    /// Response of the plant at frequencies in rad/s: real and imaginary parts of dq/dp.
+    /// Returns the frequency response of the plant, dq/dp, at `w` in rad/s: real and imaginary parts.
     fn plant_response(&self, w: Vec<f64>, exact: bool) -> (Vec<f64>, Vec<f64>) {
         let plant = self.plant_of(exact);
         w.into_iter().map(|w| plant.response(w)).map(|z| (z.re, z.im)).unzip()
     }
 
-    /// Response of the open loop under a controller, its own by default.
+    /// Returns the frequency response of the open loop with a controller, by default that of the AQM.
     #[pyo3(signature = (w, exact, controller = None))]
-    fn loop_response(&self, w: Vec<f64>, exact: bool, controller: Option<Parts>) -> PyResult<(Vec<f64>, Vec<f64>)> {
-        let closed = self.closed(exact, controller)?;
-        Ok(w.into_iter().map(|w| closed.response(w)).map(|z| (z.re, z.im)).unzip())
+    fn loop_response(
+        &self,
+        w: Vec<f64>,
+        exact: bool,
+        controller: Option<ControllerTuple>,
+    ) -> PyResult<(Vec<f64>, Vec<f64>)> {
+        let open_loop = self.open_loop(exact, controller)?;
+        Ok(w.into_iter().map(|w| open_loop.response(w)).map(|z| (z.re, z.im)).unzip())
     }
 
-    /// Margins under a controller, its own by default, as JSON.
+    /// Returns the margins of the loop with a controller, by default that of the AQM.
     #[pyo3(signature = (exact, controller = None))]
-    fn margins_json(&self, exact: bool, controller: Option<Parts>) -> PyResult<String> {
-        serde_json::to_string(&self.closed(exact, controller)?.margins()).map_err(refuse)
+    fn margins<'py>(
+        &self,
+        py: Python<'py>,
+        exact: bool,
+        controller: Option<ControllerTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.open_loop(exact, controller)?.margins())
     }
 
-    /// Power of the queue at frequencies in rad/s, as packets make it in Reno's windows under random marks.
+    /// Returns the power spectrum of the queue at `w` in rad/s: noise of packets of Reno flows under random marks.
     fn noise_power(&self, w: Vec<f64>) -> PyResult<Vec<f64>> {
         design::noise_power(&self.choice, &self.conditions, &w).map_err(error)
     }
 
-    /// Poles of the sampled loop with the textbook's plant, times `gain`; `None` where the controller is not sampled.
+    /// Returns the poles of the sampled closed loop with the textbook plant and the controller scaled by `gain`; `None`
+    /// if the controller is not sampled.
     #[pyo3(signature = (gain = 1.0))]
     fn sampled_poles(&self, gain: f64) -> Option<(Vec<f64>, Vec<f64>)> {
         let scaled = self.controller.as_ref()?.scaled(gain);
@@ -156,7 +169,7 @@ impl Analysis {
         Some(linear::roots(&polynomial).into_iter().map(|z| (z.re, z.im)).unzip())
     }
 
-    /// The loop over all pairs of values of two axes, each one of `flows`, `rtt`, `capacity` (packets/s), `target`,
+    /// Analyses the loop over all pairs of values of two axes: `flows`, `rtt`, `capacity` (packets/s), `target` or
     /// `gain`.
     fn map(
         &self,
@@ -168,15 +181,15 @@ impl Analysis {
     ) -> PyResult<MapColumns> {
         let axes = (axis(&x.0)?, axis(&y.0)?);
         let (choice, conditions) = (self.choice.clone(), self.conditions);
-        let (own, all) = (self.scenario.clone(), move || {
+        let (scenario, analyse) = (self.scenario.clone(), move || {
             let map = maps::map(&choice, &conditions, (axes.0, &x.1), (axes.1, &y.1), threads)?;
-            let beside =
+            let checks =
                 if cycles { maps::nonlinear_checks(&choice, &conditions, &map, axes, threads)? } else { Vec::new() };
-            Ok((map, beside))
+            Ok((map, checks))
         });
-        let (map, beside) = apart(py, move || own.watching(|| all().map_err(error)))?;
-        let found = |of: fn(&NonlinearCheck) -> Option<f64>| -> Vec<f64> {
-            beside.iter().map(|point| of(point).unwrap_or(f64::NAN)).collect()
+        let (map, checks) = apart(py, move || scenario.watching(|| analyse().map_err(error)))?;
+        let check = |of: fn(&NonlinearCheck) -> Option<f64>| -> Vec<f64> {
+            checks.iter().map(|point| of(point).unwrap_or(f64::NAN)).collect()
         };
         let column = |of: fn(&Margins) -> Option<f64>| -> Vec<f64> {
             map.points.iter().map(|point| of(&point.margins).unwrap_or(f64::NAN)).collect()
@@ -198,15 +211,15 @@ impl Analysis {
                 noise(|noise| noise.utilization_lost),
             ],
             vec![
-                found(|point| point.coexisting.map(|(deviation, _)| deviation)),
-                found(|point| point.coexisting.map(|(_, period)| period)),
-                found(|point| point.supercritical.map(f64::from)),
+                check(|point| point.coexisting.map(|(deviation, _)| deviation)),
+                check(|point| point.coexisting.map(|(_, period)| period)),
+                check(|point| point.supercritical.map(f64::from)),
             ],
         ))
     }
 
-    /// The boundary of stability over two quantities, each from and to, in pieces: columns of both quantities, of the
-    /// period, and of 1 where cycles stand beyond it, 0 where before it, NaN where that is not known.
+    /// Returns the stability boundary over the ranges of two quantities, in pieces. Columns: both quantities, the
+    /// period, and whether the Hopf bifurcation is supercritical (1, 0, or NaN if unknown).
     #[allow(clippy::type_complexity, reason = "a tuple is what Python unpacks")]
     fn boundary(
         &self,
@@ -216,9 +229,9 @@ impl Analysis {
         threads: usize,
     ) -> PyResult<Vec<[Vec<f64>; 4]>> {
         let axes = ((axis(&x.0)?, x.1), (axis(&y.0)?, y.1));
-        let (own, choice, conditions) = (self.scenario.clone(), self.choice.clone(), self.conditions);
-        let all = move || boundary::boundary(&choice, &conditions, axes.0, axes.1, threads).map_err(error);
-        let pieces = apart(py, move || own.watching(all))?;
+        let (scenario, choice, conditions) = (self.scenario.clone(), self.choice.clone(), self.conditions);
+        let trace = move || boundary::boundary(&choice, &conditions, axes.0, axes.1, threads).map_err(error);
+        let pieces = apart(py, move || scenario.watching(trace))?;
         let columns = |piece: Vec<Crossing>| {
             let column = |of: fn(&Crossing) -> f64| piece.iter().map(of).collect();
             [
@@ -231,8 +244,9 @@ impl Analysis {
         Ok(pieces.into_iter().map(columns).collect())
     }
 
-    /// What the nonlinear equations settle on over the last third, from `start` times the equilibrium, or from it with
-    /// an AQM that has seen nothing yet: mean and standard deviation of the queue, and its period, if it has one.
+    /// Integrates the nonlinear equations from `start` times the equilibrium, or, without it, from the equilibrium with
+    /// an AQM in its initial state. Returns mean and standard deviation of the queue over the last third, and its
+    /// period, if any.
     #[pyo3(signature = (duration_s, flows = None, rtt = None, capacity = None, start = None))]
     fn check(
         &self,
@@ -247,14 +261,14 @@ impl Analysis {
         conditions.flows = flows.unwrap_or(conditions.flows);
         conditions.base_rtt_s = rtt.unwrap_or(conditions.base_rtt_s);
         conditions.capacity_pps = capacity.unwrap_or(conditions.capacity_pps);
-        let (own, choice) = (self.scenario.clone(), self.choice.clone());
-        let run = move || own.watching(|| cycle::check(&choice, &conditions, duration_s, start).map_err(error));
+        let (scenario, choice) = (self.scenario.clone(), self.choice.clone());
+        let run = move || scenario.watching(|| cycle::check(&choice, &conditions, duration_s, start).map_err(error));
         apart(py, run).map(|cycle| (cycle.mean_pkts, cycle.std_pkts, cycle.period_s))
     }
 
-    /// The PI that is best over ranges of flows, base RTT (seconds) and capacity (packets/s), each from and to: a, b,
-    /// K, z; what it is worth, and what the usual design is. `aim` is `margin` with the slowest crossover, `speed` or
-    /// `noise` with the margin, and the share of the speed that is kept for little noise.
+    /// Designs the best PI for ranges of flows, base RTT (seconds) and capacity (packets/s). Returns a, b, K and z, its
+    /// worst case, and that of the usual design. `aim` is `margin` with the slowest crossover, or `speed` or `noise`
+    /// with the modulus margin; its third value is the fraction of the speed that `noise` preserves.
     #[allow(clippy::type_complexity, reason = "a tuple is what Python unpacks")]
     fn robust_pi(
         &self,
@@ -265,15 +279,15 @@ impl Analysis {
         frequency: f64,
         aim: (String, f64, f64),
     ) -> PyResult<([f64; 4], [f64; 3], [f64; 3])> {
-        let (range, aim) = (robust::NetworkRange { flows, rtt_s: rtt, capacity_pps: capacity }, aim_of(&aim)?);
+        let (range, aim) = (robust::NetworkRange { flows, rtt_s: rtt, capacity_pps: capacity }, objective(&aim)?);
         let (conditions, queue_pkts) = (self.conditions, self.at.queue_pkts);
         let found = apart(py, move || robust::pi(&conditions, &range, queue_pkts, frequency, aim).map_err(error))?;
         let (gains, pi) = (found.gains, found.controller);
-        Ok(([gains.a(), gains.b(), pi.gain, pi.zero], row(found.worth), row(found.usual)))
+        Ok(([gains.a(), gains.b(), pi.gain, pi.zero], worst_case(found.worth), worst_case(found.usual)))
     }
 
-    /// The AQM with its gain and speed best over the same ranges: names and values, what it is worth, what it is as it
-    /// was given.
+    /// Tunes gain and speed of the AQM for the same ranges. Returns names and values of its parameters, its worst case,
+    /// and that of the parameters given.
     #[allow(clippy::type_complexity, reason = "a tuple is what Python unpacks")]
     fn robust(
         &self,
@@ -283,30 +297,32 @@ impl Analysis {
         capacity: [f64; 2],
         aim: (String, f64, f64),
     ) -> PyResult<(Vec<(&'static str, f64)>, [f64; 3], [f64; 3])> {
-        let (range, aim) = (robust::NetworkRange { flows, rtt_s: rtt, capacity_pps: capacity }, aim_of(&aim)?);
-        let (own, choice, conditions) = (self.scenario.clone(), self.choice.clone(), self.conditions);
-        let tune = move || own.watching(|| robust::tune(&choice, &conditions, &range, aim).map_err(error));
+        let (range, aim) = (robust::NetworkRange { flows, rtt_s: rtt, capacity_pps: capacity }, objective(&aim)?);
+        let (scenario, choice, conditions) = (self.scenario.clone(), self.choice.clone(), self.conditions);
+        let tune = move || scenario.watching(|| robust::tune(&choice, &conditions, &range, aim).map_err(error));
         let tuned = apart(py, tune)?;
-        Ok((tuned.found, row(tuned.worth), row(tuned.given)))
+        Ok((tuned.found, worst_case(tuned.worth), worst_case(tuned.given)))
     }
 }
 
-/// Worst modulus margin, slowest crossover, largest QACD.
-fn row(worth: WorstCase) -> [f64; 3] {
-    [worth.margin, worth.slowest_rad_s, worth.qacd_pkts]
+/// Returns smallest modulus margin, slowest crossover and largest QACD.
+fn worst_case(worst: WorstCase) -> [f64; 3] {
+    [worst.margin, worst.slowest_rad_s, worst.qacd_pkts]
 }
 
-fn aim_of((name, value, speed): &(String, f64, f64)) -> PyResult<Objective> {
-    let share = |name: &str, x: f64| match x > 0.0 && x < 1.0 || name == "speed" && x == 1.0 {
+fn objective((name, value, speed): &(String, f64, f64)) -> PyResult<Objective> {
+    let fraction = |name: &str, x: f64| match x > 0.0 && x < 1.0 || name == "speed" && x == 1.0 {
         true => Ok(x),
         false => Err(refuse(format!("{name} = {x}: must be above 0 and below 1"))),
     };
     match name.as_str() {
         "margin" if *value > 0.0 && value.is_finite() => Ok(Objective::Margin { slowest_rad_s: *value }),
         "margin" => Err(refuse(format!("the slowest crossover is {value} rad/s: must be above 0"))),
-        "speed" => Ok(Objective::Speed { margin: share("modulus margin", *value)? }),
-        "noise" => Ok(Objective::Noise { margin: share("modulus margin", *value)?, speed: share("speed", *speed)? }),
-        other => Err(refuse(format!("unknown aim `{other}`; choose from: margin, speed, noise"))),
+        "speed" => Ok(Objective::Speed { margin: fraction("modulus margin", *value)? }),
+        "noise" => {
+            Ok(Objective::Noise { margin: fraction("modulus margin", *value)?, speed: fraction("speed", *speed)? })
+        }
+        other => Err(refuse(format!("invalid aim '{other}'; choose from: margin, speed, noise"))),
     }
 }
 
@@ -315,18 +331,18 @@ impl Analysis {
         if exact { Plant::exact(&self.at) } else { Plant::textbook(&self.at) }
     }
 
-    fn closed(&self, exact: bool, controller: Option<Parts>) -> PyResult<Loop> {
+    fn open_loop(&self, exact: bool, controller: Option<ControllerTuple>) -> PyResult<Loop> {
         let controller = match controller {
             Some((num, den, Some(period_s))) => Controller::Sampled { num, den, period_s },
             Some((num, den, None)) => Controller::Continuous { num, den },
-            None => self.controller.clone().ok_or_else(|| refuse("this AQM is no linear controller"))?,
+            None => self.controller.clone().ok_or_else(|| refuse("this AQM is not a linear controller"))?,
         };
         Ok(Loop::new(self.plant_of(exact), controller))
     }
 }
 
-/// The AQM of a SPEC for the network of a scenario's `[nominal]`, whose base RTT is the round-trip time at the target
-/// if `at_target`. `model` as in `run_fluid`, by default `hollot`.
+/// Analyses the AQM of a SPEC in the nominal network of `scenario`, whose base RTT is the round-trip time at the target
+/// if `at_target`. `model` is as in `run_fluid`, by default `hollot`.
 #[pyfunction]
 #[pyo3(signature = (scenario, aqm, at_target, model = None))]
 pub(crate) fn analyse(
@@ -341,7 +357,7 @@ pub(crate) fn analyse(
 }
 
 fn analysis(
-    scenario: &Known<aqumen_scenario::Scenario>,
+    scenario: &WithCustomCode<aqumen_scenario::Scenario>,
     aqm: &str,
     at_target: bool,
     model: Option<Model>,
@@ -377,7 +393,7 @@ fn analysis(
     Ok(Analysis { json, scenario: scenario.clone(), choice, conditions, at, controller })
 }
 
-/// What the equations say of `scenario` at rest, without running anything.
+/// Predicts the result of a run of `scenario` at equilibrium.
 #[pyfunction]
 pub(crate) fn run_theory(py: Python<'_>, scenario: &Scenario, aqm: Option<&str>, seed: u64) -> PyResult<RunResult> {
     let (scenario, aqm) = (scenario.0.clone(), aqm.map(String::from));
@@ -387,29 +403,28 @@ pub(crate) fn run_theory(py: Python<'_>, scenario: &Scenario, aqm: Option<&str>,
     })
 }
 
-/// The predictions behind `run_theory`, link by link and window by window, as JSON; without `loops` only where queues
-/// come to rest, which takes no time.
+/// Returns the predictions of `run_theory` by link and window; without `loops` only operating points, which is fast.
 #[pyfunction]
 #[pyo3(signature = (scenario, aqm, seed, loops = true))]
-pub(crate) fn predict_json(
-    py: Python<'_>,
+pub(crate) fn predict<'py>(
+    py: Python<'py>,
     scenario: &Scenario,
     aqm: Option<&str>,
     seed: u64,
     loops: bool,
-) -> PyResult<String> {
+) -> PyResult<Bound<'py, PyAny>> {
     let (scenario, aqm) = (scenario.0.clone(), aqm.map(String::from));
     let depth = if loops { Depth::Loop } else { Depth::Equilibrium };
-    apart(py, move || {
+    let prediction = apart(py, move || {
         let plan = plan(&scenario, seed, aqm.as_deref())?;
-        let prediction = scenario.watching(|| predict::predict_to(depth, &plan).map_err(error))?;
-        serde_json::to_string(&prediction).map_err(refuse)
-    })
+        scenario.watching(|| prediction::predict_to(depth, &plan).map_err(error))
+    })?;
+    to_python(py, &prediction)
 }
 
-/// A map's columns: feasible, stable, noise valid; gain margin, phase margin in degrees, modulus margin, deviation of
-/// the queue, QACD, 95th percentile, utilization lost; deviation and period of a coexisting cycle, whether cycles stand
-/// beyond the boundary, all empty where not asked for; row by row, NaN where there is none.
+/// Columns of a map, row by row: feasible, stable, noise valid; gain margin, phase margin in degrees, modulus margin,
+/// standard deviation of the queue, QACD, 95th percentile, utilization lost; deviation and period of a coexisting limit
+/// cycle, and whether the Hopf bifurcation is supercritical, all three empty without `cycles`. NaN: undefined.
 type MapColumns = (Vec<bool>, Vec<bool>, Vec<bool>, Vec<Vec<f64>>, Vec<Vec<f64>>);
 
 fn axis(name: &str) -> PyResult<Axis> {
@@ -419,6 +434,6 @@ fn axis(name: &str) -> PyResult<Axis> {
         "capacity" => Ok(Axis::Capacity),
         "target" => Ok(Axis::Target),
         "gain" => Ok(Axis::Gain),
-        other => Err(refuse(format!("unknown axis `{other}`; choose from: flows, rtt, capacity, target, gain"))),
+        other => Err(refuse(format!("invalid axis '{other}'; choose from: flows, rtt, capacity, target, gain"))),
     }
 }

@@ -27,7 +27,7 @@ fn main() -> ExitCode {
 
 fn run(args: &[String]) -> Result<String, Box<dyn Error>> {
     let [file, spec, seed] = args else { return Err("say SCENARIO.toml SPEC SEED".into()) };
-    let scenario = Scenario::load_knowing(file, own_aqm::catalogue()?)?;
+    let scenario = Scenario::load_with_extensions(file, own_aqm::catalogue()?)?;
     let plan = scenario.plan(seed.parse()?, Some(&scenario.aqm(spec)?))?;
     Ok(serde_json::to_string(&aqumen_sim::run(&plan, Options::default(), &mut |_| true)?)?)
 }

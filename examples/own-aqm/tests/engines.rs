@@ -6,7 +6,7 @@ use std::thread;
 
 use aqumen_replay::{replay, survey};
 use aqumen_scenario::replay::Settings;
-use aqumen_scenario::{AqmSpec, Files, Scenario, Written};
+use aqumen_scenario::{AqmSpec, Files, RawValue, Scenario};
 use aqumen_sim::Options;
 use aqumen_theory::fluid;
 
@@ -14,7 +14,7 @@ const EXP1: &str = include_str!("../../../experiments/arm-pfc/exp1.toml");
 
 fn scenario(text: &str) -> Scenario {
     let known = own_aqm::catalogue().expect("the names are free");
-    let read = Scenario::parse_knowing(text, "exp1.toml", Files::given([]), known);
+    let read = Scenario::parse_with_extensions(text, "exp1.toml", Files::in_memory([]), known);
     read.and_then(|scenario| scenario.until("30s")).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -67,12 +67,12 @@ fn the_law_drives_the_fluid_and_holds_its_target() {
 #[test]
 fn a_capture_is_replayed_before_it() {
     let given =
-        [("rate", "10Mbit"), ("buffer", "100pkt")].map(|(key, value)| (key.into(), Written::Text(value.into())));
+        [("rate", "10Mbit"), ("buffer", "100pkt")].map(|(key, value)| (key.into(), RawValue::Text(value.into())));
     let settings = Settings::read_from(&given).expect("they fit");
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures/home.pcap");
     let setup = survey(&file, &settings, &mut |_| true).expect("it is a capture");
     let known = own_aqm::catalogue().expect("the names are free");
-    let aqm = AqmSpec::of("impatient:limit=1ms", &known).expect("it is known");
+    let aqm = AqmSpec::from_catalogue("impatient:limit=1ms", &known).expect("it is known");
     let answer = replay(&file, &setup, &aqm, None, &mut |_| true).expect("it runs");
     assert!(answer.total.counts.early_dropped_pkts + answer.total.counts.marked_pkts > 0);
 }

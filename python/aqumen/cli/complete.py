@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 from click.shell_completion import CompletionItem
 
@@ -30,7 +28,7 @@ def specs(_context: click.Context, _parameter: click.Parameter, begun: str) -> l
     """
     from aqumen import _core
 
-    rows = {row["name"]: row for row in json.loads(_core.list_aqms_json())}
+    rows = {row["name"]: row for row in _core.list_aqms()}
     done, colon, last = begun.rpartition(":")
     if colon:
         name = done.rpartition(",")[2]

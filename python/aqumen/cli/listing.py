@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from enum import StrEnum
 from typing import Any
@@ -87,12 +86,12 @@ def _parameters(row: dict[str, Any]) -> str:
 
 def _rows(kind: Kind) -> list[dict[str, Any]]:
     of_core = {
-        Kind.aqms: _core.list_aqms_json,
-        Kind.transports: _core.list_transports_json,
-        Kind.traffic: _core.list_traffic_json,
+        Kind.aqms: _core.list_aqms,
+        Kind.transports: _core.list_transports,
+        Kind.traffic: _core.list_traffic,
     }
     if kind in of_core:
-        return list(json.loads(of_core[kind]()))
+        return of_core[kind]()
     if kind is Kind.scenarios:
         return _scenarios()
     return [{"name": name, "summary": summary} for name, summary in PAPERS.items()]

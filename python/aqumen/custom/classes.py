@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from aqumen.errors import ScenarioError
 
 if TYPE_CHECKING:
-    from aqumen._core import PacketView, QueueView, Seen
+    from aqumen._core import LawView, PacketView, QueueView
 
 UNITS = ("", "pkt", "B", "s", "Hz", "bit/s", "1/pkt")
 """Units of a parameter. In a SPEC it is written with one of the same kind: `5ms` for seconds."""
@@ -112,7 +112,7 @@ class SampledLaw(OwnAqm):
     ecn: bool = True
     """Whether packets that can carry a mark are marked and not dropped: the parameter `ecn`."""
 
-    def step(self, seen: Seen) -> float:
+    def step(self, seen: LawView) -> float:
         """The probability, from 0 to 1, that applies until the next step.
 
         Args:

@@ -95,4 +95,4 @@ def averaged(runs: Sequence[Result], link: str) -> tuple[Floats, Floats]:
         link: Name of a link that is recorded, such as `bottleneck`.
     """
     t = runs[0].series(link).t_s
-    return t, _core.averaged(t, [run.series(link).queue_pkts for run in runs])
+    return t, _core.mean_curve(t, [run.series(link).queue_pkts for run in runs])

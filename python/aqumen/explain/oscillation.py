@@ -7,7 +7,6 @@ none could be predicted how long the law's answer is cut off at p = 0 or 1.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,5 +52,5 @@ def swing(
         noise_std_pkts: The deviation predicted of a stable loop; without one the loop counts as unstable by theory.
     """
     t, queue, p = (np.asarray(values, dtype=float) for values in (t_s, queue_pkts, probability))
-    told = _core.swing_json(t, queue, p, noise_std_pkts)
-    return None if told is None else Swing(**json.loads(told))
+    found = _core.oscillation(t, queue, p, noise_std_pkts)
+    return None if found is None else Swing(**found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -56,7 +55,7 @@ def predict(scenario: Scenario, aqm: str | None = None, seed: int = 1, *, loops:
         loops: Also margins and oscillations, which may take seconds; without, where the queue comes to rest.
     """
     try:
-        return dict(json.loads(_core.predict_json(scenario.core, aqm, seed, loops)))
+        return _core.predict(scenario.core, aqm, seed, loops)
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
 
@@ -116,9 +115,9 @@ def beside(
         timeouts: Time-outs of all flows, where the engine counts them.
         loops: Whether the prediction says of margins.
     """
-    swing = None if seen_swing is None else json.dumps(asdict(seen_swing))
-    told = json.loads(_core.beside_json(json.dumps(expected), json.dumps(measured), swing, timeouts, loops))
-    return Beside(link=link, window=window, **told, swing=seen_swing)
+    swing = None if seen_swing is None else asdict(seen_swing)
+    compared = _core.compare_prediction(expected, measured, swing, timeouts, loops)
+    return Beside(link=link, window=window, **compared, swing=seen_swing)
 
 
 def _swing(result: Result, link: str, window: str, expected: Mapping[str, Any]) -> Swing | None:

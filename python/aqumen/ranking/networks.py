@@ -264,7 +264,7 @@ SITUATIONS = (
 
 def candidates() -> list[str]:
     """Every AQM and profile, DropTail first; without the constant probability, which is none."""
-    return [row["name"] for row in json.loads(_core.list_aqms_json()) if row["name"] != "fixed"]
+    return [row["name"] for row in _core.list_aqms() if row["name"] != "fixed"]
 
 
 def at_target(spec: str, target: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -51,7 +50,7 @@ class Goal:
 
 def _goals() -> dict[str, Goal]:
     goals = {}
-    for entry in json.loads(_core.goals_json()):
+    for entry in _core.goals():
         name, figures = entry.pop("name"), tuple(Figure(**figure) for figure in entry.pop("figures"))
         goals[name] = Goal(figures=figures, **entry)
     return goals

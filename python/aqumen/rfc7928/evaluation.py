@@ -6,7 +6,6 @@ seeds, and delay against goodput as the RFC's section 2.7 draws it.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -159,7 +158,7 @@ def at_target(spec: str, delay: str) -> str | None:
         spec: The AQM, without a target.
         delay: The target, such as `15ms`.
     """
-    known = {row["name"]: row for row in json.loads(_core.list_aqms_json())}
+    known = {row["name"]: row for row in _core.list_aqms()}
     row = known.get(spec.partition(":")[0], {})
     # What a profile sets stays: a second target beside it would be refused.
     if {"target", "target_delay", "min_th", "thresholds"} & set(row.get("settings", ())):
@@ -249,7 +248,7 @@ def knobs(aqms: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     Args:
         aqms: SPECs; of a parameterised one the algorithm counts.
     """
-    known = {row["name"]: row["params"] for row in json.loads(_core.list_aqms_json())}
+    known = {row["name"]: row["params"] for row in _core.list_aqms()}
     names = dict.fromkeys(aqm.partition(":")[0] for aqm in aqms)
     keys = ("name", "unit", "default", "designed", "min", "max", "choices", "doc")
     return {name: [{key: param[key] for key in keys} for param in known[name]] for name in names if name in known}
@@ -296,7 +295,7 @@ def varied(aqm: str, quick: bool) -> list[Varied]:
         quick: Turn them less often.
     """
     scenario = Scenario.load(KNOB_CELL)
-    rows = {row["name"]: row for row in json.loads(_core.list_aqms_json())}
+    rows = {row["name"]: row for row in _core.list_aqms()}
     name, _, text = aqm.partition(":")
     row = rows.get(name, {})
     table = rows.get(row.get("algorithm"), row).get("params", ())

@@ -191,7 +191,7 @@ class Design:
             controller: A transfer function of python-control from packets to probability, continuous or sampled.
             exact: The exact linearisation of the fluid model; else the textbook's.
         """
-        return dict(json.loads(self.core.margins_json(exact, _parts(controller))))
+        return self.core.margins(exact, _parts(controller))
 
     def poles(self, gain: float = 1.0) -> Complexes | None:
         """Poles of the sampled loop with the textbook's plant; `None` where the controller is not sampled.
@@ -300,7 +300,7 @@ def nominal_network(*, capacity: str | float, flows: float, rtt: str | float, pa
     found = _network(
         _written(capacity, "bit"), float(flows), _written(rtt, "s"), False, _written(packet, "B"), "100pkt"
     )
-    return dict(json.loads(found.plan_json(1, "droptail"))["nominal"])
+    return dict(found.plan(1, "droptail")["nominal"])
 
 
 def _written(value: str | float | None, unit: str) -> str:
@@ -309,6 +309,6 @@ def _written(value: str | float | None, unit: str) -> str:
 
 def _network(*numbers: Any) -> _core.Scenario:
     try:
-        return _core.Scenario.of_network(*numbers)
+        return _core.Scenario.from_network(*numbers)
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None

@@ -1,6 +1,5 @@
 """AQMs and links of a plan, read from the scenario's expansion: what every simulator of packets is told."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -23,8 +22,7 @@ def preset_in_plans(name: str) -> dict[str, Any]:
     An option that a simulator has no word for must be as in the preset that says what that simulator does: so a new
     option of ours is refused where it is on, and need be listed nowhere.
     """
-    rows = json.loads(_core.list_transports_json())
-    return next(row["plan"] for row in rows if row["name"] == name)
+    return next(row["plan"] for row in _core.list_transports() if row["name"] == name)
 
 
 @dataclass(frozen=True, slots=True)

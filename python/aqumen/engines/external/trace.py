@@ -1,6 +1,5 @@
 """What happened at a queue, packet by packet; the link's metrics are made of it as of our own queues."""
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,8 +66,7 @@ def link_metrics(
         sample_interval_s,
     )
     sampled = _sampled_pkts(trace, link, start_s, end_s)
-    metrics: dict[str, float | int | None] = json.loads(record.metrics_json(start_s, end_s, queue_integral, sampled))
-    return metrics
+    return record.metrics(start_s, end_s, queue_integral, sampled)
 
 
 def length_at(trace: QueueTrace, times: Floats) -> Floats:

@@ -8,7 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 /// Observation of the queue; one object serves all steps unless the law keeps a reference to it.
-#[pyclass(frozen, get_all, name = "Seen", module = "aqumen._core")]
+#[pyclass(frozen, get_all, module = "aqumen._core")]
 #[derive(Default)]
 pub(crate) struct LawView {
     now_s: Slot<f64>,
@@ -30,9 +30,9 @@ pub(crate) struct LawView {
 #[derive(Default)]
 struct Slot<T>(Cell<T>);
 
-#[allow(unsafe_code, reason = "Python's lock is what keeps threads apart here")]
-// SAFETY: it is read by Python's attributes and written by `LawView::show`, both with the GIL held. Builds for the
-// stable ABI, as this one, load only where there is a GIL.
+#[allow(unsafe_code, reason = "the GIL serialises accesses")]
+// SAFETY: the value is read by Python's attributes and written by `LawView::show`, both with the GIL held. A build for
+// the stable ABI, as this one, loads only into an interpreter with a GIL.
 unsafe impl<T: Send> Sync for Slot<T> {}
 
 impl<'py, T: Copy + IntoPyObject<'py>> IntoPyObject<'py> for &Slot<T> {
@@ -47,19 +47,19 @@ impl<'py, T: Copy + IntoPyObject<'py>> IntoPyObject<'py> for &Slot<T> {
 
 impl LawView {
     /// Stores the observation of loop `which`. The GIL is held.
-    fn show(&self, _locked: Python<'_>, which: usize, seen: &Observation) {
-        self.now_s.0.set(seen.now.as_secs_f64());
-        self.interval_s.0.set(seen.interval_s);
-        self.queue_pkts.0.set(seen.queue_pkts);
-        self.queue_bytes.0.set(seen.queue_bytes);
-        self.arrivals_pkts.0.set(seen.arrivals_pkts);
-        self.accepted_pkts.0.set(seen.accepted_pkts);
-        self.departures_pkts.0.set(seen.departures_pkts);
-        self.departures_bytes.0.set(seen.departures_bytes);
-        self.busy_s.0.set(seen.busy_s);
-        self.idle_s.0.set(seen.idle_s);
-        self.sojourn_s.0.set(seen.sojourn_s);
-        self.applied.0.set(seen.applied.get());
+    fn show(&self, _locked: Python<'_>, which: usize, observation: &Observation) {
+        self.now_s.0.set(observation.now.as_secs_f64());
+        self.interval_s.0.set(observation.interval_s);
+        self.queue_pkts.0.set(observation.queue_pkts);
+        self.queue_bytes.0.set(observation.queue_bytes);
+        self.arrivals_pkts.0.set(observation.arrivals_pkts);
+        self.accepted_pkts.0.set(observation.accepted_pkts);
+        self.departures_pkts.0.set(observation.departures_pkts);
+        self.departures_bytes.0.set(observation.departures_bytes);
+        self.busy_s.0.set(observation.busy_s);
+        self.idle_s.0.set(observation.idle_s);
+        self.sojourn_s.0.set(observation.sojourn_s);
+        self.applied.0.set(observation.applied.get());
         self.r#loop.0.set(which);
     }
 }
@@ -74,14 +74,14 @@ impl View {
         &mut self,
         step: &Bound<'py, PyAny>,
         which: usize,
-        seen: &Observation,
+        observation: &Observation,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = step.py();
-        #[allow(unsafe_code, reason = "PyO3 tells no count of references but by the C function")]
-        // SAFETY: it is an object, and the lock is held.
+        #[allow(unsafe_code, reason = "PyO3 has no safe function for the reference count")]
+        // SAFETY: the pointer is a live object, and the GIL is held.
         let ours = self.0.take().filter(|last| unsafe { ffi::Py_REFCNT(last.as_ptr()) } == 1);
         let view = self.0.insert(ours.map_or_else(|| Py::new(py, LawView::default()), Ok)?).bind(py);
-        view.get().show(py, which, seen);
+        view.get().show(py, which, observation);
         call_with(step, view)
     }
 }
@@ -90,9 +90,9 @@ impl View {
 /// call.
 fn call_with<'py>(function: &Bound<'py, PyAny>, argument: &Bound<'py, LawView>) -> PyResult<Bound<'py, PyAny>> {
     let end = std::ptr::null_mut::<ffi::PyObject>();
-    #[allow(unsafe_code, reason = "PyO3 has no call without a tuple for the stable ABI")]
-    // SAFETY: the lock is held, as both objects show; the arguments end with a null pointer; the answer is a new
-    // reference, or null with an exception set.
+    #[allow(unsafe_code, reason = "for the stable ABI, PyO3 has no call without a tuple")]
+    // SAFETY: the GIL is held, as both `Bound` objects prove; the arguments end with a null pointer; the result is a
+    // new reference, or null with an exception set.
     unsafe {
         let answer = ffi::PyObject_CallFunctionObjArgs(function.as_ptr(), argument.as_ptr(), end);
         Bound::from_owned_ptr_or_err(function.py(), answer)

@@ -10,7 +10,7 @@ use aqumen_units::{Instant, Span};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::custom_errors::{CallError, Calls, ErrorSlot, own_error, shown};
+use super::errors::{CallError, Calls, ErrorSlot, own_error, shown};
 
 /// Most consecutive results without a byte, or without a wait, since the run would not progress.
 const ANSWERS_MAX: u32 = 100_000;

@@ -1,7 +1,7 @@
 //! Custom code in Python: control laws and per-packet AQMs; `traffic` has custom sources, `law_view` the observation
-//! passed to a law, `custom_errors` the errors of custom code. Engines run without the GIL and take it for each call.
+//! passed to a law, `errors` the errors of custom code. Engines run without the GIL and take it for each call.
 
-mod custom_errors;
+mod errors;
 mod law_view;
 mod traffic;
 
@@ -19,8 +19,8 @@ use pyo3::types::PyDict;
 
 use crate::catalogue::names;
 use crate::error::refuse;
-use custom_errors::{CallError, Calls, ErrorSlot, own_error, shown};
-pub(crate) use custom_errors::{WithCustomCode, WithCustomCode as Known};
+pub(crate) use errors::WithCustomCode;
+use errors::{CallError, Calls, ErrorSlot, own_error, shown};
 pub(crate) use law_view::LawView;
 use law_view::View;
 
@@ -29,7 +29,7 @@ use law_view::View;
 pub(crate) struct Catalogue(pub(crate) WithCustomCode<Extensions>);
 
 /// Returns whether a run of `plan` calls Python code throughout.
-pub(crate) fn calls(plan: &Plan) -> bool {
+pub(crate) fn calls_python(plan: &Plan) -> bool {
     plan.links.iter().any(|link| !names().any(|name| name == link.aqm.name))
         || plan.groups.iter().any(|group| matches!(group.traffic, Traffic::Custom(_)))
 }
@@ -60,19 +60,19 @@ type PerPacket = (Py<PyAny>, Option<Py<PyAny>>, Option<Py<PyAny>>, Option<Py<PyA
 
 #[pymethods]
 impl Catalogue {
-    /// Makes a catalogue of the built-in names and these.
+    /// Makes a catalogue of the built-in names and these classes.
     #[new]
-    fn new(own: Vec<CustomClass>) -> PyResult<Self> {
+    fn new(classes: Vec<CustomClass>) -> PyResult<Self> {
         let errors = ErrorSlot::default();
         let mut all = Extensions::default();
-        for row in own {
-            let algorithm = row.algorithm()?;
-            if row.kind == "traffic" {
-                let kind = traffic::kind(algorithm.name, algorithm.params, row.make, &errors);
+        for class in classes {
+            let algorithm = class.algorithm()?;
+            if class.kind == "traffic" {
+                let kind = traffic::kind(algorithm.name, algorithm.params, class.make, &errors);
                 all.traffic = all.traffic.with(kind).map_err(refuse)?;
                 continue;
             }
-            let (errors, make, law) = (errors.clone(), row.make, row.kind == "law");
+            let (errors, make, law) = (errors.clone(), class.make, class.kind == "law");
             let build = move |settings: &Settings<'_>, network: &Network| -> Result<AnyAqm, ParamError> {
                 let make = Factory { make: &make, algorithm: &algorithm, errors: &errors };
                 if law { make.law(settings, network) } else { make.per_packet(settings, network) }
@@ -176,11 +176,11 @@ impl Factory<'_> {
     ) -> Result<T, ParamError> {
         let made = Python::attach(|py| -> PyResult<T> {
             let values = PyDict::new(py);
-            for row in self.algorithm.params {
-                if let Some(x) = settings.number(row.name) {
-                    values.set_item(row.name, x)?;
-                } else if let Some(yes) = settings.flag(row.name) {
-                    values.set_item(row.name, yes)?;
+            for param in self.algorithm.params {
+                if let Some(x) = settings.number(param.name) {
+                    values.set_item(param.name, x)?;
+                } else if let Some(yes) = settings.flag(param.name) {
+                    values.set_item(param.name, yes)?;
                 }
             }
             let nominal = PyDict::new(py);
@@ -200,7 +200,7 @@ impl Factory<'_> {
         made.map_err(|error| {
             self.errors.raise(own_error(format!("{}: cannot be made", self.algorithm.name), error));
             // The caller raises the stored exception instead of this.
-            ParamError::new("own AQM", Value::Choice(self.algorithm.name), Requirement::Relation("cannot be made"))
+            ParamError::new("custom AQM", Value::Choice(self.algorithm.name), Requirement::Relation("cannot be made"))
         })
     }
 
@@ -233,10 +233,10 @@ impl SampledLaw for PyLaw {
         self.periods
     }
 
-    fn step(&mut self, which: usize, seen: &Observation) -> Probability {
+    fn step(&mut self, which: usize, observation: &Observation) -> Probability {
         let PyLaw { calls, step, view, .. } = self;
-        let answer = calls.attempt(seen.now, |py| {
-            let answer = view.show_to(step.bind(py), which, seen)?;
+        let answer = calls.attempt(observation.now, |py| {
+            let answer = view.show_to(step.bind(py), which, observation)?;
             match answer.extract::<f64>() {
                 Ok(p) if (0.0..=1.0).contains(&p) => Ok(p),
                 Ok(p) => Err(CallError::Wrong(format!("step() answered {p}; a probability is from 0 to 1"))),
@@ -246,7 +246,7 @@ impl SampledLaw for PyLaw {
                 ))),
             }
         });
-        answer.map_or(seen.applied, Probability::clamp)
+        answer.map_or(observation.applied, Probability::clamp)
     }
 
     fn initial(&self) -> Probability {

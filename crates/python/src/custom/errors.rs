@@ -68,6 +68,7 @@ impl ErrorSlot {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).0
     }
 
+    /// Stores `error`.
     pub(super) fn raise(&self, error: PyErr) {
         let mut stored = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = stored.1.replace(error);
@@ -160,6 +161,7 @@ pub(super) fn own_error(at: String, error: PyErr) -> PyErr {
     })
 }
 
+/// Returns `repr(answer)` for a message.
 pub(super) fn shown(answer: &Bound<'_, PyAny>) -> String {
     answer.repr().map_or_else(|_| "something without repr()".into(), |text| text.to_string())
 }
