@@ -18,8 +18,8 @@
 //! the sampler concern all processes and stop them all.
 //!
 //! `partition` forms the processes, `mailboxes` deliver events to them, `process` and `batch` order these. `ports`,
-//! `bulk` and `hosts` (with `endpoints`, `agents` and `applications`) execute them; `event_loop` runs a process with
-//! several ports. `dispatch` sends packets from process to process; `parallel` runs two threads. An `agent` is a flow
+//! `bulk` and `hosts` (with `endpoints`, `agents` and `applications`) execute them. `dispatch` sends packets from process
+//! to process. A `worker` runs processes one after the other; `parallel` shares them between two workers. An `agent` is a flow
 //! of another transport than TCP, an `application` tells flows what to send. The packet trace needs the order of all
 //! events: its entries wait in a `log` until an epoch closes.
 
@@ -32,7 +32,6 @@ mod bulk;
 mod bulk_mailbox;
 mod dispatch;
 mod endpoints;
-mod event_loop;
 mod hosts;
 mod log;
 mod mailboxes;
@@ -43,6 +42,7 @@ mod ports;
 mod process;
 mod table;
 mod totals;
+mod worker;
 
 use std::ops::RangeInclusive;
 
@@ -50,7 +50,6 @@ use aqumen_network::port::{Port, Style};
 use aqumen_result::Series;
 use aqumen_scenario::Plan;
 use aqumen_transport::tcp::TcpConfig;
-use rayon::ThreadPool;
 
 use crate::event::Event;
 use crate::measure::Measures;
@@ -67,19 +66,18 @@ use dispatch::Dispatcher;
 use hosts::{ChangedFlows, FlowState, Hosts};
 use mailboxes::{Mailboxes, Priorities};
 use moment::NEVER;
-use parallel::Worker;
+use parallel::Threads;
 use partition::Partition;
 use ports::Ports;
 pub(crate) use totals::{FlowTotal, Totals};
+use worker::Worker;
 
 pub(crate) struct Engine<'a> {
     plan: &'a Plan,
-    dispatcher: Dispatcher<'a>,
-    ports: Ports,
-    /// Second worker of a run on two threads; `dispatcher` and `ports` belong to the first.
-    second: Option<Box<Worker<'a>>>,
-    /// Threads of the two workers.
-    pool: Option<ThreadPool>,
+    /// One worker, or two that share the processes.
+    workers: Vec<Worker<'a>>,
+    /// Threads of two workers.
+    threads: Option<Threads>,
     hosts: Hosts<'a>,
     schedule: Schedule,
     /// Time of the next sample.
@@ -149,29 +147,26 @@ impl<'a> Engine<'a> {
             measures,
         };
         let mailboxes = Mailboxes::new(plan, priorities, partition.clone());
-        let mut dispatcher = Dispatcher::new(plan, mailboxes, paths, configs.clone(), trace.is_some());
-        let mut ports = Ports::new(ports, identities, port_links);
+        let dispatcher = Dispatcher::new(plan, mailboxes, paths, configs.clone(), trace.is_some());
         let shared = threads > 1 && trace.is_none() && parallel::is_worth_it(plan, &dispatcher, processes);
-        let pool = shared.then(parallel::threads).flatten();
-        let second = if pool.is_some() {
-            let Network { ports: others, identities, port_links, paths, .. } = Network::new(plan, style, false)?;
-            let anew = Dispatcher::new(plan, Mailboxes::new(plan, priorities, partition), paths, configs, false);
-            let anew = (anew, Ports::new(others, identities, port_links));
-            Some(Box::new(Worker::part(plan, processes, (&mut dispatcher, &mut ports), anew)))
-        } else {
-            None
-        };
+        let threads = if shared { Threads::new(&dispatcher.mailboxes, processes) } else { None };
+        let mut workers = vec![Worker::new(dispatcher, Ports::new(ports, identities, port_links))];
+        if threads.is_some() {
+            let Network { ports, identities, port_links, paths, .. } = Network::new(plan, style, false)?;
+            let copy = Dispatcher::new(plan, Mailboxes::new(plan, priorities, partition), paths, configs, false);
+            let second = parallel::divide(plan, &mut workers[0], (copy, Ports::new(ports, identities, port_links)));
+            workers.push(second);
+        }
+        let dispatcher = &workers[0].dispatcher;
         hosts.flows.iter_mut().zip(0u32..).for_each(|(state, flow)| state.first_leg = dispatcher.paths.first_leg(flow));
         hosts.add_agents();
-        hosts.add_applications(&dispatcher, style.collapse);
+        hosts.add_applications(dispatcher, style.collapse);
         let schedule = Schedule::new(plan, |flow| dispatcher.mailboxes.is_bulk_sender(flow));
         let mut engine = Engine {
             plan,
-            dispatcher,
-            series: vec![Series::default(); ports.all.len()],
-            ports,
-            second,
-            pool,
+            series: vec![Series::default(); workers[0].ports.all.len()],
+            workers,
+            threads,
             hosts,
             schedule,
             sample_at: plan.sample_interval.as_nanos(),
@@ -180,25 +175,28 @@ impl<'a> Engine<'a> {
             events: 0,
         };
         engine.look_ahead();
-        (0..engine.series.len() as u32).for_each(|port| engine.arm(port));
+        (0..engine.series.len()).for_each(|port| engine.owner(port).arm(port as u32));
         Ok(engine)
     }
 
     /// Runs to the end of the plan.
     pub(crate) fn run(mut self, progress: &mut dyn Progress) -> Result<Outcome, Error> {
-        let pool = self.pool.take();
+        let pool = self.threads.as_ref().map(Threads::pool);
         match &pool {
             None => self.run_through(progress)?,
             Some(pool) => parallel::on(pool, progress, |progress| self.run_through(progress))?,
         }
         let threads = pool.map(|pool| pool.current_num_threads());
-        let Engine { mut ports, hosts, dispatcher, second, series, totals, events, .. } = self;
-        let (measures, mut segments) = (hosts.measures, dispatcher.segments);
-        if let Some(second) = second {
-            segments.absorb(second.leave(&mut ports).segments);
+        let Engine { hosts, workers, series, totals, events, .. } = self;
+        let mut workers = workers.into_iter();
+        let Some(Worker { dispatcher, ports, .. }) = workers.next() else { unreachable!("an engine has a worker") };
+        let Ports { all: mut ports, links: port_links, .. } = ports;
+        let mut segments = dispatcher.segments;
+        for mut worker in workers {
+            worker.return_ports(&mut ports);
+            segments.absorb(worker.dispatcher.segments);
         }
-        let Ports { all: ports, links: port_links, .. } = ports;
-        Ok(Outcome { ports, port_links, series, totals, measures, segments, events, threads })
+        Ok(Outcome { ports, port_links, series, totals, measures: hosts.measures, segments, events, threads })
     }
 
     fn run_through(&mut self, progress: &mut dyn Progress) -> Result<(), Error> {
@@ -206,7 +204,7 @@ impl<'a> Engine<'a> {
         let (mut epoch, mut reported) = (0, 0);
         self.open(epoch);
         loop {
-            let epoch_end = self.dispatcher.mailboxes.epoch_end();
+            let epoch_end = self.mailboxes().epoch_end();
             let stop = self.schedule.next().min(self.sample_at);
             if epoch_end <= stop {
                 self.run_processes(epoch_end, 0);
@@ -217,11 +215,11 @@ impl<'a> Engine<'a> {
                         return Err(Error::Cancelled);
                     }
                 }
-                epoch = self.next_epoch(epoch + 1..=self.dispatcher.mailboxes.epoch_of(stop));
+                epoch = self.next_epoch(epoch + 1..=self.mailboxes().epoch_of(stop));
                 self.open(epoch);
                 continue;
             }
-            self.run_processes(stop, self.dispatcher.mailboxes.priorities.control);
+            self.run_processes(stop, self.mailboxes().priorities.control);
             if self.schedule.next() == stop {
                 self.events += 1;
                 self.on_control(stop, progress)?;
@@ -229,7 +227,7 @@ impl<'a> Engine<'a> {
                     break;
                 }
                 // The timer of a new AQM may be due.
-                self.run_ports(stop, self.dispatcher.mailboxes.priorities.sampler);
+                self.run_ports(stop, self.mailboxes().priorities.sampler);
             }
             if self.sample_at == stop {
                 self.events += 1;
@@ -240,61 +238,49 @@ impl<'a> Engine<'a> {
         self.trace.take().map_or(Ok(()), Trace::finish)
     }
 
-    /// Returns the next epoch to open: the first of the `few` candidates with a due event, or else the last.
-    fn next_epoch(&self, few: RangeInclusive<u64>) -> u64 {
-        let (first, last) = few.into_inner();
-        let due = self.ports.due().min(self.second.as_ref().map_or(NEVER, |second| second.due()));
-        let last = self.dispatcher.mailboxes.epoch_of(due).clamp(first, last);
-        let next = self.dispatcher.mailboxes.next_epoch(first..=last);
-        self.second.as_ref().map_or(next, |second| second.dispatcher.mailboxes.next_epoch(first..=next))
+    /// Returns the mailboxes of the first worker.
+    fn mailboxes(&self) -> &Mailboxes {
+        &self.workers[0].dispatcher.mailboxes
+    }
+
+    /// Returns the next epoch to open: the first of `epochs` with an event, or else the last.
+    fn next_epoch(&self, epochs: RangeInclusive<u64>) -> u64 {
+        let (first, last) = epochs.into_inner();
+        self.workers.iter().fold(last, |last, worker| worker.next_epoch(first..=last))
     }
 
     fn open(&mut self, epoch: u64) {
-        match &mut self.second {
-            None => self.dispatcher.mailboxes.open(epoch),
-            Some(second) => second.open(&mut self.dispatcher.mailboxes, epoch),
+        if let [first, second] = &mut self.workers[..] {
+            parallel::exchange(first, second, epoch);
         }
+        self.workers.iter_mut().for_each(|worker| worker.dispatcher.mailboxes.open(epoch));
     }
 
     /// Runs all processes up to the key (`until`, `priority`), exclusive.
     fn run_processes(&mut self, until: u64, priority: u32) {
-        self.go_on((until, priority), until > 0);
+        self.run_workers((until, priority), until > 0);
     }
 
     /// Runs all processes but bulk endpoints up to the key (`until`, `priority`), exclusive.
     fn run_ports(&mut self, until: u64, priority: u32) {
-        self.go_on((until, priority), false);
+        self.run_workers((until, priority), false);
     }
 
-    fn go_on(&mut self, (until, priority): EventKey, with_bulk: bool) {
-        if let Some(second) = &mut self.second {
-            let (ports, hosts) = ((&mut self.dispatcher, &mut self.ports), &mut self.hosts);
-            self.events += second.run(ports, hosts, (until, priority), with_bulk);
-            return;
-        }
-        (0..self.dispatcher.mailboxes.processes.len()).for_each(|process| self.run_process(process, (until, priority)));
-        if with_bulk {
-            self.events += self.dispatcher.run_receivers(until);
-            self.events += self.hosts.run_senders(&mut self.dispatcher, until);
-        }
+    fn run_workers(&mut self, until: EventKey, with_bulk: bool) {
+        self.events += match (&mut self.workers[..], &mut self.threads) {
+            ([first, second], Some(threads)) => threads.run((first, second), &mut self.hosts, until, with_bulk),
+            (workers, _) => workers.iter_mut().map(|worker| worker.run(Some(&mut self.hosts), until, with_bulk)).sum(),
+        };
     }
 
-    /// Schedules the timer of a port's AQM anew.
-    fn arm(&mut self, port: u32) {
-        match &mut self.second {
-            None => self.ports.arm(&mut self.dispatcher, port),
-            Some(second) => second.arm(&mut self.ports, &mut self.dispatcher, port),
-        }
-    }
-
-    /// Returns a port and its samples.
-    fn port(&mut self, number: usize) -> (&mut Port<Event>, &mut Series) {
-        let own = self.second.as_mut().and_then(|second| second.port(number));
-        (own.unwrap_or(&mut self.ports.all[number]), &mut self.series[number])
+    /// Returns the worker that has `port`.
+    fn owner(&mut self, port: usize) -> &mut Worker<'a> {
+        let owner = self.workers.iter().position(|worker| worker.has_port[port]);
+        &mut self.workers[owner.unwrap_or(0)]
     }
 
     fn write_log(&mut self) {
-        if let (Some(log), Some(trace)) = (&mut self.dispatcher.log, &mut self.trace) {
+        if let (Some(log), Some(trace)) = (&mut self.workers[0].dispatcher.log, &mut self.trace) {
             log.write(trace);
         }
     }
@@ -302,7 +288,9 @@ impl<'a> Engine<'a> {
     #[inline(never)]
     fn sample(&mut self, now: u64) {
         for number in 0..self.series.len() {
-            let (port, series) = self.port(number);
+            let mut workers = self.workers.iter_mut();
+            let Some(worker) = workers.find(|worker| worker.has_port[number]) else { continue };
+            let (port, series) = (&mut worker.ports.all[number], &mut self.series[number]);
             if let Some((queue, probability)) = port.sample(now) {
                 series.sample(now as f64 * 1e-9, queue as f64, probability);
                 port.observe(&mut |name, value| series.observe(name, value));
@@ -339,22 +327,15 @@ impl<'a> Engine<'a> {
     /// Lets the hosts act on a scheduled item.
     fn with_schedule(&mut self, act: impl FnOnce(&mut Hosts<'a>, &mut Dispatcher<'a>)) {
         self.look_ahead();
-        let dispatcher = self.second.as_mut().map_or(&mut self.dispatcher, |second| &mut second.dispatcher);
-        act(&mut self.hosts, dispatcher);
+        if let Some(worker) = self.workers.iter_mut().find(|worker| worker.has_hosts) {
+            act(&mut self.hosts, &mut worker.dispatcher);
+        }
     }
 
     /// Passes the next window edge and the next scheduled item to the dispatchers.
     fn look_ahead(&mut self) {
         let (edge, control) = (self.schedule.next_edge(), self.schedule.next());
-        self.each_dispatcher(|dispatcher| dispatcher.set_next(edge, control));
-    }
-
-    /// Visits the dispatcher of each worker.
-    fn each_dispatcher(&mut self, mut visit: impl FnMut(&mut Dispatcher<'a>)) {
-        visit(&mut self.dispatcher);
-        if let Some(second) = &mut self.second {
-            visit(&mut second.dispatcher);
-        }
+        self.workers.iter_mut().for_each(|worker| worker.dispatcher.set_next(edge, control));
     }
 
     #[cold]
@@ -362,28 +343,29 @@ impl<'a> Engine<'a> {
         let line = self.plan.links[link as usize].line.as_ref();
         let Some((_, choice)) = line.and_then(|line| line.aqms.get(change as usize)) else { return };
         // The scenario has checked that the AQM can be built; an unused link has no port.
-        let Some(port) = self.ports.links.iter().position(|number| *number == link) else { return };
+        let Some(port) = self.workers[0].ports.links.iter().position(|number| *number == link) else { return };
         if let Some(Ok(new)) = choice.build_qdisc(self.plan.links[link as usize].limit) {
-            self.port(port).0.retune(new, now);
-            self.arm(port as u32);
+            let owner = self.owner(port);
+            owner.ports.all[port].retune(new, now);
+            owner.arm(port as u32);
         }
     }
 
     /// Begins or ends a measurement window.
     fn on_edge(&mut self, now: u64) {
-        (0..self.series.len()).for_each(|number| self.port(number).0.edge(now));
+        (0..self.series.len()).for_each(|port| self.owner(port).ports.all[port].edge(now));
         self.hosts.measures.edge();
-        let ends = self.dispatcher.sinks.iter().zip(0u32..);
-        let mut totals: Vec<_> = ends.map(|(sink, flow)| self.hosts.total(flow, sink)).collect();
-        if let Some(second) = &self.second {
+        let sinks = self.workers[0].dispatcher.sinks.iter().zip(0u32..);
+        let mut totals: Vec<_> = sinks.map(|(sink, flow)| self.hosts.total(flow, sink)).collect();
+        for Worker { dispatcher, .. } in &self.workers[1..] {
             // Each worker has a receiver of the flow; only one of them gets segments.
-            let sinks = totals.iter_mut().zip(&second.dispatcher.sinks);
+            let sinks = totals.iter_mut().zip(&dispatcher.sinks);
             sinks.for_each(|(total, sink)| total.delivered += sink.receiver.delivered_bytes().0);
         }
-        self.each_dispatcher(|dispatcher| {
+        for Worker { dispatcher, .. } in &mut self.workers {
             dispatcher.segments.edge();
             totals.iter_mut().zip(dispatcher.early_bytes()).for_each(|(total, early)| total.delivered -= early);
-        });
+        }
         self.totals.note(totals);
         self.look_ahead();
     }

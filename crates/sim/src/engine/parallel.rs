@@ -6,10 +6,10 @@
 //! other worker wait in a local copy of that process until their epoch opens. One thread alone handles the events that
 //! concern all processes.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
-use aqumen_network::port::Port;
 use aqumen_scenario::Plan;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -18,21 +18,12 @@ use super::dispatch::Dispatcher;
 use super::hosts::Hosts;
 use super::mailboxes::Mailboxes;
 use super::ports::Ports;
-use crate::event::Event;
+use super::worker::Worker;
 use crate::{Error, Partitioning, Progress};
 
-/// The second worker, and the division of the processes between the workers.
-pub(super) struct Worker<'a> {
-    pub(super) dispatcher: Dispatcher<'a>,
-    ports: Ports,
-    /// Whether each port belongs to this worker.
-    has_port: Vec<bool>,
-    /// Processes of the first worker's ports, with the port of each.
-    there: Vec<(usize, u32)>,
-    /// Processes of this worker's ports, with the port of each.
-    here: Vec<(usize, u32)>,
-    /// Process of the applications, if there is one.
-    hosts: Option<usize>,
+/// Two threads, and whether a stretch of time pays for them.
+pub(super) struct Threads {
+    pool: Arc<ThreadPool>,
     /// Shortest time that pays for two threads, nanoseconds.
     short: u64,
     /// Time that the workers have reached.
@@ -58,92 +49,68 @@ pub(super) fn is_worth_it(plan: &Plan, dispatcher: &Dispatcher<'_>, processes: P
         && hosted.all(|flow| !dispatcher.paths.has_inline_receiver(flow))
 }
 
-impl<'a> Worker<'a> {
-    /// Makes the second worker of `plan` from fresh copies of the first worker's dispatcher and ports.
-    ///
-    /// Unless `processes` is [`Partitioning::Paying`], two threads are used however few events there are.
-    pub(super) fn part(
-        plan: &Plan,
-        processes: Partitioning,
-        (dispatcher, ports): (&mut Dispatcher<'a>, &mut Ports),
-        mut anew: (Dispatcher<'a>, Ports),
-    ) -> Self {
-        let mut carries_data = vec![false; plan.links.len()];
-        plan.flows.iter().flat_map(|flow| &flow.path).for_each(|&link| carries_data[link as usize] = true);
-        let has_port: Vec<bool> = ports.links.iter().map(|&link| !carries_data[link as usize]).collect();
-        let is_here = |&(_, port): &(usize, u32)| has_port[port as usize];
-        let alone = dispatcher.mailboxes.processes.iter().enumerate();
-        let alone = alone.filter_map(|(process, of)| Some((process, of.only_port?)));
-        let (here, there): (Vec<_>, Vec<_>) = alone.partition(is_here);
-        let short = if processes == Partitioning::Paying { short(&dispatcher.mailboxes) } else { 0 };
-        dispatcher.mailboxes.senders.stand_in();
-        (anew.0.acks, anew.0.packets) = (dispatcher.acks.share(), dispatcher.packets.share());
-        let hosts = dispatcher.mailboxes.hosts_process();
-        Worker { dispatcher: anew.0, ports: anew.1, has_port, there, here, hosts, short, now: 0 }
+/// Divides the processes between `first`, which has all of them, and a second worker, which is made of fresh copies of
+/// the dispatcher and the ports.
+pub(super) fn divide<'a>(plan: &Plan, first: &mut Worker<'a>, copies: (Dispatcher<'a>, Ports)) -> Worker<'a> {
+    let mut second = Worker::new(copies.0, copies.1);
+    let mut carries_data = vec![false; plan.links.len()];
+    plan.flows.iter().flat_map(|flow| &flow.path).for_each(|&link| carries_data[link as usize] = true);
+    first.has_port = first.ports.links.iter().map(|&link| carries_data[link as usize]).collect();
+    second.has_port = first.has_port.iter().map(|has| !has).collect();
+    for worker in [&mut *first, &mut second] {
+        let Worker { dispatcher, processes, has_port, .. } = worker;
+        let port_of = |process: &usize| dispatcher.mailboxes.processes[*process].only_port;
+        processes.retain(|process| port_of(process).is_some_and(|port| has_port[port as usize]));
+    }
+    (first.has_hosts, second.has_receivers) = (false, false);
+    second.processes.extend(second.dispatcher.mailboxes.hosts_process());
+    first.dispatcher.mailboxes.senders.stand_in();
+    (second.dispatcher.acks, second.dispatcher.packets) =
+        (first.dispatcher.acks.share(), first.dispatcher.packets.share());
+    second
+}
+
+/// Delivers the messages that each worker holds for the other one's processes, when `epoch` opens.
+pub(super) fn exchange(first: &mut Worker<'_>, second: &mut Worker<'_>, epoch: u64) {
+    let (ours, theirs) = (&mut first.dispatcher.mailboxes, &mut second.dispatcher.mailboxes);
+    theirs.senders.mailbox.admit(&mut ours.senders.mailbox, epoch);
+    ours.receivers.admit(&mut theirs.receivers, epoch);
+    let end = ours.end_of(epoch);
+    for &process in &second.processes {
+        theirs.processes[process].admit(&mut ours.processes[process], end);
+    }
+    for &process in &first.processes {
+        ours.processes[process].admit(&mut theirs.processes[process], end);
+    }
+}
+
+impl Threads {
+    /// Returns two threads for `plan`, if the system grants them. Unless `processes` is [`Partitioning::Paying`], they
+    /// are used however few events there are.
+    pub(super) fn new(mailboxes: &Mailboxes, processes: Partitioning) -> Option<Self> {
+        let short = if processes == Partitioning::Paying { short(mailboxes) } else { 0 };
+        let pool = ThreadPoolBuilder::new().num_threads(2).build().ok()?;
+        Some(Threads { pool: Arc::new(pool), short, now: 0 })
     }
 
-    /// Returns the port of this number, if it belongs to this worker.
-    pub(super) fn port(&mut self, number: usize) -> Option<&mut Port<Event>> {
-        self.has_port[number].then_some(&mut self.ports.all[number])
-    }
-
-    /// Schedules the timer of a port's AQM anew.
-    pub(super) fn arm(&mut self, ports: &mut Ports, dispatcher: &mut Dispatcher<'_>, number: u32) {
-        if self.has_port[number as usize] {
-            self.ports.arm(&mut self.dispatcher, number)
-        } else {
-            ports.arm(dispatcher, number)
-        }
-    }
-
-    /// Returns the time of the next timer or end of service at a port of this worker.
-    pub(super) fn due(&self) -> u64 {
-        self.ports.due()
-    }
-
-    /// Opens `epoch` for both workers; `mailboxes` are the first worker's.
-    pub(super) fn open(&mut self, mailboxes: &mut Mailboxes, epoch: u64) {
-        self.dispatcher.mailboxes.senders.mailbox.admit(&mut mailboxes.senders.mailbox, epoch);
-        mailboxes.receivers.admit(&mut self.dispatcher.mailboxes.receivers, epoch);
-        let end = mailboxes.end_of(epoch);
-        let (theirs, ours) = (&mut mailboxes.processes, &mut self.dispatcher.mailboxes.processes);
-        let here = self.here.iter().map(|&(process, _)| process).chain(self.hosts);
-        here.for_each(|process| ours[process].admit(&mut theirs[process], end));
-        self.there.iter().for_each(|&(process, _)| theirs[process].admit(&mut ours[process], end));
-        self.dispatcher.mailboxes.open(epoch);
-        mailboxes.open(epoch);
-    }
-
-    /// Runs both workers up to the key `until`, exclusive, with bulk endpoints if `with_bulk`. The first worker is
-    /// given by its dispatcher and ports. Returns the number of events.
+    /// Runs both workers up to the key `until`, exclusive; see [`Worker::run`].
     pub(super) fn run(
         &mut self,
-        (dispatcher, ports): (&mut Dispatcher<'_>, &mut Ports),
+        (first, second): (&mut Worker<'_>, &mut Worker<'_>),
         hosts: &mut Hosts<'_>,
         until: EventKey,
         with_bulk: bool,
     ) -> u64 {
         let short = until.0.saturating_sub(self.now) <= self.short;
         self.now = until.0;
-        let Worker { dispatcher: own_dispatcher, ports: own_ports, here, there, hosts: of_hosts, .. } = self;
-        let mut of_ports = || {
-            let done = ports.run_processes(dispatcher, there, until);
-            done + if with_bulk { dispatcher.run_receivers(until.0) } else { 0 }
-        };
-        let mut of_ends = || {
-            let mut done = own_ports.run_processes(own_dispatcher, here, until);
-            done += of_hosts.map_or(0, |process| hosts.run_process(own_dispatcher, process, until));
-            done + if with_bulk { hosts.run_senders(own_dispatcher, until.0) } else { 0 }
-        };
-        let (of_ports, of_ends) = if short { (of_ports(), of_ends()) } else { together(of_ports, of_ends) };
-        of_ports + of_ends
+        let mut of_first = || first.run(None, until, with_bulk);
+        let mut of_second = || second.run(Some(hosts), until, with_bulk);
+        let (one, other) = if short { (of_first(), of_second()) } else { together(of_first, of_second) };
+        one + other
     }
 
-    /// Moves this worker's ports into `ports`, and returns its dispatcher.
-    pub(super) fn leave(mut self, ports: &mut Ports) -> Dispatcher<'a> {
-        let all = ports.all.iter_mut().zip(&mut self.ports.all).zip(&self.has_port);
-        all.filter(|(_, is_here)| **is_here).for_each(|((port, own), _)| std::mem::swap(port, own));
-        self.dispatcher
+    pub(super) fn pool(&self) -> Arc<ThreadPool> {
+        Arc::clone(&self.pool)
     }
 }
 
@@ -182,20 +149,15 @@ fn wait_for(done: &AtomicBool) {
     }
 }
 
-/// Returns a pool of two threads, if the system grants them.
-pub(super) fn threads() -> Option<ThreadPool> {
-    ThreadPoolBuilder::new().num_threads(2).build().ok()
-}
-
-/// Runs `work` on `threads`, while the calling thread reports its progress.
+/// Runs `work` on the threads of `pool`, while the calling thread reports its progress.
 pub(super) fn on(
-    threads: &ThreadPool,
+    pool: &ThreadPool,
     progress: &mut dyn Progress,
     work: impl FnOnce(&mut dyn Progress) -> Result<(), Error> + Send,
 ) -> Result<(), Error> {
     let ((sender, fractions), (reply, replies)) = (channel(), channel());
     let mut done = Ok(());
-    threads.in_place_scope(|scope| {
+    pool.in_place_scope(|scope| {
         scope.spawn(|_| {
             done = work(&mut move |fraction: f64| sender.send(fraction).is_ok() && replies.recv().unwrap_or(false));
         });

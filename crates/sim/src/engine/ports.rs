@@ -73,16 +73,6 @@ impl Ports {
         self.services.iter().chain(&self.timers).fold(NEVER, |first, due| first.min(*due))
     }
 
-    /// Runs single-port processes up to the key `until`, exclusive; returns the number of events.
-    pub(super) fn run_processes(
-        &mut self,
-        dispatcher: &mut Dispatcher<'_>,
-        processes: &[(usize, u32)],
-        until: EventKey,
-    ) -> u64 {
-        processes.iter().map(|&(process, number)| self.run_process(dispatcher, process, number, until)).sum()
-    }
-
     /// Runs the process of port `number` up to the key `until`, exclusive; returns the number of events. The port keeps
     /// the times of its AQM's timer and its end of service; all other events are packets.
     pub(super) fn run_process(
