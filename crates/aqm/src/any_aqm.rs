@@ -23,7 +23,7 @@ macro_rules! algorithms {
     ($($variant:ident($type:ty) = $module:ident),* $(,)?) => {
         /// Any algorithm: chosen when a run is set up, dispatched without indirection, but for one from outside.
         #[allow(missing_docs, reason = "each variant is the algorithm of its name")]
-        #[derive(Debug)]
+        #[derive(Clone, Debug)]
         #[allow(clippy::large_enum_variant, reason = "one per queue; an indirection would cost every packet")]
         pub enum AnyAqm {
             $($variant($type),)*

@@ -16,7 +16,7 @@ macro_rules! disciplines {
     ($($variant:ident($type:ty) = $module:ident),* $(,)?) => {
         /// Any discipline: chosen when a run is set up, dispatched without indirection.
         #[allow(missing_docs, reason = "each variant is the discipline of its name")]
-        #[derive(Debug)]
+        #[derive(Clone, Debug)]
         #[allow(clippy::large_enum_variant, reason = "one per link; an indirection would cost every packet")]
         pub enum AnyQdisc {
             /// One queue, first in, first out, with an AQM.

@@ -108,13 +108,13 @@ impl Catalogue {
 
 impl AnyAqm {
     /// A custom algorithm.
-    pub fn custom<A: Aqm + Send + 'static>(aqm: A) -> Self {
+    pub fn custom<A: Aqm + Clone + Send + 'static>(aqm: A) -> Self {
         AnyAqm::Custom(CustomAqm::new(aqm))
     }
 
     /// A custom control law, applied to each packet by a coin toss. With `ecn`, ECN-capable packets are marked instead
     /// of dropped.
-    pub fn custom_law<L: SampledLaw + Send + 'static>(law: L, ecn: bool) -> Self {
+    pub fn custom_law<L: SampledLaw + Clone + Send + 'static>(law: L, ecn: bool) -> Self {
         AnyAqm::custom(SampledAqm::new(law, ecn))
     }
 }

@@ -4,22 +4,25 @@ use alloc::boxed::Box;
 use core::any::Any;
 use core::fmt;
 
+use dyn_clone::DynClone;
+
 use aqumen_units::{Instant, Probability, Span};
 
 use crate::{Aqm, Cx, Draw, Hooks, Packet, QueueView, SampledLaw, Theory, Totals, Value, Verdict};
 
 /// Someone's own algorithm.
+#[derive(Clone)]
 pub struct CustomAqm(Box<dyn DynAqm>);
 
 impl CustomAqm {
     /// `aqm`, as any algorithm.
-    pub fn new<A: Aqm + Send + 'static>(aqm: A) -> Self {
+    pub fn new<A: Aqm + Clone + Send + 'static>(aqm: A) -> Self {
         CustomAqm(Box::new(aqm))
     }
 }
 
 /// What of an [`Aqm`] can be called without knowing its type.
-trait DynAqm: Send {
+trait DynAqm: DynClone + Send {
     fn any(&self) -> &dyn Any;
     fn arrival(&mut self, packet: &Packet, now: Instant, queue: QueueView<'_>, rng: &mut dyn Draw) -> Verdict;
     fn overflow(&mut self, packet: &Packet, now: Instant, queue: QueueView<'_>, rng: &mut dyn Draw);
@@ -46,7 +49,9 @@ trait DynAqm: Send {
     fn says(&self) -> &dyn Theory;
 }
 
-impl<A: Aqm + Send + 'static> DynAqm for A {
+dyn_clone::clone_trait_object!(DynAqm);
+
+impl<A: Aqm + Clone + Send + 'static> DynAqm for A {
     fn any(&self) -> &dyn Any {
         self
     }

@@ -134,7 +134,7 @@ pub use design::self_tuning::{NetworkEstimate, RoundTrip, SelfTuned, Tunable};
 pub use design::target::Target;
 pub use fifo::{Account, Fifo, ServiceRecord};
 pub use host::{Aqm, Coin, Cx, Draw, DropReason, Hooks, Limit, QueueView, Totals, Verdict};
-pub use law::{MAX_LOOPS, Observation, SampledLaw};
+pub use law::{MAX_LOOPS, Observation, Observer, SampledLaw};
 pub use multi::cake::{AckFilter, Cake, CakeParams, Cells, Framing, Isolation, Tins};
 pub use multi::drr::Drr;
 pub use multi::dualpi2::{DualPi2, DualPi2Params, DualScheduler, L4sMarking};

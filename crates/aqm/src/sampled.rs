@@ -4,7 +4,8 @@ use aqumen_units::{Instant, Probability, Span};
 
 use crate::anti_windup::{AntiWindup, AntiWindupLaw};
 use crate::{
-    Aqm, Coin, Cx, Draw, MAX_LOOPS, Network, Observation, Packet, SampledLaw, Settings, Theory, Totals, Value, Verdict,
+    Aqm, Backlog, Coin, Cx, Draw, MAX_LOOPS, Network, Observer, Packet, SampledLaw, Settings, Theory, Totals, Value,
+    Verdict,
 };
 
 /// An [`Aqm`] that applies a law's probability to each arriving packet: it is chosen when a uniform number is below it.
@@ -21,10 +22,7 @@ pub struct SampledAqm<L> {
 struct Loop {
     period: Span,
     due: Instant,
-    last: Instant,
-    totals: Totals,
-    /// Time spent on transmissions up to `last`.
-    busy: Span,
+    observer: Observer,
 }
 
 impl<L: SampledLaw> SampledAqm<L> {
@@ -36,9 +34,7 @@ impl<L: SampledLaw> SampledAqm<L> {
             period.map(|period| period.max(Span::from_nanos(1))).map(|period| Loop {
                 period,
                 due: Instant::ZERO + period,
-                last: Instant::ZERO,
-                totals: Totals::default(),
-                busy: Span::ZERO,
+                observer: Observer::default(),
             })
         });
         let applied = law.initial();
@@ -87,7 +83,8 @@ impl<L: SampledLaw> Aqm for SampledAqm<L> {
             if l.due > cx.now {
                 continue;
             }
-            let seen = l.observe(cx, self.applied);
+            let queue = Backlog { packets: cx.queue.packets, bytes: cx.queue.bytes };
+            let seen = l.observer.observe(cx.now, queue, cx.queue.totals, self.applied);
             // A late call does the work of one period; the clock keeps its phase.
             let late = cx.now - l.due;
             let periods = if late < l.period { 1 } else { late.as_nanos() / l.period.as_nanos() + 1 };
@@ -117,11 +114,11 @@ impl<L: SampledLaw> Aqm for SampledAqm<L> {
         for (which, l) in self.loops.iter_mut().enumerate() {
             let Some(l) = l else { continue };
             // The same loop goes on from its last step; a new one starts now.
-            (l.last, l.totals, l.busy) = match old.and_then(|old| old.loops[which].as_ref()) {
-                Some(before) => (before.last, before.totals, before.busy),
-                None => (now, *totals, totals.busy_until(now)),
+            l.observer = match old.and_then(|old| old.loops[which].as_ref()) {
+                Some(before) => before.observer,
+                None => Observer::new(now, totals),
             };
-            l.due = l.last.saturating_add(l.period);
+            l.due = l.observer.last().saturating_add(l.period);
         }
     }
 
@@ -134,34 +131,6 @@ impl<L: SampledLaw> Aqm for SampledAqm<L> {
     }
 }
 
-impl Loop {
-    fn observe<R: Draw>(&mut self, cx: &Cx<'_, R>, applied: Probability) -> Observation {
-        let (now, queue) = (cx.now, &cx.queue);
-        let (new, old) = (queue.totals, &self.totals);
-        // A transmission that took less of the link than it lasted (a share of a slot) must
-        // not take back what was counted.
-        let (interval, busy) = (now - self.last, new.busy_until(now).max(self.busy));
-        let seen = Observation {
-            now,
-            interval_s: interval.as_secs_f64(),
-            queue_pkts: queue.packets as f64,
-            queue_bytes: queue.bytes as f64,
-            arrivals_pkts: (new.arrivals - old.arrivals) as f64,
-            accepted_pkts: (new.accepted - old.accepted) as f64,
-            departures_pkts: (new.departures - old.departures) as f64,
-            departures_bytes: (new.departed_bytes - old.departed_bytes) as f64,
-            busy_s: (new.busy - old.busy).as_secs_f64(),
-            idle_s: interval.saturating_sub(busy - self.busy).as_secs_f64(),
-            sojourn_s: new.last_sojourn.as_secs_f64(),
-            applied,
-        };
-        self.last = now;
-        self.totals = *new;
-        self.busy = busy;
-        seen
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::vec::Vec;
@@ -169,7 +138,7 @@ mod tests {
     use aqumen_units::{Bytes, Ecn};
 
     use super::*;
-    use crate::{Account, DropReason, Fates, Fifo, Handle, Limit, Qdisc};
+    use crate::{Account, DropReason, Fates, Fifo, Handle, Limit, Observation, Qdisc};
 
     /// Keeps idle and busy time of each period of 5 ms, in milliseconds.
     #[derive(Default)]

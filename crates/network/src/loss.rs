@@ -8,7 +8,7 @@ use aqumen_units::Instant;
 use crate::channel::exponential;
 
 /// The losses of a link over time.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Losses {
     /// Loss settings with the moment from which they apply.
     changes: Vec<(u64, Loss)>,
@@ -50,6 +50,10 @@ impl Losses {
         };
         // Each cause draws, so that the streams do not depend on each other.
         [in_burst, loss.random.0, spoiled].into_iter().fold(false, |lost, p| lost | (p > 0.0 && self.rng.uniform() < p))
+    }
+
+    pub(crate) fn reseed(&mut self, rng: Stream) {
+        self.rng = rng;
     }
 
     /// Begins the next loss settings at `at`, in the good state.

@@ -10,12 +10,13 @@ mod fifo;
 mod plain;
 mod served;
 
-use aqumen_aqm::{AnyAqm, AnyQdisc, Aqm, Totals, Value};
+use aqumen_aqm::{AnyAqm, AnyQdisc, Aqm, Backlog, Totals, Value};
 use aqumen_result::Meter;
 use aqumen_scenario::Link;
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_units::Bytes;
 
+use crate::channel::Use;
 use crate::transmitter::Transmitter;
 use crate::{Error, WirePacket};
 
@@ -26,6 +27,7 @@ pub use plain::PlainPort;
 pub use served::{SentPacket, ServedPort};
 
 /// A port of any kind, for packets or handles `P`.
+#[derive(Clone)]
 pub enum Port<P> {
     /// Departures are computed at arrival.
     Fifo(Box<FifoPort>),
@@ -116,6 +118,43 @@ impl<P: WirePacket + Copy> Port<P> {
             Port::Fifo(port) => port.meter().is_some().then(|| port.sample(now)),
             Port::Served(port) => port.meter().is_some().then(|| port.sample()),
             Port::Plain(_) => None,
+        }
+    }
+
+    /// Returns the packets that wait just before the packet events of `now`, and the probability. Nothing is recorded.
+    pub fn look(&mut self, now: u64) -> (Backlog, f64) {
+        match self {
+            Port::Fifo(port) => port.look(now),
+            Port::Served(port) => (port.backlog(), port.probability()),
+            Port::Plain(_) => (Backlog::default(), 0.0),
+        }
+    }
+
+    /// Returns the packets that wait, in the order of their arrival; `None` where departures are computed at arrival.
+    pub fn contents(&self) -> Option<Vec<P>> {
+        match self {
+            Port::Served(port) => Some(port.contents()),
+            _ => None,
+        }
+    }
+
+    /// Returns the end of the current transmission, or of the next one that is known.
+    pub fn transmission_end(&self) -> Option<u64> {
+        match self {
+            Port::Fifo(port) => port.transmission_end(),
+            Port::Served(port) => port.transmission_end(),
+            Port::Plain(_) => None,
+        }
+    }
+
+    /// Draws from other random numbers from now on: those of `seed` for link `number`.
+    pub fn reseed(&mut self, seed: u64, number: u32) {
+        let rng = Stream::new(seed, Kind::Aqm, u64::from(number));
+        let losses = Use::Loss.stream(seed, number);
+        match self {
+            Port::Fifo(port) => port.reseed(rng, losses),
+            Port::Served(port) => port.reseed(rng, losses),
+            Port::Plain(_) => {}
         }
     }
 

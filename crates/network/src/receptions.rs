@@ -7,7 +7,7 @@ use aqumen_transport::{Delivery, Packet};
 use aqumen_units::{Instant, Span};
 
 /// Measurements of all groups.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Receptions {
     groups: Vec<Group>,
     /// State of each flow's receiver; empty where all flows use TCP.
@@ -15,7 +15,7 @@ pub struct Receptions {
 }
 
 /// Measurements of one group.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Group {
     media: Media,
     piece: Piece,

@@ -2,6 +2,7 @@
 //! item.
 
 /// A first-in first-out queue.
+#[derive(Clone)]
 pub(crate) struct Ring<T> {
     /// Slots, a power of two of them or none.
     slots: Vec<T>,

@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 
 use aqumen_scenario::Link;
+use aqumen_scenario::streams::Stream;
 use aqumen_units::{Bytes, Rate};
 
 use crate::Losses;
@@ -24,6 +25,7 @@ pub(crate) struct Booking {
 }
 
 /// Transmitter of a link.
+#[derive(Clone)]
 pub(crate) struct Transmitter {
     /// Rates with the time from which each applies; never empty.
     rates: Vec<(u64, Rate)>,
@@ -42,6 +44,7 @@ pub(crate) struct Transmitter {
 }
 
 /// Properties of a link that is more than a plain wire.
+#[derive(Clone)]
 pub(crate) struct Line {
     channel: Option<Box<dyn Channel>>,
     /// Beginning and end of each outage.
@@ -202,6 +205,13 @@ impl Transmitter {
             line.last_reach = reach;
         }
         (Booking { start, end, reach, lost }, airtime)
+    }
+
+    /// Draws losses from `rng` from now on. The conditions of a medium stay.
+    pub(crate) fn reseed(&mut self, rng: Stream) {
+        if let Some(losses) = self.line.as_mut().and_then(|line| line.losses.as_mut()) {
+            losses.reseed(rng);
+        }
     }
 
     /// Returns the bits that the medium offered between the edges of the windows.

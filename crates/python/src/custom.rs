@@ -1,6 +1,7 @@
 //! Custom code in Python: control laws and per-packet AQMs; `traffic` has custom sources, `law_view` the observation
 //! passed to a law, `errors` the errors of custom code. Engines run without the GIL and take it for each call.
 
+mod copy;
 mod errors;
 mod law_view;
 mod traffic;

@@ -67,6 +67,19 @@ impl Histogram {
         self.least = self.least.min(other.least);
     }
 
+    /// Returns the values counted since `before`, a copy made earlier. Its extremes are those of the bins.
+    pub fn since(&self, before: &Histogram) -> Histogram {
+        let mut since = Histogram::default();
+        for (bin, &count) in self.counts.iter().enumerate() {
+            let new = count - before.counts.get(bin).copied().unwrap_or(0);
+            if new > 0 {
+                since.add(edges(bin).0, new);
+            }
+        }
+        since.sum = self.sum - before.sum;
+        since
+    }
+
     /// How many values were counted.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()

@@ -234,6 +234,14 @@ impl Meter {
         dispersion(counts.iter().copied())
     }
 
+    /// Returns the sojourn times since the start of the run.
+    pub fn sojourns_so_far(&self) -> Histogram {
+        let mut all = Histogram::default();
+        let finished = self.pieces.iter().map(|piece| &piece.sojourn);
+        finished.chain(&self.sojourns).for_each(|sojourns| all.merge(sojourns));
+        all
+    }
+
     /// A packet was taken for transmission after `sojourn`, which counts in the histogram that
     /// [`histogram_of`](Self::histogram_of) its flow says.
     #[inline]

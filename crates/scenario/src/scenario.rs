@@ -111,6 +111,16 @@ impl Scenario {
         self.with_tree(tree)
     }
 
+    /// Returns the scenario with one more event, an inline table of TOML: `{ at = "5s", capacity = "4Mbit" }`.
+    pub fn with_event(&self, event: &str) -> Result<Scenario, Error> {
+        let mut tree = self.tree.clone();
+        match tree.items("events") {
+            Some(events) => events.push(Node::parse_override(event)),
+            None => tree.set("events", &format!("[{event}]"), &self.file)?,
+        }
+        self.with_tree(tree)
+    }
+
     /// Returns the scenario with these extensions.
     pub fn with_extensions(&self, extensions: impl Into<Extensions>) -> Result<Scenario, Error> {
         Scenario::from_tree(self.tree.clone(), &self.file, self.files.clone(), extensions.into())

@@ -25,6 +25,7 @@ impl TimedItem for Event {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct CalendarQueue<T> {
     /// A bucket is 2^width_bits nanoseconds wide.
     width_bits: u32,
@@ -51,6 +52,7 @@ pub(crate) struct CalendarQueue<T> {
 }
 
 /// Memory of empty buckets, reused for buckets that begin to fill, so that it stays in the cache.
+#[derive(Clone)]
 struct Spare<T> {
     /// Lists with a capacity above [`TOGETHER`].
     large: Vec<Vec<T>>,

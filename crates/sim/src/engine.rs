@@ -46,6 +46,7 @@ mod worker;
 
 use std::ops::RangeInclusive;
 
+use aqumen_aqm::AnyQdisc;
 use aqumen_network::port::{Port, Style};
 use aqumen_result::Series;
 use aqumen_scenario::Plan;
@@ -86,6 +87,12 @@ pub(crate) struct Engine<'a> {
     series: Vec<Series>,
     totals: Totals,
     events: u64,
+    /// Number of the open epoch.
+    epoch: u64,
+    /// Events at the last progress report.
+    reported: u64,
+    /// Time up to which all processes have run.
+    now: u64,
 }
 
 /// Measurements and counts of a finished run.
@@ -106,6 +113,12 @@ pub(crate) struct Outcome {
 
 /// Events between two progress reports, unless the schedule reports earlier: some tenths of a second.
 const EVENTS_PER_LOOK: u64 = 1 << 20;
+
+/// Returns the TCP configuration of each group of `plan`; an unused one for groups of other transports.
+fn configs(plan: &Plan) -> Vec<&TcpConfig> {
+    static NO_TCP: TcpConfig = TcpConfig::ns2();
+    plan.groups.iter().map(|group| group.transport.tcp().unwrap_or(&NO_TCP)).collect()
+}
 
 impl<'a> Engine<'a> {
     /// Makes the engine for `plan`. `threads`: upper bound on the number of threads.
@@ -131,8 +144,7 @@ impl<'a> Engine<'a> {
             application: retransmission + 3 * flows,
             paths: retransmission + 3 * flows + Applications::priorities(plan),
         };
-        static NO_TCP: TcpConfig = TcpConfig::ns2();
-        let configs: Vec<_> = plan.groups.iter().map(|group| group.transport.tcp().unwrap_or(&NO_TCP)).collect();
+        let configs = configs(plan);
         let Network { ports, identities, port_links, paths, .. } = network;
         let flows = plan.flows.iter().zip(0u64..);
         let flows = flows.map(|(flow, number)| FlowState::new(configs[flow.group as usize], flow, plan.seed, number));
@@ -173,69 +185,156 @@ impl<'a> Engine<'a> {
             trace,
             totals: Totals::default(),
             events: 0,
+            epoch: 0,
+            reported: 0,
+            now: 0,
         };
         engine.look_ahead();
         (0..engine.series.len()).for_each(|port| engine.owner(port).arm(port as u32));
+        engine.open(0);
         Ok(engine)
     }
 
     /// Runs to the end of the plan.
     pub(crate) fn run(mut self, progress: &mut dyn Progress) -> Result<Outcome, Error> {
-        let pool = self.threads.as_ref().map(Threads::pool);
-        match &pool {
-            None => self.run_through(progress)?,
-            Some(pool) => parallel::on(pool, progress, |progress| self.run_through(progress))?,
+        match self.threads.as_ref().map(Threads::pool) {
+            None => self.advance(NEVER, progress)?,
+            Some(pool) => parallel::on(&pool, progress, |progress| self.advance(NEVER, progress))?,
         }
-        let threads = pool.map(|pool| pool.current_num_threads());
-        let Engine { hosts, workers, series, totals, events, .. } = self;
-        let mut workers = workers.into_iter();
-        let Some(Worker { dispatcher, ports, .. }) = workers.next() else { unreachable!("an engine has a worker") };
+        self.outcome()
+    }
+
+    /// Returns the outcome of a run that is over, and leaves an engine without processes.
+    pub(crate) fn outcome(&mut self) -> Result<Outcome, Error> {
+        self.trace.take().map_or(Ok(()), Trace::finish)?;
+        let mut workers = std::mem::take(&mut self.workers).into_iter();
+        let Some(Worker { dispatcher, ports, .. }) = workers.next() else { return Err(Error::Over) };
         let Ports { all: mut ports, links: port_links, .. } = ports;
         let mut segments = dispatcher.segments;
         for mut worker in workers {
             worker.return_ports(&mut ports);
             segments.absorb(worker.dispatcher.segments);
         }
-        Ok(Outcome { ports, port_links, series, totals, measures: hosts.measures, segments, events, threads })
+        Ok(Outcome {
+            ports,
+            port_links,
+            series: std::mem::take(&mut self.series),
+            totals: std::mem::take(&mut self.totals),
+            measures: self.hosts.measures.clone(),
+            segments,
+            events: self.events,
+            threads: self.threads.as_ref().map(Threads::count),
+        })
     }
 
-    fn run_through(&mut self, progress: &mut dyn Progress) -> Result<(), Error> {
+    /// Runs all events before the scheduled items of `until`, or to the end of the plan if `until` is later.
+    pub(crate) fn advance(&mut self, until: u64, progress: &mut dyn Progress) -> Result<(), Error> {
         let end = self.plan.duration.as_nanos();
-        let (mut epoch, mut reported) = (0, 0);
-        self.open(epoch);
         loop {
             let epoch_end = self.mailboxes().epoch_end();
-            let stop = self.schedule.next().min(self.sample_at);
+            let stop = self.schedule.next().min(self.sample_at).min(until);
             if epoch_end <= stop {
                 self.run_processes(epoch_end, 0);
                 self.write_log();
-                if self.events - reported >= EVENTS_PER_LOOK {
-                    reported = self.events;
+                if self.events - self.reported >= EVENTS_PER_LOOK {
+                    self.reported = self.events;
                     if !progress.at(epoch_end as f64 / end as f64) {
                         return Err(Error::Cancelled);
                     }
                 }
-                epoch = self.next_epoch(epoch + 1..=self.mailboxes().epoch_of(stop));
-                self.open(epoch);
+                self.epoch = self.next_epoch(self.epoch + 1..=self.mailboxes().epoch_of(stop));
+                self.open(self.epoch);
                 continue;
             }
             self.run_processes(stop, self.mailboxes().priorities.control);
+            if stop == until {
+                return Ok(());
+            }
             if self.schedule.next() == stop {
                 self.events += 1;
-                self.on_control(stop, progress)?;
+                let goes_on = self.on_control(stop, progress);
                 if stop >= end {
-                    break;
+                    self.write_log();
+                    return Ok(());
                 }
                 // The timer of a new AQM may be due.
                 self.run_ports(stop, self.mailboxes().priorities.sampler);
+                if !goes_on {
+                    return Err(Error::Cancelled);
+                }
             }
             if self.sample_at == stop {
                 self.events += 1;
                 self.sample(stop);
             }
         }
-        self.write_log();
-        self.trace.take().map_or(Ok(()), Trace::finish)
+    }
+
+    /// Copies the engine in its present state, for a copy of its plan. Two workers cannot be copied.
+    pub(crate) fn copy<'b>(&self, plan: &'b Plan) -> Engine<'b> {
+        let workers = self.workers.iter().map(|worker| worker.copy(&configs(plan)));
+        Engine {
+            plan,
+            workers: workers.collect(),
+            threads: None,
+            hosts: self.hosts.copy(plan),
+            schedule: self.schedule.clone(),
+            sample_at: self.sample_at,
+            trace: None,
+            series: self.series.clone(),
+            totals: self.totals.clone(),
+            events: self.events,
+            epoch: self.epoch,
+            reported: self.reported,
+            now: self.now,
+        }
+    }
+
+    /// Returns the port of `link`, a number of the plan.
+    pub(crate) fn port_of(&mut self, link: u32) -> Option<&mut Port<Event>> {
+        let port = self.workers.first()?.ports.links.iter().position(|number| *number == link)?;
+        Some(&mut self.owner(port).ports.all[port])
+    }
+
+    /// Replaces the discipline of `link` by `new` at `now`.
+    pub(crate) fn replace_qdisc(&mut self, now: u64, link: u32, new: AnyQdisc) {
+        let Some(first) = self.workers.first() else { return };
+        // An unused link has no port.
+        let Some(port) = first.ports.links.iter().position(|number| *number == link) else { return };
+        let owner = self.owner(port);
+        owner.ports.all[port].retune(new, now);
+        owner.arm(port as u32);
+    }
+
+    /// Draws from the random numbers of `seed` from now on.
+    pub(crate) fn reseed(&mut self, seed: u64) {
+        for Worker { ports, .. } in &mut self.workers {
+            let links = ports.links.iter().copied();
+            ports.all.iter_mut().zip(links).for_each(|(port, link)| port.reseed(seed, link));
+        }
+        self.hosts.reseed(seed);
+    }
+
+    /// Returns the flow of a packet in a queue.
+    pub(crate) fn flow_of(&self, packet: &Event) -> u32 {
+        let Worker { dispatcher, .. } = &self.workers[0];
+        dispatcher.paths.flow_of(dispatcher.leg_of(packet))
+    }
+
+    /// Returns the congestion window of `flow` in segments, if it uses TCP, and its totals since it began.
+    pub(crate) fn flow(&self, flow: u32) -> (Option<f64>, FlowTotal) {
+        let total = self.hosts.total(flow, &self.workers[0].dispatcher.sinks[flow as usize]);
+        (self.hosts.window(flow), total)
+    }
+
+    /// Returns the time up to which all processes have run.
+    pub(crate) fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Returns the times of the next scheduled item and of the next sample.
+    pub(crate) fn next_stops(&self) -> (u64, u64) {
+        (self.schedule.next(), self.sample_at)
     }
 
     /// Returns the mailboxes of the first worker.
@@ -267,6 +366,7 @@ impl<'a> Engine<'a> {
     }
 
     fn run_workers(&mut self, until: EventKey, with_bulk: bool) {
+        self.now = until.0;
         self.events += match (&mut self.workers[..], &mut self.threads) {
             ([first, second], Some(threads)) => threads.run((first, second), &mut self.hosts, until, with_bulk),
             (workers, _) => workers.iter_mut().map(|worker| worker.run(Some(&mut self.hosts), until, with_bulk)).sum(),
@@ -306,22 +406,20 @@ impl<'a> Engine<'a> {
         self.sample_at = if next <= self.plan.duration.as_nanos() { next } else { NEVER };
     }
 
-    fn on_control(&mut self, now: u64, progress: &mut dyn Progress) -> Result<(), Error> {
+    /// Carries out the scheduled items of `now`; returns whether the run goes on.
+    fn on_control(&mut self, now: u64, progress: &mut dyn Progress) -> bool {
+        let mut goes_on = true;
         while let Some(control) = self.schedule.take(now) {
             match control {
                 Control::Edge => self.on_edge(now),
                 Control::ReplaceAqm { link, change } => self.replace_aqm(now, link, change),
                 Control::Resume(flow) => self.with_schedule(|hosts, dispatcher| hosts.on_resume(dispatcher, flow, now)),
                 Control::Pause(flow) => self.with_schedule(|hosts, dispatcher| hosts.on_pause(dispatcher, flow, now)),
-                Control::Progress => {
-                    if !progress.at(now as f64 / self.plan.duration.as_nanos() as f64) {
-                        return Err(Error::Cancelled);
-                    }
-                }
+                Control::Progress => goes_on &= progress.at(now as f64 / self.plan.duration.as_nanos() as f64),
             }
         }
         self.look_ahead();
-        Ok(())
+        goes_on
     }
 
     /// Lets the hosts act on a scheduled item.
@@ -340,14 +438,11 @@ impl<'a> Engine<'a> {
 
     #[cold]
     fn replace_aqm(&mut self, now: u64, link: u32, change: u32) {
-        let line = self.plan.links[link as usize].line.as_ref();
-        let Some((_, choice)) = line.and_then(|line| line.aqms.get(change as usize)) else { return };
-        // The scenario has checked that the AQM can be built; an unused link has no port.
-        let Some(port) = self.workers[0].ports.links.iter().position(|number| *number == link) else { return };
-        if let Some(Ok(new)) = choice.build_qdisc(self.plan.links[link as usize].limit) {
-            let owner = self.owner(port);
-            owner.ports.all[port].retune(new, now);
-            owner.arm(port as u32);
+        let link_of_plan = &self.plan.links[link as usize];
+        let changes = link_of_plan.line.as_ref().map_or(&[][..], |line| &line.aqms);
+        // The scenario has checked that the AQM can be built.
+        if let Some(Ok(new)) = changes.get(change as usize).and_then(|(_, aqm)| aqm.build_qdisc(link_of_plan.limit)) {
+            self.replace_qdisc(now, link, new);
         }
     }
 

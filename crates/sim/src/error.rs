@@ -18,6 +18,10 @@ pub enum Error {
     },
     /// The host asked to stop.
     Cancelled,
+    /// The run is over.
+    Over,
+    /// A session was asked for something that it cannot do.
+    Session(String),
 }
 
 impl fmt::Display for Error {
@@ -26,6 +30,8 @@ impl fmt::Display for Error {
             Error::Link(error) => error.fmt(f),
             Error::Trace { file, source } => write!(f, "{}: {source}", file.display()),
             Error::Cancelled => f.write_str("the run was stopped"),
+            Error::Over => f.write_str("the run is over"),
+            Error::Session(message) => f.write_str(message),
         }
     }
 }
@@ -41,7 +47,7 @@ impl std::error::Error for Error {
         match self {
             Error::Link(error) => error.source(),
             Error::Trace { source, .. } => Some(source),
-            Error::Cancelled => None,
+            Error::Cancelled | Error::Over | Error::Session(_) => None,
         }
     }
 }

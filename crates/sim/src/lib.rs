@@ -45,6 +45,7 @@ mod options;
 mod paths;
 mod report;
 mod schedule;
+mod session;
 mod trace;
 
 use aqumen_result::RunResult;
@@ -52,6 +53,7 @@ use aqumen_scenario::Plan;
 
 pub use error::Error;
 pub use options::{Options, Partitioning, Progress};
+pub use session::{FlowState, Session, Stop, WaitingPacket};
 
 /// Runs `plan` on the packet engine. The caller measures the time that it takes: engines read no clock.
 pub fn run(plan: &Plan, options: Options<'_>, progress: &mut dyn Progress) -> Result<RunResult, Error> {

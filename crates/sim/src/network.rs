@@ -8,6 +8,7 @@ use aqumen_scenario::{Flow, Group, Link, Plan};
 use crate::event::Event;
 use crate::paths::{Paths, Target};
 
+#[derive(Clone)]
 pub(crate) struct Network {
     pub(crate) ports: Vec<Port<Event>>,
     /// Class and hosts of each flow.

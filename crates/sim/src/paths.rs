@@ -19,6 +19,7 @@ use aqumen_units::{Bytes, Rate, Span};
 
 use crate::fetch::fetch_at;
 
+#[derive(Clone)]
 pub(crate) struct Paths {
     legs: Vec<Leg>,
     /// Unused leading entries that align each flow to a cache line.
@@ -32,7 +33,7 @@ pub(crate) struct Paths {
 }
 
 /// Links and targets of the legs.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Links {
     kinds: Vec<Kind>,
     /// Index of each kind.
@@ -108,6 +109,7 @@ const UNBOUNDED: u32 = u32::MAX;
 pub(crate) const NO_PROCESS: u32 = u32::MAX;
 
 /// Buffer of a private link: that of a drop-tail port.
+#[derive(Clone)]
 struct LinkBuffer {
     limit: Limit,
     /// Start of transmission and size of each waiting packet.

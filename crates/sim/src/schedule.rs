@@ -19,6 +19,7 @@ pub(crate) enum Control {
 }
 
 /// Scheduled items, in order.
+#[derive(Clone)]
 pub(crate) struct Schedule {
     items: Vec<(u64, Control)>,
     done: usize,

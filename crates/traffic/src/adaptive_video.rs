@@ -25,6 +25,7 @@ pub fn film(traffic: &Traffic) -> Option<Film> {
 }
 
 /// The player of one viewer.
+#[derive(Clone)]
 pub(super) struct AdaptiveVideo {
     spec: traffic::AdaptiveVideo,
     playback: Playback,
@@ -35,6 +36,7 @@ pub(super) struct AdaptiveVideo {
     stage: Stage,
 }
 
+#[derive(Clone)]
 enum Stage {
     Start,
     /// The request of the segment has been planned.

@@ -7,6 +7,7 @@ use aqumen_units::Instant;
 use crate::source::{Action, Source, Step};
 
 /// A user-defined source.
+#[derive(Clone)]
 pub(super) struct Custom(pub(super) Box<dyn CustomSource>);
 
 impl Source for Custom {

@@ -12,6 +12,7 @@ use crate::source::{Action, Source, Step, after};
 
 /// A codec with one frame per interval, which is sent if the speaker talks at its end. The talk state starts in its
 /// stationary law.
+#[derive(Clone)]
 pub(super) struct Voip {
     bytes: u32,
     interval_ns: f64,
@@ -77,6 +78,7 @@ impl Source for Voip {
 }
 
 /// Frames of a trace.
+#[derive(Clone)]
 pub(super) struct Video {
     frames: Arc<Frames>,
     /// Time of each frame from the first one; the last entry is the length of the trace.
@@ -146,6 +148,7 @@ impl Source for Video {
 /// Frames of independent random sizes, at equal intervals: Weibull of the shape that the evaluation
 /// methodology of IEEE 802.11ax has for video (IEEE 802.11-14/0571, appendix 2), scaled to the rate. Frames of
 /// several flows are not synchronised.
+#[derive(Clone)]
 pub(super) struct RandomVideo {
     fps: f64,
     interval_ns: f64,

@@ -11,6 +11,7 @@ use crate::packets::PacketSize;
 use crate::source::{Clock, Source, Step};
 
 /// Independent processes in one flow.
+#[derive(Clone)]
 pub(super) struct Mmpp {
     processes: Vec<Process>,
     packet: PacketSize,
@@ -22,6 +23,7 @@ pub(super) struct Mmpp {
 }
 
 /// One process. It starts in its stationary law.
+#[derive(Clone)]
 struct Process {
     chain: MarkovSource,
     /// State, from 0; for minisources the number that are ON. `None` before the start.

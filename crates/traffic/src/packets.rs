@@ -13,6 +13,7 @@ use crate::draw::{Draws, exponential};
 use crate::source::{Action, Clock, Source, Step, after};
 
 /// Constant bit rate without drift. The first packet leaves when the flow starts.
+#[derive(Clone)]
 pub(super) struct Cbr {
     bytes: u32,
     bps: u64,
@@ -46,6 +47,7 @@ impl Source for Cbr {
 }
 
 /// Packets at the moments of a Poisson process.
+#[derive(Clone)]
 pub(super) struct Poisson {
     gap_mean_ns: f64,
     packet: PacketSize,
@@ -65,6 +67,7 @@ impl Source for Poisson {
 }
 
 /// Law of packet sizes, at most the payload of a datagram.
+#[derive(Clone)]
 pub(super) struct PacketSize(Draws);
 
 impl PacketSize {
@@ -79,6 +82,7 @@ impl PacketSize {
 
 /// One ON/OFF source. While it is ON it sends at a constant rate; a packet that an ON period begins is completed in the
 /// next one, so that the mean rate is exact. It starts in its stationary law, or with an OFF period.
+#[derive(Clone)]
 struct Bursts {
     interval_ns: f64,
     on: Draws,
@@ -125,6 +129,7 @@ impl Bursts {
 }
 
 /// One ON/OFF source.
+#[derive(Clone)]
 pub(super) struct OnOff {
     bytes: u32,
     bursts: Bursts,
@@ -150,6 +155,7 @@ impl Source for OnOff {
 }
 
 /// Many ON/OFF sources with Pareto times: self-similar.
+#[derive(Clone)]
 pub(super) struct SelfSimilar {
     bytes: u32,
     sources: Vec<Bursts>,

@@ -2,9 +2,10 @@
 
 use aqumen_scenario::streams::Stream;
 use aqumen_units::{Instant, Span};
+use dyn_clone::DynClone;
 
 /// One application.
-pub trait Source: Send {
+pub trait Source: DynClone + Send {
     /// Returns the next step of the application. The host calls it when the flow starts, after each action, and, after
     /// [`Step::Await`], when a transfer has been delivered. `now` is later than the action's moment if the flow was
     /// paused: the application continues from `now`.
@@ -16,6 +17,8 @@ pub trait Source: Send {
     /// Reports the rate that an adaptive transport allows now. Applications that cannot adapt ignore it.
     fn on_rate(&mut self, _bits_per_second: f64) {}
 }
+
+dyn_clone::clone_trait_object!(Source);
 
 /// Next step of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use crate::draw::{Draws, exponential};
 use crate::source::{Action, Source, Step, after};
 
 /// Open loop: transfers begin at the moments of a Poisson process, whether or not the earlier ones are complete.
+#[derive(Clone)]
 pub(super) struct Poisson {
     size: Draws,
     gap_mean_ns: f64,
@@ -30,6 +31,7 @@ impl Source for Poisson {
 
 /// Closed loop: a flow's next transfer begins a think time after the last was delivered. The first begins with the
 /// flow.
+#[derive(Clone)]
 pub(super) struct Thinking {
     size: Draws,
     think: Draws,
@@ -37,6 +39,7 @@ pub(super) struct Thinking {
     stage: Stage,
 }
 
+#[derive(Clone)]
 enum Stage {
     Start,
     Requested,

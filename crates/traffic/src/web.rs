@@ -11,6 +11,7 @@ use crate::draw::Draws;
 use crate::source::{Action, Source, Step, after};
 
 /// A session.
+#[derive(Clone)]
 pub(super) struct Web {
     main: Draws,
     objects: Draws,
@@ -39,6 +40,7 @@ enum Stage {
 }
 
 /// Connections of a session, a bit for each.
+#[derive(Clone)]
 struct Connections {
     /// Connections that exist.
     all: u64,

@@ -31,6 +31,7 @@ const INTEGRAL: Algorithm = Algorithm {
 };
 
 /// p moves by gain * (q - target) every 10 ms.
+#[derive(Clone)]
 pub struct Integral {
     gain: f64,
     target: f64,
@@ -72,6 +73,7 @@ const IMPATIENT: Algorithm = Algorithm {
 };
 
 /// Marks at the head with the probability by which the sojourn time exceeds the limit.
+#[derive(Clone)]
 pub struct Impatient {
     limit_s: f64,
 }

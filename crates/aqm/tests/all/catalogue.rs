@@ -29,6 +29,7 @@ const ROW: Algorithm = Algorithm {
 };
 
 /// Drops each n-th packet on arrival; once its timer came, each at the head.
+#[derive(Clone)]
 struct NthDropper {
     n: u64,
     seen: u64,
@@ -166,6 +167,7 @@ fn it_takes_over_from_its_own_kind_alone() {
 
 #[test]
 fn a_law_is_stepped_at_its_period_and_answers_for_each_packet() {
+    #[derive(Clone)]
     struct Constant;
     impl SampledLaw for Constant {
         fn periods(&self) -> [Option<Span>; MAX_LOOPS] {

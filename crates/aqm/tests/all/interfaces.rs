@@ -276,6 +276,7 @@ fn a_discipline_of_two_queues_couples_and_schedules_them() {
 }
 
 /// A law with a fast and a slow loop, like AQM-MO, that writes down its steps.
+#[derive(Clone)]
 struct TwoLoops(std::sync::mpsc::Sender<(usize, f64, f64, f64, f64)>);
 
 impl SampledLaw for TwoLoops {

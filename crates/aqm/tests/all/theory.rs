@@ -372,7 +372,7 @@ fn each_update_of_fq_pie_looks_after_all_its_queues() {
 }
 
 /// Notes each call.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct CallLog(Arc<Mutex<Vec<&'static str>>>);
 
 impl Aqm for CallLog {

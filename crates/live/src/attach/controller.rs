@@ -284,6 +284,7 @@ mod tests {
     use super::*;
 
     /// Says as its probability a thousandth of the queue in packets, and keeps what it saw.
+    #[derive(Clone)]
     struct Proportional(std::sync::mpsc::Sender<Observation>);
 
     impl SampledLaw for Proportional {

@@ -21,6 +21,7 @@ use crate::Failure;
 const PERIOD: Span = Span::from_millis(10);
 
 /// RED over a queue that is looked at now and then.
+#[derive(Clone)]
 struct SampledRed {
     curve: RedCurve,
     weight: f64,
@@ -32,6 +33,7 @@ struct SampledRed {
 }
 
 /// ARED's part: max_p moves by the rule, not more often than the interval.
+#[derive(Clone)]
 struct Adapting {
     rule: FloydRule,
     interval_s: f64,
@@ -39,6 +41,7 @@ struct Adapting {
 }
 
 /// A probability that never changes.
+#[derive(Clone)]
 struct Constant(Probability);
 
 /// The AQM of `spec` on `network`, if the marker can apply it; otherwise why not, and what to use. An integral is

@@ -1,7 +1,9 @@
 //! Interface of a medium.
 
+use dyn_clone::DynClone;
+
 /// A medium.
-pub trait Channel: Send {
+pub trait Channel: DynClone + Send {
     /// Returns the first time from `at` on at which the medium can take a packet.
     fn ready(&mut self, at: u64) -> u64;
 
@@ -11,6 +13,8 @@ pub trait Channel: Send {
     /// Returns the bits that it could have carried between the edges of the windows.
     fn offered_bits(&mut self) -> Vec<f64>;
 }
+
+dyn_clone::clone_trait_object!(Channel);
 
 /// A packet to be sent over a medium.
 #[derive(Clone, Copy, Debug)]

@@ -10,6 +10,7 @@ use super::offered::OfferedCapacity;
 use super::random::{Use, exponential};
 
 /// Radio conditions.
+#[derive(Clone)]
 pub(super) struct Radio {
     ladder: Ladder,
     handovers: Option<Handovers>,
@@ -20,6 +21,7 @@ pub(super) struct Radio {
 }
 
 /// A Markov chain on the levels: each step proposes to go up, to stay, or to go down, and accepts by Metropolis' rule.
+#[derive(Clone)]
 struct Ladder {
     log_weights: Vec<f64>,
     level: usize,
@@ -29,6 +31,7 @@ struct Ladder {
 }
 
 /// Handovers, during which nothing can be sent.
+#[derive(Clone)]
 struct Handovers {
     mean_ns: f64,
     lasts: u64,

@@ -8,6 +8,7 @@ use super::medium::{Channel, Request, Transmission};
 use super::offered::OfferedCapacity;
 use super::random::{Use, exponential};
 
+#[derive(Clone)]
 pub(super) struct Medium {
     shared: SharedLink,
     /// Number of busy neighbours.

@@ -41,6 +41,7 @@ struct Slot {
 }
 
 /// A slotted medium.
+#[derive(Clone)]
 struct SlottedMedium<S> {
     slots: S,
     /// Current or next slot.
@@ -78,7 +79,7 @@ pub(super) fn trace(
     SlottedMedium::boxed(TraceSlots { trace, next: 0, edges: edges.to_vec(), outages: outages.to_vec() })
 }
 
-impl<S: Slots + 'static> SlottedMedium<S> {
+impl<S: Slots + Clone + 'static> SlottedMedium<S> {
     fn boxed(mut slots: S) -> Box<dyn Channel> {
         let slot = slots.next(0);
         Box::new(SlottedMedium { slots, slot, left: slot.bytes, opened: None, free_at: 0 })
@@ -91,7 +92,7 @@ impl<S: Slots + 'static> SlottedMedium<S> {
     }
 }
 
-impl<S: Slots + 'static> Channel for SlottedMedium<S> {
+impl<S: Slots + Clone + 'static> Channel for SlottedMedium<S> {
     fn ready(&mut self, at: u64) -> u64 {
         // A slot that has begun continues while packets follow one another.
         let follows = self.opened.is_some() && at <= self.free_at;
@@ -132,6 +133,7 @@ impl<S: Slots + 'static> Channel for SlottedMedium<S> {
     }
 }
 
+#[derive(Clone)]
 struct RadioSlots {
     length: u64,
     budgets: Vec<u32>,
@@ -191,6 +193,7 @@ impl Slots for RadioSlots {
     }
 }
 
+#[derive(Clone)]
 struct TraceSlots {
     trace: Arc<Opportunities>,
     /// Number of the first opportunity that was not returned yet.

@@ -13,6 +13,7 @@ use super::offered::OfferedCapacity;
 use super::radio::Radio;
 use super::random::Use;
 
+#[derive(Clone)]
 pub(super) struct Medium {
     wifi: Wifi,
     collision: f64,
@@ -23,7 +24,7 @@ pub(super) struct Medium {
 }
 
 /// Current transmission.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Aggregate {
     scheme: usize,
     packets: u32,

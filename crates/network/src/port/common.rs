@@ -22,10 +22,12 @@ pub enum Arrival {
         /// End of a transmission that started at once.
         busy_until: Option<u64>,
     },
-    /// The packet will be transmitted from `start` on and lost on the wire.
+    /// The packet will be transmitted from `start` to `end` and lost on the wire.
     Lost {
         /// Start of its transmission.
         start: u64,
+        /// End of its transmission.
+        end: u64,
     },
     /// The packet was dropped.
     Dropped,

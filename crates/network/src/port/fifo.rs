@@ -21,6 +21,7 @@ use crate::ring::Ring;
 use crate::transmitter::{Booking, Transmitter};
 
 /// A FIFO port.
+#[derive(Clone)]
 pub struct FifoPort {
     account: Account<AnyAqm>,
     rng: Stream,
@@ -140,7 +141,7 @@ impl FifoPort {
         let Booking { start, end, reach, lost } = booking;
         self.free_at = end;
         self.enter(QueuedPacket { arrived: now, start, end, bytes, histogram });
-        (if lost { Arrival::Lost { start } } else { Arrival::Leaves { start, reach } }, marks)
+        (if lost { Arrival::Lost { start, end } } else { Arrival::Leaves { start, reach } }, marks)
     }
 
     /// Queues a packet that the meter has counted.
@@ -372,6 +373,20 @@ impl FifoPort {
         self.catch_up_before(now);
         self.account.replace_aqm(aqm, instant(now));
         self.follow_aqm();
+    }
+
+    pub(super) fn look(&mut self, now: u64) -> (Backlog, f64) {
+        self.catch_up_before(now);
+        (self.account.backlog(), self.account.aqm().probability().get())
+    }
+
+    pub(super) fn transmission_end(&self) -> Option<u64> {
+        if self.sending { Some(self.sent.end) } else { self.packets.first().map(|packet| packet.end) }
+    }
+
+    pub(super) fn reseed(&mut self, rng: Stream, losses: Stream) {
+        self.rng = rng;
+        self.transmitter.reseed(losses);
     }
 
     pub(super) fn sample(&mut self, now: u64) -> (u32, f64) {

@@ -5,6 +5,7 @@ use crate::ring::Ring;
 use crate::transmitter::{Booking, Transmitter};
 
 /// The port.
+#[derive(Clone)]
 pub struct PlainPort {
     limit_pkts: u32,
     transmitter: Transmitter,
@@ -70,6 +71,6 @@ impl PlainPort {
         }
         let (Booking { start, end, reach, lost }, _) = self.transmitter.transmit(now, start, bytes.into());
         self.free_at = end;
-        if lost { Arrival::Lost { start } } else { Arrival::Leaves { start, reach } }
+        if lost { Arrival::Lost { start, end } } else { Arrival::Leaves { start, reach } }
     }
 }

@@ -13,12 +13,14 @@ use crate::transmitter::{Booking, Transmitter};
 use crate::{Error, Identity, WirePacket};
 
 /// A served port, for packets or handles `P`.
+#[derive(Clone)]
 pub struct ServedPort<P> {
     qdisc: AnyQdisc,
     server: Server<P>,
 }
 
 /// Everything in a port but its discipline.
+#[derive(Clone)]
 struct Server<P> {
     rng: Stream,
     transmitter: Transmitter,
@@ -40,6 +42,7 @@ struct Serving {
 }
 
 /// Packets behind the discipline's handles.
+#[derive(Clone)]
 struct Packets<P> {
     slots: Vec<StoredPacket<P>>,
     free: Vec<Handle>,
@@ -48,6 +51,7 @@ struct Packets<P> {
 }
 
 /// A packet in the queue.
+#[derive(Clone)]
 struct StoredPacket<P> {
     packet: P,
     arrived: u64,
@@ -120,6 +124,25 @@ impl<P: WirePacket + Copy> ServedPort<P> {
         self.qdisc.retune(new, instant(now));
         // `new` was built for the rate at the start.
         self.qdisc.on_rate(self.server.transmitter.rate(now));
+    }
+
+    pub(super) fn contents(&self) -> Vec<P> {
+        let Packets { slots, free, .. } = &self.server.packets;
+        let mut waits = vec![true; slots.len()];
+        let in_service = self.server.serving.map(|serving| serving.handle);
+        free.iter().copied().chain(in_service).for_each(|handle| waits[handle as usize] = false);
+        let mut waiting: Vec<_> = slots.iter().zip(waits).filter(|(_, waits)| *waits).map(|(slot, _)| slot).collect();
+        waiting.sort_by_key(|slot| slot.number);
+        waiting.into_iter().map(|slot| slot.packet).collect()
+    }
+
+    pub(super) fn transmission_end(&self) -> Option<u64> {
+        self.server.serving.map(|serving| serving.booking.end)
+    }
+
+    pub(super) fn reseed(&mut self, rng: Stream, losses: Stream) {
+        self.server.rng = rng;
+        self.server.transmitter.reseed(losses);
     }
 
     pub(crate) fn sample(&mut self) -> (u32, f64) {

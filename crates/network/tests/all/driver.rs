@@ -87,7 +87,7 @@ pub(crate) fn by_port(plan: &Plan, number: u32, arrivals: &[PacketArrival], serv
             let (sent, busy_until) = port.finish(ends, &mut dropped);
             *service = busy_until;
             if let Some(sent) = sent {
-                let lost = Arrival::Lost { start: sent.start };
+                let lost = Arrival::Lost { start: sent.start, end: ends };
                 let fate = sent.reach.map_or(lost, |reach| Arrival::Leaves { start: sent.start, reach });
                 fates[sent.packet.number as usize] = Some((is_marked(&sent.packet), fate));
             }

@@ -277,7 +277,7 @@ proptest! {
             let was = match fate {
                 Fate::Delivered { start, .. } => Arrival::Leaves { start, reach: at },
                 Fate::Dropped(_) => Arrival::Dropped,
-                Fate::Lost { start } => Arrival::Lost { start },
+                Fate::Lost { start } => Arrival::Lost { start, end: at },
             };
             let known = fates[packet.number as usize].replace((packet.ecn == Ecn::Ce, was));
             assert_eq!(known, None, "a packet has one fate");

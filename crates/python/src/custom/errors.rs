@@ -104,6 +104,7 @@ impl Watch {
 }
 
 /// Calls of one instance, and whether one has failed.
+#[derive(Clone)]
 pub(super) struct Calls {
     name: &'static str,
     errors: ErrorSlot,
@@ -125,6 +126,11 @@ impl Calls {
             return None;
         }
         Python::attach(call).map_err(|failure| self.fail(now, failure)).ok()
+    }
+
+    /// Raises the error that `describe` makes for the name of the algorithm.
+    pub(super) fn raise(&self, describe: impl FnOnce(&str) -> PyErr) {
+        self.errors.raise(describe(self.name));
     }
 
     #[cold]

@@ -10,6 +10,7 @@ use aqumen_units::{Instant, Span};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::copy::deep_copies;
 use super::errors::{CallError, Calls, ErrorSlot, own_error, shown};
 
 /// Most consecutive results without a byte, or without a wait, since the run would not progress.
@@ -60,6 +61,20 @@ struct PySource {
     silent: u32,
     /// Consecutive results without a wait.
     still: u32,
+}
+
+impl Clone for PySource {
+    fn clone(&self) -> Self {
+        let [next] = deep_copies(&self.calls, [self.next.as_ref()]);
+        PySource {
+            calls: self.calls.clone(),
+            make: self.make.clone(),
+            values: self.values.clone(),
+            next,
+            silent: self.silent,
+            still: self.still,
+        }
+    }
 }
 
 impl CustomSource for PySource {

@@ -5,6 +5,8 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use dyn_clone::DynClone;
+
 use aqumen_aqm::Param;
 use aqumen_units::{Instant, Span};
 
@@ -14,12 +16,14 @@ use crate::tree::Value;
 use crate::value::{self, OwnedValue, RawValue};
 
 /// A custom source, which hands bytes to the transport of its flow.
-pub trait CustomSource: Send {
+pub trait CustomSource: DynClone + Send {
     /// Returns the delay of the next bytes after the previous ones (of the first: after the start) and their number;
     /// `None` ends the source. The call is made at `now`, when the previous bytes have been handed over, and again
     /// after a pause of the flow. `rng` is the only source of randomness.
     fn next(&mut self, now: Instant, rng: &mut Stream) -> Option<(Span, NonZeroU32)>;
 }
+
+dyn_clone::clone_trait_object!(CustomSource);
 
 /// A custom kind of traffic.
 #[derive(Clone)]

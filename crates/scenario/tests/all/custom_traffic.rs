@@ -15,6 +15,7 @@ fn scenario_with(traffic: &str) -> String {
 }
 
 /// Source whose packets grow, and whose gaps grow.
+#[derive(Clone)]
 struct Growing {
     gap: Span,
     sent: u32,

@@ -8,11 +8,13 @@ use super::moment::NEVER;
 use super::totals::{FlowTotal, SenderCounts};
 
 /// Both endpoints of a flow.
+#[derive(Clone)]
 pub(super) struct Agent {
     pub(super) source: End,
     pub(super) sink: End,
 }
 
+#[derive(Clone)]
 pub(super) struct End {
     pub(super) endpoint: AnyEndpoint,
     /// Time of the earliest event for its timer.

@@ -12,13 +12,14 @@ use super::moment::instant;
 use super::totals::FlowTotal;
 
 /// All applications: those of flows, and those of groups.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Applications {
     pub(super) of_flows: Vec<FlowApplication>,
     pub(super) of_groups: Vec<GroupApplication>,
 }
 
 /// A source, and its planned action.
+#[derive(Clone)]
 pub(super) struct Driver {
     pub(super) source: Box<dyn Source>,
     pub(super) rng: Stream,
@@ -27,6 +28,7 @@ pub(super) struct Driver {
 }
 
 /// The application of a flow.
+#[derive(Clone)]
 pub(super) struct FlowApplication {
     pub(super) flow: u32,
     /// Source of the flow; `None` if the group's source assigns transfers.
@@ -60,6 +62,7 @@ pub(super) struct FlowApplication {
 }
 
 /// The application of a group.
+#[derive(Clone)]
 pub(super) struct GroupApplication {
     pub(super) driver: Driver,
     pub(super) running: bool,
@@ -77,6 +80,17 @@ pub(super) struct Request {
 }
 
 impl Applications {
+    /// Draws from the random numbers of `seed` from now on.
+    pub(super) fn reseed(&mut self, seed: u64) {
+        for application in &mut self.of_flows {
+            application.driver.iter_mut().for_each(|driver| driver.reseed(seed, application.flow));
+        }
+        for application in &mut self.of_groups {
+            // The flows of groups have streams with the numbers of flows; groups count down from the last number.
+            application.driver.reseed(seed, u32::MAX - application.group);
+        }
+    }
+
     /// Returns the number of priorities that the applications need.
     pub(super) fn priorities(plan: &Plan) -> u32 {
         let groups = plan.groups.iter().filter(|group| group.traffic != Traffic::Bulk);
@@ -103,6 +117,10 @@ impl Driver {
     /// Makes the driver of `source`, which belongs to `flow` or to the group whose first flow this is.
     pub(super) fn new(plan: &Plan, source: Box<dyn Source>, flow: u32) -> Driver {
         Driver { source, rng: Stream::new(plan.seed, Kind::Traffic, u64::from(flow)), pending: None }
+    }
+
+    fn reseed(&mut self, seed: u64, flow: u32) {
+        self.rng = Stream::new(seed, Kind::Traffic, u64::from(flow));
     }
 
     pub(super) fn next(&mut self, now: u64) -> Step {

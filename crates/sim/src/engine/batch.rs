@@ -8,7 +8,7 @@ use crate::event::Event;
 /// Key of an event: time and tie-break priority.
 pub(super) type EventKey = (u64, u32);
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Batch {
     /// Start of the step.
     start: u64,

@@ -14,6 +14,7 @@ use crate::event::Event;
 use crate::fetch::{STEP, fetch, fetch_at};
 
 /// Reason why the acknowledgement loop stops.
+#[derive(Clone)]
 enum Stop {
     /// All events are done.
     Done,

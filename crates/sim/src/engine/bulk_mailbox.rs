@@ -6,6 +6,7 @@ use super::moment::NEVER;
 use crate::calendar::CalendarQueue;
 use crate::event::{Event, Words};
 
+#[derive(Clone)]
 pub(super) struct BulkMailbox {
     /// Packets that reach an endpoint; the flow replaces the priority.
     packets: CalendarQueue<Event>,
@@ -21,6 +22,7 @@ pub(super) struct BulkMailbox {
 }
 
 /// Mailbox of the bulk senders, with their starts and timer rounds.
+#[derive(Clone)]
 pub(super) struct BulkSenders {
     pub(super) mailbox: BulkMailbox,
     /// An epoch is 2^width_bits nanoseconds long.
@@ -38,6 +40,7 @@ pub(super) struct BulkSenders {
 ///
 /// Each acknowledgement moves a timer, and few ever expire. A timer expires no sooner than the least timeout after it
 /// was moved, so a round per such time finds all timers that could expire before the next round.
+#[derive(Clone)]
 pub(super) struct Round {
     /// Time between rounds, at most the least timeout; `NEVER`: no rounds, each timer has its event.
     pub(super) every: u64,
@@ -48,7 +51,7 @@ pub(super) struct Round {
 }
 
 /// First starts of senders: times and flows, in order.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Starts {
     all: Vec<(u64, u32)>,
     done: usize,

@@ -15,6 +15,7 @@ use crate::event::{Event, TableEntry, Words};
 use crate::measure::segments::Segments;
 use crate::paths::{Leg, LegExit, NO_PROCESS, PackedTarget, Paths, Target};
 
+#[derive(Clone)]
 pub(super) struct Dispatcher<'a> {
     pub(super) mailboxes: Mailboxes,
     pub(super) paths: Paths,
@@ -43,6 +44,7 @@ pub(super) struct Dispatcher<'a> {
 }
 
 /// A TCP receiver on a cache line of its own: an inline receiver needs no more.
+#[derive(Clone)]
 #[repr(align(64))]
 pub(super) struct Sink {
     pub(super) receiver: Receiver,
@@ -54,6 +56,25 @@ pub(super) struct Sink {
 }
 
 impl Dispatcher<'_> {
+    /// Copies the dispatcher, for a copy of the plan with these TCP configurations.
+    pub(super) fn copy<'b>(&self, configs: Vec<&'b TcpConfig>) -> Dispatcher<'b> {
+        Dispatcher {
+            mailboxes: self.mailboxes.clone(),
+            paths: self.paths.clone(),
+            configs,
+            sinks: self.sinks.clone(),
+            acks: self.acks.clone(),
+            packets: self.packets.clone(),
+            next_edge: self.next_edge,
+            next_control: self.next_control,
+            end: self.end,
+            early_deliveries: self.early_deliveries.clone(),
+            segments: self.segments.clone(),
+            log: self.log.clone(),
+            far: self.far,
+        }
+    }
+
     /// Returns the priority of the first leg.
     #[inline(always)]
     fn first_leg(&self) -> u32 {
@@ -140,15 +161,20 @@ impl Dispatcher<'_> {
             Target::Dropped => self.lose_ahead(event),
             Target::Passed(port) => match self.paths.pass(port, event.at, event.wire_bytes()) {
                 Arrival::Leaves { reach, .. } => self.send_rarely(leg + 1, reach, &event),
-                _ => self.lose_ahead(event),
+                Arrival::Lost { end, .. } => self.lose_ahead(event.moved(end, event.priority())),
+                Arrival::Dropped => self.lose_ahead(event),
+                // The link never works again.
+                Arrival::Waits { .. } => {}
             },
             end => self.mailboxes.send_to_endpoint(event.priority(), event.at, self.paths.flow_of(leg), end, &event),
         }
     }
 
-    /// Drops a packet at a full link, at a time that may lie beyond the end of the run.
+    /// Discards a packet that is lost at the time of `event`, which may lie beyond the end of the run. The event is
+    /// passed by value: a reference would force it into memory on the fast path.
     #[cold]
-    fn lose_ahead(&mut self, event: Event) {
+    #[inline(never)]
+    pub(super) fn lose_ahead(&mut self, event: Event) {
         if event.at < self.end {
             self.discard(&event);
         }

@@ -17,6 +17,7 @@ use crate::event::{Event, TableEntry};
 use crate::measure::Measures;
 use crate::paths::Leg;
 
+#[derive(Clone)]
 pub(super) struct Hosts<'a> {
     pub(super) plan: &'a Plan,
     pub(super) flows: Vec<FlowState>,
@@ -31,6 +32,7 @@ pub(super) struct Hosts<'a> {
 pub(super) const NONE: u32 = u32::MAX;
 
 /// Dirty list: sampled flows whose state may have changed since the last sample.
+#[derive(Clone)]
 pub(super) struct ChangedFlows {
     /// Changed flows first; one entry longer than the number of sampled flows.
     flows: Vec<u32>,
@@ -38,6 +40,7 @@ pub(super) struct ChangedFlows {
 }
 
 /// Sender of a flow.
+#[derive(Clone)]
 #[repr(C, align(64))]
 pub(super) struct FlowState {
     pub(super) sender: Sender,
@@ -165,6 +168,31 @@ impl ChangedFlows {
 }
 
 impl Hosts<'_> {
+    /// Copies the hosts, for a copy of the plan.
+    pub(super) fn copy<'b>(&self, plan: &'b Plan) -> Hosts<'b> {
+        Hosts {
+            plan,
+            flows: self.flows.clone(),
+            changed: self.changed.clone(),
+            agents: self.agents.clone(),
+            applications: self.applications.clone(),
+            measures: self.measures.clone(),
+        }
+    }
+
+    /// Draws from the random numbers of `seed` from now on.
+    pub(super) fn reseed(&mut self, seed: u64) {
+        let flows = self.flows.iter_mut().zip(0u64..);
+        flows.for_each(|(state, number)| state.rng = Stream::new(seed, Kind::Endpoint, number));
+        self.applications.reseed(seed);
+    }
+
+    /// Returns the congestion window of `flow`, segments, if it uses TCP.
+    pub(super) fn window(&self, flow: u32) -> Option<f64> {
+        let state = &self.flows[flow as usize];
+        (state.agent == NONE).then(|| state.sender.cwnd())
+    }
+
     /// Hands a segment to a receiver with a timer or an application.
     pub(super) fn on_segment(&mut self, dispatcher: &mut Dispatcher<'_>, flow: u32, event: &Event) {
         let delivered = dispatcher.receive(flow, event.at, *event, dispatcher.paths.acks_of(flow));

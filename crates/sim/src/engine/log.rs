@@ -11,7 +11,7 @@ use super::table::Shareable;
 use crate::event::{Event, TableEntry};
 use crate::trace::Trace;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Log {
     entries: Vec<Entry>,
     /// Event key and number of each entry, for sorting.
@@ -23,6 +23,7 @@ pub(super) struct Log {
     packets: Vec<Packet>,
 }
 
+#[derive(Clone)]
 struct Entry {
     link: u32,
     flow: u32,

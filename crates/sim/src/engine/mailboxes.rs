@@ -24,6 +24,7 @@ pub(super) struct Priorities {
     pub(super) paths: u32,
 }
 
+#[derive(Clone)]
 pub(super) struct Mailboxes {
     pub(super) priorities: Priorities,
     pub(super) processes: Vec<Process>,

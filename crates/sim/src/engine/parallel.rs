@@ -22,6 +22,7 @@ use super::worker::Worker;
 use crate::{Error, Partitioning, Progress};
 
 /// Two threads, and whether a stretch of time pays for them.
+#[derive(Clone)]
 pub(super) struct Threads {
     pool: Arc<ThreadPool>,
     /// Shortest time that pays for two threads, nanoseconds.
@@ -107,6 +108,11 @@ impl Threads {
         let mut of_second = || second.run(Some(hosts), until, with_bulk);
         let (one, other) = if short { (of_first(), of_second()) } else { together(of_first, of_second) };
         one + other
+    }
+
+    /// Returns the number of threads.
+    pub(super) fn count(&self) -> usize {
+        self.pool.current_num_threads()
     }
 
     pub(super) fn pool(&self) -> Arc<ThreadPool> {

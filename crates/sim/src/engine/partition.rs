@@ -142,6 +142,7 @@ fn for_each_hop(plan: &Plan, network: &Network, visit: &mut dyn FnMut(u64, Candi
 }
 
 /// Disjoint sets of candidates (union-find).
+#[derive(Clone)]
 struct DisjointSets {
     parents: Vec<u32>,
     /// Size of the set that a root represents.
@@ -270,6 +271,7 @@ fn is_bulk(plan: &Plan, flow: &Flow) -> bool {
 }
 
 /// Random choices of a partition, for tests.
+#[derive(Clone)]
 struct RandomChoice(Option<u64>);
 
 impl RandomChoice {

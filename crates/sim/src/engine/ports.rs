@@ -13,6 +13,7 @@ use crate::event::Event;
 use crate::fetch::{STEP, fetch, fetch_at};
 use crate::measure::segments::Segments;
 
+#[derive(Clone)]
 pub(super) struct Ports {
     pub(super) all: Vec<Port<Event>>,
     identities: Identities,
@@ -282,22 +283,16 @@ impl Dispatcher<'_> {
                 }
                 self.send(leg + 1, reach, &event);
             }
-            Arrival::Lost { start } => self.lose(Some(start), link, event),
-            Arrival::Waits { .. } | Arrival::Dropped => self.lose(None, link, event),
+            Arrival::Lost { start, end } => {
+                if self.log.is_some() {
+                    self.note(event.key(), link, start, event);
+                }
+                self.lose_ahead(event.moved(end, event.priority()));
+            }
+            Arrival::Dropped => self.lose_ahead(event),
+            // The link never works again.
+            Arrival::Waits { .. } => {}
         }
-    }
-
-    /// Discards a packet that a port dropped, or that was lost after a transmission from `start` on. The event is
-    /// passed by value: a reference would force it into memory on the fast path.
-    #[cold]
-    #[inline(never)]
-    fn lose(&mut self, start: Option<u64>, link: u32, event: Event) {
-        if let Some(start) = start
-            && self.log.is_some()
-        {
-            self.note(event.key(), link, start, event);
-        }
-        self.discard(&event);
     }
 
     /// Logs that the transmission of a packet on `link` starts at `start`; `key`: event that computed it.

@@ -12,6 +12,7 @@ use super::batch::{Batch, EventKey};
 use crate::calendar::CalendarQueue;
 use crate::event::{Event, Words};
 
+#[derive(Clone)]
 pub(super) struct Process {
     /// A step is 2^step_bits nanoseconds long.
     step_bits: u32,
@@ -29,6 +30,7 @@ pub(super) struct Process {
 }
 
 /// Events that the process made in this step: a short list in descending order, and a heap for the rest.
+#[derive(Clone)]
 struct LocalEvents {
     few: Vec<LocalEvent>,
     rest: BinaryHeap<Reverse<LocalEvent>>,

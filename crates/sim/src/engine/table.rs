@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Packets that are too large for an event.
+#[derive(Clone)]
 pub(super) struct Table<T> {
     slots: Vec<T>,
     free: Vec<u32>,
@@ -39,6 +40,7 @@ impl<T: Copy> Table<T> {
 
 /// A table that two workers may share. The index of an entry depends on the order of the threads; results do not depend
 /// on it.
+#[derive(Clone)]
 pub(super) enum Shareable<T> {
     Own(Table<T>),
     Shared(Arc<Mutex<Table<T>>>),

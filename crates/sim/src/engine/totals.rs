@@ -3,7 +3,7 @@
 use aqumen_transport::tcp::{Receiver, Sender};
 
 /// Totals of all flows at each edge, in order.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Totals(Vec<Vec<FlowTotal>>);
 
 impl Totals {
@@ -49,7 +49,7 @@ impl FlowTotal {
         self.counts.add(&other.counts);
     }
 
-    fn since(&self, before: &FlowTotal) -> FlowTotal {
+    pub(crate) fn since(&self, before: &FlowTotal) -> FlowTotal {
         FlowTotal { delivered: self.delivered - before.delivered, counts: self.counts.since(&before.counts) }
     }
 }

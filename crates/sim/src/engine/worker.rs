@@ -4,6 +4,7 @@
 use std::ops::RangeInclusive;
 
 use aqumen_network::port::Port;
+use aqumen_transport::tcp::TcpConfig;
 
 use super::agent::Side;
 use super::batch::EventKey;
@@ -14,6 +15,7 @@ use super::ports::Ports;
 use crate::event::Event;
 use crate::paths::Target;
 
+#[derive(Clone)]
 pub(super) struct Worker<'a> {
     pub(super) dispatcher: Dispatcher<'a>,
     pub(super) ports: Ports,
@@ -33,6 +35,18 @@ impl<'a> Worker<'a> {
         let processes = (0..dispatcher.mailboxes.processes.len()).collect();
         let has_port = vec![true; ports.all.len()];
         Worker { dispatcher, ports, processes, has_port, has_receivers: true, has_hosts: true }
+    }
+
+    /// Copies the worker, for a copy of the plan with these TCP configurations.
+    pub(super) fn copy<'b>(&self, configs: &[&'b TcpConfig]) -> Worker<'b> {
+        Worker {
+            dispatcher: self.dispatcher.copy(configs.to_vec()),
+            ports: self.ports.clone(),
+            processes: self.processes.clone(),
+            has_port: self.has_port.clone(),
+            has_receivers: self.has_receivers,
+            has_hosts: self.has_hosts,
+        }
     }
 
     /// Returns the next epoch with an event for this worker, among `epochs`, or the last of these.

@@ -13,6 +13,7 @@ use aqumen_scenario::{Plan, Traffic, Window};
 use sharing::{Sharing, TransferState};
 
 /// All measurements of flows.
+#[derive(Clone)]
 pub(crate) struct Measures {
     pub(crate) receptions: Receptions,
     pub(crate) requests: Requests,

@@ -11,6 +11,7 @@ use aqumen_transport::tcp::Segment;
 use crate::fetch::fetch_at;
 
 /// Measurements of the segments of all groups.
+#[derive(Clone)]
 pub(crate) struct Segments {
     groups: Vec<Group>,
     /// Last sampled segment of each flow, and its delay.
@@ -21,7 +22,7 @@ pub(crate) struct Segments {
     edges: Vec<u64>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Group {
     piece: Piece,
     pieces: Vec<Piece>,

@@ -26,6 +26,7 @@ pub(crate) struct TransferState {
 }
 
 /// Sharing of one link.
+#[derive(Clone)]
 pub(crate) struct Sharing {
     flows: Vec<SampledFlow>,
     /// Length of the sliding interval, nanoseconds.
@@ -52,6 +53,7 @@ pub(crate) struct Sharing {
 }
 
 /// Acknowledged data within the last interval.
+#[derive(Clone)]
 struct SlidingInterval {
     /// Bytes of each flow, and payload per segment.
     flows: Vec<(u64, u64)>,
@@ -73,6 +75,7 @@ const TOGETHER: usize = 8;
 const EXACT: u64 = 1 << f64::MANTISSA_DIGITS;
 
 /// A sampled flow.
+#[derive(Clone)]
 struct SampledFlow {
     number: u32,
     /// Receive window, segments.

@@ -15,6 +15,7 @@ mod papers;
 mod processes;
 mod queues;
 mod scenarios;
+mod session;
 mod traces;
 mod transports;
 mod utilization;

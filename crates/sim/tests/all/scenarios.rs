@@ -17,7 +17,7 @@ fn answer(plan: &Plan) -> RunResult {
 }
 
 /// All of an answer but what it cost.
-fn told(result: &RunResult) -> String {
+pub(crate) fn told(result: &RunResult) -> String {
     let RunResult { aqm, links, flows, notes, series, sojourn, queue, .. } = result;
     format!("{aqm:?}\n{links:?}\n{flows:?}\n{notes:?}\n{series:?}\n{sojourn:?}\n{queue:?}")
 }

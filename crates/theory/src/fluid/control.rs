@@ -252,6 +252,7 @@ mod tests {
     use crate::testing::{NETWORK, built, choice};
 
     /// Records the observations of a law.
+    #[derive(Clone)]
     struct Recorder(std::sync::Arc<std::sync::Mutex<Vec<Observation>>>);
 
     impl SampledLaw for Recorder {

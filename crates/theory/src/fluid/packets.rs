@@ -170,6 +170,7 @@ mod tests {
     fn signalling(share: f64) -> Packets {
         use aqumen_aqm::{MAX_LOOPS, Observation, SampledLaw};
         use aqumen_units::Probability;
+        #[derive(Clone)]
         struct FixedProbability(f64);
         impl SampledLaw for FixedProbability {
             fn periods(&self) -> [Option<Span>; MAX_LOOPS] {

@@ -341,6 +341,7 @@ mod tests {
     }
 
     /// A law that says a weighted sum of what it sees, from its rest on, and is asked at whole periods.
+    #[derive(Clone)]
     struct Sum {
         rest: f64,
         weights: [f64; 5],

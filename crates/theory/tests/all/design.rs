@@ -330,6 +330,7 @@ fn dualpi2_answers_by_its_classic_queue_and_flow_queues_say_why_not() {
 }
 
 /// Someone's own integral controller, which knows its transfer function and one thing more.
+#[derive(Clone)]
 struct Knowing;
 
 impl SampledLaw for Knowing {

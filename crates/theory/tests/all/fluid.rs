@@ -9,7 +9,7 @@ use aqumen_theory::fluid::{Class, Control, Fluid, Join, Model, Network, Queue};
 use aqumen_theory::linear::OperatingPoint;
 use aqumen_units::{Probability, Rate, Span};
 
-fn law(law: impl SampledLaw + Send + 'static) -> Control {
+fn law(law: impl SampledLaw + Clone + Send + 'static) -> Control {
     Control::Law(AnyAqm::custom_law(law, true))
 }
 
@@ -244,6 +244,7 @@ fn a_transfer_that_begins_late_takes_as_long() {
 }
 
 /// A law that drops a tenth and looks at what it is shown.
+#[derive(Clone)]
 struct Watches;
 
 impl SampledLaw for Watches {

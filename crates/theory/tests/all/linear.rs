@@ -131,6 +131,7 @@ fn a_law_that_is_only_asked_answers_as_its_equation() {
 }
 
 /// A probability that swings about `mean`.
+#[derive(Clone)]
 struct Sine {
     mean: f64,
     amplitude: f64,

@@ -111,6 +111,7 @@ fn a_boundary_over_gain_is_the_gain_margin() {
 }
 
 /// Someone's own law: three integrals and two zeros, 1e-6 (s + .15)^2 / s^3. Its phase begins at -270 degrees.
+#[derive(Clone)]
 struct Integrals;
 
 impl SampledLaw for Integrals {

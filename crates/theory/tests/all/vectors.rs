@@ -54,6 +54,7 @@ macro_rules! vectors {
 vectors! { fluid_hollot fluid_ecn fluid_drop fluid_overflow_hollot fluid_overflow_ecn fluid_overflow_drop }
 
 /// A law that always says the same.
+#[derive(Clone)]
 struct Constant(f64);
 
 impl SampledLaw for Constant {
