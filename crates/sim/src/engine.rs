@@ -18,10 +18,10 @@
 //! the sampler concern all processes and stop them all.
 //!
 //! `partition` forms the processes, `mailboxes` deliver events to them, `process` and `batch` order these. `ports`,
-//! `bulk` and `hosts` (with `endpoints`, `agents` and `applications`) execute them. `dispatch` sends packets from process
-//! to process. A `worker` runs processes one after the other; `parallel` shares them between two workers. An `agent` is a flow
-//! of another transport than TCP, an `application` tells flows what to send. The packet trace needs the order of all
-//! events: its entries wait in a `log` until an epoch closes.
+//! `bulk` and `hosts` (with `endpoints`, `agents` and `applications`) execute them. `dispatch` sends packets from
+//! process to process. A `worker` runs processes one after the other; `parallel` shares them between two workers. An
+//! `agent` is a flow of another transport than TCP, an `application` tells flows what to send. The packet trace needs
+//! the order of all events: its entries wait in a `log` until an epoch closes.
 
 mod agent;
 mod agents;
