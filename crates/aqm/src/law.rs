@@ -3,7 +3,7 @@
 
 use aqumen_units::{Instant, Probability, Span};
 
-use crate::{Backlog, Theory, Totals, Value};
+use crate::{Theory, Value};
 
 /// The most loops a law may have (AQM-MO has two).
 pub const MAX_LOOPS: usize = 2;
@@ -38,51 +38,6 @@ pub struct Observation {
     /// The probability applied since the last step of any loop: the law's own answer, unless
     /// the host had to override it.
     pub applied: Probability,
-}
-
-/// Makes the observations of a queue from its totals: each counts from the previous one on.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Observer {
-    last: Instant,
-    totals: Totals,
-    /// Time spent on transmissions up to `last`.
-    busy: Span,
-}
-
-impl Observer {
-    /// Makes an observer of a queue with these totals at `now`.
-    pub fn new(now: Instant, totals: &Totals) -> Self {
-        Observer { last: now, totals: *totals, busy: totals.busy_until(now) }
-    }
-
-    /// Returns the time of the previous observation.
-    pub fn last(&self) -> Instant {
-        self.last
-    }
-
-    /// Observes the queue at `now`, with `waiting` packets and the probability `applied`.
-    pub fn observe(&mut self, now: Instant, waiting: Backlog, totals: &Totals, applied: Probability) -> Observation {
-        let old = &self.totals;
-        // A transmission that took less of the link than it lasted (a part of a slot) must not take back what was
-        // counted.
-        let (interval, busy) = (now - self.last, totals.busy_until(now).max(self.busy));
-        let observation = Observation {
-            now,
-            interval_s: interval.as_secs_f64(),
-            queue_pkts: waiting.packets as f64,
-            queue_bytes: waiting.bytes as f64,
-            arrivals_pkts: (totals.arrivals - old.arrivals) as f64,
-            accepted_pkts: (totals.accepted - old.accepted) as f64,
-            departures_pkts: (totals.departures - old.departures) as f64,
-            departures_bytes: (totals.departed_bytes - old.departed_bytes) as f64,
-            busy_s: (totals.busy - old.busy).as_secs_f64(),
-            idle_s: interval.saturating_sub(busy - self.busy).as_secs_f64(),
-            sojourn_s: totals.last_sojourn.as_secs_f64(),
-            applied,
-        };
-        *self = Observer { last: now, totals: *totals, busy };
-        observation
-    }
 }
 
 /// A control law by itself: it turns what was observed into a probability, and knows no packets.

@@ -134,7 +134,7 @@ pub use design::self_tuning::{NetworkEstimate, RoundTrip, SelfTuned, Tunable};
 pub use design::target::Target;
 pub use fifo::{Account, Fifo, ServiceRecord};
 pub use host::{Aqm, Coin, Cx, Draw, DropReason, Hooks, Limit, QueueView, Totals, Verdict};
-pub use law::{MAX_LOOPS, Observation, Observer, SampledLaw};
+pub use law::{MAX_LOOPS, Observation, SampledLaw};
 pub use multi::cake::{AckFilter, Cake, CakeParams, Cells, Framing, Isolation, Tins};
 pub use multi::drr::Drr;
 pub use multi::dualpi2::{DualPi2, DualPi2Params, DualScheduler, L4sMarking};
@@ -157,7 +157,7 @@ pub use params::{
     Bound, DefaultValue, Kind, Network, PERIOD_MIN, Param, ParamError, Requirement, Settings, Unit, Value,
 };
 pub use qdisc::{Backlog, Fates, Handle, Qdisc, SingleQueueEquivalent};
-pub use sampled::SampledAqm;
+pub use sampled::{Observer, SampledAqm};
 pub use signal_gaps::{GapTail, SignalGaps};
 pub use theory::{
     DesignReport, Equilibrium, FluidModel, MaxPSteps, QueueOperatingPoint, SafeguardLimits, SignalProcess, Theory,

@@ -20,6 +20,7 @@ use pyo3::types::PyDict;
 
 use crate::catalogue::names;
 use crate::error::refuse;
+use copy::deep_copies;
 pub(crate) use errors::WithCustomCode;
 use errors::{CallError, Calls, ErrorSlot, own_error, shown};
 pub(crate) use law_view::LawView;
@@ -229,6 +230,22 @@ struct PyLaw {
     params: Vec<(&'static str, f64)>,
 }
 
+impl Clone for PyLaw {
+    fn clone(&self) -> Self {
+        let [instance, step] = deep_copies(&self.calls, [Some(&self.instance), Some(&self.step)]);
+        let same = |object: &Py<PyAny>| Python::attach(|py| object.clone_ref(py));
+        PyLaw {
+            calls: self.calls.clone(),
+            instance: instance.unwrap_or_else(|| same(&self.instance)),
+            step: step.unwrap_or_else(|| same(&self.step)),
+            view: View::default(),
+            periods: self.periods,
+            initial: self.initial,
+            params: self.params.clone(),
+        }
+    }
+}
+
 impl SampledLaw for PyLaw {
     fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
         self.periods
@@ -350,6 +367,23 @@ fn verdict(name: &str, answer: &Bound<'_, PyAny>, packet: &aqumen_aqm::Packet) -
             "{name}() answered {}; a verdict is None or \"pass\", \"mark\" or \"drop\"",
             shown(answer)
         ))),
+    }
+}
+
+impl Clone for PyAqm {
+    fn clone(&self) -> Self {
+        let objects = [Some(&self.instance), self.arrival.as_ref(), self.head.as_ref(), self.timer.as_ref()];
+        let [instance, arrival, head, timer] = deep_copies(&self.calls, objects);
+        PyAqm {
+            calls: self.calls.clone(),
+            instance: instance.unwrap_or_else(|| Python::attach(|py| self.instance.clone_ref(py))),
+            arrival,
+            head,
+            timer,
+            period: self.period,
+            due: self.due,
+            params: self.params.clone(),
+        }
     }
 }
 

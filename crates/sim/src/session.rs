@@ -50,7 +50,7 @@ enum Change {
     Reseed(u64),
 }
 
-/// What the last look at a link found.
+/// Findings of the last look at a link.
 #[derive(Clone, Default)]
 struct LinkLook {
     observer: Observer,

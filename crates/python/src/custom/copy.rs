@@ -5,8 +5,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::errors::{Calls, own_error};
-use super::law_view::View;
-use super::{PyAqm, PyLaw};
 
 /// Returns deep copies of `objects`, which share what these share; themselves where one cannot be copied.
 pub(super) fn deep_copies<const N: usize>(calls: &Calls, objects: [Option<&Py<PyAny>>; N]) -> [Option<Py<PyAny>>; N] {
@@ -22,37 +20,4 @@ pub(super) fn deep_copies<const N: usize>(calls: &Calls, objects: [Option<&Py<Py
             originals
         })
     })
-}
-
-impl Clone for PyLaw {
-    fn clone(&self) -> Self {
-        let [instance, step] = deep_copies(&self.calls, [Some(&self.instance), Some(&self.step)]);
-        let same = |object: &Py<PyAny>| Python::attach(|py| object.clone_ref(py));
-        PyLaw {
-            calls: self.calls.clone(),
-            instance: instance.unwrap_or_else(|| same(&self.instance)),
-            step: step.unwrap_or_else(|| same(&self.step)),
-            view: View::default(),
-            periods: self.periods,
-            initial: self.initial,
-            params: self.params.clone(),
-        }
-    }
-}
-
-impl Clone for PyAqm {
-    fn clone(&self) -> Self {
-        let objects = [Some(&self.instance), self.arrival.as_ref(), self.head.as_ref(), self.timer.as_ref()];
-        let [instance, arrival, head, timer] = deep_copies(&self.calls, objects);
-        PyAqm {
-            calls: self.calls.clone(),
-            instance: instance.unwrap_or_else(|| Python::attach(|py| self.instance.clone_ref(py))),
-            arrival,
-            head,
-            timer,
-            period: self.period,
-            due: self.due,
-            params: self.params.clone(),
-        }
-    }
 }
