@@ -15,12 +15,13 @@ from aqumen._core import __version__
 
 if TYPE_CHECKING:
     from aqumen import aqms
+    from aqumen._run import Series, SojournCdf
     from aqumen.comparison import Comparison, compare, run
     from aqumen.custom import Network, PacketAqm, Param, SampledLaw, TrafficSource
     from aqumen.errors import Cancelled, EngineError, Error, MissingExtra, OutputError, OwnError, ScenarioError
     from aqumen.explain.transient import Transient
     from aqumen.ranking import Place, Ranking
-    from aqumen.result import Result, Series, SojournCdf
+    from aqumen.result import Result
     from aqumen.scenario import Scenario
     from aqumen.topology import Dumbbell, Event, Flows, Transport
 
@@ -57,11 +58,12 @@ __all__ = [
 
 # Loaded when first named, so that the command line does not wait for what it does not use.
 _HOMES = {
+    "_run": ("Series", "SojournCdf"),
     "comparison": ("Comparison", "compare", "run"),
     "errors": ("Cancelled", "EngineError", "Error", "MissingExtra", "OutputError", "OwnError", "ScenarioError"),
     "custom": ("Network", "PacketAqm", "Param", "SampledLaw", "TrafficSource"),
     "ranking": ("Place", "Ranking"),
-    "result": ("Result", "Series", "SojournCdf"),
+    "result": ("Result",),
     "scenario": ("Scenario",),
     "topology": ("Dumbbell", "Event", "Flows", "Transport"),
     "explain.transient": ("Transient",),

@@ -19,8 +19,8 @@ from aqumen import _core, engines
 from aqumen._files import json_text, write_text
 from aqumen._quantities import Run
 from aqumen._store import Digests
+from aqumen.engines.answer import Answer
 from aqumen.errors import OutputError
-from aqumen.result import Answer
 from aqumen.scenario import Scenario
 
 __all__ = ["Records", "Wanted"]

@@ -22,13 +22,15 @@ from typing import TYPE_CHECKING, Any
 
 from aqumen import _core
 from aqumen._files import clear_parts, json_text, replace, write_text
-from aqumen.engines import Job, find
+from aqumen.custom import digest
+from aqumen.engines import find
+from aqumen.engines.answer import Answer
+from aqumen.engines.kinds import Job
 from aqumen.errors import Error, OutputError
-from aqumen.result import Answer
 from aqumen.scenario import Scenario
 
 if TYPE_CHECKING:
-    from aqumen.result import Floats
+    from aqumen.engines.answer import Floats
 
 __all__ = ["Damaged", "Digests", "Store"]
 
@@ -210,8 +212,6 @@ class Digests:
         """
         parts = [str(LAYOUT), engine, _core.__version__, built(engine), scenario.to_toml()]
         if scenario.own:
-            from aqumen.custom import digest
-
             parts.append(digest(scenario.own))
         self._shared = "\0".join(parts).encode()
         self._scenario = scenario

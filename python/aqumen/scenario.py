@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aqumen import _core, _experiments
 from aqumen._files import check_file
+from aqumen.custom import Own, catalogue, name_of
 from aqumen.errors import ScenarioError
-
-if TYPE_CHECKING:
-    from aqumen.custom import Own
 
 __all__ = ["Scenario", "as_scenario"]
 
@@ -84,8 +83,6 @@ class Scenario:
         more = [each for each in own if each not in self.own]
         if not more:
             return self
-        from aqumen.custom import name_of
-
         names = {name_of(each) for each in more}
         known = (*(each for each in self.own if name_of(each) not in names), *more)
         catalogue = _catalogue(known)
@@ -135,6 +132,19 @@ class Scenario:
             return replace(self, core=self.core.set(changes))
         except _core.ScenarioError as error:
             raise ScenarioError(str(error)) from None
+
+    @property
+    def keys(self) -> list[str]:
+        """Keys of all values, with dots between tables and the numbers of list items: `flows.0.count`."""
+
+        def of(value: object, path: str) -> list[str]:
+            if isinstance(value, dict):
+                return [key for name, each in value.items() for key in of(each, f"{path}.{name}" if path else name)]
+            if isinstance(value, list) and any(isinstance(each, dict) for each in value):
+                return [key for i, each in enumerate(value) for key in of(each, f"{path}.{i}")]
+            return [path]
+
+        return of(tomllib.loads(self.to_toml()), "")
 
     @property
     def cells(self) -> list[str]:
@@ -234,8 +244,6 @@ class Scenario:
 def _catalogue(own: Sequence[Own]) -> _core.Catalogue | None:
     if not own:
         return None
-    from aqumen.custom import catalogue
-
     return catalogue(tuple(own))
 
 

@@ -1,7 +1,8 @@
-"""Which source files of a crate use which others, read from its `use` lines and paths; and the circles among them."""
+"""Uses among the source files of a crate or a Python package, and the circles among them."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -26,9 +27,8 @@ class Module:
     """Each `use`: whether it is public, the path, the name it gets here."""
 
 
-def circles(crate: Path) -> list[set[str]]:
-    """The circles of files of a crate, each a set of paths under `src`; largest first."""
-    graph = uses(crate)
+def circles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """Circles of a graph, each a set of nodes; largest first."""
     return sorted((c for c in components(graph) if len(c) > 1), key=lambda c: (-len(c), sorted(c)))
 
 
@@ -233,3 +233,49 @@ def components(graph: dict[str, set[str]]) -> list[set[str]]:
         if node not in index:
             visit(node)
     return found
+
+
+def imports(package: Path) -> dict[str, set[str]]:
+    """For each file of a Python package the other files that it imports, at any nesting, for type checkers too."""
+    files = {}
+    for file in sorted([*package.rglob("*.py"), *package.rglob("*.pyi")]):
+        parts = [package.name, *file.relative_to(package).with_suffix("").parts]
+        files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    graph = {}
+    for module, file in files.items():
+        within = module if file.stem == "__init__" else module.rpartition(".")[0]
+        targets = {
+            target
+            for name in imported(ast.parse(file.read_text()), within)
+            if (target := known(name, files)) is not None
+        }
+        graph[file.relative_to(package).as_posix()] = {
+            files[target].relative_to(package).as_posix() for target in targets - {module}
+        }
+    return graph
+
+
+def imported(tree: ast.Module, within: str) -> Iterator[str]:
+    """Dotted names that a file in the package `within` imports, an imported item as `module.item`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(within.split(".")[: len(within.split(".")) - node.level + 1]) if node.level else ""
+            yield from (
+                f"{base}.{node.module or ''}.{alias.name}".replace("..", ".").strip(".") for alias in node.names
+            )
+
+
+def known(name: str, files: dict[str, Path]) -> str | None:
+    """The module that a dotted name is, or in which its last part is an item; `None` outside the package."""
+    return next((part for part in (name, name.rpartition(".")[0]) if part in files), None)
+
+
+def rooms(graph: dict[str, set[str]]) -> dict[str, set[str]]:
+    """The graph of the folders at the top of a package; a file there is a room by itself."""
+    joined: dict[str, set[str]] = {}
+    for file, targets in graph.items():
+        room = file.partition("/")[0]
+        joined.setdefault(room, set()).update(target.partition("/")[0] for target in targets)
+    return {room: targets - {room} for room, targets in joined.items()}

@@ -7,8 +7,9 @@ import pytest
 
 from aqumen.cli import main
 from aqumen.cli import reproduce as verb
-from aqumen.ranking import advice, networks
+from aqumen.ranking import networks
 from aqumen.scenario import Scenario
+from aqumen.view import advice
 
 
 def made(delay_s, used, flows=None, lost=0.01):

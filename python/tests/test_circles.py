@@ -1,16 +1,26 @@
-"""No circle of files in a crate: of two files at most one names the other, directly or through more files."""
+"""No circle of files in a crate or in the Python package: of two files at most one uses the other, even indirectly."""
 
 from pathlib import Path
 
 import pytest
-from circles import circles
+from circles import circles, imports, rooms, uses
 
-CRATES = sorted(path.parent.parent for path in (Path(__file__).parents[2] / "crates").glob("*/src/lib.rs"))
+ROOT = Path(__file__).parents[2]
+CRATES = sorted(path.parent.parent for path in (ROOT / "crates").glob("*/src/lib.rs"))
+PACKAGE = ROOT / "python" / "aqumen"
 
 
 @pytest.mark.parametrize("crate", CRATES, ids=lambda crate: crate.name)
 def test_no_circle_of_files(crate):
-    assert [sorted(circle) for circle in circles(crate)] == []
+    assert [sorted(circle) for circle in circles(uses(crate))] == []
+
+
+def test_no_circle_of_python_files():
+    assert [sorted(circle) for circle in circles(imports(PACKAGE))] == []
+
+
+def test_no_circle_of_rooms():
+    assert [sorted(circle) for circle in circles(rooms(imports(PACKAGE)))] == []
 
 
 def lay(tmp_path, files):
@@ -52,4 +62,51 @@ def lay(tmp_path, files):
     ],
 )
 def test_circles_are_drawn(tmp_path, files, drawn):
-    assert [sorted(circle) for circle in circles(lay(tmp_path, files))] == drawn
+    assert [sorted(circle) for circle in circles(uses(lay(tmp_path, files)))] == drawn
+
+
+@pytest.mark.parametrize(
+    ("files", "drawn"),
+    [
+        # Within functions, for type checkers, relative, and through a package.
+        (
+            {
+                "__init__.py": "",
+                "a.py": "def f():\n    from aqumen import b",
+                "b.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .room.c import C",
+                "room/__init__.py": "",
+                "room/c.py": "import aqumen.a",
+            },
+            [["a.py", "b.py", "room/c.py"]],
+        ),
+        # A room that re-exports is used by others, and other packages do not count.
+        (
+            {
+                "__init__.py": "from aqumen.room import C",
+                "a.py": "from aqumen.room import C\nimport json.decoder",
+                "room/__init__.py": "from aqumen.room.c import C",
+                "room/c.py": "from aqumen import _core\nclass C: ...",
+                "_core.pyi": "",
+            },
+            [],
+        ),
+        # An item of the top level.
+        (
+            {"__init__.py": "from aqumen.a import run", "a.py": "from aqumen import run as again"},
+            [["__init__.py", "a.py"]],
+        ),
+    ],
+)
+def test_python_circles_are_drawn(tmp_path, files, drawn):
+    package = tmp_path / "aqumen"
+    for name, text in files.items():
+        path = package / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert [sorted(circle) for circle in circles(imports(package))] == drawn
+
+
+def test_rooms_are_drawn():
+    graph = {"a/one.py": {"b.py"}, "b.py": {"a/two.py"}, "a/two.py": set()}
+    assert circles(graph) == []
+    assert circles(rooms(graph)) == [{"a", "b.py"}]

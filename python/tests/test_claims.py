@@ -17,6 +17,7 @@ from aqumen.papers import algebra, load_paper
 from aqumen.papers.judge import comparisons, judge, needs, questions
 from aqumen.papers.markdown import page
 from aqumen.papers.model import VERDICTS, Claim, Paper
+from aqumen.ranking.targets import at_target
 from aqumen.rfc7928 import evaluation
 from aqumen.scenario import Scenario
 
@@ -274,13 +275,13 @@ def test_delay_and_goodput_are_paired_within_a_run():
 
 
 def test_an_aqm_can_be_run_at_the_target_of_another():
-    assert evaluation.at_target("pie", "15ms") == "pie:target=15ms"
-    assert evaluation.at_target("pi:frequency=100Hz", "15ms") == "pi:frequency=100Hz,target_delay=15ms"
-    assert evaluation.at_target("red", "15ms") == "red:thresholds=ns2-auto,target_delay=15ms"
-    assert evaluation.at_target("droptail", "15ms") is None
+    assert at_target("pie", "15ms") == "pie:target=15ms"
+    assert at_target("pi:frequency=100Hz", "15ms") == "pi:frequency=100Hz,target_delay=15ms"
+    assert at_target("red", "15ms") == "red:thresholds=ns2-auto,target_delay=15ms"
+    assert at_target("droptail", "15ms") is None
     scenario = Scenario.load("rfc7928/bursts")
     for spec in ("pie", "pi", "red", "fq-codel", "stpi", "cake"):
-        scenario.check_aqm(evaluation.at_target(spec, "15ms"))
+        scenario.check_aqm(at_target(spec, "15ms"))
 
 
 def test_the_aqms_are_ranked_over_all_places():

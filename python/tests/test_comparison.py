@@ -6,7 +6,7 @@ import math
 import pytest
 
 import aqumen
-from aqumen.comparison import summarize
+from aqumen._statistics import summarize
 
 
 @pytest.fixture
@@ -244,7 +244,7 @@ def test_nothing_that_finished_is_no_comparison(scenario):
 
 
 def test_drops_are_those_of_both_kinds():
-    from aqumen.comparison import dropped
+    from aqumen._statistics import dropped
 
     told = {(None, None): None, (0.1, None): 0.1, (None, 0.2): 0.2, (0.1, 0.2): 0.1 + 0.2, (0.0, 0.0): 0.0}
     for (early, overflow), together in told.items():
@@ -254,7 +254,7 @@ def test_drops_are_those_of_both_kinds():
 def test_a_goal_is_a_figure_of_the_link_or_of_its_flows():
     from types import SimpleNamespace
 
-    from aqumen.comparison import judged
+    from aqumen._run_set import judged
 
     groups = {
         "ftp": {"steady": {"goodput_bps": 3e6, "mos": None}},

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from aqumen.cli import VERBS, main
+from aqumen.cli import main
+from aqumen.cli.verbs import VERBS
 
 CAPTURE = Path(__file__).parents[2] / "examples" / "captures" / "home.pcap"
 

@@ -7,17 +7,10 @@ import pytest
 
 from aqumen.engines.external.ns2 import Ns2Failed, Ns2Unsupported, run
 from aqumen.engines.external.ns2.plan import Plan, Transport
-from aqumen.engines.external.ns2.requests import (
-    ASKS_MAX,
-    Ask,
-    Requests,
-    Served,
-    read_requests,
-    request_metrics,
-    source_lines,
-)
+from aqumen.engines.external.ns2.requests import ASKS_MAX, Ask, Requests, read_requests
 from aqumen.engines.external.ns2.runner import execute, find_ns
 from aqumen.engines.external.ns2.tcl import _sets
+from aqumen.engines.external.ns2.transfers import Served, request_metrics, source_lines
 
 ASKS = [(0.0, "page", 0, False), (0.01, "transfer", 1921, True), (0.5, "read", 0, False)]
 

@@ -9,8 +9,9 @@ import click
 import pytest
 
 import aqumen
-from aqumen.cli import VERBS, _app, main
+from aqumen.cli import main
 from aqumen.cli.options import spec_list
+from aqumen.cli.verbs import VERBS, app
 from aqumen.engines.external.crosscheck import select
 from aqumen.engines.external.ns2.crosscheck import CELLS
 
@@ -51,8 +52,8 @@ def test_a_command_is_one_that_there_is(page, line, monkeypatch):
     monkeypatch.chdir(ROOT)
     verb, *rest = words_of(line)
     assert verb in VERBS
-    context = click.Context(_app, info_name="aqumen")
-    command = _app.get_command(context, verb)
+    context = click.Context(app, info_name="aqumen")
+    command = app.get_command(context, verb)
     try:
         given = command.make_context(verb, list(rest), parent=context).params
     except click.exceptions.Exit:

@@ -10,12 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from aqumen import situations
 from aqumen.cli import main
 from aqumen.errors import ScenarioError
 from aqumen.experience import Felt, scores
 from aqumen.shaping import LINES, shaper
 from aqumen.situations import Study, cell, datacenter, uplink
+from aqumen.situations import study as situations
 from aqumen.view import columns, tables
 
 

@@ -9,7 +9,7 @@ from importlib import import_module
 import pytest
 
 from aqumen import cli
-from aqumen.cli import VERBS
+from aqumen.cli.verbs import VERBS
 
 DEAR = {
     "numpy",

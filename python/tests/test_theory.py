@@ -604,7 +604,7 @@ traffic = "web"
 
 def test_a_controller_of_python_control_is_read_by_rising_powers():
     control = pytest.importorskip("control")
-    from aqumen.theory.interop import from_control
+    from aqumen.theory.loop import from_control
 
     # (2 s + 3) / (s^2 + 5 s + 7), and 0.5 z / (z^2 - z) = 0.5 z^-1 / (1 - z^-1) each 10 ms.
     assert from_control(control.tf([2, 3], [1, 5, 7])) == ([3, 2], [7, 5, 1], None)

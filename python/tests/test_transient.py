@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from aqumen._run import Series
 from aqumen.explain.transient import events, transient, transients
-from aqumen.result import Series
 
 
 def series(*pieces, step=0.1):

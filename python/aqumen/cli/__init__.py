@@ -10,64 +10,14 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 
 import click
-from click.shell_completion import CompletionItem
 
-import aqumen
 from aqumen.cli import talk
+from aqumen.cli.verbs import VERBS, app
 from aqumen.errors import Error, OwnError, listed, meant
 
 __all__ = ["VERBS", "main"]
-
-VERBS = {
-    "run": ("run", "run", "Run one AQM on a scenario with one seed."),
-    "compare": ("compare", "compare", "Compare AQMs on a scenario, or engines with --engine twice."),
-    "uplink": (
-        "situation",
-        "uplink",
-        "Which AQM for a household's line: ranked by what people feel, with the commands that set it up.",
-    ),
-    "datacenter": (
-        "situation",
-        "datacenter",
-        "Which AQM for a port of a switch: short requests beside long transfers.",
-    ),
-    "cell": (
-        "situation",
-        "cell",
-        "Which AQM for the queues of an LTE cell and its phones: ranked by what a subscriber feels.",
-    ),
-    "reproduce": (
-        "reproduce",
-        "reproduce",
-        "Reproduce a paper: run its experiments, judge its claims, compare with the verdicts on record.",
-    ),
-    "calibrate": ("calibrate", "calibrate", "Find how many flows make a level of congestion: DropTail loses 1 %."),
-    "design": ("design", "design", "Design an AQM for a network and show its margins."),
-    "mmpp": ("mmpp", "mmpp", "Solve a queueing model: MMPP sources, Erlang service, a finite buffer."),
-    "replay": (
-        "replay",
-        "replay",
-        "Offer a capture's packets to a queue, open loop: who waits, is marked or dropped under each AQM.",
-    ),
-    "new": ("new", "new", "Write a folder with an AQM of your own, and a test of it that runs."),
-    "list": ("listing", "list_things", "List AQMs, transports, traffic, papers or scenarios."),
-    "validate": (
-        "validate",
-        "validate",
-        "Compare the packet engine with ns-2, ns-3 or the kernel (live), or replay the vectors.",
-    ),
-    "doctor": ("doctor", "doctor", "Say what is installed, what is missing, and how to get it."),
-    "man": ("man", "man", "Print the manual page: aqumen man > ~/.local/share/man/man1/aqumen.1"),
-    "completion": (
-        "doctor",
-        "completion",
-        "Print what lets a shell complete verbs, experiments, AQMs and their parameters.",
-    ),
-}
-"""Module, function and first line of the help of each verb."""
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -110,11 +60,11 @@ def main(args: Sequence[str] | None = None) -> int:
 def _answer(words: list[str]) -> int:
     if "_AQUMEN_COMPLETE" in os.environ:
         # The tab key was pressed.
-        _app.main(words, prog_name="aqumen", complete_var="_AQUMEN_COMPLETE")
-    # Not `_app.main`, which ends the process with 1 where the reader of its output has gone.
+        app.main(words, prog_name="aqumen", complete_var="_AQUMEN_COMPLETE")
+    # Not `app.main`, which ends the process with 1 where the reader of its output has gone.
     try:
-        with _app.make_context("aqumen", words) as context:
-            return int(_app.invoke(context) or 0)
+        with app.make_context("aqumen", words) as context:
+            return int(app.invoke(context) or 0)
     except click.exceptions.Exit as asked:
         return asked.exit_code
 
@@ -145,39 +95,3 @@ def _missing(context: click.Context) -> str:
 def _drop_output() -> None:
     """Let the interpreter write what is left to nowhere: it must not complain at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-class _Verbs(click.Group):
-    """The verbs, each loaded when it is asked for: all together take longer than a short run."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
-            return None
-        module, function, _ = VERBS[cmd_name]
-        command: click.Command = getattr(import_module(f"aqumen.cli.{module}"), function)
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if not args[0].startswith("-") and args[0] not in VERBS:
-            raise click.UsageError(
-                f"{args[0]}: no such command{meant(args[0], VERBS) or ';'} `aqumen --help` lists all"
-            )
-        return super().resolve_command(ctx, args)
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        return [CompletionItem(verb, help=VERBS[verb][2]) for verb in VERBS if verb.startswith(incomplete)]
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(verb, summary) for verb, (_, _, summary) in VERBS.items()])
-
-
-@click.group(cls=_Verbs)
-@click.version_option(aqumen.__version__, message="aqumen %(version)s")
-def _app() -> None:
-    """A workbench for active queue management (AQM)."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aqumen._evidence import MARK, NOTE
 from aqumen._files import write_text
+from aqumen._statistics import MARK, NOTE
 from aqumen.cli import talk
 from aqumen.cli.options import (
     aqms_option,

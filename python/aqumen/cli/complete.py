@@ -54,14 +54,13 @@ def keys(context: click.Context, _parameter: click.Parameter, begun: str) -> lis
         context: What was typed so far.
         begun: What stands there.
     """
-    from aqumen.cli.options import keys_of
     from aqumen.errors import Error
     from aqumen.scenario import Scenario
 
     # The option that is being typed has no value yet, and with it the rest was not looked at.
     given = context.params.get("scenario") or next(iter(context.args), None)
     try:
-        known = keys_of(Scenario.load(given)) if given else []
+        known = Scenario.load(given).keys if given else []
     except (Error, OSError):
         return []
     return [CompletionItem(f"{key}=") for key in known if key.startswith(begun)]

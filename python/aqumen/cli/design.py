@@ -20,7 +20,7 @@ from aqumen.theory import Design, RobustAqm, RobustPi, StabilityMap, robust_pi, 
 from aqumen.theory import coupled as coupled_for
 from aqumen.theory import design as design_for
 from aqumen.theory import robust as robust_for
-from aqumen.theory.design import SCHEMA
+from aqumen.theory.loop import SCHEMA
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -9,10 +9,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import click
+from click.shell_completion import get_completion_class
 
 import aqumen
 from aqumen import _core, _experiments, engines
 from aqumen.cli import talk
+from aqumen.cli.verbs import app
 from aqumen.errors import EngineError
 
 __all__ = ["completion", "doctor"]
@@ -69,13 +71,9 @@ SHELLS = {
 @click.argument("shell", type=click.Choice(list(SHELLS)))
 def completion(shell: str) -> int:
     """Print what lets a shell complete verbs, experiments, AQMs and their parameters."""
-    from click.shell_completion import get_completion_class
-
-    from aqumen.cli import _app
-
     made = get_completion_class(shell)
     assert made is not None
-    print(made(_app, {}, "aqumen", "_AQUMEN_COMPLETE").source())
+    print(made(app, {}, "aqumen", "_AQUMEN_COMPLETE").source())
     if os.isatty(1):
         talk.say(f"to have it always: {SHELLS[shell]}")
     return 0

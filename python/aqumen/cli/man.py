@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 import aqumen
+from aqumen.cli.verbs import VERBS, app
 
 __all__ = ["man", "page"]
 
@@ -21,9 +22,7 @@ def man() -> int:
 
 def page() -> str:
     """The manual page of all verbs, in roff."""
-    from aqumen.cli import VERBS, _app
-
-    context = click.Context(_app, info_name="aqumen")
+    context = click.Context(app, info_name="aqumen")
     lines = [
         f'.TH AQUMEN 1 "" "aqumen {aqumen.__version__}" "User commands"',
         ".SH NAME",
@@ -33,7 +32,7 @@ def page() -> str:
         "\\fIVERB\\fR [\\fIOPTIONS\\fR]",
     ]
     for verb in VERBS:
-        command = _app.get_command(context, verb)
+        command = app.get_command(context, verb)
         assert command is not None
         own = click.Context(command, info_name=verb, parent=context)
         lines += [

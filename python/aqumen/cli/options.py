@@ -27,7 +27,6 @@ __all__ = [
     "force_option",
     "format_option",
     "json_option",
-    "keys_of",
     "load",
     "named_too",
     "out_option",
@@ -190,7 +189,7 @@ def load(
             scenario = scenario.set_all(pairs)
         except ScenarioError as error:
             for key, value in pairs if "unknown key" in str(error) else ():
-                if meant := " or ".join(each for each in keys_of(scenario) if each.endswith(f".{key}")):
+                if meant := " or ".join(each for each in scenario.keys if each.endswith(f".{key}")):
                     raise ScenarioError(f"--set {key}={value}: no such key; did you mean {meant}?") from None
             raise
     _all_named(scenario, own)
@@ -214,24 +213,6 @@ def _all_named(scenario: Scenario, own: Sequence[Own]) -> None:
             groups = [group["name"] for group in tomllib.loads(scenario.to_toml())["flows"]]
             say = f"--set flows.{groups[0]}.traffic={name}"
             raise ScenarioError(f"--traffic-from: no group of flows has traffic = {name}; say {say}")
-
-
-def keys_of(scenario: Scenario) -> list[str]:
-    """The keys that stand in a scenario, with dots between tables and the numbers of lists.
-
-    Args:
-        scenario: The network, its flows, and what happens during a run.
-    """
-    import tomllib
-
-    def of(value: object, path: str) -> list[str]:
-        if isinstance(value, dict):
-            return [key for name, each in value.items() for key in of(each, f"{path}.{name}" if path else name)]
-        if isinstance(value, list) and any(isinstance(each, dict) for each in value):
-            return [key for i, each in enumerate(value) for key in of(each, f"{path}.{i}")]
-        return [path]
-
-    return of(tomllib.loads(scenario.to_toml()), "")
 
 
 def spec_list(given: Sequence[str]) -> list[str]:

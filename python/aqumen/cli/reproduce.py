@@ -25,10 +25,11 @@ from aqumen.papers.markdown import page as markdown_page
 from aqumen.papers.model import VERDICTS, load_paper
 from aqumen.papers.page import report_html
 from aqumen.papers.study import QUICK_SEEDS, SEEDS, Outcome, Reproduction, record_text, to_dict
-from aqumen.ranking import advice, networks
+from aqumen.ranking import networks
+from aqumen.ranking.targets import at_target
 from aqumen.rfc7928 import evaluation
 from aqumen.rfc7928 import page as evaluation_page
-from aqumen.view import tables
+from aqumen.view import advice, tables
 from aqumen.view.export import check_parquet, rows_parquet, written
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def reproduce(
             raise OutputError("--figures is for the papers; the report of rfc7928 has its pictures in it")
         specs = spec_list(aqm) or ["codel", "pie"]
         if target is not None:
-            also = (evaluation.at_target(spec, target) for spec in specs)
+            also = (at_target(spec, target) for spec in specs)
             specs = list(dict.fromkeys([*specs, *(spec for spec in also if spec is not None)]))
         return _evaluate(specs, quick, seeds, out, form, as_json)
     if target is not None:

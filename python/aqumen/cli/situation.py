@@ -517,7 +517,7 @@ def _write(out: Path, study: Study, answer: Answer, setup: Callable[[str], Setup
             comparison = gathering.comparison()
             write_text(gathering.store.folder / "compare.json", comparison.to_json() + "\n")
             comparison.write_report(gathering.store.folder / "report.html", talk.command())
-    from aqumen.view.report.situation import situation_html
+    from aqumen.situations.page import situation_html
 
     spec = study.situation.kernel(leader(answer))
     page = situation_html(

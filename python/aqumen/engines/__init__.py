@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from aqumen import _core
+from aqumen.engines.answer import Answer
 from aqumen.engines.compiled import Fluid, Packet, Theory
 from aqumen.engines.external.engine import Live, Ns2, Ns3
 from aqumen.engines.kinds import Engine, Job, Progress
 from aqumen.errors import EngineError, ScenarioError, listed, meant
-from aqumen.result import Answer
 from aqumen.scenario import Scenario
 
 __all__ = ["ENGINES", "Engine", "Job", "find", "names", "run_many", "run_one"]

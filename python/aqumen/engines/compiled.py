@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from aqumen import _core
+from aqumen.engines.answer import Answer
 from aqumen.engines.kinds import Engine, Job, Progress, refused_by_core
-from aqumen.result import Answer
 from aqumen.scenario import Scenario
 
 __all__ = ["Fluid", "Packet", "Theory"]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from aqumen import _core
+from aqumen.engines.answer import Answer
 from aqumen.errors import Cancelled, EngineError, ScenarioError
-from aqumen.result import Answer
 from aqumen.scenario import Scenario
 
 __all__ = ["Engine", "Job", "Progress", "refused_by_core"]

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from aqumen import engines
+from aqumen._run import RunData
 from aqumen.errors import ScenarioError
-from aqumen.result import Result
 from aqumen.scenario import Scenario
 
 __all__ = ["Calibration", "Trial", "calibrate", "fewest"]
@@ -75,7 +75,7 @@ def calibrate(
         shares: list[float] = []
 
         def keep(_index: int, answer: Any) -> bool:
-            link = Result(answer).link(window=window)
+            link = RunData(answer).link(window=window)
             early, overflow = link["early_drop_ratio"], link["overflow_drop_ratio"]
             shares.append((early or 0.0) + (overflow or 0.0))
             return True

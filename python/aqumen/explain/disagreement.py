@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aqumen import _core
-from aqumen.result import Result
+from aqumen._run import RunData
 
 if TYPE_CHECKING:
-    from aqumen.result import Floats
+    from aqumen.engines.answer import Floats
 
 __all__ = ["averaged", "mismatch", "sentences"]
 
 
-def mismatch(results: Sequence[Result]) -> dict[str, Any]:
+def mismatch(results: Sequence[RunData]) -> dict[str, Any]:
     """What is compared -> link -> window -> differences; empty with a single engine.
 
     Args:
@@ -26,7 +26,7 @@ def mismatch(results: Sequence[Result]) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for aqm in dict.fromkeys(run.spec for run in results):
-        by_label: dict[str, list[Result]] = {}
+        by_label: dict[str, list[RunData]] = {}
         for run in results:
             if run.spec == aqm:
                 by_label.setdefault(run.label, []).append(run)
@@ -57,7 +57,7 @@ def sentences(found: Mapping[str, Any], link: str, window: str) -> list[str]:
     return told
 
 
-def _links(first: Sequence[Result], second: Sequence[Result]) -> dict[str, Any]:
+def _links(first: Sequence[RunData], second: Sequence[RunData]) -> dict[str, Any]:
     return {
         link: {window: _differences(first, second, link, window, ends) for window, ends in first[0].windows.items()}
         for link in first[0].links
@@ -66,7 +66,7 @@ def _links(first: Sequence[Result], second: Sequence[Result]) -> dict[str, Any]:
 
 
 def _differences(
-    first: Sequence[Result], second: Sequence[Result], link: str, window: str, ends: tuple[float, float]
+    first: Sequence[RunData], second: Sequence[RunData], link: str, window: str, ends: tuple[float, float]
 ) -> dict[str, float | None]:
     (t, one), (_, other) = averaged(first, link), averaged(second, link)
     return {
@@ -76,7 +76,9 @@ def _differences(
     }
 
 
-def _difference(first: Sequence[Result], second: Sequence[Result], link: str, window: str, metric: str) -> float | None:
+def _difference(
+    first: Sequence[RunData], second: Sequence[RunData], link: str, window: str, metric: str
+) -> float | None:
     """Mean of a metric over the second runs less that over the first."""
     means = []
     for runs in (first, second):
@@ -87,7 +89,7 @@ def _difference(first: Sequence[Result], second: Sequence[Result], link: str, wi
     return means[1] - means[0]
 
 
-def averaged(runs: Sequence[Result], link: str) -> tuple[Floats, Floats]:
+def averaged(runs: Sequence[RunData], link: str) -> tuple[Floats, Floats]:
     """The sampling instants, and the queue averaged over the runs and over the last second.
 
     Args:

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from aqumen import _core
+from aqumen._run import RunData
 from aqumen.errors import ScenarioError
-from aqumen.result import Result
 from aqumen.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def predict(scenario: Scenario, aqm: str | None = None, seed: int = 1, *, loops:
         raise ScenarioError(str(error)) from None
 
 
-def explain(scenario: Scenario, result: Result, aqm: str | None = None, *, loops: bool = True) -> list[Beside]:
+def explain(scenario: Scenario, result: RunData, aqm: str | None = None, *, loops: bool = True) -> list[Beside]:
     """Prediction beside measurement of each link in each window; empty for an AQM of which no law is known.
 
     Args:
@@ -120,7 +120,7 @@ def beside(
     return Beside(link=link, window=window, **compared, swing=seen_swing)
 
 
-def _swing(result: Result, link: str, window: str, expected: Mapping[str, Any]) -> Swing | None:
+def _swing(result: RunData, link: str, window: str, expected: Mapping[str, Any]) -> Swing | None:
     from aqumen.explain.oscillation import swing  # with numpy, which a run without --theory does not need
 
     series, (begin, end) = result.series(link), result.windows[window]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from aqumen import _core
-from aqumen.result import Result, Series
+from aqumen._run import RunData, Series
 
 __all__ = ["BAND", "HOLD_S", "SMOOTH_S", "START_UP", "Transient", "transients"]
 
@@ -33,7 +33,7 @@ class Transient:
     """Largest queue above the target until then, packets; 0 if it stayed below."""
 
 
-def transients(result: Result, link: str, target_pkts: float) -> dict[str, Transient]:
+def transients(result: RunData, link: str, target_pkts: float) -> dict[str, Transient]:
     """Settling time and overshoot of one run, by event.
 
     Args:

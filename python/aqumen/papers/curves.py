@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from html import escape
 
 from aqumen._quantities import Run, evaluate, range_of
-from aqumen.comparison import summarize
+from aqumen._statistics import summarize
 from aqumen.errors import ScenarioError
 from aqumen.papers.judge import Term, questions
 from aqumen.papers.model import Claim, Paper

@@ -24,7 +24,7 @@ from typing import Any
 
 from aqumen import _core
 from aqumen._quantities import Run, evaluate, range_of
-from aqumen.comparison import ANY, summarize
+from aqumen._statistics import ANY, summarize
 from aqumen.papers import algebra
 from aqumen.papers.model import Claim, Paper, Rule
 from aqumen.view.tables import around

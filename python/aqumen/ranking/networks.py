@@ -21,10 +21,10 @@ from typing import Any
 from aqumen import _core
 from aqumen._quantities import Run
 from aqumen._records import Records, Wanted
-from aqumen.comparison import summarize
+from aqumen._statistics import summarize
 from aqumen.errors import Error
+from aqumen.ranking import targets
 from aqumen.ranking.mean_ranks import as_dict, concordance, pareto, ranks, seed_ranks
-from aqumen.rfc7928 import evaluation
 from aqumen.scenario import Scenario
 from aqumen.shaping import KERNEL
 
@@ -274,7 +274,7 @@ def at_target(spec: str, target: str) -> str:
         spec: The AQM.
         target: The target, such as `15ms`.
     """
-    return evaluation.at_target(spec, target) or spec
+    return targets.at_target(spec, target) or spec
 
 
 class Study:

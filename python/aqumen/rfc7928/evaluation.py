@@ -14,9 +14,10 @@ from typing import Any
 from aqumen import _core
 from aqumen._quantities import Run
 from aqumen._records import SAMPLE, Records, Wanted
-from aqumen.comparison import summarize
+from aqumen._statistics import summarize
 from aqumen.errors import Error
 from aqumen.ranking.mean_ranks import as_dict, pareto, ranks
+from aqumen.ranking.targets import at_target
 from aqumen.scenario import Scenario
 from aqumen.view.columns import Column
 
@@ -25,7 +26,6 @@ __all__ = [
     "MEASURES",
     "REFERENCE",
     "Section",
-    "at_target",
     "rows",
     "safe_ranges",
     "sampled",
@@ -148,28 +148,6 @@ CRITERIA = (
     ("delay_variation_p95_s", "delay variation, p95", False),
 )
 """By what AQMs are ranked over all sections: key, words, whether more is better."""
-
-
-def at_target(spec: str, delay: str) -> str | None:
-    """The AQM of a SPEC with this delay as its target, so that laws can be compared apart from their targets; `None` if
-    it has none.
-
-    Args:
-        spec: The AQM, without a target.
-        delay: The target, such as `15ms`.
-    """
-    known = {row["name"]: row for row in _core.list_aqms()}
-    row = known.get(spec.partition(":")[0], {})
-    # What a profile sets stays: a second target beside it would be refused.
-    if {"target", "target_delay", "min_th", "thresholds"} & set(row.get("settings", ())):
-        return None
-    units = {param["name"]: param["unit"] for param in known.get(row.get("algorithm"), row).get("params", ())}
-    key = "target_delay" if "target_delay" in units else "target" if units.get("target") == "s" else None
-    if key is None:
-        return None
-    # RED's thresholds follow a delay by one of their rules alone.
-    rule = "thresholds=ns2-auto," if "thresholds" in units else ""
-    return f"{spec}{',' if ':' in spec else ':'}{rule}{key}={delay}"
 
 
 def standing(table: Sequence[dict[str, Any]]) -> dict[str, Any]:

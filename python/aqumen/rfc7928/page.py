@@ -66,6 +66,7 @@ def page(
             }
         )
     return render(
+        "aqumen.rfc7928",
         "evaluation.html",
         css=(files("aqumen.view.report") / "plain.css").read_text("utf-8"),
         aqms=aqms,

@@ -13,12 +13,12 @@ from aqumen.errors import OutputError, ScenarioError
 from aqumen.view.tables import optional
 
 if TYPE_CHECKING:
-    from aqumen.theory.design import Design
+    from aqumen.theory.loop import Loop
 
-__all__ = ["from_control", "matlab", "nu_gap", "save", "state_space", "to_control"]
+__all__ = ["matlab", "nu_gap", "save", "state_space", "to_control"]
 
 
-def to_control(design: Design, pade: int | None) -> tuple[Any, Any, Any]:
+def to_control(design: Loop, pade: int | None) -> tuple[Any, Any, Any]:
     """Plant, controller and loop of a design, for python-control; the loop is minus plant times controller.
 
     Args:
@@ -56,7 +56,7 @@ def to_control(design: Design, pade: int | None) -> tuple[Any, Any, Any]:
     return plant, controller, loop
 
 
-def state_space(design: Design, exact: bool) -> dict[str, Any]:
+def state_space(design: Loop, exact: bool) -> dict[str, Any]:
     """dx/dt = A x + A_d x(t - R0) + B p + B_d p(t - R0), queue = C x, x = (window, queue); and the controller.
 
     Args:
@@ -81,7 +81,7 @@ def state_space(design: Design, exact: bool) -> dict[str, Any]:
     }
 
 
-def save(design: Design, path: Path, exact: bool) -> None:
+def save(design: Loop, path: Path, exact: bool) -> None:
     """Write the state space and the controller as MATLAB's .mat or as .json.
 
     Args:
@@ -109,7 +109,7 @@ def save(design: Design, path: Path, exact: bool) -> None:
         raise OutputError(f"cannot write {path}: {error}") from None
 
 
-def nu_gap(one: Design, other: Design, *, weighted: bool = True, exact: bool = True, points: int = 4000) -> float:
+def nu_gap(one: Loop, other: Loop, *, weighted: bool = True, exact: bool = True, points: int = 4000) -> float:
     """Vinnicombe's nu-gap between the plants of two designs: 0 for equal ones, 1 for the furthest apart.
 
     A controller that holds the first with a generalised stability margin above the gap holds the second, too. Plants
@@ -138,20 +138,20 @@ def nu_gap(one: Design, other: Design, *, weighted: bool = True, exact: bool = T
     return float(np.max(np.abs(first - second) / np.sqrt((1 + np.abs(first) ** 2) * (1 + np.abs(second) ** 2))))
 
 
-def _textbook(design: Design) -> tuple[float, list[float], float]:
+def _textbook(design: Loop) -> tuple[float, list[float], float]:
     """Gain, poles and dead time of the textbook's plant: the window's pole, then the queue's."""
     now, _, _, late, delay = design.core.plant(False)
     return late[0] * now[1][0], [now[0][0], now[1][1]], delay
 
 
-def _controller(design: Design) -> tuple[Sequence[float], Sequence[float], float | None]:
+def _controller(design: Loop) -> tuple[Sequence[float], Sequence[float], float | None]:
     parts = design.core.controller()
     if parts is None:
         raise ScenarioError(f"{design.aqm} is no linear controller")
     return parts
 
 
-def matlab(design: Design) -> str:
+def matlab(design: Loop) -> str:
     """The plant with its dead time, the controller and the exact response, as a script for MATLAB or Octave.
 
     Args:
@@ -189,27 +189,6 @@ def matlab(design: Design) -> str:
         lines.append(f"% Phase margin as Aqumen finds it: {textbook:.4g} degrees with P, {truth:.4g} with Pexact.")
     lines.append("margin(L);")
     return "\n".join(lines) + "\n"
-
-
-def from_control(controller: Any) -> tuple[Sequence[float], Sequence[float], float | None]:
-    """Numerator, denominator and period of a transfer function or state-space system of python-control.
-
-    Args:
-        controller: From packets to probability; one input, one output.
-    """
-    control = optional("control", "control")
-    system = control.tf(controller)
-    if system.ninputs != 1 or system.noutputs != 1:
-        raise ScenarioError("a controller has one input (packets) and one output (probability)")
-    num, den = (np.asarray(system.num[0][0], dtype=float), np.asarray(system.den[0][0], dtype=float))
-    if not system.dt:
-        return num[::-1].tolist(), den[::-1].tolist(), None
-    if system.dt is True:
-        raise ScenarioError("the sampling period of the controller is not given; make it tf(num, den, dt)")
-    # In 1/z: both divided by the highest power of z in the denominator.
-    if len(num) > len(den):
-        raise ScenarioError("the controller would have to know the future: its numerator is of higher degree")
-    return [0.0] * (len(den) - len(num)) + num.tolist(), den.tolist(), float(system.dt)
 
 
 def _padded(coefficients: Sequence[float], length: int) -> list[float]:

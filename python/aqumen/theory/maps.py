@@ -16,8 +16,8 @@ from aqumen.view.tables import optional
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from aqumen.result import Floats
-    from aqumen.theory.design import Design
+    from aqumen.engines.answer import Floats
+    from aqumen.theory.loop import Loop
 
 _Span = tuple[float, float]
 
@@ -149,7 +149,7 @@ class StabilityMap:
 
 
 def stability_map(
-    design: Design,
+    design: Loop,
     x: str,
     x_values: Sequence[float] | Floats,
     y: str,
@@ -221,7 +221,7 @@ class Boundary:
 
 
 def boundary(
-    design: Design, x: str, x_range: _Span, y: str, y_range: _Span, threads: int | None = None
+    design: Loop, x: str, x_range: _Span, y: str, y_range: _Span, threads: int | None = None
 ) -> list[Boundary]:
     """The boundary of stability over two quantities, followed as a curve; a piece for each that lies in the ranges.
 
@@ -280,7 +280,7 @@ class RobustPi:
 
 
 def robust_pi(
-    design: Design,
+    design: Loop,
     *,
     flows: tuple[float, float] | None = None,
     rtt_s: tuple[float, float] | None = None,
@@ -359,7 +359,7 @@ class RobustAqm:
 
 
 def robust(
-    design: Design,
+    design: Loop,
     *,
     flows: tuple[float, float] | None = None,
     rtt_s: tuple[float, float] | None = None,
@@ -410,7 +410,7 @@ def _known(qacd: float) -> float | None:
     return qacd if np.isfinite(qacd) else None
 
 
-def _ranges(design: Design, flows: _Span | None, rtt_s: _Span | None, pps: _Span | None) -> tuple[_Span, _Span, _Span]:
+def _ranges(design: Loop, flows: _Span | None, rtt_s: _Span | None, pps: _Span | None) -> tuple[_Span, _Span, _Span]:
     """Ranges of flows, base RTT and capacity; the design's own value where none is given."""
     point = design.operating_point
 

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aqumen.errors import ScenarioError, listed
+from aqumen.theory.interop import to_control
 from aqumen.view.plot import COLOURS, CURVE, GUIDE
 from aqumen.view.tables import optional
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from aqumen.result import Floats
-    from aqumen.theory.design import Complexes, Design
+    from aqumen.engines.answer import Floats
+    from aqumen.theory.loop import Complexes, Loop
 
 __all__ = ["KINDS", "plot", "step_response"]
 
@@ -23,7 +24,7 @@ LOOPS = ((True, "exact", COLOURS[0]), (False, "textbook", COLOURS[1]))
 """Whether the loop has the delay as it is, what it is called, its colour."""
 
 
-def plot(design: Design, kind: str) -> Figure:
+def plot(design: Loop, kind: str) -> Figure:
     """Draw the loop of a design.
 
     Args:
@@ -40,7 +41,7 @@ def plot(design: Design, kind: str) -> Figure:
     return figure  # type: ignore[no-any-return]
 
 
-def step_response(design: Design, duration_s: float | None = None) -> tuple[Floats, Floats]:
+def step_response(design: Loop, duration_s: float | None = None) -> tuple[Floats, Floats]:
     """The queue after a step of the target, in the linear sampled loop: times in seconds, queue in steps.
 
     The loop's closed response is transformed back; sampled and continuous controllers alike, the delay exact.
@@ -69,7 +70,7 @@ def step_response(design: Design, duration_s: float | None = None) -> tuple[Floa
     return t, y
 
 
-def step_metrics(design: Design, band: float) -> dict[str, float | None]:
+def step_metrics(design: Loop, band: float) -> dict[str, float | None]:
     """Rise, overshoot and settling of the answer to a step of the target; null what does not happen in time.
 
     Args:
@@ -110,7 +111,7 @@ def _peak(y: Floats) -> float:
     return float(here + (right - left) ** 2 / (8 * bend)) if bend > 0 else float(here)
 
 
-def _nyquist(design: Design, figure: Any) -> None:
+def _nyquist(design: Loop, figure: Any) -> None:
     axes = figure.subplots()
     w = design.frequencies(6000)
     assert design.margins is not None
@@ -138,7 +139,7 @@ def _nyquist(design: Design, figure: Any) -> None:
     axes.legend(frameon=False)
 
 
-def _bode(design: Design, figure: Any) -> None:
+def _bode(design: Loop, figure: Any) -> None:
     gain, phase = figure.subplots(2, 1, sharex=True)
     w = design.frequencies(4000)
     for exact, label, colour in LOOPS:
@@ -152,7 +153,7 @@ def _bode(design: Design, figure: Any) -> None:
     phase.set(xlabel="Frequency, rad/s", ylabel="Phase, degrees", ylim=(-720, 0))
 
 
-def _nichols(design: Design, figure: Any) -> None:
+def _nichols(design: Loop, figure: Any) -> None:
     axes = figure.subplots()
     w = design.frequencies(4000)
     for exact, label, colour in LOOPS:
@@ -163,7 +164,7 @@ def _nichols(design: Design, figure: Any) -> None:
     axes.legend(frameon=False)
 
 
-def _step(design: Design, figure: Any) -> None:
+def _step(design: Loop, figure: Any) -> None:
     axes = figure.subplots()
     t, y = step_response(design)
     axes.plot(t, y, color=COLOURS[0], **CURVE)
@@ -171,7 +172,7 @@ def _step(design: Design, figure: Any) -> None:
     axes.set(xlabel="Time, s", ylabel="Queue, steps of the target", title=_title(design))
 
 
-def _locus(design: Design, figure: Any) -> None:
+def _locus(design: Loop, figure: Any) -> None:
     axes = figure.subplots()
     if design.poles() is None:
         _locus_s(design, axes)
@@ -188,10 +189,10 @@ def _locus(design: Design, figure: Any) -> None:
     axes.legend(frameon=False)
 
 
-def _locus_s(design: Design, axes: Any) -> None:
+def _locus_s(design: Loop, axes: Any) -> None:
     """Of a controller in continuous time, in s; the dead time by Pade's eighth order, whose own poles lie far left."""
     control = optional("control", "control")
-    _, _, loop = design.to_control(pade=8)
+    _, _, loop = to_control(design, 8)
     gains = np.geomspace(0.05, 5, 120)
     loci = control.root_locus_map(loop, gains=gains).loci
     axes.plot(loci.real, loci.imag, ",", color=COLOURS[0])
@@ -203,7 +204,7 @@ def _locus_s(design: Design, axes: Any) -> None:
     axes.legend(frameon=False)
 
 
-def _noise(design: Design, figure: Any) -> None:
+def _noise(design: Loop, figure: Any) -> None:
     noise = design.noise
     if noise["spectrum"] is None:
         raise ScenarioError(f"nothing is known of the noise: {noise['why']}")
@@ -230,12 +231,12 @@ def _degrees(loop: Complexes) -> Floats:
     return np.degrees(np.unwrap(np.angle(loop)))
 
 
-def _title(design: Design) -> str:
+def _title(design: Loop) -> str:
     point = design.operating_point
     return f"{design.aqm}: N = {point['flows']:g}, C = {point['capacity_pps']:g} pkt/s, R0 = {point['rtt_s']:.3g} s"
 
 
-KINDS: dict[str, Callable[[Design, Any], None]] = {
+KINDS: dict[str, Callable[[Loop, Any], None]] = {
     "nyquist": _nyquist,
     "bode": _bode,
     "nichols": _nichols,

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aqumen.errors import OutputError
-from aqumen.view.tables import optional
+from aqumen.view.tables import metric_columns, optional, to_arrow
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from aqumen.comparison import Comparison
+    from aqumen._run_set import Runs
 
 __all__ = ["FORMATS", "bibtex", "cells_of", "check_parquet", "parquet_bytes", "rows_parquet", "tidy_csv", "written"]
 
@@ -105,7 +105,7 @@ def _csv(items: Iterable[Table | str]) -> Iterator[str]:
             yield _lines([heads, *rows])
 
 
-def tidy_csv(comparison: Comparison) -> str:
+def tidy_csv(comparison: Runs) -> str:
     """Every figure of a comparison with its interval: a row for each AQM, link or group, window and metric.
 
     Args:
@@ -129,13 +129,13 @@ def _lines(rows: Iterable[Sequence[Any]]) -> str:
     return text.getvalue()
 
 
-def parquet_bytes(comparison: Comparison) -> bytes:
+def parquet_bytes(comparison: Runs) -> bytes:
     """Every metric of every run as Parquet, one row each. Needs the extra `arrow`.
 
     Args:
         comparison: The finished runs, by engine, AQM and seed.
     """
-    return _parquet(comparison.to_arrow())
+    return _parquet(to_arrow(metric_columns(comparison.results)))
 
 
 def rows_parquet(rows: Sequence[Mapping[str, Any]], texts: Sequence[str], figures: Sequence[str] = ()) -> bytes:

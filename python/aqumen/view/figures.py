@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from aqumen.comparison import Comparison
+    from aqumen._run_set import Runs
 
 __all__ = ["Draw", "draw_all", "style", "write_figures"]
 
@@ -48,7 +48,7 @@ SAMPLES_MAX = 600
 """More points over time are not seen at this width; of each stretch its mean is drawn."""
 
 
-def write_figures(comparison: Comparison, folder: Path, command: str) -> list[Path]:
+def write_figures(comparison: Runs, folder: Path, command: str) -> list[Path]:
     """Draw the figures into a folder. Needs the extra `plot`.
 
     Args:
@@ -57,14 +57,14 @@ def write_figures(comparison: Comparison, folder: Path, command: str) -> list[Pa
         command: The command that makes them anew.
     """
     ranking = comparison.ranking()
-    drawn: dict[str, Callable[[Axes, Comparison, str, str], bool]] = {
+    drawn: dict[str, Callable[[Axes, Runs, str, str], bool]] = {
         "ranking": _ranking,
         "queue": _queue,
         "delay-throughput": _tradeoff,
         "sojourn-cdf": _sojourn,
     }
 
-    def of_comparison(draw: Callable[[Axes, Comparison, str, str], bool]) -> Draw:
+    def of_comparison(draw: Callable[[Axes, Runs, str, str], bool]) -> Draw:
         return lambda axes: draw(axes, comparison, ranking.link, ranking.window)
 
     return draw_all({name: of_comparison(draw) for name, draw in drawn.items()}, folder, command)
@@ -119,7 +119,7 @@ def style(i: int) -> dict[str, Any]:
     return {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)]}
 
 
-def _ranking(axes: Axes, comparison: Comparison, link: str, window: str) -> bool:
+def _ranking(axes: Axes, comparison: Runs, link: str, window: str) -> bool:
     """Mean and interval of the goal's first figure, the best on top."""
     ranking = comparison.ranking()
     figure = ranking.figure
@@ -138,7 +138,7 @@ def _ranking(axes: Axes, comparison: Comparison, link: str, window: str) -> bool
     return bool(known)
 
 
-def _queue(axes: Axes, comparison: Comparison, link: str, window: str) -> bool:
+def _queue(axes: Axes, comparison: Runs, link: str, window: str) -> bool:
     """Queue over time, the mean over the seeds."""
     import numpy as np
 
@@ -161,7 +161,7 @@ def _coarser(t: Any, values: Any) -> tuple[Any, Any]:
     return t[:whole].reshape(-1, step).mean(axis=1), values[:whole].reshape(-1, step).mean(axis=1)
 
 
-def _tradeoff(axes: Axes, comparison: Comparison, link: str, window: str) -> bool:
+def _tradeoff(axes: Axes, comparison: Runs, link: str, window: str) -> bool:
     """Mean sojourn time against utilisation, a point for each seed, the mean larger."""
     any_ = False
     for i, aqm in enumerate(comparison.aqms):
@@ -191,7 +191,7 @@ def _tradeoff(axes: Axes, comparison: Comparison, link: str, window: str) -> boo
     return any_
 
 
-def _sojourn(axes: Axes, comparison: Comparison, link: str, window: str) -> bool:
+def _sojourn(axes: Axes, comparison: Runs, link: str, window: str) -> bool:
     """Share of packets that waited at most so long, all seeds."""
     import numpy as np
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from aqumen import _core, engines
 from aqumen._files import json_text, replace
+from aqumen.engines.answer import Answer
 from aqumen.errors import EngineError, OutputError
-from aqumen.result import Answer
 from aqumen.scenario import Scenario
 
 __all__ = ["check", "document", "write"]

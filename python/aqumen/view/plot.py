@@ -9,8 +9,8 @@ from aqumen.view.tables import optional
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from aqumen.comparison import Comparison
-    from aqumen.result import Result
+    from aqumen._run import RunData
+    from aqumen._run_set import Runs
 
 __all__ = ["plot_comparison", "plot_result"]
 
@@ -22,7 +22,7 @@ GUIDE: dict[str, Any] = {"linewidth": 0.7, "color": "#9aa3ad"}
 """What it is held against."""
 
 
-def plot_result(result: Result, link: str | None = None) -> Figure:
+def plot_result(result: RunData, link: str | None = None) -> Figure:
     """Queue length and probability over time.
 
     Args:
@@ -38,7 +38,7 @@ def plot_result(result: Result, link: str | None = None) -> Figure:
     return figure
 
 
-def plot_comparison(comparison: Comparison, link: str | None = None) -> Figure:
+def plot_comparison(comparison: Runs, link: str | None = None) -> Figure:
     """Queue length over time, first seed, and mean sojourn time against utilisation, all seeds.
 
     Args:

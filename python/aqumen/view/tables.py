@@ -10,7 +10,7 @@ from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from aqumen._evidence import MARK, few
+from aqumen._statistics import MARK, few
 from aqumen.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import xarray as xr
 
-    from aqumen.result import Result
+    from aqumen._run import RunData
 
 __all__: list[str] = []
 
@@ -36,7 +36,7 @@ def optional(module: str, extra: str) -> Any:
         raise MissingExtra(message) from None
 
 
-def metric_columns(results: Iterable[Result]) -> dict[str, list[Any]]:
+def metric_columns(results: Iterable[RunData]) -> dict[str, list[Any]]:
     """One row per run, link or flow group, window and metric."""
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     for result in results:
@@ -72,7 +72,7 @@ def to_arrow(columns: dict[str, list[Any]]) -> pa.Table:
     return arrow.table({**columns, "value": values})
 
 
-def series_dataset(result: Result) -> xr.Dataset:
+def series_dataset(result: RunData) -> xr.Dataset:
     """Queue and probability of a run over time: link x time."""
     import numpy as np
 
@@ -96,7 +96,7 @@ def series_dataset(result: Result) -> xr.Dataset:
     return dataset
 
 
-def metrics_dataset(results: Sequence[Result]) -> xr.Dataset:
+def metrics_dataset(results: Sequence[RunData]) -> xr.Dataset:
     """All metrics of all runs: aqm x seed x link x window, and aqm x seed x group x window; absent ones are NaN."""
     import numpy as np
 
@@ -125,7 +125,7 @@ def metrics_dataset(results: Sequence[Result]) -> xr.Dataset:
     return dataset
 
 
-def _attributes(results: Sequence[Result]) -> dict[str, str]:
+def _attributes(results: Sequence[RunData]) -> dict[str, str]:
     """What was run, and by which engines."""
     return {"scenario": results[0].scenario, "engine": ", ".join(dict.fromkeys(result.engine for result in results))}
 

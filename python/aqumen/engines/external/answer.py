@@ -13,7 +13,7 @@ from aqumen._files import json_text
 from aqumen.engines.external.plan import Link
 
 if TYPE_CHECKING:
-    from aqumen.result import Floats
+    from aqumen.engines.answer import Floats
 
 __all__ = ["ExternalAnswer", "Planned", "answer", "metric_keys"]
 

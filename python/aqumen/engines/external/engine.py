@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from aqumen.engines.answer import Answer
 from aqumen.engines.kinds import Engine, Job, Progress
 from aqumen.errors import EngineError
-from aqumen.result import Answer
 from aqumen.scenario import Scenario
 
 __all__ = ["Live", "Ns2", "Ns3", "Peer"]

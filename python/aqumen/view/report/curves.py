@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aqumen.comparison import Comparison
+from aqumen._run import RunData
+from aqumen._run_set import Runs
 from aqumen.explain.disagreement import averaged
 from aqumen.explain.transient import events
-from aqumen.result import Result
 
 if TYPE_CHECKING:
-    from aqumen.result import Floats
+    from aqumen.engines.answer import Floats
 
 __all__ = ["curves", "judged_window", "representative_seed", "without_probability"]
 
@@ -27,12 +27,12 @@ CHI2_95 = 5.991464547107979
 """95 % quantile of the chi-squared distribution with two degrees of freedom."""
 
 
-def judged_window(comparison: Comparison) -> str:
+def judged_window(comparison: Runs) -> str:
     """The window whose metrics are shown: `steady` where there is one."""
     return comparison.ranking().window
 
 
-def representative_seed(comparison: Comparison) -> int:
+def representative_seed(comparison: Runs) -> int:
     """The seed whose runs are the least unusual: the sum over AQMs of the distance from the median mean queue is least.
 
     Args:
@@ -50,7 +50,7 @@ def representative_seed(comparison: Comparison) -> int:
     return min(distance, key=lambda seed: (distance[seed], seed))
 
 
-def curves(comparison: Comparison) -> dict[str, Any]:
+def curves(comparison: Runs) -> dict[str, Any]:
     """The numbers behind the plots, by link.
 
     Args:
@@ -86,7 +86,7 @@ def curves(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _over_time(comparison: Comparison, link: str, seed: int) -> dict[str, Any]:
+def _over_time(comparison: Runs, link: str, seed: int) -> dict[str, Any]:
     t = comparison.results[0].series(link).t_s
     step = max(1, math.ceil(len(t) / POINTS_MAX))
     per_aqm = {}
@@ -110,7 +110,7 @@ def _over_time(comparison: Comparison, link: str, seed: int) -> dict[str, Any]:
     return {"t": _round(t[::step][: len(_thin(t, step))], 3), "time": per_aqm}
 
 
-def without_probability(comparison: Comparison, link: str) -> list[str]:
+def without_probability(comparison: Runs, link: str) -> list[str]:
     """AQMs that marked or dropped early although their probability is 0 or none throughout: they signal at moments.
 
     Args:
@@ -132,7 +132,7 @@ def _thin(values: Floats, step: int) -> Floats:
     return values[::step]
 
 
-def _cdf(comparison: Comparison, link: str, window: str) -> dict[str, Any]:
+def _cdf(comparison: Runs, link: str, window: str) -> dict[str, Any]:
     """Share of packets that waited at most so long, averaged over the seeds."""
     every = {aqm: [run.sojourn_cdf(link, window) for run in comparison.of(aqm)] for aqm in comparison.aqms}
     ends = [float(cdf.sojourn_s[-1]) for each in every.values() for cdf in each if len(cdf.sojourn_s)]
@@ -147,7 +147,7 @@ def _cdf(comparison: Comparison, link: str, window: str) -> dict[str, Any]:
     return {"x": _round(grid * 1000, 3), "share": share}
 
 
-def _levels(comparison: Comparison, link: str, window: str) -> dict[str, Any]:
+def _levels(comparison: Runs, link: str, window: str) -> dict[str, Any]:
     """Share of the time in which at most so many packets waited, averaged over the seeds."""
     every = {aqm: [run.queue_cdf(link, window) for run in comparison.of(aqm)] for aqm in comparison.aqms}
     known = {aqm: [cdf for cdf in cdfs if len(cdf.queue_pkts)] for aqm, cdfs in every.items()}
@@ -171,7 +171,7 @@ def _stairs(values: Floats, share: Floats, grid: Floats) -> Floats:
     return stairs
 
 
-def _tradeoff(runs: Sequence[Result], link: str, window: str, rate_bps: float) -> dict[str, Any]:
+def _tradeoff(runs: Sequence[RunData], link: str, window: str, rate_bps: float) -> dict[str, Any]:
     """Mean sojourn time in ms and throughput in Mbit/s of each run, and the ellipse that holds 95 % of such runs."""
     points = []
     for run in runs:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Any
 
-from aqumen.comparison import Comparison
+from aqumen._run_set import Runs
 from aqumen.view.columns import FLOW_COLUMNS, LINK_COLUMNS, TRANSFER_COLUMNS, Column, defined, transfers_by_size
 from aqumen.view.tables import number
 
@@ -55,7 +55,7 @@ def flow_section(data: dict[str, Any], window: str, spread: Spread) -> str:
     return "".join(parts)
 
 
-def engines_section(comparison: Comparison, window: str) -> str:
+def engines_section(comparison: Runs, window: str) -> str:
     """Where the curves of several engines are drawn over one another, and how far they are apart; empty with one.
 
     Args:

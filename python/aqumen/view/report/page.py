@@ -10,9 +10,9 @@ from typing import Any
 from markupsafe import Markup
 
 from aqumen import _core
-from aqumen._evidence import MARK, NOTE
 from aqumen._files import json_text
-from aqumen.comparison import Comparison
+from aqumen._run_set import Runs
+from aqumen._statistics import MARK, NOTE
 from aqumen.explain.disagreement import sentences
 from aqumen.explain.transient import BAND, HOLD_S, SMOOTH_S, START_UP
 from aqumen.ranking import Place, Ranking
@@ -36,7 +36,7 @@ COLUMNS = [
 ]
 
 
-def report_html(comparison: Comparison, command: str | None = None, *, loops: bool = False) -> str:
+def report_html(comparison: Runs, command: str | None = None, *, loops: bool = False) -> str:
     """The report as HTML text.
 
     Args:
@@ -77,6 +77,7 @@ def report_html(comparison: Comparison, command: str | None = None, *, loops: bo
     made["few"] = f'<p class="note">{NOTE}</p>' if MARK in made["ranking"] + made["links"] + made["flows"] else ""
     band, target = len(comparison.seeds) > 1, bool(comparison.targets())
     return render(
+        "aqumen.view.report",
         "page.html",
         title=scenario.title or scenario.name,
         name=scenario.name,
@@ -97,7 +98,7 @@ def report_html(comparison: Comparison, command: str | None = None, *, loops: bo
 ERROR_NOTE = "Error: the integral over the window of the queue's distance from its target, absolute and squared."
 
 
-def _facts(comparison: Comparison, plan: dict[str, Any]) -> str:
+def _facts(comparison: Runs, plan: dict[str, Any]) -> str:
     runs = f"{len(comparison.results)} runs"
     if not comparison.complete:
         runs = f"<strong>{len(comparison.results)} of {comparison.wanted} runs, stopped early</strong>"
@@ -156,7 +157,7 @@ def _count(n: int) -> str:
     return "other one" if n == 1 else f"{n} others"
 
 
-def _legend(comparison: Comparison, data: dict[str, Any]) -> str:
+def _legend(comparison: Runs, data: dict[str, Any]) -> str:
     return "".join(
         f'<button type="button" class="chip" style="--c:var(--c{i % 8})" data-aqm="{escape(aqm)}" aria-pressed="true">'
         f"<i></i>{escape(aqm)}</button>"
@@ -164,7 +165,7 @@ def _legend(comparison: Comparison, data: dict[str, Any]) -> str:
     )
 
 
-def _ranking(comparison: Comparison, data: dict[str, Any], ranking: Ranking) -> str:
+def _ranking(comparison: Runs, data: dict[str, Any], ranking: Ranking) -> str:
     order = list(data["aqms"])
     figure = ranking.figure
     unit, factor = figure.unit, figure.factor
@@ -219,7 +220,7 @@ def _whisker(span: tuple[float, float, float] | None, longest: float) -> str:
     )
 
 
-def _ranking_note(comparison: Comparison, ranking: Ranking) -> str:
+def _ranking_note(comparison: Runs, ranking: Ranking) -> str:
     several = bool(comparison.mismatch())
     if several and len(ranking.places) == 1:
         return "Values are means over the seeds and 95 % confidence intervals."
@@ -236,7 +237,7 @@ def _ranking_note(comparison: Comparison, ranking: Ranking) -> str:
     )
 
 
-def _no_probability(comparison: Comparison, link: str) -> str:
+def _no_probability(comparison: Runs, link: str) -> str:
     """Why some AQMs have no line: they mark and drop at moments that their law finds, not by chance."""
     names = without_probability(comparison, link)
     if not names:
@@ -246,7 +247,7 @@ def _no_probability(comparison: Comparison, link: str) -> str:
     return f" {said} {signal} at moments, without a probability: the shares marked and dropped are in the ranking."
 
 
-def _link_switch(comparison: Comparison) -> str:
+def _link_switch(comparison: Runs) -> str:
     links = comparison.results[0].links
     if len(links) == 1:
         return ""
@@ -259,7 +260,7 @@ def _window_words(data: dict[str, Any], window: str) -> str:
     return f"{window}, {start:g} to {end:g} s"
 
 
-def _transients(comparison: Comparison, data: dict[str, Any]) -> str:
+def _transients(comparison: Runs, data: dict[str, Any]) -> str:
     """The section on what the queue did after start-up and each event; empty without a target."""
     link = next(iter(data["aqms"][comparison.aqms[0]]["transients"]), None)
     if link is None:
@@ -311,7 +312,7 @@ def _aqms(data: dict[str, Any]) -> str:
     return f'<table class="plain">{caption}{head}<tbody>{"".join(rows)}</tbody></table>'
 
 
-def _versions(comparison: Comparison, data: dict[str, Any]) -> str:
+def _versions(comparison: Runs, data: dict[str, Any]) -> str:
     seeds = comparison.seeds
     run = f"{seeds[0]} to {seeds[-1]}" if seeds == list(range(seeds[0], seeds[-1] + 1)) and len(seeds) > 1 else None
     rows = {

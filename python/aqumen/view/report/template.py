@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 __all__ = ["render"]
-
-_loader = ChoiceLoader([PackageLoader("aqumen.view.report", "."), PackageLoader("aqumen.rfc7928", ".")])
-_pages = Environment(loader=_loader, autoescape=True, undefined=StrictUndefined)
 
 
 def _options(text: str) -> Markup:
@@ -19,14 +17,19 @@ def _options(text: str) -> Markup:
     return Markup(re.sub(r"--[a-z]+(?:-[a-z]+)*", r'<span class="opt">\g<0></span>', str(escape(text))))
 
 
-_pages.filters["options"] = _options
+@functools.cache
+def _pages(package: str) -> Environment:
+    pages = Environment(loader=PackageLoader(package, "."), autoescape=True, undefined=StrictUndefined)
+    pages.filters["options"] = _options
+    return pages
 
 
-def render(name: str, /, **values: Any) -> str:
+def render(package: str, name: str, /, **values: Any) -> str:
     """A page.
 
     Args:
-        name: The template, a file beside this one or in `rfc7928`.
+        package: The package that has the template.
+        name: The template's file.
         values: What it asks for.
     """
-    return _pages.get_template(name).render(**values)
+    return _pages(package).get_template(name).render(**values)

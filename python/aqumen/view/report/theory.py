@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from aqumen.comparison import Comparison
+from aqumen._run_set import Runs
 from aqumen.engines import find
 from aqumen.explain.prediction import Beside, explain
 from aqumen.view.tables import number
@@ -24,7 +24,7 @@ NOISE = (
 )
 
 
-def theory_section(comparison: Comparison, window: str, *, loops: bool = False) -> str:
+def theory_section(comparison: Runs, window: str, *, loops: bool = False) -> str:
     """A table of predictions and measurements in one window, first seed, and likely causes; empty without predictions.
 
     Args:

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from aqumen import engines
+from aqumen.engines.answer import Answer
 from aqumen.engines.external.crosscheck import Bound, Cell, Row, compare
 from aqumen.errors import ScenarioError
-from aqumen.result import Answer
 from aqumen.scenario import Scenario
 
 __all__ = ["BOUNDS", "CELLS", "MORE", "TOGETHER", "Runs", "validate"]

@@ -19,8 +19,8 @@ from aqumen.engines.external.answer import ExternalAnswer
 from aqumen.errors import Cancelled, EngineError
 
 if TYPE_CHECKING:
-    from aqumen.engines import Job
-    from aqumen.result import Floats
+    from aqumen.engines.answer import Floats
+    from aqumen.engines.kinds import Job
     from aqumen.scenario import Scenario
 
 __all__ = ["LiveAnswer", "LiveError", "find_program", "run"]

@@ -1,24 +1,12 @@
-"""Finite transfers and web sessions in ns-2.35: what each source will ask for is drawn by Aqumen, and handed over.
+"""Requests of the sources of a group, read from the plan."""
 
-A source in a closed loop carries out its list one by one, each so long after the last transfer was acknowledged. A
-source of a group gives each transfer to the first idle flow. Where the next transfer opens a connection the agents of
-the flow are reset when this one ends.
-"""
-
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from .errors import Ns2Unsupported
 
-if TYPE_CHECKING:
-    from aqumen.engines.external.plan import Link
-
-    from .plan import Flow, Transport
-
-__all__ = ["PROCEDURES", "Ask", "Requests", "Served", "read_requests", "request_metrics", "source_lines"]
+__all__ = ["Ask", "Requests", "read_requests"]
 
 ASKS_MAX = 1_000_000
 """As many are worked out for a source; one that has so many might need more."""
@@ -43,18 +31,6 @@ class Requests:
     sources: tuple[tuple[Ask, ...], ...]
 
 
-@dataclass(slots=True)
-class Served:
-    """What was served in a run; times in seconds."""
-
-    transfers: dict[int, list[tuple[float, int, float]]] = field(default_factory=dict)
-    """Flow number to (asked at, bytes, delivered at)."""
-    pages: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
-    """Flow number to (asked at, delivered at)."""
-    refused: dict[int, list[float]] = field(default_factory=dict)
-    """Group number to when it had no idle flow."""
-
-
 def read_requests(raw: Mapping[str, Any]) -> Requests | None:
     """The requests of a group of the plan; None for other traffic."""
     traffic = raw.get("traffic", "bulk")
@@ -68,189 +44,3 @@ def read_requests(raw: Mapping[str, Any]) -> Requests | None:
         raise Ns2Unsupported(f"group '{raw['name']}': ns-2 runs at most {ASKS_MAX} requests of a source here")
     shared = kind == "transfers" and "think" not in traffic
     return Requests(shared, tuple(tuple(Ask(*ask) for ask in source) for source in sources))
-
-
-def source_lines(
-    numbers: range, flows: Sequence["Flow"], requests: Requests, transport: "Transport", connects: Sequence[str]
-) -> list[str]:
-    """The Tcl of a group's sources. `connects` has the arguments that connect each flow's agents."""
-    lines = []
-    syn = transport.header_bytes if transport.syn else 0
-    payload = transport.packet_bytes - transport.header_bytes
-    for number, flow, connect in zip(numbers, flows, connects, strict=True):
-        if len(flow.on) != 1 or flow.on[0][1] is not None:
-            raise Ns2Unsupported("ns-2 cannot stop a source of transfers here")
-        lines.append(f"serve {number} {syn} {connect}")
-    first = numbers.start
-    group = flows[0].group
-    for number, source in zip(numbers, requests.sources, strict=False):
-        asks = " ".join(
-            f"{{{ask.wait_s!r} {ask.what} {-(-ask.size_bytes // payload)} {ask.size_bytes} {int(ask.fresh)}}}"
-            for ask in source
-        )
-        lines.append(f"set asks({'g' if requests.shared else ''}{number}) {{{asks}}}")
-    if requests.shared:
-        for number, flow in zip(numbers, flows, strict=True):
-            lines.append(f'$ns at {flow.on[0][0]!r} "rest {number} {first}"')
-            lines.append(f"set pool({number}) {first}")
-        lines.append(f"set group_of({first}) {group}")
-        lines.append(f'$ns at {min(flow.on[0][0] for flow in flows)!r} "ask g{first}"')
-    else:
-        lines += [f'$ns at {flow.on[0][0]!r} "ask {number}"' for number, flow in zip(numbers, flows, strict=True)]
-    return lines
-
-
-Window = tuple[float, float]
-"""From and until, seconds."""
-_SIZES = ((10_000, "fct_under_10kB"), (100_000, "fct_10kB_100kB"), (1_000_000, "fct_100kB_1MB"))
-_LARGEST = "fct_over_1MB"
-
-
-def request_metrics(
-    served: Served, numbers: range, group: int, flows: Sequence["Flow"], links: Sequence["Link"], window: Window
-) -> dict[str, Any]:
-    """What a group got in a window, by the names of `run --json`: requests that were complete, or refused, within."""
-
-    def within(at: float) -> bool:
-        return window[0] <= at < window[1]
-
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in (*(name for _, name in _SIZES), _LARGEST)}
-    pages = []
-    for number in numbers:
-        path = [links[k] for k in flows[number].path]
-        delay, slowest = sum(link.delay_s for link in path), min(link.rates[0][1] for link in path)
-        for asked, size, delivered in served.transfers.get(number, ()):
-            if within(delivered):
-                name = next((name for below, name in _SIZES if size < below), _LARGEST)
-                times[name].append((delivered - asked, (delivered - asked) / (delay + 8.0 * size / slowest)))
-        pages += [delivered - asked for asked, delivered in served.pages.get(number, ()) if within(delivered)]
-    metrics: dict[str, Any] = {"refused": sum(1 for at in served.refused.get(group, ()) if within(at))}
-    for name, of_class in times.items():
-        metrics[f"{name}_count"] = len(of_class)
-        metrics |= _statistics(name, (time for time, _ in of_class))
-        metrics[f"{name}_slowdown"] = float(np.mean([slow for _, slow in of_class])) if of_class else None
-    if pages:
-        metrics["pages"] = len(pages)
-        metrics |= _statistics("page_load", pages)
-    return metrics
-
-
-def _statistics(name: str, values: Iterable[float]) -> dict[str, float | None]:
-    times = np.array(list(values))
-    if not times.size:
-        return {f"{name}_{what}_s": None for what in ("mean", "p50", "p95", "p99")}
-    quantiles: dict[str, float | None] = {
-        f"{name}_p{percent}_s": float(np.quantile(times, percent / 100, method="inverted_cdf"))
-        for percent in (50, 95, 99)
-    }
-    return quantiles | {f"{name}_mean_s": float(times.mean())}
-
-
-PROCEDURES = r"""
-# Tells when something arrived last.
-Class Application/Watch -superclass Application
-Application/Watch instproc recv {bytes} {
-    global ns
-    $self instvar at
-    set at [$ns now]
-}
-
-# A flow with finite transfers. `syn`: bytes that a connection sends before its data.
-proc serve {i syn from to sender receiver settings} {
-    global tcp sink watch past syn_bytes first_window
-    connect $i $from $to $sender $receiver $settings
-    $tcp($i) proc done {} "global ns; \$ns at \[\$ns now\] {served $i}"
-    set watch($i) [new Application/Watch]
-    $watch($i) attach-agent $sink($i)
-    $watch($i) start
-    set past($i) {0 0 0 0}
-    set syn_bytes($i) $syn
-    set first_window($i) [$tcp($i) set windowInit_]
-}
-
-# Its agents serve the next connection too: making new ones costs more than all their packets. `reset` stops the timers,
-# and what is still under way to either end will be ignored.
-proc close_connection {i} {
-    global tcp sink past first_window
-    set past($i) [totals $i]
-    $sink($i) set bytes_ 0
-    # A lost SYN has made it 1, and `reset` would leave it so.
-    $tcp($i) set windowInit_ $first_window($i)
-    $tcp($i) reset
-    $sink($i) reset
-}
-
-# Of all connections of a flow: bytes delivered, without SYNs; packets sent, of these again, timeouts.
-proc totals {i} {
-    global tcp sink past syn_bytes
-    set bytes [expr {int([$sink($i) set bytes_])}]
-    if {$bytes > 0} { incr bytes -$syn_bytes($i) }
-    set now [list $bytes [$tcp($i) set ndatapack_] [$tcp($i) set nrexmitpack_] [$tcp($i) set nrexmit_]]
-    foreach before $past($i) more $now { lappend sums [expr {$before + $more}] }
-    return $sums
-}
-
-# The next step of a source: the number of its flow, or g and the first of its group.
-proc ask {source} {
-    global ns asks at_ask
-    set k [expr {[info exists at_ask($source)] ? $at_ask($source) : 0}]
-    set at_ask($source) [expr {$k + 1}]
-    if {$k >= [llength $asks($source)]} { return }
-    set step [lindex $asks($source) $k]
-    $ns at [expr {[$ns now] + [lindex $step 0]}] "carry_out $source [lrange $step 1 end]"
-}
-
-proc carry_out {source what packets bytes opens} {
-    global ns page_at watch idle group_of
-    if {$what eq "page"} {
-        set page_at($source) [$ns now]
-        ask $source
-    } elseif {$what eq "read"} {
-        puts "G $source $page_at($source) [$watch($source) set at]"
-        ask $source
-    } elseif {[string index $source 0] ne "g"} {
-        transfer $source $packets $bytes
-    } else {
-        set first [string range $source 1 end]
-        if {[llength $idle($first)]} {
-            set i [lindex $idle($first) 0]
-            set idle($first) [lrange $idle($first) 1 end]
-            transfer $i $packets $bytes
-        } else {
-            puts "R $group_of($first) [$ns now]"
-        }
-        ask $source
-    }
-}
-
-proc transfer {i packets bytes} {
-    global ns tcp asked
-    set asked($i) "[$ns now] $bytes"
-    $tcp($i) advanceby $packets
-}
-
-proc served {i} {
-    global watch asked pool
-    puts "T $i $asked($i) [$watch($i) set at]"
-    set source [expr {[info exists pool($i)] ? "g$pool($i)" : $i}]
-    if {[opens_next $source]} { close_connection $i }
-    if {[info exists pool($i)]} { rest $i $pool($i) } else { ask $i }
-}
-
-# Whether the next transfer of a source opens a connection. Where flows share a source all do or none does.
-proc opens_next {source} {
-    global asks at_ask
-    for {set k $at_ask($source)} {$k < [llength $asks($source)]} {incr k} {
-        set step [lindex $asks($source) $k]
-        if {[lindex $step 1] eq "transfer"} { return [lindex $step 4] }
-    }
-    return 0
-}
-
-# A flow without a transfer; the first of the group is taken first.
-proc rest {i first} {
-    global idle
-    lappend idle($first) $i
-    set idle($first) [lsort -integer $idle($first)]
-}
-"""

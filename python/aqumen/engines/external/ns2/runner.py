@@ -19,9 +19,9 @@ from aqumen.engines.external.trace import link_metrics
 from .errors import Ns2Failed, Ns2Missing
 from .others import Udp
 from .plan import Plan, Transport
-from .requests import Served, request_metrics
 from .tcl import ANSWERS, script, trace_file
 from .trace import read_trace
+from .transfers import Served, request_metrics
 
 __all__ = ["Output", "execute", "find_ns", "run"]
 

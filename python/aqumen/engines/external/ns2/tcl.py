@@ -13,7 +13,7 @@ from typing import Any
 from aqumen.engines.external.plan import Aqm, Link
 from aqumen.errors import listed
 
-from . import requests, wire
+from . import transfers, wire
 from .errors import Ns2Unsupported
 from .others import Sctp, sctp_sets, udp_application
 from .plan import Flow, Group, Plan, Transport
@@ -38,7 +38,7 @@ def script(plan: Plan, *, timing: bool = False, count: bool = False) -> str:
     recorded = [i for i, link in enumerate(plan.links) if link.record and not timing]
     counted = [i for i, link in enumerate(plan.links) if link.record] if count else []
     lines = [f"# {plan.scenario}, seed {plan.seed}: written by aqumen for ns-2.35"]
-    lines += [_PROCEDURES, wire.PROCEDURES, requests.PROCEDURES]
+    lines += [_PROCEDURES, wire.PROCEDURES, transfers.PROCEDURES]
     if any(
         isinstance(group.transport, Transport) and group.transport.congestion == "cubic-2.1" for group in plan.groups
     ):
@@ -123,7 +123,7 @@ def _sources(plan: Plan, group: Group) -> list[str]:
     ends = [f"{plan.links[flow.path[0]].tail} {plan.links[flow.path[-1]].head}" for flow in flows]
     numbers = range(group.first, group.last)
     connects = [f"{both} {agents}" for both in ends]
-    return requests.source_lines(numbers, flows, group.requests, transport, connects)
+    return transfers.source_lines(numbers, flows, group.requests, transport, connects)
 
 
 def _ns_seed(seed: int) -> int:

@@ -7,14 +7,14 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from aqumen import _core
-from aqumen.situations import WORDS
+from aqumen.situations.study import WORDS
 from aqumen.view import tables
 from aqumen.view.report.template import render
 
 if TYPE_CHECKING:
     from aqumen.experience import Scored
     from aqumen.shaping import Setup
-    from aqumen.situations import Answer, Study
+    from aqumen.situations.study import Answer, Study
 
 __all__ = ["situation_html"]
 
@@ -55,6 +55,7 @@ def situation_html(
     made = None if spec is None else setup(spec)
     shown = next(f for f in situation.felt if f.key == situation.delay)
     return render(
+        "aqumen.situations",
         "situation.html",
         scenario=situation.scenario,
         answer=answer,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["FEW", "MARK", "NOTE", "events", "few"]
+from aqumen import _core
+
+__all__ = ["ANY", "FEW", "MARK", "NOTE", "dropped", "events", "few", "summarize", "summarize_metric"]
 
 FEW = 10
 """A figure with fewer events behind it is marked."""
@@ -56,3 +58,43 @@ def few(summary: Mapping[str, Any]) -> bool:
         summary: What stands in place of a figure over several runs.
     """
     return 0 < (summary.get("events") or 0) < FEW
+
+
+ANY = (-math.inf, math.inf)
+"""The range of a figure that may be anything."""
+
+
+def summarize(values: Sequence[float | None], within: tuple[float, float] = ANY) -> dict[str, Any]:
+    """Mean, standard deviation, 95 % interval and number of the values that are defined.
+
+    Args:
+        values: One value per run.
+        within: The range of the figure, in which its interval stays; without ends it is Student's.
+    """
+    defined = [float(value) for value in values if value is not None]
+    if not defined:
+        return {"mean": None, "std": None, "ci95": None, "n": 0}
+    mean, std, ci95, n = _core.summary(defined, *within)
+    return {"mean": mean, "std": std, "ci95": None if ci95 is None else list(ci95), "n": n}
+
+
+def summarize_metric(metric: str, runs: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
+    """The same of a metric, and how many events stand behind it, where those are counted.
+
+    Args:
+        metric: The key of the metric.
+        runs: The metrics of a link or a flow group in one window, a run each.
+    """
+    found = summarize([run[metric] for run in runs], _core.range_of(metric))
+    behind = events(metric, runs) if found["n"] else None
+    return found if behind is None else {**found, "events": behind}
+
+
+def dropped(metrics: dict[str, float | None]) -> float | None:
+    """Share of the packets that a link dropped, early or for want of room.
+
+    Args:
+        metrics: The link's metrics.
+    """
+    early, overflow = metrics["early_drop_ratio"], metrics["overflow_drop_ratio"]
+    return None if early is None and overflow is None else (early or 0.0) + (overflow or 0.0)
