@@ -71,13 +71,13 @@ bench: setup ## measure speed: cost per packet and per AQM decision
 	$(call say,A link of aqumend beside a bare TUN device)
 	cargo bench --locked -p aqumen-live --bench link
 	$(call say,The marker and the controller of aqumend attach)
-	cargo test -q --locked --release -p aqumen-live --test attach what_it_costs -- --ignored --nocapture
+	cargo test -q --locked --release -p aqumen-live --test attach cost_of_marker_and_controller -- --ignored --nocapture
 	$(call say,Against ns-2: alternating runs of one scenario)
 	@if command -v ns >/dev/null; then python benchmarks/versus_ns2.py; else echo 'Skipped: ns is missing.'; fi
 
 soak: ## ten minutes of aqumend attach under traffic, stopped, killed and attached anew (SECONDS=600), as root
 	$(call say,aqumend attach for a long time)
-	AQUMEN_SOAK_S=$(or $(SECONDS),600) cargo test -q --locked --release -p aqumen-live --test attach it_holds_out -- --ignored --nocapture
+	AQUMEN_SOAK_S=$(or $(SECONDS),600) cargo test -q --locked --release -p aqumen-live --test attach endurance_under_traffic -- --ignored --nocapture
 
 aqumend-static: ## aqumend as one static file for any x86-64 or ARM Linux, in build/ (needs Rust's musl target)
 	$(call say,aqumend for $(MUSL))

@@ -1,6 +1,5 @@
-//! What a packet costs in a link with FQ-CoDel, beside reading it from a TUN device and writing it to
-//! another and nothing else; and what super-packets save. CPU time of the thread that carries packets; the
-//! two sides of a ratio take turns.
+//! CPU time of a packet in a link with FQ-CoDel, compared with a bare read and write of TUN devices; and the effect of
+//! super-packets. Times are those of the thread that carries packets. The two sides of a ratio alternate.
 
 fn main() {
     #[cfg(target_os = "linux")]
@@ -9,13 +8,13 @@ fn main() {
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use aqumen_live::lab::ceiling::{BURST, Rig};
+    use aqumen_live::lab::capacity::{BURST, Rig};
     use aqumen_live::lab::clock::Clock;
+    use aqumen_live::lab::forwarder::Forwarder;
     use aqumen_live::lab::network::Network;
-    use aqumen_live::lab::pump::Pump;
-    use aqumen_live::lab::run::{Manner, carry_out};
+    use aqumen_live::lab::run::{RunOptions, run_with};
+    use aqumen_live::lab::testbed::FlowClassifier;
     use aqumen_live::lab::thread::CpuTime;
-    use aqumen_live::lab::world::ByFlow;
     use aqumen_scenario::{Plan, Scenario};
 
     const ROUNDS: usize = 201;
@@ -29,13 +28,13 @@ mod linux {
         Scenario::parse(&text, "speed").unwrap().plan(1, None).unwrap()
     }
 
-    /// The middle of some values.
+    /// Median of `values`.
     fn median(mut values: Vec<f64>) -> f64 {
         values.sort_by(f64::total_cmp);
         values[values.len() / 2]
     }
 
-    /// Nanoseconds a packet: bare, and in a link under `aqm`.
+    /// Nanoseconds per packet: bare, and in a link under `aqm`.
     fn link(aqm: &str) -> (f64, f64) {
         let datagrams = "count = 8\ntransport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"1Mbit\" }\n";
         let plan = plan(aqm, "10Gbit", "0s", datagrams);
@@ -45,20 +44,20 @@ mod linux {
         let (bare, mut of_link) = (Rig::new().unwrap(), Rig::new().unwrap());
         let other = Rig::new().unwrap();
         let tuns = std::mem::replace(&mut of_link.tuns, other.tuns);
-        let mut pump = Pump::new(network, tuns, 1500, ByFlow::new(&plan), Clock::starting_in(0));
+        let mut forwarder = Forwarder::new(network, tuns, 1500, FlowClassifier::new(&plan), Clock::starting_in(0));
         let (mut costs_bare, mut costs) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             bare.burst().unwrap();
             costs_bare.push(bare.carry_bare().unwrap());
             of_link.burst().unwrap();
-            let cpu = CpuTime::of_thread();
+            let cpu = CpuTime::for_thread();
             let mut read = 0;
             while read < BURST {
-                read += pump.turn().unwrap();
+                read += forwarder.step().unwrap();
             }
-            // The last ones leave.
-            pump.turn().unwrap();
-            costs.push(cpu.passed_s() / BURST as f64);
+            // Flushes the packets that are still in the link.
+            forwarder.step().unwrap();
+            costs.push(cpu.elapsed_s() / BURST as f64);
         }
         (1e9 * median(costs_bare), 1e9 * median(costs))
     }
@@ -79,7 +78,7 @@ mod linux {
         let flows = "count = 4\ntransport = \"linux\"\n";
         for (super_packets, rate) in [(false, "1Gbit"), (true, "1Gbit"), (true, "10Gbit")] {
             let plan = plan("fq-codel", rate, "1ms", flows);
-            match carry_out(&plan, Manner { super_packets, record: false }, |_| true) {
+            match run_with(&plan, RunOptions { super_packets, record: false }, |_| true) {
                 Ok((live, _)) => {
                     let (packets, cpu_s) = (live.result.cost.bottleneck_packets as f64, live.host.links_cpu_s.unwrap());
                     println!(
@@ -91,7 +90,7 @@ mod linux {
                         live.host.valid
                     );
                 }
-                Err(failure) => println!("TCP at {rate}: {failure}"),
+                Err(error) => println!("TCP at {rate}: {error}"),
             }
         }
     }

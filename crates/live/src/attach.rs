@@ -1,50 +1,50 @@
-//! `aqumend attach` (production): a marker in the kernel above the shaper of a device, an AQM of the library here.
+//! `aqumend attach` (production): a marker in the kernel before the shaper of a device, controlled by an AQM of the
+//! library.
 //!
-//! Reading order: `options` (what is asked for, with `rules` for packets), `shaper` (the queue below), `ceiling` (what
-//! this machine can bring to it), `design` (for which network), `sampled` (which AQMs can do it), `marker` (the program
-//! in the kernel), `recent` (means), `controller` (readings in, probability out), `start` (over a full queue),
-//! `regulator` (all of that), `patience` (a kernel that does not answer), `pace` (when), `run` (the loop), `told` (what
-//! it says of itself).
-//! Everything fails open: an order holds for 200 ms, and the shaper's life is never ours unless `--rate` made it.
+//! - `options`, `rules`, `values`: the command line;
+//! - `device`, `shaper`, `capacity`: the queue to regulate, and the packet rate of this machine;
+//! - `design`, `sampled`: the nominal network, and the AQMs that can attach;
+//! - `marker`: the BPF program;
+//! - `controller`, `decayed_ratio`, `startup`, `autorate`, `rollback`, `regulator`: from readings to a probability;
+//! - `run`, `timing`, `retry`, `service`: the control loop; `messages`, `rate_log`: its output.
+//!
+//! Everything fails open: an order expires after 200 ms, and only a shaper that `--rate` created is removed.
 
 mod autorate;
-mod ceiling;
+mod capacity;
 mod controller;
+mod decayed_ratio;
 mod design;
 mod device;
 mod marker;
+mod messages;
 mod options;
-mod pace;
-mod patience;
 mod rate_log;
-mod recent;
 mod regulator;
+mod retry;
 mod rollback;
 mod rules;
 mod run;
 mod sampled;
 mod service;
 mod shaper;
-mod start;
-mod told;
+mod startup;
+mod timing;
 mod values;
 
 use crate::netlink::Netlink;
-use crate::{Failure, Tried};
+use crate::{Context, Error};
 
-pub(crate) fn command(arguments: lexopt::Parser) -> Result<(), Failure> {
+pub(crate) fn command(arguments: lexopt::Parser) -> Result<(), Error> {
     match options::Options::read(arguments)? {
-        None => {
-            print!("{}", options::HELP);
-            Ok(())
-        }
+        None => Ok(()),
         Some(options) => run::run(options),
     }
 }
 
-/// Removes from `name` what an aqumend that was killed left there: what it was, each in a word.
-pub(crate) fn remove_leftovers(name: &str) -> Result<Vec<&'static str>, Failure> {
-    let mut netlink = Netlink::open().or_refuse(|| "netlink".into())?;
+/// Removes the leftovers of a killed aqumend from the device `name`. Returns a name for each.
+pub(crate) fn remove_leftovers(name: &str) -> Result<Vec<&'static str>, Error> {
+    let mut netlink = Netlink::open().context(|| "netlink".into())?;
     let device = device::find(&mut netlink, name)?;
     let mut removed = Vec::new();
     if marker::remove_leftover(&mut netlink, &device)? {

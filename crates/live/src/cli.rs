@@ -1,39 +1,38 @@
-//! The command line: which command, and the exit code.
+//! Command line: dispatch of commands, and the exit code.
 //!
-//! A command is a function of the rest of the arguments; it writes data to stdout and talk to stderr. Exit codes: 0
-//! done, 1 a check failed, 2 could not begin, 3 what it stood on went away.
+//! A command is a function of the remaining arguments. It writes data to stdout and messages to stderr.
 
 use std::process::ExitCode;
 
 use lexopt::prelude::*;
 
-use crate::{Failure, attach, detach, lab, link, report, shown, status, top};
+use crate::{Error, attach, detach, lab, link, report, shorten, status, top};
 
-/// One command: its name, what `--help` says of it, and what it does.
-type Command = (&'static str, &'static str, fn(lexopt::Parser) -> Result<(), Failure>);
+/// A command: name, help text and function.
+type Command = (&'static str, &'static str, fn(lexopt::Parser) -> Result<(), Error>);
 
 const COMMANDS: [Command; 7] = [
-    ("run", "laboratory: a scenario with the kernel's own TCP, in namespaces of its own", lab::command::run),
-    ("link", "laboratory: a link of a scenario between two TUN devices", link::command),
+    ("run", "laboratory: a scenario with the kernel's own TCP, in separate namespaces", lab::command::run),
+    ("link", "laboratory: the links of a scenario between two TUN devices", link::command),
     ("attach", "production: keep the queue of a shaper on a device short", attach::command),
-    ("status", "what is attached, and how it fares", status::command),
-    ("detach", "take the marker off a device", detach::command),
-    ("top", "watch it", top::command),
-    ("report", "draw a recording of it", report::command),
+    ("status", "the state of each attachment", status::command),
+    ("detach", "end an attachment", detach::command),
+    ("top", "watch the state of the attachments", top::command),
+    ("report", "draw a recording of an attachment", report::command),
 ];
 
 /// Runs the program.
 pub fn main() -> ExitCode {
     match run(lexopt::Parser::from_env()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("aqumend: {failure}");
-            failure.code()
+        Err(error) => {
+            eprintln!("aqumend: {error}");
+            error.code()
         }
     }
 }
 
-fn run(mut arguments: lexopt::Parser) -> Result<(), Failure> {
+fn run(mut arguments: lexopt::Parser) -> Result<(), Error> {
     match arguments.next()? {
         Some(Long("version")) => {
             println!("aqumend {}", env!("CARGO_PKG_VERSION"));
@@ -47,7 +46,7 @@ fn run(mut arguments: lexopt::Parser) -> Result<(), Failure> {
             let command = COMMANDS.iter().find(|(known, ..)| name == *known);
             let (_, _, command) = command.ok_or_else(|| {
                 let known = COMMANDS.map(|(name, ..)| name).join(", ");
-                Failure::refused(format!("unknown command {}; known: {known}", shown(&name.to_string_lossy())))
+                Error::setup(format!("unknown command {}; choose from: {known}", shorten(&name.to_string_lossy())))
             })?;
             command(arguments)
         }
@@ -61,5 +60,5 @@ fn help() -> String {
     for (name, what, _) in COMMANDS {
         text += &format!("  {name:<8} {what}\n");
     }
-    text + "\naqumend COMMAND --help says more. Exit codes: 0 done, 1 a check failed, 2 could not begin, 3 lost what it stood on.\n"
+    text + "\nSee aqumend COMMAND --help. Exit codes: 0 success, 1 a check failed, 2 the command could not start, 3 it lost its device, shaper or marker.\n"
 }

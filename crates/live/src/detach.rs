@@ -1,39 +1,34 @@
-//! `aqumend detach`: ends the aqumend of a device, or removes what one that was killed left there.
+//! `aqumend detach`: ends the aqumend of a device, or removes what a killed one left there.
 
 use std::time::Duration;
 
-use lexopt::prelude::*;
-
+use crate::arguments::Command;
 use crate::telemetry::socket;
-use crate::{Failure, Tried, attach, shown};
+use crate::{Context, Error, attach, shorten};
 
-const HELP: &str = "\
-aqumend detach DEV: end the aqumend attached to DEV, or remove what a killed one left there; a shaper that is not ours stays
-";
-/// So often is looked whether an aqumend has ended, each after `PAUSE`: for five seconds.
-const LOOKS: u32 = 500;
+/// Number of checks whether an aqumend has ended, one for each `PAUSE`: five seconds.
+const CHECKS: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(10);
 
-pub(crate) fn command(mut arguments: lexopt::Parser) -> Result<(), Failure> {
+pub(crate) fn command(arguments: lexopt::Parser) -> Result<(), Error> {
+    let command = Command {
+        name: "detach",
+        head: "aqumend detach DEV: end the aqumend attached to DEV, or remove what a killed one left there; an existing shaper is left alone",
+        operand: |device: &mut Option<String>| device,
+        options: Vec::new(),
+    };
     let mut device = None;
-    while let Some(argument) = arguments.next()? {
-        match argument {
-            Long("help") | Short('h') => {
-                print!("{HELP}");
-                return Ok(());
-            }
-            Value(name) if device.is_none() => device = Some(name.string()?),
-            other => return Err(other.unexpected().into()),
-        }
+    if !command.read(arguments, &mut device)? {
+        return Ok(());
     }
-    let device = device.ok_or_else(|| Failure::refused("which device? aqumend detach DEV"))?;
-    match socket::ask(&device, "detach").or_refuse(|| format!("{}: its aqumend", shown(&device)))? {
-        Some(answer) if answer == "ok" => await_end(&device, LOOKS),
-        Some(answer) => Err(Failure::refused(format!("{device}: {answer}"))),
+    let device = device.ok_or_else(|| Error::setup("which device? aqumend detach DEV"))?;
+    match socket::ask(&device, "detach").context(|| format!("{}: its aqumend", shorten(&device)))? {
+        Some(answer) if answer == "ok" => await_end(&device, CHECKS),
+        Some(answer) => Err(Error::setup(format!("{device}: {answer}"))),
         None => {
             let removed = attach::remove_leftovers(&device)?;
             if removed.is_empty() {
-                return Err(Failure::refused(format!("{device}: no aqumend is attached, and none left anything")));
+                return Err(Error::setup(format!("{device}: no aqumend is attached, and none left anything")));
             }
             eprintln!("{device}: no aqumend was attached; removed what one left: {}", removed.join(", "));
             Ok(())
@@ -41,14 +36,14 @@ pub(crate) fn command(mut arguments: lexopt::Parser) -> Result<(), Failure> {
     }
 }
 
-fn await_end(device: &str, looks: u32) -> Result<(), Failure> {
-    for _ in 0..looks {
+fn await_end(device: &str, checks: u32) -> Result<(), Error> {
+    for _ in 0..checks {
         if socket::is_gone(device) {
             return Ok(());
         }
         std::thread::sleep(PAUSE);
     }
-    Err(Failure::Check(format!("{device}: its aqumend was told to end and is still there")))
+    Err(Error::Check(format!("{device}: its aqumend was asked to end and still runs")))
 }
 
 #[cfg(test)]
@@ -56,12 +51,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_aqumend_that_stays_though_it_was_told_to_end_is_reported() {
+    fn an_aqumend_that_does_not_end_is_reported() {
         let device = format!("stays-{}", std::process::id());
-        let there = socket::listen(&device).unwrap();
-        let why = Failure::Check(format!("{device}: its aqumend was told to end and is still there"));
-        assert_eq!(await_end(&device, 3), Err(why));
-        drop(there);
+        let listener = socket::listen(&device).unwrap();
+        let error = Error::Check(format!("{device}: its aqumend was asked to end and still runs"));
+        assert_eq!(await_end(&device, 3), Err(error));
+        drop(listener);
         assert_eq!(await_end(&device, 3), Ok(()));
     }
 }

@@ -1,23 +1,38 @@
-//! The laboratory: the kernel's own TCP over links of a plan, in network namespaces that end with the program.
+//! The laboratory: the kernel's own TCP over the links of a plan, in network namespaces that end with the program.
 //!
-//! - `namespace` makes anonymous namespaces and sets them up, `tun` the devices through which their packets come here;
-//! - `network` is the plan's links in virtual time, `pump` carries packets between devices and network and says how
-//!   late it was; `gso` splits and joins super-packets for it, `ceiling` measures how many packets a machine can carry,
-//!   `machine` asks it to stay awake.
+//! - `namespace`, `tun`, `testbed`: namespaces, their devices, addresses and routes;
+//! - `network`: the plan's links in virtual time; `forwarder`: packets between the devices and the network; `gso`,
+//!   `ip`: super-packets, headers;
+//! - `kernel`: requirements of a plan on the kernel; `hosts`: its sockets, endpoints of other transports, and
+//!   applications;
+//! - `capacity`, `cpu_latency`, `thread`, `clock`: the machine;
+//! - `command`, `run`, `report`: `aqumend run` and its result.
 
-pub mod ceiling;
+pub mod capacity;
 pub mod clock;
 pub mod command;
+pub mod cpu_latency;
+pub mod forwarder;
 pub mod gso;
 pub mod hosts;
 pub mod ip;
 pub mod kernel;
-pub mod machine;
 pub mod namespace;
 pub mod network;
-pub mod pump;
 pub mod report;
 pub mod run;
+pub mod testbed;
 pub mod thread;
 pub mod tun;
-pub mod world;
+
+/// Plan of a dumbbell with a bottleneck of 8 Mbit/s, 20 ms and 50 packets, without an AQM. `changes`: keys of the
+/// scenario with other values; `tables`: its flows, and what else it has.
+#[cfg(test)]
+pub(crate) fn dumbbell(changes: &[(&str, &str)], tables: &str) -> aqumen_scenario::Plan {
+    const HEAD: &str = "name = \"dumbbell\"\nduration = \"3s\"\naqm = \"droptail\"\n[topology]\npreset = \"dumbbell\"\n\
+         bottleneck = { rate = \"8Mbit\", delay = \"20ms\", buffer = \"50pkt\" }\n\
+         access = { rate = \"80Mbit\", delay = \"5ms\" }\n";
+    let text = format!("{HEAD}{tables}");
+    let scenario = aqumen_scenario::Scenario::from_bytes(text.as_bytes(), "dumbbell.toml", changes);
+    scenario.unwrap().plan(1, None).unwrap()
+}

@@ -1,19 +1,20 @@
 //! Aqumen on Linux: the program `aqumend`.
 //!
-//! - `cli` is the command line, `error` what goes wrong, with the exit code;
-//! - `netlink` talks to the kernel about links, addresses, routes and queueing disciplines;
-//! - `attach` (production) keeps a kernel shaper's queue by a marker at its egress; `status`, `detach`,
-//!   `top` and `report` belong to it;
-//! - `lab` is the laboratory: namespaces, TUN devices, the links of a plan in virtual time, the kernel's TCP over them;
-//! - `link` (laboratory) is a link in user space between two TUN devices.
+//! - `cli`, `arguments`, `error`: command lines, and errors with exit codes;
+//! - `netlink`: requests to the kernel about links, addresses, routes and queueing disciplines;
+//! - `attach` (production): regulates the queue of a kernel shaper by a marker at its egress; with `telemetry`,
+//!   `status`, `detach`, `top` and `report`;
+//! - `lab` (laboratory): namespaces, TUN devices, the links of a plan in virtual time, the kernel's TCP over them;
+//! - `link` (laboratory): links in user space between two TUN devices.
 //!
-//! Laboratory traffic never leaves network namespaces that the program made itself.
+//! Traffic of `lab` never leaves network namespaces that the program itself made.
 
 #![cfg(target_os = "linux")]
-// What needs `unsafe` is system calls that no safe wrapper has; each place says why it holds.
+// `unsafe` is for system calls without a safe wrapper; each use says why it is sound.
 #![deny(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 #![allow(unsafe_code)]
 
+mod arguments;
 mod attach;
 mod cli;
 #[cfg(test)]
@@ -30,5 +31,5 @@ mod telemetry;
 mod top;
 
 pub use cli::main;
-pub(crate) use error::shown;
-pub use error::{Failure, Tried};
+pub(crate) use error::shorten;
+pub use error::{Context, Error};

@@ -1,4 +1,4 @@
-//! The program `aqumend`; what it does is in the library.
+//! The program `aqumend`; the library does the work.
 
 use std::process::ExitCode;
 

@@ -1,8 +1,8 @@
-//! Routing netlink: requests about links, addresses, routes, queueing disciplines and filters, built by hand.
+//! Routing netlink: requests about links, addresses, routes, queueing disciplines and filters.
 //!
 //! A [`Request`] is a header, a fixed structure (`ifinfomsg`, `tcmsg`, ...) as bytes, and attributes. [`Netlink::ask`]
-//! sends one and waits for the acknowledgement; [`Netlink::dump`] collects what a dump answers. Numbers are in the
-//! machine's byte order, as the kernel reads them.
+//! sends one and waits for the acknowledgement; [`Netlink::dump`] collects all answers of a dump. Numbers are in the
+//! machine's byte order.
 
 pub mod tc;
 
@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
-/// A socket of routing netlink, of the network namespace in which it was opened.
+/// Socket of routing netlink in the network namespace where it was opened.
 #[derive(Debug)]
 pub struct Netlink {
     socket: OwnedFd,
@@ -19,7 +19,7 @@ pub struct Netlink {
     buffer: Vec<u8>,
 }
 
-/// A message on its way to the kernel.
+/// Message to the kernel.
 #[derive(Clone, Debug)]
 pub struct Request {
     kind: u16,
@@ -27,20 +27,20 @@ pub struct Request {
     body: Vec<u8>,
 }
 
-/// A message from the kernel: its kind, and what follows the header.
+/// Message from the kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// `nlmsg_type`.
+    /// Kind (`nlmsg_type`).
     pub kind: u16,
-    /// The fixed structure, then attributes.
+    /// Fixed structure, then attributes.
     pub body: Vec<u8>,
 }
 
-/// Flags of a request that makes something, or changes what is there in its place.
+/// Flags of a request that makes an object, or changes the existing one.
 pub const SET: i32 = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
 
 const HEADER: usize = 16;
-/// Longest answer: the kernel fills at most a page, or 32 KiB for dumps.
+/// Buffer of an answer: the kernel fills at most a page, or 32 KiB for dumps.
 const BUFFER: usize = 64 * 1024;
 
 impl Netlink {
@@ -48,7 +48,7 @@ impl Netlink {
     pub fn open() -> io::Result<Self> {
         // Protocol 0 is routing netlink.
         let socket = net::socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-        // A kernel that does not answer must not stop the caller for good.
+        // A kernel that does not answer must not block the caller for ever.
         net::sockopt::set_socket_timeout(
             &socket,
             net::sockopt::Timeout::Recv,
@@ -57,12 +57,12 @@ impl Netlink {
         Ok(Netlink { socket, sequence: 0, buffer: vec![0; BUFFER] })
     }
 
-    /// Sends `request` and waits until the kernel has done it. The answers that came before the acknowledgement.
+    /// Sends `request` and waits for its acknowledgement. Returns the answers before it.
     pub fn ask(&mut self, request: &Request) -> io::Result<Vec<Answer>> {
         self.exchange(request, libc::NLM_F_ACK as u16)
     }
 
-    /// All that a dump of `request` answers.
+    /// Returns all answers to a dump of `request`.
     pub fn dump(&mut self, request: &Request) -> io::Result<Vec<Answer>> {
         self.exchange(request, libc::NLM_F_DUMP as u16)
     }
@@ -82,7 +82,7 @@ impl Netlink {
                 }
                 let body = &rest[HEADER..length];
                 rest = &rest[length.next_multiple_of(4).min(rest.len())..];
-                // An answer to an earlier question that timed out.
+                // Late answer to an earlier request, which timed out.
                 if sequence != self.sequence {
                     continue;
                 }
@@ -119,17 +119,17 @@ impl Request {
         self
     }
 
-    /// Adds a number.
+    /// Adds a 32-bit number.
     pub fn put_u32(self, kind: u16, value: u32) -> Self {
         self.put(kind, &value.to_ne_bytes())
     }
 
-    /// Adds a text, with the zero at its end.
+    /// Adds a zero-terminated string.
     pub fn put_text(self, kind: u16, text: &str) -> Self {
         self.put(kind, &[text.as_bytes(), &[0]].concat())
     }
 
-    /// Adds an attribute of the attributes that `fill` adds.
+    /// Adds an attribute of nested attributes, which `fill` adds.
     pub fn nest(mut self, kind: u16, fill: impl FnOnce(Self) -> Self) -> Self {
         let start = self.body.len();
         self.body.extend([0, 0]);
@@ -156,7 +156,7 @@ impl Request {
     }
 }
 
-/// The attributes in `bytes`: kind (without the flags of nesting and byte order) and value.
+/// Attributes in `bytes`: kind (without the flags of nesting and byte order) and value.
 pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -192,7 +192,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn how_an_attribute_is_packed_is_no_part_of_its_kind() {
+    fn flags_of_an_attribute_are_no_part_of_its_kind() {
         // linux/netlink.h: NLA_F_NESTED is bit 15, NLA_F_NET_BYTEORDER bit 14.
         let request = Request::new(16, 0, &[]).put(0x8005, &[1; 4]).put(0x4006, &[2; 4]).put(0xc000 | 0x1234, &[]);
         let read: Vec<_> = attributes(&request.body).map(|(kind, value)| (kind, value.len())).collect();
@@ -200,7 +200,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_request_is_a_header_and_what_was_put_into_it() {
+    fn a_request_is_a_header_and_its_contents() {
         // struct nlmsghdr: length, type, flags, sequence number, port.
         let bytes = Request::new(16, SET, &[7; 5]).bytes(libc::NLM_F_ACK as u16, 9);
         let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16;
@@ -209,43 +209,43 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn cut_attributes_end_the_list() {
+    fn truncated_attributes_end_the_list() {
         assert_eq!(attributes(&[8, 0, 1, 0, 1]).count(), 0);
         assert_eq!(attributes(&[3, 0, 1, 0]).count(), 0, "shorter than its own header");
         assert_eq!(attributes(&[0]).count(), 0);
     }
 
-    /// A socket at which a kernel has answered `datagram` already.
+    /// Socket at which the answer `datagram` of a kernel waits.
     fn answering(datagram: &[u8]) -> Netlink {
         let (socket, kernel) = std::os::unix::net::UnixDatagram::pair().unwrap();
         kernel.send(datagram).unwrap();
-        // Whoever asks is heard as long as that kernel lives: a test.
+        // The other end stays open until the test process ends.
         std::mem::forget(kernel);
         Netlink { socket: socket.into(), sequence: 0, buffer: vec![0; BUFFER] }
     }
 
-    /// One that refuses whatever is asked first with this error.
+    /// Socket at which the first request fails with `error`.
     pub(crate) fn refusing(error: i32) -> Netlink {
         answering(&message(HEADER + 4, libc::NLMSG_ERROR, 1, &(-error).to_ne_bytes()))
     }
 
-    /// What comes of a question to which a kernel answers `datagram`.
+    /// Result of a request that a kernel answers with `datagram`.
     fn answered(datagram: &[u8]) -> io::Result<Vec<Answer>> {
         answering(datagram).ask(&Request::new(16, 0, &[]))
     }
 
-    /// A message that says to be so long.
+    /// Message with `length` in its header.
     fn message(length: usize, kind: libc::c_int, sequence: u32, body: &[u8]) -> Vec<u8> {
         let head = [&(length as u32).to_ne_bytes()[..], &(kind as u16).to_ne_bytes(), &[0; 2]].concat();
         [head, sequence.to_ne_bytes().to_vec(), vec![0; 4], body.to_vec()].concat()
     }
 
     #[test]
-    fn a_message_that_says_to_be_longer_than_it_came_or_shorter_than_its_header_is_refused() {
+    fn messages_of_impossible_length_are_refused() {
         let kind = 16;
         for length in [0, HEADER - 1, HEADER + 5] {
-            let told = answered(&message(length, kind, 1, &[1; 4])).unwrap_err();
-            assert_eq!(told.kind(), io::ErrorKind::InvalidData, "{length}");
+            let error = answered(&message(length, kind, 1, &[1; 4])).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{length}");
         }
         let end = message(HEADER, libc::NLMSG_DONE, 1, &[]);
         let answers = answered(&[message(HEADER + 4, kind, 1, &[1; 4]), end].concat()).unwrap();
@@ -253,7 +253,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_has_a_code_and_what_has_none_or_answers_something_else_is_none() {
+    fn only_an_acknowledgement_with_a_code_ends_a_request() {
         let code = |code: i32, sequence| message(HEADER + 4, libc::NLMSG_ERROR, sequence, &code.to_ne_bytes());
         assert_eq!(answered(&code(0, 1)).unwrap(), []);
         assert_eq!(answered(&code(-libc::EPERM, 1)).unwrap_err().raw_os_error(), Some(libc::EPERM));

@@ -3,29 +3,23 @@
 use std::fs::File;
 use std::io::{self, BufReader, Write};
 
-use lexopt::prelude::*;
-
+use crate::arguments::Command;
 use crate::telemetry::page;
-use crate::{Failure, Tried, shown};
+use crate::{Context, Error, shorten};
 
-const HELP: &str = "\
-aqumend report RECORDING > PAGE.html: draw what attach --record wrote
-";
-
-pub(crate) fn command(mut arguments: lexopt::Parser) -> Result<(), Failure> {
+pub(crate) fn command(arguments: lexopt::Parser) -> Result<(), Error> {
+    let command = Command {
+        name: "report",
+        head: "aqumend report RECORDING > PAGE.html: draw a recording of attach --record",
+        operand: |path: &mut Option<String>| path,
+        options: Vec::new(),
+    };
     let mut path = None;
-    while let Some(argument) = arguments.next()? {
-        match argument {
-            Long("help") | Short('h') => {
-                print!("{HELP}");
-                return Ok(());
-            }
-            Value(name) if path.is_none() => path = Some(std::path::PathBuf::from(name)),
-            other => return Err(other.unexpected().into()),
-        }
+    if !command.read(arguments, &mut path)? {
+        return Ok(());
     }
-    let path = path.ok_or_else(|| Failure::refused("which recording? aqumend report RECORDING > PAGE.html"))?;
-    let at = || shown(&path.display().to_string());
-    let page = File::open(&path).and_then(|file| page::of_recording(BufReader::new(file))).or_refuse(at)?;
-    io::stdout().write_all(page.as_bytes()).or_refuse(|| "stdout".into())
+    let path = path.ok_or_else(|| Error::setup("which recording? aqumend report RECORDING > PAGE.html"))?;
+    let page = File::open(&path).and_then(|file| page::recording_page(BufReader::new(file)));
+    let page = page.context(|| shorten(&path))?;
+    io::stdout().write_all(page.as_bytes()).context(|| "stdout".into())
 }

@@ -1,5 +1,4 @@
-//! The engine `live` as a user meets it: every kind of flow that the kernel has, what is
-//! refused, and what is left behind.
+//! The engine `live` as a user sees it: every kind of flow that the kernel has, refusals, and leftovers.
 
 #![cfg(target_os = "linux")]
 
@@ -49,12 +48,12 @@ fn plan(text: &str) -> Plan {
     Scenario::parse(text, "kinds").unwrap().plan(1, None).unwrap()
 }
 
-/// A run that counts. One that was late is repeated once; late twice is a failure, unless the machine itself was late:
-/// then nothing is shown, and one line says so.
+/// A valid run. A late run is repeated once. Late twice is a failure, unless the machine itself was late: then one line
+/// says that nothing is shown.
 fn valid_run(plan: &Plan) -> Option<LiveResult> {
     let attempt = || {
-        machine::calm();
-        machine::beside(|| run(plan, |_| true).unwrap())
+        machine::wait_until_calm();
+        machine::with_probe(|| run(plan, |_| true).unwrap())
     };
     let (first, _) = attempt();
     if first.host.valid {
@@ -69,14 +68,14 @@ fn valid_run(plan: &Plan) -> Option<LiveResult> {
         late > machine::DISTURBED,
         "invalid twice: {why}; this machine was on time, one sleep in a hundred {late:?} late"
     );
-    // Past the harness, which keeps what tests print that do not fail.
-    let told = format!("Nothing shown: {why}; one sleep in a hundred of this machine was {late:?} late.\n");
-    std::io::stderr().write_all(told.as_bytes()).unwrap();
+    // Directly to standard error: the harness hides the output of tests that pass.
+    let message = format!("Nothing shown: {why}; one sleep in a hundred of this machine was {late:?} late.\n");
+    std::io::stderr().write_all(message.as_bytes()).unwrap();
     None
 }
 
-/// Enough flows and transfers at a time that a few whose SYN is lost, and who try again after a second, and then after
-/// two, do not decide what is served.
+/// Enough flows and transfers at a time that a few lost SYNs, which are repeated after one second and then two, do not
+/// decide the result.
 const KINDS: &str = r#"
     [[flows]]
     name = "reno"
@@ -131,7 +130,7 @@ fn every_kind_of_flow_that_the_kernel_has_gets_through() {
         assert!(result.flows[group]["all"].goodput_bps > 1e4, "{group} got {}", result.flows[group]["all"].goodput_bps);
     }
     let flow = |group: &str| &result.flows[group]["steady"];
-    // Two links of access and the bottleneck each way: 2 x (2.5 + 10 + 2.5) ms, and never less.
+    // Two access links and the bottleneck in each direction: 2 x (2.5 + 10 + 2.5) ms at least.
     assert!(flow("reno").rtt_mean_s.unwrap() > 0.030, "{:?}", flow("reno").rtt_mean_s);
     assert!(flow("calls").delay_mean_s.unwrap() > 0.015 && flow("calls").delay_mean_s.unwrap() < 0.3);
     assert_eq!(flow("bbr").retransmitted_ratio.map(|ratio| ratio < 0.5), Some(true));
@@ -139,7 +138,7 @@ fn every_kind_of_flow_that_the_kernel_has_gets_through() {
     assert!(sizes("transfers")["fct_10kB_100kB_count"].as_u64() > Some(10), "{}", sizes("transfers"));
     // A transfer needs a round trip for its SYN and one way for its data.
     assert!(sizes("transfers")["fct_10kB_100kB_mean_s"].as_f64() > Some(0.045), "{}", sizes("transfers"));
-    // The first byte is there before the last: 20 kB are 14 packets of 1 ms, sent in two round trips or more.
+    // The first byte arrives before the last: 20 kB are 14 packets of 1 ms, sent in two round trips or more.
     let (first, last) =
         (flow("transfers").startup_mean_s.unwrap(), sizes("transfers")["fct_10kB_100kB_mean_s"].as_f64());
     assert!(first > 0.045 && first + 0.025 < last.unwrap(), "{first} s to the first byte, {last:?} to the last");
@@ -148,7 +147,7 @@ fn every_kind_of_flow_that_the_kernel_has_gets_through() {
     assert_eq!(live.host.congestion["drops"], "cubic");
     assert!(live.host.sysctls.contains_key("net.ipv4.tcp_ecn"), "{:?}", live.host.sysctls);
     assert_eq!(live.host.kernel, kernel());
-    // It lasts as long as its scenario, and its packets are carried by someone.
+    // The run lasts as long as its scenario, and has a cost.
     let cost = &result.cost;
     assert!(cost.wall_s > 4.0 && cost.cpu_s > 0.0 && cost.bottleneck_packets > 1000, "{cost:?}");
 }
@@ -159,7 +158,7 @@ fn a_flow_without_competition_fills_the_link_and_no_more() {
         return;
     }
     let one = "[[flows]]\nname = \"one\"\ntransport = \"linux-reno\"\n";
-    // Room for five times what is under way: one flow alone never empties it.
+    // A buffer of five times the bandwidth-delay product: one flow never empties it.
     let plan = plan(&scenario("4s", one).replace("aqm = \"pi\"", "aqm = \"droptail\""));
     let Some(live) = valid_run(&plan) else { return };
     let (link, flow) = (&live.result.links["bottleneck"]["steady"], &live.result.flows["one"]["steady"]);
@@ -187,10 +186,10 @@ fn flows_that_have_stopped_are_silent() {
     let windows = "before = [\"0s\", \"1500ms\"]\nafter = [\"2500ms\", \"4s\"]\n";
     let text = scenario("4s", &flows).replace("[windows]\n", &format!("[windows]\n{windows}"));
     let Some(live) = valid_run(&plan(&text)) else { return };
-    for (name, of_group) in &live.result.flows {
-        assert!(of_group["before"].goodput_bps > 1e5, "{name}: {:?}", of_group["before"]);
-        // What was under way, with a queue of 150 packets of 1 ms each, has long arrived.
-        assert_eq!(of_group["after"].goodput_bps, 0.0, "{name}");
+    for (name, windows) in &live.result.flows {
+        assert!(windows["before"].goodput_bps > 1e5, "{name}: {:?}", windows["before"]);
+        // Packets in flight, with a queue of 150 packets of 1 ms each, have long arrived.
+        assert_eq!(windows["after"].goodput_bps, 0.0, "{name}");
     }
 }
 
@@ -220,21 +219,21 @@ fn flows_that_pause_are_silent_and_then_go_on() {
     let windows = "before = [\"0s\", \"1500ms\"]\npause = [\"2200ms\", \"3s\"]\nafter = [\"3s\", \"5s\"]\n";
     let text = scenario("5s", &flows).replace("[windows]\n", &format!("[windows]\n{windows}"));
     let Some(live) = valid_run(&plan(&text)) else { return };
-    for (name, of_group) in &live.result.flows {
-        let bits = |window: &str, length_s: f64| of_group[window].goodput_bps * length_s;
-        assert!(bits("before", 1.5) > 1e5, "{name}: {:?}", of_group["before"]);
-        // What was under way has arrived.
+    for (name, windows) in &live.result.flows {
+        let bits = |window: &str, length_s: f64| windows[window].goodput_bps * length_s;
+        assert!(bits("before", 1.5) > 1e5, "{name}: {:?}", windows["before"]);
+        // Packets in flight have arrived.
         assert_eq!(bits("pause", 0.8), 0.0, "{name}");
         if ["finite", "messages"].contains(&name.as_str()) {
-            assert!((bits("all", 5.0) - 8.0 * 50e3).abs() < 1.0, "{name}: {:?}", of_group["all"]);
+            assert!((bits("all", 5.0) - 8.0 * 50e3).abs() < 1.0, "{name}: {:?}", windows["all"]);
         } else {
-            assert!(bits("after", 2.0) > 1e5, "{name}: {:?}", of_group["after"]);
+            assert!(bits("after", 2.0) > 1e5, "{name}: {:?}", windows["after"]);
         }
     }
 }
 
 #[test]
-fn a_receive_window_limits_what_is_under_way() {
+fn a_receive_window_limits_the_packets_in_flight() {
     if common::skipped("receive windows in the live engine") {
         return;
     }
@@ -252,11 +251,11 @@ fn a_receive_window_limits_what_is_under_way() {
 }
 
 #[test]
-fn flows_with_windows_of_one_size_have_the_less_the_longer_their_way() {
+fn throughput_is_inverse_to_the_round_trip_time_at_equal_windows() {
     if common::skipped("round-trip times in the live engine") {
         return;
     }
-    // Eight packets each round trip, and room for all: throughput is as 1 / RTT, a slope of -1.
+    // Eight packets each round trip, without overflow: throughput is as 1 / RTT, a slope of -1.
     let flows: String = [30, 60, 120]
         .map(|ms| {
             let transport = "{ preset = \"linux-reno\", receive_window = \"8pkt\" }";
@@ -270,7 +269,7 @@ fn flows_with_windows_of_one_size_have_the_less_the_longer_their_way() {
 }
 
 #[test]
-fn a_transfer_takes_until_its_own_last_byte_and_on_a_new_connection_a_round_trip_more() {
+fn a_transfer_on_a_new_connection_takes_a_round_trip_longer() {
     if common::skipped("transfers on one connection in the live engine") {
         return;
     }
@@ -304,7 +303,7 @@ fn calls_and_frames_are_rated() {
     assert!(call.mos > Some(4.0) && call.r_factor > Some(80.0), "{call:?}");
     // 25 frames a second or more for three seconds, on a link that is not full.
     assert!(camera.frames > Some(50) && camera.frame_loss_ratio < Some(0.1), "{camera:?}");
-    // A packet each 400 us: each is sent some of these late, and the next is not later for it.
+    // A packet each 400 us: some are sent late, and do not delay the next.
     let clock = flow("clock").goodput_bps;
     assert!((clock - 2e6).abs() < 0.01 * 2e6, "{clock}");
 }
@@ -335,14 +334,21 @@ fn media_adapt_and_transfers_arrive_over_datagrams() {
     let Some(live) = valid_run(&plan(&scenario("6s", flows))) else { return };
     let flow = |group: &str| &live.result.flows[group]["steady"];
     for group in ["nada", "tfrc"] {
-        let seen = flow(group);
-        assert!(seen.goodput_bps > 2e5 && seen.loss_ratio < Some(0.1), "{group}: {seen:?}");
+        let metrics = flow(group);
+        assert!(metrics.goodput_bps > 2e5 && metrics.loss_ratio < Some(0.1), "{group}: {metrics:?}");
         // By RTCP, over two links of access and the bottleneck each way: 2 x (2.5 + 10 + 2.5) ms.
-        assert!(seen.rtt_mean_s > Some(0.030) && seen.rtt_mean_s < Some(0.2), "{group}: {:?}", seen.rtt_mean_s);
-        assert!(seen.delay_mean_s > Some(0.015) && seen.delay_mean_s < seen.rtt_mean_s, "{group}: {seen:?}");
+        assert!(
+            metrics.rtt_mean_s > Some(0.030) && metrics.rtt_mean_s < Some(0.2),
+            "{group}: {:?}",
+            metrics.rtt_mean_s
+        );
+        assert!(
+            metrics.delay_mean_s > Some(0.015) && metrics.delay_mean_s < metrics.rtt_mean_s,
+            "{group}: {metrics:?}"
+        );
     }
     assert!(flow("tfrc").frames > Some(100), "30 frames a second for five: {:?}", flow("tfrc").frames);
-    // NADA's rate rises from report to report, as there is room.
+    // The rate of NADA rises from report to report while there is capacity.
     let (all, steady) = (&live.result.flows["nada"]["all"], flow("nada"));
     assert!(steady.goodput_bps > all.goodput_bps, "{} and then {}", all.goodput_bps, steady.goodput_bps);
     // 20 kB each 200 ms are 800 kbit/s.
@@ -353,7 +359,7 @@ fn media_adapt_and_transfers_arrive_over_datagrams() {
     assert!((voice - 64e3).abs() < 0.1 * 64e3, "{voice}");
 }
 
-/// `aqumend` with these arguments, told of `text`.
+/// Starts `aqumend` with these arguments, and `text` on standard input.
 fn start(arguments: &[&str], text: &str) -> Child {
     let mut child = Command::new(AQUMEND)
         .args(arguments)
@@ -362,24 +368,24 @@ fn start(arguments: &[&str], text: &str) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It may refuse before it has read.
+    // It may end before it has read all.
     let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
     child
 }
 
-/// `aqumend run -` with these options, told of `text`.
+/// Starts `aqumend run -` with these options, and `text` on standard input.
 fn start_run(options: &[&str], text: &str) -> Child {
     start(&[&["run", "-"], options].concat(), text)
 }
 
-/// The first line that it says on standard error.
+/// First line on standard error.
 fn first_line(child: &mut Child) -> String {
     let mut line = String::new();
     BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
     line
 }
 
-/// The release of this kernel.
+/// Release of this kernel.
 fn kernel() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
@@ -390,24 +396,24 @@ fn devices() -> BTreeSet<String> {
     devices.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// The network namespaces that `process`, a number of /proc, holds: as its own, its threads' and by descriptors.
+/// Network namespaces held by `process`, a number in /proc: by its threads and its descriptors.
 fn namespaces(process: &str) -> BTreeSet<OsString> {
     let within = |path: String| std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
     let threads = within(format!("/proc/{process}/task")).map(|path| path.join("ns/net"));
     let links = threads.chain(within(format!("/proc/{process}/fd")));
-    // A descriptor may be closed while it is looked at.
+    // A descriptor may be closed meanwhile.
     let names = links.filter_map(|path| std::fs::read_link(path).ok()).map(|link| link.into_os_string());
     names.filter(|name| name.to_string_lossy().starts_with("net:[")).collect()
 }
 
 #[test]
-fn killed_it_leaves_nothing_behind() {
+fn a_killed_run_leaves_nothing_behind() {
     if common::skipped("kill -9 of the live engine") {
         return;
     }
     let (before, outside) = (devices(), namespaces("self"));
     let mut child = start_run(&["--progress"], &scenario("60s", ONE));
-    // It runs as soon as it says how far it is.
+    // It runs as soon as it reports progress.
     let line = first_line(&mut child);
     assert!(line.starts_with("progress "), "{line}");
     let made: BTreeSet<_> = namespaces(&child.id().to_string()).difference(&outside).cloned().collect();
@@ -415,8 +421,7 @@ fn killed_it_leaves_nothing_behind() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(devices(), before);
-    // The tests beside this one have namespaces of their own, to which the kernel may have
-    // given the same numbers by now.
+    // Other tests of this process have namespaces of their own, which may have got the same numbers by now.
     let here = std::process::id().to_string();
     for process in std::fs::read_dir("/proc").unwrap().flatten() {
         let name = process.file_name().into_string().unwrap();
@@ -427,7 +432,7 @@ fn killed_it_leaves_nothing_behind() {
 }
 
 #[test]
-fn every_command_says_how_it_is_used() {
+fn every_command_has_a_help_text() {
     let help = |arguments: &[&str]| {
         let output = Command::new(AQUMEND).args(arguments).output().unwrap();
         assert!(output.status.success() && output.stderr.is_empty(), "{arguments:?}: {output:?}");
@@ -438,31 +443,31 @@ fn every_command_says_how_it_is_used() {
     let commands: Vec<_> = list.map(|line| line.split_whitespace().next().unwrap()).collect();
     assert_eq!(commands, ["run", "link", "attach", "status", "detach", "top", "report"]);
     for command in commands {
-        let told = help(&[command, "--help"]);
-        assert!(told.contains(&format!("aqumend {command} ")), "{command}: {told}");
+        let text = help(&[command, "--help"]);
+        assert!(text.contains(&format!("aqumend {command} ")), "{command}: {text}");
     }
 }
 
 #[test]
-fn a_run_says_how_far_it_is_where_that_is_wanted_and_is_silent_else() {
+fn progress_is_reported_on_request_only() {
     if common::skipped("the progress of the live engine") {
         return;
     }
     for wanted in [false, true] {
         let options: &[&str] = if wanted { &["--progress", "--curves", "--gso"] } else { &[] };
         let output = start_run(options, &scenario("1500ms", ONE)).wait_with_output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{stderr}");
         let shares: Vec<f64> =
-            said.lines().map(|line| line.strip_prefix("progress ").unwrap().parse().unwrap()).collect();
-        assert_eq!(shares.is_empty(), !wanted, "{said}");
-        assert!(shares.is_sorted_by(|one, next| one < next) && shares.iter().all(|share| *share <= 1.0), "{said}");
-        // With curves the result lies beside them.
-        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        let result = if wanted { &told["result"] } else { &told };
-        assert!(result["links"]["bottleneck"]["all"]["departures_pkts"].as_u64() > Some(100), "{told}");
-        let times = told["curves"]["series"]["bottleneck"]["t"].as_array();
-        assert_eq!(times.is_some_and(|times| times.len() > 1), wanted, "{told}");
+            stderr.lines().map(|line| line.strip_prefix("progress ").unwrap().parse().unwrap()).collect();
+        assert_eq!(shares.is_empty(), !wanted, "{stderr}");
+        assert!(shares.is_sorted_by(|one, next| one < next) && shares.iter().all(|share| *share <= 1.0), "{stderr}");
+        // With --curves the result is under `result`.
+        let output: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let result = if wanted { &output["result"] } else { &output };
+        assert!(result["links"]["bottleneck"]["all"]["departures_pkts"].as_u64() > Some(100), "{output}");
+        let times = output["curves"]["series"]["bottleneck"]["t"].as_array();
+        assert_eq!(times.is_some_and(|times| times.len() > 1), wanted, "{output}");
     }
 }
 
@@ -475,52 +480,52 @@ fn a_run_that_is_interrupted_ends_and_says_so() {
     first_line(&mut child);
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM).unwrap();
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 0), "{said}");
-    assert!(said.ends_with("aqumend: stopped before its end; nothing is left behind\n"), "{said}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 0), "{stderr}");
+    assert!(stderr.ends_with("aqumend: stopped before its end; nothing is left behind\n"), "{stderr}");
 }
 
 #[test]
-fn a_device_that_nobody_is_attached_to_is_told() {
-    let told = |arguments: &[&str]| {
+fn a_device_without_an_attachment_is_reported() {
+    let run = |arguments: &[&str]| {
         let output = Command::new(AQUMEND).args(arguments).output().unwrap();
-        let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
-        (output.status.code(), said)
+        let stderr = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        (output.status.code(), stderr)
     };
     let nobody = "aqumend: nobody-here: nothing is attached\n";
-    assert_eq!(told(&["status", "nobody-here"]), (Some(1), [String::new(), nobody.into()]));
+    assert_eq!(run(&["status", "nobody-here"]), (Some(1), [String::new(), nobody.into()]));
     let json = "{\"attached\":[],\"schema\":1}\n";
-    assert_eq!(told(&["status", "nobody-here", "--json"]), (Some(1), [json.into(), nobody.into()]));
+    assert_eq!(run(&["status", "nobody-here", "--json"]), (Some(1), [json.into(), nobody.into()]));
     let version = format!("aqumend {}\n", env!("CARGO_PKG_VERSION"));
-    assert_eq!(told(&["--version"]), (Some(0), [version, String::new()]));
+    assert_eq!(run(&["--version"]), (Some(0), [version, String::new()]));
 }
 
 #[test]
-fn what_cannot_be_run_is_refused_in_one_line() {
-    let refused = |arguments: &[&str], text: &str| {
+fn errors_are_one_line_with_code_2() {
+    let fail = |arguments: &[&str], text: &str| {
         let out = start(arguments, text).wait_with_output().unwrap();
-        let said = String::from_utf8(out.stderr).unwrap();
-        assert_eq!((out.status.code(), said.lines().count(), out.stdout.len()), (Some(2), 1, 0), "{said}");
-        said
+        let stderr = String::from_utf8(out.stderr).unwrap();
+        assert_eq!((out.status.code(), stderr.lines().count(), out.stdout.len()), (Some(2), 1, 0), "{stderr}");
+        stderr
     };
-    let of = |flows: &str| scenario("2s", flows);
+    let with = |flows: &str| scenario("2s", flows);
     let one = ONE;
     for (arguments, text, expect) in [
         (&["run"][..], String::new(), "a scenario file is missing"),
         (&["run", "absent.toml"], String::new(), "absent.toml"),
-        (&["run", "-", "--sed", "1"], of(one), "unknown option --sed"),
-        (&["run", "-", "--seed", "x"], of(one), "--seed x: a whole number"),
-        (&["run", "-", "--set", "duration"], of(one), "KEY=VALUE"),
-        (&["run", "-", "--aqm", "px"], of(one), "no AQM \"px\""),
-        (&["run", "-"], of("[[flows]]\nname = \"one\"\ntransport = \"sctp\"\n"), "flows.one.transport: engine live"),
-        (&["run", "-"], of("[[flows]]\nname = \"one\"\ntransport = \"ns2\"\n"), "preset linux-reno"),
-        (&["run", "-"], of("[[flows]]\nname = \"one\"\ncount = 30\n"), "1.7 each"),
-        (&["link", "-", "--link", "no"], of(one), "no such link; recorded: bottleneck"),
-        (&["link", "-", "--flow", "9"], of(one), "numbered 0 to 0"),
+        (&["run", "-", "--sed", "1"], with(one), "unknown option --sed"),
+        (&["run", "-", "--seed", "x"], with(one), "--seed x: must be a whole number"),
+        (&["run", "-", "--set", "duration"], with(one), "KEY=VALUE"),
+        (&["run", "-", "--aqm", "px"], with(one), "no AQM \"px\""),
+        (&["run", "-"], with("[[flows]]\nname = \"one\"\ntransport = \"sctp\"\n"), "flows.one.transport: engine live"),
+        (&["run", "-"], with("[[flows]]\nname = \"one\"\ntransport = \"ns2\"\n"), "preset linux-reno"),
+        (&["run", "-"], with("[[flows]]\nname = \"one\"\ncount = 30\n"), "1.7 each"),
+        (&["link", "-", "--link", "no"], with(one), "no such link; choose from: bottleneck"),
+        (&["link", "-", "--flow", "9"], with(one), "numbered 0 to 0"),
         // 40 Gbit/s are 3.3 million packets of 1500 bytes a second, and half as many acknowledgements.
-        (&["link", "-", "--set", "bottleneck.rate=40Gbit"], of(one), "5000000 packets a second"),
-        (&["link", "-", "--left", "a/b/dev"], of(one), "neither the name of a network namespace nor a path"),
-        (&["link", "-", "--left", "no-such-namespace/dev"], of(one), "network namespace no-such-namespace"),
+        (&["link", "-", "--set", "bottleneck.rate=40Gbit"], with(one), "5000000 packets a second"),
+        (&["link", "-", "--left", "a/b/dev"], with(one), "neither the name of a network namespace nor a path"),
+        (&["link", "-", "--left", "no-such-namespace/dev"], with(one), "network namespace no-such-namespace"),
         (&["fly"], String::new(), "unknown command fly"),
         (&["--fly"], String::new(), "--fly"),
         (&["report"], String::new(), "which recording?"),
@@ -531,15 +536,15 @@ fn what_cannot_be_run_is_refused_in_one_line() {
         (&["detach", "one", "two"], String::new(), "two"),
         (&["top", "one", "two"], String::new(), "two"),
         (&["top", "--interval", "soon"], String::new(), "--interval \"soon\""),
-        (&["top", "--count", "x"], String::new(), "--count x: a whole number from 0 on is wanted"),
+        (&["top", "--count", "x"], String::new(), "--count x: must be a whole number from 0 on"),
         (
             &["run", "-"],
-            of("[[flows]]\nname = \"one\"\ntransport = { preset = \"rtp\", header = \"28B\" }\n"),
+            with("[[flows]]\nname = \"one\"\ntransport = { preset = \"rtp\", header = \"28B\" }\n"),
             "40B or more",
         ),
     ] {
-        let said = refused(arguments, &text);
-        assert!(said.starts_with("aqumend: ") && said.contains(expect), "{expect}: {said}");
+        let stderr = fail(arguments, &text);
+        assert!(stderr.starts_with("aqumend: ") && stderr.contains(expect), "{expect}: {stderr}");
     }
     if common::skipped("refusals of devices by aqumend link") {
         return;
@@ -551,18 +556,18 @@ fn what_cannot_be_run_is_refused_in_one_line() {
         (&["link", "-", "--left", "a-name-that-is-too-long"], "1 to 15 characters"),
         (&["link", "-", "--left", "aqm-same", "--right", "aqm-same"], "aqm-same: another program holds it"),
     ] {
-        let said = refused(arguments, &of(one));
-        assert!(said.starts_with("aqumend: ") && said.contains(expect), "{expect}: {said}");
+        let stderr = fail(arguments, &with(one));
+        assert!(stderr.starts_with("aqumend: ") && stderr.contains(expect), "{expect}: {stderr}");
     }
     assert_eq!(devices(), before);
 }
 
-/// What `aqumend link` tells of 100 datagrams of 1028 bytes through a bottleneck of 12 Mbit/s; `interrupted`: as soon
-/// as they are through it is told to end. It has a network namespace of its own, and both its devices are in it.
+/// Result of `aqumend link` for 100 datagrams of 1028 bytes through a bottleneck of 12 Mbit/s, with both devices in a
+/// new network namespace. `interrupted`: it is ended once they have passed.
 fn datagrams_over_a_link(interrupted: bool) -> serde_json::Value {
-    // The kernel's own packets of IPv6 stay away.
+    // Without IPv6 packets of the kernel itself.
     let script = r#"echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6; exec "$0" link - --link bottleneck "$@""#;
-    // Datagrams are no super-packets, and come as they would without.
+    // Datagrams are no super-packets, and pass as without the option.
     let options: &[&str] = if interrupted { &["--gso"] } else { &[] };
     let mut link = Command::new("unshare")
         .args(["--net", "sh", "-c", script, AQUMEND])
@@ -591,7 +596,7 @@ fn datagrams_over_a_link(interrupted: bool) -> serde_json::Value {
     });
     sending.join().unwrap();
     if interrupted {
-        // 100 x 1028 bytes take 69 ms, and 10 ms of delay.
+        // 100 x 1028 bytes take 69 ms, plus 10 ms of delay.
         std::thread::sleep(Duration::from_millis(500));
         rustix::process::kill_process(rustix::process::Pid::from_child(&link), rustix::process::Signal::INT).unwrap();
     }
@@ -601,31 +606,34 @@ fn datagrams_over_a_link(interrupted: bool) -> serde_json::Value {
 }
 
 #[test]
-fn a_link_tells_what_it_carried_until_its_end_or_until_it_is_stopped() {
+fn a_link_reports_its_traffic_at_the_end_or_when_stopped() {
     if common::skipped("aqumend link") {
         return;
     }
     for interrupted in [false, true] {
-        let told = datagrams_over_a_link(interrupted);
-        let (link, end) = (&told["links"]["bottleneck"]["all"], told["windows"]["all"][1].as_f64().unwrap());
+        let output = datagrams_over_a_link(interrupted);
+        let (link, end) = (&output["links"]["bottleneck"]["all"], output["windows"]["all"][1].as_f64().unwrap());
         assert_eq!((link["departures_pkts"].as_u64(), link["overflow_dropped_pkts"].as_u64()), (Some(100), Some(0)));
-        assert_eq!(told["cost"]["bottleneck_packets"], 100, "{}", told["cost"]);
-        let host = &told["host"];
+        assert_eq!(output["cost"]["bottleneck_packets"], 100, "{}", output["cost"]);
+        let host = &output["host"];
         assert_eq!((host["kernel"].as_str(), host["device_dropped_pkts"].as_u64()), (Some(&kernel()[..]), Some(0)));
-        // As any thread of this process is woken on time, or none.
+        // Real-time scheduling is permitted as in any thread of this process.
         assert_eq!(host["realtime"], std::thread::spawn(wake_on_time).join().unwrap());
-        // It sleeps while there is nothing to do.
+        // It sleeps while idle.
         let cpu_s = host["links_cpu_s"].as_f64().unwrap();
         assert!(cpu_s > 0.0 && (interrupted || cpu_s < 0.5), "{cpu_s} s of CPU time in {end} s");
-        // Whatever the window, the link was busy in it for 100 x 1028 bytes.
+        // In every window the link was busy for 100 x 1028 bytes.
         let bits = link["utilization"].as_f64().unwrap() * end * 12e6;
         assert!((bits - 100.0 * 1028.0 * 8.0).abs() < 1.0, "{bits} bits until {end} s");
-        let stopped =
-            told["notes"].as_array().into_iter().flatten().any(|note| note.as_str().unwrap().contains("stopped after"));
+        let stopped = output["notes"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|note| note.as_str().unwrap().contains("stopped after"));
         if interrupted {
-            assert!(stopped && end > 0.5 && end < 60.0, "{end}: {}", told["notes"]);
+            assert!(stopped && end > 0.5 && end < 60.0, "{end}: {}", output["notes"]);
         } else {
-            assert!(!stopped && end == 2.0, "{end}: {}", told["notes"]);
+            assert!(!stopped && end == 2.0, "{end}: {}", output["notes"]);
         }
     }
 }

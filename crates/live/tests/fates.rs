@@ -1,14 +1,15 @@
-//! A recorded run's arrivals through a bare discipline: every packet has the same fate, for every discipline.
+//! Replays the arrivals of a recorded run through a bare discipline: every packet has the same fate, for every
+//! discipline.
 //!
-//! The run is a real one, of the kernel's TCP and of datagrams without ECN, with all its lateness: what happened then
-//! at the link in virtual time depends on the moments of arrival alone.
+//! The run is a real one, of the kernel's TCP and of datagrams without ECN, with all its lateness. The fates at the
+//! link in virtual time depend on the arrival times alone.
 
 #![cfg(target_os = "linux")]
 
 use aqumen_aqm::registry::{self, AnyQdisc};
 use aqumen_aqm::{DropReason, Fates, Handle, Qdisc};
-use aqumen_live::lab::network::Observed;
-use aqumen_live::lab::run::{Manner, carry_out};
+use aqumen_live::lab::network::LinkEvent;
+use aqumen_live::lab::run::{RunOptions, run_with};
 use aqumen_network::Fate;
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_scenario::{Plan, Scenario};
@@ -16,25 +17,25 @@ use aqumen_units::{Bytes, Ecn, Instant};
 
 mod common;
 
-/// What became of a packet, in whatever order it was told.
+/// Fate of a packet, collected in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Outcome {
     marked: bool,
     dropped: Option<DropReason>,
-    /// When its transmission started.
+    /// Start of its transmission.
     start: Option<u64>,
 }
 
-/// A discipline before a wire of one rate, in the plainest way.
-struct Bare {
+/// A discipline before a wire of one rate, without optimisations.
+struct BareLink {
     qdisc: AnyQdisc,
     rng: Stream,
     outcomes: Outcomes,
-    /// The packet in transmission: when that started and ends.
+    /// Packet in transmission: start and end.
     serving: Option<(u64, u64)>,
 }
 
-/// By number of arrival, which is the handle.
+/// Outcomes by number of arrival, which is the handle.
 struct Outcomes(Vec<Outcome>);
 
 impl Fates for Outcomes {
@@ -47,8 +48,8 @@ impl Fates for Outcomes {
     }
 }
 
-impl Bare {
-    fn serve(&mut self, now: u64, plan: &Plan, arrivals: &[Observed]) {
+impl BareLink {
+    fn serve(&mut self, now: u64, plan: &Plan, arrivals: &[LinkEvent]) {
         let Some(handle) = self.qdisc.dequeue(Instant::from_nanos(now), &mut self.rng, &mut self.outcomes) else {
             return;
         };
@@ -57,8 +58,8 @@ impl Bare {
         self.serving = Some((now, now + plan.links[0].rates[0].1.time_for(bytes).as_nanos()));
     }
 
-    /// Timers first, then the end of a transmission, up to and including `until`.
-    fn advance(&mut self, until: u64, plan: &Plan, arrivals: &[Observed]) {
+    /// Processes timers, then the end of a transmission, up to and including `until`.
+    fn advance(&mut self, until: u64, plan: &Plan, arrivals: &[LinkEvent]) {
         loop {
             let timer = self.qdisc.next_timer().map_or(u64::MAX, |at| at.as_nanos());
             let end = self.serving.map_or(u64::MAX, |(_, end)| end);
@@ -77,10 +78,10 @@ impl Bare {
     }
 }
 
-/// What the bare discipline does to `arrivals`.
-fn repeated(plan: &Plan, arrivals: &[Observed], until: u64) -> Vec<Outcome> {
+/// Outcomes of `arrivals` in the bare discipline.
+fn repeated(plan: &Plan, arrivals: &[LinkEvent], until: u64) -> Vec<Outcome> {
     let link = &plan.links[0];
-    let mut bare = Bare {
+    let mut bare = BareLink {
         qdisc: link.aqm.build_qdisc(link.limit).unwrap().unwrap(),
         rng: Stream::new(plan.seed, Kind::Aqm, 0),
         outcomes: Outcomes(vec![Outcome::default(); arrivals.len()]),
@@ -88,7 +89,7 @@ fn repeated(plan: &Plan, arrivals: &[Observed], until: u64) -> Vec<Outcome> {
     };
     for (handle, arrival) in arrivals.iter().enumerate() {
         bare.advance(arrival.at, plan, arrivals);
-        let metadata = arrival.packet.who.metadata(&arrival.packet);
+        let metadata = arrival.packet.identity.metadata(&arrival.packet);
         let now = Instant::from_nanos(arrival.at);
         bare.qdisc.enqueue(handle as Handle, &metadata, now, &mut bare.rng, &mut bare.outcomes);
         if bare.serving.is_none() && bare.qdisc.backlog().packets > 0 {
@@ -99,36 +100,36 @@ fn repeated(plan: &Plan, arrivals: &[Observed], until: u64) -> Vec<Outcome> {
     bare.outcomes.0
 }
 
-/// Arrivals at the first link, and what became of each there.
-fn recorded(observed: &[Observed]) -> (Vec<Observed>, Vec<Outcome>) {
+/// Arrivals at the first link, with the outcome of each.
+fn recorded(observed: &[LinkEvent]) -> (Vec<LinkEvent>, Vec<Outcome>) {
     let (mut arrivals, mut outcomes) = (Vec::new(), Vec::new());
-    // A packet keeps its slot until it is out of the network.
+    // A packet keeps its slot until it leaves the network.
     let mut in_slot = std::collections::HashMap::new();
-    for seen in observed.iter().filter(|seen| seen.link == 0) {
-        match seen.fate {
+    for event in observed.iter().filter(|event| event.link == 0) {
+        match event.fate {
             None => {
-                in_slot.insert(seen.packet.slot, arrivals.len());
-                arrivals.push(*seen);
+                in_slot.insert(event.packet.slot, arrivals.len());
+                arrivals.push(*event);
                 outcomes.push(Outcome::default());
             }
             Some(fate) => {
-                let number = in_slot[&seen.packet.slot];
-                let came: &Observed = &arrivals[number];
+                let number = in_slot[&event.packet.slot];
+                let arrival: &LinkEvent = &arrivals[number];
                 let outcome: &mut Outcome = &mut outcomes[number];
                 match fate {
                     Fate::Delivered { start, .. } => outcome.start = Some(start),
                     Fate::Dropped(reason) => outcome.dropped = Some(reason),
                     Fate::Lost { .. } => panic!("nothing is lost on this wire"),
                 }
-                // What was CE when it came may have been marked again: nobody can tell.
-                outcome.marked = seen.packet.ecn == Ecn::Ce && came.packet.ecn != Ecn::Ce;
+                // A packet that arrived with CE may have been marked again, which cannot be event.
+                outcome.marked = event.packet.ecn == Ecn::Ce && arrival.packet.ecn != Ecn::Ce;
             }
         }
     }
     (arrivals, outcomes)
 }
 
-/// Eight hundred milliseconds of load: marks, early drops and overflow.
+/// Plan of 800 ms of load with marks, early drops and overflow.
 fn plan(aqm: &str) -> Plan {
     let text = r#"
         name = "fates"
@@ -181,18 +182,18 @@ fn segments_of_super_packets_have_the_same_fates_too() {
     check(&["pi", "red", "codel", "fq-codel", "dualpi2", "cake"], true);
 }
 
-/// Runs and repeats each of these algorithms, some at a time: most of a run is waiting.
+/// Compares these algorithms, several at a time: a run mostly waits.
 fn check(algorithms: &[&str], super_packets: bool) {
     let (mut packets, mut marked, mut dropped) = (0, 0, 0);
     for some in algorithms.chunks(4) {
-        let of_each: Vec<[usize; 3]> = std::thread::scope(|scope| {
+        let counts: Vec<[usize; 3]> = std::thread::scope(|scope| {
             let runs: Vec<_> = some.iter().map(|name| scope.spawn(|| same_fates(name, super_packets))).collect();
             runs.into_iter().map(|run| run.join().unwrap()).collect()
         });
-        for [judged, its_marked, its_dropped] in of_each {
+        for [judged, marked_here, dropped_here] in counts {
             packets += judged;
-            marked += its_marked;
-            dropped += its_dropped;
+            marked += marked_here;
+            dropped += dropped_here;
         }
     }
     println!("{packets} packets, {marked} marked, {dropped} dropped: no difference");
@@ -200,16 +201,16 @@ fn check(algorithms: &[&str], super_packets: bool) {
     assert!(marked > enough && dropped > enough, "{marked} marked and {dropped} dropped show nothing");
 }
 
-/// Packets whose fates were compared, and how many of them were marked and dropped.
+/// Number of packets compared, and how many of them were marked and dropped.
 fn same_fates(algorithm: &str, super_packets: bool) -> [usize; 3] {
     let plan = plan(algorithm);
-    let (result, observed) = carry_out(&plan, Manner { super_packets, record: true }, |_| true).unwrap();
+    let (result, observed) = run_with(&plan, RunOptions { super_packets, record: true }, |_| true).unwrap();
     assert_eq!(result.host.failed_connections, 0, "{algorithm}");
     let (arrivals, outcomes) = recorded(&observed);
     let again = repeated(&plan, &arrivals, plan.duration.as_nanos());
     let mut judged = 0;
     for (number, (was, is)) in outcomes.iter().zip(&again).enumerate() {
-        // What was still in the queue or under way at the end has no outcome yet.
+        // Packets in the queue or in transmission at the end have no outcome yet.
         if was.start.is_none() && was.dropped.is_none() {
             continue;
         }

@@ -1,29 +1,29 @@
-//! What an AQM is designed for: the shaper's rate and room, and what is said of the traffic.
+//! Nominal network of an AQM: the shaper's rate and buffer, and the traffic that the options describe.
 
 use aqumen_aqm::Network;
 use aqumen_units::Rate;
 
 use super::options::{Options, Target};
 use super::shaper::Shaper;
-use crate::Failure;
+use crate::Error;
 use crate::netlink::tc::Device;
 
-/// Below so many packets in flight for each flow, TCP sits at its least window and no probability regulates it.
+/// Packets in flight per flow below which TCP sits at its minimum window, and no probability regulates it.
 const WINDOW_PKTS_MIN: f64 = 4.0;
-/// Flows to design for if nothing is said.
+/// Default number of flows.
 const FLOWS: f64 = 10.0;
 
-/// The network that the AQM is designed for.
-pub(super) fn network(options: &Options, device: &Device, shaper: &Shaper) -> Result<Network, Failure> {
+/// Nominal network for `shaper` and `options`.
+pub(super) fn network(options: &Options, device: &Device, shaper: &Shaper) -> Result<Network, Error> {
     let packet_bytes = f64::from(device.mtu.min(1500)) + 14.0;
     let pps = shaper.rate.as_bps() as f64 / (8.0 * packet_bytes);
     let rtt_s = options.rtt.as_secs_f64();
     let in_flight = pps * rtt_s;
     let flows = options.flows.unwrap_or_else(|| FLOWS.min(in_flight / WINDOW_PKTS_MIN).max(1.0));
     if in_flight / flows < WINDOW_PKTS_MIN {
-        return Err(Failure::refused(format!(
+        return Err(Error::setup(format!(
             "--flows {flows:.0}: R C / N is {:.1} packets ({rtt_s} s x {pps:.0} packet/s / {flows:.0}), below {WINDOW_PKTS_MIN}: \
-             TCP would sit at its least window and no AQM could regulate it; give fewer flows, a longer --rtt or a higher rate",
+             TCP would sit at its minimum window, which no AQM can regulate; give fewer flows, a longer --rtt or a higher rate",
             in_flight / flows
         )));
     }
@@ -33,7 +33,7 @@ pub(super) fn network(options: &Options, device: &Device, shaper: &Shaper) -> Re
         Target::Delay(delay) => (pps * delay.as_secs_f64()).max(1.0),
     };
     if target_pkts >= buffer_pkts {
-        return Err(Failure::refused(format!(
+        return Err(Error::setup(format!(
             "--target: {target_pkts:.0} packets, but only {buffer_pkts:.0} fit into {} {}",
             shaper.kind, shaper.handle
         )));
@@ -49,7 +49,7 @@ pub(super) fn network(options: &Options, device: &Device, shaper: &Shaper) -> Re
     })
 }
 
-/// `network` at another rate of the link.
+/// Returns `network` at another link rate.
 pub(super) fn network_at(network: &Network, target: Target, rate: Rate) -> Network {
     let pps = rate.as_bps() as f64 / (8.0 * network.packet_bytes);
     let target_pkts = match target {
@@ -60,9 +60,24 @@ pub(super) fn network_at(network: &Network, target: Target, rate: Rate) -> Netwo
     Network { capacity: rate, link_rate: rate, target_pkts, flows, ..*network }
 }
 
-/// The time in the queue that is aimed at, seconds.
+/// Target delay, seconds.
 pub(super) fn target_s(network: &Network) -> f64 {
     8.0 * network.target_pkts * network.packet_bytes / network.link_rate.as_bps() as f64
+}
+
+/// Network of 10 flows with packets of 1500 bytes, 100 ms, a target of 20 packets and a buffer of 400.
+#[cfg(test)]
+pub(super) fn example(mbit: u64) -> Network {
+    let rate = Rate::from_bps(mbit * 1_000_000);
+    Network {
+        capacity: rate,
+        flows: 10.0,
+        base_rtt_s: 0.1,
+        target_pkts: 20.0,
+        packet_bytes: 1500.0,
+        link_rate: rate,
+        buffer_pkts: 400.0,
+    }
 }
 
 #[cfg(test)]
@@ -71,30 +86,20 @@ mod tests {
 
     use super::*;
 
-    fn designed(line: &str, mbit: u64, room_pkts: u32) -> Result<Network, String> {
-        let device = Device { index: 1, name: "eth0".into(), hardware: 1, mtu: 1486, queue_length: 1000 };
-        let shaper = Shaper {
-            kind: "htb".into(),
-            handle: crate::netlink::tc::Handle::new(1, 16),
-            class: true,
-            rate: Rate::from_bps(mbit * 1_000_000),
-            limit_bytes: None,
-            limit_pkts: Some(room_pkts),
-            ours: None,
-            others: Vec::new(),
-        };
-        network(&Options::of_line(line), &device, &shaper).map_err(|failure| failure.to_string())
+    fn designed(line: &str, mbit: u64, buffer_pkts: u32) -> Result<Network, String> {
+        let (device, shaper) = super::super::shaper::example(mbit, buffer_pkts);
+        network(&Options::from_line(line), &device, &shaper).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn an_aqm_is_designed_for_the_shaper_and_what_is_said_of_its_traffic() {
+    fn an_aqm_is_designed_for_shaper_and_options() {
         // Packets of 1486 + 14 bytes: 12 Mbit/s are 1000 a second, 100 in a round trip of 100 ms; 50 ms of them are 50.
         let network = designed("eth0 --aqm pi --target 50ms --rtt 100ms --flows 20", 12, 400).unwrap();
         assert_eq!((network.packet_bytes, network.target_pkts, network.flows), (1500.0, 50.0, 20.0));
         assert_eq!((network.base_rtt_s, network.buffer_pkts), (0.1, 400.0));
         assert!((target_s(&network) - 0.05).abs() < 1e-12);
         assert_eq!((network.capacity.as_bps(), network.link_rate.as_bps()), (12_000_000, 12_000_000));
-        // So many flows that each has four packets in flight, if nothing is said: 40 / 4; one at least.
+        // By default at most as many flows as have four packets in flight each: 40 / 4; at least one.
         assert_eq!(designed("eth0 --aqm pi --rtt 40ms", 12, 400).unwrap().flows, 10.0);
         assert_eq!(designed("eth0 --aqm pi --rtt 4ms", 12, 400).unwrap().flows, 1.0);
         assert_eq!(designed("eth0 --aqm pi --target 7pkt --rtt 100ms", 12, 400).unwrap().target_pkts, 7.0);
@@ -102,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_aqm_could_regulate_is_refused() {
+    fn networks_that_no_aqm_can_regulate_are_refused() {
         let why = designed("eth0 --aqm pi --rtt 100ms --flows 26", 12, 400).unwrap_err();
         assert!(why.contains("--flows 26: R C / N is 3.8 packets"), "{why}");
         assert!(designed("eth0 --aqm pi --rtt 100ms --flows 25", 12, 400).is_ok());
@@ -112,11 +117,11 @@ mod tests {
     }
 
     #[test]
-    fn at_another_rate_a_delay_is_another_number_of_packets() {
+    fn a_target_delay_follows_the_rate() {
         let designed = designed("eth0 --aqm pi --target 50ms --rtt 100ms --flows 20", 12, 400).unwrap();
         let delay = Target::Delay(Span::from_millis(50));
         let at = |target, mbit: u64| network_at(&designed, target, Rate::from_bps(mbit * 1_000_000));
-        // 24 Mbit/s: 100 packets; 6: 25 and no more than 50 / 4 flows; 1.2 Tbit/s: 9/10 of the room; 24 kbit/s: one.
+        // 24 Mbit/s: 100 packets; 6: 25 and no more than 50 / 4 flows; 1.2 Tbit/s: 9/10 of the buffer; 24 kbit/s: one.
         let double = at(delay, 24);
         assert_eq!((double.target_pkts, double.flows, double.capacity.as_bps()), (100.0, 20.0, 24_000_000));
         assert_eq!((double.link_rate, double.base_rtt_s, double.buffer_pkts), (double.capacity, 0.1, 400.0));

@@ -1,24 +1,24 @@
-//! The device to attach to.
+//! Device to attach to.
 
 use crate::netlink::Netlink;
 use crate::netlink::tc::{self, Device};
-use crate::{Failure, Tried, shown};
+use crate::{Context, Error, shorten};
 
-/// The device called `name`.
-pub(crate) fn find(netlink: &mut Netlink, name: &str) -> Result<Device, Failure> {
-    tc::device(netlink, name).or_refuse(|| format!("{}: the device", shown(name)))?.ok_or_else(|| {
-        Failure::refused(format!("no device {} in this network namespace; ip link lists them", shown(name)))
+/// Finds the device called `name`.
+pub(crate) fn find(netlink: &mut Netlink, name: &str) -> Result<Device, Error> {
+    tc::device(netlink, name).context(|| format!("{}: the device", shorten(name)))?.ok_or_else(|| {
+        Error::setup(format!("no device {} in this network namespace; ip link lists them", shorten(name)))
     })
 }
 
 /// Bytes before the network header on `device`.
-pub(crate) fn link_header(device: &Device) -> Result<u32, Failure> {
+pub(crate) fn link_header(device: &Device) -> Result<u32, Error> {
     // ARPHRD_*: Ethernet and loopback; PPP, raw IP, none and the tunnels.
     match device.hardware {
         1 | 772 => Ok(14),
         512 | 519 | 65_534 | 768 | 769 | 776 | 778 | 823 => Ok(0),
-        other => Err(Failure::refused(format!(
-            "{}: frames of this kind of device (ARPHRD {other}) are not understood; Ethernet, PPP and tunnels are",
+        other => Err(Error::setup(format!(
+            "{}: unsupported device type (ARPHRD {other}); supported are Ethernet, PPP and tunnels",
             device.name
         ))),
     }
@@ -33,14 +33,11 @@ mod tests {
         // linux/if_arp.h: Ethernet and loopback; PPP, raw IP, none, and the tunnels of IPv4, IPv6, sit and GRE.
         let header = |hardware| {
             link_header(&Device { index: 1, name: "wan".into(), hardware, mtu: 1500, queue_length: 1000 })
-                .map_err(|failure| failure.to_string())
+                .map_err(|error| error.to_string())
         };
         assert!([1, 772].iter().all(|kind| header(*kind) == Ok(14)));
         assert!([512, 519, 65_534, 768, 769, 776, 778, 823].iter().all(|kind| header(*kind) == Ok(0)));
         let wireless = header(801).unwrap_err();
-        assert!(
-            wireless.starts_with("wan: frames of this kind of device (ARPHRD 801) are not understood"),
-            "{wireless}"
-        );
+        assert!(wireless.starts_with("wan: unsupported device type (ARPHRD 801)"), "{wireless}");
     }
 }

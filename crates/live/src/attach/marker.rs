@@ -1,8 +1,8 @@
-//! The marker in the kernel: loaded, hung at a device's egress, given its orders, and asked what it counted.
+//! The marker: a BPF program at a device's egress, with its orders and counters.
 //!
-//! From Linux 6.6 on it hangs by a TCX link, which goes with its owner whatever ends it. Before, it is a filter of
-//! `clsact`, which stays: after a kill it lets everything pass, and the next `attach` takes its place. The filter's
-//! name says that it is ours and whether the `clsact` is.
+//! From Linux 6.6 on a TCX link attaches it, which ends with its owner in every case. Before, it is a filter of
+//! `clsact`, which outlives its owner: it then passes everything, and the next `attach` replaces it. The filter's name
+//! tells that it is ours, and whether the `clsact` is too.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -15,17 +15,17 @@ use aya::{Ebpf, EbpfLoader};
 use super::rules::Rules;
 use crate::netlink::Netlink;
 use crate::netlink::tc::{self, Device, Filter};
-use crate::{Failure, Tried};
+use crate::{Context, Error};
 
-/// Where probabilities of the marker are one.
+/// Probability one in the marker's units.
 const ONE: f64 = (1u32 << 31) as f64;
 const PROGRAM: &str = "aqumen_marker";
 const PRIORITY: u16 = 0xa9e;
 const HANDLE: u32 = 0xa9e;
-/// The names of our filters: over a `clsact` of others, and over our own.
+/// Names of our filters: on a `clsact` of another program, and on our own.
 const NAMES: [&str; 2] = ["aqumen", "aqumen+clsact"];
 
-/// What the controller orders; `struct orders` of the program.
+/// Orders of the controller; `struct orders` of the program.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Orders {
@@ -34,37 +34,36 @@ pub(crate) struct Orders {
     ecn: u32,
 }
 
-/// What the marker did, in packets as they pass it and in segments as they are on the wire;
-/// `struct counts` of the program.
+/// Counters of the marker, in packets as they pass it and in segments as on the wire; `struct counts` of the program.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) packets: u64,
     pub(crate) segments: u64,
     pub(crate) bytes: u64,
-    /// State of the marker's coin on that processor; means nothing in a sum.
+    /// State of the marker's random generator on that processor; meaningless in a sum.
     pub(crate) coin: u64,
     pub(crate) marked: u64,
     pub(crate) marked_segments: u64,
     pub(crate) dropped: u64,
     pub(crate) dropped_segments: u64,
     pub(crate) dropped_bytes: u64,
-    /// Chosen, and passed all the same.
+    /// Chosen packets that passed because they are exempt.
     pub(crate) spared: u64,
-    /// Chosen, and passed because the order was too old.
+    /// Chosen packets that passed because the order had expired.
     pub(crate) unregulated: u64,
 }
 
-/// What never changes while the marker is loaded; `struct setup` of the program.
+/// Constants of a loaded marker; `struct setup` of the program.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Setup {
     /// Packets that are never marked or dropped.
     pub(crate) spare: Rules,
-    /// Packets that are regulated, and counted, where there are any such rules.
+    /// Packets that are regulated and counted; all packets if there are no such rules.
     pub(crate) only: Rules,
     pub(crate) link_header: u32,
-    /// Zero, as in [`Rules`].
+    /// Padding, as in [`Rules`].
     pub(crate) unused: u32,
 }
 
@@ -75,135 +74,135 @@ unsafe impl aya::Pod for Counts {}
 // SAFETY: as above.
 unsafe impl aya::Pod for Setup {}
 
-/// How the marker hangs at a device.
+/// Hook of the kernel at which the marker runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// By a TCX link: Linux 6.6.
+pub(crate) enum Hook {
+    /// TCX link (Linux 6.6).
     Tcx,
-    /// As a filter of `clsact`: Linux 4.5.
+    /// Filter of `clsact` (Linux 4.5).
     Clsact,
 }
 
-/// The marker.
+/// A loaded marker.
 pub(crate) struct Marker {
     ebpf: Ebpf,
     orders: Array<MapData, Orders>,
     counts: PerCpuArray<MapData, Counts>,
-    hung: Option<Hung>,
+    attachment: Option<Attachment>,
 }
 
-/// Where it hangs.
+/// Device and filter to which a marker is attached.
 #[derive(Clone, Debug)]
-struct Hung {
+struct Attachment {
     device: Device,
-    /// `None` for a TCX link, which aya holds.
+    /// `None` for a TCX link, which aya owns.
     filter: Option<Filter>,
 }
 
 impl Orders {
-    /// Choose with probability `p` until `deadline_ns` of the monotonic clock.
+    /// Orders to choose with probability `p` until `deadline_ns` of the monotonic clock.
     pub(crate) fn new(p: f64, ecn: bool, deadline_ns: u64) -> Self {
         Orders { deadline_ns, chance: (p * ONE).round() as u32, ecn: ecn.into() }
     }
 }
 
 impl Marker {
-    /// Loads it into the kernel; it hangs nowhere yet and passes everything.
-    pub(crate) fn load(setup: &Setup) -> Result<Self, Failure> {
+    /// Loads the program. It is not attached yet, and passes everything.
+    pub(crate) fn load(setup: &Setup) -> Result<Self, Error> {
         let object = aya::include_bytes_aligned!(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/marker.bpf.o"));
-        let mut ebpf = EbpfLoader::new().override_global("SETUP", setup, true).load(object).map_err(refused)?;
+        let mut ebpf = EbpfLoader::new().override_global("SETUP", setup, true).load(object).map_err(load_error)?;
         let program: &mut SchedClassifier =
-            ebpf.program_mut(PROGRAM).expect("the object has the program").try_into().map_err(refused)?;
-        program.load().map_err(refused)?;
+            ebpf.program_mut(PROGRAM).expect("the object has the program").try_into().map_err(load_error)?;
+        program.load().map_err(load_error)?;
         let mut map = |name: &str| ebpf.take_map(name).expect("the object has the map");
-        let orders = Array::try_from(map("ORDERS")).map_err(refused)?;
-        let counts = PerCpuArray::try_from(map("COUNTS")).map_err(refused)?;
-        Ok(Marker { ebpf, orders, counts, hung: None })
+        let orders = Array::try_from(map("ORDERS")).map_err(load_error)?;
+        let counts = PerCpuArray::try_from(map("COUNTS")).map_err(load_error)?;
+        Ok(Marker { ebpf, orders, counts, attachment: None })
     }
 
     fn program(&mut self) -> &mut SchedClassifier {
         self.ebpf.program_mut(PROGRAM).expect("loaded").try_into().expect("a classifier")
     }
 
-    /// Hangs it at the egress of `device`, in the place of one that a killed process left. Without a way said, TCX
-    /// where the kernel has it.
-    pub(crate) fn hang(&mut self, netlink: &mut Netlink, device: &Device, way: Option<Way>) -> Result<Way, Failure> {
-        if way != Some(Way::Clsact) {
+    /// Attaches the program at the egress of `device`, in place of one that a killed process left. Without a given
+    /// `hook`, TCX is used where the kernel has it.
+    pub(crate) fn attach(&mut self, netlink: &mut Netlink, device: &Device, hook: Option<Hook>) -> Result<Hook, Error> {
+        if hook != Some(Hook::Clsact) {
             let options = TcAttachOptions::TcxOrder(LinkOrder::default());
             match self.program().attach_with_options(&device.name, TcAttachType::Egress, options) {
                 Ok(_) => {
-                    self.hung = Some(Hung { device: device.clone(), filter: None });
+                    self.attachment = Some(Attachment { device: device.clone(), filter: None });
                     remove_leftover(netlink, device)?;
-                    return Ok(Way::Tcx);
+                    return Ok(Hook::Tcx);
                 }
-                Err(error) if way == Some(Way::Tcx) => {
-                    return Err(Failure::refused(format!(
-                        "{}: the marker cannot hang by TCX (Linux 6.6, CONFIG_NET_XGRESS): {}",
+                Err(error) if hook == Some(Hook::Tcx) => {
+                    return Err(Error::setup(format!(
+                        "{}: cannot attach the marker by TCX (Linux 6.6, CONFIG_NET_XGRESS): {}",
                         device.name,
-                        word_of(&error)
+                        error_chain(&error)
                     )));
                 }
                 Err(_) => {}
             }
         }
         let at = || {
-            format!("{}: the marker cannot hang at clsact (CONFIG_NET_SCH_INGRESS, CONFIG_NET_CLS_BPF)", device.name)
+            format!("{}: cannot attach the marker to clsact (CONFIG_NET_SCH_INGRESS, CONFIG_NET_CLS_BPF)", device.name)
         };
-        let made = tc::add_clsact(netlink, device.index).or_refuse(at)?;
-        let there = tc::egress_filters(netlink, device.index).or_refuse(at)?;
-        let left = there.iter().find(|filter| is_ours(filter));
-        if let Some(other) = there.iter().find(|f| (f.priority, f.handle) == (PRIORITY, HANDLE) && !is_ours(f)) {
-            return Err(Failure::refused(format!(
+        let added = tc::add_clsact(netlink, device.index).context(at)?;
+        let filters = tc::egress_filters(netlink, device.index).context(at)?;
+        let leftover = filters.iter().find(|filter| is_ours(filter));
+        if let Some(other) = filters.iter().find(|f| (f.priority, f.handle) == (PRIORITY, HANDLE) && !is_ours(f)) {
+            return Err(Error::setup(format!(
                 "{}: a filter that is not ours ({:?}) has priority {PRIORITY} and handle {HANDLE:#x}; remove it",
                 device.name, other.name
             )));
         }
-        let our_clsact = made || left.is_some_and(|left| left.name == NAMES[1]);
+        let our_clsact = added || leftover.is_some_and(|leftover| leftover.name == NAMES[1]);
         let filter =
             Filter { name: NAMES[usize::from(our_clsact)].into(), priority: PRIORITY, handle: HANDLE, program: 0 };
-        let fd = self.program().fd().map_err(refused)?.try_clone().map_err(refused)?;
+        let fd = self.program().fd().map_err(load_error)?.try_clone().map_err(load_error)?;
         if let Err(error) = tc::set_egress_filter(netlink, device.index, &filter, fd.as_fd()) {
-            if made {
+            if added {
                 let _ = tc::remove_clsact(netlink, device.index);
             }
-            return Err(Failure::refused(format!("{}: {error}", at())));
+            return Err(Error::setup(format!("{}: {error}", at())));
         }
-        self.hung = Some(Hung { device: device.clone(), filter: Some(filter) });
-        Ok(Way::Clsact)
+        self.attachment = Some(Attachment { device: device.clone(), filter: Some(filter) });
+        Ok(Hook::Clsact)
     }
 
-    /// Whether it still hangs where it was hung.
-    pub(crate) fn is_hung(&mut self, netlink: &mut Netlink) -> io::Result<bool> {
-        let Some(hung) = self.hung.clone() else { return Ok(false) };
+    /// Whether the program is still attached.
+    pub(crate) fn is_attached(&mut self, netlink: &mut Netlink) -> io::Result<bool> {
+        let Some(attachment) = self.attachment.clone() else { return Ok(false) };
         let id = self.program().info().map_err(io::Error::other)?.id();
-        Ok(match &hung.filter {
-            None => hung_by_tcx(hung.device.index)?.contains(&id),
+        Ok(match &attachment.filter {
+            None => tcx_programs(attachment.device.index)?.contains(&id),
             Some(_) => {
-                let filters = tc::egress_filters(netlink, hung.device.index)?;
+                let filters = tc::egress_filters(netlink, attachment.device.index)?;
                 filters.iter().any(|filter| is_ours(filter) && filter.program == id)
             }
         })
     }
 
-    /// Takes it off: its filter, and the `clsact` if that was ours and nobody else hangs on it.
-    pub(crate) fn take_off(&mut self, netlink: &mut Netlink) {
-        if let Some(Hung { device, filter: Some(filter) }) = self.hung.take() {
-            // The device may be gone, and all with it.
+    /// Detaches the program: removes its filter, and the `clsact` if it is ours and has no other filter.
+    pub(crate) fn detach(&mut self, netlink: &mut Netlink) {
+        if let Some(Attachment { device, filter: Some(filter) }) = self.attachment.take() {
+            // The device may be gone, and its filters with it.
             let _ = remove(netlink, &device, &filter);
         }
-        // A TCX link goes with the program's descriptors, at the latest when this object does.
+        // A TCX link ends with the program's descriptors, at the latest with this object.
         let _ = self.program().unload();
     }
 
-    /// Gives new orders.
-    pub(crate) fn order(&mut self, orders: Orders) -> Result<(), Failure> {
-        self.orders.set(0, orders, 0).map_err(|error| Failure::lost(format!("the marker's map is gone: {error}")))
+    /// Writes new orders.
+    pub(crate) fn order(&mut self, orders: Orders) -> Result<(), Error> {
+        self.orders.set(0, orders, 0).map_err(|error| Error::runtime(format!("the marker's map is gone: {error}")))
     }
 
-    /// What it did since it was loaded.
-    pub(crate) fn counts(&self) -> Result<Counts, Failure> {
+    /// Counters since the program was loaded, summed over processors.
+    pub(crate) fn counts(&self) -> Result<Counts, Error> {
         let each =
-            self.counts.get(&0, 0).map_err(|error| Failure::lost(format!("the marker's map is gone: {error}")))?;
+            self.counts.get(&0, 0).map_err(|error| Error::runtime(format!("the marker's map is gone: {error}")))?;
         Ok(each.iter().fold(Counts::default(), |sum, one| sum.plus(one)))
     }
 }
@@ -226,9 +225,8 @@ impl Counts {
     }
 }
 
-/// The numbers of the programs that hang by TCX at the egress of a device. aya asks for more than their numbers, which
-/// needs CAP_SYS_ADMIN.
-fn hung_by_tcx(device: u32) -> io::Result<Vec<u32>> {
+/// Ids of the programs attached by TCX at the egress of a device. The query of aya needs CAP_SYS_ADMIN.
+fn tcx_programs(device: u32) -> io::Result<Vec<u32>> {
     /// `union bpf_attr` of `BPF_PROG_QUERY`.
     #[repr(C)]
     #[derive(Default)]
@@ -252,7 +250,7 @@ fn hung_by_tcx(device: u32) -> io::Result<Vec<u32>> {
         count: programs.len() as u32,
         ..Query::default()
     };
-    // SAFETY: the kernel reads and writes `query`, of the size that it is told, and up to `count` numbers at
+    // SAFETY: the kernel reads and writes `query`, of the given size, and up to `count` numbers at
     // `programs`; both outlive the call.
     let done = unsafe { libc::syscall(libc::SYS_bpf, PROG_QUERY, &raw mut query, size_of::<Query>()) };
     if done != 0 {
@@ -262,12 +260,12 @@ fn hung_by_tcx(device: u32) -> io::Result<Vec<u32>> {
     Ok(programs)
 }
 
-/// Takes a marker's filter that a killed process left off `device`. Whether there was one.
-pub(crate) fn remove_leftover(netlink: &mut Netlink, device: &Device) -> Result<bool, Failure> {
+/// Removes the filter of a marker that a killed process left on `device`. Returns whether there was one.
+pub(crate) fn remove_leftover(netlink: &mut Netlink, device: &Device) -> Result<bool, Error> {
     let at = || format!("{}: a filter left by a killed aqumend", device.name);
-    let filters = tc::egress_filters(netlink, device.index).or_refuse(at)?;
-    let Some(left) = filters.iter().find(|filter| is_ours(filter)) else { return Ok(false) };
-    remove(netlink, device, left).or_refuse(at)?;
+    let filters = tc::egress_filters(netlink, device.index).context(at)?;
+    let Some(leftover) = filters.iter().find(|filter| is_ours(filter)) else { return Ok(false) };
+    remove(netlink, device, leftover).context(at)?;
     Ok(true)
 }
 
@@ -277,7 +275,7 @@ fn is_ours(filter: &Filter) -> bool {
 
 fn remove(netlink: &mut Netlink, device: &Device, filter: &Filter) -> io::Result<()> {
     match tc::remove_egress_filter(netlink, device.index, filter) {
-        // Somebody else took it off; the `clsact` may still be ours.
+        // Another program removed the filter; the `clsact` may still be ours.
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
         other => other?,
     }
@@ -287,32 +285,32 @@ fn remove(netlink: &mut Netlink, device: &Device, filter: &Filter) -> io::Result
     Ok(())
 }
 
-fn refused(error: impl std::error::Error) -> Failure {
-    let word = word_of(&error);
-    let hint = if word.contains("Operation not permitted") || word.contains("Permission denied") {
+fn load_error(error: impl std::error::Error) -> Error {
+    let message = error_chain(&error);
+    let hint = if message.contains("Operation not permitted") || message.contains("Permission denied") {
         "needs the capabilities CAP_BPF and CAP_NET_ADMIN"
-    } else if word.contains("Function not implemented") {
+    } else if message.contains("Function not implemented") {
         "this kernel lacks CONFIG_BPF_SYSCALL"
     } else {
         "the kernel refuses the marker"
     };
-    Failure::refused(format!("{hint}: {word}"))
+    Error::setup(format!("{hint}: {message}"))
 }
 
-/// An error with what caused it: aya's own words leave that out.
-fn word_of(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut at = error.source();
-    while let Some(cause) = at {
-        let cause_words = cause.to_string();
-        if !words.contains(&cause_words) {
-            words = format!("{words}: {cause_words}");
+/// Message of an error with its causes, which aya's own message omits.
+fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut message = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_message = cause.to_string();
+        if !message.contains(&cause_message) {
+            message = format!("{message}: {cause_message}");
         }
-        at = cause.source();
+        source = cause.source();
     }
-    // The verifier's account of every instruction is for who changes the program.
-    words.truncate(words.find(" Verifier output").unwrap_or(words.len()));
-    words
+    // The verifier's log is of use only to developers of the program.
+    message.truncate(message.find(" Verifier output").unwrap_or(message.len()));
+    message
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Rules that choose packets: `--spare` says which are never signalled, `--only` which are regulated at all.
+//! Packet rules: `--spare` exempts packets from marks and drops, `--only` selects the packets that are regulated.
 
-use super::values::{pairs, wrong};
-use crate::Failure;
+use super::values::{invalid, pairs};
+use crate::Error;
 
-/// Rules; a packet that fits any of them is chosen. `struct rules` of the marker.
+/// Rules; a packet matches if it fits any of them. `struct rules` of the marker.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rules {
@@ -12,7 +12,7 @@ pub(crate) struct Rules {
     pub(crate) kinds: u32,
     pub(crate) mark: u32,
     pub(crate) mask: u32,
-    /// Zero; without it the compiler would leave bytes between the fields.
+    /// Padding, always zero.
     pub(crate) unused: u32,
     pub(crate) ports: [u16; 8],
 }
@@ -23,19 +23,19 @@ const BY_PROTOCOL: u32 = 2;
 const BY_MARK: u32 = 4;
 const BY_PORT: u32 = 8;
 
-/// Code points by the names that people know.
+/// Names of common code points.
 const DSCPS: [(&str, u8); 4] = [("ef", 46), ("cs6", 48), ("cs7", 56), ("va", 44)];
 const PROTOCOLS: [(&str, u8); 7] =
     [("icmp", 1), ("tcp", 6), ("udp", 17), ("gre", 47), ("esp", 50), ("icmpv6", 58), ("sctp", 132)];
 
 impl Rules {
-    /// Whether there is any rule.
-    pub(super) fn are_given(&self) -> bool {
-        self.kinds != 0
+    /// Whether there is no rule.
+    pub(super) fn is_empty(&self) -> bool {
+        self.kinds == 0
     }
 
     /// Adds the rules of `text`, the value of `option`.
-    pub(super) fn add(&mut self, option: &'static str, text: &str) -> Result<(), Failure> {
+    pub(super) fn add(&mut self, option: &'static str, text: &str) -> Result<(), Error> {
         let number = |value: &str| match value.strip_prefix("0x") {
             Some(digits) => u32::from_str_radix(digits, 16).ok(),
             None => value.parse().ok(),
@@ -47,7 +47,7 @@ impl Rules {
         };
         for pair in pairs(option, text) {
             let (name, value) = pair?;
-            let misfit = |accepted: &str| wrong(&format!("{option} {name}"), value, accepted);
+            let misfit = |accepted: &str| invalid(&format!("{option} {name}"), value, accepted);
             match name {
                 "dscp" => {
                     let dscp =
@@ -67,7 +67,7 @@ impl Rules {
                     (self.mark, self.mask) =
                         both.ok_or_else(|| misfit("must be MARK or MARK/MASK with MARK inside MASK"))?;
                     if self.kinds & BY_MARK != 0 {
-                        return Err(misfit("one mark can be given; join several by a mask"));
+                        return Err(misfit("only one mark can be given; combine several by a mask"));
                     }
                     self.kinds |= BY_MARK;
                 }
@@ -79,7 +79,7 @@ impl Rules {
                     *free.ok_or_else(|| misfit(&format!("at most {most} ports can be given")))? = port;
                     self.kinds |= BY_PORT;
                 }
-                _ => return Err(wrong(option, name, "known: dscp, protocol, mark, port")),
+                _ => return Err(invalid(option, name, "choose from: dscp, protocol, mark, port")),
             }
         }
         Ok(())
@@ -93,7 +93,7 @@ mod tests {
     fn rules(texts: &[&str]) -> Result<Rules, String> {
         let mut rules = Rules::default();
         let added = texts.iter().try_for_each(|text| rules.add("spare", text));
-        added.map(|()| rules).map_err(|failure| failure.to_string())
+        added.map(|()| rules).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -103,19 +103,19 @@ mod tests {
         assert_eq!((protocols.kinds, protocols.protocols), (2, [1 << 47, 0, 1 << 4, 1 << 63]));
         let classes = rules(&["dscp=ef,dscp=0,dscp=63"]).unwrap();
         assert_eq!((classes.kinds, classes.dscps), (1, 1 | 1 << 46 | 1 << 63));
-        // A port that is said again takes no room.
+        // A repeated port takes no entry.
         let ports = rules(&["port=22,port=443", "port=22,port=65535"]).unwrap();
         assert_eq!((ports.kinds, ports.ports), (8, [22, 443, 65_535, 0, 0, 0, 0, 0]));
         // A mark without a mask is all of the mark; hexadecimal or not.
         let mark = rules(&["mark=17,dscp=0x0a"]).unwrap();
         assert_eq!((mark.kinds, mark.mark, mark.mask, mark.dscps), (1 | 4, 17, u32::MAX, 1 << 10));
-        assert!(mark.are_given() && !rules(&[]).unwrap().are_given());
+        assert!(!mark.is_empty() && rules(&[]).unwrap().is_empty());
     }
 
     #[test]
-    fn more_ports_than_there_is_room_for_are_refused() {
+    fn more_than_eight_ports_are_refused() {
         let ports: Vec<String> = (1..=9).map(|port| format!("port={port}")).collect();
-        let failure = rules(&[&ports.join(",")]).unwrap_err();
-        assert_eq!(failure, "--spare port \"9\": at most 8 ports can be given");
+        let error = rules(&[&ports.join(",")]).unwrap_err();
+        assert_eq!(error, "--spare port \"9\": at most 8 ports can be given");
     }
 }

@@ -1,5 +1,5 @@
-//! The loop of `aqumend attach`: read, step, order, every few milliseconds, until told to end or
-//! until what it stands on is gone.
+//! Control loop of `aqumend attach`: reads the queue, steps the AQM and writes an order every few milliseconds, until
+//! it is ended, or its device, shaper or marker is gone.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -15,43 +15,43 @@ use super::controller::{Reading, State};
 use super::design::network;
 use super::marker::{Marker, Orders, Setup};
 use super::options::Options;
-use super::pace::{self, Every};
-use super::patience::{self, Patience};
 use super::rate_log::RateLog;
 use super::regulator::Regulator;
-use super::service::{self, Manager, Request, Signals};
+use super::retry::{self, RetryLimit};
+use super::service::{self, Request, ServiceManager, Signals};
 use super::shaper::{self, Shaper};
-use super::{ceiling, device, sampled, told};
+use super::timing::{self, PeriodicTimer};
+use super::{capacity, device, messages, sampled};
 use crate::lab::clock::{Clock, monotonic_ns};
 use crate::netlink::Netlink;
 use crate::netlink::tc::Device;
 use crate::telemetry::recording::Recording;
-use crate::telemetry::warnings::Watch;
-use crate::telemetry::{Board, DEADLINE, Sample, Totals, server, socket};
-use crate::{Failure, Tried, shown};
+use crate::telemetry::warnings::WarningMonitor;
+use crate::telemetry::{DEADLINE, Sample, SharedStatus, Totals, server, socket};
+use crate::{Context, Error, shorten};
 
-/// Two steps of the AQM within so much time make one sample.
-const SAMPLE: Span = Span::from_millis(5);
-/// How often it looks whether the marker still hangs.
-const LOOK: Span = Span::from_secs(1);
+/// Shortest time between two samples: two steps of the AQM within it make one.
+const SAMPLE_INTERVAL: Span = Span::from_millis(5);
+/// Time between two checks that the marker is still attached.
+const MARKER_CHECK: Span = Span::from_secs(1);
 
-/// What hangs in the kernel. Goes with this object, whatever ends the loop.
-struct Attached {
+/// Kernel objects of an attachment. They are removed with this object, however the loop ends.
+struct KernelObjects {
     netlink: Netlink,
     device: Device,
     shaper: Shaper,
     marker: Marker,
 }
 
-impl Drop for Attached {
+impl Drop for KernelObjects {
     fn drop(&mut self) {
-        self.marker.take_off(&mut self.netlink);
+        self.marker.detach(&mut self.netlink);
         self.shaper.remove(&mut self.netlink, &self.device);
     }
 }
 
-/// All that follows from the options and from the device as it is, before anything is done.
-struct Prepared {
+/// Configuration that follows from the options and the device, before anything is changed.
+struct Configuration {
     device: Device,
     setup: Setup,
     shaper: Shaper,
@@ -59,8 +59,8 @@ struct Prepared {
     aqm: AnyAqm,
 }
 
-/// `carried`: a rate that this machine is known to carry.
-fn prepare(netlink: &mut Netlink, options: &Options, carried: Option<Rate>) -> Result<Prepared, Failure> {
+/// Derives the configuration. `carried`: a rate that this machine is known to reach.
+fn configure(netlink: &mut Netlink, options: &Options, carried: Option<Rate>) -> Result<Configuration, Error> {
     let device = device::find(netlink, &options.device)?;
     let setup = Setup {
         spare: options.spare,
@@ -71,61 +71,61 @@ fn prepare(netlink: &mut Netlink, options: &Options, carried: Option<Rate>) -> R
     let shaper = shaper::find(netlink, &device, options)?;
     let network = network(options, &device, &shaper)?;
     if let Some(rate) = options.rate.filter(|_| options.rate != carried) {
-        ceiling::check(rate, network.packet_bytes, device.mtu)?;
+        capacity::check(rate, network.packet_bytes, device.mtu)?;
     }
     let aqm = sampled::build(&options.aqm, &network)?;
-    Ok(Prepared { device, setup, shaper, network, aqm })
+    Ok(Configuration { device, setup, shaper, network, aqm })
 }
 
-/// The recording that `options` ask for.
-fn record(options: &Options) -> Result<Option<Recording>, Failure> {
+/// Opens the recording that `options` name.
+fn record(options: &Options) -> Result<Option<Recording>, Error> {
     let open =
-        |path: &PathBuf| Recording::open(path).or_refuse(|| format!("--record {}", shown(&path.display().to_string())));
+        |path: &PathBuf| Recording::open(path).context(|| format!("--record {}", shorten(&path.display().to_string())));
     options.record.as_ref().map(open).transpose()
 }
 
 /// Attaches, and regulates until the end.
-pub(crate) fn run(options: Options) -> Result<(), Failure> {
-    let mut netlink = Netlink::open().or_refuse(|| "netlink".into())?;
-    let Prepared { device, setup, shaper, network, aqm } = prepare(&mut netlink, &options, None)?;
+pub(crate) fn run(options: Options) -> Result<(), Error> {
+    let mut netlink = Netlink::open().context(|| "netlink".into())?;
+    let Configuration { device, setup, shaper, network, aqm } = configure(&mut netlink, &options, None)?;
     if options.dry_run {
-        print!("{}", told::plan(&options, &device, &shaper, &network, &aqm));
+        print!("{}", messages::dry_run(&options, &device, &shaper, &network, &aqm));
         return Ok(());
     }
 
-    // From here on nobody else attaches to this device, and a failure takes back what was done.
+    // From here on no other aqumend attaches to this device, and an error undoes what was done.
     let local = socket::listen(&device.name)?;
     let page = server::listen(options.listen)?;
-    let signals = Signals::take().or_refuse(|| "signals".into())?;
+    let signals = Signals::take().context(|| "signals".into())?;
     let marker = Marker::load(&setup)?;
-    shaper.make(&mut netlink, &device)?;
-    let mut attached = Attached { netlink, device, shaper, marker };
+    shaper.create(&mut netlink, &device)?;
+    let mut kernel = KernelObjects { netlink, device, shaper, marker };
     let via = {
-        let Attached { netlink, device, marker, .. } = &mut attached;
-        marker.hang(netlink, device, options.via)?
+        let KernelObjects { netlink, device, marker, .. } = &mut kernel;
+        marker.attach(netlink, device, options.via)?
     };
     let recording = record(&options)?;
 
-    let board = Arc::new(Board::default());
+    let shared = Arc::new(SharedStatus::default());
     let address = page.as_ref().and_then(|page| page.local_addr().ok());
-    let Attached { device, shaper, .. } = &attached;
-    board.begin(told::status(&options, device, shaper, &network, &aqm, via, address));
-    serve(local, page, &board, options.host.clone())?;
-    eprintln!("{}", told::greeting(&options, device, shaper, &network, via, address));
-    service::be_prompt();
-    let warning = told::regulates_others(&options, shaper);
-    Loop {
+    let KernelObjects { device, shaper, .. } = &kernel;
+    shared.set_status(messages::status(&options, device, shaper, &network, &aqm, via, address));
+    serve(local, page, &shared, options.host.clone())?;
+    eprintln!("{}", messages::greeting(&options, device, shaper, &network, via, address));
+    service::use_realtime_scheduling();
+    let warning = messages::shared_marker_warning(&options, shaper);
+    ControlLoop {
         marks: sampled::is_marking(&aqm),
-        watch: Watch::new(network.link_rate.as_bps() as f64, network.target_pkts, warning),
+        warnings: WarningMonitor::new(network.link_rate.as_bps() as f64, network.target_pkts, warning),
         rate_log: RateLog::new(network.link_rate.as_bps()),
         regulator: Regulator::new(&options, network, aqm, shaper.limit_bytes),
         options,
         address,
-        attached,
-        board,
+        kernel,
+        shared,
         recording,
-        patience: Patience::default(),
-        spent: Spent::default(),
+        retry_limit: RetryLimit::default(),
+        counters: LoopCounters::default(),
     }
     .run(&signals)
 }
@@ -133,194 +133,195 @@ pub(crate) fn run(options: Options) -> Result<(), Failure> {
 fn serve(
     local: std::os::unix::net::UnixListener,
     page: Option<std::net::TcpListener>,
-    board: &Arc<Board>,
+    shared: &Arc<SharedStatus>,
     host: Option<String>,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
-        thread::Builder::new().name(name.into()).spawn(work).map(drop).or_refuse(|| "a thread".into())
+        thread::Builder::new().name(name.into()).spawn(work).map(drop).context(|| "a thread".into())
     };
-    let shared = board.clone();
-    spawn("socket", Box::new(move || socket::serve(local, shared)))?;
+    let copy = shared.clone();
+    spawn("socket", Box::new(move || socket::serve(local, copy)))?;
     if let Some(page) = page {
-        let shared = board.clone();
-        spawn("page", Box::new(move || server::serve(page, shared, host)))?;
+        let copy = shared.clone();
+        spawn("page", Box::new(move || server::serve(page, copy, host)))?;
     }
     Ok(())
 }
 
-/// What the loop works on.
-struct Loop {
+/// State of the control loop.
+struct ControlLoop {
     options: Options,
-    /// Where the live page is.
+    /// Address of the live page.
     address: Option<SocketAddr>,
-    attached: Attached,
+    kernel: KernelObjects,
     regulator: Regulator,
-    /// Whether what can carry a mark is marked.
+    /// Whether ECN-capable packets are marked.
     marks: bool,
-    board: Arc<Board>,
+    shared: Arc<SharedStatus>,
     recording: Option<Recording>,
-    watch: Watch,
+    warnings: WarningMonitor,
     rate_log: RateLog,
-    patience: Patience,
-    spent: Spent,
+    retry_limit: RetryLimit,
+    counters: LoopCounters,
 }
 
-/// What the loop counts of itself.
+/// Counters of the loop itself.
 #[derive(Clone, Copy, Debug, Default)]
-struct Spent {
+struct LoopCounters {
     steps: u64,
     missed: u64,
     unregulated: u64,
     spared: u64,
 }
 
-impl Loop {
-    fn run(mut self, signals: &Signals) -> Result<(), Failure> {
-        let manager = Manager::from_environment();
+impl ControlLoop {
+    fn run(mut self, signals: &Signals) -> Result<(), Error> {
+        let manager = ServiceManager::from_environment();
         let clock = Clock::starting_in(0);
-        let shown = || Instant::from_nanos(clock.now());
+        let clock_time = || Instant::from_nanos(clock.now());
         if let Some(recording) = &mut self.recording {
-            recording.begin(&self.board.status()).or_refuse(|| "--record".into())?;
+            recording.begin(&self.shared.status()).context(|| "--record".into())?;
         }
-        manager.tell("READY=1");
+        manager.notify("READY=1");
         let end = self.options.duration.map(|duration| Instant::ZERO + duration);
-        let mut watchdog = manager.watchdog.map(Every::new);
-        let (mut look, mut sample) = (Every::new(LOOK), Every::new(SAMPLE));
+        let mut watchdog = manager.watchdog.map(PeriodicTimer::new);
+        let (mut marker_check, mut sample) = (PeriodicTimer::new(MARKER_CHECK), PeriodicTimer::new(SAMPLE_INTERVAL));
         let (mut due, mut sampled) = (Instant::ZERO, None);
         let outcome = loop {
-            let now = shown();
-            if self.board.is_stopped() || end.is_some_and(|end| now >= end) {
+            let now = clock_time();
+            if self.shared.is_end_requested() || end.is_some_and(|end| now >= end) {
                 break Ok(());
             }
-            self.spent.missed += pace::missed(now, due);
+            self.counters.missed += timing::missed_readings(now, due);
             let state = match self.step(now) {
                 Ok(state) => state,
-                Err(failure) => break Err(failure),
+                Err(error) => break Err(error),
             };
-            if let Some(state) = state.filter(|_| sample.comes(now)) {
+            if let Some(state) = state.filter(|_| sample.is_due(now)) {
                 let interval = sampled.replace(now).map_or(Span::ZERO, |at| now.saturating_since(at));
-                self.sample(now, interval, shown().saturating_since(now), &state);
+                self.sample(now, interval, clock_time().saturating_since(now), &state);
             }
-            if look.comes(now) {
-                let Attached { netlink, device, marker, .. } = &mut self.attached;
-                if patience::is_gone(&marker.is_hung(netlink)) {
-                    break Err(Failure::lost(format!("{}: somebody took the marker off", device.name)));
+            if marker_check.is_due(now) {
+                let KernelObjects { netlink, device, marker, .. } = &mut self.kernel;
+                if retry::is_absent(&marker.is_attached(netlink)) {
+                    break Err(Error::runtime(format!("{}: the marker was removed by another program", device.name)));
                 }
             }
-            if watchdog.as_mut().is_some_and(|watchdog| watchdog.comes(now)) {
-                manager.tell("WATCHDOG=1");
+            if watchdog.as_mut().is_some_and(|watchdog| watchdog.is_due(now)) {
+                manager.notify("WATCHDOG=1");
             }
-            due = pace::next(now, state.and(self.regulator.next_timer()));
+            due = timing::next_reading(now, state.and(self.regulator.next_timer()));
             match signals.wait(&clock.wait(due.as_nanos())) {
                 None => {}
                 Some(Request::End) => break Ok(()),
                 Some(Request::Reload) => {
-                    manager.tell(&format!("RELOADING=1\nMONOTONIC_USEC={}", monotonic_ns() / 1000));
+                    manager.notify(&format!("RELOADING=1\nMONOTONIC_USEC={}", monotonic_ns() / 1000));
                     match self.reload() {
-                        Ok(greeting) => self.say(&format!("reloaded: {greeting}")),
-                        Err(failure) => self.say(&format!("not reloaded, it goes on as before: {failure}")),
+                        Ok(greeting) => self.log(&format!("reloaded: {greeting}")),
+                        Err(error) => self.log(&format!("not reloaded, the old options stay in force: {error}")),
                     }
-                    manager.tell("READY=1");
+                    manager.notify("READY=1");
                 }
             }
         };
-        manager.tell("STOPPING=1");
+        manager.notify("STOPPING=1");
         if let Some(Err(error)) = self.recording.take().map(Recording::end) {
             self.recording_failed(&error);
         }
         outcome
     }
 
-    /// Reads the options anew, and the shaper, and goes on with what follows from them; no packet is lost or passes
-    /// unshaped. What is attached now; or an error, and nothing has changed.
-    fn reload(&mut self) -> Result<String, Failure> {
-        let options = self.options.again()?;
+    /// Reads options and shaper again, and continues with the new configuration; no packet is lost or passes unshaped.
+    /// Returns a description of the attachment, or an error after which nothing has changed.
+    fn reload(&mut self) -> Result<String, Error> {
+        let options = self.options.read_again()?;
         let (old, new) = (&self.options, &options);
         for (same, name) in [
             (old.device == new.device, "the device"),
             (old.listen == new.listen, "--listen"),
             (old.host == new.host, "--host"),
             (old.duration == new.duration, "--duration"),
-            (old.rate.is_some() == new.rate.is_some(), "whether there is a --rate"),
+            (old.rate.is_some() == new.rate.is_some(), "the use of --rate"),
         ] {
             if !same {
-                return Err(Failure::refused(format!("{name} changes with a restart only")));
+                return Err(Error::setup(format!("{name} can change only with a restart")));
             }
         }
-        let Attached { netlink, device, shaper, marker } = &mut self.attached;
-        let prepared = prepare(netlink, &options, self.options.rate)?;
-        if prepared.device.index != device.index {
-            return Err(Failure::refused(format!("{} is another device now", device.name)));
+        let KernelObjects { netlink, device, shaper, marker } = &mut self.kernel;
+        let configuration = configure(netlink, &options, self.options.rate)?;
+        if configuration.device.index != device.index {
+            return Err(Error::setup(format!("{} is another device now", device.name)));
         }
-        let mut successor = Marker::load(&prepared.setup)?;
-        prepared.shaper.make(netlink, device)?;
-        let via = match successor.hang(netlink, device, options.via) {
+        let mut successor = Marker::load(&configuration.setup)?;
+        configuration.shaper.create(netlink, device)?;
+        let via = match successor.attach(netlink, device, options.via) {
             Ok(via) => via,
-            Err(failure) => {
-                shaper.make(netlink, device)?;
-                return Err(failure);
+            Err(error) => {
+                shaper.create(netlink, device)?;
+                return Err(error);
             }
         };
-        // The old marker goes without being taken off: as a filter it is replaced already.
-        (*shaper, *marker) = (prepared.shaper, successor);
-        let Prepared { network, aqm, .. } = prepared;
-        self.board.begin(told::status(&options, device, shaper, &network, &aqm, via, self.address));
-        let greeting = told::attached(&options, shaper, &network, via);
+        // The old marker needs no detaching: as a filter it is replaced already.
+        (*shaper, *marker) = (configuration.shaper, successor);
+        let Configuration { network, aqm, .. } = configuration;
+        self.shared.set_status(messages::status(&options, device, shaper, &network, &aqm, via, self.address));
+        let greeting = messages::description(&options, shaper, &network, via);
         self.marks = sampled::is_marking(&aqm);
-        let warning = told::regulates_others(&options, shaper);
-        self.watch = Watch::new(network.link_rate.as_bps() as f64, network.target_pkts, warning);
+        let warning = messages::shared_marker_warning(&options, shaper);
+        self.warnings = WarningMonitor::new(network.link_rate.as_bps() as f64, network.target_pkts, warning);
         self.rate_log = RateLog::new(network.link_rate.as_bps());
         self.regulator = Regulator::new(&options, network, aqm, shaper.limit_bytes);
         self.options = options;
-        self.record_anew();
+        self.reopen_recording();
         Ok(greeting)
     }
 
-    /// Ends the recording, and begins the one that is asked for, which may be another part of it.
-    fn record_anew(&mut self) {
+    /// Ends the recording, and opens the one that the options name now, which may be another file.
+    fn reopen_recording(&mut self) {
         if let Some(Err(error)) = self.recording.take().map(Recording::end) {
             self.recording_failed(&error);
         }
         match record(&self.options) {
             Ok(None) => {}
-            Ok(Some(mut recording)) => match recording.begin(&self.board.status()) {
+            Ok(Some(mut recording)) => match recording.begin(&self.shared.status()) {
                 Ok(()) => self.recording = Some(recording),
                 Err(error) => self.recording_failed(&error),
             },
-            Err(failure) => self.say(&format!("{failure}; the AQM goes on")),
+            Err(error) => self.log(&format!("{error}; the AQM continues")),
         }
     }
 
-    /// Reads, steps the AQM if it is due, orders. `None`: the kernel did not answer, and there is no order.
-    fn step(&mut self, now: Instant) -> Result<Option<State>, Failure> {
-        let Attached { netlink, device, shaper, marker } = &mut self.attached;
-        // An order holds from before the reading that it follows from.
+    /// Reads the queue, steps the AQM if it is due, and writes an order. `None`: the kernel did not answer, and there
+    /// is no order.
+    fn step(&mut self, now: Instant) -> Result<Option<State>, Error> {
+        let KernelObjects { netlink, device, shaper, marker } = &mut self.kernel;
+        // The lifetime of an order starts before its reading.
         let deadline_ns = monotonic_ns() + DEADLINE.as_nanos() as u64;
-        let queue = match shaper.read(netlink, device) {
+        let queue = match shaper.stats(netlink, device) {
             Ok(queue) => queue,
-            Err(error) if self.patience.bears(now, &error) => {
-                self.spent.missed += 1;
+            Err(error) if self.retry_limit.allows(now, &error) => {
+                self.counters.missed += 1;
                 return Ok(None);
             }
             Err(error) => {
-                let what = if patience::may_pass(&error) { "cannot be read" } else { "is gone" };
+                let what = if retry::is_transient(&error) { "cannot be read" } else { "is gone" };
                 let (kind, handle) = (&shaper.kind, shaper.handle);
-                return Err(Failure::lost(format!("{}: {kind} {handle} {what}: {error}", device.name)));
+                return Err(Error::runtime(format!("{}: {kind} {handle} {what}: {error}", device.name)));
             }
         };
-        self.patience.answered();
+        self.retry_limit.reset();
         let reading = Reading { at: now, counts: marker.counts()?, queue };
-        self.spent.steps += 1;
-        (self.spent.unregulated, self.spent.spared) = (reading.counts.unregulated, reading.counts.spared);
-        let state = self.regulator.read(&reading);
-        let state = state.map_err(|why| Failure::Check(format!("{}: rolled back: {why}", device.name)))?;
+        self.counters.steps += 1;
+        (self.counters.unregulated, self.counters.spared) = (reading.counts.unregulated, reading.counts.spared);
+        let state = self.regulator.on_reading(&reading);
+        let state = state.map_err(|why| Error::Check(format!("{}: rolled back: {why}", device.name)))?;
         marker.order(Orders::new(state.p, self.marks, deadline_ns))?;
-        if let Some((from, to)) = self.rate_log.see(now, self.regulator.rate().as_bps()) {
+        if let Some((from, to)) = self.rate_log.update(now, self.regulator.rate().as_bps()) {
             let [from, to] = [from, to].map(|bps| bps as f64 / 1e6);
-            self.say(&format!("the rate changed from {from:.2} to {to:.2} Mbit/s: the AQM is designed anew"));
+            self.log(&format!("the rate changed from {from:.2} to {to:.2} Mbit/s: the AQM is redesigned"));
         }
-        for news in self.regulator.news() {
-            self.say(&news);
+        for message in self.regulator.take_messages() {
+            self.log(&message);
         }
         Ok(Some(state))
     }
@@ -328,7 +329,7 @@ impl Loop {
     fn sample(&mut self, now: Instant, interval: Span, age: Span, state: &State) {
         let totals = *self.regulator.totals();
         let interval_s = interval.as_secs_f64();
-        let departed = totals.departed_bytes - self.board.departed_bytes();
+        let departed = totals.departed_bytes - self.shared.departed_bytes();
         let sample = Sample {
             t_s: now.as_secs_f64(),
             backlog_bytes: state.backlog_bytes,
@@ -338,9 +339,9 @@ impl Loop {
             marked_pkts: totals.marked,
             early_dropped_pkts: totals.early_dropped,
             overflow_dropped_pkts: totals.overflow_dropped,
-            rate_bps: pace::rate_bps(departed, interval_s),
+            rate_bps: if interval_s > 0.0 { 8.0 * departed as f64 / interval_s } else { 0.0 },
             link_bps: state.link_bps,
-            missed_steps: self.spent.missed,
+            missed_steps: self.counters.missed,
             age_s: age.as_secs_f64(),
         };
         let shown = Totals {
@@ -351,28 +352,28 @@ impl Loop {
             marked_pkts: totals.marked,
             early_dropped_pkts: totals.early_dropped,
             overflow_dropped_pkts: totals.overflow_dropped,
-            spared_pkts: self.spent.spared,
-            unregulated_pkts: self.spent.unregulated,
-            steps: self.spent.steps,
-            missed_steps: self.spent.missed,
+            spared_pkts: self.counters.spared,
+            unregulated_pkts: self.counters.unregulated,
+            steps: self.counters.steps,
+            missed_steps: self.counters.missed,
         };
         if let Some(Err(error)) = self.recording.as_mut().map(|recording| recording.add(&sample)) {
             self.recording = None;
             self.recording_failed(&error);
         }
-        self.board.show(sample, shown, self.watch.see(&sample, &shown, interval_s));
-        for news in self.watch.news() {
-            self.say(&format!("warning: {news}"));
+        self.shared.publish(sample, shown, self.warnings.update(&sample, &shown, interval_s));
+        for warning in self.warnings.take_new() {
+            self.log(&format!("warning: {warning}"));
         }
     }
 
-    /// A queue is not left to itself because a disk is full.
+    /// Reports the end of the recording: a full disk does not stop the AQM.
     fn recording_failed(&self, error: &std::io::Error) {
-        self.say(&format!("--record: it ends here: {error}; the AQM does not"));
+        self.log(&format!("--record: recording stopped: {error}; the AQM continues"));
     }
 
-    /// A line on standard error, for a log; nobody may listen any more.
-    fn say(&self, line: &str) {
-        let _ = writeln!(std::io::stderr(), "aqumend: {}: {line}", self.attached.device.name);
+    /// Writes a line to standard error, which may be closed.
+    fn log(&self, line: &str) {
+        let _ = writeln!(std::io::stderr(), "aqumend: {}: {line}", self.kernel.device.name);
     }
 }

@@ -1,4 +1,4 @@
-//! What a service owes to the system: end when told, say that it lives, be woken in time.
+//! Interface to the system: signals, the service manager, scheduling.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -8,24 +8,24 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use aqumen_units::Span;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// SIGINT, SIGTERM and SIGHUP as a descriptor: this thread and those it makes take them no other way.
+/// SIGINT, SIGTERM and SIGHUP as a descriptor. They are blocked in this thread and in those that it creates.
 #[derive(Debug)]
 pub(crate) struct Signals {
     fd: OwnedFd,
-    /// Whether it was started from a terminal.
+    /// Whether the program was started from a terminal.
     terminal: bool,
 }
 
-/// Requests of a signal.
+/// Request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// Leave.
+    /// End the attachment.
     End,
-    /// Read the options anew.
+    /// Read the options again.
     Reload,
 }
 
-/// Whether this process has a terminal, which may be closed under it.
+/// Whether this process has a terminal, which may be closed later.
 fn has_terminal() -> bool {
     std::fs::File::open("/dev/tty").is_ok()
 }
@@ -57,25 +57,25 @@ impl Signals {
         if !poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(time)).is_ok_and(|ready| ready > 0) {
             return None;
         }
-        // struct signalfd_siginfo begins with the number of the signal.
-        let mut told = [0u8; 128];
-        rustix::io::read(fd, &mut told).ok()?;
-        let hangup = u32::from_ne_bytes([told[0], told[1], told[2], told[3]]) == libc::SIGHUP as u32;
-        // A terminal that was closed sends the same signal.
+        // struct signalfd_siginfo begins with the signal's number.
+        let mut info = [0u8; 128];
+        rustix::io::read(fd, &mut info).ok()?;
+        let hangup = u32::from_ne_bytes([info[0], info[1], info[2], info[3]]) == libc::SIGHUP as u32;
+        // Closing the terminal sends SIGHUP too.
         let closed = self.terminal && !has_terminal();
         Some(if hangup && !closed { Request::Reload } else { Request::End })
     }
 }
 
-/// The service manager, if one started us and wants to hear.
+/// Service manager, if one started the program and listens (sd_notify(3)).
 #[derive(Debug)]
-pub(crate) struct Manager {
+pub(crate) struct ServiceManager {
     socket: Option<(UnixDatagram, SocketAddr)>,
-    /// How often it wants to hear that we live.
+    /// Interval of watchdog notifications.
     pub(crate) watchdog: Option<Span>,
 }
 
-impl Manager {
+impl ServiceManager {
     pub(crate) fn from_environment() -> Self {
         let address = std::env::var("NOTIFY_SOCKET").ok().and_then(|name| match name.strip_prefix('@') {
             Some(name) => SocketAddr::from_abstract_name(name).ok(),
@@ -83,40 +83,38 @@ impl Manager {
         });
         let socket = address.and_then(|address| {
             let socket = UnixDatagram::unbound().ok()?;
-            // The queue of a manager that does not read is full soon: the AQM does not wait for it.
+            // Without blocking: the AQM does not wait for a manager that does not read.
             socket.set_nonblocking(true).ok()?;
             Some((socket, address))
         });
         let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-        Manager { socket, watchdog: watchdog(number("WATCHDOG_USEC"), number("WATCHDOG_PID")) }
+        ServiceManager { socket, watchdog: watchdog(number("WATCHDOG_USEC"), number("WATCHDOG_PID")) }
     }
 
-    /// Tells it; one that does not listen changes nothing.
-    pub(crate) fn tell(&self, state: &str) {
+    /// Sends a notification; without a listener it is lost.
+    pub(crate) fn notify(&self, state: &str) {
         if let Some((socket, address)) = &self.socket {
             let _ = socket.send_to_addr(state.as_bytes(), address);
         }
     }
 }
 
-/// How often it is to hear that we live, if it waits for so many microseconds: twice as often. It may wait for another
-/// process.
-fn watchdog(patience_us: Option<u64>, process: Option<u64>) -> Option<Span> {
+/// Interval of watchdog notifications: half the manager's timeout, unless the watchdog is for another process.
+fn watchdog(timeout_us: Option<u64>, process: Option<u64>) -> Option<Span> {
     let ours = process.is_none_or(|process| process == u64::from(std::process::id()));
-    patience_us.filter(|_| ours).map(|micros| Span::from_micros(micros / 2))
+    timeout_us.filter(|_| ours).map(|micros| Span::from_micros(micros / 2))
 }
 
-/// Before ordinary threads, and what it starts is ordinary.
-const PROMPT: libc::c_int = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+/// Scheduling policy: real time, not inherited by child threads.
+const POLICY: libc::c_int = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
 
-/// Asks to be woken before ordinary processes, with an exact timer. Without the capability (CAP_SYS_NICE) steps come
-/// later under load, nothing else.
-pub(crate) fn be_prompt() {
-    // struct sched_param, as the kernel has it. The call by number: musl's function of that name does nothing.
+/// Requests real-time scheduling and a precise timer. Without CAP_SYS_NICE steps come later under load, nothing else.
+pub(crate) fn use_realtime_scheduling() {
+    // struct sched_param of the kernel. The system call directly: the function of musl does nothing.
     let priority: libc::c_int = 1;
     // SAFETY: the priority outlives the call; both calls change how this thread is scheduled and nothing else.
     unsafe {
-        libc::syscall(libc::SYS_sched_setscheduler, 0, PROMPT, &raw const priority);
+        libc::syscall(libc::SYS_sched_setscheduler, 0, POLICY, &raw const priority);
         libc::prctl(libc::PR_SET_TIMERSLACK, 1000);
     }
 }
@@ -128,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manager_that_waits_for_us_hears_of_us_twice_as_often() {
+    fn the_watchdog_is_notified_twice_per_timeout() {
         let own = u64::from(std::process::id());
         assert_eq!(watchdog(Some(40_000), None), Some(Span::from_millis(20)));
         assert_eq!(watchdog(Some(40_000), Some(own)), Some(Span::from_millis(20)));
@@ -136,11 +134,11 @@ mod tests {
     }
 
     #[test]
-    fn who_is_prompt_goes_before_ordinary_threads_and_starts_ordinary_ones() {
-        // SAFETY: zero is the calling thread, of which the kernel only tells.
+    fn real_time_scheduling_is_not_inherited() {
+        // SAFETY: zero is the calling thread; the call only reads.
         let policy = || unsafe { libc::sched_getscheduler(0) };
         let policies = move || {
-            be_prompt();
+            use_realtime_scheduling();
             (policy(), thread::spawn(policy).join().unwrap())
         };
         let (own, started) = thread::spawn(policies).join().unwrap();

@@ -1,8 +1,7 @@
-//! The shaper under the marker: the `tbf` or `htb` leaf that is there, or a token bucket
-//! that `--rate` makes and removes.
+//! The shaper below the marker: an existing `tbf` or `htb` leaf, or a token bucket that `--rate` creates and removes.
 //!
-//! A shaper of the user's is read and never touched. Ours has a handle of its own, by which a
-//! later `aqumend` knows it again.
+//! An existing shaper is read and never changed. Our bucket has a fixed handle, by which a later `aqumend` recognises
+//! it.
 
 use std::io;
 
@@ -11,15 +10,15 @@ use aqumen_units::Rate;
 use super::options::Options;
 use crate::netlink::Netlink;
 use crate::netlink::tc::{self, Bucket, Device, Handle, Node, ROOT, Stats};
-use crate::{Failure, Tried};
+use crate::{Context, Error};
 
-/// The handle of the token bucket that `--rate` makes.
-const OURS: Handle = Handle::new(0xa9e, 0);
-/// Below so much time at the rate, a burst loses tokens whenever a timer is late.
+/// Handle of the token bucket that `--rate` creates.
+const OWN_HANDLE: Handle = Handle::new(0xa9e, 0);
+/// Burst of the bucket, as time at its rate: a shorter one loses tokens when a timer is late.
 const BURST_S: f64 = 0.01;
-/// What may wait if nothing is said.
+/// Default buffer of the bucket, as time at its rate.
 const BUFFER_S: f64 = 0.2;
-/// Disciplines that mark or drop by themselves: two AQMs over one queue work against each other.
+/// Disciplines that mark or drop by themselves: two AQMs on one queue disturb each other.
 const AQMS: [&str; 11] =
     ["codel", "fq_codel", "pie", "fq_pie", "red", "gred", "choke", "cake", "sfb", "hhf", "dualpi2"];
 
@@ -28,23 +27,23 @@ const AQMS: [&str; 11] =
 pub(crate) struct Shaper {
     /// `tbf` or `htb`.
     pub(crate) kind: String,
-    /// Of the discipline, or of the leaf class.
+    /// Handle of the discipline or of the leaf class.
     pub(crate) handle: Handle,
-    /// Whether it is a class.
-    pub(super) class: bool,
-    /// What it lets through.
+    /// Whether the shaper is a class.
+    pub(super) is_class: bool,
+    /// Configured rate.
     pub(crate) rate: Rate,
-    /// Bytes that may wait, if the limit is one of bytes.
+    /// Buffer in bytes, if the limit is one of bytes.
     pub(crate) limit_bytes: Option<u64>,
-    /// Packets that may wait, likewise.
+    /// Buffer in packets, if the limit is one of packets.
     pub(crate) limit_pkts: Option<u32>,
-    /// Ours, to be made and to be removed at the end.
-    pub(crate) ours: Option<Bucket>,
-    /// The other leaf classes, whose traffic passes the marker too.
-    pub(crate) others: Vec<Handle>,
+    /// Token bucket to create, and to remove at the end; `None` for an existing shaper.
+    pub(crate) own_bucket: Option<Bucket>,
+    /// Other leaf classes, whose traffic passes the marker too.
+    pub(crate) other_leaves: Vec<Handle>,
 }
 
-/// The bucket that `options` ask for on `device`.
+/// Token bucket that `options` ask for on `device`.
 fn bucket(options: &Options, rate: Rate, device: &Device) -> Bucket {
     let bytes = rate.as_bps() / 8;
     let largest = u64::from(device.mtu) + 100;
@@ -57,19 +56,19 @@ fn bucket(options: &Options, rate: Rate, device: &Device) -> Bucket {
     }
 }
 
-/// The shaper to look after; nothing is made yet.
-pub(crate) fn find(netlink: &mut Netlink, device: &Device, options: &Options) -> Result<Shaper, Failure> {
-    let nodes = tc::disciplines(netlink, device.index).or_refuse(|| format!("{}: its disciplines", device.name))?;
-    let classes = tc::classes(netlink, device.index).or_refuse(|| format!("{}: its classes", device.name))?;
-    among(&nodes, &classes, device, options)
+/// Finds the shaper to regulate. Creates nothing.
+pub(crate) fn find(netlink: &mut Netlink, device: &Device, options: &Options) -> Result<Shaper, Error> {
+    let nodes = tc::disciplines(netlink, device.index).context(|| format!("{}: its disciplines", device.name))?;
+    let classes = tc::classes(netlink, device.index).context(|| format!("{}: its classes", device.name))?;
+    choose(&nodes, &classes, device, options)
 }
 
-/// The same, where these disciplines and classes are there.
-fn among(nodes: &[Node], classes: &[Node], device: &Device, options: &Options) -> Result<Shaper, Failure> {
+/// Chooses the shaper among existing disciplines and classes.
+fn choose(nodes: &[Node], classes: &[Node], device: &Device, options: &Options) -> Result<Shaper, Error> {
     let root = nodes.iter().find(|node| node.parent == ROOT && node.handle.major() != 0);
     if let Some(rate) = options.rate {
-        if let Some(other) = root.filter(|root| root.handle != OURS) {
-            return Err(Failure::refused(format!(
+        if let Some(other) = root.filter(|root| root.handle != OWN_HANDLE) {
+            return Err(Error::setup(format!(
                 "{}: --rate would replace {} {}; leave --rate out to use it, or remove it: tc qdisc del dev {} root",
                 device.name, other.kind, other.handle, device.name
             )));
@@ -77,85 +76,85 @@ fn among(nodes: &[Node], classes: &[Node], device: &Device, options: &Options) -
         let bucket = bucket(options, rate, device);
         return Ok(Shaper {
             kind: "tbf".into(),
-            handle: OURS,
-            class: false,
+            handle: OWN_HANDLE,
+            is_class: false,
             rate,
             limit_bytes: Some(bucket.limit.into()),
             limit_pkts: None,
-            ours: Some(bucket),
-            others: Vec::new(),
+            own_bucket: Some(bucket),
+            other_leaves: Vec::new(),
         });
     }
-    // One of ours that a killed process left is as good as none: without --rate it is not known how long it is to stay.
-    let Some(root) = root.filter(|root| root.handle != OURS) else {
-        return Err(Failure::refused(format!(
-            "{}: no shaper (tbf or htb) at its root; give --rate RATE, a little below what the link carries",
+    // A bucket that a killed process left does not count: without --rate its lifetime is unknown.
+    let Some(root) = root.filter(|root| root.handle != OWN_HANDLE) else {
+        return Err(Error::setup(format!(
+            "{}: no shaper (tbf or htb) at its root; give --rate RATE, a little below the link's rate",
             device.name
         )));
     };
     match root.kind.as_str() {
-        "tbf" => of_bucket(device, root, nodes, options),
-        "htb" => of_class(device, root, nodes, classes, options),
-        kind if AQMS.contains(&kind) => Err(Failure::refused(format!(
-            "{}: {kind} {} at its root is an AQM already; remove it and give --rate, or leave it",
+        "tbf" => existing_bucket(device, root, nodes, options),
+        "htb" => existing_class(device, root, nodes, classes, options),
+        kind if AQMS.contains(&kind) => Err(Error::setup(format!(
+            "{}: {kind} {} at its root is an AQM already; remove it and give --rate",
             device.name, root.handle
         ))),
-        kind => Err(Failure::refused(format!(
+        kind => Err(Error::setup(format!(
             "{}: {kind} {} at its root is no shaper (tbf or htb); remove it and give --rate",
             device.name, root.handle
         ))),
     }
 }
 
-fn of_bucket(device: &Device, root: &Node, nodes: &[Node], options: &Options) -> Result<Shaper, Failure> {
+fn existing_bucket(device: &Device, root: &Node, nodes: &[Node], options: &Options) -> Result<Shaper, Error> {
     if let Some(leaf) = options.leaf {
-        return Err(Failure::refused(format!(
+        return Err(Error::setup(format!(
             "--leaf {leaf}: {} at the root of {} has no classes",
             root.kind, device.name
         )));
     }
-    no_aqm_below(device, nodes, Handle::new(root.handle.major(), 1))?;
-    let (bytes, limit) = rate_of(device, root)?;
+    refuse_aqm_below(device, nodes, Handle::new(root.handle.major(), 1))?;
+    let (bytes, limit) = configured_rate(device, root)?;
     Ok(Shaper {
         kind: "tbf".into(),
         handle: root.handle,
-        class: false,
+        is_class: false,
         rate: Rate::from_bps(8 * bytes),
         limit_bytes: limit,
         limit_pkts: None,
-        ours: None,
-        others: Vec::new(),
+        own_bucket: None,
+        other_leaves: Vec::new(),
     })
 }
 
-fn of_class(
+fn existing_class(
     device: &Device,
     root: &Node,
     nodes: &[Node],
     classes: &[Node],
     options: &Options,
-) -> Result<Shaper, Failure> {
+) -> Result<Shaper, Error> {
     let leaves: Vec<&Node> =
         classes.iter().filter(|class| class.handle.major() == root.handle.major() && tc::is_leaf(class)).collect();
     let listed = || leaves.iter().map(|leaf| leaf.handle.to_string()).collect::<Vec<_>>().join(", ");
     let leaf = match (options.leaf, &leaves[..]) {
         (None, [leaf]) => leaf,
         (None, []) => {
-            return Err(Failure::refused(format!(
+            return Err(Error::setup(format!(
                 "{}: htb {} has no class, so it shapes nothing",
                 device.name, root.handle
             )));
         }
         (None, _) => {
-            return Err(Failure::refused(format!(
-                "{}: htb {} has several leaf classes ({}); the marker sees the traffic of all: name the one that queues with --leaf",
+            return Err(Error::setup(format!(
+                "{}: htb {} has several leaf classes ({}); the marker sees the traffic of all: select the one that queues by --leaf",
                 device.name,
                 root.handle,
                 listed()
             )));
         }
         (Some(wanted), _) => leaves.iter().find(|leaf| leaf.handle == wanted).ok_or_else(|| {
-            Failure::refused(format!(
+            Error::setup(format!(
                 "--leaf {wanted}: no leaf class of htb {} on {}; choose from: {}",
                 root.handle,
                 device.name,
@@ -163,47 +162,47 @@ fn of_class(
             ))
         })?,
     };
-    no_aqm_below(device, nodes, leaf.handle)?;
+    refuse_aqm_below(device, nodes, leaf.handle)?;
     let below = nodes.iter().find(|node| node.parent == leaf.handle);
     let (limit_bytes, limit_pkts) = match below {
         Some(node) if node.kind == "bfifo" => (tc::fifo_limit(node).map(u64::from), None),
         Some(node) if node.kind.starts_with("pfifo") => (None, tc::fifo_limit(node)),
-        // The kernel puts a pfifo there, as long as the device's queue.
+        // The kernel's default is a pfifo as long as the device's queue.
         _ => (None, Some(device.queue_length.max(1))),
     };
-    let (bytes, _) = rate_of(device, leaf)?;
+    let (bytes, _) = configured_rate(device, leaf)?;
     Ok(Shaper {
         kind: "htb".into(),
         handle: leaf.handle,
-        class: true,
+        is_class: true,
         rate: Rate::from_bps(8 * bytes),
         limit_bytes,
         limit_pkts,
-        ours: None,
-        others: leaves.iter().map(|other| other.handle).filter(|other| *other != leaf.handle).collect(),
+        own_bucket: None,
+        other_leaves: leaves.iter().map(|other| other.handle).filter(|other| *other != leaf.handle).collect(),
     })
 }
 
-fn rate_of(device: &Device, node: &Node) -> Result<(u64, Option<u64>), Failure> {
+fn configured_rate(device: &Device, node: &Node) -> Result<(u64, Option<u64>), Error> {
     tc::shaped_rate(node).filter(|(rate, _)| *rate > 0).ok_or_else(|| {
-        Failure::refused(format!("{}: the kernel does not say the rate of {} {}", device.name, node.kind, node.handle))
+        Error::setup(format!("{}: the kernel reports no rate of {} {}", device.name, node.kind, node.handle))
     })
 }
 
-fn no_aqm_below(device: &Device, nodes: &[Node], parent: Handle) -> Result<(), Failure> {
+fn refuse_aqm_below(device: &Device, nodes: &[Node], parent: Handle) -> Result<(), Error> {
     match nodes.iter().find(|node| node.parent == parent && AQMS.contains(&node.kind.as_str())) {
         None => Ok(()),
-        Some(aqm) => Err(Failure::refused(format!(
-            "{}: {} below {parent} is an AQM already; put a pfifo there, or leave it",
+        Some(aqm) => Err(Error::setup(format!(
+            "{}: {} below {parent} is an AQM already; replace it by a pfifo",
             device.name, aqm.kind
         ))),
     }
 }
 
 impl Shaper {
-    /// What its queue looks like now.
-    pub(crate) fn read(&self, netlink: &mut Netlink, device: &Device) -> io::Result<Stats> {
-        let node = if self.class {
+    /// Reads the counters of its queue.
+    pub(crate) fn stats(&self, netlink: &mut Netlink, device: &Device) -> io::Result<Stats> {
+        let node = if self.is_class {
             tc::class(netlink, device.index, self.handle)
         } else {
             tc::discipline(netlink, device.index, self.handle)
@@ -211,17 +210,17 @@ impl Shaper {
         node.map(|node| node.stats)
     }
 
-    /// Packets of `packet_bytes` that may wait.
+    /// Buffer in packets of `packet_bytes`.
     pub(crate) fn limit_in_packets(&self, packet_bytes: f64) -> f64 {
         let bytes = self.limit_bytes.map_or(f64::INFINITY, |limit| limit as f64 / packet_bytes);
         bytes.min(self.limit_pkts.map_or(f64::INFINITY, f64::from)).min(1e9)
     }
 
-    /// Makes it, if it is to be ours; one that a killed process left is changed.
-    pub(crate) fn make(&self, netlink: &mut Netlink, device: &Device) -> Result<(), Failure> {
-        let Some(bucket) = &self.ours else { return Ok(()) };
-        tc::set_bucket(netlink, device.index, OURS, bucket).map_err(|error| {
-            Failure::refused(match error.raw_os_error() {
+    /// Creates the bucket, or changes one that a killed process left. Does nothing for an existing shaper.
+    pub(crate) fn create(&self, netlink: &mut Netlink, device: &Device) -> Result<(), Error> {
+        let Some(bucket) = &self.own_bucket else { return Ok(()) };
+        tc::set_bucket(netlink, device.index, OWN_HANDLE, bucket).map_err(|error| {
+            Error::setup(match error.raw_os_error() {
                 Some(libc::EPERM) => format!("{}: a shaper needs the capability CAP_NET_ADMIN", device.name),
                 Some(libc::ENOENT) => "this kernel has no token bucket (CONFIG_NET_SCH_TBF)".into(),
                 _ => format!("{}: a token bucket: {error}", device.name),
@@ -229,28 +228,45 @@ impl Shaper {
         })
     }
 
-    /// Removes it, if it is ours.
+    /// Removes the bucket that was created.
     pub(crate) fn remove(&self, netlink: &mut Netlink, device: &Device) {
-        if self.ours.is_some() {
-            // Gone already, or the device is: nothing of ours is left.
+        if self.own_bucket.is_some() {
+            // An error means that bucket or device is gone already.
             let _ = tc::remove_root(netlink, device.index, self.handle);
         }
     }
 }
 
 fn is_ours(node: &Node) -> bool {
-    node.parent == ROOT && node.handle == OURS && node.kind == "tbf"
+    node.parent == ROOT && node.handle == OWN_HANDLE && node.kind == "tbf"
 }
 
-/// Removes a token bucket of ours that a killed process left on `device`. Whether there was one.
-pub(crate) fn remove_leftover(netlink: &mut Netlink, device: &Device) -> Result<bool, Failure> {
+/// Removes our token bucket that a killed process left on `device`. Returns whether there was one.
+pub(crate) fn remove_leftover(netlink: &mut Netlink, device: &Device) -> Result<bool, Error> {
     let at = || format!("{}: a token bucket left by a killed aqumend", device.name);
-    let nodes = tc::disciplines(netlink, device.index).or_refuse(at)?;
+    let nodes = tc::disciplines(netlink, device.index).context(at)?;
     if !nodes.iter().any(is_ours) {
         return Ok(false);
     }
-    tc::remove_root(netlink, device.index, OURS).or_refuse(at)?;
+    tc::remove_root(netlink, device.index, OWN_HANDLE).context(at)?;
     Ok(true)
+}
+
+/// Device with packets of 1500 bytes, and its HTB leaf 1:10 with a limit of `limit_pkts`.
+#[cfg(test)]
+pub(super) fn example(mbit: u64, limit_pkts: u32) -> (Device, Shaper) {
+    let device = Device { index: 1, name: "eth0".into(), hardware: 1, mtu: 1486, queue_length: 1000 };
+    let shaper = Shaper {
+        kind: "htb".into(),
+        handle: Handle::new(1, 0x10),
+        is_class: true,
+        rate: Rate::from_bps(mbit * 1_000_000),
+        limit_bytes: None,
+        limit_pkts: Some(limit_pkts),
+        own_bucket: None,
+        other_leaves: Vec::new(),
+    };
+    (device, shaper)
 }
 
 #[cfg(test)]
@@ -259,39 +275,30 @@ mod tests {
     use crate::netlink::tc::packed;
 
     fn device() -> Device {
-        Device { index: 1, name: "eth0".into(), hardware: 1, mtu: 1500, queue_length: 1000 }
+        Device { mtu: 1500, ..example(1, 0).0 }
     }
 
     fn bucket_of(line: &str, mbit: u64) -> Bucket {
-        let options = Options::of_line(line);
+        let options = Options::from_line(line);
         bucket(&options, Rate::from_bps(mbit * 1_000_000), &device())
     }
 
     #[test]
-    fn a_bucket_holds_ten_milliseconds_and_lets_wait_two_hundred() {
-        // 800 Mbit/s are 10^8 bytes/s: 1 MB at once, 20 MB wait.
+    fn a_bucket_has_a_burst_of_10_ms_and_a_buffer_of_200_ms() {
+        // 800 Mbit/s are 10^8 bytes/s: a burst of 1 MB, a buffer of 20 MB.
         let wide = bucket_of("eth0 --aqm pi --rate 800Mbit", 800);
         assert_eq!((wide.rate, wide.burst, wide.limit, wide.overhead), (100_000_000, 1_000_000, 20_000_000, 0));
-        // 1 Mbit/s: no less than two of the largest packets of 1600 bytes at once, and 64 that wait.
+        // 1 Mbit/s: a burst of at least two of the largest packets of 1600 bytes, a buffer of 64.
         let narrow = bucket_of("eth0 --aqm pi --rate 1Mbit --overhead 26B", 1);
         assert_eq!((narrow.rate, narrow.burst, narrow.limit, narrow.overhead), (125_000, 3200, 102_400, 26));
-        // What is said goes before; what the kernel has no number for is the largest that it has.
+        // The options take precedence; numbers beyond the kernel's range are limited to it.
         assert_eq!(bucket_of("eth0 --aqm pi --rate 1Mbit --buffer 9kB", 1).limit, 9000);
         assert_eq!(bucket_of("eth0 --aqm pi --rate 1Mbit", 400_000).limit, u32::MAX);
     }
 
     #[test]
-    fn the_room_of_a_shaper_is_the_lesser_of_its_limits() {
-        let shaper = |limit_bytes, limit_pkts| Shaper {
-            kind: "tbf".into(),
-            handle: OURS,
-            class: false,
-            rate: Rate::from_bps(8),
-            limit_bytes,
-            limit_pkts,
-            ours: None,
-            others: Vec::new(),
-        };
+    fn the_buffer_is_the_smaller_of_both_limits() {
+        let shaper = |limit_bytes, limit_pkts| Shaper { limit_bytes, limit_pkts, ..example(1, 0).1 };
         let room = |bytes, packets| shaper(bytes, packets).limit_in_packets(500.0);
         assert_eq!([room(Some(5000), None), room(None, Some(7)), room(Some(5000), Some(7))], [10.0, 7.0, 7.0]);
         assert_eq!(room(None, None), 1e9);
@@ -301,88 +308,88 @@ mod tests {
         Node { kind: kind.into(), handle: Handle::parse(handle).unwrap(), parent, options, ..Node::default() }
     }
 
-    /// A token bucket at the root: 2.5 MB/s and room for 9 kB.
+    /// Token bucket at the root: 2.5 MB/s, and a buffer of 9 kB.
     fn bucket_at(handle: &str) -> Node {
         node("tbf", handle, ROOT, packed::attributes(|all| all.put(1, &packed::bucket(2_500_000, 9000))))
     }
 
-    /// A class of htb 1: that lets through so many bytes a second.
+    /// Class of htb 1: with a ceiling of `bytes` per second.
     fn class(handle: &str, bytes: u32, level: u32) -> Node {
         node("htb", handle, ROOT, packed::attributes(|all| all.put(1, &packed::class(bytes, level))))
     }
 
     fn found(line: &str, nodes: &[Node], classes: &[Node]) -> Result<Shaper, String> {
-        among(nodes, classes, &device(), &Options::of_line(line)).map_err(|failure| failure.to_string())
+        choose(nodes, classes, &device(), &Options::from_line(line)).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn a_bucket_that_is_there_is_used_as_it_is() {
+    fn an_existing_bucket_is_used_unchanged() {
         let shaper = found("eth0 --aqm pi", &[bucket_at("1:")], &[]).unwrap();
-        assert_eq!((shaper.kind.as_str(), shaper.handle, shaper.class), ("tbf", Handle::new(1, 0), false));
+        assert_eq!((shaper.kind.as_str(), shaper.handle, shaper.is_class), ("tbf", Handle::new(1, 0), false));
         // 2.5 MB/s are 20 Mbit/s.
         assert_eq!((shaper.rate.as_bps(), shaper.limit_bytes, shaper.limit_pkts), (20_000_000, Some(9000), None));
-        assert!(shaper.ours.is_none());
+        assert!(shaper.own_bucket.is_none());
         let below = |kind, parent| [bucket_at("1:"), node(kind, "2:", parent, vec![])];
-        let why = found("eth0 --aqm pi", &below("fq_codel", Handle::new(1, 1)), &[]).unwrap_err();
-        assert_eq!(why, "eth0: fq_codel below 1:1 is an AQM already; put a pfifo there, or leave it");
+        let error = found("eth0 --aqm pi", &below("fq_codel", Handle::new(1, 1)), &[]).unwrap_err();
+        assert_eq!(error, "eth0: fq_codel below 1:1 is an AQM already; replace it by a pfifo");
         assert!(found("eth0 --aqm pi", &below("pfifo", Handle::new(1, 1)), &[]).is_ok());
         assert!(found("eth0 --aqm pi", &below("fq_codel", Handle::new(3, 1)), &[]).is_ok(), "below another");
-        let why = found("eth0 --aqm pi --leaf 1:1", &[bucket_at("1:")], &[]).unwrap_err();
-        assert_eq!(why, "--leaf 1:1: tbf at the root of eth0 has no classes");
+        let error = found("eth0 --aqm pi --leaf 1:1", &[bucket_at("1:")], &[]).unwrap_err();
+        assert_eq!(error, "--leaf 1:1: tbf at the root of eth0 has no classes");
         let silent = node("tbf", "1:", ROOT, packed::attributes(|all| all.put(1, &packed::bucket(0, 9000))));
-        let why = found("eth0 --aqm pi", &[silent], &[]).unwrap_err();
-        assert_eq!(why, "eth0: the kernel does not say the rate of tbf 1:");
+        let error = found("eth0 --aqm pi", &[silent], &[]).unwrap_err();
+        assert_eq!(error, "eth0: the kernel reports no rate of tbf 1:");
     }
 
     #[test]
-    fn a_bucket_of_our_own_takes_the_place_of_none_but_our_own() {
+    fn our_bucket_replaces_only_our_own() {
         let line = "eth0 --aqm pi --rate 8Mbit --buffer 50kB";
         let shaper = found(line, &[], &[]).unwrap();
-        assert_eq!((shaper.kind.as_str(), shaper.handle, shaper.class), ("tbf", OURS, false));
+        assert_eq!((shaper.kind.as_str(), shaper.handle, shaper.is_class), ("tbf", OWN_HANDLE, false));
         assert_eq!((shaper.rate.as_bps(), shaper.limit_bytes, shaper.limit_pkts), (8_000_000, Some(50_000), None));
-        assert_eq!(shaper.ours.map(|bucket| bucket.rate), Some(1_000_000));
-        // One that a killed process left, and what the kernel put there by itself.
+        assert_eq!(shaper.own_bucket.map(|bucket| bucket.rate), Some(1_000_000));
+        // A bucket that a killed process left, and the kernel's default.
         assert!(found(line, &[bucket_at("a9e:")], &[]).is_ok());
         assert!(found(line, &[node("pfifo_fast", "0:", ROOT, vec![])], &[]).is_ok());
-        let why = found(line, &[bucket_at("1:")], &[]).unwrap_err();
-        assert!(why.starts_with("eth0: --rate would replace tbf 1:; "), "{why}");
-        // Without a rate one that was left is none, nor is what the kernel put there, nor what hangs elsewhere.
+        let error = found(line, &[bucket_at("1:")], &[]).unwrap_err();
+        assert!(error.starts_with("eth0: --rate would replace tbf 1:; "), "{error}");
+        // Without --rate, neither a leftover bucket nor the kernel's default nor an inner bucket is a shaper.
         for other in [bucket_at("a9e:"), bucket_at("0:"), node("tbf", "1:", Handle::new(1, 1), vec![])] {
-            let why = found("eth0 --aqm pi", std::slice::from_ref(&other), &[]).unwrap_err();
-            assert!(why.starts_with("eth0: no shaper (tbf or htb) at its root"), "{other:?}: {why}");
+            let error = found("eth0 --aqm pi", std::slice::from_ref(&other), &[]).unwrap_err();
+            assert!(error.starts_with("eth0: no shaper (tbf or htb) at its root"), "{other:?}: {error}");
         }
-        for (kind, why) in [("fq_codel", "is an AQM already"), ("pfifo", "is no shaper")] {
-            let told = found("eth0 --aqm pi", &[node(kind, "1:", ROOT, vec![])], &[]).unwrap_err();
-            assert!(told.starts_with(&format!("eth0: {kind} 1: at its root {why}")), "{told}");
+        for (kind, reason) in [("fq_codel", "is an AQM already"), ("pfifo", "is no shaper")] {
+            let error = found("eth0 --aqm pi", &[node(kind, "1:", ROOT, vec![])], &[]).unwrap_err();
+            assert!(error.starts_with(&format!("eth0: {kind} 1: at its root {reason}")), "{error}");
         }
     }
 
     #[test]
-    fn the_leaf_of_a_hierarchy_is_the_only_one_or_the_one_that_is_named() {
+    fn the_leaf_is_the_only_one_or_the_one_of_the_option() {
         let root = || node("htb", "1:", ROOT, vec![]);
-        // One that is no leaf, and one of another hierarchy.
+        // An inner class, and a class of another hierarchy.
         let others = [class("1:1", 9_000_000, 1), class("2:7", 9_000_000, 0)];
         let classes = |leaves: &[&str]| -> Vec<Node> {
             others.iter().cloned().chain(leaves.iter().map(|leaf| class(leaf, 1_250_000, 0))).collect()
         };
         let one = found("eth0 --aqm pi", &[root()], &classes(&["1:10"])).unwrap();
-        assert_eq!((one.kind.as_str(), one.handle, one.class), ("htb", Handle::new(1, 0x10), true));
+        assert_eq!((one.kind.as_str(), one.handle, one.is_class), ("htb", Handle::new(1, 0x10), true));
         // 1.25 MB/s are 10 Mbit/s; the kernel's own fifo is as long as the device's queue.
         assert_eq!((one.rate.as_bps(), one.limit_bytes, one.limit_pkts), (10_000_000, None, Some(1000)));
         let two = classes(&["1:10", "1:20"]);
         let named = found("eth0 --aqm pi --leaf 1:20", &[root()], &two).unwrap();
-        assert_eq!((named.handle, named.others), (Handle::new(1, 0x20), vec![Handle::new(1, 0x10)]));
-        assert!(one.others.is_empty());
-        let why = found("eth0 --aqm pi", &[root()], &two).unwrap_err();
-        assert!(why.starts_with("eth0: htb 1: has several leaf classes (1:10, 1:20)"), "{why}");
-        let why = found("eth0 --aqm pi --leaf 1:1", &[root()], &two).unwrap_err();
-        assert_eq!(why, "--leaf 1:1: no leaf class of htb 1: on eth0; choose from: 1:10, 1:20");
-        let why = found("eth0 --aqm pi", &[root()], &others).unwrap_err();
-        assert_eq!(why, "eth0: htb 1: has no class, so it shapes nothing");
+        assert_eq!((named.handle, named.other_leaves), (Handle::new(1, 0x20), vec![Handle::new(1, 0x10)]));
+        assert!(one.other_leaves.is_empty());
+        let error = found("eth0 --aqm pi", &[root()], &two).unwrap_err();
+        assert!(error.starts_with("eth0: htb 1: has several leaf classes (1:10, 1:20)"), "{error}");
+        let error = found("eth0 --aqm pi --leaf 1:1", &[root()], &two).unwrap_err();
+        assert_eq!(error, "--leaf 1:1: no leaf class of htb 1: on eth0; choose from: 1:10, 1:20");
+        let error = found("eth0 --aqm pi", &[root()], &others).unwrap_err();
+        assert_eq!(error, "eth0: htb 1: has no class, so it shapes nothing");
     }
 
     #[test]
-    fn what_hangs_in_a_leaf_says_how_much_may_wait() {
+    fn the_discipline_of_a_leaf_sets_its_buffer() {
         let limits = |kind: &str, parent: &str, limit: u32| {
             let below = node(kind, "10:", Handle::parse(parent).unwrap(), limit.to_ne_bytes().to_vec());
             let nodes = [node("htb", "1:", ROOT, vec![]), below];
@@ -392,7 +399,7 @@ mod tests {
         assert_eq!(limits("bfifo", "1:10", 90_000), Ok((Some(90_000), None)));
         assert_eq!(limits("pfifo", "1:10", 400), Ok((None, Some(400))));
         assert_eq!(limits("pfifo_head_drop", "1:10", 300), Ok((None, Some(300))));
-        // Of others the device's queue is the best that is known; what hangs in another leaf is none of ours.
+        // For other disciplines the device's queue length is the best estimate; those of other leaves are ignored.
         assert_eq!(
             [limits("sfq", "1:10", 9), limits("pfifo", "1:20", 9)],
             [Ok((None, Some(1000))), Ok((None, Some(1000)))]
@@ -401,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_is_known_by_place_handle_and_kind() {
+    fn a_leftover_is_recognised_by_position_handle_and_kind() {
         assert!(is_ours(&bucket_at("a9e:")));
         let others =
             [bucket_at("1:"), node("htb", "a9e:", ROOT, vec![]), node("tbf", "a9e:", Handle::new(1, 1), vec![])];

@@ -1,18 +1,18 @@
-//! Values of options: name-value pairs, and the error of a wrong value.
+//! Values of options: name-value pairs, and the error of an invalid value.
 
-use crate::{Failure, shown};
+use crate::{Error, shorten};
 
-/// Makes the error of a wrong value: option, value, accepted values.
-pub(super) fn wrong(option: &str, value: &str, accepted: impl std::fmt::Display) -> Failure {
-    Failure::refused(format!("--{option} {}: {accepted}", shown(&format!("{value:?}"))))
+/// Error of an invalid value: option, value, accepted values.
+pub(super) fn invalid(option: &str, value: &str, accepted: impl std::fmt::Display) -> Error {
+    Error::setup(format!("--{option} {}: {accepted}", shorten(&format!("{value:?}"))))
 }
 
 /// Splits `a=1,b=2` into pairs.
 pub(super) fn pairs<'a>(
     option: &'static str,
     text: &'a str,
-) -> impl Iterator<Item = Result<(&'a str, &'a str), Failure>> {
+) -> impl Iterator<Item = Result<(&'a str, &'a str), Error>> {
     text.split(',')
         .filter(|pair| !pair.is_empty())
-        .map(move |pair| pair.split_once('=').ok_or_else(|| wrong(option, pair, "must be NAME=VALUE")))
+        .map(move |pair| pair.split_once('=').ok_or_else(|| invalid(option, pair, "must be NAME=VALUE")))
 }

@@ -1,17 +1,17 @@
-//! The time of a run: nanoseconds since its start, by the machine's monotonic clock.
+//! Clock of a run: nanoseconds since its start, by the machine's monotonic clock.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// A clock that showed zero at the start of a run.
+/// Clock that shows zero at the start of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     zero_ns: u64,
 }
 
 impl Clock {
-    /// A clock that will show zero in `delay_ns`; until then it shows zero too.
+    /// Clock that reaches zero in `delay_ns`, and shows zero until then.
     pub fn starting_in(delay_ns: u64) -> Self {
         Clock { zero_ns: monotonic_ns() + delay_ns }
     }
@@ -22,14 +22,14 @@ impl Clock {
         monotonic_ns().saturating_sub(self.zero_ns)
     }
 
-    /// How long to wait until `at`, for system calls that wait; nothing if that is over.
+    /// Time until `at`, for system calls that wait; zero if it has passed.
     pub fn wait(&self, at: u64) -> Timespec {
         let wait = (self.zero_ns.saturating_add(at)).saturating_sub(monotonic_ns());
         Timespec { tv_sec: (wait / 1_000_000_000) as i64, tv_nsec: (wait % 1_000_000_000) as _ }
     }
 }
 
-/// The machine's monotonic clock, by which a marker in the kernel judges its orders too.
+/// Monotonic clock of the machine, which the marker in the kernel uses too.
 #[inline]
 pub(crate) fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
@@ -41,17 +41,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_shows_nanoseconds_since_its_start_and_zero_before() {
+    fn a_clock_shows_nanoseconds_since_its_start_and_zero_before() {
         let early = Clock::starting_in(3_600_000_000_000);
         assert_eq!(early.now(), 0);
         let (before, clock) = (monotonic_ns(), Clock::starting_in(0));
-        let (shown, after) = (clock.now(), monotonic_ns());
-        assert!(shown <= after - before, "{shown} of {} ns", after - before);
+        let (now, after) = (clock.now(), monotonic_ns());
+        assert!(now <= after - before, "{now} of {} ns", after - before);
         assert!(Clock { zero_ns: before - 5 }.now() >= 5);
     }
 
     #[test]
-    fn the_wait_until_a_moment_is_what_is_missing_in_seconds_and_nanoseconds() {
+    fn a_wait_is_split_into_seconds_and_nanoseconds() {
         let clock = Clock { zero_ns: 7 };
         for at in [u64::MAX / 4, u64::MAX / 4 + 123_456_789] {
             let before = monotonic_ns();
@@ -61,7 +61,7 @@ mod tests {
             let ns = wait.tv_sec as u64 * 1_000_000_000 + wait.tv_nsec as u64;
             assert!((at + 7 - after..=at + 7 - before).contains(&ns), "{ns} ns until {at}");
         }
-        // What is over is not waited for.
+        // A time in the past needs no wait.
         let over = clock.wait(0);
         assert_eq!((over.tv_sec, over.tv_nsec), (0, 0));
     }

@@ -1,99 +1,76 @@
-//! `aqumend run`: a scenario with the kernel's TCP; and the options that the laboratory's commands share.
+//! `aqumend run`: a scenario with the kernel's TCP; and the options that the commands of the laboratory share.
 
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use aqumen_scenario::{Plan, Scenario};
-use lexopt::prelude::*;
 use serde::Serialize;
 
 use super::report::{Curves, LiveResult};
 use super::{report, run as live};
-use crate::{Failure, Tried, shown};
+use crate::arguments::{Command, Opt, store, whole_number};
+use crate::{Context, Error, shorten};
 
-/// The scenario and what is changed of it, as the command line has them.
+/// A scenario and changes of it, from a command line; `own` has the command's own options.
 #[derive(Debug, Default)]
-pub(crate) struct Chosen {
+pub(crate) struct ScenarioOptions<T> {
     file: Option<String>,
-    /// What the scenario is called in messages, and beside which its files are, where it comes from standard input.
     name: Option<String>,
     aqm: Option<String>,
     seed: Option<u64>,
     changes: Vec<(String, String)>,
     until: Option<String>,
+    pub(crate) own: T,
 }
 
-impl Chosen {
-    /// The help of these options.
-    pub(crate) const HELP: &str = "  SCENARIO           a scenario file; - for standard input
-  --aqm SPEC         the AQM on the links under test; else the scenario's own
-  --seed N           the seed (1)
-  --set KEY=VALUE    replace a value of the scenario; may be repeated
-  --until TIME       only the beginning, up to this time: 30s
-  --name FILE        with -: what the scenario is called, and beside which file its own files are
-";
-
-    /// The options of a command line, of which `own` takes those that are the command's; `None`:
-    /// `help` was wanted, and is printed.
+impl<T: Default + 'static> ScenarioOptions<T> {
+    /// Reads the command line of the command `name`; `None` if it only asked for help.
     pub(crate) fn read(
-        mut parser: lexopt::Parser,
-        help: fn() -> String,
-        mut own: impl FnMut(&str, &mut lexopt::Parser) -> Result<bool, Failure>,
-    ) -> Result<Option<Self>, Failure> {
-        let mut chosen = Chosen::default();
-        while let Some(argument) = parser.next()? {
-            let (name, value) = match &argument {
-                Long("help") | Short('h') => {
-                    print!("{}", help());
-                    return Ok(None);
-                }
-                Long(name) => (name.to_string(), None),
-                Value(value) => (String::new(), Some(value.clone().string()?)),
-                Short(_) => return Err(argument.unexpected().into()),
-            };
-            let taken =
-                value.is_none() && own(&name, &mut parser)? || chosen.take(&name, value.clone(), &mut parser)?;
-            match value {
-                _ if taken => {}
-                Some(value) => {
-                    return Err(Failure::refused(format!("unexpected argument {}; see --help", shown(&value))));
-                }
-                None => return Err(Failure::refused(format!("unknown option --{}; see --help", shown(&name)))),
-            }
-        }
-        Ok(Some(chosen))
+        name: &'static str,
+        head: &'static str,
+        own: Vec<Opt<Self>>,
+        arguments: lexopt::Parser,
+    ) -> Result<Option<Self>, Error> {
+        let mut options = vec![
+            Opt::new(
+                "aqm SPEC",
+                "the AQM on the links under test; default: the scenario's own",
+                |all: &mut Self, value| store(&mut all.aqm, Some(value.into())),
+            ),
+            Opt::new("seed N", "the seed; default 1", |all, value| {
+                store(&mut all.seed, Some(whole_number("seed", value)?))
+            }),
+            Opt::repeated("set KEY=VALUE", "replace a value of the scenario; may be repeated", |all, value| {
+                let (key, value) = value
+                    .split_once('=')
+                    .ok_or_else(|| Error::setup(format!("--set {}: must be KEY=VALUE", shorten(value))))?;
+                all.changes.push((key.into(), value.into()));
+                Ok(())
+            }),
+            Opt::new("until TIME", "only the beginning, up to this time: 30s", |all, value| {
+                store(&mut all.until, Some(value.into()))
+            }),
+            Opt::new(
+                "name FILE",
+                "with -: name of the scenario, and the file beside which its own files are",
+                |all, value| store(&mut all.name, Some(value.into())),
+            ),
+        ];
+        options.extend(own);
+        let command = Command { name, head, operand: |all: &mut Self| &mut all.file, options };
+        let mut all = Self::default();
+        Ok(command.read(arguments, &mut all)?.then_some(all))
     }
+}
 
-    /// Takes `argument` if it is one of these; `false`: it is not.
-    fn take(&mut self, argument: &str, value: Option<String>, parser: &mut lexopt::Parser) -> Result<bool, Failure> {
-        match (argument, value) {
-            ("", Some(file)) if self.file.is_none() => self.file = Some(file),
-            ("aqm", None) if self.aqm.is_some() => {
-                return Err(Failure::refused("--aqm is given twice: a run has one AQM"));
-            }
-            ("aqm", None) => self.aqm = Some(parser.value()?.string()?),
-            ("seed", None) => self.seed = Some(whole_number(parser, argument)?),
-            ("until", None) => self.until = Some(parser.value()?.string()?),
-            ("name", None) => self.name = Some(parser.value()?.string()?),
-            ("set", None) => {
-                let text = parser.value()?.string()?;
-                let pair = text.split_once('=');
-                let (key, value) =
-                    pair.ok_or_else(|| Failure::refused(format!("--set {}: KEY=VALUE is wanted", shown(&text))))?;
-                self.changes.push((key.into(), value.into()));
-            }
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
-    /// The plan.
-    pub(crate) fn plan(&self) -> Result<Plan, Failure> {
-        let file = self.file.as_deref().ok_or_else(|| Failure::refused("a scenario file is missing; see --help"))?;
+impl<T> ScenarioOptions<T> {
+    /// Reads the scenario, and makes its plan.
+    pub(crate) fn plan(&self) -> Result<Plan, Error> {
+        let file = self.file.as_deref().ok_or_else(|| Error::setup("a scenario file is missing; see --help"))?;
         let changes: Vec<(&str, &str)> = self.changes.iter().map(|(key, value)| (&key[..], &value[..])).collect();
         let mut scenario = if file == "-" {
             let mut text = Vec::new();
-            std::io::stdin().read_to_end(&mut text).or_refuse(|| "cannot read standard input".into())?;
+            std::io::stdin().read_to_end(&mut text).context(|| "cannot read standard input".into())?;
             Scenario::from_bytes(&text, self.name.as_deref().unwrap_or("standard input"), &changes)?
         } else {
             Scenario::load(file, &changes)?
@@ -106,32 +83,47 @@ impl Chosen {
     }
 }
 
-/// A result, and what plots want beside it.
+/// A result, and curves for plots.
 #[derive(Serialize)]
 struct WithCurves<'a> {
     result: &'a LiveResult,
     curves: Curves<'a>,
 }
 
+/// Options of `aqumend run` alone.
+#[derive(Debug, Default)]
+struct RunFlags {
+    curves: bool,
+    progress: bool,
+    super_packets: bool,
+}
+
 /// `aqumend run`.
-pub(crate) fn run(arguments: lexopt::Parser) -> Result<(), Failure> {
-    let (mut curves, mut progress, mut super_packets) = (false, false, false);
-    let own = |name: &str, _: &mut lexopt::Parser| {
-        match name {
-            "curves" => curves = true,
-            "progress" => progress = true,
-            "gso" => super_packets = true,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    };
-    let Some(chosen) = Chosen::read(arguments, help, own)? else { return Ok(()) };
-    let plan = chosen.plan()?;
+pub(crate) fn run(arguments: lexopt::Parser) -> Result<(), Error> {
+    let own = vec![
+        Opt::new(
+            "curves",
+            "series and distributions too, under `curves`; the result is then under `result`",
+            |all, _| {
+                let all: &mut ScenarioOptions<RunFlags> = all;
+                store(&mut all.own.curves, true)
+            },
+        ),
+        Opt::new("gso", "exchange super-packets of TCP: split before the queue, joined on the way out", |all, _| {
+            store(&mut all.own.super_packets, true)
+        }),
+        Opt::new("progress", "report progress on standard error", |all, _| store(&mut all.own.progress, true)),
+    ];
+    let head = "aqumend run: a scenario with the kernel's own TCP and UDP, its links in this program, in network namespaces that end with it\n\n\
+                Usage: aqumend run SCENARIO [OPTIONS]     (as root). SCENARIO is a file, or - for standard input; the result is JSON.\n";
+    let Some(options) = ScenarioOptions::read("run", head, own, arguments)? else { return Ok(()) };
+    let plan = options.plan()?;
+    let RunFlags { curves, progress, super_packets } = options.own;
     stop_on_signals();
-    let mut told = progress.then(Progress::default);
-    let (result, _) = live::carry_out(&plan, live::Manner { super_packets, record: false }, |now| {
-        if let Some(line) = told.as_mut().and_then(|told| told.news(now, plan.duration.as_nanos())) {
-            // Whoever wanted to hear of it may be gone.
+    let mut progress = progress.then(Progress::default);
+    let (result, _) = live::run_with(&plan, live::RunOptions { super_packets, record: false }, |now| {
+        if let Some(line) = progress.as_mut().and_then(|progress| progress.update(now, plan.duration.as_nanos())) {
+            // The reader of the progress may have ended.
             let _ = writeln!(std::io::stderr(), "{line}");
         }
         !is_stopped()
@@ -141,49 +133,32 @@ pub(crate) fn run(arguments: lexopt::Parser) -> Result<(), Failure> {
     } else {
         serde_json::to_string(&result)
     };
-    print_line(&json.or_refuse(|| "the result".into())?)
+    print_line(&json.context(|| "the result".into())?)
 }
 
-/// How much of a run was told to be over, in hundredths.
+/// Reported progress of a run, in hundredths.
 #[derive(Debug, Default)]
 struct Progress(u64);
 
 impl Progress {
-    /// What to tell at `now`, nanoseconds of a run of such a `duration`: another hundredth is over.
-    fn news(&mut self, now: u64, duration: u64) -> Option<String> {
-        let share = 100 * now / duration.max(1);
-        (share > std::mem::replace(&mut self.0, share)).then(|| format!("progress {:.2}", share as f64 / 100.0))
+    /// Returns a line at each further hundredth of a run of `duration`; `now` and `duration` in nanoseconds.
+    fn update(&mut self, now: u64, duration: u64) -> Option<String> {
+        let hundredths = 100 * now / duration.max(1);
+        (hundredths > std::mem::replace(&mut self.0, hundredths))
+            .then(|| format!("progress {:.2}", hundredths as f64 / 100.0))
     }
 }
 
-fn help() -> String {
-    format!(
-        "aqumend run: a scenario with the kernel's own TCP and UDP, its links in this program, in network namespaces that end with it\n\n\
-         Usage: aqumend run SCENARIO [OPTIONS]     (as root); the result is JSON on standard output\n\n{}\
-         \x20 --curves           series and distributions too, under `curves`; the result is then under `result`\n\
-         \x20 --gso              take super-packets of TCP: split before the queue, joined on the way out\n\
-         \x20 --progress         say on standard error how far it is\n",
-        Chosen::HELP
-    )
-}
-
-/// The value of an option that wants a whole number.
-pub(crate) fn whole_number<T: std::str::FromStr>(parser: &mut lexopt::Parser, option: &str) -> Result<T, Failure> {
-    let text = parser.value()?.string()?;
-    text.parse()
-        .map_err(|_| Failure::refused(format!("--{option} {}: a whole number from 0 on is wanted", shown(&text))))
-}
-
-/// Writes a line of data.
-pub(crate) fn print_line(line: &str) -> Result<(), Failure> {
+/// Writes a line of data to standard output.
+pub(crate) fn print_line(line: &str) -> Result<(), Error> {
     write_line(&mut std::io::stdout(), line)
 }
 
-/// The same to `out`. Whoever reads may leave.
-fn write_line(out: &mut impl Write, line: &str) -> Result<(), Failure> {
+/// Writes a line to `out`. A reader that has ended is no error.
+fn write_line(out: &mut impl Write, line: &str) -> Result<(), Error> {
     match writeln!(out, "{line}") {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::refused(format!("cannot write: {error}")))
+            Err(Error::setup(format!("cannot write: {error}")))
         }
         _ => Ok(()),
     }
@@ -191,12 +166,12 @@ fn write_line(out: &mut impl Write, line: &str) -> Result<(), Failure> {
 
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
-/// Whether somebody wants the program to end.
+/// Whether a signal has requested the end of the program.
 pub(crate) fn is_stopped() -> bool {
     STOPPED.load(Ordering::Relaxed)
 }
 
-/// Ctrl-C, and what service managers send, end a run in good order.
+/// Lets Ctrl-C and the signals of service managers end a run in good order.
 pub(crate) fn stop_on_signals() {
     extern "C" fn stop(_: libc::c_int) {
         STOPPED.store(true, Ordering::Relaxed);
@@ -211,67 +186,50 @@ pub(crate) fn stop_on_signals() {
 mod tests {
     use super::*;
 
-    /// The options of a command line of a command that has the flag --own.
-    fn read(line: &[&str]) -> Result<(Option<Chosen>, bool), Failure> {
-        let mut own = false;
-        let chosen = Chosen::read(lexopt::Parser::from_args(line), String::new, |name, _| {
-            own |= name == "own";
-            Ok(name == "own")
-        })?;
-        Ok((chosen, own))
-    }
-
-    fn refused(line: &[&str]) -> String {
-        read(line).unwrap_err().to_string()
+    fn read(line: &[&str]) -> Result<Option<ScenarioOptions<bool>>, String> {
+        let own = vec![Opt::new("own", "a flag", |all: &mut ScenarioOptions<bool>, _| store(&mut all.own, true))];
+        let options = ScenarioOptions::read("test", "", own, lexopt::Parser::from_args(line));
+        options.map_err(|error| error.to_string())
     }
 
     #[test]
-    fn a_scenario_and_what_is_changed_of_it_are_read() {
+    fn a_scenario_and_its_changes_are_read() {
         let line =
             ["one.toml", "--aqm", "pi:a=1", "--seed", "7", "--set", "a.b=c=d", "--own", "--set=e=f", "--until", "3s"];
-        let (chosen, own) = read(&line).unwrap();
-        let chosen = chosen.unwrap();
-        assert!(own);
-        assert_eq!((chosen.file.as_deref(), chosen.aqm.as_deref()), (Some("one.toml"), Some("pi:a=1")));
-        assert_eq!((chosen.seed, chosen.until.as_deref(), chosen.name), (Some(7), Some("3s"), None));
+        let all = read(&line).unwrap().unwrap();
+        assert!(all.own);
+        assert_eq!((all.file.as_deref(), all.aqm.as_deref()), (Some("one.toml"), Some("pi:a=1")));
+        assert_eq!((all.seed, all.until.as_deref(), all.name), (Some(7), Some("3s"), None));
         let changes = [("a.b", "c=d"), ("e", "f")].map(|(key, value)| (key.to_owned(), value.to_owned()));
-        assert_eq!(chosen.changes, changes);
-        assert_eq!(read(&["-", "--name", "x.toml"]).unwrap().0.unwrap().name.as_deref(), Some("x.toml"));
-        assert!(read(&["one.toml", "--help"]).unwrap().0.is_none() && read(&["-h"]).unwrap().0.is_none());
+        assert_eq!(all.changes, changes);
+        assert_eq!(read(&["-", "--name", "x.toml"]).unwrap().unwrap().name.as_deref(), Some("x.toml"));
+        assert!(read(&["one.toml", "--help"]).unwrap().is_none());
     }
 
     #[test]
-    fn what_is_no_option_is_refused_by_name() {
-        assert_eq!(refused(&["one.toml", "two.toml"]), "unexpected argument two.toml; see --help");
-        assert_eq!(refused(&["--onw"]), "unknown option --onw; see --help");
-        assert_eq!(refused(&["one.toml", "--aqm", "pi", "--aqm", "red"]), "--aqm is given twice: a run has one AQM");
-        let long = "word ".repeat(1000);
-        assert!(
-            [&["one.toml", &long][..], &["--set", &long], &["--seed", &long]]
-                .map(refused)
-                .iter()
-                .all(|said| said.len() < 150)
-        );
-        assert_eq!(refused(&["--set", "key"]), "--set key: KEY=VALUE is wanted");
-        assert_eq!(refused(&["--seed", "-1"]), "--seed -1: a whole number from 0 on is wanted");
-        assert!(refused(&["-x"]).contains("-x") && refused(&["--aqm"]).contains("--aqm"));
-        let missing = Chosen::default().plan().unwrap_err().to_string();
+    fn invalid_options_are_refused_by_name() {
+        let error = |line: &[&str]| read(line).unwrap_err();
+        assert_eq!(error(&["one.toml", "--aqm", "pi", "--aqm", "red"]), "--aqm is given twice");
+        assert_eq!(error(&["--set", "key"]), "--set key: must be KEY=VALUE");
+        assert_eq!(error(&["--seed", "-1"]), "--seed -1: must be a whole number from 0 on");
+        assert!(error(&["--set", &"word ".repeat(1000)]).len() < 150);
+        let missing = ScenarioOptions::<bool>::default().plan().unwrap_err().to_string();
         assert_eq!(missing, "a scenario file is missing; see --help");
     }
 
     #[test]
-    fn progress_is_told_at_each_hundredth_once() {
+    fn progress_is_reported_once_for_each_hundredth() {
         let mut progress = Progress::default();
-        // Of 2 s a hundredth is 20 ms.
-        let news = [0, 19, 20, 39, 40, 41, 1990, 2000].map(|ms| progress.news(ms * 1_000_000, 2_000_000_000));
-        let told: Vec<String> = news.into_iter().flatten().collect();
-        assert_eq!(told, ["progress 0.01", "progress 0.02", "progress 0.99", "progress 1.00"]);
+        // A hundredth of 2 s is 20 ms.
+        let lines = [0, 19, 20, 39, 40, 41, 1990, 2000].map(|ms| progress.update(ms * 1_000_000, 2_000_000_000));
+        let lines: Vec<String> = lines.into_iter().flatten().collect();
+        assert_eq!(lines, ["progress 0.01", "progress 0.02", "progress 0.99", "progress 1.00"]);
     }
 
-    /// Takes nothing, for this reason.
-    struct Deaf(std::io::ErrorKind);
+    /// Writer that always fails with this error.
+    struct FailingWriter(std::io::ErrorKind);
 
-    impl Write for Deaf {
+    impl Write for FailingWriter {
         fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
             Err(self.0.into())
         }
@@ -282,12 +240,12 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_no_more_ends_nothing_and_a_full_disk_is_told() {
+    fn a_closed_pipe_is_no_error_and_a_full_disk_is_one() {
         let mut out = Vec::new();
         write_line(&mut out, "{}").unwrap();
         assert_eq!(out, b"{}\n");
-        assert_eq!(write_line(&mut Deaf(std::io::ErrorKind::BrokenPipe), "{}"), Ok(()));
-        let why = write_line(&mut Deaf(std::io::ErrorKind::StorageFull), "{}").unwrap_err().to_string();
-        assert!(why.starts_with("cannot write: "), "{why}");
+        assert_eq!(write_line(&mut FailingWriter(std::io::ErrorKind::BrokenPipe), "{}"), Ok(()));
+        let error = write_line(&mut FailingWriter(std::io::ErrorKind::StorageFull), "{}").unwrap_err().to_string();
+        assert!(error.starts_with("cannot write: "), "{error}");
     }
 }

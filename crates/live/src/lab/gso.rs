@@ -1,35 +1,35 @@
-//! Super-packets: the kernel hands over many segments of a connection as one packet, which is split into them before
-//! any queue; what leaves together is joined again.
+//! Super-packets: the kernel hands over many segments of a connection as one packet. They are split before any queue,
+//! and packets that leave together are joined again.
 //!
-//! A device with virtio-net headers says with each packet how it is made of segments, and where a checksum is still
-//! to be filled in (`linux/virtio_net.h`). So a queue meets each segment by itself, and only reads and writes are
-//! shared. Segments are joined as the kernel's own receive offload does: in order, alike but for what must differ,
-//! none marked beside one that is not.
+//! A device with virtio-net headers describes with each packet its segments, and where a checksum is still to be filled
+//! in (`linux/virtio_net.h`). So a queue sees single segments; only reads and writes are shared. Segments are joined as
+//! in the kernel's generic receive offload: in order, equal but for the fields that must differ, and marked ones apart
+//! from others.
 
-use super::ip::folded;
+use super::ip::fold;
 
-/// What stands before each packet of such a device.
+/// Header before each packet of such a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// What kind of super-packet: [`NONE`], [`TCP_V4`] or [`TCP_V6`].
+    /// Kind of super-packet: [`NONE`], [`TCP_V4`] or [`TCP_V6`].
     pub kind: u8,
-    /// Bytes of the headers.
+    /// Length of the packet's headers, bytes.
     pub headers: u16,
-    /// Data bytes of each segment but the last.
+    /// Payload of each segment but the last, bytes.
     pub segment: u16,
-    /// Where the checksum that is still to be filled in begins, and how far behind that it stands; zeros: none is.
-    pub partial: Partial,
+    /// Checksum that is still to be filled in; zeros: none.
+    pub partial: PartialChecksum,
 }
 
-/// Where a checksum begins to count and how far behind it stands; zeros: it is filled in.
-pub type Partial = [u16; 2];
+/// Start of a checksum's range, and the offset of the checksum from there; zeros: the checksum is complete.
+pub type PartialChecksum = [u16; 2];
 
 /// Bytes of [`Header`].
 pub const HEADER_BYTES: usize = 10;
-/// Largest packet that such a device gives or takes, with its header.
+/// Largest packet of such a device, with its header.
 pub const LARGEST_BYTES: usize = HEADER_BYTES + 65_535;
 
-/// One packet.
+/// Single packet.
 pub const NONE: u8 = 0;
 /// Segments of TCP over IPv4.
 pub const TCP_V4: u8 = 1;
@@ -37,7 +37,7 @@ pub const TCP_V4: u8 = 1;
 pub const TCP_V6: u8 = 4;
 /// Flag: the checksum is still to be filled in.
 const NEEDS_CHECKSUM: u8 = 1;
-/// Bit of the kind: the first segment may have CWR, which the others must not have.
+/// Bit of the kind: only the first segment may have CWR.
 const WITH_CWR: u8 = 0x80;
 
 const FIN: u8 = 0x01;
@@ -45,15 +45,15 @@ const PSH: u8 = 0x08;
 const ACK: u8 = 0x10;
 const ECE: u8 = 0x40;
 const CWR: u8 = 0x80;
-/// What ends a message.
-const ENDS: u8 = FIN | PSH;
-/// Flags that segments to be joined need not have, or may.
-const OF_SOME: u8 = ENDS | ECE;
-/// Where the checksum stands in a TCP header.
+/// Flags that end a message.
+const END_FLAGS: u8 = FIN | PSH;
+/// Flags that a segment to be joined may have beside ACK.
+const OPTIONAL_FLAGS: u8 = END_FLAGS | ECE;
+/// Offset of the checksum in a TCP header.
 const TCP_CHECKSUM: usize = 16;
 
 impl Header {
-    /// The header of `bytes`, which begin with it, and the packet behind it.
+    /// Splits `bytes` into the header and the packet.
     pub fn read(bytes: &[u8]) -> Option<(Header, &[u8])> {
         let (raw, packet) = bytes.split_at_checked(HEADER_BYTES)?;
         let word = |at: usize| u16::from_ne_bytes([raw[at], raw[at + 1]]);
@@ -61,7 +61,7 @@ impl Header {
         Some((Header { kind: raw[1] & !WITH_CWR, headers: word(2), segment: word(4), partial }, packet))
     }
 
-    /// Writes it to the beginning of `bytes`.
+    /// Writes the header to the beginning of `bytes`.
     pub fn write(&self, bytes: &mut [u8]) {
         bytes[0] = if self.partial == [0; 2] { 0 } else { NEEDS_CHECKSUM };
         bytes[1] = self.kind;
@@ -72,7 +72,7 @@ impl Header {
     }
 }
 
-/// The segments of a super-packet of TCP.
+/// Segments of a TCP super-packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Segments<'a> {
     packet: &'a [u8],
@@ -83,8 +83,8 @@ pub struct Segments<'a> {
 }
 
 impl<'a> Segments<'a> {
-    /// Of `packet`; `None`: it is none, or it is not what its header says.
-    pub fn of(header: &Header, packet: &'a [u8]) -> Option<Self> {
+    /// Segments of `packet`; `None` if it is no super-packet, or differs from its header.
+    pub fn new(header: &Header, packet: &'a [u8]) -> Option<Self> {
         let version = match header.kind {
             TCP_V4 => 4,
             TCP_V6 => 6,
@@ -97,12 +97,12 @@ impl<'a> Segments<'a> {
         (right && fits).then_some(Segments { packet, transport, headers, segment: header.segment.into() })
     }
 
-    /// How many there are.
+    /// Number of segments.
     pub fn count(&self) -> usize {
         (self.packet.len() - self.headers).div_ceil(self.segment)
     }
 
-    /// Writes segment `number` to `to`; its length, or `None` if it has no room.
+    /// Writes segment `number` to `to`. Returns its length, or `None` if it does not fit.
     pub fn write(&self, number: usize, to: &mut [u8]) -> Option<usize> {
         let from = number * self.segment;
         let data = self.packet[self.headers..].get(from..)?;
@@ -124,83 +124,82 @@ impl<'a> Segments<'a> {
             tcp[13] &= !CWR;
         }
         if number + 1 < self.count() {
-            tcp[13] &= !ENDS;
+            tcp[13] &= !END_FLAGS;
         }
         Some(length)
     }
 }
 
-/// Joins packets that leave a device's way together. What belongs to one connection keeps its order.
+/// Joins packets that leave by one device together. Packets of one connection keep their order.
 #[derive(Debug, Default)]
 pub struct Joiner {
-    waiting: Vec<Joined>,
-    /// Room of those that were written.
-    spare: Vec<Joined>,
+    waiting: Vec<JoinedPacket>,
+    /// Buffers of packets that were written.
+    free: Vec<JoinedPacket>,
 }
 
-/// One or more segments, to be written at once.
+/// One or more segments to be written at once.
 #[derive(Debug, Default)]
-struct Joined {
-    /// Room for the header, then the packet.
+struct JoinedPacket {
+    /// Space for the header, then the packet.
     bytes: Vec<u8>,
-    partial: Partial,
-    /// When each came out of the network.
-    since: Vec<u64>,
-    /// Another segment may follow.
-    open: Option<Open>,
+    partial: PartialChecksum,
+    /// Time when each segment left the network.
+    exits: Vec<u64>,
+    /// Set if another segment may follow.
+    continuation: Option<Continuation>,
 }
 
-/// What the next segment of a connection must be like.
+/// Properties that the next segment of a connection must have.
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct Continuation {
     transport: usize,
     headers: usize,
     segment: usize,
     sequence: u32,
 }
 
-/// So many wait at most before they have to be written.
+/// Packets that may wait before they have to be written.
 const WAITING_MAX: usize = 64;
-/// A segment is compared with so many of those that came last.
-const LOOKED_AT: usize = 16;
+/// Number of waiting packets with which a segment is compared, latest first.
+const COMPARED_MAX: usize = 16;
 
 impl Joiner {
-    /// Takes `packet`, whose checksum is `partial`, out of the network since `when`. Whether all
-    /// that wait must be written now.
-    pub fn add(&mut self, packet: &[u8], partial: Partial, when: u64) -> bool {
-        let segment = Open::of(packet, partial);
+    /// Adds a packet that left the network at `exit`. Returns whether all waiting packets must be written now.
+    pub fn add(&mut self, packet: &[u8], partial: PartialChecksum, exit: u64) -> bool {
+        let segment = Continuation::new(packet, partial);
         if let Some(segment) = &segment {
-            let of_connection = self.waiting.iter_mut().rev().take(LOOKED_AT);
-            let last = of_connection.into_iter().find(|joined| joined.is_of(packet, segment));
-            if last.is_some_and(|last| last.append(packet, segment, when)) {
+            let candidates = self.waiting.iter_mut().rev().take(COMPARED_MAX);
+            let last = candidates.into_iter().find(|joined| joined.is_same_connection(packet, segment));
+            if last.is_some_and(|last| last.append(packet, segment, exit)) {
                 return false;
             }
         }
-        let mut joined = self.spare.pop().unwrap_or_default();
+        let mut joined = self.free.pop().unwrap_or_default();
         joined.bytes.clear();
-        joined.since.clear();
+        joined.exits.clear();
         joined.bytes.resize(HEADER_BYTES, 0);
         joined.bytes.extend_from_slice(packet);
-        joined.since.push(when);
+        joined.exits.push(exit);
         joined.partial = partial;
-        joined.open = segment;
+        joined.continuation = segment;
         self.waiting.push(joined);
         self.waiting.len() >= WAITING_MAX
     }
 
-    /// Hands all that wait to `write`, each with when its segments came out of the network.
+    /// Passes all waiting packets to `write`, each with the times when its segments left the network.
     pub fn flush(&mut self, mut write: impl FnMut(&[u8], &[u64])) {
         for mut joined in self.waiting.drain(..) {
             joined.finish();
-            write(&joined.bytes, &joined.since);
-            self.spare.push(joined);
+            write(&joined.bytes, &joined.exits);
+            self.free.push(joined);
         }
     }
 }
 
-impl Open {
-    /// `None`: what cannot be joined with others.
-    fn of(packet: &[u8], partial: Partial) -> Option<Self> {
+impl Continuation {
+    /// Reads the properties of `packet`; `None` if it cannot be joined.
+    fn new(packet: &[u8], partial: PartialChecksum) -> Option<Self> {
         let transport = usize::from(partial[0]);
         let tcp = packet.get(transport..).filter(|tcp| tcp.len() >= 20)?;
         if usize::from(partial[1]) != TCP_CHECKSUM {
@@ -213,76 +212,78 @@ impl Open {
             _ => return None,
         };
         let headers = transport + usize::from(tcp[12] >> 4) * 4;
-        let plain = protocol == 6 && usize::from(length) == packet.len() && tcp[13] & !OF_SOME == ACK;
+        let plain = protocol == 6 && usize::from(length) == packet.len() && tcp[13] & !OPTIONAL_FLAGS == ACK;
         let data = packet.len().checked_sub(headers).filter(|data| plain && *data > 0 && headers >= transport + 20)?;
-        Some(Open { transport, headers, segment: data, sequence: sequence(tcp).wrapping_add(data as u32) })
+        Some(Continuation { transport, headers, segment: data, sequence: sequence(tcp).wrapping_add(data as u32) })
     }
 }
 
-impl Joined {
+impl JoinedPacket {
     fn packet(&self) -> &[u8] {
         &self.bytes[HEADER_BYTES..]
     }
 
-    /// Whether it is of the connection of `packet`.
-    fn is_of(&self, packet: &[u8], segment: &Open) -> bool {
-        let own = self.packet();
+    /// Whether it belongs to the connection of `packet`.
+    fn is_same_connection(&self, packet: &[u8], segment: &Continuation) -> bool {
+        let joined = self.packet();
         let addresses = if segment.transport == 20 { 12..20 } else { 8..40 };
         let ports = segment.transport..segment.transport + 4;
-        own.first().map(|first| first >> 4) == Some(packet[0] >> 4)
-            && own.get(addresses.clone()) == packet.get(addresses)
-            && own.get(ports.clone()) == packet.get(ports)
+        joined.first().map(|first| first >> 4) == Some(packet[0] >> 4)
+            && joined.get(addresses.clone()) == packet.get(addresses)
+            && joined.get(ports.clone()) == packet.get(ports)
     }
 
-    /// Appends the data of `packet`, if nothing but what must is different.
-    fn append(&mut self, packet: &[u8], segment: &Open, when: u64) -> bool {
-        let Some(open) = self.open else { return false };
+    /// Appends the payload of `packet`, if that continues this one.
+    fn append(&mut self, packet: &[u8], segment: &Continuation, exit: u64) -> bool {
+        let Some(continuation) = self.continuation else { return false };
         let first = segment.sequence.wrapping_sub(segment.segment as u32);
-        let follows = open.headers == segment.headers && open.sequence == first && segment.segment <= open.segment;
+        let follows = continuation.headers == segment.headers
+            && continuation.sequence == first
+            && segment.segment <= continuation.segment;
         if !follows || self.packet().len() + segment.segment > 65_535 || !alike(self.packet(), packet, segment) {
             return false;
         }
         self.bytes.extend_from_slice(&packet[segment.headers..]);
-        self.since.push(when);
-        let ends = packet[segment.transport + 13] & ENDS;
+        self.exits.push(exit);
+        let ends = packet[segment.transport + 13] & END_FLAGS;
         self.bytes[HEADER_BYTES + segment.transport + 13] |= ends;
-        self.open = (segment.segment == open.segment).then_some(Open { sequence: segment.sequence, ..open });
+        self.continuation = (segment.segment == continuation.segment)
+            .then_some(Continuation { sequence: segment.sequence, ..continuation });
         true
     }
 
-    /// Nothing more comes: lengths, checksums and the header become right.
+    /// Completes lengths, checksums and header.
     fn finish(&mut self) {
-        let (header_room, packet) = self.bytes.split_at_mut(HEADER_BYTES);
+        let (header_bytes, packet) = self.bytes.split_at_mut(HEADER_BYTES);
         let mut header = Header { partial: self.partial, ..Header::default() };
-        if self.since.len() > 1 {
+        if self.exits.len() > 1 {
             let transport = usize::from(self.partial[0]);
             let headers = transport + usize::from(packet[transport + 12] >> 4) * 4;
             let v4 = packet[0] >> 4 == 4;
-            let own = if v4 {
+            let length = if v4 {
                 u16::from_be_bytes([packet[2], packet[3]])
             } else {
                 u16::from_be_bytes([packet[4], packet[5]]) + 40
             };
-            set_length(packet, transport, own.into());
+            set_length(packet, transport, length.into());
             if v4 {
                 set_v4_checksum(packet);
             }
             header.kind = if v4 { TCP_V4 } else { TCP_V6 };
             header.headers = headers as u16;
-            header.segment = own - headers as u16;
+            header.segment = length - headers as u16;
         }
-        header.write(header_room);
+        header.write(header_bytes);
     }
 }
 
-/// Whether two segments differ in nothing but length, identification, checksums, sequence number,
-/// and whether they end a message.
-fn alike(one: &[u8], other: &[u8], segment: &Open) -> bool {
+/// Whether two segments differ only in length, identification, checksums, sequence number, and the end of a message.
+fn alike(one: &[u8], other: &[u8], segment: &Continuation) -> bool {
     let t = segment.transport;
     let same = |from: usize, to: usize| one[from..to] == other[from..to];
     let network = if t == 20 { same(0, 2) && same(6, 10) && same(12, 20) } else { same(0, 4) && same(6, 40) };
-    // Nothing follows what ends a message.
-    let flags = one[t + 13] == other[t + 13] & !ENDS;
+    // Nothing may follow the end of a message.
+    let flags = one[t + 13] == other[t + 13] & !END_FLAGS;
     network && same(t, t + 4) && same(t + 8, t + 13) && flags && same(t + 14, t + 16) && same(t + 18, segment.headers)
 }
 
@@ -290,8 +291,7 @@ fn sequence(tcp: &[u8]) -> u32 {
     u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]])
 }
 
-/// Sets the lengths in the headers of `packet`, which was `before` bytes long, and in the sum that
-/// stands for its checksum so far.
+/// Sets the lengths in the headers of `packet`, formerly `before` bytes long, and in its partial checksum.
 fn set_length(packet: &mut [u8], transport: usize, before: usize) {
     let length = packet.len() as u16;
     if packet[0] >> 4 == 4 {
@@ -302,15 +302,15 @@ fn set_length(packet: &mut [u8], transport: usize, before: usize) {
     let at = transport + TCP_CHECKSUM;
     let (old, new) = ((before - transport) as u16, length - transport as u16);
     let sum = u32::from(u16::from_be_bytes([packet[at], packet[at + 1]])) + u32::from(!old) + u32::from(new);
-    packet[at..at + 2].copy_from_slice(&folded(sum).to_be_bytes());
+    packet[at..at + 2].copy_from_slice(&fold(sum).to_be_bytes());
 }
 
-/// Fills in the checksum of an IPv4 header.
+/// Computes the checksum of an IPv4 header.
 fn set_v4_checksum(packet: &mut [u8]) {
     packet[10..12].fill(0);
     let header = &packet[..usize::from(packet[0] & 15) * 4];
     let sum = header.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
-    let checksum = !folded(sum);
+    let checksum = !fold(sum);
     packet[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 

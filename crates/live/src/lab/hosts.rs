@@ -1,11 +1,11 @@
-//! The ends of the flows: sockets of the kernel, and the plan's applications that use them.
+//! Endpoints of the flows: the kernel's sockets, and the plan's applications that use them.
 //!
-//! One thread, in the senders' namespace, does what the agenda says and what the kernel reports. An application hears
-//! that its transfer was delivered when the acknowledgement of its last byte would be back.
+//! One thread, in the senders' namespace, executes the schedule and handles the kernel's events. An application is
+//! notified of a delivered transfer when the acknowledgement of its last byte would be back.
 //!
-//! `tcp` are the kernel's connections, `ends` flows of other transports.
+//! `tcp` has the kernel's connections, `endpoints` the flows of other transports.
 
-pub mod ends;
+pub mod endpoints;
 pub mod tcp;
 
 use std::cmp::Reverse;
@@ -24,33 +24,33 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 
 use super::clock::Clock;
-use super::kernel::Sockets;
-use super::world::World;
-use crate::{Failure, Tried};
-use ends::{Ends, Side};
-use tcp::{Connection, Inbound, Info, Look};
+use super::kernel::SocketSettings;
+use super::testbed::TestBed;
+use crate::{Context, Error};
+use endpoints::{EndpointPair, Side};
+use tcp::{Connection, Inbound, IoOutcome, TcpInfo};
 
-/// The flows' ends during a run.
+/// Endpoints of all flows during a run.
 pub struct Hosts<'a> {
     plan: &'a Plan,
-    sockets: &'a [Sockets],
+    sockets: &'a [SocketSettings],
     clock: Clock,
     epoll: OwnedFd,
     listener: OwnedFd,
-    agenda: BinaryHeap<Reverse<(u64, Due)>>,
+    schedule: BinaryHeap<Reverse<(u64, Task)>>,
     flows: Vec<Flow>,
     applications: Vec<Application>,
-    /// Connections by number; the number is the event's data. A closed one leaves a gap.
+    /// Connections by number, which is in the data of their events. A closed one leaves a gap.
     outbound: Vec<Option<Connection>>,
     inbound: Vec<Option<Inbound>>,
-    /// The outbound connection of each flow and port.
+    /// Outbound connection of each flow and port.
     by_port: BTreeMap<(u32, u16), usize>,
-    seen: Seen,
+    measurements: HostMeasurements,
 }
 
-/// What the hosts saw.
+/// Measurements of the hosts.
 #[derive(Debug)]
-pub struct Seen {
+pub struct HostMeasurements {
     edges: Vec<u64>,
     /// Totals of each flow at each edge.
     totals: Vec<Vec<Totals>>,
@@ -61,137 +61,140 @@ pub struct Seen {
     pub failures: u64,
 }
 
-/// What a flow did so far.
+/// Totals of a flow since the start.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     delivered: u64,
-    info: Info,
+    info: TcpInfo,
     rtt_sum_ns: f64,
     rtt_samples: u64,
 }
 
-/// One flow.
+/// State of a flow.
 #[derive(Default)]
 struct Flow {
-    /// Its connection, among the outbound.
+    /// Its outbound connection.
     connection: Option<usize>,
-    /// Connections that it had so far.
+    /// Number of connections so far.
     opened: u32,
-    /// Its ends, if its transport is not TCP.
-    ends: Option<Ends>,
-    /// What its earlier connections did.
-    retired: Totals,
-    /// What it did so far, as far as it has been asked.
+    /// Endpoints, unless its transport is TCP.
+    endpoints: Option<EndpointPair>,
+    /// Totals of its closed connections.
+    closed: Totals,
+    /// Totals at the last update.
     totals: Totals,
-    /// The transfer under way: its size, when it was asked for, and what its connection will then have delivered.
+    /// Transfer in progress: size, time of the request, and the bytes that its connection will have delivered.
     request: Option<(u64, u64, u64)>,
-    /// When its first bytes arrived.
+    /// Arrival of the transfer's first bytes.
     first_at: Option<u64>,
-    /// When its last transfer was delivered.
+    /// Delivery of the last transfer.
     delivered_at: u64,
-    /// When its sink, if it is not of TCP, last handed something over.
-    handed_over_at: u64,
-    /// Its application, if it has one of its own or shares one.
+    /// Last delivery of a message at the sink, unless its transport is TCP.
+    message_at: u64,
+    /// Its application, which may be shared.
     application: Option<usize>,
-    /// A finite bulk transfer has begun.
-    begun: bool,
+    /// Whether a finite bulk transfer has started.
+    started: bool,
 }
 
-/// What offers data on flows that are not bulk transfers: a source for one flow and its connections, or for a group.
+/// Application of flows that are not bulk transfers: a source for one flow and its further connections, or for a group.
 struct Application {
     source: Box<dyn Source + Send>,
     rng: Stream,
-    /// The next action, and when.
+    /// Next action, and its time.
     pending: Option<(u64, Action)>,
     running: bool,
+    /// Whether the source waits for a delivery.
     waits: bool,
+    /// First of its flows.
     first: u32,
-    /// The group whose flows it uses as they are idle.
+    /// Group whose idle flows are used.
     shared: Option<u32>,
     idle: BinaryHeap<Reverse<u32>>,
+    /// Request of the page in progress.
     page_at: Option<u64>,
 }
 
-/// What is due. At equal moments the order is that of the variants.
+/// Scheduled task. Tasks at equal times are ordered as the variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Due {
-    /// A window begins or ends.
+enum Task {
+    /// Start or end of a window.
     Edge,
-    /// Round-trip times are sampled.
+    /// Sample of the round-trip times.
     Sample,
-    /// A flow's application stops.
+    /// Stop of a flow's application.
     Pause(u32),
-    /// It starts or goes on.
+    /// Start or continuation of a flow's application.
     Resume(u32),
-    /// A transfer was delivered, and its application hears of it.
-    Served(u32),
-    /// The timer of an end of a flow.
+    /// Notification of an application that its transfer was delivered.
+    Complete(u32),
+    /// Timer of an endpoint.
     Timer(u32, Side),
-    /// An application acts.
+    /// Action of an application.
     Act(usize),
 }
 
 /// Kinds of descriptors in the data of an event.
 const LISTENER: u64 = 0;
-/// The source of a flow is of an even number, its sink of the odd one after.
-const END: u64 = 1;
+/// Endpoint: the source of a flow has an even number, its sink the next odd one.
+const ENDPOINT: u64 = 1;
 const OUTBOUND: u64 = 2;
 const INBOUND: u64 = 3;
 
-/// Whoever wants the run to end waits no longer, nanoseconds.
+/// Longest wait before `stop` is checked, nanoseconds.
 const STOP_NS: u64 = 100_000_000;
-/// A connection has brought something, or was closed.
-const ARRIVES: epoll::EventFlags = epoll::EventFlags::IN.union(epoll::EventFlags::RDHUP);
-/// A connection takes more than it took before.
-const TAKES_MORE: epoll::EventFlags = epoll::EventFlags::OUT.union(epoll::EventFlags::ET);
+/// Events of an inbound connection: data, or the end.
+const INBOUND_EVENTS: epoll::EventFlags = epoll::EventFlags::IN.union(epoll::EventFlags::RDHUP);
+/// Events of an outbound connection: space to write.
+const OUTBOUND_EVENTS: epoll::EventFlags = epoll::EventFlags::OUT.union(epoll::EventFlags::ET);
 
-/// Looks at the kernel's round-trip times: each so often, or less where there are many flows, nanoseconds.
+/// Interval of the kernel's round-trip times, nanoseconds; longer with many flows.
 const SAMPLE_NS: u64 = 50_000_000;
 const SAMPLES_PER_S_MAX: u64 = 4000;
 
 impl<'a> Hosts<'a> {
-    /// The ends of the flows of `plan`, whose clock starts with the run. The caller is in the
-    /// senders' namespace and stays there.
+    /// Opens the endpoints of `plan`; `clock` starts with the run. The caller is in the senders' namespace and stays
+    /// there.
     pub fn new(
         plan: &'a Plan,
-        sockets: &'a [Sockets],
-        world: &World,
+        sockets: &'a [SocketSettings],
+        testbed: &TestBed,
         edges: Vec<u64>,
         clock: Clock,
-    ) -> Result<Self, Failure> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).or_refuse(|| "cannot poll".into())?;
-        let listener = tcp::listen(&world.receivers)?;
-        watch(&epoll, &listener, LISTENER, 0, epoll::EventFlags::IN)?;
-        let mut agenda: BinaryHeap<_> = edges.iter().map(|at| Reverse((*at, Due::Edge))).collect();
+    ) -> Result<Self, Error> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).context(|| "cannot poll".into())?;
+        let listener = tcp::listen(&testbed.receivers)?;
+        register(&epoll, &listener, LISTENER, 0, epoll::EventFlags::IN)?;
+        let mut schedule: BinaryHeap<_> = edges.iter().map(|at| Reverse((*at, Task::Edge))).collect();
         let mut flows: Vec<Flow> = Vec::new();
         for (flow, number) in plan.flows.iter().zip(0u32..) {
-            let (group, needs) = (&plan.groups[flow.group as usize], &sockets[flow.group as usize]);
-            let ends = Ends::open(number, &group.transport, needs, &world.receivers)?;
-            if let Some(ends) = &ends {
+            let (group, settings) = (&plan.groups[flow.group as usize], &sockets[flow.group as usize]);
+            let endpoints = EndpointPair::open(number, &group.transport, settings, &testbed.receivers)?;
+            if let Some(endpoints) = &endpoints {
                 for (side, end) in Side::ALL.into_iter().zip(2 * number as usize..) {
-                    watch(&epoll, ends.socket(side), END, end, epoll::EventFlags::IN)?;
+                    register(&epoll, endpoints.socket(side), ENDPOINT, end, epoll::EventFlags::IN)?;
                 }
             }
-            flows.push(Flow { ends, ..Flow::default() });
+            flows.push(Flow { endpoints, ..Flow::default() });
             for &(from, until) in &flow.on {
-                agenda.push(Reverse((from.as_nanos(), Due::Resume(number))));
-                agenda.extend(until.map(|until| Reverse((until.as_nanos(), Due::Pause(number)))));
+                schedule.push(Reverse((from.as_nanos(), Task::Resume(number))));
+                schedule.extend(until.map(|until| Reverse((until.as_nanos(), Task::Pause(number)))));
             }
         }
-        agenda.push(Reverse((sample_step(plan), Due::Sample)));
+        schedule.push(Reverse((sample_step(plan), Task::Sample)));
         let mut hosts = Hosts {
             plan,
             sockets,
             clock,
             epoll,
             listener,
-            agenda,
+            schedule,
             flows,
             applications: Vec::new(),
             outbound: Vec::new(),
             inbound: Vec::new(),
             by_port: BTreeMap::new(),
-            seen: Seen {
+            measurements: HostMeasurements {
                 edges,
                 totals: Vec::new(),
                 receptions: Receptions::new(plan),
@@ -228,24 +231,24 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Runs until `end`. `stop` is asked now and then.
-    pub fn run(mut self, end: u64, stop: impl Fn() -> bool) -> Result<Seen, Failure> {
+    /// Runs until `end`, or until `stop` returns true.
+    pub fn run(mut self, end: u64, stop: impl Fn() -> bool) -> Result<HostMeasurements, Error> {
         let mut events: Vec<epoll::Event> = Vec::with_capacity(256);
         loop {
             let now = self.clock.now();
-            while let Some(Reverse((at, due))) = self.agenda.peek().copied().filter(|Reverse((at, _))| *at <= now) {
-                self.agenda.pop();
-                self.act(at, due)?;
+            while let Some(Reverse((at, task))) = self.schedule.peek().copied().filter(|Reverse((at, _))| *at <= now) {
+                self.schedule.pop();
+                self.execute(at, task)?;
             }
             if now >= end || stop() {
-                return Ok(self.seen);
+                return Ok(self.measurements);
             }
-            let due = self.agenda.peek().map_or(end, |Reverse((at, _))| (*at).min(end));
+            let due = self.schedule.peek().map_or(end, |Reverse((at, _))| (*at).min(end));
             let wait = self.clock.wait(due.min(now.saturating_add(STOP_NS)));
             events.clear();
             match epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&wait)) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(Failure::refused(format!("cannot poll: {error}"))),
+                Err(error) => return Err(Error::setup(format!("cannot poll: {error}"))),
             }
             for event in &events {
                 self.on_event(event.data.u64())?;
@@ -253,22 +256,22 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    fn on_event(&mut self, data: u64) -> Result<(), Failure> {
-        let (kind, number) = of_event(data);
+    fn on_event(&mut self, data: u64) -> Result<(), Error> {
+        let (kind, number) = decode_event(data);
         match kind {
             LISTENER => {
                 while let Some(mut inbound) = tcp::accept(&self.listener) {
                     let flow = self.plan.flows.get(inbound.flow as usize);
-                    let needs = flow.and_then(|flow| self.sockets[flow.group as usize].tcp.as_ref());
-                    if let Some(bytes) = needs.and_then(|tcp| tcp.receive_window_bytes) {
+                    let settings = flow.and_then(|flow| self.sockets[flow.group as usize].tcp.as_ref());
+                    if let Some(bytes) = settings.and_then(|tcp| tcp.receive_window_bytes) {
                         inbound.offer_at_most(bytes)?;
                     }
-                    let place = gap(&mut self.inbound);
-                    watch(&self.epoll, &inbound, INBOUND, place, ARRIVES)?;
-                    self.inbound[place] = Some(inbound);
+                    let slot = free_slot(&mut self.inbound);
+                    register(&self.epoll, &inbound, INBOUND, slot, INBOUND_EVENTS)?;
+                    self.inbound[slot] = Some(inbound);
                 }
             }
-            END => {
+            ENDPOINT => {
                 self.arrivals(number as u32 / 2, Side::ALL[number % 2]);
             }
             OUTBOUND => self.write(number)?,
@@ -277,58 +280,58 @@ impl<'a> Hosts<'a> {
         Ok(())
     }
 
-    /// Takes the packets that have arrived at an end of `flow`.
+    /// Receives the packets that have arrived at an endpoint of `flow`.
     fn arrivals(&mut self, flow: u32, side: Side) {
         loop {
             let now = self.clock.now();
-            let Some(ends) = self.flows.get_mut(flow as usize).and_then(|flow| flow.ends.as_mut()) else {
+            let Some(endpoints) = self.flows.get_mut(flow as usize).and_then(|flow| flow.endpoints.as_mut()) else {
                 return;
             };
-            let Some(packet) = ends.receive(side, now) else { return };
+            let Some(packet) = endpoints.receive(side, now) else { return };
             if side == Side::Sink {
-                self.seen.receptions.on_arrival(self.plan, flow, &packet, Instant::from_nanos(now));
+                self.measurements.receptions.on_arrival(self.plan, flow, &packet, Instant::from_nanos(now));
             }
             self.exchange(flow, side);
         }
     }
 
-    /// Sends what an end of `flow` has to send, hands over what it has for its application, and sees whether what the
-    /// application asked for is done.
+    /// Sends what an endpoint of `flow` has to send, delivers messages to its application, and checks whether the
+    /// application's transfer is done.
     fn exchange(&mut self, flow: u32, side: Side) {
         let now = self.clock.now();
         let state = &mut self.flows[flow as usize];
-        let Some(ends) = &mut state.ends else { return };
-        if let Some(due) = ends.send(side, now) {
-            self.agenda.push(Reverse((due, Due::Timer(flow, side))));
+        let Some(endpoints) = &mut state.endpoints else { return };
+        if let Some(due) = endpoints.send(side, now) {
+            self.schedule.push(Reverse((due, Task::Timer(flow, side))));
         }
         if side == Side::Sink {
-            while let Some(delivery) = ends.delivery() {
-                self.seen.receptions.on_delivery(self.plan, flow, &delivery);
-                state.handed_over_at = now;
+            while let Some(delivery) = endpoints.delivery() {
+                self.measurements.receptions.on_delivery(self.plan, flow, &delivery);
+                state.message_at = now;
                 if state.request.is_some() {
                     state.first_at.get_or_insert(now);
                 }
             }
-        } else if state.request.is_some() && state.delivered_at == u64::MAX && ends.is_idle() {
-            state.delivered_at = state.handed_over_at;
-            self.agenda.push(Reverse((now, Due::Served(flow))));
+        } else if state.request.is_some() && state.delivered_at == u64::MAX && endpoints.is_idle() {
+            state.delivered_at = state.message_at;
+            self.schedule.push(Reverse((now, Task::Complete(flow))));
         }
     }
 
-    /// The connection takes more of what is offered.
-    fn write(&mut self, number: usize) -> Result<(), Failure> {
+    /// Writes offered data to a connection.
+    fn write(&mut self, number: usize) -> Result<(), Error> {
         let Some(connection) = self.outbound.get_mut(number).and_then(Option::as_mut) else { return Ok(()) };
-        if connection.write() == Look::Closed {
-            self.seen.failures += 1;
+        if connection.write() == IoOutcome::Closed {
+            self.measurements.failures += 1;
             let flow = connection.flow;
-            self.retire(flow);
+            self.close_connection(flow);
         }
         Ok(())
     }
 
     fn read(&mut self, number: usize) {
         let Some(inbound) = self.inbound.get_mut(number).and_then(Option::as_mut) else { return };
-        let Look::Bytes(read) = inbound.read() else {
+        let IoOutcome::Bytes(read) = inbound.read() else {
             self.inbound[number] = None;
             return;
         };
@@ -340,78 +343,78 @@ impl<'a> Hosts<'a> {
         if flow.is_delivered(current, received, now) {
             let back = &self.plan.flows[index as usize].return_path;
             let delay: u64 = back.iter().map(|link| self.plan.links[*link as usize].delay.as_nanos()).sum();
-            self.agenda.push(Reverse((now + delay, Due::Served(index))));
+            self.schedule.push(Reverse((now + delay, Task::Complete(index))));
         }
     }
 
-    /// Does what is due at `now`, however late it is: applications have the time of their plans, so that no lateness
-    /// adds up.
-    fn act(&mut self, now: u64, due: Due) -> Result<(), Failure> {
-        match due {
-            Due::Edge => self.edge(),
-            Due::Sample => {
+    /// Executes a task that is due at `now`, however late. Applications follow the times of their plan, so that
+    /// lateness does not accumulate.
+    fn execute(&mut self, now: u64, task: Task) -> Result<(), Error> {
+        match task {
+            Task::Edge => self.edge(),
+            Task::Sample => {
                 self.sample();
-                self.agenda.push(Reverse((now + sample_step(self.plan), Due::Sample)));
+                self.schedule.push(Reverse((now + sample_step(self.plan), Task::Sample)));
             }
-            Due::Resume(flow) => self.resume(now, flow)?,
-            Due::Pause(flow) => self.pause(now, flow),
-            Due::Served(flow) => self.served(now, flow)?,
-            Due::Timer(flow, side) => {
-                if let Some(ends) = &mut self.flows[flow as usize].ends {
-                    ends.on_timer(side, now, self.clock.now());
+            Task::Resume(flow) => self.resume(now, flow)?,
+            Task::Pause(flow) => self.pause(now, flow),
+            Task::Complete(flow) => self.complete(now, flow)?,
+            Task::Timer(flow, side) => {
+                if let Some(endpoints) = &mut self.flows[flow as usize].endpoints {
+                    endpoints.on_timer(side, now, self.clock.now());
                     self.exchange(flow, side);
                 }
             }
-            Due::Act(application) => {
-                let own = &mut self.applications[application];
-                // A stopped application has nothing pending, one that went on since then something later.
-                if own.running
-                    && let Some((_, action)) = own.pending.take_if(|(at, _)| *at <= now)
+            Task::Act(index) => {
+                let application = &mut self.applications[index];
+                // A stopped application has no pending action; one that continued since has a later one.
+                if application.running
+                    && let Some((_, action)) = application.pending.take_if(|(at, _)| *at <= now)
                 {
-                    self.perform(now, application, action)?;
-                    self.advance(now, application)?;
+                    self.perform(now, index, action)?;
+                    self.advance(now, index)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn resume(&mut self, now: u64, flow: u32) -> Result<(), Failure> {
-        let Some(application) = self.flows[flow as usize].application else {
+    fn resume(&mut self, now: u64, flow: u32) -> Result<(), Error> {
+        let Some(index) = self.flows[flow as usize].application else {
             let finite = self.plan.flows[flow as usize].transfer;
-            if let Some(ends) = &mut self.flows[flow as usize].ends {
-                ends.start(now, finite);
+            if let Some(endpoints) = &mut self.flows[flow as usize].endpoints {
+                endpoints.start(now, finite);
                 self.exchange(flow, Side::Source);
                 return Ok(());
             }
             return match finite {
-                Some(_) if std::mem::replace(&mut self.flows[flow as usize].begun, true) => Ok(()),
+                Some(_) if std::mem::replace(&mut self.flows[flow as usize].started, true) => Ok(()),
                 Some(bytes) => self.offer(flow, bytes.0),
                 None => self.offer(flow, u64::MAX),
             };
         };
         let busy = self.flows[flow as usize].request.is_some();
-        let own = &mut self.applications[application];
-        if own.shared.is_some() {
+        let application = &mut self.applications[index];
+        if application.shared.is_some() {
             if !busy {
-                own.idle.push(Reverse(flow));
+                application.idle.push(Reverse(flow));
             }
-        } else if flow != own.first {
-            // A connection of the first flow's application.
+        } else if flow != application.first {
+            // A further connection of the first flow's application.
             return Ok(());
         }
-        if !std::mem::replace(&mut own.running, true) && own.pending.is_none() && !own.waits {
-            self.advance(now, application)?;
-        } else if let Some((at, _)) = self.applications[application].pending {
-            self.agenda.push(Reverse((at.max(now), Due::Act(application))));
+        if !std::mem::replace(&mut application.running, true) && application.pending.is_none() && !application.waits {
+            self.advance(now, index)?;
+        } else if let Some((at, _)) = self.applications[index].pending {
+            self.schedule.push(Reverse((at.max(now), Task::Act(index))));
         }
         Ok(())
     }
 
     fn pause(&mut self, now: u64, flow: u32) {
-        let Some(application) = self.flows[flow as usize].application else {
-            if let Some(ends) = &mut self.flows[flow as usize].ends {
-                ends.stop(now);
+        let Some(index) = self.flows[flow as usize].application else {
+            if let Some(endpoints) = &mut self.flows[flow as usize].endpoints {
+                endpoints.stop(now);
                 return self.exchange(flow, Side::Source);
             }
             let connection = self.flows[flow as usize].connection;
@@ -422,36 +425,38 @@ impl<'a> Hosts<'a> {
             }
             return;
         };
-        let own = &mut self.applications[application];
-        own.idle.retain(|Reverse(idle)| *idle != flow);
-        if flow == own.first {
-            own.running = false;
-            // Packets are planned again by the clock of their source. A transfer or a page counts as begun
-            // for its source: it comes late.
-            let shared = own.shared.is_some();
-            own.pending.take_if(|(_, action)| shared || matches!(action, Action::Write(_)));
+        let application = &mut self.applications[index];
+        application.idle.retain(|Reverse(idle)| *idle != flow);
+        if flow == application.first {
+            application.running = false;
+            // Packets are planned again by the clock of their source. A transfer or page has begun for its source: it
+            // is performed late.
+            let shared = application.shared.is_some();
+            application.pending.take_if(|(_, action)| shared || matches!(action, Action::Write(_)));
         }
     }
 
-    /// Asks a source what to do until there is nothing to do now.
-    fn advance(&mut self, now: u64, application: usize) -> Result<(), Failure> {
+    /// Performs the actions of a source until none is due now.
+    fn advance(&mut self, now: u64, index: usize) -> Result<(), Error> {
         loop {
-            let own = &mut self.applications[application];
-            if !own.running {
+            let application = &mut self.applications[index];
+            if !application.running {
                 return Ok(());
             }
-            if let Some(rate) = self.flows[own.first as usize].ends.as_ref().and_then(Ends::rate_bps) {
-                own.source.on_rate(rate);
+            if let Some(rate) =
+                self.flows[application.first as usize].endpoints.as_ref().and_then(EndpointPair::rate_bps)
+            {
+                application.source.on_rate(rate);
             }
-            match own.source.next(Instant::from_nanos(now), &mut own.rng) {
-                Step::At(at, action) if at.as_nanos() <= now => self.perform(now, application, action)?,
+            match application.source.next(Instant::from_nanos(now), &mut application.rng) {
+                Step::At(at, action) if at.as_nanos() <= now => self.perform(now, index, action)?,
                 Step::At(at, action) => {
-                    own.pending = Some((at.as_nanos(), action));
-                    self.agenda.push(Reverse((at.as_nanos(), Due::Act(application))));
+                    application.pending = Some((at.as_nanos(), action));
+                    self.schedule.push(Reverse((at.as_nanos(), Task::Act(index))));
                     return Ok(());
                 }
                 Step::Await => {
-                    own.waits = true;
+                    application.waits = true;
                     return Ok(());
                 }
                 Step::End => return Ok(()),
@@ -459,35 +464,35 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    fn perform(&mut self, now: u64, application: usize, action: Action) -> Result<(), Failure> {
-        let own = &mut self.applications[application];
-        let first = own.first;
+    fn perform(&mut self, now: u64, index: usize, action: Action) -> Result<(), Error> {
+        let application = &mut self.applications[index];
+        let first = application.first;
         match action {
-            Action::Write(bytes) => match &mut self.flows[first as usize].ends {
-                Some(ends) => {
-                    ends.write(now, bytes);
+            Action::Write(bytes) => match &mut self.flows[first as usize].endpoints {
+                Some(endpoints) => {
+                    endpoints.write(now, bytes);
                     self.exchange(first, Side::Source);
                 }
                 None => self.offer(first, u64::from(bytes))?,
             },
             Action::Transfer { bytes, fresh, connection } => {
-                let flow = match own.shared {
+                let flow = match application.shared {
                     None => first + connection,
-                    Some(group) => match own.idle.pop() {
+                    Some(group) => match application.idle.pop() {
                         Some(Reverse(flow)) => flow,
                         None => {
-                            self.seen.requests.refused.push((group, now));
+                            self.measurements.requests.refused.push((group, now));
                             return Ok(());
                         }
                     },
                 };
                 if fresh {
-                    self.retire(flow);
+                    self.close_connection(flow);
                 }
                 let state = &mut self.flows[flow as usize];
-                if let Some(ends) = &mut state.ends {
+                if let Some(endpoints) = &mut state.endpoints {
                     (state.request, state.first_at, state.delivered_at) = (Some((bytes, now, 0)), None, u64::MAX);
-                    ends.transfer(now, bytes);
+                    endpoints.transfer(now, bytes);
                     self.exchange(flow, Side::Source);
                     return Ok(());
                 }
@@ -497,15 +502,15 @@ impl<'a> Hosts<'a> {
                 (state.request, state.first_at, state.delivered_at) = (Some((bytes, now, goal)), None, u64::MAX);
                 self.offer(flow, bytes)?;
             }
-            Action::BeginPage => own.page_at = Some(now),
+            Action::BeginPage => application.page_at = Some(now),
             Action::EndPage => {
                 let connections =
                     self.plan.groups[self.plan.flows[first as usize].group as usize].traffic.connections();
-                let of_connections = &self.flows[first as usize..(first + connections) as usize];
-                let delivered = of_connections.iter().map(|flow| flow.delivered_at).filter(|at| *at != u64::MAX);
+                let flows = &self.flows[first as usize..(first + connections) as usize];
+                let delivered = flows.iter().map(|flow| flow.delivered_at).filter(|at| *at != u64::MAX);
                 let delivered_at = delivered.max().unwrap_or(now);
-                if let Some(asked_at) = own.page_at.take() {
-                    self.seen.requests.pages.push(Served {
+                if let Some(asked_at) = application.page_at.take() {
+                    self.measurements.requests.pages.push(Served {
                         flow: first,
                         bytes: 0,
                         asked_at,
@@ -518,54 +523,54 @@ impl<'a> Hosts<'a> {
         Ok(())
     }
 
-    /// The application of `flow` hears that its transfer was delivered.
-    fn served(&mut self, now: u64, flow: u32) -> Result<(), Failure> {
+    /// Notifies the application of `flow` that its transfer was delivered.
+    fn complete(&mut self, now: u64, flow: u32) -> Result<(), Error> {
         let state = &mut self.flows[flow as usize];
         let Some((bytes, asked_at, _)) = state.request.take() else { return Ok(()) };
         let (first_at, delivered_at) = (state.first_at, state.delivered_at);
-        self.seen.requests.transfers.push(Served { flow, bytes, asked_at, first_at, delivered_at });
-        let Some(application) = state.application else { return Ok(()) };
-        let own = &mut self.applications[application];
-        own.source.on_delivered(if own.shared.is_some() { 0 } else { flow - own.first });
-        if own.shared.is_some() {
+        self.measurements.requests.transfers.push(Served { flow, bytes, asked_at, first_at, delivered_at });
+        let Some(index) = state.application else { return Ok(()) };
+        let application = &mut self.applications[index];
+        application.source.on_delivered(if application.shared.is_some() { 0 } else { flow - application.first });
+        if application.shared.is_some() {
             let on = self.plan.flows[flow as usize].on.iter();
             let is_on = on
                 .clone()
                 .any(|(from, until)| from.as_nanos() <= now && until.is_none_or(|until| now < until.as_nanos()));
             if is_on {
-                own.idle.push(Reverse(flow));
+                application.idle.push(Reverse(flow));
             }
-        } else if std::mem::take(&mut own.waits) {
-            self.advance(now, application)?;
+        } else if std::mem::take(&mut application.waits) {
+            self.advance(now, index)?;
         }
         Ok(())
     }
 
-    /// The connection of `flow`, if it has one.
+    /// Connection of `flow`, if there is one.
     fn connection(&mut self, flow: u32) -> Option<&mut Connection> {
         self.outbound[self.flows[flow as usize].connection?].as_mut()
     }
 
-    /// Opens the connection of `flow`, if it has none.
-    fn open(&mut self, flow: u32) -> Result<(), Failure> {
+    /// Opens a connection of `flow`, unless there is one.
+    fn open(&mut self, flow: u32) -> Result<(), Error> {
         let state = &mut self.flows[flow as usize];
         if state.connection.is_some() {
             return Ok(());
         }
-        let needs = &self.sockets[self.plan.flows[flow as usize].group as usize];
-        let Some(tcp) = &needs.tcp else { return Ok(()) };
-        let (connection, port) = Connection::open(flow, state.opened, needs, tcp)?;
+        let settings = &self.sockets[self.plan.flows[flow as usize].group as usize];
+        let Some(tcp) = &settings.tcp else { return Ok(()) };
+        let (connection, port) = Connection::open(flow, state.opened, settings, tcp)?;
         state.opened += 1;
-        let place = gap(&mut self.outbound);
-        watch(&self.epoll, &connection, OUTBOUND, place, TAKES_MORE)?;
-        self.outbound[place] = Some(connection);
-        state.connection = Some(place);
-        self.by_port.insert((flow, port), place);
+        let slot = free_slot(&mut self.outbound);
+        register(&self.epoll, &connection, OUTBOUND, slot, OUTBOUND_EVENTS)?;
+        self.outbound[slot] = Some(connection);
+        state.connection = Some(slot);
+        self.by_port.insert((flow, port), slot);
         Ok(())
     }
 
-    /// `flow` has so many bytes more to send; `u64::MAX`: without end.
-    fn offer(&mut self, flow: u32, bytes: u64) -> Result<(), Failure> {
+    /// Offers `bytes` more on `flow`; `u64::MAX`: without end.
+    fn offer(&mut self, flow: u32, bytes: u64) -> Result<(), Error> {
         self.open(flow)?;
         let Some(number) = self.flows[flow as usize].connection else { return Ok(()) };
         if let Some(connection) = self.outbound[number].as_mut() {
@@ -574,19 +579,19 @@ impl<'a> Hosts<'a> {
         self.write(number)
     }
 
-    /// The connection of `flow` is closed; what it did is kept. Nothing if it has none.
-    fn retire(&mut self, flow: u32) {
+    /// Closes the connection of `flow`, if there is one, and keeps its totals.
+    fn close_connection(&mut self, flow: u32) {
         let state = &mut self.flows[flow as usize];
-        if let Some(ends) = &mut state.ends {
-            state.retired.add_ends(ends);
-            ends.renew();
-            self.seen.receptions.on_new_connection(flow);
+        if let Some(endpoints) = &mut state.endpoints {
+            state.closed.add_endpoints(endpoints);
+            endpoints.renew();
+            self.measurements.receptions.on_new_connection(flow);
             return;
         }
         let Some(number) = state.connection.take() else { return };
         self.by_port.retain(|_, connection| *connection != number);
         if let Some(connection) = self.outbound[number].take() {
-            state.retired.info.add(&connection.info());
+            state.closed.info.add(&connection.info());
         }
     }
 
@@ -603,27 +608,27 @@ impl<'a> Hosts<'a> {
 
     fn edge(&mut self) {
         for flow in &mut self.flows {
-            if let Some(ends) = &flow.ends {
-                flow.totals = flow.retired;
-                flow.totals.add_ends(ends);
+            if let Some(endpoints) = &flow.endpoints {
+                flow.totals = flow.closed;
+                flow.totals.add_endpoints(endpoints);
                 continue;
             }
-            flow.totals.info = flow.retired.info;
+            flow.totals.info = flow.closed.info;
             if let Some(connection) = flow.connection.and_then(|number| self.outbound[number].as_ref()) {
                 flow.totals.info.add(&connection.info());
             }
         }
-        self.seen.totals.push(self.flows.iter().map(|flow| flow.totals).collect());
-        self.seen.receptions.edge();
+        self.measurements.totals.push(self.flows.iter().map(|flow| flow.totals).collect());
+        self.measurements.receptions.edge();
     }
 }
 
 impl Flow {
-    /// `received` bytes of a connection have arrived by `now`: whether with them the transfer under way is, first of
-    /// all. What another connection brings says nothing of it.
+    /// Updates the transfer in progress when `connection` has received this many bytes by `now`. Returns whether the
+    /// transfer is complete for the first time. Bytes of other connections are ignored.
     fn is_delivered(&mut self, connection: Option<usize>, received: u64, now: u64) -> bool {
-        let of_transfer = connection.is_some() && connection == self.connection;
-        let Some((bytes, _, goal)) = self.request.filter(|_| of_transfer) else { return false };
+        let is_transfer = connection.is_some() && connection == self.connection;
+        let Some((bytes, _, goal)) = self.request.filter(|_| is_transfer) else { return false };
         if received > goal - bytes {
             self.first_at.get_or_insert(now);
         }
@@ -636,9 +641,9 @@ impl Flow {
 }
 
 impl Totals {
-    /// Adds what a connection between `ends` did.
-    fn add_ends(&mut self, ends: &Ends) {
-        let (source, delivered) = ends.stats();
+    /// Adds the statistics of a flow's endpoints.
+    fn add_endpoints(&mut self, endpoints: &EndpointPair) {
+        let (source, delivered) = endpoints.stats();
         self.delivered += delivered;
         self.info.sent += source.sent;
         self.info.retransmitted += source.retransmitted;
@@ -648,38 +653,38 @@ impl Totals {
     }
 }
 
-impl Info {
-    fn add(&mut self, other: &Info) {
+impl TcpInfo {
+    fn add(&mut self, other: &TcpInfo) {
         self.sent += other.sent;
         self.retransmitted += other.retransmitted;
         self.timeouts = match (self.timeouts, other.timeouts) {
-            (Some(own), Some(other)) => Some(own + other),
-            (own, other) => own.or(other),
+            (Some(sum), Some(addend)) => Some(sum + addend),
+            (sum, addend) => sum.or(addend),
         };
     }
 }
 
-impl Seen {
-    /// The totals of a flow at an edge; at the start, nothing.
+impl HostMeasurements {
+    /// Totals of a flow at an edge; zero at the start.
     fn totals(&self, flow: u32, at: Instant) -> Totals {
         let edge = self.edges.iter().position(|edge| *edge == at.as_nanos());
         edge.and_then(|edge| self.totals.get(edge)).map(|flows| flows[flow as usize]).unwrap_or_default()
     }
 
-    /// Mean round-trip time in nanoseconds (0: none was sampled) and bytes delivered of `flow` in `window`.
+    /// Mean round-trip time in nanoseconds (0: no samples) and bytes delivered of `flow` in `window`.
     pub fn rtt_and_bytes(&self, flow: u32, window: &Window) -> (f64, f64) {
         let (from, to) = (self.totals(flow, window.start), self.totals(flow, window.end));
         let samples = to.rtt_samples.saturating_sub(from.rtt_samples).max(1);
         ((to.rtt_sum_ns - from.rtt_sum_ns) / samples as f64, (to.delivered - from.delivered) as f64)
     }
 
-    /// The figures of a group in a window.
+    /// Metrics of a group in a window.
     pub fn metrics(&self, plan: &Plan, group: u32, window: &Window) -> FlowMetrics {
-        let of = &plan.groups[group as usize];
+        let group_plan = &plan.groups[group as usize];
         let length_s = (window.end - window.start).as_secs_f64();
         let (mut sum, mut shares) = (Totals::default(), Vec::new());
         let mut timeouts = Some(0);
-        for flow in of.flows.clone() {
+        for flow in group_plan.flows.clone() {
             let (from, to) = (self.totals(flow, window.start), self.totals(flow, window.end));
             sum.delivered += to.delivered - from.delivered;
             shares.push((to.delivered - from.delivered) as f64);
@@ -692,7 +697,8 @@ impl Seen {
         }
         let info = &sum.info;
         let goodput_bps = sum.delivered as f64 * 8.0 / length_s;
-        let with_headers = f64::from(of.transport.packet_bytes()) / f64::from(of.transport.payload_bytes());
+        let with_headers =
+            f64::from(group_plan.transport.packet_bytes()) / f64::from(group_plan.transport.payload_bytes());
         let mut metrics = FlowMetrics {
             goodput_bps,
             jain_fairness: jain(shares),
@@ -704,48 +710,50 @@ impl Seen {
         };
         let (start, end) = (window.start.as_nanos(), window.end.as_nanos());
         self.receptions.fill(&mut metrics, group, pieces_in(&self.edges, window), length_s);
-        if of.traffic.has_requests() {
-            let pages = matches!(of.traffic, Traffic::Web(_));
-            self.requests.fill(&mut metrics, (group, of.flows.clone()), start..end, pages, |flow, bytes| {
+        if group_plan.traffic.has_requests() {
+            let pages = matches!(group_plan.traffic, Traffic::Web(_));
+            self.requests.fill(&mut metrics, (group, group_plan.flows.clone()), start..end, pages, |flow, bytes| {
                 plan.ideal_completion_ns(flow, bytes)
             });
-            if let Some(film) = aqumen_traffic::film(&of.traffic) {
+            if let Some(film) = aqumen_traffic::film(&group_plan.traffic) {
                 let segments = self.requests.transfers.iter();
-                tell_films(&mut metrics, film, of.flows.clone(), start..end, segments, |flow| plan.stop_ns(flow));
+                tell_films(&mut metrics, film, group_plan.flows.clone(), start..end, segments, |flow| {
+                    plan.stop_ns(flow)
+                });
             }
         }
         metrics
     }
 }
 
-/// Time between two looks at the round-trip times of the flows of `plan`.
+/// Interval between samples of the round-trip times for the flows of `plan`.
 fn sample_step(plan: &Plan) -> u64 {
     SAMPLE_NS.max(plan.flows.len() as u64 * 1_000_000_000 / SAMPLES_PER_S_MAX)
 }
 
-/// The data of an event of descriptor `number` of a kind.
-fn event(kind: u64, number: usize) -> u64 {
+/// Event data for descriptor `number` of a kind.
+fn encode_event(kind: u64, number: usize) -> u64 {
     4 * number as u64 + kind
 }
 
-/// Kind and number of the descriptor that an event's data tell.
-fn of_event(data: u64) -> (u64, usize) {
+/// Kind and number of the descriptor in event data.
+fn decode_event(data: u64) -> (u64, usize) {
     (data % 4, (data / 4) as usize)
 }
 
-fn watch(
+fn register(
     epoll: &OwnedFd,
     fd: impl std::os::fd::AsFd,
     kind: u64,
     number: usize,
     flags: epoll::EventFlags,
-) -> Result<(), Failure> {
-    let data = epoll::EventData::new_u64(event(kind, number));
-    epoll::add(epoll, fd, data, flags).or_refuse(|| "cannot poll a socket".into())
+) -> Result<(), Error> {
+    let data = epoll::EventData::new_u64(encode_event(kind, number));
+    epoll::add(epoll, fd, data, flags).context(|| "cannot poll a socket".into())
 }
 
-/// A free place in `all`.
-fn gap<T>(all: &mut Vec<Option<T>>) -> usize {
+/// Index of a free slot in `all`.
+fn free_slot<T>(all: &mut Vec<Option<T>>) -> usize {
     all.iter().position(Option::is_none).unwrap_or_else(|| {
         all.push(None);
         all.len() - 1
@@ -756,28 +764,29 @@ fn gap<T>(all: &mut Vec<Option<T>>) -> usize {
 pub(super) mod tests {
     use std::net::Ipv4Addr;
 
-    use aqumen_scenario::Scenario;
-
-    use super::ends::tests::{arrivals, with_ends};
+    use super::endpoints::tests::{arrivals, with_endpoints};
     use super::*;
     use crate::common::skipped;
+    use crate::lab::dumbbell;
     use crate::lab::kernel;
-    use crate::lab::namespace::tests::of_both_sides;
+    use crate::lab::namespace::tests::namespace_with_addresses;
+    use crate::lab::testbed::sender;
     use crate::lab::tun::Tun;
-    use crate::lab::world::sender;
 
-    /// The kernel's connections out of the calling thread's namespace: addresses and ports of their senders.
+    /// Source addresses and ports of the kernel's TCP connections in the calling thread's namespace.
     fn connections() -> Vec<(Ipv4Addr, u16)> {
         let table = std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap();
-        let ends = table.lines().skip(1).map(|line| line.split_whitespace().nth(1).unwrap().split_once(':').unwrap());
+        let endpoints =
+            table.lines().skip(1).map(|line| line.split_whitespace().nth(1).unwrap().split_once(':').unwrap());
         let number = |digits: &str| u32::from_str_radix(digits, 16).unwrap();
-        let mut all: Vec<_> =
-            ends.map(|(address, port)| (Ipv4Addr::from(number(address).to_ne_bytes()), number(port) as u16)).collect();
+        let mut all: Vec<_> = endpoints
+            .map(|(address, port)| (Ipv4Addr::from(number(address).to_ne_bytes()), number(port) as u16))
+            .collect();
         all.sort_unstable();
         all
     }
 
-    /// Carries what waits in two devices to the other one, until there is no more.
+    /// Carries waiting packets between two devices until there are none.
     fn carry([left, right]: &[Tun; 2]) {
         let mut buffer = vec![0; 1 << 16];
         let mut pass = |from: &Tun, to: &Tun| {
@@ -788,15 +797,15 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_retired_connection_is_gone_and_what_it_did_counts() {
+    fn the_totals_of_a_closed_connection_count() {
         if skipped("retired connections") {
             return;
         }
         with_hosts(&plan(2), |mut hosts, tuns| {
-            let transfer = |hosts: &mut Hosts<'_>, flow: u32, bytes: u64| -> Result<(), Failure> {
+            let transfer = |hosts: &mut Hosts<'_>, flow: u32, bytes: u64| -> Result<(), Error> {
                 hosts.offer(flow, bytes)?;
                 carry(tuns);
-                // It is connected now.
+                // The connection is established now.
                 hosts.offer(flow, 0)?;
                 carry(tuns);
                 hosts.on_event(LISTENER)?;
@@ -805,7 +814,7 @@ pub(super) mod tests {
                 Ok(())
             };
             let did = |hosts: &Hosts<'_>, flow: usize| {
-                let totals = hosts.seen.totals.last().unwrap()[flow];
+                let totals = hosts.measurements.totals.last().unwrap()[flow];
                 (totals.info.sent, totals.delivered)
             };
             // Segments of 1448 bytes: 7 for 10 000 bytes, 2 for 2000.
@@ -814,30 +823,30 @@ pub(super) mod tests {
             assert_eq!((did(&hosts, 0), did(&hosts, 1)), ((7, 10_000), (2, 2000)));
             let [first, second] = [0, 1].map(sender);
             assert_eq!(connections(), [(first, 10_000), (second, 10_000)]);
-            hosts.retire(0);
+            hosts.close_connection(0);
             carry(tuns);
             assert_eq!(hosts.by_port.keys().collect::<Vec<_>>(), [&(1, 10_000)]);
             transfer(&mut hosts, 0, 2000)?;
             transfer(&mut hosts, 1, 2000)?;
             assert_eq!((did(&hosts, 0), did(&hosts, 1)), ((9, 12_000), (4, 4000)));
-            let place = hosts.flows[0].connection;
-            assert_eq!(place, Some(0), "the place of the one before is free");
+            let slot = hosts.flows[0].connection;
+            assert_eq!(slot, Some(0), "the slot of the closed connection is reused");
             let alive = connections();
             assert!(alive.contains(&(first, 10_001)) && alive.contains(&(second, 10_000)), "{alive:?}");
             Ok(())
         });
     }
 
-    /// What `work` does with the hosts of `plan`, and the devices between them.
-    fn with_hosts(plan: &Plan, work: impl FnOnce(Hosts<'_>, &[Tun; 2]) -> Result<(), Failure> + Send) {
+    /// Calls `work` with the hosts of `plan`, and the devices between them.
+    fn with_hosts(plan: &Plan, work: impl FnOnce(Hosts<'_>, &[Tun; 2]) -> Result<(), Error> + Send) {
         let sockets = kernel::sockets(plan).unwrap();
-        let (world, tuns) = World::new(plan, &sockets, false).unwrap();
-        let within = || work(Hosts::new(plan, &sockets, &world, Vec::new(), Clock::starting_in(0))?, &tuns);
-        world.senders.within(within).unwrap();
+        let (testbed, tuns) = TestBed::new(plan, &sockets, false).unwrap();
+        let within = || work(Hosts::new(plan, &sockets, &testbed, Vec::new(), Clock::starting_in(0))?, &tuns);
+        testbed.senders.within(within).unwrap();
     }
 
-    /// Carries packets until something is `done`: the kernel may take its time.
-    fn carry_until(tuns: &[Tun; 2], mut done: impl FnMut() -> Result<bool, Failure>) -> Result<(), Failure> {
+    /// Carries packets until `done`: the kernel may take its time.
+    fn carry_until(tuns: &[Tun; 2], mut done: impl FnMut() -> Result<bool, Error>) -> Result<(), Error> {
         for _ in 0..5000 {
             carry(tuns);
             if done()? {
@@ -851,11 +860,11 @@ pub(super) mod tests {
     /// Bytes that have arrived at the sinks.
     fn delivered(hosts: &mut Hosts<'_>) -> Vec<u64> {
         hosts.edge();
-        hosts.seen.totals.last().unwrap().iter().map(|totals| totals.delivered).collect()
+        hosts.measurements.totals.last().unwrap().iter().map(|totals| totals.delivered).collect()
     }
 
     #[test]
-    fn what_an_event_tells_is_done_at_the_socket_that_it_is_of() {
+    fn an_event_is_handled_at_its_own_socket() {
         if skipped("events at connections") {
             return;
         }
@@ -865,20 +874,20 @@ pub(super) mod tests {
             hosts.sample();
             assert!(hosts.flows.iter().all(|flow| flow.totals.rtt_samples == 0));
             carry_until(tuns, || {
-                hosts.on_event(event(LISTENER, 0))?;
+                hosts.on_event(encode_event(LISTENER, 0))?;
                 Ok(hosts.inbound.len() == 2)
             })?;
-            // The second connection has something to write; until it hears that it can nothing leaves.
+            // The second connection has data to write; nothing leaves before its event.
             hosts.outbound[1].as_mut().unwrap().offered = 5000;
-            hosts.on_event(event(OUTBOUND, 0))?;
+            hosts.on_event(encode_event(OUTBOUND, 0))?;
             carry(tuns);
             assert_eq!(connections().len(), 2);
-            (0..2).try_for_each(|number| hosts.on_event(event(INBOUND, number)))?;
+            (0..2).try_for_each(|number| hosts.on_event(encode_event(INBOUND, number)))?;
             assert_eq!(delivered(&mut hosts), [0, 0]);
-            hosts.on_event(event(OUTBOUND, 1))?;
-            // Which of the two came in first is the kernel's.
+            hosts.on_event(encode_event(OUTBOUND, 1))?;
+            // The kernel decides the order of the two inbound connections.
             carry_until(tuns, || {
-                (0..2).try_for_each(|number| hosts.on_event(event(INBOUND, number)))?;
+                (0..2).try_for_each(|number| hosts.on_event(encode_event(INBOUND, number)))?;
                 Ok(delivered(&mut hosts) == [0, 5000])
             })?;
             // The kernel has measured their round trips.
@@ -892,19 +901,19 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_connection_that_nobody_takes_is_counted_as_failed() {
+    fn a_refused_connection_counts_as_failed() {
         if skipped("connections that fail") {
             return;
         }
         with_hosts(&plan(2), |mut hosts, tuns| {
-            // Nobody listens any more.
+            // There is no listener any more.
             hosts.listener = tcp::open()?;
             for (flow, failures) in [(0, 1), (1, 2)] {
                 hosts.offer(flow, 1000)?;
-                // What failed has left its place.
+                // A failed connection has left its slot.
                 carry_until(tuns, || {
                     hosts.write(0)?;
-                    Ok(hosts.seen.failures == failures)
+                    Ok(hosts.measurements.failures == failures)
                 })?;
                 assert_eq!(hosts.flows[flow as usize].connection, None);
             }
@@ -913,32 +922,30 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn datagrams_arrive_at_the_end_of_their_flow_and_their_source_is_done_when_all_are_sent() {
-        if skipped("events at ends of datagrams") {
+    fn datagrams_arrive_at_their_flow_and_their_source_is_done_after_sending() {
+        if skipped("events at endpoints of datagrams") {
             return;
         }
-        let text = "name = \"t\"\nduration = \"3s\"\n[topology]\npreset = \"dumbbell\"\n\
-             bottleneck = { rate = \"8Mbit\", delay = \"20ms\", buffer = \"50pkt\" }\n\
-             access = { rate = \"80Mbit\", delay = \"5ms\" }\n[[flows]]\nname = \"f\"\ncount = 2\n\
-             transport = \"udp\"\ntraffic = { kind = \"transfers\", size = \"20kB\", think = \"1s\" }\n";
-        with_hosts(&Scenario::parse(text, "t.toml").unwrap().plan(1, None).unwrap(), |mut hosts, tuns| {
-            let served = |hosts: &Hosts<'_>| hosts.agenda.iter().any(|Reverse((_, due))| *due == Due::Served(1));
+        let traffic = "{ kind = \"transfers\", size = \"20kB\", think = \"1s\" }";
+        let flows = format!("[[flows]]\nname = \"f\"\ncount = 2\ntransport = \"udp\"\ntraffic = {traffic}\n");
+        with_hosts(&dumbbell(&[], &flows), |mut hosts, tuns| {
+            let served = |hosts: &Hosts<'_>| hosts.schedule.iter().any(|Reverse((_, due))| *due == Task::Complete(1));
             let flow = &mut hosts.flows[1];
             (flow.request, flow.delivered_at) = (Some((20_000, 0, 0)), u64::MAX);
-            flow.ends.as_mut().unwrap().transfer(0, 20_000);
+            flow.endpoints.as_mut().unwrap().transfer(0, 20_000);
             assert!(!served(&hosts));
             hosts.exchange(1, Side::Source);
-            // A source of datagrams waits for nobody: it has sent all, and is served once.
+            // A source of datagrams waits for no acknowledgement: it is done after sending, and notified once.
             assert!(served(&hosts));
-            hosts.agenda.retain(|Reverse((_, due))| *due != Due::Served(1));
+            hosts.schedule.retain(|Reverse((_, due))| *due != Task::Complete(1));
             (0..2).for_each(|flow| hosts.exchange(flow, Side::Source));
-            assert!(!hosts.agenda.iter().any(|Reverse((_, due))| matches!(due, Due::Served(_))));
+            assert!(!hosts.schedule.iter().any(|Reverse((_, due))| matches!(due, Task::Complete(_))));
             carry(tuns);
-            // Ends have two numbers for each flow: its source's and its sink's.
-            (0..3).try_for_each(|other| hosts.on_event(event(END, other)))?;
+            // Endpoints have two numbers per flow: source and sink.
+            (0..3).try_for_each(|other| hosts.on_event(encode_event(ENDPOINT, other)))?;
             assert_eq!((delivered(&mut hosts), hosts.flows[1].first_at), (vec![0, 0], None));
             carry_until(tuns, || {
-                hosts.on_event(event(END, 3))?;
+                hosts.on_event(encode_event(ENDPOINT, 3))?;
                 Ok(delivered(&mut hosts) == [0, 20_000])
             })?;
             assert!(hosts.flows[1].first_at.is_some() && hosts.flows[0].first_at.is_none());
@@ -947,40 +954,36 @@ pub(super) mod tests {
     }
 
     fn plan(flows: u32) -> Plan {
-        let text = format!(
-            "name = \"t\"\nduration = \"3s\"\n[windows]\nsteady = \"1s\"\n[topology]\npreset = \"dumbbell\"\n\
-             bottleneck = {{ rate = \"8Mbit\", delay = \"20ms\", buffer = \"50pkt\" }}\n\
-             access = {{ rate = \"80Mbit\", delay = \"5ms\" }}\n\
-             [[flows]]\nname = \"f\"\ncount = {flows}\ntransport = \"linux-reno\"\n"
-        );
-        Scenario::parse(&text, "t.toml").unwrap().plan(1, None).unwrap()
+        let flows = format!("[[flows]]\nname = \"f\"\ncount = {flows}\ntransport = \"linux-reno\"\n");
+        dumbbell(&[], &format!("[windows]\nsteady = \"1s\"\n{flows}"))
     }
 
     fn totals(delivered: u64, sent: u64, retransmitted: u64, timeouts: Option<u64>, rtts_ms: &[u64]) -> Totals {
         Totals {
             delivered,
-            info: Info { sent, retransmitted, timeouts, rtt_ns: 0 },
+            info: TcpInfo { sent, retransmitted, timeouts, rtt_ns: 0 },
             rtt_sum_ns: rtts_ms.iter().sum::<u64>() as f64 * 1e6,
             rtt_samples: rtts_ms.len() as u64,
         }
     }
 
-    /// What hosts saw at two edges.
-    fn seen_between(plan: &Plan, edges: [u64; 2], totals: [Vec<Totals>; 2]) -> Seen {
+    /// Measurements at two edges.
+    fn measurements_between(plan: &Plan, edges: [u64; 2], totals: [Vec<Totals>; 2]) -> HostMeasurements {
         let mut receptions = Receptions::new(plan);
         (0..2).for_each(|_| receptions.edge());
         let requests = Requests::default();
-        Seen { edges: edges.into(), totals: totals.into(), receptions, requests, failures: 0 }
+        HostMeasurements { edges: edges.into(), totals: totals.into(), receptions, requests, failures: 0 }
     }
 
-    /// The same of flows with these mean round-trip times, milliseconds, and bytes delivered until the end of `plan`.
-    pub(in crate::lab) fn seen_of(plan: &Plan, flows: &[(u64, u64)]) -> Seen {
+    /// Measurements of flows with these mean round-trip times (milliseconds) and bytes delivered until the end of
+    /// `plan`.
+    pub(in crate::lab) fn measurements_of(plan: &Plan, flows: &[(u64, u64)]) -> HostMeasurements {
         let all = flows.iter().map(|(rtt_ms, bytes)| totals(*bytes, 1, 0, None, &[*rtt_ms])).collect();
-        seen_between(plan, [0, plan.duration.as_nanos()], [vec![Totals::default(); flows.len()], all])
+        measurements_between(plan, [0, plan.duration.as_nanos()], [vec![Totals::default(); flows.len()], all])
     }
 
     #[test]
-    fn a_window_has_what_came_between_its_edges() {
+    fn a_window_covers_the_time_between_its_edges() {
         let plan = plan(2);
         let window = |name: &str| plan.windows.iter().find(|window| window.name == name).unwrap();
         let before = vec![totals(1000, 10, 1, Some(1), &[50, 50]), Totals::default()];
@@ -988,32 +991,32 @@ pub(super) mod tests {
             totals(251_000, 110, 6, Some(3), &[50, 50, 60, 60, 60]),
             totals(750_000, 300, 15, Some(4), &[80, 80, 80, 80, 80]),
         ];
-        let seen = seen_between(&plan, [1_000_000_000, 3_000_000_000], [before, after]);
-        let steady = seen.metrics(&plan, 0, window("steady"));
+        let measurements = measurements_between(&plan, [1_000_000_000, 3_000_000_000], [before, after]);
+        let steady = measurements.metrics(&plan, 0, window("steady"));
         // 250 and 750 kB in 2 s: 4 Mbit/s, of segments of 1448 bytes in packets of 1500; Jain: 4^2 / (2 (1 + 9)).
         assert_eq!((steady.goodput_bps, steady.jain_fairness), (4e6, Some(0.8)));
         assert!((steady.throughput_bps.unwrap() - 4e6 * 1500.0 / 1448.0).abs() < 1e-3, "{:?}", steady.throughput_bps);
-        // 3 x 60 and 5 x 80 ms; 5 and 15 of 100 and 300 packets once more; 2 and 4 time-outs.
+        // 3 x 60 and 5 x 80 ms; 5 and 15 retransmissions of 100 and 300 packets; 2 and 4 timeouts.
         assert!((steady.rtt_mean_s.unwrap() - 0.0725).abs() < 1e-12, "{:?}", steady.rtt_mean_s);
         assert_eq!((steady.retransmitted_ratio, steady.timeouts), (Some(0.05), Some(6)));
-        assert_eq!(seen.rtt_and_bytes(0, window("steady")), (60e6, 250_000.0));
-        assert_eq!(seen.rtt_and_bytes(1, window("steady")), (80e6, 750_000.0));
-        // From the start on, before which there is nothing: 1001 kB in 3 s, 410 packets of which 21 once more.
-        let all = seen.metrics(&plan, 0, window("all"));
+        assert_eq!(measurements.rtt_and_bytes(0, window("steady")), (60e6, 250_000.0));
+        assert_eq!(measurements.rtt_and_bytes(1, window("steady")), (80e6, 750_000.0));
+        // From the start, where all totals are zero: 1001 kB in 3 s, 410 packets of which 21 are retransmissions.
+        let all = measurements.metrics(&plan, 0, window("all"));
         assert!((all.goodput_bps - 8.0 * 1_001_000.0 / 3.0).abs() < 1e-6, "{}", all.goodput_bps);
         assert_eq!((all.retransmitted_ratio, all.timeouts), (Some(21.0 / 410.0), Some(7)));
     }
 
     #[test]
     fn round_trips_are_sampled_each_50_ms_and_no_more_than_4000_times_a_second() {
-        // 200 flows 20 times a second are 4000; twice as many are asked half as often.
+        // 200 flows 20 times a second are 4000 samples; 400 flows are sampled half as often.
         let steps = [1, 200, 400].map(|flows| sample_step(&plan(flows)));
         assert_eq!(steps, [50_000_000, 50_000_000, 100_000_000]);
     }
 
     #[test]
-    fn what_connections_did_adds_up_and_an_old_kernel_counts_no_timeouts() {
-        let info = |sent, timeouts| Info { sent, retransmitted: sent / 10, timeouts, rtt_ns: 7 };
+    fn totals_add_up_though_old_kernels_report_no_timeouts() {
+        let info = |sent, timeouts| TcpInfo { sent, retransmitted: sent / 10, timeouts, rtt_ns: 7 };
         for (one, other, both) in
             [(None, None, None), (Some(2), None, Some(2)), (None, Some(3), Some(3)), (Some(2), Some(3), Some(5))]
         {
@@ -1024,37 +1027,40 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn places_that_became_free_are_taken_first() {
+    fn free_slots_are_used_first() {
         let mut all = vec![Some('a'), None, Some('c'), None];
-        assert_eq!(gap(&mut all), 1);
+        assert_eq!(free_slot(&mut all), 1);
         all[1] = Some('b');
         all[3] = Some('d');
-        assert_eq!((gap(&mut all), all.len()), (4, 5));
+        assert_eq!((free_slot(&mut all), all.len()), (4, 5));
     }
 
     #[test]
-    fn what_nobody_sent_has_no_ratio_and_no_round_trip() {
+    fn without_packets_there_is_no_ratio_and_no_round_trip() {
         let plan = plan(1);
-        let seen =
-            seen_between(&plan, [1_000_000_000, 3_000_000_000], [vec![Totals::default()], vec![Totals::default()]]);
+        let measurements = measurements_between(
+            &plan,
+            [1_000_000_000, 3_000_000_000],
+            [vec![Totals::default()], vec![Totals::default()]],
+        );
         let steady = plan.windows.iter().find(|window| window.name == "steady").unwrap();
-        let metrics = seen.metrics(&plan, 0, steady);
+        let metrics = measurements.metrics(&plan, 0, steady);
         assert_eq!((metrics.rtt_mean_s, metrics.retransmitted_ratio, metrics.goodput_bps), (None, None, 0.0));
     }
 
     #[test]
-    fn what_ends_of_datagrams_did_is_added_to_what_was_before() {
-        let Some(here) = of_both_sides("totals of datagrams") else { return };
+    fn statistics_of_datagram_endpoints_are_added() {
+        let Some(here) = namespace_with_addresses("totals of datagrams") else { return };
         let transport = "transport = \"udp\"\ntraffic = { kind = \"transfers\", size = \"20kB\", rate = \"1/s\" }";
-        with_ends(&here, transport, |mut ends| {
-            ends.transfer(0, 20_000);
-            ends.send(Side::Source, 0);
-            let arrived = std::iter::from_fn(|| ends.receive(Side::Sink, 0)).count() as u64;
+        with_endpoints(&here, transport, |mut endpoints| {
+            endpoints.transfer(0, 20_000);
+            endpoints.send(Side::Source, 0);
+            let arrived = std::iter::from_fn(|| endpoints.receive(Side::Sink, 0)).count() as u64;
             for (before, timeouts) in [(Some(3), 3), (None, 0)] {
                 let mut sum = totals(1000, 10, 1, before, &[50, 70]);
-                sum.add_ends(&ends);
+                sum.add_endpoints(&endpoints);
                 assert_eq!((sum.delivered, sum.info.sent), (21_000, 10 + arrived));
-                // Datagrams are sent once, wait for nothing, and measure no round trip.
+                // Datagrams are sent once, without timers, and measure no round trip.
                 assert_eq!((sum.info.retransmitted, sum.info.timeouts), (1, Some(timeouts)));
                 assert_eq!((sum.rtt_sum_ns, sum.rtt_samples), (120e6, 2));
             }
@@ -1066,14 +1072,14 @@ pub(super) mod tests {
         // The third thousand bytes of connection number 3, asked for at 5.
         let request = Some((1000, 5, 3000));
         let mut flow = Flow { connection: Some(3), request, delivered_at: u64::MAX, ..Flow::default() };
-        // What was before it, and what another connection brings, is not of it.
+        // Earlier bytes, and those of another connection, do not count.
         assert!(!flow.is_delivered(Some(3), 2000, 6) && !flow.is_delivered(Some(2), 3000, 7));
         assert_eq!((flow.first_at, flow.delivered_at), (None, u64::MAX));
         assert!(!flow.is_delivered(Some(3), 2001, 8) && !flow.is_delivered(Some(3), 2999, 9));
         assert_eq!((flow.first_at, flow.delivered_at), (Some(8), u64::MAX));
         assert!(flow.is_delivered(Some(3), 3000, 10) && !flow.is_delivered(Some(3), 3500, 11));
         assert_eq!((flow.first_at, flow.delivered_at), (Some(8), 10));
-        // Nothing was asked for, or the connection is gone.
+        // Without a request, or with its connection closed.
         let mut idle = Flow { connection: Some(3), delivered_at: u64::MAX, ..Flow::default() };
         let mut closed = Flow { request, delivered_at: u64::MAX, ..Flow::default() };
         assert!(!idle.is_delivered(Some(3), 3000, 12) && !closed.is_delivered(None, 3000, 12));
@@ -1081,24 +1087,24 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_event_tells_kind_and_number_of_its_descriptor() {
-        for kind in [LISTENER, END, OUTBOUND, INBOUND] {
+    fn event_data_contain_kind_and_number() {
+        for kind in [LISTENER, ENDPOINT, OUTBOUND, INBOUND] {
             for number in [0, 1, 2, 5, 1 << 40] {
-                assert_eq!(of_event(event(kind, number)), (kind, number));
+                assert_eq!(decode_event(encode_event(kind, number)), (kind, number));
             }
         }
     }
 
     #[test]
-    fn round_trips_that_media_measure_are_added_to_those_before() {
-        let Some(here) = of_both_sides("totals of media") else { return };
-        with_ends(&here, "transport = \"rtp-nada\"", |mut ends| {
-            ends.start(0, None);
-            arrivals(&mut ends, &mut [None; 2], 0..2000);
-            let (stats, _) = ends.stats();
+    fn round_trips_measured_by_media_are_added() {
+        let Some(here) = namespace_with_addresses("totals of media") else { return };
+        with_endpoints(&here, "transport = \"rtp-nada\"", |mut endpoints| {
+            endpoints.start(0, None);
+            arrivals(&mut endpoints, &mut [None; 2], 0..2000);
+            let (stats, _) = endpoints.stats();
             assert!(stats.rtt_samples > 0 && stats.rtt_sum.as_nanos() > 0, "{stats:?}");
             let mut sum = totals(0, 0, 0, None, &[50, 70]);
-            sum.add_ends(&ends);
+            sum.add_endpoints(&endpoints);
             assert_eq!(sum.rtt_samples, 2 + stats.rtt_samples);
             assert_eq!(sum.rtt_sum_ns, 120e6 + stats.rtt_sum.as_nanos() as f64);
         });

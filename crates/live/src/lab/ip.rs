@@ -1,21 +1,19 @@
-//! What the laboratory reads and writes in an IP packet: addresses, the ECN field, whether TCP
-//! acknowledges and does nothing else.
+//! Fields of IP packets that the laboratory reads and writes: addresses, the ECN field, pure acknowledgements.
 //!
-//! Packets come from this machine's own kernel: whole, with correct lengths. What is cut short
-//! is none of ours all the same.
+//! Packets come from this machine's kernel, whole and with correct lengths; truncated ones are handled all the same.
 
 use aqumen_aqm::{PureAck, SackDigest};
 use aqumen_units::Ecn;
 
 const TCP: u8 = 6;
-/// Headers of a datagram of UDP over IPv4.
+/// Headers of a UDP datagram over IPv4, bytes.
 pub const UDP_HEADER_BYTES: u16 = 28;
-/// Longest packet of TCP that carries no data: 60 bytes of IP and 60 of TCP.
+/// Longest TCP packet without data: 60 bytes of IP and 60 of TCP.
 const DATALESS_BYTES_MAX: usize = 120;
 
 /// Source and destination of an IPv4 packet.
 #[inline]
-pub fn v4_ends(packet: &[u8]) -> Option<([u8; 4], [u8; 4])> {
+pub fn v4_addresses(packet: &[u8]) -> Option<([u8; 4], [u8; 4])> {
     let header = packet.get(..20).filter(|header| header[0] >> 4 == 4)?;
     Some((header[12..16].try_into().ok()?, header[16..20].try_into().ok()?))
 }
@@ -31,7 +29,7 @@ pub fn ecn(packet: &[u8]) -> Option<Ecn> {
     }
 }
 
-/// Sets CE. The checksum of IPv4 follows (RFC 1624, equation 3).
+/// Sets CE, and updates the checksum of IPv4 (RFC 1624, equation 3).
 #[inline]
 pub fn set_ce(packet: &mut [u8]) {
     let Some(version) = packet.get(..20).map(|header| header[0] >> 4) else { return };
@@ -42,28 +40,27 @@ pub fn set_ce(packet: &mut [u8]) {
             let after = u16::from_be_bytes([packet[0], packet[1]]);
             let sum = !u16::from_be_bytes([packet[10], packet[11]]);
             let sum = u32::from(sum) + u32::from(!before) + u32::from(after);
-            packet[10..12].copy_from_slice(&(!folded(sum)).to_be_bytes());
+            packet[10..12].copy_from_slice(&(!fold(sum)).to_be_bytes());
         }
         6 => packet[1] |= 3 << 4,
         _ => {}
     }
 }
 
-/// A sum of 16-bit words as the Internet checksum has it: carries go round.
-pub(super) fn folded(sum: u32) -> u16 {
+/// Folds the carries of a sum of 16-bit words, as in the Internet checksum.
+pub(super) fn fold(sum: u32) -> u16 {
     let sum = (sum & 0xffff) + (sum >> 16);
     ((sum & 0xffff) + (sum >> 16)) as u16
 }
 
-/// What an IPv4 packet of TCP acknowledges, if it does nothing else: no data, no flags but ACK,
-/// ECE and CWR.
+/// Pure acknowledgement in an IPv4 packet: TCP without data, and no flags but ACK, ECE and CWR.
 pub fn pure_ack(packet: &[u8]) -> Option<PureAck> {
     if packet.len() > DATALESS_BYTES_MAX || packet.len() < 40 || packet[0] >> 4 != 4 || packet[9] != TCP {
         return None;
     }
     let tcp = packet.get(usize::from(packet[0] & 15) * 4..).filter(|tcp| tcp.len() >= 20)?;
     let (flags, header) = (tcp[13], usize::from(tcp[12] >> 4) * 4);
-    // ACK, and beside it ECE and CWR at most; the header is all there is.
+    // ACK, and at most ECE and CWR beside it; the header is the whole segment.
     if flags & !0xc0 != 0x10 || header != tcp.len() {
         return None;
     }
@@ -93,7 +90,7 @@ pub fn pure_ack(packet: &[u8]) -> Option<PureAck> {
 mod tests {
     use super::*;
 
-    /// An IPv4 header of `length` bytes in all, with a right checksum.
+    /// IPv4 packet with a right checksum.
     fn v4(tos: u8, protocol: u8, payload: &[u8]) -> Vec<u8> {
         let length = (20 + payload.len()) as u16;
         let mut packet = vec![0x45, tos, 0, 0, 0x12, 0x34, 0x40, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 128, 0, 1];
@@ -104,7 +101,7 @@ mod tests {
         packet
     }
 
-    /// The Internet checksum's sum of a header: all ones where the checksum in it is right.
+    /// Sum of a header as in the Internet checksum: all ones if the checksum in it is right.
     fn sum(header: &[u8]) -> u16 {
         let mut sum: u32 = header[..20].chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
         while sum > 0xffff {
@@ -159,8 +156,8 @@ mod tests {
     }
 
     #[test]
-    fn connections_whose_ports_follow_each_other_are_told_apart() {
-        // Clients get one port after the other; the server's is the same, on whichever side it is.
+    fn connections_with_consecutive_ports_are_distinguished() {
+        // Clients use one port after the other; the server's port is constant, on either side.
         let connection = |from: u16, to: u16| {
             let mut tcp = vec![0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 44, 5 << 4, 0x10, 1, 0, 0, 0, 0, 0];
             tcp[..2].copy_from_slice(&from.to_be_bytes());
@@ -174,15 +171,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_short_is_nothing() {
+    fn truncated_packets_are_rejected() {
         for length in 0..20 {
             let mut packet = v4(2, TCP, &[])[..length].to_vec();
-            assert_eq!((v4_ends(&packet), ecn(&packet), pure_ack(&packet)), (None, None, None));
+            assert_eq!((v4_addresses(&packet), ecn(&packet), pure_ack(&packet)), (None, None, None));
             set_ce(&mut packet);
         }
     }
 
-    /// An acknowledgement of 300 behind an IPv4 header with so many bytes of options, with these of TCP.
+    /// Acknowledgement of 300 with this length of IPv4 options and these TCP options.
     fn acknowledgement(ip_options: usize, options: &[u8]) -> Vec<u8> {
         let mut tcp = vec![0x13, 0x88, 0x80, 0, 0, 0, 0, 1, 0, 0, 1, 44, 0, 0x10, 1, 0, 0, 0, 0, 0];
         tcp[12] = (((20 + options.len()) / 4) << 4) as u8;
@@ -195,15 +192,15 @@ mod tests {
     }
 
     #[test]
-    fn headers_may_be_as_long_as_they_can_be() {
-        // 60 bytes of IP and 60 of TCP, of which nothing follows.
+    fn headers_may_have_their_maximum_length() {
+        // 60 bytes of IP and 60 of TCP, without data.
         let longest = acknowledgement(40, &[1; 40]);
         assert_eq!((longest.len(), pure_ack(&longest).map(|ack| ack.number)), (120, Some(300)));
         assert_eq!(pure_ack(&[&longest[..], &[0]].concat()), None, "data");
         let shortest = acknowledgement(0, &[]);
         assert_eq!((shortest.len(), pure_ack(&shortest).map(|ack| ack.number)), (40, Some(300)));
         assert_eq!(pure_ack(&shortest[..39]), None);
-        // Another protocol, another version, a header that is said to be longer or shorter than what there is.
+        // Another protocol, another version, a header that is longer or shorter than what there is.
         for (byte, value) in [(9, 17), (0, 0x65), (32, 6 << 4), (32, 4 << 4), (0, 0x4f)] {
             let mut other = acknowledgement(0, &[]);
             other[byte] = value;
@@ -212,10 +209,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_received_beyond_is_read_from_among_the_options() {
+    fn sack_blocks_are_read_from_the_options() {
         let sack = |options: &[u8]| pure_ack(&acknowledgement(0, options)).map(|ack| ack.sack);
         let edges = [1u8, 2, 3, 4].map(|block| [[0, 0, block, 0], [0, 0, block, 9]].concat()).concat();
-        // Kind 5 and its length, of three blocks and of four; a pad before, another option, the end of the list.
+        // Kind 5 with three and with four blocks; padding before, another option, the end of the list.
         let blocks = [(0x100, 0x109), (0x200, 0x209), (0x300, 0x309), (0x400, 0x409)];
         let three = [&[1, 1, 5, 26][..], &edges[..24]].concat();
         assert_eq!(sack(&three), Some(SackDigest::from_blocks(&blocks[..3], 300)));
@@ -224,28 +221,28 @@ mod tests {
         let behind = [&[3, 3, 7, 1, 5, 10][..], &edges[..8], &[1, 1]].concat();
         assert_eq!(sack(&behind), Some(SackDigest::from_blocks(&blocks[..1], 300)));
         let ended = [&[0, 1, 5, 10][..], &edges[..8]].concat();
-        assert_eq!(sack(&ended), Some(SackDigest::NONE), "what follows the end is nothing");
-        // An option that says to be shorter than it can be, or has no length.
+        assert_eq!(sack(&ended), Some(SackDigest::NONE), "options after the end are ignored");
+        // An option shorter than possible, and one without a length.
         assert_eq!((sack(&[8, 0, 1, 1]), sack(&[1, 1, 1, 8])), (Some(SackDigest::NONE), None));
     }
 
     #[test]
-    fn what_senders_hear_of_congestion_is_no_other_flag() {
+    fn only_ece_reports_congestion() {
         let flags = |flags: u8| {
             let mut packet = acknowledgement(0, &[]);
             packet[33] = flags;
             pure_ack(&packet).map(|ack| ack.ece)
         };
-        // ACK alone, with ECE, with CWR, with both; FIN, SYN, RST, PSH and URG do more, and no ACK is none.
+        // ACK alone, with ECE, with CWR, with both. FIN, SYN, RST, PSH and URG do more, and without ACK there is none.
         assert_eq!([0x10, 0x50, 0x90, 0xd0].map(flags), [Some(false), Some(true), Some(false), Some(true)]);
         assert!([0x11, 0x12, 0x14, 0x18, 0x30, 0x40, 0x00].into_iter().all(|other| flags(other).is_none()));
     }
 
     #[test]
-    fn an_address_is_that_of_an_ipv4_packet() {
+    fn addresses_and_ecn_are_read_by_version() {
         let packet = v4(0, 17, &[]);
-        assert_eq!(v4_ends(&packet), Some(([10, 0, 0, 1], [10, 128, 0, 1])));
-        assert_eq!(v4_ends(&[0x60; 40]), None);
+        assert_eq!(v4_addresses(&packet), Some(([10, 0, 0, 1], [10, 128, 0, 1])));
+        assert_eq!(v4_addresses(&[0x60; 40]), None);
         let fields = [0, 1, 2, 3]
             .map(|bits| (ecn(&v4(0xfc | bits, 17, &[])), ecn(&[&[0x6f, 0xcf | bits << 4][..], &[9; 38]].concat())));
         let all = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
@@ -257,10 +254,10 @@ mod tests {
     }
 
     #[test]
-    fn a_carry_goes_round_until_none_is_left() {
-        // Modulo 2^16 - 1, where both zero and that stand for none (RFC 1071).
+    fn carries_are_folded_until_none_is_left() {
+        // Modulo 2^16 - 1, where 0 and 2^16 - 1 are equal (RFC 1071).
         for sum in [0, 1, 0xffff, 0x1_0000, 0x1_ffff, 0x2_fffe, 0xffff_0000, u32::MAX, 0x1234_5678] {
-            assert_eq!(u32::from(folded(sum)) % 0xffff, sum % 0xffff, "{sum:x}");
+            assert_eq!(u32::from(fold(sum)) % 0xffff, sum % 0xffff, "{sum:x}");
         }
     }
 }

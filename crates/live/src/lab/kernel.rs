@@ -1,4 +1,4 @@
-//! What this machine's kernel can do of a plan: what it cannot is refused by name, before anything is set up.
+//! Requirements of a plan on the kernel. A plan that it does not support is refused by name, before anything is set up.
 
 use std::fs;
 
@@ -8,45 +8,45 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with, 
 use serde_json::Value;
 
 use super::ip::UDP_HEADER_BYTES;
-use crate::{Failure, Tried};
+use crate::{Context, Error};
 
-/// What sets a group's sockets apart.
+/// Socket settings of a group.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sockets {
-    /// TCP; `None`: datagrams.
-    pub tcp: Option<Tcp>,
-    /// Size on the wire of a full packet.
+pub struct SocketSettings {
+    /// TCP settings; `None`: datagrams.
+    pub tcp: Option<TcpSettings>,
+    /// Size of a full packet on the wire.
     pub packet_bytes: u16,
     /// Type-of-service byte: the group's class as DSCP.
     pub tos: u8,
 }
 
-/// What can be chosen of the kernel's TCP.
+/// Settings of the kernel's TCP.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tcp {
+pub struct TcpSettings {
     /// Name of the congestion control, as the kernel has it.
     pub congestion: &'static str,
-    /// Whether connections ask for ECN.
+    /// Whether connections negotiate ECN.
     pub ecn: bool,
-    /// Whether it is paced where the congestion control does not pace by itself.
+    /// Whether TCP paces, although its congestion control does not.
     pub pacing: bool,
-    /// Segments at the start.
+    /// Initial window, segments.
     pub initial_window: u32,
-    /// Least retransmission timeout, milliseconds, where it is not the kernel's own.
+    /// Minimum retransmission timeout, milliseconds, unless the kernel's default.
     pub min_rto_ms: Option<u32>,
     /// Whether segments carry timestamps.
     pub timestamps: bool,
-    /// Whether a pause brings the window down to its start.
+    /// Whether the window restarts after an idle period.
     pub restarts: bool,
-    /// What the receiver offers at most, bytes, where it is not the kernel's own.
+    /// Highest advertised window, bytes, unless the kernel's default.
     pub receive_window_bytes: Option<u32>,
 }
 
-/// The presets that stand for the kernel's own TCP, and the congestion control of each.
-const OWN: [(&str, &str); 3] = [("linux", "cubic"), ("linux-reno", "reno"), ("linux-bbr", "bbr")];
+/// Presets of the kernel's own TCP, with their congestion controls.
+const KERNEL_PRESETS: [(&str, &str); 3] = [("linux", "cubic"), ("linux-reno", "reno"), ("linux-bbr", "bbr")];
 
-/// Settings of TCP that are carried over to the kernel. What else differs from the preset is refused.
-const CARRIED: [&str; 11] = [
+/// TCP settings that the kernel can apply. Any other difference from the preset is refused.
+const SUPPORTED: [&str; 11] = [
     "preset",
     "ecn",
     "pacing",
@@ -60,32 +60,33 @@ const CARRIED: [&str; 11] = [
     "receive_window",
 ];
 
-/// RTP's own header (RFC 3550, section 5.1).
+/// Header of RTP (RFC 3550, section 5.1).
 const RTP_BYTES: u16 = 12;
 
 /// Segments that the kernel accepts (`TCP_MAXSEG`).
 const SEGMENT_BYTES: std::ops::RangeInclusive<u16> = 88..=32_767;
 
-/// The largest window that TCP can offer (RFC 7323, section 2.2).
+/// Largest window of TCP (RFC 7323, section 2.2).
 const WINDOW_BYTES_MAX: u32 = 1 << 30;
 
-/// Packets that a window must have room for if marks or losses are to regulate it: below, TCP sits at its least window.
+/// Window in packets below which TCP sits at its minimum, and marks or losses do not regulate it.
 pub const WINDOW_PKTS_MIN: f64 = 4.0;
 
-/// What the groups of `plan` need of the kernel, which has it.
-pub fn sockets(plan: &Plan) -> Result<Vec<Sockets>, Failure> {
-    let groups = needed(plan)?;
-    has_congestion_controls(&groups)?;
+/// Socket settings of the groups of `plan`, which this kernel supports.
+pub fn sockets(plan: &Plan) -> Result<Vec<SocketSettings>, Error> {
+    let groups = requirements(plan)?;
+    check_congestion_controls(&groups)?;
     Ok(groups)
 }
 
-/// The same, whatever this kernel has.
-pub(super) fn needed(plan: &Plan) -> Result<Vec<Sockets>, Failure> {
-    let (described, own) = (described(plan)?, described(&with_own_presets(plan))?);
+/// Socket settings of the groups of `plan`, whatever congestion controls this kernel has.
+pub(super) fn requirements(plan: &Plan) -> Result<Vec<SocketSettings>, Error> {
+    let (described, own) = (transports_json(plan)?, transports_json(&with_kernel_presets(plan))?);
     let groups = plan.groups.iter().zip(described.iter().zip(&own));
-    let groups: Vec<Sockets> =
-        groups.map(|(group, (described, own))| of_group(group, described, own)).collect::<Result<_, _>>()?;
-    let mut tcps = plan.groups.iter().zip(&groups).filter_map(|(group, needs)| Some((group, needs.tcp.as_ref()?)));
+    let groups: Vec<SocketSettings> =
+        groups.map(|(group, (described, own))| group_settings(group, described, own)).collect::<Result<_, _>>()?;
+    let mut tcps =
+        plan.groups.iter().zip(&groups).filter_map(|(group, settings)| Some((group, settings.tcp.as_ref()?)));
     if let Some((first, tcp)) = tcps.next() {
         for (group, other) in tcps {
             let same = [
@@ -95,63 +96,68 @@ pub(super) fn needed(plan: &Plan) -> Result<Vec<Sockets>, Failure> {
             if let Some((key, _)) = same.iter().find(|(_, same)| !same) {
                 let (group, first) = (&group.name, &first.name);
                 let message = format!(
-                    "flows.{group}.transport.{key}: engine live has one {key} for all flows, and {first} has another"
+                    "flows.{group}.transport.{key}: engine live has one {key} for all flows, and that of {first} differs"
                 );
-                return Err(Failure::Refused(message));
+                return Err(Error::Setup(message));
             }
         }
     }
-    windows(plan)?;
+    check_windows(plan)?;
     Ok(groups)
 }
 
-/// What `group` needs, whose transport is `described` so, and so were it the kernel's `own` preset.
-fn of_group(group: &Group, described: &Value, own: &Value) -> Result<Sockets, Failure> {
-    let refuse = |key: &str, why: &str| Err(Failure::Refused(format!("flows.{}.{key}: engine live {why}", group.name)));
-    let wrong = |key: &str, why: &str| refuse(&format!("transport.{key}"), why);
-    let sockets = |tcp| Sockets { tcp, packet_bytes: group.transport.packet_bytes(), tos: group.class << 2 };
+/// Socket settings of `group`. `described`: its transport as JSON; `own`: the same with the kernel's preset.
+fn group_settings(group: &Group, described: &Value, own: &Value) -> Result<SocketSettings, Error> {
+    let error = |key: &str, why: &str| Err(Error::Setup(format!("flows.{}.{key}: engine live {why}", group.name)));
+    let transport_error = |key: &str, why: &str| error(&format!("transport.{key}"), why);
+    let sockets = |tcp| SocketSettings { tcp, packet_bytes: group.transport.packet_bytes(), tos: group.class << 2 };
     if group.class > 63 {
-        return refuse("class", "carries it as a DSCP, 0 to 63");
+        return error("class", "carries it as a DSCP, 0 to 63");
     }
     let tcp = match &group.transport {
         Protocol::Tcp(tcp) => tcp,
         Protocol::Udp(_) if group.transport.header_bytes() == UDP_HEADER_BYTES => return Ok(sockets(None)),
-        Protocol::Udp(_) => return wrong("header", "has the kernel's UDP over IPv4, whose headers have 28B"),
+        Protocol::Udp(_) => return transport_error("header", "uses the kernel's UDP over IPv4, with headers of 28B"),
         Protocol::Rtp(_) if group.transport.header_bytes() >= UDP_HEADER_BYTES + RTP_BYTES => return Ok(sockets(None)),
-        Protocol::Rtp(_) => return wrong("header", "has RTP over the kernel's UDP, whose headers have 40B or more"),
-        Protocol::Sctp(_) => return refuse("transport", "has the kernel's TCP and UDP, and RTP over it, not SCTP"),
+        Protocol::Rtp(_) => {
+            return transport_error("header", "uses RTP over the kernel's UDP, with headers of 40B or more");
+        }
+        Protocol::Sctp(_) => return error("transport", "supports TCP, UDP and RTP, not SCTP"),
     };
     let congestion = described["congestion"].as_str().unwrap_or_default();
-    let Some((preset, congestion)) = OWN.into_iter().find(|(_, known)| *known == congestion) else {
+    let Some((preset, congestion)) = KERNEL_PRESETS.into_iter().find(|(_, known)| *known == congestion) else {
         let why = format!(
-            "has the kernel's reno, cubic and bbr, not {congestion}; take preset linux, linux-reno or linux-bbr"
+            "supports the kernel's reno, cubic and bbr, not {congestion}; use preset linux, linux-reno or linux-bbr"
         );
-        return wrong("congestion", &why);
+        return transport_error("congestion", &why);
     };
-    let keys = described.as_object().into_iter().flatten().filter(|(key, _)| !CARRIED.contains(&key.as_str()));
+    let keys = described.as_object().into_iter().flatten().filter(|(key, _)| !SUPPORTED.contains(&key.as_str()));
     let mut others = keys.filter(|(key, value)| **value != own[*key]).map(|(key, _)| key.trim_end_matches("_s"));
     if let Some(key) = others.next() {
         let more = match others.count() {
             0 => String::new(),
             n => format!(" (nor {n} more that are set)"),
         };
-        return wrong(key, &format!("runs the kernel's own TCP, which has no such choice{more}; take preset {preset}"));
+        return transport_error(
+            key,
+            &format!("uses the kernel's own TCP, which has no such setting{more}; use preset {preset}"),
+        );
     }
     let header = if tcp.timestamps { 52 } else { 40 };
     if tcp.header_bytes != header || tcp.ack_bytes != header {
         let key = if tcp.header_bytes != header { "header" } else { "ack" };
         let stamps = if tcp.timestamps { "with" } else { "without" };
-        return wrong(
+        return transport_error(
             key,
-            &format!("has the kernel's TCP over IPv4 {stamps} timestamps, whose headers have {header}B"),
+            &format!("uses the kernel's TCP over IPv4 {stamps} timestamps, with headers of {header}B"),
         );
     }
     let segment = tcp.packet_bytes.saturating_sub(40);
     if !SEGMENT_BYTES.contains(&segment) {
-        return wrong("packet", "has segments of 128B to 32807B");
+        return transport_error("packet", "supports packets of 128B to 32807B");
     }
     let own_min_rto = Span::from_millis(200);
-    Ok(sockets(Some(Tcp {
+    Ok(sockets(Some(TcpSettings {
         congestion,
         ecn: tcp.ecn,
         pacing: tcp.pacing && congestion != "bbr",
@@ -166,15 +172,15 @@ fn of_group(group: &Group, described: &Value, own: &Value) -> Result<Sockets, Fa
     })))
 }
 
-/// The transports of `plan`'s groups as its JSON has them.
-fn described(plan: &Plan) -> Result<Vec<Value>, Failure> {
-    let json = plan.to_json().or_refuse(|| plan.scenario.clone())?;
+/// Transports of the groups of `plan`, as JSON.
+fn transports_json(plan: &Plan) -> Result<Vec<Value>, Error> {
+    let json = plan.to_json().context(|| plan.scenario.clone())?;
     let groups = json["groups"].as_array().into_iter().flatten();
     Ok(groups.map(|group| group["transport"].clone()).collect())
 }
 
-/// `plan` with the kernel's own preset in the place of each TCP of the same congestion control.
-fn with_own_presets(plan: &Plan) -> Plan {
+/// Copy of `plan` with each TCP replaced by the kernel's preset of the same congestion control.
+fn with_kernel_presets(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
     for group in &mut plan.groups {
         let Protocol::Tcp(tcp) = &group.transport else { continue };
@@ -191,9 +197,9 @@ fn with_own_presets(plan: &Plan) -> Plan {
     plan
 }
 
-/// Refuses a recorded link on which the TCP flows that cross it would have less room than [`WINDOW_PKTS_MIN`] each:
-/// that of the round trip and of the queue that is aimed at.
-fn windows(plan: &Plan) -> Result<(), Failure> {
+/// Refuses a recorded link where the TCP flows would have windows below [`WINDOW_PKTS_MIN`], from the bandwidth-delay
+/// product and the target queue.
+fn check_windows(plan: &Plan) -> Result<(), Error> {
     for (number, link) in (0u32..).zip(&plan.links).filter(|(_, link)| link.record) {
         let endless = |flow: &&aqumen_scenario::Flow| {
             let group = &plan.groups[flow.group as usize];
@@ -216,8 +222,8 @@ fn windows(plan: &Plan) -> Result<(), Failure> {
                 / n;
         let target = link.target_pkts.unwrap_or(plan.nominal.target_pkts);
         let pkts = link.rates[0].1.as_bps() as f64 / 8.0 / bytes * mean_rtt_s + target;
-        if !have_windows(pkts, n) {
-            return Err(Failure::Refused(format!(
+        if !can_be_regulated(pkts, n) {
+            return Err(Error::Setup(format!(
                 "link {}: {n} flows share {pkts:.0} packets of round trip and target, {:.1} each; the kernel's TCP is not regulated below \
                  {WINDOW_PKTS_MIN}: take fewer flows, a higher rate, a longer delay or a longer target",
                 link.name,
@@ -228,21 +234,21 @@ fn windows(plan: &Plan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether so many flows that share so many packets have windows that can be regulated.
-fn have_windows(pkts: f64, flows: f64) -> bool {
+/// Whether `flows` that share `pkts` have windows that can be regulated.
+fn can_be_regulated(pkts: f64, flows: f64) -> bool {
     pkts / flows >= WINDOW_PKTS_MIN
 }
 
 /// Refuses a congestion control that this kernel lacks.
-fn has_congestion_controls(groups: &[Sockets]) -> Result<(), Failure> {
+fn check_congestion_controls(groups: &[SocketSettings]) -> Result<(), Error> {
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, Some(ipproto::TCP))
-        .or_refuse(|| "cannot open a socket".into())?;
+        .context(|| "cannot open a socket".into())?;
     for tcp in groups.iter().filter_map(|group| group.tcp.as_ref()) {
         let name = tcp.congestion;
         sockopt::set_tcp_congestion(&socket, name).map_err(|error| {
             let known = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
             let option = format!("CONFIG_TCP_CONG_{}", name.to_uppercase());
-            Failure::Refused(format!(
+            Error::Setup(format!(
                 "congestion control {name}: {error}; this kernel has {} (kernel option {option})",
                 known.split_whitespace().collect::<Vec<_>>().join(", ")
             ))
@@ -254,44 +260,44 @@ fn has_congestion_controls(groups: &[Sockets]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aqumen_scenario::Scenario;
+    use crate::lab::dumbbell;
 
     fn plan(transport: &str, more: &str) -> Plan {
-        let text = format!(
-            "name = \"one\"\nduration = \"1s\"\n[topology]\npreset = \"dumbbell\"\n\
-             bottleneck = {{ rate = \"20Mbit\", delay = \"20ms\", buffer = \"100pkt\" }}\n\
-             access = {{ rate = \"1Gbit\", delay = \"1ms\" }}\n\
-             [[flows]]\nname = \"ftp\"\ntransport = {transport}\n{more}"
-        );
-        Scenario::parse(&text, "one").unwrap().plan(1, None).unwrap()
+        let links = &[
+            ("topology.bottleneck.rate", "20Mbit"),
+            ("topology.bottleneck.buffer", "100pkt"),
+            ("topology.access.rate", "1Gbit"),
+            ("topology.access.delay", "1ms"),
+        ];
+        dumbbell(links, &format!("[[flows]]\nname = \"ftp\"\ntransport = {transport}\n{more}"))
     }
 
     /// The line with which the kernel refuses a transport.
     fn refusal(transport: &str, more: &str) -> String {
-        needed(&plan(transport, more)).unwrap_err().to_string()
+        requirements(&plan(transport, more)).unwrap_err().to_string()
     }
 
     #[test]
-    fn the_kernels_own_presets_and_what_it_can_set_are_taken() {
-        let taken = |transport: &str| needed(&plan(transport, "")).unwrap().remove(0).tcp.unwrap();
-        assert_eq!(taken("\"linux\"").congestion, "cubic");
-        let reno = taken("{ preset = \"linux-reno\", ecn = false, initial_window = \"3pkt\", min_rto = \"50ms\" }");
+    fn the_kernels_presets_and_settings_are_accepted() {
+        let settings = |transport: &str| requirements(&plan(transport, "")).unwrap().remove(0).tcp.unwrap();
+        assert_eq!(settings("\"linux\"").congestion, "cubic");
+        let reno = settings("{ preset = \"linux-reno\", ecn = false, initial_window = \"3pkt\", min_rto = \"50ms\" }");
         assert_eq!((reno.congestion, reno.ecn, reno.initial_window, reno.min_rto_ms), ("reno", false, 3, Some(50)));
-        assert!(!taken("\"linux-bbr\"").ecn);
+        assert!(!settings("\"linux-bbr\"").ecn);
         // 20 segments of 1500 - 52 bytes.
-        let narrow = taken("{ preset = \"linux\", receive_window = \"20pkt\" }");
+        let narrow = settings("{ preset = \"linux\", receive_window = \"20pkt\" }");
         assert_eq!((narrow.receive_window_bytes, reno.receive_window_bytes), (Some(28_960), None));
     }
 
     #[test]
-    fn what_the_kernel_cannot_do_is_refused_by_name() {
+    fn unsupported_settings_are_refused_by_name() {
         for (transport, key, why) in [
             ("\"ns2\"", "ack_marks", "preset linux-reno"),
             ("\"dctcp\"", "congestion", "not dctcp"),
             ("\"vegas\"", "congestion", "not vegas"),
-            ("{ preset = \"linux\", rto_tick = \"10ms\" }", "rto_tick", "no such choice"),
+            ("{ preset = \"linux\", rto_tick = \"10ms\" }", "rto_tick", "no such setting"),
             ("{ preset = \"linux\", ack = \"40B\" }", "ack", "52B"),
-            ("{ preset = \"linux\", delayed_ack = \"none\" }", "delayed_ack", "no such choice"),
+            ("{ preset = \"linux\", delayed_ack = \"none\" }", "delayed_ack", "no such setting"),
             ("\"sctp\"", "transport", "SCTP"),
             ("{ preset = \"rtp\", header = \"28B\" }", "header", "40B or more"),
             ("{ preset = \"udp\", header = \"8B\" }", "header", "28"),
@@ -308,14 +314,14 @@ mod tests {
     fn windows_below_four_packets_are_refused() {
         // 20 Mbit/s, 44 ms, 1500 B: 73.3 packets, and a target of 7. 20 flows have 4.02 each, 21 have 3.83.
         let flows = |n: u32| format!("count = {n}\n[nominal]\ntarget = \"7pkt\"\n");
-        assert!(needed(&plan("\"linux\"", &flows(20))).is_ok());
+        assert!(requirements(&plan("\"linux\"", &flows(20))).is_ok());
         let line = refusal("\"linux\"", &flows(21));
         assert!(line.contains("bottleneck") && line.contains("3.8 each"), "{line}");
     }
 
     #[test]
-    fn what_sockets_are_told_follows_from_the_group() {
-        let sockets = |transport: &str, more: &str| needed(&plan(transport, more)).unwrap().remove(0);
+    fn socket_settings_follow_from_the_group() {
+        let sockets = |transport: &str, more: &str| requirements(&plan(transport, more)).unwrap().remove(0);
         // Expedited forwarding is DSCP 46, which stands above the two bits of ECN.
         let voice = sockets("{ preset = \"linux\", packet = \"1000B\" }", "class = 46\n");
         assert_eq!((voice.tos, voice.packet_bytes), (46 << 2, 1000));
@@ -325,7 +331,7 @@ mod tests {
         let usual = tcp("\"linux\"");
         assert_eq!((usual.min_rto_ms, usual.receive_window_bytes, usual.initial_window), (None, None, 10));
         assert!(usual.ecn && !usual.pacing && usual.timestamps && usual.restarts, "{usual:?}");
-        // BBR paces by itself; of others the kernel is asked to.
+        // BBR paces by itself; other controls are paced by the kernel.
         assert!(!tcp("\"linux-bbr\"").pacing && tcp("{ preset = \"linux-reno\", pacing = true }").pacing);
         assert!(!tcp("{ preset = \"linux\", restart_window = \"none\" }").restarts);
         assert_eq!(tcp("{ preset = \"linux\", min_rto = \"100us\" }").min_rto_ms, Some(1), "the kernel's least");
@@ -333,62 +339,65 @@ mod tests {
         let bare = "timestamps = false, header = \"40B\", ack = \"40B\"";
         let bare = tcp(&format!("{{ preset = \"linux\", {bare}, receive_window = \"20pkt\" }}"));
         assert_eq!((bare.timestamps, bare.receive_window_bytes), (false, Some(29_200)));
-        // No TCP can offer more than 2^30 bytes.
+        // TCP cannot offer more than 2^30 bytes.
         let wide = tcp("{ preset = \"linux\", receive_window = \"900000pkt\" }");
         assert_eq!(wide.receive_window_bytes, Some(1 << 30));
     }
 
-    /// What the flows of a transport need, however many windows there is room for.
-    fn of_preset(transport: &str) -> Result<Sockets, Failure> {
+    /// Socket settings of a transport, without the check of windows.
+    fn settings_of(transport: &str) -> Result<SocketSettings, Error> {
         let plan = plan(transport, "");
-        of_group(&plan.groups[0], &described(&plan)?[0], &described(&with_own_presets(&plan))?[0])
+        group_settings(&plan.groups[0], &transports_json(&plan)?[0], &transports_json(&with_kernel_presets(&plan))?[0])
     }
 
     #[test]
-    fn what_just_fits_into_the_kernel_is_taken_and_what_does_not_is_refused() {
+    fn settings_at_the_kernels_limits_are_accepted_and_beyond_refused() {
         // Segments of 88 to 32 767 bytes, behind 40 bytes of headers.
         for (packet, fits) in [("127B", false), ("128B", true), ("32807B", true), ("32808B", false)] {
             let transport = format!("{{ preset = \"linux\", packet = \"{packet}\" }}");
-            let told = of_preset(&transport);
-            assert_eq!(told.is_ok(), fits, "{packet}: {told:?}");
+            let result = settings_of(&transport);
+            assert_eq!(result.is_ok(), fits, "{packet}: {result:?}");
             assert!(
-                fits || told.unwrap_err().to_string().contains("flows.ftp.transport.packet: engine live has segments")
+                fits || result
+                    .unwrap_err()
+                    .to_string()
+                    .contains("flows.ftp.transport.packet: engine live supports packets")
             );
         }
         let line = refusal("\"linux\"", "class = 64\n");
         assert_eq!(line, "flows.ftp.class: engine live carries it as a DSCP, 0 to 63");
         // RTP over UDP has 28 and 12 bytes of headers at least.
-        let rtp = |header: &str| needed(&plan(&format!("{{ preset = \"rtp\", header = \"{header}\" }}"), ""));
+        let rtp = |header: &str| requirements(&plan(&format!("{{ preset = \"rtp\", header = \"{header}\" }}"), ""));
         assert!(rtp("39B").is_err() && rtp("40B").is_ok() && rtp("52B").is_ok());
-        // Either header may be the one that is wrong, and how long it is to be follows from timestamps.
+        // Either header may be wrong, and its length depends on timestamps.
         for (settings, key, why) in [
-            ("header = \"40B\"", "header", "with timestamps, whose headers have 52B"),
-            ("ack = \"40B\"", "ack", "with timestamps, whose headers have 52B"),
-            ("timestamps = false, header = \"40B\"", "ack", "without timestamps, whose headers have 40B"),
+            ("header = \"40B\"", "header", "with timestamps, with headers of 52B"),
+            ("ack = \"40B\"", "ack", "with timestamps, with headers of 52B"),
+            ("timestamps = false, header = \"40B\"", "ack", "without timestamps, with headers of 40B"),
         ] {
             let line = refusal(&format!("{{ preset = \"linux\", {settings} }}"), "");
             assert!(line.starts_with(&format!("flows.ftp.transport.{key}: ")) && line.ends_with(why), "{line}");
         }
-        // How many settings the kernel lacks is told.
+        // The number of unsupported settings is named.
         let one = refusal("{ preset = \"linux\", rto_tick = \"10ms\" }", "");
-        assert!(one.ends_with("which has no such choice; take preset linux"), "{one}");
+        assert!(one.ends_with("which has no such setting; use preset linux"), "{one}");
         let three = "rto_tick = \"10ms\", delayed_ack = \"none\", limited_transmit = false";
         let three = refusal(&format!("{{ preset = \"linux-reno\", {three} }}"), "");
         assert!(
-            three.ends_with("which has no such choice (nor 2 more that are set); take preset linux-reno"),
+            three.ends_with("which has no such setting (nor 2 more that are set); use preset linux-reno"),
             "{three}"
         );
     }
 
     #[test]
-    fn what_the_kernel_has_once_is_the_same_for_all_flows() {
+    fn settings_of_the_whole_kernel_are_equal_for_all_flows() {
         let other = |transport: &str| {
             let more = format!("[[flows]]\nname = \"web\"\ntransport = {transport}\n");
-            needed(&plan("\"linux\"", &more)).map(|all| all.len()).map_err(|failure| failure.to_string())
+            requirements(&plan("\"linux\"", &more)).map(|all| all.len()).map_err(|error| error.to_string())
         };
         assert_eq!(other("\"linux-reno\""), Ok(2));
         let line = other("{ preset = \"linux\", timestamps = false, header = \"40B\", ack = \"40B\" }").unwrap_err();
-        let why = "engine live has one timestamps for all flows, and ftp has another";
+        let why = "engine live has one timestamps for all flows, and that of ftp differs";
         assert_eq!(line, format!("flows.web.transport.timestamps: {why}"));
         let line = other("{ preset = \"linux\", restart_window = \"none\" }").unwrap_err();
         assert!(line.starts_with("flows.web.transport.restart_window: "), "{line}");
@@ -396,19 +405,19 @@ mod tests {
 
     #[test]
     fn windows_of_four_packets_can_be_regulated() {
-        assert!(have_windows(160.0, 40.0) && !have_windows(159.0, 40.0) && have_windows(161.0, 40.0));
+        assert!(can_be_regulated(160.0, 40.0) && !can_be_regulated(159.0, 40.0) && can_be_regulated(161.0, 40.0));
     }
 
     #[test]
-    fn windows_are_those_of_endless_flows_by_their_own_way_and_packets() {
+    fn windows_are_those_of_endless_flows_with_their_own_rtt_and_packets() {
         // 20 Mbit/s and 100 ms: 166.7 packets of 1500 bytes and a target of 7 are 4.04 for each of 43 flows, 3.95 for
         // each of 44.
         let long = |n: u32, more: &str| {
             let text = format!("count = {n}\nrtt = \"100ms\"\n{more}[nominal]\ntarget = \"7pkt\"\n");
-            needed(&plan("\"linux\"", &text)).is_ok()
+            requirements(&plan("\"linux\"", &text)).is_ok()
         };
         assert!(long(43, "") && !long(44, ""));
-        // Those that have an end, that ask, or that are datagrams take no window.
+        // Finite flows, requests and datagrams take no window.
         for other in ["transfer = \"1MB\"", "traffic = { kind = \"transfers\", size = \"10kB\", think = \"1s\" }"] {
             assert!(
                 long(43, &format!("[[flows]]\nname = \"more\"\ncount = 20\ntransport = \"linux\"\n{other}\n")),
@@ -420,7 +429,10 @@ mod tests {
         // 20 of 100 ms and 20 of 44 ms have 72 ms in the mean, 120 packets: 3.2 each.
         let mixed = |n: u32| {
             let short = format!("[[flows]]\nname = \"more\"\ncount = {n}\nrtt = \"44ms\"\ntransport = \"linux\"\n");
-            needed(&plan("\"linux\"", &format!("count = {n}\nrtt = \"100ms\"\n{short}[nominal]\ntarget = \"8pkt\"\n")))
+            requirements(&plan(
+                "\"linux\"",
+                &format!("count = {n}\nrtt = \"100ms\"\n{short}[nominal]\ntarget = \"8pkt\"\n"),
+            ))
         };
         // 128 packets are 4.3 for each of 30 flows, 3.8 for each of 34.
         assert!(mixed(15).is_ok());
@@ -433,7 +445,10 @@ mod tests {
         let sizes = |n: u32| {
             let small = "transport = { preset = \"linux\", packet = \"500B\" }";
             let small = format!("[[flows]]\nname = \"more\"\ncount = {n}\nrtt = \"60ms\"\n{small}\n");
-            needed(&plan("\"linux\"", &format!("count = {n}\nrtt = \"60ms\"\n{small}[nominal]\ntarget = \"10pkt\"\n")))
+            requirements(&plan(
+                "\"linux\"",
+                &format!("count = {n}\nrtt = \"60ms\"\n{small}[nominal]\ntarget = \"10pkt\"\n"),
+            ))
         };
         // 20 Mbit/s x 60 ms are 150 of them, and 10: 4.2 for each of 38 flows, 3.8 for each of 42.
         assert!(sizes(19).is_ok());
@@ -443,9 +458,12 @@ mod tests {
 
     #[test]
     fn a_congestion_control_that_this_kernel_lacks_is_named_with_those_that_it_has() {
-        let tcp = Tcp { congestion: "nonesuch", ..needed(&plan("\"linux\"", "")).unwrap().remove(0).tcp.unwrap() };
-        let group = Sockets { tcp: Some(tcp), packet_bytes: 1500, tos: 0 };
-        let line = has_congestion_controls(&[group]).unwrap_err().to_string();
+        let tcp = TcpSettings {
+            congestion: "nonesuch",
+            ..requirements(&plan("\"linux\"", "")).unwrap().remove(0).tcp.unwrap()
+        };
+        let group = SocketSettings { tcp: Some(tcp), packet_bytes: 1500, tos: 0 };
+        let line = check_congestion_controls(&[group]).unwrap_err().to_string();
         assert!(line.starts_with("congestion control nonesuch: ") && line.contains("reno"), "{line}");
         assert!(line.ends_with("(kernel option CONFIG_TCP_CONG_NONESUCH)"), "{line}");
     }

@@ -1,5 +1,4 @@
-//! Network namespaces without a name: a descriptor holds each, so that they are gone with the
-//! process, even after kill -9.
+//! Network namespaces without a name: a descriptor holds each, so that they end with the process, even after kill -9.
 
 use std::fs::{self, File};
 use std::net::IpAddr;
@@ -9,26 +8,26 @@ use std::thread;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 use crate::netlink::{Netlink, Request, SET, attributes};
-use crate::{Failure, Tried};
+use crate::{Context, Error};
 
-/// A network namespace of our own.
+/// A network namespace.
 #[derive(Debug)]
 pub struct Namespace(OwnedFd);
 
-/// Where packets to `to` go, and what TCP is to know of the way.
+/// A route, with settings of TCP for its destinations.
 #[derive(Clone, Debug)]
 pub struct Route {
-    /// The first address, and how many leading bits of it count.
+    /// Destination: first address and prefix length.
     pub to: (IpAddr, u8),
-    /// Index of the device; `None`: these addresses are this namespace's own.
+    /// Index of the device; `None`: local addresses of this namespace.
     pub device: Option<u32>,
-    /// Congestion window at the start, segments.
+    /// Initial congestion window, segments.
     pub initial_window: Option<u32>,
-    /// Least retransmission timeout, milliseconds.
+    /// Minimum retransmission timeout, milliseconds.
     pub min_rto_ms: Option<u32>,
-    /// Whether connections ask for ECN.
+    /// Whether connections negotiate ECN.
     pub ecn: bool,
-    /// What this end offers at most, bytes.
+    /// Highest window that this end advertises, bytes.
     pub receive_window: Option<u32>,
 }
 
@@ -36,31 +35,31 @@ pub struct Route {
 pub const LOOPBACK: u32 = 1;
 
 impl Namespace {
-    /// A new namespace, with its loopback device up.
-    pub fn new() -> Result<Self, Failure> {
-        let made = thread::spawn(|| -> Result<OwnedFd, Failure> {
+    /// Makes a namespace, with its loopback device up.
+    pub fn new() -> Result<Self, Error> {
+        let thread = thread::spawn(|| -> Result<OwnedFd, Error> {
             // SAFETY: the thread ends with this closure, so that nothing else ever runs in the namespace by mistake;
             // descriptors and memory stay shared.
             unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }
-                .or_refuse(|| "cannot make a network namespace (needs root or CAP_SYS_ADMIN)".into())?;
-            let file = File::open("/proc/thread-self/ns/net").or_refuse(|| "/proc/thread-self/ns/net".into())?;
+                .context(|| "cannot make a network namespace (needs root or CAP_SYS_ADMIN)".into())?;
+            let file = File::open("/proc/thread-self/ns/net").context(|| "/proc/thread-self/ns/net".into())?;
             Ok(file.into())
         });
-        let handle = made.join().map_err(|_| Failure::refused("cannot make a network namespace"))??;
+        let handle = thread.join().map_err(|_| Error::setup("cannot make a network namespace"))??;
         let namespace = Namespace(handle);
         namespace.within(|| {
-            set_link(&mut open()?, LOOPBACK, None, None).or_refuse(|| "cannot bring up the loopback device".into())
+            set_link(&mut open()?, LOOPBACK, None, None).context(|| "cannot bring up the loopback device".into())
         })?;
         Ok(namespace)
     }
 
-    /// The namespace called `name`, as `ip netns add` makes it, or at the path `name`, as of a process; `None`: that of
-    /// the calling thread.
-    pub fn existing(name: Option<&str>) -> Result<Self, Failure> {
+    /// Opens the namespace called `name`, as `ip netns add` makes it, or at the path `name`; `None`: that of the
+    /// calling thread.
+    pub fn open(name: Option<&str>) -> Result<Self, Error> {
         let path = match name {
             Some(path) if path.starts_with('/') => path.into(),
             Some(name) if name.is_empty() || name.contains('/') => {
-                return Err(Failure::refused(format!(
+                return Err(Error::setup(format!(
                     "namespace {name:?}: neither the name of a network namespace nor a path"
                 )));
             }
@@ -68,58 +67,58 @@ impl Namespace {
             None => "/proc/thread-self/ns/net".into(),
         };
         let what = || name.map_or(path.clone(), |name| format!("network namespace {name}"));
-        let namespace = Namespace(File::open(&path).or_refuse(what)?.into());
+        let namespace = Namespace(File::open(&path).context(what)?.into());
         // Any file can be opened; only a network namespace can be entered.
-        namespace.within(|| Ok(())).map_err(|failure| Failure::refused(format!("{}: {failure}", what())))?;
+        namespace.within(|| Ok(())).map_err(|error| Error::setup(format!("{}: {error}", what())))?;
         Ok(namespace)
     }
 
-    /// What `work` answers, done inside: sockets and devices that it makes belong to this namespace for good.
-    pub fn within<T: Send>(&self, work: impl FnOnce() -> Result<T, Failure> + Send) -> Result<T, Failure> {
+    /// Runs `work` inside: sockets and devices that it makes stay in this namespace.
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
         thread::scope(|scope| {
             let inside = scope.spawn(|| {
                 rustix::thread::move_into_link_name_space(self.0.as_fd(), Some(LinkNameSpaceType::Network))
-                    .or_refuse(|| "cannot enter a network namespace (needs CAP_SYS_ADMIN)".into())?;
+                    .context(|| "cannot enter a network namespace (needs CAP_SYS_ADMIN)".into())?;
                 work()
             });
-            inside.join().map_err(|_| Failure::refused("work in a network namespace failed"))?
+            inside.join().map_err(|_| Error::setup("work in a network namespace failed"))?
         })
     }
 
     /// Sets `net.*` values, for this namespace alone: `net.ipv4.tcp_ecn`.
-    pub fn set_sysctls(&self, values: &[(String, String)]) -> Result<(), Failure> {
+    pub fn set_sysctls(&self, values: &[(String, String)]) -> Result<(), Error> {
         self.within(|| {
             values.iter().try_for_each(|(name, value)| {
                 let path = format!("/proc/sys/{}", name.replace('.', "/"));
-                fs::write(path, value).or_refuse(|| format!("cannot set {name} to {value}"))
+                fs::write(path, value).context(|| format!("cannot set {name} to {value}"))
             })
         })
     }
 
-    /// Brings `device` up, with room for `queue_pkts` packets in front of whoever reads it.
-    pub fn bring_up(&self, device: u32, mtu: u32, queue_pkts: u32) -> Result<(), Failure> {
+    /// Brings `device` up, with a queue of `queue_pkts` packets before its reader.
+    pub fn bring_up(&self, device: u32, mtu: u32, queue_pkts: u32) -> Result<(), Error> {
         self.within(|| {
             set_link(&mut open()?, device, Some(mtu), Some(queue_pkts))
-                .or_refuse(|| "cannot bring up a TUN device".into())
+                .context(|| "cannot bring up a TUN device".into())
         })
     }
 
     /// Adds `routes`.
-    pub fn add_routes(&self, routes: &[Route]) -> Result<(), Failure> {
+    pub fn add_routes(&self, routes: &[Route]) -> Result<(), Error> {
         self.within(|| {
             let mut netlink = open()?;
             routes.iter().try_for_each(|route| {
-                netlink.ask(&route.request()).map(drop).or_refuse(|| format!("cannot add a route to {}", route.to.0))
+                netlink.ask(&route.request()).map(drop).context(|| format!("cannot add a route to {}", route.to.0))
             })
         })
     }
 }
 
-fn open() -> Result<Netlink, Failure> {
-    Netlink::open().or_refuse(|| "cannot open a netlink socket".into())
+fn open() -> Result<Netlink, Error> {
+    Netlink::open().context(|| "cannot open a netlink socket".into())
 }
 
-/// Brings a device up; with its MTU and the length of its queue where they are given.
+/// Brings a device up; sets MTU and queue length where they are given.
 fn set_link(netlink: &mut Netlink, index: u32, mtu: Option<u32>, queue_pkts: Option<u32>) -> std::io::Result<()> {
     let up = libc::IFF_UP as u32;
     // ifinfomsg: family, padding, type, index, flags, which flags change.
@@ -139,7 +138,7 @@ fn set_link(netlink: &mut Netlink, index: u32, mtu: Option<u32>, queue_pkts: Opt
 
 /// Metrics of a route (`RTAX_*`) that libc does not name.
 mod metric {
-    /// Which of the others the kernel must not learn otherwise.
+    /// Bit mask of the metrics that the kernel must not learn otherwise.
     pub(super) const LOCK: u16 = 1;
     pub(super) const WINDOW: u16 = 3;
     pub(super) const INITIAL_WINDOW: u16 = 11;
@@ -150,7 +149,7 @@ mod metric {
 }
 
 impl Route {
-    /// The addresses from `first` on, of which `bits` leading bits count, by `device`; `None`: they are our own.
+    /// Route to the addresses from `first` on with `bits` leading bits in common; without a device they are local.
     pub fn new(first: impl Into<IpAddr>, bits: u8, device: Option<u32>) -> Self {
         let to = (first.into(), bits);
         Route { to, device, initial_window: None, min_rto_ms: None, ecn: false, receive_window: None }
@@ -175,7 +174,7 @@ impl Route {
             .put(libc::RTA_DST, &address)
             .put_u32(libc::RTA_OIF, self.device.unwrap_or(LOOPBACK));
         let metrics: Vec<(u16, u32)> = [
-            // The kernel reads it only where it is locked.
+            // The kernel reads it only if it is locked.
             (metric::LOCK, self.min_rto_ms.map(|_| 1 << metric::MIN_RTO)),
             (metric::WINDOW, self.receive_window),
             (metric::INITIAL_WINDOW, self.initial_window),
@@ -194,18 +193,18 @@ impl Route {
     }
 }
 
-/// Packets that devices, each of its namespace, discarded; as far as their kernel says.
-pub fn discarded<'a>(devices: impl Iterator<Item = (&'a Namespace, u32)>) -> u64 {
+/// Packets that these devices dropped, each in its namespace; a counter that cannot be read counts as zero.
+pub fn dropped_pkts<'a>(devices: impl Iterator<Item = (&'a Namespace, u32)>) -> u64 {
     devices.map(|(namespace, device)| namespace.within(|| drops(device)).unwrap_or(0)).sum()
 }
 
-/// Packets that `device`, of the calling thread's namespace, discarded: on their way to us and from us.
-fn drops(device: u32) -> Result<u64, Failure> {
+/// Packets that `device`, of the calling thread's namespace, dropped in both directions.
+fn drops(device: u32) -> Result<u64, Error> {
     let mut fixed = [0; 16];
     fixed[4..8].copy_from_slice(&device.to_ne_bytes());
     let links = open()?
         .ask(&Request::new(libc::RTM_GETLINK, 0, &fixed))
-        .or_refuse(|| "cannot read the counters of a TUN device".into())?;
+        .context(|| "cannot read the counters of a TUN device".into())?;
     let stats = links.iter().flat_map(|link| attributes(link.body.get(16..).unwrap_or(&[])));
     let stats = stats.filter(|(kind, _)| *kind == libc::IFLA_STATS64).map(|(_, value)| value).next();
     // rtnl_link_stats64: packets, bytes, errors and drops, each received and sent.
@@ -220,12 +219,12 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::common::skipped;
+    use crate::lab::testbed::{self, NET_BITS, RECEIVERS, SENDERS};
     use crate::lab::tun::Tun;
-    use crate::lab::world::{self, NET_BITS, RECEIVERS, SENDERS};
     use crate::netlink::tc;
 
-    /// A namespace whose own are the addresses of all senders and receivers; `None` where a test of `what` cannot run.
-    pub(in crate::lab) fn of_both_sides(what: &str) -> Option<Namespace> {
+    /// A namespace with the addresses of all senders and receivers; `None` where a test of `what` cannot run.
+    pub(in crate::lab) fn namespace_with_addresses(what: &str) -> Option<Namespace> {
         (!skipped(what)).then(|| {
             let namespace = Namespace::new().unwrap();
             let own = |net| Route::new(Ipv4Addr::from(net), NET_BITS, None);
@@ -234,7 +233,7 @@ pub(crate) mod tests {
         })
     }
 
-    /// Whether a test of `what` cannot run here for want of a program of iproute2; then one line says so.
+    /// Whether a test of `what` must be skipped because a program of iproute2 is missing; prints a message if so.
     pub(crate) fn lacks(program: &str, what: &str) -> bool {
         let lacks = std::process::Command::new(program).arg("-V").output().is_err();
         if lacks {
@@ -245,8 +244,8 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_device_is_as_it_was_brought_up() {
-        let Some(here) = of_both_sides("devices brought up") else { return };
+    fn a_device_has_the_settings_that_it_was_brought_up_with() {
+        let Some(here) = namespace_with_addresses("devices brought up") else { return };
         here.bring_up(LOOPBACK, 1234, 77).unwrap();
         let device = |name: &str| here.within(|| Ok(tc::device(&mut open()?, name).unwrap())).unwrap();
         let hardware = libc::ARPHRD_LOOPBACK;
@@ -256,9 +255,9 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_a_device_discarded_on_either_way_is_counted() {
-        let Some(here) = of_both_sides("what a device discards") else { return };
-        // The kernel's own packets of IPv6 stay away.
+    fn drops_of_a_device_are_counted_in_both_directions() {
+        let Some(here) = namespace_with_addresses("what a device discards") else { return };
+        // Without IPv6 packets of the kernel itself.
         here.set_sysctls(&[("net.ipv6.conf.default.disable_ipv6".into(), "1".into())]).unwrap();
         let tun = here.within(|| Tun::new("aqumen", false)).unwrap();
         here.bring_up(tun.index, 1500, 2).unwrap();
@@ -270,65 +269,65 @@ pub(crate) mod tests {
         }
         assert_eq!(drops(), 3);
         let send = || {
-            let socket = UdpSocket::bind((world::sender(0), 0)).unwrap();
+            let socket = UdpSocket::bind((testbed::sender(0), 0)).unwrap();
             (0..7).for_each(|_| assert_eq!(socket.send_to(&[0; 10], "192.0.2.1:9").unwrap(), 10));
             Ok(())
         };
         here.within(send).unwrap();
-        // Nobody reads, and there is room for two of the seven.
+        // There is no reader, and space for two of the seven.
         assert_eq!(drops(), 3 + 5);
         let other = Namespace::new().unwrap();
         let devices = [(&here, tun.index), (&other, LOOPBACK), (&here, tun.index), (&other, 99)];
-        assert_eq!(discarded(devices.into_iter()), 8 + 8);
+        assert_eq!(dropped_pkts(devices.into_iter()), 8 + 8);
     }
 
     #[test]
-    fn what_is_set_of_a_namespace_is_set_there_and_nowhere_else() {
-        let Some(here) = of_both_sides("settings of a namespace") else { return };
+    fn settings_apply_to_one_namespace_only() {
+        let Some(here) = namespace_with_addresses("settings of a namespace") else { return };
         let set = |value: &str| here.set_sysctls(&[("net.ipv4.ip_default_ttl".into(), value.into())]);
-        let shown = || fs::read_to_string("/proc/sys/net/ipv4/ip_default_ttl").unwrap();
-        let outside = shown();
+        let current = || fs::read_to_string("/proc/sys/net/ipv4/ip_default_ttl").unwrap();
+        let outside = current();
         set("77").unwrap();
-        assert_eq!((here.within(|| Ok(shown())).unwrap().trim(), shown()), ("77", outside));
-        let refused = set("none").unwrap_err().to_string();
-        assert!(refused.starts_with("cannot set net.ipv4.ip_default_ttl to none: "), "{refused}");
+        assert_eq!((here.within(|| Ok(current())).unwrap().trim(), current()), ("77", outside));
+        let error = set("none").unwrap_err().to_string();
+        assert!(error.starts_with("cannot set net.ipv4.ip_default_ttl to none: "), "{error}");
     }
 
     #[test]
-    fn a_route_tells_its_tcp_what_was_said_and_nothing_else() {
-        let Some(here) = of_both_sides("routes") else { return };
+    fn a_route_has_the_given_settings_and_no_others() {
+        let Some(here) = namespace_with_addresses("routes") else { return };
         if lacks("ip", "routes") {
             return;
         }
         let plain = Route::new(Ipv4Addr::new(192, 0, 2, 0), 25, Some(LOOPBACK));
-        let told = |route: Route| {
+        let printed = |route: Route| {
             here.add_routes(&[route]).unwrap();
             let output =
                 || Ok(std::process::Command::new("ip").args(["route", "show", "192.0.2.0/25"]).output().unwrap());
             let text = String::from_utf8(here.within(output).unwrap().stdout).unwrap();
             text.split_whitespace().collect::<Vec<_>>().join(" ")
         };
-        // As `ip route` writes them; the same route again is changed.
+        // As `ip route` prints them; adding a route again changes it.
         let bare = "192.0.2.0/25 dev lo proto static scope link";
-        assert_eq!(told(plain.clone()), bare);
+        assert_eq!(printed(plain.clone()), bare);
         let first = Route { initial_window: Some(3), min_rto_ms: Some(50), ..plain.clone() };
-        let text = told(first);
+        let text = printed(first);
         assert!(text.contains("initcwnd 3") && text.contains("rto_min lock 50ms") && !text.contains("ecn"), "{text}");
         let second = Route { ecn: true, receive_window: Some(28_960), ..plain.clone() };
-        let text = told(second);
+        let text = printed(second);
         assert!(text.contains("features ecn") && text.contains("window 28960") && !text.contains("rto"), "{text}");
-        assert_eq!(told(plain), bare);
-        let refused = here.add_routes(&[Route::new(Ipv4Addr::new(192, 0, 2, 1), 25, Some(99))]).unwrap_err();
-        assert!(refused.to_string().starts_with("cannot add a route to 192.0.2.1: "), "{refused}");
+        assert_eq!(printed(plain), bare);
+        let error = here.add_routes(&[Route::new(Ipv4Addr::new(192, 0, 2, 1), 25, Some(99))]).unwrap_err();
+        assert!(error.to_string().starts_with("cannot add a route to 192.0.2.1: "), "{error}");
     }
 
     #[test]
     fn a_namespace_has_a_name_or_a_path() {
-        let refused = |name| Namespace::existing(Some(name)).unwrap_err().to_string();
+        let open_error = |name| Namespace::open(Some(name)).unwrap_err().to_string();
         for name in ["", "a/b"] {
-            assert!(refused(name).contains("neither the name of a network namespace nor a path"), "{name}");
+            assert!(open_error(name).contains("neither the name of a network namespace nor a path"), "{name}");
         }
-        assert!(refused("no-such").starts_with("network namespace no-such: "), "{}", refused("no-such"));
+        assert!(open_error("no-such").starts_with("network namespace no-such: "), "{}", open_error("no-such"));
         if !skipped("namespaces by path") {
             let own = "/proc/self/ns/net";
             let inode = |namespace: Namespace| {
@@ -336,11 +335,11 @@ pub(crate) mod tests {
             };
             let here = fs::read_link(own).unwrap();
             assert_eq!(
-                [Namespace::existing(Some(own)), Namespace::existing(None)].map(|of| inode(of.unwrap())),
+                [Namespace::open(Some(own)), Namespace::open(None)].map(|of| inode(of.unwrap())),
                 [here.clone(), here.clone()]
             );
             assert_ne!(inode(Namespace::new().unwrap()), here);
-            assert!(refused("/dev/null").starts_with("network namespace /dev/null: "));
+            assert!(open_error("/dev/null").starts_with("network namespace /dev/null: "));
         }
     }
 }

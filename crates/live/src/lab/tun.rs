@@ -1,4 +1,5 @@
-//! TUN devices: what the kernel routes there is read here as IP packets, and what is written here arrives there.
+//! TUN devices: packets that the kernel routes to a device are read here, and packets that are written here arrive from
+//! it.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -6,60 +7,58 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-use crate::{Failure, Tried};
+use crate::{Context, Error};
 
-/// A TUN device; it goes away with this.
+/// A TUN device, which is removed with this object.
 #[derive(Debug)]
 pub struct Tun {
     file: File,
-    /// Its index in the namespace where it was made.
+    /// Index of the device in its namespace.
     pub index: u32,
-    /// It hands over super-packets, and takes them: each packet has a `gso::Header` before it.
+    /// Whether the device exchanges super-packets, with a `gso::Header` before each packet.
     pub super_packets: bool,
 }
 
-/// What the program does in the kernel's place (`linux/if_tun.h`): checksums, segments of TCP over
-/// IPv4 and IPv6, with CWR too.
+/// Offloads that the program takes from the kernel (`linux/if_tun.h`): checksums, TCP segmentation over IPv4 and IPv6,
+/// also with CWR.
 const OFFLOADS: libc::c_uint = 0x01 | 0x02 | 0x04 | 0x08;
 
-/// It keeps nobody waiting, and no other program has it.
-const OPENED: libc::c_int = libc::O_NONBLOCK | libc::O_CLOEXEC;
-/// IP packets, with nothing before them.
+/// Flags of the open file: non-blocking, closed on exec.
+const OPEN_FLAGS: libc::c_int = libc::O_NONBLOCK | libc::O_CLOEXEC;
+/// IP packets without a header.
 const BARE: libc::c_int = libc::IFF_TUN | libc::IFF_NO_PI;
-/// The same with a `gso::Header` before each.
+/// IP packets with a `gso::Header` before each.
 const WITH_HEADERS: libc::c_int = BARE | libc::IFF_VNET_HDR;
 
 impl Tun {
-    /// Makes the device `name` in the calling thread's namespace, one with super-packets if wanted.
-    pub fn new(name: &str, super_packets: bool) -> Result<Self, Failure> {
-        let tun = Tun::of_kind(name, if super_packets { WITH_HEADERS } else { BARE })?;
+    /// Makes the device `name` in the calling thread's namespace, with super-packets if wanted.
+    pub fn new(name: &str, super_packets: bool) -> Result<Self, Error> {
+        let tun = Tun::create(name, if super_packets { WITH_HEADERS } else { BARE })?;
         if super_packets {
             // SAFETY: the descriptor is open; the request takes a number, no pointer.
             let answer =
                 unsafe { libc::ioctl(tun.file.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(OFFLOADS)) };
             if answer < 0 {
                 let error = io::Error::last_os_error();
-                return Err(Failure::refused(format!(
-                    "device {name}: this kernel hands over no super-packets: {error}"
-                )));
+                return Err(Error::setup(format!("device {name}: this kernel supports no super-packets: {error}")));
             }
         }
         Ok(Tun { super_packets, ..tun })
     }
 
-    fn of_kind(name: &str, kind: libc::c_int) -> Result<Self, Failure> {
+    fn create(name: &str, kind: libc::c_int) -> Result<Self, Error> {
         if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.contains(['/', '%', ' ']) {
             let most = libc::IFNAMSIZ - 1;
-            return Err(Failure::refused(format!(
+            return Err(Error::setup(format!(
                 "device {name}: a name has 1 to {most} characters, none of them / % or blank"
             )));
         }
         let file = OpenOptions::new()
             .read(true)
             .write(true)
-            .custom_flags(OPENED)
+            .custom_flags(OPEN_FLAGS)
             .open("/dev/net/tun")
-            .or_refuse(|| "/dev/net/tun (kernel option CONFIG_TUN)".into())?;
+            .context(|| "/dev/net/tun (kernel option CONFIG_TUN)".into())?;
         // SAFETY: all-zero bytes are a valid ifreq.
         let mut request: libc::ifreq = unsafe { MaybeUninit::zeroed().assume_init() };
         for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
@@ -70,7 +69,7 @@ impl Tun {
         let answer = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };
         if answer < 0 {
             let error = io::Error::last_os_error();
-            return Err(Failure::refused(match error.raw_os_error() {
+            return Err(Error::setup(match error.raw_os_error() {
                 Some(libc::EBUSY) => format!("device {name}: another program holds it"),
                 Some(libc::EINVAL) => format!("device {name}: there is one already, and it is no TUN device"),
                 _ => format!("cannot make the TUN device {name}: {error}"),
@@ -78,14 +77,14 @@ impl Tun {
         }
         let index = rustix::net::netdevice::name_to_index(
             rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)
-                .or_refuse(|| "cannot open a socket".into())?,
+                .context(|| "cannot open a socket".into())?,
             name,
         )
-        .or_refuse(|| format!("cannot find the TUN device {name}"))?;
+        .context(|| format!("cannot find the TUN device {name}"))?;
         Ok(Tun { file, index, super_packets: false })
     }
 
-    /// The next packet, into `buffer`; `None`: none waits.
+    /// Reads the next packet into `buffer`; `None` if none waits.
     #[inline]
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         loop {
@@ -98,7 +97,7 @@ impl Tun {
         }
     }
 
-    /// Gives the kernel `packet`.
+    /// Passes `packet` to the kernel.
     #[inline]
     pub fn write(&self, packet: &[u8]) -> io::Result<()> {
         loop {
@@ -121,28 +120,27 @@ impl AsFd for Tun {
 mod tests {
     use super::*;
     use crate::lab::gso;
-    use crate::lab::namespace::tests::of_both_sides;
+    use crate::lab::namespace::tests::namespace_with_addresses;
 
     #[test]
     fn a_device_has_a_name_that_the_kernel_takes() {
-        let Some(here) = of_both_sides("names of devices") else { return };
-        let made =
-            |name: &'static str| here.within(move || Tun::new(name, false)).map_err(|failure| failure.to_string());
+        let Some(here) = namespace_with_addresses("names of devices") else { return };
+        let made = |name: &'static str| here.within(move || Tun::new(name, false)).map_err(|error| error.to_string());
         assert!(made("x").is_ok() && made("fifteen-letters").is_ok());
         for name in ["", "sixteen--letters", "a/b", "a%d", "a b"] {
             let why = made(name).unwrap_err();
             assert!(why.starts_with(&format!("device {name}: a name has 1 to 15 characters")), "{why}");
         }
         assert_eq!(made("lo").unwrap_err(), "device lo: there is one already, and it is no TUN device");
-        let held = made("held").unwrap();
+        let first = made("held").unwrap();
         assert_eq!(made("held").unwrap_err(), "device held: another program holds it");
-        drop(held);
+        drop(first);
         assert!(made("held").is_ok());
     }
 
     #[test]
-    fn what_is_sent_to_a_device_is_read_as_it_was_and_nothing_waits_then() {
-        let Some(here) = of_both_sides("packets through a device") else { return };
+    fn packets_sent_to_a_device_are_read_unchanged() {
+        let Some(here) = namespace_with_addresses("packets through a device") else { return };
         for super_packets in [false, true] {
             here.set_sysctls(&[("net.ipv6.conf.default.disable_ipv6".into(), "1".into())]).unwrap();
             let tun = here.within(move || Tun::new("aqumen", super_packets)).unwrap();
@@ -153,7 +151,7 @@ mod tests {
             let mut buffer = [0; 2000];
             assert_eq!(tun.read(&mut buffer).unwrap(), None);
             let send = || {
-                let socket = std::net::UdpSocket::bind((crate::lab::world::sender(0), 0)).unwrap();
+                let socket = std::net::UdpSocket::bind((crate::lab::testbed::sender(0), 0)).unwrap();
                 assert_eq!(socket.send_to(&[7; 100], "192.0.2.1:9").unwrap(), 100);
                 Ok(())
             };
@@ -163,7 +161,7 @@ mod tests {
             assert_eq!(tun.read(&mut buffer).unwrap(), Some(before + 128));
             assert_eq!((buffer[before], &buffer[before + 28..before + 128]), (0x45, &[7; 100][..]));
             assert_eq!(tun.read(&mut buffer).unwrap(), None);
-            // What comes back needs the same header, or is refused.
+            // A packet is written with the same header, or refused.
             let packet = buffer[before..before + 128].to_vec();
             assert_eq!(tun.write(&packet).is_ok(), !super_packets);
             tun.write(&buffer[..before + 128]).unwrap();

@@ -1,5 +1,4 @@
-//! Traffic control by netlink: devices, queueing disciplines, classes and filters, as far as
-//! `attach` reads and makes them.
+//! Traffic control by netlink: devices, queueing disciplines, classes and filters, as far as `attach` needs them.
 //!
 //! Numbers are those of `linux/rtnetlink.h`, `pkt_sched.h` and `pkt_cls.h`.
 
@@ -9,34 +8,34 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::{Answer, Netlink, Request, SET, attributes};
 
-/// The parent of a root discipline.
+/// Parent of a root discipline.
 pub const ROOT: Handle = Handle(0xffff_ffff);
-/// The handle of `clsact`, and its parent.
+/// Handle of `clsact`, and its parent.
 const CLSACT: (u32, u32) = (0xffff_0000, 0xffff_fff1);
-/// Where filters at the egress hang.
+/// Parent of filters at the egress.
 const EGRESS: u32 = 0xffff_fff3;
-/// Where filters at the ingress hang.
+/// Parent of filters at the ingress.
 const INGRESS: u32 = 0xffff_fff2;
 
 const NLM_F_ECHO: i32 = 8;
 const NEW: i32 = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
 
-/// The name of a discipline, class or filter: `1:10`.
+/// Handle of a discipline, class or filter: `1:10`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Handle(pub u32);
 
 /// A network device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Device {
-    /// Its number in its namespace.
+    /// Index in its namespace.
     pub index: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What frames on it begin with (`ARPHRD_*`).
+    /// Kind of link layer (`ARPHRD_*`).
     pub hardware: u16,
-    /// Largest packet, without the link's header.
+    /// Largest packet without the link-layer header.
     pub mtu: u32,
-    /// Packets that a discipline without a limit of its own holds.
+    /// Default limit of a discipline, packets.
     pub queue_length: u32,
 }
 
@@ -45,19 +44,19 @@ pub struct Device {
 pub struct Node {
     /// `tbf`, `htb`, `pfifo`, ...
     pub kind: String,
-    /// Its handle; the major number is zero for one that the kernel put there by itself.
+    /// Handle; its major number is zero for the kernel's default discipline.
     pub handle: Handle,
-    /// What it hangs on.
+    /// Parent.
     pub parent: Handle,
-    /// Of a class: the discipline in it.
+    /// Discipline in a class.
     pub leaf: Handle,
-    /// Its parameters, as the kernel packs them.
+    /// Parameters, as the kernel packs them.
     pub options: Vec<u8>,
-    /// What it counted.
+    /// Counters.
     pub stats: Stats,
 }
 
-/// What a discipline or class counted.
+/// Counters of a discipline or class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Bytes that left.
@@ -75,36 +74,36 @@ pub struct Stats {
 /// A filter that runs a BPF program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
-    /// Its name; other kinds of filter have none.
+    /// Name; empty for other kinds of filter.
     pub name: String,
-    /// Its priority.
+    /// Priority.
     pub priority: u16,
-    /// Its handle.
+    /// Handle.
     pub handle: u32,
-    /// The program's number in the kernel.
+    /// Id of the program in the kernel.
     pub program: u32,
 }
 
-/// A token bucket: how `attach` shapes.
+/// A token bucket, the shaper of `attach --rate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// Bytes a second.
+    /// Rate, bytes per second.
     pub rate: u64,
-    /// Bytes that may leave at once.
+    /// Burst, bytes.
     pub burst: u32,
-    /// Bytes that may wait.
+    /// Buffer, bytes.
     pub limit: u32,
-    /// Bytes that each packet has on the wire beyond what the kernel counts.
+    /// Bytes on the wire of each packet beyond what the kernel counts.
     pub overhead: u16,
 }
 
 impl Handle {
-    /// `major:minor`.
+    /// Handle `major:minor`.
     pub const fn new(major: u16, minor: u16) -> Self {
         Handle((major as u32) << 16 | minor as u32)
     }
 
-    /// The part before the colon.
+    /// Part before the colon.
     pub const fn major(self) -> u16 {
         (self.0 >> 16) as u16
     }
@@ -137,29 +136,29 @@ fn message(device: u32, handle: u32, parent: u32, info: u32) -> [u8; 20] {
     bytes
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
+fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-fn long(bytes: &[u8], at: usize) -> Option<u64> {
+fn read_u64(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
-fn text(bytes: &[u8]) -> String {
+fn c_string(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes.split(|b| *b == 0).next().unwrap_or(&[])).into_owned()
 }
 
-/// The attributes behind a fixed structure of `size` bytes.
-fn behind(answer: &Answer, size: usize) -> impl Iterator<Item = (u16, &[u8])> {
+/// Attributes behind a fixed structure of `size` bytes.
+fn attributes_after(answer: &Answer, size: usize) -> impl Iterator<Item = (u16, &[u8])> {
     attributes(answer.body.get(size..).unwrap_or(&[]))
 }
 
-/// The device called `name`, if there is one.
+/// Finds the device called `name`.
 pub fn device(netlink: &mut Netlink, name: &str) -> io::Result<Option<Device>> {
     const IFNAME: u16 = 3;
     let request = Request::new(libc::RTM_GETLINK, 0, &[0; 16]).put_text(IFNAME, name);
     let answers = match netlink.ask(&request) {
-        // ERANGE: no device can have a name of such a length.
+        // ERANGE: no device can have a name of this length.
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ERANGE | libc::EINVAL)) => {
             return Ok(None);
         }
@@ -171,29 +170,29 @@ pub fn device(netlink: &mut Netlink, name: &str) -> io::Result<Option<Device>> {
 fn read_device(answer: &Answer) -> Option<Device> {
     let hardware = u16::from_ne_bytes(answer.body.get(2..4)?.try_into().ok()?);
     let mut device =
-        Device { index: word(&answer.body, 4)?, name: String::new(), hardware, mtu: 1500, queue_length: 1000 };
-    for (kind, value) in behind(answer, 16) {
+        Device { index: read_u32(&answer.body, 4)?, name: String::new(), hardware, mtu: 1500, queue_length: 1000 };
+    for (kind, value) in attributes_after(answer, 16) {
         match kind {
-            3 => device.name = text(value),
-            4 => device.mtu = word(value, 0)?,
-            13 => device.queue_length = word(value, 0)?,
+            3 => device.name = c_string(value),
+            4 => device.mtu = read_u32(value, 0)?,
+            13 => device.queue_length = read_u32(value, 0)?,
             _ => {}
         }
     }
     Some(device)
 }
 
-fn node(answer: &Answer) -> Option<Node> {
+fn read_node(answer: &Answer) -> Option<Node> {
     let body = &answer.body;
     let mut node = Node {
-        handle: Handle(word(body, 8)?),
-        parent: Handle(word(body, 12)?),
-        leaf: Handle(word(body, 16)?),
+        handle: Handle(read_u32(body, 8)?),
+        parent: Handle(read_u32(body, 12)?),
+        leaf: Handle(read_u32(body, 16)?),
         ..Node::default()
     };
-    for (kind, value) in behind(answer, 20) {
+    for (kind, value) in attributes_after(answer, 20) {
         match kind {
-            1 => node.kind = text(value),
+            1 => node.kind = c_string(value),
             2 => node.options = value.to_vec(),
             7 => node.stats = read_stats(value),
             _ => {}
@@ -208,16 +207,16 @@ fn read_stats(nested: &[u8]) -> Stats {
     for (kind, value) in attributes(nested) {
         match kind {
             1 => {
-                stats.bytes = long(value, 0).unwrap_or(0);
-                stats.packets = word(value, 8).unwrap_or(0).into();
+                stats.bytes = read_u64(value, 0).unwrap_or(0);
+                stats.packets = read_u32(value, 8).unwrap_or(0).into();
             }
             3 => {
-                stats.backlog_pkts = word(value, 0).unwrap_or(0);
-                stats.backlog_bytes = word(value, 4).unwrap_or(0);
-                stats.drops = word(value, 8).unwrap_or(0);
+                stats.backlog_pkts = read_u32(value, 0).unwrap_or(0);
+                stats.backlog_bytes = read_u32(value, 4).unwrap_or(0);
+                stats.drops = read_u32(value, 8).unwrap_or(0);
             }
             // The same count without the wrap at 2^32, from 5.5 on.
-            8 => packets = long(value, 0),
+            8 => packets = read_u64(value, 0),
             _ => {}
         }
     }
@@ -228,33 +227,33 @@ fn read_stats(nested: &[u8]) -> Stats {
 /// Every discipline on `device`.
 pub fn disciplines(netlink: &mut Netlink, device: u32) -> io::Result<Vec<Node>> {
     let answers = netlink.dump(&Request::new(libc::RTM_GETQDISC, 0, &message(device, 0, 0, 0)))?;
-    // The kernel answers with those of every device.
-    Ok(answers.iter().filter(|answer| word(&answer.body, 4) == Some(device)).filter_map(node).collect())
+    // The kernel answers with the disciplines of all devices.
+    Ok(answers.iter().filter(|answer| read_u32(&answer.body, 4) == Some(device)).filter_map(read_node).collect())
 }
 
 /// Every class on `device`.
 pub fn classes(netlink: &mut Netlink, device: u32) -> io::Result<Vec<Node>> {
     let answers = netlink.dump(&Request::new(libc::RTM_GETTCLASS, 0, &message(device, 0, 0, 0)))?;
-    Ok(answers.iter().filter(|answer| word(&answer.body, 4) == Some(device)).filter_map(node).collect())
+    Ok(answers.iter().filter(|answer| read_u32(&answer.body, 4) == Some(device)).filter_map(read_node).collect())
 }
 
-/// The discipline `handle` as it stands. The answer goes to everybody who listens for changes, too:
-/// the kernel knows no other way.
+/// The discipline `handle` with its counters. The kernel has no other request for it than one whose answer goes to all
+/// listeners for changes, too.
 pub fn discipline(netlink: &mut Netlink, device: u32, handle: Handle) -> io::Result<Node> {
-    one(netlink, &Request::new(libc::RTM_GETQDISC, NLM_F_ECHO, &message(device, handle.0, 0, 0)))
+    get_node(netlink, &Request::new(libc::RTM_GETQDISC, NLM_F_ECHO, &message(device, handle.0, 0, 0)))
 }
 
-/// The class `handle` as it stands.
+/// The class `handle` with its counters.
 pub fn class(netlink: &mut Netlink, device: u32, handle: Handle) -> io::Result<Node> {
-    one(netlink, &Request::new(libc::RTM_GETTCLASS, NLM_F_ECHO, &message(device, handle.0, 0, 0)))
+    get_node(netlink, &Request::new(libc::RTM_GETTCLASS, NLM_F_ECHO, &message(device, handle.0, 0, 0)))
 }
 
-fn one(netlink: &mut Netlink, request: &Request) -> io::Result<Node> {
+fn get_node(netlink: &mut Netlink, request: &Request) -> io::Result<Node> {
     let answers = netlink.ask(request)?;
-    answers.iter().find_map(node).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))
+    answers.iter().find_map(read_node).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))
 }
 
-/// Puts a token bucket at the root of `device`, or changes the one that has this handle.
+/// Puts a token bucket at the root of `device`, or changes the one with this handle.
 pub fn set_bucket(netlink: &mut Netlink, device: u32, handle: Handle, bucket: &Bucket) -> io::Result<()> {
     // struct tc_ratespec: cell_log, linklayer (Ethernet), overhead, cell_align, mpu, rate.
     let rate = |overhead: u16, rate: u64| {
@@ -278,12 +277,12 @@ pub fn set_bucket(netlink: &mut Netlink, device: u32, handle: Handle, bucket: &B
     netlink.ask(&request).map(drop)
 }
 
-/// Takes the root discipline off `device`: the kernel's default comes back.
+/// Removes the root discipline of `device`: the kernel's default returns.
 pub fn remove_root(netlink: &mut Netlink, device: u32, handle: Handle) -> io::Result<()> {
     netlink.ask(&Request::new(libc::RTM_DELQDISC, 0, &message(device, handle.0, ROOT.0, 0))).map(drop)
 }
 
-/// Makes room for filters at the egress of `device`. False if it was there already.
+/// Adds a `clsact` to `device`. Returns false if there is one already.
 pub fn add_clsact(netlink: &mut Netlink, device: u32) -> io::Result<bool> {
     let request = Request::new(libc::RTM_NEWQDISC, NEW, &message(device, CLSACT.0, CLSACT.1, 0)).put_text(1, "clsact");
     match netlink.ask(&request) {
@@ -293,17 +292,17 @@ pub fn add_clsact(netlink: &mut Netlink, device: u32) -> io::Result<bool> {
     }
 }
 
-/// Takes `clsact` off `device` with all that hangs on it.
+/// Removes the `clsact` of `device`, with all its filters.
 pub fn remove_clsact(netlink: &mut Netlink, device: u32) -> io::Result<()> {
     netlink.ask(&Request::new(libc::RTM_DELQDISC, 0, &message(device, CLSACT.0, CLSACT.1, 0))).map(drop)
 }
 
-/// Whether no filter hangs on the `clsact` of `device`, at neither side.
+/// Whether the `clsact` of `device` has no filter in either direction.
 pub fn is_clsact_empty(netlink: &mut Netlink, device: u32) -> io::Result<bool> {
     Ok(filters(netlink, device, EGRESS)?.is_empty() && filters(netlink, device, INGRESS)?.is_empty())
 }
 
-/// The filters at the egress of `device`; none without a `clsact`.
+/// Egress filters of `device`; none without a `clsact`.
 pub fn egress_filters(netlink: &mut Netlink, device: u32) -> io::Result<Vec<Filter>> {
     filters(netlink, device, EGRESS)
 }
@@ -314,27 +313,27 @@ fn filters(netlink: &mut Netlink, device: u32, parent: u32) -> io::Result<Vec<Fi
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOENT)) => return Ok(Vec::new()),
         other => other?,
     };
-    Ok(answers.iter().filter_map(filter).collect())
+    Ok(answers.iter().filter_map(read_filter).collect())
 }
 
-fn filter(answer: &Answer) -> Option<Filter> {
-    let handle = word(&answer.body, 8)?;
-    let priority = (word(&answer.body, 16)? >> 16) as u16;
+fn read_filter(answer: &Answer) -> Option<Filter> {
+    let handle = read_u32(&answer.body, 8)?;
+    let priority = (read_u32(&answer.body, 16)? >> 16) as u16;
     let mut filter = Filter { name: String::new(), priority, handle, program: 0 };
-    for (_, options) in behind(answer, 20).filter(|(kind, _)| *kind == 2) {
+    for (_, options) in attributes_after(answer, 20).filter(|(kind, _)| *kind == 2) {
         for (kind, value) in attributes(options) {
             match kind {
-                7 => filter.name = text(value),
-                11 => filter.program = word(value, 0)?,
+                7 => filter.name = c_string(value),
+                11 => filter.program = read_u32(value, 0)?,
                 _ => {}
             }
         }
     }
-    // A filter's chain is listed too, without a handle: the priority by itself.
+    // The chain of a filter is listed too, without a handle.
     (handle != 0).then_some(filter)
 }
 
-/// Hangs `program` at the egress of `device`, in the place of what was there under this priority, handle and kind.
+/// Attaches `program` at the egress of `device`, in place of the filter with the same priority, handle and kind.
 pub fn set_egress_filter(
     netlink: &mut Netlink,
     device: u32,
@@ -349,57 +348,56 @@ pub fn set_egress_filter(
     netlink.ask(&request).map(drop)
 }
 
-/// Takes a filter off the egress of `device`.
+/// Removes a filter from the egress of `device`.
 pub fn remove_egress_filter(netlink: &mut Netlink, device: u32, filter: &Filter) -> io::Result<()> {
     let fixed = message(device, filter.handle, EGRESS, filter_info(filter.priority));
     netlink.ask(&Request::new(libc::RTM_DELTFILTER, 0, &fixed).put_text(1, "bpf")).map(drop)
 }
 
-/// Priority, and all protocols.
+/// Priority of a filter for all protocols, as in `tcm_info`.
 fn filter_info(priority: u16) -> u32 {
     u32::from(priority) << 16 | u32::from((libc::ETH_P_ALL as u16).to_be())
 }
 
-/// Bytes a second of a rate in `options` of a token bucket or of a class of a hierarchical one (its ceiling), with the
-/// limit in bytes if there is one.
+/// Rate of a token bucket, or ceiling of an htb class, in bytes per second; and the limit in bytes if there is one.
 pub fn shaped_rate(node: &Node) -> Option<(u64, Option<u64>)> {
     let find = |wanted: u16| attributes(&node.options).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
     let parameters = find(1)?;
     let (at, wide, limit) = match node.kind.as_str() {
-        "tbf" => (8, 4, word(parameters, 24).map(u64::from)),
+        "tbf" => (8, 4, read_u32(parameters, 24).map(u64::from)),
         "htb" => (20, 7, None),
         _ => return None,
     };
-    let rate = match find(wide).and_then(|value| long(value, 0)) {
+    let rate = match find(wide).and_then(|value| read_u64(value, 0)) {
         Some(rate) => rate,
-        None => word(parameters, at)?.into(),
+        None => read_u32(parameters, at)?.into(),
     };
     Some((rate, limit))
 }
 
-/// Whether a class of a hierarchical token bucket has no classes of its own.
+/// Whether an htb class has no child classes.
 pub fn is_leaf(node: &Node) -> bool {
     // struct tc_htb_opt: rate and ceil of 12 bytes each, buffer, cbuffer, quantum, then level.
     let parameters = attributes(&node.options).find(|(kind, _)| *kind == 1);
-    parameters.and_then(|(_, value)| word(value, 36)) == Some(0)
+    parameters.and_then(|(_, value)| read_u32(value, 36)) == Some(0)
 }
 
-/// The limit of a `pfifo` (packets) or `bfifo` (bytes).
+/// Limit of a `pfifo` (packets) or `bfifo` (bytes).
 pub fn fifo_limit(node: &Node) -> Option<u32> {
-    word(&node.options, 0)
+    read_u32(&node.options, 0)
 }
 
-/// Options of disciplines and classes as a kernel packs them (`linux/pkt_sched.h`), for tests.
+/// Options of disciplines and classes as the kernel packs them (`linux/pkt_sched.h`), for tests.
 #[cfg(test)]
 pub(crate) mod packed {
     use super::Request;
 
-    /// These attributes.
+    /// Attributes that `fill` adds.
     pub(crate) fn attributes(fill: impl FnOnce(Request) -> Request) -> Vec<u8> {
         fill(Request::new(0, 0, &[])).body
     }
 
-    /// `struct tc_ratespec`: so many bytes a second.
+    /// `struct tc_ratespec` of `bytes` per second.
     fn rate(bytes: u32) -> Vec<u8> {
         [&[0, 1, 0, 0, 0, 0, 0, 0][..], &bytes.to_ne_bytes()].concat()
     }
@@ -441,12 +439,12 @@ mod tests {
     }
 
     #[test]
-    fn the_wide_count_of_packets_wins() {
+    fn the_64_bit_packet_count_takes_precedence() {
         let basic = [7u64.to_ne_bytes().to_vec(), 3u32.to_ne_bytes().to_vec(), vec![0; 4]].concat();
         let queue = [5u32, 7000, 2, 0, 9].map(u32::to_ne_bytes).concat();
         let wide = ((1u64 << 32) + 3).to_ne_bytes().to_vec();
-        let seen = read_stats(&attributes(|all| all.put(1, &basic).put(3, &queue)));
-        assert_eq!(seen, Stats { bytes: 7, packets: 3, backlog_pkts: 5, backlog_bytes: 7000, drops: 2 });
+        let read = read_stats(&attributes(|all| all.put(1, &basic).put(3, &queue)));
+        assert_eq!(read, Stats { bytes: 7, packets: 3, backlog_pkts: 5, backlog_bytes: 7000, drops: 2 });
         assert_eq!(read_stats(&attributes(|all| all.put(1, &basic).put(8, &wide))).packets, (1 << 32) + 3);
         assert_eq!(read_stats(&[1, 2, 3]), Stats::default());
     }
@@ -459,15 +457,16 @@ mod tests {
     }
 
     #[test]
-    fn a_discipline_is_read_with_its_place_its_options_and_what_it_counted() {
+    fn a_discipline_is_read_with_position_options_and_counters() {
         let queue = [5u32, 7000, 2, 0, 9].map(u32::to_ne_bytes).concat();
-        let seen = node(&answer(|all| all.put_text(1, "tbf").put(2, &[1, 2, 3]).nest(7, |stats| stats.put(3, &queue))));
-        let seen = seen.unwrap();
-        assert_eq!((seen.kind.as_str(), &seen.options[..]), ("tbf", &[1, 2, 3][..]));
-        assert_eq!(seen.handle, Handle::new(1, 2));
-        assert_eq!((seen.parent, seen.leaf), (Handle::new(3, 4), Handle::new(5, 6)));
-        assert_eq!(seen.stats, Stats { backlog_pkts: 5, backlog_bytes: 7000, drops: 2, ..Stats::default() });
-        assert_eq!(node(&Answer { kind: 0, body: vec![0; 19] }), None, "cut");
+        let read =
+            read_node(&answer(|all| all.put_text(1, "tbf").put(2, &[1, 2, 3]).nest(7, |stats| stats.put(3, &queue))));
+        let read = read.unwrap();
+        assert_eq!((read.kind.as_str(), &read.options[..]), ("tbf", &[1, 2, 3][..]));
+        assert_eq!(read.handle, Handle::new(1, 2));
+        assert_eq!((read.parent, read.leaf), (Handle::new(3, 4), Handle::new(5, 6)));
+        assert_eq!(read.stats, Stats { backlog_pkts: 5, backlog_bytes: 7000, drops: 2, ..Stats::default() });
+        assert_eq!(read_node(&Answer { kind: 0, body: vec![0; 19] }), None, "cut");
     }
 
     #[test]
@@ -481,45 +480,45 @@ mod tests {
             device,
             Device { index: 9, name, hardware: u16::from_ne_bytes([1, 0]), mtu: 9000, queue_length: 77 }
         );
-        // A kernel that does not say them has the usual ones.
+        // Defaults for values that the kernel does not send.
         let silent = read_device(&Answer { kind: 0, body: fixed }).unwrap();
         assert_eq!((silent.mtu, silent.queue_length), (1500, 1000));
         assert_eq!(read_device(&Answer { kind: 0, body: vec![0; 7] }), None, "cut");
     }
 
     #[test]
-    fn a_filter_is_read_with_its_name_and_program_and_its_chain_is_none() {
+    fn a_filter_is_read_with_name_and_program_and_its_chain_is_left_out() {
         let options = |all: Request| all.put_text(1, "bpf").nest(2, |bpf| bpf.put_text(7, "aqumen").put_u32(11, 42));
-        let seen = filter(&answer(options)).unwrap();
-        assert_eq!(seen, Filter { name: "aqumen".into(), priority: 5, handle: 0x0001_0002, program: 42 });
-        // What is not within the options says nothing of it.
-        let bare = filter(&answer(|all| all.nest(3, |other| other.put_text(7, "no").put_u32(11, 1)))).unwrap();
+        let read = read_filter(&answer(options)).unwrap();
+        assert_eq!(read, Filter { name: "aqumen".into(), priority: 5, handle: 0x0001_0002, program: 42 });
+        // Attributes outside the options are ignored.
+        let bare = read_filter(&answer(|all| all.nest(3, |other| other.put_text(7, "no").put_u32(11, 1)))).unwrap();
         assert_eq!((bare.name.as_str(), bare.program), ("", 0));
         let mut chain = answer(options);
         chain.body[8..12].fill(0);
-        assert_eq!(filter(&chain), None);
+        assert_eq!(read_filter(&chain), None);
     }
 
     #[test]
     fn the_rate_of_a_shaper_is_that_of_a_bucket_or_the_ceiling_of_a_class() {
-        let of = |kind: &str, fill: &dyn Fn(Request) -> Request| {
+        let rate = |kind: &str, fill: &dyn Fn(Request) -> Request| {
             shaped_rate(&Node { kind: kind.into(), options: attributes(fill), ..Node::default() })
         };
         let (bucket, class) = (packed::bucket(2_500_000, 9000), packed::class(1_250_000, 0));
-        assert_eq!(of("tbf", &|all| all.put(1, &bucket)), Some((2_500_000, Some(9000))));
-        assert_eq!(of("htb", &|all| all.put(1, &class)), Some((1_250_000, None)));
-        // Above 34 Gbit/s it stands in 64 bits beside.
+        assert_eq!(rate("tbf", &|all| all.put(1, &bucket)), Some((2_500_000, Some(9000))));
+        assert_eq!(rate("htb", &|all| all.put(1, &class)), Some((1_250_000, None)));
+        // Above 34 Gbit/s a separate 64-bit attribute has the rate.
         let wide = 5_000_000_000u64.to_ne_bytes();
-        assert_eq!(of("tbf", &|all| all.put(1, &bucket).put(4, &wide)), Some((5_000_000_000, Some(9000))));
-        assert_eq!(of("htb", &|all| all.put(7, &wide).put(1, &class)), Some((5_000_000_000, None)));
-        // That of the class's own rate is another.
-        assert_eq!(of("htb", &|all| all.put(6, &wide).put(1, &class)), Some((1_250_000, None)));
-        assert_eq!((of("pfifo", &|all| all.put(1, &bucket)), of("tbf", &|all| all)), (None, None));
-        assert_eq!(of("htb", &|all| all.put(1, &class[..20])), None, "cut");
+        assert_eq!(rate("tbf", &|all| all.put(1, &bucket).put(4, &wide)), Some((5_000_000_000, Some(9000))));
+        assert_eq!(rate("htb", &|all| all.put(7, &wide).put(1, &class)), Some((5_000_000_000, None)));
+        // The class's own rate is another attribute.
+        assert_eq!(rate("htb", &|all| all.put(6, &wide).put(1, &class)), Some((1_250_000, None)));
+        assert_eq!((rate("pfifo", &|all| all.put(1, &bucket)), rate("tbf", &|all| all)), (None, None));
+        assert_eq!(rate("htb", &|all| all.put(1, &class[..20])), None, "cut");
     }
 
     #[test]
-    fn a_leaf_is_at_the_lowest_level() {
+    fn a_leaf_is_a_class_of_the_lowest_level() {
         let at = |level| Node { options: attributes(|all| all.put(1, &packed::class(1, level))), ..Node::default() };
         assert!(is_leaf(&at(0)) && !is_leaf(&at(1)));
         assert!(!is_leaf(&Node::default()), "it does not say");
@@ -527,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_makes_of_a_bucket_what_was_asked_for() {
+    fn the_kernel_makes_the_requested_bucket() {
         if skipped("token buckets") {
             return;
         }
@@ -536,16 +535,16 @@ mod tests {
             let handle = Handle::new(0xa9e, 0);
             for rate in [2_500_000, 5_000_000_000] {
                 let bucket = Bucket { rate, burst: 100_000, limit: 9_000_000, overhead: 26 };
-                // The second time it is changed.
+                // The second call changes it.
                 set_bucket(&mut netlink, LOOPBACK, handle, &bucket).unwrap();
-                let there = discipline(&mut netlink, LOOPBACK, handle).unwrap();
-                assert_eq!(there.kind, "tbf");
-                assert_eq!(shaped_rate(&there), Some((rate, Some(9_000_000))));
-                // struct tc_ratespec: the overhead of each packet, 16 bits behind two bytes.
-                let (_, parameters) = super::attributes(&there.options).find(|(kind, _)| *kind == 1).unwrap();
+                let found = discipline(&mut netlink, LOOPBACK, handle).unwrap();
+                assert_eq!(found.kind, "tbf");
+                assert_eq!(shaped_rate(&found), Some((rate, Some(9_000_000))));
+                // struct tc_ratespec: the overhead of each packet in 16 bits, behind two bytes.
+                let (_, parameters) = super::attributes(&found.options).find(|(kind, _)| *kind == 1).unwrap();
                 assert_eq!(parameters[2..4], 26u16.to_ne_bytes());
-                // Only where all are listed the kernel says where it hangs.
-                assert_eq!(disciplines(&mut netlink, LOOPBACK).unwrap(), [Node { parent: ROOT, ..there }]);
+                // The kernel reports the parent only in a dump.
+                assert_eq!(disciplines(&mut netlink, LOOPBACK).unwrap(), [Node { parent: ROOT, ..found }]);
             }
             let class = classes(&mut netlink, LOOPBACK).unwrap().remove(0);
             assert_eq!(class.handle.major(), handle.major());
@@ -559,13 +558,13 @@ mod tests {
     }
 
     #[test]
-    fn room_for_filters_is_made_once_and_empty_until_one_hangs_there() {
+    fn a_clsact_is_added_once_and_empty_without_filters() {
         if skipped("filters") || lacks("tc", "filters") {
             return;
         }
         let work = || {
             let mut netlink = Netlink::open().unwrap();
-            assert!(egress_filters(&mut netlink, LOOPBACK).unwrap().is_empty(), "no room");
+            assert!(egress_filters(&mut netlink, LOOPBACK).unwrap().is_empty(), "no clsact");
             assert!(add_clsact(&mut netlink, LOOPBACK).unwrap() && !add_clsact(&mut netlink, LOOPBACK).unwrap());
             assert!(is_clsact_empty(&mut netlink, LOOPBACK).unwrap());
             for side in ["egress", "ingress"] {
@@ -575,8 +574,8 @@ mod tests {
                 };
                 tc(&format!("filter add dev lo {side} prio 5 u32 match u32 0 0 classid 1:1"));
                 assert!(!is_clsact_empty(&mut netlink, LOOPBACK).unwrap(), "{side}");
-                let there = egress_filters(&mut netlink, LOOPBACK).unwrap();
-                assert_eq!(there.iter().any(|filter| filter.priority == 5), side == "egress");
+                let found = egress_filters(&mut netlink, LOOPBACK).unwrap();
+                assert_eq!(found.iter().any(|filter| filter.priority == 5), side == "egress");
                 tc(&format!("filter del dev lo {side}"));
             }
             remove_clsact(&mut netlink, LOOPBACK).unwrap();
@@ -588,9 +587,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_no_error_and_what_may_not_be_asked_is_one() {
+    fn absent_objects_are_no_errors_and_denied_requests_are() {
         let code = |error: io::Error| error.raw_os_error();
-        // Kernels have several words for a device that there is not, and for one without room for filters.
+        // Kernels have several codes for an absent device, and for a device without clsact.
         for absent in [libc::ENODEV, libc::ERANGE, libc::EINVAL] {
             assert_eq!(device(&mut refusing(absent), "lo").unwrap(), None, "{absent}");
         }

@@ -1,7 +1,7 @@
-//! Connections to one listener, all in one thread: each request is read and answered as its bytes come.
+//! Connections to one listener, in one thread: each request is read and answered as its bytes arrive.
 //!
-//! A connection that sends half a request, or that does not read its answer, delays no other. It ends after a few
-//! seconds, or earlier: a new connection beyond [`CONNECTIONS_MAX`] takes the place of the oldest one that waits.
+//! A connection with half a request or an unread answer delays no other. It ends after a few seconds, or earlier: a new
+//! connection beyond [`CONNECTIONS_MAX`] replaces the oldest one that waits.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -12,12 +12,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Connections that may be open at once.
 const CONNECTIONS_MAX: usize = 64;
-/// Bytes of a request; a longer one is cut off.
+/// Longest request, bytes.
 const REQUEST_BYTES_MAX: usize = 1 << 16;
-/// Bytes of answers that may wait to be read, over all connections, before a new answer ends the oldest.
+/// Limit on unread answers of all connections, bytes: beyond it the oldest ends.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
-/// Limit on the time for a whole request, and on a pause within an answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout of a whole request, and of a pause within an answer.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 struct Connection<S> {
     stream: S,
@@ -44,32 +44,32 @@ pub(crate) fn serve<S: Read + Write + AsFd>(
                 PollFd::new(&one.stream, if one.answer.is_empty() { PollFlags::IN } else { PollFlags::OUT })
             }),
         );
-        let wait = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
+        let wait = Timespec { tv_sec: TIMEOUT.as_secs() as i64, tv_nsec: 0 };
         // Interrupted: nothing is ready.
         let any = poll(&mut fds, (!open.is_empty()).then_some(&wait)).is_ok_and(|ready| ready > 0);
         let ready: Vec<bool> = fds.iter().map(|fd| any && !fd.revents().is_empty()).collect();
-        let mut each = ready[1..].iter();
+        let mut ready_streams = ready[1..].iter();
         open.retain_mut(|one| {
-            let alive = !each.next().is_some_and(|ready| *ready) || one.advance(&answer).is_ok();
-            alive && one.since.elapsed() < PATIENCE
+            let alive = !ready_streams.next().is_some_and(|ready| *ready) || one.advance(&answer).is_ok();
+            alive && one.since.elapsed() < TIMEOUT
         });
         while open.iter().map(|one| one.answer.len()).sum::<usize>() > ANSWER_BYTES_MAX {
             let oldest = open.iter().position(|one| !one.answer.is_empty()).expect("the sum is not zero");
             open.remove(oldest);
         }
         if ready[0] {
-            welcome(&mut open, &accept);
+            accept_all(&mut open, &accept);
         }
     }
 }
 
 /// Opens the connections that wait at the listener.
-fn welcome<S>(open: &mut Vec<Connection<S>>, accept: &impl Fn() -> io::Result<S>) {
+fn accept_all<S>(open: &mut Vec<Connection<S>>, accept: &impl Fn() -> io::Result<S>) {
     for _ in 0..CONNECTIONS_MAX {
         let stream = match accept() {
             Ok(stream) => stream,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-            // No descriptors, say: a short pause, since the listener stays ready.
+            // For example without free descriptors: a pause, since the listener stays ready.
             Err(_) => return thread::sleep(Duration::from_millis(10)),
         };
         if open.len() >= CONNECTIONS_MAX {
@@ -80,7 +80,7 @@ fn welcome<S>(open: &mut Vec<Connection<S>>, accept: &impl Fn() -> io::Result<S>
 }
 
 impl<S: Read + Write> Connection<S> {
-    /// Reads or writes what can be without waiting. An error: it has ended, or is to end.
+    /// Reads or writes without waiting. After an error the connection ends.
     fn advance(&mut self, answer: &impl Fn(&S, &[u8]) -> Option<Vec<u8>>) -> io::Result<()> {
         if self.answer.is_empty() {
             let mut bytes = [0; 4096];
@@ -101,7 +101,7 @@ impl<S: Read + Write> Connection<S> {
     }
 }
 
-/// The bytes that a call moved; `None`: it would have waited.
+/// Number of bytes moved; `None` if the call would block.
 fn ready(moved: io::Result<usize>) -> io::Result<Option<usize>> {
     match moved {
         Ok(bytes) => Ok(Some(bytes)),
@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers each line with as many bytes as it says.
+    /// Server that answers each line with the number of bytes in it.
     fn server() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn half_requests_and_unread_answers_hold_up_no_other() {
+    fn half_requests_and_unread_answers_delay_no_other() {
         let address = server();
         let half: Vec<TcpStream> = (0..3 * CONNECTIONS_MAX)
             .map(|_| {
@@ -156,7 +156,7 @@ mod tests {
                 stream
             })
             .collect();
-        // Answers that fit into no socket's buffer, and that nobody reads.
+        // Answers that exceed every socket buffer, and are never read.
         let unread: Vec<TcpStream> = (0..8)
             .map(|_| {
                 let mut stream = connect(address);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_ends_before_its_request_does_gets_no_answer() {
+    fn an_incomplete_request_gets_no_answer() {
         let address = server();
         let mut stream = connect(address);
         stream.write_all(b"12").unwrap();

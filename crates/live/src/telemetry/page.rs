@@ -1,7 +1,7 @@
 //! The live page, and a recording drawn as the same page.
 //!
-//! Live it asks for new samples twice a second and draws the last minute of them; a recording lies inside the file. It
-//! needs nothing from anywhere else.
+//! The live page requests new samples twice a second and draws the last minute; a recording is embedded in the file.
+//! Neither loads anything else.
 
 use std::io::{self, BufRead};
 
@@ -11,12 +11,12 @@ use super::recording::COLUMNS;
 
 /// The live page.
 pub(crate) const HTML: &str = include_str!("page.html");
-/// Where a recording goes.
+/// Placeholder of a recording in the page.
 const NO_RECORDING: &str = "const RECORDED = null;";
-/// More samples than these are thinned out: nobody sees more in a picture.
+/// Highest number of samples drawn: more cannot be seen.
 const SAMPLES_MAX: usize = 20_000;
 
-/// One part of a recording: the columns of its samples, what was attached, and when it began.
+/// Part of a recording: number of columns, status, and start time.
 struct Part {
     columns: usize,
     status: Value,
@@ -24,10 +24,10 @@ struct Part {
 }
 
 impl Part {
-    /// From its first line.
+    /// Reads the first line of a part.
     fn read(line: &str) -> Result<Self, &'static str> {
         let head: Value = serde_json::from_str(line).map_err(|_| "not a recording of aqumend attach --record")?;
-        // One of an older version has fewer columns.
+        // Older versions have fewer columns.
         let columns: Vec<String> = serde_json::from_value(head["columns"].clone()).unwrap_or_default();
         let known = COLUMNS.starts_with(&columns.iter().map(String::as_str).collect::<Vec<_>>());
         if head["aqumend"] != "recording" || columns.is_empty() || !known {
@@ -37,17 +37,17 @@ impl Part {
     }
 }
 
-/// The page of a recording, or what is wrong with it. Its parts follow each other as they did in time.
-pub(crate) fn of_recording(recording: impl BufRead) -> io::Result<String> {
+/// Page of a recording. Its parts follow each other as in time.
+pub(crate) fn recording_page(recording: impl BufRead) -> io::Result<String> {
     let mut lines = recording.lines();
-    let wrong = |number: usize, why: &str| io::Error::other(format!("line {number}: {why}"));
-    let first = Part::read(&lines.next().transpose()?.unwrap_or_default()).map_err(|why| wrong(1, why))?;
+    let error = |number: usize, why: &str| io::Error::other(format!("line {number}: {why}"));
+    let first = Part::read(&lines.next().transpose()?.unwrap_or_default()).map_err(|why| error(1, why))?;
     let (began_s, mut part, mut since_s) = (first.unix_s, first, 0.0);
     let mut samples: Vec<Vec<f64>> = Vec::new();
     for (i, line) in lines.enumerate() {
         let line = line?;
         if line.starts_with('{') {
-            // What was cut off within its first line has no samples.
+            // A truncated first line has no samples.
             let Ok(next) = Part::read(&line) else { continue };
             let apart_s = next.unix_s.zip(began_s).map_or(0.0, |(next, began)| next - began);
             (since_s, part) = (samples.last().map_or(0.0, |last| last[0]).max(apart_s), next);
@@ -58,20 +58,20 @@ pub(crate) fn of_recording(recording: impl BufRead) -> io::Result<String> {
                 row[0] += since_s;
                 samples.push(row);
             }
-            // What was cut off ends in the middle of a line.
+            // Truncated lines are skipped.
             _ if i > 0 => {}
-            _ => return Err(wrong(i + 2, "must be a number for each column")),
+            _ => return Err(error(i + 2, "must be a number for each column")),
         }
     }
     let step = samples.len().div_ceil(SAMPLES_MAX).max(1);
-    let shown = samples.iter().enumerate().filter(|(i, _)| i % step == 0 || i + 1 == samples.len());
-    let shown: Vec<Value> = shown
+    let drawn = samples.iter().enumerate().filter(|(i, _)| i % step == 0 || i + 1 == samples.len());
+    let drawn: Vec<Value> = drawn
         .map(|(_, row)| COLUMNS.iter().zip(row).map(|(name, value)| (name.to_string(), json!(value))).collect())
         .collect();
     let mut status = part.status;
     status["regulating"] = json!(true);
     // Inside a script nothing may look like its end.
-    let data = json!({"status": status, "samples": shown}).to_string().replace('<', "\\u003c");
+    let data = json!({"status": status, "samples": drawn}).to_string().replace('<', "\\u003c");
     Ok(HTML.replace(NO_RECORDING, &format!("const RECORDED = {data};")))
 }
 
@@ -86,21 +86,21 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_lies_inside_its_page() {
+    fn a_recording_is_embedded_in_its_page() {
         let row = "[0.01,1000,1.0,0.004,0.25,1,2,3,20000000,0,0.0001,20000000]";
-        let page = of_recording(format!("{}\n{row}\n{row}\n[0.0", head()).as_bytes()).unwrap();
-        assert_eq!(page.matches("\"probability\":0.25").count(), 2, "what was cut off is left out");
+        let page = recording_page(format!("{}\n{row}\n{row}\n[0.0", head()).as_bytes()).unwrap();
+        assert_eq!(page.matches("\"probability\":0.25").count(), 2, "a truncated line is left out");
         assert_eq!(page.matches("</script>").count(), 1, "a name cannot end the script");
         assert!(!page.contains(NO_RECORDING));
     }
 
     #[test]
-    fn the_parts_of_a_recording_follow_each_other_as_they_did_in_time() {
+    fn the_parts_of_a_recording_follow_each_other_in_time() {
         let row = "[0.5,1000,1.0,0.004,0.25,1,2,3,20000000,0,0.0001,20000000]\n";
         let part = |unix_s: f64| head().replacen('{', &format!("{{\"unix_s\":{unix_s},"), 1) + "\n";
-        // Cut off within a sample; then 100 s after the beginning; then the clock was set back.
+        // Truncated within a sample; then 100 s after the beginning; then the clock was set back.
         let recording = format!("{}{row}[0.6,10\n{}{row}{}{row}", part(1000.0), part(1100.0), part(900.0));
-        let page = of_recording(recording.as_bytes()).unwrap();
+        let page = recording_page(recording.as_bytes()).unwrap();
         let times: Vec<&str> =
             page.split("\"t_s\":").skip(1).map(|rest| rest.split(['}', ',']).next().unwrap()).collect();
         assert_eq!(times, ["0.5", "100.5", "101.0", "0.0"], "the last one is the status");
@@ -110,48 +110,48 @@ mod tests {
     fn a_recording_without_the_newest_columns_is_drawn_too() {
         let head = head().replace(",\"link_bps\"]", "]");
         let row = "[0.01,1000,1.0,0.004,0.25,1,2,3,20000000,0,0.0001]";
-        assert!(of_recording(format!("{head}\n{row}\n").as_bytes()).unwrap().contains("\"probability\":0.25"));
+        assert!(recording_page(format!("{head}\n{row}\n").as_bytes()).unwrap().contains("\"probability\":0.25"));
         let other = head.replace("\"t_s\"", "\"hours\"");
-        assert!(of_recording(format!("{other}\n{row}\n").as_bytes()).is_err());
+        assert!(recording_page(format!("{other}\n{row}\n").as_bytes()).is_err());
     }
 
     #[test]
-    fn what_is_no_recording_is_told() {
+    fn other_files_are_refused() {
         for (text, message) in [("", "line 1: not a recording"), ("{}", "line 1: not a recording of this version")] {
-            assert!(of_recording(text.as_bytes()).unwrap_err().to_string().contains(message));
+            assert!(recording_page(text.as_bytes()).unwrap_err().to_string().contains(message));
         }
-        assert!(of_recording(format!("{}\n[1,2]\n", head()).as_bytes()).unwrap_err().to_string().contains("line 2"));
+        assert!(recording_page(format!("{}\n[1,2]\n", head()).as_bytes()).unwrap_err().to_string().contains("line 2"));
     }
 
     #[test]
-    fn a_recording_says_that_it_is_one_and_has_columns() {
+    fn a_recording_has_its_tag_and_columns() {
         for other in
             [head().replace("\"recording\"", "\"status\""), head().replace("[\"t_s\"", "[], \"was\": [\"t_s\"")]
         {
-            let why = of_recording(other.as_bytes()).unwrap_err().to_string();
+            let why = recording_page(other.as_bytes()).unwrap_err().to_string();
             assert_eq!(why, "line 1: not a recording of this version of aqumend", "{other}");
         }
     }
 
     #[test]
-    fn as_many_samples_as_can_be_seen_are_all_drawn() {
+    fn recordings_within_the_limit_are_drawn_completely() {
         let drawn = |samples: usize| {
             let rows: String = (0..samples).map(|i| format!("[{i},0,0,0,0,0,0,0,0,0,0,0]\n")).collect();
-            let page = of_recording(format!("{}\n{rows}", head()).as_bytes()).unwrap();
+            let page = recording_page(format!("{}\n{rows}", head()).as_bytes()).unwrap();
             page.matches("\"t_s\":").count() - 1
         };
-        // One more, and each second one is drawn.
+        // Beyond the limit every second sample is drawn.
         assert_eq!([drawn(SAMPLES_MAX), drawn(SAMPLES_MAX + 1)], [20_000, 10_001]);
-        // The last one always is: of 20 002 the even ones and number 20 001.
+        // The last sample is always drawn: of 20 002 the even ones and number 20 001.
         assert_eq!(drawn(SAMPLES_MAX + 2), 10_002);
     }
 
     #[test]
     fn a_long_recording_is_thinned_out() {
         let rows: String = (0..50_000).map(|i| format!("[{i},0,0,0,0,0,0,0,0,0,0,0]\n")).collect();
-        let page = of_recording(format!("{}\n{rows}", head()).as_bytes()).unwrap();
-        let shown = page.matches("\"t_s\":").count() - 1;
-        assert!((16_000..20_002).contains(&shown), "{shown}");
+        let page = recording_page(format!("{}\n{rows}", head()).as_bytes()).unwrap();
+        let drawn = page.matches("\"t_s\":").count() - 1;
+        assert!((16_000..20_002).contains(&drawn), "{drawn}");
         assert!(page.contains("\"t_s\":49999.0"));
     }
 }

@@ -1,38 +1,38 @@
-//! The status in Prometheus' text format.
+//! Status in Prometheus' text format.
 
 use std::fmt::Write;
 
 use super::Status;
 
-/// One metric: its name, kind, help and value.
+/// Metric: name, kind, help and value.
 type Metric = (&'static str, &'static str, &'static str, fn(&Status) -> f64);
 
 const METRICS: [Metric; 18] = [
-    ("backlog_bytes", "gauge", "bytes that wait", |s| s.now.backlog_bytes.into()),
-    ("backlog_packets", "gauge", "the same in mean packets", |s| s.now.backlog_pkts),
-    ("sojourn_seconds", "gauge", "estimated time in the queue", |s| s.now.sojourn_s),
-    ("target_seconds", "gauge", "the time in the queue that is aimed at", |s| s.target_s),
+    ("backlog_bytes", "gauge", "backlog in bytes", |s| s.now.backlog_bytes.into()),
+    ("backlog_packets", "gauge", "backlog in mean packets", |s| s.now.backlog_pkts),
+    ("sojourn_seconds", "gauge", "estimated queueing delay", |s| s.now.sojourn_s),
+    ("target_seconds", "gauge", "target delay", |s| s.target_s),
     ("probability", "gauge", "probability of a mark or drop", |s| s.now.probability),
-    ("rate_bits_per_second", "gauge", "what leaves", |s| s.now.rate_bps),
-    ("link_bits_per_second", "gauge", "the rate at which a backlog leaves", |s| s.now.link_bps),
+    ("rate_bits_per_second", "gauge", "departure rate", |s| s.now.rate_bps),
+    ("link_bits_per_second", "gauge", "departure rate while backlogged", |s| s.now.link_bps),
     ("reading_age_seconds", "gauge", "age of the last reading", |s| s.now.age_s),
-    ("regulating", "gauge", "1 while an order is in force", |s| f64::from(u8::from(s.regulating))),
-    ("warnings", "gauge", "warnings that hold", |s| s.warnings.len() as f64),
+    ("regulating", "gauge", "1 while the AQM regulates", |s| f64::from(u8::from(s.regulating))),
+    ("warnings", "gauge", "active warnings", |s| s.warnings.len() as f64),
     ("arrived_packets_total", "counter", "packets that arrived", |s| s.totals.arrived_pkts as f64),
     ("departed_bytes_total", "counter", "bytes that left", |s| s.totals.departed_bytes as f64),
     ("marked_packets_total", "counter", "packets marked CE", |s| s.totals.marked_pkts as f64),
     ("early_dropped_packets_total", "counter", "packets dropped by the AQM", |s| s.totals.early_dropped_pkts as f64),
-    ("overflow_dropped_packets_total", "counter", "packets that found no room", |s| {
+    ("overflow_dropped_packets_total", "counter", "packets dropped because the buffer was full", |s| {
         s.totals.overflow_dropped_pkts as f64
     }),
-    ("spared_packets_total", "counter", "packets chosen and passed all the same", |s| s.totals.spared_pkts as f64),
-    ("unregulated_packets_total", "counter", "chosen packets that passed, for no order was in force", |s| {
+    ("spared_packets_total", "counter", "chosen packets that are exempt", |s| s.totals.spared_pkts as f64),
+    ("unregulated_packets_total", "counter", "chosen packets that passed after the order had expired", |s| {
         s.totals.unregulated_pkts as f64
     }),
-    ("missed_steps_total", "counter", "steps of the AQM that came too late", |s| s.totals.missed_steps as f64),
+    ("missed_steps_total", "counter", "late steps of the AQM", |s| s.totals.missed_steps as f64),
 ];
 
-/// The whole page.
+/// Metrics of `status`, in Prometheus' format.
 pub(crate) fn text(status: &Status) -> String {
     let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', " ");
     let labels = format!("device=\"{}\",aqm=\"{}\"", escaped(&status.device), escaped(&status.aqm));
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dashboard_asks_for_metrics_that_there_are() {
+    fn the_dashboard_uses_existing_metrics() {
         let dashboard = include_str!("../../dist/grafana.json");
         let known: Vec<&str> = METRICS.iter().map(|(name, ..)| *name).collect();
         let mut asked = 0;

@@ -1,4 +1,4 @@
-//! A recording: a line of JSON that says what was attached, then a line of numbers for each sample.
+//! Recording: a line of JSON that describes the attachment, then a line of numbers for each sample.
 
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::{Sample, Status};
 
-/// The columns of a sample's line, in order.
+/// Columns of a sample's line, in order.
 pub(crate) const COLUMNS: [&str; 12] = [
     "t_s",
     "backlog_bytes",
@@ -28,8 +28,8 @@ pub(crate) const COLUMNS: [&str; 12] = [
     "link_bps",
 ];
 
-/// `path` with the local time in the place of `%Y` and the like.
-fn at_this_time(path: &Path) -> io::Result<PathBuf> {
+/// Replaces the conversions of strftime(3) in `path` by the local time.
+fn expand_time(path: &Path) -> io::Result<PathBuf> {
     let name = path.as_os_str().as_bytes();
     if !name.contains(&b'%') {
         return Ok(path.into());
@@ -50,26 +50,26 @@ fn at_this_time(path: &Path) -> io::Result<PathBuf> {
     Ok(OsString::from_vec(text).into())
 }
 
-/// A recording on its way to disk.
+/// A recording in progress.
 #[derive(Debug)]
 pub(crate) struct Recording {
     file: BufWriter<File>,
 }
 
 /// Beginning of every recording.
-const START: &[u8] = b"{\"aqumend\":\"recording\"";
+const TAG: &[u8] = b"{\"aqumend\":\"recording\"";
 
 impl Recording {
-    /// Opens the file of that name, in which parts of the local time may stand as in strftime(3). A recording that is
-    /// there goes on; any other file is an error.
+    /// Opens the file of this name, in which conversions of strftime(3) stand for the local time. An existing recording
+    /// is continued; any other file is an error.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        // No link is followed, and no pipe waited for: another user may have put it there.
+        // Symbolic links are not followed, and pipes not waited for: another user may have made them.
         let mut file = File::options()
             .read(true)
             .append(true)
             .create(true)
             .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-            .open(at_this_time(path)?)
+            .open(expand_time(path)?)
             .map_err(|error| match error.raw_os_error() {
                 Some(libc::ELOOP) => io::Error::other("it is a symbolic link"),
                 _ => error,
@@ -80,11 +80,11 @@ impl Recording {
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| io::Error::other("another aqumend records to it"))?;
         let mut start = Vec::new();
-        Read::by_ref(&mut file).take(START.len() as u64).read_to_end(&mut start)?;
-        if !START.starts_with(&start) {
-            return Err(io::Error::other("it is there already, and is no recording"));
+        Read::by_ref(&mut file).take(TAG.len() as u64).read_to_end(&mut start)?;
+        if !TAG.starts_with(&start) {
+            return Err(io::Error::other("it exists, and is no recording"));
         }
-        // One that was cut off ends within a line.
+        // A truncated recording may end within a line.
         let end = file.seek(SeekFrom::End(0))?;
         let mut last = [b'\n'];
         if end > 0 {
@@ -97,14 +97,14 @@ impl Recording {
         Ok(Recording { file })
     }
 
-    /// Its first line, or that of another part.
+    /// Writes the first line of a part.
     pub(crate) fn begin(&mut self, status: &Status) -> io::Result<()> {
         let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         let head = serde_json::json!({"aqumend": "recording", "columns": COLUMNS, "status": status, "unix_s": unix_s});
         writeln!(self.file, "{head}")
     }
 
-    /// A sample.
+    /// Writes a sample.
     pub(crate) fn add(&mut self, s: &Sample) -> io::Result<()> {
         writeln!(
             self.file,
@@ -124,7 +124,7 @@ impl Recording {
         )
     }
 
-    /// Everything on disk.
+    /// Writes all buffered data.
     pub(crate) fn end(mut self) -> io::Result<()> {
         self.file.flush()
     }
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!((lines[1][0].as_f64(), lines[1][4].as_f64()), (Some(0.01), Some(1e-7)));
     }
 
-    /// A folder of its own, which goes with the test.
+    /// Directory of a test, which is removed with this object.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_goes_on_where_it_was_cut_off() {
+    fn a_truncated_recording_is_continued() {
         let folder = Folder::new("goes-on");
         let path = folder.0.join("record");
         let part = || {
@@ -180,7 +180,7 @@ mod tests {
             std::fs::read(&path).unwrap()
         };
         let whole = part();
-        // Killed within its first line, and within a sample; then it ends well.
+        // Truncated within its first line, within a sample, and not at all.
         for cut in [7, whole.len() - 9, whole.len()] {
             std::fs::write(&path, &whole[..cut]).unwrap();
             let text = String::from_utf8(part()).unwrap();
@@ -200,31 +200,31 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_recording_stays_as_it_is() {
+    fn other_files_are_left_unchanged() {
         let folder = Folder::new("stays");
         let at = |name: &str| folder.0.join(name);
-        let refused = |name: &str| Recording::open(&at(name)).unwrap_err().to_string();
+        let error = |name: &str| Recording::open(&at(name)).unwrap_err().to_string();
         std::fs::write(at("mine"), "mine").unwrap();
         std::os::unix::fs::symlink(at("mine"), at("link")).unwrap();
         std::os::unix::fs::symlink(at("nothing"), at("dangling")).unwrap();
         rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-        assert_eq!(refused("mine"), "it is there already, and is no recording");
+        assert_eq!(error("mine"), "it exists, and is no recording");
         assert_eq!(
-            (refused("link").as_str(), refused("dangling").as_str()),
+            (error("link").as_str(), error("dangling").as_str()),
             ("it is a symbolic link", "it is a symbolic link")
         );
-        assert_eq!(refused("pipe"), "it is no regular file");
+        assert_eq!(error("pipe"), "it is no regular file");
         assert!(!at("nothing").exists() && std::fs::read(at("mine")).unwrap() == b"mine");
     }
 
     #[test]
     fn a_name_may_have_parts_of_the_time() {
-        let year = || at_this_time(Path::new("/x/%Y")).unwrap().to_str().unwrap()[3..].parse::<u32>().unwrap();
+        let year = || expand_time(Path::new("/x/%Y")).unwrap().to_str().unwrap()[3..].parse::<u32>().unwrap();
         assert!((2026..3000).contains(&year()));
-        assert_eq!(at_this_time(Path::new("/x/eth0.jsonl")).unwrap(), Path::new("/x/eth0.jsonl"));
-        assert_eq!(at_this_time(Path::new("5%%")).unwrap(), Path::new("5%"));
-        let second = at_this_time(Path::new("%Y-%m-%d.%H%M%S")).unwrap();
+        assert_eq!(expand_time(Path::new("/x/eth0.jsonl")).unwrap(), Path::new("/x/eth0.jsonl"));
+        assert_eq!(expand_time(Path::new("5%%")).unwrap(), Path::new("5%"));
+        let second = expand_time(Path::new("%Y-%m-%d.%H%M%S")).unwrap();
         assert_eq!(second.to_str().unwrap().len(), "2026-11-28.101500".len());
-        assert!(at_this_time(Path::new(&"%Y".repeat(3000))).is_err());
+        assert!(expand_time(Path::new(&"%Y".repeat(3000))).is_err());
     }
 }

@@ -13,15 +13,16 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::{Lab, Namespace, Nothing, Samples, Scratch, can_run, is_of_the_machine, mean};
+use support::{EmptyProgram, Lab, Namespace, Samples, Scratch, can_run, is_load_message, mean};
+use traffic::set_option;
 
-/// A token bucket of 20 Mbit/s with room for 400 packets.
+/// Token bucket of 20 Mbit/s with a buffer of 400 packets.
 const TBF: &str = "tc qdisc add dev r1 root handle 1: tbf rate 20mbit burst 30kb limit 600kb";
 const HTB: &str = "tc qdisc add dev r1 root handle 1: htb default 10; \
                    tc class add dev r1 parent 1: classid 1:10 htb rate 20mbit burst 30kb; \
                    tc qdisc add dev r1 parent 1:10 handle 10: pfifo limit 400";
 const RATE: f64 = 20.0;
-/// The share of the rate that is payload: 1448 of 1514 bytes.
+/// Fraction of the rate that is payload: 1448 of 1514 bytes.
 const PAYLOAD: f64 = 1448.0 / 1514.0;
 
 fn veth() -> Namespace {
@@ -32,7 +33,7 @@ fn veth() -> Namespace {
     router
 }
 
-/// Everything that `attach` could leave on r1: disciplines, filters, the device; and our programs in the kernel.
+/// Disciplines, filters and device state of r1, and the number of markers in the kernel: whatever `attach` could leave.
 fn traces(router: &Namespace) -> (String, usize) {
     let text =
         router.sh("tc qdisc show dev r1; tc class show dev r1; tc filter show dev r1 egress; ip -d link show dev r1");
@@ -40,7 +41,7 @@ fn traces(router: &Namespace) -> (String, usize) {
     (text, programs.filter(|program| program.name() == b"aqumen_marker").count())
 }
 
-/// That nothing is there now but what was before: the kernel frees a program a moment after its last holder is gone.
+/// Asserts that nothing has changed since `before`. The kernel frees a program a moment after its last reference.
 fn assert_as_before(router: &Namespace, before: &(String, usize), what: &str) {
     let asked = Instant::now();
     while traces(router) != *before && asked.elapsed() < Duration::from_secs(3) {
@@ -64,7 +65,7 @@ fn forty_reno_flows_without_ecn_are_regulated_too() {
     assert!(early > 100.0 && marked == 0.0, "{marked} marks, {early} early drops");
 }
 
-/// 40 flows of Reno over 20 Mbit/s under PI with a target of 100 packets: marks and early drops.
+/// Runs 40 Reno flows over 20 Mbit/s under PI with a target of 100 packets. Returns marks and early drops.
 fn regulate(ecn: bool) -> (f64, f64) {
     let lab = Lab::new(Duration::from_millis(40));
     if !ecn {
@@ -121,17 +122,20 @@ fn traffic_flows_whatever_happens_to_controller_marker_and_shaper() {
     flowing("stopped");
     for command in ["detach r1", "status", "status r1 --json"] {
         let output = lab.router.aqumend(command);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains("r1: its aqumend: it does not answer") && said.lines().count() == 1, "{command}: {said}");
+        let messages = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            messages.contains("r1: its aqumend: it does not answer") && messages.lines().count() == 1,
+            "{command}: {messages}"
+        );
         assert_eq!(output.status.code(), Some(if command == "detach r1" { 2 } else { 1 }), "{command}");
         assert_eq!(output.stdout.is_empty(), command != "status r1 --json", "{command}");
     }
     let shown = lab.router.aqumend("top --count 1");
     assert!(shown.status.success() && String::from_utf8_lossy(&shown.stdout).contains("it does not answer"));
     attached.signal(libc::SIGCONT);
-    let (code, said) = attached.end();
-    assert_eq!(code, Some(0), "it heard `detach` when it went on: {said}");
-    assert!(said.lines().all(is_of_the_machine), "{said}");
+    let (code, messages) = attached.end();
+    assert_eq!(code, Some(0), "it received `detach` when it continued: {messages}");
+    assert!(messages.lines().all(is_load_message), "{messages}");
 
     attached = lab.router.attach(line);
     attached.signal(libc::SIGKILL);
@@ -143,22 +147,22 @@ fn traffic_flows_whatever_happens_to_controller_marker_and_shaper() {
     attached = lab.router.attach(line);
     assert_eq!(filter().matches("aqumen+clsact").count(), 1, "it took over its own: {}", filter());
     lab.router.sh("tc filter del dev r1 egress");
-    let (code, said) = attached.end();
-    assert_eq!(code, Some(3), "{said}");
-    assert!(said.contains("somebody took the marker off"), "{said}");
+    let (code, messages) = attached.end();
+    assert_eq!(code, Some(3), "{messages}");
+    assert!(messages.contains("the marker was removed by another program"), "{messages}");
     flowing("filter removed");
 
     attached = lab.router.attach(line);
     lab.router.sh("tc qdisc del dev r1 root");
-    let (code, said) = attached.end();
-    assert_eq!(code, Some(3), "{said}");
-    assert!(said.contains("htb 1:10 is gone"), "{said}");
+    let (code, messages) = attached.end();
+    assert_eq!(code, Some(3), "{messages}");
+    assert!(messages.contains("htb 1:10 is gone"), "{messages}");
     flowing("shaper removed");
     assert_eq!(lab.router.sh("tc qdisc show dev r1").trim(), "qdisc noqueue 0: root refcnt 2");
 }
 
 #[test]
-fn readings_that_fail_for_a_while_end_nothing() {
+fn transient_errors_of_readings_do_not_end_it() {
     let Some(_alone) = can_run() else { return };
     if Command::new("strace").arg("-V").output().is_err() {
         eprintln!("Skipped: errors of netlink under aqumend attach need strace (Debian package strace).");
@@ -169,7 +173,7 @@ fn readings_that_fail_for_a_while_end_nothing() {
     let attached = lab.router.attach("r1 --aqm pi --target 20ms --flows 8 --listen no");
     let flows = lab.flows(8);
     thread::sleep(Duration::from_secs(3));
-    // Every answer of the kernel is "no buffer space" instead, for so many seconds.
+    // Every answer of the kernel is replaced by "no buffer space" for this many seconds.
     let mute = |seconds: u64| {
         let inject =
             ["-f", "-qq", "-o", "/dev/null", "-e", "trace=recvfrom", "-e", "inject=recvfrom:error=ENOBUFS", "-p"];
@@ -179,50 +183,49 @@ fn readings_that_fail_for_a_while_end_nothing() {
             eprintln!("no answers: second {second}: {rate:.1} Mbit/s");
             assert!(rate > 0.8 * RATE * PAYLOAD, "{rate} Mbit/s in second {second}");
         }
-        // SAFETY: our own child, which was not waited for yet; told to end it lets go of the other.
+        // SAFETY: our own child, which was not waited for yet; it releases the other when it ends.
         unsafe { libc::kill(strace.id() as i32, libc::SIGTERM) };
         strace.wait().unwrap();
     };
     mute(1);
     thread::sleep(Duration::from_millis(300));
-    let status: serde_json::Value = serde_json::from_slice(&lab.router.aqumend("status --json").stdout).unwrap();
-    let one = &status["attached"][0];
-    assert_eq!(one["regulating"].as_bool(), Some(true), "{status}");
-    assert!(one["totals"]["missed_steps"].as_u64().unwrap() > 10, "the answers were not kept from it: {status}");
+    let status = lab.router.status();
+    assert_eq!(status["regulating"].as_bool(), Some(true), "{status}");
+    assert!(status["totals"]["missed_steps"].as_u64().unwrap() > 10, "no answer was replaced: {status}");
     mute(4);
-    let (code, said) = attached.end();
-    assert_eq!(code, Some(3), "{said}");
-    assert!(said.contains("htb 1:10 cannot be read: No buffer space available"), "{said}");
+    let (code, messages) = attached.end();
+    assert_eq!(code, Some(3), "{messages}");
+    assert!(messages.contains("htb 1:10 cannot be read: No buffer space available"), "{messages}");
     let rate = flows.rate_over(Duration::from_secs(1));
     assert!(rate > 0.8 * RATE * PAYLOAD, "{rate} Mbit/s after it ended");
 }
 
 #[test]
-fn a_full_disk_ends_the_recording_and_nothing_else() {
+fn a_full_disk_ends_only_the_recording() {
     let Some(_alone) = can_run() else { return };
     let router = veth();
-    // A disk of one page, in a mount namespace that goes with its shell.
+    // A disk of one page, in a mount namespace that ends with its shell.
     let line = format!(
         "mount -t tmpfs -o size=4k none /mnt && exec {} attach r1 --aqm pi --rate 20Mbit --listen no --record /mnt/full --duration 6s",
         env!("CARGO_BIN_EXE_aqumend")
     );
     let output = router.within(|| Command::new("unshare").args(["--mount", "sh", "-c", &line]).output().unwrap());
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    let lines: Vec<&str> = said.lines().collect();
-    assert_eq!(lines.len(), 2, "{said}");
-    assert!(lines[1].starts_with("aqumend: r1: --record: it ends here: No space left on device"), "{said}");
+    let messages = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{messages}");
+    let lines: Vec<&str> = messages.lines().collect();
+    assert_eq!(lines.len(), 2, "{messages}");
+    assert!(lines[1].starts_with("aqumend: r1: --record: recording stopped: No space left on device"), "{messages}");
 }
 
 #[test]
-fn a_device_that_goes_away_ends_it_with_code_3() {
+fn a_removed_device_ends_it_with_code_3() {
     let Some(_alone) = can_run() else { return };
     for via in ["tcx", "clsact"] {
         let router = veth();
         let attached = router.attach(&format!("r1 --aqm pi --rate 20Mbit --listen no --via {via}"));
         router.sh("ip link del r1");
-        let (code, said) = attached.end();
-        assert_eq!(code, Some(3), "{said}");
+        let (code, messages) = attached.end();
+        assert_eq!(code, Some(3), "{messages}");
     }
 }
 
@@ -242,7 +245,7 @@ fn a_hundred_attachments_leave_nothing() {
         if !shaper.is_empty() {
             router.sh(shaper);
         }
-        // The second round over a clsact of somebody else's, with a filter on it.
+        // The last round is on another program's clsact, with a filter.
         if i == 3 {
             router.sh("tc qdisc add dev r1 clsact; tc filter add dev r1 egress u32 match u32 0 0 classid 1:1");
         }
@@ -256,11 +259,11 @@ fn a_hundred_attachments_leave_nothing() {
             router.sh("tc qdisc del dev r1 root");
         }
     }
-    assert!(router.sh("tc filter show dev r1 egress").contains("u32"), "the filter of others is still there");
+    assert!(router.sh("tc filter show dev r1 egress").contains("u32"), "the other program's filter is still there");
 }
 
 #[test]
-fn what_a_killed_aqumend_left_is_taken_over_or_removed() {
+fn leftovers_of_a_killed_aqumend_are_taken_over_or_removed() {
     let Some(_alone) = can_run() else { return };
     let router = veth();
     let before = traces(&router);
@@ -272,7 +275,7 @@ fn what_a_killed_aqumend_left_is_taken_over_or_removed() {
     killed();
     let left = traces(&router).0;
     assert!(left.contains("tbf a9e:") && left.contains("aqumen+clsact"), "{left}");
-    // Without --rate nobody knows how long that bucket is to stay: it is no shaper of the user's.
+    // Without --rate the lifetime of that bucket is unknown: it is no shaper of the user's.
     let refused = router.aqumend("attach r1 --aqm pi");
     assert_eq!(refused.status.code(), Some(2), "{}", String::from_utf8_lossy(&refused.stderr));
     let attached = router.attach("r1 --aqm pi --rate 30Mbit --listen no");
@@ -287,7 +290,7 @@ fn what_a_killed_aqumend_left_is_taken_over_or_removed() {
     assert_as_before(&router, &before, "after");
     assert_eq!(router.aqumend("detach r1").status.code(), Some(2), "there is nothing left to remove");
 
-    // A clsact of somebody else's stays, though nothing hangs there.
+    // Another program's clsact stays, though it has no filter.
     router.sh("tc qdisc add dev r1 clsact");
     let before = traces(&router);
     router.attach("r1 --aqm pi --rate 20Mbit --listen no --via clsact").detach();
@@ -311,7 +314,7 @@ fn refusals_are_one_line_with_code_2_and_leave_nothing() {
         ("r1 --aqm pi:a=-1 --rate 20Mbit".to_owned(), "a = -1"),
         ("r1 --aqm pi --rate 1Mbit --flows 40".to_owned(), "R C / N is"),
         ("r1 --aqm pi --rate 20Mbit --target 5s".to_owned(), "--target"),
-        // More than any machine of few cores copies.
+        // More than any machine of few cores can copy.
         ("r1 --aqm pi --rate 400Gbit".to_owned(), "packets a second; this machine carries at most"),
         ("r1 --aqm pi --rate 400Gbit --dry-run".to_owned(), "packets a second; this machine carries at most"),
         (format!("r1 --aqm pi --rate 20Mbit --listen {port}"), "the port is in use"),
@@ -324,9 +327,9 @@ fn refusals_are_one_line_with_code_2_and_leave_nothing() {
     let before = traces(&router);
     let refuse = |line: &str, message: &str| {
         let output = router.aqumend(&format!("attach {line}"));
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{line}: {said}");
-        assert!(said.contains(message) && said.trim_end().lines().count() == 1, "{line}: {said}");
+        let messages = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}: {messages}");
+        assert!(messages.contains(message) && messages.trim_end().lines().count() == 1, "{line}: {messages}");
     };
     for (line, message) in &refusals {
         refuse(line, message);
@@ -345,8 +348,8 @@ fn refusals_are_one_line_with_code_2_and_leave_nothing() {
     let attached = router.attach("r1 --aqm pi --leaf 1:20 --listen no");
     refuse("r1 --aqm pi --leaf 1:10", "another aqumend is attached already");
     thread::sleep(Duration::from_millis(100));
-    let said = attached.detach_said();
-    assert!(said.contains("warning: the marker signals the traffic of all classes, also of 1:10,"), "{said}");
+    let messages = attached.detach_with_messages();
+    assert!(messages.contains("warning: the marker signals the traffic of all classes, also of 1:10,"), "{messages}");
 }
 
 #[test]
@@ -358,7 +361,7 @@ fn net_admin_and_bpf_suffice_and_less_is_refused() {
     }
     let router = veth();
     router.sh(TBF);
-    // A copy that anybody may run: the folder of the build may be root's alone.
+    // A copy that every user may run: the build directory may be root's alone.
     let copy = Scratch::new("aqumend");
     std::fs::copy(env!("CARGO_BIN_EXE_aqumend"), &copy.0).unwrap();
     let as_nobody = |capabilities: &str, options: &str| {
@@ -376,47 +379,41 @@ fn net_admin_and_bpf_suffice_and_less_is_refused() {
     let before = traces(&router);
     for capabilities in ["", ",+net_admin", ",+bpf"] {
         let output = as_nobody(capabilities, "--via clsact");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{capabilities}: {said}");
-        assert!(said.contains("CAP_NET_ADMIN") || said.contains("Operation not permitted"), "{said}");
+        let messages = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{capabilities}: {messages}");
+        assert!(messages.contains("CAP_NET_ADMIN") || messages.contains("Operation not permitted"), "{messages}");
         assert_as_before(&router, &before, "after");
     }
-    // The right to load programs is not yet one to shape.
+    // The right to load programs does not include shaping.
     router.sh("tc qdisc del dev r1 root");
     let output = as_nobody(",+sys_admin,+bpf", "--rate 20Mbit");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("r1: a shaper needs the capability CAP_NET_ADMIN"), "{said}");
+    let messages = String::from_utf8_lossy(&output.stderr);
+    assert!(messages.contains("r1: a shaper needs the capability CAP_NET_ADMIN"), "{messages}");
 }
 
-/// What arrives at `receiver` of one datagram with this traffic class sent to `to` from
-/// `sender`: its own traffic class.
+/// Traffic class with which a datagram of this `class` arrives at the receiver; `None` if it is lost.
 fn datagram(lab: &Lab, v6: bool, class: i32) -> Option<u8> {
     let (to, any) = if v6 { ("[fd02::2]:6000", "[::]:6000") } else { ("10.2.0.2:6000", "0.0.0.0:6000") };
     let receiver = lab.receiver.within(|| UdpSocket::bind(any).unwrap());
     receiver.set_read_timeout(Some(Duration::from_millis(250))).unwrap();
-    let set = |socket: &UdpSocket, level: i32, name: i32, value: i32| {
-        // SAFETY: the value is an int and outlives the call.
-        let done = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), 4) };
-        assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-    };
     if v6 {
-        set(&receiver, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1);
+        set_option(&receiver, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1);
     } else {
-        set(&receiver, libc::IPPROTO_IP, libc::IP_RECVTOS, 1);
+        set_option(&receiver, libc::IPPROTO_IP, libc::IP_RECVTOS, 1);
     }
     lab.sender.within(|| {
         let sender = UdpSocket::bind(any).unwrap();
         if v6 {
-            set(&sender, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, class);
+            set_option(&sender, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, class);
         } else {
-            set(&sender, libc::IPPROTO_IP, libc::IP_TOS, class);
+            set_option(&sender, libc::IPPROTO_IP, libc::IP_TOS, class);
         }
         sender.send_to(b"hello", to).unwrap();
     });
     receive_class(&receiver)
 }
 
-/// The traffic class of the next datagram.
+/// Traffic class of the next datagram.
 fn receive_class(socket: &UdpSocket) -> Option<u8> {
     let mut data = [0u8; 16];
     let mut control = [0u64; 8];
@@ -441,12 +438,12 @@ fn receive_class(socket: &UdpSocket) -> Option<u8> {
 }
 
 #[test]
-fn the_kernels_own_packets_meet_the_same_marks_over_both_families() {
+fn packets_of_both_families_arrive_with_their_marks() {
     let Some(_alone) = can_run() else { return };
     let lab = Lab::new(Duration::ZERO);
     let class_of_voice = 46 << 2;
     for (via, p) in [("tcx", 0), ("tcx", 1), ("clsact", 1)] {
-        // No neighbour is known yet: ARP and neighbour discovery have to pass for anything to arrive.
+        // No neighbour is known yet: ARP and neighbour discovery must pass before anything arrives.
         lab.router.sh("ip neigh flush dev r1 nud all");
         let line = format!("r1 --aqm fixed:p={p} --rate 20Mbit --listen no --spare dscp=ef --via {via}");
         let attached = lab.router.attach(&line);
@@ -464,7 +461,7 @@ fn the_kernels_own_packets_meet_the_same_marks_over_both_families() {
     }
 }
 
-/// What the page at `path` answers.
+/// Answer of the page at `path`.
 fn get(namespace: &Namespace, port: u16, path: &str) -> String {
     namespace.within(|| {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -476,7 +473,7 @@ fn get(namespace: &Namespace, port: u16, path: &str) -> String {
 }
 
 #[test]
-fn it_tells_how_it_fares_in_every_way() {
+fn the_status_is_available_by_command_page_and_metrics() {
     let Some(_alone) = can_run() else { return };
     let router = veth();
     assert_eq!(router.aqumend("status r1").status.code(), Some(1));
@@ -484,16 +481,14 @@ fn it_tells_how_it_fares_in_every_way() {
     let attached = router.attach("r1 --aqm pi --rate 20Mbit --listen 7777");
     thread::sleep(Duration::from_millis(1100));
 
-    let output = router.aqumend("status --json");
-    let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let one = &status["attached"][0];
-    assert_eq!((one["device"].as_str(), one["aqm"].as_str()), (Some("r1"), Some("pi")));
-    assert_eq!((one["shaper"]["kind"].as_str(), one["shaper"]["ours"].as_bool()), (Some("tbf"), Some(true)));
-    assert_eq!(one["regulating"].as_bool(), Some(true));
-    // A reading asks the kernel several times: no machine does that within a microsecond.
-    assert!((1e-6..0.2).contains(&one["now"]["age_s"].as_f64().unwrap()), "{status}");
-    assert_eq!(one["page"].as_str(), Some("http://127.0.0.1:7777/"));
-    assert!(one["totals"]["steps"].as_u64() > Some(50), "{status}");
+    let status = router.status();
+    assert_eq!((status["device"].as_str(), status["aqm"].as_str()), (Some("r1"), Some("pi")));
+    assert_eq!((status["shaper"]["kind"].as_str(), status["shaper"]["ours"].as_bool()), (Some("tbf"), Some(true)));
+    assert_eq!(status["regulating"].as_bool(), Some(true));
+    // A reading takes several system calls, more than a microsecond.
+    assert!((1e-6..0.2).contains(&status["now"]["age_s"].as_f64().unwrap()), "{status}");
+    assert_eq!(status["page"].as_str(), Some("http://127.0.0.1:7777/"));
+    assert!(status["totals"]["steps"].as_u64() > Some(50), "{status}");
     let text = String::from_utf8_lossy(&router.aqumend("top --count 2 --interval 100ms").stdout).into_owned();
     assert_eq!(text.matches("r1: pi above tbf a9e: (20.00 Mbit/s)").count(), 2, "{text}");
     let one = router.aqumend("top r1 --count 1");
@@ -516,11 +511,8 @@ fn it_tells_how_it_fares_in_every_way() {
         times.last()
     );
 
-    // One that was kept from its work for 200 ms has missed about twenty steps.
-    let missed = || {
-        let status: serde_json::Value = serde_json::from_slice(&router.aqumend("status --json").stdout).unwrap();
-        status["attached"][0]["totals"]["missed_steps"].as_u64().unwrap()
-    };
+    // A process that is stopped for 200 ms misses about twenty steps.
+    let missed = || router.status()["totals"]["missed_steps"].as_u64().unwrap();
     let before = missed();
     attached.signal(libc::SIGSTOP);
     thread::sleep(Duration::from_millis(200));
@@ -530,14 +522,14 @@ fn it_tells_how_it_fares_in_every_way() {
     let asked = Instant::now();
     assert!(router.aqumend("detach r1").status.success());
     assert!(asked.elapsed() < Duration::from_secs(5));
-    let (code, said) = attached.end();
-    assert!(code == Some(0) && said.contains("aqumend: r1: stood still for 0."), "{said}");
-    assert!(said.lines().all(is_of_the_machine), "{said}");
+    let (code, messages) = attached.end();
+    assert!(code == Some(0) && messages.contains("aqumend: r1: stalled for 0."), "{messages}");
+    assert!(messages.lines().all(is_load_message), "{messages}");
     assert_eq!(router.sh("tc qdisc show dev r1").trim(), "qdisc noqueue 0: root refcnt 2");
 }
 
 #[test]
-fn options_are_read_anew_while_the_shaper_stays() {
+fn options_are_reloaded_while_the_shaper_stays() {
     let Some(_alone) = can_run() else { return };
     for via in ["tcx", "clsact"] {
         let router = veth();
@@ -547,18 +539,13 @@ fn options_are_read_anew_while_the_shaper_stays() {
         with("--aqm fixed:p=0 --rate 20Mbit   # at first");
         let line = format!("r1 --options {} --via {via} --listen no --record", options.0.display());
         let attached = router.attach(&format!("{line} {}", record.0.display()));
-        let status =
-            || -> serde_json::Value { serde_json::from_slice(&router.aqumend("status r1 --json").stdout).unwrap() };
         let bucket = || router.sh("tc -s qdisc show dev r1");
         let reloaded = |text: &str| {
             with(text);
             attached.signal(libc::SIGHUP);
             thread::sleep(Duration::from_millis(300));
-            let status = status();
-            (
-                status["attached"][0]["aqm"].as_str().unwrap().to_owned(),
-                status["attached"][0]["shaper"]["rate_bps"].clone(),
-            )
+            let status = router.status();
+            (status["aqm"].as_str().unwrap().to_owned(), status["shaper"]["rate_bps"].clone())
         };
         thread::sleep(Duration::from_millis(200));
         router.sh("ping -c 3 -i 0.01 -W 1 10.2.0.9 || true");
@@ -567,29 +554,25 @@ fn options_are_read_anew_while_the_shaper_stays() {
             ("fixed:p=0.5".into(), 10_000_000.into())
         );
         assert!(bucket().contains("tbf a9e: root") && bucket().contains("rate 10Mbit"), "{}", bucket());
-        // What is wrong or cannot change changes nothing.
+        // Invalid options, and changes that need a restart, change nothing.
         for text in ["--aqm codel --rate 10Mbit", "--aqm pi --rate fast", "--aqm pi", "--aqm pi --rate 10Mbit --host x"]
         {
             assert_eq!(reloaded(text), ("fixed:p=0.5".into(), 10_000_000.into()), "{text}");
         }
-        let one = &status()["attached"][0];
-        assert!(one["regulating"] == true && one["totals"]["steps"].as_u64() > Some(20), "{one}");
+        let status = router.status();
+        assert!(status["regulating"] == true && status["totals"]["steps"].as_u64() > Some(20), "{status}");
         assert_eq!(traces(&router).1, before.1 + 1, "one marker");
-        let said = attached.detach_said();
-        let events: Vec<&str> = said.lines().filter(|line| !is_of_the_machine(line)).collect();
+        let messages = attached.detach_with_messages();
+        let events: Vec<&str> = messages.lines().filter(|line| !is_load_message(line)).collect();
         assert!(
             events.len() == 5 && events[0].contains("r1: reloaded: fixed:p=0.5 above tbf a9e: (10.00 Mbit/s)"),
-            "{said}"
+            "{messages}"
         );
-        let refused = [
-            "tc qdisc add ... codel",
-            "--rate \"fast\"",
-            "whether there is a --rate",
-            "--host changes with a restart only",
-        ];
+        let refused =
+            ["tc qdisc add ... codel", "--rate \"fast\"", "the use of --rate", "--host can change only with a restart"];
         for (event, why) in events[1..].iter().zip(refused) {
             assert!(
-                event.contains("r1: not reloaded, it goes on as before: ") && event.contains(why),
+                event.contains("r1: not reloaded, the old options stay in force: ") && event.contains(why),
                 "{event}: {why}"
             );
         }
@@ -600,7 +583,7 @@ fn options_are_read_anew_while_the_shaper_stays() {
 }
 
 #[test]
-fn a_second_start_goes_on_with_the_recording() {
+fn a_second_start_continues_the_recording() {
     let Some(_alone) = can_run() else { return };
     let (router, record) = (veth(), Scratch::new("again"));
     for _ in 0..2 {
@@ -617,17 +600,17 @@ fn a_second_start_goes_on_with_the_recording() {
 }
 
 #[test]
-fn a_service_manager_hears_that_it_is_ready_that_it_lives_and_that_it_stops() {
+fn a_service_manager_is_notified_of_start_watchdog_and_stop() {
     let Some(_alone) = can_run() else { return };
     let router = veth();
-    let told = |listening: bool, watchdog_of: Option<u32>| {
+    let notifications = |listening: bool, watchdog_of: Option<u32>| {
         let path = Scratch::new("notify");
         let socket = UnixDatagram::bind(&path.0).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         let run = || {
             let mut command = Command::new(env!("CARGO_BIN_EXE_aqumend"));
             command.args("attach r1 --aqm pi --rate 20Mbit --listen no --duration 500ms".split(' '));
-            // Every 40 ms it wants to hear of us: it is told twice as often.
+            // The timeout of the watchdog is 40 ms: notifications come twice as often.
             command.env("NOTIFY_SOCKET", &path.0).env("WATCHDOG_USEC", "40000");
             if let Some(process) = watchdog_of {
                 command.env("WATCHDOG_PID", process.to_string());
@@ -635,11 +618,11 @@ fn a_service_manager_hears_that_it_is_ready_that_it_lives_and_that_it_stops() {
             let output = router.within(|| command.output().unwrap());
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         };
-        let mut said = Vec::new();
+        let mut messages = Vec::new();
         let mut listen = || {
             let mut buffer = [0; 64];
             while let Ok(length) = socket.recv(&mut buffer) {
-                said.push(String::from_utf8_lossy(&buffer[..length]).into_owned());
+                messages.push(String::from_utf8_lossy(&buffer[..length]).into_owned());
             }
         };
         thread::scope(|scope| {
@@ -650,63 +633,65 @@ fn a_service_manager_hears_that_it_is_ready_that_it_lives_and_that_it_stops() {
             running.join().unwrap();
         });
         listen();
-        said
+        messages
     };
-    let said = told(true, None);
-    let (first, rest) = said.split_first().unwrap();
+    let messages = notifications(true, None);
+    let (first, rest) = messages.split_first().unwrap();
     let (last, between) = rest.split_last().unwrap();
     assert_eq!((first.as_str(), last.as_str()), ("READY=1", "STOPPING=1"));
-    // 500 ms over 20 ms, and one at the beginning; fewer where the machine is late, never more.
-    assert!((2..=26).contains(&between.len()) && between.iter().all(|word| word == "WATCHDOG=1"), "{said:?}");
-    // The watch may be for another process, as for the shell that started this one.
-    assert_eq!(told(true, Some(1)), ["READY=1", "STOPPING=1"]);
-    // A manager that hangs holds up nobody: the kernel keeps a few words for it, and the AQM ends when it is to.
-    assert_eq!(told(false, None)[0], "READY=1");
+    // 500 ms over 20 ms, and one at the beginning; fewer on a late machine, never more.
+    assert!((2..=26).contains(&between.len()) && between.iter().all(|message| message == "WATCHDOG=1"), "{messages:?}");
+    // The watchdog may be for another process, such as the shell that started this one.
+    assert_eq!(notifications(true, Some(1)), ["READY=1", "STOPPING=1"]);
+    // A manager that hangs delays nothing: the kernel buffers a few notifications, and the AQM ends in time.
+    assert_eq!(notifications(false, None)[0], "READY=1");
 }
 
 #[test]
-fn a_dry_run_says_what_it_would_do_and_does_nothing() {
+fn a_dry_run_shows_what_would_be_done_and_does_nothing() {
     let Some(_alone) = can_run() else { return };
     let router = veth();
     let before = traces(&router);
     let output = router.aqumend("attach r1 --aqm pi --rate 20Mbit --overhead 26B --dry-run");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let messages = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success());
     assert_as_before(&router, &before, "after");
     for part in ["tbf rate 20000000bit", "overhead 26", "marker: at the egress of r1", "aqm: pi for 10 flows", "  a = "]
     {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(messages.contains(part), "{part}: {messages}");
     }
-    // What it says is what tc takes.
+    // The command that it prints is valid for tc.
     let command =
-        said.lines().next().unwrap().trim_start_matches("shaper: ").split(", removed").next().unwrap().to_owned();
+        messages.lines().next().unwrap().trim_start_matches("shaper: ").split(", removed").next().unwrap().to_owned();
     router.sh(&command);
     assert!(router.sh("tc qdisc show dev r1").contains("tbf a9e: root"));
 }
 
-/// Prints what the marker costs a packet, by the kernel's own count and beyond a program that does nothing over the
-/// same packets, second by second; and what the controller takes of a core. For `make bench`.
+/// Prints the cost of the marker per packet, by the kernel's own count and beyond an empty program on the same packets,
+/// second by second; and the controller's share of a core. For `make bench`.
 #[test]
 #[ignore = "a measurement"]
-fn what_it_costs() {
+fn cost_of_marker_and_controller() {
     let Some(_alone) = can_run() else { return };
     let lab = Lab::new(Duration::from_millis(10));
     lab.router.sh("tc qdisc add dev r1 root handle 1: tbf rate 100mbit burst 150kb limit 1mb");
     let record = Scratch::new("cost");
     let line = format!("r1 --aqm pi:frequency=100Hz --target 5ms --listen no --record {}", record.0.display());
     let attached = lab.router.attach(&line);
-    let nothing = Nothing::attach(&lab.router, "r1");
-    if let Err(error) = &nothing {
-        eprintln!("no program beside it that does nothing: {error}");
+    let empty_program = EmptyProgram::attach(&lab.router, "r1");
+    if let Err(error) = &empty_program {
+        eprintln!("no empty program: {error}");
     }
     let _stats = aya::sys::enable_stats(aya::sys::Stats::RunTime).unwrap();
     let flows = lab.flows(10);
     thread::sleep(Duration::from_secs(2));
-    // Time and packets so far of marker and of nothing.
+    // Run time and packets so far of the marker and the empty program.
     let counts = || {
-        ["aqumen_marker", Nothing::NAME].map(|name| {
+        ["aqumen_marker", EmptyProgram::NAME].map(|name| {
             let mut programs = aya::programs::loaded_programs().flatten();
-            programs.find(|program| program.name() == name.as_bytes()).map(|of| (of.run_time(), of.run_count()))
+            programs
+                .find(|program| program.name() == name.as_bytes())
+                .map(|program| (program.run_time(), program.run_count()))
         })
     };
     let (began, cpu_before) = (Instant::now(), attached.cpu());
@@ -735,7 +720,7 @@ fn what_it_costs() {
         beyond.sort_by(f64::total_cmp);
         let [least, median, most] = [0, beyond.len() / 2, beyond.len() - 1].map(|i| beyond[i]);
         eprintln!(
-            "a program that does nothing: {:.0} ns; the marker beyond it: median {median:.0} ns ({least:.0} to {most:.0})",
+            "an empty program: {:.0} ns; the marker beyond it: median {median:.0} ns ({least:.0} to {most:.0})",
             mean(&empty)
         );
     }

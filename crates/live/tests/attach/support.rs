@@ -1,5 +1,5 @@
-//! A laboratory for `aqumend attach`: sender, router and receiver, each in a network namespace without a name, which
-//! goes with the test whatever ends it.
+//! Laboratory for `aqumend attach`: sender, router and receiver, each in an anonymous network namespace, which ends
+//! with the test.
 //!
 //! ```text
 //! sender  s0 == TUN, 40 ms each way == r0  router  r1 == veth == v0  receiver
@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// The laboratory for one test: they come one after another, whichever program runs them, since each counts what it
-/// leaves in the kernel and measures rates. None, and a line that says so, where the tests cannot run.
+/// Lock of the laboratory for one test. Tests run one at a time, over all processes, since each counts its leftovers in
+/// the kernel and measures rates. `None`, with a message, where the tests cannot run.
 pub(crate) fn can_run() -> Option<(MutexGuard<'static, ()>, File)> {
     static ONE: Mutex<()> = Mutex::new(());
     let root = rustix::process::geteuid().is_root();
@@ -52,7 +52,7 @@ impl Namespace {
         made.join().unwrap()
     }
 
-    /// Does `work` in this namespace, in a thread of its own.
+    /// Runs `work` in this namespace, in a thread of its own.
     pub(crate) fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         thread::scope(|scope| {
             let work = scope.spawn(|| {
@@ -81,35 +81,41 @@ impl Namespace {
         assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
     }
 
-    /// Runs a shell's line in it; what it printed.
+    /// Runs a shell command in it. Returns its output.
     pub(crate) fn sh(&self, line: &str) -> String {
         self.within(|| sh(line))
     }
 
-    /// Runs `aqumend` with the words of `line`, to its end.
+    /// Runs `aqumend` with the words of `line` to its end.
     pub(crate) fn aqumend(&self, line: &str) -> Output {
         self.within(|| Command::new(AQUMEND).args(line.split_whitespace()).output().unwrap())
     }
 
+    /// Status of the only attachment.
+    pub(crate) fn status(&self) -> serde_json::Value {
+        let mut status: serde_json::Value = serde_json::from_slice(&self.aqumend("status --json").stdout).unwrap();
+        status["attached"][0].take()
+    }
+
     /// Starts `aqumend attach` and waits until it has attached.
-    pub(crate) fn attach(&self, line: &str) -> Attached {
+    pub(crate) fn attach(&self, line: &str) -> Aqumend {
         let child = self.within(|| {
             Command::new(AQUMEND).arg("attach").args(line.split_whitespace()).stderr(Stdio::piped()).spawn().unwrap()
         });
-        let mut attached = Attached(child);
+        let mut attached = Aqumend(child);
         let stderr = attached.0.stderr.as_mut().unwrap();
-        // It says one line when it has attached, and one when it ends.
-        let mut said = Vec::new();
+        // One line is printed at the attachment, others follow.
+        let mut messages = Vec::new();
         let mut byte = [0];
         while stderr.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
-            said.push(byte[0]);
+            messages.push(byte[0]);
         }
-        let said = String::from_utf8_lossy(&said).into_owned();
-        assert!(said.contains("marker by"), "aqumend attach {line}: {said}");
+        let messages = String::from_utf8_lossy(&messages).into_owned();
+        assert!(messages.contains("marker by"), "aqumend attach {line}: {messages}");
         attached
     }
 
-    /// A path of it, for other programs while this one runs.
+    /// Path of the namespace for other programs, valid while this one runs.
     pub(crate) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }
@@ -117,35 +123,35 @@ impl Namespace {
 
 const AQUMEND: &str = env!("CARGO_BIN_EXE_aqumend");
 
-/// Runs a shell's line; what it printed.
+/// Runs a shell command. Returns its output.
 fn sh(line: &str) -> String {
     let output = Command::new("sh").args(["-ec", line]).output().unwrap();
     assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// An aqumend that is attached; killed when the test ends.
-pub(crate) struct Attached(Child);
+/// An attached aqumend, which is killed when the test ends.
+pub(crate) struct Aqumend(Child);
 
-impl Attached {
+impl Aqumend {
     pub(crate) fn signal(&self, signal: i32) {
         // SAFETY: our own child, which was not waited for yet.
         unsafe { libc::kill(self.0.id() as i32, signal) };
     }
 
-    /// Its process.
+    /// Process id.
     pub(crate) fn id(&self) -> u32 {
         self.0.id()
     }
 
-    /// Waits for its end: exit code, and what it said.
+    /// Waits for its end. Returns exit code and messages.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
-        let mut said = String::new();
-        self.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        (self.0.wait().unwrap().code(), said)
+        let mut messages = String::new();
+        self.0.stderr.take().unwrap().read_to_string(&mut messages).unwrap();
+        (self.0.wait().unwrap().code(), messages)
     }
 
-    /// The time that it spent on a processor.
+    /// CPU time so far.
     pub(crate) fn cpu(&self) -> Duration {
         // Nanoseconds first: proc_pid_schedstat(5). Each thread has a file of its own.
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.0.id())).unwrap().flatten();
@@ -156,46 +162,46 @@ impl Attached {
         Duration::from_nanos(spent.sum())
     }
 
-    /// Its memory.
+    /// Resident memory, KiB.
     pub(crate) fn resident_kib(&self) -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
         let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
-    /// Its open files.
+    /// Number of open files.
     pub(crate) fn descriptors(&self) -> u64 {
         std::fs::read_dir(format!("/proc/{}/fd", self.0.id())).unwrap().count() as u64
     }
 
-    /// Tells it to end, and that it did well: it said nothing but how the machine and the traffic were.
+    /// Ends it, and asserts that it succeeded without messages but those about machine and traffic.
     pub(crate) fn detach(self) {
-        let said = self.detach_said();
-        assert!(said.lines().all(is_of_the_machine), "{said}");
+        let messages = self.detach_with_messages();
+        assert!(messages.lines().all(is_load_message), "{messages}");
     }
 
-    /// The same; what it had said since it attached.
-    pub(crate) fn detach_said(self) -> String {
+    /// Ends it, and asserts that it succeeded. Returns its messages since the attachment.
+    pub(crate) fn detach_with_messages(self) -> String {
         self.signal(libc::SIGTERM);
-        let (code, said) = self.end();
-        assert_eq!(code, Some(0), "{said}");
-        said
+        let (code, messages) = self.end();
+        assert_eq!(code, Some(0), "{messages}");
+        messages
     }
 }
 
-/// Whether a line tells of a busy machine, or of traffic that was too much.
-pub(crate) fn is_of_the_machine(line: &str) -> bool {
-    line.contains(": warning: overload: ") || line.contains(": stood still for ")
+/// Whether a line is about a busy machine, or about overload by traffic.
+pub(crate) fn is_load_message(line: &str) -> bool {
+    line.contains(": warning: overload: ") || line.contains(": stalled for ")
 }
 
-impl Drop for Attached {
+impl Drop for Aqumend {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// The three namespaces, joined.
+/// Three namespaces, connected.
 pub(crate) struct Lab {
     pub(crate) sender: Namespace,
     pub(crate) router: Namespace,
@@ -205,7 +211,7 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    /// With so much delay each way between sender and router.
+    /// Creates the laboratory with this one-way delay between sender and router.
     pub(crate) fn new(delay: Duration) -> Self {
         let (sender, router, receiver) = (Namespace::new(), Namespace::new(), Namespace::new());
         let ends = [sender.within(|| tun("s0")), router.within(|| tun("r0"))];
@@ -228,7 +234,7 @@ impl Lab {
         Lab { sender, router, receiver, stop, relay: Some(relay) }
     }
 
-    /// Starts `n` flows of the kernel's Reno from sender to receiver; they end with the result.
+    /// Starts `n` Reno flows from sender to receiver, which end when the result is dropped.
     pub(crate) fn flows(&self, n: usize) -> Flows {
         let listener = self.receiver.within(|| TcpListener::bind("10.2.0.2:5000").unwrap());
         let flows = Flows { received: Arc::default(), stop: Arc::default() };
@@ -272,21 +278,21 @@ impl Drop for Lab {
     }
 }
 
-/// A connection to the receiver under Reno: the machine's default may ignore marks.
+/// Connects to the receiver under Reno: the machine's default control may ignore marks.
 fn connect_reno() -> std::io::Result<TcpStream> {
     let stream = TcpStream::connect("10.2.0.2:5000")?;
     rustix::net::sockopt::set_tcp_congestion(&stream, "reno")?;
     Ok(stream)
 }
 
-/// Flows under way.
+/// Flows in progress.
 pub(crate) struct Flows {
     received: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
 }
 
 impl Flows {
-    /// Bytes that arrived so far.
+    /// Bytes received so far.
     pub(crate) fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }
@@ -319,11 +325,11 @@ fn tun(name: &str) -> OwnedFd {
     // SAFETY: as above; fcntl has no pointers.
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
     let fd = std::os::fd::IntoRawFd::into_raw_fd(file);
-    // SAFETY: the file gave its descriptor away.
+    // SAFETY: the file no longer owns its descriptor.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
-/// Carries packets between two TUN devices, each `delay` later.
+/// Relays packets between two TUN devices with a delay.
 fn relay(ends: [OwnedFd; 2], delay: Duration, stop: &AtomicBool) {
     let mut waiting: [VecDeque<(Instant, Vec<u8>)>; 2] = Default::default();
     let mut buffer = vec![0; 1 << 16];
@@ -345,7 +351,7 @@ fn relay(ends: [OwnedFd; 2], delay: Duration, stop: &AtomicBool) {
     }
 }
 
-/// A file's name that no other test has; the file goes with the result.
+/// File name that no other test has; the file is removed with this object.
 pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Scratch {
@@ -360,7 +366,7 @@ impl Drop for Scratch {
     }
 }
 
-/// The samples of a recording: each column by name.
+/// Samples of a recording, by column.
 pub(crate) struct Samples {
     columns: Vec<String>,
     rows: Vec<Vec<f64>>,
@@ -387,15 +393,15 @@ pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// A program at a device's egress that does nothing, until it is dropped: what the kernel's own count charges any.
-pub(crate) struct Nothing {
-    _held: [OwnedFd; 2],
+/// Empty program at a device's egress, until it is dropped: the run time that the kernel counts for any program.
+pub(crate) struct EmptyProgram {
+    _descriptors: [OwnedFd; 2],
 }
 
-impl Nothing {
-    pub(crate) const NAME: &str = "nothing";
+impl EmptyProgram {
+    pub(crate) const NAME: &str = "empty";
 
-    /// At the egress of `device`, by TCX; the error of a kernel without that.
+    /// Attaches it at the egress of `device` by TCX; an error on kernels without TCX.
     pub(crate) fn attach(namespace: &Namespace, device: &str) -> std::io::Result<Self> {
         // linux/bpf.h: the commands, `union bpf_attr` for each, the kind of program and of attachment.
         const PROG_LOAD: libc::c_int = 5;
@@ -425,13 +431,13 @@ impl Nothing {
         }
         fn call<T>(command: libc::c_int, attributes: &T) -> std::io::Result<OwnedFd> {
             // SAFETY: the attributes are those of the command, of the size that is given, and what they point to
-            // outlives the call; what is returned is a descriptor of ours.
+            // outlives the call; the result is a new descriptor.
             unsafe {
                 let fd = libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), size_of::<T>());
                 if fd < 0 { Err(std::io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd as i32)) }
             }
         }
-        // r0 = -1: go on with the next program; exit.
+        // r0 = -1: continue with the next program; exit.
         let code: [u64; 2] = [0xffff_ffff_0000_00b7, 0x95];
         let license = b"GPL\0";
         let mut load = Load {
@@ -448,6 +454,6 @@ impl Nothing {
         let number = number.trim().split(':').next().unwrap().parse().unwrap();
         let at = Attach { program: program.as_raw_fd() as u32, device: number, kind: TCX_EGRESS, ..Attach::default() };
         let link = namespace.within(|| call(LINK_CREATE, &at))?;
-        Ok(Nothing { _held: [program, link] })
+        Ok(EmptyProgram { _descriptors: [program, link] })
     }
 }

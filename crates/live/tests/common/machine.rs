@@ -1,7 +1,7 @@
-//! Whether this machine wakes a thread on time: what a live run is late by may be ours, or the machine's.
+//! Timeliness of this machine: a late live run may be the program's fault, or the machine's.
 //!
-//! A disk that is written to, or a neighbour of a virtual machine, keeps any thread of the highest priority from its
-//! CPU for milliseconds; then a live run shows nothing. A probe beside the run, which only sleeps, tells the two apart.
+//! Disk writes, or a neighbour of a virtual machine, keep any thread of the highest priority from its CPU for
+//! milliseconds; then a live run shows nothing. A probe beside the run, which only sleeps, distinguishes the two.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -9,16 +9,17 @@ use std::time::{Duration, Instant};
 
 use aqumen_live::lab::thread::wake_on_time;
 
-/// A live run may be 2 ms late. Where one sleep in a hundred ends half of that too late, the machine disturbs it; on a
-/// quiet one it is a tenth of a millisecond.
+/// Lateness of one sleep in a hundred above which the machine disturbs live runs, which may be 2 ms late. On a calm
+/// machine it is 0.1 ms.
 pub(crate) const DISTURBED: Duration = Duration::from_millis(1);
 
-/// What `run` answers, and how late the worst of a hundred sleeps of a millisecond ended meanwhile.
-pub(crate) fn beside<T>(run: impl FnOnce() -> T) -> (T, Duration) {
+/// Calls `run` with the probe running. Returns its result, and the 99th percentile of the lateness of sleeps of a
+/// millisecond.
+pub(crate) fn with_probe<T>(run: impl FnOnce() -> T) -> (T, Duration) {
     let over = AtomicBool::new(false);
-    // The probe ends also where `run` panics.
-    struct Ends<'a>(&'a AtomicBool);
-    impl Drop for Ends<'_> {
+    // The probe ends also if `run` panics.
+    struct StopProbe<'a>(&'a AtomicBool);
+    impl Drop for StopProbe<'_> {
         fn drop(&mut self) {
             self.0.store(true, Ordering::Relaxed);
         }
@@ -35,16 +36,16 @@ pub(crate) fn beside<T>(run: impl FnOnce() -> T) -> (T, Duration) {
             late.sort_unstable();
             late.get(late.len() * 99 / 100).copied().unwrap_or_default()
         });
-        let ends = Ends(&over);
+        let stop = StopProbe(&over);
         let answer = run();
-        drop(ends);
+        drop(stop);
         (answer, probe.join().unwrap())
     })
 }
 
-/// Waits until what waits for the disk is written and this machine wakes threads on time; a minute at most.
-pub(crate) fn calm() {
+/// Waits until pending disk writes are done and threads wake on time; a minute at most.
+pub(crate) fn wait_until_calm() {
     rustix::fs::sync();
     let end = Instant::now() + Duration::from_secs(60);
-    while beside(|| thread::sleep(Duration::from_secs(1))).1 > DISTURBED && Instant::now() < end {}
+    while with_probe(|| thread::sleep(Duration::from_secs(1))).1 > DISTURBED && Instant::now() < end {}
 }

@@ -1,8 +1,8 @@
-//! What tests of the laboratory share.
+//! Helpers of the laboratory's tests.
 
 use std::path::Path;
 
-/// Whether a test of `what` cannot run here; then one line says so.
+/// Whether a test of `what` must be skipped; prints a message if so.
 pub(crate) fn skipped(what: &str) -> bool {
     let missing = if rustix::process::geteuid().as_raw() != 0 {
         "root"

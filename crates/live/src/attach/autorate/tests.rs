@@ -1,4 +1,4 @@
-//! `--autorate` on steps, silences and an LTE uplink that was recorded.
+//! `--autorate` on rate steps, pauses and a recorded LTE uplink.
 
 use aqumen_aqm::Network;
 use aqumen_scenario::AqmSpec;
@@ -20,9 +20,9 @@ fn a_step_of_the_rate_is_followed_within_seconds() {
     let mut autorate = Autorate::new(mbit(10.0), Range::default());
     // 2.5 Mbit/s: 3125 bytes each 10 ms.
     for _ in 0..400 {
-        autorate.see(0.01, 3125, true);
+        autorate.update(0.01, 3125, true);
     }
-    assert!((autorate.rate_bps() / 2.5e6 - 1.0).abs() < STEP, "{}", autorate.rate_bps());
+    assert!((autorate.rate_bps() / 2.5e6 - 1.0).abs() < CHANGE_MIN, "{}", autorate.rate_bps());
 }
 
 #[test]
@@ -32,16 +32,16 @@ fn silence_of_a_radio_is_no_congestion() {
     let mut autorate = Autorate::new(mbit(12.5), Range::default());
     for _ in 0..50 {
         for slot in 0..8 {
-            autorate.see(0.01, if slot < 5 { 25_000 } else { 0 }, true);
+            autorate.update(0.01, if slot < 5 { 25_000 } else { 0 }, true);
         }
     }
     let before = autorate.rate_bps();
     assert!((before / 12.5e6 - 1.0).abs() < 0.15, "{before}");
     for _ in 0..200 {
-        autorate.see(0.01, 0, true);
+        autorate.update(0.01, 0, true);
     }
     assert_eq!(autorate.rate_bps(), before);
-    autorate.see(0.01, 25_000, true);
+    autorate.update(0.01, 25_000, true);
     assert!(autorate.rate_bps() > 0.8 * before, "{}", autorate.rate_bps());
 }
 
@@ -50,56 +50,55 @@ fn an_idle_link_keeps_its_rate_and_the_range_holds() {
     let range = Range { floor: Some(mbit(2.0)), ceiling: Some(mbit(8.0)) };
     let mut autorate = Autorate::new(mbit(5.0), range);
     for _ in 0..1000 {
-        assert_eq!(autorate.see(0.01, 100, false), None);
+        assert_eq!(autorate.update(0.01, 100, false), None);
     }
     for _ in 0..1000 {
-        autorate.see(0.01, 100, true);
+        autorate.update(0.01, 100, true);
     }
     assert_eq!(autorate.rate_bps(), 2e6);
     for _ in 0..1000 {
-        autorate.see(0.01, 100_000, true);
+        autorate.update(0.01, 100_000, true);
     }
-    assert!(autorate.rate_bps() > 8e6 * (1.0 - STEP) && autorate.rate_bps() <= 8e6, "{}", autorate.rate_bps());
+    assert!(autorate.rate_bps() > 8e6 * (1.0 - CHANGE_MIN) && autorate.rate_bps() <= 8e6, "{}", autorate.rate_bps());
 }
 
 #[test]
-fn a_link_that_became_faster_shows_by_what_it_carries_though_nothing_waits() {
+fn a_faster_link_is_detected_by_its_throughput_without_a_backlog() {
     let mut autorate = Autorate::new(mbit(3.0), Range { floor: None, ceiling: Some(mbit(9.0)) });
-    let second = |autorate: &mut Autorate, bytes, waited| {
+    let second = |autorate: &mut Autorate, bytes, backlogged| {
         for _ in 0..100 {
-            autorate.see(0.01, bytes, waited);
+            autorate.update(0.01, bytes, backlogged);
         }
         autorate.rate_bps() / 1e6
     };
-    // 3750 bytes each 10 ms are 3 Mbit/s; then 7 Mbit/s pass without waiting: three seconds
-    // later all but exp(-3) is known.
+    // 3750 bytes each 10 ms are 3 Mbit/s; then 7 Mbit/s pass without a backlog. After three time constants the error is
+    // exp(-3).
     assert_eq!(second(&mut autorate, 3750, true), 3.0);
     second(&mut autorate, 8750, false);
     second(&mut autorate, 8750, false);
-    let seen = second(&mut autorate, 8750, false);
-    assert!((seen - 7.0).abs() < 0.7, "{seen}");
-    // The first packets that wait do not bring the old rate back, and a ceiling holds here too.
-    autorate.see(0.01, 8750, true);
+    let measured = second(&mut autorate, 8750, false);
+    assert!((measured - 7.0).abs() < 0.7, "{measured}");
+    // The first backlogged packets do not restore the old rate, and the ceiling holds here too.
+    autorate.update(0.01, 8750, true);
     assert!((autorate.rate_bps() / 1e6 - 7.0).abs() < 0.7, "{}", autorate.rate_bps());
     second(&mut autorate, 20_000, false);
     second(&mut autorate, 20_000, false);
     let most = second(&mut autorate, 20_000, false);
-    assert!(most > 9.0 * (1.0 - STEP) && most <= 9.0, "{most}");
-    // Less traffic is no slower link.
+    assert!(most > 9.0 * (1.0 - CHANGE_MIN) && most <= 9.0, "{most}");
+    // Light traffic does not lower the estimate.
     assert_eq!(second(&mut autorate, 100, false), most);
 }
 
 #[test]
-fn a_rate_is_known_after_half_a_second_of_waiting() {
-    // 1 Mbit/s in place of 8: 1250 bytes each 10 ms. Since the past is forgotten, half a second of it takes 69
-    // readings: 1 - exp(-0.69) = 1/2.
+fn the_estimate_is_used_after_half_a_second_with_a_backlog() {
+    // 1 Mbit/s instead of 8: 1250 bytes each 10 ms. With decay, half a second takes 69 readings: 1 - exp(-0.69) = 1/2.
     let mut autorate = Autorate::new(mbit(8.0), Range::default());
-    let first = (1..200).find_map(|reading| autorate.see(0.01, 1250, true).map(|rate| (reading, rate.as_bps())));
+    let first = (1..200).find_map(|reading| autorate.update(0.01, 1250, true).map(|rate| (reading, rate.as_bps())));
     let (reading, bps) = first.unwrap();
     assert!((65..=70).contains(&reading) && (990_000..=1_010_000).contains(&bps), "{reading}: {bps}");
 }
 
-/// Packets that could leave in each 10 ms.
+/// Packets that the uplink can send in each 10 ms.
 fn lte() -> Vec<u64> {
     let trace = include_str!("../../../vectors/lte-uplink.txt");
     let lines = trace.lines().filter(|line| !line.starts_with('#'));
@@ -112,9 +111,9 @@ fn the_rate_of_a_recorded_lte_uplink_is_followed() {
     let mut errors = Vec::new();
     let trace = lte();
     for (slot, &packets) in trace.iter().enumerate() {
-        autorate.see(0.01, 1500 * packets, true);
+        autorate.update(0.01, 1500 * packets, true);
         if slot % 100 == 99 {
-            // What the second that ends here really let through.
+            // Rate of the trace in the second that ends here.
             let seen_bps = 12_000.0 * trace[slot - 99..=slot].iter().sum::<u64>() as f64;
             errors.push((autorate.rate_bps() / seen_bps).ln().abs());
         }
@@ -126,35 +125,26 @@ fn the_rate_of_a_recorded_lte_uplink_is_followed() {
     assert!(errors[54] < 1.6f64.ln(), "90 % {:.3}", errors[54].exp());
 }
 
-/// Five Reno flows (as a fluid, 60 ms without queue) over the recorded uplink, regulated by PI with a target of
-/// 40 ms that is designed for 8 Mbit/s: mean over time of the time in the queue, its 95th percentile, and the
-/// share of the uplink that is used.
+/// Five Reno flows (fluid model, base RTT 60 ms) over the recorded uplink, under PI with a target of 40 ms designed for
+/// 8 Mbit/s. Returns the mean and the 95th percentile of the queueing delay, and the utilisation.
 fn over_lte(follow: bool) -> (f64, f64, f64) {
     const RTT_S: f64 = 0.06;
     const FLOWS: f64 = 5.0;
     let target = Target::Delay(Span::from_millis(40));
     let spec = AqmSpec::builtin("pi").unwrap();
-    let nominal = Network {
-        capacity: mbit(8.0),
-        flows: FLOWS,
-        base_rtt_s: RTT_S,
-        target_pkts: 26.7,
-        packet_bytes: 1500.0,
-        link_rate: mbit(8.0),
-        buffer_pkts: 400.0,
-    };
+    let nominal = Network { flows: FLOWS, base_rtt_s: RTT_S, target_pkts: 26.7, ..design::example(8) };
     let mut network = nominal;
     let aqm = sampled::build(&spec, &network).unwrap();
-    let mut controller = Controller::new(aqm, controller::limit(400.0, None), 1500.0, mbit(8.0));
+    let mut controller = Controller::new(aqm, controller::queue_limit(400.0, None), 1500.0, mbit(8.0));
     let mut autorate = follow.then(|| Autorate::new(mbit(8.0), Range::default()));
     if follow {
-        controller = controller.of_radio();
+        controller = controller.for_radio_link();
     }
     let (mut window, mut queue, mut left, mut could) = (1.0f64, 0.0f64, 0u64, 0u64);
     let mut delays = Vec::new();
     let mut reading = Reading::default();
     let (mut arrived, mut p) = (0.0f64, 0.0f64);
-    // What waits leaves at the rate of the second to come.
+    // The backlog leaves at the mean rate of the next second.
     let trace = lte();
     for slot in 0..trace.len() - 100 {
         let pps = trace[slot..slot + 100].iter().sum::<u64>().max(1) as f64;
@@ -176,9 +166,9 @@ fn over_lte(follow: bool) -> (f64, f64, f64) {
             },
             queue: Stats { bytes: 1500 * left, packets: left, backlog_bytes: 1500 * queue as u32, ..Stats::default() },
         };
-        let state = controller.read(&reading);
+        let state = controller.on_reading(&reading);
         p = state.p;
-        let rate = autorate.as_mut().and_then(|autorate| autorate.see(0.01, state.departed_bytes, state.waited));
+        let rate = autorate.as_mut().and_then(|autorate| autorate.update(0.01, state.departed_bytes, state.backlogged));
         if let Some(rate) = rate {
             network = design::network_at(&Network { flows: FLOWS, ..network }, target, rate);
             controller.replace(sampled::build(&spec, &network).unwrap(), reading.at, rate);

@@ -16,13 +16,13 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMPV6: u8 = 58;
 
-/// Offsets in `struct __sk_buff` of what a test sets.
+/// Offsets in `struct __sk_buff` of the fields that a test sets.
 const MARK: usize = 8;
 const GSO_SEGS: usize = 164;
 const GSO_SIZE: usize = 176;
 const CONTEXT: usize = 192;
 
-/// What became of a frame.
+/// Result of the marker for a frame.
 #[derive(Clone, Debug, PartialEq)]
 enum Fate {
     Passed,
@@ -30,7 +30,7 @@ enum Fate {
     Dropped,
 }
 
-/// The marker with these orders; `None`, and a line that says so, where the kernel may not be asked.
+/// A marker with these orders; `None`, with a message, without root.
 fn marker(setup: &Setup, orders: Orders) -> Option<Marker> {
     if !rustix::process::geteuid().is_root() {
         eprintln!("Skipped: the marker's tests need root.");
@@ -50,7 +50,7 @@ fn always(setup: &Setup) -> Option<Marker> {
 }
 
 impl Marker {
-    fn try_with(&mut self, frame: &[u8], context: &[u8], repeat: u32) -> Fate {
+    fn run_with(&mut self, frame: &[u8], context: &[u8], repeat: u32) -> Fate {
         let mut out = vec![0; frame.len() + 64];
         let options = TestRunOptions {
             data_in: Some(frame),
@@ -69,8 +69,8 @@ impl Marker {
         }
     }
 
-    fn try_on(&mut self, frame: &[u8]) -> Fate {
-        self.try_with(frame, &[0; CONTEXT], 1)
+    fn run_frame(&mut self, frame: &[u8]) -> Fate {
+        self.run_with(frame, &[0; CONTEXT], 1)
     }
 }
 
@@ -81,28 +81,28 @@ fn checksum(header: &[u8]) -> u16 {
     !(((sum & 0xffff) + (sum >> 16)) as u16)
 }
 
-/// An IPv4 packet: type of service, fragment word, protocol, what it carries.
-fn ipv4(tos: u8, fragment: u16, protocol: u8, carries: &[u8]) -> Vec<u8> {
+/// IPv4 packet of type of service, fragment word, protocol and payload.
+fn ipv4(tos: u8, fragment: u16, protocol: u8, payload: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x45, tos, 0, 0, 0x12, 0x34, 0, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
-    packet[2..4].copy_from_slice(&((20 + carries.len()) as u16).to_be_bytes());
+    packet[2..4].copy_from_slice(&((20 + payload.len()) as u16).to_be_bytes());
     packet[6..8].copy_from_slice(&fragment.to_be_bytes());
     let sum = checksum(&packet);
     packet[10..12].copy_from_slice(&sum.to_be_bytes());
-    packet.extend(carries);
+    packet.extend(payload);
     packet
 }
 
-/// An IPv6 packet: traffic class, next header, what it carries.
-fn ipv6(class: u8, next: u8, carries: &[u8]) -> Vec<u8> {
+/// IPv6 packet of traffic class, next header and payload.
+fn ipv6(class: u8, next: u8, payload: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x60 | class >> 4, class << 4 | 0x0a, 0xbc, 0xde];
-    packet.extend((carries.len() as u16).to_be_bytes());
+    packet.extend((payload.len() as u16).to_be_bytes());
     packet.extend([next, 64]);
     packet.extend([0xfd; 32]);
-    packet.extend(carries);
+    packet.extend(payload);
     packet
 }
 
-/// TCP or UDP from port 1000 to port 443, enough of it.
+/// Start of a TCP or UDP header from port 1000 to port 443.
 fn ports() -> Vec<u8> {
     [&1000u16.to_be_bytes()[..], &443u16.to_be_bytes(), &[0; 16]].concat()
 }
@@ -111,12 +111,12 @@ fn ether(kind: u16, packet: &[u8]) -> Vec<u8> {
     [&[2; 12][..], &kind.to_be_bytes(), packet].concat()
 }
 
-/// Both families with the same traffic class: frame, and the offset of the byte with the ECN field, with its shift.
+/// Frames of both families with the same traffic class: frame, offset of the byte with the ECN field, and its shift.
 fn both(class: u8) -> [(Vec<u8>, usize, u8); 2] {
     [(ether(0x0800, &ipv4(class, 0, TCP, &ports())), 15, 0), (ether(0x86dd, &ipv6(class, TCP, &ports())), 15, 4)]
 }
 
-/// `frame` with its ECN field CE: the byte at `at`, and the header's checksum if it is IPv4.
+/// `frame` with CE in the ECN field at byte `at`, and a right IPv4 checksum.
 fn with_ce(frame: &[u8], at: usize, shift: u8) -> Vec<u8> {
     let mut frame = frame.to_vec();
     frame[at] |= CE << shift;
@@ -130,7 +130,7 @@ fn with_ce(frame: &[u8], at: usize, shift: u8) -> Vec<u8> {
 }
 
 #[test]
-fn certain_choice_marks_what_is_ecn_capable_and_drops_the_rest() {
+fn probability_one_marks_ecn_capable_packets_and_drops_others() {
     let Some(mut marker) = always(&ethernet()) else { return };
     for dscp in 0..64 {
         for ecn in [NOT_ECT, ECT1, ECT0, CE] {
@@ -140,7 +140,7 @@ fn certain_choice_marks_what_is_ecn_capable_and_drops_the_rest() {
                     CE => Fate::Passed,
                     _ => Fate::Changed(with_ce(&frame, at, shift)),
                 };
-                assert_eq!(marker.try_on(&frame), expected, "dscp {dscp} ecn {ecn} shift {shift}");
+                assert_eq!(marker.run_frame(&frame), expected, "dscp {dscp} ecn {ecn} shift {shift}");
             }
         }
     }
@@ -158,7 +158,7 @@ fn probability_zero_touches_nothing() {
     let Some(mut marker) = marker(&ethernet(), Orders::new(0.0, true, NEVER)) else { return };
     for ecn in [NOT_ECT, ECT1, ECT0, CE] {
         for (frame, ..) in both(ecn) {
-            assert_eq!(marker.try_on(&frame), Fate::Passed);
+            assert_eq!(marker.run_frame(&frame), Fate::Passed);
         }
     }
     assert_eq!(
@@ -175,7 +175,7 @@ fn half_of_the_packets_are_chosen_at_one_half() {
     for (ecn, repeat) in [(ECT0, 40_000), (NOT_ECT, 40_000)] {
         for (frame, ..) in both(ecn) {
             let before = marker.counts().unwrap();
-            marker.try_with(&frame, &[0; CONTEXT], repeat);
+            marker.run_with(&frame, &[0; CONTEXT], repeat);
             let after = marker.counts().unwrap();
             let (marked, dropped) = (after.marked - before.marked, after.dropped - before.dropped);
             let (chosen, not) = if ecn == ECT0 { (marked, dropped) } else { (dropped, marked) };
@@ -185,7 +185,7 @@ fn half_of_the_packets_are_chosen_at_one_half() {
 }
 
 #[test]
-fn a_super_packet_is_chosen_as_if_each_segment_were() {
+fn a_super_packet_is_chosen_with_the_probability_of_its_segments() {
     let Some(mut marker) = marker(&ethernet(), Orders::new(0.02, true, NEVER)) else { return };
     let mut before = Counts::default();
     for n in [1u32, 2, 7, 44, 1000] {
@@ -193,12 +193,12 @@ fn a_super_packet_is_chosen_as_if_each_segment_were() {
         context[GSO_SEGS..GSO_SEGS + 4].copy_from_slice(&n.to_ne_bytes());
         context[GSO_SIZE..GSO_SIZE + 4].copy_from_slice(&1448u32.to_ne_bytes());
         let [(frame, ..), _] = both(ECT0);
-        marker.try_with(&frame, &context, 40_000);
+        marker.run_with(&frame, &context, 40_000);
         let after = marker.counts().unwrap();
-        let share = (after.marked - before.marked) as f64 / 40_000.0;
+        let fraction = (after.marked - before.marked) as f64 / 40_000.0;
         let expected = 1.0 - 0.98f64.powi(n as i32);
         let five_sigma = 5.0 * (expected * (1.0 - expected) / 40_000.0).sqrt() + 1e-4;
-        assert!((share - expected).abs() < five_sigma, "{n} segments: {share}, expected {expected}");
+        assert!((fraction - expected).abs() < five_sigma, "{n} segments: {fraction}, expected {expected}");
         assert_eq!(after.segments - before.segments, 40_000 * u64::from(n));
         assert_eq!(after.marked_segments - before.marked_segments, (after.marked - before.marked) * u64::from(n));
         before = after;
@@ -206,10 +206,10 @@ fn a_super_packet_is_chosen_as_if_each_segment_were() {
 }
 
 #[test]
-fn an_order_that_is_too_old_is_not_obeyed() {
+fn an_expired_order_is_ignored() {
     let Some(mut marker) = marker(&ethernet(), Orders::new(1.0, true, 1)) else { return };
     let [(frame, ..), _] = both(NOT_ECT);
-    assert_eq!(marker.try_on(&frame), Fate::Passed);
+    assert_eq!(marker.run_frame(&frame), Fate::Passed);
     assert_eq!(marker.counts().unwrap().unregulated, 1);
 }
 
@@ -217,7 +217,7 @@ fn an_order_that_is_too_old_is_not_obeyed() {
 fn a_fresh_marker_passes_everything() {
     let Some(mut marker) = marker(&ethernet(), Orders::default()) else { return };
     let [(frame, ..), _] = both(NOT_ECT);
-    assert_eq!(marker.try_on(&frame), Fate::Passed);
+    assert_eq!(marker.run_frame(&frame), Fate::Passed);
 }
 
 #[test]
@@ -225,13 +225,13 @@ fn without_ecn_everything_chosen_is_dropped() {
     let Some(mut marker) = marker(&ethernet(), Orders::new(1.0, false, NEVER)) else { return };
     for ecn in [NOT_ECT, ECT1, ECT0, CE] {
         for (frame, ..) in both(ecn) {
-            assert_eq!(marker.try_on(&frame), Fate::Dropped);
+            assert_eq!(marker.run_frame(&frame), Fate::Dropped);
         }
     }
 }
 
 #[test]
-fn vlan_tags_and_pppoe_are_looked_through() {
+fn vlan_tags_and_pppoe_headers_are_skipped() {
     let Some(mut marker) = always(&ethernet()) else { return };
     let (v4, v6) = (ipv4(ECT0, 0, TCP, &ports()), ipv6(ECT0, TCP, &ports()));
     let tag = |inner: u16| [&[0x20, 0x05][..], &inner.to_be_bytes()].concat();
@@ -246,12 +246,12 @@ fn vlan_tags_and_pppoe_are_looked_through() {
         (ether(0x8100, &[tag(0x8864), pppoe(0x21), v4].concat()), 26, 0),
     ];
     for (frame, network, shift) in cases {
-        assert_eq!(marker.try_on(&frame), Fate::Changed(with_ce(&frame, network + 1, shift)), "{frame:02x?}");
+        assert_eq!(marker.run_frame(&frame), Fate::Changed(with_ce(&frame, network + 1, shift)), "{frame:02x?}");
     }
 }
 
 #[test]
-fn what_is_not_ip_passes() {
+fn frames_without_ip_pass() {
     let Some(mut marker) = always(&ethernet()) else { return };
     let v4 = ipv4(NOT_ECT, 0, TCP, &ports());
     let three_tags = [&[0, 5, 0x81, 0][..], &[0, 6, 0x81, 0], &[0, 7, 8, 0], &v4].concat();
@@ -260,20 +260,20 @@ fn what_is_not_ip_passes() {
         ether(0x88cc, &[1; 40]),                                                // LLDP
         ether(0x8863, &v4),                                                     // PPPoE discovery
         ether(0x8864, &[&[0x11, 0, 0, 1, 0, 9, 0xc0, 0x21][..], &v4].concat()), // PPP link control
-        ether(0x8100, &three_tags),                                             // more tags than are looked through
+        ether(0x8100, &three_tags),                                             // more tags than are skipped
         ether(0x0800, &ipv6(NOT_ECT, TCP, &ports())[1..]),                      // says IPv4, and the version is another
         ether(0x0800, &[&[0x42][..], &v4[1..]].concat()),                       // a header of 8 bytes
     ];
     for frame in &frames {
-        assert_eq!(marker.try_on(frame), Fate::Passed, "{frame:02x?}");
+        assert_eq!(marker.run_frame(frame), Fate::Passed, "{frame:02x?}");
     }
     assert_eq!(marker.counts().unwrap().spared, frames.len() as u64);
 }
 
 #[test]
-fn cut_packets_pass_and_are_not_written_beyond_their_end() {
+fn truncated_packets_are_not_written_beyond_their_end() {
     let Some(mut marker) = always(&ethernet()) else { return };
-    // Behind a VLAN tag, since the kernel runs no frame that calls itself IP and is shorter than an IP header.
+    // Behind a VLAN tag, since the kernel's test run refuses a frame of type IP that is shorter than an IP header.
     let tag = |inner: u16| [&[0, 5][..], &inner.to_be_bytes()].concat();
     let v4 = ether(0x8100, &[tag(0x0800), ipv4(ECT0, 0, TCP, &ports())].concat());
     let v6 = ether(0x8100, &[tag(0x86dd), ipv6(ECT0, TCP, &ports())].concat());
@@ -282,38 +282,38 @@ fn cut_packets_pass_and_are_not_written_beyond_their_end() {
             let cut = &frame[..length];
             let whole = length >= 18 + header;
             let expected = if whole { Fate::Changed(with_ce(cut, 19, shift)) } else { Fate::Passed };
-            assert_eq!(marker.try_on(cut), expected, "{length} bytes, shift {shift}");
+            assert_eq!(marker.run_frame(cut), expected, "{length} bytes, shift {shift}");
         }
     }
 }
 
 #[test]
-fn fragments_are_marked_each_by_itself() {
+fn each_fragment_is_marked_separately() {
     let Some(mut marker) = always(&ethernet()) else { return };
     for fragment in [0x4000, 0x2000, 0x2001, 0x00b9, 0x1fff] {
         let frame = ether(0x0800, &ipv4(ECT1, fragment, UDP, &ports()));
-        assert_eq!(marker.try_on(&frame), Fate::Changed(with_ce(&frame, 15, 0)), "{fragment:#x}");
+        assert_eq!(marker.run_frame(&frame), Fate::Changed(with_ce(&frame, 15, 0)), "{fragment:#x}");
     }
     for offset in [0x0001u16, 0x0008, 0xfff8] {
         let header = [&[UDP, 0][..], &offset.to_be_bytes(), &[0, 0, 0, 7]].concat();
         let frame = ether(0x86dd, &ipv6(ECT0, 44, &[header, ports()].concat()));
-        assert_eq!(marker.try_on(&frame), Fate::Changed(with_ce(&frame, 15, 4)), "{offset:#x}");
+        assert_eq!(marker.run_frame(&frame), Fate::Changed(with_ce(&frame, 15, 4)), "{offset:#x}");
     }
 }
 
-/// ICMPv6 of a type behind the extension headers `chain`, each without its first byte.
+/// ICMPv6 message of a type behind the extension headers `chain`, each without its first byte.
 fn icmpv6(kind: u8, chain: &[(u8, Vec<u8>)], class: u8) -> Vec<u8> {
-    let mut carries = Vec::new();
+    let mut payload = Vec::new();
     for (i, (_, rest)) in chain.iter().enumerate() {
-        carries.push(chain.get(i + 1).map_or(ICMPV6, |(next, _)| *next));
-        carries.extend(rest);
+        payload.push(chain.get(i + 1).map_or(ICMPV6, |(next, _)| *next));
+        payload.extend(rest);
     }
-    carries.extend([kind, 0, 0, 0, 0, 0, 0, 0]);
-    ether(0x86dd, &ipv6(class, chain.first().map_or(ICMPV6, |(first, _)| *first), &carries))
+    payload.extend([kind, 0, 0, 0, 0, 0, 0, 0]);
+    ether(0x86dd, &ipv6(class, chain.first().map_or(ICMPV6, |(first, _)| *first), &payload))
 }
 
 #[test]
-fn neighbour_discovery_is_spared_behind_extension_headers_too() {
+fn neighbour_discovery_passes_behind_extension_headers_too() {
     let Some(mut marker) = always(&ethernet()) else { return };
     // Hop by hop and destination options of 8 and 16 bytes, a first fragment (offset 0), an
     // authentication header of 24.
@@ -327,18 +327,18 @@ fn neighbour_discovery_is_spared_behind_extension_headers_too() {
     for chain in &chains {
         for kind in 133..=137 {
             for class in [NOT_ECT, ECT0] {
-                assert_eq!(marker.try_on(&icmpv6(kind, chain, class)), Fate::Passed, "type {kind} behind {chain:?}");
+                assert_eq!(marker.run_frame(&icmpv6(kind, chain, class)), Fate::Passed, "type {kind} behind {chain:?}");
             }
         }
-        // An echo request is as any other packet.
-        assert_eq!(marker.try_on(&icmpv6(128, chain, NOT_ECT)), Fate::Dropped, "echo behind {chain:?}");
+        // An echo request is treated as any other packet.
+        assert_eq!(marker.run_frame(&icmpv6(128, chain, NOT_ECT)), Fate::Dropped, "echo behind {chain:?}");
     }
-    // What looks like it in a later fragment is data.
+    // Data of a later fragment that look like it are not exempt.
     let later = icmpv6(135, &[(44, vec![0, 0, 8, 0, 0, 0, 7])], NOT_ECT);
-    assert_eq!(marker.try_on(&later), Fate::Dropped);
-    // A chain without end is not followed for ever.
+    assert_eq!(marker.run_frame(&later), Fate::Dropped);
+    // A bounded number of headers is followed.
     let endless: Vec<_> = (0..20).map(|_| (60u8, vec![0; 7])).collect();
-    assert_eq!(marker.try_on(&icmpv6(135, &endless, NOT_ECT)), Fate::Dropped);
+    assert_eq!(marker.run_frame(&icmpv6(135, &endless, NOT_ECT)), Fate::Dropped);
 }
 
 #[test]
@@ -348,37 +348,37 @@ fn spared_traffic_passes_and_other_traffic_does_not() {
     let voice = sparing(Rules { kinds: 1, dscps: 1 << 46, ..Rules::default() });
     let Some(mut marker) = always(&voice) else { return };
     for (packet, _, _) in both(46 << 2) {
-        assert_eq!(marker.try_on(&packet), Fate::Passed);
+        assert_eq!(marker.run_frame(&packet), Fate::Passed);
     }
-    assert_eq!(marker.try_on(&frame(45 << 2, UDP)), Fate::Dropped);
+    assert_eq!(marker.run_frame(&frame(45 << 2, UDP)), Fate::Dropped);
 
     let gre = sparing(Rules { kinds: 2, protocols: [1 << 47, 0, 1 << 4, 0], ..Rules::default() });
     let mut marker = always(&gre).unwrap();
-    assert_eq!(marker.try_on(&frame(0, 47)), Fate::Passed);
-    assert_eq!(marker.try_on(&frame(0, 132)), Fate::Passed);
-    assert_eq!(marker.try_on(&frame(0, TCP)), Fate::Dropped);
+    assert_eq!(marker.run_frame(&frame(0, 47)), Fate::Passed);
+    assert_eq!(marker.run_frame(&frame(0, 132)), Fate::Passed);
+    assert_eq!(marker.run_frame(&frame(0, TCP)), Fate::Dropped);
 
     let web = sparing(Rules { kinds: 8, ports: [22, 443, 0, 0, 0, 0, 0, 0], ..Rules::default() });
     let mut marker = always(&web).unwrap();
-    assert_eq!(marker.try_on(&frame(0, TCP)), Fate::Passed);
-    assert_eq!(marker.try_on(&frame(0, UDP)), Fate::Passed);
-    assert_eq!(marker.try_on(&frame(0, 47)), Fate::Dropped, "another protocol has no ports");
-    assert_eq!(marker.try_on(&ether(0x0800, &ipv4(0, 0x00b9, UDP, &ports()))), Fate::Dropped, "a later fragment");
-    assert_eq!(marker.try_on(&ether(0x86dd, &ipv6(0, TCP, &ports()))), Fate::Passed);
+    assert_eq!(marker.run_frame(&frame(0, TCP)), Fate::Passed);
+    assert_eq!(marker.run_frame(&frame(0, UDP)), Fate::Passed);
+    assert_eq!(marker.run_frame(&frame(0, 47)), Fate::Dropped, "another protocol has no ports");
+    assert_eq!(marker.run_frame(&ether(0x0800, &ipv4(0, 0x00b9, UDP, &ports()))), Fate::Dropped, "a later fragment");
+    assert_eq!(marker.run_frame(&ether(0x86dd, &ipv6(0, TCP, &ports()))), Fate::Passed);
     let mut other = frame(0, TCP);
     other[14 + 20 + 3] = 0;
-    assert_eq!(marker.try_on(&other), Fate::Dropped, "another port");
+    assert_eq!(marker.run_frame(&other), Fate::Dropped, "another port");
 
     let firewall = sparing(Rules { kinds: 4, mark: 0x10, mask: 0xf0, ..Rules::default() });
     let mut marker = always(&firewall).unwrap();
     let mut context = [0; CONTEXT];
     context[MARK..MARK + 4].copy_from_slice(&0x1fu32.to_ne_bytes());
-    assert_eq!(marker.try_with(&frame(0, TCP), &context, 1), Fate::Passed);
-    assert_eq!(marker.try_on(&frame(0, TCP)), Fate::Dropped);
+    assert_eq!(marker.run_with(&frame(0, TCP), &context, 1), Fate::Passed);
+    assert_eq!(marker.run_frame(&frame(0, TCP)), Fate::Dropped);
 }
 
 #[test]
-fn only_what_fits_is_regulated_and_counted() {
+fn only_matching_packets_are_regulated_and_counted() {
     let frame = |class: u8, protocol: u8| ether(0x0800, &ipv4(class, 0, protocol, &ports()));
     let only = |only: Rules| Setup { only, ..ethernet() };
     let Some(mut marker) = always(&only(Rules { kinds: 4, mark: 0x10, mask: 0xf0, ..Rules::default() })) else {
@@ -389,20 +389,20 @@ fn only_what_fits_is_regulated_and_counted() {
         context[MARK..MARK + 4].copy_from_slice(&mark.to_ne_bytes());
         context
     };
-    let with = |marker: &mut Marker, mark: u32| marker.try_with(&frame(0, TCP), &marked(mark), 1);
+    let with = |marker: &mut Marker, mark: u32| marker.run_with(&frame(0, TCP), &marked(mark), 1);
     assert_eq!([0x1f, 0x2f, 0].map(|mark| with(&mut marker, mark)), [Fate::Dropped, Fate::Passed, Fate::Passed]);
-    assert_eq!(marker.try_with(&ether(0x0806, &[0; 28]), &marked(0x10), 1), Fate::Passed, "ARP");
+    assert_eq!(marker.run_with(&ether(0x0806, &[0; 28]), &marked(0x10), 1), Fate::Passed, "ARP");
     let counts = marker.counts().unwrap();
     assert_eq!((counts.packets, counts.dropped, counts.spared), (1, 1, 0), "{counts:?}");
 
     let mut marker = always(&only(Rules { kinds: 1, dscps: 1 | 1 << 8, ..Rules::default() })).unwrap();
     for (class, fate) in [(0, Fate::Dropped), (8, Fate::Dropped), (46, Fate::Passed), (1, Fate::Passed)] {
         for (packet, _, _) in both(class << 2) {
-            assert_eq!(marker.try_on(&packet), fate, "dscp {class}");
+            assert_eq!(marker.run_frame(&packet), fate, "dscp {class}");
         }
     }
 
-    // Any of the rules, and what is spared is spared there too.
+    // Matching one rule suffices, and --spare exempts packets there too.
     let either =
         Rules { kinds: 2 | 8, protocols: [1 << 47, 0, 0, 0], ports: [443, 0, 0, 0, 0, 0, 0, 0], ..Rules::default() };
     let spare = Rules { kinds: 1, dscps: 1 << 46, ..Rules::default() };
@@ -410,7 +410,7 @@ fn only_what_fits_is_regulated_and_counted() {
     let mut elsewhere = frame(0, TCP);
     elsewhere[14 + 20 + 3] = 0;
     let frames = [frame(0, 47), frame(0, TCP), frame(0, UDP), frame(46 << 2, TCP), elsewhere];
-    let dropped = frames.map(|frame| marker.try_on(&frame) == Fate::Dropped);
+    let dropped = frames.map(|frame| marker.run_frame(&frame) == Fate::Dropped);
     assert_eq!(dropped, [true, true, true, false, false]);
     assert_eq!((marker.counts().unwrap().packets, marker.counts().unwrap().spared), (4, 1));
 }
@@ -419,13 +419,13 @@ fn only_what_fits_is_regulated_and_counted() {
 fn a_device_without_link_header_begins_with_the_packet() {
     let Some(mut marker) = always(&Setup::default()) else { return };
     for (packet, shift) in [(ipv4(ECT0, 0, TCP, &ports()), 0), (ipv6(ECT0, TCP, &ports()), 4)] {
-        assert_eq!(marker.try_on(&packet), Fate::Changed(with_ce(&packet, 1, shift)));
+        assert_eq!(marker.run_frame(&packet), Fate::Changed(with_ce(&packet, 1, shift)));
     }
-    assert_eq!(marker.try_on(&[0x50; 40]), Fate::Passed, "neither version");
+    assert_eq!(marker.run_frame(&[0x50; 40]), Fate::Passed, "neither version");
 }
 
 #[test]
-fn the_object_is_what_clang_makes_of_the_source() {
+fn the_object_is_built_from_the_source() {
     let crate_folder = env!("CARGO_MANIFEST_DIR");
     let checked_in = std::fs::read(format!("{crate_folder}/bpf/marker.bpf.o")).unwrap();
     let Ok(clang) = Command::new("clang").arg("--version").output() else {
@@ -437,24 +437,24 @@ fn the_object_is_what_clang_makes_of_the_source() {
     let bytes = std::fs::read(&rebuilt);
     let _ = std::fs::remove_file(&rebuilt);
     assert!(status.success());
-    // Another release of clang makes other instructions; the object then only has to build.
+    // Another release of clang generates other instructions: there the build only has to succeed.
     if String::from_utf8_lossy(&clang.stdout).contains("clang version 14.") {
         assert!(bytes.unwrap() == checked_in, "bpf/marker.bpf.o is not what scripts/bpf makes of bpf/marker.bpf.c");
     }
 }
 
 #[test]
-fn why_the_kernel_takes_no_marker_is_said_in_its_words_and_with_what_it_needs() {
-    let said = |word: &str| refused(std::io::Error::other(word.to_owned())).to_string();
+fn a_refusal_names_the_kernels_error_and_the_missing_capability() {
+    let message = |word: &str| load_error(std::io::Error::other(word.to_owned())).to_string();
     for word in ["Operation not permitted (os error 1)", "Permission denied (os error 13)"] {
-        assert_eq!(said(word), format!("needs the capabilities CAP_BPF and CAP_NET_ADMIN: {word}"));
+        assert_eq!(message(word), format!("needs the capabilities CAP_BPF and CAP_NET_ADMIN: {word}"));
     }
-    assert!(said("Function not implemented").starts_with("this kernel lacks CONFIG_BPF_SYSCALL: "));
-    assert_eq!(said("Invalid argument"), "the kernel refuses the marker: Invalid argument");
+    assert!(message("Function not implemented").starts_with("this kernel lacks CONFIG_BPF_SYSCALL: "));
+    assert_eq!(message("Invalid argument"), "the kernel refuses the marker: Invalid argument");
 }
 
 #[test]
-fn what_it_did_on_each_processor_adds_up() {
+fn counters_of_all_processors_are_summed() {
     let counts = |[packets, segments, bytes, marked, dropped]: [u64; 5]| Counts {
         packets,
         segments,
@@ -475,35 +475,35 @@ fn what_it_did_on_each_processor_adds_up() {
     assert_eq!((both.spared, both.unregulated), (21 + 31, 22 + 32));
 }
 
-/// An error with what caused it.
+/// An error with a cause.
 #[derive(Debug)]
-struct Caused(&'static str, Option<Box<Caused>>);
+struct TestError(&'static str, Option<Box<TestError>>);
 
-impl std::fmt::Display for Caused {
+impl std::fmt::Display for TestError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.0)
     }
 }
 
-impl std::error::Error for Caused {
+impl std::error::Error for TestError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.1.as_deref().map(|cause| cause as _)
     }
 }
 
 #[test]
-fn an_error_is_told_with_its_causes_each_once_and_without_the_verifiers_account() {
-    let caused = |words: [&'static str; 3]| {
+fn an_error_is_shown_with_each_cause_once_and_without_the_verifier_log() {
+    let chain = |words: [&'static str; 3]| {
         let [first, second, third] = words;
-        word_of(&Caused(first, Some(Box::new(Caused(second, Some(Box::new(Caused(third, None))))))))
+        error_chain(&TestError(first, Some(Box::new(TestError(second, Some(Box::new(TestError(third, None))))))))
     };
-    assert_eq!(caused(["load", "the call", "no memory"]), "load: the call: no memory");
-    assert_eq!(caused(["the call failed", "the call", "no memory"]), "the call failed: no memory");
-    assert_eq!(caused(["load", "refused. Verifier output: 0: R1=ctx", "R1"]), "load: refused.");
+    assert_eq!(chain(["load", "the call", "no memory"]), "load: the call: no memory");
+    assert_eq!(chain(["the call failed", "the call", "no memory"]), "the call failed: no memory");
+    assert_eq!(chain(["load", "refused. Verifier output: 0: R1=ctx", "R1"]), "load: refused.");
 }
 
 #[test]
-fn a_probability_is_ordered_in_parts_of_two_to_the_31st() {
+fn a_probability_is_encoded_in_units_of_two_to_the_minus_31() {
     let orders = [0.0, 0.25, 1.0].map(|p| Orders::new(p, p > 0.5, 77));
     assert_eq!(orders.map(|order| order.chance), [0, 1 << 29, 1 << 31]);
     assert_eq!(orders.map(|order| (order.ecn, order.deadline_ns)), [(0, 77), (0, 77), (1, 77)]);
@@ -516,7 +516,7 @@ fn a_filter_is_ours_by_its_name() {
     assert_eq!(ours, [true, true, false, false, false]);
 }
 
-/// What `work` does with the loopback device of a namespace of its own.
+/// Runs `work` with the loopback device of a new namespace.
 fn on_a_device(work: impl FnOnce(&mut Netlink, &Device) + Send) {
     if crate::common::skipped("a marker at a device") {
         return;
@@ -530,14 +530,14 @@ fn on_a_device(work: impl FnOnce(&mut Netlink, &Device) + Send) {
     Namespace::new().unwrap().within(within).unwrap();
 }
 
-/// A marker that hangs at `device` as a filter.
-fn hung(netlink: &mut Netlink, device: &Device) -> Marker {
+/// A marker attached to `device` as a filter.
+fn attached(netlink: &mut Netlink, device: &Device) -> Marker {
     let mut marker = Marker::load(&ethernet()).unwrap();
-    assert_eq!(marker.hang(netlink, device, Some(Way::Clsact)), Ok(Way::Clsact));
+    assert_eq!(marker.attach(netlink, device, Some(Hook::Clsact)), Ok(Hook::Clsact));
     marker
 }
 
-/// The names of the filters at the egress, and whether there is room for some: a `clsact`.
+/// Names of the egress filters, and whether there is a `clsact`.
 fn found(netlink: &mut Netlink, device: &Device) -> (Vec<String>, bool) {
     let names = tc::egress_filters(netlink, device.index).unwrap().into_iter().map(|filter| filter.name).collect();
     let made = tc::add_clsact(netlink, device.index).unwrap();
@@ -548,35 +548,35 @@ fn found(netlink: &mut Netlink, device: &Device) -> (Vec<String>, bool) {
 }
 
 #[test]
-fn what_was_hung_hangs_until_it_is_taken_off_and_nothing_is_left() {
+fn an_attached_marker_stays_until_detached_and_leaves_nothing() {
     on_a_device(|netlink, device| {
         let mut marker = Marker::load(&ethernet()).unwrap();
-        assert!(!marker.is_hung(netlink).unwrap());
-        marker = hung(netlink, device);
-        assert!(marker.is_hung(netlink).unwrap());
+        assert!(!marker.is_attached(netlink).unwrap());
+        marker = attached(netlink, device);
+        assert!(marker.is_attached(netlink).unwrap());
         assert_eq!(found(netlink, device), (vec!["aqumen+clsact".into()], true));
-        marker.take_off(netlink);
-        assert!(!marker.is_hung(netlink).unwrap());
+        marker.detach(netlink);
+        assert!(!marker.is_attached(netlink).unwrap());
         assert_eq!(found(netlink, device), (vec![], false));
     });
 }
 
 #[test]
-fn by_tcx_it_hangs_without_a_filter_and_goes_with_its_owner() {
+fn a_tcx_link_needs_no_filter_and_ends_with_its_owner() {
     on_a_device(|netlink, device| {
         let mut marker = Marker::load(&ethernet()).unwrap();
-        match marker.hang(netlink, device, Some(Way::Tcx)) {
-            Err(failure) => assert!(failure.to_string().contains("cannot hang by TCX (Linux 6.6"), "{failure}"),
-            Ok(way) => {
-                assert_eq!(way, Way::Tcx);
-                assert!(marker.is_hung(netlink).unwrap());
-                assert_eq!((found(netlink, device), hung_by_tcx(device.index).unwrap().len()), ((vec![], false), 1));
-                marker.take_off(netlink);
-                assert!(!marker.is_hung(netlink).unwrap());
-                // What hung as a filter when it was killed goes when the next one hangs.
-                drop(hung(netlink, device));
+        match marker.attach(netlink, device, Some(Hook::Tcx)) {
+            Err(error) => assert!(error.to_string().contains("cannot attach the marker by TCX (Linux 6.6"), "{error}"),
+            Ok(hook) => {
+                assert_eq!(hook, Hook::Tcx);
+                assert!(marker.is_attached(netlink).unwrap());
+                assert_eq!((found(netlink, device), tcx_programs(device.index).unwrap().len()), ((vec![], false), 1));
+                marker.detach(netlink);
+                assert!(!marker.is_attached(netlink).unwrap());
+                // The next attachment removes the filter that a killed process left.
+                drop(attached(netlink, device));
                 let mut next = Marker::load(&ethernet()).unwrap();
-                assert_eq!(next.hang(netlink, device, None), Ok(Way::Tcx));
+                assert_eq!(next.attach(netlink, device, None), Ok(Hook::Tcx));
                 assert_eq!(found(netlink, device), (vec![], false));
             }
         }
@@ -584,67 +584,67 @@ fn by_tcx_it_hangs_without_a_filter_and_goes_with_its_owner() {
 }
 
 #[test]
-fn a_clsact_of_others_stays_and_so_does_what_hangs_there() {
+fn another_programs_clsact_and_filters_stay() {
     on_a_device(|netlink, device| {
         assert!(tc::add_clsact(netlink, device.index).unwrap());
-        let mut marker = hung(netlink, device);
+        let mut marker = attached(netlink, device);
         assert_eq!(found(netlink, device), (vec!["aqumen".into()], true));
-        marker.take_off(netlink);
+        marker.detach(netlink);
         assert_eq!(found(netlink, device), (vec![], true));
         tc::remove_clsact(netlink, device.index).unwrap();
-        // Where somebody else hung something at ours meanwhile it stays too.
-        let mut marker = hung(netlink, device);
+        // Our own clsact stays too if another program has attached a filter to it.
+        let mut marker = attached(netlink, device);
         let other = Filter { name: "other".into(), priority: 7, handle: 1, program: 0 };
         let program = marker.program().fd().unwrap().try_clone().unwrap();
         tc::set_egress_filter(netlink, device.index, &other, program.as_fd()).unwrap();
-        marker.take_off(netlink);
+        marker.detach(netlink);
         assert_eq!(found(netlink, device), (vec!["other".into()], true));
     });
 }
 
 #[test]
-fn what_a_killed_one_left_is_taken_over_or_off() {
+fn leftovers_of_a_killed_process_are_taken_over_or_removed() {
     on_a_device(|netlink, device| {
         assert_eq!(remove_leftover(netlink, device), Ok(false));
-        // A netlink filter stays when its owner is gone.
-        drop(hung(netlink, device));
+        // A netlink filter outlives its owner.
+        drop(attached(netlink, device));
         assert_eq!(found(netlink, device), (vec!["aqumen+clsact".into()], true));
-        let mut next = hung(netlink, device);
+        let mut next = attached(netlink, device);
         assert_eq!(found(netlink, device), (vec!["aqumen+clsact".into()], true));
-        next.take_off(netlink);
+        next.detach(netlink);
         assert_eq!(found(netlink, device), (vec![], false));
-        drop(hung(netlink, device));
+        drop(attached(netlink, device));
         assert_eq!(remove_leftover(netlink, device), Ok(true));
         assert_eq!((remove_leftover(netlink, device), found(netlink, device)), (Ok(false), (vec![], false)));
     });
 }
 
 #[test]
-fn who_takes_it_off_or_hangs_another_in_its_place_is_noticed() {
+fn removal_or_replacement_of_the_marker_is_detected() {
     on_a_device(|netlink, device| {
-        let mut marker = hung(netlink, device);
-        // Another one of ours, in the same place.
-        let mut other = hung(netlink, device);
-        assert!(!marker.is_hung(netlink).unwrap() && other.is_hung(netlink).unwrap());
+        let mut marker = attached(netlink, device);
+        // Another marker of ours takes its place.
+        let mut other = attached(netlink, device);
+        assert!(!marker.is_attached(netlink).unwrap() && other.is_attached(netlink).unwrap());
         let ours = tc::egress_filters(netlink, device.index).unwrap().remove(0);
         tc::remove_egress_filter(netlink, device.index, &ours).unwrap();
-        assert!(!other.is_hung(netlink).unwrap());
-        // What is gone already is no reason to leave the rest.
-        other.take_off(netlink);
+        assert!(!other.is_attached(netlink).unwrap());
+        // A filter that is gone does not keep the clsact from being removed.
+        other.detach(netlink);
         assert_eq!(found(netlink, device), (vec![], false));
     });
 }
 
 #[test]
-fn a_filter_of_others_in_our_place_is_not_replaced() {
+fn another_programs_filter_is_not_replaced() {
     on_a_device(|netlink, device| {
         tc::add_clsact(netlink, device.index).unwrap();
         let mut marker = Marker::load(&ethernet()).unwrap();
         let program = marker.program().fd().unwrap().try_clone().unwrap();
         let other = Filter { name: "other".into(), priority: PRIORITY, handle: HANDLE, program: 0 };
         tc::set_egress_filter(netlink, device.index, &other, program.as_fd()).unwrap();
-        let refused = marker.hang(netlink, device, Some(Way::Clsact)).unwrap_err().to_string();
-        assert_eq!(refused, "lo: a filter that is not ours (\"other\") has priority 2718 and handle 0xa9e; remove it");
+        let error = marker.attach(netlink, device, Some(Hook::Clsact)).unwrap_err().to_string();
+        assert_eq!(error, "lo: a filter that is not ours (\"other\") has priority 2718 and handle 0xa9e; remove it");
         assert_eq!(found(netlink, device).0, ["other"]);
     });
 }

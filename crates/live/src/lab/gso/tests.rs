@@ -1,7 +1,7 @@
 use super::*;
 
-/// A packet of TCP whose checksum is that of addresses and length alone, as the kernel hands it over.
-fn packet(v6: bool, flags: u8, sequence: u32, data: &[u8]) -> (Vec<u8>, Partial) {
+/// TCP packet with a partial checksum (over addresses and length), as the kernel hands it over.
+fn packet(v6: bool, flags: u8, sequence: u32, data: &[u8]) -> (Vec<u8>, PartialChecksum) {
     let transport = if v6 { 40 } else { 20 };
     let mut packet = vec![0u8; transport];
     let length = (32 + data.len()) as u16;
@@ -23,7 +23,7 @@ fn packet(v6: bool, flags: u8, sequence: u32, data: &[u8]) -> (Vec<u8>, Partial)
     }
     let addresses = if v6 { 8..40 } else { 12..20 };
     let sum: u32 = packet[addresses].chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
-    let pseudo = folded(sum + 6 + u32::from(length));
+    let pseudo = fold(sum + 6 + u32::from(length));
     packet.extend([1, 2, 3, 4]);
     packet.extend(sequence.to_be_bytes());
     packet.extend([0, 0, 0, 9, 8 << 4, flags, 1, 0]);
@@ -33,12 +33,12 @@ fn packet(v6: bool, flags: u8, sequence: u32, data: &[u8]) -> (Vec<u8>, Partial)
     (packet, [transport as u16, 16])
 }
 
-/// The sum over TCP's part and the addresses of a packet whose checksum is filled in: all ones if that is right.
+/// Sum over TCP and addresses after the checksum is completed: all ones if it is right.
 fn sum_when_filled_in(packet: &[u8], transport: usize) -> u16 {
     let words = |bytes: &[u8]| -> u64 {
         bytes.chunks(2).map(|word| u64::from(u16::from_be_bytes([word[0], *word.get(1).unwrap_or(&0)]))).sum()
     };
-    // The kernel sums from the transport header on, the sum so far included, and puts the complement in its place.
+    // The kernel sums from the transport header on, partial checksum included, and stores the complement.
     let filled = words(&packet[transport..]);
     let mut checksum = filled;
     while checksum > 0xffff {
@@ -61,7 +61,7 @@ fn data(bytes: usize) -> Vec<u8> {
 fn split(v6: bool, flags: u8, bytes: usize, segment: u16) -> Vec<Vec<u8>> {
     let (packet, partial) = packet(v6, flags, u32::MAX - 100, &data(bytes));
     let kind = if v6 { TCP_V6 } else { TCP_V4 };
-    let segments = Segments::of(&Header { kind, headers: 0, segment, partial }, &packet).unwrap();
+    let segments = Segments::new(&Header { kind, headers: 0, segment, partial }, &packet).unwrap();
     let one = |number| {
         let mut room = [0; 1600];
         let length = segments.write(number, &mut room).unwrap();
@@ -87,7 +87,7 @@ fn segments_have_their_own_numbers_lengths_and_checksums() {
             if !v6 {
                 assert_eq!(usize::from(u16::from_be_bytes([segment[2], segment[3]])), segment.len());
                 let sum = segment[..20].chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
-                assert_eq!(folded(sum), 0xffff);
+                assert_eq!(fold(sum), 0xffff);
             }
         }
         let bytes: Vec<u8> = segments.iter().flat_map(|segment| &segment[transport + 32..]).copied().collect();
@@ -95,15 +95,15 @@ fn segments_have_their_own_numbers_lengths_and_checksums() {
     }
 }
 
-/// What a joiner writes of these packets: header and packet of each.
-fn joined(packets: &[(Vec<u8>, Partial)]) -> Vec<(Header, Vec<u8>)> {
+/// Headers and packets that a joiner writes for `packets`.
+fn joined(packets: &[(Vec<u8>, PartialChecksum)]) -> Vec<(Header, Vec<u8>)> {
     let mut joiner = Joiner::default();
     for (packet, partial) in packets {
         joiner.add(packet, *partial, 5);
     }
     let mut written = Vec::new();
-    joiner.flush(|bytes, since| {
-        assert!(since.iter().all(|when| *when == 5));
+    joiner.flush(|bytes, exits| {
+        assert!(exits.iter().all(|exit| *exit == 5));
         let (header, packet) = Header::read(bytes).unwrap();
         written.push((header, packet.to_vec()));
     });
@@ -111,7 +111,7 @@ fn joined(packets: &[(Vec<u8>, Partial)]) -> Vec<(Header, Vec<u8>)> {
 }
 
 #[test]
-fn what_was_split_is_joined_to_what_it_was() {
+fn split_segments_are_joined_to_the_original() {
     for v6 in [false, true] {
         let (whole, partial) = packet(v6, ACK | PSH, u32::MAX - 100, &data(3000));
         let segments: Vec<_> = split(v6, ACK | PSH, 3000, 1448).into_iter().map(|segment| (segment, partial)).collect();
@@ -124,8 +124,8 @@ fn what_was_split_is_joined_to_what_it_was() {
 }
 
 #[test]
-fn each_connection_is_joined_by_itself_where_several_take_turns() {
-    // The first, another source, another port, another version of IP: of each four segments come by turns.
+fn interleaved_connections_are_joined_separately() {
+    // The first, another source, another port, another IP version: four segments of each, interleaved.
     let connections = [(false, 15, 1), (false, 15, 9), (false, 21, 9), (true, 41, 2)];
     let segment = |(v6, byte, value): (bool, usize, u8), number: u32| {
         let (mut packet, partial) = packet(v6, ACK, 100 * number, &data(100));
@@ -139,7 +139,7 @@ fn each_connection_is_joined_by_itself_where_several_take_turns() {
 }
 
 #[test]
-fn what_differs_is_not_joined_and_keeps_its_order() {
+fn segments_that_differ_are_not_joined_and_keep_their_order() {
     let base = |change: fn(&mut Vec<u8>)| {
         let first = packet(false, ACK, 1000, &data(100));
         let mut second = packet(false, ACK, 1100, &data(100));
@@ -161,7 +161,7 @@ fn what_differs_is_not_joined_and_keeps_its_order() {
         let sequences = base(change);
         assert_eq!(sequences, [1000, 1100, 1200], "change {number}");
     }
-    // A hole, a larger one, one of another connection, one without data, one whose checksum is filled in.
+    // A hole, a larger segment, another connection, no payload, a complete checksum.
     let first = || packet(false, ACK, 1000, &data(100));
     let mut other = packet(false, ACK, 1100, &data(100));
     other.0[21] = 77;
@@ -175,17 +175,17 @@ fn what_differs_is_not_joined_and_keeps_its_order() {
     ] {
         assert_eq!(joined(&[first(), second]).len(), 2);
     }
-    // A shorter one is the last.
+    // A shorter segment is the last.
     let short = [first(), packet(false, ACK, 1100, &data(50)), packet(false, ACK, 1150, &data(50))];
     assert_eq!(joined(&short).len(), 2);
-    // One that ends a message is joined, and nothing to it.
+    // The end of a message is joined, and nothing after it.
     let push = [first(), packet(false, ACK | PSH, 1100, &data(100)), packet(false, ACK, 1200, &data(100))];
     assert_eq!(joined(&push).len(), 2);
     assert_eq!(joined(&[packet(false, ACK | PSH, 1000, &data(100)), packet(false, ACK, 1100, &data(100))]).len(), 2);
 }
 
 #[test]
-fn a_joined_packet_is_no_longer_than_the_kernel_takes() {
+fn a_joined_packet_is_no_longer_than_the_kernel_accepts() {
     let many: Vec<_> = (0..50).map(|i| packet(false, ACK, i * 1448, &data(1448))).collect();
     let written = joined(&many);
     assert_eq!(written.len(), 2);
@@ -194,78 +194,78 @@ fn a_joined_packet_is_no_longer_than_the_kernel_takes() {
 }
 
 #[test]
-fn what_lies_about_itself_is_no_super_packet() {
+fn inconsistent_headers_make_no_super_packet() {
     let (packet, partial) = packet(false, ACK, 1, &data(100));
-    let of = |kind, segment, partial, length: usize| {
-        Segments::of(&Header { kind, headers: 0, segment, partial }, &packet[..length]).is_some()
+    let case = |kind, segment, partial, length: usize| {
+        Segments::new(&Header { kind, headers: 0, segment, partial }, &packet[..length]).is_some()
     };
-    assert!(of(TCP_V4, 50, partial, 152));
-    assert!(!of(NONE, 50, partial, 152) && !of(TCP_V6, 50, partial, 152) && !of(TCP_V4, 0, partial, 152));
-    assert!(!of(TCP_V4, 50, [200, 16], 152) && !of(TCP_V4, 50, [0, 0], 152) && !of(TCP_V4, 50, [12, 16], 152));
+    assert!(case(TCP_V4, 50, partial, 152));
+    assert!(!case(NONE, 50, partial, 152) && !case(TCP_V6, 50, partial, 152) && !case(TCP_V4, 0, partial, 152));
+    assert!(!case(TCP_V4, 50, [200, 16], 152) && !case(TCP_V4, 50, [0, 0], 152) && !case(TCP_V4, 50, [12, 16], 152));
     for length in 0..53 {
-        assert!(!of(TCP_V4, 50, partial, length), "{length}");
+        assert!(!case(TCP_V4, 50, partial, length), "{length}");
     }
     assert!(Header::read(&[0; 9]).is_none());
 }
 
 #[test]
-fn every_bit_of_the_headers_keeps_apart_but_those_that_segments_of_one_message_differ_in() {
-    // As the kernel's receive offload has it: identification and both checksums are each segment's own, and FIN and
-    // PSH end a message; length and sequence number follow from the data, which here are alike.
+fn only_fields_that_differ_between_segments_are_ignored() {
+    // As in the kernel's receive offload: identification and both checksums differ per segment, and FIN and PSH end a
+    // message. Length and sequence number follow from the payload, which is equal here.
     for v6 in [false, true] {
         let tcp = if v6 { 40 } else { 20 };
-        let of_network = if v6 { vec![] } else { vec![4, 5, 10, 11] };
+        let network_bytes = if v6 { vec![] } else { vec![4, 5, 10, 11] };
         for bit in 0..8 * (tcp + 32) {
             let (byte, mask) = (bit / 8, 1u8 << (bit % 8));
             let first = packet(v6, ACK, 1000, &data(100));
             let mut second = packet(v6, ACK, 1100, &data(100));
             second.0[byte] ^= mask;
             let ends = byte == tcp + 13 && mask & (FIN | PSH) != 0;
-            let own = of_network.contains(&byte) || (tcp + 16..tcp + 18).contains(&byte);
+            let own = network_bytes.contains(&byte) || (tcp + 16..tcp + 18).contains(&byte);
             let written = joined(&[first, second]);
             assert_eq!(written.len() == 1, own || ends, "IPv6 {v6}, byte {byte}, bit {mask:#x}");
             if ends {
-                assert_eq!(written[0].1[tcp + 13], ACK | mask, "what ends a message is told of the whole");
+                assert_eq!(written[0].1[tcp + 13], ACK | mask, "the joined packet ends the message");
             }
         }
     }
 }
 
 #[test]
-fn segments_of_many_connections_find_theirs_among_the_last_sixteen() {
-    // One segment of each of `between` connections lies between two of the first; each is the next of its own.
+fn segments_are_compared_with_the_last_sixteen_packets() {
+    // One segment of each of `between` connections lies between two segments of the first.
     let apart = |between: u8| {
-        let of = |connection: u8, sequence| {
+        let case = |connection: u8, sequence| {
             let mut segment = packet(false, ACK, sequence, &data(100));
             segment.0[21] = connection;
             segment
         };
-        let mut packets = vec![of(0, 1000)];
-        packets.extend((1..=between).map(|connection| of(connection, 500)));
-        packets.push(of(0, 1100));
+        let mut packets = vec![case(0, 1000)];
+        packets.extend((1..=between).map(|connection| case(connection, 500)));
+        packets.push(case(0, 1100));
         joined(&packets).len()
     };
     assert_eq!([apart(0), apart(15), apart(16)], [1, 16, 18]);
 }
 
 #[test]
-fn what_waits_is_written_when_sixty_four_do() {
+fn packets_are_written_when_sixty_four_wait() {
     let mut joiner = Joiner::default();
     let mut full = Vec::new();
     for number in 0..64u32 {
-        // Nothing follows anything: a hole of a byte lies before each.
+        // A hole of one byte before each: none can be joined.
         let (packet, partial) = packet(false, ACK, 101 * number, &data(100));
         full.push(joiner.add(&packet, partial, u64::from(number)));
     }
     assert!(full[..63].iter().all(|full| !full) && full[63]);
     let mut times = Vec::new();
-    joiner.flush(|_, since| times.extend_from_slice(since));
+    joiner.flush(|_, exits| times.extend_from_slice(exits));
     assert_eq!(times, (0..64).collect::<Vec<u64>>());
     joiner.flush(|_, _| panic!("nothing waits"));
     let (packet, partial) = packet(false, ACK, 7, &data(100));
     assert!(!joiner.add(&packet, partial, 9));
-    joiner.flush(|bytes, since| {
-        assert_eq!((&bytes[HEADER_BYTES..], since), (&packet[..], &[9][..]));
+    joiner.flush(|bytes, exits| {
+        assert_eq!((&bytes[HEADER_BYTES..], exits), (&packet[..], &[9][..]));
         assert_eq!(Header::read(bytes).unwrap().0, Header { partial, ..Header::default() });
     });
 }
@@ -279,7 +279,7 @@ fn a_header_is_read_as_it_was_written() {
     let words = [72u16, 1428, 40, 16].map(u16::to_ne_bytes).concat();
     assert_eq!((&room[..2], &room[2..10], &room[10..]), (&[1, 4][..], &words[..], &[0xff, 0xff][..]));
     assert_eq!(Header::read(&room), Some((header, &[0xff, 0xff][..])));
-    // A checksum that is filled in has no place, whatever stands there; CWR at the first is no other kind.
+    // A complete checksum has no offsets, whatever the bytes say; CWR in the first segment is no other kind.
     room[..2].copy_from_slice(&[2, 0x81]);
     let read = Header::read(&room).unwrap().0;
     assert_eq!((read.kind, read.partial), (TCP_V4, [0, 0]));
@@ -288,7 +288,7 @@ fn a_header_is_read_as_it_was_written() {
 }
 
 #[test]
-fn data_that_fill_their_segments_have_no_more_than_those() {
+fn full_segments_leave_no_empty_one() {
     for v6 in [false, true] {
         let lengths = |bytes, segment| {
             let headers = if v6 { 72 } else { 52 };
@@ -302,19 +302,19 @@ fn data_that_fill_their_segments_have_no_more_than_those() {
 }
 
 #[test]
-fn a_joined_packet_may_be_as_long_as_one_can_be() {
-    // 52 bytes of headers and 11 segments of 5953 are 65 535; with a byte more in each the eleventh has no room.
-    let of = |segment: usize| -> Vec<usize> {
+fn a_joined_packet_may_have_the_maximum_length() {
+    // 52 bytes of headers and 11 segments of 5953 are 65 535; with a byte more in each the eleventh does not fit.
+    let case = |segment: usize| -> Vec<usize> {
         let all: Vec<_> = (0..11).map(|i| packet(false, ACK, i * segment as u32, &data(segment))).collect();
         joined(&all).iter().map(|(_, packet)| packet.len()).collect()
     };
-    assert_eq!((of(5953), of(5954)), (vec![65_535], vec![52 + 10 * 5954, 52 + 5954]));
+    assert_eq!((case(5953), case(5954)), (vec![65_535], vec![52 + 10 * 5954, 52 + 5954]));
 }
 
 #[test]
-fn what_is_not_as_segments_are_is_left_as_it_came() {
-    // Two in a row of the same connection, both changed in the same way.
-    let both = |v6: bool, change: &dyn Fn(&mut Vec<u8>, &mut Partial)| {
+fn other_packets_are_left_unchanged() {
+    // Two consecutive packets of one connection, both changed in the same way.
+    let both = |v6: bool, change: &dyn Fn(&mut Vec<u8>, &mut PartialChecksum)| {
         let two = [1000, 1100].map(|sequence| {
             let (mut packet, mut partial) = packet(v6, ACK, sequence, &data(100));
             change(&mut packet, &mut partial);
@@ -334,30 +334,30 @@ fn what_is_not_as_segments_are_is_left_as_it_came() {
     assert_eq!(both(false, &|packet, _| packet[32] = 4 << 4), apart);
     assert_eq!(both(true, &|packet, _| packet[52] = 4 << 4), apart);
     assert_eq!(both(false, &|packet, _| packet.truncate(50)), apart);
-    // Nor where the data that are then said to be there would follow one another: 16 bytes of headers and 116 of data.
+    // Nor if the payload behind a short header would be contiguous: 16 bytes of headers and 116 of payload.
     let mut short = [1000, 1116].map(|sequence| packet(false, ACK, sequence, &data(100)));
     short.iter_mut().for_each(|(packet, _)| packet[32] = 4 << 4);
     assert_eq!(joined(&short).len(), 2);
-    // Another protocol, another length than it has, another version.
+    // Another protocol, a wrong length, another version.
     assert_eq!(both(false, &|packet, _| packet[9] = 17), apart);
     assert_eq!(both(true, &|packet, _| packet[6] = 17), apart);
     assert_eq!(both(false, &|packet, _| packet[3] ^= 1), apart);
     assert_eq!(both(true, &|packet, _| packet[5] ^= 1), apart);
     assert_eq!(both(false, &|packet, _| packet[0] = 0x55), apart);
-    // A transport that begins elsewhere: options of IPv4, further headers of IPv6.
-    let options = |packet: &mut Vec<u8>, partial: &mut Partial| {
+    // A transport header elsewhere: options of IPv4, extension headers of IPv6.
+    let options = |packet: &mut Vec<u8>, partial: &mut PartialChecksum| {
         packet.splice(20..20, [1; 4]);
         packet[3] += 4;
         partial[0] = 24;
     };
     assert_eq!(both(false, &options), apart);
-    let further = |packet: &mut Vec<u8>, partial: &mut Partial| {
+    let further = |packet: &mut Vec<u8>, partial: &mut PartialChecksum| {
         packet.splice(40..40, [6, 0, 1, 4, 0, 0, 0, 0]);
         packet[5] += 8;
         partial[0] = 48;
     };
     assert_eq!(both(true, &further), apart);
-    // Cut short, wherever.
+    // Truncated at any length.
     for (v6, length) in [false, true].into_iter().flat_map(|v6| (1..90).map(move |length| (v6, length))) {
         assert_eq!(both(v6, &|packet, _| packet.truncate(length)), apart, "IPv6 {v6}, {length}");
     }

@@ -1,4 +1,4 @@
-//! Connections of the kernel's TCP: what senders offer, what receivers read, what the kernel says of both.
+//! Connections of the kernel's TCP: sending and receiving sockets, and the kernel's statistics.
 
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -7,90 +7,89 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
 
-use crate::lab::kernel::{Sockets, Tcp};
+use crate::lab::kernel::{SocketSettings, TcpSettings};
 use crate::lab::namespace::Namespace;
-use crate::lab::world;
-use crate::{Failure, Tried};
+use crate::lab::testbed;
+use crate::{Context, Error};
 
-/// What all sockets of the ends are: they keep nobody waiting, and no other program has them.
+/// Flags of all sockets: non-blocking, closed on exec.
 pub(super) const SOCKET: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
-/// Where receivers listen.
+/// Port of the receivers.
 pub const PORT: u16 = 5001;
-/// Port of a flow's first connection; each that follows has the next one.
+/// Source port of a flow's first connection; the following ones count up.
 const FIRST_PORT: u16 = 10_000;
 const PORTS: u32 = 50_000;
-/// Data that the kernel holds back for a sender, beyond what it has sent: little, so that a paused
-/// application has nothing left.
+/// Unsent data that the kernel buffers for a sender: little, so that a paused application soon falls silent.
 const UNSENT_BYTES: u32 = 128 * 1024;
-/// Written and read at a time.
+/// Bytes per write or read.
 const CHUNK: usize = 256 * 1024;
 
-/// One connection, seen from its sender.
+/// Sending side of a connection.
 #[derive(Debug)]
 pub struct Connection {
     socket: OwnedFd,
-    /// Its flow.
+    /// Number of its flow.
     pub flow: u32,
-    /// Bytes that the application has offered so far; `u64::MAX`: more than there will ever be time for.
+    /// Bytes that the application has offered so far; `u64::MAX`: without end.
     pub offered: u64,
     written: u64,
 }
 
-/// What a connection did so far.
+/// Kernel statistics of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Info {
-    /// Segments with data sent, those again included.
+pub struct TcpInfo {
+    /// Data segments sent, retransmissions included.
     pub sent: u64,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmitted: u64,
-    /// Retransmission time-outs; `None`: this kernel does not say (before 6.7).
+    /// Retransmission timeouts; `None` on kernels before 6.7, which do not report them.
     pub timeouts: Option<u64>,
     /// Smoothed round-trip time, nanoseconds; 0 before the first sample.
     pub rtt_ns: u64,
 }
 
-/// The receiving end of a connection.
+/// Receiving side of a connection.
 #[derive(Debug)]
 pub struct Inbound {
     socket: OwnedFd,
-    /// Its flow.
+    /// Number of its flow.
     pub flow: u32,
     /// Port of its sender.
     pub port: u16,
     /// Bytes that arrived in order.
     pub received: u64,
-    /// What it offers at most.
+    /// Limit of its advertised window.
     window_bytes: Option<u32>,
 }
 
-/// What a look at a socket brought.
+/// Outcome of reading or writing a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
-    /// So many bytes.
+pub enum IoOutcome {
+    /// Number of bytes.
     Bytes(u64),
-    /// The other end has closed it, or it failed.
+    /// The connection is closed by the other end, or has failed.
     Closed,
 }
 
-/// All receivers listen on one socket, for every address of their namespace is theirs.
-pub fn listen(receivers: &Namespace) -> Result<OwnedFd, Failure> {
+/// Opens the socket on which all receivers listen: every address of their namespace is local.
+pub fn listen(receivers: &Namespace) -> Result<OwnedFd, Error> {
     receivers.within(|| {
         let socket = open()?;
         let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, PORT);
-        net::bind(&socket, &any).or_refuse(|| "cannot bind a socket".into())?;
-        net::listen(&socket, 4096).or_refuse(|| "cannot listen".into())?;
+        net::bind(&socket, &any).context(|| "cannot bind a socket".into())?;
+        net::listen(&socket, 4096).context(|| "cannot listen".into())?;
         Ok(socket)
     })
 }
 
-/// The next connection that came in.
+/// Accepts the next connection.
 pub fn accept(listener: &OwnedFd) -> Option<Inbound> {
     loop {
         match net::acceptfrom_with(listener, SOCKET) {
             Ok((socket, peer)) => {
                 let peer = SocketAddr::try_from(peer?).ok()?;
                 let SocketAddr::V4(peer) = peer else { return None };
-                let flow = u32::from(*peer.ip()).checked_sub(u32::from(world::sender(0)))?;
+                let flow = u32::from(*peer.ip()).checked_sub(u32::from(testbed::sender(0)))?;
                 return Some(Inbound { socket, flow, port: peer.port(), received: 0, window_bytes: None });
             }
             Err(Errno::INTR | Errno::CONNABORTED) => {}
@@ -99,41 +98,40 @@ pub fn accept(listener: &OwnedFd) -> Option<Inbound> {
     }
 }
 
-pub(super) fn open() -> Result<OwnedFd, Failure> {
+pub(super) fn open() -> Result<OwnedFd, Error> {
     net::socket_with(AddressFamily::INET, SocketType::STREAM, SOCKET, Some(ipproto::TCP))
-        .or_refuse(|| "cannot open a socket".into())
+        .context(|| "cannot open a socket".into())
 }
 
 impl Connection {
-    /// Opens connection number `number` of `flow`; the caller is in the senders' namespace.
-    pub fn open(flow: u32, number: u32, sockets: &Sockets, tcp: &Tcp) -> Result<(Self, u16), Failure> {
+    /// Opens connection number `number` of `flow`. Returns it with its port. The caller is in the senders' namespace.
+    pub fn open(flow: u32, number: u32, sockets: &SocketSettings, tcp: &TcpSettings) -> Result<(Self, u16), Error> {
         let socket = open()?;
-        let set =
-            |what: &str, done: rustix::io::Result<()>| done.or_refuse(|| format!("cannot set {what} of a socket"));
+        let set = |what: &str, done: rustix::io::Result<()>| done.context(|| format!("cannot set {what} of a socket"));
         set("the congestion control", sockopt::set_tcp_congestion(&socket, tcp.congestion))?;
         set("TCP_NODELAY", sockopt::set_tcp_nodelay(&socket, true))?;
         set("SO_REUSEADDR", sockopt::set_socket_reuseaddr(&socket, true))?;
         set("IP_TOS", sockopt::set_ip_tos(&socket, sockets.tos))?;
         set_number(&socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, u32::from(sockets.packet_bytes) - 40)?;
         set_number(&socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, UNSENT_BYTES)?;
-        // A run ends before the kernel gives up.
+        // The run ends before the kernel gives up.
         set_number(&socket, libc::IPPROTO_TCP, libc::TCP_SYNCNT, 127)?;
         if tcp.pacing {
-            // A bound that binds nothing makes TCP pace by itself.
+            // A limit above every rate makes TCP pace by itself.
             set_number(&socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u32::MAX - 1)?;
         }
         let port = FIRST_PORT + (number % PORTS) as u16;
-        net::bind(&socket, &SocketAddrV4::new(world::sender(flow), port))
-            .or_refuse(|| format!("cannot bind a socket of flow {flow}"))?;
-        match net::connect(&socket, &SocketAddrV4::new(world::receiver(flow), PORT)) {
+        net::bind(&socket, &SocketAddrV4::new(testbed::sender(flow), port))
+            .context(|| format!("cannot bind a socket of flow {flow}"))?;
+        match net::connect(&socket, &SocketAddrV4::new(testbed::receiver(flow), PORT)) {
             Ok(()) | Err(Errno::INPROGRESS) => {}
-            Err(error) => return Err(Failure::refused(format!("cannot connect flow {flow}: {error}"))),
+            Err(error) => return Err(Error::setup(format!("cannot connect flow {flow}: {error}"))),
         }
         Ok((Connection { socket, flow, offered: 0, written: 0 }, port))
     }
 
-    /// Hands the kernel what is offered, as much as it takes.
-    pub fn write(&mut self) -> Look {
+    /// Writes as much of the offered data as the kernel accepts.
+    pub fn write(&mut self) -> IoOutcome {
         static ZEROS: [u8; CHUNK] = [0; CHUNK];
         let before = self.written;
         while self.written < self.offered {
@@ -141,21 +139,21 @@ impl Connection {
             match net::send(&self.socket, &ZEROS[..length], SendFlags::NOSIGNAL) {
                 Ok(taken) => self.written += taken as u64,
                 Err(Errno::INTR) => {}
-                // Not connected yet, or full: the loop hears when it goes on.
+                // Not connected yet, or full: an event tells when it can continue.
                 Err(Errno::AGAIN | Errno::NOTCONN) => break,
-                Err(_) => return Look::Closed,
+                Err(_) => return IoOutcome::Closed,
             }
         }
-        Look::Bytes(self.written - before)
+        IoOutcome::Bytes(self.written - before)
     }
 
-    /// The application offers nothing more than the kernel has.
+    /// Withdraws offered data that the kernel does not have yet.
     pub fn pause(&mut self) {
         self.offered = self.written;
     }
 
-    /// What the kernel says of it.
-    pub fn info(&self) -> Info {
+    /// Reads the kernel's statistics.
+    pub fn info(&self) -> TcpInfo {
         let mut raw = [0u8; 248];
         let mut length = raw.len() as libc::socklen_t;
         // SAFETY: the descriptor is open, and the kernel writes at most `length` bytes to `raw`, which has as many.
@@ -164,19 +162,19 @@ impl Connection {
             libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, raw.as_mut_ptr().cast(), &raw mut length)
         };
         if answer < 0 {
-            return Info::default();
+            return TcpInfo::default();
         }
-        Info::read(&raw[..length as usize])
+        TcpInfo::read(&raw[..length as usize])
     }
 }
 
-impl Info {
-    /// Of `struct tcp_info` in linux/tcp.h, which only grows at its end.
+impl TcpInfo {
+    /// Reads `struct tcp_info` of linux/tcp.h, which only grows at its end.
     fn read(raw: &[u8]) -> Self {
         let number =
             |at: usize| -> Option<u64> { Some(u32::from_ne_bytes(raw.get(at..)?.first_chunk().copied()?).into()) };
         let timeouts = raw.get(240..).and_then(<[u8]>::first_chunk).map(|bytes| u16::from_ne_bytes(*bytes).into());
-        Info {
+        TcpInfo {
             sent: number(156).unwrap_or(0),
             retransmitted: number(100).unwrap_or(0),
             timeouts,
@@ -186,49 +184,50 @@ impl Info {
 }
 
 impl Inbound {
-    /// Offers `bytes` at most from now on. The route said so for the start.
-    pub fn offer_at_most(&mut self, bytes: u32) -> Result<(), Failure> {
-        // A buffer of a given size stays as it is: with room for what segments cost in memory, the window alone limits.
+    /// Limits the advertised window to `bytes`. The route has set its initial value.
+    pub fn offer_at_most(&mut self, bytes: u32) -> Result<(), Error> {
+        // A buffer of fixed size stays as it is. It has space for the overhead of segments, so that the window alone
+        // limits.
         let buffer = bytes.saturating_mul(4).saturating_add(1 << 16).min(1 << 30);
         set_number(&self.socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, buffer)?;
         self.window_bytes = Some(bytes);
         self.clamp()
     }
 
-    /// The kernel sets the bound anew from the buffer whenever it learns what a segment costs
-    /// in memory (since Linux 6.9).
-    fn clamp(&self) -> Result<(), Failure> {
+    /// Sets the limit of the window. Since Linux 6.9 the kernel resets it from the buffer when it learns the overhead
+    /// of a segment.
+    fn clamp(&self) -> Result<(), Error> {
         let Some(bytes) = self.window_bytes else { return Ok(()) };
         set_number(&self.socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, bytes)
     }
 
-    /// Reads all there is.
-    pub fn read(&mut self) -> Look {
-        // One that has just failed has nothing to offer.
+    /// Reads all available data.
+    pub fn read(&mut self) -> IoOutcome {
+        // An error means that the connection has failed.
         let _ = self.clamp();
         let mut read = 0;
-        let mut room = [MaybeUninit::<u8>::uninit(); 1];
+        let mut buffer = [MaybeUninit::<u8>::uninit(); 1];
         loop {
             // SAFETY: with MSG_TRUNC TCP counts and discards up to this length and writes nothing to the buffer.
             let answer =
-                unsafe { libc::recv(self.socket.as_raw_fd(), room.as_mut_ptr().cast(), CHUNK, libc::MSG_TRUNC) };
+                unsafe { libc::recv(self.socket.as_raw_fd(), buffer.as_mut_ptr().cast(), CHUNK, libc::MSG_TRUNC) };
             match usize::try_from(answer) {
                 Ok(0) => break,
                 Ok(length) => {
                     read += length as u64;
                     self.received += length as u64;
                     if length < CHUNK {
-                        return Look::Bytes(read);
+                        return IoOutcome::Bytes(read);
                     }
                 }
                 Err(_) => match std::io::Error::last_os_error().raw_os_error() {
                     Some(libc::EINTR) => {}
-                    Some(libc::EAGAIN) => return Look::Bytes(read),
+                    Some(libc::EAGAIN) => return IoOutcome::Bytes(read),
                     _ => break,
                 },
             }
         }
-        if read > 0 { Look::Bytes(read) } else { Look::Closed }
+        if read > 0 { IoOutcome::Bytes(read) } else { IoOutcome::Closed }
     }
 }
 
@@ -244,13 +243,13 @@ impl AsFd for Inbound {
     }
 }
 
-fn set_number(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: u32) -> Result<(), Failure> {
+fn set_number(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: u32) -> Result<(), Error> {
     // SAFETY: the descriptor is open, and the kernel reads the four bytes of `value`.
     let answer = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), 4) };
     if answer == 0 {
         return Ok(());
     }
-    Err(Failure::refused(format!("cannot set socket option {name}: {}", std::io::Error::last_os_error())))
+    Err(Error::setup(format!("cannot set socket option {name}: {}", std::io::Error::last_os_error())))
 }
 
 #[cfg(test)]
@@ -259,12 +258,12 @@ mod tests {
     use std::net::{Shutdown, TcpListener, TcpStream};
 
     use super::*;
-    use crate::lab::namespace::tests::of_both_sides;
+    use crate::lab::namespace::tests::namespace_with_addresses;
 
     #[test]
-    fn a_paused_connection_sends_what_the_kernel_has_and_then_what_is_offered_anew() {
-        let Some(here) = of_both_sides("a paused connection") else { return };
-        let tcp = Tcp {
+    fn a_paused_connection_sends_only_what_the_kernel_has() {
+        let Some(here) = namespace_with_addresses("a paused connection") else { return };
+        let tcp = TcpSettings {
             congestion: "reno",
             ecn: false,
             pacing: false,
@@ -274,27 +273,27 @@ mod tests {
             restarts: true,
             receive_window_bytes: None,
         };
-        let sockets = Sockets { tcp: None, packet_bytes: 1500, tos: 0 };
+        let sockets = SocketSettings { tcp: None, packet_bytes: 1500, tos: 0 };
         let listener = listen(&here).unwrap();
         let (mut connection, port) = here.within(|| Connection::open(6, 3, &sockets, &tcp)).unwrap();
         let mut inbound = accept(&listener).unwrap();
         assert_eq!((inbound.flow, inbound.port), (6, port));
         connection.offered = u64::MAX;
-        let Look::Bytes(taken) = connection.write() else { panic!("closed") };
+        let IoOutcome::Bytes(taken) = connection.write() else { panic!("closed") };
         assert!(taken > 0);
         connection.pause();
         let mut arrived = |all: u64| {
             (0..5000).any(|_| {
                 std::thread::sleep(std::time::Duration::from_millis(1));
-                assert_ne!(inbound.read(), Look::Closed);
+                assert_ne!(inbound.read(), IoOutcome::Closed);
                 inbound.received >= all
             }) && inbound.received == all
         };
         assert!(arrived(taken));
-        // The kernel has room again, and the application nothing.
-        assert_eq!(connection.write(), Look::Bytes(0));
+        // The kernel has space again, and the application no data.
+        assert_eq!(connection.write(), IoOutcome::Bytes(0));
         connection.offered += 1000;
-        assert_eq!(connection.write(), Look::Bytes(1000));
+        assert_eq!(connection.write(), IoOutcome::Bytes(1000));
         assert!(arrived(taken + 1000));
         // Segments have 1500 - 52 bytes of data at most.
         let info = connection.info();
@@ -302,17 +301,17 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_tells_what_came_and_that_the_other_end_has_closed() {
+    fn a_receiver_reports_data_and_the_end_of_the_connection() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (receiver, peer) = listener.accept().unwrap();
         receiver.set_nonblocking(true).unwrap();
         let mut inbound =
             Inbound { socket: receiver.into(), flow: 0, port: peer.port(), received: 0, window_bytes: None };
-        assert_eq!(inbound.read(), Look::Bytes(0));
+        assert_eq!(inbound.read(), IoOutcome::Bytes(0));
         let mut read_until = |all: u64| {
             while inbound.received < all {
-                assert_ne!(inbound.read(), Look::Closed);
+                assert_ne!(inbound.read(), IoOutcome::Closed);
             }
             inbound.received
         };
@@ -323,13 +322,13 @@ mod tests {
         assert_eq!(read_until(3010), 3010);
         let closed = (0..1000).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(1));
-            inbound.read() == Look::Closed
+            inbound.read() == IoOutcome::Closed
         });
         assert!(closed && inbound.received == 3010);
     }
 
     #[test]
-    fn what_the_kernel_says_is_read_as_far_as_it_says_it() {
+    fn statistics_are_read_as_far_as_the_kernel_has_them() {
         // linux/tcp.h: the smoothed round trip in microseconds at 68, retransmissions at 100, segments with data at
         // 156, time-outs in 16 bits at 240.
         let mut raw = [0; 248];
@@ -337,13 +336,13 @@ mod tests {
             raw[at..at + 4].copy_from_slice(&number.to_ne_bytes());
         }
         raw[240..242].copy_from_slice(&0x3132u16.to_ne_bytes());
-        let all = Info::read(&raw);
+        let all = TcpInfo::read(&raw);
         assert_eq!((all.sent, all.retransmitted), (0x2122_2324, 0x1112_1314));
         assert_eq!((all.rtt_ns, all.timeouts), (0x0102_0304 * 1000, Some(0x3132)));
-        // A kernel before 6.7 says no more than 240 bytes.
-        let timeouts = [240, 241, 242].map(|length| Info::read(&raw[..length]).timeouts);
+        // Kernels before 6.7 return 240 bytes.
+        let timeouts = [240, 241, 242].map(|length| TcpInfo::read(&raw[..length]).timeouts);
         assert_eq!(timeouts, [None, None, Some(0x3132)]);
-        assert_eq!(Info::read(&raw[..240]), Info { timeouts: None, ..all });
-        assert_eq!(Info::read(&[]), Info::default());
+        assert_eq!(TcpInfo::read(&raw[..240]), TcpInfo { timeouts: None, ..all });
+        assert_eq!(TcpInfo::read(&[]), TcpInfo::default());
     }
 }
