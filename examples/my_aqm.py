@@ -18,10 +18,10 @@ class MyPi(aqumen.SampledLaw):
     a = Param(1.822e-5, unit="1/pkt", low=0, doc="weight of the present error")
     b = Param(1.816e-5, unit="1/pkt", low=0, doc="weight of the previous error, below a")
     frequency = Param(150, unit="Hz", low=1e-3, high=1e6, doc="samples per second")
-    target = Param(None, unit="pkt", low=0, doc="target queue length; without one the network's")
+    target = Param(None, unit="pkt", low=0, doc="target queue length; the network's by default")
 
     def start(self):
-        """Parameters and the network are there: choose what follows from them."""
+        """Called once, with parameters and network known: set derived values and initial state."""
         if self.target is None:
             self.target = self.network.target_pkts
         self.period = 1.0 / self.frequency

@@ -1,7 +1,6 @@
-"""The papers' experiments: their scenario files, and how to find one by name.
+"""Scenario files of the papers' experiments, found by name.
 
-A checkout has them in the folder `experiments`; they are compiled into the package too, so that they are there wherever
-it is installed.
+A checkout has them in the folder `experiments`. An installed package has them compiled in.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ PAPERS = {
     "rfc7928": "N. Kuhn, P. Natarajan, N. Khademi, D. Ros: Characterization guidelines for active queue management,"
     " RFC 7928 (2016)",
 }
-"""The papers by the name of their folder; `everyday` beside them holds networks that are of no paper."""
+"""Papers by the name of their folder. The folder `everyday` holds networks that belong to no paper."""
 
 
 FORMER = {
@@ -38,7 +37,7 @@ FORMER = {
     **{f"aqm-mo/rtt{rtt}": f"aqm-mo/rtt@{rtt}ms" for rtt in (10, 22, 46, 100, 215, 464, 1000)},
     **{f"aaqm/n{n}": f"aaqm/load@n{n}" for n in (10, 25, 50, 70, 100)},
 }
-"""Names of experiments that were files of their own, and the cells that they are now: both can be run."""
+"""Former names of experiments and the sweep cells that replaced them; both can be run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +45,14 @@ class Experiment:
     """A scenario file that comes with Aqumen."""
 
     name: str
-    """What the command line calls it: `arm-pfc/exp1`."""
+    """Name on the command line: `arm-pfc/exp1`."""
     text: str
-    """Its TOML text."""
+    """TOML text."""
     file: Path | None
-    """Where it stands, in a checkout."""
+    """Path in a checkout; `None` if compiled in."""
 
     def row(self) -> dict[str, Any]:
-        """Its line in `aqumen list scenarios`: name, title, paper, file, duration and AQM."""
+        """Return its row of `aqumen list scenarios`."""
         import tomllib
 
         said = tomllib.loads(self.text)
@@ -68,7 +67,7 @@ class Experiment:
 
 
 def folder() -> Path | None:
-    """The folder `experiments` here, or else that of the checkout this package runs from."""
+    """Return the folder `experiments` of the working directory, else of the checkout of this package, else `None`."""
     for candidate in (Path("experiments"), Path(__file__).parents[2] / "experiments"):
         if candidate.is_dir():
             return candidate
@@ -76,11 +75,11 @@ def folder() -> Path | None:
 
 
 BESIDE = ("claims", "verdicts")
-"""Files beside the scenarios that are none."""
+"""Names of files in an experiment's folder that are not scenarios."""
 
 
 def experiments() -> list[Experiment]:
-    """All of them, by name: those of the folder, or else those compiled in."""
+    """Return all experiments, by name: from the folder, else those compiled in."""
     found = folder()
     if found is None:
         known = [Experiment(name, text, None) for name, text in _core.experiments()]
@@ -91,10 +90,10 @@ def experiments() -> list[Experiment]:
 
 
 def data(name: str) -> str | None:
-    """The text of a file beside the scenarios, such as `arm-pfc/claims`.
+    """Return the text of another file in an experiment's folder, such as `arm-pfc/claims`; `None` if absent.
 
     Args:
-        name: Its folder and name.
+        name: Folder and name, without ending.
     """
     found = folder()
     if found is None:
@@ -104,33 +103,33 @@ def data(name: str) -> str | None:
 
 
 def find(name: str | os.PathLike[str]) -> Experiment | None:
-    """The experiment of a name: `arm-pfc/exp1`, `arm-pfc/exp1.toml` or `experiments/arm-pfc/exp1.toml`.
+    """Find an experiment by name: `arm-pfc/exp1`, `arm-pfc/exp1.toml` or `experiments/arm-pfc/exp1.toml`.
 
     Args:
-        name: What was asked for.
+        name: Name or path.
     """
     wanted = _plain(name)
     return next((one for one in experiments() if one.name == wanted), None)
 
 
 def cell_of(name: str | os.PathLike[str]) -> str | None:
-    """The cell that a former name of an experiment stands for: `paqm/load@n7` for `paqm/n7`.
+    """Return the sweep cell for a former name: `paqm/load@n7` for `paqm/n7`; `None` for other names.
 
     Args:
-        name: What was asked for.
+        name: Name or path.
     """
     return FORMER.get(_plain(name))
 
 
 def suggestion(name: str | os.PathLike[str]) -> str:
-    """What to say where a name is neither a file nor an experiment.
+    """Return the error text for a name that is neither a file nor an experiment.
 
     Args:
-        name: What was asked for.
+        name: Name or path.
     """
     known = [*(one.name for one in experiments()), *FORMER]
     return (
-        f"no such file or experiment{meant(_plain(name), known) or ';'} `aqumen list scenarios` names the experiments"
+        f"no such file or experiment{meant(_plain(name), known) or ';'} `aqumen list scenarios` lists the experiments"
     )
 
 

@@ -1,4 +1,4 @@
-"""Files as the disk is to hold them: whole or not at all, and JSON that any reader takes."""
+"""Files written atomically, and JSON in the standard's syntax."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["check_file", "clear_parts", "is_packed", "json_text", "laid_out", "r
 
 
 def json_text(data: object, indent: int | None = None) -> str:
-    """JSON as its standard has it: a number that is not finite becomes null.
+    """Format JSON; numbers that are not finite become null.
 
     Args:
-        data: Dictionaries, lists, numbers, words.
-        indent: Spaces to indent by; without it one line.
+        data: Dictionaries, lists, numbers and strings.
+        indent: Spaces of indentation; `None` for one line.
     """
     try:
         return json.dumps(data, indent=indent, allow_nan=False)
@@ -31,10 +31,10 @@ def json_text(data: object, indent: int | None = None) -> str:
 
 
 def laid_out(data: object) -> str:
-    """JSON for people to read, too: a file, or what `--json` prints.
+    """Format JSON with indentation, for files and `--json`.
 
     Args:
-        data: Dictionaries, lists, numbers, words.
+        data: Dictionaries, lists, numbers and strings.
     """
     return json_text(data, indent=2) + "\n"
 
@@ -48,10 +48,13 @@ def _finite(data: Any) -> Any:
 
 
 def check_file(path: str | os.PathLike[str]) -> None:
-    """Raise `ScenarioError` for what is no file that can be read, with the file that may be meant.
+    """Check that a path is a file.
 
     Args:
-        path: What was asked for.
+        path: Path of a file to read.
+
+    Raises:
+        ScenarioError: The path is a folder or does not exist; the message suggests a file with a similar name.
     """
     asked = Path(path)
     if asked.is_dir():
@@ -59,28 +62,28 @@ def check_file(path: str | os.PathLike[str]) -> None:
     if not asked.exists():
         folder = asked.parent
         beside = [each for each in folder.iterdir() if each.is_file()] if folder.is_dir() else []
-        # Without their endings: all TOML files are near to one another by those.
+        # Without suffixes, which would make all TOML files similar.
         near = [str(each) for each in beside if meant(asked.stem, [each.stem])]
         raise ScenarioError(f"{asked}: no such file{meant(str(asked), near)}")
 
 
 def is_packed(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is compressed by gzip.
+    """Return whether a file is compressed by gzip.
 
     Args:
-        path: The file.
+        path: Path of the file to inspect.
     """
     with open(path, "rb") as file:
         return file.read(2) == b"\x1f\x8b"
 
 
 def write_text(path: Path, text: str, *, program: bool = False) -> None:
-    """Write a file as a whole or not at all.
+    """Write a text file atomically.
 
     Args:
-        path: The file.
-        text: What it is to hold.
-        program: Whether it may be executed.
+        path: Path of the file to write.
+        text: Its contents.
+        program: Whether to make it executable.
     """
 
     def write(file: BinaryIO) -> None:
@@ -92,34 +95,33 @@ def write_text(path: Path, text: str, *, program: bool = False) -> None:
 
 
 def replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Put a new file in the place of an old one, as a whole or not at all, also where the machine stops meanwhile.
+    """Create or replace a file atomically, even if the machine crashes meanwhile.
 
     Args:
-        path: The file.
-        write: Writes what it is to hold.
+        path: Path of the file to write.
+        write: Writes the contents.
     """
     clear_parts(path.parent)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
             write(file)
-            # On the disk before it has its name: a name may survive a crash that the bytes do not.
+            # Sync before renaming: after a crash the new name must not refer to missing data.
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror}") from None
     finally:
-        # Nothing half-written stays, whatever stopped us.
         part.unlink(missing_ok=True)
 
 
 @functools.cache
 def clear_parts(folder: Path) -> None:
-    """Remove what processes left half-written in a folder that are gone, killed for instance; once for each folder.
+    """Remove incomplete files of processes that no longer exist; once for each folder.
 
     Args:
-        folder: Where results are written.
+        folder: Output folder.
     """
     for part in folder.glob(".*.part"):
         with contextlib.suppress(OSError):
@@ -128,7 +130,7 @@ def clear_parts(folder: Path) -> None:
 
 
 def _runs(pid: int) -> bool:
-    """Whether there is such a process."""
+    """Return whether a process exists."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

@@ -1,4 +1,4 @@
-"""Programs that a run starts and waits for: none of them outlives the run."""
+"""Child processes that never outlive the run that started them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any
 __all__ = ["stop", "wait"]
 
 _waiting: dict[int, subprocess.Popen[Any]] = {}
-"""What each thread, by its number, waits for."""
+"""Process that each thread waits for, by thread number."""
 
 
 def wait(process: subprocess.Popen[Any]) -> Any:
-    """Wait for a program's end and give what it used (`os.wait4`); where the wait is broken off the program ends too.
+    """Wait for a process to end and return its resource usage (`os.wait4`). An interrupted wait kills the process.
 
-    With it ends what it has started itself, if it leads a session of its own (`start_new_session`).
+    Its own children are killed too if it leads a session (`start_new_session`).
 
     Args:
-        process: The program.
+        process: Running child process.
     """
     me = threading.get_ident()
     _waiting[me] = process
@@ -38,10 +38,10 @@ def wait(process: subprocess.Popen[Any]) -> Any:
 
 
 def stop(threads: Collection[int]) -> None:
-    """End what these threads wait for.
+    """Kill the processes that threads wait for.
 
     Args:
-        threads: Their numbers.
+        threads: Thread numbers.
     """
     for thread in threads:
         process = _waiting.get(thread)

@@ -16,59 +16,59 @@ __all__ = ["QueueCdf", "RunData", "Series", "SojournCdf"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """A link over time, sampled at equal steps."""
+    """Time series of a link, equally spaced; all arrays have one value for each time."""
 
     t_s: Floats
-    """Sampling instants, seconds."""
+    """Sampling times, seconds."""
     queue_pkts: Floats
-    """Packets waiting, the one in transmission not counted."""
+    """Queue length without the packet in transmission, packets."""
     probability: Floats
-    """Marking or dropping probability in force."""
+    """Marking or dropping probability in force, 0 to 1."""
     state: dict[str, Floats] = field(default_factory=dict)
-    """What the AQM shows of its state, such as `capacity_estimate`, by name; NaN where it showed nothing."""
+    """State variables of the AQM by name, such as `capacity_estimate`; NaN where undefined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SojournCdf:
-    """How long packets waited: the distribution function."""
+    """Distribution function of the sojourn time."""
 
     sojourn_s: Floats
-    """Times from arrival to the start of transmission, seconds, rising."""
+    """Times from arrival to the start of transmission, seconds, ascending."""
     share: Floats
-    """Share of packets that waited at most so long, 0 to 1."""
+    """Fraction of packets at or below each time, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueCdf:
-    """How long the queue was: the distribution function over time."""
+    """Distribution function of the queue length over time."""
 
     queue_pkts: Floats
-    """Packets waiting, rising."""
+    """Queue lengths, packets, ascending."""
     share: Floats
-    """Share of the time in which at most so many waited, 0 to 1."""
+    """Fraction of time at or below each length, 0 to 1."""
 
 
 class RunData:
-    """Data of one run: what `Result` holds, without its tables and plots."""
+    """Data of one run, without tables and plots."""
 
     def __init__(self, answer: Answer, spec: str | None = None, label: str | None = None) -> None:
-        """Wrap what an engine answered.
+        """Wrap the result of an engine.
 
         Args:
-            answer: The engine's answer.
-            spec: The AQM as it was asked for; without one its name is taken.
-            label: What tells it from others; without one the AQM.
+            answer: Result of the engine.
+            spec: The AQM as given by the user; default: its name.
+            label: Label in comparisons; default: the AQM.
         """
         self.answer: Answer = answer
-        """What the engine answered."""
+        """Result of the engine."""
         self.json: str = answer.json
-        """The metrics as JSON text, exactly as `aqumen run --json` prints them."""
+        """Metrics as JSON text, exactly as `aqumen run --json` prints them."""
         self.data: dict[str, Any] = json.loads(self.json)
-        """The same as a dictionary."""
+        """Metrics as a dictionary."""
         self.spec: str = spec or self.data["aqm"]["name"]
-        """The AQM as it was asked for."""
+        """The AQM as given by the user."""
         self.label: str = label or self.spec
-        """What it is called beside others: the AQM, with the engine where several are compared."""
+        """Label in comparisons: the AQM, with the engine if several are compared."""
 
     @property
     def seed(self) -> int:
@@ -77,7 +77,7 @@ class RunData:
 
     @property
     def engine(self) -> str:
-        """The engine that ran it."""
+        """Name of the engine."""
         return str(self.data["engine"])
 
     @property
@@ -87,17 +87,17 @@ class RunData:
 
     @property
     def params(self) -> dict[str, float | bool | str]:
-        """Parameters of the AQM in force, those included that it designed for itself."""
+        """Parameters of the AQM in force, including those that it designed itself."""
         return dict(self.data["aqm"]["params"])
 
     @property
     def given(self) -> dict[str, float | bool | str]:
-        """What the AQM was given, by a profile or its SPEC; the rest of `params` is designed, or a default."""
+        """Parameters given by a profile or SPEC; the others of `params` are designed or defaults."""
         return dict(self.data["aqm"].get("given", {}))
 
     @property
     def notes(self) -> list[str]:
-        """What a reader should know of the run, one line each."""
+        """Remarks on the run, one line each."""
         return list(self.data.get("notes", []))
 
     @property
@@ -116,49 +116,49 @@ class RunData:
         return list(self.data["flows"])
 
     def link(self, name: str | None = None, window: str = "steady") -> dict[str, float | None]:
-        """Metrics of a link.
+        """Return the metrics of a link.
 
         Args:
-            name: The link; without one the first recorded.
-            window: A name of `windows`; "steady" leaves out the start, "all" has the whole run.
+            name: Name of the link; default: the first recorded one.
+            window: A name of `windows`; "steady" omits the start-up, "all" is the whole run.
         """
         return dict(self.data["links"][name or self.links[0]][window])
 
     def flow_group(self, name: str, window: str = "steady") -> dict[str, float | None]:
-        """Metrics of a flow group.
+        """Return the metrics of a flow group.
 
         Args:
-            name: A name of `flows`, as the scenario calls its group.
-            window: A name of `windows`; "steady" leaves out the start, "all" has the whole run.
+            name: Name of the group in the scenario, one of `flows`.
+            window: A name of `windows`; "steady" omits the start-up, "all" is the whole run.
         """
         return dict(self.data["flows"][name][window])
 
     def series(self, link: str | None = None) -> Series:
-        """Queue length, probability and the AQM's state over time.
+        """Return queue length, probability and the AQM's state over time.
 
         Args:
-            link: The link; without one the first recorded.
+            link: Name of the link; default: the first recorded one.
         """
         name = link or self.links[0]
         t, queue, p = self.answer.series(name)
         return Series(t_s=t, queue_pkts=queue, probability=p, state=dict(self.answer.state(name)))
 
     def sojourn_cdf(self, link: str | None = None, window: str = "steady") -> SojournCdf:
-        """Distribution of the time that packets waited.
+        """Return the distribution of the sojourn time.
 
         Args:
-            link: The link; without one the first recorded.
-            window: A name of `windows`; "steady" leaves out the start, "all" has the whole run.
+            link: Name of the link; default: the first recorded one.
+            window: A name of `windows`; "steady" omits the start-up, "all" is the whole run.
         """
         values, share = self.answer.sojourn_cdf(link or self.links[0], window)
         return SojournCdf(sojourn_s=values, share=share)
 
     def queue_cdf(self, link: str | None = None, window: str = "steady") -> QueueCdf:
-        """Distribution of the queue length over time.
+        """Return the distribution of the queue length over time.
 
         Args:
-            link: The link; without one the first recorded.
-            window: A name of `windows`; "steady" leaves out the start, "all" has the whole run.
+            link: Name of the link; default: the first recorded one.
+            window: A name of `windows`; "steady" omits the start-up, "all" is the whole run.
         """
         values, share = self.answer.queue_cdf(link or self.links[0], window)
         return QueueCdf(queue_pkts=values, share=share)

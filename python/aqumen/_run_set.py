@@ -19,14 +19,14 @@ from aqumen.scenario import Scenario
 __all__ = ["SCHEMA", "RunSet", "Runs"]
 
 SCHEMA = 1
-"""Version of the JSON of a comparison. It grows when a key changes its meaning or goes away."""
+"""Version of the JSON of a comparison; it grows when a key is removed or changes its meaning."""
 
 
 R = TypeVar("R", bound=RunData, covariant=True)
 
 
 class RunSet(Generic[R]):
-    """Finished runs of several AQMs on one scenario."""
+    """Finished runs of several AQMs on one scenario, without tables and plots."""
 
     def __init__(
         self,
@@ -37,29 +37,29 @@ class RunSet(Generic[R]):
         resumed: int = 0,
         rank_by: str | None = None,
     ) -> None:
-        """Gather runs.
+        """Collect finished runs.
 
         Args:
-            scenario: The network, its flows, and what happens during a run.
-            results: The finished runs, AQM by AQM.
-            wanted: How many were wanted.
-            resumed: How many were taken from disk.
-            rank_by: What decides, a name of `ranking.GOALS`; without it what the scenario holds does.
+            scenario: Network, traffic and duration of the runs.
+            results: Finished runs, AQM by AQM.
+            wanted: Number of wanted runs.
+            resumed: Number of runs loaded from disk.
+            rank_by: Ranking criterion, a name of `ranking.GOALS`; default: by the scenario.
         """
         self.rank_by: str | None = rank_by
-        """What decides, where that was said."""
+        """Ranking criterion, if given."""
         self.scenario: Scenario = scenario
         """The scenario."""
         self.results: Sequence[R] = list(results)
-        """The finished runs, AQM by AQM, seeds rising."""
+        """Finished runs, AQM by AQM, in order of seeds."""
         self.wanted: int = wanted
-        """How many runs were wanted."""
+        """Number of wanted runs."""
         self.resumed: int = resumed
-        """How many runs were taken from disk."""
+        """Number of runs loaded from disk."""
         self.aqms: list[str] = list(dict.fromkeys(result.label for result in self.results))
-        """What is compared, in the order in which it was named: the AQMs; with several engines, each on each."""
+        """Labels in the given order: the AQMs; with several engines, each AQM on each engine."""
         self.seeds: list[int] = sorted({result.seed for result in self.results})
-        """The seeds of which any run finished."""
+        """Seeds with at least one finished run."""
 
     @property
     def complete(self) -> bool:
@@ -67,15 +67,15 @@ class RunSet(Generic[R]):
         return len(self.results) == self.wanted
 
     def of(self, aqm: str) -> list[R]:
-        """The runs of one AQM.
+        """Return the runs of one AQM.
 
         Args:
-            aqm: The AQM as it was asked for; with several engines `pi (fluid)`.
+            aqm: The AQM as given by the user; with several engines such as `pi (fluid)`.
         """
         return [result for result in self.results if result.label == aqm]
 
     def targets(self) -> dict[str, float]:
-        """Target queue length of each recorded link that has one, packets."""
+        """Return the target queue of each recorded link that has one, packets."""
         plan = self.scenario.plan(self.seeds[0], self.results[0].spec)
         return {
             link["name"]: float(link["target_pkts"])
@@ -84,9 +84,9 @@ class RunSet(Generic[R]):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The comparison as `aqumen compare --json` prints it."""
+        """Return the comparison as `aqumen compare --json` prints it."""
         if not self.results:
-            raise ScenarioError("no run finished, so there is nothing to compare")
+            raise ScenarioError("nothing to compare: no run finished")
         first, targets = self.results[0].data, self.targets()
         aqms = {}
         for aqm in self.aqms:
@@ -114,19 +114,19 @@ class RunSet(Generic[R]):
         }
 
     def to_json(self) -> str:
-        """The same as JSON text."""
+        """Return the comparison as JSON text."""
         return json_text(self.to_dict(), indent=2)
 
     def mismatch(self) -> dict[str, Any]:
-        """How far engines disagree about the queue; empty with a single one."""
+        """Return the differences between engines in the queue; empty with one engine."""
         if len({run.label for run in self.results}) == len({run.spec for run in self.results}):
             return {}
         return mismatch(self.results)
 
     def ranking(self) -> Ranking:
-        """The AQMs in order, the best first, on the first recorded link in the window `steady`.
+        """Return the ranking of the AQMs on the first recorded link in the window `steady`, best first.
 
-        Of several engines the first one is the reference: the AQMs are ranked there, engines are never ranked.
+        With several engines, AQMs are ranked on the first one. Engines are never ranked.
         """
         first = self.results[0]
         link, window = first.links[0], "steady" if "steady" in first.windows else next(iter(first.windows))
@@ -145,7 +145,7 @@ class RunSet(Generic[R]):
 
     @property
     def by_aqm(self) -> dict[str, list[str]]:
-        """The labels of each AQM: one; with several engines one for each, that of the reference first."""
+        """Labels of each AQM: one, or with several engines one for each, the reference first."""
         labels: dict[str, list[str]] = {}
         for run in self.results:
             if run.label not in labels.setdefault(run.spec, []):
@@ -153,10 +153,10 @@ class RunSet(Generic[R]):
         return labels
 
     def rows(self, ranking: Ranking) -> list[tuple[Place | None, str]]:
-        """The rows of a ranking: place and label. An AQM on another engine stands below it and has no place.
+        """Return the rows of a ranking: place and label. An AQM on another engine follows it without a place.
 
         Args:
-            ranking: What `ranking` returned.
+            ranking: Result of `ranking`.
         """
         below = {first: others for first, *others in self.by_aqm.values()}
         rows: list[tuple[Place | None, str]] = []
@@ -165,23 +165,23 @@ class RunSet(Generic[R]):
         return rows
 
     def summary(self, aqm: str, metric: str, link: str | None = None, window: str = "steady") -> dict[str, Any]:
-        """Mean, standard deviation, 95 % interval and number of runs of one metric of a link.
+        """Return mean, standard deviation, 95 % confidence interval and number of runs of a link's metric.
 
         Args:
-            aqm: The AQM as it was asked for.
-            metric: A key of a link's metrics, such as "sojourn_mean_s".
-            link: The link; without one the first recorded.
-            window: One that the scenario defines, such as "steady"; "all" has the whole run.
+            aqm: The AQM as given by the user.
+            metric: Key of a link's metric, such as "sojourn_mean_s".
+            link: Name of the link; default: the first recorded one.
+            window: A window of the scenario, such as "steady"; "all" is the whole run.
         """
         return dict(self.summaries(aqm, link, window)[metric])
 
     def summaries(self, aqm: str, link: str | None = None, window: str = "steady") -> dict[str, Any]:
-        """The same of every metric of a link, and of `drop_ratio`, early and overflow drops together.
+        """Return the summary of every metric of a link, and of `drop_ratio` (early and overflow drops together).
 
         Args:
-            aqm: The AQM as it was asked for.
-            link: The link; without one the first recorded.
-            window: One that the scenario defines, such as "steady"; "all" has the whole run.
+            aqm: The AQM as given by the user.
+            link: Name of the link; default: the first recorded one.
+            window: A window of the scenario, such as "steady"; "all" is the whole run.
         """
         name = link or self.results[0].links[0]
         runs = [run.data["links"][name][window] for run in self.of(aqm)]
@@ -198,7 +198,7 @@ Runs = RunSet[RunData]
 
 
 def _summaries(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Name -> window -> metric -> summary over the runs."""
+    """Summarise every metric over the runs: name -> window -> metric -> summary."""
     return {
         name: {
             window: {metric: summarize_metric(metric, [run[name][window] for run in runs]) for metric in metrics}
@@ -209,7 +209,7 @@ def _summaries(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _transients(runs: Sequence[RunData], link: str, target_pkts: float) -> dict[str, Any]:
-    """Event -> settling time and overshoot over the runs."""
+    """Summarise settling time and overshoot over the runs: event -> metric -> summary."""
     per_run = [transients(run, link, target_pkts) for run in runs]
     return {
         event: {
@@ -221,13 +221,13 @@ def _transients(runs: Sequence[RunData], link: str, target_pkts: float) -> dict[
 
 
 def judged(run: RunData, key: str, link: str, window: str) -> float | None:
-    """A figure by which AQMs are ranked: of the link; of its flows the sum of their goodput, or the mean of the groups.
+    """Return a metric for the ranking: of the link, or of its flow groups (goodput summed, others averaged).
 
     Args:
-        run: The result of one seed.
-        key: The metric.
-        link: Name of a link that is recorded, such as `bottleneck`.
-        window: Which part of the run: `steady`, `all`, or one that the scenario names.
+        run: Result of one seed.
+        key: Key of the metric.
+        link: Name of a recorded link, such as `bottleneck`.
+        window: `steady`, `all`, or a window of the scenario.
     """
     of_link = run.data["links"][link][window]
     if key in of_link:

@@ -1,4 +1,4 @@
-"""How many events stand behind a figure: a mean of three pages says little, however many seeds."""
+"""Number of events behind a metric: a mean over three pages says little, however many seeds there are."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from aqumen import _core
 __all__ = ["ANY", "FEW", "MARK", "NOTE", "dropped", "events", "few", "summarize", "summarize_metric"]
 
 FEW = 10
-"""A figure with fewer events behind it is marked."""
+"""Metrics with fewer events are marked."""
 MARK = "†"
-"""The mark."""
-NOTE = f"{MARK} Fewer than {FEW} events (packets lost or marked, pages, transfers) stand behind the figure."
+"""Mark after such a value."""
+NOTE = f"{MARK} Based on fewer than {FEW} events (packets lost or marked, pages, transfers)."
 
 _LOSSES = ("early_dropped_pkts", "overflow_dropped_pkts")
 _COUNTS = (
@@ -30,15 +30,16 @@ _COUNTS = (
     (r"(?P<size>fct_\w+)_(mean_s|p\d+_s|slowdown)", ("{size}_count",)),
     (r"(?P<own>video_stalls|video_switches|timeouts|refused)", ("{own}",)),
 )
-"""By the beginning of a metric's key the keys that count what it is made of."""
+"""Pattern of a metric's key, and the keys of the counters of its events."""
 
 
 def events(metric: str, runs: Iterable[Mapping[str, float | None]]) -> int | None:
-    """Number of events behind a figure over all runs; behind a percentile, those beyond it. `None` if none are counted.
+    """Count the events behind a metric over all runs; for a percentile, those beyond it. `None` if they are not
+    counted.
 
     Args:
-        metric: The key of the figure.
-        runs: The metrics of a link or a flow group in one window, a run each.
+        metric: Key of the metric.
+        runs: Metrics of a link or a flow group in one window, for each run.
     """
     for pattern, keys in _COUNTS:
         if (found := re.match(pattern, metric)) is not None:
@@ -46,30 +47,30 @@ def events(metric: str, runs: Iterable[Mapping[str, float | None]]) -> int | Non
             known = [count for count in counts if count is not None]
             beyond = re.search(r"_p(9\d)_", metric)
             share = 1.0 if beyond is None else (100 - int(beyond[1])) / 100
-            # Rounded first: 0.05 times 200 is a little more than 10.
+            # Rounding removes floating-point errors: 0.05 times 200 is slightly more than 10.
             return math.ceil(round(share * sum(known), 6)) if known else None
     return None
 
 
 def few(summary: Mapping[str, Any]) -> bool:
-    """Whether so few events stand behind a figure that it is marked; none at all is a fact and is not.
+    """Return whether a metric has few events and is marked; a metric with none is exact and is not.
 
     Args:
-        summary: What stands in place of a figure over several runs.
+        summary: Summary of a metric over several runs.
     """
     return 0 < (summary.get("events") or 0) < FEW
 
 
 ANY = (-math.inf, math.inf)
-"""The range of a figure that may be anything."""
+"""Range of an unbounded metric."""
 
 
 def summarize(values: Sequence[float | None], within: tuple[float, float] = ANY) -> dict[str, Any]:
-    """Mean, standard deviation, 95 % interval and number of the values that are defined.
+    """Return mean, standard deviation, 95 % confidence interval and number of the defined values.
 
     Args:
-        values: One value per run.
-        within: The range of the figure, in which its interval stays; without ends it is Student's.
+        values: One value for each run; `None` if undefined.
+        within: Range of the metric, which bounds its interval; Student's interval if unbounded.
     """
     defined = [float(value) for value in values if value is not None]
     if not defined:
@@ -79,11 +80,11 @@ def summarize(values: Sequence[float | None], within: tuple[float, float] = ANY)
 
 
 def summarize_metric(metric: str, runs: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
-    """The same of a metric, and how many events stand behind it, where those are counted.
+    """Summarise a metric, with the number of events behind it if they are counted.
 
     Args:
-        metric: The key of the metric.
-        runs: The metrics of a link or a flow group in one window, a run each.
+        metric: Key of the metric.
+        runs: Metrics of a link or a flow group in one window, for each run.
     """
     found = summarize([run[metric] for run in runs], _core.range_of(metric))
     behind = events(metric, runs) if found["n"] else None
@@ -91,10 +92,10 @@ def summarize_metric(metric: str, runs: Sequence[Mapping[str, float | None]]) ->
 
 
 def dropped(metrics: dict[str, float | None]) -> float | None:
-    """Share of the packets that a link dropped, early or for want of room.
+    """Return the fraction of packets that a link dropped, early or by overflow.
 
     Args:
-        metrics: The link's metrics.
+        metrics: Metrics of the link.
     """
     early, overflow = metrics["early_drop_ratio"], metrics["overflow_drop_ratio"]
     return None if early is None and overflow is None else (early or 0.0) + (overflow or 0.0)

@@ -1,8 +1,8 @@
-"""Finished runs on disk, so that a comparison that was stopped goes on where it was.
+"""Finished runs on disk, so that an interrupted comparison can continue.
 
-A run is two files: `AQM-SEED.json`, the metrics as `run --json` prints them, and `AQM-SEED.npz`, its series and sojourn
-times. Under `digest` the first has digests of what was run (`run`) and of what both files hold (`metrics`, `arrays`).
-It is written last: where it stands, the run is whole.
+A run has two files: `AQM-SEED.json`, the metrics as `run --json` prints them, and `AQM-SEED.npz`, series and
+distributions. The key `digest` of the first holds digests of the inputs (`run`) and of the contents of both files
+(`metrics`, `arrays`). The JSON file is written last, so a run that has one is complete.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ from aqumen.scenario import Scenario
 if TYPE_CHECKING:
     from aqumen.engines.answer import Floats
 
-__all__ = ["Damaged", "Digests", "Store"]
+__all__ = ["DamagedRun", "Digests", "Store"]
 
 LAYOUT = 4
-"""Version of what a run's two files hold: runs written with less are run again."""
+"""Version of the file format; runs of older versions are repeated."""
 
 BYTES_MAX = 4 << 30
-"""More than any run's file has."""
+"""Upper bound on the size of a run's file, bytes."""
 
 
 class Store:
-    """The runs under a folder."""
+    """Runs below a folder."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        """Make the folder where it is absent.
+        """Create the folder if needed.
 
         Args:
-            folder: Where results go; runs go into `runs` below it.
+            folder: Output folder; runs go into its subfolder `runs`.
         """
         self.folder = Path(folder)
         self.runs = self.folder / "runs"
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
-            # Told now, and not after the first run.
+            # Report a write error now instead of after the first run.
             with tempfile.TemporaryFile(dir=self.runs):
                 pass
         except OSError as error:
@@ -63,28 +63,28 @@ class Store:
             clear_parts(each)
 
     def path(self, job: Job, engine: str | None = None) -> Path:
-        """Where a run's metrics are.
+        """Return the path of a run's metrics.
 
         Args:
             job: AQM and seed.
-            engine: The engine, where runs of several stand beside each other.
+            engine: The engine, if the folder holds runs of several.
         """
         aqm, seed = job
         spec = (aqm or "scenario") + (f"@{engine}" if engine else "")
         plain = re.sub(r"[^A-Za-z0-9.=@_-]+", "_", spec)
         if plain != spec or len(spec) > 80:
-            # Two specs must not share a file.
+            # A hash keeps different SPECs apart.
             plain = f"{plain[:80]}-{hashlib.sha256(spec.encode()).hexdigest()[:8]}"
         return self.runs / f"{plain}-{seed}.json"
 
     def save(self, job: Job, answer: Answer, digest: str, engine: str | None = None) -> None:
-        """Write a finished run; it is there as a whole or not at all.
+        """Write a finished run atomically.
 
         Args:
             job: AQM and seed.
-            answer: The engine's answer.
-            digest: Digest of what was run.
-            engine: The engine, where runs of several stand beside each other.
+            answer: Result of the engine.
+            digest: Digest of the inputs.
+            engine: The engine, if the folder holds runs of several.
         """
         import numpy as np
 
@@ -104,15 +104,15 @@ class Store:
         write_text(path, json_text({**data, "digest": sums}) + "\n")
 
     def load(self, job: Job, digest: str, engine: str | None = None) -> Answer | None:
-        """A finished run; `None` where there is none, or one of something else.
+        """Read a finished run; `None` if there is none with this digest.
 
         Args:
             job: AQM and seed.
-            digest: Digest of what is to be run.
-            engine: The engine, where runs of several stand beside each other.
+            digest: Digest of the inputs.
+            engine: The engine, if the folder holds runs of several.
 
         Raises:
-            Damaged: What is there is not what was written.
+            DamagedRun: The files were changed or cannot be read.
         """
         import numpy as np
 
@@ -123,56 +123,56 @@ class Store:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise Damaged(f"{path}: cannot read: {error.strerror}") from None
+            raise DamagedRun(f"{path}: cannot read: {error.strerror}") from None
         try:
             data = json.loads(text)
             sums = data.pop("digest")
             if not isinstance(sums, dict):
-                # Written before there were sums.
+                # Written by a version without checksums.
                 return None
             metrics = json_text(data)
             whole = json_text({**data, "digest": sums}).encode() + b"\n" == text
             if not whole or sums["metrics"] != _sum(metrics.encode()):
-                raise Damaged(f"{path}: changed since it was written")
+                raise DamagedRun(f"{path}: changed since it was written")
             if sums.get("file", path.name) != path.name:
-                raise Damaged(f"{path}: the run of {sums['file']}")
+                raise DamagedRun(f"{path}: holds the run of {sums['file']}")
             if sums["run"] != digest:
                 return None
             packed = _read(arrays_path)
             if sums["arrays"] != _sum(packed):
-                raise Damaged(f"{arrays_path}: changed since it was written")
+                raise DamagedRun(f"{arrays_path}: changed since it was written")
             with np.load(io.BytesIO(packed), allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             return StoredAnswer(metrics, arrays)
         except OSError as error:
-            raise Damaged(f"{arrays_path}: cannot read: {error.strerror}") from None
+            raise DamagedRun(f"{arrays_path}: cannot read: {error.strerror}") from None
         except (ValueError, TypeError, AttributeError, KeyError, AssertionError, RecursionError, zipfile.BadZipFile):
-            raise Damaged(f"{path}: no finished run") from None
+            raise DamagedRun(f"{path}: not a finished run") from None
 
 
 def _read(path: Path) -> bytes:
-    """What a file holds: one on disk and no larger than a run is, since a pipe would never end, nor a device."""
+    """Read a regular file of bounded size. Pipes and devices are refused, since they may never end."""
     found = path.stat()
     if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
-        raise OSError(errno.EINVAL, "it is no file on disk")
+        raise OSError(errno.EINVAL, "not a regular file")
     if found.st_size > BYTES_MAX:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
     return path.read_bytes()
 
 
-class Damaged(Error):
-    """A run on disk that is not as it was written; it is to be run again."""
+class DamagedRun(Error):
+    """A run on disk that was changed or cannot be read; it has to be repeated."""
 
 
 class StoredAnswer:
-    """A run read back from disk."""
+    """A run read from disk."""
 
     def __init__(self, metrics: str, arrays: dict[str, Floats]) -> None:
-        """Take what the two files held.
+        """Wrap the contents of a run's two files.
 
         Args:
             metrics: The metrics as JSON text.
-            arrays: Series and sojourn times.
+            arrays: Series and distributions.
         """
         self.json = metrics
         self._arrays = arrays
@@ -180,35 +180,35 @@ class StoredAnswer:
         self._links, self._windows = list(data["links"]), list(data["windows"])
 
     def series(self, link: str) -> tuple[Floats, Floats, Floats]:
-        """Times in seconds, packets waiting, probability in force."""
+        """Return times (s), queue lengths (packets, without the one in transmission) and probabilities."""
         k = self._links.index(link)
         return self._arrays[f"t_s_{k}"], self._arrays[f"queue_pkts_{k}"], self._arrays[f"probability_{k}"]
 
     def state(self, link: str) -> list[tuple[str, Floats]]:
-        """What the AQM showed of its state at those times, by name."""
+        """Return the AQM's state variables at those times, by name."""
         prefix = f"state_{self._links.index(link)}_"
         return [(key.removeprefix(prefix), values) for key, values in self._arrays.items() if key.startswith(prefix)]
 
     def sojourn_cdf(self, link: str, window: str) -> tuple[Floats, Floats]:
-        """Sojourn times in seconds and the share of packets at or below each."""
+        """Return sojourn times (s) and the fraction of packets at or below each."""
         k, w = self._links.index(link), self._windows.index(window)
         return self._arrays[f"sojourn_s_{k}_{w}"], self._arrays[f"share_{k}_{w}"]
 
     def queue_cdf(self, link: str, window: str) -> tuple[Floats, Floats]:
-        """Queue lengths in packets and the share of time at or below each."""
+        """Return queue lengths (packets) and the fraction of time at or below each."""
         k, w = self._links.index(link), self._windows.index(window)
         return self._arrays[f"level_pkts_{k}_{w}"], self._arrays[f"time_share_{k}_{w}"]
 
 
 class Digests:
-    """Digests of the runs of one scenario on one engine: of all that decides what a run answers."""
+    """Digests of everything that determines the runs of one scenario on one engine."""
 
     def __init__(self, scenario: Scenario, engine: str) -> None:
-        """Take what all its runs share.
+        """Digest the inputs that all runs share.
 
         Args:
             scenario: The network, its flows, and what happens during a run.
-            engine: What runs it, by name, such as `packet`.
+            engine: Name of the engine, such as `packet`.
         """
         parts = [str(LAYOUT), engine, _core.__version__, built(engine), scenario.to_toml()]
         if scenario.own:
@@ -226,9 +226,10 @@ class Digests:
         return hashlib.sha256(self._shared + self._plan(job[0]) + f"\0{job}".encode()).hexdigest()
 
     def _plan(self, spec: str | None) -> bytes:
-        """The plan with an AQM: the text names files (rates, frames, models), the plan holds what stands in them.
+        """Return the plan with an AQM.
 
-        That of this AQM and no other: events may change parameters that another does not have.
+        The plan contains the files that a scenario names (rates, frames, models). It is made for one AQM, since events
+        may change parameters that other AQMs lack.
         """
         if spec not in self._plans:
             self._plans[spec] = json_text(self._scenario.plan(aqm=spec)).encode()
@@ -237,10 +238,10 @@ class Digests:
 
 @functools.cache
 def built(engine: str) -> str:
-    """Digest of the program that an engine is: of what was compiled, and for a peer of what describes a plan to it.
+    """Return a digest of an engine's program, or of the code that translates plans for an external simulator.
 
     Args:
-        engine: What runs it, by name, such as `packet`.
+        engine: Name of the engine, such as `packet`.
     """
     return hashlib.sha256(b"".join(_sum(file.read_bytes()).encode() for file in find(engine).files())).hexdigest()
 

@@ -1,4 +1,4 @@
-"""The known answers: inputs and outputs of each algorithm, computed independently, that the Rust code replays."""
+"""Test vectors: independently computed inputs and outputs of each algorithm, checked by the Rust code."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ COMMAND = (
     *("cargo", "test", "--locked", "--quiet", "--no-fail-fast", "--package", "aqumen-aqm", "--test", "all"),
     *("--", "vectors", "--nocapture", "--test-threads=1"),
 )
-"""What replays them: the tests of that name, and nothing else. Built from nothing it takes a quarter of a minute."""
+"""Command that runs the tests of this name only. A build from scratch takes about 15 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """How one file replayed."""
+    """Result of one file of test vectors."""
 
     vector: str
-    """Name of the file, without its ending."""
+    """Name of the file, without suffix."""
     algorithm: str
-    """What it is of."""
+    """Name of the algorithm."""
     figures: int
-    """Numbers compared."""
+    """Number of compared values."""
     worst: float
-    """Largest error, as a share of the tolerance that the file gives."""
+    """Largest error / tolerance of the file."""
     verdict: str
     """`equal` or `different`."""
 
 
 def replay() -> list[Replay]:
-    """Replay all files with the tests of the algorithms' crate; needs a checkout and cargo."""
+    """Run all test vectors with the tests of the crate `aqm`; needs a checkout and cargo."""
     root = Path(__file__).parents[2]
     if not (root / "crates/aqm/vectors").is_dir() or shutil.which("cargo") is None:
         raise EngineError(
-            "the vectors replay in a checkout of Aqumen, with cargo: clone it, and install Rust (https://rustup.rs)"
+            "test vectors need a checkout of Aqumen and cargo: clone it, and install Rust (https://rustup.rs)"
         )
     run = subprocess.run(COMMAND, cwd=root, capture_output=True, text=True, check=False)
     found = []
@@ -58,12 +58,12 @@ def replay() -> list[Replay]:
 
 
 def report(replays: Sequence[Replay]) -> dict[str, Any]:
-    """As JSON."""
+    """Return the results as a JSON object."""
     return {"schema": SCHEMA, "vectors": [asdict(one) for one in replays]}
 
 
 def table(replays: Sequence[Replay]) -> str:
-    """As text; the error is a share of each file's tolerance, 1e-9 for nearly all."""
+    """Format the results as text; the error is relative to each file's tolerance, mostly 1e-9."""
     lines = [f"{'algorithm':<21} {'vector':<28} {'figures':>8} {'error/tolerance':>16}  verdict"]
     lines += [
         f"{one.algorithm:<21} {one.vector:<28} {one.figures:>8} {one.worst:>16.1e}  {one.verdict}" for one in replays

@@ -1,4 +1,4 @@
-"""Several AQMs on one scenario over several seeds, with statistics."""
+"""Comparison of several AQMs on one scenario over several seeds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Comparison", "compare", "run"]
 
 SEEDS_MAX = 100_000
-"""More seeds than this are taken for a slip of the hand."""
+"""Largest number of seeds; more is taken for a typing error."""
 
 
 def run(
@@ -51,16 +51,21 @@ def run(
     """Run one AQM on one scenario with one seed.
 
     Args:
-        scenario: A scenario, or the path of its file.
-        aqm: The AQM, a SPEC such as `pi`, `pi-printed` or `pi:a=1.822e-5,b=1.816e-5`, or an object of `aqumen.aqms`;
-            or a class of your own; without one the scenario's own.
-        seed: The seed; the same seed gives the same result, and the same traffic to every AQM.
-        engine: `packet`, `fluid` (with a model: `fluid:hollot`), `theory`, or `ns2` where it is installed.
-        pcap: A file for the packets of the bottleneck, as pcapng.
-        on_progress: Called now and then with the share done, 0 to 1; `False` stops the run, which raises `Cancelled`.
-        force: Run also what would take hours, which is refused otherwise.
-        threads: How many may share the run; the result is the same. A second one helps on fast links (`cost.threads`
-            says whether it did), a third does not.
+        scenario: A scenario, a path, or the name of an experiment.
+        aqm: The AQM: a SPEC such as `pi`, `pi-printed` or `pi:a=1.822e-5,b=1.816e-5`, an object of `aqumen.aqms`, or a
+            custom class; default: the scenario's.
+        seed: Seed of all random numbers. Equal seeds give equal results, and equal traffic to every AQM.
+        engine: `packet`, `fluid` (with a model: `fluid:hollot`), `theory`, or `ns2` if installed.
+        pcap: File for the packets of the bottleneck, as pcapng.
+        on_progress: Called with the completed fraction, 0 to 1; returning `False` stops the run.
+        force: Run even if it is estimated to take hours.
+        threads: Maximum number of threads; the result does not depend on it. A second thread helps on fast links
+            (`cost.threads` says whether it was used), a third does not.
+
+    Raises:
+        ScenarioError: An argument is invalid, or the run would take too long.
+        EngineError: The engine is missing, cannot run the scenario, or failed.
+        Cancelled: `on_progress` returned `False`.
     """
     check_threads(threads)
     scenario, specs = _known(as_scenario(scenario), [] if aqm is None else [aqm])
@@ -85,21 +90,26 @@ def compare(
     on_progress: Callable[[int, int], bool] | None = None,
     force: bool = False,
 ) -> Comparison:
-    """Run several AQMs on one scenario, each with the same seeds, on all cores; or an AQM on several engines.
+    """Run several AQMs on one scenario with equal seeds, on all cores; or one AQM on several engines.
 
     Args:
-        scenario: A scenario, or the path of its file.
+        scenario: A scenario, a path, or the name of an experiment.
         aqms: The AQMs, each a SPEC such as `pi`, `pi-printed` or `pi:a=1.822e-5,b=1.816e-5`, an object of
-            `aqumen.aqms`, or a class of your own.
-        seeds: How many seeds (1, 2, ... are taken), or the seeds themselves.
-        engine: `packet`, `fluid` (with a model: `fluid:hollot`), `theory`, or `ns2` where it is installed; or
-            several of them, of which the first is the one that the others are held against.
-        threads: How many runs at a time; without it one per core.
-        out: A folder into which every finished run is written, and from which those already there are taken.
-        rank_by: What decides: `queue-error`, `delay`, `p99`, `delay-at-utilization`, `page-load`, `calls` or `goodput`;
-            without it the queue's error where the scenario has a target, else delay at utilisation.
-        on_progress: Called with the numbers of finished and of wanted runs; `False` leaves out the rest.
-        force: Run also what would take hours, which is refused otherwise.
+            `aqumen.aqms`, or a custom class.
+        seeds: Number of seeds (1, 2, ... are used), or the seeds themselves.
+        engine: `packet`, `fluid` (with a model: `fluid:hollot`), `theory`, or `ns2` if installed; or several, of which
+            the first is the reference.
+        threads: Number of concurrent runs; default: the number of cores.
+        out: Folder for finished runs; runs already there are reused.
+        rank_by: Ranking criterion: `queue-error`, `delay`, `p99`, `delay-at-utilization`, `page-load`, `calls` or
+            `goodput`; default: `queue-error` if the scenario has a target, else `delay-at-utilization`.
+        on_progress: Called with the numbers of finished and wanted runs; returning `False` stops.
+        force: Run even if it is estimated to take hours.
+
+    Raises:
+        ScenarioError: An argument is invalid, or a run would take too long.
+        EngineError: An engine is missing, cannot run the scenario, or failed.
+        OutputError: `out` cannot be written.
     """
     known, specs = _known(as_scenario(scenario), aqms)
     gathered = Gathering(known, specs, seeds, engine, threads=threads, out=out, rank_by=rank_by, force=force)
@@ -108,7 +118,7 @@ def compare(
 
 
 def _known(scenario: Scenario, aqms: Sequence[object]) -> tuple[Scenario, list[str]]:
-    """The scenario that knows the classes among `aqms`, and the SPECs of all."""
+    """Add the classes among `aqms` to the scenario. Returns it with the SPECs of all AQMs."""
     if not any(isinstance(aqm, type) for aqm in aqms):
         return scenario, [str(aqm) for aqm in aqms]
     specs, classes = custom.specs(aqms)
@@ -119,46 +129,46 @@ class Comparison(RunSet[Result]):
     """Finished runs of several AQMs on one scenario, with tables, plots and the report."""
 
     def write_report(self, path: str | os.PathLike[str], command: str | None = None, *, theory: bool = False) -> None:
-        """Write the report: one HTML file that needs nothing else.
+        """Write the report, a self-contained HTML file.
 
         Args:
-            path: The file.
-            command: The command that made the comparison, to be printed at the end.
-            theory: Set margins and oscillations beside the result too, which may take seconds for each AQM.
+            path: Path of the file.
+            command: Command to print at its end.
+            theory: Also predict margins and oscillations, which may take seconds for each AQM.
         """
         from aqumen.view.report import report_html
 
         write_text(Path(path), report_html(self, command, loops=theory))
 
     def to_pandas(self) -> pd.DataFrame:
-        """All metrics of all runs as a pandas table, one row each. Needs the extra `pandas`."""
+        """Return all metrics of all runs as a pandas table, one row each. Needs the extra `pandas`."""
         return tables.to_pandas(tables.metric_columns(self.results))
 
     def to_polars(self) -> pl.DataFrame:
-        """All metrics of all runs as a polars table, one row each. Needs the extra `polars`."""
+        """Return all metrics of all runs as a polars table, one row each. Needs the extra `polars`."""
         return tables.to_polars(tables.metric_columns(self.results))
 
     def to_arrow(self) -> pa.Table:
-        """All metrics of all runs as an Arrow table, one row each. Needs the extra `arrow`."""
+        """Return all metrics of all runs as an Arrow table, one row each. Needs the extra `arrow`."""
         return tables.to_arrow(tables.metric_columns(self.results))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Hand all metrics to any library that reads Arrow streams. Needs the extra `arrow`.
+        """Export all metrics as an Arrow stream. Needs the extra `arrow`.
 
         Args:
-            requested_schema: The schema that the reader would like, as an Arrow capsule.
+            requested_schema: Schema preferred by the reader, as an Arrow capsule.
         """
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_xarray(self) -> xr.Dataset:
-        """All metrics, by AQM, seed, link or group, and window. Needs the extra `xarray`."""
+        """Return all metrics by AQM, seed, link or group, and window. Needs the extra `xarray`."""
         return tables.metrics_dataset(self.results)
 
     def plot(self, link: str | None = None) -> Figure:
-        """Draw queue length over time and delay against utilisation. Needs the extra `plot`.
+        """Plot queue length over time, and delay against utilisation. Needs the extra `plot`.
 
         Args:
-            link: The link; without one the first recorded.
+            link: Name of the link; default: the first recorded one.
         """
         return plot_comparison(self, link)
 
@@ -176,7 +186,7 @@ class Comparison(RunSet[Result]):
 
 
 class Gathering:
-    """A comparison being made: runs come in one by one, and none is lost when it is stopped."""
+    """A comparison in progress; finished runs are kept when it is stopped."""
 
     def __init__(
         self,
@@ -190,20 +200,20 @@ class Gathering:
         rank_by: str | None = None,
         force: bool = False,
     ) -> None:
-        """Check everything that can be checked before the first run, and take the runs that are on disk.
+        """Check the arguments and load finished runs.
 
         Args:
-            scenario: The network, its flows, and what happens during a run.
+            scenario: Network, traffic and duration of the runs.
             aqms: The AQMs, each a SPEC.
-            seeds: How many seeds, or the seeds themselves.
-            engine: The engine, or several.
-            threads: How many runs at a time; without it one per core.
-            out: A folder for finished runs.
-            rank_by: What decides, a name of `ranking.GOALS`.
-            force: Run also what would take hours.
+            seeds: Number of seeds, or the seeds themselves.
+            engine: Name of the engine, or several names.
+            threads: Number of concurrent runs; default: the number of cores.
+            out: Folder for finished runs.
+            rank_by: Ranking criterion, a name of `ranking.GOALS`.
+            force: Run even if it is estimated to take hours.
         """
         if rank_by is not None and rank_by not in GOALS:
-            raise ScenarioError(f"rank by {rank_by}: no such goal; choose from: {listed(GOALS)}")
+            raise ScenarioError(f'rank_by: invalid value "{rank_by}"; choose from: {listed(GOALS)}')
         self.rank_by = rank_by
         self.engines = [engine] if isinstance(engine, str) else list(engine)
         if not self.engines:
@@ -222,15 +232,15 @@ class Gathering:
             check_threads(threads)
         self.scenario, self.aqms = scenario, list(aqms)
         self.seeds = seed_list(seeds)
-        #: How long this will take, where that is long.
+        #: Warnings of long runs.
         self.long = [
-            said
+            warning
             for each in self.engines
-            if (said := engines.foresee(scenario, aqms, each, len(self.seeds), force=force)) is not None
+            if (warning := engines.foresee(scenario, aqms, each, len(self.seeds), force=force)) is not None
         ]
         self.threads = engines.threads_within_memory(scenario, threads or engines.cores())
         self.store: Store | None = None
-        # Seed by seed, so that a comparison that is stopped has about as many runs of each AQM.
+        # Seed by seed, so that an interrupted comparison has about equally many runs of each AQM.
         self.jobs: list[tuple[str, Job]] = [
             (each, (aqm, seed)) for each in self.engines for seed in self.seeds for aqm in self.aqms
         ]
@@ -238,14 +248,14 @@ class Gathering:
         self.damaged: list[str] = []
         self._digests: dict[str, Digests] = {}
         if out is not None:
-            from aqumen._store import Damaged, Digests, Store
+            from aqumen._store import DamagedRun, Digests, Store
 
             self.store = Store(out)
             self._digests = {each: Digests(scenario, each) for each in self.engines}
             for each, job in self.jobs:
                 try:
                     answer = self.store.load(job, self._digests[each].of(job), self._apart(each))
-                except Damaged as error:
+                except DamagedRun as error:
                     self.damaged.append(str(error))
                     continue
                 if answer is not None:
@@ -253,10 +263,10 @@ class Gathering:
         self.resumed = len(self.answers)
 
     def work(self, on_progress: Callable[[int, int], bool] | None = None) -> None:
-        """Run what is left, engine by engine.
+        """Run the missing runs, engine by engine.
 
         Args:
-            on_progress: Called with the numbers of finished and of wanted runs; `False` leaves out the rest.
+            on_progress: Called with the numbers of finished and wanted runs; returning `False` stops.
         """
         go_on = True
         for engine in self.engines:
@@ -275,7 +285,7 @@ class Gathering:
                 engines.run_many(self.scenario, left, engine, self.threads, done)
 
     def comparison(self) -> Comparison:
-        """What is finished by now."""
+        """Return the comparison of the finished runs."""
         results = [
             Result(self.answers[each, (aqm, seed)], aqm, self._label(aqm, each))
             for aqm in self.aqms
@@ -293,34 +303,34 @@ class Gathering:
 
 
 def check_threads(threads: int) -> None:
-    """Raise `ScenarioError` for a number of threads that is none.
+    """Raise `ScenarioError` unless the number of threads is at least 1.
 
     Args:
-        threads: What was given for one.
+        threads: Requested number of threads.
     """
     if threads < 1:
-        raise ScenarioError(f"threads = {threads}: at least 1 is needed")
+        raise ScenarioError(f"threads = {threads}: must be at least 1")
 
 
 def check_seed(seed: int) -> None:
-    """Raise `ScenarioError` for a seed that is none.
+    """Raise `ScenarioError` unless a seed is a 64-bit unsigned integer.
 
     Args:
-        seed: What was given for one.
+        seed: Seed of a run.
     """
     if not 0 <= seed < 2**64:
-        raise ScenarioError(f"seed {seed}: a seed is a whole number from 0 to 2^64 - 1")
+        raise ScenarioError(f"seed {seed}: must be 0 to 2^64 - 1")
 
 
 def seed_list(seeds: int | Sequence[int]) -> list[int]:
-    """The seeds, rising; a number n stands for 1, 2, ..., n.
+    """Return the seeds in ascending order; a number n stands for 1, 2, ..., n.
 
     Args:
-        seeds: How many, or which.
+        seeds: Number of seeds, or the seeds.
     """
     if isinstance(seeds, int):
         if not 1 <= seeds <= SEEDS_MAX:
-            raise ScenarioError(f"seeds = {seeds}: the number of seeds is from 1 to {SEEDS_MAX}")
+            raise ScenarioError(f"seeds = {seeds}: must be 1 to {SEEDS_MAX}")
         return list(range(1, seeds + 1))
     if not seeds:
         raise ScenarioError("no seed given; name at least one")

@@ -1,4 +1,4 @@
-"""What can go wrong, as exceptions. Every message is one line that says what to do about it."""
+"""Exceptions of Aqumen. Every message is one line that says how to fix the error."""
 
 from __future__ import annotations
 
@@ -17,48 +17,48 @@ __all__ = [
 ]
 
 LIST_CHARS_MAX = 200
-"""Longest list of names in a message, characters."""
+"""Maximum length of a list of names in a message, characters."""
 
 
 class Error(Exception):
-    """The base of all errors that Aqumen raises on purpose."""
+    """Base of all exceptions that Aqumen raises."""
 
 
 class ScenarioError(Error, ValueError):
-    """A scenario, an AQM, a setting or another argument that cannot be used."""
+    """A scenario, an AQM or another argument is invalid."""
 
 
 class EngineError(Error, RuntimeError):
-    """An engine that is absent or could not finish."""
+    """An engine is missing or failed."""
 
 
 class Cancelled(Error):
-    """A run that its `on_progress` stopped."""
+    """`on_progress` stopped a run."""
 
 
 class OwnError(Error):
-    """Code of your own (an AQM) raised, or answered what is no answer. Its cause is what was raised."""
+    """Custom code (an AQM or a traffic source) raised an exception, or returned an invalid value; see its cause."""
 
 
 class OutputError(Error, OSError):
-    """A result that could not be written, or one on disk that could not be read."""
+    """A result could not be written, or a file could not be read."""
 
 
 class MissingExtra(Error, ImportError):
-    """An optional package that this call needs and that is not installed."""
+    """An optional package is not installed."""
 
 
 def listed(names: Iterable[str], command: str = "") -> str:
-    """Names for a message, with commas; of a long list the beginning, how many more there are, and what lists them all.
+    """Join names by commas; a long list is cut, with the number of omitted names and a command that lists all.
 
     Args:
-        names: What to list, in the order to show it.
-        command: The command that lists them.
+        names: Names, in order.
+        command: Command that lists all names.
     """
     names = list(names)
     if len(whole := ", ".join(names)) <= LIST_CHARS_MAX:
         return whole
-    # The last comma that stands where there is room: what follows it is cut off.
+    # Cut at the last comma that fits.
     shown = whole[: whole.rindex(", ", 0, LIST_CHARS_MAX)] if ", " in whole[:LIST_CHARS_MAX] else ""
     left = len(names) - (shown.count(", ") + 1 if shown else 0)
     lists = f"; `{command}` lists all" if command else ""
@@ -66,12 +66,12 @@ def listed(names: Iterable[str], command: str = "") -> str:
 
 
 def meant(word: str, names: Iterable[str], *, least: float = 0.6) -> str:
-    """`; did you mean NAME?` for a message, of the name that a word is near to; nothing where none is.
+    """Return `; did you mean NAME?` for the most similar name; empty if none is similar.
 
     Args:
-        word: What was said.
-        names: What there is.
-        least: How near it has to be, 0 to 1.
+        word: The invalid name.
+        names: Valid names.
+        least: Minimum similarity, 0 to 1.
     """
     import difflib
 

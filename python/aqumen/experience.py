@@ -1,8 +1,8 @@
-"""What people feel of a network, and AQMs in order by it, with every weight said.
+"""Scores of AQMs by user experience.
 
-Several figures that have no common unit make one score: each counts as a ratio, and the score is their weighted
-geometric mean. Halving the time of a page weighs as much as doubling the rate of an upload; 100 % would be an AQM as
-good as the best in each. The order of two AQMs does not depend on which others are compared.
+A score combines metrics of different units: the weighted geometric mean of each metric's ratio to the best AQM. Halving
+the load time of a page counts as much as doubling the rate of an upload. An AQM that is best in every metric has 100 %.
+The order of two AQMs does not depend on which others are compared.
 """
 
 from __future__ import annotations
@@ -15,93 +15,94 @@ from typing import Any
 from aqumen import _core
 from aqumen.result import Result
 
-__all__ = ["ALIKE", "Felt", "Score", "Scored", "scores"]
+__all__ = ["ALIKE", "AqmScore", "ExperienceMetric", "Score", "scores"]
 
 ALIKE: float = _core.ALIKE
-"""Scores closer than this ratio count as alike."""
+"""Scores closer than this ratio count as equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Felt:
-    """A figure that somebody feels."""
+class ExperienceMetric:
+    """A metric of user experience."""
 
     key: str
-    """Its name for `--weigh`."""
+    """Name for `--weigh`."""
     title: str
-    """What it is."""
+    """Column heading."""
     unit: str
-    """Its unit in tables."""
+    """Unit in tables."""
     digits: int
-    """Digits behind the point in tables."""
+    """Decimal places in tables."""
     of: Callable[[Result], float | None]
-    """The figure of a run, in that unit."""
+    """Returns the metric of a run, in that unit; `None` if undefined."""
     more: bool = False
-    """Whether more is better."""
+    """Whether larger is better."""
     from_: float = 0.0
-    """Where it begins: a call without any quality has MOS 1."""
+    """Lower end of its range: a call's MOS begins at 1."""
     to: float = math.inf
-    """The most that it can be."""
+    """Upper end of its range."""
     least: float = 1e-3
-    """Below so much, counted from there, ratios mean nothing."""
+    """Smallest distance from `from_` that ratios use."""
     weight: float = 1.0
-    """How much it counts unless `--weigh` says otherwise."""
+    """Default weight."""
     worst: float = math.nan
-    """What stands for it where it is not defined."""
+    """Value that replaces an undefined metric."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
-    """One AQM."""
+class AqmScore:
+    """Score of one AQM."""
 
     aqm: str
-    """The AQM as it was asked for."""
+    """The AQM as given by the user."""
     place: int
-    """1 + the number of AQMs that are clearly better."""
+    """1 + the number of AQMs that are significantly better."""
     tied_with: tuple[str, ...]
-    """AQMs of which neither it nor they are clearly better."""
+    """AQMs that are neither significantly better nor worse."""
     score: float
-    """100 times the weighted geometric mean of its ratios to the best in each figure."""
+    """100 times the weighted geometric mean of the ratios to the best AQM, percent."""
     score_half: float | None
-    """Half the 95 % interval of the score; `None` with one seed."""
+    """Half-width of the 95 % confidence interval of the score; `None` with one seed."""
     by_senders: Mapping[str, float]
-    """The same score for each kind of senders."""
+    """Score with each kind of senders, percent."""
     values: Mapping[str, dict[str, Any]]
-    """The summary of each figure over the seeds."""
+    """Summary of each metric over the seeds."""
     alone: frozenset[str]
-    """Figures in which its mean is the best."""
+    """Metrics in which its mean is the best."""
     group: str | None = None
-    """Letters: two AQMs share one if neither is clearly better (compact letter display). `None` with one seed."""
+    """Letters: AQMs that share one do not differ significantly (compact letter display). `None` with one seed."""
 
     @property
     def score_ci95(self) -> list[float] | None:
-        """The 95 % interval of the score, symmetric in its logarithm; `None` with one seed."""
+        """The 95 % confidence interval of the score, symmetric in its logarithm; `None` with one seed."""
         if self.score_half is None:
             return None
         half = math.asinh(self.score_half / self.score)
         return [self.score * math.exp(-half), self.score * math.exp(half)]
 
 
-Score = tuple[Scored, ...]
+Score = tuple[AqmScore, ...]
 Runs = Mapping[str, Mapping[str, Mapping[int, Result]]]
-"""AQM, kind of senders and seed of each run."""
+"""AQM -> kind of senders -> seed -> run."""
 
 
-def scores(runs: Runs, felt: Sequence[Felt], weights: Mapping[str, float]) -> Score:
-    """AQMs in order, the best first. They meet the same traffic seed by seed, so differences are taken in pairs.
+def scores(runs: Runs, metrics: Sequence[ExperienceMetric], weights: Mapping[str, float]) -> Score:
+    """Score and order AQMs, best first. Differences are paired by seed, since all AQMs see the same traffic.
 
     Args:
-        runs: The runs; a seed counts where every AQM finished it with all senders.
-        felt: The figures.
-        weights: How much each counts, by its key.
+        runs: The runs; a seed counts if every AQM finished it with all senders.
+        metrics: Metrics of user experience.
+        weights: Weight of each metric, by its key.
     """
     senders = list(next(iter(runs.values())))
     seeds = sorted(set.intersection(*(set(of) for by in runs.values() for of in by.values())))
-    figures = [(f.more, f.from_, f.to, f.least, f.worst, weights[f.key]) for f in felt]
+    figures = [(f.more, f.from_, f.to, f.least, f.worst, weights[f.key]) for f in metrics]
     tried = [
-        (aqm, [[[f.of(by[who][seed]) for seed in seeds] for who in senders] for f in felt]) for aqm, by in runs.items()
+        (aqm, [[[f.of(by[who][seed]) for seed in seeds] for who in senders] for f in metrics])
+        for aqm, by in runs.items()
     ]
     return tuple(
-        Scored(
+        AqmScore(
             aqm=aqm,
             place=place,
             tied_with=tuple(tied),
@@ -109,8 +110,8 @@ def scores(runs: Runs, felt: Sequence[Felt], weights: Mapping[str, float]) -> Sc
             score=score,
             score_half=half,
             by_senders=dict(zip(senders, by_senders, strict=True)),
-            values={f.key: _summary(told) for f, told in zip(felt, values, strict=True)},
-            alone=frozenset(f.key for f, leads in zip(felt, leads_in, strict=True) if leads),
+            values={f.key: _summary(told) for f, told in zip(metrics, values, strict=True)},
+            alone=frozenset(f.key for f, leads in zip(metrics, leads_in, strict=True) if leads),
         )
         for aqm, place, tied, group, score, half, by_senders, values, leads_in in _core.rank_by_experience(
             figures, tried

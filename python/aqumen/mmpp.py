@@ -1,4 +1,4 @@
-"""The queueing analysis: bursty sources before a finite buffer, solved exactly.
+"""Queueing analysis: MMPP sources at a finite buffer, solved exactly.
 
 from aqumen import mmpp
 
@@ -30,20 +30,20 @@ __all__ = ["QueueAnalysis", "load_within", "predict", "solve", "threshold_within
 
 @dataclass(frozen=True, slots=True)
 class QueueAnalysis:
-    """The answer to a model; `docs/formats/mmpp.md` defines every key of its data."""
+    """Result of a queueing analysis; `docs/formats/mmpp.md` defines the keys."""
 
     json: str
-    """What `aqumen mmpp --json` prints."""
+    """Output of `aqumen mmpp --json`."""
     toml: str
-    """The model as a file that needs no preset, no capture and no search for thresholds."""
+    """The complete model as TOML, without presets, captures and searches."""
 
     @property
     def data(self) -> dict[str, Any]:
-        """The answer as Python data."""
+        """Result as a dictionary."""
         return dict(json.loads(self.json))
 
     def plot(self) -> Figure:
-        """Occupancy and delay distributions; below them what a fit was made to, if there was one."""
+        """Plot the distributions of occupancy and delay, and for fitted sources the fit."""
         return _plot(self.data)
 
     def __repr__(self) -> str:
@@ -60,16 +60,15 @@ def solve(
     """Solve a model file.
 
     Args:
-        model: The file.
-        settings: Values to change, as `--set KEY=VALUE` does: `{"queue.buffer": "40pkt"}`.
-        simulate: Whether to simulate the model packet by packet, too.
-        remaining: Hears how many seconds are left, about, again and again, at first all that the solution takes; and
-            how many bytes of memory it takes.
+        model: Path of the model.
+        settings: Values to change, as with `--set KEY=VALUE`: `{"queue.buffer": "40pkt"}`.
+        simulate: Also simulate the model packet by packet.
+        remaining: Called repeatedly with the remaining time (s) and the memory of the solution (bytes).
     """
     check_file(model)
     try:
         return QueueAnalysis(
-            *_core.mmpp_solve(os.fspath(model), list((settings or {}).items()), simulate, _goes_on(remaining))
+            *_core.mmpp_solve(os.fspath(model), list((settings or {}).items()), simulate, _without_stop(remaining))
         )
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
@@ -81,23 +80,21 @@ def load_within(
     settings: Mapping[str, str] | None = None,
     remaining: Callable[[float, int], None] | None = None,
 ) -> QueueAnalysis:
-    """The most load at which no source loses more than a bound: the rates of all sources grow or shrink together.
+    """Find the highest load at which no source loses more than a bound; the rates of all sources scale together.
 
     Args:
-        model: The file.
-        loss_ratio_max: The bound, a share of the packets of a source, above 0 and below 1.
+        model: Path of the model.
+        loss_ratio_max: Bound on the loss ratio of each source, above 0 and below 1.
         settings: Values to change, as for `solve`.
-        remaining: Hears how many seconds are left, about, again and again, at first all that the solution takes; and
-            how many bytes of memory it takes.
+        remaining: Called repeatedly with the remaining time (s) and the memory of the solution (bytes).
 
     Returns:
-        The answer under that load: `data["load"]`, and in `data["admission"]["rate_factor"]` what the rates were
-        multiplied by.
+        The analysis at that load, `data["load"]`; `data["admission"]["rate_factor"]` is the factor on the rates.
 
     Raises:
-        ScenarioError: The model or the bound is wrong.
+        ScenarioError: The model or the bound is invalid.
     """
-    return solve(model, _asked("load", loss_ratio_max, settings), remaining=remaining)
+    return solve(model, _with_search("load", loss_ratio_max, settings), remaining=remaining)
 
 
 def threshold_within(
@@ -106,25 +103,24 @@ def threshold_within(
     settings: Mapping[str, str] | None = None,
     remaining: Callable[[float, int], None] | None = None,
 ) -> QueueAnalysis:
-    """The least threshold of early drops, one for all sources, at which no source loses more than a bound.
+    """Find the lowest threshold of early drops, equal for all sources, at which no source loses more than a bound.
 
     Args:
-        model: The file; it has no `early`.
-        loss_ratio_max: The bound, a share of the packets of a source, above 0 and below 1.
+        model: Path of the model; it must not have `early`.
+        loss_ratio_max: Bound on the loss ratio of each source, above 0 and below 1.
         settings: Values to change, as for `solve`.
-        remaining: Hears how many seconds are left, about, again and again, at first all that the solution takes; and
-            how many bytes of memory it takes.
+        remaining: Called repeatedly with the remaining time (s) and the memory of the solution (bytes).
 
     Returns:
-        The answer with that threshold, which `data["admission"]["threshold_pkts"]` tells.
+        The analysis at that threshold, `data["admission"]["threshold_pkts"]`.
 
     Raises:
-        ScenarioError: The model or the bound is wrong, or more is lost without any early drop.
+        ScenarioError: The model or the bound is invalid, or overflow alone exceeds the bound.
     """
-    return solve(model, _asked("threshold", loss_ratio_max, settings), remaining=remaining)
+    return solve(model, _with_search("threshold", loss_ratio_max, settings), remaining=remaining)
 
 
-def _asked(find: str, loss_ratio_max: float, settings: Mapping[str, str] | None) -> dict[str, str]:
+def _with_search(find: str, loss_ratio_max: float, settings: Mapping[str, str] | None) -> dict[str, str]:
     return {**(settings or {}), "admit": f'{{find = "{find}", loss = {float(loss_ratio_max)!r}}}'}
 
 
@@ -134,25 +130,24 @@ def predict(
     simulate: bool = False,
     remaining: Callable[[float, int], None] | None = None,
 ) -> QueueAnalysis:
-    """Fit a source to a capture and solve it before a queue.
+    """Fit a source to a capture and analyse it at a queue.
 
     Args:
-        capture: A pcap, a pcapng, or text with a time in seconds in each line.
-        settings: The queue at least: `{"queue.link": "10Mbit", "queue.buffer": "100pkt"}`.
-        simulate: Whether to simulate the model packet by packet, too.
-        remaining: Hears how many seconds are left, about, again and again, at first all that the solution takes; and
-            how many bytes of memory it takes.
+        capture: A pcap or pcapng file, or a text file with a time in seconds in each line.
+        settings: At least the queue: `{"queue.link": "10Mbit", "queue.buffer": "100pkt"}`.
+        simulate: Also simulate the model packet by packet.
+        remaining: Called repeatedly with the remaining time (s) and the memory of the solution (bytes).
     """
     check_file(capture)
     path = Path(capture)
     if is_packed(path):
-        # The model that is made names the file that it was fitted to.
+        # The resulting model refers to the capture, which must be readable later.
         raise ScenarioError(f"{path}: is compressed; unpack it first: gunzip -k {path}")
     name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in path.stem)[:64] or "trace"
     sources = f'[{{name = "trace", trace = {{file = {json.dumps(path.name, ensure_ascii=False)}}}}}]'
     overrides = [("name", f'"{name}"'), ("sources", sources), *settings.items()]
     try:
-        return QueueAnalysis(*_core.mmpp_solve_text("", os.fspath(path), overrides, simulate, _goes_on(remaining)))
+        return QueueAnalysis(*_core.mmpp_solve_text("", os.fspath(path), overrides, simulate, _without_stop(remaining)))
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
 
@@ -163,7 +158,7 @@ def _plot(data: dict[str, Any]) -> Figure:
 
     fits = data.get("fits", {})
     rows = 1 + len(fits)
-    # Not made by pyplot, which would keep it alive for ever.
+    # pyplot would keep a reference to the figure.
     figure = Figure(figsize=(10.0, 3.6 * rows), layout="constrained")
     axes = figure.subplots(rows, 2, squeeze=False)
     for each in axes.flat:
@@ -178,7 +173,7 @@ def _plot(data: dict[str, Any]) -> Figure:
     shown = {"all": curves["share_longer"]["total"], **curves["share_longer"]["sources"]}
     for i, (name, share) in enumerate(shown.items()):
         delay.plot(milliseconds, share, color=COLOURS[i % len(COLOURS)], label=name, **CURVE)
-    delay.set(xlabel="Delay, ms", ylabel="Share of packets delayed longer", yscale="log", ylim=(5e-5, 1.1))
+    delay.set(xlabel="Delay, ms", ylabel="Fraction of packets with a longer delay", yscale="log", ylim=(5e-5, 1.1))
     delay.legend(frameon=False)
     for (name, fit), (dispersion, correlation) in zip(fits.items(), axes[1:], strict=True):
         scales = fit["dispersion"]
@@ -194,6 +189,6 @@ def _plot(data: dict[str, Any]) -> Figure:
     return figure
 
 
-def _goes_on(told: Callable[[float, int], None] | None) -> Callable[[float, int], bool] | None:
-    """The same, which asks for no stop."""
-    return None if told is None else lambda seconds, memory: told(seconds, memory) is None
+def _without_stop(remaining: Callable[[float, int], None] | None) -> Callable[[float, int], bool] | None:
+    """Adapt a callback that cannot stop the solution."""
+    return None if remaining is None else lambda seconds, memory: remaining(seconds, memory) is None

@@ -1,4 +1,4 @@
-"""Captures replayed: what a queue would have done to these packets, offered open loop.
+"""Replay of a capture's packets into a queue, open loop.
 
 from aqumen import replay
 
@@ -28,16 +28,16 @@ __all__ = ["Capture", "Replay"]
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What one AQM did to a capture; `docs/replay.md` defines every key of its data."""
+    """Result of one AQM for a capture; `docs/replay.md` defines the keys."""
 
     spec: str
-    """The AQM as it was asked for."""
+    """The AQM as given by the user."""
     json: str
-    """The entry of this AQM in what `aqumen replay --json` prints."""
+    """Entry of this AQM in the output of `aqumen replay --json`."""
 
     @property
     def data(self) -> dict[str, Any]:
-        """The answer as Python data."""
+        """Result as a dictionary."""
         return dict(json.loads(self.json))
 
     def __repr__(self) -> str:
@@ -47,7 +47,7 @@ class Replay:
 
 
 class Capture:
-    """A capture and the queue to which its packets are offered."""
+    """A capture and the queue to replay it into."""
 
     def __init__(
         self,
@@ -59,15 +59,19 @@ class Capture:
         on_progress: Callable[[float], bool] | None = None,
         **settings: str | float | None,
     ) -> None:
-        """Look at a capture. With a load all of it is read for the rate, else its first packets for their mean size.
+        """Read a capture: all of it if a load is given, else its first packets for their mean size.
 
         Args:
-            file: A pcap or pcapng, or either compressed by gzip.
+            file: A pcap or pcapng file, which may be compressed by gzip.
             rate: Rate of the link: "10Mbit".
-            load: In its place the offered load, from which the rate follows: 0.95.
-            own: Classes of your own AQMs, which SPECs may name.
-            on_progress: Hears the share read; false from it stops.
-            settings: Others by the names of the options of `aqumen replay`: `buffer="200pkt"`, `speedup=2`.
+            load: Offered load, such as 0.95, in place of the rate.
+            own: Custom AQM classes that SPECs may name.
+            on_progress: Called with the fraction read, 0 to 1; returning `False` stops.
+            settings: Other options of `aqumen replay`: `buffer="200pkt"`, `speedup=2`.
+
+        Raises:
+            ScenarioError: The file or a setting is invalid.
+            Cancelled: `on_progress` returned `False`.
         """
         given = {"rate": rate, "load": load, **settings}
         pairs = [(key, value) for key, value in given.items() if value is not None]
@@ -82,11 +86,11 @@ class Capture:
 
     @property
     def setup(self) -> dict[str, Any]:
-        """The settings in force."""
+        """Settings in force."""
         return self._core.setup
 
     def check(self, spec: str) -> str | None:
-        """Refuse an AQM that cannot run on this queue; say in a line how long it will take, where that is long.
+        """Raise `ScenarioError` for an AQM that cannot run; return a warning of a long run, or `None`.
 
         Args:
             spec: The AQM: "pie:target=15ms".
@@ -103,12 +107,12 @@ class Capture:
         out: str | os.PathLike[str] | None = None,
         on_progress: Callable[[float], bool] | None = None,
     ) -> Replay:
-        """Offer the packets to a queue that an AQM looks after.
+        """Replay the packets into a queue with an AQM.
 
         Args:
             spec: The AQM: "pie:target=15ms".
-            out: A pcapng to be written: the packets that leave, when they leave, with their marks.
-            on_progress: Hears the share done; false from it stops.
+            out: A pcapng file to write: departing packets with departure times and marks.
+            on_progress: Called with the fraction done, 0 to 1; returning `False` stops.
         """
         try:
             answer = self._core.run(spec, None if out is None else os.fspath(out), on_progress)

@@ -1,4 +1,4 @@
-"""Result of one run, with its tables and plots."""
+"""Result of one run: metrics, time series and distributions."""
 
 from __future__ import annotations
 
@@ -26,38 +26,38 @@ class Result(RunData):
     """
 
     def metrics(self) -> dict[str, list[Any]]:
-        """All metrics as columns: one row per link or flow group, window and metric."""
+        """Return all metrics as columns: one row for each link or flow group, window and metric."""
         return tables.metric_columns([self])
 
     def to_pandas(self) -> pd.DataFrame:
-        """All metrics as a pandas table, one row each. Needs the extra `pandas`."""
+        """Return all metrics as a pandas table, one row each. Needs the extra `pandas`."""
         return tables.to_pandas(self.metrics())
 
     def to_polars(self) -> pl.DataFrame:
-        """All metrics as a polars table, one row each. Needs the extra `polars`."""
+        """Return all metrics as a polars table, one row each. Needs the extra `polars`."""
         return tables.to_polars(self.metrics())
 
     def to_arrow(self) -> pa.Table:
-        """All metrics as an Arrow table, one row each. Needs the extra `arrow`."""
+        """Return all metrics as an Arrow table, one row each. Needs the extra `arrow`."""
         return tables.to_arrow(self.metrics())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Hand all metrics to any library that reads Arrow streams. Needs the extra `arrow`.
+        """Export all metrics as an Arrow stream. Needs the extra `arrow`.
 
         Args:
-            requested_schema: The schema that the reader would like, as an Arrow capsule.
+            requested_schema: Schema preferred by the reader, as an Arrow capsule.
         """
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_xarray(self) -> xr.Dataset:
-        """Queue and probability over time, by link. Needs the extra `xarray`."""
+        """Return queue length and probability over time, by link. Needs the extra `xarray`."""
         return tables.series_dataset(self)
 
     def plot(self, link: str | None = None) -> Figure:
-        """Draw queue length and probability over time. Needs the extra `plot`.
+        """Plot queue length and probability over time. Needs the extra `plot`.
 
         Args:
-            link: The link; without one the first recorded.
+            link: Name of the link; default: the first recorded one.
         """
         return plot_result(self, link)
 

@@ -1,4 +1,4 @@
-"""The scenario: which network, which traffic, which AQM, for how long."""
+"""Scenarios: network, traffic, AQM and duration."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class Scenario:
     core: _core.Scenario
     """The compiled scenario."""
     own: tuple[Own, ...] = ()
-    """AQMs and sources of traffic of one's own that it knows beside what is built in."""
+    """Custom AQMs and traffic sources that the scenario may use."""
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], own: Sequence[Own] = ()) -> Scenario:
-        """Read a scenario file, or an experiment that comes with Aqumen.
+        """Read a scenario file or an experiment that comes with Aqumen.
 
         Args:
-            path: A TOML file; or, where there is none, the name of an experiment: `arm-pfc/exp1`. Behind an `@` stands
-                a cell of its sweep, with variants: `aqm-mo/rtt@464ms,ecn`.
-            own: Classes of your own AQMs and sources of traffic, which it may name.
+            path: A TOML file or the name of an experiment: `arm-pfc/exp1`. A cell of a sweep and variants follow an
+                `@`: `aqm-mo/rtt@464ms,ecn`.
+            own: Custom AQMs that the scenario may use and custom traffic sources that it must use.
 
         Raises:
-            ScenarioError: The file is absent, is no text, or is no scenario; the message names file, line and key.
+            ScenarioError: The file is missing or not a valid scenario; the message names file, line and key.
         """
         if not os.path.exists(path):
             base, at, cell = os.fspath(path).rpartition("@")
@@ -62,12 +62,12 @@ class Scenario:
 
     @classmethod
     def parse(cls, text: str, file: str = "scenario", own: Sequence[Own] = ()) -> Scenario:
-        """Read a scenario from text.
+        """Parse a scenario.
 
         Args:
-            text: The TOML text.
-            file: The name that error messages give it.
-            own: Classes of your own AQMs and sources of traffic, which it may name.
+            text: TOML text.
+            file: File name for error messages.
+            own: Classes of custom AQMs and traffic sources that the scenario may use.
         """
         try:
             return cls(_core.Scenario.parse(text, file, _catalogue(own)), tuple(own))
@@ -75,10 +75,10 @@ class Scenario:
             raise ScenarioError(str(error)) from None
 
     def knowing(self, own: Sequence[Own]) -> Scenario:
-        """A copy that knows more AQMs and sources of traffic.
+        """Return a copy that may use more custom AQMs and traffic sources.
 
         Args:
-            own: Classes of your own. One of a name that it knows already takes that one's place.
+            own: Classes to add; one replaces a class of equal name.
         """
         more = [each for each in own if each not in self.own]
         if not more:
@@ -94,20 +94,20 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """The short name, as results carry it."""
+        """Short name, as in results."""
         return self.core.name
 
     @property
     def title(self) -> str:
-        """What it is, in a line."""
+        """One-line description."""
         return self.core.title
 
     def set(self, key: str, value: str) -> Scenario:
-        """A copy with one value changed, as `--set KEY=VALUE` does.
+        """Return a copy with one value changed, as `--set KEY=VALUE` does.
 
         Args:
-            key: The key, with dots between tables: `bottleneck.rate`.
-            value: The value as it would stand in the file: `10Mbit`.
+            key: Key, with dots between tables: `bottleneck.rate`.
+            value: Value as in the file: `10Mbit`.
 
         Raises:
             ScenarioError: If the changed scenario is not valid. Where the error is at another key, the message names
@@ -123,10 +123,10 @@ class Scenario:
             raise ScenarioError(f"{message}; `set_all` changes several keys at once") from None
 
     def set_all(self, changes: Sequence[tuple[str, str]]) -> Scenario:
-        """A copy with several values changed, and checked when all are in place.
+        """Return a copy with several values changed; it is checked after all changes.
 
         Args:
-            changes: Keys and values, as in `set`.
+            changes: Keys and values, as for `set`.
         """
         try:
             return replace(self, core=self.core.set(changes))
@@ -148,7 +148,7 @@ class Scenario:
 
     @property
     def cells(self) -> list[str]:
-        """Ids of the cells of its sweep; empty without one."""
+        """Names of the cells of its sweep; empty without a sweep."""
         return self.core.cells()
 
     @property
@@ -157,10 +157,10 @@ class Scenario:
         return self.core.variants()
 
     def cell(self, cell: str) -> Scenario:
-        """One cell of its sweep, or a variant, or both.
+        """Return one cell of its sweep, a variant, or both combined.
 
         Args:
-            cell: Points of its axes and names of variants, with commas between: `464ms,ecn`.
+            cell: Points of the sweep's axes and names of variants, separated by commas: `464ms,ecn`.
         """
         try:
             return replace(self, core=self.core.cell(cell))
@@ -168,10 +168,10 @@ class Scenario:
             raise ScenarioError(str(error)) from None
 
     def until(self, end: str) -> Scenario:
-        """Its beginning alone: events, windows and groups of flows that come later are left out.
+        """Return a copy that ends earlier; later events, windows and flow groups are left out.
 
         Args:
-            end: When it ends, before the scenario's own end: `40s`.
+            end: Simulated time at which it ends, with a unit: `40s`.
         """
         try:
             return replace(self, core=self.core.until(end))
@@ -179,11 +179,11 @@ class Scenario:
             raise ScenarioError(str(error)) from None
 
     def to_toml(self) -> str:
-        """The scenario as TOML; `Scenario.parse` of it gives the same scenario."""
+        """Return the scenario as TOML, which `Scenario.parse` reads back without change."""
         return self.core.to_toml()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it as a TOML file.
+        """Write the scenario as a TOML file.
 
         Args:
             path: The file to write.
@@ -191,11 +191,11 @@ class Scenario:
         Path(path).write_text(self.to_toml(), encoding="utf-8")
 
     def plan(self, seed: int = 1, aqm: str | None = None) -> dict[str, Any]:
-        """The scenario made explicit: every node, link and flow by itself, times in seconds, rates in bit/s.
+        """Return the plan: every node, link and flow, times in seconds, rates in bit/s.
 
         Args:
-            seed: The seed that places start times and delays.
-            aqm: The AQM under test, a SPEC; without one the scenario's own.
+            seed: Seed of start times and delays.
+            aqm: AQM under test, a SPEC; default: the scenario's.
         """
         try:
             return self.core.plan(seed, aqm)
@@ -203,7 +203,7 @@ class Scenario:
             raise ScenarioError(str(error)) from None
 
     def check_aqm(self, spec: str) -> None:
-        """Raise `ScenarioError` if the AQM cannot be used here.
+        """Raise `ScenarioError` if the scenario cannot use an AQM.
 
         Args:
             spec: A name, a profile of the scenario, or a name with parameters: `pi:a=1.822e-5,b=1.816e-5`.
@@ -214,10 +214,10 @@ class Scenario:
             raise ScenarioError(str(error)) from None
 
     def qdisc_memory(self, spec: str) -> tuple[int, int] | None:
-        """Bytes of memory that the queue discipline of an AQM reserves on the first link under test.
+        """Return the memory of an AQM's queueing discipline on the first link under test, bytes.
 
-        Beside all of them (itself, its tables, room for the packets that its buffer holds, 16 384 at most) what one
-        flow takes: the tables of a queue, or 0 where all flows share one. `None` for an AQM of one's own.
+        The first number is the total: object, tables and space for buffered packets (at most 16 384). The second is
+        the part for each flow: the tables of a queue, or 0 if all flows share one. `None` for a custom AQM.
 
         Args:
             spec: The AQM.
@@ -229,12 +229,12 @@ class Scenario:
 
     @property
     def aqms(self) -> list[str]:
-        """Names of the AQMs that can run here: the scenario's profiles, and all known ones."""
+        """Names of the AQMs that the scenario may use: its profiles, then all others."""
         return self.core.aqm_names()
 
     @property
     def own_traffic(self) -> dict[str, str]:
-        """The groups of flows whose traffic is a source of one's own, and its name."""
+        """Flow groups with a custom traffic source, and the name of the source."""
         return dict(self.core.custom_traffic())
 
     def __repr__(self) -> str:
@@ -248,10 +248,10 @@ def _catalogue(own: Sequence[Own]) -> _core.Catalogue | None:
 
 
 def as_scenario(scenario: Scenario | str | os.PathLike[str]) -> Scenario:
-    """The scenario itself, or the one in a file.
+    """Return a scenario unchanged, or load one.
 
     Args:
-        scenario: A scenario, the path of its file, or the name of an experiment.
+        scenario: A scenario, a typed object such as `Dumbbell`, a path, or the name of an experiment.
     """
     if isinstance(scenario, Scenario):
         return scenario

@@ -1,7 +1,7 @@
-"""Access lines, and the `tc` commands that put a Linux queue discipline before one: rate, framing, shaper.
+"""Access lines, and the `tc` commands for a Linux queueing discipline in front of one: rate, framing, shaper.
 
-Framing is as `tc-cake` has it: bytes added to an IP packet, a least size, and what cells or codes cost on top.
-`tc stab` adds to the size that the kernel sees, which has the 14 bytes of the Ethernet header already.
+Framing follows `tc-cake`: bytes added to an IP packet, a minimum frame size, and the overhead of cells or line codes.
+`tc stab` adds to the size that the kernel sees, which includes the 14 bytes of the Ethernet header.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from aqumen.errors import ScenarioError, listed
 __all__ = ["FULL_PACKET_B", "KERNEL", "LINES", "Line", "Setup", "host", "interface", "kernel_options", "shaper"]
 
 FULL_PACKET_B = 1500
-"""Bytes of an IP packet of full size."""
+"""Size of a full IP packet, bytes."""
 ETHERNET_B = 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """How a kind of access line frames packets."""
+    """Framing of a kind of access line."""
 
     words: str
-    """What it is."""
+    """Description for people."""
     overhead: int = 0
     """Bytes on the line beyond the IP packet."""
     least: int = 0
-    """Least bytes of a frame."""
+    """Minimum frame size, bytes."""
     cells: str = ""
-    """`atm`: cells of 53 bytes carry 48; `ptm`: 65 bytes carry 64."""
+    """`atm`: cells of 53 bytes carry 48; `ptm`: 65 bytes carry 64; empty: neither."""
     cake: str = ""
-    """Its keywords for CAKE."""
+    """Keywords of CAKE for this framing."""
 
     def frame(self, packet: int) -> float:
-        """Bytes that an IP packet takes on the line.
+        """Return the bytes that an IP packet takes on the line.
 
         Args:
-            packet: Bytes of the packet.
+            packet: Size of the packet, bytes.
         """
         size = max(packet + self.overhead, self.least)
         if self.cells == "atm":
@@ -47,16 +47,16 @@ class Line:
         return size * 65 / 64 if self.cells == "ptm" else size
 
     def carried(self, bps: float) -> float:
-        """Bit/s of full IP packets that a line of so many bit/s carries.
+        """Return the rate of full IP packets that a line carries, bit/s.
 
         Args:
-            bps: Rate of the line.
+            bps: Rate of the line, bit/s.
         """
         return bps * FULL_PACKET_B / self.frame(FULL_PACKET_B)
 
 
 LINES = {
-    "measured": Line(words="the rates are those that a speed test measures, so framing is in them already"),
+    "measured": Line(words="rates as measured by a speed test, which include framing"),
     "ethernet": Line(words="Ethernet or fibre, 38 B a frame", overhead=38, least=84, cake="ethernet"),
     "docsis": Line(words="cable (DOCSIS), 18 B a frame", overhead=18, least=64, cake="docsis"),
     "vdsl": Line(words="VDSL2 with PPPoE, 30 B a frame, 64 of 65 bytes", overhead=30, cells="ptm", cake="pppoe-ptm"),
@@ -80,7 +80,7 @@ KERNEL = {
     "dualpi2-linux": ("dualpi2", "6.17"),
     "sfq-linux": ("sfq", "2.2"),
 }
-"""Profiles with Linux's settings: the name for `tc`, and the first kernel with it. RED has no settings of its own."""
+"""Profiles with the defaults of Linux: name for `tc`, and first kernel version. RED has no defaults."""
 
 _TIMES = {"target", "interval", "ce_threshold", "tupdate", "step"}
 _OPTIONS = {
@@ -110,21 +110,24 @@ _ISOLATION = {
 
 
 def kernel_options(spec: str) -> str:
-    """What stands behind `tc qdisc ...` for a SPEC: `fq-codel-linux:target=10ms` is `fq_codel target 10ms`.
+    """Translate a SPEC to the arguments of `tc qdisc`: `fq-codel-linux:target=10ms` is `fq_codel target 10ms`.
 
     Args:
-        spec: One of `KERNEL`, perhaps with parameters that its qdisc has.
+        spec: A name of `KERNEL`, optionally with parameters of its qdisc.
+
+    Raises:
+        ScenarioError: The kernel lacks the discipline, or `tc` lacks an option for a parameter.
     """
     name, _, given = spec.partition(":")
     if name not in KERNEL:
-        raise ScenarioError(f"{spec}: no queue discipline of Linux; choose from: {listed(KERNEL)}")
+        raise ScenarioError(f"{spec}: not a queueing discipline of Linux; choose from: {listed(KERNEL)}")
     qdisc = KERNEL[name][0]
     words = [qdisc]
     for pair in filter(None, given.split(",")):
         key, _, value = pair.partition("=")
         if key not in _OPTIONS[qdisc]:
             known = ", ".join(sorted(_OPTIONS[qdisc])) or "none"
-            raise ScenarioError(f"{spec}: tc has no option of {qdisc} for `{key}`; with one: {known}")
+            raise ScenarioError(f"{spec}: tc {qdisc} has no option for `{key}`; parameters with one: {known}")
         word = _NAMES.get((qdisc, key), key)
         match key:
             case "ecn":
@@ -139,40 +142,40 @@ def kernel_options(spec: str) -> str:
 
 
 def interface(name: str) -> str:
-    """The name of an interface; anything else is refused, since it stands in commands for root.
+    """Check the name of a network interface, since it is put into commands for root.
 
     Args:
-        name: What was given.
+        name: Name as given on the command line.
     """
     if not re.fullmatch(r"[A-Za-z0-9._:@-]{1,15}", name):
-        raise ScenarioError(f"--device {name}: a name of 1 to 15 letters, digits and . _ : @ -")
+        raise ScenarioError(f"--device {name}: must be 1 to 15 letters, digits or . _ : @ -")
     return name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """Commands that put a discipline in place and take it away; `{device}` and `{ifb}` stand for the interfaces."""
+    """Commands that install and remove a queueing discipline; `{device}` and `{ifb}` stand for the interfaces."""
 
     device: str
-    """The interface to the line."""
+    """Interface to the line."""
     remove: tuple[str, ...]
-    """What takes all of it away, and does nothing where there is nothing."""
+    """Commands that remove the discipline; no error if there is none."""
     add: tuple[str, ...]
-    """What puts it onto an interface without any; comments among them."""
+    """Commands that install it on an interface without one; may contain comments."""
     show: tuple[str, ...]
-    """What shows it and its counters."""
+    """Commands that show it and its counters."""
 
     @property
     def commands(self) -> list[str]:
-        """The commands to type. They may be repeated: what is there is removed first."""
+        """Commands to type, removal first, so that they can be repeated."""
         names = {"device": self.device, "ifb": f"ifb4{self.device}"[:15]}
         return [line.format(**names) for line in (*self.remove, *self.add)]
 
     def script(self, title: str) -> str:
-        """A shell script with the arguments `start` (or none), `stop` and `status`.
+        """Return a shell script with the arguments `start` (default), `stop` and `status`.
 
         Args:
-            title: What it sets up, a line.
+            title: Title for its first comment, one line.
         """
         names = {"device": '"$device"', "ifb": '"$ifb"'}
         functions = [
@@ -192,7 +195,7 @@ _TAIL = """case "${1:-start}" in
 start)
     ip link show dev "$device" >/dev/null
     stop
-    # Nothing stays half done.
+    # Roll back if a command fails.
     trap stop EXIT
     start
     trap - EXIT
@@ -208,14 +211,14 @@ esac
 
 
 def shaper(spec: str, line: Line, up_bps: float, down_bps: float, device: str) -> Setup:
-    """Both directions shaped at a router's interface, with a discipline behind each shaper.
+    """Shape both directions at a router's interface, with a queueing discipline behind each shaper.
 
     Args:
-        spec: One of `KERNEL`, perhaps with parameters.
-        line: How the line frames packets.
-        up_bps: Rate to set for what is sent.
-        down_bps: Rate to set for what is received.
-        device: The interface to the line.
+        spec: A name of `KERNEL`, optionally with parameters.
+        line: Framing of the line.
+        up_bps: Upstream rate of the shaper, bit/s.
+        down_bps: Downstream rate of the shaper, bit/s.
+        device: Interface to the line.
     """
     return Setup(
         device=device,
@@ -225,9 +228,9 @@ def shaper(spec: str, line: Line, up_bps: float, down_bps: float, device: str) -
             "ip link del {ifb} 2>/dev/null || true",
         ),
         add=(
-            "# what is sent",
+            "# upstream",
             *_shaped(spec, line, up_bps, "{device}"),
-            "# what is received, through a device of its own",
+            "# downstream, through an intermediate device",
             "ip link show {ifb} >/dev/null 2>&1 || ip link add {ifb} type ifb",
             "ip link set {ifb} up",
             "tc qdisc add dev {device} handle ffff: ingress",
@@ -240,11 +243,11 @@ def shaper(spec: str, line: Line, up_bps: float, down_bps: float, device: str) -
 
 
 def host(spec: str, device: str) -> Setup:
-    """A discipline before an interface whose own rate is the limit.
+    """Put a discipline on an interface whose own rate is the bottleneck.
 
     Args:
-        spec: One of `KERNEL`, perhaps with parameters.
-        device: The interface.
+        spec: A name of `KERNEL`, optionally with parameters.
+        device: Network interface, such as `eth0`.
     """
     return Setup(
         device=device,
@@ -261,12 +264,12 @@ def _shaped(spec: str, line: Line, bps: float, device: str) -> list[str]:
         return [f"tc qdisc add dev {device} root {words}".rstrip()]
     rate, stab = bps, ""
     if line.overhead:
-        # 64 of 65 bytes: tc has no keyword for it, so the rate is that much lower.
+        # tc has no keyword for PTM's 64 of 65 bytes, so the rate is reduced instead.
         rate = bps * 64 / 65 if line.cells == "ptm" else bps
         cells = "atm" if line.cells == "atm" else "ethernet"
         least = f" mpu {line.least}" if line.least else ""
         stab = f" stab overhead {line.overhead - ETHERNET_B}{least} linklayer {cells}"
-    # As much as a millisecond carries: a timer that is late by that costs no rate. tc's own least is a packet.
+    # One millisecond's data, so that a timer late by 1 ms loses no rate. tc's minimum is one packet.
     burst = max(ceil(rate / 8 / 1000), 1600)
     return [
         f"tc qdisc add dev {device} root handle 1:{stab} htb default 1",

@@ -1,4 +1,4 @@
-"""Scenarios from typed Python objects; every quantity has its unit in its name.
+"""Scenarios from typed Python objects. The name of a quantity ends in its unit.
 
 scenario = aqumen.Dumbbell(
     name="uplink", rate_bps=8e6, delay_s=0.02, buffer_pkts=300, target_pkts=100,
@@ -18,106 +18,106 @@ from aqumen.scenario import Scenario
 __all__ = ["Dumbbell", "Event", "Flows", "Transport"]
 
 Span = float | tuple[float, float]
-"""A value for all, or the two ends between which each flow draws its own."""
+"""One value for all flows, or the two ends of a range from which each flow draws a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transport:
-    """The transport of a group of flows: TCP."""
+    """TCP configuration of a flow group."""
 
     preset: str = "linux"
     """`linux` is what Linux hosts run, `modern` follows today's RFCs, `ns2` follows ns-2.35."""
     variant: str | None = None
-    """`reno`, `newreno` or `sack`; without it the preset's."""
+    """`reno`, `newreno` or `sack`; default: by the preset."""
     ecn: bool | None = None
-    """Whether packets may be marked instead of dropped; without it the preset's."""
+    """Whether packets are ECN-capable; default: by the preset."""
     packet_bytes: int | None = None
-    """Size of a full packet on the wire; without it the preset's."""
+    """Size of a full packet on the wire, bytes; default: by the preset."""
     receive_window_pkts: int | None = None
-    """What the receiver offers at most; without it the preset's."""
+    """Maximum window of the receiver, packets; default: by the preset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flows:
-    """A group of flows that share a transport and are reported together."""
+    """A group of flows with equal transport, reported together."""
 
     name: str
-    """The name that results carry."""
+    """Name in results."""
     count: int = 1
-    """How many."""
+    """Number of flows."""
     transport: Transport = field(default_factory=Transport)
-    """Their transport."""
+    """Transport of the flows."""
     start_s: Span = 0.0
-    """When each starts, seconds; two ends spread them."""
+    """Start time, seconds; a range spreads the flows."""
     stop_s: float | None = None
-    """When they stop; without it at the end of the run."""
+    """Stop time, seconds; default: the end of the run."""
     transfer_bytes: int | None = None
-    """What each has to send; without it, without end."""
+    """Bytes to send for each flow; default: unlimited."""
     extra_rtt_s: Span = 0.0
-    """Round-trip time on top of that of the links, seconds; two ends spread it."""
+    """Round-trip time added to that of the links, seconds; a range spreads the flows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that changes during the run; each opens a window of its own."""
+    """A change during the run; each opens a window."""
 
     at_s: float
-    """When, seconds."""
+    """Time, seconds."""
     name: str | None = None
-    """Name of the window that it opens."""
+    """Name of its window."""
     capacity_bps: float | None = None
-    """The bottleneck's rate from then on, bit/s."""
+    """New rate of the bottleneck, bit/s."""
     stop: str | None = None
-    """A group of flows that stops."""
+    """Flow group to stop."""
     resume: str | None = None
-    """A group of flows that goes on."""
+    """Flow group to resume."""
     count: int | None = None
-    """How many flows of that group; without it all."""
+    """Number of flows of that group; default: all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dumbbell:
-    """Senders and receivers on both sides of one bottleneck."""
+    """A dumbbell: senders and receivers on both sides of one bottleneck."""
 
     name: str
-    """Short name, as results carry it."""
+    """Short name in results."""
     rate_bps: float
     """Rate of the bottleneck, bit/s."""
     delay_s: float
-    """Its propagation delay, seconds."""
+    """Propagation delay of the bottleneck, seconds."""
     buffer_pkts: int
-    """Room of its queue, packets."""
+    """Buffer size, packets."""
     flows: Sequence[Flows]
-    """The traffic."""
+    """Flow groups."""
     title: str = ""
-    """What it is, in a line."""
+    """One-line description."""
     duration_s: float = 100.0
-    """How long a run lasts, seconds."""
+    """Duration of a run, seconds."""
     aqm: str = "droptail"
-    """The AQM where none is asked for, a SPEC."""
+    """Default AQM, a SPEC."""
     access_rate_bps: float = 1e9
     """Rate of each access link, bit/s."""
     access_delay_s: Span = 0.01
-    """Propagation delay of each access link, seconds; two ends spread it."""
+    """Propagation delay of each access link, seconds; a range spreads them."""
     target_pkts: float | None = None
-    """Queue length that AQMs aim at, packets."""
+    """Target queue of the AQMs, packets."""
     nominal_flows: float | None = None
-    """Number of flows for which AQMs design themselves; without it those that there are."""
+    """Number of flows for self-designing AQMs; default: the actual number."""
     base_rtt_s: float | None = None
-    """Round-trip time without queueing for which AQMs design themselves, seconds; without it that of the links."""
+    """Base RTT for self-designing AQMs, seconds; default: that of the links."""
     events: Sequence[Event] = ()
-    """What changes during the run."""
+    """Changes during the run."""
     windows_s: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Named intervals for which metrics are wanted besides `all` and `steady`, seconds."""
+    """Start and end of additional windows, seconds, by name."""
     sample_interval_s: float = 0.1
-    """How often queue and probability are recorded, seconds."""
+    """Sampling interval of queue and probability, seconds."""
 
     def scenario(self) -> Scenario:
-        """The scenario."""
+        """Return the scenario."""
         return Scenario.parse(self.to_toml(), self.name)
 
     def to_toml(self) -> str:
-        """The scenario's TOML text."""
+        """Return the scenario as TOML text."""
         top = {"name": self.name, "title": self.title or None, "duration": _time(self.duration_s), "aqm": self.aqm}
         bottleneck = {"rate": _rate(self.rate_bps), "delay": _time(self.delay_s), "buffer": f"{self.buffer_pkts}pkt"}
         access = {"rate": _rate(self.access_rate_bps), "delay": _span(self.access_delay_s)}
@@ -197,7 +197,7 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(_value(each) for each in value) + "]"
     if isinstance(value, str):
-        # TOML's basic strings escape as JSON does.
+        # Basic strings of TOML use JSON's escapes.
         return json.dumps(value, ensure_ascii=False)
     return repr(value)
 
@@ -215,6 +215,6 @@ def _rate(bps: float) -> str:
 
 
 def _largest_unit(amount: int, units: Sequence[tuple[str, int]]) -> str:
-    """A whole number of the largest unit that divides the amount."""
+    """Format an amount as an integer of the largest unit that divides it."""
     unit, size = next((unit, size) for unit, size in units if amount % size == 0)
     return f"{amount // size}{unit}"

@@ -478,7 +478,7 @@ def test_the_command_tells_both_orders_and_the_picks(monkeypatch, capsys, tmp_pa
     assert "AQMs as they come" in out
     assert "AQMs at the target of each place" in out
     assert main([*command, "--record"]) == 2
-    assert "--record needs a checkout with the folder experiments, and all AQMs" in capsys.readouterr().err
+    assert "--record needs a checkout of Aqumen with its folder `experiments`, and all AQMs" in capsys.readouterr().err
     assert main([*command, "--figures", str(tmp_path)]) == 2
 
 

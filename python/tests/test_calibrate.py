@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from aqumen.cli import main
-from aqumen.cli.calibrate import share
+from aqumen.cli.calibrate import fraction
 from aqumen.errors import ScenarioError
 from aqumen.explain.calibration import MOST, Trial, fewest
 
@@ -23,14 +23,14 @@ def test_the_fewest_flows_that_lose_enough_are_found(wanted):
 
 
 def test_what_no_number_of_flows_loses_is_said():
-    with pytest.raises(ScenarioError, match=f"{MOST} flows lose 0.500% of their packets, and not 1.000%"):
+    with pytest.raises(ScenarioError, match=f"{MOST} flows lose only 0.500% of their packets, less than 1.000%"):
         fewest(lambda _: 0.005, 0.01)
 
 
-def test_a_share_is_read_as_people_write_it():
-    assert share("1%") == share("0.01") == share(" 1 %") == 0.01
-    with pytest.raises(ScenarioError, match="--loss much: write a share"):
-        share("much")
+def test_a_fraction_is_read_as_people_write_it():
+    assert fraction("1%") == fraction("0.01") == fraction(" 1 %") == 0.01
+    with pytest.raises(ScenarioError, match="--loss much: must be a fraction"):
+        fraction("much")
 
 
 SHORT = ["--set", "duration=12s", "--seeds", "1"]
@@ -52,7 +52,7 @@ def test_an_unknown_group_and_a_share_out_of_range_are_refused(capsys):
     assert main(["calibrate", "rfc7928/congestion", "--group", "udp", "--loss", "1%"]) == 2
     assert "no flow group udp; choose from: " in capsys.readouterr().err
     assert main(["calibrate", "rfc7928/congestion", "--group", "tcp", "--loss", "100%"]) == 2
-    assert "not above 0 and below 1" in capsys.readouterr().err
+    assert "must be above 0 and below 1" in capsys.readouterr().err
 
 
 def answered(monkeypatch, early, overflow):
@@ -84,7 +84,7 @@ def test_losses_are_early_drops_and_overflows_over_all_seeds(capsys, monkeypatch
     seen = answered(monkeypatch, 0.01, 0.02)
     assert main([*COMMAND, "--seeds", "2", "--aqm", "pie"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("3 flows of tcp: with them pie loses 0.12 or more")
+    assert out.startswith("3 flows of tcp: the fewest at which pie loses 0.12 or more")
     rows = [line.split() for line in out.splitlines()]
     assert [row for row in rows if len(row) == 2 and row[0].isdigit()] == [
         ["1", "4.500"],
@@ -111,12 +111,14 @@ def test_losses_are_early_drops_and_overflows_over_all_seeds(capsys, monkeypatch
     assert seen[0][1] == [("droptail", seed) for seed in (1, 2, 3)]
     answered(monkeypatch, None, None)
     assert main([*COMMAND, "--seeds", "1"]) == 2
-    assert f"{MOST} flows lose 0.000% of their packets, and not 12.000%" in " ".join(capsys.readouterr().err.split())
+    assert f"{MOST} flows lose only 0.000% of their packets, less than 12.000%" in " ".join(
+        capsys.readouterr().err.split()
+    )
 
 
-@pytest.mark.parametrize(("loss", "told"), [("0", "of 0 is not"), ("-1%", "of -0.01 is not"), ("1", "of 1 is not")])
+@pytest.mark.parametrize(("loss", "told"), [("0", "ratio 0: "), ("-1%", "ratio -0.01: "), ("1", "ratio 1: ")])
 def test_shares_are_between_nothing_and_all(capsys, loss, told):
     assert main([*COMMAND[:-1], loss]) == 2
     assert told in " ".join(capsys.readouterr().err.split())
     assert main([*COMMAND, "--seeds", "0"]) == 2
-    assert "seeds = 0: at least 1 is needed" in capsys.readouterr().err
+    assert "seeds = 0: must be at least 1" in capsys.readouterr().err

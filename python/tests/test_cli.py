@@ -58,7 +58,7 @@ def test_of_one_seed_a_comparison_says_how_little_it_is(aqumen_cli, scenario_fil
     alone, several = (
         aqumen_cli("compare", scenario_file, "--aqm", "droptail", "--aqm", "pi", "--seeds", n)[1] for n in (1, 2)
     )
-    little, much = "One seed gives no intervals", "Means over the seeds and 95 % intervals"
+    little, much = "One seed gives no confidence intervals", "Means over the seeds and 95 % intervals"
     assert (little in alone, much in alone, "±" in alone) == (True, False, False)
     assert (little in several, much in several) == (False, True)
     # Nobody is told apart from nobody by a single seed, so nobody is marked.
@@ -101,13 +101,13 @@ def test_list_scenarios_says_what_there_is(aqumen_cli, scenario_file, tmp_path, 
         "variants": [],
         "formerly": {},
     }
-    assert "left out: experiments/paper/bad.toml:1: unknown key `durration`" in err
+    assert "skipped: experiments/paper/bad.toml:1: unknown key `durration`" in err
 
 
 def test_an_empty_folder_of_experiments_is_told(aqumen_cli, tmp_path, monkeypatch):
     (tmp_path / "experiments").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert aqumen_cli("list", "scenarios") == (0, "", "aqumen: no scenarios here yet\n")
+    assert aqumen_cli("list", "scenarios") == (0, "", "aqumen: no scenarios found\n")
 
 
 def test_a_reader_that_has_gone_is_no_failure(aqumen_cli, monkeypatch):
@@ -123,16 +123,16 @@ def test_a_reader_that_has_gone_is_no_failure(aqumen_cli, monkeypatch):
 def test_list_says_what_else_there_is_to_know(aqumen_cli):
     said = {kind: " ".join(aqumen_cli("list", kind)[2].split()) for kind in ("aqms", "transports", "traffic", "papers")}
     for kind in ("aqms", "transports", "traffic"):
-        assert f"meaning of the parameters: aqumen list {kind} --json" in said[kind]
-    assert "every AQM of one queue also takes: " in said["aqms"]
+        assert f"descriptions of the parameters: aqumen list {kind} --json" in said[kind]
+    assert "every single-queue AQM also takes: " in said["aqms"]
     assert "also takes" not in said["transports"] + said["traffic"]
     # Papers have no parameters, and only scenarios are run by their name.
     assert said["papers"] == ""
-    assert not any("run one by its name" in each for each in said.values())
+    assert not any("run a scenario" in each for each in said.values())
     _, out, err = aqumen_cli("list", "scenarios")
     said = " ".join(err.split())
-    assert "run one by its name: aqumen run arm-pfc/exp1" in said
-    assert "names of before that still run: " in said
+    assert "run a scenario: aqumen run arm-pfc/exp1" in said
+    assert "former names that still work: " in said
     assert "also takes" not in said
     assert "Parameters" not in out
 
@@ -158,7 +158,7 @@ def test_what_is_no_file_is_looked_up_among_the_experiments_of_the_package(aqume
         (["run", "{good}", "--aqm", "px"], "unknown AQM `px`; did you mean `pi`?"),
         (["run", "{good}", "--set", "duration"], "--set duration: write it as KEY=VALUE"),
         (["run", "{good}", "--set", "duratoin=3s"], "unknown key; did you mean `duration`?"),
-        (["run", "{good}", "--seed", "-1"], "seed -1: a seed is a whole number"),
+        (["run", "{good}", "--seed", "-1"], "seed -1: must be 0 to"),
         (["run", "{good}", "--seed", "one"], "--seed"),
         (
             ["run", "{good}", "--engine", "pakcet"],
@@ -171,11 +171,11 @@ def test_what_is_no_file_is_looked_up_among_the_experiments_of_the_package(aqume
         (["run"], "SCENARIO"),
         (["compare", "{good}"], "no AQM to compare"),
         (["compare", "{good}", "--aqm", "pi", "--aqm", "pi"], "AQM `pi` is named twice"),
-        (["compare", "{good}", "--aqm", "pi", "--seeds", "0"], "seeds = 0: the number of seeds is from 1 to 100000"),
+        (["compare", "{good}", "--aqm", "pi", "--seeds", "0"], "seeds = 0: must be 1 to 100000"),
         (["compare", "{good}", "--aqm", "pi", "--seeds", "1000000"], "seeds = 1000000"),
         (["list", "aqm"], "aqm"),
         (["validate", "ns4"], 'invalid value "ns4"; did you mean ns3? choose from: ns2, ns3, vectors'),
-        (["validate", "ns2", "--seeds", "1"], "at least two seeds"),
+        (["validate", "ns2", "--seeds", "1"], "must be at least 2"),
         (["frobnicate"], "frobnicate"),
     ],
 )
@@ -249,7 +249,7 @@ def test_a_second_compare_repeats_nothing(aqumen_cli, scenario_file, tmp_path, f
     monkeypatch.setattr(_core, "run_many", lambda *_: pytest.fail("nothing was left to run"))
     code, second, err = aqumen_cli(*args)
     assert code == 0
-    assert "3 of 3 runs are in" in err
+    assert "3 of 3 runs are already in" in err
     assert second == first
 
 
@@ -267,7 +267,7 @@ def test_interrupt_keeps_what_is_finished(aqumen_cli, scenario_file, tmp_path, f
     args = ("compare", scenario_file, "--aqm", "pi", "--aqm", "red", "--seeds", 4, "--out", out, "--json")
     code, printed, err = aqumen_cli(*args)
     assert code == 130
-    assert "stopped: 3 of 8 runs are finished; the same command goes on from here" in err
+    assert "stopped: 3 of 8 runs are finished; repeat the command to continue" in err
     comparison = json.loads(printed)
     assert comparison["runs"] == {"wanted": 8, "finished": 3}
     # Seed by seed: pi 1, red 1, pi 2.
@@ -279,7 +279,7 @@ def test_interrupt_keeps_what_is_finished(aqumen_cli, scenario_file, tmp_path, f
     monkeypatch.setattr(_core, "run_many", fake_core.run_many)
     code, printed, err = aqumen_cli(*args)
     assert code == 0
-    assert "3 of 8 runs are in" in err
+    assert "3 of 8 runs are already in" in err
     assert json.loads(printed)["runs"] == {"wanted": 8, "finished": 8}
 
 

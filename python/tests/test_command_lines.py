@@ -165,7 +165,7 @@ def test_a_model_s_answer_is_told_in_tables():
     told = tables_of(data)
     assert told[:3] == [
         "two-sources: 16 states",
-        "server 975 packets/s, Erlang-4, room for 20; load 0.7123, utilisation 0.7012346",
+        "server 975 packets/s, Erlang-4, buffer 20 packets; load 0.7123, utilisation 0.7012346",
         "in the system 3.1416 packets on average, standard deviation 2.7183",
     ]
     assert told[-1] == "\nNote: slow"
@@ -189,7 +189,7 @@ def test_a_fit_is_told_with_what_it_misses():
     heading, table, replay = tables_of(data)[4:7]
     assert heading == "\ntrace: 5000 packets in 12.5 s, 400/s; 4 states fitted"
     assert cells(table) == [("0.01", "2.0000", "2.5000", "+25.0"), ("1", "8.0000", "6.0000", "-25.0")]
-    assert replay == "the trace itself through this queue: loss 0.001, mean delay 3.1000 ms, utilisation 0.6667"
+    assert replay == "the capture itself replayed into this queue: loss 0.001, mean delay 3.1000 ms, utilisation 0.6667"
     alone = {**data, "fits": {"trace": {**fit, "replay": None}}}
     assert len(tables_of(alone)) == len(tables_of(data)) - 1
 
@@ -342,12 +342,15 @@ MAP = ["--map", "flows=1:9", "--map", "rtt=1:2"]
         ),
         (["design", "pi", *NETWORK], "give either --rtt (without queueing) or --r0 (at the target)"),
         (["design", *NETWORK, "--rtt", "1s"], "name one AQM: aqumen design SPEC"),
-        (["uplink", "--down", "9Mbit", "--up", "1Mbit", "--headroom", "1,2,3"], "--headroom 1,2,3: one number, or two"),
+        (
+            ["uplink", "--down", "9Mbit", "--up", "1Mbit", "--headroom", "1,2,3"],
+            "--headroom 1,2,3: must be one percentage",
+        ),
         (
             ["uplink", "--down", "9Mbit", "--up", "1Mbit", "--headroom", "some"],
-            "--headroom some: percent, such as 5,10",
+            "--headroom some: must be percentages, such as 5,10",
         ),
-        (["uplink", "--down", "9Mbit", "--up", "1Mbit", "--weigh", "upload"], "--weigh upload: write it as WHAT=X"),
+        (["uplink", "--down", "9Mbit", "--up", "1Mbit", "--weigh", "upload"], "--weigh upload: write it as METRIC=X"),
         (["mmpp", "x.pcap"], "x.pcap: a capture needs a queue: give --buffer 100pkt and --link 10Mbit"),
         (["mmpp", "x.pcap", "--buffer", "9pkt"], "x.pcap: a capture needs a queue"),
         (["mmpp", "x.toml", "--save", "no/x.toml"], "cannot write no/x.toml: the folder no does not exist"),
@@ -355,14 +358,14 @@ MAP = ["--map", "flows=1:9", "--map", "rtt=1:2"]
         (["mmpp", "x.toml", "--threshold-within", "0"], "--threshold-within 0: must be above 0 and below 1"),
         (
             ["mmpp", "x.toml", "--load-within", "0.1", "--threshold-within", "0.1"],
-            "--load-within and --threshold-within: ask one at a time",
+            "--load-within and --threshold-within exclude each other",
         ),
         (["mmpp", "x.toml", "--set", "=3"], "--set =3: write it as KEY=VALUE"),
-        (["replay", "x.pcap"], "which AQM? Give at least one --aqm, such as --aqm codel"),
+        (["replay", "x.pcap"], "no AQM given: add --aqm, such as --aqm codel"),
         (["replay", "x.pcap", "--aqm", "pie", "--out", "no/x"], "cannot write no/x: the folder no does not exist"),
         (
             ["replay", "x.pcap", "--aqm", "pie:target=5ms", "--aqm", "pie-target=5ms", "--out", "x.pcapng"],
-            "cannot write x.pcapng: two AQMs would have one file; replay them one at a time",
+            "cannot write x.pcapng: two AQMs would share a file; replay them one at a time",
         ),
         (["run", "arm-pfc/exp1", "--pcap", "no/x"], "cannot write no/x: the folder no does not exist"),
         (["run", "arm-pfc/exp1", "--until", "3"], "--until 3: needs a unit: 3s for seconds, or 3ms"),

@@ -70,7 +70,7 @@ def test_every_field_of_a_dataclass_is_documented(path):
     for node in ast.walk(tree):
         if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
             continue
-        if not any("dataclass" in ast.unparse(each) for each in node.decorator_list) or node.name == "Ends":
+        if not any("dataclass" in ast.unparse(each) for each in node.decorator_list) or node.name == "Endpoints":
             continue
         for field, after in zip(node.body, [*node.body[1:], None], strict=True):
             documented = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)

@@ -95,7 +95,7 @@ def test_the_queue_over_time_is_the_mean_of_the_seeds():
 
 @pytest.mark.parametrize(("points", "step"), [(599, 1), (600, 1), (601, 2), (1200, 2), (1201, 3)])
 def test_what_nobody_sees_is_averaged_over_stretches(points, step):
-    t, values = figures._coarser(np.arange(float(points)), np.arange(float(points)) % step)
+    t, values = figures._downsample(np.arange(float(points)), np.arange(float(points)) % step)
     whole = points // step
     assert len(t) == len(values) == whole <= 600
     # The first stretch is 0 to step - 1, its mean (step - 1) / 2, and so it goes on.
@@ -185,7 +185,7 @@ def test_files_are_of_a_columns_width_with_the_letters_of_a_journal(tmp_path):
     assert [path.name for path in made] == ["one.svg", "one.pdf", "one.png"]
     folder = made[0].parent
     assert {path.name for path in folder.iterdir()} == {"one.svg", "one.pdf", "one.png", "remake.sh"}
-    assert (folder / "remake.sh").read_text() == "#!/bin/sh -e\n# Draws these figures anew.\naqumen x\n"
+    assert (folder / "remake.sh").read_text() == "#!/bin/sh -e\n# Redraws these figures.\naqumen x\n"
     svg = made[0].read_text()
     # 3.5 by 2.2 inches of 72 points.
     width, height = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', svg).groups()

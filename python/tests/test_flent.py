@@ -79,7 +79,7 @@ def test_a_run_writes_its_own(tmp_path, capsys):
 
 def test_other_engines_and_places_that_are_no_folder_are_refused(tmp_path, capsys):
     assert main([*COMMAND, "--engine", "fluid", "--flent", str(tmp_path)]) == 2
-    assert "--flent is for the engine `packet`" in capsys.readouterr().err
+    assert "--flent needs the engine `packet`" in capsys.readouterr().err
     file = tmp_path / "file"
     file.write_text("")
     assert main(["run", "rfc7928/aggressive", "--until", "1s", "--flent", str(file)]) == 2

@@ -121,7 +121,7 @@ def test_a_missing_model_is_told_as_any_missing_file(capsys, tmp_path):
         ("reproduce arm-pcf", "no claims of a paper `arm-pcf`; did you mean arm-pfc? choose from: arm-pfc, paqm"),
         ("run arm-pfc/exp1 --aqm codel,pie", "--aqm codel,pie: run takes one AQM; `aqumen compare` takes several"),
         ("run arm-pfc/exp99", "arm-pfc/exp99: no such file or experiment; did you mean arm-pfc/exp8? `aqumen list"),
-        ("run nothing/like-it", "nothing/like-it: no such file or experiment; `aqumen list scenarios` names"),
+        ("run nothing/like-it", "nothing/like-it: no such file or experiment; `aqumen list scenarios` lists"),
     ],
 )
 def test_a_slip_of_the_hand_is_told_with_the_near_word(capsys, line, expect):
@@ -153,12 +153,14 @@ def test_a_comparison_of_which_nobody_said_what_is_of_the_scenarios_own_aqm(caps
     assert main([*short, "--seeds", "2"]) == 0
     said = capsys.readouterr()
     assert list(json.loads(said.out)["aqms"]) == ["arm-pfc-repaired", "droptail"]
-    assert said.err == "aqumen: no --aqm: arm-pfc-repaired, the scenario's own, beside droptail\n"
+    assert said.err == "aqumen: no --aqm given: comparing arm-pfc-repaired (the scenario's) with droptail\n"
     # Engines are held against one another on that AQM alone.
     assert main([*short, "--seeds", "1", "--engine", "packet", "--engine", "fluid"]) == 0
     said = capsys.readouterr()
     assert list(json.loads(said.out)["aqms"]) == ["arm-pfc-repaired (packet)", "arm-pfc-repaired (fluid)"]
-    assert told(capsys, "compare", "arm-pfc/exp1", "--set", "aqm=droptail").startswith("no AQM to compare, and the")
+    assert told(capsys, "compare", "arm-pfc/exp1", "--set", "aqm=droptail").startswith(
+        "no AQM to compare: the scenario"
+    )
 
 
 def test_a_duration_without_a_unit_is_offered_seconds_too(capsys):
@@ -181,7 +183,7 @@ def test_doctor_says_what_is_here_and_how_to_get_the_rest(capsys, monkeypatch):
     assert "missing" in rows["engine ns2"]
     assert "apt-get install ns2" in rows["engine ns2"]
     assert "https://rustup.rs" in rows["cargo"]
-    assert rows["polars"].split() == ["polars", "here"]
+    assert rows["polars"].split() == ["polars", "installed"]
 
 
 @pytest.mark.parametrize("columns", ["60", "80", ""])

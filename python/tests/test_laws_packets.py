@@ -198,7 +198,7 @@ def test_both_queues_are_designed_for(capsys):
     ("aqm", "change", "said"),
     [
         ("pi2", {}, "scalable flows need dualpi2"),
-        ("dualpi2", {"scalable": 0}, "scalable = 0: must be a whole number, at least 1"),
+        ("dualpi2", {"scalable": 0}, "scalable = 0: must be an integer of at least 1"),
         ("dualpi2", {"scalable": 2.5}, "scalable = 2.5: must be a whole number"),
         ("dualpi2", {"flows": math.inf}, "flows = inf: must be a whole number"),
         ("dualpi2", {"flows": 0}, "flows = 0: must be"),

@@ -78,7 +78,7 @@ def test_one_report_lays_four_engines_over_one_another(tmp_path):
     # Each of the others against the packet engine: how far apart their mean queues and their curves are.
     comparison.write_report(tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text()
-    overlay = text[text.index("Engines over one another") :]
+    overlay = text[text.index("Comparison of engines") :]
     for engine in engines:
         assert f"pi ({engine})" in overlay
 

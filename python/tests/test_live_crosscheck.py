@@ -53,7 +53,7 @@ def test_the_kernel_is_compared_with_three_seeds_for_each_of_its_runs(monkeypatc
     assert sorted(asked[1:]) == [("live", "pi", seed) for seed in (1, 2, 3)]
     assert said == [
         "queue/PI: run 2 does not count: x; y",
-        "queue/PI: 2 of 3 runs count; at worst one packet in a hundred was written 30 us late or later",
+        "queue/PI: 2 of 3 runs are valid; at worst 1 % of the packets were written at least 30 us late",
     ]
     # 100.5 packets over nine seeds, 100.2 over the first and the third.
     queue = next(row for row in rows if row.metric == "queue_mean_pkts")
@@ -74,18 +74,20 @@ def test_of_a_window_three_figures_are_told_and_one_is_judged(monkeypatch):
     verdicts = {row.metric: row.verdict for row in rows}
     assert verdicts == {"window_pkts": "equivalent", "rtt_s": "-", "goodput_mbps": "-"}
     assert said == [
-        "window/reno-drops-0.02: 2 of 2 runs count; at worst one packet in a hundred was written 20 us late or later"
+        "window/reno-drops-0.02: 2 of 2 runs are valid; at worst 1 % of the packets were written at least 20 us late"
     ]
 
 
 def test_a_single_run_that_counts_says_nothing(monkeypatch):
     rows, said, _ = compared(monkeypatch, cell_of("PI"), True, False)
     assert rows == []
-    assert said[-1].startswith("queue/PI: 1 of 2 runs count; at worst one packet in a hundred was written 0 us")
+    assert said[-1].startswith(
+        "queue/PI: 1 of 2 runs are valid; at worst 1 % of the packets were written at least 0 us"
+    )
     assert compared(monkeypatch, cell_of("PI"), False, False)[1] == [
         f"queue/PI: run {seed} does not count: x; y" for seed in (1, 2)
     ]
-    with pytest.raises(aqumen.ScenarioError, match="seeds = 1: a comparison needs at least two runs a side"):
+    with pytest.raises(aqumen.ScenarioError, match="seeds = 1: must be at least 2"):
         compared(monkeypatch, cell_of("PI"), True)
 
 

@@ -80,11 +80,11 @@ def test_compare_sets_engines_side_by_side(aqumen_cli, scenario_file, tmp_path):
     assert "place" not in printed
     assert "Ranked" not in printed
     # What is said first is how far the engines are apart.
-    assert printed.index("differs from") < printed.index("Mismatch of the queue") < printed.index("Utilisation")
+    assert printed.index("differs from") < printed.index("Disagreement of the engines") < printed.index("Utilisation")
     names = {path.name for path in (out / "runs").iterdir()}
     assert {"pi_packet-1.json", "pi_fluid-3.npz"} <= {re.sub(r"@", "_", name) for name in names}
     page = (out / "report.html").read_text()
-    assert page.index("Engines over one another") < page.index("<h2>The AQM on each engine</h2>")
+    assert page.index("Comparison of engines") < page.index("<h2>The AQM on each engine</h2>")
     assert "10.0 packets (root mean square of the queue)" in re.search(r'class="verdict">(.*?)</p>', page)[1]
     assert 'class="badge' not in page
     numbers = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL).group(1))
@@ -117,7 +117,7 @@ def test_runs_of_several_engines_are_taken_from_disk(aqumen_cli, scenario_file, 
         monkeypatch.setattr(_core, name, lambda *_: pytest.fail("nothing was left to run"))
     code, second, err = aqumen_cli(*args, "--out", tmp_path / "out", "--json")
     assert (code, second) == (0, first)
-    assert "4 of 4 runs are in" in err
+    assert "4 of 4 runs are already in" in err
 
 
 def test_an_engine_named_twice_is_refused(aqumen_cli, scenario_file):

@@ -125,7 +125,7 @@ def test_a_simulation_beside_the_prediction(cli):
     # Five runs of 100 s: t(0.9995, 4) = 8.61 standard errors, 5^0.5 = 2.236.
     assert abs(loss["mean"] - loss["predicted"]) < 8.61 * loss["std"] / 2.236
     code, out, _ = cli(EXAMPLES / "marks.toml", "--simulate", *settings)
-    assert "Simulated packet by packet: 5 runs of 100 s" in out
+    assert "Packet-level simulation: 5 runs of 100 s" in out
     assert "ftp, mark_ratio" in out
 
 
@@ -155,7 +155,7 @@ def test_from_a_capture_to_a_predicted_loss(cli, capture, tmp_path):
     assert again["total"]["loss_ratio"] == pytest.approx(data["total"]["loss_ratio"], rel=1e-9)
     code, out, _ = cli(capture, "--buffer", "30pkt", "--service", "800pkt/s")
     assert "index of dispersion" in out
-    assert "the trace itself through this queue: loss " in out
+    assert "the capture itself replayed into this queue: loss " in out
 
 
 def test_plots(capture, tmp_path, cli):

@@ -80,7 +80,7 @@ def test_what_is_served_stands_above_the_packets():
     shown = verb.tables_of(DATA)
     assert shown[:3] == [
         "made: 12 states",
-        "server 975.5 packets/s, Erlang-4, room for 20; load 0.7500, utilisation 0.5000000",
+        "server 975.5 packets/s, Erlang-4, buffer 20 packets; load 0.7500, utilisation 0.5000000",
         "in the system 2.5000 packets on average, standard deviation 1.2500",
     ]
     assert verb.tables_of({**DATA, "title": "A name"})[0] == "A name: 12 states"
@@ -102,8 +102,8 @@ def test_fits_and_simulations_stand_below():
         ["0.01", "1.5000", "1.2000", "-20.0"],
         ["0.1", "4.0000", "5.0000", "+25.0"],
     ]
-    assert shown[6] == "the trace itself through this queue: loss 0, mean delay 2.5000 ms, utilisation 0.6250"
-    assert shown[7].title == "\nSimulated packet by packet: 5 runs of 100 s"
+    assert shown[6] == "the capture itself replayed into this queue: loss 0, mean delay 2.5000 ms, utilisation 0.6250"
+    assert shown[7].title == "\nPacket-level simulation: 5 runs of 100 s"
     # What is zero on both sides is left out; what one side alone knows is not.
     assert cells(shown[7])[1:] == [
         ["all, loss_ratio", "0.02", "0.021", "0.019 to 0.023", "yes"],
@@ -156,11 +156,11 @@ def test_what_is_left_is_said_every_ten_seconds(capsys):
 def test_what_is_admitted_stands_above_the_packets():
     load = {"find": "load", "loss_ratio_max": 0.01, "rate_factor": 1.25, "threshold_pkts": None}
     assert verb.tables_of({**DATA, "admission": load})[3] == (
-        "admitted: load 0.750000, the rates of all sources times 1.250000; no source loses more than 0.01"
+        "highest admissible load: 0.750000, all rates times 1.250000; no source loses more than 0.01"
     )
     threshold = {**load, "find": "threshold", "rate_factor": 1.0, "threshold_pkts": 12.5}
     assert verb.tables_of({**DATA, "admission": threshold})[3] == (
-        "admitted: early drops from 12.5 packets on; no source loses more than 0.01"
+        "lowest admissible threshold: early drops from 12.5 packets; no source loses more than 0.01"
     )
 
 
@@ -292,7 +292,7 @@ def test_options_become_settings(solved, tmp_path, capsys):
     ]
     capsys.readouterr()
     assert main(["mmpp", model, "--threshold-within", "1e-3", "--load-within", "0.02"]) == 2
-    assert "ask one at a time" in capsys.readouterr().err
+    assert "exclude each other" in capsys.readouterr().err
     for option in ("--load-within", "--threshold-within"):
         for loss in ("0", "1", "-0.1", "2", "nan"):
             assert main(["mmpp", model, option, loss]) == 2

@@ -147,7 +147,7 @@ def test_an_evaluation_is_told_by_section(capsys, made_up, tmp_path):
     assert main(["reproduce", "rfc7928", "--quick", "--json", "--out", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
     data = json.loads(out)
-    assert f"2 of 5 runs are in {tmp_path} already and are not repeated" in " ".join(err.split())
+    assert f"2 of 5 runs are already in {tmp_path} and are not repeated" in " ".join(err.split())
     assert (data["schema"], data["seeds"], data["aqms"], data["reference"]) == (1, 3, ["codel", "pie"], "droptail")
     assert [row["aqm"] for row in data["rows"]] == ["droptail", "codel", "pie"]
     assert made_up[1][2] == tmp_path
@@ -172,7 +172,7 @@ def test_an_evaluation_that_is_stopped_says_how_far_it_came(capsys, made_up, mon
 
     monkeypatch.setattr(verb.Records, "work", stops)
     assert main(["reproduce", "rfc7928", "--out", str(tmp_path)]) == 130
-    assert "stopped after 1 of 3 runs; the same command goes on from here" in " ".join(capsys.readouterr().err.split())
+    assert "stopped after 1 of 3 runs; repeat the command to continue" in " ".join(capsys.readouterr().err.split())
     assert main(["reproduce", "rfc7928"]) == 130
     assert "the same command" not in capsys.readouterr().err
     assert made_up

@@ -7,10 +7,10 @@ import pytest
 
 from aqumen.engines.external.ns2 import Ns2Failed, Ns2Unsupported, run
 from aqumen.engines.external.ns2.plan import Plan, Transport
-from aqumen.engines.external.ns2.requests import ASKS_MAX, Ask, Requests, read_requests
+from aqumen.engines.external.ns2.requests import ASKS_MAX, Requests, RequestStep, read_requests
 from aqumen.engines.external.ns2.runner import execute, find_ns
 from aqumen.engines.external.ns2.tcl import _sets
-from aqumen.engines.external.ns2.transfers import Served, request_metrics, source_lines
+from aqumen.engines.external.ns2.transfers import ServedRequests, request_metrics, source_lines
 
 ASKS = [(0.0, "page", 0, False), (0.01, "transfer", 1921, True), (0.5, "read", 0, False)]
 
@@ -27,8 +27,8 @@ def raw_group(**more: Any) -> dict[str, Any]:
 
 def test_requests_are_read_source_by_source() -> None:
     requests = read_requests(raw_group())
-    assert requests == Requests(False, (tuple(Ask(*ask) for ask in ASKS), (Ask(*ASKS[0]),)))
-    assert requests.sources[0][1] == Ask(wait_s=0.01, what="transfer", size_bytes=1921, fresh=True)
+    assert requests == Requests(False, (tuple(RequestStep(*ask) for ask in ASKS), (RequestStep(*ASKS[0]),)))
+    assert requests.sources[0][1] == RequestStep(wait_s=0.01, what="transfer", size_bytes=1921, fresh=True)
     # One source for all flows asks whether or not the last was served.
     assert read_requests(raw_group(traffic={"kind": "transfers", "rate": "20/s"})).shared
     assert not read_requests(raw_group(traffic={"kind": "web", "connections": 1})).shared
@@ -71,7 +71,7 @@ def flows(*starts: float, group: int = 2) -> list[Any]:
 
 
 def test_sources_in_a_closed_loop_ask_one_by_one() -> None:
-    requests = Requests(False, (tuple(Ask(*ask) for ask in ASKS), (Ask(0.25, "transfer", 960, False),)))
+    requests = Requests(False, (tuple(RequestStep(*ask) for ask in ASKS), (RequestStep(0.25, "transfer", 960, False),)))
     assert source_lines(range(4, 6), flows(0.5, 0.125), requests, TRANSPORT, ["x y", "z"]) == [
         "serve 4 40 x y",
         "serve 5 40 z",
@@ -84,7 +84,7 @@ def test_sources_in_a_closed_loop_ask_one_by_one() -> None:
 
 
 def test_a_source_of_a_group_gives_transfers_to_the_first_idle_flow() -> None:
-    requests = Requests(True, ((Ask(0.25, "transfer", 961, True),),))
+    requests = Requests(True, ((RequestStep(0.25, "transfer", 961, True),),))
     silent = Transport(packet_bytes=1000, header_bytes=40, syn=False)
     assert source_lines(range(4, 6), flows(0.5, 0.125), requests, silent, ["x", "z"]) == [
         "serve 4 0 x",
@@ -114,7 +114,7 @@ LINKS: Any = [
 
 
 def test_what_was_served_is_told_by_size() -> None:
-    served = Served(
+    served = ServedRequests(
         transfers={
             0: [(1.0, 9_999, 1.1), (2.0, 10_000, 2.2), (1.5, 5_000, 12.0)],
             1: [(3.0, 99_999, 3.4), (4.0, 100_000, 4.8), (5.0, 1_000_000, 8.0), (1.0, 500, 1.3), (1.0, 600, 1.7)],
@@ -145,7 +145,7 @@ def test_what_was_served_is_told_by_size() -> None:
 
 
 def test_what_was_not_asked_for_has_no_figures() -> None:
-    found = request_metrics(Served(), range(2), 0, flows(0.0, 0.0), LINKS, (0.0, 10.0))
+    found = request_metrics(ServedRequests(), range(2), 0, flows(0.0, 0.0), LINKS, (0.0, 10.0))
     sizes = ("under_10kB", "10kB_100kB", "100kB_1MB", "over_1MB")
     expected: dict[str, Any] = {"refused": 0}
     for size in sizes:

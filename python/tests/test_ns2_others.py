@@ -122,7 +122,7 @@ def test_a_generator_counts_headers_as_ns2_does() -> None:
 def test_periods_of_another_law_are_refused(which: str, other: Any) -> None:
     usual = {"law": "exponential", "mean": "800ms"}
     traffic = CBR | {"kind": "on-off", "on": usual, "off": usual, which: other}
-    with pytest.raises(Ns2Unsupported, match=r"^group 'g': the periods of an ON/OFF source are exponential in ns-2$"):
+    with pytest.raises(Ns2Unsupported, match=r"^group 'g': ns-2 has only exponential periods of an ON/OFF source$"):
         lines(path(UDP, traffic))
 
 
@@ -151,7 +151,7 @@ def test_cubic_is_that_of_linux_with_the_reduction_of_the_rfc() -> None:
         (path(CUBIC | {"hystart": True}), "group 'g': the CUBIC of ns-2 has hystart = False built in, not True"),
         (path(CUBIC | {"ecn": True}), "group 'g': the CUBIC of ns-2 has ecn = False built in, not True"),
         (path(CUBIC | {"halve_flight": True}), "the CUBIC of ns-2 has halve_flight = False built in, not True"),
-        (path(CUBIC | {"congestion": "bbr"}), "ns-2 runs the congestion controls reno and cubic-2.1 here, not bbr"),
+        (path(CUBIC | {"congestion": "bbr"}), "ns-2 runs only the congestion controls reno and cubic-2.1, not bbr"),
         (path(CUBIC | {"congestion": "cubic"}), "not cubic: its CUBIC is that of 2005, preset cubic-ns2"),
         (path(CUBIC | {"reduction": "prr"}), "the CUBIC of ns-2 has reduction = rate-halving built in, not prr"),
         (path(CUBIC | {"initial_window": 10}), "the CUBIC of ns-2 has initial_window = 2 built in, not 10"),
@@ -165,15 +165,21 @@ def test_cubic_is_that_of_linux_with_the_reduction_of_the_rfc() -> None:
         (path(SCTP | {"max_burst": 3}), "the SCTP of ns-2 has a max_burst of 4 or none, not 3"),
         (path({"preset": "cubic"}), "presets ns2, cubic-ns2, sctp-ns2 and udp, not 'cubic'"),
         (path(SCTP | {"streams": 2}), "group 'g': the SCTP of ns-2 has streams = 1 built in, not 2"),
-        (path(SCTP | {"initial_window_bytes": None}), "the SCTP of ns-2 begins with 4380 bytes of such packets"),
-        (path(SCTP | {"packet_bytes": 576}), "the SCTP of ns-2 begins with 2176 bytes of such packets"),
+        (
+            path(SCTP | {"initial_window_bytes": None}),
+            "the SCTP of ns-2 has an initial window of 4380 bytes for this packet size",
+        ),
+        (
+            path(SCTP | {"packet_bytes": 576}),
+            "the SCTP of ns-2 has an initial window of 2176 bytes for this packet size",
+        ),
         (path(SCTP | {"recovery": "standard"}), "the SCTP of ns-2 has recovery = ns2 built in, not standard"),
         (path(SCTP, stop=7.0), "group 'g': ns-2 cannot stop an SCTP association"),
-        (path(SCTP, CBR), "group 'g': over SCTP ns-2 runs bulk traffic here"),
-        (path(UDP), "group 'g': over UDP ns-2 runs the traffic cbr and on-off here, not bulk"),
+        (path(SCTP, CBR), "group 'g': ns-2 runs only bulk traffic over SCTP"),
+        (path(UDP), "group 'g': over UDP ns-2 runs only cbr and on-off traffic, not bulk"),
         (path(UDP, CBR | {"packet": "1473B"}), "has to fit into one packet"),
-        (path({"preset": "rtp"}), "ns-2 runs the transport presets ns2, cubic-ns2, sctp-ns2 and udp, not 'rtp'"),
-        (path({"preset": "ns2"}, CBR), "group 'g': over TCP ns-2 runs the traffic bulk, transfers and web here"),
+        (path({"preset": "rtp"}), "ns-2 runs only the transport presets ns2, cubic-ns2, sctp-ns2 and udp, not 'rtp'"),
+        (path({"preset": "ns2"}, CBR), "group 'g': ns-2 runs only bulk, transfers and web traffic over TCP"),
     ],
 )
 def test_what_ns2_cannot_do_is_refused(plan: dict[str, Any], message: str) -> None:
@@ -328,7 +334,7 @@ def test_seeds_are_spread_over_all_that_ns2_takes() -> None:
 def test_finite_transfers_run_over_tcp_alone(transport: dict[str, Any], traffic: Any) -> None:
     plan = path(transport, traffic)
     plan["flows"][0]["transfer_bytes"] = 10_000
-    with pytest.raises(Ns2Unsupported, match="group 'g': finite transfers run over TCP in ns-2"):
+    with pytest.raises(Ns2Unsupported, match="group 'g': ns-2 runs finite transfers only over TCP"):
         lines(plan)
 
 

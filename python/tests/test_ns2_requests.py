@@ -160,7 +160,7 @@ def test_losses_that_ns2_does_not_have_are_refused(change: Any, message: str) ->
 def test_several_connections_at_a_time_are_refused() -> None:
     raw = plan(0.1)
     raw["groups"][0] |= {"transport": {"preset": "ns2"}, "traffic": {"kind": "web", "connections": 6}, "requests": None}
-    with pytest.raises(Ns2Unsupported, match="group 'g': ns-2 runs web sessions over one connection at a time here"):
+    with pytest.raises(Ns2Unsupported, match="group 'g': ns-2 runs web sessions only over one connection at a time"):
         Plan.from_dict(raw)
 
 

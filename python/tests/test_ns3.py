@@ -155,7 +155,7 @@ def test_cubic_has_the_bound_of_rfc_3465_and_the_values_of_rfc_9438() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"variant": "newreno"}, "group 'ftp': ns-3 runs sack here, not 'newreno'"),
+        ({"variant": "newreno"}, "group 'ftp': ns-3 runs only the variant sack, not 'newreno'"),
         ({"min_window": 0.0}, "group 'ftp': ns-3 has min_window = 2.0 built in, not 0.0"),
         ({"send_overhead_s": 0.001}, "group 'ftp': ns-3 has send_overhead_s = 0.0 built in, not 0.001"),
         ({"header_bytes": 40}, "group 'ftp': ns-3's headers are 52 bytes with timestamps"),
@@ -168,7 +168,7 @@ def test_cubic_has_the_bound_of_rfc_3465_and_the_values_of_rfc_9438() -> None:
             "group 'ftp': ns-3 has whole_windows = True built in, not False",
         ),
         ({"ect_retransmissions": False}, "group 'ftp': ns-3 has ect_retransmissions = True built in, not False"),
-        ({"vegas": 1}, "group 'ftp': ns-3 here has no transport option 'vegas'"),
+        ({"vegas": 1}, "group 'ftp': ns-3 has no transport option 'vegas'"),
     ],
 )
 def test_a_transport_that_ns3_does_not_have_is_refused(change: dict[str, Any], message: str) -> None:
@@ -181,7 +181,7 @@ def test_a_transport_that_ns3_does_not_have_is_refused(change: dict[str, Any], m
 def test_traffic_that_ns3_does_not_have_is_refused() -> None:
     raw = plan()
     raw["groups"][0]["traffic"] = "voip"
-    with pytest.raises(Ns3Unsupported, match=r"^group 'ftp': over TCP ns-3 runs bulk traffic here, not voip$"):
+    with pytest.raises(Ns3Unsupported, match=r"^group 'ftp': ns-3 runs only bulk traffic over TCP, not voip$"):
         describe(raw)
 
 
@@ -248,15 +248,15 @@ def test_datagrams_are_handed_over_with_their_periods() -> None:
 @pytest.mark.parametrize(
     ("traffic", "transport", "message"),
     [
-        ("bulk", {}, "over UDP ns-3 runs the traffic cbr and on-off here, not bulk"),
-        ({"kind": "voip"}, {}, "over UDP ns-3 runs the traffic cbr and on-off here, not voip"),
+        ("bulk", {}, "ns-3 runs only cbr and on-off traffic over UDP, not bulk"),
+        ({"kind": "voip"}, {}, "ns-3 runs only cbr and on-off traffic over UDP, not voip"),
         (CBR, {"header_bytes": 40}, "ns-3's UDP headers are 28 bytes, not 40"),
-        (CBR | {"packet": "2000B"}, {}, "a message of ns-3's generator has 20 to 1472 bytes here, not 2000"),
-        (CBR | {"packet": "19B"}, {}, "a message of ns-3's generator has 20 to 1472 bytes here, not 19"),
+        (CBR | {"packet": "2000B"}, {}, "a message of ns-3's generator must have 20 to 1472 bytes here, not 2000"),
+        (CBR | {"packet": "19B"}, {}, "a message of ns-3's generator must have 20 to 1472 bytes here, not 19"),
         (
             CBR | {"kind": "on-off", "on": "1s", "off": {"law": "exponential", "mean": "1s"}},
             {},
-            "the periods of an ON/OFF source are exponential in ns-3 here",
+            "ns-3 runs only exponential periods of an ON/OFF source",
         ),
     ],
 )
@@ -339,7 +339,7 @@ def test_red_is_handed_over_by_its_curve() -> None:
 
 def test_an_aqm_that_ns3_does_not_have_is_refused() -> None:
     with pytest.raises(
-        Ns3Unsupported, match="ns-3 here has no AQM 'pi'; it has cobalt, codel, droptail, fq-codel, pie, red"
+        Ns3Unsupported, match="ns-3 has no AQM 'pi'; it has cobalt, codel, droptail, fq-codel, pie, red"
     ):
         describe(plan({"name": "pi", "params": {}}))
     with pytest.raises(Ns3Unsupported, match="AQM 'codel' in ns-3 has no parameter 'magic'"):
@@ -375,7 +375,7 @@ def test_a_trace_is_read_by_kind(tmp_path: Path) -> None:
 
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("AQUMEN_NS3", "/no/such/program")
-    with pytest.raises(Ns3Missing, match="AQUMEN_NS3 names no program: /no/such/program"):
+    with pytest.raises(Ns3Missing, match="AQUMEN_NS3 is not a program: /no/such/program"):
         find_program()
     monkeypatch.delenv("AQUMEN_NS3")
     monkeypatch.setenv("CXX", "no-such-compiler")

@@ -422,11 +422,11 @@ def test_networks_that_ns3_does_not_run_are_refused() -> None:
 
     twice = plan()
     twice["links"].append(dict(twice["links"][0], name="again"))
-    assert refused(twice) == "ns-3 here has one link between two nodes"
+    assert refused(twice) == "ns-3 needs at most one link between two nodes"
     one_way = plan()
     del one_way["links"][3]
     one_way["flows"] = []
-    assert "link 'up0': ns-3's point-to-point links have the same delay both ways" in refused(one_way)
+    assert "link 'up0': ns-3's point-to-point links need equal delays in both directions" in refused(one_way)
     late = plan()
     late["flows"][0]["on"] = []
     assert "start once and stop at most once" in refused(late)

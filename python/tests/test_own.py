@@ -325,7 +325,7 @@ def test_the_command_line_takes_it_from_a_file(tmp_path, capsys):
     assert told[SAME]["links"] == told["my-pi"]["links"]
     assert "my-pi" in (tmp_path / "report.html").read_text()
     assert main(compare) == 0
-    assert "4 of 4 runs are in" in capsys.readouterr().err
+    assert "4 of 4 runs are already in" in capsys.readouterr().err
     replay = ["replay", str(ROOT / "examples/captures/home.pcap"), "--rate", "2Mbit", "--aqm-from"]
     assert main([*replay, f"{MY_AQM}:Impatient", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["aqms"][0]["spec"] == "impatient"
@@ -383,7 +383,11 @@ def test_a_new_aqm_comes_with_a_test_that_runs(tmp_path, monkeypatch, capsys):
     ran = subprocess.run(tests, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout
     assert "3 passed" in ran.stdout
-    for name, told in [("slow-wave", "is there already"), ("pi", "is built in"), ("../x", "a name is words of a-z")]:
+    for name, told in [
+        ("slow-wave", "already exists"),
+        ("pi", "is built in"),
+        ("../x", "a name consists of words of a-z"),
+    ]:
         capsys.readouterr()
         assert main(["new", "aqm", name]) == 2
         assert told in capsys.readouterr().err
@@ -476,7 +480,7 @@ def test_a_run_has_one_aqm_of_two_that_are_brought(capsys, tmp_path):
     other.write_text(MY_AQM.read_text() + "\n\nclass Other(MyPi):\n    pass\n")
     two = ["--aqm-from", f"{MY_AQM}:MyPi", "--aqm-from", f"{other}:Other"]
     assert main(["run", "arm-pfc/exp1", *two]) == 2
-    assert "which AQM is to run? Say --aqm my-pi or --aqm other" in capsys.readouterr().err
+    assert "run takes one AQM: choose --aqm my-pi or --aqm other" in capsys.readouterr().err
 
 
 def test_a_class_takes_no_name_that_a_profile_has():

@@ -232,10 +232,10 @@ def test_the_command_line_takes_it_from_a_file(tmp_path, capsys):
     assert "game" in (tmp_path / "out/report.html").read_text()
     capsys.readouterr()
     assert main(["compare", str(file), "--aqm", "pi", *take, "--seeds", "2", *out]) == 0
-    assert "2 of 2 runs are in" in capsys.readouterr().err
+    assert "2 of 2 runs are already in" in capsys.readouterr().err
     assert main(["run", str(file), *take[:2], "--json"]) == 2
     told = capsys.readouterr().err
-    assert told == "aqumen: --traffic-from: no group of flows has traffic = game; say --set flows.mine.traffic=game\n"
+    assert told == "aqumen: --traffic-from: no flow group has traffic = game; add --set flows.mine.traffic=game\n"
     assert main(["run", str(file), "--engine", "fluid", *take]) == 2
     assert "group mine has game" in capsys.readouterr().err
 

@@ -135,7 +135,7 @@ def test_a_step_response_is_that_of_the_closed_loop(classic, drawn):
     assert (len(x), x[0]) == (600, 0)
     assert x[-1] == pytest.approx(40 / classic.margins["crossover_rad_s"])
     assert set(data(axes.lines[1])[1]) == {1}
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("Time, s", "Queue, steps of the target")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("Time, s", "Queue deviation / target step")
     t, own = step_response(classic, 20.0)
     assert t[-1] == 20
     # The same curve, whatever is drawn of it.
@@ -546,9 +546,9 @@ def test_the_noise_is_drawn_so_that_equal_areas_are_equal_parts(classic, drawn):
     assert axes.get_xscale() == "log"
     assert axes.get_ylim()[0] == 0
     assert axes.get_xlabel() == "Frequency, rad/s"
-    assert axes.get_title() == f"{TITLE}, deviation {classic.noise['queue_std_pkts']:.3g} packets"
+    assert axes.get_title() == f"{TITLE}, standard deviation {classic.noise['queue_std_pkts']:.3g} packets"
     red = theory.design("red", capacity="30Mbit", flows=60, rtt="200ms", target="100pkt")
-    with pytest.raises(ScenarioError, match="nothing is known of the noise: "):
+    with pytest.raises(ScenarioError, match="the noise is unknown: "):
         red.plot("noise")
 
 

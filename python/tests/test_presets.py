@@ -12,7 +12,7 @@ import pytest
 
 from aqumen.cli import main
 from aqumen.errors import ScenarioError
-from aqumen.experience import Felt, scores
+from aqumen.experience import ExperienceMetric, scores
 from aqumen.shaping import LINES, shaper
 from aqumen.situations import Study, cell, datacenter, uplink
 from aqumen.situations import study as situations
@@ -99,23 +99,23 @@ def test_a_household_knows_the_rates_to_set():
     assert framed.rates == {"up": 1.8e6, "down": 16e6}
     assert framed.sent_bps == pytest.approx(1.8e6 * 1500 / 1538)
     said = " ".join(uplink("1Mbit", "256kbit", bloat="3s").assumed)
-    for words in ("5 % (up) and 10 % (down)", "round trips of 40ms", "room for 3s", "600s a run"):
+    for words in ("5 % (up) and 10 % (down)", "base RTT 40ms", "a buffer of 3s", "traffic over 600s"):
         assert words in said
     # Pages of 2.3 MB times 0.2174; a quarter of the rate is film.
-    for words in ("pages of 0.5 MB", "a call (g729)", "film of 0.25 Mbit/s"):
+    for words in ("pages of 0.5 MB", "a call (g729)", "video of 0.25 Mbit/s"):
         assert words in said
-    assert "500 ms, 64 kB at least" in " ".join(plain.assumed)
+    assert "500 ms, at least 64 kB" in " ".join(plain.assumed)
 
 
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ({"headroom": (90, 5)}, "--headroom 90: percent of the line, from 0 to below 90"),
+        ({"headroom": (90, 5)}, "--headroom 90: must be at least 0 and below 90"),
         ({"headroom": (5, -1)}, "--headroom -1: "),
         ({"line": "isdn"}, "--line isdn: choose from: measured, ethernet"),
         ({"bloat": "1"}, '--bloat 1: needs a unit, such as "1ms" or "1s"'),
-        ({"bloat": "0.9ms"}, "--bloat 0.9ms: at least 0.001s"),
-        ({"duration": "0.9s"}, "--duration 0.9s: at least 1s"),
+        ({"bloat": "0.9ms"}, "--bloat 0.9ms: must be at least 0.001s"),
+        ({"duration": "0.9s"}, "--duration 0.9s: must be at least 1s"),
         ({"rtt": "fast"}, "--rtt fast: "),
     ],
 )
@@ -127,13 +127,13 @@ def test_numbers_out_of_range_name_their_option(more, told):
 
 def test_the_least_that_is_accepted_is_accepted():
     assert uplink("64kbit", "64kbit", headroom=(0, 89.9)).rates["up"] == 64e3
-    with pytest.raises(ScenarioError, match="--up 63kbit: at least 64kbit"):
+    with pytest.raises(ScenarioError, match="--up 63kbit: must be at least 64kbit"):
         uplink("64kbit", "63kbit")
     assert plain(household("20Mbit", "2Mbit", bloat="1ms", duration="1s")[0]["duration"]) == 1
     assert plain(text(datacenter("1Gbit", load=1))["flows"][0]["traffic"]["load"]) == 10e6
     assert plain(text(datacenter("1Gbit", load=90))["flows"][0]["traffic"]["load"]) == 900e6
     for load in (0.9, 90.1):
-        with pytest.raises(ScenarioError, match=f"--load {load:g}: percent of the rate, from 1 to 90"):
+        with pytest.raises(ScenarioError, match=f"--load {load:g}: must be 1 to 90 %"):
             datacenter("1Gbit", load=load)
     for quality in (1, 15):
         assert by_name(text(cell(quality))["topology"]["links"])["down"]["channel"]["cqi"] == quality
@@ -142,7 +142,7 @@ def test_the_least_that_is_accepted_is_accepted():
             cell(quality)
     assert text(cell(share=100))["topology"]["links"]
     for share in (0, 100.1):
-        with pytest.raises(ScenarioError, match=f"--share {share:g}: percent of the cell, above 0 and at most 100"):
+        with pytest.raises(ScenarioError, match=f"--share {share:g}: must be above 0 and at most 100 %"):
             cell(share=share)
 
 
@@ -172,7 +172,7 @@ def test_a_port_is_run_for_as_long_as_it_is_slow(rate, rtt, length, begin, targe
     port = datacenter(rate, rtt=rtt, load=20, buffer="90kB")
     data = text(port)
     assert (plain(data["duration"]), plain(data["windows"]["steady"])) == (float(length[:-1]), begin)
-    assert data["title"].startswith(f"A port of {rate}")
+    assert data["title"].startswith(f"A switch port of {rate}")
     (link,) = data["topology"]["links"]
     assert (plain(link["buffer"]), link["rate"], data["topology"]["access"]["rate"]) == (90e3, rate, rate)
     assert {(flow["rtt"], flow["access"]["rate"]) for flow in data["flows"]} == {(rtt, rate)}
@@ -183,9 +183,15 @@ def test_a_port_is_run_for_as_long_as_it_is_slow(rate, rtt, length, begin, targe
     bps = {"Gbit": 1e9, "Mbit": 1e6}[rate[-4:]] * float(rate[:-4])
     assert port.rates == {"port": bps}
     assert plain(data["flows"][0]["traffic"]["load"]) == bps / 5
-    assert [f.worst for f in port.felt] == [1000 * float(length[:-1])] * 2 + [0]
+    assert [f.worst for f in port.metrics] == [1000 * float(length[:-1])] * 2 + [0]
     said = " ".join(port.assumed)
-    for words in (f"round trips of {rtt}", "room for 90kB", f"{length} a run", "20 % of the rate", f"own: {target}"):
+    for words in (
+        f"base RTT {rtt}",
+        "buffer 90kB",
+        f"runs of {length}",
+        "20 % of the rate",
+        f"Linux's defaults: {target}",
+    ):
         assert words in said
 
 
@@ -200,7 +206,7 @@ def test_a_subscriber_sends_with_less_power():
     assert data["duration"] == "30s"
     assert data["title"] == "A subscriber with 40 % of an LTE cell, channel quality 7"
     assert by_name(text(cell(2.5))["topology"]["links"])["up"]["channel"]["cqi"] == 1.0
-    assert cell(handover=None).assumed[0].count("handovers each never")
+    assert cell(handover=None).assumed[0].count("no handovers")
     assert cell().aqms[0] == "droptail"
     assert cell().before is None
     for more, told in (({"cqi": 40}, "--cqi 40: "), ({"resource_blocks": 0}, "--resource-blocks 0: ")):
@@ -223,7 +229,7 @@ class Run:
 
 
 def felt_of(situation, groups):
-    return {f.key: f.of(Run(groups)) for f in situation.felt}
+    return {f.key: f.of(Run(groups)) for f in situation.metrics}
 
 
 def test_people_feel_the_worse_of_two_directions():
@@ -258,12 +264,12 @@ def test_people_feel_the_worse_of_two_directions():
         "calls": 4.0,
     }
     # What is not defined took the whole run; a call that is not heard has MOS 1, what does not come no rate.
-    assert {f.key: f.worst for f in home.felt} == {
+    assert {f.key: f.worst for f in home.metrics} == {
         **{"calls": 1, "pages": 120, "game": 120000, "upload": 0, "film": 120, "update": 0},
     }
-    assert {f.key: f.weight for f in home.felt if f.weight != 1} == {"film": 0, "update": 0}
-    assert {f.key for f in home.felt if f.more} == {"calls", "upload", "update"}
-    assert [(f.unit, f.digits) for f in home.felt] == [
+    assert {f.key: f.weight for f in home.metrics if f.weight != 1} == {"film": 0, "update": 0}
+    assert {f.key for f in home.metrics if f.more} == {"calls", "upload", "update"}
+    assert [(f.unit, f.digits) for f in home.metrics] == [
         *(("MOS", 2), ("s", 2), ("ms", 0), ("Mbit/s", 2), ("s", 2), ("Mbit/s", 2)),
     ]
     port = datacenter()
@@ -276,34 +282,34 @@ def test_people_feel_the_worse_of_two_directions():
         "mean": pytest.approx(0.5),
         "bulk": pytest.approx(6.5),
     }
-    assert [(f.unit, f.digits) for f in port.felt] == [("ms", 3), ("ms", 3), ("Gbit/s", 2)]
+    assert [(f.unit, f.digits) for f in port.metrics] == [("ms", 3), ("ms", 3), ("Gbit/s", 2)]
 
 
 def test_quality_of_calls_counts_from_one():
-    (calls,) = [f for f in uplink("20Mbit", "2Mbit").felt if f.key == "calls"]
+    (calls,) = [f for f in uplink("20Mbit", "2Mbit").metrics if f.key == "calls"]
     told = replace(calls, of=lambda run: run)
     # Of a MOS of 3, two above none at all; below 0.05 ratios mean nothing.
     assert score_beside(told, 3, 2) == pytest.approx(50)
     assert score_beside(told, 3, 1.01) == score_beside(told, 3, 1) == score_beside(told, 3, None) == pytest.approx(2.5)
-    time = Felt(key="t", title="", unit="s", digits=1, of=lambda run: run, worst=8)
+    time = ExperienceMetric(key="t", title="", unit="s", digits=1, of=lambda run: run, worst=8)
     assert (score_beside(time, 2, 4), score_beside(time, 2, None)) == (pytest.approx(50), pytest.approx(25))
     assert score_beside(time, 0, 1) == score_beside(time, 1e-4, 1) == pytest.approx(0.1)
 
 
-def score_beside(felt, best, value):
+def score_beside(metric, best, value):
     """The score of a run beside one with the best value."""
     runs = {"best": {"x": {1: best}}, "other": {"x": {1: value}}}
-    (other,) = (each for each in scores(runs, felt=[felt], weights={felt.key: 1}) if each.aqm == "other")
+    (other,) = (each for each in scores(runs, metrics=[metric], weights={metric.key: 1}) if each.aqm == "other")
     return other.score
 
 
 def test_scores_of_senders_and_seeds():
-    felt = [
-        Felt(key="t", title="", unit="s", digits=1, of=lambda run: run, worst=8),
-        Felt(key="r", title="", unit="bit/s", digits=1, of=lambda run: 1.0, more=True),
+    metrics = [
+        ExperienceMetric(key="t", title="", unit="s", digits=1, of=lambda run: run, worst=8),
+        ExperienceMetric(key="r", title="", unit="bit/s", digits=1, of=lambda run: 1.0, more=True),
     ]
     runs = {"a": {"x": {1: 1, 2: 2}, "y": {1: 4, 2: 4, 3: 9}}, "b": {"x": {1: 2, 2: 4}, "y": {1: 1, 2: 1}}}
-    one, other = scores(runs, felt, {"t": 3, "r": 1})
+    one, other = scores(runs, metrics, {"t": 3, "r": 1})
     # b is half as good with x, four times with y; a quarter of the weight makes no difference.
     assert (one.aqm, one.score) == ("b", pytest.approx(100 * math.exp(0.75 * (-math.log(2) / 2))))
     assert other.score == pytest.approx(100 * math.exp(0.75 * (-math.log(4) / 2)))
@@ -387,9 +393,9 @@ def test_a_switch_s_operator_is_told_the_order(capsys):
     ]
     assert data["first_place_changes_with"] == {}
     assert "capture" not in data
-    assert data["goal"].startswith("Ranked by a score: the geometric mean of how time that 99 %")
-    assert "and rate of the long transfers together compare with the best; all weigh alike" in data["goal"]
-    assert data["goal"].endswith("Scores within 2 % count as alike.")
+    assert data["goal"].startswith("Ranked by a score: the geometric mean over 99th percentile of")
+    assert "and total rate of the long transfers, each relative to the best AQM, all with equal weight" in data["goal"]
+    assert data["goal"].endswith("Scores within 2 % count as equal.")
 
 
 @pytest.mark.usefixtures("made_up")
@@ -412,8 +418,8 @@ def test_the_order_is_told_as_a_table(capsys):
     assert rows[1] == ["2", "b", "pie-linux", "79.4−61.1/+265.1", "3.000−3.000/+12.706", "1.000±0.000", "8.00±0.00"]
     assert rows[2][:4] == ["3", "c", "droptail", "31.5−24.2/+105.2"]
     assert "Means over the seeds and 95 % intervals." in out
-    assert "With any one weight halved or doubled the first place stays where it is." in " ".join(out.split())
-    assert "Score with each kind of senders, %" in out
+    assert "Halving or doubling any one weight does not change the first place." in " ".join(out.split())
+    assert "Score by kind of senders, %" in out
     assert "fq-codel-linux, Linux 3.5 and later, as root:" in out
     assert "  tc qdisc add dev swp1 root fq_codel" in out
     expected = out.partition("What to expect")[2]
@@ -422,7 +428,7 @@ def test_the_order_is_told_as_a_table(capsys):
     assert "12.000 −12.000/+50.825" in expected
     one = told(capsys, "--seeds", "1", "--senders", "dctcp")
     assert "3 AQMs, senders dctcp, 1 seed\n" in one
-    assert "One seed gives no intervals" in one
+    assert "One seed gives no confidence intervals" in one
     assert "Score with each kind of senders" not in one
 
 
@@ -439,15 +445,12 @@ def test_weights_that_decide_are_named(capsys, monkeypatch):
     assert "First place changes with requests halved: droptail, bulk doubled: droptail." in " ".join(out.split())
     heavy = told(capsys, "--seeds", "2", "--weigh", "bulk=2, mean=0").split()
     heavy = " ".join(heavy)
-    assert (
-        "time that 99 % of the requests stay below (weight 1) and rate of the long transfers together (weight 2)"
-        in heavy
-    )
+    assert "99th percentile of the request time (weight 1) and total rate of the long transfers (weight 2)" in heavy
     assert "weights by --weigh" in heavy
     assert main(["datacenter", "--weigh", "bulk=-1"]) == 2
-    assert "--weigh bulk=-1: a weight is a number from 0 on" in capsys.readouterr().err
+    assert "--weigh bulk=-1: must be a number of at least 0" in capsys.readouterr().err
     assert main(["datacenter", "--weigh", "bulk=0,mean=0,requests=0"]) == 2
-    assert "all weights are 0" in capsys.readouterr().err
+    assert "at least one weight must be above 0" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("made_up")
@@ -473,11 +476,11 @@ def test_commands_shape_both_ways():
         "tc qdisc del dev wan root 2>/dev/null || true",
         "tc qdisc del dev wan ingress 2>/dev/null || true",
         "ip link del ifb4wan 2>/dev/null || true",
-        "# what is sent",
+        "# upstream",
         "tc qdisc add dev wan root handle 1: stab overhead 16 linklayer ethernet htb default 1",
         "tc class add dev wan parent 1: classid 1:1 htb rate 6400kbit burst 1600 cburst 1600 quantum 1514",
         "tc qdisc add dev wan parent 1:1 codel target 10ms",
-        "# what is received, through a device of its own",
+        "# downstream, through an intermediate device",
         "ip link show ifb4wan >/dev/null 2>&1 || ip link add ifb4wan type ifb",
         "ip link set ifb4wan up",
         "tc qdisc add dev wan handle ffff: ingress",

@@ -246,7 +246,7 @@ def test_the_python_interface():
     [
         (("absent.pcap", "--rate", "1Mbit", "--aqm", "codel"), "absent.pcap: no such file"),
         ((".", "--rate", "1Mbit", "--aqm", "codel"), ".: is a folder, not a file"),
-        ((HOME, "--rate", "1Mbit"), "which AQM? Give at least one --aqm"),
+        ((HOME, "--rate", "1Mbit"), "no AQM given: add --aqm"),
         ((HOME, "--aqm", "codel"), "--rate: give the rate of the link, such as --rate 10Mbit, or the load"),
         ((HOME, "--aqm", "codel", "--rate", "1Mbit", "--load", "1"), "and not both"),
         ((HOME, "--aqm", "codel", "--rate", "fast"), '--rate = "fast": must be a rate'),
@@ -326,8 +326,8 @@ def test_what_is_odd_about_a_capture_is_said(cli, tmp_path):
     assert code == 0
     notes = [line for line in out.splitlines() if line.startswith("Note: ")]
     assert len(notes) == 4
-    assert "1 packets are stamped before one ahead of them" in notes[0]
-    assert "3 packets are of a link type that is not understood" in notes[1]
+    assert "1 packets have an earlier timestamp than the one before" in notes[0]
+    assert "3 packets have an unknown link type" in notes[1]
     assert "3 packets are larger than any frame" in notes[2]
     assert "the file ends within a packet" in notes[3]
     file.write_bytes(data)
@@ -455,7 +455,7 @@ def test_aqms_stand_side_by_side_then_classes_and_flows():
         assert column.justify == ("right" if figures else "left"), column.header
     # 9.876 of 10 Mbit/s.
     assert about == "x.pcap: 100 packets of 2 flows in 1.23457 s, 9.876 Mbit/s offered (load 0.988)"
-    assert link == "a link of 10 Mbit/s, room for 1000 packets; open loop: senders do not react"
+    assert link == "link: 10 Mbit/s, buffer: 1000 packets; open loop: senders do not react"
     heads = [column.header for column in overall.columns]
     assert heads == [
         *("AQM", "utilisation %", "sojourn ms", "p50", "p95", "p99", "marked", "early drops", "overflows"),
@@ -476,7 +476,7 @@ def test_aqms_stand_side_by_side_then_classes_and_flows():
     ]
     assert notes == [
         "\nNote: 2 pauses of more than an hour were shortened to one",
-        "\nNote: the file ends within a packet; what comes before it counts",
+        "\nNote: the file ends within a packet; the packets before it were used",
     ]
 
 
@@ -485,12 +485,12 @@ def test_a_room_in_bytes_and_a_capture_of_a_moment():
     answer = {"capture": captured, "setup": {**SETUP, "buffer_bytes": 64000}, "aqms": [replayed("pie")]}
     about, link, *rest = tables_of(answer)
     assert about.endswith("100 packets of 2 flows in 1.23457 s")
-    assert "room for 64000 bytes;" in link
+    assert "buffer: 64000 bytes;" in link
     assert len(rest) == 4
     for key, words in (
-        ("reordered_pkts", "7 packets are stamped before one ahead of them"),
+        ("reordered_pkts", "7 packets have an earlier timestamp than the one before"),
         ("timeless_pkts", "7 packets carry no time"),
-        ("unknown_link_pkts", "7 packets are of a link type that is not understood"),
+        ("unknown_link_pkts", "7 packets have an unknown link type"),
         ("super_pkts", "7 packets are larger than any frame"),
     ):
         note = tables_of({**answer, "capture": {**captured, key: 7}})[-1]

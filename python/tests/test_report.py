@@ -65,7 +65,7 @@ def test_the_page_is_whole_and_fetches_nothing(page):
 
 def test_the_page_ends_with_command_versions_and_scenario(page, fake_core):
     text = page.read_text()
-    end = text[text.index("How this was made") :]
+    end = text[text.index("Reproduction") :]
     assert "aqumen compare mock.toml --aqm &#39;a &lt;b&gt;&#39;" in end
     assert "<dt>Seeds</dt><dd>1 to 6</dd>" in end
     assert f"<dt>Aqumen</dt><dd>{aqumen._core.__version__}" in end
@@ -77,8 +77,8 @@ def test_the_ranking_says_who_is_best_and_by_how_much(comparison, page):
     text = page.read_text()
     summary = comparison.summary("arm-pfc", "qacd_pkts")
     half = (summary["ci95"][1] - summary["ci95"][0]) / 2
-    assert f"<b>arm-pfc</b> holds the queue within {summary['mean']:.1f} ± {half:.1f} packets of its target" in text
-    assert text.count("clearly best</span>") == 1
+    assert f"<b>arm-pfc</b> keeps the queue within {summary['mean']:.1f} ± {half:.1f} packets of its target" in text
+    assert text.count("significantly best</span>") == 1
     rows = re.findall(r'<tr data-aqm="([\w-]+)"[^>]*><td class="place">(\d)</td>', text)
     assert rows == [("arm-pfc", "1"), ("pi", "2"), ("red", "3"), ("droptail", "4")]
 
@@ -87,13 +87,13 @@ def test_the_ranking_says_who_is_best_and_by_how_much(comparison, page):
     ("places", "figures", "says"),
     [
         ([("a", 1, True)], 1, "<b>a</b> {}."),
-        ([("a", 1, True), ("b", 2, False)], 1, "<b>a</b> {}, clearly better than the other one."),
-        ([("a", 1, True), ("b", 2, False), ("c", 2, False)], 1, "<b>a</b> {}, clearly better than the 2 others."),
+        ([("a", 1, True), ("b", 2, False)], 1, "<b>a</b> {}, significantly better than the other one."),
+        ([("a", 1, True), ("b", 2, False), ("c", 2, False)], 1, "<b>a</b> {}, significantly better than the 2 others."),
         # Each other one is clearly worse than somebody, but not each than the first.
         (
             [("a", 1, False), ("b", 2, False), ("c", 2, False)],
             1,
-            "<b>a</b> {} and leads, but is not clearly better than each of the others.",
+            "<b>a</b> {} and ranks first, but is not significantly better than every other AQM.",
         ),
         (
             [("a", 1, False), ("b<", 1, False), ("c", 3, False)],
@@ -432,7 +432,7 @@ def test_who_signals_at_moments_has_no_line_at_zero_and_is_named(fake_core, tmp_
     comparison = aqumen.compare(aqumen.Scenario.parse(fake_core.TOML), ["pi", "red", "droptail"], seeds=2)
     comparison.write_report(tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text()
-    assert "<b>red</b> signals at moments, without a probability" in text
+    assert "<b>red</b> signals without a probability" in text
     curves = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text).group(1))
     lines = curves["links"]["bottleneck"]["time"]
     assert set(lines["red"]["p"]) == {None}

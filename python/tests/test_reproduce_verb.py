@@ -161,7 +161,7 @@ def test_the_table_has_a_line_for_each_claim_and_the_counts_below(capsys):
     assert "1 verdicts differ from the record: open" in out
     _, out, _ = told(capsys, "first", "--quick")
     assert "a quick run leaves out slow experiments" in " ".join(out.split())
-    assert "All verdicts are those on record." in out
+    assert "All verdicts agree with the record." in out
     assert "not judged" in out
     _, out, _ = told(capsys, "second")
     assert "No verdicts are on record for some of these papers." in out
@@ -233,7 +233,7 @@ def test_verdicts_go_on_record_in_a_checkout(capsys, monkeypatch, tmp_path):
     assert told(capsys, "first", "--record") == (
         2,
         "",
-        "aqumen: --record needs a checkout with the folder experiments",
+        "aqumen: --record needs a checkout of Aqumen with its folder `experiments`",
     )
 
 
@@ -257,17 +257,17 @@ def test_a_stopped_run_is_no_verdict(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(Made, "work", stops)
     code, out, said = told(capsys, "first", "--out", str(tmp_path))
     assert (code, out) == (130, "")
-    assert "stopped after 1 of 8 runs; the same command goes on from here" in said
+    assert "stopped after 1 of 8 runs; repeat the command to continue" in said
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     ("args", "why"),
     [
-        (["first", "--target", "5ms"], "--target is for rfc7928; a paper's claims name their AQMs"),
-        (["rfc7928", "--figures", "x"], "--figures is for the papers; the report of rfc7928 has its pictures in it"),
-        (["ranking", "--figures", "x"], "--figures is for the papers"),
-        (["ranking", "--target", "5ms"], "--target is for rfc7928; a paper's claims name their AQMs"),
+        (["first", "--target", "5ms"], "--target applies to rfc7928 only; a paper's claims name their AQMs"),
+        (["rfc7928", "--figures", "x"], "--figures applies to papers only; the report of rfc7928 contains its figures"),
+        (["ranking", "--figures", "x"], "--figures applies to papers only"),
+        (["ranking", "--target", "5ms"], "--target applies to rfc7928 only; a paper's claims name their AQMs"),
     ],
 )
 def test_options_that_mean_nothing_there_are_refused(capsys, args, why):
@@ -317,7 +317,7 @@ def test_an_evaluation_tells_what_packets_cost_and_how_far_knobs_may_be_turned(c
     # Half and twice the target are as good, and nothing further was tried.
     (target,) = (row for row in rows if row[0] == "target")
     assert target == ["target", "s", "0.02", "0.01…", "0.04…"]
-    assert "12 pie:target=20ms: each knob by itself" in out
+    assert "12 pie:target=20ms: each parameter varied alone" in out
     _, out, _ = told(capsys, "rfc7928", "--aqm", "pie", "--target", "5ms", "--quick")
     # At 5 ms as well, beside the reference; what names its cell is the RFC's section.
     assert {line.split()[0] for line in out.splitlines() if line.lstrip().startswith("pie")} >= {

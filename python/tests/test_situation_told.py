@@ -10,14 +10,14 @@ import pytest
 from aqumen.cli import situation as verb
 from aqumen.cli import talk
 from aqumen.errors import ScenarioError
-from aqumen.experience import Felt, Scored
+from aqumen.experience import AqmScore, ExperienceMetric
 from aqumen.shaping import Setup
 from aqumen.situations import AS_IT_IS, Answer, Situation, Study, uplink
 
 FELT = (
-    Felt(key="calls", title="Calls", unit="MOS", digits=2, of=lambda run: None, more=True),
-    Felt(key="pages", title="Page", unit="s", digits=1, of=lambda run: None),
-    Felt(key="upload", title="Upload", unit="Mbit/s", digits=1, of=lambda run: None, more=True),
+    ExperienceMetric(key="calls", title="Calls", unit="MOS", digits=2, of=lambda run: None, more=True),
+    ExperienceMetric(key="pages", title="Page", unit="s", digits=1, of=lambda run: None),
+    ExperienceMetric(key="upload", title="Upload", unit="Mbit/s", digits=1, of=lambda run: None, more=True),
 )
 
 
@@ -27,7 +27,7 @@ def summary(mean, half=None):
 
 
 def scored(aqm, place, score, *, group=None, tied=(), alone=(), half=1.5, values=(4.0, 1.5, 2.0)):
-    return Scored(
+    return AqmScore(
         aqm=aqm,
         place=place,
         tied_with=tuple(tied),
@@ -49,7 +49,7 @@ LAST = scored(AS_IT_IS, 4, 12.345, group="c", values=(1.5, 9.25, 2.25))
 SITUATION = Situation(
     scenario=SimpleNamespace(name="home", title="A home", to_toml=lambda: "name\n"),
     aqms=("fq-codel-linux",),
-    felt=FELT,
+    metrics=FELT,
     assumed=("a round trip of 40 ms (--rtt)", "no more"),
     rates={"up": 1.9e6, "down": 18e6},
     sent_bps=1.9e6,
@@ -60,7 +60,7 @@ ANSWER = Answer(
     weights={"calls": 1.0, "pages": 1.0, "upload": 0.0},
     senders=("cubic", "bbr"),
     seeds=5,
-    swings={},
+    leader_changes={},
 )
 
 
@@ -69,7 +69,7 @@ def setup(spec):
 
 
 def told(capsys, situation=SITUATION, answer=ANSWER, wide=True):
-    talk.show(*verb._told(situation, answer, setup), wide=wide)
+    talk.show(*verb._tables(situation, answer, setup), wide=wide)
     return capsys.readouterr().out
 
 
@@ -86,7 +86,7 @@ def test_the_answer_is_told_in_order(capsys):
     assert lines[0] == "Use fq_codel, shaped to 1.9 Mbit/s up and 18 Mbit/s down."
     found = lines.index("home: A home")
     assert lines[found + 1] == "4 AQMs, senders cubic, bbr, 5 seeds"
-    assert lines[found + 2].startswith("Ranked by a score: the geometric mean of how ")
+    assert lines[found + 2].startswith("Ranked by a score: the geometric mean over ")
     assumed = lines.index("Assumed: a round trip of 40 ms (--rtt).")
     assert lines[assumed + 1] == "Assumed: no more."
     assert lines.index("What to expect") < found < assumed < lines.index("  tc two eth0")
@@ -100,7 +100,7 @@ def test_the_answer_is_told_in_order(capsys):
         ["4", "c", "as", "it", "is", "12.3−1.4/+1.6", "1.50±0.25", "9.2±0.2", "2.2±0.2"],
     ]
     assert "Means over the seeds and 95 % intervals. AQMs that share a letter of their groups do not differ" in out
-    by_senders = out.partition("\nScore with each kind of\nsenders, %\n")[2].splitlines()
+    by_senders = out.partition("\nScore by kind of senders, %\n")[2].splitlines()
     assert by_senders[0].split() == ["AQM", "cubic", "bbr"]
     assert by_senders[1].split() == ["fq-codel-linux", "99.0", "97.0"]
 
@@ -115,7 +115,7 @@ def test_one_seed_and_one_kind_of_senders(capsys):
     alone = replace(ANSWER, seeds=1, senders=("cubic",), score=(replace(FIRST, score_half=None, alone=EACH), LAST))
     out = told(capsys, answer=alone)
     assert "2 AQMs, senders cubic, 1 seed\n" in out
-    assert "One seed gives no intervals, so the order says little: use --seeds 5." in out
+    assert "One seed gives no confidence intervals; use --seeds 5 for a ranking." in out
     assert "Score with each kind" not in out
     # Ties of one seed say nothing.
     row = rows_of(out, "Score  ")[2].split()
@@ -127,23 +127,24 @@ def test_the_goal_is_said_in_words():
     words = verb.goal(SITUATION, ANSWER)
     calls, pages, upload = (verb.WORDS[key] for key in ("calls", "pages", "upload"))
     assert words == (
-        f"Ranked by a score: the geometric mean of how {calls} and {pages} compare with the best; all weigh alike "
-        "(--weigh), as do the kinds of senders. Scores within 2 % count as alike."
+        f"Ranked by a score: the geometric mean over {calls} and {pages}, each relative to the best AQM, all with "
+        "equal weight (--weigh). Kinds of senders have equal weight. Scores within 2 % count as equal."
     )
     weighed = verb.goal(SITUATION, replace(ANSWER, weights={"calls": 1.0, "pages": 0.5, "upload": 2.0}))
-    assert f"how {calls} (weight 1), {pages} (weight 0.5) and {upload} (weight 2) compare with" in weighed
-    assert "; weights by --weigh, as do" in weighed
+
+    assert f"over {calls} (weight 1), {pages} (weight 0.5) and {upload} (weight 2), each relative to" in weighed
+    assert "best AQM, with weights by --weigh. Kinds" in weighed
     one = verb.goal(SITUATION, replace(ANSWER, weights={"calls": 0.0, "pages": 3.0, "upload": 0.0}))
-    assert f"how {pages} compare with the best; all weigh alike" in one
+    assert f"over {pages}, each relative to the best AQM, all with equal weight" in one
 
 
 def test_what_the_weights_decide(capsys):
-    assert verb._alone(SITUATION, ANSWER) == (
-        "By one figure alone the best is: calls fq-codel-linux, pages fq-codel-linux, upload pi. "
-        "With any one weight halved or doubled the first place stays where it is."
+    assert verb._sensitivity(SITUATION, ANSWER) == (
+        "Best by a single metric: calls fq-codel-linux, pages fq-codel-linux, upload pi. "
+        "Halving or doubling any one weight does not change the first place."
     )
-    swinging = replace(ANSWER, swings={"upload doubled": "pi", "calls halved": "cake-linux"})
-    assert verb._alone(SITUATION, swinging).endswith(
+    swinging = replace(ANSWER, leader_changes={"upload doubled": "pi", "calls halved": "cake-linux"})
+    assert verb._sensitivity(SITUATION, swinging).endswith(
         " First place changes with upload doubled: pi, calls halved: cake-linux."
     )
 
@@ -161,7 +162,7 @@ def test_the_delay_before_and_after_is_drawn(capsys):
     [
         ("fq-codel-linux:target=6ms", {"up": 64e3, "down": 1.5e6}, "target 6ms, shaped to 64 kbit/s up and 1.5 Mbit/s"),
         ("pie-linux", {"port": 1e9}, "Use pie."),
-        ("pi", {"up": 1e6, "down": 1e6}, "Best of these is pi, which no Linux kernel has."),
+        ("pi", {"up": 1e6, "down": 1e6}, "Best: pi, which no Linux kernel implements."),
     ],
 )
 def test_the_answer_is_a_sentence(spec, rates, sentence):
@@ -185,7 +186,7 @@ def test_the_first_is_advised_with_its_commands(capsys):
 def test_a_line_that_is_best_as_it_is(capsys):
     answer = replace(ANSWER, score=(replace(LAST, place=1), replace(FIRST, place=2, tied_with=()), THIRD))
     out = told(capsys, answer=answer)
-    assert out.startswith("Leave the line as it is: by this goal no AQM is better.\n")
+    assert out.startswith("Leave the line as it is: no AQM scores better.\n")
     assert verb.leader(answer) == "fq-codel-linux"
     assert "Not significantly different" not in out
     assert "as root" in out
@@ -239,7 +240,7 @@ def test_weights_are_read():
     assert verb._weights([]) == {}
     assert verb._weights(["upload=2, calls=0.5", "pages=0"]) == {"upload": 2.0, "calls": 0.5, "pages": 0.0}
     for slip in ("upload", "upload=", "upload=two", "=", ""):
-        with pytest.raises(ScenarioError, match=f"--weigh {slip}: write it as WHAT=X"):
+        with pytest.raises(ScenarioError, match=f"--weigh {slip}: write it as METRIC=X"):
             verb._weights([slip])
 
 
@@ -248,7 +249,7 @@ def test_how_long_it_takes_is_said_at_once(capsys):
     for gathering in study.gatherings.values():
         gathering.threads = 2
     # Two kinds of senders, the line as it is and one AQM, three seeds each.
-    verb.foretell(study)
+    verb.announce_duration(study)
     said = capsys.readouterr().err
     assert re.fullmatch(r"aqumen: 12 runs, about \d+ s on 2 cores\n", said)
     # Twice as long and half the cores take four times as long.
@@ -281,8 +282,8 @@ def test_a_capture_is_told_apart_from_the_ranking(capsys):
     assert [float(cell) for cell in cells[-2]] == [4.0, 0.0]
     assert [float(cell) for cell in cells[-1]] == [5.0, 0.0]
     # Nobody knows the 99th percentile, so it has no column.
-    assert [column.header for column in table.columns] == ["AQM", "Wait, mean ms", "p95 ms", "Dropped %", "Marked %"]
-    assert "This is not in the ranking." in note
+    assert [column.header for column in table.columns] == ["AQM", "Sojourn, mean ms", "p95 ms", "Dropped %", "Marked %"]
+    assert "Not part of the ranking." in note
 
 
 def test_a_capture_meets_each_aqm_at_the_rate_to_set(monkeypatch, tmp_path):
@@ -296,7 +297,7 @@ def test_a_capture_meets_each_aqm_at_the_rate_to_set(monkeypatch, tmp_path):
             return SimpleNamespace(data={"total": {"of": spec}})
 
     monkeypatch.setattr(verb, "Capture", Made)
-    offered = verb._offered(tmp_path / "c", SITUATION, ["pi", "red"])
+    offered = verb._replay_capture(tmp_path / "c", SITUATION, ["pi", "red"])
     assert asked == [(tmp_path / "c", "1900000bit", "20000pkt")]
     assert offered == [{"spec": "pi", "total": {"of": "pi"}}, {"spec": "red", "total": {"of": "red"}}]
 
@@ -324,7 +325,7 @@ def test_what_is_finished_at_ctrl_c_is_told_and_the_rest_left_for_later(capsys, 
     monkeypatch.setattr(verb, "Study", Stopped)
     asked = {"aqm": ("pi,codel",), "senders": ("cubic,bbr",), "seeds": 3, "weigh": ("upload=2",), "print_": False}
     more = {"wide": False, "as_json": True}
-    assert verb._answered(SITUATION, setup, out=None, **asked, **more) == code
+    assert verb._run_study(SITUATION, setup, out=None, **asked, **more) == code
     out = capsys.readouterr().out
     told = json.loads(out)
     assert told["scenario"] == "home"
@@ -333,10 +334,10 @@ def test_what_is_finished_at_ctrl_c_is_told_and_the_rest_left_for_later(capsys, 
     assert made[0].asked == (["pi", "codel"], ["cubic", "bbr"], 3, {"upload": 2.0}, None)
     # Where no AQM was run with all senders, there is nothing to tell.
     answered = False
-    for out, later in ((None, ""), (tmp_path, "; the same command goes on from here")):
-        assert verb._answered(SITUATION, setup, out=out, **asked, **more) == 130
+    for out, later in ((None, ""), (tmp_path, "; repeat the command to continue")):
+        assert verb._run_study(SITUATION, setup, out=out, **asked, **more) == 130
         told = capsys.readouterr()
         assert told.out == ""
         assert f"stopped before any AQM was run with all senders{later}" in " ".join(told.err.split())
-    assert verb._answered(SITUATION, setup, out=None, **{**asked, "print_": True}, **more) == 0
+    assert verb._run_study(SITUATION, setup, out=None, **{**asked, "print_": True}, **more) == 0
     assert capsys.readouterr().out == "name\n"

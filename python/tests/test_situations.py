@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import aqumen
 from aqumen.cli import main
 from aqumen.errors import ScenarioError
-from aqumen.experience import Felt, scores
+from aqumen.experience import ExperienceMetric, scores
 from aqumen.shaping import LINES, host, kernel_options, shaper
 from aqumen.situations import AS_IT_IS, KERNEL_AQMS, SLOW, Study, uplink
 
@@ -29,8 +29,8 @@ def run(capsys, *args):
 # The score.
 
 FIGURES = (
-    Felt(key="time", title="", unit="s", digits=1, of=lambda run: run.get("time"), worst=100),
-    Felt(key="rate", title="", unit="bit/s", digits=1, of=lambda run: run.get("rate"), more=True, worst=0),
+    ExperienceMetric(key="time", title="", unit="s", digits=1, of=lambda run: run.get("time"), worst=100),
+    ExperienceMetric(key="rate", title="", unit="bit/s", digits=1, of=lambda run: run.get("rate"), more=True, worst=0),
 )
 EVEN = {"time": 1.0, "rate": 1.0}
 
@@ -181,7 +181,7 @@ def test_a_household_is_told_what_to_do(capsys, monkeypatch, tmp_path):
     said = " ".join(lines)
     for words in (
         "Ranked by a score",
-        "weigh alike (--weigh)",
+        "with equal weight (--weigh)",
         "--rtt",
         "--bloat",
         "--headroom",
@@ -196,7 +196,7 @@ def test_a_household_is_told_what_to_do(capsys, monkeypatch, tmp_path):
     assert len(rows) == 3
     assert "fq-codel-linux" in rows[0]
     assert any(AS_IT_IS in row for row in rows[1:])
-    assert "By one figure alone the best is: calls " in out
+    assert "Best by a single metric: calls " in out
     assert (
         "  tc class add dev eth0 parent 1: classid 1:1 htb rate 1900kbit burst 1600 cburst 1600 quantum 1514\n" in out
     )
@@ -244,7 +244,7 @@ def test_the_page_leads_on_and_breaks_no_option_in_two(page):
     # Scores have their intervals.
     assert re.search(r"<td>\d+\.\d (± \d+\.\d|−\d+\.\d/\+\d+\.\d)</td>", text)
     # What is shown is the text that the terminal shows.
-    assert "with room for 500 ms, 64 kB at least (--bloat)" in re.sub(r"<[^>]+>", "", text)
+    assert "with a buffer of 500 ms, at least 64 kB (--bloat)" in re.sub(r"<[^>]+>", "", text)
 
 
 @pytest.mark.needs("chromium")
@@ -294,9 +294,11 @@ def test_weights_are_said(capsys):
     out = run(
         capsys, "uplink", "--down", "4Mbit", "--up", "1Mbit", *QUICK, "--weigh", "upload=1,calls=0,pages=0,game=0"
     )
-    assert "rate of the upload compare with the best" in out
+    assert "rate of the upload, each relative to the best" in out
     weighed = run(capsys, "uplink", "--down", "4Mbit", "--up", "1Mbit", *QUICK, "--weigh", "upload=2")
-    assert "rate of the upload (weight 2) compare with the best; weights by --weigh" in weighed.replace("\n", " ")
+    assert "rate of the upload (weight 2), each relative to the best AQM, with weights by --weigh" in weighed.replace(
+        "\n", " "
+    )
 
 
 @pytest.mark.parametrize(
@@ -304,14 +306,14 @@ def test_weights_are_said(capsys):
     [
         (["--down", "20", "--up", "2Mbit"], '--down 20: needs a unit, such as "20Mbit"'),
         (["--down", "20Mbit", "--up", "2Mbits"], '--up 2Mbits: unknown unit "Mbits"'),
-        (["--down", "20Mbit", "--up", "1kbit"], "--up 1kbit: at least 64kbit"),
+        (["--down", "20Mbit", "--up", "1kbit"], "--up 1kbit: must be at least 64kbit"),
         (["--down", "20Mbit", "--up", "2Mbit", "--rtt", "40"], "--rtt 40: "),
         (["--down", "20Mbit", "--up", "2Mbit", "--target", "5pkt"], "--target 5pkt: "),
         (["--down", "20Mbit", "--up", "2Mbit", "--bloat", "half"], "--bloat half: must be a time"),
-        (["--down", "20Mbit", "--up", "2Mbit", "--headroom", "a"], "--headroom a: percent, such as 5,10"),
-        (["--down", "20Mbit", "--up", "2Mbit", "--headroom", "95"], "--headroom 95: percent of the line"),
+        (["--down", "20Mbit", "--up", "2Mbit", "--headroom", "a"], "--headroom a: must be percentages, such as 5,10"),
+        (["--down", "20Mbit", "--up", "2Mbit", "--headroom", "95"], "--headroom 95: must be at least 0"),
         (["--down", "20Mbit", "--up", "2Mbit", "--weigh", "films=2"], "--weigh films: choose from: calls, pages"),
-        (["--down", "20Mbit", "--up", "2Mbit", "--weigh", "film"], "--weigh film: write it as WHAT=X"),
+        (["--down", "20Mbit", "--up", "2Mbit", "--weigh", "film"], "--weigh film: write it as METRIC=X"),
         (["--down", "20Mbit", "--up", "2Mbit", "--senders", "reno"], "--senders reno: choose from: cubic, cubic-ecn"),
         (["--down", "20Mbit", "--up", "2Mbit", "--aqm", "nosuch"], "nosuch"),
         (["--down", "20Mbit"], "--up"),
@@ -403,8 +405,8 @@ def test_other_networks_answer_too(capsys):
 def test_a_capture_is_offered_at_the_rate_for_what_is_sent(capsys):
     home = "examples/captures/home.pcap"
     out = run(capsys, "uplink", "--down", "20Mbit", "--up", "1.5Mbit", *QUICK, "--capture", home)
-    assert "The capture's packets, offered to each AQM" in out
-    rows = [line for line in out.split("The capture's packets")[1].splitlines() if "codel-linux" in line]
+    assert "The capture replayed into each AQM" in out
+    rows = [line for line in out.split("The capture replayed")[1].splitlines() if "codel-linux" in line]
     assert len(rows) == 2
 
 
@@ -426,4 +428,4 @@ def test_the_names_of_the_presets_are_listed():
 def test_a_run_at_a_port_is_at_least_a_millisecond_long(capsys):
     for duration in ("900us", "0s"):
         assert main(["datacenter", "--rate", "1Gbit", "--duration", duration, "--seeds", "2"]) == 2
-        assert f"--duration {duration}: at least 0.001s" in capsys.readouterr().err
+        assert f"--duration {duration}: must be at least 0.001s" in capsys.readouterr().err

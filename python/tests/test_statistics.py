@@ -116,7 +116,7 @@ def test_what_is_compared_of_a_run():
         "g1.jain_fairness": 0,
         "g1.timeout_ratio": 0.05,
     }
-    # A group that is alone has all there is.
+    # A single group always has all goodput.
     assert set(measures(result(7, (1e6,)), "all", bounds=each)) == {"g0.jain_fairness", "g0.timeout_ratio"}
     transfers = result(7)
     transfers["flows"]["web"] = {

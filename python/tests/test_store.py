@@ -77,8 +77,8 @@ def test_a_damaged_run_is_told_in_one_line_and_run_again(aqumen_cli, scenario_fi
     assert (code, again) == (0, first)
     damaged, resumed, *_ = err.splitlines()
     assert damaged.startswith(f"aqumen: {metrics.parent}/pi-1.")
-    assert damaged.endswith("; it is run again")
-    assert resumed.startswith("aqumen: 1 of 2 runs are in")
+    assert damaged.endswith("; this run is repeated")
+    assert resumed.startswith("aqumen: 1 of 2 runs are already in")
     assert (metrics.read_bytes(), np.load(arrays).files) == (before[0], np.load(arrays).files)
 
 
@@ -90,8 +90,8 @@ def test_the_metrics_of_another_run_are_not_taken(aqumen_cli, scenario_file, tmp
         shutil.copy(runs / f"pi-2.{kind}", runs / f"pi-1.{kind}")
     code, again, err = aqumen_cli(*args)
     assert (code, again) == (0, first)
-    assert err.splitlines()[0] == f"aqumen: {runs}/pi-1.json: the run of pi-2.json; it is run again"
-    assert "1 of 2 runs are in" in err
+    assert err.splitlines()[0] == f"aqumen: {runs}/pi-1.json: holds the run of pi-2.json; this run is repeated"
+    assert "1 of 2 runs are already in" in err
 
 
 def test_a_run_may_be_as_large_as_a_file_of_a_run_may_be(fake_core, scenario_file, tmp_path, monkeypatch):

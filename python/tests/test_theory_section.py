@@ -58,7 +58,7 @@ def test_each_figure_is_predicted_and_measured(monkeypatch):
     assert asked == [("pi", False), ("codel", False)]
     assert text.count("<li><b>pi</b>: packets are &lt;few&gt;.</li>") == 2
     assert "window steady, seed 7. " in text
-    assert "<code>--theory</code> looks at margins and oscillations too." in text
+    assert "<code>--theory</code> adds margins and oscillations." in text
     # Without notes there is no list.
     assert "<ul>" not in section(monkeypatch, {"pi": [told(notes=())]})[0]
 
@@ -67,7 +67,7 @@ def test_with_loops_there_is_noise_and_a_margin(monkeypatch):
     text, asked = section(monkeypatch, {"pi": [told(gain_margin=2.0)]}, loops=True)
     heads, row = rows(text)
     assert heads[6:] == [
-        *("Deviation, packets", "QACD, packets", "95th percentile, packets", "W0, packets", "Gain margin"),
+        *("Standard deviation, packets", "QACD, packets", "95th percentile, packets", "W0, packets", "Gain margin"),
     ]
     assert row[6:] == ["12.3 / –", "9.8 / –", "121.0 / –", "–", "2.00"]
     assert asked == [("pi", True)]

@@ -49,7 +49,7 @@ def test_two_threads_answer_what_one_does(fast):
 
 def test_a_run_with_too_little_in_a_window_says_that_one_thread_did_it_all(capsys, fast):
     assert main(["run", "arm-pfc/exp1", "--aqm", "pi", "--until", "5s", "--threads", "2"]) == 0
-    assert "note: one thread ran it all" in capsys.readouterr().err
+    assert "note: the run used one thread" in capsys.readouterr().err
     if engines.cores() > 1:
         assert main(["run", str(fast), "--aqm", "pi", "--threads", "2"]) == 0
         assert "thread" not in capsys.readouterr().err
@@ -70,7 +70,7 @@ def test_a_law_in_python_is_run_by_one_thread(fast):
 @pytest.mark.parametrize(
     ("args", "expect"),
     [
-        (["--threads", "0"], "threads = 0: at least 1 is needed"),
+        (["--threads", "0"], "threads = 0: must be at least 1"),
         (["--threads", "2", "--engine", "fluid"], "engine `fluid` runs on one thread; leave out --threads"),
     ],
 )

@@ -99,7 +99,7 @@ def test_runs_that_are_kept_are_not_run_again(monkeypatch, tmp_path, capsys):
 
 def test_the_kernel_and_the_vectors_keep_nothing(capsys):
     assert main(["validate", "vectors", "--out", "kept"]) == 2
-    assert capsys.readouterr().err == "aqumen: --out kept: runs are kept with ns2 and ns3 alone\n"
+    assert capsys.readouterr().err == "aqumen: --out kept: only ns2 and ns3 keep runs\n"
 
 
 def test_a_figure_outside_its_bound_fails(asked, capsys):
@@ -177,11 +177,11 @@ def test_drawn_cells_stand_in_the_place_of_the_listed(asked, capsys):
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (["ns2", "--seeds", "1"], "seeds = 1: a comparison needs at least two seeds a side"),
-        (["live", "--seeds", "0"], "seeds = 0: a comparison needs at least two seeds a side"),
-        (["ns3", "--drawn", "7", "0"], "--drawn 7 0: takes a seed and a number of cells from 1 on, with ns3 alone"),
-        (["ns3", "--drawn", "-1", "2"], "--drawn -1 2: takes a seed and a number of cells from 1 on, with ns3 alone"),
-        (["ns2", "--drawn", "1", "1"], "--drawn 1 1: takes a seed and a number of cells from 1 on, with ns3 alone"),
+        (["ns2", "--seeds", "1"], "--seeds 1: must be at least 2"),
+        (["live", "--seeds", "0"], "--seeds 0: must be at least 2"),
+        (["ns3", "--drawn", "7", "0"], "--drawn 7 0: needs ns3, a seed from 0 and at least 1 cell"),
+        (["ns3", "--drawn", "-1", "2"], "--drawn -1 2: needs ns3, a seed from 0 and at least 1 cell"),
+        (["ns2", "--drawn", "1", "1"], "--drawn 1 1: needs ns3, a seed from 0 and at least 1 cell"),
         (["ns3", "--cell", "nosuch"], "no cell `nosuch`; choose from: small windows/DropTail, "),
         (["live", "--cell", "nosuch"], "no cell `nosuch`; choose from: queue/PI, "),
     ],
@@ -208,8 +208,8 @@ def test_an_installed_package_has_no_networks_to_compare_on(asked, capsys, monke
     monkeypatch.setattr(verb, "folder", lambda: None)
     assert main(["validate", "ns3"]) == 2
     assert capsys.readouterr().err == (
-        "aqumen: validate ns3: the networks to compare on are not in an installed package; run this in a checkout of "
-        "Aqumen, or one scenario with --engine ns3\n"
+        "aqumen: validate ns3: needs a checkout of Aqumen, since an installed package lacks the networks; a "
+        "single scenario runs with --engine ns3\n"
     )
 
 
@@ -270,7 +270,7 @@ def test_a_kernel_that_differs_or_does_not_count_fails(kernel, capsys):
     # Nothing that counts is no agreement.
     kernel.rows["queue/PI"] = []
     assert main(["validate", "live", "--cell", "queue/PI", "--cell", "queue/STPI"]) == 1
-    assert capsys.readouterr().err.splitlines()[0] == "aqumen: queue/PI: no runs that count (1/2)"
+    assert capsys.readouterr().err.splitlines()[0] == "aqumen: queue/PI: no valid runs (1/2)"
 
 
 def test_a_kernel_that_is_stopped_tells_what_is_finished(kernel, capsys):

@@ -8,7 +8,7 @@ import pytest
 
 import aqumen
 
-GROW = {"Ends", "Output", "Served", "_Output"}
+GROW = {"Endpoints", "Output", "ServedRequests", "_Output"}
 """Classes that are filled while a file is read."""
 BY_POSITION = {
     "rfc7928.evaluation": ["Section", "Varied"],
@@ -18,9 +18,9 @@ BY_POSITION = {
     "engines.external.ns2.bench": ["Ns2Cost"],
     "engines.external.ns2.others": ["Generator", "Sctp", "Udp"],
     "engines.external.ns2.plan": ["Flow", "Group", "Plan", "Transport"],
-    "engines.external.ns2.requests": ["Ask", "Requests"],
+    "engines.external.ns2.requests": ["RequestStep", "Requests"],
     "engines.external.ns2.runner": ["Output"],
-    "engines.external.ns2.transfers": ["Served"],
+    "engines.external.ns2.transfers": ["ServedRequests"],
     "engines.external.ns3.describe": ["Group", "Run"],
     "engines.external.ns3.runner": ["_Output"],
     "custom.registry": ["_Row"],
@@ -29,7 +29,7 @@ BY_POSITION = {
     "engines.external.trace": ["QueueTrace"],
     "engines.external.wire": ["WireLoss"],
     "replay": ["Replay"],
-    "view.report.picture": ["Ends"],
+    "view.report.picture": ["Endpoints"],
     "scenario": ["Scenario"],
     "_vectors": ["Replay"],
 }

@@ -1,7 +1,7 @@
-"""The command line `aqumen`: verbs, one module each.
+"""The command line `aqumen`: one module for each command.
 
-Data goes to stdout, talk and progress to stderr. Exit codes: 0 done, 1 a check failed, 2 could not run (one line says
-why), 130 stopped by Ctrl-C.
+Data goes to stdout, messages and progress to stderr. Exit codes: 0 success, 1 a check failed, 2 an error (one line
+says which), 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ __all__ = ["VERBS", "main"]
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the command line and give the exit code.
+    """Run the command line and return the exit code.
 
     Args:
-        args: The arguments after the program's name; without them those of the process.
+        args: Arguments after the program's name; `None` takes those of the process.
     """
     talk.remember_command(args)
-    # Who says nothing asks for help.
+
     words = list(sys.argv[1:] if args is None else args) or ["--help"]
     if sys.stdout is None:
-        # Started with its output closed (`>&-`): nobody listens.
+        # Started with standard output closed (`>&-`).
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:
         code = _answer(words)
-        # What is still in the buffer is written here, where a failure can be told.
+        # Flush here, where a write error can still be reported.
         sys.stdout.flush()
         return code
     except OwnError as error:
@@ -44,12 +44,12 @@ def main(args: Sequence[str] | None = None) -> int:
     except Error as error:
         return talk.failed(str(error))
     except click.ClickException as error:
-        return talk.failed(_said(error))
+        return talk.failed(_message(error))
     except (KeyboardInterrupt, click.Abort):
         talk.say("stopped")
         return talk.INTERRUPTED
     except BrokenPipeError:
-        # The reader has gone (`aqumen list aqms | head`): that is no failure.
+        # The reader closed the pipe (`aqumen list aqms | head`): no error.
         _drop_output()
         return 0
     except OSError as error:
@@ -59,18 +59,18 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _answer(words: list[str]) -> int:
     if "_AQUMEN_COMPLETE" in os.environ:
-        # The tab key was pressed.
+        # A shell asks for completions.
         app.main(words, prog_name="aqumen", complete_var="_AQUMEN_COMPLETE")
     # Not `app.main`, which ends the process with 1 where the reader of its output has gone.
     try:
         with app.make_context("aqumen", words) as context:
             return int(app.invoke(context) or 0)
-    except click.exceptions.Exit as asked:
-        return asked.exit_code
+    except click.exceptions.Exit as finished:
+        return finished.exit_code
 
 
-def _said(error: click.ClickException) -> str:
-    """Return click's message; choices in the wording of all other messages, all missing arguments at once."""
+def _message(error: click.ClickException) -> str:
+    """Return click's message in the wording of Aqumen's other messages; all missing arguments at once."""
     if isinstance(error, click.MissingParameter) and error.ctx is not None:
         return _missing(error.ctx)
     parameter = error.param if isinstance(error, click.BadParameter) else None
@@ -84,14 +84,14 @@ def _said(error: click.ClickException) -> str:
 
 def _missing(context: click.Context) -> str:
     """Return a message with the missing arguments of a verb. Click checks the given ones first."""
-    lacks = [each for each in context.command.params if each.required and each.name not in context.params]
-    said = [
+    missing = [each for each in context.command.params if each.required and each.name not in context.params]
+    names = [
         f"{each.opts[0]} {each.make_metavar(context)}" if isinstance(each, click.Option) else each.make_metavar(context)
-        for each in lacks
+        for each in missing
     ]
-    return f"missing: {' '.join(said)}; `{context.command_path} --help` says what each is"
+    return f"missing: {' '.join(names)}; `{context.command_path} --help` says what each is"
 
 
 def _drop_output() -> None:
-    """Let the interpreter write what is left to nowhere: it must not complain at its end."""
+    """Redirect standard output to the null device, so that the interpreter's final flush cannot fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""`aqumen compare`: several AQMs, the same seeds for each, statistics and a report."""
+"""`aqumen compare`: several AQMs with equal seeds, statistics and a report."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ __all__ = ["compare", "first_interrupt", "means_table", "tables_of"]
 
 @click.command()
 @scenario_argument
-@aqms_option(" Without it the scenario's own, beside droptail.")
+@aqms_option(" Default: the scenario's AQM and droptail.")
 @own_option
 @traffic_option
-@click.option("--seeds", type=int, default=20, show_default=True, metavar="N", help="How many seeds: 1 to N.")
+@click.option("--seeds", type=int, default=20, show_default=True, metavar="N", help="Number of seeds: 1 to N.")
 @engines_option
 @set_option
 @until_option
 @target_option
-@click.option("--rank-by", metavar="GOAL", type=click.Choice(list(GOALS)), help=f"What decides: {', '.join(GOALS)}.")
+@click.option("--rank-by", metavar="GOAL", type=click.Choice(list(GOALS)), help=f"Criterion: {', '.join(GOALS)}.")
 @out_option
 @theory_option
 @force_option
@@ -99,25 +99,25 @@ def compare(
 
     SCENARIO is a scenario file, or the name of an experiment: arm-pfc/exp1.
 
-    With --out a report and every finished run are written, and runs there are reused.
+    With --out, a report and every finished run are written; finished runs in that folder are reused.
 
-    Ctrl-C keeps what is finished: it is printed and written, and the exit code is 130.
+    After Ctrl-C the finished runs are printed and written, and the exit code is 130.
     """
     if form == "parquet" and not as_json:
         check_parquet(sys.stdout.isatty())
     own = own_classes(aqm_from, traffic_from)
     loaded = load(scenario, set_, until, target, own)
-    specs = named_too(spec_list(aqm), own) or _unasked(loaded, engine)
+    specs = named_too(spec_list(aqm), own) or _default_specs(loaded, engine)
     if flent is not None:
         flent_files.check(engine)
     gathering = Gathering(loaded, specs, seeds, engine or ["packet"], out=out, rank_by=rank_by, force=force)
-    for said in gathering.long:
-        talk.say(said)
+    for warning in gathering.long:
+        talk.say(warning)
     total = len(gathering.jobs)
     for damage in gathering.damaged:
-        talk.say(f"{damage}; it is run again")
+        talk.say(f"{damage}; this run is repeated")
     if gathering.resumed:
-        talk.say(f"{gathering.resumed} of {total} runs are in {out} already and are not repeated")
+        talk.say(f"{gathering.resumed} of {total} runs are already in {out} and are not repeated")
     interrupted = False
     with talk.progress() as bar, first_interrupt() as stopped:
         task = bar.add_task("running", total=total, completed=gathering.resumed, done=f"{gathering.resumed} of {total}")
@@ -133,7 +133,7 @@ def compare(
     comparison = gathering.comparison()
     interrupted = interrupted or not comparison.complete
     if interrupted:
-        again = "; the same command goes on from here" if out is not None else ""
+        again = "; repeat the command to continue" if out is not None else ""
         talk.say(f"stopped: {len(comparison.results)} of {total} runs are finished{again}")
     if not comparison.results:
         return talk.INTERRUPTED
@@ -163,22 +163,22 @@ def compare(
     return talk.INTERRUPTED if interrupted else 0
 
 
-def _unasked(scenario: Scenario, engines: Sequence[str]) -> list[str]:
-    """What is compared where nobody said: the scenario's own AQM, on several engines or beside DropTail."""
+def _default_specs(scenario: Scenario, engines: Sequence[str]) -> list[str]:
+    """Return the SPECs to compare without `--aqm`: the scenario's AQM, and DropTail if there is one engine."""
     import tomllib
 
     its = str(tomllib.loads(scenario.to_toml()).get("aqm", "droptail"))
     if len(engines) > 1:
         return [its]
     if its == "droptail":
-        raise ScenarioError("no AQM to compare, and the scenario has none; name some, such as --aqm codel,pie")
-    talk.say(f"no --aqm: {its}, the scenario's own, beside droptail")
+        raise ScenarioError("no AQM to compare: the scenario has none; add --aqm, such as --aqm codel,pie")
+    talk.say(f"no --aqm given: comparing {its} (the scenario's) with droptail")
     return [its, "droptail"]
 
 
 @contextmanager
 def first_interrupt() -> Iterator[threading.Event]:
-    """The first Ctrl-C stops the runs and keeps what is finished; a second one, while that is written, is the usual."""
+    """Yield an event that the first Ctrl-C sets, so that finished runs are kept; a second one raises as usual."""
     stopped = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stopped
@@ -197,7 +197,7 @@ def first_interrupt() -> Iterator[threading.Event]:
 
 
 def tables_of(comparison: Comparison) -> list[Table | str]:
-    """The comparison as a table for people: the ranking, means with the half width of their 95 % interval.
+    """Format a comparison as tables: ranking, then means with the half-width of their 95 % interval.
 
     Args:
         comparison: The finished runs, by engine, AQM and seed.
@@ -228,7 +228,7 @@ def tables_of(comparison: Comparison) -> list[Table | str]:
 
 
 def _ranking_table(comparison: Comparison, ranking: Ranking) -> Table:
-    """Places, letters and means; one AQM on several engines has no place."""
+    """Return places, letter groups and means; an AQM that ran on several engines has no place."""
     goal = [(f.key, f.title, f.unit, f.factor, f.digits) for f in ranking.goal.figures]
     columns = [*goal, *(column for column in HEADLINE if column[0] not in {key for key, *_ in goal})]
     ranked = len(ranking.places) > 1 or not comparison.mismatch()
@@ -248,7 +248,7 @@ def _ranking_table(comparison: Comparison, ranking: Ranking) -> Table:
 
 def _note(comparison: Comparison, ranking: Ranking) -> str:
     if len(comparison.seeds) == 1:
-        return "One seed gives no intervals, so the order says little: use --seeds 20."
+        return "One seed gives no confidence intervals; use --seeds 20 for a ranking."
     note = "Means over the seeds and 95 % intervals."
     if len(ranking.places) > 1:
         note += " AQMs that share a letter of their groups do not differ significantly."
@@ -264,16 +264,16 @@ HEADLINE: Sequence[Column] = (
     ("queue_mean_pkts", "Queue", "pkt", 1, 1),
     ("qacd_pkts", "QACD", "pkt", 1, 1),
 )
-"""What the ranking shows beside its goal, the most important first: narrow terminals lose the last."""
+"""Columns of the ranking besides its criterion, the most important first: narrow terminals cut the last."""
 
 
 def measures_tables(comparison: Comparison, link: str, window: str) -> list[Table | str]:
-    """Distribution of the queue, losses and fairness at a link, what each flow group got, transfers by size.
+    """Tables of a link's queue, losses and fairness, of the flow groups, and of transfers by size.
 
     Args:
         comparison: The finished runs, by engine, AQM and seed.
-        link: Name of a link that is recorded, such as `bottleneck`.
-        window: Which part of the run: `steady`, `all`, or one that the scenario names.
+        link: Name of a recorded link, such as `bottleneck`.
+        window: `steady`, `all`, or a window of the scenario.
     """
     aqms = comparison.to_dict()["aqms"]
     links = [([aqm], entry["links"][link][window]) for aqm, entry in aqms.items()]
@@ -293,13 +293,13 @@ def measures_tables(comparison: Comparison, link: str, window: str) -> list[Tabl
 def means_table(
     title: str, names: list[str], columns: Sequence[Column], rows: Sequence[tuple[list[str], dict[str, Any]]]
 ) -> Table:
-    """Means of what is defined for any row, with their intervals.
+    """Table of means with their confidence intervals, without columns that are undefined in every row.
 
     Args:
-        title: What stands above the table.
-        names: Heads of the columns that name a row.
-        columns: The figures to show, one each.
-        rows: Names and summaries of each row.
+        title: Heading of the table.
+        names: Heads of the columns that identify a row.
+        columns: Metrics to show.
+        rows: Identifying cells and metric summaries of each row.
     """
     shown = defined(columns, [metrics for _, metrics in rows])
     heads = [*names, *(f"{head}\n{unit}" for _, head, unit, _, _ in shown)]
@@ -311,18 +311,18 @@ def means_table(
 
 
 def mismatch_tables(comparison: Comparison, window: str) -> list[Table | str]:
-    """How far the engines disagree about the queue; nothing with a single engine.
+    """Table of the differences between engines in the queue; empty with a single engine.
 
     Args:
         comparison: The finished runs, by engine, AQM and seed.
-        window: Which part of the run: `steady`, `all`, or one that the scenario names.
+        window: `steady`, `all`, or a window of the scenario.
     """
     found = comparison.mismatch()
     if not found:
         return []
     made = talk.table(
-        f"\nMismatch of the queue in packets, window {window}",
-        ["against", "link", "mean difference", "std difference", "curves, rms"],
+        f"\nDisagreement of the engines: queue in packets, window {window}",
+        ["engines", "link", "difference of means", "difference of std", "rms difference over time"],
     )
     for label, entry in found.items():
         for link, windows in entry["links"].items():
@@ -330,4 +330,4 @@ def mismatch_tables(comparison: Comparison, window: str) -> list[Table | str]:
             cells = (each["queue_mean_difference_pkts"], each["queue_std_difference_pkts"], each["curve_rms_pkts"])
             name = f"{label} against {entry['reference']}"
             made.add_row(name, link, *(tables.number(cell, 1) for cell in cells))
-    return [made, f"Curves are compared as means over the seeds and over {SMOOTH_S:g} s.", ""]
+    return [made, f"Rms difference: between queue lengths averaged over the seeds and over {SMOOTH_S:g} s.", ""]

@@ -1,4 +1,4 @@
-"""What the shell offers at the tab key: experiments and files, AQMs and their parameters, keys, engines, figures."""
+"""Shell completion of experiments, files, AQMs, parameters, scenario keys, engines and metrics."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from click.shell_completion import CompletionItem
 __all__ = ["engines", "figures", "keys", "scenarios", "senders", "specs"]
 
 
-def scenarios(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Experiments by name, and files.
+def scenarios(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete names of experiments and files.
 
     Args:
-        begun: What stands there.
+        incomplete: The incomplete word.
     """
     from aqumen._experiments import experiments
 
-    named = [CompletionItem(each.name) for each in experiments() if each.name.startswith(begun)]
-    return [*named, CompletionItem(begun, type="file")]
+    named = [CompletionItem(each.name) for each in experiments() if each.name.startswith(incomplete)]
+    return [*named, CompletionItem(incomplete, type="file")]
 
 
-def specs(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """AQMs, and behind a colon their parameters.
+def specs(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete AQMs, and after a colon their parameters.
 
     Args:
-        begun: What stands there: `codel,pie:tar`.
+        incomplete: The incomplete word, such as `codel,pie:tar`.
     """
     from aqumen import _core
 
     rows = {row["name"]: row for row in _core.list_aqms()}
-    done, colon, last = begun.rpartition(":")
+    done, colon, last = incomplete.rpartition(":")
     if colon:
         name = done.rpartition(",")[2]
         given, comma, key = last.rpartition(",")
@@ -39,7 +39,7 @@ def specs(_context: click.Context, _parameter: click.Parameter, begun: str) -> l
             for each in known
             if each["name"].startswith(key)
         ]
-    done, comma, last = begun.rpartition(",")
+    done, comma, last = incomplete.rpartition(",")
     return [
         CompletionItem(f"{done}{comma}{name}", help=row["summary"])
         for name, row in rows.items()
@@ -47,59 +47,59 @@ def specs(_context: click.Context, _parameter: click.Parameter, begun: str) -> l
     ]
 
 
-def keys(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Keys of the scenario that stands before: `--set topology.bott`.
+def keys(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete keys of the scenario on the command line: `--set topology.bott`.
 
     Args:
-        context: What was typed so far.
-        begun: What stands there.
+        context: The parsed part of the command line.
+        incomplete: The incomplete word.
     """
     from aqumen.errors import Error
     from aqumen.scenario import Scenario
 
-    # The option that is being typed has no value yet, and with it the rest was not looked at.
+    # Click stops parsing at the incomplete option, so the scenario may be among the unparsed arguments.
     given = context.params.get("scenario") or next(iter(context.args), None)
     try:
         known = Scenario.load(given).keys if given else []
     except (Error, OSError):
         return []
-    return [CompletionItem(f"{key}=") for key in known if key.startswith(begun)]
+    return [CompletionItem(f"{key}=") for key in known if key.startswith(incomplete)]
 
 
-def engines(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Engines, the fluid's models too.
+def engines(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete names of engines, with the fluid engine's models.
 
     Args:
-        begun: What stands there.
+        incomplete: The incomplete word.
     """
     from aqumen.engines import names
 
-    return [CompletionItem(name) for name in names() if name.startswith(begun)]
+    return [CompletionItem(name) for name in names() if name.startswith(incomplete)]
 
 
-def figures(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Figures that an everyday network is judged by, to be weighed: `--weigh calls=`.
+def figures(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete metrics of an everyday network for `--weigh calls=`.
 
     Args:
-        context: What was typed so far.
-        begun: What stands there.
+        context: The parsed part of the command line.
+        incomplete: The incomplete word.
     """
     from aqumen.situations import FIGURES, WORDS
 
     others = {key for figures in FIGURES.values() for key in figures}
     keys = FIGURES.get(context.info_name or "") or [key for key in WORDS if key not in others]
-    return [CompletionItem(f"{key}=", help=WORDS[key]) for key in keys if key.startswith(begun)]
+    return [CompletionItem(f"{key}=", help=WORDS[key]) for key in keys if key.startswith(incomplete)]
 
 
-def senders(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Kinds of senders of an everyday network.
+def senders(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete kinds of senders of an everyday network.
 
     Args:
-        context: What was typed so far.
-        begun: What stands there: `cubic,bb`.
+        context: The parsed part of the command line.
+        incomplete: The incomplete word, such as `cubic,bb`.
     """
     from aqumen.scenario import Scenario
 
-    done, comma, last = begun.rpartition(",")
+    done, comma, last = incomplete.rpartition(",")
     cells = Scenario.load(f"everyday/{context.info_name}").cells
     return [CompletionItem(f"{done}{comma}{name}") for name in cells if "," not in name and name.startswith(last)]

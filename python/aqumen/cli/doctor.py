@@ -1,4 +1,4 @@
-"""`aqumen doctor`: what is here, and what to get for the rest; and the shell's completion."""
+"""`aqumen doctor` checks optional packages and programs; `aqumen completion` prints a shell's completion script."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PACKAGES = {
     "xarray": ("xarray", "Result.to_xarray()"),
     "control": ("control", "python-control: Design.to_control()"),
 }
-"""Packages that are not needed: the extra that installs each, and what it is for."""
+"""Optional packages: the extra that installs each, and its use."""
 PROGRAMS = {
     "cargo": ("validate vectors", "https://rustup.rs"),
     "tshark": ("the tests of packet traces", "apt-get install tshark"),
@@ -37,12 +37,12 @@ PROGRAMS = {
 
 @click.command()
 def doctor() -> int:
-    """Say what is installed, what is missing, and how to get it."""
+    """Check optional packages and programs, and say how to install missing ones."""
     folder = _experiments.folder()
     rows = {
         "aqumen": f"{aqumen.__version__}, engines {Path(_core.__file__).name}",
         "Python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
-        "processors": f"{engines.cores()} for this process",
+        "processors": f"{engines.cores()} available",
         "experiments": str(folder) if folder else f"{len(_core.experiments())} compiled in",
     }
     for peer in engines.peers():
@@ -54,7 +54,7 @@ def doctor() -> int:
         rows[program] = shutil.which(program) or f"missing: {source}; for {use}"
     for package, (extra, use) in PACKAGES.items():
         rows[package] = (
-            "here" if find_spec(package) is not None else f"missing: pip install 'aqumen[{extra}]'; for {use}"
+            "installed" if find_spec(package) is not None else f"missing: pip install 'aqumen[{extra}]'; for {use}"
         )
     talk.entries(rows)
     return 0
@@ -70,10 +70,10 @@ SHELLS = {
 @click.command()
 @click.argument("shell", type=click.Choice(list(SHELLS)))
 def completion(shell: str) -> int:
-    """Print what lets a shell complete verbs, experiments, AQMs and their parameters."""
+    """Print a shell script that completes commands, experiments, AQMs and their parameters."""
     made = get_completion_class(shell)
     assert made is not None
     print(made(app, {}, "aqumen", "_AQUMEN_COMPLETE").source())
     if os.isatty(1):
-        talk.say(f"to have it always: {SHELLS[shell]}")
+        talk.say(f"to install it permanently: {SHELLS[shell]}")
     return 0

@@ -1,4 +1,4 @@
-"""`aqumen list`: what there is."""
+"""`aqumen list`: AQMs, transports, traffic sources, papers and scenarios."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCHEMA = 1
 
 
 class Kind(StrEnum):
-    """What can be listed."""
+    """Names of the lists."""
 
     aqms = "aqms"
     transports = "transports"
@@ -31,10 +31,10 @@ class Kind(StrEnum):
     scenarios = "scenarios"
 
 
-# What a person is shown; all else is in the JSON.
+# Columns of the tables; `--json` prints everything.
 HEADS = {
     Kind.aqms: ["name", "kind", "summary", "parameters"],
-    # Presets of one protocol have the same parameters, which are told once, below.
+    # Presets of one protocol have equal parameters, listed once below.
     Kind.transports: ["name", "kind", "summary"],
     Kind.traffic: ["name", "kind", "summary", "parameters"],
     Kind.scenarios: ["name", "title", "duration", "aqm"],
@@ -54,7 +54,7 @@ def list_things(
         print(laid_out({"schema": SCHEMA, kind.value: rows}), end="")
         return 0
     if not rows:
-        talk.say(f"no {kind.value} here yet")
+        talk.say(f"no {kind.value} found")
         return 0
     heads = HEADS.get(kind, list(rows[0]))
     made = talk.table("", heads, figures=False)
@@ -68,15 +68,15 @@ def list_things(
             by_protocol.add_row(protocol, parameters)
         talk.show(by_protocol)
     if kind is Kind.scenarios:
-        talk.say("run one by its name: aqumen run arm-pfc/exp1; or a cell of its sweep: aqumen run paqm/load@n7")
+        talk.say("run a scenario: aqumen run arm-pfc/exp1; run one cell of a sweep: aqumen run paqm/load@n7")
         talk.say("cells and variants: aqumen list scenarios --json")
         former = ", ".join(f"{old} is {new}" for old, new in FORMER.items())
-        talk.say(f"names of before that still run: {former}")
+        talk.say(f"former names that still work: {former}")
     if kind is Kind.aqms:
         common: list[dict[str, Any]] = next((row["common_params"] for row in rows if row["common_params"]), [])
-        talk.say(f"every AQM of one queue also takes: {', '.join(each['name'] for each in common)}")
+        talk.say(f"every single-queue AQM also takes: {', '.join(each['name'] for each in common)}")
     if "params" in rows[0]:
-        talk.say(f"units, defaults and meaning of the parameters: aqumen list {kind.value} --json")
+        talk.say(f"units, defaults and descriptions of the parameters: aqumen list {kind.value} --json")
     return 0
 
 
@@ -98,13 +98,13 @@ def _rows(kind: Kind) -> list[dict[str, Any]]:
 
 
 def _scenarios() -> list[dict[str, Any]]:
-    """The experiments that can be read; the others are told of."""
+    """List the experiments; one that cannot be parsed is skipped with a message."""
     rows = []
     for experiment in sorted(experiments(), key=_by_number):
         try:
             scenario = Scenario.parse(experiment.text, str(experiment.file or experiment.name))
         except ScenarioError as error:
-            talk.say(f"left out: {error}")
+            talk.say(f"skipped: {error}")
             continue
         formerly = {old: new for old, new in FORMER.items() if new.partition("@")[0] == experiment.name}
         cells = {"cells": scenario.cells, "variants": scenario.variants, "formerly": formerly}
@@ -113,5 +113,5 @@ def _scenarios() -> list[dict[str, Any]]:
 
 
 def _by_number(experiment: Experiment) -> list[str | int]:
-    """The order of a reader: `n7` before `n10`."""
+    """Sort key with numbers in numeric order: `n7` before `n10`."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", experiment.name)]

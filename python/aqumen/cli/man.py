@@ -1,4 +1,4 @@
-"""`aqumen man`: the manual page, made from the help of the verbs, so that it cannot say anything else."""
+"""`aqumen man`: the manual page, generated from the help of the commands."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["man", "page"]
 def man() -> int:
     """Print the manual page: aqumen man > ~/.local/share/man/man1/aqumen.1
 
-    With `aqumen man | man -l -` it is read at once.
+    To read it at once: `aqumen man | man -l -`.
     """
     print(page(), end="")
     return 0
 
 
 def page() -> str:
-    """The manual page of all verbs, in roff."""
+    """Return the manual page of all commands in roff."""
     context = click.Context(app, info_name="aqumen")
     lines = [
         f'.TH AQUMEN 1 "" "aqumen {aqumen.__version__}" "User commands"',
@@ -48,12 +48,12 @@ def page() -> str:
                 lines += [".TP", f".B {_roff(record[0])}", _roff(record[1])]
     lines += [
         ".SH EXIT STATUS",
-        "0 done, 1 a check failed, 2 could not run (one line says why), 130 stopped by Ctrl\\-C.",
+        "0 success, 1 a check failed, 2 an error (one line says which), 130 stopped by Ctrl\\-C.",
     ]
     return "\n".join(line for line in lines if line) + "\n"
 
 
 def _roff(text: str) -> str:
-    """Text in which roff sees no command."""
+    """Escape text for roff."""
     safe = text.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{safe}" if safe.startswith((".", "'")) else safe

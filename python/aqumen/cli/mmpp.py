@@ -1,4 +1,4 @@
-"""`aqumen mmpp`: occupancy, delay, loss and marks of bursty sources before a finite buffer."""
+"""`aqumen mmpp`: occupancy, delay, loss and marks of bursty sources at a finite buffer."""
 
 from __future__ import annotations
 
@@ -22,24 +22,29 @@ if TYPE_CHECKING:
 __all__ = ["mmpp", "tables_of"]
 
 LONG_S = 1.0
-"""What takes longer is said beforehand."""
+"""Solution time above which an estimate is printed, seconds."""
 LARGE_BYTES = 100_000_000
-"""So is what takes more memory."""
+"""Memory above which an estimate is printed, bytes."""
 AGAIN_S = 10.0
-"""Between two words of how much is left."""
+"""Interval between two reports of the remaining time, seconds."""
 
 
 @click.command()
 @click.argument("model", type=PATH, metavar="MODEL.toml|CAPTURE")
-@click.option("--buffer", metavar="N", help='Packets it holds: "100pkt".')
+@click.option("--buffer", metavar="N", help='Buffer size: "100pkt".')
 @click.option("--link", metavar="RATE", help='Rate of the link: "10Mbit".')
-@click.option("--service", metavar="RATE", help='Or packets served: "975pkt/s".')
+@click.option("--service", metavar="RATE", help='Service rate, in place of --link: "975pkt/s".')
 @set_option
-@click.option("--load-within", type=float, metavar="LOSS", help="Find the most load at which no source loses more.")
-@click.option("--threshold-within", type=float, metavar="LOSS", help="Find the least threshold that keeps it so.")
-@click.option("--simulate", is_flag=True, help="Simulate the model packet by packet beside the prediction.")
-@click.option("--plot", type=PATH, metavar="FILE", help="Draw the answer.")
-@click.option("--save", type=PATH, metavar="FILE", help="Write the model, fully explicit.")
+@click.option("--load-within", type=float, metavar="LOSS", help="Find the highest load with no loss above LOSS.")
+@click.option(
+    "--threshold-within",
+    type=float,
+    metavar="LOSS",
+    help="Find the lowest threshold with no loss above LOSS.",
+)
+@click.option("--simulate", is_flag=True, help="Also simulate the model packet by packet.")
+@click.option("--plot", type=PATH, metavar="FILE", help="Plot the distribution into this file.")
+@click.option("--save", type=PATH, metavar="FILE", help="Write the complete model as TOML.")
 @wide_option
 @json_option
 def mmpp(
@@ -86,13 +91,13 @@ def mmpp(
 
 
 def _changes(given: dict[str, str | None], bounds: dict[str, float | None], set_: tuple[str, ...]) -> dict[str, str]:
-    """What the options change of the model."""
+    """Return the model's keys that the options set, with their TOML values."""
     changes = {key: f'"{value}"' for key, value in given.items() if value is not None}
     asked = [(find, loss) for find, loss in bounds.items() if loss is not None]
     if len(asked) > 1:
-        raise ScenarioError("--load-within and --threshold-within: ask one at a time")
+        raise ScenarioError("--load-within and --threshold-within exclude each other")
     for find, loss in asked:
-        # The model's own check would name a key that stands in no file.
+        # The model's check would name the key `admit`, which the user did not write.
         if not 0 < loss < 1:
             raise ScenarioError(f"--{find}-within {loss:g}: must be above 0 and below 1, such as 0.01")
         changes["admit"] = f'{{find = "{find}", loss = {loss!r}}}'
@@ -105,29 +110,29 @@ def _changes(given: dict[str, str | None], bounds: dict[str, float | None], set_
 
 
 class Remaining:
-    """What takes long, or much memory, is said beforehand, and every ten seconds what is left of it."""
+    """Progress callback: reports the expected time and memory at the start, and the remaining time every 10 s."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
-        self.said_s: float | None = None
+        self.reported_s: float | None = None
         self.began_s = clock()
 
     def __call__(self, seconds: float, memory: int) -> None:
-        """Hear how much is left.
+        """Report the remaining time if it is due.
 
         Args:
-            seconds: About so many seconds.
-            memory: Bytes that the solution takes.
+            seconds: Estimated remaining time, seconds.
+            memory: Memory of the solution, bytes.
         """
         now_s = self.clock()
-        if self.said_s is None:
-            # What turns out to take long though it was not foreseen is said, too.
+        if self.reported_s is None:
+            # A solution that exceeds its estimate is reported too.
             if seconds > LONG_S or memory > LARGE_BYTES or now_s - self.began_s > AGAIN_S:
                 talk.say(f"this takes about {_long(seconds)} and {max(1, round(memory / 1e6))} MB of memory")
-                self.said_s = now_s
-        elif now_s - self.said_s >= AGAIN_S:
+                self.reported_s = now_s
+        elif now_s - self.reported_s >= AGAIN_S:
             talk.say(f"about {_long(seconds)} left")
-            self.said_s = now_s
+            self.reported_s = now_s
 
 
 def _long(seconds: float) -> str:
@@ -135,13 +140,13 @@ def _long(seconds: float) -> str:
 
 
 def tables_of(data: dict[str, Any]) -> list[Table | str]:
-    """The answer as tables for people.
+    """Format an analysis as tables.
 
     Args:
-        data: The answer.
+        data: The analysis, as `--json` prints it.
     """
     queue = data["queue"]
-    server = f"{queue['service_pps']:.6g} packets/s, Erlang-{queue['stages']}, room for {queue['buffer_pkts']}"
+    server = f"{queue['service_pps']:.6g} packets/s, Erlang-{queue['stages']}, buffer {queue['buffer_pkts']} packets"
     shown: list[Table | str] = [
         f"{data['title'] or data['model']}: {data['states']} states",
         f"server {server}; load {data['load']:.4f}, utilisation {data['utilization']:.7f}",
@@ -169,8 +174,8 @@ def tables_of(data: dict[str, Any]) -> list[Table | str]:
 def _admitted(admission: dict[str, Any], load: float) -> str:
     bound = f"no source loses more than {admission['loss_ratio_max']:g}"
     if admission["find"] == "load":
-        return f"admitted: load {load:.6f}, the rates of all sources times {admission['rate_factor']:.6f}; {bound}"
-    return f"admitted: early drops from {admission['threshold_pkts']:.6g} packets on; {bound}"
+        return f"highest admissible load: {load:.6f}, all rates times {admission['rate_factor']:.6f}; {bound}"
+    return f"lowest admissible threshold: early drops from {admission['threshold_pkts']:.6g} packets; {bound}"
 
 
 def _fit(name: str, fit: dict[str, Any]) -> list[Table | str]:
@@ -186,7 +191,7 @@ def _fit(name: str, fit: dict[str, Any]) -> list[Table | str]:
     replay = fit.get("replay")
     if replay is not None:
         shown.append(
-            f"the trace itself through this queue: loss {_ratio(replay['loss_ratio'])}, "
+            f"the capture itself replayed into this queue: loss {_ratio(replay['loss_ratio'])}, "
             f"mean delay {_milliseconds(replay['delay_mean_s'])} ms, utilisation {replay['utilization']:.4f}"
         )
     return shown
@@ -194,7 +199,7 @@ def _fit(name: str, fit: dict[str, Any]) -> list[Table | str]:
 
 def _simulation(simulation: dict[str, Any]) -> Table:
     made = talk.table(
-        f"\nSimulated packet by packet: {simulation['seeds']} runs of {simulation['duration_s']:g} s",
+        f"\nPacket-level simulation: {simulation['seeds']} runs of {simulation['duration_s']:g} s",
         ["source, measure", "predicted", "simulated", "95 % interval", "inside"],
     )
     for name, measures in {"all": simulation["total"], **simulation["sources"]}.items():

@@ -1,4 +1,4 @@
-"""Arguments and options that several verbs share."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ engines_option = click.option(
     shell_complete=complete.engines,
     multiple=True,
     metavar="ENGINE",
-    help="As for run; repeat it to set several engines beside the first. Without it packet.",
+    help="As for run, default packet; repeat it to compare several engines with the first.",
 )
 set_option = click.option(
     "--set",
@@ -71,10 +71,10 @@ set_option = click.option(
 
 
 def aqms_option(more: str = "") -> Callable[[Any], Any]:
-    """`--aqm` of a verb that takes several.
+    """Option `--aqm` of a command that takes several AQMs.
 
     Args:
-        more: What its help says beside.
+        more: Text to add to its help.
     """
     return click.option(
         "--aqm",
@@ -89,52 +89,50 @@ own_option = click.option(
     "--aqm-from",
     multiple=True,
     metavar="FILE:CLASS",
-    help="An AQM of your own, a class in a Python file: my_aqm.py:MyPi, which SPECs then call my-pi; may be repeated.",
+    help="A custom AQM: a class in a Python file, such as my_aqm.py:MyPi, named my-pi in a SPEC; may be repeated.",
 )
 traffic_option = click.option(
     "--traffic-from",
     multiple=True,
     metavar="FILE:CLASS",
-    help="A traffic source of your own, a class in a Python file: my_source.py:MySource, which the scenario names: "
-    "--set flows.GROUP.traffic=my-source; may be repeated.",
+    help="A custom traffic source: a class in a Python file, such as my_source.py:MySource. The scenario refers to it "
+    "by name: --set flows.GROUP.traffic=my-source. May be repeated.",
 )
 until_option = click.option(
-    "--until", metavar="TIME", help="Run only the beginning; later events, windows and flows are left out."
+    "--until", metavar="TIME", help="Stop at this simulated time; later events, windows and flows are left out."
 )
-target_option = click.option(
-    "--target", metavar="PKTS", help='Target queue that AQMs are to hold and are judged by: "50pkt".'
-)
-wide_option = click.option("--wide", is_flag=True, help="Print every column, however wide the terminal is.")
-out_option = click.option("--out", type=PATH, metavar="DIR", help="Folder for all that is written.")
-force_option = click.option("--force", is_flag=True, help="Run also what takes hours, which is refused otherwise.")
+target_option = click.option("--target", metavar="PKTS", help='Target queue of the AQMs and of the ranking: "50pkt".')
+wide_option = click.option("--wide", is_flag=True, help="Print every column, even beyond the terminal's width.")
+out_option = click.option("--out", type=PATH, metavar="DIR", help="Output folder.")
+force_option = click.option("--force", is_flag=True, help="Run even if it is estimated to take hours.")
 theory_option = click.option(
-    "--theory", is_flag=True, help="Set margins and oscillations beside the result too, which may take seconds."
+    "--theory", is_flag=True, help="Also predict stability margins and oscillations (may take seconds)."
 )
 flent_option = click.option(
     "--flent",
     type=PATH,
     metavar="DIR",
-    help="Write each run for Flent into this folder, as .flent.gz; each runs once more for it.",
+    help="Write each run for Flent into this folder, as .flent.gz; reruns each simulation.",
 )
 format_option = click.option(
     "--format",
     "form",
     type=click.Choice(FORMATS),
     default="text",
-    help="Tables for papers (latex, markdown) or programs (csv, parquet) on standard output.",
+    help="Format of the tables on standard output.",
 )
 figures_option = click.option(
-    "--figures", type=PATH, metavar="DIR", help="Draw figures for print into this folder: SVG, PDF and PNG."
+    "--figures", type=PATH, metavar="DIR", help="Write figures into this folder as SVG, PDF and PNG."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 
 def own_classes(aqms: Sequence[str], traffic: Sequence[str] = ()) -> list[Own]:
-    """The classes of `--aqm-from` and `--traffic-from`.
+    """Load the classes of `--aqm-from` and `--traffic-from`.
 
     Args:
-        aqms: The AQMs, each as FILE:CLASS.
-        traffic: The sources of traffic likewise.
+        aqms: AQMs, each as FILE:CLASS.
+        traffic: Traffic sources, each as FILE:CLASS.
     """
     if not aqms and not traffic:
         return []
@@ -145,11 +143,11 @@ def own_classes(aqms: Sequence[str], traffic: Sequence[str] = ()) -> list[Own]:
 
 
 def named_too(specs: Sequence[str], own: Sequence[Own]) -> list[str]:
-    """SPECs, and the names of those own AQMs that none of them names.
+    """Return the SPECs, followed by the names of custom AQMs that no SPEC mentions.
 
     Args:
-        specs: What was asked for with `--aqm`.
-        own: The classes.
+        specs: SPECs of `--aqm`.
+        own: Custom AQMs and traffic sources.
     """
     if not own:
         return list(specs)
@@ -166,14 +164,14 @@ def load(
     target: str | None = None,
     own: Sequence[Own] = (),
 ) -> Scenario:
-    """The scenario of a file with the changes of `--set`, and only its beginning with `--until`.
+    """Load a scenario file and apply `--set`, `--target` and `--until`.
 
     Args:
         path: The file.
-        changes: Each as KEY=VALUE.
-        until: When it ends, if not at its own end.
-        target: The target queue, if not its own.
-        own: Own AQMs that it may name, and own sources that it does name.
+        changes: Changes, each as KEY=VALUE.
+        until: Simulated time at which to stop, with a unit; `None` keeps the scenario's duration.
+        target: Target queue with a unit; `None` keeps the scenario's.
+        own: Custom AQMs that the scenario may use and custom traffic sources that it must use.
     """
     scenario = Scenario.load(path, own)
     pairs = []
@@ -189,10 +187,10 @@ def load(
             scenario = scenario.set_all(pairs)
         except ScenarioError as error:
             for key, value in pairs if "unknown key" in str(error) else ():
-                if meant := " or ".join(each for each in scenario.keys if each.endswith(f".{key}")):
-                    raise ScenarioError(f"--set {key}={value}: no such key; did you mean {meant}?") from None
+                if near := " or ".join(each for each in scenario.keys if each.endswith(f".{key}")):
+                    raise ScenarioError(f"--set {key}={value}: no such key; did you mean {near}?") from None
             raise
-    _all_named(scenario, own)
+    _check_sources(scenario, own)
     if until is None:
         return scenario
     if re.fullmatch(r"[\d.]+", until):
@@ -200,8 +198,8 @@ def load(
     return scenario.until(until)
 
 
-def _all_named(scenario: Scenario, own: Sequence[Own]) -> None:
-    """Refuses a source of traffic that no group of flows has."""
+def _check_sources(scenario: Scenario, own: Sequence[Own]) -> None:
+    """Raise `ScenarioError` for a custom traffic source that no flow group uses."""
     if not own:
         return
     from aqumen.custom import is_aqm, name_of
@@ -212,20 +210,20 @@ def _all_named(scenario: Scenario, own: Sequence[Own]) -> None:
 
             groups = [group["name"] for group in tomllib.loads(scenario.to_toml())["flows"]]
             say = f"--set flows.{groups[0]}.traffic={name}"
-            raise ScenarioError(f"--traffic-from: no group of flows has traffic = {name}; say {say}")
+            raise ScenarioError(f"--traffic-from: no flow group has traffic = {name}; add {say}")
 
 
 def spec_list(given: Sequence[str]) -> list[str]:
-    """The SPECs of every `--aqm`, of which one may name several: `codel,pie:target=5ms,tupdate=15ms,fq-codel`.
+    """Split the values of `--aqm`; one may hold several SPECs: `codel,pie:target=5ms,tupdate=15ms,fq-codel`.
 
     Args:
-        given: What stands behind each `--aqm`.
+        given: The value of each `--aqm`.
     """
     specs: list[str] = []
     for text in given:
         begins = True
         for piece in text.split(","):
-            # A parameter has its `=` before any `:`; whatever has none begins another SPEC.
+            # In a parameter `=` comes before any `:`; any other piece begins a new SPEC.
             name, equals, _ = piece.partition("=")
             if begins or not equals or ":" in name:
                 specs.append(piece.strip())

@@ -1,4 +1,4 @@
-"""`aqumen replay`: what AQMs would have done to the packets of a capture."""
+"""`aqumen replay`: a capture's packets offered to a queue under each AQM."""
 
 from __future__ import annotations
 
@@ -37,25 +37,23 @@ SCHEMA = 1
 @aqms_option()
 @own_option
 @click.option("--rate", metavar="RATE", help='Rate of the link: "10Mbit".')
-@click.option("--load", type=float, metavar="X", help="In its place: the offered load, 0.95 for instance.")
-@click.option(
-    "--buffer", default="1000pkt", show_default=True, metavar="N", help='Room of the queue: "1000pkt" or "1.5MB".'
-)
+@click.option("--load", type=float, metavar="X", help="Offered load, such as 0.95, in place of --rate.")
+@click.option("--buffer", default="1000pkt", show_default=True, metavar="N", help='Buffer size: "1000pkt" or "1.5MB".')
 @click.option(
     "--delay",
     default="0s",
     show_default=True,
     metavar="TIME",
-    help="Propagation delay that departures in --out contain.",
+    help="Propagation delay to add to departure times in --out.",
 )
-@click.option("--target", metavar="N", help='Target queue of AQMs that have one: "50pkt" or "5ms".')
+@click.option("--target", metavar="N", help='Target of the AQMs: "50pkt" or "5ms".')
 @click.option(
-    "--flows", type=float, default=50, show_default=True, metavar="N", help="Flows that AQMs design themselves for."
+    "--flows", type=float, default=50, show_default=True, metavar="N", help="Number of flows for self-designing AQMs."
 )
 @click.option(
-    "--rtt", default="100ms", show_default=True, metavar="TIME", help="Round-trip time that AQMs design themselves for."
+    "--rtt", default="100ms", show_default=True, metavar="TIME", help="Round-trip time for self-designing AQMs."
 )
-@click.option("--packet", metavar="SIZE", help="Packet size that they do; else the capture's mean.")
+@click.option("--packet", metavar="SIZE", help="Packet size for self-designing AQMs; default: the capture's mean.")
 @click.option(
     "--overhead",
     type=int,
@@ -70,15 +68,13 @@ SCHEMA = 1
     default=1,
     show_default=True,
     metavar="X",
-    help="Offer the packets X times as fast as they were captured.",
+    help="Replay the packets X times as fast as captured.",
 )
-@click.option("--interface", type=int, metavar="N", help="Only packets of this interface, from 0.")
-@click.option(
-    "--top", type=int, default=10, show_default=True, metavar="N", help="Flows that are reported each by itself."
-)
+@click.option("--interface", type=int, metavar="N", help="Replay only packets of this interface, counted from 0.")
+@click.option("--top", type=int, default=10, show_default=True, metavar="N", help="Number of flows to report.")
 @click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="Seed of the AQM's random numbers.")
 @wide_option
-@click.option("--out", type=PATH, metavar="FILE", help="Write the packets that leave as pcapng.")
+@click.option("--out", type=PATH, metavar="FILE", help="Write the departing packets as pcapng.")
 @json_option
 def replay(
     capture: Path,
@@ -101,16 +97,16 @@ def replay(
     out: Path | None,
     as_json: bool,
 ) -> int:
-    """Offer a capture's packets to a queue, open loop: who waits, is marked or dropped under each AQM.
+    """Replay a capture into a queue, open loop: delays, marks and drops under each AQM.
 
-    CAPTURE is a pcap or pcapng, or either compressed by gzip.
+    CAPTURE is a pcap or pcapng file, which may be compressed by gzip.
 
-    Ctrl-C keeps the AQMs that are finished: they are printed, and the exit code is 130.
+    After Ctrl-C the finished AQMs are printed, and the exit code is 130.
     """
     own = own_classes(aqm_from)
     specs = list(dict.fromkeys(named_too(spec_list(aqm), own)))
     if not specs:
-        raise ScenarioError("which AQM? Give at least one --aqm, such as --aqm codel; `aqumen list aqms` shows all")
+        raise ScenarioError("no AQM given: add --aqm, such as --aqm codel; `aqumen list aqms` lists all")
     outs = _outs(out, specs)
     settings: dict[str, str | float | None] = {
         "buffer": buffer,
@@ -131,14 +127,14 @@ def replay(
         try:
             task = bar.add_task(f"{capture.name}", total=1.0, done="")
 
-            def advance(share: float) -> bool:
-                bar.update(task, completed=share)
+            def advance(fraction: float) -> bool:
+                bar.update(task, completed=fraction)
                 return True
 
             offered = Capture(capture, rate=rate, load=load, own=own, on_progress=advance, **settings)
             for spec in specs:
-                if (said := offered.check(spec)) is not None:
-                    talk.say(f"{spec}: {said}")
+                if (warning := offered.check(spec)) is not None:
+                    talk.say(f"{spec}: {warning}")
             for spec, file in zip(specs, outs, strict=True):
                 bar.reset(task, description=spec)
                 finished.append(offered.run(spec, file, advance))
@@ -158,7 +154,7 @@ def replay(
 
 
 def _outs(out: Path | None, specs: list[str]) -> list[Path | None]:
-    """A file for each AQM: FILE for one, FILE with the SPEC in its name for several."""
+    """Output file of each AQM: FILE for a single AQM, else FILE with the SPEC in its name."""
     if out is None:
         return [None] * len(specs)
     if not out.parent.is_dir():
@@ -168,16 +164,16 @@ def _outs(out: Path | None, specs: list[str]) -> list[Path | None]:
     words = [re.sub(r"[^A-Za-z0-9_.=-]+", "-", spec) for spec in specs]
     named = [out.with_name(f"{out.stem}-{word}{out.suffix}") for word in words]
     if len(set(named)) < len(named):
-        raise OutputError(f"cannot write {out}: two AQMs would have one file; replay them one at a time")
+        raise OutputError(f"cannot write {out}: two AQMs would share a file; replay them one at a time")
     return list(named)
 
 
 def combined(capture: Path, finished: list[Replay]) -> dict[str, Any]:
-    """The answers of all AQMs as `--json` prints them.
+    """Combine the results of all AQMs into the object that `--json` prints.
 
     Args:
-        capture: The file.
-        finished: The answers.
+        capture: Path of the capture.
+        finished: Results, one for each AQM.
     """
     answers = [each.data for each in finished]
     first = answers[0]
@@ -194,10 +190,10 @@ def combined(capture: Path, finished: list[Replay]) -> dict[str, Any]:
 
 
 def tables_of(answer: dict[str, Any]) -> list[Table | str]:
-    """The answer as tables for people: AQMs side by side, then classes and flows.
+    """Format the results as tables: AQMs side by side, then classes and flows.
 
     Args:
-        answer: What `--json` prints.
+        answer: The object that `--json` prints.
     """
     capture, setup, aqms = answer["capture"], answer["setup"], answer["aqms"]
     offered = capture["offered_bps"]
@@ -208,7 +204,7 @@ def tables_of(answer: dict[str, Any]) -> list[Table | str]:
     shown: list[Table | str] = [
         f"{capture['file']}: {capture['packets']} packets of {capture['flows']} flows "
         f"in {capture['duration_s']:.6g} s{load}",
-        f"a link of {setup['rate_bps'] / 1e6:.6g} Mbit/s, room for {room}; open loop: senders do not react",
+        f"link: {setup['rate_bps'] / 1e6:.6g} Mbit/s, buffer: {room}; open loop: senders do not react",
     ]
     heads = ["AQM", "utilisation %", "queue pkt", "std", "departed", "marked", "early drops", "overflows"]
     overall = talk.table("", [*heads[:2], *_SOJOURNS, *heads[5:], *heads[2:5]])
@@ -249,7 +245,7 @@ _SOJOURNS = ["sojourn ms", "p50", "p95", "p99"]
 def _classes(title: str, key: str, aqms: list[dict[str, Any]]) -> Table:
     heads = ["class", "AQM", *_SOJOURNS, "marked", "early drops", "overflows", "packets", "bytes"]
     made = talk.table(title, heads, names=2)
-    # The same packets in the same order: every AQM has the same classes.
+    # All AQMs see the same packets in the same order, hence the same classes.
     for rows in zip(*(each[key] for each in aqms), strict=True):
         for each, row in zip(aqms, rows, strict=True):
             counts = (str(row["arrivals_pkts"]), str(row["arrived_bytes"]))
@@ -270,13 +266,13 @@ def _milliseconds(seconds: float | None) -> str:
 
 
 def _notes(capture: dict[str, Any]) -> list[str]:
-    told = {
-        "reordered_pkts": "{} packets are stamped before one ahead of them; they were offered together with it",
+    texts = {
+        "reordered_pkts": "{} packets have an earlier timestamp than the one before; they were offered with it",
         "pauses_shortened": "{} pauses of more than an hour were shortened to one",
-        "timeless_pkts": "{} packets carry no time and were left out",
-        "unknown_link_pkts": "{} packets are of a link type that is not understood: only times and sizes count",
-        "super_pkts": "{} packets are larger than any frame: the capturing host had not cut them up yet (segmentation "
-        "offload), and each was served as one",
+        "timeless_pkts": "{} packets have no timestamp and were left out",
+        "unknown_link_pkts": "{} packets have an unknown link type: only their times and sizes are used",
+        "super_pkts": "{} packets are larger than any frame (captured before segmentation offload); each was served as "
+        "one packet",
     }
-    notes = [text.format(capture[key]) for key, text in told.items() if capture[key]]
-    return [*notes, *(["the file ends within a packet; what comes before it counts"] if capture["cut_off"] else [])]
+    notes = [text.format(capture[key]) for key, text in texts.items() if capture[key]]
+    return [*notes, *(["the file ends within a packet; the packets before it were used"] if capture["cut_off"] else [])]

@@ -1,5 +1,4 @@
-"""`aqumen reproduce`: a paper's experiments run, its claims judged by their rules, and the verdicts held against the
-record; RFC 7928's evaluation; AQMs ranked over many networks."""
+"""`aqumen reproduce`: a paper's experiments and claims, the evaluation of RFC 7928, or a ranking over many networks."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["reproduce"]
 
 CLAIM_KEYS = ("paper", "id", "where", "kind", "quantity", "claimed", "verdict", "recorded", "reason", "why", "shown_by")
-"""What a claim is in a table for programs."""
+"""Columns of a claim in CSV and Parquet."""
 
 
 @click.command()
@@ -47,14 +46,12 @@ CLAIM_KEYS = ("paper", "id", "where", "kind", "quantity", "claimed", "verdict", 
     "--aqm",
     multiple=True,
     metavar="SPEC",
-    help="An AQM that rfc7928 is to characterise, or of those that are ranked; repeat for each.",
+    help="With rfc7928 or ranking: an AQM to evaluate; may be repeated.",
 )
+@click.option("--target", metavar="TIME", help="With rfc7928: also run each AQM at this target delay.")
+@click.option("--quick", is_flag=True, help="Use three seeds and leave out slow experiments.")
 @click.option(
-    "--target", metavar="TIME", help="rfc7928: run each AQM at this target delay as well, apart from its own."
-)
-@click.option("--quick", is_flag=True, help="Three seeds, without the slow experiments.")
-@click.option(
-    "--seeds", type=int, metavar="N", help="How many seeds; else those of the record (10 if none), or 3 if quick."
+    "--seeds", type=int, metavar="N", help="Number of seeds; default: as recorded (10 without a record), 3 if quick."
 )
 @out_option
 @figures_option
@@ -63,7 +60,7 @@ CLAIM_KEYS = ("paper", "id", "where", "kind", "quantity", "claimed", "verdict", 
 @click.option(
     "--record",
     is_flag=True,
-    help="Keep the verdicts as those on record, in this checkout; ranking: write docs/which-aqm.md.",
+    help="Record the verdicts in this checkout; with ranking: write docs/which-aqm.md.",
 )
 def reproduce(
     paper: str,
@@ -77,33 +74,34 @@ def reproduce(
     as_json: bool,
     record: bool,
 ) -> int:
-    """Reproduce a paper: run its experiments, judge its claims, compare with the verdicts on record.
+    """Reproduce a paper: run its experiments, judge its claims, compare with the recorded verdicts.
 
-    With --out a report and every finished run are written, and runs there are reused. The exit code is 1 if a verdict
-    differs from the record. A quick run says which claims it cannot judge. rfc7928 has no claims: it characterises the
-    AQMs given, beside DropTail. ranking has none either: it ranks all AQMs and profiles over many networks, and says
-    who is ahead for a household, a data centre and a provider.
+    With --out, a report and every finished run are written; finished runs in that folder are reused. The exit code is
+    1 if a verdict differs from the record. A quick run says which claims it cannot judge.
+
+    rfc7928 characterises the given AQMs and DropTail by RFC 7928. ranking ranks all AQMs and profiles over many
+    networks, and names the best for a household, a data centre and a provider.
     """
     if form == "parquet" and not as_json:
         check_parquet(sys.stdout.isatty())
     if paper == "rfc7928":
         if figures is not None:
-            raise OutputError("--figures is for the papers; the report of rfc7928 has its pictures in it")
+            raise OutputError("--figures applies to papers only; the report of rfc7928 contains its figures")
         specs = spec_list(aqm) or ["codel", "pie"]
         if target is not None:
             also = (at_target(spec, target) for spec in specs)
             specs = list(dict.fromkeys([*specs, *(spec for spec in also if spec is not None)]))
         return _evaluate(specs, quick, seeds, out, form, as_json)
     if target is not None:
-        raise ScenarioError("--target is for rfc7928; a paper's claims name their AQMs")
+        raise ScenarioError("--target applies to rfc7928 only; a paper's claims name their AQMs")
     if paper == "ranking":
         if figures is not None:
-            raise OutputError("--figures is for the papers")
+            raise OutputError("--figures applies to papers only")
         return _rank(spec_list(aqm), quick, seeds, out, form, as_json, record)
     if aqm:
-        raise ScenarioError("--aqm is for rfc7928; a paper's claims name their AQMs")
+        raise ScenarioError("--aqm applies to rfc7928 and ranking only; a paper's claims name their AQMs")
     if record and _experiments.folder() is None:
-        raise OutputError("--record needs a checkout with the folder experiments")
+        raise OutputError("--record needs a checkout of Aqumen with its folder `experiments`")
     study = Reproduction([paper], seeds, quick=quick, out=out)
     records = study.records
     if not _work(study.records, out):
@@ -135,10 +133,10 @@ def reproduce(
 
 
 def _work(records: Records, out: Path | None) -> bool:
-    """Run what is left, with a bar or lines that tell how far it is; whether all is done."""
+    """Run the missing runs with a progress bar. Returns whether all are done."""
     if records.resumed:
         talk.say(
-            f"{records.resumed} of {records.resumed + records.left} runs are in {out} already and are not repeated"
+            f"{records.resumed} of {records.resumed + records.left} runs are already in {out} and are not repeated"
         )
     total, whole, runs = records.work_left, records.left, 0
     with talk.progress() as bar:
@@ -154,14 +152,14 @@ def _work(records: Records, out: Path | None) -> bool:
         try:
             records.work(advance)
         except KeyboardInterrupt:
-            again = "; the same command goes on from here" if out is not None else ""
+            again = "; repeat the command to continue" if out is not None else ""
             talk.say(f"stopped after {runs} of {whole} runs{again}")
             return False
     return True
 
 
 def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None, form: str, as_json: bool) -> int:
-    """RFC 7928: tables by section, delay against goodput, no verdicts."""
+    """Run the evaluation of RFC 7928: tables by section, delay against goodput, no verdicts."""
     numbers = seed_list(seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS)
     records = Records(
         evaluation.wanted(aqms, quick), numbers, out, prepare=lambda _, scenario: evaluation.sampled(scenario)
@@ -201,7 +199,7 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
             cells = [tables.number(None if mean is None else mean * factor, digits) for mean, factor, digits in means]
             made.add_row(f"{row['cell'].partition('/')[2]}, {row['window']}", row["aqm"], *cells)
         shown_tables.append(made)
-    made = talk.table("\n11 cost", ["AQM", "a packet\nns", "above DropTail\nns", "memory\nkB", "a flow\nbytes"])
+    made = talk.table("\n11 cost", ["AQM", "per packet\nns", "above DropTail\nns", "memory\nkB", "per flow\nbytes"])
     for aqm, cost in spent.items():
         times = [tables.number(cost[key]["mean"], 0) for key in ("packet_ns", "above_reference_ns")]
         memory = cost["memory_bytes"]
@@ -209,7 +207,7 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
         made.add_row(aqm, *times, held, tables.number(cost["flow_bytes"], 0))
     shown_tables.append(made)
     for aqm, turned in safe.items():
-        made = talk.table(f"\n12 {aqm}: each knob by itself", ["knob", "unit", "if not set", "safe from", "to"])
+        made = talk.table(f"\n12 {aqm}: each parameter varied alone", ["parameter", "unit", "default", "from", "to"])
         for knob in turned:
             ends = (f"{knob[end]:.5g}{'…' if knob[f'{end}_is_end'] else ''}" for end in ("low", "high"))
             made.add_row(knob["knob"], knob["unit"], f"{knob['default']:.5g}", *ends)
@@ -229,10 +227,10 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
 def _rank(
     aqms: list[str], quick: bool, seeds: int | None, out: Path | None, form: str, as_json: bool, record: bool
 ) -> int:
-    """All AQMs over all places: two rankings, and who is ahead in three situations."""
+    """Rank all AQMs over all networks: two rankings, and the best AQM of three situations."""
     folder = _experiments.folder()
     if record and (folder is None or aqms):
-        raise OutputError("--record needs a checkout with the folder experiments, and all AQMs")
+        raise OutputError("--record needs a checkout of Aqumen with its folder `experiments`, and all AQMs")
     numbers = seed_list(seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS)
     study = networks.Study(numbers, quick=quick, out=out, aqms=aqms)
     for name, why in study.refused.items():
@@ -274,7 +272,7 @@ def _rank(
             told = [found["by"][key] for key, _, _ in networks.CRITERIA]
             made.add_row(name, *(tables.number(None if one is None else one["means"][name], 1) for one in told))
         shown.append(made)
-    picks = talk.table("\nWho is ahead", ["situation", "AQM", "tied with", "of Linux"], figures=False)
+    picks = talk.table("\nBest AQM", ["situation", "AQM", "tied with", "best in Linux"], figures=False)
     for situation, picked in zip(networks.SITUATIONS, data["situations"], strict=True):
         tied = "–" if picked["ranks"] is None else f"{len(picked['ranks']['tied_with_best']) - 1} others"
         picks.add_row(situation.title, picked["pick"] or "not run", tied, picked["kernel"] or "–")
@@ -311,7 +309,7 @@ def _csv(data: dict[str, Any]) -> str:
 
 
 def _tables(outcomes: list[Outcome]) -> list[Table | str]:
-    """Every claim in a line, then the counts by paper."""
+    """Return a row for each claim, then the counts by paper."""
     shown: list[Table | str] = []
     for outcome in outcomes:
         made = talk.table(
@@ -333,7 +331,7 @@ def _tables(outcomes: list[Outcome]) -> list[Table | str]:
     shown.append(counts)
     if outcomes[0].quick:
         shown.append(
-            "Not judged: a quick run leaves out slow experiments, and three seeds leave some comparisons open."
+            "Not judged: a quick run leaves out slow experiments, and three seeds do not decide every comparison."
         )
     differing = [each for outcome in outcomes for each in outcome.differing()]
     if differing:
@@ -341,7 +339,7 @@ def _tables(outcomes: list[Outcome]) -> list[Table | str]:
             f"{len(differing)} verdicts differ from the record: {', '.join(each.claim.id for each in differing)}"
         )
     elif all(outcome.paper.recorded for outcome in outcomes):
-        shown.append("All verdicts are those on record.")
+        shown.append("All verdicts agree with the record.")
     else:
         shown.append("No verdicts are on record for some of these papers.")
     return shown

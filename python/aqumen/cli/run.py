@@ -1,4 +1,4 @@
-"""`aqumen run`: one AQM, one scenario, one seed."""
+"""`aqumen run`: one AQM on one scenario with one seed."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ if TYPE_CHECKING:
 __all__ = ["run", "tables_of", "theory_of"]
 
 ONE_THREAD = (
-    "note: one thread ran it all; a second one helps where much happens in the time that packets take between hosts "
-    "and queues, and neither --pcap nor Python wants to see it in order"
+    "note: the run used one thread; a second one pays only if many events fall within the delay between hosts and "
+    "queues, and never with --pcap or Python code"
 )
 
 
 @click.command()
 @scenario_argument
-@click.option("--aqm", shell_complete=complete.specs, metavar="SPEC", help="The AQM; else the scenario's own.")
+@click.option("--aqm", shell_complete=complete.specs, metavar="SPEC", help="AQM; default: the scenario's.")
 @own_option
 @traffic_option
 @engine_option
-@click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="The seed.")
+@click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="Seed of all random numbers.")
 @set_option
 @until_option
 @target_option
 @out_option
-@click.option("--threads", type=int, default=1, show_default=True, metavar="N", help="Threads that may share the run.")
+@click.option("--threads", type=int, default=1, show_default=True, metavar="N", help="Maximum number of threads.")
 @click.option("--pcap", type=PATH, metavar="FILE", help="Write the packets as pcapng.")
 @flent_option
 @theory_option
@@ -96,7 +96,7 @@ def run(
     if aqm is None and aqm_from:
         aqm, *others = named_too([], own)
         if others:
-            raise aqumen.ScenarioError(f"which AQM is to run? Say --aqm {aqm} or --aqm {others[0]}")
+            raise aqumen.ScenarioError(f"run takes one AQM: choose --aqm {aqm} or --aqm {others[0]}")
     store = None
     if out is not None:
         from aqumen._store import Digests, Store
@@ -112,13 +112,13 @@ def run(
     if flent is not None:
         flent_files.check([engine])
     for runner in [engine, "theory"] if theory else [engine]:
-        if (said := foresee(loaded, [aqm], runner, force=force)) is not None:
-            talk.say(said)
+        if (warning := foresee(loaded, [aqm], runner, force=force)) is not None:
+            talk.say(warning)
     with talk.progress() as bar:
         task = bar.add_task(f"{aqm or loaded.name}, seed {seed}", total=1.0, done="")
 
-        def advance(share: float) -> bool:
-            bar.update(task, completed=share)
+        def advance(fraction: float) -> bool:
+            bar.update(task, completed=fraction)
             return True
 
         result = run_one(loaded, aqm, seed, engine, pcap=pcap, on_progress=advance, force=True, threads=threads)
@@ -131,30 +131,30 @@ def run(
     if flent is not None:
         (made,) = flent_files.write(loaded, [(aqm, seed)], flent)
         talk.say(f"wrote {made}")
-    told = explain(loaded, result, aqm, loops=theory) if find(engine).measures else []
+    predictions = explain(loaded, result, aqm, loops=theory) if find(engine).measures else []
     if as_json:
         beside: dict[str, dict[str, Any]] = {}
-        for each in told:
+        for each in predictions:
             beside.setdefault(each.link, {})[each.window] = each.to_dict()
         print(json_text({**result.data, "theory": beside}) if beside else result.json)
     else:
-        talk.show(*tables_of(result), *theory_of(told), wide=wide)
+        talk.show(*tables_of(result), *theory_of(predictions), wide=wide)
     return 0
 
 
-def theory_of(told: list[Beside]) -> list[Table | str]:
-    """Prediction beside measurement as a table for people, and what explains the difference.
+def theory_of(predictions: list[Beside]) -> list[Table | str]:
+    """Table of predictions and measurements, with explanations of the differences.
 
     Args:
-        told: The links and windows.
+        predictions: Predictions for each link and window.
     """
-    if not told:
+    if not predictions:
         return []
     table = talk.table(
-        "\nTheory beside measurement",
+        "\nPredicted / measured",
         ["link, window", "queue pkt", "signalled %", "utilisation %", "sojourn ms", "W0 pkt"],
     )
-    for each in told:
+    for each in predictions:
         window = each.point.get("window_pkts")
         table.add_row(
             f"{each.link}, {each.window}",
@@ -164,7 +164,7 @@ def theory_of(told: list[Beside]) -> list[Table | str]:
             _pair(each, "sojourn_mean_s", 1000, 1),
             tables.number(window, 2),
         )
-    notes = [f"{each.link}, {each.window}: {note}" for each in told for note in each.notes]
+    notes = [f"{each.link}, {each.window}: {note}" for each in predictions for note in each.notes]
     return [table, *notes]
 
 
@@ -174,7 +174,7 @@ def _pair(each: Beside, key: str, factor: float, digits: int) -> str:
 
 
 def tables_of(result: Result) -> list[Table | str]:
-    """The run as tables for people.
+    """Format a run as tables.
 
     Args:
         result: The run.
@@ -217,7 +217,7 @@ def tables_of(result: Result) -> list[Table | str]:
 
 
 def applications_of(result: Result) -> list[Table | str]:
-    """Delay, loss, quality and times of transfers, for the groups where any of them is defined.
+    """Tables of delay, loss, quality and transfer times, for flow groups in which any of them is defined.
 
     Args:
         result: The run.

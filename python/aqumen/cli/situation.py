@@ -1,4 +1,4 @@
-"""`aqumen uplink`, `datacenter` and `cell`: from a few numbers to the AQM that people feel the least of."""
+"""`aqumen uplink`, `datacenter` and `cell`: an AQM for an everyday network, ranked by user experience."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aqumen.cli import complete, talk
 from aqumen.cli.compare import first_interrupt
 from aqumen.cli.options import PATH, json_option, out_option, spec_list, wide_option
 from aqumen.errors import ScenarioError
-from aqumen.experience import ALIKE, Scored
+from aqumen.experience import ALIKE, AqmScore
 from aqumen.replay import Capture
 from aqumen.shaping import KERNEL, LINES, Setup, host, interface, kernel_options, shaper
 from aqumen.situations import AS_IT_IS, WORDS, Answer, Situation, Study
@@ -31,7 +31,7 @@ SCHEMA = 1
 
 
 def _shared(command: Callable[..., int]) -> Callable[..., int]:
-    """The options of all three."""
+    """Add the options that the three commands share."""
     for option in reversed(
         (
             click.option(
@@ -39,24 +39,24 @@ def _shared(command: Callable[..., int]) -> Callable[..., int]:
                 multiple=True,
                 shell_complete=complete.specs,
                 metavar="SPEC",
-                help="An AQM, in place of the kernel's; repeat for each.",
+                help="AQM to compare, in place of the default list; may be repeated.",
             ),
             click.option(
                 "--senders",
                 multiple=True,
                 shell_complete=complete.senders,
                 metavar="NAME",
-                help="Only these senders, such as cubic; else all kinds.",
+                help="Kinds of senders, such as cubic; default: all.",
             ),
             click.option(
-                "--seeds", type=int, default=5, show_default=True, metavar="N", help="How many seeds: 1 to N."
+                "--seeds", type=int, default=5, show_default=True, metavar="N", help="Number of seeds: 1 to N."
             ),
             click.option(
                 "--weigh",
                 multiple=True,
                 shell_complete=complete.figures,
-                metavar="WHAT=X",
-                help="How much a figure counts: upload=2.",
+                metavar="METRIC=X",
+                help="Weight of a metric: upload=2.",
             ),
             click.option(
                 "--device",
@@ -64,11 +64,9 @@ def _shared(command: Callable[..., int]) -> Callable[..., int]:
                 show_default=True,
                 metavar="NAME",
                 callback=lambda _context, _option, name: interface(name),
-                help="The interface in the commands.",
+                help="Network interface for the `tc` commands.",
             ),
-            click.option(
-                "--print", "print_", is_flag=True, help="Print the scenario, to be changed and run by itself."
-            ),
+            click.option("--print", "print_", is_flag=True, help="Print the scenario as TOML, to edit and run it."),
             out_option,
             wide_option,
             json_option,
@@ -79,32 +77,30 @@ def _shared(command: Callable[..., int]) -> Callable[..., int]:
 
 
 @click.command()
-@click.option("--down", required=True, metavar="RATE", help='Rate towards the household: "20Mbit".')
-@click.option("--up", required=True, metavar="RATE", help='Rate from it: "2Mbit".')
+@click.option("--down", required=True, metavar="RATE", help='Downstream rate: "20Mbit".')
+@click.option("--up", required=True, metavar="RATE", help='Upstream rate: "2Mbit".')
 @click.option("--rtt", default="40ms", show_default=True, metavar="TIME", help="Round-trip time without queues.")
 @click.option(
-    "--line", default="measured", show_default=True, type=click.Choice(list(LINES)), help="How it frames packets."
+    "--line", default="measured", show_default=True, type=click.Choice(list(LINES)), help="Framing of the line."
 )
 @click.option(
     "--bloat",
     metavar="TIME",
-    help="What a ping takes more while the line is full today; without it 500 ms, 64 kB at least.",
+    help="Extra ping delay under load today; default: 500 ms, and at least 64 kB.",
 )
 @click.option(
-    "--headroom", default="5,10", show_default=True, metavar="UP,DOWN", help="By how many % to stay below the line."
+    "--headroom", default="5,10", show_default=True, metavar="UP,DOWN", help="Shaper rates below the line rate, in %."
 )
-@click.option(
-    "--duration", metavar="TIME", help="How long each run lasts; without it 15 to 600 s, longer for slower lines."
-)
+@click.option("--duration", metavar="TIME", help="Duration of each run; default: 15 to 600 s, longer for slower lines.")
 @click.option(
     "--target",
     default="15ms",
     show_default=True,
     metavar="TIME",
-    help="Delay that AQMs without a target of their own are designed for: pi, red, stpi.",
+    help="Design delay of AQMs without a default target: pi, red, stpi.",
 )
 @click.option(
-    "--capture", type=PATH, metavar="FILE", help="Packets that left (tcpdump -Q out), offered to each AQM too."
+    "--capture", type=PATH, metavar="FILE", help="Also replay these outgoing packets (tcpdump -Q out) into each AQM."
 )
 @_shared
 def uplink(
@@ -120,45 +116,44 @@ def uplink(
     device: str,
     **shared: Any,
 ) -> int:
-    """Which AQM for a household's line: ranked by what people feel, with the commands that set it up.
+    """Choose an AQM for a household's access line: ranking by user experience, and the `tc` commands.
 
-    Calls, pages, games and an upload, all at once, before each AQM of the kernel and on the line as it is.
+    Simulates calls, web pages, games and an upload at once, with each AQM of the Linux kernel and without an AQM.
     """
     parts = headroom.split(",")
     try:
         slower = (float(parts[0]), float(parts[-1]))
     except ValueError:
-        raise ScenarioError(f"--headroom {headroom}: percent, such as 5,10") from None
+        raise ScenarioError(f"--headroom {headroom}: must be percentages, such as 5,10") from None
     if len(parts) > 2:
-        raise ScenarioError(f"--headroom {headroom}: one number, or two with a comma: up, down")
+        raise ScenarioError(f"--headroom {headroom}: must be one percentage, or two for up,down")
     situation = uplink_of(down, up, rtt=rtt, line=line, bloat=bloat, headroom=slower, duration=duration, target=target)
 
     def setup(spec: str) -> Setup:
         return shaper(spec, LINES[line], situation.rates["up"], situation.rates["down"], device)
 
-    return _answered(situation, setup, capture=capture, **shared)
+    return _run_study(situation, setup, capture=capture, **shared)
 
 
 @click.command()
 @click.option("--rate", default="10Gbit", show_default=True, metavar="RATE", help="Rate of the port.")
 @click.option("--rtt", default="100us", show_default=True, metavar="TIME", help="Round-trip time without queues.")
+@click.option("--buffer", default="1500kB", show_default=True, metavar="N", help='Buffer size: "1500kB" or "1000pkt".')
 @click.option(
-    "--buffer", default="1500kB", show_default=True, metavar="N", help='Room of its queue: "1500kB" or "1000pkt".'
+    "--load", type=float, default=30, show_default=True, metavar="PERCENT", help="Load of the requests, % of the rate."
 )
 @click.option(
-    "--load", type=float, default=30, show_default=True, metavar="PERCENT", help="The requests' share of the rate."
-)
-@click.option(
-    "--duration", metavar="TIME", help="How long each run lasts; without it from 200 ms on, longer for slower ports."
+    "--duration", metavar="TIME", help="Duration of each run; default: at least 200 ms, longer for slower ports."
 )
 @_shared
 def datacenter(rate: str, rtt: str, buffer: str, load: float, duration: str | None, device: str, **shared: Any) -> int:
-    """Which AQM for a port of a switch: short requests beside long transfers.
+    """Choose an AQM for a switch port that carries short requests and long transfers.
 
-    Ranked by the slowest requests, the mean one and the rate of the transfers; CUBIC, with and without ECN, and DCTCP.
+    Ranks AQMs by the 99th percentile and mean of the request time and by the rate of the transfers. Senders are CUBIC,
+    with and without ECN, and DCTCP.
     """
     situation = datacenter_of(rate, rtt=rtt, buffer=buffer, load=load, duration=duration)
-    return _answered(situation, lambda spec: host(spec, device), **shared)
+    return _run_study(situation, lambda spec: host(spec, device), **shared)
 
 
 @click.command()
@@ -166,16 +161,19 @@ def datacenter(rate: str, rtt: str, buffer: str, load: float, duration: str | No
     "--cqi", type=float, default=10, show_default=True, metavar="X", help="Mean channel quality indicator, 1 to 15."
 )
 @click.option(
-    "--resource-blocks", type=int, default=50, show_default=True, metavar="N", help="Width of the cell: 50 are 10 MHz."
+    "--resource-blocks",
+    type=int,
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="Bandwidth of the cell: 50 are 10 MHz.",
 )
 @click.option(
-    "--share", type=float, default=50, show_default=True, metavar="PERCENT", help="What the subscriber gets of it."
+    "--share", type=float, default=50, show_default=True, metavar="PERCENT", help="The subscriber's share of the cell."
 )
-@click.option(
-    "--handover", default="30s", show_default=True, metavar="TIME", help="Mean time between handovers; 24h: hardly any."
-)
+@click.option("--handover", default="30s", show_default=True, metavar="TIME", help="Mean time between handovers.")
 @click.option("--rtt", default="50ms", show_default=True, metavar="TIME", help="Round-trip time without queues.")
-@click.option("--duration", default="120s", show_default=True, metavar="TIME", help="How long each run lasts.")
+@click.option("--duration", default="120s", show_default=True, metavar="TIME", help="Duration of each run.")
 @_shared
 def cell(
     cqi: float,
@@ -187,17 +185,17 @@ def cell(
     device: str,
     **shared: Any,
 ) -> int:
-    """Which AQM for the queues of an LTE cell and its phones: ranked by what a subscriber feels.
+    """Choose an AQM for an LTE base station and its phones: ranking by user experience.
 
-    The rate follows the radio channel; calls, pages, games and an upload, all at once.
+    Simulates calls, web pages, games and an upload at once, over a link whose rate follows the radio channel.
     """
     situation = cell_of(
         cqi, resource_blocks=resource_blocks, share=share, handover=handover, rtt=rtt, duration=duration
     )
-    return _answered(situation, lambda spec: host(spec, device), **shared)
+    return _run_study(situation, lambda spec: host(spec, device), **shared)
 
 
-def _answered(
+def _run_study(
     situation: Situation,
     setup: Callable[[str], Setup],
     *,
@@ -211,14 +209,14 @@ def _answered(
     as_json: bool,
     capture: Path | None = None,
 ) -> int:
-    """Run it and say what came of it."""
+    """Run the study, print the answer and return the exit code."""
     if print_:
         print(situation.scenario.to_toml(), end="")
         return 0
     names = [name for given in senders for name in given.split(",")]
     study = Study(situation, spec_list(aqm), names, seeds, _weights(weigh), out)
-    offered = None if capture is None else _offered(capture, situation, study.aqms)
-    foretell(study)
+    offered = None if capture is None else _replay_capture(capture, situation, study.aqms)
+    announce_duration(study)
     with talk.progress() as bar, first_interrupt() as stopped:
         task = bar.add_task("running", total=study.total, done="")
 
@@ -233,16 +231,16 @@ def _answered(
     answer = study.answer()
     if answer is None:
         talk.say(
-            "stopped before any AQM was run with all senders" + ("; the same command goes on from here" if out else "")
+            "stopped before any AQM was run with all senders" + ("; repeat the command to continue" if out else "")
         )
         return talk.INTERRUPTED
-    told = _told(situation, answer, setup)
+    shown = _tables(situation, answer, setup)
     if out is not None:
         _write(out, study, answer, setup)
     if as_json:
         print(laid_out(_dict(situation, answer, setup, offered)), end="")
     else:
-        talk.show(*told, *_capture_table(offered), wide=wide)
+        talk.show(*shown, *_capture_table(offered), wide=wide)
     return talk.INTERRUPTED if stopped.is_set() else 0
 
 
@@ -253,33 +251,33 @@ def _weights(given: Sequence[str]) -> dict[str, float]:
         try:
             weights[key.strip()] = float(value)
         except ValueError:
-            raise ScenarioError(f"--weigh {text}: write it as WHAT=X, for instance --weigh upload=2") from None
+            raise ScenarioError(f"--weigh {text}: write it as METRIC=X, for instance --weigh upload=2") from None
     return weights
 
 
 def goal(situation: Situation, answer: Answer) -> str:
-    """What decides, in words.
+    """Describe the ranking criterion in words.
 
     Args:
-        situation: Which everyday network, with its lines and people.
-        answer: What came of it.
+        situation: The everyday network.
+        answer: Scores of the AQMs.
     """
-    counted = [(f, answer.weights[f.key]) for f in situation.felt if answer.weights[f.key]]
+    counted = [(f, answer.weights[f.key]) for f in situation.metrics if answer.weights[f.key]]
     alike = len({weight for _, weight in counted}) == 1
     parts = [WORDS[f.key] + ("" if alike else f" (weight {weight:g})") for f, weight in counted]
-    weighs = "all weigh alike (--weigh)" if alike else "weights by --weigh"
+    weighs = "all with equal weight (--weigh)" if alike else "with weights by --weigh"
     listed = ", ".join(parts[:-1]) + f" and {parts[-1]}" if len(parts) > 1 else parts[0]
     return (
-        f"Ranked by a score: the geometric mean of how {listed} compare with the best; {weighs}, as do the kinds "
-        f"of senders. Scores within {ALIKE * 100:g} % count as alike."
+        f"Ranked by a score: the geometric mean over {listed}, each relative to the best AQM, {weighs}. "
+        f"Kinds of senders have equal weight. Scores within {ALIKE * 100:g} % count as equal."
     )
 
 
-def foretell(study: Study) -> None:
-    """Say how long the runs will take.
+def announce_duration(study: Study) -> None:
+    """Report the estimated time of the runs.
 
     Args:
-        study: What is to be run.
+        study: The study to run.
     """
     left = study.total - sum(each.resumed for each in study.gatherings.values())
     if left:
@@ -291,19 +289,19 @@ def _cores(study: Study) -> str:
     return "1 core" if count == 1 else f"{count} cores"
 
 
-def _told(situation: Situation, answer: Answer, setup: Callable[[str], Setup]) -> list[Table | str]:
-    """The answer as text and tables."""
+def _tables(situation: Situation, answer: Answer, setup: Callable[[str], Setup]) -> list[Table | str]:
+    """Format the answer as text and tables."""
     ways = f"{len(answer.score)} AQMs, senders {', '.join(answer.senders)}, {_counted(answer.seeds)}"
     head = f"{situation.scenario.name}: {situation.scenario.title}\n{ways}\n{goal(situation, answer)}"
-    shown = [f for f in situation.felt if answer.weights[f.key]] + [
-        f for f in situation.felt if not answer.weights[f.key]
+    shown = [f for f in situation.metrics if answer.weights[f.key]] + [
+        f for f in situation.metrics if not answer.weights[f.key]
     ]
     rows = [
         [
             f"{each.place}",
             *([each.group or "–"] if answer.seeds > 1 else []),
             each.aqm,
-            # Without blanks: all that decides fits into 80 columns.
+            # Without spaces, so that the deciding columns fit into 80 characters.
             _tight(_score(each)),
             *(_tight(tables.spread(each.values[f.key], 1, f.digits)) for f in shown),
         ]
@@ -313,48 +311,44 @@ def _told(situation: Situation, answer: Answer, setup: Callable[[str], Setup]) -
     heads = [*names, "Score\n%", *(f"{f.title}\n{f.unit}" for f in shown)]
     by_senders = [[each.aqm, *(f"{each.by_senders[who]:.1f}" for who in answer.senders)] for each in answer.score]
     lines: list[Table | str] = [
-        *_answer(situation, answer),
+        *_summary(situation, answer),
         "",
         head,
         "",
         talk.filled("", heads, rows, names=len(names)),
         "",
         _note(answer),
-        _alone(situation, answer),
+        _sensitivity(situation, answer),
     ]
     if len(answer.senders) > 1:
-        lines.append(talk.filled("\nScore with each kind of senders, %", ["AQM", *answer.senders], by_senders))
+        lines.append(talk.filled("\nScore by kind of senders, %", ["AQM", *answer.senders], by_senders))
     lines += ["", *(f"Assumed: {line}." for line in situation.assumed)]
     return [*lines, *_commands(situation, answer, setup)]
 
 
 def _note(answer: Answer) -> str:
     if answer.seeds == 1:
-        return "One seed gives no intervals, so the order says little: use --seeds 5."
+        return "One seed gives no confidence intervals; use --seeds 5 for a ranking."
     return (
         "Means over the seeds and 95 % intervals. AQMs that share a letter of their groups do not differ significantly."
     )
 
 
-def _alone(situation: Situation, answer: Answer) -> str:
-    """What the weights decide."""
-    leads = {f.key: next(each.aqm for each in answer.score if f.key in each.alone) for f in situation.felt}
-    told = "By one figure alone the best is: " + ", ".join(f"{key} {aqm}" for key, aqm in leads.items()) + "."
-    if answer.swings:
-        return (
-            told
-            + " First place changes with "
-            + ", ".join(f"{word}: {aqm}" for word, aqm in answer.swings.items())
-            + "."
-        )
-    return told + " With any one weight halved or doubled the first place stays where it is."
+def _sensitivity(situation: Situation, answer: Answer) -> str:
+    """Describe how the first place depends on the weights."""
+    leads = {f.key: next(each.aqm for each in answer.score if f.key in each.alone) for f in situation.metrics}
+    text = "Best by a single metric: " + ", ".join(f"{key} {aqm}" for key, aqm in leads.items()) + "."
+    if answer.leader_changes:
+        changes = ", ".join(f"{word}: {aqm}" for word, aqm in answer.leader_changes.items())
+        return f"{text} First place changes with {changes}."
+    return text + " Halving or doubling any one weight does not change the first place."
 
 
 def _counted(seeds: int) -> str:
     return "1 seed" if seeds == 1 else f"{seeds} seeds"
 
 
-def _score(each: Scored) -> str:
+def _score(each: AqmScore) -> str:
     return f"{each.score:.1f}{tables.around(each.score, each.score_ci95, '{:.1f}'.format)}"
 
 
@@ -363,27 +357,27 @@ def _tight(figure: str) -> str:
 
 
 def leader(answer: Answer) -> str:
-    """The AQM with the best score, the network as it is left out.
+    """Return the AQM with the best score, not counting the network as it is.
 
     Args:
-        answer: What came of it.
+        answer: Scores of the AQMs.
     """
     return next((each.aqm for each in answer.score if each.aqm != AS_IT_IS), AS_IT_IS)
 
 
 def headline(situation: Situation, answer: Answer) -> str:
-    """The answer in a sentence.
+    """Summarise the answer in one sentence.
 
     Args:
-        situation: Which everyday network, with its lines and people.
-        answer: What came of it.
+        situation: The everyday network.
+        answer: Scores of the AQMs.
     """
     if answer.score[0].aqm == AS_IT_IS:
-        return "Leave the line as it is: by this goal no AQM is better."
+        return "Leave the line as it is: no AQM scores better."
     first = leader(answer)
     spec = situation.kernel(first)
     if spec is None:
-        return f"Best of these is {first}, which no Linux kernel has."
+        return f"Best: {first}, which no Linux kernel implements."
     shaped = [f"{_rate(situation.rates[way])} {way}" for way in ("up", "down") if way in situation.rates]
     return f"Use {kernel_options(spec)}" + (f", shaped to {' and '.join(shaped)}." if shaped else ".")
 
@@ -392,77 +386,77 @@ def _rate(bps: float) -> str:
     return f"{bps / 1e6:.3g} Mbit/s" if bps >= 1e6 else f"{bps / 1e3:.3g} kbit/s"
 
 
-def no_worse(answer: Answer) -> str:
-    """The AQMs that are not significantly different from the first, in a sentence; empty where there is none.
+def tied_sentence(answer: Answer) -> str:
+    """Name the AQMs that are not significantly different from the first; empty if there are none.
 
     Args:
-        answer: What came of it.
+        answer: Scores of the AQMs.
     """
-    first = _of(answer, leader(answer))
+    first = _entry(answer, leader(answer))
     if not first.tied_with or answer.seeds == 1:
         return ""
     return f"Not significantly different from {first.aqm}: {', '.join(first.tied_with)}. More seeds may separate them."
 
 
-def _of(answer: Answer, aqm: str) -> Scored:
+def _entry(answer: Answer, aqm: str) -> AqmScore:
     return next(each for each in answer.score if each.aqm == aqm)
 
 
-def before_and_after(answer: Answer) -> list[tuple[str, Scored]]:
-    """The network as it is and with the first AQM, by what they are called; empty where there is only one of them.
+def before_and_after(answer: Answer) -> list[tuple[str, AqmScore]]:
+    """Return the network as it is and the first AQM, each with its label; empty if they are the same.
 
     Args:
-        answer: What came of it.
+        answer: Scores of the AQMs.
     """
     first = leader(answer)
     today = next((each for each in answer.score if each.aqm in (AS_IT_IS, "droptail")), None)
-    return [] if today is None or today.aqm == first else [(today.aqm, today), (f"with {first}", _of(answer, first))]
+    return [] if today is None or today.aqm == first else [(today.aqm, today), (f"with {first}", _entry(answer, first))]
 
 
 BAR = 30
-"""Columns of the longest bar."""
+"""Width of the longest bar, characters."""
 
 
-def _answer(situation: Situation, answer: Answer) -> list[Table | str]:
-    """What to do, and what to expect of it."""
+def _summary(situation: Situation, answer: Answer) -> list[Table | str]:
+    """Return the recommendation and the metrics to expect."""
     lines: list[Table | str] = [headline(situation, answer)]
-    if told := no_worse(answer):
-        lines.append(told)
+    if sentence := tied_sentence(answer):
+        lines.append(sentence)
     if pair := before_and_after(answer):
-        shown = next(f for f in situation.felt if f.key == situation.delay)
+        shown = next(f for f in situation.metrics if f.key == situation.delay)
         values = {name: each.values[shown.key] for name, each in pair}
         longest = max(summary["mean"] or 0 for summary in values.values()) or 1
         width = max(map(len, values))
         lines.append(f"\nDelay under load, {shown.unit}: {WORDS[shown.key]}")
         for name, summary in values.items():
-            # Eighths of a column.
+            # Block characters have a resolution of an eighth of a column.
             full, part = divmod(round(8 * BAR * (summary["mean"] or 0) / longest), 8)
             bar = "█" * full + ("", *"▏▎▍▌▋▊▉")[part]
             lines.append(f"  {name:{width}}  {bar:{BAR}}  {tables.spread(summary, 1, shown.digits)}")
         rows = [
             [f"{f.title}, {f.unit}", *(tables.spread(each.values[f.key], 1, f.digits) for _, each in pair)]
-            for f in situation.felt
+            for f in situation.metrics
         ]
         lines.append(talk.filled("\nWhat to expect", ["", *(name for name, _ in pair)], rows))
     return lines
 
 
 def _commands(situation: Situation, answer: Answer, setup: Callable[[str], Setup]) -> list[Table | str]:
-    """The commands for the first AQM."""
+    """Return the `tc` commands for the first AQM."""
     first = leader(answer)
     if (spec := situation.kernel(first)) is None:
         return []
     made = setup(spec)
-    lines = [f"{first}, Linux {since(spec)} and later, as root:", *(f"  {line}" for line in made.commands)]
-    undo = f"The first {len(made.remove)} lines alone undo" if len(made.remove) > 1 else "The first line alone undoes"
+    lines = [f"{first}, Linux {minimum_kernel(spec)} and later, as root:", *(f"  {line}" for line in made.commands)]
+    undo = f"The first {len(made.remove)} lines undo" if len(made.remove) > 1 else "The first line undoes"
     return ["\n" + "\n".join([*lines, f"{undo} it." if made.remove else ""]).rstrip()]
 
 
-def since(spec: str) -> str:
-    """The first Linux with the discipline of a SPEC.
+def minimum_kernel(spec: str) -> str:
+    """Return the first Linux version with the queueing discipline of a SPEC.
 
     Args:
-        spec: One of `KERNEL`, perhaps with parameters.
+        spec: A name of `KERNEL`, optionally with parameters.
     """
     return KERNEL[spec.partition(":")[0]][1]
 
@@ -470,7 +464,7 @@ def since(spec: str) -> str:
 def _dict(
     situation: Situation, answer: Answer, setup: Callable[[str], Setup], offered: list[dict[str, Any]] | None
 ) -> dict[str, Any]:
-    """What `--json` prints."""
+    """Return the object that `--json` prints."""
     order = [
         {
             "aqm": each.aqm,
@@ -481,7 +475,7 @@ def _dict(
             "score_half_interval": each.score_half,
             "score_ci95": each.score_ci95,
             "score_by_senders": dict(each.by_senders),
-            "felt": {f.key: {"unit": f.unit, **each.values[f.key]} for f in situation.felt},
+            "felt": {f.key: {"unit": f.unit, **each.values[f.key]} for f in situation.metrics},
             "commands": None if (spec := situation.kernel(each.aqm)) is None else setup(spec).commands,
         }
         for each in answer.score
@@ -497,13 +491,13 @@ def _dict(
         "assumed": list(situation.assumed),
         "rates_to_set_bps": dict(situation.rates),
         "order": order,
-        "first_place_changes_with": dict(answer.swings),
+        "first_place_changes_with": dict(answer.leader_changes),
         **({} if offered is None else {"capture": offered}),
     }
 
 
 def _write(out: Path, study: Study, answer: Answer, setup: Callable[[str], Setup]) -> None:
-    """The scenario, the answer, the commands of each AQM and the reports, into a folder."""
+    """Write the scenario, the answer, a script for each AQM and the reports into a folder."""
     out.mkdir(parents=True, exist_ok=True)
     write_text(out / "scenario.toml", study.situation.scenario.to_toml())
     write_text(out / "answer.json", laid_out(_dict(study.situation, answer, setup, None)))
@@ -524,13 +518,13 @@ def _write(out: Path, study: Study, answer: Answer, setup: Callable[[str], Setup
         study=study,
         answer=answer,
         headline=headline(study.situation, answer),
-        no_worse=no_worse(answer),
+        no_worse=tied_sentence(answer),
         pair=before_and_after(answer),
         goal=goal(study.situation, answer),
         note=_note(answer),
-        alone=_alone(study.situation, answer),
+        alone=_sensitivity(study.situation, answer),
         first=leader(answer),
-        since=None if spec is None else since(spec),
+        since=None if spec is None else minimum_kernel(spec),
         setup=setup,
         command=talk.command(),
     )
@@ -538,8 +532,8 @@ def _write(out: Path, study: Study, answer: Answer, setup: Callable[[str], Setup
     talk.say(f"wrote {out / 'report.html'}")
 
 
-def _offered(file: Path, situation: Situation, aqms: Sequence[str]) -> list[dict[str, Any]]:
-    """A capture's packets before each AQM at the rate to set, open loop."""
+def _replay_capture(file: Path, situation: Situation, aqms: Sequence[str]) -> list[dict[str, Any]]:
+    """Replay a capture into each AQM at the shaper's rate, open loop."""
     capture = Capture(file, rate=f"{situation.sent_bps:.0f}bit", buffer="20000pkt")
     return [{"spec": aqm, "total": capture.run(aqm).data["total"]} for aqm in aqms]
 
@@ -560,6 +554,6 @@ def _capture_table(offered: list[dict[str, Any]] | None) -> list[Table | str]:
                 tables.percent(total["marked_pkts"] / max(total["arrivals_pkts"], 1)),
             ]
         )
-    note = "Packets come as they came, whatever happens to them: senders would slow down. This is not in the ranking."
-    heads = ["AQM", "Wait, mean ms", "p95 ms", "p99 ms", "Dropped %", "Marked %"]
-    return [talk.filled("\nThe capture's packets, offered to each AQM at the rate for what is sent", heads, rows), note]
+    note = "Open loop: senders do not react to marks and drops. Not part of the ranking."
+    heads = ["AQM", "Sojourn, mean ms", "p95 ms", "p99 ms", "Dropped %", "Marked %"]
+    return [talk.filled("\nThe capture replayed into each AQM at the upstream shaper's rate", heads, rows), note]

@@ -1,4 +1,4 @@
-"""`aqumen validate`: do our numbers agree with those of others?"""
+"""`aqumen validate`: the packet engine compared with ns-2, ns-3 or the kernel, or with the test vectors."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ __all__ = ["validate"]
 
 
 MORE = 4
-"""A cell that the seeds leave unclear is run again with so many times as many; against a peer of which ours has more
-seeds in any case, where it stays unclear, with the square of that."""
+"""Factor on the seeds with which an undecided cell is repeated. If the packet engine has more seeds than the other
+simulator anyway, a cell that is still undecided is repeated with the square of this factor."""
 
 
 class Yardstick(StrEnum):
-    """What can be compared with."""
+    """References of a validation."""
 
     ns2 = "ns2"
     ns3 = "ns3"
@@ -43,7 +43,7 @@ class Yardstick(StrEnum):
 
 
 SEEDS = {Yardstick.live: 3}
-"""Seeds of the other side, where it is not 20: the kernel runs in real time."""
+"""Seeds of the reference where the default of 20 does not apply: the kernel runs in real time."""
 
 
 @click.command()
@@ -53,20 +53,20 @@ SEEDS = {Yardstick.live: 3}
     type=int,
     default=None,
     metavar="N",
-    help="Seeds of the other side: 1 to N, at least 2; 20, but 3 runs of the kernel.",
+    help="Seeds of the reference: 1 to N, at least 2; default 20, for live 3.",
 )
-@click.option("--cell", multiple=True, metavar="NAME", help="Only this experiment, or EXPERIMENT/AQM; may be repeated.")
-@click.option("--list", "only_list", is_flag=True, help="Print the names of the cells, and run none.")
+@click.option("--cell", multiple=True, metavar="NAME", help="Only this experiment or EXPERIMENT/AQM; may be repeated.")
+@click.option("--list", "only_list", is_flag=True, help="Print the names of the cells without running them.")
 @click.option(
     "--drawn",
     type=(int, int),
     metavar="SEED N",
-    help="With ns3: N cells drawn at random by SEED in place of the listed ones.",
+    help="With ns3: N random cells drawn with SEED, in place of the listed ones.",
 )
 @click.option(
     "--out",
     metavar="DIR",
-    help="With ns2 or ns3: keep finished runs in DIR; those that are there already are not run again.",
+    help="With ns2 or ns3: keep finished runs in DIR and reuse them.",
 )
 @json_option
 def validate(
@@ -78,12 +78,12 @@ def validate(
     out: str | None,
     as_json: bool,
 ) -> int:
-    """Compare the packet engine with ns-2, ns-3 or the kernel (live), or replay the vectors.
+    """Compare the packet engine with ns-2, ns-3 or the kernel (live), or run the test vectors.
 
-    The exit code is 1 where a figure is not inside its bound. After Ctrl-C the cells that are finished are printed.
+    The exit code is 1 if a metric is not within its bound. After Ctrl-C the finished cells are printed.
     """
     if out is not None and yardstick not in (Yardstick.ns2, Yardstick.ns3):
-        raise ScenarioError(f"--out {out}: runs are kept with ns2 and ns3 alone")
+        raise ScenarioError(f"--out {out}: only ns2 and ns3 keep runs")
     if yardstick is Yardstick.vectors:
         return _vectors(as_json)
     if only_list:
@@ -92,8 +92,8 @@ def validate(
         return 0
     seeds = SEEDS.get(yardstick, 20) if seeds is None else seeds
     if seeds < 2:
-        raise ScenarioError(f"seeds = {seeds}: a comparison needs at least two seeds a side")
-    seed_list(seeds)  # refuses what is a slip of the hand
+        raise ScenarioError(f"--seeds {seeds}: must be at least 2")
+    seed_list(seeds)  # raises for implausibly many
     from aqumen.engines.external import crosscheck
 
     peer = yardstick.value
@@ -101,8 +101,8 @@ def validate(
     experiments = folder()
     if experiments is None:
         raise ScenarioError(
-            f"validate {peer}: the networks to compare on are not in an installed package; run this in a "
-            f"checkout of Aqumen, or one scenario with --engine {peer}"
+            f"validate {peer}: needs a checkout of Aqumen, since an installed package lacks the networks; "
+            f"a single scenario runs with --engine {peer}"
         )
     if yardstick is Yardstick.live:
         return _live(experiments.parent / "validation", seeds, cell, as_json)
@@ -111,9 +111,7 @@ def validate(
     cells = _cells(yardstick)
     if drawn is not None:
         if not hasattr(check, "drawn") or drawn[1] < 1 or drawn[0] < 0:
-            raise ScenarioError(
-                f"--drawn {drawn[0]} {drawn[1]}: takes a seed and a number of cells from 1 on, with ns3 alone"
-            )
+            raise ScenarioError(f"--drawn {drawn[0]} {drawn[1]}: needs ns3, a seed from 0 and at least 1 cell")
         cells = check.drawn(*drawn)
     cells = crosscheck.select(cells, cell, f"aqumen validate {peer} --list")
     bounds, ours = check.METRICS, check.OURS
@@ -135,7 +133,7 @@ def validate(
             windows=check.WINDOWS,
             bounds=bounds,
             more=(MORE,) if ours == 1 else (MORE, MORE * MORE),
-            # Theirs are dear: no more than it takes.
+            # Runs of the other simulator are expensive: no more than the test needs.
             planned=ours > 1,
         )
         try:
@@ -158,17 +156,17 @@ def validate(
 
 
 def _cells(yardstick: Yardstick) -> list[Cell]:
-    """The experiments, each under an AQM, that are compared."""
+    """Return the cells to compare: experiments, each with an AQM."""
     return list(_check(yardstick).CELLS)
 
 
 def _check(yardstick: Yardstick) -> Any:
-    """The module that says what is compared with a peer: `CELLS`, `METRICS`, `WINDOWS`, `FOLDER`, `OURS`."""
+    """Return the module of a reference's cells: `CELLS`, `METRICS`, `WINDOWS`, `FOLDER`, `OURS`."""
     return import_module(f"aqumen.engines.external.{yardstick.value}.crosscheck")
 
 
 def _live(base: Path, repeats: int, wanted: tuple[str, ...], as_json: bool) -> int:
-    """Run the kernel's TCP beside ours, in real time."""
+    """Compare the packet engine with the kernel's TCP, in real time."""
     from aqumen.engines.external import crosscheck
     from aqumen.engines.external.live import crosscheck as live
 
@@ -182,7 +180,7 @@ def _live(base: Path, repeats: int, wanted: tuple[str, ...], as_json: bool) -> i
             counted += bool(its_rows)
             outside = [row.verdict for row in its_rows if row.verdict not in ("equivalent", "-")]
             verdict = ", ".join(outside) if outside else "equivalent"
-            talk.say(f"{one.name}: {verdict if its_rows else 'no runs that count'} ({done}/{len(cells)})")
+            talk.say(f"{one.name}: {verdict if its_rows else 'no valid runs'} ({done}/{len(cells)})")
     except KeyboardInterrupt:
         code = talk.INTERRUPTED
     if as_json:
@@ -194,7 +192,7 @@ def _live(base: Path, repeats: int, wanted: tuple[str, ...], as_json: bool) -> i
 
 
 def _vectors(as_json: bool) -> int:
-    """Replay the known answers of the algorithms."""
+    """Run the test vectors of the algorithms."""
     from aqumen import _vectors
 
     replays = _vectors.replay()
@@ -205,14 +203,14 @@ def _vectors(as_json: bool) -> int:
 def _runs(
     base: Path, cell: Cell, engine: str, seeds: Sequence[int], advance: Callable[[], None], out: str | None
 ) -> list[Mapping[str, Any]]:
-    """The metrics of one experiment under one AQM, seed by seed; runs are kept below `out`, by cell and engine."""
+    """Return the metrics of a cell, seed by seed; runs are kept below `out`, by cell and engine."""
     scenario = Scenario.load(base / cell.scenario)
     for key, value in cell.settings:
         scenario = scenario.set(key, value)
     kept = None if out is None else Path(out) / re.sub(r"[^A-Za-z0-9.=@_-]+", "_", cell.name) / engine
     gathering = Gathering(scenario, [cell.aqm], list(seeds), engine, out=kept, force=True)
     for one in gathering.damaged:
-        talk.say(f"{one}; it is run again")
+        talk.say(f"{one}; this run is repeated")
     counted = 0
 
     def done(finished: int, _wanted: int) -> bool:

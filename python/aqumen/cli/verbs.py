@@ -18,51 +18,51 @@ VERBS = {
     "uplink": (
         "situation",
         "uplink",
-        "Which AQM for a household's line: ranked by what people feel, with the commands that set it up.",
+        "Choose an AQM for a household's access line: ranking by user experience, and the `tc` commands.",
     ),
     "datacenter": (
         "situation",
         "datacenter",
-        "Which AQM for a port of a switch: short requests beside long transfers.",
+        "Choose an AQM for a switch port that carries short requests and long transfers.",
     ),
     "cell": (
         "situation",
         "cell",
-        "Which AQM for the queues of an LTE cell and its phones: ranked by what a subscriber feels.",
+        "Choose an AQM for an LTE base station and its phones: ranking by user experience.",
     ),
     "reproduce": (
         "reproduce",
         "reproduce",
-        "Reproduce a paper: run its experiments, judge its claims, compare with the verdicts on record.",
+        "Reproduce a paper: run its experiments, judge its claims, compare with the recorded verdicts.",
     ),
-    "calibrate": ("calibrate", "calibrate", "Find how many flows make a level of congestion: DropTail loses 1 %."),
+    "calibrate": ("calibrate", "calibrate", "Find the number of flows at which a queue loses a given fraction."),
     "design": ("design", "design", "Design an AQM for a network and show its margins."),
     "mmpp": ("mmpp", "mmpp", "Solve a queueing model: MMPP sources, Erlang service, a finite buffer."),
     "replay": (
         "replay",
         "replay",
-        "Offer a capture's packets to a queue, open loop: who waits, is marked or dropped under each AQM.",
+        "Replay a capture into a queue, open loop: delays, marks and drops under each AQM.",
     ),
-    "new": ("new", "new", "Write a folder with an AQM of your own, and a test of it that runs."),
+    "new": ("new", "new", "Create a folder with a template of a custom AQM and a test."),
     "list": ("listing", "list_things", "List AQMs, transports, traffic, papers or scenarios."),
     "validate": (
         "validate",
         "validate",
-        "Compare the packet engine with ns-2, ns-3 or the kernel (live), or replay the vectors.",
+        "Compare the packet engine with ns-2, ns-3 or the kernel (live), or run the test vectors.",
     ),
-    "doctor": ("doctor", "doctor", "Say what is installed, what is missing, and how to get it."),
+    "doctor": ("doctor", "doctor", "Check optional packages and programs, and say how to install missing ones."),
     "man": ("man", "man", "Print the manual page: aqumen man > ~/.local/share/man/man1/aqumen.1"),
     "completion": (
         "doctor",
         "completion",
-        "Print what lets a shell complete verbs, experiments, AQMs and their parameters.",
+        "Print a shell script that completes commands, experiments, AQMs and their parameters.",
     ),
 }
-"""Module, function and first line of the help of each verb."""
+"""Command name to (module, function, first line of its help)."""
 
 
 class _Verbs(click.Group):
-    """The verbs, each loaded when it is asked for: all together take longer than a short run."""
+    """The commands. Each is imported on use, since importing all takes longer than a short run."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)

@@ -14,20 +14,20 @@ __all__ = ["Answer"]
 
 
 class Answer(Protocol):
-    """What an engine hands back for one run; a compiled run is one."""
+    """Result of a run as an engine returns it; a compiled run is one."""
 
     @property
     def json(self) -> str:
-        """The metrics, as `run --json` prints them."""
+        """Metrics as JSON text, as `run --json` prints them."""
 
     def series(self, link: str) -> tuple[Floats, Floats, Floats]:
-        """Times in seconds, packets waiting, probability in force."""
+        """Return times (s), queue lengths (packets, without the one in transmission) and probabilities."""
 
     def state(self, link: str) -> list[tuple[str, Floats]]:
-        """What the AQM shows of its state at those times, by name; NaN where it showed nothing."""
+        """Return the AQM's state variables at those times, by name; NaN where undefined."""
 
     def sojourn_cdf(self, link: str, window: str) -> tuple[Floats, Floats]:
-        """Sojourn times in seconds and the share of packets at or below each."""
+        """Return sojourn times (s) and the fraction of packets at or below each."""
 
     def queue_cdf(self, link: str, window: str) -> tuple[Floats, Floats]:
-        """Queue lengths in packets and the share of time at or below each."""
+        """Return queue lengths (packets) and the fraction of time at or below each."""

@@ -1,4 +1,4 @@
-"""How many flows make a level of congestion: RFC 7928 section 8.2 names levels by what DropTail loses."""
+"""Number of flows for a congestion level: RFC 7928 section 8.2 defines levels by the loss ratio of DropTail."""
 
 from __future__ import annotations
 
@@ -15,59 +15,59 @@ from aqumen.scenario import Scenario
 __all__ = ["Calibration", "Trial", "calibrate", "fewest"]
 
 MOST = 100_000
-"""No search goes beyond so many flows."""
+"""Largest number of flows to try."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What a number of flows lost."""
+    """Loss ratio at one number of flows."""
 
     flows: int
-    """How many there were."""
+    """Number of flows."""
     loss_ratio: float
     """Packets lost at the link / packets that arrived, mean over the seeds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """The answer, and what was tried."""
+    """Result of a calibration, with its trials."""
 
     group: str
-    """The group whose flows were counted."""
+    """Flow group that was varied."""
     aqm: str
-    """The AQM that lost them."""
+    """AQM of the link under test."""
     loss_ratio: float
-    """What was asked for."""
+    """Wanted loss ratio."""
     flows: int
-    """The fewest flows that lose as much."""
+    """Smallest number of flows with at least that loss ratio."""
     trials: tuple[Trial, ...]
-    """All that was tried, in rising order."""
+    """Trials, by number of flows."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As `aqumen calibrate --json` prints it."""
+        """Return the result as `aqumen calibrate --json` prints it."""
         return {"schema": 1, **asdict(self), "trials": [asdict(trial) for trial in self.trials]}
 
 
 def calibrate(
     scenario: Scenario, group: str, loss_ratio: float, *, aqm: str = "droptail", seeds: int = 3, window: str = "steady"
 ) -> Calibration:
-    """The fewest flows of a group with which the link under test loses so much.
+    """Find the smallest number of flows of a group with a given loss ratio at the link under test.
 
     Args:
-        scenario: The network, its flows, and what happens during a run.
-        group: The group whose number of flows is looked for.
-        loss_ratio: Packets lost / packets that arrive, above 0 and below 1.
-        aqm: The AQM that loses them.
-        seeds: Over how many seeds the mean is taken: 1 to this.
-        window: The window that counts.
+        scenario: Network, traffic and duration of the runs.
+        group: Flow group to vary.
+        loss_ratio: Packets lost / packets arrived, above 0 and below 1.
+        aqm: AQM of the link under test, a SPEC.
+        seeds: Number of seeds to average over.
+        window: Window of the measurement.
     """
     groups = [known["name"] for known in scenario.plan(aqm=aqm)["groups"]]
     if group not in groups:
         raise ScenarioError(f"no flow group {group}; choose from: {', '.join(groups)}")
     if not 0 < loss_ratio < 1:
-        raise ScenarioError(f"a share of lost packets of {loss_ratio:g} is not above 0 and below 1")
+        raise ScenarioError(f"loss ratio {loss_ratio:g}: must be above 0 and below 1")
     if seeds < 1:
-        raise ScenarioError(f"seeds = {seeds}: at least 1 is needed")
+        raise ScenarioError(f"seeds = {seeds}: must be at least 1")
 
     def lost(flows: int) -> float:
         changed = scenario.set(f"flows.{group}.count", str(flows))
@@ -89,11 +89,11 @@ def calibrate(
 
 
 def fewest(lost: Callable[[int], float], loss_ratio: float) -> tuple[int, tuple[Trial, ...]]:
-    """The fewest flows that lose so much, where more lose more, and all that was tried.
+    """Find the smallest number of flows with a given loss ratio by bisection, assuming that it rises with the flows.
 
     Args:
-        lost: What a number of flows loses.
-        loss_ratio: What is looked for.
+        lost: Returns the loss ratio at a number of flows.
+        loss_ratio: Wanted loss ratio.
     """
     tried: dict[int, float] = {}
 
@@ -105,7 +105,7 @@ def fewest(lost: Callable[[int], float], loss_ratio: float) -> tuple[int, tuple[
     while not enough(many):
         if many >= MOST:
             worst = max(tried.values())
-            raise ScenarioError(f"{many} flows lose {worst:.3%} of their packets, and not {loss_ratio:.3%}")
+            raise ScenarioError(f"{many} flows lose only {worst:.3%} of their packets, less than {loss_ratio:.3%}")
         few, many = many, min(2 * many, MOST)
     while many - few > 1:
         middle = math.floor((few + many) / 2)

@@ -1,4 +1,4 @@
-"""The order of the AQMs of a comparison by a goal, and how sure it is."""
+"""Ranking of the AQMs of a comparison by a goal."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ Summary = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A figure that a goal looks at."""
+    """A metric of a goal."""
 
     key: str
-    """The metric: of the link, or over its flow groups."""
+    """Key of the metric, of the link or over its flow groups."""
     title: str
-    """What it is."""
+    """Column heading."""
     unit: str
-    """Its unit in tables."""
+    """Unit in tables."""
     factor: float = 1.0
-    """From the metric to that unit."""
+    """Factor from the metric to that unit."""
     digits: int = 1
-    """Digits behind the point in tables."""
+    """Decimal places in tables."""
     more: bool = False
-    """Whether more is better."""
+    """Whether larger is better."""
     alike: float = 0.0
-    """Differences up to this count as none."""
+    """Differences up to this value count as zero."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """What AQMs are ranked by: an AQM is better if it is clearly so in some figure, and clearly worse in none."""
+    """Ranking criterion: a better AQM is significantly better in some metric and significantly worse in none."""
 
     words: str
-    """The goal in words; `{base}` stands for the round-trip time without queues."""
+    """Description; `{base}` stands for the base RTT."""
     figures: tuple[Figure, ...]
-    """What it looks at, the figure that is shown first."""
+    """Metrics, the main one first."""
     needs: str
-    """What a scenario without such a figure lacks."""
+    """Requirement that a scenario without such a metric lacks."""
     power: bool = False
-    """Delay and utilisation, in this order, are weighed by power where one AQM is faster and the other fuller."""
+    """Whether power (utilisation / delay) decides if one AQM has less delay and the other more utilisation."""
 
 
 def _goals() -> dict[str, Goal]:
@@ -57,7 +57,7 @@ def _goals() -> dict[str, Goal]:
 
 
 GOALS = _goals()
-"""What `--rank-by` takes. Without it: `queue-error` where the scenario has a target, else `delay-at-utilization`."""
+"""Values of `--rank-by`. Default: `queue-error` if the scenario has a target, else `delay-at-utilization`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,20 +78,20 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """AQMs in order, the best first."""
+    """AQMs in order, best first."""
 
     link: str
-    """The link that is judged."""
+    """Name of the link."""
     window: str
-    """The window that is judged."""
+    """Name of the window."""
     by: str
-    """The goal, a name of `GOALS`."""
+    """Name of the goal in `GOALS`."""
     summaries: Mapping[str, Mapping[str, Summary]]
-    """Of each AQM the figures that the goal looks at; with several engines of each AQM on each."""
+    """Summaries of the goal's metrics for each label."""
     places: tuple[Place, ...]
-    """The AQMs in order."""
+    """AQMs in order."""
     words: str
-    """The goal in words."""
+    """Description of the goal."""
 
     @property
     def goal(self) -> Goal:
@@ -100,7 +100,7 @@ class Ranking:
 
     @property
     def figure(self) -> Figure:
-        """The figure that is shown first."""
+        """The goal's main metric."""
         return self.goal.figures[0]
 
 
@@ -113,18 +113,19 @@ def rank(
     base_rtt_s: float = 0.0,
     unranked: Collection[str] = (),
 ) -> Ranking:
-    """Rank AQMs by a goal; differences that lie within the 95 % intervals are none.
+    """Rank AQMs by a goal; differences that are not significant at 95 % count as zero.
 
-    Delay and utilisation are two figures. That one AQM is faster and as full is proof enough. Where one is faster and
-    the other fuller, power decides: a rule without it has the fullest buffer among the best whatever it holds.
+    `delay-at-utilization` has two metrics. An AQM with less delay and equal utilisation is better. If one has less
+    delay and the other more utilisation, power (utilisation / delay) decides. Otherwise the fullest buffer would
+    always be among the best.
 
     Args:
-        summaries: For each AQM the summary of each figure, of this link in this window.
-        link: Name of a link that is recorded, such as `bottleneck`.
-        window: Which part of the run: `steady`, `all`, or one that the scenario names.
-        by: A name of `GOALS`; without one the queue's error where there is a target, else delay at utilisation.
-        base_rtt_s: The round-trip time without queues, seconds; power counts it beside the queue.
-        unranked: Names that have figures but no place, such as an AQM on a second engine.
+        summaries: Metric summaries of each AQM for this link and window.
+        link: Name of a recorded link, such as `bottleneck`.
+        window: `steady`, `all`, or a window of the scenario.
+        by: Name of a goal in `GOALS`; default: `queue-error` if there is a target, else `delay-at-utilization`.
+        base_rtt_s: Base RTT, seconds; power uses base RTT plus sojourn time.
+        unranked: Labels with metrics but without a place, such as an AQM on a second engine.
     """
     keys = {figure.key for goal in GOALS.values() for figure in goal.figures}
     known = [
@@ -145,11 +146,11 @@ def rank(
 
 
 def letter_groups(names: Sequence[str], differ: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Letters of a compact letter display (Piepho, 2004): two rows share a letter if and only if they do not differ.
+    """Compact letter display (Piepho 2004): two rows share a letter if and only if they do not differ significantly.
 
     Args:
-        names: The rows, in the order in which the table shows them.
-        differ: The pairs that differ significantly, each in either order.
+        names: Names of the rows, in table order.
+        differ: Pairs that differ significantly, in any order.
     """
     at = {name: i for i, name in enumerate(names)}
     letters = _core.letter_groups(len(at), {(at[one], at[other]) for one, other in differ})

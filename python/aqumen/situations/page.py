@@ -1,4 +1,4 @@
-"""The page of an everyday network: which AQM, with which senders, and how to set it up."""
+"""Report page of an everyday network: the recommended AQM, the comparison, and the set-up commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aqumen.view import tables
 from aqumen.view.report.template import render
 
 if TYPE_CHECKING:
-    from aqumen.experience import Scored
+    from aqumen.experience import AqmScore
     from aqumen.shaping import Setup
     from aqumen.situations.study import Answer, Study
 
@@ -25,7 +25,7 @@ def situation_html(
     *,
     headline: str,
     no_worse: str,
-    pair: Sequence[tuple[str, Scored]],
+    pair: Sequence[tuple[str, AqmScore]],
     goal: str,
     note: str,
     alone: str,
@@ -34,26 +34,26 @@ def situation_html(
     setup: Callable[[str], Setup],
     command: str,
 ) -> str:
-    """The page as HTML text.
+    """Return the page as HTML text.
 
     Args:
-        study: What was run.
-        answer: What came of it.
+        study: The finished study.
+        answer: Scores of the AQMs.
         headline: The answer in a sentence.
-        no_worse: AQMs that are not significantly different from the first, in a sentence; may be empty.
-        pair: The network as it is and with the first AQM, by what they are called; may be empty.
-        goal: What decides, in words.
-        note: How to read the table.
-        alone: What the weights decide, in words.
-        first: The AQM whose commands are shown.
-        since: The first Linux that has it; `None`: none has.
-        setup: The commands that set an AQM up.
-        command: The command that made it.
+        no_worse: AQMs not significantly different from the first, in a sentence; may be empty.
+        pair: The network as it is and with the first AQM, each with its label; may be empty.
+        goal: The ranking criterion in words.
+        note: Note on the table's intervals.
+        alone: Effect of the weights, in words.
+        first: AQM whose commands are shown.
+        since: First Linux version that implements it; `None` if there is none.
+        setup: Returns the commands for an AQM.
+        command: Command that produced the page.
     """
     situation = study.situation
     spec = situation.kernel(first)
     made = None if spec is None else setup(spec)
-    shown = next(f for f in situation.felt if f.key == situation.delay)
+    shown = next(f for f in situation.metrics if f.key == situation.delay)
     return render(
         "aqumen.situations",
         "situation.html",
@@ -65,7 +65,7 @@ def situation_html(
         shown=shown,
         words=WORDS[shown.key],
         longest=max((each.values[shown.key]["mean"] or 0 for _, each in pair), default=0) or 1,
-        felt=situation.felt,
+        metrics=situation.metrics,
         assumed=situation.assumed,
         folders=[each.store.folder.name for each in study.gatherings.values() if each.store is not None],
         goal=goal,

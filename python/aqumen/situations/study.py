@@ -1,7 +1,7 @@
-"""Everyday networks from a few numbers: a household's line, a switch's port, a subscriber of a cell.
+"""Everyday networks from a few numbers: a household's access line, a switch port, a subscriber of an LTE cell.
 
-Each is a scenario file (`experiments/everyday`) with the numbers put in, the AQMs that a Linux kernel offers there, and
-the figures that people feel. Nothing here knows which AQM ought to win.
+Each consists of a scenario file (`experiments/everyday`) with the numbers filled in, the AQMs that Linux offers there,
+and metrics of user experience. No AQM is preferred here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from aqumen import _core
 from aqumen.comparison import Gathering
 from aqumen.errors import ScenarioError, listed
-from aqumen.experience import Felt, Score, scores
+from aqumen.experience import ExperienceMetric, Score, scores
 from aqumen.result import Result
 from aqumen.scenario import Scenario
 from aqumen.shaping import FULL_PACKET_B, KERNEL, LINES
@@ -23,42 +23,42 @@ from aqumen.view.columns import SIZES
 __all__ = ["AS_IT_IS", "SLOW", "WORDS", "Answer", "Situation", "Study", "cell", "datacenter", "uplink"]
 
 AS_IT_IS = "as it is"
-"""The name of the line without any AQM, where that is a network of its own."""
+"""Label of the household's line without shaper and AQM."""
 WINDOW = "steady"
 SLOW = "fq-codel-slow"
-"""FQ-CoDel with the target and the quantum that a slow line asks for."""
+"""Profile of FQ-CoDel with target and quantum for slow lines."""
 SLOW_QUANTUM_B = 300
-"""That quantum."""
+"""Quantum of that profile, bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """A network with numbers put in, and how its AQMs are judged."""
+    """An everyday network with its numbers, and how its AQMs are judged."""
 
     scenario: Scenario
     """The network; its cells are the kinds of senders."""
     aqms: tuple[str, ...]
-    """What is compared, unless it is said."""
-    felt: tuple[Felt, ...]
-    """What people feel."""
+    """AQMs to compare by default."""
+    metrics: tuple[ExperienceMetric, ...]
+    """Metrics of user experience."""
     assumed: tuple[str, ...]
-    """What was not asked for and yet decides figures, a line each."""
+    """Assumptions that affect the results, one line each."""
     before: str | None = None
-    """The variant that is the network as it is today, run with DropTail."""
+    """Variant of the scenario for the network as it is today, run with DropTail."""
     rates: Mapping[str, float] = field(default_factory=dict)
-    """Rates to set, bit/s."""
+    """Shaper rates, bit/s, by direction."""
     profiles: Mapping[str, str] = field(default_factory=dict)
-    """Short names of the scenario for AQMs of the kernel with parameters."""
+    """Profile names of kernel AQMs with parameters, and their SPECs."""
     sent_bps: float | None = None
-    """Rate before which packets that are sent wait, in bit/s of IP packets."""
+    """Rate of the queue for outgoing packets, in bit/s of IP packets."""
     delay: str = "game"
-    """The figure, by its key, that shows delay under load."""
+    """Key of the metric that shows delay under load."""
 
     def kernel(self, aqm: str) -> str | None:
-        """The SPEC of the kernel's AQM that a row stands for; `None` where the kernel has none.
+        """Return the SPEC of the kernel's AQM for a row of the ranking; `None` if Linux has none.
 
         Args:
-            aqm: The AQM as it was asked for.
+            aqm: The AQM as given by the user.
         """
         spec = self.profiles.get(aqm, aqm)
         return spec if spec.partition(":")[0] in KERNEL else None
@@ -66,22 +66,22 @@ class Situation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came of it."""
+    """Result of a study."""
 
     score: Score
-    """The AQMs in order."""
+    """AQMs with their scores, best first."""
     weights: Mapping[str, float]
-    """How much each figure counts."""
+    """Weight of each metric."""
     senders: tuple[str, ...]
-    """The kinds of senders that were run."""
+    """Kinds of senders that were run."""
     seeds: int
-    """Seeds that every AQM finished."""
-    swings: Mapping[str, str]
-    """Who leads instead where one weight is halved or doubled: `upload doubled` -> AQM."""
+    """Number of seeds that every AQM finished."""
+    leader_changes: Mapping[str, str]
+    """AQM that leads if one weight is halved or doubled, where it differs: `upload doubled` -> AQM."""
 
 
 class Study:
-    """A situation being run: all senders, all AQMs, all seeds."""
+    """Runs of an everyday network: all senders, AQMs and seeds."""
 
     def __init__(
         self,
@@ -92,30 +92,30 @@ class Study:
         weights: Mapping[str, float],
         out: Any = None,
     ) -> None:
-        """Check all that can be checked before the first run.
+        """Check the arguments and load finished runs.
 
         Args:
-            situation: Which everyday network, with its lines and people.
-            aqms: What is compared, each a SPEC; none: what the situation names.
-            senders: Cells of the scenario; none: all of them.
-            seeds: How many seeds.
-            weights: How much each figure counts, where that differs from what the figure says.
-            out: A folder for finished runs and the report of each kind of senders.
+            situation: The everyday network.
+            aqms: AQMs to compare, each a SPEC; empty for the network's default list.
+            senders: Kinds of senders, each a cell of the scenario; empty for all.
+            seeds: Number of seeds.
+            weights: Weights that differ from the metrics' defaults.
+            out: Folder for finished runs and a report for each kind of senders.
         """
         known = situation.scenario.cells
         for who in senders:
             if who not in known:
                 raise ScenarioError(f"--senders {who}: choose from: {listed(known)}")
-        keys = [f.key for f in situation.felt]
+        keys = [f.key for f in situation.metrics]
         for key, weight in weights.items():
             if key not in keys:
                 raise ScenarioError(f"--weigh {key}: choose from: {listed(keys)}")
             if not 0 <= weight < float("inf"):
-                raise ScenarioError(f"--weigh {key}={weight:g}: a weight is a number from 0 on")
+                raise ScenarioError(f"--weigh {key}={weight:g}: must be a number of at least 0")
         self.situation = situation
-        self.weights = {f.key: weights.get(f.key, f.weight) for f in situation.felt}
+        self.weights = {f.key: weights.get(f.key, f.weight) for f in situation.metrics}
         if not any(self.weights.values()):
-            raise ScenarioError("--weigh: all weights are 0, so nothing decides")
+            raise ScenarioError("--weigh: at least one weight must be above 0")
         self.aqms = tuple(aqms) or situation.aqms
         self.senders = tuple(dict.fromkeys(senders)) or tuple(known)
         self.gatherings: dict[tuple[str, str], Gathering] = {}
@@ -127,7 +127,7 @@ class Study:
                 )
 
     def _cells(self, who: str) -> list[tuple[str, str, list[str]]]:
-        """Folder, cell and AQMs of one kind of senders."""
+        """Return folder, cell and AQMs for each run of one kind of senders."""
         cells = [(who, who, list(self.aqms))]
         if self.situation.before is not None:
             cells.append((f"{self.situation.before}-{who}", f"{self.situation.before},{who}", ["droptail"]))
@@ -135,11 +135,11 @@ class Study:
 
     @property
     def total(self) -> int:
-        """How many runs are wanted."""
+        """Number of runs."""
         return sum(len(each.jobs) for each in self.gatherings.values())
 
     def seconds(self) -> float:
-        """Time that the runs which are left take here, by an estimate for each."""
+        """Return the estimated time of the missing runs on this machine, seconds."""
         taken = 0.0
         for who in self.senders:
             for _, cell, specs in self._cells(who):
@@ -149,10 +149,10 @@ class Study:
         return taken
 
     def work(self, on_progress: Callable[[int, int], bool]) -> None:
-        """Run what is left.
+        """Run the missing runs.
 
         Args:
-            on_progress: Called with the numbers of finished and of wanted runs; `False` leaves out the rest.
+            on_progress: Called with the numbers of finished and wanted runs; returning `False` stops.
         """
         done = sum(each.resumed for each in self.gatherings.values())
         for each in self.gatherings.values():
@@ -168,7 +168,7 @@ class Study:
                 return
 
     def answer(self) -> Answer | None:
-        """The AQMs in order; `None` where no seed is finished by all."""
+        """Return the scores of the AQMs; `None` if no seed is finished by all."""
         runs: dict[str, dict[str, dict[int, Result]]] = {}
         for (who, cell), gathering in self.gatherings.items():
             for result in gathering.comparison().results:
@@ -180,17 +180,19 @@ class Study:
         seeds = set.intersection(*(set(of) for by in runs.values() for of in by.values()))
         if not seeds:
             return None
-        score = scores(runs, self.situation.felt, self.weights)
-        swings = {}
+        score = scores(runs, self.situation.metrics, self.weights)
+        leader_changes = {}
         for key, weight in self.weights.items():
             for word, factor in (("halved", 0.5), ("doubled", 2.0)):
-                leader = scores(runs, self.situation.felt, {**self.weights, key: weight * factor})[0]
+                leader = scores(runs, self.situation.metrics, {**self.weights, key: weight * factor})[0]
                 if weight and leader.aqm not in (score[0].aqm, *score[0].tied_with):
-                    swings[f"{key} {word}"] = leader.aqm
-        return Answer(score=score, weights=self.weights, senders=self.senders, seeds=len(seeds), swings=swings)
+                    leader_changes[f"{key} {word}"] = leader.aqm
+        return Answer(
+            score=score, weights=self.weights, senders=self.senders, seeds=len(seeds), leader_changes=leader_changes
+        )
 
 
-# Figures that people feel.
+# Metrics of user experience.
 
 
 def _group(key: str, name: str, factor: float = 1.0) -> Callable[[Result], float | None]:
@@ -213,7 +215,7 @@ def _there_and_back(run: Result) -> float | None:
 
 
 def _transfer(name: str, key: str, factor: float) -> Callable[[Result], float | None]:
-    """A figure of transfers that are all of one size."""
+    """Return a function for a metric of transfers that have one size."""
 
     def of(run: Result) -> float | None:
         group = run.flow_group(name, WINDOW)
@@ -226,16 +228,16 @@ def _transfer(name: str, key: str, factor: float) -> Callable[[Result], float | 
     return of
 
 
-def _rate_of(key: str, title: str, group: str, unit: str, scale: float, **more: Any) -> Felt:
+def _rate_of(key: str, title: str, group: str, unit: str, scale: float, **more: Any) -> ExperienceMetric:
     of = _group("goodput_bps", group, scale)
-    return Felt(key=key, title=title, unit=unit, digits=2, of=of, more=True, worst=0, **more)
+    return ExperienceMetric(key=key, title=title, unit=unit, digits=2, of=of, more=True, worst=0, **more)
 
 
-def _household(length_s: float) -> tuple[Felt, ...]:
-    """What is not defined is as bad as can be: a page that does not come takes the whole run."""
+def _household(length_s: float) -> tuple[ExperienceMetric, ...]:
+    """Return the metrics of a household. An undefined one takes its worst value: an unfinished page the whole run."""
     page, chunk = _group("page_load_mean_s", "web"), _transfer("film", "mean_s", 1)
     return (
-        Felt(
+        ExperienceMetric(
             key="calls",
             title="Calls",
             unit="MOS",
@@ -247,28 +249,28 @@ def _household(length_s: float) -> tuple[Felt, ...]:
             least=0.05,
             worst=1,
         ),
-        Felt(key="pages", title="Page", unit="s", digits=2, of=page, worst=length_s),
-        Felt(key="game", title="Game", unit="ms", digits=0, of=_there_and_back, worst=length_s * 1000),
+        ExperienceMetric(key="pages", title="Page", unit="s", digits=2, of=page, worst=length_s),
+        ExperienceMetric(key="game", title="Game", unit="ms", digits=0, of=_there_and_back, worst=length_s * 1000),
         _rate_of("upload", "Upload", "upload", "Mbit/s", 1e-6),
-        Felt(key="film", title="4 s of film", unit="s", digits=2, of=chunk, weight=0, worst=length_s),
+        ExperienceMetric(key="film", title="4 s of film", unit="s", digits=2, of=chunk, weight=0, worst=length_s),
         _rate_of("update", "Update", "update", "Mbit/s", 1e-6, weight=0),
     )
 
 
 WORDS = {
     "calls": "quality of the call (MOS from 1, the worse of its two directions)",
-    "pages": "mean time until a page is there",
-    "game": "time of a game's packets there and back (95 % are faster, each way)",
+    "pages": "mean load time of a page",
+    "game": "round-trip time of a game's packets (95th percentile of each direction)",
     "upload": "rate of the upload",
     "film": "time to fetch 4 s of film",
     "update": "rate of the update",
-    "requests": "time that 99 % of the requests stay below",
-    "mean": "mean time of a request",
-    "bulk": "rate of the long transfers together",
+    "requests": "99th percentile of the request time",
+    "mean": "mean request time",
+    "bulk": "total rate of the long transfers",
 }
-"""Each figure in words, for the line above the table."""
+"""Description of each metric."""
 FIGURES = {"datacenter": ("requests", "mean", "bulk")}
-"""The figures of those networks that are not a household's."""
+"""Metrics of the networks that are not a household's."""
 
 _GROUPS = ("web", "call-down", "update", "film", "game-down", "upload", "call-up", "game-up")
 
@@ -294,31 +296,31 @@ def uplink(
     duration: str | None = None,
     target: str = "15ms",
 ) -> Situation:
-    """A household before a line.
+    """A household behind an access line.
 
     Args:
-        down: Rate towards the household.
-        up: Rate from it.
-        rtt: Round-trip time without queues.
-        line: How the line frames packets, a name of `shaping.LINES`.
-        bloat: How long packets wait in the modem, and at the provider, when the line is full and nothing is shaped;
-            without it 500 ms, and 64 kB at the least.
-        headroom: By how many percent the shapers are slower than the line, up and down.
-        duration: How long a run lasts; without it longer for slower lines.
-        target: Delay for which AQMs without a target of their own are designed (PI, RED, STPI); at least two packets.
+        down: Downstream rate, with a unit.
+        up: Upstream rate, with a unit.
+        rtt: Base round-trip time, with a unit.
+        line: Framing of the line, a name of `shaping.LINES`.
+        bloat: Queueing delay in the modem and at the provider when the line is full and nothing is shaped; default: 500
+            ms, and at least 64 kB.
+        headroom: Percentages by which the shapers stay below the line rate, up and down.
+        duration: Duration of a run; default: longer for slower lines.
+        target: Design delay of AQMs without a default target (PI, RED, STPI); at least two packets.
     """
     if line not in LINES:
         raise ScenarioError(f"--line {line}: choose from: {listed(LINES)}")
     for percent in headroom:
         if not 0 <= percent < 90:
-            raise ScenarioError(f"--headroom {percent:g}: percent of the line, from 0 to below 90")
+            raise ScenarioError(f"--headroom {percent:g}: must be at least 0 and below 90 % % %")
     framed = LINES[line]
     base = Scenario.load("everyday/uplink")
     gross = {"up": _rate(base, "up", up), "down": _rate(base, "down", down)}
     waits, room = (0.5, 64e3) if bloat is None else (_time("bloat", bloat, least=0.001), 15e3)
     net = {way: framed.carried(bps) for way, bps in gross.items()}
     kept = {way: 1 - percent / 100 for way, percent in zip(("up", "down"), headroom, strict=True)}
-    # Slow lines carry few packets a second and their pages take long, fast ones take the machine's time.
+    # Slow lines need long runs for enough pages and packets; fast ones cost computing time.
     length = duration or f"{min(max(120 * (20e6 / max(net.values())) ** 0.75, 15), 600):.0f}s"
     page = min(1.0, net["down"] / 8 * 4 / 2.3e6)
     codec = "g711" if min(net.values()) >= 500e3 else "g729"
@@ -327,7 +329,7 @@ def uplink(
     profiles = {} if slow is None else {SLOW: slow}
     aim_s = _time("target", target, least=1e-6)
     aims = {way: max(aim_s * net[way] * kept[way] / 8 / FULL_PACKET_B, 2) for way in net}
-    # Ten times the line: what waits, waits there.
+    # Shapers at ten times the line rate, so that the queue builds up in the modem.
     wide = f"{10 * max(net.values()):.0f}bit"
     changes = {
         "title": f"A household behind a line of {down} down and {up} up",
@@ -352,29 +354,29 @@ def uplink(
         scenario=scenario,
         aqms=(*KERNEL_AQMS[:2], *profiles, *KERNEL_AQMS[2:]),
         profiles=profiles,
-        felt=_household(_length(scenario)),
+        metrics=_household(_length(scenario)),
         before="now",
         rates={way: gross[way] * kept[way] for way in gross},
         sent_bps=net["up"] * kept["up"],
         assumed=(
             f"shapers {headroom[0]:g} % (up) and {headroom[1]:g} % (down) below the line; {framed.words} (--headroom, "
             "--line)",
-            f"round trips of {rtt} without queues (--rtt); modem and provider without AQM, with room for "
-            f"{bloat or '500 ms, 64 kB at least'} (--bloat)",
-            f"all at once, all the time, {length} a run (--duration): two people surf (pages of {2.3 * page:.2g} MB), "
-            f"a call ({codec}), a game, a film of {film / 1e6:.2g} Mbit/s, an upload, an update, each on a device of "
-            "its own",
-            *(f"{name} is {spec}: a full packet alone takes longer than 5 ms" for name, spec in profiles.items()),
+            f"base RTT {rtt} (--rtt); modem and provider without AQM, with a buffer of "
+            f"{bloat or '500 ms, at least 64 kB'} (--bloat)",
+            f"concurrent traffic over {length} (--duration): two people surf (pages of {2.3 * page:.2g} MB), "
+            f"a call ({codec}), a game, a video of {film / 1e6:.2g} Mbit/s, an upload, an update, each on a separate "
+            "device",
+            *(f"{name} is {spec}, since a full packet takes longer than 5 ms" for name, spec in profiles.items()),
         ),
     )
 
 
 def _slow(bps: float) -> str | None:
-    """FQ-CoDel as a slow line asks for it; `None` for other lines.
+    """Return FQ-CoDel with parameters for a slow line; `None` for other lines.
 
-    RFC 8290 section 5.2.2: the target is at least the time of a packet of full size. The interval grows by as much, and
-    a queue may send 300 bytes a round, as in OpenWrt's shaping scripts: a call's packets need not wait while each of
-    the others sends a full one.
+    RFC 8290 section 5.2.2: the target is at least the transmission time of a full packet. The interval grows by the
+    same time. The quantum is 300 bytes, as in OpenWrt's shaping scripts, so that small packets of a call do not wait
+    for a full packet of every other flow.
 
     Args:
         bps: Rate of the slower shaper, in bit/s of full IP packets.
@@ -393,23 +395,23 @@ def datacenter(
     load: float = 30.0,
     duration: str | None = None,
 ) -> Situation:
-    """A port of a switch.
+    """A port of a data-centre switch.
 
     Args:
-        rate: How fast the port sends, with a unit.
-        rtt: Round-trip time without queues.
-        buffer: Room of its queue.
-        load: The requests' share of the rate, percent.
-        duration: How long a run lasts; without it longer for slower ports.
+        rate: Rate of the port, with a unit.
+        rtt: Base round-trip time, with a unit.
+        buffer: Buffer size, with a unit.
+        load: Load of the requests, percent of the rate.
+        duration: Duration of a run; default: longer for slower ports.
     """
     base = Scenario.load("everyday/datacenter")
     bps = _rate(base, "rate", rate)
     round_s = _time("rtt", rtt, least=1e-6)
     if not 1 <= load <= 90:
-        raise ScenarioError(f"--load {load:g}: percent of the rate, from 1 to 90")
+        raise ScenarioError(f"--load {load:g}: must be 1 to 90 %")
     length = duration or f"{min(max(0.2 * 10e9 / bps, 0.2, 1000 * round_s), 60):.3g}s"
     changes = {
-        "title": f"A port of {rate}: short requests beside long transfers",
+        "title": f"A switch port of {rate}: short requests and long transfers",
         "duration": length,
         "topology.links.port.rate": rate,
         "topology.links.port.buffer": buffer,
@@ -422,7 +424,7 @@ def datacenter(
         "windows.steady": f"{_time('duration', length, least=1e-3) / 10:.6g}s",
     }
     scenario = _set(base, changes, {"rtt": rtt, "buffer": buffer, "duration": length})
-    # Linux's settings are for the Internet's round trips; the same rules with those of this network.
+    # Linux's defaults suit round trips of the Internet; these follow the same rules for this network.
     target, interval = _us(max(round_s / 2, 12 * FULL_PACKET_B * 8 / bps)), _us(max(10 * round_s, 1e-3))
     length_s = _length(scenario)
     ms = {"unit": "ms", "digits": 3, "worst": length_s * 1000}
@@ -437,17 +439,17 @@ def datacenter(
             "dualpi2-linux",
             "pie-linux",
         ),
-        felt=(
-            Felt(key="requests", title="Request, p99", of=_transfer("requests", "p99_s", 1000), **ms),  # type: ignore[arg-type]
-            Felt(key="mean", title="mean", of=_transfer("requests", "mean_s", 1000), **ms),  # type: ignore[arg-type]
+        metrics=(
+            ExperienceMetric(key="requests", title="Request, p99", of=_transfer("requests", "p99_s", 1000), **ms),  # type: ignore[arg-type]
+            ExperienceMetric(key="mean", title="mean", of=_transfer("requests", "mean_s", 1000), **ms),  # type: ignore[arg-type]
             _rate_of("bulk", "Long transfers", "bulk", "Gbit/s", 1e-9),
         ),
         delay="requests",
         assumed=(
-            f"round trips of {rtt} without queues (--rtt), room for {buffer} (--buffer), {length} a run (--duration)",
-            f"requests of 20 kB, {load:g} % of the rate (--load), beside four endless transfers; timeouts of at least "
+            f"base RTT {rtt} (--rtt), buffer {buffer} (--buffer), runs of {length} (--duration)",
+            f"requests of 20 kB at {load:g} % of the rate (--load), and four endless transfers; time-outs of at least "
             "5 ms",
-            f"targets and thresholds other than Linux's own: {target}, half a round trip but at least 12 packets' time",
+            f"targets and thresholds other than Linux's defaults: {target}, half the base RTT, at least 12 packets",
         ),
         rates={"port": bps},
     )
@@ -465,24 +467,24 @@ def cell(
     """A subscriber of an LTE cell.
 
     Args:
-        cqi: Mean channel quality indicator.
-        resource_blocks: Width of the cell.
-        share: What the subscriber gets of the cell, percent; of the way up half as much.
+        cqi: Mean channel quality indicator, 1 to 15.
+        resource_blocks: Bandwidth of the cell in resource blocks.
+        share: The subscriber's share of the cell downstream, percent; half of it upstream.
         handover: Mean time between handovers.
-        rtt: Round-trip time without queues.
-        duration: How long a run lasts.
+        rtt: Base round-trip time, with a unit.
+        duration: Duration of a run.
     """
     base = Scenario.load("everyday/cell")
     if not 1 <= cqi <= 15:
         raise ScenarioError(f"--cqi {cqi:g}: must be 1 to 15")
     if not 0 < share <= 100:
-        raise ScenarioError(f"--share {share:g}: percent of the cell, above 0 and at most 100")
+        raise ScenarioError(f"--share {share:g}: must be above 0 and at most 100 %")
     way = {"cqi": f"{float(cqi)}", "resource_blocks": str(resource_blocks), "handover_interval": handover or "24h"}
     changes = {
         "title": f"A subscriber with {share:g} % of an LTE cell, channel quality {cqi:g}",
         "duration": duration,
         **{f"topology.links.{link}.channel.{key}": value for link in ("up", "down") for key, value in way.items()},
-        # A phone has a fifth of a base station's power: two steps of the indicator.
+        # A phone has a fifth of a base station's power, which is about two steps of the indicator.
         "topology.links.up.channel.cqi": f"{max(float(cqi) - 2, 1.0)}",
         "topology.links.up.channel.share": f"{share / 200}",
         "topology.links.down.channel.share": f"{share / 100}",
@@ -499,28 +501,27 @@ def cell(
     return Situation(
         scenario=scenario,
         aqms=("droptail", *KERNEL_AQMS),
-        felt=_household(_length(scenario)),
+        metrics=_household(_length(scenario)),
         assumed=(
-            f"channel quality {cqi:g} down, two less up; {resource_blocks} resource blocks, of which the subscriber "
-            f"has {share:g} % down and half of that up; handovers each {handover or 'never'} (--cqi, "
-            "--resource-blocks, "
-            "--share, --handover)",
-            f"round trips of {rtt} without queues (--rtt); rooms of 2000 packets at the base station, 500 in the phone",
-            f"all at once, all the time, {duration} a run (--duration): one person surfs, a call, a game, a film of "
+            f"channel quality {cqi:g} down, two less up (--cqi); {resource_blocks} resource blocks "
+            f"(--resource-blocks), of which the subscriber has {share:g} % down and half of that up (--share); "
+            + (f"a handover every {handover} on average (--handover)" if handover else "no handovers (--handover)"),
+            f"base RTT {rtt} (--rtt); buffers of 2000 packets at the base station, 500 in the phone",
+            f"concurrent traffic over {duration} (--duration): one person surfs, a call, a game, a video of "
             "2.5 Mbit/s, an upload, an update",
         ),
     )
 
 
 def _profile(spec: str) -> str:
-    """A SPEC as a profile of a scenario."""
+    """Format a SPEC as a profile of a scenario."""
     name, _, given = spec.partition(":")
     pairs = (pair.split("=") for pair in given.split(","))
     return "{ " + ", ".join([f'algorithm = "{name}"', *(f'{key} = "{value}"' for key, value in pairs)]) + " }"
 
 
 def _set(base: Scenario, changes: Mapping[str, str], said: Mapping[str, str]) -> Scenario:
-    """The scenario with the changes; what is wrong is told in the words of the command line."""
+    """Change the scenario; an error names the command line's option in place of the key."""
     try:
         return base.set_all(list(changes.items()))
     except ScenarioError as error:
@@ -532,7 +533,7 @@ def _set(base: Scenario, changes: Mapping[str, str], said: Mapping[str, str]) ->
 
 
 def _rate(base: Scenario, option: str, value: str) -> float:
-    """A rate in bit/s, by the rules of scenario files."""
+    """Parse a rate as scenario files do. Returns bit/s."""
     link = "port" if option == "rate" else f"line-{option}"
     try:
         changed = base.set_all([(f"topology.links.{link}.rate", value)])
@@ -541,18 +542,18 @@ def _rate(base: Scenario, option: str, value: str) -> float:
         raise ScenarioError(f"--{option} {value}: {str(error).rpartition(': ')[2]}") from None
     bps = float(rates[0][1])
     if bps < 64e3:
-        raise ScenarioError(f"--{option} {value}: at least 64kbit, or nothing that is measured here gets through")
+        raise ScenarioError(f"--{option} {value}: must be at least 64kbit")
     return bps
 
 
 def _time(option: str, value: str, least: float) -> float:
-    """A time in seconds."""
+    """Parse a time. Returns seconds."""
     try:
         seconds = _core.quantity("time", value)
     except _core.ScenarioError as error:
         raise ScenarioError(f"--{option} {value}: {error}") from None
     if seconds < least:
-        raise ScenarioError(f"--{option} {value}: at least {least:g}s")
+        raise ScenarioError(f"--{option} {value}: must be at least {least:g}s")
     return seconds
 
 

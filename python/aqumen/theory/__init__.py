@@ -1,4 +1,4 @@
-"""What can be said without simulating a packet: design, margins, stability, predictions.
+"""Analysis without packets: design, margins, stability maps and predictions.
 
 from aqumen import theory
 

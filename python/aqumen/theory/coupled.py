@@ -1,4 +1,4 @@
-"""Two coupled queues at a network: where DualPI2 holds classic flows beside scalable ones."""
+"""Operating point and noise of DualPI2's coupled queues, with classic and scalable flows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aqumen.theory.design import nominal_network
 __all__ = ["coupled"]
 
 CLASSIC = ("modern", "cubic", "linux-reno", "linux", "ns2")
-"""Presets of classic senders whose windows are known."""
+"""Presets of classic senders with a known response function."""
 
 
 def coupled(
@@ -25,7 +25,7 @@ def coupled(
     packet: str | float = "1500B",
     classic: str = "modern",
 ) -> dict[str, Any]:
-    """The operating point of two coupled queues, and the noise around it.
+    """Return the operating point of two coupled queues and the noise around it.
 
     Args:
         aqm: A SPEC of DualPI2: `dualpi2`, `dualpi2:target=20ms,k=2`.
@@ -40,10 +40,10 @@ def coupled(
         raise ScenarioError(f"unknown classic sender `{classic}`; choose from: {listed(CLASSIC)}")
     for name, count in (("flows", flows), ("scalable", scalable)):
         if count < 1 or not float(count).is_integer():
-            raise ScenarioError(f"{name} = {count}: must be a whole number, at least 1")
+            raise ScenarioError(f"{name} = {count}: must be an integer of at least 1")
     network = nominal_network(capacity=capacity, flows=flows + scalable, rtt=rtt, packet=packet)
     bits, base, size = network["capacity_bps"], network["base_rtt_s"], network["packet_bytes"]
-    # Both queues rest far below the end of their buffer.
+    # The buffer is far above both equilibrium queues.
     made = Scenario.parse(f"""
 name = "coupled"
 duration = "60s"
@@ -72,7 +72,7 @@ target = "{max(1, round(0.015 * bits / (8 * size)))}pkt"
     except ScenarioError as error:
         raise ScenarioError(str(error).removeprefix("link bottleneck: ")) from None
     if "coupled" not in found:
-        raise ScenarioError(f"{aqm} has no two coupled queues: scalable flows need dualpi2")
+        raise ScenarioError(f"{aqm} does not couple two queues; scalable flows need dualpi2")
     noise = found["analysis"]["noise"]
     told = {key: noise[key] for key in ("valid", "why", "queue_std_pkts", "queue_p95_pkts")}
     warnings = found["analysis"]["warnings"]

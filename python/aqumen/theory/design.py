@@ -1,4 +1,4 @@
-"""Design of an AQM for a network."""
+"""Design of an AQM for a network: gains, operating point, margins and open loop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Design", "design"]
 
 MODELS = ("hollot", "ecn", "reno", "drop")
-"""Fluid models of the operating point."""
+"""Fluid models for the operating point."""
 
 
 def design(
@@ -40,16 +40,16 @@ def design(
     """Design an AQM for a network and analyse its loop.
 
     Args:
-        aqm: A SPEC: `pi`, `arm-pfc:h=7`; an object of `aqumen.aqms`; or a class of your own.
+        aqm: A SPEC: `pi`, `arm-pfc:h=7`; an object of `aqumen.aqms`; or a custom class.
         capacity: Capacity of the link: `30Mbit`, or bits per second.
         flows: Number of long-lived flows.
         rtt: Round-trip time without queueing: `200ms`, or seconds. Either this or `r0`.
-        r0: Round-trip time at the target, queueing included.
-        target: Target queue: `100pkt`, or packets; without it a fifth of the round trip at the target.
+        r0: Round-trip time at the target, including queueing: `246ms`, or seconds.
+        target: Target queue: `100pkt`, or packets; default: a fifth of the bandwidth-delay product at the target.
         packet: Packet size on the wire: `1000B`, or bytes.
-        buffer: Room of the queue: `300pkt`, or packets; without it three targets.
+        buffer: Buffer size: `300pkt`, or packets; default: three targets.
         model: Fluid model of the operating point: `hollot`, `ecn`, `reno` or `drop`.
-        own: Classes of your own AQMs, which the SPEC may name.
+        own: Custom AQM classes that the SPEC may name.
     """
     (spec,), classes = specs([aqm])
     if (rtt is None) == (r0 is None):
@@ -73,48 +73,48 @@ def design(
 
 
 class Design(Loop):
-    """AQM with its gains at a network, and its loop."""
+    """An AQM with its gains for a network, and its open loop."""
 
     def to_control(self, pade: int | None = None) -> tuple[Any, Any, Any]:
-        """Plant, controller and loop as systems of python-control; the loop is minus plant times controller.
+        """Return plant, controller and loop as systems of python-control; the loop is minus plant times controller.
 
-        Without `pade` all three are exact frequency responses that interpolate, for `bode_plot`, `margin`,
-        `nyquist_plot`, products and feedback; a sampled controller's plant is what it sees through its hold. With it
-        they are transfer functions of the textbook's plant (Hollot's two poles and a dead time, which design rules are
-        made for), for `step_response`, `poles`, `root_locus`, `feedback` too. A system's name says which it is.
+        Without `pade` they are exact, interpolated frequency responses, for `bode_plot`, `margin`, `nyquist_plot`,
+        products and feedback. The plant of a sampled controller includes its zero-order hold. With `pade` they are
+        transfer functions of the textbook plant (Hollot's two poles and a dead time), also for `step_response`,
+        `poles`, `root_locus` and `feedback`. The name of a system says which plant it uses.
 
         Args:
-            pade: Order of the approximation of the plant's dead time.
+            pade: Order of the Pade approximation of the dead time.
         """
         return interop.to_control(self, pade)
 
     def state_space(self, *, exact: bool = True) -> dict[str, Any]:
-        """The plant's matrices with its delay, A, A_d, B, B_d, C, delay_s, and the controller's coefficients.
+        """Return the plant's matrices and delay (A, A_d, B, B_d, C, delay_s), and the controller's coefficients.
 
         Args:
-            exact: The exact linearisation of the fluid model; else the textbook's.
+            exact: Use the exact linearisation of the fluid model instead of the textbook plant.
         """
         return interop.state_space(self, exact)
 
     def save(self, path: str | Path, *, exact: bool = True) -> None:
-        """Write the state space and the controller as .mat or .json.
+        """Write state space and controller as .mat or .json.
 
         Args:
-            path: The file; its ending says which.
-            exact: The exact linearisation of the fluid model; else the textbook's.
+            path: The file; its suffix selects the format.
+            exact: Use the exact linearisation of the fluid model instead of the textbook plant.
         """
         interop.save(self, Path(path), exact)
 
     def step_metrics(self, band: float = 0.05) -> dict[str, float | None]:
-        """Of the answer to a step of the target: rise from 10 to 90 %, overshoot, time until it stays in a band.
+        """Return rise time (10 to 90 %), overshoot and settling time of the step response.
 
         Args:
-            band: Half the width of the band around the new target, in steps.
+            band: Half-width of the settling band around the new target, relative to the step.
         """
         return plots.step_metrics(self, band)
 
     def to_matlab(self) -> str:
-        """A script for MATLAB: the textbook's plant with its dead time, the controller, the exact plant as a table."""
+        """Return a MATLAB script: textbook plant with dead time, controller, exact plant as frequency response data."""
         return interop.matlab(self)
 
     def plot(self, kind: str = "nyquist") -> Figure:
@@ -127,7 +127,7 @@ class Design(Loop):
 
 
 def nominal_network(*, capacity: str | float, flows: float, rtt: str | float, packet: str | float) -> dict[str, Any]:
-    """The numbers behind the units of a network: `capacity_bps`, `base_rtt_s`, `packet_bytes`, ...
+    """Parse the quantities of a network: `capacity_bps`, `base_rtt_s`, `packet_bytes`, ...
 
     Args:
         capacity: Capacity of the link.

@@ -1,4 +1,4 @@
-"""To python-control and back, and to MATLAB."""
+"""Conversion to and from python-control, and export to MATLAB."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ __all__ = ["matlab", "nu_gap", "save", "state_space", "to_control"]
 
 
 def to_control(design: Loop, pade: int | None) -> tuple[Any, Any, Any]:
-    """Plant, controller and loop of a design, for python-control; the loop is minus plant times controller.
+    """Convert plant, controller and loop for python-control; the loop is minus plant times controller.
 
     Args:
-        design: Plant, controller and operating point, as `theory.design` answers.
-        pade: Order of the approximation of the plant's delay; without one all three are exact responses, which
-            interpolate between points.
+        design: A result of `theory.design`.
+        pade: Order of the Pade approximation of the dead time; `None` for exact, interpolated frequency responses.
     """
     control = optional("control", "control")
     names = {"inputs": ["probability"], "outputs": ["queue"]}
@@ -35,33 +34,33 @@ def to_control(design: Loop, pade: int | None) -> tuple[Any, Any, Any]:
         loop = design.loop_response(w)
         at = 1j * w if period is None else np.exp(-1j * w * period)
         own = np.polynomial.polynomial.polyval(at, num) / np.polynomial.polynomial.polyval(at, den)
-        # A sampled controller sees the plant through its hold, with the images of the spectrum.
+        # A sampled controller sees the plant through its zero-order hold, with aliased frequencies.
         plant = control.frd(-loop / own, w, smooth=True, name="exact_plant", **names)
         return plant, control.frd(own, w, smooth=True, **back), control.frd(loop, w, smooth=True, name="exact_loop")
     if pade < 1:
-        raise ScenarioError(f"pade = {pade}: the order of an approximation is a whole number from 1 on")
+        raise ScenarioError(f"pade = {pade}: must be an integer of at least 1")
     gain, poles, delay = _textbook(design)
     rational = control.tf([gain], np.poly(poles))
     plant = control.tf(rational * control.tf(*control.pade(delay, pade)), name="textbook_plant", **names)
     if period is None:
         controller = control.tf(num[::-1], den[::-1], **back)
         return plant, controller, control.tf(-control.series(controller, plant), name="textbook_loop")
-    # Powers of 1/z, constant first, are powers of z, highest first, once both have the same length.
+    # Padded to equal length, coefficients in rising powers of 1/z are those in falling powers of z.
     length = max(len(num), len(den))
     controller = control.tf(_padded(num, length), _padded(den, length), period, **back)
-    # One kind of time for both: a sampled controller meets the plant as its hold shows it.
+    # Discretise the plant with the zero-order hold of the sampled controller.
     held = control.tf(control.sample_system(plant, period, method="zoh"))
-    # More probability, less queue: the plant is negative, and the loop closes with 1 + loop.
+    # A higher probability shortens the queue: the plant is negative, and the loop closes with 1 + loop.
     loop = control.tf(-control.series(controller, held), name="textbook_loop")
     return plant, controller, loop
 
 
 def state_space(design: Loop, exact: bool) -> dict[str, Any]:
-    """dx/dt = A x + A_d x(t - R0) + B p + B_d p(t - R0), queue = C x, x = (window, queue); and the controller.
+    """Return dx/dt = A x + A_d x(t - R0) + B p + B_d p(t - R0), queue = C x, x = (window, queue), and the controller.
 
     Args:
-        design: Plant, controller and operating point, as `theory.design` answers.
-        exact: The exact linearisation of the fluid model; else the textbook's.
+        design: A result of `theory.design`.
+        exact: Use the exact linearisation of the fluid model instead of the textbook plant.
     """
     now, delayed, at_once, late, delay = design.core.plant(exact)
     parts = design.core.controller()
@@ -82,12 +81,12 @@ def state_space(design: Loop, exact: bool) -> dict[str, Any]:
 
 
 def save(design: Loop, path: Path, exact: bool) -> None:
-    """Write the state space and the controller as MATLAB's .mat or as .json.
+    """Write state space and controller as MATLAB's .mat or as .json.
 
     Args:
-        design: Plant, controller and operating point, as `theory.design` answers.
-        path: The file; its ending says which.
-        exact: The exact linearisation of the fluid model; else the textbook's.
+        design: A result of `theory.design`.
+        path: The file; its suffix selects the format.
+        exact: Use the exact linearisation of the fluid model instead of the textbook plant.
     """
     found = state_space(design, exact)
     try:
@@ -98,29 +97,29 @@ def save(design: Loop, path: Path, exact: bool) -> None:
                 own = found["controller"]
                 arrays = {name: np.array(found[name]) for name in ("A", "A_d", "B", "B_d", "C")}
                 told = {} if own is None else {key: np.array(own[key]) for key in ("num", "den")}
-                # MATLAB has no null: a continuous controller has the period 0.
+                # MATLAB has no null: period 0 stands for a continuous controller.
                 period = {} if own is None else {"period_s": own["period_s"] or 0.0}
                 optional("scipy.io", "control").savemat(
                     path, {**arrays, "delay_s": found["delay_s"], "controller": {**told, **period}}
                 )
             case _:
-                raise ScenarioError(f"{path}: a state space is written as .mat or .json")
+                raise ScenarioError(f"{path}: the suffix must be .mat or .json")
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error}") from None
 
 
 def nu_gap(one: Loop, other: Loop, *, weighted: bool = True, exact: bool = True, points: int = 4000) -> float:
-    """Vinnicombe's nu-gap between the plants of two designs: 0 for equal ones, 1 for the furthest apart.
+    """Return Vinnicombe's nu-gap between the plants of two designs: 0 if equal, at most 1.
 
-    A controller that holds the first with a generalised stability margin above the gap holds the second, too. Plants
-    have units, on which the gap depends: weighted by the first one's controller it compares loops.
+    A controller that stabilises the first plant with a generalised stability margin above the gap also stabilises the
+    second. The gap depends on the plants' units; weighted by the first controller it compares loops.
 
     Args:
-        one: The first.
-        other: The second.
-        weighted: Whether both plants are taken times the controller of the first.
-        exact: The exact linearisations of the fluid models; else the textbook's.
-        points: Frequencies.
+        one: The first design.
+        other: The second design.
+        weighted: Multiply both plants by the controller of the first design.
+        exact: Use the exact linearisations of the fluid models instead of the textbook plants.
+        points: Number of frequencies.
     """
     w = np.geomspace(1e-4, 1e3, points) / one.operating_point["rtt_s"]
     first, second = (design.plant_response(w, exact=exact) for design in (one, other))
@@ -128,10 +127,10 @@ def nu_gap(one: Loop, other: Loop, *, weighted: bool = True, exact: bool = True,
         num, den, period = _controller(one)
         at = 1j * w if period is None else np.exp(-1j * w * period)
         weight = np.polynomial.polynomial.polyval(at, num) / np.polynomial.polynomial.polyval(at, den)
-        # Above half the sampling frequency a sampled controller acts on images alone.
+        # A sampled controller acts up to half the sampling frequency.
         inside = np.ones_like(w, dtype=bool) if period is None else w < np.pi / period
         first, second, w = (first * weight)[inside], (second * weight)[inside], w[inside]
-    # Neither plant has poles right of the axis: the turns of 1 + conj(P2) P1 must be none.
+    # Both plants are stable, so 1 + conj(P2) P1 must not encircle the origin.
     turns = 1 + np.conj(second) * first
     if np.any(turns == 0) or round(float(np.diff(np.unwrap(np.angle(turns))).sum()) / np.pi) != 0:
         return 1.0
@@ -139,7 +138,7 @@ def nu_gap(one: Loop, other: Loop, *, weighted: bool = True, exact: bool = True,
 
 
 def _textbook(design: Loop) -> tuple[float, list[float], float]:
-    """Gain, poles and dead time of the textbook's plant: the window's pole, then the queue's."""
+    """Return gain, poles (window, queue) and dead time of the textbook plant."""
     now, _, _, late, delay = design.core.plant(False)
     return late[0] * now[1][0], [now[0][0], now[1][1]], delay
 
@@ -147,15 +146,15 @@ def _textbook(design: Loop) -> tuple[float, list[float], float]:
 def _controller(design: Loop) -> tuple[Sequence[float], Sequence[float], float | None]:
     parts = design.core.controller()
     if parts is None:
-        raise ScenarioError(f"{design.aqm} is no linear controller")
+        raise ScenarioError(f"{design.aqm} is not a linear controller")
     return parts
 
 
 def matlab(design: Loop) -> str:
-    """The plant with its dead time, the controller and the exact response, as a script for MATLAB or Octave.
+    """Return plant with dead time, controller and exact response as a script for MATLAB or Octave.
 
     Args:
-        design: Plant, controller and operating point, as `theory.design` answers.
+        design: A result of `theory.design`.
     """
     gain, poles, delay = _textbook(design)
     num, den, period = _controller(design)

@@ -1,4 +1,4 @@
-"""Loop of an AQM at a network: gains, operating point, margins, responses, poles, noise."""
+"""Loop of an AQM in a network: gains, operating point, margins, frequency responses, poles, noise."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 __all__ = ["Complexes", "Loop", "from_control"]
 
 SCHEMA = 1
-"""Version of the JSON of a design. It grows when a key changes its meaning or goes away."""
+"""Version of the JSON of a design; it grows when a key is removed or changes its meaning."""
 Complexes = NDArray[np.complex128]
 
 
 class Loop:
-    """An AQM with its gains at a network, and its loop."""
+    """An AQM with its gains in a network, and its open loop."""
 
     def __init__(self, core: _core.Analysis) -> None:
-        """Wrap what the analysis found.
+        """Wrap a compiled analysis.
 
         Args:
             core: The compiled analysis.
@@ -36,7 +36,7 @@ class Loop:
         """The compiled analysis."""
         found: dict[str, Any] = json.loads(core.json)
         self.data: dict[str, Any] = {"schema": SCHEMA, "aqumen": _core.__version__, **found}
-        """Everything, as `aqumen design --json` prints it."""
+        """All results, as `aqumen design --json` prints them."""
 
     @property
     def aqm(self) -> str:
@@ -45,36 +45,39 @@ class Loop:
 
     @property
     def gains(self) -> dict[str, Any]:
-        """Parameters in force and what follows from them, by the symbols of their source."""
+        """Parameters in force and derived quantities, by the symbols of their source."""
         return dict(self.data["gains"])
 
     @property
     def margins(self) -> dict[str, Any] | None:
-        """Margins with the textbook's plant, under `exact` those with the exact one; `None` without a controller."""
+        """Margins with the textbook plant, and under `exact` with the exact one; `None` without a linear controller."""
         found: dict[str, Any] | None = self.data["margins"]
         return found
 
     @property
     def operating_point(self) -> dict[str, Any]:
-        """Where the queue is to rest, and the plant's constants there."""
+        """Operating point and the plant's constants there."""
         return dict(self.data["operating_point"])
 
     @property
     def hopf(self) -> dict[str, Any] | None:
-        """Where the loop becomes unstable as its gain moves, and the cycles there; `None` of other than linear laws."""
+        """Hopf bifurcation as the gain varies, and its limit cycle; `None` for nonlinear laws."""
         found: dict[str, Any] | None = self.data["hopf"]
         return found
 
     @property
     def noise(self) -> dict[str, Any]:
-        """What packets make the queue do around its rest, as far as it is `valid`; else `why` not."""
+        """Queue noise around the operating point; if not `valid`, `why` gives the reason."""
         return dict(self.data["noise"])
 
     def noise_power(self, w: ArrayLike) -> Floats:
-        """Power of the queue as packets make it, packets^2 per rad/s: its integral over w, over pi, is the variance.
+        """Return the spectrum of the queue noise, packets^2 s. Its integral over w, divided by pi, is the variance.
 
         Args:
             w: Frequencies, rad/s.
+
+        Raises:
+            ScenarioError: The noise of this loop is unknown.
         """
         try:
             return np.array(self.core.noise_power(_list(w)))
@@ -83,19 +86,19 @@ class Loop:
 
     @property
     def warnings(self) -> list[str]:
-        """What speaks against the design."""
+        """Reasons against the design."""
         return list(self.data["warnings"])
 
     @property
     def json(self) -> str:
-        """Everything as JSON text."""
+        """All results as JSON text."""
         return json.dumps(self.data)
 
     def frequencies(self, points: int = 2000) -> Floats:
-        """Frequencies around the crossover, rad/s, up to half the sampling frequency.
+        """Return frequencies around the crossover, rad/s, up to half the sampling frequency.
 
         Args:
-            points: How many.
+            points: Number of frequencies.
         """
         delay = self.operating_point["rtt_s"]
         margins = self.margins or {}
@@ -107,51 +110,51 @@ class Loop:
         return np.geomspace(min(0.01 * centre, 0.1 * top), top, points)
 
     def plant_response(self, w: ArrayLike, *, exact: bool = True) -> Complexes:
-        """Response of the queue (packets) to the probability, delay and all.
+        """Return the response of the queue (packets) to the probability, including the delay.
 
         Args:
             w: Frequencies, rad/s.
-            exact: The exact linearisation of the fluid model; else the textbook's.
+            exact: Use the exact linearisation of the fluid model instead of the textbook plant.
         """
         real, imaginary = self.core.plant_response(_list(w), exact)
         return np.array(real) + 1j * np.array(imaginary)
 
     def loop_response(self, w: ArrayLike, *, exact: bool = True, controller: Any = None) -> Complexes:
-        """Response of the open loop; -1 is the critical point.
+        """Return the response of the open loop; -1 is the critical point.
 
         Args:
             w: Frequencies, rad/s.
-            exact: The exact linearisation of the fluid model; else the textbook's.
-            controller: Another controller, a transfer function of python-control from packets to probability.
+            exact: Use the exact linearisation of the fluid model instead of the textbook plant.
+            controller: Replacement controller: a transfer function of python-control from packets to probability.
         """
         parts = None if controller is None else from_control(controller)
         real, imaginary = self.core.loop_response(_list(w), exact, parts)
         return np.array(real) + 1j * np.array(imaginary)
 
     def margins_with(self, controller: Any, *, exact: bool = True) -> dict[str, Any]:
-        """Margins of the loop with another controller.
+        """Return the margins of the loop with another controller.
 
         Args:
             controller: A transfer function of python-control from packets to probability, continuous or sampled.
-            exact: The exact linearisation of the fluid model; else the textbook's.
+            exact: Use the exact linearisation of the fluid model instead of the textbook plant.
         """
         return self.core.margins(exact, from_control(controller))
 
     def poles(self, gain: float = 1.0) -> Complexes | None:
-        """Poles of the sampled loop with the textbook's plant; `None` where the controller is not sampled.
+        """Return the poles of the sampled loop with the textbook plant; `None` for a continuous controller.
 
         Args:
-            gain: A factor on the controller, for root loci.
+            gain: Factor on the controller, for root loci.
         """
         found = self.core.sampled_poles(gain)
         return None if found is None else np.array(found[0]) + 1j * np.array(found[1])
 
     def sensitivities(self, w: ArrayLike, *, exact: bool = True) -> tuple[Complexes, Complexes]:
-        """S = 1 / (1 + L), the answer of the error, and T = L / (1 + L), that of the queue, to a change of the target.
+        """Return the sensitivity S = 1 / (1 + L) and the complementary sensitivity T = L / (1 + L).
 
         Args:
             w: Frequencies, rad/s.
-            exact: The exact linearisation of the fluid model; else the textbook's.
+            exact: Use the exact linearisation of the fluid model instead of the textbook plant.
         """
         loop = self.loop_response(w, exact=exact)
         return 1 / (1 + loop), loop / (1 + loop)
@@ -165,21 +168,21 @@ def _list(w: ArrayLike) -> list[float]:
 
 
 def from_control(controller: Any) -> tuple[Sequence[float], Sequence[float], float | None]:
-    """Numerator, denominator and period of a transfer function or state-space system of python-control.
+    """Return numerator, denominator and period of a transfer function or state-space system of python-control.
 
     Args:
-        controller: From packets to probability; one input, one output.
+        controller: Controller from packets to probability; one input, one output.
     """
     control = optional("control", "control")
     system = control.tf(controller)
     if system.ninputs != 1 or system.noutputs != 1:
-        raise ScenarioError("a controller has one input (packets) and one output (probability)")
+        raise ScenarioError("a controller must have one input (packets) and one output (probability)")
     num, den = (np.asarray(system.num[0][0], dtype=float), np.asarray(system.den[0][0], dtype=float))
     if not system.dt:
         return num[::-1].tolist(), den[::-1].tolist(), None
     if system.dt is True:
         raise ScenarioError("the sampling period of the controller is not given; make it tf(num, den, dt)")
-    # In 1/z: both divided by the highest power of z in the denominator.
+    # Divide both by the highest power of z in the denominator, for polynomials in 1/z.
     if len(num) > len(den):
-        raise ScenarioError("the controller would have to know the future: its numerator is of higher degree")
+        raise ScenarioError("the controller is not causal: its numerator has a higher degree than its denominator")
     return [0.0] * (len(den) - len(num)) + num.tolist(), den.tolist(), float(system.dt)

@@ -1,4 +1,4 @@
-"""Stability maps and robust designs."""
+"""Stability maps, stability boundaries and robust designs."""
 
 from __future__ import annotations
 
@@ -38,81 +38,83 @@ AXES = {
     "flows": "Flows",
     "rtt": "Base RTT, s",
     "capacity": "Capacity, packets/s",
-    "target": "Queue at rest, packets",
+    "target": "Equilibrium queue, packets",
     "gain": "Factor on the controller",
 }
-"""What a map can vary, with the title of its axis."""
+"""Quantities that a map can vary, with the titles of its axes."""
 MAP_POINTS_MAX = 1_000_000
-"""Points of a map at most: some minutes, and 40 bytes each."""
+"""Maximum number of points of a map: some minutes, and 40 bytes each."""
 SHOWN = {
     "gain_margin": "Gain margin",
-    "queue_std_pkts": "Deviation of the queue, packets",
+    "queue_std_pkts": "Standard deviation of the queue, packets",
     "qacd_pkts": "QACD, packets",
     "queue_p95_pkts": "95th percentile of the queue, packets",
-    "utilization_lost": "Utilization lost",
+    "utilization_lost": "Utilisation lost",
 }
-"""What a map can show, with its title."""
+"""Quantities that a map can show, with their titles."""
 MODULUS_MARGIN = 0.5
-"""Modulus margin that a robust design keeps unless another is asked for."""
+"""Default modulus margin of a robust design."""
 NOISE_SPEED = 0.5
-"""Share of the speed that a design of least noise keeps: without any, no integral brings the queue to its target."""
+"""Fraction of the highest speed that a least-noise design keeps: without integral action the queue misses its target.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StabilityMap:
-    """The loop of one controller over two quantities; every array has the shape (y, x)."""
+    """Stability and noise of one loop over two quantities; every array has the shape (y, x)."""
 
     aqm: str
     """Name of the algorithm."""
     x: tuple[str, Floats]
-    """The first axis: its name and its values."""
+    """Name and values of the horizontal axis."""
     y: tuple[str, Floats]
-    """The second axis."""
+    """Name and values of the vertical axis."""
     stable: NDArray[np.bool_]
     """Whether the loop is stable."""
     feasible: NDArray[np.bool_]
-    """Whether a probability in [0, 1] holds the queue there."""
+    """Whether an equilibrium with a probability in [0, 1] exists."""
     gain_margin: Floats
-    """Largest gain that is stable, as a factor; NaN where there is no largest, or none is stable."""
+    """Largest stable factor on the gain; NaN if there is no largest, or no stable one."""
     phase_margin_deg: Floats
-    """Phase margin, degrees; negative where the loop is unstable."""
+    """Phase margin, degrees; negative for an unstable loop."""
     modulus_margin: Floats
-    """Smallest distance of the loop from -1; negative where the loop is unstable."""
+    """Smallest distance of the loop from -1; negative for an unstable loop."""
     noise_valid: NDArray[np.bool_]
-    """Whether the figures of noise hold; those that are there although they do not are estimates."""
+    """Whether the noise model holds; other values are estimates."""
     queue_std_pkts: Floats
-    """Deviation of the queue as packets make it; NaN where nothing is known, in unstable loops above all."""
+    """Standard deviation of the queue from packet noise, packets; NaN where unknown, as in unstable loops."""
     qacd_pkts: Floats
-    """Root of the mean square of its distance from the target; NaN also where there is no target."""
+    """Root mean square distance of the queue from the target, packets; NaN also without a target."""
     queue_p95_pkts: Floats
-    """The length that it stays below for 95 % of the time."""
+    """The 95th percentile of the queue over time, packets."""
     utilization_lost: Floats
-    """Share of the capacity that is lost while it is empty."""
+    """Fraction of the capacity that is lost while the queue is empty."""
     coexisting_std_pkts: Floats
-    """Of a stable loop with little margin: deviation of the cycle on which the nonlinear equations stay from four times
-    their rest; NaN where there is none, everywhere where it was not looked for."""
+    """Standard deviation of a limit cycle that coexists with a stable equilibrium, packets. Started from four times the
+    equilibrium queue; NaN if there is none or if `cycles` was not set."""
     coexisting_period_s: Floats
-    """Its period."""
+    """Period of that cycle, seconds."""
     supercritical: Floats
-    """1 where cycles stand beyond the boundary of stability, 0 where on its stable side, so that a large start
-    swings; NaN far from the boundary, where it is not known, and where it was not looked for."""
+    """1 for a supercritical Hopf bifurcation (cycles on the unstable side of the boundary), 0 for a subcritical one (a
+    large perturbation oscillates on the stable side); NaN far from the boundary, if unknown or if `cycles` was not
+    set."""
 
     def plot(self, show: str = "gain_margin") -> Figure:
-        """A quantity in colour, the boundary of stability as a line, what is out of reach hatched.
+        """Plot a quantity in colour, the stability boundary as a line, and infeasible points hatched.
 
-        Where cycles were looked for: crosses where one coexists with the stable rest, and the line in violet where
-        cycles stand on the stable side of it.
+        With `cycles`, crosses mark cycles that coexist with a stable equilibrium, and the boundary is violet where the
+        Hopf bifurcation is subcritical.
 
         Args:
             show: `gain_margin`, `queue_std_pkts`, `qacd_pkts`, `queue_p95_pkts` or `utilization_lost`.
         """
         if show not in SHOWN:
-            raise ScenarioError(f"a map does not show `{show}`; choose from: {', '.join(SHOWN)}")
+            raise ScenarioError(f"unknown quantity `{show}` of a map; choose from: {', '.join(SHOWN)}")
         pyplot = optional("matplotlib.pyplot", "plot")
         figure, axes = pyplot.subplots(layout="constrained")
         if show == "gain_margin":
             with np.errstate(invalid="ignore"):
-                # A loop without a largest stable gain is stable at any, or at none.
+                # Without a largest stable gain, a loop is stable at every gain or at none.
                 none = np.where(self.stable, 10.0, 0.1)
                 shown = np.clip(np.where(np.isnan(self.gain_margin), none, self.gain_margin), 0.1, 10.0)
             levels = np.geomspace(0.1, 10, 41)
@@ -122,7 +124,7 @@ class StabilityMap:
         else:
             held = np.ma.masked_invalid(getattr(self, show))
             if not held.count():
-                raise ScenarioError(f"nothing is known of {show} anywhere on this map: no stable loop, or no target")
+                raise ScenarioError(f"{show} is undefined on the whole map: no stable loop, or no target")
             bar = figure.colorbar(
                 axes.pcolormesh(self.x[1], self.y[1], held, cmap="viridis", shading="nearest"), ax=axes
             )
@@ -158,25 +160,23 @@ def stability_map(
     *,
     cycles: bool = False,
 ) -> StabilityMap:
-    """The loop of a design over two quantities, everything else as it was designed for.
+    """Analyse the loop of a design over two quantities; all others keep their design values.
 
     Args:
-        design: Plant, controller and operating point, as `theory.design` answers.
-        x: The first quantity: `flows`, `rtt` (s), `capacity` (packets/s), `target` (packets) or `gain` (a factor).
-        x_values: Where to look, rising: its points along the map's width.
-        y: The second quantity.
-        y_values: The same along its height.
-        threads: How many at a time; without it one per core.
-        cycles: Also look for cycles near the boundary, which runs the nonlinear equations: some 10 ms a point there,
-            about a minute for 10 000 points.
+        design: A result of `theory.design`.
+        x: Horizontal axis: `flows`, `rtt` (s), `capacity` (packets/s), `target` (packets) or `gain` (a factor).
+        x_values: Its values, ascending.
+        y: Vertical axis, likewise.
+        y_values: Its values, ascending.
+        threads: Number of threads; default: the number of cores.
+        cycles: Also search limit cycles near the boundary with the nonlinear equations: about 10 ms a point there, a
+            minute for 10 000 points.
     """
     across, up = np.asarray(x_values, dtype=float), np.asarray(y_values, dtype=float)
     if not len(across) or not len(up):
         raise ScenarioError("a map needs at least one value on each axis")
     if len(across) * len(up) > MAP_POINTS_MAX:
-        raise ScenarioError(
-            f"a map of {len(across)} by {len(up)} points; at most {MAP_POINTS_MAX} together are accepted"
-        )
+        raise ScenarioError(f"a map of {len(across)} by {len(up)} points: must have at most {MAP_POINTS_MAX} points")
     try:
         columns = design.core.map((x, across.tolist()), (y, up.tolist()), threads or engines.cores(), cycles)
     except _core.ScenarioError as error:
@@ -208,32 +208,33 @@ def stability_map(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boundary:
-    """A piece of the boundary of stability over two quantities: points along a curve."""
+    """A piece of the stability boundary over two quantities: points along a curve."""
 
     x: Floats
-    """The first quantity."""
+    """Values of the first quantity."""
     y: Floats
-    """The second."""
+    """Values of the second quantity."""
     period_s: Floats
-    """Period of the swing that neither grows nor dies out there, seconds."""
+    """Period of the undamped oscillation, seconds."""
     supercritical: Floats
-    """1 where cycles stand beyond the boundary, 0 where on its stable side; NaN where it is not known."""
+    """1 for a supercritical Hopf bifurcation, 0 for a subcritical one; NaN if unknown."""
 
 
 def boundary(
     design: Loop, x: str, x_range: _Span, y: str, y_range: _Span, threads: int | None = None
 ) -> list[Boundary]:
-    """The boundary of stability over two quantities, followed as a curve; a piece for each that lies in the ranges.
-
-    Refused for RED and ARED, whose gain jumps: a map shows what is stable.
+    """Trace the stability boundary over two quantities as curves within the given ranges.
 
     Args:
-        design: The design, whose controller is kept.
-        x: The first quantity: `flows`, `rtt` (s), `capacity` (packets/s), `target` (packets) or `gain` (a factor).
-        x_range: From and to, above 0.
-        y: The second quantity.
-        y_range: From and to.
-        threads: How many at a time; without it one per core.
+        design: The design; its controller does not vary.
+        x: Horizontal axis: `flows`, `rtt` (s), `capacity` (packets/s), `target` (packets) or `gain` (a factor).
+        x_range: Its lowest and highest value, above 0.
+        y: Vertical axis, likewise.
+        y_range: Its lowest and highest value.
+        threads: Number of threads; default: the number of cores.
+
+    Raises:
+        ScenarioError: An argument is invalid, or the AQM is RED or ARED, whose gain is discontinuous: use a map.
     """
     try:
         pieces = design.core.boundary((x, x_range), (y, y_range), threads or engines.cores())
@@ -245,28 +246,28 @@ def boundary(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobustPi:
-    """The PI that is best over ranges of networks."""
+    """PI controller with the best worst case over ranges of networks."""
 
     a: float
-    """Weight of the present error, per packet."""
+    """Weight of the current error, 1/packet."""
     b: float
-    """Weight of the previous error, per packet."""
+    """Weight of the previous error, 1/packet."""
     frequency_hz: float
-    """Samples per second."""
+    """Sampling frequency, Hz."""
     gain: float
-    """Integral gain K, per packet and second."""
+    """Integral gain K, 1/(packet s)."""
     zero_rad_s: float
     """Zero z, rad/s."""
     worst_modulus_margin: float
-    """Its smallest modulus margin over the ranges."""
+    """Smallest modulus margin over the ranges."""
     slowest_crossover_rad_s: float
-    """Its slowest crossover over the ranges."""
+    """Lowest crossover frequency over the ranges, rad/s."""
     worst_qacd_pkts: float | None
-    """Its largest QACD over the ranges, as packets make it; `None` where nothing is known of it somewhere."""
+    """Largest QACD over the ranges from packet noise, packets; `None` if unknown somewhere."""
     usual_worst_modulus_margin: float
-    """Smallest modulus margin of the usual design for the centre; negative where that is unstable."""
+    """Smallest modulus margin of the usual design for the centre; negative if unstable."""
     usual_worst_qacd_pkts: float | None
-    """Largest QACD of the usual design."""
+    """Largest QACD of the usual design, packets."""
 
     @property
     def spec(self) -> str:
@@ -274,7 +275,7 @@ class RobustPi:
         return f"pi:a={self.a:.12g},b={self.b:.12g},frequency={self.frequency_hz:g}Hz"
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """Return the fields and `spec` as a dictionary."""
         names = self.__dataclass_fields__
         return {**{name: getattr(self, name) for name in names}, "spec": self.spec}
 
@@ -291,20 +292,21 @@ def robust_pi(
     aim: str = "speed",
     speed: float = NOISE_SPEED,
 ) -> RobustPi:
-    """The PI that is best over ranges of networks: fastest where it is slowest, or of least noise, at a worst margin.
+    """Optimise the worst case of a PI controller over ranges of networks.
 
-    With `slowest_rad_s`: the one whose worst modulus margin is largest, nowhere slower than that.
+    With the aim `speed` it maximises the lowest crossover frequency, with `noise` it minimises the largest QACD; both
+    keep a modulus margin. With `slowest_rad_s` it maximises the worst modulus margin at that crossover or above.
 
     Args:
-        design: A design, from which everything that has no range is taken.
-        flows: Numbers of flows, from and to.
-        rtt_s: Base RTTs, seconds.
-        capacity_pps: Capacities, packets/s.
-        frequency_hz: Samples per second.
-        slowest_rad_s: The slowest crossover that will do, rad/s.
-        modulus_margin: The worst modulus margin that is kept otherwise.
-        aim: `speed`, or `noise` for the least QACD where packets move the queue furthest.
-        speed: With `noise`, the share of the fastest such design's speed that is kept; with 1 it is that design.
+        design: A design; it provides the values without a range.
+        flows: Lowest and highest number of flows.
+        rtt_s: Lowest and highest base RTT, seconds.
+        capacity_pps: Lowest and highest capacity, packets/s.
+        frequency_hz: Sampling frequency, Hz.
+        slowest_rad_s: Lowest acceptable crossover frequency, rad/s.
+        modulus_margin: Modulus margin to keep, unless `slowest_rad_s` is given.
+        aim: `speed` or `noise`.
+        speed: With `noise`, fraction of the fastest design's crossover to keep; 1 gives that design.
     """
     ranges = _ranges(design, flows, rtt_s, capacity_pps)
     try:
@@ -329,31 +331,31 @@ def robust_pi(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobustAqm:
-    """An AQM whose gain and speed are best over ranges of networks."""
+    """AQM with the gain and speed of the best worst case over ranges of networks."""
 
     aqm: str
     """Name of the algorithm."""
     values: dict[str, float]
-    """The parameters that were found; the others stay as they were."""
+    """Optimised parameters; the others are unchanged."""
     worst_modulus_margin: float
-    """Its smallest modulus margin over the ranges."""
+    """Smallest modulus margin over the ranges."""
     slowest_crossover_rad_s: float
-    """Its slowest crossover over the ranges."""
+    """Lowest crossover frequency over the ranges, rad/s."""
     worst_qacd_pkts: float | None
-    """Its largest QACD over the ranges, of an algorithm without a target the deviation, as packets make it; `None`
-    where nothing is known of it somewhere."""
+    """Largest QACD over the ranges from packet noise, packets (standard deviation for an algorithm without a target);
+    `None` if unknown somewhere."""
     given_worst_modulus_margin: float
-    """Smallest modulus margin as it was given; negative where that is unstable."""
+    """Smallest modulus margin with the given parameters; negative if unstable."""
     given_worst_qacd_pkts: float | None
-    """Largest QACD as it was given."""
+    """Largest QACD with the given parameters, packets."""
 
     @property
     def spec(self) -> str:
-        """The AQM as a SPEC, of the parameters that were found."""
+        """The AQM as a SPEC with the optimised parameters."""
         return f"{self.aqm}:" + ",".join(f"{name}={value:.6g}" for name, value in self.values.items())
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """Return the fields and `spec` as a dictionary."""
         names = self.__dataclass_fields__
         return {**{name: getattr(self, name) for name in names}, "spec": self.spec}
 
@@ -369,19 +371,19 @@ def robust(
     aim: str = "speed",
     speed: float = NOISE_SPEED,
 ) -> RobustAqm:
-    """The design's AQM with the gain and speed that are best over ranges of networks, as `robust_pi` does for PI.
+    """Optimise the worst case of the design's AQM over ranges of networks, as `robust_pi` does for PI.
 
-    RED's max_p and weight, REM's gamma and alpha, PAQM's alpha or ARM-PFC's Psi are searched.
+    Varies RED's max_p and weight, REM's gamma and alpha, PAQM's alpha or ARM-PFC's Psi.
 
     Args:
-        design: A design, from which everything that has no range is taken.
-        flows: Numbers of flows, from and to.
-        rtt_s: Base RTTs, seconds.
-        capacity_pps: Capacities, packets/s.
-        slowest_rad_s: The slowest crossover that will do, rad/s.
-        modulus_margin: The worst modulus margin that is kept otherwise.
-        aim: `speed`, or `noise` for the least QACD where packets move the queue furthest.
-        speed: With `noise`, the share of the fastest such design's speed that is kept; with 1 it is that design.
+        design: A design; it provides the values without a range.
+        flows: Lowest and highest number of flows.
+        rtt_s: Lowest and highest base RTT, seconds.
+        capacity_pps: Lowest and highest capacity, packets/s.
+        slowest_rad_s: Lowest acceptable crossover frequency, rad/s.
+        modulus_margin: Modulus margin to keep, unless `slowest_rad_s` is given.
+        aim: `speed` or `noise`.
+        speed: With `noise`, fraction of the fastest design's crossover to keep; 1 gives that design.
     """
     try:
         found, (worst, slowest, qacd), (given, _, given_qacd) = design.core.robust(
@@ -411,7 +413,7 @@ def _known(qacd: float) -> float | None:
 
 
 def _ranges(design: Loop, flows: _Span | None, rtt_s: _Span | None, pps: _Span | None) -> tuple[_Span, _Span, _Span]:
-    """Ranges of flows, base RTT and capacity; the design's own value where none is given."""
+    """Return ranges of flows, base RTT and capacity; the design's value where none is given."""
     point = design.operating_point
 
     def span(given: _Span | None, key: str) -> _Span:

@@ -1,4 +1,4 @@
-"""The loop drawn: Nyquist, Bode, Nichols, step response, root locus, the noise of packets."""
+"""Plots of a loop: Nyquist, Bode, Nichols, step response, root locus, noise spectrum."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "plot", "step_response"]
 
 LOOPS = ((True, "exact", COLOURS[0]), (False, "textbook", COLOURS[1]))
-"""Whether the loop has the delay as it is, what it is called, its colour."""
+"""Whether the loop is exact, its label and its colour."""
 
 
 def plot(design: Loop, kind: str) -> Figure:
-    """Draw the loop of a design.
+    """Plot the loop of a design.
 
     Args:
-        design: Plant, controller and operating point, as `theory.design` answers.
-        kind: One of `KINDS`.
+        design: A result of `theory.design`.
+        kind: A name of `KINDS`.
     """
     if kind not in KINDS:
         raise ScenarioError(f"unknown plot `{kind}`; choose from: {listed(KINDS)}")
     if design.margins is None:
-        raise ScenarioError(f"{design.aqm} is no linear controller: there is no loop to draw")
+        raise ScenarioError(f"{design.aqm} is not a linear controller: there is no loop to plot")
     pyplot = optional("matplotlib.pyplot", "plot")
     figure = pyplot.figure(layout="constrained")
     KINDS[kind](design, figure)
@@ -42,13 +42,17 @@ def plot(design: Loop, kind: str) -> Figure:
 
 
 def step_response(design: Loop, duration_s: float | None = None) -> tuple[Floats, Floats]:
-    """The queue after a step of the target, in the linear sampled loop: times in seconds, queue in steps.
+    """Return the step response of the linear loop: times (s), and queue deviation / target step.
 
-    The loop's closed response is transformed back; sampled and continuous controllers alike, the delay exact.
+    It is the inverse transform of the closed loop's frequency response, with exact delay, for continuous and sampled
+    controllers.
 
     Args:
-        design: Plant, controller and operating point, as `theory.design` answers.
-        duration_s: How long; without it forty times 1 / crossover.
+        design: A result of `theory.design`.
+        duration_s: Duration, seconds; default: 40 / crossover frequency.
+
+    Raises:
+        ScenarioError: The loop is unstable.
     """
     margins = design.margins or {}
     centre = margins.get("crossover_rad_s") or 1 / design.operating_point["rtt_s"]
@@ -64,18 +68,18 @@ def step_response(design: Loop, duration_s: float | None = None) -> tuple[Floats
     w = np.linspace(0, top, max(40_000, int(4 * top * duration)))
     loop = design.loop_response(w[1:])
     closed = loop / (1 + loop)
-    # A loop that integrates follows at rest; the first point has the second's value otherwise.
+    # The value at w = 0 is approximated by that at the lowest positive frequency.
     real = np.real(np.concatenate([closed[:1], closed]))
     y = np.array([2 / np.pi * np.trapezoid(real * x * np.sinc(w * x / np.pi), w) for x in t])
     return t, y
 
 
 def step_metrics(design: Loop, band: float) -> dict[str, float | None]:
-    """Rise, overshoot and settling of the answer to a step of the target; null what does not happen in time.
+    """Return rise time, overshoot and settling time of the step response; `None` if not reached in time.
 
     Args:
-        design: Plant, controller and operating point, as `theory.design` answers.
-        band: Half the width of the band around the new target, in steps.
+        design: A result of `theory.design`.
+        band: Half-width of the settling band around the new target, relative to the step.
     """
     t, y = step_response(design)
 
@@ -102,7 +106,7 @@ def step_metrics(design: Loop, band: float) -> dict[str, float | None]:
 
 
 def _peak(y: Floats) -> float:
-    """Height of the parabola through the largest sample and its two neighbours."""
+    """Return the height of the parabola through the largest sample and its neighbours."""
     at = int(np.argmax(y))
     if not 0 < at < len(y) - 1:
         return float(y[at])
@@ -119,7 +123,7 @@ def _nyquist(design: Loop, figure: Any) -> None:
     for exact, label, colour in LOOPS:
         loop = design.loop_response(w, exact=exact)
         turns = (design.margins["exact"] if exact else design.margins)["unstable_poles"]
-        named = f"{label}: {turns} poles closed right of the axis" if turns else f"{label}: -1 is not encircled"
+        named = f"{label}: {turns} unstable closed-loop poles" if turns else f"{label}: -1 is not encircled"
         axes.plot(loop.real, loop.imag, color=colour, label=named, **CURVE)
         halves.append((loop, colour))
         here = int(np.argmin(np.abs(np.abs(loop) - 1)))
@@ -133,7 +137,7 @@ def _nyquist(design: Loop, figure: Any) -> None:
     _unit_circle(axes, linestyle=":")
     axes.plot([-1], [0], "+", color="black")
     for loop, colour in halves:
-        # The other half, of negative frequencies: only both together go round.
+        # Negative frequencies complete the closed curve.
         axes.plot(loop.real, -loop.imag, color=colour, linestyle="--", linewidth=GUIDE["linewidth"])
     axes.set(xlim=(-2.2, 1.2), ylim=(-2.2, 1.2), aspect="equal", xlabel="Re L", ylabel="Im L", title=_title(design))
     axes.legend(frameon=False)
@@ -169,7 +173,7 @@ def _step(design: Loop, figure: Any) -> None:
     t, y = step_response(design)
     axes.plot(t, y, color=COLOURS[0], **CURVE)
     axes.axhline(1, linestyle=":", **GUIDE)
-    axes.set(xlabel="Time, s", ylabel="Queue, steps of the target", title=_title(design))
+    axes.set(xlabel="Time, s", ylabel="Queue deviation / target step", title=_title(design))
 
 
 def _locus(design: Loop, figure: Any) -> None:
@@ -190,7 +194,7 @@ def _locus(design: Loop, figure: Any) -> None:
 
 
 def _locus_s(design: Loop, axes: Any) -> None:
-    """Of a controller in continuous time, in s; the dead time by Pade's eighth order, whose own poles lie far left."""
+    """Plot the root locus of a continuous controller, with a Pade approximation of order 8 of the dead time."""
     control = optional("control", "control")
     _, _, loop = to_control(design, 8)
     gains = np.geomspace(0.05, 5, 120)
@@ -207,14 +211,14 @@ def _locus_s(design: Loop, axes: Any) -> None:
 def _noise(design: Loop, figure: Any) -> None:
     noise = design.noise
     if noise["spectrum"] is None:
-        raise ScenarioError(f"nothing is known of the noise: {noise['why']}")
+        raise ScenarioError(f"the noise is unknown: {noise['why']}")
     axes = figure.subplots()
-    # Power times frequency: equal areas are equal parts of the variance.
+    # Power times frequency, so that equal areas are equal parts of the variance.
     w = np.array(noise["spectrum"]["w_rad_s"])
     axes.semilogx(w, w * np.array(noise["spectrum"]["power_pkts2_s"]) / np.pi, color=COLOURS[0], **CURVE)
     axes.axvline(noise["spectrum"]["peak_rad_s"], linestyle=":", **GUIDE)
-    axes.set(xlabel="Frequency, rad/s", ylabel="Variance a unit of log frequency, packets²")
-    axes.set(title=f"{_title(design)}, deviation {noise['queue_std_pkts']:.3g} packets", ylim=(0, None))
+    axes.set(xlabel="Frequency, rad/s", ylabel="Variance per unit of ln frequency, packets²")
+    axes.set(title=f"{_title(design)}, standard deviation {noise['queue_std_pkts']:.3g} packets", ylim=(0, None))
 
 
 def _unit_circle(axes: Any, **more: Any) -> None:
@@ -227,7 +231,7 @@ def _decibels(loop: Complexes) -> Floats:
 
 
 def _degrees(loop: Complexes) -> Floats:
-    """The phase without jumps."""
+    """Return the unwrapped phase, degrees."""
     return np.degrees(np.unwrap(np.angle(loop)))
 
 
@@ -244,4 +248,4 @@ KINDS: dict[str, Callable[[Loop, Any], None]] = {
     "locus": _locus,
     "noise": _noise,
 }
-"""The plots by name."""
+"""Plots by name."""

@@ -1,4 +1,4 @@
-"""Figures that tables show, with their titles: for the report and for the command line."""
+"""Columns of the tables of results, for the report and the command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 __all__ = ["FLOW_COLUMNS", "LINK_COLUMNS", "SIZES", "TRANSFER_COLUMNS", "Column", "defined", "transfers_by_size"]
 
 Column = tuple[str, str, str, float, int]
-"""Key, title, unit, factor, digits."""
+"""Key, title, unit, factor and decimal places."""
 
 LINK_COLUMNS: Sequence[Column] = (
     ("queue_p5_pkts", "Queue, p5", "packets", 1, 0),
@@ -16,7 +16,7 @@ LINK_COLUMNS: Sequence[Column] = (
     ("queue_p95_pkts", "p95", "packets", 1, 0),
     ("queue_iae_pkts_s", "Error, absolute", "packets s", 1, 0),
     ("queue_ise_pkts2_s", "Error, squared", "packets² s", 1, 0),
-    ("loss_run_mean_pkts", "Losses in a row", "mean", 1, 2),
+    ("loss_run_mean_pkts", "Consecutive losses", "mean", 1, 2),
     ("loss_run_max_pkts", "longest", "packets", 1, 0),
     ("loss_dispersion", "Dispersion of losses", "variance / mean", 1, 2),
     ("loss_interval_mean_s", "Time between losses", "ms", 1000, 1),
@@ -45,18 +45,18 @@ FLOW_COLUMNS: Sequence[Column] = (
     ("loss_ratio", "Lost", "%", 100, 2),
     ("frame_loss_ratio", "Frames lost", "%", 100, 2),
     ("page_load_p95_s", "Page load, p95", "s", 1, 2),
-    ("video_stalled_ratio", "Film stalled", "%", 100, 1),
-    ("video_bitrate_mean_bps", "Film", "Mbit/s", 1e-6, 2),
+    ("video_stalled_ratio", "Video stalled", "%", 100, 1),
+    ("video_bitrate_mean_bps", "Video rate", "Mbit/s", 1e-6, 2),
     ("video_stalls", "Stalls", "", 1, 0),
-    ("video_startup_mean_s", "First picture", "s", 1, 1),
+    ("video_startup_mean_s", "Start-up", "s", 1, 1),
     ("video_switches", "Switches", "", 1, 0),
     ("startup_mean_s", "First byte, mean", "ms", 1000, 1),
-    ("retransmitted_ratio", "Resent", "%", 100, 2),
+    ("retransmitted_ratio", "Retransmitted", "%", 100, 2),
     ("jain_fairness", "Jain", "", 1, 3),
     ("throughput_bps", "Throughput", "Mbit/s", 1e-6, 3),
     ("refused", "Refused", "", 1, 0),
 )
-"""What a person feels first: narrow terminals lose the last."""
+"""Columns of a flow group, user experience first: narrow terminals cut the last."""
 SIZES = (
     ("under_10kB", "below 10 kB"),
     ("10kB_100kB", "10 to 100 kB"),
@@ -74,21 +74,21 @@ TRANSFER_COLUMNS: Sequence[Column] = (
 
 
 def defined(columns: Sequence[Column], rows: Iterable[dict[str, Any]]) -> list[Column]:
-    """The columns for which any row has a figure: a scenario without calls has no column for calls.
+    """Return the columns that are defined in at least one row.
 
     Args:
-        columns: The figures to show, one each.
-        rows: The summaries of each row.
+        columns: Columns to choose from.
+        rows: Metric summaries of each row.
     """
     known = list(rows)
     return [column for column in columns if any(metrics[column[0]]["n"] for metrics in known)]
 
 
 def transfers_by_size(metrics: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """The classes of size of which transfers finished, each with its summaries by the keys of `TRANSFER_COLUMNS`.
+    """Return the size classes with finished transfers, and the summaries of each by the keys of `TRANSFER_COLUMNS`.
 
     Args:
-        metrics: The summaries of a flow group.
+        metrics: Summaries of a flow group.
     """
     return [
         (title, {key: metrics[f"fct_{size}_{key}"] for key, *_ in TRANSFER_COLUMNS})

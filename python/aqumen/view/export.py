@@ -1,4 +1,4 @@
-"""Tables for papers and programs: what the terminal shows as Markdown, LaTeX or CSV; all as tidy CSV or Parquet."""
+"""Export of tables as Markdown, LaTeX and CSV, and of all metrics as tidy CSV or Parquet."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 __all__ = ["FORMATS", "bibtex", "cells_of", "check_parquet", "parquet_bytes", "rows_parquet", "tidy_csv", "written"]
 
 FORMATS = ("text", "csv", "latex", "markdown", "parquet")
-"""What `--format` takes."""
+"""Values of `--format`."""
 
 TIDY = ["aqm", "kind", "name", "window", "metric", "n", "mean", "std", "ci95_low", "ci95_high", "events"]
 
 
 def cells_of(table: Table) -> tuple[str, list[str], list[list[str]], int]:
-    """Title, heads, rows, and how many columns name a row.
+    """Return title, heads, rows, and the number of columns that identify a row.
 
     Args:
-        table: A table as the terminal shows it.
+        table: A table for the terminal.
     """
     heads = [" ".join(str(column.header).split()) for column in table.columns]
     rows = [list(row) for row in zip(*([str(cell) for cell in column.cells] for column in table.columns), strict=True)]
@@ -37,10 +37,10 @@ def cells_of(table: Table) -> tuple[str, list[str], list[list[str]], int]:
 
 
 def written(items: Iterable[Table | str], form: str) -> str:
-    """Tables and lines in a form for papers.
+    """Format tables and lines for papers.
 
     Args:
-        items: What the terminal would show.
+        items: Tables and lines for the terminal.
         form: `markdown`, `latex` or `csv`.
     """
     return "".join({"markdown": _markdown, "latex": _latex, "csv": _csv}[form](items))
@@ -106,7 +106,7 @@ def _csv(items: Iterable[Table | str]) -> Iterator[str]:
 
 
 def tidy_csv(comparison: Runs) -> str:
-    """Every figure of a comparison with its interval: a row for each AQM, link or group, window and metric.
+    """Return all metrics of a comparison as CSV: a row for each AQM, link or group, window and metric.
 
     Args:
         comparison: The finished runs, by engine, AQM and seed.
@@ -130,7 +130,7 @@ def _lines(rows: Iterable[Sequence[Any]]) -> str:
 
 
 def parquet_bytes(comparison: Runs) -> bytes:
-    """Every metric of every run as Parquet, one row each. Needs the extra `arrow`.
+    """Return all metrics of all runs as Parquet, one row each. Needs the extra `arrow`.
 
     Args:
         comparison: The finished runs, by engine, AQM and seed.
@@ -139,12 +139,12 @@ def parquet_bytes(comparison: Runs) -> bytes:
 
 
 def rows_parquet(rows: Sequence[Mapping[str, Any]], texts: Sequence[str], figures: Sequence[str] = ()) -> bytes:
-    """Rows as Parquet. Needs the extra `arrow`.
+    """Convert rows to Parquet. Needs the extra `arrow`.
 
     Args:
-        rows: What to write, a mapping each.
-        texts: The columns that are words, the first ones.
-        figures: Those that are numbers.
+        rows: Rows, a mapping each.
+        texts: Text columns; they come first.
+        figures: Numeric columns.
     """
     arrow = optional("pyarrow", "arrow")
     words = {key: [None if row[key] is None else str(row[key]) for row in rows] for key in texts}
@@ -161,14 +161,14 @@ def _parquet(table: Any) -> bytes:
 
 
 YEAR = "2026"
-"""Of the version at hand; `CITATION.cff` says the same."""
+"""Year of this version, as in `CITATION.cff`."""
 
 
 def bibtex(version: str) -> str:
-    """How to cite the program.
+    """Return a BibTeX entry for Aqumen.
 
     Args:
-        version: That of the program that is cited.
+        version: Version to cite.
     """
     key = re.sub(r"\W", "", f"aqumen{version}")
     return (
@@ -178,10 +178,10 @@ def bibtex(version: str) -> str:
 
 
 def check_parquet(terminal: bool) -> None:
-    """Refuse to write Parquet onto a screen.
+    """Raise `OutputError` if Parquet would be written to a terminal.
 
     Args:
-        terminal: Whether the output is one.
+        terminal: Whether the output is a terminal.
     """
     if terminal:
-        raise OutputError("Parquet is no text: redirect it, as in --format parquet > runs.parquet")
+        raise OutputError("Parquet is binary: redirect it to a file, as in --format parquet > runs.parquet")

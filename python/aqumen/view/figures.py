@@ -1,8 +1,7 @@
-"""Figures of a comparison fit for print: at the width of a column, in SVG, PDF and PNG.
+"""Figures of a comparison for print: one column wide, in SVG, PDF and PNG.
 
-Colours are those of Okabe and Ito, which the colour-blind tell apart, and lines differ by their dashes too, for print
-in grey. Letters are those of the journals (STIX, 8 pt), embedded so that they can be edited. The same runs give the
-same files.
+Colours follow Okabe and Ito (safe for colour-blind readers); dashes distinguish lines in grey print. Fonts (STIX, 8 pt)
+are embedded as editable text. Equal runs give equal files.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ if TYPE_CHECKING:
 __all__ = ["Draw", "draw_all", "style", "write_figures"]
 
 Draw = Callable[["Axes"], bool]
-"""Draws into axes; whether there was anything to draw."""
+"""Draws into axes and returns whether there was data."""
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", "-.", ":")
 COLUMN_IN = 3.5
-"""Width of a column of a journal of the IEEE, inches."""
+"""Column width of IEEE journals, inches."""
 HEIGHT_IN = 2.2
 SETTINGS = {
     "font.family": "STIXGeneral",
@@ -45,16 +44,16 @@ SETTINGS = {
 }
 KINDS = ("svg", "pdf", "png")
 SAMPLES_MAX = 600
-"""More points over time are not seen at this width; of each stretch its mean is drawn."""
+"""Maximum number of points over time at this width; longer series are averaged."""
 
 
 def write_figures(comparison: Runs, folder: Path, command: str) -> list[Path]:
-    """Draw the figures into a folder. Needs the extra `plot`.
+    """Draw a comparison's figures into a folder. Needs the extra `plot`.
 
     Args:
         comparison: The finished runs, by engine, AQM and seed.
-        folder: The folder; it is made where it is not there.
-        command: The command that makes them anew.
+        folder: The folder; it is created if needed.
+        command: Command that redraws the figures, for `remake.sh`.
     """
     ranking = comparison.ranking()
     drawn: dict[str, Callable[[Axes, Runs, str, str], bool]] = {
@@ -74,9 +73,9 @@ def draw_all(drawn: Mapping[str, Draw], folder: Path, command: str) -> list[Path
     """Draw figures into a folder, each as SVG, PDF and PNG. Needs the extra `plot`.
 
     Args:
-        drawn: What draws each figure into its axes, by the name of its files.
-        folder: The folder; it is made where it is not there.
-        command: The command that makes them anew.
+        drawn: Drawing function of each figure, by file name.
+        folder: The folder; it is created if needed.
+        command: Command that redraws the figures, for `remake.sh`.
     """
     matplotlib = optional("matplotlib", "plot")
     from matplotlib.figure import Figure
@@ -92,14 +91,14 @@ def draw_all(drawn: Mapping[str, Draw], folder: Path, command: str) -> list[Path
                 if draw(axes):
                     made += _saved(figure, folder / name)
         script = folder / "remake.sh"
-        script.write_text(f"#!/bin/sh -e\n# Draws these figures anew.\n{command}\n", encoding="utf-8")
+        script.write_text(f"#!/bin/sh -e\n# Redraws these figures.\n{command}\n", encoding="utf-8")
     except OSError as error:
         raise OutputError(f"cannot write {folder}: {error.strerror or error}") from None
     return made
 
 
 def _saved(figure: Figure, base: Path) -> list[Path]:
-    # Without the time at which it was made, which would make the same figure another file.
+    # Without dates, so that equal figures give equal files.
     without = {"svg": {"Date": None}, "pdf": {"CreationDate": None, "ModDate": None}, "png": {}}
     files = []
     for kind in KINDS:
@@ -110,17 +109,17 @@ def _saved(figure: Figure, base: Path) -> list[Path]:
 
 
 def style(i: int) -> dict[str, Any]:
-    """How the line of the i-th name looks.
+    """Return the line style of the i-th curve.
 
     Args:
-        i: Its number, from 0.
+        i: Index, from 0.
     """
-    # Seven colours and four dashes: 28 names until two look alike.
+    # Seven colours and four dash patterns: 28 distinct styles.
     return {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)]}
 
 
 def _ranking(axes: Axes, comparison: Runs, link: str, window: str) -> bool:
-    """Mean and interval of the goal's first figure, the best on top."""
+    """Plot mean and interval of the ranking's metric, the best on top."""
     ranking = comparison.ranking()
     figure = ranking.figure
     groups = {label: place.group for place, label in comparison.rows(ranking) if place is not None}
@@ -139,13 +138,13 @@ def _ranking(axes: Axes, comparison: Runs, link: str, window: str) -> bool:
 
 
 def _queue(axes: Axes, comparison: Runs, link: str, window: str) -> bool:
-    """Queue over time, the mean over the seeds."""
+    """Plot the queue over time, averaged over the seeds."""
     import numpy as np
 
     for i, aqm in enumerate(comparison.aqms):
         every = [run.series(link) for run in comparison.of(aqm)]
         mean = np.mean([each.queue_pkts for each in every], axis=0)
-        t, mean = _coarser(every[0].t_s, mean)
+        t, mean = _downsample(every[0].t_s, mean)
         axes.plot(t, mean, label=aqm, **{**style(i), "linewidth": 0.8})
     target = comparison.targets().get(link)
     if target is not None:
@@ -155,14 +154,14 @@ def _queue(axes: Axes, comparison: Runs, link: str, window: str) -> bool:
     return True
 
 
-def _coarser(t: Any, values: Any) -> tuple[Any, Any]:
+def _downsample(t: Any, values: Any) -> tuple[Any, Any]:
     step = -(-len(t) // SAMPLES_MAX)
     whole = len(t) // step * step
     return t[:whole].reshape(-1, step).mean(axis=1), values[:whole].reshape(-1, step).mean(axis=1)
 
 
 def _tradeoff(axes: Axes, comparison: Runs, link: str, window: str) -> bool:
-    """Mean sojourn time against utilisation, a point for each seed, the mean larger."""
+    """Plot mean sojourn time against utilisation: a point for each seed, a larger one for the mean."""
     any_ = False
     for i, aqm in enumerate(comparison.aqms):
         points = [
@@ -192,7 +191,7 @@ def _tradeoff(axes: Axes, comparison: Runs, link: str, window: str) -> bool:
 
 
 def _sojourn(axes: Axes, comparison: Runs, link: str, window: str) -> bool:
-    """Share of packets that waited at most so long, all seeds."""
+    """Plot the distribution function of the sojourn time, all seeds."""
     import numpy as np
 
     any_, furthest = False, 0.0
@@ -207,14 +206,14 @@ def _sojourn(axes: Axes, comparison: Runs, link: str, window: str) -> bool:
         )
         axes.step(1000 * grid, share, where="post", label=aqm, **style(i))
         furthest = max(furthest, 1000 * float(grid[min(int(np.searchsorted(share, 0.999)), len(grid) - 1)]))
-    axes.set(xlabel="Sojourn time, ms", ylabel="Share of packets", ylim=(0, 1.01), xlim=(0, furthest or None))
+    axes.set(xlabel="Sojourn time, ms", ylabel="Fraction of packets", ylim=(0, 1.01), xlim=(0, furthest or None))
     _legend(axes, comparison.aqms)
     return any_
 
 
 def _legend(axes: Axes, aqms: Sequence[str]) -> None:
     if len(aqms) > 1:
-        # Above, where it hides nothing.
+        # Above the axes, so that it covers no curve.
         columns = min(len(aqms), 4 if max(map(len, aqms)) < 11 else 2)
         axes.legend(
             frameon=False,

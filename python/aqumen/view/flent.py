@@ -1,8 +1,8 @@
-"""Runs as data files of Flent, which measures networks for bufferbloat: `.flent.gz`, format version 4.
+"""Export of runs as data files of Flent, a bufferbloat test tool: `.flent.gz`, format version 4.
 
-Flent draws what it knows: each file is a `tcp_nup` test with one upload a flow group (Mbit/s that its receivers got)
-and a ping that is the round trip without queues and the mean wait at the link under test. Its `-p totals` and
-`-p ping_cdf` then set AQMs that never ran on a wire beside those that did.
+Each file is a `tcp_nup` test with one upload for each flow group (goodput in Mbit/s) and a ping (base RTT plus mean
+sojourn time at the link under test). Flent's plots `-p totals` and `-p ping_cdf` then compare simulated and measured
+AQMs.
 """
 
 from __future__ import annotations
@@ -22,33 +22,35 @@ from aqumen.scenario import Scenario
 __all__ = ["check", "document", "write"]
 
 VERSION = 4
-"""Of Flent's file format."""
+"""Version of Flent's file format."""
 TEST = "tcp_nup"
 POINTS = 100
-"""Least number of points of a run; of runs of more seconds, one each second."""
+"""Minimum number of points of a run; runs of more seconds have one each second."""
 SAMPLE = "flent-"
-"""How the windows of a point are called."""
+"""Prefix of the names of the windows."""
 EPOCH = "1970-01-01T00:00:00.000000Z"
-"""When a run begins: simulated time is nobody's time, and the same run is the same file."""
+"""Start time of every run: simulated time has no date, and equal runs give equal files."""
 
 
 def check(engine: Sequence[str]) -> None:
-    """Refuse engines whose runs cannot be told second by second.
+    """Raise `EngineError` for engines without metrics for each second.
 
     Args:
-        engine: What the comparison runs on, by name.
+        engine: Names of the engines.
     """
     if any(name != "packet" for name in engine):
-        raise EngineError("--flent is for the engine `packet`: it runs each once more, with a window for each second")
+        raise EngineError(
+            "--flent needs the engine `packet`, which reruns each simulation with a window for each second"
+        )
 
 
 def write(scenario: Scenario, jobs: Sequence[tuple[str | None, int]], folder: Path) -> list[Path]:
-    """Run jobs in windows of a second, and write a file for each.
+    """Rerun simulations with windows of a second, and write a file for each.
 
     Args:
-        scenario: The network, its flows, and what happens during a run.
-        jobs: AQM and seed of each.
-        folder: Where the files go; it is made where it is not there.
+        scenario: Network, traffic and duration of the runs.
+        jobs: AQM and seed of each run.
+        folder: Folder for the files; it is created if needed.
     """
     import gzip
 
@@ -65,7 +67,7 @@ def write(scenario: Scenario, jobs: Sequence[tuple[str | None, int]], folder: Pa
         name = re.sub(r"[^A-Za-z0-9.=@,_-]+", "_", f"{scenario.name}-{aqm or data['aqm']['name']}-{seed}")
         path = folder / f"{name}.flent.gz"
         text = json_text(document(data, step_s, aqm or data["aqm"]["name"], path.name)).encode()
-        # Without the moment at which it was compressed.
+        # Without a time of compression.
         replace(path, lambda file: file.write(gzip.compress(text, mtime=0)))
         made[index] = path
         return True
@@ -76,19 +78,19 @@ def write(scenario: Scenario, jobs: Sequence[tuple[str | None, int]], folder: Pa
 
 
 def document(data: dict[str, Any], step_s: float, label: str, filename: str) -> dict[str, Any]:
-    """A run as Flent's file holds it.
+    """Return a run as the contents of a Flent file.
 
     Args:
         data: The run, with a window for each point.
-        step_s: Their length, seconds.
-        label: What the legend calls it.
-        filename: The name of the file.
+        step_s: Length of the windows, seconds.
+        label: Label in legends.
+        filename: Name of the file.
     """
     windows = [name for name in data["windows"] if name.startswith(SAMPLE)]
     x = [data["windows"][name][0] for name in windows]
     link = next(iter(data["links"].values()))
     base_ms = 1e3 * float(data["aqm"]["nominal"]["base_rtt_s"])
-    # The k-th group is the k-th upload.
+
     streams = {f"TCP upload::{k}": group for k, group in enumerate(data["flows"], 1)}
     rates = {
         name: [data["flows"][group][window]["goodput_bps"] / 1e6 for window in windows]
@@ -133,7 +135,7 @@ def document(data: dict[str, Any], step_s: float, label: str, filename: str) -> 
 
 
 def _sampled(scenario: Scenario) -> tuple[Scenario, float]:
-    """The scenario with a window for each point, and their length."""
+    """Add a window for each point to a scenario. Returns it with the length of the windows."""
     duration_s = float(scenario.plan(aqm="droptail")["duration_s"])
     step_s = min(1.0, duration_s / POINTS)
     count = int(duration_s / step_s + 1e-9)

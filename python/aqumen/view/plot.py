@@ -17,17 +17,17 @@ __all__ = ["plot_comparison", "plot_result"]
 # The report's colours on white.
 COLOURS = ["#0a6ab5", "#c8500a", "#0b8a62", "#a8487f", "#8a6a00", "#5a4fb0", "#2490a8", "#6b7280"]
 CURVE: dict[str, Any] = {"linewidth": 1.0}
-"""What is shown."""
+"""Style of curves."""
 GUIDE: dict[str, Any] = {"linewidth": 0.7, "color": "#9aa3ad"}
-"""What it is held against."""
+"""Style of reference lines."""
 
 
 def plot_result(result: RunData, link: str | None = None) -> Figure:
-    """Queue length and probability over time.
+    """Plot queue length and probability over time.
 
     Args:
         result: The run.
-        link: The link; without one the first recorded.
+        link: The link; default: the first recorded one.
     """
     figure, (queue, probability) = _axes(2, sharex=True)
     series = result.series(link)
@@ -39,11 +39,11 @@ def plot_result(result: RunData, link: str | None = None) -> Figure:
 
 
 def plot_comparison(comparison: Runs, link: str | None = None) -> Figure:
-    """Queue length over time, first seed, and mean sojourn time against utilisation, all seeds.
+    """Plot queue length over time (first seed), and mean sojourn time against utilisation (all seeds).
 
     Args:
         comparison: The finished runs, by engine, AQM and seed.
-        link: The link; without one the first recorded.
+        link: The link; default: the first recorded one.
     """
     name = link or comparison.results[0].links[0]
     figure, (queue, tradeoff) = _axes(2, sharex=False)
@@ -68,7 +68,7 @@ def _axes(rows: int, sharex: bool) -> tuple[Figure, Any]:
     optional("matplotlib", "plot")
     from matplotlib.figure import Figure
 
-    # Not made by pyplot, which would keep it alive for ever.
+    # pyplot would keep a reference to the figure.
     figure = Figure(figsize=(8.0, 3.0 * rows), layout="constrained")
     axes = figure.subplots(rows, 1, sharex=sharex)
     for each in axes:

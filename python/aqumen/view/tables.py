@@ -1,6 +1,6 @@
-"""Results as tables: columns for pandas, polars and Arrow, cubes for xarray, plain HTML for notebooks.
+"""Results as tables: columns for pandas, polars and Arrow, arrays for xarray, HTML for notebooks.
 
-The packages are optional and imported when they are asked for; numpy too, which a run in a terminal does without.
+Optional packages, and numpy, are imported on use.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COLUMNS = ["scenario", "engine", "aqm", "seed", "kind", "name", "window", "metri
 
 
 def optional(module: str, extra: str) -> Any:
-    """An optional module, or an error that says how to install it."""
+    """Import an optional module; raise `MissingExtra`, which says how to install it, if it is absent."""
     try:
         return import_module(module)
     except ImportError:
@@ -37,7 +37,7 @@ def optional(module: str, extra: str) -> Any:
 
 
 def metric_columns(results: Iterable[RunData]) -> dict[str, list[Any]]:
-    """One row per run, link or flow group, window and metric."""
+    """Return one row for each run, link or flow group, window and metric."""
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     for result in results:
         for kind, key in (("link", "links"), ("flow group", "flows")):
@@ -52,28 +52,28 @@ def metric_columns(results: Iterable[RunData]) -> dict[str, list[Any]]:
 
 
 def to_pandas(columns: dict[str, list[Any]]) -> pd.DataFrame:
-    """The columns as a pandas table."""
+    """Convert columns to a pandas table."""
     pandas = optional("pandas", "pandas")
     frame: pd.DataFrame = pandas.DataFrame(columns).astype({"value": float})
     return frame
 
 
 def to_polars(columns: dict[str, list[Any]]) -> pl.DataFrame:
-    """The columns as a polars table."""
+    """Convert columns to a polars table."""
     polars = optional("polars", "polars")
     frame: pl.DataFrame = polars.DataFrame(columns, schema_overrides={"value": polars.Float64})
     return frame
 
 
 def to_arrow(columns: dict[str, list[Any]]) -> pa.Table:
-    """The columns as an Arrow table."""
+    """Convert columns to an Arrow table."""
     arrow = optional("pyarrow", "arrow")
     values = arrow.array(columns["value"], arrow.float64())
     return arrow.table({**columns, "value": values})
 
 
 def series_dataset(result: RunData) -> xr.Dataset:
-    """Queue and probability of a run over time: link x time."""
+    """Return queue length and probability of a run: link x time."""
     import numpy as np
 
     xarray = optional("xarray", "xarray")
@@ -97,7 +97,7 @@ def series_dataset(result: RunData) -> xr.Dataset:
 
 
 def metrics_dataset(results: Sequence[RunData]) -> xr.Dataset:
-    """All metrics of all runs: aqm x seed x link x window, and aqm x seed x group x window; absent ones are NaN."""
+    """Return all metrics of all runs: aqm x seed x link x window, and aqm x seed x group x window; NaN if undefined."""
     import numpy as np
 
     xarray = optional("xarray", "xarray")
@@ -126,7 +126,7 @@ def metrics_dataset(results: Sequence[RunData]) -> xr.Dataset:
 
 
 def _attributes(results: Sequence[RunData]) -> dict[str, str]:
-    """What was run, and by which engines."""
+    """Return the scenario's name and the engines."""
     return {"scenario": results[0].scenario, "engine": ", ".join(dict.fromkeys(result.engine for result in results))}
 
 
@@ -139,11 +139,11 @@ LINK_HEADS = (
     ("queue", "pkt"),
     ("QACD", "pkt"),
 )
-"""Titles and units of `link_cells`."""
+"""Titles and units of the columns of `link_cells`."""
 
 
 def link_cells(metrics: Mapping[str, float | None]) -> list[str]:
-    """The few metrics of a link that a person looks at first, with the digits worth reading."""
+    """Format the most important metrics of a link."""
     sojourn, p99 = (
         None if seconds is None else seconds * 1000
         for seconds in (metrics["sojourn_mean_s"], metrics.get("sojourn_p99_s"))
@@ -161,24 +161,22 @@ def link_cells(metrics: Mapping[str, float | None]) -> list[str]:
 
 
 def number(value: float | None, digits: int) -> str:
-    """A number with so many digits behind the point; a dash for one that is not defined."""
+    """Format a number with fixed decimal places; a dash if undefined."""
     return "–" if value is None else f"{value:.{digits}f}"
 
 
 def percent(share: float | None, digits: int = 2) -> str:
-    """A share in percent; a dash for one that is not defined."""
+    """Format a fraction in percent; a dash if undefined."""
     return number(None if share is None else share * 100, digits)
 
 
 def spread(summary: Mapping[str, Any], factor: float, digits: int) -> str:
-    """A mean with its 95 % interval: ± half of it, or how far it goes below and above; a dash where nothing is defined.
-
-    A figure behind which few events stand is marked.
+    """Format a mean with its 95 % confidence interval; a dash if undefined. Means of few events are marked.
 
     Args:
-        summary: What stands in place of a figure over several runs.
-        factor: From the metric to the unit of the table.
-        digits: Digits behind the point.
+        summary: Summary of a metric over several runs.
+        factor: Factor from the metric to the unit of the table.
+        digits: Decimal places.
     """
     mean, ci95 = summary["mean"], summary.get("ci95")
     if mean is None or not summary["n"]:
@@ -188,12 +186,12 @@ def spread(summary: Mapping[str, Any], factor: float, digits: int) -> str:
 
 
 def around(mean: float, ci95: Sequence[float] | None, write: Callable[[float], str]) -> str:
-    """What stands behind a mean: ± half of its interval, or how far that goes below and above; empty without one.
+    """Format the interval of a mean: ± half-width, or the distances below and above; empty without an interval.
 
     Args:
-        mean: It lies between both ends.
-        ci95: The ends of its interval.
-        write: Writes a width.
+        mean: Mean of a metric over the runs.
+        ci95: Ends of the interval.
+        write: Formats a distance.
     """
     if ci95 is None:
         return ""
@@ -202,19 +200,19 @@ def around(mean: float, ci95: Sequence[float] | None, write: Callable[[float], s
 
 
 def parameter(value: float | bool | str) -> str:
-    """A parameter's value as a person would write it."""
+    """Format a parameter's value."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value).lower()
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else f"{value:.6g}"
 
 
 def parameters(values: Mapping[str, float | bool | str]) -> str:
-    """Parameters in a line."""
+    """Format parameters in one line."""
     return ", ".join(f"{name} = {parameter(value)}" for name, value in values.items())
 
 
 def html_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A plain HTML table."""
+    """Return an HTML table."""
     head = "".join(f"<th>{escape(cell)}</th>" for cell in heads)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -1,4 +1,4 @@
-"""Answer of an external simulator, with the keys of every engine's answer."""
+"""Result dictionary of a run in an external simulator."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from aqumen.engines.external.plan import Link
 if TYPE_CHECKING:
     from aqumen.engines.answer import Floats
 
-__all__ = ["ExternalAnswer", "Planned", "answer", "metric_keys"]
+__all__ = ["ExecutedPlan", "ExternalAnswer", "answer", "metric_keys"]
 
 SCHEMA = 1
 """Version of the result's layout."""
 
 
-class Planned(Protocol):
-    """What the answer takes from the plan that was run."""
+class ExecutedPlan(Protocol):
+    """Fields of a plan that the result contains."""
 
     @property
     def scenario(self) -> str:
-        """The scenario's name."""
+        """Name of the scenario."""
 
     @property
     def seed(self) -> int:
@@ -34,16 +34,16 @@ class Planned(Protocol):
 
     @property
     def links(self) -> Sequence[Link]:
-        """In the plan's order; the AQM of the first that is recorded is the run's."""
+        """Links in the plan's order; the AQM of the first recorded one is the run's."""
 
     @property
     def windows(self) -> Mapping[str, tuple[float, float]]:
-        """Start and end of each, seconds."""
+        """Start and end of each window, seconds."""
 
 
 def answer(
     engine: str,
-    plan: Planned,
+    plan: ExecutedPlan,
     *,
     links: Mapping[str, Any],
     flows: Mapping[str, Any],
@@ -52,17 +52,17 @@ def answer(
     wall_s: float,
     packets: int | None,
 ) -> dict[str, Any]:
-    """Put together what the run of a program gave.
+    """Assemble the result of a run.
 
     Args:
-        engine: Its name.
-        plan: What was run.
+        engine: Name of the engine.
+        plan: The plan that was run.
         links: Metrics of each recorded link, by window.
-        flows: Metrics of each group, by window.
+        flows: Metrics of each flow group, by window.
         series: Times, queue and probability of each recorded link.
-        cpu_s: CPU time that it took, seconds.
-        wall_s: The same by the clock on the wall.
-        packets: How many left the recorded links; `None` where nobody counted.
+        cpu_s: CPU time of the program, seconds.
+        wall_s: Wall-clock time, seconds.
+        packets: Packets that left the recorded links; `None` if not counted.
     """
     aqm = next((link.aqm for link in plan.links if link.record), None)
     return {
@@ -82,19 +82,19 @@ def answer(
 
 @functools.cache
 def metric_keys() -> dict[str, list[str]]:
-    """The keys that a recorded link (`links`) and a flow group (`flows`) carry in each window, whatever the engine.
+    """Return the keys of a recorded link (`links`) and a flow group (`flows`) in each window, equal for all engines.
 
-    Those that an engine does not measure are null.
+    Metrics that an engine does not measure are null.
     """
     links, flows = _core.metric_keys()
     return {"links": links, "flows": flows}
 
 
 class ExternalAnswer:
-    """Answer of an external simulator, with the keys of every run."""
+    """Result of an external simulator, with all keys of a result."""
 
     def __init__(self, answer: dict[str, Any]) -> None:
-        """Take the engine's dictionary.
+        """Wrap the engine's dictionary.
 
         Args:
             answer: The metrics, and under `series` queue and probability over time.
@@ -112,20 +112,20 @@ class ExternalAnswer:
         self.json = json_text({**plain, "aqumen": _core.__version__, **whole})
 
     def series(self, link: str) -> tuple[Floats, Floats, Floats]:
-        """Times in seconds, packets waiting, probability in force (NaN where the AQM has none)."""
+        """Return times (s), queue lengths (packets) and probabilities (NaN if the AQM has none)."""
         own = self._series[link]
         t, queue, p = (np.array(own[key], dtype=np.float64) for key in ("t", "queue_pkts", "p"))
         return t, queue, p
 
     def state(self, _link: str) -> list[tuple[str, Floats]]:
-        """Nothing: external simulators report queue and probability only."""
+        """Return no state variables: external simulators report queue and probability only."""
         return []
 
     def sojourn_cdf(self, link: str, window: str) -> tuple[Floats, Floats]:
-        """Sojourn times in seconds and the share of packets at or below each; empty where none were taken."""
+        """Return sojourn times (s) and the fraction of packets at or below each; empty if not recorded."""
         times, share = self._sojourn.get(link, {}).get(window, ((), ()))
         return np.array(times, dtype=np.float64), np.array(share, dtype=np.float64)
 
     def queue_cdf(self, _link: str, _window: str) -> tuple[Floats, Floats]:
-        """Empty: external simulators report the sampled queue only."""
+        """Return an empty distribution: external simulators report the sampled queue only."""
         return np.array([]), np.array([])

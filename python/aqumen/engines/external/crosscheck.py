@@ -1,9 +1,8 @@
-"""Are the packet engine and another simulator equivalent? Two one-sided tests per metric, with bounds set beforehand.
+"""Equivalence test of the packet engine and another simulator: two one-sided tests (TOST) for each metric.
 
-For each metric the means over the seeds of both sides are subtracted, and the 95 % interval of that difference (Welch:
-unequal variances) has to lie inside the equivalence bound. A difference that is merely "not significant" does not pass:
-with few seeds the interval is wide and the verdict is `unclear`; when the interval lies outside the bound altogether it
-is `different`.
+The verdict is `equivalent` if the 95 % interval of the difference of means over the seeds (Welch: unequal variances)
+lies within a bound that was set beforehand. It is `different` if the interval lies outside the bound, and `unclear`
+otherwise. A difference that is merely not significant does not pass: with few seeds the interval is wide.
 """
 
 import math
@@ -39,15 +38,15 @@ SCHEMA = 2
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The largest difference that counts as none: `relative` to the other's mean or `absolute`, whichever is larger."""
+    """Equivalence bound: `relative` to the reference's mean or `absolute`, whichever is larger."""
 
     relative: float
-    """Of the other's mean."""
+    """Fraction of the reference's mean."""
     absolute: float
-    """In the figure's own unit."""
+    """Difference in the metric's unit."""
 
     def at(self, mean: float) -> float:
-        """The bound where the other's mean is `mean`."""
+        """Return the bound for a mean of the reference."""
         return max(self.relative * abs(mean), self.absolute)
 
 
@@ -58,8 +57,7 @@ METRICS: dict[str, Bound] = {
     "mark_ratio": Bound(0.05, 0.0005),
     "drop_ratio": Bound(0.06, 0.0005),
 }
-"""What is compared of links, where a peer has no bounds of its own. The drop ratio is that of all drops, early and
-overflow, so that no mark can hide as a drop."""
+"""Default metrics of links. The drop ratio includes early drops and overflows, apart from marks."""
 
 FLOW_METRICS: dict[str, Bound] = {
     "fct_mean_s": Bound(0.05, 0.01),
@@ -67,50 +65,50 @@ FLOW_METRICS: dict[str, Bound] = {
     "loss_ratio": Bound(0.06, 0.0005),
     "loss_burst_mean_pkts": Bound(0.05, 0.02),
 }
-"""What is compared of the flow groups of some cells. The flow completion time is that of all transfers."""
+"""Metrics of the flow groups of some cells. The flow completion time covers all transfers."""
 
 EACH_GROUP = ("goodput_share", "jain_fairness", "timeout_ratio", "loss_ratio")
-"""Figures that, where they have a bound, are compared for each flow group for which both sides measure them: its share
-of all goodput, fairness within it, timeouts for each packet that leaves the link, and datagrams that went missing."""
+"""Metrics of each flow group, compared if they have a bound and both sides measure them: fraction of the total goodput,
+fairness within the group, time-outs per packet that leaves the link, and loss ratio of datagrams."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One experiment under one AQM: a scenario file, what to set in it, and the AQM's SPEC as on the command line."""
+    """An experiment with an AQM: a scenario file, settings, and the AQM's SPEC."""
 
     experiment: str
-    """What it is called."""
+    """Name of the experiment."""
     scenario: str
-    """Its file."""
+    """Scenario file."""
     settings: tuple[tuple[str, str], ...]
-    """Keys and values set in it."""
+    """Keys and values to set in the scenario."""
     label: str
-    """What the AQM is called."""
+    """Label of the AQM."""
     aqm: str
-    """The AQM's SPEC."""
+    """SPEC of the AQM."""
     flows: tuple[tuple[str, str], ...] = ()
-    """Figures of `FLOW_METRICS` that are compared too: group and metric."""
+    """Metrics of `FLOW_METRICS` to compare: group and metric."""
     paired: bool = False
-    """Whether both sides meet the same requests with the same seed, so that their difference is taken seed by seed."""
+    """Whether both sides serve equal requests for equal seeds, so that differences are paired by seed."""
     seeds: int = 1
-    """How many seeds it takes for each of the others', because its figures scatter more."""
+    """Factor on the number of seeds, for metrics of high variance."""
 
     @property
     def name(self) -> str:
-        """How the command line calls it: EXPERIMENT/LABEL."""
+        """Name on the command line: EXPERIMENT/LABEL."""
         return f"{self.experiment}/{self.label}"
 
 
 def select(cells: Iterable[Cell], wanted: Sequence[str], command: str = "") -> list[Cell]:
-    """The cells that any of `wanted` names: by its name, or by its experiment alone; all where nothing is wanted.
+    """Select cells by name or by experiment; all if no name is given.
 
     Args:
-        cells: All there are.
-        wanted: The names.
+        cells: Cells to select from.
+        wanted: Names of cells or experiments.
         command: The command that lists the cells.
 
     Raises:
-        ScenarioError: A name fits no cell.
+        ScenarioError: A name matches no cell.
     """
     cells = list(cells)
     for name in wanted:
@@ -121,36 +119,36 @@ def select(cells: Iterable[Cell], wanted: Sequence[str], command: str = "") -> l
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One metric of one cell: both sides over their seeds, the difference ours - theirs, the bound and the verdict."""
+    """Comparison of one metric of one cell: both sides, difference (packet engine - reference), bound, verdict."""
 
     experiment: str
-    """The cell's experiment ..."""
+    """Experiment of the cell."""
     aqm: str
-    """... and the label of its AQM."""
+    """Label of the AQM."""
     window: str
     """The window."""
     metric: str
-    """The figure; of a flow group `group.figure`."""
+    """Key of the metric; `group.metric` for a flow group."""
     ours_mean: float
-    """Mean over our seeds."""
+    """Mean over the seeds of the packet engine."""
     ours_std: float
-    """Standard deviation over them."""
+    """Standard deviation over these."""
     ours_n: int
-    """How many there are."""
+    """Number of these."""
     theirs_mean: float
-    """Mean over the other's seeds."""
+    """Mean over the seeds of the reference."""
     theirs_std: float
-    """Standard deviation over them."""
+    """Standard deviation over these."""
     theirs_n: int
-    """How many there are."""
+    """Number of these."""
     difference: float
-    """Our mean less theirs."""
+    """Mean of the packet engine minus mean of the reference."""
     low: float
-    """Lower end of its interval."""
+    """Lower end of the difference's interval."""
     high: float
-    """Upper end."""
+    """Upper end of the difference's interval."""
     bound: float
-    """Up to where it counts as none."""
+    """Equivalence bound."""
     verdict: str
     """`equivalent`, `unclear` or `different`."""
 
@@ -162,7 +160,7 @@ def measures(
     bounds: Mapping[str, Bound] = METRICS,
     flows: Iterable[tuple[str, str]] = (),
 ) -> dict[str, float]:
-    """The compared metrics of one run, from the result of either engine; those of flow groups as `group.metric`."""
+    """Return the compared metrics of one run of either engine; `group.metric` for flow groups."""
     metrics = result["links"][link][window]
     drops = float(metrics["early_drop_ratio"]) + float(metrics["overflow_drop_ratio"])
     wanted = [name for name in bounds if name not in EACH_GROUP]
@@ -179,7 +177,7 @@ def measures(
         }[what](group)
         for name, group in groups.items()
         for what in each
-        # A group that is alone has all there is.
+        # A single group always has all goodput.
         if (what != "goodput_share" or len(groups) > 1) and group.get(_MEASURED_AS.get(what, "goodput_bps")) is not None
     }
     of_some = {f"{group}.{name}": _of_group(result["flows"][group][window], name) for group, name in flows}
@@ -209,10 +207,10 @@ def compare(
     confidence: float = 0.95,
     paired: bool = False,
 ) -> list[Row]:
-    """Compare the `measures` of both sides, one mapping per seed (at least two a side).
+    """Compare the `measures` of both sides, one mapping for each seed (at least two on each side).
 
-    `standard_errors` (4 for scenarios that the bounds were not set for) widens each bound to that many standard errors
-    of the difference. `paired`: the k-th runs of both sides belong together.
+    `standard_errors` widens each bound to at least that many standard errors of the difference (4 for scenarios that
+    the bounds were not set for). `paired`: the k-th runs of both sides form a pair.
     """
     rows = []
     for metric, bound in bounds.items():
@@ -240,18 +238,18 @@ def compare(
 
 
 def _paired(differences: npt.NDArray[np.float64], confidence: float) -> tuple[float, float]:
-    """Half width of the interval of the mean of the differences, and its standard error (Student)."""
+    """Return half-width of the interval of the mean difference, and its standard error (Student)."""
     n = len(differences)
     if n < 2:
-        raise ValueError("a comparison needs at least two seeds a side")
+        raise ValueError("a comparison needs at least two seeds on each side")
     error = math.sqrt(float(differences.var(ddof=1)) / n)
     return student_quantile(0.5 + confidence / 2.0, n - 1.0) * error, error
 
 
 def _welch(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], confidence: float) -> tuple[float, float]:
-    """Half width of the interval of the difference of two means, and its standard error (Welch-Satterthwaite)."""
+    """Return half-width of the interval of a difference of means, and its standard error (Welch-Satterthwaite)."""
     if len(a) < 2 or len(b) < 2:
-        raise ValueError("a comparison needs at least two seeds a side")
+        raise ValueError("a comparison needs at least two seeds on each side")
     va, vb = float(a.var(ddof=1)) / len(a), float(b.var(ddof=1)) / len(b)
     error = math.sqrt(va + vb)
     if not error:
@@ -273,15 +271,15 @@ def validate(
     more: Sequence[int] = (),
     planned: bool = False,
 ) -> Iterator[list[Row]]:
-    """Run both engines on every cell and give the rows of one cell after the other.
+    """Run both engines on every cell and yield the rows of each cell.
 
-    The engines are handed in as functions of a cell and its seeds, 1 to `seeds` (or `Cell.seeds` times as many).
+    `packet` and `theirs` run an engine on a cell with given seeds: 1 to `seeds`, times `Cell.seeds`.
 
-    A cell with a row that these leave unclear gets so many times as many as `more` says first, then the next, until
-    none is unclear: all its rows then come from those. The runs of the other engine, the slow one, are kept. `planned`:
-    the last of `more` is the most; each time as many as the unclear rows are expected to need by how they scatter.
+    A cell with an unclear row is repeated with the factors `more` on its seeds, one after the other, until no row is
+    unclear; all its rows come from the last repetition. Runs of the slow reference are reused. With `planned`, the last
+    factor is the maximum, and the number of seeds is estimated from the variance of the unclear rows.
 
-    Utilisation is compared over the first window alone: over `steady`, the second, every saturated link has 1.
+    Utilisation is compared in the first window only: in `steady`, the second, every saturated link has 1.
     """
 
     def rows_of(cell: Cell, own: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> list[Row]:
@@ -312,7 +310,7 @@ def validate(
         while steps and len(other) < max(steps) and (unclear := [row for row in rows if row.verdict == "unclear"]):
             have = len(other)
             if planned:
-                # Half as many again at least, lest chance has many looks; thrice as many at most: few plan poorly.
+                # At least 1.5 times as many, to limit the number of looks; at most 3 times, as estimates are rough.
                 wanted = min(max(*map(needed, unclear), math.ceil(1.5 * have)), 3 * have, max(steps))
             else:
                 wanted = next(step for step in steps if step > have)
@@ -323,16 +321,16 @@ def validate(
 
 
 def needed(row: Row) -> int:
-    """How many seeds of theirs would make an unclear row clear, if means and deviations stay as they are.
+    """Estimate the number of reference seeds that decide an unclear row, if means and deviations do not change.
 
-    The interval then reaches from the difference no further than to the nearer end of the bound. Ours keep their ratio
-    to theirs. A quarter more than that, since a deviation of few seeds may be too small.
+    The interval must then end at the nearer end of the bound. The ratio of both sides' seeds is kept. A quarter is
+    added, since a standard deviation of few seeds may be too small.
 
     Args:
-        row: One whose interval is neither inside the bound nor outside.
+        row: A row with the verdict `unclear`.
     """
     ratio = row.ours_n / row.theirs_n
-    # Of the difference, if there were one seed of theirs.
+    # Variance of the difference for one reference seed.
     variance = row.ours_std**2 / ratio + row.theirs_std**2
     room = abs(row.bound - abs(row.difference))
     if room == 0.0:
@@ -341,12 +339,12 @@ def needed(row: Row) -> int:
 
 
 _TWO_SIDED = 2.0
-"""Student's quantile for 95 % where there are many seeds."""
+"""Student's 95 % quantile for many seeds."""
 _NEVER = 1_000_000
 
 
 def report(rows: Sequence[Row], engine: str, bounds: Mapping[str, Bound] = METRICS) -> dict[str, Any]:
-    """The comparison as JSON: bounds, rows, and how many rows have each verdict."""
+    """Return the comparison as a JSON object: bounds, rows and counts of verdicts."""
     return {
         "schema": SCHEMA,
         "engine": engine,
@@ -357,13 +355,13 @@ def report(rows: Sequence[Row], engine: str, bounds: Mapping[str, Bound] = METRI
 
 
 def _counts(rows: Sequence[Row]) -> dict[str, int]:
-    """How many rows have each verdict."""
+    """Count the rows by verdict."""
     verdicts = [row.verdict for row in rows]
     return {name: verdicts.count(name) for name in ("equivalent", "unclear", "different")}
 
 
 def table(rows: Sequence[Row], theirs: str) -> str:
-    """The comparison as text, a line per metric, and a last line with the count of verdicts."""
+    """Format the comparison as text: a line for each metric, then the counts of verdicts."""
     header = ("experiment", "aqm", "window", "metric", "ours", theirs, "difference, 95 %", "bound", "verdict")
     lines = [header]
     for row in rows:

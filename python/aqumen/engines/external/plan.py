@@ -1,4 +1,4 @@
-"""AQMs and links of a plan, read from the scenario's expansion: what every simulator of packets is told."""
+"""AQMs and links of a plan, as all external simulators read them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,10 +17,10 @@ __all__ = ["Aqm", "Link", "preset_in_plans", "read_buffer"]
 
 @cache
 def preset_in_plans(name: str) -> dict[str, Any]:
-    """Every field of a preset of a transport, as plans have it.
+    """Return all fields of a transport preset, as in plans.
 
-    An option that a simulator has no word for must be as in the preset that says what that simulator does: so a new
-    option of ours is refused where it is on, and need be listed nowhere.
+    An option that a simulator lacks must have the value of the simulator's preset. New options of Aqumen are therefore
+    refused if enabled, without being listed.
     """
     return next(row["plan"] for row in _core.list_transports() if row["name"] == name)
 
@@ -30,60 +30,60 @@ class Aqm:
     """An AQM by name, with its parameters (packets, seconds, Hz)."""
 
     name: str
-    """As users type it."""
+    """Name in a SPEC."""
     params: Mapping[str, Any]
-    """All in force."""
+    """All parameters in force."""
     given: Mapping[str, Any] = field(default_factory=dict)
-    """Of those, and of design rules, the ones that were given."""
+    """Given parameters, including design rules."""
     nominal: Mapping[str, Any] = field(default_factory=dict)
-    """The network for which the others were designed."""
+    """Nominal network of the design."""
 
     @staticmethod
     def from_dict(raw: Mapping[str, Any]) -> "Aqm":
-        """Read an AQM of the scenario's expansion."""
+        """Read an AQM of the plan."""
         return Aqm(raw["name"], dict(raw.get("params", {})), dict(raw.get("given", {})), dict(raw.get("nominal", {})))
 
     def report(self) -> dict[str, Any]:
-        """The AQM as a result tells it."""
+        """Return the AQM as in a result."""
         told = {"given": self.given, "params": self.params, "nominal": self.nominal}
         return {"name": self.name, **{key: dict(values) for key, values in told.items()}}
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A directed link: `rates` is its capacity over time, [(from_s, bit/s), ...]."""
+    """A directed link of a plan."""
 
     name: str
-    """As the scenario calls it."""
+    """Name in the scenario."""
     tail: int
-    """The node where it begins."""
+    """Node where it starts."""
     head: int
-    """The node where it ends."""
+    """Node where it ends."""
     delay_s: float
-    """Propagation delay."""
+    """Propagation delay, seconds."""
     rates: tuple[tuple[float, float], ...]
-    """Capacity over time: from when, and bit/s."""
+    """Capacity over time: (start in s, bit/s)."""
     buffer_pkts: int | None
-    """Most packets that wait, the one in transmission not counted; None where bytes are counted."""
+    """Maximum queue length without the packet in transmission, packets; None if in bytes."""
     aqm: Aqm
-    """What looks after its queue."""
+    """AQM of its queue."""
     target_pkts: float | None
-    """Queue that the AQM is judged by."""
+    """Target queue, packets."""
     record: bool
-    """Whether results tell of it."""
+    """Whether it is recorded."""
     wire_loss: WireLoss = NO_LOSS
-    """What is lost after the queue."""
+    """Losses after the queue."""
     buffer_bytes: int | None = None
-    """Most bytes that wait, the packet in transmission not counted; None where packets are counted."""
+    """Maximum queue length without the packet in transmission, bytes; None if in packets."""
 
     def rate_at(self, times_s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Capacity in force at the given times, bit/s."""
+        """Return the capacity at given times, bit/s."""
         begins = np.array([begin for begin, _ in self.rates])
         rates = np.array([rate for _, rate in self.rates])
         return rates[np.searchsorted(begins, times_s, side="right") - 1]
 
 
 def read_buffer(link: Mapping[str, Any]) -> dict[str, int | None]:
-    """The two fields of a `Link` for the buffer of a link of the plan."""
+    """Return the two buffer fields of a `Link` from a link of the plan."""
     sizes = {unit: link.get(unit) for unit in ("buffer_pkts", "buffer_bytes")}
     return {unit: None if size is None else int(size) for unit, size in sizes.items()}

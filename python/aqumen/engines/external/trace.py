@@ -1,4 +1,4 @@
-"""What happened at a queue, packet by packet; the link's metrics are made of it as of our own queues."""
+"""Packet trace of a queue in an external simulator, and the link metrics computed from it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,28 +16,28 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class QueueTrace:
-    """What happened at a queue, times in seconds and sizes in bytes, each in order of time."""
+    """Events of a queue in order of time; times in seconds, sizes in bytes."""
 
     arrived_s: Floats
-    """Every packet that came, let in or not."""
+    """Arrival times of all packets, accepted or not."""
     left_s: Floats
-    """Packets that were taken for transmission."""
+    """Times at which transmissions start."""
     left_bytes: Floats
-    """For each of these, its size on the wire."""
+    """Size on the wire of each transmitted packet."""
     wait_s: Floats
-    """For each of these, how long it waited in the queue (its transmission not counted)."""
+    """Sojourn time of each transmitted packet."""
     marked: npt.NDArray[np.bool_]
-    """For each of these, whether this queue marked it CE."""
+    """Whether this queue marked each transmitted packet."""
     early_drop_s: Floats
-    """When the AQM dropped packets."""
+    """Times of early drops."""
     overflow_drop_s: Floats
-    """When packets were dropped for want of room."""
+    """Times of overflow drops."""
     lost: Floats
-    """These in one order, a row each: when, the packet's number by arrival from 1, 1 if it was dropped early."""
+    """All drops in order, one row each: time, arrival number from 1, and 1 for an early drop."""
     change_s: Floats
-    """When the queue length changed ..."""
+    """Times at which the queue length changes."""
     length_pkts: Floats
-    """... and the number of waiting packets from then on."""
+    """Queue length from each of these times on, packets."""
 
 
 def link_metrics(
@@ -48,13 +48,13 @@ def link_metrics(
     queue_integral: float | None = None,
     sample_interval_s: float = 0.1,
 ) -> dict[str, float | int | None]:
-    """The metrics of one link over one window, by the names of `run --json`.
+    """Return the metrics of one link in one window, by the keys of `run --json`.
 
-    `queue_integral` is the simulator's own integral of the queue length over the window (packet-seconds); without it
-    the mean comes from the trace. `sample_interval_s` is the step of the samples by which settling, overshoot and the
-    dispersion of losses are judged.
+    `queue_integral` is the simulator's integral of the queue length over the window (packet-seconds); without it the
+    mean is computed from the trace. `sample_interval_s` is the sampling interval for settling time, overshoot and
+    dispersion of losses.
     """
-    # A packet has departed when its transmission, at the rate in force when it began, is over.
+    # Departure is the end of the transmission, at the rate in force at its start.
     departed_s = trace.left_s + trace.left_bytes * 8.0 / link.rate_at(trace.left_s)
     record = _core.QueueRecord(
         trace.arrived_s,
@@ -70,7 +70,7 @@ def link_metrics(
 
 
 def length_at(trace: QueueTrace, times: Floats) -> Floats:
-    """Waiting packets just before each of the given times (s)."""
+    """Return the queue length just before each of the given times (s)."""
     if not trace.change_s.size:
         return np.zeros_like(times)
     before = np.searchsorted(trace.change_s, times, side="left") - 1
@@ -78,7 +78,7 @@ def length_at(trace: QueueTrace, times: Floats) -> Floats:
 
 
 def _sampled_pkts(trace: QueueTrace, link: Link, start_s: float, end_s: float) -> list[float]:
-    """The queue at the AQM's own sampling instants; nothing where it has none."""
+    """Return the queue at the AQM's sampling times; empty for an AQM without."""
     frequency = _sampling_hz(link.aqm.name, link.aqm.params)
     if frequency is None:
         return []

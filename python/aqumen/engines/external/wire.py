@@ -1,4 +1,4 @@
-"""Losses on the wire, read from a link of the plan: what every simulator of packets is told."""
+"""Losses on the wire of a plan's link, as all external simulators read them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,29 +11,29 @@ __all__ = ["NO_LOSS", "WireLoss", "read_wire"]
 
 @dataclass(frozen=True, slots=True)
 class WireLoss:
-    """What a wire loses. Probabilities, each of a packet or a bit; times in seconds."""
+    """Loss model of a wire: probabilities for a packet or a bit, times in seconds."""
 
     random: float = 0.0
-    """Of any packet."""
+    """Probability of an independent loss."""
     bit_errors: float = 0.0
-    """Of a bit to be wrong."""
+    """Probability of a bit error."""
     chain: tuple[float, float, float, float] | None = None
-    """Gilbert-Elliott from packet to packet: to bad, to good, loss in the good state, in the bad one."""
+    """Gilbert-Elliott chain by packets: to bad, to good, loss in the good state, loss in the bad state."""
     times: tuple[float, float, float, float] | None = None
-    """States that last for exponential times: means of the good and of the bad one, loss in each."""
+    """Exponential states: mean times of good and bad state (s), loss in each."""
 
 
 NO_LOSS = WireLoss()
-"""A wire that loses nothing."""
+"""A wire without losses."""
 
 
 def read_wire(link: Mapping[str, Any], refuse: Callable[[str], Exception], simulator: str) -> WireLoss:
-    """The losses of a link.
+    """Read the losses of a link.
 
     Args:
         link: The link of the plan.
-        refuse: Makes the error for what else happens to the link.
-        simulator: Its name, for that error.
+        refuse: Creates the exception for unsupported changes of the link.
+        simulator: Name of the simulator, for messages.
     """
     line = link.get("line")
     if line is None:
@@ -46,7 +46,7 @@ def read_wire(link: Mapping[str, Any], refuse: Callable[[str], Exception], simul
             return _loss(loss)
         case _:
             raise refuse(
-                f"link '{link['name']}': {simulator} runs rates over time and losses from the start here, no channels, "
+                f"link '{link['name']}': {simulator} runs only rates over time and constant losses, not channels, "
                 "failures or other changes"
             )
 

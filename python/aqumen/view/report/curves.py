@@ -1,4 +1,4 @@
-"""What the report's plots show, as plain numbers ready for the page."""
+"""Data of the report's plots."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 __all__ = ["curves", "judged_window", "representative_seed", "without_probability"]
 
 POINTS_MAX = 1500
-"""Points of a curve over time; more would not be seen."""
+"""Maximum number of points of a time series."""
 CDF_POINTS = 240
 BAND_SHARES = (0.1, 0.9)
-"""The band over seeds holds the middle 80 % of them."""
+"""Quantiles of the band over seeds: the middle 80 %."""
 CHI2_95 = 5.991464547107979
 """95 % quantile of the chi-squared distribution with two degrees of freedom."""
 
 
 def judged_window(comparison: Runs) -> str:
-    """The window whose metrics are shown: `steady` where there is one."""
+    """Return the window of the ranking: `steady` if it exists."""
     return comparison.ranking().window
 
 
 def representative_seed(comparison: Runs) -> int:
-    """The seed whose runs are the least unusual: the sum over AQMs of the distance from the median mean queue is least.
+    """Return the most typical seed: the least total distance from the median mean queue, over AQMs.
 
     Args:
         comparison: The finished runs, by engine, AQM and seed.
@@ -45,13 +45,13 @@ def representative_seed(comparison: Runs) -> int:
         queues = {run.seed: run.link(link, window)["queue_mean_pkts"] or 0.0 for run in runs}
         middle = float(np.median(list(queues.values())))
         for seed in distance:
-            # A seed that did not finish for each AQM cannot show them all under the same traffic.
+            # A seed that is unfinished for some AQM cannot show all under equal traffic.
             distance[seed] += abs(queues[seed] - middle) / max(middle, 1.0) if seed in queues else math.inf
     return min(distance, key=lambda seed: (distance[seed], seed))
 
 
 def curves(comparison: Runs) -> dict[str, Any]:
-    """The numbers behind the plots, by link.
+    """Return the data of the plots, by link.
 
     Args:
         comparison: The finished runs, by engine, AQM and seed.
@@ -60,7 +60,7 @@ def curves(comparison: Runs) -> dict[str, Any]:
     first = comparison.results[0]
     plan = comparison.scenario.plan(seed, first.spec)
     planned = {link["name"]: link for link in plan["links"]}
-    # A saturated link has the same throughput whatever the AQM, start-up apart; so the whole run is compared.
+    # After start-up a saturated link has equal throughput under every AQM, so the whole run is compared.
     whole = "all" if "all" in first.windows else window
     return {
         "aqms": comparison.aqms,
@@ -111,11 +111,11 @@ def _over_time(comparison: Runs, link: str, seed: int) -> dict[str, Any]:
 
 
 def without_probability(comparison: Runs, link: str) -> list[str]:
-    """AQMs that marked or dropped early although their probability is 0 or none throughout: they signal at moments.
+    """Return the AQMs that signal at deterministic times: marks or early drops with zero or undefined probability.
 
     Args:
         comparison: The finished runs, by engine, AQM and seed.
-        link: Name of a link that is recorded, such as `bottleneck`.
+        link: Name of a recorded link, such as `bottleneck`.
     """
     found = []
     for aqm in comparison.aqms:
@@ -128,12 +128,12 @@ def without_probability(comparison: Runs, link: str) -> list[str]:
 
 
 def _thin(values: Floats, step: int) -> Floats:
-    """Every `step`-th value: a mean would hide how far the queue swings."""
+    """Return every `step`-th value; a mean would hide oscillations."""
     return values[::step]
 
 
 def _cdf(comparison: Runs, link: str, window: str) -> dict[str, Any]:
-    """Share of packets that waited at most so long, averaged over the seeds."""
+    """Return the distribution function of the sojourn time (ms), averaged over the seeds."""
     every = {aqm: [run.sojourn_cdf(link, window) for run in comparison.of(aqm)] for aqm in comparison.aqms}
     ends = [float(cdf.sojourn_s[-1]) for each in every.values() for cdf in each if len(cdf.sojourn_s)]
     if not ends:
@@ -148,13 +148,13 @@ def _cdf(comparison: Runs, link: str, window: str) -> dict[str, Any]:
 
 
 def _levels(comparison: Runs, link: str, window: str) -> dict[str, Any]:
-    """Share of the time in which at most so many packets waited, averaged over the seeds."""
+    """Return the distribution function of the queue length (packets), averaged over the seeds."""
     every = {aqm: [run.queue_cdf(link, window) for run in comparison.of(aqm)] for aqm in comparison.aqms}
     known = {aqm: [cdf for cdf in cdfs if len(cdf.queue_pkts)] for aqm, cdfs in every.items()}
     ends = [float(cdf.queue_pkts[-1]) for cdfs in known.values() for cdf in cdfs]
     if not ends:
         return {"x": [], "share": {}}
-    # Whole packets, or every so many of them.
+    # Whole packets, thinned for long queues.
     step = max(1, math.ceil(max(ends) / POINTS_MAX))
     grid = np.arange(0, max(ends) + step, step)
     share = {
@@ -166,13 +166,13 @@ def _levels(comparison: Runs, link: str, window: str) -> dict[str, Any]:
 
 
 def _stairs(values: Floats, share: Floats, grid: Floats) -> Floats:
-    """A distribution function at the points of a grid."""
+    """Evaluate a distribution function on a grid."""
     stairs: Floats = np.concatenate([[0.0], share])[np.searchsorted(values, grid, side="right")]
     return stairs
 
 
 def _tradeoff(runs: Sequence[RunData], link: str, window: str, rate_bps: float) -> dict[str, Any]:
-    """Mean sojourn time in ms and throughput in Mbit/s of each run, and the ellipse that holds 95 % of such runs."""
+    """Return mean sojourn time (ms) and throughput (Mbit/s) of each run, and the 95 % ellipse."""
     points = []
     for run in runs:
         metrics = run.link(link, window)
@@ -189,7 +189,7 @@ def _tradeoff(runs: Sequence[RunData], link: str, window: str, rate_bps: float) 
 
 
 def _ellipse(xy: Floats) -> list[list[float]]:
-    """Outline of the normal distribution's 95 % region: mean + sqrt(chi2) L u, L L' the covariance, u on the circle."""
+    """Return the outline of the normal 95 % region: mean + sqrt(chi2) L u, L L' the covariance, |u| = 1."""
     centre, covariance = xy.mean(axis=0), np.cov(xy.T)
     variances, axes = np.linalg.eigh(covariance)
     angles = np.linspace(0, 2 * np.pi, 73)
@@ -199,7 +199,7 @@ def _ellipse(xy: Floats) -> list[list[float]]:
 
 
 def _mean_rate(link: dict[str, Any], window: tuple[float, float]) -> float:
-    """The link's capacity averaged over a window, bit/s."""
+    """Return the link's capacity averaged over a window, bit/s."""
     start, end = window
     rates = link["rates"]
     ends = [t for t, _ in rates[1:]] + [math.inf]

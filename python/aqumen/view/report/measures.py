@@ -1,6 +1,6 @@
-"""The report's tables of what flows and packets got: distribution of the queue, losses, fairness, delays, transfers.
+"""Tables of the report: queue distribution, losses, fairness, delays and transfers.
 
-A column is shown where any AQM has a figure for it, so that a scenario without calls has no column for calls.
+A column is omitted if its metric is undefined for every AQM.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ Spread = Callable[[dict[str, Any], float, int], str]
 
 
 def link_section(data: dict[str, Any], link: str, window: str, spread: Spread) -> str:
-    """Distribution of the queue, losses and fairness at one link.
+    """Return the table of a link's queue distribution, losses and fairness.
 
     Args:
         data: The comparison as a dictionary.
-        link: Name of a link that is recorded, such as `bottleneck`.
-        window: Which part of the run: `steady`, `all`, or one that the scenario names.
-        spread: Writes a summary with factor and digits.
+        link: Name of a recorded link, such as `bottleneck`.
+        window: `steady`, `all`, or a window of the scenario.
+        spread: Formats a summary, given factor and decimal places.
     """
     rows = [(i, [aqm], entry["links"][link][window]) for i, (aqm, entry) in enumerate(data["aqms"].items())]
     return _table("Queue, losses and fairness", ["AQM"], LINK_COLUMNS, rows, spread)
 
 
 def flow_section(data: dict[str, Any], window: str, spread: Spread) -> str:
-    """What each flow group got, and the times of its transfers by their size.
+    """Return the tables of the flow groups and of their transfers by size.
 
     Args:
         data: The comparison as a dictionary.
-        window: Which part of the run: `steady`, `all`, or one that the scenario names.
-        spread: Writes a summary with factor and digits.
+        window: `steady`, `all`, or a window of the scenario.
+        spread: Formats a summary, given factor and decimal places.
     """
     rows = [
         (i, [aqm, group], windows[window])
@@ -56,11 +56,11 @@ def flow_section(data: dict[str, Any], window: str, spread: Spread) -> str:
 
 
 def engines_section(comparison: Runs, window: str) -> str:
-    """Where the curves of several engines are drawn over one another, and how far they are apart; empty with one.
+    """Return the plot and the table that compare engines; empty with one engine.
 
     Args:
         comparison: The finished runs, by engine, AQM and seed.
-        window: Which part of the run: `steady`, `all`, or one that the scenario names.
+        window: `steady`, `all`, or a window of the scenario.
     """
     found = comparison.mismatch()
     if not found:
@@ -73,15 +73,15 @@ def engines_section(comparison: Runs, window: str) -> str:
         for link, windows in entry["links"].items()
     )
     return (
-        "<section>\n<h2>Engines over one another</h2>\n"
-        '<p class="sub">Packets waiting, averaged over the seeds and over the last second.</p>\n'
+        "<section>\n<h2>Comparison of engines</h2>\n"
+        '<p class="sub">Queue length in packets, averaged over the seeds and over the last second.</p>\n'
         '<div id="engines" class="grid one"></div>\n'
-        '<div class="wide" role="region" tabindex="0" aria-label="Engines over one another"><table>'
-        '<caption class="unseen">Engines over one another</caption>'
-        '<thead><tr><th class="name">Engine</th><th>against</th><th>Link</th>'
-        "<th>Mean queue, difference<small>packets</small></th><th>Its deviation, difference<small>packets</small></th>"
-        f"<th>Curves apart<small>packets, rms</small></th></tr></thead><tbody>{rows}</tbody></table></div>\n"
-        f'<p class="note">Window {escape(window)}. Difference: the engine less the one it is held against.</p>\n'
+        '<div class="wide" role="region" tabindex="0" aria-label="Comparison of engines"><table>'
+        '<caption class="unseen">Comparison of engines</caption>'
+        '<thead><tr><th class="name">Engine</th><th>Reference</th><th>Link</th>'
+        "<th>Mean queue, difference<small>packets</small></th><th>Std of queue, difference<small>packets</small></th>"
+        f"<th>Rms difference<small>packets</small></th></tr></thead><tbody>{rows}</tbody></table></div>\n"
+        f'<p class="note">Window {escape(window)}. Difference: engine minus reference.</p>\n'
         "</section>"
     )
 
@@ -93,7 +93,7 @@ def _table(
     rows: Sequence[tuple[int, list[str], dict[str, Any]]],
     spread: Spread,
 ) -> str:
-    """Rows of (colour, names, summaries); columns without any figure are left out."""
+    """Return an HTML table of (colour, names, summaries), without columns that are undefined in every row."""
     shown = defined(columns, [metrics for _, _, metrics in rows])
     heads = "".join(f'<th class="name">{name}</th>' for name in names)
     heads += "".join(f"<th>{title}<small>{unit}</small></th>" for _, title, unit, _, _ in shown)
@@ -104,12 +104,12 @@ def _table(
         + "</tr>"
         for colour, own, metrics in rows
     )
-    said = f'<caption class="unseen">{caption}</caption>'
-    return f'<table class="rank dense">{said}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
+    caption_html = f'<caption class="unseen">{caption}</caption>'
+    return f'<table class="rank dense">{caption_html}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def _wide(label: str, table: str) -> str:
-    """A table that scrolls where the page is narrow, by keyboard too."""
+    """Wrap a table so that it scrolls horizontally on narrow pages, also by keyboard."""
     return f'<div class="wide" role="region" tabindex="0" aria-label="{label}">{table}</div>'
 
 

@@ -10,7 +10,7 @@
 
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const colour = (aqm) => style("--c" + (aqms.indexOf(aqm) % 8));
-  // Beyond eight AQMs colours come again, with dashes.
+  // Beyond eight AQMs, colours repeat with dashes.
   const dash = (aqm) => [[], [7, 4], [2, 3]][Math.floor(aqms.indexOf(aqm) / 8) % 3];
   const faded = (hex, alpha) => hex + Math.round(alpha * 255).toString(16).padStart(2, "0");
   const shown = () => aqms.filter((aqm) => !hidden.has(aqm));
@@ -25,7 +25,7 @@
     }, more);
   }
 
-  // One panel: a heading that reads out the cursor, and a plot that fills its width.
+  // One panel: a heading with the values at the cursor, and a plot of full width.
   function panel(parent, names, heading, options, values, readout) {
     const box = document.createElement("div");
     box.className = "panel";
@@ -57,7 +57,7 @@
     return u;
   }
 
-  // What the mouse does, by keyboard: + and - zoom about the middle, arrows move what is shown, 0 shows all.
+  // Keyboard control: + and - zoom about the middle, arrows pan, 0 shows all.
   function steer(u, key) {
     const all = [u.data[0][0], u.data[0][u.data[0].length - 1]];
     const { min, max } = u.scales.x;
@@ -97,7 +97,7 @@
     return button;
   }
 
-  // What a plot shows, as a picture on the page's ground and as numbers.
+  // Download of a plot as an image and as data.
   function savers(u, what) {
     const box = document.createElement("span");
     box.className = "saves";
@@ -162,7 +162,7 @@
     c.restore();
   }
 
-  // Target and events, over the curves so that a busy queue does not hide them.
+  // Target and events, drawn over the curves.
   function marks(target) {
     return (u) => {
       const { left, top, width, height } = u.bbox;
@@ -235,7 +235,7 @@
     overTime(parent, "p", shown(), null, "Probability", top || 1, null, 240);
   }
 
-  // A distribution function: share over values.
+  // A distribution function.
   function distribution(id, { x, share }, title, unit, what, none) {
     const parent = document.getElementById(id);
     parent.replaceChildren();
@@ -255,14 +255,14 @@
   }
 
   function sojourn() {
-    distribution("cdf", data.links[link].cdf, "Sojourn time, ms", " ms", "Share of packets", "This engine records no sojourn times.");
+    distribution("cdf", data.links[link].cdf, "Sojourn time, ms", " ms", "Fraction of packets", "This engine records no sojourn times.");
   }
 
   function levels() {
-    distribution("levels", data.links[link].levels, "Queue, packets", " packets", "Share of the time", "This engine records no distribution.");
+    distribution("levels", data.links[link].levels, "Queue, packets", " packets", "Fraction of time", "This engine records no distribution.");
   }
 
-  // Averages of several engines over one another.
+  // Averaged queues of several engines.
   function engines() {
     const parent = document.getElementById("engines");
     if (!parent) return;
@@ -289,7 +289,7 @@
       const half = 0.58 * Math.max(high - low, least);
       return [middle - half, middle + half];
     };
-    // A spread of less than half a percent of the throughput is not drawn larger than it is.
+    // The range of the throughput axis is at least half a percent.
     const xs = span(0, 1), ys = span(1, 5e-3 * Math.max(...points.map((p) => p.y)));
     const spread = ys[1] - ys[0];
     const places = Math.max(0, Math.min(6, 2 - Math.floor(Math.log10(spread))));

@@ -1,4 +1,4 @@
-"""The page: the template filled with words, tables, the picture and the numbers of the plots."""
+"""The report page: a template filled with text, tables, a diagram and plot data."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ COLUMNS = [
 
 
 def report_html(comparison: Runs, command: str | None = None, *, loops: bool = False) -> str:
-    """The report as HTML text.
+    """Return the report as HTML text.
 
     Args:
         comparison: The finished runs, by engine, AQM and seed.
-        command: The command that made it; without one the call is shown.
-        loops: Set margins and oscillations beside the result too, which may take seconds for each AQM.
+        command: Command to print; default: the Python call.
+        loops: Also predict margins and oscillations, which may take seconds for each AQM.
     """
     data, numbers = comparison.to_dict(), curves(comparison)
     ranking = comparison.ranking()
@@ -71,7 +71,7 @@ def report_html(comparison: Runs, command: str | None = None, *, loops: bool = F
         "js": (folder / "page.js").read_text("utf-8"),
         "uplot_css": (folder / "vendor" / "uPlot.min.css").read_text("utf-8"),
         "uplot_js": (folder / "vendor" / "uPlot.iife.min.js").read_text("utf-8"),
-        # A name may hold "</script>", which must not end the script.
+        # A name that contains "</script>" must not end the script.
         "data": json_text(numbers).replace("<", "\\u003c"),
     }
     made["few"] = f'<p class="note">{NOTE}</p>' if MARK in made["ranking"] + made["links"] + made["flows"] else ""
@@ -83,19 +83,19 @@ def report_html(comparison: Runs, command: str | None = None, *, loops: bool = F
         name=scenario.name,
         ranking_title="Ranking" if len(ranking.places) > 1 or not data["mismatch"] else "The AQM on each engine",
         seed=numbers["seed"],
-        band="the shaded band holds the middle 80 % of the seeds" if band else "a single seed, so there is no band",
+        band="the shaded band contains the middle 80 % of the seeds" if band else "one seed, hence no band",
         window=_window_words(data, ranking.window),
         dashed=" Dashed: the target." if target else "",
         error_note=ERROR_NOTE if target else "",
         command=command or call,
         toml=scenario.to_toml(),
         bibtex=bibtex(data["aqumen"]),
-        # Made here, with every name in it escaped.
+        # Generated here, with names escaped.
         **{key: Markup(text) for key, text in made.items()},
     )
 
 
-ERROR_NOTE = "Error: the integral over the window of the queue's distance from its target, absolute and squared."
+ERROR_NOTE = "Error: distance of the queue from its target, absolute and squared, integrated over the window."
 
 
 def _facts(comparison: Runs, plan: dict[str, Any]) -> str:
@@ -116,12 +116,12 @@ def _facts(comparison: Runs, plan: dict[str, Any]) -> str:
 
 
 def _engines_verdict(data: dict[str, Any], ranking: Ranking) -> str:
-    """How far other engines are from the reference, a sentence each; empty with one engine."""
+    """Describe how far other engines differ from the reference; empty with one engine."""
     return escape(" ".join(sentences(data["mismatch"], ranking.link, ranking.window)), quote=False)
 
 
 def _verdict(data: dict[str, Any], ranking: Ranking) -> str:
-    """The result in a sentence: of what leads, the figure of the goal and the utilisation."""
+    """State the result in a sentence: the leader's metric and its utilisation."""
     best, figure = ranking.places[0], ranking.figure
     use = spread(data["aqms"][best.aqm]["links"][ranking.link][ranking.window]["utilization"], 100, 2)
     value = spread(ranking.summaries[best.aqm][figure.key], figure.factor, figure.digits)
@@ -130,25 +130,25 @@ def _verdict(data: dict[str, Any], ranking: Ranking) -> str:
     if len(ranking.places) == 1:
         return f"{name} {did}."
     if best.clearly_best:
-        return f"{name} {did}, clearly better than the {_count(len(ranking.places) - 1)}."
+        return f"{name} {did}, significantly better than the {_count(len(ranking.places) - 1)}."
     alike = " and ".join(f"<b>{escape(place.aqm)}</b>" for place in ranking.places if _like_best(ranking, place))
     if not alike:
-        return f"{name} {did} and leads, but is not clearly better than each of the others."
+        return f"{name} {did} and ranks first, but is not significantly better than every other AQM."
     verb = "does" if alike.count("<b>") == 1 else "do"
     return f"{name} {did}. {alike} {verb} not differ significantly from it."
 
 
 def _like_best(ranking: Ranking, place: Place) -> bool:
-    """Whether an AQM other than the first shares a letter with it."""
+    """Return whether an AQM other than the first shares a letter with it."""
     return place.group is not None and ranking.places[0].aqm in place.tied_with
 
 
 _DID = {
-    "qacd_pkts": "holds the queue within {} of its target (root mean square)",
+    "qacd_pkts": "keeps the queue within {} of its target (root mean square)",
     "sojourn_mean_s": "has a mean sojourn time of {}",
     "sojourn_p99_s": "serves 99 % of its packets within {}",
     "page_load_mean_s": "loads pages in {}",
-    "mos": "carries calls of {}",
+    "mos": "has calls of {}",
     "goodput_bps": "has a goodput of {}",
 }
 
@@ -186,9 +186,9 @@ def _ranking(comparison: Runs, data: dict[str, Any], ranking: Ranking) -> str:
         cells = "".join(f"<td>{_spread_html(metrics[key], f, digits)}</td>" for key, _, _, f, digits in columns)
         badge = ""
         if place is not None and place.clearly_best:
-            badge = '<span class="badge best">clearly best</span>'
+            badge = '<span class="badge best">significantly best</span>'
         elif place is not None and _like_best(ranking, place):
-            badge = '<span class="badge">not different from the best</span>'
+            badge = '<span class="badge">not significantly different from the best</span>'
         colour = order.index(label) % 8
         places = f'<td class="place">{"" if place is None else place.place}</td>' if ranked else ""
         groups = f'<td class="word">{"" if place is None else place.group or number(None, 0)}</td>' if grouped else ""
@@ -227,24 +227,23 @@ def _ranking_note(comparison: Runs, ranking: Ranking) -> str:
     where = f"AQMs are ranked on {comparison.results[0].engine} alone, by" if several else "Ranked by"
     what = f"{where} {ranking.words}."
     if ranking.by == "queue-error":
-        what += " It counts both a queue that stands off the target and one that swings about it."
+        what += " QACD combines a constant offset from the target and oscillations about it."
     if len(comparison.seeds) == 1:
-        return f"{what} One seed gives no confidence intervals, so the order says little."
+        return f"{what} One seed gives no confidence intervals: the order may be chance."
     return (
         f"{what} Values are means over the seeds and 95 % confidence intervals. A place is 1 + "
-        "the number of AQMs that are clearly better. AQMs that share a letter of their groups do not differ "
-        "significantly."
+        "the number of AQMs that are significantly better. AQMs that share a group letter do not differ significantly."
     )
 
 
 def _no_probability(comparison: Runs, link: str) -> str:
-    """Why some AQMs have no line: they mark and drop at moments that their law finds, not by chance."""
+    """Explain why some AQMs have no curve: they signal at times that their law computes, not at random."""
     names = without_probability(comparison, link)
     if not names:
         return ""
-    said = ", ".join(f"<b>{escape(name)}</b>" for name in names)
+    listing = ", ".join(f"<b>{escape(name)}</b>" for name in names)
     signal = "signals" if len(names) == 1 else "signal"
-    return f" {said} {signal} at moments, without a probability: the shares marked and dropped are in the ranking."
+    return f" {listing} {signal} without a probability; the ranking has the fractions marked and dropped."
 
 
 def _link_switch(comparison: Runs) -> str:
@@ -261,7 +260,7 @@ def _window_words(data: dict[str, Any], window: str) -> str:
 
 
 def _transients(comparison: Runs, data: dict[str, Any]) -> str:
-    """The section on what the queue did after start-up and each event; empty without a target."""
+    """Return the section on settling and overshoot after start-up and each event; empty without a target."""
     link = next(iter(data["aqms"][comparison.aqms[0]]["transients"]), None)
     if link is None:
         return ""
@@ -304,10 +303,10 @@ def _transients(comparison: Runs, data: dict[str, Any]) -> str:
 def _aqms(data: dict[str, Any]) -> str:
     rows = []
     for aqm, entry in data["aqms"].items():
-        cells = [parameters(entry["given"]) or "nothing", parameters(entry["params"]) or "no parameters"]
+        cells = [parameters(entry["given"]) or "none", parameters(entry["params"]) or "no parameters"]
         row = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
         rows.append(f"<tr><th scope='row'>{escape(aqm)}</th>{row}</tr>")
-    head = "<thead><tr><th>AQM</th><th>given</th><th>in force</th></tr></thead>"
+    head = "<thead><tr><th>AQM</th><th>Given</th><th>In force</th></tr></thead>"
     caption = '<caption class="unseen">AQMs and their parameters</caption>'
     return f'<table class="plain">{caption}{head}<tbody>{"".join(rows)}</tbody></table>'
 

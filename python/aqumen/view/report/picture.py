@@ -1,8 +1,7 @@
-"""The scenario as a picture: routers, links with names, rates and delays, flow groups; drawn as SVG from the plan.
+"""Network diagram of a scenario: routers, links with names, rates and delays, and flow groups; SVG from the plan.
 
-Hosts that only send or receive are drawn as one symbol per flow group, however many they are, and so are their access
-links. Where many groups stand one above the other, as in an access network, their symbols are low and hold what else
-would stand beside the lines.
+All hosts of a flow group share one symbol, and so do their access links. If many groups are stacked, as in an access
+network, their symbols are flat and contain the labels of their access links.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ ROW = 96.0
 MARGIN = 14.0
 LOW_BOX_H, LOW_ROW = 36.0, 46.0
 ROWS_MAX = 5
-"""From more groups on one side on, they are drawn low."""
+"""Maximum number of groups on one side with full-height symbols."""
 ROUTER_R = 15.0
 
 
 @dataclass(slots=True)
-class Ends:
-    """The sending or the receiving ends of the flows of one group at one router."""
+class Endpoints:
+    """Sending or receiving endpoints of a flow group at one router."""
 
     group: str
     node: str
@@ -42,10 +41,10 @@ class Ends:
 
 
 def scenario_svg(plan: Plan) -> str:
-    """The picture.
+    """Return the diagram as SVG text.
 
     Args:
-        plan: The scenario made explicit.
+        plan: Plan of the scenario.
     """
     plan = _by_name(plan)
     links: list[Link] = plan["links"]
@@ -61,7 +60,7 @@ def scenario_svg(plan: Plan) -> str:
     row_height = LOW_ROW if side_rows > ROWS_MAX else ROW
     for end in ends:
         end.low = side_rows > ROWS_MAX
-    # Labels of a link stand above it.
+    # Space for the labels above a link.
     changes = max(min(len(link["rates"]), 4) for link in links) - 1
     top, height = MARGIN + 15 * changes * (rows == 1), rows * row_height
     left = MARGIN + BOX_W + 120
@@ -102,30 +101,30 @@ def scenario_svg(plan: Plan) -> str:
 
 
 def _by_name(plan: Plan) -> Plan:
-    """The plan with nodes and groups named where it gives their positions."""
+    """Replace positions of nodes and groups in the plan by names."""
     nodes, groups = plan["nodes"], [group["name"] for group in plan["groups"]]
     links = [{**link, "from": nodes[link["from"]], "to": nodes[link["to"]]} for link in plan["links"]]
     return {**plan, "links": links, "flows": [{**flow, "group": groups[flow["group"]]} for flow in plan["flows"]]}
 
 
-def _collapse(plan: Plan) -> tuple[list[str], list[Ends]]:
-    """The nodes that forward, in the plan's order, and the ends of the flows that hang on them."""
+def _collapse(plan: Plan) -> tuple[list[str], list[Endpoints]]:
+    """Return the forwarding nodes in the plan's order, and the endpoints attached to them."""
     links = plan["links"]
     paths = [[links[i]["from"] for i in flow["path"]] + [links[flow["path"][-1]]["to"]] for flow in plan["flows"]]
     forward = {node for path in paths for node in path[1:-1]}
     if not forward:
-        # Hosts joined directly: all of them are drawn.
+        # Directly connected hosts: draw all of them.
         forward = {node for path in paths for node in path}
     for path in paths:
-        # A host that sends and forwards stays a node; a one-link path has no node in between.
+        # A host that also forwards stays a node; a path of one link has no inner node.
         if not forward.intersection(path):
             forward.update(path)
-    ends: dict[tuple[str, str, bool], Ends] = {}
+    ends: dict[tuple[str, str, bool], Endpoints] = {}
     for flow, path in zip(plan["flows"], paths, strict=True):
         inner = [i for i, node in enumerate(path) if node in forward]
         for sending, i in ((True, inner[0]), (False, inner[-1])):
             key = (flow["group"], path[i], sending)
-            end = ends.setdefault(key, Ends(*key))
+            end = ends.setdefault(key, Endpoints(*key))
             end.count += 1
             crossed = flow["path"][:i] if sending else flow["path"][i:]
             end.access += [links[each] for each in crossed]
@@ -133,7 +132,7 @@ def _collapse(plan: Plan) -> tuple[list[str], list[Ends]]:
 
 
 def _columns(plan: Plan, routers: Sequence[str]) -> dict[str, int]:
-    """How far to the right each router stands: after all that data cross before it, circles left out."""
+    """Return the column of each router: right of all routers upstream of it, ignoring cycles."""
     known, after = set(routers), {router: set[str]() for router in routers}
     links = plan["links"]
 
@@ -160,8 +159,8 @@ def _columns(plan: Plan, routers: Sequence[str]) -> dict[str, int]:
     return columns
 
 
-def _place_ends(ends: Iterable[Ends], columns: dict[str, int], last: int) -> list[Ends]:
-    """Mark the ends of the left and of the right margin by x = -1 and 1, and return the others."""
+def _place_ends(ends: Iterable[Endpoints], columns: dict[str, int], last: int) -> list[Endpoints]:
+    """Mark endpoints at the left and right margin by x = -1 and 1. Returns the others."""
     aside = []
     for end in ends:
         if columns[end.node] == 0 and (end.sending or last > 0):
@@ -173,7 +172,7 @@ def _place_ends(ends: Iterable[Ends], columns: dict[str, int], last: int) -> lis
     return aside
 
 
-def _access(end: Ends, at: tuple[float, float]) -> str:
+def _access(end: Endpoints, at: tuple[float, float]) -> str:
     x, y = at
     if end.y > y + ROW / 2 and MARGIN < end.x < x:
         start = (end.x + BOX_W / 2, end.y - BOX_H / 2)
@@ -181,10 +180,10 @@ def _access(end: Ends, at: tuple[float, float]) -> str:
     else:
         right = end.x > x
         start = (end.x if right else end.x + BOX_W, end.y)
-        # On the side of the line that is free: above a line that falls, below one that rises.
+        # On the free side: above a falling line, below a rising one.
         lift = -12 if y >= end.y else 34
         label_at, anchor = (start[0] + (-10 if right else 14), start[1] + lift), "end" if right else "start"
-    # A low symbol holds its label itself.
+    # A flat symbol contains its label.
     lines = [] if end.low else _access_label(end.access)
     text = "".join(
         f'<text class="lbl" x="{label_at[0]:.1f}" y="{label_at[1] - 13 * (len(lines) - 1 - i):.1f}" '
@@ -210,7 +209,7 @@ def _core_link(both: Sequence[Link], at: dict[str, tuple[float, float]]) -> str:
     if len(link["rates"]) > 3:
         labels.append(f"and {len(link['rates']) - 3} more changes")
     labels.insert(0, link["name"])
-    # The way back is told where its first rate or its delay is another.
+    # Label the reverse direction if its first rate or delay differs.
     labels += [
         f"back {_rate(each['rates'][0][1])}, {_delays([each['delay_s']])}"
         for each in both[1:]
@@ -227,7 +226,7 @@ def _core_link(both: Sequence[Link], at: dict[str, tuple[float, float]]) -> str:
 
 
 def _queue(link: Link, x1: float, y1: float, x2: float) -> str:
-    """A little queue in front of the link that is looked at."""
+    """Draw a queue in front of a recorded link."""
     right = x2 >= x1
     toward = 1 if right else -1
     x = x1 + toward * (ROUTER_R + 8)
@@ -255,14 +254,14 @@ def _router(name: str, x: float, y: float) -> str:
     )
 
 
-def _box(end: Ends, plan: Plan) -> str:
+def _box(end: Endpoints, plan: Plan) -> str:
     height = LOW_BOX_H if end.low else BOX_H
     x, y = end.x, end.y - height / 2
     shadows = "".join(
         f'<rect class="box" x="{x + shift:.1f}" y="{y + shift:.1f}" width="{BOX_W:g}" height="{height:g}" rx="6"/>'
         for shift in ((8, 4) if end.count > 1 and not end.low else ())
     )
-    what = _what(end, plan) if end.sending else [f"{end.count} receiver{'s' if end.count > 1 else ''}"]
+    what = _description(end, plan) if end.sending else [f"{end.count} receiver{'s' if end.count > 1 else ''}"]
     title, words = end.group, what
     if end.low:
         title, words = f"{end.group}: {what[0].partition(',')[0]}", [", ".join(_access_label(end.access))]
@@ -280,7 +279,7 @@ def _box(end: Ends, plan: Plan) -> str:
     )
 
 
-def _what(end: Ends, plan: Plan) -> list[str]:
+def _description(end: Endpoints, plan: Plan) -> list[str]:
     group = next(each for each in plan["groups"] if each["name"] == end.group)
     first = plan["flows"][group["flows"][0]]
     starts = [plan["flows"][i]["on"][0][0] for i in range(*group["flows"]) if plan["flows"][i]["on"]]

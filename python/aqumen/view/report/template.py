@@ -1,4 +1,4 @@
-"""Pages from templates, by Jinja2: what is put in is escaped unless the template says that it is safe."""
+"""HTML pages from Jinja2 templates; values are escaped unless a template marks them safe."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["render"]
 
 
 def _options(text: str) -> Markup:
-    """Text in which a line does not end within an option such as `--rtt`."""
+    """Escape text, and prevent line breaks within options such as `--rtt`."""
     return Markup(re.sub(r"--[a-z]+(?:-[a-z]+)*", r'<span class="opt">\g<0></span>', str(escape(text))))
 
 
@@ -25,11 +25,11 @@ def _pages(package: str) -> Environment:
 
 
 def render(package: str, name: str, /, **values: Any) -> str:
-    """A page.
+    """Render a page.
 
     Args:
         package: The package that has the template.
         name: The template's file.
-        values: What it asks for.
+        values: Variables of the template.
     """
     return _pages(package).get_template(name).render(**values)

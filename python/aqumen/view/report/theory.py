@@ -1,4 +1,4 @@
-"""The report's section that sets the equations beside the runs."""
+"""Section of the report that compares predictions with measurements."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ COLUMNS = (
     ("sojourn_mean_s", "Sojourn, ms", 1000.0, 1),
 )
 NOISE = (
-    ("queue_std_pkts", "Deviation, packets", 1.0, 1),
+    ("queue_std_pkts", "Standard deviation, packets", 1.0, 1),
     ("qacd_pkts", "QACD, packets", 1.0, 1),
     ("queue_p95_pkts", "95th percentile, packets", 1.0, 1),
 )
 
 
 def theory_section(comparison: Runs, window: str, *, loops: bool = False) -> str:
-    """A table of predictions and measurements in one window, first seed, and likely causes; empty without predictions.
+    """Return a table of predictions and measurements, with explanations of the differences; empty without predictions.
 
     Args:
         comparison: The finished runs, by engine, AQM and seed.
-        window: Which part of the run: `steady`, `all`, or one that the scenario names.
-        loops: Also margins and oscillations, which may take seconds for each AQM.
+        window: `steady`, `all`, or a window of the scenario.
+        loops: Also predict margins and oscillations, which may take seconds for each AQM.
     """
     columns = COLUMNS + NOISE if loops else COLUMNS
     rows, notes = [], []
@@ -52,14 +52,14 @@ def theory_section(comparison: Runs, window: str, *, loops: bool = False) -> str
         return ""
     head = "".join(f"<th>{title}</th>" for _, title, _, _ in columns)
     return (
-        "<section>\n<h2>Theory beside measurement</h2>\n"
-        '<div class="wide" role="region" tabindex="0" aria-label="Theory beside measurement"><table class="settle">'
-        '<caption class="unseen">Theory beside measurement</caption><thead><tr><th class="name">AQM</th><th>Link</th>'
+        "<section>\n<h2>Prediction and measurement</h2>\n"
+        '<div class="wide" role="region" tabindex="0" aria-label="Prediction and measurement"><table class="settle">'
+        '<caption class="unseen">Prediction and measurement</caption><thead><tr><th class="name">AQM</th><th>Link</th>'
         f"{head}<th>W0, packets</th>{'<th>Gain margin</th>' if loops else ''}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>\n"
         f'<p class="note">Predicted / measured, window {escape(window)}, seed {comparison.results[0].seed}. '
-        "Predictions are the equilibrium of the fluid equations"
-        + ("" if loops else "; <code>--theory</code> looks at margins and oscillations too")
+        "Predictions are equilibria of the fluid equations"
+        + ("" if loops else "; <code>--theory</code> adds margins and oscillations")
         + ".</p>\n"
         + (f"<ul>{''.join(notes)}</ul>\n" if notes else "")
         + "</section>"

@@ -1,4 +1,4 @@
-"""The engine `live`: the kernel's own TCP over links in user space, run by the program `aqumend` (Linux, as root)."""
+"""Engine `live`: the kernel's TCP over links in user space, run by the program `aqumend` (Linux, as root)."""
 
 from aqumen.engines.external.live.runner import LiveAnswer, LiveError, find_program, run
 

@@ -1,8 +1,7 @@
-"""The packet engine beside the kernel: what is compared, and how large a difference counts as none.
+"""Comparison of the packet engine with the kernel's TCP: cells and bounds.
 
-Two kinds of cells: under an AQM at a bottleneck (queue and utilisation), and at a given probability of marks or drops
-where nothing waits (the window over p of the senders alone). The comparison itself is that with ns-2: see
-`aqumen.engines.external.crosscheck`.
+Cells of the experiment `queue` have an AQM at a bottleneck (queue and utilisation). Cells of `window` have a fixed
+signal probability and no queue: they compare the response functions of the senders.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ from aqumen.scenario import Scenario
 __all__ = ["BOUNDS", "CELLS", "MORE", "TOGETHER", "Runs", "validate"]
 
 MORE = 3
-"""Seeds of ours for each run of the kernel: ours take no time."""
+"""Seeds of the packet engine for each run of the kernel."""
 
 TOGETHER = 2
-"""Runs of the kernel at a time, where there are as many cores: each has namespaces and links of its own."""
+"""Concurrent runs of the kernel on machines with as many cores; each has its own namespaces and links."""
 
 REGULATED = {"queue_mean_pkts": Bound(0.10, 1.0), "utilization": Bound(0.0, 0.02)}
-"""AQMs that hold the queue at a target, whatever the senders are like."""
+"""Bounds for AQMs that regulate the queue to a target."""
 UNREGULATED = {"queue_mean_pkts": Bound(0.20, 1.0), "utilization": Bound(0.0, 0.03)}
-"""AQMs whose queue follows from what the senders do."""
+"""Bounds for AQMs whose queue depends on the senders."""
 SENDERS = {"window_pkts": Bound(0.05, 0.0), "rtt_s": Bound(0.05, 0.0), "goodput_mbps": Bound(0.05, 0.0)}
-"""Senders at a given probability. Goodput is window over round trip."""
+"""Bounds for senders at a fixed signal probability. Goodput is window / RTT."""
 
 BOUNDS = UNREGULATED | REGULATED | SENDERS
-"""All of them, for the report."""
+"""All bounds, for the report."""
 
 PROBABILITIES = (0.005, 0.02, 0.08, 0.2)
 CONGESTION = {"reno": "linux-reno", "cubic": "linux", "bbr": "linux-bbr"}
@@ -48,10 +47,10 @@ def _cells() -> list[Cell]:
     unregulated = {"CoDel": "codel", "FQ-CoDel": "fq-codel", "PIE": "pie"}
     cells = [Cell("queue", "live/queue.toml", (), label, spec) for label, spec in (regulated | unregulated).items()]
     for name, preset in CONGESTION.items():
-        # BBR takes no notice of marks: its packets cannot carry them.
+        # BBR ignores marks: its packets are not ECN-capable.
         for signal in ("drops",) if name == "bbr" else ("marks", "drops"):
             transport = f'{{ preset = "{preset}", ecn = {str(signal == "marks").lower()} }}'
-            # BBR takes all there is: each of its flows has a rate of its own.
+            # BBR fills any link, so each flow has an access link of its own rate.
             rate = "2.5Mbit" if name == "bbr" else "1Gbit"
             settings = (("flows.ftp.transport", transport), ("access.rate", rate))
             cells += [
@@ -62,34 +61,34 @@ def _cells() -> list[Cell]:
 
 
 CELLS: list[Cell] = _cells()
-"""Scenario files in the folder `validation`."""
+"""Cells of the comparison; their scenario files are in the folder `validation`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The runs of one cell by one side."""
+    """Runs of one cell in the kernel."""
 
     figures: list[dict[str, float]]
-    """One mapping per run."""
+    """Metrics of each valid run."""
     invalid: list[str]
-    """Why runs of the kernel do not count, after they were repeated once."""
+    """Reasons of runs that stayed invalid after one repetition."""
     late_s: list[float]
-    """How late one packet in a hundred was written, of each run that counts."""
+    """The 99th percentile of a packet's lateness, for each valid run, seconds."""
 
 
 def validate(
     cells: Sequence[Cell], base: Path, repeats: int, say: Callable[[str], None]
 ) -> Iterator[tuple[Cell, list[Row]]]:
-    """Run both sides on every cell and give its rows: none where the kernel has no two runs that count.
+    """Run both engines on every cell and yield its rows; no rows if the kernel has fewer than two valid runs.
 
     Args:
-        cells: What to compare.
+        cells: Cells to compare.
         base: The folder `validation`.
-        repeats: Runs of the kernel; the packet engine has `MORE` seeds for each.
-        say: Told of runs that do not count.
+        repeats: Runs of the kernel for each cell; the packet engine has `MORE` times as many seeds.
+        say: Reports invalid runs and lateness.
     """
     if repeats < 2:
-        raise ScenarioError(f"seeds = {repeats}: a comparison needs at least two runs a side")
+        raise ScenarioError(f"seeds = {repeats}: must be at least 2")
     for cell in cells:
         scenario = Scenario.load(base / cell.scenario)
         for key, value in cell.settings:
@@ -99,12 +98,12 @@ def validate(
         for why in theirs.invalid:
             say(f"{cell.name}: {why}")
         if theirs.late_s:
-            late = f"one packet in a hundred was written {max(theirs.late_s) * 1e6:.0f} us late or later"
-            say(f"{cell.name}: {len(theirs.figures)} of {repeats} runs count; at worst {late}")
+            late = f"1 % of the packets were written at least {max(theirs.late_s) * 1e6:.0f} us late"
+            say(f"{cell.name}: {len(theirs.figures)} of {repeats} runs are valid; at worst {late}")
         rows = []
         if len(theirs.figures) > 1:
             rows = compare(cell.experiment, cell.label, "steady", ours, theirs.figures, bounds=_bounds(cell))
-        # A window at a given p tells one thing in three ways; what counts is the window.
+        # At a fixed probability the three metrics are equivalent: only the window is judged.
         yield cell, [row if _judged(row) else replace(row, verdict="-") for row in rows]
 
 
@@ -142,7 +141,7 @@ def _theirs(scenario: Scenario, cell: Cell, seeds: Sequence[int]) -> Runs:
     with ThreadPoolExecutor(min(TOGETHER, engines.cores())) as pool:
         running = {seed: pool.submit(one, seed) for seed in seeds}
         try:
-            # As they end: one that fails must not wait for those before it.
+            # In order of completion, so that a failure is reported at once.
             for done in as_completed(running.values()):
                 done.result()
         except BaseException:
@@ -156,16 +155,16 @@ def _theirs(scenario: Scenario, cell: Cell, seeds: Sequence[int]) -> Runs:
             runs.figures.append(figures(cell, result))
             runs.late_s.append(host["write_late_p99_s"] or 0.0)
         else:
-            runs.invalid.append(f"run {seed} does not count: {'; '.join(host['invalid_because'])}")
+            runs.invalid.append(f"run {seed} is invalid: {'; '.join(host['invalid_because'])}")
     return runs
 
 
 def figures(cell: Cell, result: Mapping[str, Any]) -> dict[str, float]:
-    """What is compared of one run, whichever engine ran it.
+    """Return the compared metrics of one run of either engine.
 
     Args:
-        cell: Which experiment and AQM the two sides ran.
-        result: The result's dictionary.
+        cell: Cell that was run.
+        result: Dictionary of the result.
     """
     if cell.experiment != "window":
         metrics = result["links"]["bottleneck"]["steady"]

@@ -1,4 +1,4 @@
-"""Starts `aqumend` for one run and reads what it answers."""
+"""Runs `aqumend` for one job and reads its result."""
 
 from __future__ import annotations
 
@@ -31,39 +31,39 @@ PROGRESS = "progress "
 
 
 class LiveError(EngineError):
-    """The engine is missing, or refused the run; one line."""
+    """`aqumend` is missing or refused the run."""
 
 
 class LiveAnswer(ExternalAnswer):
-    """What `aqumend` answered: all that a run of the packet engine has, and `host`."""
+    """Result of `aqumend`: the keys of the packet engine, and `host`."""
 
     def __init__(self, answer: dict[str, Any]) -> None:
-        """Take the program's dictionary.
+        """Wrap the program's output.
 
         Args:
-            answer: Under `result` the metrics, under `curves` series and distributions.
+            answer: Dictionary with `result`, the metrics, and `curves`, series and distributions.
         """
         curves = answer["curves"]
         super().__init__({**answer["result"], "series": curves["series"], "sojourn": curves["sojourn"]})
         self._queue = curves["queue"]
 
     def queue_cdf(self, link: str, window: str) -> tuple[Floats, Floats]:
-        """Queue lengths in packets and the share of time at or below each."""
+        """Return queue lengths (packets) and the fraction of time at or below each."""
         packets, share = self._queue[link][window]
         return np.array(packets, dtype=np.float64), np.array(share, dtype=np.float64)
 
 
 def find_program() -> Path:
-    """Where `aqumend` is: beside this Python, else on the path; raises `LiveError` where it is not."""
+    """Find `aqumend` beside this Python or on the path; raise `LiveError` if it is absent."""
     found = shutil.which(PROGRAM, path=str(Path(sys.executable).parent)) or shutil.which(PROGRAM)
     if found is None:
         what = "in a checkout of Aqumen `make setup` builds it" if sys.platform == "linux" else "it needs Linux"
-        raise LiveError(f"engine `live` needs the program {PROGRAM}, which is not here; {what}")
+        raise LiveError(f"engine `live` needs the program {PROGRAM}, which is not installed; {what}")
     return Path(found)
 
 
 class _Machine:
-    """Which runs share this machine: any number beside each other, or one alone."""
+    """Lock of this machine: shared by concurrent runs, or exclusive for one."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -84,7 +84,7 @@ class _Machine:
     def alone(self) -> Iterator[None]:
         with self._changed:
             self._changed.wait_for(lambda: self._running == 0)
-            # The lock stays ours: nobody begins meanwhile.
+            # Holding the lock keeps other runs from starting.
             yield
 
 
@@ -92,15 +92,15 @@ _MACHINE = _Machine()
 
 
 def run(scenario: Scenario, job: Job, progress: Callable[[float], bool] | None = None) -> LiveAnswer:
-    """Run one job; it takes as long as the scenario says.
+    """Run one job in real time.
 
-    A machine that was busy for a moment gets a second chance, and no third: a run that was late is repeated once, with
-    no other run of this process beside it; one that was late twice says so under `host`.
+    A run with late packets is repeated once, without concurrent runs of this process. If it is late again, `host` in
+    the result says so.
 
     Args:
         scenario: The network, its flows, and what happens during a run.
         job: AQM and seed.
-        progress: Called now and then with the share done, 0 to 1; `False` stops the run.
+        progress: Called with the completed fraction, 0 to 1; returning `False` stops the run.
     """
     aqm, seed = job
     command = [
@@ -132,7 +132,7 @@ def run(scenario: Scenario, job: Job, progress: Callable[[float], bool] | None =
 
 
 def _answer(command: list[str], text: str, progress: Callable[[float], bool]) -> dict[str, Any]:
-    """What the program answers to one run."""
+    """Run the program and return its output."""
     with tempfile.TemporaryFile() as out:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.PIPE, text=True)
         try:
@@ -152,12 +152,14 @@ def _answer(command: list[str], text: str, progress: Callable[[float], bool]) ->
 
 
 def _follow(process: subprocess.Popen[str], text: str, progress: Callable[[float], bool]) -> tuple[list[str], bool]:
-    """Hand the scenario over and listen until the program ends: what it said, and whether `progress` stopped it."""
+    """Write the scenario to the program and read its messages to the end. Returns them, and whether `progress` stopped
+    it.
+    """
     assert process.stdin is not None
     assert process.stderr is not None
     said, stopped = [], False
     try:
-        # Closed in any case: else what the program did not read would be written once more when the pipe goes away.
+        # Close in any case: otherwise unread data would be written again when the pipe is destroyed.
         with process.stdin as pipe:
             pipe.write(text)
     except BrokenPipeError:

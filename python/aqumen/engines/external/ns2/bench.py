@@ -1,4 +1,4 @@
-"""What ns-2 costs: CPU time from time 0 to the end, with nothing traced or monitored."""
+"""CPU time and packet counts of ns-2 without traces and monitors."""
 
 import tempfile
 from collections.abc import Mapping
@@ -16,29 +16,29 @@ __all__ = ["Ns2Cost", "ns2_cost", "ns2_packets"]
 
 @dataclass(frozen=True, slots=True)
 class Ns2Cost:
-    """Cost of one run of ns-2, read inside its process from `/proc/self/schedstat`; seconds of CPU."""
+    """CPU time of one run of ns-2, seconds; read from `/proc/self/schedstat` within the process."""
 
     setup_s: float
-    """Until time 0: start of the interpreter, network, routes."""
+    """Before simulated time 0: interpreter, network and routes."""
     run_s: float
-    """From time 0 to the end."""
+    """From simulated time 0 to the end."""
 
 
 def ns2_cost(plan: Mapping[str, Any] | Plan) -> Ns2Cost:
-    """Run a plan once and measure it.
+    """Run a plan once and measure its CPU time.
 
     Args:
-        plan: The plan, or what it says as a dictionary.
+        plan: A plan, or its dictionary.
     """
     start, end = _execute(script(_plan(plan), timing=True)).metered_ns
     return Ns2Cost(setup_s=start / 1e9, run_s=(end - start) / 1e9)
 
 
 def ns2_packets(plan: Mapping[str, Any] | Plan) -> int:
-    """Packets that leave the recorded links. Counting changes no packet, but costs time: a run of its own.
+    """Count the packets that leave the recorded links, in a run of its own since counting takes CPU time.
 
     Args:
-        plan: The plan, or what it says as a dictionary.
+        plan: A plan, or its dictionary.
     """
     packets = sum(_execute(script(_plan(plan), timing=True, count=True)).counts.values())
     if packets == 0:

@@ -1,4 +1,4 @@
-"""What is compared with ns-2: AQMs and networks that both have, the bounds of a difference, and recorded runs."""
+"""Cells of the comparison with ns-2: AQMs and networks of both simulators, bounds, and recorded runs."""
 
 import csv
 from pathlib import Path
@@ -8,11 +8,11 @@ from aqumen.engines.external.crosscheck import METRICS, Cell
 __all__ = ["CELLS", "FOLDER", "METRICS", "OURS", "WINDOWS", "reference"]
 
 WINDOWS = ("all", "steady")
-"""Where it is compared."""
+"""Windows to compare."""
 FOLDER = "experiments"
-"""Where the scenario files are."""
+"""Folder of the scenario files."""
 OURS = 1
-"""How many seeds ours has for one of theirs."""
+"""Seeds of the packet engine for each seed of ns-2."""
 
 
 def _cells() -> list[Cell]:
@@ -39,7 +39,7 @@ def _cells() -> list[Cell]:
         for experiment, (scenario, settings) in experiments.items()
         for label, spec in (aqms | (more if experiment in ("arm_exp1", "arm_exp3_N50") else {})).items()
     ]
-    # Packets of other sizes: an AQM that is told a wrong mean size shows here. An overhead of half a packet time.
+    # Other packet sizes, which reveal a wrong mean packet size; send overhead is half a packet time.
     of_sizes = {label: spec for label, spec in (aqms | more).items() if label not in ("PIpaper", "REM100")}
     cells += [
         Cell(f"{size}B", "arm-pfc/exp3.toml@n50", _sized(size, flows), label, spec)
@@ -62,13 +62,13 @@ def _cells() -> list[Cell]:
         ("topology.bottleneck.buffer", "60pkt"),
         ("flows.cubic.start", "1s"),
         ("flows.cubic.transport.initial_threshold", "50pkt"),
-        # Without it the rate is halved in recovery.
+        # An overhead would halve the rate in recovery.
         ("flows.cubic.transport.send_overhead", "0s"),
         ("duration", "100s"),
     )
     short = {"DropTail": "droptail:ns2_limit=true", "RED30": "red30", "PI50": "pi50"}
     web = (("short", "fct_mean_s"), ("pages", "fct_mean_s"), ("pages", "page_load_mean_s"))
-    # As many losses: in runs, one by one, and by wrong bits (1 - 0.999996^8000 of the packets of 1000 bytes).
+    # Equal loss ratios: bursts, independent losses, and bit errors (1 - 0.999996^8000 for 1000 bytes).
     wires: dict[str, tuple[tuple[str, str], ...]] = {
         "wire": (),
         "wire_random": (("bottleneck.loss", "0.032"),),
@@ -85,7 +85,7 @@ def _cells() -> list[Cell]:
         *(Cell("bytes", others["mixed"], few_sctp, label, spec) for label, spec in in_bytes.items()),
         *(Cell("cubic", "../validation/ns2/cubic.toml", (), label, spec) for label, spec in cubic.items()),
         Cell("cubic_one", "../validation/ns2/cubic.toml", one, "DropTail", cubic["DropTail"]),
-        # Short transfers leave the link idle now and then, for longer with some seeds than with others.
+        # Short transfers leave the link idle at times, which increases the variance between seeds.
         *(Cell("web", "../validation/ns2/web.toml", (), label, spec, web, True, 2) for label, spec in short.items()),
         *(
             Cell(experiment, "../validation/ns2/wire.toml", settings, "DropTail", dropping["DropTail"], wire)
@@ -95,9 +95,9 @@ def _cells() -> list[Cell]:
 
 
 def _sized(size: int, flows: int) -> tuple[tuple[str, str], ...]:
-    """A shorter run of an experiment with packets of `size` bytes, for which its AQMs are designed too.
+    """Return the settings of a shorter run with packets of `size` bytes, for which the AQMs are designed.
 
-    The windows have four or five packets: with larger ones AVQ's queue scatters too much from seed to seed.
+    Windows have four or five packets; with larger ones AVQ's queue varies too much between seeds.
     """
     return (
         ("flows.ftp.count", str(flows)),
@@ -109,15 +109,18 @@ def _sized(size: int, flows: int) -> tuple[tuple[str, str], ...]:
 
 
 CELLS: list[Cell] = _cells()
-"""The experiments whose AQM ns-2 has: ARM-PFC 1, 3 (N = 50, 100), 4 (N = 300); DropTail, RED, PI (printed, x 1000); on
-1 and 3 with N = 50 also ARED, REM (targets 20 and 100 packets) and AVQ; 3 with packets of 500 and 1500 bytes. Then SCTP
-alone, SCTP, TCP and UDP together, the same with a buffer in bytes, and CUBIC, under DropTail and a RED that drops; one
-CUBIC flow alone under DropTail. Web-like load under DropTail, RED and PI; wires that lose packets in bursts, at random
-and by bit errors."""
+"""Cells of the comparison.
+
+- ARM-PFC experiments 1, 3 (N = 50, 100) and 4 (N = 300) with DropTail, RED and PI (as printed, and x 1000); on 1 and 3
+  with N = 50 also ARED, REM (targets of 20 and 100 packets) and AVQ; 3 with packets of 500 and 1500 bytes.
+- SCTP alone; SCTP, TCP and UDP, also with a buffer in bytes; CUBIC; all with DropTail and a dropping RED. One CUBIC
+  flow with DropTail.
+- Web-like load with DropTail, RED and PI; wires with bursts of losses, independent losses and bit errors.
+"""
 
 
 def reference(path: Path) -> dict[tuple[str, str, str], list[dict[str, float]]]:
-    """The recorded ns-2 runs of validation/ns2/reference.csv: `measures` by (experiment, aqm label, window)."""
+    """Read the recorded ns-2 runs of validation/ns2/reference.csv: (experiment, AQM label, window) -> `measures`."""
     runs: dict[tuple[str, str, str], list[dict[str, float]]] = {}
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):

@@ -1,18 +1,18 @@
-"""What can go wrong with the ns-2 engine: each message is one line that says what to do about it."""
+"""Errors of the ns-2 engine; each message is one line that says how to fix it."""
 
 __all__ = ["Ns2Error", "Ns2Failed", "Ns2Missing", "Ns2Unsupported"]
 
 
 class Ns2Error(RuntimeError):
-    """Any failure of the ns-2 engine."""
+    """Base of all errors of the ns-2 engine."""
 
 
 class Ns2Unsupported(Ns2Error):
-    """The scenario asks for something that ns-2.35 does not have."""
+    """The scenario uses a feature that ns-2.35 lacks."""
 
 
 class Ns2Missing(Ns2Error):
-    """No ns-2 on this machine."""
+    """ns-2 is not installed."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -22,4 +22,4 @@ class Ns2Missing(Ns2Error):
 
 
 class Ns2Failed(Ns2Error):
-    """ns-2 started and did not come to its end."""
+    """ns-2 started but did not finish."""

@@ -1,7 +1,7 @@
-"""The explicit network that one run simulates (nodes, directed links, flows), read from the scenario's expansion.
+"""Typed form of a plan (nodes, directed links, flows) for ns-2.
 
-The dictionary comes from `scenario` (one scenario, one seed, everything random about the set-up already drawn). This
-file turns it into typed records and refuses what ns-2 cannot do before a line of Tcl is written.
+Reads the dictionary of `Scenario.plan`, in which all random quantities of the set-up are drawn. Raises `Ns2Unsupported`
+for features that ns-2 lacks, before any Tcl is written.
 """
 
 from collections.abc import Mapping
@@ -20,13 +20,13 @@ __all__ = ["Flow", "Group", "Plan", "Transport"]
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """TCP as ns-2 offers it. Sizes are bytes on the wire, windows packets; defaults are ns-2's, save the window."""
+    """TCP settings of ns-2. Sizes in bytes on the wire, windows in packets; defaults are ns-2's, except the window."""
 
     variant: str = "reno"
     ecn: bool = False
     packet_bytes: int = 1000
     header_bytes: int = 40
-    """Of a packet; a SYN is as large."""
+    """Header of a packet, and size of a SYN, bytes."""
     ack_bytes: int = 40
     receive_window: float = 1000.0
     initial_window: float = 2.0
@@ -38,32 +38,32 @@ class Transport:
     rto_granularity_s: float = 0.01
     delayed_ack_s: float | None = None
     restart_window: float | None = 1.0
-    """Window after the retransmission timer expired with nothing outstanding; None: unchanged."""
+    """Window after a retransmission time-out with no data outstanding, packets; None keeps the window."""
     syn: bool = True
     limited_transmit: bool = True
     cwr_retransmissions: bool = True
     exit_by_flight: bool = False
     initial_threshold: int | None = None
-    """Slow-start threshold at the start (packets); None: the receive window. Agent/TCP/Linux alone."""
+    """Initial slow-start threshold, packets; None: the receive window. Only for Agent/TCP/Linux."""
     congestion: str = "reno"
-    """`cubic-2.1`: that of Linux 2.6.22, in `Agent/TCP/Linux`."""
+    """`reno`, or `cubic-2.1`: CUBIC of Linux 2.6.22, in `Agent/TCP/Linux`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Flows that are reported together: numbers first to last - 1."""
+    """Flows that are reported together: numbers `first` to `last` - 1."""
 
     name: str
     transport: Transport | Sctp | Udp
     first: int
     last: int
     requests: Requests | None = None
-    """Finite transfers; None: the flows send by themselves."""
+    """Requests for finite transfers; None for bulk and generated traffic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A connection: link numbers there and back, and when its source is on ((start_s, stop_s or None), ...)."""
+    """A connection: link numbers of both directions, and ON periods of its source ((start_s, stop_s or None), ...)."""
 
     group: int
     path: tuple[int, ...]
@@ -73,11 +73,11 @@ class Flow:
 
 
 _VARIANTS = ("reno", "newreno", "sack")
-# Names that other parts of the program use for the same thing.
+# Names of plans that differ from those of `Transport`.
 _ALIASES = {"rto_tick_s": "rto_granularity_s"}
-# Of these what Agent/TCP/Linux has built in. It knows more than one reaction to marks, none of them compared with ours.
+# Fields of `Transport` that are built into Agent/TCP/Linux. Its reactions to marks have not been validated.
 _OF_RENO = {"variant", "ecn", "delayed_ack_s", "limited_transmit", "initial_window"}
-# What it has otherwise or not at all: of reactions to marks, which are off; and of NewReno.
+# Options of ECN, which is off, and of NewReno: no effect in Agent/TCP/Linux.
 _LINUX_UNUSED = {
     "min_window", "ect_retransmissions", "cwr_retransmissions", "timeout_after_mark_keeps_threshold",
     "mark_after_timeout_counts", "ecn_backoff", "exit_by_flight", "recovery_burst",
@@ -91,7 +91,7 @@ def _transport(raw: Mapping[str, Any], traffic: Any, group: str, asks: bool) -> 
     if preset == "udp":
         return read_udp(raw, traffic, group)
     if traffic != "bulk" and not asks:
-        raise Ns2Unsupported(f"group '{group}': over TCP ns-2 runs the traffic bulk, transfers and web here")
+        raise Ns2Unsupported(f"group '{group}': ns-2 runs only bulk, transfers and web traffic over TCP")
     return _tcp(raw, group)
 
 
@@ -103,10 +103,10 @@ def _tcp(raw: Mapping[str, Any], group: str) -> Transport:
     if congestion not in ("reno", "cubic-2.1"):
         hint = ": its CUBIC is that of 2005, preset cubic-ns2" if congestion == "cubic" else ""
         raise Ns2Unsupported(
-            f"group '{group}': ns-2 runs the congestion controls reno and cubic-2.1 here, not {congestion}{hint}"
+            f"group '{group}': ns-2 runs only the congestion controls reno and cubic-2.1, not {congestion}{hint}"
         )
     name_of = "the CUBIC of ns-2" if cubic else "ns-2"
-    # What it always does is what the preset for it does, but for what a field of `Transport` hands over.
+    # Built-in behaviour is that of ns-2's preset, except for the fields of `Transport`.
     handed_over = known - _OF_RENO if cubic else known
     preset = preset_in_plans("cubic-ns2" if cubic else "ns2")
     built_in = {name: value for name, value in preset.items() if _ALIASES.get(name, name) not in handed_over}
@@ -115,7 +115,7 @@ def _tcp(raw: Mapping[str, Any], group: str) -> Transport:
         if name == "preset":
             if value not in ("ns2", "cubic-ns2"):
                 presets = "ns2, cubic-ns2, sctp-ns2 and udp"
-                raise Ns2Unsupported(f"group '{group}': ns-2 runs the transport presets {presets}, not '{value}'")
+                raise Ns2Unsupported(f"group '{group}': ns-2 runs only the transport presets {presets}, not '{value}'")
         elif (name in ("hystart", "reno_friendly") and not cubic) or (cubic and name in _LINUX_UNUSED):
             continue
         elif name in built_in and value != built_in[name] and (value is not None or name in known):
@@ -126,7 +126,7 @@ def _tcp(raw: Mapping[str, Any], group: str) -> Transport:
             raise Ns2Unsupported(f"group '{group}': ns-2 has no transport option '{name}'")
     transport = Transport(**values)
     if transport.variant not in _VARIANTS:
-        raise Ns2Unsupported(f"group '{group}': ns-2 runs {', '.join(_VARIANTS)} here, not '{transport.variant}'")
+        raise Ns2Unsupported(f"group '{group}': ns-2 runs only {', '.join(_VARIANTS)}, not '{transport.variant}'")
     if transport.initial_threshold is not None and not cubic:
         raise Ns2Unsupported(f"group '{group}': in ns-2 only CUBIC has an initial_threshold")
     if not 0 < transport.header_bytes < transport.packet_bytes:
@@ -149,7 +149,7 @@ def _optional(value: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One run: everything that `tcl` writes down."""
+    """Network, flows and windows of one run."""
 
     scenario: str
     seed: int
@@ -163,7 +163,7 @@ class Plan:
 
     @staticmethod
     def from_dict(raw: Mapping[str, Any]) -> "Plan":
-        """Read the scenario's expansion; raises `Ns2Unsupported` for what ns-2 does not have."""
+        """Read the dictionary of `Scenario.plan`; raise `Ns2Unsupported` for features that ns-2 lacks."""
         nominal_target = raw.get("nominal", {}).get("target_pkts")
         links = tuple(
             Link(
@@ -217,11 +217,11 @@ class Plan:
         self.routes()
 
     def base_rtt_s(self, flow: Flow) -> float:
-        """The round trip of a flow's propagation alone."""
+        """Return the round-trip propagation delay of a flow, seconds."""
         return sum(self.links[number].delay_s for number in (*flow.path, *flow.return_path))
 
     def routes(self) -> list[tuple[int, int, int]]:
-        """The forwarding table: (at node, to destination node, over link). ns-2 forwards by destination only."""
+        """Return the forwarding table: (node, destination node, link). ns-2 forwards by destination."""
         table: dict[tuple[int, int], int] = {}
         for flow in self.flows:
             for path in (flow.path, flow.return_path):

@@ -1,4 +1,4 @@
-"""Runs ns-2 on a plan and turns what it printed into the result that every engine returns (`run --json`)."""
+"""Runs ns-2 on a plan and converts its output to a result (`run --json`)."""
 
 import os
 import shutil
@@ -21,13 +21,13 @@ from .others import Udp
 from .plan import Plan, Transport
 from .tcl import ANSWERS, script, trace_file
 from .trace import read_trace
-from .transfers import Served, request_metrics
+from .transfers import ServedRequests, request_metrics
 
 __all__ = ["Output", "execute", "find_ns", "run"]
 
 
 def find_ns() -> str:
-    """Path of the `ns` program; raises `Ns2Missing`."""
+    """Return the path of the program `ns`; raise `Ns2Missing` if it is not installed."""
     found = shutil.which(os.environ.get("AQUMEN_NS2", "ns"))
     if found is None:
         raise Ns2Missing
@@ -36,33 +36,33 @@ def find_ns() -> str:
 
 @dataclass(slots=True)
 class Output:
-    """What a run of `ns` printed, and what it cost."""
+    """Output of a run of `ns`, with CPU and wall-clock time."""
 
     times_s: list[float] = field(default_factory=list)
-    """Snapshot times; the lists below have one entry per snapshot."""
+    """Times of the snapshots; the following lists have one entry for each."""
     queue_integrals: list[dict[int, float]] = field(default_factory=list)
-    """Link number to the integral of its queue length so far, packet-seconds."""
+    """Link number to the integral of its queue length, packet-seconds."""
     flows: list[dict[int, tuple[int, int, int, int]]] = field(default_factory=list)
-    """Flow number to (bytes delivered in order with headers, packets sent, of these again, timeouts)."""
+    """Flow number to (bytes delivered in order with headers, packets sent, retransmissions, time-outs)."""
     wire_lost: list[dict[int, int]] = field(default_factory=list)
-    """Link number to packets lost on its wire, where it loses any."""
+    """Link number to packets lost on its wire, for lossy wires."""
     datagrams: list[dict[int, tuple[int, int, int]]] = field(default_factory=list)
-    """Flow number to (packets that arrived, that were missing, runs of missing ones), of UDP."""
-    served: Served = field(default_factory=Served)
+    """UDP flow number to (packets arrived, packets missing, runs of missing packets)."""
+    served: ServedRequests = field(default_factory=ServedRequests)
     samples: dict[int, list[tuple[float, int, float | None]]] = field(default_factory=dict)
-    """Link number to (time_s, waiting packets, probability)."""
+    """Link number to (time_s, queue length, probability)."""
     counts: dict[int, int] = field(default_factory=dict)
-    """Link number to packets that left it, where only that was counted."""
+    """Link number to departed packets, in a counting run."""
     metered_ns: list[int] = field(default_factory=list)
-    """CPU time of the process at time 0 and at the end, where it was read."""
+    """CPU time of the process at time 0 and at the end, in a timing run."""
     cpu_s: float = 0.0
-    """User and system time of the process, set-up included."""
+    """User and system time of the process, including set-up."""
     user_s: float = 0.0
     wall_s: float = 0.0
 
 
 def execute(text: str, directory: Path) -> Output:
-    """Run `ns` on a script in a directory and read what it printed; raises `Ns2Failed` if it does not reach its end."""
+    """Run `ns` on a script in a directory and read its output; raise `Ns2Failed` if it does not finish."""
     ns = find_ns()
     (directory / "run.tcl").write_text(text, encoding="ascii")
     begin = time.perf_counter()
@@ -124,7 +124,7 @@ def _parse(lines: Sequence[str]) -> Output:
 def run(plan: Mapping[str, Any] | Plan, *, timing: bool = False) -> dict[str, Any]:
     """Simulate one plan (one scenario, one seed) in ns-2.
 
-    `timing` leaves out all tracing and monitoring: the result then has only `cost`, which is that of plain ns-2.
+    `timing` disables traces and monitors; the result then contains only `cost`.
     """
     plan = plan if isinstance(plan, Plan) else Plan.from_dict(plan)
     with tempfile.TemporaryDirectory(prefix="aqumen-ns2-") as name:
@@ -162,7 +162,7 @@ def run(plan: Mapping[str, Any] | Plan, *, timing: bool = False) -> dict[str, An
 
 
 def _snapshot(output: Output, time_s: float) -> int | None:
-    """Which snapshot was taken at a time; None at the start, where everything is zero."""
+    """Return the index of the snapshot at a time; None at time 0, where all counters are zero."""
     return None if time_s == 0.0 else min(range(len(output.times_s)), key=lambda k: abs(output.times_s[k] - time_s))
 
 
@@ -175,7 +175,7 @@ def _integral(output: Output, link: int, start_s: float, end_s: float) -> float:
 
 
 def _wire_metrics(output: Output, link: int, start_s: float, end_s: float) -> dict[str, int]:
-    """Packets lost on a wire over a window, counted when they would have arrived; nothing of a wire that loses none."""
+    """Count packets lost on a wire in a window, by time of arrival; empty for a wire without losses."""
 
     def at(time_s: float) -> int:
         k = _snapshot(output, time_s)
@@ -204,7 +204,7 @@ def _requests(plan: Plan, output: Output, number: int, window: tuple[float, floa
 
 
 def _datagram_metrics(output: Output, flows: range, start_s: float, end_s: float) -> dict[str, float | None]:
-    """What receivers of datagrams missed over a window: share, and mean length of a run."""
+    """Return loss ratio and mean length of a loss burst of a UDP group in a window."""
 
     def at(time_s: float, flow: int) -> tuple[int, int, int]:
         k = _snapshot(output, time_s)
@@ -218,7 +218,7 @@ def _datagram_metrics(output: Output, flows: range, start_s: float, end_s: float
 
 
 def _group_metrics(plan: Plan, output: Output, flows: range, start_s: float, end_s: float) -> dict[str, Any]:
-    """Goodput, fairness, retransmissions, timeouts of some flows over a window; ns-2 does not tell round-trip times."""
+    """Return goodput, fairness, retransmissions and time-outs of flows in a window; ns-2 reports no RTTs."""
 
     def at(time_s: float, flow: int) -> tuple[int, int, int, int]:
         k = _snapshot(output, time_s)
@@ -228,7 +228,7 @@ def _group_metrics(plan: Plan, output: Output, flows: range, start_s: float, end
     sent = again = timeouts = 0
     for flow in flows:
         before, after = at(start_s, flow), at(end_s, flow)
-        # The receiver counts whole packets, its SYN among them, in 32 bits. Division leaves the SYN's header out.
+        # The receiver counts whole packets and the SYN, modulo 2^32. Integer division removes the SYN's header.
         size, payload = _sizes(plan, flow)
         rates.append(((after[0] - before[0]) % 2**32) // size * payload * 8.0 / (end_s - start_s))
         sent += after[1] - before[1]
@@ -247,7 +247,7 @@ def _group_metrics(plan: Plan, output: Output, flows: range, start_s: float, end
 
 
 def _sizes(plan: Plan, flow: int) -> tuple[int, int]:
-    """Bytes of a full packet of a flow, and of the data in it."""
+    """Return the size of a flow's full packet and of its payload, bytes."""
     transport = plan.groups[plan.flows[flow].group].transport
     if isinstance(transport, Udp):
         payload = transport.generator.payload_bytes

@@ -1,9 +1,9 @@
-"""Writes a plan as a Tcl script for ns-2.35: plain nodes, simplex links, manual routes, an agent and a sink per flow.
+"""Translates a plan to a Tcl script for ns-2.35: nodes, simplex links, manual routes, agent and sink of each flow.
 
-On its standard output the script prints a snapshot of counters at every window boundary (`S time`, then `L` lines
-for recorded links and `F` lines for flows), and `P` lines with queue length and probability every sample interval; it
-leaves one packet trace per recorded link in the working directory. Every parameter of an AQM is set explicitly, and
-of a sender those that a scenario can choose.
+The script prints a snapshot of counters at every window boundary (`S time`, then `L` lines for recorded links and `F`
+lines for flows), and `P` lines with queue length and probability at every sampling interval. It writes a packet trace
+for each recorded link into the working directory. All AQM parameters and all configurable TCP parameters are set
+explicitly.
 """
 
 import hashlib
@@ -21,19 +21,19 @@ from .plan import Flow, Group, Plan, Transport
 __all__ = ["ANSWERS", "script", "trace_file"]
 
 ANSWERS = "answers"
-"""File in which a script leaves its answers if it cannot have standard output for itself."""
+"""Output file of scripts whose standard output is used by an agent."""
 
 
 def trace_file(link: int) -> str:
-    """Where the packet trace of a recorded link goes, relative to the working directory."""
+    """Return the file name of a recorded link's packet trace."""
     return f"link{link}.tr"
 
 
 def script(plan: Plan, *, timing: bool = False, count: bool = False) -> str:
-    """The Tcl text of a run.
+    """Return the Tcl script of a run.
 
-    `timing` leaves out every trace and monitor, so that CPU time is that of plain ns-2, and reads it at the start and
-    at the end; `count` (with `timing`) keeps only the packet counters of the recorded links.
+    `timing` disables traces and monitors, and reads the CPU time at start and end. `count`, with `timing`, keeps the
+    packet counters of the recorded links.
     """
     recorded = [i for i, link in enumerate(plan.links) if link.record and not timing]
     counted = [i for i, link in enumerate(plan.links) if link.record] if count else []
@@ -45,7 +45,7 @@ def script(plan: Plan, *, timing: bool = False, count: bool = False) -> str:
         lines.append("prepare_cubic {" + ANSWERS + "}")
     lines += [f"ns-random {_ns_seed(plan.seed)}", f"make_nodes {len(plan.nodes)}", f"set flows {len(plan.flows)}"]
     if timing:
-        # The first event of all.
+        # Scheduled first, hence executed first.
         lines.append('$ns at 0 "meter"')
     for i, link in enumerate(plan.links):
         lines += _link(i, link)
@@ -69,7 +69,7 @@ def script(plan: Plan, *, timing: bool = False, count: bool = False) -> str:
 
 
 def _flow(plan: Plan, number: int, flow: Flow, counted: bool) -> list[str]:
-    """A flow's agents and when they are on; `counted`: snapshots want to know what arrived."""
+    """Return the Tcl of a flow's agents and ON periods; `counted`: snapshots need its deliveries."""
     transport = plan.groups[flow.group].transport
     source, sink = plan.links[flow.path[0]].tail, plan.links[flow.path[-1]].head
     periods = [(start, stop) for start, stop in flow.on if start < plan.duration_s]
@@ -90,7 +90,7 @@ def _flow(plan: Plan, number: int, flow: Flow, counted: bool) -> list[str]:
                 lines.append(f'$ns at {stop!r} "stop {number}"')
         return lines
     if flow.transfer_bytes is not None:
-        raise Ns2Unsupported(f"group '{plan.groups[flow.group].name}': finite transfers run over TCP in ns-2")
+        raise Ns2Unsupported(f"group '{plan.groups[flow.group].name}': ns-2 runs finite transfers only over TCP")
     if isinstance(transport, Sctp):
         if stops or len(periods) > 1:
             raise Ns2Unsupported(f"group '{plan.groups[flow.group].name}': ns-2 cannot stop an SCTP association")
@@ -103,7 +103,7 @@ def _flow(plan: Plan, number: int, flow: Flow, counted: bool) -> list[str]:
         sets = " ".join(f"{key} {_value(value)}" for key, value in values.items())
         lines = [f"connect_udp {number} {source} {sink} {transport.packet_bytes} {kind} {{{sets}}}"]
     for start, stop in periods:
-        # An association of ns-2 sends a heartbeat once it is set up, and data only after the answer: a round trip.
+        # An association of ns-2 sends a heartbeat before data and waits for the reply: one round trip.
         early = plan.base_rtt_s(flow) if isinstance(transport, Sctp) else 0.0
         lines.append(f'$ns at {max(start - early, 0.0)!r} "$application({number}) start"')
         if stop in stops:
@@ -112,12 +112,12 @@ def _flow(plan: Plan, number: int, flow: Flow, counted: bool) -> list[str]:
 
 
 def _sources(plan: Plan, group: Group) -> list[str]:
-    """The sources of a group that asks for finite transfers, and the agents of its flows."""
+    """Return the Tcl of a group's request sources and of its flows' agents."""
     transport = group.transport
     if group.requests is None or not isinstance(transport, Transport):
         return []
     if transport.congestion == "cubic":
-        raise Ns2Unsupported(f"group '{group.name}': over CUBIC ns-2 runs bulk traffic here")
+        raise Ns2Unsupported(f"group '{group.name}': ns-2 runs only bulk traffic over CUBIC")
     flows = plan.flows[group.first : group.last]
     agents = f"{_SENDERS[transport.variant]} {_sink(transport)} {{{_sets(transport)}}}"
     ends = [f"{plan.links[flow.path[0]].tail} {plan.links[flow.path[-1]].head}" for flow in flows]
@@ -127,7 +127,7 @@ def _sources(plan: Plan, group: Group) -> list[str]:
 
 
 def _ns_seed(seed: int) -> int:
-    """A seed for ns-2's generator, 1 to 2^31 - 2: neighbours give related streams there, so a hash spreads them."""
+    """Return a seed for ns-2, 1 to 2^31 - 2; a hash avoids the correlated streams of adjacent seeds."""
     digest = hashlib.sha256(f"aqumen ns2 {seed}".encode()).digest()
     return int.from_bytes(digest[:8], "little") % (2**31 - 2) + 1
 
@@ -152,7 +152,7 @@ def _unknown(aqm: Aqm) -> tuple[str, int, dict[str, Any]]:
 
 
 class _Params:
-    """Hands out parameters by name and complains about those nobody asked for."""
+    """Parameters of an AQM. Raises `Ns2Unsupported` for those that ns-2 lacks."""
 
     def __init__(self, aqm: Aqm) -> None:
         self._aqm = aqm
@@ -165,13 +165,13 @@ class _Params:
         return default if value is None else value
 
     def fixed(self, name: str, value: Any) -> None:
-        """A parameter that ns-2 has built in, at this value."""
+        """Check a parameter that is built into ns-2."""
         given = self._left.pop(name, None)
         if given is not None and given != value:
             raise Ns2Unsupported(f"AQM '{self._aqm.name}' in ns-2 has {name} = {value} built in, not {given}")
 
     def superseded(self, *names: str) -> None:
-        """Design rules: the values they led to are among the parameters."""
+        """Drop design rules, whose resulting values are among the parameters."""
         for name in names:
             self._left.pop(name, None)
 
@@ -182,30 +182,30 @@ class _Params:
 
 
 def _below(link: Link, params: _Params) -> int:
-    """The limit of a queue that refuses what would bring it to its limit; `ns2_limit` asks for just that."""
+    """Return the limit of a queue that drops the packet reaching it; one more than the buffer without `ns2_limit`."""
     room = link.buffer_pkts if link.buffer_bytes is None else link.buffer_bytes
     assert room is not None
     return room if params.take("ns2_limit", False) else room + 1
 
 
 def _packets(link: Link) -> int:
-    """The limit of a queue that counts packets."""
+    """Return the limit of a queue that counts packets."""
     if link.buffer_pkts is None:
         raise Ns2Unsupported(
-            f"link '{link.name}': ns-2's {link.aqm.name} counts its buffer in the unit of its queue, here packets, "
+            f"link '{link.name}': ns-2's {link.aqm.name} needs a buffer in the unit of its queue, here packets, "
             "not bytes"
         )
     return link.buffer_pkts
 
 
-def _in_units_of_the_average(link: Link, settings: dict[str, Any]) -> int:
-    """The limit of RED, which counts bytes as whole mean packets where its average is of bytes."""
+def _limit_in_queue_units(link: Link, settings: dict[str, Any]) -> int:
+    """Return the limit of RED, in mean packets; with a queue in bytes the buffer must be a multiple of these."""
     mean = int(settings["mean_pktsize_"])
     if not settings["queue_in_bytes_"] or link.buffer_bytes is None:
         return _packets(link)
     if link.buffer_bytes % mean:
         raise Ns2Unsupported(
-            f"link '{link.name}': the RED of ns-2 has a buffer of whole packets of mean_packet = {mean} bytes, "
+            f"link '{link.name}': the RED of ns-2 needs a buffer that is a multiple of mean_packet = {mean} bytes, "
             f"not {link.buffer_bytes} bytes"
         )
     return link.buffer_bytes // mean
@@ -215,7 +215,7 @@ def _droptail(link: Link) -> tuple[str, int, dict[str, Any]]:
     params = _Params(link.aqm)
     limit = _below(link, params)
     params.done()
-    # The limit counts mean packets, here of one byte.
+    # The limit counts mean packets: with one-byte packets it counts bytes.
     in_bytes = link.buffer_bytes is not None
     return "DropTail", limit, {"queue_in_bytes_": in_bytes, "drop_front_": False, "mean_pktsize_": 1}
 
@@ -260,7 +260,7 @@ def _red(link: Link, adaptive: bool = False) -> tuple[str, int, dict[str, Any]]:
         "drop_rand_": False,
         "ns1_compat_": False,
     }
-    limit = _in_units_of_the_average(link, settings)
+    limit = _limit_in_queue_units(link, settings)
     params.fixed("spacing", "ns2")
     params.fixed("above", "drop")
     params.superseded("thresholds", "weight_rule", "link_delay")
@@ -290,14 +290,14 @@ def _rem(link: Link) -> tuple[str, int, dict[str, Any]]:
         "inw_": float(params.take("inw", 1.0)),
         "pupdtime_": float(params.take("interval", 0.002)),
         "pbo_": float(params.take("target", 20.0)),
-        # It makes packets a second of the capacity, as our design does of the nominal network's packets.
+        # Converts the capacity to packets/s, as Aqumen's design does with the nominal packet size.
         "mean_pktsize_": round(link.aqm.nominal.get("packet_bytes", 1000)),
         "markpkts_": ecn,
         "qib_": False,
     }
     params.fixed("alpha", 0.1)
     params.fixed("anti_windup", "none")
-    # It marks as packets leave and drops as they arrive.
+    # ns-2's REM marks departing packets and drops arriving ones.
     params.fixed("signal_at", "dequeue" if ecn else "arrival")
     _packets(link)
     limit = _below(link, params)
@@ -326,7 +326,7 @@ def _avq(link: Link) -> tuple[str, int, dict[str, Any]]:
         params.superseded("spare_not_ect")
     params.done()
     if settings["queue_in_bytes_"] and link.buffer_bytes is not None:
-        # Where bytes are counted the mean packet is the unit of the limit and of nothing else.
+        # With bytes, the mean packet size affects only the unit of the limit.
         return "Vq", link.buffer_bytes, settings | {"mean_pktsize_": 1}
     return "Vq", _packets(link), settings
 
@@ -339,9 +339,9 @@ _AQMS: dict[str, Callable[[Link], tuple[str, int, dict[str, Any]]]] = {
     "rem": _rem,
     "avq": _avq,
 }
-# The variable that holds the current marking or drop probability; DropTail and Vq have none.
+# Tcl variable of the current marking or dropping probability; DropTail and Vq have none.
 _PROBABILITY = {"pi": "prob_", "red": "prob1_", "ared": "prob1_", "rem": "prob_"}
-# Queues that hand early drops to an object of their own, so that the trace can tell them from overflows.
+# Queues with a separate target for early drops, which distinguishes them from overflows in the trace.
 _EARLY_DROP_TARGET = {"pi", "red", "ared"}
 
 _SENDERS = {
@@ -360,7 +360,7 @@ def _sink(transport: Transport) -> str:
 
 
 def _sets(transport: Transport) -> str:
-    """Variables of the sender, then after `--` those of the sink."""
+    """Return the variables of the sender, then after `--` those of the sink."""
     sender = {
         # useHeaders_: data packets are packetSize_ + tcpip_base_hdr_size_ bytes, a SYN tcpip_base_hdr_size_.
         "packetSize_": transport.packet_bytes - transport.header_bytes,
@@ -383,7 +383,7 @@ def _sets(transport: Transport) -> str:
         "tcpTick_": float(transport.rto_granularity_s),
     }
     if transport.congestion == "cubic-2.1":
-        # Its timestamps are part of the header here.
+        # The header size includes the timestamps.
         sender |= {"timestamps_": True, "ts_option_size_": 0}
     if transport.variant == "newreno":
         sender["exit_recovery_fix_"] = transport.exit_by_flight
@@ -431,8 +431,8 @@ proc connect {i from to sender receiver settings} {
     $ns connect $tcp($i) $sink($i)
 }
 
-# Agent/TCP/Linux tells each command on standard output, in a buffer of its own: answers go to a file. The reduction is
-# to 717/1024 = 0.7 as in RFC 9438, instead of 819/1024.
+# Agent/TCP/Linux prints each command to standard output with separate buffering, so output goes to a file. beta is
+# 717/1024 = 0.7 as in RFC 9438, instead of 819/1024.
 proc prepare_cubic {file} {
     global answers
     set answers [open $file w]
@@ -441,8 +441,8 @@ proc prepare_cubic {file} {
     [new Agent/TCP/Linux] set_ca_default_param cubic beta 717
 }
 
-# After its variables: it reads the windows when the control is chosen, and then sets its clock to 1 ms. A threshold of
-# 0 is that of the window.
+# Called after the variables are set: selecting the control reads the windows and sets the clock to 1 ms. A threshold of
+# 0 stands for the window.
 proc use_cubic {i tick threshold} {
     global tcp
     $tcp($i) reset
@@ -466,7 +466,7 @@ proc connect_sctp {i from to settings} {
     $application($i) attach-agent $sctp($i)
 }
 
-# An SCTP receiver counts nothing: what leaves the last link of its way stands in.
+# SCTP receivers have no counters, so departures from the last link are counted.
 proc count_sctp {i over} {
     global monitor counter
     if {![info exists monitor($over)]} { watch $over }
@@ -488,13 +488,13 @@ proc connect_udp {i from to largest generator settings} {
     $application($i) attach-agent $agent
 }
 
-# Called when packets were missing, however many.
+# Called once for each run of missing packets.
 Agent/LossMonitor instproc log-loss {} {
     $self instvar runs
     incr runs
 }
 
-# No new data from now on; what is outstanding is still delivered.
+# Stops new data; outstanding data is still delivered.
 proc stop {i} {
     global tcp
     $tcp($i) advance [expr {[$tcp($i) set maxseq_] + 1}]
@@ -510,7 +510,7 @@ proc count {i} {
     watch $i
 }
 
-# Traces every packet that enters (+), leaves (-) or is dropped (d; e: early) at a queue, and integrates its length.
+# Traces packets that enter (+), leave (-) or are dropped (d; e: early) at a queue, and integrates the queue length.
 proc record {i file early} {
     global ns link monitor area traces
     set out [open $file w]
@@ -564,7 +564,7 @@ proc snapshot {} {
     }
 }
 
-# The queue length (waiting packets) and the probability, now and every `interval` seconds.
+# Prints queue length and probability now and every `interval` seconds.
 proc sample {i variable interval step} {
     global ns link monitor
     set p [expr {$variable eq "" ? "-" : [[$link($i) queue] set $variable]}]
@@ -573,7 +573,7 @@ proc sample {i variable interval step} {
     $ns at [expr {$step * $interval}] [list sample $i $variable $interval $step]
 }
 
-# Nanoseconds that this process has had a processor for.
+# Prints the CPU time of this process, nanoseconds.
 proc meter {} {
     global metered
     set metered 1

@@ -1,8 +1,8 @@
-"""Reads the packet trace of one queue.
+"""Reader for ns-2's packet trace of one queue.
 
-ns-2 writes a line per packet that arrives (`+`), leaves the queue for transmission (`-`) or is dropped (`d`; `e` when
-the AQM dropped it early), with the time rounded to a microsecond. The queue is first in, first out and drops arriving
-packets only, so that the k-th packet let in is the k-th to leave: lengths and waits follow, exact to that microsecond.
+ns-2 writes a line for each packet that arrives (`+`), departs (`-`) or is dropped (`d`; `e` for early), with
+the time rounded to 1 us. The queue is FIFO and drops only arriving packets, so the k-th accepted packet is the k-th to
+leave. Queue lengths and sojourn times follow with a precision of 1 us.
 """
 
 from pathlib import Path
@@ -17,11 +17,11 @@ from .errors import Ns2Failed
 __all__ = ["read_trace"]
 
 _CE = 4
-"""Position of the congestion-experienced flag among the seven flag characters of a trace line."""
+"""Index of the CE flag among the seven flag characters of a trace line."""
 
 
 def read_trace(path: Path, link: Link) -> QueueTrace:
-    """Read the trace of `link` that ns-2 left at `path`."""
+    """Read the trace that ns-2 wrote for a link."""
     arrived: list[str] = []
     let_in: list[tuple[float, bool]] = []
     left: list[float] = []
@@ -33,7 +33,7 @@ def read_trace(path: Path, link: Link) -> QueueTrace:
     length: list[int] = []
     waiting = waiting_bytes = 0
     head = 0
-    # Queues that do not say why they drop (REM, AVQ): a drop is an overflow when the buffer was full.
+    # REM and AVQ give no reason for a drop: it is an overflow if the buffer was full.
     tells = link.aqm.name not in ("rem", "avq")
     with path.open(encoding="ascii") as lines:
         for line in lines:
@@ -41,7 +41,7 @@ def read_trace(path: Path, link: Link) -> QueueTrace:
             now = float(time)
             if what == "+":
                 arrived.append(time)
-                # The packet that came last counts as let in until a drop at the same moment says otherwise.
+                # An arriving packet counts as accepted unless a drop at the same time follows.
                 let_in.append((now, flags[_CE] == "E"))
                 waiting += 1
                 waiting_bytes += int(size)
@@ -56,7 +56,7 @@ def read_trace(path: Path, link: Link) -> QueueTrace:
                 marked.append(flags[_CE] == "E" and not ce_before)
             else:
                 if not let_in or let_in[-1][0] != now:
-                    raise Ns2Failed(f"{path.name}: a packet was dropped at {now} that had not just arrived")
+                    raise Ns2Failed(f"{path.name}: the packet dropped at {now} did not arrive at that time")
                 let_in.pop()
                 full = what == "d" and (tells or _overflows(link, waiting, waiting_bytes))
                 waiting -= 1
@@ -79,7 +79,7 @@ def read_trace(path: Path, link: Link) -> QueueTrace:
 
 
 def _overflows(link: Link, pkts: int, size_bytes: int) -> bool:
-    """Whether the buffer has no room for so many packets and bytes."""
+    """Return whether the buffer is too small for these packets and bytes."""
     if link.buffer_bytes is not None:
         return size_bytes > link.buffer_bytes
     assert link.buffer_pkts is not None

@@ -17,31 +17,31 @@ from .errors import Ns2Unsupported
 from .plan import Flow, Transport
 from .requests import Requests
 
-__all__ = ["PROCEDURES", "Served", "request_metrics", "source_lines"]
+__all__ = ["PROCEDURES", "ServedRequests", "request_metrics", "source_lines"]
 
 
 @dataclass(slots=True)
-class Served:
-    """What was served in a run; times in seconds."""
+class ServedRequests:
+    """Completed and refused requests of a run; times in seconds."""
 
     transfers: dict[int, list[tuple[float, int, float]]] = field(default_factory=dict)
-    """Flow number to (asked at, bytes, delivered at)."""
+    """Flow number to (request time, bytes, delivery time)."""
     pages: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
-    """Flow number to (asked at, delivered at)."""
+    """Flow number to (request time, delivery time)."""
     refused: dict[int, list[float]] = field(default_factory=dict)
-    """Group number to when it had no idle flow."""
+    """Group number to times of transfers without an idle flow."""
 
 
 def source_lines(
     numbers: range, flows: Sequence[Flow], requests: Requests, transport: Transport, connects: Sequence[str]
 ) -> list[str]:
-    """The Tcl of a group's sources. `connects` has the arguments that connect each flow's agents."""
+    """Return the Tcl of a group's sources. `connects` has the arguments of each flow's `connect`."""
     lines = []
     syn = transport.header_bytes if transport.syn else 0
     payload = transport.packet_bytes - transport.header_bytes
     for number, flow, connect in zip(numbers, flows, connects, strict=True):
         if len(flow.on) != 1 or flow.on[0][1] is not None:
-            raise Ns2Unsupported("ns-2 cannot stop a source of transfers here")
+            raise Ns2Unsupported("ns-2 cannot stop a source of transfers")
         lines.append(f"serve {number} {syn} {connect}")
     first = numbers.start
     group = flows[0].group
@@ -63,15 +63,15 @@ def source_lines(
 
 
 Window = tuple[float, float]
-"""From and until, seconds."""
+"""Start and end, seconds."""
 _SIZES = ((10_000, "fct_under_10kB"), (100_000, "fct_10kB_100kB"), (1_000_000, "fct_100kB_1MB"))
 _LARGEST = "fct_over_1MB"
 
 
 def request_metrics(
-    served: Served, numbers: range, group: int, flows: Sequence[Flow], links: Sequence[Link], window: Window
+    served: ServedRequests, numbers: range, group: int, flows: Sequence[Flow], links: Sequence[Link], window: Window
 ) -> dict[str, Any]:
-    """What a group got in a window, by the names of `run --json`: requests that were complete, or refused, within."""
+    """Return a group's metrics by the keys of `run --json`, for requests completed or refused in a window."""
 
     def within(at: float) -> bool:
         return window[0] <= at < window[1]
@@ -109,7 +109,7 @@ def _statistics(name: str, values: Iterable[float]) -> dict[str, float | None]:
 
 
 PROCEDURES = r"""
-# Tells when something arrived last.
+# Records the time of the last arrival.
 Class Application/Watch -superclass Application
 Application/Watch instproc recv {bytes} {
     global ns
@@ -130,19 +130,19 @@ proc serve {i syn from to sender receiver settings} {
     set first_window($i) [$tcp($i) set windowInit_]
 }
 
-# Its agents serve the next connection too: making new ones costs more than all their packets. `reset` stops the timers,
-# and what is still under way to either end will be ignored.
+# The next connection reuses the agents, since creating new ones costs more than all their packets. `reset` stops the
+# timers; packets in flight are ignored.
 proc close_connection {i} {
     global tcp sink past first_window
     set past($i) [totals $i]
     $sink($i) set bytes_ 0
-    # A lost SYN has made it 1, and `reset` would leave it so.
+    # A lost SYN sets it to 1, which `reset` would keep.
     $tcp($i) set windowInit_ $first_window($i)
     $tcp($i) reset
     $sink($i) reset
 }
 
-# Of all connections of a flow: bytes delivered, without SYNs; packets sent, of these again, timeouts.
+# Totals over the connections of a flow: bytes delivered without SYNs, packets sent, retransmissions, time-outs.
 proc totals {i} {
     global tcp sink past syn_bytes
     set bytes [expr {int([$sink($i) set bytes_])}]
@@ -152,7 +152,7 @@ proc totals {i} {
     return $sums
 }
 
-# The next step of a source: the number of its flow, or g and the first of its group.
+# Schedules the next step of a source: a flow's number, or g and the first flow of a group.
 proc ask {source} {
     global ns asks at_ask
     set k [expr {[info exists at_ask($source)] ? $at_ask($source) : 0}]
@@ -199,7 +199,7 @@ proc served {i} {
     if {[info exists pool($i)]} { rest $i $pool($i) } else { ask $i }
 }
 
-# Whether the next transfer of a source opens a connection. Where flows share a source all do or none does.
+# Whether the next transfer of a source opens a connection. Flows that share a source agree.
 proc opens_next {source} {
     global asks at_ask
     for {set k $at_ask($source)} {$k < [llength $asks($source)]} {incr k} {
@@ -209,7 +209,7 @@ proc opens_next {source} {
     return 0
 }
 
-# A flow without a transfer; the first of the group is taken first.
+# Marks a flow as idle; the idle flow with the lowest number is used first.
 proc rest {i first} {
     global idle
     lappend idle($first) $i

@@ -1,7 +1,7 @@
-"""Losses on the wire as ns-2.35 has them: an `ErrorModel` behind the delay of a link, which sees what arrives.
+"""Losses on the wire in ns-2.35: an `ErrorModel` after the delay of a link, applied to arriving packets.
 
-ns-2's own place for it, `insert-linkloss`, is before the transmitter: a lost packet then takes a random part of the
-time that 2 Mbit/s would need for it. Here a packet has been transmitted when it is lost.
+ns-2's `insert-linkloss` puts the model before the transmitter, where a lost packet takes a random part of its
+transmission time at 2 Mbit/s. Here packets are transmitted before they are lost.
 """
 
 from collections.abc import Mapping
@@ -16,23 +16,23 @@ __all__ = ["PROCEDURES", "read_wire", "wire_lines"]
 
 
 def read_wire(link: Mapping[str, Any]) -> WireLoss:
-    """The losses of a link of the plan."""
+    """Read the losses of a link of the plan; raise `Ns2Unsupported` for other models."""
     loss = wire.read_wire(link, Ns2Unsupported, "ns-2")
     if loss.times is not None and loss.times[2:] != (0.0, 1.0):
         raise Ns2Unsupported(
-            f"link '{link['name']}': with states that last for times ns-2 loses every packet of the bad state and none "
-            f"of the good one, not {loss.times[3]:g} and {loss.times[2]:g}"
+            f"link '{link['name']}': with timed states ns-2 loses every packet in the bad state and none in the good "
+            f"one, not {loss.times[3]:g} and {loss.times[2]:g}"
         )
     return loss
 
 
 def wire_lines(number: int, loss: WireLoss) -> list[str]:
-    """The Tcl that gives a link its losses. Bursts come first: their state moves with every packet."""
+    """Return the Tcl of a link's losses. Bursts come first, since every packet advances their state."""
     lines = []
     if loss.random > 0.0:
         lines.append(f"lose {number} [random_losses pkt {loss.random!r}]")
     if loss.bit_errors > 0.0:
-        # ns-2 counts wrong bytes.
+        # ns-2's unit is an erroneous byte.
         lines.append(f"lose {number} [random_losses byte {1.0 - (1.0 - loss.bit_errors) ** 8!r}]")
     if loss.chain is not None:
         lines.append(f"lose {number} [chained_losses {' '.join(map(repr, loss.chain))}]")
@@ -50,7 +50,7 @@ proc random_losses {unit rate} {
     return $model
 }
 
-# The state moves with each packet, then the packet is lost with the state's probability.
+# Each packet advances the state, then is lost with the state's probability.
 proc chained_losses {to_bad to_good good bad} {
     set states [list [random_losses pkt $good] [random_losses pkt $bad]]
     set moves [list [list [expr {1 - $to_bad}] $to_bad] [list $to_good [expr {1 - $to_good}]]]
@@ -66,7 +66,7 @@ proc timed_losses {mean_good mean_bad} {
     return [new ErrorModel/TwoState [lindex $times 0] [lindex $times 1] time]
 }
 
-# The model given last comes first. Losses are counted, not told to the queue.
+# The last model is applied first. Losses are counted; the queue does not see them.
 proc lose {i model} {
     global ns link lost
     set wire [$link($i) link]

@@ -1,4 +1,4 @@
-"""The ns-3 engine: builds our own ns-3 program, hands it a network, reads what happened at the queues."""
+"""Engine `ns3`: builds Aqumen's ns-3 program, passes it a network and reads its queue traces."""
 
 from .build import find_program
 from .errors import Ns3Error, Ns3Failed, Ns3Missing, Ns3Unsupported

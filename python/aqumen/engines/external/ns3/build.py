@@ -1,4 +1,4 @@
-"""Builds the ns-3 program when it is first needed, and again when its source has changed."""
+"""Builds the ns-3 program on first use and after a change of its source."""
 
 import hashlib
 import os
@@ -18,15 +18,15 @@ _FLAGS = ("-O2", "-std=c++17", "-Wl,--no-as-needed")
 
 
 def find_program() -> Path:
-    """Path of the program, built if need be; `AQUMEN_NS3` names one that was built elsewhere.
+    """Return the path of the program, which is built if needed; `AQUMEN_NS3` overrides it.
 
-    Raises `Ns3Missing` without ns-3 or a compiler, `Ns3Failed` if the compiler does not like it.
+    Raises `Ns3Missing` without ns-3 or a compiler, `Ns3Failed` if compilation fails.
     """
     given = os.environ.get("AQUMEN_NS3")
     if given is not None:
         found = shutil.which(given)
         if found is None:
-            raise Ns3Missing(f"AQUMEN_NS3 names no program: {given}")
+            raise Ns3Missing(f"AQUMEN_NS3 is not a program: {given}")
         return Path(found)
     source = Path(__file__).with_name("dumbbell.cc")
     compiler = shutil.which(os.environ.get("CXX", "g++"))
@@ -42,7 +42,7 @@ def find_program() -> Path:
 
 
 def _folder() -> Path:
-    """Where built programs are kept: in a checkout its folder `build`, else the user's cache."""
+    """Return the folder of built programs: `build` of a checkout, else the user's cache."""
     checkout = Path(__file__).parents[5]
     if (checkout / "Cargo.toml").is_file():
         return checkout / "build" / "ns3"
@@ -51,14 +51,14 @@ def _folder() -> Path:
 
 def _compile(compiler: str, source: Path, program: Path) -> None:
     program.parent.mkdir(parents=True, exist_ok=True)
-    # Built aside and moved: another process may be doing the same.
+    # Build in a temporary folder and rename, since another process may build too.
     with tempfile.TemporaryDirectory(dir=program.parent) as folder:
         built = Path(folder, "dumbbell")
         libraries = [f"-lns3-{module}" for module in _MODULES]
         command = [compiler, *_FLAGS, str(source), "-o", str(built), *libraries]
         complaint = Path(folder, "err")
         with complaint.open("wb") as err:
-            # A compiler is several programs: they end together.
+            # The compiler starts child processes, which must end with it.
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=err, start_new_session=True)
             _programs.wait(process)
         if process.returncode != 0:

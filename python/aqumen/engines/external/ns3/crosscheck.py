@@ -1,7 +1,4 @@
-"""What is compared with ns-3: AQMs and congestion controls that both have, and how large a difference counts as none.
-
-The comparison itself is that with any peer: see `aqumen.engines.external.crosscheck`.
-"""
+"""Cells of the comparison with ns-3: AQMs and congestion controls of both simulators, and bounds."""
 
 import json
 from typing import Any
@@ -22,28 +19,28 @@ METRICS: dict[str, Bound] = {
     "goodput_share": Bound(0.0, 0.03),
     "loss_ratio": Bound(0.20, 0.0005),
 }
-"""What is compared. Two TCPs meet here, not one program and its copy: the bounds are wider than those of ns-2.
-The absolute ones are floors for figures near zero, a fifth of a packet and one packet in ten thousand."""
+"""Metrics and bounds. The TCP implementations are independent, so bounds are wider than for ns-2. The absolute bounds
+apply to values near zero: a fifth of a packet, and one packet in 10 000."""
 
 WINDOWS = ("steady",)
-"""Not the start: how the hundreds of losses of slow start are repaired is the business of the TCPs."""
+"""Windows to compare, without start-up: the repair of slow start's losses depends on the TCP implementation."""
 FOLDER = "validation"
-"""Where the scenario files are."""
+"""Folder of the scenario files."""
 OURS = 4
-"""How many seeds ours has for one of theirs: a run of ns-3 takes a hundred times as long as one of ours."""
+"""Seeds of the packet engine for each seed of ns-3, whose runs take a hundred times as long."""
 
 
 def _cells() -> list[Cell]:
     aqms = {
         "DropTail": "droptail",
-        # What ns-3 has of CoDel, and the RFC has not: see the page of the engine.
+        # Deviations of ns-3's CoDel from the RFC: see docs/engines/ns3.md.
         "CoDel": "codel:schedule=now,arithmetic=linux",
         "PIE": "pie:derandomize=false",
         "COBALT": "cobalt",
         "FQ-CoDel": "fq-codel:schedule=now,arithmetic=linux,backlog=queue,count_drops=false",
         "RED": "red:min_th=10pkt,max_th=40pkt,max_p=0.1,weight=0.002",
     }
-    # The losses of slow start set BLUE's probability, which then falls for ten seconds.
+    # Slow start's losses raise BLUE's probability, which then decays for 10 s.
     later = {("small windows", "COBALT"): (("windows.steady", "15s"),)}
     networks = {"small windows": "ns3/small-windows.toml", "large windows": "ns3/large-windows.toml"}
     cells = [
@@ -51,7 +48,7 @@ def _cells() -> list[Cell]:
         for network, scenario in networks.items()
         for label, spec in aqms.items()
     ]
-    # Other congestion controls, each where it is meant to work.
+    # Other congestion controls, each in a network it is designed for.
     cubic = {label: aqms[label] for label in ("DropTail", "CoDel", "PIE")}
     cells += [Cell("CUBIC", "ns3/cubic.toml", (), label, spec) for label, spec in cubic.items()]
     step = "codel:ce_threshold=1ms"
@@ -59,15 +56,15 @@ def _cells() -> list[Cell]:
     cells.append(Cell("BBR", "ns3/bbr.toml", (), "DropTail", "droptail"))
     cells.append(Cell("CUBIC near ten", "ns3/cubic-near-ten.toml", (), "CoDel", aqms["CoDel"]))
     cells.append(Cell("capacity drop", "ns3/capacity-drop.toml", (), "PIE", aqms["PIE"]))
-    # Two controls, packets of today's size, at which a queue of one is quiet, and today's least timeout.
+    # Two congestion controls, 1500-byte packets (CoDel ignores a queue of one) and the minimum RTO of Linux.
     cells += [Cell("1500 B", "ns3/mixed.toml", (), label, aqms[label]) for label in ("CoDel", "FQ-CoDel", "PIE")]
-    # A least timeout of one round trip: spurious timeouts, and the repair of windows of three packets.
+    # A minimum RTO of one round trip: spurious time-outs, and loss recovery with windows of three packets.
     short = (("flows.0.transport.packet", "1500B"), ("flows.0.transport.min_rto", "200ms"))
     cells += [Cell("200 ms", networks["small windows"], short, label, aqms[label]) for label in ("CoDel", "PIE", "RED")]
-    # A curve that ends below the probability that these flows need, and an average that often crosses its end.
+    # A curve that ends below the equilibrium probability, and an average that often crosses its end.
     cut = "red:min_th=10pkt,max_th=40pkt,max_p=0.01,weight=0.05,gentle=false"
     cells.append(Cell("not gentle", networks["small windows"], (), "RED", cut))
-    # Data both ways, two transports, datagrams; the same over a wire that loses packets, and with buffers in bytes.
+    # Traffic in both directions, two transports and UDP; also with a lossy wire and with buffers in bytes.
     two_ways = "ns3/two-ways.toml"
     cells += [Cell("two ways", two_ways, (), label, aqms[label]) for label in ("DropTail", "CoDel", "RED")]
     burst = (("bottleneck.loss", "{ random = 0.001, burst = { to_bad = 0.004, to_good = 0.5 } }"),)
@@ -79,25 +76,25 @@ def _cells() -> list[Cell]:
     }
     room = (("topology.bottleneck.buffer", "100kB"), ("topology.bottleneck.reverse.buffer", "80kB"))
     cells += [Cell("bytes", two_ways, room, label, spec) for label, spec in in_bytes.items()]
-    # Vegas and LEDBAT are left out: ns-3's round trips in milliseconds and its bound on the window decide there.
+    # Vegas and LEDBAT are left out: ns-3 measures RTTs in milliseconds and bounds the window.
     return cells
 
 
 CELLS: list[Cell] = _cells()
-"""Scenario files in the folder `validation`."""
+"""Cells of the comparison; their scenario files are in the folder `validation`."""
 
 DRAWN_PACKETS = 30_000
-"""About how many packets cross the bottleneck in a run of a cell that is drawn."""
+"""Approximate number of packets at the bottleneck in a run of a random cell."""
 
 
 def drawn(seed: int, count: int) -> list[Cell]:
-    """Cells drawn at random by a seed, so that bounds and programs are not fitted to those that stand above.
+    """Draw random cells, to guard against overfitting to the listed ones.
 
-    Those with the fewest packets come first: a cell that stays unclear takes 32 runs for 2, minutes of CPU up to ten.
+    Cells are ordered by number of packets: an undecided cell takes 32 runs instead of 2, up to ten minutes of CPU.
 
     Args:
-        seed: Of the draw.
-        count: How many.
+        seed: Seed of the random numbers.
+        count: Number of cells.
     """
     random = np.random.Generator(np.random.PCG64(seed))
     aqms = {cell.label: cell.aqm for cell in CELLS if cell.experiment == "small windows"}
@@ -107,7 +104,7 @@ def drawn(seed: int, count: int) -> list[Cell]:
         rate_bps = float(np.exp(random.uniform(np.log(2e6), np.log(40e6))))
         rtt_s = float(np.exp(random.uniform(np.log(0.02), np.log(0.2))))
         pipe = rate_bps * rtt_s / 8.0 / size
-        # Windows of four packets and more: below, timers are compared and not AQMs.
+        # Windows of at least four packets; smaller ones would compare timers instead of AQMs.
         flows = int(min(np.exp(random.uniform(np.log(2.0), np.log(40.0))), max(2.0, pipe / 4.0)))
         control = str(random.choice(["reno", "reno", "cubic"]))
         label = str(random.choice(sorted(aqms)))
@@ -119,7 +116,7 @@ def drawn(seed: int, count: int) -> list[Cell]:
             "packet": f"{size}B",
             "min_rto": str(random.choice(["200ms", "1s"])),
         }
-        # An eighth of the round trip; where it differs from flow to flow by half of the round trip up and down.
+        # An access delay is an eighth of the RTT; with spread, RTTs of flows differ by up to half the RTT.
         spread = float(random.choice([0.0, 1.0]))
         access = [f"{rtt_s / 8 * factor:.4f}s" for factor in (1.0 - spread, 1.0 + spread)]
         bulk = {"start": ["0s", "1s"], "transport": transport, "access": _access(rate_bps, access)}
@@ -127,7 +124,7 @@ def drawn(seed: int, count: int) -> list[Cell]:
         buffer = f"{max(20, pipe * random.uniform(0.5, 3.0)):.0f}pkt"
         settings = {
             "duration": f"{duration_s:.0f}s",
-            # Half of it: the losses of slow start are the business of the TCPs.
+            # Half of the run, without slow start.
             "windows.steady": f"{duration_s / 2:.0f}s",
             "topology.bottleneck.rate": f"{rate_bps / 1e3:.0f}kbit",
             "topology.bottleneck.delay": f"{rtt_s / 4:.4f}s",
@@ -140,7 +137,7 @@ def drawn(seed: int, count: int) -> list[Cell]:
         if random.random() < 1.0 / 3.0:
             groups.append(_datagrams(random, rate_bps))
         if random.random() < 1.0 / 3.0:
-            # Within the window that is compared.
+            # A change within the compared window.
             steps = [["0s", f"{rate_bps / 1e3:.0f}kbit"]]
             steps.append([f"{0.7 * duration_s:.0f}s", f"{rate_bps * random.uniform(0.4, 1.6) / 1e3:.0f}kbit"])
             settings["topology.bottleneck.rate"] = _toml({"steps": steps})
@@ -156,7 +153,7 @@ def _access(rate_bps: float, delay: list[str]) -> dict[str, Any]:
 
 
 def _datagrams(random: np.random.Generator, rate_bps: float) -> dict[str, Any]:
-    """A group of datagrams that offers a twentieth to a quarter of the rate."""
+    """Return a UDP group that offers 5 to 25 % of the rate."""
     share, count = float(random.uniform(0.05, 0.25)), int(random.integers(1, 6))
     packet = f"{int(random.integers(100, 1401))}B"
     kbit = rate_bps * share / count / 1e3
@@ -176,7 +173,7 @@ def _datagrams(random: np.random.Generator, rate_bps: float) -> dict[str, Any]:
 
 
 def _toml(value: Any) -> str:
-    """A value of a scenario file, in one line."""
+    """Format a value of a scenario file in one line."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_toml(one)}" for key, one in value.items()) + " }"
     if isinstance(value, list):
@@ -193,7 +190,7 @@ _SENDER: dict[str, Any] = {
     "reduction": "at-once",
     "ect_retransmissions": True,
 }
-"""What ns-3's senders do: see the file small-windows.toml."""
+"""Behaviour of ns-3's senders; explained in small-windows.toml."""
 
 _CUBIC: dict[str, Any] = {"preset": "cubic", "hystart": False, "reno_friendly": False, "whole_windows": True}
-"""What of CUBIC is compared: see the file cubic.toml."""
+"""Settings of CUBIC for the comparison; explained in cubic.toml."""

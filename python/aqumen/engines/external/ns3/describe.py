@@ -1,6 +1,6 @@
-"""Writes a plan as the lines that our ns-3 program reads, and refuses what ns-3 does not have before it starts.
+"""Translates a plan to the input lines of Aqumen's ns-3 program; raises `Ns3Unsupported` for features that ns-3 lacks.
 
-Every attribute that matters is set explicitly: ns-3's defaults differ from release to release.
+Relevant attributes are set explicitly, since ns-3's defaults change between releases.
 """
 
 import hashlib
@@ -24,8 +24,7 @@ BUILT_IN: dict[str, Any] = {
     "reduction": "at-once",
     "rto_floor": "timeout",
 }
-"""What ns-3's senders always do, where that is not what the preset `modern` does; a scenario that says otherwise cannot
-be run."""
+"""Behaviour of ns-3's senders that differs from the preset `modern` and cannot be configured."""
 
 SOCKETS: dict[str, tuple[str, dict[str, Any]]] = {
     "reno": ("Rfc5681Reno", {}),
@@ -45,8 +44,8 @@ SOCKETS: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
 }
-"""ns-3's name for each congestion control, and the values that ours has. `Rfc5681Reno` and
-`Rfc3465Cubic` are in our program: see there."""
+"""ns-3 class of each congestion control, with the attribute values of Aqumen's implementation. `Rfc5681Reno` and
+`Rfc3465Cubic` are defined in Aqumen's ns-3 program."""
 
 HANDED_OVER = (
     "variant",
@@ -64,7 +63,7 @@ HANDED_OVER = (
     "limited_transmit",
     "timestamps",
 )
-"""What ns-3 is told, or refused for by itself."""
+"""Options that are passed to ns-3 or checked separately."""
 
 NOT_COMPARED = (
     "preset",
@@ -80,11 +79,11 @@ NOT_COMPARED = (
     "cwr_retransmissions",
     "mark_after_timeout_counts",
     "ack_bytes",
-    # With rfc6675 nobody reads them.
+    # Unused with rfc6675.
     "tail_probe",
     "frto",
 )
-"""Where ns-3 goes its own way, or where the value cannot matter to flows that always have data."""
+"""Options that ns-3 implements differently, or that have no effect on bulk flows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,47 +91,47 @@ class Group:
     """Flows that are reported together."""
 
     name: str
-    """As in the scenario."""
+    """Name in the scenario."""
     first: int
-    """Number of its first flow."""
+    """Number of the first flow."""
     last: int
-    """One more than the number of its last flow."""
+    """Number of the last flow + 1."""
     is_tcp: bool = True
-    """Whether its flows run over TCP, not UDP."""
+    """Whether the flows use TCP; else UDP."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a run needs beside the text: links as the metrics want them, groups, windows."""
+    """Input of a run: the program's text, and links, groups and windows for the metrics."""
 
     scenario: str
-    """Its name."""
+    """Name of the scenario."""
     seed: int
-    """As in the plan."""
+    """Seed of the plan."""
     duration_s: float
-    """Simulated time."""
+    """Simulated time, seconds."""
     links: tuple[Link, ...]
-    """In the plan's order."""
+    """Links in the plan's order."""
     groups: tuple[Group, ...]
-    """In the plan's order."""
+    """Groups in the plan's order."""
     windows: Mapping[str, tuple[float, float]]
-    """Start and end of each, seconds."""
+    """Start and end of each window, seconds."""
     sample_interval_s: float
-    """Of the series."""
+    """Sampling interval of the series, seconds."""
     snapshots_s: tuple[float, ...]
-    """When the program prints the counters of the flows."""
+    """Times at which the program prints the flows' counters, seconds."""
     text: str
-    """What the program reads."""
+    """Input text of the program."""
 
 
 def describe(raw: Mapping[str, Any]) -> Run:
-    """Read the scenario's expansion and write it for the program; raises `Ns3Unsupported`."""
+    """Translate the dictionary of `Scenario.plan`; raise `Ns3Unsupported` for features that ns-3 lacks."""
     links = tuple(_link(link, raw) for link in raw["links"])
     windows = {name: (float(start), float(end)) for name, (start, end) in raw["windows"].items()}
     snapshots = tuple(sorted({time for window in windows.values() for time in window} - {0.0}))
     lines = [f"seed {_seed(int(raw['seed']))}", f"duration {float(raw['duration_s'])!r}", f"nodes {len(raw['nodes'])}"]
     lines += _links(links)
-    # What a flow's line says beside its path and times, before and after them.
+    # First and last words of a flow's line, around path and times.
     words: list[tuple[str, str]] = []
     numbers: dict[tuple[str, ...], int] = {}
     for group in raw["groups"]:
@@ -142,7 +141,7 @@ def describe(raw: Mapping[str, Any]) -> Run:
         traffic = group.get("traffic", "bulk")
         if traffic != "bulk":
             kind = traffic["kind"] if isinstance(traffic, Mapping) else traffic
-            raise Ns3Unsupported(f"group '{group['name']}': over TCP ns-3 runs bulk traffic here, not {kind}")
+            raise Ns3Unsupported(f"group '{group['name']}': ns-3 runs only bulk traffic over TCP, not {kind}")
         told = tuple(_transport(group["name"], dict(group["transport"])))
         if told not in numbers:
             number = numbers[told] = len(numbers)
@@ -158,13 +157,13 @@ def describe(raw: Mapping[str, Any]) -> Run:
     lines += [f"route {at} {to} {link}" for (at, to), link in _routes(raw, links).items()]
     for flow in raw["flows"]:
         if len(flow["on"]) != 1:
-            raise Ns3Unsupported("ns-3 here has flows that start once and stop at most once")
+            raise Ns3Unsupported("ns-3 needs flows that start once and stop at most once")
         ((start, stop),) = flow["on"]
         kind, told_of_it = words[flow["group"]]
         ends = f"{flow['path'][0]} {flow['path'][-1]} {start!r} {-1 if stop is None else stop!r}"
         amount = f" {flow.get('transfer_bytes') or 0}" if kind == "flow" else ""
         lines.append(f"{kind} {ends} {told_of_it}{amount}")
-    # At the very end the run stops first.
+    # Just before the end, at which the run stops first.
     lines += [f"snapshot {min(time, float(raw['duration_s']) - 1e-9)!r}" for time in snapshots]
     return Run(
         scenario=raw["scenario"],
@@ -185,7 +184,7 @@ def _group(group: Mapping[str, Any]) -> Group:
 
 
 def _seed(seed: int) -> int:
-    """A seed for ns-3's generator, 1 to 2^32 - 2; a hash spreads neighbouring ones."""
+    """Return a seed for ns-3, 1 to 2^32 - 2; a hash decorrelates adjacent seeds."""
     digest = hashlib.sha256(f"aqumen ns3 {seed}".encode()).digest()
     return int.from_bytes(digest[:8], "little") % (2**32 - 2) + 1
 
@@ -209,20 +208,22 @@ def _link(link: Mapping[str, Any], raw: Mapping[str, Any]) -> Link:
 def _links(links: tuple[Link, ...]) -> list[str]:
     by_ends = {(link.tail, link.head): link for link in links}
     if len(by_ends) != len(links):
-        raise Ns3Unsupported("ns-3 here has one link between two nodes")
+        raise Ns3Unsupported("ns-3 needs at most one link between two nodes")
     if len({link.aqm.params.get("mtu") for link in links if link.aqm.name == "fq-codel"}) > 1:
-        raise Ns3Unsupported("the queues of all FQ-CoDel disciplines of ns-3 have one mtu")
+        raise Ns3Unsupported("all FQ-CoDel disciplines must have equal mtu in ns-3")
     lines = []
     for i, link in enumerate(links):
         back = by_ends.get((link.head, link.tail))
         if back is None or back.delay_s != link.delay_s:
-            raise Ns3Unsupported(f"link '{link.name}': ns-3's point-to-point links have the same delay both ways")
+            raise Ns3Unsupported(
+                f"link '{link.name}': ns-3's point-to-point links need equal delays in both directions"
+            )
         lines.append(f"link {i} {link.tail} {link.head} {link.rates[0][1]!r} {link.delay_s!r} {_limit(link)}")
         lines += [f"rate {i} {time!r} {later!r}" for time, later in link.rates[1:]]
-        # The device's own queue would count its header among the bytes.
+        # The device's own queue would count its header in bytes.
         if link.record or link.aqm.name != "droptail" or link.buffer_bytes is not None:
             if link.aqm.name not in _AQMS:
-                raise Ns3Unsupported(f"ns-3 here has no AQM '{link.aqm.name}'; it has {listed(sorted(_AQMS))}")
+                raise Ns3Unsupported(f"ns-3 has no AQM '{link.aqm.name}'; it has {listed(sorted(_AQMS))}")
             params = _Params(link.aqm)
             kind, attributes = _AQMS[link.aqm.name](params, link)
             params.done()
@@ -235,7 +236,7 @@ def _links(links: tuple[Link, ...]) -> list[str]:
 
 
 def _losses(number: int, loss: WireLoss) -> list[str]:
-    """What a wire loses, seen where packets arrive."""
+    """Return the lines of a wire's losses, applied where packets arrive."""
     if loss == NO_LOSS:
         return []
     kinds = {"random": (loss.random,), "bits": (loss.bit_errors,), "chain": loss.chain, "times": loss.times}
@@ -249,11 +250,11 @@ def _is_udp(group: Mapping[str, Any]) -> bool:
 
 
 NUMBERED_BYTES = 20
-"""What ns-3's generator writes into each datagram: a number, a time and a size."""
+"""Bytes of number, time and size in each datagram of ns-3's generator."""
 
 
 def _datagrams(group: Mapping[str, Any]) -> str:
-    """Payload, rate and periods of a group's datagrams."""
+    """Return payload, rate and periods of a UDP group."""
 
     def refuse(what: str) -> Ns3Unsupported:
         return Ns3Unsupported(f"group '{group['name']}': {what}")
@@ -261,19 +262,19 @@ def _datagrams(group: Mapping[str, Any]) -> str:
     transport, traffic = group["transport"], group.get("traffic", "bulk")
     kind = traffic["kind"] if isinstance(traffic, Mapping) else traffic
     if not isinstance(traffic, Mapping) or kind not in ("cbr", "on-off"):
-        raise refuse(f"over UDP ns-3 runs the traffic cbr and on-off here, not {kind}")
+        raise refuse(f"ns-3 runs only cbr and on-off traffic over UDP, not {kind}")
     if transport["header_bytes"] != 28:
         raise refuse(f"ns-3's UDP headers are 28 bytes, not {transport['header_bytes']}")
     payload = int(quantity("size", traffic.get("packet", "1000B")))
     most = transport["packet_bytes"] - transport["header_bytes"]
     if not NUMBERED_BYTES <= payload <= most:
-        raise refuse(f"a message of ns-3's generator has {NUMBERED_BYTES} to {most} bytes here, not {payload}")
+        raise refuse(f"a message of ns-3's generator must have {NUMBERED_BYTES} to {most} bytes, not {payload}")
     periods = ["ns3::ConstantRandomVariable[Constant=1e9]", "ns3::ConstantRandomVariable[Constant=0]"]
     if kind == "on-off":
         for k, name in enumerate(("on", "off")):
             law = traffic[name]
             if not isinstance(law, Mapping) or law["law"] != "exponential":
-                raise refuse("the periods of an ON/OFF source are exponential in ns-3 here")
+                raise refuse("ns-3 runs only exponential periods of an ON/OFF source")
             periods[k] = f"ns3::ExponentialRandomVariable[Mean={quantity('time', law['mean'])!r}]"
     return f"{payload} {round(quantity('rate', traffic['rate']))}bps {' '.join(periods)}"
 
@@ -285,19 +286,17 @@ def _routes(raw: Mapping[str, Any], links: tuple[Link, ...]) -> dict[tuple[int, 
             destination = links[path[-1]].head
             for number in path:
                 if table.setdefault((links[number].tail, destination), number) != number:
-                    raise Ns3Unsupported(
-                        "ns-3 here forwards by destination: two flows leave one node over different links"
-                    )
+                    raise Ns3Unsupported("ns-3 forwards by destination: two flows leave one node over different links")
     return table
 
 
 def _transport(group: str, transport: dict[str, Any]) -> list[str]:
-    """Control and size of a write, then what is set: `OF ATTRIBUTE VALUE`."""
+    """Return congestion control and size of a write, then options: `OBJECT ATTRIBUTE VALUE`."""
 
     def refuse(what: str) -> Ns3Unsupported:
         return Ns3Unsupported(f"group '{group}': {what}")
 
-    # Of its congestion controls only CUBIC counts in whole segments; ours of Reno is in the program.
+    # ns-3's CUBIC counts whole segments; Reno is Aqumen's own class in the program.
     built_in = BUILT_IN | {"whole_windows": transport["congestion"] == "cubic"}
     for name, value in (preset_in_plans("modern") | built_in).items():
         given = transport.get(name, value)
@@ -305,8 +304,8 @@ def _transport(group: str, transport: dict[str, Any]) -> list[str]:
             raise refuse(f"ns-3 has {name} = {value} built in, not {given}")
     variant = transport.pop("variant")
     if variant != "sack":
-        # Its NewReno counts duplicate acknowledgements as if they were SACKs, and guesses wrong.
-        raise refuse(f"ns-3 runs sack here, not '{variant}'")
+        # ns-3's NewReno miscounts duplicate acknowledgements as SACKs.
+        raise refuse(f"ns-3 runs only the variant sack, not '{variant}'")
     timestamps = bool(transport.pop("timestamps"))
     header = 52 if timestamps else 40
     if transport.pop("header_bytes") != header:
@@ -317,7 +316,7 @@ def _transport(group: str, transport: dict[str, Any]) -> list[str]:
     delayed_s = transport.pop("delayed_ack_s")
     initial_rto_s = float(transport.pop("initial_rto_s"))
     congestion = transport.pop("congestion")
-    # BBR turns it on itself.
+    # BBR enables pacing itself.
     paced = transport.pop("pacing")
     if congestion not in SOCKETS:
         raise refuse(f"ns-3 has no congestion control '{congestion}'; it has {listed(SOCKETS)}")
@@ -325,16 +324,16 @@ def _transport(group: str, transport: dict[str, Any]) -> list[str]:
     if congestion in ("reno", "cubic"):
         values = values | {"GrowthLimit": int(transport["growth_limit"])}
     if congestion == "cubic":
-        # ns-3 has the HyStart that came before HyStart++.
+        # ns-3 implements HyStart, not HyStart++.
         values |= {"FastConvergence": "true", "Beta": 0.7, "C": 0.4, "HyStart": _flag(transport["hystart"])}
         if transport["reno_friendly"]:
             raise refuse("the CUBIC of ns-3 has reno_friendly = False built in, not True")
     of_socket = {
         "SegmentSize": payload,
         "InitialCwnd": int(transport.pop("initial_window")),
-        # Ours is the receive window where none is known; ns-3's window would open beyond what it may send.
+        # The default is the receive window; ns-3's window would grow beyond it.
         "InitialSlowStartThreshold": window if threshold is None else int(threshold) * payload,
-        # The sender's buffer limits the window: ns-3.37 crashes at times when the receiver's does.
+        # The send buffer limits the window, since ns-3.37 can crash if the receive buffer does.
         "SndBufSize": window,
         "RcvBufSize": 2 * window,
         "DelAckCount": 1 if delayed_s is None else 2,
@@ -352,9 +351,9 @@ def _transport(group: str, transport: dict[str, Any]) -> list[str]:
     }
     unknown = [name for name in transport if name not in preset_in_plans("modern")]
     if unknown:
-        raise refuse(f"ns-3 here has no transport option '{unknown[0]}'")
+        raise refuse(f"ns-3 has no transport option '{unknown[0]}'")
     return [
-        # A segment at a time: a write must fit whole into the sender's buffer.
+        # One segment for each write, since a write must fit into the send buffer.
         f"ns3::{control} {payload}",
         *(f"control {name} {value}" for name, value in values.items()),
         *([] if congestion == "bbr" else [f"pacing on {_flag(paced)}"]),
@@ -368,7 +367,7 @@ def _flag(value: Any) -> str:
 
 
 class _Params:
-    """Hands out parameters by name and complains about those nobody asked for."""
+    """Parameters of an AQM. Raises `Ns3Unsupported` for those that ns-3 lacks."""
 
     def __init__(self, aqm: Aqm) -> None:
         self._aqm = aqm
@@ -389,13 +388,13 @@ class _Params:
         return _flag(self.take(name))
 
     def fixed(self, name: str, value: Any) -> None:
-        """A parameter that ns-3 has built in, at this value."""
+        """Check a parameter that is built into ns-3."""
         given = self._left.pop(name, None)
         if given is not None and given != value:
             raise Ns3Unsupported(f"AQM '{self._aqm.name}' in ns-3 has {name} = {value} built in, not {given}")
 
     def ignore(self, name: str) -> None:
-        """A parameter that makes no difference worth refusing."""
+        """Drop a parameter without a relevant effect."""
         self._left.pop(name, None)
 
     def has(self, name: str) -> bool:
@@ -408,7 +407,7 @@ class _Params:
 
 
 def _with_buffer(params: _Params, link: Link, name: str) -> None:
-    """A parameter that is on in ns-3 where the buffer is in bytes, and off where it is in packets."""
+    """Check a parameter that ns-3 enables if and only if the buffer is in bytes."""
     in_bytes = link.buffer_bytes is not None
     given = bool(params.take_or(name, False))
     if given != in_bytes:
@@ -438,12 +437,12 @@ def _codel(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
         "MaxSize": _limit(link),
         "Target": params.time("target"),
         "Interval": params.time("interval"),
-        # Quiet with less than this left, where ours is quiet with as much.
+        # ns-3 compares with <, Aqumen with <=.
         "MinBytes": int(params.take("mtu")) + 1,
         "UseEcn": params.flag("ecn"),
         "UseL4s": "false",
     }
-    # ns-3 counts from the mark itself, whatever is asked for, and takes a Newton step.
+    # ns-3 schedules from the time of the mark, and uses a Newton step.
     params.ignore("schedule")
     params.ignore("arithmetic")
     params.fixed("ce_threshold_selector", "any")
@@ -478,7 +477,7 @@ def _pie(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
 
 def _cobalt(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
     params.fixed("mtu", 0)
-    # ns-3 has a table and a Newton step.
+    # ns-3 uses a table and a Newton step.
     params.ignore("arithmetic")
     return "CobaltQueueDisc", {
         "MaxSize": _limit(link),
@@ -493,7 +492,7 @@ def _cobalt(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
 
 
 def _fq_codel(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
-    # A limit in packets is reached long before this much memory is.
+    # The packet limit applies long before this memory limit.
     params.fixed("memory", 32 * 2**20)
     params.fixed("backlog", "queue")
     params.fixed("half", "bytes")
@@ -510,7 +509,7 @@ def _fq_codel(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
         "Interval": params.time("interval"),
         "UseEcn": params.flag("ecn"),
         "UseL4s": "false",
-        # The program gives these two to the discipline's calls and to its queues; see CoDel for the one byte.
+        # The program sets these two on the discipline and its queues; for + 1 see CoDel.
         "quantum": int(params.take("quantum")),
         "MinBytes": int(params.take("mtu")) + 1,
     }
@@ -521,14 +520,14 @@ def _red(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
     _with_buffer(params, link, "queue_in_bytes")
     params.fixed("use_mark_p", False)
     params.fixed("spacing", "ns2")
-    # They fix thresholds and weight, which come as numbers, or are read with `use_mark_p` alone.
+    # Rules for thresholds and weight, whose values are given; `mark_p` is used only with `use_mark_p`.
     for name in ("thresholds", "target_delay", "weight_rule", "link_delay", "mark_p"):
         params.ignore(name)
     max_p = float(params.take("max_p"))
     if max_p == 0.0:
         raise Ns3Unsupported("AQM 'red' in ns-3 has max_p above 0, not 0")
     mean_packet = int(params.take("mean_packet"))
-    # Thresholds are in the unit of the average.
+    # Thresholds have the unit of the average.
     unit = 1 if link.buffer_bytes is None else mean_packet
     return "RedQueueDisc", {
         "MaxSize": _limit(link),
@@ -539,8 +538,8 @@ def _red(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
         "Gentle": params.flag("gentle"),
         "Wait": params.flag("wait"),
         "MeanPktSize": mean_packet,
-        # ns-3 has the sense of this one the other way round: without it the count since the last signal goes on over
-        # a drop beyond the curve's end, and the next packet is signalled, too.
+        # ns-3 inverts this flag: without it, a drop beyond the curve's end does not reset the count since the last
+        # signal, and the next packet is signalled too.
         "Ns1Compat": "true",
         "LinkBandwidth": f"{round(link.rates[0][1])}bps",
         "UseHardDrop": _flag(params.take("above") == "drop"),

@@ -1,19 +1,19 @@
-"""What can go wrong with the ns-3 engine: each message is one line that says what to do about it."""
+"""Errors of the ns-3 engine; each message is one line that says how to fix it."""
 
 __all__ = ["Ns3Error", "Ns3Failed", "Ns3Missing", "Ns3Unsupported"]
 
 
 class Ns3Error(RuntimeError):
-    """Any failure of the ns-3 engine."""
+    """Base of all errors of the ns-3 engine."""
 
 
 class Ns3Unsupported(Ns3Error):
-    """The scenario asks for something that ns-3, or our program for it, does not have."""
+    """The scenario uses a feature that ns-3, or Aqumen's program for it, lacks."""
 
 
 class Ns3Missing(Ns3Error):
-    """No ns-3 on this machine, or nothing to build the program with."""
+    """ns-3 or a compiler is not installed."""
 
 
 class Ns3Failed(Ns3Error):
-    """The program was not built, or started and did not come to its end."""
+    """The program could not be built, or did not finish."""

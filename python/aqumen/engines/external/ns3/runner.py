@@ -1,4 +1,4 @@
-"""Runs the ns-3 program on a plan and turns what it wrote into the result that every engine returns (`run --json`)."""
+"""Runs the ns-3 program on a plan and converts its output to a result (`run --json`)."""
 
 import subprocess
 import tempfile
@@ -25,13 +25,13 @@ _ARRIVED, _LEFT, _LEFT_MARKED, _EARLY, _OVERFLOW, _LENGTH = range(6)
 
 @dataclass(slots=True)
 class _Output:
-    """What a run printed, and what it cost."""
+    """Output of a run, with CPU and wall-clock time."""
 
     snapshots: list[list[tuple[int, ...]]]
-    """For each snapshot and flow: bytes delivered, segments sent, of these again, timeouts; of datagrams how many
-    arrived, were missing, and in how many runs."""
+    """For each snapshot and flow: bytes delivered, segments sent, retransmissions, time-outs; for UDP packets arrived,
+    packets missing, runs of missing packets."""
     wire_lost: list[dict[int, int]]
-    """For each snapshot: link number to packets lost on its wire, where it loses any."""
+    """For each snapshot: link number to packets lost on its wire, for lossy wires."""
     cpu_s: float
     wall_s: float
 
@@ -103,12 +103,12 @@ def _execute(program: Path, text: str, directory: Path) -> _Output:
 
 
 def read_trace(path: Path) -> QueueTrace:
-    """Read what the program recorded at a queue."""
+    """Read the program's binary trace of a queue."""
     time_s, kind, first, second = np.fromfile(path, dtype=np.float64).reshape(-1, 4).T
     left = (kind == _LEFT) | (kind == _LEFT_MARKED)
     length = kind == _LENGTH
     lost = (kind == _EARLY) | (kind == _OVERFLOW)
-    # 0 stands for the packet that came last.
+    # 0 stands for the latest arrival.
     number = np.where(first[lost] > 0, first[lost], np.cumsum(kind == _ARRIVED)[lost])
     return QueueTrace(
         arrived_s=time_s[kind == _ARRIVED],
@@ -135,7 +135,7 @@ def _groups(described: Run, output: _Output) -> dict[str, Any]:
 
 
 def _wire_metrics(described: Run, output: _Output, link: int, start_s: float, end_s: float) -> dict[str, int]:
-    """Packets lost on a wire over a window, counted when they would have arrived; nothing of a wire that loses none."""
+    """Count packets lost on a wire in a window, by time of arrival; empty for a wire without losses."""
 
     def at(time_s: float) -> int:
         return 0 if time_s == 0.0 else output.wire_lost[described.snapshots_s.index(time_s)][link]
@@ -144,7 +144,7 @@ def _wire_metrics(described: Run, output: _Output, link: int, start_s: float, en
 
 
 def _group_metrics(described: Run, output: _Output, group: Group, start_s: float, end_s: float) -> dict[str, Any]:
-    """Goodput, fairness, retransmissions, timeouts of a group over a window; of datagrams, what is missing."""
+    """Return goodput, fairness, retransmissions, time-outs and UDP losses of a group in a window."""
 
     def at(time_s: float) -> np.ndarray[Any, Any]:
         if time_s == 0.0:
