@@ -199,7 +199,9 @@ def test_doctor_cuts_no_path(capsys, monkeypatch, columns):
         assert all(len(line) <= int(columns) for line in out.splitlines() if program not in line)
 
 
-def test_a_capture_may_be_compressed(capsys, tmp_path):
+def test_a_capture_may_be_compressed(capsys, tmp_path, monkeypatch):
+    # Wide enough that paths of different lengths do not change line breaks.
+    monkeypatch.setenv("COLUMNS", "400")
     packed = tmp_path / "home.pcap.gz"
     packed.write_bytes(gzip.compress(CAPTURE.read_bytes()))
     shown = []

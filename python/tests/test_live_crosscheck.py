@@ -52,7 +52,7 @@ def test_the_kernel_is_compared_with_three_seeds_for_each_of_its_runs(monkeypatc
     assert asked[0] == ("packet", list(range(1, 10)))
     assert sorted(asked[1:]) == [("live", "pi", seed) for seed in (1, 2, 3)]
     assert said == [
-        "queue/PI: run 2 does not count: x; y",
+        "queue/PI: run 2 is invalid: x; y",
         "queue/PI: 2 of 3 runs are valid; at worst 1 % of the packets were written at least 30 us late",
     ]
     # 100.5 packets over nine seeds, 100.2 over the first and the third.
@@ -85,7 +85,7 @@ def test_a_single_run_that_counts_says_nothing(monkeypatch):
         "queue/PI: 1 of 2 runs are valid; at worst 1 % of the packets were written at least 0 us"
     )
     assert compared(monkeypatch, cell_of("PI"), False, False)[1] == [
-        f"queue/PI: run {seed} does not count: x; y" for seed in (1, 2)
+        f"queue/PI: run {seed} is invalid: x; y" for seed in (1, 2)
     ]
     with pytest.raises(aqumen.ScenarioError, match="seeds = 1: must be at least 2"):
         compared(monkeypatch, cell_of("PI"), True)

@@ -221,10 +221,10 @@ def test_ten_sources_have_their_colours_again():
 
 def test_a_model_hears_how_long_it_takes_and_is_not_stopped_by_that():
     heard = []
-    goes_on = mmpp._goes_on(lambda *left: heard.append(left))
+    goes_on = mmpp._without_stop(lambda *left: heard.append(left))
     assert goes_on(3.5, 1000) is True
     assert heard == [(3.5, 1000)]
-    assert mmpp._goes_on(None) is None
+    assert mmpp._without_stop(None) is None
 
 
 @pytest.fixture

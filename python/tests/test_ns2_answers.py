@@ -176,7 +176,7 @@ def test_an_evaluation_that_is_stopped_says_how_far_it_came(capsys, made_up, mon
     assert main(["reproduce", "rfc7928"]) == 130
     assert "the same command" not in capsys.readouterr().err
     assert made_up
-    for args, told in ((["arm-pfc", "--aqm", "pie"], "--aqm is for rfc7928"),):
+    for args, told in ((["arm-pfc", "--aqm", "pie"], "--aqm applies to rfc7928"),):
         assert main(["reproduce", *args]) == 2
         assert told in capsys.readouterr().err
 

@@ -145,8 +145,8 @@ def test_a_lost_packet_has_taken_its_time_of_the_link() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"burst": {"mean_good": "1s", "mean_bad": "1s", "bad": 0.5}}, "loses every packet of the bad state"),
-        (None, "ns-2 runs rates over time and losses from the start here"),
+        ({"burst": {"mean_good": "1s", "mean_bad": "1s", "bad": 0.5}}, "loses every packet in the bad state"),
+        (None, "ns-2 runs only rates over time and constant losses"),
     ],
 )
 def test_losses_that_ns2_does_not_have_are_refused(change: Any, message: str) -> None:

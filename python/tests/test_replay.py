@@ -489,7 +489,7 @@ def test_a_room_in_bytes_and_a_capture_of_a_moment():
     assert len(rest) == 4
     for key, words in (
         ("reordered_pkts", "7 packets have an earlier timestamp than the one before"),
-        ("timeless_pkts", "7 packets carry no time"),
+        ("timeless_pkts", "7 packets have no timestamp"),
         ("unknown_link_pkts", "7 packets have an unknown link type"),
         ("super_pkts", "7 packets are larger than any frame"),
     ):

@@ -60,7 +60,7 @@ def test_runs_that_belong_together_have_students_interval():
     assert row.difference == 2
     assert (row.high - row.low) / 2 == pytest.approx(4.3027 / math.sqrt(3), rel=1e-3)
     for one, other, paired in (([1], [1], True), ([1], [1, 2], False), ([1, 2], [1], False)):
-        with pytest.raises(ValueError, match="at least two seeds a side"):
+        with pytest.raises(ValueError, match="at least two seeds on each side"):
             rows(one, other, paired=paired)
 
 

@@ -663,7 +663,7 @@ def test_what_cannot_be_written_is_said(classic, tmp_path):
 def test_what_the_equations_refuse_is_told_as_an_error_of_the_scenario(classic):
     # A rule that tosses no coin has no spectrum, and a map needs axes that there are.
     tail = theory.design("droptail", capacity="30Mbit", flows=60, rtt="200ms", target="100pkt")
-    with pytest.raises(aqumen.ScenarioError, match="not a linear controller"):
+    with pytest.raises(aqumen.ScenarioError, match="no linear controller"):
         tail.noise_power([1.0])
     with pytest.raises(aqumen.ScenarioError, match="invalid axis 'beauty'; choose from: flows, rtt"):
         theory.stability_map(classic, "beauty", [1.0], "flows", [60.0])
