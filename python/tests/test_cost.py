@@ -71,7 +71,7 @@ def test_a_map_has_so_many_points():
     from aqumen.theory import design, stability_map
 
     found = design("red", capacity="10Mbit", flows=100, rtt="200ms", target="100pkt")
-    with pytest.raises(aqumen.ScenarioError, match="2000 by 1000 points; at most 1000000"):
+    with pytest.raises(aqumen.ScenarioError, match="2000 by 1000 points: must have at most 1000000"):
         stability_map(found, "flows", [1.0] * 2000, "rtt", [0.1] * 1000)
 
 

@@ -61,9 +61,9 @@ def test_means_are_told_with_their_intervals_and_the_digits_worth_reading():
         "Jitter\nms": "12.34",
         "Page load, mean\ns": "1.23 ± 0.01",
         "Lost\n%": "1.23 ± 0.56",
-        "Film\nMbit/s": "2.50",
-        "Film stalled\n%": "25.0",
-        "First picture\ns": "2.0",
+        "Video rate\nMbit/s": "2.50",
+        "Video stalled\n%": "25.0",
+        "Start-up\ns": "2.0",
         "Stalls\n": "3",
         "Jain\n": "0.988",
         "MOS\n": "4.32",
@@ -84,7 +84,7 @@ def test_a_link_is_told_in_packets_percent_and_milliseconds():
     }
     (row,) = cells(means_table("Link", ["AQM"], LINK_COLUMNS, [(["pi"], link)]))
     of_title = {head.split("\n")[0]: cell for head, cell in row.items()}
-    assert [of_title[title] for title in ("Queue, p5", "p95", "Losses in a row", "Dispersion of losses")] == [
+    assert [of_title[title] for title in ("Queue, p5", "p95", "Consecutive losses", "Dispersion of losses")] == [
         "12",
         "88",
         "1.23",
