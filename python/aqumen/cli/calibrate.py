@@ -28,7 +28,7 @@ __all__ = ["calibrate", "fraction"]
 def calibrate(
     scenario: Path, group: str, loss: str, aqm: str, seeds: int, window: str, set_: tuple[str, ...], as_json: bool
 ) -> int:
-    """Find the number of flows at which a queue loses a given fraction of packets.
+    """Find the number of flows at which a queue loses a given fraction.
 
     Prints the smallest number of flows of a group at which the link under test loses at least this fraction: the
     congestion levels of RFC 7928, section 5.1.

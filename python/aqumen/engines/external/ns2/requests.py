@@ -1,4 +1,4 @@
-"""Requests of the sources of a group, read from the plan."""
+"""Requests of a group's sources, read from the plan."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
-"""Finite transfers and web sessions in ns-2.35, from requests that Aqumen draws.
+"""Finite transfers and web sessions in ns-2.35, from requests that Aqumen draws before the run.
 
-A source in a closed loop carries out its list one by one, each so long after the last transfer was acknowledged. A
-source of a group gives each transfer to the first idle flow. Where the next transfer opens a connection the agents of
-the flow are reset when this one ends.
+A closed-loop source executes its list step by step; each step waits for some time after the last transfer was
+acknowledged. A source of a group assigns each transfer to the first idle flow. If the next transfer opens a connection,
+the agents of the flow are reset when the current one ends.
 """
 
 from collections.abc import Iterable, Sequence
