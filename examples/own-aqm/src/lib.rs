@@ -1,7 +1,7 @@
-//! Two AQMs of one's own: a control law that is sampled, and an algorithm that decides packet by packet.
+//! Two custom AQMs: a sampled control law, and an algorithm that decides packet by packet.
 //!
-//! [`catalogue`] is all that an engine needs: a scenario that is read with it runs them by name, with parameters whose
-//! units and ranges are checked as those of the built-in ones.
+//! A scenario that is read with [`catalogue`] runs both by name, in every engine. Their parameters have units and ranges
+//! like those of built-in AQMs.
 
 use aqumen_aqm::{
     Algorithm, AnyAqm, Aqm, Catalogue, Cx, DefaultValue, Draw, Hooks, MAX_LOOPS, NameTakenError, Network, Observation,
@@ -9,7 +9,7 @@ use aqumen_aqm::{
 };
 use aqumen_units::{Probability, Span};
 
-/// The built-in AQMs and these two.
+/// Built-in AQMs, `integral` and `impatient`.
 pub fn catalogue() -> Result<Catalogue, NameTakenError> {
     Catalogue::BUILT_IN
         .with(INTEGRAL, |settings, network| {
@@ -21,7 +21,7 @@ pub fn catalogue() -> Result<Catalogue, NameTakenError> {
 const INTEGRAL: Algorithm = Algorithm {
     name: "integral",
     title: "Integral control",
-    summary: "moves the probability in proportion to the queue's error",
+    summary: "integral control of the queue length",
     reference: "-",
     params: &[
         Param::positive("gain", Unit::PerPacket, DefaultValue::number(1e-5), "change per packet of error and sample"),
@@ -30,7 +30,7 @@ const INTEGRAL: Algorithm = Algorithm {
     ],
 };
 
-/// p moves by gain * (q - target) every 10 ms.
+/// Integral controller: p += gain (q - target) every 10 ms.
 #[derive(Clone)]
 pub struct Integral {
     gain: f64,
@@ -42,7 +42,7 @@ impl Integral {
     fn new(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
         let gain = settings.number("gain").unwrap_or(1e-5);
         if gain * network.buffer_pkts > 1.0 {
-            return Err(ParamError::relation("gain", gain, "is so large that a full buffer moves p by more than 1"));
+            return Err(ParamError::relation("gain", gain, "moves p by more than 1 when the buffer is full"));
         }
         Ok(Integral { gain, target: settings.number("target").unwrap_or(network.target_pkts), p: Probability::ZERO })
     }
@@ -53,8 +53,8 @@ impl SampledLaw for Integral {
         [Some(Span::from_millis(10)), None]
     }
 
-    fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
-        self.p = Probability::clamp(self.p.get() + self.gain * (seen.queue_pkts - self.target));
+    fn step(&mut self, _which: usize, observation: &Observation) -> Probability {
+        self.p = Probability::clamp(self.p.get() + self.gain * (observation.queue_pkts - self.target));
         self.p
     }
 
@@ -67,12 +67,17 @@ impl SampledLaw for Integral {
 const IMPATIENT: Algorithm = Algorithm {
     name: "impatient",
     title: "Impatient",
-    summary: "marks what waited longer than a limit, the more surely the longer it did",
+    summary: "marks packets with a probability that grows with their sojourn time beyond a limit",
     reference: "-",
-    params: &[Param::positive("limit", Unit::Seconds, DefaultValue::number(0.05), "sojourn time from which to mark")],
+    params: &[Param::positive(
+        "limit",
+        Unit::Seconds,
+        DefaultValue::number(0.05),
+        "sojourn time at which marking begins",
+    )],
 };
 
-/// Marks at the head with the probability by which the sojourn time exceeds the limit.
+/// Marks packets at the head with probability sojourn / limit - 1.
 #[derive(Clone)]
 pub struct Impatient {
     limit_s: f64,

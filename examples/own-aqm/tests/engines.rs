@@ -1,5 +1,4 @@
-//! The two run by name: in the packet engine on several threads, in the fluid engine, before a
-//! capture, and as a scenario says.
+//! Both custom AQMs run by name in the packet engine (also on several threads), in the fluid engine and in a replay.
 
 use std::path::Path;
 use std::thread;
@@ -13,37 +12,37 @@ use aqumen_theory::fluid;
 const EXP1: &str = include_str!("../../../experiments/arm-pfc/exp1.toml");
 
 fn scenario(text: &str) -> Scenario {
-    let known = own_aqm::catalogue().expect("the names are free");
-    let read = Scenario::parse_with_extensions(text, "exp1.toml", Files::in_memory([]), known);
+    let catalogue = own_aqm::catalogue().expect("the names are free");
+    let read = Scenario::parse_with_extensions(text, "exp1.toml", Files::in_memory([]), catalogue);
     read.and_then(|scenario| scenario.until("30s")).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn run(scenario: &Scenario, spec: Option<&str>, seed: u64) -> aqumen_scenario::Plan {
+fn plan(scenario: &Scenario, spec: Option<&str>, seed: u64) -> aqumen_scenario::Plan {
     let spec = spec.map(|spec| scenario.aqm(spec).unwrap_or_else(|error| panic!("{error}")));
     scenario.plan(seed, spec.as_ref()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn packets(scenario: &Scenario, spec: Option<&str>, seed: u64) -> String {
-    let result = aqumen_sim::run(&run(scenario, spec, seed), Options::default(), &mut |_| true).expect("it runs");
+    let result = aqumen_sim::run(&plan(scenario, spec, seed), Options::default(), &mut |_| true).expect("it runs");
     format!("{:?} {:?}", result.aqm, result.links)
 }
 
 #[test]
-fn they_run_by_name_on_several_threads_with_the_same_bits() {
+fn custom_aqms_give_equal_results_on_several_threads() {
     let scenario = scenario(EXP1);
     for spec in ["integral:gain=2e-5,target=50pkt", "impatient:limit=20ms"] {
-        let alone = packets(&scenario, Some(spec), 3);
-        let beside: Vec<String> = thread::scope(|scope| {
+        let single = packets(&scenario, Some(spec), 3);
+        let concurrent: Vec<String> = thread::scope(|scope| {
             let runs: Vec<_> = (0..3).map(|_| scope.spawn(|| packets(&scenario, Some(spec), 3))).collect();
             runs.into_iter().map(|run| run.join().expect("it ends")).collect()
         });
-        assert!(beside.iter().all(|other| *other == alone));
-        assert_ne!(alone, packets(&scenario, Some(spec), 4));
+        assert!(concurrent.iter().all(|result| *result == single));
+        assert_ne!(single, packets(&scenario, Some(spec), 4));
     }
 }
 
 #[test]
-fn a_scenario_names_it_and_its_parameters_have_units_and_ranges() {
+fn a_scenario_names_a_custom_aqm_and_its_parameters_are_checked() {
     let named = scenario(&EXP1.replacen("aqm = \"arm-pfc-repaired\"", "aqm = \"integral:target=50pkt\"", 1));
     assert_eq!(packets(&named, None, 1), packets(&scenario(EXP1), Some("integral:target=50pkt"), 1));
     let wrong = |spec: &str| match named.aqm(spec) {
@@ -56,23 +55,23 @@ fn a_scenario_names_it_and_its_parameters_have_units_and_ranges() {
 }
 
 #[test]
-fn the_law_drives_the_fluid_and_holds_its_target() {
+fn a_custom_law_drives_the_fluid_engine() {
     let scenario = scenario(EXP1);
-    let plan = run(&scenario, Some("integral:gain=2e-6,target=50pkt"), 1);
+    let plan = plan(&scenario, Some("integral:gain=2e-6,target=50pkt"), 1);
     let result = fluid::run(&plan, fluid::Options::default(), &mut |_| true).expect("it runs");
     let queue = &result.series["bottleneck"].queue_pkts;
     assert!(queue.iter().all(|q| (0.0..=300.0).contains(q)) && queue.iter().any(|q| *q > 0.0));
 }
 
 #[test]
-fn a_capture_is_replayed_before_it() {
+fn a_custom_aqm_handles_a_replayed_capture() {
     let given =
         [("rate", "10Mbit"), ("buffer", "100pkt")].map(|(key, value)| (key.into(), RawValue::Text(value.into())));
     let settings = Settings::read_from(&given).expect("they fit");
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures/home.pcap");
     let setup = survey(&file, &settings, &mut |_| true).expect("it is a capture");
-    let known = own_aqm::catalogue().expect("the names are free");
-    let aqm = AqmSpec::from_catalogue("impatient:limit=1ms", &known).expect("it is known");
+    let catalogue = own_aqm::catalogue().expect("the names are free");
+    let aqm = AqmSpec::from_catalogue("impatient:limit=1ms", &catalogue).expect("it is known");
     let answer = replay(&file, &setup, &aqm, None, &mut |_| true).expect("it runs");
     assert!(answer.total.counts.early_dropped_pkts + answer.total.counts.marked_pkts > 0);
 }
