@@ -1,40 +1,40 @@
-//! What an algorithm says of itself in lists: its row. And a profile: an algorithm under another name.
+//! Registry entries of algorithms, and profiles: named settings of an algorithm.
 
 use crate::{Param, Value};
 
-/// An algorithm's row.
+/// Registry entry of an algorithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Algorithm {
-    /// The name users type.
+    /// Identifier that users type.
     pub name: &'static str,
-    /// The name users read.
+    /// Name in tables and plots.
     pub title: &'static str,
-    /// One line on what it does.
+    /// One-line description.
     pub summary: &'static str,
-    /// The paper or RFC it follows.
+    /// Paper or RFC that it follows.
     pub reference: &'static str,
-    /// Its parameters.
+    /// Parameters.
     pub params: &'static [Param],
 }
 
-/// How many queues an algorithm looks after.
+/// Number of queues that an algorithm manages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueKind {
     /// One: an [`Aqm`](crate::Aqm), which a [`Fifo`](crate::Fifo) hosts.
     Single,
-    /// Several, with a scheduler: a [`Qdisc`](crate::Qdisc).
+    /// Several with a scheduler: a [`Qdisc`](crate::Qdisc).
     Multi,
 }
 
-/// An algorithm under another name, with settings of its own that an operator can still override.
+/// Named settings of an algorithm, which an operator can override.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Profile {
-    /// The name users type.
+    /// Identifier that users type.
     pub name: &'static str,
-    /// The algorithm that it sets up.
+    /// Name of the algorithm.
     pub algorithm: &'static str,
-    /// Its settings.
+    /// Settings.
     pub settings: &'static [(&'static str, Value<'static>)],
-    /// One line on where the settings come from.
+    /// One line on the source of the settings.
     pub doc: &'static str,
 }

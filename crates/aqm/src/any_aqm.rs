@@ -1,7 +1,7 @@
-//! Any algorithm of one queue: the one list of them, and the type that holds whichever was chosen.
+//! List of single-queue algorithms, and an enum over them.
 //!
-//! To add an algorithm: write its file with an `ALGORITHM` row and a `from_settings`, then add it to the list below;
-//! one with several queues goes to the list of [`AnyQdisc`](crate::registry::AnyQdisc).
+//! To add an algorithm, write its file with a registry entry `ALGORITHM` and a constructor `from_settings`, then add it
+//! to the list below. Disciplines of several queues are listed with [`AnyQdisc`](crate::registry::AnyQdisc).
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -21,7 +21,7 @@ use crate::{
 
 macro_rules! algorithms {
     ($($variant:ident($type:ty) = $module:ident),* $(,)?) => {
-        /// Any algorithm: chosen when a run is set up, dispatched without indirection, but for one from outside.
+        /// Any single-queue algorithm, dispatched statically except for custom ones.
         #[allow(missing_docs, reason = "each variant is the algorithm of its name")]
         #[derive(Clone, Debug)]
         #[allow(clippy::large_enum_variant, reason = "one per queue; an indirection would cost every packet")]
@@ -31,11 +31,11 @@ macro_rules! algorithms {
             Threshold(Box<ThresholdAqm<AnyAqm>>),
         }
 
-        /// Every algorithm of one queue, in the order in which lists show them;
-        /// [`registry::algorithms`](crate::registry::algorithms) has all.
+        /// Built-in single-queue algorithms, in display order. [`registry::algorithms`](crate::registry::algorithms)
+        /// adds those of several queues.
         pub const ALGORITHMS: &[Algorithm] = &[$($module::ALGORITHM),*];
 
-        /// The algorithm of one queue called `name`, of `values` of its row; `None` if there is none.
+        /// Builds the built-in single-queue algorithm called `name`; `None` if there is no such name.
         pub(crate) fn build(
             name: &str,
             values: &[(&str, Value<'_>)],
@@ -67,7 +67,7 @@ macro_rules! algorithms {
             }
         }
 
-        /// Runs `$body` with the algorithm inside, whatever it is.
+        /// Evaluates `$body` with the inner algorithm.
         macro_rules! each {
             ($any:expr, $aqm:ident => $body:expr) => {
                 match $any {
@@ -106,13 +106,13 @@ algorithms! {
 }
 
 impl AnyAqm {
-    /// Of an algorithm whose parameters move: as it acts where they have come to rest, the share `p` of the packets
-    /// holding the queue at [`Theory::adaptation_center_pkts`], and what has moved to what.
+    /// The algorithm that an adaptive one becomes in equilibrium, where signal probability `p` holds the queue at
+    /// [`Theory::adaptation_center_pkts`]; and the adapted parameter with its value.
     pub fn adapted(&self, p: f64) -> Option<(AnyAqm, (&'static str, f64))> {
         let AnyAqm::Ared(aqm) = self else { return None };
         let red = aqm.adapted(p)?;
-        let moved = ("max_p_at_rest", red.params().curve.max_p());
-        Some((AnyAqm::Red(red), moved))
+        let adapted = ("max_p_at_rest", red.params().curve.max_p());
+        Some((AnyAqm::Red(red), adapted))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Any queue discipline by name: one queue with any AQM, or one of those with several queues.
+//! Enum over all queue disciplines: one queue with any AQM, or several queues.
 
 use core::fmt;
 
@@ -14,7 +14,7 @@ use crate::{
 
 macro_rules! disciplines {
     ($($variant:ident($type:ty) = $module:ident),* $(,)?) => {
-        /// Any discipline: chosen when a run is set up, dispatched without indirection.
+        /// Any queue discipline, dispatched statically.
         #[allow(missing_docs, reason = "each variant is the discipline of its name")]
         #[derive(Clone, Debug)]
         #[allow(clippy::large_enum_variant, reason = "one per link; an indirection would cost every packet")]
@@ -24,10 +24,10 @@ macro_rules! disciplines {
             $($variant($type),)*
         }
 
-        /// Every discipline of several queues, in the order in which lists show them.
+        /// Disciplines of several queues, in display order.
         pub(crate) const MULTI_QUEUE: &[Algorithm] = &[$($module::ALGORITHM),*];
 
-        /// The discipline of several queues called `name`; `None` if there is none.
+        /// Builds the discipline of several queues called `name`; `None` if there is no such name.
         pub(crate) fn build(
             name: &str,
             values: &[(&str, Value<'_>)],
@@ -45,8 +45,8 @@ macro_rules! disciplines {
         }
 
         impl AnyQdisc {
-            /// Takes the parameters of `new`, the same discipline made anew, at `now`; packets and state stay.
-            /// One queue may change to any algorithm. Anything else is left as it is: ask
+            /// Takes the parameters of `new`, the same discipline built with other parameters, at `now`; packets and
+            /// state stay. A single queue may change to any algorithm. Other changes are ignored: check
             /// [`fixed`](Self::fixed) before the run.
             pub fn retune(&mut self, new: AnyQdisc, now: Instant) {
                 match (self, new) {
@@ -57,7 +57,7 @@ macro_rules! disciplines {
             }
         }
 
-        /// Runs `$body` with the discipline inside, whatever it is.
+        /// Evaluates `$body` with the inner discipline.
         macro_rules! each {
             ($any:expr, $qdisc:ident => $body:expr) => {
                 match $any {
@@ -78,32 +78,32 @@ disciplines! {
     Drr(Drr) = drr,
 }
 
-/// Settings that say which queue a packet waits in.
+/// Settings that assign packets to queues, and cannot change while packets wait.
 const FIXED: [&str; 3] = ["queues", "isolation", "tins"];
 
 impl AnyQdisc {
-    /// One queue with `aqm`, with room for `limit`.
+    /// One queue with `aqm` and capacity `limit`.
     pub fn fifo(aqm: AnyAqm, limit: Limit) -> Self {
         AnyQdisc::Fifo(Fifo::new(aqm, limit))
     }
 
-    /// The first setting of `new` that this discipline cannot take while packets wait, for they wait by it.
+    /// Error for the first setting of `new` that cannot change while packets wait.
     pub fn fixed(&self, new: &AnyQdisc) -> Result<(), ParamError> {
-        let mut theirs = Ok(());
+        let mut result = Ok(());
         new.settings(&mut |name, value| {
-            if theirs.is_err() || !FIXED.contains(&name) {
+            if result.is_err() || !FIXED.contains(&name) {
                 return;
             }
             let mut same = true;
-            self.settings(&mut |own, before| same &= own != name || before == value);
+            self.settings(&mut |key, current| same &= key != name || current == value);
             if !same {
-                theirs = Err(ParamError::new(name, value, Requirement::Relation("cannot change during the run")));
+                result = Err(ParamError::new(name, value, Requirement::Relation("cannot change during the run")));
             }
         });
-        theirs
+        result
     }
 
-    /// How many queues each of its updates looks after.
+    /// Number of queues that one timer call updates.
     pub fn updated_queues(&self) -> usize {
         match self {
             AnyQdisc::FqPie(queues) => queues.queues(),
@@ -111,16 +111,15 @@ impl AnyQdisc {
         }
     }
 
-    /// Whether its algorithm comes from outside.
+    /// Whether its algorithm is a custom one.
     pub fn is_custom(&self) -> bool {
         matches!(self, AnyQdisc::Fifo(fifo) if matches!(fifo.aqm(), AnyAqm::Custom(_)))
     }
 
-    /// How far its updates are apart: the mean of the first ones, while nothing happens. `None` without any.
+    /// Mean period of the first timer calls of an empty queue; `None` without a timer.
     pub fn update_period(mut self) -> Option<Span> {
-        /// More would tell the same.
-        const LOOKED_AT: u64 = 8;
-        /// Chance moves no update.
+        const CALLS: u64 = 8;
+        /// No timer depends on random numbers.
         struct ConstantDraw;
         impl Draw for ConstantDraw {
             fn uniform(&mut self) -> f64 {
@@ -128,18 +127,18 @@ impl AnyQdisc {
             }
         }
         let first = self.next_timer()?;
-        // What comes from outside may do anything at an update, and is not called for a look.
-        let foreign = self.is_custom();
-        let (mut last, mut seen) = (first, 0);
-        while seen < LOOKED_AT && !foreign {
+        // A custom algorithm may have side effects, so its timer is not called here.
+        let calls = if self.is_custom() { 0 } else { CALLS };
+        let (mut last, mut called) = (first, 0);
+        while called < calls {
             self.on_timer(last, &mut ConstantDraw);
             let Some(next) = self.next_timer() else { break };
-            (last, seen) = (next, seen + 1);
+            (last, called) = (next, called + 1);
         }
-        Some(if seen == 0 { first - Instant::ZERO } else { (last - first) / seen })
+        Some(if called == 0 { first - Instant::ZERO } else { (last - first) / called })
     }
 
-    /// Bytes of memory that it holds: its own, and what it reserved.
+    /// Memory in bytes, with what it reserved on the heap.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Self>()
             + match self {
@@ -153,11 +152,10 @@ impl AnyQdisc {
             }
     }
 
-    /// Bytes that one more flow takes of them: those of a queue, where flows have queues of
-    /// their own; none where they share.
+    /// Memory per flow in bytes: that of a queue if flows have their own queues, else 0.
     pub fn flow_bytes(&self) -> usize {
         match self {
-            // DualPI2 tells packets apart by their ECN field.
+            // DualPI2 assigns packets to its two queues by their ECN field.
             AnyQdisc::Fifo(_) | AnyQdisc::DualPi2(_) => 0,
             AnyQdisc::FqCodel(queues) => queues.queue_bytes(),
             AnyQdisc::FqPie(queues) => queues.queue_bytes(),

@@ -1,4 +1,5 @@
-//! The classics of 1990 to 2005: no AQM at all, RED and what adapts it, PI, REM, AVQ, BLUE; and a fixed probability.
+//! Classic algorithms of 1990 to 2005: DropTail, RED and its adaptive variants, PI, REM, AVQ, BLUE; a fixed
+//! probability.
 
 pub(crate) mod ared;
 pub(crate) mod ared_feng;

@@ -1,4 +1,4 @@
-//! What designs are made of: the plant that gains are designed for, the target, and what self-tuning AQMs estimate.
+//! Building blocks of controller design: plant model, target, and the estimators of self-tuning AQMs.
 
 pub(crate) mod estimators;
 pub(crate) mod plant;

@@ -1,48 +1,47 @@
-//! First in, first out, with an [`Aqm`]: the discipline of one queue, and its [`Account`], for hosts that
-//! keep the packets themselves.
+//! First-in first-out discipline with an [`Aqm`], and its [`Account`] for hosts that store the packets themselves.
 
 use alloc::collections::VecDeque;
 use core::fmt;
 
 use aqumen_units::{Ecn, Instant, Probability, Span};
 
-use crate::Verdict;
 use crate::{
     Aqm, Backlog, Coin, Cx, Draw, DropReason, Fates, Handle, Hooks, Limit, Packet, Qdisc, QueueView, Totals, Value,
+    Verdict,
 };
 
-/// One queue, first in, first out, and its algorithm, without the packets: what is counted, and when the algorithm is
-/// asked. The host keeps the packets in order and says when the head leaves.
+/// Counters of a first-in first-out queue, and the calls to its algorithm. The host stores the packets in order and
+/// reports when the head is dequeued.
 #[derive(Clone, Debug)]
 pub struct Account<A> {
     aqm: A,
-    /// Whether it hears of departures, and of the head before that.
+    /// Whether the algorithm is called at dequeues and departures.
     observes_departures: bool,
-    /// Whether calls are left out that it does not want.
+    /// Whether calls that the algorithm does not need are omitted.
     skips_unused_hooks: bool,
-    /// What the algorithm does at arrivals, where it need not be asked.
+    /// The coin that the algorithm tosses at arrivals, if it does nothing else.
     coin: Option<Coin>,
     limit: Limit,
     backlog: Backlog,
     totals: Totals,
 }
 
-/// What happened at the head of a queue from one moment to another.
+/// Transmissions during an interval.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ServiceRecord {
-    /// What was started for transmission.
+    /// Packets and bytes whose transmission started.
     pub started: Backlog,
-    /// How long the last of it had waited.
+    /// Sojourn time of the last of them.
     pub last_sojourn: Span,
-    /// What was finished: its transmission ended.
+    /// Packets and bytes whose transmission ended.
     pub finished: Backlog,
-    /// How long those transmissions took.
+    /// Total duration of the ended transmissions.
     pub busy: Span,
-    /// When the transmission started that is under way at the end, if one is.
+    /// Start of the transmission in progress at the end of the interval; `None` without one.
     pub transmitting_since: Option<Instant>,
 }
 
-/// First in, first out, with an [`Aqm`].
+/// First-in first-out queue with an [`Aqm`].
 #[derive(Clone, Debug)]
 pub struct Fifo<A> {
     account: Account<A>,
@@ -57,11 +56,10 @@ struct Waiting {
     arrived: Instant,
 }
 
-/// Room reserved at construction, in packets. A larger limit is honoured, but its room grows on demand: few queues with
-/// such limits ever fill.
+/// Packets for which memory is reserved at construction. Larger queues grow on demand; few ever fill.
 const RESERVED_PKTS: u32 = 1 << 14;
 
-/// The surroundings of a call, borrowing the account's fields beside its algorithm.
+/// Context of a call. A macro, since it borrows the account's fields while the algorithm is borrowed mutably.
 macro_rules! cx {
     ($account:ident, $now:expr, $rng:expr) => {
         &mut Cx {
@@ -78,25 +76,25 @@ macro_rules! cx {
 }
 
 impl<A: Aqm> Account<A> {
-    /// Of an empty queue with room for `limit`, looked after by `aqm`.
+    /// Account of an empty queue with capacity `limit` and algorithm `aqm`.
     pub fn new(aqm: A, limit: Limit) -> Self {
         let (backlog, totals) = (Backlog::default(), Totals::default());
         Account { observes_departures: true, skips_unused_hooks: false, coin: aqm.coin(), aqm, limit, backlog, totals }
     }
 
-    /// Leaves out the calls that the algorithm does not want, by its [`Hooks`].
+    /// Omits the calls that the algorithm does not need according to its [`Hooks`].
     pub fn skipping_unused_hooks(self) -> Self {
-        Account { observes_departures: wants(self.aqm.hooks()), skips_unused_hooks: true, ..self }
+        Account { observes_departures: needs_departures(self.aqm.hooks()), skips_unused_hooks: true, ..self }
     }
 
-    /// What is all that the algorithm does at arrivals, if that is so: then
-    /// [`arrive_by_coin`](Self::arrive_by_coin) serves too.
+    /// The coin that the algorithm tosses at arrivals, if it does nothing else. Then
+    /// [`arrive_by_coin`](Self::arrive_by_coin) replaces [`arrive`](Self::arrive).
     #[inline(always)]
     pub fn coin(&self) -> Option<Coin> {
         self.coin
     }
 
-    /// A packet arrives: whether it is marked as it enters, or why it does not enter.
+    /// Handles an arriving packet. Returns whether it is marked, or the reason of its drop.
     #[inline]
     pub fn arrive<R: Draw>(&mut self, packet: &Packet, now: Instant, rng: &mut R) -> Result<bool, DropReason> {
         let verdict = self.aqm.on_arrival(packet, cx!(self, now, rng));
@@ -107,7 +105,7 @@ impl<A: Aqm> Account<A> {
         self.enter(packet.bytes, verdict, full)
     }
 
-    /// The same where the algorithm tosses no more than `coin`.
+    /// [`arrive`](Self::arrive) for an algorithm that only tosses `coin`.
     #[inline(always)]
     pub fn arrive_by_coin<R: Draw>(
         &mut self,
@@ -125,7 +123,7 @@ impl<A: Aqm> Account<A> {
         self.enter(bytes, verdict, full)
     }
 
-    /// A packet enters for which there is room, and which the algorithm lets pass or marks.
+    /// Enqueues a packet that fits, with or without a mark.
     #[inline(always)]
     pub fn admit(&mut self, bytes: u32, marked: bool) {
         self.totals.admit(bytes, marked);
@@ -133,7 +131,7 @@ impl<A: Aqm> Account<A> {
         self.backlog.bytes += u64::from(bytes);
     }
 
-    /// A packet comes for which there is room, and the algorithm drops it.
+    /// Counts an early drop of an arriving packet.
     #[inline]
     pub fn refuse(&mut self, bytes: u32) {
         self.totals.arrive(bytes, Verdict::Drop(DropReason::Early), false);
@@ -154,8 +152,8 @@ impl<A: Aqm> Account<A> {
         self.aqm.on_overflow(packet, cx!(self, now, rng));
     }
 
-    /// The packet at the head, which waited for `sojourn`, is started for transmission: its transmission begins, unless
-    /// the verdict is to drop it.
+    /// Dequeues the packet at the head, which waited for `sojourn`. Its transmission starts, unless the verdict is a
+    /// drop.
     #[inline]
     pub fn dequeue_head<R: Draw>(&mut self, packet: &Packet, sojourn: Span, now: Instant, rng: &mut R) -> Verdict {
         self.take(packet.bytes, sojourn);
@@ -182,24 +180,24 @@ impl<A: Aqm> Account<A> {
         self.totals.last_sojourn = sojourn;
     }
 
-    /// [`dequeue_head`](Self::dequeue_head) of a packet of `bytes`, where the algorithm does not
-    /// [hear](Self::observes_departures) of it.
+    /// [`dequeue_head`](Self::dequeue_head) for an algorithm that does not [observe
+    /// departures](Self::observes_departures).
     #[inline(always)]
     pub fn start_head(&mut self, bytes: u32, sojourn: Span, now: Instant) {
         self.take(bytes, sojourn);
         self.totals.transmitting_since = Some(now);
     }
 
-    /// Whether the algorithm hears of departures, and of the head before that.
+    /// Whether the algorithm is called at dequeues and departures.
     #[inline]
     pub fn observes_departures(&self) -> bool {
         self.observes_departures
     }
 
-    /// All that happened at the head since it was last told of, where the algorithm does not
-    /// [hear](Self::observes_departures) of it.
+    /// Counts all transmissions since the last call, for an algorithm that does not
+    /// [observe departures](Self::observes_departures).
     pub fn record_service(&mut self, service: &ServiceRecord) {
-        debug_assert!(!self.observes_departures, "the algorithm wants to hear of each packet");
+        debug_assert!(!self.observes_departures, "the algorithm observes each departure");
         let ServiceRecord { started, last_sojourn, finished, busy, transmitting_since } = *service;
         self.backlog.packets -= started.packets;
         self.backlog.bytes -= started.bytes;
@@ -212,7 +210,7 @@ impl<A: Aqm> Account<A> {
         self.totals.transmitting_since = transmitting_since;
     }
 
-    /// The transmission of a packet of `bytes` ended; it took `duration`.
+    /// Ends the transmission of a packet of `bytes`, which took `duration`.
     #[inline]
     pub fn transmitted(&mut self, bytes: u32, duration: Span, now: Instant) {
         self.totals.departures += 1;
@@ -224,7 +222,7 @@ impl<A: Aqm> Account<A> {
         }
     }
 
-    /// The link wants a packet and there is none.
+    /// Reports that the link found the queue empty.
     #[inline]
     pub fn idle(&mut self, now: Instant) {
         if self.observes_departures {
@@ -232,16 +230,16 @@ impl<A: Aqm> Account<A> {
         }
     }
 
-    /// The algorithm's timer is due; late and spurious calls are harmless.
+    /// Handles the algorithm's timer; late and early calls are allowed.
     pub fn on_timer<R: Draw>(&mut self, now: Instant, rng: &mut R) {
         self.aqm.on_timer(cx!(self, now, rng));
         self.coin = self.aqm.coin();
     }
 
-    /// Puts `aqm` in the place of the algorithm at `now`, which takes over from it; the packets stay.
+    /// Replaces the algorithm by `aqm` at `now`; `aqm` takes over its state, the packets stay.
     pub fn replace_aqm(&mut self, mut aqm: A, now: Instant) {
         aqm.take_over(Some(&self.aqm), now, &self.totals);
-        self.observes_departures = !self.skips_unused_hooks || wants(aqm.hooks());
+        self.observes_departures = !self.skips_unused_hooks || needs_departures(aqm.hooks());
         self.coin = aqm.coin();
         self.aqm = aqm;
     }
@@ -252,19 +250,19 @@ impl<A: Aqm> Account<A> {
         &self.aqm
     }
 
-    /// The room there is.
+    /// Capacity.
     #[inline]
     pub fn limit(&self) -> Limit {
         self.limit
     }
 
-    /// What waits; the packet in transmission does not count.
+    /// Packets and bytes waiting, without the packet in transmission.
     #[inline]
     pub fn backlog(&self) -> Backlog {
         self.backlog
     }
 
-    /// Totals since the start.
+    /// Cumulative counters.
     #[inline]
     pub fn totals(&self) -> &Totals {
         &self.totals
@@ -277,12 +275,12 @@ impl<A: Aqm> Account<A> {
     }
 }
 
-fn wants(hooks: Hooks) -> bool {
+fn needs_departures(hooks: Hooks) -> bool {
     hooks.departures || hooks.decides_at_head
 }
 
 impl<A: Aqm> Fifo<A> {
-    /// An empty queue with room for `limit`, looked after by `aqm`.
+    /// Empty queue with capacity `limit` and algorithm `aqm`.
     pub fn new(aqm: A, limit: Limit) -> Self {
         Fifo {
             account: Account::new(aqm, limit),
@@ -296,17 +294,17 @@ impl<A: Aqm> Fifo<A> {
         &self.account.aqm
     }
 
-    /// The algorithm; whatever waits is gone.
+    /// The algorithm; waiting packets are discarded.
     pub fn into_aqm(self) -> A {
         self.account.aqm
     }
 
-    /// Puts `aqm` in the place of the algorithm at `now`, which takes over from it; the packets stay.
+    /// Replaces the algorithm by `aqm` at `now`; `aqm` takes over its state, the packets stay.
     pub fn replace_aqm(&mut self, aqm: A, now: Instant) {
         self.account.replace_aqm(aqm, now);
     }
 
-    /// Bytes of memory that the queue holds beside itself and its algorithm.
+    /// Heap memory of the queue in bytes, without that of its algorithm.
     pub fn memory_bytes(&self) -> usize {
         self.waiting.capacity() * size_of::<Waiting>()
     }

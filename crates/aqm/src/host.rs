@@ -1,4 +1,4 @@
-//! The single-queue interface: what a host tells an algorithm, and what the algorithm may answer.
+//! Interface between a host (packets, queue, clock, randomness) and the AQM of one queue.
 //!
 //! The order in which a host calls:
 //!
@@ -29,41 +29,41 @@ impl<D: Draw + ?Sized> Draw for &mut D {
     }
 }
 
-/// What happens to a packet.
+/// Decision on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing.
+    /// Neither mark nor drop.
     Pass,
-    /// Its ECN field becomes CE. Only for packets that are ECN-capable.
+    /// Set CE. Only for ECN-capable packets.
     Mark,
-    /// It is discarded.
+    /// Discard.
     Drop(DropReason),
 }
 
-/// Why a packet was discarded.
+/// Reason for a drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropReason {
-    /// The algorithm decided so while there was room.
+    /// Decided by the algorithm although the buffer had space.
     Early,
     /// The buffer was full, or the algorithm treats it as full (RED's forced drop).
     Overflow,
 }
 
-/// The room of a queue. A packet that would pass either limit does not fit.
+/// Capacity of a queue, not counting the packet in transmission. A packet that would exceed either limit does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// Packets that may wait.
+    /// Packets.
     pub packets: u32,
-    /// Bytes that may wait.
+    /// Bytes.
     pub bytes: Bytes,
 }
 
-/// Running totals of a queue since it was made. A law reads differences of them.
+/// Cumulative counters of a queue. A law reads their differences.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
-    /// Packets that arrived, also those that were then discarded.
+    /// Packets that arrived, dropped ones included.
     pub arrivals: u64,
-    /// Bytes that arrived, likewise.
+    /// Bytes that arrived, dropped ones included.
     pub arrived_bytes: u64,
     /// Packets that entered the queue.
     pub accepted: u64,
@@ -73,20 +73,20 @@ pub struct Totals {
     pub departed_bytes: u64,
     /// Packets marked.
     pub marked: u64,
-    /// Packets discarded by the algorithm.
+    /// Packets dropped by the algorithm.
     pub early_dropped: u64,
-    /// Packets discarded for want of room.
+    /// Packets dropped because the buffer was full.
     pub overflow_dropped: u64,
     /// Time spent on transmissions that have ended.
     pub busy: Span,
-    /// When the transmission under way started; `None` while there is none.
+    /// Start of the current transmission; `None` while the link is idle.
     pub transmitting_since: Option<Instant>,
-    /// Sojourn time of the packet taken for transmission last: from its arrival to the start of its transmission.
+    /// Sojourn time of the packet whose transmission started last.
     pub last_sojourn: Span,
 }
 
 impl Totals {
-    /// A packet of `bytes` arrived and enters.
+    /// Counts an arriving packet of `bytes` that is enqueued.
     #[inline(always)]
     pub fn admit(&mut self, bytes: u32, marked: bool) {
         self.arrivals += 1;
@@ -95,8 +95,8 @@ impl Totals {
         self.accepted += 1;
     }
 
-    /// A packet of `bytes` arrived, of which the algorithm said `verdict`; `full`: there is no room for it, whatever
-    /// was said. Answers why it does not enter, if it does not.
+    /// Counts an arriving packet of `bytes` with the algorithm's `verdict`. `full`: the packet overflows whatever the
+    /// verdict. Returns the reason if the packet is dropped.
     #[inline(always)]
     pub fn arrive(&mut self, bytes: u32, verdict: Verdict, full: bool) -> Option<DropReason> {
         let reason = match verdict {
@@ -113,7 +113,7 @@ impl Totals {
         Some(reason)
     }
 
-    /// A packet is discarded, at its arrival or later.
+    /// Counts a drop, at arrival or later.
     #[inline]
     pub fn discard(&mut self, reason: DropReason) {
         match reason {
@@ -123,63 +123,61 @@ impl Totals {
     }
 }
 
-/// The state of the queue that an algorithm looks after.
+/// State of an algorithm's queue.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueView<'a> {
-    /// Packets waiting. Neither the arriving packet nor the one in transmission counts.
+    /// Packets waiting, without the arriving packet and the one in transmission.
     pub packets: u32,
-    /// Bytes waiting, likewise.
+    /// Bytes waiting, without the arriving packet and the one in transmission.
     pub bytes: u64,
-    /// The room there is.
+    /// Capacity.
     pub limit: Limit,
-    /// Totals since the start, up to now. At an arrival they do not count it yet.
+    /// Counters up to now, without the arriving packet.
     pub totals: &'a Totals,
 }
 
-/// The surroundings of one call.
+/// Context of one call.
 pub struct Cx<'a, R: Draw> {
-    /// The present moment.
+    /// The current time.
     pub now: Instant,
     /// The queue.
     pub queue: QueueView<'a>,
-    /// The random source of this algorithm.
+    /// The algorithm's random stream.
     pub rng: &'a mut R,
 }
 
-/// Which optional calls an algorithm wants. A host may leave out the others, and may then compute a first-in first-out
-/// link without an event for each departure.
+/// Optional calls that an algorithm needs. A host may omit the others; it can then compute a first-in first-out link
+/// without departure events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hooks {
-    /// `on_dequeue` can mark or drop: the host must ask, packet by packet, as each reaches the head.
+    /// `on_dequeue` can mark or drop: the host must call it for each packet at the head.
     pub decides_at_head: bool,
     /// `on_dequeue`, `on_departure` or `on_idle` change the algorithm's state.
     pub departures: bool,
 }
 
-/// An algorithm that looks after one queue.
-///
-/// Every method has a default that does nothing, so an algorithm names only what it reacts to.
+/// Active queue management of one queue. Every method has a default that does nothing.
 pub trait Aqm {
     /// A packet arrived. `cx.queue` excludes it, and the limit has not been applied yet: an algorithm that must not
-    /// react to a packet that will overflow asks [`QueueView::is_full`].
+    /// react to an overflowing packet checks [`QueueView::is_full`].
     fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
         let _ = (packet, cx);
         Verdict::Pass
     }
 
-    /// The packet of the last `on_arrival` found no room and is lost.
+    /// The packet of the last `on_arrival` is dropped because the buffer is full.
     fn on_overflow<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) {
         let _ = (packet, cx);
     }
 
-    /// So many packets that waited were taken from the head of the queue for want of room in
-    /// a discipline of many queues.
+    /// The discipline dropped `packets` packets from the head of this queue to make space for others ("buffer
+    /// stealing", McKenney 1990).
     fn on_buffer_stolen(&mut self, packets: u32) {
         let _ = packets;
     }
 
-    /// A packet that waited for `sojourn` is taken from the head for transmission; `cx.queue` excludes it. After `Drop`
-    /// the host offers the next head at the same moment.
+    /// A packet that waited for `sojourn` is dequeued for transmission; `cx.queue` excludes it. After `Drop` the host
+    /// offers the next packet at the same time.
     fn on_dequeue<R: Draw>(&mut self, packet: &Packet, sojourn: Span, cx: &mut Cx<'_, R>) -> Verdict {
         let _ = (packet, sojourn, cx);
         Verdict::Pass
@@ -190,69 +188,66 @@ pub trait Aqm {
         let _ = now;
     }
 
-    /// The link wanted a packet and there was none. The call may come late (before the next other call) but carries the
-    /// right moment.
+    /// The link found the queue empty. The call may come late (before the next other call), but `now` is exact.
     fn on_idle(&mut self, now: Instant) {
         let _ = now;
     }
 
-    /// When `on_timer` wants to be called next. The value changes only in calls to this object.
+    /// Time of the next `on_timer` call. The value changes only in calls to this object.
     fn next_timer(&self) -> Option<Instant> {
         None
     }
 
-    /// The timer is due. Late and spurious calls are allowed: a call before the deadline changes nothing, a late one
-    /// does the work of one period.
+    /// Handles the timer. An early call changes nothing; a late one does the work of one period.
     fn on_timer<R: Draw>(&mut self, cx: &mut Cx<'_, R>) {
         let _ = cx;
     }
 
-    /// Whether `on_timer`, with an empty queue, changes nothing from here on but `next_timer`: a
-    /// discipline of many queues may then leave those calls out, and makes up for them with
-    /// [`wake`](Self::wake) before the next other call.
-    fn rests(&self) -> bool {
+    /// Whether `on_timer` changes only `next_timer` as long as the queue stays empty. A discipline of many queues may
+    /// then skip those calls, and calls [`resume_timer`](Self::resume_timer) before the next other call.
+    fn is_quiescent(&self) -> bool {
         false
     }
 
-    /// Calls of `on_timer` were left out; the next one is due at `due`.
-    fn wake(&mut self, due: Instant) {
+    /// Ends a series of skipped `on_timer` calls; the next call is due at `due`.
+    fn resume_timer(&mut self, due: Instant) {
         let _ = due;
     }
 
-    /// The probability with which an arriving packet would be marked or dropped now, for traces.
+    /// Current probability of marking or dropping an arriving packet, for traces.
     fn probability(&self) -> Probability {
         Probability::ZERO
     }
 
-    /// All that `on_arrival` does, if that is no more than to toss this coin. It changes only in `on_timer` and
-    /// `take_over`: a host may ask for it then, and toss it by itself.
+    /// The coin that `on_arrival` tosses, if it does nothing else. The coin changes only in `on_timer` and `take_over`,
+    /// so a host may toss it without calling `on_arrival`.
     fn coin(&self) -> Option<Coin> {
         None
     }
 
-    /// Shows each named quantity of the state, for traces: `visit("average_queue", 17.2)`.
+    /// Visits each named state variable, for traces: `visit("average_queue", 17.2)`.
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         let _ = visit;
     }
 
-    /// Which optional calls this algorithm wants. Constant over its life.
+    /// Optional calls that this algorithm needs; constant over its lifetime.
     fn hooks(&self) -> Hooks {
         Hooks::default()
     }
 
-    /// The parameters in force, in the order of its row.
+    /// Visits the current parameters, in the order of the registry entry.
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         let _ = visit;
     }
 
-    /// Tells what a reader of the result should know of the run so far: one line each.
+    /// Reports remarks on the run for readers of the result, one line each.
     fn notes(&self, tell: &mut dyn FnMut(fmt::Arguments<'_>)) {
         let _ = tell;
     }
 
-    /// This object was just made and takes over a queue at `now` whose totals are `totals`. From `old`, the same
-    /// algorithm with other parameters, it takes what is state and not parameter, as far as the algorithm can part the
-    /// two; after another algorithm (`None`) its clocks start now.
+    /// Initialises this new object for a queue in operation, at `now` with counters `totals`. From `old`, the same
+    /// algorithm with other parameters, it copies the state that does not depend on parameters. After another
+    /// algorithm (`None`) its clocks start now.
     fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals)
     where
         Self: Sized,
@@ -260,37 +255,37 @@ pub trait Aqm {
         let _ = (old, now, totals);
     }
 
-    /// The control law inside, for a host that has no packets and steps it itself (the fluid engine). `None` for an
-    /// algorithm that decides packet by packet.
+    /// The control law, for a host without packets that steps it (the fluid engine). `None` for an algorithm that
+    /// decides packet by packet.
     fn law_mut(&mut self) -> Option<&mut dyn SampledLaw> {
         None
     }
 
-    /// What it says of itself to theory.
+    /// Its theoretical properties.
     fn theory(&self) -> &dyn Theory {
         &()
     }
 }
 
-/// The chance of an arriving packet, the same for all that find room.
+/// A Bernoulli trial for each arriving packet that fits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Coin {
-    /// That it is chosen.
+    /// Probability of a signal.
     pub probability: Probability,
-    /// Whether one that is chosen and can carry a mark is marked instead of dropped.
+    /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
 }
 
 impl Coin {
-    /// Whether a packet for which there is room is chosen.
+    /// Draws whether a packet that fits is signalled.
     #[inline(always)]
     pub fn chooses<R: Draw>(&self, rng: &mut R) -> bool {
         let p = self.probability.get();
         p > 0.0 && rng.uniform() < p
     }
 
-    /// What becomes of a packet with this ECN field. No random number is drawn where there is
-    /// no room for it, or no chance.
+    /// Verdict on a packet with this ECN field. No random number is drawn if the packet does not fit or the probability
+    /// is 0.
     #[inline(always)]
     pub fn toss<R: Draw>(&self, ecn: Ecn, full: bool, rng: &mut R) -> Verdict {
         if !full && self.chooses(rng) { Verdict::signal_to(ecn, self.ecn) } else { Verdict::Pass }
@@ -298,19 +293,19 @@ impl Coin {
 }
 
 impl Totals {
-    /// Time spent on transmissions up to `now`, the part of the one under way included.
+    /// Busy time up to `now`, including the current transmission.
     pub fn busy_until(&self, now: Instant) -> Span {
         self.busy + self.transmitting_since.map_or(Span::ZERO, |since| now.saturating_since(since))
     }
 }
 
 impl Limit {
-    /// Room for so many packets of any size.
+    /// Capacity of `packets` packets of any size.
     pub const fn packets(packets: u32) -> Self {
         Limit { packets, bytes: Bytes(u64::MAX) }
     }
 
-    /// The room in packets of `packet_bytes` each.
+    /// Capacity in packets of `packet_bytes` each.
     pub fn in_packets_of(&self, packet_bytes: f64) -> f64 {
         f64::from(self.packets).min(self.bytes.0 as f64 / packet_bytes)
     }
@@ -329,7 +324,7 @@ impl QueueView<'_> {
         self.packets >= self.limit.packets || self.bytes.saturating_add(u64::from(bytes)) > self.limit.bytes.0
     }
 
-    /// Whether the queue would reach its limit with `packet`. ns-2's queues count that as full.
+    /// Whether the queue would reach its limit with `packet`. ns-2 counts such a queue as full.
     #[inline]
     pub fn reaches_limit(&self, packet: &Packet) -> bool {
         self.packets.saturating_add(1) >= self.limit.packets
@@ -338,14 +333,13 @@ impl QueueView<'_> {
 }
 
 impl Verdict {
-    /// The verdict on a packet that was chosen: marked if `ecn` is on and the packet can
-    /// carry a mark, else dropped early.
+    /// Signal to `packet`: a mark if `ecn` is on and the packet is ECN-capable, else an early drop.
     #[inline]
     pub fn signal(packet: &Packet, ecn: bool) -> Verdict {
         Verdict::signal_to(packet.ecn, ecn)
     }
 
-    /// The same of a packet whose ECN field is `field`.
+    /// Signal to a packet with ECN field `field`.
     #[inline]
     pub fn signal_to(field: Ecn, ecn: bool) -> Verdict {
         if ecn && field.is_ect() { Verdict::Mark } else { Verdict::Drop(DropReason::Early) }

@@ -1,15 +1,14 @@
-//! Control laws that are stepped at their own periods. [`SampledAqm`](crate::SampledAqm) makes an [`Aqm`](crate::Aqm)
-//! of one.
+//! Sampled control laws. [`SampledAqm`](crate::SampledAqm) turns one into an [`Aqm`](crate::Aqm).
 
 use aqumen_units::{Instant, Probability, Span};
 
 use crate::{Theory, Value};
 
-/// The most loops a law may have (AQM-MO has two).
+/// Maximum number of loops of a law (AQM-MO has two).
 pub const MAX_LOOPS: usize = 2;
 
-/// What a law sees at a sampling instant. Counts are since the same loop's previous step; they are `f64` because a
-/// fluid engine has fractions of packets.
+/// Input of a law at a sampling instant. Counts are since the previous step of the same loop. They are `f64` because
+/// the fluid engine has fractions of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Observation {
     /// The sampling instant.
@@ -20,7 +19,7 @@ pub struct Observation {
     pub queue_pkts: f64,
     /// Bytes waiting.
     pub queue_bytes: f64,
-    /// Packets offered, those that were discarded too.
+    /// Packets that arrived, dropped ones included.
     pub arrivals_pkts: f64,
     /// Packets that entered the queue.
     pub accepted_pkts: f64,
@@ -28,45 +27,43 @@ pub struct Observation {
     pub departures_pkts: f64,
     /// Bytes whose transmission ended.
     pub departures_bytes: f64,
-    /// Time spent on those transmissions, seconds. Departures per busy time are the link's rate,
-    /// whatever the interval cut off.
+    /// Duration of those transmissions, seconds. Departures over busy time is the link's rate, even if a transmission
+    /// began before the interval.
     pub busy_s: f64,
-    /// Time in the interval during which nothing was in transmission, seconds; exact up to `now`.
+    /// Time in the interval without a transmission, seconds; exact up to `now`.
     pub idle_s: f64,
-    /// Sojourn time of the packet taken for transmission last, seconds.
+    /// Sojourn time of the packet whose transmission started last, seconds.
     pub sojourn_s: f64,
-    /// The probability applied since the last step of any loop: the law's own answer, unless
-    /// the host had to override it.
+    /// Probability applied since the last step of any loop: the law's output, unless the host overrode it.
     pub applied: Probability,
 }
 
-/// A control law by itself: it turns what was observed into a probability, and knows no packets.
+/// A sampled control law: maps observations to a probability, without access to packets.
 pub trait SampledLaw {
-    /// The period of each loop. The first step of a loop comes one period after the start; where two loops meet, the
-    /// first steps first. Constant over the law's life.
+    /// Period of each loop, constant over the law's lifetime. A loop's first step is one period after the start. At
+    /// equal times the first loop steps first.
     fn periods(&self) -> [Option<Span>; MAX_LOOPS];
 
-    /// One step of loop `which`. The answer is applied until the next step.
-    fn step(&mut self, which: usize, seen: &Observation) -> Probability;
+    /// Steps loop `which`. The output applies until the next step.
+    fn step(&mut self, which: usize, observation: &Observation) -> Probability;
 
-    /// The probability that applies before the first step.
+    /// Probability before the first step.
     fn initial(&self) -> Probability {
         Probability::ZERO
     }
 
-    /// The probability at which it would stay if the queue stood at its target from now on: its integral.
-    /// `None`: it has none.
+    /// State of the integrator: the output if the queue stayed at its target. `None` for a law without integrator.
     fn integral(&self) -> Option<f64> {
         None
     }
 
-    /// Sets the integral to `p`; the answer that holds until the next step. Only for a law that has one.
+    /// Sets the integrator to `p`; returns the output until the next step. Only for a law with an integrator.
     fn set_integral(&mut self, p: f64) -> Probability {
         Probability::clamp(p)
     }
 
-    /// Takes the state of `old`, the same law with other parameters. A law whose state means nothing under other
-    /// parameters starts anew; the probability in force then stays until its first step.
+    /// Copies the state of `old`, the same law with other parameters. A law whose state is meaningless under other
+    /// parameters starts afresh; the current probability then applies until its first step.
     fn take_over(&mut self, old: &Self)
     where
         Self: Sized,
@@ -74,17 +71,17 @@ pub trait SampledLaw {
         let _ = old;
     }
 
-    /// Shows each named quantity of the state, for traces.
+    /// Visits each named state variable, for traces.
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         let _ = visit;
     }
 
-    /// The parameters in force, in the order of its row.
+    /// Visits the current parameters, in the order of the registry entry.
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         let _ = visit;
     }
 
-    /// What it says of itself to theory.
+    /// Its theoretical properties.
     fn theory(&self) -> &dyn Theory {
         &()
     }

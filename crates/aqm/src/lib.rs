@@ -1,22 +1,19 @@
 //! Active queue management: which packets a congested queue marks or drops.
 //!
-//! The host owns packets, queue, clock and randomness; an algorithm answers. Three interfaces carry everything:
+//! A host owns packets, queue, clock and randomness; an algorithm only decides. There are three interfaces:
 //!
-//! - [`Aqm`]: the per-packet decisions of a single queue. [`Verdict`] is all it can say.
-//! - [`SampledLaw`]: a control law by itself, stepped at its own periods with an [`Observation`]. The
-//!   packet engine, the fluid engine, the linear analysis and an eBPF controller drive this one object;
-//!   [`SampledAqm`] makes an [`Aqm`] of it.
-//! - [`Qdisc`]: the discipline of a link over opaque packet handles: one queue with an [`Aqm`] ([`Fifo`]), or many with
-//!   a scheduler.
+//! - [`Aqm`]: per-packet decisions for one queue, each a [`Verdict`].
+//! - [`SampledLaw`]: a control law, stepped periodically with an [`Observation`]. The packet engine, the fluid engine,
+//!   the linear analysis and an eBPF controller use the same law. [`SampledAqm`] turns it into an [`Aqm`].
+//! - [`Qdisc`]: the queue discipline of a link: one queue with an [`Aqm`] ([`Fifo`]), or several queues with a
+//!   scheduler. Packets are opaque handles.
 //!
-//! The algorithms lie by their kind: `classics`, `papers`, `today` (what routers run now), `multi` (several queues);
-//! what designs and self-tuning are made of lies in `design`. [`registry`] lists them by name, with their
-//! parameters, and builds them.
+//! Algorithms are in `classics`, `papers`, `today` (deployed ones) and `multi` (several queues); `design` holds plant
+//! models and estimators. [`registry`] lists all algorithms with their parameters, and builds them by name.
 //!
-//! # A queue with an algorithm
+//! # Example
 //!
-//! Whoever hosts a queue tells its discipline what arrives and when the link is free; it tells
-//! back what becomes of packets:
+//! The host reports arrivals and a free link to the discipline, which reports marks and drops:
 //!
 //! ```
 //! use aqumen_aqm::registry::AnyQdisc;
@@ -31,7 +28,7 @@
 //!     }
 //! }
 //!
-//! /// What became of packets.
+//! /// Records marks.
 //! #[derive(Default)]
 //! struct MarkLog {
 //!     marked: Vec<Handle>,
@@ -55,9 +52,9 @@
 //! };
 //! let values = [("target", Value::Number(0.005)), ("interval", Value::Number(0.1))];
 //! let built = Catalogue::BUILT_IN.build_qdisc("codel", &values, &network, Limit::packets(100));
-//! let mut queue: AnyQdisc = built.expect("it is built in").expect("the values fit");
+//! let mut queue: AnyQdisc = built.expect("a known name").expect("valid parameters");
 //!
-//! // Forty packets at once; the link takes one every 8 ms.
+//! // Forty packets arrive at once; the link sends one every 8 ms.
 //! let (mut log, mut now) = (MarkLog::default(), Instant::ZERO);
 //! for handle in 0..40 {
 //!     let packet = Packet { bytes: 1000, ecn: Ecn::Ect0, ..Packet::default() };
@@ -67,15 +64,15 @@
 //!     now += Span::from_millis(8);
 //!     queue.transmitted(Span::from_millis(8), now);
 //! }
-//! // From 8 ms on they waited longer than the target; an interval later the first is marked, others follow.
+//! // Sojourn times exceed the target from 8 ms on. One interval later CoDel marks the first packet.
 //! assert_eq!(log.marked[0], 14);
 //! assert_eq!(queue.totals().marked, log.marked.len() as u64);
 //! ```
 //!
-//! An algorithm of one's own implements [`Aqm`] or [`SampledLaw`] and gets a name by [`Catalogue::with`].
+//! A custom algorithm implements [`Aqm`] or [`SampledLaw`]; [`Catalogue::with`] gives it a name.
 //!
-//! Invariant: nothing here reads a clock, owns a random source, performs input or output, knows a packet's bytes, or
-//! allocates per packet; and nothing can fail per packet.
+//! Invariant: the crate reads no clock, owns no random source, performs no input or output, sees no packet contents,
+//! and neither allocates nor fails per packet.
 
 #![no_std]
 

@@ -1,4 +1,4 @@
-//! The controllers of the papers that this project reproduces: ARM-PFC, PAQM, AQM-MO, AAQM, and self-tuning ones.
+//! Controllers of the reproduced papers: ARM-PFC, PAQM, AQM-MO, AAQM, and self-tuning ones.
 
 pub mod aaqm;
 pub mod aqm_mo;

@@ -1,20 +1,19 @@
-//! Parameters: how an algorithm describes them, how an operator gives them, what is wrong when one does not fit.
+//! Parameters of algorithms: descriptions, values, checks and errors.
 
 use core::fmt;
 
 use aqumen_units::{Rate, Span};
 
-/// The least time between two updates of an algorithm, whether it is given or follows from other parameters: below it a
-/// run would do nothing but update.
+/// Shortest allowed period of an algorithm's timer. With a shorter one a run would hardly do anything else.
 pub const PERIOD_MIN: Span = Span::from_micros(1);
 
-/// Numbers that are written out; others have a power of ten.
+/// Range of numbers that are printed without exponent.
 const PLAIN: core::ops::Range<f64> = 1e-7..1e15;
 
-/// Longest list of names in a message, characters.
+/// Longest list of names in a message, in characters.
 const LIST_CHARS_MAX: usize = 200;
 
-/// The unit in which a number is kept. The scenario's parser turns `150Hz`, `5ms` or `100pkt` into it.
+/// Unit of a number. The scenario parser converts `150Hz`, `5ms` or `100pkt` to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Packets.
@@ -29,58 +28,58 @@ pub enum Unit {
     BitsPerSecond,
     /// Probability per packet of queue.
     PerPacket,
-    /// A number without dimension.
+    /// Dimensionless.
     One,
 }
 
 /// One end of a range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
-    /// The value itself is allowed.
+    /// Closed end.
     Inclusive(f64),
-    /// The value itself is not allowed.
+    /// Open end.
     Exclusive(f64),
-    /// No bound.
+    /// Unbounded.
     Open,
 }
 
-/// What values a parameter takes.
+/// Type and range of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// A number in a unit, within a range.
     Number {
-        /// Its unit.
+        /// Unit.
         unit: Unit,
-        /// The lower end.
+        /// Lower end.
         min: Bound,
-        /// The upper end.
+        /// Upper end.
         max: Bound,
     },
-    /// Yes or no.
+    /// True or false.
     Flag,
-    /// One of some words.
+    /// One of these names.
     Choice(&'static [&'static str]),
 }
 
-/// The value when the operator gives none.
+/// Default value of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DefaultValue {
-    /// This value.
+    /// A constant.
     Value(Value<'static>),
-    /// A value designed from the nominal network; the text names the rule.
+    /// A value designed for the nominal network by the rule that the text names.
     Designed(&'static str),
 }
 
-/// One parameter of an algorithm: a row of the tables that documentation and command line print.
+/// Description of one parameter, for checks, documentation and command line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Param {
-    /// Its name in a scenario or on the command line.
+    /// Name in a scenario and on the command line.
     pub name: &'static str,
-    /// What values it takes.
+    /// Type and range.
     pub kind: Kind,
-    /// The value when the operator gives none.
+    /// Default value.
     pub default: DefaultValue,
-    /// One line on what it does, with its symbol in the source.
+    /// One-line description, with its symbol in the source.
     pub doc: &'static str,
 }
 
@@ -89,75 +88,75 @@ pub struct Param {
 pub enum Value<'a> {
     /// A number.
     Number(f64),
-    /// Yes or no.
+    /// True or false.
     Flag(bool),
-    /// A word.
+    /// A name.
     Choice(&'a str),
 }
 
-/// The nominal network, from which algorithms that are given no gains design themselves, and the link they sit on.
+/// Nominal network, for which an algorithm without given gains is designed, and properties of its link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Network {
-    /// Capacity that the design assumes.
+    /// Assumed capacity, C.
     pub capacity: Rate,
-    /// Number of long-lived flows that the design assumes, N.
+    /// Assumed number of long-lived flows, N.
     pub flows: f64,
-    /// Round-trip time without queueing that the design assumes, seconds.
+    /// Assumed round-trip time without queueing, seconds.
     pub base_rtt_s: f64,
     /// Target queue length, packets.
     pub target_pkts: f64,
     /// Mean packet size on the wire, bytes.
     pub packet_bytes: f64,
-    /// Rate of the link itself when the run starts.
+    /// Actual rate of the link at the start of a run.
     pub link_rate: Rate,
-    /// Room of the queue, packets.
+    /// Capacity of the buffer, packets.
     pub buffer_pkts: f64,
 }
 
-/// The values an operator gave, checked against the algorithm's table.
+/// Values given by the operator, checked against the parameter table.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a> {
     values: &'a [(&'a str, Value<'a>)],
 }
 
-/// Why parameters do not fit.
+/// Error: a parameter has an invalid value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParamError {
-    /// The parameter at fault, as the operator wrote it.
+    /// Name of the parameter as given.
     pub param: alloc::string::String,
-    /// Its value, as text.
+    /// Value as text.
     pub value: alloc::string::String,
-    /// What is asked of it.
+    /// Violated requirement.
     pub requirement: Requirement,
 }
 
-/// What is asked of a parameter.
+/// Requirement on a parameter.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Requirement {
-    /// No such parameter; the known ones.
+    /// A known name; these are the known ones.
     Known(alloc::vec::Vec<&'static str>),
     /// A number in this range.
     Range {
-        /// Its unit.
+        /// Unit.
         unit: Unit,
-        /// The lower end.
+        /// Lower end.
         min: Bound,
-        /// The upper end.
+        /// Upper end.
         max: Bound,
     },
     /// `true` or `false`.
     Flag,
-    /// One of these words.
+    /// One of these names.
     OneOf(&'static [&'static str]),
-    /// A relation to other parameters or to the network, in words: "must be below max_th".
+    /// A relation to other parameters or to the network, such as "must be below max_th".
     Relation(&'static str),
-    /// A longer time between two updates; the one that these parameters make, nanoseconds.
+    /// A longer timer period than the resulting one, nanoseconds.
     Period(u64),
 }
 
 impl Unit {
-    /// The unit as written after a number; empty for a pure number.
+    /// Symbol after a number; empty for a dimensionless one.
     pub const fn symbol(self) -> &'static str {
         match self {
             Unit::Packets => "pkt",
@@ -171,7 +170,7 @@ impl Unit {
     }
 }
 
-/// A table of parameters made of several, one after another.
+/// Concatenates tables of parameters at compile time.
 macro_rules! joined {
     ($($part:expr),* $(,)?) => {{
         const PARTS: &[&[$crate::Param]] = &[$($part),*];
@@ -181,7 +180,7 @@ macro_rules! joined {
 }
 pub(crate) use joined;
 
-/// Rows of `parts` in all.
+/// Total length of `parts`.
 pub(crate) const fn rows(parts: &[&[Param]]) -> usize {
     let (mut sum, mut part) = (0, 0);
     while part < parts.len() {
@@ -191,7 +190,7 @@ pub(crate) const fn rows(parts: &[&[Param]]) -> usize {
     sum
 }
 
-/// The rows of `parts`, which are `N`.
+/// Concatenates `parts`, whose total length is `N`.
 pub(crate) const fn join<const N: usize>(parts: &[&[Param]]) -> [Param; N] {
     let mut all = [Param::ECN; N];
     let (mut at, mut part) = (0, 0);
@@ -207,26 +206,26 @@ pub(crate) const fn join<const N: usize>(parts: &[&[Param]]) -> [Param; N] {
 }
 
 impl Param {
-    /// A number above zero.
+    /// A parameter above 0.
     pub const fn positive(name: &'static str, unit: Unit, default: DefaultValue, doc: &'static str) -> Self {
         Param { name, kind: Kind::Number { unit, min: Bound::Exclusive(0.0), max: Bound::Open }, default, doc }
     }
 
-    /// A number in [0, 1] without dimension.
+    /// A dimensionless parameter in [0, 1].
     pub const fn fraction(name: &'static str, default: DefaultValue, doc: &'static str) -> Self {
         let kind = Kind::Number { unit: Unit::One, min: Bound::Inclusive(0.0), max: Bound::Inclusive(1.0) };
         Param { name, kind, default, doc }
     }
 
-    /// Yes or no.
+    /// A flag.
     pub const fn flag(name: &'static str, default: bool, doc: &'static str) -> Self {
         Param { name, kind: Kind::Flag, default: DefaultValue::Value(Value::Flag(default)), doc }
     }
 
-    /// The parameter that every algorithm with early signals has.
+    /// Parameter of every algorithm with early signals.
     pub const ECN: Param = Param::flag("ecn", true, "mark ECN-capable packets instead of dropping them");
 
-    /// The parameter that every algorithm with a target queue has.
+    /// Parameter of every algorithm with a target queue length.
     pub const TARGET: Param = Param::positive(
         "target",
         Unit::Packets,
@@ -234,7 +233,7 @@ impl Param {
         "target queue length, q0",
     );
 
-    /// Checks that a number that did not come through a table is finite and above zero.
+    /// Checks that a number from outside a table is finite and above 0.
     pub(crate) fn check_positive(name: &str, value: f64, unit: Unit) -> Result<(), ParamError> {
         if value > 0.0 && value.is_finite() {
             Ok(())
@@ -244,7 +243,7 @@ impl Param {
         }
     }
 
-    /// Checks one value against this row.
+    /// Checks a value.
     fn check(&self, value: Value<'_>) -> Result<(), Requirement> {
         match (self.kind, value) {
             (Kind::Number { unit, min, max }, Value::Number(x)) => {
@@ -257,14 +256,14 @@ impl Param {
             (Kind::Number { unit, min, max }, _) => Err(Requirement::Range { unit, min, max }),
             (Kind::Flag, Value::Flag(_)) => Ok(()),
             (Kind::Flag, _) => Err(Requirement::Flag),
-            (Kind::Choice(words), Value::Choice(word)) if words.contains(&word) => Ok(()),
-            (Kind::Choice(words), _) => Err(Requirement::OneOf(words)),
+            (Kind::Choice(names), Value::Choice(name)) if names.contains(&name) => Ok(()),
+            (Kind::Choice(names), _) => Err(Requirement::OneOf(names)),
         }
     }
 }
 
 impl Value<'_> {
-    /// A length of time, seconds, as short as it was written: 15 ms is 0.015, not 0.015000000000000001.
+    /// A time in seconds with its shortest decimal form: 15 ms is 0.015, not 0.015000000000000001.
     pub fn seconds(span: Span) -> Self {
         Value::Number(span.as_nanos() as f64 / 1e9)
     }
@@ -296,12 +295,12 @@ impl Bound {
 }
 
 impl Network {
-    /// Capacity that the design assumes, packets per second.
+    /// Assumed capacity, packets per second.
     pub fn capacity_pps(&self) -> f64 {
         self.capacity.as_bps() as f64 / (8.0 * self.packet_bytes)
     }
 
-    /// Rate of the link itself, packets per second.
+    /// Actual rate of the link, packets per second.
     pub fn link_pps(&self) -> f64 {
         self.link_rate.as_bps() as f64 / (8.0 * self.packet_bytes)
     }
@@ -313,17 +312,17 @@ impl Network {
 }
 
 impl<'a> Settings<'a> {
-    /// Nothing given: every parameter takes its default.
+    /// No values: every parameter has its default.
     pub const NONE: Settings<'static> = Settings { values: &[] };
 
-    /// Checks `values` against `table`, one by one: known names, right kinds, in range.
+    /// Checks names, types and ranges of `values` against `table`.
     pub fn check(values: &'a [(&'a str, Value<'a>)], table: &[Param]) -> Result<Self, ParamError> {
         for &(name, value) in values {
-            let Some(row) = table.iter().find(|row| row.name == name) else {
-                let known = table.iter().map(|row| row.name).collect();
+            let Some(param) = table.iter().find(|param| param.name == name) else {
+                let known = table.iter().map(|param| param.name).collect();
                 return Err(ParamError::new(name, value, Requirement::Known(known)));
             };
-            row.check(value).map_err(|requirement| ParamError::new(name, value, requirement))?;
+            param.check(value).map_err(|requirement| ParamError::new(name, value, requirement))?;
         }
         Ok(Settings { values })
     }
@@ -336,7 +335,7 @@ impl<'a> Settings<'a> {
         }
     }
 
-    /// The number given for `name`, which must be whole.
+    /// The integer given for `name`; an error if the number is not whole.
     pub(crate) fn whole(&self, name: &str) -> Result<Option<usize>, ParamError> {
         match self.number(name) {
             Some(x) if x < 0.0 || libm::floor(x) != x => Err(ParamError::relation(name, x, "must be a whole number")),
@@ -352,10 +351,10 @@ impl<'a> Settings<'a> {
         }
     }
 
-    /// The word given for `name`.
+    /// The choice given for `name`.
     pub fn choice(&self, name: &str) -> Option<&'a str> {
         match self.find(name)? {
-            Value::Choice(word) => Some(word),
+            Value::Choice(choice) => Some(choice),
             _ => None,
         }
     }
@@ -365,32 +364,32 @@ impl<'a> Settings<'a> {
         self.find(name).is_some()
     }
 
-    /// The last value given for `name`: a later one overrides an earlier.
+    /// The last value given for `name`; later values override earlier ones.
     fn find(&self, name: &str) -> Option<Value<'a>> {
         self.values.iter().rev().find(|(given, _)| *given == name).map(|&(_, value)| value)
     }
 }
 
 impl ParamError {
-    /// The error that `param` with `value` breaks `requirement`.
+    /// Error: `value` of `param` violates `requirement`.
     pub fn new(param: &str, value: Value<'_>, requirement: Requirement) -> Self {
         ParamError { param: param.into(), value: alloc::format!("{value}"), requirement }
     }
 
-    /// The error that `param` stands in the wrong relation to others.
-    pub fn relation(param: &str, value: f64, words: &'static str) -> Self {
-        ParamError::new(param, Value::Number(value), Requirement::Relation(words))
+    /// Error: `value` of `param` violates a relation to other parameters.
+    pub fn relation(param: &str, value: f64, relation: &'static str) -> Self {
+        ParamError::new(param, Value::Number(value), Requirement::Relation(relation))
     }
 }
 
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // As written out a number of 300 digits would be one, and no line of a message.
+            // Keeps messages short: 1e300, not 301 digits.
             Value::Number(x) if *x != 0.0 && x.is_finite() && !PLAIN.contains(&x.abs()) => write!(f, "{x:e}"),
             Value::Number(x) => write!(f, "{x}"),
             Value::Flag(yes) => write!(f, "{yes}"),
-            Value::Choice(word) => f.write_str(word),
+            Value::Choice(name) => f.write_str(name),
         }
     }
 }
@@ -399,11 +398,11 @@ impl fmt::Display for Requirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Requirement::Known(names) => {
-                // Of a long list the beginning.
-                let mut room = LIST_CHARS_MAX;
+                // A long list is truncated.
+                let mut free = LIST_CHARS_MAX;
                 let fits = |name: &&&str| {
-                    let left = room.checked_sub(name.len() + 2);
-                    room = left.unwrap_or(0);
+                    let left = free.checked_sub(name.len() + 2);
+                    free = left.unwrap_or(0);
                     left.is_some()
                 };
                 let shown: alloc::vec::Vec<&str> = names.iter().take_while(fits).copied().collect();
@@ -431,11 +430,11 @@ impl fmt::Display for Requirement {
                 }
             }
             Requirement::Flag => f.write_str("must be true or false"),
-            Requirement::OneOf(words) => write!(f, "must be one of {}", words.join(", ")),
-            Requirement::Relation(words) => f.write_str(words),
+            Requirement::OneOf(names) => write!(f, "must be one of {}", names.join(", ")),
+            Requirement::Relation(relation) => f.write_str(relation),
             Requirement::Period(nanos) => {
-                let least = PERIOD_MIN.as_nanos() / 1000;
-                write!(f, "makes an update each {nanos} ns; no less than {least} us may lie between two updates")
+                let shortest = PERIOD_MIN.as_nanos() / 1000;
+                write!(f, "gives an update period of {nanos} ns; it must be at least {shortest} us")
             }
         }
     }
@@ -483,13 +482,13 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_shown_as_it_was_written() {
+    fn a_time_prints_in_its_shortest_form() {
         assert_eq!(Value::seconds(Span::from_millis(15)).to_string(), "0.015");
         assert_eq!(Value::seconds(Span::from_millis(150)).to_string(), "0.15");
     }
 
     #[test]
-    fn what_does_not_fit_is_named_with_its_accepted_range() {
+    fn errors_name_the_parameter_and_its_accepted_range() {
         assert_eq!(message(&[("target", Value::Number(0.0))]), "target = 0: must be a number above 0 (pkt)");
         assert_eq!(message(&[("target", Value::Number(f64::NAN))]), "target = NaN: must be a number above 0 (pkt)");
         assert_eq!(message(&[("ecn", Value::Choice("maybe"))]), "ecn = maybe: must be true or false");
@@ -498,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_takes_no_line_of_its_own() {
+    fn very_large_and_small_numbers_print_with_an_exponent() {
         let shown = |x: f64| Value::Number(x).to_string();
         assert_eq!([1e300, 1e-300, -1e300, 5e-324].map(shown), ["1e300", "1e-300", "-1e300", "5e-324"]);
         assert_eq!([0.0, 6.48e-7, 1e9, 0.1].map(shown), ["0", "0.000000648", "1000000000", "0.1"]);
@@ -506,11 +505,11 @@ mod tests {
     }
 
     #[test]
-    fn a_long_list_of_parameters_ends_at_a_word_and_names_the_command() {
+    fn a_long_list_of_parameters_is_truncated_and_names_the_command() {
         let names: alloc::vec::Vec<&'static str> = (0..60).map(|_| "parameter").collect();
-        let said = Requirement::Known(names).to_string();
+        let message = Requirement::Known(names).to_string();
         // "parameter, " takes 11 characters: 18 of them fit into 200.
-        assert_eq!(said.matches("parameter, ").count(), 18);
-        assert!(said.ends_with("parameter, ... and 42 more; aqumen list aqms lists all"), "{said}");
+        assert_eq!(message.matches("parameter, ").count(), 18);
+        assert!(message.ends_with("parameter, ... and 42 more; aqumen list aqms lists all"), "{message}");
     }
 }

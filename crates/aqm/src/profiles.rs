@@ -1,4 +1,4 @@
-//! The profiles that are built in: what ns-2 and Linux set up, and the numbers that papers print.
+//! Built-in profiles: defaults of ns-2 and Linux, and parameters printed in papers.
 
 use crate::{Value, algorithm::Profile};
 
@@ -14,7 +14,7 @@ pub const PROFILES: &[Profile] = &[
             ("queue_in_bytes", Value::Flag(true)),
             ("use_mark_p", Value::Flag(true)),
         ],
-        doc: "RED as ns-2 sets it up when nothing is said: automatic thresholds and weight, bytes, mark_p",
+        doc: "RED with ns-2's defaults: automatic thresholds and weight, bytes, mark_p",
     },
     Profile {
         name: "red50",
@@ -40,7 +40,7 @@ pub const PROFILES: &[Profile] = &[
             ("bottom_rule", Value::Choice("ns2-auto")),
             ("ns2_stale_gentle", Value::Flag(true)),
         ],
-        doc: "ARED as ns-2 sets it up when told no more than adaptive_",
+        doc: "ARED with ns-2's defaults for adaptive_",
     },
     Profile {
         name: "codel-linux",
@@ -51,13 +51,13 @@ pub const PROFILES: &[Profile] = &[
             ("arithmetic", Value::Choice("linux")),
             ("ecn", Value::Flag(false)),
         ],
-        doc: "CoDel as Linux sets it up (sch_codel): 1000 packets, no ECN, one Newton step a signal",
+        doc: "CoDel with Linux's defaults (sch_codel): 1000 packets, no ECN, one Newton step per signal",
     },
     Profile {
         name: "pie-linux",
         algorithm: "pie",
         settings: LINUX_PIE,
-        doc: "PIE as Linux sets it up (sch_pie): 1000 packets, no ECN, faster above 250 ms, updates from 500 ms on",
+        doc: "PIE with Linux's defaults (sch_pie): 1000 packets, no ECN, faster above 250 ms, updates from 500 ms on",
     },
     Profile {
         name: "fq-codel-linux",
@@ -70,7 +70,7 @@ pub const PROFILES: &[Profile] = &[
             ("arithmetic", Value::Choice("linux")),
             ("ecn", Value::Flag(true)),
         ],
-        doc: "FQ-CoDel as Linux sets it up (sch_fq_codel): 10240 packets, ECN, one Newton step a signal",
+        doc: "FQ-CoDel with Linux's defaults (sch_fq_codel): 10240 packets, ECN, one Newton step per signal",
     },
     Profile {
         name: "fq-pie-linux",
@@ -87,7 +87,7 @@ pub const PROFILES: &[Profile] = &[
             settings[0] = ("limit", Value::Number(10_240.0));
             settings
         },
-        doc: "FQ-PIE as Linux sets it up (sch_fq_pie): 10240 packets, no ECN, the arriving packet gives way, PIE as in pie-linux",
+        doc: "FQ-PIE with Linux's defaults (sch_fq_pie): 10240 packets, no ECN, tail drop at overflow, PIE as in pie-linux",
     },
     Profile {
         name: "dualpi2-linux",
@@ -99,13 +99,13 @@ pub const PROFILES: &[Profile] = &[
             ("selection", Value::Choice("random")),
             ("min_backlog", Value::Number(2.0 * LINUX_MTU)),
         ],
-        doc: "DualPI2 as Linux sets it up (sch_dualpi2): 10000 packets, a step at 1 ms, no coupled signals below two full packets",
+        doc: "DualPI2 with Linux's defaults (sch_dualpi2): 10000 packets, a step at 1 ms, no coupled signals below two full packets",
     },
     Profile {
         name: "cake-linux",
         algorithm: "cake",
         settings: &[("mtu", Value::Number(LINUX_MTU)), ("arithmetic", Value::Choice("linux"))],
-        doc: "CAKE as Linux sets it up (sch_cake) with the link's rate: its arithmetic, a full packet without link header",
+        doc: "CAKE with Linux's defaults (sch_cake) at the link's rate: Linux's arithmetic, full packets without link header",
     },
     Profile {
         name: "red-linux",
@@ -120,7 +120,7 @@ pub const PROFILES: &[Profile] = &[
             ("above", Value::Choice("mark")),
             ("ecn", Value::Flag(false)),
         ],
-        doc: "RED as Linux and tc set it up from a limit alone (sch_red): thresholds of a twelfth and a quarter, no ECN, not gentle",
+        doc: "RED with the defaults of Linux and tc for a given limit (sch_red): thresholds 1/12 and 1/4 of it, no ECN, not gentle",
     },
     Profile {
         name: "sfq-linux",
@@ -132,7 +132,7 @@ pub const PROFILES: &[Profile] = &[
             ("flows", Value::Number(128.0)),
             ("rehash", Value::Flag(true)),
         ],
-        doc: "SFQ as Linux sets it up (sch_sfq): 127 packets in all, turns of a full packet",
+        doc: "SFQ with Linux's defaults (sch_sfq): 127 packets, a quantum of one full packet",
     },
     Profile {
         name: "rem-ns2",
@@ -142,31 +142,31 @@ pub const PROFILES: &[Profile] = &[
             ("signal_at", Value::Choice("dequeue")),
             ("ns2_limit", Value::Flag(true)),
         ],
-        doc: "REM as ns-2 with markpkts_: a target of 20 packets, marks at the head and for ECN-capable packets alone",
+        doc: "REM as in ns-2 with markpkts_: a target of 20 packets, marks at the head, ECN-capable packets only",
     },
     Profile {
         name: "avq-ns2",
         algorithm: "avq",
         settings: &[("form", Value::Choice("ns2")), ("spare_not_ect", Value::Flag(true))],
-        doc: "AVQ as ns-2 with markpkts_, packets counted",
+        doc: "AVQ as in ns-2 with markpkts_, counting packets",
     },
     Profile {
         name: "pi-printed",
         algorithm: "pi",
         settings: &[("a", Value::Number(6.48e-7)), ("b", Value::Number(6.42e-7)), ("frequency", Value::Number(150.0))],
-        doc: "PI with the gains that the ARM-PFC paper prints for its comparison; about 1000 times too small to regulate",
+        doc: "PI with the gains printed in the ARM-PFC paper; about 1000 times too small to regulate",
     },
     Profile {
         name: "pi-x1000",
         algorithm: "pi",
         settings: &[("a", Value::Number(6.48e-4)), ("b", Value::Number(6.42e-4)), ("frequency", Value::Number(150.0))],
-        doc: "pi-printed with gains 1000 times larger, as if the printed ones were per byte: regulates",
+        doc: "pi-printed with 1000 times larger gains, as if the printed ones were per byte; regulates",
     },
     Profile {
         name: "arm-pfc-printed",
         algorithm: "arm-pfc",
         settings: ARM_PFC_PRINTED,
-        doc: "ARM-PFC with the numbers of its paper: N = 100, 10 Mbit/s, R0 = 0.28 s, target 100, d = 5, h = 7, Psi = 0.83",
+        doc: "ARM-PFC with the parameters of its paper: N = 100, 10 Mbit/s, R0 = 0.28 s, target 100, d = 5, h = 7, Psi = 0.83",
     },
     Profile {
         name: "arm-pfc-literal",
@@ -180,21 +180,21 @@ pub const PROFILES: &[Profile] = &[
             }
             settings
         },
-        doc: "arm-pfc-printed with the paper's literal controller, variant A, which settles beside the target",
+        doc: "arm-pfc-printed with the paper's literal controller, variant A, which has a steady-state error",
     },
     Profile {
         name: "aaqm-literal",
         algorithm: "aaqm",
         settings: &[("reading", Value::Choice("plain")), ("u", Value::Choice("literal"))],
-        doc: "AAQM as its paper prints it: steps of 0.7 and 1.0 each 10 ms, U = A / B; starves the link",
+        doc: "AAQM as printed in its paper: steps of 0.7 and 1.0 every 10 ms, U = A / B; starves the link",
     },
 ];
 
-/// A full packet. Linux counts packets with their link header, and makes an MTU of the device's and that header: on
-/// Ethernet 1514 B, both. Here packets have none, so that two full ones are two MTUs as there.
+/// Size of a full packet, bytes. Linux counts the link header in both packets and MTU (1514 B on Ethernet). Packets
+/// here have no link header, so a full packet equals one MTU in both.
 const LINUX_MTU: f64 = 1500.0;
 
-/// Linux's PIE; the first is the limit.
+/// Settings of Linux's PIE; the limit comes first.
 const LINUX_PIE: &[(&str, Value<'static>)] = &[
     ("limit", Value::Number(1000.0)),
     ("start", Value::Number(0.5)),
@@ -204,8 +204,8 @@ const LINUX_PIE: &[(&str, Value<'static>)] = &[
     ("ecn", Value::Flag(false)),
 ];
 
-/// The ARM-PFC paper's numbers. The controller they set up is the default variant, which settles on the target: the
-/// profile is about the printed values, and the literal controller has a profile of its own.
+/// Parameters printed in the ARM-PFC paper, for the default variant, which has no steady-state error. The paper's
+/// literal controller is profile `arm-pfc-literal`.
 const ARM_PFC_PRINTED: &[(&str, Value<'static>)] = &[
     ("flows", Value::Number(100.0)),
     ("capacity", Value::Number(1e7)),

@@ -1,4 +1,4 @@
-//! Queue disciplines: what a link asks for its next packet.
+//! Interface of queue disciplines, which own the order of a link's packets.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -7,10 +7,10 @@ use aqumen_units::{Instant, Probability, Rate, Span};
 
 use crate::{Draw, DropReason, Packet, Totals, Value};
 
-/// The host's name for a packet that it keeps.
+/// A host's identifier of a packet.
 pub type Handle = u32;
 
-/// What waits in a discipline.
+/// Packets and bytes waiting, without the packet in transmission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// Packets waiting.
@@ -19,75 +19,74 @@ pub struct Backlog {
     pub bytes: u64,
 }
 
-/// Where a discipline reports what it did to packets: the one at hand or others that waited.
+/// Receiver of marks and drops, of the packet at hand or of others in the queue.
 pub trait Fates {
-    /// The packet is to carry CE from now on.
+    /// The packet carries CE from now on.
     fn marked(&mut self, handle: Handle);
-    /// The packet is gone; the host may reuse its handle.
+    /// The packet is dropped; the host may reuse its handle.
     fn dropped(&mut self, handle: Handle, reason: DropReason);
 }
 
-/// An algorithm of one queue in place of several.
+/// A single-queue algorithm that is equivalent to a discipline of several queues.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SingleQueueEquivalent {
     /// Its name.
     pub algorithm: &'static str,
-    /// Its values.
+    /// Its parameters.
     pub values: Vec<(&'static str, f64)>,
-    /// Of which traffic that holds.
+    /// Traffic for which the two are equivalent, for a note to the reader.
     pub traffic: &'static str,
 }
 
-/// The discipline of a link over opaque packet handles.
+/// Queue discipline of a link. Packets are opaque handles.
 pub trait Qdisc {
-    /// A packet arrived. Its own fate, and that of others it displaces, goes to `fates`; unless dropped it waits.
+    /// Enqueues an arriving packet. Marks and drops, also of displaced packets, go to `fates`.
     fn enqueue<R: Draw>(&mut self, handle: Handle, packet: &Packet, now: Instant, rng: &mut R, fates: &mut impl Fates);
 
-    /// The link is free and wants a packet. `None`: nothing waits, and the link is idle from now on.
+    /// Dequeues a packet for the free link. `None`: the queue is empty, and the link is idle.
     fn dequeue<R: Draw>(&mut self, now: Instant, rng: &mut R, fates: &mut impl Fates) -> Option<Handle>;
 
-    /// The transmission of the packet dequeued last ended; it took `duration`. A link calls this before it asks for the
-    /// next packet.
+    /// Ends the transmission of the packet dequeued last, which took `duration`. A link calls this before the next
+    /// `dequeue`.
     fn transmitted(&mut self, duration: Span, now: Instant);
 
-    /// From now on the link has `rate`. A host calls this when the link's rate is no longer that of the
-    /// [`Network`](crate::Network) that the discipline was made for, at the latest before the next call.
+    /// Sets the link's `rate`. A host calls this when the rate differs from that of the [`Network`](crate::Network) for
+    /// which the discipline was built, before the next other call.
     fn on_rate(&mut self, rate: Rate) {
         let _ = rate;
     }
 
-    /// The algorithm of one queue that it comes to with flows of one kind, for who asks where a queue
-    /// rests; or why there is none.
+    /// The equivalent single-queue algorithm for flows of one kind, or the reason why there is none.
     fn single_queue_equivalent(&self) -> Result<SingleQueueEquivalent, &'static str> {
-        Err("each flow has a queue of its own, so that there is no common one that comes to rest")
+        Err("each flow has its own queue, so there is no common queue with an equilibrium")
     }
 
-    /// What waits; the packet in transmission does not count.
+    /// Packets and bytes waiting, without the packet in transmission.
     fn backlog(&self) -> Backlog;
 
-    /// Totals since the discipline was made.
+    /// Cumulative counters.
     fn totals(&self) -> &Totals;
 
-    /// When `on_timer` wants to be called next.
+    /// Time of the next `on_timer` call.
     fn next_timer(&self) -> Option<Instant>;
 
-    /// The timer is due; late and spurious calls are harmless.
+    /// Handles the timer; late and early calls are allowed.
     fn on_timer<R: Draw>(&mut self, now: Instant, rng: &mut R);
 
-    /// The probability with which an arriving packet would be marked or dropped now, for traces.
+    /// Current probability of marking or dropping an arriving packet, for traces.
     fn probability(&self) -> Probability {
         Probability::ZERO
     }
 
-    /// Shows each named quantity of the state, for traces.
+    /// Visits each named state variable, for traces.
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64));
 
-    /// The parameters in force, in the order of its row.
+    /// Visits the current parameters, in the order of the registry entry.
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         let _ = visit;
     }
 
-    /// Tells what a reader of the result should know of the run so far: one line each.
+    /// Reports remarks on the run for readers of the result, one line each.
     fn notes(&self, tell: &mut dyn FnMut(fmt::Arguments<'_>)) {
         let _ = tell;
     }

@@ -1,4 +1,4 @@
-//! The algorithms and profiles by name, and how one is built from what an operator gave.
+//! Algorithms and profiles by name, and their construction from an operator's values.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -14,26 +14,25 @@ pub use crate::any_aqm::{ALGORITHMS, AnyAqm};
 pub use crate::any_qdisc::AnyQdisc;
 pub use crate::profiles::PROFILES;
 
-/// The algorithm of one queue, or the profile of one, called `name` with the operator's `values`, designed for
-/// `network` where they leave it open. The operator's values override a profile's. `None` if there is no such name.
+/// Builds the single-queue algorithm or profile called `name`. The operator's `values` override a profile's; `network`
+/// supplies the rest. `None` if there is no such name.
 pub fn build(name: &str, values: &[(&str, Value<'_>)], network: &Network) -> Option<Result<AnyAqm, ParamError>> {
     build_with(name, values, |name, own| any_aqm::build(name, own, network))
 }
 
-/// What `algorithm` builds of a name and of values of its row, with a profile's values, the threshold function's and a
-/// check of the period around it.
+/// [`build`] with constructor `algorithm`: adds a profile's values, the threshold function and the check of the period.
 pub(crate) fn build_with(
     name: &str,
     values: &[(&str, Value<'_>)],
     algorithm: impl Fn(&str, &[(&str, Value<'_>)]) -> Option<Result<AnyAqm, ParamError>>,
 ) -> Option<Result<AnyAqm, ParamError>> {
-    let of = |values: &[(&str, Value<'_>)]| {
+    let build = |values: &[(&str, Value<'_>)]| {
         with_profile(name, values, |name, values| {
-            let over = Threshold::from_values(values);
+            let threshold = Threshold::from_values(values);
             let own: Vec<_> = values.iter().copied().filter(|(name, _)| !threshold::is_threshold_param(name)).collect();
             let built = algorithm(name, &own)?;
             Some(built.and_then(|aqm| {
-                Ok(match over? {
+                Ok(match threshold? {
                     None => aqm,
                     Some(threshold) => AnyAqm::Threshold(Box::new(ThresholdAqm::new(aqm, threshold))),
                 })
@@ -41,37 +40,37 @@ pub(crate) fn build_with(
         })
     };
     let period = |aqm: AnyAqm| {
-        // One without a timer needs no queue around it.
+        // Only an algorithm with a timer has a period.
         aqm.next_timer()?;
         AnyQdisc::Fifo(Fifo::new(aqm, Limit::packets(1))).update_period()
     };
-    Some(with_a_period(values, period, of(values)?, of))
+    Some(check_period(values, period, build(values)?, build))
 }
 
-/// `built` of `values`, or what makes its updates come closer than [`PERIOD_MIN`]: the first of `values` without which
-/// `of` builds one whose updates do not. `period` is how far they are apart.
-fn with_a_period<T>(
+/// Returns `built`, the result of `build(values)`, or an error if its timer period is below [`PERIOD_MIN`]. The error
+/// names the first value without which the period is long enough.
+fn check_period<T>(
     values: &[(&str, Value<'_>)],
     period: impl Fn(T) -> Option<Span>,
     built: Result<T, ParamError>,
-    of: impl Fn(&[(&str, Value<'_>)]) -> Option<Result<T, ParamError>>,
+    build: impl Fn(&[(&str, Value<'_>)]) -> Option<Result<T, ParamError>>,
 ) -> Result<T, ParamError> {
     let built = built?;
     let too_short = |values: &[(&str, Value<'_>)]| {
-        of(values).and_then(Result::ok).and_then(&period).filter(|period| *period < PERIOD_MIN)
+        build(values).and_then(Result::ok).and_then(&period).filter(|period| *period < PERIOD_MIN)
     };
     let Some(period) = too_short(values) else { return Ok(built) };
-    let to_blame = |i: &usize| {
+    let is_cause = |i: &usize| {
         let mut others = values.to_vec();
         others.remove(*i);
-        of(&others).is_some_and(|other| other.is_ok()) && too_short(&others).is_none()
+        build(&others).is_some_and(|other| other.is_ok()) && too_short(&others).is_none()
     };
-    let (name, value) = (0..values.len()).find(to_blame).map_or(("", Value::Number(0.0)), |i| values[i]);
+    let (name, value) = (0..values.len()).find(is_cause).map_or(("", Value::Number(0.0)), |i| values[i]);
     Err(ParamError::new(name, value, Requirement::Period(period.as_nanos())))
 }
 
-/// The queue discipline that the algorithm or profile called `name` makes, whichever its kind, with room for `limit`.
-/// `None` if there is no such name.
+/// Builds the queue discipline of the algorithm or profile called `name`, of one queue or several, with capacity
+/// `limit`. `None` if there is no such name.
 pub fn build_qdisc(
     name: &str,
     values: &[(&str, Value<'_>)],
@@ -81,15 +80,15 @@ pub fn build_qdisc(
     match build(name, values, network) {
         Some(aqm) => Some(aqm.map(|aqm| AnyQdisc::fifo(aqm, limit))),
         None => {
-            let of = |values: &[(&str, Value<'_>)]| {
+            let build = |values: &[(&str, Value<'_>)]| {
                 with_profile(name, values, |name, values| any_qdisc::build(name, values, network, limit))
             };
-            Some(with_a_period(values, AnyQdisc::update_period, of(values)?, of))
+            Some(check_period(values, AnyQdisc::update_period, build(values)?, build))
         }
     }
 }
 
-/// Calls `build` with the algorithm behind `name` and the values of the profile on the way, which `values` override.
+/// Calls `build` with `name` and `values`; for a profile, with its algorithm and its settings overridden by `values`.
 fn with_profile<T>(name: &str, values: &[(&str, Value<'_>)], build: impl FnOnce(&str, &[(&str, Value<'_>)]) -> T) -> T {
     match find_profile(name) {
         None => build(name, values),
@@ -100,15 +99,19 @@ fn with_profile<T>(name: &str, values: &[(&str, Value<'_>)], build: impl FnOnce(
     }
 }
 
-/// Every algorithm: those of one queue, then those of several, each in the order in which lists show them.
+/// All built-in algorithms in display order: single-queue ones, then those of several queues.
 pub fn algorithms() -> impl Iterator<Item = &'static Algorithm> {
     ALGORITHMS.iter().chain(MULTI_QUEUE)
 }
 
 impl Algorithm {
-    /// How many queues it looks after.
+    /// Number of queues that it manages.
     pub fn kind(&self) -> QueueKind {
-        if MULTI_QUEUE.iter().any(|row| row.name == self.name) { QueueKind::Multi } else { QueueKind::Single }
+        if MULTI_QUEUE.iter().any(|algorithm| algorithm.name == self.name) {
+            QueueKind::Multi
+        } else {
+            QueueKind::Single
+        }
     }
 }
 
@@ -117,7 +120,7 @@ pub fn find_profile(name: &str) -> Option<&'static Profile> {
     PROFILES.iter().find(|profile| profile.name == name)
 }
 
-/// The row of the algorithm called `name`, or that the profile of this name sets up.
+/// Registry entry of the algorithm called `name`, or of the algorithm of the profile called `name`.
 pub fn find(name: &str) -> Option<&'static Algorithm> {
     let name = find_profile(name).map_or(name, |profile| profile.algorithm);
     algorithms().find(|algorithm| algorithm.name == name)

@@ -1,4 +1,4 @@
-//! A law as an [`Aqm`]: a coin flip for each packet, with the law's own clocks.
+//! A sampled law as an [`Aqm`]: one coin toss per packet, and a timer for each loop.
 
 use aqumen_units::{Instant, Probability, Span};
 
@@ -8,7 +8,7 @@ use crate::{
     Verdict,
 };
 
-/// An [`Aqm`] that applies a law's probability to each arriving packet: it is chosen when a uniform number is below it.
+/// An [`Aqm`] that signals each arriving packet with the probability of a sampled law.
 #[derive(Clone, Debug)]
 pub struct SampledAqm<L> {
     law: AntiWindupLaw<L>,
@@ -17,7 +17,7 @@ pub struct SampledAqm<L> {
     loops: [Option<Loop>; MAX_LOOPS],
 }
 
-/// One sampling loop: its clock, and the totals at its last step.
+/// A sampling loop: its timer, and the counters at its last step.
 #[derive(Clone, Copy, Debug)]
 struct Loop {
     period: Span,
@@ -26,11 +26,11 @@ struct Loop {
 }
 
 impl<L: SampledLaw> SampledAqm<L> {
-    /// Applies `law` from the epoch on. With `ecn`, a chosen packet that can carry a mark is marked instead of dropped.
+    /// Applies `law` from the epoch on. With `ecn`, ECN-capable packets are marked instead of dropped.
     pub fn new(law: L, ecn: bool) -> Self {
-        let law = AntiWindupLaw::unprotected(law);
+        let law = AntiWindupLaw::without_anti_windup(law);
         let loops = law.periods().map(|period| {
-            // A period of zero, a foreign law's mistake, must not stop the clock.
+            // A custom law with a period of 0 must not stop the clock.
             period.map(|period| period.max(Span::from_nanos(1))).map(|period| Loop {
                 period,
                 due: Instant::ZERO + period,
@@ -41,12 +41,12 @@ impl<L: SampledLaw> SampledAqm<L> {
         SampledAqm { law, ecn, applied, loops }
     }
 
-    /// Adds anti-windup to the law, in a network whose round trip takes `rtt_s` without queueing.
+    /// Adds anti-windup to the law, in a network with base RTT `rtt_s`.
     pub fn with_anti_windup(self, mode: AntiWindup, rtt_s: f64) -> Self {
         SampledAqm { law: AntiWindupLaw::new(self.law.inner, mode, rtt_s), ..self }
     }
 
-    /// `law` with the `ecn` and the `anti_windup` of a row.
+    /// `law` with the settings `ecn` and `anti_windup`.
     pub(crate) fn with_settings(law: L, settings: &Settings<'_>, network: &Network) -> Self {
         let plain = SampledAqm::new(law, settings.flag("ecn").unwrap_or(true));
         SampledAqm { law: AntiWindupLaw::from_settings(plain.law.inner, settings, network), ..plain }
@@ -57,7 +57,7 @@ impl<L: SampledLaw> SampledAqm<L> {
         &self.law.inner
     }
 
-    /// Shows the anti-windup in force, of a law that has it.
+    /// Visits the anti-windup parameter of a law that has it.
     pub(crate) fn visit_anti_windup(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         self.law.visit_mode(visit);
     }
@@ -84,12 +84,12 @@ impl<L: SampledLaw> Aqm for SampledAqm<L> {
                 continue;
             }
             let queue = Backlog { packets: cx.queue.packets, bytes: cx.queue.bytes };
-            let seen = l.observer.observe(cx.now, queue, cx.queue.totals, self.applied);
-            // A late call does the work of one period; the clock keeps its phase.
+            let observation = l.observer.observe(cx.now, queue, cx.queue.totals, self.applied);
+            // A late call does the work of one period, and the timer keeps its phase.
             let late = cx.now - l.due;
             let periods = if late < l.period { 1 } else { late.as_nanos() / l.period.as_nanos() + 1 };
             l.due = l.due.saturating_add(l.period.saturating_mul(periods));
-            self.applied = self.law.step(which, &seen);
+            self.applied = self.law.step(which, &observation);
         }
     }
 
@@ -113,7 +113,7 @@ impl<L: SampledLaw> Aqm for SampledAqm<L> {
         }
         for (which, l) in self.loops.iter_mut().enumerate() {
             let Some(l) = l else { continue };
-            // The same loop goes on from its last step; a new one starts now.
+            // An existing loop continues from its last step; a new one starts now.
             l.observer = match old.and_then(|old| old.loops[which].as_ref()) {
                 Some(before) => before.observer,
                 None => Observer::new(now, totals),
@@ -131,22 +131,22 @@ impl<L: SampledLaw> Aqm for SampledAqm<L> {
     }
 }
 
-/// Makes the observations of a queue from its totals: each counts from the previous one on.
+/// Computes observations of a queue from its counters, each relative to the previous observation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Observer {
     last: Instant,
     totals: Totals,
-    /// Time spent on transmissions up to `last`.
+    /// Busy time up to `last`.
     busy: Span,
 }
 
 impl Observer {
-    /// Makes an observer of a queue with these totals at `now`.
+    /// Observer of a queue with counters `totals` at `now`.
     pub fn new(now: Instant, totals: &Totals) -> Self {
         Observer { last: now, totals: *totals, busy: totals.busy_until(now) }
     }
 
-    /// Returns the time of the previous observation.
+    /// Time of the previous observation.
     pub fn last(&self) -> Instant {
         self.last
     }
@@ -154,8 +154,7 @@ impl Observer {
     /// Observes the queue at `now`, with `waiting` packets and the probability `applied`.
     pub fn observe(&mut self, now: Instant, waiting: Backlog, totals: &Totals, applied: Probability) -> Observation {
         let old = &self.totals;
-        // A transmission that took less of the link than it lasted (a part of a slot) must not take back what was
-        // counted.
+        // A transmission may use only part of a time slot: the counted busy time must not decrease.
         let (interval, busy) = (now - self.last, totals.busy_until(now).max(self.busy));
         let observation = Observation {
             now,
@@ -185,7 +184,7 @@ mod tests {
     use super::*;
     use crate::{Account, DropReason, Fates, Fifo, Handle, Limit, Qdisc};
 
-    /// Keeps idle and busy time of each period of 5 ms, in milliseconds.
+    /// Records idle and busy time of each period of 5 ms, in milliseconds.
     #[derive(Default)]
     struct IdleBusyLog(Vec<(f64, f64)>);
 
@@ -194,8 +193,8 @@ mod tests {
             [Some(Span::from_millis(5)), None]
         }
 
-        fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
-            self.0.push((seen.idle_s * 1e3, seen.busy_s * 1e3));
+        fn step(&mut self, _which: usize, observation: &Observation) -> Probability {
+            self.0.push((observation.idle_s * 1e3, observation.busy_s * 1e3));
             Probability::ZERO
         }
     }
@@ -204,7 +203,7 @@ mod tests {
 
     impl Draw for NoDraws {
         fn uniform(&mut self) -> f64 {
-            panic!("a probability of zero needs no number")
+            panic!("a probability of 0 must not draw a number")
         }
     }
 
@@ -219,7 +218,7 @@ mod tests {
         let mut fifo =
             Fifo::new(SampledAqm::new(IdleBusyLog::default(), false), Limit { packets: 9, bytes: Bytes(9999) });
         let at = |ms: u64| Instant::ZERO + Span::from_millis(ms);
-        // In transmission from 2 to 7 ms and from 14 ms on; the law looks at 5, 10 and 15 ms.
+        // Transmissions from 2 to 7 ms and from 14 ms on; samples at 5, 10 and 15 ms.
         fifo.enqueue(0, &Packet { bytes: 1000, ..Packet::default() }, at(2), &mut NoDraws, &mut NoDraws);
         assert_eq!(fifo.dequeue(at(2), &mut NoDraws, &mut NoDraws), Some(0));
         fifo.on_timer(at(5), &mut NoDraws);
@@ -229,13 +228,13 @@ mod tests {
         fifo.enqueue(1, &Packet { bytes: 1000, ..Packet::default() }, at(14), &mut NoDraws, &mut NoDraws);
         assert_eq!(fifo.dequeue(at(14), &mut NoDraws, &mut NoDraws), Some(1));
         fifo.on_timer(at(15), &mut NoDraws);
-        // Busy time comes with the departure, whole: a packet's 5 ms lie in the second period.
+        // Busy time is counted at the departure: all 5 ms are in the second period.
         assert_eq!(fifo.aqm().law().0, [(2.0, 0.0), (3.0, 5.0), (4.0, 0.0)]);
     }
 
     #[test]
-    fn who_tosses_the_coin_himself_gets_the_same_verdicts() {
-        /// Numbers that are spread evenly.
+    fn a_host_that_tosses_the_coin_gets_the_same_verdicts() {
+        /// Multiples of the golden ratio, modulo 1.
         struct Golden(f64);
         impl Draw for Golden {
             fn uniform(&mut self) -> f64 {
@@ -243,38 +242,38 @@ mod tests {
                 self.0
             }
         }
-        /// A tenth more every millisecond.
+        /// A probability that rises by 0.1 per millisecond.
         struct Rising;
         impl SampledLaw for Rising {
             fn periods(&self) -> [Option<Span>; MAX_LOOPS] {
                 [Some(Span::from_millis(1)), None]
             }
 
-            fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
-                Probability::clamp(seen.now.as_secs_f64() * 100.0)
+            fn step(&mut self, _which: usize, observation: &Observation) -> Probability {
+                Probability::clamp(observation.now.as_secs_f64() * 100.0)
             }
         }
         let account = || Account::new(SampledAqm::new(Rising, true), Limit { packets: 4, bytes: Bytes(9999) });
-        let (mut asked, mut tossed) = (account(), account());
+        let (mut called, mut tossed) = (account(), account());
         let (mut one, mut other) = (Golden(0.0), Golden(0.0));
         let mut verdicts = [0; 3];
         for step in 1..=9 {
             let now = Instant::ZERO + Span::from_millis(step);
-            asked.on_timer(now, &mut one);
+            called.on_timer(now, &mut one);
             tossed.on_timer(now, &mut other);
             for ecn in [Ecn::Ect0, Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ect0, Ecn::NotEct] {
                 let packet = Packet { bytes: 1000, ecn, ..Packet::default() };
-                let verdict = asked.arrive(&packet, now, &mut one);
+                let verdict = called.arrive(&packet, now, &mut one);
                 let coin = tossed.coin().expect("a law tosses a coin");
                 assert_eq!(tossed.arrive_by_coin(coin, 1000, ecn, now, &mut other), verdict);
                 verdicts[verdict.map_or(2, usize::from)] += 1;
             }
-            while asked.backlog().packets > 0 {
-                asked.start_head(1000, Span::ZERO, now);
+            while called.backlog().packets > 0 {
+                called.start_head(1000, Span::ZERO, now);
                 tossed.start_head(1000, Span::ZERO, now);
             }
         }
-        assert_eq!((asked.totals(), one.0), (tossed.totals(), other.0));
+        assert_eq!((called.totals(), one.0), (tossed.totals(), other.0));
         assert!(verdicts.iter().all(|count| *count > 3), "passed, marked, dropped: {verdicts:?}");
     }
 }

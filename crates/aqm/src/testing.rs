@@ -1,8 +1,8 @@
-//! What the tests of this crate share, those from outside too: hosts' random numbers that are known beforehand.
+//! Deterministic random numbers for the unit and integration tests of this crate.
 
 use crate::Draw;
 
-/// Draws the same number again and again.
+/// Always draws the same number.
 pub(crate) struct Fixed(pub(crate) f64);
 
 impl Draw for Fixed {
@@ -11,7 +11,7 @@ impl Draw for Fixed {
     }
 }
 
-/// Minimal standard generator (Park, Miller): enough to draw gaps.
+/// Minimal standard generator (Park, Miller).
 pub(crate) struct Lehmer(pub(crate) u64);
 
 impl Draw for Lehmer {
@@ -21,7 +21,7 @@ impl Draw for Lehmer {
     }
 }
 
-/// SplitMix64: enough where bits of it are told apart.
+/// SplitMix64, for tests that use single bits.
 pub(crate) struct SplitMix(pub(crate) u64);
 
 impl Draw for SplitMix {

@@ -1,8 +1,7 @@
-//! What an AQM says of itself to theory: the law that its decisions obey on average, its answer to a small change of
-//! the queue, where the queue comes to rest, what follows from its parameters; or why there is none of it.
+//! Theoretical properties of an AQM: mean behaviour, linearisation, equilibrium, derived design quantities.
 //!
-//! [`Theory`] has a default for all of it, so that an algorithm says only what it knows better, in its own file.
-//! Analysis and fluid engine ask through [`Aqm::theory`](crate::Aqm::theory) and name no algorithm.
+//! Each algorithm implements [`Theory`] in its own file and overrides only the defaults that do not apply to it. The
+//! analysis and the fluid engine use [`Aqm::theory`](crate::Aqm::theory) and name no algorithm.
 
 use alloc::string::String;
 
@@ -10,96 +9,97 @@ use aqumen_units::{Probability, Span};
 
 use crate::{GapTail, RedLaw, SignalGaps, TcpPlant, Transfer};
 
-/// What an AQM says of itself.
+/// Theoretical properties of an AQM.
 pub trait Theory {
-    /// Why a small change of the queue does not move it in proportion, so that there is no loop to linearise.
+    /// Reason why the AQM cannot be linearised; `None` if it can.
     fn not_linearizable(&self) -> Option<&'static str> {
         None
     }
 
-    /// What drives the equations of a fluid.
+    /// Model of the AQM in the fluid equations.
     fn fluid_model(&self) -> FluidModel {
         FluidModel::Algorithm
     }
 
-    /// What share of the packets is signalled when the law says p.
+    /// Relation between the law's probability and the fraction of packets signalled.
     fn signal_process(&self) -> SignalProcess {
         SignalProcess::Bernoulli
     }
 
-    /// When nothing is signalled whatever the law says.
+    /// Thresholds of PIE's safeguard, for an AQM that has it.
     fn safeguard(&self) -> Option<SafeguardLimits> {
         None
     }
 
-    /// How even signals are where the share `p` of the packets is signalled: the variance of how many come in a long
-    /// time, as a share of what a toss for each packet by itself has.
+    /// Dispersion of the signals at signal probability `p`: variance of their number in a long time, relative to that
+    /// of Bernoulli signals.
     fn dispersion(&self, p: f64) -> f64 {
         self.signal_process().dispersion(p)
     }
 
-    /// How far apart signals come where the share `p` of the packets is signalled; `None`: by a toss for each packet.
+    /// Distribution of the gaps between signals at signal probability `p`; `None` for Bernoulli signals.
     fn signal_gaps(&self, p: f64) -> Option<SignalGaps> {
         self.signal_process().signal_gaps(p)
     }
 
-    /// Where the queue comes to rest.
+    /// Equilibrium of the queue.
     fn equilibrium(&self) -> Equilibrium {
         Equilibrium::AtTarget
     }
 
-    /// How far beside the target it rests where the share `p` of the packets has to be signalled, packets.
+    /// Steady-state error: equilibrium queue minus target at signal probability `p`, packets.
     fn offset_pkts(&self, p: Probability) -> f64 {
         let _ = p;
         0.0
     }
 
-    /// Of an algorithm whose parameters move: the queue around which they leave it alone, packets.
+    /// Average queue at which an adaptive algorithm leaves its parameters unchanged, packets.
     fn adaptation_center_pkts(&self) -> Option<f64> {
         None
     }
 
-    /// Of an algorithm that moves its maximum probability by steps: those where it has come to rest at `max_p`. `None`
-    /// where it takes none, at an end of its range.
+    /// Steps of an adaptive maximum probability around its equilibrium `max_p`; `None` without steps, as at an end of
+    /// the range.
     fn max_p_steps(&self, max_p: f64) -> Option<MaxPSteps> {
         let _ = max_p;
         None
     }
 
-    /// The answer to a small change of the queue. `None`: not known; a law of one loop can
-    /// still be asked for its answer.
+    /// Transfer function from queue to probability at the operating point. `None` if unknown; that of a law with one
+    /// loop can be measured.
     fn linear(&self, at: &QueueOperatingPoint) -> Option<Transfer> {
         let _ = at;
         None
     }
 
-    /// The parameter that the gain of the loop is proportional to.
+    /// Name of the parameter to which the loop gain is proportional.
     fn gain(&self) -> Option<&'static str> {
         None
     }
 
-    /// What follows from the parameters at `at`, by the symbols of the source, and what speaks against them there.
+    /// Reports quantities derived from the parameters at the operating point `at`, under the symbols of the source, and
+    /// warnings.
     fn derive(&self, at: &QueueOperatingPoint, plant: &TcpPlant, report: &mut dyn DesignReport) {
         let _ = (at, plant, report);
     }
 
-    /// What speaks against it where the queue rests.
+    /// Warning about the operating point `at`.
     fn equilibrium_warning(&self, at: &QueueOperatingPoint) -> Option<String> {
         let _ = at;
         None
     }
 
-    /// What speaks against it in a stable loop that bears this delay more, seconds.
+    /// Warning about a stable loop with this delay margin, seconds.
     fn delay_margin_warning(&self, delay_margin_s: f64) -> Option<String> {
         let _ = delay_margin_s;
         None
     }
 }
 
-/// An algorithm that says nothing of itself.
+/// The defaults.
 impl Theory for () {}
 
-/// Where the queue rests, and the network around it.
+/// Operating point of a queue and its network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QueueOperatingPoint {
     /// Number of long-lived flows, N.
@@ -114,86 +114,87 @@ pub struct QueueOperatingPoint {
     pub queue_pkts: f64,
     /// Window, W0, packets.
     pub window_pkts: f64,
-    /// Fraction of the packets that is signalled.
+    /// Signal probability.
     pub probability: f64,
     /// Mean packet on the wire, bytes.
     pub packet_bytes: f64,
 }
 
-/// What drives the equations of a fluid.
+/// Model of an AQM in the fluid equations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FluidModel {
-    /// The algorithm itself: its law if it has one, else its decisions on evenly spaced packets.
+    /// The algorithm: its sampled law, or else its decisions on evenly spaced packets.
     Algorithm,
-    /// Nothing: the buffer's end alone signals.
+    /// Overflow of the buffer only.
     BufferOnly,
-    /// RED's share of the packets.
+    /// RED's mean signal probability.
     Red(RedLaw),
 }
 
-/// Where the queue comes to rest.
+/// Equilibrium of a queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Equilibrium {
     /// At the target.
     AtTarget,
-    /// Beside it: see [`Theory::offset_pkts`].
+    /// With a steady-state error: see [`Theory::offset_pkts`].
     OffTarget,
-    /// Where RED's share of the packets meets what holds the queue.
+    /// Where RED's signal probability equals the probability that holds the queue.
     OnCurve(RedLaw),
-    /// At the end of the buffer.
+    /// At the limit of the buffer.
     AtBufferLimit,
 }
 
-/// Takes what an algorithm derives.
+/// Receiver of derived design quantities.
 pub trait DesignReport {
-    /// A quantity.
+    /// Reports a number.
     fn number(&mut self, name: &'static str, value: f64);
 
-    /// Several.
+    /// Reports a list of numbers.
     fn list(&mut self, name: &'static str, values: &[f64]);
 
-    /// What speaks against the design.
+    /// Reports a warning about the design.
     fn warn(&mut self, warning: String);
 }
 
-/// Packets are not signalled while the delay and the law's probability are below these.
+/// Thresholds of PIE's safeguard (RFC 8033 section 4.1): no packet is signalled while both delay and probability are
+/// below them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SafeguardLimits {
-    /// The delay at the law's last step, seconds.
+    /// Delay at the law's last step, seconds.
     pub delay_s: f64,
-    /// What the law says.
+    /// Probability of the law.
     pub probability: f64,
-    /// A burst at an empty queue is spared besides, for this time.
+    /// Burst allowance.
     pub burst: Span,
-    /// Whether the delay is that of the packet that left last, which came by as much earlier.
+    /// Whether the delay is the sojourn time of the last packet, which lags the queue by that time.
     pub sojourn: bool,
 }
 
-/// Steps of a maximum probability, one each interval that the average queue lies beyond a band.
+/// Steps of an adaptive maximum probability, one per interval in which the average queue is outside a band.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MaxPSteps {
-    /// Half of the band, packets.
+    /// Half-width of the band, packets.
     pub band_half_pkts: f64,
-    /// A step up, as a share of what it is.
+    /// Relative step up.
     pub up: f64,
-    /// A step down, likewise.
+    /// Relative step down.
     pub down: f64,
-    /// Least time between two, seconds.
+    /// Least time between two steps, seconds.
     pub interval_s: f64,
 }
 
-/// What share of the packets an AQM signals when its law says p.
+/// Random process by which an AQM turns the law's probability into signals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalProcess {
-    /// p.
+    /// An independent trial per packet.
     Bernoulli,
-    /// PIE spaces signals out (RFC 8033 section 5.4): none until the probabilities since the last one sum up to 0.85,
-    /// then with p. Gaps average 0.85/p + 1/p - 0.85 packets.
+    /// PIE's de-randomization (RFC 8033 section 5.4): no signal until the probabilities since the last one sum to 0.85,
+    /// then trials with p. The mean gap is 0.85/p + 1/p - 0.85 packets.
     Derandomized,
 }
 
 impl SignalProcess {
-    /// The share of the packets when the law says `p`.
+    /// Fraction of packets signalled at law probability `p`.
     pub fn signal_probability(self, p: f64) -> f64 {
         match self {
             SignalProcess::Bernoulli => p,
@@ -201,7 +202,7 @@ impl SignalProcess {
         }
     }
 
-    /// What the law has to say for the share `p` of the packets.
+    /// Law probability at which the fraction `p` of packets is signalled.
     pub fn law_probability(self, p: f64) -> f64 {
         match self {
             SignalProcess::Bernoulli => p,
@@ -209,13 +210,12 @@ impl SignalProcess {
         }
     }
 
-    /// How even signals are at the share `p`: see [`Theory::dispersion`]. Of signals whose gaps are alike and
-    /// independent the count varies by (deviation of a gap / its mean)^2 times its mean, with a toss for each packet by
-    /// 1 - p.
+    /// Dispersion at signal probability `p`: see [`Theory::dispersion`]. The count of a renewal process has variance
+    /// (standard deviation of a gap / mean gap)^2 times its mean, a Bernoulli process 1 - p times.
     pub fn dispersion(self, p: f64) -> f64 {
         match self {
             SignalProcess::Bernoulli => 1.0,
-            // A gap is fixed up to a geometric end: its variance is (1 - law) / law^2.
+            // A gap is a constant plus a geometric part with variance (1 - law) / law^2.
             SignalProcess::Derandomized if p < 1.0 => {
                 let law = self.law_probability(p);
                 let mean = 1.85 - 0.85 * law;
@@ -225,7 +225,7 @@ impl SignalProcess {
         }
     }
 
-    /// How far apart signals come at the share `p`: see [`Theory::gaps`].
+    /// Gaps at signal probability `p`: see [`Theory::signal_gaps`].
     pub fn signal_gaps(self, p: f64) -> Option<SignalGaps> {
         match self {
             SignalProcess::Bernoulli => None,
@@ -236,7 +236,7 @@ impl SignalProcess {
         }
     }
 
-    /// Slope of the share over what the law says, where the share is `p`.
+    /// Derivative of the signal probability with respect to the law's, at signal probability `p`.
     pub fn slope(self, p: f64) -> f64 {
         match self {
             SignalProcess::Bernoulli => 1.0,
@@ -252,9 +252,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pies_gaps_vary_less_than_those_of_tosses() {
-        // At p = .1 none for 8.5 packets, then 10 on average, less the .85: gaps of 17.65 whose variance is that of the
-        // tosses, .9 / .01 = 90. A toss for each packet has 17.65 (17.65 - 1).
+    fn pies_gaps_vary_less_than_bernoulli_gaps() {
+        // At p = 0.1: 8.5 packets without a signal, then 10 on average, less 0.85: mean 17.65, variance .9 / .01 = 90.
+        // Bernoulli signals have variance 17.65 (17.65 - 1).
         let share = SignalProcess::Derandomized.signal_probability(0.1);
         assert!((share - 1.0 / 17.65).abs() < 1e-12);
         assert!((SignalProcess::Derandomized.dispersion(share) - 90.0 / (17.65 * 16.65)).abs() < 1e-9);

@@ -1,20 +1,20 @@
-//! The threshold function F of the AAQM paper, eq. (18), over any single-queue AQM: beyond a threshold of the buffer
-//! the probability of a signal rises to one, whatever the algorithm says.
+//! Threshold function F of the AAQM paper, eq. (18), on top of any single-queue AQM: beyond a threshold of the buffer
+//! the signal probability rises to 1, whatever the algorithm decides.
 //!
 //! ```text
 //! F(x) = 0 below th;  (x - th) / (Pi - th) from th on;  1 from Pi on         x packets waiting, Pi the buffer's limit
 //! p_mark = max(P, F_s(x))                                                    per packet, s its traffic class
 //! ```
 //!
-//! The threshold is fixed, takes another value for some time, or adapts once a second to what each class lost:
-//! more than P_target raises it by 0.05 Pi, less than half of P_target lowers it, within 0.25 to 0.95 Pi.
+//! The threshold is fixed, has another value for some time, or adapts once per second to the loss of each class: a loss
+//! above P_target raises it by 0.05 Pi, a loss below P_target / 2 lowers it, within 0.25 to 0.95 Pi.
 //!
-//! An algorithm decides by itself first, with its own probability P; a packet that it lets pass is then chosen with
-//! (F - P) / (1 - P), which makes max(P, F) in all. Where an algorithm's decisions are no coin flips of its stated
-//! probability (RED spreads them out, CoDel decides at the head) F comes on top of them in this sense.
+//! The algorithm decides first, with its own probability P. A packet that it passes is then signalled with probability
+//! (F - P) / (1 - P), which gives max(P, F) in total. F also adds to algorithms whose decisions are not Bernoulli
+//! trials with their stated probability (RED spreads signals, CoDel decides at the head).
 //!
-//! Deviations: the paper calls Pi a probability, which cannot be compared with a queue; it is the buffer's limit. Of
-//! the adaptation it says only that th is "changed based on the loss probability".
+//! Deviations: the paper calls Pi a probability, which cannot be compared with a queue; here it is the buffer's limit.
+//! The paper says of the adaptation only that th is "changed based on the loss probability".
 
 use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
@@ -26,21 +26,21 @@ use crate::{
     SignalProcess, Theory, Totals, Unit, Value, Verdict,
 };
 
-/// How often an adapting threshold moves.
-const ADAPT_EVERY: Span = Span::from_secs(1);
-/// By how much, as a share of the buffer.
+/// Period of the adaptation.
+const ADAPT_PERIOD: Span = Span::from_secs(1);
+/// Step of the adaptation, as a fraction of the buffer.
 const ADAPT_STEP: f64 = 0.05;
-/// Within which shares of the buffer.
+/// Range of the adaptation, as fractions of the buffer.
 const ADAPT_RANGE: (f64, f64) = (0.25, 0.95);
 const DEFAULT_LOSS: f64 = 0.01;
 const CLASSES: usize = 256;
 
-/// The parameters that every algorithm takes beside its own. `threshold` switches the function on.
+/// Additional parameters of every single-queue algorithm. `threshold` switches the function on.
 pub const PARAMS: &[Param] = &[
     Param::fraction(
         "threshold",
         DefaultValue::Designed("none: the function is off"),
-        "share of the buffer from which the probability of a signal rises to 1, th / Pi",
+        "fraction of the buffer from which the signal probability rises to 1, th / Pi",
     ),
     Param::fraction(
         "threshold_other",
@@ -54,7 +54,7 @@ pub const PARAMS: &[Param] = &[
         name: "threshold_loss",
         kind: Kind::Number { unit: Unit::One, min: Bound::Exclusive(0.0), max: Bound::Inclusive(1.0) },
         default: DefaultValue::number(DEFAULT_LOSS),
-        doc: "loss that the adaptation aims at, P_target",
+        doc: "target loss of the adaptation, P_target",
     },
 ];
 
@@ -63,13 +63,13 @@ const fn moment(name: &'static str, default: DefaultValue, doc: &'static str) ->
     Param { name, kind, default, doc }
 }
 
-/// Whether a parameter belongs to the threshold function and not to an algorithm.
+/// Whether `name` is a parameter of the threshold function.
 pub(crate) fn is_threshold_param(name: &str) -> bool {
     PARAMS.iter().any(|param| param.name == name)
 }
 
-/// F(x), eq. (18), with the threshold `th` and the limit `pi`, all in one unit. A threshold at or above the limit makes
-/// it a step.
+/// F(x), eq. (18), with threshold `th` and limit `pi` in the unit of `x`. A threshold at or above the limit gives a
+/// step.
 pub fn signal_probability(x: f64, th: f64, pi: f64) -> f64 {
     if x >= pi {
         1.0
@@ -80,39 +80,39 @@ pub fn signal_probability(x: f64, th: f64, pi: f64) -> f64 {
     }
 }
 
-/// What the threshold is, as a share of the buffer in [0, 1].
+/// Threshold as a fraction of the buffer in [0, 1].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Threshold {
-    /// ConstantLaw the same.
+    /// Constant.
     Fixed(f64),
-    /// Another one for some time.
+    /// Another value for some time.
     Scheduled {
-        /// Before and after.
-        usual: f64,
-        /// Meanwhile.
+        /// Value before and after.
+        regular: f64,
+        /// Value in between.
         other: f64,
-        /// When the other begins.
+        /// Start of the other value.
         from: Instant,
-        /// When it ends.
+        /// End of the other value.
         until: Instant,
     },
     /// Adapts to the loss of each traffic class.
     Adapting {
-        /// The threshold at the start.
+        /// Initial threshold.
         initial: f64,
-        /// The loss aimed at, P_target.
+        /// Target loss, P_target.
         loss: f64,
     },
 }
 
-/// An algorithm with the threshold function over it.
+/// An algorithm with the threshold function on top.
 #[derive(Clone, Debug)]
 pub struct ThresholdAqm<A> {
     inner: A,
     ecn: bool,
     threshold: Threshold,
     adaptation: Option<Adaptation>,
-    /// F for the last arrival.
+    /// F at the last arrival.
     last: f64,
 }
 
@@ -131,8 +131,8 @@ struct Class {
 }
 
 impl<A: Aqm> ThresholdAqm<A> {
-    /// `inner` with the function over it. A chosen packet is marked if `inner` marks (its `ecn`; on where it has none)
-    /// and the packet can carry it.
+    /// `inner` with the function on top. Its signals are marks for ECN-capable packets if `inner` has `ecn` on, or no
+    /// such parameter.
     pub fn new(inner: A, threshold: Threshold) -> Self {
         let mut ecn = true;
         inner.settings(&mut |name, value| {
@@ -143,7 +143,11 @@ impl<A: Aqm> ThresholdAqm<A> {
         let adaptation = match threshold {
             Threshold::Adapting { initial, loss } => {
                 let class = Class { threshold: initial, arrivals: 0, lost: 0 };
-                Some(Adaptation { loss, due: Instant::ZERO + ADAPT_EVERY, classes: alloc::vec![class; CLASSES].into() })
+                Some(Adaptation {
+                    loss,
+                    due: Instant::ZERO + ADAPT_PERIOD,
+                    classes: alloc::vec![class; CLASSES].into(),
+                })
             }
             Threshold::Fixed(_) | Threshold::Scheduled { .. } => None,
         };
@@ -155,28 +159,28 @@ impl<A: Aqm> ThresholdAqm<A> {
         &self.inner
     }
 
-    /// The threshold for `class` at `now`, as a share of the buffer.
+    /// Threshold for `class` at `now`, as a fraction of the buffer.
     pub fn threshold(&self, class: u8, now: Instant) -> f64 {
         match (self.threshold, &self.adaptation) {
             (_, Some(adaptation)) => adaptation.classes[class as usize].threshold,
             (Threshold::Scheduled { other, from, until, .. }, _) if from <= now && now < until => other,
-            (Threshold::Fixed(usual) | Threshold::Scheduled { usual, .. }, _) => usual,
+            (Threshold::Fixed(regular) | Threshold::Scheduled { regular, .. }, _) => regular,
             (Threshold::Adapting { initial, .. }, None) => initial,
         }
     }
 
-    fn lose(&mut self, packet: &Packet) {
+    fn count_loss(&mut self, packet: &Packet) {
         if let Some(adaptation) = &mut self.adaptation {
             adaptation.classes[packet.class as usize].lost += 1;
         }
     }
 }
 
-/// The share of the buffer that is taken: of its packets or of its bytes, whichever is more.
+/// Occupied fraction of the buffer, in packets or in bytes, whichever is larger.
 fn occupancy(queue: &QueueView<'_>) -> f64 {
     let packets = f64::from(queue.packets) / f64::from(queue.limit.packets);
     let bytes = queue.bytes as f64 / queue.limit.bytes.0 as f64;
-    // A limit of nothing is full (0 / 0 is not greater).
+    // A limit of 0 bytes gives 0 / 0; the packets decide then.
     if packets > bytes || bytes.is_nan() { packets } else { bytes }
 }
 
@@ -184,7 +188,7 @@ impl<A: Aqm> Aqm for ThresholdAqm<A> {
     fn take_over(&mut self, old: Option<&Self>, now: Instant, totals: &Totals) {
         self.inner.take_over(old.map(|old| &old.inner), now, totals);
         if let Some(adaptation) = &mut self.adaptation {
-            adaptation.due = now.saturating_add(ADAPT_EVERY);
+            adaptation.due = now.saturating_add(ADAPT_PERIOD);
             if let Some(before) = old.and_then(|old| old.adaptation.as_ref()) {
                 adaptation.due = before.due;
                 adaptation.classes.clone_from(&before.classes);
@@ -206,20 +210,20 @@ impl<A: Aqm> Aqm for ThresholdAqm<A> {
             verdict = Verdict::signal(packet, self.ecn);
         }
         if let Verdict::Drop(_) = verdict {
-            self.lose(packet);
+            self.count_loss(packet);
         }
         verdict
     }
 
     fn on_overflow<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) {
-        self.lose(packet);
+        self.count_loss(packet);
         self.inner.on_overflow(packet, cx);
     }
 
     fn on_dequeue<R: Draw>(&mut self, packet: &Packet, sojourn: Span, cx: &mut Cx<'_, R>) -> Verdict {
         let verdict = self.inner.on_dequeue(packet, sojourn, cx);
         if let Verdict::Drop(_) = verdict {
-            self.lose(packet);
+            self.count_loss(packet);
         }
         verdict
     }
@@ -270,8 +274,8 @@ impl<A: Aqm> Aqm for ThresholdAqm<A> {
         self.inner.settings(visit);
         match self.threshold {
             Threshold::Fixed(share) => visit("threshold", Value::Number(share)),
-            Threshold::Scheduled { usual, other, from, until } => {
-                visit("threshold", Value::Number(usual));
+            Threshold::Scheduled { regular, other, from, until } => {
+                visit("threshold", Value::Number(regular));
                 visit("threshold_other", Value::Number(other));
                 visit("threshold_from", Value::Number(from.as_nanos() as f64 / 1e9));
                 if until < Instant::from_nanos(u64::MAX) {
@@ -293,11 +297,11 @@ impl<A: Aqm> Aqm for ThresholdAqm<A> {
 
 impl Adaptation {
     fn adapt(&mut self, now: Instant) {
-        let periods = (now - self.due).as_nanos() / ADAPT_EVERY.as_nanos() + 1;
-        self.due = self.due.saturating_add(ADAPT_EVERY.saturating_mul(periods));
+        let periods = (now - self.due).as_nanos() / ADAPT_PERIOD.as_nanos() + 1;
+        self.due = self.due.saturating_add(ADAPT_PERIOD.saturating_mul(periods));
         for class in self.classes.iter_mut().filter(|class| class.arrivals > 0) {
             let loss = f64::from(class.lost) / f64::from(class.arrivals);
-            // "Increasing th decreases loss": early drops are the greater part of it.
+            // "Increasing th decreases loss": most losses are early drops.
             if loss > self.loss {
                 class.threshold += ADAPT_STEP;
             } else if loss < 0.5 * self.loss {
@@ -310,7 +314,7 @@ impl Adaptation {
 }
 
 impl Threshold {
-    /// What `values` say of the threshold, whatever else they say. `None` if nothing.
+    /// Threshold that `values` describe, other parameters ignored. `None` without one.
     pub(crate) fn from_values(values: &[(&str, Value<'_>)]) -> Result<Option<Self>, ParamError> {
         let own: Vec<_> = values.iter().copied().filter(|(name, _)| is_threshold_param(name)).collect();
         if own.is_empty() {
@@ -320,40 +324,40 @@ impl Threshold {
     }
 
     fn from_settings(settings: &Settings<'_>) -> Result<Self, ParamError> {
-        let usual = settings.number("threshold");
+        let regular = settings.number("threshold");
         let needs = |name: &str, words| {
             let given = settings.number(name).map(Value::Number).or(settings.flag(name).map(Value::Flag));
-            // A flag that was not given is not set.
+            // A flag that is not given is false.
             let value = given.unwrap_or(Value::Flag(false));
             Err(ParamError::new(name, value, Requirement::Relation(words)))
         };
         let other = settings.number("threshold_other");
         for name in ["threshold_from", "threshold_until"] {
             if settings.has(name) && other.is_none() {
-                return needs(name, "needs threshold_other beside it");
+                return needs(name, "needs threshold_other");
             }
         }
         let adapts = settings.flag("threshold_adapt").unwrap_or(false);
-        match (usual, other, adapts) {
-            (_, Some(_), true) => needs("threshold_other", "has no effect beside threshold_adapt"),
-            (None, Some(_), _) => needs("threshold_other", "needs threshold beside it"),
+        match (regular, other, adapts) {
+            (_, Some(_), true) => needs("threshold_other", "has no effect with threshold_adapt"),
+            (None, Some(_), _) => needs("threshold_other", "needs threshold"),
             (_, None, true) => Ok(Threshold::Adapting {
-                initial: usual.unwrap_or(ADAPT_RANGE.1),
+                initial: regular.unwrap_or(ADAPT_RANGE.1),
                 loss: settings.number("threshold_loss").unwrap_or(DEFAULT_LOSS),
             }),
-            _ if settings.has("threshold_loss") => needs("threshold_loss", "needs threshold_adapt beside it"),
-            (Some(usual), None, false) => Ok(Threshold::Fixed(usual)),
-            (Some(usual), Some(other), false) => {
+            _ if settings.has("threshold_loss") => needs("threshold_loss", "needs threshold_adapt"),
+            (Some(regular), None, false) => Ok(Threshold::Fixed(regular)),
+            (Some(regular), Some(other), false) => {
                 let at = |name| settings.number(name).map(|seconds| Instant::ZERO + Span::from_secs_f64(seconds));
                 let from = at("threshold_from").unwrap_or(Instant::ZERO);
                 let until = at("threshold_until").unwrap_or(Instant::from_nanos(u64::MAX));
                 if from < until {
-                    Ok(Threshold::Scheduled { usual, other, from, until })
+                    Ok(Threshold::Scheduled { regular, other, from, until })
                 } else {
                     needs("threshold_until", "must be after threshold_from")
                 }
             }
-            (None, None, false) => needs("threshold_adapt", "needs threshold beside it, or true"),
+            (None, None, false) => needs("threshold_adapt", "needs threshold, or true"),
         }
     }
 }
@@ -371,7 +375,7 @@ mod tests {
     use crate::{DropReason, DropTail, Limit, Observation, SampledAqm, SampledLaw, Totals};
     use aqumen_units::Ecn;
 
-    /// The verdict on a packet that meets so many of 100 with this draw.
+    /// Verdict on a packet that finds `waiting` packets in a buffer of 100, with random number `draw`.
     fn verdict<A: Aqm>(aqm: &mut ThresholdAqm<A>, waiting: u32, ecn: Ecn, draw: f64, at_s: u64) -> Verdict {
         let totals = Totals::default();
         let queue = QueueView { packets: waiting, bytes: 0, limit: Limit::packets(100), totals: &totals };
@@ -389,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_threshold_signals_become_certain_towards_the_limit() {
+    fn the_signal_probability_rises_to_one_between_threshold_and_limit() {
         // Threshold 50 of 100: F(75) = 25/50.
         let mut aqm = droptail(Threshold::Fixed(0.5));
         assert_eq!(verdict(&mut aqm, 50, Ecn::Ect0, 0.0, 0), Verdict::Pass);
@@ -397,13 +401,13 @@ mod tests {
         assert_eq!(verdict(&mut aqm, 75, Ecn::Ect0, 0.51, 0), Verdict::Pass);
         assert_eq!(verdict(&mut aqm, 75, Ecn::NotEct, 0.49, 0), Verdict::Drop(DropReason::Early));
         assert_eq!(aqm.probability().get(), 0.5);
-        // A threshold at the limit is a step there, where the buffer is full anyhow.
+        // A threshold at the limit is a step at the full buffer.
         let mut step = droptail(Threshold::Fixed(1.0));
         assert_eq!(verdict(&mut step, 99, Ecn::Ect0, 0.0, 0), Verdict::Pass);
     }
 
     #[test]
-    fn the_function_and_what_lies_below_it_are_shown() {
+    fn observe_shows_the_threshold_probability() {
         let mut aqm = droptail(Threshold::Fixed(0.5));
         verdict(&mut aqm, 75, Ecn::Ect0, 0.49, 0);
         let mut shown = Vec::new();
@@ -411,7 +415,7 @@ mod tests {
         assert_eq!(shown, [("threshold_probability", 0.5)]);
     }
 
-    /// A law that always says the same.
+    /// A law with constant output.
     #[derive(Clone)]
     struct ConstantLaw(f64);
 
@@ -420,7 +424,7 @@ mod tests {
             [None, None]
         }
 
-        fn step(&mut self, _which: usize, _seen: &Observation) -> Probability {
+        fn step(&mut self, _which: usize, _observation: &Observation) -> Probability {
             Probability::clamp(self.0)
         }
 
@@ -430,8 +434,8 @@ mod tests {
     }
 
     #[test]
-    fn the_greater_of_both_probabilities_rules() {
-        let share = |p: f64, waiting: u32| {
+    fn the_larger_probability_applies() {
+        let fraction = |p: f64, waiting: u32| {
             let totals = Totals::default();
             let mut aqm = ThresholdAqm::new(SampledAqm::new(ConstantLaw(p), true), Threshold::Fixed(0.5));
             let mut rng = SplitMix(1);
@@ -444,18 +448,18 @@ mod tests {
             }
             marked
         };
-        // F(75) = 0.5: above 0.2, below 0.7. Below the threshold the law rules alone. 20 000 draws stray by
-        // sqrt(0.25 / 20 000) = 0.0035; five of these are 0.018.
+        // F(75) = 0.5: above 0.2, below 0.7. Below the threshold F is 0. The standard deviation over 20 000 draws is
+        // sqrt(0.25 / 20 000) = 0.0035; five of them are 0.018.
         for (p, waiting, expected) in [(0.2, 75, 0.5), (0.7, 75, 0.7), (0.2, 40, 0.2)] {
-            let share = share(p, waiting);
-            assert!((share - expected).abs() < 0.018, "{share}, expected {expected}");
+            let fraction = fraction(p, waiting);
+            assert!((fraction - expected).abs() < 0.018, "{fraction}, expected {expected}");
         }
     }
 
     #[test]
-    fn a_scheduled_threshold_holds_for_its_time() {
+    fn a_scheduled_threshold_applies_between_its_times() {
         let at = |seconds| Instant::ZERO + Span::from_secs(seconds);
-        let mut aqm = droptail(Threshold::Scheduled { usual: 0.95, other: 0.5, from: at(125), until: at(175) });
+        let mut aqm = droptail(Threshold::Scheduled { regular: 0.95, other: 0.5, from: at(125), until: at(175) });
         let marks =
             |aqm: &mut ThresholdAqm<DropTail>, second| verdict(aqm, 75, Ecn::Ect0, 0.49, second) == Verdict::Mark;
         assert_eq!([124, 125, 174, 175].map(|second| marks(&mut aqm, second)), [false, true, true, false]);
@@ -476,7 +480,7 @@ mod tests {
             assert_eq!(aqm.next_timer(), Some(due + Span::from_secs(1)));
             aqm.threshold(0, due)
         };
-        // 2 of 10 lost is above 0.1: up by 0.05. 1 of 10 is between: stays. None: down. Never below 0.25.
+        // 2 of 10 lost: up by 0.05. 1 of 10: unchanged. 0 of 10: down. Never below 0.25.
         assert!((second(&mut aqm, 2) - 0.55).abs() < 1e-12);
         assert!((second(&mut aqm, 1) - 0.55).abs() < 1e-12);
         assert!((second(&mut aqm, 0) - 0.50).abs() < 1e-12);
@@ -488,12 +492,12 @@ mod tests {
             second(&mut aqm, 10);
         }
         assert_eq!(aqm.threshold(0, Instant::ZERO), 0.95);
-        // Class 1 met no packets.
+        // Class 1 had no packets.
         assert_eq!(aqm.threshold(1, Instant::ZERO), 0.5);
     }
 
     #[test]
-    fn what_does_not_fit_together_is_refused_by_name() {
+    fn errors_name_the_inconsistent_parameter() {
         let refused = |values: &[(&'static str, f64)]| {
             let values: Vec<_> = values.iter().map(|&(name, x)| (name, Value::Number(x))).collect();
             Threshold::from_values(&values).unwrap_err().param

@@ -1,8 +1,8 @@
-//! A periodic timer of an algorithm that is stepped by its host.
+//! Periodic timer of an algorithm, driven by its host.
 
 use aqumen_units::{Instant, Span};
 
-/// Due one period after the epoch, and so on.
+/// A periodic timer, due first one period after the epoch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timer {
     period: Span,
@@ -16,28 +16,28 @@ impl Timer {
         Timer { period, due: Instant::ZERO.saturating_add(period) }
     }
 
-    /// The same, due first so long after the epoch.
+    /// Sets the first due time to `span` after the epoch, at least one period.
     pub(crate) fn first_after(self, span: Span) -> Self {
         Timer { due: Instant::ZERO.saturating_add(span.max(self.period)), ..self }
     }
 
-    /// It is due first so long after `now`.
+    /// Restarts the timer: due `span` after `now`, at least one period.
     pub(crate) fn start_after(&mut self, now: Instant, span: Span) {
         self.due = now.saturating_add(span.max(self.period));
     }
 
-    /// It goes on from the last time at which `old` was due.
+    /// Continues from the last due time of `old`.
     pub(crate) fn follow(&mut self, old: &Timer) {
         let last = Instant::from_nanos(old.due.as_nanos() - old.period.as_nanos());
         self.due = last.saturating_add(self.period);
     }
 
-    /// It is due next when another of the same period is, whose beat it keeps.
-    pub(crate) fn catch_up(&mut self, due: Instant) {
+    /// Resumes at `due`, the next due time of a timer with the same phase.
+    pub(crate) fn resume_at(&mut self, due: Instant) {
         self.due = self.due.max(due);
     }
 
-    /// When it is due next.
+    /// Next due time.
     pub(crate) const fn due(&self) -> Instant {
         self.due
     }
@@ -46,7 +46,7 @@ impl Timer {
         self.period
     }
 
-    /// Whether it is due; if so the next time is set. A late call counts as one, and the phase stays.
+    /// Whether the timer is due; advances it if so. A late call counts once and keeps the phase.
     pub(crate) fn tick(&mut self, now: Instant) -> bool {
         if now < self.due {
             return false;

@@ -1,4 +1,4 @@
-//! What today's routers and hosts run on one queue: CoDel, PIE, PI2, COBALT. Their relatives with several queues are in
+//! Deployed single-queue algorithms: CoDel, PIE, PI2, COBALT. Variants with several queues are in
 //! [`multi`](crate::multi).
 
 pub(crate) mod cobalt;

@@ -1,20 +1,20 @@
 //! ARED: RED that adapts its maximum probability (Floyd, Gummadi, Shenker 2001).
 //!
-//! RED settles where its curve meets the load, so its queue wanders with the load. ARED moves the curve instead: while
+//! RED's equilibrium is where its curve meets the load, so its queue depends on the load. ARED adapts the curve: while
 //! the average is too high, max_p grows by a small step; while it is too low, max_p shrinks by a factor. The average
-//! then stays in the middle of the thresholds, whatever the load.
+//! then stays in the middle between the thresholds for any load.
 //!
 //! ```text
 //!                    avg < min_th + 0.4 D: max_p *= beta          D = max_th - min_th
-//! every interval ──  otherwise nothing
+//! every interval ──  otherwise unchanged
 //!                    avg > max_th - 0.4 D: max_p += min(alpha, max_p / 4)
 //! ```
 //!
 //! Deviations:
-//! - Thresholds come from the target as RED's do: min_th = target / 2, max_th = 3 min_th, so that the middle, where the
-//!   average is held, is the target. `thresholds = ns2-auto` is the paper's rule for a target delay.
-//! - `ns2_stale_gentle` off: ns-2 works out the steep part of the curve, above max_th, once; after max_p has moved, its
-//!   probability jumps at max_th.
+//! - Thresholds follow from the target as in RED: min_th = target / 2, max_th = 3 min_th, so that the middle is the
+//!   target. `thresholds = ns2-auto` is the paper's rule for a target delay.
+//! - `ns2_stale_gentle` off: ns-2 computes the steep part of the curve, above max_th, only once; after a change of
+//!   max_p its probability jumps at max_th.
 //! - As in ns-2, the interval runs from the last change of max_p, and max_p may pass `top` or `bottom` once.
 
 use aqumen_units::{Instant, Probability, Span};
@@ -30,14 +30,14 @@ const DEFAULT_BETA: f64 = 0.9;
 const DEFAULT_INTERVAL_S: f64 = 0.5;
 const DEFAULT_TOP: f64 = 0.5;
 const DEFAULT_BOTTOM: f64 = 0.01;
-/// ns-2: over the link's rate in bit/s this is one over the packets of 1000 bytes that it carries in 0.1 s.
+/// ns-2: over the link's rate in bit/s, the inverse of the number of 1000-byte packets per 0.1 s.
 const NS2_BOTTOM_BPS: f64 = 80_000.0;
-/// Fraction of the range between the thresholds, at each of its ends, where max_p moves.
-const ADAPTING_SHARE: f64 = 0.4;
-/// A step upwards is at most this share of max_p.
+/// Fraction of the range between the thresholds, at each end, in which max_p changes.
+const ADAPTING_FRACTION: f64 = 0.4;
+/// Largest step upwards relative to max_p.
 const STEP_MAX: f64 = 0.25;
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "ared",
     title: "ARED",
@@ -46,7 +46,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     params: &red::family::<{ red::PARAMS.len() + MORE.len() }>(WEIGHT_RULE, &MORE),
 };
 
-/// The paper's: the average follows the queue with a time constant of one second.
+/// The paper's rule: a time constant of one second.
 const WEIGHT_RULE: &str = "ns2-1s";
 
 const MORE: [Param; 7] = [
@@ -70,19 +70,19 @@ const MORE: [Param; 7] = [
     STALE_GENTLE,
 ];
 
-/// The row that both adaptive forms of RED have.
+/// Parameter of both adaptive variants of RED.
 pub(crate) const STALE_GENTLE: Param =
-    Param::flag("ns2_stale_gentle", false, "keep the curve above max_th as it was at the start, as ns-2 does");
+    Param::flag("ns2_stale_gentle", false, "keep the initial curve above max_th, as ns-2 does");
 
-/// How max_p follows the average queue.
+/// Rule by which max_p follows the average queue.
 pub trait MaxPRule {
-    /// The new max_p, if it is to change, for an average in the unit of the curve in force.
+    /// New max_p, if it changes; `average` is in the unit of `curve`.
     fn adapt(&mut self, average: f64, curve: &RedCurve) -> Option<f64>;
 
-    /// Shows each parameter in force, in the order of its row.
+    /// Visits the current parameters, in the order of the registry entry.
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>));
 
-    /// From `old`, the rule in force until now, what is state and not parameter.
+    /// Copies the state of the previous rule `old`, without its parameters.
     fn take_over(&mut self, old: &Self)
     where
         Self: Sized,
@@ -90,7 +90,7 @@ pub trait MaxPRule {
         let _ = old;
     }
 
-    /// The rule itself if it is Floyd's, which holds the average in the middle between the thresholds.
+    /// The rule if it is Floyd's, which holds the average in the middle between the thresholds.
     fn floyd(&self) -> Option<&FloydRule> {
         None
     }
@@ -114,17 +114,17 @@ pub struct FloydRule {
 pub struct AdaptiveRed<R> {
     red: Red,
     rule: R,
-    /// The least time between two changes; none if every arrival may bring one.
+    /// Least time between two changes; `None` without a minimum.
     interval: Option<Span>,
     last_change: Instant,
     stale_gentle: bool,
 }
 
-/// Adaptive RED as Floyd, Gummadi and Shenker propose it.
+/// Adaptive RED of Floyd, Gummadi and Shenker.
 pub type Ared = AdaptiveRed<FloydRule>;
 
-/// The same as a sampled law, for models without packets: each sample moves the average, and every so many samples the
-/// rule is applied.
+/// Adaptive RED as a sampled law, for models without packets. Each sample updates the average; the rule applies at
+/// every n-th sample.
 #[derive(Clone, Copy, Debug)]
 pub struct AdaptiveRedLaw<R> {
     curve: RedCurve,
@@ -144,7 +144,7 @@ impl Default for FloydRule {
 impl MaxPRule for FloydRule {
     fn adapt(&mut self, average: f64, curve: &RedCurve) -> Option<f64> {
         let max_p = curve.max_p();
-        let part = ADAPTING_SHARE * (curve.max_th() - curve.min_th());
+        let part = ADAPTING_FRACTION * (curve.max_th() - curve.min_th());
         if average < curve.min_th() + part && max_p > self.bottom {
             Some(max_p * self.beta)
         } else if average > curve.max_th() - part && max_p < self.top {
@@ -167,7 +167,7 @@ impl MaxPRule for FloydRule {
 }
 
 impl FloydRule {
-    /// Its steps up and down at `max_p`, as shares of it; none at an end of the range.
+    /// Relative steps up and down at `max_p`; `None` at an end of the range.
     fn steps(&self, max_p: f64) -> Option<[f64; 2]> {
         let inside = max_p > 1.001 * self.bottom && max_p < 0.999 * self.top;
         inside.then(|| [(self.alpha / max_p).min(STEP_MAX), 1.0 - self.beta])
@@ -175,23 +175,23 @@ impl FloydRule {
 }
 
 impl<R: MaxPRule> AdaptiveRed<R> {
-    /// `red` with a max_p that follows `rule` at each arrival, but not before `interval` has passed since the last
-    /// change (or the epoch). With `stale_gentle` the curve above max_th stays as it is.
+    /// `red` with a max_p that follows `rule` at each arrival, at least `interval` after the last change or the epoch.
+    /// With `stale_gentle` the curve above max_th never changes.
     pub fn new(red: Red, rule: R, interval: Option<Span>, stale_gentle: bool) -> Self {
         AdaptiveRed { red, rule, interval, last_change: Instant::ZERO, stale_gentle }
     }
 
-    /// The RED whose max_p moves.
+    /// The RED inside.
     pub const fn red(&self) -> &Red {
         &self.red
     }
 
-    /// The rule that moves it.
+    /// The rule.
     pub const fn rule(&self) -> &R {
         &self.rule
     }
 
-    /// max_p as it stands.
+    /// Current max_p.
     pub fn max_p(&self) -> f64 {
         self.red.curve().max_p()
     }
@@ -241,7 +241,7 @@ impl Ared {
 impl<R: MaxPRule> Aqm for AdaptiveRed<R> {
     #[inline]
     fn on_arrival<D: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, D>) -> Verdict {
-        self.red.meet(cx);
+        self.red.update_average(cx);
         self.adapt(cx.now);
         self.red.decide(packet, cx)
     }
@@ -281,7 +281,7 @@ impl<R: MaxPRule> Aqm for AdaptiveRed<R> {
         self.red.take_over(Some(&old.red), now, totals);
         self.rule.take_over(&old.rule);
         self.last_change = old.last_change;
-        // max_p is what the rule has made of it.
+        // max_p is state of the rule, not a parameter.
         self.set_max_p(old.max_p());
     }
 
@@ -291,8 +291,8 @@ impl<R: MaxPRule> Aqm for AdaptiveRed<R> {
 }
 
 impl<R: MaxPRule> AdaptiveRedLaw<R> {
-    /// `curve` over an average that follows the queue with the time constant `time_s`, sampled every `period`; `rule`
-    /// is applied at every `every`-th sample (at least one).
+    /// `curve` over an average with time constant `time_s`, sampled every `period`; `rule` applies at every `every`-th
+    /// sample (at least 1).
     pub fn new(curve: RedCurve, time_s: f64, rule: R, period: Span, every: u32) -> Self {
         let average = RedAverage::new(RedAverage::weight_for(time_s, 1.0 / period.as_secs_f64()));
         AdaptiveRedLaw { curve, average, rule, period, every: every.max(1), samples: 0 }
@@ -304,8 +304,8 @@ impl<R: MaxPRule> SampledLaw for AdaptiveRedLaw<R> {
         [Some(self.period), None]
     }
 
-    fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
-        self.average.update(seen.queue_pkts);
+    fn step(&mut self, _which: usize, observation: &Observation) -> Probability {
+        self.average.update(observation.queue_pkts);
         self.samples += 1;
         if self.samples == self.every {
             self.samples = 0;
@@ -324,11 +324,10 @@ impl<R: MaxPRule> SampledLaw for AdaptiveRedLaw<R> {
 
 impl<R: MaxPRule> Theory for AdaptiveRed<R> {
     fn not_linearizable(&self) -> Option<&'static str> {
-        self.rule.floyd().is_none().then_some("its max_p rests wherever the average lies between the thresholds")
+        self.rule.floyd().is_none().then_some("its max_p is constant for any average between the thresholds")
     }
 
-    // The rule leaves max_p alone while the average is in the middle of the thresholds: there it is RED
-    // with the max_p that holds it.
+    // The rule keeps max_p while the average is in the middle between the thresholds: there ARED is RED.
     fn adaptation_center_pkts(&self) -> Option<f64> {
         let curve = &self.red.params().curve;
         self.rule.floyd().map(|_| 0.5 * (curve.min_th() + curve.max_th()))
@@ -337,13 +336,13 @@ impl<R: MaxPRule> Theory for AdaptiveRed<R> {
     fn max_p_steps(&self, max_p: f64) -> Option<MaxPSteps> {
         let (curve, interval) = (&self.red.params().curve, self.interval?);
         let [up, down] = self.rule.floyd()?.steps(max_p)?;
-        let band_half_pkts = (0.5 - ADAPTING_SHARE) * (curve.max_th() - curve.min_th());
+        let band_half_pkts = (0.5 - ADAPTING_FRACTION) * (curve.max_th() - curve.min_th());
         Some(MaxPSteps { band_half_pkts, up, down, interval_s: interval.as_secs_f64() })
     }
 }
 
 impl Ared {
-    /// The RED that it is where the share `p` of the packets holds the queue around which the rule leaves max_p alone.
+    /// RED with the max_p at which signal probability `p` holds the average in the middle between the thresholds.
     pub(crate) fn adapted(&self, p: f64) -> Option<Red> {
         let (params, rule, middle) = (self.red.params(), &self.rule, self.adaptation_center_pkts()?);
         let with = |max_p: f64| RedParams { curve: params.curve.with_max_p(max_p), ..*params };
@@ -369,8 +368,8 @@ mod tests {
     }
 
     #[test]
-    fn max_p_moves_only_outside_the_middle_fifth() {
-        // D = 100: below 50 + 40 = 90 it shrinks, above 150 - 40 = 110 it grows.
+    fn max_p_changes_only_outside_the_middle_fifth() {
+        // D = 100: max_p shrinks below 50 + 40 = 90 and grows above 150 - 40 = 110.
         let mut rule = FloydRule::default();
         assert_eq!(rule.adapt(89.0, &curve(0.1)), Some(0.1 * 0.9));
         assert_eq!(rule.adapt(90.0, &curve(0.1)), None);
@@ -385,15 +384,15 @@ mod tests {
     }
 
     #[test]
-    fn max_p_stops_at_its_ends() {
+    fn max_p_stops_at_top_and_bottom() {
         let mut rule = FloydRule::default();
         assert_eq!(rule.adapt(150.0, &curve(0.5)), None);
         assert_eq!(rule.adapt(0.0, &curve(0.01)), None);
     }
 
     #[test]
-    fn ns2s_curve_jumps_at_max_th_after_max_p_has_moved_and_ours_does_not() {
-        // Began at 0.1, now 0.4: just below max_th 0.4, at max_th ns-2 has the old 0.1.
+    fn a_stale_gentle_curve_jumps_at_max_th_after_a_change_of_max_p() {
+        // max_p from 0.1 to 0.4: 0.4 just below max_th; at max_th ns-2 has the old 0.1.
         let (ours, ns2) = (curve(0.1).with_max_p(0.4), curve(0.1).with_max_p_below_max_th(0.4));
         assert!((ours.probability(149.999) - 0.4).abs() < 1e-4 && (ns2.probability(149.999) - 0.4).abs() < 1e-4);
         assert_eq!((ours.probability(150.0), ns2.probability(150.0)), (0.4, 0.1));
@@ -421,29 +420,29 @@ mod tests {
     }
 
     #[test]
-    fn floyds_rule_keeps_max_p_between_its_ends_and_theory_looks_there() {
+    fn theory_finds_the_equilibrium_max_p_between_bottom_and_top() {
         let given = [("bottom", Value::Number(0.02)), ("top", Value::Number(0.4))];
         let settings = Settings::check(&given, ALGORITHM.params).unwrap();
         let ared = Ared::from_settings(&settings, &network()).unwrap();
         assert_eq!((ared.rule.bottom, ared.rule.top), (0.02, 0.4));
         assert_eq!(ared.not_linearizable(), None);
-        // What can be held in the middle of the thresholds is; more takes the top, less the bottom.
+        // Probabilities that need a max_p beyond its range give top or bottom.
         let middle = ared.adaptation_center_pkts().unwrap();
         assert_eq!(middle, 0.5 * (ared.red().curve().min_th() + ared.red().curve().max_th()));
-        let held = |p: f64| *ared.adapted(p).unwrap().params();
-        assert!((held(0.1).law().probability(middle) - 0.1).abs() < 1e-9);
-        assert!((held(0.9).curve.max_p() - 0.4).abs() < 1e-9 && (held(1e-5).curve.max_p() - 0.02).abs() < 1e-9);
+        let adapted = |p: f64| *ared.adapted(p).unwrap().params();
+        assert!((adapted(0.1).law().probability(middle) - 0.1).abs() < 1e-9);
+        assert!((adapted(0.9).curve.max_p() - 0.4).abs() < 1e-9 && (adapted(1e-5).curve.max_p() - 0.02).abs() < 1e-9);
     }
 
     #[test]
-    fn the_sampled_law_has_one_period_and_applies_its_rule_at_every_so_manieth() {
+    fn the_sampled_law_applies_its_rule_at_every_nth_sample() {
         let period = Span::from_millis(20);
-        // An average without memory; above 110 max_p grows by .01, from .1 on.
+        // The average equals the queue; above 110 max_p grows by .01 from .1.
         let mut law = AdaptiveRedLaw::new(curve(0.1), 1e-9, FloydRule::default(), period, 3);
         assert_eq!(law.periods(), [Some(period), None]);
-        let seen = Observation { queue_pkts: 120.0, ..Observation::default() };
+        let observation = Observation { queue_pkts: 120.0, ..Observation::default() };
         for max_p in [0.1, 0.1, 0.11, 0.11, 0.11, 0.12, 0.12] {
-            law.step(0, &seen);
+            law.step(0, &observation);
             assert!((law.curve.max_p() - max_p).abs() < 1e-12, "{}", law.curve.max_p());
         }
     }

@@ -1,8 +1,7 @@
-//! Self-configuring RED (Feng, Kandlur, Saha, Shin 1999), the older of the two adaptive REDs.
+//! Self-configuring RED (Feng, Kandlur, Saha, Shin 1999), the older adaptive RED.
 //!
-//! max_p changes when the average crosses a threshold: whenever it falls below min_th, RED was too aggressive
-//! and max_p is divided; whenever it rises above max_th, RED was too timid and max_p is multiplied. Between
-//! the thresholds nothing happens.
+//! max_p changes when the average crosses a threshold. When it falls below min_th, RED was too aggressive and max_p is
+//! divided; when it rises above max_th, RED was too timid and max_p is multiplied.
 //!
 //! ```text
 //!           avg < min_th                       avg > max_th
@@ -10,8 +9,8 @@
 //!   entering: max_p /= alpha          entering: max_p *= beta
 //! ```
 //!
-//! Deviations: none from the paper. As there and in ns-2, nothing bounds max_p; the probability stays in [0, 1] all the
-//! same. `ns2_stale_gentle` as with `ared`.
+//! Deviations: none from the paper. As there and in ns-2, max_p is unbounded; the probability stays in [0, 1].
+//! `ns2_stale_gentle` as in `ared`.
 
 use crate::{
     AdaptiveRed, Algorithm, Bound, DefaultValue, Kind, MaxPRule, Network, Param, ParamError, Red, RedCurve, Settings,
@@ -22,7 +21,7 @@ const DEFAULT_ALPHA: f64 = 3.0;
 const DEFAULT_BETA: f64 = 2.0;
 const WEIGHT_RULE: &str = "fixed";
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "ared-feng",
     title: "ARED (Feng)",
@@ -42,10 +41,10 @@ const fn factor(name: &'static str, default: f64, doc: &'static str) -> Param {
     Param { name, kind, default: DefaultValue::number(default), doc }
 }
 
-/// max_p stays within this, far beyond all use, so that factors without end cannot carry it to zero or infinity.
+/// Range of max_p, far beyond practical values; keeps repeated factors from reaching 0 or infinity.
 const MAX_P_RANGE: (f64, f64) = (1e-100, 1e100);
 
-/// Feng's rule: a factor each time the average leaves the thresholds on the other side.
+/// Feng's rule: max_p changes by a factor when the average leaves the thresholds on the other side.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FengRule {
     alpha: f64,
@@ -53,7 +52,7 @@ pub struct FengRule {
     region: Region,
 }
 
-/// Where the average was.
+/// Position of the average relative to the thresholds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Region {
     Below,
@@ -65,7 +64,7 @@ enum Region {
 pub type AredFeng = AdaptiveRed<FengRule>;
 
 impl FengRule {
-    /// max_p is divided by `alpha` on the way down and multiplied by `beta` on the way up; both are at least one.
+    /// Divides max_p by `alpha` on the way down, multiplies it by `beta` on the way up; both are at least 1.
     pub const fn new(alpha: f64, beta: f64) -> Self {
         FengRule { alpha, beta, region: Region::Below }
     }
@@ -81,7 +80,7 @@ impl MaxPRule for FengRule {
         } else if average > curve.min_th() && average < curve.max_th() {
             Region::Between
         } else {
-            // On a threshold: as before.
+            // On a threshold: unchanged.
             self.region
         };
         if region == self.region {
@@ -125,7 +124,7 @@ mod tests {
     fn max_p_changes_once_per_crossing() {
         let curve = RedCurve::new(50.0, 150.0, 0.1, true).unwrap();
         let mut rule = FengRule::new(3.0, 2.0);
-        // The start counts as below: the first packets do not divide.
+        // The initial region is below, so the first packets do not divide max_p.
         assert_eq!(rule.adapt(0.0, &curve), None);
         assert_eq!(rule.adapt(100.0, &curve), None);
         assert_eq!(rule.adapt(151.0, &curve), Some(0.2));
@@ -141,7 +140,7 @@ mod tests {
         let curve = RedCurve::new(50.0, 150.0, 0.1, true).unwrap();
         let mut rule = FengRule::new(3.0, 2.0);
         assert_eq!(rule.adapt(160.0, &curve), Some(0.2));
-        // Still above: the way back up does not double again.
+        // Still above: no second doubling.
         assert_eq!(rule.adapt(150.0, &curve), None);
         assert_eq!(rule.adapt(160.0, &curve), None);
     }

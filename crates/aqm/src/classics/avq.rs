@@ -1,8 +1,8 @@
-//! AVQ: adaptive virtual queue (Kunniyur, Srikant 2001), in the paper's form and in ns-2's.
+//! AVQ: adaptive virtual queue (Kunniyur, Srikant 2001), as in the paper and as in ns-2.
 //!
-//! A virtual queue of the same buffer is served a little more slowly than the link; a packet that would overflow it is
-//! signalled. The virtual capacity itself follows the arrivals, so that the link ends up loaded to a chosen fraction
-//! gamma, whatever the number of flows. No random numbers are needed.
+//! A virtual queue with the same buffer is served more slowly than the link. A packet that would overflow it is
+//! signalled. The virtual capacity adapts to the arrivals, so that the utilisation tends to a chosen value gamma for
+//! any number of flows. AVQ draws no random numbers.
 //!
 //! ```text
 //! arrival of b after dt:  vq = max(vq - C~ dt, 0)
@@ -11,11 +11,11 @@
 //! ```
 //!
 //! Deviations:
-//! - `form = ns2`: the virtual capacity is bounded after both terms, not between them, and a packet that is dropped
-//!   (not one that is marked) skips the update, so that the next one credits the whole gap.
-//! - A chosen packet that cannot carry a mark is dropped; ns-2 lets it pass: `spare_not_ect`.
-//! - Packets, not bytes, are counted; `bytes` counts bytes, ns-2's `queue_in_bytes_`. A buffer in the other unit is as
-//!   many packets of the mean size.
+//! - `form = ns2`: the virtual capacity is bounded after both terms, not between them. A dropped (not a marked) packet
+//!   skips the update, so the next update covers the whole gap.
+//! - A signalled packet that is not ECN-capable is dropped; ns-2 lets it pass: `spare_not_ect`.
+//! - The unit is packets; `bytes` selects bytes, ns-2's `queue_in_bytes_`. A buffer in the other unit is converted with
+//!   the mean packet size.
 
 use core::fmt;
 
@@ -31,18 +31,18 @@ const DEFAULT_ALPHA: f64 = 0.15;
 const DEFAULT_INITIAL_FRACTION: f64 = 0.8;
 const DEFAULT_BUFFER_FRACTION: f64 = 1.0;
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "avq",
     title: "AVQ",
-    summary: "adaptive virtual queue: signals what would overflow a slower virtual link, whose rate follows the arrivals",
+    summary: "adaptive virtual queue: signals packets that overflow a slower virtual queue, whose rate follows the arrivals",
     reference: "Kunniyur, Srikant: Analysis and design of an adaptive virtual queue (AVQ) algorithm, 2001; ns-2.35",
     params: &[
         Param {
             name: "gamma",
             kind: Kind::Number { unit: Unit::One, min: Bound::Exclusive(0.0), max: Bound::Inclusive(1.0) },
             default: DefaultValue::number(DEFAULT_GAMMA),
-            doc: "utilisation that the virtual capacity aims at",
+            doc: "target utilisation",
         },
         Param {
             name: "alpha",
@@ -74,36 +74,32 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             DefaultValue::Designed("the network's packet size"),
             "mean packet size that turns the buffer's packets into bytes",
         ),
-        Param::flag(
-            "spare_not_ect",
-            false,
-            "with ecn, let a chosen packet pass that cannot carry a mark, as ns-2 does",
-        ),
+        Param::flag("spare_not_ect", false, "with ecn, pass signalled packets that are not ECN-capable, as ns-2 does"),
         Param::ECN,
     ],
 };
 
-/// How the virtual capacity is updated.
+/// Update rule of the virtual capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AvqForm {
-    /// As the paper prints it.
+    /// As in the paper.
     Paper,
-    /// As ns-2.35 does.
+    /// As in ns-2.35.
     Ns2,
 }
 
 /// The parameters of [`Avq`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AvqParams {
-    /// Utilisation aimed at, in (0, 1].
+    /// Target utilisation, in (0, 1].
     pub gamma: f64,
     /// Speed of adaptation, 1/s.
     pub alpha: f64,
-    /// Virtual capacity at the start over the link's, in [0, 1].
+    /// Initial virtual capacity over the link's, in [0, 1].
     pub initial_fraction: f64,
     /// Virtual buffer over the real one.
     pub buffer_fraction: f64,
-    /// How the virtual capacity is updated.
+    /// Update rule of the virtual capacity.
     pub form: AvqForm,
     /// Count bytes instead of packets.
     pub bytes: bool,
@@ -111,13 +107,13 @@ pub struct AvqParams {
     pub mean_packet: f64,
     /// Capacity of the link, packets of the mean size per second.
     pub capacity_pps: f64,
-    /// Let a chosen packet pass that cannot carry a mark.
+    /// Pass signalled packets that are not ECN-capable.
     pub spare_not_ect: bool,
     /// Mark ECN-capable packets.
     pub ecn: bool,
 }
 
-/// The law: a virtual queue whose capacity follows the arrivals. Amounts are packets or bytes, as the caller likes.
+/// The law: a virtual queue whose capacity follows the arrivals, in packets or in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VirtualQueue {
     /// Capacity of the link, C, per second.
@@ -134,37 +130,37 @@ pub struct VirtualQueue {
 pub struct Avq {
     params: AvqParams,
     queue: VirtualQueue,
-    /// When the virtual queue was served last; none before the first packet.
+    /// Time of the last service; `None` before the first packet.
     served: Option<Instant>,
-    /// When the virtual capacity was updated last.
+    /// Time of the last update of the virtual capacity.
     updated: Option<Instant>,
-    /// When the virtual capacity first fell to zero.
+    /// Time at which the virtual capacity first fell to 0.
     starved: Option<Instant>,
 }
 
 impl VirtualQueue {
-    /// An empty virtual queue beside a link of `capacity` per second.
+    /// An empty virtual queue for a link of `capacity` per second.
     pub fn new(capacity: f64, initial_fraction: f64, gamma: f64, alpha: f64) -> Self {
         VirtualQueue { capacity, virtual_capacity: initial_fraction * capacity, gamma, alpha, waiting: 0.0 }
     }
 
-    /// `dt_s` seconds of service pass.
+    /// Serves the virtual queue for `dt_s` seconds.
     #[inline]
     pub fn serve(&mut self, dt_s: f64) {
         self.waiting = (self.waiting - self.virtual_capacity * dt_s).max(0.0);
     }
 
-    /// Whether `amount` finds room in a buffer of `room`; if so it waits.
+    /// Enqueues `amount` if it fits into a buffer of `capacity`; returns whether it does.
     #[inline]
-    pub fn offer(&mut self, amount: f64, room: f64) -> bool {
-        let fits = self.waiting + amount <= room;
+    pub fn offer(&mut self, amount: f64, capacity: f64) -> bool {
+        let fits = self.waiting + amount <= capacity;
         if fits {
             self.waiting += amount;
         }
         fits
     }
 
-    /// The virtual capacity after an arrival of `amount`, `dt_s` seconds after the one before.
+    /// Updates the virtual capacity for an arrival of `amount`, `dt_s` seconds after the previous one.
     #[inline]
     pub fn adapt(&mut self, amount: f64, dt_s: f64, form: AvqForm) {
         let credit = self.alpha * self.gamma * self.capacity * dt_s;
@@ -180,7 +176,7 @@ impl VirtualQueue {
         self.virtual_capacity
     }
 
-    /// What waits in the virtual queue.
+    /// Length of the virtual queue.
     pub const fn waiting(&self) -> f64 {
         self.waiting
     }
@@ -242,11 +238,11 @@ impl Aqm for Avq {
 
         self.queue.serve(since(self.served));
         self.served = Some(now);
-        let room = buffer_fraction * cx.queue.limit.in_packets_of(mean_packet) * unit;
-        let fits = self.queue.offer(amount, room);
-        let spared = ecn && spare_not_ect && !packet.ecn.is_ect();
-        let verdict = if fits || spared { Verdict::Pass } else { Verdict::signal(packet, ecn) };
-        // ns-2 forgets the update with the packet that it drops.
+        let capacity = buffer_fraction * cx.queue.limit.in_packets_of(mean_packet) * unit;
+        let fits = self.queue.offer(amount, capacity);
+        let exempt = ecn && spare_not_ect && !packet.ecn.is_ect();
+        let verdict = if fits || exempt { Verdict::Pass } else { Verdict::signal(packet, ecn) };
+        // ns-2 skips the update for a dropped packet.
         if form == AvqForm::Paper || !matches!(verdict, Verdict::Drop(_)) {
             self.queue.adapt(amount, since(self.updated), form);
             self.updated = Some(now);
@@ -279,8 +275,8 @@ impl Aqm for Avq {
         if let Some(since) = self.starved {
             let (at, gamma) = (since.as_secs_f64(), self.params.gamma);
             tell(format_args!(
-                "AVQ's virtual capacity fell to 0 at {at:.3} s: more arrived than gamma = {gamma} of the link's rate for so long \
-                 that the virtual queue no longer drains; from there on AVQ signals without regard to the queue"
+                "AVQ's virtual capacity fell to 0 at {at:.3} s: the arrival rate exceeded gamma = {gamma} of the link's rate for so \
+                 long that the virtual queue no longer drains; from then on AVQ ignores the queue"
             ));
         }
     }
@@ -301,7 +297,7 @@ impl Aqm for Avq {
 
 impl Theory for Avq {
     fn not_linearizable(&self) -> Option<&'static str> {
-        Some("it signals what overflows its virtual queue, and has no probability")
+        Some("it signals packets that overflow its virtual queue, and has no probability")
     }
 }
 
@@ -314,21 +310,21 @@ mod tests {
     }
 
     #[test]
-    fn the_virtual_queue_is_served_at_the_virtual_capacity_and_refuses_what_does_not_fit() {
+    fn the_virtual_queue_is_served_at_the_virtual_capacity_and_overflows_at_its_limit() {
         let mut queue = queue();
-        // 0.8 * 1000 = 800 a second.
+        // 0.8 * 1000 = 800 per second.
         assert_eq!(queue.virtual_capacity(), 800.0);
         assert!(queue.offer(1.0, 2.0) && queue.offer(1.0, 2.0));
         assert!(!queue.offer(1.0, 2.0));
         assert_eq!(queue.waiting(), 2.0);
-        // 1/800 s serves one, and room for it is back.
+        // 1/800 s serves one packet.
         queue.serve(1.0 / 800.0);
         assert_eq!(queue.waiting(), 1.0);
         assert!(queue.offer(1.0, 2.0));
     }
 
     #[test]
-    fn the_forms_differ_where_the_virtual_capacity_is_full() {
+    fn the_forms_differ_at_the_full_virtual_capacity() {
         // 800 + 0.15 * 0.98 * 1000 * 2 = 1094. Paper: min(1094, 1000) - 0.15; ns-2: min(1094 - 0.15, 1000).
         let (mut paper, mut ns2) = (queue(), queue());
         paper.adapt(1.0, 2.0, AvqForm::Paper);
@@ -336,8 +332,8 @@ mod tests {
         assert_eq!((paper.virtual_capacity(), ns2.virtual_capacity()), (999.85, 1000.0));
     }
 
-    /// Runs for 200 s with `pps` evenly spaced packets a second against C = 1000, gamma = 0.98, a buffer of 20; returns
-    /// the share that is signalled in the second half, and the virtual capacity at the end.
+    /// Runs 200 s with `pps` evenly spaced packets per second at C = 1000, gamma = 0.98, a buffer of 20. Returns the
+    /// fraction signalled in the second half, and the final virtual capacity.
     fn run(pps: f64) -> (f64, f64) {
         let mut queue = queue();
         let (mut signalled, packets) = (0.0, (200.0 * pps) as u32);
@@ -353,17 +349,17 @@ mod tests {
     }
 
     #[test]
-    fn below_the_desired_load_nothing_is_signalled() {
-        // 900 < 980: the virtual capacity rises to the link's, less one packet's charge.
+    fn below_the_target_utilisation_no_packet_is_signalled() {
+        // 900 < 980: the virtual capacity rises to the link's, minus one packet's charge.
         let (signalled, capacity) = run(900.0);
         assert_eq!(signalled, 0.0);
         assert!((capacity - 1000.0).abs() < 1.0, "{capacity}");
     }
 
     #[test]
-    fn above_the_desired_load_the_virtual_capacity_falls_until_the_rest_is_signalled() {
-        // d C~/dt = alpha (980 - 1020) = -6 a second: from 800 to 200 within 100 s and to 0 at
-        // 133 s. Then all is signalled.
+    fn above_the_target_utilisation_the_virtual_capacity_falls_to_zero() {
+        // dC~/dt = alpha (980 - 1020) = -6 per second: from 800 to 200 within 100 s and to 0 at 133 s. Then every
+        // packet is signalled.
         let (signalled, capacity) = run(1020.0);
         assert!(signalled > 0.9, "{signalled}");
         assert_eq!(capacity, 0.0);

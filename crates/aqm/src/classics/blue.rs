@@ -1,14 +1,14 @@
-//! BLUE: a probability driven by events (Feng, Kandlur, Saha, Shin 1999).
+//! BLUE: a probability driven by overflow and idleness (Feng, Kandlur, Saha, Shin 1999).
 //!
-//! BLUE looks at no queue length. When the buffer overflows the probability rises by a step; when the link falls idle
-//! it falls by a smaller step. At least a freeze time lies between two steps, so that senders can answer.
+//! BLUE does not use the queue length. When the buffer overflows the probability rises by a step; when the link becomes
+//! idle it falls by a smaller step. A freeze time between two steps gives senders time to react.
 //!
 //! ```text
 //! overflow: p = min(1, p + d1)    link idle: p = max(0, p - d2)    each if the last step is older than the freeze time
 //! ```
 //!
 //! Deviations: values as in the comparison of Rahmani et al. (2011), 10 ms, 0.001, 0.0002; BLUE's own port for ns-1.1
-//! has 100 ms, 0.0025, 0.00025 and a timer for each direction. `ecn` is off, as there.
+//! has 100 ms, 0.0025, 0.00025 and separate timers for both directions. `ecn` is off, as there.
 
 use aqumen_units::{Instant, Probability, Span};
 
@@ -21,7 +21,7 @@ const DEFAULT_FREEZE_S: f64 = 0.010;
 const DEFAULT_INCREMENT: f64 = 0.001;
 const DEFAULT_DECREMENT: f64 = 0.0002;
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "blue",
     title: "BLUE",
@@ -40,14 +40,14 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     ],
 };
 
-/// The law: a probability that steps up and down at events.
+/// The law: a probability that steps up at overflows and down at idleness.
 #[derive(Clone, Copy, Debug)]
 pub struct BlueLaw {
     freeze: Span,
     increment: f64,
     decrement: f64,
     p: Probability,
-    /// The last step, in either direction; none yet at the start.
+    /// Time of the last step in either direction; `None` before the first.
     last: Option<Instant>,
 }
 
@@ -59,22 +59,22 @@ pub struct Blue {
 }
 
 impl BlueLaw {
-    /// From p = 0: steps of `increment` and `decrement`, both in [0, 1], more than `freeze` apart.
+    /// The law at p = 0, with steps `increment` and `decrement` in [0, 1], more than `freeze` apart.
     pub const fn new(freeze: Span, increment: f64, decrement: f64) -> Self {
         BlueLaw { freeze, increment, decrement, p: Probability::ZERO, last: None }
     }
 
-    /// The probability as it stands.
+    /// Current probability.
     pub const fn probability(&self) -> Probability {
         self.p
     }
 
-    /// Too much came: one step up.
+    /// Overflow: one step up.
     pub fn overflow(&mut self, now: Instant) {
         self.step(self.increment, now);
     }
 
-    /// Too little came: one step down.
+    /// Idle link: one step down.
     pub fn idle(&mut self, now: Instant) {
         self.step(-self.decrement, now);
     }
@@ -88,7 +88,7 @@ impl BlueLaw {
 }
 
 impl Blue {
-    /// Applies `law`; with `ecn`, a chosen packet that can carry a mark is marked instead of dropped.
+    /// Applies `law`; with `ecn`, ECN-capable packets are marked instead of dropped.
     pub const fn new(law: BlueLaw, ecn: bool) -> Self {
         Blue { law, ecn }
     }
@@ -151,7 +151,7 @@ impl Aqm for Blue {
 
 impl Theory for Blue {
     fn not_linearizable(&self) -> Option<&'static str> {
-        Some("its probability moves by fixed steps when the buffer overflows or runs empty")
+        Some("its probability moves by fixed steps when the buffer overflows or the link is idle")
     }
 }
 
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_more_than_the_freeze_time_apart_whatever_their_direction() {
+    fn the_freeze_time_holds_between_steps_of_either_direction() {
         let mut law = BlueLaw::new(Span::from_millis(10), 0.25, 0.125);
         law.overflow(at_ms(0));
         assert_eq!(law.probability().get(), 0.25);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_probability_stays_between_never_and_always() {
+    fn the_probability_stays_in_its_range() {
         let mut law = BlueLaw::new(Span::from_millis(1), 0.6, 0.7);
         for (ms, expected) in [(2, 0.6), (4, 1.0), (6, 1.0)] {
             law.overflow(at_ms(ms));

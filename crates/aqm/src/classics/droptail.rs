@@ -1,7 +1,7 @@
-//! DropTail: no active queue management. The host's limit alone discards packets.
+//! DropTail: no active queue management. Packets are dropped only when the buffer is full.
 //!
-//! Deviations: none from the textbook. ns-2's `DropTail` discards a packet when the queue would *reach* the limit with
-//! it, so that it holds one packet less than its limit; `ns2_limit` does the same.
+//! Deviations: none from the textbook. ns-2's `DropTail` drops a packet with which the queue would *reach* the limit,
+//! so it holds one packet less than its limit; `ns2_limit` does the same.
 
 use aqumen_units::Probability;
 
@@ -10,11 +10,11 @@ use crate::{
     Theory, Value, Verdict,
 };
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "droptail",
     title: "DropTail",
-    summary: "no AQM: packets are discarded when the buffer is full",
+    summary: "no AQM: packets are dropped when the buffer is full",
     reference: "-",
     params: &[Param::flag("ns2_limit", false, "hold one packet less than the limit, as ns-2 does")],
 };
@@ -26,7 +26,7 @@ pub struct DropTail {
 }
 
 impl DropTail {
-    /// DropTail; with `ns2_limit` it holds one packet less than the limit.
+    /// DropTail. With `ns2_limit` the queue holds one packet less than its limit.
     pub const fn new(ns2_limit: bool) -> Self {
         DropTail { ns2_limit }
     }

@@ -1,7 +1,7 @@
-//! A fixed probability: each packet is marked or dropped with the same chance, whatever the queue does. It controls
-//! nothing; with it one measures what a sender does at a given probability (its window over p), apart from any queue.
+//! Fixed probability: each packet is marked or dropped with a constant probability. There is no feedback from the
+//! queue, so the response of a sender to a given probability (its window as a function of p) can be measured.
 //!
-//! Deviations: none; there is no text to follow. A packet that finds the buffer full draws no number.
+//! Deviations: none, there is no source. An overflowing packet draws no random number.
 
 use aqumen_units::Probability;
 
@@ -11,16 +11,13 @@ use crate::{
 
 const DEFAULT_P: f64 = 0.01;
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "fixed",
     title: "Fixed probability",
-    summary: "marks or drops each packet with a constant probability, to see what senders do at it",
+    summary: "marks or drops each packet with a constant probability, to measure how senders respond",
     reference: "-",
-    params: &[
-        Param::fraction("p", DefaultValue::number(DEFAULT_P), "probability of a signal for each packet"),
-        Param::ECN,
-    ],
+    params: &[Param::fraction("p", DefaultValue::number(DEFAULT_P), "signal probability of each packet"), Param::ECN],
 };
 
 /// A fixed probability.
@@ -31,7 +28,7 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// Signals with probability `p`; with `ecn`, a chosen packet that can carry a mark is marked instead of dropped.
+    /// Signals with probability `p`; with `ecn`, ECN-capable packets are marked instead of dropped.
     pub const fn new(p: Probability, ecn: bool) -> Self {
         Fixed { p, ecn }
     }

@@ -1,15 +1,14 @@
 //! PI: a proportional-integral controller of the queue length (Hollot, Misra, Towsley, Gong 2001).
 //!
-//! At a fixed frequency the queue's error moves the probability: in proportion to the error's change, and, as long as
-//! an error is left, further and further. The queue therefore settles at the target whatever the load, as long as some
-//! probability in [0, 1] can hold it there.
+//! At a fixed frequency the probability changes in proportion to the queue's error and to the change of that error. The
+//! integral action drives the queue to its target for any load that some probability in [0, 1] can hold.
 //!
 //! ```text
 //! p(k) = clamp(p(k-1) + a (q(k) - target) - b (q(k-1) - target), 0, 1)        a > b > 0
 //! ```
 //!
-//! Deviations: when only the network is given, the crossover is min(z, 0.5 / R0), not z: Hollot's rule is too fast for
-//! small windows (W0 < 4). `crossover = hollot` restores it.
+//! Deviations: without given gains, the crossover is min(z, 0.5 / R0), not z, since Hollot's rule is too fast for small
+//! windows (W0 < 4). `crossover = hollot` restores it.
 
 use aqumen_units::{Probability, Rate, Span};
 
@@ -23,7 +22,7 @@ use crate::{
 
 const DEFAULT_HZ: f64 = 160.0;
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "pi",
     title: "PI",
@@ -44,18 +43,15 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             "capacity",
             Unit::BitsPerSecond,
             DefaultValue::Designed("the network's capacity"),
-            "capacity the design assumes, C",
+            "assumed capacity, C",
         ),
         Param::positive(
             "flows",
             Unit::One,
             DefaultValue::Designed("the network's flows"),
-            "flows the design assumes, N; few rather than many",
+            "assumed number of flows, N; a low estimate is the safe one",
         ),
-        Param {
-            doc: "round-trip time without queueing that the design assumes; large rather than small",
-            ..RoundTrip::RTT
-        },
+        Param { doc: "assumed round-trip time without queueing; a high estimate is the safe one", ..RoundTrip::RTT },
         Param {
             name: "crossover",
             kind: Kind::Choice(&["min", "hollot", "delay"]),
@@ -69,7 +65,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
 
 const DESIGNED: DefaultValue = DefaultValue::Designed("by the rule `crossover`");
 
-/// A PI controller in continuous time, C(s) = K (1 + s / z) / s.
+/// PI controller in continuous time, C(s) = K (1 + s / z) / s.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PiController {
     /// Integral gain, K, per packet and second.
@@ -78,19 +74,19 @@ pub struct PiController {
     pub zero: f64,
 }
 
-/// The two gains of the sampled law, a > b > 0, per packet.
+/// Gains of the sampled law, a > b > 0, per packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PiGains {
     a: f64,
     b: f64,
 }
 
-/// Where a design lets the open loop's gain fall to one, w_g, rad/s.
+/// Design rule for the gain crossover frequency w_g, rad/s.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Crossover {
     /// At the window pole z = 2N / (R0^2 C) (Hollot et al. 2001).
     WindowPole,
-    /// At beta / R0. 0.5 leaves a phase margin of 34.8 degrees, 0.3 leaves 56; above 0.6 it is nearly gone.
+    /// At beta / R0. The phase margin is 34.8 degrees for 0.5 and 56 for 0.3; above 0.6 it nearly vanishes.
     PerDelay(f64),
     /// At the lower of the two, with beta = 0.5.
     Lower,
@@ -107,7 +103,7 @@ pub struct Pi {
 }
 
 impl PiController {
-    /// Places the zero on the window pole z = 2N / (R0^2 C) and the crossover where `crossover` says:
+    /// Controller with its zero on the window pole z = 2N / (R0^2 C) and the given crossover:
     /// K = w_g sqrt((w_g R0)^2 + 1) / k_t.
     ///
     /// ```
@@ -134,7 +130,7 @@ impl PiController {
         self.gain / self.zero
     }
 
-    /// The sampled law by the bilinear transform: a, b = K/z +- K/(2 f_s).
+    /// Gains of the sampled law by the bilinear transform: a, b = K/z +- K/(2 f_s).
     pub fn sampled(&self, frequency: f64) -> Result<PiGains, ParamError> {
         let half = 0.5 * self.gain / frequency;
         PiGains::new(self.proportional() + half, self.proportional() - half)
@@ -159,47 +155,47 @@ impl PiGains {
         self.b
     }
 
-    /// The controller in continuous time that these gains sample at `frequency`: K = (a - b) f_s, z = 2 K / (a + b).
+    /// Continuous-time controller of these gains at `frequency`: K = (a - b) f_s, z = 2 K / (a + b).
     pub fn continuous(&self, frequency: f64) -> PiController {
         let gain = (self.a - self.b) * frequency;
         PiController { gain, zero: 2.0 * gain / (self.a + self.b) }
     }
 
-    /// The velocity form p += a e - b e_old, stepped `frequency` times a second.
+    /// Transfer function of the velocity form p += a e - b e_old at `frequency` steps per second.
     pub fn transfer(&self, frequency: f64) -> Transfer {
         Transfer { num: vec![self.a, -self.b], den: vec![1.0, -1.0], period_s: Some(1.0 / frequency) }
     }
 }
 
 impl Pi {
-    /// The law with `gains`, sampled `frequency` times a second, holding `target` packets. It starts from p = 0 and an
-    /// empty queue.
+    /// The law with `gains`, sampled `frequency` times per second, for a target of `target` packets. It starts at p = 0
+    /// with an empty queue.
     pub fn new(gains: PiGains, frequency: f64, target: f64) -> Self {
         Pi { gains, frequency, target, p: Probability::ZERO, old_queue: 0.0 }
     }
 
-    /// The same from the probability `p` on.
+    /// Sets the initial probability to `p`.
     pub const fn starting_at(self, p: Probability) -> Self {
         Pi { p, ..self }
     }
 
-    /// Takes other gains and another target, packets. The probability does not jump.
+    /// Changes gains and target (packets) without a jump of the probability.
     pub const fn retune(&mut self, gains: PiGains, target: f64) {
         self.gains = gains;
         self.target = target;
     }
 
-    /// The gains in force.
+    /// Current gains.
     pub const fn gains(&self) -> PiGains {
         self.gains
     }
 
-    /// The target queue length, packets.
+    /// Target queue length, packets.
     pub const fn target_pkts(&self) -> f64 {
         self.target
     }
 
-    /// Proportional part, which the present error adds to the integral: k_p = (a + b) / 2 for each packet.
+    /// Proportional part of p: the error times k_p = (a + b) / 2.
     fn proportional(&self) -> f64 {
         0.5 * (self.gains.a + self.gains.b) * (self.old_queue - self.target)
     }
@@ -217,7 +213,7 @@ impl Pi {
         let target = Target::from_settings(settings, network)?.packets(network.capacity_pps());
         let gains = match (settings.number("a"), settings.number("b")) {
             (Some(a), Some(b)) => {
-                refuse_design(settings)?;
+                check_no_design(settings)?;
                 PiGains::new(a, b)?
             }
             (None, None) => {
@@ -235,25 +231,25 @@ impl Pi {
                     )
                 })?
             }
-            (Some(a), None) => return Err(ParamError::relation("a", a, "needs b beside it")),
-            (None, Some(b)) => return Err(ParamError::relation("b", b, "needs a beside it")),
+            (Some(a), None) => return Err(ParamError::relation("a", a, "needs b")),
+            (None, Some(b)) => return Err(ParamError::relation("b", b, "needs a")),
         };
         Ok(Pi::new(gains, frequency, target))
     }
 }
 
-/// Given gains leave nothing to design. A capacity still says how many packets a target delay is.
-fn refuse_design(settings: &Settings<'_>) -> Result<(), ParamError> {
-    let idle = |name: &str, value: Value<'_>| {
-        Err(ParamError::new(name, value, Requirement::Relation("has no effect beside a and b")))
+/// Error if design parameters are given in addition to gains. The capacity may convert a target delay to packets.
+fn check_no_design(settings: &Settings<'_>) -> Result<(), ParamError> {
+    let unused = |name: &str, value: Value<'_>| {
+        Err(ParamError::new(name, value, Requirement::Relation("has no effect if a and b are given")))
     };
     if let Some(rule) = settings.choice("crossover") {
-        return idle("crossover", Value::Choice(rule));
+        return unused("crossover", Value::Choice(rule));
     }
     for name in ["capacity", "flows", "rtt"] {
         match settings.number(name) {
             Some(_) if name == "capacity" && settings.has("target_delay") => {}
-            Some(value) => return idle(name, Value::Number(value)),
+            Some(value) => return unused(name, Value::Number(value)),
             None => {}
         }
     }
@@ -271,10 +267,10 @@ impl SampledLaw for Pi {
         [Some(Span::from_secs_f64(1.0 / self.frequency)), None]
     }
 
-    fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
+    fn step(&mut self, _which: usize, observation: &Observation) -> Probability {
         let PiGains { a, b } = self.gains;
-        let queue = seen.queue_pkts;
-        // The increment form with a clamped p cannot wind up; the old queue advances while p is clamped, too.
+        let queue = observation.queue_pkts;
+        // The velocity form with a clamped p does not wind up. The old queue advances also while p is clamped.
         self.p = Probability::clamp(self.p.get() + a * (queue - self.target) - b * (self.old_queue - self.target));
         self.old_queue = queue;
         self.p
@@ -331,13 +327,13 @@ impl Theory for Pi {
 mod tests {
     use super::*;
 
-    /// Equal to the digits that are given.
+    /// Equal up to a relative error.
     fn assert_near(got: f64, expected: f64, relative: f64) {
         assert!((got / expected - 1.0).abs() < relative, "{got}, expected {expected}");
     }
 
     #[test]
-    fn the_classic_gains_come_from_the_classic_controller() {
+    fn the_published_gains_follow_from_the_published_controller() {
         // K/z = 9.64e-6 / 0.53 = 1.818868e-5; K T/2 = 9.64e-6 / 320 = 3.0125e-8: a = 1.821880e-5, b = 1.815855e-5.
         let gains = PiController { gain: 9.64e-6, zero: 0.53 }.sampled(160.0).unwrap();
         assert_near(gains.a(), 1.821_880e-5, 1e-6);
@@ -348,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn hollots_rule_gives_his_published_controller() {
+    fn hollots_rule_gives_the_published_controller() {
         // N = 60, C = 3750, R0 = 0.2 + 175/3750 = 0.246667: published as K = 9.64e-6, z = 0.53.
         let plant = TcpPlant::new(60.0, 3750.0, 0.2 + 175.0 / 3750.0).unwrap();
         let pi = PiController::design(&plant, Crossover::WindowPole);
@@ -360,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_never_crosses_over_faster_than_half_a_round_trip_allows() {
+    fn the_default_crossover_is_the_lower_of_both_rules() {
         // N = 100, C = 1250, R0 = 0.28: z = 200 / (0.0784 * 1250) = 2.041 is above 0.5 / 0.28 = 1.786.
         let small_window = TcpPlant::new(100.0, 1250.0, 0.28).unwrap();
         let design = |plant, crossover| PiController::design(plant, crossover);
@@ -375,14 +371,14 @@ mod tests {
     }
 
     #[test]
-    fn the_gains_that_the_arm_pfc_paper_prints_are_a_slow_controller() {
+    fn the_gains_printed_in_the_arm_pfc_paper_give_a_slow_controller() {
         // K = 6e-9 * 150 = 9e-7; z = 2 * 9e-7 / 1.29e-6 = 1.3953. K k_t = 9e-7 * 1071.875 = 9.6e-4 rad/s.
         let pi = PiGains::new(6.48e-7, 6.42e-7).unwrap().continuous(150.0);
         assert_near(pi.gain, 9e-7, 1e-9);
         assert_near(pi.zero, 1.395_349, 1e-6);
     }
 
-    /// 10 Mbit/s of 1000 B, that is C = 1250; N = 100, 200 ms, 100 packets.
+    /// C = 1250 packets/s (10 Mbit/s, 1000 B), N = 100, base RTT 200 ms, target 100 packets.
     const NETWORK: Network = Network {
         capacity: Rate::from_bps(10_000_000),
         flows: 100.0,
@@ -398,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_in_time_and_a_network_of_its_own_resolve_to_packets_and_gains() {
+    fn a_target_delay_and_given_network_values_determine_target_and_gains() {
         let resolved = |values: &[(&str, Value<'_>)]| {
             let pi = given(values).unwrap();
             (pi.target, pi.gains.continuous(pi.frequency).zero)
@@ -419,15 +415,15 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_effect_is_refused() {
+    fn parameters_without_effect_are_errors() {
         let gains = [("a", Value::Number(2e-5)), ("b", Value::Number(1e-5))];
-        let beside = |name, value| given(&[gains[0], gains[1], (name, value)]).map(|pi| pi.target);
+        let with = |name, value| given(&[gains[0], gains[1], (name, value)]).map(|pi| pi.target);
         for name in ["flows", "rtt", "capacity"] {
-            assert_eq!(beside(name, Value::Number(10.0)).unwrap_err().param, name);
+            assert_eq!(with(name, Value::Number(10.0)).unwrap_err().param, name);
         }
-        assert_eq!(beside("crossover", Value::Choice("delay")).unwrap_err().param, "crossover");
-        assert_eq!(beside("target_delay", Value::Number(0.02)), Ok(25.0));
-        // There the capacity says how many packets the time is.
+        assert_eq!(with("crossover", Value::Choice("delay")).unwrap_err().param, "crossover");
+        assert_eq!(with("target_delay", Value::Number(0.02)), Ok(25.0));
+        // With a target delay the capacity has an effect.
         let both = [gains[0], gains[1], ("target_delay", Value::Number(0.02)), ("capacity", Value::Number(5e6))];
         assert_eq!(given(&both).unwrap().target, 12.5);
         let two = [("target_delay", Value::Number(0.02)), ("target", Value::Number(25.0))];
@@ -435,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn gains_that_do_not_regulate_are_refused() {
+    fn gains_that_do_not_regulate_are_errors() {
         assert_eq!(PiGains::new(1e-5, 1e-5).unwrap_err().param, "a");
         assert_eq!(PiGains::new(1e-5, 0.0).unwrap_err().param, "b");
         assert_eq!(PiGains::new(f64::NAN, 1e-5).unwrap_err().param, "a");

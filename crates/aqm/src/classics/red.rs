@@ -1,8 +1,8 @@
 //! RED: random early detection (Floyd and Jacobson 1993), with the options and the arithmetic of ns-2.
 //!
-//! Each arrival moves an exponential average of the queue; between two thresholds the probability of a signal rises
-//! with the average. Signals are spread out evenly by counting the packets since the last one. After an idle time the
-//! average falls as if as many small packets had met an empty queue as the link could have sent.
+//! Each arrival updates an exponential average of the queue; between two thresholds the signal probability rises with
+//! the average. Signals are spread uniformly by counting the packets since the last one. After an idle time the average
+//! falls as if the link had sent packets that found an empty queue.
 //!
 //! ```text
 //!            avg < min_th: pass
@@ -15,21 +15,20 @@
 //! Deviations:
 //! - Thresholds come from the target (min_th = target / 2, max_th = 3 min_th), not from ns-2's 5 ms rule, which
 //!   `thresholds = ns2-auto` selects; the weight is 0.002, and `weight_rule` selects ns-2's rules.
-//! - `use_mark_p` is off: ns-2 drops ECN-capable packets once p_b exceeds `mark_p` = 0.1, which surprises everybody.
-//! - `bytes` and `queue_in_bytes` are off, and ECN is on; ns-2 has it the other way round.
-//! - `spacing = linux`: one random number for each signal, R in [0, 1), instead of one for each packet; the signal
-//!   comes with the first packet for which count p_b >= R, so that they come 1 to 1/p_b packets apart, evenly spread
-//!   (half of ns-2's with `wait`, on the average 0.5 / p_b instead of 1.5 / p_b). The count goes on from there, is at
-//!   rest below min_th and above the curve's end, and a queue of one packet is not spared.
-//! - `above = mark` (Linux): beyond the curve's end packets that can be are marked instead of dropped.
-//! - `thresholds = tc`, `weight_rule = tc`: what tc makes of a limit alone: max_th a quarter of it, min_th a third of
-//!   that, and a weight of 2^-k that lets a burst of (2 min_th + max_th) / 3 packets pass.
-//! - ns-2's `drop_tail_` false and `ns1_compat_` are left out; its adaptive modes are algorithms of their own (`ared`,
-//!   `ared-feng`).
+//! - `use_mark_p` is off; ns-2 drops ECN-capable packets once p_b exceeds `mark_p` = 0.1.
+//! - `bytes` and `queue_in_bytes` are off and ECN is on; ns-2 has the opposite defaults.
+//! - `spacing = linux`: one random number R in [0, 1) per signal, not per packet. The first packet with count p_b >= R
+//!   is signalled, so gaps are uniform between 1 and 1/p_b packets (mean 0.5 / p_b; ns-2 with `wait`: 1.5 / p_b). The
+//!   count is undefined below min_th and above the curve's end, and a queue of one packet is not exempt.
+//! - `above = mark` (Linux): beyond the curve's end ECN-capable packets are marked instead of dropped.
+//! - `thresholds = tc`, `weight_rule = tc`: tc's values for a given limit: max_th = limit / 4, min_th = max_th / 3, and
+//!   a weight of 2^-k that lets a burst of (2 min_th + max_th) / 3 packets pass.
+//! - ns-2's `drop_tail_` false and `ns1_compat_` are omitted; its adaptive modes are the algorithms `ared` and
+//!   `ared-feng`.
 //!
-//! Linux, of which `red-linux` has the rest: the average is of bytes in fixed point; over idle times it
-//! falls by a table of shifts, made for 10 Mbit/s where `tc` is not told the bandwidth; the drop above max_th counts as
-//! early there; `nodrop` and the actions at marks and drops are left out.
+//! Differences between `red-linux` and Linux: Linux averages bytes in fixed point. During idle times the average falls
+//! by a table of shifts, computed for 10 Mbit/s if tc is not given the bandwidth. A drop above max_th counts as early
+//! in Linux. `nodrop` and the actions at marks and drops are omitted.
 
 use aqumen_units::{Instant, Probability};
 
@@ -46,16 +45,16 @@ const DEFAULT_MAX_P: f64 = 0.1;
 const DEFAULT_MARK_P: f64 = 0.1;
 const DEFAULT_TARGET_DELAY_S: f64 = 0.005;
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "red",
     title: "RED",
-    summary: "random early detection: a signal with a probability that rises with the average queue",
+    summary: "random early detection: signals packets with a probability that rises with the average queue",
     reference: "Floyd, Jacobson: Random early detection gateways for congestion avoidance, 1993; ns-2.35",
     params: &PARAMS,
 };
 
-/// The parameters of every member of RED's family, in the order in which `settings` shows them.
+/// Parameters of RED and its variants, in the order of `settings`.
 pub(crate) const PARAMS: [Param; 18] = [
     Param {
         name: "min_th",
@@ -79,7 +78,7 @@ pub(crate) const PARAMS: [Param; 18] = [
         "target_delay",
         Unit::Seconds,
         DefaultValue::number(DEFAULT_TARGET_DELAY_S),
-        "queueing delay at which thresholds = ns2-auto aims, ns-2's targetdelay_",
+        "target queueing delay of thresholds = ns2-auto, ns-2's targetdelay_",
     ),
     Param::fraction("max_p", DefaultValue::number(DEFAULT_MAX_P), "probability at max_th, ns-2's 1 / linterm_"),
     Param {
@@ -128,18 +127,18 @@ pub(crate) const PARAMS: [Param; 18] = [
         name: "spacing",
         kind: Kind::Choice(&["ns2", "linux"]),
         default: DefaultValue::Value(Value::Choice("ns2")),
-        doc: "how signals are spread: a random number for each packet, with `wait` or without, or one for each signal, as in Linux",
+        doc: "spacing of signals: a random number per packet, with or without `wait` (ns2), or one per signal (linux)",
     },
     Param {
         name: "above",
         kind: Kind::Choice(&["drop", "mark"]),
         default: DefaultValue::Value(Value::Choice("drop")),
-        doc: "what becomes of an ECN-capable packet beyond the curve: dropped, or marked, as in Linux without harddrop",
+        doc: "action on an ECN-capable packet beyond the curve: drop, or mark, as in Linux without harddrop",
     },
     Param::ECN,
 ];
 
-/// The exponential average of the queue: avg <- (1 - w) avg + w q at each arrival.
+/// Exponential average of the queue: avg <- (1 - w) avg + w q at each arrival.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedAverage {
     weight: f64,
@@ -153,24 +152,24 @@ pub struct RedParams {
     pub curve: RedCurve,
     /// Weight of one arrival in the average, in (0, 1].
     pub weight: f64,
-    /// Rate of the link in mean packets per second, ns-2's `ptc`; zero switches the decay over idle times off.
+    /// Rate of the link in mean packets per second, ns-2's `ptc`; 0 disables the decay during idle times.
     pub link_pps: f64,
-    /// At least 1/p packets pass between two signals.
+    /// Whether at least 1/p packets pass between two signals.
     pub wait: bool,
-    /// A packet's probability grows with its size.
+    /// Whether a packet's probability grows with its size.
     pub bytes: bool,
-    /// The average is of bytes.
+    /// Whether the average is in bytes.
     pub queue_in_bytes: bool,
-    /// Mean packet size in bytes, at least one.
+    /// Mean packet size in bytes, at least 1.
     pub mean_packet: u32,
-    /// Drop ECN-capable packets, too, while the curve's probability is above `mark_p`. ns-2's forced drop beyond the
-    /// curve's end is then an early one.
+    /// Drop ECN-capable packets while p_b is above `mark_p`. ns-2's forced drop beyond the curve's end then counts as
+    /// early.
     pub use_mark_p: bool,
-    /// See `use_mark_p`.
+    /// Threshold of `use_mark_p`.
     pub mark_p: Probability,
-    /// One random number for each signal, as in Linux, instead of one for each packet.
+    /// One random number per signal, as in Linux, instead of one per packet.
     pub linux_spacing: bool,
-    /// Beyond the curve mark what can be marked.
+    /// Mark ECN-capable packets beyond the curve's end.
     pub mark_above: bool,
     /// Mark ECN-capable packets.
     pub ecn: bool,
@@ -180,24 +179,25 @@ pub struct RedParams {
 #[derive(Clone, Copy, Debug)]
 pub struct Red {
     params: RedParams,
-    /// The thresholds in the unit of the average.
+    /// Curve in the unit of the average.
     curve: RedCurve,
     average: RedAverage,
-    /// Packets since the last signal. Saturates: long before that the next signal is certain.
+    /// Packets since the last signal, saturating.
     count: u32,
     count_bytes: u64,
-    /// The last packet met an average above min_th.
+    /// Whether the last packet found an average above min_th.
     above_min: bool,
-    /// Linux's number for the next signal; none at rest.
-    drawn: Option<f64>,
+    /// Linux's random number for the next signal; `None` outside the curve.
+    random_number: Option<f64>,
     idle_since: Option<Instant>,
-    /// What the last decision used: from the curve, and after spreading out.
+    /// Base probability p_b of the last decision.
     base: f64,
+    /// Probability of the last decision, after spreading.
     spread: f64,
 }
 
 impl RedParams {
-    /// RED with these parameters, averaged over its packets.
+    /// Mean behaviour of RED with these parameters.
     pub fn law(&self) -> RedLaw {
         RedLaw {
             curve: self.curve,
@@ -210,29 +210,28 @@ impl RedParams {
 }
 
 impl RedAverage {
-    /// An average of zero that gives `weight`, in (0, 1], to each arrival.
+    /// An average of 0 with `weight` in (0, 1] per arrival.
     pub const fn new(weight: f64) -> Self {
         RedAverage { weight, value: 0.0 }
     }
 
-    /// The weight with which the average follows the queue with the time constant `time_s` when `pps` packets arrive a
-    /// second: w = 1 - exp(-1 / (time pps)).
+    /// Weight for time constant `time_s` at `pps` arrivals per second: w = 1 - exp(-1 / (time pps)).
     pub fn weight_for(time_s: f64, pps: f64) -> f64 {
         -libm::expm1(-1.0 / (time_s * pps))
     }
 
-    /// The pole of the average at `pps` arrivals a second, K = -pps ln(1 - w), rad/s.
+    /// Pole of the average at `pps` arrivals per second, K = -pps ln(1 - w), rad/s.
     pub fn pole(&self, pps: f64) -> f64 {
         -pps * libm::log1p(-self.weight)
     }
 
-    /// An arrival that met `queue`.
+    /// Updates the average for an arrival that found `queue`.
     #[inline]
     pub fn update(&mut self, queue: f64) {
         self.value = (1.0 - self.weight) * self.value + self.weight * queue;
     }
 
-    /// So many arrivals that met an empty queue.
+    /// Updates the average for `arrivals` arrivals that found an empty queue.
     pub fn decay(&mut self, arrivals: f64) {
         self.value *= libm::pow(1.0 - self.weight, arrivals);
     }
@@ -242,7 +241,7 @@ impl RedAverage {
         self.value
     }
 
-    /// The weight of one arrival.
+    /// Weight of one arrival.
     pub const fn weight(&self) -> f64 {
         self.weight
     }
@@ -268,7 +267,7 @@ impl Red {
             count: 0,
             count_bytes: 0,
             above_min: false,
-            drawn: None,
+            random_number: None,
             // ns-2: the link has been idle since the start.
             idle_since: Some(Instant::ZERO),
             base: 0.0,
@@ -276,7 +275,7 @@ impl Red {
         })
     }
 
-    /// The parameters in force.
+    /// Parameters.
     pub const fn params(&self) -> &RedParams {
         &self.params
     }
@@ -285,14 +284,14 @@ impl Red {
         Red::design(settings, network, "fixed")
     }
 
-    /// As an operator set it up; `weight_rule` applies where he names none.
+    /// RED for an operator's settings; `weight_rule` is the default rule for the weight.
     pub(crate) fn design(
         settings: &Settings<'_>,
         network: &Network,
         weight_rule: &'static str,
     ) -> Result<Self, ParamError> {
         let flag = |name: &str, otherwise: bool| settings.flag(name).unwrap_or(otherwise);
-        // ns-2 keeps the mean packet size as an integer.
+        // ns-2 stores the mean packet size as an integer.
         let mean_packet = match settings.whole("mean_packet")? {
             Some(bytes) => bytes as u32,
             None => libm::round(network.packet_bytes).max(1.0) as u32,
@@ -345,7 +344,7 @@ impl Red {
         })
     }
 
-    /// Moves the average; after an idle time first lets it fall.
+    /// Updates the average, with decay after an idle time.
     #[inline]
     fn observe_queue(&mut self, queue: f64, now: Instant) {
         if let Some(since) = self.idle_since {
@@ -354,7 +353,7 @@ impl Red {
         self.average.update(queue);
     }
 
-    /// Apart from the rest, so that the common path stays short.
+    /// Decay after an idle time; a separate function keeps the common path short.
     #[cold]
     fn end_idle(&mut self, since: Instant, now: Instant) {
         self.idle_since = None;
@@ -364,8 +363,7 @@ impl Red {
         }
     }
 
-    /// The probability for this packet, so that signals come evenly spaced: p_b grows with
-    /// the count since the last one.
+    /// Probability of a signal to this packet: `base` increased with the count since the last signal.
     #[inline]
     fn spread(&self, base: f64, packet: &Packet) -> f64 {
         let params = &self.params;
@@ -391,34 +389,34 @@ impl Red {
 }
 
 impl Red {
-    /// The first half of an arrival: the average moves.
+    /// First part of an arrival: updates the average.
     #[inline]
-    pub(crate) fn meet<R: Draw>(&mut self, cx: &Cx<'_, R>) {
+    pub(crate) fn update_average<R: Draw>(&mut self, cx: &Cx<'_, R>) {
         self.observe_queue(self.queue(cx), cx.now);
     }
 
-    /// The queue in the unit of the average.
+    /// Queue in the unit of the average.
     #[inline]
     fn queue<R: Draw>(&self, cx: &Cx<'_, R>) -> f64 {
         if self.params.queue_in_bytes { cx.queue.bytes as f64 } else { cx.queue.packets as f64 }
     }
 
-    /// The curve in force, in the unit of the average.
+    /// Current curve, in the unit of the average.
     pub(crate) const fn curve(&self) -> &RedCurve {
         &self.curve
     }
 
-    /// Changes the curve in force.
+    /// Changes the curve.
     pub(crate) fn set_curve(&mut self, curve: RedCurve) {
         self.curve = curve;
     }
 
-    /// The average queue, in the unit of the curve in force.
+    /// Average queue, in the unit of the curve.
     pub(crate) const fn average(&self) -> f64 {
         self.average.value()
     }
 
-    /// The second half of an arrival: the decision.
+    /// Second part of an arrival: the decision.
     #[inline]
     pub(crate) fn decide<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
         if self.params.linux_spacing {
@@ -436,7 +434,7 @@ impl Red {
         }
         if !self.params.use_mark_p && average >= self.curve.end() {
             self.restart_count();
-            return self.beyond(packet);
+            return self.beyond_curve(packet);
         }
         if !self.above_min {
             // The first packet above min_th is never signalled.
@@ -445,7 +443,7 @@ impl Red {
         }
         self.base = self.curve.probability(average);
         self.spread = self.spread(self.base, packet);
-        // ns-2 asks u <= p, not u < p.
+        // ns-2 tests u <= p, not u < p.
         if cx.rng.uniform() > self.spread {
             return Verdict::Pass;
         }
@@ -454,30 +452,30 @@ impl Red {
         Verdict::signal(packet, self.params.ecn && may_mark)
     }
 
-    /// Linux, red_action.
+    /// Decision as in Linux, `red_action`.
     fn decide_as_linux<R: Draw>(&mut self, packet: &Packet, rng: &mut R) -> Verdict {
         let average = self.average.value();
         if average < self.curve.min_th() || average >= self.curve.end() {
-            (self.drawn, self.above_min, self.spread) = (None, average >= self.curve.min_th(), 0.0);
-            return if self.above_min { self.beyond(packet) } else { Verdict::Pass };
+            (self.random_number, self.above_min, self.spread) = (None, average >= self.curve.min_th(), 0.0);
+            return if self.above_min { self.beyond_curve(packet) } else { Verdict::Pass };
         }
         self.above_min = true;
         self.base = self.curve.probability(average);
-        let Some(drawn) = self.drawn else {
-            (self.drawn, self.count) = (Some(rng.uniform()), 0);
+        let Some(random_number) = self.random_number else {
+            (self.random_number, self.count) = (Some(rng.uniform()), 0);
             return Verdict::Pass;
         };
         self.count = self.count.saturating_add(1);
         self.spread = (self.count as f64 * self.base).min(1.0);
-        if self.spread < drawn {
+        if self.spread < random_number {
             return Verdict::Pass;
         }
-        (self.drawn, self.count) = (Some(rng.uniform()), 0);
+        (self.random_number, self.count) = (Some(rng.uniform()), 0);
         Verdict::signal(packet, self.params.ecn)
     }
 
-    /// The verdict beyond the curve's end.
-    fn beyond(&self, packet: &Packet) -> Verdict {
+    /// Verdict beyond the curve's end.
+    fn beyond_curve(&self, packet: &Packet) -> Verdict {
         match Verdict::signal(packet, self.params.ecn && self.params.mark_above) {
             Verdict::Mark => Verdict::Mark,
             _ => Verdict::Drop(DropReason::Overflow),
@@ -485,20 +483,20 @@ impl Red {
     }
 }
 
-/// The weight that tc computes: the largest 2^-k with which an average that begins at zero stays below min_th for a
-/// burst of so many packets: burst + 1 - min_th <= (1 - (1 - w)^burst) / w.
+/// Weight that tc computes: the largest 2^-k for which an average that starts at 0 stays below min_th during a burst,
+/// burst + 1 - min_th <= (1 - (1 - w)^burst) / w.
 fn tc_weight(min_th: f64, max_th: f64) -> f64 {
     let burst = libm::floor((2.0 * min_th + max_th) / 3.0);
-    let room = burst + 1.0 - min_th;
+    let excess = burst + 1.0 - min_th;
     let weights = (1..32).map(|k| libm::ldexp(1.0, -k));
-    weights.into_iter().find(|w| room <= (1.0 - libm::pow(1.0 - w, burst)) / w).unwrap_or(libm::ldexp(1.0, -31))
+    weights.into_iter().find(|w| excess <= (1.0 - libm::pow(1.0 - w, burst)) / w).unwrap_or(libm::ldexp(1.0, -31))
 }
 
 impl Aqm for Red {
-    // Too large to stand where every algorithm is called.
+    // Too large to be inlined into the dispatch over all algorithms.
     #[inline(never)]
     fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
-        self.meet(cx);
+        self.update_average(cx);
         self.decide(packet, cx)
     }
 
@@ -560,8 +558,7 @@ impl Aqm for Red {
     }
 }
 
-/// RED's table with `weight_rule` as the default rule of that name, followed by `more`: the
-/// table of a member of its family.
+/// Parameter table of a RED variant: RED's with default `weight_rule`, followed by `more`.
 pub(crate) const fn family<const N: usize>(weight_rule: &'static str, more: &[Param]) -> [Param; N] {
     let mut all = [Param::ECN; N];
     let mut i = 0;
@@ -573,7 +570,7 @@ pub(crate) const fn family<const N: usize>(weight_rule: &'static str, more: &[Pa
     all
 }
 
-/// The place of `weight_rule` in the table.
+/// Index of `weight_rule` in the table.
 const WEIGHT_RULE: usize = 6;
 
 impl Theory for Red {
@@ -603,7 +600,7 @@ impl Theory for Red {
         let pole = -at.capacity_pps * libm::log1p(-params.weight.min(1.0 - 1e-12));
         report.number("L_RED", slope);
         report.number("K", pole);
-        // Hollot et al.: L_RED k_t <= sqrt((w_g / K)^2 + 1), w_g a tenth of the slower pole of the plant.
+        // Hollot et al.: L_RED k_t <= sqrt((w_g / K)^2 + 1), with w_g a tenth of the slower pole of the plant.
         let w_g = 0.1 * (1.0 / plant.window_time_s()).min(1.0 / at.rtt_s);
         let gain = slope * plant.gain_pkts();
         report.number("w_g", w_g);
@@ -614,7 +611,7 @@ impl Theory for Red {
             report.number("weight_stable", weight);
             if pole > stable {
                 report.warn(format!(
-                    "the average follows too fast for Hollot's rule: weight at most {weight:.3e} instead of {:.3e}",
+                    "the average is too fast for Hollot's rule: weight {:.3e} instead of at most {weight:.3e}",
                     params.weight
                 ));
             }

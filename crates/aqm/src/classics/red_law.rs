@@ -1,43 +1,43 @@
-//! RED's curve, and RED as the average over its packets sees it: for fluids, and for the linear answer.
+//! RED's curve, and RED's mean behaviour over many packets, for the fluid and the linear model.
 
 use crate::{GapTail, Param, ParamError, SignalGaps, Transfer, Unit};
 
-/// The probability of a signal over the average queue. The unit of both is free (packets or bytes).
+/// Base probability p_b as a function of the average queue, in packets or bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedCurve {
     min_th: f64,
     max_th: f64,
     max_p: f64,
     slope: f64,
-    /// Where the steep part begins, at max_th: max_p, but for a curve whose steep part stays behind.
+    /// Probability at max_th: max_p, or an older value if the steep part is stale (ns-2).
     steep_start: f64,
     steep_slope: f64,
     gentle: bool,
 }
 
-/// RED as the average over its packets sees it.
+/// Mean behaviour of RED over many packets.
 ///
-/// The average follows the queue with K = -r ln(1 - w), r being the arrivals per second (the capacity while the link
-/// idles, when the average falls as if it were full). Signals are spread out: with the curve at p_b, the gap between
-/// two is spread evenly from 1/p_b to 2/p_b packets with `wait`, from 1 to 1/p_b without, so that their share of the
-/// packets is about p_b / 1.5 or 2 p_b, not p_b.
+/// The average follows the queue with pole K = -r ln(1 - w), where r is the arrival rate (the capacity while the link
+/// idles). RED spreads its signals: at base probability p_b the gap between two signals is uniform between 1/p_b and
+/// 2/p_b packets with `wait`, between 1 and 1/p_b without. The signal probability is therefore about p_b / 1.5 or 2
+/// p_b, not p_b.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedLaw {
-    /// Over the average queue in packets.
+    /// Curve over the average queue in packets.
     pub curve: RedCurve,
     /// -ln(1 - w) per arrival.
     pub decay: f64,
-    /// At least 1/p_b packets pass between two signals.
+    /// Whether at least 1/p_b packets pass between two signals.
     pub wait: bool,
-    /// Whether signals are marks where a packet can carry one.
+    /// Whether ECN-capable packets are marked.
     pub ecn: bool,
-    /// The probability above which signals are losses all the same, and the average from which every packet is lost.
+    /// Base probability above which ECN-capable packets are dropped, and average from which every packet is dropped.
     pub mark_limit: (f64, f64),
 }
 
 impl RedCurve {
-    /// Rises from zero at `min_th` to `max_p` at `max_th`; beyond that to one at 2 `max_th` if `gentle`, at once if
-    /// not. 0 <= `min_th` <= `max_th`, `max_th` > 0, `max_p` in [0, 1].
+    /// Curve that rises from 0 at `min_th` to `max_p` at `max_th`, and on to 1 at 2 `max_th` if `gentle`, with a jump
+    /// if not. Requires 0 <= `min_th` <= `max_th`, `max_th` > 0, `max_p` in [0, 1].
     pub fn new(min_th: f64, max_th: f64, max_p: f64, gentle: bool) -> Result<Self, ParamError> {
         Param::check_positive("max_th", max_th, Unit::Packets)?;
         if !(min_th >= 0.0 && min_th <= max_th) {
@@ -50,7 +50,7 @@ impl RedCurve {
     }
 
     fn from_parts(min_th: f64, max_th: f64, max_p: f64, gentle: bool) -> Self {
-        // ns-2: thresholds that meet are taken to be one apart.
+        // ns-2: equal thresholds count as 1 apart.
         let width = if max_th > min_th { max_th - min_th } else { 1.0 };
         RedCurve {
             min_th,
@@ -58,29 +58,28 @@ impl RedCurve {
             max_p,
             slope: max_p / width,
             steep_start: max_p,
-            // An adapted max_p may pass one: the curve then stays there.
+            // An adapted max_p may exceed 1; the curve is then constant above max_th.
             steep_slope: (1.0 - max_p).max(0.0) / max_th,
             gentle,
         }
     }
 
-    /// The same curve with another `max_p`, at least zero. Above one, the probability reaches one below max_th.
+    /// The curve with another `max_p`, at least 0. Above 1, the probability reaches 1 below max_th.
     pub fn with_max_p(&self, max_p: f64) -> Self {
         RedCurve::from_parts(self.min_th, self.max_th, max_p, self.gentle)
     }
 
-    /// The same curve with another `max_p` between the thresholds only: above max_th it
-    /// stays as it was, and jumps there.
+    /// The curve with another `max_p` between the thresholds only; it jumps at max_th (ns-2).
     pub fn with_max_p_below_max_th(&self, max_p: f64) -> Self {
         RedCurve { steep_start: self.steep_start, steep_slope: self.steep_slope, ..self.with_max_p(max_p) }
     }
 
-    /// The same curve over an average in another unit, of which one old unit holds `factor`.
+    /// The curve over an average in another unit; one old unit is `factor` new ones.
     pub fn scaled(&self, factor: f64) -> Self {
         RedCurve::from_parts(self.min_th * factor, self.max_th * factor, self.max_p, self.gentle)
     }
 
-    /// The probability at `average`, before signals are spread out.
+    /// Base probability at `average`.
     #[inline]
     pub fn probability(&self, average: f64) -> f64 {
         let p = if average < self.min_th {
@@ -95,7 +94,7 @@ impl RedCurve {
         p.min(1.0)
     }
 
-    /// The average at which the probability is `p`; where it jumps past `p`, the last one before the jump.
+    /// Average with base probability `p`; the last one before a jump past `p`.
     pub fn average_at(&self, p: f64) -> f64 {
         if self.min_th < self.max_th && p < self.max_p {
             self.min_th + p.max(0.0) / self.slope
@@ -106,22 +105,22 @@ impl RedCurve {
         }
     }
 
-    /// Where signals begin.
+    /// Lower threshold, where signals begin.
     pub const fn min_th(&self) -> f64 {
         self.min_th
     }
 
-    /// Where the probability reaches `max_p`.
+    /// Upper threshold, where the probability reaches `max_p`.
     pub const fn max_th(&self) -> f64 {
         self.max_th
     }
 
-    /// Probability at `max_th`.
+    /// Base probability at `max_th`.
     pub const fn max_p(&self) -> f64 {
         self.max_p
     }
 
-    /// Whether the probability rises on above `max_th` instead of jumping.
+    /// Whether the probability rises linearly above `max_th` instead of jumping.
     pub const fn is_gentle(&self) -> bool {
         self.gentle
     }
@@ -131,30 +130,30 @@ impl RedCurve {
         self.slope
     }
 
-    /// The average from which every packet is signalled.
+    /// Average from which every packet is signalled.
     pub fn end(&self) -> f64 {
         if self.gentle { 2.0 * self.max_th } else { self.max_th }
     }
 }
 
 impl RedLaw {
-    /// Fraction of the packets that are signalled while the average is `average`.
+    /// Signal probability at `average`.
     pub fn probability(&self, average: f64) -> f64 {
         self.gap(average).map_or(0.0, |(mean, _)| 1.0 / mean)
     }
 
-    /// How even signals are where their share is `p`: see [`crate::Theory::dispersion`].
+    /// Dispersion at signal probability `p`: see [`crate::Theory::dispersion`].
     pub fn dispersion(&self, p: f64) -> f64 {
         match self.gap(self.average_at(p)) {
             Some((mean, variance)) if mean > 1.0 => variance / (mean * mean) / (1.0 - 1.0 / mean),
-            // Every packet, or none.
+            // Every packet is signalled.
             Some(_) => 0.0,
             None => 1.0,
         }
     }
 
-    /// How far apart signals come where their share is `p`, gaps taken as if they need not be whole packets: see
-    /// [`crate::Theory::gaps`]. `None` without any, and where every packet is signalled.
+    /// Gaps at signal probability `p`, in the continuous approximation: see [`crate::Theory::signal_gaps`]. `None` at
+    /// probabilities 0 and 1.
     pub fn signal_gaps(&self, p: f64) -> Option<SignalGaps> {
         let average = self.average_at(p);
         let ((mean, _), base) = (self.gap(average)?, self.curve.probability(average));
@@ -164,14 +163,14 @@ impl RedLaw {
         })
     }
 
-    /// Mean and variance of the gap between two signals, packets, while the average is `average`; `None` without any.
+    /// Mean and variance of the gap between two signals at `average`, packets; `None` without signals.
     fn gap(&self, average: f64) -> Option<(f64, f64)> {
         let base = self.curve.probability(average);
         if base <= 0.0 {
             return None;
         }
-        // Nothing up to `from` packets, then a chance of 1 / (span - j) at the j-th further packet: the chances that
-        // none was signalled are 1 - j / span, and their sum is the mean gap.
+        // No signal up to packet `from`, then probability 1 / (span - j) at the j-th further packet: the survival
+        // probabilities are 1 - j / span, and their sum is the mean gap.
         let (from, span) = if self.wait {
             let from = libm::ceil(1.0 / base);
             (from, 2.0 / base - from)
@@ -183,12 +182,12 @@ impl RedLaw {
             return Some((from, 0.0));
         }
         let further = n - n * (n + 1.0) / (2.0 * span);
-        // The mean square likewise: the sum of (2 j - 1) (1 - j / span).
+        // The mean square is the sum of (2 j - 1) (1 - j / span).
         let square = n * n - n * (n + 1.0) * (4.0 * n - 1.0) / (6.0 * span);
         Some((from + further, (square - further * further).max(0.0)))
     }
 
-    /// The average that holds the share `p`; the curve's end if none does.
+    /// Average with signal probability `p`; the end of the curve if there is none.
     pub fn average_at(&self, p: f64) -> f64 {
         let (mut low, mut high) = (0.0, self.curve.end());
         for _ in 0..200 {
@@ -202,18 +201,18 @@ impl RedLaw {
         high
     }
 
-    /// Whether a signal is a loss although the packet could carry a mark.
-    pub fn loses(&self, average: f64) -> bool {
+    /// Whether a signal at `average` drops ECN-capable packets.
+    pub fn drops_ect(&self, average: f64) -> bool {
         !self.ecn || average >= self.mark_limit.1 || self.curve.probability(average) > self.mark_limit.0
     }
 }
 
 impl RedLaw {
-    /// C(s) = L / (s / K + 1): RED between its thresholds, where it signals the share `probability` of
-    /// `capacity_pps` arrivals a second.
+    /// Transfer function C(s) = L / (s / K + 1) at signal probability `probability` and `capacity_pps` arrivals per
+    /// second.
     pub fn linear(&self, probability: f64, capacity_pps: f64) -> Transfer {
         let average = self.average_at(probability);
-        // The share goes in small jumps, since gaps are whole packets: the slope is taken over several of them.
+        // Gaps are whole packets, so the signal probability has small jumps; the slope is taken over several of them.
         let h = (0.1 * (average - self.curve.min_th())).max(1e-6 * average.max(1.0));
         let gain = (self.probability(average + h) - self.probability(average - h)) / (2.0 * h);
         Transfer { num: alloc::vec![gain], den: alloc::vec![1.0, 1.0 / (self.decay * capacity_pps)], period_s: None }

@@ -1,8 +1,8 @@
 //! REM: random exponential marking (Athuraliya, Low, Li, Yin 2001), in ns-2's form.
 //!
-//! A price grows while more packets arrive than leave or while the queue is above its target, and falls otherwise; the
-//! probability of a signal rises exponentially with the price. Along a path the probabilities of several links then add
-//! up to that of the sum of their prices. At rest the queue is at its target and the arrivals match the capacity.
+//! A price grows while the arrival rate exceeds the capacity or the queue exceeds its target, and falls otherwise. The
+//! signal probability is exponential in the price, so that the end-to-end probability of a path depends on the sum of
+//! its links' prices. In equilibrium the queue is at its target and the arrival rate equals the capacity.
 //!
 //! ```text
 //! every T:  price = max(0, price + gamma (x + alpha (q - target) - c T))      x: arrivals during T, averaged
@@ -10,12 +10,12 @@
 //! ```
 //!
 //! Deviations:
-//! - A packet is signalled as it arrives: marked if it can be, else dropped. ns-2 with `markpkts_` marks packets as
-//!   they leave, and signals no others: `signal_at = dequeue`.
-//! - The target is the network's, where ns-2 has 20 packets; the profile `rem-ns2` has ns-2's choices.
+//! - Packets are signalled at arrival, ECN-capable ones by a mark. ns-2 with `markpkts_` marks ECN-capable packets at
+//!   the head and signals no others: `signal_at = dequeue`.
+//! - The target is the network's; ns-2 has 20 packets. Profile `rem-ns2` has ns-2's values.
 //! - `ns2_limit` off: ns-2 holds one packet less than its limit.
-//! - A signal needs a uniform number below the probability; ns-2 asks for one at most the probability.
-//! - ns-2's `qib_` (a queue counted in bytes, a probability that grows with the packet's size) is left out.
+//! - A signal requires a uniform number below the probability; in ns-2 an equal number suffices.
+//! - ns-2's `qib_` (a queue in bytes, a probability that grows with packet size) is omitted.
 
 use aqumen_units::{Instant, Probability, Span};
 
@@ -33,11 +33,11 @@ const DEFAULT_ALPHA: f64 = 0.1;
 const DEFAULT_INW: f64 = 1.0;
 const DEFAULT_INTERVAL_S: f64 = 0.002;
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "rem",
     title: "REM",
-    summary: "random exponential marking: a price integrates rate and queue mismatch, the probability is exponential in it",
+    summary: "random exponential marking: a price integrates rate and queue mismatch; the probability is exponential in it",
     reference: "Athuraliya, Low, Li, Yin: REM: active queue management, 2001; ns-2.35",
     params: &[
         Param::positive(
@@ -56,7 +56,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             name: "alpha",
             kind: Kind::Number { unit: Unit::One, min: Bound::Inclusive(0.0), max: Bound::Open },
             default: DefaultValue::number(DEFAULT_ALPHA),
-            doc: "weight of the queue's mismatch beside that of the rate",
+            doc: "weight of the queue's mismatch relative to the rate's",
         },
         Param {
             name: "inw",
@@ -71,7 +71,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             name: "signal_at",
             kind: Kind::Choice(&["arrival", "dequeue"]),
             default: DefaultValue::Value(Value::Choice("arrival")),
-            doc: "signal packets as they arrive, or mark ECN-capable ones as they leave and spare the others, ns-2's markpkts_",
+            doc: "signal packets at arrival, or mark ECN-capable packets only, at the head (dequeue), ns-2's markpkts_",
         },
         Param::flag("ns2_limit", false, "hold one packet less than the limit, as ns-2 does"),
         AntiWindup::PARAM,
@@ -86,7 +86,7 @@ pub struct RemParams {
     pub gamma: f64,
     /// Base of the exponential, above 1.
     pub phi: f64,
-    /// Weight of the queue's mismatch beside that of the rate.
+    /// Weight of the queue's mismatch relative to the rate's.
     pub alpha: f64,
     /// Weight of one interval in the average of the arrivals, in (0, 1].
     pub inw: f64,
@@ -98,11 +98,11 @@ pub struct RemParams {
     pub capacity_pps: f64,
 }
 
-/// The law: the price and the probability that follows from it.
+/// The law: a price, and the probability that follows from it.
 #[derive(Clone, Copy, Debug)]
 pub struct RemLaw {
     params: RemParams,
-    /// Packets that the link can send in an interval, c T.
+    /// Packets that the link sends in an interval, c T.
     service: f64,
     ln_phi: f64,
     arrivals: f64,
@@ -120,7 +120,7 @@ pub struct Rem {
 }
 
 impl RemLaw {
-    /// The law from a price of zero.
+    /// The law at price 0.
     pub fn new(params: RemParams) -> Result<Self, ParamError> {
         if !(params.phi > 1.0 && params.phi.is_finite()) {
             return Err(ParamError::relation("phi", params.phi, "must be above 1"));
@@ -140,12 +140,12 @@ impl RemLaw {
         })
     }
 
-    /// The price as it stands.
+    /// Current price.
     pub const fn price(&self) -> f64 {
         self.price
     }
 
-    /// The parameters in force.
+    /// Parameters.
     pub const fn params(&self) -> &RemParams {
         &self.params
     }
@@ -156,11 +156,11 @@ impl SampledLaw for RemLaw {
         [Some(self.params.interval), None]
     }
 
-    fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
+    fn step(&mut self, _which: usize, observation: &Observation) -> Probability {
         let RemParams { gamma, alpha, inw, target_pkts, .. } = self.params;
-        self.arrivals = (1.0 - inw) * self.arrivals + inw * seen.arrivals_pkts;
-        let mismatch = self.arrivals + alpha * (seen.queue_pkts - target_pkts) - self.service;
-        // Far beyond the price of certainty, within what arithmetic bears.
+        self.arrivals = (1.0 - inw) * self.arrivals + inw * observation.arrivals_pkts;
+        let mismatch = self.arrivals + alpha * (observation.queue_pkts - target_pkts) - self.service;
+        // The bound is far beyond probability 1, and keeps the price finite.
         self.price = (self.price + gamma * mismatch).clamp(0.0, 1e300);
         self.p = Probability::clamp(-libm::expm1(-self.price * self.ln_phi));
         self.p
@@ -197,9 +197,9 @@ impl SampledLaw for RemLaw {
 }
 
 impl Rem {
-    /// Applies `law` to arriving packets, or, `at_dequeue`, to ECN-capable ones as they leave. With `ecn`, a
-    /// chosen packet that can carry a mark is marked instead of dropped. With `ns2_limit` the queue holds
-    /// one packet less than its limit.
+    /// Applies `law` to arriving packets, or with `at_dequeue` to ECN-capable packets at the head. With `ecn`,
+    /// ECN-capable packets are marked instead of dropped. With `ns2_limit` the queue holds one packet less than its
+    /// limit.
     pub fn new(law: RemLaw, at_dequeue: bool, ns2_limit: bool, ecn: bool) -> Self {
         Rem { sampled: SampledAqm::new(law, ecn), at_dequeue, ns2_limit, ecn }
     }
@@ -230,7 +230,7 @@ impl Rem {
             return Err(ParamError::new(
                 "signal_at",
                 Value::Choice("dequeue"),
-                crate::Requirement::Relation("needs ecn: it marks, and drops nothing"),
+                crate::Requirement::Relation("needs ecn, since it never drops"),
             ));
         }
         let rem = Rem::new(law, at_dequeue, settings.flag("ns2_limit").unwrap_or(false), ecn);
@@ -301,8 +301,8 @@ impl Aqm for Rem {
 }
 
 impl Theory for Rem {
-    /// p = 1 - phi^-price: D(z) = ln phi (1 - p) gamma (w (1 - z^-1) / (1 - (1-w) z^-1) + alpha) / (1 - z^-1). A queue
-    /// that grew is so many arrivals above what the link sends.
+    /// p = 1 - phi^-price: D(z) = ln phi (1 - p) gamma (w (1 - z^-1) / (1 - (1-w) z^-1) + alpha) / (1 - z^-1). The
+    /// growth of the queue is the excess of arrivals.
     fn linear(&self, at: &QueueOperatingPoint) -> Option<Transfer> {
         let rem = self.law().params();
         let gain = libm::log(rem.phi) * (1.0 - at.probability.min(1.0)) * rem.gamma;
@@ -334,50 +334,50 @@ mod tests {
         }
     }
 
-    fn seen(arrivals_pkts: f64, queue_pkts: f64) -> Observation {
+    fn observation(arrivals_pkts: f64, queue_pkts: f64) -> Observation {
         Observation { arrivals_pkts, queue_pkts, ..Observation::default() }
     }
 
     #[test]
-    fn the_price_rests_at_the_target_with_matching_rates() {
-        // c T = 1000 * 0.01 = 10 packets. 30 more than that: price 0.01 * 30 = 0.3; then 10 at the target: no change.
+    fn the_price_is_constant_at_the_target_with_matching_rates() {
+        // c T = 1000 * 0.01 = 10 packets. 30 more: price 0.01 * 30 = 0.3; then 10 at the target: no change.
         let mut law = RemLaw::new(params()).unwrap();
-        law.step(0, &seen(40.0, 20.0));
+        law.step(0, &observation(40.0, 20.0));
         assert!((law.price() - 0.3).abs() < 1e-12);
-        law.step(0, &seen(10.0, 20.0));
+        law.step(0, &observation(10.0, 20.0));
         assert!((law.price() - 0.3).abs() < 1e-12);
-        // 100 above the target alone: 0.01 * 0.1 * 100 = 0.1.
-        law.step(0, &seen(10.0, 120.0));
+        // 100 packets above the target: 0.01 * 0.1 * 100 = 0.1.
+        law.step(0, &observation(10.0, 120.0));
         assert!((law.price() - 0.4).abs() < 1e-12);
     }
 
     #[test]
     fn the_probability_is_exponential_in_the_price_and_a_price_is_never_negative() {
         let mut law = RemLaw::new(params()).unwrap();
-        assert_eq!(law.step(0, &seen(0.0, 0.0)), Probability::ZERO);
+        assert_eq!(law.step(0, &observation(0.0, 0.0)), Probability::ZERO);
         assert_eq!(law.price(), 0.0);
         // Mismatch 100: price 1, p = 1 - 2^-1.
-        assert!((law.step(0, &seen(110.0, 20.0)).get() - 0.5).abs() < 1e-12);
+        assert!((law.step(0, &observation(110.0, 20.0)).get() - 0.5).abs() < 1e-12);
         // Price 2: 1 - 2^-2.
-        assert!((law.step(0, &seen(110.0, 20.0)).get() - 0.75).abs() < 1e-12);
+        assert!((law.step(0, &observation(110.0, 20.0)).get() - 0.75).abs() < 1e-12);
     }
 
     #[test]
     fn arrivals_are_averaged() {
         // inw = 1/4: 0.25 * 40 = 10 = c T on the first step, 0.75 * 10 + 0.25 * 40 = 17.5 on the second: price 0.075.
         let mut law = RemLaw::new(RemParams { inw: 0.25, ..params() }).unwrap();
-        law.step(0, &seen(40.0, 20.0));
+        law.step(0, &observation(40.0, 20.0));
         assert_eq!(law.price(), 0.0);
-        law.step(0, &seen(40.0, 20.0));
+        law.step(0, &observation(40.0, 20.0));
         assert!((law.price() - 0.075).abs() < 1e-12);
     }
 
     #[test]
-    fn at_dequeue_only_packets_that_can_be_marked_are_signalled() {
+    fn at_dequeue_only_ecn_capable_packets_are_signalled() {
         let mut law = RemLaw::new(params()).unwrap();
-        law.step(0, &seen(110.0, 20.0));
+        law.step(0, &observation(110.0, 20.0));
         let mut rem = Rem::new(law, true, false, true);
-        // The host's law starts afresh: raise its price through the timer.
+        // The timer raises the price.
         let totals = Totals { arrivals: 110, ..Totals::default() };
         let queue = QueueView { packets: 20, bytes: 0, limit: Limit::packets(300), totals: &totals };
         let now = rem.next_timer().unwrap();
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_that_makes_no_exponential_is_refused() {
+    fn parameters_out_of_range_are_errors() {
         assert_eq!(RemLaw::new(RemParams { phi: 1.0, ..params() }).unwrap_err().param, "phi");
         assert_eq!(RemLaw::new(RemParams { inw: 0.0, ..params() }).unwrap_err().param, "inw");
         assert_eq!(RemLaw::new(RemParams { gamma: f64::NAN, ..params() }).unwrap_err().param, "gamma");

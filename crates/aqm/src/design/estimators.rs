@@ -1,43 +1,43 @@
-//! The estimates on which self-tuning stands: the link's capacity from departures, TCP's load from the probability.
+//! Estimators of self-tuning AQMs: the link's capacity from departures, TCP's load from the probability.
 //!
-//! Zhang, Hollot, Towsley and Misra 2003: two first-order filters, of 5 and of 10 s,
+//! Zhang, Hollot, Towsley and Misra 2003: two first-order filters, with time constants of 5 and 10 s,
 //!
 //! ```text
-//! dC^/dt = (C_meas - C^) / tau_c        C_meas = packets sent / time the link was busy
-//! dL^/dt = (sqrt(p / 2) - L^) / tau_l   L = N / (R C), one over the window, by TCP's throughput equation p = 2 L^2
+//! dC^/dt = (C_meas - C^) / tau_c        C_meas = packets sent / busy time of the link
+//! dL^/dt = (sqrt(p / 2) - L^) / tau_l   L = N / (R C) = 1 / window, by TCP's throughput equation p = 2 L^2
 //! ```
 //!
-//! discretised exactly for inputs that are held over a period. C^ holds while the link was busy for less than half of
-//! the period: an idle link is not a slow link. L^ itself runs free; what is used of it is kept within bounds, for with
-//! p = 0 it would fall to zero, take every gain with it, and the controller would never wake up.
+//! discretised exactly for inputs that are constant over a period. C^ is not updated if the link was busy for less than
+//! half of the period, since an idle link is not a slow link. L^ is unbounded, but the load used is bounded: at p = 0
+//! it would fall to 0, and with it every gain, and the controller could not recover.
 
 use crate::{Bound, DefaultValue, Kind, Observation, Param, ParamError, Settings, Unit, Value};
 
-/// The share of a period for which the link must have been busy to say anything of its capacity.
-const BUSY_SHARE: f64 = 0.5;
+/// Least busy fraction of a period for an update of C^.
+const BUSY_FRACTION: f64 = 0.5;
 const DEFAULT_TAU_C_S: f64 = 5.0;
 const DEFAULT_TAU_L_S: f64 = 10.0;
-/// sqrt(1e-4 / 2): the load at p = 0.0001.
+/// Load at p = 0.0001: sqrt(1e-4 / 2).
 const DEFAULT_L_MIN: f64 = core::f64::consts::FRAC_1_SQRT_2 * 0.01;
-/// sqrt(1 / 2): the load at p = 1.
+/// Load at p = 1: sqrt(1 / 2).
 const DEFAULT_L_MAX: f64 = core::f64::consts::FRAC_1_SQRT_2;
 
-/// What the estimators start from and how they filter.
+/// Initial estimates, time constants and bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EstimatorParams {
     /// C^(0), packets/s.
     pub capacity_pps: f64,
-    /// L^(0), one over the window in packets.
+    /// L^(0), 1/packets.
     pub load: f64,
     /// Time constant of C^, seconds.
     pub tau_c_s: f64,
     /// Time constant of L^, seconds.
     pub tau_l_s: f64,
-    /// C^ never falls below, packets/s.
+    /// Lower bound of C^, packets/s.
     pub c_min_pps: f64,
-    /// The load used never falls below.
+    /// Lower bound of the load used.
     pub l_min: f64,
-    /// The load used never rises above.
+    /// Upper bound of the load used.
     pub l_max: f64,
 }
 
@@ -54,12 +54,12 @@ pub struct Estimators {
     busy_min_s: f64,
     capacity_pps: f64,
     load: f64,
-    /// The probability to be taken for the one applied before the first sample.
+    /// Probability assumed before the first sample, instead of the applied one.
     first: Option<f64>,
 }
 
 impl EstimatorParams {
-    /// The defaults: 5 and 10 s, at least one packet/s, a load between those of p = 0.0001 and p = 1.
+    /// Defaults: 5 and 10 s, at least 1 packet/s, loads of p = 0.0001 to p = 1.
     pub fn new(capacity_pps: f64, load: f64) -> Self {
         EstimatorParams {
             capacity_pps,
@@ -72,7 +72,7 @@ impl EstimatorParams {
         }
     }
 
-    /// The rows that every self-tuning algorithm has, in this order.
+    /// Parameters of every self-tuning algorithm.
     pub(crate) const PARAMS: [Param; 5] = [
         Param::positive(
             "tau_c",
@@ -91,7 +91,7 @@ impl EstimatorParams {
             name: "l_min",
             kind: Kind::Number { unit: Unit::One, min: Bound::Exclusive(0.0), max: Bound::Inclusive(1.0) },
             default: DefaultValue::number(DEFAULT_L_MIN),
-            doc: "least load used, 1/packets; above 0, or the law could not wake up from p = 0",
+            doc: "least load used, 1/packets; above 0, or the law could not recover from p = 0",
         },
         Param {
             name: "l_max",
@@ -101,7 +101,7 @@ impl EstimatorParams {
         },
     ];
 
-    /// The row of L^(0).
+    /// Parameter L^(0).
     pub(crate) const LOAD: Param = Param::positive(
         "load",
         Unit::One,
@@ -109,7 +109,7 @@ impl EstimatorParams {
         "initial estimate of the load, L = N / (R C), 1/packets",
     );
 
-    /// The row of C^(0).
+    /// Parameter C^(0).
     pub(crate) const CAPACITY: Param = Param::positive(
         "capacity",
         Unit::BitsPerSecond,
@@ -117,7 +117,7 @@ impl EstimatorParams {
         "initial estimate of the capacity, C",
     );
 
-    /// Takes what was given of [`EstimatorParams::PARAMS`] and `load`; `designed_load` is the load otherwise.
+    /// Parameters from the settings [`EstimatorParams::PARAMS`] and `load`, with default `designed_load`.
     pub(crate) fn from_settings(
         settings: &Settings<'_>,
         capacity_pps: f64,
@@ -152,18 +152,18 @@ impl EstimatorParams {
 }
 
 impl Estimators {
-    /// Takes what `old` has estimated.
+    /// Copies the estimates of `old`.
     pub(crate) fn take_over(&mut self, old: &Estimators) {
         (self.capacity_pps, self.load, self.first) = (old.capacity_pps, old.load, old.first);
     }
 
-    /// The load is at most that which the probability `p` holds, p = 2 L^2.
+    /// Bounds the load by that of probability `p`, p = 2 L^2.
     pub(crate) fn limit_load(&mut self, p: f64) {
         self.load = self.load.min(libm::sqrt(0.5 * p));
     }
 
-    /// Estimators that are updated every `period_s` seconds. `first` is taken for the probability that was applied
-    /// before the first update, where a law starts from an operating point; else the host's word counts.
+    /// Estimators with period `period_s` seconds. A law that starts at an operating point gives its probability as
+    /// `first`, which replaces the applied one at the first update.
     pub fn new(params: EstimatorParams, period_s: f64, first: Option<f64>) -> Result<Self, ParamError> {
         for (name, value, unit) in [
             ("capacity", params.capacity_pps, Unit::BitsPerSecond),
@@ -183,26 +183,26 @@ impl Estimators {
             gain_c: -libm::expm1(-period_s / params.tau_c_s),
             gain_l: -libm::expm1(-period_s / params.tau_l_s),
             period_s,
-            // Exactly half counts, whatever the period's last digit.
-            busy_min_s: BUSY_SHARE * period_s * (1.0 - 1e-9),
+            // Half a period counts, up to rounding.
+            busy_min_s: BUSY_FRACTION * period_s * (1.0 - 1e-9),
             capacity_pps: params.capacity_pps,
             load: params.load,
             first,
         })
     }
 
-    /// One period has passed.
-    pub fn update(&mut self, seen: &Observation) {
-        self.update_within(seen, f64::INFINITY);
+    /// Updates both estimates after one period.
+    pub fn update(&mut self, observation: &Observation) {
+        self.update_with_pole_limit(observation, f64::INFINITY);
     }
 
-    /// The same; the load's estimate moves with a pole of `pole` at the most, rad/s.
-    pub(crate) fn update_within(&mut self, seen: &Observation, pole: f64) {
-        if seen.busy_s > 0.0 && seen.busy_s >= self.busy_min_s {
-            self.capacity_pps += self.gain_c * (seen.departures_pkts / seen.busy_s - self.capacity_pps);
+    /// [`update`](Self::update) with a pole of the load's estimate of at most `pole`, rad/s.
+    pub(crate) fn update_with_pole_limit(&mut self, observation: &Observation, pole: f64) {
+        if observation.busy_s > 0.0 && observation.busy_s >= self.busy_min_s {
+            self.capacity_pps += self.gain_c * (observation.departures_pkts / observation.busy_s - self.capacity_pps);
             self.capacity_pps = self.capacity_pps.max(self.params.c_min_pps);
         }
-        let applied = self.first.take().unwrap_or(seen.applied.get());
+        let applied = self.first.take().unwrap_or(observation.applied.get());
         let gain = self.gain_l.min(-libm::expm1(-pole * self.period_s));
         self.load += gain * (libm::sqrt(applied / 2.0) - self.load);
     }
@@ -212,22 +212,22 @@ impl Estimators {
         self.capacity_pps
     }
 
-    /// The state of the load's filter, L^, unbounded.
+    /// State of the load's filter, L^, without bounds.
     pub const fn load_filter(&self) -> f64 {
         self.load
     }
 
-    /// The load to be used, within its bounds.
+    /// Load used, within its bounds.
     pub fn load(&self) -> f64 {
         self.load.min(self.params.l_max).max(self.params.l_min)
     }
 
-    /// What the estimators started from.
+    /// Parameters.
     pub const fn params(&self) -> &EstimatorParams {
         &self.params
     }
 
-    /// Shows both estimates.
+    /// Visits both estimates.
     pub fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("capacity_estimate", self.capacity_pps);
         visit("load_estimate", self.load);
@@ -245,7 +245,7 @@ mod tests {
         Estimators::new(params, 1.0, None).unwrap()
     }
 
-    fn seen(departures_pkts: f64, busy_s: f64, p: f64) -> Observation {
+    fn observation(departures_pkts: f64, busy_s: f64, p: f64) -> Observation {
         Observation { departures_pkts, busy_s, applied: Probability::clamp(p), ..Observation::default() }
     }
 
@@ -253,36 +253,36 @@ mod tests {
     fn the_capacity_follows_departures_per_busy_time_and_the_load_the_probability() {
         let mut estimators = estimators();
         // 400 packets in 0.8 s are 500/s: 1000 - 0.632121 * 500 = 683.94; sqrt(0.08 / 2) = 0.2: 0.1 + 0.0632121.
-        estimators.update(&seen(400.0, 0.8, 0.08));
+        estimators.update(&observation(400.0, 0.8, 0.08));
         assert!((estimators.capacity_pps() - 683.94).abs() < 0.01);
         assert!((estimators.load() - 0.163_212).abs() < 1e-6);
     }
 
     #[test]
-    fn an_idle_link_is_not_a_slow_one() {
+    fn the_capacity_is_not_updated_while_the_link_is_mostly_idle() {
         let mut estimators = estimators();
         for (departures, busy) in [(0.0, 0.0), (10.0, 0.499)] {
-            estimators.update(&seen(departures, busy, 0.02));
+            estimators.update(&observation(departures, busy, 0.02));
             assert_eq!(estimators.capacity_pps(), 1000.0);
         }
-        // Exactly half counts: 10 in 0.5 s are 20/s; 1000 - 0.632121 * 980 = 380.52.
-        estimators.update(&seen(10.0, 0.5, 0.02));
+        // Half the period suffices: 10 in 0.5 s are 20/s; 1000 - 0.632121 * 980 = 380.52.
+        estimators.update(&observation(10.0, 0.5, 0.02));
         assert!((estimators.capacity_pps() - 380.52).abs() < 0.01);
     }
 
     #[test]
-    fn without_signals_the_load_used_stays_above_zero() {
+    fn without_signals_the_load_used_has_a_lower_bound() {
         let mut estimators = estimators();
         for _ in 0..100 {
-            estimators.update(&seen(0.0, 1.0, 0.0));
+            estimators.update(&observation(0.0, 1.0, 0.0));
         }
         assert!(estimators.load_filter() < 1e-20 && estimators.load() == DEFAULT_L_MIN);
-        // Nothing departs: one packet a second is the least.
+        // Without departures the capacity falls to its bound of 1 packet/s.
         assert_eq!(estimators.capacity_pps(), 1.0);
     }
 
     #[test]
-    fn parameters_that_make_no_sense_are_refused_by_name() {
+    fn errors_name_the_invalid_parameter() {
         let good = EstimatorParams::new(1000.0, 0.1);
         let refused = |params| Estimators::new(params, 0.01, None).unwrap_err().param;
         assert_eq!(refused(EstimatorParams { load: 0.0, ..good }), "load");

@@ -1,7 +1,7 @@
-//! The linearised network that control laws are designed for: TCP's window and the queue around an operating point.
+//! Plant model for controller design: TCP's window and the queue, linearised at an operating point.
 //!
-//! Hollot, Misra, Towsley and Gong's model with unresponsive traffic, as in the ARM-PFC paper (Bigdeli, Haeri 2007),
-//! eqs. (1)-(6), but with the signs and the delay that those equations lose:
+//! Model of Hollot, Misra, Towsley and Gong with unresponsive traffic, as in the ARM-PFC paper (Bigdeli, Haeri 2007),
+//! eqs. (1)-(6), with corrected signs and delay:
 //!
 //! ```text
 //! dq/dp = - k_t exp(-s R0) / ((tau1 s + 1) (tau2 s + 1))
@@ -9,8 +9,7 @@
 
 use crate::{Network, Param, ParamError, Unit};
 
-/// `flows` long-lived TCP connections at a link of `capacity_pps`, at the operating point where the round trip takes
-/// `rtt_s`.
+/// Long-lived TCP flows at a bottleneck, at an operating point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TcpPlant {
     flows: f64,
@@ -20,7 +19,7 @@ pub struct TcpPlant {
 }
 
 impl TcpPlant {
-    /// All are above zero: N, C in packets/s, and R0 with its queueing in seconds.
+    /// N flows at capacity C (packets/s) with round-trip time R0 (seconds, queueing included). All are above 0.
     pub fn new(flows: f64, capacity_pps: f64, rtt_s: f64) -> Result<Self, ParamError> {
         for (name, value, unit) in
             [("flows", flows, Unit::One), ("capacity", capacity_pps, Unit::One), ("r0", rtt_s, Unit::Seconds)]
@@ -28,15 +27,15 @@ impl TcpPlant {
             Param::check_positive(name, value, unit)?;
         }
         let plant = TcpPlant { flows, capacity_pps, rtt_s, unresponsive_pps: 0.0 };
-        // Far beyond any network, far within what arithmetic bears.
+        // Far beyond any network, and safe for floating point.
         if (1e-30..1e30).contains(&plant.gain_pkts()) {
             Ok(plant)
         } else {
-            Err(ParamError::relation("flows", flows, "is out of all proportion to capacity and round-trip time"))
+            Err(ParamError::relation("flows", flows, "gives no finite plant gain at this capacity and round-trip time"))
         }
     }
 
-    /// The same with `unresponsive_pps` packets/s of traffic that ignores signals, u0: less than the capacity.
+    /// Adds `unresponsive_pps` packets/s of unresponsive traffic, u0, below the capacity.
     pub fn with_unresponsive(self, unresponsive_pps: f64) -> Result<Self, ParamError> {
         if (0.0..self.capacity_pps).contains(&unresponsive_pps) {
             Ok(TcpPlant { unresponsive_pps, ..self })
@@ -45,7 +44,7 @@ impl TcpPlant {
         }
     }
 
-    /// The nominal network with the queue at `target_pkts`.
+    /// Plant of the nominal network with queue `target_pkts`.
     pub fn nominal(network: &Network, target_pkts: f64) -> Result<Self, ParamError> {
         let at_target = Network { target_pkts, ..*network };
         TcpPlant::new(network.flows, network.capacity_pps(), at_target.r0_s())
@@ -81,13 +80,13 @@ impl TcpPlant {
         1.0 / self.window_pkts()
     }
 
-    /// Marking probability at the operating point, p0 = 2 / W0^2. Above one if the window cannot be held so small.
+    /// Signal probability at the operating point, p0 = 2 / W0^2. Above 1 if no probability holds so small a window.
     pub fn operating_probability(&self) -> f64 {
         let window = self.window_pkts();
         2.0 / (window * window)
     }
 
-    /// Gain at rest, k_t = R0^3 C C_e^2 / (4 N^2): packets of queue per unit of probability.
+    /// Static gain, k_t = R0^3 C C_e^2 / (4 N^2): packets of queue per unit of probability.
     pub fn gain_pkts(&self) -> f64 {
         let (r, n, ce) = (self.rtt_s, self.flows, self.tcp_pps());
         r * r * r * self.capacity_pps * ce * ce / (4.0 * n * n)
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_without_flows_capacity_or_delay_is_refused() {
+    fn a_network_without_flows_capacity_or_delay_is_an_error() {
         assert_eq!(TcpPlant::new(0.0, 1.0, 1.0).unwrap_err().param, "flows");
         assert_eq!(TcpPlant::new(1.0, f64::NAN, 1.0).unwrap_err().param, "capacity");
         assert_eq!(TcpPlant::new(1.0, 1.0, f64::INFINITY).unwrap_err().param, "r0");

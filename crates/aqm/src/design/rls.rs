@@ -1,43 +1,43 @@
-//! Recursive least squares with forgetting, and what keeps it from running away.
+//! Recursive least squares with forgetting, a dead zone and a bounded covariance.
 //!
 //! ```text
-//! e = y - phi' theta                       skipped, theta and P unchanged, while |e| < dead zone
+//! e = y - phi' theta                       no update of theta and P while |e| < dead zone
 //! theta += P phi e / (lambda + phi' P phi)
 //! P = (P - P phi phi' P / (lambda + phi' P phi)) / lambda;  symmetrised
-//! tr P is bounded by 10 n P0: without excitation P would grow as lambda^-k
+//! tr P <= 10 n P0, since without excitation P grows as lambda^-k
 //! ```
 
 use alloc::boxed::Box;
 
 use crate::{Param, ParamError, Unit};
 
-/// The bound on the trace of P, in units of its initial value.
+/// Bound on the trace of P relative to its initial value.
 const TRACE_FACTOR: f64 = 10.0;
 
-/// How an estimation forgets and when it pauses.
+/// Parameters of [`Rls`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RlsParams {
     /// Forgetting factor, lambda, in (0, 1].
     pub forgetting: f64,
     /// Initial covariance, P0: P = P0 I.
     pub covariance: f64,
-    /// Errors smaller than this say nothing.
+    /// Dead zone: smaller errors cause no update.
     pub dead_zone: f64,
 }
 
-/// A recursive least-squares estimation of theta in y = phi' theta.
+/// Recursive least-squares estimator of theta in y = phi' theta.
 #[derive(Clone, Debug)]
 pub struct Rls {
     params: RlsParams,
     theta: Box<[f64]>,
-    /// Row by row.
+    /// P in row-major order.
     p: Box<[f64]>,
-    /// P phi, while it is needed.
+    /// Buffer for P phi.
     gain: Box<[f64]>,
 }
 
 impl Rls {
-    /// An estimation that starts from `theta`.
+    /// Estimator with initial estimate `theta`.
     pub fn new(params: RlsParams, theta: &[f64]) -> Result<Self, ParamError> {
         Param::check_positive("covariance", params.covariance, Unit::One)?;
         if !(params.forgetting > 0.0 && params.forgetting <= 1.0) {
@@ -52,16 +52,16 @@ impl Rls {
         Ok(Rls { params, theta: theta.into(), p: p.into(), gain: alloc::vec![0.0; n].into() })
     }
 
-    /// The same with another initial P, row by row, n by n.
+    /// Sets the initial P, n by n in row-major order.
     ///
     /// # Panics
-    /// If `p` has not n times n entries.
+    /// If `p` does not have n times n entries.
     pub fn with_covariance(mut self, p: &[f64]) -> Self {
         self.p.copy_from_slice(p);
         self
     }
 
-    /// Takes in `y` and its regressor `phi`; returns the error before the update.
+    /// Updates the estimate with output `y` and regressor `phi`; returns the error before the update.
     pub fn update(&mut self, phi: &[f64], y: f64) -> f64 {
         let n = self.theta.len();
         let RlsParams { forgetting, covariance, dead_zone } = self.params;
@@ -78,7 +78,7 @@ impl Rls {
         }
         for i in 0..n {
             for j in i..n {
-                // P phi phi' P is symmetric as P is; the mean of both halves keeps rounding from making it otherwise.
+                // The mean of both entries keeps P symmetric despite rounding.
                 let mean = 0.5 * (self.p[i * n + j] + self.p[j * n + i]);
                 let new = (mean - self.gain[i] * self.gain[j] / den) / forgetting;
                 self.p[i * n + j] = new;
@@ -102,7 +102,7 @@ impl Rls {
         self.p.iter().step_by(self.theta.len() + 1).sum()
     }
 
-    /// How the estimation forgets and pauses.
+    /// Parameters.
     pub const fn params(&self) -> &RlsParams {
         &self.params
     }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn without_noise_it_finds_the_truth() {
+    fn without_noise_the_estimate_converges() {
         let mut rls = Rls::new(RlsParams { covariance: 1e6, ..PARAMS }, &[0.0, 0.0]).unwrap();
         for k in 0..20 {
             let phi = [f64::from(k % 3), f64::from(k % 5) - 2.0];
@@ -137,11 +137,11 @@ mod tests {
     }
 
     #[test]
-    fn a_small_error_changes_nothing_and_silence_does_not_wind_it_up() {
+    fn the_dead_zone_skips_updates_and_the_trace_is_bounded() {
         let mut rls = Rls::new(RlsParams { dead_zone: 2.0, ..PARAMS }, &[1.0]).unwrap();
         assert_eq!(rls.update(&[1.0], 2.9), 1.9);
         assert_eq!((rls.theta()[0], rls.trace()), (1.0, 1.0));
-        // phi = 0 tells nothing, yet P grows by 1 / lambda each time: 0.9^-22 is above 10, where the bound holds it.
+        // With phi = 0 P grows by 1 / lambda at each update; 0.9^-22 exceeds the bound of 10.
         let mut rls = Rls::new(RlsParams { forgetting: 0.9, ..PARAMS }, &[1.0]).unwrap();
         for _ in 0..1000 {
             rls.update(&[0.0], 5.0);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_out_of_range_are_refused_by_name() {
+    fn errors_name_the_invalid_parameter() {
         let refused = |params| Rls::new(params, &[0.0]).unwrap_err().param;
         assert_eq!(refused(RlsParams { forgetting: 0.0, ..PARAMS }), "forgetting");
         assert_eq!(refused(RlsParams { forgetting: 1.1, ..PARAMS }), "forgetting");

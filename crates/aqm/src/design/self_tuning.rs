@@ -1,13 +1,13 @@
-//! The self-tuning structure (Zhang, Hollot, Towsley, Misra 2003): a wrapper that estimates the network at each sample
-//! and lets any law that knows how tune itself to the estimate before it steps.
+//! Self-tuning structure (Zhang, Hollot, Towsley, Misra 2003): at each sample a wrapper estimates the network and tunes
+//! its law to the estimate before the law steps.
 //!
 //! ```text
 //! observation ──> estimators: C^, L^ ──> R ──> law.tune(C, L, R) ──> law.step ──> p
 //! ```
 //!
-//! Deviations: the paper takes R for a constant bound on the propagation time. With a target in packets that is not
-//! safe: an eighth of the capacity turns 47 ms of waiting into 370, and a loop tuned without them oscillates.
-//! [`RoundTrip::Effective`], the default, is R = base RTT + target / C^.
+//! Deviations: in the paper R is a constant bound on the propagation time. With a target in packets that is unsafe: at
+//! an eighth of the capacity, 47 ms of queueing delay become 370 ms, and a loop tuned without them oscillates. The
+//! default, [`RoundTrip::Effective`], is R = base RTT + target / C^.
 
 use aqumen_units::{Probability, Span};
 
@@ -17,12 +17,12 @@ use crate::{
     Settings, Target, Theory, Unit, Value,
 };
 
-/// What a law tunes itself to.
+/// Estimate of the network, to which a law is tuned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NetworkEstimate {
     /// Capacity, C, packets/s.
     pub capacity_pps: f64,
-    /// Load, L = N / (R C), one over the window in packets.
+    /// Load, L = N / (R C) = 1 / window, 1/packets.
     pub load: f64,
     /// Round-trip time at the target, R, seconds.
     pub rtt_s: f64,
@@ -30,41 +30,41 @@ pub struct NetworkEstimate {
 
 /// A law whose parameters follow from capacity, load and round-trip time.
 pub trait Tunable: SampledLaw {
-    /// Takes the parameters for `network`, without a bump in its output. A law keeps those it has when the estimate
-    /// gives none that make sense.
+    /// Sets the parameters for `network` without a bump in the output. No change if the estimate gives no valid
+    /// parameters.
     fn tune(&mut self, network: &NetworkEstimate);
 
-    /// The target queue.
+    /// Target queue.
     fn target(&self) -> Target;
 
-    /// The fastest pole with which the load may be estimated from this law's probability, rad/s. What is faster takes
-    /// the law's own transients for the load; 0: the probability says nothing of it now.
+    /// Largest pole with which the load may be estimated from this law's probability, rad/s. A faster estimate would
+    /// follow the law's own transients. 0: the probability currently carries no information on the load.
     fn load_pole(&self) -> f64 {
         f64::INFINITY
     }
 }
 
-/// What is known of the round-trip time.
+/// Model of the round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RoundTrip {
-    /// It is this many seconds, whatever the capacity.
+    /// Constant, seconds.
     Fixed(f64),
-    /// It takes this many seconds without queueing; the target's waiting time at C^ comes on top.
+    /// Base RTT (this value, seconds) plus the queueing delay of the target at C^.
     Effective(f64),
 }
 
-/// A law that tunes itself.
+/// A self-tuning law.
 #[derive(Clone, Debug)]
 pub struct SelfTuned<L> {
     law: L,
     estimators: Estimators,
     round_trip: RoundTrip,
-    /// Known only when it was built from settings.
+    /// Initial capacity as given in the settings; `None` if built without settings.
     capacity_bps: Option<f64>,
     rtt_s: f64,
 }
 
-/// The settings that every self-tuned algorithm reads before its law.
+/// Settings common to all self-tuning algorithms.
 pub(crate) struct Tuning {
     pub(crate) target: Target,
     pub(crate) round_trip: RoundTrip,
@@ -73,7 +73,7 @@ pub(crate) struct Tuning {
 }
 
 impl Tuning {
-    /// What every law that tunes itself is told of the network and its estimates.
+    /// Parameters of every self-tuning algorithm: network and estimators.
     pub(crate) const PARAMS: &[Param] = joined![
         &[EstimatorParams::CAPACITY, EstimatorParams::LOAD, RoundTrip::RTT, RoundTrip::WITH_QUEUE],
         &EstimatorParams::PARAMS,
@@ -91,7 +91,7 @@ impl RoundTrip {
     pub(crate) const WITH_QUEUE: Param =
         Param::flag("rtt_with_queue", true, "tune to rtt + target / C^, and not to rtt alone as the paper does");
 
-    /// R at `capacity_pps`, seconds.
+    /// Round-trip time R at `capacity_pps`, seconds.
     pub fn rtt_s(self, target: Target, capacity_pps: f64) -> f64 {
         match self {
             RoundTrip::Fixed(seconds) => seconds,
@@ -115,7 +115,7 @@ impl Tuning {
         Ok(Tuning { target, round_trip, estimators, capacity_bps })
     }
 
-    /// What the law is tuned to before the first sample.
+    /// Estimate before the first sample.
     pub(crate) fn initial(&self) -> NetworkEstimate {
         let EstimatorParams { capacity_pps, load, .. } = self.estimators;
         NetworkEstimate { capacity_pps, load, rtt_s: self.round_trip.rtt_s(self.target, capacity_pps) }
@@ -123,7 +123,7 @@ impl Tuning {
 }
 
 impl<L: Tunable> SelfTuned<L> {
-    /// `law`, tuned by `estimators` at each step of its first loop.
+    /// `law` tuned by `estimators` at each step of its first loop.
     pub fn new(law: L, estimators: Estimators, round_trip: RoundTrip) -> Self {
         let rtt_s = round_trip.rtt_s(law.target(), estimators.capacity_pps());
         SelfTuned { law, estimators, round_trip, capacity_bps: None, rtt_s }
@@ -145,7 +145,7 @@ impl<L: Tunable> SelfTuned<L> {
         self.law.tune(&NetworkEstimate { capacity_pps, load: self.estimators.load(), rtt_s: self.rtt_s });
     }
 
-    /// `law`, built for the initial estimate, with what the settings say.
+    /// `law`, built for the initial estimate, with estimators from the settings.
     pub(crate) fn from_tuning(tuning: &Tuning, law: L) -> Result<Self, ParamError> {
         let [Some(period), _] = law.periods() else { unreachable!("a tunable law has a first loop") };
         let estimators = Estimators::new(tuning.estimators, period.as_secs_f64(), None)?;
@@ -158,12 +158,12 @@ impl<L: Tunable> SampledLaw for SelfTuned<L> {
         self.law.periods()
     }
 
-    fn step(&mut self, which: usize, seen: &Observation) -> Probability {
+    fn step(&mut self, which: usize, observation: &Observation) -> Probability {
         if which == 0 {
-            self.estimators.update_within(seen, self.law.load_pole());
+            self.estimators.update_with_pole_limit(observation, self.law.load_pole());
             self.tune();
         }
-        self.law.step(which, seen)
+        self.law.step(which, observation)
     }
 
     fn initial(&self) -> Probability {
@@ -174,7 +174,7 @@ impl<L: Tunable> SampledLaw for SelfTuned<L> {
         self.law.integral()
     }
 
-    /// The estimate of the load is at most that which `p` holds: it was made from what the integral had been.
+    /// Also bounds the load's estimate by that of `p`, since it came from the wound-up integral.
     fn set_integral(&mut self, p: f64) -> Probability {
         self.estimators.limit_load(p);
         self.tune();

@@ -1,30 +1,30 @@
-//! The target queue, as the operator thinks of it: a number of packets, or a time to wait.
+//! Target queue, in packets or as a queueing delay.
 
 use crate::{Bound, DefaultValue, Kind, Network, Param, ParamError, Settings, Unit, Value};
 
 /// A target queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
-    /// So many packets.
+    /// Queue length, packets.
     Packets(f64),
-    /// As many packets as the link sends in so many seconds.
+    /// Queueing delay, seconds.
     Delay(f64),
 }
 
 impl Target {
-    /// The parameter that gives the target as a time. It stands beside [`Param::TARGET`].
+    /// Parameter of the target as a delay, an alternative to [`Param::TARGET`].
     pub(crate) const DELAY: Param = Param {
         name: "target_delay",
         kind: Kind::Number { unit: Unit::Seconds, min: Bound::Exclusive(0.0), max: Bound::Open },
         default: DefaultValue::Designed("target / capacity"),
-        doc: "the target as a time to wait; instead of target",
+        doc: "target as a queueing delay, instead of target",
     };
 
-    /// The target that was given, or the network's.
+    /// Target of the settings, or else of the network.
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
         match (settings.number("target"), settings.number("target_delay")) {
             (Some(_), Some(delay)) => {
-                Err(ParamError::relation("target_delay", delay, "has no effect beside target: give one of them"))
+                Err(ParamError::relation("target_delay", delay, "cannot be combined with target"))
             }
             (None, Some(delay)) => Ok(Target::Delay(delay)),
             (Some(packets), None) => Ok(Target::Packets(packets)),
@@ -51,7 +51,7 @@ impl Target {
         }
     }
 
-    /// The parameter in force.
+    /// Visits the current parameter.
     pub(crate) fn settings(self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         match self {
             Target::Packets(packets) => visit("target", Value::Number(packets)),

@@ -27,7 +27,7 @@ use crate::multi::store::{Length, Store};
 use crate::multi::{self, QUANTUM_PARAM, QUEUES_PARAM};
 use crate::{Backlog, Draw, Fates, Handle, Limit, Network, Packet, ParamError, Qdisc, Settings, Totals, Value};
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "drr",
     title: "DRR",

@@ -47,7 +47,7 @@ use crate::{
     Qdisc, Settings, SingleQueueEquivalent, Totals, Unit, Value,
 };
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "dualpi2",
     title: "DualPI2",

@@ -268,7 +268,7 @@ impl<A: Aqm + Clone> FlowQueues<A> {
         let (Some(due), flow) = (self.due, &mut self.flows[queue]) else { return };
         if !flow.awake {
             flow.awake = true;
-            flow.aqm.wake(due);
+            flow.aqm.resume_timer(due);
             // The list was made with room for all queues.
             self.awake.push(queue as u32);
         }
@@ -333,7 +333,7 @@ impl<A: Aqm + Clone> FlowQueues<A> {
     fn beat<R: Draw>(&mut self, now: Instant, rng: &mut R) -> Option<Instant> {
         let (due, totals) = (self.due?, Totals::default());
         let aqm = &mut self.flows.first_mut()?.aqm;
-        aqm.wake(due);
+        aqm.resume_timer(due);
         let queue = QueueView { packets: 0, bytes: 0, limit: self.store.limit(), totals: &totals };
         aqm.on_timer(&mut Cx { now, queue, rng });
         aqm.next_timer()
@@ -453,7 +453,7 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
             let queue = QueueView { packets, bytes, limit: store.limit(), totals: &totals };
             flow.aqm.on_timer(&mut Cx { now, queue, rng });
             next = flow.aqm.next_timer();
-            flow.awake = packets > 0 || !flow.aqm.rests();
+            flow.awake = packets > 0 || !flow.aqm.is_quiescent();
             flow.awake
         });
         self.due = match next {

@@ -27,7 +27,7 @@ use crate::params::joined;
 use crate::today::codel::{self, Codel};
 use crate::{DefaultValue, Kind, Limit, Network, Param, ParamError, Settings, Value};
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "fq-codel",
     title: "FQ-CoDel",

@@ -17,7 +17,7 @@ use crate::params::joined;
 use crate::today::pie::{self, Pie};
 use crate::{DefaultValue, Kind, Limit, Network, Param, ParamError, Settings, Value};
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "fq-pie",
     title: "FQ-PIE",

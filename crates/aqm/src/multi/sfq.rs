@@ -37,7 +37,7 @@ use crate::{
     Qdisc, Settings, Totals, Unit, Value,
 };
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "sfq",
     title: "SFQ",

@@ -1,17 +1,17 @@
-//! AAQM: adapts the probability so that as many packets arrive as could leave (Rahmani, Ahlund and Kanter 2011).
+//! AAQM: adapts the probability until the arrival rate matches the capacity (Rahmani, Ahlund and Kanter 2011).
 //!
 //! ```text
 //! packet accepted: A += 1      transmission ends: B += 1
-//! every T:  U = A / (B + idle C), the share of the link that arrivals would fill
+//! every T:  U = A / (B + idle C), the arrivals relative to what the link could send
 //!           P += U < 1 ? -p1 T : +p2 T, clamped to [0, 1];  A = B = idle = 0
 //! ```
 //!
 //! Deviations:
-//! - The paper's U is A / B. When the queue is empty the departures *are* the arrivals, U stays at 1, P rises to 1 and
-//!   the link starves. `u = literal` restores it.
-//! - The paper's steps p1 = 0.7 and p2 = 1.0 each 10 ms make P jump between 0 and 1. Here they are probability per
-//!   second; `reading = plain` takes them literally, `percent` as percentage points each T.
-//! - What the paper says of A == B == 0 (U = 0) and of B == 0 (U = 1) holds for the denominator above.
+//! - The paper's U is A / B. With an empty queue departures equal arrivals, U stays at 1, P rises to 1 and the link
+//!   starves. `u = literal` restores it.
+//! - The paper's steps p1 = 0.7 and p2 = 1.0 per 10 ms make P jump between 0 and 1. Here they are probability per
+//!   second; `reading = plain` takes them literally, `percent` as percentage points per T.
+//! - The paper's special cases A == B == 0 (U = 0) and B == 0 (U = 1) apply to the denominator above.
 
 use aqumen_units::{Probability, Span};
 
@@ -23,14 +23,14 @@ use crate::{
 const DEFAULT_P1: f64 = 0.7;
 const DEFAULT_P2: f64 = 1.0;
 const DEFAULT_PERIOD_S: f64 = 0.01;
-/// A period in which the link sends fewer packets says nothing of U.
+/// Least number of packets that the link can send per period.
 const PACKETS_PER_PERIOD: f64 = 3.0;
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "aaqm",
     title: "AAQM",
-    summary: "adapts the probability until arrivals match what the link could send; no target queue",
+    summary: "adapts the probability until the arrival rate matches the capacity; no target queue",
     reference: "Rahmani, Ahlund, Kanter: Design of active queue management for robust control on access router for heterogeneous networks, 2011",
     params: &[
         Param {
@@ -55,7 +55,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             "capacity",
             Unit::BitsPerSecond,
             DefaultValue::Designed("the link's rate"),
-            "capacity at which the link's idle time is counted, C",
+            "capacity that converts idle time to packets, C",
         ),
         Param {
             name: "reading",
@@ -67,7 +67,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             name: "u",
             kind: Kind::Choice(&["capacity", "literal"]),
             default: DefaultValue::Value(Value::Choice("capacity")),
-            doc: "arrivals over what the link could have sent (capacity), or over departures as printed (literal)",
+            doc: "arrivals over what the link could send (capacity), or over departures as printed (literal)",
         },
         AntiWindup::PARAM,
         Param::ECN,
@@ -88,7 +88,7 @@ pub enum Reading {
 /// The denominator of U.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Utilization {
-    /// Departures, and those that idle time had room for.
+    /// Departures plus the packets that the link could have sent while idle.
     Capacity,
     /// Departures alone, as printed.
     Literal,
@@ -115,7 +115,7 @@ pub struct AaqmParams {
 #[derive(Clone, Debug)]
 pub struct Aaqm {
     params: AaqmParams,
-    /// Known only when it was built from settings.
+    /// Capacity as given in the settings; `None` if built without settings.
     capacity_bps: Option<f64>,
     p: Probability,
     /// U of the last period.
@@ -123,7 +123,7 @@ pub struct Aaqm {
 }
 
 impl AaqmParams {
-    /// The recommended settings at `capacity_pps` packets/s.
+    /// Recommended parameters at `capacity_pps` packets/s.
     pub fn new(capacity_pps: f64) -> Self {
         AaqmParams {
             p1: DEFAULT_P1,
@@ -137,15 +137,15 @@ impl AaqmParams {
 }
 
 impl Aaqm {
-    /// The law, from P = 0. p1 <= p2; the period holds at least three packets.
+    /// The law at P = 0. Requires p1 <= p2 and a period of at least three packets.
     pub fn new(params: AaqmParams) -> Result<Self, ParamError> {
         let AaqmParams { p1, p2, period_s, capacity_pps, .. } = params;
         Param::check_positive("p2", p2, Unit::One)?;
         Param::check_positive("capacity", capacity_pps, Unit::One)?;
         if !(0.0..=p2).contains(&p1) {
-            return Err(ParamError::relation("p1", p1, "must be at least 0 and not above p2: the buffer would fill"));
+            return Err(ParamError::relation("p1", p1, "must be at least 0 and not above p2, or the buffer fills"));
         }
-        // A period given as 3 / C may come back a bit short of it.
+        // A period of exactly 3 / C passes despite rounding.
         let enough = period_s * capacity_pps >= PACKETS_PER_PERIOD * (1.0 - 1e-9);
         if !(enough && period_s.is_finite()) {
             return Err(ParamError::relation("period", period_s, "must be at least 3 packets' transmission time"));
@@ -185,12 +185,12 @@ impl SampledLaw for Aaqm {
         [Some(Span::from_secs_f64(self.params.period_s)), None]
     }
 
-    fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
+    fn step(&mut self, _which: usize, observation: &Observation) -> Probability {
         let AaqmParams { p1, p2, period_s, capacity_pps, reading, utilization } = self.params;
-        let (arrived, departed) = (seen.accepted_pkts, seen.departures_pkts);
+        let (arrived, departed) = (observation.accepted_pkts, observation.departures_pkts);
         let clearing = match utilization {
             Utilization::Literal => departed,
-            Utilization::Capacity => departed + seen.idle_s * capacity_pps,
+            Utilization::Capacity => departed + observation.idle_s * capacity_pps,
         };
         self.u = if arrived == 0.0 && departed == 0.0 {
             0.0
@@ -244,7 +244,7 @@ impl SampledLaw for Aaqm {
 
 impl Theory for Aaqm {
     fn not_linearizable(&self) -> Option<&'static str> {
-        Some("its probability moves by fixed steps, up or down, at each period")
+        Some("its probability moves by fixed steps, up or down, in each period")
     }
 }
 
@@ -275,33 +275,33 @@ mod tests {
     fn after(reading: Reading, utilization: Utilization, arrived: f64, departed: f64, idle_s: f64) -> f64 {
         let params = AaqmParams { reading, utilization, ..AaqmParams::new(1000.0) };
         let mut law = Aaqm { p: Probability::clamp(0.5), ..Aaqm::new(params).unwrap() };
-        let seen = Observation {
+        let observation = Observation {
             accepted_pkts: arrived,
             departures_pkts: departed,
             idle_s,
             interval_s: 0.01,
             ..Observation::default()
         };
-        law.step(0, &seen).get()
+        law.step(0, &observation).get()
     }
 
     #[test]
-    fn more_arrivals_than_the_link_could_send_raise_it_and_fewer_lower_it() {
+    fn the_probability_rises_if_arrivals_exceed_the_capacity_and_falls_otherwise() {
         use Utilization::{Capacity, Literal};
-        // A full link sends 10 in 10 ms. 12 arrivals: U = 1.2, up by 1.0 * 0.01; 8: down by 0.7 * 0.01.
+        // A busy link sends 10 packets in 10 ms. 12 arrivals: U = 1.2, up by 1.0 * 0.01; 8: down by 0.7 * 0.01.
         assert_eq!(after(Reading::Rate, Capacity, 12.0, 10.0, 0.0), 0.51);
         assert_eq!(after(Reading::Rate, Capacity, 8.0, 10.0, 0.0), 0.493);
-        // A link that is half idle sends what arrives: U = 5 / (5 + 5); as printed 5 / 5 = 1, which closes the link.
+        // A link that is idle half of the time: U = 5 / (5 + 5); as printed 5 / 5 = 1, which starves the link.
         assert_eq!(after(Reading::Rate, Capacity, 5.0, 5.0, 0.005), 0.493);
         assert_eq!(after(Reading::Rate, Literal, 5.0, 5.0, 0.005), 0.51);
-        // Nothing at all: U = 0. Arrivals, but no departure: as printed U = 1.
+        // No packets: U = 0. Arrivals without departures: U = 1 as printed.
         assert_eq!(after(Reading::Rate, Literal, 0.0, 0.0, 0.0), 0.493);
         assert_eq!(after(Reading::Rate, Literal, 2.0, 0.0, 0.0), 0.51);
     }
 
     #[test]
     fn the_readings_differ_in_the_size_of_the_step() {
-        // At T = 10 ms a percentage point is the rate's 1.0 * 0.01. Plain steps of 1.0 and 0.7 jump between the ends.
+        // At T = 10 ms a percentage point equals 1.0 * 0.01. Plain steps of 1.0 and 0.7 jump between 0 and 1.
         use Utilization::Capacity;
         assert_eq!(after(Reading::Percent, Capacity, 12.0, 10.0, 0.0), 0.51);
         assert_eq!(after(Reading::Plain, Capacity, 12.0, 10.0, 0.0), 1.0);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_out_of_range_are_refused_by_name() {
+    fn errors_name_the_invalid_parameter() {
         let good = AaqmParams::new(1000.0);
         let refused = |params| Aaqm::new(params).unwrap_err().param;
         assert_eq!(refused(AaqmParams { p1: 1.1, ..good }), "p1");
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(refused(AaqmParams { period_s: 0.0029, ..good }), "period");
         assert!(Aaqm::new(AaqmParams { period_s: 0.003, ..good }).is_ok());
         assert_eq!(refused(AaqmParams { capacity_pps: 0.0, ..good }), "capacity");
-        // A slow link gets a longer period: 3 packets at 100 packets/s.
+        // A slow link has a longer period: 3 packets at 100 packets/s.
         assert_eq!(AaqmParams::new(100.0).period_s, 0.03);
     }
 }

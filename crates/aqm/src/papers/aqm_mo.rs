@@ -1,25 +1,24 @@
-//! AQM-MO: two loops, over the congestion window and over the queue, designed by the
-//! optimal margin method (Radwa 2015).
+//! AQM-MO: cascaded control of congestion window and queue, designed by the optimal margin method (Radwa 2015).
 //!
-//! The inner loop holds TCP's window, estimated from arrivals, at a reference; the outer loop sets that reference from
-//! the queue. The magnitude optimum ("optimal margin": the closed loop's gain is one as widely as possible) gives all
-//! gains. [`design`] has the rules. As one integrator V and one X, without a derivative:
+//! The inner loop controls TCP's window, estimated from arrivals; the outer loop controls the queue and sets the
+//! window's reference. All gains follow from the magnitude optimum ("optimal margin": a closed-loop gain of 1 over the
+//! widest frequency range); [`design`] has the rules. With two integrators V and X, and without a derivative:
 //!
 //! ```text
 //! every h1:  lambda += (1 - exp(-h1/tau_rate)) (A/h1 - lambda)          A arrivals since the last inner step
-//!            w = lambda (Tp + q/C) / N                               window that feeds this rate through this queue
-//!            V += h1/T_first [ (w - W0) + k_po (e + X/T_io) ]        unless p is at a bound and this leads beyond
+//!            w = lambda (Tp + q/C) / N                               window of this rate at this queue
+//!            V += h1/T_first [ (w - W0) + k_po (e + X/T_io) ]        unless p would leave its range
 //!            p = clamp(V + K_p e, 0, p_max),   K_p = k_po T_do / T_first
 //! every h2:  e = q - target;  X += h2 e                              unless e winds up; |X| <= x_b W0 T_io / k_po
 //! ```
 //!
-//! The paper's p = p1 + p2 is the same controller: p2 is the part of p from (w - W0), p1 all that comes from the queue.
+//! The paper's p = p1 + p2 is the same controller: p2 is the part of p from (w - W0), p1 the part from the queue.
 //!
 //! Deviations:
-//! - The paper's formulas are lost in print; they are rebuilt here from what it says of its loops. Its own design (D0)
-//!   knows no delay and rings; the default, D1c, counts the round trip and the filters in.
-//! - w is compensated for the queue. The bare rate is the capacity in any equilibrium and says nothing of the window.
-//! - N is taken to be at most R0 C / 2 (windows of two): smaller windows no marking can hold.
+//! - The paper's formulas are illegible in print; they are reconstructed from its description of the loops. Its design
+//!   (D0) ignores the delay and oscillates; the default, D1c, includes round trip and filters.
+//! - w is compensated for the queue: in any equilibrium the bare rate is the capacity, whatever the window.
+//! - N is at most R0 C / 2 (windows of two), since no marking holds smaller windows.
 
 pub mod design;
 
@@ -33,18 +32,18 @@ use crate::{
 };
 use design::{Gains, Lags, Rule};
 
-/// h1 = R0 / 10, within these bounds, seconds.
+/// Bounds of h1 = R0 / 10, seconds.
 const INNER_PERIODS: (f64, f64) = (1e-3, 0.1);
-/// No period is shorter, seconds.
+/// Shortest period, seconds.
 const PERIOD_MIN_S: f64 = 1e-6;
 const DEFAULT_P_MAX: f64 = 1.0;
 const DEFAULT_X_BOUND: f64 = 0.5;
-/// Time constant of the average p from which N is estimated, round trips.
+/// Time constant of the average p that estimates N, round trips.
 const ADAPT_ROUND_TRIPS: f64 = 20.0;
-/// The estimated N stays within this factor of the assumed one.
+/// Largest ratio between the estimated and the assumed N.
 const ADAPT_RANGE: f64 = 8.0;
 
-/// The rows that every AQM-MO has beside the network's.
+/// Parameters of AQM-MO and ST-AQM-MO, without those of the network.
 pub(crate) const PARAMS: [Param; 7] = [
     Param {
         name: "design",
@@ -85,7 +84,7 @@ const fn period(name: &'static str, default: &'static str, doc: &'static str) ->
     Param { name, kind, default: DefaultValue::Designed(default), doc }
 }
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "aqm-mo",
     title: "AQM-MO",
@@ -97,25 +96,25 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
                 "capacity",
                 Unit::BitsPerSecond,
                 DefaultValue::Designed("the network's capacity"),
-                "capacity the design assumes, C",
+                "assumed capacity, C",
             ),
             Param::positive(
                 "flows",
                 Unit::One,
                 DefaultValue::Designed("the network's flows"),
-                "flows the design assumes, N; few rather than many",
+                "assumed number of flows, N; a low estimate is the safe one",
             ),
-            Param { doc: "round-trip time without queueing, Tp; large rather than small", ..RoundTrip::RTT },
+            Param { doc: "round-trip time without queueing, Tp; a high estimate is the safe one", ..RoundTrip::RTT },
             Param::TARGET,
             Target::DELAY,
-            Param::flag("adapt_n", false, "schedule the gains by the number of flows that the average p tells of"),
+            Param::flag("adapt_n", false, "adapt the gains to the number of flows estimated from the average p"),
         ],
         &PARAMS,
         &[AntiWindup::PARAM, Param::ECN],
     ],
 };
 
-/// What is set about the loops, beside the network they are designed for.
+/// Parameters of both loops.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AqmMoParams {
     /// The design rule.
@@ -132,7 +131,7 @@ pub struct AqmMoParams {
     pub p_max: f64,
     /// Bound of the outer integrator in windows.
     pub x_bound: f64,
-    /// Whether N is estimated from the average p.
+    /// Whether the gains follow an N estimated from the average p.
     pub adapt_n: bool,
 }
 
@@ -141,11 +140,11 @@ pub struct AqmMoParams {
 pub struct AqmMo {
     params: AqmMoParams,
     target: Target,
-    /// Known only when it was built from settings.
+    /// Capacity as given in the settings; `None` if built without settings.
     capacity_bps: Option<f64>,
-    /// As assumed, before any adaptation.
+    /// Assumed plant, before any adaptation.
     assumed: TcpPlant,
-    /// What the gains in force are for; at most R0 C / 2 flows.
+    /// Plant of the current gains, with at most R0 C / 2 flows.
     plant: TcpPlant,
     gains: Gains,
     base_rtt_s: f64,
@@ -159,12 +158,12 @@ pub struct AqmMo {
     queue: f64,
     average_p: f64,
     p: f64,
-    /// Part of p from the window loop.
+    /// Part of p from the window.
     p2: f64,
 }
 
 impl AqmMoParams {
-    /// The defaults for a round trip of `rtt_s` at the target: D1c, h1 = R0 / 10, h2 = 2 h1, tau_l = R0 / 2.
+    /// Defaults for a round trip of `rtt_s` at the target: D1c, h1 = R0 / 10, h2 = 2 h1, tau_l = R0 / 2.
     pub fn new(rtt_s: f64) -> Self {
         let h1_s = (0.1 * rtt_s).clamp(INNER_PERIODS.0, INNER_PERIODS.1);
         AqmMoParams {
@@ -179,7 +178,7 @@ impl AqmMoParams {
         }
     }
 
-    /// Takes what was given of [`PARAMS`]; `rtt_s` is the round trip at the target.
+    /// Parameters from the settings [`PARAMS`]; `rtt_s` is the round trip at the target.
     pub(crate) fn from_settings(settings: &Settings<'_>, rtt_s: f64) -> Self {
         let mut params = AqmMoParams::new(rtt_s);
         if let Some(h1) = settings.number("h1") {
@@ -221,7 +220,7 @@ impl AqmMoParams {
 }
 
 impl AqmMo {
-    /// The law for `plant`, whose round trip takes `base_rtt_s` without queueing and whose queue is to be `target`.
+    /// The law for `plant` with base RTT `base_rtt_s` and target queue `target`.
     pub fn new(params: AqmMoParams, plant: TcpPlant, base_rtt_s: f64, target: Target) -> Result<Self, ParamError> {
         for (name, value) in
             [("rtt", base_rtt_s), ("h1", params.h1_s), ("h2", params.h2_s), ("tau_rate", params.tau_l_s)]
@@ -241,9 +240,9 @@ impl AqmMo {
             return Err(ParamError::relation("p_max", params.p_max, "must be above 0, at most 1"));
         }
         let assumed = plant;
-        let plant = holdable(plant)?;
+        let plant = with_windows_of_two(plant)?;
         let gains = design::gains(params.rule, &plant, params.lags()).ok_or_else(|| {
-            ParamError::relation("design", plant.window_pkts(), "gives no gains for windows like these")
+            ParamError::relation("design", plant.window_pkts(), "gives no gains for windows of this size")
         })?;
         let weight = |period: f64, tau: f64| if tau > 0.0 { -libm::expm1(-period / tau) } else { 1.0 };
         let p = plant.operating_probability();
@@ -272,24 +271,24 @@ impl AqmMo {
         })
     }
 
-    /// The gains in force.
+    /// Current gains.
     pub const fn gains(&self) -> &Gains {
         &self.gains
     }
 
-    /// The target.
+    /// Target queue.
     pub const fn target(&self) -> Target {
         self.target
     }
 
-    /// Takes the gains for another network, round trip at the target included. p does not jump; no change where the
-    /// rule gives no gains.
+    /// Sets the gains for another network without a jump of p; `plant` has the round trip at the target. No change if
+    /// the rule gives no gains.
     pub(crate) fn retune(&mut self, plant: TcpPlant) {
-        let Ok(plant) = holdable(plant) else { return };
+        let Ok(plant) = with_windows_of_two(plant) else { return };
         let Some(gains) = design::gains(self.params.rule, &plant, self.params.lags()) else { return };
         let old = &self.gains;
-        let rate_of = |gains: &Gains| gains.k_po / gains.t_io;
-        let x = self.x * rate_of(old) / rate_of(&gains) * plant.window_pkts() / self.plant.window_pkts();
+        let gain_rate = |gains: &Gains| gains.k_po / gains.t_io;
+        let x = self.x * gain_rate(old) / gain_rate(&gains) * plant.window_pkts() / self.plant.window_pkts();
         if !x.is_finite() {
             return;
         }
@@ -299,18 +298,18 @@ impl AqmMo {
         self.target_pkts = self.target.packets(plant.capacity_pps());
     }
 
-    fn inner(&mut self, seen: &Observation) {
+    fn inner(&mut self, observation: &Observation) {
         let Gains { t_first, k_po, t_io, k_p, .. } = self.gains;
         let p_max = self.params.p_max;
-        self.rate += self.weights[0] * (seen.arrivals_pkts / self.params.h1_s - self.rate);
-        let round_trip = self.base_rtt_s + seen.queue_pkts / self.plant.capacity_pps();
+        self.rate += self.weights[0] * (observation.arrivals_pkts / self.params.h1_s - self.rate);
+        let round_trip = self.base_rtt_s + observation.queue_pkts / self.plant.capacity_pps();
         let window_error = self.rate * round_trip / self.plant.flows() - self.plant.window_pkts();
-        let move_ = window_error + k_po * (self.error + self.x / t_io);
+        let velocity = window_error + k_po * (self.error + self.x / t_io);
         let step = self.params.h1_s / t_first;
-        let v = self.v + step * move_;
+        let v = self.v + step * velocity;
         let p = v + k_p * self.error;
-        // Conditional integration: V does not run where p cannot follow.
-        let winds_up = (p > p_max && move_ > 0.0) || (p < 0.0 && move_ < 0.0);
+        // Conditional integration: V stays where p is saturated.
+        let winds_up = (p > p_max && velocity > 0.0) || (p < 0.0 && velocity < 0.0);
         if !winds_up && v.is_finite() {
             self.v = v;
             self.p2 += step * window_error;
@@ -318,15 +317,14 @@ impl AqmMo {
         self.p = (self.v + k_p * self.error).clamp(0.0, p_max);
     }
 
-    fn outer(&mut self, seen: &Observation) {
-        self.queue += self.weights[1] * (seen.queue_pkts - self.queue);
+    fn outer(&mut self, observation: &Observation) {
+        self.queue += self.weights[1] * (observation.queue_pkts - self.queue);
         self.error = self.queue - self.target_pkts;
         let (e, p) = (self.error, self.p);
-        // The last: an empty queue cannot get shorter. But an X above zero must still come down there, or it would hold
-        // the queue empty.
+        // An empty queue cannot get shorter. But a positive X must still decrease then, or it holds the queue empty.
         let winds_up = (p <= 0.0 && e < 0.0)
             || (p >= self.params.p_max && e > 0.0)
-            || (seen.queue_pkts <= 0.0 && e < 0.0 && self.x <= 0.0);
+            || (observation.queue_pkts <= 0.0 && e < 0.0 && self.x <= 0.0);
         if !winds_up {
             self.x += self.params.h2_s * e;
         }
@@ -355,8 +353,8 @@ impl AqmMo {
     }
 }
 
-/// The same network with windows of at least two.
-fn holdable(plant: TcpPlant) -> Result<TcpPlant, ParamError> {
+/// The plant with fewer flows if its windows are below 2.
+fn with_windows_of_two(plant: TcpPlant) -> Result<TcpPlant, ParamError> {
     let (capacity, rtt) = (plant.capacity_pps(), plant.rtt_s());
     TcpPlant::new(plant.flows().min(0.5 * rtt * capacity), capacity, rtt)
 }
@@ -372,10 +370,10 @@ impl SampledLaw for AqmMo {
         [self.params.h1_s, self.params.h2_s].map(|period| Some(Span::from_secs_f64(period)))
     }
 
-    fn step(&mut self, which: usize, seen: &Observation) -> Probability {
+    fn step(&mut self, which: usize, observation: &Observation) -> Probability {
         match which {
-            0 => self.inner(seen),
-            _ => self.outer(seen),
+            0 => self.inner(observation),
+            _ => self.outer(observation),
         }
         Probability::clamp(self.p)
     }
@@ -388,7 +386,7 @@ impl SampledLaw for AqmMo {
         Some(self.v)
     }
 
-    /// The outer loop then asks for no smaller window than at the target.
+    /// Also removes a positive outer integral, so that the window's reference is at least the one at the target.
     fn set_integral(&mut self, p: f64) -> Probability {
         self.p2 += p - self.v;
         self.v = p;
@@ -424,18 +422,18 @@ impl SampledLaw for AqmMo {
 }
 
 impl Theory for AqmMo {
-    /// Without its adaptation, both loops in continuous time, the half periods and filters as lags t_F and t_q:
+    /// Both loops in continuous time without adaptation, with half periods and filters as lags t_F and t_q:
     /// C(s) = ((R0 s / (1 + t_F s) + 1) / N + k_po (1 + 1/(T_io s)) / (1 + t_q s)) / (T_first s) + K_p / (1 + t_q s).
-    /// The window's estimate sees the arrivals' rate, C + dq/dt, times R0, and the queue itself.
+    /// The window's estimate contains the arrival rate C + dq/dt times R0, and the queue.
     fn linear(&self, at: &QueueOperatingPoint) -> Option<Transfer> {
         let Lags { inner_s: t_f, outer_s: t_q } = self.params.lags();
         let capacity = self.capacity_bps.map_or(self.assumed.capacity_pps(), |bps| bps / (8.0 * at.packet_bytes));
         let r0 = self.base_rtt_s + self.target.seconds(capacity);
-        // As the law does: at most as many flows as have windows of two.
+        // At most as many flows as have windows of 2, as in the law.
         let n = self.assumed.flows().min(0.5 * r0 * capacity);
         let Gains { t_first, t_io, k_po, k_p, .. } = self.gains;
         let (lag_f, lag_q) = ([1.0, t_f], [1.0, t_q]);
-        // Everything over N T_first s T_io s (1 + t_F s) (1 + t_q s).
+        // Common denominator N T_first s T_io s (1 + t_F s) (1 + t_q s).
         let den = multiply(&multiply(&lag_f, &lag_q), &[0.0, 0.0, n * t_first * t_io]);
         let window = multiply(&multiply(&[1.0, r0 + t_f], &[0.0, t_io]), &lag_q);
         let queue = multiply(&multiply(&[1.0, t_io], &[-k_po * n]), &lag_f);
@@ -457,20 +455,20 @@ impl Theory for AqmMo {
 mod tests {
     use super::*;
 
-    /// The network of the vectors: C = 1250, N = 10, Tp = 0.1, target 25: R0 = 0.12, W0 = 15.
+    /// Network of the test vectors: C = 1250, N = 10, Tp = 0.1, target 25: R0 = 0.12, W0 = 15.
     fn law(change: impl Fn(&mut AqmMoParams)) -> AqmMo {
         let mut params = AqmMoParams::new(0.12);
         change(&mut params);
         AqmMo::new(params, TcpPlant::new(10.0, 1250.0, 0.12).unwrap(), 0.1, Target::Packets(25.0)).unwrap()
     }
 
-    /// What a link at capacity with this queue shows within 12 ms.
+    /// Observation of a busy link over 12 ms at this queue.
     fn full(queue_pkts: f64) -> Observation {
         Observation { queue_pkts, arrivals_pkts: 15.0, ..Observation::default() }
     }
 
     #[test]
-    fn in_equilibrium_nothing_moves() {
+    fn in_equilibrium_the_probability_is_constant() {
         // 15 arrivals in 12 ms are 1250/s; (0.1 + 25/1250) * 1250 / 10 = 15 = W0. p = 2 / 225.
         let mut law = law(|_| {});
         for k in 0..100 {
@@ -482,13 +480,13 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_queue_than_wanted_speaks_through_p1_and_faster_arrivals_through_p2() {
+    fn the_queue_error_changes_p1_and_the_window_error_p2() {
         let part = |law: &AqmMo, name: &str| {
             let mut found = None;
             law.observe(&mut |key, value| found = if key == name { Some(value) } else { found });
             found.unwrap()
         };
-        // 30 packets: e = 5. With windows as assumed (rate scaled so that w = W0) only p1 moves.
+        // 30 packets: e = 5. With w = W0 (by choice of the rate) only p1 changes.
         let mut queue = law(|_| {});
         queue.rate = 15.0 * 10.0 / (0.1 + 30.0 / 1250.0);
         queue.weights[0] = 0.0;
@@ -508,16 +506,16 @@ mod tests {
     }
 
     #[test]
-    fn more_flows_are_told_by_a_higher_probability() {
+    fn the_number_of_flows_follows_from_the_average_probability() {
         let mut law = law(|params| params.adapt_n = true);
         law.p = 8.0 / 225.0;
         for _ in 0..10_000 {
             law.p = 8.0 / 225.0;
             law.step(1, &full(25.0));
         }
-        // p = 2 (N / (R0 C))^2: four times p are twice the flows, and windows of half the size.
+        // p = 2 (N / (R0 C))^2: four times p means twice the flows and half the window.
         assert!((law.plant.flows() - 20.0).abs() < 1e-6 && (law.plant.window_pkts() - 7.5).abs() < 1e-6);
-        // Never above eight times.
+        // At most eight times the assumed number.
         for _ in 0..100_000 {
             law.p = 1.0;
             law.step(1, &full(25.0));
@@ -535,8 +533,8 @@ mod tests {
     }
 
     #[test]
-    fn windows_below_two_are_designed_as_two() {
-        // N = 100: R0 C / N = 1.5; taken as 75 flows.
+    fn the_design_assumes_windows_of_at_least_two() {
+        // N = 100: R0 C / N = 1.5; the design uses 75 flows.
         let law =
             AqmMo::new(AqmMoParams::new(0.12), TcpPlant::new(100.0, 1250.0, 0.12).unwrap(), 0.1, Target::Packets(25.0))
                 .unwrap();
@@ -545,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_out_of_range_are_refused_by_name() {
+    fn errors_name_the_invalid_parameter() {
         let refused = |change: fn(&mut AqmMoParams)| {
             let mut params = AqmMoParams::new(0.12);
             change(&mut params);
@@ -559,8 +557,8 @@ mod tests {
     }
 
     #[test]
-    fn the_integral_stands_still_only_where_the_probability_cannot_follow() {
-        // Windows twice as long as assumed push p up by h1 / T_first 15; far shorter ones push it down as far.
+    fn the_integral_is_constant_only_while_the_probability_is_saturated() {
+        // Windows twice as long as assumed raise p by h1 / T_first 15; windows of 0 lower it by as much.
         let pushed = |p: f64, arrivals_pkts: f64| {
             let mut law = law(|_| {});
             law.weights[0] = 1.0;
@@ -571,10 +569,10 @@ mod tests {
         let p_max = law(|_| {}).params.p_max;
         let step = 0.012 / law(|_| {}).gains().t_first * 15.0;
         let (up, down) = (|p: f64| pushed(p, 30.0), |p: f64| pushed(p, 0.0));
-        // So that it ends just within, and just beyond, either end.
+        // Ending just inside, and just outside, either bound.
         assert!((up(p_max - 1.001 * step) - step).abs() < 1e-9 && up(p_max - 0.999 * step) == 0.0);
         assert!((down(1.001 * step) + step).abs() < 1e-9 && down(0.999 * step) == 0.0);
-        // Back from beyond it may.
+        // Steps back into the range are allowed.
         assert!((up(-0.5 * step) - step).abs() < 1e-9 && (down(p_max + 0.5 * step) + step).abs() < 1e-9);
     }
 }

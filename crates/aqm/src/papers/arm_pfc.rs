@@ -1,27 +1,28 @@
 //! ARM-PFC: predictive functional control of the queue with an ARMarkov model (Bigdeli and Haeri 2007).
 //!
-//! Every Ts = R0 / d seconds it predicts the queue h samples ahead, if the probability stayed as it is, and chooses the
-//! constant change of probability that brings the prediction onto a curve that decays to the target by Psi a sample.
+//! Every Ts = R0 / d seconds the controller predicts the queue h samples ahead for constant probability. It then
+//! chooses the constant change of probability that moves the prediction onto a reference trajectory, which decays to
+//! the target by Psi per sample.
 //!
 //! ```text
 //! y(k) = q(k) - target,  u(k) = p(k) - p0
 //! u(k) = [ y(k) (Psi^h - 1) - y_free(k+h) + y_m(k) ] / g                                                 eq. (27)
-//! p(k) = clamp(p0 + u(k), 0, 1);  the history of u keeps what was applied
+//! p(k) = clamp(p0 + u(k), 0, 1);  the history of u stores the applied values
 //! ```
 //!
-//! With several coincidence points h, h+1, ... (eq. (24)) one u cannot meet all; it is the least-squares one. With r_i
-//! the bracket above for point i and g_i its gain, the sum of (g_i u - r_i)^2 is least at u = sum g_i r_i / sum g_i^2.
+//! With several coincidence points h, h+1, ... (eq. (24)), u is the least-squares solution. With r_i the bracket above
+//! for point i and g_i its gain, the sum of (g_i u - r_i)^2 is least at u = sum g_i r_i / sum g_i^2.
 //!
 //! Deviations:
-//! - Signs: the paper's equations have a plant with positive gain, with which p sticks at 0; here u is the change of p
-//!   and the plant's gain is -k_t. [`design`] lists the equations that are corrected.
-//! - What y_m(k) is, the paper leaves open. See [`Variant`]; the default (B) settles on the target with a wrong model,
-//!   the literal reading (A) does not.
-//! - Psi = exp(-Ts / (4 R0)), the "4 R0" of the paper's text, and h = d + 3; the paper prints 0.83,
-//!   which is 1.07 R0, and h = d + 2 (profile `arm-pfc-printed`). With the printed Psi the loop
-//!   oscillates for many flows or short delays.
+//! - Signs: the paper's plant has a positive gain, with which p stays at 0; here u is the change of p and the plant's
+//!   gain is -k_t. [`design`] lists the corrected equations.
+//! - The paper does not define y_m(k); see [`Variant`]. The default (B) has no steady-state error even with a wrong
+//!   model, the literal reading (A) does.
+//! - Psi = exp(-Ts / (4 R0)), the "4 R0" of the paper's text, and h = d + 3. The paper prints 0.83, which is 1.07 R0,
+//!   and h = d + 2 (profile `arm-pfc-printed`). With the printed Psi the loop oscillates for many flows or short
+//!   delays.
 //! - Several coincidence points: the paper sets w(k+h) = y(k+h) "for a few points" and solves for one; see above.
-//! - Nothing is marked before the first sample, although the history of u says p0.
+//! - No packet is marked before the first sample, although the history of u starts at p0.
 
 pub mod design;
 
@@ -40,10 +41,10 @@ use crate::{
 use design::{MAX_DELAY, MAX_HORIZON, Model, Predictor};
 
 pub(crate) const DEFAULT_DELAY: usize = 5;
-/// The most coincidence points.
+/// Maximum number of coincidence points.
 pub const MAX_POINTS: usize = 8;
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "arm-pfc",
     title: "ARM-PFC",
@@ -54,13 +55,13 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             "capacity",
             Unit::BitsPerSecond,
             DefaultValue::Designed("the network's capacity"),
-            "capacity the model assumes, C",
+            "assumed capacity, C",
         ),
         Param::positive(
             "flows",
             Unit::One,
             DefaultValue::Designed("the network's flows"),
-            "flows the model assumes, N",
+            "assumed number of flows, N",
         ),
         Param::positive(
             "r0",
@@ -111,29 +112,29 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             name: "variant",
             kind: Kind::Choice(&["A", "B", "C"]),
             default: DefaultValue::Value(Value::Choice("B")),
-            doc: "what the prediction starts from: measured queues (A), an internal model (B), measured queues h samples ago (C)",
+            doc: "start of the prediction: measured queues (A), an internal model (B), measured queues h samples ago (C)",
         },
         AntiWindup::PARAM,
         Param::ECN,
     ],
 };
 
-/// What y_m(k), the model's present output in eq. (27), is taken to be.
+/// Definition of y_m(k), the model's current output in eq. (27).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
-    /// The paper's literal reading: one step predicted from the queues measured before, and y_free from measured
-    /// queues. Settles beside the target when the operating point is not p0: see [`Theory::offset_pkts`].
+    /// Literal reading of the paper: y_m predicted one step from the previous measured queues, y_free from measured
+    /// queues. It has a steady-state error if the operating point is not p0: see [`Theory::offset_pkts`].
     A,
-    /// An internal model that is driven by the applied probability alone. No offset for any p0 or gain.
+    /// Internal model driven by the applied probability only. No steady-state error for any p0 or gain.
     B,
-    /// The prediction made h samples ago, with the probabilities applied since. No offset, but fragile.
+    /// Prediction made h samples ago, with the probabilities applied since. No steady-state error, but not robust.
     C,
 }
 
 /// The law.
 #[derive(Clone, Debug)]
 pub struct ArmPfc {
-    /// Known only when it was built from settings.
+    /// Capacity as given in the settings; `None` if built without settings.
     capacity_bps: Option<f64>,
     plant: TcpPlant,
     target: f64,
@@ -142,24 +143,24 @@ pub struct ArmPfc {
     variant: Variant,
     model: Model,
     points: Box<[Point]>,
-    /// u(k-1), u(k-2), ...: what was applied.
+    /// Applied inputs u(k-1), u(k-2), ...
     u: Box<[f64]>,
-    /// y(k-1), y(k-2), ...
+    /// Outputs y(k-1), y(k-2), ...
     y: Box<[f64]>,
     /// Internal model's output at k-1 and k-2 (variant B).
-    modelled: [f64; 2],
-    seen: Internals,
+    model_outputs: [f64; 2],
+    internals: Internals,
 }
 
 /// A coincidence point.
 #[derive(Clone, Debug)]
 struct Point {
     predictor: Predictor,
-    /// Psi^h - 1.
-    pull: f64,
+    /// Relative change of the error on the reference trajectory, Psi^h - 1.
+    reference_change: f64,
 }
 
-/// What the last step computed on its way; the first coincidence point's.
+/// Intermediate results of the last step, for the first coincidence point.
 #[derive(Clone, Copy, Debug, Default)]
 struct Internals {
     ym: f64,
@@ -170,7 +171,7 @@ struct Internals {
 /// The parameters of [`ArmPfc`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ArmPfcParams {
-    /// The network that the model assumes, R0 being the round-trip time at the target.
+    /// Assumed network; R0 is the round-trip time at the target.
     pub plant: TcpPlant,
     /// Target queue length, q0, packets.
     pub target: f64,
@@ -184,12 +185,12 @@ pub struct ArmPfcParams {
     pub psi: f64,
     /// Probability at the operating point.
     pub p0: Probability,
-    /// What y_m(k) is.
+    /// Definition of y_m(k).
     pub variant: Variant,
 }
 
 impl ArmPfcParams {
-    /// The defaults for `plant`: d = 5, h = d + 3, Psi = exp(-Ts / (4 R0)), p0 = 2 / W0^2, variant B.
+    /// Defaults for `plant`: d = 5, h = d + 3, Psi = exp(-Ts / (4 R0)), p0 = 2 / W0^2, variant B.
     pub fn new(plant: TcpPlant, target: f64) -> Self {
         ArmPfcParams {
             plant,
@@ -204,7 +205,7 @@ impl ArmPfcParams {
     }
 }
 
-/// Psi = exp(-Ts / T_R) with T_R = 4 R0 and Ts = R0 / d.
+/// Default Psi = exp(-Ts / T_R) with T_R = 4 R0 and Ts = R0 / d.
 pub(crate) fn default_psi(d: usize) -> f64 {
     libm::exp(-1.0 / (4.0 * d as f64))
 }
@@ -222,7 +223,7 @@ impl ArmPfc {
             return Err(ParamError::relation("points", points as f64, "must be a whole number of 1 to 8"));
         }
         let points = (h..h.saturating_add(points))
-            .map(|h| Ok(Point { predictor: Predictor::new(&model, h)?, pull: pull(psi, h) }))
+            .map(|h| Ok(Point { predictor: Predictor::new(&model, h)?, reference_change: reference_change(psi, h) }))
             .collect::<Result<Box<[Point]>, ParamError>>()?;
         let furthest = h + points.len() - 1;
         // u(k-d-2) for the one-step model; u(k-d-h-1) and y(k-h-1) for variant C.
@@ -238,17 +239,17 @@ impl ArmPfc {
             points,
             u: alloc::vec![0.0; inputs].into(),
             y: alloc::vec![0.0; outputs].into(),
-            modelled: [0.0; 2],
-            seen: Internals::default(),
+            model_outputs: [0.0; 2],
+            internals: Internals::default(),
         })
     }
 
-    /// The internal model.
+    /// Internal model.
     pub const fn model(&self) -> &Model {
         &self.model
     }
 
-    /// The predictor of the first coincidence point.
+    /// Predictor of the first coincidence point.
     pub fn predictor(&self) -> &Predictor {
         &self.points[0].predictor
     }
@@ -263,7 +264,7 @@ impl ArmPfc {
         self.psi
     }
 
-    /// Makes room for tuning to delays of up to `d` samples.
+    /// Reserves memory for delays of up to `d` samples.
     pub(crate) fn reserve(&mut self, d: usize) {
         let mut u = core::mem::take(&mut self.u).into_vec();
         u.resize(u.len().max(d + 2), 0.0);
@@ -274,11 +275,11 @@ impl ArmPfc {
         }
     }
 
-    /// Takes another model of the network, with gain -`gain`, for `target` packets, and decays by `psi` a sample. The
-    /// period and the distance from the delay to the coincidence points stay. Only for variants A and B. The model's
-    /// past outputs are scaled as its gain, so that u meets its consequences; no change if the model makes no sense.
+    /// Sets another model of the network, target (packets) and decay `psi` per sample. The period and the distance from
+    /// the delay to the coincidence points stay. Only for variants A and B. Past outputs of the model are scaled with
+    /// its gain, to stay consistent with past inputs. No change if the model has no usable response.
     pub(crate) fn retune(&mut self, model: Model, target: f64, psi: f64) {
-        debug_assert!(self.variant != Variant::C, "variant C remembers predictions of the old model");
+        debug_assert!(self.variant != Variant::C, "the history of variant C belongs to the old model");
         let lead = self.predictor().horizon() - self.model.delay();
         let usable = |n: usize| (-1e60..-1e-60).contains(&model.step_response(n));
         if !(lead..lead + self.points.len()).all(usable) {
@@ -287,22 +288,22 @@ impl ArmPfc {
         for (point, n) in self.points.iter_mut().zip(lead..) {
             let h = model.delay() + n;
             point.predictor.redesign(&model, h);
-            point.pull = pull(psi, h);
+            point.reference_change = reference_change(psi, h);
         }
         let scale = model.gain() / self.model.gain();
-        self.modelled = self.modelled.map(|y| y * scale);
+        self.model_outputs = self.model_outputs.map(|y| y * scale);
         (self.model, self.psi, self.target) = (model, psi, target);
     }
 
-    /// y_m(k) and the free response y_free(k+h) of a coincidence point for the present error.
+    /// y_m(k) and the free response y_free(k+h) at a coincidence point for the current error `y`.
     fn predict(&self, predictor: &Predictor, y: f64) -> (f64, f64) {
         let (model, d) = (&self.model, self.model.delay());
         let one_step = |y1: f64, y2: f64| model.step(y1, y2, self.u[d], self.u[d + 1]);
         let (ym, from, before) = match self.variant {
             Variant::A => (one_step(self.y[0], self.y[1]), y, self.y[0]),
             Variant::B => {
-                let ym = one_step(self.modelled[0], self.modelled[1]);
-                (ym, ym, self.modelled[0])
+                let ym = one_step(self.model_outputs[0], self.model_outputs[1]);
+                (ym, ym, self.model_outputs[0])
             }
             Variant::C => {
                 let h = predictor.horizon();
@@ -312,11 +313,11 @@ impl ArmPfc {
         (ym, predictor.free_response(from, before, &self.u))
     }
 
-    /// The u that brings the predictions onto the reference, and what the first coincidence point computed on its way.
+    /// The u that moves the predictions onto the reference, with intermediate results of the first coincidence point.
     fn solve(&self, y: f64) -> Internals {
         let at = |point: &Point| {
             let (ym, y_free) = self.predict(&point.predictor, y);
-            (ym, y_free, y * point.pull - y_free + ym)
+            (ym, y_free, y * point.reference_change - y_free + ym)
         };
         let first = &self.points[0];
         let (ym, y_free, wanted) = at(first);
@@ -324,13 +325,13 @@ impl ArmPfc {
         let u = if self.points.len() == 1 {
             wanted / gain
         } else {
-            let (mut above, mut below) = (gain * wanted, gain * gain);
+            let (mut num, mut den) = (gain * wanted, gain * gain);
             for point in &self.points[1..] {
                 let gain = point.predictor.gain();
-                above += gain * at(point).2;
-                below += gain * gain;
+                num += gain * at(point).2;
+                den += gain * gain;
             }
-            above / below
+            num / den
         };
         Internals { ym, y_free, u }
     }
@@ -380,13 +381,13 @@ impl SampledLaw for ArmPfc {
         [Some(Span::from_secs_f64(self.model.period_s())), None]
     }
 
-    fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
-        let y = seen.queue_pkts - self.target;
-        self.seen = self.solve(y);
-        let p = Probability::clamp(self.p0 + self.seen.u);
-        self.modelled = [self.seen.ym, self.modelled[0]];
+    fn step(&mut self, _which: usize, observation: &Observation) -> Probability {
+        let y = observation.queue_pkts - self.target;
+        self.internals = self.solve(y);
+        let p = Probability::clamp(self.p0 + self.internals.u);
+        self.model_outputs = [self.internals.ym, self.model_outputs[0]];
         shift_in(&mut self.y, y);
-        // Anti-windup: the history keeps what was applied, not what was wished.
+        // Anti-windup: the history stores the clamped input.
         shift_in(&mut self.u, p.get() - self.p0);
         p
     }
@@ -395,19 +396,19 @@ impl SampledLaw for ArmPfc {
         Some(self.p0 + self.u[0])
     }
 
-    /// The model at rest under `p`: its output goes with its inputs.
+    /// Sets the model to its steady state at `p`.
     fn set_integral(&mut self, p: f64) -> Probability {
         let p = Probability::clamp(p);
         let u = p.get() - self.p0;
         self.u.fill(u);
-        self.modelled = [self.model.gain() * u; 2];
+        self.model_outputs = [self.model.gain() * u; 2];
         p
     }
 
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
-        visit("model_output", self.seen.ym);
-        visit("free_response", self.seen.y_free);
-        visit("unclamped_input", self.seen.u);
+        visit("model_output", self.internals.ym);
+        visit("free_response", self.internals.y_free);
+        visit("unclamped_input", self.internals.u);
     }
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
@@ -431,7 +432,7 @@ impl SampledLaw for ArmPfc {
 }
 
 /// Psi^h - 1.
-fn pull(psi: f64, h: usize) -> f64 {
+fn reference_change(psi: f64, h: usize) -> f64 {
     libm::pow(psi, h as f64) - 1.0
 }
 
@@ -445,67 +446,68 @@ impl Variant {
     }
 }
 
-/// Puts `newest` in front; the oldest falls out. The histories are short and move once a sample.
+/// Shifts `newest` into the front of a history and drops the oldest value.
 pub(crate) fn shift_in(history: &mut [f64], newest: f64) {
     history.rotate_right(1);
     history[0] = newest;
 }
 
 impl Theory for ArmPfc {
-    /// Variant A settles beside the target, and there another probability is needed.
+    /// Variant A has a steady-state error that depends on the probability there.
     fn equilibrium(&self) -> Equilibrium {
         Equilibrium::OffTarget
     }
 
-    /// Where the queue settles beside the target, packets, when the network needs the probability `p` to be still
-    /// there. Zero for variants B and C. Variant A with one coincidence point: ybar = B kappa ubar / (1 + B - Psi^h),
-    /// B = beta1 + beta2 + n1 + n2, ubar = p - p0; with several, numerator and denominator
-    /// are sums weighted by the gains.
+    /// Steady-state error, packets: 0 for variants B and C. Variant A with one coincidence point: ybar = B kappa ubar /
+    /// (1 + B - Psi^h), B = beta1 + beta2 + n1 + n2, ubar = p - p0. With several points, numerator and denominator are
+    /// sums weighted by the gains.
     fn offset_pkts(&self, p: Probability) -> f64 {
         match self.variant {
             Variant::B | Variant::C => 0.0,
             Variant::A => {
-                let (mut above, mut below) = (0.0, 0.0);
-                for Point { predictor, pull } in &self.points {
+                let (mut num, mut den) = (0.0, 0.0);
+                for Point { predictor, reference_change } in &self.points {
                     let b = predictor.beta1() + predictor.beta2() + self.model.n1() + self.model.n2();
-                    above += predictor.gain() * b;
-                    below += predictor.gain() * (b - pull);
+                    num += predictor.gain() * b;
+                    den += predictor.gain() * (b - reference_change);
                 }
-                above * self.model.gain() * (p.get() - self.p0) / below
+                num * self.model.gain() * (p.get() - self.p0) / den
             }
         }
     }
 
-    /// g u = (Psi^h - 1) y - y_free + y_m, solved for u/y. With F = sum of c_j z^-j + eta z^-(d+1) and the model N / M:
-    /// B: (Psi^h - 1) M / ((g + F) M - N (1 - beta1 - beta2 z^-1)); A and C: their y_m and y_free put in.
+    /// u/y from g u = (Psi^h - 1) y - y_free + y_m. With F = sum of c_j z^-j + eta z^-(d+1) and model N / M, variant B
+    /// is (Psi^h - 1) M / ((g + F) M - N (1 - beta1 - beta2 z^-1)); A and C use their own y_m and y_free.
     fn linear(&self, _at: &QueueOperatingPoint) -> Option<Transfer> {
         let (model, predictor) = (&self.model, self.predictor());
         let (d, h) = (model.delay(), predictor.horizon());
-        let pull = pull(self.psi, h);
+        let reference_change = reference_change(self.psi, h);
         let (beta1, beta2) = (predictor.beta1(), predictor.beta2());
         // g + F.
-        let mut own = vec![predictor.gain()];
-        own.extend_from_slice(predictor.c());
-        own.push(predictor.eta());
+        let mut inputs = vec![predictor.gain()];
+        inputs.extend_from_slice(predictor.c());
+        inputs.push(predictor.eta());
         let mut model_num = vec![0.0; d + 3];
         (model_num[d + 1], model_num[d + 2]) = (model.m1(), model.m2());
         let model_den = [1.0, model.n1(), model.n2()];
         let (num, den) = match self.variant {
-            Variant::A => (vec![pull - beta1, -model.n1() - beta2, -model.n2()], difference(&own, &model_num)),
+            Variant::A => {
+                (vec![reference_change - beta1, -model.n1() - beta2, -model.n2()], difference(&inputs, &model_num))
+            }
             Variant::B => {
-                let num: Vec<f64> = model_den.iter().map(|c| c * pull).collect();
-                (num, difference(&multiply(&own, &model_den), &multiply(&model_num, &[1.0 - beta1, -beta2])))
+                let num: Vec<f64> = model_den.iter().map(|c| c * reference_change).collect();
+                (num, difference(&multiply(&inputs, &model_den), &multiply(&model_num, &[1.0 - beta1, -beta2])))
             }
             Variant::C => {
                 let mut num = vec![0.0; h + 2];
-                num[0] += pull - beta1;
+                num[0] += reference_change - beta1;
                 num[1] -= beta2;
                 num[h] += beta1;
                 num[h + 1] += beta2;
                 let mut applied = vec![0.0; d + h + 2];
                 (1..=h).for_each(|n| applied[d + n] = model.markov(n));
                 applied[d + h + 1] = predictor.eta();
-                (num, difference(&own, &applied))
+                (num, difference(&inputs, &applied))
             }
         };
         Some(Transfer { num, den, period_s: Some(model.period_s()) })
@@ -539,7 +541,7 @@ impl Theory for ArmPfc {
 
     fn equilibrium_warning(&self, at: &QueueOperatingPoint) -> Option<String> {
         ((at.window_pkts - 2.0).abs() < 0.05).then(|| {
-            "W0 is near 2, where both time constants are equal and the paper's eq. (13) divides by zero; the design here does not"
+            "W0 is near 2, where both time constants are equal and the paper's eq. (13) divides by zero; this design is regular there"
                 .into()
         })
     }
@@ -559,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_decay_in_four_round_trips_and_look_three_samples_past_the_delay() {
+    fn by_default_psi_decays_in_four_round_trips_and_h_is_d_plus_three() {
         let law = ArmPfc::new(ArmPfcParams::new(plant(), 100.0)).unwrap();
         // Ts = 0.28 / 5 = 0.056 s; Psi = exp(-0.056 / 1.12) = exp(-0.05) = 0.951229.
         assert_eq!(law.periods(), [Some(Span::from_millis(56)), None]);
@@ -568,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_operating_point_nothing_moves() {
+    fn at_the_operating_point_the_probability_is_constant() {
         for variant in [Variant::A, Variant::B, Variant::C] {
             let mut law = ArmPfc::new(ArmPfcParams { variant, ..ArmPfcParams::new(plant(), 100.0) }).unwrap();
             for _ in 0..50 {
@@ -579,8 +581,8 @@ mod tests {
     }
 
     #[test]
-    fn the_literal_reading_settles_beside_the_target() {
-        // Printed parameters, 0.1 more probability than p0: 694.4 packets * 0.1 (h = 7); 565 (h = 6); 836 (h = 8).
+    fn variant_a_has_a_steady_state_error() {
+        // Printed parameters, p = p0 + 0.1: 694.4 packets * 0.1 (h = 7); 565 (h = 6); 836 (h = 8).
         for (h, per_unit) in [(6, 565.0), (7, 694.4), (8, 836.0)] {
             let printed = ArmPfcParams { h, psi: 0.83, ..ArmPfcParams::new(plant(), 100.0) };
             let more = Probability::new(printed.p0.get() + 0.1).unwrap();
@@ -591,32 +593,32 @@ mod tests {
     }
 
     #[test]
-    fn several_coincidence_points_are_met_in_the_least_squares_sense() {
-        // A queue of 110 after rest at the target: y = 10, y_m = 0, y_free = 0 (variant B: the model has seen nothing
-        // yet). Each point asks for u_i = 10 (Psi^h_i - 1) / g_i; the answer is their mean, weighted by g_i^2.
-        let alone = |h| {
+    fn several_coincidence_points_give_the_least_squares_solution() {
+        // A queue of 110 after equilibrium at the target: y = 10, y_m = 0, y_free = 0 (variant B). Point i alone gives
+        // u_i = 10 (Psi^h_i - 1) / g_i; the solution is their mean, weighted by g_i^2.
+        let single = |h| {
             let law = ArmPfc::new(ArmPfcParams { h, ..ArmPfcParams::new(plant(), 100.0) }).unwrap();
             let gain = law.predictor().gain();
             (10.0 * (libm::pow(law.psi, h as f64) - 1.0) / gain, gain * gain)
         };
         let mut law = ArmPfc::new(ArmPfcParams { h: 6, points: 3, ..ArmPfcParams::new(plant(), 100.0) }).unwrap();
         let p = law.step(0, &Observation { queue_pkts: 110.0, ..Observation::default() });
-        let all = [alone(6), alone(7), alone(8)];
+        let all = [single(6), single(7), single(8)];
         let expected = all.iter().map(|(u, w)| u * w).sum::<f64>() / all.iter().map(|(_, w)| w).sum::<f64>();
         assert!((p.get() - law.p0 - expected).abs() < 1e-12);
-        // h = d + 1 alone would ask for more than twice as much.
-        assert!(alone(6).0 > 2.0 * expected, "{} {expected}", alone(6).0);
+        // h = d + 1 alone gives more than twice as much.
+        assert!(single(6).0 > 2.0 * expected, "{} {expected}", single(6).0);
     }
 
     #[test]
-    fn a_model_whose_answer_is_beyond_all_measure_is_not_taken() {
+    fn a_model_without_usable_response_is_rejected() {
         let model = |gain| Model::from_time_constants(gain, 0.3, 0.5, 0.056, 5);
         let mut law = ArmPfc::new(ArmPfcParams { points: 3, ..ArmPfcParams::new(plant(), 100.0) }).unwrap();
-        let of = |law: &ArmPfc| (law.predictor().gain(), law.psi(), law.target_pkts());
-        let before = of(&law);
+        let state = |law: &ArmPfc| (law.predictor().gain(), law.psi(), law.target_pkts());
+        let before = state(&law);
         for gain in [0.0, 1e-70, 1e70, f64::INFINITY] {
             law.retune(model(gain), 50.0, 0.5);
-            assert_eq!(of(&law), before, "{gain}");
+            assert_eq!(state(&law), before, "{gain}");
         }
         law.retune(model(3000.0), 50.0, 0.5);
         assert_eq!((law.psi(), law.target_pkts()), (0.5, 50.0));
@@ -624,7 +626,7 @@ mod tests {
     }
 
     #[test]
-    fn coefficients_that_are_no_numbers_are_not_taken() {
+    fn coefficients_that_are_not_finite_are_rejected() {
         let law = ArmPfc::new(ArmPfcParams::new(plant(), 100.0)).unwrap();
         let mut predictor = law.predictor().clone();
         let h = predictor.horizon();
@@ -645,18 +647,18 @@ mod tests {
     }
 
     #[test]
-    fn the_literal_readings_offset_with_several_points_is_where_its_law_rests() {
+    fn the_steady_state_error_with_several_points_is_an_equilibrium() {
         let params = ArmPfcParams { variant: Variant::A, points: 3, ..ArmPfcParams::new(plant(), 100.0) };
         let mut law = ArmPfc::new(params).unwrap();
         let p = Probability::new(law.p0 + 0.02).unwrap();
-        let rest = Observation { queue_pkts: 100.0 + law.offset_pkts(p), ..Observation::default() };
+        let equilibrium = Observation { queue_pkts: 100.0 + law.offset_pkts(p), ..Observation::default() };
         law.y.fill(law.offset_pkts(p));
         law.u.fill(0.02);
-        assert!((law.step(0, &rest).get() - p.get()).abs() < 1e-9);
+        assert!((law.step(0, &equilibrium).get() - p.get()).abs() < 1e-9);
     }
 
     #[test]
-    fn parameters_out_of_range_are_refused_by_name() {
+    fn errors_name_the_invalid_parameter() {
         let refused = |params: ArmPfcParams| ArmPfc::new(params).unwrap_err().param;
         let good = ArmPfcParams::new(plant(), 100.0);
         assert_eq!(refused(ArmPfcParams { d: 0, ..good }), "d");

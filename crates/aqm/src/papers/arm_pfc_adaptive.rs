@@ -1,24 +1,24 @@
-//! Adaptive ARM-PFC: the predictive controller of `arm-pfc`, whose model follows the network.
+//! Adaptive ARM-PFC: the predictive controller of `arm-pfc` with a model that follows the network.
 //!
-//! The paper closes with one sentence: "it is best to implement it in an indirect method", estimating the coefficients
-//! of the model by recursive least squares. Two ways to do so:
+//! The paper's last sentence proposes an indirect adaptive method ("it is best to implement it in an indirect method"),
+//! which estimates the model's coefficients by recursive least squares. Two methods:
 //!
 //! ```text
 //! physical (AD3)    departures, p ──> C^, L^ ──> k_t = R C^ / (4 L^2), tau1 = R, tau2 = R / (2 L^) ──> variant B
 //! identified (AD2)  queue, p ──> recursive least squares ──> beta1, beta2, H_1 .. H_h, eta ──> variant C
 //! ```
 //!
-//! AD3, the default, adapts the two physical quantities that change and keeps the model's form: it holds the target
-//! from 30 to 200 flows, where AD2 loses it when the queue is noisy or the delay is not the assumed one. AD2 is the
-//! paper's sentence, with the safeguards that it needs:
+//! AD3, the default, estimates the two physical quantities that change and keeps the structure of the model. It holds
+//! the target for 30 to 200 flows; AD2 fails there if the queue is noisy or the delay differs from the assumed one. AD2
+//! follows the paper's sentence, with these safeguards:
 //!
-//! - the offset drops out of differences over h samples: y(k) - y(k-h) = phi' theta;
-//! - no update before 3h + d + 4 samples, nor on errors below the dead zone; P is bounded;
-//! - coefficients reach the controller only while their gain is within 0.2 to 5 times the designed one; else the last
-//!   good ones stay.
+//! - differences over h samples eliminate the offset: y(k) - y(k-h) = phi' theta;
+//! - no update before 3h + d + 4 samples, or for errors within the dead zone; P is bounded;
+//! - the controller uses the coefficients only while their gain is within 0.2 to 5 times the designed one, and
+//!   otherwise keeps the last valid ones.
 //!
-//! Deviations: the paper gives no adaptive algorithm, both are designs of their own. h = d + 4 for AD3 (least deviation
-//! from the target over sixteen networks), d + 2 for AD2.
+//! Deviations: the paper gives no adaptive algorithm; both methods are original designs. h = d + 4 for AD3 (least error
+//! over sixteen networks), d + 2 for AD2.
 
 use alloc::boxed::Box;
 
@@ -33,7 +33,7 @@ use crate::{
     papers::arm_pfc::design::{MAX_DELAY, MAX_HORIZON, Model, Predictor},
 };
 
-/// u counts for so much in the regression, that its columns are of the size of the queue's.
+/// Scale of u in the regression, which makes its columns as large as those of the queue.
 const INPUT_SCALE: f64 = 100.0;
 /// Accepted gains, relative to the designed one.
 const GAIN_RANGE: core::ops::RangeInclusive<f64> = 0.2..=5.0;
@@ -41,7 +41,7 @@ const AD3_LEAD: usize = 4;
 const AD2_LEAD: usize = 2;
 const DEFAULT_RLS: RlsParams = RlsParams { forgetting: 0.998, covariance: 1e-3, dead_zone: 2.0 };
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "arm-pfc-adaptive",
     title: "Adaptive ARM-PFC",
@@ -53,14 +53,14 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
                 name: "method",
                 kind: Kind::Choice(&["AD3", "AD2"]),
                 default: DefaultValue::Value(Value::Choice("AD3")),
-                doc: "the model follows estimates of capacity and load (AD3), or is identified by least squares (AD2)",
+                doc: "the model follows estimates of capacity and load (AD3), or is identified by recursive least squares (AD2)",
             },
-            Param { doc: "capacity the design assumes, and initial estimate, C", ..EstimatorParams::CAPACITY },
+            Param { doc: "assumed capacity and initial estimate, C", ..EstimatorParams::CAPACITY },
             Param::positive(
                 "flows",
                 Unit::One,
                 DefaultValue::Designed("the network's flows"),
-                "flows the design assumes, N",
+                "assumed number of flows, N",
             ),
             Param::positive(
                 "r0",
@@ -120,7 +120,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
                 name: "dead_zone",
                 kind: Kind::Number { unit: Unit::Packets, min: Bound::Inclusive(0.0), max: Bound::Open },
                 default: DefaultValue::number(DEFAULT_RLS.dead_zone),
-                doc: "AD2: smaller prediction errors teach nothing",
+                doc: "AD2: smaller prediction errors cause no update",
             },
             AntiWindup::PARAM,
             Param::ECN,
@@ -145,7 +145,7 @@ enum Method {
     Identified(IdentifiedArmPfc),
 }
 
-/// AD3: variant B whose model is that of the estimated capacity and load; period, delay and p0 stay as designed.
+/// AD3: variant B with the model of the estimated capacity and load. Period, delay and p0 stay as designed.
 pub fn physical(design: ArmPfcParams, estimators: EstimatorParams) -> Result<SelfTuned<ArmPfc>, ParamError> {
     let law = ArmPfc::new(ArmPfcParams { variant: Variant::B, ..design })?;
     let estimators = Estimators::new(estimators, law.model().period_s(), Some(design.p0.get()))?;
@@ -154,7 +154,7 @@ pub fn physical(design: ArmPfcParams, estimators: EstimatorParams) -> Result<Sel
 
 impl Tunable for ArmPfc {
     fn tune(&mut self, network: &NetworkEstimate) {
-        let model = model_of(network, self.model().period_s(), self.model().delay());
+        let model = sampled_model(network, self.model().period_s(), self.model().delay());
         self.retune(model, self.target_pkts(), self.psi());
     }
 
@@ -163,37 +163,37 @@ impl Tunable for ArmPfc {
     }
 }
 
-/// The sampled model of an estimated network: k_t = R C / (4 L^2), tau1 = R, tau2 = R / (2 L).
-pub(crate) fn model_of(network: &NetworkEstimate, period_s: f64, d: usize) -> Model {
+/// Sampled model of an estimated network: k_t = R C / (4 L^2), tau1 = R, tau2 = R / (2 L).
+pub(crate) fn sampled_model(network: &NetworkEstimate, period_s: f64, d: usize) -> Model {
     let NetworkEstimate { capacity_pps, load, rtt_s } = *network;
     let gain = rtt_s * capacity_pps / (4.0 * load * load);
     Model::from_time_constants(gain, rtt_s, rtt_s / (2.0 * load), period_s, d)
 }
 
-/// AD2: variant C whose predictor is identified by recursive least squares.
+/// AD2: variant C with a predictor identified by recursive least squares.
 #[derive(Clone, Debug)]
 pub struct IdentifiedArmPfc {
     target: f64,
     p0: f64,
-    pull: f64,
+    reference_change: f64,
     period: Span,
     rls: Rls,
     predictor: Predictor,
     designed_gain: f64,
     samples: usize,
-    /// u(k-1), u(k-2), ...: what was applied.
+    /// Applied inputs u(k-1), u(k-2), ...
     u: Box<[f64]>,
-    /// y(k-1), y(k-2), ...
+    /// Outputs y(k-1), y(k-2), ...
     y: Box<[f64]>,
     phi: Box<[f64]>,
     accepted: bool,
 }
 
 impl IdentifiedArmPfc {
-    /// The law, starting from the designed coefficients.
+    /// The law with the designed coefficients.
     pub fn new(design: ArmPfcParams, rls: RlsParams) -> Result<Self, ParamError> {
         let ArmPfcParams { d, h, psi, p0, target, .. } = design;
-        // Checks the design and gives the coefficients.
+        // Checks the design and computes the coefficients.
         let law = ArmPfc::new(ArmPfcParams { variant: Variant::C, points: 1, ..design })?;
         let predictor = law.predictor().clone();
         let scaled = predictor.markov().iter().copied().chain([predictor.eta()]).map(|x| x / INPUT_SCALE);
@@ -201,7 +201,7 @@ impl IdentifiedArmPfc {
         Ok(IdentifiedArmPfc {
             target,
             p0: p0.get(),
-            pull: libm::pow(psi, h as f64) - 1.0,
+            reference_change: libm::pow(psi, h as f64) - 1.0,
             period: Span::from_secs_f64(law.model().period_s()),
             rls: Rls::new(rls, &theta)?,
             designed_gain: predictor.gain(),
@@ -214,7 +214,7 @@ impl IdentifiedArmPfc {
         })
     }
 
-    /// The predictor in force.
+    /// Current predictor.
     pub const fn predictor(&self) -> &Predictor {
         &self.predictor
     }
@@ -242,17 +242,17 @@ impl SampledLaw for IdentifiedArmPfc {
         [Some(self.period), None]
     }
 
-    fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
+    fn step(&mut self, _which: usize, observation: &Observation) -> Probability {
         let (h, d) = (self.predictor.horizon(), self.predictor.delay());
-        let y = seen.queue_pkts - self.target;
-        // The histories are full of what happened, not of the zeros they began with.
+        let y = observation.queue_pkts - self.target;
+        // By now the histories contain no initial zeros.
         if self.samples >= 3 * h + d + 4 {
             self.identify(y);
         }
         self.samples = self.samples.saturating_add(1);
         let ym = self.predictor.predict_applied(self.y[h - 1], self.y[h], &self.u[d..]);
         let y_free = self.predictor.free_response(y, self.y[0], &self.u);
-        let p = Probability::clamp(self.p0 + (y * self.pull - y_free + ym) / self.predictor.gain());
+        let p = Probability::clamp(self.p0 + (y * self.reference_change - y_free + ym) / self.predictor.gain());
         arm_pfc::shift_in(&mut self.y, y);
         arm_pfc::shift_in(&mut self.u, p.get() - self.p0);
         p
@@ -329,10 +329,10 @@ impl SampledLaw for ArmPfcAdaptive {
         }
     }
 
-    fn step(&mut self, which: usize, seen: &Observation) -> Probability {
+    fn step(&mut self, which: usize, observation: &Observation) -> Probability {
         match &mut self.method {
-            Method::Physical(law) => law.step(which, seen),
-            Method::Identified(law) => law.step(which, seen),
+            Method::Physical(law) => law.step(which, observation),
+            Method::Identified(law) => law.step(which, observation),
         }
     }
 
@@ -393,15 +393,15 @@ mod tests {
     #[test]
     fn the_model_follows_the_estimated_capacity_and_load() {
         // L = 0.4, R = 0.28, C = 500: k_t = 140 / 0.64 = 218.75; tau2 = 0.28 / 0.8 = 0.35.
-        let model = model_of(&NetworkEstimate { capacity_pps: 500.0, load: 0.4, rtt_s: 0.28 }, 0.056, 5);
+        let model = sampled_model(&NetworkEstimate { capacity_pps: 500.0, load: 0.4, rtt_s: 0.28 }, 0.056, 5);
         let same = Model::from_time_constants(218.75, 0.28, 0.35, 0.056, 5);
         assert!((model.gain() + 218.75).abs() < 1e-9 && (model.m1() - same.m1()).abs() < 1e-9);
     }
 
     #[test]
-    fn a_queue_at_rest_at_the_target_asks_for_what_was_there_before_whatever_the_model() {
+    fn in_equilibrium_at_the_target_a_change_of_the_model_does_not_change_p() {
         let mut law = physical(design(), EstimatorParams::new(1250.0, 1.0 / 3.5)).unwrap();
-        let rest = |p| Observation {
+        let equilibrium = |p| Observation {
             queue_pkts: 100.0,
             departures_pkts: 35.0,
             busy_s: 0.056,
@@ -410,14 +410,14 @@ mod tests {
         };
         let mut p = design().p0;
         for _ in 0..200 {
-            p = law.step(0, &rest(p));
+            p = law.step(0, &equilibrium(p));
         }
-        // The capacity halved; the queue stayed at its target and with it p.
+        // The estimated capacity is halved; queue and p are unchanged.
         assert!(law.estimators().capacity_pps() < 700.0);
         assert_eq!(p, design().p0);
     }
 
-    /// A queue that does what a model says of it.
+    /// A queue that follows a model.
     struct Loop {
         model: Model,
         u: alloc::vec::Vec<f64>,
@@ -425,7 +425,7 @@ mod tests {
     }
 
     impl Loop {
-        /// So many samples of `law` around the queue, which a disturbance pushes each time by up to `noise` packets.
+        /// Closes the loop with `law` for `samples` samples, with disturbances of up to `noise` packets.
         fn run(&mut self, law: &mut IdentifiedArmPfc, samples: usize, noise: f64) {
             for k in 0..samples {
                 let queue_pkts = f64::max(100.0 + self.y[0], 0.0);
@@ -434,35 +434,35 @@ mod tests {
                 self.u[0] = p.get() - law.p0;
                 let d = self.model.delay();
                 let next = self.model.step(self.y[0], self.y[1], self.u[d], self.u[d + 1]);
-                // The golden ratio's multiples, as good as noise here.
-                let push = 2.0 * ((k as f64 * 0.618_034) % 1.0) - 1.0;
-                self.y = [next + noise * push, self.y[0]];
+                // Multiples of the golden ratio as pseudo-random noise.
+                let disturbance = 2.0 * ((k as f64 * 0.618_034) % 1.0) - 1.0;
+                self.y = [next + noise * disturbance, self.y[0]];
             }
         }
     }
 
     #[test]
-    fn identification_waits_for_full_histories_and_then_learns_the_gain() {
+    fn identification_starts_with_full_histories_and_finds_the_gain() {
         let plant = design().plant;
-        // A network with 1.3 times the assumed gain.
+        // The gain is 1.3 times the assumed one.
         let (k_t, tau1, tau2) = (plant.gain_pkts(), plant.queue_time_s(), plant.window_time_s());
         let model = Model::from_time_constants(1.3 * k_t, tau1, tau2, 0.056, 5);
-        let mut around = Loop { model, u: alloc::vec![0.0; 7], y: [60.0; 2] };
+        let mut closed_loop = Loop { model, u: alloc::vec![0.0; 7], y: [60.0; 2] };
         let mut law =
             IdentifiedArmPfc::new(design(), RlsParams { dead_zone: 0.0, covariance: 1.0, ..DEFAULT_RLS }).unwrap();
         let designed = law.predictor().gain();
-        around.run(&mut law, 3 * 7 + 5 + 4, 0.0);
+        closed_loop.run(&mut law, 3 * 7 + 5 + 4, 0.0);
         assert_eq!(law.predictor().gain(), designed);
-        around.run(&mut law, 3000, 0.0);
-        let learned = law.predictor().gain() / designed;
-        assert!((1.1..1.5).contains(&learned), "{learned}");
+        closed_loop.run(&mut law, 3000, 0.0);
+        let found = law.predictor().gain() / designed;
+        assert!((1.1..1.5).contains(&found), "{found}");
     }
 
     #[test]
-    fn a_gain_beyond_belief_is_not_accepted() {
+    fn a_gain_out_of_range_is_rejected() {
         let mut law = IdentifiedArmPfc::new(design(), DEFAULT_RLS).unwrap();
         let designed = law.predictor().clone();
-        // A queue that knows no probability at all: jumps between empty and full.
+        // The queue ignores the probability and jumps between empty and full.
         for k in 0..400u32 {
             let queue = if (k / 9) % 2 == 0 { 0.0 } else { 300.0 };
             law.step(0, &Observation { queue_pkts: queue, ..Observation::default() });

@@ -1,4 +1,4 @@
-//! PAQM: proportional-integral-differential control of the queue with a predicted queue in its differential part (Ryu).
+//! PAQM: PID control of the queue with a predicted queue in the derivative part (Ryu).
 //!
 //! Every Ts seconds, Q = Q_k, gamma_k = Q_k - Q_(k-1):
 //!
@@ -10,16 +10,13 @@
 //! p = clamp(p + dp, 0, 1)
 //! ```
 //!
-//! Which part moves p is `reading`: X, the text's own words: PI while two samples lie on
-//! one side of the target, else D.
+//! `reading` selects the parts. X, as in the text: PI while two samples are on one side of the target, else D.
 //!
 //! Deviations:
-//! - (5) is printed without its parentheses, so that it would add -1 to p; the text defines the normalised value that
-//!   stands above.
-//! - The ratio in (8) is unbounded and divides by zero when the queue stood still: it is at most `ratio_max` (2), and 1
-//!   then. `bound_ratio = false` restores the paper. Qhat stays within the buffer.
-//! - The "PI" part is an integrator alone; so it is printed. The D part adds next to
-//!   nothing: all readings behave alike.
+//! - (5) is printed without its parentheses, which would add -1 to p; the text defines the normalised value above.
+//! - The ratio in (8) is unbounded, and divides by zero if the queue was constant. Here it is at most `ratio_max` (2),
+//!   and 1 for a constant queue. `bound_ratio = false` restores the paper. Qhat stays within the buffer.
+//! - The "PI" part is a pure integrator, as printed. The D part is very small, so all readings behave alike.
 
 use aqumen_units::{Probability, Span};
 
@@ -31,13 +28,13 @@ use crate::{
 };
 
 const DEFAULT_PERIOD_S: f64 = 0.05;
-/// 50 ms of the paper's 53.3 ms that its target takes to drain.
+/// Period relative to target / capacity; 50 ms of 53.3 ms in the paper.
 const PERIOD_PER_DRAIN: f64 = 15.0 / 16.0;
-/// alpha = 8e-4 at the paper's 800 packets.
+/// Default alpha per packet of buffer; 8e-4 at the paper's 800 packets.
 const ALPHA_PER_BUFFER_PKT: f64 = 1e-6;
 const DEFAULT_RATIO_MAX: f64 = 2.0;
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "paqm",
     title: "PAQM",
@@ -77,16 +74,16 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     ],
 };
 
-/// How the PI and the D part combine.
+/// Combination of the PI and D parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// PI while the queue and the one before lie on one side of the target, else D. The paper's words.
+    /// PI while the current and the previous queue are on one side of the target, else D (the paper's text).
     X,
-    /// Both, every sample. The paper's figure 2.
+    /// PI and D (the paper's figure 2).
     Sum,
-    /// D every sample, and PI on top while both queues lie on one side.
+    /// D, plus PI while both queues are on one side of the target.
     Dpi,
-    /// PI alone, every sample.
+    /// PI only.
     I,
 }
 
@@ -99,11 +96,11 @@ pub struct PaqmParams {
     pub period_s: f64,
     /// Target queue, packets.
     pub target: f64,
-    /// Room of the queue, B, packets; above the target.
+    /// Capacity of the buffer, B, packets; above the target.
     pub buffer: f64,
-    /// How PI and D combine.
+    /// Combination of PI and D.
     pub reading: Reading,
-    /// Greatest ratio of successive increments; `None`: no bound, as in the paper.
+    /// Greatest ratio of successive increments; `None` for no bound, as in the paper.
     pub ratio_max: Option<f64>,
 }
 
@@ -112,9 +109,9 @@ pub struct PaqmParams {
 pub struct Paqm {
     params: PaqmParams,
     p: Probability,
-    /// Q_(k-1) and gamma_(k-1), from the second sample on.
+    /// Q_(k-1) and gamma_(k-1); `None` before the first sample.
     last: Option<(f64, f64)>,
-    seen: Internals,
+    internals: Internals,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -125,7 +122,7 @@ struct Internals {
 }
 
 impl PaqmParams {
-    /// The paper's settings for `target` and `buffer` packets: alpha = 1e-6 B, 50 ms, reading X, ratio at most 2.
+    /// Defaults for `target` and `buffer` packets: alpha = 1e-6 B, 50 ms, reading X, ratio at most 2.
     pub fn new(target: f64, buffer: f64) -> Self {
         PaqmParams {
             alpha: ALPHA_PER_BUFFER_PKT * buffer,
@@ -139,7 +136,7 @@ impl PaqmParams {
 }
 
 impl Paqm {
-    /// The law, starting from the probability `p`.
+    /// The law with initial probability `p`.
     pub fn new(params: PaqmParams, p: Probability) -> Result<Self, ParamError> {
         Param::check_positive("alpha", params.alpha, Unit::One)?;
         Param::check_positive("period", params.period_s, Unit::Seconds)?;
@@ -150,7 +147,7 @@ impl Paqm {
         if params.ratio_max.is_some_and(|ratio| !(ratio >= 0.0 && ratio.is_finite())) {
             return Err(ParamError::relation("ratio_max", params.ratio_max.unwrap_or(0.0), "must be at least 0"));
         }
-        Ok(Paqm { params, p, last: None, seen: Internals::default() })
+        Ok(Paqm { params, p, last: None, internals: Internals::default() })
     }
 
     fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
@@ -174,7 +171,7 @@ impl Paqm {
         };
         params.ratio_max = match (settings.flag("bound_ratio"), settings.number("ratio_max")) {
             (Some(false), Some(ratio)) => {
-                return Err(ParamError::relation("ratio_max", ratio, "has no effect beside bound_ratio = false"));
+                return Err(ParamError::relation("ratio_max", ratio, "has no effect with bound_ratio = false"));
             }
             (Some(false), None) => None,
             (_, ratio) => Some(ratio.unwrap_or(DEFAULT_RATIO_MAX)),
@@ -194,12 +191,12 @@ impl SampledLaw for Paqm {
         [Some(Span::from_secs_f64(self.params.period_s)), None]
     }
 
-    fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
+    fn step(&mut self, _which: usize, observation: &Observation) -> Probability {
         let PaqmParams { alpha, target, buffer, reading, ratio_max, .. } = self.params;
-        let queue = seen.queue_pkts;
+        let queue = observation.queue_pkts;
         let (before, grew) = self.last.unwrap_or((queue, 0.0));
         let grows = queue - before;
-        // Quadratic extrapolation only while the queue keeps its direction; the sign of zero is plus.
+        // Quadratic extrapolation while the queue keeps its direction; zero counts as positive.
         let ratio = if grew != 0.0 && (grows >= 0.0) == (grew >= 0.0) { grows / grew } else { 1.0 };
         let ratio = ratio_max.map_or(ratio, |max| ratio.min(max));
         let increment = grows * ratio;
@@ -218,7 +215,7 @@ impl SampledLaw for Paqm {
         };
         self.p = Probability::clamp(self.p.get() + change);
         self.last = Some((queue, grows));
-        self.seen = Internals { increment, predicted, same_side };
+        self.internals = Internals { increment, predicted, same_side };
         self.p
     }
 
@@ -236,13 +233,13 @@ impl SampledLaw for Paqm {
     }
 
     fn take_over(&mut self, old: &Self) {
-        (self.p, self.last, self.seen) = (old.p, old.last, old.seen);
+        (self.p, self.last, self.internals) = (old.p, old.last, old.internals);
     }
 
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
-        visit("predicted_increment", self.seen.increment);
-        visit("predicted_queue", self.seen.predicted);
-        visit("same_side", f64::from(u8::from(self.seen.same_side)));
+        visit("predicted_increment", self.internals.increment);
+        visit("predicted_queue", self.internals.predicted);
+        visit("same_side", f64::from(u8::from(self.internals.same_side)));
     }
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
@@ -275,9 +272,9 @@ impl Reading {
 }
 
 impl Theory for Paqm {
-    /// On one side of its target, where an oscillation spends its time: the integrator alpha (1 + z^-1) / (2 target)
-    /// over 1 - z^-1; in the readings that add it, the D part alpha (2 - z^-1) / (B - target). At the target itself the
-    /// law switches and has no slope.
+    /// Transfer function on one side of the target: integrator alpha (1 + z^-1) / (2 target) over 1 - z^-1, plus the D
+    /// part alpha (2 - z^-1) / (B - target) in the readings that add it. At the target the law switches and has no
+    /// slope.
     fn linear(&self, _at: &QueueOperatingPoint) -> Option<Transfer> {
         let PaqmParams { alpha, target, buffer, reading, .. } = self.params;
         let integral = 0.5 * alpha / target;
@@ -299,7 +296,7 @@ impl Theory for Paqm {
 mod tests {
     use super::*;
 
-    /// The steps of p for these queues; alpha = 0.01, target 100, buffer 300.
+    /// Steps of p for these queues; alpha = 0.01, target 100, buffer 300.
     fn changes(reading: Reading, ratio_max: Option<f64>, queues: &[f64]) -> alloc::vec::Vec<f64> {
         let params = PaqmParams { alpha: 0.01, reading, ratio_max, ..PaqmParams::new(100.0, 300.0) };
         let mut law = Paqm::new(params, Probability::clamp(0.5)).unwrap();
@@ -318,12 +315,12 @@ mod tests {
     }
 
     #[test]
-    fn on_one_side_the_mean_error_moves_p_and_at_a_crossing_the_predicted_queue() {
+    fn pi_acts_on_one_side_of_the_target_and_d_at_a_crossing() {
         // 110, 130: mean 120, 0.01 * 20 / 100. Then 90: gamma = -40 after +20, so Qhat = 50: 0.01 * -50 / 200.
         let x = changes(Reading::X, Some(2.0), &[110.0, 130.0, 90.0]);
         near(x[1], 0.002);
         near(x[2], -0.0025);
-        // SUM at 130: gamma = 20 after 0, Qhat = 150: + 0.01 * 50 / 200. DPI the same there; at the crossing D alone.
+        // SUM at 130: gamma = 20 after 0, Qhat = 150: + 0.01 * 50 / 200. DPI: equal there, and D only at the crossing.
         near(changes(Reading::Sum, Some(2.0), &[110.0, 130.0])[1], 0.002 + 0.0025);
         let dpi = changes(Reading::Dpi, Some(2.0), &[110.0, 130.0, 90.0]);
         near(dpi[1], 0.002 + 0.0025);
@@ -333,22 +330,22 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_at_the_target_changes_nothing() {
+    fn a_queue_at_the_target_keeps_p() {
         assert!(changes(Reading::X, Some(2.0), &[100.0; 5]).iter().all(|&change| change == 0.0));
     }
 
     #[test]
-    fn the_ratio_of_increments_is_bounded_unless_the_paper_is_wanted() {
-        // 60, 61, 101: increments 1, 40; the ratio of 40 would predict 101 + 1600, beyond
-        // the buffer: 300; bounded: 181.
+    fn the_ratio_of_increments_can_be_bounded() {
+        // 60, 61, 101: increments 1, 40. The ratio of 40 predicts 101 + 1600, clamped to the buffer of 300; bounded:
+        // 181.
         near(changes(Reading::X, Some(2.0), &[60.0, 61.0, 101.0])[2], 0.01 * 81.0 / 200.0);
         near(changes(Reading::X, None, &[60.0, 61.0, 101.0])[2], 0.01);
-        // After a standstill there is no ratio: 60, 60, 101 predicts 142.
+        // After a constant queue the ratio is 1: 60, 60, 101 predicts 142.
         near(changes(Reading::X, None, &[60.0, 60.0, 101.0])[2], 0.01 * 42.0 / 200.0);
     }
 
     #[test]
-    fn parameters_out_of_range_are_refused_by_name() {
+    fn errors_name_the_invalid_parameter() {
         let good = PaqmParams::new(200.0, 800.0);
         assert!((good.alpha - 8e-4).abs() < 1e-18);
         let refused = |params| Paqm::new(params, Probability::ZERO).unwrap_err().param;

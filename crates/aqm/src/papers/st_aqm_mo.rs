@@ -1,9 +1,9 @@
-//! ST-AQM-MO: AQM-MO inside the self-tuning structure. Beyond both papers.
+//! ST-AQM-MO: AQM-MO in the self-tuning structure, an extension of both papers.
 //!
-//! Capacity and load are estimated at each inner step and the gains of both loops follow: R0 = rtt + target / C^,
-//! N = L^ R0 C^. AQM-MO's own `adapt_n` knows the load alone.
+//! Capacity and load are estimated at each inner step; the gains of both loops follow with R0 = rtt + target / C^ and
+//! N = L^ R0 C^. AQM-MO's `adapt_n` estimates the load only.
 //!
-//! Deviations: none; there is no other text.
+//! Deviations: none, there is no other source.
 
 use aqumen_units::{Probability, Span};
 
@@ -15,7 +15,7 @@ use crate::{
     papers::aqm_mo::{self, AqmMo, AqmMoParams},
 };
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "st-aqm-mo",
     title: "ST-AQM-MO",
@@ -24,7 +24,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     params: joined![&[Param::TARGET, Target::DELAY], &aqm_mo::PARAMS, Tuning::PARAMS, &[AntiWindup::PARAM, Param::ECN]],
 };
 
-/// AQM-MO whose gains follow an estimate.
+/// AQM-MO with gains that follow an estimate.
 #[derive(Clone, Debug)]
 pub struct TunableAqmMo {
     law: AqmMo,
@@ -32,7 +32,7 @@ pub struct TunableAqmMo {
 }
 
 impl TunableAqmMo {
-    /// The law tuned to `network`, whose round trip takes `base_rtt_s` without queueing.
+    /// The law tuned to `network`, with base RTT `base_rtt_s`.
     pub fn new(
         params: AqmMoParams,
         network: &NetworkEstimate,
@@ -40,12 +40,12 @@ impl TunableAqmMo {
         target: Target,
     ) -> Result<Self, ParamError> {
         let params = AqmMoParams { adapt_n: false, ..params };
-        Ok(TunableAqmMo { law: AqmMo::new(params, plant_of(network)?, base_rtt_s, target)?, params })
+        Ok(TunableAqmMo { law: AqmMo::new(params, estimated_plant(network)?, base_rtt_s, target)?, params })
     }
 }
 
-/// N = L R C flows.
-fn plant_of(network: &NetworkEstimate) -> Result<TcpPlant, ParamError> {
+/// Plant of an estimated network, with N = L R C flows.
+fn estimated_plant(network: &NetworkEstimate) -> Result<TcpPlant, ParamError> {
     let NetworkEstimate { capacity_pps, load, rtt_s } = *network;
     TcpPlant::new(load * rtt_s * capacity_pps, capacity_pps, rtt_s)
 }
@@ -66,8 +66,8 @@ impl SampledLaw for TunableAqmMo {
         self.law.periods()
     }
 
-    fn step(&mut self, which: usize, seen: &Observation) -> Probability {
-        self.law.step(which, seen)
+    fn step(&mut self, which: usize, observation: &Observation) -> Probability {
+        self.law.step(which, observation)
     }
 
     fn initial(&self) -> Probability {
@@ -98,7 +98,7 @@ impl SampledLaw for TunableAqmMo {
 
 impl Tunable for TunableAqmMo {
     fn tune(&mut self, network: &NetworkEstimate) {
-        if let Ok(plant) = plant_of(network) {
+        if let Ok(plant) = estimated_plant(network) {
             self.law.retune(plant);
         }
     }
@@ -109,7 +109,7 @@ impl Tunable for TunableAqmMo {
 }
 
 impl Theory for TunableAqmMo {
-    /// Once its estimates have come to rest: AQM-MO designed for the network that there is.
+    /// AQM-MO designed for the actual network, the equilibrium of the estimates.
     fn linear(&self, at: &QueueOperatingPoint) -> Option<Transfer> {
         let plant =
             TcpPlant::new(at.flows, at.capacity_pps, at.base_rtt_s + self.target().seconds(at.capacity_pps)).ok()?;
@@ -122,15 +122,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tuned_gains_are_those_designed_for_the_estimate() {
-        // L = 1/15, R = 0.12, C = 1250: N = 10. Then half the capacity, twice the load: N = 10 again, W0 = 7.5.
+    fn the_tuned_gains_equal_those_designed_for_the_estimate() {
+        // L = 1/15, R = 0.12, C = 1250: N = 10. Half the capacity and twice the load: N = 10 again, W0 = 7.5.
         let from = NetworkEstimate { capacity_pps: 1250.0, load: 1.0 / 15.0, rtt_s: 0.12 };
         let to = NetworkEstimate { capacity_pps: 625.0, load: 2.0 / 15.0, rtt_s: 0.12 };
         let params = AqmMoParams::new(0.12);
-        let of = |network| TunableAqmMo::new(params, network, 0.1, Target::Packets(25.0)).unwrap();
-        let mut tuned = of(&from);
+        let tuned_to = |network| TunableAqmMo::new(params, network, 0.1, Target::Packets(25.0)).unwrap();
+        let mut tuned = tuned_to(&from);
         tuned.tune(&to);
-        assert_eq!(tuned.law.gains(), of(&to).law.gains());
-        assert_ne!(tuned.law.gains(), of(&from).law.gains());
+        assert_eq!(tuned.law.gains(), tuned_to(&to).law.gains());
+        assert_ne!(tuned.law.gains(), tuned_to(&from).law.gains());
     }
 }

@@ -1,16 +1,15 @@
-//! ST-ARM-PFC: ARM-PFC inside the self-tuning structure. Beyond both papers.
+//! ST-ARM-PFC: ARM-PFC in the self-tuning structure, an extension of both papers.
 //!
-//! `arm-pfc-adaptive` keeps the round trip it was designed for. Here that follows, too: when the capacity falls, the
-//! target's waiting time grows and with it the round trip, R = rtt + target / C^. The period stays, so the delay is
-//! then worth more samples.
+//! `arm-pfc-adaptive` keeps the round trip of its design. Here the round trip follows the estimates: R = rtt + target /
+//! C^ grows when the capacity falls. The period stays, so the delay covers more samples.
 //!
 //! ```text
 //! k_t = R C^ / (4 L^2),  tau1 = R,  tau2 = R / (2 L^),  d = round(R / Ts),  h = d + lead,  Psi = exp(-Ts / (pace R))
 //! ```
 //!
-//! Then it is variant B of `arm-pfc` with p0 as designed, which settles on the target whatever the model.
+//! The controller is variant B of `arm-pfc` with p0 as designed, which has no steady-state error for any model.
 //!
-//! Deviations: none; there is no other text.
+//! Deviations: none, there is no other source.
 
 use aqumen_units::{Probability, Span};
 
@@ -19,14 +18,14 @@ use crate::{
     Algorithm, AntiWindup, ArmPfc, ArmPfcParams, Bound, DefaultValue, Kind, MAX_LOOPS, Network, NetworkEstimate,
     Observation, Param, ParamError, SampledAqm, SampledLaw, SelfTuned, Settings, Target, TcpPlant, Tunable, Unit,
     Value, design::self_tuning::Tuning, papers::arm_pfc, papers::arm_pfc::design::MAX_DELAY,
-    papers::arm_pfc_adaptive::model_of,
+    papers::arm_pfc_adaptive::sampled_model,
 };
 
 const DEFAULT_LEAD: usize = 4;
 const MAX_LEAD: usize = 32;
 const DEFAULT_PACE: f64 = 4.0;
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "st-arm-pfc",
     title: "ST-ARM-PFC",
@@ -48,7 +47,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
                     max: Bound::Inclusive(MAX_LEAD as f64)
                 },
                 default: DefaultValue::number(DEFAULT_LEAD as f64),
-                doc: "coincidence point: so many samples beyond the delay",
+                doc: "coincidence point, samples beyond the delay",
             },
             Param::positive(
                 "pace",
@@ -69,7 +68,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     ],
 };
 
-/// ARM-PFC whose model, delay and pace follow an estimate.
+/// ARM-PFC with model, delay and reference trajectory that follow an estimate.
 #[derive(Clone, Debug)]
 pub struct TunableArmPfc {
     law: ArmPfc,
@@ -82,8 +81,8 @@ pub struct TunableArmPfc {
 }
 
 impl TunableArmPfc {
-    /// The law tuned to `network`: `d` samples per round trip, the coincidence point `lead` samples beyond, a reference
-    /// with the time constant `pace` round trips.
+    /// The law tuned to `network`, with `d` samples per round trip, the coincidence point `lead` samples beyond the
+    /// delay, and a reference trajectory with time constant `pace` round trips.
     pub fn new(
         network: &NetworkEstimate,
         target: Target,
@@ -111,7 +110,7 @@ impl TunableArmPfc {
         Ok(TunableArmPfc { law, target, d, lead, pace, p0: params.p0.get() })
     }
 
-    /// The law inside.
+    /// The inner law.
     pub const fn law(&self) -> &ArmPfc {
         &self.law
     }
@@ -137,8 +136,8 @@ impl SampledLaw for TunableArmPfc {
         self.law.periods()
     }
 
-    fn step(&mut self, which: usize, seen: &Observation) -> Probability {
-        self.law.step(which, seen)
+    fn step(&mut self, which: usize, observation: &Observation) -> Probability {
+        self.law.step(which, observation)
     }
 
     fn integral(&self) -> Option<f64> {
@@ -169,7 +168,7 @@ impl Tunable for TunableArmPfc {
         let period = self.law.model().period_s();
         let d = libm::round(network.rtt_s / period).clamp(1.0, MAX_DELAY as f64) as usize;
         let psi = libm::exp(-period / (self.pace * network.rtt_s));
-        self.law.retune(model_of(network, period, d), self.target.packets(network.capacity_pps), psi);
+        self.law.retune(sampled_model(network, period, d), self.target.packets(network.capacity_pps), psi);
     }
 
     fn target(&self) -> Target {
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_round_trip_is_more_samples_of_the_same_period() {
+    fn a_longer_round_trip_covers_more_samples() {
         let mut law = law();
         // p0 = 2 / 3.5^2; Ts = 0.056; R = 0.56 is ten samples, h = 14, Psi = exp(-0.056 / 2.24) = exp(-0.025).
         assert!((law.p0 - 8.0 / 49.0).abs() < 1e-12);
@@ -197,13 +196,13 @@ mod tests {
         assert_eq!(law.law.predictor().c().len(), 10);
         assert!((law.law.psi() - libm::exp(-0.025)).abs() < 1e-12);
         assert_eq!(law.periods()[0], Some(Span::from_millis(56)));
-        // Never beyond the room that was made.
+        // The delay is bounded by the reserved memory.
         law.tune(&NetworkEstimate { rtt_s: 100.0, ..NETWORK });
         assert_eq!(law.law.model().delay(), MAX_DELAY);
     }
 
     #[test]
-    fn a_retuned_law_is_the_law_designed_for_that_network() {
+    fn a_retuned_law_equals_the_law_designed_for_that_network() {
         let other = NetworkEstimate { capacity_pps: 700.0, load: 0.2, rtt_s: 0.28 };
         let mut tuned = law();
         tuned.tune(&other);
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_out_of_range_are_refused_by_name() {
+    fn errors_name_the_invalid_parameter() {
         let refused = |d, lead, pace| {
             TunableArmPfc::new(&NETWORK, Target::Packets(100.0), d, lead, pace, None).unwrap_err().param
         };

@@ -1,7 +1,8 @@
-//! STPI: a PI controller that tunes itself to estimates of capacity and load (Zhang, Hollot, Towsley, Misra 2003).
+//! STPI: self-tuning PI controller (Zhang, Hollot, Towsley, Misra 2003).
 //!
-//! Each sample the estimators of the self-tuning structure move, the gains follow, and the PI law steps with them. In
-//! terms of the estimates C, L = N / (R C) and R the network's gain is k_t = R C / (4 L^2), TCP's window pole 2 L / R:
+//! At each sample the estimators of the self-tuning structure are updated, the gains follow, and the PI law steps. In
+//! terms of the estimates C, L = N / (R C) and R, the plant's gain is k_t = R C / (4 L^2) and TCP's window pole 2 L /
+//! R:
 //!
 //! ```text
 //! k_p = 2 beta sqrt(1 + beta^2) L / (R C)    k_i = (2 L / R) k_p     zero on the window pole, crossover at beta / R
@@ -9,10 +10,9 @@
 //! ```
 //!
 //! Deviations:
-//! - The paper refers to a report for the tuning rule that is no longer to be found; the rule above is derived from the
-//!   model of the network. Its structure is that of public implementations that cite the paper.
-//! - R = rtt + target / C^, where the paper assumes a constant (see the self-tuning
-//!   structure); `rtt_with_queue` selects.
+//! - The paper cites a report for the tuning rule that is no longer available; the rule above is derived from the plant
+//!   model. Its structure is that of public implementations that cite the paper.
+//! - R = rtt + target / C^; the paper assumes a constant R (see the self-tuning structure). `rtt_with_queue` selects.
 
 use aqumen_units::{Probability, Span};
 
@@ -26,11 +26,11 @@ use crate::{
 const DEFAULT_HZ: f64 = 160.0;
 const DEFAULT_BETA: f64 = 0.5;
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "stpi",
     title: "STPI",
-    summary: "PI control of the queue length that tunes itself to estimates of capacity and load",
+    summary: "self-tuning PI control of the queue length, by estimates of capacity and load",
     reference: "Zhang, Hollot, Towsley, Misra: A self-tuning structure for adaptation in TCP/AQM networks, 2003",
     params: joined![
         &[
@@ -38,7 +38,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
                 name: "beta",
                 kind: Kind::Number { unit: Unit::One, min: Bound::Exclusive(0.0), max: Bound::Inclusive(0.6) },
                 default: DefaultValue::number(DEFAULT_BETA),
-                doc: "crossover at beta / R: 0.5 leaves a phase margin of 35 degrees, 0.3 leaves 56",
+                doc: "crossover at beta / R; the phase margin is 35 degrees for 0.5, 56 for 0.3",
             },
             Param {
                 name: "frequency",
@@ -54,7 +54,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     ],
 };
 
-/// A PI law that can be tuned.
+/// PI law with gains that follow an estimate.
 #[derive(Clone, Copy, Debug)]
 pub struct TunablePi {
     pi: Pi,
@@ -64,7 +64,7 @@ pub struct TunablePi {
 }
 
 impl TunablePi {
-    /// The law tuned to `network`, sampled `frequency` times a second, starting from the probability `p`.
+    /// The law tuned to `network`, sampled `frequency` times per second, with initial probability `p`.
     pub fn new(
         beta: f64,
         frequency: f64,
@@ -81,13 +81,13 @@ impl TunablePi {
         Ok(TunablePi { pi, beta, frequency, target })
     }
 
-    /// The gains in force.
+    /// Current gains.
     pub const fn gains(&self) -> PiGains {
         self.pi.gains()
     }
 }
 
-/// The controller in continuous time by the rule above.
+/// Continuous-time controller by the rule above.
 pub fn design(beta: f64, network: &NetworkEstimate) -> PiController {
     let NetworkEstimate { capacity_pps, load, rtt_s } = *network;
     let zero = 2.0 * load / rtt_s;
@@ -118,8 +118,8 @@ impl SampledLaw for TunablePi {
         self.pi.periods()
     }
 
-    fn step(&mut self, which: usize, seen: &Observation) -> Probability {
-        self.pi.step(which, seen)
+    fn step(&mut self, which: usize, observation: &Observation) -> Probability {
+        self.pi.step(which, observation)
     }
 
     fn initial(&self) -> Probability {
@@ -153,7 +153,7 @@ impl SampledLaw for TunablePi {
 
 impl Tunable for TunablePi {
     fn tune(&mut self, network: &NetworkEstimate) {
-        // Where a load of L windows turns over within a few samples no b above zero is left; the old gains stay.
+        // If the window's time constant is only a few samples, b would not be positive; the old gains stay.
         if let Ok(gains) = gains(self.beta, self.frequency, network) {
             self.pi.retune(gains, self.target.packets(network.capacity_pps));
         }
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_gains_follow_the_estimates() {
+    fn the_gains_follow_the_estimates_of_load_and_capacity() {
         // L = 0.1, R = 0.2, C = 1000, beta = 0.5: k_p = 2 * 0.5 * 1.118034 * 0.1 / 200 = 5.59017e-4; 2 L / R = 1;
         // k_i = k_p; at 100 Hz a, b = k_p (1 +- 0.005).
         let network = NetworkEstimate { capacity_pps: 1000.0, load: 0.1, rtt_s: 0.2 };
@@ -177,15 +177,15 @@ mod tests {
         let mut law = TunablePi::new(0.5, 100.0, target, &network, Probability::ZERO).unwrap();
         assert!((law.gains().a() / 5.59017e-4 - 1.005).abs() < 1e-6);
         assert!((law.gains().b() / 5.59017e-4 - 0.995).abs() < 1e-6);
-        // Twice the load: twice k_p, and the zero at 2 rad/s. A target of 50 ms is 25 packets at half the capacity,
-        // where k_p doubles once more.
+        // Twice the load: twice k_p, and the zero at 2 rad/s. Half the capacity doubles k_p again; a target of 50 ms is
+        // 25 packets there.
         law.tune(&NetworkEstimate { capacity_pps: 500.0, load: 0.2, rtt_s: 0.2 });
         assert!((law.gains().a() / 5.59017e-4 - 4.0 * 1.01).abs() < 1e-5);
         assert_eq!(law.pi.target_pkts(), 25.0);
     }
 
     #[test]
-    fn new_gains_do_not_move_the_probability_of_a_queue_at_its_target() {
+    fn new_gains_do_not_change_p_if_the_queue_is_at_its_target() {
         let network = NetworkEstimate { capacity_pps: 1000.0, load: 0.1, rtt_s: 0.2 };
         let p = Probability::new(0.3).unwrap();
         let mut law = TunablePi::new(0.5, 100.0, Target::Packets(50.0), &network, p).unwrap();
@@ -196,11 +196,11 @@ mod tests {
     }
 
     #[test]
-    fn an_estimate_that_gives_no_gains_leaves_the_old_ones() {
+    fn an_estimate_without_valid_gains_keeps_the_old_ones() {
         let network = NetworkEstimate { capacity_pps: 1000.0, load: 0.1, rtt_s: 0.2 };
         let mut law = TunablePi::new(0.5, 10.0, Target::Packets(50.0), &network, Probability::ZERO).unwrap();
         let before = law.gains();
-        // L T / R = 0.7 * 0.1 / 0.05 = 1.4: b would be below zero.
+        // L T / R = 0.7 * 0.1 / 0.05 = 1.4: b would be negative.
         law.tune(&NetworkEstimate { capacity_pps: 1000.0, load: 0.7, rtt_s: 0.05 });
         assert_eq!(law.gains(), before);
         assert_eq!(
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_with_the_probability_that_it_is_given() {
+    fn the_initial_probability_is_the_given_one() {
         let network = NetworkEstimate { capacity_pps: 1000.0, load: 0.1, rtt_s: 0.2 };
         let p = Probability::new(0.3).unwrap();
         let law = TunablePi::new(0.5, 100.0, Target::Packets(50.0), &network, p).unwrap();

@@ -1,7 +1,7 @@
-//! STRED: RED whose thresholds, slope and averaging tune themselves to estimates of capacity and load (Zhang, Hollot,
-//! Towsley, Misra 2003).
+//! STRED: self-tuning RED (Zhang, Hollot, Towsley, Misra 2003).
 //!
-//! Each sample the estimators of the self-tuning structure move; with T_d the target delay and R the round-trip time
+//! Thresholds, slope and averaging follow estimates of capacity and load at each sample. With T_d the target delay and
+//! R the round-trip time:
 //!
 //! ```text
 //! min_th = max(T_d C^ / 2, 5)      max_th = 3 T_d C^ / 2      p_max = min(4 L^2, 1)
@@ -13,16 +13,17 @@
 //! The equilibrium is the middle of the range: avg = T_d C^, p = p_max / 2 = 2 L^2.
 //!
 //! A target delay far below the round trip makes G large and the average slow: 105 s in the paper's network. The
-//! paper's estimate of the load, 10 s, then follows p while p still follows the average: with the average below min_th
-//! p is 0, L^ falls, p_max and K fall with it, and RED never signals again. So L^ waits for the average (`patient`).
+//! paper's estimate of the load (10 s) is then faster than the average. With the average below min_th, p is 0, L^
+//! falls, p_max and K fall with it, and RED never signals again. Therefore L^ is no faster than the average
+//! (`patient`).
 //!
 //! Deviations:
-//! - L^ holds while the average is below min_th, where p is cut off and says nothing of the load; above, its time
-//!   constant is tau_l or 1 / K, whichever is longer. `patient = false` is the paper's: tau_l alone.
-//! - The paper refers to a report for its guidelines that is no longer to be found; the rules above are derived
-//!   from the model of the network. b_r = 0.5: Hollot's 0.1 makes the average slower than the load's estimate,
-//!   and the two chase each other.
-//! - The average moves once a sample, by the exact discretisation, not once a packet; signals are not spread out.
+//! - L^ is constant while the average is below min_th, where p = 0 carries no information on the load. Above, its time
+//!   constant is the longer of tau_l and 1 / K. `patient = false`: tau_l always, as in the paper.
+//! - The paper cites a report for its guidelines that is no longer available; the rules above are derived from the
+//!   plant model. b_r = 0.5, since Hollot's 0.1 makes the average slower than the load's estimate, and the two
+//!   oscillate.
+//! - The average is updated once per sample, by exact discretisation, not once per packet; signals are not spread.
 
 use aqumen_units::{Probability, Span};
 
@@ -35,16 +36,16 @@ use crate::{
 
 const DEFAULT_HZ: f64 = 20.0;
 const DEFAULT_BR: f64 = 0.5;
-/// No lower threshold stands below this, packets.
+/// Minimum of min_th, packets.
 const MIN_TH_FLOOR: f64 = 5.0;
-/// K_max = 10 / R: the average is never faster than a tenth of a round trip.
+/// K_max = 10 / R: the time constant of the average is at least a tenth of a round trip.
 const K_MAX_ROUND_TRIPS: f64 = 10.0;
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "stred",
     title: "STRED",
-    summary: "RED that tunes thresholds, slope and averaging to estimates of capacity and load",
+    summary: "self-tuning RED: thresholds, slope and averaging follow estimates of capacity and load",
     reference: "Zhang, Hollot, Towsley, Misra: A self-tuning structure for adaptation in TCP/AQM networks, 2003",
     params: joined![
         &[
@@ -61,14 +62,14 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
                 doc: "samples per second",
             },
             Param {
-                doc: "queue at the middle of RED's range for the initial capacity; it keeps its waiting time when C^ moves",
+                doc: "queue at the middle of RED's range for the initial capacity; its queueing delay stays when C^ changes",
                 ..Param::TARGET
             },
-            Param { doc: "T_d: waiting time at the middle of RED's range; instead of target", ..Target::DELAY },
+            Param { doc: "T_d: queueing delay at the middle of RED's range; instead of target", ..Target::DELAY },
             Param::flag(
                 "patient",
                 true,
-                "the load's estimate waits for the average: none below min_th, nor faster than K; false: tau_l alone, as the paper has it",
+                "the load's estimate is constant below min_th and no faster than K above; false: tau_l always, as in the paper",
             ),
         ],
         Tuning::PARAMS,
@@ -76,7 +77,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     ],
 };
 
-/// RED as a sampled law that can be tuned.
+/// RED as a sampled law with parameters that follow an estimate.
 #[derive(Clone, Copy, Debug)]
 pub struct TunableRed {
     b_r: f64,
@@ -86,14 +87,14 @@ pub struct TunableRed {
     /// Pole of the average, K, rad/s.
     pole: f64,
     average: f64,
-    seen: [f64; 3],
-    /// Whether the estimate of the load waits for the average.
+    range: [f64; 3],
+    /// Whether the estimate of the load is limited to the speed of the average.
     patient: bool,
 }
 
 impl TunableRed {
-    /// The law with the target delay `delay_s`, the estimate of the load as fast as it is, tuned to `network`, sampled
-    /// `frequency` times a second, with an average queue of `average` packets.
+    /// The law tuned to `network` with target delay `delay_s`, sampled `frequency` times per second, with initial
+    /// average `average` (packets). The estimate of the load is not limited.
     pub fn new(
         b_r: f64,
         frequency: f64,
@@ -105,12 +106,13 @@ impl TunableRed {
         Param::check_positive("frequency", frequency, Unit::Hertz)?;
         Param::check_positive("target_delay", delay_s, Unit::Seconds)?;
         let curve = RedCurve::new(0.0, 1.0, 1.0, true)?;
-        let mut law = TunableRed { b_r, frequency, delay_s, curve, pole: 0.0, average, seen: [0.0; 3], patient: false };
+        let mut law =
+            TunableRed { b_r, frequency, delay_s, curve, pole: 0.0, average, range: [0.0; 3], patient: false };
         law.tune(network);
         if law.pole > 0.0 {
             Ok(law)
         } else {
-            Err(ParamError::relation("target_delay", delay_s, "is out of all proportion to the network"))
+            Err(ParamError::relation("target_delay", delay_s, "gives no finite pole of the average for this network"))
         }
     }
 }
@@ -118,7 +120,7 @@ impl TunableRed {
 impl SampledAqm<SelfTuned<TunableRed>> {
     pub(crate) fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
         let tuning = Tuning::from_settings(settings, network)?;
-        // RED's thresholds are about time: a target in packets means its waiting time at the initial capacity.
+        // A target in packets is converted to a delay at the initial capacity.
         let delay_s = tuning.target.seconds(tuning.estimators.capacity_pps);
         let tuning = Tuning { target: Target::Delay(delay_s), ..tuning };
         let law = TunableRed::new(
@@ -138,8 +140,8 @@ impl SampledLaw for TunableRed {
         [Some(Span::from_secs_f64(1.0 / self.frequency)), None]
     }
 
-    fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
-        self.average -= libm::expm1(-self.pole / self.frequency) * (seen.queue_pkts - self.average);
+    fn step(&mut self, _which: usize, observation: &Observation) -> Probability {
+        self.average -= libm::expm1(-self.pole / self.frequency) * (observation.queue_pkts - self.average);
         Probability::clamp(self.curve.probability(self.average))
     }
 
@@ -153,11 +155,11 @@ impl SampledLaw for TunableRed {
     }
 
     fn take_over(&mut self, old: &Self) {
-        (self.average, self.seen) = (old.average, old.seen);
+        (self.average, self.range) = (old.average, old.range);
     }
 
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
-        let [min_th, max_th, max_p] = self.seen;
+        let [min_th, max_th, max_p] = self.range;
         visit("average_queue", self.average);
         visit("min_th", min_th);
         visit("max_th", max_th);
@@ -178,7 +180,7 @@ impl Tunable for TunableRed {
         let NetworkEstimate { capacity_pps, load, rtt_s } = *network;
         let queue = self.delay_s * capacity_pps;
         let min_th = (0.5 * queue).max(MIN_TH_FLOOR);
-        // So slow a link that the floor has passed the range: signals then begin where RED's range would have ended.
+        // On a slow link the floor of min_th may exceed max_th.
         let max_th = (1.5 * queue).max(min_th);
         let max_p = (4.0 * load * load).min(1.0);
         let w_g = self.b_r * (2.0 * load).min(1.0) / rtt_s;
@@ -188,7 +190,7 @@ impl Tunable for TunableRed {
         let Ok(curve) = RedCurve::new(min_th, max_th, max_p, true) else { return };
         if pole > 0.0 && pole.is_finite() {
             (self.curve, self.pole) = (curve, pole);
-            self.seen = [min_th, max_th, max_p];
+            self.range = [min_th, max_th, max_p];
         }
     }
 
@@ -199,7 +201,7 @@ impl Tunable for TunableRed {
     fn load_pole(&self) -> f64 {
         match self.patient {
             false => f64::INFINITY,
-            true if self.average <= self.seen[0] => 0.0,
+            true if self.average <= self.range[0] => 0.0,
             true => self.pole,
         }
     }
@@ -212,10 +214,10 @@ mod tests {
     const NETWORK: NetworkEstimate = NetworkEstimate { capacity_pps: 1000.0, load: 0.1, rtt_s: 0.25 };
 
     #[test]
-    fn the_middle_of_the_range_is_the_target_and_half_of_max_p_what_the_load_needs() {
+    fn the_equilibrium_is_the_middle_of_the_range_at_half_of_max_p() {
         // T_d C = 50 packets: 25 to 75. p_max = 4 * 0.01; at 50 packets p = 0.02 = 2 L^2.
         let mut law = TunableRed::new(0.5, 20.0, 0.05, &NETWORK, 50.0).unwrap();
-        assert_eq!(law.seen, [25.0, 75.0, 0.040_000_000_000_000_01]);
+        assert_eq!(law.range, [25.0, 75.0, 0.040_000_000_000_000_01]);
         let p = law.step(0, &Observation { queue_pkts: 50.0, ..Observation::default() });
         assert!((p.get() - 0.02).abs() < 1e-15);
         // G = 5; w_g = 0.5 * 0.2 / 0.25 = 0.4; K = 0.4 / sqrt(24) = 0.081650.
@@ -223,14 +225,14 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_above_the_round_trip_makes_the_average_as_fast_as_it_may_be() {
+    fn a_target_delay_above_the_round_trip_gives_the_fastest_average() {
         // G = 0.25 / 0.5 < 1: K = K_max = 10 / 0.25.
         let law = TunableRed::new(0.5, 20.0, 0.5, &NETWORK, 0.0).unwrap();
         assert_eq!(law.pole, 40.0);
     }
 
     #[test]
-    fn the_estimate_of_the_load_waits_for_the_average() {
+    fn the_estimate_of_the_load_is_no_faster_than_the_average() {
         let law = TunableRed::new(0.5, 20.0, 0.05, &NETWORK, 50.0).unwrap();
         assert_eq!(law.load_pole(), f64::INFINITY);
         // K = 0.081650: 12.2 s, longer than the paper's 10 s. min_th = 25.
@@ -240,15 +242,15 @@ mod tests {
     }
 
     #[test]
-    fn on_a_slow_link_the_lower_threshold_keeps_its_floor() {
-        // T_d C = 0.05 * 40 = 2 packets: max(1, 5) and 3, which cannot be below it.
+    fn on_a_slow_link_min_th_has_a_floor() {
+        // T_d C = 0.05 * 40 = 2 packets: min_th = max(1, 5), max_th = max(3, 5).
         let mut law = TunableRed::new(0.5, 20.0, 0.05, &NETWORK, 0.0).unwrap();
         law.tune(&NetworkEstimate { capacity_pps: 40.0, ..NETWORK });
-        assert_eq!(law.seen[..2], [5.0, 5.0]);
+        assert_eq!(law.range[..2], [5.0, 5.0]);
     }
 
     #[test]
-    fn parameters_out_of_range_are_refused_by_name() {
+    fn errors_name_the_invalid_parameter() {
         let refused = |b_r, hz, delay| TunableRed::new(b_r, hz, delay, &NETWORK, 0.0).unwrap_err().param;
         assert_eq!(refused(0.0, 20.0, 0.05), "b_r");
         assert_eq!(refused(0.5, 0.0, 0.05), "frequency");

@@ -41,7 +41,7 @@ const DEFAULT_INCREMENT: f64 = 1.0 / 256.0;
 const DEFAULT_DECREMENT: f64 = 1.0 / 4096.0;
 const DEFAULT_BLUE_THRESHOLD_S: f64 = 0.4;
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "cobalt",
     title: "COBALT",

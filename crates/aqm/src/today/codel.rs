@@ -51,7 +51,7 @@ const LINUX_UNIT_BITS: u32 = 10;
 /// RFC 8289 section 5.5: within so many intervals the count of the last time is a good start.
 const MEMORY_INTERVALS: u64 = 16;
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "codel",
     title: "CoDel",

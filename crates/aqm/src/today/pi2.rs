@@ -34,7 +34,7 @@ const DEFAULT_MAX_P: f64 = 0.25;
 /// A queue that short is left alone, packets.
 const SPARED_PKTS: u32 = 2;
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "pi2",
     title: "PI2",
@@ -153,8 +153,8 @@ impl SampledLaw for Pi2Law {
         [Some(self.params.interval), None]
     }
 
-    fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
-        self.update(if seen.queue_pkts > 0.0 { seen.sojourn_s } else { 0.0 })
+    fn step(&mut self, _which: usize, observation: &Observation) -> Probability {
+        self.update(if observation.queue_pkts > 0.0 { observation.sojourn_s } else { 0.0 })
     }
 
     fn integral(&self) -> Option<f64> {
@@ -188,7 +188,7 @@ impl SampledLaw for Pi2Law {
 }
 
 impl Pi2 {
-    /// Applies `law`; with `ecn`, a chosen packet that can carry a mark is marked instead of dropped.
+    /// Applies `law`; with `ecn`, ECN-capable packets are marked instead of dropped.
     pub fn new(law: Pi2Law, ecn: bool) -> Result<Self, ParamError> {
         Param::check_positive("target", law.params.target_s, Unit::Seconds)?;
         Param::check_positive("interval", law.params.interval.as_secs_f64(), Unit::Seconds)?;

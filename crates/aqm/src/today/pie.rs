@@ -61,7 +61,7 @@ const SPARING_P: f64 = 0.2;
 /// Section 5.4: sums of the probability since the last signal below which none comes, and from which one must.
 const DERANDOMIZE: (f64, f64) = (0.85, 8.5);
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "pie",
     title: "PIE",
@@ -220,7 +220,7 @@ impl Pie {
         Param::check_positive("mean_packet", params.mean_packet, Unit::Bytes)?;
         Ok(Pie {
             params,
-            law: AntiWindupLaw::unprotected(PieLaw::new(params.law)),
+            law: AntiWindupLaw::without_anti_windup(PieLaw::new(params.law)),
             updated: (Instant::ZERO, Span::ZERO),
             timer: Timer::new(params.law.interval).first_after(params.start.unwrap_or(Span::ZERO)),
             burst: params.burst,
@@ -278,7 +278,7 @@ impl Pie {
     }
 
     /// RFC 8033 section 5.3: on from a third of the buffer on, with everything as at the start.
-    fn wake<R: Draw>(&mut self, cx: &Cx<'_, R>) {
+    fn activate_on_backlog<R: Draw>(&mut self, cx: &Cx<'_, R>) {
         let limit = cx.queue.limit;
         let third = |waiting: u64, room: u64| waiting.saturating_mul(3) >= room;
         if third(cx.queue.packets.into(), limit.packets.into()) || third(cx.queue.bytes, limit.bytes.0) {
@@ -315,18 +315,18 @@ impl Pie {
     }
 
     /// The probability after an update to `p`, `applied` having been in force.
-    fn protect<R: Draw>(&mut self, p: Probability, applied: Probability, cx: &Cx<'_, R>) -> Probability {
+    fn limit_integral<R: Draw>(&mut self, p: Probability, applied: Probability, cx: &Cx<'_, R>) -> Probability {
         let (last, before) = core::mem::replace(&mut self.updated, (cx.now, cx.queue.totals.busy_until(cx.now)));
         let interval = cx.now.saturating_since(last);
         let idle = interval.saturating_sub(self.updated.1.saturating_sub(before));
-        let seen = Observation {
+        let observation = Observation {
             interval_s: interval.as_secs_f64(),
             idle_s: idle.as_secs_f64(),
             queue_pkts: cx.queue.packets.into(),
             applied,
             ..Observation::default()
         };
-        self.law.protect(&seen, p)
+        self.law.limit_integral(&observation, p)
     }
 
     /// Linux: the burst allowance falls by the time between departures, and the delay is that
@@ -345,7 +345,7 @@ impl Aqm for Pie {
     #[inline]
     fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
         if !self.active {
-            self.wake(cx);
+            self.activate_on_backlog(cx);
             return Verdict::Pass;
         }
         if self.params.limit.is_some_and(|limit| cx.queue.packets >= limit) {
@@ -398,7 +398,7 @@ impl Aqm for Pie {
         // Linux: packets wait, if not for long.
         let applied = self.law.inner.p;
         let p = self.law.inner.update_where(self.delay_s, !self.is_linux() || cx.queue.packets == 0);
-        let p = if self.law.is_active() { self.protect(p, applied, cx) } else { p };
+        let p = if self.law.is_active() { self.limit_integral(p, applied, cx) } else { p };
         // Section 4.4.
         let half = self.params.law.target_s / 2.0;
         if p == Probability::ZERO && self.delay_s < half && previous_s < half {
@@ -415,7 +415,7 @@ impl Aqm for Pie {
         }
     }
 
-    fn rests(&self) -> bool {
+    fn is_quiescent(&self) -> bool {
         let at_zero = self.law.inner.p == Probability::ZERO && self.law.inner.delay_s() == 0.0 && self.delay_s == 0.0;
         let cleared =
             !self.is_linux() || self.sum == 0.0 && self.left_at.is_none() && self.rate == RateMeter::default();
@@ -424,8 +424,8 @@ impl Aqm for Pie {
         !self.law.is_active() && (!self.active || still)
     }
 
-    fn wake(&mut self, due: Instant) {
-        self.timer.catch_up(due);
+    fn resume_timer(&mut self, due: Instant) {
+        self.timer.resume_at(due);
     }
 
     fn probability(&self) -> Probability {

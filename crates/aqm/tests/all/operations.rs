@@ -317,7 +317,7 @@ fn what_does_not_fit_together_is_refused_with_the_name_and_the_reason() {
     );
     assert_eq!(message("arm-pfc", &[("d", 2.5)]), "d = 2.5: must be a whole number");
     assert_eq!(message("arm-pfc", &[("d", 65.0)]), "d = 65: must be a number of at least 1, at most 64");
-    assert_eq!(message("pi", &[("a", 1e-5)]), "a = 0.00001: needs b beside it");
+    assert_eq!(message("pi", &[("a", 1e-5)]), "a = 0.00001: needs b");
     assert_eq!(message("pi", &[("a", 1e-5), ("b", 2e-5)]), "a = 0.00001: must be above b");
     assert_eq!(
         message("pi", &[("frequency", 0.5)]),

@@ -629,7 +629,7 @@ fn updates_that_would_come_too_close_are_refused_whatever_makes_them_so() {
     let refused = |name: &str, given: &[(&str, Value<'_>)], network: &Network| {
         registry::build_qdisc(name, given, network, Limit::packets(300)).unwrap().unwrap_err().to_string()
     };
-    let closer = |nanos: u64| format!("makes an update each {nanos} ns; no less than 1 us may lie between two updates");
+    let closer = |nanos: u64| format!("gives an update period of {nanos} ns; it must be at least 1 us");
     for (name, key, value, nanos) in [
         ("pi2", "interval", 1e-9, 1),
         ("pie", "interval", 1e-9, 1),
@@ -648,11 +648,11 @@ fn updates_that_would_come_too_close_are_refused_whatever_makes_them_so() {
         assert_eq!(message, format!("{key} = {}: {}", Value::Number(value), closer(nanos)), "{name}");
     }
     let message = refused("paqm", &[("target", Value::Number(1e-6))], &NETWORK);
-    assert!(message.starts_with("target = 0.000001: makes an update each 1 ns"), "{message}");
+    assert!(message.starts_with("target = 0.000001: gives an update period of 1 ns"), "{message}");
     // Nothing was given: the network itself has a round trip of 1 ns.
     let tiny = Network { base_rtt_s: 1e-9, target_pkts: 1e-9, ..NETWORK };
     let message = refused("arm-pfc", &[], &tiny);
-    assert!(message.starts_with("the nominal network makes an update each"), "{message}");
+    assert!(message.starts_with("the nominal network gives an update period of"), "{message}");
     // A microsecond is long enough.
     for (name, key) in [("pi2", "interval"), ("rem", "interval"), ("sfq", "perturb"), ("dualpi2", "tupdate")] {
         build(name, &[(key, Value::Number(1e-6))], Limit::packets(300));

@@ -164,14 +164,14 @@ fn reds_law_is_the_share_of_packets_that_red_signals() {
                 }
             }
             assert_near(f64::from(marks + drops), f64::from(packets) / gap, 0.01);
-            assert_eq!(law.loses(f64::from(queue)), drops > 0, "at {queue}");
+            assert_eq!(law.drops_ect(f64::from(queue)), drops > 0, "at {queue}");
             assert!(marks == 0 || drops == 0);
         }
     }
     // Without ECN each signal is a loss, with ns-2's use_mark_p those above p_b = 0.1.
-    assert!(red(&[("ecn", Value::Flag(false))]).1.loses(40.0));
+    assert!(red(&[("ecn", Value::Flag(false))]).1.drops_ect(40.0));
     let (_, law) = red(&[("use_mark_p", Value::Flag(true))]);
-    assert!(!law.loses(59.0) && law.loses(61.0));
+    assert!(!law.drops_ect(59.0) && law.drops_ect(61.0));
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn red_is_told_hollots_rule_for_its_average() {
         assert_near(told.numbers[name], wanted, 1e-5);
     }
     assert_eq!(told.warnings.len(), 1, "{:?}", told.warnings);
-    assert!(told.warnings[0].contains("weight at most 4.895e-5 instead of 2.000e-3"), "{:?}", told.warnings);
+    assert!(told.warnings[0].contains("weight 2.000e-3 instead of at most 4.895e-5"), "{:?}", told.warnings);
     // A weight below it is as it should be; where the curve's slope times the plant's gain is below one, any is.
     assert!(derived(&red(&[number("weight", 4.8e-5)]).0).warnings.is_empty());
     // An average that is the queue itself has a pole as far away as numbers go.

@@ -201,7 +201,7 @@ impl Driver {
         match &self.control {
             Control::None | Control::Packets(_) => false,
             Control::Law(_) => !self.ecn || self.applied.get() > self.mark_limit,
-            Control::Red(red) => red.loses(average),
+            Control::Red(red) => red.drops_ect(average),
         }
     }
 

@@ -1,4 +1,4 @@
-//! RED by hand: the average, the count, bytes and gentle mode.
+//! Tests of RED against values computed by hand.
 
 use super::*;
 use crate::testing::{Fixed, Lehmer};
@@ -7,14 +7,14 @@ use aqumen_units::Ecn;
 use std::collections::BTreeMap;
 
 #[test]
-fn gaps_that_are_spread_evenly_vary_little() {
-    // At 150 the curve gives 0.1. With `wait` gaps are 10 to 19, each as often: mean 14.5, variance 99 / 12 = 8.25,
-    // of which a toss with the same share has 1 - 1 / 14.5. Without, 1 to 9: mean 5, variance 80 / 12.
-    let share = |wait: bool| RedParams { wait, ..params() }.law().probability(150.0);
-    let even = |wait: bool| Red::new(RedParams { wait, ..params() }).unwrap().dispersion(share(wait));
-    assert!((even(true) - 8.25 / 14.5 / 13.5).abs() < 1e-9, "{}", even(true));
-    assert!((even(false) - 80.0 / 12.0 / 5.0 / 4.0).abs() < 1e-9, "{}", even(false));
-    // Where every packet is signalled nothing varies.
+fn uniform_gaps_have_a_low_dispersion() {
+    // At 150 p_b = 0.1. With `wait` gaps are uniform on 10 to 19: mean 14.5, variance 99 / 12 = 8.25. Bernoulli signals
+    // of equal probability have dispersion 1 - 1 / 14.5. Without `wait` 1 to 9: mean 5, variance 80 / 12.
+    let probability = |wait: bool| RedParams { wait, ..params() }.law().probability(150.0);
+    let dispersion = |wait: bool| Red::new(RedParams { wait, ..params() }).unwrap().dispersion(probability(wait));
+    assert!((dispersion(true) - 8.25 / 14.5 / 13.5).abs() < 1e-9, "{}", dispersion(true));
+    assert!((dispersion(false) - 80.0 / 12.0 / 5.0 / 4.0).abs() < 1e-9, "{}", dispersion(false));
+    // At probability 1 there is no variation.
     assert_eq!(RedParams { ..params() }.law().dispersion(1.0), 0.0);
 }
 
@@ -46,8 +46,7 @@ fn arrive(red: &mut Red, queue: u32, at_ms: f64, rng: &mut Lehmer) -> Verdict {
     red.on_arrival(&Packet { bytes: 1000, ecn: Ecn::Ect0, ..Packet::default() }, &mut Cx { now, queue, rng })
 }
 
-/// How often each number of packets lay between one signal and the next, that one counted, with the average at 100:
-/// p_b = 0.1 (100 - 50) / (150 - 50) = 0.05.
+/// Histogram of the gaps between signals at an average of 100: p_b = 0.1 (100 - 50) / (150 - 50) = 0.05.
 fn gaps(wait: bool, linux_spacing: bool, signals: usize) -> BTreeMap<u32, usize> {
     let mut red = Red::new(RedParams { wait, linux_spacing, ..params() }).unwrap();
     let mut rng = Lehmer(1);
@@ -55,7 +54,7 @@ fn gaps(wait: bool, linux_spacing: bool, signals: usize) -> BTreeMap<u32, usize>
     while found <= signals {
         gap += 1;
         if arrive(&mut red, 100, 0.0, &mut rng) == Verdict::Mark {
-            // The first gap begins before there was a signal.
+            // The first gap does not begin with a signal.
             if found > 0 {
                 *seen.entry(gap).or_default() += 1;
             }
@@ -67,8 +66,8 @@ fn gaps(wait: bool, linux_spacing: bool, signals: usize) -> BTreeMap<u32, usize>
 
 #[test]
 fn signals_are_spread_uniformly() {
-    // ns-2 counts a packet before it decides: without wait the gaps are 1 .. 1/p - 1 = 19, with wait 1/p
-    // .. 2/p - 1. Linux: 1 .. 1/p.
+    // ns-2 counts a packet before the decision: gaps are 1 .. 1/p - 1 = 19 without wait, 1/p .. 2/p - 1 with it.
+    // Linux: 1 .. 1/p.
     for (wait, linux, first, last) in [(false, false, 1, 19), (true, false, 20, 39), (true, true, 1, 20)] {
         let seen = gaps(wait, linux, 20_000);
         assert_eq!((*seen.keys().min().unwrap(), *seen.keys().max().unwrap()), (first, last));
@@ -81,9 +80,9 @@ fn signals_are_spread_uniformly() {
 }
 
 #[test]
-fn the_average_falls_over_an_idle_time() {
-    // w = 1/2: an arrival that meets 8 packets makes avg 4. Idle from 10 ms to 13.7 ms: the link could have sent
-    // floor(3.7) = 3 packets, avg = 4 / 8 = 0.5; the arrival itself meets 0 and halves it to 0.25.
+fn the_average_decays_during_an_idle_time() {
+    // w = 1/2: an arrival that finds 8 packets gives avg = 4. Idle from 10 ms to 13.7 ms: the link could have sent
+    // floor(3.7) = 3 packets, avg = 4 / 8 = 0.5; the arrival finds an empty queue and halves it to 0.25.
     let mut red = Red::new(RedParams { weight: 0.5, ..params() }).unwrap();
     let mut rng = Lehmer(1);
     arrive(&mut red, 8, 1.0, &mut rng);
@@ -94,19 +93,19 @@ fn the_average_falls_over_an_idle_time() {
 }
 
 #[test]
-fn beyond_twice_max_th_every_packet_is_dropped_even_if_it_could_be_marked() {
+fn beyond_twice_max_th_ecn_capable_packets_are_dropped_too() {
     let mut red = Red::new(params()).unwrap();
     let mut rng = Lehmer(1);
     assert_eq!(arrive(&mut red, 300, 0.0, &mut rng), Verdict::Drop(DropReason::Overflow));
-    // Just below, p_b = 0.1 + 0.9 * 149/150 = 0.994: after the first packet above min_th, 1 packet passes (wait:
-    // the count is then 2 of 1/p = 1.006), and the next is marked.
+    // Just below, p_b = 0.1 + 0.9 * 149/150 = 0.994. The first packet above min_th passes, the second is marked (with
+    // wait, its count of 2 exceeds 1/p = 1.006).
     let mut red = Red::new(params()).unwrap();
     let verdicts: std::vec::Vec<_> = (0..3).map(|_| arrive(&mut red, 299, 0.0, &mut rng)).collect();
     assert_eq!(verdicts, [Verdict::Pass, Verdict::Mark, Verdict::Pass]);
 }
 
 #[test]
-fn beyond_the_curve_packets_may_be_marked_and_the_count_rests() {
+fn beyond_the_curve_linux_marks_and_resets_its_random_number() {
     let curve = RedCurve::new(50.0, 150.0, 0.1, false).unwrap();
     let linux = RedParams { curve, linux_spacing: true, mark_above: true, ..params() };
     let mut rng = Lehmer(1);
@@ -118,22 +117,23 @@ fn beyond_the_curve_packets_may_be_marked_and_the_count_rests() {
     ] {
         let mut red = Red::new(params).unwrap();
         assert_eq!(arrive(&mut red, 150, 0.0, &mut rng), verdict);
-        assert_eq!(red.drawn, None);
+        assert_eq!(red.random_number, None);
     }
-    // Between the thresholds the first packet draws, and is never signalled; below them all rests again.
+    // The first packet between the thresholds draws the number, and is never signalled. Below min_th it is reset.
     let mut red = Red::new(linux).unwrap();
     assert_eq!(arrive(&mut red, 149, 0.0, &mut rng), Verdict::Pass);
-    assert!(red.drawn.is_some());
+    assert!(red.random_number.is_some());
     arrive(&mut red, 49, 0.0, &mut rng);
-    assert_eq!(red.drawn, None);
+    assert_eq!(red.random_number, None);
 }
 
 #[test]
 fn tcs_defaults_follow_from_the_buffer() {
-    // A buffer of 400: max_th 100, min_th 33.3; burst (66.7 + 100) / 3 = 55 packets, 55 + 1 - 33.3 = 22.7. 2^-5: (1
-    // - (31/32)^55) * 32 = 26.4 is enough; 2^-4: (1 - (15/16)^55) * 16 = 15.5 is not.
+    // Buffer 400: max_th 100, min_th 33.3; burst (66.7 + 100) / 3 = 55 packets, 55 + 1 - 33.3 = 22.7. 2^-5 gives (1 -
+    // (31/32)^55) * 32 = 26.4, enough; 2^-4 gives (1 - (15/16)^55) * 16 = 15.5, too little.
     assert_eq!(tc_weight(400.0 / 12.0, 100.0), 1.0 / 32.0);
-    // 252: burst 35, 15 to hold; 2^-4 holds 14.3, 2^-5 21.5. 60: burst 8, 4 to hold; 2^-2 holds 3.6, 2^-3 5.3.
+    // Buffer 252: burst 35, excess 15; 2^-4 gives 14.3, 2^-5 21.5. Buffer 60: burst 8, excess 4; 2^-2 gives 3.6, 2^-3
+    // 5.3.
     assert_eq!([252.0, 60.0].map(|buffer| tc_weight(buffer / 12.0, buffer / 4.0)), [1.0 / 32.0, 1.0 / 8.0]);
     let network = Network { buffer_pkts: 400.0, ..crate::multi::testing::NETWORK };
     let given = [("thresholds", Value::Choice("tc")), ("weight_rule", Value::Choice("tc"))];
@@ -143,7 +143,7 @@ fn tcs_defaults_follow_from_the_buffer() {
 }
 
 #[test]
-fn mark_p_turns_marks_into_drops_when_congestion_is_heavy() {
+fn above_mark_p_ecn_capable_packets_are_dropped() {
     // p_b at 300 packets is 1 > 0.1.
     let params = RedParams { use_mark_p: true, mark_p: Probability::new(0.1).unwrap(), ..params() };
     let mut red = Red::new(params).unwrap();
@@ -153,9 +153,8 @@ fn mark_p_turns_marks_into_drops_when_congestion_is_heavy() {
 }
 
 #[test]
-fn a_number_that_equals_the_probability_is_a_signal() {
-    // Without wait, p_b = 1/4 (50 to 150, max_p 1, average 75) and count 2 give 0.25 / (1
-    // - 0.5) = 1/2, drawn exactly.
+fn a_random_number_equal_to_the_probability_is_a_signal() {
+    // Without wait, p_b = 1/4 (50 to 150, max_p 1, average 75) and count 2 give 0.25 / (1 - 0.5) = 1/2.
     let curve = RedCurve::new(50.0, 150.0, 1.0, true).unwrap();
     let mut red = Red::new(RedParams { curve, wait: false, ..params() }).unwrap();
     let packet = Packet { bytes: 1000, ecn: Ecn::Ect0, ..Packet::default() };
@@ -167,7 +166,7 @@ fn a_number_that_equals_the_probability_is_a_signal() {
 }
 
 #[test]
-fn an_overflow_restarts_the_count_to_the_next_signal() {
+fn an_overflow_restarts_the_count() {
     let mut red = Red::new(params()).unwrap();
     let mut rng = Lehmer(1);
     for _ in 0..10 {
@@ -180,18 +179,18 @@ fn an_overflow_restarts_the_count_to_the_next_signal() {
 }
 
 #[test]
-fn a_member_of_the_family_has_reds_table_with_a_weight_rule_of_its_own() {
+fn a_variant_has_reds_parameters_with_another_default_weight_rule() {
     let table: [Param; PARAMS.len() + 1] = family("ns2-1s", &[Param::flag("more", false, "")]);
     assert_eq!(table[PARAMS.len()].name, "more");
-    for (of_family, of_red) in table.iter().zip(&PARAMS) {
-        assert_eq!(of_family.name, of_red.name);
-        assert_eq!(of_family.default != of_red.default, of_red.name == "weight_rule");
+    for (variant, red) in table.iter().zip(&PARAMS) {
+        assert_eq!(variant.name, red.name);
+        assert_eq!(variant.default != red.default, red.name == "weight_rule");
     }
 }
 
 #[test]
-fn the_pole_of_the_average_and_its_weight_are_inverse() {
-    // w = 1 - exp(-1 / (T pps)), K = -pps ln(1 - w) = 1 / T: a quarter of a second makes 4 rad/s at any rate.
+fn the_pole_of_the_average_is_the_inverse_of_its_time_constant() {
+    // w = 1 - exp(-1 / (T pps)), K = -pps ln(1 - w) = 1 / T: 0.25 s gives 4 rad/s at any rate.
     for pps in [100.0, 1e6] {
         let pole = RedAverage::new(RedAverage::weight_for(0.25, pps)).pole(pps);
         assert!((pole - 4.0).abs() < 1e-9, "{pole}");
@@ -199,7 +198,7 @@ fn the_pole_of_the_average_and_its_weight_are_inverse() {
 }
 
 #[test]
-fn thresholds_that_are_no_range_are_refused() {
+fn invalid_thresholds_are_errors() {
     assert_eq!(RedCurve::new(60.0, 50.0, 0.1, true).unwrap_err().param, "min_th");
     assert_eq!(RedCurve::new(f64::NAN, 50.0, 0.1, true).unwrap_err().param, "min_th");
     assert_eq!(RedCurve::new(0.0, 0.0, 0.1, true).unwrap_err().param, "max_th");
@@ -208,15 +207,15 @@ fn thresholds_that_are_no_range_are_refused() {
 }
 
 #[test]
-fn the_average_at_a_probability_is_where_the_curve_has_it_or_just_before_it_jumps_past() {
-    // 0.1 at 150 packets, 1 at 300.
+fn average_at_inverts_the_curve_and_stops_before_a_jump() {
+    // p_b = 0.1 at 150 packets, 1 at 300.
     let gentle = RedCurve::new(50.0, 150.0, 0.1, true).unwrap();
     for (p, average) in [(0.0, 50.0), (0.05, 100.0), (0.1, 150.0), (0.55, 225.0)] {
         assert!((gentle.average_at(p) - average).abs() < 1e-9, "{p}: {}", gentle.average_at(p));
     }
     let jumping = RedCurve::new(50.0, 150.0, 0.1, false).unwrap();
     assert!((jumping.probability(jumping.average_at(0.5)) - 0.1).abs() < 1e-9);
-    // Thresholds that meet: nothing below 5 packets, 0.1 there.
+    // Equal thresholds: 0 below 5 packets, 0.1 there.
     let step = RedCurve::new(5.0, 5.0, 0.1, true).unwrap();
     assert_eq!(step.probability(step.average_at(0.05)), 0.0);
 }

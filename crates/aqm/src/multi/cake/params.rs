@@ -16,7 +16,7 @@ const MTU: f64 = 1514.0;
 const LIMIT_PKTS: u64 = 10_240;
 const MEMORY_MIN: u64 = 4 << 20;
 
-/// Its row.
+/// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "cake",
     title: "CAKE",

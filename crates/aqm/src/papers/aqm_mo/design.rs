@@ -1,11 +1,11 @@
-//! The gains of AQM-MO by the magnitude optimum.
+//! Gains of AQM-MO by the magnitude optimum.
 //!
-//! With W0 = R0 C / N, k = W0^3 / 4, T = R0 W0 / 2 the window answers p with dW/dp = -k exp(-s R0) / (1 + T s),
-//! the queue the window with N / (1 + R0 s). The inner loop is an integrator 1 / (T_first s), the outer one
+//! With W0 = R0 C / N, k = W0^3 / 4, T = R0 W0 / 2, the plant is dW/dp = -k exp(-s R0) / (1 + T s) from probability to
+//! window, and N / (1 + R0 s) from window to queue. The inner controller is 1 / (T_first s), the outer one
 //! k_po (1 + 1/(T_io s) + T_do s).
 //!
-//! - D0, without the delay: T_first = 2 k T makes |I|^2 = 1 / (1 + 4 T^4 w^4), flat at w = 0; the
-//!   outer PID cancels I's poles.
+//! - D0, without the delay: T_first = 2 k T gives |I|^2 = 1 / (1 + 4 T^4 w^4), flat at w = 0; the outer PID cancels the
+//!   poles of I.
 //! - D1c, with the delay R0 and the filters' lags t_F (inner) and t_q (outer), in closed form.
 //! - D1: T_first as in D1c; the PID solves the magnitude optimum's three equations for the plant's series
 //!   G(s) = g0 + g1 s + ... + g5 s^5, a_k = (-1)^k g_k:
@@ -18,23 +18,23 @@
 
 use crate::TcpPlant;
 
-/// Which design.
+/// Design rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// Delay-free: the paper's.
+    /// Without delay, as in the paper.
     D0,
-    /// With delay and filters, magnitude optimum solved numerically.
+    /// With delay and filters, numerically.
     D1,
     /// With delay and filters, in closed form.
     D1c,
 }
 
-/// Lags of measuring and holding, seconds.
+/// Lags of filters and sampling, seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lags {
-    /// Of the inner loop, t_F: the rate's filter and half its period.
+    /// Inner loop, t_F: rate filter plus half a period.
     pub inner_s: f64,
-    /// Of the outer loop, t_q: the queue's filter and half its period.
+    /// Outer loop, t_q: queue filter plus half a period.
     pub outer_s: f64,
 }
 
@@ -49,7 +49,7 @@ pub struct Gains {
     pub t_io: f64,
     /// Derivative time of the outer loop, T_do, seconds.
     pub t_do: f64,
-    /// Proportional gain from queue to p that both make, K_p = k_po T_do / T_first, per packet.
+    /// Proportional gain from queue to p of the cascade, K_p = k_po T_do / T_first, per packet.
     pub k_p: f64,
 }
 
@@ -63,7 +63,7 @@ impl Rule {
     }
 }
 
-/// The gains by `rule` for `plant`; `None` if it gives none above zero.
+/// Gains by `rule` for `plant`; `None` unless all are positive.
 pub fn gains(rule: Rule, plant: &TcpPlant, lags: Lags) -> Option<Gains> {
     let (n, r0, window) = (plant.flows(), plant.rtt_s(), plant.window_pkts());
     let (k, t) = (0.25 * window * window * window, 0.5 * r0 * window);
@@ -85,27 +85,27 @@ pub fn gains(rule: Rule, plant: &TcpPlant, lags: Lags) -> Option<Gains> {
     [t_first, k_po, t_io, t_do, gains.k_p].iter().all(|x| *x > 0.0 && x.is_finite()).then_some(gains)
 }
 
-/// I(s) = k E (1 + t_F s) / (T_first s (1 + T s) (1 + t_F s) + k E), E = exp(-s R0): the delay in the loop, the filter
-/// in its feedback.
+/// Closed inner loop I(s) = k E (1 + t_F s) / (T_first s (1 + T s) (1 + t_F s) + k E), E = exp(-s R0), with the filter
+/// in the feedback path.
 fn closed_inner_loop(k: f64, t: f64, t_first: f64, r0: f64, t_f: f64) -> Series {
     let delayed = Series::delay(r0).times(&Series::constant(k));
     let integrator = Series([0.0, t_first, 0.0, 0.0, 0.0, 0.0]).times(&Series::lag(t)).times(&Series::lag(t_f));
     delayed.times(&Series::lag(t_f)).over(&integrator.plus(&delayed))
 }
 
-/// K0, K1, K2 of the PID (K0 + K1 s + K2 s^2) / s.
+/// Coefficients K0, K1, K2 of the PID (K0 + K1 s + K2 s^2) / s.
 fn magnitude_optimum(plant: &Series) -> Option<[f64; 3]> {
     let mut a = plant.0;
     a.iter_mut().skip(1).step_by(2).for_each(|odd| *odd = -*odd);
     let m = [[a[1], -a[0], 0.0], [a[3], -a[2], a[1]], [a[5], -a[4], a[3]]];
     let minor = |i: usize, j: usize| m[1][i] * m[2][j] - m[1][j] * m[2][i];
-    // Cramer's rule; the right-hand side has one entry, so that the first row's minors are all there is.
+    // Cramer's rule; the right-hand side has one nonzero entry, so only the first row's minors are needed.
     let (c0, c1, c2) = (minor(1, 2), -minor(0, 2), minor(0, 1));
     let determinant = m[0][0] * c0 + m[0][1] * c1 + m[0][2] * c2;
     (determinant != 0.0).then(|| [c0, c1, c2].map(|c| 0.5 * c / determinant))
 }
 
-/// A power series in s, up to s^5.
+/// Power series in s, up to s^5.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Series([f64; 6]);
 
@@ -138,7 +138,7 @@ impl Series {
         Series(core::array::from_fn(|k| (0..=k).map(|i| self.0[i] * other.0[k - i]).sum()))
     }
 
-    /// The quotient; `other` begins with a number that is not zero.
+    /// Quotient; the constant term of `other` is not 0.
     fn over(&self, other: &Self) -> Self {
         let mut quotient = [0.0; 6];
         for k in 0..6 {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_closed_form_by_hand() {
+    fn the_closed_form_equals_values_computed_by_hand() {
         // C = 1250, N = 10, R0 = 0.25, t_F = 0.125 + 0.0125, t_q = 0.025: W0 = 31.25, k = 7629.39, T = 3.90625;
         // T_first = 15258.8 * (3.90625 + 0.25 + 0.1375) = 65517.4; T_io = 7.8125 + 0.3875 = 8.2;
         // k_po = 8.2 / (20 * 0.525) = 0.7809524.
@@ -179,9 +179,9 @@ mod tests {
     }
 
     #[test]
-    fn without_delay_the_magnitude_optimum_is_the_papers_cancellation() {
-        // D0 at W0 = 31.25: k_po = T / (N R0) = 1.5625, T_io = 7.8125, T_do = 3.90625. The full system gives 1.56260,
-        // 7.8125, 3.9060.
+    fn without_delay_the_magnitude_optimum_is_the_papers_pole_cancellation() {
+        // D0 at W0 = 31.25: k_po = T / (N R0) = 1.5625, T_io = 7.8125, T_do = 3.90625. The numerical solution is
+        // 1.56260, 7.8125, 3.9060.
         let (k, t, r0) = (7_629.394_531_25, 3.90625, 0.25);
         let inner = closed_inner_loop(k, t, 2.0 * k * t, 0.0, 0.0);
         let [k0, k1, k2] = magnitude_optimum(&inner.times(&Series::constant(10.0)).over(&Series::lag(r0))).unwrap();
@@ -194,15 +194,15 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_of_ten_round_trips_leaves_no_gain_above_zero() {
-        // W0 = 2: the full system asks for k_po = -0.02; with filters of half a round trip it has gains.
-        let of = |inner_s| gains(Rule::D1, &plant(62.5, 0.1), Lags { inner_s, outer_s: 0.001 });
-        assert_eq!(of(1.0), None);
-        assert!(of(0.05).is_some());
+    fn a_filter_of_ten_round_trips_gives_no_positive_gain() {
+        // W0 = 2: the solution is k_po = -0.02; with filters of half a round trip it is positive.
+        let gains = |inner_s| gains(Rule::D1, &plant(62.5, 0.1), Lags { inner_s, outer_s: 0.001 });
+        assert_eq!(gains(1.0), None);
+        assert!(gains(0.05).is_some());
     }
 
     #[test]
-    fn the_full_system_with_delay_is_near_its_closed_form() {
+    fn the_numerical_solution_with_delay_is_near_the_closed_form() {
         for (n, r0) in [(10.0, 0.25), (10.0, 0.05), (100.0, 0.28), (20.0, 0.12)] {
             let lags = Lags { inner_s: 0.55 * r0, outer_s: 0.1 * r0 };
             let full = gains(Rule::D1, &plant(n, r0), lags).unwrap();

@@ -1,25 +1,24 @@
-//! The design quantities of ARM-PFC: the sampled model of the network and its h-step predictor.
+//! Design quantities of ARM-PFC: sampled model of the network, and its h-step predictor.
 //!
-//! Equation numbers are those of [ARM-PFC] (Bigdeli, Haeri 2007). Where the printed equation is wrong, the corrected
-//! one stands here:
-//! - (6), (11): the plant's gain is -k_t, and the delay belongs to it.
-//! - (13): right, but its partial fractions divide by tau1 - tau2. With unresponsive traffic absent that is zero at W0
-//!   = 2 (N = 175 at the paper's capacity and delay). The step response s(n), its increments H_n and the sums D_n used
-//!   here have no such place.
-//! - (18): the sum over past inputs is scaled by k_i (1 - alpha_i), and the u(k) that stands alone does not belong.
-//! - (20): lacks k_i (1 - alpha_i) u(k-d-1) in each line.
-//! - beta1, beta2 and eta of the predictor are not printed; their closed forms stand at [`Predictor`].
+//! Equation numbers are those of Bigdeli and Haeri 2007. Corrections of printed equations:
+//! - (6), (11): the plant's gain is -k_t, and the plant includes the delay.
+//! - (13): correct, but its partial fractions divide by tau1 - tau2. Without unresponsive traffic that is 0 at W0 = 2
+//!   (N = 175 at the paper's capacity and delay). The step response s(n), its increments H_n and the sums D_n used here
+//!   are regular there.
+//! - (18): the sum over past inputs is scaled by k_i (1 - alpha_i), and the separate term u(k) is wrong.
+//! - (20): k_i (1 - alpha_i) u(k-d-1) is missing in each line.
+//! - beta1, beta2 and eta of the predictor are not printed; [`Predictor`] has their closed forms.
 
 use alloc::vec::Vec;
 
 use crate::{ParamError, TcpPlant};
 
-/// The most samples per round trip, d.
+/// Maximum number of samples per round trip, d.
 pub const MAX_DELAY: usize = 64;
-/// The furthest coincidence point, h, samples.
+/// Furthest coincidence point, h, samples.
 pub const MAX_HORIZON: usize = 128;
 
-/// The plant sampled every Ts = R0 / d, with a zero-order hold (ARM-PFC paper, eqs. (12), (13)):
+/// Plant sampled every Ts = R0 / d with a zero-order hold (eqs. (12), (13)):
 ///
 /// ```text
 /// y(k) = -n1 y(k-1) - n2 y(k-2) + m1 u(k-d-1) + m2 u(k-d-2)
@@ -38,7 +37,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// `plant` sampled `d` times a round trip.
+    /// `plant` sampled `d` times per round trip.
     pub fn new(plant: &TcpPlant, d: usize) -> Result<Self, ParamError> {
         if !(1..=MAX_DELAY).contains(&d) {
             return Err(ParamError::relation("d", d as f64, "must be a whole number of 1 to 64 samples"));
@@ -47,8 +46,8 @@ impl Model {
         Ok(Model::from_time_constants(plant.gain_pkts(), plant.queue_time_s(), plant.window_time_s(), period_s, d))
     }
 
-    /// The model of a plant with gain -`gain` and time constants `tau1_s`, `tau2_s`, sampled every `period_s`, delayed
-    /// by `d` samples. All are above zero.
+    /// Model of a plant with gain -`gain`, time constants `tau1_s`, `tau2_s` and a delay of `d` samples, sampled every
+    /// `period_s`. All are above 0.
     pub fn from_time_constants(gain: f64, tau1_s: f64, tau2_s: f64, period_s: f64, d: usize) -> Self {
         let (x1, x2) = (period_s / tau1_s, period_s / tau2_s);
         let mut model = Model {
@@ -77,7 +76,7 @@ impl Model {
         self.period_s
     }
 
-    /// Gain at rest, kappa = -k_t: packets of queue per unit of probability.
+    /// Static gain, kappa = -k_t: packets of queue per unit of probability.
     pub const fn gain(&self) -> f64 {
         self.gain
     }
@@ -107,7 +106,7 @@ impl Model {
         (self.alpha1 + self.alpha2) * y1 - self.alpha1 * self.alpha2 * y2 + self.m1 * u1 + self.m2 * u2
     }
 
-    /// Response to a unit step of u after n samples, the delay left out, with x_i = Ts / tau_i:
+    /// Step response after n samples, without the delay, with x_i = Ts / tau_i:
     /// s(n) = kappa [1 - exp(-n x1) (1 + x1 (1 - exp(-n (x2 - x1))) / (x2 - x1))].
     pub fn step_response(&self, n: usize) -> f64 {
         let n = n as f64;
@@ -121,7 +120,8 @@ impl Model {
         self.step_response(n) - self.step_response(n - 1)
     }
 
-    /// D_n = sum of alpha1^i alpha2^(n-1-i) over i < n; (alpha1^n - alpha2^n) / (alpha1 - alpha2) where they differ.
+    /// D_n = sum of alpha1^i alpha2^(n-1-i) over i < n, equal to (alpha1^n - alpha2^n) / (alpha1 - alpha2) if they
+    /// differ.
     pub fn power_sum(&self, n: usize) -> f64 {
         let (mut sum, mut power) = (0.0, 1.0);
         for _ in 0..n {
@@ -132,8 +132,7 @@ impl Model {
     }
 }
 
-/// The ARMarkov predictor of the queue h samples ahead when u stays as it is from now on (ARM-PFC paper, eq.
-/// (21), corrected):
+/// ARMarkov predictor of the queue h samples ahead for constant future u (eq. (21), corrected):
 ///
 /// ```text
 /// y(k+h) = beta1 y(k) + beta2 y(k-1) + sum over j = 1..d of c_j u(k-j) + eta u(k-d-1) + g u(k)
@@ -151,7 +150,7 @@ pub struct Predictor {
 }
 
 impl Predictor {
-    /// The predictor of `model` for `h` samples ahead, more than its delay.
+    /// Predictor of `model` for `h` samples ahead, more than its delay.
     pub fn new(model: &Model, h: usize) -> Result<Self, ParamError> {
         let delay = model.delay;
         if h <= delay || h > MAX_HORIZON {
@@ -165,13 +164,13 @@ impl Predictor {
         if predictor.redesign(model, h) {
             Ok(predictor)
         } else {
-            Err(ParamError::relation("h", h as f64, "sees no response of this network's model"))
+            Err(ParamError::relation("h", h as f64, "is too short for a response of this network's model"))
         }
     }
 
-    /// Becomes the predictor of another `model`, for `h` samples ahead, more than its delay. Allocates only beyond
-    /// [`Predictor::reserve`]. `false`, and no change, if the response within the horizon is lost in rounding (a window
-    /// of 10^15 packets, say).
+    /// Becomes the predictor of another `model` for `h` samples ahead, more than its delay. Allocates only beyond
+    /// [`Predictor::reserve`]. Returns `false` without a change if the response within the horizon vanishes by rounding
+    /// (for example with a window of 10^15 packets).
     pub(crate) fn redesign(&mut self, model: &Model, h: usize) -> bool {
         debug_assert!(h > model.delay && h <= MAX_HORIZON);
         let gain = model.step_response(h - model.delay);
@@ -188,13 +187,13 @@ impl Predictor {
         usable
     }
 
-    /// Reserves room for horizons of up to `h` samples.
+    /// Reserves memory for horizons of up to `h` samples.
     pub(crate) fn reserve(&mut self, h: usize) {
         self.markov.reserve_exact(h.saturating_sub(self.markov.len()));
     }
 
-    /// Takes coefficients that were identified: beta1, beta2, H_1, ..., H_h and eta, h as it is. `false`, and no
-    /// change, if `accept` does not like the gain that follows.
+    /// Sets identified coefficients: beta1, beta2, H_1, ..., H_h and eta. Returns `false` without a change if they are
+    /// not finite or `accept` rejects the resulting gain.
     pub(crate) fn identify(
         &mut self,
         [beta1, beta2]: [f64; 2],
@@ -252,14 +251,15 @@ impl Predictor {
         &self.markov[self.horizon() - self.delay..]
     }
 
-    /// y_free(k+h): the prediction without the part of u(k). `u` holds u(k-1), u(k-2), ..., u(k-d-1) or more.
+    /// Free response y_free(k+h): the prediction without the part of u(k). `u` holds u(k-1), u(k-2), ..., u(k-d-1) or
+    /// more.
     pub fn free_response(&self, y: f64, y1: f64, u: &[f64]) -> f64 {
         let past: f64 = self.c().iter().zip(u).map(|(c, u)| c * u).sum();
         self.beta1 * y + self.beta2 * y1 + past + self.eta * u[self.delay]
     }
 
-    /// y(k | k-h): what was to be expected now from the outputs y(k-h), y(k-h-1) and the inputs applied since.
-    /// `u` holds u(k-d-1), ..., u(k-d-h-1) or more.
+    /// Prediction y(k | k-h) of the current output from y(k-h), y(k-h-1) and the inputs applied since. `u` holds
+    /// u(k-d-1), ..., u(k-d-h-1) or more.
     pub fn predict_applied(&self, y_h: f64, y_h1: f64, u: &[f64]) -> f64 {
         let past: f64 = self.markov.iter().zip(u).map(|(h, u)| h * u).sum();
         self.beta1 * y_h + self.beta2 * y_h1 + past + self.eta * u[self.horizon()]

@@ -151,8 +151,8 @@ impl SampledLaw for PieLaw {
         [Some(self.params.interval), None]
     }
 
-    fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
-        self.update(if seen.queue_pkts > 0.0 { seen.sojourn_s } else { 0.0 })
+    fn step(&mut self, _which: usize, observation: &Observation) -> Probability {
+        self.update(if observation.queue_pkts > 0.0 { observation.sojourn_s } else { 0.0 })
     }
 
     fn integral(&self) -> Option<f64> {

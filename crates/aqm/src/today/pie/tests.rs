@@ -33,14 +33,14 @@ fn the_step_weighs_error_and_change() {
 
 #[test]
 fn a_law_that_is_stepped_goes_by_the_sojourn_and_an_empty_queue_delays_nothing() {
-    let seen = |queue_pkts| Observation { queue_pkts, sojourn_s: 0.055, ..Observation::default() };
+    let observation = |queue_pkts| Observation { queue_pkts, sojourn_s: 0.055, ..Observation::default() };
     let mut law = law_at(0.15, 0.035);
-    assert!(near(law.step(0, &seen(9.0)).get(), 0.17));
+    assert!(near(law.step(0, &observation(9.0)).get(), 0.17));
     let mut shown = None;
     SampledLaw::observe(&law, &mut |name, value| shown = Some((name, value)));
     assert_eq!(shown, Some(("delay", 0.055)));
     // 0.125 (0 - 0.015) + 1.25 (0 - 0.035) = -0.045625.
-    assert!(near(law_at(0.15, 0.035).step(0, &seen(0.0)).get(), 0.104_375));
+    assert!(near(law_at(0.15, 0.035).step(0, &observation(0.0)).get(), 0.104_375));
 }
 
 #[test]
@@ -378,7 +378,7 @@ fn only_a_pie_that_no_update_would_move_is_left_asleep() {
     let linux = fresh(|params| params.safeguards = Safeguards::Linux);
     // As at the start: no delay, no probability, all of the allowance.
     for pie in [fresh(|_| {}), linux] {
-        assert!(Aqm::rests(&pie));
+        assert!(Aqm::is_quiescent(&pie));
     }
     // Each alone is something that the next update changes.
     let changes: [fn(&mut Pie); 4] = [
@@ -390,7 +390,7 @@ fn only_a_pie_that_no_update_would_move_is_left_asleep() {
     for change in changes {
         for mut pie in [fresh(|_| {}), linux] {
             change(&mut pie);
-            assert!(!Aqm::rests(&pie));
+            assert!(!Aqm::is_quiescent(&pie));
         }
     }
     // Linux's clears more at its updates: what was summed, when a packet left, a rate being measured.
@@ -403,12 +403,12 @@ fn only_a_pie_that_no_update_would_move_is_left_asleep() {
         let (mut of_rfc, mut of_linux) = (fresh(|_| {}), linux);
         change(&mut of_rfc);
         change(&mut of_linux);
-        assert!(Aqm::rests(&of_rfc) && !Aqm::rests(&of_linux));
+        assert!(Aqm::is_quiescent(&of_rfc) && !Aqm::is_quiescent(&of_linux));
     }
     // One that can be switched off is, by an update that finds nothing; off it rests whatever it has.
     let mut switched = fresh(|params| params.on_off = true);
     switched.active = true;
-    assert!(!Aqm::rests(&switched));
+    assert!(!Aqm::is_quiescent(&switched));
     (switched.active, switched.law.inner.p) = (false, Probability::clamp(0.1));
-    assert!(Aqm::rests(&switched));
+    assert!(Aqm::is_quiescent(&switched));
 }
