@@ -1,7 +1,7 @@
 //! Two custom AQMs: a sampled control law, and an algorithm that decides packet by packet.
 //!
-//! A scenario that is read with [`catalogue`] runs both by name, in every engine. Their parameters have units and ranges
-//! like those of built-in AQMs.
+//! A scenario that is read with [`catalogue`] runs both by name, in every engine. Their parameters have units and
+//! ranges like those of built-in AQMs.
 
 use aqumen_aqm::{
     Algorithm, AnyAqm, Aqm, Catalogue, Cx, DefaultValue, Draw, Hooks, MAX_LOOPS, NameTakenError, Network, Observation,
