@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from aqumen._run import Series, SojournCdf
     from aqumen.comparison import Comparison, compare, run
     from aqumen.custom import Network, PacketAqm, Param, SampledLaw, TrafficSource
-    from aqumen.errors import Cancelled, EngineError, Error, MissingExtra, OutputError, OwnError, ScenarioError
+    from aqumen.errors import Cancelled, CustomError, EngineError, Error, MissingExtra, OutputError, ScenarioError
     from aqumen.explain.transient import Transient
     from aqumen.ranking import Place, Ranking
     from aqumen.result import Result
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Cancelled",
     "Comparison",
+    "CustomError",
     "Dumbbell",
     "EngineError",
     "Error",
@@ -36,7 +37,6 @@ __all__ = [
     "MissingExtra",
     "Network",
     "OutputError",
-    "OwnError",
     "PacketAqm",
     "Param",
     "Place",
@@ -60,7 +60,7 @@ __all__ = [
 _HOMES = {
     "_run": ("Series", "SojournCdf"),
     "comparison": ("Comparison", "compare", "run"),
-    "errors": ("Cancelled", "EngineError", "Error", "MissingExtra", "OutputError", "OwnError", "ScenarioError"),
+    "errors": ("Cancelled", "EngineError", "Error", "MissingExtra", "OutputError", "CustomError", "ScenarioError"),
     "custom": ("Network", "PacketAqm", "Param", "SampledLaw", "TrafficSource"),
     "ranking": ("Place", "Ranking"),
     "result": ("Result",),

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 __all__ = [
     "Cancelled",
+    "CustomError",
     "EngineError",
     "Error",
     "MissingExtra",
     "OutputError",
-    "OwnError",
     "ScenarioError",
     "listed",
     "meant",
@@ -36,7 +36,7 @@ class Cancelled(Error):
     """`on_progress` stopped a run."""
 
 
-class OwnError(Error):
+class CustomError(Error):
     """Custom code (an AQM or a traffic source) raised an exception, or returned an invalid value; see its cause."""
 
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 import pytest
 
 import aqumen
-from aqumen import OwnError, PacketAqm, Param, SampledLaw, Scenario, ScenarioError, custom
+from aqumen import CustomError, PacketAqm, Param, SampledLaw, Scenario, ScenarioError, custom
 from aqumen._store import Digests
 from aqumen.cli import main
 
@@ -199,12 +199,12 @@ class Raises(SampledLaw):
 
 @pytest.mark.parametrize("engine", ["packet", "fluid"])
 def test_what_it_raises_stops_the_run_and_says_when(engine):
-    with pytest.raises(OwnError, match=r"^raises at 1.01 s: KeyError: 'gone'$") as told:
+    with pytest.raises(CustomError, match=r"^raises at 1.01 s: KeyError: 'gone'$") as told:
         aqumen.run(short(), Raises, engine=engine)
     assert isinstance(told.value.__cause__, KeyError)
     assert told.value.__cause__.__traceback__.tb_frame.f_code.co_name == "step"
     # The next run of the same class begins anew.
-    with pytest.raises(OwnError, match=r"at 1\.01 s"):
+    with pytest.raises(CustomError, match=r"at 1\.01 s"):
         aqumen.compare(short(5), [MY_PI, Raises], seeds=3, engine=engine, threads=3)
     assert aqumen.run(short(1).until("0.9s"), Raises, engine=engine).data["seed"] == 1
 
@@ -212,11 +212,11 @@ def test_what_it_raises_stops_the_run_and_says_when(engine):
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (float("nan"), "bad at 0.01 s: step() answered NaN; a probability is from 0 to 1"),
-        (1.5, "bad at 0.01 s: step() answered 1.5; a probability is from 0 to 1"),
-        (-1e-9, "bad at 0.01 s: step() answered -0.000000001; a probability is from 0 to 1"),
-        (None, "bad at 0.01 s: step() answered None; a probability is a number from 0 to 1"),
-        ("0.1", "bad at 0.01 s: step() answered '0.1'; a probability is a number from 0 to 1"),
+        (float("nan"), "bad at 0.01 s: step() returned NaN; a probability is from 0 to 1"),
+        (1.5, "bad at 0.01 s: step() returned 1.5; a probability is from 0 to 1"),
+        (-1e-9, "bad at 0.01 s: step() returned -0.000000001; a probability is from 0 to 1"),
+        (None, "bad at 0.01 s: step() returned None; a probability is a number from 0 to 1"),
+        ("0.1", "bad at 0.01 s: step() returned '0.1'; a probability is a number from 0 to 1"),
     ],
 )
 def test_no_probability_is_an_error_that_names_it_and_the_time(answer, told):
@@ -224,7 +224,7 @@ def test_no_probability_is_an_error_that_names_it_and_the_time(answer, told):
         def step(self, seen):
             return answer
 
-    with pytest.raises(OwnError) as error:
+    with pytest.raises(CustomError) as error:
         aqumen.run(short(1), Bad)
     assert str(error.value) == told
 
@@ -275,7 +275,7 @@ def test_the_shortest_period_is_one_that_there_is():
     ],
 )
 def test_an_instance_that_cannot_be_made_says_why(members, told):
-    with pytest.raises(OwnError) as error:
+    with pytest.raises(CustomError) as error:
         aqumen.run(short(1), wrong(step=lambda self, seen: 0, **members))
     assert told in str(error.value)
 
@@ -410,12 +410,12 @@ def test_a_file_that_raises_as_it_is_read_is_named(tmp_path, capsys):
     file = tmp_path / "broken.py"
     file.write_text("import beside\nbeside.answer / 0\n")
     (tmp_path / "beside.py").write_text("answer = 42\n")
-    with pytest.raises(OwnError, match=r"^broken\.py: cannot be read: ZeroDivisionError: division by zero$"):
+    with pytest.raises(CustomError, match=r"^broken\.py: cannot be read: ZeroDivisionError: division by zero$"):
         custom.from_file(str(file))
     # What stands beside it was found, and is no longer looked for there.
     assert str(tmp_path) not in sys.path
     file.write_text("def half(:\n")
-    with pytest.raises(OwnError, match=r"^broken\.py: cannot be read: SyntaxError: "):
+    with pytest.raises(CustomError, match=r"^broken\.py: cannot be read: SyntaxError: "):
         custom.from_file(f"{file}:Half")
     assert main(["run", "arm-pfc/exp1", "--aqm-from", f"{file}:Half"]) != 0
     assert "broken.py: cannot be read: SyntaxError" in capsys.readouterr().err

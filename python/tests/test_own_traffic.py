@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 import aqumen
-from aqumen import EngineError, OwnError, Param, SampledLaw, Scenario, ScenarioError, TrafficSource, custom, engines
+from aqumen import CustomError, EngineError, Param, SampledLaw, Scenario, ScenarioError, TrafficSource, custom, engines
 from aqumen.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -143,27 +143,27 @@ def test_what_it_raises_stops_the_run_and_says_when():
             return 0.01, 100
 
     # Asked for the 101st after the 100th, at 1 s.
-    with pytest.raises(OwnError, match=r"^raises at 1 s: KeyError: 'gone'$") as told:
+    with pytest.raises(CustomError, match=r"^raises at 1 s: KeyError: 'gone'$") as told:
         aqumen.run(scenario('"raises"', Raises))
     assert told.value.__cause__.__traceback__.tb_frame.f_code.co_name == "next"
-    with pytest.raises(OwnError, match="at 1 s"):
+    with pytest.raises(CustomError, match="at 1 s"):
         aqumen.compare(scenario('"raises"', Raises), ["droptail"], seeds=3, threads=3)
 
 
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        ((-0.1, 100), "next() answered (-0.1, 100); a wait is from 0 to 1e9 seconds"),
-        ((float("nan"), 100), "next() answered (nan, 100); a wait is from 0 to 1e9 seconds"),
-        ((float("inf"), 100), "next() answered (inf, 100); a wait is from 0 to 1e9 seconds"),
-        (("1s", 100), "next() answered ('1s', 100); a wait is from 0 to 1e9 seconds"),
-        ((0.1, -1), "next() answered (0.1, -1); bytes are a whole number from 0 to 16777216"),
-        ((0.1, 10.5), "next() answered (0.1, 10.5); bytes are a whole number from 0 to 16777216"),
+        ((-0.1, 100), "next() returned (-0.1, 100); a wait is from 0 to 1e9 seconds"),
+        ((float("nan"), 100), "next() returned (nan, 100); a wait is from 0 to 1e9 seconds"),
+        ((float("inf"), 100), "next() returned (inf, 100); a wait is from 0 to 1e9 seconds"),
+        (("1s", 100), "next() returned ('1s', 100); a wait is from 0 to 1e9 seconds"),
+        ((0.1, -1), "next() returned (0.1, -1); bytes are a whole number from 0 to 16777216"),
+        ((0.1, 10.5), "next() returned (0.1, 10.5); bytes are a whole number from 0 to 16777216"),
         ((0.1, 1 << 40), "bytes are a whole number from 0 to 16777216"),
-        (0.1, "next() answered 0.1; it answers (wait, bytes), or None when there is no more"),
-        ((0.1, 0), "next() answered 100000 times in a row without a byte"),
-        ((0, 0), "next() answered 100000 times in a row without a"),
-        ((1e-12, 100), "next() answered 100000 times in a row without a wait"),
+        (0.1, "next() returned 0.1; it must return (wait, bytes), or None at the end"),
+        ((0.1, 0), "next() returned 100000 times in a row without a byte"),
+        ((0, 0), "next() returned 100000 times in a row without a"),
+        ((1e-12, 100), "next() returned 100000 times in a row without a wait"),
     ],
 )
 def test_an_answer_that_is_none_is_an_error_with_its_moment(answer, told):
@@ -174,7 +174,7 @@ def test_an_answer_that_is_none_is_an_error_with_its_moment(answer, told):
             self.asked += 1
             return (0.25, 100) if self.asked == 1 else answer
 
-    with pytest.raises(OwnError) as error:
+    with pytest.raises(CustomError) as error:
         aqumen.run(scenario('"bad"', Bad))
     assert str(error.value).startswith("bad at 0.25 s: ")
     assert told in str(error.value)
@@ -187,7 +187,7 @@ def test_a_class_that_does_not_fit_is_refused_before_a_run():
     with pytest.raises(ScenarioError, match="cbr is a built-in kind of traffic"):
         scenario('"cbr"', named)
     broken = type("Broken", (TrafficSource,), {"next": lambda self: None, "start": lambda self: 1 / 0})
-    with pytest.raises(OwnError, match="broken: cannot be made: ZeroDivisionError"):
+    with pytest.raises(CustomError, match="broken: cannot be made: ZeroDivisionError"):
         scenario('"broken"', broken)
     with pytest.raises(ScenarioError, match="Steady: a source of traffic, no AQM"):
         aqumen.run(scenario('"steady"', Steady), Steady)

@@ -22,7 +22,7 @@ use crate::catalogue::names;
 use crate::error::refuse;
 use copy::deep_copies;
 pub(crate) use errors::WithCustomCode;
-use errors::{CallError, Calls, ErrorSlot, own_error, shown};
+use errors::{CallError, Calls, ErrorSlot, custom_error, repr};
 pub(crate) use law_view::LawView;
 use law_view::View;
 
@@ -200,7 +200,7 @@ impl Factory<'_> {
             self.make.bind(py).call1((nominal, values))?.extract().map_err(Into::into)
         });
         made.map_err(|error| {
-            self.errors.raise(own_error(format!("{}: cannot be made", self.algorithm.name), error));
+            self.errors.raise(custom_error(format!("{}: cannot be made", self.algorithm.name), error));
             // The caller raises the stored exception instead of this.
             ParamError::new("custom AQM", Value::Choice(self.algorithm.name), Requirement::Relation("cannot be made"))
         })
@@ -253,18 +253,18 @@ impl SampledLaw for PyLaw {
 
     fn step(&mut self, which: usize, observation: &Observation) -> Probability {
         let PyLaw { calls, step, view, .. } = self;
-        let answer = calls.attempt(observation.now, |py| {
-            let answer = view.show_to(step.bind(py), which, observation)?;
-            match answer.extract::<f64>() {
+        let result = calls.attempt(observation.now, |py| {
+            let result = view.show_to(step.bind(py), which, observation)?;
+            match result.extract::<f64>() {
                 Ok(p) if (0.0..=1.0).contains(&p) => Ok(p),
-                Ok(p) => Err(CallError::Wrong(format!("step() answered {p}; a probability is from 0 to 1"))),
+                Ok(p) => Err(CallError::Wrong(format!("step() returned {p}; a probability is from 0 to 1"))),
                 Err(_) => Err(CallError::Wrong(format!(
-                    "step() answered {}; a probability is a number from 0 to 1",
-                    shown(&answer)
+                    "step() returned {}; a probability is a number from 0 to 1",
+                    repr(&result)
                 ))),
             }
         });
-        answer.map_or(observation.applied, Probability::clamp)
+        result.map_or(observation.applied, Probability::clamp)
     }
 
     fn initial(&self) -> Probability {
@@ -354,18 +354,18 @@ fn queue_view<R: Draw>(
 }
 
 /// Converts Python's verdict on `packet`.
-fn verdict(name: &str, answer: &Bound<'_, PyAny>, packet: &aqumen_aqm::Packet) -> Result<Verdict, CallError> {
-    if answer.is_none() {
+fn verdict(name: &str, result: &Bound<'_, PyAny>, packet: &aqumen_aqm::Packet) -> Result<Verdict, CallError> {
+    if result.is_none() {
         return Ok(Verdict::Pass);
     }
-    let word = answer.extract::<&str>().ok();
+    let word = result.extract::<&str>().ok();
     match word {
         Some("pass") => Ok(Verdict::Pass),
         Some("mark") => Ok(Verdict::signal(packet, true)),
         Some("drop") => Ok(Verdict::Drop(DropReason::Early)),
         _ => Err(CallError::Wrong(format!(
-            "{name}() answered {}; a verdict is None or \"pass\", \"mark\" or \"drop\"",
-            shown(answer)
+            "{name}() returned {}; a verdict is None or \"pass\", \"mark\" or \"drop\"",
+            repr(result)
         ))),
     }
 }
@@ -392,19 +392,19 @@ impl Aqm for PyAqm {
         let Some(arrival) = &self.arrival else { return Verdict::Pass };
         let sojourn = cx.queue.totals.last_sojourn;
         let (now, queue) = (cx.now, queue_view(cx, Some(packet), sojourn, true));
-        let answer = self
+        let result = self
             .calls
             .attempt(now, |py| verdict("on_arrival", &arrival.bind(py).call1((packet_view(packet), queue))?, packet));
-        answer.unwrap_or(Verdict::Pass)
+        result.unwrap_or(Verdict::Pass)
     }
 
     fn on_dequeue<R: Draw>(&mut self, packet: &aqumen_aqm::Packet, sojourn: Span, cx: &mut Cx<'_, R>) -> Verdict {
         let Some(head) = &self.head else { return Verdict::Pass };
         let (now, queue) = (cx.now, queue_view(cx, None, sojourn, true));
-        let answer = self
+        let result = self
             .calls
             .attempt(now, |py| verdict("on_dequeue", &head.bind(py).call1((packet_view(packet), queue))?, packet));
-        answer.unwrap_or(Verdict::Pass)
+        result.unwrap_or(Verdict::Pass)
     }
 
     fn next_timer(&self) -> Option<Instant> {

@@ -28,7 +28,7 @@ const STACK_BYTES: usize = 8 << 20;
 /// Worker's end of the channel: sends progress, receives whether to continue.
 pub(crate) struct Worker<Progress = (f64,)> {
     reports: Sender<Progress>,
-    answers: Mutex<Receiver<bool>>,
+    replies: Mutex<Receiver<bool>>,
     cancellation: Cancellation,
 }
 
@@ -39,8 +39,8 @@ pub(crate) struct Cancellation(Arc<AtomicBool>);
 impl<Progress> Worker<Progress> {
     /// Reports the `progress`; returns whether to continue.
     pub(crate) fn report(&self, progress: Progress) -> bool {
-        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        !self.cancellation.is_cancelled() && self.reports.send(progress).is_ok() && answers.recv().unwrap_or(false)
+        let replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
+        !self.cancellation.is_cancelled() && self.reports.send(progress).is_ok() && replies.recv().unwrap_or(false)
     }
 }
 
@@ -52,7 +52,7 @@ impl Worker {
 
     /// Runs `work`, which calls Python code throughout, with the GIL held, to save one acquisition per call. Other
     /// threads get the GIL between two Python instructions, or at a progress report.
-    pub(crate) fn with_lock<T>(&self, work: impl FnOnce(&mut dyn FnMut(f64) -> bool) -> T) -> T {
+    pub(crate) fn with_gil<T>(&self, work: impl FnOnce(&mut dyn FnMut(f64) -> bool) -> T) -> T {
         Python::attach(|py| work(&mut |fraction| py.detach(|| self.report_fraction(fraction))))
     }
 }
@@ -68,39 +68,39 @@ impl Cancellation {
 }
 
 /// Runs `work` on its own thread; returns its result, or the exception of a signal.
-pub(crate) fn apart<T: Send + 'static>(
+pub(crate) fn run_on_thread<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> PyResult<T> + Send + 'static,
 ) -> PyResult<T> {
-    listening(py, None, |_: &Worker| work())
+    run_with_progress(py, None, |_: &Worker| work())
 }
 
-/// As `apart`; `progress` is called with each progress report of `work`. `False` or an exception from it stops the
-/// work; the exception is raised.
-pub(crate) fn listening<T: Send + 'static, Progress: for<'py> PyCallArgs<'py> + Send + 'static>(
+/// As `run_on_thread`; `progress` is called with each progress report of `work`. `False` or an exception from it stops
+/// the work; the exception is raised.
+pub(crate) fn run_with_progress<T: Send + 'static, Progress: for<'py> PyCallArgs<'py> + Send + 'static>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,
     work: impl FnOnce(&Worker<Progress>) -> PyResult<T> + Send + 'static,
 ) -> PyResult<T> {
     let (sender, mut reports) = mpsc::channel();
-    let (answer, answers) = mpsc::channel();
+    let (reply, replies) = mpsc::channel();
     let cancellation = Cancellation::default();
-    let worker = Worker { reports: sender, answers: Mutex::new(answers), cancellation: cancellation.clone() };
+    let worker = Worker { reports: sender, replies: Mutex::new(replies), cancellation: cancellation.clone() };
     let thread = spawn(move || work(&worker))?;
     let mut raised = None;
     // The channel closes when the work ends.
     loop {
         match wait(py, &mut reports) {
             Ok(report) => {
-                let go_on = raised.is_none() && call_progress(py, progress.as_ref(), report, &mut raised);
-                let _ = answer.send(go_on);
+                let proceed = raised.is_none() && call_progress(py, progress.as_ref(), report, &mut raised);
+                let _ = reply.send(proceed);
             }
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {
                 if let Err(signal) = py.check_signals() {
                     cancellation.cancel();
-                    drop(answer);
-                    py.detach(move || until_over(&reports));
+                    drop(reply);
+                    py.detach(move || wait_for_end(&reports));
                     return Err(signal);
                 }
             }
@@ -116,7 +116,7 @@ pub(crate) fn wait<T: Send>(py: Python<'_>, from: &mut Receiver<T>) -> Result<T,
 }
 
 /// Waits until the worker closes its end of the channel, at most `GRACE`.
-fn until_over<Progress>(reports: &Receiver<Progress>) {
+fn wait_for_end<Progress>(reports: &Receiver<Progress>) {
     let until = Instant::now() + GRACE;
     while reports.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {}
 }
@@ -136,11 +136,11 @@ fn call_progress<Progress: for<'py> PyCallArgs<'py>>(
     report: Progress,
     raised: &mut Option<PyErr>,
 ) -> bool {
-    let answer = py.check_signals().and_then(|()| match progress {
+    let result = py.check_signals().and_then(|()| match progress {
         Some(progress) => progress.call1(py, report)?.is_truthy(py),
         None => Ok(true),
     });
-    answer.unwrap_or_else(|error| {
+    result.unwrap_or_else(|error| {
         *raised = Some(error);
         false
     })

@@ -114,8 +114,8 @@ pub(crate) fn run_many(
                 && let Some(number) = schedule.next()
             {
                 let result = run_one(&scenario, &jobs[number], &cancellation, &*engine, &|| schedule.role(number));
-                let go_on = schedule.leave(number, result.is_none());
-                if result.is_some_and(|result| sender.send((number, result)).is_err()) || !go_on {
+                let proceed = schedule.leave(number, result.is_none());
+                if result.is_some_and(|result| sender.send((number, result)).is_err()) || !proceed {
                     break;
                 }
             }
@@ -173,7 +173,7 @@ fn run_one(
         }
         true
     };
-    let found = engine(&plan, &mut |fraction| !cancellation.is_cancelled() && watch.calm() && has_memory(fraction));
+    let found = engine(&plan, &mut |fraction| !cancellation.is_cancelled() && watch.is_ok() && has_memory(fraction));
     if postponed && found.is_err() {
         return None;
     }

@@ -7,7 +7,7 @@ use aqumen_scenario::mmpp::File;
 use pyo3::prelude::*;
 
 use crate::error::refuse;
-use crate::interrupt::listening;
+use crate::interrupt::run_with_progress;
 
 /// Solves the model file at `path` with `overrides` (key and value); with `simulate` also a packet simulation. Returns
 /// the JSON that `aqumen mmpp --json` prints, and the explicit model as TOML. `remaining` is called with the estimated
@@ -49,7 +49,7 @@ fn solve(
     read: impl FnOnce() -> Result<File, aqumen_scenario::Error>,
 ) -> PyResult<(String, String)> {
     let file = read().map_err(refuse)?;
-    listening(py, remaining, move |worker| {
+    run_with_progress(py, remaining, move |worker| {
         let report = &mut |seconds, bytes| worker.report((seconds, bytes));
         let analysis = Analysis::with_progress(&file, report).map_err(refuse)?;
         let compared = simulated.then(|| simulate(&analysis.model, &analysis.measures, &analysis.runs));

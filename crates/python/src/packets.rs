@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::cost::{measured, measured_of_all};
 use crate::error::run_error;
-use crate::interrupt::{Worker, listening};
+use crate::interrupt::{Worker, run_with_progress};
 use crate::memory::Guard;
 use crate::result::RunResult;
 use crate::scenario::{Scenario, plan};
@@ -37,15 +37,14 @@ pub(crate) fn run(
         let options = Options { trace: pcap.as_deref(), threads, ..Options::default() };
         let (watch, mut guard) = (scenario.watch(), Guard::new(&scenario));
         let mut engine = |report: &mut dyn FnMut(f64) -> bool| {
-            let mut go_on = |fraction| watch.calm() && guard.allows(fraction) && report(fraction);
-            let run = || aqumen_sim::run(&plan, options, &mut go_on);
+            let mut proceed = |fraction| watch.is_ok() && guard.allows(fraction) && report(fraction);
+            let run = || aqumen_sim::run(&plan, options, &mut proceed);
             if threads > 1 { measured_of_all(run) } else { measured(run) }
         };
-        let found =
-            if calls { worker.with_lock(&mut engine) } else { engine(&mut |done| worker.report_fraction(done)) };
+        let found = if calls { worker.with_gil(&mut engine) } else { engine(&mut |done| worker.report_fraction(done)) };
         watch.settle(guard.settle(found.map_err(run_error)))
     };
-    listening(py, progress, run).map(RunResult)
+    run_with_progress(py, progress, run).map(RunResult)
 }
 
 /// Runs each (SPEC, seed) of `jobs` on the packet engine, `threads` at a time.
@@ -60,8 +59,8 @@ pub(crate) fn run_many(
     threads: usize,
     on_done: Py<PyAny>,
 ) -> PyResult<()> {
-    let engine = |plan: &aqumen_scenario::Plan, go_on: &mut dyn FnMut(f64) -> bool| {
-        measured(|| aqumen_sim::run(plan, Options::default(), &mut |fraction| go_on(fraction))).map_err(run_error)
+    let engine = |plan: &aqumen_scenario::Plan, proceed: &mut dyn FnMut(f64) -> bool| {
+        measured(|| aqumen_sim::run(plan, Options::default(), &mut |fraction| proceed(fraction))).map_err(run_error)
     };
     many::run_many(py, &scenario.0, jobs, threads, &on_done, Arc::new(engine))
 }

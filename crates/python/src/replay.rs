@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::cost::cpu_seconds;
 use crate::custom::{Catalogue, WithCustomCode};
 use crate::error::{Cancelled, refuse};
-use crate::interrupt::listening;
+use crate::interrupt::run_with_progress;
 use crate::objects::to_python;
 
 /// A capture and the queue to which its packets are offered.
@@ -45,7 +45,7 @@ pub(crate) fn survey(
     });
     let settings = Settings::read_from(&raw.collect::<Vec<_>>()).map_err(refuse)?;
     let path = capture.clone();
-    let setup = listening(py, progress, move |worker| {
+    let setup = run_with_progress(py, progress, move |worker| {
         replay::survey(&path, &settings, &mut |fraction| worker.report_fraction(fraction)).map_err(error)
     })?;
     let catalogue =
@@ -73,7 +73,7 @@ impl Replay {
     fn check_cost(&self, py: Python<'_>, spec: &str, progress: Option<Py<PyAny>>) -> PyResult<Option<String>> {
         let aqm = AqmSpec::from_catalogue(spec, &self.catalogue.aqms).map_err(refuse)?;
         let (capture, setup) = (self.capture.clone(), self.setup.clone());
-        listening(py, progress, move |worker| {
+        run_with_progress(py, progress, move |worker| {
             replay::check_cost(&capture, &setup, &aqm, &mut |fraction| worker.report_fraction(fraction)).map_err(error)
         })
     }
@@ -84,10 +84,10 @@ impl Replay {
     fn run(&self, py: Python<'_>, spec: &str, out: Option<PathBuf>, progress: Option<Py<PyAny>>) -> PyResult<String> {
         let aqm = AqmSpec::from_catalogue(spec, &self.catalogue.aqms).map_err(refuse)?;
         let (capture, setup, catalogue) = (self.capture.clone(), self.setup.clone(), self.catalogue.clone());
-        listening(py, progress, move |worker| {
+        run_with_progress(py, progress, move |worker| {
             let cpu = cpu_seconds();
             let watch = catalogue.watch();
-            let report = &mut |fraction: f64| watch.calm() && worker.report_fraction(fraction);
+            let report = &mut |fraction: f64| watch.is_ok() && worker.report_fraction(fraction);
             let answer = replay::replay(&capture, &setup, &aqm, out.as_deref(), report).map_err(error);
             let answer = watch.settle(answer)?;
             serde_json::to_string(&Answer { cpu_s: cpu_seconds() - cpu, ..answer }).map_err(refuse)

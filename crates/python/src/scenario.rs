@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use crate::catalogue;
 use crate::custom::{Catalogue, WithCustomCode};
 use crate::error::refuse;
-use crate::interrupt::apart;
+use crate::interrupt::run_on_thread;
 use crate::objects::to_python;
 
 /// Checked, immutable scenario: `set` returns another one.
@@ -130,7 +130,7 @@ impl Scenario {
     /// Returns the explicit plan for `seed`, with the AQM of a SPEC on the links under test.
     fn plan<'py>(&self, py: Python<'py>, seed: u64, aqm: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
         let (scenario, aqm) = (self.0.clone(), aqm.map(String::from));
-        let json = apart(py, move || {
+        let json = run_on_thread(py, move || {
             let plan = plan(&scenario, seed, aqm.as_deref())?;
             scenario.watching(|| plan.to_json().map_err(refuse))
         })?;
@@ -154,7 +154,7 @@ impl Scenario {
                 .collect()
         };
         let scenario = self.0.clone();
-        let groups = apart(py, move || Ok(aqumen_traffic::requests(&plan(&scenario, seed, None)?)))?;
+        let groups = run_on_thread(py, move || Ok(aqumen_traffic::requests(&plan(&scenario, seed, None)?)))?;
         Ok(groups.iter().map(|group| group.as_ref().map(|all| all.iter().map(source).collect())).collect())
     }
 
@@ -178,14 +178,14 @@ impl Scenario {
     /// Refuses a SPEC that this scenario cannot run.
     fn check_aqm(&self, py: Python<'_>, spec: &str) -> PyResult<()> {
         let (scenario, spec) = (self.0.clone(), spec.to_string());
-        apart(py, move || plan(&scenario, 1, Some(&spec)).map(drop))
+        run_on_thread(py, move || plan(&scenario, 1, Some(&spec)).map(drop))
     }
 
     /// Memory that the queue discipline of a SPEC reserves on the first link under test, and memory per flow, bytes;
     /// `None` for a custom one.
     fn qdisc_memory(&self, py: Python<'_>, spec: &str) -> PyResult<Option<(usize, usize)>> {
         let (scenario, spec) = (self.0.clone(), spec.to_string());
-        apart(py, move || {
+        run_on_thread(py, move || {
             let plan = plan(&scenario, 1, Some(&spec))?;
             let memory = |link: &Link| match link.aqm.build_qdisc(link.limit) {
                 Some(Ok(qdisc)) if !qdisc.is_custom() => Some((qdisc.memory_bytes(), qdisc.flow_bytes())),

@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use crate::cost::measured;
 use crate::custom::WithCustomCode;
 use crate::error::{Cancelled, refuse};
-use crate::interrupt::{Worker, apart, listening};
+use crate::interrupt::{Worker, run_on_thread, run_with_progress};
 use crate::many;
 use crate::memory::Guard;
 use crate::objects::to_python;
@@ -42,11 +42,11 @@ pub(crate) fn run_fluid(
     let run = move |worker: &Worker| {
         let plan = plan(&scenario, seed, aqm.as_deref())?;
         let (watch, mut guard) = (scenario.watch(), Guard::new(&scenario));
-        let mut report = |fraction| watch.calm() && guard.allows(fraction) && worker.report_fraction(fraction);
+        let mut report = |fraction| watch.is_ok() && guard.allows(fraction) && worker.report_fraction(fraction);
         let found = measured(|| fluid::run(&plan, options, &mut report)).map_err(error);
         watch.settle(guard.settle(found))
     };
-    listening(py, progress, run).map(RunResult)
+    run_with_progress(py, progress, run).map(RunResult)
 }
 
 /// Runs each (SPEC, seed) of `jobs` on the fluid engine, `threads` at a time; otherwise as `run_many`.
@@ -60,8 +60,8 @@ pub(crate) fn run_fluid_many(
     on_done: Py<PyAny>,
 ) -> PyResult<()> {
     let options = options(model)?;
-    let engine = move |plan: &Plan, go_on: &mut dyn FnMut(f64) -> bool| {
-        measured(|| fluid::run(plan, options, go_on)).map_err(error)
+    let engine = move |plan: &Plan, proceed: &mut dyn FnMut(f64) -> bool| {
+        measured(|| fluid::run(plan, options, proceed)).map_err(error)
     };
     many::run_many(py, &scenario.0, jobs, threads, &on_done, Arc::new(engine))
 }
@@ -187,7 +187,7 @@ impl Analysis {
                 if cycles { maps::nonlinear_checks(&choice, &conditions, &map, axes, threads)? } else { Vec::new() };
             Ok((map, checks))
         });
-        let (map, checks) = apart(py, move || scenario.watching(|| analyse().map_err(error)))?;
+        let (map, checks) = run_on_thread(py, move || scenario.watching(|| analyse().map_err(error)))?;
         let check = |of: fn(&NonlinearCheck) -> Option<f64>| -> Vec<f64> {
             checks.iter().map(|point| of(point).unwrap_or(f64::NAN)).collect()
         };
@@ -231,7 +231,7 @@ impl Analysis {
         let axes = ((axis(&x.0)?, x.1), (axis(&y.0)?, y.1));
         let (scenario, choice, conditions) = (self.scenario.clone(), self.choice.clone(), self.conditions);
         let trace = move || boundary::boundary(&choice, &conditions, axes.0, axes.1, threads).map_err(error);
-        let pieces = apart(py, move || scenario.watching(trace))?;
+        let pieces = run_on_thread(py, move || scenario.watching(trace))?;
         let columns = |piece: Vec<Crossing>| {
             let column = |of: fn(&Crossing) -> f64| piece.iter().map(of).collect();
             [
@@ -263,7 +263,7 @@ impl Analysis {
         conditions.capacity_pps = capacity.unwrap_or(conditions.capacity_pps);
         let (scenario, choice) = (self.scenario.clone(), self.choice.clone());
         let run = move || scenario.watching(|| cycle::check(&choice, &conditions, duration_s, start).map_err(error));
-        apart(py, run).map(|cycle| (cycle.mean_pkts, cycle.std_pkts, cycle.period_s))
+        run_on_thread(py, run).map(|cycle| (cycle.mean_pkts, cycle.std_pkts, cycle.period_s))
     }
 
     /// Designs the best PI for ranges of flows, base RTT (seconds) and capacity (packets/s). Returns a, b, K and z, its
@@ -281,7 +281,8 @@ impl Analysis {
     ) -> PyResult<([f64; 4], [f64; 3], [f64; 3])> {
         let (range, aim) = (robust::NetworkRange { flows, rtt_s: rtt, capacity_pps: capacity }, objective(&aim)?);
         let (conditions, queue_pkts) = (self.conditions, self.at.queue_pkts);
-        let found = apart(py, move || robust::pi(&conditions, &range, queue_pkts, frequency, aim).map_err(error))?;
+        let found =
+            run_on_thread(py, move || robust::pi(&conditions, &range, queue_pkts, frequency, aim).map_err(error))?;
         let (gains, pi) = (found.gains, found.controller);
         Ok(([gains.a(), gains.b(), pi.gain, pi.zero], worst_case(found.worth), worst_case(found.usual)))
     }
@@ -300,7 +301,7 @@ impl Analysis {
         let (range, aim) = (robust::NetworkRange { flows, rtt_s: rtt, capacity_pps: capacity }, objective(&aim)?);
         let (scenario, choice, conditions) = (self.scenario.clone(), self.choice.clone(), self.conditions);
         let tune = move || scenario.watching(|| robust::tune(&choice, &conditions, &range, aim).map_err(error));
-        let tuned = apart(py, tune)?;
+        let tuned = run_on_thread(py, tune)?;
         Ok((tuned.found, worst_case(tuned.worth), worst_case(tuned.given)))
     }
 }
@@ -353,7 +354,7 @@ pub(crate) fn analyse(
     model: Option<&str>,
 ) -> PyResult<Analysis> {
     let (scenario, aqm, options) = (scenario.0.clone(), aqm.to_string(), options(model)?);
-    apart(py, move || scenario.watching(|| analysis(&scenario, &aqm, at_target, options.model)))
+    run_on_thread(py, move || scenario.watching(|| analysis(&scenario, &aqm, at_target, options.model)))
 }
 
 fn analysis(
@@ -397,7 +398,7 @@ fn analysis(
 #[pyfunction]
 pub(crate) fn run_theory(py: Python<'_>, scenario: &Scenario, aqm: Option<&str>, seed: u64) -> PyResult<RunResult> {
     let (scenario, aqm) = (scenario.0.clone(), aqm.map(String::from));
-    apart(py, move || {
+    run_on_thread(py, move || {
         let plan = plan(&scenario, seed, aqm.as_deref())?;
         scenario.watching(|| measured(|| engine::run(&plan)).map(RunResult).map_err(error))
     })
@@ -415,7 +416,7 @@ pub(crate) fn predict<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let (scenario, aqm) = (scenario.0.clone(), aqm.map(String::from));
     let depth = if loops { Depth::Loop } else { Depth::Equilibrium };
-    let prediction = apart(py, move || {
+    let prediction = run_on_thread(py, move || {
         let plan = plan(&scenario, seed, aqm.as_deref())?;
         scenario.watching(|| prediction::predict_to(depth, &plan).map_err(error))
     })?;

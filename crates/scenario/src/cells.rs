@@ -32,13 +32,13 @@ impl Scenario {
             value: Some(format!("\"{id}\"")),
             ..Error::for_file(self.file(), message)
         };
-        let asked: Vec<&str> = id.split(',').map(str::trim).collect();
+        let requested: Vec<&str> = id.split(',').map(str::trim).collect();
         let known = || {
             let points = spec.sweep.0.iter().flat_map(|(_, axis)| axis.labels.iter());
             points.chain(spec.variants.0.iter().map(|(name, _)| name)).map(String::as_str)
         };
-        if let Some(stranger) = asked.iter().find(|word| !known().any(|one| one == **word)) {
-            return Err(refuse(format!("no point or variant \"{stranger}\"{}", suggestion(stranger, known()))));
+        if let Some(unknown) = requested.iter().find(|word| !known().any(|one| one == **word)) {
+            return Err(refuse(format!("no point or variant \"{unknown}\"{}", suggestion(unknown, known()))));
         }
         let mut tree = self.tree().clone();
         tree.remove("variants");
@@ -46,8 +46,13 @@ impl Scenario {
         let mut name = spec.name.0.clone();
         let mut titles = Vec::new();
         for (axis_name, axis) in &spec.sweep.0 {
-            let here: Vec<usize> =
-                axis.labels.iter().enumerate().filter(|(_, l)| asked.contains(&l.as_str())).map(|(i, _)| i).collect();
+            let here: Vec<usize> = axis
+                .labels
+                .iter()
+                .enumerate()
+                .filter(|(_, l)| requested.contains(&l.as_str()))
+                .map(|(i, _)| i)
+                .collect();
             let &[point] = &here[..] else {
                 if here.is_empty() {
                     continue;
@@ -60,7 +65,7 @@ impl Scenario {
             }
             titles.push(axis.labels[point].clone());
         }
-        for (variant, changes) in spec.variants.0.iter().filter(|(variant, _)| asked.contains(&variant.as_str())) {
+        for (variant, changes) in spec.variants.0.iter().filter(|(variant, _)| requested.contains(&variant.as_str())) {
             for (key, value) in &changes.0 {
                 tree.set_node(&full_key(key), &to_node(value), self.file())?;
             }

@@ -119,23 +119,23 @@ fn check_shared_hosts(spec: &Spec, core: &Core) -> Result<(), PathError> {
             if both && own_key.is_some() {
                 return reject(format!("flows.{i}.{side_key}"), "excludes hosts_of");
             }
-            let whose = if both { "hosts_of" } else { side_key };
-            let path = format!("flows.{i}.{whose}");
-            let Some(theirs) = spec.flows[..i].iter().position(|other| other.name == *of) else {
+            let sharing_key = if both { "hosts_of" } else { side_key };
+            let path = format!("flows.{i}.{sharing_key}");
+            let Some(owner) = spec.flows[..i].iter().position(|other| other.name == *of) else {
                 return reject(path, format!("no earlier group \"{}\"", of.0));
             };
-            let (own, their) = (&core.routes[i], &core.routes[theirs]);
-            if both && (own.from, own.to) != (their.from, their.to) {
+            let (route, owner_route) = (&core.routes[i], &core.routes[owner]);
+            if both && (route.from, route.to) != (owner_route.from, owner_route.to) {
                 return reject(path, format!("the group \"{}\" runs between other nodes", of.0));
             }
             if core.owner(spec, i, side).is_none() {
-                let node = &core.nodes[own.node(side) as usize];
+                let node = &core.nodes[route.node(side) as usize];
                 return reject(path, format!("the group \"{}\" has no hosts at {node}", of.0));
             }
             if let Some((key, _)) = others.iter().find(|(_, given)| given.is_some()) {
                 return reject(
                     format!("flows.{i}.{key}"),
-                    format!("is a setting of the hosts, which {whose} takes from another group"),
+                    format!("is a setting of the hosts, which {sharing_key} takes from another group"),
                 );
             }
         }
@@ -154,10 +154,10 @@ fn check_shared_hosts(spec: &Spec, core: &Core) -> Result<(), PathError> {
         if core.owners(spec, i).iter().all(|owner| *owner != i)
             && let Some((key, _)) = given.iter().find(|(_, given)| *given)
         {
-            let whose = if both { "hosts_of takes" } else { "sources_of and destinations_of take" };
+            let sharing = if both { "hosts_of takes" } else { "sources_of and destinations_of take" };
             return reject(
                 format!("flows.{i}.{key}"),
-                format!("is a setting of the hosts, which {whose} from another group"),
+                format!("is a setting of the hosts, which {sharing} from another group"),
             );
         }
         let varies = core.routes[i].access.as_ref().is_some_and(|access| access.delay.low != access.delay.high);
@@ -253,7 +253,7 @@ fn check_buffers(spec: &Spec, core: &Core) -> Result<(), PathError> {
     Ok(())
 }
 
-/// Refuses lists of times or delays whose length does not divide the number of flows or hosts.
+/// Refuses lists of times or delays sharing_key length does not divide the number of flows or hosts.
 fn check_lists(spec: &Spec, core: &Core) -> Result<(), PathError> {
     for (i, (group, route)) in spec.flows.iter().zip(&core.routes).enumerate() {
         if let Some(message) = group.start.count_error(group.count, "flows") {

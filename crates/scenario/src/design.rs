@@ -131,8 +131,8 @@ mod tests {
 
     #[test]
     fn errors_name_the_parameter() {
-        let told = |given: NetworkParameters<'_>| given.scenario(Catalogue::BUILT_IN).unwrap_err().to_string();
-        for (given, said) in [
+        let refusal = |given: NetworkParameters<'_>| given.scenario(Catalogue::BUILT_IN).unwrap_err().to_string();
+        for (given, expected) in [
             (NetworkParameters { capacity: "30Mb", ..GIVEN }, "capacity = \"30Mb\": unknown unit"),
             (NetworkParameters { capacity: "3\"0", ..GIVEN }, "capacity = "),
             (NetworkParameters { round_trip: "246", ..GIVEN }, "round trip = \"246\": needs a unit"),
@@ -142,7 +142,7 @@ mod tests {
             (NetworkParameters { target: Some("20kB"), ..GIVEN }, "target = \"20kB\": unknown unit"),
             (NetworkParameters { buffer: Some("huge"), ..GIVEN }, "buffer = \"huge\": must be"),
         ] {
-            assert!(told(given).starts_with(said), "{}", told(given));
+            assert!(refusal(given).starts_with(expected), "{}", refusal(given));
         }
     }
 }

@@ -129,10 +129,10 @@ fn listed(names: &[&str], command: Option<&str>) -> String {
     if whole.chars().count() <= LIST_CHARS_MAX {
         return whole;
     }
-    let mut room = LIST_CHARS_MAX;
+    let mut space = LIST_CHARS_MAX;
     let fits = |name: &&&str| {
-        let left = room.checked_sub(name.chars().count() + 2);
-        room = left.unwrap_or(0);
+        let left = space.checked_sub(name.chars().count() + 2);
+        space = left.unwrap_or(0);
         left.is_some()
     };
     let shown: Vec<&str> = names.iter().take_while(fits).copied().collect();

@@ -106,18 +106,18 @@ impl Placement<'_> {
         let (group, route) = (&self.spec.flows[i], &self.core.routes[i]);
         let start = group.start.value(draws.uniform(), number, group.count);
         // Delays belong to the hosts.
-        let many = Side::BOTH.map(|side| self.core.hosts(self.spec, i, side));
-        let dealt = |spread: &Spread, uniform: f64| many.map(|own| spread.value(uniform, number % own, own));
+        let hosts = Side::BOTH.map(|side| self.core.hosts(self.spec, i, side));
+        let of_hosts = |spread: &Spread, uniform: f64| hosts.map(|count| spread.value(uniform, number % count, count));
         let none = Spread::fixed(Span::ZERO);
         let delay = route.access.as_ref().map_or(&none, |access| &access.delay);
-        let [source, _] = dealt(delay, draws.uniform());
-        let [_, sink] = dealt(delay, draws.uniform());
+        let [source, _] = of_hosts(delay, draws.uniform());
+        let [_, sink] = of_hosts(delay, draws.uniform());
         // Delay added to each access link of the source and of the sink, so that the round trip has the given length.
         let extra = match &group.rtt {
-            None => dealt(&group.extra_rtt, draws.uniform()),
+            None => of_hosts(&group.extra_rtt, draws.uniform()),
             Some(rtt) => {
                 let least = self.core.written_delay(route) + (source + sink) * 2;
-                dealt(rtt, draws.uniform()).map(|rtt| rtt.saturating_sub(least))
+                of_hosts(rtt, draws.uniform()).map(|rtt| rtt.saturating_sub(least))
             }
         };
         (start, [source + extra[0] / 4, sink + extra[1] / 4])
@@ -127,9 +127,9 @@ impl Placement<'_> {
     fn hosts_of_flow(&mut self, i: usize, number: u32, delays: [Span; 2]) -> [Host; 2] {
         let (group, route) = (&self.spec.flows[i], &self.core.routes[i]);
         let known = Side::BOTH.map(|side| {
-            let many = self.core.hosts(self.spec, i, side);
+            let count = self.core.hosts(self.spec, i, side);
             let (owner, theirs) = self.core.owner(self.spec, i, side).unwrap_or((i, side));
-            self.hosts[owner][theirs as usize].get((number % many) as usize).copied()
+            self.hosts[owner][theirs as usize].get((number % count) as usize).copied()
         });
         let new = known.map(|host| host.is_none());
         let placed = route.access.as_ref().filter(|_| new.contains(&true)).map(|access| {
@@ -244,9 +244,9 @@ fn check_takeover(
         Some(Err(error)) => return Err((None, error.to_string())),
         None => return Err((None, format!("no AQM \"{}\"", new.name))),
     };
-    let many = [before, new].into_iter().find(|choice| choice.build().is_none());
-    if let Some(many) = many.filter(|_| before.name != new.name) {
-        let name = &many.name;
+    let multi_queue = [before, new].into_iter().find(|choice| choice.build().is_none());
+    if let Some(multi_queue) = multi_queue.filter(|_| before.name != new.name) {
+        let name = &multi_queue.name;
         return Err((
             None,
             format!("{name} has several queues: its parameters can change, but it cannot change to another AQM"),

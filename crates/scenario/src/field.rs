@@ -549,7 +549,7 @@ pub(crate) fn param(name: &str, schema: &serde_json::Value) -> serde_json::Value
     json!({"name": name, "unit": unit(schema), "choices": schema["enum"]})
 }
 
-/// Names the kind of a value in one or two words.
+/// Name of a value's kind.
 fn unit(schema: &serde_json::Value) -> String {
     if let Some(choices) = schema["anyOf"].as_array() {
         let law = choices.iter().any(|choice| !choice["properties"]["law"].is_null());

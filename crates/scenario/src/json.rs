@@ -103,7 +103,7 @@ impl OwnedValue {
         match self {
             OwnedValue::Number(x) => json!(x),
             OwnedValue::Flag(yes) => json!(yes),
-            OwnedValue::Choice(word) => json!(word),
+            OwnedValue::Choice(name) => json!(name),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Probability laws of the traffic sources: sizes, times, counts.
 //!
-//! A law is kept in base units (bytes, nanoseconds, or a count). This module reads, checks and writes laws and computes
-//! their means, which determine the offered load; `crates/traffic` draws from them.
+//! A law is stored in base units (bytes, nanoseconds, or a count). This module reads, checks and writes laws and
+//! computes their means, which determine the offered load; `crates/traffic` draws from them.
 
 use std::sync::Arc;
 

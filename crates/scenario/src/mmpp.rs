@@ -249,10 +249,10 @@ macro_rules! choice {
         impl Field for $name {
             const WHAT: &'static str = $what;
             fn read(at: &Cursor<'_>) -> Result<Self, ValueError> {
-                let words = [$($word),*];
+                let names = [$($word),*];
                 match String::read(at)?.as_str() {
                     $( $word => Ok($name::$variant), )*
-                    other => Err(at.error(format!("no such choice{}", suggestion(other, words)))),
+                    other => Err(at.error(format!("no such choice{}", suggestion(other, names)))),
                 }
             }
             fn write(&self) -> Option<toml::Value> {

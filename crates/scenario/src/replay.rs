@@ -1,4 +1,4 @@
-//! Settings of a replay: the queue, and the way in which the packets of a capture are offered to it.
+//! Settings of a replay: the queue, and how the packets of a capture are offered to it.
 
 use aqumen_aqm::{Limit, Network};
 use aqumen_units::{Bytes, Rate, Span};
@@ -218,8 +218,8 @@ mod tests {
             ("top", RawValue::Number(1e6), "--top = 1000000: must be 0 to 10000"),
             ("seed", RawValue::Number(-1.0), "--seed = -1: must be 0 to 4294967295"),
         ] {
-            let seen = refused(&[rate.clone(), (key, value)]);
-            assert!(seen.starts_with(message), "{seen}");
+            let refusal = refused(&[rate.clone(), (key, value)]);
+            assert!(refusal.starts_with(message), "{refusal}");
         }
     }
 }

@@ -304,8 +304,8 @@ mod tests {
     #[test]
     fn a_list_is_assigned_in_blocks() {
         let spread = Spread { low: ms(1), high: ms(3), shape: Shape::List(List { list: vec![ms(1), ms(3), ms(2)] }) };
-        let dealt: Vec<Span> = (0..6).map(|number| spread.value(0.9, number, 6)).collect();
-        assert_eq!(dealt, [1, 1, 3, 3, 2, 2].map(ms));
+        let values: Vec<Span> = (0..6).map(|number| spread.value(0.9, number, 6)).collect();
+        assert_eq!(values, [1, 1, 3, 3, 2, 2].map(ms));
         assert!((spread.mean_s() - 0.002).abs() < 1e-12);
         assert!(spread.count_error(6, "flows").is_none() && spread.count_error(4, "flows").is_some());
     }

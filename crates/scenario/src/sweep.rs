@@ -23,15 +23,15 @@ const POINTS_MAX: usize = 10_000;
 
 /// Refuses ambiguous labels: cell ids contain labels and names of variants without distinction.
 pub(crate) fn check(variants: &NameMap<Changes>, sweep: &NameMap<Axis>) -> Result<(), (String, String)> {
-    let mut seen: Vec<&str> = variants.0.iter().map(|(name, _)| name.as_str()).collect();
+    let mut labels: Vec<&str> = variants.0.iter().map(|(name, _)| name.as_str()).collect();
     for (name, axis) in &sweep.0 {
         for label in &axis.labels {
-            if seen.contains(&label.as_str()) {
+            if labels.contains(&label.as_str()) {
                 let message =
                     format!("the label \"{label}\" is ambiguous; give distinct labels, such as label = \"{name}{{}}\"");
                 return Err((format!("sweep.{name}"), message));
             }
-            seen.push(label);
+            labels.push(label);
         }
     }
     Ok(())

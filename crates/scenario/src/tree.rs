@@ -160,7 +160,7 @@ impl Node {
             |message: String| Error { key: key.into(), ..Error::for_file(file, format!("cannot set: {message}")) };
         let steps: Vec<&str> = key.split('.').map(str::trim).collect();
         if steps.iter().any(|step| step.is_empty()) {
-            return Err(fail("the key must be words joined by dots, such as topology.bottleneck.rate".into()));
+            return Err(fail("the key must be names joined by dots, such as topology.bottleneck.rate".into()));
         }
         if steps.len() > DEPTH_MAX {
             return Err(fail(format!("nested deeper than {DEPTH_MAX} levels")));
@@ -182,8 +182,8 @@ impl Node {
             _ => None,
         });
         if let (Value::Text(_), Some(key)) = (&self.value, short) {
-            let word = std::mem::replace(self, Node { value: Value::Table(Vec::new()), line: self.line });
-            self.value = Value::Table(vec![(key.into(), word)]);
+            let name = std::mem::replace(self, Node { value: Value::Table(Vec::new()), line: self.line });
+            self.value = Value::Table(vec![(key.into(), name)]);
         }
         match &mut self.value {
             Value::List(items) if *step == "*" => {

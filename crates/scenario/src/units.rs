@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_parameter_is_written_in_its_unit_and_kept_in_it() {
-        for (unit, text, kept) in [
+        for (unit, text, expected) in [
             (Unit::Packets, "30pkt", 30.0),
             (Unit::Bytes, "1.5kB", 1500.0),
             (Unit::Seconds, "20ms", 0.02),
@@ -264,7 +264,7 @@ mod tests {
             (Unit::One, "0.25", 0.25),
         ] {
             let (quantity, scale) = Quantity::for_unit(unit);
-            assert_eq!(quantity.read(text).map(|value| value / scale), Ok(kept), "{text}");
+            assert_eq!(quantity.read(text).map(|value| value / scale), Ok(expected), "{text}");
         }
     }
 

@@ -35,7 +35,7 @@ impl OwnedValue {
         match value {
             Value::Number(x) => OwnedValue::Number(x),
             Value::Flag(yes) => OwnedValue::Flag(yes),
-            Value::Choice(word) => OwnedValue::Choice(word.into()),
+            Value::Choice(name) => OwnedValue::Choice(name.into()),
         }
     }
 
@@ -44,7 +44,7 @@ impl OwnedValue {
         match self {
             OwnedValue::Number(x) => Value::Number(*x),
             OwnedValue::Flag(yes) => Value::Flag(*yes),
-            OwnedValue::Choice(word) => Value::Choice(word),
+            OwnedValue::Choice(name) => Value::Choice(name),
         }
     }
 }
@@ -78,9 +78,9 @@ pub(crate) fn read<'a>(
             RawValue::Text(text) if text == "false" => OwnedValue::Flag(false),
             _ => return Err("must be true or false".into()),
         },
-        Kind::Choice(words) => match written {
+        Kind::Choice(names) => match written {
             RawValue::Text(text) => OwnedValue::Choice(text.clone()),
-            _ => return Err(format!("must be one of {}", words.join(", "))),
+            _ => return Err(format!("must be one of {}", names.join(", "))),
         },
     };
     in_range(param, &value).map(|()| value)
@@ -91,12 +91,12 @@ fn in_range(param: &Param, value: &OwnedValue) -> Result<(), String> {
     match Settings::check(&given, std::slice::from_ref(param)) {
         Ok(_) => Ok(()),
         Err(error) => Err(match error.requirement {
-            Requirement::OneOf(words) => {
-                let word = match value {
-                    OwnedValue::Choice(word) => word.as_str(),
+            Requirement::OneOf(names) => {
+                let name = match value {
+                    OwnedValue::Choice(name) => name.as_str(),
                     _ => "",
                 };
-                format!("invalid value{}", suggestion(word, words.iter().copied()))
+                format!("invalid value{}", suggestion(name, names.iter().copied()))
             }
             requirement => requirement.to_string(),
         }),

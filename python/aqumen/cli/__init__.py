@@ -15,7 +15,7 @@ import click
 
 from aqumen.cli import talk
 from aqumen.cli.verbs import VERBS, app
-from aqumen.errors import Error, OwnError, listed, meant
+from aqumen.errors import CustomError, Error, listed, meant
 
 __all__ = ["VERBS", "main"]
 
@@ -37,7 +37,7 @@ def main(args: Sequence[str] | None = None) -> int:
         # Flush here, where a write error can still be reported.
         sys.stdout.flush()
         return code
-    except OwnError as error:
+    except CustomError as error:
         if error.__cause__ is not None:
             talk.traceback_of(error.__cause__)
         return talk.failed(str(error))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from aqumen.custom.classes import Own, as_own, is_aqm, name_of
-from aqumen.errors import OwnError, ScenarioError
+from aqumen.errors import CustomError, ScenarioError
 
 
 def from_file(spec: str, *, traffic: bool = False) -> Own:
@@ -78,7 +78,7 @@ def _module(path: Path, _changed_ns: int) -> Any:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise OwnError(f"{path.name}: cannot be read: {type(error).__name__}: {error}") from error
+        raise CustomError(f"{path.name}: cannot be read: {type(error).__name__}: {error}") from error
     finally:
         sys.path.remove(beside)
     return module

@@ -9,7 +9,7 @@ use aqumen_units::Instant;
 use pyo3::import_exception;
 use pyo3::prelude::*;
 
-import_exception!(aqumen.errors, OwnError);
+import_exception!(aqumen.errors, CustomError);
 
 /// Catalogue or scenario, with the errors of its custom code.
 pub(crate) struct WithCustomCode<T> {
@@ -87,18 +87,18 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Returns whether there was no error.
-    pub(crate) fn calm(&self) -> bool {
+    pub(crate) fn is_ok(&self) -> bool {
         self.errors.count() == self.before
     }
 
-    /// Returns `answer`, or the error raised meanwhile.
-    pub(crate) fn settle<A>(&self, answer: PyResult<A>) -> PyResult<A> {
-        if self.calm() {
-            return answer;
+    /// Returns `result`, or the error raised meanwhile.
+    pub(crate) fn settle<A>(&self, result: PyResult<A>) -> PyResult<A> {
+        if self.is_ok() {
+            return result;
         }
         Python::attach(|py| {
             let stored = self.errors.0.lock().unwrap_or_else(PoisonError::into_inner);
-            stored.1.as_ref().map_or(answer, |error| Err(error.clone_ref(py)))
+            stored.1.as_ref().map_or(result, |error| Err(error.clone_ref(py)))
         })
     }
 }
@@ -138,8 +138,8 @@ impl Calls {
         self.failed = true;
         let at = format!("{} at {} s", self.name, now.as_nanos() as f64 / 1e9);
         self.errors.raise(match failure {
-            CallError::Raised(error) => own_error(at, error),
-            CallError::Wrong(what) => OwnError::new_err(format!("{at}: {what}")),
+            CallError::Raised(error) => custom_error(at, error),
+            CallError::Wrong(what) => CustomError::new_err(format!("{at}: {what}")),
         });
     }
 }
@@ -158,16 +158,16 @@ impl From<PyErr> for CallError {
     }
 }
 
-/// Makes an `OwnError` with the position `at` and the message of `error`, its cause.
-pub(super) fn own_error(at: String, error: PyErr) -> PyErr {
+/// Makes an `CustomError` with the position `at` and the message of `error`, its cause.
+pub(super) fn custom_error(at: String, error: PyErr) -> PyErr {
     Python::attach(|py| {
-        let raised = OwnError::new_err(format!("{at}: {error}"));
+        let raised = CustomError::new_err(format!("{at}: {error}"));
         raised.set_cause(py, Some(error));
         raised
     })
 }
 
-/// Returns `repr(answer)` for a message.
-pub(super) fn shown(answer: &Bound<'_, PyAny>) -> String {
-    answer.repr().map_or_else(|_| "something without repr()".into(), |text| text.to_string())
+/// Returns `repr(result)` for a message.
+pub(super) fn repr(result: &Bound<'_, PyAny>) -> String {
+    result.repr().map_or_else(|_| "something without repr()".into(), |text| text.to_string())
 }

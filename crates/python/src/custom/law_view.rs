@@ -94,7 +94,7 @@ fn call_with<'py>(function: &Bound<'py, PyAny>, argument: &Bound<'py, LawView>) 
     // SAFETY: the GIL is held, as both `Bound` objects prove; the arguments end with a null pointer; the result is a
     // new reference, or null with an exception set.
     unsafe {
-        let answer = ffi::PyObject_CallFunctionObjArgs(function.as_ptr(), argument.as_ptr(), end);
-        Bound::from_owned_ptr_or_err(function.py(), answer)
+        let result = ffi::PyObject_CallFunctionObjArgs(function.as_ptr(), argument.as_ptr(), end);
+        Bound::from_owned_ptr_or_err(function.py(), result)
     }
 }

@@ -11,10 +11,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::copy::deep_copies;
-use super::errors::{CallError, Calls, ErrorSlot, own_error, shown};
+use super::errors::{CallError, Calls, ErrorSlot, custom_error, repr};
 
 /// Most consecutive results without a byte, or without a wait, since the run would not progress.
-const ANSWERS_MAX: u32 = 100_000;
+const RESULTS_MAX: u32 = 100_000;
 
 /// Longest wait, seconds.
 const WAIT_S_MAX: f64 = 1e9;
@@ -28,7 +28,7 @@ pub(super) fn kind(name: &'static str, params: &'static [Param], make: Py<PyAny>
     CustomKind::new(name, params, move |values| {
         // A trial instance, so that its errors occur before the run.
         if let Err(error) = Python::attach(|py| instance(py, &make, 0, values)) {
-            errors.raise(own_error(format!("{name}: cannot be made"), error));
+            errors.raise(custom_error(format!("{name}: cannot be made"), error));
             // The caller raises the stored exception instead of this.
             return Err("cannot be made".into());
         }
@@ -89,14 +89,14 @@ impl CustomSource for PySource {
             let next = next.bind(py);
             let mut waited = Span::ZERO;
             loop {
-                let answer = next.call0()?;
-                let Some((wait, bytes)) = read(&answer)? else { return Ok(None) };
+                let result = next.call0()?;
+                let Some((wait, bytes)) = read(&result)? else { return Ok(None) };
                 // The sum saturates.
                 waited = Span::from_nanos(waited.as_nanos().saturating_add(wait.as_nanos()));
                 *still = if wait == Span::ZERO { *still + 1 } else { 0 };
-                if *still >= ANSWERS_MAX {
+                if *still >= RESULTS_MAX {
                     return Err(CallError::Wrong(format!(
-                        "next() answered {ANSWERS_MAX} times in a row without a wait"
+                        "next() returned {RESULTS_MAX} times in a row without a wait"
                     )));
                 }
                 if let Some(bytes) = NonZeroU32::new(bytes) {
@@ -104,9 +104,9 @@ impl CustomSource for PySource {
                     return Ok(Some((waited, bytes)));
                 }
                 *silent += 1;
-                if *silent >= ANSWERS_MAX {
+                if *silent >= RESULTS_MAX {
                     return Err(CallError::Wrong(format!(
-                        "next() answered {ANSWERS_MAX} times in a row without a byte"
+                        "next() returned {RESULTS_MAX} times in a row without a byte"
                     )));
                 }
             }
@@ -115,13 +115,13 @@ impl CustomSource for PySource {
 }
 
 /// Parses the result of `next()`: a wait and a number of bytes, or `None` at the end.
-fn read(answer: &Bound<'_, PyAny>) -> Result<Option<(Span, u32)>, CallError> {
-    if answer.is_none() {
+fn read(result: &Bound<'_, PyAny>) -> Result<Option<(Span, u32)>, CallError> {
+    if result.is_none() {
         return Ok(None);
     }
-    let wrong = |what: &str| Err(CallError::Wrong(format!("next() answered {}; {what}", shown(answer))));
-    let Ok((wait, bytes)) = answer.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() else {
-        return wrong("it answers (wait, bytes), or None when there is no more");
+    let wrong = |what: &str| Err(CallError::Wrong(format!("next() returned {}; {what}", repr(result))));
+    let Ok((wait, bytes)) = result.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() else {
+        return wrong("it must return (wait, bytes), or None at the end");
     };
     let wait_s = match wait.extract::<f64>() {
         Ok(wait_s) if (0.0..=WAIT_S_MAX).contains(&wait_s) => wait_s,

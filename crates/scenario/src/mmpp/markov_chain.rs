@@ -162,18 +162,18 @@ impl Source {
 fn unreachable_state(generator: &[Vec<f64>]) -> Option<(usize, usize)> {
     let n = generator.len();
     let missing = |forward: bool| {
-        let (mut seen, mut open) = (vec![false; n], vec![0]);
-        seen[0] = true;
+        let (mut reached, mut open) = (vec![false; n], vec![0]);
+        reached[0] = true;
         while let Some(i) = open.pop() {
             for j in 0..n {
                 let rate = if forward { generator[i][j] } else { generator[j][i] };
-                if i != j && rate > 0.0 && !seen[j] {
-                    seen[j] = true;
+                if i != j && rate > 0.0 && !reached[j] {
+                    reached[j] = true;
                     open.push(j);
                 }
             }
         }
-        seen.iter().position(|seen| !seen)
+        reached.iter().position(|reached| !reached)
     };
     missing(true).map(|to| (0, to)).or_else(|| missing(false).map(|from| (from, 0)))
 }

@@ -69,14 +69,14 @@ fn a_sweep_reads_back_as_written() {
 
 #[test]
 fn unknown_ids_are_refused_in_one_line() {
-    let told = |id: &str| sweep().cell(id).expect_err("refused").to_string();
+    let message = |id: &str| sweep().cell(id).expect_err("refused").to_string();
     assert_eq!(
-        told("n51"),
+        message("n51"),
         "t.toml: cell = \"n51\": no point or variant \"n51\"; did you mean n50? known: n50, n100, n150, n200, 100ms, 200ms, \
          400ms, drops, long"
     );
-    assert_eq!(told("n50,n100"), "t.toml: cell = \"n50,n100\": n50, n100 are all on the axis \"n\": name one");
-    assert!(told("").contains("no point or variant"), "{}", told(""));
+    assert_eq!(message("n50,n100"), "t.toml: cell = \"n50,n100\": n50, n100 are all on the axis \"n\": name one");
+    assert!(message("").contains("no point or variant"), "{}", message(""));
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn invalid_sweeps_are_refused_with_their_line() {
     assert!(refusal("[sweep.n]\nvalues = [1]\n").contains("unknown key"));
     // The values of a cell are checked as those of the file.
     let impossible = format!("{DUMBBELL}[variants]\nnone = {{ \"bottleneck.delay\" = \"-1s\" }}\n");
-    let told =
+    let message =
         Scenario::parse(&impossible, "t.toml").expect("a scenario").cell("none").expect_err("refused").to_string();
-    assert!(told.starts_with("t.toml: topology.bottleneck.delay = \"-1s\": "), "{told}");
+    assert!(message.starts_with("t.toml: topology.bottleneck.delay = \"-1s\": "), "{message}");
 }

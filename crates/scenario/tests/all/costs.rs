@@ -71,8 +71,8 @@ fn a_step_of_the_fluid_takes_longer_with_each_link_and_each_class_of_flows() {
     // From 181 ms to nine times that: eight classes of eight flows, one of each.
     let apart = with(&with(DUMBBELL, range, "delay = [\"35ms\", \"400ms\"]"), "count = 4", "count = 8");
     let of_class = (each(&apart) - each(&alike)) / 7.0;
-    // Hosts that flows share make classes that they share: two on either side have two round trips, and two times four
-    // that are not paired have eight.
+    // Flows with the same hosts form one class: two hosts on each side have two round trips; two and four, which are
+    // not paired, have eight.
     let shared = |lines: &str| each(&with(&apart, "count = 8", &format!("count = 8\n{lines}")));
     assert!(near(shared("hosts = 2") - each(&alike), of_class));
     assert!(near(shared("sources = 2\ndestinations = 3") - each(&alike), 5.0 * of_class));
@@ -113,8 +113,8 @@ fn a_refusal_of_updates_offers_the_nearest_accepted_value() {
         check_updates(&AqmSpec::builtin(aqm).unwrap(), network, Limit::packets(300), u64::MAX, duration_s, 0.0)
     };
     let offered = |aqm: &str, duration_s| {
-        let told = check(aqm, network, duration_s).unwrap_err();
-        told.rsplit("; ").next().unwrap().strip_suffix(" is accepted").unwrap().to_string()
+        let refusal = check(aqm, network, duration_s).unwrap_err();
+        refusal.rsplit("; ").next().unwrap().strip_suffix(" is accepted").unwrap().to_string()
     };
     // A frequency must be lower, an interval longer. Of two possible changes by a factor of ten the first is offered.
     assert_eq!(offered("pi:frequency=1000000Hz", 2000.0), "frequency = 100000Hz");
@@ -122,8 +122,8 @@ fn a_refusal_of_updates_offers_the_nearest_accepted_value() {
     assert_eq!(offered("fq-pie:queues=1000,interval=20us", 100.0), "queues = 100");
     // A tenth of the queues is accepted where a tenth of the updates is not.
     let count = |aqm: &str, duration_s| {
-        let told = check(aqm, network, duration_s).unwrap_err();
-        told.split_once(", ").unwrap().1.split_once(" of them").unwrap().0.to_string()
+        let refusal = check(aqm, network, duration_s).unwrap_err();
+        refusal.split_once(", ").unwrap().1.split_once(" of them").unwrap().0.to_string()
     };
     // Numbers are written out below a hundred thousand.
     assert_eq!(count("fq-pie:interval=1ms,queues=65536", 100.0), "1.0e5");
@@ -151,8 +151,8 @@ fn notices_use_a_suitable_unit() {
     }
     // The number of runs is omitted for a single run.
     let day = parse(&with(DUMBBELL, "duration = \"100s\"", "duration = \"24h\""));
-    let told = day.check_cost(Runner::Packet, None, 1).unwrap().unwrap();
-    assert!(told.starts_with("this takes about 1") && told.ends_with(" s: 8.6e7 packets"), "{told}");
+    let refusal = day.check_cost(Runner::Packet, None, 1).unwrap().unwrap();
+    assert!(refusal.starts_with("this takes about 1") && refusal.ends_with(" s: 8.6e7 packets"), "{refusal}");
 }
 
 #[test]
@@ -160,22 +160,22 @@ fn too_many_updates_are_reported_at_the_key_of_the_aqm() {
     // In the scenario, or by `--aqm`.
     let busy = with(DUMBBELL, "count = 4", "count = 400");
     let text = with(&busy, "aqm = \"pi-x1000\"", "aqm = \"fq-pie:interval=1us\"");
-    let told = parse(&text).check_cost(Runner::Packet, None, 1).unwrap_err().to_string();
-    assert!(told.starts_with("t.toml:3: aqm = \"fq-pie:interval=1us\": "), "{told}");
+    let refusal = parse(&text).check_cost(Runner::Packet, None, 1).unwrap_err().to_string();
+    assert!(refusal.starts_with("t.toml:3: aqm = \"fq-pie:interval=1us\": "), "{refusal}");
     let scenario = parse(&busy);
     let aqm = scenario.aqm("fq-pie:interval=1us").unwrap();
-    let told = scenario.check_cost(Runner::Packet, Some(&aqm), 1).unwrap_err().to_string();
-    assert!(told.starts_with("aqm = \"fq-pie:interval=1us\": "), "{told}");
+    let refusal = scenario.check_cost(Runner::Packet, Some(&aqm), 1).unwrap_err().to_string();
+    assert!(refusal.starts_with("aqm = \"fq-pie:interval=1us\": "), "{refusal}");
     // For a source the key is its traffic, without an accepted duration.
     let cbr = "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"1Tbit\", packet = \"200B\" }";
     let fast = with(&group(cbr), "rate = \"10Mbit\"", "rate = \"1Tbit\"");
-    let told = parse(&fast).check_cost(Runner::Packet, None, 1).unwrap_err().to_string();
-    assert!(told.contains("traffic") && told.ends_with("; at most 60 minutes is accepted"), "{told}");
+    let refusal = parse(&fast).check_cost(Runner::Packet, None, 1).unwrap_err().to_string();
+    assert!(refusal.contains("traffic") && refusal.ends_with("; at most 60 minutes is accepted"), "{refusal}");
 }
 
 #[test]
 fn too_many_samples_are_refused_with_an_accepted_interval() {
-    // 300 flows over three links of `rate` in a row, whose ways back are recorded too, or not.
+    // 300 flows over three links of `rate` in a row, whose reverse links are recorded too, or not.
     let check = |rate: &str, record: bool, interval_ns: u32| {
         let row = PARKING_LOT.split("[[flows]]").next().unwrap();
         let row = with(
@@ -192,23 +192,24 @@ fn too_many_samples_are_refused_with_an_accepted_interval() {
         );
         parse(&text).check_cost(Runner::Packet, None, 1).map_err(|error| error.to_string())
     };
-    // Each of the links with 256 sampled flows takes 2.66 us. Beside nothing samples may take a minute: 10
-    // million of three links take 80 s. Beside the packets of 5 Gbit/s, which take ten seconds and more, those of six
-    // links may take ten times that.
+    // Each of the links with 256 sampled flows takes 2.66 us. Without other work samples may take a minute: 10 million
+    // of three links take 80 s. The packets of 5 Gbit/s take more than ten seconds, so that samples of six links may
+    // take ten times that.
     for (rate, record, least_s) in [("15Mbit", false, 60.0), ("5Gbit", true, 100.0)] {
-        let told = check(rate, record, 6_000).unwrap_err();
+        let refusal = check(rate, record, 6_000).unwrap_err();
         assert!(
-            told.contains("interval = \"6000ns\": makes 1.0e7 samples, about ") || told.contains("makes 1.0e7 samples"),
-            "{told}"
+            refusal.contains("interval = \"6000ns\": makes 1.0e7 samples, about ")
+                || refusal.contains("makes 1.0e7 samples"),
+            "{refusal}"
         );
-        let least = told.rsplit("; ").next().unwrap().strip_suffix(" or more is accepted").unwrap();
+        let least = refusal.rsplit("; ").next().unwrap().strip_suffix(" or more is accepted").unwrap();
         let least_ns = aqumen_scenario::read_span(least).unwrap().as_nanos() as u32;
-        assert!(check(rate, record, least_ns).is_ok(), "{told}");
+        assert!(check(rate, record, least_ns).is_ok(), "{refusal}");
         // Two digits, upward.
-        assert!(check(rate, record, (0.97 * f64::from(least_ns)) as u32 - 100).is_err(), "{told}");
+        assert!(check(rate, record, (0.97 * f64::from(least_ns)) as u32 - 100).is_err(), "{refusal}");
         let links = if record { 6.0 } else { 3.0 };
         let takes_s = 60e9 / f64::from(least_ns) * links * 2.66e-6;
-        assert!((0.9 * least_s..1.5 * least_s).contains(&takes_s), "{takes_s}: {told}");
+        assert!((0.9 * least_s..1.5 * least_s).contains(&takes_s), "{takes_s}: {refusal}");
     }
 }
 
@@ -220,14 +221,14 @@ fn predictions_are_of_each_recorded_link_in_each_window() {
     // The key is the larger of the numbers of windows and events.
     let windows: String = (0..6000).map(|i| format!("w{i} = [\"{}ms\", \"60s\"]\n", i + 1)).collect();
     let many = format!("{PARKING_LOT}\n[windows]\n{windows}");
-    let told = parse(&many).check_cost(Runner::Theory { loops: true }, None, 1).unwrap_err().to_string();
-    assert!(told.contains("windows") && told.contains(" predictions, about "), "{told}");
+    let refusal = parse(&many).check_cost(Runner::Theory { loops: true }, None, 1).unwrap_err().to_string();
+    assert!(refusal.contains("windows") && refusal.contains(" predictions, about "), "{refusal}");
     let events: String = (0..6000)
         .map(|i| format!("[[events]]\nat = \"{}ms\"\nlink = \"link2\"\ncapacity = \"6Mbit\"\n", i + 1))
         .collect();
-    let told = parse(&format!("{PARKING_LOT}\n{events}"));
-    let told = told.check_cost(Runner::Theory { loops: true }, None, 1).unwrap_err().to_string();
-    assert!(told.contains("events") && told.contains(" predictions, about "), "{told}");
+    let refusal = parse(&format!("{PARKING_LOT}\n{events}"));
+    let refusal = refusal.check_cost(Runner::Theory { loops: true }, None, 1).unwrap_err().to_string();
+    assert!(refusal.contains("events") && refusal.contains(" predictions, about "), "{refusal}");
 }
 
 #[test]
@@ -241,11 +242,10 @@ fn packets_of_video_and_large_messages() {
     // 41.7 messages of 3000 bytes in each second, of three packets of 1472.
     let cbr = "transport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"1Mbit\", packet = \"3000B\" }";
     assert!(near(packets(cbr, none()), 4.0 * 100.0 * 125.0));
-    // 125 000 bytes and 25 frames a second: 85 full packets, and one more for what is left of each frame.
+    // 125 000 bytes and 25 frames a second: 85 full packets, and one more for the remainder of each frame.
     let film = "transport = \"udp\"\ntraffic = { kind = \"video\", rate = \"1Mbit\", fps = 25 }";
     assert!(near(packets(film, none()), 4.0 * 100.0 * (84.918_478_26 + 25.0)));
-    // Four frames in 0.16 s, 14 720 bytes in all: 62.5 full packets and 25 more in a second; at another rate as many
-    // frames.
+    // Four frames in 0.16 s, 14 720 bytes: 62.5 full packets and 25 more in a second; another rate has as many frames.
     let frames =
         || Files::in_memory([("f.txt".to_string(), b"0 I 0 11720\n1 P 40 1000\n2 P 80 1000\n3 P 120 1000\n".to_vec())]);
     let film = |more: &str| format!("transport = \"udp\"\ntraffic = {{ kind = \"video\", file = \"f.txt\"{more} }}");

@@ -1,4 +1,4 @@
-//! Custom kinds of traffic: known by name, with their parameters, only to scenarios with the extension.
+//! Custom kinds of traffic: scenarios with the extension accept their names and parameters.
 
 use std::num::NonZeroU32;
 
@@ -14,7 +14,7 @@ fn scenario_with(traffic: &str) -> String {
     with(DUMBBELL, "transport = \"ns2\"", &format!("transport = \"ns2\"\ntraffic = {traffic}"))
 }
 
-/// Source whose packets grow, and whose gaps grow.
+/// Source with growing packets and growing gaps.
 #[derive(Clone)]
 struct Growing {
     gap: Span,
@@ -64,13 +64,13 @@ fn a_custom_source_is_known_by_name_and_called_for_each_packet() {
     let scenario = written("{ kind = \"growing\", gap = \"20ms\" }").unwrap();
     let expected = [(20, 100), (40, 200), (60, 300)].map(|(ms, bytes)| (Span::from_millis(ms), bytes));
     assert_eq!(sent(&scenario), expected);
-    // It is written as it was read, and read again.
+    // The scenario is written as it was read.
     let again =
         Scenario::parse_with_extensions(&scenario.to_toml(), "t.toml", Files::on_disk("t.toml"), extensions.clone())
             .unwrap();
     assert_eq!(sent(&again), expected);
     assert_eq!(sent(&written("\"growing\"").unwrap())[0].0, Span::from_millis(10));
-    for (value, told) in [
+    for (value, expected) in [
         ("\"grown\"", "flows.0.traffic = \"grown\": no such kind of traffic; did you mean growing?"),
         ("{ kind = \"growing\", gap = \"20kB\" }", "flows.0.traffic.gap = \"20kB\": "),
         ("{ kind = \"growing\", gap = \"1us\" }", "flows.0.traffic.gap = \"1us\": must be"),
@@ -78,7 +78,7 @@ fn a_custom_source_is_known_by_name_and_called_for_each_packet() {
         ("{ kind = \"growing\", size = 7 }", "flows.0.traffic.size = 7: not a parameter of growing"),
     ] {
         let error = written(value).map(drop).unwrap_err().to_string();
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
     // Without the extension the name is unknown; the name of a built-in kind is refused.
     assert!(scenario.with_extensions(Extensions::default()).is_err());
@@ -87,7 +87,7 @@ fn a_custom_source_is_known_by_name_and_called_for_each_packet() {
 }
 
 #[test]
-fn two_plans_are_equal_if_their_own_sources_are_of_one_kind_with_the_same_values() {
+fn plans_are_equal_if_their_custom_sources_have_the_same_kind_and_values() {
     let plan = |kind: &CustomKind, value: &str| {
         let extensions = Extensions { traffic: CustomKinds::NONE.with(kind.clone()).unwrap(), ..Extensions::default() };
         let scenario =
@@ -97,7 +97,7 @@ fn two_plans_are_equal_if_their_own_sources_are_of_one_kind_with_the_same_values
     let kind = growing();
     let written = plan(&kind, "{ kind = \"growing\", gap = \"20ms\" }");
     assert_eq!(written, plan(&kind, "{ kind = \"growing\", gap = \"20ms\" }"));
-    // Another value; another source of the same name and values; another name for the same source.
+    // Other values; another source of the same name and values; another name of the same source.
     assert_ne!(written, plan(&kind, "{ kind = \"growing\", gap = \"30ms\" }"));
     assert_ne!(written, plan(&growing(), "{ kind = \"growing\", gap = \"20ms\" }"));
     let mut renamed = kind.clone();

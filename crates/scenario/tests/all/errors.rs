@@ -361,11 +361,11 @@ fn counts_and_memory_have_limits() {
     let message = huge.check_memory(1, 16 << 30).unwrap_err().to_string();
     assert_eq!(message, "t.toml: needs at least 22.4 GiB of memory, but 16.0 GiB are free");
     assert!(huge.check_memory(1, u64::MAX).is_ok());
-    // A hundred thousand take less than 1 GiB, four times as many do not.
-    let many = parse(&with(DUMBBELL, "count = 4", "count = 100000"));
-    assert!(many.check_memory(1, 1 << 30).is_ok() && many.check_memory(4, 1 << 30).is_ok());
-    assert!(many.check_memory(5, 1 << 30).is_err());
-    // So do a hundred flows of ten thousand sources each, which are there from the start.
+    // Four runs of a hundred thousand flows need less than 1 GiB, five need more.
+    let large = parse(&with(DUMBBELL, "count = 4", "count = 100000"));
+    assert!(large.check_memory(1, 1 << 30).is_ok() && large.check_memory(4, 1 << 30).is_ok());
+    assert!(large.check_memory(5, 1 << 30).is_err());
+    // A hundred flows of ten thousand sources each: the sources are allocated at the start.
     let similar = "transport = \"udp\"\ntraffic = { kind = \"self-similar\", rate = \"1Mbit\", sources = 10000 }";
     let similar = with(&with(DUMBBELL, "count = 4", "count = 100"), "transport = \"ns2\"", similar);
     assert!(parse(&similar).check_memory(1, 150_000_000).is_err());
@@ -410,7 +410,7 @@ fn overrides_report_the_key_that_was_given() {
     assert_eq!(fail("name.x", "2"), "t.toml: name.x: cannot set: name is not a table");
     assert_eq!(
         fail("a..b", "2"),
-        "t.toml: a..b: cannot set: the key must be words joined by dots, such as topology.bottleneck.rate"
+        "t.toml: a..b: cannot set: the key must be names joined by dots, such as topology.bottleneck.rate"
     );
     assert!(fail("duraton", "2s").starts_with("t.toml: duraton: unknown key; did you mean duration? "));
 }
@@ -431,7 +431,7 @@ fn every_aqm_of_one_queue_takes_the_threshold_functions_parameters() {
         refused("pi:threshold=1.5")
     );
     assert!(refused("pi:treshold=0.5").contains("did you mean threshold?"), "{}", refused("pi:treshold=0.5"));
-    // Disciplines of several queues have no one buffer to measure.
+    // Disciplines of several queues have no common buffer to measure.
     assert!(refused("drr:threshold=0.5").contains("not a parameter of drr"), "{}", refused("drr:threshold=0.5"));
 }
 
@@ -513,11 +513,14 @@ fn a_medium_accepts_the_parameters_of_its_model() {
     ] {
         ends.iter().for_each(|value| drop(parse(&text(model, key, &value.to_string()))));
         for value in beyond {
-            let told = error(&text(model, key, &value.to_string()));
-            assert!(told.starts_with(&format!("t.toml:9: topology.bottleneck.channel.{key} = {value}: ")), "{told}");
+            let refusal = error(&text(model, key, &value.to_string()));
+            assert!(
+                refusal.starts_with(&format!("t.toml:9: topology.bottleneck.channel.{key} = {value}: ")),
+                "{refusal}"
+            );
             // A count that cannot be below 0 is refused as such before its range is known.
             let range = format!("must be {} to {}", ends[0], ends[1]);
-            assert!(told.ends_with(&range) || value < 0.0 && told.contains("must be"), "{told}");
+            assert!(refusal.ends_with(&range) || value < 0.0 && refusal.contains("must be"), "{refusal}");
         }
     }
     // Shortest times, and sizes.
@@ -536,8 +539,11 @@ fn a_medium_accepts_the_parameters_of_its_model() {
         ("umts", "dch", "1kbit", "999bit"),
     ] {
         parse(&text(model, key, &format!("\"{least}\"")));
-        let told = error(&text(model, key, &format!("\"{less}\"")));
-        assert!(told.contains(&format!("channel.{key} = \"{less}\": must be ")) && told.contains(least), "{told}");
+        let refusal = error(&text(model, key, &format!("\"{less}\"")));
+        assert!(
+            refusal.contains(&format!("channel.{key} = \"{less}\": must be ")) && refusal.contains(least),
+            "{refusal}"
+        );
     }
 }
 
@@ -629,7 +635,7 @@ fn traces_are_read_line_by_line() {
     assert_eq!(wrong("mahimahi", "5\n4\n"), format!("{path}:2: must not be earlier than the previous line"));
     assert_eq!(wrong("mahimahi", "0\n0\n"), format!("{path}: the last millisecond must be above 0"));
     assert_eq!(wrong("mahimahi", "# none\n"), format!("{path}: has no opportunity"));
-    // The longest run that there may be, and a millisecond more.
+    // The longest accepted duration, and a millisecond more.
     let most = wrong("mahimahi", "99999999999999999\n");
     let most: u64 = most.rsplit_once(" ms").unwrap().0.rsplit_once(' ').unwrap().1.parse().unwrap();
     assert_eq!(wrong("mahimahi", &format!("{}\n", most + 1)), format!("{path}:1: must be at most {most} ms"));
@@ -655,7 +661,7 @@ fn traces_are_read_line_by_line() {
     let (rates, outages) = line("");
     assert_eq!(rates[..4], [(0, 8_000_000), (500, 8_000_000), (10_000, 4_000_000), (30_500, 8_000_000)]);
     assert_eq!(outages, [(0, 500), (30_000, 30_500), (60_000, 60_500), (90_000, 90_500)]);
-    // From an event on its capacity holds, and an outage is over.
+    // An event replaces later rates and ends an outage.
     let changed = |at: &str| line(&format!("[[events]]\nat = \"{at}\"\ncapacity = \"6Mbit\"\n"));
     assert_eq!(changed("60200ms").1, [(0, 500), (30_000, 30_500), (60_000, 60_200)]);
     let (rates, outages) = changed("31s");
@@ -708,8 +714,8 @@ fn a_scenario_s_file_has_at_most_16_mib() {
         loaded
     };
     assert_eq!(loaded(16 << 20), Ok(()));
-    let told = loaded((16 << 20) + 1).unwrap_err();
-    assert!(told.ends_with("a scenario has at most 16 MiB; this file has more"), "{told}");
+    let refusal = loaded((16 << 20) + 1).unwrap_err();
+    assert!(refusal.ends_with("a scenario has at most 16 MiB; this file has more"), "{refusal}");
 }
 
 #[test]
@@ -718,7 +724,7 @@ fn intervals_without_data_lie_within_the_run() {
         let text = with(DUMBBELL, "transport = \"ns2\"", &format!("transport = \"ns2\"\noff = {intervals}"));
         Scenario::parse(&text, "t.toml").map(drop).map_err(|error| error.to_string())
     };
-    // Of 100 s. One may end with the run, and the next begin where one ends.
+    // In a run of 100 s: an interval may end with the run, and the next may begin where the previous one ends.
     for right in ["[[\"90s\", \"100s\"]]", "[[\"5s\", \"6s\"], [\"6s\", \"7s\"]]"] {
         assert_eq!(off(right), Ok(()), "{right}");
     }

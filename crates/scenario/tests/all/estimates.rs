@@ -160,16 +160,16 @@ fn samples_updates_steps_and_predictions_are_counted() {
 fn more_of_anything_costs_more() {
     let seconds = |text: &str, runner| parse(text).cost(runner, None).unwrap().seconds();
     let plain = seconds(DUMBBELL, Runner::Packet);
-    // Twice the time, twice the cost.
+    // Twice the duration costs twice as much.
     let twice = seconds(&with(DUMBBELL, "duration = \"100s\"", "duration = \"200s\""), Runner::Packet);
     assert!((twice / plain - 2.0).abs() < 0.02, "{twice} {plain}");
     // State beyond the cache, up to eight times.
     let of_flows = |count: &str| seconds(&with(DUMBBELL, "count = 4", count), Runner::Packet);
     let (thousand, many) = (of_flows("count = 1000"), of_flows("count = 50000"));
     assert!(many > 1.5 * thousand, "{many} {thousand}");
-    // A few fit whatever there is besides; the packets are as many.
+    // A few flows fit into the cache.
     assert!(thousand < 1.1 * of_flows("count = 400"), "{thousand}");
-    // Flows whose round trips are far apart are classes of the fluid's, each with equations of its own, up to eight.
+    // Flows with distant round trips form up to eight classes of the fluid, each with its own equations.
     let fluid = |text: &str| seconds(text, Runner::Fluid);
     let range = "delay = [\"35ms\", \"45ms\"]";
     let alike = with(DUMBBELL, range, "delay = \"35ms\"");
@@ -215,8 +215,8 @@ fn notices_of_long_runs_use_a_suitable_unit() {
         (80e6, " days "),
     ] {
         let runs = (seconds / each) as u64;
-        let (said, message) = notice(&scenario, runs).unwrap();
-        assert!((said / seconds - 1.0).abs() < 0.35 && message.contains(unit), "{seconds} s: {message}");
+        let (estimated, message) = notice(&scenario, runs).unwrap();
+        assert!((estimated / seconds - 1.0).abs() < 0.35 && message.contains(unit), "{seconds} s: {message}");
         assert!(message.contains(&format!(" for {runs} runs, on one core: ")), "{message}");
         let count: f64 = message.rsplit(": ").next().unwrap().strip_suffix(" packets").unwrap().parse().unwrap();
         assert!((count / (packets * runs as f64) - 1.0).abs() < 0.05, "{message}");
@@ -257,9 +257,9 @@ fn updates_are_judged_relative_to_the_rest_of_the_run() {
     let busy = with(DUMBBELL, "count = 4", "count = 400");
     let refused = (0..20).rev().map(|k| 1 << k).find(|micros| check(&busy, *micros).is_err()).unwrap();
     assert_eq!(check(&busy, 2 * refused), Ok(()));
-    let told = check(&busy, refused).unwrap_err();
-    assert!(told.contains("an update of up to 400 queues each "), "{told}");
-    // As many updates beside a thousand times the packets, which take about a minute.
+    let refusal = check(&busy, refused).unwrap_err();
+    assert!(refusal.contains("an update of up to 400 queues each "), "{refusal}");
+    // The same updates with a thousand times the packets, which take about a minute.
     let wide = with(&with(&busy, "rate = \"8Mbit\"", "rate = \"8Gbit\""), "rate = \"10Mbit\"", "rate = \"100Gbit\"");
     let window = "transport = { preset = \"ns2\", receive_window = \"1000000pkt\" }";
     assert_eq!(check(&with(&wide, "transport = \"ns2\"", window), refused), Ok(()));
@@ -285,9 +285,9 @@ fn refused_updates_name_an_accepted_value() {
     let nanos = |text: &str| aqumen_scenario::read_span(text).unwrap().as_nanos();
     let tenth = nanos(value) / 10;
     assert!(check(&format!("fq-pie:interval={tenth}ns"), 100.0, 0.0).is_err(), "{refused}");
-    // Beside a run that takes long itself they are in proportion.
+    // In a long run they are in proportion.
     assert_eq!(check("fq-pie:interval=1us", 100.0, 1000.0), Ok(()));
-    // Ten flows have ten queues at the most, the others are idle.
+    // Ten flows occupy at most ten queues.
     let ten = AqmSpec::builtin("fq-pie:interval=1us").unwrap();
     assert_eq!(check_updates(&ten, network, limit, 10, 100.0, 0.0), Ok(()));
     // One queue each microsecond: seconds in 100 s, too long in a day.
@@ -319,6 +319,6 @@ fn transfers_by_load_have_an_end() {
     };
     // 8 Gbit/s of one byte each are 1e9 a second.
     assert_eq!(wrong("load = \"8Gbit\", size = \"1B\""), Ok(()));
-    let told = wrong("load = \"9Gbit\", size = \"1B\"").unwrap_err();
-    assert!(told.contains("gives more than 1e9 transfers per second"), "{told}");
+    let refusal = wrong("load = \"9Gbit\", size = \"1B\"").unwrap_err();
+    assert!(refusal.contains("gives more than 1e9 transfers per second"), "{refusal}");
 }

@@ -71,13 +71,13 @@ fn stationary_probabilities_of_several_states() {
     let per_second = |rates: &[f64], rows: &[&[f64]]| {
         MarkovSource::states(rates.to_vec(), rows.iter().map(|row| row.to_vec()).collect()).unwrap().per_second()
     };
-    // Up by 1 and 2 per second, down by 3 and 4: the probabilities are as 6 to 2 to 1.
+    // Up by 1 and 2 per second, down by 3 and 4: probabilities in the ratio 6 : 2 : 1.
     let (packets, changes) = per_second(&[9.0, 18.0, 90.0], &[&[-1.0, 1.0, 0.0], &[3.0, -5.0, 2.0], &[0.0, 4.0, -4.0]]);
     assert!((packets - 20.0).abs() < 1e-12 && (changes - 20.0 / 9.0).abs() < 1e-12, "{packets} {changes}");
-    // Round and round at 1, 2 and 4 per second: as 4 to 2 to 1; 12/7 changes per second.
+    // A cycle at 1, 2 and 4 per second: 4 : 2 : 1, and 12/7 changes per second.
     let (packets, changes) = per_second(&[7.0, 0.0, 70.0], &[&[-1.0, 1.0, 0.0], &[0.0, -2.0, 2.0], &[4.0, 0.0, -4.0]]);
     assert!((packets - 14.0).abs() < 1e-12 && (changes - 12.0 / 7.0).abs() < 1e-12, "{packets} {changes}");
-    // 3 a = 4 b + c, 5 b = a + c: as 9 to 4 to 11.
+    // 3 a = 4 b + c, 5 b = a + c: 9 : 4 : 11.
     let (packets, changes) = per_second(&[24.0, 48.0, 0.0], &[&[-3.0, 1.0, 2.0], &[4.0, -5.0, 1.0], &[1.0, 1.0, -2.0]]);
     assert!((packets - 17.0).abs() < 1e-12 && (changes - 69.0 / 24.0).abs() < 1e-12, "{packets} {changes}");
     let mini =
@@ -101,7 +101,7 @@ fn packets_of_each_transport_have_the_sizes_of_their_headers() {
     assert_eq!(["udp", "rtp", "ns2", "modern"].map(|name| of(name).ecn()), [false, of("rtp").ecn(), false, true]);
     assert_eq!(["udp", "rtp", "modern"].map(|name| of(name).initial_window_pkts()), [1, 1, 10]);
     assert_eq!([of("udp").window_pkts(), of("rtp").window_pkts()], [None, None]);
-    // Linux finds losses by time and comes down to its window in proportion (RFC 8985, RFC 6937).
+    // Linux detects losses by time and reduces its window proportionally (RFC 8985, RFC 6937).
     assert_eq!(["ns2", "linux", "udp"].map(|name| of(name).reduces_proportionally()), [false, true, false]);
     assert_eq!(of("ns2").congestion(), Some("reno"));
     assert_eq!(of("cubic").congestion(), Some("cubic"));
@@ -131,7 +131,7 @@ fn every_range_is_closed() {
         let text = group(&format!("traffic = {right}"));
         aqumen_scenario::Scenario::parse(&text, "t.toml").unwrap_or_else(|error| panic!("{right}: {error}"));
     }
-    for (wrong, told) in [
+    for (wrong, expected) in [
         (law("\"uniform\", min = \"51B\", max = \"50B\""), "must be at least min"),
         ("{ kind = \"transfers\", rate = \"1/s\", size = \"1000000000000001B\" }".into(), "of at least 0, at most 1000000000000000B"),
         ("{ kind = \"web\", reading = \"86401s\" }".into(), "of at least 0, at most 86400s"),
@@ -176,7 +176,7 @@ fn every_range_is_closed() {
         ("{ kind = \"mmpp\", rates = [\"1pkt/s\"], generator = [[0.0]], source = \"www\" }".into(), "belongs to a preset"),
     ] {
         let message = refused(&wrong);
-        assert!(message.contains(told), "{wrong}: {message}");
+        assert!(message.contains(expected), "{wrong}: {message}");
     }
 }
 
@@ -263,16 +263,16 @@ fn the_sampling_interval_is_at_most_the_truncated_duration() {
 
 #[test]
 fn truncation_is_before_the_end_and_after_the_first_flow() {
-    let told = |text: &str, end: &str| parse(text).until(end).unwrap_err().to_string();
+    let refusal = |text: &str, end: &str| parse(text).until(end).unwrap_err().to_string();
     for end in ["0s", "100s", "101s"] {
-        let message = told(DUMBBELL, end);
+        let message = refusal(DUMBBELL, end);
         assert!(message.starts_with("t.toml") || message.contains("duration"), "{message}");
         assert!(message.contains("before the end of the run, 100s"), "{message}");
     }
     let late = with(DUMBBELL, "start = [\"0s\", \"1s\"]", "start = \"10s\"");
-    assert!(told(&late, "10s").contains("no flow begins before 10s"), "{}", told(&late, "10s"));
+    assert!(refusal(&late, "10s").contains("no flow begins before 10s"), "{}", refusal(&late, "10s"));
     assert!(parse(&late).until("11s").is_ok());
-    assert!(told(DUMBBELL, "fast").contains("duration"), "{}", told(DUMBBELL, "fast"));
+    assert!(refusal(DUMBBELL, "fast").contains("duration"), "{}", refusal(DUMBBELL, "fast"));
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn every_experiment_reads_and_plans() {
     }
 }
 
-/// `AQUMEN_BLESS=1` writes the schema anew.
+/// `AQUMEN_BLESS=1` rewrites the schema.
 #[test]
 fn the_published_json_schema_is_current() {
     if std::env::var_os("AQUMEN_BLESS").is_some() {
@@ -52,7 +52,7 @@ fn the_published_json_schema_is_current() {
     );
 }
 
-/// The rows of the documentation that a schema asks for: the dotted path of the table, and the row.
+/// Adds the rows of the documentation for `schema`: dotted path of the table, and the row.
 fn rows(schema: &serde_json::Value, path: &str, found: &mut BTreeSet<(String, String)>) {
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(|key| key.as_str()).collect();
@@ -81,7 +81,7 @@ fn rows_below(schema: &serde_json::Value, path: &str, found: &mut BTreeSet<(Stri
     }
 }
 
-/// The kind of a value in one or two words.
+/// Kind of a value, as the documentation names it.
 fn kind(schema: &serde_json::Value) -> String {
     if let Some(choices) = schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
         let mut kinds: Vec<String> = choices.iter().map(kind).collect();
@@ -105,7 +105,7 @@ fn kind(schema: &serde_json::Value) -> String {
     }
 }
 
-/// The lines of the documentation, each with the table that it stands below: "## `[topology.bottleneck]`" names one.
+/// Lines of the documentation, each with the table of its section, such as "## `[topology.bottleneck]`".
 fn tables(docs: &str) -> impl Iterator<Item = (String, &str)> {
     docs.lines().scan(String::new(), |table, line| {
         if line.starts_with('#') {
@@ -119,7 +119,7 @@ fn is_row(line: &str) -> bool {
     line.starts_with("| `")
 }
 
-/// `docs` with the rows of `known`: one that is wrong is replaced, a new one ends the first part of its table.
+/// Returns `docs` with the rows of `known`: wrong rows are replaced, new ones end the first part of their table.
 fn with_rows(docs: &str, known: &BTreeSet<(String, String)>) -> String {
     let there: BTreeSet<_> = tables(docs).map(|(table, line)| (table, line.to_string())).collect();
     let mut new: Vec<_> = known.difference(&there).collect();
@@ -158,13 +158,13 @@ fn every_model_of_a_medium_has_a_section_in_the_documentation() {
     }
 }
 
-/// `AQUMEN_BLESS=1` writes the rows anew.
+/// `AQUMEN_BLESS=1` rewrites the rows.
 #[test]
 fn the_documentation_has_every_key_with_kind_default_and_meaning() {
     let schema: serde_json::Value = serde_json::from_str(&Scenario::json_schema()).unwrap();
     let mut known = BTreeSet::new();
     rows(&schema, "", &mut known);
-    // Tables that stand in several places are described once.
+    // Tables in several places are described once.
     known.retain(|(path, _)| {
         let elsewhere = path.ends_with(".access") && path != "topology.access"
             || path.ends_with(".reverse") && path != "topology.bottleneck.reverse"
@@ -217,7 +217,7 @@ fn a_written_scenario_reads_back_the_same() {
     }
 }
 
-/// Overrides that keep a scenario right, with values of every kind.
+/// Valid overrides, with values of every kind.
 fn right_override() -> impl Strategy<Value = (&'static str, String)> {
     let time = |key: &'static str, low: u64, high: u64| (low..high).prop_map(move |ns| (key, format!("{ns}ns")));
     let packets = |key: &'static str| (1u32..1_000_000).prop_map(move |n| (key, format!("{n}pkt")));
@@ -258,7 +258,7 @@ fn right_override() -> impl Strategy<Value = (&'static str, String)> {
     ]
 }
 
-/// A change of bytes in a text: cut, repeated, replaced.
+/// Text with bytes removed, repeated or replaced.
 fn mutated(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
     let change = (0usize..text.len(), 0usize..40, prop::collection::vec(any::<u8>(), 0..8));
     prop::collection::vec(change, 1..6).prop_map(move |changes| {
@@ -272,7 +272,7 @@ fn mutated(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Whatever the bytes: a scenario that can be planned or refused, or an error of one line.
+/// Asserts that any bytes give a scenario that is planned or refused, or an error of one line.
 fn survives(bytes: &[u8]) {
     match Scenario::from_bytes(bytes, "f.toml", &[]) {
         Err(error) => {

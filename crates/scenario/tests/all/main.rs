@@ -1,4 +1,4 @@
-//! Integration tests of this crate, in one program, which links faster than a dozen.
+//! Integration tests of this crate, in one program, which links faster than one for each file.
 
 mod cells;
 mod common;

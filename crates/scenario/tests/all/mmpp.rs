@@ -29,7 +29,7 @@ fn parse(text: &str) -> File {
     File::parse(text, "m.toml").unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The message for `MODEL` with `old`, which it holds once, replaced by `new`.
+/// Returns the error of `MODEL` with `old`, which occurs once, replaced by `new`.
 fn error(old: &str, new: &str) -> String {
     assert_eq!(MODEL.matches(old).count(), 1, "{old:?}");
     let message = File::parse(&MODEL.replace(old, new), "m.toml").expect_err("the model is wrong").to_string();
@@ -37,7 +37,7 @@ fn error(old: &str, new: &str) -> String {
     message
 }
 
-/// The message for `MODEL` with `more` at its end.
+/// Returns the error of `MODEL` with `more` at its end.
 fn more(more: &str) -> String {
     let message = File::parse(&format!("{MODEL}{more}"), "m.toml").expect_err("the model is wrong").to_string();
     assert_eq!(message.lines().count(), 1, "{message}");
@@ -149,10 +149,10 @@ fn every_example_reads_and_reads_back_the_same() {
 
 #[test]
 fn admission_is_checked() {
-    let asked = |find: &str, loss: &str| more(&format!("[admit]\nfind = \"{find}\"\nloss = {loss}\n"));
-    assert!(asked("loads", "0.01").contains("admit.find = \"loads\": no such choice; did you mean load?"));
+    let admission = |find: &str, loss: &str| more(&format!("[admit]\nfind = \"{find}\"\nloss = {loss}\n"));
+    assert!(admission("loads", "0.01").contains("admit.find = \"loads\": no such choice; did you mean load?"));
     for wrong in ["0.0", "1.0", "-0.1", "2"] {
-        let told = asked("load", wrong);
+        let told = admission("load", wrong);
         assert!(
             told.contains("admit.loss = ") && told.ends_with("must be above 0 and below 1, such as 0.01"),
             "{told}"
@@ -166,7 +166,7 @@ fn admission_is_checked() {
     assert!(more(adapt).ends_with("give admit or early.adapt, not both"), "{}", more(adapt));
 }
 
-/// `AQUMEN_BLESS=1` writes the schema anew.
+/// `AQUMEN_BLESS=1` rewrites the schema.
 #[test]
 fn the_published_json_schema_is_current() {
     if std::env::var_os("AQUMEN_BLESS").is_some() {
@@ -176,7 +176,7 @@ fn the_published_json_schema_is_current() {
     assert!(published == File::json_schema(), "docs/formats/mmpp.schema.json is stale; run with AQUMEN_BLESS=1");
 }
 
-/// The dotted keys of a schema; those of a list's elements as those of the list.
+/// Adds the dotted keys of a schema; keys of a list's elements appear as those of the list.
 fn keys(schema: &serde_json::Value, path: &str, found: &mut BTreeSet<String>) {
     for (key, below) in schema["properties"].as_object().into_iter().flatten() {
         let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };

@@ -65,13 +65,13 @@ fn plans_of_two_aqms_differ_in_the_aqm_alone() {
 }
 
 #[test]
-fn a_seed_repeats_its_plan_and_another_seed_moves_the_flows() {
+fn a_seed_repeats_its_plan_and_another_seed_changes_it() {
     assert_eq!(plan(DUMBBELL, 5), plan(DUMBBELL, 5));
     assert_ne!(plan(DUMBBELL, 5).flows[0].on, plan(DUMBBELL, 6).flows[0].on);
 }
 
 #[test]
-fn a_range_in_one_place_does_not_move_the_flows_in_another() {
+fn a_range_of_one_key_does_not_change_draws_of_others() {
     let starts = |text: &str| plan(text, 1).flows.iter().map(|flow| flow.on[0].0).collect::<Vec<_>>();
     assert_eq!(starts(DUMBBELL), starts(&with(DUMBBELL, "[\"35ms\", \"45ms\"]", "\"40ms\"")));
     let delays = |text: &str| plan(text, 1).links.iter().map(|link| link.delay).collect::<Vec<_>>();
@@ -116,7 +116,7 @@ fn in_a_graph_each_link_under_test_has_its_own_nominal_network() {
     assert_eq!((first.flows, first.packet_bytes, first.capacity), (3.0, 1000.0, Rate::from_bps(30_000_000)));
     assert!((first.base_rtt_s - 0.080).abs() < 1e-12, "{}", first.base_rtt_s);
     assert!((first.target_pkts - 200.0 / 3.0).abs() < 1e-12);
-    // `cross` joins on the second, but is a finite transfer, for which nothing is designed. 300 kB are 300 packets of
+    // `cross` joins on the second link, but a finite transfer does not count in the design. 300 kB are 300 packets of
     // 1000 B.
     let second = link("second");
     assert_eq!((second.aqm.network.flows, second.aqm.network.buffer_pkts), (3.0, 300.0));
@@ -280,8 +280,8 @@ fn the_json_of_a_plan_has_seconds_rates_and_resolved_aqms() {
     assert_eq!(json["links"][0]["buffer_pkts"], 300);
     // The scenario has no target queue; with a nominal target it has one.
     assert_eq!(json["links"][0]["target_pkts"], serde_json::Value::Null);
-    let said = format!("{DUMBBELL}\n[nominal]\ntarget = \"80pkt\"\n");
-    assert_eq!(plan(&said, 1).to_json().unwrap()["links"][0]["target_pkts"], 80.0);
+    let with_target = format!("{DUMBBELL}\n[nominal]\ntarget = \"80pkt\"\n");
+    assert_eq!(plan(&with_target, 1).to_json().unwrap()["links"][0]["target_pkts"], 80.0);
     assert_eq!(json["links"][0]["aqm"]["name"], "pi");
     assert_eq!(json["links"][0]["aqm"]["params"]["a"], 6.48e-4);
     // Effective default: the target of the nominal network.
@@ -300,7 +300,7 @@ fn a_parking_lot_has_its_links_in_a_row_and_all_under_test() {
     let plan = scenario.plan(1, None).unwrap();
     assert_eq!(plan.nodes[..4], ["r0", "r1", "r2", "r3"]);
     let names = |path: &[u32]| path.iter().map(|link| plan.links[*link as usize].name.clone()).collect::<Vec<_>>();
-    // Through flows cross all of it, cross traffic only the middle; each has an access link before and behind.
+    // Through flows cross all links, cross traffic only the middle one; each has an access link at both ends.
     assert_eq!(names(&plan.flows[0].path)[1..4], ["link1", "link2", "link3"]);
     assert_eq!(names(&plan.flows[0].return_path)[1..4], ["link3-reverse", "link2-reverse", "link1-reverse"]);
     assert_eq!(names(&plan.flows[4].path)[1..2], ["link2"]);
@@ -328,7 +328,7 @@ fn round_trips_are_those_of_the_group() {
 }
 
 #[test]
-fn another_kind_of_spread_moves_no_other_draw() {
+fn the_kind_of_a_spread_does_not_change_other_draws() {
     let text = with(PARKING_LOT, "start = { law = \"exponential\", mean = \"1s\", max = \"5s\" }", "start = \"0s\"");
     let (a, b) = (plan(PARKING_LOT, 3), plan(&text, 3));
     let delays = |plan: &Plan| plan.links.iter().map(|link| link.delay).collect::<Vec<_>>();
@@ -394,13 +394,14 @@ fn groups_share_the_hosts_of_one_of_them() {
 }
 
 #[test]
-fn each_side_may_have_hosts_of_its_own_number() {
-    // Flow k runs from source k modulo 2 to destination k modulo 3; hosts are numbered as flows bring them.
+fn the_two_sides_may_differ_in_their_number_of_hosts() {
+    // Flow k runs from source k modulo 2 to destination k modulo 3; hosts are numbered in the order of their first
+    // flows.
     let ftp = "[[flows]]\nname = \"ftp\"\ncount = 6\nsources = 2\ndestinations = 3\ntransport = \"ns2\"\n";
     let plan = plan_of_groups(ftp);
     let ends: Vec<_> = plan.flows.iter().map(|flow| (flow.source, flow.destination)).collect();
     assert_eq!(ends, [(0, 1), (2, 3), (0, 4), (2, 1), (0, 3), (2, 4)]);
-    // Five hosts with two access links each. Flows 0 and 2 leave by the same, flows 0 and 3 arrive by the same.
+    // Five hosts with two access links each. Flows 0 and 2 share their first link, flows 0 and 3 their last.
     assert_eq!(plan.links.iter().filter(|link| link.name.starts_with("ftp.")).count(), 10);
     let (first, third, fourth) = (&plan.flows[0], &plan.flows[2], &plan.flows[3]);
     assert_eq!((first.path.first(), first.return_path.last()), (third.path.first(), third.return_path.last()));
@@ -414,7 +415,7 @@ fn each_side_may_have_hosts_of_its_own_number() {
 
 #[test]
 fn a_group_may_share_the_hosts_of_one_side() {
-    // A computer fetches from six servers, and something else from two others; and it sends to one.
+    // A computer downloads from six servers and, in another group, from two others; it uploads to one.
     let groups = "[[flows]]\nname = \"many\"\ncount = 6\ndestinations = 1\ntransport = \"ns2\"\nrtt = \"40ms\"\n\
                   [[flows]]\nname = \"web\"\ncount = 2\ndestinations_of = \"many\"\ntransport = \"ns2\"\nrtt = \"80ms\"\n\
                   [[flows]]\nname = \"up\"\ncount = 1\nfrom = \"r2\"\nto = \"r1\"\nsources_of = \"many\"\ntransport = \"ns2\"\nrtt = \"40ms\"\n";
@@ -422,7 +423,7 @@ fn a_group_may_share_the_hosts_of_one_side() {
     let home = plan.flows[0].destination;
     assert!(plan.flows[..8].iter().all(|flow| flow.destination == home));
     assert_eq!(plan.flows[8].source, home);
-    // Down to the computer and up from it: the two directions of one access line.
+    // Downlink and uplink of the computer: the two directions of one access line.
     let (down, up) = (&plan.flows[6], &plan.flows[8]);
     assert_eq!((down.path.last(), down.return_path.first()), (up.return_path.last(), up.path.first()));
     // Half of the round trip is the computer's.

@@ -69,7 +69,7 @@ fn every_kind_reads_back_and_reaches_the_plan() {
 }
 
 #[test]
-fn a_word_is_short_for_a_table_and_opens_into_it() {
+fn the_name_of_a_kind_is_short_for_its_table() {
     assert_eq!(traffic("\"voip\""), traffic("{ kind = \"voip\" }"));
     let opened = parse(&scenario("\"voip\"")).with("flows.0.traffic.codec", "g729").unwrap();
     assert_eq!(opened.spec().flows[0].traffic, traffic("{ kind = \"voip\", codec = \"g729\" }"));
@@ -235,7 +235,7 @@ fn the_example_is_valid() {
     assert_eq!(kinds, ["web", "transfers", "voip", "video", "self-similar"]);
 }
 
-/// A default as it would be written.
+/// A default as written in a scenario.
 fn shown(value: &Value) -> String {
     match value {
         Value::Object(entries) => {
@@ -261,7 +261,7 @@ fn table(row: &Value) -> String {
     text
 }
 
-/// `AQUMEN_BLESS=1` writes the tables anew.
+/// `AQUMEN_BLESS=1` rewrites the tables.
 #[test]
 fn the_documentation_has_every_parameter() {
     let path = format!("{ROOT}/docs/traffic.md");
@@ -338,10 +338,10 @@ fn a_session_takes_a_flow_for_each_connection_between_the_same_hosts() {
     assert!(plan.flows[3..].iter().all(|flow| *flow == plan.flows[3]));
     assert_eq!((plan.flows[0].source, plan.flows[3].source), (0, 2));
     assert_ne!(plan.flows[0].on, plan.flows[3].on);
-    let many = web.replace("connections = 3", "connections = 64").replace("count = 2", "count = 1000000");
+    let sessions = web.replace("connections = 3", "connections = 64").replace("count = 2", "count = 1000000");
     assert!(
-        error(&many).contains("flows.0.count = 1000000: 64000000 flows in all; at most 10000000"),
+        error(&sessions).contains("flows.0.count = 1000000: 64000000 flows in all; at most 10000000"),
         "{}",
-        error(&many)
+        error(&sessions)
     );
 }

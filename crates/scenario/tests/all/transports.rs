@@ -39,7 +39,7 @@ fn table(presets: &str) -> String {
     text
 }
 
-/// `AQUMEN_BLESS=1` writes the tables anew.
+/// `AQUMEN_BLESS=1` rewrites the tables.
 #[test]
 fn the_pages_have_every_setting_of_each_preset() {
     for (file, tables) in [("tcp.md", 1), ("sctp.md", 1), ("rtp.md", 1), ("udp.md", 1)] {
@@ -104,8 +104,8 @@ fn every_setting_has_its_documented_range() {
             assert_eq!(read(value), Ok(()), "{preset}: {setting} = {value}");
         }
         for value in beyond {
-            let told = read(value).unwrap_err();
-            assert!(told.contains(setting), "{preset}: {setting} = {value}: {told}");
+            let refusal = read(value).unwrap_err();
+            assert!(refusal.contains(setting), "{preset}: {setting} = {value}: {refusal}");
         }
     }
 }

@@ -110,7 +110,7 @@ frequency = "10Hz"
 ecn = false
 "#;
 
-/// Three links in a row with flows all the way, whose round trips are listed, and cross traffic over the middle.
+/// Three links in a row, with flows over all of them at listed round trips, and cross traffic over the middle one.
 pub(crate) const PARKING_LOT: &str = r#"name = "row"
 duration = "60s"
 
