@@ -4,7 +4,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::errors::{Calls, own_error};
+use super::errors::{Calls, custom_error};
 
 /// Returns deep copies of `objects`, which share what these share; themselves where one cannot be copied.
 pub(super) fn deep_copies<const N: usize>(calls: &Calls, objects: [Option<&Py<PyAny>>; N]) -> [Option<Py<PyAny>>; N] {
@@ -16,7 +16,7 @@ pub(super) fn deep_copies<const N: usize>(calls: &Calls, objects: [Option<&Py<Py
             copies.extract()
         };
         copied().unwrap_or_else(|error| {
-            calls.raise(|name| own_error(format!("{name}: cannot be copied"), error));
+            calls.raise(|name| custom_error(format!("{name}: cannot be copied"), error));
             originals
         })
     })
