@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from aqumen.ranking import Place, Ranking
     from aqumen.result import Result
     from aqumen.scenario import Scenario
+    from aqumen.session import Session, what_if
     from aqumen.topology import Dumbbell, Event, Flows, Transport
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Series",
+    "Session",
     "SojournCdf",
     "TrafficSource",
     "Transient",
@@ -54,6 +56,7 @@ __all__ = [
     "aqms",
     "compare",
     "run",
+    "what_if",
 ]
 
 # Loaded when first named, so that the command line does not wait for what it does not use.
@@ -65,6 +68,7 @@ _HOMES = {
     "ranking": ("Place", "Ranking"),
     "result": ("Result",),
     "scenario": ("Scenario",),
+    "session": ("Session", "what_if"),
     "topology": ("Dumbbell", "Event", "Flows", "Transport"),
     "explain.transient": ("Transient",),
 }

@@ -17,6 +17,7 @@ mod record;
 mod replay;
 mod result;
 mod scenario;
+mod session;
 mod statistics;
 mod theory;
 
@@ -49,6 +50,8 @@ mod _core {
     use crate::result::RunResult;
     #[pymodule_export]
     use crate::scenario::Scenario;
+    #[pymodule_export]
+    use crate::session::{Environments, Session};
     #[pymodule_export]
     use crate::statistics::{range_of, student_quantile, summary, transient};
     #[pymodule_export]

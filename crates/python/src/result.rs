@@ -10,13 +10,13 @@ use crate::error::{refuse, unknown};
 pub(crate) struct RunResult(pub(crate) aqumen_result::RunResult);
 
 /// Values, and the fraction at or below each.
-type CdfArrays<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+pub(crate) type CdfArrays<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 
 /// Name and values.
 type StateArray<'py> = (&'static str, Bound<'py, PyArray1<f64>>);
 
 /// Sampling times of a link, queue lengths and probabilities.
-type SeriesArrays<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+pub(crate) type SeriesArrays<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 
 #[pymethods]
 impl RunResult {

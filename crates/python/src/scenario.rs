@@ -73,6 +73,11 @@ impl Scenario {
         }
     }
 
+    /// Returns itself: a scenario never changes.
+    fn __deepcopy__(slf: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
     /// Name of the file.
     #[getter]
     fn file(&self) -> String {

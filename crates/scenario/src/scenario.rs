@@ -113,9 +113,14 @@ impl Scenario {
 
     /// Returns the scenario with one more event, an inline table of TOML: `{ at = "5s", capacity = "4Mbit" }`.
     pub fn with_event(&self, event: &str) -> Result<Scenario, Error> {
-        let mut tree = self.tree.clone();
+        let (mut tree, node) = (self.tree.clone(), Node::parse_override(event));
+        if !matches!(node.value, Value::Table(_)) {
+            let message =
+                format!("an event must be a table, such as {{ at = \"5s\", capacity = \"4Mbit\" }}, not {event}");
+            return Err(locate(&tree, &self.file, ("events".into(), message)));
+        }
         match tree.items("events") {
-            Some(events) => events.push(Node::parse_override(event)),
+            Some(events) => events.push(node),
             None => tree.set("events", &format!("[{event}]"), &self.file)?,
         }
         self.with_tree(tree)

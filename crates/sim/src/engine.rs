@@ -296,6 +296,12 @@ impl<'a> Engine<'a> {
         Some(&mut self.owner(port).ports.all[port])
     }
 
+    /// Returns the samples of `link`.
+    pub(crate) fn series_of(&self, link: u32) -> Option<&Series> {
+        let port = self.workers.first()?.ports.links.iter().position(|number| *number == link)?;
+        self.series.get(port)
+    }
+
     /// Replaces the discipline of `link` by `new` at `now`.
     pub(crate) fn replace_qdisc(&mut self, now: u64, link: u32, new: AnyQdisc) {
         let Some(first) = self.workers.first() else { return };

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use aqumen_aqm::{AnyAqm, AnyQdisc, Fixed, Observation, Observer};
 use aqumen_network::WirePacket;
 use aqumen_network::port::Style;
-use aqumen_result::{Histogram, RunResult};
+use aqumen_result::{Histogram, RunResult, Series};
 use aqumen_scenario::{AqmSpec, Plan, Scenario};
 use aqumen_units::{Ecn, Instant, Probability, Span};
 use self_cell::self_cell;
@@ -245,6 +245,12 @@ impl Session {
         let since = sojourns.since(&self.links[link as usize].sojourns);
         self.links[link as usize].sojourns = sojourns;
         Ok(since)
+    }
+
+    /// Returns the samples of `link` so far.
+    pub fn series(&self, link: u32) -> Result<&Series, Error> {
+        self.measured(link)?;
+        self.engine.borrow_dependent().series_of(link).ok_or(Error::Over)
     }
 
     /// Replaces the AQM of `link` by the constant probability `p`; packets that can carry a mark are marked.

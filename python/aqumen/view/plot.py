@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Any
 from aqumen.view.tables import optional
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
     from aqumen._run import RunData
     from aqumen._run_set import Runs
 
-__all__ = ["plot_comparison", "plot_result"]
+    Floats = NDArray[np.float64]
+
+__all__ = ["plot_comparison", "plot_result", "plot_series"]
 
 # The report's colours on white.
 COLOURS = ["#0a6ab5", "#c8500a", "#0b8a62", "#a8487f", "#8a6a00", "#5a4fb0", "#2490a8", "#6b7280"]
@@ -29,12 +33,35 @@ def plot_result(result: RunData, link: str | None = None) -> Figure:
         result: The run.
         link: The link; default: the first recorded one.
     """
-    figure, (queue, probability) = _axes(2, sharex=True)
     series = result.series(link)
-    queue.plot(series.t_s, series.queue_pkts, color=COLOURS[0], **CURVE)
-    queue.set(ylabel="Queue, packets", ylim=(0, None), title=f"{result.spec} on {result.scenario}, seed {result.seed}")
-    probability.plot(series.t_s, series.probability, color=COLOURS[1], **CURVE)
-    probability.set(xlabel="Time, s", ylabel="Probability", ylim=(0, None))
+    title = f"{result.spec} on {result.scenario}, seed {result.seed}"
+    return plot_series(title, series.t_s, series.queue_pkts, series.probability)
+
+
+def plot_series(
+    title: str, t_s: Floats, queue_pkts: Floats, probability: Floats, figure: Figure | None = None
+) -> Figure:
+    """Queue length and probability over time.
+
+    Args:
+        title: Title of the figure.
+        t_s: Sampling times, seconds.
+        queue_pkts: Packets waiting.
+        probability: Probability in force.
+        figure: A figure of this function to draw anew.
+    """
+    if figure is None:
+        figure, _ = _axes(2, sharex=True)
+    upper, lower = figure.axes
+    for axes, values, colour, label in (
+        (upper, queue_pkts, COLOURS[0], "Queue, packets"),
+        (lower, probability, COLOURS[1], "Probability"),
+    ):
+        axes.clear()
+        axes.plot(t_s, values, color=colour, **CURVE)
+        axes.set(ylabel=label, ylim=(0, None))
+    upper.set(title=title)
+    lower.set(xlabel="Time, s")
     return figure
 
 

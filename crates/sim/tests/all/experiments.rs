@@ -206,8 +206,8 @@ fn a_run_cut_short_is_the_beginning_of_the_whole_one() {
 fn a_run_is_cut_only_within_its_length() {
     let whole = Scenario::load(format!("{EXPERIMENTS}/arm-pfc/exp1.toml"), &[]).unwrap();
     for (end, said) in [
-        ("100s", "cannot be cut at 100s: must be above 0 and before the end of the run, 100s"),
-        ("0s", "cannot be cut at 0s"),
+        ("100s", "cannot be truncated at 100s: must be above 0 and before the end of the run, 100s"),
+        ("0s", "cannot be truncated at 0s"),
         ("40", "needs a unit"),
         ("soon", "soon"),
     ] {
