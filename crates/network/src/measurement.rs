@@ -62,7 +62,7 @@ pub fn fill_sojourn(
 ) {
     for (by_window, waits) in flows.values_mut().zip(sojourn) {
         if let Some(metrics) = by_window.get_mut(&window.name) {
-            metrics.tell_sojourn(waits);
+            metrics.set_sojourn(waits);
         }
     }
 }
@@ -86,7 +86,7 @@ impl LinkMeasurement {
             None => wire_bits(link, window),
         };
         let mut metrics = piece.metrics((window.end - window.start).as_nanos(), capacity, link.target_pkts);
-        metrics.tell_series(series, link.target_pkts, window.start.as_secs_f64(), window.end.as_secs_f64());
+        metrics.set_series(series, link.target_pkts, window.start.as_secs_f64(), window.end.as_secs_f64());
         // Sample k ends the interval from (k - 1) steps on.
         let step = plan.sample_interval.as_nanos();
         let (first, end) = (window.start.as_nanos().div_ceil(step), window.end.as_nanos() / step);

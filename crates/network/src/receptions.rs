@@ -1,7 +1,7 @@
 //! Measurements at the receivers of each group whose transport is not TCP: losses, delay, jitter, calls and video.
 
 use aqumen_result::emodel::{self, Codec};
-use aqumen_result::{FlowMetrics, Received, Reception};
+use aqumen_result::{ArrivalState, FlowMetrics, ReceptionStats};
 use aqumen_scenario::{Plan, Traffic, traffic};
 use aqumen_transport::{Delivery, Packet};
 use aqumen_units::{Instant, Span};
@@ -26,7 +26,7 @@ struct Group {
 /// State of a receiver from packet to packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct ReceiverState {
-    packets: Reception,
+    packets: ArrivalState,
     /// Highest number of a message that arrived, plus one.
     next_message: u32,
 }
@@ -34,7 +34,7 @@ struct ReceiverState {
 /// Counts of a group's receivers in one piece.
 #[derive(Clone, Debug, Default)]
 struct Piece {
-    packets: Received,
+    packets: ReceptionStats,
     /// Frames up to the highest number that arrived.
     frames: u64,
     /// Frames that were complete in time.
@@ -141,7 +141,7 @@ impl Piece {
         match media {
             Media::None => {}
             Media::Voice(codec, packet) => {
-                metrics.r_factor = emodel::rating_of_call(codec, packet.as_secs_f64(), &self.packets);
+                metrics.r_factor = emodel::call_rating(codec, packet.as_secs_f64(), &self.packets);
                 metrics.mos = metrics.r_factor.map(emodel::mean_opinion_score);
             }
             Media::Video(_) => {

@@ -1,6 +1,6 @@
 //! Ranking of AQMs by users' experience, by `aqumen_result`.
 
-use aqumen_result::{Felt, Scored, Summary, Tried};
+use aqumen_result::{Candidate, ExperienceMetric, Score, Summary};
 use pyo3::prelude::*;
 
 /// Metric: whether more is better, its range (two values), the floor of ratios, its worst value, its weight.
@@ -19,17 +19,17 @@ type RankTuple = (String, usize, Vec<String>, Option<String>, f64, Option<f64>, 
 /// Ranks AQMs, the best first.
 #[pyfunction]
 pub(crate) fn rank_by_experience(metrics: Vec<Metric>, runs: Vec<Runs>) -> Vec<RankTuple> {
-    let metrics: Vec<Felt> = metrics
+    let metrics: Vec<ExperienceMetric> = metrics
         .into_iter()
-        .map(|(more, from, to, least, worst, weight)| Felt { more, from, to, least, worst, weight })
+        .map(|(more, from, to, least, worst, weight)| ExperienceMetric { more, from, to, least, worst, weight })
         .collect();
-    let runs: Vec<Tried> = runs.into_iter().map(|(aqm, figures)| Tried { aqm, figures }).collect();
-    aqumen_result::experienced(&metrics, &runs).into_iter().map(rank_tuple).collect()
+    let runs: Vec<Candidate> = runs.into_iter().map(|(aqm, values)| Candidate { aqm, values }).collect();
+    aqumen_result::score_experience(&metrics, &runs).into_iter().map(rank_tuple).collect()
 }
 
-fn rank_tuple(ranked: Scored) -> RankTuple {
+fn rank_tuple(ranked: Score) -> RankTuple {
     let summary = |summary: Summary| (summary.mean, summary.std, summary.ci95, summary.n);
     let values = ranked.values.into_iter().map(|value| value.map(summary)).collect();
-    let Scored { aqm, place, tied_with, group, score, score_half, by_senders, leads, .. } = ranked;
+    let Score { aqm, place, tied_with, group, score, score_half, by_senders, leads, .. } = ranked;
     (aqm, place, tied_with, group, score, score_half, by_senders, values, leads)
 }

@@ -61,7 +61,7 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("ALIKE", aqumen_result::ALIKE)?;
+        module.add("ALIKE", aqumen_result::TIE_RATIO)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

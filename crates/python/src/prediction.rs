@@ -1,6 +1,6 @@
 //! Comparison of a prediction with a measurement, and detection of oscillations, by `aqumen_result`.
 
-use aqumen_result::{Measured, Predicted, Seen, Swing};
+use aqumen_result::{Measurement, Observations, Oscillation, Prediction};
 use pyo3::prelude::*;
 use pythonize::depythonize;
 
@@ -20,11 +20,11 @@ pub(crate) fn compare_prediction<'py>(
     timeouts: Option<u64>,
     loops: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let predicted: Predicted = depythonize(predicted).map_err(refuse)?;
-    let measured: Measured = depythonize(measured).map_err(refuse)?;
-    let swing: Option<Swing> = oscillation.map(depythonize).transpose().map_err(refuse)?;
-    let seen = Seen { swing: swing.as_ref(), timeouts, loops };
-    to_python(py, &aqumen_result::beside(&predicted, &measured, &seen))
+    let predicted: Prediction = depythonize(predicted).map_err(refuse)?;
+    let measured: Measurement = depythonize(measured).map_err(refuse)?;
+    let oscillation: Option<Oscillation> = oscillation.map(depythonize).transpose().map_err(refuse)?;
+    let observations = Observations { oscillation: oscillation.as_ref(), timeouts, loops };
+    to_python(py, &aqumen_result::compare_prediction(&predicted, &measured, &observations))
 }
 
 /// Detects oscillation of a measured queue, sampled at equal intervals; `None` if there are too few samples or the
@@ -37,6 +37,6 @@ pub(crate) fn oscillation(
     probability: Vec<f64>,
     noise_std_pkts: Option<f64>,
 ) -> PyResult<Option<Bound<'_, PyAny>>> {
-    let found = aqumen_result::swing(&t_s, &queue_pkts, &probability, noise_std_pkts);
+    let found = aqumen_result::detect_oscillation(&t_s, &queue_pkts, &probability, noise_std_pkts);
     found.map(|found| to_python(py, &found)).transpose()
 }

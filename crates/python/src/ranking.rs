@@ -43,7 +43,7 @@ pub(crate) fn rank(
     let found = aqumen_result::rank(&known, by, base_rtt_s).map_err(refuse)?;
     let ranks =
         found.places.into_iter().map(|each| (each.aqm, each.place, each.clearly_best, each.tied_with, each.group));
-    Ok((found.goal.name, found.words, ranks.collect()))
+    Ok((found.goal.name, found.description, ranks.collect()))
 }
 
 /// Returns the letters of a compact letter display for `n` items, of which the `pairs` differ.
@@ -60,7 +60,7 @@ pub(crate) fn mean_curve<'py>(
     queues: Vec<PyReadonlyArray1<'py, f64>>,
 ) -> Bound<'py, PyArray1<f64>> {
     let queues: Vec<Vec<f64>> = queues.iter().map(|queue| queue.as_array().to_vec()).collect();
-    aqumen_result::averaged(&t_s.as_array().to_vec(), &queues).into_pyarray(py)
+    aqumen_result::mean_curve(&t_s.as_array().to_vec(), &queues).into_pyarray(py)
 }
 
 /// Returns the root mean square of the difference of two curves, after `start_s` and up to `stop_s`.

@@ -1,6 +1,6 @@
-//! Record of a queue by another program, with the metrics of the engines.
+//! Trace of a queue in another program, with the metrics of the engines.
 
-use aqumen_result::{Lost, Record, Taken};
+use aqumen_result::{Loss, QueueTrace, Transmission};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::objects::to_python;
 
 /// Queue and link of a trace.
 #[pyclass(frozen, module = "aqumen._core")]
-pub(crate) struct QueueRecord(Record);
+pub(crate) struct QueueRecord(QueueTrace);
 
 #[pymethods]
 impl QueueRecord {
@@ -27,7 +27,7 @@ impl QueueRecord {
         target_pkts: Option<f64>,
         sample_interval_s: f64,
     ) -> PyResult<Self> {
-        let taken_of = |[at, end, bytes, wait_s, marked]: [f64; 5]| Taken {
+        let taken_of = |[at, end, bytes, wait_s, marked]: [f64; 5]| Transmission {
             at: nanos(at),
             end: nanos(end),
             bytes: bytes as u64,
@@ -35,8 +35,8 @@ impl QueueRecord {
             marked: marked != 0.0,
         };
         let lost_of =
-            |[at, number, early]: [f64; 3]| Lost { at: nanos(at), number: number as u64, early: early != 0.0 };
-        Ok(QueueRecord(Record {
+            |[at, number, early]: [f64; 3]| Loss { at: nanos(at), number: number as u64, early: early != 0.0 };
+        Ok(QueueRecord(QueueTrace {
             arrivals: arrived.as_array().iter().map(|&at| nanos(at)).collect(),
             taken: rows(&taken)?.into_iter().map(taken_of).collect(),
             lost: rows(&lost)?.into_iter().map(lost_of).collect(),

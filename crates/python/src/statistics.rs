@@ -19,7 +19,7 @@ pub(crate) fn summary(
     low: f64,
     high: f64,
 ) -> PyResult<(f64, Option<f64>, Option<(f64, f64)>, usize)> {
-    let summary = aqumen_result::Summary::within(&values, [low, high]);
+    let summary = aqumen_result::Summary::from_values_in(&values, [low, high]);
     let summary = summary.ok_or_else(|| PyValueError::new_err("no values to summarise"))?;
     Ok((summary.mean, summary.std, summary.ci95.map(|[low, high]| (low, high)), summary.n))
 }

@@ -103,7 +103,7 @@ fn compare(predicted: &Measures, counted: &[RunCounts], duration_s: f64) -> Vec<
     let mut all = Vec::new();
     let mut add = |measure, source, predicted, value: &dyn Fn(&RunCounts) -> f64| {
         let values: Vec<f64> = counted.iter().map(value).filter(|x| !x.is_nan()).collect();
-        all.push(Comparison { measure, source, predicted, simulated: Summary::of(&values) });
+        all.push(Comparison { measure, source, predicted, simulated: Summary::from_values(&values) });
     };
     add("utilization", None, predicted.utilization, &|c| c.busy_s / duration_s);
     add("occupancy_mean_pkts", None, predicted.occupancy_mean_pkts, &|c| c.occupancy_pkts_s / duration_s);
@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn a_prediction_equal_to_an_interval_of_zero_width_is_inside() {
         let of = |predicted: f64, values: &[f64]| {
-            Comparison { measure: "x", source: None, predicted, simulated: Summary::of(values) }.inside()
+            Comparison { measure: "x", source: None, predicted, simulated: Summary::from_values(values) }.inside()
         };
         assert_eq!((of(2.0, &[2.0, 2.0, 2.0]), of(2.1, &[2.0, 2.0, 2.0])), (Some(true), Some(false)));
         assert_eq!(

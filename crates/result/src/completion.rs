@@ -1,13 +1,13 @@
-//! How long transfers took, by their size.
+//! Flow completion times by size of the transfer.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::Histogram;
 
-/// Sizes from which the second, third and last class begin, bytes.
+/// Least sizes of the second, third and last class, bytes.
 const BOUNDS: [u64; 3] = [10_000, 100_000, 1_000_000];
 
-/// The keys of each class: number of transfers, mean, median, 95th and 99th percentile of their time, mean slowdown.
+/// Keys of each class: count, mean, median, 95th and 99th percentile of the time, mean slowdown.
 const KEYS: [[&str; 6]; 4] = [
     [
         "fct_under_10kB_count",
@@ -43,31 +43,31 @@ const KEYS: [[&str; 6]; 4] = [
     ],
 ];
 
-/// Times of finished transfers, by size.
+/// Completion times, by size.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Completions([Class; 4]);
 
-/// One class.
+/// A size class.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Class {
-    /// Nanoseconds.
+    /// Completion times, nanoseconds.
     times: Histogram,
     slowdowns: f64,
 }
 
-/// The statistics of [`Completions`]; `None` where nothing has finished, and throughout where there are no transfers.
+/// Statistics of [`Completions`]; `None` without completed transfers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CompletionMetrics([[Option<f64>; 6]; 4]);
 
 impl Completions {
-    /// A transfer of `bytes` took `nanos`; on an empty network it would have taken `ideal_nanos`, above 0.
+    /// Records a transfer of `bytes` in `nanos`; `ideal_nanos` is its time on an empty network, above 0.
     pub fn record(&mut self, bytes: u64, nanos: u64, ideal_nanos: f64) {
         let class = &mut self.0[BOUNDS.iter().filter(|&&bound| bytes >= bound).count()];
         class.times.record(nanos);
         class.slowdowns += nanos as f64 / ideal_nanos;
     }
 
-    /// Adds all that `other` holds.
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Completions) {
         for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
             mine.times.merge(&theirs.times);
@@ -75,7 +75,7 @@ impl Completions {
         }
     }
 
-    /// The statistics, in seconds.
+    /// Statistics, in seconds.
     pub fn metrics(&self) -> CompletionMetrics {
         let seconds = |nanos: f64| nanos * 1e-9;
         CompletionMetrics(self.0.each_ref().map(|Class { times, slowdowns }| {
@@ -94,7 +94,7 @@ impl Completions {
 }
 
 impl CompletionMetrics {
-    /// Each key with its value.
+    /// Keys and values.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, Option<f64>)> + '_ {
         KEYS.as_flattened().iter().copied().zip(self.0.as_flattened().iter().copied())
     }
@@ -105,7 +105,7 @@ impl Serialize for CompletionMetrics {
         let mut map = serializer.serialize_map(None)?;
         for (key, value) in self.iter() {
             match value {
-                // A count is a whole number.
+                // A count is an integer.
                 Some(count) if key.ends_with("_count") => map.serialize_entry(key, &(count as u64))?,
                 value => map.serialize_entry(key, &value)?,
             }

@@ -1,7 +1,7 @@
-//! How evenly flows share.
+//! Fairness between flows.
 
-/// Jain's index of `rates`, (sum x)^2 / (n sum x^2): 1 when all get the same, 1/n when one gets all. `None` when nobody
-/// gets anything. Jain, Chiu, Hawe: A quantitative measure of fairness, DEC TR-301, 1984.
+/// Jain's fairness index of `rates`, (sum x)^2 / (n sum x^2): 1 for equal rates, 1/n if one flow has everything. `None`
+/// if all rates are 0. Jain, Chiu, Hawe: A quantitative measure of fairness, DEC TR-301, 1984.
 pub fn jain(rates: impl IntoIterator<Item = f64>) -> Option<f64> {
     let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
     for rate in rates {
@@ -12,16 +12,16 @@ pub fn jain(rates: impl IntoIterator<Item = f64>) -> Option<f64> {
     jain_of_sums(n, sum, squares)
 }
 
-/// [`jain`] of `n` rates, from their sum and that of their squares.
+/// [`jain`] from the number, sum and sum of squares of the rates.
 pub fn jain_of_sums(n: f64, sum: f64, squares: f64) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (n * squares))
 }
 
-/// How throughput falls with the round-trip time: the slope of ln(throughput) over ln(round-trip time) by least
-/// squares, for flows given as (round-trip time, throughput). 0 is fair to long ways; windows of one size give -1, and
-/// the square-root law's throughput of c / RTT^2 by drops common to all flows gives -2 (Lakshman, Madhow, 1997).
+/// Slope of ln(throughput) over ln(round-trip time) by least squares, for flows given as (round-trip time, throughput).
+/// 0 is RTT-fair; equal windows give -1, and the square-root law's throughput of c / RTT^2 with drops common to all
+/// flows gives -2 (Lakshman, Madhow, 1997).
 ///
-/// `None` for fewer than three flows with a throughput, or round-trip times that are all within 10 %.
+/// `None` for fewer than three flows with throughput, or round-trip times within 10 %.
 pub fn rtt_slope(flows: &[(f64, f64)]) -> Option<f64> {
     let points: Vec<(f64, f64)> = flows
         .iter()
@@ -47,7 +47,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn equal_shares_are_fair_and_one_taker_is_not() {
+    fn equal_rates_are_fair() {
         assert_eq!(jain([3.0; 7]), Some(1.0));
         assert_eq!(jain([0.0, 0.0, 5.0, 0.0]), Some(0.25));
         // 1, 2, 3: 36 / (3 * 14).
@@ -61,15 +61,14 @@ mod tests {
             let flows: Vec<_> = [0.02, 0.05, 0.1, 0.4].map(|rtt| (rtt, 7e6 * libm::pow(rtt, slope))).into();
             assert!((rtt_slope(&flows).unwrap() - slope).abs() < 1e-12);
         }
-        // Log-log points (0, 0), (1, -1), (2, -1): slope = (-1 * -1 ... ) = sum
-        // (x - 1)(y + 2/3) / 2 = (-2/3 - 1/3) / 2.
+        // Log-log points (0, 0), (1, -1), (2, -1): slope = sum (x - 1)(y + 2/3) / 2 = (-2/3 - 1/3) / 2.
         let e = core::f64::consts::E;
         let slope = rtt_slope(&[(1.0, 1.0), (e, 1.0 / e), (e * e, 1.0 / e)]).unwrap();
         assert!((slope + 0.5).abs() < 1e-12, "{slope}");
     }
 
     #[test]
-    fn a_slope_needs_three_flows_and_different_ways() {
+    fn a_slope_needs_three_flows_and_different_round_trip_times() {
         assert_eq!(rtt_slope(&[(0.1, 1.0), (0.2, 1.0)]), None);
         assert_eq!(rtt_slope(&[(0.1, 1.0), (0.104, 2.0), (0.109, 3.0)]), None);
         assert_eq!(rtt_slope(&[(0.1, 1.0), (0.2, 0.0), (0.3, 3.0)]), None);
@@ -90,7 +89,7 @@ mod tests {
         let points: Vec<_> =
             [(1.0, 2.0), (2.0, 0.0), (3.0, 1.0), (6.0, -3.0)].map(|(x, y)| (libm::exp(x), libm::exp(y))).into();
         assert!((rtt_slope(&points).unwrap() + 13.0 / 14.0).abs() < 1e-12);
-        // Flows without a way or without throughput change nothing.
+        // Flows without a round-trip time or throughput are ignored.
         let more = [&points[..], &[(0.0, 5.0), (3.0, 0.0)]].concat();
         assert_eq!(rtt_slope(&more), rtt_slope(&points));
     }

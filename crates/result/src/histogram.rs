@@ -1,23 +1,23 @@
-//! A histogram of times with equal relative width of its bins.
+//! Histogram with bins of equal relative width.
 
-/// Counts of values in bins that are 1/128 of an octave's start wide, so that a quantile is exact to 0.8 %. Below 128
-/// every value has its own bin.
+/// Counts of values in bins of 1/128 of the start of an octave, so that quantiles are exact to 0.8 %. Each value below
+/// 128 has its own bin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     counts: Vec<u64>,
     sum: u128,
-    /// The greatest and the smallest value; zero and `u64::MAX` where there is none.
-    most: u64,
-    least: u64,
+    /// Largest and smallest value; zero and `u64::MAX` for an empty histogram.
+    max: u64,
+    min: u64,
 }
 
-/// Bits that place a value within its octave.
+/// Bits that select the bin within an octave.
 const WITHIN_BITS: u32 = 7;
 const PER_OCTAVE: u64 = 1 << WITHIN_BITS;
 
 impl Default for Histogram {
     fn default() -> Self {
-        Histogram { counts: Vec::new(), sum: 0, most: 0, least: u64::MAX }
+        Histogram { counts: Vec::new(), sum: 0, max: 0, min: u64::MAX }
     }
 }
 
@@ -28,7 +28,7 @@ impl Histogram {
         self.add(value, 1);
     }
 
-    /// Counts `value` so many times.
+    /// Counts `value` `times` times.
     pub fn record_many(&mut self, value: u64, times: u64) {
         self.add(value, times);
     }
@@ -38,36 +38,36 @@ impl Histogram {
         let bin = bin_of(value);
         match self.counts.get_mut(bin) {
             Some(count) => *count += times,
-            None => self.add_beyond(bin, times),
+            None => self.extend(bin, times),
         }
         self.sum += value as u128 * times as u128;
-        // Seldom: a branch that is foretold costs less than what is always written.
-        if times > 0 && value > self.most {
-            self.most = value;
+        // Branches: changes are rare and predictable.
+        if times > 0 && value > self.max {
+            self.max = value;
         }
-        if times > 0 && value < self.least {
-            self.least = value;
+        if times > 0 && value < self.min {
+            self.min = value;
         }
     }
 
     #[cold]
-    fn add_beyond(&mut self, bin: usize, times: u64) {
+    fn extend(&mut self, bin: usize, times: u64) {
         self.counts.resize(bin + 1, 0);
         self.counts[bin] = times;
     }
 
-    /// Adds all that `other` counted.
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Histogram) {
         self.counts.resize(self.counts.len().max(other.counts.len()), 0);
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
             *mine += theirs;
         }
         self.sum += other.sum;
-        self.most = self.most.max(other.most);
-        self.least = self.least.min(other.least);
+        self.max = self.max.max(other.max);
+        self.min = self.min.min(other.min);
     }
 
-    /// Returns the values counted since `before`, a copy made earlier. Its extremes are those of the bins.
+    /// Values counted since `before`, an earlier copy; the extremes are those of the bins.
     pub fn since(&self, before: &Histogram) -> Histogram {
         let mut since = Histogram::default();
         for (bin, &count) in self.counts.iter().enumerate() {
@@ -80,24 +80,23 @@ impl Histogram {
         since
     }
 
-    /// How many values were counted.
+    /// Number of values.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The smallest.
-    pub fn least(&self) -> Option<u64> {
-        (self.total() > 0).then_some(self.least)
+    /// Smallest value.
+    pub fn min(&self) -> Option<u64> {
+        (self.total() > 0).then_some(self.min)
     }
 
-    /// Their exact mean.
+    /// Exact mean.
     pub fn mean(&self) -> Option<f64> {
         let total = self.total();
         (total > 0).then(|| self.sum as f64 / total as f64)
     }
 
-    /// The value below which the share `q` of all values lies; within a bin values are taken as spread evenly, and none
-    /// lies above the greatest.
+    /// Quantile `q`; values are assumed to be spread evenly within a bin, up to the largest value.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let total = self.total();
         if total == 0 {
@@ -110,26 +109,16 @@ impl Histogram {
             if count > 0.0 && below + count >= rank {
                 let (low, high) = edges(bin);
                 let inside = ((rank - below) / count).clamp(0.0, 1.0);
-                // A bin that holds a single integer is that integer.
+                // A bin of a single integer is exact.
                 let width = if high - low == 1 { 0.0 } else { (high - low) as f64 };
-                return Some((low as f64 + width * inside).min(self.most as f64));
+                return Some((low as f64 + width * inside).min(self.max as f64));
             }
             below += count;
         }
         None
     }
 
-    /// The share of values above `value`, those in its bin not counted.
-    pub fn share_above(&self, value: f64) -> f64 {
-        let total = self.total();
-        if total == 0 {
-            return 0.0;
-        }
-        let above: u64 = self.counts.iter().skip(bin_of(value.max(0.0) as u64) + 1).sum();
-        above as f64 / total as f64
-    }
-
-    /// Upper edge of each bin that holds anything, and the share of values at or below it: the distribution function.
+    /// Distribution function: upper edge of each non-empty bin, and the fraction of values up to it.
     pub fn cumulative(&self) -> Vec<(f64, f64)> {
         let (mut below, total) = (0, self.total() as f64);
         let mut points = Vec::new();
@@ -203,14 +192,6 @@ mod tests {
     }
 
     #[test]
-    fn the_bin_of_a_value_is_not_above_it() {
-        let mut histogram = Histogram::default();
-        [50, 50, 50, 60, 70].iter().for_each(|&value| histogram.record(value));
-        assert_eq!([49.0, 50.0, 65.0, 70.0].map(|value| histogram.share_above(value)), [1.0, 0.4, 0.2, 0.0]);
-        assert_eq!(Histogram::default().share_above(1.0), 0.0);
-    }
-
-    #[test]
     fn merged_parts_count_as_the_whole() {
         let (mut all, mut first, mut second) = (Histogram::default(), Histogram::default(), Histogram::default());
         for value in 0..1000 {
@@ -224,8 +205,7 @@ mod tests {
 
     #[test]
     fn a_bin_wider_than_one_is_filled_evenly() {
-        // From 1024 on bins are 8 wide: four values between 1024 and 1032, the last at 1500, in the bin from 1496
-        // to 1504.
+        // From 1024 on bins have width 8: four values in 1024..1032, and four of 1500 in 1496..1504.
         let mut histogram = Histogram::default();
         histogram.record_many(1025, 4);
         histogram.record_many(1500, 4);
@@ -244,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn values_counted_no_times_leave_nothing() {
+    fn zero_counts_have_no_effect() {
         let mut histogram = Histogram::default();
         histogram.record(10);
         histogram.record_many(5000, 0);

@@ -1,28 +1,28 @@
-//! Compact letter display: rows of a table that share a letter do not differ significantly.
+//! Compact letter display: rows of a table that share a letter are not significantly different.
 //!
-//! H.-P. Piepho, "An algorithm for a letter-based representation of all-pairwise comparisons", Journal of Computational
-//! and Graphical Statistics 13, 2004: insert and absorb. Each letter is a largest set of rows of which no two differ.
-//! Two rows share a letter if and only if they do not differ. The relation need not be transitive.
+//! Insert-and-absorb algorithm of H.-P. Piepho, "An algorithm for a letter-based representation of all-pairwise
+//! comparisons", Journal of Computational and Graphical Statistics 13, 2004. Each letter is a maximal set of rows
+//! without a significant difference. Two rows share a letter if and only if they do not differ. The relation need not
+//! be transitive.
 
-/// Letters of each of `n` rows, in the order in which the table shows them; `differ` is symmetric. The first row has
-/// the letter a.
+/// Letters of each of `n` rows, in the table's order; `differ` is symmetric. The first row has the letter a.
 pub fn letter_groups(n: usize, differ: impl Fn(usize, usize) -> bool) -> Vec<String> {
     let mut columns = if n > 0 { vec![vec![true; n]] } else { Vec::new() };
     for i in 0..n {
         for j in i + 1..n {
             if differ(i, j) {
-                columns = absorbed(inserted(columns, i, j));
+                columns = absorb(insert(columns, i, j));
             }
         }
     }
-    // A letter comes before another where its first rows stand higher.
+    // Letters are ordered by their first rows.
     columns.sort_by(|one, other| other.cmp(one));
     let letters_of = |row: usize| (0..columns.len()).filter(|&k| columns[k][row]).map(letter).collect();
     (0..n).map(letters_of).collect()
 }
 
-/// Splits each column that holds both rows into one without the first and one without the second.
-fn inserted(columns: Vec<Vec<bool>>, i: usize, j: usize) -> Vec<Vec<bool>> {
+/// Splits each column that contains both rows into one without the first and one without the second.
+fn insert(columns: Vec<Vec<bool>>, i: usize, j: usize) -> Vec<Vec<bool>> {
     let without = |column: &[bool], row: usize| {
         let mut column = column.to_vec();
         column[row] = false;
@@ -34,8 +34,8 @@ fn inserted(columns: Vec<Vec<bool>>, i: usize, j: usize) -> Vec<Vec<bool>> {
     columns.into_iter().flat_map(split).collect()
 }
 
-/// Drops each column that another one contains.
-fn absorbed(columns: Vec<Vec<bool>>) -> Vec<Vec<bool>> {
+/// Removes each column that another one contains.
+fn absorb(columns: Vec<Vec<bool>>) -> Vec<Vec<bool>> {
     let within = |one: &[bool], other: &[bool]| one.iter().zip(other).all(|(&one, &other)| other || !one);
     let mut kept: Vec<Vec<bool>> = Vec::new();
     for column in columns {
@@ -62,11 +62,11 @@ mod tests {
 
     use super::*;
 
-    fn of_pairs(n: usize, pairs: &[(usize, usize)]) -> Vec<String> {
+    fn groups_of(n: usize, pairs: &[(usize, usize)]) -> Vec<String> {
         letter_groups(n, |i, j| pairs.contains(&(i, j)) || pairs.contains(&(j, i)))
     }
 
-    /// The letters of a row: a letter with the digits behind it.
+    /// Letters of a row: each with its digits.
     fn letters(group: &str) -> BTreeSet<String> {
         let mut found: Vec<String> = Vec::new();
         for each in group.chars() {
@@ -84,20 +84,20 @@ mod tests {
 
     #[test]
     fn rows_that_share_a_letter_do_not_differ() {
-        assert_eq!(of_pairs(0, &[]), [""; 0]);
-        assert_eq!(of_pairs(3, &[]), ["a", "a", "a"]);
-        assert_eq!(of_pairs(3, &[(0, 1), (0, 2), (1, 2)]), ["a", "b", "c"]);
-        // A chain: only the ends differ.
-        assert_eq!(of_pairs(3, &[(0, 2)]), ["a", "ab", "b"]);
-        // The second row is noisy and differs from none.
-        assert_eq!(of_pairs(4, &[(0, 2), (0, 3), (2, 3)]), ["a", "abc", "b", "c"]);
+        assert_eq!(groups_of(0, &[]), [""; 0]);
+        assert_eq!(groups_of(3, &[]), ["a", "a", "a"]);
+        assert_eq!(groups_of(3, &[(0, 1), (0, 2), (1, 2)]), ["a", "b", "c"]);
+        // Only the first and the last differ.
+        assert_eq!(groups_of(3, &[(0, 2)]), ["a", "ab", "b"]);
+        // The second row does not differ from any.
+        assert_eq!(groups_of(4, &[(0, 2), (0, 3), (2, 3)]), ["a", "abc", "b", "c"]);
     }
 
     #[test]
     fn eight_rows_have_the_letters_of_their_largest_sets() {
         let pairs = [(1, 7), (1, 8), (2, 4), (2, 5), (3, 4), (3, 5), (4, 7), (4, 8), (5, 6), (5, 7), (5, 8)];
-        let groups = of_pairs(8, &pairs.map(|(i, j)| (i - 1, j - 1)));
-        // The largest sets without a pair that differs: a 1236, b 145, c 146, d 23678.
+        let groups = groups_of(8, &pairs.map(|(i, j)| (i - 1, j - 1)));
+        // Maximal sets without a differing pair: a 1236, b 145, c 146, d 23678.
         assert_eq!(groups, ["abc", "ad", "ad", "bc", "b", "acd", "d", "d"]);
     }
 
@@ -116,9 +116,9 @@ mod tests {
     }
 
     proptest! {
-        /// The letters say what the relation says, for every pair, and no letter is within another.
+        /// Two rows share a letter if and only if they do not differ, and no letter contains another.
         #[test]
-        fn the_letters_are_the_relation(differ in relation()) {
+        fn letters_represent_the_relation(differ in relation()) {
             let n = differ.len();
             let groups = letter_groups(n, |i, j| differ[i][j]);
             for i in 0..n {
@@ -133,7 +133,7 @@ mod tests {
             }
         }
 
-        /// Rows in another order share letters with the same rows, however they are called.
+        /// Reordered rows share letters with the same rows.
         #[test]
         fn the_order_of_rows_changes_no_pair(differ in relation(), turn in 0usize..9) {
             let n = differ.len();

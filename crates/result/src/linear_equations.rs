@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn complex_equations_are_solved_with_the_same_words() {
+    fn complex_equations_are_solved_by_the_same_function() {
         // Rotation by j and 1 + j: [j 0; 1 1+j] x = [1; 1]: x0 = -j, x1 = (1 + j) / (1 + j) = 1; determinant j - 1.
         let (j, one) = (Complex64::new(0.0, 1.0), Complex64::ONE);
         let (mut matrix, mut right) = ([j, Complex64::ZERO, one, one + j], [one, one]);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn without_columns_there_is_the_determinant_alone_and_it_is_zero_of_equations_that_say_the_same() {
+    fn without_columns_only_the_determinant_is_computed() {
         assert_eq!(solve(&mut [2.0, 1.0, 4.0, 3.0], &mut [], 0), 2.0);
         let mut right = [1.0, 2.0];
         assert_eq!(solve(&mut [1.0, 2.0, 2.0, 4.0], &mut right, 1), 0.0);
@@ -122,8 +122,8 @@ mod tests {
     }
 
     #[test]
-    fn columns_side_by_side_are_solved_as_each_alone_whatever_rows_change_places() {
-        // Zeros on the diagonal: every step takes another row. X is told, B = A X.
+    fn several_columns_are_solved_like_single_ones() {
+        // Zeros on the diagonal: every step swaps rows. X is given, B = A X.
         let matrix = [[0.0, 2.0, 0.0, 1.0], [3.0, 0.0, 0.0, -1.0], [0.0, 1.0, 0.0, 4.0], [1.0, 0.0, 5.0, 0.0]];
         let known = [[1.0, -2.0, 0.5], [3.0, 0.0, 7.0], [-1.0, 4.0, 2.0], [6.0, 5.0, -3.0]];
         let right = |i: usize, c: usize| (0..4).map(|k| matrix[i][k] * known[k][c]).sum::<f64>();

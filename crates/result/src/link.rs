@@ -1,18 +1,17 @@
-//! The figures of a link, each defined here once, whatever engine saw what they are made of: sums over a window,
-//! histograms, or a point at which the link stands still.
+//! Metrics of a link, defined once for all engines: from sums over a window, histograms, or a steady state.
 
-use crate::{Histogram, LinkMetrics, LossSpacing, Series, transient};
+use crate::{Histogram, LinkMetrics, LossStatistics, Series, transient};
 
-/// What an engine summed up over a window. Packets are `f64`, since a fluid has fractions of them.
+/// Sums over a window. Packets are `f64`, as the fluid engine has fractions of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkSums {
-    /// Length of the window in the engine's unit of time, which is `unit_s` seconds.
+    /// Length of the window, in units of `unit_s` seconds.
     pub length: f64,
-    /// Seconds in that unit.
+    /// Unit of time, seconds.
     pub unit_s: f64,
-    /// Integral over time of the packets waiting.
+    /// Time integral of the queue length.
     pub area: f64,
-    /// Integral of their square.
+    /// Time integral of the squared queue length.
     pub area_squared: f64,
     /// Queue lengths at the AQM's sampling instants.
     pub sampled: Moments,
@@ -22,57 +21,57 @@ pub struct LinkSums {
     pub departures: f64,
     /// Packets marked CE.
     pub marked: f64,
-    /// Packets that the AQM discarded.
+    /// Packets that the AQM dropped.
     pub early_dropped: f64,
-    /// Packets discarded for want of room.
+    /// Packets lost to a full buffer.
     pub overflow_dropped: f64,
-    /// What was sent, in bits or in packets of one size.
+    /// Data sent, in bits or in packets of one size.
     pub sent: f64,
-    /// The capacity integrated over the window, in the same unit.
+    /// Integral of the capacity over the window, in the same unit.
     pub capacity: f64,
 }
 
-/// A link that stands still: its queue about a mean, a share of the packets marked or dropped.
+/// A link in a steady state.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct LinkPoint {
-    /// Packets waiting.
+pub struct LinkSteadyState {
+    /// Mean queue length, packets.
     pub queue_pkts: f64,
-    /// Standard deviation of the packets waiting.
+    /// Standard deviation of the queue length, packets.
     pub queue_std_pkts: f64,
     /// Packets that arrive in the window.
     pub arrivals: f64,
-    /// Packets that leave in it.
+    /// Packets that depart in the window.
     pub departures: f64,
-    /// Share of the arrivals that is marked.
+    /// Fraction of arrivals marked.
     pub mark_ratio: f64,
-    /// Share that the AQM discards.
+    /// Fraction of arrivals that the AQM drops.
     pub early_drop_ratio: f64,
-    /// Share discarded for want of room.
+    /// Fraction of arrivals lost to a full buffer.
     pub overflow_drop_ratio: f64,
-    /// Share of the capacity that is used.
+    /// Utilisation of the capacity.
     pub utilization: f64,
 }
 
 /// Sum, sum of squares, and number of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
-    /// Their sum.
+    /// Sum of the values.
     pub sum: f64,
     /// Sum of their squares.
     pub sum_squared: f64,
-    /// How many there are.
+    /// Number of values.
     pub n: u64,
 }
 
-/// The share of a capacity that was used; `None` where there was none. What was sent in a window can be more than its
-/// rates allow: a packet keeps the rate with which it began when that falls, a transmission takes whole nanoseconds, a
-/// radio has a lucky moment. What a link carried it had the capacity for, so that the share is at most 1.
+/// Utilisation of a capacity; `None` without capacity. It is at most 1, although the sent data may exceed the
+/// integrated capacity: a packet keeps the rate at its start, transmissions take whole nanoseconds, and a radio link
+/// varies at random.
 pub fn utilization(sent: f64, capacity: f64) -> Option<f64> {
     (capacity > 0.0).then(|| sent.max(0.0) / capacity.max(sent))
 }
 
-/// Bits that a wire can carry from `from` to `until`, nanoseconds: the integral of its `rates`, each from its moment
-/// on, less its `outages`, which do not overlap.
+/// Bits that a wire can carry in `from`..`until`, nanoseconds: the integral of its `rates`, each valid from its time
+/// on, without its `outages`, which do not overlap.
 pub fn capacity_bits(
     rates: impl IntoIterator<Item = (u64, u64)>,
     outages: impl Iterator<Item = (u64, u64)> + Clone,
@@ -91,7 +90,7 @@ pub fn capacity_bits(
 }
 
 impl LinkSums {
-    /// The metrics that follow.
+    /// Metrics of the window.
     pub fn metrics(&self, target_pkts: Option<f64>) -> LinkMetrics {
         let mean = self.area / self.length;
         let mean_square = self.area_squared / self.length;
@@ -120,8 +119,8 @@ impl LinkSums {
     }
 }
 
-impl LinkPoint {
-    /// The metrics that follow.
+impl LinkSteadyState {
+    /// Metrics of the steady state.
     pub fn metrics(&self, target_pkts: Option<f64>) -> LinkMetrics {
         let whole = |count: f64| libm::round(count) as u64;
         let ratio = |share: f64| (self.arrivals > 0.0).then_some(share);
@@ -146,8 +145,8 @@ impl LinkPoint {
 }
 
 impl LinkMetrics {
-    /// Fills in what the sojourn times say, which are in nanoseconds.
-    pub fn tell_sojourn(&mut self, sojourn: &Histogram) {
+    /// Sets the metrics of the sojourn times (nanoseconds).
+    pub fn set_sojourn(&mut self, sojourn: &Histogram) {
         let seconds = |ns: Option<f64>| ns.map(|ns| ns * 1e-9);
         self.sojourn_mean_s = seconds(sojourn.mean());
         self.sojourn_p50_s = seconds(sojourn.quantile(0.50));
@@ -155,8 +154,8 @@ impl LinkMetrics {
         self.sojourn_p99_s = seconds(sojourn.quantile(0.99));
     }
 
-    /// Fills in what the moments of the losses say, which are in nanoseconds.
-    pub fn tell_losses(&mut self, spacing: &LossSpacing) {
+    /// Sets the metrics of the times of losses (nanoseconds).
+    pub fn set_losses(&mut self, spacing: &LossStatistics) {
         let intervals = spacing.intervals();
         let seconds = |ns: Option<f64>| ns.map(|ns| ns * 1e-9);
         self.loss_interval_mean_s = seconds(intervals.mean());
@@ -165,8 +164,8 @@ impl LinkMetrics {
         self.loss_event_flows_mean = spacing.flows_hit();
     }
 
-    /// Fills in what the queue lengths say, counted by how long each lasted.
-    pub fn tell_queue(&mut self, queue: &Histogram) {
+    /// Sets the quantiles of the queue length, weighted by time.
+    pub fn set_queue(&mut self, queue: &Histogram) {
         self.queue_p5_pkts = queue.quantile(0.05);
         self.queue_p25_pkts = queue.quantile(0.25);
         self.queue_p50_pkts = queue.quantile(0.50);
@@ -174,10 +173,9 @@ impl LinkMetrics {
         self.queue_p95_pkts = queue.quantile(0.95);
     }
 
-    /// Fills in what the series says of a window: the mean probability, and how the queue settled at its target. The
-    /// counts stand already: what signals while its probability is 0 throughout signals at moments that its law finds,
-    /// and has none.
-    pub fn tell_series(&mut self, series: &Series, target_pkts: Option<f64>, start_s: f64, end_s: f64) {
+    /// Sets the metrics of a window of the series: mean probability, settling and overshoot. Marks and drops must have
+    /// been set: an AQM that signals without a probability has none.
+    pub fn set_series(&mut self, series: &Series, target_pkts: Option<f64>, start_s: f64, end_s: f64) {
         let mut inside = Moments::default();
         let samples = series.t_s.iter().zip(&series.probability);
         samples.filter(|(t_s, p)| (start_s..end_s).contains(*t_s) && p.is_finite()).for_each(|(_, p)| inside.add(*p));
@@ -193,21 +191,21 @@ impl LinkMetrics {
 }
 
 impl Moments {
-    /// One more value.
+    /// Adds a value.
     pub fn add(&mut self, x: f64) {
         self.sum += x;
         self.sum_squared += x * x;
         self.n += 1;
     }
 
-    /// Adds those of `other`.
+    /// Adds the moments of `other`.
     pub fn merge(&mut self, other: &Moments) {
         self.sum += other.sum;
         self.sum_squared += other.sum_squared;
         self.n += other.n;
     }
 
-    /// Root mean square of the values less `reference`.
+    /// Root mean square distance from `reference`.
     pub fn rms_about(&self, reference: f64) -> Option<f64> {
         if self.n == 0 {
             return None;
@@ -223,10 +221,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn utilization_is_a_share_of_what_there_was() {
+    fn utilization_is_sent_over_capacity() {
         assert_eq!(utilization(3.0, 4.0), Some(0.75));
         assert_eq!((utilization(0.0, 4.0), utilization(4.0, 4.0)), (Some(0.0), Some(1.0)));
-        // What was carried there was the capacity for; rounding below nothing is nothing; of nothing there is no share.
+        // At most 1; negative rounding errors count as 0; undefined without capacity.
         assert_eq!((utilization(5.0, 4.0), utilization(-1e-12, 4.0)), (Some(1.0), Some(0.0)));
         assert_eq!((utilization(0.0, 0.0), utilization(1.0, 0.0)), (None, None));
     }
@@ -240,13 +238,13 @@ mod tests {
         assert_eq!(bits(&[], 0, 10), 1000.0);
         // 5 s of 100, 10 s of 10, 2 s of 1000.
         assert_eq!(bits(&[], 5, 22), 2600.0);
-        // Without 8 to 12 s and what comes after 21 s: 3 s of 100, 8 s of 10, 1 s of 1000.
+        // Without 8 to 12 s and everything after 21 s: 3 s of 100, 8 s of 10, 1 s of 1000.
         assert_eq!(bits(&[(8 * s, 12 * s), (21 * s, u64::MAX)], 5, 22), 1380.0);
         assert_eq!(bits(&[(0, u64::MAX)], 5, 22), 0.0);
     }
 
     #[test]
-    fn sums_and_a_point_mean_the_same() {
+    fn sums_and_a_steady_state_give_equal_metrics() {
         // 40 packets for 3 s and 20 for 1 s: mean 35, mean square 1300, variance 75.
         let sums = LinkSums {
             length: 4.0,
@@ -272,7 +270,7 @@ mod tests {
         assert_eq!(ratios, [Some(0.1), Some(0.05), Some(0.025)]);
         assert_eq!((sums.metrics(None).qacd_pkts, sums.metrics(None).queue_ise_pkts2_s), (None, None));
         assert_eq!(LinkSums { length: 1.0, ..LinkSums::default() }.metrics(None).mark_ratio, None);
-        let point = LinkPoint {
+        let point = LinkSteadyState {
             queue_pkts: 35.0,
             queue_std_pkts: 75f64.sqrt(),
             arrivals: 1000.0,
@@ -285,10 +283,10 @@ mod tests {
         let still = point.metrics(Some(30.0));
         assert!((still.qacd_pkts.unwrap() - 10.0).abs() < 1e-12);
         assert_eq!(still.qacd_sampled_pkts, still.qacd_pkts);
-        // What a point does not know apart, it has as the sums have it.
+        // All other metrics are equal.
         let rest = LinkMetrics { qacd_pkts: None, qacd_sampled_pkts: None, queue_ise_pkts2_s: None, ..still };
         assert_eq!(rest, LinkMetrics { qacd_pkts: None, queue_ise_pkts2_s: None, ..seen });
-        assert_eq!(LinkPoint { mark_ratio: 0.5, ..LinkPoint::default() }.metrics(None).mark_ratio, None);
+        assert_eq!(LinkSteadyState { mark_ratio: 0.5, ..LinkSteadyState::default() }.metrics(None).mark_ratio, None);
     }
 
     #[test]
@@ -296,10 +294,10 @@ mod tests {
         let t_s: Vec<f64> = (1..=100).map(|k| f64::from(k) * 0.1).collect();
         let series = Series { queue_pkts: vec![40.0; 100], probability: vec![0.0; 100], t_s, ..Series::default() };
         let mut metrics = LinkMetrics::default();
-        metrics.tell_series(&series, None, 0.0, 10.0);
+        metrics.set_series(&series, None, 0.0, 10.0);
         assert_eq!((metrics.settling_s, metrics.overshoot_pkts), (None, None));
         assert_eq!(metrics.probability_mean, Some(0.0));
-        metrics.tell_series(&series, Some(35.0), 2.0, 10.0);
+        metrics.set_series(&series, Some(35.0), 2.0, 10.0);
         assert!((metrics.settling_s.unwrap() - 0.1).abs() < 1e-9);
         assert_eq!(metrics.overshoot_pkts, Some(5.0));
     }
@@ -311,41 +309,41 @@ mod tests {
         let series = Series { queue_pkts: vec![0.0; 5], probability, t_s, ..Series::default() };
         let mean = |start_s, end_s| {
             let mut metrics = LinkMetrics::default();
-            metrics.tell_series(&series, None, start_s, end_s);
+            metrics.set_series(&series, None, start_s, end_s);
             metrics.probability_mean
         };
-        // From its start up to, not including, its end; a sample without a probability does not count.
+        // From the start up to the end, exclusive; a sample without a probability does not count.
         assert_eq!((mean(1.0, 4.0), mean(2.0, 3.0), mean(4.5, 9.0)), (Some(0.2), None, None));
-        // CoDel and its like signal at moments: of them nothing is said. Who signals nothing, as DropTail, has 0.
+        // CoDel signals without a probability, so it is undefined. DropTail, which never signals, has 0.
         let zeros =
             Series { queue_pkts: vec![9.0; 2], probability: vec![0.0; 2], t_s: vec![0.0, 1.0], ..Series::default() };
         for (mark_ratio, early_drop_ratio, mean) in
             [(Some(0.1), Some(0.0), None), (None, Some(0.1), None), (Some(0.0), Some(0.0), Some(0.0))]
         {
             let mut metrics = LinkMetrics { mark_ratio, early_drop_ratio, ..LinkMetrics::default() };
-            metrics.tell_series(&zeros, None, 0.0, 9.0);
+            metrics.set_series(&zeros, None, 0.0, 9.0);
             assert_eq!(metrics.probability_mean, mean);
         }
     }
     #[test]
-    fn what_losses_and_waits_say_is_in_seconds() {
+    fn sojourn_times_and_loss_intervals_are_in_seconds() {
         let mut metrics = LinkMetrics::default();
         let mut waits = Histogram::default();
-        // 2^30 and 2^31 ns begin a bin each.
+        // 2^30 and 2^31 ns are at the start of a bin.
         [1 << 30, 1 << 31, 1 << 31].into_iter().for_each(|ns| waits.record(ns));
-        metrics.tell_sojourn(&waits);
+        metrics.set_sojourn(&waits);
         let second = (1u64 << 30) as f64 * 1e-9;
         assert!((metrics.sojourn_mean_s.unwrap() - 5.0 / 3.0 * second).abs() < 1e-9);
         for (told, at) in [(metrics.sojourn_p50_s, 2.0), (metrics.sojourn_p95_s, 2.0), (metrics.sojourn_p99_s, 2.0)] {
             assert!((told.unwrap() / second - at).abs() < 0.02, "{told:?}");
         }
-        // Losses at 1, 3, 7 and 8 s of two flows: 2, 4 and 1 s apart; each by itself, in a round trip of 1 ms.
-        let (mut clock, mut spacing) = (crate::LossClock::new(1_000_000), LossSpacing::default());
+        // Losses at 1, 3, 7 and 8 s of two flows: 2, 4 and 1 s apart; separate events at a round trip of 1 ms.
+        let (mut clock, mut spacing) = (crate::LossTracker::new(1_000_000), LossStatistics::default());
         for (at, flow) in [(1, 0), (3, 1), (7, 0), (8, 1)] {
             clock.lost(at * 1_000_000_000, flow, &mut spacing);
         }
         clock.close(&mut spacing);
-        metrics.tell_losses(&spacing);
+        metrics.set_losses(&spacing);
         assert!((metrics.loss_interval_mean_s.unwrap() - 7.0 / 3.0).abs() < 1e-9, "{:?}", metrics.loss_interval_mean_s);
         assert!((metrics.loss_interval_p50_s.unwrap() - 2.0).abs() < 0.02, "{:?}", metrics.loss_interval_p50_s);
         assert!((metrics.loss_interval_p95_s.unwrap() - 4.0).abs() < 0.04, "{:?}", metrics.loss_interval_p95_s);
@@ -353,12 +351,12 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_probability_stands_beside_signals() {
-        // Where samples show a probability it is their mean, whatever was signalled.
+    fn a_sampled_probability_counts_despite_signals() {
+        // Samples with a probability determine the mean, regardless of signals.
         let series =
             Series { queue_pkts: vec![9.0; 2], probability: vec![0.0, 0.5], t_s: vec![0.0, 1.0], ..Series::default() };
         let mut metrics = LinkMetrics { mark_ratio: Some(0.1), ..LinkMetrics::default() };
-        metrics.tell_series(&series, None, 0.0, 9.0);
+        metrics.set_series(&series, None, 0.0, 9.0);
         assert_eq!(metrics.probability_mean, Some(0.25));
     }
 }

@@ -1,92 +1,94 @@
-//! The meter of a link: exact time averages, sojourn times, losses and counts, in pieces between the edges of the
-//! windows.
+//! Meter of a link: exact time averages, sojourn times, losses and counts between window edges.
 
-use crate::{Histogram, LinkMetrics, LinkSums, LossClock, LossSpacing, Moments, Runs, dispersion, hurst_at_queue};
+use crate::{
+    Histogram, LinkMetrics, LinkSums, LossRuns, LossStatistics, LossTracker, Moments, hurst_at_queue,
+    index_of_dispersion,
+};
 
-/// Measures one queue. Time runs in nanoseconds.
+/// Meter of one queue. Times are in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Meter {
-    /// When the queue was last accounted for.
+    /// Time up to which the queue has been accounted for.
     last: u64,
-    /// How long the queue had each length in the piece in progress, nanoseconds.
+    /// Time at each queue length in the current interval, nanoseconds.
     levels: Vec<u64>,
     /// Target queue length, packets.
     target: Option<f64>,
-    /// Number of the packet that was lost last, by arrival from 1, and how many were lost one directly after the other.
+    /// Number (by arrival, from 1) of the last lost packet, and length of the current loss run.
     last_lost: u64,
     run: u64,
     /// Packets lost up to the last sample.
     lost: u64,
-    /// Packets lost between one sample and the next, from the start of the run on.
+    /// Packets lost between samples, from the start of the run.
     lost_per_sample: Vec<u32>,
-    /// First flow of each group of flows, in order, and which of `sojourns` counts the waits of its packets.
+    /// First flow of each flow group, in order, and the index in `sojourns` for its packets.
     histograms: Vec<(u32, u32)>,
-    /// Sojourn times of the piece in progress: of each group told apart, and at the end of all other packets.
+    /// Sojourn times of the current interval: of each separate group, and last of all other packets.
     sojourns: Vec<Histogram>,
-    /// Packets that arrived up to the last sample, and that were sent or lost; and both between one and the next.
+    /// Packets that arrived up to the last sample, and that departed or were lost; both between samples.
     arrived: u64,
     left: u64,
     arrived_per_sample: Vec<u32>,
     left_per_sample: Vec<u32>,
-    losses: LossClock,
+    losses: LossTracker,
     piece: LinkPiece,
-    /// What the queue had counted at the start of the piece in progress.
+    /// Counts of the queue at the start of the current interval.
     counts: Counts,
-    /// Bits of the packet then in transmission that were sent at the start of the piece in progress.
+    /// Bits already sent of the packet in transmission at the start of the current interval.
     partly_sent_bits: f64,
-    /// Finished pieces, in order.
+    /// Completed intervals, in order.
     pub pieces: Vec<LinkPiece>,
 }
 
-/// What happened between two edges.
+/// Measurements between two window edges.
 #[derive(Clone, Debug, Default)]
 pub struct LinkPiece {
-    /// Integral of the queue length over time, packets x nanoseconds.
+    /// Time integral of the queue length, packets x nanoseconds.
     pub area: u128,
-    /// Integral of its square.
+    /// Time integral of the squared queue length.
     pub area_squared: u128,
-    /// Integral of its distance from the target.
+    /// Time integral of the distance from the target.
     pub distance: f64,
-    /// Nanoseconds during which nobody waited.
+    /// Time with an empty queue, nanoseconds.
     pub empty_ns: u64,
-    /// Nanoseconds during which fewer packets waited than the target.
+    /// Time with a queue below the target, nanoseconds.
     pub below_target_ns: u64,
-    /// The longest queue that lasted for any time.
+    /// Longest queue that lasted for any time.
     pub longest: u64,
-    /// Queue lengths, counted by the nanoseconds that each lasted.
+    /// Queue lengths, weighted by time in nanoseconds.
     pub queue: Histogram,
-    /// Packets lost one directly after the other.
-    pub losses: Runs,
-    /// How far apart losses came, and of how many flows at a time.
-    pub spacing: LossSpacing,
-    /// Sojourn times of the packets taken for transmission, nanoseconds.
+    /// Runs of consecutive losses.
+    pub losses: LossRuns,
+    /// Intervals between losses, and flows hit.
+    pub spacing: LossStatistics,
+    /// Sojourn times of packets taken for transmission, nanoseconds.
     pub sojourn: Histogram,
-    /// The same for each group of flows by itself.
+    /// Sojourn times of each flow group.
     pub sojourn_of_group: Vec<Histogram>,
-    /// Sum, sum of squares and number of the queue lengths at the AQM's sampling instants.
+    /// Moments of the queue length at the AQM's sampling instants.
     pub sampled: Moments,
-    /// What the counts grew by.
-    pub grown: Counts,
+    /// Increase of the queue's counts.
+    pub counted: Counts,
     /// Packets lost on the wire.
     pub wire_lost: u64,
-    /// Bits sent at the end of the piece, less bits sent at its start, of the packets then in transmission.
+    /// Difference between the bits sent of the packets in transmission at the end and at the start.
     pub partly_sent_bits: f64,
 }
 
-/// What a queue counts from its beginning on, packets and bytes.
+/// Packet and byte counts of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Packets that arrived, lost ones included.
     pub arrivals: u64,
     /// Packets whose transmission ended.
     pub departures: u64,
-    /// Bytes of them.
+    /// Bytes of departed packets.
     pub departed_bytes: u64,
     /// Packets marked CE.
     pub marked: u64,
-    /// Packets that the AQM discarded.
+    /// Packets that the AQM dropped.
     pub early_dropped: u64,
-    /// Packets discarded for want of room.
+    /// Packets lost to a full buffer.
     pub overflow_dropped: u64,
 }
 
@@ -104,7 +106,7 @@ impl Default for Meter {
             left: 0,
             arrived_per_sample: Vec::new(),
             left_per_sample: Vec::new(),
-            losses: LossClock::default(),
+            losses: LossTracker::default(),
             histograms: Vec::new(),
             sojourns: vec![Histogram::default()],
             piece: LinkPiece::default(),
@@ -116,13 +118,13 @@ impl Default for Meter {
 }
 
 impl Meter {
-    /// The meter of a link with this target queue length in packets.
+    /// A meter for a link with a target queue length in packets.
     pub fn new(target: Option<f64>) -> Self {
         Meter { target, ..Meter::default() }
     }
 
-    /// From the start on sojourn times are counted for each group of flows by itself too. Of each group the number of
-    /// its first flow, rising, and whether its data come here; acknowledgements count for nobody.
+    /// Counts sojourn times separately for each flow group, given by the number of its first flow, in ascending order,
+    /// and whether its data cross this link. Acknowledgements are not counted.
     pub fn separate_groups(&mut self, groups: &[(u32, bool)]) {
         let others = groups.len() as u32;
         let histogram = |(group, &(first, data)): (u32, &(u32, bool))| (first, if data { group } else { others });
@@ -130,7 +132,7 @@ impl Meter {
         self.sojourns = vec![Histogram::default(); groups.len() + 1];
     }
 
-    /// Which histogram counts the waits of all packets, if that is the same for all.
+    /// Index of the histogram for the sojourn times of all packets, if there is a single one.
     pub fn only_histogram(&self) -> Option<u32> {
         match self.histograms[..] {
             [] => Some(0),
@@ -139,7 +141,7 @@ impl Meter {
         }
     }
 
-    /// Which histogram counts the waits of the packets of `flow`.
+    /// Index of the histogram for the sojourn times of packets of `flow`.
     #[inline]
     pub fn histogram_of(&self, flow: u32) -> u32 {
         if let [(first, histogram)] = self.histograms[..] {
@@ -151,37 +153,37 @@ impl Meter {
         }
     }
 
-    /// The same, where losses within `ns` nanoseconds of the first, a round trip, are one event.
+    /// Sets the duration of a loss event, a round trip of `ns` nanoseconds.
     pub fn with_round_trip(self, ns: u64) -> Self {
-        Meter { losses: LossClock::new(ns), ..self }
+        Meter { losses: LossTracker::new(ns), ..self }
     }
 
-    /// Up to when the queue was accounted for.
+    /// Time up to which the queue has been accounted for.
     pub fn now(&self) -> u64 {
         self.last
     }
 
-    /// Until `now` there were `queue` packets waiting.
+    /// Accounts for a queue of `queue` packets up to `now`.
     #[inline]
     pub fn advance(&mut self, now: u64, queue: u32) {
         let elapsed = now - self.last;
         self.last = now;
         match self.levels.get_mut(queue as usize) {
             Some(time) => *time += elapsed,
-            None => self.advance_beyond(queue, elapsed),
+            None => self.extend_levels(queue, elapsed),
         }
     }
 
-    /// From a queue of `queue` packets on one packet after the other joined it, or left it: when, and which of both. It
-    /// is never longer than `most`.
+    /// Accounts for a sequence of single arrivals and departures (time, whether an arrival) from `queue` packets on.
+    /// The queue never exceeds `most`.
     #[inline(never)]
     pub fn advance_through(&mut self, queue: u32, most: u32, changes: impl Iterator<Item = (u64, bool)>) {
         if most as usize >= self.levels.len() {
-            self.advance_beyond(most, 0);
+            self.extend_levels(most, 0);
         }
         let (mut queue, mut last) = (queue as usize, self.last);
         let levels = &mut self.levels[..];
-        // Without a branch, which nobody could foretell: which comes next hangs on when packets happen to come.
+        // Without branches, since arrivals and departures alternate at random.
         for (now, joins) in changes {
             levels[queue] += now - last;
             last = now;
@@ -190,14 +192,14 @@ impl Meter {
         self.last = last;
     }
 
-    /// The queue was longer than ever.
+    /// Extends the table for a longer queue.
     #[cold]
-    fn advance_beyond(&mut self, queue: u32, elapsed: u64) {
+    fn extend_levels(&mut self, queue: u32, elapsed: u64) {
         self.levels.resize((queue as usize + 1).next_power_of_two(), 0);
         self.levels[queue as usize] = elapsed;
     }
 
-    /// The packet of `flow` that arrived as number `arrival`, from 1, was lost at `now`.
+    /// Records the loss at `now` of the packet of `flow` that arrived as number `arrival`, from 1.
     pub fn lost(&mut self, arrival: u64, now: u64, flow: u32) {
         self.losses.lost(now, flow, &mut self.piece.spacing);
         if arrival != self.last_lost + 1 {
@@ -207,7 +209,7 @@ impl Meter {
         self.last_lost = arrival;
     }
 
-    /// The series is sampled.
+    /// Takes a sample of the series.
     pub fn sample(&mut self, counts: &Counts) {
         let lost = counts.lost();
         self.lost_per_sample.push((lost - self.lost) as u32);
@@ -219,7 +221,7 @@ impl Meter {
         self.left = left;
     }
 
-    /// How self-similar the arrivals were from sample number `from`, 0 at the start, up to sample number `until`.
+    /// Hurst parameter of the arrivals from sample `from`, 0 at the start, up to sample `until`.
     pub fn arrivals_hurst(&self, from: usize, until: usize) -> Option<f64> {
         let within = |counts: &[u32]| {
             let counts = counts.get(from..until.min(counts.len()))?;
@@ -228,13 +230,13 @@ impl Meter {
         hurst_at_queue(&within(&self.arrived_per_sample)?, &within(&self.left_per_sample)?)
     }
 
-    /// How unevenly losses came from sample number `from`, 0 at the start, up to sample number `until`.
+    /// Index of dispersion of the losses from sample `from`, 0 at the start, up to sample `until`.
     pub fn loss_dispersion(&self, from: usize, until: usize) -> Option<f64> {
         let counts = self.lost_per_sample.get(from..until.min(self.lost_per_sample.len()))?;
-        dispersion(counts.iter().copied())
+        index_of_dispersion(counts.iter().copied())
     }
 
-    /// Returns the sojourn times since the start of the run.
+    /// Sojourn times since the start of the run.
     pub fn sojourns_so_far(&self) -> Histogram {
         let mut all = Histogram::default();
         let finished = self.pieces.iter().map(|piece| &piece.sojourn);
@@ -242,28 +244,27 @@ impl Meter {
         all
     }
 
-    /// A packet was taken for transmission after `sojourn`, which counts in the histogram that
-    /// [`histogram_of`](Self::histogram_of) its flow says.
+    /// Records the sojourn time of a packet taken for transmission, in the histogram given by
+    /// [`histogram_of`](Self::histogram_of).
     #[inline]
     pub fn sojourn(&mut self, sojourn: u64, histogram: u32) {
         self.sojourns[histogram as usize].record(sojourn);
     }
 
-    /// A packet's transmission over a line ended; `lost`: it did not get through.
+    /// Records a transmission over the wire; `lost`: the packet was lost there.
     pub fn sent_over_line(&mut self, lost: bool) {
         self.piece.wire_lost += u64::from(lost);
     }
 
-    /// The AQM samples a queue of `queue` packets.
+    /// Records the queue length at a sampling instant of the AQM.
     pub fn sampled(&mut self, queue: u32) {
         self.piece.sampled.add(queue as f64);
     }
 
-    /// A window begins or ends at `now`: closes the piece in progress. Of the packet in transmission `partly_sent_bits`
-    /// are on the wire.
+    /// Ends the current interval at a window edge. `partly_sent_bits`: bits already sent of the packet in transmission.
     pub fn edge(&mut self, now: u64, queue: u32, counts: &Counts, partly_sent_bits: f64) {
         self.advance(now, queue);
-        // A run that goes on counts in both pieces.
+        // A loss run across the edge counts in both intervals.
         self.piece.losses.record(std::mem::take(&mut self.run));
         self.losses.close(&mut self.piece.spacing);
         let target = self.target.unwrap_or_default();
@@ -281,7 +282,7 @@ impl Meter {
         groups.iter().for_each(|each| self.piece.sojourn.merge(each));
         groups.pop();
         self.piece.sojourn_of_group = groups;
-        self.piece.grown = counts.combine(&self.counts, |now, then| now - then);
+        self.piece.counted = counts.combine(&self.counts, |now, then| now - then);
         self.piece.partly_sent_bits = partly_sent_bits - self.partly_sent_bits;
         self.partly_sent_bits = partly_sent_bits;
         self.counts = *counts;
@@ -290,7 +291,7 @@ impl Meter {
 }
 
 impl LinkPiece {
-    /// Adds a later piece.
+    /// Adds a later interval.
     pub fn merge(&mut self, later: &LinkPiece) {
         self.area += later.area;
         self.area_squared += later.area_squared;
@@ -306,44 +307,43 @@ impl LinkPiece {
         self.sojourn_of_group.iter_mut().zip(&later.sojourn_of_group).for_each(|(sum, each)| sum.merge(each));
         self.sampled.merge(&later.sampled);
         self.wire_lost += later.wire_lost;
-        self.grown = self.grown.combine(&later.grown, |a, b| a + b);
+        self.counted = self.counted.combine(&later.counted, |a, b| a + b);
         self.partly_sent_bits += later.partly_sent_bits;
     }
 
-    /// Bits sent; of a packet in transmission at either end, what was sent inside.
+    /// Bits sent, including the part inside the interval of packets in transmission at its edges.
     pub fn sent_bits(&self) -> f64 {
-        self.grown.departed_bytes as f64 * 8.0 + self.partly_sent_bits
+        self.counted.departed_bytes as f64 * 8.0 + self.partly_sent_bits
     }
 
-    /// The metrics of a link that was so for `length_ns`, could have carried `capacity_bits`, and has this target queue
-    /// length.
+    /// Metrics of an interval of `length_ns` with a capacity of `capacity_bits` and a target queue length.
     pub fn metrics(&self, length_ns: u64, capacity_bits: f64, target_pkts: Option<f64>) -> LinkMetrics {
-        let grown = &self.grown;
+        let counted = &self.counted;
         let sums = LinkSums {
             length: length_ns as f64,
             unit_s: 1e-9,
             area: self.area as f64,
             area_squared: self.area_squared as f64,
             sampled: self.sampled,
-            arrivals: grown.arrivals as f64,
-            departures: grown.departures as f64,
-            marked: grown.marked as f64,
-            early_dropped: grown.early_dropped as f64,
-            overflow_dropped: grown.overflow_dropped as f64,
+            arrivals: counted.arrivals as f64,
+            departures: counted.departures as f64,
+            marked: counted.marked as f64,
+            early_dropped: counted.early_dropped as f64,
+            overflow_dropped: counted.overflow_dropped as f64,
             sent: self.sent_bits(),
             capacity: capacity_bits,
         };
         let mut metrics = sums.metrics(target_pkts);
-        metrics.tell_sojourn(&self.sojourn);
-        metrics.tell_queue(&self.queue);
+        metrics.set_sojourn(&self.sojourn);
+        metrics.set_queue(&self.queue);
         metrics.wire_lost_pkts = Some(self.wire_lost);
         metrics.queue_iae_pkts_s = target_pkts.map(|_| self.distance * 1e-9);
-        let share = |ns: u64| (length_ns > 0).then(|| ns as f64 / length_ns as f64);
-        metrics.queue_empty_ratio = share(self.empty_ns);
-        metrics.queue_below_target_ratio = target_pkts.and_then(|_| share(self.below_target_ns));
+        let fraction = |ns: u64| (length_ns > 0).then(|| ns as f64 / length_ns as f64);
+        metrics.queue_empty_ratio = fraction(self.empty_ns);
+        metrics.queue_below_target_ratio = target_pkts.and_then(|_| fraction(self.below_target_ns));
         metrics.loss_run_mean_pkts = self.losses.mean();
         metrics.loss_run_max_pkts = self.losses.longest();
-        metrics.tell_losses(&self.spacing);
+        metrics.set_losses(&self.spacing);
         metrics
     }
 }
@@ -369,28 +369,28 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Lcg;
 
     #[test]
-    fn many_changes_at_once_count_as_one_after_the_other() {
-        // From 1 packet at 10 ns: one joins at 15, two leave at 18 and 30, one joins at 30, and nothing until 40.
+    fn a_sequence_of_changes_counts_like_single_ones() {
+        // From 1 packet at 10 ns: an arrival at 15, departures at 18 and 30, an arrival at 30, and nothing until 40.
         let changes = [(15, true), (18, false), (30, false), (30, true)];
         let mut at_once = Meter::new(Some(1.0));
         at_once.advance(10, 0);
         at_once.advance_through(1, 2, changes.into_iter());
         at_once.edge(40, 1, &Counts::default(), 0.0);
-        // 1 packet for 5 ns, 2 for 3 ns, 1 for 12 ns, none for no time, 1 for 10 ns; none for the first 10.
+        // 1 packet for 5 ns, 2 for 3 ns, 1 for 12 ns, 1 for 10 ns; an empty queue for the first 10.
         let piece = &at_once.pieces[0];
         assert_eq!((piece.area, piece.area_squared, piece.empty_ns, piece.longest), (33, 39, 10, 2));
     }
 
     #[test]
     fn arrivals_are_as_self_similar_as_their_series() {
-        // All that arrives leaves: numbers from 0 to 99 that know nothing of each other.
-        let (mut meter, mut counts, mut state) = (Meter::new(None), Counts::default(), 1u64);
+        // Every packet departs: independent numbers from 0 to 99.
+        let (mut meter, mut counts, mut rng) = (Meter::new(None), Counts::default(), Lcg(1));
         let mut series = Vec::new();
         for _ in 0..2048 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let arrived = (state >> 33) % 100;
+            let arrived = (rng.next() >> 33) % 100;
             series.push(arrived as f64);
             (counts.arrivals, counts.departures) = (counts.arrivals + arrived, counts.departures + arrived);
             meter.sample(&counts);
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn areas_and_samples_come_in_pieces_that_add_up() {
+    fn areas_and_samples_of_intervals_add_up() {
         let mut meter = Meter::new(Some(3.0));
         let counts = |arrivals| Counts { arrivals, ..Counts::default() };
         meter.advance(10, 0); // empty for 10 ns
@@ -412,22 +412,22 @@ mod tests {
         meter.sampled(6);
         meter.edge(30, 2, &counts(7), 300.0); // 2 packets for 10 ns
         let [first, second] = &meter.pieces[..] else { panic!("two pieces") };
-        assert_eq!((first.area, first.area_squared, first.grown.arrivals), (30, 100, 3));
-        assert_eq!((second.area, second.area_squared, second.grown.arrivals), (20, 40, 4));
+        assert_eq!((first.area, first.area_squared, first.counted.arrivals), (30, 100, 3));
+        assert_eq!((second.area, second.area_squared, second.counted.arrivals), (20, 40, 4));
         let mut whole = first.clone();
         whole.merge(second);
-        assert_eq!((whole.area, whole.grown.arrivals), (50, 7));
+        assert_eq!((whole.area, whole.counted.arrivals), (50, 7));
         assert_eq!((second.partly_sent_bits, whole.partly_sent_bits), (-500.0, 300.0));
         assert_eq!(whole.sampled.rms_about(4.0), Some(2.0));
         // 3, 1 and 1 packets off the target for 10, 5 and 5 ns, then 1 for 10 ns.
         assert_eq!((first.distance, second.distance, whole.distance), (40.0, 10.0, 50.0));
-        // Empty for 10 ns of the first piece; below the target then and for 5 ns of 2 packets, and for all of the
+        // Empty for 10 ns of the first interval; below the target then and for 5 ns of 2 packets, and for the whole
         // second.
         assert_eq!((first.empty_ns, first.below_target_ns, whole.empty_ns, whole.below_target_ns), (10, 15, 10, 25));
         let seen = whole.metrics(30, 1.0, Some(3.0));
         assert_eq!((seen.queue_empty_ratio, seen.queue_below_target_ratio), (Some(10.0 / 30.0), Some(25.0 / 30.0)));
         assert_eq!(whole.metrics(30, 1.0, None).queue_below_target_ratio, None);
-        // Half of the 30 ns with 2 packets, a third with none.
+        // Half of the 30 ns with 2 packets, a third with an empty queue.
         assert_eq!([0.3, 0.4, 0.8, 0.9].map(|q| whole.queue.quantile(q).unwrap()), [0.0, 2.0, 2.0, 4.0]);
     }
 
@@ -450,7 +450,7 @@ mod tests {
     fn the_metrics_of_merged_pieces_are_those_of_the_time_they_cover() {
         let mut meter = Meter::new(Some(2.0));
         let counts = |departures| Counts { departures, departed_bytes: 1000 * departures, ..Counts::default() };
-        // A packet waits for 4 s, then 2 for 1 s, with three sojourns of 1, 2 and 3 s and one loss on the wire of two.
+        // 1 packet for 4 s, then 2 for 1 s, three sojourn times of 1, 2 and 3 s, and two losses on the wire of three.
         meter.advance(4_000_000_000, 1);
         assert_eq!(meter.now(), 4_000_000_000);
         [1, 2].iter().for_each(|s| meter.sojourn(s * 1_000_000_000, 0));
@@ -466,7 +466,7 @@ mod tests {
         let seen = whole.metrics(8_000_000_000, 80_000.0, Some(2.0));
         assert_eq!((seen.wire_lost_pkts, seen.departures_pkts, seen.utilization), (Some(2), 5, Some(0.5)));
         assert!((seen.sojourn_mean_s.unwrap() - 2.0).abs() < 1e-9);
-        // A quarter-octave of 2^30 ns is 1/128 of it wide.
+        // A bin at 2^30 ns is 1/128 of it wide.
         assert!((seen.sojourn_p50_s.unwrap() - 2.0).abs() < 0.02 && (seen.sojourn_p99_s.unwrap() - 3.0).abs() < 0.03);
         // (4 * 1 + 1 * 2 + 3 * 6) / 8 = 3; off the target by 1, 0 and 4 packets for 4, 1 and 3 s.
         assert_eq!((seen.queue_mean_pkts, seen.queue_iae_pkts_s), (3.0, Some(16.0)));
@@ -475,8 +475,8 @@ mod tests {
     }
 
     #[test]
-    fn each_group_has_its_own_waits_and_the_link_has_all() {
-        // Flows 0 to 4, 5 and 6, from 7 on; of the second only acknowledgements come here.
+    fn sojourn_times_are_counted_by_group_and_in_total() {
+        // Flows 0 to 4, 5 and 6, from 7 on; only acknowledgements of the second cross this link.
         let mut meter = Meter::new(None);
         meter.separate_groups(&[(0, true), (5, false), (7, true)]);
         assert_eq!([0, 4, 5, 6, 7, 900].map(|flow| meter.histogram_of(flow)), [0, 0, 3, 3, 2, 2]);
@@ -491,18 +491,18 @@ mod tests {
         let means: Vec<_> = whole.sojourn_of_group.iter().map(Histogram::mean).collect();
         assert_eq!(means, [Some(20.0), None, Some(100.0)]);
         assert_eq!((whole.sojourn.total(), whole.sojourn.mean()), (4, Some(47.5)));
-        // Nobody is told apart: one histogram for all.
+        // Without separate groups one histogram counts all.
         assert_eq!(Meter::new(None).histogram_of(17), 0);
     }
 
     #[test]
-    fn losses_are_uneven_where_they_come_in_few_samples() {
+    fn bursty_losses_have_a_high_dispersion() {
         let mut meter = Meter::default();
         assert_eq!(meter.loss_dispersion(0, 4), None);
         for lost in [0, 4, 4, 4, 8, 9] {
             meter.sample(&Counts { overflow_dropped: lost, ..Counts::default() });
         }
-        // 0, 4, 0, 0, 4, 1. From the second on to the fifth: 4, 0, 0, 4 with mean 2 and variance 4.
+        // 0, 4, 0, 0, 4, 1. From the second to the fifth: 4, 0, 0, 4 with mean 2 and variance 4.
         assert_eq!(meter.loss_dispersion(1, 5), Some(2.0));
         // 4, 1: mean 2.5, variance 2.25; there is no seventh sample.
         assert!((meter.loss_dispersion(4, 9).unwrap() - 0.9).abs() < 1e-12);

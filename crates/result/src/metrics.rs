@@ -1,11 +1,11 @@
-//! The result of one run, with the keys that `aqumen run --json` prints.
+//! Result of one run, with the keys of `aqumen run --json`.
 
 use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::{CompletionMetrics, Histogram};
 
-/// The result of one run of one engine.
+/// Result of one run of one engine.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunResult {
     /// [`crate::SCHEMA`].
@@ -20,33 +20,33 @@ pub struct RunResult {
     pub aqm: AqmReport,
     /// The seed.
     pub seed: u64,
-    /// Name of each window and its ends in seconds.
+    /// Name and bounds (seconds) of each window.
     pub windows: IndexMap<String, [f64; 2]>,
     /// Metrics of each recorded link in each window.
     pub links: IndexMap<String, IndexMap<String, LinkMetrics>>,
     /// Metrics of each flow group in each window.
     pub flows: IndexMap<String, IndexMap<String, FlowMetrics>>,
-    /// What a reader should know of the run: one line each. Left out where there is nothing to say.
+    /// Notes on the run, one line each; omitted if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What the run cost. The only part that differs from one run to the next.
+    /// Cost of the run; the only part that is not reproducible.
     pub cost: Cost,
-    /// Queue and probability of each recorded link over time.
+    /// Time series of each recorded link.
     #[serde(skip)]
     pub series: IndexMap<String, Series>,
     /// Sojourn times of each recorded link in each window, nanoseconds.
     #[serde(skip)]
     pub sojourn: IndexMap<String, IndexMap<String, Histogram>>,
-    /// Queue lengths of each recorded link in each window, packets, counted by the nanoseconds that each lasted.
+    /// Queue lengths (packets) of each recorded link in each window, weighted by time in nanoseconds.
     #[serde(skip)]
     pub queue: IndexMap<String, IndexMap<String, Histogram>>,
 }
 
 impl RunResult {
-    /// A run of `engine` of which nothing is told yet.
+    /// An empty result of `engine`.
     ///
-    /// `windows`: name and ends in seconds, of the scenario called `scenario` with `seed`.
-    pub fn begun(
+    /// `windows`: name and bounds in seconds, of the scenario called `scenario` with `seed`.
+    pub fn new(
         engine: &'static str,
         scenario: &str,
         seed: u64,
@@ -71,21 +71,20 @@ impl RunResult {
     }
 }
 
-/// An AQM: what it was given, and what that resolved to. Numbers are in the units of the algorithm's table: packets,
-/// seconds, bit/s, Hz.
+/// Configuration of an AQM. Numbers are in the units of the algorithm's table: packets, seconds, bit/s, Hz.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct AqmReport {
     /// Name of the algorithm.
     pub name: String,
-    /// The values given, a profile's included.
+    /// Given values, including those of a profile.
     pub given: IndexMap<String, ParamValue>,
-    /// The parameters in force, designed ones included.
+    /// Parameters in force, including designed ones.
     pub params: IndexMap<String, ParamValue>,
-    /// The network for which what was not given is designed.
+    /// Nominal network for which missing parameters are designed.
     pub nominal: NominalReport,
 }
 
-/// The network for which an AQM designs what it is not given.
+/// Nominal network for which an AQM designs parameters that are not given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct NominalReport {
     /// Capacity.
@@ -106,13 +105,13 @@ pub struct NominalReport {
 pub enum ParamValue {
     /// A number in the parameter's unit.
     Number(f64),
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
-    /// A word.
+    /// A name.
     Choice(String),
 }
 
-/// Range of the values of a metric, by its key.
+/// Range of values of a metric, by its key.
 pub fn range_of(key: &str) -> [f64; 2] {
     match key {
         "utilization" | "jain_fairness" | "fairness_mean" | "probability_mean" | "arrivals_hurst" => [0.0, 1.0],
@@ -125,26 +124,26 @@ pub fn range_of(key: &str) -> [f64; 2] {
     }
 }
 
-/// What a link did in one window. Ratios are over arrivals; an undefined one (no arrivals, no target) is null.
+/// Metrics of a link in one window. Ratios are over arrivals; undefined ones (no arrivals, no target) are null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LinkMetrics {
-    /// Departed bits / capacity bits; of a packet in transmission at an edge of the window, the part inside counts.
+    /// Departed bits / capacity bits; packets in transmission at a window edge count by the part inside.
     pub utilization: Option<f64>,
-    /// Time average of the packets waiting.
+    /// Time average of the queue length, packets.
     pub queue_mean_pkts: f64,
-    /// Time-averaged standard deviation of the packets waiting.
+    /// Time-averaged standard deviation of the queue length, packets.
     pub queue_std_pkts: f64,
     /// Root mean square over time of queue minus target.
     pub qacd_pkts: Option<f64>,
-    /// The same at the AQM's sampling instants.
+    /// Root mean square of queue minus target at the AQM's sampling instants.
     pub qacd_sampled_pkts: Option<f64>,
     /// Mean time from arrival to the start of transmission, seconds.
     pub sojourn_mean_s: Option<f64>,
-    /// Median of the same.
+    /// Median of the sojourn time.
     pub sojourn_p50_s: Option<f64>,
-    /// Its 95th percentile.
+    /// 95th percentile of the sojourn time.
     pub sojourn_p95_s: Option<f64>,
-    /// Its 99th percentile.
+    /// 99th percentile of the sojourn time.
     pub sojourn_p99_s: Option<f64>,
     /// Packets that arrived.
     pub arrivals_pkts: u64,
@@ -152,156 +151,155 @@ pub struct LinkMetrics {
     pub departures_pkts: u64,
     /// Packets marked CE.
     pub marked_pkts: u64,
-    /// Packets the AQM discarded.
+    /// Packets that the AQM dropped.
     pub early_dropped_pkts: u64,
-    /// Packets discarded for want of room.
+    /// Packets lost to a full buffer.
     pub overflow_dropped_pkts: u64,
     /// Packets lost on the wire after their transmission.
     pub wire_lost_pkts: Option<u64>,
     /// Marked / arrived.
     pub mark_ratio: Option<f64>,
-    /// Discarded by the AQM / arrived.
+    /// Dropped by the AQM / arrived.
     pub early_drop_ratio: Option<f64>,
-    /// Discarded for want of room / arrived.
+    /// Lost to a full buffer / arrived.
     pub overflow_drop_ratio: Option<f64>,
-    /// Queue length below which the queue was for 5 % of the time.
+    /// 5th percentile of the queue length over time.
     pub queue_p5_pkts: Option<f64>,
-    /// For a quarter of the time.
+    /// 25th percentile.
     pub queue_p25_pkts: Option<f64>,
-    /// For half of the time.
+    /// Median.
     pub queue_p50_pkts: Option<f64>,
-    /// For three quarters of the time.
+    /// 75th percentile.
     pub queue_p75_pkts: Option<f64>,
-    /// For 95 % of the time.
+    /// 95th percentile.
     pub queue_p95_pkts: Option<f64>,
-    /// Share of the time during which no packet waited.
+    /// Fraction of the time with an empty queue.
     pub queue_empty_ratio: Option<f64>,
-    /// Share of the time during which fewer packets waited than the target.
+    /// Fraction of the time with a queue below the target.
     pub queue_below_target_ratio: Option<f64>,
     /// Mean of the samples of the probability in force.
     pub probability_mean: Option<f64>,
     /// Integral over time of the absolute value of queue minus target, packets x seconds.
     pub queue_iae_pkts_s: Option<f64>,
-    /// Integral over time of its square, packets^2 x seconds.
+    /// Integral over time of the squared difference, packets^2 x seconds.
     pub queue_ise_pkts2_s: Option<f64>,
     /// Seconds from the start of the window until the queue has settled; see [`crate::transient()`].
     pub settling_s: Option<f64>,
-    /// Largest sample of the queue above the target until then, packets.
+    /// Largest sample of the queue above the target until it has settled, packets.
     pub overshoot_pkts: Option<f64>,
-    /// Mean number of packets lost one directly after the other.
+    /// Mean number of consecutive losses.
     pub loss_run_mean_pkts: Option<f64>,
-    /// The most of them.
+    /// Largest number of consecutive losses.
     pub loss_run_max_pkts: Option<u64>,
     /// Index of dispersion of the losses over the sampling interval.
     pub loss_dispersion: Option<f64>,
-    /// Mean time from one loss to the next, seconds (RFC 7928 section 2.3).
+    /// Mean time between losses, seconds (RFC 7928 section 2.3).
     pub loss_interval_mean_s: Option<f64>,
-    /// Its median.
+    /// Median of the time between losses.
     pub loss_interval_p50_s: Option<f64>,
-    /// Its 95th percentile.
+    /// 95th percentile of the time between losses.
     pub loss_interval_p95_s: Option<f64>,
-    /// Mean number of flows that lose packets within one round trip of a loss; see [`crate::LossClock`].
+    /// Mean number of flows with losses within one round trip of a loss; see [`crate::LossTracker`].
     pub loss_event_flows_mean: Option<f64>,
-    /// The same over the flows that cross the link: 1 where each event hits all (RFC 7928 section 2.4).
+    /// Fraction of the flows across the link hit by a loss event: 1 if each event hits all (RFC 7928 section 2.4).
     pub loss_sync_ratio: Option<f64>,
-    /// Hurst parameter of the packets that arrive per sampling interval; see [`crate::hurst_at_queue`].
+    /// Hurst parameter of the arrivals per sampling interval; see [`crate::hurst_at_queue`].
     pub arrivals_hurst: Option<f64>,
-    /// How much the windows of the flows move together; see [`crate::Synchrony`].
+    /// Synchronisation of the flows' windows; see [`crate::Synchrony`].
     pub sync_index: Option<f64>,
     /// Slope of ln(goodput) over ln(round-trip time) of the flows; see [`crate::rtt_slope`].
     pub rtt_fairness_slope: Option<f64>,
     /// Mean over time of Jain's index over sliding intervals.
     pub fairness_mean: Option<f64>,
-    /// Seconds from the last start of a flow until that index reaches 0.9.
+    /// Seconds from the last start of a flow until the fairness index reaches 0.9.
     pub convergence_s: Option<f64>,
 }
 
-/// What a flow group got in one window.
+/// Metrics of a flow group in one window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FlowMetrics {
-    /// Bits delivered in order to the receiving applications, per second.
+    /// Goodput: bits delivered in order to the receiving applications, per second.
     pub goodput_bps: f64,
     /// Jain's index of the flows' goodputs, (sum x)^2 / (n sum x^2).
     pub jain_fairness: Option<f64>,
     /// Mean of the senders' round-trip time samples, seconds.
     pub rtt_mean_s: Option<f64>,
-    /// Mean sojourn time of its data packets at a recorded link, seconds; of several at that where they waited longest.
+    /// Mean sojourn time of its data packets, seconds, at the recorded link where it is longest.
     pub sojourn_mean_s: Option<f64>,
-    /// Its 95th percentile.
+    /// 95th percentile of the sojourn time.
     pub sojourn_p95_s: Option<f64>,
-    /// Its 99th percentile.
+    /// 99th percentile of the sojourn time.
     pub sojourn_p99_s: Option<f64>,
     /// Retransmitted / sent segments.
     pub retransmitted_ratio: Option<f64>,
     /// Retransmission time-outs.
     pub timeouts: Option<u64>,
-    /// Mean one-way delay, seconds. Of TCP two of 16 segments are looked at.
+    /// Mean one-way delay, seconds; of TCP over two of every 16 segments.
     pub delay_mean_s: Option<f64>,
-    /// Mean interarrival jitter (RFC 3550), seconds; of TCP the mean change of the delay between two segments in a row.
+    /// Mean interarrival jitter (RFC 3550), seconds; of TCP the mean change of the delay between consecutive segments.
     pub jitter_mean_s: Option<f64>,
-    /// Lost / sent packets: as the receivers of real-time traffic see it, of TCP as queues and wires do.
+    /// Lost / sent packets, as counted by receivers of real-time traffic; of TCP as counted by queues and wires.
     pub loss_ratio: Option<f64>,
-    /// Bits of packets, headers included, that reached the receivers, per second.
+    /// Throughput: bits of packets, headers included, that reached the receivers, per second.
     pub throughput_bps: Option<f64>,
     /// Median of the one-way delay, seconds.
     pub delay_p50_s: Option<f64>,
-    /// Its 95th percentile.
+    /// 95th percentile of the one-way delay.
     pub delay_p95_s: Option<f64>,
-    /// Its 99th percentile.
+    /// 99th percentile of the one-way delay.
     pub delay_p99_s: Option<f64>,
-    /// Packet delay variation (RFC 5481 section 4.2): 95th percentile of the delay less the smallest, seconds.
+    /// Packet delay variation (RFC 5481 section 4.2): 95th percentile of the delay minus the smallest, seconds.
     pub delay_variation_p95_s: Option<f64>,
-    /// The same with the 99th percentile.
+    /// Packet delay variation with the 99th percentile.
     pub delay_variation_p99_s: Option<f64>,
-    /// Mean number of packets lost one directly after the other.
+    /// Mean number of consecutive losses.
     pub loss_burst_mean_pkts: Option<f64>,
-    /// Video: frames that should have been shown.
+    /// Video: frames that were due.
     pub frames: Option<u64>,
-    /// Video: frames of which a packet was lost or late / frames.
+    /// Video: frames with a lost or late packet / frames.
     pub frame_loss_ratio: Option<f64>,
     /// Voice: rating R of the E-model.
     pub r_factor: Option<f64>,
     /// Voice: mean opinion score.
     pub mos: Option<f64>,
-    /// Arrivals of the application that found no flow idle.
+    /// Arrivals of the application that found no idle flow.
     pub refused: Option<u64>,
-    /// Transfers: mean time from the request to the first data that reach the application, seconds (RFC 7928 section
-    /// 2.2).
+    /// Transfers: mean time from the request to the first data at the application, seconds (RFC 7928 section 2.2).
     pub startup_mean_s: Option<f64>,
-    /// Its median.
+    /// Median of the start-up time.
     pub startup_p50_s: Option<f64>,
-    /// Its 95th percentile.
+    /// 95th percentile of the start-up time.
     pub startup_p95_s: Option<f64>,
-    /// Web: pages that were loaded.
+    /// Web: pages loaded.
     pub pages: Option<u64>,
-    /// Web: mean time to load a page, seconds.
+    /// Web: mean page load time, seconds.
     pub page_load_mean_s: Option<f64>,
-    /// Its median.
+    /// Median of the page load time.
     pub page_load_p50_s: Option<f64>,
-    /// Its 95th percentile.
+    /// 95th percentile of the page load time.
     pub page_load_p95_s: Option<f64>,
-    /// Its 99th percentile.
+    /// 99th percentile of the page load time.
     pub page_load_p99_s: Option<f64>,
-    /// Films in segments: viewers whose picture has moved by the end of the window.
+    /// Segmented video: viewers whose playback has started by the end of the window.
     pub video_began: Option<u64>,
-    /// Mean time from the first request to the first picture, of those that began in the window, seconds.
+    /// Mean time from the first request to the first picture, of playbacks that started in the window, seconds.
     pub video_startup_mean_s: Option<f64>,
     /// Stalls that began in the window.
     pub video_stalls: Option<u64>,
-    /// Time stalled / time from the first picture to the last.
+    /// Stalled time / time from the first picture to the last.
     pub video_stalled_ratio: Option<f64>,
-    /// Mean bit rate of the segments that came in the window.
+    /// Mean bit rate of segments that arrived in the window.
     pub video_bitrate_mean_bps: Option<f64>,
-    /// Segments that came in the window with another bit rate than the one before.
+    /// Segments that arrived in the window with another bit rate than the previous one.
     pub video_switches: Option<u64>,
-    /// Times of finite transfers, by size.
+    /// Completion times of finite transfers, by size.
     #[serde(flatten)]
     pub completions: CompletionMetrics,
 }
 
 impl FlowMetrics {
-    /// Fills in what sojourn times at a link say, in nanoseconds, unless the packets waited longer at another.
-    pub fn tell_sojourn(&mut self, sojourn: &Histogram) {
+    /// Sets the metrics of sojourn times at a link (nanoseconds), unless those at another link are longer.
+    pub fn set_sojourn(&mut self, sojourn: &Histogram) {
         let seconds = |ns: Option<f64>| ns.map(|ns| ns * 1e-9);
         let mean = seconds(sojourn.mean());
         if mean > self.sojourn_mean_s {
@@ -312,39 +310,37 @@ impl FlowMetrics {
     }
 }
 
-/// What a run cost.
+/// Cost of a run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Cost {
-    /// CPU time of the run, set-up included, seconds.
+    /// CPU time, set-up included, seconds.
     pub cpu_s: f64,
-    /// Time on the clock, seconds.
+    /// Wall-clock time, seconds.
     pub wall_s: f64,
     /// Events processed.
     pub events: u64,
     /// Packets that crossed the recorded links.
     pub bottleneck_packets: u64,
-    /// Threads that shared the run, if more than one did.
+    /// Threads of the run, if more than one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
 }
 
-/// A link over time, sampled at equal steps.
+/// Time series of a link at equal steps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
     /// Sampling instants, seconds.
     pub t_s: Vec<f64>,
-    /// Packets waiting.
+    /// Queue length, packets.
     pub queue_pkts: Vec<f64>,
     /// Probability in force.
     pub probability: Vec<f64>,
-    /// What the AQM shows of its state, such as its estimate of the capacity, by name; not a number where it showed
-    /// nothing.
+    /// State variables of the AQM by name, such as its capacity estimate; NaN where it showed none.
     pub state: IndexMap<&'static str, Vec<f64>>,
 }
 
 impl Series {
-    /// One more sample of a link with so many packets waiting; what of its AQM's state belongs to it comes by
-    /// [`Series::observe`].
+    /// Adds a sample; state variables follow through [`Series::observe`].
     pub fn sample(&mut self, at_s: f64, queue_pkts: f64, probability: f64) {
         self.state.values_mut().for_each(|values| values.resize(self.t_s.len(), f64::NAN));
         self.t_s.push(at_s);
@@ -352,9 +348,9 @@ impl Series {
         self.probability.push(probability);
     }
 
-    /// A quantity of the AQM's state at the latest sample.
+    /// Adds a state variable of the latest sample.
     pub fn observe(&mut self, name: &'static str, value: f64) {
-        // They are few: the right one is found sooner than its hash is worked out.
+        // Linear search, as there are few.
         let known = self.state.keys().position(|known| *known == name);
         let number = known.unwrap_or_else(|| self.state.insert_full(name, Vec::new()).0);
         let values = &mut self.state[number];
@@ -362,7 +358,7 @@ impl Series {
         values.push(value);
     }
 
-    /// The series of a quantity, as long as the others; `None` if the AQM never showed it.
+    /// Series of a state variable, as long as the others; `None` if the AQM never showed it.
     pub fn state(&self, name: &str) -> Option<Vec<f64>> {
         let mut values = self.state.get(name)?.clone();
         values.resize(self.t_s.len(), f64::NAN);
@@ -375,8 +371,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_is_as_long_as_the_series_whenever_it_was_shown() {
-        // The AQM changes after the second sample: from then on it shows `b` and no longer `a`.
+    fn state_variables_are_as_long_as_the_series() {
+        // The AQM changes after the second sample: from then on it shows `b` instead of `a`.
         let mut series = Series::default();
         for (at, name) in ["a", "a", "b"].into_iter().enumerate() {
             series.sample(at as f64, 7.0, 0.5);
@@ -392,8 +388,8 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_group_waits_as_long_as_at_the_link_where_it_waits_longest() {
-        // 2^30 ns is where a bin begins: 1.07 s; 2^28: a quarter of that, 2^31 twice as much.
+    fn the_sojourn_time_of_a_group_is_that_of_its_slowest_link() {
+        // 2^30 ns, 1.07 s, is at the start of a bin; 2^28 is a quarter of it, 2^31 twice as much.
         let waits = |ns: u64| {
             let mut histogram = Histogram::default();
             histogram.record(ns);
@@ -402,14 +398,14 @@ mod tests {
         let mut metrics = FlowMetrics::default();
         let second = (1u64 << 30) as f64 * 1e-9;
         for (ns, longest) in [(1 << 30, 1.0), (1 << 28, 1.0), (1 << 31, 2.0)] {
-            metrics.tell_sojourn(&waits(ns));
+            metrics.set_sojourn(&waits(ns));
             for told in [metrics.sojourn_mean_s, metrics.sojourn_p95_s, metrics.sojourn_p99_s] {
                 assert!((told.unwrap() / second - longest).abs() < 0.02, "after {ns} ns: {metrics:?}");
             }
         }
-        // No packet crossed the link: nothing is said of it.
+        // No packet crossed the link: nothing changes.
         let before = metrics.clone();
-        metrics.tell_sojourn(&Histogram::default());
+        metrics.set_sojourn(&Histogram::default());
         assert_eq!(metrics.sojourn_mean_s, before.sojourn_mean_s);
     }
 }

@@ -1,159 +1,168 @@
-//! The order of AQMs by a goal, and how sure it is. What is ranked are figures over seeds, as [`Summary`]s; differences
-//! that lie within the 95 % intervals are none.
+//! Ranking of AQMs by a goal, with its significance. The ranked metrics are [`Summary`]s over seeds; differences within
+//! 95 % intervals are not significant.
 //!
-//! Delay and utilisation are two figures. That one AQM is faster and as full is proof enough. Where one is faster and
-//! the other fuller, power decides: a rule without it has the fullest buffer among the best whatever it holds.
+//! Delay and utilisation are two metrics. An AQM with lower delay and equal utilisation is better. Where one has lower
+//! delay and the other higher utilisation, power decides; without it the largest queue would rank among the best
+//! regardless of its delay.
 
 use std::cmp::Ordering;
 use std::fmt;
 
-use indexmap::IndexMap;
-use serde::Serialize;
-
-use crate::goal::{Figure, GOALS, Goal};
+use crate::goal::{GOALS, Goal, GoalMetric};
 use crate::{Summary, letter_groups};
+use indexmap::IndexMap;
 
-/// Of each AQM the figures that are known of it, by metric.
-pub type Known = IndexMap<String, IndexMap<String, Summary>>;
+/// Summaries of the known metrics of each AQM.
+pub type MetricSummaries = IndexMap<String, IndexMap<String, Summary>>;
 
-/// The place of one AQM.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Place {
-    /// The AQM as it was asked for.
+/// Rank of one AQM.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rank {
+    /// The AQM as specified.
     pub aqm: String,
-    /// 1 + the number of AQMs that are clearly better.
+    /// 1 + the number of AQMs that are significantly better.
     pub place: usize,
-    /// It is clearly better than every other.
+    /// Whether it is significantly better than every other.
     pub clearly_best: bool,
-    /// AQMs of which neither it nor they are clearly better.
+    /// AQMs that are not significantly different.
     pub tied_with: Vec<String>,
-    /// Letters of a compact letter display: two AQMs share one if neither is clearly better. `None` without intervals.
+    /// Letters of a compact letter display: AQMs that share one are not significantly different. `None` without
+    /// intervals.
     pub group: Option<String>,
 }
 
 /// AQMs in order, the best first.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Ranking {
-    /// What decides.
+    /// Goal of the ranking.
     pub goal: &'static Goal,
-    /// That in words.
-    pub words: String,
-    /// The AQMs.
-    pub places: Vec<Place>,
+    /// Description of the goal.
+    pub description: String,
+    /// Ranks of the AQMs.
+    pub places: Vec<Rank>,
 }
 
-/// Why there is no order.
+/// Error of a ranking.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RankError {
-    /// There is no such goal.
-    Unknown(String),
-    /// No AQM has the goal's figure.
-    Lacking(&'static Goal),
+    /// Unknown name of a goal.
+    UnknownGoal(String),
+    /// No AQM has the goal's metric.
+    MissingMetric(&'static Goal),
 }
 
 impl fmt::Display for RankError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RankError::Unknown(by) => {
+            RankError::UnknownGoal(by) => {
                 let names: Vec<&str> = GOALS.iter().map(|goal| goal.name).collect();
                 write!(f, "rank by {by}: no such goal; choose from: {}", names.join(", "))
             }
-            RankError::Lacking(goal) => write!(f, "rank by {}: {}", goal.name, goal.needs),
+            RankError::MissingMetric(goal) => write!(f, "rank by {}: {}", goal.name, goal.missing),
         }
     }
 }
 
 impl std::error::Error for RankError {}
 
-/// Ranks AQMs by the goal of a name; without one by the queue's error where all have a target, else by delay at
-/// utilisation. Power counts `base_rtt_s`, the round-trip time without queues, beside the queue.
-pub fn rank(known: &Known, by: Option<&str>, base_rtt_s: f64) -> Result<Ranking, RankError> {
-    let goal = goal(known, by)?;
-    let spans: Vec<Vec<Span>> = known
+/// Ranks AQMs by the named goal; by default by queue error if all have a target, otherwise by delay at utilisation.
+/// Power includes `base_rtt_s`, the round-trip time without queueing.
+pub fn rank(summaries: &MetricSummaries, by: Option<&str>, base_rtt_s: f64) -> Result<Ranking, RankError> {
+    let goal = goal(summaries, by)?;
+    let intervals: Vec<Vec<Interval>> = summaries
         .values()
-        .map(|metrics| goal.figures.iter().map(|figure| Span::of(metrics.get(figure.key), figure)).collect())
+        .map(|metrics| goal.metrics.iter().map(|metric| Interval::new(metrics.get(metric.key), metric)).collect())
         .collect();
-    let power: Vec<Span> = spans.iter().filter(|_| goal.power).map(|each| Span::power(each, base_rtt_s)).collect();
-    let clearly = |a: usize, b: usize| {
-        let beats = beats(&spans[a], &spans[b], goal.figures);
+    let power: Vec<Interval> =
+        intervals.iter().filter(|_| goal.power).map(|each| Interval::power(each, base_rtt_s)).collect();
+    let is_better = |a: usize, b: usize| {
+        let beats = beats(&intervals[a], &intervals[b], goal.metrics);
         if power.is_empty() {
             return beats;
         }
-        // Never against the power of the means: so nobody beats, over others, who beats him.
+        // Never against the power of the means: this makes the relation acyclic.
         power[a].mean <= power[b].mean && (beats || power[a].high < power[b].low)
     };
-    let n = known.len();
-    let beats = Relation::of(n, clearly);
-    // No worse in any mean and better in one: no proof, but nobody may stand above whoever is ahead of him in all.
-    let ahead = Relation::of(n, |a, b| ahead(&spans[a], &spans[b]));
-    let below = Relation::of(n, |a, b| beats.holds(a, b) || ahead.holds(a, b)).closed();
-    let or_same = Relation::of(n, |a, b| a == b || below.holds(a, b));
-    let proven = or_same.then(&beats).then(&or_same);
+    let n = summaries.len();
+    let beats = Relation::new(n, is_better);
+    // Better or equal means are no proof, but exclude a lower rank.
+    let has_better_means = Relation::new(n, |a, b| has_better_means(&intervals[a], &intervals[b]));
+    let below = Relation::new(n, |a, b| beats.holds(a, b) || has_better_means.holds(a, b)).transitive_closure();
+    let or_same = Relation::new(n, |a, b| a == b || below.holds(a, b));
+    let proven = or_same.compose(&beats).compose(&or_same);
     let better = |b: usize| (0..n).filter(|&a| proven.holds(a, b) && !or_same.holds(b, a)).count();
     let places: Vec<usize> = (0..n).map(|b| 1 + better(b)).collect();
     let measured = |i: usize| {
-        let has_interval = |figure: &Figure| known[i].get(figure.key).is_some_and(|each| each.ci95.is_some());
-        goal.figures.iter().all(has_interval)
+        let has_interval = |metric: &GoalMetric| summaries[i].get(metric.key).is_some_and(|each| each.ci95.is_some());
+        goal.metrics.iter().all(has_interval)
     };
     let sure = n > 1 && (0..n).all(measured);
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|&a, &b| {
-        let means = |i: usize| power.get(i).into_iter().chain(&spans[i]).map(|span| span.mean);
+        let means = |i: usize| power.get(i).into_iter().chain(&intervals[i]).map(|interval| interval.mean);
         places[a].cmp(&places[b]).then_with(|| means(a).partial_cmp(means(b)).unwrap_or(Ordering::Equal))
     });
-    let name = |i: usize| known.get_index(i).map_or_else(String::new, |(aqm, _)| aqm.clone());
+    let name = |i: usize| summaries.get_index(i).map_or_else(String::new, |(aqm, _)| aqm.clone());
     let tied = |a: usize, b: usize| !beats.holds(a, b) && !beats.holds(b, a);
     let lettered: Vec<usize> = order.iter().copied().filter(|&i| measured(i)).collect();
     let letters = letter_groups(lettered.len(), |i, j| !tied(lettered[i], lettered[j]));
-    let place = |a: usize| Place {
+    let place = |a: usize| Rank {
         aqm: name(a),
         place: places[a],
         clearly_best: sure && (0..n).all(|b| a == b || beats.holds(a, b)),
         tied_with: (0..n).filter(|&b| b != a && tied(a, b)).map(name).collect(),
         group: lettered.iter().position(|&i| i == a).map(|row| letters[row].clone()),
     };
-    Ok(Ranking { goal, words: goal.said(base_rtt_s), places: order.into_iter().map(place).collect() })
+    Ok(Ranking { goal, description: goal.description_for(base_rtt_s), places: order.into_iter().map(place).collect() })
 }
 
-fn goal(known: &Known, by: Option<&str>) -> Result<&'static Goal, RankError> {
-    let named = |name: &str| Goal::named(name).ok_or_else(|| RankError::Unknown(name.into()));
+fn goal(summaries: &MetricSummaries, by: Option<&str>) -> Result<&'static Goal, RankError> {
+    let named = |name: &str| Goal::find(name).ok_or_else(|| RankError::UnknownGoal(name.into()));
     let Some(by) = by else {
-        let has_target = known.values().all(|metrics| metrics.contains_key("qacd_pkts"));
+        let has_target = summaries.values().all(|metrics| metrics.contains_key("qacd_pkts"));
         return named(if has_target { "queue-error" } else { "delay-at-utilization" });
     };
     let goal = named(by)?;
-    let figure = goal.figures[0].key;
-    if known.values().any(|metrics| metrics.contains_key(figure)) { Ok(goal) } else { Err(RankError::Lacking(goal)) }
+    let metric = goal.metrics[0].key;
+    if summaries.values().any(|metrics| metrics.contains_key(metric)) {
+        Ok(goal)
+    } else {
+        Err(RankError::MissingMetric(goal))
+    }
 }
 
-/// Interval and mean, turned so that less is better; a single run has one value; what is undefined is beyond all.
+/// Confidence interval and mean, signed so that less is better; infinite if undefined.
 #[derive(Clone, Copy, Debug)]
-struct Span {
+struct Interval {
     low: f64,
     mean: f64,
     high: f64,
 }
 
-impl Span {
-    fn of(summary: Option<&Summary>, figure: &Figure) -> Span {
+impl Interval {
+    fn new(summary: Option<&Summary>, metric: &GoalMetric) -> Interval {
         let Some(summary) = summary else {
-            return Span { low: f64::INFINITY, mean: f64::INFINITY, high: f64::INFINITY };
+            return Interval { low: f64::INFINITY, mean: f64::INFINITY, high: f64::INFINITY };
         };
         let mean = summary.mean;
         let [low, high] = summary.ci95.unwrap_or([mean, mean]);
-        if figure.more { Span { low: -high, mean: -mean, high: -low } } else { Span { low, mean, high } }
+        if metric.higher_is_better {
+            Interval { low: -high, mean: -mean, high: -low }
+        } else {
+            Interval { low, mean, high }
+        }
     }
 
-    /// Kleinrock's power of delay and utilisation, turned so that less is better: the time for which utilisation is
-    /// paid. As wide as the intervals of both figures allow.
+    /// Kleinrock's power of delay and utilisation, inverted so that less is better: response time per utilisation, with
+    /// the extreme values of both intervals.
     ///
     /// L. Kleinrock, "Power and deterministic rules of thumb for probabilistic problems in computer communications",
     /// ICC 1979: throughput over response time.
-    fn power(spans: &[Span], base_rtt_s: f64) -> Span {
-        let (delay, used) = (spans[0], spans[1]);
-        // Utilisation is turned: -1 is full.
+    fn power(intervals: &[Interval], base_rtt_s: f64) -> Interval {
+        let (delay, used) = (intervals[0], intervals[1]);
+        // The sign of utilisation is inverted: -1 is full.
         let paid = |delay_s: f64, used: f64| if used < 0.0 { (base_rtt_s + delay_s) / -used } else { f64::INFINITY };
-        Span {
+        Interval {
             low: paid(delay.low.max(0.0), used.low),
             mean: paid(delay.mean, used.mean),
             high: paid(delay.high, used.high),
@@ -161,26 +170,26 @@ impl Span {
     }
 }
 
-/// Whether one is clearly better in some figure and clearly worse in none.
-fn beats(one: &[Span], other: &[Span], figures: &[Figure]) -> bool {
-    let clear = |a: &[Span], b: &[Span]| {
-        let mut each = a.iter().zip(b).zip(figures);
-        each.any(|((a, b), figure)| a.high + figure.alike < b.low)
+/// Whether one is significantly better in some metric and significantly worse in none.
+fn beats(one: &[Interval], other: &[Interval], metrics: &[GoalMetric]) -> bool {
+    let clear = |a: &[Interval], b: &[Interval]| {
+        let mut each = a.iter().zip(b).zip(metrics);
+        each.any(|((a, b), metric)| a.high + metric.tolerance < b.low)
     };
     clear(one, other) && !clear(other, one)
 }
 
 /// Whether one's means are nowhere worse and somewhere better.
-fn ahead(one: &[Span], other: &[Span]) -> bool {
+fn has_better_means(one: &[Interval], other: &[Interval]) -> bool {
     let mut means = one.iter().zip(other).map(|(a, b)| (a.mean, b.mean));
     means.clone().all(|(a, b)| a <= b) && means.any(|(a, b)| a < b)
 }
 
-/// What holds between two of several.
+/// Binary relation between AQMs.
 struct Relation(Vec<Vec<bool>>);
 
 impl Relation {
-    fn of(n: usize, holds: impl Fn(usize, usize) -> bool) -> Self {
+    fn new(n: usize, holds: impl Fn(usize, usize) -> bool) -> Self {
         Relation((0..n).map(|a| (0..n).map(|b| holds(a, b)).collect()).collect())
     }
 
@@ -188,8 +197,8 @@ impl Relation {
         self.0[a][b]
     }
 
-    /// It holds over others too, however many.
-    fn closed(mut self) -> Self {
+    /// Transitive closure.
+    fn transitive_closure(mut self) -> Self {
         let n = self.0.len();
         for over in 0..n {
             for a in 0..n {
@@ -201,10 +210,10 @@ impl Relation {
         self
     }
 
-    /// It holds to someone, and `next` from there on.
-    fn then(&self, next: &Relation) -> Relation {
+    /// Composition with `next`.
+    fn compose(&self, next: &Relation) -> Relation {
         let n = self.0.len();
-        Relation::of(n, |a, b| (0..n).any(|over| self.holds(a, over) && next.holds(over, b)))
+        Relation::new(n, |a, b| (0..n).any(|over| self.holds(a, over) && next.holds(over, b)))
     }
 }
 
@@ -218,13 +227,13 @@ mod tests {
         Summary { mean, std: Some(half), ci95: Some([mean - half, mean + half]), n: 5 }
     }
 
-    fn known(rows: &[(&str, &[(&str, Summary)])]) -> Known {
+    fn summaries(rows: &[(&str, &[(&str, Summary)])]) -> MetricSummaries {
         let metrics = |row: &[(&str, Summary)]| row.iter().map(|&(key, each)| (key.to_string(), each)).collect();
         rows.iter().map(|&(aqm, row)| (aqm.to_string(), metrics(row))).collect()
     }
 
-    /// Mean sojourn time in milliseconds and utilisation, give or take a tenth of a millisecond and 0.0001.
-    fn link(rows: &[(&str, f64, f64)]) -> Known {
+    /// Mean sojourn time in milliseconds and utilisation, with intervals of ±0.1 ms and ±0.0001.
+    fn link(rows: &[(&str, f64, f64)]) -> MetricSummaries {
         let each = rows.iter().map(|&(aqm, delay_ms, used)| {
             let delay = ("sojourn_mean_s".to_string(), summary(delay_ms * 1e-3, 1e-4));
             (aqm.to_string(), IndexMap::from([delay, ("utilization".to_string(), summary(used, 1e-4))]))
@@ -237,10 +246,10 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_of_overlaps_still_tells_the_ends_apart() {
-        // a [8, 12], b [11, 15], c [14, 18]: a is clearly better than c, b is tied with both.
+    fn overlapping_intervals_are_tied_and_disjoint_ones_differ() {
+        // a [8, 12], b [11, 15], c [14, 18]: a is significantly better than c, b is tied with both.
         let error = |mean| ("qacd_pkts", summary(mean, 2.0));
-        let found = rank(&known(&[("c", &[error(16.0)]), ("b", &[error(13.0)]), ("a", &[error(10.0)])]), None, 0.0);
+        let found = rank(&summaries(&[("c", &[error(16.0)]), ("b", &[error(13.0)]), ("a", &[error(10.0)])]), None, 0.0);
         let found = found.unwrap();
         assert_eq!(found.goal.name, "queue-error");
         assert_eq!(order(&found), [("a", 1, false), ("b", 1, false), ("c", 2, false)]);
@@ -248,77 +257,81 @@ mod tests {
     }
 
     #[test]
-    fn who_is_ahead_of_a_clear_winner_stands_above_whom_that_one_beats() {
-        // b, 10 +- 0.5, is clearly better than c, 12 +- 0.5. a, 9.9 +- 5, proves nothing, and is ahead of b.
+    fn a_better_mean_than_that_of_a_better_aqm_ranks_at_least_as_high() {
+        // b, 10 ± 0.5, is significantly better than c, 12 ± 0.5. a, 9.9 ± 5, is not significantly different but has a
+        // better mean than b.
         let error = |mean, half| ("qacd_pkts", summary(mean, half));
-        let all = known(&[("c", &[error(12.0, 0.5)]), ("b", &[error(10.0, 0.5)]), ("a", &[error(9.9, 5.0)])]);
+        let all = summaries(&[("c", &[error(12.0, 0.5)]), ("b", &[error(10.0, 0.5)]), ("a", &[error(9.9, 5.0)])]);
         let found = rank(&all, None, 0.0).unwrap();
         assert_eq!(order(&found), [("a", 1, false), ("b", 1, false), ("c", 3, false)]);
     }
 
     #[test]
-    fn as_full_and_faster_is_better_whatever_else_is_said() {
+    fn equal_utilisation_and_lower_delay_is_better() {
         // Power, 1/s: 0.997 / 0.0374 = 26.7; 0.954 / 0.0539 = 17.7; 0.998 / 0.930 = 1.07.
         let all = link(&[("codel", 23.9, 0.954), ("fq-codel", 7.4, 0.997), ("droptail", 900.0, 0.998)]);
         let found = rank(&all, None, 0.03).unwrap();
         assert_eq!(found.goal.name, "delay-at-utilization");
-        assert!(found.words.contains("utilisation over round-trip time (30 ms without queues"), "{}", found.words);
+        assert!(
+            found.description.contains("utilisation over round-trip time (30 ms without queues"),
+            "{}",
+            found.description
+        );
         assert_eq!(order(&found), [("fq-codel", 1, true), ("codel", 2, false), ("droptail", 3, false)]);
     }
 
     #[test]
-    fn where_one_is_faster_and_the_other_fuller_power_decides() {
+    fn power_decides_between_lower_delay_and_higher_utilisation() {
         let all = link(&[("fast", 5.0, 0.80), ("full", 50.0, 0.99)]);
-        // 0.80 / 0.025 = 32 against 0.99 / 0.070 = 14.1; beside a second on the way 0.796 against 0.943.
+        // 0.80 / 0.025 = 32 and 0.99 / 0.070 = 14.1; with a base RTT of 1 s 0.796 and 0.943.
         assert_eq!(order(&rank(&all, None, 0.02).unwrap())[0], ("fast", 1, true));
         assert_eq!(order(&rank(&all, None, 1.0).unwrap())[0], ("full", 1, true));
     }
 
     #[test]
-    fn half_a_percent_of_utilisation_is_as_full() {
-        // A second without queues: 3.5 ms less is proof where the other is fuller by 0.0021; power, 0.988 and 0.989,
+    fn half_a_percent_of_utilisation_counts_as_equal() {
+        // At a base RTT of 1 s: 3.5 ms less is significant, and 0.0021 more utilisation is not; power, 0.988 and 0.989,
         // agrees.
         let found = rank(&link(&[("slow", 4.0, 0.992), ("fast", 0.5, 0.9899)]), None, 1.0).unwrap();
         assert_eq!(order(&found), [("fast", 1, true), ("slow", 2, false)]);
-        // Fuller by 0.0041: power is 0.990 and 0.989, and nobody stands above an AQM of more power.
+        // 0.0041 more utilisation: power is 0.990 and 0.989, and an AQM never ranks above one of higher power.
         let found = rank(&link(&[("slow", 4.0, 0.994), ("fast", 0.5, 0.9899)]), None, 1.0).unwrap();
         assert_eq!(order(&found), [("slow", 1, true), ("fast", 2, false)]);
-        // Power 0.9915 / 1.0034 = 0.98814 and 0.992 / 1.004 = 0.98805, each give or take 0.0002: 0.6 ms less alone is
-        // the proof.
+        // Power 0.9915 / 1.0034 = 0.98814 and 0.992 / 1.004 = 0.98805, each ± 0.0002: only the 0.6 ms are significant.
         let found = rank(&link(&[("slow", 4.0, 0.992), ("fast", 3.4, 0.9915)]), None, 1.0).unwrap();
         assert_eq!(order(&found), [("fast", 1, true), ("slow", 2, false)]);
     }
 
     #[test]
-    fn more_goodput_and_better_calls_come_first_and_what_is_undefined_last() {
+    fn better_calls_come_first_and_undefined_ones_last() {
         let calls = |mean| ("mos", summary(mean, 0.1));
-        let all = known(&[("none", &[]), ("poor", &[calls(2.0)]), ("good", &[calls(4.2)])]);
+        let all = summaries(&[("none", &[]), ("poor", &[calls(2.0)]), ("good", &[calls(4.2)])]);
         let found = rank(&all, Some("calls"), 0.0).unwrap();
         assert_eq!(order(&found), [("good", 1, false), ("poor", 2, false), ("none", 3, false)]);
     }
 
     #[test]
-    fn one_run_has_an_order_by_its_means_and_no_proof() {
+    fn a_single_run_is_ordered_by_its_means_without_significance() {
         let once = |mean| ("qacd_pkts", Summary { mean, std: None, ci95: None, n: 1 });
-        let found = rank(&known(&[("a", &[once(3.0)]), ("b", &[once(2.0)])]), None, 0.0).unwrap();
+        let found = rank(&summaries(&[("a", &[once(3.0)]), ("b", &[once(2.0)])]), None, 0.0).unwrap();
         assert_eq!(order(&found), [("b", 1, false), ("a", 2, false)]);
     }
 
     #[test]
-    fn a_goal_that_is_unknown_or_lacks_its_figure_is_told() {
+    fn an_unknown_goal_and_a_missing_metric_are_errors() {
         let all = link(&[("a", 1.0, 0.9)]);
-        let told = |by| rank(&all, Some(by), 0.0).unwrap_err().to_string();
-        assert_eq!(told("calls"), "rank by calls: no flow group is a call");
-        assert!(told("speed").starts_with("rank by speed: no such goal; choose from: queue-error, delay, p99, "));
+        let message = |by| rank(&all, Some(by), 0.0).unwrap_err().to_string();
+        assert_eq!(message("calls"), "rank by calls: no flow group is a call");
+        assert!(message("speed").starts_with("rank by speed: no such goal; choose from: queue-error, delay, p99, "));
     }
 
     proptest! {
         #[test]
-        fn whoever_is_dominated_in_delay_and_utilisation_never_stands_above(
+        fn an_aqm_dominated_in_delay_and_utilisation_never_ranks_above(
             rows in prop::collection::vec((1.0f64..100.0, 0.5f64..1.0, 0.0f64..0.02, 0.0f64..0.05), 2..8),
             base_s in 0.0f64..0.2,
         ) {
-            let all: Known = rows.iter().enumerate().map(|(i, &(delay_ms, used, wide_s, wide))| {
+            let all: MetricSummaries = rows.iter().enumerate().map(|(i, &(delay_ms, used, wide_s, wide))| {
                 let delay = ("sojourn_mean_s".to_string(), summary(delay_ms * 1e-3, wide_s));
                 (i.to_string(), IndexMap::from([delay, ("utilization".to_string(), summary(used, wide))]))
             }).collect();

@@ -14,7 +14,7 @@ use crate::measure::sharing::Sharing;
 /// Makes the result of a finished run.
 pub(crate) fn result(plan: &Plan, mut run: Outcome) -> RunResult {
     let edges = edges(plan);
-    let mut result = RunResult::begun("packet", &plan.scenario, plan.seed, plan.window_bounds());
+    let mut result = RunResult::new("packet", &plan.scenario, plan.seed, plan.window_bounds());
     result.notes.clone_from(&plan.notes);
     result.cost.events = run.events;
     result.cost.threads = run.threads;

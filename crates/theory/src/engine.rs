@@ -1,6 +1,6 @@
 //! The theory engine: a prediction told as the result of a run.
 
-use aqumen_result::{FlowMetrics, LinkMetrics, LinkPoint, RunResult, Series};
+use aqumen_result::{FlowMetrics, LinkMetrics, LinkSteadyState, RunResult, Series};
 use aqumen_scenario::{Plan, Window};
 use indexmap::IndexMap;
 
@@ -15,7 +15,7 @@ pub fn run(plan: &Plan) -> Result<RunResult, Error> {
     only_wires(plan)?;
     let prediction = predict(plan)?;
     known_signals(&prediction)?;
-    let mut result = RunResult::begun("theory", &plan.scenario, plan.seed, plan.window_bounds());
+    let mut result = RunResult::new("theory", &plan.scenario, plan.seed, plan.window_bounds());
     result.notes.clone_from(&plan.notes);
     result.aqm = plan.links.iter().find(|link| link.record).map(|link| aqm_report(&link.aqm)).unwrap_or_default();
     for (name, windows) in &prediction {
@@ -75,7 +75,7 @@ fn link_metrics(at: &LinkPrediction, target: Option<f64>, window: &Window) -> Li
         }
     };
     let arrivals = departures / (1.0 - early - overflow);
-    let point = LinkPoint {
+    let point = LinkSteadyState {
         queue_pkts: at.queue_pkts,
         queue_std_pkts: spread,
         arrivals,

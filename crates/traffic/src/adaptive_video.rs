@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use aqumen_result::{Film, Playback};
+use aqumen_result::{Playback, SegmentedVideo};
 use aqumen_scenario::Traffic;
 use aqumen_scenario::streams::Stream;
 use aqumen_scenario::traffic;
@@ -18,10 +18,10 @@ use aqumen_units::{Instant, Rate, Span};
 use crate::source::{Action, Source, Step};
 
 /// Returns the video of `traffic`, if it comes in segments.
-pub fn film(traffic: &Traffic) -> Option<Film> {
+pub fn film(traffic: &Traffic) -> Option<SegmentedVideo> {
     let Traffic::AdaptiveVideo(spec) = traffic else { return None };
     let (segment_ns, play_at_ns) = (spec.segment.as_nanos(), spec.play_at.as_nanos());
-    Some(Film { segment_ns, play_at_ns, segments: spec.segments() })
+    Some(SegmentedVideo { segment_ns, play_at_ns, segments: spec.segments() })
 }
 
 /// The player of one viewer.
@@ -46,7 +46,7 @@ enum Stage {
 }
 
 impl AdaptiveVideo {
-    pub(super) fn new(spec: &traffic::AdaptiveVideo, film: Film) -> Self {
+    pub(super) fn new(spec: &traffic::AdaptiveVideo, film: SegmentedVideo) -> Self {
         AdaptiveVideo {
             spec: spec.clone(),
             playback: Playback::new(film),

@@ -35,6 +35,7 @@ mod config;
 mod endpoint;
 
 mod message;
+mod range_set;
 pub mod rtp;
 pub mod sctp;
 pub mod tcp;

@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 
 use aqumen_network::Receptions;
 use aqumen_network::measurement::pieces_in;
-use aqumen_result::{FlowMetrics, Requests, Served, jain, tell_films};
+use aqumen_result::{CompletedRequest, FlowMetrics, Requests, fill_video_metrics, jain};
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_scenario::traffic::Scope;
 use aqumen_scenario::{Plan, Traffic, Window};
@@ -509,11 +509,11 @@ impl<'a> Hosts<'a> {
                 let flows = &self.flows[first as usize..(first + connections) as usize];
                 let delivered = flows.iter().map(|flow| flow.delivered_at).filter(|at| *at != u64::MAX);
                 let delivered_at = delivered.max().unwrap_or(now);
-                if let Some(asked_at) = application.page_at.take() {
-                    self.measurements.requests.pages.push(Served {
+                if let Some(requested_at) = application.page_at.take() {
+                    self.measurements.requests.pages.push(CompletedRequest {
                         flow: first,
                         bytes: 0,
-                        asked_at,
+                        requested_at,
                         first_at: None,
                         delivered_at,
                     });
@@ -526,9 +526,15 @@ impl<'a> Hosts<'a> {
     /// Notifies the application of `flow` that its transfer was delivered.
     fn complete(&mut self, now: u64, flow: u32) -> Result<(), Error> {
         let state = &mut self.flows[flow as usize];
-        let Some((bytes, asked_at, _)) = state.request.take() else { return Ok(()) };
+        let Some((bytes, requested_at, _)) = state.request.take() else { return Ok(()) };
         let (first_at, delivered_at) = (state.first_at, state.delivered_at);
-        self.measurements.requests.transfers.push(Served { flow, bytes, asked_at, first_at, delivered_at });
+        self.measurements.requests.transfers.push(CompletedRequest {
+            flow,
+            bytes,
+            requested_at,
+            first_at,
+            delivered_at,
+        });
         let Some(index) = state.application else { return Ok(()) };
         let application = &mut self.applications[index];
         application.source.on_delivered(if application.shared.is_some() { 0 } else { flow - application.first });
@@ -717,7 +723,7 @@ impl HostMeasurements {
             });
             if let Some(film) = aqumen_traffic::film(&group_plan.traffic) {
                 let segments = self.requests.transfers.iter();
-                tell_films(&mut metrics, film, group_plan.flows.clone(), start..end, segments, |flow| {
+                fill_video_metrics(&mut metrics, film, group_plan.flows.clone(), start..end, segments, |flow| {
                     plan.stop_ns(flow)
                 });
             }

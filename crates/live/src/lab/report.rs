@@ -116,7 +116,7 @@ pub fn result(
     measurements: Option<&HostMeasurements>,
     cost: Cost,
 ) -> RunResult {
-    let mut result = RunResult::begun("live", &plan.scenario, plan.seed, plan.window_bounds());
+    let mut result = RunResult::new("live", &plan.scenario, plan.seed, plan.window_bounds());
     result.notes.clone_from(&plan.notes);
     result.cost = cost;
     if let Some(measurements) = measurements {
@@ -240,7 +240,7 @@ mod tests {
         let by_window = || IndexMap::from([("all".to_owned(), histogram.clone())]);
         let mut series = aqumen_result::Series::default();
         series.sample(0.5, 7.0, 0.25);
-        let mut result = RunResult::begun("live", "one", 1, std::iter::empty());
+        let mut result = RunResult::new("live", "one", 1, std::iter::empty());
         result.series.insert("link".to_owned(), series);
         result.sojourn.insert("link".to_owned(), by_window());
         result.queue.insert("link".to_owned(), by_window());

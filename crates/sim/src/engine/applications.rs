@@ -9,7 +9,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use aqumen_result::Served;
+use aqumen_result::CompletedRequest;
 use aqumen_scenario::Traffic;
 use aqumen_scenario::traffic::Scope;
 use aqumen_traffic::{Action, Step};
@@ -232,13 +232,13 @@ impl Hosts<'_> {
                 let connections = &applications[..applications[0].connections as usize];
                 let delivered_at = connections.iter().map(|connection| connection.delivered_at).fold(0, u64::max);
                 let first = &mut applications[0];
-                if let Some(asked_at) = first.page_at.take()
+                if let Some(requested_at) = first.page_at.take()
                     && first.tells
                 {
-                    self.measures.requests.pages.push(Served {
+                    self.measures.requests.pages.push(CompletedRequest {
                         flow,
                         bytes: 0,
-                        asked_at,
+                        requested_at,
                         first_at: None,
                         delivered_at,
                     });
@@ -317,7 +317,13 @@ impl Hosts<'_> {
         if let Some(Request { bytes, at, first_at }) = request {
             let delivered_at = application.delivered_at;
             if application.tells {
-                self.measures.requests.transfers.push(Served { flow, bytes, asked_at: at, first_at, delivered_at });
+                self.measures.requests.transfers.push(CompletedRequest {
+                    flow,
+                    bytes,
+                    requested_at: at,
+                    first_at,
+                    delivered_at,
+                });
             }
             if let Some(of_group) = self.applications.of_groups.get_mut(application.group as usize)
                 && application.running

@@ -7,7 +7,7 @@ pub(crate) mod segments;
 pub(crate) mod sharing;
 
 use aqumen_network::Receptions;
-use aqumen_result::{FlowMetrics, Requests, tell_films};
+use aqumen_result::{FlowMetrics, Requests, fill_video_metrics};
 use aqumen_scenario::{Plan, Traffic, Window};
 
 use sharing::{Sharing, TransferState};
@@ -70,7 +70,7 @@ impl Measures {
             });
             if let Some(film) = aqumen_traffic::film(&of.traffic) {
                 let segments = self.requests.transfers.iter();
-                tell_films(metrics, film, of.flows.clone(), window, segments, |flow| plan.stop_ns(flow));
+                fill_video_metrics(metrics, film, of.flows.clone(), window, segments, |flow| plan.stop_ns(flow));
             }
         }
     }

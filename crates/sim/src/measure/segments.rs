@@ -112,7 +112,7 @@ impl Segments {
             sum.merge(&of.pieces[k]);
             lost += of.lost[k];
         }
-        metrics.tell_delay(&sum.delay);
+        metrics.set_delay(&sum.delay);
         metrics.jitter_mean_s = (sum.changes > 0).then(|| sum.change as f64 * 1e-9 / sum.changes as f64);
         metrics.loss_ratio = (sent > 0).then(|| lost as f64 / sent as f64);
     }

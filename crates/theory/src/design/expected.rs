@@ -1,6 +1,6 @@
 //! Behaviour to expect of a design in a run: mean queue and oscillation.
 
-use aqumen_result::BOUND_SHARE;
+use aqumen_result::SATURATION_FRACTION;
 use aqumen_scenario::AqmChoice;
 use serde::Serialize;
 
@@ -65,7 +65,7 @@ impl Expectation {
                 expected.oscillation_std_pkts = Some(cycle.std_pkts);
                 // The linear period is that of a small swing at the boundary of stability.
                 expected.oscillation_period_s = cycle.period_s.or(Some(period));
-                if cycle.spared > 0.0 && cycle.at_bound < BOUND_SHARE {
+                if cycle.spared > 0.0 && cycle.at_bound < SATURATION_FRACTION {
                     expected.oscillates = Some(false);
                 }
             }

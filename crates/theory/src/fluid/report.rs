@@ -97,7 +97,7 @@ impl Marks {
 }
 
 fn result(plan: &Plan, fluid: &Fluid, links: &[usize], marks: &Marks, series: Vec<Series>) -> RunResult {
-    let mut result = RunResult::begun("fluid", &plan.scenario, plan.seed, plan.window_bounds());
+    let mut result = RunResult::new("fluid", &plan.scenario, plan.seed, plan.window_bounds());
     result.notes.clone_from(&plan.notes);
     for (number, group) in plan.groups.iter().enumerate() {
         let of_window =
@@ -185,7 +185,7 @@ fn link_metrics(
         capacity: fluid.capacity_pkts(j, window.start.as_nanos(), window.end.as_nanos()),
     };
     let mut metrics = sums.metrics(plan.links[number].target_pkts);
-    metrics.tell_sojourn(sojourn);
+    metrics.set_sojourn(sojourn);
     metrics
 }
 
@@ -202,10 +202,10 @@ fn judge_series(
     let (step, samples) = (plan.sample_interval, &series.queue_pkts[inside]);
     let mut queue = Histogram::default();
     samples.iter().for_each(|&pkts| queue.record_many(libm::rint(pkts.max(0.0)) as u64, step.as_nanos()));
-    metrics.tell_queue(&queue);
+    metrics.set_queue(&queue);
     metrics.queue_iae_pkts_s =
         target.map(|target| samples.iter().map(|&pkts| (pkts - target).abs()).sum::<f64>() * step.as_secs_f64());
-    metrics.tell_series(series, target, start_s, end_s);
+    metrics.set_series(series, target, start_s, end_s);
     queue
 }
 

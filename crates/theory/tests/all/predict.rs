@@ -1,6 +1,6 @@
 //! The theory engine on whole scenarios, against the fluid engine.
 
-use aqumen_result::{Measured, Predicted, RunResult, Seen, beside};
+use aqumen_result::{Measurement, Observations, Prediction, RunResult, compare_prediction};
 use aqumen_scenario::{Plan, Scenario};
 use aqumen_theory::{engine, fluid, predict};
 
@@ -433,22 +433,22 @@ fn what_packets_do_around_the_rest_is_in_the_result() {
 fn a_prediction_as_json_is_what_stands_beside_a_measurement() {
     let measured = |result: &RunResult| {
         let metrics = serde_json::to_string(&result.links["bottleneck"]["steady"]).unwrap();
-        serde_json::from_str::<Measured>(&metrics).unwrap()
+        serde_json::from_str::<Measurement>(&metrics).unwrap()
     };
     let steady = |plan: &Plan| {
         let prediction = predict::predict(plan).unwrap();
         let json = serde_json::to_string(&prediction["bottleneck"]["steady"]).unwrap();
-        serde_json::from_str::<Predicted>(&json).unwrap()
+        serde_json::from_str::<Prediction>(&json).unwrap()
     };
-    let seen = Seen { loops: true, ..Seen::default() };
+    let seen = Observations { loops: true, ..Observations::default() };
     // Stable: the fluid run is where it was predicted, in windows that are small on paper too.
     let stable = plan("exp1", "pi", &[]);
-    let told = beside(&steady(&stable), &measured(&fluid(&stable)), &seen);
+    let told = compare_prediction(&steady(&stable), &measured(&fluid(&stable)), &seen);
     assert!(told.point["gain_margin"] > 1.0 && told.point["queue_std_pkts"] > 0.0, "{:?}", told.point);
     assert!((told.predicted["queue_mean_pkts"].unwrap() - told.measured["queue_mean_pkts"].unwrap()).abs() < 1.0);
     assert!(matches!(&told.notes[..], [note] if note.contains("time-outs rule")), "{:?}", told.notes);
     // Unstable: the oscillation is expected.
     let unstable = plan("exp3@n50", "red:min_th=50pkt,max_th=150pkt,max_p=0.3,weight=0.002", &[]);
-    let told = beside(&steady(&unstable), &measured(&fluid(&unstable)), &seen);
+    let told = compare_prediction(&steady(&unstable), &measured(&fluid(&unstable)), &seen);
     assert!(told.notes.iter().any(|note| note.contains("limit cycle expected, period")), "{:?}", told.notes);
 }

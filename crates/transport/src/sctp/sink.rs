@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use aqumen_units::{Ecn, Instant};
 
 use super::{BLOCKS, CHUNK_HEADER, Data, Sack, SctpConfig, Setup};
-use crate::tcp::range_set::RangeSet;
+use crate::range_set::RangeSet;
 use crate::{Body, Delivery, Endpoint, Message, Packet, Stats};
 
 /// Receiving endpoint of an association.

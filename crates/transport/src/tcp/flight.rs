@@ -229,7 +229,7 @@ impl Flight {
             }
         }
         let acked = acked.filter(|_| !ambiguous);
-        outcome.send_times = acked.or(sacked).map(|left| SendTimes { last: sacked.unwrap_or(left).last, ..left });
+        outcome.send_times = acked.or(sacked).map(|times| SendTimes { last: sacked.unwrap_or(times).last, ..times });
         outcome
     }
 
@@ -237,7 +237,7 @@ impl Flight {
     /// timer, as the segments in flight have not had their full time.
     pub(super) fn restarts_timer(&self, outcome: AckOutcome) -> bool {
         let oldest = self.records.front();
-        oldest.is_some_and(|oldest| outcome.send_times.is_some_and(|left| left.first < oldest.sent_at))
+        oldest.is_some_and(|oldest| outcome.send_times.is_some_and(|times| times.first < oldest.sent_at))
     }
 
     /// Removes a record that is no longer in flight from the counts.
@@ -386,25 +386,25 @@ mod tests {
     use crate::testing::ms;
 
     /// Segments 0 to 9 are sent, one per millisecond, and `again` once more at 20 ms; then `number` and `runs` arrive.
-    fn left(again: &[u32], number: u32, runs: &[(u32, u32)]) -> Option<(Instant, Instant)> {
+    fn send_times(again: &[u32], number: u32, runs: &[(u32, u32)]) -> Option<(Instant, Instant)> {
         let mut flight = Flight::new();
         (0..10).for_each(|seq| flight.on_sent(ms(u64::from(seq)), seq));
         again.iter().for_each(|&seq| flight.on_sent(ms(20), seq));
         let mut sack = SackBlocks::EMPTY;
         assert!(runs.iter().all(|run| sack.push(run.0, run.1)));
         let ack = Ack { ack: number, window: 1000, ece: false, echo: ms(0), sack, feedback: Feedback::None };
-        let left = flight.on_ack(ms(30), &ack, None, 10, |_, _| {}).send_times;
-        left.map(|left| (left.first, left.last))
+        let times = flight.on_ack(ms(30), &ack, None, 10, |_, _| {}).send_times;
+        times.map(|times| (times.first, times.last))
     }
 
     #[test]
     fn round_trips_run_from_the_first_to_be_acknowledged_and_the_last_to_arrive() {
-        assert_eq!(left(&[], 3, &[]), Some((ms(0), ms(2))));
-        assert_eq!(left(&[], 3, &[(7, 8), (5, 6)]), Some((ms(0), ms(7))));
-        assert_eq!(left(&[], 0, &[(7, 8), (5, 6)]), Some((ms(5), ms(7))));
+        assert_eq!(send_times(&[], 3, &[]), Some((ms(0), ms(2))));
+        assert_eq!(send_times(&[], 3, &[(7, 8), (5, 6)]), Some((ms(0), ms(7))));
+        assert_eq!(send_times(&[], 0, &[(7, 8), (5, 6)]), Some((ms(5), ms(7))));
         // A retransmission is acknowledged: its sending time is ambiguous.
-        assert_eq!(left(&[1], 3, &[]), None);
-        assert_eq!(left(&[1], 3, &[(5, 7)]), Some((ms(5), ms(6))));
-        assert_eq!(left(&[5], 0, &[(5, 7)]), Some((ms(6), ms(6))));
+        assert_eq!(send_times(&[1], 3, &[]), None);
+        assert_eq!(send_times(&[1], 3, &[(5, 7)]), Some((ms(5), ms(6))));
+        assert_eq!(send_times(&[5], 0, &[(5, 7)]), Some((ms(6), ms(6))));
     }
 }

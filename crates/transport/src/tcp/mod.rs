@@ -8,7 +8,6 @@ mod config;
 mod congestion;
 mod delayed_ack;
 mod flight;
-pub(crate) mod range_set;
 mod receiver;
 mod reduction;
 mod rto;

@@ -24,8 +24,8 @@ use aqumen_units::{Bytes, Ecn, Instant, Span};
 
 use super::congestion::RequiredFeedback;
 use super::delayed_ack::{self, DelayedAck};
-use super::range_set::RangeSet;
 use super::{Ack, Feedback, SackBlocks, Segment, TcpConfig, Variant};
+use crate::range_set::RangeSet;
 
 /// Receiving endpoint of a connection.
 #[derive(Clone, Debug)]

@@ -8,9 +8,9 @@
 
 use alloc::vec::Vec;
 
-use super::range_set::RangeSet;
 use super::reduction::ReductionState;
 use super::{Ack, LossDetection, TcpConfig};
+use crate::range_set::RangeSet;
 
 /// DupThresh of RFC 6675.
 pub(super) const DUPLICATES: u8 = 3;

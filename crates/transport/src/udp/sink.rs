@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use aqumen_units::Instant;
 
 use super::UdpConfig;
-use crate::tcp::range_set::RangeSet;
+use crate::range_set::RangeSet;
 use crate::{Body, Delivery, Endpoint, Message, Packet, Stats};
 
 /// Largest number of incomplete messages; a new one evicts the oldest. Parts of a message are sent back to back, so a

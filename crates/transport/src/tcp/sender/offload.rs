@@ -16,11 +16,11 @@ use crate::tcp::{Segment, TcpConfig};
 
 /// Linux: least segments of a super-packet (`tcp_min_tso_segs`), most bytes, and the shift of the smallest round-trip
 /// time in microseconds (`tcp_tso_rtt_log`).
-const LEAST: u32 = 2;
+const MIN_SEGMENTS: u32 = 2;
 const MOST_BYTES: u64 = 65_536;
 const RTT_LOG: u32 = 9;
 /// Super-packets per second; the kernel divides by a power of two.
-const SHARES_OF_A_SECOND: f64 = 1024.0;
+const SUPER_PACKETS_PER_SECOND: f64 = 1024.0;
 
 impl Sender {
     /// Sets PSH on a segment that ends its super-packet.
@@ -30,11 +30,11 @@ impl Sender {
         let joins = before.at == now && before.next == segment.seq;
         let segments = if joins { before.segments + 1 } else { 1 };
         let alone = segment.retransmission || segment.syn;
-        let growth_blocked = || self.control().is_some_and(|control| control.release(now) > now);
+        let held_by_pacer = || self.control().is_some_and(|control| control.release(now) > now);
         let over = alone
             || segments >= self.max_super_packet(cfg, rack.flight.min_rtt())
             || self.choose_rack(cfg, &rack) != Some(next)
-            || growth_blocked();
+            || held_by_pacer();
         rack.super_packet = SuperPacket { at: now, next, segments: if over { 0 } else { segments } };
         self.put_rack(rack);
         Segment { push: segment.push || over && !alone && segments > 1, ..segment }
@@ -49,7 +49,8 @@ impl Sender {
             .smoothed(cfg)
             .map_or(f64::INFINITY, |srtt| pace_gain(&window) * window.cwnd.max(1.0) / srtt.as_secs_f64().max(1e-6));
         let near = min_rtt.map_or(0, |rtt| MOST_BYTES >> ((rtt.as_nanos() / 1000) >> RTT_LOG).min(63));
-        let of_pace = (pace / SHARES_OF_A_SECOND).min(1e6) as u64;
-        (of_pace + near / payload).clamp(u64::from(LEAST), (MOST_BYTES / payload).max(u64::from(LEAST))) as u32
+        let paced = (pace / SUPER_PACKETS_PER_SECOND).min(1e6) as u64;
+        (paced + near / payload).clamp(u64::from(MIN_SEGMENTS), (MOST_BYTES / payload).max(u64::from(MIN_SEGMENTS)))
+            as u32
     }
 }

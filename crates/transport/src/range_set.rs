@@ -45,7 +45,7 @@ impl RangeSet {
     }
 
     /// Ranges of `first..end` that are not in the set.
-    pub(super) fn gaps(&self, first: u32, end: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
+    pub(crate) fn gaps(&self, first: u32, end: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
         let ends = self.0.iter().map(|range| range.0).chain([u32::MAX]);
         let starts = [0].into_iter().chain(self.0.iter().map(|range| range.1));
         let clipped = starts.zip(ends).map(move |(from, to)| (from.max(first), to.min(end)));
