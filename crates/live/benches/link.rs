@@ -39,17 +39,18 @@ mod linux {
         let datagrams = "count = 8\ntransport = \"udp\"\ntraffic = { kind = \"cbr\", rate = \"1Mbit\" }\n";
         let plan = plan(aqm, "10Gbit", "0s", datagrams);
         let bottleneck = plan.flows[0].path.iter().copied().find(|link| plan.links[*link as usize].record).unwrap();
-        let ways = (0..2 * plan.flows.len()).map(|way| if way % 2 == 0 { vec![bottleneck] } else { vec![] }).collect();
-        let network = Network::with_routes(&plan, ways, |_| false).unwrap();
-        let (bare, mut of_link) = (Rig::new().unwrap(), Rig::new().unwrap());
+        let routes =
+            (0..2 * plan.flows.len()).map(|route| if route % 2 == 0 { vec![bottleneck] } else { vec![] }).collect();
+        let network = Network::with_routes(&plan, routes, |_| false).unwrap();
+        let (bare, mut loaded) = (Rig::new().unwrap(), Rig::new().unwrap());
         let other = Rig::new().unwrap();
-        let tuns = std::mem::replace(&mut of_link.tuns, other.tuns);
+        let tuns = std::mem::replace(&mut loaded.tuns, other.tuns);
         let mut forwarder = Forwarder::new(network, tuns, 1500, FlowClassifier::new(&plan), Clock::starting_in(0));
         let (mut costs_bare, mut costs) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             bare.burst().unwrap();
             costs_bare.push(bare.carry_bare().unwrap());
-            of_link.burst().unwrap();
+            loaded.burst().unwrap();
             let cpu = CpuTime::for_thread();
             let mut read = 0;
             while read < BURST {

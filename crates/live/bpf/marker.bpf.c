@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* The marker: at the egress of a device it marks or drops each packet with the probability that the controller ordered.
+/* The marker: signals each packet at the egress of a device with the probability that the controller ordered.
  *
- * It stands before the shaper, so a packet passes it on arrival. An order holds until its deadline: a controller that hangs or died
- * leaves a queue without an AQM, not a link without traffic. What is chosen becomes CE if it is ECN-capable and is dropped
- * otherwise; what is not IPv4 or IPv6, neighbour discovery and what the operator spares always passes. A super-packet of n
- * segments is chosen with 1 - (1-p)^n.
+ * It runs before the shaper, when a packet arrives. An order is valid until its deadline: without new orders everything passes.
+ * A signalled packet is marked CE if it is ECN-capable, and dropped otherwise. Packets that are not IPv4 or IPv6, neighbour
+ * discovery and the packets of `spare` always pass. A super-packet of n segments is signalled with probability 1 - (1-p)^n.
  *
- * Here the class that a packet will queue in is not known yet. Where the device has several, the operator says which packets are
- * regulated (`only`); other packets pass uncounted.
+ * The class in which a packet will queue is not known yet. On a device with several classes `only` selects the packets that are
+ * regulated; all others pass and are not counted.
  *
- * The coin comes first: only for chosen packets is the clock read, and are headers looked into unless `only` asks for them. What an
- * untouched packet costs is mostly memory that is not in the cache, so it touches little: orders, counts, and the state of the coin
- * beside them. Headers are read and written by offset, since the kernel's own
- * helper for CE trusts offsets that hand-made frames set wrong. Build: scripts/bpf.
+ * The random choice comes first. The clock, and the headers unless `only` needs them, are read for signalled packets alone. A packet
+ * costs mostly cache misses, so the random state lies beside the counters. Headers are read and written by offset: the kernel's
+ * helper for CE relies on offsets that packet sockets may set wrong. Build: scripts/bpf.
  */
 
 typedef unsigned char u8;
@@ -26,7 +24,7 @@ typedef unsigned long long u64;
 /* Keeps the compiler from merging counters of two branches into one computed address, which the verifier refuses. */
 #define APART() __asm__ volatile("" ::: "memory")
 
-/* What the kernel shows of a packet (linux/bpf.h, struct __sk_buff), as far as the last member used here. */
+/* Packet as the kernel presents it (linux/bpf.h, struct __sk_buff), up to the last member used here. */
 struct __sk_buff {
 	u32 len, pkt_type, mark, queue_mapping, protocol, vlan_present, vlan_tci, vlan_proto, priority, ingress_ifindex;
 	u32 ifindex, tc_index, cb[5], hash, tc_classid, data, data_end, napi_id, family, remote_ip4, local_ip4;
@@ -44,37 +42,37 @@ static long (*l3_csum_replace)(struct __sk_buff *, u32 offset, u64 from, u64 to,
 static u64 (*ktime_get_coarse_ns)(void) = (void *)160;
 static long (*skb_load_bytes)(const struct __sk_buff *, u32 offset, void *to, u32 len) = (void *)26;
 
-/* Not OK, which would end the evaluation: programs of others after this one still run. */
+/* Continues with the next program at this hook; TC_ACT_OK would end the evaluation. */
 #define PASS (-1)
 #define DROP 2
 
 #define ONE (1U << 31)
 #define UNROLLED _Pragma("clang loop unroll(full)")
 
-/* What the controller orders. */
+/* Order of the controller. */
 struct orders {
-	u64 deadline_ns; /* by the monotonic clock; later than that everything passes */
+	u64 deadline_ns; /* by the monotonic clock; afterwards everything passes */
 	u32 chance;	 /* p in units of 2^-31 */
-	u32 ecn;	 /* mark what can carry a mark */
+	u32 ecn;	 /* mark ECN-capable packets */
 };
 
-/* What happened, in packets as they pass here and in segments as they will be on the wire. */
+/* Counters, in packets as they pass here and in segments as they will be on the wire. */
 struct counts {
 	u64 packets, segments, bytes;
-	u64 coin; /* state of the generator; zero before the first toss */
+	u64 random; /* state of the generator; zero before its first use */
 	u64 marked, marked_segments;
 	u64 dropped, dropped_segments, dropped_bytes;
-	u64 spared;	/* chosen, and passed: not IP, neighbour discovery, by the operator's rules, or cut short */
-	u64 unregulated; /* chosen, and passed because the order was too old */
+	u64 spared;	/* selected, and passed: not IP, neighbour discovery, `spare`, or truncated */
+	u64 unregulated; /* selected, and passed because the order had expired */
 };
 
-/* Rules that choose packets: one that fits any of them is chosen. */
+/* Packet rules; a packet matches if it fits any of them. */
 struct rules {
 	u64 dscps;	  /* code points, a bit each */
 	u64 protocols[4]; /* IP protocols, a bit each */
-	u32 kinds;	  /* which of the rules are given */
+	u32 kinds;	  /* kinds of rules in use */
 	u32 mark, mask;	  /* firewall mark */
-	u32 unused;	  /* so that no byte is left to the compiler */
+	u32 unused;	  /* explicit padding */
 	u16 ports[8];	  /* ports of TCP and UDP at either end; zero: none */
 };
 
@@ -83,10 +81,10 @@ struct rules {
 #define BY_MARK 4
 #define BY_PORT 8
 
-/* What never changes while the marker is loaded. */
+/* Constants of a loaded marker. */
 struct setup {
 	struct rules spare; /* never marked or dropped */
-	struct rules only;  /* with any kind given: all else passes, and is not counted */
+	struct rules only;  /* if in use: all other packets pass and are not counted */
 	u32 link_header;    /* bytes before the network header: 14 for Ethernet, 0 for tunnels and PPP */
 	u32 unused;
 };
@@ -107,10 +105,10 @@ struct {
 	struct counts *value;
 } COUNTS SEC(".maps");
 
-/* (2^31 - chance)^n / 2^31^(n-1): the chance, in units of 2^-31, that none of n segments is chosen. n below 1024: the largest packet
- * that Linux builds has 512 KiB. Without branches, and unrolled as all loops here: without CAP_PERFMON the verifier follows paths
- * that a processor would only guess, and those never leave a loop. */
-INLINE u32 none_chosen(u32 chance, u32 n)
+/* (2^31 - chance)^n / 2^31^(n-1): probability, in units of 2^-31, that none of n segments is selected. n is below 1024, since the
+ * largest packet of Linux has 512 KiB. All loops are unrolled, and this one has no branches: without CAP_PERFMON the verifier also
+ * follows speculative paths, which never leave a loop. */
+INLINE u32 none_selected(u32 chance, u32 n)
 {
 	u64 base = ONE - chance, none = ONE;
 
@@ -126,27 +124,27 @@ INLINE u32 none_chosen(u32 chance, u32 n)
 	return none;
 }
 
-/* 31 random bits, by Marsaglia's xorshift (13, 7, 17), which the kernel's own generator starts. */
-INLINE u32 toss(struct counts *counts)
+/* 31 random bits by Marsaglia's xorshift (13, 7, 17), seeded by the kernel's generator. */
+INLINE u32 draw(struct counts *counts)
 {
-	u64 coin = counts->coin;
+	u64 random = counts->random;
 
-	if (!coin)
-		coin = (u64)get_prandom_u32() << 32 | get_prandom_u32() | 1;
-	coin ^= coin << 13;
-	coin ^= coin >> 7;
-	coin ^= coin << 17;
-	counts->coin = coin;
-	return coin >> 33;
+	if (!random)
+		random = (u64)get_prandom_u32() << 32 | get_prandom_u32() | 1;
+	random ^= random << 13;
+	random ^= random >> 7;
+	random ^= random << 17;
+	counts->random = random;
+	return random >> 33;
 }
 
-/* The headers of a packet, as far as the marker asks. */
+/* Header fields that the marker needs. */
 struct headers {
 	u32 network; /* offset of the IP header */
 	u32 version;
 	u8 tos; /* traffic class */
-	u8 protocol; /* the transport's, behind extension headers */
-	u8 first; /* the transport header is in this packet: no later fragment, nothing unknown before it */
+	u8 protocol; /* transport, after extension headers */
+	u8 first; /* the transport header is in this packet: no later fragment, no unknown header before it */
 	u8 start[2]; /* the first two bytes of the IP header */
 	u32 transport; /* its offset */
 };
@@ -177,7 +175,7 @@ INLINE void skip_extensions(struct __sk_buff *skb, struct headers *h)
 		if (h->protocol == 44) {
 			h->transport += 8;
 			if (extension[2] || extension[3] & 0xf8) {
-				/* A later fragment: what follows is data. */
+				/* A later fragment: data follow. */
 				h->protocol = extension[0];
 				h->first = 0;
 				return;
@@ -192,7 +190,7 @@ INLINE void skip_extensions(struct __sk_buff *skb, struct headers *h)
 	h->first = 0;
 }
 
-/* Finds the IP header and what the marker asks of it. Zero if there is none or it is cut short. */
+/* Reads the header fields. Zero if there is no IP header or it is truncated. */
 INLINE int read_headers(struct __sk_buff *skb, struct headers *h)
 {
 	u8 bytes[40];
@@ -276,21 +274,21 @@ INLINE int fits(struct __sk_buff *skb, const volatile struct rules *rules, const
 	return 0;
 }
 
-/* Whether a packet that was chosen must pass all the same. */
+/* Whether a selected packet is exempt. */
 INLINE int is_spared(struct __sk_buff *skb, const struct headers *h)
 {
 	u8 kind;
 
 	if (h->version == 6 && h->protocol == 58 && h->first) {
-		/* RFC 4861: a router's and a neighbour's solicitation and advertisement, and a redirect. A mark would be legal
-		 * there and a drop would end the link, so both pass. */
+		/* RFC 4861: solicitations and advertisements of routers and neighbours, and redirects. Without them the link
+		 * fails. */
 		if (skb_load_bytes(skb, h->transport, &kind, 1) || (kind >= 133 && kind <= 137))
 			return 1;
 	}
 	return fits(skb, &SETUP.spare, h);
 }
 
-/* Makes the ECN field CE. Zero if it cannot be written. */
+/* Sets the ECN field to CE. Zero if it cannot be written. */
 INLINE int set_ce(struct __sk_buff *skb, const struct headers *h)
 {
 	union {
@@ -301,7 +299,7 @@ INLINE int set_ce(struct __sk_buff *skb, const struct headers *h)
 	if ((h->tos & 3) == 3)
 		return 1;
 	after.bytes[1] |= h->version == 4 ? 0x03 : 0x30;
-	/* The IP header's own checksum covers the change; that of a whole IPv6 packet, if the card left one, is mended by the flag. */
+	/* The flag BPF_F_RECOMPUTE_CSUM updates a checksum over a whole IPv6 packet, if there is one. */
 	if (h->version == 4 && l3_csum_replace(skb, h->network + 10, before.word, after.word, 2))
 		return 0;
 	return !skb_store_bytes(skb, h->network + 1, &after.bytes[1], 1, h->version == 6);
@@ -330,8 +328,8 @@ int aqumen_marker(struct __sk_buff *skb)
 	if (!chance)
 		return PASS;
 	if (segments > 1)
-		chance = ONE - none_chosen(chance, segments);
-	if (toss(counts) >= chance)
+		chance = ONE - none_selected(chance, segments);
+	if (draw(counts) >= chance)
 		return PASS;
 
 	if (ktime_get_coarse_ns() > orders->deadline_ns) {

@@ -66,35 +66,35 @@ impl Default for LinkOptions {
 }
 
 pub(crate) fn command(arguments: lexopt::Parser) -> Result<(), Error> {
-    let own = vec![
+    let extra = vec![
         Opt::new(
             "left [NS/]DEV",
             "device from which data come, in a namespace of `ip netns` or at a path as /proc/1234/ns/net/DEV; default aqumen0",
             |all, value| {
                 let all: &mut ScenarioOptions<LinkOptions> = all;
-                store(&mut all.own.left, DeviceSpec::parse(value))
+                store(&mut all.extra.left, DeviceSpec::parse(value))
             },
         ),
         Opt::new("right [NS/]DEV", "device to which they go; default aqumen1", |all, value| {
-            store(&mut all.own.right, DeviceSpec::parse(value))
+            store(&mut all.extra.right, DeviceSpec::parse(value))
         }),
         Opt::new("flow N", "take the path of this flow, there and back; default 0", |all, value| {
-            store(&mut all.own.flow, whole_number("flow", value)?)
+            store(&mut all.extra.flow, whole_number("flow", value)?)
         }),
         Opt::new("link NAME", "take this link alone, and its reverse", |all, value| {
-            store(&mut all.own.link, Some(value.into()))
+            store(&mut all.extra.link, Some(value.into()))
         }),
         Opt::new("gso", "exchange super-packets of TCP: split before the queue, joined on the way out", |all, _| {
-            store(&mut all.own.super_packets, true)
+            store(&mut all.extra.super_packets, true)
         }),
     ];
     let head = "aqumend link: the links of a scenario between two TUN devices, for a laboratory\n\n\
                 Usage: aqumend link SCENARIO [OPTIONS]     (as root). SCENARIO is a file, or - for standard input.\n\n\
                 It makes the devices and brings them up; addresses and routes are yours. It ends with the scenario or on Ctrl-C, and\n\
                 prints the result as JSON. The link is cut when it ends: never use it for traffic that matters.\n";
-    let Some(options) = ScenarioOptions::read("link", head, own, arguments)? else { return Ok(()) };
+    let Some(options) = ScenarioOptions::read("link", head, extra, arguments)? else { return Ok(()) };
     let plan = options.plan()?;
-    let LinkOptions { left, right, link, flow, super_packets } = options.own;
+    let LinkOptions { left, right, link, flow, super_packets } = options.extra;
     let routes = routes(&plan, link.as_deref(), flow)?;
     print_line(&run(&plan, routes, [left, right], super_packets)?)
 }

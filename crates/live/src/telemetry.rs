@@ -25,15 +25,12 @@ const SAMPLES_MAX: usize = 12_000;
 pub(crate) struct Sample {
     /// Seconds since the attachment.
     pub(crate) t_s: f64,
-    /// Backlog, bytes.
     pub(crate) backlog_bytes: u32,
-    /// Backlog in mean packets.
     pub(crate) backlog_pkts: f64,
     /// Estimated queueing delay: backlog over departure rate.
     pub(crate) sojourn_s: f64,
     /// The probability in force.
     pub(crate) probability: f64,
-    /// Packets marked.
     pub(crate) marked_pkts: u64,
     /// Packets dropped by the AQM.
     pub(crate) early_dropped_pkts: u64,
@@ -49,7 +46,6 @@ pub(crate) struct Sample {
     pub(crate) age_s: f64,
 }
 
-/// Status of an attachment.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Status {
     pub(crate) schema: u32,
@@ -104,11 +100,10 @@ pub(crate) struct Totals {
     pub(crate) marked_pkts: u64,
     pub(crate) early_dropped_pkts: u64,
     pub(crate) overflow_dropped_pkts: u64,
-    /// Chosen packets that passed because they are exempt: not IP, neighbour discovery, `--spare`.
+    /// Selected packets that passed because they are exempt: not IP, neighbour discovery, `--spare`.
     pub(crate) spared_pkts: u64,
-    /// Chosen packets that passed because the order had expired.
+    /// Selected packets that passed because the order had expired.
     pub(crate) unregulated_pkts: u64,
-    /// Steps of the AQM.
     pub(crate) steps: u64,
     pub(crate) missed_steps: u64,
 }
@@ -140,12 +135,12 @@ impl Means {
         let first = samples.partition_point(|sample| sample.t_s <= last.t_s - 1.0).max(1);
         let (mut sums, mut time_s) = (Means::default(), 0.0);
         for (before, sample) in samples.range(first - 1..).zip(samples.range(first..)) {
-            let since_s = sample.t_s - before.t_s;
-            sums.backlog_pkts += since_s * sample.backlog_pkts;
-            sums.sojourn_s += since_s * sample.sojourn_s;
-            sums.probability += since_s * sample.probability;
-            sums.rate_bps += since_s * sample.rate_bps;
-            time_s += since_s;
+            let interval_s = sample.t_s - before.t_s;
+            sums.backlog_pkts += interval_s * sample.backlog_pkts;
+            sums.sojourn_s += interval_s * sample.sojourn_s;
+            sums.probability += interval_s * sample.probability;
+            sums.rate_bps += interval_s * sample.rate_bps;
+            time_s += interval_s;
         }
         if time_s <= 0.0 {
             return Means::default();
@@ -203,12 +198,10 @@ impl SharedStatus {
         state.samples.range(first.max(state.samples.len().saturating_sub(most))..).copied().collect()
     }
 
-    /// Requests the end of the loop.
     pub(crate) fn request_end(&self) {
         self.end_requested.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the end was requested.
     pub(crate) fn is_end_requested(&self) -> bool {
         self.end_requested.load(Ordering::Relaxed)
     }

@@ -79,7 +79,7 @@ impl BareLink {
 }
 
 /// Outcomes of `arrivals` in the bare discipline.
-fn repeated(plan: &Plan, arrivals: &[LinkEvent], until: u64) -> Vec<Outcome> {
+fn replay(plan: &Plan, arrivals: &[LinkEvent], until: u64) -> Vec<Outcome> {
     let link = &plan.links[0];
     let mut bare = BareLink {
         qdisc: link.aqm.build_qdisc(link.limit).unwrap().unwrap(),
@@ -101,11 +101,11 @@ fn repeated(plan: &Plan, arrivals: &[LinkEvent], until: u64) -> Vec<Outcome> {
 }
 
 /// Arrivals at the first link, with the outcome of each.
-fn recorded(observed: &[LinkEvent]) -> (Vec<LinkEvent>, Vec<Outcome>) {
+fn arrivals_and_outcomes(events: &[LinkEvent]) -> (Vec<LinkEvent>, Vec<Outcome>) {
     let (mut arrivals, mut outcomes) = (Vec::new(), Vec::new());
     // A packet keeps its slot until it leaves the network.
     let mut in_slot = std::collections::HashMap::new();
-    for event in observed.iter().filter(|event| event.link == 0) {
+    for event in events.iter().filter(|event| event.link == 0) {
         match event.fate {
             None => {
                 in_slot.insert(event.packet.slot, arrivals.len());
@@ -121,7 +121,7 @@ fn recorded(observed: &[LinkEvent]) -> (Vec<LinkEvent>, Vec<Outcome>) {
                     Fate::Dropped(reason) => outcome.dropped = Some(reason),
                     Fate::Lost { .. } => panic!("nothing is lost on this wire"),
                 }
-                // A packet that arrived with CE may have been marked again, which cannot be event.
+                // A second mark on a packet that arrived with CE is not visible.
                 outcome.marked = event.packet.ecn == Ecn::Ce && arrival.packet.ecn != Ecn::Ce;
             }
         }
@@ -190,36 +190,36 @@ fn check(algorithms: &[&str], super_packets: bool) {
             let runs: Vec<_> = some.iter().map(|name| scope.spawn(|| same_fates(name, super_packets))).collect();
             runs.into_iter().map(|run| run.join().unwrap()).collect()
         });
-        for [judged, marked_here, dropped_here] in counts {
-            packets += judged;
+        for [compared, marked_here, dropped_here] in counts {
+            packets += compared;
             marked += marked_here;
             dropped += dropped_here;
         }
     }
     println!("{packets} packets, {marked} marked, {dropped} dropped: no difference");
     let enough = 15 * algorithms.len();
-    assert!(marked > enough && dropped > enough, "{marked} marked and {dropped} dropped show nothing");
+    assert!(marked > enough && dropped > enough, "{marked} marked and {dropped} dropped are too few");
 }
 
 /// Number of packets compared, and how many of them were marked and dropped.
 fn same_fates(algorithm: &str, super_packets: bool) -> [usize; 3] {
     let plan = plan(algorithm);
-    let (result, observed) = run_with(&plan, RunOptions { super_packets, record: true }, |_| true).unwrap();
+    let (result, events) = run_with(&plan, RunOptions { super_packets, record: true }, |_| true).unwrap();
     assert_eq!(result.host.failed_connections, 0, "{algorithm}");
-    let (arrivals, outcomes) = recorded(&observed);
-    let again = repeated(&plan, &arrivals, plan.duration.as_nanos());
-    let mut judged = 0;
-    for (number, (was, is)) in outcomes.iter().zip(&again).enumerate() {
+    let (arrivals, outcomes) = arrivals_and_outcomes(&events);
+    let replayed = replay(&plan, &arrivals, plan.duration.as_nanos());
+    let mut compared = 0;
+    for (number, (outcome, replayed)) in outcomes.iter().zip(&replayed).enumerate() {
         // Packets in the queue or in transmission at the end have no outcome yet.
-        if was.start.is_none() && was.dropped.is_none() {
+        if outcome.start.is_none() && outcome.dropped.is_none() {
             continue;
         }
         let came_marked = arrivals[number].packet.ecn == Ecn::Ce;
-        let is = Outcome { marked: is.marked && !came_marked, ..*is };
-        assert_eq!(*was, is, "{algorithm}: packet {number} of {}", arrivals.len());
-        judged += 1;
+        let replayed = Outcome { marked: replayed.marked && !came_marked, ..*replayed };
+        assert_eq!(*outcome, replayed, "{algorithm}: packet {number} of {}", arrivals.len());
+        compared += 1;
     }
-    assert!(judged > 500, "{algorithm}: only {judged} packets");
-    let count = |of: fn(&Outcome) -> bool| outcomes.iter().filter(|outcome| of(outcome)).count();
-    [judged, count(|outcome| outcome.marked), count(|outcome| outcome.dropped.is_some())]
+    assert!(compared > 500, "{algorithm}: only {compared} packets");
+    let count = |condition: fn(&Outcome) -> bool| outcomes.iter().filter(|outcome| condition(outcome)).count();
+    [compared, count(|outcome| outcome.marked), count(|outcome| outcome.dropped.is_some())]
 }

@@ -34,7 +34,6 @@ pub(crate) struct Autorate {
 }
 
 impl Autorate {
-    /// Starts from `rate`.
     pub(crate) fn new(rate: Rate, range: Range) -> Self {
         let empty = DecayedRatio::new(WINDOW_S);
         Autorate { range, design_bps: rate.as_bps() as f64, backlogged: empty, carried: empty, pause_s: 0.0 }

@@ -34,7 +34,6 @@ pub(crate) struct Reading {
     pub(crate) queue: Stats,
 }
 
-/// The controller of one queue.
 #[derive(Debug)]
 pub(crate) struct Controller {
     aqm: AnyAqm,
@@ -66,9 +65,7 @@ enum Phase {
 /// State of the queue after a reading, and the probability.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct State {
-    /// Backlog.
     pub(crate) backlog_bytes: u32,
-    /// Backlog in mean packets.
     pub(crate) backlog_pkts: f64,
     /// Backlog over the departure rate, seconds.
     pub(crate) sojourn_s: f64,
@@ -76,7 +73,6 @@ pub(crate) struct State {
     pub(crate) p: f64,
     /// Departure rate while backlogged, bit/s.
     pub(crate) link_bps: f64,
-    /// Mean packet size, bytes.
     pub(crate) packet_bytes: f64,
     /// Bytes that left since the previous reading.
     pub(crate) departed_bytes: u64,

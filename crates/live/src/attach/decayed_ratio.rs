@@ -11,7 +11,6 @@ pub(super) struct DecayedRatio {
 }
 
 impl DecayedRatio {
-    /// Empty sums.
     pub(super) fn new(time_constant_s: f64) -> Self {
         DecayedRatio { time_constant_s, numerator: 0.0, denominator: 0.0 }
     }
@@ -23,7 +22,6 @@ impl DecayedRatio {
         self.denominator = self.denominator * decay + denominator;
     }
 
-    /// Numerator over denominator.
     pub(super) fn value(&self) -> f64 {
         self.numerator / self.denominator
     }

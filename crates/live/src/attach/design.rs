@@ -10,7 +10,6 @@ use crate::netlink::tc::Device;
 
 /// Packets in flight per flow below which TCP sits at its minimum window, and no probability regulates it.
 const WINDOW_PKTS_MIN: f64 = 4.0;
-/// Default number of flows.
 const FLOWS: f64 = 10.0;
 
 /// Nominal network for `shaper` and `options`.
@@ -60,7 +59,6 @@ pub(super) fn network_at(network: &Network, target: Target, rate: Rate) -> Netwo
     Network { capacity: rate, link_rate: rate, target_pkts, flows, ..*network }
 }
 
-/// Target delay, seconds.
 pub(super) fn target_s(network: &Network) -> f64 {
     8.0 * network.target_pkts * network.packet_bytes / network.link_rate.as_bps() as f64
 }

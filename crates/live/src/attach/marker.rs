@@ -48,9 +48,9 @@ pub(crate) struct Counts {
     pub(crate) dropped: u64,
     pub(crate) dropped_segments: u64,
     pub(crate) dropped_bytes: u64,
-    /// Chosen packets that passed because they are exempt.
+    /// Selected packets that passed because they are exempt.
     pub(crate) spared: u64,
-    /// Chosen packets that passed because the order had expired.
+    /// Selected packets that passed because the order had expired.
     pub(crate) unregulated: u64,
 }
 
@@ -83,7 +83,6 @@ pub(crate) enum Hook {
     Clsact,
 }
 
-/// A loaded marker.
 pub(crate) struct Marker {
     ebpf: Ebpf,
     orders: Array<MapData, Orders>,
@@ -194,7 +193,6 @@ impl Marker {
         let _ = self.program().unload();
     }
 
-    /// Writes new orders.
     pub(crate) fn order(&mut self, orders: Orders) -> Result<(), Error> {
         self.orders.set(0, orders, 0).map_err(|error| Error::runtime(format!("the marker's map is gone: {error}")))
     }

@@ -24,7 +24,6 @@ const RATES: (u64, u64) = (8_000, 400_000_000_000);
 /// Longest file of options, bytes.
 const FILE_BYTES_MAX: u64 = 1 << 16;
 
-/// Options of an attachment.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     /// Command line, from which the options are read again.

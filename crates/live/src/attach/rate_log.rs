@@ -18,7 +18,6 @@ pub(super) struct RateLog {
 }
 
 impl RateLog {
-    /// Starts at `bps`.
     pub(super) fn new(bps: u64) -> Self {
         RateLog { reported_bps: bps, current_bps: bps, first_change: Instant::ZERO, last_change: Instant::ZERO }
     }

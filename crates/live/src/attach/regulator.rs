@@ -52,7 +52,8 @@ impl Regulator {
     pub(super) fn on_reading(&mut self, reading: &Reading) -> Result<State, String> {
         let mut state = self.controller.on_reading(reading);
         if state.after_gap {
-            return Ok(self.after_gap(state, reading.at));
+            self.after_gap(&state, reading.at);
+            return Ok(state);
         }
         if let Some(comparison) = &mut self.comparison {
             let bits = 8.0 * state.departed_bytes as f64;
@@ -80,7 +81,7 @@ impl Regulator {
     }
 
     /// Handles a gap in the readings, during which everything passed.
-    fn after_gap(&mut self, state: State, now: Instant) -> State {
+    fn after_gap(&mut self, state: &State, now: Instant) {
         self.messages
             .push(format!("stalled for {:.1} s: everything passed meanwhile; the AQM restarts", state.interval_s));
         match &mut self.comparison {
@@ -88,7 +89,6 @@ impl Regulator {
             Some(comparison) => comparison.reset_window(),
             None => self.restart(now),
         }
-        state
     }
 
     /// Restarts the AQM at the operating point of its design, after the standing queue is drained.

@@ -25,7 +25,6 @@ pub(crate) struct Comparison {
 pub(crate) enum Verdict {
     /// Pass everything: the baseline is being measured.
     Measure,
-    /// Regulate.
     Regulate,
     /// Pass everything for a while, for this reason.
     Pause(String),
@@ -84,14 +83,14 @@ impl Comparison {
 
 impl Rollback {
     fn judge(&self, baseline: &Sums, now: &Sums) -> Verdict {
-        let (delay_s, was_s) = (now.delay / now.time_s, baseline.delay / baseline.time_s);
-        if self.delay_s.is_some_and(|limit| delay_s > was_s + limit) {
-            return Verdict::Detach(format!("mean delay {:.1} ms, {:.1} ms before", 1e3 * delay_s, 1e3 * was_s));
+        let (delay_s, baseline_s) = (now.delay / now.time_s, baseline.delay / baseline.time_s);
+        if self.delay_s.is_some_and(|limit| delay_s > baseline_s + limit) {
+            return Verdict::Detach(format!("mean delay {:.1} ms, {:.1} ms before", 1e3 * delay_s, 1e3 * baseline_s));
         }
-        let (rate, was) = (now.bits / now.time_s, baseline.bits / baseline.time_s);
+        let (rate, baseline_rate) = (now.bits / now.time_s, baseline.bits / baseline.time_s);
         let active = now.signalled_s > ACTIVE_FRACTION * now.time_s;
-        if active && self.throughput.is_some_and(|fraction| rate < (1.0 - fraction) * was) {
-            return Verdict::Detach(format!("throughput {:.2} Mbit/s, {:.2} before", rate / 1e6, was / 1e6));
+        if active && self.throughput.is_some_and(|fraction| rate < (1.0 - fraction) * baseline_rate) {
+            return Verdict::Detach(format!("throughput {:.2} Mbit/s, {:.2} before", rate / 1e6, baseline_rate / 1e6));
         }
         Verdict::Regulate
     }

@@ -148,7 +148,6 @@ fn serve(
     Ok(())
 }
 
-/// State of the control loop.
 struct ControlLoop {
     options: Options,
     /// Address of the live page.

@@ -39,7 +39,6 @@ struct Adaptation {
     since_s: f64,
 }
 
-/// A constant probability.
 #[derive(Clone)]
 struct ConstantProbability(Probability);
 

@@ -19,7 +19,6 @@ pub(crate) struct Signals {
 /// Request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// End the attachment.
     End,
     /// Read the options again.
     Reload,

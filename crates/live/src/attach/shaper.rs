@@ -31,7 +31,6 @@ pub(crate) struct Shaper {
     pub(crate) handle: Handle,
     /// Whether the shaper is a class.
     pub(super) is_class: bool,
-    /// Configured rate.
     pub(crate) rate: Rate,
     /// Buffer in bytes, if the limit is one of bytes.
     pub(crate) limit_bytes: Option<u64>,

@@ -22,7 +22,6 @@ pub(crate) struct Startup {
 }
 
 impl Startup {
-    /// Startup on `network`.
     pub(crate) fn new(network: &Network) -> Self {
         let pps = network.link_rate.as_bps() as f64 / (8.0 * network.packet_bytes);
         Startup {

@@ -15,7 +15,6 @@ pub(super) struct PeriodicTimer {
 }
 
 impl PeriodicTimer {
-    /// Timer of this `period`.
     pub(super) fn new(period: Span) -> Self {
         PeriodicTimer { period, due: Instant::ZERO }
     }

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, UdpSocket};
 
 use aqumen_scenario::Plan;
 
-use super::namespace::{Namespace, Route};
+use super::namespace::Namespace;
 use super::testbed;
 use super::thread::CpuTime;
 use super::tun::Tun;
@@ -44,7 +44,7 @@ fn check_singly(plan: &Plan, bare_s: impl FnOnce() -> Result<f64, Error>) -> Res
     }
     Err(Error::setup(format!(
         "{}: its links carry up to {demand:.0} packets a second, acknowledgements included; this machine carries {bound:.0} (measured): \
-         take a lower rate or larger packets",
+         use a lower rate or larger packets",
         plan.scenario
     )))
 }
@@ -80,19 +80,7 @@ pub struct Rig {
 impl Rig {
     /// Creates namespaces and devices, which end with this object.
     pub fn new() -> Result<Self, Error> {
-        let mut devices = Vec::new();
-        let namespaces = [Namespace::new()?, Namespace::new()?];
-        for (namespace, own, other) in [
-            (&namespaces[0], testbed::SENDERS, testbed::RECEIVERS),
-            (&namespaces[1], testbed::RECEIVERS, testbed::SENDERS),
-        ] {
-            let tun = namespace.within(|| Tun::new("aqumen", false))?;
-            namespace.bring_up(tun.index, 1500, 2 * BURST as u32)?;
-            let here = Route::new(std::net::Ipv4Addr::from(own), testbed::NET_BITS, None);
-            let there = Route::new(std::net::Ipv4Addr::from(other), testbed::NET_BITS, Some(tun.index));
-            namespace.add_routes(&[here, there])?;
-            devices.push(tun);
-        }
+        let (namespaces, tuns) = testbed::namespaces(&[], 1500, 2 * BURST as u32, false)?;
         let port = 5003;
         let sources = namespaces[0].within(|| {
             let source = |flow| {
@@ -106,7 +94,6 @@ impl Rig {
         // The sink never reads: the kernel drops what exceeds its buffer.
         let sink =
             namespaces[1].within(|| UdpSocket::bind(("0.0.0.0", port)).context(|| "cannot bind a socket".into()))?;
-        let tuns = devices.try_into().expect("a device for each of two namespaces");
         Ok(Rig { _namespaces: namespaces, sources, _sink: sink, tuns })
     }
 

@@ -11,7 +11,7 @@ use super::{report, run as live};
 use crate::arguments::{Command, Opt, store, whole_number};
 use crate::{Context, Error, shorten};
 
-/// A scenario and changes of it, from a command line; `own` has the command's own options.
+/// A scenario and changes of it, from a command line; `extra` has the options of one command.
 #[derive(Debug, Default)]
 pub(crate) struct ScenarioOptions<T> {
     file: Option<String>,
@@ -20,7 +20,7 @@ pub(crate) struct ScenarioOptions<T> {
     seed: Option<u64>,
     changes: Vec<(String, String)>,
     until: Option<String>,
-    pub(crate) own: T,
+    pub(crate) extra: T,
 }
 
 impl<T: Default + 'static> ScenarioOptions<T> {
@@ -28,7 +28,7 @@ impl<T: Default + 'static> ScenarioOptions<T> {
     pub(crate) fn read(
         name: &'static str,
         head: &'static str,
-        own: Vec<Opt<Self>>,
+        extra: Vec<Opt<Self>>,
         arguments: lexopt::Parser,
     ) -> Result<Option<Self>, Error> {
         let mut options = vec![
@@ -56,7 +56,7 @@ impl<T: Default + 'static> ScenarioOptions<T> {
                 |all, value| store(&mut all.name, Some(value.into())),
             ),
         ];
-        options.extend(own);
+        options.extend(extra);
         let command = Command { name, head, operand: |all: &mut Self| &mut all.file, options };
         let mut all = Self::default();
         Ok(command.read(arguments, &mut all)?.then_some(all))
@@ -98,27 +98,26 @@ struct RunFlags {
     super_packets: bool,
 }
 
-/// `aqumend run`.
 pub(crate) fn run(arguments: lexopt::Parser) -> Result<(), Error> {
-    let own = vec![
+    let extra = vec![
         Opt::new(
             "curves",
             "series and distributions too, under `curves`; the result is then under `result`",
             |all, _| {
                 let all: &mut ScenarioOptions<RunFlags> = all;
-                store(&mut all.own.curves, true)
+                store(&mut all.extra.curves, true)
             },
         ),
         Opt::new("gso", "exchange super-packets of TCP: split before the queue, joined on the way out", |all, _| {
-            store(&mut all.own.super_packets, true)
+            store(&mut all.extra.super_packets, true)
         }),
-        Opt::new("progress", "report progress on standard error", |all, _| store(&mut all.own.progress, true)),
+        Opt::new("progress", "report progress on standard error", |all, _| store(&mut all.extra.progress, true)),
     ];
     let head = "aqumend run: a scenario with the kernel's own TCP and UDP, its links in this program, in network namespaces that end with it\n\n\
                 Usage: aqumend run SCENARIO [OPTIONS]     (as root). SCENARIO is a file, or - for standard input; the result is JSON.\n";
-    let Some(options) = ScenarioOptions::read("run", head, own, arguments)? else { return Ok(()) };
+    let Some(options) = ScenarioOptions::read("run", head, extra, arguments)? else { return Ok(()) };
     let plan = options.plan()?;
-    let RunFlags { curves, progress, super_packets } = options.own;
+    let RunFlags { curves, progress, super_packets } = options.extra;
     stop_on_signals();
     let mut progress = progress.then(Progress::default);
     let (result, _) = live::run_with(&plan, live::RunOptions { super_packets, record: false }, |now| {
@@ -187,8 +186,8 @@ mod tests {
     use super::*;
 
     fn read(line: &[&str]) -> Result<Option<ScenarioOptions<bool>>, String> {
-        let own = vec![Opt::new("own", "a flag", |all: &mut ScenarioOptions<bool>, _| store(&mut all.own, true))];
-        let options = ScenarioOptions::read("test", "", own, lexopt::Parser::from_args(line));
+        let extra = vec![Opt::new("own", "a flag", |all: &mut ScenarioOptions<bool>, _| store(&mut all.extra, true))];
+        let options = ScenarioOptions::read("test", "", extra, lexopt::Parser::from_args(line));
         options.map_err(|error| error.to_string())
     }
 
@@ -197,7 +196,7 @@ mod tests {
         let line =
             ["one.toml", "--aqm", "pi:a=1", "--seed", "7", "--set", "a.b=c=d", "--own", "--set=e=f", "--until", "3s"];
         let all = read(&line).unwrap().unwrap();
-        assert!(all.own);
+        assert!(all.extra);
         assert_eq!((all.file.as_deref(), all.aqm.as_deref()), (Some("one.toml"), Some("pi:a=1")));
         assert_eq!((all.seed, all.until.as_deref(), all.name), (Some(7), Some("3s"), None));
         let changes = [("a.b", "c=d"), ("e", "f")].map(|(key, value)| (key.to_owned(), value.to_owned()));

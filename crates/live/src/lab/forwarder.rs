@@ -64,7 +64,6 @@ struct PacketPool {
     bytes: Vec<u8>,
     /// Partial checksum of each packet.
     partial: Vec<PartialChecksum>,
-    /// Size of a buffer.
     packet_bytes: usize,
     free: Vec<u32>,
 }

@@ -77,7 +77,6 @@ impl Header {
 pub struct Segments<'a> {
     packet: &'a [u8],
     transport: usize,
-    /// Bytes of all headers.
     headers: usize,
     segment: usize,
 }

@@ -70,10 +70,8 @@ struct Totals {
     rtt_samples: u64,
 }
 
-/// State of a flow.
 #[derive(Default)]
 struct Flow {
-    /// Its outbound connection.
     connection: Option<usize>,
     /// Number of connections so far.
     opened: u32,
@@ -128,9 +126,7 @@ enum Task {
     Resume(u32),
     /// Notification of an application that its transfer was delivered.
     Complete(u32),
-    /// Timer of an endpoint.
     Timer(u32, Side),
-    /// Action of an application.
     Act(usize),
 }
 
@@ -804,7 +800,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_totals_of_a_closed_connection_count() {
-        if skipped("retired connections") {
+        if skipped("totals of closed connections") {
             return;
         }
         with_hosts(&plan(2), |mut hosts, tuns| {
@@ -819,14 +815,14 @@ pub(super) mod tests {
                 hosts.edge();
                 Ok(())
             };
-            let did = |hosts: &Hosts<'_>, flow: usize| {
-                let totals = hosts.measurements.totals.last().unwrap()[flow];
-                (totals.info.sent, totals.delivered)
+            let totals = |hosts: &Hosts<'_>, flow: usize| {
+                let last = hosts.measurements.totals.last().unwrap()[flow];
+                (last.info.sent, last.delivered)
             };
             // Segments of 1448 bytes: 7 for 10 000 bytes, 2 for 2000.
             transfer(&mut hosts, 0, 10_000)?;
             transfer(&mut hosts, 1, 2000)?;
-            assert_eq!((did(&hosts, 0), did(&hosts, 1)), ((7, 10_000), (2, 2000)));
+            assert_eq!((totals(&hosts, 0), totals(&hosts, 1)), ((7, 10_000), (2, 2000)));
             let [first, second] = [0, 1].map(sender);
             assert_eq!(connections(), [(first, 10_000), (second, 10_000)]);
             hosts.close_connection(0);
@@ -834,7 +830,7 @@ pub(super) mod tests {
             assert_eq!(hosts.by_port.keys().collect::<Vec<_>>(), [&(1, 10_000)]);
             transfer(&mut hosts, 0, 2000)?;
             transfer(&mut hosts, 1, 2000)?;
-            assert_eq!((did(&hosts, 0), did(&hosts, 1)), ((9, 12_000), (4, 4000)));
+            assert_eq!((totals(&hosts, 0), totals(&hosts, 1)), ((9, 12_000), (4, 4000)));
             let slot = hosts.flows[0].connection;
             assert_eq!(slot, Some(0), "the slot of the closed connection is reused");
             let alive = connections();
@@ -851,7 +847,7 @@ pub(super) mod tests {
         testbed.senders.within(within).unwrap();
     }
 
-    /// Carries packets until `done`: the kernel may take its time.
+    /// Carries packets until `done`, at most for five seconds.
     fn carry_until(tuns: &[Tun; 2], mut done: impl FnMut() -> Result<bool, Error>) -> Result<(), Error> {
         for _ in 0..5000 {
             carry(tuns);
@@ -860,7 +856,7 @@ pub(super) mod tests {
             }
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        panic!("it does not come to that")
+        panic!("not done after 5 s")
     }
 
     /// Bytes that have arrived at the sinks.
@@ -935,17 +931,18 @@ pub(super) mod tests {
         let traffic = "{ kind = \"transfers\", size = \"20kB\", think = \"1s\" }";
         let flows = format!("[[flows]]\nname = \"f\"\ncount = 2\ntransport = \"udp\"\ntraffic = {traffic}\n");
         with_hosts(&dumbbell(&[], &flows), |mut hosts, tuns| {
-            let served = |hosts: &Hosts<'_>| hosts.schedule.iter().any(|Reverse((_, due))| *due == Task::Complete(1));
+            let is_complete =
+                |hosts: &Hosts<'_>| hosts.schedule.iter().any(|Reverse((_, task))| *task == Task::Complete(1));
             let flow = &mut hosts.flows[1];
             (flow.request, flow.delivered_at) = (Some((20_000, 0, 0)), u64::MAX);
             flow.endpoints.as_mut().unwrap().transfer(0, 20_000);
-            assert!(!served(&hosts));
+            assert!(!is_complete(&hosts));
             hosts.exchange(1, Side::Source);
             // A source of datagrams waits for no acknowledgement: it is done after sending, and notified once.
-            assert!(served(&hosts));
-            hosts.schedule.retain(|Reverse((_, due))| *due != Task::Complete(1));
+            assert!(is_complete(&hosts));
+            hosts.schedule.retain(|Reverse((_, task))| *task != Task::Complete(1));
             (0..2).for_each(|flow| hosts.exchange(flow, Side::Source));
-            assert!(!hosts.schedule.iter().any(|Reverse((_, due))| matches!(due, Task::Complete(_))));
+            assert!(!hosts.schedule.iter().any(|Reverse((_, task))| matches!(task, Task::Complete(_))));
             carry(tuns);
             // Endpoints have two numbers per flow: source and sink.
             (0..3).try_for_each(|other| hosts.on_event(encode_event(ENDPOINT, other)))?;

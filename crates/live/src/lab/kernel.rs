@@ -66,6 +66,9 @@ const RTP_BYTES: u16 = 12;
 /// Segments that the kernel accepts (`TCP_MAXSEG`).
 const SEGMENT_BYTES: std::ops::RangeInclusive<u16> = 88..=32_767;
 
+/// The kernel's minimum retransmission timeout (`TCP_RTO_MIN`).
+const MIN_RTO: Span = Span::from_millis(200);
+
 /// Largest window of TCP (RFC 7323, section 2.2).
 const WINDOW_BYTES_MAX: u32 = 1 << 30;
 
@@ -81,10 +84,11 @@ pub fn sockets(plan: &Plan) -> Result<Vec<SocketSettings>, Error> {
 
 /// Socket settings of the groups of `plan`, whatever congestion controls this kernel has.
 pub(super) fn requirements(plan: &Plan) -> Result<Vec<SocketSettings>, Error> {
-    let (described, own) = (transports_json(plan)?, transports_json(&with_kernel_presets(plan))?);
-    let groups = plan.groups.iter().zip(described.iter().zip(&own));
-    let groups: Vec<SocketSettings> =
-        groups.map(|(group, (described, own))| group_settings(group, described, own)).collect::<Result<_, _>>()?;
+    let (described, presets) = (transports_json(plan)?, transports_json(&with_kernel_presets(plan))?);
+    let groups = plan.groups.iter().zip(described.iter().zip(&presets));
+    let groups: Vec<SocketSettings> = groups
+        .map(|(group, (described, preset))| group_settings(group, described, preset))
+        .collect::<Result<_, _>>()?;
     let mut tcps =
         plan.groups.iter().zip(&groups).filter_map(|(group, settings)| Some((group, settings.tcp.as_ref()?)));
     if let Some((first, tcp)) = tcps.next() {
@@ -106,8 +110,8 @@ pub(super) fn requirements(plan: &Plan) -> Result<Vec<SocketSettings>, Error> {
     Ok(groups)
 }
 
-/// Socket settings of `group`. `described`: its transport as JSON; `own`: the same with the kernel's preset.
-fn group_settings(group: &Group, described: &Value, own: &Value) -> Result<SocketSettings, Error> {
+/// Socket settings of `group`. `described`: its transport as JSON; `preset`: that of the kernel's preset.
+fn group_settings(group: &Group, described: &Value, preset: &Value) -> Result<SocketSettings, Error> {
     let error = |key: &str, why: &str| Err(Error::Setup(format!("flows.{}.{key}: engine live {why}", group.name)));
     let transport_error = |key: &str, why: &str| error(&format!("transport.{key}"), why);
     let sockets = |tcp| SocketSettings { tcp, packet_bytes: group.transport.packet_bytes(), tos: group.class << 2 };
@@ -125,22 +129,23 @@ fn group_settings(group: &Group, described: &Value, own: &Value) -> Result<Socke
         Protocol::Sctp(_) => return error("transport", "supports TCP, UDP and RTP, not SCTP"),
     };
     let congestion = described["congestion"].as_str().unwrap_or_default();
-    let Some((preset, congestion)) = KERNEL_PRESETS.into_iter().find(|(_, known)| *known == congestion) else {
+    let Some((preset_name, congestion)) = KERNEL_PRESETS.into_iter().find(|(_, known)| *known == congestion) else {
         let why = format!(
             "supports the kernel's reno, cubic and bbr, not {congestion}; use preset linux, linux-reno or linux-bbr"
         );
         return transport_error("congestion", &why);
     };
     let keys = described.as_object().into_iter().flatten().filter(|(key, _)| !SUPPORTED.contains(&key.as_str()));
-    let mut others = keys.filter(|(key, value)| **value != own[*key]).map(|(key, _)| key.trim_end_matches("_s"));
-    if let Some(key) = others.next() {
-        let more = match others.count() {
+    let mut unsupported =
+        keys.filter(|(key, value)| **value != preset[*key]).map(|(key, _)| key.trim_end_matches("_s"));
+    if let Some(key) = unsupported.next() {
+        let more = match unsupported.count() {
             0 => String::new(),
             n => format!(" (nor {n} more that are set)"),
         };
         return transport_error(
             key,
-            &format!("uses the kernel's own TCP, which has no such setting{more}; use preset {preset}"),
+            &format!("uses the kernel's own TCP, which has no such setting{more}; use preset {preset_name}"),
         );
     }
     let header = if tcp.timestamps { 52 } else { 40 };
@@ -156,16 +161,15 @@ fn group_settings(group: &Group, described: &Value, own: &Value) -> Result<Socke
     if !SEGMENT_BYTES.contains(&segment) {
         return transport_error("packet", "supports packets of 128B to 32807B");
     }
-    let own_min_rto = Span::from_millis(200);
     Ok(sockets(Some(TcpSettings {
         congestion,
         ecn: tcp.ecn,
         pacing: tcp.pacing && congestion != "bbr",
         initial_window: tcp.initial_window,
-        min_rto_ms: (tcp.min_rto != own_min_rto).then(|| (tcp.min_rto.as_nanos() / 1_000_000).max(1) as u32),
+        min_rto_ms: (tcp.min_rto != MIN_RTO).then(|| (tcp.min_rto.as_nanos() / 1_000_000).max(1) as u32),
         timestamps: tcp.timestamps,
         restarts: tcp.restart_window.is_some(),
-        receive_window_bytes: (described["receive_window"] != own["receive_window"]).then(|| {
+        receive_window_bytes: (described["receive_window"] != preset["receive_window"]).then(|| {
             let payload = u32::from(tcp.packet_bytes - tcp.header_bytes);
             tcp.receive_window.saturating_mul(payload).min(WINDOW_BYTES_MAX)
         }),
@@ -185,13 +189,13 @@ fn with_kernel_presets(plan: &Plan) -> Plan {
     for group in &mut plan.groups {
         let Protocol::Tcp(tcp) = &group.transport else { continue };
         let same = |(name, make): &(&str, fn() -> Protocol)| match make() {
-            Protocol::Tcp(own) if name.starts_with("linux") && own.congestion == tcp.congestion => {
-                Some(Protocol::Tcp(own))
+            Protocol::Tcp(preset) if name.starts_with("linux") && preset.congestion == tcp.congestion => {
+                Some(Protocol::Tcp(preset))
             }
             _ => None,
         };
-        if let Some(own) = PRESETS.iter().find_map(same) {
-            group.transport = own;
+        if let Some(preset) = PRESETS.iter().find_map(same) {
+            group.transport = preset;
         }
     }
     plan
@@ -225,7 +229,7 @@ fn check_windows(plan: &Plan) -> Result<(), Error> {
         if !can_be_regulated(pkts, n) {
             return Err(Error::Setup(format!(
                 "link {}: {n} flows share {pkts:.0} packets of round trip and target, {:.1} each; the kernel's TCP is not regulated below \
-                 {WINDOW_PKTS_MIN}: take fewer flows, a higher rate, a longer delay or a longer target",
+                 {WINDOW_PKTS_MIN}: use fewer flows, a higher rate, a longer delay or a longer target",
                 link.name,
                 pkts / n
             )));

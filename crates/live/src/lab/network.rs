@@ -66,7 +66,6 @@ pub struct Network<'a> {
     next: Vec<u64>,
     hops: Vec<Hop>,
     routes: Vec<Vec<Segment>>,
-    /// Packets between links.
     in_transit: BinaryHeap<Reverse<InTransit>>,
     entered: u64,
     fates: Vec<(u64, Packet, Fate)>,

@@ -138,9 +138,10 @@ pub fn result(
         result.cost.bottleneck_packets += link.totals().departures;
         let (mut metrics, mut sojourn, mut queue) = (IndexMap::new(), IndexMap::new(), IndexMap::new());
         for (window, in_window) in plan.windows.iter().zip(link.measurements(&plan.windows)) {
-            let mut own = in_window.metrics;
-            own.rtt_fairness_slope = measurements.and_then(|measurements| slope(plan, *number, measurements, window));
-            metrics.insert(window.name.clone(), own);
+            let mut link_metrics = in_window.metrics;
+            link_metrics.rtt_fairness_slope =
+                measurements.and_then(|measurements| slope(plan, *number, measurements, window));
+            metrics.insert(window.name.clone(), link_metrics);
             fill_sojourn(&mut result.flows, window, &in_window.sojourn_of_group);
             sojourn.insert(window.name.clone(), in_window.sojourn);
             queue.insert(window.name.clone(), in_window.queue);

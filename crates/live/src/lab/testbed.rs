@@ -36,7 +36,6 @@ pub(super) const NET_BITS: u8 = 9;
 pub const FLOWS_MAX: usize = (1 << 23) - 2;
 /// Packets that may wait in a device: all initial windows at once, and arrivals while the program does not run.
 const DEVICE_PKTS: u32 = 20_000;
-/// Minimum MTU of IPv4.
 const MTU_MIN: u32 = 576;
 
 /// Address of a flow's sender.
@@ -53,24 +52,35 @@ impl TestBed {
     /// Makes the namespaces and devices for `plan` with these `sockets`, with super-packets if wanted.
     pub fn new(plan: &Plan, sockets: &[SocketSettings], super_packets: bool) -> Result<(TestBed, [Tun; 2]), Error> {
         check_addresses(plan.flows.len())?;
-        let (senders, receivers) = (Namespace::new()?, Namespace::new()?);
         let sysctls = sysctls(sockets);
         let mtu = sockets.iter().map(|group| u32::from(group.packet_bytes)).fold(MTU_MIN, u32::max);
-        let mut tuns = Vec::new();
-        for (namespace, own, other) in [(&senders, SENDERS, RECEIVERS), (&receivers, RECEIVERS, SENDERS)] {
-            namespace.set_sysctls(&sysctls)?;
-            let tun = namespace.within(|| Tun::new("aqumen", super_packets))?;
-            namespace.bring_up(tun.index, mtu, DEVICE_PKTS)?;
-            let here = Route::new(Ipv4Addr::from(own), NET_BITS, None);
-            let there = Route::new(Ipv4Addr::from(other), NET_BITS, Some(tun.index));
-            namespace.add_routes(&[here, there])?;
-            tuns.push(tun);
-        }
-        let tuns: [Tun; 2] = tuns.try_into().expect("a device for each of two namespaces");
+        let ([senders, receivers], tuns) = namespaces(&sysctls, mtu, DEVICE_PKTS, super_packets)?;
         senders.add_routes(&routes(plan, sockets, tuns[0].index))?;
         receivers.add_routes(&routes_back(plan, sockets, tuns[1].index))?;
         Ok((TestBed { senders, receivers, sysctls, mtu: mtu as usize }, tuns))
     }
+}
+
+/// Namespaces of the senders and of the receivers, each with a device that leads to the other.
+pub(super) fn namespaces(
+    sysctls: &[(String, String)],
+    mtu: u32,
+    device_pkts: u32,
+    super_packets: bool,
+) -> Result<([Namespace; 2], [Tun; 2]), Error> {
+    let namespaces = [Namespace::new()?, Namespace::new()?];
+    let mut tuns = Vec::new();
+    for (namespace, [local, remote]) in namespaces.iter().zip([[SENDERS, RECEIVERS], [RECEIVERS, SENDERS]]) {
+        namespace.set_sysctls(sysctls)?;
+        let tun = namespace.within(|| Tun::new("aqumen", super_packets))?;
+        namespace.bring_up(tun.index, mtu, device_pkts)?;
+        let here = Route::new(Ipv4Addr::from(local), NET_BITS, None);
+        let there = Route::new(Ipv4Addr::from(remote), NET_BITS, Some(tun.index));
+        namespace.add_routes(&[here, there])?;
+        tuns.push(tun);
+    }
+    let tuns = tuns.try_into().expect("a device for each of two namespaces");
+    Ok((namespaces, tuns))
 }
 
 fn check_addresses(flows: usize) -> Result<(), Error> {
@@ -84,8 +94,8 @@ fn check_addresses(flows: usize) -> Result<(), Error> {
 fn routes(plan: &Plan, sockets: &[SocketSettings], device: u32) -> Vec<Route> {
     let route = |(flow, number): (&aqumen_scenario::Flow, u32)| {
         let tcp = sockets[flow.group as usize].tcp.as_ref()?;
-        let usual = Route::new(receiver(number), 32, Some(device));
-        Some(Route { initial_window: Some(tcp.initial_window), min_rto_ms: tcp.min_rto_ms, ecn: tcp.ecn, ..usual })
+        let plain = Route::new(receiver(number), 32, Some(device));
+        Some(Route { initial_window: Some(tcp.initial_window), min_rto_ms: tcp.min_rto_ms, ecn: tcp.ecn, ..plain })
     };
     plan.flows.iter().zip(0..).filter_map(route).collect()
 }

@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 struct Connection<S> {
     stream: S,
-    /// When it was opened, or took the last bytes of its answer.
+    /// Time when it was opened, or its peer took the last bytes of the answer.
     since: Instant,
     request: Vec<u8>,
     /// Empty until the request is complete.
@@ -39,22 +39,21 @@ pub(crate) fn serve<S: Read + Write + AsFd>(
     let mut open: Vec<Connection<S>> = Vec::new();
     loop {
         let mut fds = vec![PollFd::new(&listener, PollFlags::IN)];
-        fds.extend(
-            open.iter().map(|one| {
-                PollFd::new(&one.stream, if one.answer.is_empty() { PollFlags::IN } else { PollFlags::OUT })
-            }),
-        );
+        fds.extend(open.iter().map(|connection| {
+            let events = if connection.answer.is_empty() { PollFlags::IN } else { PollFlags::OUT };
+            PollFd::new(&connection.stream, events)
+        }));
         let wait = Timespec { tv_sec: TIMEOUT.as_secs() as i64, tv_nsec: 0 };
         // Interrupted: nothing is ready.
         let any = poll(&mut fds, (!open.is_empty()).then_some(&wait)).is_ok_and(|ready| ready > 0);
         let ready: Vec<bool> = fds.iter().map(|fd| any && !fd.revents().is_empty()).collect();
         let mut ready_streams = ready[1..].iter();
-        open.retain_mut(|one| {
-            let alive = !ready_streams.next().is_some_and(|ready| *ready) || one.advance(&answer).is_ok();
-            alive && one.since.elapsed() < TIMEOUT
+        open.retain_mut(|connection| {
+            let alive = !ready_streams.next().is_some_and(|ready| *ready) || connection.advance(&answer).is_ok();
+            alive && connection.since.elapsed() < TIMEOUT
         });
-        while open.iter().map(|one| one.answer.len()).sum::<usize>() > ANSWER_BYTES_MAX {
-            let oldest = open.iter().position(|one| !one.answer.is_empty()).expect("the sum is not zero");
+        while open.iter().map(|connection| connection.answer.len()).sum::<usize>() > ANSWER_BYTES_MAX {
+            let oldest = open.iter().position(|connection| !connection.answer.is_empty()).expect("the sum is not zero");
             open.remove(oldest);
         }
         if ready[0] {
@@ -73,7 +72,7 @@ fn accept_all<S>(open: &mut Vec<Connection<S>>, accept: &impl Fn() -> io::Result
             Err(_) => return thread::sleep(Duration::from_millis(10)),
         };
         if open.len() >= CONNECTIONS_MAX {
-            open.remove(open.iter().position(|one| one.answer.is_empty()).unwrap_or(0));
+            open.remove(open.iter().position(|connection| connection.answer.is_empty()).unwrap_or(0));
         }
         open.push(Connection { stream, since: Instant::now(), request: Vec::new(), answer: Vec::new(), sent: 0 });
     }

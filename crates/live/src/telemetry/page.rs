@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::recording::COLUMNS;
 
-/// The live page.
 pub(crate) const HTML: &str = include_str!("page.html");
 /// Placeholder of a recording in the page.
 const NO_RECORDING: &str = "const RECORDED = null;";

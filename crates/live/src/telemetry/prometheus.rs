@@ -25,8 +25,8 @@ const METRICS: [Metric; 18] = [
     ("overflow_dropped_packets_total", "counter", "packets dropped because the buffer was full", |s| {
         s.totals.overflow_dropped_pkts as f64
     }),
-    ("spared_packets_total", "counter", "chosen packets that are exempt", |s| s.totals.spared_pkts as f64),
-    ("unregulated_packets_total", "counter", "chosen packets that passed after the order had expired", |s| {
+    ("spared_packets_total", "counter", "selected packets that are exempt", |s| s.totals.spared_pkts as f64),
+    ("unregulated_packets_total", "counter", "selected packets that passed after the order had expired", |s| {
         s.totals.unregulated_pkts as f64
     }),
     ("missed_steps_total", "counter", "late steps of the AQM", |s| s.totals.missed_steps as f64),

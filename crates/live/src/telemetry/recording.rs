@@ -50,7 +50,6 @@ fn expand_time(path: &Path) -> io::Result<PathBuf> {
     Ok(OsString::from_vec(text).into())
 }
 
-/// A recording in progress.
 #[derive(Debug)]
 pub(crate) struct Recording {
     file: BufWriter<File>,
@@ -104,7 +103,6 @@ impl Recording {
         writeln!(self.file, "{head}")
     }
 
-    /// Writes a sample.
     pub(crate) fn add(&mut self, s: &Sample) -> io::Result<()> {
         writeln!(
             self.file,

@@ -16,7 +16,6 @@ const SAMPLES_MAX: usize = 12_000;
 /// Address of the live page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listen {
-    /// No page.
     Off,
     /// Default address, or any free port if that is taken.
     Preferred(SocketAddr),

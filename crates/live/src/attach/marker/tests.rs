@@ -178,8 +178,8 @@ fn half_of_the_packets_are_chosen_at_one_half() {
             marker.run_with(&frame, &[0; CONTEXT], repeat);
             let after = marker.counts().unwrap();
             let (marked, dropped) = (after.marked - before.marked, after.dropped - before.dropped);
-            let (chosen, not) = if ecn == ECT0 { (marked, dropped) } else { (dropped, marked) };
-            assert!(chosen.abs_diff(20_000) < 500 && not == 0, "ecn {ecn}: {chosen} chosen, {not}");
+            let (signalled, not) = if ecn == ECT0 { (marked, dropped) } else { (dropped, marked) };
+            assert!(signalled.abs_diff(20_000) < 500 && not == 0, "ecn {ecn}: {signalled} signalled, {not}");
         }
     }
 }
@@ -445,9 +445,9 @@ fn the_object_is_built_from_the_source() {
 
 #[test]
 fn a_refusal_names_the_kernels_error_and_the_missing_capability() {
-    let message = |word: &str| load_error(std::io::Error::other(word.to_owned())).to_string();
-    for word in ["Operation not permitted (os error 1)", "Permission denied (os error 13)"] {
-        assert_eq!(message(word), format!("needs the capabilities CAP_BPF and CAP_NET_ADMIN: {word}"));
+    let message = |cause: &str| load_error(std::io::Error::other(cause.to_owned())).to_string();
+    for cause in ["Operation not permitted (os error 1)", "Permission denied (os error 13)"] {
+        assert_eq!(message(cause), format!("needs the capabilities CAP_BPF and CAP_NET_ADMIN: {cause}"));
     }
     assert!(message("Function not implemented").starts_with("this kernel lacks CONFIG_BPF_SYSCALL: "));
     assert_eq!(message("Invalid argument"), "the kernel refuses the marker: Invalid argument");

@@ -23,7 +23,6 @@ use crate::{Context, Error};
 const PORT: u16 = 5002;
 /// Length of a packet number in a datagram.
 const STAMP_BYTES: usize = 4;
-/// Socket buffers.
 const BUFFER_BYTES: usize = 16 << 20;
 /// Highest number of packets in flight from an endpoint.
 const IN_FLIGHT_MAX: usize = 1 << 16;
@@ -51,7 +50,6 @@ pub struct EndpointPair {
     sink: UdpEndpoint,
     /// Latest time of an arrival or a departure.
     now: Instant,
-    /// Number of messages written.
     messages: u32,
 }
 
@@ -108,7 +106,6 @@ impl InFlight {
         packet
     }
 
-    /// Drops all packets.
     fn clear(&mut self) {
         self.first = self.first.wrapping_add(self.packets.len() as u32);
         self.packets.clear();
@@ -282,8 +279,8 @@ impl UdpEndpoint {
     }
 }
 
-/// Opens a socket of `flow` from `own` to `other`.
-fn open(flow: u32, own: SocketAddrV4, other: SocketAddrV4, tos: u8) -> Result<OwnedFd, Error> {
+/// Opens a socket of `flow` from `local` to `remote`.
+fn open(flow: u32, local: SocketAddrV4, remote: SocketAddrV4, tos: u8) -> Result<OwnedFd, Error> {
     let socket = net::socket_with(AddressFamily::INET, SocketType::DGRAM, SOCKET, Some(ipproto::UDP))
         .context(|| "cannot open a socket".into())?;
     let set = |what: &str, done: rustix::io::Result<()>| done.context(|| format!("cannot set {what} of a socket"));
@@ -291,8 +288,8 @@ fn open(flow: u32, own: SocketAddrV4, other: SocketAddrV4, tos: u8) -> Result<Ow
     set("IP_RECVTOS", sockopt::set_ip_recvtos(&socket, true))?;
     set("SO_SNDBUFFORCE", sockopt::set_socket_send_buffer_size_force(&socket, BUFFER_BYTES))?;
     set("SO_RCVBUFFORCE", sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER_BYTES))?;
-    net::bind(&socket, &own).context(|| format!("cannot bind a socket of flow {flow}"))?;
-    net::connect(&socket, &other).context(|| format!("cannot connect flow {flow}"))?;
+    net::bind(&socket, &local).context(|| format!("cannot bind a socket of flow {flow}"))?;
+    net::connect(&socket, &remote).context(|| format!("cannot connect flow {flow}"))?;
     Ok(socket)
 }
 
