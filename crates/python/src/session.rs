@@ -172,7 +172,7 @@ impl Session {
             let answer = py.detach(|| {
                 act(session, &mut |_| {
                     signal = Python::attach(|py| py.check_signals()).err();
-                    signal.is_none() && watch.calm()
+                    signal.is_none() && watch.is_ok()
                 })
             });
             watch.settle(answer.map_err(|error| signal.take().unwrap_or_else(|| run_error(error))))
