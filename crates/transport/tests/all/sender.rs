@@ -1,4 +1,4 @@
-//! The sender, packet by packet, on traces worked by hand.
+//! Sender of TCP, packet by packet, on traces calculated by hand.
 
 use aqumen_transport::Config;
 use aqumen_transport::tcp::{
@@ -26,7 +26,7 @@ struct Host {
 }
 
 impl Host {
-    /// Connected at 100 ms: the initial window has left.
+    /// Connected at 100 ms: the initial window has been sent.
     fn connected(cfg: TcpConfig, transfer: Option<Bytes>) -> Host {
         cfg.validate().unwrap();
         let mut host = Host { cfg, sender: Sender::new(&cfg, transfer), now: Instant::ZERO };
@@ -37,8 +37,8 @@ impl Host {
         host
     }
 
-    /// ns-2's Reno with segments 7 to 14 out: SYN acknowledged, then segments 1 to 6, one by one, so that slow start
-    /// has taken the window from 2 to 8.
+    /// ns-2's Reno with segments 7 to 14 outstanding: the SYN is acknowledged, then segments 1 to 6, one by one, so
+    /// slow start has raised the window from 2 to 8.
     fn eight_out(cfg: TcpConfig) -> Host {
         let mut host = Host::connected(cfg, None);
         assert_eq!(host.on(ack(1)), [1, 2]);
@@ -69,7 +69,7 @@ impl Host {
         self.send()
     }
 
-    /// The timer goes off.
+    /// Lets the timer expire.
     fn expire(&mut self) -> Vec<u32> {
         self.now = self.sender.next_timer().expect("a timer is set");
         self.sender.on_timer(&self.cfg, self.now);
@@ -96,17 +96,18 @@ fn sack(number: u32, runs: &[(u32, u32)]) -> Ack {
 #[test]
 fn a_lost_segment_is_resent_after_three_duplicates_and_the_window_halves() {
     let mut host = Host::eight_out(TcpConfig::ns2());
-    // 7 is lost; 8 and 9 cause duplicates, each of which lets a new segment go (RFC 3042).
+    // 7 is lost; 8 and 9 cause duplicates, each of which releases a new segment (RFC 3042).
     assert_eq!(host.on(ack(7)), [15]);
     assert_eq!(host.on(ack(7)), [16]);
-    // The third (10): ssthresh = 8 / 2 = 4 and the window 4 + 3 = 7, less than the 10 out (7 to 16).
+    // The third (10): ssthresh = 8 / 2 = 4 and the window 4 + 3 = 7, less than the 10 outstanding (7 to 16).
     assert_eq!(host.on(ack(7)), [7]);
     assert_eq!((host.sender.cwnd(), host.sender.ssthresh()), (4.0, 4));
-    // 11, 12, 13 make it 8, 9, 10; 14 makes it 11: one more may go, and so for 15 and 16.
+    // 11, 12, 13 make it 8, 9, 10; 14 makes it 11: one more is sent, and so for 15 and 16.
     for expected in [vec![], vec![], vec![], vec![17], vec![18], vec![19]] {
         assert_eq!(host.on(ack(7)), expected);
     }
-    // 7 arrives: everything to 16 is there. Window 4 again, + 1/4 for this acknowledgement; out are 17 to 19.
+    // 7 arrives: everything up to 16 is acknowledged. Window 4 again, + 1/4 for this acknowledgement; 17 to 19 are
+    // outstanding.
     assert_eq!(host.on(ack(17)), [20]);
     assert_eq!(host.sender.cwnd(), 4.25);
     let stats = host.sender.stats();
@@ -119,7 +120,7 @@ fn reordering_by_two_segments_has_no_effect() {
     let mut host = Host::eight_out(TcpConfig::ns2());
     assert_eq!(host.on(ack(7)), [15]);
     assert_eq!(host.on(ack(7)), [16]);
-    // 7 arrives after 8 and 9: ack 10. Slow start: 9; out are 10 to 16 (7), so two may go.
+    // 7 arrives after 8 and 9: ack 10. Slow start: 9; 10 to 16 are outstanding (7), so two are sent.
     assert_eq!(host.on(ack(10)), [17, 18]);
     assert_eq!(host.sender.cwnd(), 9.0);
     assert_eq!(host.sender.stats().retransmitted, 0);
@@ -145,9 +146,10 @@ fn two_losses(variant: Variant) -> Host {
 #[test]
 fn newreno_repairs_a_second_loss_without_leaving_recovery() {
     let mut host = two_losses(Variant::NewReno);
-    // 7 arrives: ack 9, partial. Two acknowledged: inflation 8 - 2 + 1 = 7, window 4 + 7 = 11; out are 9 to 18 (10).
+    // 7 arrives: ack 9, partial. Two acknowledged: inflation 8 - 2 + 1 = 7, window 4 + 7 = 11; 9 to 18 are outstanding
+    // (10).
     assert_eq!(host.on(ack(9)), [9, 19]);
-    // 9 arrives: all that was out at the loss (to 16). Window 4 + 1/4; out are 17 to 19.
+    // 9 arrives: all data outstanding at the loss (up to 16). Window 4 + 1/4; 17 to 19 are outstanding.
     assert_eq!(host.on(ack(17)), [20]);
     assert_eq!(host.sender.cwnd(), 4.25);
     let stats = host.sender.stats();
@@ -157,7 +159,7 @@ fn newreno_repairs_a_second_loss_without_leaving_recovery() {
 #[test]
 fn reno_needs_the_timer_after_a_second_loss() {
     let mut host = two_losses(Variant::Reno);
-    // Recovery is over: window 4.25 while 9 to 18 are out. 17 and 18 cause two duplicates, too few.
+    // Recovery is over: window 4.25 with 9 to 18 outstanding. 17 and 18 cause two duplicates, too few.
     assert_eq!(host.on(ack(9)), []);
     assert_eq!(host.on(ack(9)), []);
     assert_eq!(host.on(ack(9)), []);
@@ -170,13 +172,13 @@ fn reno_needs_the_timer_after_a_second_loss() {
 #[test]
 fn a_lost_window_is_resent_in_slow_start_from_the_timer_on() {
     let mut host = Host::eight_out(TcpConfig::ns2());
-    // Samples at 100 ms and 0 ms: 10 ticks, then 1 (the least). 8 SRTT = 80, 4 RTTVAR = 20; then 80 + (1 - 10) = 71 and
-    // 20 + (9 - 5) = 24. After (1 - 8) = -7: 64 and 24 + (7 - 6) = 25; after (1 - 8) = -7: 57 and 25 + (7 - 6) = 26.
-    // RTO = (8 * 26 + 57) / 8 = 33 ticks.
+    // Samples at 100 ms and 0 ms: 10 ticks, then 1 (the minimum). 8 SRTT = 80, 4 RTTVAR = 20; then 80 + (1 - 10) = 71
+    // and 20 + (9 - 5) = 24. After (1 - 8) = -7: 64 and 24 + (7 - 6) = 25; after (1 - 8) = -7: 57 and 25 + (7 - 6) =
+    // 26. RTO = (8 * 26 + 57) / 8 = 33 ticks.
     let rto = host.sender.retransmission_timeout(&host.cfg);
     assert_eq!(rto, Span::from_millis(330));
     assert_eq!(host.sender.next_timer(), Some(ms(100) + rto));
-    // Nothing comes back. ssthresh = 8 / 2.
+    // No acknowledgement arrives. ssthresh = 8 / 2.
     assert_eq!(host.expire(), [7]);
     assert_eq!((host.sender.cwnd(), host.sender.ssthresh()), (1.0, 4));
     // Backed off once (RFC 6298 rule 5.5).
@@ -187,7 +189,7 @@ fn a_lost_window_is_resent_in_slow_start_from_the_timer_on() {
     assert_eq!(host.on(ack(10)), [12, 13]);
     assert_eq!(host.on(ack(11)), [14]);
     assert_eq!(host.sender.cwnd(), 4.25);
-    // 15 was never sent before.
+    // 15 is sent for the first time.
     assert_eq!(host.on(ack(12)), [15]);
     assert_eq!(host.sender.stats().retransmitted, 8);
 }
@@ -204,7 +206,7 @@ fn a_lost_retransmission_needs_the_timer_which_halves_again() {
     // The fast retransmit is lost too. The window is 4: ssthresh = 2.
     assert_eq!(host.expire(), [7]);
     assert_eq!((host.sender.cwnd(), host.sender.ssthresh()), (1.0, 2));
-    // The duplicates of what went out meanwhile start no second fast retransmit (RFC 6582 section 4).
+    // Duplicates of segments sent meanwhile start no second fast retransmit (RFC 6582 section 4).
     for _ in 0..3 {
         host.on(ack(7));
     }
@@ -221,12 +223,13 @@ fn the_timer_doubles_up_to_its_maximum_and_karn_keeps_it_so() {
         assert_eq!(host.sender.retransmission_timeout(&host.cfg), Span::from_millis(expected));
         assert_eq!(host.expire(), [1]);
     }
-    // 1 was sent again: its acknowledgement says nothing about the round trip, the timer stays backed off.
+    // 1 was retransmitted: its acknowledgement gives no sample, and the timer stays backed off.
     let samples = host.sender.stats().rtt_samples;
     assert_eq!(host.on(ack(2)), [2, 3]);
     assert_eq!(host.sender.stats().rtt_samples, samples);
     assert_eq!(host.sender.retransmission_timeout(&host.cfg), Span::from_secs(60));
-    // 3 was sent once. ns-2 forgot the round trip at the fourth timeout, so 100 ms (10 ticks) starts afresh.
+    // 3 was sent once. ns-2 discarded the round-trip time at the fourth timeout, so 100 ms (10 ticks) is a first
+    // sample.
     host.now += Span::from_millis(100);
     assert_eq!(host.on(ack(3)), [4]);
     assert_eq!(host.sender.stats().rtt_samples, samples);
@@ -237,7 +240,7 @@ fn the_timer_doubles_up_to_its_maximum_and_karn_keeps_it_so() {
 
 #[test]
 fn a_round_trip_is_counted_in_ticks_of_the_senders_clock() {
-    // Sent at 0, acknowledged after 95 ms: a clock in step passes 9 ticks, one that is 5 ms ahead passes 10.
+    // Sent at 0, acknowledged after 95 ms: a clock in phase counts 9 ticks, one that is 5 ms ahead counts 10.
     for (phase, ticks) in [(0, 9), (4, 9), (5, 10), (9, 10)] {
         let cfg = TcpConfig::ns2();
         let mut sender = Sender::new(&cfg, None).with_clock_phase(&cfg, Span::from_millis(phase));
@@ -275,10 +278,10 @@ fn timestamps_measure_every_round_trip_and_retransmissions_too() {
 #[test]
 fn a_mark_halves_the_window_once_per_window_and_sets_cwr() {
     let mut host = Host::eight_out(TcpConfig { ecn: true, ..TcpConfig::ns2() });
-    // Segments 7 to 14 are out. The mark on 7: 8 / 2 = 4, and a marked acknowledgement does not grow the window.
+    // 7 to 14 are outstanding. The mark on 7: 8 / 2 = 4, and a marked acknowledgement does not increase the window.
     assert_eq!(host.on(marked(8)), []);
     assert_eq!((host.sender.cwnd(), host.sender.ssthresh()), (4.0, 4));
-    // 8 to 14 belong to the same window of data: no matter how many marks.
+    // 8 to 14 belong to the same window of data, so further marks have no effect.
     for number in 9..=11 {
         assert_eq!(host.on(marked(number)), []);
     }
@@ -291,7 +294,7 @@ fn a_mark_halves_the_window_once_per_window_and_sets_cwr() {
     assert_eq!(host.sender.stats().ecn_reactions, 1);
     host.on(ack(15));
     assert_eq!(host.sender.stats().ecn_reactions, 1);
-    // The first segment sent after the reaction is marked again.
+    // The first segment sent after the response is marked again.
     host.on(marked(16));
     assert_eq!(host.sender.stats().ecn_reactions, 2);
 }
@@ -300,13 +303,13 @@ fn a_mark_halves_the_window_once_per_window_and_sets_cwr() {
 fn marks_on_small_windows_stop_ns2_until_the_timer() {
     let mut host = Host::connected(TcpConfig { ecn: true, ..TcpConfig::ns2() }, None);
     assert_eq!(host.on(ack(1)), [1, 2]);
-    // 2 / 2 = 1: segment 2 is still out.
+    // 2 / 2 = 1: segment 2 is still outstanding.
     assert_eq!(host.on(marked(2)), []);
     assert_eq!(host.on(marked(3)), [3]);
-    // 1 / 2: less than a segment, nothing may leave although nothing is out.
+    // 1 / 2: less than a segment, so nothing is sent although nothing is outstanding.
     assert_eq!(host.on(marked(4)), []);
     assert_eq!((host.sender.cwnd(), host.sender.ssthresh()), (0.5, 2));
-    // The timer sends one segment, not backed off: nothing was lost.
+    // The timer sends one segment, without backoff, as nothing was lost.
     let rto = host.sender.retransmission_timeout(&host.cfg);
     assert_eq!(host.expire(), [4]);
     assert_eq!(host.sender.retransmission_timeout(&host.cfg), rto);
@@ -314,7 +317,7 @@ fn marks_on_small_windows_stop_ns2_until_the_timer() {
     // Marked again at a window of one: the timer backs off (`ecn_backoff_`).
     assert_eq!(host.on(marked(5)), []);
     assert_eq!(host.sender.retransmission_timeout(&host.cfg), rto * 2);
-    // The mark is gone: slow start from 1 / 2.
+    // No more marks: slow start from 1 / 2.
     host.expire();
     assert_eq!(host.on(ack(6)), [6, 7]);
     assert_eq!(host.sender.cwnd(), 2.0);
@@ -345,12 +348,13 @@ fn a_loss_in_a_window_that_was_marked_is_repaired_without_a_second_reduction() {
 fn an_echo_does_not_prolong_a_recovery() {
     let mut host = Host::eight_out(TcpConfig { ecn: true, ..TcpConfig::ns2() });
     host.on(marked(8));
-    // 8 is lost; 9, 10, 11 start a repair with window 4 + 3, 12, 13, 14 raise it to 8, 9, 10 with 8 to 14 out (7).
+    // 8 is lost; 9, 10, 11 start a recovery with window 4 + 3, 12, 13, 14 raise it to 8, 9, 10 with 8 to 14 outstanding
+    // (7).
     for expected in [vec![], vec![], vec![8], vec![15], vec![16], vec![17]] {
         assert_eq!(host.on(ack(8)), expected);
     }
     // 8 and 15 arrive, 15 with a mark, and the acknowledgement of 8 is lost. (4 + 6) / 2 = 5, no longer inflated: 16
-    // and 17 are out, three more may go.
+    // and 17 are outstanding, three more are sent.
     assert_eq!(host.on(marked(16)), [18, 19, 20]);
     assert_eq!(host.sender.cwnd(), 5.0);
 }
@@ -370,7 +374,7 @@ fn retransmissions_are_ecn_capable_in_ns2_and_not_today() {
     }
 }
 
-/// Today's TCP with the recovery of RFC 6675.
+/// Preset `modern` with the recovery of RFC 6675.
 const fn counting() -> TcpConfig {
     TcpConfig { loss_detection: LossDetection::Rfc6675, reduction: Reduction::AtOnce, ..TcpConfig::modern() }
 }
@@ -383,20 +387,20 @@ fn selective_acknowledgements_repair_two_losses_in_one_round_trip() {
     // 2 and 3 arrived: limited transmit keeps 10 in flight.
     assert_eq!(host.on(sack(1, &[(2, 3)])), [11]);
     assert_eq!(host.on(sack(1, &[(2, 4)])), [12]);
-    // 5: the third. ssthresh = min(12, 10) / 2 = 5. In flight 12 - 3 arrived - 1 lost + 1 resent = 9.
+    // 5: the third. ssthresh = min(12, 10) / 2 = 5. In flight 12 - 3 arrived - 1 lost + 1 retransmitted = 9.
     assert_eq!(host.on(sack(1, &[(5, 6), (2, 4)])), [1]);
     assert_eq!((host.sender.cwnd(), host.sender.ssthresh()), (5.0, 5));
-    // 6: in flight 8. 7: 4 has three arrivals above it and is lost too: 12 - 5 - 2 + 1 = 6. 8: 5.
+    // 6: in flight 8. 7: 4 has three arrivals beyond it and is lost too: 12 - 5 - 2 + 1 = 6. 8: 5.
     assert_eq!(host.on(sack(1, &[(5, 7), (2, 4)])), []);
     assert_eq!(host.on(sack(1, &[(5, 8), (2, 4)])), []);
     assert_eq!(host.on(sack(1, &[(5, 9), (2, 4)])), []);
-    // 9: 4, one less than the window: the lost segment goes first. 10: new data.
+    // 9: 4, one less than the window: the lost segment is sent first. 10: new data.
     assert_eq!(host.on(sack(1, &[(5, 10), (2, 4)])), [4]);
     assert_eq!(host.on(sack(1, &[(5, 11), (2, 4)])), [13]);
     assert_eq!(host.on(sack(1, &[(5, 12), (2, 4)])), [14]);
     assert_eq!(host.on(sack(1, &[(5, 13), (2, 4)])), [15]);
-    // 1 arrives: ack 4, still in recovery: one less in flight. 4 arrives: to 12, recovery
-    // over, window 5 (13, 14, 15 out).
+    // 1 arrives: ack 4, still in recovery: one less in flight. 4 arrives: up to 12, recovery is over, window 5 (13, 14,
+    // 15 outstanding).
     assert_eq!(host.on(sack(4, &[(5, 13)])), [16]);
     assert_eq!(host.on(ack(13)), [17]);
     assert_eq!(host.sender.cwnd(), 5.0);
@@ -408,15 +412,15 @@ fn selective_acknowledgements_repair_two_losses_in_one_round_trip() {
 fn after_a_timeout_only_the_holes_are_resent() {
     let mut host = Host::connected(counting(), None);
     host.on(ack(1));
-    // 1 and 4 to 9 are lost, all that follows 10 as well, and the fast retransmit of 1.
+    // 1 and 4 to 9 are lost, everything after 10, and the fast retransmit of 1.
     host.on(sack(1, &[(2, 4)]));
     host.on(sack(1, &[(10, 11), (2, 4)]));
     assert_eq!(host.sender.stats().fast_retransmits, 1, "2, 3 and 10 arrived after 1");
     assert_eq!(host.expire(), [1]);
-    // 1 arrives and fills up to 3: window 1 + min(3, 2) = 3.
+    // 1 arrives and acknowledges up to 3: window 1 + min(3, 2) = 3.
     assert_eq!(host.on(sack(4, &[(10, 11)])), [4, 5, 6]);
     assert_eq!(host.on(sack(5, &[(10, 11)])), [7, 8]);
-    // 10 is there already: after 9 comes 11.
+    // 10 has arrived: 11 follows 9.
     assert_eq!(host.on(sack(6, &[(10, 11)])), [9, 11]);
 }
 
@@ -472,7 +476,7 @@ fn a_finite_transfer_ends_with_a_short_segment_and_a_silent_timer() {
         let sent = host.segments();
         assert_eq!((sent.len(), sent[1].bytes, sent[1].push), (2, last, true));
     }
-    // Nothing to send: the connection opens and is done.
+    // Nothing to send: the connection opens and is complete.
     let mut host = Host::connected(cfg, Some(Bytes(0)));
     assert_eq!(host.on(ack(1)), []);
     assert!(host.sender.is_finished());
@@ -501,7 +505,7 @@ fn a_long_pause_ends_in_slow_start() {
         assert!(host.sender.is_finished());
         let before = host.sender.cwnd();
         assert!(before >= 16.0);
-        // A moment later the window is as it was, ten seconds later it is the restart window.
+        // Shortly after, the window is unchanged; ten seconds later it is the restart window.
         host.sender.offer(&cfg, host.now, Bytes(1));
         assert_eq!(host.send().len(), 1);
         host.on(Ack { echo: host.now, ..ack(all + 1) });
@@ -538,19 +542,19 @@ fn offered_data_waits_for_a_full_window_or_a_scheduled_send() {
     let cfg = TcpConfig::ns2();
     let mut host = Host::connected(cfg, Some(Bytes(1)));
     assert_eq!(host.on(ack(1)), [1]);
-    // One of two is under way: another leaves at once, unless the host has one to send later.
+    // One of two is in flight: another is sent at once, unless the host has scheduled a send.
     assert_eq!(held(&host), [false, true]);
     host.sender.offer(&cfg, host.now, Bytes(960));
     assert_eq!(host.send(), [2]);
     assert_eq!(held(&host), [true, true]);
     host.sender.offer(&cfg, host.now, Bytes(960));
     assert_eq!(host.send(), []);
-    // Slow start: three may be under way. When all has arrived nothing waits for anything.
+    // Slow start: three may be in flight. When all have arrived offers do not wait.
     assert_eq!(host.on(ack(2)), [3]);
     assert_eq!(held(&host), [false, true]);
     assert_eq!(host.on(ack(4)), []);
     assert_eq!(held(&host), [false, false]);
-    // Of these there is more to know than the window.
+    // Senders with other limits than the window.
     for cfg in [TcpConfig { max_burst: 2, ..cfg }, TcpConfig::linux()] {
         let mut host = Host::connected(cfg, None);
         assert!(!host.on(ack(1)).is_empty());
@@ -646,7 +650,7 @@ fn a_round_trip_of_days_saturates_the_timer() {
 }
 
 /// Round trips of 190 ms: their deviation, 95 ms at first, falls by a quarter each. RFC 6298 rule 2.4 bounds the whole
-/// timeout by 200 ms; Linux what is added to the round trip.
+/// timeout by 200 ms; Linux the part beyond the round-trip time.
 #[test]
 fn the_minimum_bounds_the_timeout_or_its_variation() {
     for (rto_floor, least) in [(RtoFloor::Timeout, 200), (RtoFloor::Variation, 390)] {
@@ -672,8 +676,8 @@ fn the_receive_window_limits_data_in_flight() {
     assert_eq!(cfg.window_pkts(), Some(77));
 }
 
-/// A host may take the number of a plain segment alone: the sender goes on as if it had given the whole. Two senders of
-/// the same transfer hear the same, of it marks and timeouts too; the last segment is short.
+/// Two senders of the same transfer receive equal acknowledgements, marks and timeouts; one uses the fast path of
+/// `transmit_plain`. The last segment is short.
 #[test]
 fn the_fast_path_sends_the_same_segments() {
     let written = TcpConfig { write: 3, ..TcpConfig::ns2() };

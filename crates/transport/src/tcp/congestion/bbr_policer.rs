@@ -13,7 +13,7 @@ use aqumen_units::Instant;
 /// Linux: bbr_lt_intvl_min_rtts, and four times that.
 const ROUNDS_MIN: u32 = 4;
 const ROUNDS_MAX: u32 = 16;
-/// Linux: bbr_lt_loss_thresh, of what was delivered.
+/// Linux: bbr_lt_loss_thresh, as a fraction of deliveries.
 const LOSS_FRACTION: f64 = 50.0 / 256.0;
 /// Linux: bbr_lt_bw_ratio, and bbr_lt_bw_diff (bytes/s).
 const SAME_FRACTION: f64 = 0.125;

@@ -125,7 +125,7 @@ pub(super) struct Control {
 impl Control {
     /// The control selected by `cfg`; `None` for Reno without pacing.
     pub(super) fn new(cfg: &TcpConfig) -> Option<Self> {
-        // A sender does plain Reno by itself.
+        // The sender itself implements plain Reno.
         if cfg.congestion == Congestion::Reno && !cfg.pacing {
             return None;
         }
