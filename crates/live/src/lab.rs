@@ -10,14 +10,14 @@
 
 pub mod capacity;
 pub mod clock;
-pub mod command;
-pub mod cpu_latency;
+pub(crate) mod command;
+pub(crate) mod cpu_latency;
 pub mod forwarder;
-pub mod gso;
-pub mod hosts;
-pub mod ip;
-pub mod kernel;
-pub mod namespace;
+pub(crate) mod gso;
+pub(crate) mod hosts;
+pub(crate) mod ip;
+pub(crate) mod kernel;
+pub(crate) mod namespace;
 pub mod network;
 pub mod report;
 pub mod run;

@@ -24,7 +24,7 @@ mod detach;
 mod error;
 pub mod lab;
 mod link;
-pub mod netlink;
+mod netlink;
 mod report;
 mod status;
 mod telemetry;

@@ -4,7 +4,7 @@
 //! sends one and waits for the acknowledgement; [`Netlink::dump`] collects all answers of a dump. Numbers are in the
 //! machine's byte order.
 
-pub mod tc;
+pub(crate) mod tc;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,7 +13,7 @@ use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, Socket
 
 /// Socket of routing netlink in the network namespace where it was opened.
 #[derive(Debug)]
-pub struct Netlink {
+pub(crate) struct Netlink {
     socket: OwnedFd,
     sequence: u32,
     buffer: Vec<u8>,
@@ -21,7 +21,7 @@ pub struct Netlink {
 
 /// Message to the kernel.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub(crate) struct Request {
     kind: u16,
     flags: u16,
     body: Vec<u8>,
@@ -29,15 +29,15 @@ pub struct Request {
 
 /// Message from the kernel.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// Kind (`nlmsg_type`).
-    pub kind: u16,
+    pub(crate) kind: u16,
     /// Fixed structure, then attributes.
-    pub body: Vec<u8>,
+    pub(crate) body: Vec<u8>,
 }
 
 /// Flags of a request that makes an object, or changes the existing one.
-pub const SET: i32 = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
+pub(crate) const SET: i32 = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
 
 const HEADER: usize = 16;
 /// Buffer of an answer: the kernel fills at most a page, or 32 KiB for dumps.
@@ -45,7 +45,7 @@ const BUFFER: usize = 64 * 1024;
 
 impl Netlink {
     /// Opens a socket in the calling thread's network namespace.
-    pub fn open() -> io::Result<Self> {
+    pub(crate) fn open() -> io::Result<Self> {
         // Protocol 0 is routing netlink.
         let socket = net::socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
         // A kernel that does not answer must not block the caller for ever.
@@ -58,12 +58,12 @@ impl Netlink {
     }
 
     /// Sends `request` and waits for its acknowledgement. Returns the answers before it.
-    pub fn ask(&mut self, request: &Request) -> io::Result<Vec<Answer>> {
+    pub(crate) fn ask(&mut self, request: &Request) -> io::Result<Vec<Answer>> {
         self.exchange(request, libc::NLM_F_ACK as u16)
     }
 
     /// Returns all answers to a dump of `request`.
-    pub fn dump(&mut self, request: &Request) -> io::Result<Vec<Answer>> {
+    pub(crate) fn dump(&mut self, request: &Request) -> io::Result<Vec<Answer>> {
         self.exchange(request, libc::NLM_F_DUMP as u16)
     }
 
@@ -104,14 +104,13 @@ impl Netlink {
 
 impl Request {
     /// A request of `kind` (`RTM_*`) with `flags` (`NLM_F_*`) and its fixed structure.
-    pub fn new(kind: u16, flags: i32, fixed: &[u8]) -> Self {
+    pub(crate) fn new(kind: u16, flags: i32, fixed: &[u8]) -> Self {
         let mut request = Request { kind, flags: flags as u16, body: fixed.to_vec() };
         request.align();
         request
     }
 
-    /// Adds an attribute.
-    pub fn put(mut self, kind: u16, value: &[u8]) -> Self {
+    pub(crate) fn put(mut self, kind: u16, value: &[u8]) -> Self {
         self.body.extend(((4 + value.len()) as u16).to_ne_bytes());
         self.body.extend(kind.to_ne_bytes());
         self.body.extend(value);
@@ -119,18 +118,17 @@ impl Request {
         self
     }
 
-    /// Adds a 32-bit number.
-    pub fn put_u32(self, kind: u16, value: u32) -> Self {
+    pub(crate) fn put_u32(self, kind: u16, value: u32) -> Self {
         self.put(kind, &value.to_ne_bytes())
     }
 
     /// Adds a zero-terminated string.
-    pub fn put_text(self, kind: u16, text: &str) -> Self {
+    pub(crate) fn put_text(self, kind: u16, text: &str) -> Self {
         self.put(kind, &[text.as_bytes(), &[0]].concat())
     }
 
     /// Adds an attribute of nested attributes, which `fill` adds.
-    pub fn nest(mut self, kind: u16, fill: impl FnOnce(Self) -> Self) -> Self {
+    pub(crate) fn nest(mut self, kind: u16, fill: impl FnOnce(Self) -> Self) -> Self {
         let start = self.body.len();
         self.body.extend([0, 0]);
         self.body.extend(kind.to_ne_bytes());
@@ -157,7 +155,7 @@ impl Request {
 }
 
 /// Attributes in `bytes`: kind (without the flags of nesting and byte order) and value.
-pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let length = usize::from(u16_at(rest.get(..4)?, 0));

@@ -6,7 +6,7 @@ use std::io::Write as _;
 /// Request that idle processors stay awake. In a virtual machine a sleeping processor gives its core away, and its next
 /// work is late by the time until it has the core again.
 #[derive(Debug)]
-pub struct CpuLatencyRequest {
+pub(crate) struct CpuLatencyRequest {
     /// Open request: the kernel withdraws it when this is closed.
     request: Option<File>,
 }
@@ -14,7 +14,7 @@ pub struct CpuLatencyRequest {
 impl CpuLatencyRequest {
     /// Makes the request by the kernel's PM QoS interface. Before that it waits for pending disk writes, which would
     /// disturb a run by milliseconds.
-    pub fn open() -> Self {
+    pub(crate) fn open() -> Self {
         rustix::fs::sync();
         let latency_us_max: i32 = 0;
         let request = OpenOptions::new().write(true).open("/dev/cpu_dma_latency").and_then(|mut device| {
@@ -24,8 +24,7 @@ impl CpuLatencyRequest {
         CpuLatencyRequest { request: request.ok() }
     }
 
-    /// Whether the request was granted.
-    pub fn is_granted(&self) -> bool {
+    pub(crate) fn is_granted(&self) -> bool {
         self.request.is_some()
     }
 }

@@ -10,31 +10,26 @@ use super::ip::fold;
 
 /// Header before each packet of such a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Header {
-    /// Kind of super-packet: [`NONE`], [`TCP_V4`] or [`TCP_V6`].
-    pub kind: u8,
+pub(crate) struct Header {
+    /// Kind of super-packet: [`TCP_V4`], [`TCP_V6`], or 0 for a single packet.
+    pub(crate) kind: u8,
     /// Length of the packet's headers, bytes.
-    pub headers: u16,
+    pub(crate) headers: u16,
     /// Payload of each segment but the last, bytes.
-    pub segment: u16,
+    pub(crate) segment: u16,
     /// Checksum that is still to be filled in; zeros: none.
-    pub partial: PartialChecksum,
+    pub(crate) partial: PartialChecksum,
 }
 
 /// Start of a checksum's range, and the offset of the checksum from there; zeros: the checksum is complete.
-pub type PartialChecksum = [u16; 2];
+pub(crate) type PartialChecksum = [u16; 2];
 
-/// Bytes of [`Header`].
-pub const HEADER_BYTES: usize = 10;
+pub(crate) const HEADER_BYTES: usize = 10;
 /// Largest packet of such a device, with its header.
-pub const LARGEST_BYTES: usize = HEADER_BYTES + 65_535;
+pub(crate) const LARGEST_BYTES: usize = HEADER_BYTES + 65_535;
 
-/// Single packet.
-pub const NONE: u8 = 0;
-/// Segments of TCP over IPv4.
-pub const TCP_V4: u8 = 1;
-/// Segments of TCP over IPv6.
-pub const TCP_V6: u8 = 4;
+pub(crate) const TCP_V4: u8 = 1;
+pub(crate) const TCP_V6: u8 = 4;
 /// Flag: the checksum is still to be filled in.
 const NEEDS_CHECKSUM: u8 = 1;
 /// Bit of the kind: only the first segment may have CWR.
@@ -54,7 +49,7 @@ const TCP_CHECKSUM: usize = 16;
 
 impl Header {
     /// Splits `bytes` into the header and the packet.
-    pub fn read(bytes: &[u8]) -> Option<(Header, &[u8])> {
+    pub(crate) fn read(bytes: &[u8]) -> Option<(Header, &[u8])> {
         let (raw, packet) = bytes.split_at_checked(HEADER_BYTES)?;
         let word = |at: usize| u16::from_ne_bytes([raw[at], raw[at + 1]]);
         let partial = if raw[0] & NEEDS_CHECKSUM != 0 { [word(6), word(8)] } else { [0; 2] };
@@ -62,7 +57,7 @@ impl Header {
     }
 
     /// Writes the header to the beginning of `bytes`.
-    pub fn write(&self, bytes: &mut [u8]) {
+    pub(crate) fn write(&self, bytes: &mut [u8]) {
         bytes[0] = if self.partial == [0; 2] { 0 } else { NEEDS_CHECKSUM };
         bytes[1] = self.kind;
         let words = [self.headers, self.segment, self.partial[0], self.partial[1]];
@@ -74,7 +69,7 @@ impl Header {
 
 /// Segments of a TCP super-packet.
 #[derive(Clone, Copy, Debug)]
-pub struct Segments<'a> {
+pub(crate) struct Segments<'a> {
     packet: &'a [u8],
     transport: usize,
     headers: usize,
@@ -83,7 +78,7 @@ pub struct Segments<'a> {
 
 impl<'a> Segments<'a> {
     /// Segments of `packet`; `None` if it is no super-packet, or differs from its header.
-    pub fn new(header: &Header, packet: &'a [u8]) -> Option<Self> {
+    pub(crate) fn new(header: &Header, packet: &'a [u8]) -> Option<Self> {
         let version = match header.kind {
             TCP_V4 => 4,
             TCP_V6 => 6,
@@ -96,13 +91,12 @@ impl<'a> Segments<'a> {
         (right && fits).then_some(Segments { packet, transport, headers, segment: header.segment.into() })
     }
 
-    /// Number of segments.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         (self.packet.len() - self.headers).div_ceil(self.segment)
     }
 
     /// Writes segment `number` to `to`. Returns its length, or `None` if it does not fit.
-    pub fn write(&self, number: usize, to: &mut [u8]) -> Option<usize> {
+    pub(crate) fn write(&self, number: usize, to: &mut [u8]) -> Option<usize> {
         let from = number * self.segment;
         let data = self.packet[self.headers..].get(from..)?;
         let data = &data[..data.len().min(self.segment)];
@@ -131,7 +125,7 @@ impl<'a> Segments<'a> {
 
 /// Joins packets that leave by one device together. Packets of one connection keep their order.
 #[derive(Debug, Default)]
-pub struct Joiner {
+pub(crate) struct Joiner {
     waiting: Vec<JoinedPacket>,
     /// Buffers of packets that were written.
     free: Vec<JoinedPacket>,
@@ -165,7 +159,7 @@ const COMPARED_MAX: usize = 16;
 
 impl Joiner {
     /// Adds a packet that left the network at `exit`. Returns whether all waiting packets must be written now.
-    pub fn add(&mut self, packet: &[u8], partial: PartialChecksum, exit: u64) -> bool {
+    pub(crate) fn add(&mut self, packet: &[u8], partial: PartialChecksum, exit: u64) -> bool {
         let segment = Continuation::new(packet, partial);
         if let Some(segment) = &segment {
             let candidates = self.waiting.iter_mut().rev().take(COMPARED_MAX);
@@ -187,7 +181,7 @@ impl Joiner {
     }
 
     /// Passes all waiting packets to `write`, each with the times when its segments left the network.
-    pub fn flush(&mut self, mut write: impl FnMut(&[u8], &[u64])) {
+    pub(crate) fn flush(&mut self, mut write: impl FnMut(&[u8], &[u64])) {
         for mut joined in self.waiting.drain(..) {
             joined.finish();
             write(&joined.bytes, &joined.exits);

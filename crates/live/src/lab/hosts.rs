@@ -5,8 +5,8 @@
 //!
 //! `tcp` has the kernel's connections, `endpoints` the flows of other transports.
 
-pub mod endpoints;
-pub mod tcp;
+pub(crate) mod endpoints;
+pub(crate) mod tcp;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -31,7 +31,7 @@ use endpoints::{EndpointPair, Side};
 use tcp::{Connection, Inbound, IoOutcome, TcpInfo};
 
 /// Endpoints of all flows during a run.
-pub struct Hosts<'a> {
+pub(crate) struct Hosts<'a> {
     plan: &'a Plan,
     sockets: &'a [SocketSettings],
     clock: Clock,
@@ -48,17 +48,15 @@ pub struct Hosts<'a> {
     measurements: HostMeasurements,
 }
 
-/// Measurements of the hosts.
 #[derive(Debug)]
-pub struct HostMeasurements {
+pub(crate) struct HostMeasurements {
     edges: Vec<u64>,
     /// Totals of each flow at each edge.
     totals: Vec<Vec<Totals>>,
     /// Packets and messages of transports other than TCP.
     receptions: Receptions,
     requests: Requests,
-    /// Connections that failed.
-    pub failures: u64,
+    pub(crate) failures: u64,
 }
 
 /// Totals of a flow since the start.
@@ -151,7 +149,7 @@ const SAMPLES_PER_S_MAX: u64 = 4000;
 impl<'a> Hosts<'a> {
     /// Opens the endpoints of `plan`; `clock` starts with the run. The caller is in the senders' namespace and stays
     /// there.
-    pub fn new(
+    pub(crate) fn new(
         plan: &'a Plan,
         sockets: &'a [SocketSettings],
         testbed: &TestBed,
@@ -228,7 +226,7 @@ impl<'a> Hosts<'a> {
     }
 
     /// Runs until `end`, or until `stop` returns true.
-    pub fn run(mut self, end: u64, stop: impl Fn() -> bool) -> Result<HostMeasurements, Error> {
+    pub(crate) fn run(mut self, end: u64, stop: impl Fn() -> bool) -> Result<HostMeasurements, Error> {
         let mut events: Vec<epoll::Event> = Vec::with_capacity(256);
         loop {
             let now = self.clock.now();
@@ -674,14 +672,14 @@ impl HostMeasurements {
     }
 
     /// Mean round-trip time in nanoseconds (0: no samples) and bytes delivered of `flow` in `window`.
-    pub fn rtt_and_bytes(&self, flow: u32, window: &Window) -> (f64, f64) {
+    pub(crate) fn rtt_and_bytes(&self, flow: u32, window: &Window) -> (f64, f64) {
         let (from, to) = (self.totals(flow, window.start), self.totals(flow, window.end));
         let samples = to.rtt_samples.saturating_sub(from.rtt_samples).max(1);
         ((to.rtt_sum_ns - from.rtt_sum_ns) / samples as f64, (to.delivered - from.delivered) as f64)
     }
 
     /// Metrics of a group in a window.
-    pub fn metrics(&self, plan: &Plan, group: u32, window: &Window) -> FlowMetrics {
+    pub(crate) fn metrics(&self, plan: &Plan, group: u32, window: &Window) -> FlowMetrics {
         let group_plan = &plan.groups[group as usize];
         let length_s = (window.end - window.start).as_secs_f64();
         let (mut sum, mut shares) = (Totals::default(), Vec::new());

@@ -7,20 +7,18 @@ use aqumen_units::Ecn;
 
 const TCP: u8 = 6;
 /// Headers of a UDP datagram over IPv4, bytes.
-pub const UDP_HEADER_BYTES: u16 = 28;
+pub(crate) const UDP_HEADER_BYTES: u16 = 28;
 /// Longest TCP packet without data: 60 bytes of IP and 60 of TCP.
 const DATALESS_BYTES_MAX: usize = 120;
 
-/// Source and destination of an IPv4 packet.
 #[inline]
-pub fn v4_addresses(packet: &[u8]) -> Option<([u8; 4], [u8; 4])> {
+pub(crate) fn v4_addresses(packet: &[u8]) -> Option<([u8; 4], [u8; 4])> {
     let header = packet.get(..20).filter(|header| header[0] >> 4 == 4)?;
     Some((header[12..16].try_into().ok()?, header[16..20].try_into().ok()?))
 }
 
-/// The ECN field of an IPv4 or IPv6 packet.
 #[inline]
-pub fn ecn(packet: &[u8]) -> Option<Ecn> {
+pub(crate) fn ecn(packet: &[u8]) -> Option<Ecn> {
     let header = packet.get(..20)?;
     match header[0] >> 4 {
         4 => Some(Ecn::from_bits(header[1])),
@@ -31,7 +29,7 @@ pub fn ecn(packet: &[u8]) -> Option<Ecn> {
 
 /// Sets CE, and updates the checksum of IPv4 (RFC 1624, equation 3).
 #[inline]
-pub fn set_ce(packet: &mut [u8]) {
+pub(crate) fn set_ce(packet: &mut [u8]) {
     let Some(version) = packet.get(..20).map(|header| header[0] >> 4) else { return };
     match version {
         4 => {
@@ -54,7 +52,7 @@ pub(super) fn fold(sum: u32) -> u16 {
 }
 
 /// Pure acknowledgement in an IPv4 packet: TCP without data, and no flags but ACK, ECE and CWR.
-pub fn pure_ack(packet: &[u8]) -> Option<PureAck> {
+pub(crate) fn pure_ack(packet: &[u8]) -> Option<PureAck> {
     if packet.len() > DATALESS_BYTES_MAX || packet.len() < 40 || packet[0] >> 4 != 4 || packet[9] != TCP {
         return None;
     }

@@ -12,34 +12,33 @@ use crate::{Context, Error};
 
 /// Socket settings of a group.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SocketSettings {
-    /// TCP settings; `None`: datagrams.
-    pub tcp: Option<TcpSettings>,
-    /// Size of a full packet on the wire.
-    pub packet_bytes: u16,
+pub(crate) struct SocketSettings {
+    /// `None`: datagrams.
+    pub(crate) tcp: Option<TcpSettings>,
+    pub(crate) packet_bytes: u16,
     /// Type-of-service byte: the group's class as DSCP.
-    pub tos: u8,
+    pub(crate) tos: u8,
 }
 
 /// Settings of the kernel's TCP.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TcpSettings {
+pub(crate) struct TcpSettings {
     /// Name of the congestion control, as the kernel has it.
-    pub congestion: &'static str,
+    pub(crate) congestion: &'static str,
     /// Whether connections negotiate ECN.
-    pub ecn: bool,
+    pub(crate) ecn: bool,
     /// Whether TCP paces, although its congestion control does not.
-    pub pacing: bool,
+    pub(crate) pacing: bool,
     /// Initial window, segments.
-    pub initial_window: u32,
+    pub(crate) initial_window: u32,
     /// Minimum retransmission timeout, milliseconds, unless the kernel's default.
-    pub min_rto_ms: Option<u32>,
+    pub(crate) min_rto_ms: Option<u32>,
     /// Whether segments carry timestamps.
-    pub timestamps: bool,
+    pub(crate) timestamps: bool,
     /// Whether the window restarts after an idle period.
-    pub restarts: bool,
+    pub(crate) restarts: bool,
     /// Highest advertised window, bytes, unless the kernel's default.
-    pub receive_window_bytes: Option<u32>,
+    pub(crate) receive_window_bytes: Option<u32>,
 }
 
 /// Presets of the kernel's own TCP, with their congestion controls.
@@ -73,10 +72,10 @@ const MIN_RTO: Span = Span::from_millis(200);
 const WINDOW_BYTES_MAX: u32 = 1 << 30;
 
 /// Window in packets below which TCP sits at its minimum, and marks or losses do not regulate it.
-pub const WINDOW_PKTS_MIN: f64 = 4.0;
+pub(crate) const WINDOW_PKTS_MIN: f64 = 4.0;
 
 /// Socket settings of the groups of `plan`, which this kernel supports.
-pub fn sockets(plan: &Plan) -> Result<Vec<SocketSettings>, Error> {
+pub(crate) fn sockets(plan: &Plan) -> Result<Vec<SocketSettings>, Error> {
     let groups = requirements(plan)?;
     check_congestion_controls(&groups)?;
     Ok(groups)

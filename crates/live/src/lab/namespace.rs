@@ -10,33 +10,31 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 use crate::netlink::{Netlink, Request, SET, attributes};
 use crate::{Context, Error};
 
-/// A network namespace.
 #[derive(Debug)]
-pub struct Namespace(OwnedFd);
+pub(crate) struct Namespace(OwnedFd);
 
 /// A route, with settings of TCP for its destinations.
 #[derive(Clone, Debug)]
-pub struct Route {
+pub(crate) struct Route {
     /// Destination: first address and prefix length.
-    pub to: (IpAddr, u8),
+    pub(crate) to: (IpAddr, u8),
     /// Index of the device; `None`: local addresses of this namespace.
-    pub device: Option<u32>,
+    pub(crate) device: Option<u32>,
     /// Initial congestion window, segments.
-    pub initial_window: Option<u32>,
-    /// Minimum retransmission timeout, milliseconds.
-    pub min_rto_ms: Option<u32>,
+    pub(crate) initial_window: Option<u32>,
+    pub(crate) min_rto_ms: Option<u32>,
     /// Whether connections negotiate ECN.
-    pub ecn: bool,
+    pub(crate) ecn: bool,
     /// Highest window that this end advertises, bytes.
-    pub receive_window: Option<u32>,
+    pub(crate) receive_window: Option<u32>,
 }
 
 /// Index of the loopback device in every namespace.
-pub const LOOPBACK: u32 = 1;
+pub(crate) const LOOPBACK: u32 = 1;
 
 impl Namespace {
     /// Makes a namespace, with its loopback device up.
-    pub fn new() -> Result<Self, Error> {
+    pub(crate) fn new() -> Result<Self, Error> {
         let thread = thread::spawn(|| -> Result<OwnedFd, Error> {
             // SAFETY: the thread ends with this closure, so that nothing else ever runs in the namespace by mistake;
             // descriptors and memory stay shared.
@@ -55,7 +53,7 @@ impl Namespace {
 
     /// Opens the namespace called `name`, as `ip netns add` makes it, or at the path `name`; `None`: that of the
     /// calling thread.
-    pub fn open(name: Option<&str>) -> Result<Self, Error> {
+    pub(crate) fn open(name: Option<&str>) -> Result<Self, Error> {
         let path = match name {
             Some(path) if path.starts_with('/') => path.into(),
             Some(name) if name.is_empty() || name.contains('/') => {
@@ -74,7 +72,7 @@ impl Namespace {
     }
 
     /// Runs `work` inside: sockets and devices that it makes stay in this namespace.
-    pub fn within<T: Send>(&self, work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+    pub(crate) fn within<T: Send>(&self, work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
         thread::scope(|scope| {
             let inside = scope.spawn(|| {
                 rustix::thread::move_into_link_name_space(self.0.as_fd(), Some(LinkNameSpaceType::Network))
@@ -86,7 +84,7 @@ impl Namespace {
     }
 
     /// Sets `net.*` values, for this namespace alone: `net.ipv4.tcp_ecn`.
-    pub fn set_sysctls(&self, values: &[(String, String)]) -> Result<(), Error> {
+    pub(crate) fn set_sysctls(&self, values: &[(String, String)]) -> Result<(), Error> {
         self.within(|| {
             values.iter().try_for_each(|(name, value)| {
                 let path = format!("/proc/sys/{}", name.replace('.', "/"));
@@ -96,15 +94,14 @@ impl Namespace {
     }
 
     /// Brings `device` up, with a queue of `queue_pkts` packets before its reader.
-    pub fn bring_up(&self, device: u32, mtu: u32, queue_pkts: u32) -> Result<(), Error> {
+    pub(crate) fn bring_up(&self, device: u32, mtu: u32, queue_pkts: u32) -> Result<(), Error> {
         self.within(|| {
             set_link(&mut open()?, device, Some(mtu), Some(queue_pkts))
                 .context(|| "cannot bring up a TUN device".into())
         })
     }
 
-    /// Adds `routes`.
-    pub fn add_routes(&self, routes: &[Route]) -> Result<(), Error> {
+    pub(crate) fn add_routes(&self, routes: &[Route]) -> Result<(), Error> {
         self.within(|| {
             let mut netlink = open()?;
             routes.iter().try_for_each(|route| {
@@ -150,7 +147,7 @@ mod metric {
 
 impl Route {
     /// Route to the addresses from `first` on with `bits` leading bits in common; without a device they are local.
-    pub fn new(first: impl Into<IpAddr>, bits: u8, device: Option<u32>) -> Self {
+    pub(crate) fn new(first: impl Into<IpAddr>, bits: u8, device: Option<u32>) -> Self {
         let to = (first.into(), bits);
         Route { to, device, initial_window: None, min_rto_ms: None, ecn: false, receive_window: None }
     }
@@ -194,7 +191,7 @@ impl Route {
 }
 
 /// Packets that these devices dropped, each in its namespace; a counter that cannot be read counts as zero.
-pub fn dropped_pkts<'a>(devices: impl Iterator<Item = (&'a Namespace, u32)>) -> u64 {
+pub(crate) fn dropped_pkts<'a>(devices: impl Iterator<Item = (&'a Namespace, u32)>) -> u64 {
     devices.map(|(namespace, device)| namespace.within(|| drops(device)).unwrap_or(0)).sum()
 }
 

@@ -110,7 +110,7 @@ impl Host {
 }
 
 /// Result of `plan` over `network`, with the measurements of the hosts.
-pub fn result(
+pub(crate) fn result(
     plan: &Plan,
     network: &mut Network<'_>,
     measurements: Option<&HostMeasurements>,

@@ -18,39 +18,38 @@ use crate::Error;
 
 /// Namespaces with their devices and settings.
 #[derive(Debug)]
-pub struct TestBed {
-    /// Namespace of the senders.
-    pub senders: Namespace,
-    /// Namespace of the receivers.
-    pub receivers: Namespace,
-    /// Kernel settings, by name.
-    pub sysctls: Vec<(String, String)>,
+pub(crate) struct TestBed {
+    pub(crate) senders: Namespace,
+    pub(crate) receivers: Namespace,
+    pub(crate) sysctls: Vec<(String, String)>,
     /// Longest packet, bytes.
-    pub mtu: usize,
+    pub(crate) mtu: usize,
 }
 
 pub(super) const SENDERS: u32 = u32::from_be_bytes([10, 0, 0, 0]);
 pub(super) const RECEIVERS: u32 = u32::from_be_bytes([10, 128, 0, 0]);
 pub(super) const NET_BITS: u8 = 9;
 /// Highest number of flows that have addresses.
-pub const FLOWS_MAX: usize = (1 << 23) - 2;
+pub(crate) const FLOWS_MAX: usize = (1 << 23) - 2;
 /// Packets that may wait in a device: all initial windows at once, and arrivals while the program does not run.
 const DEVICE_PKTS: u32 = 20_000;
 const MTU_MIN: u32 = 576;
 
-/// Address of a flow's sender.
-pub fn sender(flow: u32) -> Ipv4Addr {
+pub(crate) fn sender(flow: u32) -> Ipv4Addr {
     Ipv4Addr::from(SENDERS + flow + 1)
 }
 
-/// Address of a flow's receiver.
-pub fn receiver(flow: u32) -> Ipv4Addr {
+pub(crate) fn receiver(flow: u32) -> Ipv4Addr {
     Ipv4Addr::from(RECEIVERS + flow + 1)
 }
 
 impl TestBed {
     /// Makes the namespaces and devices for `plan` with these `sockets`, with super-packets if wanted.
-    pub fn new(plan: &Plan, sockets: &[SocketSettings], super_packets: bool) -> Result<(TestBed, [Tun; 2]), Error> {
+    pub(crate) fn new(
+        plan: &Plan,
+        sockets: &[SocketSettings],
+        super_packets: bool,
+    ) -> Result<(TestBed, [Tun; 2]), Error> {
         check_addresses(plan.flows.len())?;
         let sysctls = sysctls(sockets);
         let mtu = sockets.iter().map(|group| u32::from(group.packet_bytes)).fold(MTU_MIN, u32::max);

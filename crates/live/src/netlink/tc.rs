@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use super::{Answer, Netlink, Request, SET, attributes};
 
 /// Parent of a root discipline.
-pub const ROOT: Handle = Handle(0xffff_ffff);
+pub(crate) const ROOT: Handle = Handle(0xffff_ffff);
 /// Handle of `clsact`, and its parent.
 const CLSACT: (u32, u32) = (0xffff_0000, 0xffff_fff1);
 /// Parent of filters at the egress.
@@ -22,94 +22,83 @@ const NEW: i32 = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
 
 /// Handle of a discipline, class or filter: `1:10`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Handle(pub u32);
+pub(crate) struct Handle(pub(crate) u32);
 
-/// A network device.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Device {
-    /// Index in its namespace.
-    pub index: u32,
-    /// Name.
-    pub name: String,
+pub(crate) struct Device {
+    pub(crate) index: u32,
+    pub(crate) name: String,
     /// Kind of link layer (`ARPHRD_*`).
-    pub hardware: u16,
+    pub(crate) hardware: u16,
     /// Largest packet without the link-layer header.
-    pub mtu: u32,
+    pub(crate) mtu: u32,
     /// Default limit of a discipline, packets.
-    pub queue_length: u32,
+    pub(crate) queue_length: u32,
 }
 
 /// A queueing discipline or a class of one.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Node {
-    /// `tbf`, `htb`, `pfifo`, ...
-    pub kind: String,
+pub(crate) struct Node {
+    pub(crate) kind: String,
     /// Handle; its major number is zero for the kernel's default discipline.
-    pub handle: Handle,
-    /// Parent.
-    pub parent: Handle,
+    pub(crate) handle: Handle,
+    pub(crate) parent: Handle,
     /// Discipline in a class.
-    pub leaf: Handle,
+    pub(crate) leaf: Handle,
     /// Parameters, as the kernel packs them.
-    pub options: Vec<u8>,
-    /// Counters.
-    pub stats: Stats,
+    pub(crate) options: Vec<u8>,
+    pub(crate) stats: Stats,
 }
 
 /// Counters of a discipline or class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
+pub(crate) struct Stats {
     /// Bytes that left.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Packets that left, each segment counted.
-    pub packets: u64,
+    pub(crate) packets: u64,
     /// Bytes that wait.
-    pub backlog_bytes: u32,
+    pub(crate) backlog_bytes: u32,
     /// Packets that wait; a super-packet is one.
-    pub backlog_pkts: u32,
+    pub(crate) backlog_pkts: u32,
     /// Packets discarded; wraps.
-    pub drops: u32,
+    pub(crate) drops: u32,
 }
 
 /// A filter that runs a BPF program.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Filter {
+pub(crate) struct Filter {
     /// Name; empty for other kinds of filter.
-    pub name: String,
-    /// Priority.
-    pub priority: u16,
-    /// Handle.
-    pub handle: u32,
+    pub(crate) name: String,
+    pub(crate) priority: u16,
+    pub(crate) handle: u32,
     /// Id of the program in the kernel.
-    pub program: u32,
+    pub(crate) program: u32,
 }
 
 /// A token bucket, the shaper of `attach --rate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bucket {
+pub(crate) struct Bucket {
     /// Rate, bytes per second.
-    pub rate: u64,
-    /// Burst, bytes.
-    pub burst: u32,
+    pub(crate) rate: u64,
+    pub(crate) burst: u32,
     /// Buffer, bytes.
-    pub limit: u32,
+    pub(crate) limit: u32,
     /// Bytes on the wire of each packet beyond what the kernel counts.
-    pub overhead: u16,
+    pub(crate) overhead: u16,
 }
 
 impl Handle {
-    /// Handle `major:minor`.
-    pub const fn new(major: u16, minor: u16) -> Self {
+    pub(crate) const fn new(major: u16, minor: u16) -> Self {
         Handle((major as u32) << 16 | minor as u32)
     }
 
-    /// Part before the colon.
-    pub const fn major(self) -> u16 {
+    pub(crate) const fn major(self) -> u16 {
         (self.0 >> 16) as u16
     }
 
     /// Reads `1:10`, hexadecimal as `tc` writes it; `1:` is a discipline.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (major, minor) = text.split_once(':')?;
         let number = |text: &str| u16::from_str_radix(text, 16).ok();
         Some(Handle::new(number(major)?, if minor.is_empty() { 0 } else { number(minor)? }))
@@ -154,7 +143,7 @@ fn attributes_after(answer: &Answer, size: usize) -> impl Iterator<Item = (u16, 
 }
 
 /// Finds the device called `name`.
-pub fn device(netlink: &mut Netlink, name: &str) -> io::Result<Option<Device>> {
+pub(crate) fn device(netlink: &mut Netlink, name: &str) -> io::Result<Option<Device>> {
     const IFNAME: u16 = 3;
     let request = Request::new(libc::RTM_GETLINK, 0, &[0; 16]).put_text(IFNAME, name);
     let answers = match netlink.ask(&request) {
@@ -224,27 +213,25 @@ fn read_stats(nested: &[u8]) -> Stats {
     stats
 }
 
-/// Every discipline on `device`.
-pub fn disciplines(netlink: &mut Netlink, device: u32) -> io::Result<Vec<Node>> {
+pub(crate) fn disciplines(netlink: &mut Netlink, device: u32) -> io::Result<Vec<Node>> {
     let answers = netlink.dump(&Request::new(libc::RTM_GETQDISC, 0, &message(device, 0, 0, 0)))?;
     // The kernel answers with the disciplines of all devices.
     Ok(answers.iter().filter(|answer| read_u32(&answer.body, 4) == Some(device)).filter_map(read_node).collect())
 }
 
-/// Every class on `device`.
-pub fn classes(netlink: &mut Netlink, device: u32) -> io::Result<Vec<Node>> {
+pub(crate) fn classes(netlink: &mut Netlink, device: u32) -> io::Result<Vec<Node>> {
     let answers = netlink.dump(&Request::new(libc::RTM_GETTCLASS, 0, &message(device, 0, 0, 0)))?;
     Ok(answers.iter().filter(|answer| read_u32(&answer.body, 4) == Some(device)).filter_map(read_node).collect())
 }
 
 /// The discipline `handle` with its counters. The kernel has no other request for it than one whose answer goes to all
 /// listeners for changes, too.
-pub fn discipline(netlink: &mut Netlink, device: u32, handle: Handle) -> io::Result<Node> {
+pub(crate) fn discipline(netlink: &mut Netlink, device: u32, handle: Handle) -> io::Result<Node> {
     get_node(netlink, &Request::new(libc::RTM_GETQDISC, NLM_F_ECHO, &message(device, handle.0, 0, 0)))
 }
 
 /// The class `handle` with its counters.
-pub fn class(netlink: &mut Netlink, device: u32, handle: Handle) -> io::Result<Node> {
+pub(crate) fn class(netlink: &mut Netlink, device: u32, handle: Handle) -> io::Result<Node> {
     get_node(netlink, &Request::new(libc::RTM_GETTCLASS, NLM_F_ECHO, &message(device, handle.0, 0, 0)))
 }
 
@@ -254,7 +241,7 @@ fn get_node(netlink: &mut Netlink, request: &Request) -> io::Result<Node> {
 }
 
 /// Puts a token bucket at the root of `device`, or changes the one with this handle.
-pub fn set_bucket(netlink: &mut Netlink, device: u32, handle: Handle, bucket: &Bucket) -> io::Result<()> {
+pub(crate) fn set_bucket(netlink: &mut Netlink, device: u32, handle: Handle, bucket: &Bucket) -> io::Result<()> {
     // struct tc_ratespec: cell_log, linklayer (Ethernet), overhead, cell_align, mpu, rate.
     let rate = |overhead: u16, rate: u64| {
         let mut spec = vec![0, 1];
@@ -278,12 +265,12 @@ pub fn set_bucket(netlink: &mut Netlink, device: u32, handle: Handle, bucket: &B
 }
 
 /// Removes the root discipline of `device`: the kernel's default returns.
-pub fn remove_root(netlink: &mut Netlink, device: u32, handle: Handle) -> io::Result<()> {
+pub(crate) fn remove_root(netlink: &mut Netlink, device: u32, handle: Handle) -> io::Result<()> {
     netlink.ask(&Request::new(libc::RTM_DELQDISC, 0, &message(device, handle.0, ROOT.0, 0))).map(drop)
 }
 
 /// Adds a `clsact` to `device`. Returns false if there is one already.
-pub fn add_clsact(netlink: &mut Netlink, device: u32) -> io::Result<bool> {
+pub(crate) fn add_clsact(netlink: &mut Netlink, device: u32) -> io::Result<bool> {
     let request = Request::new(libc::RTM_NEWQDISC, NEW, &message(device, CLSACT.0, CLSACT.1, 0)).put_text(1, "clsact");
     match netlink.ask(&request) {
         Ok(_) => Ok(true),
@@ -293,17 +280,17 @@ pub fn add_clsact(netlink: &mut Netlink, device: u32) -> io::Result<bool> {
 }
 
 /// Removes the `clsact` of `device`, with all its filters.
-pub fn remove_clsact(netlink: &mut Netlink, device: u32) -> io::Result<()> {
+pub(crate) fn remove_clsact(netlink: &mut Netlink, device: u32) -> io::Result<()> {
     netlink.ask(&Request::new(libc::RTM_DELQDISC, 0, &message(device, CLSACT.0, CLSACT.1, 0))).map(drop)
 }
 
 /// Whether the `clsact` of `device` has no filter in either direction.
-pub fn is_clsact_empty(netlink: &mut Netlink, device: u32) -> io::Result<bool> {
+pub(crate) fn is_clsact_empty(netlink: &mut Netlink, device: u32) -> io::Result<bool> {
     Ok(filters(netlink, device, EGRESS)?.is_empty() && filters(netlink, device, INGRESS)?.is_empty())
 }
 
 /// Egress filters of `device`; none without a `clsact`.
-pub fn egress_filters(netlink: &mut Netlink, device: u32) -> io::Result<Vec<Filter>> {
+pub(crate) fn egress_filters(netlink: &mut Netlink, device: u32) -> io::Result<Vec<Filter>> {
     filters(netlink, device, EGRESS)
 }
 
@@ -334,7 +321,7 @@ fn read_filter(answer: &Answer) -> Option<Filter> {
 }
 
 /// Attaches `program` at the egress of `device`, in place of the filter with the same priority, handle and kind.
-pub fn set_egress_filter(
+pub(crate) fn set_egress_filter(
     netlink: &mut Netlink,
     device: u32,
     filter: &Filter,
@@ -349,7 +336,7 @@ pub fn set_egress_filter(
 }
 
 /// Removes a filter from the egress of `device`.
-pub fn remove_egress_filter(netlink: &mut Netlink, device: u32, filter: &Filter) -> io::Result<()> {
+pub(crate) fn remove_egress_filter(netlink: &mut Netlink, device: u32, filter: &Filter) -> io::Result<()> {
     let fixed = message(device, filter.handle, EGRESS, filter_info(filter.priority));
     netlink.ask(&Request::new(libc::RTM_DELTFILTER, 0, &fixed).put_text(1, "bpf")).map(drop)
 }
@@ -360,7 +347,7 @@ fn filter_info(priority: u16) -> u32 {
 }
 
 /// Rate of a token bucket, or ceiling of an htb class, in bytes per second; and the limit in bytes if there is one.
-pub fn shaped_rate(node: &Node) -> Option<(u64, Option<u64>)> {
+pub(crate) fn shaped_rate(node: &Node) -> Option<(u64, Option<u64>)> {
     let find = |wanted: u16| attributes(&node.options).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
     let parameters = find(1)?;
     let (at, wide, limit) = match node.kind.as_str() {
@@ -376,14 +363,14 @@ pub fn shaped_rate(node: &Node) -> Option<(u64, Option<u64>)> {
 }
 
 /// Whether an htb class has no child classes.
-pub fn is_leaf(node: &Node) -> bool {
+pub(crate) fn is_leaf(node: &Node) -> bool {
     // struct tc_htb_opt: rate and ceil of 12 bytes each, buffer, cbuffer, quantum, then level.
     let parameters = attributes(&node.options).find(|(kind, _)| *kind == 1);
     parameters.and_then(|(_, value)| read_u32(value, 36)) == Some(0)
 }
 
 /// Limit of a `pfifo` (packets) or `bfifo` (bytes).
-pub fn fifo_limit(node: &Node) -> Option<u32> {
+pub(crate) fn fifo_limit(node: &Node) -> Option<u32> {
     read_u32(&node.options, 0)
 }
 

@@ -200,7 +200,7 @@ fn inconsistent_headers_make_no_super_packet() {
         Segments::new(&Header { kind, headers: 0, segment, partial }, &packet[..length]).is_some()
     };
     assert!(case(TCP_V4, 50, partial, 152));
-    assert!(!case(NONE, 50, partial, 152) && !case(TCP_V6, 50, partial, 152) && !case(TCP_V4, 0, partial, 152));
+    assert!(!case(0, 50, partial, 152) && !case(TCP_V6, 50, partial, 152) && !case(TCP_V4, 0, partial, 152));
     assert!(!case(TCP_V4, 50, [200, 16], 152) && !case(TCP_V4, 50, [0, 0], 152) && !case(TCP_V4, 50, [12, 16], 152));
     for length in 0..53 {
         assert!(!case(TCP_V4, 50, partial, length), "{length}");

@@ -32,9 +32,8 @@ const REORDERING_MAX: u32 = 64;
 const MESSAGE_BYTES_MAX: u64 = 1 << 30;
 const NEVER: u64 = u64::MAX;
 
-/// Side of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Side {
+pub(crate) enum Side {
     /// Side where the application writes.
     Source,
     /// Side where the messages arrive.
@@ -43,7 +42,7 @@ pub enum Side {
 
 /// Both endpoints of a flow.
 #[derive(Debug)]
-pub struct EndpointPair {
+pub(crate) struct EndpointPair {
     protocol: Protocol,
     tos: u8,
     source: UdpEndpoint,
@@ -73,8 +72,7 @@ struct InFlight {
 }
 
 impl Side {
-    /// Both sides.
-    pub const ALL: [Side; 2] = [Side::Source, Side::Sink];
+    pub(crate) const ALL: [Side; 2] = [Side::Source, Side::Sink];
 
     fn other(self) -> Side {
         match self {
@@ -114,7 +112,7 @@ impl InFlight {
 
 impl EndpointPair {
     /// Opens the endpoints of `flow`; `None` for TCP. The caller is in the senders' namespace.
-    pub fn open(
+    pub(crate) fn open(
         flow: u32,
         protocol: &Protocol,
         sockets: &SocketSettings,
@@ -147,8 +145,7 @@ impl EndpointPair {
         }
     }
 
-    /// Socket of a side.
-    pub fn socket(&self, side: Side) -> BorrowedFd<'_> {
+    pub(crate) fn socket(&self, side: Side) -> BorrowedFd<'_> {
         match side {
             Side::Source => self.source.socket.as_fd(),
             Side::Sink => self.sink.socket.as_fd(),
@@ -162,7 +159,7 @@ impl EndpointPair {
     }
 
     /// Starts to send: a finite `transfer`, or without end.
-    pub fn start(&mut self, now: u64, transfer: Option<Bytes>) {
+    pub(crate) fn start(&mut self, now: u64, transfer: Option<Bytes>) {
         match transfer {
             Some(bytes) if self.source.endpoint.stats().sent == 0 => self.transfer(now, bytes.0),
             Some(_) => {}
@@ -173,21 +170,20 @@ impl EndpointPair {
         }
     }
 
-    /// Stops the source.
-    pub fn stop(&mut self, now: u64) {
+    pub(crate) fn stop(&mut self, now: u64) {
         let now = self.instant(now);
         self.source.endpoint.stop(now);
     }
 
     /// Writes a message of the application.
-    pub fn write(&mut self, now: u64, bytes: u32) {
+    pub(crate) fn write(&mut self, now: u64, bytes: u32) {
         let now = self.instant(now);
         self.source.endpoint.write(now, Message { bytes, number: self.messages, created_at: now });
         self.messages += 1;
     }
 
     /// Writes the messages of a transfer.
-    pub fn transfer(&mut self, now: u64, bytes: u64) {
+    pub(crate) fn transfer(&mut self, now: u64, bytes: u64) {
         let mut left = bytes;
         while left > 0 {
             let bytes = left.min(MESSAGE_BYTES_MAX);
@@ -197,7 +193,7 @@ impl EndpointPair {
     }
 
     /// Replaces the connection by a new one. Packets in flight are dropped.
-    pub fn renew(&mut self) {
+    pub(crate) fn renew(&mut self) {
         let Some((source, sink)) = self.protocol.endpoints() else { return };
         (self.source.endpoint, self.sink.endpoint) = (source, sink);
         Side::ALL.into_iter().for_each(|side| self.end(side).in_flight.clear());
@@ -205,7 +201,7 @@ impl EndpointPair {
     }
 
     /// Takes the next packet that has arrived at a side, and passes it to the endpoint.
-    pub fn receive(&mut self, side: Side, now: u64) -> Option<Packet> {
+    pub(crate) fn receive(&mut self, side: Side, now: u64) -> Option<Packet> {
         loop {
             let (number, ecn) = receive(&self.end(side).socket)?;
             let Some(mut packet) = self.end(side.other()).in_flight.arrive(number) else { continue };
@@ -217,7 +213,7 @@ impl EndpointPair {
     }
 
     /// Handles the timer call of a side that was scheduled for `due`.
-    pub fn on_timer(&mut self, side: Side, due: u64, now: u64) {
+    pub(crate) fn on_timer(&mut self, side: Side, due: u64, now: u64) {
         let now = self.instant(now);
         let end = self.end(side);
         if end.timer_at != due {
@@ -230,7 +226,7 @@ impl EndpointPair {
     }
 
     /// Sends what a side has to send. Returns the next call of its timer, unless one is scheduled before.
-    pub fn send(&mut self, side: Side, now: u64) -> Option<u64> {
+    pub(crate) fn send(&mut self, side: Side, now: u64) -> Option<u64> {
         let (now, tos) = (self.instant(now), self.tos);
         let end = self.end(side);
         while let Some(packet) = end.endpoint.poll_transmit(now) {
@@ -245,22 +241,22 @@ impl EndpointPair {
     }
 
     /// Next message for the application at the sink.
-    pub fn delivery(&mut self) -> Option<Delivery> {
+    pub(crate) fn delivery(&mut self) -> Option<Delivery> {
         self.sink.endpoint.poll_delivery()
     }
 
     /// Statistics of the source, and the bytes that the sink delivered.
-    pub fn stats(&self) -> (Stats, u64) {
+    pub(crate) fn stats(&self) -> (Stats, u64) {
         (self.source.endpoint.stats(), self.sink.endpoint.stats().delivered_bytes)
     }
 
     /// Whether the source has nothing left to send.
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.source.endpoint.is_idle()
     }
 
     /// Rate at which the application may produce, bit/s, if the transport sets one.
-    pub fn rate_bps(&self) -> Option<f64> {
+    pub(crate) fn rate_bps(&self) -> Option<f64> {
         self.source.endpoint.rate_bps()
     }
 }

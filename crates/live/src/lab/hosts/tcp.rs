@@ -15,7 +15,7 @@ use crate::{Context, Error};
 /// Flags of all sockets: non-blocking, closed on exec.
 pub(super) const SOCKET: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 /// Port of the receivers.
-pub const PORT: u16 = 5001;
+pub(crate) const PORT: u16 = 5001;
 /// Source port of a flow's first connection; the following ones count up.
 const FIRST_PORT: u16 = 10_000;
 const PORTS: u32 = 50_000;
@@ -26,53 +26,48 @@ const CHUNK: usize = 256 * 1024;
 
 /// Sending side of a connection.
 #[derive(Debug)]
-pub struct Connection {
+pub(crate) struct Connection {
     socket: OwnedFd,
-    /// Number of its flow.
-    pub flow: u32,
+    pub(crate) flow: u32,
     /// Bytes that the application has offered so far; `u64::MAX`: without end.
-    pub offered: u64,
+    pub(crate) offered: u64,
     written: u64,
 }
 
 /// Kernel statistics of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct TcpInfo {
+pub(crate) struct TcpInfo {
     /// Data segments sent, retransmissions included.
-    pub sent: u64,
-    /// Segments retransmitted.
-    pub retransmitted: u64,
+    pub(crate) sent: u64,
+    pub(crate) retransmitted: u64,
     /// Retransmission timeouts; `None` on kernels before 6.7, which do not report them.
-    pub timeouts: Option<u64>,
+    pub(crate) timeouts: Option<u64>,
     /// Smoothed round-trip time, nanoseconds; 0 before the first sample.
-    pub rtt_ns: u64,
+    pub(crate) rtt_ns: u64,
 }
 
 /// Receiving side of a connection.
 #[derive(Debug)]
-pub struct Inbound {
+pub(crate) struct Inbound {
     socket: OwnedFd,
-    /// Number of its flow.
-    pub flow: u32,
-    /// Port of its sender.
-    pub port: u16,
+    pub(crate) flow: u32,
+    pub(crate) port: u16,
     /// Bytes that arrived in order.
-    pub received: u64,
+    pub(crate) received: u64,
     /// Limit of its advertised window.
     window_bytes: Option<u32>,
 }
 
 /// Outcome of reading or writing a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IoOutcome {
-    /// Number of bytes.
+pub(crate) enum IoOutcome {
     Bytes(u64),
     /// The connection is closed by the other end, or has failed.
     Closed,
 }
 
 /// Opens the socket on which all receivers listen: every address of their namespace is local.
-pub fn listen(receivers: &Namespace) -> Result<OwnedFd, Error> {
+pub(crate) fn listen(receivers: &Namespace) -> Result<OwnedFd, Error> {
     receivers.within(|| {
         let socket = open()?;
         let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, PORT);
@@ -82,8 +77,7 @@ pub fn listen(receivers: &Namespace) -> Result<OwnedFd, Error> {
     })
 }
 
-/// Accepts the next connection.
-pub fn accept(listener: &OwnedFd) -> Option<Inbound> {
+pub(crate) fn accept(listener: &OwnedFd) -> Option<Inbound> {
     loop {
         match net::acceptfrom_with(listener, SOCKET) {
             Ok((socket, peer)) => {
@@ -105,7 +99,12 @@ pub(super) fn open() -> Result<OwnedFd, Error> {
 
 impl Connection {
     /// Opens connection number `number` of `flow`. Returns it with its port. The caller is in the senders' namespace.
-    pub fn open(flow: u32, number: u32, sockets: &SocketSettings, tcp: &TcpSettings) -> Result<(Self, u16), Error> {
+    pub(crate) fn open(
+        flow: u32,
+        number: u32,
+        sockets: &SocketSettings,
+        tcp: &TcpSettings,
+    ) -> Result<(Self, u16), Error> {
         let socket = open()?;
         let set = |what: &str, done: rustix::io::Result<()>| done.context(|| format!("cannot set {what} of a socket"));
         set("the congestion control", sockopt::set_tcp_congestion(&socket, tcp.congestion))?;
@@ -131,7 +130,7 @@ impl Connection {
     }
 
     /// Writes as much of the offered data as the kernel accepts.
-    pub fn write(&mut self) -> IoOutcome {
+    pub(crate) fn write(&mut self) -> IoOutcome {
         static ZEROS: [u8; CHUNK] = [0; CHUNK];
         let before = self.written;
         while self.written < self.offered {
@@ -148,12 +147,11 @@ impl Connection {
     }
 
     /// Withdraws offered data that the kernel does not have yet.
-    pub fn pause(&mut self) {
+    pub(crate) fn pause(&mut self) {
         self.offered = self.written;
     }
 
-    /// Reads the kernel's statistics.
-    pub fn info(&self) -> TcpInfo {
+    pub(crate) fn info(&self) -> TcpInfo {
         let mut raw = [0u8; 248];
         let mut length = raw.len() as libc::socklen_t;
         // SAFETY: the descriptor is open, and the kernel writes at most `length` bytes to `raw`, which has as many.
@@ -185,7 +183,7 @@ impl TcpInfo {
 
 impl Inbound {
     /// Limits the advertised window to `bytes`. The route has set its initial value.
-    pub fn offer_at_most(&mut self, bytes: u32) -> Result<(), Error> {
+    pub(crate) fn offer_at_most(&mut self, bytes: u32) -> Result<(), Error> {
         // A buffer of fixed size stays as it is. It has space for the overhead of segments, so that the window alone
         // limits.
         let buffer = bytes.saturating_mul(4).saturating_add(1 << 16).min(1 << 30);
@@ -201,8 +199,7 @@ impl Inbound {
         set_number(&self.socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, bytes)
     }
 
-    /// Reads all available data.
-    pub fn read(&mut self) -> IoOutcome {
+    pub(crate) fn read(&mut self) -> IoOutcome {
         // An error means that the connection has failed.
         let _ = self.clamp();
         let mut read = 0;
