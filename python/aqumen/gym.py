@@ -31,6 +31,9 @@ Scenarios = Scenario | str | os.PathLike[str] | Callable[[np.random.Generator], 
 Reward = Callable[[dict[str, Any]], Any]
 """Reward from the numbers of `aqumen.session.Observation` by name: floats, or arrays with a value an environment."""
 
+Parameters = tuple[str, dict[str, tuple[float, float]]]
+"""An AQM, and the range of each parameter that an agent sets."""
+
 FEATURES = ("queue_delay", "sojourn", "arrival_rate", "departure_rate", "idle", "probability")
 """Numbers of an observation that the agent sees: waiting bytes over the link's rate and sojourn time (both over
 `delay_scale_s`), arriving and departing packets (over those that the link can send in a period), fraction of the
@@ -72,6 +75,7 @@ class _Runs:
         link: str,
         history: int,
         delay_scale_s: float,
+        parameters: Parameters | None,
     ) -> None:
         if not 1e-6 <= period_s <= 100:
             raise ScenarioError(f"period_s = {period_s}: must be from 1e-6 to 100 seconds")
@@ -80,9 +84,15 @@ class _Runs:
         if not 1e-6 <= delay_scale_s <= 1e3:
             raise ScenarioError(f"delay_scale_s = {delay_scale_s}: must be from 1e-6 to 1000 seconds")
         self.scenario = scenario if callable(scenario) else as_scenario(scenario)
-        self.core, self.link = _core.Environments(count, period_s, history, delay_scale_s), link
+        spec, ranges = parameters or (None, {"probability": (0.0, 1.0)})
+        for name, (low, high) in ranges.items():
+            if not low < high < np.inf:
+                raise ScenarioError(f"parameter {name}: the range ({low}, {high}) must rise and be finite")
+        aqm = None if spec is None else (spec, list(ranges))
+        self.core, self.link = _core.Environments(count, period_s, history, delay_scale_s, aqm), link
         self.observation_space = gymnasium.spaces.Box(0.0, np.inf, (history * len(FEATURES),), np.float32)
-        self.action_space = gymnasium.spaces.Box(0.0, 1.0, (1,), np.float32)
+        low, high = np.array(list(ranges.values()), dtype=np.float32).T
+        self.action_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
 
     def reset(self, index: int, rng: np.random.Generator) -> NDArray[np.float32]:
         scenario = self.scenario(rng) if callable(self.scenario) else self.scenario
@@ -117,6 +127,7 @@ class Bottleneck(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         history: int = 4,
         delay_scale_s: float = 0.05,
         reward: Reward = power,
+        parameters: Parameters | None = None,
         render_mode: str | None = None,
     ) -> None:
         """Make an environment.
@@ -128,11 +139,14 @@ class Bottleneck(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
             history: Number of periods in an observation.
             delay_scale_s: Delay that counts 1 in an observation, seconds.
             reward: Reward of a step; `power`, `delay_target(...)` and `delay_at_utilization()` are there.
+            parameters: An AQM and ranges of its parameters, `("pi", {"target": (10, 200)})`: the agent sets these in
+                place of the probability.
             render_mode: None.
         """
         self.render_mode = render_mode
-        self._runs, self._reward = _Runs(1, scenario, period_s, link, history, delay_scale_s), reward
+        self._runs, self._reward = _Runs(1, scenario, period_s, link, history, delay_scale_s, parameters), reward
         self.observation_space, self.action_space = self._runs.observation_space, self._runs.action_space
+        self._sets_probability = parameters is None
         self._over = True
 
     def reset(
@@ -147,9 +161,13 @@ class Bottleneck(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         """Apply a probability for a period. The end of the run truncates the episode."""
         if self._over:
             raise ScenarioError("the episode is over: call reset()")
-        if np.shape(action) != (1,):
-            raise ScenarioError(f"action of shape {np.shape(action)}: must be (1,)")
-        observation, numbers, self._over = _checked(self._runs.core.step, action[0])
+        if np.shape(action) != self.action_space.shape:
+            raise ScenarioError(f"action of shape {np.shape(action)}: must be {self.action_space.shape}")
+        if self._sets_probability:
+            observation, numbers, self._over = _checked(self._runs.core.step, action[0])
+        else:
+            rows = _checked(self._runs.core.step_many, np.asarray(action, dtype=np.float64)[None])
+            (observation,), (numbers,), (self._over,) = rows
         seen = dict(zip(OBSERVATION_FIELDS, numbers, strict=True))
         return observation, float(self._reward(seen)), False, self._over, seen
 
@@ -173,10 +191,11 @@ class BottleneckVector(gymnasium.vector.VectorEnv[NDArray[np.float32], NDArray[n
         history: int = 4,
         delay_scale_s: float = 0.05,
         reward: Reward = power,
+        parameters: Parameters | None = None,
     ) -> None:
         """Make the environments; arguments as for `Bottleneck`."""
         self.num_envs = num_envs
-        self._runs, self._reward = _Runs(num_envs, scenario, period_s, link, history, delay_scale_s), reward
+        self._runs, self._reward = _Runs(num_envs, scenario, period_s, link, history, delay_scale_s, parameters), reward
         self.single_observation_space = self._runs.observation_space
         self.single_action_space = self._runs.action_space
         self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, num_envs)
@@ -201,9 +220,9 @@ class BottleneckVector(gymnasium.vector.VectorEnv[NDArray[np.float32], NDArray[n
     ) -> tuple[NDArray[np.float32], Floats, NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Apply a probability to each environment for a period."""
         actions = np.asarray(actions, dtype=np.float64)
-        if actions.shape != (self.num_envs, 1):
-            raise ScenarioError(f"actions of shape {actions.shape}: must be ({self.num_envs}, 1)")
-        observations, numbers, over = _checked(self._runs.core.step_many, np.ascontiguousarray(actions[:, 0]))
+        if actions.shape != self.action_space.shape:
+            raise ScenarioError(f"actions of shape {actions.shape}: must be {self.action_space.shape}")
+        observations, numbers, over = _checked(self._runs.core.step_many, np.ascontiguousarray(actions))
         rewards = self._reward(dict(zip(OBSERVATION_FIELDS, numbers.T, strict=True)))
         info: dict[str, Any] = {}
         if over.any():

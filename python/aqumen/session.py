@@ -279,7 +279,9 @@ class Session:
         if not link or key_of_link not in EVENT_KEYS:
             known = ", ".join(f"{link or 'LINK'}.{known}" for known in EVENT_KEYS)
             raise ScenarioError(f'invalid key "{key}"; choose from: {known}')
-        self._number(link)
+        number, _ = self._number(link)
+        if key_of_link == "aqm" and isinstance(value, str):
+            return _call(self._run.set_aqm, number, value)
         self.push({"link": link, EVENT_KEYS[key_of_link]: value})
 
     def copy(self) -> Session:

@@ -151,6 +151,29 @@ def test_settings_out_of_range(settings, message):
         make(**settings)
 
 
+def test_an_agent_sets_the_parameters_of_an_aqm():
+    ranges = {"target": (5, 200)}
+    env = make(parameters=("pi", ranges))
+    assert env.action_space.low == 5
+    assert env.action_space.high == 200
+    envs = gymnasium.make_vec("aqumen/Bottleneck-v0", num_envs=2, scenario=SHORT, parameters=("pi", ranges))
+    envs.reset(seed=4)
+    env.reset(seed=4)
+    for _ in range(150):
+        observation, *_, info = env.step(np.array([20.0], dtype=np.float32))
+        observations, *_ = envs.step(np.array([[20.0], [150.0]], dtype=np.float32))
+        assert np.array_equal(observations[0], observation)
+    assert info["probability"] > 0
+    # A lower target, a shorter queue.
+    assert observations[0, -6] < observations[1, -6]
+    with pytest.raises(ScenarioError, match="target = 0"):
+        env.step(np.array([0.0]))
+    with pytest.raises(ScenarioError, match=r"the range \(3, 3\) must rise and be finite"):
+        make(parameters=("pi", {"target": (3, 3)}))
+    with pytest.raises(ScenarioError, match="nosuch"):
+        make(parameters=("nosuch", ranges)).reset()
+
+
 def test_bad_actions_and_links():
     env = make()
     env.reset(seed=1)

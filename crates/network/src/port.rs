@@ -103,6 +103,15 @@ impl<P: WirePacket + Copy> Port<P> {
         true
     }
 
+    /// Returns whether the port can replace its discipline by `new` while it runs.
+    pub fn accepts(&self, new: &AnyQdisc) -> bool {
+        match (self, new) {
+            (Port::Fifo(_), AnyQdisc::Fifo(new)) => !new.aqm().hooks().decides_at_head,
+            (Port::Served(port), AnyQdisc::Fifo(_)) => port.is_fifo(),
+            _ => false,
+        }
+    }
+
     /// Replaces the discipline by `new`, which takes over the waiting packets, before the packet events of `now`.
     pub fn retune(&mut self, new: AnyQdisc, now: u64) {
         match (self, new) {

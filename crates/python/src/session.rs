@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use aqumen_sim::{Options, Progress, Stop};
 use aqumen_units::{Instant, Span};
 use numpy::ndarray::Array2;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
@@ -116,6 +116,11 @@ impl Session {
         self.with(|session| session.set_probability(link, p).map_err(run_error))
     }
 
+    /// Replaces the AQM of `link` by that of a SPEC.
+    fn set_aqm(&mut self, py: Python<'_>, link: u32, spec: &str) -> PyResult<()> {
+        self.run(py, |session, progress| session.set_aqm(link, spec, progress))
+    }
+
     /// Adds an event, a TOML table. The run is repeated up to now.
     fn push(&mut self, py: Python<'_>, event: &str) -> PyResult<()> {
         self.run(py, |session, progress| session.push(event, progress))
@@ -222,7 +227,7 @@ fn begin(
     scenario.watching(|| aqumen_sim::Session::new(inner, seed, aqm, options).map_err(run_error))
 }
 
-/// Runs that an agent steps together. It sets the probability of one link of each.
+/// Runs that an agent steps together. It sets the probability of one link of each, or parameters of its AQM.
 #[pyclass(module = "aqumen._core")]
 pub(crate) struct Environments {
     runs: Mutex<Vec<Option<Environment>>>,
@@ -231,6 +236,8 @@ pub(crate) struct Environments {
     history: usize,
     /// Delay that counts 1 in an observation, seconds.
     delay_scale_s: f64,
+    /// AQM whose parameters the agent sets, and their names; without it the agent sets the probability.
+    aqm: Option<(String, Vec<String>)>,
 }
 
 struct Environment {
@@ -250,13 +257,18 @@ type Steps<'py> = (Bound<'py, PyArray2<f32>>, Bound<'py, PyArray2<f64>>, Bound<'
 impl Environments {
     /// Makes room for `count` environments, which are stepped by `period_s` at a time.
     #[new]
-    fn new(count: usize, period_s: f64, history: usize, delay_scale_s: f64) -> Self {
+    fn new(
+        count: usize,
+        period_s: f64,
+        history: usize,
+        delay_scale_s: f64,
+        aqm: Option<(String, Vec<String>)>,
+    ) -> Self {
         let runs = Mutex::new((0..count).map(|_| None).collect());
-        Environments { runs, period: Span::from_secs_f64(period_s), history, delay_scale_s }
+        Environments { runs, period: Span::from_secs_f64(period_s), history, delay_scale_s, aqm }
     }
 
-    /// Begins environment `index` anew; the agent sets the probability of the link called `link`. Returns the first
-    /// observation.
+    /// Begins environment `index` anew, whose agent is at the link called `link`. Returns the first observation.
     fn reset<'py>(
         &mut self,
         py: Python<'py>,
@@ -266,7 +278,8 @@ impl Environments {
         link: &str,
     ) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let scenario = scenario.0.clone();
-        let mut session = py.detach(|| begin(&scenario, None, seed, false))?;
+        let aqm = self.aqm.as_ref().map(|(spec, _)| &spec[..]);
+        let mut session = py.detach(|| begin(&scenario, aqm, seed, false))?;
         let link = session.link(link).map_err(run_error)?;
         session.observe(link).map_err(run_error)?;
         let network = &session.plan().links[link as usize].aqm.network;
@@ -289,21 +302,24 @@ impl Environments {
         let (period, scale) = (self.period, self.delay_scale_s);
         let runs = self.runs.get_mut().unwrap_or_else(PoisonError::into_inner);
         let run = runs.first_mut().ok_or_else(|| refuse("no environment"))?;
-        let (numbers, over) = py.detach(|| step(run, p, period, scale)).map_err(refuse)?;
+        let (numbers, over) = py.detach(|| step(run, None, &[p], period, scale)).map_err(refuse)?;
         let memory = run.iter().flat_map(|run| run.memory.iter().copied());
         Ok((PyArray1::from_iter(py, memory), numbers, over))
     }
 
-    /// Sets the probability of each environment and runs all of them for a period.
-    fn step_many<'py>(&mut self, py: Python<'py>, actions: PyReadonlyArray1<'py, f64>) -> PyResult<Steps<'py>> {
-        let (period, scale) = (self.period, self.delay_scale_s);
+    /// Sets the probability, or the parameters, of each environment (a row each) and runs all of them for a period.
+    fn step_many<'py>(&mut self, py: Python<'py>, actions: PyReadonlyArray2<'py, f64>) -> PyResult<Steps<'py>> {
+        let (period, scale, aqm) = (self.period, self.delay_scale_s, self.aqm.as_ref());
+        let width = aqm.map_or(1, |(_, names)| names.len());
         let runs = self.runs.get_mut().unwrap_or_else(PoisonError::into_inner);
         let actions = actions.as_slice().map_err(refuse)?;
-        if actions.len() != runs.len() {
-            return Err(refuse(format!("{} actions for {} environments", actions.len(), runs.len())));
+        if actions.len() != runs.len() * width {
+            let (given, wanted) = (actions.len(), runs.len() * width);
+            return Err(refuse(format!("{given} numbers in the actions: must be {wanted}")));
         }
         let rows: Result<Vec<_>, String> = py.detach(|| {
-            runs.par_iter_mut().zip(actions).map(|(run, action)| step(run, *action, period, scale)).collect()
+            let runs = runs.par_iter_mut().zip(actions.par_chunks(width));
+            runs.map(|(run, action)| step(run, aqm, action, period, scale)).collect()
         });
         let rows = rows.map_err(refuse)?;
         let features: Vec<f32> = runs.iter().flatten().flat_map(|run| run.memory.iter().copied()).collect();
@@ -319,17 +335,29 @@ impl Environments {
 /// Numbers of a period that an agent sees, in the order of `aqumen.gym.FEATURES`.
 const FEATURES: usize = 6;
 
-/// Sets the probability of an environment and runs it for `period`.
+/// Sets the probability of an environment, or the parameters of its AQM, and runs it for `period`.
 fn step(
     run: &mut Option<Environment>,
-    p: f64,
+    aqm: Option<&(String, Vec<String>)>,
+    action: &[f64],
     period: Span,
     delay_scale_s: f64,
 ) -> Result<(ObservationNumbers, bool), String> {
     let Environment { session, link, rate, packet_bytes, memory } =
         run.as_mut().ok_or("an environment is stepped before its reset")?;
     let said = |error: aqumen_sim::Error| error.to_string();
-    session.set_probability(*link, p).map_err(said)?;
+    match (aqm, action) {
+        (None, [p]) => session.set_probability(*link, *p).map_err(said)?,
+        (None, _) => return Err("the action is one probability".into()),
+        (Some((spec, names)), values) => {
+            let mut text = spec.clone();
+            for (name, value) in names.iter().zip(values) {
+                let separator = if text.contains(':') { ',' } else { ':' };
+                text += &format!("{separator}{name}={value:?}");
+            }
+            session.set_aqm(*link, &text, &mut |_: f64| true).map_err(said)?;
+        }
+    }
     let stop = session.advance_to(session.now().saturating_add(period), &mut |_: f64| true).map_err(said)?;
     let seen = session.observe(*link).map_err(said)?;
     let capacity_pkts = *rate * period.as_secs_f64() / *packet_bytes;

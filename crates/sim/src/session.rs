@@ -44,9 +44,10 @@ pub struct Session {
 }
 
 /// A change that no event of a scenario makes, or that is too frequent for one.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Change {
     Probability { link: u32, p: f64 },
+    Aqm { link: u32, spec: String },
     Reseed(u64),
 }
 
@@ -100,7 +101,7 @@ impl Session {
     /// Begins a run of `scenario`, with `aqm` on the links under test (`None`: that of the scenario).
     /// [`Options::every_service`] gives access to the [`contents`](Self::contents) of queues.
     pub fn new(scenario: Scenario, seed: u64, aqm: Option<AqmSpec>, options: Options<'_>) -> Result<Self, Error> {
-        let plan = scenario.plan(seed, aqm.as_ref()).map_err(|error| Error::Session(error.to_string()))?;
+        let plan = scenario.plan(seed, aqm.as_ref()).map_err(said)?;
         let style = Style { collapse: !options.every_hop, served: options.every_service };
         let links = vec![LinkLook::default(); plan.links.len()];
         let flows = (Instant::ZERO, vec![FlowTotal::default(); plan.flows.len()]);
@@ -118,11 +119,12 @@ impl Session {
     pub fn scenario(&self) -> Result<Scenario, Error> {
         let mut scenario = self.scenario.clone();
         for (at, change) in &self.changes {
-            if let Change::Probability { link, p } = change {
-                let link = &self.plan().links[*link as usize].name;
-                let event = format!("{{ at = \"{}ns\", link = \"{link}\", aqm = \"fixed:p={p:?}\" }}", at.as_nanos());
-                scenario = scenario.with_event(&event).map_err(|error| Error::Session(error.to_string()))?;
-            }
+            let (link, spec) = match change {
+                Change::Probability { link, p } => (link, format!("fixed:p={p:?}")),
+                Change::Aqm { link, spec } => (link, spec.clone()),
+                Change::Reseed(_) => continue,
+            };
+            scenario = scenario.with_event(&self.aqm_event(*at, *link, &spec)).map_err(said)?;
         }
         Ok(scenario)
     }
@@ -266,6 +268,27 @@ impl Session {
         Ok(())
     }
 
+    /// Replaces the AQM of `link` by that of a SPEC. Where the port cannot take it over at once (a discipline of several
+    /// queues, an AQM that decides at the head), the change is an event that is [pushed](Self::push).
+    pub fn set_aqm(&mut self, link: u32, spec: &str, progress: &mut dyn Progress) -> Result<(), Error> {
+        self.measured(link)?;
+        if self.now >= self.end() {
+            return Err(Error::Over);
+        }
+        let new = build(&self.scenario, self.plan(), link, spec)?;
+        if self.engine.with_dependent_mut(|_, engine| engine.port_of(link).is_some_and(|port| port.accepts(&new))) {
+            self.carry_out(Change::Aqm { link, spec: spec.into() });
+            return Ok(());
+        }
+        self.push(&self.aqm_event(self.now, link, spec), progress)
+    }
+
+    /// Returns the event that replaces the AQM of `link` at `at`.
+    fn aqm_event(&self, at: Instant, link: u32, spec: &str) -> String {
+        let link = &self.plan().links[link as usize].name;
+        format!("{{ at = \"{}ns\", link = \"{link}\", aqm = \"{spec}\" }}", at.as_nanos())
+    }
+
     /// Draws from the random numbers of `seed` from now on: coins of AQMs, losses, hosts and traffic. The conditions of
     /// a radio stay, so that two futures share them.
     pub fn reseed(&mut self, seed: u64) {
@@ -274,14 +297,13 @@ impl Session {
 
     fn carry_out(&mut self, change: Change) {
         let now = self.now;
-        apply(&mut self.engine, now, change);
+        apply(&mut self.engine, &self.scenario, now, &change);
         self.changes.push((now, change));
     }
 
     /// Adds an event of the scenario, a TOML table such as `{ at = "5s", capacity = "4Mbit" }`. Its time must not have
     /// passed. The run is repeated up to now.
     pub fn push(&mut self, event: &str, progress: &mut dyn Progress) -> Result<(), Error> {
-        let said = |error: aqumen_scenario::Error| Error::Session(error.to_string());
         let scenario = self.scenario.with_event(event).map_err(said)?;
         let at = scenario.spec().events.last().map(|event| Instant::ZERO + event.at);
         if let Some(at) = at.filter(|at| *at < self.now) {
@@ -290,9 +312,9 @@ impl Session {
         }
         let plan = scenario.plan(self.plan().seed, self.aqm.as_ref()).map_err(said)?;
         let mut engine = start(Arc::new(plan), self.style)?;
-        for &(at, change) in &self.changes {
+        for (at, change) in &self.changes {
             engine.with_dependent_mut(|_, engine| engine.advance(at.as_nanos(), progress))?;
-            apply(&mut engine, at, change);
+            apply(&mut engine, &scenario, *at, change);
         }
         engine.with_dependent_mut(|_, engine| engine.advance(self.now.as_nanos(), progress))?;
         (self.scenario, self.engine) = (scenario, engine);
@@ -357,13 +379,35 @@ fn start(plan: Arc<Plan>, style: Style) -> Result<PlannedEngine, Error> {
     PlannedEngine::try_new(plan, |plan| Engine::new(plan, style, crate::Partitioning::Paying, 1, None))
 }
 
-fn apply(engine: &mut PlannedEngine, now: Instant, change: Change) {
-    engine.with_dependent_mut(|plan, engine| match change {
-        Change::Reseed(seed) => engine.reseed(seed),
-        Change::Probability { link, p } => {
-            let aqm = AnyAqm::Fixed(Fixed::new(Probability::clamp(p), true));
-            let limit = plan.links[link as usize].limit;
-            engine.replace_qdisc(now.as_nanos(), link, AnyQdisc::fifo(aqm, limit));
-        }
+fn said(error: aqumen_scenario::Error) -> Error {
+    Error::Session(error.to_string())
+}
+
+/// Builds the discipline of a SPEC for `link`.
+fn build(scenario: &Scenario, plan: &Plan, link: u32, spec: &str) -> Result<AnyQdisc, Error> {
+    let link = &plan.links[link as usize];
+    let aqm = scenario.aqm(spec).map_err(said)?.on(link.aqm.network);
+    match aqm.build_qdisc(link.limit) {
+        Some(Ok(new)) => Ok(new),
+        Some(Err(error)) => Err(Error::Session(format!("{spec}: {error}"))),
+        None => Err(Error::Session(format!("no AQM \"{spec}\""))),
+    }
+}
+
+fn apply(engine: &mut PlannedEngine, scenario: &Scenario, now: Instant, change: &Change) {
+    engine.with_dependent_mut(|plan, engine| {
+        let (link, new) = match change {
+            Change::Reseed(seed) => return engine.reseed(*seed),
+            Change::Probability { link, p } => {
+                let aqm = AnyAqm::Fixed(Fixed::new(Probability::clamp(*p), true));
+                (*link, AnyQdisc::fifo(aqm, plan.links[*link as usize].limit))
+            }
+            // It was built before.
+            Change::Aqm { link, spec } => match build(scenario, plan, *link, spec) {
+                Ok(new) => (*link, new),
+                Err(_) => return,
+            },
+        };
+        engine.replace_qdisc(now.as_nanos(), link, new);
     });
 }

@@ -126,6 +126,10 @@ impl<P: WirePacket + Copy> ServedPort<P> {
         self.qdisc.on_rate(self.server.transmitter.rate(now));
     }
 
+    pub(super) fn is_fifo(&self) -> bool {
+        matches!(self.qdisc, AnyQdisc::Fifo(_))
+    }
+
     pub(super) fn contents(&self) -> Vec<P> {
         let Packets { slots, free, .. } = &self.server.packets;
         let mut waits = vec![true; slots.len()];

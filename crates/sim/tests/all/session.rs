@@ -175,6 +175,26 @@ fn a_played_probability_is_a_scenario() {
 }
 
 #[test]
+fn an_aqm_that_is_set_is_an_event_of_the_scenario() {
+    for every_service in [false, true] {
+        let mut session = session(&small(), 5, Some("pi"), every_service);
+        let link = session.link("bottleneck").unwrap();
+        // CoDel decides at the head: a port that computes departures at arrival gets an event.
+        for (at_ms, spec) in [(400, "pi:target=9"), (900, "red"), (1400, "codel"), (1900, "pie"), (2500, "pi")] {
+            session.advance_to(Instant::ZERO + Span::from_millis(at_ms), &mut |_| true).unwrap();
+            session.set_aqm(link, spec, &mut |_| true).unwrap();
+        }
+        assert!(session.set_aqm(link, "nosuch", &mut |_| true).unwrap_err().to_string().contains("nosuch"));
+        let scenario = session.scenario().unwrap();
+        let played = session.finish(&mut |_| true).unwrap();
+        let aqm = scenario.aqm("pi").unwrap();
+        let again = run(&scenario.plan(5, Some(&aqm)).unwrap(), Options::default(), &mut |_| true).unwrap();
+        assert_eq!(played.series["bottleneck"].queue_pkts, again.series["bottleneck"].queue_pkts);
+        assert_eq!(played.flows["long"]["all"], again.flows["long"]["all"]);
+    }
+}
+
+#[test]
 fn a_copy_continues_with_the_same_bits_and_differs_after_another_seed() {
     for (seed, aqm) in [(1, "pi"), (2, "fq-codel"), (3, "dualpi2"), (4, "red")] {
         let mut session = session(&small(), seed, Some(aqm), false);
