@@ -91,7 +91,12 @@ class Environments:
     """Runs that an agent steps together."""
 
     def __new__(
-        cls, count: int, period_s: float, history: int, delay_scale_s: float, aqm: tuple[str, list[str]] | None
+        cls,
+        count: int,
+        period_s: float,
+        history: int,
+        delay_scale_s: float,
+        aqm: tuple[str, list[tuple[str, str]]] | None,
     ) -> Environments: ...
     def reset(self, index: int, scenario: Scenario, seed: int, link: str) -> NDArray[np.float32]: ...
     def step(self, p: float) -> tuple[NDArray[np.float32], list[float], bool]: ...

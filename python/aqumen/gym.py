@@ -10,6 +10,7 @@ envs = gymnasium.make_vec("aqumen/Bottleneck-v0", num_envs=64, scenario="arm-pfc
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,8 +32,8 @@ Scenarios = Scenario | str | os.PathLike[str] | Callable[[np.random.Generator], 
 Reward = Callable[[dict[str, Any]], Any]
 """Reward from the numbers of `aqumen.session.Observation` by name: floats, or arrays with a value an environment."""
 
-Parameters = tuple[str, dict[str, tuple[float, float]]]
-"""An AQM, and the range of each parameter that an agent sets."""
+Parameters = tuple[str, dict[str, tuple[str, str]]]
+"""An AQM, and the range of each parameter that an agent sets, with its unit: `("pi", {"target": ("10pkt", "200pkt")})`."""
 
 FEATURES = ("queue_delay", "sojourn", "arrival_rate", "departure_rate", "idle", "probability")
 """Numbers of an observation that the agent sees: waiting bytes over the link's rate and sojourn time (both over
@@ -84,14 +85,15 @@ class _Runs:
         if not 1e-6 <= delay_scale_s <= 1e3:
             raise ScenarioError(f"delay_scale_s = {delay_scale_s}: must be from 1e-6 to 1000 seconds")
         self.scenario = scenario if callable(scenario) else as_scenario(scenario)
-        spec, ranges = parameters or (None, {"probability": (0.0, 1.0)})
-        for name, (low, high) in ranges.items():
-            if not low < high < np.inf:
-                raise ScenarioError(f"parameter {name}: the range ({low}, {high}) must rise and be finite")
-        aqm = None if spec is None else (spec, list(ranges))
+        spec, ranges = parameters or (None, {"probability": ("0", "1")})
+        ends = {name: [_quantity(name, end) for end in pair] for name, pair in ranges.items()}
+        for name, ((low, unit), (high, other)) in ends.items():
+            if unit != other or not low < high:
+                raise ScenarioError(f"parameter {name}: {ranges[name]} must rise, in one unit")
+        aqm = None if spec is None else (spec, [(name, unit) for name, ((_, unit), _) in ends.items()])
         self.core, self.link = _core.Environments(count, period_s, history, delay_scale_s, aqm), link
         self.observation_space = gymnasium.spaces.Box(0.0, np.inf, (history * len(FEATURES),), np.float32)
-        low, high = np.array(list(ranges.values()), dtype=np.float32).T
+        low, high = np.array([[end for end, _ in pair] for pair in ends.values()], dtype=np.float32).T
         self.action_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
 
     def reset(self, index: int, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -100,6 +102,15 @@ class _Runs:
             self.core.reset, index, scenario.core, int(rng.integers(2**63)), self.link
         )
         return first
+
+
+def _quantity(name: str, text: str) -> tuple[float, str]:
+    """Number and unit of a parameter's value."""
+    match = re.fullmatch(r"([-+.\d]+(?:[eE][-+]?\d+)?)([A-Za-z/]*)", text)
+    try:
+        return float(match[1] if match else ""), match[2] if match else ""
+    except ValueError:
+        raise ScenarioError(f'parameter {name}: "{text}" must be a number with its unit, such as "20pkt"') from None
 
 
 def _checked(call: Callable[..., Any], *args: Any) -> Any:
@@ -139,8 +150,8 @@ class Bottleneck(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
             history: Number of periods in an observation.
             delay_scale_s: Delay that counts 1 in an observation, seconds.
             reward: Reward of a step; `power`, `delay_target(...)` and `delay_at_utilization()` are there.
-            parameters: An AQM and ranges of its parameters, `("pi", {"target": (10, 200)})`: the agent sets these in
-                place of the probability.
+            parameters: An AQM and ranges of its parameters, which the agent sets in place of the probability; an action
+                is in the units of the ranges.
             render_mode: None.
         """
         self.render_mode = render_mode

@@ -152,7 +152,7 @@ def test_settings_out_of_range(settings, message):
 
 
 def test_an_agent_sets_the_parameters_of_an_aqm():
-    ranges = {"target": (5, 200)}
+    ranges = {"target": ("5pkt", "200pkt")}
     env = make(parameters=("pi", ranges))
     assert env.action_space.low == 5
     assert env.action_space.high == 200
@@ -168,8 +168,13 @@ def test_an_agent_sets_the_parameters_of_an_aqm():
     assert observations[0, -6] < observations[1, -6]
     with pytest.raises(ScenarioError, match="target = 0"):
         env.step(np.array([0.0]))
-    with pytest.raises(ScenarioError, match=r"the range \(3, 3\) must rise and be finite"):
-        make(parameters=("pi", {"target": (3, 3)}))
+    for pair, message in [
+        (("3pkt", "3pkt"), "must rise, in one unit"),
+        (("3pkt", "3ms"), "must rise, in one unit"),
+        (("few", "9pkt"), '"few" must be a number with its unit'),
+    ]:
+        with pytest.raises(ScenarioError, match=message):
+            make(parameters=("pi", {"target": pair}))
     with pytest.raises(ScenarioError, match="nosuch"):
         make(parameters=("nosuch", ranges)).reset()
 

@@ -130,7 +130,7 @@ def test_an_aqm_of_ones_own_is_copied_with_its_state(small):
 def test_an_aqm_that_cannot_be_copied_says_so_and_the_session_goes_on(small):
     run = Session(small, aqm=Locked)
     run.advance("1s")
-    with pytest.raises(aqumen.OwnError, match=r"locked: cannot be copied: .*pickle") as refused:
+    with pytest.raises(aqumen.CustomError, match=r"locked: cannot be copied: .*pickle") as refused:
         run.copy()
     assert isinstance(refused.value.__cause__, TypeError)
     assert metrics(run.finish()) == metrics(aqumen.run(small, Locked, 1))
@@ -162,7 +162,7 @@ def test_a_step_is_one_packet(small):
         (lambda run: run.push("nonsense"), "an event must be a table, such as"),
         (lambda run: run.link().set_probability(1.01), "a probability is from 0 to 1, not 1.01"),
         (lambda run: run.link().set_probability(float("nan")), "a probability is from 0 to 1, not NaN"),
-        (lambda run: run.reseed(-1), "seed -1: a seed is a whole number"),
+        (lambda run: run.reseed(-1), "seed -1: must be 0 to 2^64 - 1"),
     ],
 )
 def test_bad_input_is_one_line_and_the_session_stays_usable(small, act, message):

@@ -574,11 +574,7 @@ def test_without_margins_the_blame_is_laid_where_they_were_looked_for():
     measured = dict.fromkeys(("queue_std_pkts", "sojourn_mean_s", "mark_ratio", "early_drop_ratio"))
     measured |= {"queue_mean_pkts": 300.0, "utilization": 1.0, "overflow_drop_ratio": 0.0}
     args = ("bottleneck", "steady", expected, measured, None, None)
-    assert (
-        beside(*args)
-        .notes[-1]
-        .endswith("300 packets where 100 were expected: this AQM has no operating point")
-    )
+    assert beside(*args).notes[-1].endswith("300 packets where 100 were expected: this AQM has no operating point")
     assert not any("has no operating point" in note for note in beside(*args, loops=False).notes)
 
 

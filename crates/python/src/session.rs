@@ -236,9 +236,12 @@ pub(crate) struct Environments {
     history: usize,
     /// Delay that counts 1 in an observation, seconds.
     delay_scale_s: f64,
-    /// AQM whose parameters the agent sets, and their names; without it the agent sets the probability.
-    aqm: Option<(String, Vec<String>)>,
+    /// Parameters that the agent sets; without them it sets the probability.
+    aqm: Option<ParameterActions>,
 }
+
+/// SPEC of an AQM, and name and unit of each parameter that an agent sets.
+type ParameterActions = (String, Vec<(String, String)>);
 
 struct Environment {
     session: aqumen_sim::Session,
@@ -262,7 +265,7 @@ impl Environments {
         period_s: f64,
         history: usize,
         delay_scale_s: f64,
-        aqm: Option<(String, Vec<String>)>,
+        aqm: Option<ParameterActions>,
     ) -> Self {
         let runs = Mutex::new((0..count).map(|_| None).collect());
         Environments { runs, period: Span::from_secs_f64(period_s), history, delay_scale_s, aqm }
@@ -338,7 +341,7 @@ const FEATURES: usize = 6;
 /// Sets the probability of an environment, or the parameters of its AQM, and runs it for `period`.
 fn step(
     run: &mut Option<Environment>,
-    aqm: Option<&(String, Vec<String>)>,
+    aqm: Option<&ParameterActions>,
     action: &[f64],
     period: Span,
     delay_scale_s: f64,
@@ -351,9 +354,9 @@ fn step(
         (None, _) => return Err("the action is one probability".into()),
         (Some((spec, names)), values) => {
             let mut text = spec.clone();
-            for (name, value) in names.iter().zip(values) {
+            for ((name, unit), value) in names.iter().zip(values) {
                 let separator = if text.contains(':') { ',' } else { ':' };
-                text += &format!("{separator}{name}={value:?}");
+                text += &format!("{separator}{name}={value:?}{unit}");
             }
             session.set_aqm(*link, &text, &mut |_: f64| true).map_err(said)?;
         }

@@ -180,7 +180,7 @@ fn an_aqm_that_is_set_is_an_event_of_the_scenario() {
         let mut session = session(&small(), 5, Some("pi"), every_service);
         let link = session.link("bottleneck").unwrap();
         // CoDel decides at the head: a port that computes departures at arrival gets an event.
-        for (at_ms, spec) in [(400, "pi:target=9"), (900, "red"), (1400, "codel"), (1900, "pie"), (2500, "pi")] {
+        for (at_ms, spec) in [(400, "pi:target=9pkt"), (900, "red"), (1400, "codel"), (1900, "pie"), (2500, "pi")] {
             session.advance_to(Instant::ZERO + Span::from_millis(at_ms), &mut |_| true).unwrap();
             session.set_aqm(link, spec, &mut |_| true).unwrap();
         }
