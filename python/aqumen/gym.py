@@ -33,7 +33,7 @@ Reward = Callable[[dict[str, Any]], Any]
 """Reward from the numbers of `aqumen.session.Observation` by name: floats, or arrays with a value an environment."""
 
 Parameters = tuple[str, dict[str, tuple[str, str]]]
-"""An AQM, and the range of each parameter that an agent sets, with its unit: `("pi", {"target": ("10pkt", "200pkt")})`."""
+"""An AQM, and the range of each parameter that an agent sets: `("pi", {"target": ("10pkt", "200pkt")})`."""
 
 FEATURES = ("queue_delay", "sojourn", "arrival_rate", "departure_rate", "idle", "probability")
 """Numbers of an observation that the agent sees: waiting bytes over the link's rate and sojourn time (both over

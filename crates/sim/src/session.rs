@@ -268,8 +268,8 @@ impl Session {
         Ok(())
     }
 
-    /// Replaces the AQM of `link` by that of a SPEC. Where the port cannot take it over at once (a discipline of several
-    /// queues, an AQM that decides at the head), the change is an event that is [pushed](Self::push).
+    /// Replaces the AQM of `link` by that of a SPEC. Where the port cannot take it over at once (a discipline of
+    /// several queues, an AQM that decides at the head), the change is an event that is [pushed](Self::push).
     pub fn set_aqm(&mut self, link: u32, spec: &str, progress: &mut dyn Progress) -> Result<(), Error> {
         self.measured(link)?;
         if self.now >= self.end() {
