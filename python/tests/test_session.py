@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import resource
+import runpy
 import signal
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -215,3 +217,13 @@ def test_a_session_draws_what_it_has_seen(small):
     run.advance("1s")
     assert run.plot(figure=figure) is figure
     assert len(figure.axes[0].lines[0].get_ydata()) > len(queue)
+
+
+def test_the_example_plays_its_futures(capsys, monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(Path(__file__).parents[2] / "examples/session.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "packets wait, p = 0." in printed
+    assert "codel: " in printed
+    assert (tmp_path / "session.svg").stat().st_size > 1000
