@@ -62,6 +62,10 @@ check: test deny msrv docs ## all that `make test` does, then licences and sourc
 bench: setup ## measure speed: cost per packet and per AQM decision
 	$(call say,CPU per bottleneck packet over the number of flows)
 	cargo bench --locked -p aqumen-sim --bench engine
+	$(call say,Steps and copies of a session; environments of an agent)
+	cargo bench --locked -p aqumen-sim --bench session
+	python benchmarks/environments.py
+	python benchmarks/environments.py linux
 	$(call say,What kinds of runs cost beside each other)
 	cargo bench --locked -p aqumen-sim --bench kinds
 	$(call say,Cost of an AQM decision)
