@@ -546,7 +546,7 @@ def test_margins_and_oscillations_wait_until_they_are_asked_for(capsys):
 def test_an_aqm_without_a_law_is_refused_by_name_and_leaves_no_section(capsys):
     args = ["run", str(EXPERIMENTS / "exp1.toml"), "--aqm", "codel", "--set", "duration=5s"]
     assert main([*args, "--engine", "theory"]) == 2
-    assert "codel has no linear law: it signals at moments" in capsys.readouterr().err
+    assert "codel has no linear law: it signals at scheduled times" in capsys.readouterr().err
     assert main([*args, "--json"]) == 0
     assert "theory" not in json.loads(capsys.readouterr().out)
 

@@ -1,4 +1,4 @@
-//! What a control update costs: arithmetic, time, and how often it comes, for the papers' claims of little computation.
+//! Cost of a control update: operations, time and update rate, for the papers' claims of low complexity.
 //!
 //! `cargo bench -p aqumen-aqm --bench update` prints a table. Without `--bench` (as in tests) it runs briefly.
 //!

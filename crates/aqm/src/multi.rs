@@ -1,6 +1,5 @@
-//! The disciplines of several queues, and what they share: their packets ([`store`]), the order in which
-//! queues are served ([`queue_list`]), the hash that gives a flow its queue ([`hash`]), and flow queueing with
-//! an AQM in each queue ([`fq`]).
+//! Disciplines of several queues, and their common parts: packets ([`store`]), lists of queues ([`queue_list`]), the
+//! flow hash ([`hash`]), and flow queueing with an AQM in each queue ([`fq`]).
 
 pub(crate) mod cake;
 pub(crate) mod drr;
@@ -15,13 +14,13 @@ pub(crate) mod store;
 
 use crate::{DefaultValue, Kind, Param, ParamError, Settings, Unit, Value};
 
-/// Queues when nothing is said: the number of RFC 8290 section 5.2.5, and of Linux.
+/// Default number of queues: RFC 8290 section 5.2.5 and Linux.
 pub(crate) const QUEUES: f64 = 1024.0;
 
-/// An Ethernet frame's header and payload, bytes: RFC 8290 section 5.2.4 asks for the link's MTU and its framing.
+/// Default quantum: an Ethernet frame's header and payload, bytes (RFC 8290 section 5.2.4).
 pub(crate) const QUANTUM: f64 = 1514.0;
 
-/// The parameter `queues`.
+/// Parameter `queues`.
 pub(crate) const QUEUES_PARAM: Param = Param {
     name: "queues",
     kind: Kind::Number { unit: Unit::One, min: crate::Bound::Inclusive(1.0), max: crate::Bound::Inclusive(65_536.0) },
@@ -29,25 +28,25 @@ pub(crate) const QUEUES_PARAM: Param = Param {
     doc: "queues that flows are hashed to",
 };
 
-/// The parameter `quantum`.
+/// Parameter `quantum`.
 pub(crate) const QUANTUM_PARAM: Param = Param {
     name: "quantum",
     kind: Kind::Number { unit: Unit::Bytes, min: crate::Bound::Inclusive(1.0), max: crate::Bound::Inclusive(1e9) },
     default: DefaultValue::number(QUANTUM),
-    doc: "bytes that a queue may send in its turn",
+    doc: "bytes that a queue may send per round",
 };
 
-/// The value of `queues`.
+/// Value of `queues`.
 pub(crate) fn queues(settings: &Settings<'_>) -> Result<usize, ParamError> {
     Ok(settings.whole("queues")?.unwrap_or(QUEUES as usize))
 }
 
-/// The value of `quantum`, bytes.
+/// Value of `quantum`, bytes.
 pub(crate) fn quantum(settings: &Settings<'_>) -> Result<i64, ParamError> {
     Ok(settings.whole("quantum")?.map_or(QUANTUM as i64, |bytes| bytes as i64))
 }
 
-/// Shows `queues` and `quantum`.
+/// Visits `queues` and `quantum`.
 pub(crate) fn show(visit: &mut dyn FnMut(&'static str, Value<'static>), queues: usize, quantum: i64) {
     visit("queues", Value::Number(queues as f64));
     visit("quantum", Value::Number(quantum as f64));
@@ -55,7 +54,7 @@ pub(crate) fn show(visit: &mut dyn FnMut(&'static str, Value<'static>), queues: 
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! What the unit tests of the disciplines share.
+    //! Common helpers of the unit tests of disciplines.
 
     use std::vec::Vec;
 
@@ -64,7 +63,7 @@ pub(crate) mod testing {
     pub(crate) use crate::testing::Fixed;
     use crate::{DropReason, Fates, Handle, Network, Packet};
 
-    /// A network of 1000 packets a second.
+    /// A network of 1000 packets per second.
     pub(crate) const NETWORK: Network = Network {
         capacity: Rate::from_bps(8_000_000),
         flows: 2.0,
@@ -75,7 +74,7 @@ pub(crate) mod testing {
         buffer_pkts: 1000.0,
     };
 
-    /// What became of packets.
+    /// Records marks and drops.
     #[derive(Default)]
     pub(crate) struct Log {
         pub(crate) marked: Vec<Handle>,
@@ -92,7 +91,7 @@ pub(crate) mod testing {
         }
     }
 
-    /// An ECN-capable packet of a flow.
+    /// An ECN-capable packet of flow `flow`.
     pub(crate) fn flow(flow: u32, bytes: u32) -> Packet {
         Packet {
             bytes,

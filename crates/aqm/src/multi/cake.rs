@@ -1,7 +1,6 @@
-//! CAKE's core (Hoeiland-Joergensen, Taht, Morton 2018): flows find their queues by an 8-way set-associative
-//! hash, so that they hardly ever share one; queues share the link by deficit round robin with sparse flows
-//! first (DRR++, MacGregor and Shi 2000), and in proportion to how many other flows their hosts have; each
-//! queue is looked after by COBALT.
+//! CAKE without its shaper (Hoeiland-Joergensen, Taht, Morton 2018). An 8-way set-associative hash assigns flows to
+//! queues, almost without collisions. Queues share the link by deficit round robin with priority for sparse flows
+//! (DRR++, MacGregor and Shi 2000), weighted for fairness between hosts. COBALT manages each queue.
 //!
 //! ```text
 //!          packet                     quantum used up, packets left
@@ -14,33 +13,30 @@
 //!   └── COBALT at rest ─┴──────────────────────────────────── Decaying (COBALT winds down)
 //! ```
 //!
-//! A flow's turn is its quantum / max(1, bulk flows of its source host, bulk flows of its destination host), as far as
-//! the isolation looks at these. The hosts of each side stand in a table of sets of 8 places; a host without bulk flows
-//! may lose its place to another, and a flow looks for those of its hosts anew when its queue was idle.
+//! A flow's quantum per round is quantum / max(1, bulk flows of its source host, bulk flows of its destination host),
+//! as selected by the isolation. The hosts of each side are in a set-associative table; a host without bulk flows may
+//! lose its entry, and a flow looks its hosts up again after its queue was idle.
 //!
-//! COBALT's target and interval, the sojourn time that it lets be, and the quantum follow from the link's rate,
-//! also when that changes; packets are told apart by their DSCP into [`tins`], and acknowledgements that say
-//! nothing new may be dropped ([`acks`]).
+//! COBALT's target and interval, its lower bound of the target, and the quantum follow from the link's current rate.
+//! Packets are classified by DSCP into [`tins`]; redundant acknowledgements may be dropped ([`acks`]).
 //!
-//! Deviations (of Linux's sch_cake, read whole as of December 2024, which is all there is of CAKE; `cake-linux` is the
-//! same as the default but for Linux's arithmetic and a full packet that is counted without its link header):
-//! - There is no shaper: the link is the rate, unless `rate` is given, for which then only the parameters are
-//!   made. So what is dropped with `ingress`, and what the line adds ([`framing`]), count for queue and tin, but the
-//!   link does not wait for as long as they would have taken.
-//! - Without `overhead` a packet counts with its bytes; there with those of the link header besides.
-//! - Left out: autorate, NAT look-up, filters and overrides of queue or tin, `wash`, firewall marks,
-//!   `precedence` and `diffserv8`, splitting of super-packets.
-//! - `limit` is the link's buffer unless given; Linux has a limit of memory alone. `memory` counts packets in buffers
-//!   of their own, Linux what the driver took.
-//! - A queue may send `mtu` bytes in its turn at most, if that is less than Linux's 1514: a full packet is one turn
-//!   then, too.
-//! - Of SACK blocks the filter of acknowledgements sees a digest: beside three blocks it drops none of those before,
-//!   where Linux compares them one by one. There a packet with data makes acknowledgements superfluous as well.
-//! - A queue that was never used signals an interval after its sojourn time passes the target,
-//!   like any other ([`cobalt`]).
-//! - A sparse queue's first turn is rounded by chance like the others; there it is rounded down.
-//! - Where every backlogged queue is in debt by many turns, the turns in which nothing is sent are worked out at once,
-//!   with a host's share of the quantum rounded down instead of by chance.
+//! Deviations from Linux's sch_cake (December 2024), the only specification; `cake-linux` differs from the default only
+//! in Linux's arithmetic and in full packets without link header:
+//! - There is no shaper: the rate is the link's. A given `rate` only determines the parameters. Drops with `ingress`
+//!   and the line's [`framing`] count for queue and tin, but take no time on the link.
+//! - Without `overhead` a packet counts its own bytes; in Linux also those of the link header.
+//! - Omitted: autorate, NAT look-up, filters and overrides of queue or tin, `wash`, firewall marks, `precedence` and
+//!   `diffserv8`, splitting of super-packets.
+//! - `limit` defaults to the link's buffer; Linux has a memory limit only. `memory` assumes a separate buffer per
+//!   packet; Linux counts the driver's allocation.
+//! - The quantum is at most `mtu`, if that is below Linux's 1514, so that a full packet is one turn.
+//! - The acknowledgement filter uses a digest of SACK blocks: with three blocks it drops no earlier acknowledgements,
+//!   where Linux compares all blocks. In Linux packets with data also make acknowledgements redundant.
+//! - An unused queue signals an interval after its sojourn time exceeds the target, like any other
+//!   ([`cobalt`](crate::today::cobalt)).
+//! - A sparse queue's first quantum is rounded at random like the others; Linux rounds down.
+//! - If every backlogged queue has a large negative deficit, rounds without a transmission are skipped in one step,
+//!   with a host's part of the quantum rounded down instead of at random.
 
 mod acks;
 mod framing;
@@ -76,7 +72,7 @@ use tins::{BULK, DECAYING, SPARSE, Tin};
 #[derive(Clone, Debug)]
 pub struct Cake {
     params: CakeParams,
-    /// The rate in force; zero: none.
+    /// Current rate; 0: unlimited.
     rate: Rate,
     /// Queues of each tin.
     queues: usize,
@@ -84,44 +80,45 @@ pub struct Cake {
     hash: FlowHash,
     flows: Vec<Flow>,
     tins: Vec<Tin>,
-    /// The tin served last.
+    /// Tin served last.
     current: usize,
     links: ListLinks,
-    /// Packets of a flow that found its queue, a queue of its own, and only one of another flow.
+    /// Packets that found the queue of their flow.
     hits: u64,
+    /// Packets that found an idle queue.
     misses: u64,
+    /// Packets that had to share another flow's queue.
     collisions: u64,
     acks_filtered: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Flow {
-    /// Hash of the flow that used the queue last; none before the first.
+    /// Hash of the last flow in the queue; `None` before the first.
     tag: Option<u32>,
     state: QueueState,
     deficit: i64,
-    /// Its hosts' places in their tables.
+    /// Index of the source host in its table; `destination` likewise.
     source: u32,
     destination: u32,
     aqm: CobaltState,
 }
 
-/// Where a queue stands.
+/// Scheduling state of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum QueueState {
     Idle,
-    /// Served first, until its quantum is used up.
+    /// Served first until its quantum is used up.
     Sparse,
-    /// Sparse in all but the list: it used up its quantum with its last packet, and waits for
-    /// a turn among the bulk flows.
+    /// Emptied with its quantum used up: still counted as sparse, but in the list of bulk queues.
     SparseWait,
     Bulk,
-    /// Empty, but COBALT remembers congestion.
+    /// Empty, while COBALT's state decays.
     Decaying,
 }
 
 impl QueueState {
-    /// The list of the queues that stand there.
+    /// List of the queues in this state.
     fn list(self) -> Option<usize> {
         match self {
             QueueState::Idle => None,
@@ -133,11 +130,11 @@ impl QueueState {
 }
 
 impl Cake {
-    /// Empty queues with room for `link` at most in all; the link has `rate`, or none where that is zero.
+    /// Empty discipline for a buffer of at most `link` and a link of `rate` (0: unlimited).
     pub fn new(params: CakeParams, rate: Rate, link: Limit) -> Self {
         let queues = params.queues.max(1).next_multiple_of(WAYS);
         let rate = params.rate.unwrap_or(rate);
-        let made = made_of(&params);
+        let made = tin_settings(&params);
         let tins: Vec<_> =
             params.tins.shifts().iter().map(|&shift| Tin::new(&made, limited(rate), shift, queues)).collect();
         let all = queues * tins.len();
@@ -179,7 +176,7 @@ impl Cake {
             ecn: settings.flag("ecn").unwrap_or(standard.cobalt.ecn),
             ..standard.cobalt
         };
-        // Its target and interval are above zero.
+        // Checks target and interval.
         Cobalt::new(cobalt)?;
         let params = CakeParams {
             queues: multi::queues(settings)?,
@@ -206,36 +203,36 @@ impl Cake {
         self.configure(new.rate);
     }
 
-    /// Makes what follows from the rate.
+    /// Computes the parameters that depend on the rate.
     fn configure(&mut self, rate: Rate) {
         self.rate = rate;
-        let made = made_of(&self.params);
+        let made = tin_settings(&self.params);
         for (tin, &shift) in self.tins.iter_mut().zip(self.params.tins.shifts()) {
             tin.configure(&made, limited(rate), shift);
         }
         self.store.set_memory(memory(&self.params, rate));
     }
 
-    /// Bytes of memory that it holds beside itself.
+    /// Heap memory in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.store.memory_bytes()
             + self.tins.len() * size_of::<Tin>()
             + self.flows.len() * (Self::QUEUE_BYTES - Store::QUEUE_BYTES)
     }
 
-    /// Those of one queue, and of the two hosts that there may be for it.
+    /// Heap memory per queue in bytes, with an entry in both host tables.
     pub const QUEUE_BYTES: usize = Store::QUEUE_BYTES
         + ListLinks::QUEUE_BYTES
         + size_of::<Flow>()
         + 2 * (size_of::<Option<u32>>() + size_of::<u32>());
 
-    /// The tin of a queue.
+    /// Tin of a queue.
     fn tin(&self, queue: usize) -> usize {
         queue / self.queues
     }
 
-    /// The queue of a packet in a tin. Section III-B of the paper: a queue of the set that its flow has, else one that
-    /// nobody uses, else the one that the hash names.
+    /// Queue of a packet in a tin (paper, section III-B): within the set, the flow's queue, else an idle one, else the
+    /// one selected by the hash.
     #[inline]
     fn classify<R: Draw>(&mut self, tin: usize, packet: &Packet, rng: &mut R) -> usize {
         let hash = &mut self.hash;
@@ -267,7 +264,7 @@ impl Cake {
                 if self.flows[own].state != QueueState::Idle {
                     return own;
                 }
-                // While it was nobody's its hosts may have lost their places to others.
+                // While the queue was idle its hosts may have lost their entries.
                 own
             }
             None => {
@@ -276,7 +273,7 @@ impl Cake {
                 idle.unwrap_or(first)
             }
         };
-        // The queue is the flow's from now on; so are its hosts.
+        // From now on the queue and its hosts belong to this flow.
         self.count_hosts(queue, -1);
         let tin = queue / self.queues;
         let (flow, tin) = (&mut self.flows[queue], &mut self.tins[tin]);
@@ -291,7 +288,7 @@ impl Cake {
         queue
     }
 
-    /// A queue becomes (1) or was (-1) one of the bulk flows of its tin and of its hosts.
+    /// Adds `by` to the bulk flow counts of a bulk queue's tin and hosts.
     fn count_hosts(&mut self, queue: usize, by: i32) {
         let tin = self.tin(queue);
         let (flow, tin) = (&self.flows[queue], &mut self.tins[tin]);
@@ -309,7 +306,7 @@ impl Cake {
         }
     }
 
-    /// Bulk flows that share the share of this queue's host: those of the busier of its hosts.
+    /// Number of bulk flows of the busier of a queue's hosts, at least 1.
     fn host_load(&self, queue: usize) -> u32 {
         let (flow, tin) = (&self.flows[queue], &self.tins[self.tin(queue)]);
         let mut load = 1;
@@ -322,11 +319,11 @@ impl Cake {
         load
     }
 
-    /// What a queue may send in one turn: its part of its host's quantum, rounded by chance so that small parts add up.
+    /// Bytes that a queue may send per round: its part of the quantum, rounded at random so that small parts add up.
     fn turn<R: Draw>(&self, queue: usize, rng: &mut R) -> i64 {
         let quantum = self.tins[self.tin(queue)].quantum;
         if self.params.cobalt.arithmetic == Arithmetic::Linux {
-            // In 2^16 parts, of which 65 535 make one.
+            // Linux: in units of 2^-16, with 65 535 units for 1.
             let parts = quantum as u64 * u64::from(65_535 / self.host_load(queue).max(1));
             return ((parts + (rng.uniform() * 65_536.0) as u64) >> 16) as i64;
         }
@@ -336,7 +333,7 @@ impl Cake {
         }
     }
 
-    /// Moves a queue from the list it is in to the end of that of `to`.
+    /// Changes the state of a queue to `to`, and moves it to the end of that list.
     fn move_to(&mut self, queue: usize, to: QueueState) {
         let (from, tin) = (self.flows[queue].state, self.tin(queue));
         if let Some(list) = from.list() {
@@ -350,7 +347,7 @@ impl Cake {
         self.count_hosts(queue, 1);
     }
 
-    /// What was dropped or filtered counts for the rate of its tin, for a link behind the bottleneck.
+    /// With `ingress`, charges a dropped packet to the rate of its tin.
     fn charge_dropped(&mut self, queue: usize, bytes: u32, now: Instant) {
         if self.params.ingress {
             let tin = self.tin(queue);
@@ -358,7 +355,7 @@ impl Cake {
         }
     }
 
-    /// So many bytes of a queue were sent, or count as sent.
+    /// Charges `bytes` of a sent packet to a queue and its tin.
     #[inline]
     fn charge(&mut self, queue: usize, bytes: u32, now: Instant) {
         let (counted, tin) = (self.params.framing.counted(bytes), self.tin(queue));
@@ -366,7 +363,7 @@ impl Cake {
         self.tins[tin].charge(counted, now);
     }
 
-    /// The next packet of a queue that COBALT lets go, unless its turn ends before.
+    /// Dequeues the next packet of a queue that COBALT does not drop, unless its turn ends before.
     #[inline]
     fn take<R: Draw>(&mut self, queue: usize, now: Instant, rng: &mut R, fates: &mut impl Fates) -> QueueOutput {
         let tin = self.tin(queue);
@@ -389,7 +386,7 @@ impl Cake {
                 }
                 continue;
             }
-            // BLUE's choice may be the last one, and keeps its mark.
+            // The last packet keeps CoDel's mark even if BLUE would drop it.
             if codel == Verdict::Mark {
                 self.store.mark(taken.handle, fates);
             }
@@ -400,10 +397,9 @@ impl Cake {
         QueueOutput::Empty
     }
 
-    /// Every bulk queue of a tin had its turn and none could send: gives all of them the
-    /// turns in which that would go on.
+    /// After a round of a tin's bulk queues without a transmission: adds the quanta of all further such rounds at once.
     #[cold]
-    fn save_up(&mut self, tin: usize) {
+    fn skip_idle_rounds(&mut self, tin: usize) {
         let part = |cake: &Cake, queue: usize| (cake.tins[tin].quantum as i64 / cake.host_load(queue) as i64).max(1);
         let turns = |queue: usize| (-self.flows[queue].deficit).max(-1) / part(self, queue) + 1;
         let bulk = self.tins[tin].lists[BULK];
@@ -417,9 +413,9 @@ impl Cake {
         }
     }
 
-    /// More waits than may: the longest queue loses its first packet, and its BLUE is told.
+    /// At overflow, drops the first packet of the longest queue and reports the overflow to its BLUE.
     #[cold]
-    fn make_room(&mut self, arrived_at: usize, now: Instant, fates: &mut impl Fates) {
+    fn drop_excess(&mut self, arrived_at: usize, now: Instant, fates: &mut impl Fates) {
         while self.store.is_over() {
             let longest = self.store.longest(Length::Bytes, arrived_at);
             let bytes = self.store.head(longest).map_or(0, |head| head.packet.bytes);
@@ -433,17 +429,17 @@ impl Cake {
     }
 }
 
-/// What a queue gave.
+/// Result of dequeuing from a queue.
 enum QueueOutput {
     Packet(Waiting),
-    /// Nothing yet: a packet was dropped and charged, so that it may be another's turn.
+    /// A packet was dropped and charged, so the queue's turn may have ended.
     Charged,
-    /// It is empty.
+    /// The queue is empty.
     Empty,
 }
 
-/// What tins are made of.
-fn made_of(params: &CakeParams) -> tins::Settings {
+/// Settings of the tins.
+fn tin_settings(params: &CakeParams) -> tins::Settings {
     tins::Settings { cobalt: params.cobalt, mtu: params.mtu, quantum: params.quantum }
 }
 
@@ -451,14 +447,14 @@ impl Qdisc for Cake {
     #[inline]
     fn enqueue<R: Draw>(&mut self, handle: Handle, packet: &Packet, now: Instant, rng: &mut R, fates: &mut impl Fates) {
         self.store.arrive(packet);
-        let tin = self.params.tins.of(packet.class);
+        let tin = self.params.tins.tin(packet.class);
         let queue = self.classify(tin, packet, rng);
         if self.tins[tin].waiting == 0 {
             self.tins[tin].wake(now);
         }
         self.store.push(queue, handle, packet, now);
         self.tins[tin].waiting += 1;
-        if let Some(place) = self.params.ack_filter.superfluous(&self.store, queue)
+        if let Some(place) = self.params.ack_filter.redundant(&self.store, queue)
             && let Some(lost) = self.store.drop_at(queue, place, fates)
         {
             self.acks_filtered += 1;
@@ -471,30 +467,30 @@ impl Qdisc for Cake {
                 self.flows[queue].deficit = self.turn(queue, rng);
             }
             QueueState::SparseWait => {
-                // It is among the bulk flows already, and keeps its place.
+                // The queue is already in the list of bulk queues and keeps its position.
                 self.flows[queue].state = QueueState::Bulk;
                 self.count_hosts(queue, 1);
             }
             QueueState::Sparse | QueueState::Bulk => {}
         }
         if self.store.is_over() {
-            self.make_room(queue, now, fates);
+            self.drop_excess(queue, now, fates);
         }
     }
 
     #[inline]
     fn dequeue<R: Draw>(&mut self, now: Instant, rng: &mut R, fates: &mut impl Fates) -> Option<Handle> {
-        let (mut looked, mut in_vain, mut chosen) = (false, 0, None);
+        let (mut decaying_served, mut unsuccessful, mut chosen) = (false, 0, None);
         while self.store.backlog().packets > 0 {
-            // Linux chooses anew when a queue was empty, not when one is in debt or lost a packet.
+            // Linux selects a tin again after an empty queue, not after a negative deficit or a drop.
             let tin = chosen.take().unwrap_or_else(|| tins::choose(&mut self.tins, self.current, now));
             if self.current != tin {
-                (self.current, in_vain) = (tin, 0);
+                (self.current, unsuccessful) = (tin, 0);
             }
             let lists = &self.tins[tin].lists;
-            // One of the queues that wind down has a look at the clock.
-            let decaying = if looked { None } else { lists[DECAYING].first() };
-            looked = true;
+            // One decaying queue is updated per call.
+            let decaying = if decaying_served { None } else { lists[DECAYING].first() };
+            decaying_served = true;
             let Some(queue) = decaying.or_else(|| lists[SPARSE].first()).or_else(|| lists[BULK].first()) else {
                 break;
             };
@@ -506,10 +502,10 @@ impl Qdisc for Cake {
                 };
                 self.move_to(queue, set);
                 self.flows[queue].deficit += self.turn(queue, rng);
-                in_vain += 1;
-                if in_vain > self.tins[tin].lists[BULK].len() {
-                    self.save_up(tin);
-                    in_vain = 0;
+                unsuccessful += 1;
+                if unsuccessful > self.tins[tin].lists[BULK].len() {
+                    self.skip_idle_rounds(tin);
+                    unsuccessful = 0;
                 }
                 chosen = Some(tin);
                 continue;
@@ -553,7 +549,7 @@ impl Qdisc for Cake {
 
     fn on_timer<R: Draw>(&mut self, _now: Instant, _rng: &mut R) {}
 
-    /// The mean of BLUE's probabilities over the packets that wait.
+    /// Mean of BLUE's probabilities, weighted by the queues' packets.
     fn probability(&self) -> Probability {
         if self.store.backlog().packets == 0 {
             return Probability::ZERO;

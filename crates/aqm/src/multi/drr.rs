@@ -1,18 +1,17 @@
-//! DRR: deficit round robin (Shreedhar, Varghese 1995). Flows are hashed to queues, and queues take turns; in
-//! its turn a queue may send its quantum of bytes, and what it could not use because the next packet was larger
-//! is its deficit, which it keeps for the next turn. Backlogged queues therefore share the link by bytes,
-//! whatever their packets' sizes.
+//! DRR: deficit round robin (Shreedhar, Varghese 1995). Flows are hashed to queues, which are served in rounds. In each
+//! round a queue may send a quantum of bytes; an unused remainder, because the next packet is larger, is its deficit
+//! for the next round. Backlogged queues therefore share the link by bytes for any packet sizes.
 //!
 //! ```text
 //! turn of a queue: deficit += quantum
-//!   head <= deficit: sends it, deficit -= its size, and so on
+//!   head <= deficit: sends the head, deficit -= size, next head
 //!   head >  deficit: to the end of the round, the deficit stays
 //!   empty:           leaves the round, deficit = 0
 //! ```
 //!
 //! Deviations:
-//! - A quantum below the packet size is allowed: the turns that only save up are worked out at once.
-//! - The paper leaves open which packet of the longest queue (in bytes) a full buffer costs: the last, or with
+//! - A quantum below the packet size is allowed; rounds without a transmission are skipped in one step.
+//! - The paper does not say which packet of the longest queue (in bytes) a full buffer drops: the last, or with
 //!   `head_drop` the first.
 
 use alloc::vec::Vec;
@@ -42,18 +41,18 @@ pub struct Drr {
     store: Store,
     hash: FlowHash,
     links: ListLinks,
-    /// Queues in the order of their turns. A queue that lost all its packets to a full buffer stays until its turn.
+    /// Queues in the order of service. A queue emptied by drops stays until its turn.
     round: QueueList,
     deficits: Vec<i64>,
     in_round: Vec<bool>,
-    /// The first queue of the round has had its quantum.
+    /// Whether the first queue of the round has received its quantum.
     in_turn: bool,
     quantum: i64,
     head_drop: bool,
 }
 
 impl Drr {
-    /// No packets, in `queues` queues with room for `limit` in all, of which each may send `quantum` bytes in its turn.
+    /// Empty discipline of `queues` queues with total capacity `limit`; each queue may send `quantum` bytes per round.
     pub fn new(queues: usize, quantum: u32, head_drop: bool, limit: Limit) -> Self {
         Drr {
             store: Store::new(queues, limit),
@@ -78,16 +77,16 @@ impl Drr {
         (self.quantum, self.head_drop) = (new.quantum, new.head_drop);
     }
 
-    /// Bytes of memory that it holds beside itself.
+    /// Heap memory in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.store.memory_bytes() + self.store.queues() * (Self::QUEUE_BYTES - Store::QUEUE_BYTES)
     }
 
-    /// Those of one queue.
+    /// Heap memory per queue in bytes.
     pub const QUEUE_BYTES: usize = Store::QUEUE_BYTES + ListLinks::QUEUE_BYTES + size_of::<i64>() + size_of::<bool>();
 
-    /// Nobody could send in a whole round: gives everybody the quanta of all rounds but the last in which nobody can.
-    fn save_up(&mut self) {
+    /// After a round without a transmission: adds the quanta of all further such rounds at once.
+    fn skip_idle_rounds(&mut self) {
         let rounds = |queue: usize| {
             let head = self.store.head(queue).map_or(0, |head| head.packet.bytes as i64);
             ((head - self.deficits[queue]).max(0) as u64).div_ceil(self.quantum as u64) as i64
@@ -119,7 +118,7 @@ impl Qdisc for Drr {
     }
 
     fn dequeue<R: Draw>(&mut self, now: Instant, _rng: &mut R, _fates: &mut impl Fates) -> Option<Handle> {
-        let mut in_vain = 0;
+        let mut unsuccessful = 0;
         loop {
             let queue = self.round.first()?;
             let Some(head) = self.store.head(queue) else {
@@ -144,10 +143,10 @@ impl Qdisc for Drr {
             }
             self.round.rotate(&mut self.links);
             self.in_turn = false;
-            in_vain += 1;
-            if in_vain == self.round.len() {
-                self.save_up();
-                in_vain = 0;
+            unsuccessful += 1;
+            if unsuccessful == self.round.len() {
+                self.skip_idle_rounds();
+                unsuccessful = 0;
             }
         }
     }
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn deficits_are_kept_from_turn_to_turn_as_in_the_papers_figure() {
+    fn deficits_carry_over_to_the_next_round_as_in_the_papers_figures() {
         // Figures 2 and 3 of the paper: quantum 500. Queue 1 holds 200, 750, 20; queue 2 500, 500; queue 3 200, 600,
         // 100; queue 4 50, 700, 180. Turn of queue 1: deficit 500, sends 200, keeps 300 (750 is too large). Queue 2
         // sends 500. Queue 3 sends 200, keeps 300; queue 4 sends 50, keeps 450. Second round: queue 1 has 800, sends
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_in_which_nobody_can_send_cost_nothing() {
+    fn rounds_without_a_transmission_are_skipped() {
         // Quantum 1. Flow 1 needs 4e9 turns and flow 2 one more; packets of 3 bytes then go every third turn.
         let (mut drr, mut log) = drr(1, 100);
         arrive(&mut drr, &mut log, &[(10, 1, 4_000_000_000), (20, 2, 4_000_000_001), (11, 1, 3), (21, 2, 4)]);
@@ -236,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn no_queue_saves_more_than_what_lets_one_send() {
+    fn rounds_are_skipped_only_until_one_queue_can_send() {
         // Quantum 500 and packets of 600: in the second round each can send one, and keeps 400 for the third.
         let (mut drr, mut log) = drr(500, 100);
         for number in 0..5 {
@@ -246,11 +245,11 @@ mod tests {
     }
 
     #[test]
-    fn a_full_buffer_costs_the_queue_with_the_most_bytes_a_packet() {
+    fn a_full_buffer_drops_from_the_queue_with_the_most_bytes() {
         let (mut drr, mut log) = drr(1500, 3);
         arrive(&mut drr, &mut log, &[(10, 1, 1500), (20, 2, 100), (21, 2, 100), (22, 2, 100)]);
         assert_eq!(log.dropped, [10]);
-        // The queue that lost all is passed over.
+        // The emptied queue is skipped.
         assert_eq!(sent(&mut drr, &mut log), [20, 21, 22]);
     }
 

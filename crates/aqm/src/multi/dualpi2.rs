@@ -1,8 +1,7 @@
-//! DualPI2: the dual-queue coupled AQM for low latency, low loss and scalable throughput (RFC 9332). Packets of
-//! scalable transports (ECT(1), and CE) wait in the L queue, all others in the C queue. One PI controller of the
-//! queuing delay gives a base probability p'; classic packets are dropped or marked with its square, L4S packets
-//! marked with k times it, so that a flow of either kind gets about the same rate; the L queue has a shallow marking
-//! threshold of its own besides.
+//! DualPI2: dual-queue coupled AQM for low latency, low loss and scalable throughput (RFC 9332). Packets of scalable
+//! transports (ECT(1) and CE) are in the L queue, all others in the C queue. One PI controller of the queuing delay
+//! gives a base probability p'. Classic packets are dropped or marked with p'^2, L4S packets marked with k p', so that
+//! flows of both kinds get about equal rates. The L queue also has a shallow marking threshold.
 //!
 //! ```text
 //!               ┌─ ECT(1), CE ──> L queue ── marked with max(ramp of its delay, k p') ──┐
@@ -14,26 +13,23 @@
 //! Deviations:
 //! - Defaults are Linux's: `tupdate` 16 ms, alpha 0.16 Hz, beta 3.2 Hz. The rules of appendix A give 15 ms, 0.15 and
 //!   3.0 for a longest round trip of 100 ms.
-//! - p' is kept in [0, 1]; appendix A leaves this to the implementer. Without `overload` it is kept below 1/k, as in
-//!   Linux, so that p_CL stays below its limit and the L queue is never dropped from.
-//! - A packet is refused when it does not fit; appendix A.1 refuses one when an MTU would not.
-//! - `l4s = step` marks beyond one delay, as Linux does (1 ms), `l4s = packets` at so many packets left, which Linux
-//!   can do; the default is the ramp of appendix A. The delay is the packet's own sojourn time.
-//! - `lq.len() > Th_len` of appendix A counts the packet itself. Linux counts when a packet
-//!   arrives, and by default nothing.
-//! - `min_backlog` (Linux: two full packets, 3000 B; not in the RFC, and off): with less left in both queues together
-//!   nothing is signalled for p', neither dropped nor marked; the L queue's own marks go on. At 256 kbit/s two packets
-//!   take 94 ms, six times the target, so that a classic flow meets few signals while Prague's own marks go on: it gets
-//!   little, down to nothing in some runs.
-//! - `selection = random` draws for each packet, as Linux does; the default is the deterministic recur() of appendix A,
-//!   which counts no more than one for a packet.
+//! - p' is bounded to [0, 1]; appendix A leaves this open. Without `overload` the bound is 1/k, as in Linux, so that
+//!   p_CL stays below its limit and the L queue never drops.
+//! - A packet overflows if it does not fit; in appendix A.1, if an MTU would not fit.
+//! - `l4s = step` marks above one delay, as Linux does (1 ms); `l4s = packets` above a number of packets left, a Linux
+//!   option. The default is the ramp of appendix A. The delay is the packet's sojourn time.
+//! - `lq.len() > Th_len` of appendix A includes the packet itself. Linux tests at arrival, and by default not at all.
+//! - `min_backlog` (Linux: two full packets, 3000 B; not in the RFC; off): with less left in both queues, p' causes no
+//!   signals, but the L queue's own marks continue. At 256 kbit/s two packets take 94 ms, six times the target: a
+//!   classic flow then gets few signals, and Prague, still marked by the L queue, gets little or no throughput.
+//! - `selection = random` draws per packet, as Linux does. The default is the deterministic recur() of appendix A,
+//!   which counts at most 1 per packet.
 //! - The default scheduler is Linux's weighted round robin with a tenth for the C queue; appendix A leaves the choice.
-//!   Its credit is kept while one queue is empty, and starts anew in favour of the L queue when both are.
-//! - `drop_early` (Linux, off) decides for p' when a packet arrives; `any_ect` (Linux, off)
-//!   sends ECT(0) to the L queue, too.
+//!   Credit is kept while one queue is empty, and reset in favour of the L queue when both are.
+//! - `drop_early` (Linux, off) decides for p' at arrival; `any_ect` (Linux, off) sends ECT(0) to the L queue too.
 //!
-//! Linux, of which `dualpi2-linux` has the rest, classifies by priority and filters, too, splits super-packets, and
-//! limits memory, which packets of 1500 B do not reach before its limit.
+//! Linux also classifies by priority and filters, splits super-packets, and limits memory (not reached by packets of
+//! 1500 B); `dualpi2-linux` omits these.
 
 use aqumen_units::{Instant, Probability, Span};
 
@@ -51,7 +47,7 @@ use crate::{
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "dualpi2",
     title: "DualPI2",
-    summary: "two coupled queues: scalable (L4S) traffic is marked early and served first, classic traffic held at a delay",
+    summary: "two coupled queues: scalable (L4S) traffic is marked early and served first, classic traffic has a target delay",
     reference: "RFC 9332",
     params: &[
         Param::positive(
@@ -78,7 +74,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             name: "l4s",
             kind: Kind::Choice(&["ramp", "step", "packets"]),
             default: DefaultValue::Value(Value::Choice("ramp")),
-            doc: "marking of the L queue by its own delay: from min_th on ever more (ramp), all beyond `step`, or all with more than `step_packets` behind",
+            doc: "marking in the L queue: probability rises from min_th on (ramp), all packets above delay `step`, or with more than `step_packets` behind them (packets)",
         },
         delay("min_th", 800e-6, "delay of the L queue where the ramp begins, minTh"),
         delay("range", 400e-6, "length of the ramp"),
@@ -103,21 +99,25 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
         },
         Param::fraction("classic_share", DefaultValue::number(0.1), "share of the link that wrr leaves to the C queue"),
         delay("shift", 0.05, "head start of the L queue with ts-fifo"),
-        Param::flag("overload", true, "drop L4S packets, and drop instead of marking, when p' is too high to regulate"),
+        Param::flag(
+            "overload",
+            true,
+            "drop L4S packets, and drop instead of marking, if p' is too high for marks to regulate",
+        ),
         Param {
             name: "selection",
             kind: Kind::Choice(&["recur", "random"]),
             default: DefaultValue::Value(Value::Choice("recur")),
-            doc: "which packets are chosen: evenly spaced (recur), or each by chance",
+            doc: "selection of packets: evenly spaced (recur) or random",
         },
         Param {
             name: "min_backlog",
             kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(0.0), max: Bound::Inclusive(1e9) },
             default: DefaultValue::number(0.0),
-            doc: "with less than this left in both queues together nothing is signalled for p'; Linux: two full packets, 3000 B",
+            doc: "with less than this left in both queues p' causes no signals; Linux: two full packets, 3000 B",
         },
-        Param::flag("drop_early", false, "decide for p' when a packet arrives instead of when it leaves, as Linux can"),
-        Param::flag("any_ect", false, "ECT(0) goes to the L queue, too, as Linux can"),
+        Param::flag("drop_early", false, "decide for p' at arrival instead of at dequeue, a Linux option"),
+        Param::flag("any_ect", false, "send ECT(0) to the L queue too, a Linux option"),
         Param::positive(
             "limit",
             Unit::Packets,
@@ -154,13 +154,13 @@ pub struct DualPi2Params {
     pub l4s: L4sMarking,
     /// A packet with fewer packets than this behind it is not marked for the L queue's delay.
     pub min_packets: u32,
-    /// Which queue is served.
+    /// Scheduler.
     pub scheduler: DualScheduler,
     /// Whether overload turns marks into drops.
     pub overload: bool,
-    /// Choose by chance instead of evenly.
+    /// Select packets at random instead of evenly.
     pub random: bool,
-    /// With fewer bytes left in both queues nothing is signalled for p'.
+    /// With fewer bytes left in both queues p' causes no signals.
     pub min_backlog: u32,
     /// Decide for p' at arrival.
     pub drop_early: bool,
@@ -175,9 +175,9 @@ pub struct DualPi2Params {
 pub enum L4sMarking {
     /// From `min_th` the probability rises linearly and reaches one after `range`.
     Ramp {
-        /// Where it begins.
+        /// Start of the ramp.
         min_th: Span,
-        /// How long it is.
+        /// Length of the ramp.
         range: Span,
     },
     /// All packets that waited for longer than this.
@@ -186,7 +186,7 @@ pub enum L4sMarking {
     Packets(u32),
 }
 
-/// Which of the two queues is served.
+/// Scheduler of the two queues.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DualScheduler {
     /// Weighted round robin by bytes, with this share for the C queue; the L queue has the rest.
@@ -205,7 +205,7 @@ pub struct DualPi2 {
     /// Queuing delay at the last update, seconds.
     old_delay_s: f64,
     due: Instant,
-    /// What recur() has counted, for each queue.
+    /// Count of recur() for each queue.
     counted: [f64; 2],
     /// Bytes that weighted round robin owes the C queue: above zero it is served.
     classic_credit: f64,
@@ -218,7 +218,7 @@ const MTU: f64 = 1514.0;
 const CLASSIC: usize = 0;
 const L4S: usize = 1;
 
-/// What is to become of a packet that was taken from its queue.
+/// Decision on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Pass,
@@ -248,7 +248,7 @@ impl Default for DualPi2Params {
 }
 
 impl DualScheduler {
-    /// The credit to start with: Linux's, by which the L queue goes first for a while.
+    /// Initial credit, as in Linux; it favours the L queue.
     fn initial_credit(self) -> f64 {
         match self {
             DualScheduler::Wrr(share) => MTU * (2.0 * share - 1.0),
@@ -258,7 +258,7 @@ impl DualScheduler {
 }
 
 impl DualPi2 {
-    /// Two empty queues with room for `limit` in both together.
+    /// Two empty queues with total capacity `limit`.
     pub fn new(params: DualPi2Params, limit: Limit) -> Self {
         let within = Limit { packets: params.limit.unwrap_or(u32::MAX).min(limit.packets), ..limit };
         DualPi2 {
@@ -304,13 +304,13 @@ impl DualPi2 {
         Ok(DualPi2::new(params, limit))
     }
 
-    /// Takes the parameters of `new`. p' goes on, and so does the clock; another scheduler starts anew.
+    /// Takes the parameters of `new`; p' and the phase of the timer stay, a changed scheduler is reset.
     pub(crate) fn retune(&mut self, new: Self, now: Instant) {
         if self.params.scheduler != new.params.scheduler {
             self.classic_credit = new.params.scheduler.initial_credit();
         }
         let left = (self.due.saturating_since(now)).as_nanos();
-        // As long ago as the last update was, the next one is due a new period later.
+        // The next update is due one new period after the last one.
         let since = self.params.tupdate.as_nanos().saturating_sub(left);
         let wait = Span::from_nanos(new.params.tupdate.as_nanos().saturating_sub(since));
         self.due = now.saturating_add(wait);
@@ -318,7 +318,7 @@ impl DualPi2 {
         self.store.set_limit(new.store.limit());
     }
 
-    /// The parameters in force.
+    /// Parameters.
     pub const fn params(&self) -> &DualPi2Params {
         &self.params
     }
@@ -328,12 +328,12 @@ impl DualPi2 {
         self.base * self.base
     }
 
-    /// Probability for L4S packets by the coupling, p_CL = k p'. It may pass one: then marks no longer regulate.
+    /// Coupled probability for L4S packets, p_CL = k p'. Above 1 marks no longer regulate.
     pub fn coupled_probability(&self) -> f64 {
         self.params.k * self.base
     }
 
-    /// Bytes of memory that it holds beside itself.
+    /// Heap memory in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.store.memory_bytes()
     }
@@ -358,8 +358,7 @@ impl DualPi2 {
         }
     }
 
-    /// Keeps the account of weighted round robin, as Linux does: bytes that one queue sends count while the other has
-    /// something to send, and while one has not the account stands still.
+    /// Updates the credit of weighted round robin as in Linux: sent bytes count only while both queues are backlogged.
     fn account(&mut self, queue: usize, bytes: u32) {
         let DualScheduler::Wrr(share) = self.params.scheduler else { return };
         let bytes = bytes as f64;
@@ -370,7 +369,7 @@ impl DualPi2 {
         }
     }
 
-    /// Whether p' counts: Linux signals nothing for it while little waits.
+    /// Whether p' applies (see `min_backlog`).
     fn is_coupled(&self) -> bool {
         self.store.backlog().bytes >= self.params.min_backlog as u64
     }
@@ -394,7 +393,7 @@ impl DualPi2 {
         }
     }
 
-    /// Appendix A, recur(): whether a packet of `queue` is chosen when `share` of them are to be.
+    /// Appendix A, recur(): whether to select a packet of `queue` at probability `share`.
     fn choose<R: Draw>(&mut self, queue: usize, share: f64, rng: &mut R) -> bool {
         if self.params.random {
             return share > 0.0 && rng.uniform() < share;
@@ -408,7 +407,7 @@ impl DualPi2 {
         chosen
     }
 
-    /// Appendix A.2, dqueue_dequeue(): what is to become of a packet that was taken from `queue`.
+    /// Appendix A.2, dqueue_dequeue(): decision on a packet dequeued from `queue`.
     fn judge<R: Draw>(&mut self, queue: usize, taken: &Waiting, sojourn: Span, rng: &mut R) -> Fate {
         let native = if queue == L4S { self.native_probability(sojourn) } else { 0.0 };
         if self.params.drop_early || !self.is_coupled() {
@@ -417,7 +416,7 @@ impl DualPi2 {
         self.couple(queue, &taken.packet, native, rng)
     }
 
-    /// What is to become of a packet by p', and by its queue's own probability.
+    /// Decision by p' and by the queue's native probability.
     fn couple<R: Draw>(&mut self, queue: usize, packet: &Packet, native: f64, rng: &mut R) -> Fate {
         let (classic, coupled) = (self.classic_probability(), self.coupled_probability());
         if queue == L4S {
@@ -425,8 +424,7 @@ impl DualPi2 {
                 let share = native.max(coupled);
                 return if self.choose(L4S, share, rng) { Fate::Mark } else { Fate::Pass };
             }
-            // Overload saturation: marks say no more, so L4S packets are dropped as often as
-            // classic ones, the others marked.
+            // Overload saturation: L4S packets are dropped as often as classic ones, the others marked.
             return match self.choose(L4S, classic, rng) {
                 true => Fate::Drop,
                 false if self.choose(L4S, coupled, rng) => Fate::Mark,
@@ -505,7 +503,7 @@ impl Qdisc for DualPi2 {
         let period = tupdate.max(Span::from_nanos(1));
         let periods = (now - self.due).as_nanos() / period.as_nanos() + 1;
         self.due = self.due.saturating_add(period.saturating_mul(periods));
-        // Appendix A.2, dualpi2_update(): the longer delay of the two, so that L4S traffic alone is regulated, too.
+        // Appendix A.2, dualpi2_update(): the longer delay, so that L4S traffic alone is regulated too.
         let delay_s = self.store.head_sojourn(CLASSIC, now).max(self.store.head_sojourn(L4S, now)).as_secs_f64();
         let base = self.base + alpha * (delay_s - target.as_secs_f64()) + beta * (delay_s - self.old_delay_s);
         let most = if overload { 1.0 } else { 1.0 / k };
@@ -513,7 +511,7 @@ impl Qdisc for DualPi2 {
         self.old_delay_s = delay_s;
     }
 
-    /// That of a classic packet.
+    /// Probability of a classic packet.
     fn probability(&self) -> Probability {
         Probability::clamp(self.classic_probability())
     }
@@ -585,7 +583,7 @@ impl Qdisc for DualPi2 {
                 // p' k reaches 1 there (RFC 9332 section 2.5.1).
                 ("max_p", (1.0 / (k * k)).min(1.0)),
             ],
-            traffic: "of its classic queue, with classic traffic alone: PI2",
+            traffic: "of its classic queue, with classic traffic only: PI2",
         })
     }
 }

@@ -1,7 +1,6 @@
-//! Flow queueing: the scheduler of RFC 8290, with an AQM in each queue. Flows are hashed to queues; queues share
-//! the link by deficit round robin over bytes, and a queue that was empty goes first for one quantum, so that
-//! flows that send less than their share hardly wait. [`fq_codel`](crate::fq_codel) and
-//! [`fq_pie`](crate::fq_pie) name their deviations.
+//! Flow queueing: the scheduler of RFC 8290 with an AQM in each queue. Flows are hashed to queues, which share the link
+//! by deficit round robin. A queue that was empty has priority for one quantum, so that sparse flows hardly wait.
+//! Deviations are listed in [`fq_codel`](crate::fq_codel) and [`fq_pie`](crate::fq_pie).
 //!
 //! ```text
 //!            a packet for a queue in no list: quantum of credits
@@ -26,9 +25,9 @@ use crate::{
     Qdisc, QueueView, Settings, Totals, Unit, Value, Verdict,
 };
 
-/// RFC 8290 section 4.1: packets dropped at once when the limit is passed, at most.
+/// RFC 8290 section 4.1: maximum number of packets dropped at once at overflow.
 const DROP_BATCH: u32 = 64;
-/// Linux: 32 MB.
+/// Default memory limit, as in Linux: 32 MB.
 const MEMORY_BYTES: f64 = 33_554_432.0;
 
 /// The scheduler's parameters.
@@ -58,72 +57,71 @@ const BATCH: Param = Param {
     name: "drop_batch",
     kind: Kind::Number { unit: Unit::Packets, min: Bound::Inclusive(1.0), max: Bound::Inclusive(1e6) },
     default: DefaultValue::number(DROP_BATCH as f64),
-    doc: "most packets that the fattest queue loses at once when the limit is passed",
+    doc: "maximum number of packets that the fattest queue loses at once at overflow",
 };
 
 const EMPTIED: Param = Param {
     name: "emptied",
     kind: Kind::Choice(&["old", "gone"]),
     default: DefaultValue::Value(Value::Choice("old")),
-    doc: "a new queue that is found empty: a round among the old ones (RFC 8290), or nothing if there are none (Linux)",
+    doc: "an emptied new queue becomes old (RFC 8290), or is removed if there are no old queues (gone, as in Linux)",
 };
 
-/// The parameters of the scheduler.
+/// Parameters of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FqParams {
     /// Queues that flows are hashed to.
     pub queues: usize,
     /// Bytes that a queue may send in its turn.
     pub quantum: u32,
-    /// Packets that may wait in all queues; `None`: as many as the link's buffer holds.
+    /// Packets that may wait in all queues, if the link's buffer holds more.
     pub limit: Option<u32>,
     /// Bytes that may wait in all queues.
     pub memory: u64,
     /// Whether `memory` counts what a kernel's buffers take.
     pub truesize: bool,
-    /// Most packets that the fattest queue loses at once.
+    /// Maximum number of packets that the fattest queue loses at once.
     pub drop_batch: u32,
-    /// Whether a new queue that is found empty is taken out at once where there are no old ones.
+    /// Whether an emptied new queue is removed at once if there are no old queues.
     pub emptied_gone: bool,
-    /// The backlog that the AQM of a queue is shown when a packet leaves; `None`: its own, and
-    /// that is no matter of choice.
+    /// Backlog that a queue's AQM observes at dequeue; `None`: its own, not configurable.
     pub backlog: Option<BacklogScope>,
-    /// Who gives way when the limit is passed; `None`: the fattest queue, and that is no matter of choice.
+    /// Packets dropped at overflow; `None`: from the fattest queue, not configurable.
     pub overflow: Option<OverflowVictim>,
-    /// What the fattest queue loses half of; `None`: its packets, and that is no matter of choice.
+    /// Unit of the half that the fattest queue loses; `None`: packets, not configurable.
     pub half: Option<DropUnit>,
-    /// Whether the AQM of that queue hears of them; `None`: it does not, and that is no matter of choice.
+    /// Whether the AQM of the fattest queue counts its drops; `None`: it does not, not configurable.
     pub count_drops: Option<bool>,
 }
 
-/// What the fattest queue loses half of.
+/// Unit of the half that the fattest queue loses at overflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropUnit {
-    /// Its packets (RFC 8290).
+    /// Packets (RFC 8290).
     Packets,
-    /// Its bytes (Linux).
+    /// Bytes (Linux).
     Bytes,
 }
 
-/// Who gives way when the limit is passed.
+/// Packets dropped at overflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverflowVictim {
-    /// The queue with the most bytes, from its head.
+    /// Packets at the head of the queue with the most bytes.
     Fattest,
-    /// The packet that arrives.
+    /// The arriving packet.
     Arriving,
 }
 
-/// A backlog that an AQM may be shown.
+/// Backlog that an AQM observes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BacklogScope {
-    /// That of its own queue.
+    /// Backlog of its own queue.
     Queue,
-    /// That of all queues.
+    /// Backlog of all queues.
     All,
 }
 
-/// A bank of queues under the scheduler of RFC 8290.
+/// Queues with one AQM each under the scheduler of RFC 8290.
 #[derive(Clone, Debug)]
 pub struct FlowQueues<A: Aqm + Clone> {
     params: FqParams,
@@ -133,24 +131,24 @@ pub struct FlowQueues<A: Aqm + Clone> {
     links: ListLinks,
     new: QueueList,
     old: QueueList,
-    /// When the timers of the queues are due next: they are alike.
+    /// Next due time of the timers, equal for all queues.
     due: Option<Instant>,
-    /// The queues whose timers have something to do. Of thousands all but a few are empty, and their AQMs at rest.
+    /// Queues whose AQM is not quiescent. Most of thousands of queues are empty and quiescent.
     awake: Vec<u32>,
-    /// The queue whose packet is in transmission.
+    /// Queue whose packet is in transmission.
     serving: usize,
-    /// Times that the limit was passed.
+    /// Number of overflows.
     overlimits: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Flow<A> {
-    /// Bytes that it may still send in this turn.
+    /// Bytes that the queue may still send in this round.
     credits: i64,
     list: Membership,
-    /// Sojourn time of the packet that left this queue last.
+    /// Sojourn time of the last packet of this queue.
     last_sojourn: Span,
-    /// Whether it stands in the list of those.
+    /// Whether the queue is in the list `awake`.
     awake: bool,
     aqm: A,
 }
@@ -200,14 +198,14 @@ impl FqParams {
         Limit { packets: self.limit.unwrap_or(u32::MAX).min(link.packets), bytes: Bytes(wire.min(link.bytes.0)) }
     }
 
-    /// Bytes of a kernel's memory that may wait.
+    /// Limit of kernel memory, bytes.
     fn kernel(&self) -> u64 {
         if self.truesize { self.memory } else { u64::MAX }
     }
 }
 
 impl<A: Aqm + Clone> FlowQueues<A> {
-    /// Empty queues with room for `limit` in all, each looked after by `aqm`.
+    /// Empty queues with total capacity `limit`, each with a copy of `aqm`.
     pub fn new(params: FqParams, aqm: A, limit: Limit) -> Self {
         let queues = params.queues.max(1);
         let due = aqm.next_timer();
@@ -227,23 +225,23 @@ impl<A: Aqm + Clone> FlowQueues<A> {
         }
     }
 
-    /// How many queues there are.
+    /// Number of queues.
     pub(crate) fn queues(&self) -> usize {
         self.flows.len()
     }
 
-    /// Bytes of memory that it holds beside itself.
+    /// Heap memory in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.store.memory_bytes() + self.flows.len() * (self.queue_bytes() - Store::QUEUE_BYTES)
     }
 
-    /// Those of one queue.
+    /// Heap memory per queue in bytes.
     pub fn queue_bytes(&self) -> usize {
         let awake = if self.due.is_some() { size_of::<u32>() } else { 0 };
         Store::QUEUE_BYTES + ListLinks::QUEUE_BYTES + size_of::<Flow<A>>() + awake
     }
 
-    /// Takes the parameters of `new`; each queue keeps the state of its AQM and what it may still send.
+    /// Takes the parameters of `new`; each queue keeps its AQM's state and its credits.
     pub(crate) fn retune(&mut self, mut new: Self, now: Instant) {
         let Some(Flow { aqm, .. }) = new.flows.pop() else { return };
         (0..self.flows.len()).for_each(|queue| self.wake(queue));
@@ -262,14 +260,14 @@ impl<A: Aqm + Clone> FlowQueues<A> {
         }
     }
 
-    /// A packet arrives for a queue: its AQM gets its timer back.
+    /// Resumes the timer of a quiescent queue at an arrival.
     #[inline]
     fn wake(&mut self, queue: usize) {
         let (Some(due), flow) = (self.due, &mut self.flows[queue]) else { return };
         if !flow.awake {
             flow.awake = true;
             flow.aqm.resume_timer(due);
-            // The list was made with room for all queues.
+            // The list has capacity for all queues.
             self.awake.push(queue as u32);
         }
     }
@@ -281,7 +279,7 @@ impl<A: Aqm + Clone> FlowQueues<A> {
     /// RFC 8290 section 4.1: the queue with the most bytes loses half of its packets, a batch at most, from its head.
     /// Linux: packets until half of the bytes are gone.
     #[cold]
-    fn make_room(&mut self, arrived_at: usize, fates: &mut impl Fates) {
+    fn drop_excess(&mut self, arrived_at: usize, fates: &mut impl Fates) {
         self.overlimits += 1;
         while self.store.is_over() {
             let fattest = self.store.longest(Length::Bytes, arrived_at);
@@ -303,7 +301,7 @@ impl<A: Aqm + Clone> FlowQueues<A> {
         }
     }
 
-    /// The next packet of a queue that its AQM lets go.
+    /// Dequeues the next packet of a queue that its AQM does not drop.
     #[inline]
     fn take<R: Draw>(&mut self, queue: usize, now: Instant, rng: &mut R, fates: &mut impl Fates) -> Option<Waiting> {
         let flow = &mut self.flows[queue];
@@ -328,9 +326,9 @@ impl<A: Aqm + Clone> FlowQueues<A> {
         None
     }
 
-    /// When the timers are due next, all queues being at rest: what the first one's would say.
+    /// Next due time if all queues are quiescent, from the timer of the first queue.
     #[cold]
-    fn beat<R: Draw>(&mut self, now: Instant, rng: &mut R) -> Option<Instant> {
+    fn next_due<R: Draw>(&mut self, now: Instant, rng: &mut R) -> Option<Instant> {
         let (due, totals) = (self.due?, Totals::default());
         let aqm = &mut self.flows.first_mut()?.aqm;
         aqm.resume_timer(due);
@@ -339,10 +337,9 @@ impl<A: Aqm + Clone> FlowQueues<A> {
         aqm.next_timer()
     }
 
-    /// Every old queue had its turn and none had credits: gives all of them the quanta of the
-    /// turns in which that would go on.
+    /// After a round of the old queues without a transmission: adds the quanta of all further such rounds at once.
     #[cold]
-    fn save_up(&mut self) {
+    fn skip_idle_rounds(&mut self) {
         let quantum = self.quantum();
         let turns = |queue: usize| (-self.flows[queue].credits).max(-1) / quantum + 1;
         let idle = self.old.iter(&self.links).map(turns).min().unwrap_or(0) - 1;
@@ -378,13 +375,13 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
             self.new.push(&mut self.links, queue);
         }
         if self.store.is_over() {
-            self.make_room(queue, fates);
+            self.drop_excess(queue, fates);
         }
     }
 
     #[inline]
     fn dequeue<R: Draw>(&mut self, now: Instant, rng: &mut R, fates: &mut impl Fates) -> Option<Handle> {
-        let mut in_vain = 0;
+        let mut unsuccessful = 0;
         loop {
             // RFC 8290 section 4.2: new queues go before old ones.
             let queue = self.new.first().or_else(|| self.old.first())?;
@@ -393,15 +390,15 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
             let was_new = flow.list == Membership::New;
             let from = if was_new { &mut self.new } else { &mut self.old };
             if flow.credits <= 0 {
-                // It sent its quantum: another one, and to the end of the old queues.
+                // The quantum is used up: a new one, and to the end of the old queues.
                 flow.credits += quantum;
                 flow.list = Membership::Old;
                 from.remove(&mut self.links, queue);
                 self.old.push(&mut self.links, queue);
-                in_vain += 1;
-                if in_vain > self.old.len() {
-                    self.save_up();
-                    in_vain = 0;
+                unsuccessful += 1;
+                if unsuccessful > self.old.len() {
+                    self.skip_idle_rounds();
+                    unsuccessful = 0;
                 }
                 continue;
             }
@@ -412,8 +409,8 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
             }
             let from = if was_new { &mut self.new } else { &mut self.old };
             from.remove(&mut self.links, queue);
-            // A queue that was new is not idle at once, or a flow could go first all the time by
-            // sending just below its share; in Linux it can where no other queue is old.
+            // An emptied new queue becomes old, or a flow just below its share would always have priority. Linux
+            // removes it if there are no old queues.
             let stays = was_new && !(self.params.emptied_gone && self.old.first().is_none());
             self.flows[queue].list = if stays { Membership::Old } else { Membership::None };
             if stays {
@@ -447,7 +444,7 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
         let (flows, store) = (&mut self.flows, &self.store);
         self.awake.retain(|&queue| {
             let flow = &mut flows[queue as usize];
-            // A queue's AQM judges the delay of its own packets.
+            // A queue's AQM observes the delay of its own packets.
             let totals = Totals { last_sojourn: flow.last_sojourn, ..Totals::default() };
             let Backlog { packets, bytes } = store.queue(queue as usize);
             let queue = QueueView { packets, bytes, limit: store.limit(), totals: &totals };
@@ -457,12 +454,12 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
             flow.awake
         });
         self.due = match next {
-            None => self.beat(now, rng),
+            None => self.next_due(now, rng),
             next => next,
         };
     }
 
-    /// The mean over the packets that wait of what their queues' AQMs would do.
+    /// Mean of the queues' probabilities, weighted by their packets.
     fn probability(&self) -> Probability {
         if self.store.backlog().packets == 0 {
             return Probability::ZERO;
@@ -510,13 +507,13 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
 }
 
 impl<A: Aqm + Clone> FlowQueues<A> {
-    /// The queues whose timers have something to do.
+    /// Queues whose AQM is not quiescent.
     #[cfg(test)]
     pub(crate) fn awake(&self) -> &[u32] {
         &self.awake
     }
 
-    /// The new queues and the old ones, in order.
+    /// New and old queues, in order.
     #[cfg(test)]
     fn lists(&self) -> (Vec<usize>, Vec<usize>) {
         (self.new.iter(&self.links).collect(), self.old.iter(&self.links).collect())
@@ -528,7 +525,7 @@ mod tests {
     use super::*;
     use crate::multi::testing::{Fixed, Log, flow};
 
-    /// Drops packets of 999 bytes at the head, and counts how often its queue was found empty.
+    /// An AQM that drops packets of 999 bytes at the head, and counts empty polls and stolen packets.
     #[derive(Clone, Debug, Default)]
     struct Picky {
         empty: u32,
@@ -571,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_queue_goes_before_the_old_ones_for_one_quantum() {
+    fn a_new_queue_has_priority_for_one_quantum() {
         let (mut fq, mut log) = queues(100);
         arrive(&mut fq, &mut log, &[(10, 1, 1000), (11, 1, 1000), (12, 1, 1000), (20, 2, 1000), (21, 2, 1000)]);
         // Each sends its quantum of one packet as a new queue, then they take turns.
@@ -587,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_queue_that_empties_waits_a_round_among_the_old_ones() {
+    fn an_emptied_new_queue_becomes_old() {
         let (mut fq, mut log) = queues(100);
         arrive(&mut fq, &mut log, &[(10, 1, 1000), (11, 1, 1000), (20, 2, 100)]);
         assert_eq!([next(&mut fq, &mut log), next(&mut fq, &mut log)], [Some(10), Some(20)]);
@@ -607,7 +604,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_whose_packets_the_aqm_drops_is_empty_and_the_next_one_is_asked() {
+    fn after_early_drops_of_a_whole_queue_the_next_queue_is_served() {
         let (mut fq, mut log) = queues(100);
         arrive(&mut fq, &mut log, &[(10, 1, 999), (11, 1, 999), (20, 2, 1000)]);
         assert_eq!(next(&mut fq, &mut log), Some(20));
@@ -619,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn where_half_is_of_its_packets_passing_the_limit_costs_the_fattest_queue_those_from_the_head() {
+    fn at_overflow_the_fattest_queue_loses_half_of_its_packets() {
         let params = FqParams { quantum: QUANTUM, half: Some(DropUnit::Packets), ..FqParams::default() };
         let mut fq = FlowQueues::new(params, Picky::default(), Limit::packets(10));
         let mut log = Log::default();
@@ -634,7 +631,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_64_packets_at_most() {
+    fn at_most_64_packets_are_dropped_at_once() {
         let (mut fq, mut log) = queues(1000);
         let fat: Vec<_> = (0..1001).map(|handle| (handle, 1, 1000)).collect();
         arrive(&mut fq, &mut log, &fat);
@@ -642,7 +639,7 @@ mod tests {
     }
 
     #[test]
-    fn where_half_is_of_its_bytes_packets_go_until_so_many_are_gone() {
+    fn at_overflow_the_fattest_queue_loses_half_of_its_bytes() {
         let params =
             FqParams { quantum: QUANTUM, half: Some(DropUnit::Bytes), count_drops: Some(true), ..FqParams::default() };
         let mut fq = FlowQueues::new(params, Picky::default(), Limit::packets(6));
@@ -687,7 +684,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_without_credits_cost_nothing() {
+    fn rounds_without_a_transmission_are_skipped() {
         let params = FqParams { quantum: 1, memory: u64::MAX, ..FqParams::default() };
         let mut fq = FlowQueues::new(params, Picky::default(), Limit::packets(100));
         let mut log = Log::default();

@@ -1,25 +1,23 @@
 //! FQ-CoDel (RFC 8290): flow queueing with CoDel in each queue, the default of many Linux distributions. The scheduler
 //! is in [`fq`](crate::fq), CoDel in [`codel`](crate::codel).
 //!
-//! Where the RFC and Linux differ the defaults are Linux's, since that is what runs under this name:
-//! - CoDel spares a queue with an MTU or less left *in all queues together* (`backlog = all`); RFC 8289 and
-//!   ns-3 ask its own queue (`backlog = queue`), so that with many flows few queues are ever signalled and
-//!   their sum is not controlled.
-//! - When the limit is passed the fattest queue loses packets until half its bytes are gone (`half = bytes`), and
-//!   CoDel's count rises by as many (`count_drops`); RFC 8290 section 4.1 drops half its packets, without a word on
-//!   the count. 64 at most in both.
-//! - `memory` counts what packets' buffers take (`truesize`).
+//! Where the RFC and Linux differ, the defaults are Linux's:
+//! - CoDel exempts a queue if at most an MTU is left *in all queues together* (`backlog = all`). RFC 8289 and ns-3 test
+//!   the queue itself (`backlog = queue`); with many flows few queues are then signalled, and their sum is not
+//!   controlled.
+//! - At overflow the fattest queue loses half of its bytes (`half = bytes`), and CoDel's count rises by the number of
+//!   dropped packets (`count_drops`). RFC 8290 section 4.1 drops half of the packets and does not mention the count.
+//!   The maximum is 64 packets in both.
+//! - `memory` counts the memory of packet buffers (`truesize`).
 //!
 //! Deviations:
 //! - `limit` is the link's buffer unless given; the RFC's and Linux's default is 10240 packets.
-//! - When the limit is passed the fattest queue gives way until all fits, in batches; Linux takes one batch, and so may
-//!   stand above its memory for a while.
-//! - truesize is that of a packet in a buffer of its own; Linux counts what the driver took.
-//! - A turn ends when the credits are used up, at zero or below (RFC 8290 section 3, Linux);
-//!   section 4.2 says "negative".
-//! - Linux takes an empty new queue out of the lists at once if there are no old queues, so that its next packet makes
-//!   it a new one again; section 4.2 moves it to the old ones. `emptied = gone`.
-//! - CoDel's own are in [`codel`](crate::codel). `fq-codel-linux` has Linux's limit, MTU, lists and arithmetic.
+//! - At overflow batches are dropped until all packets fit; Linux drops one batch, and may stay above its memory limit.
+//! - truesize assumes a separate buffer per packet; Linux counts the driver's allocation.
+//! - A turn ends at credits of 0 or below (RFC 8290 section 3, Linux); section 4.2 says "negative".
+//! - Linux removes an emptied new queue if there are no old queues, so that its next packet makes it new again; section
+//!   4.2 moves it to the old queues. `emptied = gone`.
+//! - CoDel's deviations are in [`codel`](crate::codel). `fq-codel-linux` has Linux's limit, MTU, lists and arithmetic.
 
 use crate::algorithm::Algorithm;
 use crate::multi::fq::{self, BacklogScope, DropUnit, FlowQueues, FqParams};
@@ -31,7 +29,7 @@ use crate::{DefaultValue, Kind, Limit, Network, Param, ParamError, Settings, Val
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "fq-codel",
     title: "FQ-CoDel",
-    summary: "flow queueing with CoDel in each queue: flows share the link, and sparse ones hardly wait",
+    summary: "flow queueing with CoDel in each queue: flows share the link fairly, and sparse flows hardly wait",
     reference: "Hoeiland-Joergensen, McKenney, Taht, Gettys, Dumazet: The Flow Queue CoDel packet scheduler and AQM algorithm, RFC 8290, 2018",
     params: joined![&fq::PARAMS, &[BACKLOG, HALF, COUNT_DROPS], &codel::PARAMS_OF_A_QUEUE],
 };
@@ -40,18 +38,18 @@ const BACKLOG: Param = Param {
     name: "backlog",
     kind: Kind::Choice(&["queue", "all"]),
     default: DefaultValue::Value(Value::Choice("all")),
-    doc: "what CoDel compares with `mtu`: what is left in its own queue (RFC 8289, ns-3), or in all queues (Linux)",
+    doc: "backlog that CoDel compares with `mtu`: of its own queue (RFC 8289, ns-3), or of all queues (Linux)",
 };
 
 const HALF: Param = Param {
     name: "half",
     kind: Kind::Choice(&["bytes", "packets"]),
     default: DefaultValue::Value(Value::Choice("bytes")),
-    doc: "half of what the fattest queue loses when the limit is passed: its bytes (Linux), or its packets (RFC 8290)",
+    doc: "unit of the half that the fattest queue loses at overflow: bytes (Linux) or packets (RFC 8290)",
 };
 
 const COUNT_DROPS: Param =
-    Param::flag("count_drops", true, "packets that the fattest queue loses add to CoDel's count, as in Linux");
+    Param::flag("count_drops", true, "add the packets that the fattest queue loses to CoDel's count, as in Linux");
 
 /// Flow queueing with CoDel.
 pub type FqCodel = FlowQueues<Codel>;
@@ -100,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn codel_judges_each_queue_by_itself() {
+    fn codel_acts_on_each_queue_separately() {
         let mut fq = FqCodel::from_settings(&Settings::NONE, &NETWORK, Limit::packets(1000)).unwrap();
         let marks = marks(&mut fq, 400);
         // Flow 1's packets have waited 5 ms from 5 ms on: signals are in order from 105 ms on, then 100, 70.7, 57.7 and
@@ -111,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn passing_the_limit_costs_half_the_bytes_unless_the_rfcs_half_of_the_packets_is_asked_for() {
+    fn overflow_drops_half_of_the_bytes_or_half_of_the_packets() {
         // 1400 + 4 * 400 + 100 B = 3100 B; half is 1550: the first packet leaves 1700, the second 1300 B.
         // Of six packets half are three.
         let lost = |given: &[(&'static str, Value<'static>)]| {
@@ -130,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn codel_is_shown_the_backlog_of_all_queues_or_of_its_own() {
+    fn codel_observes_the_backlog_of_all_queues_or_of_its_own() {
         // Forty flows with one packet each: every queue has nothing left behind its packet, so that CoDel is
         // quiet, but all together have.
         let marked = |backlog| {

@@ -2,14 +2,13 @@
 //! `sch_fq_pie`. The scheduler is in [`fq`](crate::fq), PIE in [`pie`](crate::pie).
 //!
 //! Deviations:
-//! - No RFC describes it. The scheduler is that of RFC 8290, also when the limit is passed: the fattest queue gives
-//!   way. Linux and draft-tahiliani-tsvwg-fq-pie refuse the arriving packet: `overflow = arriving`.
-//! - PIE's parameters and safeguards are its own (RFC 8033), so `derandomize` is on, and packets are marked up to a
-//!   probability of 0.1.
-//! - All queues are updated at the same times; Linux spreads more than 2048 over several jiffies.
-//! - `memory` is enforced; Linux counts it, and lets packets in all the same.
-//! - `on_off`: "a third of the buffer" means of the buffer of all queues together.
-//! - PIE's own are in [`pie`](crate::pie). `fq-pie-linux` has Linux's limit, lists, safeguards and ECN default.
+//! - There is no RFC. The scheduler is that of RFC 8290, also at overflow: the fattest queue drops packets. Linux and
+//!   draft-tahiliani-tsvwg-fq-pie drop the arriving packet: `overflow = arriving`.
+//! - PIE has its own defaults (RFC 8033): `derandomize` is on, and packets are marked up to a probability of 0.1.
+//! - All queues are updated at the same times; Linux distributes more than 2048 queues over several jiffies.
+//! - `memory` is enforced; Linux only counts it.
+//! - `on_off`: "a third of the buffer" refers to the buffer of all queues.
+//! - PIE's deviations are in [`pie`](crate::pie). `fq-pie-linux` has Linux's limit, lists, safeguards and ECN default.
 
 use crate::algorithm::Algorithm;
 use crate::multi::fq::{self, FlowQueues, FqParams, OverflowVictim};
@@ -30,7 +29,7 @@ const OVERFLOW: Param = Param {
     name: "overflow",
     kind: Kind::Choice(&["fattest", "arriving"]),
     default: DefaultValue::Value(Value::Choice("fattest")),
-    doc: "who gives way when the limit is passed: the fattest queue (RFC 8290), or the arriving packet, as in Linux",
+    doc: "packets dropped at overflow: from the fattest queue (RFC 8290), or the arriving one, as in Linux",
 };
 
 /// Flow queueing with PIE.
@@ -59,7 +58,7 @@ mod tests {
     use std::vec::Vec;
 
     #[test]
-    fn the_fattest_queue_gives_way_or_the_arriving_packet() {
+    fn overflow_drops_from_the_fattest_queue_or_the_arriving_packet() {
         for (overflow, lost) in [("fattest", [0, 1]), ("arriving", [21, 22])] {
             let given = [("overflow", Value::Choice(overflow))];
             let settings = Settings::check(&given, ALGORITHM.params).unwrap();
@@ -75,7 +74,7 @@ mod tests {
         }
     }
 
-    /// PIE that never lets its discipline leave out a turn of the timer.
+    /// PIE that is never quiescent.
     #[derive(Clone, Debug)]
     struct AlwaysAwake(Pie);
 
@@ -109,8 +108,8 @@ mod tests {
         }
     }
 
-    /// What becomes of 20 s of bursts of four flows, with silences of up to two seconds, and the timers' beat; `other`:
-    /// the parameters change in the middle to these.
+    /// Marks, drops and timer times over 20 s of bursts of four flows, with pauses of up to 2 s. In the middle the
+    /// parameters change to those of `other`.
     fn fates<A: Aqm + Clone>(aqm: A, other: A) -> (Log, Vec<(u64, f64)>) {
         let params = FqParams { queues: 16, overflow: Some(OverflowVictim::Fattest), ..FqParams::default() };
         let mut fq = FlowQueues::new(params, aqm, Limit::packets(40));
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_at_rest_are_left_out_and_nothing_changes_by_that() {
+    fn skipping_quiescent_queues_changes_no_result() {
         for settings in [
             vec![("ecn", Value::Flag(false))],
             vec![("safeguards", Value::Choice("linux")), ("start", Value::Number(0.5))],
@@ -161,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn only_queues_with_something_to_do_have_a_turn() {
+    fn only_queues_that_are_not_quiescent_are_updated() {
         let settings = Settings::check(&[("queues", Value::Number(1024.0))], ALGORITHM.params).unwrap();
         let mut fq = FqPie::from_settings(&settings, &NETWORK, Limit::packets(100)).unwrap();
         let (mut rng, mut log) = (Fixed(0.5), Log::default());
@@ -172,7 +171,7 @@ mod tests {
         fq.enqueue(0, &flow(1, 1000), at(20), &mut rng, &mut log);
         fq.on_timer(at(30), &mut rng);
         assert_eq!(fq.awake().len(), 1);
-        // It leaves, and the delay that PIE has seen is zero again with the next update.
+        // After the departure, the delay is 0 again at the next update.
         fq.dequeue(at(31), &mut rng, &mut log);
         fq.on_timer(at(45), &mut rng);
         assert!(fq.awake().is_empty());
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn pie_judges_each_queue_by_its_own_delay() {
+    fn pie_acts_on_each_queue_by_its_own_delay() {
         // One packet each millisecond. Flow 1 keeps fifty waiting, that is 50 ms above PIE's 15; flow 2 sends one each
         // 10 ms. Signals are marks, up to a probability of 0.1, then drops.
         let mut fq = FqPie::from_settings(&Settings::NONE, &NETWORK, Limit::packets(1000)).unwrap();

@@ -1,10 +1,9 @@
-//! From a flow to a queue: the finalizer of MurmurHash3 (32 bits) over the flow's hash and a salt.
+//! Hash from flows to queues: the 32-bit finalizer of MurmurHash3 over the flow's hash and a salt.
 //!
-//! The salt is drawn at the first packet from the discipline's own random source: which flows share a queue is a matter
-//! of chance, the same in every run of one seed. The finalizer is a permutation of 32 bits in which each bit of the
-//! input flips each bit of the output about half the time, so that neighbouring flow numbers land in unrelated queues;
-//! it is scaled to the number of queues by multiplication. A flow shares its queue of M with one of n others with the
-//! probability 1 - (1 - 1/M)^n.
+//! The salt is drawn at the first packet from the discipline's random stream, so collisions are random but repeat with
+//! the seed. The finalizer is a permutation of 32 bits in which each input bit flips each output bit with probability
+//! about 1/2. Multiplication scales it to the number of queues. With M queues, a flow collides with one of n others
+//! with probability 1 - (1 - 1/M)^n.
 
 use crate::Draw;
 
@@ -15,13 +14,13 @@ pub(crate) struct FlowHash {
 }
 
 impl FlowHash {
-    /// The hash with a salt that is known.
+    /// Hash with a given salt.
     #[cfg(test)]
     pub(crate) const fn salted(salt: u32) -> Self {
         FlowHash { salt: Some(salt) }
     }
 
-    /// 32 well mixed bits of `flow`.
+    /// Hash value of `flow`.
     #[inline]
     pub(crate) fn mix<R: Draw>(&mut self, flow: u32, rng: &mut R) -> u32 {
         let salt = match self.salt {
@@ -31,13 +30,13 @@ impl FlowHash {
         finalize(flow ^ salt)
     }
 
-    /// The queue of `flow` among `queues`.
+    /// Queue of `flow` among `queues`.
     #[inline]
     pub(crate) fn queue<R: Draw>(&mut self, flow: u32, queues: usize, rng: &mut R) -> usize {
         scale(self.mix(flow, rng), queues)
     }
 
-    /// Draws another salt.
+    /// Draws a new salt.
     #[cold]
     pub(crate) fn renew<R: Draw>(&mut self, rng: &mut R) -> u32 {
         let salt = (rng.uniform() * 4_294_967_296.0) as u32;
@@ -46,7 +45,7 @@ impl FlowHash {
     }
 }
 
-/// One of `n` from 32 bits, all as likely to 1 in 2^32 / n.
+/// Scales 32 bits to 0..n.
 #[inline]
 pub(crate) fn scale(bits: u32, n: usize) -> usize {
     ((bits as u64 * n as u64) >> 32) as usize
@@ -69,13 +68,13 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn the_finalizer_is_the_published_one() {
+    fn the_finalizer_has_the_published_values() {
         // Reference values of MurmurHash3's fmix32.
         assert_eq!([finalize(0), finalize(1), finalize(0xffff_ffff)], [0, 0x514e_28b7, 0x81f1_6f39]);
     }
 
     #[test]
-    fn flows_collide_as_often_as_chance_has_it() {
+    fn flows_collide_as_often_as_expected() {
         // 1000 flows in 1024 queues fill 1024 (1 - (1 - 1/1024)^1000) = 638.4 of them, standard deviation about 9.4.
         for salt in [0, 1, 0x1234_5678] {
             let mut hash = FlowHash::salted(salt);
@@ -85,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_salt_is_drawn_once_and_decides_who_meets_whom() {
+    fn the_salt_is_drawn_once_and_determines_collisions() {
         let mut hash = FlowHash::default();
         let first = hash.queue(7, 1024, &mut Fixed(0.25));
         assert_eq!(hash.queue(7, 1024, &mut Fixed(0.75)), first);

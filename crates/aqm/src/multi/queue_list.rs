@@ -1,11 +1,11 @@
-//! Lists of queues: which queue's turn comes next. A queue is in one list at most; all lists of
-//! a discipline share the links.
+//! Intrusive doubly linked lists of queues, in the order of service. A queue is in at most one list; all lists of a
+//! discipline share one array of links.
 
 use alloc::vec::Vec;
 
 const NONE: u32 = u32::MAX;
 
-/// The links of all queues.
+/// Links of all queues: (previous, next).
 #[derive(Clone, Debug)]
 pub(crate) struct ListLinks(Vec<(u32, u32)>);
 
@@ -18,14 +18,14 @@ pub(crate) struct QueueList {
 }
 
 impl ListLinks {
-    /// Bytes of memory that one queue takes.
+    /// Heap memory per queue in bytes.
     pub(crate) const QUEUE_BYTES: usize = size_of::<(u32, u32)>();
 
     pub(crate) fn new(queues: usize) -> Self {
         ListLinks(alloc::vec![(NONE, NONE); queues])
     }
 
-    /// The queue behind this one in its list.
+    /// Next queue in the list of `queue`.
     pub(crate) fn after(&self, queue: usize) -> Option<usize> {
         let after = self.0[queue].1;
         (after != NONE).then_some(after as usize)
@@ -35,7 +35,7 @@ impl ListLinks {
 impl QueueList {
     pub(crate) const EMPTY: QueueList = QueueList { head: NONE, tail: NONE, len: 0 };
 
-    /// The queue whose turn it is.
+    /// First queue.
     #[inline]
     pub(crate) fn first(&self) -> Option<usize> {
         (self.head != NONE).then_some(self.head as usize)
@@ -45,7 +45,7 @@ impl QueueList {
         self.len as usize
     }
 
-    /// Adds a queue that is in no list at the end.
+    /// Appends a queue that is in no list.
     #[inline]
     pub(crate) fn push(&mut self, links: &mut ListLinks, queue: usize) {
         let queue = queue as u32;
@@ -58,7 +58,7 @@ impl QueueList {
         self.len += 1;
     }
 
-    /// Takes out a queue that is in this list.
+    /// Removes a queue of this list.
     #[inline]
     pub(crate) fn remove(&mut self, links: &mut ListLinks, queue: usize) {
         let (before, after) = links.0[queue];
@@ -82,7 +82,7 @@ impl QueueList {
         }
     }
 
-    /// The queues in order.
+    /// Queues in order.
     pub(crate) fn iter<'l>(&self, links: &'l ListLinks) -> impl Iterator<Item = usize> + use<'l> {
         core::iter::successors(self.first(), |&queue| links.after(queue))
     }
@@ -94,7 +94,7 @@ mod tests {
     use std::vec::Vec;
 
     #[test]
-    fn queues_come_in_order_and_leave_from_anywhere() {
+    fn queues_keep_their_order_and_can_be_removed_anywhere() {
         let mut links = ListLinks::new(5);
         let (mut a, mut b) = (QueueList::EMPTY, QueueList::EMPTY);
         for queue in [3, 1, 4, 0] {

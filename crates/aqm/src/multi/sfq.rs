@@ -1,6 +1,6 @@
-//! SFQ: stochastic fairness queueing (McKenney 1990). Flows are hashed to queues, and queues take turns with one packet
-//! each; when the buffer is full the longest queue loses a packet. Flows that share a queue share its turn, so the hash
-//! may be changed now and then.
+//! SFQ: stochastic fairness queueing (McKenney 1990). Flows are hashed to queues, which are served round robin, one
+//! packet each; a full buffer drops from the longest queue. Colliding flows share a queue, so the hash may change
+//! periodically.
 //!
 //! ```text
 //! arrival ──> queue hash(flow) ──> was empty? joins the round at its end
@@ -8,20 +8,19 @@
 //! link free ──> first queue of the round sends one packet ──> more? goes to the end of the round : leaves it
 //! ```
 //!
-//! With a `quantum` queues take turns by bytes, as in Linux: a queue sends while it has credit, which its packets use
-//! up; then it gets the quantum, and the next queue has its turn.
+//! With a `quantum` the round robin is by bytes, as in Linux: a queue sends while it has credit, then receives a
+//! quantum, and the next queue is served.
 //!
 //! Deviations:
-//! - Turns are one packet unless `quantum` is given, as in the paper.
-//! - After a change of the hash the packets that wait stay in their queues, as in the paper, so that a flow may be
-//!   reordered once; `rehash` sorts them anew, queue by queue, as Linux does.
-//! - The buffer is the link's, and any queue may take all of it; Linux allows 127 packets in all and in each queue, and
-//!   128 queues at a time, beyond which it refuses: `limit`, `depth`, `flows`.
-//! - Where all queues have one packet the arriving one gives way; in Linux that of the queue whose turn it is. Of
-//!   several longest queues the arriving packet's gives way, else the first by number; in Linux the one that came to
-//!   that length last.
-//!
-//! `sfq-linux` has these. Linux's RED in each queue is left out; until 6.12 its credit was in units of 8 B.
+//! - A turn is one packet unless `quantum` is given, as in the paper.
+//! - After a change of the hash, queued packets stay in their queues, as in the paper, so a flow may be reordered once;
+//!   `rehash` moves them, as Linux does.
+//! - The buffer is the link's, and one queue may fill it. Linux allows 127 packets in total and per queue, and 128
+//!   active queues: `limit`, `depth`, `flows`; profile `sfq-linux` has these values.
+//! - If all queues have one packet, the arriving one is dropped; Linux drops from the queue whose turn it is. Among
+//!   equally long queues the arriving packet's loses, else the lowest number; in Linux the one that reached that length
+//!   last.
+//! - Linux's RED in each queue is omitted. Until Linux 6.12 credit was in units of 8 B.
 
 use alloc::vec::Vec;
 
@@ -56,7 +55,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             name: "quantum",
             kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(1.0), max: Bound::Inclusive(1e9) },
             default: DefaultValue::Designed("none: a packet a turn"),
-            doc: "bytes that a queue may send in its turn; Linux: a full packet",
+            doc: "bytes that a queue may send per round; Linux: a full packet",
         },
         Param::positive(
             "limit",
@@ -80,9 +79,9 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     ],
 };
 
-/// The parameter `head_drop`.
+/// Parameter `head_drop`.
 pub(crate) const HEAD_DROP: Param =
-    Param::flag("head_drop", false, "a queue that has to give way loses its first packet instead of its last");
+    Param::flag("head_drop", false, "drop the first packet of the longest queue instead of its last");
 
 /// Stochastic fairness queueing.
 #[derive(Clone, Debug)]
@@ -90,23 +89,23 @@ pub struct Sfq {
     store: Store,
     hash: FlowHash,
     links: ListLinks,
-    /// Queues that hold packets, in the order of their turns.
+    /// Backlogged queues in the order of service.
     round: QueueList,
-    /// Period of the change of the hash, and when it is due.
+    /// Period of the hash, and time of its next change.
     perturb: Option<(Span, Instant)>,
     params: SfqParams,
-    /// Bytes that each queue may still send in its turn.
+    /// Bytes that each queue may still send in this round.
     credits: Vec<i64>,
-    /// Packets on their way to other queues; empty but for a moment.
+    /// Buffer for packets that move to other queues.
     moving: Vec<Waiting>,
 }
 
-/// The parameters of [`Sfq`] beside its queues and the period of its hash.
+/// Parameters of [`Sfq`], without the number of queues and the period of its hash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SfqParams {
-    /// A queue that has to give way loses its first packet.
+    /// Drop the first packet of the longest queue instead of its last.
     pub head_drop: bool,
-    /// Bytes of a turn; `None`: one packet.
+    /// Quantum, bytes; `None`: one packet.
     pub quantum: Option<u32>,
     /// Packets that may wait in all queues, if the link's buffer holds more.
     pub limit: Option<u32>,
@@ -114,13 +113,12 @@ pub struct SfqParams {
     pub depth: Option<u32>,
     /// Queues that may hold packets at a time.
     pub flows: Option<u32>,
-    /// Packets move when the hash changes.
+    /// Move queued packets when the hash changes.
     pub rehash: bool,
 }
 
 impl Sfq {
-    /// No packets, in `queues` queues with room for `limit` in all. The hash changes every
-    /// `perturb`, if that is not zero.
+    /// Empty discipline of `queues` queues with total capacity `limit`. The hash changes every `perturb`; 0: never.
     pub fn new(queues: usize, perturb: Span, params: SfqParams, limit: Limit) -> Self {
         let within = Limit { packets: params.limit.unwrap_or(u32::MAX).min(limit.packets), ..limit };
         Sfq {
@@ -151,7 +149,7 @@ impl Sfq {
         Ok(Sfq::new(multi::queues(settings)?, perturb, params, limit))
     }
 
-    /// Takes the parameters of `new`. A period of the hash counts from now on, unless it is the one in force.
+    /// Takes the parameters of `new`. A changed period of the hash starts now.
     pub(crate) fn retune(&mut self, new: Self, now: Instant) {
         if self.perturb.map(|(period, _)| period) != new.perturb.map(|(period, _)| period) {
             self.perturb = new.perturb.map(|(period, _)| (period, now.saturating_add(period)));
@@ -160,7 +158,7 @@ impl Sfq {
         self.store.set_limit(new.store.limit());
     }
 
-    /// The arriving packet joins its queue, which joins the round if it was empty.
+    /// Enqueues the arriving packet; an empty queue joins the round.
     fn join(&mut self, queue: usize, handle: Handle, packet: &Packet, now: Instant) {
         if self.store.is_empty(queue) {
             self.round.push(&mut self.links, queue);
@@ -169,9 +167,9 @@ impl Sfq {
         self.store.push(queue, handle, packet, now);
     }
 
-    /// Nobody had credit in a whole round: gives everybody the quanta of the rounds in which that would go on.
+    /// After a round without credit: adds the quanta of all further such rounds at once.
     #[cold]
-    fn save_up(&mut self, quantum: i64) {
+    fn skip_idle_rounds(&mut self, quantum: i64) {
         let without = |queue: usize| (-self.credits[queue]).max(0) / quantum;
         let idle = self.round.iter(&self.links).map(without).min().unwrap_or(0);
         for queue in self.round.iter(&self.links) {
@@ -179,9 +177,9 @@ impl Sfq {
         }
     }
 
-    /// Linux, sfq_rehash: all packets find their queues by the new hash, in the order of the queues.
+    /// Linux, `sfq_rehash`: moves all packets to their queues by the new hash, in the order of the old queues.
     #[cold]
-    fn sort_anew<R: Draw>(&mut self, rng: &mut R) {
+    fn move_packets<R: Draw>(&mut self, rng: &mut R) {
         let mut moving = core::mem::take(&mut self.moving);
         for queue in 0..self.store.queues() {
             while let Some(packet) = self.store.take_out(queue) {
@@ -200,12 +198,12 @@ impl Sfq {
         self.moving = moving;
     }
 
-    /// Bytes of memory that it holds beside itself.
+    /// Heap memory in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.store.memory_bytes() + self.store.queues() * (Self::QUEUE_BYTES - Store::QUEUE_BYTES)
     }
 
-    /// Those of one queue.
+    /// Heap memory per queue in bytes.
     pub const QUEUE_BYTES: usize = Store::QUEUE_BYTES + ListLinks::QUEUE_BYTES + size_of::<i64>();
 }
 
@@ -225,7 +223,7 @@ impl Qdisc for Sfq {
         }
         self.join(queue, handle, packet, now);
         while self.store.is_over() {
-            // McKenney section 4: the packet is taken from the longest queue, whose flow is to blame.
+            // McKenney section 4: the longest queue loses a packet.
             let longest = self.store.longest(Length::Packets, queue);
             self.store.steal_one(longest, head_drop, fates);
             if self.store.is_empty(longest) {
@@ -237,15 +235,15 @@ impl Qdisc for Sfq {
     fn dequeue<R: Draw>(&mut self, now: Instant, _rng: &mut R, _fates: &mut impl Fates) -> Option<Handle> {
         let mut queue = self.round.first()?;
         if let Some(quantum) = self.params.quantum {
-            let mut in_vain = 0;
+            let mut unsuccessful = 0;
             while self.credits[queue] <= 0 {
                 self.credits[queue] += quantum as i64;
                 self.round.rotate(&mut self.links);
                 queue = self.round.first()?;
-                in_vain += 1;
-                if in_vain == self.round.len() {
-                    self.save_up(quantum as i64);
-                    in_vain = 0;
+                unsuccessful += 1;
+                if unsuccessful == self.round.len() {
+                    self.skip_idle_rounds(quantum as i64);
+                    unsuccessful = 0;
                 }
             }
         }
@@ -280,12 +278,12 @@ impl Qdisc for Sfq {
         if let Some((period, due)) = &mut self.perturb
             && *due <= now
         {
-            // A late call changes the hash once and keeps the phase.
+            // A late call counts once and keeps the phase.
             let periods = (now - *due).as_nanos() / period.as_nanos() + 1;
             *due = due.saturating_add(period.saturating_mul(periods));
             self.hash.renew(rng);
             if self.params.rehash {
-                self.sort_anew(rng);
+                self.move_packets(rng);
             }
         }
     }
@@ -334,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_take_turns_with_one_packet_each() {
+    fn queues_are_served_round_robin_by_packets() {
         let (mut sfq, mut log) = three_flows(100, false);
         // Flow 0 sends 0, 1, 2, 3; flow 1 sends 10, 11, flow 2 sends 20: rounds 0 10 20 | 1 11 | 2 | 3.
         for (handle, of) in [(0, 0), (1, 0), (2, 0), (3, 0), (10, 1), (11, 1), (20, 2)] {
@@ -344,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_in_which_nobody_has_credit_cost_nothing() {
+    fn rounds_without_credit_are_skipped() {
         // Quantum 2. Flow 1 has used up 2e9 turns and flow 2 one more.
         let (mut sfq, mut log) = with(SfqParams { quantum: Some(2), ..SfqParams::default() }, 100);
         arrive(&mut sfq, &mut log, &[(10, 1, 4_000_000_000), (20, 2, 4_000_000_002)]);
@@ -353,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_buffer_costs_the_longest_queue_its_last_packet_or_its_first() {
+    fn a_full_buffer_drops_the_last_or_first_packet_of_the_longest_queue() {
         for (head_drop, lost, rest) in [(false, 2, [0, 10, 1]), (true, 0, [1, 10, 2])] {
             let (mut sfq, mut log) = three_flows(3, head_drop);
             for (handle, of) in [(0, 0), (1, 0), (2, 0), (10, 1)] {
@@ -370,7 +368,7 @@ mod tests {
         for of in 0..3 {
             sfq.enqueue(of, &flow(of, 1000), Instant::ZERO, &mut Fixed(0.1), &mut log);
         }
-        // All queues have one packet: the arriving flow's gives way.
+        // All queues have one packet: the arriving one is dropped.
         assert_eq!(log.dropped, [2]);
         assert_eq!(sfq.round.len(), 2);
         assert_eq!(sent(&mut sfq, &mut log), [0, 1]);
@@ -378,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_hash_parts_flows_that_met() {
+    fn a_new_hash_changes_the_collisions() {
         let period = Span::from_secs(10);
         let mut sfq = Sfq::new(2, period, SfqParams::default(), Limit::packets(100));
         let at = |secs| Instant::ZERO + Span::from_secs(secs);

@@ -1,5 +1,5 @@
-//! The packets of a discipline: one pool, a chain through it for each queue, and the books that
-//! every discipline keeps alike.
+//! Packets and counters of a discipline of several queues: one pool of packets, with a linked list through it per
+//! queue.
 
 use alloc::vec::Vec;
 
@@ -7,28 +7,29 @@ use aqumen_units::{Instant, Span};
 
 use crate::{Backlog, Cx, Draw, DropReason, Fates, Handle, Limit, Packet, QueueView, Totals};
 
-/// Room reserved at construction, packets. A larger limit is honoured, but its room grows on demand.
+/// Packets for which memory is reserved at construction; larger queues grow on demand.
 pub(crate) const RESERVED_PKTS: u32 = 1 << 14;
 
 const NONE: u32 = u32::MAX;
 
-/// The packets of all queues of a discipline.
+/// Packets of all queues of a discipline.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     slots: Vec<Slot>,
-    /// First of the slots that are free, chained by `next`.
+    /// First free slot, linked by `next`.
     free: u32,
     chains: Vec<Chain>,
     limit: Limit,
     all: Backlog,
-    /// Bytes of a kernel's memory that may wait, and that do.
+    /// Limit of kernel memory, bytes.
     memory: u64,
+    /// Kernel memory of all packets, bytes.
     memory_used: u64,
     totals: Totals,
     in_transmission_bytes: u32,
 }
 
-/// A packet that waits.
+/// A queued packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     pub(crate) handle: Handle,
@@ -52,14 +53,13 @@ struct Chain {
     bytes: u64,
 }
 
-/// Bytes that a packet of `bytes` takes in a kernel's memory (Linux's truesize for a packet in a buffer of its own):
-/// 256 for its descriptor, and a buffer for 64 bytes of room in front, the packet, and 320 bytes of further
-/// description; buffers come in powers of two.
+/// Kernel memory of a packet in its own buffer, bytes (Linux's truesize): 256 for the descriptor, plus a buffer of
+/// headroom (64), packet and shared info (320), rounded up to a power of two.
 pub(crate) fn truesize(bytes: u32) -> u64 {
     256 + (64 + bytes as u64 + 320).next_power_of_two()
 }
 
-/// What makes one queue longer than another.
+/// Measure of queue length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
     Packets,
@@ -67,10 +67,10 @@ pub(crate) enum Length {
 }
 
 impl Store {
-    /// No packets, in so many queues.
+    /// `queues` empty queues with total capacity `limit`.
     pub(crate) fn new(queues: usize, limit: Limit) -> Self {
         Store {
-            // A packet joins its queue before the longest one has to give way.
+            // A packet is enqueued before the longest queue drops one.
             slots: Vec::with_capacity(limit.packets.min(RESERVED_PKTS) as usize + 1),
             free: NONE,
             chains: alloc::vec![Chain { head: NONE, tail: NONE, packets: 0, bytes: 0 }; queues],
@@ -83,12 +83,12 @@ impl Store {
         }
     }
 
-    /// With so many bytes of a kernel's memory at most.
+    /// Sets the limit of kernel memory.
     pub(crate) fn within_memory(self, memory: u64) -> Self {
         Store { memory, ..self }
     }
 
-    /// Another limit of memory.
+    /// Changes the limit of kernel memory.
     pub(crate) fn set_memory(&mut self, memory: u64) {
         self.memory = memory;
     }
@@ -101,12 +101,12 @@ impl Store {
         self.limit
     }
 
-    /// Another limit. What waits beyond it goes when the next packet comes.
+    /// Changes the capacity. Excess packets are dropped at the next arrival.
     pub(crate) fn set_limit(&mut self, limit: Limit) {
         self.limit = limit;
     }
 
-    /// What waits in all queues.
+    /// Backlog of all queues.
     #[inline]
     pub(crate) fn backlog(&self) -> Backlog {
         self.all
@@ -116,7 +116,7 @@ impl Store {
         &self.totals
     }
 
-    /// What waits in one queue.
+    /// Backlog of one queue.
     #[inline]
     pub(crate) fn queue(&self, queue: usize) -> Backlog {
         let Chain { packets, bytes, .. } = self.chains[queue];
@@ -128,45 +128,45 @@ impl Store {
         self.chains[queue].packets == 0
     }
 
-    /// The packet at the end of a queue, and its place.
+    /// Last packet of a queue, and its slot.
     pub(crate) fn last(&self, queue: usize) -> Option<(u32, &Waiting)> {
         let place = self.chains[queue].tail;
         self.slots.get(place as usize).map(|slot| (place, &slot.waiting))
     }
 
-    /// The packets of a queue and their places, in order.
+    /// Packets of a queue with their slots, in order.
     pub(crate) fn places(&self, queue: usize) -> impl Iterator<Item = (u32, &Waiting)> {
         let slot = |place: u32| self.slots.get(place as usize).map(|slot| (place, slot));
         let chain = core::iter::successors(slot(self.chains[queue].head), move |(_, before)| slot(before.next));
         chain.map(|(place, slot)| (place, &slot.waiting))
     }
 
-    /// The packet at a place of a queue is dropped by the algorithm.
+    /// Drops the packet in slot `place` of a queue (early drop).
     pub(crate) fn drop_at(&mut self, queue: usize, place: u32, fates: &mut impl Fates) -> Option<Waiting> {
         let lost = self.unlink(queue, place)?;
         self.lose(&lost, DropReason::Early, fates);
         Some(lost)
     }
 
-    /// The packet at the head of a queue.
+    /// Packet at the head of a queue.
     #[inline]
     pub(crate) fn head(&self, queue: usize) -> Option<&Waiting> {
         self.slots.get(self.chains[queue].head as usize).map(|slot| &slot.waiting)
     }
 
-    /// How long the head of a queue has waited; nothing for an empty queue.
+    /// Sojourn time of the head of a queue so far; 0 for an empty queue.
     pub(crate) fn head_sojourn(&self, queue: usize, now: Instant) -> Span {
         self.head(queue).map_or(Span::ZERO, |head| now.saturating_since(head.arrived))
     }
 
-    /// The surroundings of a call to the AQM of one queue: its own length, the totals of all.
+    /// Context of a call to the AQM of one queue: its own length, the counters of all.
     #[inline]
     pub(crate) fn cx<'a, R: Draw>(&'a self, queue: usize, now: Instant, rng: &'a mut R) -> Cx<'a, R> {
         let Backlog { packets, bytes } = self.queue(queue);
         Cx { now, queue: QueueView { packets, bytes, limit: self.limit, totals: &self.totals }, rng }
     }
 
-    /// More waits than may.
+    /// Whether a limit is exceeded.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.all.packets > self.limit.packets || self.all.bytes > self.limit.bytes.0 || self.memory_used > self.memory
@@ -179,26 +179,26 @@ impl Store {
             || self.memory_used + truesize(packet.bytes) > self.memory
     }
 
-    /// Books an arrival. What becomes of it is booked by `push` or `refuse`.
+    /// Counts an arrival; `push` or `refuse` follows.
     #[inline]
     pub(crate) fn arrive(&mut self, packet: &Packet) {
         self.totals.arrivals += 1;
         self.totals.arrived_bytes += packet.bytes as u64;
     }
 
-    /// The arriving packet does not enter.
+    /// Drops the arriving packet.
     pub(crate) fn refuse(&mut self, handle: Handle, reason: DropReason, fates: &mut impl Fates) {
         self.totals.discard(reason);
         fates.dropped(handle, reason);
     }
 
-    /// A packet gets its mark.
+    /// Marks a packet.
     pub(crate) fn mark(&mut self, handle: Handle, fates: &mut impl Fates) {
         self.totals.marked += 1;
         fates.marked(handle);
     }
 
-    /// The arriving packet joins the end of a queue.
+    /// Enqueues the arriving packet.
     #[inline]
     pub(crate) fn push(&mut self, queue: usize, handle: Handle, packet: &Packet, now: Instant) {
         self.totals.accepted += 1;
@@ -228,18 +228,18 @@ impl Store {
         self.memory_used += truesize(packet.bytes);
     }
 
-    /// Takes the packet at the head of a queue without a trace in the books; it is to be put back.
+    /// Removes the packet at the head of a queue without counting it, to put it back later.
     pub(crate) fn take_out(&mut self, queue: usize) -> Option<Waiting> {
         self.unlink(queue, self.chains[queue].head)
     }
 
-    /// Puts a packet that was taken out at the end of a queue.
+    /// Appends a packet removed by `take_out` to a queue.
     pub(crate) fn put_back(&mut self, queue: usize, waiting: Waiting) {
         self.push(queue, waiting.handle, &waiting.packet, waiting.arrived);
         self.totals.accepted -= 1;
     }
 
-    /// Takes the packet at the head of a queue; its sojourn time is on record.
+    /// Dequeues the packet at the head of a queue; returns it with its sojourn time.
     #[inline]
     pub(crate) fn pop(&mut self, queue: usize, now: Instant) -> Option<(Waiting, Span)> {
         let waiting = self.unlink(queue, self.chains[queue].head)?;
@@ -273,16 +273,16 @@ impl Store {
         Some(waiting)
     }
 
-    /// A packet that waited is lost.
+    /// Drops a packet that was dequeued.
     pub(crate) fn lose(&mut self, lost: &Waiting, reason: DropReason, fates: &mut impl Fates) {
         self.refuse(lost.handle, reason, fates);
     }
 
-    /// The longest queue; among equals `first_choice`, then the first by number. It is empty only if all are.
+    /// Longest queue; among equals `first_choice`, then the lowest number. It is empty only if all are.
     pub(crate) fn longest(&self, by: Length, first_choice: usize) -> usize {
         let length = |chain: &Chain| match by {
             Length::Packets => (chain.packets as u64, chain.bytes),
-            // Without packets there is nothing to lose, even where packets have no bytes.
+            // The packet count decides between queues of packets without bytes.
             Length::Bytes => (chain.bytes, chain.packets as u64),
         };
         let (mut longest, mut most) = (first_choice, length(&self.chains[first_choice]));
@@ -295,7 +295,7 @@ impl Store {
         longest
     }
 
-    /// A queue gives up a packet for want of room ("buffer stealing", McKenney 1990 section 4): its last, or its first.
+    /// Drops the first or last packet of a queue because of overflow ("buffer stealing", McKenney 1990 section 4).
     pub(crate) fn steal_one(&mut self, queue: usize, from_head: bool, fates: &mut impl Fates) {
         let chain = &self.chains[queue];
         let lost = self.unlink(queue, if from_head { chain.head } else { chain.tail });
@@ -304,7 +304,7 @@ impl Store {
         }
     }
 
-    /// The packet just taken goes to the link.
+    /// Starts the transmission of a dequeued packet.
     #[inline]
     pub(crate) fn send(&mut self, sent: &Waiting, now: Instant) -> Handle {
         self.totals.transmitting_since = Some(now);
@@ -312,7 +312,7 @@ impl Store {
         sent.handle
     }
 
-    /// Its transmission ended.
+    /// Ends the transmission.
     pub(crate) fn transmitted(&mut self, duration: Span) {
         self.totals.departures += 1;
         self.totals.departed_bytes += self.in_transmission_bytes as u64;
@@ -320,12 +320,12 @@ impl Store {
         self.totals.transmitting_since = None;
     }
 
-    /// Bytes of memory that it holds: room for packets, and for the queues.
+    /// Heap memory of packets and queues in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.slots.capacity() * size_of::<Slot>() + self.chains.len() * Self::QUEUE_BYTES
     }
 
-    /// Those of one queue.
+    /// Heap memory per queue in bytes.
     pub(crate) const QUEUE_BYTES: usize = size_of::<Chain>();
 }
 
@@ -360,7 +360,7 @@ mod tests {
         assert_eq!((first.handle, sojourn), (10, Span::from_nanos(20)));
         store.steal_one(1, false, &mut DropLog::default());
         assert_eq!(store.queue(1).packets, 1);
-        // The slots of both are used again; no room is added.
+        // Free slots are reused; no memory is added.
         let reserved = store.memory_bytes();
         store.push(1, 14, &packet(1), at(31));
         store.push(1, 15, &packet(1), at(32));
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_queue_gives_way_and_a_tie_falls_on_the_arriving_flow() {
+    fn the_longest_queue_drops_and_the_arriving_flow_loses_ties() {
         let mut store = Store::new(3, Limit::packets(3));
         let mut lost = DropLog::default();
         // Queue 0 has two small packets, queue 1 one large: by packets 0 is the longest, by bytes 1.

@@ -1,9 +1,8 @@
 //! COBALT: CoDel and BLUE side by side (Morton; Hoeiland-Joergensen, Taht, Morton 2018; Palmei et al. 2019).
 //!
-//! CoDel steers traffic that answers signals; BLUE, driven by overflow and emptiness, drops the traffic that does
-//! not. COBALT's CoDel also winds its count down at the pace at which it would have wound it up, instead of
-//! forgetting it after a while, and asks for no whole interval above the target before it begins its schedule: the
-//! first signal comes one gap later.
+//! CoDel controls responsive traffic; BLUE, driven by overflow and empty queues, drops unresponsive traffic. COBALT's
+//! CoDel decrements its count on the schedule by which it would have incremented it, instead of forgetting it after a
+//! while. Its schedule begins at once above the target; the first signal comes one gap later.
 //!
 //! ```text
 //!          sojourn > target: next = now + gap(count)
@@ -17,14 +16,14 @@
 //! ```
 //!
 //! Deviations:
-//! - There is no RFC: the rules follow the papers and the description of sch_cake. For a queue shorter than
-//!   four packets' time, which CAKE exempts, there is `mtu`, CoDel's rule; in [`cake`](crate::cake), which
-//!   knows the rate, that time (`least`).
-//! - `blue_threshold`: a sojourn time above 400 ms counts as an overflow, as in ns-3; a queue whose limit is packets
-//!   rather than memory would otherwise never tell BLUE of an overload. Linux, and so CAKE here, has no such rule.
-//! - gap(count) = interval / sqrt(count) is exact; Linux and ns-3 use a table and above it a Newton step. And there the
-//!   first signal comes with the second packet above the target, not a gap after the first, in a queue that was never
-//!   used or whose last packet went an interval ago or longer: the schedule counts as late. `arithmetic = linux`.
+//! - There is no RFC: the rules follow the papers and the description of sch_cake. CAKE exempts queues shorter than
+//!   four packets' transmission time; here CoDel's `mtu` replaces that rule, except in [`cake`](crate::cake), which
+//!   knows the rate and sets `least`.
+//! - `blue_threshold`: a sojourn time above 400 ms counts as an overflow, as in ns-3. Otherwise a queue limited in
+//!   packets would never signal an overload to BLUE. Linux, and therefore CAKE here, has no such rule.
+//! - gap(count) = interval / sqrt(count) is exact; Linux and ns-3 use a table, and a Newton step for larger counts. In
+//!   Linux the first signal comes with the second packet above the target, not a gap after the first, if the queue was
+//!   unused for an interval: the schedule counts as late. `arithmetic = linux`.
 
 use aqumen_units::{Instant, Probability, Span};
 
@@ -45,7 +44,7 @@ const DEFAULT_BLUE_THRESHOLD_S: f64 = 0.4;
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "cobalt",
     title: "COBALT",
-    summary: "CoDel for traffic that answers, BLUE for traffic that does not",
+    summary: "CoDel for responsive traffic, BLUE for unresponsive traffic",
     reference: "Palmei, Gupta, Imputato, Morton, Tahiliani, Avallone, Taht: Design and evaluation of COBALT queue discipline, 2019",
     params: &[
         TARGET,
@@ -54,7 +53,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             name: "mtu",
             kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(0.0), max: Bound::Inclusive(1e9) },
             default: DefaultValue::number(DEFAULT_MTU),
-            doc: "with this much or less left in the queue CoDel is quiet; zero: it never is for that reason",
+            doc: "CoDel is inactive with at most this much left in the queue; 0: no such rule",
         },
         INCREMENT,
         DECREMENT,
@@ -62,14 +61,14 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             "blue_threshold",
             Unit::Seconds,
             DefaultValue::number(DEFAULT_BLUE_THRESHOLD_S),
-            "sojourn time above which BLUE sees an overflow",
+            "sojourn time that counts as an overflow for BLUE",
         ),
         ARITHMETIC,
         Param::ECN,
     ],
 };
 
-/// The rows of BLUE's steps, for COBALT and CAKE.
+/// Parameters of BLUE's steps, for COBALT and CAKE.
 pub(crate) const INCREMENT: Param =
     Param::fraction("increment", DefaultValue::number(DEFAULT_INCREMENT), "BLUE's step at an overflow");
 pub(crate) const DECREMENT: Param =
@@ -78,37 +77,37 @@ pub(crate) const DECREMENT: Param =
 /// The parameters of [`Cobalt`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CobaltParams {
-    /// Sojourn time that a standing queue may have.
+    /// Target sojourn time.
     pub target: Span,
-    /// Time over which a signal's effect shows.
+    /// Interval, about a large round-trip time.
     pub interval: Span,
-    /// Sojourn time that is never too long, if that is more than the target: CAKE's time of four full packets.
+    /// Lower bound of the effective target: in CAKE the transmission time of four full packets.
     pub least: Span,
-    /// With so many bytes or fewer left CoDel is quiet; zero: it never is for that reason.
+    /// CoDel is inactive with at most this many bytes left; 0: no such rule.
     pub mtu: u32,
     /// BLUE's step at an overflow.
     pub increment: f64,
     /// BLUE's step at an empty queue.
     pub decrement: f64,
-    /// Sojourn time above which BLUE sees an overflow.
+    /// Sojourn time above which BLUE counts an overflow.
     pub blue_threshold: Span,
-    /// How 1/sqrt(count) is found.
+    /// Computation of 1/sqrt(count).
     pub arithmetic: Arithmetic,
-    /// Mark ECN-capable packets that CoDel chooses.
+    /// Mark ECN-capable packets that CoDel signals.
     pub ecn: bool,
 }
 
-/// The state of one queue under COBALT. Many queues can share one [`CobaltParams`].
+/// COBALT's state of one queue. Many queues can share one [`CobaltParams`].
 #[derive(Clone, Copy, Debug)]
 pub struct CobaltState {
     signalling: bool,
-    /// Signals needed of late: up while signalling, down while quiet.
+    /// Number of recent signals: rises while signalling, falls while quiet.
     count: u32,
-    /// Linux's 1/sqrt(count) in units of 2^-32; zero in a queue that was never used.
+    /// Linux's 1/sqrt(count) in units of 2^-32; 0 in an unused queue.
     inverse_root: u32,
     next: Instant,
     blue: Probability,
-    /// BLUE's last step; none yet at the start.
+    /// Time of BLUE's last step; `None` before the first.
     stepped: Option<Instant>,
 }
 
@@ -149,7 +148,7 @@ impl Default for CobaltState {
 }
 
 impl CobaltState {
-    /// The verdict on the packet at the head, which waited for `sojourn`; `backlog_bytes` are left behind it.
+    /// Verdict on the packet at the head, which waited for `sojourn`, with `backlog_bytes` behind it.
     pub fn on_head<R: Draw>(
         &mut self,
         params: &CobaltParams,
@@ -160,11 +159,11 @@ impl CobaltState {
         rng: &mut R,
     ) -> Verdict {
         let (codel, blue) = self.verdicts(params, packet, sojourn, backlog_bytes, now, rng);
-        // BLUE drops what could be marked, too: it is there for those who do not answer marks.
+        // BLUE also drops ECN-capable packets: their flows do not respond to marks.
         if blue { Verdict::Drop(DropReason::Early) } else { codel }
     }
 
-    /// What CoDel says of the packet at the head, and whether BLUE drops it.
+    /// CoDel's verdict on the packet at the head, and whether BLUE drops it.
     pub(crate) fn verdicts<R: Draw>(
         &mut self,
         params: &CobaltParams,
@@ -175,7 +174,7 @@ impl CobaltState {
         rng: &mut R,
     ) -> (Verdict, bool) {
         let due = self.is_due(now);
-        // Linux: whether the schedule has fallen behind is looked up before it begins anew.
+        // Linux tests whether the schedule is late before it restarts the schedule.
         let mut late = now > self.next;
         let above =
             sojourn > params.target && sojourn > params.least && (params.mtu == 0 || backlog_bytes > params.mtu as u64);
@@ -203,7 +202,7 @@ impl CobaltState {
         }
         let blue = self.blue.get();
         let blue = blue > 0.0 && rng.uniform() < blue;
-        // While nothing is signalled, the schedule does not fall behind.
+        // Without signals the schedule is never late.
         if self.count == 0 {
             self.next = now.saturating_add(params.interval);
         } else if late && !blue && !matches!(verdict, Verdict::Drop(_)) {
@@ -212,7 +211,7 @@ impl CobaltState {
         (verdict, blue)
     }
 
-    /// A packet found no room: one step up for BLUE, and CoDel's next signal is due at once.
+    /// Overflow: one step up for BLUE, and CoDel's next signal is due at once.
     pub fn on_overflow(&mut self, params: &CobaltParams, now: Instant) {
         self.raise_blue(params, now);
         self.signalling = true;
@@ -220,7 +219,7 @@ impl CobaltState {
         self.count = self.count.max(1);
     }
 
-    /// The link found nothing to send: one step down for BLUE, and CoDel winds down.
+    /// Empty queue: one step down for BLUE; CoDel decrements its count.
     pub fn on_empty(&mut self, params: &CobaltParams, now: Instant) {
         if self.blue > Probability::ZERO && self.may_step(params, now) {
             self.blue = Probability::clamp(self.blue.get() - params.decrement);
@@ -233,19 +232,19 @@ impl CobaltState {
         }
     }
 
-    /// BLUE's probability.
+    /// Probability of BLUE.
     pub const fn blue(&self) -> Probability {
         self.blue
     }
 
-    /// Shows each named quantity of the state, for traces.
+    /// Visits each named state variable, for traces.
     pub fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("count", self.count as f64);
         visit("signalling", self.signalling as u8 as f64);
         visit("blue_probability", self.blue.get());
     }
 
-    /// Whether nothing of past congestion is left, so that an empty queue may be forgotten.
+    /// Whether no state of past congestion is left, so that an empty queue may be reset.
     pub fn is_quiescent(&self, now: Instant) -> bool {
         self.blue == Probability::ZERO && self.count == 0 && now >= self.next
     }
@@ -254,7 +253,7 @@ impl CobaltState {
         self.count > 0 && now >= self.next
     }
 
-    /// One signal fewer for each gap that has passed without need.
+    /// Decrements the count once per gap without congestion.
     fn wind_down(&mut self, params: &CobaltParams, now: Instant) {
         while self.is_due(now) {
             self.set_count(self.count - 1);
@@ -268,7 +267,7 @@ impl CobaltState {
         self.inverse_root = in_table.unwrap_or_else(|| newton(self.inverse_root, count));
     }
 
-    /// The time to the next signal.
+    /// Time to the next signal.
     fn gap(&self, params: &CobaltParams) -> Span {
         match params.arithmetic {
             Arithmetic::Exact => CodelLaw::new(params.interval).gap(self.count),
@@ -290,14 +289,14 @@ impl CobaltState {
     }
 }
 
-/// One Newton step for 1/sqrt(count): x (3 - count x^2) / 2, in units of 2^-32.
+/// Newton step for 1/sqrt(count): x (3 - count x^2) / 2, in units of 2^-32.
 const fn newton(x: u32, count: u32) -> u32 {
     let square = (x as u64 * x as u64) >> 32;
     let rest = (3u64 << 32).wrapping_sub(count as u64 * square);
     ((rest >> 2).wrapping_mul(x as u64) >> 31) as u32
 }
 
-/// Linux: the roots of the first counts, of four steps each from the one before; as close to 1 as can be for none.
+/// Linux's table of 1/sqrt(count), by four Newton steps from the previous entry; the first entry is the largest number.
 const LINUX_ROOTS: [u32; 16] = {
     let mut roots = [u32::MAX; 16];
     let mut count = 1;
@@ -313,7 +312,7 @@ const LINUX_ROOTS: [u32; 16] = {
 };
 
 impl Cobalt {
-    /// COBALT over an empty queue. Target and interval are above zero.
+    /// COBALT for an empty queue. Target and interval are above 0.
     pub fn new(params: CobaltParams) -> Result<Self, ParamError> {
         Param::check_positive("target", params.target.as_secs_f64(), Unit::Seconds)?;
         Param::check_positive("interval", params.interval.as_secs_f64(), Unit::Seconds)?;
@@ -390,7 +389,7 @@ impl Aqm for Cobalt {
 
 impl Theory for Cobalt {
     fn not_linearizable(&self) -> Option<&'static str> {
-        Some("it signals at moments, not with a probability, and by fixed steps at overflow")
+        Some("it signals at scheduled times, not with a probability, and BLUE moves by fixed steps at overflow")
     }
 }
 
@@ -435,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_mark_comes_an_interval_after_the_target_was_passed_and_the_next_ones_closer() {
+    fn marks_begin_an_interval_after_the_target_is_exceeded_and_become_more_frequent() {
         let mut queue = Queue::default();
         let marks: std::vec::Vec<u32> = (0..400).filter(|&ms| queue.high(f64::from(ms)) == Verdict::Mark).collect();
         // 100; then count 2: 100 + 70.7 = 170.7; count 3: + 57.7 = 228.4; + 50 = 278.4; + 44.7 = 323.2; + 40.8 = 364.0.
@@ -443,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_at_the_target_ends_the_stretch_and_packets_that_cannot_be_marked_are_dropped() {
+    fn a_packet_at_the_target_ends_signalling_and_not_ect_packets_are_dropped() {
         let mut queue = Queue::default();
         queue.high(0.0);
         assert_eq!(queue.head(100.0, 10, Ecn::NotEct, 1.0), DROP);
@@ -452,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn the_count_winds_down_while_the_queue_is_short() {
+    fn the_count_decreases_while_the_queue_is_short() {
         let mut queue = Queue::default();
         for ms in 0..=279 {
             queue.high(f64::from(ms));
@@ -466,26 +465,26 @@ mod tests {
         assert_eq!(queue.0.count, 4);
         queue.low(400.0);
         assert_eq!(queue.0.count, 3);
-        // All gone in the end; the schedule then lies an interval ahead.
+        // Finally 0; the schedule is then an interval ahead.
         queue.low(5000.0);
         assert_eq!((queue.0.count, queue.0.next), (0, at(5100.0)));
     }
 
     #[test]
-    fn a_count_left_over_makes_the_next_stretch_begin_faster() {
+    fn a_remaining_count_makes_the_next_signals_faster() {
         let mut queue = Queue::default();
         for ms in 0..=279 {
             queue.high(f64::from(ms));
         }
         queue.low(280.0);
-        // Count 5: the first mark 100 / sqrt(5) = 44.7 ms after the target is passed again.
+        // Count 5: the first mark comes 100 / sqrt(5) = 44.7 ms after the target is exceeded again.
         queue.high(290.0);
         assert_eq!(queue.high(334.0), Verdict::Pass);
         assert_eq!(queue.high(335.0), Verdict::Mark);
     }
 
     #[test]
-    fn in_linux_a_queue_that_was_silent_for_an_interval_is_signalled_with_its_second_long_wait() {
+    fn in_linux_an_unused_queue_is_signalled_with_its_second_packet_above_the_target() {
         let signals = |arithmetic: Arithmetic, silent_ms: f64| {
             let params = CobaltParams { arithmetic, ..CobaltParams::default() };
             let mut state = CobaltState::default();
@@ -493,7 +492,7 @@ mod tests {
                 let packet = Packet { bytes: 1000, ecn: Ecn::Ect0, segments: 1, ..Packet::default() };
                 state.on_head(&params, &packet, Span::from_millis(sojourn_ms), 10_000, at(ms), &mut Fixed(1.0))
             };
-            // A stretch of two long waits, and time to wind down: no count is left.
+            // Two packets above the target, and time for the count to fall to 0.
             for (ms, sojourn_ms) in [(0.0, 10), (1.0, 10), (1000.0, 1)] {
                 head(ms, sojourn_ms);
             }
@@ -501,14 +500,14 @@ mod tests {
             [head(from, 10), head(from + 1.0, 10), head(from + 101.0, 10)]
         };
         let (pass, mark) = (Verdict::Pass, Verdict::Mark);
-        // An interval of 100 ms has passed since the last packet, or has not.
+        // More and less than an interval of 100 ms since the last packet.
         assert_eq!(signals(Arithmetic::Linux, 110.0), [pass, mark, mark]);
         assert_eq!(signals(Arithmetic::Linux, 90.0), [pass, pass, mark]);
         assert_eq!(signals(Arithmetic::Exact, 110.0), [pass, pass, mark]);
     }
 
     #[test]
-    fn an_overflow_raises_blue_at_most_once_a_target_and_makes_a_signal_due() {
+    fn an_overflow_raises_blue_at_most_once_per_target_and_makes_a_signal_due() {
         let mut queue = Queue::default();
         queue.overflow(10.0);
         queue.overflow(15.0);
@@ -519,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn blue_drops_what_could_be_marked_and_an_empty_queue_lowers_it() {
+    fn blue_drops_ecn_capable_packets_and_an_empty_queue_lowers_it() {
         let mut queue = Queue::default();
         queue.overflow(0.0);
         // 1/256 = 0.0039.
@@ -532,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_queue_winds_the_count_down_by_one_when_due() {
+    fn an_empty_queue_decrements_the_count_when_due() {
         let mut queue = Queue::default();
         queue.high(0.0);
         assert_eq!(queue.high(100.0), Verdict::Mark);
@@ -553,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sojourn_time_below_the_least_is_never_too_long() {
+    fn least_bounds_the_effective_target() {
         let params = CobaltParams { least: Span::from_millis(24), ..CobaltParams::default() };
         let mut state = CobaltState::default();
         let mut head = |ms, sojourn| {
@@ -567,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn with_an_mtu_a_short_queue_is_left_alone() {
+    fn with_an_mtu_a_short_queue_is_exempt() {
         let params = CobaltParams { mtu: 1500, ..CobaltParams::default() };
         let mut state = CobaltState::default();
         let mut head = |ms, left| {
@@ -588,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_or_interval_of_no_time_is_refused() {
+    fn a_target_or_interval_of_zero_is_an_error() {
         let with = |target, interval| Cobalt::new(CobaltParams { target, interval, ..CobaltParams::default() });
         assert_eq!(with(Span::ZERO, Span::from_millis(1)).unwrap_err().param, "target");
         assert_eq!(with(Span::from_millis(1), Span::ZERO).unwrap_err().param, "interval");

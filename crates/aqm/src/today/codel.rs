@@ -1,9 +1,8 @@
 //! CoDel: controlled delay (Nichols, Jacobson; RFC 8289).
 //!
-//! A queue that is good empties now and then, so its least sojourn time over an interval is small; a standing queue
-//! shows as sojourn times that stay above a target for a whole interval. Then the packet at the head is signalled,
-//! and another one each interval / sqrt(count) until one packet meets the target again. CoDel needs no rate, no
-//! random numbers and no setting.
+//! A good queue empties now and then, so its minimum sojourn time over an interval is small. In a standing queue
+//! sojourn times stay above a target for a whole interval. Then CoDel signals the packet at the head, and another one
+//! every interval / sqrt(count) until a packet meets the target. CoDel needs no rate, no random numbers and no tuning.
 //!
 //! ```text
 //!            above the target for an interval: signal, count = 1 or as many as were needed last time
@@ -12,28 +11,26 @@
 //!    └───────────── a packet below the target, or one MTU left ──────┘  └─────┘
 //! ```
 //!
-//! A host that offers the next head after a drop passes through two more states, so that the schedule
-//! moves on only if that head, too, is above the target (`Dropped`), and so that the head after the first
-//! drop leaves unseen (`Entered`).
+//! After a drop the host offers the next head. Two more states handle it: in `Dropped` the schedule advances only if
+//! that head is above the target too; in `Entered` the head after the first drop passes unexamined.
 //!
 //! Deviations:
-//! - ECN: the RFC leaves marking open (its section 5 drops). A marked packet counts as a signal and
-//!   leaves, as in Linux and ns-3.
+//! - ECN: the RFC does not specify marking (its section 5 drops). A marked packet counts as a signal and is sent, as in
+//!   Linux and ns-3.
 //! - The RFC's `maxpacket_` is the parameter `mtu`; section 5.3 has 512 B there and asks for the
 //!   interface's MTU, which 1500 B is.
 //! - `ce_threshold` (Linux, ns-3; not in the RFC) marks every packet that waited longer, or with
 //!   `ce_threshold_selector` those of one codepoint; off unless given.
-//! - `schedule = now` (ns-3; off): a mark that came late, at the next packet, delays those after it. The RFC and Linux
-//!   count from when it was due.
-//! - 1/sqrt(count) is exact. Linux and ns-3 follow it by one Newton step a signal, 0.5 instead of 0.71 at a count of 2.
-//!   From 3 on that is within 3 % while the count rises by one; when signalling begins again with a smaller count the
-//!   step starts from the old root, and is far too short: 15 ms instead of 71 from a count of 100 to one of 2.
-//!   `arithmetic = linux`, with Linux's 16 bits and all else of its arithmetic: its clock counts units of 1.024 us,
-//!   rounded down, and signals are in order when the interval is *over*, not when it has passed.
-//! - ns-3 is quiet with *less* than an MTU left, Linux and the RFC with an MTU or less.
+//! - `schedule = now` (ns-3; off): a late mark (at the next packet) delays the following ones. The RFC and Linux count
+//!   from the due time.
+//! - 1/sqrt(count) is exact. Linux and ns-3 use one Newton step per signal: 0.5 instead of 0.71 at count 2, within 3 %
+//!   from 3 on while the count rises by one. When signalling resumes with a smaller count, the step starts from the old
+//!   root, and gaps are far too short: 15 ms instead of 71 ms from count 100 to count 2. `arithmetic = linux` has these
+//!   steps in 16 bits, a clock in units of 1.024 us, rounded down, and an interval that must be exceeded, not reached.
+//! - ns-3 is inactive with *less* than an MTU left, Linux and the RFC with an MTU or less.
 //! - `limit` (Linux) applies below the link's buffer.
 //!
-//! Linux, of which `codel-linux` has the rest: the selector can pick by DSCP, too.
+//! Linux can also select by DSCP, which `codel-linux` omits.
 
 use aqumen_units::{Ecn, Instant, Span};
 
@@ -46,16 +43,16 @@ use crate::{
 const DEFAULT_TARGET_S: f64 = 0.005;
 const DEFAULT_INTERVAL_S: f64 = 0.1;
 const DEFAULT_MTU: f64 = 1500.0;
-/// A unit of Linux's clock is 2^10 ns.
+/// Unit of Linux's clock: 2^10 ns.
 const LINUX_UNIT_BITS: u32 = 10;
-/// RFC 8289 section 5.5: within so many intervals the count of the last time is a good start.
+/// RFC 8289 section 5.5: number of intervals for which the previous count is a good start.
 const MEMORY_INTERVALS: u64 = 16;
 
 /// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
     name: "codel",
     title: "CoDel",
-    summary: "controlled delay: signals packets at the head while the least sojourn time of an interval is above a target",
+    summary: "controlled delay: signals packets at the head while the minimum sojourn time of an interval is above a target",
     reference: "Nichols, Jacobson, McGregor, Iyengar: Controlled Delay Active Queue Management, RFC 8289, 2018",
     params: &[
         TARGET,
@@ -64,7 +61,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             name: "mtu",
             kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(0.0), max: Bound::Inclusive(1e9) },
             default: DefaultValue::number(DEFAULT_MTU),
-            doc: "with this much or less left in the queue nothing is signalled",
+            doc: "no packet is signalled with at most this much left in the queue",
         },
         Param::positive(
             "ce_threshold",
@@ -76,13 +73,13 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             name: "ce_threshold_selector",
             kind: Kind::Choice(&["any", "ect0", "ect1"]),
             default: DefaultValue::Value(Value::Choice("any")),
-            doc: "which packets `ce_threshold` marks: all that are ECN-capable, or those of one codepoint (ect1: L4S)",
+            doc: "packets that `ce_threshold` marks: all ECN-capable ones, or those of one codepoint (ect1: L4S)",
         },
         Param {
             name: "schedule",
             kind: Kind::Choice(&["due", "now"]),
             default: DefaultValue::Value(Value::Choice("due")),
-            doc: "from when the next signal after a mark counts: when that mark was due, or when it was made, as in ns-3",
+            doc: "start of the gap after a mark: the due time of the mark, or its actual time, as in ns-3 (now)",
         },
         ARITHMETIC,
         LIMIT,
@@ -90,7 +87,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     ],
 };
 
-/// CoDel's table without `limit`, which a discipline of many queues has itself.
+/// CoDel's parameters without `limit`, which a discipline of several queues has itself.
 pub(crate) const PARAMS_OF_A_QUEUE: [Param; ALGORITHM.params.len() - 1] = {
     let mut all = [Param::ECN; ALGORITHM.params.len() - 1];
     let mut i = 0;
@@ -101,15 +98,15 @@ pub(crate) const PARAMS_OF_A_QUEUE: [Param; ALGORITHM.params.len() - 1] = {
     all
 };
 
-/// The row of how time is counted and 1/sqrt(count) found, for CoDel and its relatives.
+/// Parameter of the arithmetic of CoDel and its variants.
 pub(crate) const ARITHMETIC: Param = Param {
     name: "arithmetic",
     kind: Kind::Choice(&["exact", "linux"]),
     default: DefaultValue::Value(Value::Choice("exact")),
-    doc: "time, 1/sqrt(count) and parts of a quantum: exact, or rounded and by Newton steps as in Linux",
+    doc: "time, 1/sqrt(count) and fractions of a quantum: exact, or rounded and by Newton steps as in Linux",
 };
 
-/// The row of a limit of the algorithm's own, for one that looks after one queue.
+/// Parameter of a queue limit below the link's buffer, for single-queue algorithms.
 pub(crate) const LIMIT: Param = Param::positive(
     "limit",
     Unit::Packets,
@@ -117,38 +114,38 @@ pub(crate) const LIMIT: Param = Param::positive(
     "packets that may wait, if the link's buffer holds more",
 );
 
-/// The row of the target sojourn time, for CoDel and its relatives.
+/// Parameter of the target sojourn time, for CoDel and its variants.
 pub(crate) const TARGET: Param = Param::positive(
     "target",
     Unit::Seconds,
     DefaultValue::number(DEFAULT_TARGET_S),
-    "sojourn time that a standing queue may have, TARGET",
+    "target sojourn time of a standing queue, TARGET",
 );
 
-/// The row of the interval, for CoDel and its relatives.
+/// Parameter of the interval, for CoDel and its variants.
 pub(crate) const INTERVAL: Param = Param::positive(
     "interval",
     Unit::Seconds,
     DefaultValue::number(DEFAULT_INTERVAL_S),
-    "time over which the least sojourn time counts: a large round-trip time, INTERVAL",
+    "window of the minimum sojourn time, about a large round-trip time, INTERVAL",
 );
 
 /// The parameters of [`Codel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodelParams {
-    /// Sojourn time that a standing queue may have.
+    /// Target sojourn time.
     pub target: Span,
-    /// Time over which the least sojourn time counts.
+    /// Window of the minimum sojourn time.
     pub interval: Span,
-    /// With so many bytes or fewer left nothing is signalled.
+    /// No packet is signalled with at most this many bytes left.
     pub mtu: u32,
     /// Sojourn time above which ECN-capable packets are marked.
     pub ce_threshold: Option<Span>,
-    /// The only codepoint that `ce_threshold` marks; `None`: any that can be.
+    /// Codepoint that `ce_threshold` marks; `None` for any ECN-capable one.
     pub ce_threshold_selector: Option<Ecn>,
-    /// The gap to the signal after a mark begins with that mark, not when it was due (ns-3).
+    /// Whether the gap after a mark begins at the mark, not at its due time (ns-3).
     pub from_now: bool,
-    /// How time is counted and 1/sqrt(count) found.
+    /// Arithmetic of time and 1/sqrt(count).
     pub arithmetic: Arithmetic,
     /// Packets that may wait, if the link's buffer holds more.
     pub limit: Option<u32>,
@@ -156,40 +153,39 @@ pub struct CodelParams {
     pub ecn: bool,
 }
 
-/// How it counts time, and finds 1/sqrt(count).
+/// Arithmetic of time and 1/sqrt(count).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// To the last bit.
+    /// Exact.
     #[default]
     Exact,
-    /// As Linux. CoDel: in units of 1.024 us, by one Newton step from the root before, at each signal, and with an
-    /// interval that must be over. COBALT: in nanoseconds, by a table of roots and above it by Newton's step. CAKE,
-    /// besides: quanta in 2^16 parts, rounded by chance.
+    /// As in Linux. CoDel: units of 1.024 us, one Newton step per signal, an interval that must be exceeded. COBALT:
+    /// nanoseconds, a table of roots, Newton steps beyond it. CAKE also: quanta in 2^16 parts, rounded at random.
     Linux,
 }
 
-/// The control law: signals become denser as 1/sqrt(count), so that TCP's rate falls linearly (RFC 8289 section 3.3).
+/// Control law: gaps shrink as 1/sqrt(count), so that TCP's rate falls linearly (RFC 8289 section 3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodelLaw {
     interval: Span,
 }
 
-/// The state of one queue under CoDel. Many queues can share one [`CodelParams`].
+/// CoDel's state of one queue. Many queues can share one [`CodelParams`].
 #[derive(Clone, Copy, Debug)]
 pub struct CodelState {
-    /// When the sojourn time will have been above the target for an interval; none while it is below.
+    /// End of the interval above the target; `None` while the sojourn time is below.
     above_until: Option<Instant>,
     phase: Phase,
-    /// Signals in this stretch of signalling.
+    /// Signals since signalling began.
     count: u32,
-    /// `count` at its beginning.
+    /// Initial value of `count`.
     first_count: u32,
-    /// What Newton's steps have come to: 1/sqrt(count) in units of 2^-16.
+    /// Linux's 1/sqrt(count) in units of 2^-16, by Newton steps.
     inverse_root: u16,
     next: Instant,
 }
 
-/// What CoDel does about the packet at the head.
+/// State of the drop schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Quiet,
@@ -225,12 +221,12 @@ impl Default for CodelParams {
 }
 
 impl Arithmetic {
-    /// As the settings have it.
+    /// Arithmetic that the settings select.
     pub(crate) fn from_settings(settings: &Settings<'_>) -> Self {
         if settings.choice("arithmetic") == Some("linux") { Arithmetic::Linux } else { Arithmetic::Exact }
     }
 
-    /// The settings' word.
+    /// Name in the settings.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Arithmetic::Exact => "exact",
@@ -238,7 +234,7 @@ impl Arithmetic {
         }
     }
 
-    /// A time that is given, as it counts.
+    /// Parameter `span` in the resolution of the clock.
     fn span(self, span: Span) -> Span {
         match self {
             Arithmetic::Exact => span,
@@ -246,7 +242,7 @@ impl Arithmetic {
         }
     }
 
-    /// A sojourn time that ends `now`, and that moment, as its clock shows them.
+    /// Sojourn time and current time in the resolution of the clock.
     fn clock(self, sojourn: Span, now: Instant) -> (Span, Instant) {
         match self {
             Arithmetic::Exact => (sojourn, now),
@@ -258,23 +254,23 @@ impl Arithmetic {
     }
 }
 
-/// Nanoseconds, in whole units of Linux's clock.
+/// Nanoseconds rounded down to whole units of Linux's clock.
 const fn whole_units(nanos: u64) -> u64 {
     nanos >> LINUX_UNIT_BITS << LINUX_UNIT_BITS
 }
 
 impl CodelLaw {
-    /// The law with this interval.
+    /// Law with this interval.
     pub const fn new(interval: Span) -> Self {
         CodelLaw { interval }
     }
 
-    /// The time between signal number `count` (at least one) and the next.
+    /// Gap between signal number `count` (at least 1) and the next.
     pub fn gap(&self, count: u32) -> Span {
         Span::from_nanos((self.interval.as_nanos() as f64 / libm::sqrt(count.max(1) as f64)) as u64)
     }
 
-    /// So many of 2^16 parts of the interval, in units of Linux's clock.
+    /// The interval times `parts` / 2^16, in units of Linux's clock.
     fn fraction(&self, parts: u16) -> Span {
         let units = self.interval.as_nanos() >> LINUX_UNIT_BITS;
         Span::from_nanos(((units as u128 * parts as u128) >> 16 << LINUX_UNIT_BITS) as u64)
@@ -295,8 +291,8 @@ impl Default for CodelState {
 }
 
 impl CodelState {
-    /// The verdict on the packet at the head, which waited for `sojourn`; `backlog_bytes` are left behind it. After a
-    /// drop the next head is offered at the same moment, or [`CodelState::on_empty`] is called.
+    /// Verdict on the packet at the head, which waited for `sojourn`, with `backlog_bytes` behind it. After a drop the
+    /// host offers the next head at the same time, or calls [`CodelState::on_empty`].
     pub fn on_head(
         &mut self,
         params: &CodelParams,
@@ -309,19 +305,19 @@ impl CodelState {
         let law = CodelLaw::new(params.arithmetic.span(params.interval));
         let standing = self.is_standing(params, law, sojourn, backlog_bytes, now);
         let verdict = match self.phase {
-            // RFC 8289 section 5.5: the packet after the first drop leaves, whatever it met.
+            // RFC 8289 section 5.5: the packet after the first drop always passes.
             Phase::Entered => {
                 self.phase = Phase::Signalling;
                 Verdict::Pass
             }
             Phase::Quiet if standing => self.enter(params, law, packet, now),
             Phase::Quiet => Verdict::Pass,
-            // A packet below the target ends the stretch.
+            // A packet below the target ends signalling.
             Phase::Signalling | Phase::Dropped if !standing => {
                 self.phase = Phase::Quiet;
                 Verdict::Pass
             }
-            // The schedule moves on from when the drop was due, not from now.
+            // The schedule continues from the due time of the drop, not from now.
             Phase::Dropped => {
                 self.next = self.next.saturating_add(self.gap(params, law));
                 self.phase = Phase::Signalling;
@@ -337,28 +333,28 @@ impl CodelState {
         }
     }
 
-    /// So many packets were taken from the queue for want of room, and count as signals (Linux's FQ-CoDel).
+    /// Counts `packets` packets that the discipline dropped from this queue as signals (Linux's FQ-CoDel).
     pub fn on_buffer_stolen(&mut self, packets: u32) {
         self.count = self.count.saturating_add(packets);
     }
 
-    /// The link found nothing to send.
+    /// Reports an empty queue.
     pub fn on_empty(&mut self) {
         self.above_until = None;
         self.phase = match self.phase {
-            // No packet came after the drop: the queue is below its target.
+            // Without a packet after the drop the queue is below its target.
             Phase::Dropped => Phase::Quiet,
             Phase::Entered => Phase::Signalling,
             phase => phase,
         };
     }
 
-    /// Whether it is signalling.
+    /// Whether CoDel is signalling.
     pub fn is_signalling(&self) -> bool {
         self.phase != Phase::Quiet
     }
 
-    /// Shows each named quantity of the state, for traces.
+    /// Visits each named state variable, for traces.
     pub fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("count", self.count as f64);
         visit("signalling", self.is_signalling() as u8 as f64);
@@ -387,7 +383,7 @@ impl CodelState {
         }
     }
 
-    /// RFC 8289 section 5.5: signalling begins with this packet, where the last stretch left off if that was recent.
+    /// RFC 8289 section 5.5: signalling begins with this packet, with the previous count if that was recent.
     fn enter(&mut self, params: &CodelParams, law: CodelLaw, packet: &Packet, now: Instant) -> Verdict {
         let needed = self.count.saturating_sub(self.first_count);
         let recent = now.saturating_since(self.next) < law.interval.saturating_mul(MEMORY_INTERVALS);
@@ -420,7 +416,7 @@ impl CodelState {
         verdict
     }
 
-    /// The time to the next signal.
+    /// Time to the next signal.
     fn gap(&self, params: &CodelParams, law: CodelLaw) -> Span {
         match params.arithmetic {
             Arithmetic::Exact => law.gap(self.count),
@@ -428,8 +424,7 @@ impl CodelState {
         }
     }
 
-    /// One Newton step for 1/sqrt(count): x (3 - count x^2) / 2, in fixed point as Linux does it:
-    /// 32 bits, of which 16 are kept.
+    /// Newton step for 1/sqrt(count): x (3 - count x^2) / 2, in Linux's fixed point: 32 bits, of which 16 are stored.
     fn step_root(&mut self) {
         let x = (self.inverse_root as u64) << 16;
         let rest = (3u64 << 32).wrapping_sub(self.count as u64 * ((x * x) >> 32));
@@ -438,7 +433,7 @@ impl CodelState {
 }
 
 impl CodelParams {
-    /// Whether `ce_threshold` marks such a packet.
+    /// Whether `ce_threshold` applies to `packet`.
     fn selects(&self, packet: &Packet) -> bool {
         match self.ce_threshold_selector {
             None => packet.ecn.is_ect(),
@@ -448,14 +443,14 @@ impl CodelParams {
 }
 
 impl Codel {
-    /// CoDel over an empty queue. Target and interval are above zero.
+    /// CoDel for an empty queue. Target and interval are above 0.
     pub fn new(params: CodelParams) -> Result<Self, ParamError> {
         Param::check_positive("target", params.target.as_secs_f64(), Unit::Seconds)?;
         Param::check_positive("interval", params.interval.as_secs_f64(), Unit::Seconds)?;
         Ok(Codel { params, state: CodelState::default() })
     }
 
-    /// That of one queue among many: `limit` is of them all.
+    /// CoDel of one queue of a discipline, without its own `limit`.
     pub(crate) fn for_flow_queue(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
         let one = Codel::from_settings(settings, network)?;
         Codel::new(CodelParams { limit: None, ..one.params })
@@ -563,7 +558,7 @@ impl Aqm for Codel {
 
 impl Theory for Codel {
     fn not_linearizable(&self) -> Option<&'static str> {
-        Some("it signals at moments, not with a probability")
+        Some("it signals at scheduled times, not with a probability")
     }
 }
 

@@ -1,10 +1,10 @@
 //! PI2: a proportional-integral controller of the queueing delay whose output is squared (De Schepper, Bondarenko,
 //! Tsang, Briscoe 2016).
 //!
-//! TCP's rate falls with the root of the drop probability. A controller that moves the root, p', therefore sees a
-//! linear plant, needs no table of gains as PIE does, and can be twice as fast; packets of Classic congestion controls
-//! are signalled with p' squared. Packets of Scalable ones, which carry ECT(1), are marked with k p' itself, so that
-//! both kinds share one queue fairly.
+//! TCP's rate is inversely proportional to the square root of the drop probability. For a controller of that root, p',
+//! the plant is linear, so it needs no gain table as PIE does and can be twice as fast. Packets of Classic congestion
+//! controls are signalled with p' squared, packets of Scalable ones (ECT(1)) are marked with k p', so that both share
+//! one queue fairly.
 //!
 //! ```text
 //! every T:   p' = clamp(p' + alpha (delay - target) + beta (delay - previous), 0, 1)
@@ -12,10 +12,9 @@
 //! ```
 //!
 //! Deviations:
-//! - The paper draws two random numbers and asks whether the larger is below p'; one number
-//!   below p'^2 has the same chance.
-//! - The delay is the sojourn time of the packet that left last, zero if none waits.
-//! - A queue of two packets or less is left alone, as in PIE.
+//! - The paper tests whether the larger of two random numbers is below p'; one number below p'^2 is equivalent.
+//! - The delay is the sojourn time of the last packet, 0 for an empty queue.
+//! - A queue of at most two packets is exempt, as in PIE.
 
 use aqumen_units::{Ecn, Instant, Probability, Span};
 
@@ -31,8 +30,8 @@ const DEFAULT_ALPHA_HZ: f64 = 0.3125;
 const DEFAULT_BETA_HZ: f64 = 3.125;
 const DEFAULT_COUPLING: f64 = 2.0;
 const DEFAULT_MAX_P: f64 = 0.25;
-/// A queue that short is left alone, packets.
-const SPARED_PKTS: u32 = 2;
+/// Longest queue that is exempt, packets.
+const EXEMPT_PKTS: u32 = 2;
 
 /// Registry entry.
 pub(crate) const ALGORITHM: Algorithm = Algorithm {
@@ -84,7 +83,7 @@ pub struct Pi2Params {
     pub max_p: Probability,
 }
 
-/// The law: from delay to p', and from p' to the probabilities of the two kinds of traffic.
+/// The law: from delay to p', and from p' to the probabilities of Classic and Scalable traffic.
 #[derive(Clone, Copy, Debug)]
 pub struct Pi2Law {
     params: Pi2Params,
@@ -114,13 +113,13 @@ impl Default for Pi2Params {
 }
 
 impl Pi2Law {
-    /// The law from p' = 0 and no delay.
+    /// The law at p' = 0 and delay 0.
     pub const fn new(params: Pi2Params) -> Self {
         let Pi2Params { alpha_hz, beta_hz, target_s, .. } = params;
         Pi2Law { params, core: DelayPi { alpha_hz, beta_hz, target_s, previous_s: 0.0 }, root: Probability::ZERO }
     }
 
-    /// The parameters in force.
+    /// Parameters.
     pub const fn params(&self) -> &Pi2Params {
         &self.params
     }
@@ -141,7 +140,7 @@ impl Pi2Law {
         Probability::clamp(self.params.coupling * self.root.get())
     }
 
-    /// One update; the answer is [`Pi2Law::classic`].
+    /// Updates p'; returns [`Pi2Law::classic`].
     pub fn update(&mut self, delay_s: f64) -> Probability {
         self.root = Probability::clamp(self.root.get() + self.core.increment(delay_s));
         self.classic()
@@ -218,7 +217,7 @@ impl Pi2 {
 impl Aqm for Pi2 {
     #[inline]
     fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
-        if cx.queue.packets <= SPARED_PKTS {
+        if cx.queue.packets <= EXEMPT_PKTS {
             return Verdict::Pass;
         }
         if !(self.ecn && packet.ecn == Ecn::Ect1) {
@@ -281,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn classic_traffic_is_spared_beyond_a_quarter_and_scalable_marked_to_the_end() {
+    fn the_classic_probability_is_bounded_and_the_scalable_one_reaches_one() {
         let mut law = Pi2Law::new(Pi2Params::default());
         law.update(1.0);
         assert_eq!(law.root(), Probability::ONE);
@@ -289,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_packet_meets_its_own_probability() {
+    fn classic_and_scalable_packets_have_their_own_probabilities() {
         // p' = 0.3375: Classic 0.1139, Scalable 0.675.
         let mut pi2 = Pi2::new(Pi2Law::new(Pi2Params::default()), true).unwrap();
         let totals = Totals { last_sojourn: Span::from_millis(100), ..Totals::default() };
@@ -306,12 +305,12 @@ mod tests {
         assert_eq!(verdict(Ecn::NotEct, 10, 0.11), Verdict::Drop(DropReason::Early));
         assert_eq!(verdict(Ecn::Ect1, 10, 0.67), Verdict::Mark);
         assert_eq!(verdict(Ecn::Ect1, 10, 0.68), Verdict::Pass);
-        // Two packets or less are left alone.
+        // At most two packets are exempt.
         assert_eq!(verdict(Ecn::Ect1, 2, 0.0), Verdict::Pass);
     }
 
     #[test]
-    fn a_target_or_interval_of_no_time_is_refused() {
+    fn a_target_or_interval_of_zero_is_an_error() {
         let with = |params| Pi2::new(Pi2Law::new(params), true).unwrap_err().param;
         assert_eq!(with(Pi2Params { target_s: 0.0, ..Pi2Params::default() }), "target");
         assert_eq!(with(Pi2Params { interval: Span::ZERO, ..Pi2Params::default() }), "interval");

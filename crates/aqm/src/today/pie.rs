@@ -1,9 +1,9 @@
 //! PIE: a proportional-integral controller of the queueing delay, with safeguards (Pan,
 //! Natarajan, Baker, White; RFC 8033).
 //!
-//! At fixed times the error of the delay and its change move a drop probability; the smaller the probability, the
-//! smaller the steps. Arriving packets are signalled with that probability, but for short bursts, short queues and (by
-//! counting) two drops close together.
+//! Periodically the delay's error and its change update the drop probability, in steps that scale with the probability.
+//! Arriving packets are signalled with that probability. Safeguards exempt short bursts and short queues, and
+//! de-randomization prevents drops in close succession.
 //!
 //! ```text
 //! every T_UPDATE:  dp = alpha (delay - target) + beta (delay - previous)        alpha, beta in Hz
@@ -16,26 +16,26 @@
 //! ```
 //!
 //! Deviations:
-//! - The delay is the sojourn time of the packet that left last, zero if none waits (RFC 8033 section 4.3 allows it;
-//!   Linux and ns-3 do so, too). `delay = rate` is section 5.2's estimate from the departure rate.
-//! - `on_off` (section 5.3) is off, as in Linux and ns-3: the threshold it needs, a third of the buffer,
-//!   lets a deep buffer fill first.
+//! - The delay is the sojourn time of the last packet, 0 for an empty queue (allowed by RFC 8033 section 4.3; as in
+//!   Linux and ns-3). `delay = rate` is section 5.2's estimate from the departure rate.
+//! - `on_off` (section 5.3) is off, as in Linux and ns-3: its threshold of a third of the buffer lets a deep buffer
+//!   fill.
 //! - `derandomize` (section 5.4) is on; ns-3 has it off. `cap` (section 5.5) is on.
 //! - `delay_boost` (Linux, not in the RFC): above 250 ms the probability rises by 2 % an update, whatever dp says.
 //! - ECN-capable packets are marked up to p = `mark_p` = 0.1 and dropped above (section
 //!   5.1); ns-3 and Linux do the same.
 //! - `bytemode` (Linux, ns-3; off): the probability of a packet smaller than `mean_packet` shrinks with its size.
-//! - `safeguards = linux`: the delay that spares packets is that of the packet that left last, not of the last update;
-//!   the burst allowance falls by the time between departures, and while it lasts nothing is summed up; two
-//!   `mean_packet` or *more* are signalled; p decays by 1/64, and only where no packet waits; all is as at the start
-//!   once p and the delay are gone; and a mark that comes because the sum reached 8.5 does not empty the sum, so that
-//!   every packet is marked from then on until one is dropped or p is gone.
+//! - `safeguards = linux`: the exemption uses the delay of the last packet, not that of the last update. The burst
+//!   allowance falls by the time between departures, and while it lasts probabilities are not summed. A backlog of
+//!   exactly two `mean_packet` is not exempt. p decays by 1/64, and only with an empty queue. All state is reset once p
+//!   and delay are 0. A mark because the sum reached 8.5 does not reset the sum, so every packet is marked until one is
+//!   dropped or p is 0.
 //! - `start` (Linux: 500 ms): the first update. `limit` (Linux) applies below the link's buffer.
 //!
-//! Linux, of which `pie-linux` has the rest: its timer counts whole jiffies and fires in the one after, so that an
-//! update comes each 20 ms where a jiffy has 4 (Debian), each 16 ms where it has 1, with the gains of 15 ms
-//! (`interval = 20ms`); the departure rate that `delay = rate` measures gets a weight of 1/8; p may pass 1 where all
-//! that arrives is dropped and more comes than leaves all the same, and is the later below it again.
+//! Differences between `pie-linux` and Linux: Linux's timer counts whole jiffies and fires in the next one, so the
+//! period is 20 ms with jiffies of 4 ms (Debian) and 16 ms with jiffies of 1 ms, with the gains of 15 ms (`interval =
+//! 20ms`). The departure rate of `delay = rate` has weight 1/8. p may exceed 1 if the queue grows although every packet
+//! is dropped.
 
 mod law;
 mod rate_meter;
@@ -56,9 +56,9 @@ pub use rate_meter::RateMeter;
 // RFC 8033 sections 4.4, 5.1.
 const DEFAULT_BURST_S: f64 = 0.150;
 const DEFAULT_MARK_P: f64 = 0.1;
-/// Section 4.1: below this probability a delay below half the target spares packets.
-const SPARING_P: f64 = 0.2;
-/// Section 5.4: sums of the probability since the last signal below which none comes, and from which one must.
+/// Section 4.1: below this probability packets are exempt while the delay is below half the target.
+const SAFEGUARD_P: f64 = 0.2;
+/// Section 5.4: sum of probabilities since the last signal below which no packet is signalled, and from which one is.
 const DERANDOMIZE: (f64, f64) = (0.85, 8.5);
 
 /// Registry entry.
@@ -86,28 +86,28 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             name: "burst",
             kind: Kind::Number { unit: Unit::Seconds, min: Bound::Inclusive(0.0), max: Bound::Open },
             default: DefaultValue::number(DEFAULT_BURST_S),
-            doc: "time for which a burst at an empty queue is spared, MAX_BURST",
+            doc: "burst allowance after an empty queue, MAX_BURST",
         },
         Param::flag("auto_tune", true, "scale the steps down while the probability is small"),
-        Param::flag("cap", true, "from a probability of 0.1 on, rise by at most 0.02 an update"),
-        Param::flag("delay_boost", false, "above a delay of 250 ms rise by 0.02 an update, as Linux does"),
-        Param::flag("derandomize", true, "space signals out by summing the probability since the last one"),
+        Param::flag("cap", true, "limit increments to 0.02 per update from a probability of 0.1 on"),
+        Param::flag("delay_boost", false, "add 0.02 per update above a delay of 250 ms, as Linux does"),
         Param::flag(
-            "on_off",
-            false,
-            "work only from a third of the buffer on, until the queue has been empty with p = 0",
+            "derandomize",
+            true,
+            "de-randomization: space signals by the sum of probabilities since the last one",
         ),
+        Param::flag("on_off", false, "activate at a third of the buffer, deactivate once the queue is empty and p = 0"),
         Param {
             name: "delay",
             kind: Kind::Choice(&["sojourn", "rate"]),
             default: DefaultValue::Value(Value::Choice("sojourn")),
-            doc: "take the delay from the last packet's sojourn time, or from the backlog and the measured departure rate",
+            doc: "source of the delay: sojourn time of the last packet, or backlog over measured departure rate",
         },
         Param::positive(
             "mean_packet",
             Unit::Bytes,
             DefaultValue::Designed("the network's packet size"),
-            "with two of these or less waiting nothing is signalled; the size that `bytemode` compares with",
+            "no packet is signalled with at most two of these waiting; reference size of `bytemode`",
         ),
         Param::fraction(
             "mark_p",
@@ -118,23 +118,23 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             "start",
             Unit::Seconds,
             DefaultValue::Designed("an interval"),
-            "when the first update comes; Linux: 500 ms",
+            "time of the first update; Linux: 500 ms",
         ),
         Param {
             name: "safeguards",
             kind: Kind::Choice(&["rfc8033", "linux"]),
             default: DefaultValue::Value(Value::Choice("rfc8033")),
-            doc: "burst allowance, sparing of short queues and delays, spacing and decay: as in the RFC, or as in Linux",
+            doc: "variant of burst allowance, safeguard, de-randomization and decay",
         },
-        Param::flag("bytemode", false, "the probability of a packet below mean_packet shrinks with its size"),
+        Param::flag("bytemode", false, "scale the probability of packets below mean_packet with their size"),
         Param::ECN,
         AntiWindup::PARAM,
         LIMIT,
     ],
 };
 
-/// PIE's table without `limit`, which a discipline of many queues has itself, and `anti_windup`, which asks whether the
-/// link idles.
+/// PIE's parameters without `limit`, which a discipline of several queues has itself, and `anti_windup`, which needs
+/// the link's idle time.
 pub(crate) const PARAMS_OF_A_QUEUE: [Param; ALGORITHM.params.len() - 2] = {
     let mut all = [Param::ECN; ALGORITHM.params.len() - 2];
     let mut i = 0;
@@ -145,46 +145,46 @@ pub(crate) const PARAMS_OF_A_QUEUE: [Param; ALGORITHM.params.len() - 2] = {
     all
 };
 
-/// Where PIE takes the delay from.
+/// Source of the delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DelaySource {
-    /// The sojourn time of the packet that left last.
+    /// Sojourn time of the last packet.
     Sojourn,
-    /// The backlog over the measured departure rate.
+    /// Backlog over the measured departure rate.
     Rate,
 }
 
-/// Whose safeguards around the law.
+/// Variant of the safeguards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Safeguards {
-    /// The RFC's.
+    /// As in RFC 8033.
     Rfc8033,
-    /// Linux's.
+    /// As in Linux.
     Linux,
 }
 
 /// The parameters of [`Pie`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PieParams {
-    /// Those of its law.
+    /// Parameters of the law.
     pub law: PieLawParams,
-    /// Time for which a burst is spared.
+    /// Burst allowance.
     pub burst: Span,
-    /// Space signals out by summing the probability since the last one.
+    /// De-randomization: space signals by the sum of probabilities since the last one.
     pub derandomize: bool,
-    /// Work only from a third of the buffer on.
+    /// Activate at a third of the buffer.
     pub on_off: bool,
-    /// Where the delay comes from.
+    /// Source of the delay.
     pub delay: DelaySource,
-    /// With two of these or less waiting nothing is signalled, bytes.
+    /// Mean packet size, bytes; at most two of them in the queue are exempt.
     pub mean_packet: f64,
     /// Highest probability at which packets are marked.
     pub mark_p: Probability,
-    /// When the first update comes; never before the first interval is over.
+    /// Time of the first update, at least one interval.
     pub start: Option<Span>,
-    /// Whose safeguards.
+    /// Variant of the safeguards.
     pub safeguards: Safeguards,
-    /// The probability of a packet below `mean_packet` shrinks with its size.
+    /// Scale the probability of packets below `mean_packet` with their size.
     pub bytemode: bool,
     /// Mark ECN-capable packets.
     pub ecn: bool,
@@ -198,22 +198,22 @@ pub struct Pie {
     params: PieParams,
     law: AntiWindupLaw<PieLaw>,
     timer: Timer,
-    /// The last update, and the time spent on transmissions until then.
+    /// Time of the last update, and busy time until then.
     updated: (Instant, Span),
-    /// Time for which packets are still spared.
+    /// Remaining burst allowance.
     burst: Span,
-    /// Sum of the probability since the last signal.
+    /// Sum of probabilities since the last signal.
     sum: f64,
     active: bool,
-    /// The delay at the last update; with Linux's safeguards that of the packet that left last.
+    /// Delay at the last update; with Linux's safeguards that of the last packet.
     delay_s: f64,
-    /// When a packet left last; none before the first, and once all is as at the start.
+    /// Time of the last departure; `None` in the initial state.
     left_at: Option<Instant>,
     rate: RateMeter,
 }
 
 impl Pie {
-    /// PIE over an empty queue.
+    /// PIE for an empty queue.
     pub fn new(params: PieParams) -> Result<Self, ParamError> {
         Param::check_positive("target", params.law.target_s, Unit::Seconds)?;
         Param::check_positive("interval", params.law.interval.as_secs_f64(), Unit::Seconds)?;
@@ -267,7 +267,7 @@ impl Pie {
         Ok(Pie { law: AntiWindupLaw::from_settings(*pie.law(), settings, network), ..pie })
     }
 
-    /// That of one queue among many: `limit` is of them all.
+    /// PIE of one queue of a discipline, without its own `limit`.
     pub(crate) fn for_flow_queue(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
         let one = Pie::from_settings(settings, network)?;
         Pie::new(PieParams { limit: None, ..one.params })
@@ -277,10 +277,10 @@ impl Pie {
         self.params.safeguards == Safeguards::Linux
     }
 
-    /// RFC 8033 section 5.3: on from a third of the buffer on, with everything as at the start.
+    /// RFC 8033 section 5.3: activates at a third of the buffer, in the initial state.
     fn activate_on_backlog<R: Draw>(&mut self, cx: &Cx<'_, R>) {
         let limit = cx.queue.limit;
-        let third = |waiting: u64, room: u64| waiting.saturating_mul(3) >= room;
+        let third = |waiting: u64, limit: u64| waiting.saturating_mul(3) >= limit;
         if third(cx.queue.packets.into(), limit.packets.into()) || third(cx.queue.bytes, limit.bytes.0) {
             self.active = true;
             self.law.inner = PieLaw::new(self.params.law);
@@ -290,14 +290,14 @@ impl Pie {
         }
     }
 
-    /// RFC 8033 sections 4.1, 5.4: whether the packet is chosen.
+    /// RFC 8033 sections 4.1, 5.4: whether the packet is signalled.
     fn chooses<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> bool {
         let (p, mean_packet) = (self.law.inner.p.get(), self.params.mean_packet);
-        // A queue that is short, or was so at the last update, is left alone.
+        // Safeguard: short queues and short delays are exempt.
         let delay_s = if self.is_linux() { self.delay_s } else { self.law.inner.delay_s() };
         let (left, two) = (cx.queue.bytes as f64, 2.0 * mean_packet);
         let short = if self.is_linux() { left < two } else { left <= two };
-        if short || delay_s < self.params.law.target_s / 2.0 && p < SPARING_P {
+        if short || delay_s < self.params.law.target_s / 2.0 && p < SAFEGUARD_P {
             return false;
         }
         let p = if self.params.bytemode { p * (packet.bytes as f64 / mean_packet).min(1.0) } else { p };
@@ -314,7 +314,7 @@ impl Pie {
         self.sum >= DERANDOMIZE.1 || cx.rng.uniform() < p
     }
 
-    /// The probability after an update to `p`, `applied` having been in force.
+    /// Anti-windup: probability after an update to `p`, with `applied` before.
     fn limit_integral<R: Draw>(&mut self, p: Probability, applied: Probability, cx: &Cx<'_, R>) -> Probability {
         let (last, before) = core::mem::replace(&mut self.updated, (cx.now, cx.queue.totals.busy_until(cx.now)));
         let interval = cx.now.saturating_since(last);
@@ -329,8 +329,7 @@ impl Pie {
         self.law.limit_integral(&observation, p)
     }
 
-    /// Linux: the burst allowance falls by the time between departures, and the delay is that
-    /// of the packet that left last.
+    /// Linux: updates burst allowance and delay at a departure.
     fn on_linux_dequeue(&mut self, sojourn: Span, left_bytes: u64, now: Instant) {
         if self.params.delay == DelaySource::Sojourn {
             self.delay_s = if left_bytes == 0 { 0.0 } else { sojourn.as_secs_f64() };
@@ -352,7 +351,7 @@ impl Aqm for Pie {
             self.sum = 0.0;
             return Verdict::Drop(DropReason::Overflow);
         }
-        // Section 4.4: a burst at an empty queue is spared.
+        // Section 4.4: burst allowance.
         if self.is_linux() && self.burst > Span::ZERO {
             return Verdict::Pass;
         }
@@ -360,7 +359,7 @@ impl Aqm for Pie {
             return Verdict::Pass;
         }
         let verdict = Verdict::signal(packet, self.params.ecn && self.law.inner.p <= self.params.mark_p);
-        // Linux leaves the sum full after a mark that it made certain.
+        // Linux does not reset the sum after a mark because the sum was full.
         if verdict != Verdict::Mark || !self.is_linux() || self.sum < DERANDOMIZE.1 {
             self.sum = 0.0;
         }
@@ -368,7 +367,7 @@ impl Aqm for Pie {
     }
 
     fn on_overflow<R: Draw>(&mut self, _packet: &Packet, _cx: &mut Cx<'_, R>) {
-        // Section 5.4: a signal of another kind.
+        // Section 5.4: an overflow also resets the sum.
         self.sum = 0.0;
     }
 
@@ -395,7 +394,7 @@ impl Aqm for Pie {
             DelaySource::Sojourn => cx.queue.totals.last_sojourn.as_secs_f64(),
             DelaySource::Rate => self.rate.delay_s(cx.queue.bytes),
         };
-        // Linux: packets wait, if not for long.
+        // Linux: no decay while packets wait.
         let applied = self.law.inner.p;
         let p = self.law.inner.update_where(self.delay_s, !self.is_linux() || cx.queue.packets == 0);
         let p = if self.law.is_active() { self.limit_integral(p, applied, cx) } else { p };
@@ -419,7 +418,7 @@ impl Aqm for Pie {
         let at_zero = self.law.inner.p == Probability::ZERO && self.law.inner.delay_s() == 0.0 && self.delay_s == 0.0;
         let cleared =
             !self.is_linux() || self.sum == 0.0 && self.left_at.is_none() && self.rate == RateMeter::default();
-        // An update that finds no delay twice restores the allowance, and switches off what can be.
+        // An update with delay 0 twice restores the allowance, and deactivates PIE with `on_off`.
         let still = at_zero && cleared && self.burst == self.params.burst && !self.params.on_off;
         !self.law.is_active() && (!self.active || still)
     }
@@ -496,10 +495,10 @@ impl Theory for Pie {
     fn safeguard(&self) -> Option<SafeguardLimits> {
         let delay_s = 0.5 * self.params.law.target_s;
         let sojourn = self.params.delay == DelaySource::Sojourn;
-        Some(SafeguardLimits { delay_s, probability: SPARING_P, burst: self.params.burst, sojourn })
+        Some(SafeguardLimits { delay_s, probability: SAFEGUARD_P, burst: self.params.burst, sojourn })
     }
 
-    /// What the auto-tuning makes of alpha and beta there.
+    /// Reports alpha and beta after auto-tuning.
     fn derive(&self, at: &QueueOperatingPoint, _plant: &TcpPlant, report: &mut dyn DesignReport) {
         let params = self.law().params();
         let divisor =

@@ -1,4 +1,4 @@
-//! A discipline allocates when it is made and never again: counted by the allocator of this test.
+//! Disciplines allocate memory only at construction.
 
 use allocation_counter::measure;
 use aqumen_aqm::registry;
@@ -24,7 +24,7 @@ impl Fates for Counts {
 }
 
 #[test]
-fn packets_cost_no_allocation() {
+fn handling_packets_allocates_nothing() {
     for row in registry::algorithms() {
         let mut qdisc = registry::build_qdisc(row.name, &[], &NETWORK, Limit::packets(300)).unwrap().unwrap();
         let (mut rng, mut fates) = (Random(1), Counts::default());
@@ -60,7 +60,7 @@ fn packets_cost_no_allocation() {
 }
 
 #[test]
-fn a_discipline_holds_as_much_memory_as_it_says() {
+fn memory_bytes_is_the_allocated_memory() {
     for row in registry::algorithms() {
         let unsaid = [10, 300, 5000].map(|packets| {
             let mut made = None;

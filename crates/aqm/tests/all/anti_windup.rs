@@ -1,5 +1,4 @@
-//! TCP flows as a fluid, and for ten seconds more unresponsive traffic beside them than the link carries: what each law
-//! with an integral lets through afterwards.
+//! Utilisation by fluid TCP flows after ten seconds of unresponsive overload, for each law with an integral.
 
 use aqumen_aqm::registry::{self, algorithms};
 use aqumen_aqm::{Aqm, Network, Observation, Value};

@@ -1,4 +1,4 @@
-//! Someone's own algorithms beside those built in.
+//! Tests of catalogues with custom algorithms.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ const ROW: Algorithm = Algorithm {
     params: &[Param::positive("n", Unit::One, DefaultValue::number(3.0), "how many")],
 };
 
-/// Drops each n-th packet on arrival; once its timer came, each at the head.
+/// Drops every n-th arriving packet, and after its timer every packet at the head.
 #[derive(Clone)]
 struct NthDropper {
     n: u64,
@@ -105,7 +105,7 @@ fn shown(aqm: &AnyAqm) -> Vec<(&'static str, f64)> {
 }
 
 #[test]
-fn an_own_algorithm_is_built_by_name_with_its_parameters() {
+fn a_custom_algorithm_is_built_by_name_with_its_parameters() {
     let mut aqm = build(&[("n", Value::Number(2.0))]);
     let dropped = Verdict::Drop(DropReason::Early);
     assert_eq!([1, 2, 3, 4].map(|ms| arrive(&mut aqm, ms)), [Verdict::Pass, dropped, Verdict::Pass, dropped]);

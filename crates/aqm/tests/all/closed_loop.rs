@@ -1,9 +1,9 @@
-//! What each algorithm does with twenty flows that answer to its signals, with each of its parameters set otherwise in
-//! turn, as a table: no law, design rule, scheduler or setting changes unnoticed.
+//! Regression test of every algorithm in a closed loop with twenty responsive flows, with each parameter varied in
+//! turn.
 //!
-//! `tests/vectors/closed_loop.csv` has one row a setting. A change that is meant shows in the rows that it concerns:
-//! `AQUMEN_BLESS=1 cargo test -p aqumen-aqm --test all closed_loop` writes them anew. What is
-//! registered later stays out until then.
+//! `tests/vectors/closed_loop.csv` has one row per setting. After an intended change,
+//! `AQUMEN_BLESS=1 cargo test -p aqumen-aqm --test all closed_loop` rewrites it. Algorithms added later are not checked
+//! until then.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -213,7 +213,7 @@ fn rows() -> BTreeMap<String, String> {
 }
 
 #[test]
-fn no_algorithm_behaves_otherwise_than_its_row_says() {
+fn every_algorithm_behaves_as_recorded() {
     let found = rows();
     if std::env::var_os("AQUMEN_BLESS").is_some() {
         let mut table = String::from(
@@ -230,7 +230,7 @@ fn no_algorithm_behaves_otherwise_than_its_row_says() {
         .filter(|(spec, row)| found.get(*spec).map(String::as_str) != Some(*row))
         .map(|(spec, row)| format!("{spec}\n  now {}\n  was {row}", found.get(*spec).map_or("gone", |row| row)))
         .collect();
-    assert!(other.is_empty(), "{} rows are others:\n{}", other.len(), other[..other.len().min(10)].join("\n"));
+    assert!(other.is_empty(), "{} rows differ:\n{}", other.len(), other[..other.len().min(10)].join("\n"));
 }
 
 /// With nothing but DropTail the queue fills; every other algorithm keeps it shorter, and all keep the link busy.

@@ -1,6 +1,5 @@
-//! Small algorithms, disciplines and hosts of kinds that the crate does not hold yet, to show that the interfaces carry
-//! them: decisions at the head, reactions to overflow and idleness, several queues with a coupling, laws with two
-//! periods, laws from outside, a fluid engine.
+//! Tests of the interfaces with small algorithms, disciplines and hosts: decisions at the head, reactions to overflow
+//! and idleness, coupled queues, laws with two periods, custom laws, a fluid model.
 
 use std::collections::VecDeque;
 
@@ -422,7 +421,7 @@ fn a_fluid_engine_drives_the_same_law() {
 }
 
 #[test]
-fn an_account_that_spares_calls_hears_of_the_head_as_the_algorithm_in_charge_wants() {
+fn an_account_that_skips_unused_hooks_follows_the_current_algorithm() {
     let aqm = |name: &str, given: &[_]| build(name, given, &NETWORK).unwrap().unwrap();
     let account = || Account::new(aqm("droptail", &[]), Limit::packets(9));
     let (mut sparing, mut all) = (account().skipping_unused_hooks(), account());
@@ -443,7 +442,7 @@ fn an_account_that_spares_calls_hears_of_the_head_as_the_algorithm_in_charge_wan
 }
 
 #[test]
-fn an_account_told_of_verdicts_counts_as_one_that_asks_for_them() {
+fn an_account_counts_verdicts_of_the_host_like_its_own() {
     let account = || {
         let fixed = build("fixed", &[("p", Value::Number(0.5))], &NETWORK).unwrap().unwrap();
         Account::new(fixed, Limit::packets(9))
@@ -461,7 +460,7 @@ fn an_account_told_of_verdicts_counts_as_one_that_asks_for_them() {
 }
 
 #[test]
-fn an_account_told_at_once_counts_as_one_that_hears_of_each_packet() {
+fn record_service_counts_like_packet_by_packet_calls() {
     // Three packets come, two are taken, of which one has been sent: told packet by packet, and told together.
     let (mut rng, sizes) = (crate::random::Random(1), [1000, 600, 400]);
     let full = |account: &mut Account<DropTail>, rng: &mut crate::random::Random| {

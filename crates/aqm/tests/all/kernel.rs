@@ -1,9 +1,8 @@
-//! Linux's own disciplines, as a kernel told what they did to every packet, and ours asked at the same moments: the
-//! same fates.
-//! How that was recorded: `vectors/README.md`.
+//! Comparison with Linux: recordings of a kernel's disciplines are replayed through ours, with equal fates for every
+//! packet. `vectors/README.md` describes the recordings.
 //!
-//! Where the kernel tosses coins ours are given the fates instead. Then ours must have allowed each of them, and as
-//! many must have fallen as their probabilities say.
+//! Where the kernel draws random numbers, ours get draws that reproduce the recorded fates. Each fate must be possible,
+//! and the number of signals must agree with the probabilities.
 
 use std::collections::BTreeSet;
 
@@ -21,23 +20,23 @@ const NETWORK: Network = Network {
     link_rate: Rate::from_bps(2_000_000),
     buffer_pkts: 500.0,
 };
-/// What a device without link headers makes of an MTU: `tc` makes it CoDel's, PIE's and the quantum.
+/// MTU of a device without link headers, which `tc` uses for CoDel, PIE and the quantum.
 const MTU: Value<'_> = Value::Number(1500.0);
 /// Quantile of the normal distribution that leaves out one case in a thousand on both sides together.
 const Z: f64 = 3.29;
 
-/// What happened, in order.
+/// Event of a recording.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// It is so late.
+    /// Time of the following events.
     Time(Instant),
     Arrival(Packet),
     Departure(Handle),
-    /// PIE's probability is this from now on.
+    /// New probability of PIE.
     Probability(f64),
 }
 
-/// What became of a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
     Sent,
@@ -47,9 +46,9 @@ enum Fate {
 
 struct Recording {
     events: Vec<Event>,
-    /// By number of arrival.
+    /// Fates in the order of arrival.
     fates: Vec<Fate>,
-    /// When it was set up, at the latest.
+    /// Latest possible time of the set-up.
     set_up: Instant,
 }
 
@@ -113,7 +112,7 @@ fn ours(profile: &str, values: &[(&str, Value<'_>)]) -> AnyQdisc {
     registry::build_qdisc(profile, values, &NETWORK, Limit::packets(15_000)).unwrap().unwrap()
 }
 
-/// By number of arrival, which is the handle.
+/// Fates in the order of arrival, which is the handle.
 struct Outcomes(Vec<Fate>);
 
 impl Fates for Outcomes {
@@ -126,18 +125,18 @@ impl Fates for Outcomes {
     }
 }
 
-/// What is drawn, and how often something was.
+/// Draws of a chosen number, counted.
 struct Coin {
     next: f64,
     draws: usize,
-    /// Of these draws, zero.
+    /// Draws that return 0 instead.
     low: BTreeSet<usize>,
 }
 
 impl Coin {
-    /// Nothing that depends on chance happens.
+    /// Number at which no random event happens.
     const NEVER: f64 = 2.0;
-    /// The same, below 1: what is rounded by chance is rounded up.
+    /// Largest number below 1, at which random rounding goes up.
     const UP: f64 = 1.0 - 1.0 / 131_072.0;
 }
 
@@ -148,7 +147,7 @@ impl Draw for Coin {
     }
 }
 
-/// A discipline of ours that goes through a recording.
+/// Replay of a recording through a discipline.
 struct Replay<'a> {
     recording: &'a Recording,
     next: usize,
@@ -156,7 +155,7 @@ struct Replay<'a> {
     outcomes: Outcomes,
     coin: Coin,
     now: Instant,
-    /// Ticks whose timers come after what leaves in them.
+    /// Ticks in which the timer fires after the departures.
     late: &'a [Instant],
 }
 
@@ -166,15 +165,15 @@ impl<'a> Replay<'a> {
         Replay { recording, next: 0, qdisc, outcomes: Outcomes(Vec::new()), coin, now: Instant::ZERO, late: &[] }
     }
 
-    /// The timers that are due.
+    /// Handles due timers.
     fn fire(&mut self) {
         while let Some(due) = self.qdisc.next_timer().filter(|due| *due <= self.now) {
             self.qdisc.on_timer(due, &mut self.coin);
         }
     }
 
-    /// One event more: what it was, and whether ours sent what the kernel did. `coin` says what is drawn for an arrival
-    /// of this number.
+    /// Processes the next event; returns it, and whether the same packet was sent as in the kernel. `coin` gives the
+    /// number drawn for an arrival.
     fn step(&mut self, coin: impl FnOnce(usize, &Coin) -> f64) -> Option<(Event, bool)> {
         let event = *self.recording.events.get(self.next)?;
         self.next += 1;
@@ -204,7 +203,7 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// Enough of each fate to show something.
+/// Checks that a recording has enough marks and drops.
 fn assert_eventful(name: &str, recording: &Recording) {
     let (marked, dropped) = (recording.count(Fate::Marked), recording.count(Fate::Dropped));
     println!("{name}: {} packets, {marked} marked, {dropped} dropped", recording.fates.len());
@@ -231,8 +230,8 @@ fn codel_and_fq_codel_do_to_each_packet_what_the_kernels_do() {
     }
 }
 
-/// CAKE, whose rounding by chance falls low in the draws `low`, goes through a recording until it does to a packet what
-/// the kernel's did not: how many events that takes, and how often it drew.
+/// Replays a recording through CAKE, with random rounding down in the draws `low`, until a fate differs from the
+/// kernel's. Returns the number of equal events and of draws.
 fn cake_agrees(recording: &Recording, low: &BTreeSet<usize>) -> (usize, usize) {
     let values = [
         ("rate", Value::Number(0.0)),
@@ -256,8 +255,8 @@ fn cake_agrees(recording: &Recording, low: &BTreeSet<usize>) -> (usize, usize) {
     (if same { replayed.next } else { replayed.next - 1 }, replayed.coin.draws)
 }
 
-/// A turn is a quantum of 1514 B, or a byte less in 1514 of 65 536 cases, by chance. Nobody tells in which the kernel's
-/// were; where one is needed so that ours goes on as the kernel did, it is put there.
+/// A quantum is 1514 B, or at random 1513 B in 1514 of 65 536 cases. The recording does not show which; the test
+/// inserts a smaller quantum where it is needed to follow the kernel.
 #[test]
 fn cake_does_to_each_packet_what_the_kernels_does_but_for_a_byte_of_its_turns() {
     let recording = Recording::load("cake");
@@ -282,7 +281,7 @@ fn cake_does_to_each_packet_what_the_kernels_does_but_for_a_byte_of_its_turns() 
     assert_eventful("cake", &recording);
 }
 
-/// A sum of chances and its variance, beside how often they came true.
+/// Sum of probabilities with its variance, and the number of events observed.
 #[derive(Default)]
 struct Tally {
     expected: f64,
@@ -321,7 +320,8 @@ fn pie_has_the_kernels_probability_and_allows_what_the_kernel_does_to_each_packe
     let first = recording.set_up.as_nanos() + 500_000_000;
     let start = first + (updates[0] - first) % period;
     assert!(updates.iter().all(|at| (at - start).is_multiple_of(period)));
-    // Updates that leave the probability at zero are not told: the first can be any up to the first that is.
+    // Updates that leave the probability at 0 are not recorded, so the first update may be any before the first
+    // recorded.
     let starts = (start..=updates[0]).step_by(period as usize);
     let ways: Vec<_> = starts.map(|start| in_some_order(&recording, start, period)).collect();
     let Some((tally, compared, late)) = ways.iter().find_map(|way| way.as_ref().ok()) else {
@@ -332,9 +332,8 @@ fn pie_has_the_kernels_probability_and_allows_what_the_kernel_does_to_each_packe
     tally.check("pie");
 }
 
-/// The same as [`pie`] with updates each `period` from `start` on, nanoseconds; and how many came after what left in
-/// their tick. The kernel's timer comes before that as a rule: where its probability says otherwise it has to be right
-/// with the other order.
+/// [`pie`] with updates every `period` from `start` on (nanoseconds), and the number of updates after the departures of
+/// their tick. The kernel's timer usually comes first; if its probability contradicts that, the other order must fit.
 fn in_some_order(recording: &Recording, start: u64, period: u64) -> Result<(Tally, usize, usize), (Instant, f64, f64)> {
     let number = Value::Number;
     let values = [
@@ -354,8 +353,8 @@ fn in_some_order(recording: &Recording, start: u64, period: u64) -> Result<(Tall
     }
 }
 
-/// How many signals chance made, and how many probabilities were compared; or the first that is not the kernel's: when,
-/// ours and the kernel's.
+/// Tally of random signals and number of compared probabilities; or the first difference: time, our value, the
+/// kernel's.
 fn pie(recording: &Recording, qdisc: AnyQdisc, late: &[Instant]) -> Result<(Tally, usize), (Instant, f64, f64)> {
     let mut replayed = Replay { late, ..Replay::new(recording, qdisc) };
     let (mut tally, mut compared, mut theirs) = (Tally::default(), 0, None);
@@ -372,7 +371,7 @@ fn pie(recording: &Recording, qdisc: AnyQdisc, late: &[Instant]) -> Result<(Tall
         if !matches!(event, Event::Arrival(_)) {
             continue;
         }
-        // Also that of a burst which is spared.
+        // The law's probability, also during a burst allowance.
         let p = seen(&replayed.qdisc, "law_probability");
         if let Some(theirs) = theirs.take() {
             // The kernel's gains are whole numbers of 2^-56: where p is small not many, 280 000 for the lesser one.
@@ -401,9 +400,8 @@ fn red_allows_what_the_kernel_does_to_each_packet_and_signals_as_often() {
         ("weight", number(1.0 / 16.0)),
         ("ecn", Value::Flag(true)),
     ];
-    // Linux draws one number for each gap between signals, before it. It is not known, but where the gap
-    // ended is: the numbers are found one after the other, each between the spread-out probability at the signal and
-    // that of the packet before.
+    // Linux draws one number per gap between signals, at its start. The number is unknown, but the end of the gap
+    // bounds it: it lies between the spread probabilities of the signalled packet and of the packet before.
     let mut drawn: Vec<f64> = Vec::new();
     let tally = loop {
         let mut replayed = Replay::new(&recording, ours("red-linux", &values));
@@ -420,7 +418,7 @@ fn red_allows_what_the_kernel_does_to_each_packet_and_signals_as_often() {
                 break;
             }
             let ended = replayed.coin.draws != gap;
-            // Of all numbers that are above `before` so many lie below `spread`.
+            // Probability that a number above `before` is below `spread`.
             if gap > 0 && spread > before {
                 tally.add((spread - before) / (1.0 - before), ended);
             }
@@ -434,7 +432,7 @@ fn red_allows_what_the_kernel_does_to_each_packet_and_signals_as_often() {
     tally.check("red");
 }
 
-/// A quantity of its state.
+/// A state variable of `qdisc`.
 fn seen(qdisc: &AnyQdisc, wanted: &str) -> f64 {
     let mut seen = None;
     qdisc.observe(&mut |name, value| {

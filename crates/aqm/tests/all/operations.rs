@@ -1,4 +1,4 @@
-//! Arbitrary sequences of operations against every registered algorithm and profile: what must hold whatever happens.
+//! Property tests: invariants of every single-queue algorithm and profile under random sequences of operations.
 
 use crate::common;
 use crate::random;
@@ -13,10 +13,10 @@ use random::{Fate, Log, NETWORK, Random, limits};
 enum Operation {
     Advance(u64),
     Arrive(u32, Ecn),
-    /// So many packets at once.
+    /// Several packets at once.
     Burst(u16),
     Depart,
-    /// The timer, if it is due, maybe late.
+    /// The timer, if it is due, possibly late.
     Timer,
     /// The timer before it is due.
     SpuriousTimer,
@@ -42,7 +42,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
     prop::collection::vec(operation, 1..200)
 }
 
-/// Everything that can be seen of an algorithm.
+/// Observable state of an algorithm.
 fn state(fifo: &Fifo<AnyAqm>) -> (f64, Option<Instant>, Vec<(&'static str, u64)>) {
     let mut seen = Vec::new();
     fifo.observe(&mut |name, value| seen.push((name, value.to_bits())));

@@ -1,4 +1,4 @@
-//! Arbitrary sequences of operations against every discipline of several queues, and what they promise together.
+//! Property tests of every discipline of several queues under random operations, and tests common to all disciplines.
 
 use crate::common;
 use crate::random;
@@ -19,12 +19,12 @@ enum Operation {
         bytes: u32,
         ecn: Ecn,
     },
-    /// So many packets at once, of as many flows as the second number says.
+    /// Several packets at once, of a number of flows.
     Burst(u16, u32),
     Depart,
-    /// So many packets one after the other.
+    /// Several departures.
     Drain(u16),
-    /// The timer, if it is due, maybe late.
+    /// The timer, if it is due, possibly late.
     Timer,
     /// The timer before it is due.
     SpuriousTimer,
@@ -67,14 +67,14 @@ fn packet(flow: u32, bytes: u32, ecn: Ecn) -> Packet {
     }
 }
 
-/// Everything that can be seen of a discipline.
+/// Observable state of a discipline.
 fn state(qdisc: &AnyQdisc) -> (f64, Option<Instant>, Vec<(&'static str, u64)>) {
     let mut seen = Vec::new();
     qdisc.observe(&mut |name, value| seen.push((name, value.to_bits())));
     (qdisc.probability().get(), qdisc.next_timer(), seen)
 }
 
-/// A discipline with what a host keeps beside it.
+/// A discipline and the state of its host.
 struct Host {
     name: &'static str,
     qdisc: AnyQdisc,
@@ -82,7 +82,7 @@ struct Host {
     log: Log,
     now: Instant,
     packets: Vec<Packet>,
-    /// Packets that wait, by handle.
+    /// Queued packets by handle.
     waiting: BTreeMap<Handle, Packet>,
     in_transmission: Option<Packet>,
     sent_bytes: u64,
@@ -135,7 +135,7 @@ impl Host {
         }
     }
 
-    /// Takes notice of marks and drops: only of packets that are there, and each packet is dropped once.
+    /// Checks new marks and drops: only queued packets are marked or dropped, and each is dropped once.
     fn hear(&mut self) {
         for fate in &self.log.0[self.heard..] {
             match fate {
@@ -482,7 +482,7 @@ fn every_discipline_given_its_own_parameters_goes_on_with_what_waits() {
     }
 }
 
-/// What becomes of packets where half as many again come as leave, and in every other second half as many less. At
+/// Fates of packets at an arrival rate of 1.5 times the service rate, and of half of it in every other second. At tick
 /// `again` the discipline is given its own parameters.
 fn fates(name: &str, given: &[(&str, Value<'_>)], again: Option<u32>) -> Vec<Fate> {
     let limit = Limit::packets(300);

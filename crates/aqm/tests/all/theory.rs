@@ -1,5 +1,5 @@
-//! What algorithms say of themselves to theory, by hand: twenty flows of 100 ms at 1000 packets/s, a target of 40.
-//! R0 = 0.14 s, W0 = 7 packets.
+//! Tests of the algorithms' theoretical properties against values computed by hand: 20 flows, 100 ms, 1000 packets/s, a
+//! target of 40 packets, so R0 = 0.14 s, W0 = 7 packets.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -62,14 +62,14 @@ fn assert_near(found: f64, wanted: f64, share: f64) {
     assert!((found - wanted).abs() <= share * wanted.abs(), "{found} instead of {wanted}");
 }
 
-/// num / den where one step back, or the derivative, is `x`.
+/// Value of num / den at `x` (z^-1 or s).
 fn value(transfer: &Transfer, x: f64) -> f64 {
     let at = |coefficients: &[f64]| coefficients.iter().rev().fold(0.0, |sum, c| sum * x + c);
     at(&transfer.num) / at(&transfer.den)
 }
 
 #[test]
-fn what_has_no_slope_says_why() {
+fn algorithms_that_cannot_be_linearised_give_a_reason() {
     let reasons: BTreeMap<&str, &str> = algorithms()
         .filter(|algorithm| algorithm.kind() == QueueKind::Single && algorithm.name != "fixed")
         .filter_map(|algorithm| Some((algorithm.name, aqm(algorithm.name, &[]).theory().not_linearizable()?)))
@@ -82,13 +82,13 @@ fn what_has_no_slope_says_why() {
     says("avq", "virtual queue");
     says("blue", "fixed steps");
     says("cobalt", "at overflow");
-    says("codel", "at moments");
+    says("codel", "at scheduled times");
     let fixed = aqm("fixed", &[number("p", 0.1)]);
     assert_eq!(fixed.theory().not_linearizable(), Some("its probability is constant"));
 }
 
 #[test]
-fn a_queue_rests_at_the_buffers_end_beside_the_target_or_on_reds_curve() {
+fn equilibria_are_at_the_buffer_limit_off_target_or_on_reds_curve() {
     let droptail = aqm("droptail", &[]);
     assert_eq!(droptail.theory().equilibrium(), Equilibrium::AtBufferLimit);
     assert_eq!(droptail.theory().fluid_model(), FluidModel::BufferOnly);
@@ -115,13 +115,13 @@ fn a_queue_rests_at_the_buffers_end_beside_the_target_or_on_reds_curve() {
 }
 
 #[test]
-fn pie_spares_packets_below_half_its_target_and_says_whose_delay_it_goes_by() {
+fn pies_safeguard_is_half_its_target_delay() {
     for (delay, sojourn) in [("sojourn", true), ("rate", false)] {
         let pie = aqm("pie", &[("delay", Value::Choice(delay)), number("target", 0.02)]);
-        let spares = pie.theory().safeguard().expect("PIE does");
+        let limits = pie.theory().safeguard().expect("PIE has a safeguard");
         // RFC 8033 section 4.1: where the delay is below half the target and p below 0.2.
-        assert_eq!((spares.delay_s, spares.probability, spares.sojourn), (0.01, 0.2, sojourn));
-        assert_eq!(spares.burst, Span::from_millis(150));
+        assert_eq!((limits.delay_s, limits.probability, limits.sojourn), (0.01, 0.2, sojourn));
+        assert_eq!(limits.burst, Span::from_millis(150));
     }
     assert!(aqm("pi", &[]).theory().safeguard().is_none());
 }
@@ -133,10 +133,9 @@ fn red(given: &[(&'static str, Value<'static>)]) -> (AnyAqm, RedLaw) {
     (red, law)
 }
 
-/// The share of a million packets that RED signals while its average is 40 (p_b = 0.05), 80 (0.4) or 130 (1), counted;
-/// and whether it marks or drops them.
+/// Fraction of a million packets that RED signals at an average of 40 (p_b = 0.05), 80 (0.4) or 130 (1).
 #[test]
-fn reds_law_is_the_share_of_packets_that_red_signals() {
+fn reds_mean_law_is_the_fraction_of_packets_that_red_signals() {
     for wait in [true, false] {
         for (queue, gap) in [
             // From 20 to 40 packets, or from 1 to 20 (the first after a signal is certain not to be one).
@@ -261,7 +260,7 @@ fn rem_answers_to_the_queue_by_alpha_and_to_its_change_by_the_filter() {
     assert_near(response[199] - response[198], 0.2 * gain, 1e-6);
 }
 
-/// What num / den makes of a step of one.
+/// Step response of num / den.
 fn step_response(transfer: &Transfer, steps: usize) -> Vec<f64> {
     let mut out: Vec<f64> = Vec::new();
     for n in 0..steps {
@@ -371,7 +370,7 @@ fn each_update_of_fq_pie_looks_after_all_its_queues() {
     assert_eq!([queues("pie", &[]), queues("fq-codel", &[])], [1, 1]);
 }
 
-/// Notes each call.
+/// Records each call.
 #[derive(Clone, Default)]
 struct CallLog(Arc<Mutex<Vec<&'static str>>>);
 
@@ -413,7 +412,7 @@ impl Aqm for CallLog {
 }
 
 #[test]
-fn an_algorithm_from_outside_hears_all_that_happens() {
+fn a_custom_algorithm_receives_every_call() {
     let log = CallLog::default();
     let heard = log.0.clone();
     let mut aqm = AnyAqm::custom(log);
@@ -459,7 +458,7 @@ fn pies_law_says_more_than_the_share_that_it_signals_and_the_slope_lies_between(
 }
 
 #[test]
-fn what_has_nothing_to_say_of_itself_says_nothing() {
+fn algorithms_without_theory_use_the_defaults() {
     for name in ["droptail", "blue", "fixed"] {
         let given = if name == "fixed" { vec![number("p", 0.1)] } else { vec![] };
         let aqm = aqm(name, &given);

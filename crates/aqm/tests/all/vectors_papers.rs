@@ -36,7 +36,7 @@ fn estimators(params: &Value) -> EstimatorParams {
     }
 }
 
-/// What a row of departures shows after the probability `applied`. A host's busy time is whole nanoseconds.
+/// Observation of a row with departures after the probability `applied`; busy time in whole nanoseconds.
 fn departures(row: &Value, applied: Probability) -> Observation {
     Observation {
         queue_pkts: number(row, "q"),

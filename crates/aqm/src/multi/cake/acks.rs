@@ -1,20 +1,21 @@
-//! CAKE's filter of acknowledgements: one that arrives makes older ones of its connection superfluous, which then need
-//! not be sent. Two are left at least, or with `aggressive` the last.
+//! CAKE's acknowledgement filter: an arriving acknowledgement makes older ones of its connection redundant. At least
+//! two remain, or with `aggressive` one.
 //!
-//! Only acknowledgements without data come in question, and no duplicates, from whose number a sender counts losses;
-//! one with SACK blocks only where the one that arrives reports all of them. A change of the ECN-Echo flag is kept.
+//! The filter drops only acknowledgements without data, and no duplicates, which senders count to detect losses. One
+//! with SACK blocks is dropped only if the arriving one reports all of them. Changes of the ECN-Echo flag are
+//! preserved.
 
 use crate::multi::store::Store;
 use crate::{Coverage, PureAck};
 
-/// How much the filter drops.
+/// Mode of the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckFilter {
-    /// Nothing.
+    /// No filter.
     Off,
-    /// The first of two or more that are superfluous.
+    /// Drops the first of two or more redundant acknowledgements.
     On,
-    /// A single one, too, if it stands right before the one that makes it so.
+    /// Also drops a single one, if it is directly before the arriving one.
     Aggressive,
 }
 
@@ -37,8 +38,8 @@ impl AckFilter {
         }
     }
 
-    /// The place in `queue` of a packet that its last one makes superfluous: Linux, cake_ack_filter.
-    pub(super) fn superfluous(self, store: &Store, queue: usize) -> Option<u32> {
+    /// Slot of a packet of `queue` that the last packet makes redundant: Linux, `cake_ack_filter`.
+    pub(super) fn redundant(self, store: &Store, queue: usize) -> Option<u32> {
         if self == AckFilter::Off {
             return None;
         }
@@ -52,11 +53,11 @@ impl AckFilter {
             if waiting.packet.flow_hash != flow || ack.connection != newest.connection {
                 continue;
             }
-            // Dropping it would lose the news that the flag changed.
+            // Dropping it would hide a change of the flag.
             if eligible.is_some_and(|(_, first)| first.ece != ack.ece) {
                 (eligible, found) = (None, found - 1);
             }
-            if !says_it_all(&newest, &ack) {
+            if !makes_redundant(&newest, &ack) {
                 continue;
             }
             let (first, _) = *eligible.get_or_insert((place, ack));
@@ -71,8 +72,8 @@ impl AckFilter {
     }
 }
 
-/// Whether `newest` says all that `ack` does, and more: Linux, cake_tcph_sack_compare and what becomes of its answer.
-fn says_it_all(newest: &PureAck, ack: &PureAck) -> bool {
+/// Whether `newest` contains all of `ack`'s information, and more: Linux, `cake_tcph_sack_compare` and its use.
+fn makes_redundant(newest: &PureAck, ack: &PureAck) -> bool {
     let ahead = newest.number.wrapping_sub(ack.number);
     match ack.sack.covered_by(newest.sack) {
         None => false,
@@ -103,44 +104,44 @@ mod tests {
         Packet { ack: Some(PureAck { number, ece: true, ..PureAck::default() }), ..flow(1, 40) }
     }
 
-    /// Which of these packets, numbered from 0, the last makes superfluous.
-    fn superfluous(filter: AckFilter, packets: &[Packet]) -> Option<u32> {
+    /// Which of these packets, numbered from 0, the last makes redundant.
+    fn redundant(filter: AckFilter, packets: &[Packet]) -> Option<u32> {
         let mut store = Store::new(1, Limit::packets(100));
         for (handle, packet) in (0..).zip(packets) {
             store.push(0, handle, packet, Instant::ZERO);
         }
-        let place = filter.superfluous(&store, 0)?;
+        let place = filter.redundant(&store, 0)?;
         store.places(0).find(|(at, _)| *at == place).map(|(_, waiting)| waiting.handle)
     }
 
     #[test]
     fn the_first_of_two_superfluous_ones_goes() {
-        assert_eq!(superfluous(AckFilter::Off, &[ack(1), ack(2), ack(3)]), None);
-        assert_eq!(superfluous(AckFilter::On, &[ack(1), ack(3)]), None);
-        assert_eq!(superfluous(AckFilter::On, &[ack(1), ack(2), ack(3)]), Some(0));
+        assert_eq!(redundant(AckFilter::Off, &[ack(1), ack(2), ack(3)]), None);
+        assert_eq!(redundant(AckFilter::On, &[ack(1), ack(3)]), None);
+        assert_eq!(redundant(AckFilter::On, &[ack(1), ack(2), ack(3)]), Some(0));
         // Across the end of the sequence numbers.
-        assert_eq!(superfluous(AckFilter::On, &[ack(u32::MAX - 1), ack(u32::MAX), ack(0)]), Some(0));
-        assert_eq!(superfluous(AckFilter::Aggressive, &[ack(1), ack(3)]), Some(0));
+        assert_eq!(redundant(AckFilter::On, &[ack(u32::MAX - 1), ack(u32::MAX), ack(0)]), Some(0));
+        assert_eq!(redundant(AckFilter::Aggressive, &[ack(1), ack(3)]), Some(0));
     }
 
     #[test]
     fn duplicates_newer_ones_and_other_packets_stay() {
-        assert_eq!(superfluous(AckFilter::On, &[ack(3), ack(3), ack(3), ack(3)]), None);
-        assert_eq!(superfluous(AckFilter::On, &[ack(4), ack(5), ack(3)]), None);
+        assert_eq!(redundant(AckFilter::On, &[ack(3), ack(3), ack(3), ack(3)]), None);
+        assert_eq!(redundant(AckFilter::On, &[ack(4), ack(5), ack(3)]), None);
         let data = flow(1, 1000);
-        assert_eq!(superfluous(AckFilter::On, &[ack(1), data, ack(2), data, ack(3)]), Some(0));
-        assert_eq!(superfluous(AckFilter::On, &[ack(1), ack(2), data]), None);
+        assert_eq!(redundant(AckFilter::On, &[ack(1), data, ack(2), data, ack(3)]), Some(0));
+        assert_eq!(redundant(AckFilter::On, &[ack(1), ack(2), data]), None);
         // Aggressive: not from behind another packet.
-        assert_eq!(superfluous(AckFilter::Aggressive, &[ack(1), data, ack(3)]), None);
+        assert_eq!(redundant(AckFilter::Aggressive, &[ack(1), data, ack(3)]), None);
         let other = Packet { flow_hash: 2, ..ack(1) };
-        assert_eq!(superfluous(AckFilter::On, &[other, other, ack(3)]), None);
+        assert_eq!(redundant(AckFilter::On, &[other, other, ack(3)]), None);
         let earlier = Packet { ack: Some(PureAck { connection: 1, ..ack(1).ack.unwrap() }), ..ack(1) };
-        assert_eq!(superfluous(AckFilter::On, &[earlier, earlier, ack(3)]), None);
+        assert_eq!(redundant(AckFilter::On, &[earlier, earlier, ack(3)]), None);
     }
 
     /// Whether Linux drops the first of these before the last, as it does with `aggressive` where they are two.
     fn drops(older: Packet, newer: Packet) -> bool {
-        superfluous(AckFilter::Aggressive, &[older, newer]).is_some()
+        redundant(AckFilter::Aggressive, &[older, newer]).is_some()
     }
 
     #[test]
@@ -180,8 +181,8 @@ mod tests {
         // 1 says that nothing was marked before; 2 was, though it stays for its blocks.
         let marked = sack(2, &[(12, 14)]);
         let marked = Packet { ack: Some(PureAck { ece: true, ..marked.ack.unwrap() }), ..marked };
-        assert_eq!(superfluous(AckFilter::On, &[ack(1), marked, ack(3), ack(4)]), None);
-        assert_eq!(superfluous(AckFilter::On, &[ack(1), sack(2, &[(12, 14)]), ack(3), ack(4)]), Some(0));
+        assert_eq!(redundant(AckFilter::On, &[ack(1), marked, ack(3), ack(4)]), None);
+        assert_eq!(redundant(AckFilter::On, &[ack(1), sack(2, &[(12, 14)]), ack(3), ack(4)]), Some(0));
     }
 
     #[test]
@@ -239,8 +240,8 @@ mod tests {
     #[test]
     fn a_change_of_the_echo_is_kept() {
         // 1 says that nothing was marked before 2: it stays, and 2 is then the first of two with an echo.
-        assert_eq!(superfluous(AckFilter::On, &[ack(1), echo(2), echo(3)]), None);
-        assert_eq!(superfluous(AckFilter::On, &[ack(1), echo(2), echo(3), echo(4)]), Some(1));
-        assert_eq!(superfluous(AckFilter::Aggressive, &[ack(1), echo(2)]), None);
+        assert_eq!(redundant(AckFilter::On, &[ack(1), echo(2), echo(3)]), None);
+        assert_eq!(redundant(AckFilter::On, &[ack(1), echo(2), echo(3), echo(4)]), Some(1));
+        assert_eq!(redundant(AckFilter::Aggressive, &[ack(1), echo(2)]), None);
     }
 }

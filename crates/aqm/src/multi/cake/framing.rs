@@ -1,14 +1,15 @@
-//! What a packet counts on a line that frames it: Linux, cake_calc_overhead.
+//! Size of a packet on a line with framing: Linux, `cake_calc_overhead`.
 //!
 //! ```text
 //! framed = max(bytes + overhead, mpu)
-//! noatm: framed        atm: 53 for each 48 of it, or part        ptm: framed, and 1 for each 64 of it, or part
+//! noatm: framed        atm: 53 ceil(framed / 48)        ptm: framed + ceil(framed / 64)
 //! ```
 
 use crate::{Bound, DefaultValue, Kind, Param, ParamError, Settings, Unit, Value};
 
-/// What tc takes, bytes.
+/// Range of tc's `overhead`, bytes.
 const OVERHEAD: (f64, f64) = (-64.0, 256.0);
+/// Upper bound of tc's `mpu`, bytes.
 const MPU_MAX: f64 = 256.0;
 
 pub(super) const PARAMS: [Param; 3] = [
@@ -16,30 +17,30 @@ pub(super) const PARAMS: [Param; 3] = [
         name: "overhead",
         kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(OVERHEAD.0), max: Bound::Inclusive(OVERHEAD.1) },
         default: DefaultValue::number(0.0),
-        doc: "bytes by which a packet counts for more on the line, in turns and the rates of tins; tc's overhead",
+        doc: "bytes added to each packet on the line, for turns and the rates of tins; tc's overhead",
     },
     Param {
         name: "mpu",
         kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(0.0), max: Bound::Inclusive(MPU_MAX) },
         default: DefaultValue::number(0.0),
-        doc: "least that a packet counts, with its overhead; tc's mpu",
+        doc: "least size of a packet on the line, with its overhead; tc's mpu",
     },
     Param {
         name: "atm",
         kind: Kind::Choice(Cells::NAMES),
         default: DefaultValue::Value(Value::Choice(Cells::None.name())),
-        doc: "cells that the line is made of, by tc's names: none, ATM's of 53 bytes that carry 48, or PTM's 65 for 64",
+        doc: "cells of the line, by tc's names: none, ATM (53 bytes carry 48), or PTM (65 bytes carry 64)",
     },
 ];
 
-/// What a line cuts frames into.
+/// Cells of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cells {
-    /// Nothing.
+    /// None.
     None,
-    /// Cells of 53 bytes that carry 48.
+    /// ATM: 53 bytes carry 48.
     Atm,
-    /// A byte more for each 64.
+    /// PTM: 65 bytes carry 64.
     Ptm,
 }
 
@@ -63,19 +64,19 @@ impl Cells {
     }
 }
 
-/// How a line frames packets.
+/// Framing of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
-    /// Bytes that each packet takes beyond its own.
+    /// Bytes added to each packet.
     pub overhead: i32,
-    /// Least bytes of a frame.
+    /// Least size of a frame, bytes.
     pub mpu: u32,
-    /// What frames are cut into.
+    /// Cells.
     pub cells: Cells,
 }
 
 impl Framing {
-    /// A packet counts with its bytes.
+    /// No framing.
     pub const NONE: Framing = Framing { overhead: 0, mpu: 0, cells: Cells::None };
 
     pub(super) fn from_settings(settings: &Settings<'_>) -> Result<Self, ParamError> {
@@ -90,7 +91,7 @@ impl Framing {
         })
     }
 
-    /// What a packet of `bytes` counts.
+    /// Size of a packet of `bytes` on the line.
     #[inline]
     pub(super) fn counted(&self, bytes: u32) -> u32 {
         let framed = bytes.saturating_add_signed(self.overhead).max(self.mpu);
@@ -131,13 +132,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_is_told_and_parts_of_bytes_are_refused() {
+    fn settings_are_read_and_fractions_of_bytes_are_errors() {
         let given = [("overhead", Value::Number(-4.0)), ("mpu", Value::Number(64.0)), ("atm", Value::Choice("ptm"))];
         let framing = Framing::from_settings(&Settings::check(&given, &PARAMS).unwrap()).unwrap();
         assert_eq!(framing, Framing { overhead: -4, mpu: 64, cells: Cells::Ptm });
-        let mut told = alloc::vec::Vec::new();
-        framing.settings(&mut |name, value| told.push((name, value)));
-        assert_eq!(told, given);
+        let mut visited = alloc::vec::Vec::new();
+        framing.settings(&mut |name, value| visited.push((name, value)));
+        assert_eq!(visited, given);
         for (name, value) in [("overhead", 1.5), ("mpu", 1.5)] {
             let given = [(name, Value::Number(value))];
             assert!(Framing::from_settings(&Settings::check(&given, &PARAMS).unwrap()).is_err(), "{name}");

@@ -1,17 +1,17 @@
-//! The hosts of one side of CAKE's flows: where each stands, and how many bulk flows it has.
+//! CAKE's table of the source or destination hosts, with their numbers of bulk flows.
 
 use alloc::vec::Vec;
 
 use super::super::hash::scale;
 
-/// Places of a set: a host may have any of them. A flow may use as many queues of its set.
+/// Associativity of the tables of hosts and of queues.
 pub(super) const WAYS: usize = 8;
 
-/// The hosts of one side.
+/// Set-associative table of hosts.
 #[derive(Clone, Debug)]
 pub(super) struct Hosts {
     tags: Vec<Option<u32>>,
-    /// Bulk flows of each.
+    /// Number of bulk flows of each host.
     pub(super) bulk: Vec<u32>,
 }
 
@@ -20,7 +20,7 @@ impl Hosts {
         Hosts { tags: alloc::vec![None; places], bulk: alloc::vec![0; places] }
     }
 
-    /// The place of a host: its own, one of its set without bulk flows, or the one that its hash names.
+    /// Index of a host: within its set, its own entry, else one without bulk flows, else the one selected by the hash.
     pub(super) fn place(&mut self, tag: u32) -> u32 {
         let first = scale(tag, self.tags.len());
         let ways = || (0..WAYS).map(|way| first / WAYS * WAYS + (first + way) % WAYS);

@@ -1,4 +1,4 @@
-//! What CAKE is told: its row, its parameters, and what Linux makes of them.
+//! CAKE's registry entry and parameters, and Linux's defaults.
 
 use aqumen_units::{Rate, Span};
 
@@ -11,9 +11,11 @@ use crate::today::cobalt::{CobaltParams, DECREMENT, INCREMENT};
 use crate::today::codel::{ARITHMETIC, INTERVAL, TARGET};
 use crate::{Bound, DefaultValue, Kind, Param, Unit, Value};
 
-/// Linux: a full packet with its Ethernet header, packets that may wait whatever their memory, and the least room.
+/// Linux: a full packet with its Ethernet header, bytes.
 const MTU: f64 = 1514.0;
+/// Linux: upper bound of the default memory limit, full packets.
 const LIMIT_PKTS: u64 = 10_240;
+/// Linux: lower bound of the default memory limit, bytes.
 const MEMORY_MIN: u64 = 4 << 20;
 
 /// Registry entry.
@@ -35,7 +37,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             default: DefaultValue::Designed(
                 "the tin's rate in bytes a second / 4096, at least 300, at most 1514 or mtu",
             ),
-            doc: "bytes that a queue may send in its turn",
+            doc: "bytes that a queue may send per round",
         },
         Param::positive(
             "limit",
@@ -47,7 +49,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             name: "memory",
             kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(1.0), max: Bound::Inclusive(1e15) },
             default: DefaultValue::Designed("what the rate brings in 4 intervals, at least 4 MiB, at most 10240 mtu"),
-            doc: "memory that the buffers of the packets may take in a kernel (2304 B for 1500)",
+            doc: "limit of the memory of packet buffers in a kernel (2304 B for 1500)",
         },
         Param {
             name: "isolation",
@@ -62,19 +64,19 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
                 "flow-blind",
             ]),
             default: DefaultValue::Value(Value::Choice("triple")),
-            doc: "who has a queue, and between whom the link is shared first: by flow and both hosts (triple), by flow and source or destination (dual), by flow alone, by host alone, or one queue for all",
+            doc: "queues and fairness: per flow, fair between both hosts (triple) or between sources or destinations (dual); per flow only; per host only; one queue for all",
         },
         Param {
             name: "rate",
             kind: Kind::Number { unit: Unit::BitsPerSecond, min: Bound::Inclusive(0.0), max: Bound::Inclusive(1e15) },
             default: DefaultValue::Designed("the link's, as it changes"),
-            doc: "rate from which target, interval, quantum and tins' shares are made; 0: unlimited, they are as given",
+            doc: "rate that determines target, interval, quantum and the rates of tins; 0: unlimited, values as given",
         },
         Param {
             name: "mtu",
             kind: Kind::Number { unit: Unit::Bytes, min: Bound::Inclusive(1.0), max: Bound::Inclusive(1e9) },
             default: DefaultValue::number(MTU),
-            doc: "a full packet: the target is at least 1.5 times its time, and a sojourn time of 4 times its time is let be",
+            doc: "size of a full packet: the target is at least 1.5 of its transmission times; sojourn times up to 4 of them are exempt",
         },
         TARGET,
         INTERVAL,
@@ -85,18 +87,18 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             name: "tins",
             kind: Kind::Choice(Tins::NAMES),
             default: DefaultValue::Value(Value::Choice(Tins::Diffserv3.name())),
-            doc: "traffic classes by DSCP: best effort, background and latency-sensitive (diffserv3), streaming besides (diffserv4), or one",
+            doc: "traffic classes by DSCP: best effort, background and latency-sensitive (diffserv3), also streaming (diffserv4), or one",
         },
         Param {
             name: "ack_filter",
             kind: Kind::Choice(AckFilter::NAMES),
             default: DefaultValue::Value(Value::Choice(AckFilter::Off.name())),
-            doc: "drop acknowledgements that later ones in their queue make superfluous: all but two, or all but one",
+            doc: "drop acknowledgements that later ones in their queue make redundant: all but two (on), or all but one (aggressive)",
         },
         Param::flag(
             "ingress",
             false,
-            "the link stands behind the bottleneck: what is dropped counts as sent, and more is let be the more flows there are",
+            "the link is downstream of the bottleneck: drops count as sent, and longer sojourn times are exempt with more flows",
         ),
         framing::PARAMS[0],
         framing::PARAMS[1],
@@ -105,14 +107,14 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     ],
 };
 
-/// Who has a queue, and which hosts share the link first.
+/// Isolation of flows and hosts: which packets share a queue, and between which hosts the link is shared fairly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
-    /// A queue for each flow, shares by the busier of its two hosts.
+    /// A queue per flow, fair between both hosts.
     Triple,
-    /// A queue for each flow, shares by source host.
+    /// A queue per flow, fair between source hosts.
     DualSource,
-    /// A queue for each flow, shares by destination host.
+    /// A queue per flow, fair between destination hosts.
     DualDestination,
     /// A queue for each flow.
     Flows,
@@ -131,15 +133,15 @@ pub enum Isolation {
 pub struct CakeParams {
     /// Queues of each tin.
     pub queues: usize,
-    /// Bytes that a queue may send in its turn, if that is not to follow from the rate.
+    /// Bytes that a queue may send per round; `None`: by the rate.
     pub quantum: Option<u32>,
     /// Packets that may wait in all queues, if the link's buffer holds more.
     pub limit: Option<u32>,
-    /// Memory that packets may take in a kernel, if that is not to follow from the rate.
+    /// Limit of kernel memory, bytes; `None`: by the rate.
     pub memory: Option<u64>,
-    /// Who has a queue, and which hosts share the link first.
+    /// Isolation of flows and hosts.
     pub isolation: Isolation,
-    /// The rate that all is made for; `None`: the link's, as it changes.
+    /// Rate that determines the parameters; `None`: the link's current rate.
     pub rate: Option<Rate>,
     /// A full packet, bytes.
     pub mtu: u32,
@@ -147,11 +149,11 @@ pub struct CakeParams {
     pub cobalt: CobaltParams,
     /// Traffic classes.
     pub tins: Tins,
-    /// Which acknowledgements are dropped.
+    /// Acknowledgement filter.
     pub ack_filter: AckFilter,
-    /// Whether the link stands behind the bottleneck.
+    /// Whether the link is downstream of the bottleneck.
     pub ingress: bool,
-    /// What a packet counts on the line.
+    /// Framing of the line.
     pub framing: Framing,
 }
 
@@ -203,12 +205,12 @@ impl Isolation {
     }
 }
 
-/// A rate, if it is one.
+/// `rate`, or `None` if it is 0 (unlimited).
 pub(super) fn limited(rate: Rate) -> Option<Rate> {
     (rate.as_bps() > 0).then_some(rate)
 }
 
-/// Linux, cake_reconfigure: the room for packets, bytes of a kernel's memory.
+/// Limit of kernel memory, bytes: Linux, `cake_reconfigure`.
 pub(super) fn memory(params: &CakeParams, rate: Rate) -> u64 {
     let most = LIMIT_PKTS * params.mtu as u64;
     let of_rate = limited(rate).map_or(u64::MAX, |rate| {

@@ -1,4 +1,4 @@
-//! CAKE by hand: queues, hosts, tins, and what Linux does.
+//! Tests of CAKE's scheduling, host fairness and tins against values computed by hand.
 
 use super::*;
 use crate::multi::testing::{Fixed, Log, flow};

@@ -1,9 +1,9 @@
-//! The tins of CAKE: traffic classes, each with a share of the link up to which it goes first, and with COBALT's
-//! parameters for a link of that share.
+//! CAKE's tins: traffic classes. Each has priority up to a fraction of the link's rate, and COBALT parameters for that
+//! rate.
 //!
 //! ```text
 //! packet's DSCP ──> tin            rate of a tin: the link's / 2^shift
-//! next packet:  the last of the tins that are within their rates, else the one that will be soonest
+//! next packet:  the last tin within its rate, else the tin that is within its rate soonest
 //! no rate:      deficit round robin between the tins, with quanta in proportion to their rates
 //! ```
 
@@ -13,25 +13,27 @@ use super::hosts::Hosts;
 use crate::CobaltParams;
 use crate::multi::queue_list::QueueList;
 
-/// Linux: the least and the most that a queue may send in its turn, and the rate in bytes a second over the turn.
+/// Linux: smallest quantum, bytes.
 const QUANTUM_MIN: u64 = 300;
+/// Linux: largest quantum, bytes.
 const QUANTUM_MAX: u64 = 1514;
+/// Linux: rate in bytes per second over the quantum.
 const TURNS_PER_SECOND: u64 = 4096;
-/// Linux: a tin is given time as if its rate were at least so many bytes a second.
+/// Linux: lowest rate of a tin, bytes per second.
 const RATE_MIN: u64 = 64;
-/// Linux: quantum of a tin that has all of the link, where there is no rate.
+/// Linux: quantum of a tin with the whole link, without a rate.
 const TIN_QUANTUM: i64 = 1024;
 
-/// The sets of queues of which a tin keeps lists, and how many there are.
+/// Indices of a tin's lists of queues, and their number.
 pub(super) const SPARSE: usize = 0;
 pub(super) const BULK: usize = 1;
 pub(super) const DECAYING: usize = 2;
 const SETS: usize = 3;
 
-/// How packets are told apart.
+/// Classification by DSCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tins {
-    /// All alike.
+    /// One class.
     BestEffort,
     /// Best effort, background (a sixteenth of the link), latency-sensitive (a quarter).
     Diffserv3,
@@ -58,7 +60,7 @@ impl Tins {
         }
     }
 
-    /// Of each tin, the part of the link's rate that it may use before others go first: 2^-shift.
+    /// Shift of each tin: its rate is the link's times 2^-shift.
     pub(super) const fn shifts(self) -> &'static [u32] {
         match self {
             Tins::BestEffort => &[0],
@@ -67,8 +69,8 @@ impl Tins {
         }
     }
 
-    /// The tin of a differentiated services codepoint; what is none is best effort.
-    pub(super) const fn of(self, dscp: u8) -> usize {
+    /// Tin of a DSCP; unknown values are best effort.
+    pub(super) const fn tin(self, dscp: u8) -> usize {
         match (self, dscp) {
             (Tins::BestEffort, _) => 0,
             // LE (RFC 8622) and CS1.
@@ -91,38 +93,38 @@ impl Tins {
 #[derive(Clone, Debug)]
 pub(super) struct Tin {
     pub(super) cobalt: CobaltParams,
-    /// Time of a full packet at its rate; none without a rate.
+    /// Transmission time of a full packet at its rate; 0 without a rate.
     pub(super) full_packet: Span,
-    /// Bytes that a queue may send in its turn.
+    /// Bytes that a queue may send per round.
     pub(super) quantum: u32,
-    /// Sparse queues, bulk queues, those that wind down.
+    /// Sparse, bulk and decaying queues.
     pub(super) lists: [QueueList; SETS],
-    /// Bulk flows; `lists` has the queues that wait as sparse ones besides.
+    /// Number of bulk flows; the list of bulk queues also contains those in `SparseWait`.
     pub(super) bulk: u32,
     /// Packets in its queues.
     pub(super) waiting: u32,
     pub(super) sources: Hosts,
     pub(super) destinations: Hosts,
     rate: Option<Rate>,
-    /// Until when it has used up its rate.
+    /// Time until which the tin has used up its rate.
     next: Instant,
     share: i64,
     deficit: i64,
 }
 
-/// What all tins' parameters are made from.
+/// Settings common to all tins.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Settings {
     /// COBALT's parameters for a fast link.
     pub(super) cobalt: CobaltParams,
     /// A full packet, bytes.
     pub(super) mtu: u32,
-    /// The quantum, if it is not to follow from the rate.
+    /// Quantum; `None`: by the rate.
     pub(super) quantum: Option<u32>,
 }
 
 impl Tin {
-    /// A tin without packets, with its share of `rate`, or without one.
+    /// Empty tin with its fraction of `rate`.
     pub(super) fn new(settings: &Settings, rate: Option<Rate>, shift: u32, places: usize) -> Self {
         let mut tin = Tin {
             cobalt: settings.cobalt,
@@ -142,8 +144,8 @@ impl Tin {
         tin
     }
 
-    /// Linux, cake_set_rate: the target is 1.5 times a full packet's time, if that is more than the one asked for; the
-    /// interval grows with it; a sojourn time of four full packets' time or less is nobody's fault.
+    /// Linux, `cake_set_rate`: the target is at least 1.5 transmission times of a full packet; the interval grows with
+    /// it; sojourn times up to four such times are exempt.
     pub(super) fn configure(&mut self, settings: &Settings, rate: Option<Rate>, shift: u32) {
         let Settings { cobalt, mtu, quantum } = *settings;
         self.rate = rate.map(|rate| Rate::from_bps((rate.as_bps() >> shift).max(8 * RATE_MIN)));
@@ -152,29 +154,29 @@ impl Tin {
         let grown = cobalt.interval.as_nanos().saturating_add(target.as_nanos() - cobalt.target.as_nanos());
         let interval = Span::from_nanos(grown.max(target.as_nanos().saturating_mul(2)));
         self.cobalt = CobaltParams { target, interval, least: self.full_packet.saturating_mul(4), ..cobalt };
-        // A full packet that is counted without its link header is one turn all the same.
+        // A full packet without link header is also one turn.
         let most = QUANTUM_MAX.min(mtu as u64).max(QUANTUM_MIN);
         let by_rate = self.rate.map_or(most, |rate| (rate.as_bps() / 8 / TURNS_PER_SECOND).clamp(QUANTUM_MIN, most));
         self.quantum = quantum.unwrap_or(by_rate as u32).max(1);
     }
 
-    /// Whether a queue of it is to be looked at.
+    /// Whether it has sparse or bulk queues.
     pub(super) fn is_active(&self) -> bool {
         self.lists[SPARSE].len() + self.lists[BULK].len() > 0
     }
 
-    /// It begins to have packets: what it did not use before is gone.
+    /// Ends an idle period; unused rate is forfeited.
     pub(super) fn wake(&mut self, now: Instant) {
         self.next = self.next.max(now);
     }
 
-    /// So many bytes of it were sent, or are to count as sent.
+    /// Charges `bytes` of a sent packet.
     pub(super) fn charge(&mut self, bytes: u32, now: Instant) {
         self.deficit -= bytes as i64;
         self.spend_time(bytes, now);
     }
 
-    /// So many bytes use up its rate: Linux, cake_advance_shaper.
+    /// Advances the time at which the tin is within its rate: Linux, `cake_advance_shaper`.
     pub(super) fn spend_time(&mut self, bytes: u32, now: Instant) {
         let Some(rate) = self.rate else { return };
         let time = rate.time_for(Bytes(bytes as u64));
@@ -183,13 +185,13 @@ impl Tin {
     }
 }
 
-/// The tin to serve, of which one at least is active: Linux, cake_dequeue.
+/// Selects the tin to serve; at least one is active: Linux, `cake_dequeue`.
 pub(super) fn choose(tins: &mut [Tin], current: usize, now: Instant) -> usize {
     if tins.len() == 1 {
         return 0;
     }
     if tins[0].rate.is_none() {
-        return take_turns(tins, current);
+        return round_robin(tins, current);
     }
     let (mut best, mut wait) = (0, u64::MAX);
     for (number, tin) in tins.iter().enumerate().filter(|(_, tin)| tin.is_active()) {
@@ -202,8 +204,8 @@ pub(super) fn choose(tins: &mut [Tin], current: usize, now: Instant) -> usize {
 }
 
 /// Deficit round robin between the tins, from `current` on.
-fn take_turns(tins: &mut [Tin], current: usize) -> usize {
-    // Rounds in which every active tin is in debt change nothing but the debts.
+fn round_robin(tins: &mut [Tin], current: usize) -> usize {
+    // Skips rounds in which every active tin has a negative deficit.
     let rounds = |tin: &Tin| (-tin.deficit).max(0) as u64 / tin.share as u64;
     let idle = tins.iter().filter(|tin| tin.is_active()).map(rounds).min().unwrap_or(0) as i64;
     if idle > 1 {
@@ -252,17 +254,17 @@ mod tests {
         let fast = at_rate(20_000_000);
         assert_eq!((fast.cobalt.target, fast.quantum), (Span::from_millis(5), 610));
         assert_eq!([at_rate(49_600_000).quantum, at_rate(49_620_000).quantum], [1513, 1514]);
-        // A full packet of 1500 B is one turn, not the first of two; larger ones change nothing.
+        // A full packet of 1500 B is one turn, not two; larger ones change nothing.
         let with_mtu = |mtu| Tin::new(&Settings { mtu, ..settings() }, Some(Rate::from_bps(1_000_000_000)), 0, 8);
         assert_eq!([with_mtu(1500).quantum, with_mtu(9014).quantum, with_mtu(100).quantum], [1500, 1514, 300]);
-        // Without a rate: nothing of that.
+        // Without a rate: unchanged.
         let unlimited = Tin::new(&settings(), None, 0, 8);
         assert_eq!((unlimited.cobalt, unlimited.quantum), (CobaltParams::default(), 1514));
     }
 
     #[test]
     fn codepoints_find_their_tins() {
-        let of = |tins: Tins, dscps: &[u8]| dscps.iter().map(|&dscp| tins.of(dscp)).collect::<Vec<_>>();
+        let of = |tins: Tins, dscps: &[u8]| dscps.iter().map(|&dscp| tins.tin(dscp)).collect::<Vec<_>>();
         // CS0, LE, CS1, TOS4, AF11, CS2, AF21, AF41, CS4, CS5, VA, EF, CS6, CS7; a class that is no codepoint.
         let dscps = [0, 1, 8, 4, 10, 16, 18, 34, 32, 40, 44, 46, 48, 56, 200];
         assert_eq!(of(Tins::BestEffort, &dscps), [0; 15]);
@@ -271,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tin_within_its_rate_goes_first_and_else_the_one_that_waits_least() {
+    fn the_last_tin_within_its_rate_is_served_or_else_the_soonest_one() {
         // 8 Mbit/s: 1 us a byte; the third tin has a quarter of it.
         let tin = |shift| Tin::new(&settings(), Some(Rate::from_bps(8_000_000)), shift, 8);
         let mut tins = [tin(0), tin(4), tin(2)];

@@ -1,4 +1,4 @@
-//! DualPI2 by hand: coupling, ramp and step, and who is served.
+//! Tests of DualPI2's coupling, marking and scheduler against values computed by hand.
 
 use super::*;
 use crate::multi::testing::{Fixed, Log};

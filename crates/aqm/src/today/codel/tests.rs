@@ -1,4 +1,4 @@
-//! CoDel by hand: its states, its law, and Linux's arithmetic.
+//! Tests of CoDel's states, law and Linux arithmetic against values computed by hand.
 
 use super::*;
 
@@ -20,12 +20,12 @@ const DROP: Verdict = Verdict::Drop(DropReason::Early);
 struct Queue(CodelState);
 
 impl Queue {
-    /// A head that waited 10 ms with 10 kB behind it, at so many milliseconds.
+    /// Offers a head that waited 10 ms, with 10 kB behind it.
     fn high(&mut self, at_ms: f64, packet: &Packet) -> Verdict {
         self.head(at_ms, 10, 10_000, packet)
     }
 
-    /// A head that waited 1 ms.
+    /// Offers a head that waited 1 ms.
     fn low(&mut self, at_ms: f64, packet: &Packet) -> Verdict {
         self.head(at_ms, 1, 10_000, packet)
     }
@@ -46,16 +46,16 @@ fn signals_come_at_interval_over_the_root_of_their_number() {
 }
 
 #[test]
-fn nothing_is_signalled_before_the_target_is_passed_for_a_whole_interval() {
+fn the_first_signal_comes_after_a_whole_interval_above_the_target() {
     let mut queue = Queue::default();
-    // Above from 0 ms on: a signal is in order from 100 ms on.
+    // Above the target from 0 ms on: a signal is due from 100 ms on.
     assert_eq!(queue.high(0.0, &ECT), Verdict::Pass);
     assert_eq!(queue.high(99.9, &ECT), Verdict::Pass);
     assert_eq!(queue.high(100.0, &ECT), Verdict::Mark);
 }
 
 #[test]
-fn one_packet_below_the_target_starts_the_interval_anew() {
+fn one_packet_below_the_target_restarts_the_interval() {
     let mut queue = Queue::default();
     queue.high(0.0, &ECT);
     assert_eq!(queue.low(50.0, &ECT), Verdict::Pass);
@@ -75,7 +75,7 @@ fn a_sojourn_time_at_the_target_counts_as_above_and_one_mtu_left_as_below() {
 }
 
 #[test]
-fn marks_become_denser_while_the_queue_stands() {
+fn marks_become_more_frequent_in_a_standing_queue() {
     let mut queue = Queue::default();
     queue.high(0.0, &ECT);
     assert_eq!(queue.high(100.0, &ECT), Verdict::Mark);
@@ -106,12 +106,12 @@ fn a_late_mark_delays_those_after_it_only_if_the_schedule_counts_from_now() {
 }
 
 #[test]
-fn after_the_first_drop_the_next_packet_leaves_unseen() {
+fn after_the_first_drop_the_next_packet_passes() {
     let mut queue = Queue::default();
     queue.high(0.0, &NOT_ECT);
     assert_eq!(queue.high(100.0, &NOT_ECT), DROP);
     assert_eq!(queue.high(100.0, &NOT_ECT), Verdict::Pass);
-    // And even if it is below its target, signalling goes on; only the next one ends it.
+    // Even if it is below the target, signalling continues until the packet after it.
     let mut queue = Queue::default();
     queue.high(0.0, &NOT_ECT);
     assert_eq!(queue.high(100.0, &NOT_ECT), DROP);
@@ -122,7 +122,7 @@ fn after_the_first_drop_the_next_packet_leaves_unseen() {
 }
 
 #[test]
-fn drops_that_are_late_are_made_up_for_at_once() {
+fn overdue_drops_follow_at_once() {
     let mut queue = Queue::default();
     queue.high(0.0, &NOT_ECT);
     queue.high(100.0, &NOT_ECT);
@@ -136,7 +136,7 @@ fn drops_that_are_late_are_made_up_for_at_once() {
 }
 
 #[test]
-fn a_low_packet_after_a_drop_ends_the_stretch_and_the_schedule_stays_where_it_was() {
+fn a_low_packet_after_a_drop_ends_signalling_and_keeps_the_schedule() {
     let mut queue = Queue::default();
     queue.high(0.0, &NOT_ECT);
     queue.high(100.0, &NOT_ECT);
@@ -157,11 +157,11 @@ fn a_queue_that_empties_after_a_drop_is_below_its_target() {
     assert_eq!(queue.high(200.0, &NOT_ECT), DROP);
     queue.0.on_empty();
     assert!(!queue.0.is_signalling());
-    // The interval starts anew.
+    // The interval restarts.
     assert_eq!(queue.high(210.0, &NOT_ECT), Verdict::Pass);
     assert_eq!(queue.high(309.0, &NOT_ECT), Verdict::Pass);
     assert_eq!(queue.high(310.0, &NOT_ECT), DROP);
-    // An idle link straight after the first drop does not end the stretch.
+    // An empty queue right after the first drop does not end signalling.
     queue.0.on_empty();
     assert!(queue.0.is_signalling());
 }
@@ -180,7 +180,7 @@ fn after_five_signals() -> Queue {
 }
 
 #[test]
-fn a_queue_that_stands_again_soon_is_met_with_the_count_it_needed() {
+fn signalling_soon_resumes_with_the_previous_count() {
     // count - first count = 5 - 1 = 4: gap 100 / sqrt(4) = 50 ms.
     let mut queue = after_five_signals();
     queue.high(400.0, &ECT);
@@ -214,7 +214,7 @@ fn newton(counts: &[u32]) -> f64 {
 }
 
 #[test]
-fn newtons_steps_are_those_of_the_formula() {
+fn newton_steps_follow_the_formula() {
     // x (3 - n x^2) / 2: from 1 at n = 2 (3 - 2) / 2 = 0.5; at n = 3 0.5 (3 - 0.75) / 2 = 0.5625; at n = 4
     // 0.5625 (3 - 4 * 0.31640625) / 2 = 0.487793. 16 bits.
     for (counts, root) in [(&[2][..], 0.5), (&[2, 3], 0.5625), (&[2, 3, 4], 0.487_793)] {
@@ -233,7 +233,7 @@ fn newtons_steps_are_those_of_the_formula() {
 }
 
 #[test]
-fn with_newtons_step_a_new_stretch_begins_with_gaps_that_are_too_short() {
+fn with_newton_steps_signalling_resumes_with_too_short_gaps() {
     // Five signals as in `after_five_signals`: roots 1, 0.5, 0.5625, 0.4878, 0.4414 (0.4878 (3 - 5 * 0.23794)
     // / 2); so they come at 100, 200, 250, 306.25, 355.03 ms, or with the next packet after that, one each 0.1 ms:
     // the interval must be over. Again from 400 on: the first at 500 with a count
@@ -255,14 +255,14 @@ fn with_newtons_step_a_new_stretch_begins_with_gaps_that_are_too_short() {
 }
 
 #[test]
-fn packets_that_were_taken_away_count_as_signals() {
+fn packets_dropped_by_the_discipline_count_as_signals() {
     let mut queue = after_five_signals();
     queue.0.on_buffer_stolen(7);
     assert_eq!(queue.0.count, 12);
 }
 
 #[test]
-fn the_selector_spares_packets_of_other_codepoints() {
+fn ce_threshold_applies_to_the_selected_codepoint() {
     let head = |selector, ecn| {
         let params = CodelParams {
             ce_threshold: Some(Span::from_millis(1)),
@@ -277,7 +277,7 @@ fn the_selector_spares_packets_of_other_codepoints() {
 }
 
 #[test]
-fn a_limit_of_its_own_refuses_what_finds_so_many_waiting() {
+fn a_packet_beyond_the_limit_is_dropped() {
     let mut codel = Codel::new(CodelParams { limit: Some(2), ..CodelParams::default() }).unwrap();
     let totals = Totals::default();
     let mut arrive = |packets| {
@@ -288,7 +288,7 @@ fn a_limit_of_its_own_refuses_what_finds_so_many_waiting() {
 }
 
 #[test]
-fn above_the_ce_threshold_every_packet_that_can_be_is_marked() {
+fn above_the_ce_threshold_every_ecn_capable_packet_is_marked() {
     let params = CodelParams { ce_threshold: Some(Span::from_millis(1)), ecn: false, ..CodelParams::default() };
     let mut state = CodelState::default();
     let mut head = |ms, packet| state.on_head(&params, packet, Span::from_millis(ms), 10_000, Instant::ZERO);
@@ -298,7 +298,7 @@ fn above_the_ce_threshold_every_packet_that_can_be_is_marked() {
 }
 
 #[test]
-fn a_target_or_interval_of_no_time_is_refused() {
+fn a_target_or_interval_of_zero_is_an_error() {
     let with = |target, interval| Codel::new(CodelParams { target, interval, ..CodelParams::default() });
     assert_eq!(with(Span::ZERO, Span::from_millis(1)).unwrap_err().param, "target");
     assert_eq!(with(Span::from_millis(1), Span::ZERO).unwrap_err().param, "interval");

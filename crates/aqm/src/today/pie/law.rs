@@ -1,4 +1,4 @@
-//! PIE's law: from the delay to the probability, without the safeguards that look at packets.
+//! PIE's control law from delay to probability, without the per-packet safeguards.
 
 use aqumen_units::{Probability, Span};
 
@@ -13,15 +13,15 @@ pub(super) const DEFAULT_BETA_HZ: f64 = 1.25;
 const TUNING: [(f64, f64); 6] = [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (0.1, 2.0)];
 /// Section 4.2: decay per update once congestion is over.
 pub(super) const DECAY: f64 = 0.98;
-/// Linux's: a 64th of it goes.
+/// Linux: decay per update.
 pub(super) const LINUX_DECAY: f64 = 1.0 - 1.0 / 64.0;
-/// Section 5.5: from this probability on, the largest step.
+/// Section 5.5: largest increment, from probability `CAP_FROM_P` on.
 const CAP_FROM_P: f64 = 0.1;
 const CAP: f64 = 0.02;
-/// Linux: delay above which the probability rises by `CAP` an update.
+/// Linux: delay above which `CAP` is added per update.
 const BOOST_DELAY_S: f64 = 0.250;
 
-/// The core that PIE and PI2 share: alpha (delay - target) + beta (delay - previous delay).
+/// Increment common to PIE and PI2: alpha (delay - target) + beta (delay - previous delay).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DelayPi {
     /// Weight of the error, Hz.
@@ -47,15 +47,15 @@ pub struct PieLawParams {
     pub beta_hz: f64,
     /// Scale the steps down while the probability is small.
     pub auto_tune: bool,
-    /// From a probability of 0.1 on, rise by at most 0.02 an update.
+    /// Limit increments to 0.02 per update from a probability of 0.1 on.
     pub cap: bool,
-    /// Above a delay of 250 ms rise by 0.02 an update.
+    /// Add 0.02 per update above a delay of 250 ms.
     pub delay_boost: bool,
-    /// What is left of the probability after an update without congestion.
+    /// Factor of the probability per update without congestion.
     pub decay: f64,
 }
 
-/// The law: from delay to probability, without the safeguards that look at packets.
+/// The law from delay to probability, without the per-packet safeguards.
 #[derive(Clone, Copy, Debug)]
 pub struct PieLaw {
     pub(super) params: PieLawParams,
@@ -64,7 +64,7 @@ pub struct PieLaw {
 }
 
 impl DelayPi {
-    /// The increment of the probability at `delay_s`, which becomes the previous delay.
+    /// Increment of the probability at `delay_s`, which becomes the previous delay.
     pub fn increment(&mut self, delay_s: f64) -> f64 {
         let dp = self.alpha_hz * (delay_s - self.target_s) + self.beta_hz * (delay_s - self.previous_s);
         self.previous_s = delay_s;
@@ -89,43 +89,43 @@ impl Default for PieLawParams {
 }
 
 impl PieLaw {
-    /// The law from p = 0 and no delay.
+    /// The law at p = 0 and delay 0.
     pub const fn new(params: PieLawParams) -> Self {
         let PieLawParams { alpha_hz, beta_hz, target_s, .. } = params;
         let core = DelayPi { alpha_hz, beta_hz, target_s, previous_s: 0.0 };
         PieLaw { params, core, p: Probability::ZERO }
     }
 
-    /// The parameters in force.
+    /// Parameters.
     pub const fn params(&self) -> &PieLawParams {
         &self.params
     }
 
-    /// The probability as it stands.
+    /// Current probability.
     pub const fn probability(&self) -> Probability {
         self.p
     }
 
-    /// The delay at the last update, seconds.
+    /// Delay at the last update, seconds.
     pub const fn delay_s(&self) -> f64 {
         self.core.previous_s
     }
 
-    /// What the step is divided by while the probability is `p` (RFC 8033 section 4.2).
+    /// Divisor of the increment at probability `p` (RFC 8033 section 4.2).
     pub fn divisor(p: f64) -> f64 {
         TUNING.iter().find(|(below, _)| p < *below).map_or(1.0, |(_, divisor)| *divisor)
     }
 
-    /// One update.
+    /// Updates the probability for `delay_s`.
     pub fn update(&mut self, delay_s: f64) -> Probability {
         self.update_where(delay_s, true)
     }
 
-    /// The same, of which the last part is left out unless congestion can be over.
+    /// [`update`](Self::update), with the decay only if `can_be_over`.
     pub(super) fn update_where(&mut self, delay_s: f64, can_be_over: bool) -> Probability {
         let (p, previous_s) = (self.p.get(), self.core.previous_s);
         let mut dp = self.core.increment(delay_s);
-        // Section 4.2: a controller for small probabilities must be gentler.
+        // Section 4.2: smaller steps at small probabilities.
         if self.params.auto_tune {
             dp /= Self::divisor(p);
         }
@@ -137,7 +137,7 @@ impl PieLaw {
             dp += CAP;
         }
         let mut p = (p + dp).clamp(0.0, 1.0);
-        // Section 4.2: congestion is over.
+        // Section 4.2: decay after congestion.
         if delay_s == 0.0 && previous_s == 0.0 && can_be_over {
             p *= self.params.decay;
         }

@@ -1,4 +1,4 @@
-//! The departure rate that PIE measures, and the delay that follows from it.
+//! PIE's measurement of the departure rate, and the delay that follows from it.
 
 use aqumen_units::Instant;
 
@@ -6,20 +6,19 @@ use aqumen_units::Instant;
 const RATE_BYTES: u64 = 1 << 14;
 const RATE_WEIGHT: f64 = 0.25;
 
-/// RFC 8033 section 5.2: the time that a fixed number of bytes takes to leave, averaged over
-/// measurements with a long queue.
+/// RFC 8033 section 5.2: average time in which `RATE_BYTES` depart from a long queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RateMeter {
-    /// When the measurement under way began, and the bytes that have left since.
+    /// Start of the current measurement, and bytes departed since.
     measuring: Option<(Instant, u64)>,
-    /// Average time for `RATE_BYTES`, seconds; none before the first measurement.
+    /// Average time for `RATE_BYTES`, seconds; `None` before the first measurement.
     time_s: Option<f64>,
 }
 
 impl RateMeter {
-    /// A packet of `bytes` left for transmission and left `backlog_bytes` behind.
+    /// Counts a departing packet of `bytes` with `backlog_bytes` behind it.
     pub fn on_dequeue(&mut self, bytes: u32, backlog_bytes: u64, now: Instant) {
-        // A measurement begins only when the queue is long enough to end it.
+        // A measurement begins only if the queue is long enough to complete it.
         if self.measuring.is_none() && backlog_bytes >= RATE_BYTES {
             self.measuring = Some((now, 0));
             return;
@@ -36,7 +35,7 @@ impl RateMeter {
         }
     }
 
-    /// How long `backlog_bytes` will take to leave, seconds; zero before the first measurement.
+    /// Estimated queueing delay of `backlog_bytes`, seconds; 0 before the first measurement.
     pub fn delay_s(&self, backlog_bytes: u64) -> f64 {
         self.time_s.map_or(0.0, |time_s| backlog_bytes as f64 * time_s / RATE_BYTES as f64)
     }

@@ -1,4 +1,4 @@
-//! PIE by hand: the law, its safeguards, and Linux's.
+//! Tests of PIE's law and of both variants of its safeguards against values computed by hand.
 
 use super::*;
 use crate::testing::Fixed;
@@ -11,7 +11,7 @@ fn near(got: f64, expected: f64) -> bool {
     (got - expected).abs() <= 1e-12 * expected.abs().max(1e-9)
 }
 
-/// A law that stands at probability `p` with a previous delay of `previous_s`.
+/// A law at probability `p` with previous delay `previous_s`.
 fn law_at(p: f64, previous_s: f64) -> PieLaw {
     let mut law = PieLaw::new(PieLawParams::default());
     law.p = Probability::clamp(p);
@@ -32,7 +32,7 @@ fn the_step_weighs_error_and_change() {
 }
 
 #[test]
-fn a_law_that_is_stepped_goes_by_the_sojourn_and_an_empty_queue_delays_nothing() {
+fn the_sampled_law_uses_the_sojourn_time_and_an_empty_queue_has_no_delay() {
     let observation = |queue_pkts| Observation { queue_pkts, sojourn_s: 0.055, ..Observation::default() };
     let mut law = law_at(0.15, 0.035);
     assert!(near(law.step(0, &observation(9.0)).get(), 0.17));
@@ -65,7 +65,7 @@ fn small_probabilities_move_in_small_steps() {
 }
 
 #[test]
-fn the_probability_decays_once_the_queue_is_gone() {
+fn the_probability_decays_at_an_empty_queue() {
     // Delay 0 now and before: dp = 0.125 (0 - 0.015) = -0.001875; 0.5 - 0.001875 = 0.498125; times 0.98.
     assert!(near(law_at(0.5, 0.0).update(0.0).get(), 0.498_125 * 0.98));
     // Not if it had a delay before: 0.5 - 0.001875 - 1.25 * 0.001 = 0.496875.
@@ -137,12 +137,12 @@ fn packets_are_marked_up_to_a_tenth_and_dropped_beyond() {
 }
 
 #[test]
-fn short_queues_and_short_delays_are_spared() {
-    // Two packets of 1000 B are spared, three are not.
+fn short_queues_and_short_delays_are_exempt() {
+    // Two packets of 1000 B are exempt, three are not.
     let mut pie = pie_at(params(), 0.05);
     assert_eq!(arrive(&mut pie, Ecn::Ect0, 2, 0.0), Verdict::Pass);
     assert_eq!(arrive(&mut pie, Ecn::Ect0, 3, 0.0), Verdict::Mark);
-    // A delay below 7.5 ms spares packets while p < 0.2.
+    // A delay below 7.5 ms exempts packets while p < 0.2.
     pie.law.inner = law_at(0.19, 0.007);
     assert_eq!(arrive(&mut pie, Ecn::Ect0, 50, 0.0), Verdict::Pass);
     pie.law.inner = law_at(0.2, 0.007);
@@ -153,7 +153,7 @@ fn short_queues_and_short_delays_are_spared() {
 
 #[test]
 fn signals_are_spaced_out_by_the_sum_of_the_probability() {
-    // p = 0.1 and a number that always chooses: the sum reaches 0.85 with the ninth packet.
+    // p = 0.1 and a random number of 0: the sum reaches 0.85 with the ninth packet.
     let mut pie = pie_at(PieParams { derandomize: true, ..params() }, 0.1);
     for round in 0..3 {
         for packet in 1..=9 {
@@ -161,7 +161,7 @@ fn signals_are_spaced_out_by_the_sum_of_the_probability() {
             assert_eq!(verdict == Verdict::Mark, packet == 9, "packet {packet} of round {round}");
         }
     }
-    // A number that never chooses, and one that just does not: 8.5 is reached with packet 85 (or 86, by rounding).
+    // Random numbers that never signal: 8.5 is reached with packet 85 (or 86, by rounding).
     for never in [0.999, 0.1] {
         let mut pie = pie_at(PieParams { derandomize: true, ..params() }, 0.1);
         let first = (1..=100).find(|_| arrive(&mut pie, Ecn::Ect0, 50, never) == Verdict::Mark);
@@ -189,7 +189,7 @@ fn update(pie: &mut Pie, packets: u32, ms: u64) {
 }
 
 #[test]
-fn a_burst_is_spared_for_its_allowance_and_an_empty_queue_renews_it() {
+fn the_burst_allowance_exempts_packets_and_an_empty_queue_renews_it() {
     // 45 ms are three updates of 15 ms.
     let mut pie = Pie::new(PieParams { burst: Span::from_millis(45), ..params() }).unwrap();
     for updates in 1..=3 {
@@ -197,7 +197,7 @@ fn a_burst_is_spared_for_its_allowance_and_an_empty_queue_renews_it() {
         pie.law.inner.p = Probability::clamp(0.05);
         assert_eq!(arrive(&mut pie, Ecn::Ect0, 50, 0.0) == Verdict::Mark, updates == 3);
     }
-    // p > 0: nothing renews it, even without a queue.
+    // With p > 0 it is not renewed, even without a queue.
     update(&mut pie, 0, 0);
     assert_eq!(pie.burst, Span::ZERO);
     // p = 0, and no delay now and before.
@@ -207,14 +207,14 @@ fn a_burst_is_spared_for_its_allowance_and_an_empty_queue_renews_it() {
 }
 
 #[test]
-fn an_empty_queue_has_no_delay_whatever_the_last_packet_met() {
+fn an_empty_queue_has_no_delay() {
     let mut pie = pie_at(params(), 0.5);
     update(&mut pie, 0, 80);
     assert_eq!(pie.delay_s, 0.0);
 }
 
 #[test]
-fn switched_off_it_wakes_at_a_third_of_the_buffer_and_sleeps_when_all_is_gone() {
+fn with_on_off_pie_is_active_from_a_third_of_the_buffer_to_an_empty_queue() {
     let mut pie = Pie::new(PieParams { on_off: true, ..params() }).unwrap();
     assert!(!pie.active);
     arrive(&mut pie, Ecn::Ect0, 99, 0.0);
@@ -234,7 +234,7 @@ fn switched_off_it_wakes_at_a_third_of_the_buffer_and_sleeps_when_all_is_gone() 
 }
 
 #[test]
-fn a_byte_limit_wakes_it_too() {
+fn a_third_of_a_byte_limit_activates_pie() {
     let mut pie = Pie::new(PieParams { on_off: true, ..params() }).unwrap();
     let limit = Limit { packets: u32::MAX, bytes: Bytes(30_000) };
     let queue = QueueView { packets: 10, bytes: 10_000, limit, totals: &Totals::default() };
@@ -279,14 +279,14 @@ fn leave(pie: &mut Pie, at_ms: u64, ms: u64, left: u64) {
 }
 
 #[test]
-fn linux_spares_by_the_delay_of_the_packet_that_left_last_and_signals_two_full_packets() {
+fn linuxs_safeguard_uses_the_last_packets_delay_and_does_not_exempt_two_full_packets() {
     // The delay at the last update is 30 ms in both, the last packet's 7 or 8: half of the target is 7.5.
     assert_eq!(arrive(&mut linux_at(0.05, 7), Ecn::Ect0, 50, 0.0), Verdict::Pass);
     assert_eq!(arrive(&mut linux_at(0.05, 8), Ecn::Ect0, 50, 0.0), Verdict::Mark);
     // Two packets of 1000 B.
     assert_eq!(arrive(&mut linux_at(0.05, 8), Ecn::Ect0, 2, 0.0), Verdict::Mark);
     assert_eq!(arrive(&mut linux_at(0.05, 8), Ecn::Ect0, 1, 0.0), Verdict::Pass);
-    // With nothing behind it, it met no delay.
+    // The last packet of the queue has no delay.
     let mut pie = linux_at(0.05, 8);
     leave(&mut pie, 10, 80, 0);
     assert_eq!(pie.delay_s, 0.0);
@@ -316,7 +316,7 @@ fn linuxs_burst_allowance_falls_between_departures_and_nothing_is_summed_meanwhi
 }
 
 #[test]
-fn linux_decays_by_a_64th_and_begins_later() {
+fn linux_decays_by_a_64th_and_starts_later() {
     let mut law = law_at(0.5, 0.0);
     law.params.decay = LINUX_DECAY;
     assert!(near(law.update(0.0).get(), 0.498_125 * 63.0 / 64.0));
@@ -340,7 +340,7 @@ fn in_linux_a_sum_that_is_full_marks_until_a_drop() {
 }
 
 #[test]
-fn small_packets_may_be_spared_in_proportion() {
+fn bytemode_scales_the_probability_of_small_packets() {
     // p = 0.1 for 1000 B, 0.05 for 500 B, and no more than 0.1 for 2000 B.
     let verdict = |bytes, u| {
         let mut pie = pie_at(PieParams { bytemode: true, ..params() }, 0.1);
@@ -354,14 +354,14 @@ fn small_packets_may_be_spared_in_proportion() {
 }
 
 #[test]
-fn a_limit_of_its_own_refuses_what_finds_so_many_waiting() {
+fn a_packet_beyond_the_limit_is_dropped() {
     let mut pie = Pie::new(PieParams { limit: Some(50), ..params() }).unwrap();
     assert_eq!(arrive(&mut pie, Ecn::Ect0, 49, 0.0), Verdict::Pass);
     assert_eq!(arrive(&mut pie, Ecn::Ect0, 50, 0.0), Verdict::Drop(DropReason::Overflow));
 }
 
 #[test]
-fn a_target_or_interval_of_no_time_is_refused() {
+fn a_target_or_interval_of_zero_is_an_error() {
     let with = |law| Pie::new(PieParams { law, ..params() }).unwrap_err().param;
     assert_eq!(with(PieLawParams { target_s: 0.0, ..PieLawParams::default() }), "target");
     assert_eq!(with(PieLawParams { interval: Span::ZERO, ..PieLawParams::default() }), "interval");
@@ -369,7 +369,7 @@ fn a_target_or_interval_of_no_time_is_refused() {
 }
 
 #[test]
-fn only_a_pie_that_no_update_would_move_is_left_asleep() {
+fn pie_is_quiescent_only_if_no_update_changes_its_state() {
     let fresh = |change: fn(&mut PieParams)| {
         let mut params = params();
         change(&mut params);

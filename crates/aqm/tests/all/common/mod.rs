@@ -1,4 +1,4 @@
-//! What the tests share: how many random cases, draws that are known beforehand, and a network.
+//! Common helpers of the integration tests: configuration of property tests, deterministic draws, a network.
 
 use aqumen_aqm::Network;
 use aqumen_units::Rate;
@@ -7,8 +7,7 @@ use proptest::test_runner::RngSeed;
 
 pub(crate) use crate::testing::Fixed;
 
-/// So many cases from a fixed seed, so that a failure has a cause. `PROPTEST_CASES` and `PROPTEST_RNG_SEED` override
-/// both, for long runs.
+/// Property tests with `cases` cases from a fixed seed. `PROPTEST_CASES` and `PROPTEST_RNG_SEED` override both.
 pub(crate) fn config(cases: u32) -> ProptestConfig {
     let from_environment = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     let given = |name| std::env::var_os(name).is_some();

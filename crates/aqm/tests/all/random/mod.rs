@@ -1,5 +1,4 @@
-//! What random operations on one queue and on several share: the link, limits, draws, and a
-//! record of what became of packets.
+//! Common helpers of the property tests: the link, limits, draws, and a log of fates.
 
 use aqumen_aqm::{DropReason, Fates, Handle, Limit, Network};
 use aqumen_units::{Bytes, Rate};
@@ -18,14 +17,14 @@ pub(crate) const NETWORK: Network = Network {
     buffer_pkts: 300.0,
 };
 
-/// Limits, small, usual and none.
+/// Small, usual and unlimited capacities.
 pub(crate) fn limits() -> impl Strategy<Value = Limit> {
     let packets = prop_oneof![Just(1), Just(300), Just(u32::MAX), 1..1000u32];
     let bytes = prop_oneof![3 => Just(u64::MAX), 1 => Just(0), 1 => 0..1_000_000u64];
     (packets, bytes).prop_map(|(packets, bytes)| Limit { packets, bytes: Bytes(bytes) })
 }
 
-/// What became of a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Fate {
     Marked(Handle),
@@ -33,7 +32,7 @@ pub(crate) enum Fate {
     Sent(Handle),
 }
 
-/// Notes the fates that a discipline decides.
+/// Records the fates of packets.
 #[derive(Default)]
 pub(crate) struct Log(pub(crate) Vec<Fate>);
 

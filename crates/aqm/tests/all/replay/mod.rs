@@ -1,4 +1,4 @@
-//! What replays of the known answers in `vectors/` share.
+//! Common helpers for replaying the test vectors in `vectors/`.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -26,15 +26,14 @@ pub(crate) fn rows(file: &Value) -> &[Value] {
     file["rows"].as_array().unwrap()
 }
 
-/// Compares as the file asks, and says at the end how far off the worst figure was: `aqumen
-/// validate vectors` reads that.
+/// Compares values with the tolerance of a vector file, and prints the largest error for `aqumen validate vectors`.
 pub(crate) struct Compare {
     name: String,
     algorithm: String,
     relative: f64,
     absolute: f64,
     figures: Cell<u64>,
-    /// Largest error as a share of what is allowed.
+    /// Largest error relative to the tolerance.
     worst: Cell<f64>,
 }
 
@@ -85,7 +84,7 @@ fn view<'a>(queue: &VecDeque<u32>, limit: u64, totals: &'a Totals) -> QueueView<
     }
 }
 
-/// The host of the event vectors: the packet in transmission still counts, and the limit is the files'.
+/// Host of the event vectors: the packet in transmission counts as queued.
 pub(crate) struct Host<A> {
     pub(crate) aqm: A,
     pub(crate) queue: VecDeque<u32>,
@@ -182,7 +181,7 @@ pub(crate) fn red_host<A: Aqm>(aqm: A, params: &Value) -> Host<A> {
     }
 }
 
-/// Compares the state of RED or one of its relatives with what the event says; returns what the algorithm shows.
+/// Compares the state of RED or a variant with an event's; returns the observed state.
 pub(crate) fn check_red<A: Aqm>(
     compare: &Compare,
     where_: &str,
