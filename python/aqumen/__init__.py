@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from aqumen.custom import Network, PacketAqm, Param, SampledLaw, TrafficSource
     from aqumen.errors import Cancelled, CustomError, EngineError, Error, MissingExtra, OutputError, ScenarioError
     from aqumen.explain.transient import Transient
-    from aqumen.ranking import Place, Ranking
+    from aqumen.ranking import Rank, Ranking
     from aqumen.result import Result
     from aqumen.scenario import Scenario
     from aqumen.session import Session, what_if
@@ -40,7 +40,7 @@ __all__ = [
     "OutputError",
     "PacketAqm",
     "Param",
-    "Place",
+    "Rank",
     "Ranking",
     "Result",
     "SampledLaw",
@@ -65,7 +65,7 @@ _HOMES = {
     "comparison": ("Comparison", "compare", "run"),
     "errors": ("Cancelled", "EngineError", "Error", "MissingExtra", "OutputError", "CustomError", "ScenarioError"),
     "custom": ("Network", "PacketAqm", "Param", "SampledLaw", "TrafficSource"),
-    "ranking": ("Place", "Ranking"),
+    "ranking": ("Rank", "Ranking"),
     "result": ("Result",),
     "scenario": ("Scenario",),
     "session": ("Session", "what_if"),

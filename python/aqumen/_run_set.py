@@ -11,9 +11,9 @@ from aqumen._files import json_text
 from aqumen._run import RunData
 from aqumen._statistics import dropped, summarize, summarize_metric
 from aqumen.errors import ScenarioError
-from aqumen.explain.disagreement import mismatch
+from aqumen.explain.disagreement import disagreement
 from aqumen.explain.transient import transients
-from aqumen.ranking.order import GOALS, Place, Ranking, rank
+from aqumen.ranking.order import GOALS, Rank, Ranking, rank
 from aqumen.scenario import Scenario
 
 __all__ = ["SCHEMA", "RunSet", "Runs"]
@@ -109,7 +109,7 @@ class RunSet(Generic[R]):
             "windows": first["windows"],
             "runs": {"wanted": self.wanted, "finished": len(self.results)},
             "ranking": _ranking_dict(self.ranking(), self.results[0].engine),
-            "mismatch": self.mismatch(),
+            "mismatch": self.disagreement(),
             "aqms": aqms,
         }
 
@@ -117,11 +117,11 @@ class RunSet(Generic[R]):
         """Return the comparison as JSON text."""
         return json_text(self.to_dict(), indent=2)
 
-    def mismatch(self) -> dict[str, Any]:
+    def disagreement(self) -> dict[str, Any]:
         """Return the differences between engines in the queue; empty with one engine."""
         if len({run.label for run in self.results}) == len({run.spec for run in self.results}):
             return {}
-        return mismatch(self.results)
+        return disagreement(self.results)
 
     def ranking(self) -> Ranking:
         """Return the ranking of the AQMs on the first recorded link in the window `steady`, best first.
@@ -152,14 +152,14 @@ class RunSet(Generic[R]):
                 labels[run.spec].append(run.label)
         return labels
 
-    def rows(self, ranking: Ranking) -> list[tuple[Place | None, str]]:
+    def rows(self, ranking: Ranking) -> list[tuple[Rank | None, str]]:
         """Return the rows of a ranking: place and label. An AQM on another engine follows it without a place.
 
         Args:
             ranking: Result of `ranking`.
         """
         below = {first: others for first, *others in self.by_aqm.values()}
-        rows: list[tuple[Place | None, str]] = []
+        rows: list[tuple[Rank | None, str]] = []
         for place in ranking.places:
             rows += [(place, place.aqm), *((None, label) for label in below[place.aqm])]
         return rows

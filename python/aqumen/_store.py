@@ -211,8 +211,8 @@ class Digests:
             engine: Name of the engine, such as `packet`.
         """
         parts = [str(LAYOUT), engine, _core.__version__, built(engine), scenario.to_toml()]
-        if scenario.own:
-            parts.append(digest(scenario.own))
+        if scenario.custom:
+            parts.append(digest(scenario.custom))
         self._shared = "\0".join(parts).encode()
         self._scenario = scenario
         self._plans: dict[str | None, bytes] = {}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from aqumen._store import Digests, Store
     from aqumen.aqms import Aqm
-    from aqumen.custom import Own
+    from aqumen.custom import CustomClass
 
 __all__ = ["Comparison", "compare", "run"]
 
@@ -39,7 +39,7 @@ SEEDS_MAX = 100_000
 
 def run(
     scenario: Scenario | str | os.PathLike[str],
-    aqm: str | Aqm | Own | None = None,
+    aqm: str | Aqm | CustomClass | None = None,
     seed: int = 1,
     engine: str = "packet",
     *,
@@ -80,7 +80,7 @@ def run(
 
 def compare(
     scenario: Scenario | str | os.PathLike[str],
-    aqms: Sequence[str | Aqm | Own],
+    aqms: Sequence[str | Aqm | CustomClass],
     seeds: int | Sequence[int] = 20,
     engine: str | Sequence[str] = "packet",
     *,

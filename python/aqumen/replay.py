@@ -21,7 +21,7 @@ from aqumen.errors import Cancelled, ScenarioError
 from aqumen.scenario import _catalogue
 
 if TYPE_CHECKING:
-    from aqumen.custom import Own
+    from aqumen.custom import CustomClass
 
 __all__ = ["Capture", "Replay"]
 
@@ -55,7 +55,7 @@ class Capture:
         *,
         rate: str | None = None,
         load: float | None = None,
-        own: Sequence[Own] = (),
+        custom: Sequence[CustomClass] = (),
         on_progress: Callable[[float], bool] | None = None,
         **settings: str | float | None,
     ) -> None:
@@ -65,7 +65,7 @@ class Capture:
             file: A pcap or pcapng file, which may be compressed by gzip.
             rate: Rate of the link: "10Mbit".
             load: Offered load, such as 0.95, in place of the rate.
-            own: Custom AQM classes that SPECs may name.
+            custom: Custom AQM classes that SPECs may name.
             on_progress: Called with the fraction read, 0 to 1; returning `False` stops.
             settings: Other options of `aqumen replay`: `buffer="200pkt"`, `speedup=2`.
 
@@ -78,7 +78,7 @@ class Capture:
         self.file = os.fspath(file)
         check_file(self.file)
         try:
-            self._core = _core.survey(self.file, pairs, on_progress, _catalogue(own))
+            self._core = _core.survey(self.file, pairs, on_progress, _catalogue(custom))
         except _core.ScenarioError as error:
             raise ScenarioError(str(error)) from None
         except _core.Cancelled as error:

@@ -12,7 +12,7 @@ from typing import Any
 
 from aqumen import _core, _experiments
 from aqumen._files import check_file
-from aqumen.custom import Own, catalogue, name_of
+from aqumen.custom import CustomClass, catalogue, name_of
 from aqumen.errors import ScenarioError
 
 __all__ = ["Scenario", "as_scenario"]
@@ -27,17 +27,17 @@ class Scenario:
 
     core: _core.Scenario
     """The compiled scenario."""
-    own: tuple[Own, ...] = ()
+    custom: tuple[CustomClass, ...] = ()
     """Custom AQMs and traffic sources that the scenario may use."""
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], own: Sequence[Own] = ()) -> Scenario:
+    def load(cls, path: str | os.PathLike[str], custom: Sequence[CustomClass] = ()) -> Scenario:
         """Read a scenario file or an experiment that comes with Aqumen.
 
         Args:
             path: A TOML file or the name of an experiment: `arm-pfc/exp1`. A cell of a sweep and variants follow an
                 `@`: `aqm-mo/rtt@464ms,ecn`.
-            own: Custom AQMs that the scenario may use and custom traffic sources that it must use.
+            custom: Custom AQMs that the scenario may use and custom traffic sources that it must use.
 
         Raises:
             ScenarioError: The file is missing or not a valid scenario; the message names file, line and key.
@@ -46,45 +46,45 @@ class Scenario:
             base, at, cell = os.fspath(path).rpartition("@")
             former = _experiments.cell_of(base if at else path)
             if former is not None:
-                return cls.load(f"{former},{cell}" if at else former, own)
+                return cls.load(f"{former},{cell}" if at else former, custom)
             if at:
-                return cls.load(base, own).cell(cell)
+                return cls.load(base, custom).cell(cell)
             experiment = _experiments.find(path)
             if experiment is not None:
-                return cls.parse(experiment.text, f"{experiment.name}.toml", own)
+                return cls.parse(experiment.text, f"{experiment.name}.toml", custom)
             if not os.fspath(path).endswith(".toml"):
                 raise ScenarioError(f"{os.fspath(path)}: {_experiments.suggestion(path)}")
         check_file(path)
         try:
-            return cls(_core.Scenario.load(os.fspath(path), _catalogue(own)), tuple(own))
+            return cls(_core.Scenario.load(os.fspath(path), _catalogue(custom)), tuple(custom))
         except _core.ScenarioError as error:
             raise ScenarioError(str(error)) from None
 
     @classmethod
-    def parse(cls, text: str, file: str = "scenario", own: Sequence[Own] = ()) -> Scenario:
+    def parse(cls, text: str, file: str = "scenario", custom: Sequence[CustomClass] = ()) -> Scenario:
         """Parse a scenario.
 
         Args:
             text: TOML text.
             file: File name for error messages.
-            own: Classes of custom AQMs and traffic sources that the scenario may use.
+            custom: Classes of custom AQMs and traffic sources that the scenario may use.
         """
         try:
-            return cls(_core.Scenario.parse(text, file, _catalogue(own)), tuple(own))
+            return cls(_core.Scenario.parse(text, file, _catalogue(custom)), tuple(custom))
         except _core.ScenarioError as error:
             raise ScenarioError(str(error)) from None
 
-    def knowing(self, own: Sequence[Own]) -> Scenario:
+    def knowing(self, custom: Sequence[CustomClass]) -> Scenario:
         """Return a copy that may use more custom AQMs and traffic sources.
 
         Args:
-            own: Classes to add; one replaces a class of equal name.
+            custom: Classes to add; one replaces a class of equal name.
         """
-        more = [each for each in own if each not in self.own]
+        more = [each for each in custom if each not in self.custom]
         if not more:
             return self
         names = {name_of(each) for each in more}
-        known = (*(each for each in self.own if name_of(each) not in names), *more)
+        known = (*(each for each in self.custom if name_of(each) not in names), *more)
         catalogue = _catalogue(known)
         assert catalogue is not None
         try:
@@ -233,7 +233,7 @@ class Scenario:
         return self.core.aqm_names()
 
     @property
-    def own_traffic(self) -> dict[str, str]:
+    def custom_traffic(self) -> dict[str, str]:
         """Flow groups with a custom traffic source, and the name of the source."""
         return dict(self.core.custom_traffic())
 
@@ -241,10 +241,10 @@ class Scenario:
         return f"Scenario({self.name!r}, {self.title!r})"
 
 
-def _catalogue(own: Sequence[Own]) -> _core.Catalogue | None:
-    if not own:
+def _catalogue(custom: Sequence[CustomClass]) -> _core.Catalogue | None:
+    if not custom:
         return None
-    return catalogue(tuple(own))
+    return catalogue(tuple(custom))
 
 
 def as_scenario(scenario: Scenario | str | os.PathLike[str]) -> Scenario:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from aqumen.custom import Own
+    from aqumen.custom import CustomClass
 
 T = TypeVar("T")
 
@@ -158,7 +158,7 @@ class Session:
     def __init__(
         self,
         scenario: Scenario | str | os.PathLike[str],
-        aqm: str | Own | object | None = None,
+        aqm: str | CustomClass | object | None = None,
         seed: int = 1,
         *,
         packets: bool = True,

@@ -65,7 +65,7 @@ class Scenario:
         self.text, self.changes = text, changes
 
     @staticmethod
-    def load(path, own=None):
+    def load(path, custom=None):
         try:
             with open(path, encoding="utf-8") as file:
                 text = file.read()
@@ -76,7 +76,7 @@ class Scenario:
         return Scenario.parse(text, path)
 
     @staticmethod
-    def parse(text, file="scenario", own=None):
+    def parse(text, file="scenario", custom=None):
         for number, line in enumerate(text.splitlines(), 1):
             if line.startswith("durration"):
                 raise ScenarioError(f"{file}:{number}: unknown key `durration`; did you mean `duration`?")

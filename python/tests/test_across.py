@@ -25,10 +25,10 @@ def made(delay_s, used, flows=None, lost=0.01):
     return {"aqm": {"nominal": {"base_rtt_s": 0.1}}, "links": {"l": {"steady": link}}, "flows": groups}
 
 
-PLACES = [
-    networks.Place(cell="rfc7928/aggressive", target="25ms"),
-    networks.Place(cell="rfc7928/bursts", target="25ms", slow=True),
-    networks.Place(cell="everyday/backbone@cubic", target="20ms"),
+NETWORKS = [
+    networks.Network(cell="rfc7928/aggressive", target="25ms"),
+    networks.Network(cell="rfc7928/bursts", target="25ms", slow=True),
+    networks.Network(cell="everyday/backbone@cubic", target="20ms"),
 ]
 PROVIDED = {"short": {"fct_10kB_100kB_mean_s": 0.2}, "long": {"jain_fairness": 0.9}}
 # As they come PIE is the quickest; at one target CoDel is, by a little.
@@ -57,7 +57,7 @@ class Made:
 def study(monkeypatch):
     monkeypatch.setattr(networks, "Records", Made)
     monkeypatch.setattr(networks, "DRAWN", 1)
-    return networks.Study([1, 2, 3], aqms=["pie", "codel"], places=PLACES)
+    return networks.Study([1, 2, 3], aqms=["pie", "codel"], places=NETWORKS)
 
 
 def test_each_aqm_runs_as_it_comes_and_at_the_target_of_the_place(study):
@@ -73,9 +73,9 @@ def test_each_aqm_runs_as_it_comes_and_at_the_target_of_the_place(study):
 
 def test_an_aqm_whose_target_equals_that_of_the_network_runs_once(monkeypatch):
     monkeypatch.setattr(networks, "Records", Made)
-    bursts = networks.Place(cell="rfc7928/bursts", target="15ms")
+    bursts = networks.Network(cell="rfc7928/bursts", target="15ms")
     # Its capacity changes, which some AQMs answer by what they were given.
-    varying = networks.Place(cell="rfc7928/varying-capacity", target="15ms")
+    varying = networks.Network(cell="rfc7928/varying-capacity", target="15ms")
     study = networks.Study([1, 2], aqms=["pie", "codel"], places=[bursts, varying])
     # PIE's target is 15 ms, CoDel's 5 ms.
     assert study.records.wanted[bursts.cell] == ["droptail", "pie", "codel", "codel:target=15ms"]
@@ -105,7 +105,7 @@ def test_seeds_beyond_the_first_are_for_what_a_situation_compares_and_for_drawn_
 def test_a_household_without_an_aqm_is_its_line_as_it_is(monkeypatch):
     """Nobody has a shaper with a buffer of 20 000 packets and no AQM."""
     monkeypatch.setattr(networks, "Records", Made)
-    uplink = next(place for place in networks.PLACES if place.cell == "everyday/uplink@cubic")
+    uplink = next(place for place in networks.NETWORKS if place.cell == "everyday/uplink@cubic")
     study = networks.Study([1, 2], aqms=["pie", "codel"], places=[uplink])
     wanted = study.records.wanted
     assert wanted["everyday/uplink@cubic"] == ["pie", "codel", "codel:target=15ms"]
@@ -152,11 +152,11 @@ def test_how_alike_seeds_rank_is_told(study):
 
 def test_a_quick_ranking_leaves_out_what_is_slow(monkeypatch):
     monkeypatch.setattr(networks, "Records", Made)
-    quick = networks.Study([1], quick=True, aqms=["pie"], places=PLACES)
+    quick = networks.Study([1], quick=True, aqms=["pie"], places=NETWORKS)
     assert list(quick.records.wanted) == ["rfc7928/aggressive", "everyday/backbone@cubic"]
     assert quick.drawn == []
     # Those that take long are the papers' but two, and half of RFC 7928's.
-    assert [place.cell for place in networks.PLACES if not place.slow] == [
+    assert [place.cell for place in networks.NETWORKS if not place.slow] == [
         "rfc7928/tcp-friendly",
         "rfc7928/unresponsive@udp-half,beside",
         "rfc7928/bursts",
@@ -176,9 +176,9 @@ def test_a_quick_ranking_leaves_out_what_is_slow(monkeypatch):
         "everyday/backbone@cubic-ecn",
     ]
     # Each situation is run in a quick one, too.
-    cells = {place.cell for place in networks.PLACES if not place.slow}
+    cells = {place.cell for place in networks.NETWORKS if not place.slow}
     assert all(cells & set(situation.cells) for situation in networks.SITUATIONS)
-    assert all(set(situation.cells) <= {place.cell for place in networks.PLACES} for situation in networks.SITUATIONS)
+    assert all(set(situation.cells) <= {place.cell for place in networks.NETWORKS} for situation in networks.SITUATIONS)
 
 
 def test_the_target_alone_can_turn_the_order(study):
@@ -296,14 +296,14 @@ def test_an_aqm_that_a_place_refuses_is_named_and_not_ranked(monkeypatch):
             raise verb.ScenarioError("no")
 
     monkeypatch.setattr(Scenario, "check_aqm", check)
-    study = networks.Study([1, 2], aqms=["codel", "pie"], places=PLACES)
+    study = networks.Study([1, 2], aqms=["codel", "pie"], places=NETWORKS)
     assert study.refused == {"codel": "rfc7928/aggressive: no"}
     assert study.aqms == ["droptail", "pie"]
 
 
 def test_a_place_may_end_before_its_scenario_and_judge_another_link(monkeypatch):
     monkeypatch.setattr(networks, "Records", Made)
-    place = networks.Place(cell="arm-pfc/parking-lot", target="53ms", until="20s", link="link2")
+    place = networks.Network(cell="arm-pfc/parking-lot", target="53ms", until="20s", link="link2")
     study = networks.Study([1], aqms=["pie"], places=[place])
     assert study.records.scenarios[place.cell].plan(1, "pie")["duration_s"] == 20
     idle, busy = made(0.001, 0.1)["links"]["l"], made(0.02, 0.9)["links"]["l"]
@@ -315,11 +315,11 @@ def test_a_place_may_end_before_its_scenario_and_judge_another_link(monkeypatch)
 
 
 def test_each_network_is_compared_once_and_its_link_under_test():
-    cells = [place.cell for place in networks.PLACES]
+    cells = [place.cell for place in networks.NETWORKS]
     assert len(set(cells)) == len(cells)
     papers = {cell.partition("/")[0] for cell in cells}
     assert papers >= {"rfc7928", "arm-pfc", "paqm", "aqm-mo", "aaqm", "self-tuning", "everyday"}
-    for place in networks.PLACES:
+    for place in networks.NETWORKS:
         if place.link is not None:
             links = Scenario.load(place.cell).plan(1, "droptail")["links"]
             assert any(link["name"] == place.link and link["record"] for link in links)
@@ -465,7 +465,7 @@ def test_who_is_not_told_apart_is_a_tie_and_no_pick():
 def test_the_command_tells_both_orders_and_the_picks(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(networks, "Records", Made)
     monkeypatch.setattr(
-        networks.Study.__init__, "__kwdefaults__", {**networks.Study.__init__.__kwdefaults__, "places": PLACES}
+        networks.Study.__init__, "__kwdefaults__", {**networks.Study.__init__.__kwdefaults__, "places": NETWORKS}
     )
     command = ["reproduce", "ranking", "--aqm", "pie", "--aqm", "codel", "--seeds", "2"]
     assert main([*command, "--json", "--out", str(tmp_path)]) == 0
@@ -503,7 +503,7 @@ def test_who_moves_is_told_by_the_measure_that_counts():
 def test_eight_networks_beside_those_of_the_situations_run_with_every_seed(monkeypatch):
     monkeypatch.setattr(networks, "Records", Made)
     compared = {cell for situation in networks.SITUATIONS for cell in situation.cells}
-    others = [place for place in networks.PLACES if place.cell not in compared][:12]
+    others = [place for place in networks.NETWORKS if place.cell not in compared][:12]
     cells = {place.cell for place in others}
     drawn = networks.Study([1, 2], aqms=["pie"], places=others).drawn
     assert len(set(drawn)) == len(drawn) == 8

@@ -189,7 +189,7 @@ def test_doctor_says_what_is_here_and_how_to_get_the_rest(capsys, monkeypatch):
 @pytest.mark.parametrize("columns", ["60", "80", ""])
 def test_doctor_cuts_no_path(capsys, monkeypatch, columns):
     program = "/opt/somebody/with/a/long/name/.cache/aqumen/ns3/dumbbell-4ce1bee3486fc650"
-    monkeypatch.setattr("aqumen.engines.peer_program", lambda peer: program)
+    monkeypatch.setattr("aqumen.engines.external_program", lambda peer: program)
     monkeypatch.setenv("COLUMNS", columns)
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
-from test_across import PLACES
+from test_across import NETWORKS
 from test_across import Made as Ranked
 from test_claims_findings import rfc_run
 
@@ -351,7 +351,7 @@ def as_parquet(parquet, *args):
 @pytest.fixture
 def ranking(monkeypatch):
     monkeypatch.setattr(networks, "Records", Ranked)
-    kept = {**networks.Study.__init__.__kwdefaults__, "places": PLACES}
+    kept = {**networks.Study.__init__.__kwdefaults__, "places": NETWORKS}
     monkeypatch.setattr(networks.Study.__init__, "__kwdefaults__", kept)
 
 

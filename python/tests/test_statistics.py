@@ -18,7 +18,7 @@ from aqumen.engines.external.crosscheck import (
     table,
     validate,
 )
-from aqumen.explain.disagreement import averaged, mismatch
+from aqumen.explain.disagreement import averaged, disagreement
 from aqumen.ranking import GOALS, rank
 
 # Equivalence.
@@ -273,7 +273,7 @@ def test_a_curve_is_averaged_over_runs_and_over_the_last_second():
 
 def test_engines_are_held_against_the_first():
     runs = [run("packet", 1, [0, 2, 4, 6, 8, 10]), run("fluid", 1, [1, 3, 5, 7, 9, 11]), run("x", 1, [1], spec="red")]
-    found = mismatch(runs)
+    found = disagreement(runs)
     assert set(found) == {"fluid"}
     assert found["fluid"]["reference"] == "packet"
     links = found["fluid"]["links"]["l"]
@@ -282,8 +282,8 @@ def test_engines_are_held_against_the_first():
     assert links["all"]["curve_rms_pkts"] == pytest.approx(1)
     assert links["after"]["curve_rms_pkts"] is None
     # Within a window, its beginning left out: at 1.5 s and later they are 3 apart.
-    apart = mismatch([run("packet", 1, [0] * 6), run("fluid", 1, [0, 0, 6, 0, 6, 0])])["fluid"]["links"]["l"]
+    apart = disagreement([run("packet", 1, [0] * 6), run("fluid", 1, [0, 0, 6, 0, 6, 0])])["fluid"]["links"]["l"]
     assert apart["late"]["curve_rms_pkts"] == 3
     assert apart["all"]["curve_rms_pkts"] == pytest.approx(3 * math.sqrt(4 / 6))
-    unknown = mismatch([run("packet", 1, [0] * 6), run("theory", 1, [0] * 6)])
+    unknown = disagreement([run("packet", 1, [0] * 6), run("theory", 1, [0] * 6)])
     assert unknown["theory"]["links"]["l"]["all"]["queue_mean_difference_pkts"] == 0

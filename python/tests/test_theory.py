@@ -10,7 +10,7 @@ import pytest
 import aqumen
 from aqumen import theory
 from aqumen.cli import main
-from aqumen.explain.prediction import beside
+from aqumen.explain.prediction import compare_prediction
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments" / "arm-pfc"
 
@@ -563,7 +563,7 @@ def test_a_link_that_holds_nobody_back_is_expected_to_be_empty():
     measured = dict.fromkeys(
         ("queue_mean_pkts", "queue_std_pkts", "utilization", "sojourn_mean_s", "mark_ratio", "early_drop_ratio"), None
     )
-    told = beside("link", "all", expected, {**measured, "overflow_drop_ratio": None}, None, None)
+    told = compare_prediction("link", "all", expected, {**measured, "overflow_drop_ratio": None}, None, None)
     assert told.measured["signal_ratio"] is None
     assert told.notes == ["no flow is limited by this link: the queue is expected to be empty"]
 
@@ -574,8 +574,12 @@ def test_without_margins_the_blame_is_laid_where_they_were_looked_for():
     measured = dict.fromkeys(("queue_std_pkts", "sojourn_mean_s", "mark_ratio", "early_drop_ratio"))
     measured |= {"queue_mean_pkts": 300.0, "utilization": 1.0, "overflow_drop_ratio": 0.0}
     args = ("bottleneck", "steady", expected, measured, None, None)
-    assert beside(*args).notes[-1].endswith("300 packets where 100 were expected: this AQM has no operating point")
-    assert not any("has no operating point" in note for note in beside(*args, loops=False).notes)
+    assert (
+        compare_prediction(*args)
+        .notes[-1]
+        .endswith("300 packets where 100 were expected: this AQM has no operating point")
+    )
+    assert not any("has no operating point" in note for note in compare_prediction(*args, loops=False).notes)
 
 
 @pytest.mark.parametrize("engine", ["fluid", "theory"])

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from aqumen.explain import prediction
-from aqumen.explain.prediction import Beside
+from aqumen.explain.prediction import Prediction
 from aqumen.view.report import theory
 
 PREDICTED = {"queue_mean_pkts": 100.0, "signal_ratio": 0.0123, "utilization": 1.0, "sojourn_mean_s": 0.1}
@@ -15,7 +15,7 @@ NOISE = {"queue_std_pkts": 12.3, "qacd_pkts": 9.8, "queue_p95_pkts": 121.0}
 
 
 def told(link="core", window="steady", notes=("packets are <few>",), **point):
-    return Beside(
+    return Prediction(
         link=link,
         window=window,
         predicted={**PREDICTED, **NOISE},

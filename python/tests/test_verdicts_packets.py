@@ -66,7 +66,7 @@ def judged(cases):
         series, (start, _) = run.series("bottleneck"), run.data["windows"]["steady"]
         seen = series.t_s > start
         deviation = noise["queue_std_pkts"]
-        told = theory.swing(series.t_s[seen], series.queue_pkts[seen], series.probability[seen], deviation)
+        told = theory.oscillation(series.t_s[seen], series.queue_pkts[seen], series.probability[seen], deviation)
         if told is not None:
             yield aqm, case, oscillates == told.oscillates, margins["exact"]["gain_margin"], told, analysis["expected"]
 

@@ -18,6 +18,8 @@ from aqumen._statistics import MARK, NOTE
 from aqumen.cli import talk
 from aqumen.cli.options import (
     aqms_option,
+    custom_classes,
+    custom_option,
     engines_option,
     figures_option,
     flent_option,
@@ -27,8 +29,6 @@ from aqumen.cli.options import (
     load,
     named_too,
     out_option,
-    own_classes,
-    own_option,
     scenario_argument,
     set_option,
     spec_list,
@@ -59,7 +59,7 @@ __all__ = ["compare", "first_interrupt", "means_table", "tables_of"]
 @click.command()
 @scenario_argument
 @aqms_option(" Default: the scenario's AQM and droptail.")
-@own_option
+@custom_option
 @traffic_option
 @click.option("--seeds", type=int, default=20, show_default=True, metavar="N", help="Number of seeds: 1 to N.")
 @engines_option
@@ -105,9 +105,9 @@ def compare(
     """
     if form == "parquet" and not as_json:
         check_parquet(sys.stdout.isatty())
-    own = own_classes(aqm_from, traffic_from)
-    loaded = load(scenario, set_, until, target, own)
-    specs = named_too(spec_list(aqm), own) or _default_specs(loaded, engine)
+    custom = custom_classes(aqm_from, traffic_from)
+    loaded = load(scenario, set_, until, target, custom)
+    specs = named_too(spec_list(aqm), custom) or _default_specs(loaded, engine)
     if flent is not None:
         flent_files.check(engine)
     gathering = Gathering(loaded, specs, seeds, engine or ["packet"], out=out, rank_by=rank_by, force=force)
@@ -203,7 +203,7 @@ def tables_of(comparison: Comparison) -> list[Table | str]:
         comparison: The finished runs, by engine, AQM and seed.
     """
     ranking = comparison.ranking()
-    found = comparison.mismatch()
+    found = comparison.disagreement()
     engines = list(dict.fromkeys(run.engine for run in comparison.results))
     heading = [
         f"{comparison.scenario.name}: {comparison.scenario.title}",
@@ -217,7 +217,7 @@ def tables_of(comparison: Comparison) -> list[Table | str]:
         heading.append(f"AQMs are ranked on {engines[0]} alone, by {ranking.words}.")
     shown: list[Table | str] = [
         "\n".join(heading),
-        *mismatch_tables(comparison, ranking.window),
+        *disagreement_tables(comparison, ranking.window),
         _ranking_table(comparison, ranking),
         "",
         _note(comparison, ranking),
@@ -231,7 +231,7 @@ def _ranking_table(comparison: Comparison, ranking: Ranking) -> Table:
     """Return places, letter groups and means; an AQM that ran on several engines has no place."""
     goal = [(f.key, f.title, f.unit, f.factor, f.digits) for f in ranking.goal.figures]
     columns = [*goal, *(column for column in HEADLINE if column[0] not in {key for key, *_ in goal})]
-    ranked = len(ranking.places) > 1 or not comparison.mismatch()
+    ranked = len(ranking.places) > 1 or not comparison.disagreement()
     grouped = ranked and any(place.group for place in ranking.places)
     rows = []
     for place, label in comparison.rows(ranking):
@@ -310,14 +310,14 @@ def means_table(
     return talk.filled(f"\n{title}", heads, cells, names=len(names))
 
 
-def mismatch_tables(comparison: Comparison, window: str) -> list[Table | str]:
+def disagreement_tables(comparison: Comparison, window: str) -> list[Table | str]:
     """Table of the differences between engines in the queue; empty with a single engine.
 
     Args:
         comparison: The finished runs, by engine, AQM and seed.
         window: `steady`, `all`, or a window of the scenario.
     """
-    found = comparison.mismatch()
+    found = comparison.disagreement()
     if not found:
         return []
     made = talk.table(

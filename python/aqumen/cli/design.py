@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from aqumen import __version__
 from aqumen._files import laid_out
 from aqumen.cli import talk
-from aqumen.cli.options import PATH, json_option, load, named_too, own_classes, own_option
+from aqumen.cli.options import PATH, custom_classes, custom_option, json_option, load, named_too
 from aqumen.errors import OutputError, ScenarioError
 from aqumen.explain.prediction import predict
 from aqumen.theory import Design, RobustAqm, RobustPi, StabilityMap, robust_pi, stability_map
@@ -33,7 +33,7 @@ MAP_POINTS = 100
 
 @click.command()
 @click.argument("aqm", metavar="SPEC", required=False)
-@own_option
+@custom_option
 @click.option("--capacity", metavar="RATE", help="Capacity: 30Mbit.")
 @click.option("--flows", type=float, metavar="N", help="Long-lived flows.")
 @click.option("--rtt", metavar="TIME", help="Base RTT, without queueing.")
@@ -119,8 +119,8 @@ def design(
         raise ScenarioError("--kind and --map exclude each other: --plot holds one picture")
     if (rtt is None) == (r0 is None):
         raise ScenarioError("give either --rtt (without queueing) or --r0 (at the target)")
-    own = own_classes(aqm_from)
-    specs = named_too([], own) if aqm is None else [aqm]
+    custom = custom_classes(aqm_from)
+    specs = named_too([], custom) if aqm is None else [aqm]
     if len(specs) != 1:
         raise ScenarioError("name one AQM: aqumen design SPEC, perhaps with --aqm-from FILE:CLASS")
     found = design_for(
@@ -133,7 +133,7 @@ def design(
         packet=packet,
         buffer=buffer,
         model=model,
-        own=own,
+        custom=custom,
     )
     if scalable is not None:
         if rtt is None:
@@ -181,9 +181,9 @@ def _of_scenario(
     scenario: str, aqm: str | None, aqm_from: tuple[str, ...], queues: Sequence[str], as_json: bool
 ) -> int:
     """An AQM at the queues of a scenario, several links that share flows included."""
-    own = own_classes(aqm_from)
-    loaded = load(Path(scenario), (), None, None, own)
-    named = [aqm] if aqm is not None else named_too([], own)
+    custom = custom_classes(aqm_from)
+    loaded = load(Path(scenario), (), None, None, custom)
+    named = [aqm] if aqm is not None else named_too([], custom)
     if len(named) > 1:
         raise ScenarioError("name one AQM: aqumen design SPEC --scenario FILE")
     predicted = predict(loaded, named[0] if named else None)

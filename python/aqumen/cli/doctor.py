@@ -45,9 +45,9 @@ def doctor() -> int:
         "processors": f"{engines.cores()} available",
         "experiments": str(folder) if folder else f"{len(_core.experiments())} compiled in",
     }
-    for peer in engines.peers():
+    for peer in engines.external_names():
         try:
-            rows[f"engine {peer}"] = str(engines.peer_program(peer))
+            rows[f"engine {peer}"] = str(engines.external_program(peer))
         except EngineError as error:
             rows[f"engine {peer}"] = f"missing: {error}"
     for program, (use, source) in PROGRAMS.items():

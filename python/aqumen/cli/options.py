@@ -15,11 +15,13 @@ from aqumen.scenario import Scenario
 from aqumen.view.export import FORMATS
 
 if TYPE_CHECKING:
-    from aqumen.custom import Own
+    from aqumen.custom import CustomClass
 
 __all__ = [
     "PATH",
     "aqms_option",
+    "custom_classes",
+    "custom_option",
     "engine_option",
     "engines_option",
     "figures_option",
@@ -30,8 +32,6 @@ __all__ = [
     "load",
     "named_too",
     "out_option",
-    "own_classes",
-    "own_option",
     "scenario_argument",
     "set_option",
     "spec_list",
@@ -85,7 +85,7 @@ def aqms_option(more: str = "") -> Callable[[Any], Any]:
     )
 
 
-own_option = click.option(
+custom_option = click.option(
     "--aqm-from",
     multiple=True,
     metavar="FILE:CLASS",
@@ -127,7 +127,7 @@ figures_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 
-def own_classes(aqms: Sequence[str], traffic: Sequence[str] = ()) -> list[Own]:
+def custom_classes(aqms: Sequence[str], traffic: Sequence[str] = ()) -> list[CustomClass]:
     """Load the classes of `--aqm-from` and `--traffic-from`.
 
     Args:
@@ -142,19 +142,19 @@ def own_classes(aqms: Sequence[str], traffic: Sequence[str] = ()) -> list[Own]:
     return [*(from_file(file) for file in dict.fromkeys(aqms)), *sources]
 
 
-def named_too(specs: Sequence[str], own: Sequence[Own]) -> list[str]:
+def named_too(specs: Sequence[str], custom: Sequence[CustomClass]) -> list[str]:
     """Return the SPECs, followed by the names of custom AQMs that no SPEC mentions.
 
     Args:
         specs: SPECs of `--aqm`.
-        own: Custom AQMs and traffic sources.
+        custom: Custom AQMs and traffic sources.
     """
-    if not own:
+    if not custom:
         return list(specs)
     from aqumen.custom import is_aqm, name_of
 
     given = {spec.partition(":")[0].strip() for spec in specs}
-    return [*specs, *(name for name in map(name_of, filter(is_aqm, own)) if name not in given)]
+    return [*specs, *(name for name in map(name_of, filter(is_aqm, custom)) if name not in given)]
 
 
 def load(
@@ -162,7 +162,7 @@ def load(
     changes: Sequence[str],
     until: str | None = None,
     target: str | None = None,
-    own: Sequence[Own] = (),
+    custom: Sequence[CustomClass] = (),
 ) -> Scenario:
     """Load a scenario file and apply `--set`, `--target` and `--until`.
 
@@ -171,9 +171,9 @@ def load(
         changes: Changes, each as KEY=VALUE.
         until: Simulated time at which to stop, with a unit; `None` keeps the scenario's duration.
         target: Target queue with a unit; `None` keeps the scenario's.
-        own: Custom AQMs that the scenario may use and custom traffic sources that it must use.
+        custom: Custom AQMs that the scenario may use and custom traffic sources that it must use.
     """
-    scenario = Scenario.load(path, own)
+    scenario = Scenario.load(path, custom)
     pairs = []
     for change in changes:
         key, equals, value = change.partition("=")
@@ -190,7 +190,7 @@ def load(
                 if near := " or ".join(each for each in scenario.keys if each.endswith(f".{key}")):
                     raise ScenarioError(f"--set {key}={value}: no such key; did you mean {near}?") from None
             raise
-    _check_sources(scenario, own)
+    _check_sources(scenario, custom)
     if until is None:
         return scenario
     if re.fullmatch(r"[\d.]+", until):
@@ -198,14 +198,14 @@ def load(
     return scenario.until(until)
 
 
-def _check_sources(scenario: Scenario, own: Sequence[Own]) -> None:
+def _check_sources(scenario: Scenario, custom: Sequence[CustomClass]) -> None:
     """Raise `ScenarioError` for a custom traffic source that no flow group uses."""
-    if not own:
+    if not custom:
         return
     from aqumen.custom import is_aqm, name_of
 
-    for name in (name_of(each) for each in own if not is_aqm(each)):
-        if name not in scenario.own_traffic.values():
+    for name in (name_of(each) for each in custom if not is_aqm(each)):
+        if name not in scenario.custom_traffic.values():
             import tomllib
 
             groups = [group["name"] for group in tomllib.loads(scenario.to_toml())["flows"]]

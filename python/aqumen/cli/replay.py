@@ -13,10 +13,10 @@ from aqumen.cli import talk
 from aqumen.cli.options import (
     PATH,
     aqms_option,
+    custom_classes,
+    custom_option,
     json_option,
     named_too,
-    own_classes,
-    own_option,
     spec_list,
     wide_option,
 )
@@ -35,7 +35,7 @@ SCHEMA = 1
 @click.command()
 @click.argument("capture", type=PATH, metavar="CAPTURE")
 @aqms_option()
-@own_option
+@custom_option
 @click.option("--rate", metavar="RATE", help='Rate of the link: "10Mbit".')
 @click.option("--load", type=float, metavar="X", help="Offered load, such as 0.95, in place of --rate.")
 @click.option("--buffer", default="1000pkt", show_default=True, metavar="N", help='Buffer size: "1000pkt" or "1.5MB".')
@@ -103,8 +103,8 @@ def replay(
 
     After Ctrl-C the finished AQMs are printed, and the exit code is 130.
     """
-    own = own_classes(aqm_from)
-    specs = list(dict.fromkeys(named_too(spec_list(aqm), own)))
+    custom = custom_classes(aqm_from)
+    specs = list(dict.fromkeys(named_too(spec_list(aqm), custom)))
     if not specs:
         raise ScenarioError("no AQM given: add --aqm, such as --aqm codel; `aqumen list aqms` lists all")
     outs = _outs(out, specs)
@@ -131,7 +131,7 @@ def replay(
                 bar.update(task, completed=fraction)
                 return True
 
-            offered = Capture(capture, rate=rate, load=load, own=own, on_progress=advance, **settings)
+            offered = Capture(capture, rate=rate, load=load, custom=custom, on_progress=advance, **settings)
             for spec in specs:
                 if (warning := offered.check(spec)) is not None:
                     talk.say(f"{spec}: {warning}")

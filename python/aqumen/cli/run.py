@@ -13,6 +13,8 @@ from aqumen.cli import complete, talk
 from aqumen.cli.compare import means_table
 from aqumen.cli.options import (
     PATH,
+    custom_classes,
+    custom_option,
     engine_option,
     flent_option,
     force_option,
@@ -20,8 +22,6 @@ from aqumen.cli.options import (
     load,
     named_too,
     out_option,
-    own_classes,
-    own_option,
     scenario_argument,
     set_option,
     spec_list,
@@ -33,7 +33,7 @@ from aqumen.cli.options import (
 )
 from aqumen.comparison import run as run_one
 from aqumen.engines import check_engine, find, foresee
-from aqumen.explain.prediction import Beside, explain
+from aqumen.explain.prediction import Prediction, explain
 from aqumen.result import Result
 from aqumen.view import flent as flent_files
 from aqumen.view import tables
@@ -53,7 +53,7 @@ ONE_THREAD = (
 @click.command()
 @scenario_argument
 @click.option("--aqm", shell_complete=complete.specs, metavar="SPEC", help="AQM; default: the scenario's.")
-@own_option
+@custom_option
 @traffic_option
 @engine_option
 @click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="Seed of all random numbers.")
@@ -91,10 +91,10 @@ def run(
 
     SCENARIO is a scenario file, or the name of an experiment: arm-pfc/exp1.
     """
-    own = own_classes(aqm_from, traffic_from)
-    loaded = load(scenario, set_, until, target, own)
+    custom = custom_classes(aqm_from, traffic_from)
+    loaded = load(scenario, set_, until, target, custom)
     if aqm is None and aqm_from:
-        aqm, *others = named_too([], own)
+        aqm, *others = named_too([], custom)
         if others:
             raise aqumen.ScenarioError(f"run takes one AQM: choose --aqm {aqm} or --aqm {others[0]}")
     store = None
@@ -142,7 +142,7 @@ def run(
     return 0
 
 
-def theory_of(predictions: list[Beside]) -> list[Table | str]:
+def theory_of(predictions: list[Prediction]) -> list[Table | str]:
     """Table of predictions and measurements, with explanations of the differences.
 
     Args:
@@ -168,7 +168,7 @@ def theory_of(predictions: list[Beside]) -> list[Table | str]:
     return [table, *notes]
 
 
-def _pair(each: Beside, key: str, factor: float, digits: int) -> str:
+def _pair(each: Prediction, key: str, factor: float, digits: int) -> str:
     values = (each.predicted[key], each.measured[key])
     return " / ".join(tables.number(None if value is None else value * factor, digits) for value in values)
 

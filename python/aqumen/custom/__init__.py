@@ -14,14 +14,14 @@ aqumen.compare("arm-pfc/exp1", ["pi", MyPi], seeds=20)
 """
 
 from aqumen.custom.classes import (
+    CustomAqm,
+    CustomClass,
     Network,
-    Own,
-    OwnAqm,
     PacketAqm,
     Param,
     SampledLaw,
     TrafficSource,
-    as_own,
+    as_custom,
     is_aqm,
     name_of,
     params_of,
@@ -30,14 +30,14 @@ from aqumen.custom.files import digest, from_file
 from aqumen.custom.registry import catalogue, specs
 
 __all__ = [
+    "CustomAqm",
+    "CustomClass",
     "Network",
-    "Own",
-    "OwnAqm",
     "PacketAqm",
     "Param",
     "SampledLaw",
     "TrafficSource",
-    "as_own",
+    "as_custom",
     "catalogue",
     "digest",
     "from_file",

@@ -80,7 +80,7 @@ class Network:
         return self.base_rtt_s + self.target_pkts / self.capacity_pps
 
 
-class OwnAqm:
+class CustomAqm:
     """What both kinds of AQMs share. Instances are made for each queue and run; none is shared."""
 
     name: ClassVar[str] = ""
@@ -99,7 +99,7 @@ class OwnAqm:
         """
 
 
-class SampledLaw(OwnAqm):
+class SampledLaw(CustomAqm):
     """A control law: at each period it turns what was seen into the probability of a mark or loss.
 
     It runs in the packet engine, the fluid engine, replays and the theory.
@@ -121,7 +121,7 @@ class SampledLaw(OwnAqm):
         raise NotImplementedError
 
 
-class PacketAqm(OwnAqm):
+class PacketAqm(CustomAqm):
     """An algorithm that decides packet by packet: slower than a law, and free to do anything.
 
     A verdict is None or "pass", "mark" or "drop"; "mark" drops a packet that cannot carry a mark. Only what a class
@@ -179,30 +179,30 @@ class TrafficSource:
         raise NotImplementedError
 
 
-OwnAqmClass = type[SampledLaw] | type[PacketAqm]
-Own = OwnAqmClass | type[TrafficSource]
+CustomAqmClass = type[SampledLaw] | type[PacketAqm]
+CustomClass = CustomAqmClass | type[TrafficSource]
 
 
-def name_of(own: Own) -> str:
+def name_of(custom: CustomClass) -> str:
     """Its name in a SPEC.
 
     Args:
-        own: The class.
+        custom: The class.
     """
-    name = own.name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", own.__name__).lower().replace("_", "-")
+    name = custom.name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", custom.__name__).lower().replace("_", "-")
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
-        raise ScenarioError(f"{own.__name__}: the name `{name}` must be words of a-z and 0-9 with `-` between them")
+        raise ScenarioError(f"{custom.__name__}: the name `{name}` must be words of a-z and 0-9 with `-` between them")
     return name
 
 
-def params_of(own: Own) -> list[Param]:
+def params_of(custom: CustomClass) -> list[Param]:
     """Its parameters, those of its bases first.
 
     Args:
-        own: The class.
+        custom: The class.
     """
     found: dict[str, Param] = {}
-    for base in reversed(own.__mro__):
+    for base in reversed(custom.__mro__):
         for name, value in vars(base).items():
             if isinstance(value, Param):
                 found[name] = value
@@ -211,7 +211,7 @@ def params_of(own: Own) -> list[Param]:
     return list(found.values())
 
 
-def as_own(thing: object) -> Own | None:
+def as_custom(thing: object) -> CustomClass | None:
     """`thing` if it is a class of one's own AQM or source.
 
     Args:
@@ -220,10 +220,10 @@ def as_own(thing: object) -> Own | None:
     return thing if isinstance(thing, type) and issubclass(thing, (SampledLaw, PacketAqm, TrafficSource)) else None
 
 
-def is_aqm(own: Own) -> bool:
+def is_aqm(custom: CustomClass) -> bool:
     """Whether it is an AQM, and no source of traffic.
 
     Args:
-        own: The class.
+        custom: The class.
     """
-    return not issubclass(own, TrafficSource)
+    return not issubclass(custom, TrafficSource)

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from aqumen.custom.classes import Own, as_own, is_aqm, name_of
+from aqumen.custom.classes import CustomClass, as_custom, is_aqm, name_of
 from aqumen.errors import CustomError, ScenarioError
 
 
-def from_file(spec: str, *, traffic: bool = False) -> Own:
+def from_file(spec: str, *, traffic: bool = False) -> CustomClass:
     """The class of an AQM, or of a source of traffic, in a file.
 
     Args:
@@ -35,11 +35,11 @@ def from_file(spec: str, *, traffic: bool = False) -> Own:
         raise ScenarioError(f"{path}: {'a folder' if path.is_dir() else 'no such file'}")
     module = _module(path.resolve(), path.stat().st_mtime_ns)
     every = {
-        name: own
+        name: custom
         for name, value in vars(module).items()
-        if (own := as_own(value)) and value.__module__ == module.__name__
+        if (custom := as_custom(value)) and value.__module__ == module.__name__
     }
-    here = {name: own for name, own in every.items() if is_aqm(own) is not traffic}
+    here = {name: custom for name, custom in every.items() if is_aqm(custom) is not traffic}
     if wanted in here:
         return here[wanted]
     known = ", ".join(here) or "none"
@@ -84,15 +84,15 @@ def _module(path: Path, _changed_ns: int) -> Any:
     return module
 
 
-def digest(own: Sequence[Own]) -> str:
+def digest(custom: Sequence[CustomClass]) -> str:
     """Digest of the source of classes: of the files in which they and their bases stand, and of modules beside those.
 
     Args:
-        own: The classes.
+        custom: The classes.
     """
-    parts = [f"{name_of(each)}\0{each.__qualname__}" for each in own]
+    parts = [f"{name_of(each)}\0{each.__qualname__}" for each in custom]
     files: set[Path] = set()
-    for each in own:
+    for each in custom:
         for base in each.__mro__:
             # What is typed into a bare `exec` says that it is of `builtins`, too.
             if base.__module__ == "aqumen.custom.classes" or getattr(builtins, base.__name__, None) is base:

@@ -13,13 +13,13 @@ from typing import Any
 from aqumen import _core
 from aqumen.custom.classes import (
     UNITS,
+    CustomAqmClass,
+    CustomClass,
     Network,
-    Own,
-    OwnAqmClass,
     PacketAqm,
     SampledLaw,
     TrafficSource,
-    as_own,
+    as_custom,
     is_aqm,
     name_of,
     params_of,
@@ -39,19 +39,19 @@ class _Row:
     make: Callable[[Any, dict[str, Any]], Any]
 
 
-def _row(own: Own) -> _Row:
-    params = params_of(own)
+def _row(custom: CustomClass) -> _Row:
+    params = params_of(custom)
     for param in params:
         if param.unit not in UNITS:
             known = ", ".join(f'"{unit}"' for unit in UNITS)
-            raise ScenarioError(f'{own.__name__}.{param.name}: unknown unit "{param.unit}"; choose from: {known}')
+            raise ScenarioError(f'{custom.__name__}.{param.name}: unknown unit "{param.unit}"; choose from: {known}')
     told = [(p.name, p.unit, _number(p.default), _number(p.low), _number(p.high), p.doc) for p in params]
-    base, kind, asked = next(each for each in _KINDS if issubclass(own, each[0]))
-    if all(getattr(own, name) is getattr(base, name) for name in asked):
-        raise ScenarioError(f"{own.__name__}: it {_IDLE[kind]}; define {' or '.join(f'{name}()' for name in asked)}")
-    summary = (inspect.getdoc(own) or "").partition("\n")[0]
+    base, kind, asked = next(each for each in _KINDS if issubclass(custom, each[0]))
+    if all(getattr(custom, name) is getattr(base, name) for name in asked):
+        raise ScenarioError(f"{custom.__name__}: it {_IDLE[kind]}; define {' or '.join(f'{name}()' for name in asked)}")
+    summary = (inspect.getdoc(custom) or "").partition("\n")[0]
     make: Any = _source if kind == "traffic" else _make
-    return _Row(name_of(own), own.__name__, summary, told, kind, functools.partial(make, own))
+    return _Row(name_of(custom), custom.__name__, summary, told, kind, functools.partial(make, custom))
 
 
 _KINDS: tuple[tuple[type, str, tuple[str, ...]], ...] = (
@@ -67,10 +67,10 @@ def _number(value: float | None) -> float | None:
     return None if value is None else float(value)
 
 
-def _started(own: Own, given: dict[str, Any], values: dict[str, Any]) -> tuple[Any, list[tuple[str, float]]]:
+def _started(custom: CustomClass, given: dict[str, Any], values: dict[str, Any]) -> tuple[Any, list[tuple[str, float]]]:
     """An instance that has `given` and its parameters when it starts; and their values in force."""
-    made = own()
-    params = params_of(own)
+    made = custom()
+    params = params_of(custom)
     for name, value in {**{param.name: param.default for param in params}, **values, **given}.items():
         setattr(made, name, value)
     made.start()
@@ -83,16 +83,16 @@ def _started(own: Own, given: dict[str, Any], values: dict[str, Any]) -> tuple[A
     return made, force
 
 
-def _source(own: type[TrafficSource], seed: int, values: dict[str, Any]) -> Callable[[], tuple[float, int] | None]:
+def _source(custom: type[TrafficSource], seed: int, values: dict[str, Any]) -> Callable[[], tuple[float, int] | None]:
     """The `next` of an instance, as the core takes it."""
-    made, _ = _started(own, {"random": Random(seed)}, values)
+    made, _ = _started(custom, {"random": Random(seed)}, values)
     asked: Callable[[], tuple[float, int] | None] = made.next
     return asked
 
 
-def _make(own: OwnAqmClass, network: dict[str, float], values: dict[str, Any]) -> tuple[Any, ...]:
+def _make(custom: CustomAqmClass, network: dict[str, float], values: dict[str, Any]) -> tuple[Any, ...]:
     """An instance, as the core takes it."""
-    made, force = _started(own, {"network": Network(**network)}, values)
+    made, force = _started(custom, {"network": Network(**network)}, values)
     if isinstance(made, SampledLaw):
         periods = list(made.period) if isinstance(made.period, (tuple, list)) else [made.period]
         if not 1 <= len(periods) <= 2:
@@ -101,7 +101,7 @@ def _make(own: OwnAqmClass, network: dict[str, float], values: dict[str, Any]) -
             raise ValueError(f"initial = {made.initial}: a probability is from 0 to 1")
         return made, made.step, [_seconds(each) for each in periods], float(made.initial), force, bool(made.ecn)
     asked = [
-        getattr(made, name) if getattr(own, name) is not getattr(PacketAqm, name) else None
+        getattr(made, name) if getattr(custom, name) is not getattr(PacketAqm, name) else None
         for name in ("on_arrival", "on_dequeue", "on_timer")
     ]
     return made, *asked, _seconds(made.period), force
@@ -114,30 +114,30 @@ def _seconds(period: Any) -> float:
 
 
 @functools.lru_cache
-def catalogue(own: tuple[Own, ...]) -> _core.Catalogue:
+def catalogue(custom: tuple[CustomClass, ...]) -> _core.Catalogue:
     """What is built in, and these.
 
     Args:
-        own: The classes.
+        custom: The classes.
     """
-    names = [name_of(each) for each in own]
+    names = [name_of(each) for each in custom]
     for name in names:
         if names.count(name) > 1:
             raise ScenarioError(f"two classes of your own are called `{name}`; give one a `name`")
     try:
-        return _core.Catalogue([_row(each) for each in own])
+        return _core.Catalogue([_row(each) for each in custom])
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
 
 
-def specs(aqms: Iterable[object]) -> tuple[list[str], list[Own]]:
+def specs(aqms: Iterable[object]) -> tuple[list[str], list[CustomClass]]:
     """SPECs and classes as SPECs, and the classes among them.
 
     Args:
         aqms: SPECs, objects of `aqumen.aqms`, classes.
     """
-    found = [(as_own(aqm), aqm) for aqm in aqms]
-    for own, _ in found:
-        if own and not is_aqm(own):
-            raise ScenarioError(f"{own.__name__}: a source of traffic, no AQM; a scenario that knows it names it")
-    return [name_of(own) if own else str(aqm) for own, aqm in found], [own for own, _ in found if own]
+    found = [(as_custom(aqm), aqm) for aqm in aqms]
+    for custom, _ in found:
+        if custom and not is_aqm(custom):
+            raise ScenarioError(f"{custom.__name__}: a source of traffic, no AQM; a scenario that knows it names it")
+    return [name_of(custom) if custom else str(aqm) for custom, aqm in found], [custom for custom, _ in found if custom]

@@ -1,6 +1,6 @@
 """The engines by name: each runs one scenario with one AQM and one seed, or many at once.
 
-`kinds` says what an engine is; `compiled` are those of the core, `peers` those that are programs of their own.
+`kinds` says what an engine is; `compiled` are those of the core, `external` those that are other programs.
 """
 
 from __future__ import annotations
@@ -53,22 +53,22 @@ def check_engine(engine: str, scenario: Scenario | None = None) -> None:
         scenario: The network, its flows, and what happens during a run.
     """
     found = find(engine)
-    if found.is_peer:
-        peer_program(engine)
+    if found.is_external:
+        external_program(engine)
     if scenario is not None:
         found.check(scenario)
 
 
-def peers() -> list[str]:
+def external_names() -> list[str]:
     """The engines that are programs of their own."""
-    return [kind for kind, engine in ENGINES.items() if engine.is_peer]
+    return [kind for kind, engine in ENGINES.items() if engine.is_external]
 
 
-def peer_program(engine: str) -> Path:
-    """The program that a peer is; raises `EngineError` where it is not on this machine.
+def external_program(engine: str) -> Path:
+    """Program of an external engine; raises `EngineError` where it is not on this machine.
 
     Args:
-        engine: The peer.
+        engine: The engine's name.
     """
     program = find(engine).program()
     assert program is not None

@@ -36,10 +36,10 @@ class Engine(ABC):
     """Whether traffic may be a source of one's own."""
     shares: ClassVar[bool] = False
     """Whether several threads may share one run."""
-    is_peer: ClassVar[bool] = False
+    is_external: ClassVar[bool] = False
     """Whether it is a program of its own, which may be missing."""
     title: ClassVar[str] = ""
-    """What a peer is called in tables."""
+    """Name of an external engine in tables."""
     foreseen: ClassVar[bool] = True
     """Whether it can be said beforehand how long a run takes."""
 
@@ -58,7 +58,7 @@ class Engine(ABC):
         return f"{self.kind}:{self.model}" if self.model else self.kind
 
     def program(self) -> Path | None:
-        """The program that a peer is; raises `EngineError` where it is not on this machine."""
+        """Program of an external engine; raises `EngineError` where it is not on this machine."""
         return None
 
     def files(self) -> list[Path]:
@@ -76,13 +76,13 @@ class Engine(ABC):
         if threads > 1 and not self.shares:
             raise EngineError(f"engine `{self.kind}` runs on one thread; leave out --threads or use engine `packet`")
         if not self.asks_sources:
-            for group, source in scenario.own_traffic.items():
+            for group, source in scenario.custom_traffic.items():
                 raise EngineError(
                     f"engine `{self.name}` cannot run traffic of your own: group {group} has {source}; "
                     "use engine `packet`"
                 )
         if trace and not self.knows_packets:
-            has = "writes no packet trace" if self.is_peer else "knows no packets"
+            has = "writes no packet trace" if self.is_external else "knows no packets"
             raise EngineError(f"engine `{self.kind}` {has}; leave out --pcap or use engine `packet`")
         self.program()
 

@@ -15,10 +15,10 @@ from aqumen._run import RunData
 if TYPE_CHECKING:
     from aqumen.engines.answer import Floats
 
-__all__ = ["averaged", "mismatch", "sentences"]
+__all__ = ["averaged", "disagreement", "sentences"]
 
 
-def mismatch(results: Sequence[RunData]) -> dict[str, Any]:
+def disagreement(results: Sequence[RunData]) -> dict[str, Any]:
     """What is compared -> link -> window -> differences; empty with a single engine.
 
     Args:
@@ -41,7 +41,7 @@ def sentences(found: Mapping[str, Any], link: str, window: str) -> list[str]:
     """How far each engine is from the reference, a sentence each.
 
     Args:
-        found: What `mismatch` returned.
+        found: What `disagreement` returned.
         link: Name of a link that is recorded, such as `bottleneck`.
         window: Which part of the run: `steady`, `all`, or one that the scenario names.
     """

@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike
 
 from aqumen import _core
 
-__all__ = ["Swing", "swing"]
+__all__ = ["Oscillation", "oscillation"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Swing:
+class Oscillation:
     """What a measured queue does."""
 
     oscillates: bool
@@ -40,9 +40,9 @@ class Swing:
     the run: 1 of what repeats itself for ever."""
 
 
-def swing(
+def oscillation(
     t_s: ArrayLike, queue_pkts: ArrayLike, probability: ArrayLike, noise_std_pkts: float | None = None
-) -> Swing | None:
+) -> Oscillation | None:
     """Judge a run's queue; `None` where there is too little of it or it does not move.
 
     Args:
@@ -53,4 +53,4 @@ def swing(
     """
     t, queue, p = (np.asarray(values, dtype=float) for values in (t_s, queue_pkts, probability))
     found = _core.oscillation(t, queue, p, noise_std_pkts)
-    return None if found is None else Swing(**found)
+    return None if found is None else Oscillation(**found)

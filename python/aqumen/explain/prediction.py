@@ -12,13 +12,13 @@ from aqumen.errors import ScenarioError
 from aqumen.scenario import Scenario
 
 if TYPE_CHECKING:
-    from aqumen.explain.oscillation import Swing
+    from aqumen.explain.oscillation import Oscillation
 
-__all__ = ["Beside", "beside", "explain", "predict"]
+__all__ = ["Prediction", "compare_prediction", "explain", "predict"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class Prediction:
     """Prediction and measurement of one link in one window."""
 
     link: str
@@ -36,13 +36,13 @@ class Beside:
     a large start), `queue_std_pkts` (the noise of packets) if any."""
     notes: list[str]
     """The likely cause of what differs, most important first."""
-    swing: Swing | None = None
+    oscillation: Oscillation | None = None
     """Whether the measured queue swings of itself, judged against the predicted noise; where loops were looked at."""
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data."""
         told = {"predicted": self.predicted, "measured": self.measured, "point": self.point, "notes": self.notes}
-        return told if self.swing is None else {**told, "swing": asdict(self.swing)}
+        return told if self.oscillation is None else {**told, "swing": asdict(self.oscillation)}
 
 
 def predict(scenario: Scenario, aqm: str | None = None, seed: int = 1, *, loops: bool = True) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def predict(scenario: Scenario, aqm: str | None = None, seed: int = 1, *, loops:
         raise ScenarioError(str(error)) from None
 
 
-def explain(scenario: Scenario, result: RunData, aqm: str | None = None, *, loops: bool = True) -> list[Beside]:
+def explain(scenario: Scenario, result: RunData, aqm: str | None = None, *, loops: bool = True) -> list[Prediction]:
     """Prediction beside measurement of each link in each window; empty for an AQM of which no law is known.
 
     Args:
@@ -81,12 +81,12 @@ def explain(scenario: Scenario, result: RunData, aqm: str | None = None, *, loop
             counted = [of[window]["timeouts"] for of in result.data["flows"].values()]
             timeouts = [each for each in counted if each is not None]
             found.append(
-                beside(
+                compare_prediction(
                     link=link,
                     window=window,
                     expected=expected,
                     measured=result.data["links"][link][window],
-                    seen_swing=_swing(result, link, window, expected) if loops else None,
+                    measured_oscillation=_oscillation(result, link, window, expected) if loops else None,
                     timeouts=sum(timeouts) if timeouts else None,
                     loops=loops,
                 )
@@ -94,16 +94,16 @@ def explain(scenario: Scenario, result: RunData, aqm: str | None = None, *, loop
     return found
 
 
-def beside(
+def compare_prediction(
     link: str,
     window: str,
     expected: Mapping[str, Any],
     measured: Mapping[str, Any],
-    seen_swing: Swing | None,
+    measured_oscillation: Oscillation | None,
     timeouts: int | None,
     *,
     loops: bool = True,
-) -> Beside:
+) -> Prediction:
     """Set one prediction beside one measurement.
 
     Args:
@@ -111,20 +111,20 @@ def beside(
         window: Which part of the run: `steady`, `all`, or one that the scenario names.
         expected: A window of `predict`.
         measured: The metrics of the link in that window.
-        seen_swing: What the queue was seen to do.
+        measured_oscillation: What the queue was seen to do.
         timeouts: Time-outs of all flows, where the engine counts them.
         loops: Whether the prediction says of margins.
     """
-    swing = None if seen_swing is None else asdict(seen_swing)
+    swing = None if measured_oscillation is None else asdict(measured_oscillation)
     compared = _core.compare_prediction(expected, measured, swing, timeouts, loops)
-    return Beside(link=link, window=window, **compared, swing=seen_swing)
+    return Prediction(link=link, window=window, **compared, oscillation=measured_oscillation)
 
 
-def _swing(result: RunData, link: str, window: str, expected: Mapping[str, Any]) -> Swing | None:
-    from aqumen.explain.oscillation import swing  # with numpy, which a run without --theory does not need
+def _oscillation(result: RunData, link: str, window: str, expected: Mapping[str, Any]) -> Oscillation | None:
+    from aqumen.explain.oscillation import oscillation  # with numpy, which a run without --theory does not need
 
     series, (begin, end) = result.series(link), result.windows[window]
     inside = (series.t_s > begin) & (series.t_s <= end)
     analysis = expected["analysis"]
     noise = None if analysis is None else analysis["noise"]["queue_std_pkts"]
-    return swing(series.t_s[inside], series.queue_pkts[inside], series.probability[inside], noise)
+    return oscillation(series.t_s[inside], series.queue_pkts[inside], series.probability[inside], noise)

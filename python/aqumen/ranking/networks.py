@@ -28,7 +28,18 @@ from aqumen.ranking.mean_ranks import as_dict, concordance, pareto, ranks, seed_
 from aqumen.scenario import Scenario
 from aqumen.shaping import KERNEL
 
-__all__ = ["CRITERIA", "OWN", "PLACES", "SITUATIONS", "TARGET", "Measure", "Place", "Situation", "Study", "candidates"]
+__all__ = [
+    "CRITERIA",
+    "NETWORKS",
+    "OWN",
+    "SITUATIONS",
+    "TARGET",
+    "Measure",
+    "Network",
+    "Situation",
+    "Study",
+    "candidates",
+]
 
 REFERENCE = "droptail"
 OWN, TARGET = "own", "target"
@@ -39,7 +50,7 @@ DRAWN = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Network:
     """A network in which AQMs are compared."""
 
     cell: str
@@ -56,74 +67,74 @@ class Place:
     """Cell and link of the network as it is without an AQM, where that is another network: DropTail runs there."""
 
 
-PLACES = (
-    Place(cell="rfc7928/tcp-friendly", target="15ms"),
-    Place(cell="rfc7928/tcp-friendly@mixed-windows", target="15ms", slow=True),
-    Place(cell="rfc7928/aggressive", target="15ms", slow=True),
-    Place(cell="rfc7928/unresponsive@udp-half,beside", target="15ms"),
-    Place(cell="rfc7928/unresponsive@udp-over,beside", target="15ms", slow=True),
-    Place(cell="rfc7928/less-than-best-effort", target="15ms", slow=True),
-    Place(cell="rfc7928/rtt-fairness@20ms", target="15ms", slow=True),
-    Place(cell="rfc7928/rtt-fairness@250ms", target="15ms", slow=True),
-    Place(cell="rfc7928/bursts", target="15ms"),
-    Place(cell="rfc7928/congestion@mild", target="15ms"),
-    Place(cell="rfc7928/congestion@medium", target="15ms", slow=True),
-    Place(cell="rfc7928/congestion@heavy", target="15ms"),
-    Place(cell="rfc7928/congestion@heavy,ecn", target="15ms"),
-    Place(cell="rfc7928/varying-load", target="15ms", slow=True),
-    Place(cell="rfc7928/varying-capacity", target="15ms", slow=True),
-    Place(cell="rfc7928/mix@x1", target="15ms"),
-    Place(cell="rfc7928/mix@x2", target="15ms", slow=True),
-    Place(cell="rfc7928/mix@x4", target="15ms"),
-    Place(cell="rfc7928/bidirectional", target="15ms"),
-    Place(cell="rfc7928/two-aqms", target="15ms", slow=True),
-    Place(cell="arm-pfc/exp1", target="100ms"),
-    Place(cell="arm-pfc/exp2", target="80ms", slow=True),
-    Place(cell="arm-pfc/exp3@n50", target="100ms", slow=True),
-    Place(cell="arm-pfc/exp3@n100", target="100ms", slow=True),
-    Place(cell="arm-pfc/exp3@n200", target="100ms", slow=True),
-    Place(cell="arm-pfc/exp4", target="80ms", slow=True),
-    Place(cell="arm-pfc/exp5", target="80ms", slow=True),
-    Place(cell="arm-pfc/exp6-small", target="80ms", slow=True),
-    Place(cell="arm-pfc/exp6-large", target="80ms"),
-    Place(cell="arm-pfc/exp7", target="80ms", slow=True),
-    Place(cell="arm-pfc/exp8", target="80ms", slow=True),
-    Place(cell="arm-pfc/exp8@20kbyte", target="80ms", slow=True),
-    Place(cell="arm-pfc/parking-lot", target="53ms", link="link2", slow=True),
-    Place(cell="arm-pfc/parking-lot@light", target="53ms", link="link2", slow=True),
-    Place(cell="arm-pfc/parking-lot@heavy", target="53ms", link="link2", slow=True),
-    Place(cell="arm-pfc/parking-lot@cross", target="53ms", link="link2", slow=True),
-    Place(cell="paqm/load@n3", target="53ms", until="50s", slow=True),
-    Place(cell="paqm/load@n5", target="53ms", until="50s", slow=True),
-    Place(cell="paqm/load@n7", target="53ms", until="50s", slow=True),
-    Place(cell="paqm/load@n10", target="53ms", until="50s", slow=True),
-    Place(cell="paqm/load@n14", target="53ms", until="50s", slow=True),
-    Place(cell="aqm-mo/rtt@10ms", target="27ms", until="300s", slow=True),
-    Place(cell="aqm-mo/rtt@22ms", target="27ms", until="300s", slow=True),
-    Place(cell="aqm-mo/rtt@46ms", target="27ms", until="300s", slow=True),
-    Place(cell="aqm-mo/rtt@100ms", target="27ms", until="300s", slow=True),
-    Place(cell="aqm-mo/rtt@215ms", target="27ms", until="300s", slow=True),
-    Place(cell="aqm-mo/rtt@464ms", target="27ms", until="300s", slow=True),
-    Place(cell="aqm-mo/rtt@1000ms", target="27ms", until="300s", slow=True),
-    Place(cell="aqm-mo/bottlenecks", target="27ms", slow=True),
-    Place(cell="aaqm/load@n10", target="34ms", until="125s", slow=True),
-    Place(cell="aaqm/load@n25", target="34ms", until="125s", slow=True),
-    Place(cell="aaqm/load@n50", target="34ms", until="125s", slow=True),
-    Place(cell="aaqm/load@n70", target="34ms", until="125s", slow=True),
-    Place(cell="aaqm/load@n100", target="34ms", until="125s", slow=True),
-    Place(cell="aaqm/web", target="34ms", until="150s", slow=True),
-    Place(cell="self-tuning/fortieth", target="5144us", until="200s", slow=True),
-    Place(cell="everyday/uplink@cubic", target="15ms", today=("everyday/uplink@now,cubic", "line-up")),
-    Place(cell="everyday/uplink@cubic-ecn", target="15ms", today=("everyday/uplink@now,cubic-ecn", "line-up")),
-    Place(cell="everyday/uplink@bbr", target="15ms", slow=True, today=("everyday/uplink@now,bbr", "line-up")),
-    Place(cell="everyday/uplink@bbr-ecn", target="15ms", slow=True, today=("everyday/uplink@now,bbr-ecn", "line-up")),
-    Place(cell="everyday/cell@cubic", target="15ms", slow=True),
-    Place(cell="everyday/cell@bbr", target="15ms", slow=True),
-    Place(cell="everyday/datacenter@cubic", target="100us"),
-    Place(cell="everyday/datacenter@cubic-ecn", target="100us", slow=True),
-    Place(cell="everyday/datacenter@dctcp", target="100us"),
-    Place(cell="everyday/backbone@cubic", target="15ms"),
-    Place(cell="everyday/backbone@cubic-ecn", target="15ms"),
+NETWORKS = (
+    Network(cell="rfc7928/tcp-friendly", target="15ms"),
+    Network(cell="rfc7928/tcp-friendly@mixed-windows", target="15ms", slow=True),
+    Network(cell="rfc7928/aggressive", target="15ms", slow=True),
+    Network(cell="rfc7928/unresponsive@udp-half,beside", target="15ms"),
+    Network(cell="rfc7928/unresponsive@udp-over,beside", target="15ms", slow=True),
+    Network(cell="rfc7928/less-than-best-effort", target="15ms", slow=True),
+    Network(cell="rfc7928/rtt-fairness@20ms", target="15ms", slow=True),
+    Network(cell="rfc7928/rtt-fairness@250ms", target="15ms", slow=True),
+    Network(cell="rfc7928/bursts", target="15ms"),
+    Network(cell="rfc7928/congestion@mild", target="15ms"),
+    Network(cell="rfc7928/congestion@medium", target="15ms", slow=True),
+    Network(cell="rfc7928/congestion@heavy", target="15ms"),
+    Network(cell="rfc7928/congestion@heavy,ecn", target="15ms"),
+    Network(cell="rfc7928/varying-load", target="15ms", slow=True),
+    Network(cell="rfc7928/varying-capacity", target="15ms", slow=True),
+    Network(cell="rfc7928/mix@x1", target="15ms"),
+    Network(cell="rfc7928/mix@x2", target="15ms", slow=True),
+    Network(cell="rfc7928/mix@x4", target="15ms"),
+    Network(cell="rfc7928/bidirectional", target="15ms"),
+    Network(cell="rfc7928/two-aqms", target="15ms", slow=True),
+    Network(cell="arm-pfc/exp1", target="100ms"),
+    Network(cell="arm-pfc/exp2", target="80ms", slow=True),
+    Network(cell="arm-pfc/exp3@n50", target="100ms", slow=True),
+    Network(cell="arm-pfc/exp3@n100", target="100ms", slow=True),
+    Network(cell="arm-pfc/exp3@n200", target="100ms", slow=True),
+    Network(cell="arm-pfc/exp4", target="80ms", slow=True),
+    Network(cell="arm-pfc/exp5", target="80ms", slow=True),
+    Network(cell="arm-pfc/exp6-small", target="80ms", slow=True),
+    Network(cell="arm-pfc/exp6-large", target="80ms"),
+    Network(cell="arm-pfc/exp7", target="80ms", slow=True),
+    Network(cell="arm-pfc/exp8", target="80ms", slow=True),
+    Network(cell="arm-pfc/exp8@20kbyte", target="80ms", slow=True),
+    Network(cell="arm-pfc/parking-lot", target="53ms", link="link2", slow=True),
+    Network(cell="arm-pfc/parking-lot@light", target="53ms", link="link2", slow=True),
+    Network(cell="arm-pfc/parking-lot@heavy", target="53ms", link="link2", slow=True),
+    Network(cell="arm-pfc/parking-lot@cross", target="53ms", link="link2", slow=True),
+    Network(cell="paqm/load@n3", target="53ms", until="50s", slow=True),
+    Network(cell="paqm/load@n5", target="53ms", until="50s", slow=True),
+    Network(cell="paqm/load@n7", target="53ms", until="50s", slow=True),
+    Network(cell="paqm/load@n10", target="53ms", until="50s", slow=True),
+    Network(cell="paqm/load@n14", target="53ms", until="50s", slow=True),
+    Network(cell="aqm-mo/rtt@10ms", target="27ms", until="300s", slow=True),
+    Network(cell="aqm-mo/rtt@22ms", target="27ms", until="300s", slow=True),
+    Network(cell="aqm-mo/rtt@46ms", target="27ms", until="300s", slow=True),
+    Network(cell="aqm-mo/rtt@100ms", target="27ms", until="300s", slow=True),
+    Network(cell="aqm-mo/rtt@215ms", target="27ms", until="300s", slow=True),
+    Network(cell="aqm-mo/rtt@464ms", target="27ms", until="300s", slow=True),
+    Network(cell="aqm-mo/rtt@1000ms", target="27ms", until="300s", slow=True),
+    Network(cell="aqm-mo/bottlenecks", target="27ms", slow=True),
+    Network(cell="aaqm/load@n10", target="34ms", until="125s", slow=True),
+    Network(cell="aaqm/load@n25", target="34ms", until="125s", slow=True),
+    Network(cell="aaqm/load@n50", target="34ms", until="125s", slow=True),
+    Network(cell="aaqm/load@n70", target="34ms", until="125s", slow=True),
+    Network(cell="aaqm/load@n100", target="34ms", until="125s", slow=True),
+    Network(cell="aaqm/web", target="34ms", until="150s", slow=True),
+    Network(cell="self-tuning/fortieth", target="5144us", until="200s", slow=True),
+    Network(cell="everyday/uplink@cubic", target="15ms", today=("everyday/uplink@now,cubic", "line-up")),
+    Network(cell="everyday/uplink@cubic-ecn", target="15ms", today=("everyday/uplink@now,cubic-ecn", "line-up")),
+    Network(cell="everyday/uplink@bbr", target="15ms", slow=True, today=("everyday/uplink@now,bbr", "line-up")),
+    Network(cell="everyday/uplink@bbr-ecn", target="15ms", slow=True, today=("everyday/uplink@now,bbr-ecn", "line-up")),
+    Network(cell="everyday/cell@cubic", target="15ms", slow=True),
+    Network(cell="everyday/cell@bbr", target="15ms", slow=True),
+    Network(cell="everyday/datacenter@cubic", target="100us"),
+    Network(cell="everyday/datacenter@cubic-ecn", target="100us", slow=True),
+    Network(cell="everyday/datacenter@dctcp", target="100us"),
+    Network(cell="everyday/backbone@cubic", target="15ms"),
+    Network(cell="everyday/backbone@cubic-ecn", target="15ms"),
 )
 """Where AQMs are compared: the networks of RFC 7928, of the papers and of every day.
 
@@ -287,7 +298,7 @@ class Study:
         quick: bool = False,
         out: Any = None,
         aqms: Sequence[str] = (),
-        places: Sequence[Place] = PLACES,
+        places: Sequence[Network] = NETWORKS,
     ) -> None:
         """Say what is to be run.
 
@@ -343,7 +354,7 @@ class Study:
             },
         )
 
-    def runs(self, place: Place, aqm: str, which: str) -> list[Run]:
+    def runs(self, place: Network, aqm: str, which: str) -> list[Run]:
         """The runs of an AQM at a place, by seed.
 
         Args:
@@ -446,7 +457,7 @@ class Study:
         """How many seeds AQMs as they come run with in a cell."""
         return len(self.records.seeds) if cell in self._repeated else 1
 
-    def _by_seed(self, place: Place, aqm: str) -> dict[int, Run]:
+    def _by_seed(self, place: Network, aqm: str) -> dict[int, Run]:
         """The runs of an AQM, a SPEC."""
         cell = place.today[0] if place.today is not None and aqm == REFERENCE else place.cell
         return dict(self.records.of(cell, self._same[cell][aqm]))
@@ -504,12 +515,12 @@ class Study:
         }
 
 
-def _link_of(place: Place, aqm: str) -> str | None:
+def _link_of(place: Network, aqm: str) -> str | None:
     """The link that is judged for an AQM."""
     return place.today[1] if place.today is not None and aqm == REFERENCE else place.link
 
 
-def _cut(place: Place, scenario: Scenario) -> Scenario:
+def _cut(place: Network, scenario: Scenario) -> Scenario:
     return scenario if place.until is None else scenario.until(place.until)
 
 

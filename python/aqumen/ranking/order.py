@@ -9,7 +9,7 @@ from typing import Any
 from aqumen import _core
 from aqumen.errors import ScenarioError
 
-__all__ = ["GOALS", "Figure", "Goal", "Place", "Ranking", "letter_groups", "rank"]
+__all__ = ["GOALS", "Figure", "Goal", "Rank", "Ranking", "letter_groups", "rank"]
 
 Summary = dict[str, Any]
 
@@ -61,7 +61,7 @@ GOALS = _goals()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Rank:
     """The place of one AQM."""
 
     aqm: str
@@ -88,7 +88,7 @@ class Ranking:
     """Name of the goal in `GOALS`."""
     summaries: Mapping[str, Mapping[str, Summary]]
     """Summaries of the goal's metrics for each label."""
-    places: tuple[Place, ...]
+    places: tuple[Rank, ...]
     """AQMs in order."""
     words: str
     """Description of the goal."""
@@ -138,7 +138,7 @@ def rank(
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
     places = tuple(
-        Place(aqm=aqm, place=place, clearly_best=best, tied_with=tuple(tied), group=group)
+        Rank(aqm=aqm, place=place, clearly_best=best, tied_with=tuple(tied), group=group)
         for aqm, place, best, tied, group in order
     )
     shown = {aqm: {f.key: metrics.get(f.key, _NONE) for f in GOALS[by].figures} for aqm, metrics in summaries.items()}

@@ -129,7 +129,7 @@ def _picture(own: Sequence[dict[str, Any]], names: Sequence[str], cell: str, win
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
         x, y = at(e["delay_s"], e["goodput_bps"])
         shapes.append(shape.format(path=path, colour=COLOURS[names.index(aqm) % len(COLOURS)], x=x, y=y))
-        # Beside its point, inside the picture, and below the labels that are there already.
+        # Prediction its point, inside the picture, and below the labels that are there already.
         wide = LETTER * len(aqm)
         left, base = min(x + 4, WIDTH - wide), y - 4
         while any(left < right and begin < left + wide and abs(base - line) < LINE for begin, right, line in taken):

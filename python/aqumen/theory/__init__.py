@@ -8,8 +8,8 @@ design.plot("nyquist")
 theory.stability_map(design, "flows", range(10, 200), "rtt", [0.05, 0.1, 0.2, 0.4]).plot()
 """
 
-from aqumen.explain.oscillation import Swing, swing
-from aqumen.explain.prediction import Beside, explain, predict
+from aqumen.explain.oscillation import Oscillation, oscillation
+from aqumen.explain.prediction import Prediction, explain, predict
 from aqumen.theory.coupled import coupled
 from aqumen.theory.design import Design, design
 from aqumen.theory.interop import nu_gap
@@ -25,21 +25,21 @@ from aqumen.theory.maps import (
 )
 
 __all__ = [
-    "Beside",
     "Boundary",
     "Design",
+    "Oscillation",
+    "Prediction",
     "RobustAqm",
     "RobustPi",
     "StabilityMap",
-    "Swing",
     "boundary",
     "coupled",
     "design",
     "explain",
     "nu_gap",
+    "oscillation",
     "predict",
     "robust",
     "robust_pi",
     "stability_map",
-    "swing",
 ]

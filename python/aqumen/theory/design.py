@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from aqumen.aqms import Aqm
-    from aqumen.custom import Own
+    from aqumen.custom import CustomClass
 
 __all__ = ["Design", "design"]
 
@@ -25,7 +25,7 @@ MODELS = ("hollot", "ecn", "reno", "drop")
 
 
 def design(
-    aqm: str | Aqm | Own,
+    aqm: str | Aqm | CustomClass,
     *,
     capacity: str | float,
     flows: float,
@@ -35,7 +35,7 @@ def design(
     packet: str | float = "1000B",
     buffer: str | float | None = None,
     model: str = "hollot",
-    own: Sequence[Own] = (),
+    custom: Sequence[CustomClass] = (),
 ) -> Design:
     """Design an AQM for a network and analyse its loop.
 
@@ -49,7 +49,7 @@ def design(
         packet: Packet size on the wire: `1000B`, or bytes.
         buffer: Buffer size: `300pkt`, or packets; default: three targets.
         model: Fluid model of the operating point: `hollot`, `ecn`, `reno` or `drop`.
-        own: Custom AQM classes that the SPEC may name.
+        custom: Custom AQM classes that the SPEC may name.
     """
     (spec,), classes = specs([aqm])
     if (rtt is None) == (r0 is None):
@@ -64,7 +64,7 @@ def design(
         _written(packet, "B"),
         None if target is None else _written(target, "pkt"),
         None if buffer is None else _written(buffer, "pkt"),
-        catalogue((*own, *classes)) if own or classes else None,
+        catalogue((*custom, *classes)) if custom or classes else None,
     )
     try:
         return Design(_core.analyse(scenario, spec, rtt is None, model))

@@ -1,4 +1,4 @@
-"""Peers as engines: programs of their own, each run of which is a process."""
+"""External simulators as engines: each run is a process."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from aqumen.engines.kinds import Engine, Job, Progress
 from aqumen.errors import EngineError
 from aqumen.scenario import Scenario
 
-__all__ = ["Live", "Ns2", "Ns3", "Peer"]
+__all__ = ["External", "Live", "Ns2", "Ns3"]
 
 
-class Peer(Engine):
+class External(Engine):
     """A program of its own."""
 
-    is_peer = True
+    is_external = True
     in_real_time: ClassVar[bool] = False
     """Whether two runs would make each other late."""
 
@@ -58,7 +58,7 @@ class Peer(Engine):
                     time.sleep(0.02)
 
 
-class Live(Peer):
+class Live(External):
     """The kernel's own TCP, in real time, under `aqumend`."""
 
     kind = "live"
@@ -79,7 +79,7 @@ class Live(Peer):
         return live.run(scenario, job, progress)
 
 
-class Ns2(Peer):
+class Ns2(External):
     """ns-2.35, told of a plan in Tcl."""
 
     kind = "ns2"
@@ -109,7 +109,7 @@ class Ns2(Peer):
             raise EngineError(str(error)) from None
 
 
-class Ns3(Peer):
+class Ns3(External):
     """ns-3, as a program that is compiled once and told of a plan."""
 
     kind = "ns3"

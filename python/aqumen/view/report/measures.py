@@ -62,7 +62,7 @@ def engines_section(comparison: Runs, window: str) -> str:
         comparison: The finished runs, by engine, AQM and seed.
         window: `steady`, `all`, or a window of the scenario.
     """
-    found = comparison.mismatch()
+    found = comparison.disagreement()
     if not found:
         return ""
     rows = "".join(

@@ -15,7 +15,7 @@ from aqumen._run_set import Runs
 from aqumen._statistics import MARK, NOTE
 from aqumen.explain.disagreement import sentences
 from aqumen.explain.transient import BAND, HOLD_S, SMOOTH_S, START_UP
-from aqumen.ranking import Place, Ranking
+from aqumen.ranking import Rank, Ranking
 from aqumen.view.export import bibtex
 from aqumen.view.report.curves import curves, without_probability
 from aqumen.view.report.measures import engines_section, flow_section, link_section
@@ -138,7 +138,7 @@ def _verdict(data: dict[str, Any], ranking: Ranking) -> str:
     return f"{name} {did}. {alike} {verb} not differ significantly from it."
 
 
-def _like_best(ranking: Ranking, place: Place) -> bool:
+def _like_best(ranking: Ranking, place: Rank) -> bool:
     """Return whether an AQM other than the first shares a letter with it."""
     return place.group is not None and ranking.places[0].aqm in place.tied_with
 
@@ -221,7 +221,7 @@ def _whisker(span: tuple[float, float, float] | None, longest: float) -> str:
 
 
 def _ranking_note(comparison: Runs, ranking: Ranking) -> str:
-    several = bool(comparison.mismatch())
+    several = bool(comparison.disagreement())
     if several and len(ranking.places) == 1:
         return "Values are means over the seeds and 95 % confidence intervals."
     where = f"AQMs are ranked on {comparison.results[0].engine} alone, by" if several else "Ranked by"

@@ -6,7 +6,7 @@ from html import escape
 
 from aqumen._run_set import Runs
 from aqumen.engines import find
-from aqumen.explain.prediction import Beside, explain
+from aqumen.explain.prediction import Prediction, explain
 from aqumen.view.tables import number
 
 __all__ = ["theory_section"]
@@ -66,6 +66,6 @@ def theory_section(comparison: Runs, window: str, *, loops: bool = False) -> str
     )
 
 
-def _cell(each: Beside, key: str, factor: float, digits: int) -> str:
+def _cell(each: Prediction, key: str, factor: float, digits: int) -> str:
     values = (each.predicted[key], each.measured[key])
     return " / ".join(number(None if value is None else value * factor, digits) for value in values)

@@ -48,7 +48,7 @@ def test_a_scenario_names_it_and_keeps_it():
     text = (ROOT / "experiments/arm-pfc/exp1.toml").read_text().replace('"arm-pfc-repaired"', '"my-pi:target=50pkt"', 1)
     with pytest.raises(ScenarioError, match="my-pi"):
         Scenario.parse(text)
-    scenario = Scenario.parse(text, own=[MY_PI]).set("duration", "30s").until("10s")
+    scenario = Scenario.parse(text, custom=[MY_PI]).set("duration", "30s").until("10s")
     assert "my-pi" in scenario.aqms
     assert answers(aqumen.run(scenario)) == answers(aqumen.run(short(10), f"{SAME},target=50pkt"))
 
@@ -90,7 +90,7 @@ class Remembers(Forgets):
 def test_parameters_that_change_during_a_run_reach_it_with_its_state():
     event = '[[events]]\nat = "2s"\naqm = { level = 0.5 }\n'
     text = (ROOT / "experiments/arm-pfc/exp1.toml").read_text()
-    scenario = Scenario.parse(text + event, own=[Remembers, Forgets]).until("4s")
+    scenario = Scenario.parse(text + event, custom=[Remembers, Forgets]).until("4s")
     Remembers.steps.clear()
     run = aqumen.run(scenario, "remembers")
     # Every 10 ms over 4 s, counted through the change.
@@ -184,7 +184,7 @@ def test_a_capture_is_replayed_before_both_kinds():
         def on_dequeue(self, packet, queue):
             return "drop" if queue.sojourn_s > 0.001 else "pass"
 
-    capture = Capture(ROOT / "examples/captures/home.pcap", rate="2Mbit", buffer="100pkt", own=[MY_PI, Head])
+    capture = Capture(ROOT / "examples/captures/home.pcap", rate="2Mbit", buffer="100pkt", custom=[MY_PI, Head])
     mine, built_in = capture.run("my-pi:target=5pkt").data, capture.run(f"{SAME},target=5pkt").data
     assert {**mine, "aqm": 0, "cpu_s": 0, "spec": 0} == {**built_in, "aqm": 0, "cpu_s": 0, "spec": 0}
     assert capture.run("head").data["total"]["early_dropped_pkts"] > 0

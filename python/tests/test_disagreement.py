@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import aqumen
-from aqumen.explain.disagreement import averaged, mismatch
+from aqumen.explain.disagreement import averaged, disagreement
 
 
 class Drawn:
@@ -39,7 +39,7 @@ def test_curves_are_averaged_over_runs_and_the_last_second():
 
 def test_a_curve_that_is_five_higher_is_five_apart():
     runs = [Drawn("a", [10] * 30, mean=10.0, std=2.0), Drawn("b", [15] * 30, mean=15.5, std=1.0)]
-    (found,) = mismatch(runs).values()
+    (found,) = disagreement(runs).values()
     assert found["reference"] == "a"
     assert found["links"]["one"]["all"] == {
         "queue_mean_difference_pkts": 5.5,
@@ -50,14 +50,14 @@ def test_a_curve_that_is_five_higher_is_five_apart():
 
 def test_swings_faster_than_a_second_do_not_count():
     wave = [100 + (5 if k % 2 else -5) for k in range(40)]
-    (found,) = mismatch([Drawn("a", [100] * 40), Drawn("b", wave)]).values()
+    (found,) = disagreement([Drawn("a", [100] * 40), Drawn("b", wave)]).values()
     # The first sample alone is 5 off, of the others every second mean of an odd number of samples a little.
     first = [5 / n if n % 2 else 0.0 for n in range(1, 11)]
     assert found["links"]["one"]["all"]["curve_rms_pkts"] == pytest.approx(np.sqrt(sum(x * x for x in first) / 40))
 
 
 def test_one_engine_disagrees_with_none():
-    assert mismatch([Drawn("pi", [1, 2]), Drawn("pi", [3, 4])]) == {}
+    assert disagreement([Drawn("pi", [1, 2]), Drawn("pi", [3, 4])]) == {}
 
 
 def test_compare_sets_engines_side_by_side(aqumen_cli, scenario_file, tmp_path):

@@ -36,7 +36,7 @@ transport = "modern"
 
 
 def scenario(traffic, *classes, transport="udp"):
-    return Scenario.parse(TEXT.format(traffic=traffic, transport=transport), "own.toml", own=classes)
+    return Scenario.parse(TEXT.format(traffic=traffic, transport=transport), "own.toml", custom=classes)
 
 
 def answers(result):
@@ -76,7 +76,7 @@ def test_its_parameters_have_units_and_reach_it():
     mine = aqumen.run(scenario('{ kind = "steady", gap = "4ms", packet = "500B" }', Steady))
     assert answers(mine) == answers(aqumen.run(scenario('{ kind = "cbr", rate = "1Mbit", packet = "500B" }')))
     text = scenario('{ kind = "steady", gap = "4ms" }', Steady).to_toml()
-    assert answers(aqumen.run(Scenario.parse(text, own=[Steady]))) != answers(mine)
+    assert answers(aqumen.run(Scenario.parse(text, custom=[Steady]))) != answers(mine)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_it_may_wait_without_sending_send_at_once_and_end():
     text = TEXT.format(traffic='"ends"', transport="udp") + (
         '[windows]\nsilent = ["0s", "1s"]\nburst = ["1s", "1.9s"]\nlast = ["1.9s", "2.9s"]\nover = ["2.9s", "5s"]\n'
     )
-    flows = aqumen.run(Scenario.parse(text, own=[Ends])).data["flows"]["mine"]
+    flows = aqumen.run(Scenario.parse(text, custom=[Ends])).data["flows"]["mine"]
     packets = {
         window: round(flows[window]["goodput_bps"] * seconds / 8 / 300)
         for window, seconds in [("silent", 1.0), ("burst", 0.9), ("last", 1.0), ("over", 2.1)]
