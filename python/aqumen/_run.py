@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from aqumen.engines.answer import Answer
+from aqumen.metrics import FlowMetrics, LinkMetrics
 
 if TYPE_CHECKING:
     from aqumen.engines.answer import Floats
@@ -115,23 +116,23 @@ class RunData:
         """Names of the flow groups."""
         return list(self.data["flows"])
 
-    def link(self, name: str | None = None, window: str = "steady") -> dict[str, float | None]:
+    def link(self, name: str | None = None, window: str = "steady") -> LinkMetrics:
         """Return the metrics of a link.
 
         Args:
             name: Name of the link; default: the first recorded one.
             window: A name of `windows`; "steady" omits the start-up, "all" is the whole run.
         """
-        return dict(self.data["links"][name or self.links[0]][window])
+        return cast(LinkMetrics, dict(self.data["links"][name or self.links[0]][window]))
 
-    def flow_group(self, name: str, window: str = "steady") -> dict[str, float | None]:
+    def flow_group(self, name: str, window: str = "steady") -> FlowMetrics:
         """Return the metrics of a flow group.
 
         Args:
             name: Name of the group in the scenario, one of `flows`.
             window: A name of `windows`; "steady" omits the start-up, "all" is the whole run.
         """
-        return dict(self.data["flows"][name][window])
+        return cast(FlowMetrics, dict(self.data["flows"][name][window]))
 
     def series(self, link: str | None = None) -> Series:
         """Return queue length, probability and the AQM's state over time.

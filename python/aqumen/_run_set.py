@@ -11,8 +11,9 @@ from aqumen._files import json_text
 from aqumen._run import RunData
 from aqumen._statistics import dropped, summarize, summarize_metric
 from aqumen.errors import ScenarioError
-from aqumen.explain.disagreement import disagreement
+from aqumen.explain.disagreement import Disagreement, disagreement
 from aqumen.explain.transient import transients
+from aqumen.metrics import Summary
 from aqumen.ranking.order import GOALS, Rank, Ranking, rank
 from aqumen.scenario import Scenario
 
@@ -117,7 +118,7 @@ class RunSet(Generic[R]):
         """Return the comparison as JSON text."""
         return json_text(self.to_dict(), indent=2)
 
-    def disagreement(self) -> dict[str, Any]:
+    def disagreement(self) -> dict[str, Disagreement]:
         """Return the differences between engines in the queue; empty with one engine."""
         if len({run.label for run in self.results}) == len({run.spec for run in self.results}):
             return {}
@@ -137,7 +138,7 @@ class RunSet(Generic[R]):
         again = {label for labels in self.by_aqm.values() for label in labels[1:]}
         return rank(summaries, link, window, self.rank_by, base_rtt_s=base_rtt_s, unranked=again)
 
-    def _judged(self, label: str, key: str, link: str, window: str) -> dict[str, Any]:
+    def _judged(self, label: str, key: str, link: str, window: str) -> Summary:
         runs = self.of(label)
         if key in runs[0].data["links"][link][window]:
             return summarize_metric(key, [run.data["links"][link][window] for run in runs])
@@ -164,7 +165,7 @@ class RunSet(Generic[R]):
             rows += [(place, place.aqm), *((None, label) for label in below[place.aqm])]
         return rows
 
-    def summary(self, aqm: str, metric: str, link: str | None = None, window: str = "steady") -> dict[str, Any]:
+    def summary(self, aqm: str, metric: str, link: str | None = None, window: str = "steady") -> Summary:
         """Return mean, standard deviation, 95 % confidence interval and number of runs of a link's metric.
 
         Args:
@@ -173,9 +174,9 @@ class RunSet(Generic[R]):
             link: Name of the link; default: the first recorded one.
             window: A window of the scenario, such as "steady"; "all" is the whole run.
         """
-        return dict(self.summaries(aqm, link, window)[metric])
+        return self.summaries(aqm, link, window)[metric]
 
-    def summaries(self, aqm: str, link: str | None = None, window: str = "steady") -> dict[str, Any]:
+    def summaries(self, aqm: str, link: str | None = None, window: str = "steady") -> dict[str, Summary]:
         """Return the summary of every metric of a link, and of `drop_ratio` (early and overflow drops together).
 
         Args:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from aqumen import _core
+from aqumen.metrics import Summary
 
 __all__ = ["ANY", "FEW", "MARK", "NOTE", "dropped", "events", "few", "summarize", "summarize_metric"]
 
@@ -65,7 +66,7 @@ ANY = (-math.inf, math.inf)
 """Range of an unbounded metric."""
 
 
-def summarize(values: Sequence[float | None], within: tuple[float, float] = ANY) -> dict[str, Any]:
+def summarize(values: Sequence[float | None], within: tuple[float, float] = ANY) -> Summary:
     """Return mean, standard deviation, 95 % confidence interval and number of the defined values.
 
     Args:
@@ -79,7 +80,7 @@ def summarize(values: Sequence[float | None], within: tuple[float, float] = ANY)
     return {"mean": mean, "std": std, "ci95": None if ci95 is None else list(ci95), "n": n}
 
 
-def summarize_metric(metric: str, runs: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
+def summarize_metric(metric: str, runs: Sequence[Mapping[str, float | None]]) -> Summary:
     """Summarise a metric, with the number of events behind it if they are counted.
 
     Args:

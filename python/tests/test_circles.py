@@ -23,6 +23,25 @@ def test_no_circle_of_rooms():
     assert [sorted(circle) for circle in circles(rooms(imports(PACKAGE)))] == []
 
 
+def users(part):
+    """The files outside of `part`, a file or a folder, that import it."""
+    inside = (lambda file: file.startswith(part)) if part.endswith("/") else (lambda file: file == part)
+    graph = imports(PACKAGE)
+    return {file for file, targets in graph.items() if not inside(file) and any(map(inside, targets))}
+
+
+def test_engines_know_no_results_and_views_no_classes_of_the_user():
+    graph = imports(PACKAGE)
+    engines = {target for file in graph if file.startswith("engines/") for target in graph[file]}
+    assert not {"_run.py", "_run_set.py", "result.py", "comparison.py"} & engines
+    views = {target for file in graph if file.startswith("view/") for target in graph[file]}
+    assert not {"result.py", "comparison.py"} & views
+
+
+def test_papers_are_known_to_the_verb_alone():
+    assert users("papers/") == {"cli/reproduce.py"}
+
+
 def lay(tmp_path, files):
     """A crate of `files`, by name."""
     for name, text in files.items():

@@ -84,10 +84,10 @@ def test_where_nothing_is_predicted_or_measured_there_is_no_section(monkeypatch)
 def test_timeouts_are_those_of_all_flows_where_any_are_counted(monkeypatch, timeouts, all_):
     asked = []
     monkeypatch.setattr(prediction, "predict", lambda *args, **more: {"core": {"steady": {}}, "other": {"steady": {}}})
-    monkeypatch.setattr(prediction, "beside", lambda **given: asked.append(given))
+    monkeypatch.setattr(prediction, "compare_prediction", lambda **given: asked.append(given))
     flows = {str(k): {"steady": {"timeouts": each}} for k, each in enumerate(timeouts)}
     result = SimpleNamespace(seed=1, data={"links": {"core": {"steady": {"a": 1}}}, "flows": flows})
     prediction.explain(None, result, loops=False)
     # A link that is not recorded has nothing beside it.
     place = {"link": "core", "window": "steady", "expected": {}, "measured": {"a": 1}}
-    assert asked == [{**place, "seen_swing": None, "timeouts": all_, "loops": False}]
+    assert asked == [{**place, "measured_oscillation": None, "timeouts": all_, "loops": False}]

@@ -190,7 +190,7 @@ def _of_scenario(
     unknown = [queue for queue in queues if queue not in predicted]
     if unknown:
         raise ScenarioError(f"no queue `{unknown[0]}`; choose from: {', '.join(predicted)}")
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for name, windows in predicted.items():
         if not queues or name in queues:
             window = "steady" if "steady" in windows else next(iter(windows))

@@ -169,7 +169,8 @@ def theory_of(predictions: list[Prediction]) -> list[Table | str]:
 
 
 def _pair(each: Prediction, key: str, factor: float, digits: int) -> str:
-    values = (each.predicted[key], each.measured[key])
+    told = each.to_dict()
+    values = (told["predicted"][key], told["measured"][key])
     return " / ".join(tables.number(None if value is None else value * factor, digits) for value in values)
 
 

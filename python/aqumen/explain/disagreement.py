@@ -7,7 +7,7 @@ the last second, since no two engines agree about single round trips.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from aqumen import _core
 from aqumen._run import RunData
@@ -15,16 +15,36 @@ from aqumen._run import RunData
 if TYPE_CHECKING:
     from aqumen.engines.answer import Floats
 
-__all__ = ["averaged", "disagreement", "sentences"]
+__all__ = ["Disagreement", "QueueDifference", "averaged", "disagreement", "sentences"]
 
 
-def disagreement(results: Sequence[RunData]) -> dict[str, Any]:
+class QueueDifference(TypedDict):
+    """Difference of the queue between two engines in one window: the engine less its reference."""
+
+    queue_mean_difference_pkts: float | None
+    """Difference of the mean queue length, packets."""
+    queue_std_difference_pkts: float | None
+    """Difference of the standard deviation of the queue length, packets."""
+    curve_rms_pkts: float | None
+    """Root mean square of the difference of the averaged queues over time, packets."""
+
+
+class Disagreement(TypedDict):
+    """Disagreement of an engine with the reference, by link and window."""
+
+    reference: str
+    """Label of the reference."""
+    links: dict[str, dict[str, QueueDifference]]
+    """Differences by link and window."""
+
+
+def disagreement(results: Sequence[RunData]) -> dict[str, Disagreement]:
     """What is compared -> link -> window -> differences; empty with a single engine.
 
     Args:
         results: All runs, those of one AQM and engine in a row.
     """
-    found: dict[str, Any] = {}
+    found: dict[str, Disagreement] = {}
     for aqm in dict.fromkeys(run.spec for run in results):
         by_label: dict[str, list[RunData]] = {}
         for run in results:
@@ -37,7 +57,7 @@ def disagreement(results: Sequence[RunData]) -> dict[str, Any]:
     return found
 
 
-def sentences(found: Mapping[str, Any], link: str, window: str) -> list[str]:
+def sentences(found: Mapping[str, Disagreement], link: str, window: str) -> list[str]:
     """How far each engine is from the reference, a sentence each.
 
     Args:
@@ -47,8 +67,8 @@ def sentences(found: Mapping[str, Any], link: str, window: str) -> list[str]:
     """
     told = []
     for label, entry in found.items():
-        each = entry["links"].get(link, {}).get(window, {})
-        apart, mean = each.get("curve_rms_pkts"), each.get("queue_mean_difference_pkts")
+        each = entry["links"].get(link, {}).get(window)
+        apart, mean = (None, None) if each is None else (each["curve_rms_pkts"], each["queue_mean_difference_pkts"])
         if apart is not None and mean is not None:
             told.append(
                 f"{label} differs from {entry['reference']} by {apart:.1f} packets (root mean square of the queue); "
@@ -57,7 +77,7 @@ def sentences(found: Mapping[str, Any], link: str, window: str) -> list[str]:
     return told
 
 
-def _links(first: Sequence[RunData], second: Sequence[RunData]) -> dict[str, Any]:
+def _links(first: Sequence[RunData], second: Sequence[RunData]) -> dict[str, dict[str, QueueDifference]]:
     return {
         link: {window: _differences(first, second, link, window, ends) for window, ends in first[0].windows.items()}
         for link in first[0].links
@@ -67,7 +87,7 @@ def _links(first: Sequence[RunData], second: Sequence[RunData]) -> dict[str, Any
 
 def _differences(
     first: Sequence[RunData], second: Sequence[RunData], link: str, window: str, ends: tuple[float, float]
-) -> dict[str, float | None]:
+) -> QueueDifference:
     (t, one), (_, other) = averaged(first, link), averaged(second, link)
     return {
         "queue_mean_difference_pkts": _difference(first, second, link, window, "queue_mean_pkts"),
@@ -82,7 +102,7 @@ def _difference(
     """Mean of a metric over the second runs less that over the first."""
     means = []
     for runs in (first, second):
-        known = [value for run in runs if (value := run.link(link, window)[metric]) is not None]
+        known = [value for run in runs if (value := run.data["links"][link][window][metric]) is not None]
         if len(known) < len(runs):
             return None
         means.append(_core.summary(known)[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, cast
 
 from aqumen import _core
 from aqumen._run import RunData
@@ -14,7 +14,86 @@ from aqumen.scenario import Scenario
 if TYPE_CHECKING:
     from aqumen.explain.oscillation import Oscillation
 
-__all__ = ["Prediction", "compare_prediction", "explain", "predict"]
+__all__ = [
+    "Expectation",
+    "OperatingPoint",
+    "Prediction",
+    "WindowPrediction",
+    "compare_prediction",
+    "explain",
+    "predict",
+]
+
+
+class Expectation(TypedDict):
+    """Figures of one link in one window that are predicted and measured; `None` where there are none."""
+
+    queue_mean_pkts: float | None
+    """Mean queue length, packets."""
+    queue_std_pkts: float | None
+    """Standard deviation of the queue length, packets."""
+    queue_p95_pkts: float | None
+    """95th percentile of the queue length, packets."""
+    qacd_pkts: float | None
+    """Root mean square of queue length minus target, packets."""
+    utilization: float | None
+    """Departed bits over capacity bits, 0 to 1."""
+    sojourn_mean_s: float | None
+    """Mean sojourn time, seconds."""
+    signal_ratio: float | None
+    """Fraction of the packets that is marked or lost, 0 to 1."""
+
+
+class OperatingPoint(TypedDict, total=False):
+    """Operating point of a link in one window, and its stability where loops were analysed."""
+
+    window_pkts: float
+    """Mean window W0, packets."""
+    probability: float
+    """Marking or dropping probability p0, 0 to 1."""
+    gain_margin: float
+    """Gain margin, a factor."""
+    phase_margin_deg: float
+    """Phase margin, degrees."""
+    oscillation_period_s: float
+    """Period of the limit cycle of an unstable loop, seconds."""
+    oscillation_std_pkts: float
+    """Standard deviation of the queue length in that cycle, packets."""
+    coexisting_period_s: float
+    """Period of the cycle that a stable loop keeps after a large disturbance, seconds."""
+    coexisting_std_pkts: float
+    """Standard deviation of the queue length in that cycle, packets."""
+    queue_std_pkts: float
+    """Standard deviation of the queue length from the noise of packets, packets."""
+
+
+class WindowPrediction(TypedDict):
+    """Prediction for one link in one window, before any run."""
+
+    flows: float
+    """Number of flows."""
+    capacity_pps: float
+    """Capacity, packets/s."""
+    unresponsive_pps: float
+    """Traffic that ignores signals, packets/s."""
+    admitted_pps: float
+    """Part of that traffic that passes the queue, packets/s."""
+    base_rtt_s: float
+    """Round-trip time without queueing, seconds."""
+    ecn: bool
+    """Whether signals are marks."""
+    utilization: float
+    """Departed bits over capacity bits, 0 to 1."""
+    queue_pkts: float
+    """Queue length at the operating point, packets."""
+    probability: float | None
+    """Marking or dropping probability at the operating point, 0 to 1."""
+    analysis: dict[str, Any] | None
+    """Gains, margins, bifurcation and noise, as `aqumen design --json` has them; `None` without flows to hold back."""
+    coupled: NotRequired[dict[str, Any]]
+    """Equilibrium of two coupled queues (DualPI2)."""
+    several: NotRequired[dict[str, Any]]
+    """Loops of links in series that share flows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,15 +104,12 @@ class Prediction:
     """The link."""
     window: str
     """The window."""
-    predicted: dict[str, float | None]
-    """What the equations say: `queue_mean_pkts`, `queue_std_pkts`, `queue_p95_pkts`, `qacd_pkts`, `utilization`,
-    `sojourn_mean_s` and `signal_ratio`, the share that is marked or lost; `None` where they say nothing."""
-    measured: dict[str, float | None]
-    """What the run measured, by the same names."""
-    point: dict[str, float]
-    """Operating point: `window_pkts` (W0), `probability` (p0); `gain_margin`, `oscillation_period_s`,
-    `oscillation_std_pkts`, `coexisting_period_s` and `coexisting_std_pkts` (the cycle that a stable loop stays on from
-    a large start), `queue_std_pkts` (the noise of packets) if any."""
+    predicted: Expectation
+    """Prediction of the equations."""
+    measured: Expectation
+    """Measurement of the run."""
+    point: OperatingPoint
+    """Operating point."""
     notes: list[str]
     """The likely cause of what differs, most important first."""
     oscillation: Oscillation | None = None
@@ -45,7 +121,9 @@ class Prediction:
         return told if self.oscillation is None else {**told, "swing": asdict(self.oscillation)}
 
 
-def predict(scenario: Scenario, aqm: str | None = None, seed: int = 1, *, loops: bool = True) -> dict[str, Any]:
+def predict(
+    scenario: Scenario, aqm: str | None = None, seed: int = 1, *, loops: bool = True
+) -> dict[str, dict[str, WindowPrediction]]:
     """What the equations say of a scenario: by link and window, operating point, margins and expectations.
 
     Args:
@@ -55,7 +133,8 @@ def predict(scenario: Scenario, aqm: str | None = None, seed: int = 1, *, loops:
         loops: Also margins and oscillations, which may take seconds; without, where the queue comes to rest.
     """
     try:
-        return _core.predict(scenario.core, aqm, seed, loops)
+        found = _core.predict(scenario.core, aqm, seed, loops)
+        return cast(dict[str, dict[str, WindowPrediction]], found)
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
 

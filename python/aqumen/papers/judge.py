@@ -540,12 +540,14 @@ def _pearson(xs: Sequence[float], ys: Sequence[float]) -> float:
     return sxy / together if together else 0.0
 
 
-def shown(value: float) -> str:
-    """A figure with the digits worth reading.
+def shown(value: float | None) -> str:
+    """A figure with the digits worth reading; a dash for one that is not defined.
 
     Args:
         value: The figure.
     """
+    if value is None:
+        return "–"
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     digits = 4 if 0.5 < abs(value) < 2 else 3

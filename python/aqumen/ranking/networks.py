@@ -23,6 +23,7 @@ from aqumen._quantities import Run
 from aqumen._records import Records, Wanted
 from aqumen._statistics import summarize
 from aqumen.errors import Error
+from aqumen.metrics import Summary
 from aqumen.ranking import targets
 from aqumen.ranking.mean_ranks import as_dict, concordance, pareto, ranks, seed_ranks
 from aqumen.scenario import Scenario
@@ -365,13 +366,13 @@ class Study:
         spec = aqm if which == OWN else at_target(aqm, place.target)
         return list(self._by_seed(place, spec).values())
 
-    def figures(self, which: str) -> dict[str, dict[str, dict[str, dict[str, Any]]]]:
+    def figures(self, which: str) -> dict[str, dict[str, dict[str, Mapping[str, Any]]]]:
         """By place, AQM and criterion the figure of the first seed.
 
         Args:
             which: `own` or `target`.
         """
-        found: dict[str, dict[str, dict[str, dict[str, Any]]]] = {}
+        found: dict[str, dict[str, dict[str, Mapping[str, Any]]]] = {}
         for place in self.places:
             found[place.cell] = {}
             for aqm in self.aqms:
@@ -462,7 +463,7 @@ class Study:
         cell = place.today[0] if place.today is not None and aqm == REFERENCE else place.cell
         return dict(self.records.of(cell, self._same[cell][aqm]))
 
-    def agreement(self) -> dict[str, dict[str, dict[str, Any]]]:
+    def agreement(self) -> dict[str, dict[str, Summary]]:
         """How alike two seeds rank the AQMs of one place: Kendall's tau, the mean over all pairs of seeds, summed up
         over places, by criterion; for the `situations` and for the `drawn` places.
 
@@ -471,7 +472,7 @@ class Study:
         compared = [cell for situation in SITUATIONS for cell in situation.cells]
         return {"situations": self._agreement(compared), "drawn": self._agreement(self.drawn)}
 
-    def _agreement(self, cells: Sequence[str]) -> dict[str, dict[str, Any]]:
+    def _agreement(self, cells: Sequence[str]) -> dict[str, Summary]:
         """By criterion how alike two seeds rank in these cells, where all AQMs have several."""
         found: dict[str, list[float]] = {key: [] for key, _, _ in CRITERIA}
         for place in self.places:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from aqumen import _core
 from aqumen.errors import ScenarioError
+from aqumen.metrics import Summary
 
 __all__ = ["GOALS", "Figure", "Goal", "Rank", "Ranking", "letter_groups", "rank"]
-
-Summary = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -197,7 +197,7 @@ class Study:
 
 def _group(key: str, name: str, factor: float = 1.0) -> Callable[[Result], float | None]:
     def of(run: Result) -> float | None:
-        value = run.flow_group(name, WINDOW).get(key)
+        value = run.data["flows"][name][WINDOW].get(key)
         return None if value is None else value * factor
 
     return of
@@ -218,11 +218,11 @@ def _transfer(name: str, key: str, factor: float) -> Callable[[Result], float | 
     """Return a function for a metric of transfers that have one size."""
 
     def of(run: Result) -> float | None:
-        group = run.flow_group(name, WINDOW)
+        group = run.data["flows"][name][WINDOW]
         for size, _ in SIZES:
             value = group.get(f"fct_{size}_{key}")
             if value is not None and group.get(f"fct_{size}_count"):
-                return value * factor
+                return float(value) * factor
         return None
 
     return of

@@ -71,9 +71,10 @@ target = "{max(1, round(0.015 * bits / (8 * size)))}pkt"
         found = predict(made, aqm)["bottleneck"]["all"]
     except ScenarioError as error:
         raise ScenarioError(str(error).removeprefix("link bottleneck: ")) from None
-    if "coupled" not in found:
+    analysis = found["analysis"]
+    if "coupled" not in found or analysis is None:
         raise ScenarioError(f"{aqm} does not couple two queues; scalable flows need dualpi2")
-    noise = found["analysis"]["noise"]
+    noise = analysis["noise"]
     told = {key: noise[key] for key in ("valid", "why", "queue_std_pkts", "queue_p95_pkts")}
-    warnings = found["analysis"]["warnings"]
+    warnings = analysis["warnings"]
     return {**found["coupled"], "queue_pkts": found["queue_pkts"], "noise": told, "warnings": warnings}

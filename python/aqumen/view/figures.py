@@ -124,17 +124,16 @@ def _ranking(axes: Axes, comparison: Runs, link: str, window: str) -> bool:
     figure = ranking.figure
     groups = {label: place.group for place, label in comparison.rows(ranking) if place is not None}
     known = [(label, ranking.summaries[label][figure.key]) for _, label in comparison.rows(ranking)]
-    known = [(aqm, found) for aqm, found in known if found["n"]]
-    for i, (aqm, found) in enumerate(known):
+    means = [(aqm, found["mean"], found["ci95"]) for aqm, found in known if found["mean"] is not None]
+    for i, (aqm, mean, ci95) in enumerate(means):
         colour = COLOURS[comparison.aqms.index(aqm) % len(COLOURS)]
-        mean = found["mean"] * figure.factor
-        low, high = (each * figure.factor for each in found["ci95"] or (found["mean"], found["mean"]))
-        axes.errorbar(mean, i, xerr=[[mean - low], [high - mean]], fmt="o", color=colour, markersize=4, capsize=2)
-    axes.set_yticks(range(len(known)), [f"{aqm}  {groups.get(aqm) or ''}".rstrip() for aqm, _ in known])
+        centre, low, high = (each * figure.factor for each in (mean, *(ci95 or (mean, mean))))
+        axes.errorbar(centre, i, xerr=[[centre - low], [high - centre]], fmt="o", color=colour, markersize=4, capsize=2)
+    axes.set_yticks(range(len(means)), [f"{aqm}  {groups.get(aqm) or ''}".rstrip() for aqm, _, _ in means])
     axes.invert_yaxis()
     axes.set_xlim(left=0)
     axes.set_xlabel(f"{figure.title}, {figure.unit}" + (" (95 % interval)" if len(comparison.seeds) > 1 else ""))
-    return bool(known)
+    return bool(means)
 
 
 def _queue(axes: Axes, comparison: Runs, link: str, window: str) -> bool:

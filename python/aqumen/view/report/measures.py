@@ -5,17 +5,18 @@ A column is omitted if its metric is undefined for every AQM.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 from aqumen._run_set import Runs
+from aqumen.explain.disagreement import QueueDifference
 from aqumen.view.columns import FLOW_COLUMNS, LINK_COLUMNS, TRANSFER_COLUMNS, Column, defined, transfers_by_size
 from aqumen.view.tables import number
 
 __all__ = ["engines_section", "flow_section", "link_section"]
 
-Spread = Callable[[dict[str, Any], float, int], str]
+Spread = Callable[[Mapping[str, Any], float, int], str]
 
 
 def link_section(data: dict[str, Any], link: str, window: str, spread: Spread) -> str:
@@ -67,7 +68,7 @@ def engines_section(comparison: Runs, window: str) -> str:
         return ""
     rows = "".join(
         f'<tr><th scope="row">{escape(label)}</th><td>{escape(entry["reference"])}</td><td>{escape(link)}</td>'
-        + "".join(f"<td>{number(each, 1)}</td>" for each in windows[window].values())
+        + "".join(f"<td>{number(each, 1)}</td>" for each in _differences(windows[window]))
         + "</tr>"
         for label, entry in found.items()
         for link, windows in entry["links"].items()
@@ -115,3 +116,8 @@ def _wide(label: str, table: str) -> str:
 
 def _words(words: Iterable[str]) -> str:
     return "".join(f'<td class="word">{escape(word)}</td>' for word in words)
+
+
+def _differences(difference: QueueDifference) -> tuple[float | None, ...]:
+    mean, std = difference["queue_mean_difference_pkts"], difference["queue_std_difference_pkts"]
+    return mean, std, difference["curve_rms_pkts"]

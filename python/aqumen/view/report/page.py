@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -174,9 +175,9 @@ def _ranking(comparison: Runs, data: dict[str, Any], ranking: Ranking) -> str:
     spans = {}
     for label, summaries in ranking.summaries.items():
         summary = summaries[figure.key]
-        if summary["n"]:
-            low, high = summary["ci95"] or (summary["mean"], summary["mean"])
-            spans[label] = (low * factor, summary["mean"] * factor, high * factor)
+        if (mean := summary["mean"]) is not None:
+            low, high = summary["ci95"] or (mean, mean)
+            spans[label] = (low * factor, mean * factor, high * factor)
     longest = max((high for _, _, high in spans.values()), default=None) or 1.0
     ranked = len(ranking.places) > 1 or not data["mismatch"]
     grouped = ranked and any(place.group for place in ranking.places)
@@ -324,6 +325,6 @@ def _versions(comparison: Runs, data: dict[str, Any]) -> str:
     return "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in rows.items())
 
 
-def _spread_html(summary: dict[str, Any], factor: float, digits: int) -> str:
+def _spread_html(summary: Mapping[str, Any], factor: float, digits: int) -> str:
     mean, blank, rest = spread(summary, factor, digits).partition(" ")
     return f"{mean}<span class='pm'> {rest}</span>" if blank else mean

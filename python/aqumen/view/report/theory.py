@@ -67,5 +67,6 @@ def theory_section(comparison: Runs, window: str, *, loops: bool = False) -> str
 
 
 def _cell(each: Prediction, key: str, factor: float, digits: int) -> str:
-    values = (each.predicted[key], each.measured[key])
+    told = each.to_dict()
+    values = (told["predicted"][key], told["measured"][key])
     return " / ".join(number(None if value is None else value * factor, digits) for value in values)
