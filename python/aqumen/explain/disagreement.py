@@ -7,7 +7,7 @@ the last second, since no two engines agree about single round trips.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from aqumen import _core
 from aqumen._run import RunData
@@ -102,7 +102,11 @@ def _difference(
     """Mean of a metric over the second runs less that over the first."""
     means = []
     for runs in (first, second):
-        known = [value for run in runs if (value := run.data["links"][link][window][metric]) is not None]
+        known = [
+            value
+            for run in runs
+            if (value := cast(Mapping[str, float | None], run.link(link, window))[metric]) is not None
+        ]
         if len(known) < len(runs):
             return None
         means.append(_core.summary(known)[0])
