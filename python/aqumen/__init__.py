@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from aqumen import aqms
     from aqumen._run import Series, SojournCdf
     from aqumen.comparison import Comparison, compare, run
-    from aqumen.custom import Network, PacketAqm, Param, SampledLaw, TrafficSource
+    from aqumen.custom import Network, PacketAqm, Param, SampledLaw, TrafficSource, from_control
     from aqumen.errors import Cancelled, CustomError, EngineError, Error, MissingExtra, OutputError, ScenarioError
     from aqumen.explain.transient import Transient
     from aqumen.ranking import Rank, Ranking
@@ -55,6 +55,7 @@ __all__ = [
     "__version__",
     "aqms",
     "compare",
+    "from_control",
     "run",
     "what_if",
 ]
@@ -64,7 +65,7 @@ _HOMES = {
     "_run": ("Series", "SojournCdf"),
     "comparison": ("Comparison", "compare", "run"),
     "errors": ("Cancelled", "EngineError", "Error", "MissingExtra", "OutputError", "CustomError", "ScenarioError"),
-    "custom": ("Network", "PacketAqm", "Param", "SampledLaw", "TrafficSource"),
+    "custom": ("Network", "PacketAqm", "Param", "SampledLaw", "TrafficSource", "from_control"),
     "ranking": ("Rank", "Ranking"),
     "result": ("Result",),
     "scenario": ("Scenario",),

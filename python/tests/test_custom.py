@@ -270,6 +270,7 @@ def test_the_shortest_period_is_one_that_there_is():
         ({"start": lambda self: self.network.nothing}, "wrong: cannot be made: AttributeError"),
         ({"gain": Param(None)}, "parameter gain has no default, and start() gave it no value"),
         ({"initial": 2.0}, "initial = 2.0: a probability is from 0 to 1"),
+        ({"transfer": ([1.0], [0.0, 1.0])}, "finite coefficients in powers of 1/z, the denominator's first not 0"),
         ({"period": (1, 2, 3)}, "a law has one period or two"),
         ({"period": "10ms"}, "period = '10ms': a number of seconds, such as 0.01"),
     ],
@@ -364,7 +365,10 @@ def test_the_command_line_shows_the_lines_that_raised(tmp_path, capsys):
     [
         ("absent.py:Mine", "absent.py: no such file"),
         ("absent", "name a Python file and a class in it"),
-        (f"{MY_AQM}:Nobody", "no AQM class Nobody (of SampledLaw or PacketAqm); choose from: MyPi, Impatient"),
+        (
+            f"{MY_AQM}:Nobody",
+            "no AQM class Nobody (of SampledLaw, PacketAqm or from_control); choose from: MyPi, Impatient",
+        ),
         (f"{MY_AQM}", "which class?"),
     ],
 )

@@ -158,6 +158,7 @@ SNIPPETS = {
     "docs/replay.md": 1,
     "docs/engines/theory.md": 1,
     "docs/own-aqm.md": 1,
+    "docs/controllers.md": 2,
     "docs/traffic.md": 1,
 }
 """Pages with Python that are not done from top to bottom below, and how many snippets each has."""

@@ -10,8 +10,9 @@ use std::collections::HashSet;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use aqumen_aqm::{
-    Algorithm, AnyAqm, Aqm, Bound as End, Cx, DefaultValue, Draw, DropReason, Hooks, Kind, MAX_LOOPS, Network,
-    Observation, PERIOD_MIN, Param, ParamError, Requirement, SampledLaw, Settings, Totals, Unit, Value, Verdict,
+    Algorithm, AnyAqm, Aqm, Bound as End, Cx, DefaultValue, Draw, DropReason, Equilibrium, Hooks, Kind, MAX_LOOPS,
+    Network, Observation, PERIOD_MIN, Param, ParamError, QueueOperatingPoint, Requirement, SampledLaw, Settings,
+    Theory, Totals, Transfer, Unit, Value, Verdict,
 };
 use aqumen_scenario::{Extensions, Plan, Traffic};
 use aqumen_units::{Ecn, Instant, Probability, Span};
@@ -53,8 +54,8 @@ struct CustomClass {
 type ParamTuple = (String, String, Option<f64>, Option<f64>, Option<f64>, String);
 
 /// Instance of a law: the object, `step`, the periods of its loops in seconds, the initial probability, its parameters,
-/// whether it marks.
-type Law = (Py<PyAny>, Py<PyAny>, Vec<f64>, f64, Vec<(String, f64)>, bool);
+/// whether it marks, its transfer function.
+type Law = (Py<PyAny>, Py<PyAny>, Vec<f64>, f64, Vec<(String, f64)>, bool, Option<(Vec<f64>, Vec<f64>)>);
 
 /// Instance of a per-packet AQM: the object, the methods for an arrival, the head and the timer (`None`: it has none),
 /// the timer's period in seconds, its parameters.
@@ -142,13 +143,19 @@ struct Factory<'a> {
 
 impl Factory<'_> {
     fn law(&self, settings: &Settings<'_>, network: &Network) -> Result<AnyAqm, ParamError> {
-        let (instance, step, periods_s, initial, params, ecn): Law = self.instance(settings, network)?;
+        let (instance, step, periods_s, initial, params, ecn, transfer): Law = self.instance(settings, network)?;
         let mut periods = [None; MAX_LOOPS];
         for (period, given) in periods.iter_mut().zip(periods_s) {
             *period = Some(self.period(given)?);
         }
         let calls = Calls::new(self.algorithm.name, self.errors);
         let params = params.into_iter().map(|(name, value)| (static_str(&name), value)).collect();
+        let transfer = match (transfer, periods) {
+            (Some((num, den)), [Some(period), None]) => {
+                Some(Transfer { num, den, period_s: Some(period.as_secs_f64()) })
+            }
+            _ => None,
+        };
         let law = PyLaw {
             calls,
             instance,
@@ -157,6 +164,7 @@ impl Factory<'_> {
             periods,
             initial: Probability::clamp(initial),
             params,
+            transfer,
         };
         Ok(AnyAqm::custom_law(law, ecn))
     }
@@ -228,6 +236,33 @@ struct PyLaw {
     periods: [Option<Span>; MAX_LOOPS],
     initial: Probability,
     params: Vec<(&'static str, f64)>,
+    /// Transfer function from queue to probability, if the class names it.
+    transfer: Option<Transfer>,
+}
+
+impl PyLaw {
+    /// Probability per packet of a constant error; `None` with an integrator, or where the transfer function is not
+    /// known.
+    fn static_gain(&self) -> Option<f64> {
+        let Transfer { num, den, .. } = self.transfer.as_ref()?;
+        let (num, sum): (f64, f64) = (num.iter().sum(), den.iter().sum());
+        let scale: f64 = den.iter().map(|x| x.abs()).sum();
+        (sum.abs() > 1e-12 * scale && num != 0.0).then(|| num / sum)
+    }
+}
+
+impl Theory for PyLaw {
+    fn linear(&self, _at: &QueueOperatingPoint) -> Option<Transfer> {
+        self.transfer.clone()
+    }
+
+    fn equilibrium(&self) -> Equilibrium {
+        if self.static_gain().is_some() { Equilibrium::OffTarget } else { Equilibrium::AtTarget }
+    }
+
+    fn offset_pkts(&self, p: Probability) -> f64 {
+        self.static_gain().map_or(0.0, |gain| p.get() / gain)
+    }
 }
 
 impl Clone for PyLaw {
@@ -242,6 +277,7 @@ impl Clone for PyLaw {
             periods: self.periods,
             initial: self.initial,
             params: self.params.clone(),
+            transfer: self.transfer.clone(),
         }
     }
 }
@@ -278,6 +314,10 @@ impl SampledLaw for PyLaw {
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
         self.params.iter().for_each(|&(name, value)| visit(name, Value::Number(value)));
+    }
+
+    fn theory(&self) -> &dyn Theory {
+        self
     }
 }
 

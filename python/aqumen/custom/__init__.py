@@ -26,6 +26,7 @@ from aqumen.custom.classes import (
     name_of,
     params_of,
 )
+from aqumen.custom.controllers import from_control
 from aqumen.custom.files import digest, from_file
 from aqumen.custom.registry import catalogue, specs
 
@@ -40,6 +41,7 @@ __all__ = [
     "as_custom",
     "catalogue",
     "digest",
+    "from_control",
     "from_file",
     "is_aqm",
     "name_of",

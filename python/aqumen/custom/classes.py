@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -111,6 +112,9 @@ class SampledLaw(CustomAqm):
     """The probability before the first step."""
     ecn: bool = True
     """Whether packets that can carry a mark are marked and not dropped: the parameter `ecn`."""
+    transfer: tuple[Sequence[float], Sequence[float]] | None = None
+    """Transfer function of a linear law of one loop, from the queue in packets to the probability, set by `start`:
+    numerator and denominator in powers of 1/z. `None`: theory linearises the law by its answer to an impulse."""
 
     def step(self, seen: LawView) -> float:
         """The probability, from 0 to 1, that applies until the next step.

@@ -37,13 +37,13 @@ def from_file(spec: str, *, traffic: bool = False) -> CustomClass:
     every = {
         name: custom
         for name, value in vars(module).items()
-        if (custom := as_custom(value)) and value.__module__ == module.__name__
+        if (custom := as_custom(value)) and (value.__module__ == module.__name__ or "_definition" in vars(value))
     }
     here = {name: custom for name, custom in every.items() if is_aqm(custom) is not traffic}
     if wanted in here:
         return here[wanted]
     known = ", ".join(here) or "none"
-    what, bases = ("source", "TrafficSource") if traffic else ("AQM", "SampledLaw or PacketAqm")
+    what, bases = ("source", "TrafficSource") if traffic else ("AQM", "SampledLaw, PacketAqm or from_control")
     if wanted in every:
         other = "--aqm-from" if traffic else "--traffic-from"
         raise ScenarioError(f"{path}: {wanted} is no {what} but for {other}; choose from: {known}")
@@ -84,6 +84,15 @@ def _module(path: Path, _changed_ns: int) -> Any:
     return module
 
 
+def _without_state(source: Any) -> Any:
+    """A class or a function that its source tells whole; `TypeError` of a callable object and of a closure."""
+    if isinstance(source, type):
+        return source
+    if not inspect.isfunction(source) or source.__closure__ or source.__defaults__ or source.__kwdefaults__:
+        raise TypeError(f"{source!r} has state")
+    return source
+
+
 def digest(custom: Sequence[CustomClass]) -> str:
     """Digest of the source of classes: of the files in which they and their bases stand, and of modules beside those.
 
@@ -97,9 +106,15 @@ def digest(custom: Sequence[CustomClass]) -> str:
             # What is typed into a bare `exec` says that it is of `builtins`, too.
             if base.__module__ == "aqumen.custom.classes" or getattr(builtins, base.__name__, None) is base:
                 continue
+            # A class that `from_control` made is known by the numbers of a controller, or by a function.
+            text, source = vars(base).get("_definition", ("", base))
+            parts.append(text)
+            if source is None:
+                continue
             try:
-                file = Path(inspect.getfile(base))
-                parts.append(inspect.getsource(base))
+                source = _without_state(source)
+                file = Path(inspect.getfile(source))
+                parts.append(inspect.getsource(source))
             except (TypeError, OSError):
                 # Written where no source is kept: what it does cannot be known again.
                 parts.append(f"{id(base)} of process {os.getpid()}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Real
@@ -99,12 +100,22 @@ def _make(custom: CustomAqmClass, network: dict[str, float], values: dict[str, A
             raise ValueError(f"period = {made.period}: a law has one period or two")
         if not 0.0 <= made.initial <= 1.0:
             raise ValueError(f"initial = {made.initial}: a probability is from 0 to 1")
-        return made, made.step, [_seconds(each) for each in periods], float(made.initial), force, bool(made.ecn)
+        periods_s = [_seconds(each) for each in periods]
+        return made, made.step, periods_s, float(made.initial), force, bool(made.ecn), _transfer(made.transfer)
     asked = [
         getattr(made, name) if getattr(custom, name) is not getattr(PacketAqm, name) else None
         for name in ("on_arrival", "on_dequeue", "on_timer")
     ]
     return made, *asked, _seconds(made.period), force
+
+
+def _transfer(transfer: Any) -> tuple[list[float], list[float]] | None:
+    if transfer is None:
+        return None
+    numerator, denominator = ([float(x) for x in each] for each in transfer)
+    if not all(map(math.isfinite, (*numerator, *denominator))) or not denominator or denominator[0] == 0.0:
+        raise ValueError(f"transfer = {transfer}: finite coefficients in powers of 1/z, the denominator's first not 0")
+    return numerator, denominator
 
 
 def _seconds(period: Any) -> float:
