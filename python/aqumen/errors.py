@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
 
 __all__ = [
     "Cancelled",
@@ -14,6 +16,7 @@ __all__ = [
     "ScenarioError",
     "listed",
     "meant",
+    "optional",
 ]
 
 LIST_CHARS_MAX = 200
@@ -46,6 +49,21 @@ class OutputError(Error, OSError):
 
 class MissingExtra(Error, ImportError):
     """An optional package is not installed."""
+
+
+def optional(module: str, extra: str) -> Any:
+    """Import an optional module; raise `MissingExtra`, which says how to install it, if it is absent.
+
+    Args:
+        module: Name of the module.
+        extra: The extra of this package that installs it.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        message = f"this needs {package}, which is not installed; install it with: pip install 'aqumen[{extra}]'"
+        raise MissingExtra(message) from None
 
 
 def listed(names: Iterable[str], command: str = "") -> str:

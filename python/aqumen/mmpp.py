@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from aqumen import _core
 from aqumen._files import check_file, is_packed
-from aqumen.errors import ScenarioError
+from aqumen.errors import ScenarioError, optional
 from aqumen.view.plot import COLOURS, CURVE
-from aqumen.view.tables import optional
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

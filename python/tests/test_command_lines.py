@@ -12,8 +12,7 @@ from aqumen.cli.mmpp import tables_of
 from aqumen.engines.external.ns2 import Ns2Unsupported
 from aqumen.engines.external.ns2.tcl import _AQMS
 from aqumen.engines.external.plan import Aqm, Link
-from aqumen.errors import Error
-from aqumen.view import tables
+from aqumen.errors import Error, optional
 
 DEFAULTS = {
     "run": {"--engine": "packet", "--seed": 1, "--threads": 1},
@@ -131,7 +130,7 @@ def test_without_a_word_there_is_help(capsys, monkeypatch):
 
 def test_an_extra_that_is_missing_says_how_to_get_it():
     with pytest.raises(Error, match=r"this needs nosuch, which is not installed.*pip install 'aqumen\[plot\]'"):
-        tables.optional("nosuch.part", "plot")
+        optional("nosuch.part", "plot")
 
 
 # A model's tables.

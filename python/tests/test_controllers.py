@@ -201,6 +201,16 @@ def test_an_object_with_state_begins_anew_in_each_run():
     assert counts.calls == 0
 
 
+@pytest.mark.parametrize("controller", [PI, Counts()], ids=["linear", "object"])
+def test_the_copy_of_a_session_has_the_controller_s_state(controller):
+    with aqumen.Session(short(6), from_control(controller, 1 / F), seed=1) as run:
+        run.advance("3s")
+        with run.copy() as copy:
+            one, other = run.finish(), copy.finish()
+    np.testing.assert_array_equal(queue(one), queue(other))
+    assert queue(one).max() > 0
+
+
 @pytest.mark.parametrize(
     ("controller", "options", "told"),
     [
@@ -238,7 +248,7 @@ def test_what_is_no_controller_is_refused_in_one_line(controller, options, told)
 
 @pytest.mark.parametrize("answer", [math.nan, 1.2, -0.1, None])
 def test_a_function_that_answers_no_probability_is_an_error(answer):
-    with pytest.raises(CustomError, match=r"^controller at 0\.01 s: step\(\) answered"):
+    with pytest.raises(CustomError, match=r"^controller at 0\.01 s: step\(\) returned"):
         aqumen.run(short(1), from_control(lambda seen: answer, 0.01))
 
 

@@ -11,10 +11,10 @@ from operator import mul
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aqumen.custom.classes import Param, SampledLaw, name_of
-from aqumen.errors import ScenarioError, listed
+from aqumen.errors import ScenarioError, listed, optional
 
 if TYPE_CHECKING:
-    from aqumen._core import Seen
+    from aqumen._core import LawView
 
 METHODS = {"tustin": "bilinear", "zoh": "zoh"}
 """Methods of discretisation, and their names in scipy."""
@@ -124,7 +124,7 @@ class _Linear(SampledLaw):
         self.state = [sum(map(mul, row, known)) + g * excess for row, g in zip(self.rows, self.gains, strict=True)]
         return applied
 
-    def step(self, seen: Seen) -> float:
+    def step(self, seen: LawView) -> float:
         """The probability until the next step."""
         return self.advance(self.scale * seen.queue_pkts - self.target)
 
@@ -136,14 +136,14 @@ class _Linear(SampledLaw):
 class _Function(SampledLaw):
     """A function of the observation."""
 
-    _definition: ClassVar[tuple[str, Callable[[Seen], float]]]
+    _definition: ClassVar[tuple[str, Callable[[LawView], float]]]
     """Digest text, and the function."""
 
     def start(self) -> None:
         """Copy a callable object, so that runs share no state; a plain function is its own copy."""
         self.function = copy.deepcopy(self._definition[1])
 
-    def step(self, seen: Seen) -> float:
+    def step(self, seen: LawView) -> float:
         """The probability until the next step."""
         return self.function(seen)
 
@@ -153,7 +153,7 @@ class _Function(SampledLaw):
 
 
 def _is_number(value: Any, low: float, high: float) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and low <= float(value) <= high
+    return not isinstance(value, bool) and isinstance(value, Real) and low <= float(value) <= high
 
 
 def _class(base: type[SampledLaw], members: dict[str, Any]) -> type[SampledLaw]:
@@ -177,8 +177,6 @@ def _is_linear(thing: Any) -> bool:
 def _sampled(system: Any, period: float, method: str) -> tuple[Any, Any, Any, Any]:
     """The matrices A, B, C, D of a system at a sampling period."""
     import numpy as np
-
-    from aqumen.view.tables import optional
 
     signal = optional("scipy.signal", "control")
     what = type(system).__name__
@@ -233,8 +231,6 @@ def _back_calculation(a: Any, c: Any) -> list[float]:
     invariant subspace of those modes alone.
     """
     import numpy as np
-
-    from aqumen.view.tables import optional
 
     if not len(a):
         return []

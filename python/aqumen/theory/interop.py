@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aqumen.errors import OutputError, ScenarioError
-from aqumen.view.tables import optional
+from aqumen.errors import OutputError, ScenarioError, optional
 
 if TYPE_CHECKING:
     from aqumen.theory.loop import Loop

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aqumen import _core, engines
-from aqumen.errors import ScenarioError
-from aqumen.view.tables import optional
+from aqumen.errors import ScenarioError, optional
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aqumen.errors import ScenarioError, listed
+from aqumen.errors import ScenarioError, listed, optional
 from aqumen.theory.interop import to_control
 from aqumen.view.plot import COLOURS, CURVE, GUIDE
-from aqumen.view.tables import optional
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from aqumen.errors import OutputError
-from aqumen.view.tables import metric_columns, optional, to_arrow
+from aqumen.errors import OutputError, optional
+from aqumen.view.tables import metric_columns, to_arrow
 
 if TYPE_CHECKING:
     from rich.table import Table

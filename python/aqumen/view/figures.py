@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aqumen.errors import OutputError
-from aqumen.view.tables import optional
+from aqumen.errors import OutputError, optional
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aqumen.view.tables import optional
+from aqumen.errors import optional
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from aqumen._statistics import MARK, few
-from aqumen.errors import MissingExtra
+from aqumen.errors import optional
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,16 +23,6 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 COLUMNS = ["scenario", "engine", "aqm", "seed", "kind", "name", "window", "metric", "value"]
-
-
-def optional(module: str, extra: str) -> Any:
-    """Import an optional module; raise `MissingExtra`, which says how to install it, if it is absent."""
-    try:
-        return import_module(module)
-    except ImportError:
-        package = module.partition(".")[0]
-        message = f"this needs {package}, which is not installed; install it with: pip install 'aqumen[{extra}]'"
-        raise MissingExtra(message) from None
 
 
 def metric_columns(results: Iterable[RunData]) -> dict[str, list[Any]]:
