@@ -159,6 +159,8 @@ SNIPPETS = {
     "docs/engines/theory.md": 1,
     "docs/own-aqm.md": 1,
     "docs/controllers.md": 2,
+    "docs/gym.md": 2,
+    "docs/session.md": 2,
     "docs/traffic.md": 1,
 }
 """Pages with Python that are not done from top to bottom below, and how many snippets each has."""
@@ -175,7 +177,8 @@ def test_all_python_of_the_pages_is_run_somewhere():
 
 @pytest.mark.parametrize("page", SNIPPETS)
 def test_the_python_of_a_page_runs(page, checkout):
-    pytest.importorskip("matplotlib")
+    for module in ("matplotlib", "control", "gymnasium"):
+        pytest.importorskip(module)
     names = {"__name__": "page"}
     for kind, body in FENCE.findall((ROOT / page).read_text()):
         if kind == "python":
