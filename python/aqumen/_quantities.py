@@ -1,5 +1,4 @@
-"""Figures out of finished runs: a quantity is an expression in the metrics of a link, or of flow groups, in a
-window."""
+"""Quantities of finished runs: arithmetic expressions in the metrics of a link, or of flow groups, in a window."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from aqumen.errors import ScenarioError, listed
 __all__ = ["Run", "evaluate", "names_in", "range_of"]
 
 Run = Mapping[str, Any]
-"""A finished run: `windows`, `links` and `flows`, as `run --json` has them, with the measures of `records`."""
+"""A finished run: `windows`, `links` and `flows` as in `run --json`, with the metrics of `_records`."""
 
 OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
@@ -25,15 +24,15 @@ OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Div: operator.truediv,
 }
 CENSORED = {"settling_s", "settling_own_s", "convergence_s"}
-"""What never came to pass within a window took at least as long as the window."""
+"""Times that are replaced by the length of the window if the event did not occur in it."""
 
 
 def evaluate(run: Run, term: Mapping[str, Any]) -> float | None:
-    """The quantity of a term in one run; `None` where it is not defined.
+    """Evaluate a term in one run; `None` if undefined.
 
     Args:
-        run: Finished; it records the link and the window that the term names.
-        term: `of`, and where: `window`, and `link` or `flows` (a pattern of group names, with `combine`).
+        run: A finished run that records the link and window of the term.
+        term: Keys `of` and `window`, and `link` or `flows` (a pattern of group names, with `combine`).
     """
     window = str(term["window"])
     if window not in run["windows"]:
@@ -56,7 +55,7 @@ def evaluate(run: Run, term: Mapping[str, Any]) -> float | None:
 
 
 def names_in(expression: str) -> list[str]:
-    """The metrics that an expression names.
+    """Return the metrics in an expression.
 
     Args:
         expression: Such as `early_drop_ratio + overflow_drop_ratio`.
@@ -65,7 +64,7 @@ def names_in(expression: str) -> list[str]:
 
 
 def range_of(expression: str, where: Mapping[str, Any]) -> tuple[float, float]:
-    """Between which ends a quantity lies: those of its metric; without ends if it is more than a metric.
+    """Return the range of a quantity: that of its metric; unbounded for other expressions.
 
     Args:
         expression: Such as `utilization`.
@@ -82,7 +81,7 @@ def _parsed(expression: str) -> ast.expr:
     try:
         return ast.parse(expression, mode="eval").body
     except SyntaxError:
-        raise ScenarioError(f"`{expression}` is no expression") from None
+        raise ScenarioError(f"`{expression}` is not a valid expression") from None
 
 
 def _value(expression: str, metrics: Mapping[str, float | None], length_s: float) -> float | None:
@@ -104,6 +103,6 @@ def _value(expression: str, metrics: Mapping[str, float | None], length_s: float
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "abs":
             inner = walk(node.args[0])
             return None if inner is None else abs(inner)
-        raise ScenarioError(f"`{expression}` is no expression")
+        raise ScenarioError(f"`{expression}` is not a valid expression")
 
     return walk(_parsed(expression))

@@ -1,7 +1,7 @@
-"""The runs that rules ask for: each is one small file, written when it is finished, so that a kill loses nothing.
+"""Compact records of runs for papers, rankings and RFC 7928; each is written when its run finishes.
 
-A record holds the metrics of the run, what follows from its series, and for the first seed the queue over time,
-thinned to what a figure can show.
+A record holds the metrics of the run, quantities derived from its series, and for the first seed a thinned series of
+the queue.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from aqumen.scenario import Scenario
 __all__ = ["Records", "Wanted"]
 
 Wanted = dict[str, list[str]]
-"""AQMs by cell: what is to be run, with each seed."""
+"""AQMs to run in each cell, with every seed."""
 
 LAYOUT = 3
-"""Version of what a record holds: records written with another are run again."""
+"""Version of the record format; runs with other versions are repeated."""
 SAMPLE = "sample-"
-"""Windows whose names begin so are samples: of them a record keeps the goodput of all groups and the mean sojourn time
-at the first link alone, under `samples`."""
+"""Prefix of the names of sample windows. Records keep only their total goodput and the mean sojourn time at the first
+link, under `samples`."""
 POINTS = 500
-"""Most points of a queue over time that a record keeps."""
+"""Maximum number of points of a queue's series in a record."""
 
 
 class Records:
-    """Runs by cell, AQM and seed; on disk if there is a folder."""
+    """Records by cell, AQM and seed, in memory and optionally on disk."""
 
     def __init__(
         self,
@@ -49,15 +49,15 @@ class Records:
         prepare: Callable[[str, Scenario], Scenario] = lambda _, scenario: scenario,
         once: Wanted | None = None,
     ) -> None:
-        """Take what is on disk already.
+        """Load the records on disk.
 
         Args:
             wanted: AQMs by cell.
-            seeds: One run each; that of the first keeps how the queue went.
-            folder: Where records are kept; without one in memory alone.
-            fewer: For cells that have other seeds, these; all begin with the same one.
-            prepare: What is done to the scenario of each cell before it runs.
-            once: AQMs by cell that run with the first seed alone.
+            seeds: Seeds; the records of the first one contain the queue's series.
+            folder: Folder of the records; `None` keeps them in memory.
+            fewer: Seeds of cells that differ; the first seed must be equal.
+            prepare: Changes the scenario of a cell before it runs.
+            once: AQMs by cell that run with the first seed only.
         """
         self.seeds = list(seeds)
         self._fewer = dict(fewer or {})
@@ -70,7 +70,7 @@ class Records:
         for cell, specs in wanted.items():
             scenario = self.scenarios[cell]
             plan = scenario.plan(self.seeds[0], specs[0])
-            # What a run costs goes with the packets that the links under test can carry.
+            # The cost of a run is estimated by the packets that the links under test can carry.
             rates = [max(rate for _, rate in link["rates"]) for link in plan["links"] if link["record"]]
             self.weights[cell] = (
                 0.05 + sum(rates) * float(plan["duration_s"]) / 8e3 / plan["nominal"]["packet_bytes"] / 1e3
@@ -87,19 +87,19 @@ class Records:
 
     @property
     def left(self) -> int:
-        """How many runs are still to be done."""
+        """Number of missing runs."""
         return sum(map(len, self._left.values()))
 
     @property
     def work_left(self) -> float:
-        """What they cost together, in the unit of `work`'s callback."""
+        """Cost of the missing runs, in the unit of `work`'s callback."""
         return sum(self.weights[cell] * len(jobs) for cell, jobs in self._left.items())
 
     def work(self, on_done: Callable[[str, str, int, float], bool]) -> None:
-        """Run what is left.
+        """Run the missing runs.
 
         Args:
-            on_done: Called with cell, AQM, seed and cost of each finished run; `False` leaves out the rest.
+            on_done: Called with cell, AQM, seed and cost of each finished run; returning `False` stops.
         """
         go_on = True
         for cell, jobs in self._left.items():
@@ -119,20 +119,20 @@ class Records:
             engines.run_many(scenario, todo, "packet", threads, done)
 
     def of(self, cell: str, spec: str) -> Iterator[tuple[int, Run]]:
-        """The finished runs of a cell and AQM, by seed.
+        """Return the finished runs of a cell and AQM, by seed.
 
         Args:
-            cell: A key of what was wanted.
+            cell: Name of a wanted cell.
             spec: One of its AQMs.
         """
         seeds = self._fewer.get(cell, self.seeds)
         return ((seed, run) for seed in seeds if (run := self.runs.get((cell, spec, seed))) is not None)
 
     def _digest(self, cell: str, spec: str, seed: int) -> str:
-        """What is run: the scenario, the AQM, the seed and the engine as it is built; and what a record holds of it."""
+        """Return a digest of scenario, AQM, seed, engine and record format."""
         if cell not in self._digests:
             self._digests[cell] = Digests(self.scenarios[cell], "packet")
-        # The first seed's record has a series, too.
+        # The record of the first seed includes a series.
         return f"{LAYOUT}-{int(seed == self.seeds[0])}-{self._digests[cell].of((spec, seed))}"
 
     def _path(self, cell: str, spec: str, seed: int) -> Path | None:
@@ -170,14 +170,14 @@ class Records:
 
 
 def record_of(answer: Answer, with_series: bool) -> Run:
-    """What is kept of a run.
+    """Return the record of a run.
 
     Args:
-        answer: The engine's answer.
-        with_series: Whether queue and probability over time are kept, too.
+        answer: Result of the engine.
+        with_series: Whether to include the series of queue and probability.
     """
     data = json.loads(answer.json)
-    samples = _taken_out(data)
+    samples = _extract_samples(data)
     series = {}
     for link, windows in data["links"].items():
         t_s, queue, probability = answer.series(link)
@@ -212,8 +212,8 @@ def record_of(answer: Answer, with_series: bool) -> Run:
     return {**{key: data[key] for key in kept}, **more}
 
 
-def _taken_out(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """The windows that are samples, taken out of a run's data."""
+def _extract_samples(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """Remove the sample windows from a run's data and return them."""
     names = [name for name in data["windows"] if name.startswith(SAMPLE)]
     link: dict[str, Any] = next(iter(data["links"].values()), {})
     samples = [
@@ -231,7 +231,7 @@ def _taken_out(data: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _share_at(levels: np.ndarray[Any, Any], share: np.ndarray[Any, Any], at: float) -> float | None:
-    """The share of time at or below a level."""
+    """Return the fraction of time at or below a queue length."""
     if not len(levels):
         return None
     index = int(np.searchsorted(levels, at + 1e-9, side="right")) - 1

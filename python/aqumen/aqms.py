@@ -83,7 +83,7 @@ class SingleQueueAqm(Aqm):
     """An AQM of one queue, with the parameters of the threshold function that each of them takes."""
 
     threshold: float | str | None = None
-    """Share of the buffer from which the probability of a signal rises to 1, th / Pi (by default none: the function is
+    """Fraction of the buffer from which the signal probability rises to 1, th / Pi (by default none: the function is
     off; at least 0; at most 1)."""
     threshold_other: float | str | None = None
     """The threshold between threshold_from and threshold_until (by default none; at least 0; at most 1)."""
@@ -94,12 +94,12 @@ class SingleQueueAqm(Aqm):
     threshold_adapt: bool | None = None
     """Adapt the threshold to the loss of each traffic class, from `threshold` on (by default false)."""
     threshold_loss: float | str | None = None
-    """Loss that the adaptation aims at, P_target (by default 0.01; above 0; at most 1)."""
+    """Target loss of the adaptation, P_target (by default 0.01; above 0; at most 1)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Droptail(SingleQueueAqm):
-    """DropTail: no AQM: packets are discarded when the buffer is full.
+    """DropTail: no AQM: packets are dropped when the buffer is full.
 
     Kind: single-queue. Source: -.
     """
@@ -111,21 +111,21 @@ class Droptail(SingleQueueAqm):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixed(SingleQueueAqm):
-    """Fixed probability: marks or drops each packet with a constant probability, to see what senders do at it.
+    """Fixed probability: marks or drops each packet with a constant probability, to measure how senders respond.
 
     Kind: single-queue. Source: -.
     """
 
     name = "fixed"
     p: float | str | None = None
-    """Probability of a signal for each packet (by default 0.01; at least 0; at most 1)."""
+    """Signal probability of each packet (by default 0.01; at least 0; at most 1)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Red(SingleQueueAqm):
-    """RED: random early detection: a signal with a probability that rises with the average queue.
+    """RED: random early detection: signals packets with a probability that rises with the average queue.
 
     Kind: single-queue. Source: Floyd, Jacobson: Random early detection gateways for congestion avoidance, 1993;
     ns-2.35.
@@ -141,7 +141,7 @@ class Red(SingleQueueAqm):
     """Rule for min_th: half the network's target, ns-2's max(5, target_delay ptc / 2), or tc's, a twelfth of the buffer
     (by default target)."""
     target_delay: float | str | None = _in("s")
-    """Queueing delay at which thresholds = ns2-auto aims, ns-2's targetdelay_ (s; by default 0.005; above 0)."""
+    """Target queueing delay of thresholds = ns2-auto, ns-2's targetdelay_ (s; by default 0.005; above 0)."""
     max_p: float | str | None = None
     """Probability at max_th, ns-2's 1 / linterm_ (by default 0.1; at least 0; at most 1)."""
     weight: float | str | None = None
@@ -167,11 +167,11 @@ class Red(SingleQueueAqm):
     mark_p: float | str | None = None
     """Highest probability at which use_mark_p marks, ns-2's mark_p_ (by default 0.1; at least 0; at most 1)."""
     spacing: Literal["ns2", "linux"] | None = None
-    """How signals are spread: a random number for each packet, with `wait` or without, or one for each signal, as in
-    Linux (by default ns2)."""
+    """Spacing of signals: a random number per packet, with or without `wait` (ns2), or one per signal (linux) (by
+    default ns2)."""
     above: Literal["drop", "mark"] | None = None
-    """What becomes of an ECN-capable packet beyond the curve: dropped, or marked, as in Linux without harddrop (by
-    default drop)."""
+    """Action on an ECN-capable packet beyond the curve: drop, or mark, as in Linux without harddrop (by default
+    drop)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -194,7 +194,7 @@ class Ared(SingleQueueAqm):
     """Rule for min_th: half the network's target, ns-2's max(5, target_delay ptc / 2), or tc's, a twelfth of the buffer
     (by default target)."""
     target_delay: float | str | None = _in("s")
-    """Queueing delay at which thresholds = ns2-auto aims, ns-2's targetdelay_ (s; by default 0.005; above 0)."""
+    """Target queueing delay of thresholds = ns2-auto, ns-2's targetdelay_ (s; by default 0.005; above 0)."""
     max_p: float | str | None = None
     """Probability at max_th, ns-2's 1 / linterm_ (by default 0.1; at least 0; at most 1)."""
     weight: float | str | None = None
@@ -220,11 +220,11 @@ class Ared(SingleQueueAqm):
     mark_p: float | str | None = None
     """Highest probability at which use_mark_p marks, ns-2's mark_p_ (by default 0.1; at least 0; at most 1)."""
     spacing: Literal["ns2", "linux"] | None = None
-    """How signals are spread: a random number for each packet, with `wait` or without, or one for each signal, as in
-    Linux (by default ns2)."""
+    """Spacing of signals: a random number per packet, with or without `wait` (ns2), or one per signal (linux) (by
+    default ns2)."""
     above: Literal["drop", "mark"] | None = None
-    """What becomes of an ECN-capable packet beyond the curve: dropped, or marked, as in Linux without harddrop (by
-    default drop)."""
+    """Action on an ECN-capable packet beyond the curve: drop, or mark, as in Linux without harddrop (by default
+    drop)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
     alpha: float | str | None = None
@@ -241,7 +241,7 @@ class Ared(SingleQueueAqm):
     interval: float | str | None = _in("s")
     """Least time between two changes (s; by default 0.5; above 0)."""
     ns2_stale_gentle: bool | None = None
-    """Keep the curve above max_th as it was at the start, as ns-2 does (by default false)."""
+    """Keep the initial curve above max_th, as ns-2 does (by default false)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,7 +261,7 @@ class AredFeng(SingleQueueAqm):
     """Rule for min_th: half the network's target, ns-2's max(5, target_delay ptc / 2), or tc's, a twelfth of the buffer
     (by default target)."""
     target_delay: float | str | None = _in("s")
-    """Queueing delay at which thresholds = ns2-auto aims, ns-2's targetdelay_ (s; by default 0.005; above 0)."""
+    """Target queueing delay of thresholds = ns2-auto, ns-2's targetdelay_ (s; by default 0.005; above 0)."""
     max_p: float | str | None = None
     """Probability at max_th, ns-2's 1 / linterm_ (by default 0.1; at least 0; at most 1)."""
     weight: float | str | None = None
@@ -287,11 +287,11 @@ class AredFeng(SingleQueueAqm):
     mark_p: float | str | None = None
     """Highest probability at which use_mark_p marks, ns-2's mark_p_ (by default 0.1; at least 0; at most 1)."""
     spacing: Literal["ns2", "linux"] | None = None
-    """How signals are spread: a random number for each packet, with `wait` or without, or one for each signal, as in
-    Linux (by default ns2)."""
+    """Spacing of signals: a random number per packet, with or without `wait` (ns2), or one per signal (linux) (by
+    default ns2)."""
     above: Literal["drop", "mark"] | None = None
-    """What becomes of an ECN-capable packet beyond the curve: dropped, or marked, as in Linux without harddrop (by
-    default drop)."""
+    """Action on an ECN-capable packet beyond the curve: drop, or mark, as in Linux without harddrop (by default
+    drop)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
     alpha: float | str | None = None
@@ -299,7 +299,7 @@ class AredFeng(SingleQueueAqm):
     beta: float | str | None = None
     """Factor of max_p when the average rises above max_th (by default 2; at least 1; at most 1000000)."""
     ns2_stale_gentle: bool | None = None
-    """Keep the curve above max_th as it was at the start, as ns-2 does (by default false)."""
+    """Keep the initial curve above max_th, as ns-2 does (by default false)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,27 +320,27 @@ class Pi(SingleQueueAqm):
     target: float | str | None = _in("pkt")
     """Target queue length, q0 (pkt; by default the network's target; above 0)."""
     target_delay: float | str | None = _in("s")
-    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
+    """Target as a queueing delay, instead of target (s; by default target / capacity; above 0)."""
     capacity: float | str | None = _in("bit/s")
-    """Capacity the design assumes, C (bit/s; by default the network's capacity; above 0)."""
+    """Assumed capacity, C (bit/s; by default the network's capacity; above 0)."""
     flows: float | str | None = None
-    """Flows the design assumes, N; few rather than many (by default the network's flows; above 0)."""
+    """Assumed number of flows, N; a low estimate is the safe one (by default the network's flows; above 0)."""
     rtt: float | str | None = _in("s")
-    """Round-trip time without queueing that the design assumes; large rather than small (s; by default the network's
-    base RTT; above 0)."""
+    """Assumed round-trip time without queueing; a high estimate is the safe one (s; by default the network's base RTT;
+    above 0)."""
     crossover: Literal["min", "hollot", "delay"] | None = None
     """Design rule for the gains: crossover at the window pole z (hollot), at 0.5 / R0 (delay) or the lower (min) (by
     default min)."""
     anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
     """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
-    or its excess decays (back-calculation); none: the text's law (by default none)."""
+    or its excess decays (back-calculation); none: the published law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rem(SingleQueueAqm):
-    """REM: random exponential marking: a price integrates rate and queue mismatch, the probability is exponential in
+    """REM: random exponential marking: a price integrates rate and queue mismatch; the probability is exponential in
     it.
 
     Kind: single-queue. Source: Athuraliya, Low, Li, Yin: REM: active queue management, 2001; ns-2.35.
@@ -352,7 +352,7 @@ class Rem(SingleQueueAqm):
     phi: float | str | None = None
     """Base of the exponential: p = 1 - phi^(-price) (by default 1.001; above 1)."""
     alpha: float | str | None = None
-    """Weight of the queue's mismatch beside that of the rate (by default 0.1; at least 0)."""
+    """Weight of the queue's mismatch relative to the rate's (by default 0.1; at least 0)."""
     inw: float | str | None = None
     """Weight of one interval in the average of the arrivals, ns-2's inw_ (by default 1; above 0; at most 1)."""
     interval: float | str | None = _in("s")
@@ -360,22 +360,23 @@ class Rem(SingleQueueAqm):
     target: float | str | None = _in("pkt")
     """Target queue length, q0 (pkt; by default the network's target; above 0)."""
     target_delay: float | str | None = _in("s")
-    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
+    """Target as a queueing delay, instead of target (s; by default target / capacity; above 0)."""
     signal_at: Literal["arrival", "dequeue"] | None = None
-    """Signal packets as they arrive, or mark ECN-capable ones as they leave and spare the others, ns-2's markpkts_ (by
-    default arrival)."""
+    """Signal packets at arrival, or mark ECN-capable packets only, at the head (dequeue), ns-2's markpkts_ (by default
+    arrival)."""
     ns2_limit: bool | None = None
     """Hold one packet less than the limit, as ns-2 does (by default false)."""
     anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
     """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
-    or its excess decays (back-calculation); none: the text's law (by default none)."""
+    or its excess decays (back-calculation); none: the published law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Avq(SingleQueueAqm):
-    """AVQ: adaptive virtual queue: signals what would overflow a slower virtual link, whose rate follows the arrivals.
+    """AVQ: adaptive virtual queue: signals packets that overflow a slower virtual queue, whose rate follows the
+    arrivals.
 
     Kind: single-queue. Source: Kunniyur, Srikant: Analysis and design of an adaptive virtual queue (AVQ) algorithm,
     2001; ns-2.35.
@@ -383,7 +384,7 @@ class Avq(SingleQueueAqm):
 
     name = "avq"
     gamma: float | str | None = None
-    """Utilisation that the virtual capacity aims at (by default 0.98; above 0; at most 1)."""
+    """Target utilisation (by default 0.98; above 0; at most 1)."""
     alpha: float | str | None = None
     """Speed of the virtual capacity's adaptation, 1/s (by default 0.15; above 0; at most 1000000)."""
     initial_fraction: float | str | None = None
@@ -398,7 +399,7 @@ class Avq(SingleQueueAqm):
     """Mean packet size that turns the buffer's packets into bytes (B; by default the network's packet size; above
     0)."""
     spare_not_ect: bool | None = None
-    """With ecn, let a chosen packet pass that cannot carry a mark, as ns-2 does (by default false)."""
+    """With ecn, pass signalled packets that are not ECN-capable, as ns-2 does (by default false)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -432,15 +433,15 @@ class ArmPfc(SingleQueueAqm):
 
     name = "arm-pfc"
     capacity: float | str | None = _in("bit/s")
-    """Capacity the model assumes, C (bit/s; by default the network's capacity; above 0)."""
+    """Assumed capacity, C (bit/s; by default the network's capacity; above 0)."""
     flows: float | str | None = None
-    """Flows the model assumes, N (by default the network's flows; above 0)."""
+    """Assumed number of flows, N (by default the network's flows; above 0)."""
     r0: float | str | None = _in("s")
     """Round-trip time at the target, R0 (s; by default base RTT + target / capacity; above 0)."""
     target: float | str | None = _in("pkt")
     """Target queue length, q0 (pkt; by default the network's target; above 0)."""
     target_delay: float | str | None = _in("s")
-    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
+    """Target as a queueing delay, instead of target (s; by default target / capacity; above 0)."""
     d: float | str | None = None
     """Samples per round trip: the period is Ts = R0 / d (by default 5; at least 1; at most 64)."""
     h: float | str | None = None
@@ -454,11 +455,11 @@ class ArmPfc(SingleQueueAqm):
     p0: float | str | None = None
     """Probability at the operating point (by default 2 (N / (R0 C))^2, at most 1; at least 0; at most 1)."""
     variant: Literal["A", "B", "C"] | None = None
-    """What the prediction starts from: measured queues (A), an internal model (B), measured queues h samples ago (C)
-    (by default B)."""
+    """Start of the prediction: measured queues (A), an internal model (B), measured queues h samples ago (C) (by
+    default B)."""
     anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
     """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
-    or its excess decays (back-calculation); none: the text's law (by default none)."""
+    or its excess decays (back-calculation); none: the published law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -473,18 +474,18 @@ class ArmPfcAdaptive(SingleQueueAqm):
 
     name = "arm-pfc-adaptive"
     method: Literal["AD3", "AD2"] | None = None
-    """The model follows estimates of capacity and load (AD3), or is identified by least squares (AD2) (by default
-    AD3)."""
+    """The model follows estimates of capacity and load (AD3), or is identified by recursive least squares (AD2) (by
+    default AD3)."""
     capacity: float | str | None = _in("bit/s")
-    """Capacity the design assumes, and initial estimate, C (bit/s; by default the network's capacity; above 0)."""
+    """Assumed capacity and initial estimate, C (bit/s; by default the network's capacity; above 0)."""
     flows: float | str | None = None
-    """Flows the design assumes, N (by default the network's flows; above 0)."""
+    """Assumed number of flows, N (by default the network's flows; above 0)."""
     r0: float | str | None = _in("s")
     """Round-trip time at the target, R0 (s; by default base RTT + target / capacity; above 0)."""
     target: float | str | None = _in("pkt")
     """Target queue length, q0 (pkt; by default the network's target; above 0)."""
     target_delay: float | str | None = _in("s")
-    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
+    """Target as a queueing delay, instead of target (s; by default target / capacity; above 0)."""
     d: float | str | None = None
     """Samples per round trip: the period is Ts = R0 / d (by default 5; at least 1; at most 64)."""
     h: float | str | None = None
@@ -502,7 +503,7 @@ class ArmPfcAdaptive(SingleQueueAqm):
     c_min: float | str | None = None
     """Least capacity estimated, packets/s (by default 1; above 0)."""
     l_min: float | str | None = None
-    """Least load used, 1/packets; above 0, or the law could not wake up from p = 0 (by default 0.007071067811865476;
+    """Least load used, 1/packets; above 0, or the law could not recover from p = 0 (by default 0.007071067811865476;
     above 0; at most 1)."""
     l_max: float | str | None = None
     """Greatest load used, 1/packets (by default 0.7071067811865476; above 0; at most 1)."""
@@ -511,10 +512,10 @@ class ArmPfcAdaptive(SingleQueueAqm):
     covariance: float | str | None = None
     """AD2: initial covariance, P0 (by default 0.001; above 0; at most 1000000000)."""
     dead_zone: float | str | None = _in("pkt")
-    """AD2: smaller prediction errors teach nothing (pkt; by default 2; at least 0)."""
+    """AD2: smaller prediction errors cause no update (pkt; by default 2; at least 0)."""
     anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
     """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
-    or its excess decays (back-calculation); none: the text's law (by default none)."""
+    or its excess decays (back-calculation); none: the published law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -536,7 +537,7 @@ class Paqm(SingleQueueAqm):
     target: float | str | None = _in("pkt")
     """Target queue length, q0 (pkt; by default the network's target; above 0)."""
     target_delay: float | str | None = _in("s")
-    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
+    """Target as a queueing delay, instead of target (s; by default target / capacity; above 0)."""
     buffer: float | str | None = _in("pkt")
     """B; above the target (pkt; by default the queue's limit; above 0)."""
     reading: Literal["X", "SUM", "DPI", "I"] | None = None
@@ -548,7 +549,7 @@ class Paqm(SingleQueueAqm):
     """Greatest ratio of successive increments (by default 2; at least 0)."""
     anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
     """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
-    or its excess decays (back-calculation); none: the text's law (by default none)."""
+    or its excess decays (back-calculation); none: the published law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -563,17 +564,18 @@ class AqmMo(SingleQueueAqm):
 
     name = "aqm-mo"
     capacity: float | str | None = _in("bit/s")
-    """Capacity the design assumes, C (bit/s; by default the network's capacity; above 0)."""
+    """Assumed capacity, C (bit/s; by default the network's capacity; above 0)."""
     flows: float | str | None = None
-    """Flows the design assumes, N; few rather than many (by default the network's flows; above 0)."""
+    """Assumed number of flows, N; a low estimate is the safe one (by default the network's flows; above 0)."""
     rtt: float | str | None = _in("s")
-    """Round-trip time without queueing, Tp; large rather than small (s; by default the network's base RTT; above 0)."""
+    """Round-trip time without queueing, Tp; a high estimate is the safe one (s; by default the network's base RTT;
+    above 0)."""
     target: float | str | None = _in("pkt")
     """Target queue length, q0 (pkt; by default the network's target; above 0)."""
     target_delay: float | str | None = _in("s")
-    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
+    """Target as a queueing delay, instead of target (s; by default target / capacity; above 0)."""
     adapt_n: bool | None = None
-    """Schedule the gains by the number of flows that the average p tells of (by default false)."""
+    """Adapt the gains to the number of flows estimated from the average p (by default false)."""
     design: Literal["D1c", "D1", "D0"] | None = None
     """Delay-aware closed form (D1c), delay-aware magnitude optimum (D1), or delay-free as in the paper (D0) (by default
     D1c)."""
@@ -591,14 +593,14 @@ class AqmMo(SingleQueueAqm):
     """Bound of the outer integrator, in windows W0, x_b (by default 0.5; above 0)."""
     anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
     """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
-    or its excess decays (back-calculation); none: the text's law (by default none)."""
+    or its excess decays (back-calculation); none: the published law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aaqm(SingleQueueAqm):
-    """AAQM: adapts the probability until arrivals match what the link could send; no target queue.
+    """AAQM: adapts the probability until the arrival rate matches the capacity; no target queue.
 
     Kind: single-queue. Source: Rahmani, Ahlund, Kanter: Design of active queue management for robust control on access
     router for heterogeneous networks, 2011.
@@ -612,23 +614,23 @@ class Aaqm(SingleQueueAqm):
     period: float | str | None = _in("s")
     """T; at least 3 packets' transmission time (s; by default 10 ms, at least 3 packets' transmission; above 0)."""
     capacity: float | str | None = _in("bit/s")
-    """Capacity at which the link's idle time is counted, C (bit/s; by default the link's rate; above 0)."""
+    """Capacity that converts idle time to packets, C (bit/s; by default the link's rate; above 0)."""
     reading: Literal["rate", "plain", "percent"] | None = None
     """P1 and p2 are probability per second (rate), per T (plain), percentage points per T (percent) (by default
     rate)."""
     u: Literal["capacity", "literal"] | None = None
-    """Arrivals over what the link could have sent (capacity), or over departures as printed (literal) (by default
+    """Arrivals over what the link could send (capacity), or over departures as printed (literal) (by default
     capacity)."""
     anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
     """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
-    or its excess decays (back-calculation); none: the text's law (by default none)."""
+    or its excess decays (back-calculation); none: the published law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stpi(SingleQueueAqm):
-    """STPI: PI control of the queue length that tunes itself to estimates of capacity and load.
+    """STPI: self-tuning PI control of the queue length, by estimates of capacity and load.
 
     Kind: single-queue. Source: Zhang, Hollot, Towsley, Misra: A self-tuning structure for adaptation in TCP/AQM
     networks, 2003.
@@ -636,14 +638,14 @@ class Stpi(SingleQueueAqm):
 
     name = "stpi"
     beta: float | str | None = None
-    """Crossover at beta / R: 0.5 leaves a phase margin of 35 degrees, 0.3 leaves 56 (by default 0.5; above 0; at most
+    """Crossover at beta / R; the phase margin is 35 degrees for 0.5, 56 for 0.3 (by default 0.5; above 0; at most
     0.6)."""
     frequency: float | str | None = _in("Hz")
     """Samples per second, f_s (Hz; by default 160; at least 0.001; at most 1000000)."""
     target: float | str | None = _in("pkt")
     """Target queue length, q0 (pkt; by default the network's target; above 0)."""
     target_delay: float | str | None = _in("s")
-    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
+    """Target as a queueing delay, instead of target (s; by default target / capacity; above 0)."""
     capacity: float | str | None = _in("bit/s")
     """Initial estimate of the capacity, C (bit/s; by default the network's capacity; above 0)."""
     load: float | str | None = None
@@ -660,20 +662,20 @@ class Stpi(SingleQueueAqm):
     c_min: float | str | None = None
     """Least capacity estimated, packets/s (by default 1; above 0)."""
     l_min: float | str | None = None
-    """Least load used, 1/packets; above 0, or the law could not wake up from p = 0 (by default 0.007071067811865476;
+    """Least load used, 1/packets; above 0, or the law could not recover from p = 0 (by default 0.007071067811865476;
     above 0; at most 1)."""
     l_max: float | str | None = None
     """Greatest load used, 1/packets (by default 0.7071067811865476; above 0; at most 1)."""
     anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
     """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
-    or its excess decays (back-calculation); none: the text's law (by default none)."""
+    or its excess decays (back-calculation); none: the published law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stred(SingleQueueAqm):
-    """STRED: RED that tunes thresholds, slope and averaging to estimates of capacity and load.
+    """STRED: self-tuning RED: thresholds, slope and averaging follow estimates of capacity and load.
 
     Kind: single-queue. Source: Zhang, Hollot, Towsley, Misra: A self-tuning structure for adaptation in TCP/AQM
     networks, 2003.
@@ -685,13 +687,14 @@ class Stred(SingleQueueAqm):
     frequency: float | str | None = _in("Hz")
     """Samples per second (Hz; by default 20; at least 0.001; at most 1000000)."""
     target: float | str | None = _in("pkt")
-    """Queue at the middle of RED's range for the initial capacity; it keeps its waiting time when C^ moves (pkt; by
+    """Queue at the middle of RED's range for the initial capacity; its queueing delay stays when C^ changes (pkt; by
     default the network's target; above 0)."""
     target_delay: float | str | None = _in("s")
-    """T_d: waiting time at the middle of RED's range; instead of target (s; by default target / capacity; above 0)."""
+    """T_d: queueing delay at the middle of RED's range; instead of target (s; by default target / capacity; above
+    0)."""
     patient: bool | None = None
-    """The load's estimate waits for the average: none below min_th, nor faster than K; false: tau_l alone, as the paper
-    has it (by default true)."""
+    """The load's estimate is constant below min_th and no faster than K above; false: tau_l always, as in the paper (by
+    default true)."""
     capacity: float | str | None = _in("bit/s")
     """Initial estimate of the capacity, C (bit/s; by default the network's capacity; above 0)."""
     load: float | str | None = None
@@ -708,13 +711,13 @@ class Stred(SingleQueueAqm):
     c_min: float | str | None = None
     """Least capacity estimated, packets/s (by default 1; above 0)."""
     l_min: float | str | None = None
-    """Least load used, 1/packets; above 0, or the law could not wake up from p = 0 (by default 0.007071067811865476;
+    """Least load used, 1/packets; above 0, or the law could not recover from p = 0 (by default 0.007071067811865476;
     above 0; at most 1)."""
     l_max: float | str | None = None
     """Greatest load used, 1/packets (by default 0.7071067811865476; above 0; at most 1)."""
     anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
     """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
-    or its excess decays (back-calculation); none: the text's law (by default none)."""
+    or its excess decays (back-calculation); none: the published law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -730,7 +733,7 @@ class StArmPfc(SingleQueueAqm):
     d: float | str | None = None
     """Samples per initial round trip: the period is Ts = R / d (by default 5; at least 1; at most 16)."""
     lead: float | str | None = None
-    """Coincidence point: so many samples beyond the delay (by default 4; at least 1; at most 32)."""
+    """Coincidence point, samples beyond the delay (by default 4; at least 1; at most 32)."""
     pace: float | str | None = None
     """Time constant of the reference trajectory, round trips (by default 4; above 0)."""
     p0: float | str | None = None
@@ -738,7 +741,7 @@ class StArmPfc(SingleQueueAqm):
     target: float | str | None = _in("pkt")
     """Target queue length, q0 (pkt; by default the network's target; above 0)."""
     target_delay: float | str | None = _in("s")
-    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
+    """Target as a queueing delay, instead of target (s; by default target / capacity; above 0)."""
     capacity: float | str | None = _in("bit/s")
     """Initial estimate of the capacity, C (bit/s; by default the network's capacity; above 0)."""
     load: float | str | None = None
@@ -755,13 +758,13 @@ class StArmPfc(SingleQueueAqm):
     c_min: float | str | None = None
     """Least capacity estimated, packets/s (by default 1; above 0)."""
     l_min: float | str | None = None
-    """Least load used, 1/packets; above 0, or the law could not wake up from p = 0 (by default 0.007071067811865476;
+    """Least load used, 1/packets; above 0, or the law could not recover from p = 0 (by default 0.007071067811865476;
     above 0; at most 1)."""
     l_max: float | str | None = None
     """Greatest load used, 1/packets (by default 0.7071067811865476; above 0; at most 1)."""
     anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
     """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
-    or its excess decays (back-calculation); none: the text's law (by default none)."""
+    or its excess decays (back-calculation); none: the published law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -777,7 +780,7 @@ class StAqmMo(SingleQueueAqm):
     target: float | str | None = _in("pkt")
     """Target queue length, q0 (pkt; by default the network's target; above 0)."""
     target_delay: float | str | None = _in("s")
-    """The target as a time to wait; instead of target (s; by default target / capacity; above 0)."""
+    """Target as a queueing delay, instead of target (s; by default target / capacity; above 0)."""
     design: Literal["D1c", "D1", "D0"] | None = None
     """Delay-aware closed form (D1c), delay-aware magnitude optimum (D1), or delay-free as in the paper (D0) (by default
     D1c)."""
@@ -809,13 +812,13 @@ class StAqmMo(SingleQueueAqm):
     c_min: float | str | None = None
     """Least capacity estimated, packets/s (by default 1; above 0)."""
     l_min: float | str | None = None
-    """Least load used, 1/packets; above 0, or the law could not wake up from p = 0 (by default 0.007071067811865476;
+    """Least load used, 1/packets; above 0, or the law could not recover from p = 0 (by default 0.007071067811865476;
     above 0; at most 1)."""
     l_max: float | str | None = None
     """Greatest load used, 1/packets (by default 0.7071067811865476; above 0; at most 1)."""
     anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
     """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
-    or its excess decays (back-calculation); none: the text's law (by default none)."""
+    or its excess decays (back-calculation); none: the published law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -903,7 +906,7 @@ class Pie(SingleQueueAqm):
     """Mark ECN-capable packets instead of dropping them (by default true)."""
     anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
     """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
-    or its excess decays (back-calculation); none: the text's law (by default none)."""
+    or its excess decays (back-calculation); none: the published law (by default none)."""
     limit: float | str | None = _in("pkt")
     """Packets that may wait, if the link's buffer holds more (pkt; by default the link's buffer; above 0)."""
 
@@ -931,7 +934,7 @@ class Pi2(SingleQueueAqm):
     """Highest probability for Classic packets (by default 0.25; at least 0; at most 1)."""
     anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
     """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
-    or its excess decays (back-calculation); none: the text's law (by default none)."""
+    or its excess decays (back-calculation); none: the published law (by default none)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -994,8 +997,8 @@ class FqCodel(Aqm):
     """A new queue that is found empty: a round among the old ones (RFC 8290), or nothing if there are none (Linux) (by
     default old)."""
     backlog: Literal["queue", "all"] | None = None
-    """What CoDel compares with `mtu`: what is left in its own queue (RFC 8289, ns-3), or in all queues (Linux) (by
-    default all)."""
+    """Backlog that CoDel compares with `mtu`: of its own queue (RFC 8289, ns-3), or of all queues (Linux) (by default
+    all)."""
     half: Literal["bytes", "packets"] | None = None
     """Half of what the fattest queue loses when the limit is passed: its bytes (Linux), or its packets (RFC 8290) (by
     default bytes)."""
@@ -1053,8 +1056,8 @@ class FqPie(Aqm):
     """A new queue that is found empty: a round among the old ones (RFC 8290), or nothing if there are none (Linux) (by
     default old)."""
     overflow: Literal["fattest", "arriving"] | None = None
-    """Who gives way when the limit is passed: the fattest queue (RFC 8290), or the arriving packet, as in Linux (by
-    default fattest)."""
+    """Packet to drop at the limit: one of the longest queue (RFC 8290), or the arriving one, as in Linux (by default
+    fattest)."""
     target: float | str | None = _in("s")
     """Queueing delay, QDELAY_REF (s; by default 0.015; above 0)."""
     interval: float | str | None = _in("s")
@@ -1176,8 +1179,8 @@ class Cake(Aqm):
     isolation: (
         Literal["triple", "dual-src", "dual-dst", "flows", "hosts", "src-host", "dst-host", "flow-blind"] | None
     ) = None
-    """Who has a queue, and between whom the link is shared first: by flow and both hosts (triple), by flow and source
-    or destination (dual), by flow alone, by host alone, or one queue for all (by default triple)."""
+    """Queues and first level of fairness: by flow and both hosts (triple), by flow and source or destination (dual), by
+    flow alone, by host alone, or one queue for all (by default triple)."""
     rate: float | str | None = _in("bit/s")
     """Rate from which target, interval, quantum and tins' shares are made; 0: unlimited, they are as given (bit/s; by
     default the link's, as it changes; at least 0; at most 1000000000000000)."""

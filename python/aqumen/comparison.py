@@ -236,7 +236,7 @@ class Gathering:
         self.long = [
             warning
             for each in self.engines
-            if (warning := engines.foresee(scenario, aqms, each, len(self.seeds), force=force)) is not None
+            if (warning := engines.estimate_time(scenario, aqms, each, len(self.seeds), force=force)) is not None
         ]
         self.threads = engines.threads_within_memory(scenario, threads or engines.cores())
         self.store: Store | None = None

@@ -285,7 +285,7 @@ class Session:
         self.push({"link": link, EVENT_KEYS[key_of_link]: value})
 
     def copy(self) -> Session:
-        """Return a copy that continues from the same state with the same bits; AQMs of your own are deep-copied."""
+        """Return a copy that continues from the same state with the same bits; custom AQMs are deep-copied."""
         copy = object.__new__(Session)
         copy._scenario, copy._spec, copy._core = self._scenario, self._spec, _call(self._run.copy)
         return copy

@@ -337,12 +337,12 @@ def test_the_page_has_a_pick_for_each_situation_and_both_orders(study):
     assert "Written by `aqumen reproduce ranking --seeds 3 --record` on 2026-11-22" in text
     # All seeds rank them alike.
     assert (
-        "Pick: **`pie`**, mean rank 1.8 over 5 figures (critical difference 0.0), told apart from every other."
-        " Of what a Linux kernel has, `droptail` (mean rank 2.0) comes first.\n" in text
+        "Pick: **`pie`**, mean rank 1.8 over 5 metrics (critical difference 0.0), significantly better than every "
+        "other. Among the AQMs of the Linux kernel, `droptail` (mean rank 2.0) is best.\n" in text
     )
     # Student's quantile for two degrees is 4.303; of 9, 10.5 and 12 ms the deviation is 1.5 ms.
     assert "| `pie` | 1.8 | a | 10.5 ± 3.7 | 90.0 ± 0.0 |" in text
-    assert text.index("### AQMs as they come") < text.index("### AQMs at the target of each place")
+    assert text.index("### AQMs with their defaults") < text.index("### AQMs at the target of each network")
     assert "| `everyday/backbone@cubic` | 20ms | its end |" in text
     assert text.count("Not run.") == 2
     # Every line of a table has as many columns as its head.
@@ -371,7 +371,7 @@ def test_a_ranking_is_a_table_by_every_criterion_with_delay_and_utilisation(stud
     assert text.count("\n\nIn order of utilisation over response time (Kleinrock's power). Critical") == 2
     assert "Friedman's statistic of the first: 6 over 3 networks" in text
     assert "Critical differences: utilisation over response time 1.9, queueing delay, p95 1.9" in text
-    assert "worse in the other: `pie`, `droptail`." in text
+    assert "front of delay and utilisation: `pie`, `droptail`." in text
     # In one place two seeds always agree: no interval, and so no word of it.
     assert "Kendall's tau" not in text
     told = {key: {"mean": 0.875, "ci95": [0.75, 1.0]} for key, _, _ in networks.CRITERIA}
@@ -380,12 +380,12 @@ def test_a_ranking_is_a_table_by_every_criterion_with_delay_and_utilisation(stud
     one_less = {**told, last: none[last]}
     text = advice.page({**data, "agreement": {"situations": one_less, "drawn": none}}, "c", "d")
     assert (
-        "with the 95 % interval over the networks: in one network of a situation utilisation over response time"
+        "with the 95 % interval over the networks: in a network of a situation utilisation over response time"
         " 0.88 ± 0.12, queueing delay, p95 0.88 ± 0.12, utilisation 0.88 ± 0.12." in text
     )
     text = advice.page({**data, "agreement": {"situations": none, "drawn": told}}, "c", "d")
-    assert "over the networks: in one of those drawn utilisation over response time 0.88 ± 0.12," in text
-    assert "3 seeds each in the situations and in 1 other networks, drawn at random, one in all" in text
+    assert "over the networks: in a random network utilisation over response time 0.88 ± 0.12," in text
+    assert "3 seeds each in the situations and in 1 random other networks, one in all" in text
 
 
 def test_what_there_is_too_little_of_is_told_as_such(study):
@@ -402,7 +402,7 @@ def test_what_there_is_too_little_of_is_told_as_such(study):
     text = advice.page({**data, "rankings": {**data["rankings"], networks.OWN: none}, "refused": refused}, "c", "d")
     assert text.count("Not enough networks.") == 1
     assert "Who moves most" not in text
-    assert text.endswith("\nNot ranked, since a network refuses it:\n\n- `rem`: paqm/load@n3: no\n")
+    assert text.endswith("\nNot ranked, since it cannot run in a network:\n\n- `rem`: paqm/load@n3: no\n")
     assert "Not ranked" not in advice.page(data, "c", "d")
 
 
@@ -423,7 +423,9 @@ def test_a_pick_is_told_with_eight_aqms_linux_best_and_droptail(study):
     picked = {"pick": "a0", "kernel": "codel", "ranks": ranked, "figures": figures}
     situation = replace(situation, title="A link")
     text = "\n".join(advice._situation(situation, dict.fromkeys(situation.cells), picked))
-    assert text.startswith("## A link\n\nA tie of 2 among 11: `a0`, mean rank 1.0 over 3 figures, is not told apart")
+    assert text.startswith(
+        "## A link\n\nA tie of 2 among 11: `a0`, mean rank 1.0 over 3 metrics, does not differ significantly"
+    )
     # Eight, then the kernel's first and DropTail, which the order would leave out.
     rows = lines_of(text, "| `")
     assert [row.split("`")[1] for row in rows] == [*names[:8], "codel", "droptail"] * 2
@@ -439,7 +441,7 @@ def test_a_pick_is_told_with_eight_aqms_linux_best_and_droptail(study):
     assert lines_of(text, "`") == ["`net`:", "`other`:"]
     # Where DropTail is another network, that is said.
     home = "\n".join(advice._situation(situation, {situation.cells[0]: "net@now"}, picked))
-    assert "`droptail` is the line as it is: without shapers" in home
+    assert "`droptail` is the line without shapers" in home
 
 
 def test_who_is_not_told_apart_is_a_tie_and_no_pick():
@@ -447,19 +449,20 @@ def test_who_is_not_told_apart_is_a_tie_and_no_pick():
     ranked = {"means": means, "figures": 5, "critical_difference": 0.3, "tied_with_best": ["a", "b"]}
     picked = {"pick": "a", "kernel": "b", "ranks": ranked}
     assert advice._ahead(picked, ranked) == (
-        "A tie of 2 among 4: `a`, mean rank 1.5 over 5 figures (critical difference 0.3), is not told apart from `b`."
-        " Of what a Linux kernel has, `b` (mean rank 1.8) is in the tie."
+        "A tie of 2 among 4: `a`, mean rank 1.5 over 5 metrics (critical difference 0.3), does not differ "
+        "significantly from `b`."
+        " Among the AQMs of the Linux kernel, `b` (mean rank 1.8) is in the tie."
     )
     outside = advice._ahead({**picked, "kernel": "d"}, ranked)
-    assert outside.endswith("`d` (mean rank 4.0) comes first, not with these.")
+    assert outside.endswith("`d` (mean rank 4.0) is best, outside the tie.")
     # The kernel's own needs no second mention.
-    assert advice._ahead({**picked, "kernel": "a"}, ranked).endswith("apart from `b`.")
+    assert advice._ahead({**picked, "kernel": "a"}, ranked).endswith("significantly from `b`.")
     all_alike = {**ranked, "tied_with_best": list(means)}
-    assert advice._ahead(picked, all_alike).startswith("No pick: so few seeds tell none of the 4 apart over 5 figures")
+    assert advice._ahead(picked, all_alike).startswith("No pick: none of the 4 differ significantly over 5 metrics")
     many = {name: 1 + k / 100 for k, name in enumerate("abcdefghij")}
     told = advice._ahead(picked, {**ranked, "means": many, "tied_with_best": list("abcdefghi")})
     assert "A tie of 9 among 10: `a`" in told
-    assert "apart from `b`, `c`, `d`, `e`, `f`, `g` and 2 more." in told
+    assert "significantly from `b`, `c`, `d`, `e`, `f`, `g` and 2 more." in told
 
 
 def test_the_command_tells_both_orders_and_the_picks(monkeypatch, capsys, tmp_path):
@@ -475,8 +478,8 @@ def test_the_command_tells_both_orders_and_the_picks(monkeypatch, capsys, tmp_pa
     assert (tmp_path / "which-aqm.md").read_text().startswith("# Which AQM?")
     assert main(command) == 0
     out = capsys.readouterr().out
-    assert "AQMs as they come" in out
-    assert "AQMs at the target of each place" in out
+    assert "AQMs with their defaults" in out
+    assert "AQMs at the target of each network" in out
     assert main([*command, "--record"]) == 2
     assert "--record needs a checkout of Aqumen with its folder `experiments`, and all AQMs" in capsys.readouterr().err
     assert main([*command, "--figures", str(tmp_path)]) == 2
@@ -490,10 +493,10 @@ def test_who_moves_is_told_by_the_measure_that_counts():
 
     rankings = {networks.OWN: ranking("abc", "abc"), networks.TARGET: ranking("cba", "abc")}
     (line, _) = advice._moved(rankings)
-    assert line.endswith("did for it: `a` from 1 to 3, `c` from 3 to 1.")
+    assert line.endswith("due to the target: `a` from 1 to 3, `c` from 3 to 1.")
     # Of many those are named that move furthest, six of them.
     rankings = {networks.OWN: ranking("abcdefghi", "x"), networks.TARGET: ranking("ihgfedcba", "x")}
-    assert advice._moved(rankings)[0].partition("for it: ")[2] == (
+    assert advice._moved(rankings)[0].partition("to the target: ")[2] == (
         "`a` from 1 to 9, `i` from 9 to 1, `b` from 2 to 8, `h` from 8 to 2, `c` from 3 to 7, `g` from 7 to 3."
     )
     # The others say nothing: in theirs nobody moves.

@@ -208,7 +208,7 @@ def test_rules_that_nobody_would_read_are_refused(monkeypatch):
     for old, new, told in (
         ('test = "trend"', 'test = "tend"', "choose from: number, order"),
         ("near = 0.9957", "nigh = 0.9957", "has no nigh"),
-        ('aqm = "PI"', 'aqm = "PIE"', "no reading says what PIE is"),
+        ('aqm = "PI"', 'aqm = "PIE"', "no reading defines PIE"),
     ):
         broken = text.replace(old, new, 1)
         monkeypatch.setattr(_experiments, "data", lambda name, t=broken: t if name == "arm-pfc/claims" else real(name))
@@ -514,12 +514,12 @@ def test_a_rule_that_says_too_little_or_too_much_is_named(change, told):
         ("claims = [", "p/claims.toml: "),
         (
             2 * '[[claims]]\nid = "a"\nwhere = "1"\nkind = "number"\nquantity = "q"\nclaimed = "c"\nrule = []\n',
-            "claim a is there twice",
+            "claim a is defined twice",
         ),
         ("[[claims]]\nrule = []\n", "p/claims.toml: claim ? lacks 'id'"),
         (
             'claims = []\n[[reasons]]\nclaims = ["b"]\nwhy = "w"\nshown_by = "s"\n',
-            "a reason names claim b, which is not there",
+            "a reason refers to the unknown claim b",
         ),
     ],
 )

@@ -227,13 +227,13 @@ def test_an_ordering_is_told_with_the_interval_of_its_differences():
     # 10 - 2 1, 12 - 2 2, 14 - 2 3: 8 each time.
     assert said({**LESS, "factor": 2}, pairs).endswith("by the factor 2: difference beyond it 8 to 8")
     assert said({**LESS, "by": 8}, pairs).endswith("by 8: not shown, difference beyond it -0.484 to 4.48")
-    assert said(LESS, runs(a=[1], b=[2])).endswith("one seed tells nothing")
+    assert said(LESS, runs(a=[1], b=[2])).endswith("one seed gives no interval")
     same = {"test": "same", "of": "queue_mean_pkts", "aqm": ["A", "B"], "at": "s", "tolerance": 13}
     assert said(same, pairs) == "2 a at s, steady like 12 b at s, steady, within 13: difference 7.52 to 12.5"
     assert said({**same, "tolerance": 7}, pairs).endswith("within 7: no, difference 7.52 to 12.5")
     assert said({**same, "tolerance": 10}, pairs).endswith("within 10: not shown, difference 7.52 to 12.5")
     assert judged({**same, "tolerance": 10}, pairs).checks[0].sure is False
-    assert said(same, runs(a=[1], b=[2])).endswith("one seed tells nothing")
+    assert said(same, runs(a=[1], b=[2])).endswith("one seed gives no interval")
     # The family's interval: the quantile at 1 - 0.025 / 10 for two degrees is 14.09.
     assert said(LESS, pairs, family=10).endswith("difference 1.866 to 18.1")
     # b below a by the other sign.
@@ -250,7 +250,7 @@ def test_a_row_of_cells_is_told_as_a_curve():
     # From 1.5 to 5.5 it is 3.67 times.
     assert judged({**rising, "ratio": 3.66}, up).verdict == "reproduced"
     assert said({**rising, "ratio": 3.7}, up).endswith("less than 3.7 times from first to last")
-    assert said(rising, runs(a=[[1], [2], [3]])).endswith("one seed tells nothing")
+    assert said(rising, runs(a=[[1], [2], [3]])).endswith("one seed gives no interval")
     assert said(rising, runs(a=[[1, 5], [3, 3], [5, 1]])).endswith("neither rising nor falling beyond chance")
     # Slopes of 4: the last step goes down each time.
     assert said(rising, runs(a=[[1, 1], [20, 20], [9, 9]])).endswith("not rising at s2")
@@ -342,7 +342,7 @@ def test_quantities_are_arithmetic_in_the_metrics():
         ({"link": "three"}, "records no link three; choose from: one, two"),
         ({"flows": "ftp"}, "no flow group ftp"),
         ({"window": "late"}, "no window late; choose from: all"),
-        ({"of": "a ** b"}, "no expression"),
+        ({"of": "a ** b"}, "not a valid expression"),
         ({"of": "c"}, "no metric c"),
     ):
         with pytest.raises(ScenarioError, match=re.escape(told)):
@@ -478,7 +478,7 @@ def test_a_quick_evaluation_has_fewer_round_trips_pairs_and_turns():
     assert len(fair) >= 4
     # Both links with the AQM under test, another before it, another after it.
     assert {"rfc7928/two-aqms", "rfc7928/two-aqms@codel-before", "rfc7928/two-aqms@codel-after"} < set(pairs)
-    turned = {each: [knob.spec for knob in evaluation.varied("pie", each)] for each in (True, False)}
+    turned = {each: [knob.spec for knob in evaluation.parameter_changes("pie", each)] for each in (True, False)}
     sensitive = whole.pop("rfc7928/congestion@medium")
     plain = ["droptail", "pie", "pie:target=5ms", "pie:target=15ms", "pie:target=45ms"]
     assert sensitive == [*plain, *turned[False]]
@@ -571,7 +571,7 @@ def test_every_section_with_ends_that_can_runs_with_ecn_on_and_off():
 
 
 def test_a_knob_is_turned_by_itself_and_keeps_what_was_given():
-    turned = evaluation.varied("codel:target=20ms", quick=True)
+    turned = evaluation.parameter_changes("codel:target=20ms", quick=True)
     assert {(each.knob, each.spec) for each in turned} >= {
         ("target", "codel:target=0.01s"),
         ("target", "codel:target=0.04s"),
@@ -579,17 +579,19 @@ def test_a_knob_is_turned_by_itself_and_keeps_what_was_given():
     }
     # Words, switches, and numbers that stand at 0 are no knobs; packets and bytes stay whole.
     assert {each.knob for each in turned} == {"target", "interval", "mtu"}
-    assert evaluation.varied("droptail", quick=True) == []
-    values = [each.value for each in evaluation.varied("pie:limit=5pkt", quick=True) if each.knob == "limit"]
+    assert evaluation.parameter_changes("droptail", quick=True) == []
+    values = [each.value for each in evaluation.parameter_changes("pie:limit=5pkt", quick=True) if each.knob == "limit"]
     assert values == [2, 10]
     # What an AQM does not accept is left out: the largest probability of a signal is 1.
-    assert [each.value for each in evaluation.varied("red:max_p=0.4", quick=False) if each.knob == "max_p"] == [
+    assert [
+        each.value for each in evaluation.parameter_changes("red:max_p=0.4", quick=False) if each.knob == "max_p"
+    ] == [
         *(0.05, 0.1, 0.2, 0.8),
     ]
 
 
 def test_a_safe_range_ends_where_delay_or_utilisation_leaves_a_tenth():
-    turned = {each.value: each.spec for each in evaluation.varied("codel", False) if each.knob == "target"}
+    turned = {each.value: each.spec for each in evaluation.parameter_changes("codel", False) if each.knob == "target"}
     # The default is 5 ms. Below it the delay falls by 10 % and by 11 %; above it utilisation leaves first.
     told = {
         0.000625: (0.010, 0.9),
@@ -668,15 +670,15 @@ def test_the_page_has_a_table_and_a_picture_of_each_cell():
     page = evaluation_page.page(table, ["pie<5"], 2, "aqumen reproduce <rfc7928>")
     assert page.startswith("<!doctype html>")
     assert "<title>RFC 7928: pie&lt;5</title>" in page
-    assert "RFC 7928: pie&lt;5 beside DropTail" in page
+    assert "RFC 7928: pie&lt;5 and DropTail" in page
     assert "<p>2 seeds" in page
     assert "<code>aqumen reproduce &lt;rfc7928&gt;</code>" in page
     assert re.findall(r"<h2>(\S+) ", page) == ["5.2", "Made"]
     titles = re.findall(r'<th(?: class="n")?>(.*?)(?:<br>(.*?))?</th>', page)
     # Nothing measured has a column: no synchronisation, pages, calls.
     assert [title for title, _ in titles] == [
-        *("AQM", "goodput", "utilisation", "queueing delay", "its p95", "lost", "marked"),
-        *("second / first group", "lost, first group", "lost, second group"),
+        *("AQM", "goodput", "utilisation", "queueing delay", "queueing delay, p95", "lost", "marked"),
+        *("goodput, second / first group", "lost, first group", "lost, second group"),
     ]
     assert [unit for _, unit in titles[1:]] == ["Mbit/s", "%", "ms", "ms", "%", "%", "", "%", "%"]
     # One window: it is not named.

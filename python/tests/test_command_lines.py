@@ -308,7 +308,7 @@ MAP = ["--map", "flows=1:9", "--map", "rtt=1:2"]
     [
         (
             ["design", "dualpi2", *NETWORK, "--r0", "50ms", "--scalable", "5"],
-            "--scalable needs --rtt: both queues have",
+            "--scalable needs --rtt, since the queues have",
         ),
         (["design", "pi", *NETWORK, "--r0", "1s", "--map", "flows=1:9", "--plot", "x.svg"], "a map has two axes: give"),
         (
@@ -324,7 +324,7 @@ MAP = ["--map", "flows=1:9", "--map", "rtt=1:2"]
         (["design", "pi", *NETWORK, "--r0", "1s", "--robust", "flows=a:b"], "flows=a:b: write it as AXIS=FROM:TO with"),
         (["design", "pi", *NETWORK, "--r0", "246ms", "--plot", "no/x.svg"], "cannot write no/x.svg"),
         (["design", "pi", *NETWORK, "--r0", "246ms", "--plot", "x.nothing"], "cannot write x.nothing"),
-        (["design", "pi", "--scenario", "x", "--rtt", "1s"], "--rtt beside --scenario: a scenario says its network"),
+        (["design", "pi", "--scenario", "x", "--rtt", "1s"], "--rtt and --scenario exclude each other"),
         (["design", "pi", "--scenario", "arm-pfc/exp1", "--queue", "q"], "no queue `q`; choose from: bottleneck"),
         (["design", "pi", "--queue", "q"], "--queue needs --scenario FILE"),
         (["design", "pi"], "give --capacity and --flows of a network, or --scenario FILE"),

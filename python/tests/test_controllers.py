@@ -271,7 +271,7 @@ def test_finished_runs_are_known_by_the_controller():
     )
     # Two closures of one source are not told apart by it.
     assert digest((lambda p: lambda seen: p)(0.1)) != digest((lambda p: lambda seen: p)(0.2))
-    with pytest.raises(ScenarioError, match="two classes of your own are called `controller`"):
+    with pytest.raises(ScenarioError, match="two custom classes are named `controller`"):
         aqumen.compare(short(1), [from_control(PI, 0.01), from_control(2 * PI, 0.01)], seeds=1)
 
 

@@ -43,14 +43,14 @@ def test_what_takes_hours_is_refused_with_what_is_accepted(told, args, expect):
 
 def test_other_simulators_are_foreseen_by_how_slow_they_are():
     scenario = aqumen.Scenario.load("arm-pfc/exp1")
-    foresee = engines.foresee
-    assert foresee(scenario, ["pi"], "ns2") is None
+    estimate_time = engines.estimate_time
+    assert estimate_time(scenario, ["pi"], "ns2") is None
     # 100 s of 1000 packets/s: ours takes milliseconds, ns-3 seconds.
-    assert foresee(scenario, ["pi"], "packet", 20) is None
-    assert foresee(scenario, ["pi"], "ns3", 20).startswith("this takes about ")
-    assert foresee(scenario.set("duration", "1000s"), ["pi"], "ns2", 100).startswith("this takes about ")
+    assert estimate_time(scenario, ["pi"], "packet", 20) is None
+    assert estimate_time(scenario, ["pi"], "ns3", 20).startswith("this takes about ")
+    assert estimate_time(scenario.set("duration", "1000s"), ["pi"], "ns2", 100).startswith("this takes about ")
     with pytest.raises(aqumen.ScenarioError, match=r"duration.*is accepted.*--force runs it"):
-        foresee(scenario.set("duration", "80000s").set("bottleneck.rate", "50Mbit"), ["pi"], "ns3")
+        estimate_time(scenario.set("duration", "80000s").set("bottleneck.rate", "50Mbit"), ["pi"], "ns3")
 
 
 def test_a_model_that_takes_long_says_so(tmp_path, capsys, monkeypatch):
@@ -83,13 +83,13 @@ def test_who_wants_it_gets_it():
         aqumen.run(scenario, "fq-pie:interval=1us", on_progress=lambda _: False, force=True)
     with pytest.raises(aqumen.ScenarioError, match="--force runs it"):
         engines.run_one(scenario, ("fq-pie:interval=1us", 1), "packet")
-    assert "about 4 minutes" in engines.foresee(scenario, ["fq-pie:interval=1us"], "packet", force=True)
+    assert "about 4 minutes" in engines.estimate_time(scenario, ["fq-pie:interval=1us"], "packet", force=True)
 
 
 def test_what_takes_long_is_said():
     scenario = aqumen.Scenario.load("arm-pfc/exp1")
-    assert engines.foresee(scenario, ["pi"], "packet") is None
-    said = engines.foresee(scenario, ["pi", "red"], "packet", 10_000)
+    assert engines.estimate_time(scenario, ["pi"], "packet") is None
+    said = engines.estimate_time(scenario, ["pi", "red"], "packet", 10_000)
     assert said.startswith("this takes about ")
     assert said.endswith("packets")
     assert "for 20000 runs" in said

@@ -237,9 +237,12 @@ def wrong(**members):
 @pytest.mark.parametrize(
     ("aqm", "told"),
     [
-        (wrong(), "Wrong: it decides nothing; define step()"),
+        (wrong(), "Wrong decides nothing; define step()"),
         (wrong(kind=PacketAqm), "define on_arrival() or on_dequeue() or on_timer()"),
-        (wrong(step=lambda self, seen: 0, name="Not A Name"), "the name `Not A Name` must be words of a-z and 0-9"),
+        (
+            wrong(step=lambda self, seen: 0, name="Not A Name"),
+            "the name `Not A Name` must consist of words of a-z and 0-9",
+        ),
         (wrong(step=lambda self, seen: 0, name="pi"), "an AQM called pi is built in"),
         (wrong(step=lambda self, seen: 0, gain=Param(1, unit="furlong")), 'Wrong.gain: unknown unit "furlong"'),
         (wrong(step=lambda self, seen: 0, period=1e-9), "period = 1e-9: must be from 1e-6 to 1e9 seconds"),
@@ -269,10 +272,10 @@ def test_the_shortest_period_is_one_that_there_is():
     [
         ({"start": lambda self: self.network.nothing}, "wrong: cannot be made: AttributeError"),
         ({"gain": Param(None)}, "parameter gain has no default, and start() gave it no value"),
-        ({"initial": 2.0}, "initial = 2.0: a probability is from 0 to 1"),
+        ({"initial": 2.0}, "initial = 2.0: must be 0 to 1"),
         ({"transfer": ([1.0], [0.0, 1.0])}, "finite coefficients in powers of 1/z, the denominator's first not 0"),
-        ({"period": (1, 2, 3)}, "a law has one period or two"),
-        ({"period": "10ms"}, "period = '10ms': a number of seconds, such as 0.01"),
+        ({"period": (1, 2, 3)}, "must be one period, or two"),
+        ({"period": "10ms"}, "period = '10ms': must be a number of seconds, such as 0.01"),
     ],
 )
 def test_an_instance_that_cannot_be_made_says_why(members, told):
@@ -369,7 +372,7 @@ def test_the_command_line_shows_the_lines_that_raised(tmp_path, capsys):
             f"{MY_AQM}:Nobody",
             "no AQM class Nobody (of SampledLaw, PacketAqm or from_control); choose from: MyPi, Impatient",
         ),
-        (f"{MY_AQM}", "which class?"),
+        (f"{MY_AQM}", "several classes or none"),
     ],
 )
 def test_a_file_without_the_class_is_one_clear_line(given, told, capsys):
@@ -444,11 +447,11 @@ def test_a_source_that_nobody_keeps_is_known_for_this_process_alone(where):
 @pytest.mark.parametrize(
     ("members", "told"),
     [
-        ({"period": (0.01, 0.02, 0.03)}, r"period = (0.01, 0.02, 0.03): a law has one period or two"),
-        ({"period": ()}, "period = (): a law has one period or two"),
-        ({"initial": 1.5}, "initial = 1.5: a probability is from 0 to 1"),
-        ({"initial": -0.1}, "initial = -0.1: a probability is from 0 to 1"),
-        ({"period": "fast"}, "period = 'fast': a number of seconds, such as 0.01"),
+        ({"period": (0.01, 0.02, 0.03)}, r"period = (0.01, 0.02, 0.03): must be one period, or two"),
+        ({"period": ()}, "period = (): must be one period, or two"),
+        ({"initial": 1.5}, "initial = 1.5: must be 0 to 1"),
+        ({"initial": -0.1}, "initial = -0.1: must be 0 to 1"),
+        ({"period": "fast"}, "period = 'fast': must be a number of seconds, such as 0.01"),
     ],
 )
 def test_what_a_law_says_of_itself_is_checked_before_the_run(members, told):
@@ -466,7 +469,7 @@ def test_a_parameter_that_nobody_gave_a_value_is_named():
 
 def test_two_classes_of_one_name_are_told_apart_by_a_name():
     one, two = (type("Same", (SampledLaw,), {"step": lambda self, seen: 0.0, "period": 0.01}) for _ in range(2))
-    with pytest.raises(ScenarioError, match="two classes of your own are called `same`; give one a `name`"):
+    with pytest.raises(ScenarioError, match="two custom classes are named `same`; set `name` in one of them"):
         short(2).knowing([one, two])
 
 

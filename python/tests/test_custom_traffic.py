@@ -181,7 +181,7 @@ def test_an_answer_that_is_none_is_an_error_with_its_moment(answer, told):
 
 
 def test_a_class_that_does_not_fit_is_refused_before_a_run():
-    with pytest.raises(ScenarioError, match=r"Idle: it sends nothing; define next\(\)"):
+    with pytest.raises(ScenarioError, match=r"Idle sends nothing; define next\(\)"):
         scenario('"idle"', type("Idle", (TrafficSource,), {}))
     named = type("Cbr", (TrafficSource,), {"next": lambda self: None})
     with pytest.raises(ScenarioError, match="cbr is a built-in kind of traffic"):
@@ -189,14 +189,14 @@ def test_a_class_that_does_not_fit_is_refused_before_a_run():
     broken = type("Broken", (TrafficSource,), {"next": lambda self: None, "start": lambda self: 1 / 0})
     with pytest.raises(CustomError, match="broken: cannot be made: ZeroDivisionError"):
         scenario('"broken"', broken)
-    with pytest.raises(ScenarioError, match="Steady: a source of traffic, no AQM"):
+    with pytest.raises(ScenarioError, match="Steady: is a traffic source, not an AQM"):
         aqumen.run(scenario('"steady"', Steady), Steady)
 
 
 @pytest.mark.parametrize("engine", ["fluid", "fluid:hollot", "theory", "live", "ns2", "ns3"])
 def test_other_engines_refuse_it_by_name(engine):
     known = scenario('"steady"', Steady)
-    told = f"engine `{engine}` cannot run traffic of your own: group mine has steady; use engine `packet`"
+    told = f"engine `{engine}` cannot run custom traffic: group mine has steady; use engine `packet`"
     with pytest.raises(EngineError) as error:
         engines.find(engine).check(known)
     assert str(error.value) == told
@@ -246,7 +246,7 @@ def test_the_command_line_takes_it_from_a_file(tmp_path, capsys):
         ("absent.py:Mine", "absent.py: no such file"),
         ("absent", "name a Python file and a class in it: my_source.py:MySource"),
         (f"{MY_SOURCE}:Nobody", "no source class Nobody (of TrafficSource); choose from: Game"),
-        (f"{ROOT}/examples/my_aqm.py:MyPi", "MyPi is no source but for --aqm-from; choose from: none"),
+        (f"{ROOT}/examples/my_aqm.py:MyPi", "MyPi is not a source, use --aqm-from; choose from: none"),
         (f"{ROOT}/examples:MyPi", "examples: a folder"),
     ],
 )

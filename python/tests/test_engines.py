@@ -36,9 +36,9 @@ def test_each_says_what_it_can_answer():
         return [kind for kind in engines.ENGINES if question(engines.find(kind))]
 
     assert those(lambda engine: engine.is_external) == engines.external_names() == ["live", "ns2", "ns3"]
-    assert those(lambda engine: engine.knows_packets) == ["packet"]
+    assert those(lambda engine: engine.has_packets) == ["packet"]
     assert those(lambda engine: not engine.measures) == ["theory"]
-    assert those(lambda engine: not engine.foreseen) == ["live"]
+    assert those(lambda engine: not engine.has_estimate) == ["live"]
 
 
 @pytest.mark.parametrize("engine", ["fluid:reno", "theory"])

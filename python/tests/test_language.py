@@ -61,6 +61,7 @@ TO_REWRITE = {"queueing"}
 
 AREAS = [
     *sorted(f"crates/{path.name}" for path in (ROOT / "crates").iterdir() if path.name not in TO_REWRITE),
+    "python/aqumen",
     "python/tests",
     "examples",
     "fuzz",

@@ -11,7 +11,7 @@ import aqumen
 GROW = {"Endpoints", "Output", "ServedRequests", "_Output"}
 """Classes that are filled while a file is read."""
 BY_POSITION = {
-    "rfc7928.evaluation": ["Section", "Varied"],
+    "rfc7928.evaluation": ["Section", "ParameterChange"],
     "_experiments": ["Experiment"],
     "engines.external.live.crosscheck": ["Runs"],
     "mmpp": ["QueueAnalysis"],

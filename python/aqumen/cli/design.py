@@ -1,4 +1,4 @@
-"""`aqumen design`: the gains of an AQM for a network, and its margins there."""
+"""`aqumen design`: gains and margins of an AQM for a network."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ MAP_POINTS = 100
 @click.option("--r0", metavar="TIME", help="Round-trip time at the target.")
 @click.option("--target", metavar="PKTS", help="Target queue: 100pkt.")
 @click.option("--packet", default="1000B", show_default=True, metavar="BYTES", help="Packet size on the wire.")
-@click.option("--buffer", metavar="PKTS", help="Room of the queue.")
+@click.option("--buffer", metavar="PKTS", help="Buffer size: 300pkt.")
 @click.option("--model", default="hollot", show_default=True, metavar="MODEL", help="hollot, ecn, reno or drop.")
-@click.option("--plot", type=PATH, metavar="FILE", help="Draw the loop into this file.")
+@click.option("--plot", type=PATH, metavar="FILE", help="Plot the loop into this file.")
 @click.option("--kind", default="nyquist", show_default=True, help="nyquist, bode, nichols, step, locus or noise.")
 @click.option(
     "--map",
@@ -55,21 +55,19 @@ MAP_POINTS = 100
     "--robust",
     multiple=True,
     metavar="AXIS=FROM:TO",
-    help="Gains that hold over ranges of flows, rtt, capacity: of pi, red, rem, paqm, arm-pfc.",
+    help="Optimise the worst case over ranges of flows, rtt, capacity: pi, red, rem, paqm, arm-pfc.",
 )
-@click.option("--aim", default="speed", show_default=True, help="What --robust looks for: speed, or least noise.")
-@click.option("--margin", type=float, default=0.5, show_default=True, help="The modulus margin that --robust keeps.")
+@click.option("--aim", default="speed", show_default=True, help="Objective of --robust: speed or noise.")
+@click.option("--margin", type=float, default=0.5, show_default=True, help="Modulus margin of --robust.")
 @click.option(
-    "--show", default="gain_margin", show_default=True, help="What --map shows: queue_std_pkts, qacd_pkts, ..."
+    "--show", default="gain_margin", show_default=True, help="Quantity of --map: queue_std_pkts, qacd_pkts, ..."
 )
-@click.option("--cycles", is_flag=True, help="With --map: also cycles beside a stable rest.")
+@click.option("--cycles", is_flag=True, help="With --map: also search coexisting limit cycles.")
 @click.option(
-    "--scenario", "scenario_", metavar="FILE", help="In place of a network's numbers: SPEC at the queues of a scenario."
+    "--scenario", "scenario_", metavar="FILE", help="Analyse every queue of a scenario, in place of a network."
 )
-@click.option("--queue", "queues", multiple=True, metavar="NAME", help="With --scenario: these queues alone.")
-@click.option(
-    "--scalable", type=int, metavar="N", help="Flows of Prague beside --flows of Reno: where dualpi2 holds both."
-)
+@click.option("--queue", "queues", multiple=True, metavar="NAME", help="With --scenario: only these queues.")
+@click.option("--scalable", type=int, metavar="N", help="Number of Prague flows, for the coupled queues of dualpi2.")
 @json_option
 def design(
     aqm: str | None,
@@ -97,26 +95,26 @@ def design(
 ) -> int:
     """Design an AQM for a network and show its margins.
 
-    SPEC may be left out where --aqm-from names the one AQM, or with --scenario.
+    SPEC is optional with --scenario, or if --aqm-from names a single AQM.
     """
     if scenario_ is not None:
         network = {"capacity": capacity, "flows": flows, "rtt": rtt, "r0": r0}
         given = [f"--{name}" for name, value in network.items() if value is not None]
         if given:
-            raise ScenarioError(f"{', '.join(given)} beside --scenario: a scenario says its network itself")
+            raise ScenarioError(f"{', '.join(given)} and --scenario exclude each other: a scenario defines its network")
         return _of_scenario(scenario_, aqm, aqm_from, queues, as_json=as_json)
     if queues:
         raise ScenarioError("--queue needs --scenario FILE")
     if capacity is None and flows is None:
         raise ScenarioError("give --capacity and --flows of a network, or --scenario FILE")
     if capacity is None or flows is None:
-        lacks = "--flows N" if flows is None else "--capacity RATE"
-        raise click.UsageError(f"missing: {lacks}; `aqumen design --help` says what each is")
+        missing = "--flows N" if flows is None else "--capacity RATE"
+        raise click.UsageError(f"missing: {missing}; `aqumen design --help` says what each is")
     _require("--plot FILE", plot is not None, "kind")
     _require("--map", bool(map_), "cycles", "show")
     _require("--robust", bool(robust), "aim", "margin")
     if map_ and _given(["kind"]):
-        raise ScenarioError("--kind and --map exclude each other: --plot holds one picture")
+        raise ScenarioError("--kind and --map exclude each other: --plot writes one plot")
     if (rtt is None) == (r0 is None):
         raise ScenarioError("give either --rtt (without queueing) or --r0 (at the target)")
     custom = custom_classes(aqm_from)
@@ -137,7 +135,9 @@ def design(
     )
     if scalable is not None:
         if rtt is None:
-            raise ScenarioError("--scalable needs --rtt: both queues have a round trip of their own at the target")
+            raise ScenarioError(
+                "--scalable needs --rtt, since the queues have different round-trip times at the target"
+            )
         both = coupled_for(specs[0], capacity=capacity, flows=int(flows), scalable=scalable, rtt=rtt, packet=packet)
         found.data["coupled"] = both
     if map_ and plot is None:
@@ -166,13 +166,13 @@ def design(
 
 
 def _given(names: Sequence[str]) -> list[str]:
-    """Options of `names` that stand on the command line, with their dashes."""
+    """Return the options among `names` that are on the command line, with their dashes."""
     context = click.get_current_context()
     return [f"--{name}" for name in names if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
 
 
 def _require(needed: str, present: bool, *names: str) -> None:
-    """Refuse options that mean nothing without another one."""
+    """Raise `ScenarioError` for options that have no effect without another one."""
     if not present and (given := _given(names)):
         raise ScenarioError(f"{given[0]} needs {needed}")
 
@@ -180,7 +180,7 @@ def _require(needed: str, present: bool, *names: str) -> None:
 def _of_scenario(
     scenario: str, aqm: str | None, aqm_from: tuple[str, ...], queues: Sequence[str], as_json: bool
 ) -> int:
-    """An AQM at the queues of a scenario, several links that share flows included."""
+    """Analyse an AQM at the queues of a scenario, including links that share flows."""
     custom = custom_classes(aqm_from)
     loaded = load(Path(scenario), (), None, None, custom)
     named = [aqm] if aqm is not None else named_too([], custom)
@@ -200,12 +200,12 @@ def _of_scenario(
         return 0
     table = talk.table(
         f"\n{named[0] if named else 'The AQMs'} at the queues of {loaded.name}",
-        ["queue", "length, pkt", "signals", "W, pkt", "gain margin", "deviation, pkt", "not known"],
+        ["queue", "length, pkt", "probability", "W, pkt", "gain margin", "std, pkt", "remark"],
     )
     for name, at in found.items():
         analysis, noise = at["analysis"] or {}, (at["analysis"] or {}).get("noise", {})
         own_margins = (analysis.get("margins") or {}).get("exact", {})
-        # Links that share flows, and coupled queues, close their loops together.
+        # Links that share flows, and coupled queues, have a joint loop.
         several = at.get("several")
         loops = (several if name in several["links"] else {}) if several else at.get("coupled") or own_margins
         figures = (
@@ -261,32 +261,32 @@ def _robust_table(best: RobustPi | RobustAqm) -> Table:
 
 
 def _coupled_tables(both: dict[str, Any]) -> list[Table | str]:
-    table = talk.table("\nBoth queues", ["", "classic", "low latency"])
+    table = talk.table("\nCoupled queues", ["", "classic", "low latency"])
     for name in both["classic"]:
         table.add_row(name, _plain(both["classic"][name]), _plain(both["low_latency"][name]))
     about = (
         f"\np' = {both['base_probability']:.4g}, k p' = {both['coupled_probability']:.4g}, "
-        f"queue {both['queue_pkts']:.4g} pkt in both, deviation of the classic delay "
+        f"total queue {both['queue_pkts']:.4g} pkt, standard deviation of the classic delay "
         f"{_plain(both['delay_std_s'])} s, gain margin {_plain(both['gain_margin'])}"
     )
     lines: list[Table | str] = [table, about]
     if both["noise"]["why"]:
-        lines.append(f"Noise in both: {both['noise']['why']}")
+        lines.append(f"Noise: {both['noise']['why']}")
     return lines
 
 
 PLANTS = (
-    "Rules of design and papers take the textbook plant, two poles and a dead time; the exact one is the linearisation "
-    "of the fluid model with all that is delayed: trust that."
+    "Textbook plant: two poles and a dead time, as in design rules and papers. Exact plant: linearisation of the fluid "
+    "model with all delays; prefer its margins."
 )
-"""Which plant is which, and why there are two."""
+"""Explanation of the two plants."""
 
 
 def tables_of(found: Design) -> list[Table | str]:
-    """The design as tables for people.
+    """Format a design as tables.
 
     Args:
-        found: The design.
+        found: A result of `theory.design`.
     """
     point = found.operating_point
     heading = (
@@ -306,21 +306,21 @@ def tables_of(found: Design) -> list[Table | str]:
         lines.append(margins)
         lines.append(PLANTS)
     if found.hopf is not None:
-        branch = talk.table("\nHopf", ["cycles that leave the rest", "value"])
+        branch = talk.table("\nHopf bifurcation", ["limit cycle", "value"])
         for name, value in found.hopf.items():
             if name != "cycles":
                 branch.add_row(name, _plain(value))
         for cycle in found.hopf["cycles"]:
-            branch.add_row("cycle of this loop", _plain(cycle))
+            branch.add_row("limit cycle of this loop", _plain(cycle))
         lines.append(branch)
     noise = found.noise
     if noise["queue_std_pkts"] is not None:
-        figures = talk.table("\nNoise that packets make", ["figure", "value"])
+        figures = talk.table("\nPacket noise", ["metric", "value"])
         for name in ("queue_std_pkts", "qacd_pkts", "queue_p95_pkts", "utilization_lost", "probability"):
             figures.add_row(name, _plain(noise[name]))
         lines.append(figures)
     if noise["why"] is not None:
-        lines.append(f"\nNoise that packets make: {noise['why']}")
+        lines.append(f"\nPacket noise: {noise['why']}")
     return lines
 
 

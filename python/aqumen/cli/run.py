@@ -32,7 +32,7 @@ from aqumen.cli.options import (
     wide_option,
 )
 from aqumen.comparison import run as run_one
-from aqumen.engines import check_engine, find, foresee
+from aqumen.engines import check_engine, estimate_time, find
 from aqumen.explain.prediction import Prediction, explain
 from aqumen.result import Result
 from aqumen.view import flent as flent_files
@@ -112,7 +112,7 @@ def run(
     if flent is not None:
         flent_files.check([engine])
     for runner in [engine, "theory"] if theory else [engine]:
-        if (warning := foresee(loaded, [aqm], runner, force=force)) is not None:
+        if (warning := estimate_time(loaded, [aqm], runner, force=force)) is not None:
             talk.say(warning)
     with talk.progress() as bar:
         task = bar.add_task(f"{aqm or loaded.name}, seed {seed}", total=1.0, done="")

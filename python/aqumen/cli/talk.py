@@ -1,4 +1,4 @@
-"""How the command line speaks: data on stdout, talk and progress bars on stderr."""
+"""Output of the command line: data on stdout, messages and progress on stderr."""
 
 from __future__ import annotations
 
@@ -39,43 +39,43 @@ _command = ["aqumen"]
 
 
 def remember_command(args: Sequence[str] | None) -> None:
-    """Keep the command for the report.
+    """Store the command line for reports.
 
     Args:
-        args: The arguments after the program's name; without them those of the process.
+        args: Arguments after the program's name; `None` takes those of the process.
     """
     _command[:] = ["aqumen", *(sys.argv[1:] if args is None else args)]
 
 
 def command() -> str:
-    """The command as it would be typed."""
+    """Return the command line as typed, with quotes."""
     return shlex.join(_command)
 
 
 def say(message: str) -> None:
-    """Talk: a line on stderr.
+    """Print a message on stderr.
 
     Args:
-        message: The line.
+        message: One line of text.
     """
     print(f"aqumen: {message}", file=sys.stderr, flush=True)
 
 
 def failed(message: str) -> int:
-    """Say in one line why nothing could be run, and give the exit code.
+    """Report an error in one line and return the exit code.
 
     Args:
-        message: Why, and what to do about it.
+        message: Error and its remedy.
     """
     say(" ".join(message.split()))
     return COULD_NOT_RUN
 
 
 def traceback_of(error: BaseException) -> None:
-    """Show where code of the user's own raised, on stderr: from its own lines on.
+    """Print the traceback of an exception in custom code on stderr, without Aqumen's own frames.
 
     Args:
-        error: What it raised.
+        error: Exception raised by custom code.
     """
     import traceback
 
@@ -91,19 +91,19 @@ def show(*items: Table | str, wide: bool = False) -> None:
     A table of metrics that is wider than the output (`_width`) loses columns at its right, never its names.
 
     Args:
-        items: What to print.
+        items: Tables and lines.
         wide: Print all columns.
     """
     from rich.console import Console
 
     width = _width()
     lost = False
-    # Drawn aside: a console that writes for itself ends the process where the reader has gone.
+    # Rendered to a buffer, since rich's console exits on a closed pipe.
     drawn = io.StringIO()
     for item in items:
         if isinstance(item, str):
             for line in item.split("\n"):
-                # What begins with two blanks is to be copied, so it is not broken.
+                # Indented lines are meant for copying and stay unbroken.
                 if line.startswith("  "):
                     drawn.write(line + "\n")
                 else:
@@ -125,10 +125,10 @@ def show(*items: Table | str, wide: bool = False) -> None:
 
 
 def entries(rows: Mapping[str, str]) -> None:
-    """Print names and what is said of each on stdout, long lines broken between words; a path stays in one piece.
+    """Print names and descriptions on stdout; long lines are wrapped between words.
 
     Args:
-        rows: What is said, by name.
+        rows: Descriptions by name.
     """
     width, names = _width(), max(map(len, rows))
     for name, said in rows.items():
@@ -138,11 +138,11 @@ def entries(rows: Mapping[str, str]) -> None:
 
 
 PIPED_WIDTH = 120
-"""Columns of output into a file or a pipe."""
+"""Width of output to a file or a pipe, characters."""
 
 
 def _width() -> int:
-    """Columns to print in: of COLUMNS, else of the terminal, else `PIPED_WIDTH`."""
+    """Return the output width: COLUMNS, else that of the terminal, else `PIPED_WIDTH`."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns) > 0:
         return int(columns)
@@ -163,7 +163,7 @@ def _widths(table: Table) -> list[int]:
 
 
 GAP = 2
-"""Blanks between two columns."""
+"""Spaces between two columns."""
 
 
 def _natural(table: Table) -> int:
@@ -173,7 +173,7 @@ def _natural(table: Table) -> int:
 
 
 def _fitted(table: Table, width: int) -> Table:
-    """The table without the columns at its right that do not fit."""
+    """Return the table without the rightmost columns that do not fit."""
     from copy import copy
 
     if _wraps(table):
@@ -181,7 +181,7 @@ def _fitted(table: Table, width: int) -> Table:
     widths = _widths(table)
     names = next((i for i, column in enumerate(table.columns) if column.justify == "right"), len(widths))
     kept = len(widths)
-    # One figure stays, however long the names are.
+    # At least one metric stays.
     while kept > names + 1 and sum(widths[:kept]) + GAP * (kept - 1) > width:
         kept -= 1
     if kept >= len(widths):
@@ -192,13 +192,13 @@ def _fitted(table: Table, width: int) -> Table:
 
 
 def table(title: str, heads: Sequence[str], *, names: int = 1, figures: bool = True) -> Table:
-    """An empty table.
+    """Create an empty table.
 
     Args:
-        title: What stands above the table.
-        heads: Its column heads.
-        names: How many columns name a row; all others hold figures.
-        figures: Whether they do; else all are words, of which all but the first column may be broken into lines.
+        title: Heading of the table.
+        heads: Column heads.
+        names: Number of columns that identify a row; the others hold numbers.
+        figures: Whether the other columns hold numbers; else all hold text, and all but the first may wrap.
     """
     from rich.table import Table
 
@@ -210,13 +210,13 @@ def table(title: str, heads: Sequence[str], *, names: int = 1, figures: bool = T
 
 
 def filled(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, names: int = 1) -> Table:
-    """A table of figures, without the columns that hold none in any row.
+    """Create a table without the columns that are empty in every row.
 
     Args:
-        title: What stands above the table.
-        heads: Its column heads.
-        rows: Its cells, as they are shown.
-        names: How many columns name a row.
+        title: Heading of the table.
+        heads: Column heads.
+        rows: Formatted cells.
+        names: Number of columns that identify a row.
     """
     shown = [i for i in range(len(heads)) if i < names or any(row[i] != "–" for row in rows)]
     made = table(title, [heads[i] for i in shown], names=names)
@@ -226,11 +226,11 @@ def filled(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, n
 
 
 SAY_EACH_S = 10.0
-"""How often a line says how far it is, for those who see no bar."""
+"""Interval between progress messages without a progress bar, seconds."""
 
 
 class _Lines:
-    """Progress of one task in lines on stderr: one every ten seconds, whether anything happened or not."""
+    """Progress of one task as messages on stderr, one every ten seconds."""
 
     def __init__(self) -> None:
         self._task: dict[str, Any] = {}
@@ -247,22 +247,22 @@ class _Lines:
         self._teller.join()
 
     def add_task(self, description: str, *, total: float, completed: float = 0, **fields: Any) -> Any:
-        """Begin."""
+        """Start the task."""
         self._task = {"description": description, "total": total, "completed": completed, "first": completed, **fields}
         self._begun = time.monotonic()
         return 0
 
     def reset(self, _task: Any, **fields: Any) -> None:
-        """Begin again."""
+        """Restart the task."""
         self._task |= {"completed": 0, "first": 0, **fields}
         self._begun = time.monotonic()
 
     def update(self, _task: Any, *, advance: float = 0, **fields: Any) -> None:
-        """Say how far it is."""
+        """Record progress."""
         self._task |= {"completed": self._task["completed"] + advance, **fields}
 
     def advance(self, task: Any, advance: float = 1) -> None:
-        """Say that so much more is done."""
+        """Record an increment of progress."""
         self.update(task, advance=advance)
 
     def _tell(self) -> None:
@@ -279,10 +279,10 @@ class _Lines:
 
 
 def about(seconds: float) -> str:
-    """A time as it is estimated: seconds, minutes or hours.
+    """Format an estimated time in seconds, minutes or hours.
 
     Args:
-        seconds: The time.
+        seconds: Estimated time, seconds.
     """
     if seconds < 100:
         return f"{max(seconds, 1):.0f} s"
@@ -290,7 +290,7 @@ def about(seconds: float) -> str:
 
 
 def progress() -> Progress | _Lines:
-    """A progress bar on stderr; where that is no terminal, a line every ten seconds."""
+    """Return a progress bar on stderr, or progress messages if that is not a terminal."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         return _Lines()
     from rich.console import Console

@@ -1,4 +1,4 @@
-"""Your own code: an AQM, as a control law that is sampled or deciding packet by packet, or a source of traffic.
+"""Custom AQMs (sampled laws or per-packet algorithms) and custom traffic sources, as Python classes.
 
 import aqumen
 

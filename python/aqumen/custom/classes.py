@@ -1,4 +1,4 @@
-"""What a class of one's own derives from, its parameters, and its name."""
+"""Base classes of custom AQMs and traffic sources, their parameters and names."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from aqumen._core import LawView, PacketView, QueueView
 
 UNITS = ("", "pkt", "B", "s", "Hz", "bit/s", "1/pkt")
-"""Units of a parameter. In a SPEC it is written with one of the same kind: `5ms` for seconds."""
+"""Units of a parameter. A SPEC may use any unit of the same kind: `5ms` for seconds."""
 
 
 class Param:
-    """A parameter: an attribute of the class, and of each instance the value in force.
+    """A parameter: an attribute of the class that holds the value in force in each instance.
 
     gain = Param(1e-5, unit="1/pkt", low=0, doc="weight of the error")
     """
@@ -31,14 +31,14 @@ class Param:
         high: float | None = None,
         doc: str = "",
     ) -> None:
-        """Describe it.
+        """Describe a parameter.
 
         Args:
-            default: Its value where a SPEC gives none; `None`: `start` chooses one.
+            default: Default value; `None` if `start` sets one.
             unit: "pkt", "B", "s", "Hz", "bit/s", "1/pkt", or "" for a plain number.
-            low: The least value that it takes.
-            high: The greatest.
-            doc: One line on what it does.
+            low: Minimum value.
+            high: Maximum value.
+            doc: One-line description.
         """
         self.default, self.unit, self.low, self.high, self.doc = default, unit, low, high, doc
         self.name = ""
@@ -47,13 +47,13 @@ class Param:
         self.name = name
 
     def __get__(self, instance: object | None, owner: type) -> Any:
-        # Only until the instance has an attribute of this name: from then on a step reads that, without a call.
+        # Used until the instance has an attribute of this name, which is then read directly.
         return self if instance is None else self.default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """The network for which an AQM designs itself: the scenario's `[nominal]`, and the link."""
+    """Nominal network for which an AQM designs itself: the scenario's `[nominal]`, and the link."""
 
     capacity_bps: float
     """Capacity, bit/s."""
@@ -66,9 +66,9 @@ class Network:
     packet_bytes: float
     """Size of a packet on the wire, bytes."""
     link_bps: float
-    """Rate of the link when the run starts, bit/s."""
+    """Initial rate of the link, bit/s."""
     buffer_pkts: float
-    """Room of the queue, packets."""
+    """Buffer size, packets."""
 
     @property
     def capacity_pps(self) -> float:
@@ -77,108 +77,108 @@ class Network:
 
     @property
     def r0_s(self) -> float:
-        """Round-trip time when the queue is at its target, seconds."""
+        """Round-trip time with the queue at its target, seconds."""
         return self.base_rtt_s + self.target_pkts / self.capacity_pps
 
 
 class CustomAqm:
-    """What both kinds of AQMs share. Instances are made for each queue and run; none is shared."""
+    """Base of custom AQMs. Each queue of each run has its own instance."""
 
     name: ClassVar[str] = ""
-    """Its name in a SPEC; without one it follows from the class: `MyPi` is `my-pi`."""
+    """Name in a SPEC; default: from the class name, `MyPi` is `my-pi`."""
     network: Network
-    """The nominal network, there when `start` is called."""
+    """Nominal network; set before `start`."""
 
     def start(self) -> None:
-        """Called once, when `network` and all parameters are there: choose here what follows from them."""
+        """Called once, with `network` and all parameters set: compute derived values and initial state."""
 
     def take_over(self, old: Any) -> None:
-        """Called after `start` when parameters change during a run: take from `old` what is state.
+        """Called after `start` when parameters change during a run: copy the state from `old`.
 
         Args:
-            old: The instance before.
+            old: The previous instance.
         """
 
 
 class SampledLaw(CustomAqm):
-    """A control law: at each period it turns what was seen into the probability of a mark or loss.
+    """A sampled control law: computes the marking or dropping probability from an observation in each period.
 
-    It runs in the packet engine, the fluid engine, replays and the theory.
+    Runs in the packet engine, the fluid engine, replays and the theory.
     """
 
     period: float | tuple[float, float] = 0.01
-    """Seconds between two steps; of a law with two loops both, and `seen.loop` says which one steps."""
+    """Sampling period, seconds; two for a law with two loops, where `seen.loop` is the loop to step."""
     initial: float = 0.0
-    """The probability before the first step."""
+    """Probability before the first step."""
     ecn: bool = True
-    """Whether packets that can carry a mark are marked and not dropped: the parameter `ecn`."""
+    """Default of the parameter `ecn`: whether ECN-capable packets are marked instead of dropped."""
     transfer: tuple[Sequence[float], Sequence[float]] | None = None
     """Transfer function of a linear law of one loop, from the queue in packets to the probability, set by `start`:
     numerator and denominator in powers of 1/z. `None`: theory linearises the law by its answer to an impulse."""
 
     def step(self, seen: LawView) -> float:
-        """The probability, from 0 to 1, that applies until the next step.
+        """Return the probability, 0 to 1, until the next step.
 
         Args:
-            seen: The queue now, and what went through it since the same loop's last step.
+            seen: Current queue, and arrivals and departures since the last step of the same loop.
         """
         raise NotImplementedError
 
 
 class PacketAqm(CustomAqm):
-    """An algorithm that decides packet by packet: slower than a law, and free to do anything.
+    """An algorithm that decides for each packet: more general than a law, and slower.
 
-    A verdict is None or "pass", "mark" or "drop"; "mark" drops a packet that cannot carry a mark. Only what a class
-    defines is called.
+    A verdict is None or "pass", "mark" or "drop"; "mark" drops a packet that is not ECN-capable. Only methods that a
+    class defines are called.
     """
 
     period: float = 0.01
-    """Seconds between two calls of `on_timer`."""
+    """Interval between two calls of `on_timer`, seconds."""
 
     def on_arrival(self, packet: PacketView, queue: QueueView) -> str | None:
-        """What happens to a packet that arrives.
+        """Return the verdict on an arriving packet.
 
         Args:
-            packet: Its size, ECN field and flow.
-            queue: The queue before it enters.
+            packet: Size, ECN field and flow.
+            queue: The queue before the packet enters.
         """
         return None
 
     def on_dequeue(self, packet: PacketView, queue: QueueView) -> str | None:
-        """What happens to the packet at the head, about to be transmitted. After a drop the next one is asked about.
+        """Return the verdict on the packet at the head of the queue. After a drop the next packet follows.
 
         Args:
-            packet: Its size, ECN field and flow.
-            queue: The queue without it; `sojourn_s` is how long it waited.
+            packet: Size, ECN field and flow.
+            queue: The queue without the packet; `sojourn_s` is the packet's sojourn time.
         """
         return None
 
     def on_timer(self, queue: QueueView) -> None:
-        """Called at each period.
+        """Called once in each period.
 
         Args:
-            queue: What waits there now, and how full it is.
+            queue: Current queue length and limits.
         """
 
 
 class TrafficSource:
-    """What an application sends, as packets or as whatever the flow's transport makes of so many bytes at once.
+    """A traffic source: times and sizes of an application's messages, which the flow's transport sends.
 
-    An instance is made for each flow and run. It runs in the packet engine.
+    Each flow of each run has its own instance. Runs in the packet engine.
     """
 
     name: ClassVar[str] = ""
-    """Its name in a scenario; without one it follows from the class: `MySource` is `my-source`."""
+    """Name in a scenario; default: from the class name, `MySource` is `my-source`."""
     random: Random
-    """Chances of this flow and seed, there when `start` is called: with no others equal seeds give equal results."""
+    """Random numbers of this flow and seed; set before `start`. With no others, equal seeds give equal results."""
 
     def start(self) -> None:
-        """Called once, when all parameters are there: choose here what follows from them."""
+        """Called once, with all parameters set: compute derived values and initial state."""
 
     def next(self) -> tuple[float, int] | None:
-        """How many seconds after the bytes before the next are sent, and how many; the first after the flow's start.
+        """Return (seconds since the previous message, bytes) of the next message; the first counts from the start.
 
-        With 0 bytes it only waits; `None`: it sends no more.
+        With 0 bytes the source only waits; `None` ends it.
         """
         raise NotImplementedError
 
@@ -188,22 +188,22 @@ CustomClass = CustomAqmClass | type[TrafficSource]
 
 
 def name_of(custom: CustomClass) -> str:
-    """Its name in a SPEC.
+    """Return the name of a custom class in a SPEC or scenario.
 
     Args:
-        custom: The class.
+        custom: Class to inspect.
     """
     name = custom.name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", custom.__name__).lower().replace("_", "-")
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
-        raise ScenarioError(f"{custom.__name__}: the name `{name}` must be words of a-z and 0-9 with `-` between them")
+        raise ScenarioError(f"{custom.__name__}: the name `{name}` must consist of words of a-z and 0-9, joined by `-`")
     return name
 
 
 def params_of(custom: CustomClass) -> list[Param]:
-    """Its parameters, those of its bases first.
+    """Return the parameters of a custom class, those of its bases first.
 
     Args:
-        custom: The class.
+        custom: Class to inspect.
     """
     found: dict[str, Param] = {}
     for base in reversed(custom.__mro__):
@@ -216,18 +216,18 @@ def params_of(custom: CustomClass) -> list[Param]:
 
 
 def as_custom(thing: object) -> CustomClass | None:
-    """`thing` if it is a class of one's own AQM or source.
+    """Return `thing` if it is a custom AQM or traffic source, else `None`.
 
     Args:
-        thing: Anything.
+        thing: Any object.
     """
     return thing if isinstance(thing, type) and issubclass(thing, (SampledLaw, PacketAqm, TrafficSource)) else None
 
 
 def is_aqm(custom: CustomClass) -> bool:
-    """Whether it is an AQM, and no source of traffic.
+    """Return whether a custom class is an AQM; else it is a traffic source.
 
     Args:
-        custom: The class.
+        custom: Class to inspect.
     """
     return not issubclass(custom, TrafficSource)

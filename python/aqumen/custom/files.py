@@ -1,4 +1,4 @@
-"""The files in which classes of one's own stand: read, and told one from another."""
+"""Custom classes loaded from Python files, and digests of their sources."""
 
 from __future__ import annotations
 
@@ -19,12 +19,16 @@ from aqumen.errors import CustomError, ScenarioError
 
 
 def from_file(spec: str, *, traffic: bool = False) -> CustomClass:
-    """The class of an AQM, or of a source of traffic, in a file.
+    """Load a custom AQM or traffic source from a file.
 
     Args:
-        spec: The file and the class: `my_aqm.py:MyPi`. The class may be left out where the file has one alone. A file
-            whose name does not end in .py is given with its folder: `./my_aqm:MyPi`.
-        traffic: Whether a source of traffic is meant.
+        spec: File and class: `my_aqm.py:MyPi`. The class is optional if the file has only one. A file name without .py
+            needs its folder: `./my_aqm:MyPi`.
+        traffic: Load a traffic source instead of an AQM.
+
+    Raises:
+        ScenarioError: There is no such file or class.
+        CustomError: The file raises an exception.
     """
     file, wanted = _parts(spec)
     path = Path(file)
@@ -46,16 +50,16 @@ def from_file(spec: str, *, traffic: bool = False) -> CustomClass:
     what, bases = ("source", "TrafficSource") if traffic else ("AQM", "SampledLaw, PacketAqm or from_control")
     if wanted in every:
         other = "--aqm-from" if traffic else "--traffic-from"
-        raise ScenarioError(f"{path}: {wanted} is no {what} but for {other}; choose from: {known}")
+        raise ScenarioError(f"{path}: {wanted} is not a {what}, use {other}; choose from: {known}")
     if wanted:
         raise ScenarioError(f"{path}: no {what} class {wanted} (of {bases}); choose from: {known}")
     if len(here) != 1:
-        raise ScenarioError(f"{path}: which class? Write {path}:CLASS; choose from: {known}")
+        raise ScenarioError(f"{path}: several classes or none; write {path}:CLASS; choose from: {known}")
     return next(iter(here.values()))
 
 
 def _parts(spec: str) -> tuple[str, str]:
-    """The file and the class of FILE:CLASS, where the file's name may have colons too."""
+    """Split FILE:CLASS, where the file name may contain colons."""
     file, _, wanted = spec.rpartition(":")
     if not file or not wanted.isidentifier() or (Path(spec).is_file() and not Path(file).is_file()):
         return spec.removesuffix(":"), ""
@@ -64,7 +68,7 @@ def _parts(spec: str) -> tuple[str, str]:
 
 @functools.lru_cache
 def _module(path: Path, _changed_ns: int) -> Any:
-    """The module in a file, run once for each of its versions."""
+    """Import a file as a module, once for each version of the file."""
     name = f"aqumen_own_{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}"
     loader = importlib.machinery.SourceFileLoader(name, os.fspath(path))
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
@@ -72,7 +76,7 @@ def _module(path: Path, _changed_ns: int) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    # Modules beside it are found as for a script.
+    # The file may import modules of its folder, like a script.
     beside = str(path.parent)
     sys.path.insert(0, beside)
     try:
@@ -94,16 +98,16 @@ def _without_state(source: Any) -> Any:
 
 
 def digest(custom: Sequence[CustomClass]) -> str:
-    """Digest of the source of classes: of the files in which they and their bases stand, and of modules beside those.
+    """Return a digest of the sources of classes: their files, their bases' files, and loaded modules in these folders.
 
     Args:
-        custom: The classes.
+        custom: Classes to digest.
     """
     parts = [f"{name_of(each)}\0{each.__qualname__}" for each in custom]
     files: set[Path] = set()
     for each in custom:
         for base in each.__mro__:
-            # What is typed into a bare `exec` says that it is of `builtins`, too.
+            # Classes from a bare `exec` claim to be in `builtins` too.
             if base.__module__ == "aqumen.custom.classes" or getattr(builtins, base.__name__, None) is base:
                 continue
             # A class that `from_control` made is known by the numbers of a controller, or by a function.
@@ -116,7 +120,7 @@ def digest(custom: Sequence[CustomClass]) -> str:
                 file = Path(inspect.getfile(source))
                 parts.append(inspect.getsource(source))
             except (TypeError, OSError):
-                # Written where no source is kept: what it does cannot be known again.
+                # No source is available, so the class is identified by this process.
                 parts.append(f"{id(base)} of process {os.getpid()}")
                 continue
             files.add(file)

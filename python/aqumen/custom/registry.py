@@ -1,4 +1,4 @@
-"""How the compiled core takes classes of one's own: a row for each, which makes its instances."""
+"""Registry entries of custom classes, from which the compiled core creates instances."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from aqumen.errors import ScenarioError
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What the compiled core reads of a class."""
+    """Registry entry of a custom class, read by the compiled core."""
 
     name: str
     title: str
@@ -49,7 +49,7 @@ def _row(custom: CustomClass) -> _Row:
     told = [(p.name, p.unit, _number(p.default), _number(p.low), _number(p.high), p.doc) for p in params]
     base, kind, asked = next(each for each in _KINDS if issubclass(custom, each[0]))
     if all(getattr(custom, name) is getattr(base, name) for name in asked):
-        raise ScenarioError(f"{custom.__name__}: it {_IDLE[kind]}; define {' or '.join(f'{name}()' for name in asked)}")
+        raise ScenarioError(f"{custom.__name__} {_IDLE[kind]}; define {' or '.join(f'{name}()' for name in asked)}")
     summary = (inspect.getdoc(custom) or "").partition("\n")[0]
     make: Any = _source if kind == "traffic" else _make
     return _Row(name_of(custom), custom.__name__, summary, told, kind, functools.partial(make, custom))
@@ -60,7 +60,7 @@ _KINDS: tuple[tuple[type, str, tuple[str, ...]], ...] = (
     (PacketAqm, "packets", ("on_arrival", "on_dequeue", "on_timer")),
     (TrafficSource, "traffic", ("next",)),
 )
-"""What there is: the base class, what the core calls it, and the methods of which at least one is defined."""
+"""Base class, its kind in the core, and methods of which at least one must be defined."""
 _IDLE = {"law": "decides nothing", "packets": "decides nothing", "traffic": "sends nothing"}
 
 
@@ -69,7 +69,7 @@ def _number(value: float | None) -> float | None:
 
 
 def _started(custom: CustomClass, given: dict[str, Any], values: dict[str, Any]) -> tuple[Any, list[tuple[str, float]]]:
-    """An instance that has `given` and its parameters when it starts; and their values in force."""
+    """Create and start an instance. Returns it with the values of its parameters."""
     made = custom()
     params = params_of(custom)
     for name, value in {**{param.name: param.default for param in params}, **values, **given}.items():
@@ -85,21 +85,21 @@ def _started(custom: CustomClass, given: dict[str, Any], values: dict[str, Any])
 
 
 def _source(custom: type[TrafficSource], seed: int, values: dict[str, Any]) -> Callable[[], tuple[float, int] | None]:
-    """The `next` of an instance, as the core takes it."""
+    """Return the `next` method of a new traffic source."""
     made, _ = _started(custom, {"random": Random(seed)}, values)
     asked: Callable[[], tuple[float, int] | None] = made.next
     return asked
 
 
 def _make(custom: CustomAqmClass, network: dict[str, float], values: dict[str, Any]) -> tuple[Any, ...]:
-    """An instance, as the core takes it."""
+    """Return a new AQM as the tuple that the core expects."""
     made, force = _started(custom, {"network": Network(**network)}, values)
     if isinstance(made, SampledLaw):
         periods = list(made.period) if isinstance(made.period, (tuple, list)) else [made.period]
         if not 1 <= len(periods) <= 2:
-            raise ValueError(f"period = {made.period}: a law has one period or two")
+            raise ValueError(f"period = {made.period}: must be one period, or two")
         if not 0.0 <= made.initial <= 1.0:
-            raise ValueError(f"initial = {made.initial}: a probability is from 0 to 1")
+            raise ValueError(f"initial = {made.initial}: must be 0 to 1")
         periods_s = [_seconds(each) for each in periods]
         return made, made.step, periods_s, float(made.initial), force, bool(made.ecn), _transfer(made.transfer)
     asked = [
@@ -121,20 +121,20 @@ def _transfer(transfer: Any) -> tuple[list[float], list[float]] | None:
 def _seconds(period: Any) -> float:
     if isinstance(period, Real):
         return float(period)
-    raise TypeError(f"period = {period!r}: a number of seconds, such as 0.01")
+    raise TypeError(f"period = {period!r}: must be a number of seconds, such as 0.01")
 
 
 @functools.lru_cache
 def catalogue(custom: tuple[CustomClass, ...]) -> _core.Catalogue:
-    """What is built in, and these.
+    """Return the registry with custom classes added to the built-in entries.
 
     Args:
-        custom: The classes.
+        custom: Custom classes.
     """
     names = [name_of(each) for each in custom]
     for name in names:
         if names.count(name) > 1:
-            raise ScenarioError(f"two classes of your own are called `{name}`; give one a `name`")
+            raise ScenarioError(f"two custom classes are named `{name}`; set `name` in one of them")
     try:
         return _core.Catalogue([_row(each) for each in custom])
     except _core.ScenarioError as error:
@@ -142,7 +142,7 @@ def catalogue(custom: tuple[CustomClass, ...]) -> _core.Catalogue:
 
 
 def specs(aqms: Iterable[object]) -> tuple[list[str], list[CustomClass]]:
-    """SPECs and classes as SPECs, and the classes among them.
+    """Convert SPECs, objects of `aqumen.aqms` and custom classes to SPECs. Returns them with the custom classes.
 
     Args:
         aqms: SPECs, objects of `aqumen.aqms`, classes.
@@ -150,5 +150,7 @@ def specs(aqms: Iterable[object]) -> tuple[list[str], list[CustomClass]]:
     found = [(as_custom(aqm), aqm) for aqm in aqms]
     for custom, _ in found:
         if custom and not is_aqm(custom):
-            raise ScenarioError(f"{custom.__name__}: a source of traffic, no AQM; a scenario that knows it names it")
+            raise ScenarioError(
+                f"{custom.__name__}: is a traffic source, not an AQM; pass it to Scenario.load and name it there"
+            )
     return [name_of(custom) if custom else str(aqm) for custom, aqm in found], [custom for custom, _ in found if custom]

@@ -1,4 +1,4 @@
-"""The engines by name: each runs one scenario with one AQM and one seed, or many at once.
+"""Engines by name. An engine runs a scenario with one AQM and one seed, or many such jobs concurrently.
 
 `kinds` says what an engine is; `compiled` are those of the core, `external` those that are other programs.
 """
@@ -24,16 +24,16 @@ ENGINES: dict[str, type[Engine]] = {each.kind: each for each in (Packet, Fluid, 
 
 
 def names() -> list[str]:
-    """Every name that an engine may be asked for by, models among them."""
+    """Return all names of engines, with those of their models."""
     with_models = [f"{kind}:{model}" for kind, engine in ENGINES.items() for model in engine.models]
     return [*ENGINES, *with_models]
 
 
 def find(engine: str) -> Engine:
-    """The engine of a name; raises `EngineError` where there is none.
+    """Return the engine of a name; raise `EngineError` for an unknown one.
 
     Args:
-        engine: Its name, perhaps with a model: `fluid:hollot`.
+        engine: Name, optionally with a model: `fluid:hollot`.
     """
     kind, colon, model = engine.partition(":")
     found = ENGINES.get(kind)
@@ -46,11 +46,11 @@ def find(engine: str) -> Engine:
 
 
 def check_engine(engine: str, scenario: Scenario | None = None) -> None:
-    """Raise `EngineError` for an engine that does not exist, or not on this machine, or that cannot run a scenario.
+    """Raise `EngineError` for an engine that is unknown, not installed, or cannot run a scenario.
 
     Args:
-        engine: Its name.
-        scenario: The network, its flows, and what happens during a run.
+        engine: Name of the engine.
+        scenario: Scenario to check; `None` checks the engine only.
     """
     found = find(engine)
     if found.is_external:
@@ -60,38 +60,38 @@ def check_engine(engine: str, scenario: Scenario | None = None) -> None:
 
 
 def external_names() -> list[str]:
-    """The engines that are programs of their own."""
+    """Return the names of the engines that are external simulators."""
     return [kind for kind, engine in ENGINES.items() if engine.is_external]
 
 
 def external_program(engine: str) -> Path:
-    """Program of an external engine; raises `EngineError` where it is not on this machine.
+    """Return the program of an external simulator; raise `EngineError` if it is not installed.
 
     Args:
-        engine: The engine's name.
+        engine: Name of the engine, such as `ns2`.
     """
     program = find(engine).program()
     assert program is not None
     return program
 
 
-def foresee(
+def estimate_time(
     scenario: Scenario, aqms: Sequence[str | None], engine: str, runs: int = 1, *, force: bool = False
 ) -> str | None:
-    """Say in a line how long runs will take, where that is long; raise `ScenarioError` where one takes far too long.
+    """Return a message if runs will take long; raise `ScenarioError` if one exceeds the limit.
 
-    Nothing is said of the kernel, which runs in real time.
+    Engines in real time have no estimate.
 
     Args:
         scenario: The network, its flows, and what happens during a run.
-        aqms: The AQMs, each a SPEC, or `None` for the scenario's own.
+        aqms: AQMs, each a SPEC, or `None` for the scenario's.
         engine: What runs it, by name, such as `packet`.
-        runs: How many runs of each.
-        force: Do not refuse: say it.
+        runs: Number of runs of each AQM.
+        force: Return a message instead of raising.
     """
     found = find(engine)
     said = None
-    for aqm in aqms if found.foreseen else ():
+    for aqm in aqms if found.has_estimate else ():
         try:
             said = scenario.core.check_cost(found.kind, aqm, runs * len(aqms)) or said
         except _core.ScenarioError as error:
@@ -117,16 +117,16 @@ def run_one(
         scenario: The network, its flows, and what happens during a run.
         job: AQM and seed.
         engine: What runs it, by name, such as `packet`.
-        pcap: A file for the packet trace.
-        progress: Called now and then with the share done, 0 to 1; `False` stops the run.
-        force: Run also what takes far too long.
-        threads: How many may share the run.
+        pcap: File for the packet trace.
+        progress: Called with the completed fraction, 0 to 1; returning `False` stops the run.
+        force: Run even if the estimated time exceeds the limit.
+        threads: Maximum number of threads.
     """
     found = find(engine)
     found.check(scenario, trace=pcap is not None, threads=threads)
     if not force:
-        foresee(scenario, [job[0]], engine)
-    # Threads share the flows of one run.
+        estimate_time(scenario, [job[0]], engine)
+
     threads_within_memory(scenario, 1)
     found.threads = min(threads, cores())
     return found.run(scenario, job, pcap, progress)
@@ -139,14 +139,14 @@ def run_many(
     threads: int,
     on_done: Callable[[int, Answer], bool],
 ) -> None:
-    """Run jobs side by side; each that is done is handed over at once, in this thread.
+    """Run jobs concurrently; results are passed to `on_done` in this thread as they finish.
 
     Args:
         scenario: The network, its flows, and what happens during a run.
-        jobs: What to run, in order.
+        jobs: Jobs in order.
         engine: What runs it, by name, such as `packet`.
-        threads: How many at a time.
-        on_done: Called with the index of a job and its answer; `False` leaves out the rest.
+        threads: Number of concurrent jobs.
+        on_done: Called with the index of a job and its result; returning `False` stops.
     """
     found = find(engine)
     found.check(scenario)
@@ -154,16 +154,16 @@ def run_many(
 
 
 def cores() -> int:
-    """How many processor cores this process may use."""
+    """Return the number of processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def threads_within_memory(scenario: Scenario, threads: int) -> int:
-    """How many of so many runs can begin with the memory that is free; raises `ScenarioError` if not even one can.
+    """Return how many concurrent runs fit into free memory; raise `ScenarioError` if not even one does.
 
     Args:
         scenario: The network, its flows, and what happens during a run.
-        threads: How many are wanted at a time.
+        threads: Wanted number of concurrent runs.
     """
     for fewer in range(threads, 0, -1):
         try:

@@ -1,4 +1,4 @@
-"""The engines of the compiled core: packets, the equations over time, and where they come to rest."""
+"""Engines of the compiled core: packet, fluid and theory."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ from collections.abc import Callable, Sequence
 
 from aqumen import _core
 from aqumen.engines.answer import Answer
-from aqumen.engines.kinds import Engine, Job, Progress, refused_by_core
+from aqumen.engines.kinds import Engine, Job, Progress, core_errors
 from aqumen.scenario import Scenario
 
 __all__ = ["Fluid", "Packet", "Theory"]
 
 
 class Packet(Engine):
-    """Packet by packet."""
+    """Packet-level simulation."""
 
     kind = "packet"
-    knows_packets = True
-    asks_sources = True
-    shares = True
+    has_packets = True
+    runs_custom_traffic = True
+    multithreaded = True
 
     def run(self, scenario: Scenario, job: Job, pcap: str | None = None, progress: Progress = None) -> Answer:
         """Run one job."""
         aqm, seed = job
-        with refused_by_core():
+        with core_errors():
             return _core.run(scenario.core, aqm, seed, pcap, progress, self.threads)
         raise AssertionError
 
     def run_many(
         self, scenario: Scenario, jobs: Sequence[Job], threads: int, on_done: Callable[[int, Answer], bool]
     ) -> None:
-        """Run jobs side by side."""
-        with refused_by_core():
+        """Run jobs concurrently."""
+        with core_errors():
             _core.run_many(scenario.core, list(jobs), threads, on_done)
 
 
 class Fluid(Engine):
-    """The equations, driven by the AQM's own law. Without a model each flow's ECN decides how windows react."""
+    """Fluid equations driven by the AQM's own law. The default model follows each flow's ECN setting."""
 
     kind = "fluid"
     models = ("hollot", "ecn", "reno", "drop")
@@ -44,20 +44,20 @@ class Fluid(Engine):
     def run(self, scenario: Scenario, job: Job, pcap: str | None = None, progress: Progress = None) -> Answer:
         """Run one job."""
         aqm, seed = job
-        with refused_by_core():
+        with core_errors():
             return _core.run_fluid(scenario.core, aqm, seed, self.model, progress)
         raise AssertionError
 
     def run_many(
         self, scenario: Scenario, jobs: Sequence[Job], threads: int, on_done: Callable[[int, Answer], bool]
     ) -> None:
-        """Run jobs side by side."""
-        with refused_by_core():
+        """Run jobs concurrently."""
+        with core_errors():
             _core.run_fluid_many(scenario.core, list(jobs), self.model, threads, on_done)
 
 
 class Theory(Engine):
-    """Where the equations come to rest, and what packets add to that."""
+    """Equilibrium of the fluid equations, with packet noise."""
 
     kind = "theory"
     measures = False
@@ -65,14 +65,14 @@ class Theory(Engine):
     def run(self, scenario: Scenario, job: Job, pcap: str | None = None, progress: Progress = None) -> Answer:
         """Run one job."""
         aqm, seed = job
-        with refused_by_core():
+        with core_errors():
             return _core.run_theory(scenario.core, aqm, seed)
         raise AssertionError
 
     def run_many(
         self, scenario: Scenario, jobs: Sequence[Job], threads: int, on_done: Callable[[int, Answer], bool]
     ) -> None:
-        """Run jobs one after another: milliseconds each are not worth threads."""
+        """Run jobs one after another: each takes milliseconds."""
         for index, job in enumerate(jobs):
             if not on_done(index, self.run(scenario, job)):
                 break

@@ -1,4 +1,4 @@
-"""What an engine is to all others: an object that says what it can answer, and runs a scenario."""
+"""Base class of engines: their features, and how they run a scenario."""
 
 from __future__ import annotations
 
@@ -12,76 +12,75 @@ from aqumen.engines.answer import Answer
 from aqumen.errors import Cancelled, EngineError, ScenarioError
 from aqumen.scenario import Scenario
 
-__all__ = ["Engine", "Job", "Progress", "refused_by_core"]
+__all__ = ["Engine", "Job", "Progress", "core_errors"]
 
 Job = tuple[str | None, int]
-"""An AQM (`None`: the scenario's own) and a seed."""
+"""AQM (`None` for the scenario's) and seed."""
 
 Progress = Callable[[float], bool] | None
-"""Called now and then with the share done, 0 to 1; `False` stops the run."""
+"""Called with the completed fraction, 0 to 1; returning `False` stops the run."""
 
 
 class Engine(ABC):
-    """An engine. Whatever another part of Aqumen wants to know of one, it asks here."""
+    """An engine, with its features as class attributes."""
 
     kind: ClassVar[str]
-    """Its name, without a model."""
+    """Name without a model."""
     models: ClassVar[tuple[str, ...]] = ()
-    """Models of which one can be chosen as `kind:model`."""
+    """Models, selected as `kind:model`."""
     measures: ClassVar[bool] = True
-    """Whether it answers what happened; else what was to be expected, beside which no prediction is set."""
-    knows_packets: ClassVar[bool] = False
-    """Whether it has packets of which a trace can be written."""
-    asks_sources: ClassVar[bool] = False
-    """Whether traffic may be a source of one's own."""
-    shares: ClassVar[bool] = False
-    """Whether several threads may share one run."""
+    """Whether results are measurements; else they are predictions themselves."""
+    has_packets: ClassVar[bool] = False
+    """Whether it can write a packet trace."""
+    runs_custom_traffic: ClassVar[bool] = False
+    """Whether it runs custom traffic sources."""
+    multithreaded: ClassVar[bool] = False
+    """Whether one run can use several threads."""
     is_external: ClassVar[bool] = False
-    """Whether it is a program of its own, which may be missing."""
+    """Whether it is an external simulator, which may not be installed."""
     title: ClassVar[str] = ""
-    """Name of an external engine in tables."""
-    foreseen: ClassVar[bool] = True
-    """Whether it can be said beforehand how long a run takes."""
+    """Name of an external simulator in tables."""
+    has_estimate: ClassVar[bool] = True
+    """Whether the time of a run can be estimated."""
 
     def __init__(self, model: str | None = None) -> None:
-        """Take one of its models.
+        """Select a model.
 
         Args:
-            model: The model; without one what the engine has by itself.
+            model: Name of a model; `None` for the default.
         """
         self.model = model
         self.threads = 1
 
     @property
     def name(self) -> str:
-        """As it was asked for, with its model."""
+        """Name with the model, as given by the user."""
         return f"{self.kind}:{self.model}" if self.model else self.kind
 
     def program(self) -> Path | None:
-        """Program of an external engine; raises `EngineError` where it is not on this machine."""
+        """Return the program of an external simulator; raise `EngineError` if it is not installed."""
         return None
 
     def files(self) -> list[Path]:
-        """Files that decide what it answers beside the scenario: other versions of them are other engines."""
+        """Return the files that determine its results: with other versions of them, runs are repeated."""
         return [Path(_core.__file__)]
 
     def check(self, scenario: Scenario, *, trace: bool = False, threads: int = 1) -> None:
-        """Raise `EngineError` for what it cannot be asked.
+        """Raise `EngineError` for a run that the engine cannot execute.
 
         Args:
             scenario: The network, its flows, and what happens during a run.
-            trace: Whether a trace of its packets is wanted.
-            threads: How many may share a run.
+            trace: Whether a packet trace is requested.
+            threads: Requested number of threads.
         """
-        if threads > 1 and not self.shares:
+        if threads > 1 and not self.multithreaded:
             raise EngineError(f"engine `{self.kind}` runs on one thread; leave out --threads or use engine `packet`")
-        if not self.asks_sources:
+        if not self.runs_custom_traffic:
             for group, source in scenario.custom_traffic.items():
                 raise EngineError(
-                    f"engine `{self.name}` cannot run traffic of your own: group {group} has {source}; "
-                    "use engine `packet`"
+                    f"engine `{self.name}` cannot run custom traffic: group {group} has {source}; use engine `packet`"
                 )
-        if trace and not self.knows_packets:
+        if trace and not self.has_packets:
             has = "writes no packet trace" if self.is_external else "knows no packets"
             raise EngineError(f"engine `{self.kind}` {has}; leave out --pcap or use engine `packet`")
         self.program()
@@ -93,32 +92,32 @@ class Engine(ABC):
         Args:
             scenario: The network, its flows, and what happens during a run.
             job: AQM and seed.
-            pcap: A file for the packet trace.
-            progress: What hears how far it is.
+            pcap: File for the packet trace.
+            progress: Called with the completed fraction, 0 to 1; returning `False` stops the run.
         """
 
     @abstractmethod
     def run_many(
         self, scenario: Scenario, jobs: Sequence[Job], threads: int, on_done: Callable[[int, Answer], bool]
     ) -> None:
-        """Run jobs side by side; each that is done is handed over at once, in this thread.
+        """Run jobs concurrently; results are passed to `on_done` in this thread as they finish.
 
         Args:
             scenario: The network, its flows, and what happens during a run.
-            jobs: What to run, in order.
-            threads: How many at a time.
-            on_done: Called with the index of a job and its answer; `False` leaves out the rest.
+            jobs: Jobs in order.
+            threads: Number of concurrent jobs.
+            on_done: Called with the index of a job and its result; returning `False` stops.
         """
 
 
-class refused_by_core:
-    """Refusals of the compiled core as those of this package."""
+class core_errors:
+    """Context manager that converts exceptions of the compiled core to those of this package."""
 
     def __enter__(self) -> None:
-        """Nothing to prepare."""
+        """Do nothing."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Raise what was meant."""
+        """Raise the corresponding exception."""
         if isinstance(error, _core.ScenarioError):
             raise ScenarioError(str(error)) from None
         if isinstance(error, _core.Cancelled):

@@ -1,7 +1,7 @@
-"""How far engines disagree about the queue of one AQM.
+"""Disagreement of engines in the queue of one AQM.
 
-The first engine is the one that the others are held against. Curves are compared as averages: over the seeds, and over
-the last second, since no two engines agree about single round trips.
+The first engine is the reference. Curves are averaged over the seeds and over 1 s before comparison, since engines
+differ in every single round trip.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Disagreement(TypedDict):
 
 
 def disagreement(results: Sequence[RunData]) -> dict[str, Disagreement]:
-    """What is compared -> link -> window -> differences; empty with a single engine.
+    """Return the differences: label -> link -> window -> metric; empty with a single engine.
 
     Args:
-        results: All runs, those of one AQM and engine in a row.
+        results: All runs, grouped by AQM and engine.
     """
     found: dict[str, Disagreement] = {}
     for aqm in dict.fromkeys(run.spec for run in results):
@@ -58,12 +58,12 @@ def disagreement(results: Sequence[RunData]) -> dict[str, Disagreement]:
 
 
 def sentences(found: Mapping[str, Disagreement], link: str, window: str) -> list[str]:
-    """How far each engine is from the reference, a sentence each.
+    """Describe the difference of each engine from the reference in a sentence.
 
     Args:
-        found: What `disagreement` returned.
-        link: Name of a link that is recorded, such as `bottleneck`.
-        window: Which part of the run: `steady`, `all`, or one that the scenario names.
+        found: Result of `disagreement`.
+        link: Name of a recorded link, such as `bottleneck`.
+        window: `steady`, `all`, or a window of the scenario.
     """
     told = []
     for label, entry in found.items():
@@ -114,11 +114,11 @@ def _difference(
 
 
 def averaged(runs: Sequence[RunData], link: str) -> tuple[Floats, Floats]:
-    """The sampling instants, and the queue averaged over the runs and over the last second.
+    """Return the sampling times and the queue averaged over the runs and over 1 s.
 
     Args:
-        runs: Results of one AQM on one engine, a seed each.
-        link: Name of a link that is recorded, such as `bottleneck`.
+        runs: Results of one AQM on one engine, one for each seed.
+        link: Name of a recorded link, such as `bottleneck`.
     """
     t = runs[0].series(link).t_s
     return t, _core.mean_curve(t, [run.series(link).queue_pkts for run in runs])

@@ -1,8 +1,8 @@
-"""Whether a measured queue swings of itself or is only moved by packets: a run's spectrum against its predicted noise.
+"""Detection of self-sustained oscillations of a measured queue, as opposed to packet noise.
 
-A loop that is stable passes the noise of packets on, with a peak where its margin is small; one that is not cycles.
-What tells them apart is the regular height of a cycle, how large the deviation is beside the predicted noise, and where
-none could be predicted how long the law's answer is cut off at p = 0 or 1.
+A stable loop filters packet noise, with a spectral peak if its margin is small; an unstable loop has a limit cycle. The
+criteria are the constant amplitude of a cycle, the standard deviation relative to the predicted noise, and, if no noise
+could be predicted, the fraction of time in which the probability is saturated at 0 or 1.
 """
 
 from __future__ import annotations
@@ -19,37 +19,36 @@ __all__ = ["Oscillation", "oscillation"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Oscillation:
-    """What a measured queue does."""
+    """Oscillation analysis of a measured queue."""
 
     oscillates: bool
-    """Whether it swings of itself."""
+    """Whether the oscillation is self-sustained."""
     why: str
-    """What says so."""
+    """Reason of the verdict."""
     period_s: float | None
-    """Period of the peak of its spectrum, where half of the power lies there; else there is none."""
+    """Period of the spectral peak, seconds; `None` unless it contains half of the power."""
     std_pkts: float
-    """Deviation of the queue."""
+    """Standard deviation of the queue, packets."""
     peak_share: float
-    """Share of its power around the peak."""
+    """Fraction of the power around the peak."""
     irregularity: float
-    """Deviation of the envelope around the peak over its mean: 0 of a sine, .52 of noise."""
+    """Standard deviation / mean of the envelope around the peak: 0 for a sine, 0.52 for noise."""
     bound_share: float
-    """Share of the time at p = 0 or 1."""
+    """Fraction of time with p = 0 or 1."""
     autocorrelation: float
-    """Largest correlation of the queue with itself at a later time, from where it first falls to zero up to a fifth of
-    the run: 1 of what repeats itself for ever."""
+    """Largest autocorrelation at lags from its first zero to a fifth of the run: 1 for a periodic queue."""
 
 
 def oscillation(
     t_s: ArrayLike, queue_pkts: ArrayLike, probability: ArrayLike, noise_std_pkts: float | None = None
 ) -> Oscillation | None:
-    """Judge a run's queue; `None` where there is too little of it or it does not move.
+    """Analyse the queue of a run; `None` if it is too short or constant.
 
     Args:
         t_s: Equally spaced times, seconds.
-        queue_pkts: Packets waiting.
-        probability: The share that is signalled, as the AQM has it.
-        noise_std_pkts: The deviation predicted of a stable loop; without one the loop counts as unstable by theory.
+        queue_pkts: Queue length, packets.
+        probability: Marking or dropping probability.
+        noise_std_pkts: Predicted standard deviation of a stable loop, packets; `None` for an unstable loop.
     """
     t, queue, p = (np.asarray(values, dtype=float) for values in (t_s, queue_pkts, probability))
     found = _core.oscillation(t, queue, p, noise_std_pkts)

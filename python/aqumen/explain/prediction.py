@@ -1,4 +1,4 @@
-"""What the equations predict beside what a run measured, and the likely cause where the two differ."""
+"""Comparison of predictions and measurements, with likely causes of the differences."""
 
 from __future__ import annotations
 
@@ -101,22 +101,22 @@ class Prediction:
     """Prediction and measurement of one link in one window."""
 
     link: str
-    """The link."""
+    """Name of the link."""
     window: str
-    """The window."""
+    """Name of the window."""
     predicted: Expectation
     """Prediction of the equations."""
     measured: Expectation
-    """Measurement of the run."""
+    """Measured values of the same metrics."""
     point: OperatingPoint
     """Operating point."""
     notes: list[str]
-    """The likely cause of what differs, most important first."""
+    """Likely causes of the differences, most important first."""
     oscillation: Oscillation | None = None
-    """Whether the measured queue swings of itself, judged against the predicted noise; where loops were looked at."""
+    """Whether the measured queue oscillates, given the predicted noise; `None` without loop analysis."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """Return the fields as a dictionary."""
         told = {"predicted": self.predicted, "measured": self.measured, "point": self.point, "notes": self.notes}
         return told if self.oscillation is None else {**told, "swing": asdict(self.oscillation)}
 
@@ -124,13 +124,13 @@ class Prediction:
 def predict(
     scenario: Scenario, aqm: str | None = None, seed: int = 1, *, loops: bool = True
 ) -> dict[str, dict[str, WindowPrediction]]:
-    """What the equations say of a scenario: by link and window, operating point, margins and expectations.
+    """Predict operating point, margins and metrics of a scenario, by link and window.
 
     Args:
-        scenario: The network, its flows, and what happens during a run.
-        aqm: The AQM, a SPEC; without one the scenario's own.
-        seed: The seed that places delays and starts.
-        loops: Also margins and oscillations, which may take seconds; without, where the queue comes to rest.
+        scenario: Network, traffic and duration of the run.
+        aqm: AQM, a SPEC; default: the scenario's.
+        seed: Seed of delays and start times.
+        loops: Also analyse margins and oscillations, which may take seconds; else only the equilibrium.
     """
     try:
         found = _core.predict(scenario.core, aqm, seed, loops)
@@ -140,13 +140,13 @@ def predict(
 
 
 def explain(scenario: Scenario, result: RunData, aqm: str | None = None, *, loops: bool = True) -> list[Prediction]:
-    """Prediction beside measurement of each link in each window; empty for an AQM of which no law is known.
+    """Compare predictions and measurements of each link in each window; empty for an AQM without a known law.
 
     Args:
         scenario: The scenario that was run.
-        result: The run.
-        aqm: The AQM as it was asked for; without one the scenario's own.
-        loops: Also margins and oscillations, which may take seconds; without, where the queue comes to rest.
+        result: Result of the run.
+        aqm: AQM as given by the user; default: the scenario's.
+        loops: Also analyse margins and oscillations, which may take seconds; else only the equilibrium.
     """
     try:
         prediction = predict(scenario, aqm, result.seed, loops=loops)
@@ -183,16 +183,16 @@ def compare_prediction(
     *,
     loops: bool = True,
 ) -> Prediction:
-    """Set one prediction beside one measurement.
+    """Compare one prediction with one measurement.
 
     Args:
-        link: Name of a link that is recorded, such as `bottleneck`.
-        window: Which part of the run: `steady`, `all`, or one that the scenario names.
-        expected: A window of `predict`.
-        measured: The metrics of the link in that window.
+        link: Name of a recorded link, such as `bottleneck`.
+        window: `steady`, `all`, or a window of the scenario.
+        expected: Result of `predict` for the window.
+        measured: Metrics of the link in that window.
         measured_oscillation: What the queue was seen to do.
-        timeouts: Time-outs of all flows, where the engine counts them.
-        loops: Whether the prediction says of margins.
+        timeouts: Time-outs of all flows; `None` if the engine does not count them.
+        loops: Whether the prediction includes margins.
     """
     swing = None if measured_oscillation is None else asdict(measured_oscillation)
     compared = _core.compare_prediction(expected, measured, swing, timeouts, loops)

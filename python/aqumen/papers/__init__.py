@@ -1,8 +1,7 @@
-"""The papers' claims as data, and what becomes of them: each has a rule beside it, and a rule alone gives its verdict.
+"""Claims of papers as data, and their verdicts, which only rules decide.
 
-`model` reads `experiments/PAPER/claims.toml`; `records` runs what the rules ask for and keeps it; `quantities` takes
-figures out of runs; `judge` turns figures into verdicts; `algebra` has the claims that need no run; `study` ties them
-together, and `page` and `markdown` tell the outcome.
+`model` reads `experiments/PAPER/claims.toml`, `judge` turns runs into verdicts, `algebra` checks claims without runs,
+`study` runs a reproduction, and `page` and `markdown` format its results.
 """
 
 from aqumen.papers.judge import Check, Judgement

@@ -1,7 +1,7 @@
-"""Claims that need no packets: arithmetic, formulas and models, each by a check that is run.
+"""Checks of claims without packets: arithmetic, formulas and models.
 
-A check answers `holds`, `fails` (it is not so), or `inconsistent` (the paper contradicts itself, arithmetic or its
-own link), and says in words what came out. Figures are those that the papers print.
+A check returns `holds`, `fails`, or `inconsistent` (the paper contradicts itself, arithmetic or its own link), and the
+result in words. Constants are those printed in the papers.
 """
 
 from __future__ import annotations
@@ -25,45 +25,45 @@ Finding = tuple[str, str]
 Array = np.ndarray[Any, Any]
 
 CHECKS: dict[str, Callable[[], Finding]] = {}
-"""The checks by name."""
+"""Checks by name."""
 
 EXACT = 1e-9
-"""What rounding may make of an error that is none."""
+"""Largest error that counts as rounding of floating-point arithmetic."""
 ABOUT = 0.05
-"""What rounding in a paper may make of a figure."""
+"""Largest relative error that counts as rounding in a paper."""
 MBIT = 1e6
 
 # ARM-PFC's design point, section 4 a.
 N, C, R0, Q0, D = 100.0, 1250.0, 0.28, 100.0, 5
 TS = R0 / D
 K = 40
-"""The sample at which (18) and (20) are looked at, and up to which (13) is."""
+"""Sample at which (18) and (20) are evaluated, and last sample of (13)."""
 KT, TAU1, TAU2 = R0**3 * C**3 / (4 * N**2), R0, R0**2 * C / (2 * N)
 
 
 def check(function: Callable[[], Finding]) -> Callable[[], Finding]:
-    """Enter a check under its name."""
+    """Register a check under its name."""
     CHECKS[function.__name__] = function
     return function
 
 
 def judged(holds: bool, says: str, otherwise: str = "fails") -> Finding:
-    """A finding from a yes or no."""
+    """Return a finding for a truth value."""
     return ("holds" if holds else otherwise), says
 
 
 def exact(*errors: float) -> bool:
-    """Whether these are no errors but for rounding."""
+    """Return whether all errors are rounding of floating-point arithmetic."""
     return max(map(abs, errors)) < EXACT
 
 
 def about(one: float, other: float) -> bool:
-    """Whether a paper may print one figure for the other."""
+    """Return whether two values are equal up to rounding in a paper."""
     return math.isclose(one, other, rel_tol=ABOUT)
 
 
 def contradiction(says: str) -> Finding:
-    """What two places of a paper say of one thing: there is nothing to compute."""
+    """Return a finding for two contradictory statements of a paper, without computation."""
     return "inconsistent", says
 
 
@@ -82,12 +82,12 @@ def pfc_equilibrium() -> Finding:
 def pfc_sign() -> Finding:
     """Equations (5), (6), (11): the queue falls as p rises, so the static gain is negative."""
 
-    def under_way(p: float) -> float:
-        # W = sqrt(2 / p) by (1), R = N W / C by (3): what is under way, C R, is the queue and what does not change.
+    def in_flight(p: float) -> float:
+        # W = sqrt(2 / p) by (1), R = N W / C by (3): packets in flight, C R, are the queue plus a constant.
         return N * math.sqrt(2 / p)
 
     p = 2 / (R0 * C / N) ** 2
-    slope = (under_way(p * (1 + 1e-6)) - under_way(p * (1 - 1e-6))) / (2e-6 * p)
+    slope = (in_flight(p * (1 + 1e-6)) - in_flight(p * (1 - 1e-6))) / (2e-6 * p)
     return judged(
         slope > 0,
         f"the static gain from (1) to (3) is {slope:.0f} packets; (6) and (11) print +{KT:.0f}, (4) has the minus",
@@ -106,7 +106,7 @@ def pfc_plant() -> Finding:
 
 
 def _step(t: float) -> float:
-    """Step response of k_t / ((tau1 s + 1) (tau2 s + 1))."""
+    """Return the step response of k_t / ((tau1 s + 1) (tau2 s + 1))."""
     return KT * (1 - (TAU1 * math.exp(-t / TAU1) - TAU2 * math.exp(-t / TAU2)) / (TAU1 - TAU2))
 
 
@@ -139,7 +139,7 @@ def pfc_sampling() -> Finding:
 
 
 def _modes() -> tuple[Array, Array]:
-    """The two modes by (15) under random inputs: rows y1, y2; and the inputs."""
+    """Return the two modes by (15) for random inputs (rows y1, y2), and the inputs."""
     u = np.random.default_rng(1).normal(size=K + D + 1)
     y = np.zeros((2, len(u)))
     for k in range(1, len(u)):
@@ -166,7 +166,7 @@ def pfc_prediction() -> Finding:
 
 
 def _percent(errors: list[float]) -> str:
-    """The errors of both modes."""
+    """Format the errors of both modes."""
     return " and ".join(f"{100 * error:.2f} %" for error in errors)
 
 
@@ -223,7 +223,7 @@ def pfc_pi_gains() -> Finding:
 @check
 def pfc_operations() -> Finding:
     """Equations (21), (27): multiplications per sample for horizons of 7 to 15."""
-    # beta1, beta2; the last d inputs; the input before; Psi^h - 1; and the division by the gain: none depends on h.
+    # beta1, beta2; the last d inputs; the previous input; Psi^h - 1; the division by the gain: independent of h.
     count = 2 + D + 1 + 1 + 1
     return "holds", f"{count} multiplications a sample, whatever the horizon; other MPC not given"
 
@@ -398,8 +398,7 @@ def paqm_computation() -> Finding:
 
 @check
 def paqm_structure() -> Finding:
-    """Section 3.2: the P action that the law has, against that of a PI with the same integral gain at the corner of
-    the plant."""
+    """Section 3.2: proportional action of the law, compared with a PI of equal integral gain at the plant's corner."""
     alpha, q_ref, buffer, ts = 8e-4, 200.0, 800.0, 0.05
     integral, proportional = alpha / (q_ref * ts), alpha / (buffer - q_ref)
     zero, corner = integral / proportional, 2 * 60 / (0.246**2 * 3750)
@@ -431,7 +430,7 @@ def mo_inner_loop() -> Finding:
 @check
 def mo_outer_loop() -> Finding:
     """Section 4.2: |O(jw)| of the delay-free design with the delay that is there."""
-    # In units of 1 / R0. The PID cancels the inner loop's denominator, and its gain N and C; the delay remains.
+    # In units of 1 / R0. The PID cancels the inner loop's denominator and gain; the delay remains.
     s = 1j * np.geomspace(1e-3, 1e2, 20000)
     open_loop = np.exp(-s) / (2 * s * (1 + s))
     peak = float(np.abs(open_loop / (1 + open_loop)).max())
@@ -447,7 +446,7 @@ def mo_utilization() -> Finding:
 @check
 def mo_traffic() -> Finding:
     """Sections 3.2 and 5.1: the same clients send at a constant rate, and ON and OFF."""
-    # Coefficient of variation of a client's rate: constant; and ON for half of the time.
+    # Coefficient of variation of a client's rate: constant, and ON half of the time.
     constant, on_off = 0.0, math.sqrt(0.5 * 0.5) / 0.5
     return judged(
         constant == on_off,
@@ -476,8 +475,7 @@ STAGES, BUFFER, MU = 4, 20, 975.0
 
 @cache
 def _queue() -> tuple[Array, Array, list[Array]]:
-    """The stationary probabilities p[b, j, l] of the four sources before the queue, p of the empty system, and each
-    one's rates."""
+    """Return the stationary probabilities p[b, j, l] with packets and of the empty system, and each source's rates."""
     q = SOURCES[0][0]
     for generator, _ in SOURCES[1:]:
         q = _kron_sum(q, generator)
@@ -525,7 +523,7 @@ def mmpp_states() -> Finding:
 @check
 def mmpp_matrix() -> Finding:
     """Equation (2): its own Kronecker sums."""
-    # The sum of matrices has as many rows as theirs multiplied.
+    # The Kronecker sum has as many rows as the product of the matrices' rows.
     rows, printed = math.prod(len(generator) for generator, _ in SOURCES), 8
     return judged(
         about(rows, printed), f"(2) gives {rows} x {rows}; the text says {printed} x {printed}", "inconsistent"
@@ -600,7 +598,7 @@ def mmpp_loss() -> Finding:
             everything.reshape(shape).sum(axis=axes) * own
         ).sum()
         errors.append(abs(printed / direct - 1))
-    # How much rounding makes hangs on the processor.
+    # The rounding error depends on the processor.
     said = "equal but for rounding" if exact(*errors) else f"off by {max(errors):.0e}"
     return judged(exact(*errors), f"{said} where p^s is the marginal of two states, which (7) garbles")
 
@@ -681,7 +679,7 @@ def aaqm_flow_count() -> Finding:
 
 @check
 def aaqm_stopping() -> Finding:
-    """Section 7.5: the share of flows that stops, in the scenario that runs."""
+    """Section 7.5: the fraction of flows that stop, in the scenario that runs."""
     plan = Scenario.load("aaqm/load@n10").plan()
     names = [plan["groups"][flow["group"]]["name"] for flow in plan["flows"]]
     udp = sum(name.startswith("udp") for name in names)

@@ -1,4 +1,4 @@
-"""What the claims of a figure are about, over the cells of a sweep: a curve for each AQM, as papers draw it."""
+"""Curves of a figure's claims over the cells of a sweep, one for each AQM, as SVG."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ __all__ = ["BOTTOM", "COLOURS", "HEIGHT", "LEFT", "WIDTH", "curves"]
 COLOURS = ["#1b6ca8", "#d1495b", "#2e933c", "#8d5a97", "#e28413", "#3a7d7c", "#6b4226", "#555b6e"]
 WIDTH, HEIGHT, LEFT, BOTTOM = 520, 190, 40, 22
 CELLS = 3
-"""Fewer cells make no curve."""
+"""Minimum number of cells of a curve."""
 Runs = Mapping[tuple[str, str, int], Run]
-Asked = dict[str, dict[str, Term]]
+LinesByAqm = dict[str, dict[str, Term]]
 """Terms by AQM and cell."""
 
 
 def curves(paper: Paper, claims: Iterable[Claim], runs: Runs) -> str:
-    """Means over the seeds with their 95 % intervals, each quantity that the claims name over the cells of a sweep.
+    """Return plots of each claimed quantity over the cells of a sweep: means over the seeds with 95 % intervals.
 
     Args:
-        paper: Whose readings the claims open into.
-        claims: Those of one of its figures.
-        runs: The finished runs by cell, AQM and seed.
+        paper: Paper whose interpretations apply.
+        claims: Claims of one figure.
+        runs: Finished runs by cell, AQM and seed.
     """
-    asked: dict[tuple[str, ...], Asked] = {}
+    asked: dict[tuple[str, ...], LinesByAqm] = {}
     for claim in claims:
         for question in questions(paper, claim):
             for term in question.terms:
@@ -46,7 +46,7 @@ def curves(paper: Paper, claims: Iterable[Claim], runs: Runs) -> str:
 
 
 def _points(terms: Mapping[str, Term], runs: Runs, spec: str) -> dict[str, tuple[float, float, float]]:
-    """Mean and interval in each cell."""
+    """Return mean and interval in each cell."""
     points = {}
     for cell, term in terms.items():
         found = [run for (other, name, _), run in sorted(runs.items(), key=_seed) if (other, name) == (cell, spec)]
@@ -66,7 +66,7 @@ def _seed(entry: tuple[tuple[str, str, int], Run]) -> int:
     return entry[0][2]
 
 
-def _plot(key: tuple[str, ...], lines: Asked, runs: Runs) -> str:
+def _plot(key: tuple[str, ...], lines: LinesByAqm, runs: Runs) -> str:
     of, window, where, experiment, variant = key
     by_spec = {spec: _points(terms, runs, spec) for spec, terms in list(lines.items())[: len(COLOURS)]}
     cells = list(dict.fromkeys(cell for terms in lines.values() for cell in terms))
@@ -75,7 +75,7 @@ def _plot(key: tuple[str, ...], lines: Asked, runs: Runs) -> str:
         return ""
     known = [value for points in by_spec.values() for value in points.values()]
     top, low = max(high for _, _, high in known), min(low for _, low, _ in known)
-    # From zero on, but where that would hide the differences.
+    # The axis begins at zero unless that would hide the differences.
     low = low if low < 0 or low > top / 2 else 0.0
     top = top if top > low else low + 1.0
     right, depth = WIDTH - 30, HEIGHT - BOTTOM

@@ -1,4 +1,4 @@
-"""A paper's figures for print: for each figure of a paper the queue over time in each of its cells."""
+"""Figures of a paper for print: the queue over time in each cell of each figure."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["write_paper_figures"]
 
 
 def write_paper_figures(outcomes: Sequence[Outcome], records: Records, folder: Path, command: str) -> list[Path]:
-    """Draw the queue over time, first seed, of the cells of each of the papers' figures. Needs the extra `plot`.
+    """Draw the queue over time (first seed) in the cells of each figure. Needs the extra `plot`.
 
     Args:
-        outcomes: The papers.
-        records: Their runs.
-        folder: Where the files go.
-        command: The command that makes them anew.
+        outcomes: Papers with their verdicts.
+        records: Finished runs.
+        folder: Folder for the files.
+        command: Command that redraws the figures.
     """
     drawn: dict[str, Draw] = {}
     for outcome in outcomes:

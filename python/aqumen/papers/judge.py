@@ -1,17 +1,17 @@
-"""From figures to verdicts, by rule.
+"""Verdicts on claims, computed by rules from finished runs.
 
-A claim's rules open into questions: one for each reading of the paper, AQM, cell and window that the claim covers.
-Each is answered from paired seeds, and the answers together are the verdict: all hold, reproduced; some, partly;
-none, not reproduced.
+The rules of a claim expand to questions: one for each reading (interpretation) of the paper, AQM, cell and window. Each
+question is answered by a check on runs paired by seed. The verdict is `reproduced` if all checks hold, `partly` if some
+do, and `not reproduced` if none does.
 
 - `number`: the mean over the seeds lies within the claim's tolerance.
-- `order`: the differences of two AQMs seed by seed; holds if their interval lies on the claimed side of 0.
+- `order`: the interval of the paired differences of two AQMs lies on the claimed side of 0.
 - `same`: that interval lies within the tolerance.
-- `trend`: the slope over the cells, seed by seed; holds if its interval lies on the claimed side of 0, no step goes
-  the other way by more than chance, and the last is `ratio` times the first if the claim says so.
-- `correlation`: the mean over the seeds of Pearson's coefficient over the cells.
+- `trend`: the interval of the slope over the cells lies on the claimed side of 0, no step is significantly opposite,
+  and the last value is `ratio` times the first, if the claim has one.
+- `correlation`: Pearson's coefficient over the cells, averaged over the seeds.
 
-Intervals are Student's, at 95 % for all comparisons of a paper together (Bonferroni): the more it claims, the wider.
+Intervals are Student's, at 95 % for all comparisons of a paper together (Bonferroni).
 """
 
 from __future__ import annotations
@@ -32,43 +32,43 @@ from aqumen.view.tables import around
 __all__ = ["Check", "Judgement", "Question", "judge", "needs", "questions"]
 
 Values = dict[int, float]
-"""A figure by seed."""
+"""Values by seed."""
 Lookup = Callable[[str, str], Iterable[tuple[int, Run]]]
-"""The finished runs of a cell and an AQM, by seed."""
+"""Returns the finished runs of a cell and an AQM, by seed."""
 STATISTICAL = ("order", "same", "trend")
 SURE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """One figure: what, of which AQM, where."""
+    """A quantity of an AQM in one or more cells."""
 
     of: str
-    """The expression."""
+    """Expression of the quantity."""
     name: str
-    """The AQM as the paper calls it."""
+    """Name of the AQM in the paper."""
     spec: str
-    """The AQM that runs."""
+    """SPEC that runs."""
     cells: tuple[str, ...]
-    """The cells, one unless they are taken together or in a row."""
+    """Cells; several only for aggregates and trends."""
     window: str
-    """The window."""
+    """Name of the window."""
     where: Mapping[str, Any] = field(default_factory=dict)
-    """The link, or the flow groups and how they are combined."""
+    """Link, or flow groups and how to combine them."""
     across: str | None = None
-    """How the cells are taken together."""
+    """Aggregate over the cells."""
     rivals: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """The AQMs among which it is ranked, each with its cells."""
+    """AQMs for a rank, each with its cells."""
     over: Term | None = None
-    """By what it is divided."""
+    """Divisor."""
     less: Term | None = None
-    """From what its distance is taken."""
+    """Term from which the absolute distance is taken."""
     minus: Term | None = None
-    """What is taken off it."""
+    """Subtrahend."""
 
     @property
     def label(self) -> str:
-        """What it is called in a table."""
+        """Name in tables."""
         place = self.cells[0] if len(self.cells) == 1 else f"{self.across} of {len(self.cells)} cells"
         link = f", {self.where['link']}" if "link" in self.where else ""
         flows = f", {self.where['flows']}" if "flows" in self.where else ""
@@ -79,13 +79,13 @@ class Term:
 
     @property
     def place(self) -> str:
-        """Where and of what it is, where it stands below another."""
+        """AQM, cell, link or flows, and window."""
         return ", ".join(
             [self.spec, self.cells[0], *(str(self.where[k]) for k in ("link", "flows") if k in self.where), self.window]
         )
 
     def needs(self) -> set[tuple[str, str]]:
-        """The cells and AQMs from which it comes."""
+        """Return the cells and AQMs that must run."""
         ranked = ((self.spec, self.cells), *self.rivals)
         own = {(cell, spec) for spec, cells in ranked for cell in cells}
         return own.union(*(term.needs() for term in (self.over, self.less, self.minus) if term))
@@ -93,55 +93,54 @@ class Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What one check asks."""
+    """One check to perform."""
 
     rule: Rule
-    """The rule."""
+    """Rule that it stems from."""
     readings: tuple[str, ...]
-    """The readings that ask the same."""
+    """Readings that lead to this question."""
     terms: tuple[Term, ...]
-    """The figures that it is about."""
+    """Quantities to compare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """The answer to one question."""
+    """Result of one question."""
 
     test: str
-    """The kind of rule."""
+    """Kind of rule."""
     readings: tuple[str, ...]
-    """The readings of the paper in which it was asked."""
+    """Readings of the paper to which it applies."""
     outcome: str
-    """`holds`, `fails`, `undecided` (the interval has both sides), `undefined` (nothing measured), `missing` (not
-    run)."""
+    """`holds`, `fails`, `undecided` (interval contains the bound), `undefined` (not measured), `missing` (not run)."""
     sure: bool
-    """Whether more seeds are unlikely to change it."""
+    """Whether more seeds are unlikely to change the outcome."""
     measured: Mapping[str, Mapping[str, Any]]
-    """Mean, standard deviation, interval and number of each figure, by its label."""
+    """Summary of each quantity, by its label."""
     says: str
-    """The answer in words."""
+    """Result in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What became of a claim."""
+    """Verdict on a claim."""
 
     claim: Claim
-    """The claim."""
+    """The claim that was judged."""
     verdict: str | None
-    """`None`: not judged, since too little was run."""
+    """One of `VERDICTS`; `None` if too little was run."""
     reason: str
-    """In words, from the checks."""
+    """Summary of the checks in words."""
     checks: tuple[Check, ...]
-    """The answers to its questions."""
+    """Results of its questions."""
 
 
 def questions(paper: Paper, claim: Claim) -> list[Question]:
-    """The questions that a claim's rules open into; those that two readings share stand once.
+    """Expand the rules of a claim to questions; readings with equal questions share one.
 
     Args:
-        paper: All of whose claims are to be judged.
-        claim: One of its claims, with the rules to be answered.
+        paper: Paper of the claim.
+        claim: Claim to expand.
     """
     found: dict[Any, Question] = {}
     for number, rule in enumerate(claim.rules):
@@ -158,10 +157,10 @@ def questions(paper: Paper, claim: Claim) -> list[Question]:
 
 
 def needs(paper: Paper) -> dict[str, list[str]]:
-    """The AQMs to be run in each cell.
+    """Return the AQMs to run in each cell.
 
     Args:
-        paper: The paper.
+        paper: Paper whose claims are judged.
     """
     wanted: dict[str, list[str]] = {}
     for claim in paper.claims:
@@ -175,24 +174,24 @@ def needs(paper: Paper) -> dict[str, list[str]]:
 
 
 def comparisons(paper: Paper) -> int:
-    """How many intervals the verdicts of a paper rest on.
+    """Return the number of intervals behind the verdicts of a paper.
 
     Args:
-        paper: All of whose claims are judged together.
+        paper: Paper whose claims are judged together.
     """
     asked = (question for claim in paper.claims for question in questions(paper, claim))
     return sum(question.rule["test"] in STATISTICAL for question in asked)
 
 
 def judge(paper: Paper, claim: Claim, lookup: Lookup, family: int, strict: bool = True) -> Judgement:
-    """The verdict on a claim.
+    """Judge a claim.
 
     Args:
-        paper: Whose readings the claim opens into.
-        claim: One of its claims, with the rules that decide.
-        lookup: The finished runs.
-        family: How many comparisons share the 95 %.
-        strict: Whether what is undecided counts against the claim; without it such a claim is not judged.
+        paper: Paper of the claim.
+        claim: Claim to judge.
+        lookup: Returns the finished runs.
+        family: Number of comparisons that share the 95 %.
+        strict: Whether an undecided check counts against the claim; otherwise such a claim is not judged.
     """
     for rule in claim.rules:
         if rule["test"] == "none":
@@ -236,7 +235,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _terms(rule: Rule, reading: Mapping[str, Any]) -> list[tuple[Term, ...]]:
-    """The terms of each question of a rule, under one reading."""
+    """Return the terms of each question of a rule for one reading."""
     test = rule["test"]
     windows = _listed(rule.get("window", "steady"))
     whole = "across" in rule or test in ("trend", "correlation")
@@ -261,7 +260,7 @@ def _terms(rule: Rule, reading: Mapping[str, Any]) -> list[tuple[Term, ...]]:
 
 
 def _pairs(rule: Rule, sides: Sequence[Term]) -> list[tuple[Term, ...]]:
-    """Pairs of which the first is claimed to be the lower."""
+    """Return pairs of terms, the one claimed to be lower first."""
     if "first" in rule:
         pairs: list[tuple[Term, ...]] = [(sides[0], other) for other in sides[1:]]
         return pairs if rule["first"] == "lowest" else [(other, first) for first, other in pairs]
@@ -292,13 +291,13 @@ def _term(said: Mapping[str, Any], reading: Mapping[str, Any], rivals: Sequence[
 
 
 def _cells(cells: Sequence[str], name: str, reading: Mapping[str, Any]) -> tuple[str, ...]:
-    """The cells with the variant of the reading, and the one that an AQM has of its own in it."""
+    """Add the variants of a reading and of an AQM to the cells."""
     variants = [one for one in (reading.get("variant"), reading.get("variants", {}).get(name)) if one]
     return tuple(f"{cell}{',' if '@' in cell else '@'}{','.join(variants)}" if variants else cell for cell in cells)
 
 
 def _values(term: Term, lookup: Lookup) -> dict[int, list[float | None]] | None:
-    """The figure in each of the term's cells, by seed; `None` where a run is missing."""
+    """Return the values in the term's cells, by seed; `None` if a run is missing."""
     by_cell = []
     for cell in term.cells:
         one = {
@@ -315,7 +314,7 @@ def _values(term: Term, lookup: Lookup) -> dict[int, list[float | None]] | None:
             its = _values(other, lookup)
             if its is None:
                 return None
-            # A single cell may stand for all, as a run without the change does.
+            # A single reference cell applies to all cells.
             values = {
                 seed: [together(a, b) for a, b in zip(own, its[seed] * (len(own) // len(its[seed])), strict=True)]
                 for seed, own in values.items()
@@ -337,7 +336,7 @@ def _difference(a: float | None, b: float | None) -> float | None:
 
 
 def _figure(term: Term, lookup: Lookup) -> Values | None:
-    """The figure by seed, taken together over the cells; `None` where a run is missing."""
+    """Return the quantity by seed, aggregated over the cells; `None` if a run is missing."""
     if term.across == "rank":
         return _ranks(term, lookup)
     values = _values(term, lookup)
@@ -352,7 +351,7 @@ def _figure(term: Term, lookup: Lookup) -> Values | None:
 
 
 def _within(term: Term) -> tuple[float, float]:
-    """The range of a term: that of its metric, unless more is done with it."""
+    """Return the range of a term: that of its metric, unless the term transforms it."""
     changed = term.over or term.less or term.minus or term.across in ("rank", "ratio")
     return ANY if changed else range_of(term.of, term.where)
 
@@ -372,7 +371,7 @@ def _across(how: str | None, values: Sequence[float]) -> float:
 
 
 def _ranks(term: Term, lookup: Lookup) -> Values | None:
-    """The mean over the cells of its rank among its rivals, 1 for the lowest; equal ones share."""
+    """Return the rank among its rivals, 1 for the lowest, averaged over the cells; ties share their mean rank."""
     columns = []
     for rival, cells in term.rivals:
         values = _values(replace(term, spec=rival, cells=cells, across=None), lookup)
@@ -395,7 +394,7 @@ def _ranks(term: Term, lookup: Lookup) -> Values | None:
 
 
 def _interval(values: Sequence[float], family: int) -> tuple[float, float] | None:
-    """Student's interval of the mean that holds for a whole family; `None` for less than two values."""
+    """Return Student's interval of the mean with Bonferroni's correction; `None` for fewer than two values."""
     n = len(values)
     if n < 2:
         return None
@@ -439,7 +438,7 @@ def _answer(question: Question, lookup: Lookup, family: int) -> Check:
     beyond = f" by {by:g}" if by else (f" by the factor {factor:g}" if factor != 1 else "")
     text = f"{means[0]} below {means[1]}{beyond}"
     if interval is None:
-        return check("undecided", f"{text}: one seed tells nothing", measured, sure=False)
+        return check("undecided", f"{text}: one seed gives no interval", measured, sure=False)
     span = f"difference{' beyond it' if beyond else ''} {shown(interval[0])} to {shown(interval[1])}"
     if interval[0] > 0:
         return check("holds", f"{text}: {span}", measured)
@@ -459,7 +458,7 @@ def _number(rule: Rule, term: Term, summary: Mapping[str, Any], check: Callable[
     else:
         bounds = f"{least:g} or more" if math.isinf(most) else f"{least:g} to {most:g}"
     low, high = summary["ci95"] or (-math.inf, math.inf)
-    # A hair's breadth for figures that are exact, such as a share of 1.
+    # Tolerance for rounding of exact values, such as a fraction of 1.
     slack = 1e-12 * abs(mean)
     inside = least - slack <= mean <= most + slack
     sure = (low >= least - slack and high <= most + slack) if inside else (high < least or low > most)
@@ -477,7 +476,7 @@ def _same(
 ) -> Check:
     text = f"{means[0]} like {means[1]}, within {tolerance:g}"
     if interval is None:
-        return check("undecided", f"{text}: one seed tells nothing", measured, sure=False)
+        return check("undecided", f"{text}: one seed gives no interval", measured, sure=False)
     span = f"difference {shown(interval[0])} to {shown(interval[1])}"
     if -tolerance <= interval[0] and interval[1] <= tolerance:
         return check("holds", f"{text}: {span}", measured)
@@ -487,7 +486,7 @@ def _same(
 
 
 def _over_cells(rule: Rule, term: Term, lookup: Lookup, family: int, check: Callable[..., Check]) -> Check:
-    """Trends and correlations: what a row of cells shows."""
+    """Check a trend or a correlation over the cells."""
     values = _values(term, lookup)
     if values is None:
         return check("missing", f"{term.label}: not run", sure=False)
@@ -510,7 +509,7 @@ def _over_cells(rule: Rule, term: Term, lookup: Lookup, family: int, check: Call
     interval = _interval(slopes, family)
     text = f"{term.of} of {term.spec} over {len(term.cells)} cells is {curve}"
     if interval is None:
-        return check("undecided", f"{text}: one seed tells nothing", measured, sure=False)
+        return check("undecided", f"{text}: one seed gives no interval", measured, sure=False)
     if interval[1] < 0:
         return check("fails", f"{text}: not {rule['sense']}", measured)
     if interval[0] <= 0:
@@ -541,10 +540,10 @@ def _pearson(xs: Sequence[float], ys: Sequence[float]) -> float:
 
 
 def shown(value: float | None) -> str:
-    """A figure with the digits worth reading; a dash for one that is not defined.
+    """Format a value with three or four significant digits.
 
     Args:
-        value: The figure.
+        value: Value to format.
     """
     if value is None:
         return "–"

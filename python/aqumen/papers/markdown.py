@@ -1,4 +1,4 @@
-"""`docs/reproduction.md`: every verdict on record, generated."""
+"""Generator of `docs/reproduction.md`, the recorded verdicts."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ reading, AQM, cell and window that it covers. All hold: *reproduced*. Some: *par
 
 
 def page(papers: Sequence[Paper]) -> str:
-    """The page as Markdown, from the claims and the verdicts on record.
+    """Return the page as Markdown, from claims and recorded verdicts.
 
     Args:
-        papers: The papers; those without a record are left out.
+        papers: Papers; those without a record are left out.
     """
     known = [paper for paper in papers if paper.recorded]
     heads = [*VERDICTS, "not judged", "claims"]

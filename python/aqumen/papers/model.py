@@ -1,4 +1,4 @@
-"""A paper's claims: what it says, where, and the rule that judges it; read from `experiments/PAPER/claims.toml`."""
+"""Claims of a paper: statements and the rules that judge them, read from `experiments/PAPER/claims.toml`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aqumen.errors import ScenarioError, listed, meant
 __all__ = ["VERDICTS", "Claim", "Paper", "Rule", "load_paper"]
 
 VERDICTS = ("reproduced", "partly", "not reproduced", "cannot be tested", "inconsistent")
-"""What can become of a claim."""
+"""Possible verdicts on a claim."""
 
 Rule = dict[str, Any]
 
@@ -26,7 +26,7 @@ KEYS = {
     "algebra": {"check"},
     "none": {"why"},
 }
-"""What each kind of rule can hold, beside what says where to look."""
+"""Keys of each kind of rule, in addition to those that locate its quantity."""
 WHERE = {"test", "of", "aqm", "at", "window", "link", "flows", "combine", "across", "over", "less", "minus", "reading"}
 TERM = WHERE - {"test", "reading"}
 AGGREGATES = ("mean", "spread", "largest", "least", "rank", "ratio")
@@ -34,58 +34,58 @@ AGGREGATES = ("mean", "spread", "largest", "least", "rank", "ratio")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """One statement of a paper that can be true or false."""
+    """A statement of a paper that can be true or false."""
 
     id: str
-    """Its name."""
+    """Identifier."""
     where: str
-    """Section, figure or equation."""
+    """Section, figure or equation of the paper."""
     figure: str
-    """The heading under which a report shows it."""
+    """Heading of the claim in reports."""
     kind: str
     """`number`, `ordering`, `shape` or `statement`."""
     quantity: str
-    """What it is about, in words."""
+    """Subject of the claim."""
     claimed: str
-    """What the paper says."""
+    """Statement of the paper."""
     note: str
-    """What a reader should know of how it is read."""
+    """Remark on its interpretation."""
     rules: tuple[Rule, ...]
-    """How it is judged: all checks of all rules count alike."""
+    """Rules that judge it; all checks of all rules have equal weight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paper:
-    """The claims of a paper."""
+    """A paper with its claims."""
 
     name: str
-    """Its folder: `arm-pfc`."""
+    """Name of its folder: `arm-pfc`."""
     title: str
     """Authors, title and year."""
     readings: Mapping[str, Mapping[str, Any]]
-    """For each way to read what the paper leaves open: the AQM that each of the paper's names stands for; under
-    `variant` the variant of all cells, under `variants` that of single names."""
+    """Interpretations of what the paper leaves open. Each maps the paper's names of AQMs to SPECs; `variant` is the
+    scenario variant of all cells, `variants` that of single AQMs."""
     about: Mapping[str, str]
-    """What each reading takes the paper to mean."""
+    """Description of each interpretation."""
     claims: tuple[Claim, ...]
-    """The claims in the order of the paper."""
+    """Claims in the order of the paper."""
     reasons: Mapping[str, tuple[str, str]]
-    """Where a claim does not come out: why, and the experiment that shows it; by the claim's id."""
+    """Claim id -> cause of a claim that is not reproduced, and the experiment that shows it."""
     recorded: Mapping[str, str]
-    """The verdicts on record, by the claim's id."""
+    """Claim id -> recorded verdict."""
     record: Mapping[str, Any] = field(default_factory=dict)
-    """The run from which these come."""
+    """Run that produced the recorded verdicts."""
     measured: Mapping[str, str] = field(default_factory=dict)
-    """What that run measured, in words, by the claim's id."""
+    """Claim id -> result of that run, in words."""
     slow: tuple[str, ...] = ()
     """Cells that a quick run leaves out."""
 
 
 def load_paper(name: str) -> Paper:
-    """Read a paper's claims, and the verdicts on record.
+    """Read a paper's claims and recorded verdicts.
 
     Args:
-        name: The paper's folder.
+        name: Name of the paper's folder.
     """
     text = _experiments.data(f"{name}/claims")
     if text is None:
@@ -101,12 +101,12 @@ def load_paper(name: str) -> Paper:
     claims = tuple(_claim(file, entry) for entry in said["claims"])
     ids = [claim.id for claim in claims]
     if twice := next((one for one in ids if ids.count(one) > 1), None):
-        raise ScenarioError(f"{file}: claim {twice} is there twice")
+        raise ScenarioError(f"{file}: claim {twice} is defined twice")
     reasons: dict[str, tuple[str, str]] = {}
     for entry in said.get("reasons", []):
         for claim_id in entry["claims"]:
             if claim_id not in ids:
-                raise ScenarioError(f"{file}: a reason names claim {claim_id}, which is not there")
+                raise ScenarioError(f"{file}: a reason refers to the unknown claim {claim_id}")
             reasons[claim_id] = (entry["why"], entry["shown_by"])
     readings = {key: {k: v for k, v in value.items() if k != "about"} for key, value in said["readings"].items()}
     paper = Paper(
@@ -153,7 +153,7 @@ def _claim(file: str, entry: dict[str, Any]) -> Claim:
 
 
 def _check_rule(file: str, paper: Paper, claim: Claim, rule: Rule) -> None:
-    """Raise for a rule that says something that nobody would read."""
+    """Raise `ScenarioError` for a rule with unknown or missing keys."""
 
     def refuse(why: str) -> ScenarioError:
         return ScenarioError(f"{file}: claim {claim.id}: {why}")
@@ -173,7 +173,7 @@ def _check_rule(file: str, paper: Paper, claim: Claim, rule: Rule) -> None:
         names = term.get("aqm", [])
         for aqm in [names] if isinstance(names, str) else names:
             if any(aqm not in reading for reading in paper.readings.values()):
-                raise refuse(f"no reading says what {aqm} is")
+                raise refuse(f"no reading defines {aqm}")
     for term in rule.get("terms", []):
         if strange := set(term) - TERM:
             raise refuse(f"a term has no {sorted(strange)[0]}")

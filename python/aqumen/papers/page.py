@@ -1,5 +1,4 @@
-"""The report of a reproduction: one HTML file, figure by figure as in the papers, claim and measurement side by
-side."""
+"""HTML report of a reproduction: claims and measurements, figure by figure as in the papers."""
 
 from __future__ import annotations
 
@@ -17,16 +16,16 @@ from aqumen.papers.study import Outcome
 __all__ = ["report_html"]
 
 SHOWN = 6
-"""How many networks' queues a figure shows; the rest fold away."""
+"""Maximum number of visible plots of a figure; the others are collapsed."""
 
 
 def report_html(outcomes: Sequence[Outcome], records: Records, command: str) -> str:
-    """The report as HTML text.
+    """Return the report as HTML text.
 
     Args:
-        outcomes: The papers.
-        records: The runs, for the figures.
-        command: The command that made it.
+        outcomes: Papers with their verdicts.
+        records: Finished runs, for the plots.
+        command: Command that produced it.
     """
     first = outcomes[0]
     seeds = ", ".join(str(n) for n in sorted({outcome.seeds for outcome in outcomes}))
@@ -39,8 +38,8 @@ def report_html(outcomes: Sequence[Outcome], records: Records, command: str) -> 
         for outcome in outcomes
     )
     quick = (
-        "<p>A quick run: slow experiments are left out, and three seeds leave some comparisons open;"
-        " those claims are not judged.</p>"
+        "<p>A quick run leaves out slow experiments, and three seeds do not decide every comparison;"
+        " such claims are not judged.</p>"
         if first.quick
         else ""
     )
@@ -53,15 +52,15 @@ def report_html(outcomes: Sequence[Outcome], records: Records, command: str) -> 
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport"
         " content='width=device-width,initial-scale=1'>"
-        f"<title>Papers reproduced</title><style>{css}</style><h1>Papers reproduced, claim by claim</h1>"
+        f"<title>Reproduction of papers</title><style>{css}</style><h1>Reproduction of papers, claim by claim</h1>"
         f"<p>{seeds} seeds, engine packet. Each claim has a rule in"
         f" <code>experiments/PAPER/claims.toml</code>, written before the"
-        f" run; a rule alone gives the verdict.</p>{quick}{record}"
+        f" run, which alone decides the verdict.</p>{quick}{record}"
         "<div class=wide role=region tabindex=0 aria-label='Verdicts by paper'><table class=counts>"
         f"<tr><th>paper</th>{heads}</tr>{rows}</table></div>"
     ]
     parts += [_paper(outcome, records) for outcome in outcomes]
-    parts.append(f"<h2>Made by</h2><p><code>{escape(command)}</code>, aqumen {_core.__version__}</p></html>\n")
+    parts.append(f"<h2>Command</h2><p><code>{escape(command)}</code>, aqumen {_core.__version__}</p></html>\n")
     return "".join(parts)
 
 
@@ -124,7 +123,7 @@ def _paper(outcome: Outcome, records: Records) -> str:
 
 
 def _plot(records: Records, cell: str, specs: Sequence[str]) -> str:
-    """The queue over time of a cell, its first recorded link, for each AQM with the first seed."""
+    """Plot the queue of a cell's first recorded link over time, for each AQM, first seed."""
     lines, legend, end, top = [], [], 0.0, 1.0
     for spec in specs[:8]:
         run = records.runs.get((cell, spec, records.seeds[0]))

@@ -1,4 +1,4 @@
-"""A paper, or all, reproduced: what is run, what comes out, and how it differs from what is on record."""
+"""Reproduction of papers: their runs, verdicts, and differences from the record."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ from aqumen.papers.model import VERDICTS, Paper, load_paper
 __all__ = ["QUICK_SEEDS", "SCHEMA", "SEEDS", "Outcome", "Reproduction", "reproduce"]
 
 SCHEMA = 1
-"""Version of the JSON. It grows when a key changes its meaning or goes away."""
+"""Version of the JSON; it grows when a key is removed or changes its meaning."""
 SEEDS = 10
 QUICK_SEEDS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A paper with what became of its claims."""
+    """A paper with the verdicts on its claims."""
 
     paper: Paper
-    """The paper."""
+    """The paper that was reproduced."""
     judgements: tuple[Judgement, ...]
-    """One for each claim, in the paper's order."""
+    """Verdict on each claim, in the paper's order."""
     seeds: int
-    """How many seeds were run."""
+    """Number of seeds."""
     quick: bool
-    """Whether only what is quick was run."""
+    """Whether slow experiments were left out."""
 
     def counts(self) -> dict[str, int]:
-        """How many claims came to each verdict; `not judged` where too little was run."""
+        """Count the claims by verdict; `not judged` if too little was run."""
         found = Counter(each.verdict or "not judged" for each in self.judgements)
         return {name: found[name] for name in (*VERDICTS, "not judged") if found[name]}
 
     def recorded(self, judgement: Judgement) -> str | None:
-        """The verdict on record.
+        """Return the recorded verdict.
 
         Args:
-            judgement: The judgement of the claim.
+            judgement: Verdict of this run.
         """
         return self.paper.recorded.get(judgement.claim.id)
 
     def differing(self) -> list[Judgement]:
-        """Claims that are judged otherwise than the record says."""
+        """Return the claims whose verdict differs from the record."""
         return [
             each
             for each in self.judgements
@@ -59,7 +59,7 @@ class Outcome:
         ]
 
     def rows(self) -> list[dict[str, Any]]:
-        """The claims as `aqumen reproduce --json` prints them."""
+        """Return the claims as `aqumen reproduce --json` prints them."""
         return [self._row(each) for each in self.judgements]
 
     def _row(self, judgement: Judgement) -> dict[str, Any]:
@@ -88,23 +88,23 @@ class Outcome:
 
 
 class Reproduction:
-    """Papers being reproduced: runs come in one by one, and none is lost when it is stopped."""
+    """A reproduction in progress; finished runs are kept when it is stopped."""
 
     def __init__(
         self, papers: Sequence[str], seeds: int | None = None, *, quick: bool = False, out: Path | None = None
     ) -> None:
-        """Read the claims and take the runs that are on disk.
+        """Read the claims and load finished runs.
 
         Args:
-            papers: Their folders; `all` stands for all.
-            seeds: How many seeds; without it as many as the record has, or 3 if quick.
-            quick: Leave out what is slow; claims that need it, and those that so few seeds cannot decide, are not
-            judged. out: A folder for finished runs.
+            papers: Names of the papers' folders, or `all`.
+            seeds: Number of seeds; default: as recorded, or 3 if quick.
+            quick: Leave out slow experiments; claims that need them, or more seeds, are not judged.
+            out: Folder for finished runs.
         """
         judged = [name for name in PAPERS if data(f"{name}/claims") is not None]
         names = judged if "all" in papers else list(dict.fromkeys(papers))
         self.papers = [load_paper(name) for name in names]
-        # Without a number each paper has as many seeds as its record.
+        # The default number of seeds is that of each paper's record.
         by_paper = {
             paper.name: seed_list(
                 seeds if seeds is not None else QUICK_SEEDS if quick else int(paper.record.get("seeds", SEEDS))
@@ -123,20 +123,20 @@ class Reproduction:
         self.records = Records(wanted, longest, out, of_cell)
 
     def work(self, on_done: Callable[[str, str, int, float], bool]) -> None:
-        """Run what is left.
+        """Run the missing runs.
 
         Args:
-            on_done: Called with cell, AQM, seed and cost of each finished run; `False` leaves out the rest.
+            on_done: Called with cell, AQM, seed and cost of each finished run; returning `False` stops.
         """
         self.records.work(on_done)
 
     def outcomes(self) -> list[Outcome]:
-        """What came out."""
+        """Return the papers with their verdicts."""
         return [self._outcome(paper) for paper in self.papers]
 
     def _outcome(self, paper: Paper) -> Outcome:
         family = comparisons(paper)
-        # With fewer seeds than the record has, what is undecided tells of the seeds and not of the claim.
+        # With fewer seeds than recorded, an undecided check says nothing about the claim.
         count = len(self.seeds[paper.name])
         strict = count >= int(paper.record.get("seeds", SEEDS if self.quick else 2))
         judgements = tuple(judge(paper, claim, self.records.of, family, strict) for claim in paper.claims)
@@ -154,11 +154,11 @@ def reproduce(
     """Run a paper's experiments and judge its claims.
 
     Args:
-        paper: Its folder, such as `arm-pfc`, or `all`.
-        seeds: How many seeds; without it as many as the record has, or 3 if quick.
-        quick: Leave out what is slow; claims that need it, and those that so few seeds cannot decide, are not judged.
-        out: A folder for finished runs, which are not repeated.
-        on_done: Called with cell, AQM, seed and cost of each finished run; `False` leaves out the rest.
+        paper: Name of its folder, such as `arm-pfc`, or `all`.
+        seeds: Number of seeds; default: as recorded, or 3 if quick.
+        quick: Leave out slow experiments; claims that need them, or more seeds, are not judged.
+        out: Folder for finished runs, which are not repeated.
+        on_done: Called with cell, AQM, seed and cost of each finished run; returning `False` stops.
     """
     study = Reproduction([paper], seeds, quick=quick, out=out)
     study.work(on_done or (lambda *_: True))
@@ -166,10 +166,10 @@ def reproduce(
 
 
 def to_dict(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """What `aqumen reproduce --json` prints.
+    """Return the object that `aqumen reproduce --json` prints.
 
     Args:
-        outcomes: The papers.
+        outcomes: Papers with their verdicts.
     """
     return {
         "schema": SCHEMA,
@@ -183,12 +183,12 @@ def to_dict(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def record_text(outcome: Outcome, command: str, date: str) -> str:
-    """The verdicts as `experiments/PAPER/verdicts.toml` keeps them.
+    """Return the contents of `experiments/PAPER/verdicts.toml`.
 
     Args:
-        outcome: The paper, of a whole run.
-        command: The command that ran it.
-        date: The day, as 2026-11-22.
+        outcome: Paper with verdicts of a complete run.
+        command: Command that ran it.
+        date: Date, as 2026-11-22.
     """
     lines = [
         "# The verdicts on record, from the run named here; `aqumen reproduce` ends with exit code 1"

@@ -1,11 +1,10 @@
-"""Which AQM is ahead over many places at once: mean ranks, and how far apart they must be to differ.
+"""Mean ranks of AQMs over many networks, and critical differences.
 
 J. Demšar, "Statistical comparisons of classifiers over multiple data sets", Journal of Machine Learning Research 7,
-2006, section 3.2: Friedman's test asks whether any AQM differs from the others, Nemenyi's which two do.
+2006, section 3.2: Friedman's test decides whether any AQM differs, Nemenyi's test which pairs do.
 
-Within one situation places are no sample of anything: what is drawn there is the seed. Each seed gives every AQM a mean
-rank, and how far apart these must be follows from how they scatter from seed to seed (Tukey's range test with seeds as
-blocks).
+Within one situation the networks are fixed and the seeds are the sample. Each seed gives every AQM a mean rank; the
+critical difference follows from their variance between seeds (Tukey's range test with seeds as blocks).
 """
 
 from __future__ import annotations
@@ -26,59 +25,59 @@ __all__ = ["Ranks", "SeedRanks", "as_dict", "concordance", "critical_range", "pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranks:
-    """The ranks of some AQMs over places."""
+    """Ranks of AQMs over networks."""
 
     means: dict[str, float]
-    """Mean rank of each AQM, 1 for the best, in rising order."""
+    """Mean rank of each AQM, 1 for the best, ascending."""
     places: int
-    """At how many places."""
+    """Number of networks."""
     friedman: float
-    """Friedman's statistic: with many places chi-squared with one degree of freedom less than AQMs."""
+    """Friedman's statistic: asymptotically chi-squared, with one degree of freedom less than AQMs."""
     critical_difference: float
-    """Mean ranks that differ by less than this are not told apart, at 95 % for all pairs together."""
+    """Smallest significant difference of mean ranks, at 95 % for all pairs together."""
 
     def tied_with_best(self) -> list[str]:
-        """The AQMs that are not told apart from the first, the first included."""
+        """Return the best AQM and those not significantly different from it."""
         return _tied(self.means, self.critical_difference)
 
     def groups(self) -> dict[str, str]:
-        """Letters of a compact letter display: AQMs that are not told apart share one."""
+        """Return the letters of a compact letter display: AQMs that share one do not differ significantly."""
         return _groups(self.means, self.critical_difference)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedRanks:
-    """The ranks of some AQMs by the same figures over seeds."""
+    """Ranks of AQMs by fixed metrics over seeds."""
 
     means: dict[str, float]
-    """Mean over the seeds of each AQM's mean rank over the figures, 1 for the best, in rising order."""
+    """Mean over the seeds of each AQM's mean rank over the metrics, 1 for the best, ascending."""
     figures: int
-    """By how many figures."""
+    """Number of metrics."""
     seeds: int
-    """Over how many seeds."""
+    """Number of seeds."""
     critical_difference: float | None
-    """Mean ranks that differ by less are not told apart, at 95 % for all pairs together; `None` with one seed."""
+    """Smallest significant difference of mean ranks, at 95 % for all pairs together; `None` with one seed."""
 
     def tied_with_best(self) -> list[str]:
-        """The AQMs that are not told apart from the first, the first included."""
+        """Return the best AQM and those not significantly different from it."""
         return _tied(self.means, math.inf if self.critical_difference is None else self.critical_difference)
 
     def groups(self) -> dict[str, str]:
-        """Letters of a compact letter display: AQMs that are not told apart share one."""
+        """Return the letters of a compact letter display: AQMs that share one do not differ significantly."""
         return _groups(self.means, math.inf if self.critical_difference is None else self.critical_difference)
 
 
 def as_dict(ranked: Ranks | SeedRanks) -> dict[str, Any]:
-    """Ranks as JSON has them.
+    """Return ranks as a JSON object.
 
     Args:
-        ranked: What `ranks` or `seed_ranks` returned.
+        ranked: Result of `ranks` or `seed_ranks`.
     """
     return {**asdict(ranked), "tied_with_best": ranked.tied_with_best(), "groups": ranked.groups()}
 
 
 def _tied(means: Mapping[str, float], critical_difference: float) -> list[str]:
-    """The AQMs that differ from the best by less; of those that are equal none is told apart."""
+    """Return the AQMs not significantly different from the best; equal ranks never differ."""
     best = min(means.values())
     return [aqm for aqm, rank in means.items() if not _differ(rank, best, critical_difference)]
 
@@ -93,11 +92,11 @@ def _differ(one: float, other: float, critical_difference: float) -> bool:
 
 
 def ranks(table: Sequence[Mapping[str, float]], *, more: bool = False) -> Ranks | None:
-    """Ranks over places; `None` for fewer than two AQMs or places.
+    """Rank AQMs over networks; `None` for fewer than two AQMs or networks.
 
     Args:
-        table: For each place the figure of each AQM; all places have the same AQMs.
-        more: Whether more is better.
+        table: For each network the metric of each AQM; all networks have the same AQMs.
+        more: Whether larger is better.
     """
     aqms = list(table[0]) if table else []
     k, n = len(aqms), len(table)
@@ -114,10 +113,10 @@ def ranks(table: Sequence[Mapping[str, float]], *, more: bool = False) -> Ranks 
 
 
 def seed_ranks(tables: Sequence[Sequence[Mapping[str, float]]]) -> SeedRanks | None:
-    """Ranks over seeds; `None` for fewer than two AQMs or without a figure.
+    """Rank AQMs over seeds; `None` for fewer than two AQMs or without a metric.
 
     Args:
-        tables: For each seed the figures, less being better; all have the same figures of the same AQMs.
+        tables: For each seed a list of metrics, each by AQM, smaller is better.
     """
     if not tables or not tables[0] or len(tables[0][0]) < 2:
         return None
@@ -126,22 +125,21 @@ def seed_ranks(tables: Sequence[Sequence[Mapping[str, float]]]) -> SeedRanks | N
     means = {aqm: sum(one[aqm] for one in by_seed) / n for aqm in by_seed[0]}
     critical = None
     if n > 1:
-        # In each seed the ranks have the same mean, so that what is left beside an AQM's own mean is chance.
+        # Within a seed the ranks have a fixed mean, so the residual from an AQM's own mean is random.
         freedom = (k - 1) * (n - 1)
         error = sum((one[aqm] - means[aqm]) ** 2 for one in by_seed for aqm in means) / freedom
-        # The range of normal numbers, wider as the variance is estimated: exact for two, where it is the paired t-test.
+        # Range of normal numbers, widened for the estimated variance; exact for two AQMs (paired t-test).
         wider = student_quantile(0.975, freedom) / NormalDist().inv_cdf(0.975)
         critical = critical_range(k) * wider * math.sqrt(error / n)
     return SeedRanks(means=_rising(means), figures=len(tables[0]), seeds=n, critical_difference=critical)
 
 
 def concordance(a: Sequence[float], b: Sequence[float]) -> float:
-    """Kendall's tau (b) of two lists of figures of the same things: 1 if they order them alike, -1 if the other way
-    round, 0 if one tells nothing of the other. Pairs that are equal in a list count for half.
+    """Return Kendall's tau-b of two lists: 1 for equal order, -1 for opposite order, 0 for no association.
 
     Args:
-        a: The figures of one list.
-        b: Those of the other.
+        a: Values of the first list.
+        b: Values of the second list, in the same order of items.
     """
 
     def sign(x: float, y: float) -> int:
@@ -153,12 +151,12 @@ def concordance(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def _mean_ranks(table: Sequence[Mapping[str, float]], more: bool = False) -> dict[str, float]:
-    """The mean rank of each AQM over the figures."""
+    """Return the mean rank of each AQM over the metrics."""
     sums = dict.fromkeys(table[0], 0.0)
     for figures in table:
         for aqm, own in figures.items():
             ahead = sum(other > own if more else other < own for other in figures.values())
-            # Equal ones share the mean of their ranks.
+            # Ties share their mean rank.
             sums[aqm] += ahead + (sum(other == own for other in figures.values()) + 1) / 2
     return {aqm: total / len(table) for aqm, total in sums.items()}
 
@@ -169,15 +167,15 @@ def _rising(means: Mapping[str, float]) -> dict[str, float]:
 
 @functools.cache
 def critical_range(k: int, sure: float = 0.95) -> float:
-    """The range that `k` independent standard normal numbers exceed in one case of 20.
+    """Return the 95 % quantile of the range of `k` independent standard normal numbers.
 
     Args:
-        k: How many numbers, at least 2.
-        sure: With which probability their range is below.
+        k: Number of normal numbers, at least 2.
+        sure: Probability that the range is below the quantile.
     """
 
     def below(q: float) -> float:
-        # The smallest lies at z, all others between z and z + q. By Simpson's rule.
+        # The smallest is at z, all others between z and z + q. Simpson's rule.
         def density(z: float) -> float:
             return math.exp(-z * z / 2) / math.sqrt(2 * math.pi) * (_normal(z + q) - _normal(z)) ** (k - 1)
 
@@ -198,10 +196,11 @@ def _normal(z: float) -> float:
 
 
 def pareto(points: Mapping[str, tuple[float, float]]) -> list[str]:
-    """The names of which no other is better in one figure without being worse in the other: less is better in both.
+    """Return the Pareto-optimal names: no other is better in one metric without being worse in the other. Smaller is
+    better.
 
     Args:
-        points: Two figures of each name.
+        points: Two metrics for each name.
     """
 
     def beaten(name: str) -> bool:

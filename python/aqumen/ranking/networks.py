@@ -1,12 +1,12 @@
-"""Which AQM is ahead across many networks: `aqumen reproduce ranking`.
+"""Ranking of AQMs across many networks: `aqumen reproduce ranking`.
 
-Every AQM and profile runs in the same places twice: as it comes, and at the target of the place, since most of what
-tells two AQMs apart is the delay that they are set to. The first ranking says what to install, the second which law is
-the better one. Ranks are those of Friedman's test with Nemenyi's critical difference; a place is one network, its
-figures are those of the first seed: how far apart mean ranks must be follows from how places differ, beside which seeds
-hardly do. How much is measured (`Study.agreement`): AQMs as they come run with all seeds in a few places drawn at
-random. They do in the networks of situations, too: the pick for one is about its own networks, where seeds are what is
-compared.
+Every AQM and profile runs twice in each network: with its defaults, and at a common target, since most differences
+between AQMs are due to their targets. The first ranking says which AQM to install, the second which law is better.
+
+Ranks follow Friedman's test with Nemenyi's critical difference; each network contributes the first seed. Its variance
+is that between networks, which exceeds that between seeds. The latter is measured (`Study.agreement`) in a few random
+networks, in which the AQMs with defaults run with all seeds. The networks of the situations run with all seeds too: the
+best AQM of a situation is decided by its seeds.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ __all__ = [
 
 REFERENCE = "droptail"
 OWN, TARGET = "own", "target"
-"""The two rankings: AQMs as they come, and at the target of each place."""
+"""The two rankings: AQMs with their defaults, and at the target of each network."""
 
 DRAWN = 8
-"""In how many places without a situation all seeds run, to see what one of them is worth."""
+"""Number of random networks, outside the situations, that run with all seeds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,17 +55,17 @@ class Network:
     """A network in which AQMs are compared."""
 
     cell: str
-    """The scenario, with its cell."""
+    """Scenario, with its cell."""
     target: str
-    """The delay at which all run in the second ranking: that of the scenario where it has one."""
+    """Target delay of the second ranking: that of the scenario if it has one."""
     until: str | None = None
-    """Where the run is cut off for the time that it costs; none: at its end."""
+    """Simulated time at which expensive runs are cut; `None` for the scenario's end."""
     link: str | None = None
-    """The link that is judged; none: the first one under test."""
+    """Link under evaluation; `None` for the first one under test."""
     slow: bool = False
     """Whether a quick ranking leaves it out."""
     today: tuple[str, str] | None = None
-    """Cell and link of the network as it is without an AQM, where that is another network: DropTail runs there."""
+    """Cell and link of the network without an AQM, if that is a different network: DropTail runs there."""
 
 
 NETWORKS = (
@@ -137,14 +137,14 @@ NETWORKS = (
     Network(cell="everyday/backbone@cubic", target="15ms"),
     Network(cell="everyday/backbone@cubic-ecn", target="15ms"),
 )
-"""Where AQMs are compared: the networks of RFC 7928, of the papers and of every day.
+"""Networks of the comparison: those of RFC 7928, of the papers and of everyday use.
 
-The targets are the scenario's own where it has one (arm-pfc 100 packets of 1000 B, paqm 200, aqm-mo a third of its
-buffer, aaqm 33 packets, self-tuning 20), else 15 ms, RFC 8033's; in the data centre a round trip. Where a run costs
-most it is cut short, which leaves out AAQM's light load, the last 800 of its web sessions, and the return of
-self-tuning's capacity. Left out are aqm-mo/sources, whose link is an eighth in use, aaqm/tuning, the network of
-aaqm/load@n50 again, and self-tuning/full, whose runs cost most of all; self-tuning/fortieth is it at a fortieth of the
-rate. A household without an AQM has no shaper either: DropTail is the line as it is, with the modem's buffer."""
+Targets are the scenario's if it has one (arm-pfc 100 packets of 1000 B, paqm 200, aqm-mo a third of its buffer, aaqm 33
+packets, self-tuning 20), else 15 ms as in RFC 8033; in the data centre a round trip. The most expensive runs are cut,
+which omits AAQM's light load, the last 800 of its web sessions, and the return of self-tuning's capacity. Left out are
+aqm-mo/sources (link load of an eighth), aaqm/tuning (same network as aaqm/load@n50) and self-tuning/full (replaced by
+self-tuning/fortieth, at a fortieth of the rate). A household without an AQM has no shaper: DropTail stands for the
+modem's buffer."""
 
 CRITERIA = (
     ("power", "utilisation over response time", True),
@@ -152,43 +152,43 @@ CRITERIA = (
     ("utilization", "utilisation", True),
     ("loss_ratio", "losses", False),
 )
-"""By what AQMs are ranked over the places: key, words, whether more is better. The first one counts."""
+"""Ranking criteria: key, description, whether larger is better. The first one is the main criterion."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """What people feel in a situation."""
+    """A metric of user experience in a situation."""
 
     key: str
-    """Its name."""
+    """Short name."""
     words: str
-    """What it is, with the unit."""
+    """Description with the unit."""
     of: Callable[[Run], float | None]
-    """The figure of a run, in that unit."""
+    """Returns the metric of a run, in that unit."""
     more: bool = False
-    """Whether more is better."""
+    """Whether larger is better."""
     digits: int = 1
-    """Digits behind the point."""
+    """Decimal places."""
     within: tuple[float, float] = (0.0, math.inf)
-    """Between which ends it lies."""
+    """Range of the metric."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """One of the three networks for which an AQM is picked."""
+    """A group of networks for which the best AQM is determined."""
 
     key: str
-    """Its name."""
+    """Short name."""
     title: str
-    """What it is, in words."""
+    """Description."""
     cells: tuple[str, ...]
-    """Places that are it."""
+    """Its networks."""
     measures: tuple[Measure, ...]
-    """What counts there."""
+    """Its metrics."""
 
 
 def _steady(run: Run, name: str | None = None) -> Mapping[str, Any]:
-    """What is told of a link; without a name of the first one under test."""
+    """Return the steady metrics of a link; default: the first one under test."""
     links: Mapping[str, Any] = run["links"]
     told: Mapping[str, Any] = links[next(iter(links)) if name is None else name]["steady"]
     return told
@@ -275,22 +275,22 @@ SITUATIONS = (
 
 
 def candidates() -> list[str]:
-    """Every AQM and profile, DropTail first; without the constant probability, which is none."""
+    """Return all AQMs and profiles, DropTail first, without the constant probability `fixed`."""
     return [row["name"] for row in _core.list_aqms() if row["name"] != "fixed"]
 
 
 def at_target(spec: str, target: str) -> str:
-    """The AQM at a target; one that has none, or of which a profile says the target, as it is.
+    """Return the AQM at a target; unchanged if it has none, or if a profile sets it.
 
     Args:
-        spec: The AQM.
+        spec: AQM, a SPEC.
         target: The target, such as `15ms`.
     """
     return targets.at_target(spec, target) or spec
 
 
 class Study:
-    """The runs of a ranking, and what came of them."""
+    """Runs of a ranking, and their evaluation."""
 
     def __init__(
         self,
@@ -301,15 +301,15 @@ class Study:
         aqms: Sequence[str] = (),
         places: Sequence[Network] = NETWORKS,
     ) -> None:
-        """Say what is to be run.
+        """Plan the runs and load finished ones.
 
         Args:
-            seeds: One for each run of an AQM as it comes at a place of a situation or a drawn one; all else runs with
-                the first one, which also records how the queue went.
-            quick: Leave out the places that are slow, and draw none.
-            out: A folder for finished runs.
-            aqms: What is compared; none: all of them.
-            places: Where.
+            seeds: Seeds of AQMs with defaults in the networks of situations and in random ones; all other runs use the
+                first seed, which also records the queue's series.
+            quick: Leave out slow networks, and draw no random ones.
+            out: Folder for finished runs.
+            aqms: AQMs to compare; empty for all.
+            places: Networks of the comparison.
         """
         self.places = [place for place in places if not (quick and place.slow)]
         self.quick = quick
@@ -322,7 +322,7 @@ class Study:
                     for spec in (aqm, at_target(aqm, place.target)):
                         scenarios[place.cell].check_aqm(spec)
                 except Error as error:
-                    # A rank needs every place.
+                    # A ranked AQM must run in every network.
                     self.refused[aqm] = f"{place.cell}: {error}"
                     self.aqms.remove(aqm)
                     break
@@ -341,7 +341,7 @@ class Study:
         self._repeated = compared.union(self.drawn)
         self._repeated |= {each.today[0] for each in self.places if each.today and each.cell in self._repeated}
         own = set(self.aqms)
-        # What is the same run at the target as it comes need not run twice.
+        # Equivalent SPECs run once.
         self._same = {cell: _same(scenarios[cell], specs) for cell, specs in wanted.items()}
         wanted = {cell: list(dict.fromkeys(same.values())) for cell, same in self._same.items()}
         self.records = Records(
@@ -356,18 +356,18 @@ class Study:
         )
 
     def runs(self, place: Network, aqm: str, which: str) -> list[Run]:
-        """The runs of an AQM at a place, by seed.
+        """Return the runs of an AQM in a network, by seed.
 
         Args:
             place: One of the `places` of this study.
-            aqm: Its name or SPEC, as in `aqms`; DropTail too.
+            aqm: Name or SPEC, as in `aqms`, or DropTail.
             which: `own` or `target`.
         """
         spec = aqm if which == OWN else at_target(aqm, place.target)
         return list(self._by_seed(place, spec).values())
 
     def figures(self, which: str) -> dict[str, dict[str, dict[str, Mapping[str, Any]]]]:
-        """By place, AQM and criterion the figure of the first seed.
+        """Return the criteria of the first seed: network -> AQM -> criterion -> summary.
 
         Args:
             which: `own` or `target`.
@@ -384,7 +384,7 @@ class Study:
         return found
 
     def ranking(self, which: str) -> dict[str, Any]:
-        """Mean ranks by each criterion, delay and utilisation of each AQM, and the front of the two.
+        """Return mean ranks by each criterion, delay and utilisation of each AQM, and their Pareto front.
 
         Args:
             which: `own` or `target`.
@@ -401,7 +401,7 @@ class Study:
             by[key] = None if ranked is None else as_dict(ranked)
         points = {}
         for aqm in self.aqms:
-            # Relative to DropTail's, since a data centre's delays and a household's have no common mean.
+            # Relative to DropTail, since delays of a data centre and a household differ by orders of magnitude.
             pairs = [
                 (own["sojourn_mean_s"]["mean"] / base["sojourn_mean_s"]["mean"], own["utilization"]["mean"])
                 for place in figures.values()
@@ -418,17 +418,16 @@ class Study:
         }
 
     def pick(self, situation: Situation) -> dict[str, Any]:
-        """Who is ahead in a situation, as the AQMs come: mean ranks over its cells and measures, seed by seed, and the
-        figures.
+        """Determine the best AQM of a situation, with defaults: mean ranks over its cells and metrics.
 
-        All AQMs meet the same traffic with one seed, and are ranked there.
+        AQMs are ranked within each seed, since they see equal traffic there.
 
         Args:
-            situation: One of `SITUATIONS`: its cells and the measures they are ranked by.
+            situation: A member of `SITUATIONS`, with its networks and metrics.
         """
         places = [place for place in self.places if place.cell in situation.cells]
         runs = {(place.cell, aqm): self._by_seed(place, aqm) for place in places for aqm in self.aqms}
-        # Of a ranking that was stopped, the seeds that all of them have.
+        # After an interruption, only seeds that are finished for all AQMs.
         seeds = [seed for seed in self.records.seeds if all(seed in each for each in runs.values())]
         tables: list[list[dict[str, float]]] = [[] for _ in seeds]
         shown = []
@@ -438,7 +437,7 @@ class Study:
                 sign = -1.0 if measure.more else 1.0
                 for k, table in enumerate(tables):
                     known = {aqm: each[k] for aqm, each in told.items()}
-                    # Where nothing of it came to pass, it is as bad as can be.
+                    # An undefined metric counts as the worst.
                     table.append({aqm: math.inf if one is None else sign * one for aqm, one in known.items()})
                 summaries = {aqm: summarize(each, measure.within) for aqm, each in told.items()}
                 shown.append({"cell": place.cell, "measure": measure.key, "figures": summaries})
@@ -455,25 +454,25 @@ class Study:
         }
 
     def _seeds(self, cell: str) -> int:
-        """How many seeds AQMs as they come run with in a cell."""
+        """Return the number of seeds of AQMs with defaults in a cell."""
         return len(self.records.seeds) if cell in self._repeated else 1
 
     def _by_seed(self, place: Network, aqm: str) -> dict[int, Run]:
-        """The runs of an AQM, a SPEC."""
+        """Return the runs of an AQM, a SPEC, by seed."""
         cell = place.today[0] if place.today is not None and aqm == REFERENCE else place.cell
         return dict(self.records.of(cell, self._same[cell][aqm]))
 
     def agreement(self) -> dict[str, dict[str, Summary]]:
-        """How alike two seeds rank the AQMs of one place: Kendall's tau, the mean over all pairs of seeds, summed up
-        over places, by criterion; for the `situations` and for the `drawn` places.
+        """Return the agreement of rankings between seeds: Kendall's tau, averaged over pairs of seeds.
 
-        It is what one seed is worth: 1 if it makes no difference which.
+        Summarised over networks by criterion, for the `situations` and for the `drawn` networks. A value of 1 means
+        that the choice of the seed has no effect.
         """
         compared = [cell for situation in SITUATIONS for cell in situation.cells]
         return {"situations": self._agreement(compared), "drawn": self._agreement(self.drawn)}
 
     def _agreement(self, cells: Sequence[str]) -> dict[str, Summary]:
-        """By criterion how alike two seeds rank in these cells, where all AQMs have several."""
+        """Return the agreement between seeds by criterion, over these cells."""
         found: dict[str, list[float]] = {key: [] for key, _, _ in CRITERIA}
         for place in self.places:
             if place.cell not in cells:
@@ -484,14 +483,14 @@ class Study:
             for key, taus in found.items():
                 told = [[one[key] for one in each] for each in figures]
                 lists = [[value for value in each if value is not None] for each in told]
-                # What one AQM does not tell orders none.
+                # A criterion counts only if it is defined for all AQMs.
                 if len(lists) > 1 and all(len(each) == len(self.aqms) for each in lists):
                     pairs = [concordance(a, b) for k, a in enumerate(lists) for b in lists[:k]]
                     taus.append(sum(pairs) / len(pairs))
         return {key: summarize(taus, (-1, 1)) for key, taus in found.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """What `aqumen reproduce ranking --json` prints."""
+        """Return the object that `aqumen reproduce ranking --json` prints."""
         return {
             "schema": 5,
             "aqumen": _core.__version__,
@@ -517,7 +516,7 @@ class Study:
 
 
 def _link_of(place: Network, aqm: str) -> str | None:
-    """The link that is judged for an AQM."""
+    """Return the link under evaluation for an AQM."""
     return place.today[1] if place.today is not None and aqm == REFERENCE else place.link
 
 
@@ -526,8 +525,8 @@ def _cut(place: Network, scenario: Scenario) -> Scenario:
 
 
 def _same(scenario: Scenario, specs: Sequence[str]) -> dict[str, str]:
-    """For each AQM the first that does the same there: what follows from what was given is the same for both, such as
-    `pie` and `pie:target=15ms`. Where something may change an AQM on the way, what was given counts, too."""
+    """Map each SPEC to the first equivalent one: equal resulting parameters, such as `pie` and `pie:target=15ms`. If
+    events or rate changes can redesign an AQM, the given parameters must be equal too."""
     found: dict[str, str] = {}
     first: dict[str, str] = {}
     uneventful = "[[events]]" not in scenario.to_toml()
@@ -540,7 +539,7 @@ def _same(scenario: Scenario, specs: Sequence[str]) -> dict[str, str]:
 
 
 def _judged(run: Run, name: str | None) -> dict[str, float | None]:
-    """The criteria's figures of a run, of the link with that name or the first one."""
+    """Return the criteria of a run, at the named link or the first one."""
     link = _steady(run, name)
     used, waits = link["utilization"], link["sojourn_mean_s"]
     base = float(run["aqm"]["nominal"]["base_rtt_s"])

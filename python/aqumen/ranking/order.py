@@ -60,18 +60,18 @@ GOALS = _goals()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
-    """The place of one AQM."""
+    """Rank of one AQM."""
 
     aqm: str
-    """The AQM as it was asked for."""
+    """The AQM as given by the user."""
     place: int
-    """1 + the number of AQMs that are clearly better."""
+    """1 + the number of AQMs that are significantly better."""
     clearly_best: bool
-    """It is clearly better than every other."""
+    """Whether it is significantly better than every other AQM."""
     tied_with: tuple[str, ...]
-    """AQMs of which neither it nor they are clearly better."""
+    """AQMs that are neither significantly better nor worse."""
     group: str | None = None
-    """Letters: two AQMs share one if neither is clearly better (compact letter display). `None` without intervals."""
+    """Letters: AQMs that share one do not differ significantly (compact letter display). `None` without intervals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""RFC 7928's evaluation of AQMs: its scenarios under each AQM and under DropTail, the reference that it asks for.
+"""Evaluation of AQMs by RFC 7928: its scenarios with each AQM, and with DropTail as the reference.
 
-There is nothing to be judged here: the answer is what each AQM does, section by section, with intervals over the
-seeds, and delay against goodput as the RFC's section 2.7 draws it.
+The result is a characterisation without verdicts: metrics by section with confidence intervals over the seeds, and
+delay against goodput as in section 2.7 of the RFC.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ __all__ = [
     "MEASURES",
     "REFERENCE",
     "Section",
+    "parameter_changes",
     "rows",
     "safe_ranges",
     "sampled",
     "sections",
     "standing",
-    "varied",
     "wanted",
 ]
 
 REFERENCE = "droptail"
 TARGETS = ("5ms", "15ms", "45ms")
 STEP_S = 1.0
-"""Length of the samples of delay and goodput: ten of the usual round trips."""
+"""Length of the samples of delay and goodput, seconds: ten typical round trips."""
 BESIDE_CELLS = {"two-aqms"}
-"""Scenarios that are a case of their own beside their cells: both links with the AQM under test."""
+"""Sweeps whose base scenario is a case of its own: the AQM under test on both links."""
 KNOB_CELL = "rfc7928/congestion@medium"
 FACTORS = (1 / 8, 1 / 4, 1 / 2, 2.0, 4.0, 8.0)
 QUICK_FACTORS = (1 / 2, 2.0)
-"""What section 12 multiplies each knob by, one at a time."""
+"""Factors on each parameter in section 12, one parameter at a time."""
 SAFE = 0.1
-"""Within this share of the default's delay and utilisation a knob's value is safe."""
+"""Relative change of delay and utilisation up to which a parameter value is safe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +54,18 @@ class Section:
     """A section of the RFC."""
 
     number: str
-    """Its number."""
+    """Number in the RFC."""
     title: str
-    """What it asks."""
+    """Subject."""
     cells: tuple[str, ...]
-    """The cells that answer."""
+    """Cells that evaluate it."""
     windows: tuple[str, ...] = ("steady",)
-    """The windows that count."""
+    """Windows to report."""
     targets: tuple[str, ...] = ()
-    """Each AQM runs at these targets in place of its own; one without a target as it is."""
+    """Targets at which each AQM runs instead of its default; AQMs without a target are unchanged."""
 
     def specs(self, aqms: Sequence[str]) -> list[str]:
-        """What runs here, the reference first.
+        """Return the AQMs that run in this section, the reference first.
 
         Args:
             aqms: The AQMs under test.
@@ -86,13 +86,13 @@ def _cells(name: str) -> tuple[str, ...]:
         if not scenario.cells or name == "congestion":
             found += [f"{cell}{',' if '@' in cell else '@'}{variant}" for cell in found if variant not in cell]
         else:
-            # ECN on as well at the scenario as it stands; at each point of an axis it would be many and alike.
+            # With ECN only the base scenario runs, since the points of the axis would be similar.
             found.append(f"rfc7928/{name}@{variant}")
     return tuple(dict.fromkeys(found))
 
 
 def sections() -> list[Section]:
-    """The sections with what answers them, in the order of the RFC."""
+    """Return the sections in the order of the RFC."""
     load = ("mild", "medium", "heavy", "mild-again")
     capacity = ("steady", "narrow", "wide", "narrow-again")
     return [
@@ -104,10 +104,10 @@ def sections() -> list[Section]:
         Section("7", "bursts", _cells("bursts")),
         Section("8.2.2", "mild, medium and heavy congestion", _cells("congestion")),
         Section("8.3", "sensitivity: targets of 5, 15 and 45 ms", ("rfc7928/congestion@medium",), targets=TARGETS),
-        Section("8.2.5", "congestion that varies", _cells("varying-load"), load),
-        Section("8.2.6", "capacity that varies", _cells("varying-capacity"), capacity),
+        Section("8.2.5", "varying congestion", _cells("varying-load"), load),
+        Section("8.2.6", "varying capacity", _cells("varying-capacity"), capacity),
         Section("9.1", "a mix of traffic", _cells("mix")),
-        Section("9.2", "traffic both ways", _cells("bidirectional")),
+        Section("9.2", "traffic in both directions", _cells("bidirectional")),
         Section(
             "10", "an AQM after an AQM; delay and utilisation of the first link, then of the second", _cells("two-aqms")
         ),
@@ -118,14 +118,14 @@ MEASURES: Sequence[Column] = (
     ("goodput_bps", "goodput", "Mbit/s", 1e-6, 2),
     ("utilization", "utilisation", "%", 100, 1),
     ("sojourn_mean_s", "queueing delay", "ms", 1000, 1),
-    ("sojourn_p95_s", "its p95", "ms", 1000, 1),
+    ("sojourn_p95_s", "queueing delay, p95", "ms", 1000, 1),
     ("delay_variation_p95_s", "delay variation, p95", "ms", 1000, 1),
     ("loss_ratio", "lost", "%", 100, 2),
     ("mark_ratio", "marked", "%", 100, 2),
     ("loss_interval_mean_s", "between losses", "ms", 1000, 0),
     ("loss_sync_ratio", "flows hit", "%", 100, 1),
     ("sync_index", "synchronisation", "", 1, 3),
-    ("goodput_ratio", "second / first group", "", 1, 2),
+    ("goodput_ratio", "goodput, second / first group", "", 1, 2),
     ("first_loss_ratio", "lost, first group", "%", 100, 2),
     ("second_loss_ratio", "lost, second group", "%", 100, 2),
     ("startup_mean_s", "first byte", "ms", 1000, 0),
@@ -133,12 +133,12 @@ MEASURES: Sequence[Column] = (
     ("page_load_mean_s", "page load", "s", 1, 2),
     ("mos", "voice, MOS", "", 1, 2),
     ("frame_loss_ratio", "frames lost", "%", 100, 2),
-    ("video_bitrate_mean_bps", "film", "Mbit/s", 1e-6, 2),
-    ("video_stalled_ratio", "film stalled", "%", 100, 1),
-    ("second_sojourn_mean_s", "delay at the second link", "ms", 1000, 1),
-    ("second_utilization", "utilisation of it", "%", 100, 1),
+    ("video_bitrate_mean_bps", "video rate", "Mbit/s", 1e-6, 2),
+    ("video_stalled_ratio", "video stalled", "%", 100, 1),
+    ("second_sojourn_mean_s", "queueing delay, second link", "ms", 1000, 1),
+    ("second_utilization", "utilisation, second link", "%", 100, 1),
 )
-"""Key, title, unit, factor, digits of what is told of each run."""
+"""Key, title, unit, factor and decimal places of each metric."""
 
 
 CRITERIA = (
@@ -147,15 +147,14 @@ CRITERIA = (
     ("loss_ratio", "losses", False),
     ("delay_variation_p95_s", "delay variation, p95", False),
 )
-"""By what AQMs are ranked over all sections: key, words, whether more is better."""
+"""Ranking criteria over all sections: key, description, whether larger is better."""
 
 
 def standing(table: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """All sections together: mean ranks by each criterion over all places, and the AQMs on the front of delay against
-    goodput.
+    """Return mean ranks by each criterion over all sections, and the Pareto front of delay and goodput.
 
     Args:
-        table: The rows.
+        table: Result of `rows`.
     """
     places: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     studies = {section.number for section in sections() if section.targets}
@@ -191,13 +190,14 @@ COST_CELL = "rfc7928/congestion@heavy"
 
 
 def costs(records: Records, aqms: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Section 11: the simulation's CPU time for a packet that crosses the link, in nanoseconds, and by how much it is
-    above that with the reference, seed by seed. The AQM's own share of it is that difference. And the memory that its
-    queue discipline reserves there, in bytes, with what a flow takes of it.
+    """Section 11: CPU time of the simulation per packet at the link (ns), and memory of the discipline (bytes).
+
+    The difference from the reference, paired by seed, is the CPU time of the AQM. Memory is given in total and for each
+    flow.
 
     Args:
-        records: The runs.
-        aqms: The AQMs, beside the reference.
+        records: Finished runs.
+        aqms: AQMs in addition to the reference.
     """
 
     def by_seed(aqm: str) -> dict[int, float]:
@@ -221,10 +221,10 @@ def costs(records: Records, aqms: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def knobs(aqms: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """Section 12: what an operator can set of each AQM, with what stands if nobody does, and the range.
+    """Section 12: parameters of each AQM with defaults and ranges.
 
     Args:
-        aqms: SPECs; of a parameterised one the algorithm counts.
+        aqms: SPECs; only the algorithm of a SPEC matters.
     """
     known = {row["name"]: row["params"] for row in _core.list_aqms()}
     names = dict.fromkeys(aqm.partition(":")[0] for aqm in aqms)
@@ -233,44 +233,44 @@ def knobs(aqms: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
 
 
 def wanted(aqms: Sequence[str], quick: bool) -> Wanted:
-    """What is to be run.
+    """Return the runs to execute: cell -> AQMs.
 
     Args:
-        aqms: The AQMs, beside the reference.
-        quick: Leave out two of three round-trip times and pairs of AQMs, and the far values of the knobs.
+        aqms: AQMs in addition to the reference.
+        quick: Leave out two of three RTTs and pairs of AQMs, and the extreme parameter values.
     """
     found: Wanted = {}
     for section in sections():
         cells = section.cells[::3] if quick and section.number in ("6", "10") else section.cells
         for cell in cells:
             found[cell] = list(dict.fromkeys([*found.get(cell, []), *section.specs(aqms)]))
-    specs = [knob.spec for aqm in aqms for knob in varied(aqm, quick)]
+    specs = [knob.spec for aqm in aqms for knob in parameter_changes(aqm, quick)]
     found[KNOB_CELL] = list(dict.fromkeys([*found.get(KNOB_CELL, []), *specs]))
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class Varied:
-    """An AQM with one of its knobs turned."""
+class ParameterChange:
+    """An AQM with one parameter changed."""
 
     knob: str
-    """The parameter."""
+    """Name of the parameter."""
     unit: str
     """Its unit."""
     default: float
-    """What it is if it is not turned."""
+    """Default value."""
     value: float
-    """What it is."""
+    """Changed value."""
     spec: str
-    """The AQM so."""
+    """SPEC with the changed value."""
 
 
-def varied(aqm: str, quick: bool) -> list[Varied]:
-    """The AQM with each of its numbers turned, one at a time; what it does not accept is left out.
+def parameter_changes(aqm: str, quick: bool) -> list[ParameterChange]:
+    """Return the AQM with each numeric parameter changed, one at a time; invalid values are left out.
 
     Args:
-        aqm: A SPEC; what it sets itself is kept where another knob is turned.
-        quick: Turn them less often.
+        aqm: A SPEC; its own parameters are kept.
+        quick: Use fewer values.
     """
     scenario = Scenario.load(KNOB_CELL)
     rows = {row["name"]: row for row in _core.list_aqms()}
@@ -286,7 +286,7 @@ def varied(aqm: str, quick: bool) -> list[Varied]:
             continue
         for factor in QUICK_FACTORS if quick else FACTORS:
             value = default * factor
-            # What is counted stays whole.
+            # Counts stay integers.
             if param["unit"] in ("pkt", "B") and default == int(default):
                 value = float(max(1, round(value)))
             changed = {**given, param["name"]: f"{value:.9g}{param['unit']}"}
@@ -295,18 +295,19 @@ def varied(aqm: str, quick: bool) -> list[Varied]:
                 scenario.plan(aqm=spec)
             except Error:
                 continue
-            found.append(Varied(param["name"], param["unit"], float(default), value, spec))
+            found.append(ParameterChange(param["name"], param["unit"], float(default), value, spec))
     return found
 
 
 def safe_ranges(records: Records, aqms: Sequence[str], quick: bool) -> dict[str, list[dict[str, Any]]]:
-    """Section 12: for each knob of an AQM what delay and utilisation come to as it is turned, and between which of the
-    values tried, next to one another, both stay within a tenth of what they are if it is not.
+    """Section 12: delay and utilisation over each parameter of an AQM, and its safe range.
+
+    The safe range contains the adjacent values around the default at which both stay within a tenth of the default's.
 
     Args:
-        records: The runs.
-        aqms: Those whose knobs were turned, as SPECs.
-        quick: Whether the knobs were turned less often.
+        records: Finished runs.
+        aqms: AQMs whose parameters were varied, as SPECs.
+        quick: Whether fewer values were used.
     """
 
     def means(spec: str) -> tuple[float, float] | None:
@@ -320,17 +321,17 @@ def safe_ranges(records: Records, aqms: Sequence[str], quick: bool) -> dict[str,
         base = means(aqm)
         if base is None:
             continue
-        by_knob: dict[str, list[Varied]] = {}
-        for each in varied(aqm, quick):
+        by_knob: dict[str, list[ParameterChange]] = {}
+        for each in parameter_changes(aqm, quick):
             by_knob.setdefault(each.knob, []).append(each)
         found[aqm] = [_safe(turned, base, means) for turned in by_knob.values()]
     return found
 
 
 def _safe(
-    turned: Sequence[Varied], base: tuple[float, float], means: Callable[[str], tuple[float, float] | None]
+    turned: Sequence[ParameterChange], base: tuple[float, float], means: Callable[[str], tuple[float, float] | None]
 ) -> dict[str, Any]:
-    """One knob: every value that was tried, and the ends of the safe range about the default."""
+    """Return the values tried for one parameter, and the safe range around the default."""
     first = turned[0]
     tried = [{"value": first.default, "delay_s": base[0], "utilization": base[1], "safe": True}]
     for each in turned:
@@ -357,11 +358,10 @@ def _safe(
 
 
 def sampled(scenario: Scenario) -> Scenario:
-    """The scenario with a window for each second of what counts: the RFC's section 2.7 pairs delay and goodput within a
-    run.
+    """Add a window for each second of `steady`: section 2.7 of the RFC pairs delay and goodput within a run.
 
     Args:
-        scenario: A case with a window `steady`.
+        scenario: Scenario with a window `steady`.
     """
     plan = scenario.plan(aqm=REFERENCE)
     start = math.ceil(plan_window(plan, "steady")[0] / STEP_S)
@@ -371,10 +371,10 @@ def sampled(scenario: Scenario) -> Scenario:
 
 
 def plan_window(plan: dict[str, Any], name: str) -> tuple[float, float]:
-    """The ends of a window of a plan, seconds.
+    """Return start and end of a window of a plan, seconds.
 
     Args:
-        plan: As `Scenario.plan` gives it.
+        plan: Result of `Scenario.plan`.
         name: A key of its `windows`.
     """
     start, end = plan["windows"][name]
@@ -382,15 +382,15 @@ def plan_window(plan: dict[str, Any], name: str) -> tuple[float, float]:
 
 
 def figures(run: Run, window: str) -> dict[str, float | None]:
-    """What is told of a run, in a window; the link is the first one recorded.
+    """Return the metrics of a run in a window, at the first recorded link.
 
     Args:
-        run: Finished, with the measures that a record keeps.
+        run: Finished run, as a record.
         window: A key of its `windows`.
     """
     link, *others = (windows[window] for windows in run["links"].values())
     second = others[0] if others else {}
-    # What a case leaves out begins when all is judged.
+    # Groups that a variant leaves out do not start before the end.
     flows = [told for windows in run["flows"].values() if not _absent(told := windows[window])]
     goodputs = [group["goodput_bps"] for group in flows]
     losses = [group.get("loss_ratio") for group in flows] if len(flows) == 2 else [None, None]
@@ -407,7 +407,7 @@ def figures(run: Run, window: str) -> dict[str, float | None]:
         "mark_ratio": link["mark_ratio"],
         "sync_index": link["sync_index"],
         "loss_interval_mean_s": link["loss_interval_mean_s"],
-        # A share of all flows, those included that have not begun.
+        # A fraction of all flows, including those that never start.
         "loss_sync_ratio": link["loss_sync_ratio"] if len(flows) == len(run["flows"]) else None,
         "delay_variation_p95_s": first("delay_variation_p95_s"),
         "startup_mean_s": first("startup_mean_s"),
@@ -426,7 +426,7 @@ def figures(run: Run, window: str) -> dict[str, float | None]:
 
 
 def _absent(group: Mapping[str, Any]) -> bool:
-    """Whether a flow group sent nothing: a starved one has lost or sent again what it sent."""
+    """Return whether a flow group sent nothing; a starved group has losses or retransmissions."""
     return not group["goodput_bps"] and group.get("loss_ratio") is None
 
 
@@ -435,18 +435,18 @@ def _sum(a: float | None, b: float | None) -> float | None:
 
 
 def rows(records: Records, aqms: Sequence[str]) -> list[dict[str, Any]]:
-    """The table: a row for each section, cell, window and AQM, with mean, deviation and interval of each measure.
+    """Return a row for each section, cell, window and AQM, with a summary of each metric.
 
     Args:
-        records: The runs.
-        aqms: The AQMs, beside the reference.
+        records: Finished runs.
+        aqms: AQMs in addition to the reference.
     """
     found = []
     for section in sections():
         for cell in section.cells:
             for window in section.windows:
                 for aqm in section.specs(aqms):
-                    # A variant may be without what another has windows for.
+                    # A variant may lack windows of another one.
                     runs = [run for _, run in records.of(cell, aqm) if window in run["windows"]]
                     each = [figures(run, window) for run in runs]
                     if each:
@@ -468,11 +468,11 @@ def rows(records: Records, aqms: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def paired(run: Run, window: str) -> list[tuple[float, float]]:
-    """Delay and goodput of each sample in a window of a run.
+    """Return delay (s) and goodput (bit/s) of each sample within a window of a run.
 
     Args:
-        run: Finished, of a scenario that was `sampled`.
-        window: A key of its `windows`; samples that reach beyond it are left out.
+        run: Finished run of a scenario from `sampled`.
+        window: A key of its `windows`; samples that extend beyond it are left out.
     """
     start, end = run["windows"][window]
     within = (one for one in run.get("samples", ()) if start <= one["at_s"][0] and one["at_s"][1] <= end)
@@ -480,10 +480,10 @@ def paired(run: Run, window: str) -> list[tuple[float, float]]:
 
 
 def ellipse(points: Sequence[tuple[float, float]]) -> dict[str, float] | None:
-    """Delay against goodput: the ellipse of one standard deviation of the normal distribution that they have.
+    """Return the one-standard-deviation ellipse of delay and goodput.
 
     Args:
-        points: Delay in seconds and goodput in bit/s of each sample, of all seeds.
+        points: Delay (s) and goodput (bit/s) of each sample, over all seeds.
     """
     n = len(points)
     if n < 2:

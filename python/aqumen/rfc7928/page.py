@@ -1,4 +1,4 @@
-"""The page of RFC 7928's evaluation: what its template shows, and delay against goodput as ellipses."""
+"""HTML report of the RFC 7928 evaluation, with delay against goodput as ellipses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["page"]
 COLOURS = ["#555b6e", "#1b6ca8", "#d1495b", "#2e933c", "#8d5a97", "#e28413", "#3a7d7c", "#6b4226"]
 WIDTH, HEIGHT, LEFT, BOTTOM = 360.0, 220.0, 46.0, 26.0
 LETTER, LINE = 6.0, 11.0
-"""About what a letter of a label takes, and a line."""
+"""Approximate width of a letter and height of a line of a label, pixels."""
 
 
 def page(
@@ -31,15 +31,15 @@ def page(
     spent: Mapping[str, dict[str, Any]] = MappingProxyType({}),
     safe: Mapping[str, Sequence[dict[str, Any]]] = MappingProxyType({}),
 ) -> str:
-    """The report as one HTML file: for each section delay against goodput, and the table.
+    """Return the report as one HTML file: delay against goodput and a table for each section.
 
     Args:
-        table: The rows.
-        aqms: The AQMs, beside the reference.
-        seeds: How many seeds.
-        command: The command that made it.
-        spent: What each costs, where that was measured.
-        safe: The safe range of each knob, where that was measured.
+        table: Result of `evaluation.rows`.
+        aqms: AQMs in addition to the reference.
+        seeds: Number of seeds.
+        command: Command that produced it.
+        spent: Cost of each AQM, if measured.
+        safe: Safe range of each parameter, if measured.
     """
     names = list(dict.fromkeys([REFERENCE, *aqms, *(row["aqm"] for row in table)]))
     found = []
@@ -99,7 +99,7 @@ def _range(param: dict[str, Any]) -> str:
 
 
 def _picture(own: Sequence[dict[str, Any]], names: Sequence[str], cell: str, window: str) -> tuple[str, Markup] | None:
-    """Title and drawing of delay against goodput; `None` where nothing was sampled."""
+    """Return title and drawing of delay against goodput; `None` without samples."""
     drawn = [(row["aqm"], row["ellipse"]) for row in own if row["ellipse"] is not None]
     if not drawn:
         return None
@@ -120,7 +120,7 @@ def _picture(own: Sequence[dict[str, Any]], names: Sequence[str], cell: str, win
     shapes, labels = [], []
     taken: list[tuple[float, float, float]] = []
     for aqm, e in drawn:
-        # The square root of the covariance matrix takes the unit circle to the ellipse.
+        # The Cholesky factor of the covariance matrix maps the unit circle to the ellipse.
         a, d, b = e["delay_std_s"], e["goodput_std_bps"], e["covariance"]
         slope = b / a if a else 0.0
         rest = math.sqrt(max(0.0, d * d - slope * slope))

@@ -1,1 +1,1 @@
-"""Views of results: tables, figures, reports, files for other programs."""
+"""Views of results: tables, plots, reports and exports."""

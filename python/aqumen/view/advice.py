@@ -1,4 +1,4 @@
-"""The page `docs/which-aqm.md`: three situations, who is ahead in each, and the rankings behind them."""
+"""Generator of `docs/which-aqm.md`: the best AQM of three situations, and the rankings behind it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from aqumen.view.tables import around, spread
 __all__ = ["NAMES", "page"]
 
 ROWS = 8
-"""How many AQMs a situation's table shows."""
+"""Maximum number of AQMs in a situation's table."""
 NAMED = 6
-"""How many of those that are tied are named."""
-NAMES: Mapping[str, str] = {OWN: "as they come", TARGET: "at the target of each place"}
+"""Maximum number of tied AQMs to name."""
+NAMES: Mapping[str, str] = {OWN: "with their defaults", TARGET: "at the target of each network"}
 
 
 def page(data: Mapping[str, Any], command: str, date: str) -> str:
-    """The page.
+    """Return the page as Markdown.
 
     Args:
         data: What `aqumen reproduce ranking --json` prints.
-        command: The command that made it.
-        date: The day, as 2026-11-22.
+        command: Command that produced the data.
+        date: Date, as 2026-11-22.
     """
     count = len(data["places"])
     parts = [
@@ -31,20 +31,18 @@ def page(data: Mapping[str, Any], command: str, date: str) -> str:
         "",
         f"Written by `{command} --record` on {date}, version {data['aqumen']}: {len(data['aqms'])} AQMs and profiles,"
         f" {count} networks; {data['seeds']} seeds each in the situations{_drawn(data)}, one in all other runs."
-        " Three situations, then all networks together. Where one AQM is"
-        " told apart from all others it is the pick; elsewhere who is ahead is a tie."
-        " Nothing here was tuned, and no AQM was given a value of its own: each is as `aqumen list aqms` has it. For a"
-        " line, a port or a cell of your own run `aqumen uplink`, `aqumen datacenter` or `aqumen cell`"
-        " ([a network of every day](everyday.md)).",
+        " Three situations come first, then all networks together. An AQM that is significantly better than all others"
+        " is the pick; otherwise the best are tied. AQMs run with the defaults of `aqumen list aqms`, untuned. For your"
+        " own line, port or cell run `aqumen uplink`, `aqumen datacenter` or `aqumen cell`"
+        " ([everyday networks](everyday.md)).",
         "",
-        "How to read it: in each network and for each figure the AQMs are ranked, 1 for the best. The *mean rank* is"
-        " over all of them. Mean ranks that differ by less than the *critical difference* (95 % for all pairs together)"
-        " are not told apart and share a letter of their *group*. In a situation the AQMs are ranked seed by seed, all"
-        " with the same traffic, and the"
-        " difference follows from how ranks scatter over the seeds (Tukey): it says who is ahead in these networks."
-        " Over all networks it follows from how many these are (Nemenyi), and each runs with one seed."
-        f"{_agreement(data['agreement'])} Behind ±, or behind − and +, stands how far the 95 % interval over the seeds"
-        " goes.",
+        "How to read it: AQMs are ranked by each metric in each network, 1 for the best; the *mean rank* is over all of"
+        " these. Mean ranks that differ by less than the *critical difference* (95 % for all pairs together) do not"
+        " differ significantly, and share a letter of their *group*. In a situation AQMs are ranked within each seed,"
+        " with equal traffic; the critical difference follows from the variance between seeds (Tukey) and applies to"
+        " these networks. Over all networks it follows from their number (Nemenyi); each runs with one seed."
+        f"{_agreement(data['agreement'])} Numbers after ±, or after − and +, are the distances to the ends of the 95 %"
+        " confidence interval over the seeds.",
         "",
     ]
     for situation, picked in zip(SITUATIONS, data["situations"], strict=True):
@@ -52,38 +50,37 @@ def page(data: Mapping[str, Any], command: str, date: str) -> str:
     parts += [
         "## All networks",
         "",
-        "Delay, utilisation and losses are those of the first bottleneck under test, all packets together. Under fair"
-        " queues that hides how short a sparse flow waits: the situations above tell it, this order does not. Networks"
-        " of one paper are alike, so that the critical differences, which take them for independent, are the least"
-        " there can be.",
+        "Delay, utilisation and losses are those of all packets at the first bottleneck under test. This hides the low"
+        " delay of sparse flows under fair queueing, which the situations show. Networks of one paper are similar;"
+        " critical differences assume independent networks and are therefore lower bounds.",
         "",
     ]
     for which in (OWN, TARGET):
         parts += _ranking(which, data["rankings"][which])
     parts += _moved(data["rankings"])
-    heads = "| network | target of the second ranking | run until | seeds, as they come |"
+    heads = "| network | target of the second ranking | run until | seeds, with defaults |"
     parts += ["## The networks", "", heads, "|---|---|---|---|"]
     parts += [
         f"| `{place['cell']}` | {place['target']} | {place['until'] or 'its end'} | {place['seeds']} |"
         for place in data["places"]
     ]
     if data["refused"]:
-        parts += ["", "Not ranked, since a network refuses it:", ""]
+        parts += ["", "Not ranked, since it cannot run in a network:", ""]
         parts += [f"- `{aqm}`: {why}" for aqm, why in data["refused"].items()]
     return "\n".join(parts) + "\n"
 
 
 def _drawn(data: Mapping[str, Any]) -> str:
-    """In how many networks all seeds ran beside those of the situations."""
+    """Describe how many other networks ran with all seeds."""
     compared = {cell for situation in SITUATIONS for cell in situation.cells}
     count = sum(place["seeds"] > 1 and place["cell"] not in compared for place in data["places"])
-    return f" and in {count} other networks, drawn at random" if count else ""
+    return f" and in {count} random other networks" if count else ""
 
 
 def _agreement(agreement: Mapping[str, Mapping[str, Any]]) -> str:
-    """How alike two seeds rank."""
+    """Describe the agreement of rankings between seeds."""
     parts = []
-    for where, heading in (("situations", "in one network of a situation"), ("drawn", "in one of those drawn")):
+    for where, heading in (("situations", "in a network of a situation"), ("drawn", "in a random network")):
         told = [
             f"{words} {one['mean']:.2f}{around(one['mean'], one['ci95'], '{:.2f}'.format)}"
             for key, words, _ in CRITERIA
@@ -94,8 +91,8 @@ def _agreement(agreement: Mapping[str, Mapping[str, Any]]) -> str:
     if not parts:
         return ""
     return (
-        " How alike two seeds rank all of them, by Kendall's tau (1: the same order), with the 95 % interval over"
-        f" the networks: {'; '.join(parts)}."
+        " Agreement of the rankings of two seeds, as Kendall's tau (1: equal order) with the 95 % interval over the"
+        f" networks: {'; '.join(parts)}."
     )
 
 
@@ -107,7 +104,7 @@ def _situation(situation: Situation, today: Mapping[str, str | None], picked: Ma
     means: Mapping[str, float] = ranked["means"]
     parts = [f"## {situation.title}", "", _ahead(picked, ranked), ""]
     if any(today.get(cell) for cell in situation.cells):
-        parts += [f"`{REFERENCE}` is the line as it is: without shapers, with the buffers of modem and provider.", ""]
+        parts += [f"`{REFERENCE}` is the line without shapers, with the buffers of modem and provider.", ""]
     kernel = picked["kernel"]
     chosen = list(means)[:ROWS]
     chosen += [aqm for aqm in (kernel, "droptail") if aqm is not None and aqm not in chosen]
@@ -128,28 +125,28 @@ def _situation(situation: Situation, today: Mapping[str, str | None], picked: Ma
 
 
 def _ahead(picked: Mapping[str, Any], ranked: Mapping[str, Any]) -> str:
-    """Who is ahead: a pick if it is told apart from all others, else a tie."""
+    """Name the best AQM if it is significantly better than all others, else the tie."""
     means: Mapping[str, float] = ranked["means"]
     best, kernel, critical = picked["pick"], picked["kernel"], ranked["critical_difference"]
     tied = [aqm for aqm in means if aqm in ranked["tied_with_best"] and aqm != best]
-    figures = f"over {ranked['figures']} figures{'' if critical is None else f' (critical difference {critical:.1f})'}"
+    figures = f"over {ranked['figures']} metrics{'' if critical is None else f' (critical difference {critical:.1f})'}"
     if not tied:
-        text = f"Pick: **`{best}`**, mean rank {means[best]:.1f} {figures}, told apart from every other."
+        text = f"Pick: **`{best}`**, mean rank {means[best]:.1f} {figures}, significantly better than every other."
     elif len(tied) == len(means) - 1:
         return (
-            f"No pick: so few seeds tell none of the {len(means)} apart {figures}. The order below, with `{best}`"
-            f" first by its mean rank of {means[best]:.1f}, is a lean, not a finding."
+            f"No pick: none of the {len(means)} differ significantly {figures} with so few seeds. The order below, with"
+            f" `{best}` first (mean rank {means[best]:.1f}), may be chance."
         )
     else:
         rest = f" and {len(tied) - NAMED} more" if len(tied) > NAMED else ""
         text = (
-            f"A tie of {len(tied) + 1} among {len(means)}: `{best}`, mean rank {means[best]:.1f} {figures}, is not told"
-            f" apart from {_list(tied[:NAMED])}{rest}."
+            f"A tie of {len(tied) + 1} among {len(means)}: `{best}`, mean rank {means[best]:.1f} {figures}, does not"
+            f" differ significantly from {_list(tied[:NAMED])}{rest}."
         )
     if kernel is None or kernel == best:
         return text
-    where = " is in the tie" if kernel in tied else " comes first, not with these" if tied else " comes first"
-    return f"{text} Of what a Linux kernel has, `{kernel}` (mean rank {means[kernel]:.1f}){where}."
+    where = " is in the tie" if kernel in tied else " is best, outside the tie" if tied else " is best"
+    return f"{text} Among the AQMs of the Linux kernel, `{kernel}` (mean rank {means[kernel]:.1f}){where}."
 
 
 def _ranking(which: str, found: Mapping[str, Any]) -> list[str]:
@@ -166,8 +163,8 @@ def _ranking(which: str, found: Mapping[str, Any]) -> list[str]:
     front = [aqm for aqm in found["front"] if aqm in main["means"]]
     parts += [
         f"In order of {what} (Kleinrock's power). Critical differences: {differences}. Friedman's statistic"
-        f" of the first: {main['friedman']:.0f} over {main['places']} networks. On the front of delay against"
-        f" utilisation, where nobody is better in one without being worse in the other: {_list(front)}.",
+        f" of the first: {main['friedman']:.0f} over {main['places']} networks. Pareto front of delay and utilisation:"
+        f" {_list(front)}.",
         "",
         f"| AQM | {' | '.join(f'rank by {words}' for _, words, _ in CRITERIA)} | group by {what} | delay / DropTail's"
         " | utilisation |",
@@ -187,7 +184,7 @@ def _ranking(which: str, found: Mapping[str, Any]) -> list[str]:
 
 
 def _moved(rankings: Mapping[str, Any]) -> list[str]:
-    """What the target alone explains: who moves most from one ranking to the other."""
+    """List the AQMs that move most between the two rankings, which shows the effect of their targets."""
     main, *_ = next(iter(CRITERIA))
     if any(rankings[which]["by"][main] is None for which in (OWN, TARGET)):
         return []
@@ -203,7 +200,7 @@ def _moved(rankings: Mapping[str, Any]) -> list[str]:
     if not told:
         return []
     return [
-        f"Who moves most from the first order to the second, by what its target alone did for it: {', '.join(told)}.",
+        f"Largest changes of place from the first ranking to the second, due to the target: {', '.join(told)}.",
         "",
     ]
 

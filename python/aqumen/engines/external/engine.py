@@ -16,18 +16,18 @@ __all__ = ["External", "Live", "Ns2", "Ns3"]
 
 
 class External(Engine):
-    """A program of its own."""
+    """An external simulator."""
 
     is_external = True
     in_real_time: ClassVar[bool] = False
-    """Whether two runs would make each other late."""
+    """Whether it runs in real time, so that concurrent runs would delay each other."""
 
     @abstractmethod
     def program(self) -> Path:
-        """The program; raises `EngineError` where it is not on this machine."""
+        """Return the program; raise `EngineError` if it is not installed."""
 
     def files(self) -> list[Path]:
-        """The program, and what describes a plan to it and reads its answer."""
+        """Return the program, and the code that translates plans and reads results."""
         here = Path(__file__).parent
         described = [file for folder in (here, here / self.kind) for file in sorted(folder.glob("*.py"))]
         return [*super().files(), *described, self.program()]
@@ -35,7 +35,7 @@ class External(Engine):
     def run_many(
         self, scenario: Scenario, jobs: Sequence[Job], threads: int, on_done: Callable[[int, Answer], bool]
     ) -> None:
-        """Run jobs side by side, each as a process; all end when this does."""
+        """Run jobs concurrently, each as a process; all processes end with this call."""
         import threading
         import time
         from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -52,41 +52,41 @@ class External(Engine):
                         break
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
-                # A thread may be about to start its program: until all have come back.
+                # Repeat until all threads have returned, since one may be about to start its process.
                 while any(one.running() for one in running):
                     _programs.stop(workers)
                     time.sleep(0.02)
 
 
 class Live(External):
-    """The kernel's own TCP, in real time, under `aqumend`."""
+    """The kernel's TCP in real time, run by `aqumend`."""
 
     kind = "live"
     title = "kernel"
     in_real_time = True
-    foreseen = False
+    has_estimate = False
 
     def program(self) -> Path:
-        """Where `aqumend` is."""
+        """Return the path of `aqumend`."""
         from aqumen.engines.external import live
 
         return live.find_program()
 
     def run(self, scenario: Scenario, job: Job, pcap: str | None = None, progress: Progress = None) -> Answer:
-        """Run one job; it takes as long as the scenario says."""
+        """Run one job in real time."""
         from aqumen.engines.external import live
 
         return live.run(scenario, job, progress)
 
 
 class Ns2(External):
-    """ns-2.35, told of a plan in Tcl."""
+    """ns-2.35, with a plan as a Tcl script."""
 
     kind = "ns2"
     title = "ns-2"
 
     def program(self) -> Path:
-        """Where `ns` is."""
+        """Return the path of `ns`."""
         from aqumen.engines.external import ns2
 
         try:
@@ -110,13 +110,13 @@ class Ns2(External):
 
 
 class Ns3(External):
-    """ns-3, as a program that is compiled once and told of a plan."""
+    """ns-3, with a program that is compiled once and reads a plan."""
 
     kind = "ns3"
     title = "ns-3"
 
     def program(self) -> Path:
-        """Where our program is; it is compiled where it is not."""
+        """Return the path of Aqumen's ns-3 program, which is compiled if needed."""
         from aqumen.engines.external import ns3
 
         try:
