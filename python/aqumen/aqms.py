@@ -825,7 +825,7 @@ class StAqmMo(SingleQueueAqm):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codel(SingleQueueAqm):
-    """CoDel: controlled delay: signals packets at the head while the least sojourn time of an interval is above a
+    """CoDel: controlled delay: signals packets at the head while the minimum sojourn time of an interval is above a
     target.
 
     Kind: single-queue. Source: Nichols, Jacobson, McGregor, Iyengar: Controlled Delay Active Queue Management, RFC
@@ -834,23 +834,23 @@ class Codel(SingleQueueAqm):
 
     name = "codel"
     target: float | str | None = _in("s")
-    """Sojourn time that a standing queue may have, TARGET (s; by default 0.005; above 0)."""
+    """Target sojourn time of a standing queue, TARGET (s; by default 0.005; above 0)."""
     interval: float | str | None = _in("s")
-    """Time over which the least sojourn time counts: a large round-trip time, INTERVAL (s; by default 0.1; above 0)."""
+    """Window of the minimum sojourn time, about a large round-trip time, INTERVAL (s; by default 0.1; above 0)."""
     mtu: float | str | None = _in("B")
-    """With this much or less left in the queue nothing is signalled (B; by default 1500; at least 0; at most
+    """No packet is signalled with at most this much left in the queue (B; by default 1500; at least 0; at most
     1000000000)."""
     ce_threshold: float | str | None = _in("s")
     """Sojourn time above which ECN-capable packets are marked, Linux's ce_threshold (s; by default none: off; above
     0)."""
     ce_threshold_selector: Literal["any", "ect0", "ect1"] | None = None
-    """Which packets `ce_threshold` marks: all that are ECN-capable, or those of one codepoint (ect1: L4S) (by default
+    """Packets that `ce_threshold` marks: all ECN-capable ones, or those of one codepoint (ect1: L4S) (by default
     any)."""
     schedule: Literal["due", "now"] | None = None
-    """From when the next signal after a mark counts: when that mark was due, or when it was made, as in ns-3 (by
-    default due)."""
+    """Start of the gap after a mark: the due time of the mark, or its actual time, as in ns-3 (now) (by default
+    due)."""
     arithmetic: Literal["exact", "linux"] | None = None
-    """Time, 1/sqrt(count) and parts of a quantum: exact, or rounded and by Newton steps as in Linux (by default
+    """Time, 1/sqrt(count) and fractions of a quantum: exact, or rounded and by Newton steps as in Linux (by default
     exact)."""
     limit: float | str | None = _in("pkt")
     """Packets that may wait, if the link's buffer holds more (pkt; by default the link's buffer; above 0)."""
@@ -876,32 +876,31 @@ class Pie(SingleQueueAqm):
     beta: float | str | None = _in("Hz")
     """Weight of the delay's change (Hz; by default 1.25; at least 0)."""
     burst: float | str | None = _in("s")
-    """Time for which a burst at an empty queue is spared, MAX_BURST (s; by default 0.15; at least 0)."""
+    """Burst allowance after an empty queue, MAX_BURST (s; by default 0.15; at least 0)."""
     auto_tune: bool | None = None
     """Scale the steps down while the probability is small (by default true)."""
     cap: bool | None = None
-    """From a probability of 0.1 on, rise by at most 0.02 an update (by default true)."""
+    """Limit increments to 0.02 per update from a probability of 0.1 on (by default true)."""
     delay_boost: bool | None = None
-    """Above a delay of 250 ms rise by 0.02 an update, as Linux does (by default false)."""
+    """Add 0.02 per update above a delay of 250 ms, as Linux does (by default false)."""
     derandomize: bool | None = None
-    """Space signals out by summing the probability since the last one (by default true)."""
+    """De-randomization: space signals by the sum of probabilities since the last one (by default true)."""
     on_off: bool | None = None
-    """Work only from a third of the buffer on, until the queue has been empty with p = 0 (by default false)."""
+    """Activate at a third of the buffer, deactivate once the queue is empty and p = 0 (by default false)."""
     delay: Literal["sojourn", "rate"] | None = None
-    """Take the delay from the last packet's sojourn time, or from the backlog and the measured departure rate (by
-    default sojourn)."""
+    """Source of the delay: sojourn time of the last packet, or backlog over measured departure rate (by default
+    sojourn)."""
     mean_packet: float | str | None = _in("B")
-    """With two of these or less waiting nothing is signalled; the size that `bytemode` compares with (B; by default the
+    """No packet is signalled with at most two of these waiting; reference size of `bytemode` (B; by default the
     network's packet size; above 0)."""
     mark_p: float | str | None = None
     """Highest probability at which packets are marked, MAX_ECNTH (by default 0.1; at least 0; at most 1)."""
     start: float | str | None = _in("s")
-    """When the first update comes; Linux: 500 ms (s; by default an interval; above 0)."""
+    """Time of the first update; Linux: 500 ms (s; by default an interval; above 0)."""
     safeguards: Literal["rfc8033", "linux"] | None = None
-    """Burst allowance, sparing of short queues and delays, spacing and decay: as in the RFC, or as in Linux (by default
-    rfc8033)."""
+    """Variant of burst allowance, safeguard, de-randomization and decay (by default rfc8033)."""
     bytemode: bool | None = None
-    """The probability of a packet below mean_packet shrinks with its size (by default false)."""
+    """Scale the probability of packets below mean_packet with their size (by default false)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
     anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
@@ -941,7 +940,7 @@ class Pi2(SingleQueueAqm):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cobalt(SingleQueueAqm):
-    """COBALT: CoDel for traffic that answers, BLUE for traffic that does not.
+    """COBALT: CoDel for responsive traffic, BLUE for unresponsive traffic.
 
     Kind: single-queue. Source: Palmei, Gupta, Imputato, Morton, Tahiliani, Avallone, Taht: Design and evaluation of
     COBALT queue discipline, 2019.
@@ -949,20 +948,20 @@ class Cobalt(SingleQueueAqm):
 
     name = "cobalt"
     target: float | str | None = _in("s")
-    """Sojourn time that a standing queue may have, TARGET (s; by default 0.005; above 0)."""
+    """Target sojourn time of a standing queue, TARGET (s; by default 0.005; above 0)."""
     interval: float | str | None = _in("s")
-    """Time over which the least sojourn time counts: a large round-trip time, INTERVAL (s; by default 0.1; above 0)."""
+    """Window of the minimum sojourn time, about a large round-trip time, INTERVAL (s; by default 0.1; above 0)."""
     mtu: float | str | None = _in("B")
-    """With this much or less left in the queue CoDel is quiet; zero: it never is for that reason (B; by default 0; at
-    least 0; at most 1000000000)."""
+    """CoDel is inactive with at most this much left in the queue; 0: no such rule (B; by default 0; at least 0; at most
+    1000000000)."""
     increment: float | str | None = None
     """BLUE's step at an overflow (by default 0.00390625; at least 0; at most 1)."""
     decrement: float | str | None = None
     """BLUE's step at an empty queue (by default 0.000244140625; at least 0; at most 1)."""
     blue_threshold: float | str | None = _in("s")
-    """Sojourn time above which BLUE sees an overflow (s; by default 0.4; above 0)."""
+    """Sojourn time that counts as an overflow for BLUE (s; by default 0.4; above 0)."""
     arithmetic: Literal["exact", "linux"] | None = None
-    """Time, 1/sqrt(count) and parts of a quantum: exact, or rounded and by Newton steps as in Linux (by default
+    """Time, 1/sqrt(count) and fractions of a quantum: exact, or rounded and by Newton steps as in Linux (by default
     exact)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
@@ -970,7 +969,7 @@ class Cobalt(SingleQueueAqm):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FqCodel(Aqm):
-    """FQ-CoDel: flow queueing with CoDel in each queue: flows share the link, and sparse ones hardly wait.
+    """FQ-CoDel: flow queueing with CoDel in each queue: flows share the link fairly, and sparse flows hardly wait.
 
     Kind: multi-queue. Source: Hoeiland-Joergensen, McKenney, Taht, Gettys, Dumazet: The Flow Queue CoDel packet
     scheduler and AQM algorithm, RFC 8290, 2018.
@@ -980,7 +979,7 @@ class FqCodel(Aqm):
     queues: float | str | None = None
     """Queues that flows are hashed to (by default 1024; at least 1; at most 65536)."""
     quantum: float | str | None = _in("B")
-    """Bytes that a queue may send in its turn (B; by default 1514; at least 1; at most 1000000000)."""
+    """Bytes that a queue may send per round (B; by default 1514; at least 1; at most 1000000000)."""
     limit: float | str | None = _in("pkt")
     """Packets that may wait in all queues, if the link's buffer holds more (pkt; by default the link's buffer; above
     0)."""
@@ -991,37 +990,37 @@ class FqCodel(Aqm):
     """`memory` counts what the buffers of packets take in a kernel (2304 B for 1500), not their bytes on the wire (by
     default true)."""
     drop_batch: float | str | None = _in("pkt")
-    """Most packets that the fattest queue loses at once when the limit is passed (pkt; by default 64; at least 1; at
+    """Maximum number of packets that the fattest queue loses at once at overflow (pkt; by default 64; at least 1; at
     most 1000000)."""
     emptied: Literal["old", "gone"] | None = None
-    """A new queue that is found empty: a round among the old ones (RFC 8290), or nothing if there are none (Linux) (by
+    """An emptied new queue becomes old (RFC 8290), or is removed if there are no old queues (gone, as in Linux) (by
     default old)."""
     backlog: Literal["queue", "all"] | None = None
     """Backlog that CoDel compares with `mtu`: of its own queue (RFC 8289, ns-3), or of all queues (Linux) (by default
     all)."""
     half: Literal["bytes", "packets"] | None = None
-    """Half of what the fattest queue loses when the limit is passed: its bytes (Linux), or its packets (RFC 8290) (by
-    default bytes)."""
+    """Unit of the half that the fattest queue loses at overflow: bytes (Linux) or packets (RFC 8290) (by default
+    bytes)."""
     count_drops: bool | None = None
-    """Packets that the fattest queue loses add to CoDel's count, as in Linux (by default true)."""
+    """Add the packets that the fattest queue loses to CoDel's count, as in Linux (by default true)."""
     target: float | str | None = _in("s")
-    """Sojourn time that a standing queue may have, TARGET (s; by default 0.005; above 0)."""
+    """Target sojourn time of a standing queue, TARGET (s; by default 0.005; above 0)."""
     interval: float | str | None = _in("s")
-    """Time over which the least sojourn time counts: a large round-trip time, INTERVAL (s; by default 0.1; above 0)."""
+    """Window of the minimum sojourn time, about a large round-trip time, INTERVAL (s; by default 0.1; above 0)."""
     mtu: float | str | None = _in("B")
-    """With this much or less left in the queue nothing is signalled (B; by default 1500; at least 0; at most
+    """No packet is signalled with at most this much left in the queue (B; by default 1500; at least 0; at most
     1000000000)."""
     ce_threshold: float | str | None = _in("s")
     """Sojourn time above which ECN-capable packets are marked, Linux's ce_threshold (s; by default none: off; above
     0)."""
     ce_threshold_selector: Literal["any", "ect0", "ect1"] | None = None
-    """Which packets `ce_threshold` marks: all that are ECN-capable, or those of one codepoint (ect1: L4S) (by default
+    """Packets that `ce_threshold` marks: all ECN-capable ones, or those of one codepoint (ect1: L4S) (by default
     any)."""
     schedule: Literal["due", "now"] | None = None
-    """From when the next signal after a mark counts: when that mark was due, or when it was made, as in ns-3 (by
-    default due)."""
+    """Start of the gap after a mark: the due time of the mark, or its actual time, as in ns-3 (now) (by default
+    due)."""
     arithmetic: Literal["exact", "linux"] | None = None
-    """Time, 1/sqrt(count) and parts of a quantum: exact, or rounded and by Newton steps as in Linux (by default
+    """Time, 1/sqrt(count) and fractions of a quantum: exact, or rounded and by Newton steps as in Linux (by default
     exact)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
@@ -1039,7 +1038,7 @@ class FqPie(Aqm):
     queues: float | str | None = None
     """Queues that flows are hashed to (by default 1024; at least 1; at most 65536)."""
     quantum: float | str | None = _in("B")
-    """Bytes that a queue may send in its turn (B; by default 1514; at least 1; at most 1000000000)."""
+    """Bytes that a queue may send per round (B; by default 1514; at least 1; at most 1000000000)."""
     limit: float | str | None = _in("pkt")
     """Packets that may wait in all queues, if the link's buffer holds more (pkt; by default the link's buffer; above
     0)."""
@@ -1050,13 +1049,13 @@ class FqPie(Aqm):
     """`memory` counts what the buffers of packets take in a kernel (2304 B for 1500), not their bytes on the wire (by
     default true)."""
     drop_batch: float | str | None = _in("pkt")
-    """Most packets that the fattest queue loses at once when the limit is passed (pkt; by default 64; at least 1; at
+    """Maximum number of packets that the fattest queue loses at once at overflow (pkt; by default 64; at least 1; at
     most 1000000)."""
     emptied: Literal["old", "gone"] | None = None
-    """A new queue that is found empty: a round among the old ones (RFC 8290), or nothing if there are none (Linux) (by
+    """An emptied new queue becomes old (RFC 8290), or is removed if there are no old queues (gone, as in Linux) (by
     default old)."""
     overflow: Literal["fattest", "arriving"] | None = None
-    """Packet to drop at the limit: one of the longest queue (RFC 8290), or the arriving one, as in Linux (by default
+    """Packets dropped at overflow: from the fattest queue (RFC 8290), or the arriving one, as in Linux (by default
     fattest)."""
     target: float | str | None = _in("s")
     """Queueing delay, QDELAY_REF (s; by default 0.015; above 0)."""
@@ -1067,40 +1066,39 @@ class FqPie(Aqm):
     beta: float | str | None = _in("Hz")
     """Weight of the delay's change (Hz; by default 1.25; at least 0)."""
     burst: float | str | None = _in("s")
-    """Time for which a burst at an empty queue is spared, MAX_BURST (s; by default 0.15; at least 0)."""
+    """Burst allowance after an empty queue, MAX_BURST (s; by default 0.15; at least 0)."""
     auto_tune: bool | None = None
     """Scale the steps down while the probability is small (by default true)."""
     cap: bool | None = None
-    """From a probability of 0.1 on, rise by at most 0.02 an update (by default true)."""
+    """Limit increments to 0.02 per update from a probability of 0.1 on (by default true)."""
     delay_boost: bool | None = None
-    """Above a delay of 250 ms rise by 0.02 an update, as Linux does (by default false)."""
+    """Add 0.02 per update above a delay of 250 ms, as Linux does (by default false)."""
     derandomize: bool | None = None
-    """Space signals out by summing the probability since the last one (by default true)."""
+    """De-randomization: space signals by the sum of probabilities since the last one (by default true)."""
     on_off: bool | None = None
-    """Work only from a third of the buffer on, until the queue has been empty with p = 0 (by default false)."""
+    """Activate at a third of the buffer, deactivate once the queue is empty and p = 0 (by default false)."""
     delay: Literal["sojourn", "rate"] | None = None
-    """Take the delay from the last packet's sojourn time, or from the backlog and the measured departure rate (by
-    default sojourn)."""
+    """Source of the delay: sojourn time of the last packet, or backlog over measured departure rate (by default
+    sojourn)."""
     mean_packet: float | str | None = _in("B")
-    """With two of these or less waiting nothing is signalled; the size that `bytemode` compares with (B; by default the
+    """No packet is signalled with at most two of these waiting; reference size of `bytemode` (B; by default the
     network's packet size; above 0)."""
     mark_p: float | str | None = None
     """Highest probability at which packets are marked, MAX_ECNTH (by default 0.1; at least 0; at most 1)."""
     start: float | str | None = _in("s")
-    """When the first update comes; Linux: 500 ms (s; by default an interval; above 0)."""
+    """Time of the first update; Linux: 500 ms (s; by default an interval; above 0)."""
     safeguards: Literal["rfc8033", "linux"] | None = None
-    """Burst allowance, sparing of short queues and delays, spacing and decay: as in the RFC, or as in Linux (by default
-    rfc8033)."""
+    """Variant of burst allowance, safeguard, de-randomization and decay (by default rfc8033)."""
     bytemode: bool | None = None
-    """The probability of a packet below mean_packet shrinks with its size (by default false)."""
+    """Scale the probability of packets below mean_packet with their size (by default false)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dualpi2(Aqm):
-    """DualPI2: two coupled queues: scalable (L4S) traffic is marked early and served first, classic traffic held at a
-    delay.
+    """DualPI2: two coupled queues: scalable (L4S) traffic is marked early and served first, classic traffic has a
+    target delay.
 
     Kind: multi-queue. Source: RFC 9332.
     """
@@ -1119,8 +1117,8 @@ class Dualpi2(Aqm):
     k: float | str | None = None
     """Coupling factor: L4S packets are marked with k p' (by default 2; at least 1; at most 100)."""
     l4s: Literal["ramp", "step", "packets"] | None = None
-    """Marking of the L queue by its own delay: from min_th on ever more (ramp), all beyond `step`, or all with more
-    than `step_packets` behind (by default ramp)."""
+    """Marking in the L queue: probability rises from min_th on (ramp), all packets above delay `step`, or with more
+    than `step_packets` behind them (packets) (by default ramp)."""
     min_th: float | str | None = _in("s")
     """Delay of the L queue where the ramp begins, minTh (s; by default 0.0008; at least 0; at most 1000)."""
     range: float | str | None = _in("s")
@@ -1140,16 +1138,16 @@ class Dualpi2(Aqm):
     shift: float | str | None = _in("s")
     """Head start of the L queue with ts-fifo (s; by default 0.05; at least 0; at most 1000)."""
     overload: bool | None = None
-    """Drop L4S packets, and drop instead of marking, when p' is too high to regulate (by default true)."""
+    """Drop L4S packets, and drop instead of marking, if p' is too high for marks to regulate (by default true)."""
     selection: Literal["recur", "random"] | None = None
-    """Which packets are chosen: evenly spaced (recur), or each by chance (by default recur)."""
+    """Selection of packets: evenly spaced (recur) or random (by default recur)."""
     min_backlog: float | str | None = _in("B")
-    """With less than this left in both queues together nothing is signalled for p'; Linux: two full packets, 3000 B (B;
-    by default 0; at least 0; at most 1000000000)."""
+    """With less than this left in both queues p' causes no signals; Linux: two full packets, 3000 B (B; by default 0;
+    at least 0; at most 1000000000)."""
     drop_early: bool | None = None
-    """Decide for p' when a packet arrives instead of when it leaves, as Linux can (by default false)."""
+    """Decide for p' at arrival instead of at dequeue, a Linux option (by default false)."""
     any_ect: bool | None = None
-    """ECT(0) goes to the L queue, too, as Linux can (by default false)."""
+    """Send ECT(0) to the L queue too, a Linux option (by default false)."""
     limit: float | str | None = _in("pkt")
     """Packets that may wait in both queues, if the link's buffer holds more (pkt; by default the link's buffer; above
     0)."""
@@ -1168,53 +1166,53 @@ class Cake(Aqm):
     """Queues of each tin that flows are hashed to, rounded up to a multiple of 8 (by default 1024; at least 8; at most
     65536)."""
     quantum: float | str | None = _in("B")
-    """Bytes that a queue may send in its turn (B; by default the tin's rate in bytes a second / 4096, at least 300, at
+    """Bytes that a queue may send per round (B; by default the tin's rate in bytes a second / 4096, at least 300, at
     most 1514 or mtu; at least 1; at most 1000000000)."""
     limit: float | str | None = _in("pkt")
     """Packets that may wait in all queues, if the link's buffer holds more (pkt; by default the link's buffer; above
     0)."""
     memory: float | str | None = _in("B")
-    """Memory that the buffers of the packets may take in a kernel (2304 B for 1500) (B; by default what the rate brings
-    in 4 intervals, at least 4 MiB, at most 10240 mtu; at least 1; at most 1000000000000000)."""
+    """Limit of the memory of packet buffers in a kernel (2304 B for 1500) (B; by default what the rate brings in 4
+    intervals, at least 4 MiB, at most 10240 mtu; at least 1; at most 1000000000000000)."""
     isolation: (
         Literal["triple", "dual-src", "dual-dst", "flows", "hosts", "src-host", "dst-host", "flow-blind"] | None
     ) = None
-    """Queues and first level of fairness: by flow and both hosts (triple), by flow and source or destination (dual), by
-    flow alone, by host alone, or one queue for all (by default triple)."""
+    """Queues and fairness: per flow, fair between both hosts (triple) or between sources or destinations (dual); per
+    flow only; per host only; one queue for all (by default triple)."""
     rate: float | str | None = _in("bit/s")
-    """Rate from which target, interval, quantum and tins' shares are made; 0: unlimited, they are as given (bit/s; by
+    """Rate that determines target, interval, quantum and the rates of tins; 0: unlimited, values as given (bit/s; by
     default the link's, as it changes; at least 0; at most 1000000000000000)."""
     mtu: float | str | None = _in("B")
-    """A full packet: the target is at least 1.5 times its time, and a sojourn time of 4 times its time is let be (B; by
-    default 1514; at least 1; at most 1000000000)."""
+    """Size of a full packet: the target is at least 1.5 of its transmission times; sojourn times up to 4 of them are
+    exempt (B; by default 1514; at least 1; at most 1000000000)."""
     target: float | str | None = _in("s")
-    """Sojourn time that a standing queue may have, TARGET (s; by default 0.005; above 0)."""
+    """Target sojourn time of a standing queue, TARGET (s; by default 0.005; above 0)."""
     interval: float | str | None = _in("s")
-    """Time over which the least sojourn time counts: a large round-trip time, INTERVAL (s; by default 0.1; above 0)."""
+    """Window of the minimum sojourn time, about a large round-trip time, INTERVAL (s; by default 0.1; above 0)."""
     arithmetic: Literal["exact", "linux"] | None = None
-    """Time, 1/sqrt(count) and parts of a quantum: exact, or rounded and by Newton steps as in Linux (by default
+    """Time, 1/sqrt(count) and fractions of a quantum: exact, or rounded and by Newton steps as in Linux (by default
     exact)."""
     increment: float | str | None = None
     """BLUE's step at an overflow (by default 0.00390625; at least 0; at most 1)."""
     decrement: float | str | None = None
     """BLUE's step at an empty queue (by default 0.000244140625; at least 0; at most 1)."""
     tins: Literal["diffserv3", "diffserv4", "besteffort"] | None = None
-    """Traffic classes by DSCP: best effort, background and latency-sensitive (diffserv3), streaming besides
-    (diffserv4), or one (by default diffserv3)."""
+    """Traffic classes by DSCP: best effort, background and latency-sensitive (diffserv3), also streaming (diffserv4),
+    or one (by default diffserv3)."""
     ack_filter: Literal["off", "on", "aggressive"] | None = None
-    """Drop acknowledgements that later ones in their queue make superfluous: all but two, or all but one (by default
-    off)."""
+    """Drop acknowledgements that later ones in their queue make redundant: all but two (on), or all but one
+    (aggressive) (by default off)."""
     ingress: bool | None = None
-    """The link stands behind the bottleneck: what is dropped counts as sent, and more is let be the more flows there
-    are (by default false)."""
+    """The link is downstream of the bottleneck: drops count as sent, and longer sojourn times are exempt with more
+    flows (by default false)."""
     overhead: float | str | None = _in("B")
-    """Bytes by which a packet counts for more on the line, in turns and the rates of tins; tc's overhead (B; by default
-    0; at least -64; at most 256)."""
+    """Bytes added to each packet on the line, for turns and the rates of tins; tc's overhead (B; by default 0; at least
+    -64; at most 256)."""
     mpu: float | str | None = _in("B")
-    """Least that a packet counts, with its overhead; tc's mpu (B; by default 0; at least 0; at most 256)."""
+    """Least size of a packet on the line, with its overhead; tc's mpu (B; by default 0; at least 0; at most 256)."""
     atm: Literal["noatm", "atm", "ptm"] | None = None
-    """Cells that the line is made of, by tc's names: none, ATM's of 53 bytes that carry 48, or PTM's 65 for 64 (by
-    default noatm)."""
+    """Cells of the line, by tc's names: none, ATM (53 bytes carry 48), or PTM (65 bytes carry 64) (by default
+    noatm)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
@@ -1232,10 +1230,10 @@ class Sfq(Aqm):
     perturb: float | str | None = _in("s")
     """Time after which the hash is changed; 0: never (s; by default 0; at least 0; at most 1000000)."""
     head_drop: bool | None = None
-    """A queue that has to give way loses its first packet instead of its last (by default false)."""
+    """Drop the first packet of the longest queue instead of its last (by default false)."""
     quantum: float | str | None = _in("B")
-    """Bytes that a queue may send in its turn; Linux: a full packet (B; by default none: a packet a turn; at least 1;
-    at most 1000000000)."""
+    """Bytes that a queue may send per round; Linux: a full packet (B; by default none: a packet a turn; at least 1; at
+    most 1000000000)."""
     limit: float | str | None = _in("pkt")
     """Packets that may wait in all queues, if the link's buffer holds more; Linux: 127 (pkt; by default the link's
     buffer; above 0)."""
@@ -1258,6 +1256,6 @@ class Drr(Aqm):
     queues: float | str | None = None
     """Queues that flows are hashed to (by default 1024; at least 1; at most 65536)."""
     quantum: float | str | None = _in("B")
-    """Bytes that a queue may send in its turn (B; by default 1514; at least 1; at most 1000000000)."""
+    """Bytes that a queue may send per round (B; by default 1514; at least 1; at most 1000000000)."""
     head_drop: bool | None = None
-    """A queue that has to give way loses its first packet instead of its last (by default false)."""
+    """Drop the first packet of the longest queue instead of its last (by default false)."""

@@ -73,7 +73,7 @@ def test_design_for_people_names_margins_and_warnings(capsys):
         ("pi --capacity 30Mbit --flows 60 --r0 246ms --map flows=1:2", "--map needs --plot"),
         ("pi --capacity 30Mbit --flows 60 --r0 246ms --map flows --plot x.png", "AXIS=FROM:TO"),
         ("codel --capacity 30Mbit --flows 60 --r0 246ms", "no linear law"),
-        ("fq-codel --capacity 30Mbit --flows 60 --r0 246ms", "a queue of its own"),
+        ("fq-codel --capacity 30Mbit --flows 60 --r0 246ms", "its own queue"),
         ("pi", "--capacity and --flows of a network, or --scenario FILE"),
         ("pi --capacity 30Mbit --flows 60 --r0 246ms --cycles", "--cycles needs --map"),
         ("pi --capacity 30Mbit --flows 60 --r0 246ms --queue x", "--queue needs --scenario"),
