@@ -236,7 +236,7 @@ def test_the_copy_of_a_session_has_the_controller_s_state(controller):
         (PI, {"method": "euler"}, "method = 'euler': choose from: tustin, zoh"),
         (PI, {"unit": "s"}, "unit = 's': choose from: packets, delay"),
         (PI, {"reference": -1}, "reference = -1: packets, a finite number of at least 0"),
-        (PI, {"name": "My Pi"}, "the name `My Pi` must be words"),
+        (PI, {"name": "My Pi"}, "the name `My Pi` must consist of words"),
     ],
 )
 def test_what_is_no_controller_is_refused_in_one_line(controller, options, told):

@@ -31,6 +31,7 @@ BY_POSITION = {
     "replay": ["Replay"],
     "view.report.picture": ["Endpoints"],
     "scenario": ["Scenario"],
+    "session": ["FlowState", "Observation", "WaitingPacket"],
     "_vectors": ["Replay"],
 }
 """Classes that our own code makes by position; all others are made by keyword."""
