@@ -54,7 +54,7 @@ def data(line):
 def test_the_ranking_has_a_point_with_its_interval_for_each_aqm_the_best_on_top():
     told = {"n": 2, "mean": 0.01, "ci95": (0.008, 0.013)}
     alone = {"n": 1, "mean": 0.03, "ci95": None}
-    summaries = {"pie": {"k": told}, "none": {"k": {"n": 0}}, "codel": {"k": alone}}
+    summaries = {"pie": {"k": told}, "none": {"k": {"n": 0, "mean": None, "ci95": None}}, "codel": {"k": alone}}
     made = comparison({aqm: [] for aqm in summaries}, summaries=summaries)
     axes, drawn = axes_of(figures._ranking, made)
     assert drawn

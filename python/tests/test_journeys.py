@@ -168,7 +168,7 @@ def test_a_control_engineer_gets_margins_a_plot_and_matlab(desk):
 
 def test_what_an_installation_lacks_is_said_with_what_to_get(desk):
     for line, expect in (
-        ("aqumen validate vectors", r"a checkout of Aqumen, with cargo: clone it, and install Rust"),
+        ("aqumen validate vectors", r"a checkout of Aqumen and cargo: clone it, and install Rust"),
         ("aqumen validate ns3", r"in a checkout of Aqumen|apt-get install"),
         ("aqumen validate ns2", r"in a checkout of Aqumen|apt-get install"),
     ):

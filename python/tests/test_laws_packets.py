@@ -189,7 +189,7 @@ def test_both_queues_are_designed_for(capsys):
     assert json.loads(capsys.readouterr().out)["coupled"] == both
     assert main([*args, "--scalable", "10"]) == 0
     told = capsys.readouterr()
-    assert "Both queues" in told.out
+    assert "Coupled queues" in told.out
     assert "packets keep their order" in told.err
     assert not any("order" in warning for warning in theory.coupled("dualpi2:selection=random", **NETWORK)["warnings"])
 
@@ -199,8 +199,8 @@ def test_both_queues_are_designed_for(capsys):
     [
         ("pi2", {}, "scalable flows need dualpi2"),
         ("dualpi2", {"scalable": 0}, "scalable = 0: must be an integer of at least 1"),
-        ("dualpi2", {"scalable": 2.5}, "scalable = 2.5: must be a whole number"),
-        ("dualpi2", {"flows": math.inf}, "flows = inf: must be a whole number"),
+        ("dualpi2", {"scalable": 2.5}, "scalable = 2.5: must be an integer of at least 1"),
+        ("dualpi2", {"flows": math.inf}, "flows = inf: must be an integer of at least 1"),
         ("dualpi2", {"flows": 0}, "flows = 0: must be"),
         ("dualpi2", {"classic": "bbr"}, "unknown classic sender `bbr`"),
     ],

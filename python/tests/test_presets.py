@@ -1,6 +1,7 @@
 """Everyday networks by numbers: what each option changes in the scenario, what the answer says of runs made up for it,
 and how figures are shown."""
 
+import collections
 import json
 import math
 import re
@@ -221,11 +222,12 @@ class Run:
     """A run with figures made up."""
 
     def __init__(self, groups, spec="droptail", seed=1):
-        self.groups, self.spec, self.seed = groups, spec, seed
+        self.spec, self.seed = spec, seed
+        self.data = {"flows": collections.defaultdict(lambda: {"steady": {}})}
+        self.data["flows"].update({name: {"steady": metrics} for name, metrics in groups.items()})
 
     def flow_group(self, name, window):
-        assert window == "steady"
-        return self.groups.get(name, {})
+        return self.data["flows"][name][window]
 
 
 def felt_of(situation, groups):

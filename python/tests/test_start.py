@@ -67,7 +67,7 @@ def shell(command, **environment):
 def test_a_reader_that_leaves_is_no_failure(what, reader, unbuffered):
     done = shell(f"{what} | {reader}", PYTHONUNBUFFERED=unbuffered)
     assert done.returncode == 0
-    assert "aqumen:" not in done.stderr.replace("aqumen: every AQM", "").replace("aqumen: units", "")
+    assert "aqumen:" not in done.stderr.replace("aqumen: every single-queue AQM", "").replace("aqumen: units", "")
     assert "Traceback" not in done.stderr
     assert "Exception" not in done.stderr
 

@@ -189,10 +189,9 @@ def test_theory_stands_beside_what_was_measured_in_one_unit():
     each = SimpleNamespace(
         link="bottleneck",
         window="steady",
-        predicted=predicted,
-        measured=measured,
         point={"window_pkts": 12.349},
         notes=["close"],
+        to_dict=lambda: {"predicted": predicted, "measured": measured},
     )
     table, note = theory_of([each])
     assert list(cells(table)[0].values()) == [

@@ -66,5 +66,5 @@ def test_a_replay_that_failed_is_no_answer(monkeypatch: pytest.MonkeyPatch, out:
 
 def test_a_replay_needs_cargo(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: None)
-    with pytest.raises(EngineError, match="replay in a checkout of Aqumen, with cargo"):
+    with pytest.raises(EngineError, match="need a checkout of Aqumen and cargo"):
         replay()
