@@ -98,7 +98,7 @@ def test_several_papers_stand_one_after_the_other():
     other = replace(OUTCOME, paper=replace(PAPER, name="more", recorded={}), seeds=3, quick=True)
     text = made((other, OUTCOME))
     assert "<p>3, 10 seeds, engine packet." in text
-    assert "A quick run: slow experiments are left out" in text
+    assert "A quick run leaves out slow experiments" in text
     assert [text.index(f"<h2 id='{name}'>") for name in ("more", "none")] == sorted(
         text.index(f"<h2 id='{name}'>") for name in ("more", "none")
     )

@@ -260,13 +260,7 @@ type Steps<'py> = (Bound<'py, PyArray2<f32>>, Bound<'py, PyArray2<f64>>, Bound<'
 impl Environments {
     /// Makes room for `count` environments, which are stepped by `period_s` at a time.
     #[new]
-    fn new(
-        count: usize,
-        period_s: f64,
-        history: usize,
-        delay_scale_s: f64,
-        aqm: Option<ParameterActions>,
-    ) -> Self {
+    fn new(count: usize, period_s: f64, history: usize, delay_scale_s: f64, aqm: Option<ParameterActions>) -> Self {
         let runs = Mutex::new((0..count).map(|_| None).collect());
         Environments { runs, period: Span::from_secs_f64(period_s), history, delay_scale_s, aqm }
     }

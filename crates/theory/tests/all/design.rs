@@ -322,7 +322,7 @@ fn dualpi2_answers_by_its_classic_queue_and_flow_queues_say_why_not() {
     assert!((dual.operating_point.at.queue_pkts - 18.75).abs() < 1e-9);
     assert_eq!(dual.operating_point, alone.operating_point);
     assert_eq!(dual.margins, alone.margins);
-    assert!(dual.warnings[0].contains("its classic queue, with classic traffic alone"), "{:?}", dual.warnings);
+    assert!(dual.warnings[0].contains("its classic queue, with classic traffic only"), "{:?}", dual.warnings);
     for name in ["fq-codel", "fq-pie", "cake", "sfq", "drr"] {
         let error = analyse(&choice(name, &[], network), &conditions(&network)).unwrap_err().to_string();
         assert!(error.starts_with(&format!("{name} has no linear law: each flow has a queue of its own")), "{error}");
