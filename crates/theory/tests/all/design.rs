@@ -325,7 +325,7 @@ fn dualpi2_answers_by_its_classic_queue_and_flow_queues_say_why_not() {
     assert!(dual.warnings[0].contains("its classic queue, with classic traffic only"), "{:?}", dual.warnings);
     for name in ["fq-codel", "fq-pie", "cake", "sfq", "drr"] {
         let error = analyse(&choice(name, &[], network), &conditions(&network)).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("{name} has no linear law: each flow has a queue of its own")), "{error}");
+        assert!(error.starts_with(&format!("{name} has no linear law: each flow has its own queue")), "{error}");
     }
 }
 
