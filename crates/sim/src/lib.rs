@@ -30,6 +30,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`run`] goes from start to end; a [`Session`] stops where its user wants.
+//!
 //! Reading order: `engine` (logical processes and their mailboxes), `network` (ports and `paths` of a plan), `calendar`
 //! (the event queue of a process), `measure` and `report` (metrics). Traffic sources are in the crate `aqumen-traffic`;
 //! ports, media and losses are in `aqumen-network`.
