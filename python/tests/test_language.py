@@ -21,14 +21,14 @@ NOUNS = {"Ared", "Cancelled", "Fixed", "Stred", "Seed", "Speed"}
 
 
 def rust_openings(text):
-    """The first line of each doc comment of a Rust file, with its number."""
-    inside = ""
+    """The first line of each paragraph of the doc comments of a Rust file, with its number."""
+    inside, line_before = "", ""
     for number, line in enumerate(text.splitlines(), 1):
         comment = re.match(r"\s*(//[/!])(?!/)\s?(.*)", line)
         kind = comment[1] if comment else ""
-        if comment and kind != inside:
+        if comment and (kind != inside or not line_before):
             yield number, comment[2]
-        inside = kind
+        inside, line_before = kind, comment[2].strip() if comment else ""
 
 
 def python_openings(text):
@@ -92,8 +92,8 @@ def test_types_are_nouns(area):
 
 
 def test_openings_are_found():
-    rust = "//! What lives here.\n\n/// Of two, the second.\n/// What follows is no opening.\nfn f() {}\n//// no doc\n"
-    assert [(n, bool(RIDDLE.match(text))) for n, text in rust_openings(rust)] == [(1, True), (3, True)]
+    rust = "//! What it is.\n\n/// Of two, the second.\n/// What is no opening.\n///\n/// It is one.\n//// no doc\n"
+    assert [n for n, text in rust_openings(rust) if RIDDLE.match(text)] == [1, 3, 6]
     python = '"""Those."""\nclass A:\n    """A letter."""\n    x = 1\n    """It is one."""\n'
     assert sorted((n, bool(RIDDLE.match(text))) for n, text in python_openings(python)) == [
         (1, True),

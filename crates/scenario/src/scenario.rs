@@ -113,6 +113,11 @@ impl Scenario {
 
     /// Returns the scenario with one more event, an inline table of TOML: `{ at = "5s", capacity = "4Mbit" }`.
     pub fn with_event(&self, event: &str) -> Result<Scenario, Error> {
+        self.with_event_at(self.spec.events.len(), event)
+    }
+
+    /// Returns the scenario with one more event, number `index` of the list, which orders events of one moment.
+    pub fn with_event_at(&self, index: usize, event: &str) -> Result<Scenario, Error> {
         let (mut tree, node) = (self.tree.clone(), Node::parse_override(event));
         if !matches!(node.value, Value::Table(_)) {
             let message =
@@ -120,7 +125,7 @@ impl Scenario {
             return Err(locate(&tree, &self.file, ("events".into(), message)));
         }
         match tree.items("events") {
-            Some(events) => events.push(node),
+            Some(events) => events.insert(index.min(events.len()), node),
             None => tree.set("events", &format!("[{event}]"), &self.file)?,
         }
         self.with_tree(tree)

@@ -114,17 +114,18 @@ impl Session {
         self.engine.borrow_owner()
     }
 
-    /// Returns the scenario of the run, with the events that were pushed and each probability that was set. A session
-    /// of it, or a run, repeats this one bit for bit, except after a [`reseed`](Self::reseed).
+    /// Returns the scenario of the run, with all events that were pushed, and AQMs and probabilities that were set as
+    /// further events. Its run has the bits of this one, except after a [`reseed`](Self::reseed).
     pub fn scenario(&self) -> Result<Scenario, Error> {
         let mut scenario = self.scenario.clone();
-        for (at, change) in &self.changes {
+        // They took effect before the events of their moment.
+        for (at, change) in self.changes.iter().rev() {
             let (link, spec) = match change {
                 Change::Probability { link, p } => (link, format!("fixed:p={p:?}")),
                 Change::Aqm { link, spec } => (link, spec.clone()),
                 Change::Reseed(_) => continue,
             };
-            scenario = scenario.with_event(&self.aqm_event(*at, *link, &spec)).map_err(said)?;
+            scenario = scenario.with_event_at(0, &self.aqm_event(*at, *link, &spec)).map_err(said)?;
         }
         Ok(scenario)
     }
@@ -205,7 +206,8 @@ impl Session {
         self.measured(link)?;
         self.engine.with_dependent_mut(|_, engine| {
             let packets = engine.port_of(link).and_then(|port| port.contents());
-            let message = "the packets of a queue are known in a session with `every_service`";
+            let message =
+                "this session does not keep the packets of queues: every_service (in Python: packets=True) does";
             let packets = packets.ok_or_else(|| Error::Session(message.into()))?;
             let waiting = packets.iter().map(|packet| WaitingPacket {
                 flow: engine.flow_of(packet),

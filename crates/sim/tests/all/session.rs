@@ -195,6 +195,21 @@ fn an_aqm_that_is_set_is_an_event_of_the_scenario() {
 }
 
 #[test]
+fn a_probability_and_an_event_of_one_moment_replay_in_their_order() {
+    let mut session = session(&small(), 2, Some("pi"), true);
+    let link = session.link("bottleneck").unwrap();
+    session.advance_to(Instant::ZERO + Span::from_secs(1), &mut |_| true).unwrap();
+    session.set_probability(link, 0.9).unwrap();
+    session.set_probability(link, 0.01).unwrap();
+    session.push("{ at = \"1s\", aqm = \"red\" }", &mut |_| true).unwrap();
+    let scenario = session.scenario().unwrap();
+    let played = session.finish(&mut |_| true).unwrap();
+    let aqm = scenario.aqm("pi").unwrap();
+    let again = run(&scenario.plan(2, Some(&aqm)).unwrap(), Options::default(), &mut |_| true).unwrap();
+    assert_eq!(played.series["bottleneck"].probability, again.series["bottleneck"].probability);
+}
+
+#[test]
 fn a_copy_continues_with_the_same_bits_and_differs_after_another_seed() {
     for (seed, aqm) in [(1, "pi"), (2, "fq-codel"), (3, "dualpi2"), (4, "red")] {
         let mut session = session(&small(), seed, Some(aqm), false);

@@ -6,7 +6,7 @@
 //! of the X over a grid follows how many acknowledgements and how many round trips a cycle has; their quotient is the
 //! mean number of packets in flight.
 //!
-//! What senders do beyond the law matters at windows of some packets and is counted:
+//! Effects of senders beyond the law matter at windows of a few packets. Counted are:
 //! - a window of 7.6 sends 7 packets: half a packet less on average (not where windows are whole);
 //! - the answer to a mark: silence until half is acknowledged, and a round trip more until the receiver hears of it;
 //!   or, in proportion (PRR), one round trip in all. What was silent comes in clumps afterwards, in half of the round

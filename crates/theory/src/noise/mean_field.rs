@@ -43,9 +43,10 @@ impl FlowClass {
     /// Noise reduction relative to Bernoulli signals, per unit of probability: the variance of reductions under tosses
     /// less that under these signals, `uneven` times the dispersion of a long time, in windows of so many packets.
     ///
-    /// Of tosses b = p W a reduction come for nothing, of these l. What comes is what counts and what does not,
-    /// M = (1 + l) H + e, e by chance and as many as l: with D the dispersion of M that of H is
-    /// (D (1 - l) + l) / (1 + l)^2, of tosses 1 / (1 + b)^2, and a share of tosses moves H by 1 / (1 + b)^2 as much.
+    /// Signals without effect: b = p W per reduction under Bernoulli signals, l under these. M signals make H
+    /// reductions, M = (1 + l) H + e, where e is random and as frequent as l. With D the dispersion of M, that of H is
+    /// (D (1 - l) + l) / (1 + l)^2; under Bernoulli signals it is 1 / (1 + b)^2, and their probability moves H by
+    /// 1 / (1 + b)^2 as much.
     ///
     /// Where it is not known how many come for nothing, what a share with the noise of its count would do is missing.
     fn evened(&self, window: f64, uneven: f64) -> f64 {

@@ -1,8 +1,9 @@
 //! The noise of an AQM that signals nothing while the queue was short at its last update (PIE), which linear equations
 //! do not have: a share that is p while the delay is above half of its target, and nothing below.
 //!
-//! Of a normal queue of deviation s, half of the target z deviations below its mean, Q(z) of the packets are spared,
-//! so that the law comes to rest at p' = p / (1 - Q). Around there (R. C. Booton, 1954; J. J. Bussgang, 1952)
+//! Let the queue be normal with standard deviation s, and half of the target z deviations below its mean. A fraction
+//! Q(z) of the packets is then exempt, so the law's equilibrium is p' = p / (1 - Q). Linearised statistically around it
+//! (R. C. Booton, 1954; J. J. Bussgang, 1952):
 //!
 //! ```text
 //! p' phi(z) / s                     is the slope of the share in the delay, beside what the law says times 1 - Q

@@ -8,7 +8,7 @@
 //!   delay:  the smallest of nine round trips of the round is an eighth (4 to 16 ms) above the connection's smallest
 //! ```
 //!
-//! It applies from a window of 16 on; a round is a window of data. A paced sender's train may last the whole round
+//! HyStart applies from a window of 16 on; a round is a window of data. A paced sender's train may last the whole round
 //! trip, with an allowance for segmentation offload: four largest bursts (64 KiB) at the rate of the window, at most 1
 //! ms. A timeout resets it.
 //!
