@@ -25,6 +25,16 @@ MUSL ?= $(shell uname -m)-unknown-linux-musl
 
 say = @printf '\n== %s\n' '$(1)'
 
+# The Python packages of a lock file into the virtual environment; the stamp comes last.
+define install
+$(call say,Python packages into $(VENV))
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Aqumen needs Python 3.11 or later, this is " + sys.version.split()[0] + "; choose another: make PYTHON=python3.11 ...")'
+@$(PYTHON) -c 'import ensurepip' 2>/dev/null || scripts/programs
+$(PYTHON) -m venv $(VENV)
+pip install -q --disable-pip-version-check --require-hashes -r $(1)
+@touch $@
+endef
+
 .PHONY: help setup demo test test-full check bench soak aqumend-static coverage mutants docs wheels lock clean
 .PHONY: programs lint no-std wasm build-tests test-rust types test-python deny msrv
 
@@ -33,7 +43,7 @@ help: ## list the targets (what plain `make` does)
 
 setup: programs $(VENV)/.extension $(VENV)/.aqumend ## make .venv with the locked packages and build the release extension and aqumend into it
 
-demo: setup ## compare ARM-PFC, PI, RED and DropTail on the ARM-PFC paper's experiment 1; the report lands in demo/
+demo: $(if $(wildcard $(VENV)/.extension),$(VENV)/.extension,$(VENV)/.demo) ## compare ARM-PFC, PI, RED and DropTail on the ARM-PFC paper's experiment 1; the report lands in demo/
 	$(call say,Four AQMs on experiment 1 of the ARM-PFC paper: 20 seeds each)
 	aqumen compare experiments/arm-pfc/exp1.toml --aqm arm-pfc --aqm pi --aqm red --aqm droptail --seeds 20 --out demo
 	@printf '\nThe report: file://%s/demo/report.html\n' '$(CURDIR)'
@@ -115,10 +125,12 @@ wheels: setup ## build a wheel for any Python from 3.11 on and the source archiv
 	cd build/empty/work && env -u VIRTUAL_ENV PATH=../bin:/usr/bin:/bin aqumen compare arm-pfc/exp1 --aqm pi,codel --seeds 2 --until 5s --out out
 	@ls -l dist
 
-lock: ## refresh requirements.lock from pyproject.toml (needs the network)
+lock: ## refresh the two files of locked Python packages from pyproject.toml (needs the network)
 	@test -x build/uv/bin/uv || { $(PYTHON) -m venv build/uv && build/uv/bin/pip install -q uv; }
 	build/uv/bin/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes \
 	    --all-extras --group dev --custom-compile-command 'make lock' pyproject.toml -o requirements.lock
+	build/uv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes \
+	    --group build --constraint requirements.lock --custom-compile-command 'make lock' pyproject.toml -o requirements-run.lock
 
 clean: ## remove all that was built
 	rm -rf $(VENV) build demo dist docs/_build python/aqumen/*.so .mypy_cache .pytest_cache .ruff_cache
@@ -131,10 +143,14 @@ programs:
 	@scripts/programs
 
 $(VENV)/.packages: requirements.lock
-	$(call say,Python packages into $(VENV))
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Aqumen needs Python 3.11 or later, this is " + sys.version.split()[0] + "; choose another: make PYTHON=python3.11 ...")'
-	$(PYTHON) -m venv $(VENV)
-	pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+	$(call install,$<)
+
+$(VENV)/.run-packages: requirements-run.lock
+	$(call install,$<)
+
+$(VENV)/.demo: $(VENV)/.run-packages pyproject.toml $(ENGINES)
+	$(call say,Quick build of the engines into $(VENV): a minute or two the first time)
+	pip install -q --disable-pip-version-check --no-deps --no-build-isolation --config-settings=build-args='--profile=demo' -e .
 	@touch $@
 
 $(VENV)/.extension: $(VENV)/.packages pyproject.toml $(ENGINES)
