@@ -58,6 +58,8 @@ test-full: export HYPOTHESIS_PROFILE := full
 test-full: setup lint no-std wasm types ## the long ones too: slow tests, many more random cases, wide validation against ns-2
 	$(call say,Rust tests: the long ones too)
 	cargo test --locked --workspace --no-fail-fast -- --include-ignored
+	$(call say,The quick build of the demo gives the bits of a release)
+	scripts/same-bits . .:demo --until 5s
 	$(call say,Validation against ns-2)
 	@if command -v ns >/dev/null; then aqumen validate ns2; else echo 'Skipped: ns is missing.'; fi
 	$(call say,Validation against ns-3)
