@@ -78,6 +78,8 @@ bench: setup ## measure speed: cost per packet and per AQM decision
 	cargo bench --locked -p aqumen-sim --bench session
 	python benchmarks/environments.py
 	python benchmarks/environments.py linux
+	$(call say,Instructions per packet beside those kept in benchmarks/instructions.txt)
+	scripts/instructions
 	$(call say,What kinds of runs cost beside each other)
 	cargo bench --locked -p aqumen-sim --bench kinds
 	$(call say,Cost of an AQM decision)

@@ -1,7 +1,7 @@
 //! The answers of the packet engine to scenario files, one JSON file each, and what each cost: `scripts/same-bits`
-//! compares those of two versions.
+//! compares those of two versions, `scripts/instructions` counts the instructions.
 //!
-//! `answers OUT [--until T] [--aqm SPEC] [--seed N] [--trace] FILE...`
+//! `answers OUT [--until T] [--aqm SPEC] [--seed N] [--set KEY=VALUE]... [--trace] FILE...`
 
 use std::path::{Path, PathBuf};
 
@@ -13,22 +13,37 @@ fn main() {
     let mut args = std::env::args().skip(1);
     let out = PathBuf::from(args.next().expect("a folder for the answers"));
     let (mut until, mut aqm, mut seed, mut traced, mut files) = (None, None, 1, false, Vec::new());
+    let mut changes = Vec::new();
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--until" => until = args.next(),
             "--aqm" => aqm = args.next(),
             "--seed" => seed = args.next().and_then(|seed| seed.parse().ok()).expect("a number"),
+            "--set" => {
+                let change = args.next().unwrap_or_default();
+                let (key, value) = change.split_once('=').expect("--set takes KEY=VALUE");
+                changes.push((key.to_owned(), value.to_owned()));
+            }
             "--trace" => traced = true,
             _ => files.push(PathBuf::from(arg)),
         }
     }
+    let changes: Vec<_> = changes.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
     for file in &files {
-        answer(&out, file, until.as_deref(), aqm.as_deref(), seed, traced);
+        let scenario = Scenario::load(file, &changes).unwrap_or_else(|error| panic!("{error}"));
+        answer(&out, file, scenario, until.as_deref(), aqm.as_deref(), seed, traced);
     }
 }
 
-fn answer(out: &Path, file: &Path, until: Option<&str>, aqm: Option<&str>, seed: u64, traced: bool) {
-    let scenario = Scenario::load(file, &[]).unwrap_or_else(|error| panic!("{error}"));
+fn answer(
+    out: &Path,
+    file: &Path,
+    scenario: Scenario,
+    until: Option<&str>,
+    aqm: Option<&str>,
+    seed: u64,
+    traced: bool,
+) {
     // One that is shorter runs to its end.
     let scenario = until.and_then(|until| scenario.until(until).ok()).unwrap_or(scenario);
     let aqm = aqm.map(|aqm| scenario.aqm(aqm).unwrap_or_else(|error| panic!("{error}")));
