@@ -35,10 +35,9 @@ DEFAULTS = {
         **{"--duration": "120s", "--seeds": 5, "--device": "eth0"},
     },
     "calibrate": {"--aqm": "droptail", "--seeds": 3, "--window": "steady"},
-    "design": {
-        **{"--packet": "1000B", "--model": "hollot", "--kind": "nyquist"},
-        **{"--aim": "speed", "--margin": 0.5, "--show": "gain_margin"},
-    },
+    "design": {"--packet": "1000B", "--model": "hollot", "--kind": "nyquist"},
+    "map": {"--packet": "1000B", "--model": "hollot", "--show": "gain_margin"},
+    "robust": {"--packet": "1000B", "--model": "hollot", "--aim": "speed", "--margin": 0.5},
     "replay": {
         **{"--buffer": "1000pkt", "--delay": "0s", "--flows": 50, "--rtt": "100ms"},
         **{"--overhead": 0, "--speedup": 1, "--top": 10, "--seed": 1},
@@ -50,7 +49,8 @@ SEVERAL = {
     **{key: {"--aqm", "--senders", "--weigh"} for key in ("uplink", "datacenter", "cell")},
     "reproduce": {"--aqm"},
     "calibrate": {"--set"},
-    "design": {"--map", "--robust", "--queue", "--aqm-from"},
+    "design": {"--aqm-from"},
+    **{key: {"--over", "--aqm-from"} for key in ("map", "robust")},
     "mmpp": {"--set"},
     "replay": {"--aqm", "--aqm-from"},
     "validate": {"--cell"},
@@ -61,7 +61,7 @@ FLAGS = {
     **{key: {"--print", "--wide", "--json"} for key in ("uplink", "datacenter", "cell")},
     "reproduce": {"--quick", "--record", "--json"},
     "calibrate": {"--json"},
-    "design": {"--cycles", "--json"},
+    **{"design": {"--json"}, "map": {"--cycles", "--json"}, "robust": {"--json"}},
     "mmpp": {"--simulate", "--wide", "--json"},
     "replay": {"--wide", "--json"},
     "list": {"--json"},
@@ -300,45 +300,39 @@ def test_two_flows_are_a_pile():
 
 
 NETWORK = ["--capacity", "30Mbit", "--flows", "60"]
-MAP = ["--map", "flows=1:9", "--map", "rtt=1:2"]
+
+
+def axes(first):
+    return ["--over", first, "--over", "rtt=1:2"]
 
 
 @pytest.mark.parametrize(
     ("args", "told"),
     [
+        (["map", "pi", *NETWORK, "--rtt", "1s", "--over", "flows=1:9"], "a map has two axes: give --over AXIS=FROM:TO"),
+        (["map", "pi", *NETWORK, "--rtt", "1s", *axes("flows=0:9")], "flows=0:9: the ends of a range must be above 0"),
+        (["map", "pi", *NETWORK, "--rtt", "1s", *axes("flows=9:0")], "flows=9:0: the ends of a range must be above 0"),
+        (["map", "pi", *NETWORK, "--rtt", "1s", *axes("luck=1:2")], "--over luck: there are flows, rtt, capacity, "),
+        (["map", "pi", *NETWORK, "--rtt", "1s", *axes("flows=1:9"), "--show", "x"], "unknown quantity `x` of a map"),
+        (["map", "pi", *NETWORK, *axes("flows=1:9")], "give --rtt TIME"),
+        (["map", "pi", "--capacity", "1Mbit", "--rtt", "1s", *axes("flows=1:9")], "missing: --flows N; `aqumen map"),
+        (["robust", "pi", *NETWORK, "--rtt", "1s"], "give --over AXIS=FROM:TO"),
         (
-            ["design", "dualpi2", *NETWORK, "--r0", "50ms", "--scalable", "5"],
-            "--scalable needs --rtt, since the queues have",
+            ["robust", "pi", *NETWORK, "--rtt", "1s", "--over", "luck=1:2"],
+            "--over luck: there are flows, rtt, capacity",
         ),
-        (["design", "pi", *NETWORK, "--r0", "1s", "--map", "flows=1:9", "--plot", "x.svg"], "a map has two axes: give"),
-        (
-            ["design", "pi", *NETWORK, "--r0", "1s", "--map", "flows=0:9", "--map", "rtt=1:2", "--plot", "x.svg"],
-            "the ends of an axis must be above 0",
-        ),
-        (
-            ["design", "pi", *NETWORK, "--r0", "1s", "--map", "flows=1:9", "--map", "rtt=1:0", "--plot", "x.svg"],
-            "the ends of an axis must be above 0",
-        ),
-        (["design", "pi", *NETWORK, "--r0", "1s", "--robust", "luck=1:2"], "--robust luck: there are flows, rtt (s)"),
-        (["design", "pi", *NETWORK, "--r0", "1s", "--robust", "flows=1"], "flows=1: write it as AXIS=FROM:TO with"),
-        (["design", "pi", *NETWORK, "--r0", "1s", "--robust", "flows=a:b"], "flows=a:b: write it as AXIS=FROM:TO with"),
+        (["robust", "pi", *NETWORK, "--rtt", "1s", "--over", "flows=1"], "flows=1: write it as AXIS=FROM:TO, for"),
+        (["robust", "pi", *NETWORK, "--rtt", "1s", "--over", "flows=a:b"], "flows=a:b: write it as AXIS=FROM:TO with"),
+        (["robust", "pi", *NETWORK, "--rtt", "1s", "--over", "rtt=1ly:2ly"], 'round trip = "1ly": unknown unit'),
+        (["robust", *NETWORK, "--rtt", "1s", "--over", "flows=1:9"], "name one AQM: aqumen robust SPEC"),
         (["design", "pi", *NETWORK, "--r0", "246ms", "--plot", "no/x.svg"], "cannot write no/x.svg"),
         (["design", "pi", *NETWORK, "--r0", "246ms", "--plot", "x.nothing"], "cannot write x.nothing"),
         (["design", "pi", "--scenario", "x", "--rtt", "1s"], "--rtt and --scenario exclude each other"),
-        (["design", "pi", "--scenario", "arm-pfc/exp1", "--queue", "q"], "no queue `q`; choose from: bottleneck"),
-        (["design", "pi", "--queue", "q"], "--queue needs --scenario FILE"),
+        (["design", "pi", "--scenario", "x", "--kind", "bode"], "--kind and --scenario exclude each other"),
         (["design", "pi"], "give --capacity and --flows of a network, or --scenario FILE"),
         (["design", "pi", "--flows", "5"], "missing: --capacity RATE"),
         (["design", "pi", "--capacity", "5Mbit"], "missing: --flows N"),
-        (["design", "pi", *NETWORK, "--r0", "1s", "--cycles"], "--cycles needs --map"),
-        (["design", "pi", *NETWORK, "--r0", "1s", "--show", "delay_margin_s"], "--show needs --map"),
         (["design", "pi", *NETWORK, "--r0", "1s", "--kind", "bode"], "--kind needs --plot FILE"),
-        (["design", "pi", *NETWORK, "--r0", "1s", "--aim", "noise"], "--aim needs --robust"),
-        (["design", "pi", *NETWORK, "--r0", "1s", "--margin", ".6"], "--margin needs --robust"),
-        (
-            ["design", "pi", *NETWORK, "--r0", "1s", *MAP, "--plot", "x.svg", "--kind", "step"],
-            "--kind and --map exclude each other",
-        ),
         (["design", "pi", *NETWORK], "give either --rtt (without queueing) or --r0 (at the target)"),
         (["design", *NETWORK, "--rtt", "1s"], "name one AQM: aqumen design SPEC"),
         (

@@ -70,16 +70,12 @@ def test_design_for_people_names_margins_and_warnings(capsys):
         ("pi --capacity 30Mbit --flows 60 --r0 246ms --model tcp", "unknown fluid model"),
         ("droptail --capacity 30Mbit --flows 60 --r0 246ms --plot x.png", "not a linear controller"),
         ("pi --capacity 30Mbit --flows 60 --r0 246ms --plot x.png --kind pie", "unknown plot"),
-        ("pi --capacity 30Mbit --flows 60 --r0 246ms --map flows=1:2", "--map needs --plot"),
-        ("pi --capacity 30Mbit --flows 60 --r0 246ms --map flows --plot x.png", "AXIS=FROM:TO"),
         ("codel --capacity 30Mbit --flows 60 --r0 246ms", "no linear law"),
         ("fq-codel --capacity 30Mbit --flows 60 --r0 246ms", "its own queue"),
         ("pi", "--capacity and --flows of a network, or --scenario FILE"),
-        ("pi --capacity 30Mbit --flows 60 --r0 246ms --cycles", "--cycles needs --map"),
-        ("pi --capacity 30Mbit --flows 60 --r0 246ms --queue x", "--queue needs --scenario"),
+        ("pi --capacity 30Mbit --flows 60 --r0 246ms --target 5lengths", "target"),
         ("pi --scenario arm-pfc/exp1 --rtt 1s --flows 60", "--flows, --rtt and --scenario exclude"),
         ("pi --scenario arm-pfc/exp1 --flows 0", "--flows and --scenario exclude"),
-        ("pi --scenario arm-pfc/parking-lot --queue link9", "no queue `link9`; choose from: link1, "),
         ("codel --scenario arm-pfc/exp1", "no linear law"),
     ],
 )
@@ -401,10 +397,24 @@ def test_a_scenario_is_answered_queue_by_queue(capsys):
     assert queues["link2"]["several"]["links"] == ["link2", "link3", "link4"]
     assert queues["link3"]["queue_pkts"] == pytest.approx(100)
     assert queues["link1"]["queue_pkts"] == 0
-    assert main(["design", "pi", "--scenario", "arm-pfc/parking-lot", "--queue", "link2"]) == 0
-    shown = capsys.readouterr().out
-    assert "link2" in shown
-    assert "link3" not in shown
+    assert main(["design", "pi", "--scenario", "arm-pfc/parking-lot"]) == 0
+    assert "link2" in capsys.readouterr().out
+
+
+def test_a_target_is_a_number_of_packets_or_the_time_that_they_take(capsys):
+    network = ["--capacity", "10Mbit", "--flows", "60", "--rtt", "200ms", "--json"]
+    gains = []
+    for target in ("100pkt", "80ms"):
+        assert main(["design", "pi", *network, "--target", target]) == 0
+        gains.append(json.loads(capsys.readouterr().out)["gains"])
+    # 80 ms at 1250 packets a second.
+    assert gains[0] == gains[1]
+    shorter = ["run", "arm-pfc/exp1", "--aqm", "pi", "--engine", "theory", "--json", "--target"]
+    for target in ("50pkt", "40ms"):
+        assert main([*shorter, target]) == 0
+        gains.append(json.loads(capsys.readouterr().out)["links"]["bottleneck"]["steady"]["queue_mean_pkts"])
+    # The network of the design has 1250 packets a second.
+    assert gains[2:] == [50, 50]
 
 
 def test_reds_hard_excitation_is_in_its_design_and_on_its_map(capsys):
@@ -428,10 +438,27 @@ def test_ten_thousand_points_of_a_map_are_no_wait(classic):
     assert not found.stable.all()
 
 
+def test_a_map_tells_what_is_stable_in_a_table_and_as_json(capsys):
+    network = ["--capacity", "10Mbit", "--flows", "60", "--rtt", "200ms", "--target", "100pkt"]
+    axes = ["--over", "flows=10:400", "--over", "rtt=50ms:600ms"]
+    assert main(["map", "pi", *network, *axes, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [found["y"]["values"][end] for end in (0, -1)] == pytest.approx([0.05, 0.6])
+    # Rows are those of the round trip: few flows far away are unstable, many near are not.
+    assert found["stable"][0][-1]
+    assert not found["stable"][-1][0]
+    assert found["gain_margin"][-1][0] < 1 < found["gain_margin"][0][-1]
+    assert found["queue_std_pkts"][-1][0] is None
+    assert main(["map", "pi", *network, *axes]) == 0
+    shown = capsys.readouterr().out
+    share = np.mean(found["stable"])
+    assert re.search(rf"stable +{share:.1%}", shown)
+
+
 def test_a_robust_pi_holds_where_the_usual_one_does_not(capsys):
     network = ["--capacity", "10Mbit", "--flows", "60", "--rtt", "200ms", "--target", "100pkt"]
-    assert main(["design", "pi", *network, "--robust", "flows=15:200", "--json"]) == 0
-    robust = json.loads(capsys.readouterr().out)["robust"]
+    assert main(["robust", "pi", *network, "--over", "flows=15:200", "--json"]) == 0
+    robust = json.loads(capsys.readouterr().out)
     assert robust["worst_modulus_margin"] == pytest.approx(0.5, abs=0.01)
     assert robust["usual_worst_modulus_margin"] < robust["worst_modulus_margin"]
     # The SPEC that it prints can be run.
@@ -441,16 +468,16 @@ def test_a_robust_pi_holds_where_the_usual_one_does_not(capsys):
 
 def test_the_least_noise_at_a_margin_is_designed_for(capsys):
     network = ["--capacity", "10Mbit", "--flows", "60", "--rtt", "200ms", "--target", "100pkt"]
-    asked = ["design", "pi", *network, "--robust", "flows=40:150", "--margin", "0.6", "--json"]
+    asked = ["robust", "pi", *network, "--over", "flows=40:150", "--margin", "0.6", "--json"]
     assert main([*asked, "--aim", "noise"]) == 0
-    quiet = json.loads(capsys.readouterr().out)["robust"]
+    quiet = json.loads(capsys.readouterr().out)
     assert main(asked) == 0
-    fast = json.loads(capsys.readouterr().out)["robust"]
+    fast = json.loads(capsys.readouterr().out)
     assert quiet["worst_modulus_margin"] >= 0.6
     assert quiet["worst_qacd_pkts"] < fast["worst_qacd_pkts"] < fast["usual_worst_qacd_pkts"]
     assert quiet["slowest_crossover_rad_s"] >= 0.499 * fast["slowest_crossover_rad_s"]
     for wrong in (["--aim", "beauty"], ["--margin", "1.2"]):
-        assert main(["design", "pi", *network, "--robust", "flows=40:150", *wrong]) == 2
+        assert main(["robust", "pi", *network, "--over", "flows=40:150", *wrong]) == 2
     assert "unknown aim `beauty`" in capsys.readouterr().err
 
 
@@ -470,14 +497,14 @@ def test_a_map_shows_noise_where_it_is_known(classic):
 
 def test_other_aqms_are_made_robust_by_their_own_gains(capsys):
     network = ["--capacity", "10Mbit", "--flows", "100", "--rtt", "200ms", "--target", "100pkt"]
-    assert main(["design", "rem", *network, "--robust", "flows=60:150", "--json"]) == 0
-    robust = json.loads(capsys.readouterr().out)["robust"]
+    assert main(["robust", "rem", *network, "--over", "flows=60:150", "--json"]) == 0
+    robust = json.loads(capsys.readouterr().out)
     assert robust["worst_modulus_margin"] == pytest.approx(0.5, abs=0.01)
     assert set(robust["values"]) == {"gamma", "alpha"}
     assert theory.design(robust["spec"], capacity="10Mbit", flows=60, rtt="200ms", target="100pkt").margins["exact"][
         "stable"
     ]
-    assert main(["design", "aqm-mo", *network, "--robust", "flows=60:150"]) == 2
+    assert main(["robust", "aqm-mo", *network, "--over", "flows=60:150"]) == 2
     assert "no robust design of aqm-mo; there is one of pi, red, rem, paqm, arm-pfc" in capsys.readouterr().err
 
 

@@ -2,7 +2,7 @@
 //! scenario files; absent values get defaults.
 
 use crate::field::PACKETS_MAX;
-use crate::units::read_packets;
+use crate::units::{read_packets, read_span};
 use crate::{Error, Extensions, Scenario};
 
 /// Default target: fraction of the round trip at the target that is spent in the queue.
@@ -23,7 +23,8 @@ pub struct NetworkParameters<'a> {
     pub at_target: bool,
     /// Packet size on the wire.
     pub packet: &'a str,
-    /// Target queue; [`TARGET_FRACTION`] of the round trip at the target if absent.
+    /// Target queue, packets or the time that it takes at the capacity; [`TARGET_FRACTION`] of the round trip at the
+    /// target if absent.
     pub target: Option<&'a str>,
     /// Buffer; [`BUFFER_TARGETS`] if absent.
     pub buffer: Option<&'a str>,
@@ -36,11 +37,17 @@ impl NetworkParameters<'_> {
     /// Errors name the parameter, `capacity` or `round trip`, and no file.
     pub fn scenario(&self, extensions: impl Into<Extensions>) -> Result<Scenario, Error> {
         let extensions = extensions.into();
+        let known = || {
+            let known = self.with("100pkt", "300pkt", extensions.clone())?.plan(1, None)?.nominal;
+            Ok::<_, Error>((known.capacity.as_bps() as f64 / (8.0 * known.packet_bytes), known))
+        };
         let target = match self.target {
-            Some(target) => target.to_string(),
+            Some(target) => match read_span(target) {
+                Ok(delay) => format!("{}pkt", delay.as_secs_f64() * known()?.0),
+                Err(_) => target.to_string(),
+            },
             None => {
-                let known = self.with("100pkt", "300pkt", extensions.clone())?.plan(1, None)?.nominal;
-                let pps = known.capacity.as_bps() as f64 / (8.0 * known.packet_bytes);
+                let (pps, known) = known()?;
                 let share = if self.at_target { TARGET_FRACTION } else { TARGET_FRACTION / (1.0 - TARGET_FRACTION) };
                 format!("{}pkt", libm::rint(share * known.base_rtt_s * pps).max(1.0))
             }
@@ -123,6 +130,8 @@ mod tests {
         assert_eq!(nominal(NetworkParameters { at_target: false, ..GIVEN }), (231.0, 693.0));
         assert_eq!(nominal(NetworkParameters { capacity: "10kbit", round_trip: "1ms", ..GIVEN }), (1.0, 3.0));
         assert_eq!(nominal(NetworkParameters { target: Some("50pkt"), ..GIVEN }), (50.0, 150.0));
+        // 20 ms at 3750 packets a second.
+        assert_eq!(nominal(NetworkParameters { target: Some("20ms"), ..GIVEN }), (75.0, 225.0));
         // Whole packets, within the range of a buffer.
         assert_eq!(nominal(NetworkParameters { target: Some("10.5pkt"), ..GIVEN }), (10.5, 32.0));
         assert_eq!(nominal(NetworkParameters { target: Some("1e9pkt"), ..GIVEN }), (1e9, 1e9));

@@ -101,7 +101,9 @@ traffic_option = click.option(
 until_option = click.option(
     "--until", metavar="TIME", help="Stop at this simulated time; later events, windows and flows are left out."
 )
-target_option = click.option("--target", metavar="PKTS", help='Target queue of the AQMs and of the ranking: "50pkt".')
+target_option = click.option(
+    "--target", metavar="LENGTH", help='Target queue of the AQMs and of the ranking: "50pkt", or its delay: "20ms".'
+)
 wide_option = click.option("--wide", is_flag=True, help="Print every column, even beyond the terminal's width.")
 out_option = click.option("--out", type=PATH, metavar="DIR", help="Output folder.")
 force_option = click.option("--force", is_flag=True, help="Run even if it is estimated to take hours.")
@@ -170,7 +172,7 @@ def load(
         path: The file.
         changes: Changes, each as KEY=VALUE.
         until: Simulated time at which to stop, with a unit; `None` keeps the scenario's duration.
-        target: Target queue with a unit; `None` keeps the scenario's.
+        target: Target queue in packets, or its delay at the nominal capacity; `None` keeps the scenario's.
         custom: Custom AQMs that the scenario may use and custom traffic sources that it must use.
     """
     scenario = Scenario.load(path, custom)
@@ -181,7 +183,7 @@ def load(
             raise ScenarioError(f"--set {change}: write it as KEY=VALUE, for instance --set duration=20s")
         pairs.append((key.strip(), value.strip()))
     if target is not None:
-        pairs.append(("nominal.target", target))
+        pairs.append(("nominal.target", "1pkt" if (timed := target.endswith("s")) else target))
     if pairs:
         try:
             scenario = scenario.set_all(pairs)
@@ -190,6 +192,13 @@ def load(
                 if near := " or ".join(each for each in scenario.keys if each.endswith(f".{key}")):
                     raise ScenarioError(f"--set {key}={value}: no such key; did you mean {near}?") from None
             raise
+    if target is not None and timed:
+        from aqumen.theory.design import nominal_network
+
+        known = scenario.plan()["nominal"]
+        bits, size = known["capacity_bps"], known["packet_bytes"]
+        pkts = nominal_network(capacity=bits, flows=1, rtt=1, packet=size, target=target)["target_pkts"]
+        scenario = scenario.set_all([("nominal.target", f"{pkts!r}pkt")])
     _check_sources(scenario, custom)
     if until is None:
         return scenario

@@ -37,6 +37,8 @@ VERBS = {
     ),
     "calibrate": ("calibrate", "calibrate", "Find the number of flows at which a queue loses a given fraction."),
     "design": ("design", "design", "Design an AQM for a network and show its margins."),
+    "map": ("map", "map_", "Map the stability and noise of an AQM's loop over two quantities of the network."),
+    "robust": ("robust", "robust", "Find the gains of an AQM with the best worst case over ranges of networks."),
     "mmpp": ("mmpp", "mmpp", "Solve a queueing model: MMPP sources, Erlang service, a finite buffer."),
     "replay": (
         "replay",

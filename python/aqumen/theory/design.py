@@ -45,7 +45,8 @@ def design(
         flows: Number of long-lived flows.
         rtt: Round-trip time without queueing: `200ms`, or seconds. Either this or `r0`.
         r0: Round-trip time at the target, including queueing: `246ms`, or seconds.
-        target: Target queue: `100pkt`, or packets; default: a fifth of the bandwidth-delay product at the target.
+        target: Target queue: `100pkt`, or packets, or the time that it takes at the capacity: `20ms`; default: a fifth
+            of the bandwidth-delay product at the target.
         packet: Packet size on the wire: `1000B`, or bytes.
         buffer: Buffer size: `300pkt`, or packets; default: three targets.
         model: Fluid model of the operating point: `hollot`, `ecn`, `reno` or `drop`.
@@ -126,18 +127,19 @@ class Design(Loop):
         return plots.plot(self, kind)
 
 
-def nominal_network(*, capacity: str | float, flows: float, rtt: str | float, packet: str | float) -> dict[str, Any]:
-    """Parse the quantities of a network: `capacity_bps`, `base_rtt_s`, `packet_bytes`, ...
+def nominal_network(
+    *, capacity: str | float, flows: float, rtt: str | float, packet: str | float, target: str = "100pkt"
+) -> dict[str, Any]:
+    """Parse the quantities of a network: `capacity_bps`, `base_rtt_s`, `packet_bytes`, `target_pkts`, ...
 
     Args:
         capacity: Capacity of the link.
         flows: Number of flows.
         rtt: Round-trip time without queueing.
         packet: Packet size on the wire.
+        target: Target queue: `100pkt`, or the time that it takes at the capacity: `20ms`.
     """
-    found = _network(
-        _written(capacity, "bit"), float(flows), _written(rtt, "s"), False, _written(packet, "B"), "100pkt"
-    )
+    found = _network(_written(capacity, "bit"), float(flows), _written(rtt, "s"), False, _written(packet, "B"), target)
     return dict(found.plan(1, "droptail")["nominal"])
 
 
