@@ -19,7 +19,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PATH := $(VIRTUAL_ENV)/bin:$(PATH)
 
 # What the extension is made of, directories too: a file that goes away changes only its directory.
-ENGINES := Cargo.toml Cargo.lock $(shell find crates experiments \( -name tests -o -name benches -o -name vectors \) -prune -o -print)
+ENGINES := Cargo.toml Cargo.lock $(shell find crates experiments \( -path crates/web -o -name tests -o -name benches -o -name vectors \) -prune -o -print)
 
 MUSL ?= $(shell uname -m)-unknown-linux-musl
 
@@ -35,11 +35,11 @@ pip install -q --disable-pip-version-check --require-hashes -r $(1)
 @touch $@
 endef
 
-.PHONY: help setup demo test test-full check bench soak aqumend-static coverage mutants docs wheels lock clean
-.PHONY: programs lint no-std wasm build-tests test-rust types test-python deny msrv
+.PHONY: help setup demo test test-full check bench soak playground playground-single aqumend-static coverage mutants docs wheels lock clean
+.PHONY: programs lint no-std wasm test-playground build-tests test-rust types test-python deny msrv
 
 help: ## list the targets (what plain `make` does)
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: programs $(VENV)/.extension $(VENV)/.aqumend ## make .venv with the locked packages and build the release extension and aqumend into it
 
@@ -51,7 +51,7 @@ demo: $(if $(wildcard $(VENV)/.extension),$(VENV)/.extension,$(VENV)/.demo) ## c
 test: programs $(VENV)/.packages ## lint, build and test everything: under 20 minutes from a fresh clone
 	$(call say,Two builds beside each other: the release extension; lints and the tests)
 	@$(MAKE) -j2 BESIDE=yes $(VENV)/.aqumend build-tests
-	@$(MAKE) test-rust wasm types test-python
+	@$(MAKE) test-rust wasm test-playground types test-python
 
 test-full: export PROPTEST_CASES := 4096
 test-full: export HYPOTHESIS_PROFILE := full
@@ -68,6 +68,8 @@ test-full: setup lint no-std wasm types ## the long ones too: slow tests, many m
 	pytest -q
 	$(call say,Fuzzing scenarios and captures)
 	scripts/fuzz
+	$(call say,Playground: the long tests too)
+	@scripts/playground test-full
 
 check: test deny msrv docs ## all that `make test` does, then licences and sources, oldest Rust, documentation
 
@@ -96,6 +98,14 @@ bench: setup ## measure speed: cost per packet and per AQM decision
 soak: ## ten minutes of aqumend attach under traffic, stopped, killed and attached anew (SECONDS=600), as root
 	$(call say,aqumend attach for a long time)
 	AQUMEN_SOAK_S=$(or $(SECONDS),600) cargo test -q --locked --release -p aqumen-live --test attach endurance_under_traffic -- --ignored --nocapture
+
+playground: ## build the page that runs the packet engine in a browser, into web/dist (needs Node.js)
+	$(call say,Playground)
+	@scripts/playground build
+
+playground-single: ## the same in one file that needs no server, web/single/index.html
+	$(call say,Playground in one file)
+	@scripts/playground single
 
 aqumend-static: ## aqumend as one static file for any x86-64 or ARM Linux, in build/ (needs Rust's musl target)
 	$(call say,aqumend for $(MUSL))
@@ -137,7 +147,7 @@ lock: ## refresh the two files of locked Python packages from pyproject.toml (ne
 	    --group build --constraint requirements.lock --custom-compile-command 'make lock' pyproject.toml -o requirements-run.lock
 
 clean: ## remove all that was built
-	rm -rf $(VENV) build demo dist docs/_build python/aqumen/*.so .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build demo dist docs/_build web/node_modules web/dist web/single web/test-dist web/src/wasm python/aqumen/*.so .mypy_cache .pytest_cache .ruff_cache
 	cargo clean --quiet
 
 # The steps of the targets above.
@@ -190,6 +200,11 @@ no-std:
 wasm:
 	$(call say,The engines in WebAssembly)
 	@scripts/wasm
+
+# The page in a browser, on engines that are built quickly.
+test-playground:
+	$(call say,Playground)
+	@scripts/playground test
 
 # Each build spends much of its time on one core, where a crate waits for the one below it.
 build-tests: lint no-std

@@ -40,6 +40,7 @@ ARROWS = {
         "queueing",
         "theory",
     },
+    "web": {"units", "aqm", "scenario", "result", "sim", "theory"},
 }
 # What the tests of any crate may use beside: `result` holds the statistics.
 TESTS_TOO = {"result"}

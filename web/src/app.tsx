@@ -1,0 +1,106 @@
+// The page: bar, forms, charts.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Bar } from "./forms/bar";
+import { AqmForm, NetworkForm } from "./forms/settings";
+import { Numbers } from "./forms/numbers";
+import type { Playground } from "./playground";
+import { SojournChart, TimeChart, type View, WindowChart } from "./views/charts";
+import { Scatter } from "./views/scatter";
+
+/** Draws `make`'s view into an element whenever the runs have gone on. */
+function Drawn(props: { playground: Playground; name: string; remake: string; make: (place: HTMLElement) => View }) {
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const view = props.make(place.current!);
+    const draw = () => view.draw();
+    props.playground.views.add(draw);
+    draw();
+    return () => {
+      props.playground.views.delete(draw);
+      view.close();
+    };
+  }, [props.remake]);
+  return <div ref={place} class="place" role="img" aria-label={props.name} />;
+}
+
+function canvasIn(place: HTMLElement): HTMLCanvasElement {
+  const canvas = document.createElement("canvas");
+  place.replaceChildren(canvas);
+  return canvas;
+}
+
+const SPANS_S = [10, 30, 120, 600];
+
+export function App({ playground }: { playground: Playground }) {
+  const [, redraw] = useState(0);
+  useEffect(() => playground.listen(() => redraw((n) => n + 1)), []);
+  const span = useRef(30);
+  const slot = useRef(0);
+  const aqms = playground.runs.map((run) => run.spec).join(" ");
+  const windowsOf = playground.runs[Math.min(slot.current, playground.runs.length - 1)]?.spec ?? "";
+  return (
+    <>
+      <Bar playground={playground} />
+      <p class="error" role="alert">
+        {playground.error}
+      </p>
+      <main>
+        <aside aria-label="Settings">
+          <AqmForm playground={playground} />
+          <NetworkForm playground={playground} />
+        </aside>
+        <div class="charts">
+          <Numbers playground={playground} />
+          <section class="wide">
+            <header>
+              <h2>Queue</h2>
+              <label>
+                show the last{" "}
+                <select onChange={(event) => ((span.current = Number(event.currentTarget.value)), redraw((n) => n + 1))}>
+                  {SPANS_S.map((s) => (
+                    <option value={s} selected={s === span.current}>
+                      {s} s
+                    </option>
+                  ))}
+                </select>
+              </label>
+            </header>
+            <Drawn playground={playground} remake={aqms} name="Packets in the queue over time, with the target"
+              make={(place) => new TimeChart(place, playground, "queue", () => span.current)} />
+          </section>
+          <section class="wide">
+            <h2>Marking or dropping probability</h2>
+            <Drawn playground={playground} remake={aqms} name="Marking or dropping probability over time"
+              make={(place) => new TimeChart(place, playground, "probability", () => span.current)} />
+          </section>
+          <section>
+            <h2>Delay against throughput</h2>
+            <Drawn playground={playground} remake={aqms} name="Mean delay against throughput, a point for each second"
+              make={(place) => new Scatter(canvasIn(place), playground)} />
+          </section>
+          <section>
+            <h2>Time in the queue since {playground.changed_s.toFixed(1)} s</h2>
+            <Drawn playground={playground} remake={aqms} name="Cumulative distribution of the sojourn times"
+              make={(place) => new SojournChart(place, playground)} />
+          </section>
+          <section class="wide">
+            <header>
+              <h2>Congestion windows</h2>
+              <label>
+                of{" "}
+                <select value={windowsOf} onChange={(event) => ((slot.current = event.currentTarget.selectedIndex), playground.views.forEach((draw) => draw()))}>
+                  {playground.runs.map((run) => (
+                    <option value={run.spec}>{run.spec}</option>
+                  ))}
+                </select>
+              </label>
+            </header>
+            <Drawn playground={playground} remake={aqms} name="Congestion windows of eight flows over time, and the mean over all flows"
+              make={(place) => new WindowChart(place, playground, () => slot.current, () => span.current)} />
+          </section>
+        </div>
+      </main>
+    </>
+  );
+}

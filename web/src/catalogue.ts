@@ -1,0 +1,28 @@
+// AQMs and transports that the engines know.
+
+import { initSync, aqms as listAqms } from "./wasm/aqumen_web.js";
+import { engineModule } from "./engine/client";
+
+export interface AqmEntry {
+  name: string;
+  title: string;
+  summary: string;
+  kind: "single-queue" | "multi-queue" | "profile";
+  /** Unit of the parameter `target`; absent without one. */
+  target?: string | null;
+  /** Algorithm of a profile. */
+  algorithm?: string;
+}
+
+export async function readAqms(): Promise<AqmEntry[]> {
+  initSync({ module: await engineModule() });
+  return JSON.parse(listAqms()) as AqmEntry[];
+}
+
+/** Unit of the target of a SPEC: "pkt", "s", or nothing for an AQM without a target. */
+export function targetUnit(entries: AqmEntry[], spec: string): string | undefined {
+  const name = spec.split(":")[0].trim();
+  const entry = entries.find((entry) => entry.name === name);
+  const algorithm = entry?.algorithm ? entries.find((other) => other.name === entry.algorithm) : entry;
+  return algorithm?.target ?? undefined;
+}

@@ -1,0 +1,42 @@
+// Messages between the page and a worker. Each request has a number, and its answer carries it back.
+
+export type Call =
+  | { kind: "load"; module: WebAssembly.Module; scenario: string; aqm: string; seed: number; until_ns: number }
+  | { kind: "advance"; until_ns: number; want: Want }
+  | { kind: "push"; event: string }
+  | { kind: "scenario" };
+
+/** Parts of a look that cost something. */
+export interface Want {
+  flows: boolean;
+  packets: boolean;
+  sojourns: boolean;
+}
+
+export interface Loaded {
+  target_pkts: number | undefined;
+  end_ns: number;
+}
+
+/** State of one run after an advance. */
+export interface Look {
+  now_ns: number;
+  over: boolean;
+  /** New samples: all times in seconds, then all queues in packets, then all probabilities. */
+  samples: Float64Array;
+  /** Numbers of `Run.observe`. */
+  observation: Float64Array;
+  /** Five numbers for each flow. */
+  flows?: Float64Array;
+  /** Three numbers for each waiting packet. */
+  packets?: Uint32Array;
+  /** All times in seconds, then the fraction at or below each. */
+  sojourns?: Float64Array;
+}
+
+export interface Request {
+  id: number;
+  call: Call;
+}
+
+export type Answer = { id: number; result: unknown } | { id: number; error: string };

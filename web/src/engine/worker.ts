@@ -1,0 +1,55 @@
+// The worker of one AQM: a run of the packet engine, stepped by requests of the page.
+
+import { Run, initSync } from "../wasm/aqumen_web.js";
+import type { Answer, Call, Loaded, Look, Request, Want } from "./protocol";
+
+let run: Run | undefined;
+/** Samples that the page has. */
+let sent = 0;
+
+function current(): Run {
+  if (!run) throw new Error("no scenario is loaded");
+  return run;
+}
+
+function look(over: boolean, want: Want): Look {
+  const run = current();
+  const samples = run.series(sent);
+  sent += samples.length / 3;
+  const answer: Look = { now_ns: run.now_ns(), over, samples, observation: run.observe() };
+  if (want.flows) answer.flows = run.flows();
+  if (want.packets) answer.packets = run.contents();
+  if (want.sojourns) answer.sojourns = run.sojourns();
+  return answer;
+}
+
+function handle(call: Call): Loaded | Look | string | undefined {
+  switch (call.kind) {
+    case "load": {
+      initSync({ module: call.module });
+      const begun = new Run(call.scenario, call.aqm, call.seed);
+      run?.free();
+      run = begun;
+      sent = 0;
+      if (call.until_ns > 0) run.advance(call.until_ns);
+      return { target_pkts: run.target_pkts(), end_ns: run.end_ns() };
+    }
+    case "advance":
+      return look(current().advance(call.until_ns), call.want);
+    case "push":
+      current().push(call.event);
+      return undefined;
+    case "scenario":
+      return current().scenario();
+  }
+}
+
+onmessage = ({ data }: MessageEvent<Request>) => {
+  let answer: Answer;
+  try {
+    answer = { id: data.id, result: handle(data.call) };
+  } catch (error) {
+    answer = { id: data.id, error: error instanceof Error ? error.message : String(error) };
+  }
+  postMessage(answer);
+};

@@ -1,0 +1,69 @@
+// The bar: play, step, speed, reset, seed.
+
+import { useEffect } from "preact/hooks";
+import { FASTEST, type Playground } from "../playground";
+
+const SPEEDS = [0.01, 0.1, 0.5, 1, 2, 5, 20, 100, FASTEST];
+
+const speedName = (speed: number) => (speed === FASTEST ? "as fast as possible" : `${speed} ×`);
+
+export function Bar({ playground }: { playground: Playground }) {
+  const { playing, over, speed, now_ns, settings } = playground;
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      const target = event.target as HTMLElement;
+      if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, select, textarea, button, [contenteditable]")) return;
+      const act = { " ": () => playground.play(!playground.playing), ".": () => playground.step(), r: () => playground.reset() }[event.key];
+      if (act) {
+        event.preventDefault();
+        void act();
+      }
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, []);
+  return (
+    <header class="bar">
+      <h1>Aqumen playground</h1>
+      <div role="group" aria-label="Run">
+        <button class="main" onClick={() => playground.play(!playing)} disabled={over} title="Space">
+          {playing ? "Pause" : "Play"}
+        </button>
+        <button onClick={() => void playground.step()} disabled={playing || over} title="Runs 20 ms; full stop">
+          Step
+        </button>
+        <button onClick={() => void playground.reset()} title="Starts anew with the settings as they are; R">
+          Reset
+        </button>
+      </div>
+      <label>
+        Speed{" "}
+        <select name="speed" onChange={(event) => playground.setSpeed(SPEEDS[event.currentTarget.selectedIndex])}>
+          {SPEEDS.map((value) => (
+            <option selected={value === speed}>{speedName(value)}</option>
+          ))}
+        </select>
+      </label>
+      <label>
+        Seed{" "}
+        <input
+          name="seed"
+          type="number"
+          min={0}
+          max={4294967295}
+          value={settings.seed}
+          onChange={(event) => {
+            const seed = Number(event.currentTarget.value);
+            if (Number.isInteger(seed) && seed >= 0 && seed <= 4294967295) {
+              playground.settings = { ...playground.settings, seed };
+              void playground.reset();
+            }
+          }}
+        />
+      </label>
+      <output class="clock" aria-label="Simulated time">
+        {(now_ns / 1e9).toFixed(2)} s
+      </output>
+    </header>
+  );
+}

@@ -1,0 +1,107 @@
+// The page in a real browser: runs, sliders, four AQMs on one traffic.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { launch, open, runTo, serve } from "./browser.mjs";
+
+let browser, server;
+before(async () => {
+  [browser, server] = [await launch(), await serve()];
+});
+after(async () => {
+  await browser?.close();
+  server?.close();
+});
+
+const queues = (page) => page.evaluate(() => window.playground.runs.map((run) => [...run.trace.queue.from(0)]));
+
+test("the page loads, and plays four AQMs until it is paused", async () => {
+  const { page, errors, context } = await open(browser, server.url, { reducedMotion: "no-preference" });
+  await page.waitForFunction(() => window.playground.now_ns > 3e8);
+  await page.getByRole("button", { name: "Pause" }).click();
+  assert.equal(await page.locator("tbody tr").count(), 4);
+  const at = await page.evaluate(() => window.playground.step(0).then(() => window.playground.now_ns));
+  await page.waitForTimeout(200);
+  assert.equal(await page.evaluate(() => window.playground.now_ns), at);
+  assert.deepEqual(errors, []);
+  await context.close();
+});
+
+test("with reduced motion the page waits, and the step button runs 20 ms", async () => {
+  const { page, context } = await open(browser, server.url);
+  assert.equal(await page.evaluate(() => window.playground.playing), false);
+  await page.getByRole("button", { name: "Step" }).click();
+  await page.waitForFunction(() => window.playground.now_ns === 20e6);
+  await context.close();
+});
+
+test("two columns with one AQM have equal runs: traffic and seed are shared", async () => {
+  const { page, context } = await open(browser, server.url);
+  await page.evaluate(() => {
+    window.playground.settings = { ...window.playground.settings, aqms: ["pi", "pi", "codel"] };
+    return window.playground.reset();
+  });
+  await runTo(page, 4);
+  const [first, second, third] = await queues(page);
+  assert.equal(first.length, 199);
+  assert.deepEqual(first, second);
+  assert.notDeepEqual(first, third);
+  await context.close();
+});
+
+test("a reset repeats the run, another seed gives another one", async () => {
+  const { page, context } = await open(browser, server.url);
+  await runTo(page, 3);
+  const first = await queues(page);
+  await page.getByRole("button", { name: "Reset" }).click();
+  await runTo(page, 3);
+  assert.deepEqual(await queues(page), first);
+  await page.getByLabel("Seed").fill("2");
+  await page.getByLabel("Seed").press("Enter");
+  await page.waitForFunction(() => window.playground.settings.seed === 2);
+  await runTo(page, 3);
+  assert.notDeepEqual(await queues(page), first);
+  await context.close();
+});
+
+for (const [name, key, event] of [
+  ["Flows", "ArrowRight", /resume = "flows"/],
+  ["Flows", "ArrowLeft", /stop = "flows"\ncount = 5/],
+  ["Rate", "ArrowLeft", /capacity = "6Mbit"/],
+  ["Target", "ArrowRight", /target = "40pkt"/],
+]) {
+  test(`the slider ${name} (${key}) acts while the run goes on, as an event`, async () => {
+    const { page, errors, context } = await open(browser, server.url);
+    await runTo(page, 2);
+    await page.getByRole("slider", { name }).press(key);
+    await page.waitForFunction(() => window.playground.changed_s === 2);
+    await runTo(page, 3);
+    assert.equal(await page.evaluate(() => window.playground.error), "");
+    const text = await page.evaluate(() => window.playground.exported(window.playground.runs[1]));
+    assert.match(text, event);
+    assert.match(text, /aqm = "pi"/);
+    assert.deepEqual(errors, []);
+    await context.close();
+  });
+}
+
+test("a slider of the network's shape begins anew", async () => {
+  const { page, context } = await open(browser, server.url);
+  await runTo(page, 2);
+  await page.getByRole("slider", { name: "Buffer" }).press("ArrowRight");
+  await page.waitForFunction(() => window.playground.now_ns === 0 && window.playground.settings.buffer_pkts === 300);
+  await context.close();
+});
+
+test("an AQM that does not exist is refused in one line, and the next choice works", async () => {
+  const { page, context } = await open(browser, server.url);
+  await page.getByLabel("AQM 2").fill("nonsense");
+  await page.getByLabel("AQM 2").press("Enter");
+  await page.getByRole("alert").filter({ hasText: "nonsense" }).waitFor();
+  await page.getByLabel("AQM 2").fill("pie:target=20ms");
+  await page.getByLabel("AQM 2").press("Enter");
+  await page.waitForFunction(() => window.playground.error === "");
+  await runTo(page, 1);
+  assert.equal(await page.evaluate(() => window.playground.now_ns), 1e9);
+  await context.close();
+});
