@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "ALIKE",
+    "ENGINES",
     "Analysis",
     "Cancelled",
     "Catalogue",
@@ -42,6 +43,7 @@ __all__ = [
     "rank",
     "rank_by_experience",
     "run",
+    "run_each",
     "run_fluid",
     "run_fluid_many",
     "run_many",
@@ -54,6 +56,7 @@ __all__ = [
 
 __version__: str
 ALIKE: float
+ENGINES: list[tuple[str, str]]
 
 class ScenarioError(ValueError): ...
 class Cancelled(Exception): ...
@@ -206,7 +209,12 @@ class Scenario:
     @staticmethod
     def load(path: str, catalogue: Catalogue | None = None) -> Scenario: ...
     @staticmethod
-    def parse(text: str, file: str = "scenario", catalogue: Catalogue | None = None) -> Scenario: ...
+    def parse(
+        text: str,
+        file: str = "scenario",
+        catalogue: Catalogue | None = None,
+        files: Mapping[str, bytes] | None = None,
+    ) -> Scenario: ...
     @staticmethod
     def from_network(
         capacity: str,
@@ -231,6 +239,7 @@ class Scenario:
     def variants(self) -> list[str]: ...
     def cell(self, id: str) -> Scenario: ...
     def to_toml(self) -> str: ...
+    def files(self) -> list[tuple[str, bytes]]: ...
     def plan(self, seed: int, aqm: str | None) -> dict[str, Any]: ...
     def requests(self, seed: int) -> list[list[list[tuple[float, str, int, bool]]] | None]: ...
     def custom_traffic(self) -> list[tuple[str, str]]: ...
@@ -245,6 +254,8 @@ class Scenario:
 class RunResult:
     @property
     def json(self) -> str: ...
+    def row(self) -> tuple[str, str, str]: ...
+    def columns(self) -> list[str]: ...
     def series(self, link: str) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
     def state(self, link: str) -> list[tuple[str, NDArray[np.float64]]]: ...
     def sojourn_cdf(self, link: str, window: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
@@ -323,6 +334,11 @@ def run(
     progress: Callable[[float], bool] | None = None,
     threads: int = 1,
 ) -> RunResult: ...
+def run_each(
+    jobs: Sequence[tuple[Scenario, str | None, int]],
+    threads: int,
+    on_done: Callable[[int, RunResult], bool],
+) -> None: ...
 def run_many(
     scenario: Scenario,
     jobs: Sequence[tuple[str | None, int]],

@@ -1,14 +1,12 @@
 """Compact records of runs for papers, rankings and RFC 7928; each is written when its run finishes.
 
-A record holds the metrics of the run, quantities derived from its series, and for the first seed a thinned series of
-the queue.
+A record lies in the store of its folder. It holds the metrics of the run, quantities derived from its series, and for
+the first seed a thinned series of the queue.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from aqumen import _core, engines
-from aqumen._files import json_text, write_text
+from aqumen._files import json_text
 from aqumen._quantities import Run
-from aqumen._store import Digests
+from aqumen._store import Digests, Store
 from aqumen.engines.answer import Answer
-from aqumen.errors import OutputError
 from aqumen.scenario import Scenario
 
 __all__ = ["Records", "Wanted"]
@@ -64,6 +61,7 @@ class Records:
         self.runs: dict[tuple[str, str, int], Run] = {}
         self.scenarios = {cell: prepare(cell, Scenario.load(cell)) for cell in wanted}
         self.folder = folder
+        self._store = None if folder is None else Store(folder)
         self.weights: dict[str, float] = {}
         self._left: dict[str, list[tuple[str, int]]] = {}
         self._digests: dict[str, Digests] = {}
@@ -101,6 +99,13 @@ class Records:
         Args:
             on_done: Called with cell, AQM, seed and cost of each finished run; returning `False` stops.
         """
+        try:
+            self._work(on_done)
+        finally:
+            if self._store is not None:
+                self._store.close()
+
+    def _work(self, on_done: Callable[[str, str, int, float], bool]) -> None:
         go_on = True
         for cell, jobs in self._left.items():
             if not jobs or not go_on:
@@ -135,38 +140,17 @@ class Records:
         # The record of the first seed includes a series.
         return f"{LAYOUT}-{int(seed == self.seeds[0])}-{self._digests[cell].of((spec, seed))}"
 
-    def _path(self, cell: str, spec: str, seed: int) -> Path | None:
-        if self.folder is None:
-            return None
-        plain = re.sub(r"[^A-Za-z0-9.=@,_-]+", "_", spec)
-        if plain != spec or len(spec) > 80:
-            plain = f"{plain[:80]}-{hashlib.sha256(spec.encode()).hexdigest()[:8]}"
-        return self.folder / "runs" / cell / f"{plain}-{seed}.json"
-
     def _load(self, cell: str, spec: str, seed: int) -> bool:
-        path = self._path(cell, spec, seed)
-        if path is None:
-            return False
-        try:
-            run = json.loads(path.read_text(encoding="utf-8"))
-            if run.pop("digest") != self._digest(cell, spec, seed):
-                return False
-        except (OSError, ValueError, KeyError):
-            return False
-        self.runs[cell, spec, seed] = run
-        return True
+        found = None if self._store is None else self._store.get(self._digest(cell, spec, seed))
+        if found is not None:
+            self.runs[cell, spec, seed] = json.loads(found)
+        return found is not None
 
     def _keep(self, cell: str, spec: str, seed: int, answer: Answer) -> None:
         run = record_of(answer, seed == self.seeds[0])
         self.runs[cell, spec, seed] = run
-        path = self._path(cell, spec, seed)
-        if path is None:
-            return
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputError(f"cannot write to {path.parent}: {error.strerror}") from None
-        write_text(path, json_text({**run, "digest": self._digest(cell, spec, seed)}) + "\n")
+        if self._store is not None:
+            self._store.put(self._digest(cell, spec, seed), json_text(run))
 
 
 def record_of(answer: Answer, with_series: bool) -> Run:

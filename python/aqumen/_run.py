@@ -164,5 +164,11 @@ class RunData:
         values, share = self.answer.queue_cdf(link or self.links[0], window)
         return QueueCdf(queue_pkts=values, share=share)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel as text, with series and distributions."""
+        from aqumen._answers import stored
+
+        return type(self), (stored(self.answer), self.spec, self.label)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.spec!r} on {self.scenario!r}, engine={self.engine!r}, seed={self.seed})"

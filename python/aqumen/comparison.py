@@ -248,18 +248,18 @@ class Gathering:
         self.damaged: list[str] = []
         self._digests: dict[str, Digests] = {}
         if out is not None:
-            from aqumen._store import DamagedRun, Digests, Store
+            from aqumen._answers import from_text
+            from aqumen._store import Digests, Store
 
             self.store = Store(out)
             self._digests = {each: Digests(scenario, each) for each in self.engines}
             for each, job in self.jobs:
-                try:
-                    answer = self.store.load(job, self._digests[each].of(job), self._apart(each))
-                except DamagedRun as error:
-                    self.damaged.append(str(error))
-                    continue
-                if answer is not None:
-                    self.answers[each, job] = answer
+                key = self._digests[each].of(job)
+                found = self.store.get(key)
+                if found is not None:
+                    self.answers[each, job] = from_text(found)
+                elif key in self.store.damaged:
+                    self.damaged.append(f"{self.store.damaged[key]}: changed since it was written")
         self.resumed = len(self.answers)
 
     def work(self, on_progress: Callable[[int, int], bool] | None = None) -> None:
@@ -268,6 +268,15 @@ class Gathering:
         Args:
             on_progress: Called with the numbers of finished and wanted runs; returning `False` stops.
         """
+        try:
+            self._work(on_progress)
+        finally:
+            if self.store is not None:
+                self.store.close()
+
+    def _work(self, on_progress: Callable[[int, int], bool] | None) -> None:
+        from aqumen._answers import as_text
+
         go_on = True
         for engine in self.engines:
             left = [job for each, job in self.jobs if each == engine and (each, job) not in self.answers]
@@ -276,7 +285,7 @@ class Gathering:
                 nonlocal go_on
                 job = left[index]
                 if self.store is not None:
-                    self.store.save(job, answer, self._digests[engine].of(job), self._apart(engine))
+                    self.store.put(self._digests[engine].of(job), as_text(answer))
                 self.answers[engine, job] = answer
                 go_on = on_progress is None or on_progress(len(self.answers), len(self.jobs))
                 return go_on
@@ -297,9 +306,6 @@ class Gathering:
 
     def _label(self, aqm: str, engine: str) -> str | None:
         return f"{aqm} ({engine})" if len(self.engines) > 1 else None
-
-    def _apart(self, engine: str) -> str | None:
-        return engine if len(self.engines) > 1 else None
 
 
 def check_threads(threads: int) -> None:

@@ -92,6 +92,10 @@ class Scenario:
         except _core.ScenarioError as error:
             raise ScenarioError(str(error)) from None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel as text, with the contents of the files that it names."""
+        return _unpickled, (self.to_toml(), self.core.file, dict(self.core.files()), self.custom)
+
     @property
     def name(self) -> str:
         """Short name, as in results."""
@@ -239,6 +243,11 @@ class Scenario:
 
     def __repr__(self) -> str:
         return f"Scenario({self.name!r}, {self.title!r})"
+
+
+def _unpickled(text: str, file: str, files: dict[str, bytes], custom: tuple[CustomClass, ...]) -> Scenario:
+    """Return the scenario that `Scenario.__reduce__` took apart."""
+    return Scenario(_core.Scenario.parse(text, file, _catalogue(custom), files), custom)
 
 
 def _catalogue(custom: Sequence[CustomClass]) -> _core.Catalogue | None:

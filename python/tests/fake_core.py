@@ -76,7 +76,7 @@ class Scenario:
         return Scenario.parse(text, path)
 
     @staticmethod
-    def parse(text, file="scenario", custom=None):
+    def parse(text, file="scenario", custom=None, files=None):
         for number, line in enumerate(text.splitlines(), 1):
             if line.startswith("durration"):
                 raise ScenarioError(f"{file}:{number}: unknown key `durration`; did you mean `duration`?")
@@ -102,6 +102,11 @@ class Scenario:
 
     def to_toml(self):
         return self.text + "".join(f'{key} = "{value}"\n' for key, value in self.changes)
+
+    file = "mock.toml"
+
+    def files(self):
+        return []
 
     def aqm_names(self):
         return list(BEHAVIOUR)

@@ -211,10 +211,9 @@ def test_run_writes_its_result(aqumen_cli, scenario_file, tmp_path):
     out = tmp_path / "out"
     code, printed, err = aqumen_cli("run", scenario_file, "--aqm", "pi", "--out", out, "--json")
     assert code == 0
-    assert str(out / "runs" / "pi-1.json") in err
-    stored = json.loads((out / "runs" / "pi-1.json").read_text())
-    stored.pop("digest")
-    assert stored == json.loads(printed)
+    assert str(out / "runs") in err
+    (line,) = next((out / "runs").iterdir()).read_text().splitlines()
+    assert json.loads(line)["data"]["run"] == json.loads(printed)
     assert (out / "scenario.toml").read_text() == scenario_file.read_text()
 
 
@@ -232,10 +231,9 @@ def test_compare_writes_report_and_all_runs(aqumen_cli, scenario_file, tmp_path)
     )
     assert code == 0
     assert f"wrote {out / 'report.html'}" in err
-    names = sorted(path.name for path in (out / "runs").iterdir())
-    assert names == sorted(
-        f"{aqm}-{seed}.{kind}" for aqm in ("pi", "red") for seed in (1, 2) for kind in ("json", "npz")
-    )
+    (runs,) = (out / "runs").iterdir()
+    stored = [json.loads(line)["data"]["run"] for line in runs.read_text().splitlines()]
+    assert {(run["aqm"]["name"], run["seed"]) for run in stored} == {(a, s) for a in ("pi", "red") for s in (1, 2)}
     assert (out / "compare.json").read_text() == printed
     command = f"aqumen compare {scenario_file} --aqm pi --aqm red --seeds 2 --out {out} --json"
     assert command in (out / "report.html").read_text()

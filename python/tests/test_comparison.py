@@ -6,6 +6,7 @@ import math
 import pytest
 
 import aqumen
+from aqumen import _store
 from aqumen._statistics import summarize
 
 
@@ -127,7 +128,8 @@ def test_comparison_carries_the_mean_of_each_metric(scenario):
 
 
 def stored(folder):
-    return {path.name: path.stat().st_mtime_ns for path in folder.glob("runs/*.json")}
+    (runs,) = (folder / "runs").iterdir()
+    return runs.read_bytes().splitlines()
 
 
 def test_runs_on_disk_are_not_repeated_unless_something_changed(scenario, tmp_path, monkeypatch):
@@ -141,35 +143,24 @@ def test_runs_on_disk_are_not_repeated_unless_something_changed(scenario, tmp_pa
     assert len(shown) == len(known) > 0
     assert (shown == known).all()
     assert (again.results[0].sojourn_cdf().share == first.results[0].sojourn_cdf().share).all()
-    assert {name: stored(tmp_path)[name] for name in before} == before
-    # Another version of the program may answer differently.
-    monkeypatch.setattr("aqumen._core.__version__", "9.9.9")
-    assert aqumen.compare(scenario, ["pi"], seeds=3, out=tmp_path).resumed == 0
+    assert stored(tmp_path)[:2] == before
+    # Other sources of the engine may answer differently.
+    monkeypatch.setattr("aqumen._core.ENGINES", [("packet", "other")])
+    _store.built.cache_clear()
+    try:
+        assert aqumen.compare(scenario, ["pi"], seeds=3, out=tmp_path).resumed == 0
+    finally:
+        _store.built.cache_clear()
 
 
-def test_another_scenario_under_the_same_name_is_run_again(scenario, tmp_path, fake_core, monkeypatch):
+def test_another_scenario_under_the_same_name_is_run_again(scenario, tmp_path):
     aqumen.compare(scenario, ["pi"], seeds=2, out=tmp_path)
-    monkeypatch.setattr(fake_core, "BUFFER_PKTS", 250.0)
-    assert aqumen.compare(scenario, ["pi"], seeds=2, out=tmp_path).resumed == 0
+    changed = scenario.set("bottleneck.rate", "9Mbit")
+    assert changed.name == scenario.name
+    assert aqumen.compare(changed, ["pi"], seeds=2, out=tmp_path).resumed == 0
 
 
-@pytest.mark.parametrize("damage", ["empty", "cut", "no series", "other json"])
-def test_damaged_runs_are_run_again(scenario, tmp_path, damage):
-    aqumen.compare(scenario, ["pi"], seeds=1, out=tmp_path)
-    metrics, series = tmp_path / "runs" / "pi-1.json", tmp_path / "runs" / "pi-1.npz"
-    if damage == "empty":
-        metrics.write_text("")
-    elif damage == "cut":
-        series.write_bytes(series.read_bytes()[:100])
-    elif damage == "no series":
-        series.unlink()
-    else:
-        metrics.write_text("[1]")
-    comparison = aqumen.compare(scenario, ["pi"], seeds=1, out=tmp_path)
-    assert (comparison.resumed, len(comparison.results)) == (0, 1)
-
-
-def test_specs_that_look_alike_have_files_of_their_own(scenario, tmp_path):
+def test_specs_that_look_alike_are_kept_apart(scenario, tmp_path):
     aqumen.compare(scenario, ["pi:target=100pkt", "pi_target=100pkt".replace("_", ":a=1,")], seeds=1, out=tmp_path)
     assert len(stored(tmp_path)) == 2
 

@@ -3,6 +3,7 @@
 mod catalogue;
 mod cost;
 mod custom;
+mod digest;
 mod error;
 mod experience;
 mod interrupt;
@@ -16,6 +17,7 @@ mod ranking;
 mod record;
 mod replay;
 mod result;
+mod row;
 mod scenario;
 mod session;
 mod statistics;
@@ -37,7 +39,7 @@ mod _core {
     #[pymodule_export]
     use crate::mmpp::{mmpp_solve, mmpp_solve_text};
     #[pymodule_export]
-    use crate::packets::{run, run_many};
+    use crate::packets::{run, run_each, run_many};
     #[pymodule_export]
     use crate::prediction::{compare_prediction, oscillation};
     #[pymodule_export]
@@ -62,6 +64,7 @@ mod _core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("ALIKE", aqumen_result::TIE_RATIO)?;
+        module.add("ENGINES", crate::digest::engines())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -19,8 +19,18 @@ use crate::scenario::plan;
 /// Engine that runs a plan, with a progress callback that returns whether to continue.
 pub(crate) type Engine = dyn Fn(&Plan, &mut dyn FnMut(f64) -> bool) -> PyResult<aqumen_result::RunResult> + Send + Sync;
 
-/// AQM by SPEC (`None`: the AQM that the scenario names), and seed.
-pub(crate) type Job = (Option<String>, u64);
+/// A run.
+pub(crate) struct Job {
+    pub(crate) scenario: WithCustomCode<Scenario>,
+    /// SPEC of the AQM; `None`: the AQM that the scenario names.
+    pub(crate) aqm: Option<String>,
+    pub(crate) seed: u64,
+}
+
+/// Returns a job for each (SPEC, seed) on `scenario`.
+pub(crate) fn jobs_of(scenario: &WithCustomCode<Scenario>, runs: Vec<(Option<String>, u64)>) -> Vec<Job> {
+    runs.into_iter().map(|(aqm, seed)| Job { scenario: scenario.clone(), aqm, seed }).collect()
+}
 
 /// Schedule of the jobs, which are numbered.
 struct Schedule(Mutex<ScheduleState>);
@@ -95,7 +105,6 @@ impl Schedule {
 
 pub(crate) fn run_many(
     py: Python<'_>,
-    scenario: &WithCustomCode<Scenario>,
     jobs: Vec<Job>,
     threads: usize,
     on_done: &Py<PyAny>,
@@ -107,13 +116,13 @@ pub(crate) fn run_many(
         (Arc::new(Schedule::new(jobs.len(), threads)), Arc::new(jobs), Cancellation::default());
     let mut workers = Vec::new();
     for _ in 0..threads {
-        let (scenario, jobs, engine) = (scenario.clone(), jobs.clone(), engine.clone());
+        let (jobs, engine) = (jobs.clone(), engine.clone());
         let (sender, schedule, cancellation) = (sender.clone(), schedule.clone(), cancellation.clone());
         workers.push(spawn(move || {
             while !cancellation.is_cancelled()
                 && let Some(number) = schedule.next()
             {
-                let result = run_one(&scenario, &jobs[number], &cancellation, &*engine, &|| schedule.role(number));
+                let result = run_one(&jobs[number], &cancellation, &*engine, &|| schedule.role(number));
                 let proceed = schedule.leave(number, result.is_none());
                 if result.is_some_and(|result| sender.send((number, result)).is_err()) || !proceed {
                     break;
@@ -147,8 +156,7 @@ pub(crate) fn run_many(
 
 /// Result of one job; `None` if it was postponed.
 fn run_one(
-    scenario: &WithCustomCode<Scenario>,
-    (aqm, seed): &Job,
+    Job { scenario, aqm, seed }: &Job,
     cancellation: &Cancellation,
     engine: &Engine,
     role: &dyn Fn() -> MemoryRole,

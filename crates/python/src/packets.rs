@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use aqumen_scenario::Plan;
 use aqumen_sim::Options;
 use pyo3::prelude::*;
 
 use crate::cost::{measured, measured_of_all};
 use crate::error::run_error;
 use crate::interrupt::{Worker, run_with_progress};
+use crate::many::Job;
 use crate::memory::Guard;
 use crate::result::RunResult;
 use crate::scenario::{Scenario, plan};
@@ -59,8 +61,22 @@ pub(crate) fn run_many(
     threads: usize,
     on_done: Py<PyAny>,
 ) -> PyResult<()> {
-    let engine = |plan: &aqumen_scenario::Plan, proceed: &mut dyn FnMut(f64) -> bool| {
-        measured(|| aqumen_sim::run(plan, Options::default(), &mut |fraction| proceed(fraction))).map_err(run_error)
-    };
-    many::run_many(py, &scenario.0, jobs, threads, &on_done, Arc::new(engine))
+    many::run_many(py, many::jobs_of(&scenario.0, jobs), threads, &on_done, Arc::new(one_run))
+}
+
+/// Runs each (scenario, SPEC, seed) of `jobs` on the packet engine; otherwise as `run_many`.
+#[pyfunction]
+pub(crate) fn run_each(
+    py: Python<'_>,
+    jobs: Vec<(PyRef<'_, Scenario>, Option<String>, u64)>,
+    threads: usize,
+    on_done: Py<PyAny>,
+) -> PyResult<()> {
+    let jobs = jobs.into_iter().map(|(scenario, aqm, seed)| Job { scenario: scenario.0.clone(), aqm, seed }).collect();
+    many::run_many(py, jobs, threads, &on_done, Arc::new(one_run))
+}
+
+/// Runs a plan on one thread.
+fn one_run(plan: &Plan, proceed: &mut dyn FnMut(f64) -> bool) -> PyResult<aqumen_result::RunResult> {
+    measured(|| aqumen_sim::run(plan, Options::default(), &mut |fraction| proceed(fraction))).map_err(run_error)
 }

@@ -4,6 +4,7 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
 use crate::error::{refuse, unknown};
+use crate::row;
 
 /// Result of one run.
 #[pyclass(frozen, module = "aqumen._core")]
@@ -24,6 +25,16 @@ impl RunResult {
     #[getter]
     fn json(&self) -> PyResult<String> {
         serde_json::to_string(&self.0).map_err(refuse)
+    }
+
+    /// Returns the row of the run: the digest of its columns, their values as JSON, and the digest of all results.
+    fn row(&self) -> PyResult<(String, String, String)> {
+        row::row(&self.0).map_err(refuse)
+    }
+
+    /// Returns the names of the row's columns.
+    fn columns(&self) -> PyResult<Vec<String>> {
+        row::columns(&self.0).map_err(refuse)
     }
 
     /// Returns sampling times in seconds, packets waiting, probability in force.

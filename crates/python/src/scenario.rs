@@ -1,13 +1,15 @@
 //! Scenario for Python.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use aqumen_scenario::cost::Runner;
 use aqumen_scenario::design::NetworkParameters;
 use aqumen_scenario::memory::headroom;
-use aqumen_scenario::{Extensions, Link, Traffic};
+use aqumen_scenario::{Extensions, Files, Link, Traffic};
 use aqumen_traffic::{Action, Requests};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::catalogue;
 use crate::custom::{Catalogue, WithCustomCode};
@@ -36,16 +38,26 @@ impl Scenario {
         }
     }
 
-    /// Checks `text`; `file` is its name in messages.
+    /// Checks `text`; `file` is its name in messages. `files`: contents of the files that it names; read from disk if
+    /// not given.
     #[staticmethod]
-    #[pyo3(signature = (text, file = "scenario", catalogue = None))]
-    fn parse(text: &str, file: &str, catalogue: Option<&Catalogue>) -> PyResult<Self> {
+    #[pyo3(signature = (text, file = "scenario", catalogue = None, files = None))]
+    fn parse(
+        text: &str,
+        file: &str,
+        catalogue: Option<&Catalogue>,
+        files: Option<BTreeMap<String, Vec<u8>>>,
+    ) -> PyResult<Self> {
+        let files = match files {
+            None => Files::on_disk(file),
+            Some(files) => Files::as_read(file, files),
+        };
         match catalogue {
-            None => {
-                aqumen_scenario::Scenario::parse(text, file).map(WithCustomCode::plain).map(Scenario).map_err(refuse)
-            }
+            None => aqumen_scenario::Scenario::parse_with(text, file, files)
+                .map(WithCustomCode::plain)
+                .map(Scenario)
+                .map_err(refuse),
             Some(catalogue) => {
-                let files = aqumen_scenario::Files::on_disk(file);
                 let extensions = (*catalogue.0).clone();
                 wrap(&catalogue.0, || aqumen_scenario::Scenario::parse_with_extensions(text, file, files, extensions))
             }
@@ -130,6 +142,11 @@ impl Scenario {
     /// Returns the scenario as TOML, which parses to an equal scenario.
     fn to_toml(&self) -> String {
         self.0.to_toml()
+    }
+
+    /// Contents of the files that it names, by their names in it.
+    fn files<'py>(&self, py: Python<'py>) -> Vec<(String, Bound<'py, PyBytes>)> {
+        self.0.files().into_iter().map(|(name, bytes)| (name, PyBytes::new(py, &bytes))).collect()
     }
 
     /// Returns the explicit plan for `seed`, with the AQM of a SPEC on the links under test.

@@ -63,7 +63,7 @@ pub(crate) fn run_fluid_many(
     let engine = move |plan: &Plan, proceed: &mut dyn FnMut(f64) -> bool| {
         measured(|| fluid::run(plan, options, proceed)).map_err(error)
     };
-    many::run_many(py, &scenario.0, jobs, threads, &on_done, Arc::new(engine))
+    many::run_many(py, many::jobs_of(&scenario.0, jobs), threads, &on_done, Arc::new(engine))
 }
 
 fn options(model: Option<&str>) -> PyResult<Options> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Error;
 
@@ -13,6 +13,8 @@ pub struct Files {
     /// Folder of the scenario's file.
     folder: PathBuf,
     given: Option<Arc<BTreeMap<String, Vec<u8>>>>,
+    /// Contents of the files read so far, by the names that the scenario uses.
+    read: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
 }
 
 /// Largest file.
@@ -21,12 +23,27 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 impl Files {
     /// Files on disk; names are relative to the folder of the scenario's `file`.
     pub fn on_disk(file: &str) -> Self {
-        Files { folder: Path::new(file).parent().unwrap_or(Path::new("")).into(), given: None }
+        Files { folder: Path::new(file).parent().unwrap_or(Path::new("")).into(), ..Files::default() }
     }
 
     /// Files in memory, by the names that the scenario uses.
     pub fn in_memory(files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
-        Files { folder: PathBuf::new(), given: Some(Arc::new(files.into_iter().collect())) }
+        Files { given: Some(Arc::new(files.into_iter().collect())), ..Files::default() }
+    }
+
+    /// Files in memory that a scenario read before from beside its `file`, which messages name.
+    pub fn as_read(file: &str, files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
+        Files { folder: Files::on_disk(file).folder, ..Files::in_memory(files) }
+    }
+
+    /// Returns this source with nothing read yet.
+    pub(crate) fn unread(&self) -> Self {
+        Files { read: Arc::default(), ..self.clone() }
+    }
+
+    /// Contents of the files read so far, by the names that the scenario uses.
+    pub(crate) fn contents(&self) -> BTreeMap<String, Vec<u8>> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the text of the file `name` and its path for messages; `what` names its kind, such as "a trace".
@@ -40,6 +57,7 @@ impl Files {
                 read_file(&path, &shown, what).map_err(|error| error.to_string())?
             }
         };
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).insert(name.into(), bytes.clone());
         let text = String::from_utf8(bytes).map_err(|_| format!("{shown}: not UTF-8 text"))?;
         Ok((path, text))
     }

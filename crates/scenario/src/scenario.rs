@@ -1,5 +1,6 @@
 //! A scenario: reading, overrides, checks, writing, expansion.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use aqumen_aqm::Catalogue;
@@ -142,6 +143,7 @@ impl Scenario {
     }
 
     fn from_tree(tree: Node, file: &str, files: Files, extensions: Extensions) -> Result<Scenario, Error> {
+        let files = files.unread();
         let mut spec = Spec::read(&Cursor { node: &tree, path: String::new() }).map_err(|error| error.in_file(file))?;
         for (i, group) in spec.flows.iter_mut().enumerate() {
             let at = |(key, message)| locate(&tree, file, (format!("flows.{i}.traffic.{key}"), message));
@@ -174,6 +176,11 @@ impl Scenario {
     /// Name of the file it was read from.
     pub fn file(&self) -> &str {
         &self.file
+    }
+
+    /// Contents of the files that the scenario names, by their names in it.
+    pub fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        self.files.contents()
     }
 
     /// The scenario as TOML, which reads back as the same scenario; comments and defaults are omitted.

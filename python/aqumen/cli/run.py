@@ -99,6 +99,7 @@ def run(
             raise aqumen.ScenarioError(f"run takes one AQM: choose --aqm {aqm} or --aqm {others[0]}")
     store = None
     if out is not None:
+        from aqumen._answers import as_text
         from aqumen._store import Digests, Store
 
         store = Store(out)
@@ -126,8 +127,9 @@ def run(
         talk.say(ONE_THREAD)
     if store is not None:
         write_text(store.folder / "scenario.toml", loaded.to_toml())
-        store.save((aqm, seed), result.answer, Digests(loaded, engine).of((aqm, seed)))
-        talk.say(f"wrote {store.path((aqm, seed))}")
+        store.put(Digests(loaded, engine).of((aqm, seed)), as_text(result.answer))
+        store.close()
+        talk.say(f"wrote the run into {store.runs}")
     if flent is not None:
         (made,) = flent_files.write(loaded, [(aqm, seed)], flent)
         talk.say(f"wrote {made}")
