@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from aqumen import _core, _experiments
 from aqumen._files import check_file
-from aqumen.custom import CustomClass, catalogue, name_of
+from aqumen.custom import CustomClass, catalogue, from_source, name_of, source_of
 from aqumen.errors import ScenarioError
 
 __all__ = ["Scenario", "as_scenario"]
@@ -61,16 +61,23 @@ class Scenario:
             raise ScenarioError(str(error)) from None
 
     @classmethod
-    def parse(cls, text: str, file: str = "scenario", custom: Sequence[CustomClass] = ()) -> Scenario:
+    def parse(
+        cls,
+        text: str,
+        file: str = "scenario",
+        custom: Sequence[CustomClass] = (),
+        files: Mapping[str, bytes] | None = None,
+    ) -> Scenario:
         """Parse a scenario.
 
         Args:
             text: TOML text.
             file: File name for error messages.
             custom: Classes of custom AQMs and traffic sources that the scenario may use.
+            files: Contents of the files that it names; default: read from beside `file`.
         """
         try:
-            return cls(_core.Scenario.parse(text, file, _catalogue(custom)), tuple(custom))
+            return cls(_core.Scenario.parse(text, file, _catalogue(custom), files), tuple(custom))
         except _core.ScenarioError as error:
             raise ScenarioError(str(error)) from None
 
@@ -93,8 +100,9 @@ class Scenario:
             raise ScenarioError(str(error)) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel as text, with the contents of the files that it names."""
-        return _unpickled, (self.to_toml(), self.core.file, dict(self.core.files()), self.custom)
+        """Travel as text, with the contents of the files that it names and the sources of custom classes."""
+        sources = tuple(source_of(each) for each in self.custom)
+        return _unpickled, (self.to_toml(), self.core.file, dict(self.core.files()), sources)
 
     @property
     def name(self) -> str:
@@ -245,9 +253,10 @@ class Scenario:
         return f"Scenario({self.name!r}, {self.title!r})"
 
 
-def _unpickled(text: str, file: str, files: dict[str, bytes], custom: tuple[CustomClass, ...]) -> Scenario:
+def _unpickled(text: str, file: str, files: dict[str, bytes], sources: tuple[tuple[str, str, str], ...]) -> Scenario:
     """Return the scenario that `Scenario.__reduce__` took apart."""
-    return Scenario(_core.Scenario.parse(text, file, _catalogue(custom), files), custom)
+    custom = tuple(from_source(*each) for each in sources)
+    return Scenario.parse(text, file, custom, files)
 
 
 def _catalogue(custom: Sequence[CustomClass]) -> _core.Catalogue | None:

@@ -249,9 +249,11 @@ def test_scenarios_and_results_travel_between_processes(tmp_path):
 
 def test_a_row_has_the_metrics_of_a_run():
     result = aqumen.run(short(), "pi")
-    shape, values, bits = result.answer.row()
-    row = dict(zip(result.answer.columns(), json.loads(values), strict=True))
-    assert (len(shape), len(bits)) == (16, 16)
+    shape, text = result.answer.row()
+    stored = json.loads(text)
+    row = dict(zip(result.answer.columns(), stored["v"], strict=True))
+    assert (stored["h"], len(shape), len(stored["bits"])) == (shape, 16, 16)
+    assert stored["cost"][2:] == [result.data["cost"][key] for key in ("events", "bottleneck_packets")]
     link, group = result.links[0], result.flows[0]
     for window, at in (("steady", ""), ("all", "@all")):
         known = {key: value for key, value in result.link(link, window).items() if value is not None}
@@ -259,9 +261,11 @@ def test_a_row_has_the_metrics_of_a_run():
         flows = {key: value for key, value in result.flow_group(group, window).items() if value is not None}
         assert {key: row[f"{group}.{key}{at}"] for key in flows} == pytest.approx(flows, rel=1e-11)
     assert None not in row.values()
-    other = aqumen.run(short(), "pi", seed=2).answer.row()
-    assert aqumen.run(short(), "pi").answer.row() == (shape, values, bits)
-    assert other[2] != bits
+    again, other = (json.loads(aqumen.run(short(), "pi", seed=seed).answer.row()[1]) for seed in (1, 2))
+    assert {**again, "cost": 0} == {**stored, "cost": 0}
+    assert other["bits"] != stored["bits"]
+    # With the key and what is around it, a row of one link and one group in two windows takes at most 1500 bytes.
+    assert len(_store.record("0" * 24 + "-1000", text.encode())) < 1500
 
 
 @pytest.mark.parametrize(

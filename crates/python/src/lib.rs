@@ -55,7 +55,7 @@ mod _core {
     #[pymodule_export]
     use crate::session::{Environments, Session};
     #[pymodule_export]
-    use crate::statistics::{range_of, student_quantile, summary, transient};
+    use crate::statistics::{range_of, student_quantile, student_tail, summary, transient};
     #[pymodule_export]
     use crate::theory::{Analysis, analyse, predict, run_fluid, run_fluid_many, run_theory};
 

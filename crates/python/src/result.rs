@@ -27,8 +27,8 @@ impl RunResult {
         serde_json::to_string(&self.0).map_err(refuse)
     }
 
-    /// Returns the row of the run: the digest of its columns, their values as JSON, and the digest of all results.
-    fn row(&self) -> PyResult<(String, String, String)> {
+    /// Returns the digest of the row's columns, which `columns` names, and the row as JSON.
+    fn row(&self) -> PyResult<(String, String)> {
         row::row(&self.0).map_err(refuse)
     }
 

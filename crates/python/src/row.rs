@@ -12,8 +12,9 @@ use crate::digest::Digest;
 /// Metrics by link or group, window and key.
 type Metrics = IndexMap<String, IndexMap<String, IndexMap<String, Value>>>;
 
-/// Returns the digest of the columns (16 digits), the values as JSON, and the digest of all results (16 digits).
-pub(crate) fn row(result: &RunResult) -> serde_json::Result<(String, String, String)> {
+/// Returns the digest of the columns, and the row as JSON: `h` is that digest, `bits` the digest of all results (16 digits
+/// each), `v` the values, `cost` CPU time and time in seconds, events and packets of the bottleneck.
+pub(crate) fn row(result: &RunResult) -> serde_json::Result<(String, String)> {
     let (mut shape, mut values, mut all) = (Digest::new(), Vec::new(), Digest::new());
     all.add(serde_json::to_string(&(&result.windows, &result.aqm, &result.notes))?.as_bytes());
     each_column(result, &mut all, |column, value| {
@@ -21,7 +22,11 @@ pub(crate) fn row(result: &RunResult) -> serde_json::Result<(String, String, Str
         shape.add(b"\0");
         values.push(rounded(value));
     })?;
-    Ok((shape.hex()[..16].into(), serde_json::to_string(&values)?, all.hex()[..16].into()))
+    let (shape, cost) = (&shape.hex()[..16], result.cost);
+    let values = serde_json::to_string(&values)?;
+    let cost = serde_json::to_string(&(cost.cpu_s, cost.wall_s, cost.events, cost.bottleneck_packets))?;
+    let row = format!(r#"{{"h":"{shape}","bits":"{}","v":{values},"cost":{cost}}}"#, &all.hex()[..16]);
+    Ok((shape.into(), row))
 }
 
 /// Returns the names of the columns.

@@ -33,6 +33,15 @@ pub(crate) fn student_quantile(probability: f64, freedom: f64) -> PyResult<f64> 
     Ok(aqumen_result::student_quantile(probability, freedom))
 }
 
+/// Returns the probability that Student's t with `freedom` degrees of freedom lies beyond `t` on either side.
+#[pyfunction]
+pub(crate) fn student_tail(t: f64, freedom: f64) -> PyResult<f64> {
+    if !(freedom > 0.0 && freedom.is_finite()) || t.is_nan() {
+        return Err(PyValueError::new_err("a probability needs a number and degrees of freedom above 0"));
+    }
+    Ok(aqumen_result::student_tail(t, freedom))
+}
+
 /// Returns settling time (seconds; `None` if it does not settle) and overshoot (packets) of a sampled queue between
 /// `start_s` and `stop_s`; `None` without a sample there.
 #[pyfunction]

@@ -56,7 +56,7 @@ pub use queue_trace::{Loss, QueueTrace, Transmission};
 pub use ranking::{MetricSummaries, Rank, RankError, Ranking, rank};
 pub use reception::{ArrivalState, ReceptionStats};
 pub use requests::{CompletedRequest, Requests};
-pub use summary::{Summary, student_quantile};
+pub use summary::{Summary, student_quantile, student_tail};
 pub use synchrony::Synchrony;
 pub use transient::{BAND, HOLD_S, SMOOTH_S, Transient, transient};
 pub use video::fill_video_metrics;

@@ -59,11 +59,25 @@ pub fn student_quantile(probability: f64, freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, freedom).expect("positive degrees of freedom").inverse_cdf(probability)
 }
 
+/// Probability that Student's t with `freedom` degrees of freedom (above 0) lies beyond `t` on either side.
+pub fn student_tail(t: f64, freedom: f64) -> f64 {
+    2.0 * StudentsT::new(0.0, 1.0, freedom).expect("positive degrees of freedom").cdf(-t.abs())
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn five_percent_lie_beyond_the_quantile_of_the_interval() {
+        for freedom in [1.0, 3.0, 4.5, 100.0] {
+            let t = student_quantile(0.975, freedom);
+            assert!((student_tail(t, freedom) - 0.05).abs() < 1e-9 && (student_tail(-t, freedom) - 0.05).abs() < 1e-9);
+        }
+        assert_eq!(student_tail(0.0, 3.0), 1.0);
+    }
 
     #[test]
     fn the_interval_is_students() {

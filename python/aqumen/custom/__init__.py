@@ -27,7 +27,7 @@ from aqumen.custom.classes import (
     params_of,
 )
 from aqumen.custom.controllers import from_control
-from aqumen.custom.files import digest, from_file
+from aqumen.custom.files import digest, from_file, from_source, source_of
 from aqumen.custom.registry import catalogue, specs
 
 __all__ = [
@@ -43,8 +43,10 @@ __all__ = [
     "digest",
     "from_control",
     "from_file",
+    "from_source",
     "is_aqm",
     "name_of",
     "params_of",
+    "source_of",
     "specs",
 ]

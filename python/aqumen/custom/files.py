@@ -8,8 +8,10 @@ import hashlib
 import importlib.machinery
 import importlib.util
 import inspect
+import linecache
 import os
 import sys
+import types
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -86,6 +88,54 @@ def _module(path: Path, _changed_ns: int) -> Any:
     finally:
         sys.path.remove(beside)
     return module
+
+
+def source_of(custom: CustomClass) -> tuple[str, str, str]:
+    """Return file name, class name and text of the file of a custom class, by which it travels to other processes.
+
+    Args:
+        custom: Class from a Python file of its own.
+
+    Raises:
+        ScenarioError: Its source is not available, as in a Python prompt.
+    """
+    try:
+        file = inspect.getfile(custom)
+        text = "".join(linecache.getlines(file)) or Path(file).read_text(encoding="utf-8")
+    except (TypeError, OSError):
+        raise ScenarioError(f"{custom.__name__}: its source is not available; put the class into a file") from None
+    return Path(file).name, custom.__qualname__, text
+
+
+def from_source(file: str, name: str, text: str) -> CustomClass:
+    """Return the class that `source_of` took apart; the file is executed once for each text.
+
+    Args:
+        file: File name for messages.
+        name: Name of the class.
+        text: Contents of the file.
+
+    Raises:
+        CustomError: The file raises an exception.
+    """
+    home = f"aqumen_sent_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    module = sys.modules.get(home)
+    if module is None:
+        module = types.ModuleType(home)
+        shown = f"<{file} {home}>"
+        # For tracebacks and `inspect`.
+        linecache.cache[shown] = (len(text), None, text.splitlines(keepends=True), shown)
+        module.__file__ = shown
+        sys.modules[home] = module
+        try:
+            exec(compile(text, shown, "exec"), vars(module))
+        except Exception as error:
+            del sys.modules[home]
+            raise CustomError(f"{file}: cannot be read: {type(error).__name__}: {error}") from error
+    found = as_custom(getattr(module, name, None))
+    if found is None:
+        raise ScenarioError(f"{file}: no class {name}")
+    return found
 
 
 def _without_state(source: Any) -> Any:

@@ -34,6 +34,13 @@ class Packet(Engine):
         with core_errors():
             _core.run_many(scenario.core, list(jobs), threads, on_done)
 
+    def run_each(
+        self, jobs: Sequence[tuple[Scenario, Job]], threads: int, on_done: Callable[[int, Answer], bool]
+    ) -> None:
+        """Run jobs of several scenarios concurrently."""
+        with core_errors():
+            _core.run_each([(scenario.core, *job) for scenario, job in jobs], threads, on_done)
+
 
 class Fluid(Engine):
     """Fluid equations driven by the AQM's own law. The default model follows each flow's ECN setting."""

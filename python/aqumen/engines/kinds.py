@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from aqumen import _core
 from aqumen.engines.answer import Answer
@@ -95,6 +96,29 @@ class Engine(ABC):
             pcap: File for the packet trace.
             progress: Called with the completed fraction, 0 to 1; returning `False` stops the run.
         """
+
+    def run_each(
+        self, jobs: Sequence[tuple[Scenario, Job]], threads: int, on_done: Callable[[int, Answer], bool]
+    ) -> None:
+        """Run jobs of several scenarios concurrently; otherwise as `run_many`.
+
+        Args:
+            jobs: Scenario and job of each run, in order.
+            threads: Number of concurrent jobs.
+            on_done: Called with the index of a job and its result; returning `False` stops.
+        """
+        go_on = True
+        for scenario, run in itertools.groupby(enumerate(jobs), lambda each: each[1][0]):
+            numbered = list(run)
+
+            def done(k: int, answer: Answer, numbered: list[Any] = numbered) -> bool:
+                nonlocal go_on
+                go_on = on_done(numbered[k][0], answer)
+                return go_on
+
+            self.run_many(scenario, [job for _, (_, job) in numbered], threads, done)
+            if not go_on:
+                return
 
     @abstractmethod
     def run_many(
