@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from aqumen.result import Result
     from aqumen.scenario import Scenario
     from aqumen.session import Session, what_if
+    from aqumen.study import Rows, Study, open
     from aqumen.topology import Dumbbell, Event, Flows, Transport
 
 __all__ = [
@@ -43,12 +44,14 @@ __all__ = [
     "Rank",
     "Ranking",
     "Result",
+    "Rows",
     "SampledLaw",
     "Scenario",
     "ScenarioError",
     "Series",
     "Session",
     "SojournCdf",
+    "Study",
     "TrafficSource",
     "Transient",
     "Transport",
@@ -56,6 +59,7 @@ __all__ = [
     "aqms",
     "compare",
     "from_control",
+    "open",
     "run",
     "what_if",
 ]
@@ -70,6 +74,7 @@ _HOMES = {
     "result": ("Result",),
     "scenario": ("Scenario",),
     "session": ("Session", "what_if"),
+    "study": ("Rows", "Study", "open"),
     "topology": ("Dumbbell", "Event", "Flows", "Transport"),
     "explain.transient": ("Transient",),
 }

@@ -98,8 +98,7 @@ class Store:
     def __len__(self) -> int:
         return len(self._places)
 
-    def keys(self) -> Iterator[str]:
-        """Iterate over the keys of all records."""
+    def __iter__(self) -> Iterator[str]:
         return iter(self._places)
 
     def get(self, key: str) -> bytes | None:

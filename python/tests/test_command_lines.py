@@ -16,7 +16,7 @@ from aqumen.errors import Error, optional
 
 DEFAULTS = {
     "run": {"--engine": "packet", "--seed": 1, "--threads": 1},
-    "compare": {"--seeds": 20},
+    "compare": {"--seeds": "20"},
     "uplink": {
         **{
             "--rtt": "40ms",
@@ -45,7 +45,7 @@ DEFAULTS = {
 }
 SEVERAL = {
     "run": {"--set", "--aqm-from", "--traffic-from"},
-    "compare": {"--aqm", "--engine", "--set", "--aqm-from", "--traffic-from"},
+    "compare": {"--aqm", "--engine", "--set", "--sweep", "--aqm-from", "--traffic-from"},
     **{key: {"--aqm", "--senders", "--weigh"} for key in ("uplink", "datacenter", "cell")},
     "reproduce": {"--aqm"},
     "calibrate": {"--set"},

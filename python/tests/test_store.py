@@ -83,7 +83,7 @@ def test_what_is_no_file_is_not_read(tmp_path, what):
     else:
         odd.symlink_to("/dev/zero" if what == "a device without end" else odd.name)
     store = Store(tmp_path)
-    assert list(store.keys()) == ["a-1"]
+    assert list(store) == ["a-1"]
     assert list(store.damaged) == [str(odd)]
 
 
@@ -159,7 +159,7 @@ def test_two_writers_have_files_of_their_own_and_the_next_takes_the_first(tmp_pa
     with Store(tmp_path) as third:
         third.put("c-1", "1")
     assert len(list((tmp_path / "runs").iterdir())) == 2
-    assert set(Store(tmp_path).keys()) == {"a-1", "b-1", "c-1"}
+    assert set(Store(tmp_path)) == {"a-1", "b-1", "c-1"}
 
 
 def test_writers_that_are_killed_lose_nothing_that_was_written(tmp_path):
@@ -177,7 +177,7 @@ def test_writers_that_are_killed_lose_nothing_that_was_written(tmp_path):
         for each in running:
             each.kill()
             each.communicate()
-    keys = set(Store(tmp_path).keys())
+    keys = set(Store(tmp_path))
     assert {f"{name}-{line.strip()}" for name, lines in zip("ab", told, strict=True) for line in lines} <= keys
 
 
@@ -195,7 +195,7 @@ def test_a_full_disk_leaves_what_was_written(tmp_path):
     (path,) = (tmp_path / "runs").iterdir()
     assert done.stdout == f"cannot write {path}: File too large\n"
     store = Store(tmp_path)
-    assert (set(store.keys()), store.damaged) == ({f"a-{i}" for i in range(7)}, {})
+    assert (set(store), store.damaged) == ({f"a-{i}" for i in range(7)}, {})
     assert path.read_bytes().endswith(b"}\n")
 
 

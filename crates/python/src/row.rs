@@ -12,8 +12,8 @@ use crate::digest::Digest;
 /// Metrics by link or group, window and key.
 type Metrics = IndexMap<String, IndexMap<String, IndexMap<String, Value>>>;
 
-/// Returns the digest of the columns, and the row as JSON: `h` is that digest, `bits` the digest of all results (16 digits
-/// each), `v` the values, `cost` CPU time and time in seconds, events and packets of the bottleneck.
+/// Returns the digest of the columns, and the row as JSON: `h` is that digest, `bits` that of all results, `v` are the
+/// values, `cost` is CPU time and time in seconds, events, and packets of the bottleneck.
 pub(crate) fn row(result: &RunResult) -> serde_json::Result<(String, String)> {
     let (mut shape, mut values, mut all) = (Digest::new(), Vec::new(), Digest::new());
     all.add(serde_json::to_string(&(&result.windows, &result.aqm, &result.notes))?.as_bytes());

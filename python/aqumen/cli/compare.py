@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,11 +12,13 @@ import click
 from aqumen._files import write_text
 from aqumen._statistics import MARK, NOTE
 from aqumen.cli import talk
+from aqumen.cli.interrupt import first_interrupt
 from aqumen.cli.options import (
     aqms_option,
     custom_classes,
     custom_option,
     engines_option,
+    factors_of,
     figures_option,
     flent_option,
     force_option,
@@ -29,9 +27,12 @@ from aqumen.cli.options import (
     load,
     named_too,
     out_option,
+    pairs_of,
     scenario_argument,
+    seeds_option,
     set_option,
     spec_list,
+    sweep_option,
     target_option,
     theory_option,
     traffic_option,
@@ -53,7 +54,7 @@ from aqumen.view.figures import write_figures
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["compare", "first_interrupt", "means_table", "tables_of"]
+__all__ = ["compare", "means_table", "tables_of"]
 
 
 @click.command()
@@ -61,9 +62,10 @@ __all__ = ["compare", "first_interrupt", "means_table", "tables_of"]
 @aqms_option(" Default: the scenario's AQM and droptail.")
 @custom_option
 @traffic_option
-@click.option("--seeds", type=int, default=20, show_default=True, metavar="N", help="Number of seeds: 1 to N.")
+@seeds_option
 @engines_option
 @set_option
+@sweep_option
 @until_option
 @target_option
 @click.option("--rank-by", metavar="GOAL", type=click.Choice(list(GOALS)), help=f"Criterion: {', '.join(GOALS)}.")
@@ -80,9 +82,10 @@ def compare(
     aqm: tuple[str, ...],
     aqm_from: tuple[str, ...],
     traffic_from: tuple[str, ...],
-    seeds: int,
+    seeds: list[int] | int,
     engine: tuple[str, ...],
     set_: tuple[str, ...],
+    sweep: tuple[str, ...],
     until: str | None,
     target: str | None,
     rank_by: str | None,
@@ -99,12 +102,20 @@ def compare(
 
     SCENARIO is a scenario file, or the name of an experiment: arm-pfc/exp1.
 
+    With --sweep, the AQMs are compared at each value, and at each combination of several sweeps.
+
     With --out, a report and every finished run are written; finished runs in that folder are reused.
 
     After Ctrl-C the finished runs are printed and written, and the exit code is 130.
     """
     if form == "parquet" and not as_json:
         check_parquet(sys.stdout.isatty())
+    if sweep:
+        plain = (engine[1:], traffic_from, theory, figures, flent, rank_by, form != "text")
+        if any(plain):
+            raise ScenarioError("--sweep goes with one engine and the table of means; `aqumen study` exports the rest")
+        changes = [*set_, *([f"nominal.target={target}"] if target is not None else [])]
+        return _swept(scenario, spec_list(aqm), aqm_from, seeds, engine, changes, sweep, until, out, force, as_json)
     custom = custom_classes(aqm_from, traffic_from)
     loaded = load(scenario, set_, until, target, custom)
     specs = named_too(spec_list(aqm), custom) or _default_specs(loaded, engine)
@@ -163,6 +174,43 @@ def compare(
     return talk.INTERRUPTED if interrupted else 0
 
 
+def _swept(
+    scenario: Path,
+    specs: list[str],
+    aqm_from: Sequence[str],
+    seeds: list[int] | int,
+    engine: Sequence[str],
+    changes: Sequence[str],
+    sweeps: Sequence[str],
+    until: str | None,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
+) -> int:
+    """Run a study of one scenario. Without `out`, its folder is temporary."""
+    from tempfile import TemporaryDirectory
+
+    from aqumen.cli.study import run_study
+    from aqumen.study import Study
+    from aqumen.study.executors import Threads
+
+    given = {
+        "scenarios": [str(scenario)],
+        "aqms": specs or ([] if aqm_from else _default_specs(load(scenario, changes, until), engine)),
+        "aqm_from": list(aqm_from),
+        "seeds": seeds,
+        "engine": engine[0] if engine else "packet",
+        "set": dict(pairs_of("--set", changes)),
+        "factors": factors_of(sweeps),
+        **({} if until is None else {"until": until}),
+    }
+    loaded = Study(**given)
+    if out is not None:
+        return run_study(loaded, out, Threads(), force=force, as_json=as_json)
+    with TemporaryDirectory() as folder:
+        return run_study(loaded, Path(folder), Threads(), force=force, as_json=as_json)
+
+
 def _default_specs(scenario: Scenario, engines: Sequence[str]) -> list[str]:
     """Return the SPECs to compare without `--aqm`: the scenario's AQM, and DropTail if there is one engine."""
     import tomllib
@@ -174,26 +222,6 @@ def _default_specs(scenario: Scenario, engines: Sequence[str]) -> list[str]:
         raise ScenarioError("no AQM to compare: the scenario has none; add --aqm, such as --aqm codel,pie")
     talk.say(f"no --aqm given: comparing {its} (the scenario's) with droptail")
     return [its, "droptail"]
-
-
-@contextmanager
-def first_interrupt() -> Iterator[threading.Event]:
-    """Yield an event that the first Ctrl-C sets, so that finished runs are kept; a second one raises as usual."""
-    stopped = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stopped
-        return
-
-    def ask(_signal: int, _frame: FrameType | None) -> None:
-        stopped.set()
-        signal.signal(signal.SIGINT, before)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, ask)
-    try:
-        yield stopped
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def tables_of(comparison: Comparison) -> list[Table | str]:

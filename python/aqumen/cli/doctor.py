@@ -26,6 +26,9 @@ PACKAGES = {
     "pyarrow": ("arrow", "Result.to_arrow()"),
     "xarray": ("xarray", "Result.to_xarray()"),
     "control": ("control", "python-control: Design.to_control()"),
+    "duckdb": ("studies", "aqumen study query, export"),
+    "scipy": ("studies", "sampling designs of studies"),
+    "distributed": ("dask", "aqumen study run --on dask:..."),
 }
 """Optional packages: the extra that installs each, and its use."""
 PROGRAMS = {

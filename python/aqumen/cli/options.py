@@ -24,6 +24,7 @@ __all__ = [
     "custom_option",
     "engine_option",
     "engines_option",
+    "factors_of",
     "figures_option",
     "flent_option",
     "force_option",
@@ -32,9 +33,12 @@ __all__ = [
     "load",
     "named_too",
     "out_option",
+    "pairs_of",
     "scenario_argument",
+    "seeds_option",
     "set_option",
     "spec_list",
+    "sweep_option",
     "target_option",
     "theory_option",
     "traffic_option",
@@ -67,6 +71,38 @@ set_option = click.option(
     shell_complete=complete.keys,
     metavar="KEY=VALUE",
     help="Change a value of the scenario; may be repeated.",
+)
+
+
+sweep_option = click.option(
+    "--sweep",
+    multiple=True,
+    shell_complete=complete.keys,
+    metavar="KEY=VALUES",
+    help="Values of a key or of an AQM's parameter, such as flows.ftp.count=10,50 or pi:target=20pkt,50pkt; may be "
+    "repeated.",
+)
+
+
+def _seeds(_context: click.Context, _option: click.Parameter, given: str) -> list[int] | int:
+    """Parse `--seeds`: a number, a range or a list."""
+    if re.fullmatch(r"-?\d+", given):
+        return int(given)
+    from aqumen.study.definition import seeds_of
+
+    try:
+        return seeds_of(given)
+    except ScenarioError as error:
+        raise ScenarioError(f"--seeds {error}") from None
+
+
+seeds_option = click.option(
+    "--seeds",
+    default="20",
+    show_default=True,
+    callback=_seeds,
+    metavar="N",
+    help="Number of seeds (1 to N), a range 11-20, or a list 1,2,7.",
 )
 
 
@@ -176,12 +212,7 @@ def load(
         custom: Custom AQMs that the scenario may use and custom traffic sources that it must use.
     """
     scenario = Scenario.load(path, custom)
-    pairs = []
-    for change in changes:
-        key, equals, value = change.partition("=")
-        if not equals or not key.strip():
-            raise ScenarioError(f"--set {change}: write it as KEY=VALUE, for instance --set duration=20s")
-        pairs.append((key.strip(), value.strip()))
+    pairs = pairs_of("--set", changes)
     if target is not None:
         pairs.append(("nominal.target", "1pkt" if (timed := target.endswith("s")) else target))
     if pairs:
@@ -205,6 +236,46 @@ def load(
     if re.fullmatch(r"[\d.]+", until):
         raise ScenarioError(f"--until {until}: needs a unit: {until}s for seconds, or {until}ms")
     return scenario.until(until)
+
+
+def pairs_of(option: str, changes: Sequence[str]) -> list[tuple[str, str]]:
+    """Split the values of `--set` or `--sweep` into keys and values.
+
+    Args:
+        option: Name of the option, for messages.
+        changes: Each as KEY=VALUE.
+    """
+    pairs = []
+    for change in changes:
+        key, equals, value = change.partition("=")
+        if not equals or not key.strip():
+            example = "duration=20s" if option == "--set" else "flows.ftp.count=10,50,100"
+            raise ScenarioError(f"{option} {change}: write it as KEY=VALUE, for instance {option} {example}")
+        pairs.append((key.strip(), value.strip()))
+    return pairs
+
+
+def factors_of(sweeps: Sequence[str]) -> dict[str, list[str | int | float]]:
+    """Return the factors of `--sweep`, numbers as numbers.
+
+    Args:
+        sweeps: Each as KEY=VALUE,VALUE,...
+    """
+    factors: dict[str, list[str | int | float]] = {}
+    for key, values in pairs_of("--sweep", sweeps):
+        if key in factors:
+            raise ScenarioError(f"--sweep {key}: is given twice; join the values by commas")
+        factors[key] = [_number(value.strip()) for value in values.split(",")]
+    return factors
+
+
+def _number(text: str) -> str | int | float:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _check_sources(scenario: Scenario, custom: Sequence[CustomClass]) -> None:

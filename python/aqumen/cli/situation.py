@@ -10,7 +10,7 @@ import click
 
 from aqumen._files import laid_out, write_text
 from aqumen.cli import complete, talk
-from aqumen.cli.compare import first_interrupt
+from aqumen.cli.interrupt import first_interrupt
 from aqumen.cli.options import PATH, json_option, out_option, spec_list, wide_option
 from aqumen.errors import ScenarioError
 from aqumen.experience import ALIKE, AqmScore

@@ -15,6 +15,11 @@ __all__ = ["VERBS", "app"]
 VERBS = {
     "run": ("run", "run", "Run one AQM on a scenario with one seed."),
     "compare": ("compare", "compare", "Compare AQMs on a scenario, or engines with --engine twice."),
+    "study": (
+        "study",
+        "study",
+        "Run a study: scenarios, factors, AQMs and seeds, until a stopping rule is satisfied; ask what is kept.",
+    ),
     "uplink": (
         "situation",
         "uplink",
