@@ -17,7 +17,7 @@ NO_NOUN = re.compile(
     "Heard|Held|Here|Kept|Known|Left|Lost|Made|Many|Never|Next|Outside|Own|Past|Place|Said|Seen|Sent|Share|Shown|Spent|"
     "Taken|Together|Told|Written"
 )
-NOUNS = {"Ared", "Cancelled", "Fixed", "Stred", "Seed", "Speed"}
+NOUNS = {"Ared", "Cancelled", "Dred", "Fixed", "Sred", "Stred", "Seed", "Speed"}
 
 
 def rust_openings(text):
