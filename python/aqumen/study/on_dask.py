@@ -23,6 +23,8 @@ BATCH_MAX = 500
 """Most runs of a batch."""
 CONNECT_S = 8
 """Longest wait for a scheduler, seconds."""
+WORKERS_S = 60
+"""Longest wait for its first worker, seconds: a cluster may start them on demand."""
 
 
 class Dask:
@@ -73,7 +75,7 @@ class Dask:
         """Refuse workers that have no Aqumen, or one of other sources."""
         ours = version(engine)
         try:
-            client.wait_for_workers(1, timeout=CONNECT_S)
+            client.wait_for_workers(1, timeout=WORKERS_S)
             theirs = client.run(version, engine)
         except TimeoutError:
             raise EngineError(f"the scheduler at {client.scheduler.address} has no worker") from None
