@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
@@ -75,12 +76,16 @@ class RunSet(Generic[R]):
         """
         return [result for result in self.results if result.label == aqm]
 
+    @functools.cached_property
+    def plan(self) -> dict[str, Any]:
+        """Plan of the first run."""
+        return self.scenario.plan(self.results[0].seed, self.results[0].spec)
+
     def targets(self) -> dict[str, float]:
         """Return the target queue of each recorded link that has one, packets."""
-        plan = self.scenario.plan(self.seeds[0], self.results[0].spec)
         return {
             link["name"]: float(link["target_pkts"])
-            for link in plan["links"]
+            for link in self.plan["links"]
             if link["record"] and link["target_pkts"] is not None
         }
 
@@ -88,8 +93,23 @@ class RunSet(Generic[R]):
         """Return the comparison as `aqumen compare --json` prints it."""
         if not self.results:
             raise ScenarioError("nothing to compare: no run finished")
-        first, targets = self.results[0].data, self.targets()
-        aqms = {}
+        first = self.results[0].data
+        return {
+            "schema": SCHEMA,
+            "aqumen": first["aqumen"],
+            "scenario": first["scenario"],
+            "engine": ", ".join(dict.fromkeys(run.engine for run in self.results)),
+            "windows": first["windows"],
+            "runs": {"wanted": self.wanted, "finished": len(self.results)},
+            "ranking": _ranking_dict(self.ranking(), self.results[0].engine),
+            "mismatch": self.disagreement(),
+            "aqms": self._summarized,
+        }
+
+    @functools.cached_property
+    def _summarized(self) -> dict[str, Any]:
+        """Summaries of all metrics by AQM, made once."""
+        targets, aqms = self.targets(), {}
         for aqm in self.aqms:
             runs = self.of(aqm)
             aqms[aqm] = {
@@ -102,17 +122,7 @@ class RunSet(Generic[R]):
                 "flows": _summaries([run.data["flows"] for run in runs]),
                 "transients": {link: _transients(runs, link, target) for link, target in targets.items()},
             }
-        return {
-            "schema": SCHEMA,
-            "aqumen": first["aqumen"],
-            "scenario": first["scenario"],
-            "engine": ", ".join(dict.fromkeys(run.engine for run in self.results)),
-            "windows": first["windows"],
-            "runs": {"wanted": self.wanted, "finished": len(self.results)},
-            "ranking": _ranking_dict(self.ranking(), self.results[0].engine),
-            "mismatch": self.disagreement(),
-            "aqms": aqms,
-        }
+        return aqms
 
     def to_json(self) -> str:
         """Return the comparison as JSON text."""
@@ -133,7 +143,7 @@ class RunSet(Generic[R]):
         link, window = first.links[0], "steady" if "steady" in first.windows else next(iter(first.windows))
         keys = {figure.key for goal in GOALS.values() for figure in goal.figures}
         summaries = {aqm: {key: self._judged(aqm, key, link, window) for key in keys} for aqm in self.aqms}
-        nominal = self.scenario.plan(first.seed, first.spec)["nominal"] or {}
+        nominal = self.plan["nominal"] or {}
         base_rtt_s = nominal.get("base_rtt_s") or 0.0
         again = {label for labels in self.by_aqm.values() for label in labels[1:]}
         return rank(summaries, link, window, self.rank_by, base_rtt_s=base_rtt_s, unranked=again)
