@@ -318,6 +318,25 @@ def test_a_run_is_known_by_the_source_of_its_aqm(tmp_path):
     assert Digests(short(), "packet").of(("pi", 1)) != Digests(short().knowing([MY_PI]), "packet").of(("pi", 1))
 
 
+@pytest.mark.parametrize("gain", ["1e-5", "GAIN"])
+def test_a_class_from_a_prompt_is_known_by_its_code_in_any_process(gain):
+    def digest(step, value="1e-5"):
+        code = (
+            f"import aqumen\nfrom aqumen.custom import digest\nGAIN = {value}\n"
+            f"class Mine(aqumen.SampledLaw):\n    def step(self, seen):\n        return {step}\n"
+            "print(digest([Mine]))\n"
+        )
+        return subprocess.run([sys.executable], input=code, capture_output=True, text=True, check=True).stdout
+
+    first = digest(f"{gain} * seen.queue_pkts")
+    assert digest(f"{gain} * seen.queue_pkts") == first
+    assert digest(f"{gain} * seen.queue_pkts + 1") != first
+    if gain == "GAIN":
+        assert digest("GAIN * seen.queue_pkts", "2e-5") != first
+        # Something that cannot be told by a value belongs to its process.
+        assert digest("GAIN * seen.queue_pkts", "object()") != digest("GAIN * seen.queue_pkts", "object()")
+
+
 def test_the_command_line_takes_it_from_a_file(tmp_path, capsys):
     take = ["--aqm-from", f"{MY_AQM}:MyPi", "--until", "5s"]
     assert main(["run", "arm-pfc/exp1", *take, "--json"]) == 0

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from aqumen.custom.classes import CustomClass, as_custom, is_aqm, name_of
+from aqumen.custom.classes import CustomClass, Param, as_custom, is_aqm, name_of
 from aqumen.errors import CustomError, ScenarioError
 
 
@@ -147,6 +147,32 @@ def _without_state(source: Any) -> Any:
     return source
 
 
+def _compiled(custom: type) -> str:
+    """Return a text that tells a class by its compiled code; by this process where it has state."""
+
+    def names(code: types.CodeType) -> list[str]:
+        inner = (name for each in code.co_consts if isinstance(each, types.CodeType) for name in names(each))
+        return sorted({*code.co_names, *inner})
+
+    def of(value: Any) -> str:
+        if isinstance(value, types.CodeType):
+            return f"{value.co_code!r} {value.co_names} {value.co_varnames} {[of(each) for each in value.co_consts]}"
+        if inspect.isfunction(value) and not value.__closure__ and value.__qualname__.startswith(custom.__qualname__):
+            given = {name: value.__globals__[name] for name in names(value.__code__) if name in value.__globals__}
+            read = [(name, f"module {x.__name__}" if inspect.ismodule(x) else of(x)) for name, x in given.items()]
+            return f"{of(value.__code__)} {of(value.__defaults__)} {of(value.__kwdefaults__)} {read}"
+        if isinstance(value, Param):
+            return f"{vars(value)}"
+        if isinstance(value, (tuple, list)):
+            return f"({', '.join(map(of, value))})"
+        if value is None or isinstance(value, (bool, int, float, str, bytes)):
+            return repr(value)
+        return f"{id(value)} of process {os.getpid()}"
+
+    own = {key: value for key, value in vars(custom).items() if key not in ("__dict__", "__weakref__", "__module__")}
+    return f"{sys.version_info[:2]} {[(key, of(value)) for key, value in own.items()]}"
+
+
 def digest(custom: Sequence[CustomClass]) -> str:
     """Return a digest of the sources of classes: their files, their bases' files, and loaded modules in these folders.
 
@@ -170,8 +196,8 @@ def digest(custom: Sequence[CustomClass]) -> str:
                 file = Path(inspect.getfile(source))
                 parts.append(inspect.getsource(source))
             except (TypeError, OSError):
-                # No source is available, so the class is identified by this process.
-                parts.append(f"{id(base)} of process {os.getpid()}")
+                # No source is available, as in a Python prompt: its compiled code tells the class.
+                parts.append(_compiled(base) if source is base else f"{id(base)} of process {os.getpid()}")
                 continue
             files.add(file)
     folders = {file.parent.resolve() for file in files if file.is_file()}

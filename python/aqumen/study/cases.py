@@ -120,7 +120,9 @@ def expand(definition: Definition) -> tuple[Bases, list[Case]]:
     Raises:
         ScenarioError: A scenario, a factor or an AQM is not valid; the message names it and what is accepted.
     """
-    custom = [from_file(str(_beside(definition.folder, file))) for file in definition.aqm_from]
+    folder = definition.folder
+    custom = [from_file(_beside(folder, file)) for file in definition.aqm_from]
+    custom += [from_file(_beside(folder, file), traffic=True) for file in definition.traffic_from]
     aqms = [
         *definition.aqms,
         *(name_of(each) for each in custom if is_aqm(each) and name_of(each) not in definition.aqms),

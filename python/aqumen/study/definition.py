@@ -18,7 +18,8 @@ from aqumen.study.stopping import StoppingRule
 __all__ = ["KEYS", "Definition", "seeds_of"]
 
 KEYS = (
-    "title", "scenarios", "aqms", "aqm-from", "engine", "until", "set", "factors", "design", "seeds", "stop", "warm-up",
+    "title", "scenarios", "aqms", "aqm-from", "traffic-from", "engine", "until", "set", "factors", "design",
+    "seeds", "stop", "warm-up",
 )  # fmt: skip
 """Keys of a study."""
 DESIGN_KEYS = ("kind", "points", "seed")
@@ -51,6 +52,8 @@ class Definition:
     """Keys of the scenarios that are set in all points."""
     aqm_from: tuple[str, ...] = ()
     """Custom AQMs, each as FILE:CLASS."""
+    traffic_from: tuple[str, ...] = ()
+    """Custom traffic sources, each as FILE:CLASS."""
     warm_up: str | None = None
     """`mser-5`: the window `steady` begins where a pilot run has settled."""
     title: str = ""
@@ -107,6 +110,7 @@ class Definition:
             scenarios=_texts(given, "scenarios", at, need=True),
             aqms=_texts(given, "aqms", at, need=not given.get("aqm-from")),
             aqm_from=_texts(given, "aqm-from", at),
+            traffic_from=_texts(given, "traffic-from", at),
             factors=_factors(_table(given, "factors", at), at),
             design=_design(_table(given, "design", at), at),
             seeds=tuple(range(1, stop.most + 1)) if stop is not None else _seeds(given.get("seeds", 5), at),

@@ -21,7 +21,7 @@ BATCH_S = 1.5
 """Estimated CPU time of a batch, seconds."""
 BATCH_MAX = 500
 """Most runs of a batch."""
-CONNECT_S = 8
+CONNECT_S = 5
 """Longest wait for a scheduler, seconds."""
 WORKERS_S = 60
 """Longest wait for its first worker, seconds: a cluster may start them on demand."""

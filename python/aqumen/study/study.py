@@ -356,6 +356,9 @@ def merge(into: str | os.PathLike[str], others: Sequence[str | os.PathLike[str]]
     sources = [Rows(other) for other in others]
     first = Path(into) / MANIFEST
     known = Rows(into) if first.exists() else sources[0]
+    for each in sources:
+        if each.engine != known.engine:
+            raise OutputError(f"{each.folder}: ran on engine {each.engine}, {known.folder} on {known.engine}")
     cases = {json.dumps(case.to_list()): case for each in (known, *sources) for case in each.cases}
     for each in sources:
         for name, text in each.bases.texts.items():
