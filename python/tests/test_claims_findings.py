@@ -12,7 +12,7 @@ from test_claims import LESS, NEAR, paper, runs
 from aqumen._quantities import evaluate, names_in
 from aqumen.errors import ScenarioError
 from aqumen.papers import algebra, load_paper
-from aqumen.papers.judge import comparisons, judge, shown
+from aqumen.papers.judge import judge, shown
 from aqumen.rfc7928 import evaluation
 from aqumen.rfc7928 import page as evaluation_page
 
@@ -26,14 +26,22 @@ FINDINGS = {
     "pfc_plant": ("holds", "k_t = 1071.9, tau1 = 0.28, tau2 = 0.49"),
     "pfc_discrete": ("holds", "exact step response"),
     # 0.056 / sqrt(0.28^2 + 0.49^2).
-    "pfc_sampling": ("holds", "gamma = 0.0992 with d = 5"),
+    "pfc_sampling": ("inconsistent", "gamma = 0.0992 with the paper's own d = 5"),
+    # (1 + 0.0784 w^2) (1 + 0.2401 w^2) = 2 at w = 1.645; 2 pi / (0.25 0.5643) / 1.645.
+    "pfc_cutoff": ("inconsistent", "is 1.645 rad/s, so that gamma from 0.25 to 0.1 samples 27.1 to 67.7 times"),
+    "pfc_accumulated": ("fails", "(12.1 %): two forms of one model, equal within rounding"),
+    "pfc_agreement": ("inconsistent", "gives no figure of performance"),
     "pfc_prediction": ("inconsistent", "misses (15) by 12.19 % and 7.40 %"),
     "pfc_modes": ("inconsistent", "by 20.67 % and 20.54 %"),
     "pfc_round_trip": ("holds", "200 ms + 100 / 1250 s = 280 ms"),
     # -0.056 / ln 0.83 / 0.28; exp(-0.05).
     "pfc_psi": ("inconsistent", "time constant of 1.073 R0; 4 R0 asks for 0.9512"),
     "pfc_pi_gains": ("inconsistent", "a = 0.00108, 1669 times"),
-    "pfc_operations": ("holds", "10 multiplications a sample"),
+    # 7 7 + 2; the step response is within 1 % of its end after 48 samples: 2 (48 + 5) + 4.
+    "pfc_operations": (
+        "holds",
+        "10 multiplications a sample, whatever the horizon; 29 operations in all, GPC takes 51, DMC 110",
+    ),
     # 2 / (350 / 300)^2.
     "pfc_exp4": ("inconsistent", "p0 = 1.469 to hold 100 packets with 300 flows"),
     "pfc_exp5_capacity": ("inconsistent", "8 Mbit/s; here the capacity falls from 10 to 6"),
@@ -49,7 +57,9 @@ FINDINGS = {
     "paqm_velocity": ("inconsistent", "is -12.46, (4) gives 0.03;"),
     "paqm_ratio": ("inconsistent", "200, 200, 230 packets"),
     # 81 / 10, where the difference is -1.
-    "paqm_second_difference": ("fails", "increments of 10 and 9 it is 8.1, and the second difference -1"),
+    # 0.05 0.002; 0.05 / (0.0008 0.002).
+    "paqm_integral_time": ("inconsistent", "sums with 1.0e-04, T'_I = K_P K_I with 3.1e+04"),
+    "paqm_second_difference": ("inconsistent", "increments of 10 and 9 it is 8.1, and the second difference -1"),
     # 0.12 s 3750/s.
     "paqm_bdp": ("inconsistent", "are 450 packets"),
     "paqm_period": ("holds", "= 53.3 ms"),
@@ -63,8 +73,9 @@ FINDINGS = {
         "fails",
         "integrator of 8.00e-05 per packet and second; what (10) adds has its zero at 60.0 rad/s",
     ),
-    # t = 3.906 s: 1 / sqrt(1 + 4 15.6^4); ((1 / 0.81 - 1) / 4)^(1/4) / t.
-    "mo_inner_loop": ("fails", "up to 0.13 rad/s, 0.031 / R0; at 1/R0 it is 0.002048"),
+    "mo_fluid_queue": ("holds", "100.6 packets, 1.000 by the equations, 100.0 packets, 1.000 by packets"),
+    # p = 2 / W^2 at W = 3.5 and what is lost in retransmissions, by both.
+    "mo_fluid_signals": ("fails", "the equations mark 0.313 of the packets, packets need 0.151"),
     "mo_outer_loop": ("fails", "|O| rises to 1.5920;"),
     "mo_utilization": ("inconsistent", "higher utilisation"),
     "mo_traffic": ("inconsistent", "(variation 0), section 3.2 Pareto ON/OFF ones (1)"),
@@ -83,11 +94,17 @@ FINDINGS = {
     "avq_law": ("inconsistent", "as printed is 0;"),
     "aaqm_table1": ("inconsistent", "the title says five"),
     "aaqm_buffer": ("holds", "101.4 packets of 1282 B"),
+    # 0.95 1.04 Mbit / 10 Mbit/s; 85 and 100 times 10256 bit.
+    "aaqm_delay_and_queue": ("inconsistent", "is 99 ms at 10 Mbit/s, and PI between 85 and 100 packets, 87 to 103 ms"),
+    "aaqm_round_trip": ("holds", "is 26.03, 8.12, 1.93, 0.22 at round trips of 100, 200, 400 and 800 ms"),
     "aaqm_flow_count": ("holds", "ten flows each: 120"),
     "aaqm_stopping": ("holds", "30 of 120 flows, and of 60"),
     # 0.005 622e6 / 8 / 800.
     "st_packet": ("holds", "800 packets of 485.9 B"),
     "st_min_th": ("holds", "388.75 packets of 500 B"),
+    # 1000 / 0.145; 622e6 / 4000.
+    "st_aggregate": ("inconsistent", "155500 packets/s, with windows of 22.5 packets; N/R is 6897 windows/s"),
+    "st_reverse_load": ("holds", "1000 and 4000 flows forward, 1000 and 4000 back"),
     "st_throughput_law": ("holds", "1/W = sqrt(p/2)"),
     "st_eighth": ("holds", "622 Mbit/s, 77.75 Mbit/s, 622 Mbit/s"),
 }
@@ -124,7 +141,7 @@ def test_the_arithmetic_on_record_comes_out_again(name):
     checked = [claim for claim in made.claims if all(rule["test"] == "algebra" for rule in claim.rules)]
     assert checked
     for claim in checked:
-        found = judge(made, claim, runs(), 1)
+        found = judge(made, claim, runs())
         assert (found.verdict, found.reason) == (made.recorded[claim.id], made.measured[claim.id])
 
 
@@ -149,9 +166,9 @@ def test_the_queue_of_four_sources_is_a_queue():
 # Verdicts in words.
 
 
-def judged(rule, lookup, family=1, readings=None, strict=True):
+def judged(rule, lookup, readings=None, planned=None):
     made = paper(rule, readings=readings)
-    return judge(made, made.claims[0], lookup, family, strict)
+    return judge(made, made.claims[0], lookup, planned)
 
 
 def said(rule, lookup, **more):
@@ -183,38 +200,40 @@ def test_a_number_is_told_with_its_interval_and_its_bounds():
     # 1, 2, 3: Student's quantile for two degrees is 4.303, half the interval 4.303 / sqrt(3).
     assert said(NEAR, runs(a=[99, 100, 101])) == ("queue_mean_pkts = 100 ± 2.48 for a at s, steady; claimed: 95 to 105")
     low = {key: value for key, value in NEAR.items() if key not in ("near", "tolerance")}
-    assert said({**low, "least": 3}, runs(a=[4])) == "queue_mean_pkts = 4 for a at s, steady; claimed: 3 or more"
-    assert said({**low, "most": 3}, runs(a=[2.5])).endswith("claimed: at most 3")
+    assert said({**low, "least": 3}, runs(a=[4])) == "queue_mean_pkts = 4 for a at s, steady; claimed: 3 or more: open"
+    assert said({**low, "most": 3}, runs(a=[2.5, 2.5])).endswith("claimed: at most 3")
     for bounds, value, verdict in (
         ({"least": 3}, 3, "reproduced"),
-        ({"least": 3}, 2.999, "not reproduced"),
+        ({"least": 3}, 2.999, "refuted in every reading"),
         ({"most": 3}, 3, "reproduced"),
-        ({"most": 3}, 3.001, "not reproduced"),
+        ({"most": 3}, 3.001, "refuted in every reading"),
         ({"least": 1, "most": 3}, 2, "reproduced"),
     ):
         assert judged({**low, **bounds}, runs(a=[value, value])).verdict == verdict
 
 
 @pytest.mark.parametrize(
-    ("values", "sure", "holds"),
+    ("values", "outcome", "leans"),
     [
         # 100 ± 2.48 within 95 to 105; 104 ± 2.48 reaches over it; 107 ± 2.48 touches it; 109 ± 2.48 does not.
-        ([99, 100, 101], True, True),
-        ([103, 104, 105], False, True),
-        ([106, 107, 108], False, False),
-        ([108, 109, 110], True, False),
-        ([95, 96, 97], False, True),
-        ([92, 93, 94], False, False),
-        ([90, 91, 92], True, False),
+        ([99, 100, 101], "holds", None),
+        ([103, 104, 105], "open", True),
+        ([106, 107, 108], "open", False),
+        ([108, 109, 110], "fails", None),
+        ([95, 96, 97], "open", True),
+        ([92, 93, 94], "open", False),
+        ([90, 91, 92], "fails", None),
     ],
 )
-def test_more_seeds_may_change_what_reaches_over_a_bound(values, sure, holds):
+def test_more_seeds_may_decide_what_reaches_over_a_bound(values, outcome, leans):
     (check,) = judged(NEAR, runs(a=values)).checks
-    assert (check.sure, check.outcome) == (sure, "holds" if holds else "fails")
+    assert (check.outcome, check.leans) == (outcome, leans)
     assert check.measured["a at s, steady"]["n"] == 3
-    assert judged(NEAR, runs(a=values), strict=False).verdict == (
-        None if not sure else "reproduced" if holds else "not reproduced"
-    )
+    # One packet from the bound, with a deviation of 1: t(n - 1) / sqrt(n) is below 1 from 7 on; 2 packets from 4 on.
+    near = min(abs(values[1] - bound) for bound in (95, 105))
+    assert check.seeds == (None if leans is None else {1: 7, 2: 4}[near])
+    as_it_leans = "reproduced" if outcome == "holds" or leans else "refuted in every reading"
+    assert judged(NEAR, runs(a=values), planned=7).verdict == as_it_leans
 
 
 def test_an_ordering_is_told_with_the_interval_of_its_differences():
@@ -226,16 +245,14 @@ def test_an_ordering_is_told_with_the_interval_of_its_differences():
     )
     # 10 - 2 1, 12 - 2 2, 14 - 2 3: 8 each time.
     assert said({**LESS, "factor": 2}, pairs).endswith("by the factor 2: difference beyond it 8 to 8")
-    assert said({**LESS, "by": 8}, pairs).endswith("by 8: not shown, difference beyond it -0.484 to 4.48")
+    assert said({**LESS, "by": 8}, pairs).endswith("by 8: open, difference beyond it -0.484 to 4.48")
     assert said(LESS, runs(a=[1], b=[2])).endswith("one seed gives no interval")
     same = {"test": "same", "of": "queue_mean_pkts", "aqm": ["A", "B"], "at": "s", "tolerance": 13}
     assert said(same, pairs) == "2 a at s, steady like 12 b at s, steady, within 13: difference 7.52 to 12.5"
     assert said({**same, "tolerance": 7}, pairs).endswith("within 7: no, difference 7.52 to 12.5")
-    assert said({**same, "tolerance": 10}, pairs).endswith("within 10: not shown, difference 7.52 to 12.5")
-    assert judged({**same, "tolerance": 10}, pairs).checks[0].sure is False
+    assert said({**same, "tolerance": 10}, pairs).endswith("within 10: open, difference 7.52 to 12.5")
+    assert judged({**same, "tolerance": 10}, pairs).verdict == "open"
     assert said(same, runs(a=[1], b=[2])).endswith("one seed gives no interval")
-    # The family's interval: the quantile at 1 - 0.025 / 10 for two degrees is 14.09.
-    assert said(LESS, pairs, family=10).endswith("difference 1.866 to 18.1")
     # b below a by the other sign.
     assert said({**same, "aqm": ["B", "A"], "tolerance": 7}, pairs).endswith("no, difference -12.5 to -7.52")
 
@@ -247,11 +264,14 @@ def test_a_row_of_cells_is_told_as_a_curve():
     assert said(rising, up) == "queue_mean_pkts of a over 3 cells is 1.5, 3.5, 5.5: rising"
     assert judged(rising, up).checks[0].measured["a at s1, steady"]["mean"] == 3.5
     assert said({**rising, "sense": "falling"}, up).endswith(": not falling")
-    # From 1.5 to 5.5 it is 3.67 times.
-    assert judged({**rising, "ratio": 3.66}, up).verdict == "reproduced"
-    assert said({**rising, "ratio": 3.7}, up).endswith("less than 3.7 times from first to last")
+    # 5 - 2.9 1 and 6 - 2.9 2: the interval of their mean holds 0.
+    assert judged({**rising, "ratio": 2.9}, up).verdict == "open"
+    assert judged({**rising, "ratio": 2}, runs(a=[[1, 1], [3, 3], [5, 5]])).verdict == "reproduced"
+    assert said({**rising, "ratio": 7}, runs(a=[[1, 1], [3, 3], [5, 5]])).endswith(
+        "less than 7 times from first to last"
+    )
     assert said(rising, runs(a=[[1], [2], [3]])).endswith("one seed gives no interval")
-    assert said(rising, runs(a=[[1, 5], [3, 3], [5, 1]])).endswith("neither rising nor falling beyond chance")
+    assert said(rising, runs(a=[[1, 5], [3, 3], [5, 1]])).endswith("open, neither rising nor falling beyond chance")
     # Slopes of 4: the last step goes down each time.
     assert said(rising, runs(a=[[1, 1], [20, 20], [9, 9]])).endswith("not rising at s2")
     assert said({**rising, "sense": "falling"}, runs(a=[[9, 9], [20, 20], [1, 1]])).endswith("not falling at s1")
@@ -261,7 +281,7 @@ def test_a_row_of_cells_is_told_as_a_curve():
     )
     against = {**alike, "with": "10 - queue_mean_pkts"}
     assert "correlate by -1.000" in said(against, up)
-    assert judged(against, up).verdict == "not reproduced"
+    assert judged(against, up).verdict == "refuted in every reading"
     # 1, 2, 6 with 1, 4, 36: deviations -2, -1, 3 and -12.67, -9.67, 22.33; 102 / sqrt(14 752.67).
     square = {**alike, "with": "queue_mean_pkts * queue_mean_pkts"}
     assert "correlate by 0.994" in said(square, runs(a=[[1], [2], [6]]))
@@ -314,8 +334,6 @@ def test_several_checks_are_told_by_the_first_that_fails():
     assert (missing.verdict, missing.reason) == (None, "a at s, steady: not run")
     undefined = judged({**NEAR, "of": "settling_s / (utilization - utilization)"}, runs(a=[1, 2]))
     assert (undefined.verdict, undefined.checks[0].outcome) == ("cannot be tested", "undefined")
-    chain = {**LESS, "aqm": ["A", "B", "C"]}
-    assert comparisons(paper(chain, NEAR)) == 2
 
 
 def test_quantities_are_arithmetic_in_the_metrics():

@@ -5,6 +5,7 @@ import io
 import json
 import sys
 import tomllib
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
@@ -43,7 +44,11 @@ FIRST = paper(
     claim("open", at="net/slow"),
     slow=("net/slow",),
     reasons={"misses": ("since it is CoDel", "aqumen run net/quick"), "holds": ("never told", "x")},
-    recorded={"holds": "reproduced", "misses": "not reproduced", "open": "partly"},
+    recorded={"holds": "reproduced", "misses": "refuted in every reading", "open": "partly"},
+    headlines={"holds": "reproduced", "misses": "refuted in every reading", "open": "partly"},
+    passed={"holds": ("DropTail",)},
+    null={"DropTail": "droptail"},
+    summary="PIE holds it.",
     record={"seeds": 4},
 )
 SECOND = paper("second", claim("alone", at="net/other"), record={})
@@ -68,7 +73,7 @@ class Made:
         if cell not in self.wanted:
             return
         for seed in self.fewer[cell]:
-            link = {"queue_mean_pkts": {"pie": 10.0, "codel": 20.0}[spec]}
+            link = {"queue_mean_pkts": {"pie": 10.0, "codel": 20.0, "droptail": 10.0}[spec]}
             yield seed, {"scenario": cell, "windows": {"steady": [0, 9]}, "links": {"l": {"steady": link}}, "flows": {}}
 
 
@@ -93,7 +98,8 @@ def told(capsys, *args):
 
 def test_a_paper_runs_with_the_seeds_of_its_record_and_all_papers_each_with_its_own(capsys):
     assert told(capsys, "first")[0] == 1
-    assert asked[0].wanted == {"net/quick": ["pie", "codel"], "net/slow": ["pie"]}
+    # DropTail for the claims about numbers, since it may satisfy them too.
+    assert asked[0].wanted == {"net/quick": ["pie", "droptail", "codel"], "net/slow": ["pie", "droptail"]}
     assert (asked[0].seeds, asked[0].folder) == ([1, 2, 3, 4], None)
     told(capsys, "all")
     # Ten where there is no record; the paper that has no claims yet is left out.
@@ -101,7 +107,7 @@ def test_a_paper_runs_with_the_seeds_of_its_record_and_all_papers_each_with_its_
     by_cell = {cell: len(seeds) for cell, seeds in asked[1].fewer.items()}
     assert by_cell == {"net/quick": 4, "net/slow": 4, "net/other": 10}
     told(capsys, "first", "--seeds", "2", "--quick")
-    assert (asked[2].seeds, list(asked[2].wanted)) == ([1, 2], ["net/quick"])
+    assert (asked[2].seeds, asked[2].wanted) == ([1, 2], {"net/quick": ["pie", "codel"]})
     told(capsys, "second", "--quick")
     assert asked[3].seeds == [1, 2, 3]
 
@@ -110,13 +116,21 @@ def test_the_exit_code_says_whether_a_verdict_is_another_than_on_record(capsys):
     code, out, _ = told(capsys, "first", "--json")
     data = json.loads(out)
     assert (code, data["differing"]) == (1, ["open"])
-    assert data["counts"] == {"first": {"reproduced": 2, "not reproduced": 1}}
-    assert (data["schema"], data["seeds"], data["quick"]) == (1, {"first": 4}, False)
-    # What a quick run cannot judge differs from nothing.
+    assert data["counts"] == {"first": {"passed without control": 2, "refuted in every reading": 1}}
+    assert (data["schema"], data["seeds"], data["quick"], data["provisional"]) == (2, {"first": 4}, False, 0)
+    # What a quick run does not run differs from nothing, and neither does what it judges from fewer seeds.
     code, out, _ = told(capsys, "first", "--quick", "--json")
     data = json.loads(out)
     assert (code, data["differing"], data["quick"]) == (0, [], True)
-    assert data["counts"] == {"first": {"reproduced": 1, "not reproduced": 1, "not judged": 1}}
+    assert data["counts"] == {"first": {"passed without control": 1, "refuted in every reading": 1, "not run": 1}}
+    assert (data["provisional"], data["provisional_differing"]) == (2, [])
+    PAPERS["other"] = replace(FIRST, name="other", recorded={**FIRST.recorded, "misses": "partly"})
+    try:
+        code, out, _ = told(capsys, "other", "--quick", "--json")
+    finally:
+        del PAPERS["other"]
+    data = json.loads(out)
+    assert (code, data["differing"], data["provisional_differing"]) == (0, [], ["misses"])
     assert told(capsys, "second")[0] == 0
 
 
@@ -124,6 +138,8 @@ def test_a_claim_is_told_with_its_rule_its_figures_and_why_it_does_not_come_out(
     holds, misses, _ = json.loads(told(capsys, "first", "--json")[1])["claims"]
     assert holds["measured"]["pie at net/quick, steady"]["mean"] == 10
     assert holds["rule"] == [{**NEAR, "at": "net/quick"}]
+    assert holds["readings"] == {"only": {"state": "holds", "holding": 1, "of": 1, "seeds_needed": None}}
+    assert (holds["without_control"], misses["without_control"]) == (["DropTail"], [])
     assert (holds["verdict"], holds["recorded"], holds["why"], holds["shown_by"]) == (
         "reproduced",
         "reproduced",
@@ -149,23 +165,26 @@ def test_the_table_has_a_line_for_each_claim_and_the_counts_below(capsys):
     assert by_name["holds"][1:] == [
         "section holds",
         "queue of holds: 10",
-        "reproduced",
+        "holds",
+        "reproduced (DropTail too)",
         "queue_mean_pkts = 10 ± 0 for pie at net/quick, steady; claimed: 9 to 11",
     ]
-    assert by_name["open"][3] == "reproduced (on record: partly)"
-    assert by_name["misses"][3] == "not reproduced"
-    assert by_name["paper"][1:] == [
-        *("reproduced", "partly", "not reproduced", "cannot be tested", "inconsistent", "not judged"),
-    ]
-    assert by_name["first"][1:] == ["2", "0", "1", "0", "0", "0"]
+    assert by_name["open"][4] == "reproduced (DropTail too) (on record: partly)"
+    assert by_name["misses"][3:5] == ["fails", "refuted in every reading"]
+    assert by_name["paper"][1:] == list(study.COLUMNS)
+    assert by_name["first"][1:] == ["0", "2", "0", "0", "1", "0", "0", "0", "0"]
+    assert "PIE holds it." in out
     assert "1 verdicts differ from the record: open" in out
-    _, out, _ = told(capsys, "first", "--quick")
-    assert "a quick run leaves out slow experiments" in " ".join(out.split())
-    assert "All verdicts agree with the record." in out
-    assert "not judged" in out
+    # A quick run has no empty verdict: it is provisional beside the record, or the record alone.
+    _, out, _ = told(capsys, "first", "--quick", "--format", "markdown")
+    rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in out.splitlines() if "|" in line]
+    by_name = {row[0]: row for row in rows}
+    assert by_name["holds"][4] == "reproduced (DropTail too) so far; record: reproduced"
+    assert by_name["open"][4] == "not run; record: partly"
+    assert "2 verdicts are provisional, from fewer seeds than the record has; 2 agree with it." in " ".join(out.split())
     _, out, _ = told(capsys, "second")
     assert "No verdicts are on record for some of these papers." in out
-    assert "quick" not in out
+    assert "provisional" not in out
 
 
 def test_claims_leave_for_programs(capsys):
@@ -174,7 +193,7 @@ def test_claims_leave_for_programs(capsys):
     assert list(first) == list(verb.CLAIM_KEYS)
     assert [(row["id"], row["verdict"], row["recorded"]) for row in rows] == [
         ("holds", "reproduced", "reproduced"),
-        ("misses", "not reproduced", "not reproduced"),
+        ("misses", "refuted in every reading", "refuted in every reading"),
         ("open", "reproduced", "partly"),
     ]
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -222,7 +241,9 @@ def test_verdicts_go_on_record_in_a_checkout(capsys, monkeypatch, tmp_path):
         "seeds": 3,
     }
     # What is not judged has no verdict, but a reason.
-    assert record["verdicts"] == {"holds": "reproduced", "misses": "not reproduced"}
+    assert record["verdicts"] == {"holds": "reproduced", "misses": "refuted in every reading"}
+    assert record["headlines"] == record["verdicts"]
+    assert record["readings"] == {"holds": {"only": "holds"}, "misses": {"only": "fails"}}
     assert record["measured"]["open"] == "pie at net/slow, steady: not run"
     assert (tmp_path / "docs" / "reproduction.md").read_text() == "first"
     assert said.count("wrote ") == 2
@@ -237,14 +258,14 @@ def test_verdicts_go_on_record_in_a_checkout(capsys, monkeypatch, tmp_path):
     )
 
 
-def test_less_than_the_record_has_does_not_count_against_a_claim(capsys):
-    # Two seeds leave nothing undecided here: PIE's queue is the same with each.
+def test_a_tie_is_open_with_any_number_of_seeds(capsys):
+    # PIE's queue is the same with each.
     alike = {"test": "order", "of": "queue_mean_pkts", "aqm": ["A", "A"], "at": "net/quick"}
     PAPERS["tied"] = paper("tied", claim("tie", **alike), record={"seeds": 3})
     try:
-        for seeds, verdict in (("2", None), ("3", "not reproduced")):
+        for seeds, provisional in (("2", True), ("3", False)):
             (row,) = json.loads(told(capsys, "tied", "--seeds", seeds, "--json")[1])["claims"]
-            assert row["verdict"] == verdict
+            assert (row["verdict"], row["provisional"]) == ("open", provisional)
     finally:
         del PAPERS["tied"]
 
@@ -279,7 +300,7 @@ def test_a_paper_is_reproduced_from_python_as_from_the_command_line():
     seen = []
     (outcome,) = study.reproduce("first", quick=True, on_done=lambda *run: seen.append(run) or True)
     assert seen == [("net/quick", "pie", 1, 0.25)]
-    assert [each.verdict for each in outcome.judgements] == ["reproduced", "not reproduced", None]
+    assert [each.verdict for each in outcome.judgements] == ["reproduced", "refuted in every reading", None]
     assert [each.quick for each in study.reproduce("all")] == [False, False]
 
 

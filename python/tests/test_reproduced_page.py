@@ -6,11 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from aqumen.papers import page
-from aqumen.papers.curves import curves
-from aqumen.papers.judge import Check, Judgement
-from aqumen.papers.model import Claim, Paper
-from aqumen.papers.study import Outcome
+from aqumen.errors import ScenarioError
+from aqumen.papers import page, panels
+from aqumen.papers.judge import cells_of, needs
+from aqumen.papers.model import Claim, Panel, Paper, load_paper
+from aqumen.papers.panels import Printed, colours, panel_html, printed
+from aqumen.papers.study import COLUMNS, Outcome
+from aqumen.papers.verdict import Check, Judgement, Standing
 
 RULE = {"test": "order", "of": "queue_mean_pkts", "aqm": ["A", "B"], "at": "net/one", "first": "lowest"}
 
@@ -21,7 +23,7 @@ def claim(name, figure="Fig. 1", **more):
 
 
 def check(outcome, says):
-    return Check(test="order", readings=("printed", "repaired"), outcome=outcome, says=says, measured={}, sure=True)
+    return Check(test="order", readings=("printed", "repaired"), outcome=outcome, says=says)
 
 
 CLAIMS = (
@@ -34,19 +36,29 @@ CLAIMS = (
 PAPER = Paper(
     name="none",
     title="Somebody & others: AQM <2000>",
-    readings={"only": {"A": "a", "B": "b"}},
-    about={"only": "as it <stands>"},
+    readings={"printed": {"A": "a", "B": "b"}, "repaired": {"A": "a", "B": "b"}, "other": {"A": "a", "B": "b"}},
+    about={"printed": "as it <stands>", "repaired": "mended", "other": "else"},
+    summary="A is <shorter>.",
+    passed={"one": ("DropTail",)},
     claims=CLAIMS,
     reasons={"two": ("because of <it>", "exp/two"), "one": ("never shown", "x"), "five": ("so it is", "exp/5")},
     recorded={"one": "reproduced", "two": "reproduced", "three": "partly"},
 )
-VERDICTS = ("reproduced", "partly", None, "cannot be tested", "not reproduced")
+VERDICTS = ("reproduced", "partly", None, "cannot be tested", "refuted in every reading")
 
 
 def judgement(each, verdict):
-    checks = (check("holds", f"first {each.id} <1>"), check("fails", "second"))
+    checks = (check("holds", f"first {each.id} <1>"), check("fails", "second"))[: 1 + (each.id == "two")]
+    holds = Standing(state="holds", holding=1, of=1)
+    half = Standing(state="fails", holding=1, of=2)
     return Judgement(
-        claim=each, verdict=verdict, reason=f"measured {each.id} <x>", checks=checks[: 1 + (each.id == "two")]
+        claim=each,
+        verdict=verdict,
+        headline=verdict or "not run",
+        reason=f"measured {each.id} <x>",
+        checks=checks,
+        readings={"printed": half if each.id == "two" else holds, "repaired": holds, "other": holds},
+        null=("DropTail",) if each.id == "one" else (),
     )
 
 
@@ -64,6 +76,7 @@ def series(*queue):
 
 RECORDS = SimpleNamespace(
     seeds=[3, 4],
+    scenarios={},
     runs={("net/one", "a", 3): series(0, 100, 200), ("net/one", "b", 3): series(50, 0, 50), ("net/one", "a", 4): {}},
 )
 
@@ -77,28 +90,22 @@ def test_the_head_counts_verdicts_and_names_what_differs():
     assert text.startswith("<!doctype html><html lang=en><meta charset=utf-8>")
     assert "<p>10 seeds, engine packet." in text
     heads = re.search(r"<tr><th>paper</th>(.*?)</tr>", text)[1]
-    assert re.findall("<th>(.*?)</th>", heads) == [
-        "reproduced",
-        "partly",
-        "not reproduced",
-        "cannot be tested",
-        "inconsistent",
-        "not judged",
-    ]
+    assert re.findall("<th>(.*?)</th>", heads) == list(COLUMNS)
     row = re.search(r"<tr><td><a href='#none'>none</a></td>(.*?)</tr>", text)[1]
-    assert re.findall("<td class=n>(.*?)</td>", row) == ["1", "1", "1", "1", "0", "1"]
+    assert re.findall("<td class=n>(.*?)</td>", row) == ["0", "1", "0", "1", "1", "0", "0", "1", "1"]
     # Of the recorded claims only `two` comes out otherwise: `three` is not judged.
     assert "<p><b>1 verdicts differ from the record:</b> two</p>" in text
-    assert "A quick run" not in text
+    assert "provisional" not in text
     assert "<code>aqumen reproduce none --out &#x27;&lt;o&gt;&#x27;</code>, aqumen " in text
     assert text.endswith("</p></html>\n")
 
 
 def test_several_papers_stand_one_after_the_other():
-    other = replace(OUTCOME, paper=replace(PAPER, name="more", recorded={}), seeds=3, quick=True)
+    sooner = tuple(replace(each, provisional=True) for each in OUTCOME.judgements)
+    other = replace(OUTCOME, paper=replace(PAPER, name="more", recorded={}), judgements=sooner, seeds=3, quick=True)
     text = made((other, OUTCOME))
     assert "<p>3, 10 seeds, engine packet." in text
-    assert "A quick run leaves out slow experiments" in text
+    assert "4 verdicts are provisional" in text
     assert [text.index(f"<h2 id='{name}'>") for name in ("more", "none")] == sorted(
         text.index(f"<h2 id='{name}'>") for name in ("more", "none")
     )
@@ -107,21 +114,27 @@ def test_several_papers_stand_one_after_the_other():
 
 def test_each_claim_is_told_beside_what_was_measured():
     text = made()
-    assert "<h2 id='none'>Somebody &amp; others: AQM &lt;2000&gt;</h2><p>Read as:</p>" in text
-    assert "<ul><li><b>only</b>: as it &lt;stands&gt;</li></ul>" in text
+    head = "<h2 id='none'>Somebody &amp; others: AQM &lt;2000&gt;</h2><p class=summary>A is &lt;shorter&gt;.</p>"
+    assert head in text
+    # How many claims hold in a reading, of those that it matters to.
+    assert "<b>printed</b></td><td>as it &lt;stands&gt;</td><td class=n>4 of 5 claims</td>" in text
+    assert "<b>other</b></td><td>else</td><td class=n>0 of 0 claims</td>" in text
     assert re.findall("<h3>(.*?)</h3>", text) == ["Fig. 1", "Fig. 2"]
-    rows = dict(re.findall(r"<tr><td class=id>(.*?)</td>(.*?)</tr>", text))
+    rows = dict(re.findall(r"<tr id='\w+'><td class=id>(.*?)</td>(.*?)</tr>", text))
     assert list(rows) == ["one", "two", "three", "four", "five"]
     assert "<td>section one<br>queue of one: <b>A &lt; B</b><div class=why>read &lt;so&gt;</div></td>" in rows["one"]
     assert "queue &amp; delay: <b>A &lt; B</b></td>" in rows["two"]
     verdicts = {name: re.search(r"<td class='v v(\d)'>(.*?)</td>", row).groups() for name, row in rows.items()}
     assert verdicts == {
-        "one": ("0", "reproduced"),
-        "two": ("1", "partly"),
-        "three": ("5", "not judged"),
-        "four": ("3", "cannot be tested"),
-        "five": ("2", "not reproduced"),
+        "one": ("0", "reproduced (DropTail too)"),
+        "two": ("1", "partly (on record: reproduced)"),
+        "three": ("5", "not run; record: partly"),
+        "four": ("5", "cannot be tested"),
+        "five": ("2", "refuted in every reading"),
     }
+    # A column for each reading.
+    states = re.findall(r"<td class='?(r[^' ]*(?: r-\w+)?)'? data-r='(\w+)'>(.*?)</td>", rows["two"])
+    assert states == [("r r-fails", "printed", "1 of 2"), ("r r-holds", "repaired", "holds"), ("r", "other", "–")]
     # Why a claim does not come out stands where it does not.
     assert "<td>measured one &lt;x&gt;</td>" in rows["one"]
     assert "measured two &lt;x&gt;<div class=why>because of &lt;it&gt; <code>exp/two</code></div>" in rows["two"]
@@ -134,135 +147,132 @@ def test_each_claim_is_told_beside_what_was_measured():
     ) in rows["two"]
 
 
+def drawn(panel, records=RECORDS, paper=PAPER, beside=()):
+    paper = replace(paper, panels=(panel,))
+    return panel_html(paper, panel, records, colours([paper]), beside)
+
+
+OVER_TIME = Panel(figure="Fig. 1", title="Figure 1a", of="queue", at=("net/one",), aqm=("A", "B"))
+
+
 def test_queues_over_time_are_drawn_to_one_scale():
-    figure = page._plot(RECORDS, "net/one", ["a", "b"])
-    # 480 wide from 40 on, 168 high below 4: 200 packets and 2 s fill it.
-    assert re.findall(r"stroke='(#\w+)'.*?points='(.*?)'", figure) == [
-        ("#1b6ca8", "40.0,172.0 280.0,88.0 520.0,4.0"),
-        ("#d1495b", "40.0,130.0 280.0,172.0 520.0,130.0"),
+    figure = drawn(OVER_TIME)
+    # 366 wide from 44 on, 148 high below 8: 200 packets and 2 s fill it. The three readings have the same runs.
+    assert re.findall(r"stroke='(#\w+)' stroke-width=1 .*?points='(.*?)'", figure) == [
+        ("#1b6ca8", "44.0,156.0 227.0,82.0 410.0,8.0"),
+        ("#d1495b", "44.0,119.0 227.0,156.0 410.0,119.0"),
     ]
-    assert "<text x=2 y=12>200</text><text x=2 y=172>0 pkt</text><text x=486 y=186>2 s</text>" in figure
-    assert "<path d='M40 4V172H520'" in figure
-    assert "<svg width=520 height=190 viewBox='0 0 520 190'" in figure
-    legend = "<span style='color:#1b6ca8'>a</span>, <span style='color:#d1495b'>b</span>"
-    assert f"<figcaption>net/one: {legend}</figcaption>" in figure
-    # The page has it under the heading of its claims.
-    assert made().count("<figure>") == 2
+    legend = "<span style='color:#1b6ca8'>A</span>, <span style='color:#d1495b'>B</span>"
+    assert f"<figcaption>printed, repaired, other: {legend}</figcaption>" in figure
+    assert "<h4>Figure 1a: queue, packets</h4>" in figure
+    assert [tick for tick in ("0", "50", "100", "150", "200") if f"text-anchor=end>{tick}</text>" in figure] == [
+        *("0", "50", "100", "150", "200"),
+    ]
+    # The page has it under the heading of its claims, and a part of the time where the paper has one.
+    outcome = replace(OUTCOME, paper=replace(PAPER, panels=(OVER_TIME,)))
+    assert re.search(r"<h3>Fig. 1</h3><h4>Figure 1a.*?<h3>Fig. 2</h3>", made((outcome,)))
+    assert "points='44.0,119.0 410.0,119.0'" not in figure
+    part = drawn(replace(OVER_TIME, aqm=("A",), span_s=(0.0, 1.0)))
+    assert re.findall(r"stroke-width=1 .*?points='(.*?)'", part) == ["44.0,156.0 410.0,8.0"]
+
+
+def test_each_reading_has_its_own_picture_on_one_scale():
+    paper = replace(PAPER, readings={**PAPER.readings, "other": {"A": "b", "B": "a"}})
+    figure = drawn(replace(OVER_TIME, aqm=("A",)), paper=paper)
+    assert re.findall(r"<figcaption>(.*?):", figure) == ["printed, repaired", "other"]
+    ways = re.findall(r"points='(.*?)'", figure)
+    assert ways == ["44.0,156.0 227.0,82.0 410.0,8.0", "44.0,119.0 227.0,156.0 410.0,119.0"]
 
 
 def test_what_was_not_run_is_not_drawn():
-    # No run, a run of another cell, one without series, and what is the same AQM with other parameters.
-    assert page._plot(RECORDS, "net/two", ["a", "b"]) == ""
-    records = SimpleNamespace(seeds=[4], runs={**RECORDS.runs, ("net/one", "b:x=1", 4): series(1, 2)})
-    assert page._plot(records, "net/one", ["a", "b:x=1"]) == ""
-    # A gap in the list leaves no gap in the colours; an empty queue keeps a scale of one packet.
-    records = SimpleNamespace(seeds=[1], runs={("c", "z", 1): series(0, 0, 0, 0, 0)})
-    figure = page._plot(records, "c", ["gone", "z"])
-    assert "points='40.0,172.0 160.0,172.0 280.0,172.0 400.0,172.0 520.0,172.0'" in figure
-    assert "<text x=2 y=12>1</text>" in figure
-    assert "stroke='#1b6ca8'" in figure
+    assert drawn(replace(OVER_TIME, at=("net/two",))) == ""
+    assert drawn(OVER_TIME, SimpleNamespace(**{**vars(RECORDS), "seeds": [4]})) == ""
+    assert drawn(replace(OVER_TIME, link="edge")) == ""
 
 
-def test_at_most_eight_lines_and_six_plots_and_the_rest_folded_away():
-    many = {("net/one", f"q{k}", 1): series(k, k) for k in range(12)}
-    figure = page._plot(SimpleNamespace(seeds=[1], runs=many), "net/one", [f"q{k}" for k in range(12)])
-    assert len(re.findall("<polyline", figure)) == 8
-    assert figure.count("#555b6e") == 2
-    cells = [f"net/{k}" for k in range(9)]
-    rules = tuple({**RULE, "at": cell} for cell in cells)
-    paper = replace(PAPER, claims=(claim("one", rules=rules),), reasons={})
-    outcome = replace(OUTCOME, paper=paper, judgements=(judgement(paper.claims[0], "reproduced"),))
-    records = SimpleNamespace(seeds=[1], runs={(cell, "a", 1): series(1, 2) for cell in cells})
-    shown, _, folded = page.report_html((outcome,), records, "x").partition("<summary>3 more networks</summary>")
-    assert (shown.count("<figure>"), folded.count("<figure>")) == (6, 3)
+def test_a_spec_with_parameters_is_drawn_and_an_aqm_has_one_colour():
+    paper = replace(PAPER, readings={"only": {"A": "a:x=1", "B": "b"}})
+    records = SimpleNamespace(**{**vars(RECORDS), "runs": {("net/one", "a:x=1", 3): series(1, 2)}})
+    assert drawn(OVER_TIME, records, paper).count("<polyline") == 1
+    panels = (replace(OVER_TIME, aqm=("B",)), OVER_TIME)
+    assert colours([replace(PAPER, panels=panels), replace(PAPER, panels=panels)]) == {"B": "#1b6ca8", "A": "#d1495b"}
 
 
-@pytest.mark.parametrize(("times", "last"), [((0, 10), "10 s"), ((0, 99.6), "100 s")])
-def test_the_axis_ends_with_the_longest_run(times, last):
-    runs = {
-        ("c", "a", 1): {"series": {"core": {"t_s": list(times), "queue_pkts": [1, 3]}}},
-        ("c", "b", 1): {"series": {"core": {"t_s": [0, 5], "queue_pkts": [6, 2]}}},
-    }
-    figure = page._plot(SimpleNamespace(seeds=[1], runs=runs), "c", ["a", "b"])
-    assert f">{last}</text>" in figure
-    assert "<text x=2 y=12>6</text>" in figure
-    ends = [line.split()[-1] for line in re.findall(r"points='(.*?)'", figure)]
-    assert ends[0] == "520.0,88.0"
-    assert float(ends[1].split(",")[0]) == pytest.approx(40 + 480 * 5 / times[1], abs=0.06)
-
-
-def test_a_run_of_less_than_a_second_fills_the_width_too():
-    short = {"series": {"core": {"t_s": [0.0, 0.1, 0.2], "queue_pkts": [0, 2, 4]}}}
-    figure = page._plot(SimpleNamespace(seeds=[1], runs={("c", "z", 1): short}), "c", ["z"])
-    assert "points='40.0,172.0 280.0,88.0 520.0,4.0'" in figure
+def test_target_events_and_stated_values_stand_in_the_picture():
+    plan = {"windows": {"all": [0, 2], "dip": [0.5, 2]}, "duration_s": 2, "nominal": {"target_pkts": 100}}
+    scenario = SimpleNamespace(plan=lambda seed: plan)
+    records = SimpleNamespace(**{**vars(RECORDS), "scenarios": {"net/one": scenario}})
+    rule = {"test": "number", "of": "queue_mean_pkts", "aqm": "A", "at": "net/one", "near": 50, "tolerance": 5}
+    paper = replace(PAPER, claims=(claim("one", rules=(rule,)),))
+    beside = [Printed(panel="Figure 1a", aqm="B", points=((1.0, 200.0),), source="read off")]
+    figure = drawn(OVER_TIME, records, paper, beside)
+    assert "<path class=target d='M44 82.0H410'" in figure
+    assert "<path class=event d='M135.5 8V156'" in figure
+    assert "<path d='M44 119.0H410' stroke='#1b6ca8' stroke-width=1.5 stroke-dasharray='7 4'/>" in figure
+    assert "<circle cx=227.0 cy=8.0 r=4 fill=none stroke='#d1495b'" in figure
+    assert "Stated by the paper (circles, dashed): B: read off; A: section one" in figure
 
 
 def swept(mean):
-    def run(seed_off):
-        return {
-            "scenario": "net",
-            "windows": {"steady": (0, 10)},
-            "links": {"core": {"steady": {"q": mean + seed_off}}},
-        }
-
-    return run
+    return {"scenario": "net", "windows": {"steady": (0, 10)}, "links": {"core": {"steady": {"q": mean}}}}
 
 
-def sweep(means, off=0.0):
-    """A paper that claims something of three cells, and two runs of b in each, so much below and above these means."""
-    cells = ["net@5ms", "net@10ms", "net@20ms"]
-    rules = tuple({**RULE, "of": "q", "at": cell} for cell in cells)
-    runs = {
-        (cell, "b", seed): swept(mean)(sign * off)
-        for cell, mean in zip(cells, means, strict=True)
-        for seed, sign in ((1, -1), (2, 1))
-    }
-    return replace(PAPER, claims=(claim("one", rules=rules),)), runs
-
-
-def test_a_sweep_is_drawn_as_a_curve_over_its_cells():
-    # 10, 20, 40 packets at three cells of b, a run of a at one of them.
-    paper, runs = sweep((10, 20, 40), 0.001)
-    runs |= {("net@10ms", "a", 1): swept(30)(0)}
-    figure = curves(paper, paper.claims, runs)
-    # From 50 to 490 wide; 168 high below 4, of which 40 packets fill all: b comes second.
-    b = re.search(r"stroke='#d1495b' stroke-width=1.5 points='(.*?)'", figure)[1]
-    assert [tuple(map(round, map(float, point.split(",")))) for point in b.split()] == [(50, 130), (270, 88), (490, 4)]
-    assert re.search(r"stroke='#1b6ca8' stroke-width=1.5 points='270.0,4\d.\d'", figure)
-    # A bar for each interval, from its low end to its high one: 0.0127 packets are a twentieth of a step.
-    bars = re.findall(r"M(\S+) (\S+)V([\d.]+)", re.search(r"<path d='([^']*)' stroke='#d1495b'", figure)[1])
-    assert [float(x) for x, _, _ in bars] == [50, 270, 490]
-    assert all(0 <= float(low) - float(high) <= 0.2 for _, low, high in bars)
-    assert any(low != high for _, low, high in bars)
-    assert [label for label in ("5ms", "10ms", "20ms") if f"text-anchor=middle>{label}</text>" in figure] == [
-        "5ms",
-        "10ms",
-        "20ms",
-    ]
-    assert "<figcaption>q at net, steady: " in figure
-    # Two cells make no curve, and neither do runs that are not there.
-    assert curves(paper, paper.claims, {key: run for key, run in runs.items() if key[0] != "net@20ms"}) == ""
-    assert curves(paper, paper.claims, {}) == ""
-
-
-@pytest.mark.parametrize(
-    ("means", "low", "high"),
-    [
-        # From 0 on, but where that would hide the differences, or is above what there is.
-        ((10, 20, 40), "0", "40"),
-        ((20, 30, 40), "0", "40"),
-        ((21, 30, 40), "21", "40"),
-        ((-10, 20, 40), "-10", "40"),
-        # What is the same everywhere has a scale too.
-        ((7, 7, 7), "7", "8"),
-        ((0, 0, 0), "0", "1"),
-    ],
+SWEEP = Panel(
+    figure="Fig. 1", title="Figure 2", of="q", at=("net@10ms", "net@100ms", "net@1000ms"), x=(10, 100, 1000), aqm=("A",)
 )
-def test_the_scale_of_a_sweep_shows_its_differences(means, low, high):
-    paper, runs = sweep(means)
-    figure = curves(paper, paper.claims, runs)
-    assert f"<text x=2 y=12>{high}</text><text x=2 y=172>{low}</text>" in figure
-    (way,) = re.findall(r"points='(.*?)'", figure)
-    drawn = [float(point.split(",")[1]) for point in way.split()]
-    span = float(high) - float(low)
-    assert drawn == pytest.approx([4 + 168 * (float(high) - mean) / span for mean in means], abs=0.06)
+
+
+def test_a_sweep_is_drawn_in_its_order_and_on_the_papers_axis():
+    means = {"net@10ms": 10, "net@100ms": 20, "net@1000ms": 40}
+    runs = {(cell, "a", seed): swept(mean + off) for cell, mean in means.items() for seed, off in ((1, -1), (2, 1))}
+    records = SimpleNamespace(seeds=[1, 2], runs=runs, scenarios={})
+    (way,) = re.findall(r"points='(.*?)'", drawn(replace(SWEEP, log=True), records))
+    # From 44 to 410 wide on a logarithmic axis; 40 packets fill the height.
+    assert way == "44.0,119.0 227.0,82.0 410.0,8.0"
+    (way,) = re.findall(r"points='(.*?)'", drawn(SWEEP, records))
+    assert way == "44.0,119.0 77.3,82.0 410.0,8.0"
+    # A bar for each interval, cut at the edge of the picture.
+    assert drawn(SWEEP, records).count("stroke-width=3") == 3
+    assert drawn(SWEEP, SimpleNamespace(seeds=[1], runs={}, scenarios={})) == ""
+
+
+def test_curves_of_a_paper_are_read_from_its_folder(monkeypatch, tmp_path):
+    monkeypatch.setattr(panels._experiments, "folder", lambda: tmp_path)
+    assert printed("none") == []
+    figures = tmp_path / "none" / "figures"
+    figures.mkdir(parents=True)
+    (figures / "a.csv").write_text("panel,aqm,x,y,source\nFigure 1a,A,1,50,page 3\nFigure 1a,A,2,60,page 3\n")
+    assert printed("none") == [Printed(panel="Figure 1a", aqm="A", points=((1, 50), (2, 60)), source="page 3")]
+    (figures / "b.csv").write_text("panel,aqm,x,y,source\nFigure 1a,A,one,50,page 3\n")
+    with pytest.raises(ScenarioError, match=r"b.csv, line 2: a row needs panel, aqm, x, y"):
+        printed("none")
+
+
+@pytest.mark.parametrize("name", ["arm-pfc", "paqm", "aqm-mo", "aaqm", "self-tuning"])
+def test_the_panels_of_a_paper_name_runs_of_its_claims(name):
+    paper = load_paper(name)
+    wanted = needs(paper)
+    names = {(panel.title, aqm) for panel in paper.panels for aqm in panel.aqm}
+    for panel in paper.panels:
+        assert list(panel.x) == sorted(panel.x), panel.title
+        for aqm in panel.aqm:
+            runs = [(cells_of(panel.at, aqm, reading), reading[aqm]) for reading in paper.readings.values()]
+            assert any(all(spec in wanted.get(cell, ()) for cell in cells) for cells, spec in runs), (panel.title, aqm)
+    assert {(each.panel, each.aqm) for each in printed(name)} <= names
+
+
+def test_the_front_page_shows_what_held_what_surprises_and_what_it_takes():
+    costly = {key: {**run, "cost": {"cpu_s": 60.0}} for key, run in RECORDS.runs.items()}
+    records = SimpleNamespace(**{**vars(RECORDS), "runs": costly})
+    paper = replace(PAPER, surprising=(("two", "it is <not> so"),))
+    text = made((replace(OUTCOME, paper=paper),), records)
+    bar = re.search(r"aria-label='Verdicts by paper and kind of claim'>(.*?)</svg>", text)[1]
+    assert re.findall(r"<title>(.*?)</title>", bar) == [
+        "none: orderings: 1 passed without control",
+        "none: orderings: 2 partly",
+        "none: orderings: 1 refuted in every reading",
+        "none: orderings: 1 cannot be tested",
+    ]
+    assert "<li><a href='#two'>none, two</a>: it is &lt;not&gt; so <i>partly (on record: reproduced)</i></li>" in text
+    assert "<tr id='two'>" in text
+    assert "<code>aqumen reproduce none --seeds 10</code></td><td class=n>3</td><td class=n>3.0</td>" in text

@@ -21,9 +21,9 @@ from aqumen.comparison import seed_list
 from aqumen.errors import OutputError, ScenarioError
 from aqumen.papers.figures import write_paper_figures
 from aqumen.papers.markdown import page as markdown_page
-from aqumen.papers.model import VERDICTS, load_paper
+from aqumen.papers.model import load_paper
 from aqumen.papers.page import report_html
-from aqumen.papers.study import QUICK_SEEDS, SEEDS, Outcome, Reproduction, record_text, to_dict
+from aqumen.papers.study import COLUMNS, QUICK_SEEDS, SEEDS, Outcome, Reproduction, record_text, to_dict
 from aqumen.ranking import networks
 from aqumen.ranking.targets import at_target
 from aqumen.rfc7928 import evaluation
@@ -36,7 +36,10 @@ if TYPE_CHECKING:
 
 __all__ = ["reproduce"]
 
-CLAIM_KEYS = ("paper", "id", "where", "kind", "quantity", "claimed", "verdict", "recorded", "reason", "why", "shown_by")
+CLAIM_KEYS = (
+    *("paper", "id", "where", "kind", "quantity", "claimed"),
+    *("verdict", "headline", "provisional", "recorded", "reason", "why", "shown_by"),
+)
 """Columns of a claim in CSV and Parquet."""
 
 
@@ -49,7 +52,7 @@ CLAIM_KEYS = ("paper", "id", "where", "kind", "quantity", "claimed", "verdict", 
     help="With rfc7928 or ranking: an AQM to evaluate; may be repeated.",
 )
 @click.option("--target", metavar="TIME", help="With rfc7928: also run each AQM at this target delay.")
-@click.option("--quick", is_flag=True, help="Use three seeds and leave out slow experiments.")
+@click.option("--quick", is_flag=True, help="Use three seeds, leave out slow experiments; verdicts are provisional.")
 @click.option(
     "--seeds", type=int, metavar="N", help="Number of seeds; default: as recorded (10 without a record), 3 if quick."
 )
@@ -77,7 +80,7 @@ def reproduce(
     """Reproduce a paper: run its experiments, judge its claims, compare with the recorded verdicts.
 
     With --out, a report and every finished run are written; finished runs in that folder are reused. The exit code is
-    1 if a verdict differs from the record. A quick run says which claims it cannot judge.
+    1 if a verdict differs from the record. The verdicts of a quick run are provisional and stand beside the record.
 
     rfc7928 characterises the given AQMs and DropTail by RFC 7928. ranking ranks all AQMs and profiles over many
     networks, and names the best for a household, a data centre and a provider.
@@ -312,34 +315,36 @@ def _tables(outcomes: list[Outcome]) -> list[Table | str]:
     """Return a row for each claim, then the counts by paper."""
     shown: list[Table | str] = []
     for outcome in outcomes:
-        made = talk.table(
-            f"\n{outcome.paper.title}", ["claim", "where", "claimed", "verdict", "measured"], figures=False
-        )
+        readings = list(outcome.paper.readings)
+        heads = ["claim", "where", "claimed", *readings, "verdict", "measured"]
+        made = talk.table(f"\n{outcome.paper.title}", heads, figures=False)
         for each in outcome.judgements:
-            verdict = each.verdict or "not judged"
-            recorded = outcome.recorded(each)
-            if each.verdict is not None and recorded is not None and recorded != each.verdict:
-                verdict += f" (on record: {recorded})"
             claim = each.claim
-            made.add_row(claim.id, claim.where, f"{claim.quantity}: {claim.claimed}", verdict, each.reason)
+            states = [str(each.readings[name]) if each.depends(name) else "–" for name in readings]
+            claimed = f"{claim.quantity}: {claim.claimed}"
+            made.add_row(claim.id, claim.where, claimed, *states, outcome.told(each), each.reason)
         shown.append(made)
-    names = [*VERDICTS, "not judged"]
-    counts = talk.table("\nVerdicts", ["paper", *names])
+        if outcome.paper.summary:
+            shown.append(outcome.paper.summary)
+    counts = talk.table("\nVerdicts", ["paper", *COLUMNS])
     for outcome in outcomes:
         found = outcome.counts()
-        counts.add_row(outcome.paper.name, *(str(found.get(name, 0)) for name in names))
+        counts.add_row(outcome.paper.name, *(str(found.get(name, 0)) for name in COLUMNS))
     shown.append(counts)
-    if outcomes[0].quick:
+    judged = sum(outcome.agreement()[0] for outcome in outcomes)
+    others = [each.claim.id for outcome in outcomes for each in outcome.agreement()[1]]
+    if judged:
         shown.append(
-            "Not judged: a quick run leaves out slow experiments, and three seeds do not decide every comparison."
+            f"{judged} verdicts are provisional, from fewer seeds than the record has; "
+            f"{judged - len(others)} agree with it" + (f". Others: {', '.join(others)}" if others else ".")
         )
     differing = [each for outcome in outcomes for each in outcome.differing()]
     if differing:
         shown.append(
             f"{len(differing)} verdicts differ from the record: {', '.join(each.claim.id for each in differing)}"
         )
-    elif all(outcome.paper.recorded for outcome in outcomes):
-        shown.append("All verdicts agree with the record.")
-    else:
+    elif not all(outcome.paper.recorded for outcome in outcomes):
         shown.append("No verdicts are on record for some of these papers.")
+    elif not judged:
+        shown.append("All verdicts agree with the record.")
     return shown

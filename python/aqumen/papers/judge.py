@@ -1,17 +1,18 @@
-"""Verdicts on claims, computed by rules from finished runs.
+"""Checks of claims, computed by rules from finished runs.
 
 The rules of a claim expand to questions: one for each reading (interpretation) of the paper, AQM, cell and window. Each
-question is answered by a check on runs paired by seed. The verdict is `reproduced` if all checks hold, `partly` if some
-do, and `not reproduced` if none does.
+question is answered by a check on runs paired by seed; `verdict` combines the checks.
 
-- `number`: the mean over the seeds lies within the claim's tolerance.
+- `number`: the interval of the mean over the seeds lies within the claim's tolerance.
 - `order`: the interval of the paired differences of two AQMs lies on the claimed side of 0.
 - `same`: that interval lies within the tolerance.
 - `trend`: the interval of the slope over the cells lies on the claimed side of 0, no step is significantly opposite,
   and the last value is `ratio` times the first, if the claim has one.
-- `correlation`: Pearson's coefficient over the cells, averaged over the seeds.
+- `correlation`: the interval of Pearson's coefficient over the cells lies above the bound.
 
-Intervals are Student's, at 95 % for all comparisons of a paper together (Bonferroni).
+A check fails if the interval lies on the other side of the bound, and is open if it contains the bound. Intervals are
+Student's, at 95 % for each check. A reading holds only if all its checks do: an intersection-union test (Berger 1982),
+which keeps the level of a single check without correction for their number. There is none across claims either.
 """
 
 from __future__ import annotations
@@ -27,16 +28,18 @@ from aqumen._quantities import Run, evaluate, range_of
 from aqumen._statistics import ANY, summarize
 from aqumen.papers import algebra
 from aqumen.papers.model import Claim, Paper, Rule
+from aqumen.papers.verdict import Check, Judgement, combine
 from aqumen.view.tables import around
 
-__all__ = ["Check", "Judgement", "Question", "judge", "needs", "questions"]
+__all__ = ["Question", "cells_of", "judge", "needs", "questions"]
 
 Values = dict[int, float]
 """Values by seed."""
 Lookup = Callable[[str, str], Iterable[tuple[int, Run]]]
 """Returns the finished runs of a cell and an AQM, by seed."""
-STATISTICAL = ("order", "same", "trend")
 SURE = 0.95
+SEEDS_MAX = 1000
+"""Largest number of seeds that an open check names as sufficient."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,8 @@ class Term:
     """Cells; several only for aggregates and trends."""
     window: str
     """Name of the window."""
+    bare: tuple[str, ...] = ()
+    """The cells without the variants that belong to this AQM alone."""
     where: Mapping[str, Any] = field(default_factory=dict)
     """Link, or flow groups and how to combine them."""
     across: str | None = None
@@ -103,38 +108,6 @@ class Question:
     """Quantities to compare."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """Result of one question."""
-
-    test: str
-    """Kind of rule."""
-    readings: tuple[str, ...]
-    """Readings of the paper to which it applies."""
-    outcome: str
-    """`holds`, `fails`, `undecided` (interval contains the bound), `undefined` (not measured), `missing` (not run)."""
-    sure: bool
-    """Whether more seeds are unlikely to change the outcome."""
-    measured: Mapping[str, Mapping[str, Any]]
-    """Summary of each quantity, by its label."""
-    says: str
-    """Result in words."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
-    """Verdict on a claim."""
-
-    claim: Claim
-    """The claim that was judged."""
-    verdict: str | None
-    """One of `VERDICTS`; `None` if too little was run."""
-    reason: str
-    """Summary of the checks in words."""
-    checks: tuple[Check, ...]
-    """Results of its questions."""
-
-
 def questions(paper: Paper, claim: Claim) -> list[Question]:
     """Expand the rules of a claim to questions; readings with equal questions share one.
 
@@ -156,15 +129,19 @@ def questions(paper: Paper, claim: Claim) -> list[Question]:
     return list(found.values())
 
 
-def needs(paper: Paper) -> dict[str, list[str]]:
+def needs(paper: Paper, null: bool = False) -> dict[str, list[str]]:
     """Return the AQMs to run in each cell.
 
     Args:
         paper: Paper whose claims are judged.
+        null: Include the AQMs of the null check.
     """
     wanted: dict[str, list[str]] = {}
     for claim in paper.claims:
-        for question in questions(paper, claim):
+        asked = questions(paper, claim)
+        if null:
+            asked += [other for spec in paper.null.values() for other in _null_questions(paper, claim, spec)]
+        for question in asked:
             for term in question.terms:
                 for cell, spec in sorted(term.needs()):
                     specs = wanted.setdefault(cell, [])
@@ -173,61 +150,57 @@ def needs(paper: Paper) -> dict[str, list[str]]:
     return wanted
 
 
-def comparisons(paper: Paper) -> int:
-    """Return the number of intervals behind the verdicts of a paper.
-
-    Args:
-        paper: Paper whose claims are judged together.
-    """
-    asked = (question for claim in paper.claims for question in questions(paper, claim))
-    return sum(question.rule["test"] in STATISTICAL for question in asked)
-
-
-def judge(paper: Paper, claim: Claim, lookup: Lookup, family: int, strict: bool = True) -> Judgement:
+def judge(paper: Paper, claim: Claim, lookup: Lookup, planned: int | None = None) -> Judgement:
     """Judge a claim.
 
     Args:
         paper: Paper of the claim.
         claim: Claim to judge.
         lookup: Returns the finished runs.
-        family: Number of comparisons that share the 95 %.
-        strict: Whether an undecided check counts against the claim; otherwise such a claim is not judged.
+        planned: Number of seeds of the record, if fewer were run. The verdict is provisional then: an open check that
+            this number is expected to decide counts as it stands so far.
     """
     for rule in claim.rules:
         if rule["test"] == "none":
-            return Judgement(claim=claim, verdict="cannot be tested", reason=rule["why"], checks=())
+            return Judgement(claim=claim, verdict="cannot be tested", headline="cannot be tested", reason=rule["why"])
     checks = [_algebra(rule) for rule in claim.rules if rule["test"] == "algebra"]
-    checks += [_answer(question, lookup, family) for question in questions(paper, claim)]
-    return Judgement(claim=claim, verdict=_verdict(checks, strict), reason=_reason(checks), checks=tuple(checks))
+    checks += [_answer(question, lookup) for question in questions(paper, claim)]
+    found = combine(paper, claim, checks, planned)
+    return replace(found, null=_null(paper, claim, found, lookup)) if found.holding else found
 
 
-def _verdict(checks: Sequence[Check], strict: bool) -> str | None:
-    outcomes = [check.outcome for check in checks]
-    if "inconsistent" in outcomes:
-        return "inconsistent"
-    if "missing" in outcomes or (not strict and not all(check.sure for check in checks)):
-        return None
-    counted = [outcome for outcome in outcomes if outcome not in ("undefined", "tie")]
-    if not counted:
-        return "cannot be tested" if "tie" not in outcomes else "not reproduced"
-    holding = counted.count("holds")
-    if holding == len(counted):
-        return "reproduced"
-    return "partly" if holding else "not reproduced"
+def _null(paper: Paper, claim: Claim, found: Judgement, lookup: Lookup) -> tuple[str, ...]:
+    """Return the AQMs without control that satisfy the claim in the readings in which it holds."""
+    passing = []
+    for name, spec in paper.null.items():
+        asked = [q for q in _null_questions(paper, claim, spec) if set(q.readings) & set(found.holding)]
+        if asked and all(_answer(question, lookup).outcome == "holds" for question in asked):
+            passing.append(name)
+    return tuple(passing)
 
 
-def _reason(checks: Sequence[Check]) -> str:
-    if len(checks) == 1:
-        return checks[0].says
-    holding = sum(check.outcome == "holds" for check in checks)
-    others = [check for check in checks if check.outcome != "holds"]
-    shown = others[0] if others else checks[0]
-    return f"{holding} of {len(checks)} checks hold; {'but ' if holding and others else ''}{shown.says}"
+def _null_questions(paper: Paper, claim: Claim, spec: str) -> list[Question]:
+    """Return the questions of a claim about numbers of one AQM with another in its place; none for other claims."""
+    asked = questions(paper, claim)
+    if any(rule["test"] != "number" for rule in claim.rules):
+        return []
+    if any(term.spec.partition(":")[0] in ("droptail", "fixed") for question in asked for term in question.terms):
+        return []
+
+    def instead(term: Term) -> Term:
+        own = {key: getattr(term, key) for key in ("over", "less", "minus")}
+        changed = {
+            key: replace(other, spec=spec, cells=other.bare) if other is not None and other.spec == term.spec else other
+            for key, other in own.items()
+        }
+        return replace(term, spec=spec, cells=term.bare, **changed)
+
+    return [replace(question, terms=tuple(map(instead, question.terms))) for question in asked]
 
 
 def _algebra(rule: Rule) -> Check:
     outcome, says = algebra.CHECKS[rule["check"]]()
-    return Check(test="algebra", readings=(), outcome=outcome, sure=True, measured={}, says=says)
+    return Check(test="algebra", readings=(), outcome=outcome, says=says)
 
 
 def _listed(value: Any) -> list[Any]:
@@ -279,19 +252,26 @@ def _term(said: Mapping[str, Any], reading: Mapping[str, Any], rivals: Sequence[
         of=said["of"],
         name=said["aqm"],
         spec=reading[said["aqm"]],
-        cells=_cells(cells, said["aqm"], reading),
+        cells=cells_of(cells, said["aqm"], reading),
+        bare=cells_of(cells, "", reading),
         window=said["window"],
         where=where,
         across=across,
-        rivals=tuple((reading[name], _cells(cells, name, reading)) for name in rivals) if across == "rank" else (),
+        rivals=tuple((reading[name], cells_of(cells, name, reading)) for name in rivals) if across == "rank" else (),
         over=over,
         less=less,
         minus=minus,
     )
 
 
-def _cells(cells: Sequence[str], name: str, reading: Mapping[str, Any]) -> tuple[str, ...]:
-    """Add the variants of a reading and of an AQM to the cells."""
+def cells_of(cells: Sequence[str], name: str, reading: Mapping[str, Any]) -> tuple[str, ...]:
+    """Add the variants of a reading and of an AQM to the cells.
+
+    Args:
+        cells: Cells as the claim names them.
+        name: Name of the AQM in the paper.
+        reading: Reading of the paper.
+    """
     variants = [one for one in (reading.get("variant"), reading.get("variants", {}).get(name)) if one]
     return tuple(f"{cell}{',' if '@' in cell else '@'}{','.join(variants)}" if variants else cell for cell in cells)
 
@@ -393,61 +373,101 @@ def _ranks(term: Term, lookup: Lookup) -> Values | None:
     return ranks
 
 
-def _interval(values: Sequence[float], family: int) -> tuple[float, float] | None:
-    """Return Student's interval of the mean with Bonferroni's correction; `None` for fewer than two values."""
+def _interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """Return Student's interval of the mean; `None` for fewer than two values."""
     n = len(values)
     if n < 2:
         return None
     mean = sum(values) / n
-    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (n - 1))
-    half = _core.student_quantile(1 - (1 - SURE) / 2 / family, n - 1) * deviation / math.sqrt(n)
+    half = _half(_deviation(values), n)
     return mean - half, mean + half
 
 
-def _answer(question: Question, lookup: Lookup, family: int) -> Check:
-    rule, terms = question.rule, question.terms
-    test = rule["test"]
+def _deviation(values: Sequence[float]) -> float:
+    mean = sum(values) / len(values)
+    return math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
-    def check(outcome: str, says: str, measured: Mapping[str, Any] | None = None, sure: bool = True) -> Check:
+
+def _half(deviation: float, n: int) -> float:
+    """Return half the width of Student's interval of `n` values."""
+    return float(_core.student_quantile(1 - (1 - SURE) / 2, n - 1)) * deviation / math.sqrt(n)
+
+
+def _seeds_needed(values: Sequence[float], distance: float) -> int | None:
+    """Return how many seeds make the interval narrower than the distance of the mean from the bound.
+
+    Mean and deviation are taken to stay as they are. `None`: no number up to `SEEDS_MAX` does.
+    """
+    if len(values) < 2 or distance <= 0:
+        return None
+    deviation = _deviation(values)
+    return next((n for n in range(2, SEEDS_MAX + 1) if _half(deviation, n) < distance), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """Parts of a check that are known before the answer."""
+
+    test: str
+    readings: tuple[str, ...]
+
+    def check(self, outcome: str, says: str, measured: Mapping[str, Any] | None = None) -> Check:
+        return Check(test=self.test, readings=self.readings, outcome=outcome, says=says, measured=measured or {})
+
+    def open(self, says: str, measured: Mapping[str, Any], values: Sequence[float], beyond: float) -> Check:
+        """Return an open check. `beyond`: signed distance of the mean from the bound, positive if it holds so far."""
         return Check(
-            test=test, readings=question.readings, outcome=outcome, sure=sure, measured=measured or {}, says=says
+            test=self.test,
+            readings=self.readings,
+            outcome="open",
+            says=says,
+            measured=measured,
+            seeds=_seeds_needed(values, abs(beyond)),
+            leans=beyond > 0,
         )
 
+
+def _answer(question: Question, lookup: Lookup) -> Check:
+    rule, terms = question.rule, question.terms
+    test = rule["test"]
+    asked = _Question(test=test, readings=question.readings)
     if test in ("trend", "correlation"):
-        return _over_cells(rule, terms[0], lookup, family, check)
+        return _over_cells(rule, terms[0], lookup, asked)
     figures = [_figure(term, lookup) for term in terms]
     if any(figure is None for figure in figures):
-        return check("missing", f"{terms[0].label}: not run", sure=False)
+        return asked.check("missing", f"{terms[0].label}: not run")
     known = [figure or {} for figure in figures]
     if any(not figure for figure in known):
         term = next(term for term, figure in zip(terms, known, strict=True) if not figure)
-        return check("undefined", f"{term.label}: {term.of} is not measured")
+        return asked.check("undefined", f"{term.label}: {term.of} is not measured")
     measured = {
         term.label: summarize(list(figure.values()), _within(term)) for term, figure in zip(terms, known, strict=True)
     }
     if test == "number":
-        return _number(rule, terms[0], measured[terms[0].label], check)
+        return _number(rule, terms[0], list(known[0].values()), measured[terms[0].label], asked)
     lower, higher = known
     seeds = sorted(set(lower) & set(higher))
     factor, by = float(rule.get("factor", 1.0)), float(rule.get("by", 0.0))
     differences = [higher[seed] - factor * lower[seed] - by for seed in seeds]
-    interval = _interval(differences, family)
+    interval = _interval(differences)
     means = [f"{shown(measured[term.label]['mean'])} {term.label}" for term in terms]
     if test == "same":
-        return _same(float(rule["tolerance"]), differences, interval, means, measured, check)
+        return _same(float(rule["tolerance"]), differences, means, measured, asked)
     beyond = f" by {by:g}" if by else (f" by the factor {factor:g}" if factor != 1 else "")
     text = f"{means[0]} below {means[1]}{beyond}"
     if interval is None:
-        return check("undecided", f"{text}: one seed gives no interval", measured, sure=False)
+        return asked.open(f"{text}: one seed gives no interval", measured, differences, sum(differences))
     span = f"difference{' beyond it' if beyond else ''} {shown(interval[0])} to {shown(interval[1])}"
     if interval[0] > 0:
-        return check("holds", f"{text}: {span}", measured)
+        return asked.check("holds", f"{text}: {span}", measured)
     if interval[1] < 0:
-        return check("fails", f"{text}: no, {span}", measured)
-    return check("tie" if rule.get("ties") else "undecided", f"{text}: not shown, {span}", measured, sure=False)
+        return asked.check("fails", f"{text}: no, {span}", measured)
+    if rule.get("ties"):
+        return asked.check("tie", f"{text}: alike, {span}", measured)
+    return asked.open(f"{text}: open, {span}", measured, differences, sum(differences) / len(differences))
 
 
-def _number(rule: Rule, term: Term, summary: Mapping[str, Any], check: Callable[..., Check]) -> Check:
+def _number(rule: Rule, term: Term, values: Sequence[float], summary: Mapping[str, Any], asked: _Question) -> Check:
     if "near" in rule:
         least, most = rule["near"] - rule["tolerance"], rule["near"] + rule["tolerance"]
     else:
@@ -457,71 +477,93 @@ def _number(rule: Rule, term: Term, summary: Mapping[str, Any], check: Callable[
         bounds = f"at most {most:g}"
     else:
         bounds = f"{least:g} or more" if math.isinf(most) else f"{least:g} to {most:g}"
-    low, high = summary["ci95"] or (-math.inf, math.inf)
     # Tolerance for rounding of exact values, such as a fraction of 1.
     slack = 1e-12 * abs(mean)
-    inside = least - slack <= mean <= most + slack
-    sure = (low >= least - slack and high <= most + slack) if inside else (high < least or low > most)
+    low, high = summary["ci95"] or (-math.inf, math.inf)
     text = f"{term.of} = {shown(mean)}{around(mean, summary['ci95'], shown)} for {term.label}; claimed: {bounds}"
-    return check("holds" if inside else "fails", text, {term.label: summary}, sure=sure)
+    measured = {term.label: summary}
+    if least - slack <= low and high <= most + slack:
+        return asked.check("holds", text, measured)
+    if high < least - slack or low > most + slack:
+        return asked.check("fails", text, measured)
+    return asked.open(f"{text}: open", measured, values, min(mean - least, most - mean) + slack)
 
 
 def _same(
-    tolerance: float,
-    differences: Sequence[float],
-    interval: tuple[float, float] | None,
-    means: Sequence[str],
-    measured: Mapping[str, Any],
-    check: Callable[..., Check],
+    tolerance: float, differences: Sequence[float], means: Sequence[str], measured: Mapping[str, Any], asked: _Question
 ) -> Check:
     text = f"{means[0]} like {means[1]}, within {tolerance:g}"
+    interval = _interval(differences)
+    inside = tolerance - abs(sum(differences) / len(differences))
     if interval is None:
-        return check("undecided", f"{text}: one seed gives no interval", measured, sure=False)
+        return asked.open(f"{text}: one seed gives no interval", measured, differences, inside)
     span = f"difference {shown(interval[0])} to {shown(interval[1])}"
     if -tolerance <= interval[0] and interval[1] <= tolerance:
-        return check("holds", f"{text}: {span}", measured)
+        return asked.check("holds", f"{text}: {span}", measured)
     if interval[0] > tolerance or interval[1] < -tolerance:
-        return check("fails", f"{text}: no, {span}", measured)
-    return check("undecided", f"{text}: not shown, {span}", measured, sure=False)
+        return asked.check("fails", f"{text}: no, {span}", measured)
+    return asked.open(f"{text}: open, {span}", measured, differences, inside)
 
 
-def _over_cells(rule: Rule, term: Term, lookup: Lookup, family: int, check: Callable[..., Check]) -> Check:
+def _over_cells(rule: Rule, term: Term, lookup: Lookup, asked: _Question) -> Check:
     """Check a trend or a correlation over the cells."""
     values = _values(term, lookup)
     if values is None:
-        return check("missing", f"{term.label}: not run", sure=False)
+        return asked.check("missing", f"{term.label}: not run")
     rows = {seed: [v for v in each if v is not None] for seed, each in values.items()}
     rows = {seed: each for seed, each in rows.items() if len(each) == len(term.cells)}
     if not rows:
-        return check("undefined", f"{term.spec}: {term.of} is not measured in every cell")
+        return asked.check("undefined", f"{term.spec}: {term.of} is not measured in every cell")
     points = [summarize([each[i] for each in rows.values()], _within(term)) for i in range(len(term.cells))]
     measured = {f"{term.spec} at {cell}, {term.window}": point for cell, point in zip(term.cells, points, strict=True)}
-    curve = ", ".join(shown(point["mean"]) for point in points)
     if rule["test"] == "correlation":
-        other = _values(replace(term, of=rule["with"]), lookup)
-        assert other is not None, "the same runs"
-        found = [_pearson(each, [v or 0.0 for v in other[seed]]) for seed, each in rows.items()]
-        mean = sum(found) / len(found)
-        text = f"{term.spec}: {term.of} and {rule['with']} correlate by {mean:.3f}; claimed: {rule['least']:g} or more"
-        return check("holds" if mean >= rule["least"] else "fails", text, measured)
+        return _correlation(rule, term, rows, lookup, measured, asked)
+    curve = ", ".join(shown(point["mean"]) for point in points)
     sign = 1.0 if rule["sense"] == "rising" else -1.0
     slopes = [sign * _slope(each) for each in rows.values()]
-    interval = _interval(slopes, family)
+    interval = _interval(slopes)
     text = f"{term.of} of {term.spec} over {len(term.cells)} cells is {curve}"
     if interval is None:
-        return check("undecided", f"{text}: one seed gives no interval", measured, sure=False)
+        return asked.open(f"{text}: one seed gives no interval", measured, slopes, sum(slopes))
     if interval[1] < 0:
-        return check("fails", f"{text}: not {rule['sense']}", measured)
+        return asked.check("fails", f"{text}: not {rule['sense']}", measured)
     if interval[0] <= 0:
-        return check("undecided", f"{text}: neither rising nor falling beyond chance", measured, sure=False)
+        says = f"{text}: open, neither rising nor falling beyond chance"
+        return asked.open(says, measured, slopes, sum(slopes) / len(slopes))
     for i in range(len(term.cells) - 1):
-        step = _interval([sign * (each[i + 1] - each[i]) for each in rows.values()], family)
+        step = _interval([sign * (each[i + 1] - each[i]) for each in rows.values()])
         if step is not None and step[1] < 0:
-            return check("fails", f"{text}: not {rule['sense']} at {term.cells[i + 1]}", measured)
-    first, last = points[0]["mean"], points[-1]["mean"]
-    if "ratio" in rule and not last >= rule["ratio"] * first:
-        return check("fails", f"{text}: less than {rule['ratio']:g} times from first to last", measured)
-    return check("holds", f"{text}: {rule['sense']}", measured)
+            return asked.check("fails", f"{text}: not {rule['sense']} at {term.cells[i + 1]}", measured)
+    if "ratio" in rule:
+        grown = [each[-1] - rule["ratio"] * each[0] for each in rows.values()]
+        low, high = _interval(grown) or (0.0, 0.0)
+        if high < 0:
+            return asked.check("fails", f"{text}: less than {rule['ratio']:g} times from first to last", measured)
+        if low <= 0:
+            says = f"{text}: open whether {rule['ratio']:g} times from first to last"
+            return asked.open(says, measured, grown, sum(grown) / len(grown))
+    return asked.check("holds", f"{text}: {rule['sense']}", measured)
+
+
+def _correlation(
+    rule: Rule,
+    term: Term,
+    rows: Mapping[int, Sequence[float]],
+    lookup: Lookup,
+    measured: Mapping[str, Any],
+    asked: _Question,
+) -> Check:
+    other = _values(replace(term, of=rule["with"]), lookup)
+    assert other is not None, "the same runs"
+    found = [_pearson(each, [v or 0.0 for v in other[seed]]) for seed, each in rows.items()]
+    mean = sum(found) / len(found)
+    text = f"{term.spec}: {term.of} and {rule['with']} correlate by {mean:.3f}; claimed: {rule['least']:g} or more"
+    low, high = _interval(found) or (-1.0, 1.0)
+    if low >= rule["least"]:
+        return asked.check("holds", text, measured)
+    if high < rule["least"]:
+        return asked.check("fails", text, measured)
+    return asked.open(f"{text}: open", measured, found, mean - rule["least"])
 
 
 def _slope(values: Sequence[float]) -> float:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from aqumen import _experiments
 from aqumen.errors import ScenarioError, listed, meant
 
-__all__ = ["VERDICTS", "Claim", "Paper", "Rule", "load_paper"]
+__all__ = ["EXPLAINED", "UNCONTROLLED", "VERDICTS", "Claim", "Panel", "Paper", "Rule", "load_paper"]
 
-VERDICTS = ("reproduced", "partly", "not reproduced", "cannot be tested", "inconsistent")
-"""Possible verdicts on a claim."""
+VERDICTS = (
+    "reproduced",
+    "reproduced in a reading",
+    "partly",
+    "refuted in every reading",
+    "open",
+    "inconsistent",
+    "cannot be tested",
+)
+"""Possible verdicts on a claim; `verdict` says how they follow from the readings."""
+UNCONTROLLED = "passed without control"
+"""Claims that hold for an AQM without control as well are counted under this name, not as reproduced."""
+EXPLAINED = ("reproduced in a reading", "partly", "refuted in every reading", "open")
+"""Verdicts whose cause is given."""
 
 Rule = dict[str, Any]
 
@@ -55,6 +68,48 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """What a panel of a paper's figure shows."""
+
+    figure: str
+    """Heading of the claims that it belongs to."""
+    title: str
+    """Name in the paper: `Figure 6a`."""
+    of: str
+    """`queue` or `probability` over time, or an expression over the cells of a sweep."""
+    at: tuple[str, ...]
+    """Cells: one over time, several in the order of a sweep."""
+    aqm: tuple[str, ...]
+    """Names of AQMs in the paper."""
+    x: tuple[float, ...] = ()
+    """Abscissae of the cells of a sweep."""
+    x_label: str = ""
+    """Label of the abscissa."""
+    label: str = ""
+    """Label of the ordinate, if not the expression."""
+    log: bool = False
+    """Whether the abscissa is logarithmic, as in the paper."""
+    window: str = "steady"
+    """Window of a sweep's quantity."""
+    link: str | None = None
+    """Link, if not the first."""
+    flows: str | None = None
+    """Pattern of flow groups."""
+    combine: str | None = None
+    """How groups are combined."""
+    span_s: tuple[float, float] | None = None
+    """Part of the time that is drawn; default: all."""
+
+    def between(self, t_s: float) -> bool:
+        """Return whether a time is drawn.
+
+        Args:
+            t_s: Time, s.
+        """
+        return self.span_s is None or self.span_s[0] <= t_s <= self.span_s[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Paper:
     """A paper with its claims."""
 
@@ -73,12 +128,28 @@ class Paper:
     """Claim id -> cause of a claim that is not reproduced, and the experiment that shows it."""
     recorded: Mapping[str, str]
     """Claim id -> recorded verdict."""
+    headlines: Mapping[str, str] = field(default_factory=dict)
+    """Claim id -> recorded headline."""
+    standings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Claim id -> recorded state in each reading."""
+    passed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Claim id -> AQMs without control that satisfy the claim, on record."""
+    summary: str = ""
+    """Result in a sentence."""
+    phrases: Mapping[str, str] = field(default_factory=dict)
+    """Reading -> words for "in this reading" in a headline."""
+    surprising: tuple[tuple[str, str], ...] = ()
+    """Claims whose results surprise most, each with the result in a sentence."""
+    panels: tuple[Panel, ...] = ()
+    """Panels of its figures."""
+    null: Mapping[str, str] = field(default_factory=dict)
+    """AQMs without control, by name: SPECs."""
     record: Mapping[str, Any] = field(default_factory=dict)
     """Run that produced the recorded verdicts."""
     measured: Mapping[str, str] = field(default_factory=dict)
     """Claim id -> result of that run, in words."""
     slow: tuple[str, ...] = ()
-    """Cells that a quick run leaves out."""
+    """Scenarios that a quick run leaves out, with their variants."""
 
 
 def load_paper(name: str) -> Paper:
@@ -108,12 +179,21 @@ def load_paper(name: str) -> Paper:
             if claim_id not in ids:
                 raise ScenarioError(f"{file}: a reason refers to the unknown claim {claim_id}")
             reasons[claim_id] = (entry["why"], entry["shown_by"])
-    readings = {key: {k: v for k, v in value.items() if k != "about"} for key, value in said["readings"].items()}
+    words = ("about", "phrase")
+    for entry in said.get("surprising", []):
+        if entry["claim"] not in ids:
+            raise ScenarioError(f"{file}: a surprising result refers to the unknown claim {entry['claim']}")
+    readings = {key: {k: v for k, v in value.items() if k not in words} for key, value in said["readings"].items()}
     paper = Paper(
         name=name,
         title=_experiments.PAPERS[name],
         readings=readings,
         about={key: value.get("about", "") for key, value in said["readings"].items()},
+        phrases={key: value["phrase"] for key, value in said["readings"].items() if "phrase" in value},
+        summary=said.get("summary", ""),
+        null=said.get("null", {}),
+        surprising=tuple((entry["claim"], entry["says"]) for entry in said.get("surprising", [])),
+        panels=tuple(_panel(file, entry, readings, claims) for entry in said.get("panels", [])),
         claims=claims,
         reasons=reasons,
         **_recorded(name),
@@ -132,7 +212,39 @@ def _recorded(name: str) -> dict[str, Any]:
         "recorded": said.get("verdicts", {}),
         "record": said.get("run", {}),
         "measured": said.get("measured", {}),
+        "headlines": said.get("headlines", {}),
+        "standings": said.get("readings", {}),
+        "passed": said.get("without_control", {}),
     }
+
+
+def _panel(
+    file: str, entry: dict[str, Any], readings: Mapping[str, Mapping[str, Any]], claims: tuple[Claim, ...]
+) -> Panel:
+    title = entry.get("title", "?")
+    given: dict[str, Any] = {
+        key: (entry[key],) if isinstance(entry[key], str) else tuple(entry[key]) for key in ("at", "aqm")
+    }
+    if entry["figure"] not in {claim.figure for claim in claims}:
+        raise ScenarioError(f"{file}: panel {title}: no claims under the heading {entry['figure']!r}")
+    for aqm in given["aqm"]:
+        if any(aqm not in reading for reading in readings.values()):
+            raise ScenarioError(f"{file}: panel {title}: no reading defines {aqm}")
+    more: dict[str, Any] = {key: tuple(entry[key]) for key in ("x", "span_s") if key in entry}
+    if len(given["at"]) > 1 and "x" not in more:
+        more["x"] = _numbers(file, title, given["at"])
+    try:
+        return Panel(**{**entry, **given, **more})
+    except TypeError as error:
+        raise ScenarioError(f"{file}: panel {title}: {error}") from None
+
+
+def _numbers(file: str, title: str, cells: tuple[str, ...]) -> tuple[float, ...]:
+    """Return the number in the label of each cell of a sweep: 10 of `rtt@10ms`."""
+    found = [re.search(r"\d+(?:\.\d+)?", cell.partition("@")[2]) for cell in cells]
+    if None in found:
+        raise ScenarioError(f"{file}: panel {title}: no number in the label of {cells[found.index(None)]}; give `x`")
+    return tuple(float(match[0]) for match in found if match)
 
 
 def _claim(file: str, entry: dict[str, Any]) -> Claim:

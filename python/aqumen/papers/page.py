@@ -2,21 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 
 from aqumen import _core
 from aqumen._records import Records
-from aqumen.papers.curves import BOTTOM, COLOURS, HEIGHT, LEFT, WIDTH, curves
-from aqumen.papers.judge import needs
-from aqumen.papers.model import VERDICTS
-from aqumen.papers.study import Outcome
+from aqumen.papers.model import EXPLAINED, UNCONTROLLED, Panel
+from aqumen.papers.overview import overview
+from aqumen.papers.panels import colours, panel_html, printed
+from aqumen.papers.study import COLUMNS, NOT_RUN, Outcome
+from aqumen.papers.verdict import Judgement
 
 __all__ = ["report_html"]
 
-SHOWN = 6
-"""Maximum number of visible plots of a figure; the others are collapsed."""
+CSS = """
+.r { text-align: center; font-size: .85em }
+.r-holds { color: #1d7a34; font-weight: 600 }
+.r-fails { color: #b3261e }
+.r-open { color: #1b6ca8 }
+.claims th.r { min-width: 3.5rem; overflow-wrap: anywhere }
+.claims .v { white-space: normal; min-width: 7rem }
+h4 { margin: 1rem 0 0; font-size: .95rem }
+.held { display: block; overflow-x: auto }
+.held svg { max-width: none }
+.key { margin-right: .8rem; white-space: nowrap }
+.key span { display: inline-block; width: .8em; height: .8em; margin-right: .3em }
+.note { font-size: .85em; color: #5b6472; margin: 0 }
+.summary { font-size: 1.1em; border-left: 4px solid #1b6ca8; padding-left: .8rem }
+@media (max-width: 44rem) {
+  .claims tr > td.v { grid-area: 1 / 2 }
+  .claims tr > td.r { grid-column: 1 / -1; text-align: left; padding: 0 .6rem }
+  .claims tr > td.r::before { content: attr(data-r) ": "; color: #5b6472 }
+  .claims tr.heads { display: none }
+}
+@media (prefers-color-scheme: dark) {
+  .r-holds { color: #6fcf84 }
+  .r-fails { color: #ff8a80 }
+  .r-open { color: #7db8e8 }
+}
+"""
+CLASSES = {
+    "reproduced": 0,
+    "reproduced in a reading": 0,
+    "partly": 1,
+    "refuted in every reading": 2,
+    "open": 3,
+    "inconsistent": 4,
+    "cannot be tested": 5,
+    NOT_RUN: 5,
+}
+"""Colours of the verdicts, by their number in the style sheet."""
 
 
 def report_html(outcomes: Sequence[Outcome], records: Records, command: str) -> str:
@@ -27,20 +63,22 @@ def report_html(outcomes: Sequence[Outcome], records: Records, command: str) -> 
         records: Finished runs, for the plots.
         command: Command that produced it.
     """
-    first = outcomes[0]
     seeds = ", ".join(str(n) for n in sorted({outcome.seeds for outcome in outcomes}))
     css = (files("aqumen.view.report") / "plain.css").read_text("utf-8")
-    heads = "".join(f"<th>{name}</th>" for name in (*VERDICTS, "not judged"))
+    heads = "".join(f"<th>{name}</th>" for name in COLUMNS)
     rows = "".join(
         f"<tr><td><a href='#{outcome.paper.name}'>{outcome.paper.name}</a></td>"
-        + "".join(f"<td class=n>{outcome.counts().get(name, 0)}</td>" for name in (*VERDICTS, "not judged"))
+        + "".join(f"<td class=n>{outcome.counts().get(name, 0)}</td>" for name in COLUMNS)
         + "</tr>"
         for outcome in outcomes
     )
+    judged = sum(outcome.agreement()[0] for outcome in outcomes)
+    others = sum(len(outcome.agreement()[1]) for outcome in outcomes)
     quick = (
-        "<p>A quick run leaves out slow experiments, and three seeds do not decide every comparison;"
-        " such claims are not judged.</p>"
-        if first.quick
+        f"<p>{judged} verdicts are provisional, since they come from fewer seeds than the record has: an open check"
+        " counts as it stands where that many seeds are expected to decide it. The record stands beside each;"
+        f" {judged - others} agree with it.</p>"
+        if judged
         else ""
     )
     differing = [each.claim.id for outcome in outcomes for each in outcome.differing()]
@@ -52,107 +90,97 @@ def report_html(outcomes: Sequence[Outcome], records: Records, command: str) -> 
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport"
         " content='width=device-width,initial-scale=1'>"
-        f"<title>Reproduction of papers</title><style>{css}</style><h1>Reproduction of papers, claim by claim</h1>"
+        f"<title>Reproduction of papers</title><style>{css}{CSS}</style><h1>Reproduction of papers, claim by claim</h1>"
         f"<p>{seeds} seeds, engine packet. Each claim has a rule in"
-        f" <code>experiments/PAPER/claims.toml</code>, written before the"
-        f" run, which alone decides the verdict.</p>{quick}{record}"
+        f" <code>experiments/PAPER/claims.toml</code>, which alone decides the verdict. Each reading of what a paper"
+        f" leaves open is judged by itself. <i>{UNCONTROLLED}</i>: DropTail or a fixed probability satisfies the claim"
+        f" as well.</p>{quick}{record}"
         "<div class=wide role=region tabindex=0 aria-label='Verdicts by paper'><table class=counts>"
         f"<tr><th>paper</th>{heads}</tr>{rows}</table></div>"
     ]
-    parts += [_paper(outcome, records) for outcome in outcomes]
+    parts.append(overview(outcomes, records))
+    colour = colours(outcome.paper for outcome in outcomes)
+    parts += [_paper(outcome, records, colour) for outcome in outcomes]
     parts.append(f"<h2>Command</h2><p><code>{escape(command)}</code>, aqumen {_core.__version__}</p></html>\n")
     return "".join(parts)
 
 
-def _paper(outcome: Outcome, records: Records) -> str:
+def _paper(outcome: Outcome, records: Records, colour: Mapping[str, str]) -> str:
     paper = outcome.paper
-    readings = "".join(f"<li><b>{escape(name)}</b>: {escape(about)}</li>" for name, about in paper.about.items())
-    parts = [f"<h2 id='{paper.name}'>{escape(paper.title)}</h2><p>Read as:</p><ul>{readings}</ul>"]
+    summary = f"<p class=summary>{escape(paper.summary)}</p>" if paper.summary else ""
+    parts = [f"<h2 id='{paper.name}'>{escape(paper.title)}</h2>{summary}{_readings(outcome)}"]
+    beside = printed(paper.name)
+    panels: dict[str, list[Panel]] = {}
+    for panel in paper.panels:
+        panels.setdefault(panel.figure, []).append(panel)
     figures: dict[str, list[int]] = {}
     for i, each in enumerate(outcome.judgements):
         figures.setdefault(each.claim.figure, []).append(i)
     for figure, members in figures.items():
         claims = [outcome.judgements[i] for i in members]
-        inside = type(paper)(
-            name=paper.name,
-            title="",
-            readings=paper.readings,
-            about={},
-            claims=tuple(c.claim for c in claims),
-            reasons={},
-            recorded={},
-        )
-        drawn = [plot for cell, specs in needs(inside).items() if (plot := _plot(records, cell, specs))]
-        rest = drawn[SHOWN:]
-        plots = curves(paper, inside.claims, records.runs) + "".join(drawn[:SHOWN])
-        parts.append(f"<h3>{escape(figure)}</h3><div class=plots>{plots}</div>")
-        if rest:
-            parts.append(
-                f"<details><summary>{len(rest)} more networks</summary><div class=plots>{''.join(rest)}</div></details>"
-            )
-        parts.append(
-            "<div class=wide><table class=claims>"
-            "<tr><th>claim</th><th>the paper</th><th>measured</th><th>verdict</th></tr>"
-        )
-        for each in claims:
-            claim = each.claim
-            index = VERDICTS.index(each.verdict) if each.verdict else 5
-            why, shown_by = paper.reasons.get(claim.id, ("", ""))
-            reason = (
-                f"<div class=why>{escape(why)} <code>{escape(shown_by)}</code></div>"
-                if why and each.verdict in ("partly", "not reproduced")
-                else ""
-            )
-            checks = "".join(
-                f"<li>{escape(check.outcome)} ({escape(', '.join(check.readings))}): {escape(check.says)}</li>"
-                for check in each.checks
-            )
-            details = (
-                f"<details><summary>{len(each.checks)} checks</summary><ul>{checks}</ul></details>"
-                if len(each.checks) > 1
-                else ""
-            )
-            note = f"<div class=why>{escape(claim.note)}</div>" if claim.note else ""
-            parts.append(
-                f"<tr><td class=id>{escape(claim.id)}</td><td>{escape(claim.where)}<br>{escape(claim.quantity)}: "
-                f"<b>{escape(claim.claimed)}</b>{note}</td><td>{escape(each.reason)}{reason}{details}</td>"
-                f"<td class='v v{index}'>{escape(each.verdict or 'not judged')}</td></tr>"
-            )
-        parts.append("</table></div>")
+        plots = "".join(panel_html(paper, panel, records, colour, beside) for panel in panels.get(figure, ()))
+        parts.append(f"<h3>{escape(figure)}</h3>{plots}")
+        parts.append(_claims(outcome, claims))
     return "".join(parts)
 
 
-def _plot(records: Records, cell: str, specs: Sequence[str]) -> str:
-    """Plot the queue of a cell's first recorded link over time, for each AQM, first seed."""
-    lines, legend, end, top = [], [], 0.0, 1.0
-    for spec in specs[:8]:
-        run = records.runs.get((cell, spec, records.seeds[0]))
-        if run is None or "series" not in run or ":" in spec:
-            continue
-        link = next(iter(run["series"]))
-        series = run["series"][link]
-        end = max(end, series["t_s"][-1])
-        top = max(top, max(series["queue_pkts"]))
-        lines.append((spec, series))
-    if not lines:
-        return ""
-    drawn = []
-    for i, (spec, series) in enumerate(lines):
-        colour = COLOURS[i % len(COLOURS)]
-        points = " ".join(
-            f"{LEFT + (WIDTH - LEFT) * t / end:.1f},{(HEIGHT - BOTTOM) * (1 - q / top) + 4:.1f}"
-            for t, q in zip(series["t_s"], series["queue_pkts"], strict=True)
+def _readings(outcome: Outcome) -> str:
+    """Return the table of readings: how many claims hold in each."""
+    paper, rows = outcome.paper, []
+    for name, about in paper.about.items():
+        asked = [each.readings[name] for each in outcome.judgements if each.depends(name)]
+        counted = [each for each in asked if each.state != "untested"]
+        holding = sum(each.state == "holds" for each in counted)
+        rows.append(
+            f"<tr><td><b>{escape(name)}</b></td><td>{escape(about)}</td>"
+            f"<td class=n>{holding} of {len(counted)} claims</td></tr>"
         )
-        drawn.append(f"<polyline fill=none stroke='{colour}' stroke-width=1 stroke-opacity=.8 points='{points}'/>")
-        legend.append(f"<span style='color:{colour}'>{escape(spec)}</span>")
-    axis = (
-        f"<g font-size=10 fill=currentColor><text x=2 y=12>{top:.0f}</text><text x=2"
-        f" y={HEIGHT - BOTTOM + 4}>0 pkt</text>"
-        f"<text x={WIDTH - 34} y={HEIGHT - 4}>{end:.0f} s</text></g>"
-        f"<path d='M{LEFT} 4V{HEIGHT - BOTTOM + 4}H{WIDTH}' fill=none stroke=currentColor stroke-opacity=.4 />"
+    return (
+        "<table><tr><th>reading</th><th>what it assumes</th><th class=n>holds in full</th></tr>"
+        + "".join(rows)
+        + "</table>"
+    )
+
+
+def _claims(outcome: Outcome, claims: Sequence[Judgement]) -> str:
+    """Return the table of a figure's claims."""
+    readings = list(outcome.paper.readings)
+    heads = "".join(f"<th class=r>{escape(name)}</th>" for name in readings)
+    rows = "".join(_row(outcome, each, readings) for each in claims)
+    return (
+        "<div class=wide role=region tabindex=0 aria-label='Claims'><table class=claims>"
+        f"<tr class=heads><th>claim</th><th>the paper</th><th>measured</th>{heads}<th>verdict</th></tr>{rows}"
+        "</table></div>"
+    )
+
+
+def _row(outcome: Outcome, each: Judgement, readings: Sequence[str]) -> str:
+    claim = each.claim
+    why, shown_by = outcome.paper.reasons.get(claim.id, ("", ""))
+    reason = (
+        f"<div class=why>{escape(why)} <code>{escape(shown_by)}</code></div>"
+        if why and each.verdict in EXPLAINED
+        else ""
+    )
+    checks = "".join(
+        f"<li>{escape(check.outcome)} ({escape(', '.join(check.readings) or 'all')}): {escape(check.says)}</li>"
+        for check in each.checks
+    )
+    details = (
+        f"<details><summary>{len(each.checks)} checks</summary><ul>{checks}</ul></details>"
+        if len(each.checks) > 1
+        else ""
+    )
+    note = f"<div class=why>{escape(claim.note)}</div>" if claim.note else ""
+    states = "".join(
+        f"<td class='r r-{each.readings[name].state}' data-r='{escape(name)}'>{each.readings[name]}</td>"
+        if each.depends(name)
+        else f"<td class=r data-r='{escape(name)}'>–</td>"
+        for name in readings
     )
     return (
-        f"<figure><svg width={WIDTH} height={HEIGHT} viewBox='0 0 {WIDTH} {HEIGHT}' role=img"
-        f" aria-label='queue over time'>"
-        f"{axis}{''.join(drawn)}</svg><figcaption>{escape(cell)}: {', '.join(legend)}</figcaption></figure>"
+        f"<tr id='{escape(claim.id)}'><td class=id>{escape(claim.id)}</td>"
+        f"<td>{escape(claim.where)}<br>{escape(claim.quantity)}: "
+        f"<b>{escape(claim.claimed)}</b>{note}</td><td>{escape(each.reason)}{reason}{details}</td>{states}"
+        f"<td class='v v{CLASSES[each.verdict or NOT_RUN]}'>{escape(outcome.told(each))}</td></tr>"
     )

@@ -13,15 +13,19 @@ from aqumen import _core
 from aqumen._experiments import PAPERS, data
 from aqumen._records import Records
 from aqumen.comparison import seed_list
-from aqumen.papers.judge import Check, Judgement, comparisons, judge, needs
-from aqumen.papers.model import VERDICTS, Paper, load_paper
+from aqumen.papers.judge import judge, needs
+from aqumen.papers.model import EXPLAINED, UNCONTROLLED, VERDICTS, Paper, load_paper
+from aqumen.papers.verdict import Check, Judgement
 
-__all__ = ["QUICK_SEEDS", "SCHEMA", "SEEDS", "Outcome", "Reproduction", "reproduce"]
+__all__ = ["COLUMNS", "NOT_RUN", "QUICK_SEEDS", "SCHEMA", "SEEDS", "Outcome", "Reproduction", "reproduce"]
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the JSON; it grows when a key is removed or changes its meaning."""
 SEEDS = 10
 QUICK_SEEDS = 3
+NOT_RUN = "not run"
+COLUMNS = (VERDICTS[0], UNCONTROLLED, *VERDICTS[1:], NOT_RUN)
+"""Columns of the counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +42,20 @@ class Outcome:
     """Whether slow experiments were left out."""
 
     def counts(self) -> dict[str, int]:
-        """Count the claims by verdict; `not judged` if too little was run."""
-        found = Counter(each.verdict or "not judged" for each in self.judgements)
-        return {name: found[name] for name in (*VERDICTS, "not judged") if found[name]}
+        """Count the claims by verdict; `not run` without one. What passes without control is counted as that."""
+        found = Counter(
+            UNCONTROLLED if each.holding and self.without_control(each) else each.verdict or NOT_RUN
+            for each in self.judgements
+        )
+        return {name: found[name] for name in COLUMNS if found[name]}
+
+    def without_control(self, judgement: Judgement) -> tuple[str, ...]:
+        """Return the AQMs without control that satisfy a claim; as recorded if they did not run.
+
+        Args:
+            judgement: Verdict of this run.
+        """
+        return tuple(self.paper.passed.get(judgement.claim.id, ())) if self.quick else judgement.null
 
     def recorded(self, judgement: Judgement) -> str | None:
         """Return the recorded verdict.
@@ -50,8 +65,33 @@ class Outcome:
         """
         return self.paper.recorded.get(judgement.claim.id)
 
+    def told(self, judgement: Judgement) -> str:
+        """Return the verdict in words, beside the record if it is provisional or differs.
+
+        Args:
+            judgement: Verdict of this run.
+        """
+        recorded = self.recorded(judgement)
+        on_record = self.paper.headlines.get(judgement.claim.id, recorded)
+        words = judgement.headline
+        if judgement.verdict is None:
+            return f"{words}; record: {on_record or 'none'}"
+        if passing := self.without_control(judgement):
+            words += f" ({' and '.join(passing)} too)" if judgement.holding else ""
+        if judgement.provisional:
+            return f"{words} so far; record: {on_record or 'none'}"
+        return words if recorded in (None, judgement.verdict) else f"{words} (on record: {on_record})"
+
     def differing(self) -> list[Judgement]:
-        """Return the claims whose verdict differs from the record."""
+        """Return the claims whose verdict differs from the record. A provisional verdict does not count."""
+        return [each for each in self._others() if not each.provisional]
+
+    def agreement(self) -> tuple[int, list[Judgement]]:
+        """Return the number of provisional verdicts, and those that differ from the record."""
+        others = [each for each in self._others() if each.provisional]
+        return sum(each.provisional and each.verdict is not None for each in self.judgements), others
+
+    def _others(self) -> list[Judgement]:
         return [
             each
             for each in self.judgements
@@ -65,7 +105,7 @@ class Outcome:
     def _row(self, judgement: Judgement) -> dict[str, Any]:
         claim = judgement.claim
         why, shown_by = self.paper.reasons.get(claim.id, ("", ""))
-        differs = judgement.verdict in ("partly", "not reproduced")
+        differs = judgement.verdict in EXPLAINED
         measured: dict[str, Any] = {}
         for check in judgement.checks:
             measured.update(check.measured)
@@ -79,7 +119,11 @@ class Outcome:
             "rule": [dict(rule) for rule in claim.rules],
             "measured": measured,
             "verdict": judgement.verdict,
+            "headline": judgement.headline,
+            "provisional": judgement.provisional,
             "recorded": self.recorded(judgement),
+            "readings": {name: each.to_dict() for name, each in judgement.readings.items()},
+            "without_control": list(self.without_control(judgement)),
             "reason": judgement.reason,
             "why": why if differs and why else None,
             "shown_by": shown_by if differs and why else None,
@@ -98,7 +142,7 @@ class Reproduction:
         Args:
             papers: Names of the papers' folders, or `all`.
             seeds: Number of seeds; default: as recorded, or 3 if quick.
-            quick: Leave out slow experiments; claims that need them, or more seeds, are not judged.
+            quick: Leave out slow experiments and the null check; verdicts are provisional.
             out: Folder for finished runs.
         """
         judged = [name for name in PAPERS if data(f"{name}/claims") is not None]
@@ -116,8 +160,8 @@ class Reproduction:
         wanted: dict[str, list[str]] = {}
         of_cell: dict[str, list[int]] = {}
         for paper in self.papers:
-            for cell, specs in needs(paper).items():
-                if not (quick and cell in paper.slow):
+            for cell, specs in needs(paper, null=not quick).items():
+                if not (quick and cell.partition("@")[0] in paper.slow):
                     wanted[cell], of_cell[cell] = specs, by_paper[paper.name]
         longest = max(by_paper.values(), key=len)
         self.records = Records(wanted, longest, out, of_cell)
@@ -135,11 +179,10 @@ class Reproduction:
         return [self._outcome(paper) for paper in self.papers]
 
     def _outcome(self, paper: Paper) -> Outcome:
-        family = comparisons(paper)
-        # With fewer seeds than recorded, an undecided check says nothing about the claim.
         count = len(self.seeds[paper.name])
-        strict = count >= int(paper.record.get("seeds", SEEDS if self.quick else 2))
-        judgements = tuple(judge(paper, claim, self.records.of, family, strict) for claim in paper.claims)
+        recorded = int(paper.record.get("seeds", SEEDS if self.quick else 2))
+        planned = recorded if count < recorded else None
+        judgements = tuple(judge(paper, claim, self.records.of, planned) for claim in paper.claims)
         return Outcome(paper=paper, judgements=judgements, seeds=count, quick=self.quick)
 
 
@@ -156,7 +199,7 @@ def reproduce(
     Args:
         paper: Name of its folder, such as `arm-pfc`, or `all`.
         seeds: Number of seeds; default: as recorded, or 3 if quick.
-        quick: Leave out slow experiments; claims that need them, or more seeds, are not judged.
+        quick: Leave out slow experiments and the null check; verdicts are provisional.
         out: Folder for finished runs, which are not repeated.
         on_done: Called with cell, AQM, seed and cost of each finished run; returning `False` stops.
     """
@@ -178,6 +221,8 @@ def to_dict(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "quick": outcomes[0].quick,
         "counts": {outcome.paper.name: outcome.counts() for outcome in outcomes},
         "differing": [each.claim.id for outcome in outcomes for each in outcome.differing()],
+        "provisional": sum(outcome.agreement()[0] for outcome in outcomes),
+        "provisional_differing": [each.claim.id for outcome in outcomes for each in outcome.agreement()[1]],
         "claims": [row for outcome in outcomes for row in outcome.rows()],
     }
 
@@ -190,6 +235,7 @@ def record_text(outcome: Outcome, command: str, date: str) -> str:
         command: Command that ran it.
         date: Date, as 2026-11-22.
     """
+    judged = [each for each in outcome.judgements if each.verdict is not None]
     lines = [
         "# The verdicts on record, from the run named here; `aqumen reproduce` ends with exit code 1"
         " where it comes to others.",
@@ -201,7 +247,16 @@ def record_text(outcome: Outcome, command: str, date: str) -> str:
         f"seeds = {outcome.seeds}",
         "",
         "[verdicts]",
-        *(f'{each.claim.id} = "{each.verdict}"' for each in outcome.judgements if each.verdict is not None),
+        *(f'{each.claim.id} = "{each.verdict}"' for each in judged),
+        "",
+        "[headlines]",
+        *(f'{each.claim.id} = "{each.headline}"' for each in judged),
+        "",
+        "[readings]",
+        *(f"{each.claim.id} = {_inline(each)}" for each in judged if any(check.readings for check in each.checks)),
+        "",
+        "[without_control]",
+        *(f"{each.claim.id} = {json.dumps(each.null)}" for each in judged if each.null),
         "",
         "[measured]",
         *(f"{each.claim.id} = {json.dumps(each.reason, ensure_ascii=False)}" for each in outcome.judgements),
@@ -209,11 +264,17 @@ def record_text(outcome: Outcome, command: str, date: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _inline(judgement: Judgement) -> str:
+    """Return the states in the readings as a TOML table."""
+    return "{ " + ", ".join(f'{name} = "{each}"' for name, each in judgement.readings.items()) + " }"
+
+
 def _check(check: Check) -> dict[str, Any]:
     return {
         "test": check.test,
         "readings": list(check.readings),
         "outcome": check.outcome,
+        "seeds_needed": check.seeds,
         "says": check.says,
         "measured": dict(check.measured),
     }
