@@ -10,7 +10,7 @@ from aqumen.errors import ScenarioError
 from aqumen.papers import page, panels
 from aqumen.papers.judge import cells_of, needs
 from aqumen.papers.model import Claim, Panel, Paper, load_paper
-from aqumen.papers.panels import Printed, colours, panel_html, printed
+from aqumen.papers.panels import PrintedCurve, colours, panel_html, printed
 from aqumen.papers.study import COLUMNS, Outcome
 from aqumen.papers.verdict import Check, Judgement, Standing
 
@@ -204,7 +204,7 @@ def test_target_events_and_stated_values_stand_in_the_picture():
     records = SimpleNamespace(**{**vars(RECORDS), "scenarios": {"net/one": scenario}})
     rule = {"test": "number", "of": "queue_mean_pkts", "aqm": "A", "at": "net/one", "near": 50, "tolerance": 5}
     paper = replace(PAPER, claims=(claim("one", rules=(rule,)),))
-    beside = [Printed(panel="Figure 1a", aqm="B", points=((1.0, 200.0),), source="read off")]
+    beside = [PrintedCurve(panel="Figure 1a", aqm="B", points=((1.0, 200.0),), source="read off")]
     figure = drawn(OVER_TIME, records, paper, beside)
     assert "<path class=target d='M44 82.0H410'" in figure
     assert "<path class=event d='M135.5 8V156'" in figure
@@ -242,7 +242,7 @@ def test_curves_of_a_paper_are_read_from_its_folder(monkeypatch, tmp_path):
     figures = tmp_path / "none" / "figures"
     figures.mkdir(parents=True)
     (figures / "a.csv").write_text("panel,aqm,x,y,source\nFigure 1a,A,1,50,page 3\nFigure 1a,A,2,60,page 3\n")
-    assert printed("none") == [Printed(panel="Figure 1a", aqm="A", points=((1, 50), (2, 60)), source="page 3")]
+    assert printed("none") == [PrintedCurve(panel="Figure 1a", aqm="A", points=((1, 50), (2, 60)), source="page 3")]
     (figures / "b.csv").write_text("panel,aqm,x,y,source\nFigure 1a,A,one,50,page 3\n")
     with pytest.raises(ScenarioError, match=r"b.csv, line 2: a row needs panel, aqm, x, y"):
         printed("none")

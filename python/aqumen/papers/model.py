@@ -69,7 +69,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """What a panel of a paper's figure shows."""
+    """Contents of a panel of a paper's figure."""
 
     figure: str
     """Heading of the claims that it belongs to."""

@@ -21,7 +21,7 @@ from aqumen.errors import ScenarioError
 from aqumen.papers.judge import cells_of
 from aqumen.papers.model import Panel, Paper
 
-__all__ = ["Printed", "colours", "panel_html", "printed"]
+__all__ = ["PrintedCurve", "colours", "panel_html", "printed"]
 
 COLOURS = (
     *("#1b6ca8", "#d1495b", "#2e933c", "#8d5a97", "#e28413", "#3a7d7c", "#6b4226", "#555b6e"),
@@ -34,7 +34,7 @@ Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Printed:
+class PrintedCurve:
     """Values of a paper's figure, from its text or digitised."""
 
     panel: str
@@ -65,7 +65,7 @@ def colours(papers: Iterable[Paper]) -> dict[str, str]:
     return {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
 
 
-def printed(paper: str) -> list[Printed]:
+def printed(paper: str) -> list[PrintedCurve]:
     """Return the curves of `experiments/PAPER/figures/*.csv`; columns panel, aqm, x, y, source.
 
     Args:
@@ -84,19 +84,19 @@ def printed(paper: str) -> list[Printed]:
                         f"{path}, line {number}: a row needs panel, aqm, x, y (numbers) and source"
                     ) from None
     return [
-        Printed(panel=panel, aqm=aqm, points=tuple(points), source=source)
+        PrintedCurve(panel=panel, aqm=aqm, points=tuple(points), source=source)
         for (panel, aqm, source), points in found.items()
     ]
 
 
 def panel_html(
-    paper: Paper, panel: Panel, records: Records, colour: Mapping[str, str], beside: Sequence[Printed]
+    paper: Paper, panel: Panel, records: Records, colour: Mapping[str, str], beside: Sequence[PrintedCurve]
 ) -> str:
     """Return the panel in each reading as HTML; readings with equal runs share one. Empty if nothing was run.
 
     Args:
         paper: Paper of the panel.
-        panel: What it shows.
+        panel: Contents of the panel.
         records: Finished runs.
         colour: Colours by AQM.
         beside: Values of the paper's figures.
@@ -162,7 +162,7 @@ def _values(records: Records, cell: str, spec: str, term: Mapping[str, Any]) -> 
     return [value for run in runs if (value := evaluate(run, term)) is not None]
 
 
-def _stated(paper: Paper, panel: Panel) -> list[Printed]:
+def _stated(paper: Paper, panel: Panel) -> list[PrintedCurve]:
     """Return the values that the paper's claims state for a panel."""
     found = []
     for claim in paper.claims:
@@ -180,7 +180,7 @@ def _stated(paper: Paper, panel: Panel) -> list[Printed]:
             for aqm in [names] if isinstance(names, str) else names:
                 if at and aqm in panel.aqm:
                     points = [(panel.x[i], rule["near"]) for i in at] if panel.x else [(math.nan, rule["near"])]
-                    found.append(Printed(panel=panel.title, aqm=aqm, points=tuple(points), source=claim.where))
+                    found.append(PrintedCurve(panel=panel.title, aqm=aqm, points=tuple(points), source=claim.where))
     return found
 
 
@@ -253,7 +253,7 @@ def _picture(
     panel: Panel,
     names: str,
     lines: Sequence[_Line],
-    stated: Sequence[Printed],
+    stated: Sequence[PrintedCurve],
     colour: Mapping[str, str],
     marks: _Marks,
 ) -> str:
@@ -289,7 +289,7 @@ def _picture(
     )
 
 
-def _said(frame: _Frame, each: Printed, ink: str) -> str:
+def _said(frame: _Frame, each: PrintedCurve, ink: str) -> str:
     """Return a value that holds at every abscissa as a dashed line, others as circles."""
     if math.isnan(each.points[0][0]):
         _, at = frame.at(frame.x[0], each.points[0][1])

@@ -110,7 +110,7 @@ def combine(paper: Paper, claim: Claim, checks: Sequence[Check], planned: int | 
 
     Args:
         paper: Paper of the claim.
-        claim: The claim.
+        claim: Claim that was checked.
         checks: Results of its questions.
         planned: Number of seeds of the record, if fewer were run.
     """
