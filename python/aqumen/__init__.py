@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from aqumen.custom import Network, PacketAqm, Param, SampledLaw, TrafficSource, from_control
     from aqumen.errors import Cancelled, CustomError, EngineError, Error, MissingExtra, OutputError, ScenarioError
     from aqumen.explain.transient import Transient
+    from aqumen.identification import Plant, identify, identify_points, robust_pi
     from aqumen.ranking import Rank, Ranking
     from aqumen.result import Result
     from aqumen.scenario import Scenario
@@ -41,6 +42,7 @@ __all__ = [
     "OutputError",
     "PacketAqm",
     "Param",
+    "Plant",
     "Rank",
     "Ranking",
     "Result",
@@ -59,7 +61,10 @@ __all__ = [
     "aqms",
     "compare",
     "from_control",
+    "identify",
+    "identify_points",
     "open",
+    "robust_pi",
     "run",
     "what_if",
 ]
@@ -70,6 +75,7 @@ _HOMES = {
     "comparison": ("Comparison", "compare", "run"),
     "errors": ("Cancelled", "EngineError", "Error", "MissingExtra", "OutputError", "CustomError", "ScenarioError"),
     "custom": ("Network", "PacketAqm", "Param", "SampledLaw", "TrafficSource", "from_control"),
+    "identification": ("Plant", "identify", "identify_points", "robust_pi"),
     "ranking": ("Rank", "Ranking"),
     "result": ("Result",),
     "scenario": ("Scenario",),

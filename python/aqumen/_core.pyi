@@ -67,6 +67,18 @@ class Catalogue:
     def __new__(cls, classes: Sequence[Any]) -> Catalogue: ...
 
 @final
+class Law:
+    """Sampled law of the first link under test."""
+
+    periods_s: list[float]
+    initial: float
+    ecn: bool
+    def __new__(cls, scenario: Scenario, spec: str | None) -> Law: ...
+    def step(self, which: int, seen: Sequence[float]) -> float: ...
+    def set_integral(self, p: float) -> bool: ...
+    def __deepcopy__(self, memo: Any) -> Law: ...
+
+@final
 class Session:
     """Packet run that stops where its user wants."""
 

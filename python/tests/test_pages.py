@@ -160,6 +160,7 @@ SNIPPETS = {
     "docs/own-aqm.md": 1,
     "docs/controllers.md": 2,
     "docs/gym.md": 2,
+    "docs/identify.md": 1,
     "docs/session.md": 2,
     "docs/traffic.md": 1,
 }

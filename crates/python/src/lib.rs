@@ -7,6 +7,7 @@ mod digest;
 mod error;
 mod experience;
 mod interrupt;
+mod law;
 mod many;
 mod memory;
 mod mmpp;
@@ -36,6 +37,8 @@ mod _core {
     use crate::error::{Cancelled, ScenarioError};
     #[pymodule_export]
     use crate::experience::rank_by_experience;
+    #[pymodule_export]
+    use crate::law::Law;
     #[pymodule_export]
     use crate::mmpp::{mmpp_solve, mmpp_solve_text};
     #[pymodule_export]
