@@ -369,7 +369,10 @@ def test_rfc_7928_tells_each_section(tmp_path, capsys):
     assert {row["section"] for row in told["rows"]} == {each.number for each in evaluation.sections()}
     targets = {f"pie:target={target}" for target in ("5ms", "15ms", "45ms")}
     assert {row["aqm"] for row in told["rows"] if row["section"] == "8.3"} == {"droptail", *targets}
-    assert {row["aqm"] for row in told["rows"] if row["section"] != "8.3"} == {"droptail", "pie"}
+    assert {row["aqm"] for row in told["rows"] if row["section"] == "4.6"} == {"droptail", "pie", "fq-pie"}
+    assert {row["aqm"] for row in told["rows"] if row["section"] not in ("4.6", "8.3")} == {"droptail", "pie"}
+    assert all(one["sections"] for one in told["requirements"])
+    assert [row["level"] for row in told["margins"]] == ["mild", "medium", "heavy"]
     assert set(told["standing"]["front"]) <= {"droptail", "pie"}
     assert all(row["ellipse"] is not None for row in told["rows"] if row["section"] == "5.1")
     assert told["costs"]["pie"]["packet_ns"]["mean"] > 0

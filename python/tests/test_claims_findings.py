@@ -447,7 +447,7 @@ class Kept:
         self.cell, self.by_aqm = cell, by_aqm
 
     def of(self, cell, aqm):
-        return list(enumerate(self.by_aqm[aqm])) if cell == self.cell else []
+        return list(enumerate(self.by_aqm.get(aqm, []))) if cell == self.cell else []
 
 
 def test_each_run_is_told_by_its_figures():
@@ -472,6 +472,7 @@ def test_each_run_is_told_by_its_figures():
         "page_load_mean_s": 1.5,
         "mos": 4.1,
         **dict.fromkeys(LATER),
+        **dict.fromkeys(f"fct_{size}_mean_s" for size in ("under_10kB", "100kB_1MB", "over_1MB")),
         "loss_interval_mean_s": None,
         "loss_sync_ratio": None,
         "frame_loss_ratio": None,
@@ -498,11 +499,13 @@ def test_a_quick_evaluation_has_fewer_round_trips_pairs_and_turns():
     assert {"rfc7928/two-aqms", "rfc7928/two-aqms@codel-before", "rfc7928/two-aqms@codel-after"} < set(pairs)
     turned = {each: [knob.spec for knob in evaluation.parameter_changes("pie", each)] for each in (True, False)}
     sensitive = whole.pop("rfc7928/congestion@medium")
-    plain = ["droptail", "pie", "pie:target=5ms", "pie:target=15ms", "pie:target=45ms"]
+    plain = ["droptail", "pie", "fq-pie", "pie:target=5ms", "pie:target=15ms", "pie:target=45ms"]
     assert sensitive == [*plain, *turned[False]]
     assert quick["rfc7928/congestion@medium"] == [*plain, *turned[True]]
     assert set(turned[True]) < set(turned[False])
-    assert all(specs == ["droptail", "pie"] for specs in whole.values())
+    both = set(by_number["4.6"])
+    for cell, specs in whole.items():
+        assert specs == ["droptail", "pie", *(["fq-pie"] if cell in both else [])]
     assert {each.windows for each in evaluation.sections()} == {
         ("steady",),
         ("mild", "medium", "heavy", "mild-again"),
@@ -516,7 +519,7 @@ def test_the_sections_are_those_of_the_rfc_and_their_cells_what_it_asks_for():
         return [cell.removeprefix("rfc7928/") for cell in section.cells]
 
     assert [each.number for each in evaluation.sections()] == [
-        *("5.1", "5.2", "5.3", "5.4", "6", "7", "8.2.2", "8.3", "8.2.5", "8.2.6", "9.1", "9.2", "10"),
+        *("4.4", "4.6", "5.1", "5.2", "5.3", "5.4", "6", "7", "8.2.2", "8.2.5", "8.2.6", "8.3", "9.1", "9.2", "10"),
     ]
     # Each variant with each other one; along an axis ECN once, at the scenario as it stands, but for congestion.
     assert cells("5.2") == ["aggressive", "aggressive@ecn", "aggressive@single", "aggressive@ecn,single"]
@@ -527,6 +530,10 @@ def test_the_sections_are_those_of_the_rfc_and_their_cells_what_it_asks_for():
         *(f"congestion@{each},ecn" for each in levels),
     ]
     assert cells("8.3") == ["congestion@medium"]
+    assert cells("4.4") == [f"packet-size@{each}" for each in ("500B", "1500B", "500B,ecn", "1500B,ecn")]
+    # With and without flow queueing at medium congestion, and where senders differ.
+    fair = ["aggressive", "aggressive@ecn", "tcp-friendly"]
+    assert cells("4.6") == ["congestion@medium", "congestion@medium,ecn", *fair]
     assert cells("10")[:2] == ["two-aqms", "two-aqms@droptail-before"]
     assert cells("10")[-1] == "two-aqms@ecn"
     assert cells("9.1") == ["mix@x1", "mix@x2", "mix@x4", "mix@ecn"]
@@ -629,10 +636,12 @@ def test_a_safe_range_ends_where_delay_or_utilisation_leaves_a_tenth():
     found = evaluation.safe_ranges(Known("rfc7928/congestion@medium", runs), ["pie", "codel"], quick=False)
     assert list(found) == ["codel"]
     knob = next(each for each in found["codel"] if each["knob"] == "target")
-    # 1/0.9 of the utilisation is more than a tenth above it; beyond what is not safe nothing is.
-    assert (knob["low"], knob["default"], knob["high"]) == (0.0025, 0.005, 0.01)
-    assert (knob["low_is_end"], knob["high_is_end"]) == (False, False)
-    assert [one["safe"] for one in knob["tried"]] == [True, False, True, True, True, False, True]
+    # A target sets the delay, so utilisation alone judges it: 1/0.9 of it is more than a tenth above it, and beyond
+    # what is not safe nothing is.
+    assert knob["judged_by"] == ["utilization"]
+    assert (knob["low"], knob["default"], knob["high"]) == (0.000625, 0.005, 0.01)
+    assert (knob["low_is_end"], knob["high_is_end"]) == (True, False)
+    assert [one["safe"] for one in knob["tried"]] == [True, True, True, True, True, False, True]
     figures = {one["value"]: (one["delay_s"], one["utilization"]) for one in knob["tried"]}
     assert figures == told | {0.005: (0.010, 0.9)}
     interval = next(each for each in found["codel"] if each["knob"] == "interval")
@@ -645,7 +654,7 @@ def test_a_safe_range_ends_where_delay_or_utilisation_leaves_a_tenth():
     page = evaluation_page.page([], ["codel"], 1, "c", safe=found)
     head = '<th scope="row" class="id">target</th><td>s</td><td class="n">'
     row = next(line for line in page.split("<tr>") if line.startswith(head))
-    assert '<td class="n">0.005</td><td class="n">0.0025</td><td class="n">0.01</td>' in row
+    assert '<td class="n">0.005</td><td class="n">0.000625 …</td><td class="n">0.01</td>' in row
     assert "0.02: 10.9, 100.0 ✗; 0.04: 10.0, 90.0</td>" in row
     assert '<td class="n">0.1</td><td class="n">0.1 …</td><td class="n">0.1 …</td>' in page
 
@@ -691,8 +700,8 @@ def test_the_page_has_a_table_and_a_picture_of_each_cell():
     assert "RFC 7928: pie&lt;5 and DropTail" in page
     assert "<p>2 seeds" in page
     assert "<code>aqumen reproduce &lt;rfc7928&gt;</code>" in page
-    assert re.findall(r"<h2>(\S+) ", page) == ["5.2"]
-    titles = re.findall(r'<th(?: class="n")?>(.*?)(?:<br>(.*?))?</th>', page)
+    assert re.findall(r'<h2 id="s(\S+)">(\S+) ', page) == [(number, number) for number in ("5.2", "13")]
+    titles = re.findall(r'<th(?: class="n")?>(.*?)(?:<br>(.*?))?</th>', page.partition('<h2 id="s13">')[0])
     # Nothing measured has a column: no synchronisation, pages, calls.
     assert [title for title, _ in titles] == [
         *("AQM", "goodput", "utilisation", "queueing delay", "queueing delay, p95", "lost", "marked"),
@@ -701,7 +710,7 @@ def test_the_page_has_a_table_and_a_picture_of_each_cell():
     assert [unit for _, unit in titles[1:]] == ["Mbit/s", "%", "ms", "ms", "%", "%", "", "%", "%"]
     # One window: it is not named.
     assert re.findall(r'<th class="id" scope="rowgroup" colspan="10"><span>(.*?)</span>', page) == ["aggressive"]
-    rows = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', page)
+    rows = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', page.partition('<h2 id="s13">')[0])
     assert [row[0] for row in rows] == ["droptail", "pie&lt;5"]
     # Two seeds: the quantile for one degree is 12.706, half of the interval 12.706 times half of the difference.
     assert re.findall(r'<td class="n">(.*?)</td>', rows[1][1]) == [
@@ -718,13 +727,13 @@ def test_the_page_has_a_table_and_a_picture_of_each_cell():
 
 
 def test_up_and_to_the_right_is_better():
-    cell = "rfc7928/aggressive"
+    cell = "rfc7928/bidirectional"
     slow, quick = [rfc_run(0.2), rfc_run(0.3, (4e6, 1.5e6))], [rfc_run(0.02), rfc_run(0.03, (6e6, 1.5e6))]
     table = evaluation.rows(Kept(cell, {"droptail": slow, "pie": quick}), ["pie"])
     page = evaluation_page.page(table, ["pie"], 2, "c")
     (svg,) = re.findall(r"<svg.*?</svg>", page)
     assert svg.startswith('<svg width="360" height="220" viewBox="0 0 360 220"')
-    assert "<figcaption>aggressive, steady: goodput in Mbit/s over queueing delay</figcaption>" in page
+    assert "<figcaption>bidirectional, steady: goodput in Mbit/s over queueing delay</figcaption>" in page
     middles = [tuple(map(float, each)) for each in re.findall(r'cx="(\S+)" cy="(\S+)"', svg)]
     # Delays 0.25 and 0.025, deviations of 0.1 and 0.01 over sqrt(2): the axis ends at 0.25 + 2 0.0707.
     end = 0.25 + 0.1 * math.sqrt(2)

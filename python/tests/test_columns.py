@@ -26,7 +26,8 @@ DIGITS = {
     },
     "transfer": {0: "count", 2: "slowdown", 3: "mean_s p50_s p95_s p99_s"},
     "rfc7928": {
-        0: "loss_interval_mean_s startup_mean_s fct_10kB_100kB_mean_s",
+        0: "loss_interval_mean_s startup_mean_s fct_under_10kB_mean_s fct_10kB_100kB_mean_s fct_100kB_1MB_mean_s"
+        " fct_over_1MB_mean_s",
         1: "utilization sojourn_mean_s sojourn_p95_s delay_variation_p95_s loss_sync_ratio video_stalled_ratio"
         " second_sojourn_mean_s second_utilization",
         2: "goodput_bps loss_ratio mark_ratio goodput_ratio first_loss_ratio second_loss_ratio page_load_mean_s mos"

@@ -26,8 +26,9 @@ from aqumen.papers.page import report_html
 from aqumen.papers.study import COLUMNS, QUICK_SEEDS, SEEDS, Outcome, Reproduction, record_text, to_dict
 from aqumen.ranking import networks
 from aqumen.ranking.targets import at_target
-from aqumen.rfc7928 import evaluation
+from aqumen.rfc7928 import evaluation, requirements
 from aqumen.rfc7928 import page as evaluation_page
+from aqumen.rfc7928.margins import margins
 from aqumen.view import advice, tables
 from aqumen.view.export import check_parquet, rows_parquet, written
 
@@ -175,16 +176,18 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
     data["costs"] = spent = evaluation.costs(records, aqms)
     data["knobs"] = evaluation.knobs(aqms)
     data["safe_ranges"] = safe = evaluation.safe_ranges(records, aqms, quick)
+    data["margins"] = stability = margins(aqms)
+    required = requirements.shown([*(row["section"] for row in table), "11", "12"])
+    data["requirements"] = required
     if out is not None:
         write_text(Path(out) / "rfc7928.json", laid_out(data))
-        write_text(
-            Path(out) / "report.html", evaluation_page.page(table, aqms, len(numbers), talk.command(), spent, safe)
-        )
+        page = evaluation_page.page(table, aqms, len(numbers), talk.command(), spent, safe, stability)
+        write_text(Path(out) / "report.html", page)
         for aqm in aqms:
-            mine = {spec for section in evaluation.sections() for spec in section.specs([aqm])}
-            own = [row for row in table if row["aqm"] in mine]
+            mine = {section.number: section.specs([aqm]) for section in evaluation.sections()}
+            own = [row for row in table if row["aqm"] in mine[row["section"]]]
             name = re.sub(r"[^A-Za-z0-9.=-]+", "_", aqm)
-            text = evaluation_page.page(own, [aqm], len(numbers), talk.command(), spent, safe)
+            text = evaluation_page.page(own, [aqm], len(numbers), talk.command(), spent, safe, stability)
             write_text(Path(out) / f"{name}.html", text)
         talk.say(f"wrote {Path(out) / 'report.html'} and a page for each AQM")
     if as_json:
@@ -193,6 +196,8 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
     shown_tables = []
     for section in evaluation.sections():
         own = [row for row in table if row["section"] == section.number]
+        if not own:
+            continue
         shown = [m for m in evaluation.MEASURES if any(row["measured"][m[0]]["n"] for row in own)]
         heads = ["cell, window", "AQM", *(f"{title}\n{unit}" for _, title, unit, _, _ in shown)]
         made = talk.table(f"\n{section.number} {section.title}", heads)
@@ -202,6 +207,8 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
             cells = [tables.number(None if mean is None else mean * factor, digits) for mean, factor, digits in means]
             made.add_row(f"{row['cell'].partition('/')[2]}, {row['window']}", row["aqm"], *cells)
         shown_tables.append(made)
+        if section.number == "8.3":
+            shown_tables.append(_margins_table(stability))
     made = talk.table("\n11 cost", ["AQM", "per packet\nns", "above DropTail\nns", "memory\nkB", "per flow\nbytes"])
     for aqm, cost in spent.items():
         times = [tables.number(cost[key]["mean"], 0) for key in ("packet_ns", "above_reference_ns")]
@@ -215,6 +222,7 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
             ends = (f"{knob[end]:.5g}{'…' if knob[f'{end}_is_end'] else ''}" for end in ("low", "high"))
             made.add_row(knob["knob"], knob["unit"], f"{knob['default']:.5g}", *ends)
         shown_tables.append(made)
+    shown_tables.append(_requirements_table(required))
     match form:
         case "text":
             talk.show(*shown_tables)
@@ -225,6 +233,30 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
         case _:
             print(written(shown_tables, form), end="")
     return 0
+
+
+def _margins_table(stability: list[dict[str, Any]]) -> Table:
+    """Return the table of stability margins of section 8.3."""
+    heads = ["AQM", "congestion", "phase margin\ndegrees", "gain margin", "delay margin\nms", "stable"]
+    made = talk.table("\n8.3 stability margins, from the design", heads)
+    made.columns[1].justify = made.columns[5].justify = "left"
+    words = {None: "no linear law", True: "yes", False: "no"}
+    for row in stability:
+        delay = row["delay_margin_s"]
+        cells = ((row["phase_margin_deg"], 1), (row["gain_margin"], 2), (None if delay is None else delay * 1e3, 1))
+        figures = (tables.number(value, digits) for value, digits in cells)
+        made.add_row(row["aqm"], row["level"], *figures, words[row["stable"]])
+    return made
+
+
+def _requirements_table(found: list[dict[str, Any]]) -> Table:
+    """Return the table of section 13."""
+    made = talk.table("\n13 requirements", ["scenario", "section", "requirement", "shown in"])
+    for column in made.columns[1:]:
+        column.justify = "left"
+    for one in found:
+        made.add_row(one["subject"], one["number"], one["level"], ", ".join(one["sections"]) or "not shown")
+    return made
 
 
 def _rank(

@@ -14,8 +14,9 @@ from typing import Any
 from aqumen import _core
 from aqumen._quantities import Run
 from aqumen._records import SAMPLE, Records, Wanted
-from aqumen._statistics import summarize
+from aqumen._statistics import events, few, summarize
 from aqumen.errors import Error
+from aqumen.metrics import Summary
 from aqumen.ranking.mean_ranks import as_dict, pareto, ranks
 from aqumen.ranking.targets import at_target
 from aqumen.scenario import Scenario
@@ -30,6 +31,7 @@ __all__ = [
     "rows",
     "safe_ranges",
     "sampled",
+    "scheduled",
     "sections",
     "standing",
     "wanted",
@@ -41,12 +43,16 @@ STEP_S = 1.0
 """Length of the samples of delay and goodput, seconds: ten typical round trips."""
 BESIDE_CELLS = {"two-aqms"}
 """Sweeps whose base scenario is a case of its own: the AQM under test on both links."""
+EACH_CELL_WITH_ECN = {"congestion", "packet-size"}
+"""Sweeps that run with ECN in each cell."""
 KNOB_CELL = "rfc7928/congestion@medium"
 FACTORS = (1 / 8, 1 / 4, 1 / 2, 2.0, 4.0, 8.0)
 QUICK_FACTORS = (1 / 2, 2.0)
 """Factors on each parameter in section 12, one parameter at a time."""
 SAFE = 0.1
 """Relative change of delay and utilisation up to which a parameter value is safe."""
+TARGET_KNOBS = ("target", "target_delay")
+"""Parameters that set the delay: utilisation alone decides whether a value is safe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,13 @@ class Section:
     """Windows to report."""
     targets: tuple[str, ...] = ()
     """Targets at which each AQM runs instead of its default; AQMs without a target are unchanged."""
+    scheduling: bool = False
+    """Whether each AQM runs beside its counterpart with, or without, flow queueing; others are left out."""
+
+    @property
+    def is_study(self) -> bool:
+        """Whether the section has AQMs of its own and is left out of rankings."""
+        return bool(self.targets) or self.scheduling
 
     def specs(self, aqms: Sequence[str]) -> list[str]:
         """Return the AQMs that run in this section, the reference first.
@@ -70,11 +83,32 @@ class Section:
         Args:
             aqms: The AQMs under test.
         """
+        if self.scheduling:
+            pairs = [spec for aqm in aqms if (other := scheduled(aqm)) is not None for spec in (aqm, other)]
+            return list(dict.fromkeys([REFERENCE, *pairs])) if pairs else []
         if not self.targets:
             return list(dict.fromkeys([REFERENCE, *aqms]))
         own = [aqm for aqm in aqms if "target" not in aqm]
         at = [at_target(aqm, target) or aqm for aqm in own for target in self.targets]
         return list(dict.fromkeys([REFERENCE, *at]))
+
+
+def scheduled(aqm: str) -> str | None:
+    """Return the AQM with flow queueing, or without it if it has it: `codel` and `fq-codel`; `None` if there is none.
+
+    Args:
+        aqm: A SPEC; its parameters are kept if the counterpart takes them.
+    """
+    name, colon, text = aqm.partition(":")
+    other = name.removeprefix("fq-") if name.startswith("fq-") else f"fq-{name}"
+    if other not in {row["name"] for row in _core.list_aqms()}:
+        return None
+    spec = f"{other}{colon}{text}"
+    try:
+        Scenario.load(KNOB_CELL).plan(aqm=spec)
+    except Error:
+        return other
+    return spec
 
 
 def _cells(name: str) -> tuple[str, ...]:
@@ -83,7 +117,7 @@ def _cells(name: str) -> tuple[str, ...]:
     if scenario.cells and name in BESIDE_CELLS:
         found.insert(0, f"rfc7928/{name}")
     for variant in scenario.variants:
-        if not scenario.cells or name == "congestion":
+        if not scenario.cells or name in EACH_CELL_WITH_ECN:
             found += [f"{cell}{',' if '@' in cell else '@'}{variant}" for cell in found if variant not in cell]
         else:
             # With ECN only the base scenario runs, since the points of the axis would be similar.
@@ -95,17 +129,26 @@ def sections() -> list[Section]:
     """Return the sections in the order of the RFC."""
     load = ("mild", "medium", "heavy", "mild-again")
     capacity = ("steady", "narrow", "wide", "narrow-again")
+    levels = _cells("congestion")
+    fair = ("rfc7928/aggressive", "rfc7928/aggressive@ecn", "rfc7928/tcp-friendly")
     return [
+        Section("4.4", "packets of 500 and 1500 bytes", _cells("packet-size")),
+        Section(
+            "4.6",
+            "interaction with scheduling: each AQM with and without flow queueing",
+            (*(cell for cell in levels if "medium" in cell), *fair),
+            scheduling=True,
+        ),
         Section("5.1", "TCP-friendly senders, same and different initial windows", _cells("tcp-friendly")),
         Section("5.2", "aggressive senders", _cells("aggressive")),
         Section("5.3", "unresponsive senders", _cells("unresponsive")),
         Section("5.4", "less than best effort", _cells("less-than-best-effort")),
         Section("6", "fairness of round-trip times", _cells("rtt-fairness")),
         Section("7", "bursts", _cells("bursts")),
-        Section("8.2.2", "mild, medium and heavy congestion", _cells("congestion")),
-        Section("8.3", "sensitivity: targets of 5, 15 and 45 ms", ("rfc7928/congestion@medium",), targets=TARGETS),
+        Section("8.2.2", "mild, medium and heavy congestion", levels),
         Section("8.2.5", "varying congestion", _cells("varying-load"), load),
         Section("8.2.6", "varying capacity", _cells("varying-capacity"), capacity),
+        Section("8.3", "sensitivity: targets of 5, 15 and 45 ms", ("rfc7928/congestion@medium",), targets=TARGETS),
         Section("9.1", "a mix of traffic", _cells("mix")),
         Section("9.2", "traffic in both directions", _cells("bidirectional")),
         Section(
@@ -129,7 +172,10 @@ MEASURES: Sequence[Column] = (
     ("first_loss_ratio", "lost, first group", "%", 100, 2),
     ("second_loss_ratio", "lost, second group", "%", 100, 2),
     ("startup_mean_s", "first byte", "ms", 1000, 0),
+    ("fct_under_10kB_mean_s", "transfer below 10 kB", "ms", 1000, 0),
     ("fct_10kB_100kB_mean_s", "transfer of 10 to 100 kB", "ms", 1000, 0),
+    ("fct_100kB_1MB_mean_s", "transfer of 100 kB to 1 MB", "ms", 1000, 0),
+    ("fct_over_1MB_mean_s", "transfer above 1 MB", "ms", 1000, 0),
     ("page_load_mean_s", "page load", "s", 1, 2),
     ("mos", "voice, MOS", "", 1, 2),
     ("frame_loss_ratio", "frames lost", "%", 100, 2),
@@ -157,7 +203,7 @@ def standing(table: Sequence[dict[str, Any]]) -> dict[str, Any]:
         table: Result of `rows`.
     """
     places: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
-    studies = {section.number for section in sections() if section.targets}
+    studies = {section.number for section in sections() if section.is_study}
     for row in (row for row in table if row["section"] not in studies):
         places.setdefault((row["cell"], row["window"]), {})[row["aqm"]] = row["measured"]
     aqms = {aqm for measured in places.values() for aqm in measured}
@@ -303,6 +349,7 @@ def safe_ranges(records: Records, aqms: Sequence[str], quick: bool) -> dict[str,
     """Section 12: delay and utilisation over each parameter of an AQM, and its safe range.
 
     The safe range contains the adjacent values around the default at which both stay within a tenth of the default's.
+    A target sets the delay: its values are judged by utilisation alone.
 
     Args:
         records: Finished runs.
@@ -333,10 +380,12 @@ def _safe(
 ) -> dict[str, Any]:
     """Return the values tried for one parameter, and the safe range around the default."""
     first = turned[0]
+    by_delay = first.knob not in TARGET_KNOBS
     tried = [{"value": first.default, "delay_s": base[0], "utilization": base[1], "safe": True}]
     for each in turned:
         if (seen := means(each.spec)) is not None:
-            near = all(abs(is_ - was) <= SAFE * abs(was) for is_, was in zip(seen, base, strict=True))
+            pairs = list(zip(seen, base, strict=True))[0 if by_delay else 1 :]
+            near = all(abs(is_ - was) <= SAFE * abs(was) for is_, was in pairs)
             tried.append({"value": each.value, "delay_s": seen[0], "utilization": seen[1], "safe": near})
     tried.sort(key=lambda one: one["value"])
     middle = next(k for k, one in enumerate(tried) if one["value"] == first.default)
@@ -348,6 +397,7 @@ def _safe(
     return {
         "knob": first.knob,
         "unit": first.unit,
+        "judged_by": ["delay", "utilization"] if by_delay else ["utilization"],
         "default": first.default,
         "low": tried[low]["value"],
         "high": tried[high]["value"],
@@ -411,7 +461,10 @@ def figures(run: Run, window: str) -> dict[str, float | None]:
         "loss_sync_ratio": link["loss_sync_ratio"] if len(flows) == len(run["flows"]) else None,
         "delay_variation_p95_s": first("delay_variation_p95_s"),
         "startup_mean_s": first("startup_mean_s"),
+        "fct_under_10kB_mean_s": first("fct_under_10kB_mean_s"),
         "fct_10kB_100kB_mean_s": first("fct_10kB_100kB_mean_s"),
+        "fct_100kB_1MB_mean_s": first("fct_100kB_1MB_mean_s"),
+        "fct_over_1MB_mean_s": first("fct_over_1MB_mean_s"),
         "goodput_ratio": goodputs[1] / goodputs[0] if len(goodputs) > 1 and goodputs[0] else None,
         "first_loss_ratio": losses[0],
         "second_loss_ratio": losses[1],
@@ -450,9 +503,7 @@ def rows(records: Records, aqms: Sequence[str]) -> list[dict[str, Any]]:
                     runs = [run for _, run in records.of(cell, aqm) if window in run["windows"]]
                     each = [figures(run, window) for run in runs]
                     if each:
-                        measured = {
-                            key: summarize([one[key] for one in each], _core.range_of(key)) for key, *_ in MEASURES
-                        }
+                        measured = {key: _summary(key, each, runs, window) for key, *_ in MEASURES}
                         pairs = [pair for run in runs for pair in paired(run, window)]
                         found.append(
                             {
@@ -465,6 +516,26 @@ def rows(records: Records, aqms: Sequence[str]) -> list[dict[str, Any]]:
                             }
                         )
     return found
+
+
+def _summary(key: str, each: Sequence[Mapping[str, float | None]], runs: Sequence[Run], window: str) -> Summary:
+    """Summarise a metric with the number of events behind it; a mean of few events has no interval."""
+    found = summarize([one[key] for one in each], _core.range_of(key))
+    counted = "drop_ratio" if key == "loss_ratio" else key
+    behind = events(counted, [_holder(run, window, key) for run in runs]) if found["n"] else None
+    if behind is None:
+        return found
+    known: Summary = {**found, "events": behind}
+    return {**known, "ci95": None} if few(known) else known
+
+
+def _holder(run: Run, window: str, key: str) -> Mapping[str, float | None]:
+    """Return the metrics of the link or of the flow group that a metric of `figures` comes from."""
+    link: Mapping[str, float | None] = next(iter(run["links"].values()))[window]
+    if key == "loss_ratio" or key in link:
+        return link
+    groups = [windows[window] for windows in run["flows"].values()]
+    return next((group for group in groups if group.get(key) is not None), {})
 
 
 def paired(run: Run, window: str) -> list[tuple[float, float]]:

@@ -11,9 +11,21 @@ from typing import Any
 from markupsafe import Markup
 
 from aqumen import _core
-from aqumen.rfc7928.evaluation import CRITERIA, KNOB_CELL, MEASURES, REFERENCE, SAFE, knobs, sections, standing
+from aqumen._statistics import NOTE, few
+from aqumen.rfc7928.evaluation import (
+    CRITERIA,
+    KNOB_CELL,
+    MEASURES,
+    REFERENCE,
+    SAFE,
+    knobs,
+    scheduled,
+    sections,
+    standing,
+)
+from aqumen.rfc7928.requirements import shown
 from aqumen.view.report.template import render
-from aqumen.view.tables import spread
+from aqumen.view.tables import number, spread
 
 __all__ = ["page"]
 
@@ -30,6 +42,7 @@ def page(
     command: str,
     spent: Mapping[str, dict[str, Any]] = MappingProxyType({}),
     safe: Mapping[str, Sequence[dict[str, Any]]] = MappingProxyType({}),
+    stability: Sequence[dict[str, Any]] = (),
 ) -> str:
     """Return the report as one HTML file: delay against goodput and a table for each section.
 
@@ -40,6 +53,7 @@ def page(
         command: Command that produced it.
         spent: Cost of each AQM, if measured.
         safe: Safe range of each parameter, if measured.
+        stability: Result of `margins.margins`.
     """
     names = list(dict.fromkeys([REFERENCE, *aqms, *(row["aqm"] for row in table)]))
     found = []
@@ -53,6 +67,7 @@ def page(
         ]
         found.append(
             {
+                "number": section.number,
                 "title": f"{section.number} {section.title}",
                 "pictures": [picture for picture in drawn if picture is not None],
                 "measures": [measure for measure in MEASURES if any(row["measured"][measure[0]]["n"] for row in own)],
@@ -65,6 +80,9 @@ def page(
                 ],
             }
         )
+    own_spent = {aqm: spent[aqm] for aqm in (REFERENCE, *aqms) if aqm in spent}
+    numbers = [row["section"] for row in table]
+    numbers += (["11"] if own_spent else []) + (["12"] if knobs(aqms) else [])
     return render(
         "aqumen.rfc7928",
         "evaluation.html",
@@ -74,12 +92,17 @@ def page(
         standing=standing(table),
         criteria={key: text for key, text, _ in CRITERIA},
         sections=found,
-        spent={aqm: spent[aqm] for aqm in (REFERENCE, *aqms) if aqm in spent},
+        spent=own_spent,
+        stability=[row for row in stability if row["aqm"] in aqms],
+        requirements=shown(numbers),
+        unscheduled=[aqm for aqm in aqms if scheduled(aqm) is None],
+        note=NOTE if any(few(told) for row in table for told in row["measured"].values()) else "",
         knobs=knobs(aqms),
         safe={aqm: safe[aqm] for aqm in aqms if safe.get(aqm)},
         knob_cell=KNOB_CELL,
         share=f"{SAFE:.0%}",
         spread=spread,
+        number=number,
         range_of=_range,
         command=command,
         version=_core.__version__,
