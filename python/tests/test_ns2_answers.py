@@ -112,7 +112,7 @@ def test_goodput_counts_the_payload_of_whole_packets(output):
 @pytest.fixture
 def made_up(monkeypatch):
     """Runs of one cell, finished at once; PIE's queue is a tenth of DropTail's."""
-    cell = "rfc7928/aggressive"
+    cell = "rfc7928/bidirectional"
     asked = []
 
     class Made:

@@ -12,6 +12,7 @@ GROW = {"Endpoints", "Output", "ServedRequests", "_Output"}
 """Classes that are filled while a file is read."""
 BY_POSITION = {
     "rfc7928.evaluation": ["Section", "ParameterChange"],
+    "rfc7928.requirements": ["Requirement"],
     "_experiments": ["Experiment"],
     "engines.external.live.crosscheck": ["Runs"],
     "mmpp": ["QueueAnalysis"],
