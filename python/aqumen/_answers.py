@@ -12,7 +12,11 @@ from aqumen.engines.answer import Answer
 if TYPE_CHECKING:
     from aqumen.engines.answer import Floats
 
-__all__ = ["StoredAnswer", "as_text", "from_text", "stored"]
+__all__ = ["SERIES", "StoredAnswer", "as_text", "from_text", "stored"]
+
+SERIES = ("none", "sampled", "all")
+"""Series and distributions that the store keeps of a run: none, at most `POINTS` points of each, all."""
+POINTS = 500
 
 RUN = b',"run":'
 """Separator of arrays and metrics. Strings of JSON cannot contain it, since their quotes are escaped."""
@@ -21,15 +25,17 @@ RUN = b',"run":'
 class StoredAnswer:
     """A run's metrics as text, and its series and distributions, read when they are asked for."""
 
-    def __init__(self, metrics: str, arrays: dict[str, int], packed: str) -> None:
+    def __init__(self, metrics: str, arrays: dict[str, int], packed: str, kept: str = "all") -> None:
         """Wrap a stored run.
 
         Args:
             metrics: The metrics as JSON text.
             arrays: Length of each array, in order.
             packed: All arrays, little-endian doubles, compressed by zlib, in base 64.
+            kept: Which series and distributions they are, a name of `SERIES`.
         """
         self.json = metrics
+        self.kept = kept
         self._lengths, self._packed = arrays, packed
         self._arrays: dict[str, Floats] | None = None
         self._names: tuple[list[str], list[str]] | None = None
@@ -75,16 +81,17 @@ class StoredAnswer:
         return self._array(f"level_pkts_{at}"), self._array(f"time_share_{at}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return StoredAnswer, (self.json, self._lengths, self._packed)
+        return StoredAnswer, (self.json, self._lengths, self._packed, self.kept)
 
 
-def stored(answer: Answer) -> StoredAnswer:
+def stored(answer: Answer, series: str = "all") -> StoredAnswer:
     """Return an answer in the form in which it is stored.
 
     Args:
         answer: Result of the engine.
+        series: Series and distributions to keep, a name of `SERIES`.
     """
-    if isinstance(answer, StoredAnswer):
+    if isinstance(answer, StoredAnswer) and SERIES.index(answer.kept) <= SERIES.index(series):
         return answer
     import numpy as np
 
@@ -97,10 +104,20 @@ def stored(answer: Answer) -> StoredAnswer:
         for w, window in enumerate(data["windows"]):
             arrays[f"sojourn_s_{k}_{w}"], arrays[f"share_{k}_{w}"] = answer.sojourn_cdf(link, window)
             arrays[f"level_pkts_{k}_{w}"], arrays[f"time_share_{k}_{w}"] = answer.queue_cdf(link, window)
+    if series != "all":
+        arrays = {name: _thinned(values, 0 if series == "none" else POINTS) for name, values in arrays.items()}
     every = np.concatenate([np.empty(0), *arrays.values()]).astype("<f8")
     # The fastest level: runs of seconds are common, and series of whole numbers are short anyway.
     packed = base64.b64encode(zlib.compress(every.tobytes(), 1)).decode()
-    return StoredAnswer(text, {name: len(values) for name, values in arrays.items()}, packed)
+    return StoredAnswer(text, {name: len(values) for name, values in arrays.items()}, packed, series)
+
+
+def _thinned(values: Floats, most: int) -> Floats:
+    """Return every k-th value, the last one of a distribution among them."""
+    if not most or len(values) <= most:
+        return values[: len(values) if most else 0]
+    step = -(-len(values) // most)
+    return values[(len(values) - 1) % step :: step]
 
 
 def as_text(answer: Answer) -> str:
@@ -111,7 +128,7 @@ def as_text(answer: Answer) -> str:
     """
     kept = stored(answer)
     arrays = json.dumps(kept._lengths, separators=(",", ":"))
-    return f'{{"lengths":{arrays},"arrays":"{kept._packed}","run":{kept.json}}}'
+    return f'{{"series":"{kept.kept}","lengths":{arrays},"arrays":"{kept._packed}","run":{kept.json}}}'
 
 
 def from_text(text: bytes) -> StoredAnswer:
@@ -122,4 +139,4 @@ def from_text(text: bytes) -> StoredAnswer:
     """
     head, _, run = text.partition(RUN)
     arrays = json.loads(head + b"}")
-    return StoredAnswer(run[:-1].decode(), arrays["lengths"], arrays["arrays"])
+    return StoredAnswer(run[:-1].decode(), arrays["lengths"], arrays["arrays"], arrays["series"])

@@ -86,6 +86,7 @@ def compare(
     *,
     threads: int | None = None,
     out: str | os.PathLike[str] | None = None,
+    series: str = "all",
     rank_by: str | None = None,
     on_progress: Callable[[int, int], bool] | None = None,
     force: bool = False,
@@ -101,6 +102,7 @@ def compare(
             the first is the reference.
         threads: Number of concurrent runs; default: the number of cores.
         out: Folder for finished runs; runs already there are reused.
+        series: Series and distributions of the runs in `out`: `all`, `sampled` (at most 500 points of each), or `none`.
         rank_by: Ranking criterion: `queue-error`, `delay`, `p99`, `delay-at-utilization`, `page-load`, `calls` or
             `goodput`; default: `queue-error` if the scenario has a target, else `delay-at-utilization`.
         on_progress: Called with the numbers of finished and wanted runs; returning `False` stops.
@@ -112,7 +114,9 @@ def compare(
         OutputError: `out` cannot be written.
     """
     known, specs = _known(as_scenario(scenario), aqms)
-    gathered = Gathering(known, specs, seeds, engine, threads=threads, out=out, rank_by=rank_by, force=force)
+    gathered = Gathering(
+        known, specs, seeds, engine, threads=threads, out=out, series=series, rank_by=rank_by, force=force
+    )
     gathered.work(on_progress)
     return gathered.comparison()
 
@@ -197,6 +201,7 @@ class Gathering:
         *,
         threads: int | None = None,
         out: str | os.PathLike[str] | None = None,
+        series: str = "all",
         rank_by: str | None = None,
         force: bool = False,
     ) -> None:
@@ -209,12 +214,15 @@ class Gathering:
             engine: Name of the engine, or several names.
             threads: Number of concurrent runs; default: the number of cores.
             out: Folder for finished runs.
+            series: Series and distributions to keep of each run, as for `compare`.
             rank_by: Ranking criterion, a name of `ranking.GOALS`.
             force: Run even if it is estimated to take hours.
         """
         if rank_by is not None and rank_by not in GOALS:
             raise ScenarioError(f'rank_by: invalid value "{rank_by}"; choose from: {listed(GOALS)}')
-        self.rank_by = rank_by
+        if series not in ("none", "sampled", "all"):
+            raise ScenarioError(f'series: invalid value "{series}"; choose from: none, sampled, all')
+        self.rank_by, self.series = rank_by, series
         self.engines = [engine] if isinstance(engine, str) else list(engine)
         if not self.engines:
             raise ScenarioError("no engine given; name at least one")
@@ -248,7 +256,7 @@ class Gathering:
         self.damaged: list[str] = []
         self._digests: dict[str, Digests] = {}
         if out is not None:
-            from aqumen._answers import from_text
+            from aqumen._answers import SERIES, from_text, stored
             from aqumen._store import Digests, Store
 
             self.store = Store(out)
@@ -256,8 +264,10 @@ class Gathering:
             for each, job in self.jobs:
                 key = self._digests[each].of(job)
                 found = self.store.get(key)
-                if found is not None:
-                    self.answers[each, job] = from_text(found)
+                kept = None if found is None else from_text(found)
+                # A run with fewer series than wanted is made again.
+                if kept is not None and SERIES.index(kept.kept) >= SERIES.index(series):
+                    self.answers[each, job] = stored(kept, series)
                 elif key in self.store.damaged:
                     self.damaged.append(f"{self.store.damaged[key]}: changed since it was written")
         self.resumed = len(self.answers)
@@ -275,7 +285,7 @@ class Gathering:
                 self.store.close()
 
     def _work(self, on_progress: Callable[[int, int], bool] | None) -> None:
-        from aqumen._answers import as_text
+        from aqumen._answers import as_text, stored
 
         go_on = True
         for engine in self.engines:
@@ -285,6 +295,9 @@ class Gathering:
                 nonlocal go_on
                 job = left[index]
                 if self.store is not None:
+                    if self.series != "all":
+                        # What is printed now is what a later call prints from the store.
+                        answer = stored(answer, self.series)
                     self.store.put(self._digests[engine].of(job), as_text(answer))
                 self.answers[engine, job] = answer
                 go_on = on_progress is None or on_progress(len(self.answers), len(self.jobs))

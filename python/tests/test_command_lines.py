@@ -16,7 +16,7 @@ from aqumen.errors import Error, optional
 
 DEFAULTS = {
     "run": {"--engine": "packet", "--seed": 1, "--threads": 1},
-    "compare": {"--seeds": "20"},
+    "compare": {"--seeds": "20", "--series": "all"},
     "uplink": {
         **{
             "--rtt": "40ms",

@@ -224,6 +224,29 @@ def test_any_record_is_parsed_and_no_changed_one_is(key, data):
         assert _store.parsed(flip(line, at)[:-1]) is None
 
 
+def test_series_are_kept_whole_sampled_or_not_at_all(tmp_path):
+    scenario = aqumen.Scenario.load("arm-pfc/exp1").until("30s")
+    sizes, whole = [], aqumen.compare(scenario, ["pi"], seeds=2).results[0]
+    for series in ("none", "sampled", "all"):
+        first = aqumen.compare(scenario, ["pi"], seeds=2, out=tmp_path, series=series)
+        # What has less is made again, what has more is taken.
+        assert first.resumed == 0
+        again = aqumen.compare(scenario, ["pi"], seeds=2, out=tmp_path, series=series)
+        assert (again.resumed, again.to_json()) == (2, first.to_json())
+        assert again.results[0].data["links"] == whole.data["links"]
+        for each in (first, again):
+            sizes.append(len(each.results[0].sojourn_cdf().share))
+            assert len(each.results[0].series().t_s) <= (
+                0 if series == "none" else 500 if series == "sampled" else 10**6
+            )
+    assert sizes[0] == sizes[1] == 0 < sizes[2] == sizes[3] <= 500 < sizes[4] == sizes[5]
+    less = aqumen.compare(scenario, ["pi"], seeds=2, out=tmp_path, series="sampled")
+    assert (less.resumed, len(less.results[0].sojourn_cdf().share)) == (2, sizes[2])
+    assert less.results[0].sojourn_cdf().share[-1] == 1.0
+    with pytest.raises(aqumen.ScenarioError, match="series: invalid value"):
+        aqumen.compare(scenario, ["pi"], seeds=2, out=tmp_path, series="some")
+
+
 def test_scenarios_and_results_travel_between_processes(tmp_path):
     (tmp_path / "rates.csv").write_text("0,8000000\n1,4000000\n")
     (tmp_path / "own.toml").write_text(

@@ -70,6 +70,13 @@ __all__ = ["compare", "means_table", "tables_of"]
 @target_option
 @click.option("--rank-by", metavar="GOAL", type=click.Choice(list(GOALS)), help=f"Criterion: {', '.join(GOALS)}.")
 @out_option
+@click.option(
+    "--series",
+    type=click.Choice(("none", "sampled", "all")),
+    default="all",
+    show_default=True,
+    help="Series and distributions in the runs of --out: all, sampled (500 points of each), or none, without a report.",
+)
 @theory_option
 @force_option
 @figures_option
@@ -90,6 +97,7 @@ def compare(
     target: str | None,
     rank_by: str | None,
     out: Path | None,
+    series: str,
     theory: bool,
     force: bool,
     figures: Path | None,
@@ -121,7 +129,9 @@ def compare(
     specs = named_too(spec_list(aqm), custom) or _default_specs(loaded, engine)
     if flent is not None:
         flent_files.check(engine)
-    gathering = Gathering(loaded, specs, seeds, engine or ["packet"], out=out, rank_by=rank_by, force=force)
+    gathering = Gathering(
+        loaded, specs, seeds, engine or ["packet"], out=out, series=series, rank_by=rank_by, force=force
+    )
     for warning in gathering.long:
         talk.say(warning)
     total = len(gathering.jobs)
@@ -152,8 +162,9 @@ def compare(
         folder = gathering.store.folder
         write_text(folder / "scenario.toml", gathering.scenario.to_toml())
         write_text(folder / "compare.json", comparison.to_json() + "\n")
-        comparison.write_report(folder / "report.html", talk.command(), theory=theory)
-        talk.say(f"wrote {folder / 'report.html'}")
+        if series != "none":
+            comparison.write_report(folder / "report.html", talk.command(), theory=theory)
+        talk.say(f"wrote {folder / ('compare.json' if series == 'none' else 'report.html')}")
     if figures is not None:
         made = write_figures(comparison, figures, talk.command())
         talk.say(f"wrote {len(made)} files into {figures}")
