@@ -123,7 +123,9 @@ def compare(
         if any(plain):
             raise ScenarioError("--sweep goes with one engine and the table of means; `aqumen study` exports the rest")
         changes = [*set_, *([f"nominal.target={target}"] if target is not None else [])]
-        return _swept(scenario, spec_list(aqm), aqm_from, seeds, engine, changes, sweep, until, out, force, as_json)
+        return _swept(
+            scenario, spec_list(aqm), aqm_from, seeds, engine, changes, sweep, until, out, force, wide, as_json
+        )
     custom = custom_classes(aqm_from, traffic_from)
     loaded = load(scenario, set_, until, target, custom)
     specs = named_too(spec_list(aqm), custom) or _default_specs(loaded, engine)
@@ -196,6 +198,7 @@ def _swept(
     until: str | None,
     out: Path | None,
     force: bool,
+    wide: bool,
     as_json: bool,
 ) -> int:
     """Run a study of one scenario. Without `out`, its folder is temporary."""
@@ -206,6 +209,7 @@ def _swept(
     from aqumen.study.executors import Threads
 
     given = {
+        "title": f"{scenario}, {', '.join(sweeps)}",
         "scenarios": [str(scenario)],
         "aqms": specs or ([] if aqm_from else _default_specs(load(scenario, changes, until), engine)),
         "aqm_from": list(aqm_from),
@@ -217,9 +221,9 @@ def _swept(
     }
     loaded = Study(**given)
     if out is not None:
-        return run_study(loaded, out, Threads(), force=force, as_json=as_json)
+        return run_study(loaded, out, Threads(), force=force, wide=wide, as_json=as_json)
     with TemporaryDirectory() as folder:
-        return run_study(loaded, Path(folder), Threads(), force=force, as_json=as_json)
+        return run_study(loaded, Path(folder), Threads(), force=force, wide=wide, as_json=as_json)
 
 
 def _default_specs(scenario: Scenario, engines: Sequence[str]) -> list[str]:

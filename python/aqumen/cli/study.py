@@ -16,7 +16,7 @@ from aqumen._files import json_text
 from aqumen._statistics import summarize
 from aqumen.cli import talk
 from aqumen.cli.interrupt import first_interrupt
-from aqumen.cli.options import PATH, force_option, json_option
+from aqumen.cli.options import PATH, force_option, json_option, wide_option
 from aqumen.errors import OutputError, ScenarioError
 from aqumen.view import tables
 
@@ -68,12 +68,13 @@ def study() -> None:
 )  # fmt: skip
 @threads_option
 @force_option
+@wide_option
 @json_option
-def run(file: Path, out: Path, on: str, threads: int | None, force: bool, as_json: bool) -> int:
+def run(file: Path, out: Path, on: str, threads: int | None, force: bool, wide: bool, as_json: bool) -> int:
     """Run the missing runs of a study; after Ctrl-C or a crash the same command goes on."""
     from aqumen.study import Study
 
-    return run_study(Study.load(file), out, _executor(on, threads), force=force, as_json=as_json)
+    return run_study(Study.load(file), out, _executor(on, threads), force=force, wide=wide, as_json=as_json)
 
 
 @study.command()
@@ -150,10 +151,10 @@ def status(folder: Path, as_json: bool) -> int:
         table = talk.table("\nIncomplete", [*rows.labels, "runs", "of"], names=len(rows.labels))
         for each in open_cases[:CASES_MAX]:
             table.add_row(*_labels(rows, each.case.labels), str(each.seeds), f"{each.wanted}")
-        talk.show(*lines, table, *_cut(len(open_cases)))
+        talk.show(*lines, table, *_cut(len(open_cases)), wide=True)
     else:
         talk.show(*lines)
-    talk.show(*_not_reached(rows, found))
+    talk.show(*_not_reached(rows, found), wide=True)
     return 0
 
 
@@ -237,7 +238,7 @@ def compare(folder: Path, metric: str, as_json: bool) -> int:
         for each in point.comparisons:
             effect, r = (tables.number(x, 2) for x in (each.effect, each.correlation))
             pairs.add_row(each.first, each.second, f"{each.difference:.4g}", effect, each.test, r, f"{each.p_holm:.2g}")
-        talk.show(means, pairs)
+        talk.show(means, pairs, wide=True)
     total = sum(len(point.comparisons) for point in points)
     talk.show(f"\nP-values are corrected for all {total} comparisons. AQMs that share a letter do not differ at 5 %.")
     return 0
@@ -268,6 +269,7 @@ def run_study(
     executor: Executor,
     *,
     force: bool = False,
+    wide: bool = False,
     as_json: bool = False,
     shard: tuple[int, int] = (1, 1),
     shown: bool = True,
@@ -279,6 +281,7 @@ def run_study(
         out: Folder of the rows.
         executor: Where it runs.
         force: Run even if it is estimated to take hours.
+        wide: Print every column.
         as_json: Print the state of each case as JSON.
         shard: Number and count of the part to run.
         shown: Whether to print the table.
@@ -316,7 +319,7 @@ def run_study(
     if as_json:
         print(json_text([_status(each) for each in found], indent=2))
     else:
-        talk.show(*study_tables(rows), *_not_reached(rows, found))
+        talk.show(*study_tables(rows), *_not_reached(rows, found), wide=wide)
     return 0
 
 
