@@ -80,6 +80,8 @@ def _counts(paper: Paper) -> Counter[str]:
 def _paper(paper: Paper) -> list[str]:
     run = paper.record
     lines = ["", f"## {paper.name}", "", f"{paper.title}. From `{run['command']}` of {run['date']}."]
+    if "seeds_run" in run:
+        lines[-1] += f" Provisional: {run['seeds_run']} of {run['seeds']} seeds were run."
     if paper.summary:
         lines += ["", f"**{paper.summary}**"]
     depending = [states for states in paper.standings.values() if states]

@@ -97,6 +97,8 @@ class Panel:
     """Pattern of flow groups."""
     combine: str | None = None
     """How groups are combined."""
+    target: bool = True
+    """Whether the scenario's target is drawn; not for AQMs without one."""
     span_s: tuple[float, float] | None = None
     """Part of the time that is drawn; default: all."""
 

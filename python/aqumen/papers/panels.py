@@ -197,7 +197,7 @@ def _marks(panel: Panel, records: Records) -> _Marks:
     plan = records.scenarios[panel.at[0]].plan(records.seeds[0])
     windows = [span for name, span in plan["windows"].items() if name not in ("all", "steady")]
     events = {end for span in windows for end in span if 0 < end < plan["duration_s"] and panel.between(end)}
-    target = float(plan["nominal"]["target_pkts"]) if panel.of == "queue" else None
+    target = float(plan["nominal"]["target_pkts"]) if panel.of == "queue" and panel.target else None
     return _Marks(target=target, events=tuple(sorted(events)))
 
 
@@ -239,7 +239,7 @@ def _axes(frame: _Frame, panel: Panel) -> str:
         parts.append(f"<text x={LEFT - 4} y={at + 3:.1f} text-anchor=end>{y:g}</text>")
     for x in dict.fromkeys(panel.x) if panel.x else frame.ticks(*frame.x):
         at, _ = frame.at(x, frame.y[0])
-        parts.append(f"<text x={at:.1f} y={HEIGHT - BOTTOM + 13} text-anchor=middle>{x:g}</text>")
+        parts.append(f"<text x={min(at, WIDTH - 14):.1f} y={HEIGHT - BOTTOM + 13} text-anchor=middle>{x:g}</text>")
     middle = (LEFT + WIDTH - RIGHT) / 2
     parts.append(f"<text x={middle:.0f} y={HEIGHT - 4} text-anchor=middle>{escape(panel.x_label or 'time, s')}</text>")
     edge = f"<path d='M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}' fill=none stroke-opacity=.5 />"
