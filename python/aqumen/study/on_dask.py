@@ -65,9 +65,12 @@ class Dask:
                 n_workers=engines.cores(), threads_per_worker=1, dashboard_address=None, silence_logs=50
             )
             own.append(target)
+        # A client that never connected has nothing to close when it is deleted.
+        quiet = type("Client", (self.distributed.Client,), {"__del__": lambda _: None})
         try:
-            client = self.distributed.Client(target, timeout=CONNECT_S, set_as_default=False)
-        except (OSError, TimeoutError, ValueError) as error:
+            client = quiet(target, timeout=CONNECT_S, set_as_default=False)
+        except Exception as error:
+            # What answers there may be no scheduler, and then fails in any way.
             raise EngineError(f"no scheduler of Dask answers at {target} ({type(error).__name__})") from None
         return client, [client, *own]
 
