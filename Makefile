@@ -19,7 +19,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PATH := $(VIRTUAL_ENV)/bin:$(PATH)
 
 # What the extension is made of, directories too: a file that goes away changes only its directory.
-ENGINES := Cargo.toml Cargo.lock $(shell find crates experiments \( -path crates/web -o -name tests -o -name benches -o -name vectors \) -prune -o -print)
+ENGINES := Cargo.toml Cargo.lock $(shell find crates experiments \( -path "crates/web*" -o -name tests -o -name benches -o -name vectors \) -prune -o -print)
 
 MUSL ?= $(shell uname -m)-unknown-linux-musl
 
@@ -129,7 +129,9 @@ docs: setup ## build the documentation into docs/_build/html, that of the crates
 
 wheels: setup ## build a wheel for any Python from 3.11 on and the source archive into dist/, and try the wheel in an empty environment
 	$(call say,Wheel and source archive)
-	rm -rf dist build/empty
+	rm -rf dist build/empty python/aqumen/playground
+	@if command -v npm >/dev/null; then scripts/playground build && cp -r web/dist python/aqumen/playground; \
+	else echo 'Skipped: the playground in the wheel, since npm is missing.'; fi
 	maturin build --release --locked --out dist
 	maturin sdist --out dist
 	$(call say,The wheel in an empty environment outside the checkout)
@@ -147,7 +149,7 @@ lock: ## refresh the two files of locked Python packages from pyproject.toml (ne
 	    --group build --constraint requirements.lock --custom-compile-command 'make lock' pyproject.toml -o requirements-run.lock
 
 clean: ## remove all that was built
-	rm -rf $(VENV) build demo dist docs/_build web/node_modules web/dist web/single web/test-dist web/src/wasm python/aqumen/*.so .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build demo dist docs/_build web/node_modules web/dist web/single web/test-dist web/src/wasm python/aqumen/playground python/aqumen/*.so .mypy_cache .pytest_cache .ruff_cache
 	cargo clean --quiet
 
 # The steps of the targets above.

@@ -40,7 +40,8 @@ ARROWS = {
         "queueing",
         "theory",
     },
-    "web": {"units", "aqm", "scenario", "result", "sim", "theory"},
+    "web": {"units", "aqm", "scenario", "result", "sim"},
+    "web-theory": {"scenario", "theory"},
 }
 # What the tests of any crate may use beside: `result` holds the statistics.
 TESTS_TOO = {"result"}

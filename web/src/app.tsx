@@ -1,11 +1,17 @@
 // The page: bar, forms, charts.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Bar } from "./forms/bar";
 import { AqmForm, NetworkForm } from "./forms/settings";
+import { ShareForm, take } from "./forms/share";
+import { OwnPanel } from "./forms/own";
+import { StudioPanel } from "./forms/results";
 import { Numbers } from "./forms/numbers";
 import type { Playground } from "./playground";
 import { SojournChart, TimeChart, type View, WindowChart } from "./views/charts";
+import { LoopPanel } from "./views/loop";
+import { PacketView } from "./views/packets";
 import { Scatter } from "./views/scatter";
 
 /** Draws `make`'s view into an element whenever the runs have gone on. */
@@ -32,12 +38,23 @@ function canvasIn(place: HTMLElement): HTMLCanvasElement {
 
 const SPANS_S = [10, 30, 120, 600];
 
+/** A part of the page that is made when it is opened. */
+function Folded(props: { title: string; children: ComponentChildren }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <details class="wide" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{props.title}</summary>
+      {open && props.children}
+    </details>
+  );
+}
+
 export function App({ playground }: { playground: Playground }) {
   const [, redraw] = useState(0);
   useEffect(() => playground.listen(() => redraw((n) => n + 1)), []);
   const span = useRef(30);
   const slot = useRef(0);
-  const aqms = playground.runs.map((run) => run.spec).join(" ");
+  const aqms = `${playground.runs.map((run) => run.spec).join(" ")} ${playground.shown}`;
   const windowsOf = playground.runs[Math.min(slot.current, playground.runs.length - 1)]?.spec ?? "";
   return (
     <>
@@ -45,12 +62,21 @@ export function App({ playground }: { playground: Playground }) {
       <p class="error" role="alert">
         {playground.error}
       </p>
-      <main>
+      <main
+        onDragOver={(event) => event.preventDefault()}
+        onDrop={(event) => {
+          event.preventDefault();
+          const file = event.dataTransfer?.files[0];
+          if (file) void take(playground, file, () => undefined);
+        }}
+      >
         <aside aria-label="Settings">
           <AqmForm playground={playground} />
           <NetworkForm playground={playground} />
+          <ShareForm playground={playground} span_s={() => span.current} lesson={() => undefined} />
         </aside>
         <div class="charts">
+          <StudioPanel playground={playground} />
           <Numbers playground={playground} />
           <section class="wide">
             <header>
@@ -74,6 +100,13 @@ export function App({ playground }: { playground: Playground }) {
             <Drawn playground={playground} remake={aqms} name="Marking or dropping probability over time"
               make={(place) => new TimeChart(place, playground, "probability", () => span.current)} />
           </section>
+          <Folded title="Packets in the queue">
+            <section class="wide">
+              <p class="soft">Each bar is a packet, coloured by its flow; a line below is a congestion mark. Packets leave at the right.</p>
+              <Drawn playground={playground} remake={aqms} name="Packets in the queue of each AQM"
+                make={(place) => new PacketView(canvasIn(place), playground)} />
+            </section>
+          </Folded>
           <section>
             <h2>Delay against throughput</h2>
             <Drawn playground={playground} remake={aqms} name="Mean delay against throughput, a point for each second"
@@ -99,6 +132,12 @@ export function App({ playground }: { playground: Playground }) {
             <Drawn playground={playground} remake={aqms} name="Congestion windows of eight flows over time, and the mean over all flows"
               make={(place) => new WindowChart(place, playground, () => slot.current, () => span.current)} />
           </section>
+          <Folded title="Loop in theory: Bode, Nyquist, stability map">
+            <LoopPanel playground={playground} />
+          </Folded>
+          <Folded title="Your own AQM in JavaScript">
+            <OwnPanel playground={playground} />
+          </Folded>
         </div>
       </main>
     </>

@@ -3,14 +3,10 @@
 
 import { Engine } from "./engine/client";
 import { type AqmEntry, readAqms, targetUnit } from "./catalogue";
-import { type Settings, bits, packetBytes, scenario } from "./settings";
+import { PRESETS } from "./presets";
+import { DEFAULTS, type Settings, bits, packetBytes, scenario } from "./settings";
+import type { Loaded } from "./engine/protocol";
 import { Trace } from "./trace";
-
-/** An action of the user: an event for each AQM; `null` where an AQM has nothing to change. */
-interface Action {
-  at_ns: number;
-  event: (spec: string) => string | null;
-}
 
 export interface AqmRun {
   spec: string;
@@ -18,11 +14,22 @@ export interface AqmRun {
   slot: number;
   engine: Engine;
   trace: Trace;
+  /** Why it ended before the others: an error of the law in the editor. */
+  failed: string;
+}
+
+/** A scenario file in place of the one that the forms make. */
+export interface ScenarioFile {
+  name: string;
+  text: string;
 }
 
 /** Keys of the settings that an event can change while the runs go on. */
 export const LIVE_KEYS = ["rate_mbit", "flows", "target_pkts"] as const;
 export type LiveKey = (typeof LIVE_KEYS)[number];
+
+/** Whether a SPEC is that of the law in the editor. */
+export const isOwn = (spec: string): boolean => spec.split(":")[0].trim() === "own";
 
 /** Speed that stands for as fast as possible. */
 export const FASTEST = Infinity;
@@ -34,7 +41,6 @@ export class Playground {
   runs: AqmRun[] = [];
   entries: AqmEntry[] = [];
   playing = false;
-  speed = 1;
   now_ns = 0;
   end_ns = 0;
   over = false;
@@ -42,11 +48,23 @@ export class Playground {
   /** Time of the last action, from which sojourn times count. */
   changed_s = 0;
   showPackets = false;
+  file: ScenarioFile | null = null;
+  /** Code of the law `own`. */
+  law = "";
+  /** Settings that an event changed since the start. */
+  moved = { target: false };
+  /** Recorded links, and the one that is shown. */
+  links: string[] = [];
+  shown = "";
+  /** Flow groups: how many flows they have, and how many of them run at the start. */
+  groups: { name: string; count: number; running: number }[] = [];
+  /** Rate of the shown link at the start. */
+  rate0_mbit = 0;
+  private groupsOfFlows: Uint32Array = new Uint32Array();
   /** Counts frames that were drawn, for measurements. */
   frames = 0;
   readonly views = new Set<() => void>();
   private listeners = new Set<() => void>();
-  private actions: Action[] = [];
   private queue: Promise<unknown> = Promise.resolve();
   private busy = false;
   private last_ms = 0;
@@ -78,8 +96,8 @@ export class Playground {
   /** Begins anew with the settings as they are. */
   reset(): Promise<void> {
     return this.do(async () => {
-      this.actions = [];
       this.changed_s = 0;
+      this.moved = { target: false };
       this.over = false;
       this.error = "";
       this.now_ns = 0;
@@ -88,9 +106,13 @@ export class Playground {
         while (this.runs.length > this.settings.aqms.length) this.runs.pop()?.engine.close();
         for (const [slot, spec] of this.settings.aqms.entries()) {
           const known = this.runs[slot];
-          this.runs[slot] = { spec, slot, engine: known?.engine ?? new Engine(), trace: new Trace() };
+          if (known?.failed) known.engine.close();
+          const engine = known && !known.failed ? known.engine : new Engine();
+          this.runs[slot] = { spec, slot, engine, trace: new Trace(), failed: "" };
         }
-        await Promise.all(this.runs.map((run) => this.begin(run)));
+        const loaded = (await Promise.all(this.runs.map((run) => this.begin(run)))).find(Boolean);
+        if (loaded) this.learn(loaded);
+        if (loaded && this.shown !== loaded.links[0]) await Promise.all(this.active().map((run) => run.engine.show(this.shown)));
       } catch (error) {
         this.refused(error);
       }
@@ -98,12 +120,94 @@ export class Playground {
     });
   }
 
-  private async begin(run: AqmRun): Promise<void> {
-    const loaded = await run.engine.load(scenario(this.settings), run.spec, this.settings.seed, 0);
-    this.end_ns = loaded.end_ns;
+  private async begin(run: AqmRun): Promise<Loaded | undefined> {
+    const { seed, interval } = this.settings;
+    const changes = this.file && interval ? ["record.interval", interval] : [];
+    const setup = { scenario: this.text(), changes, aqm: run.spec, seed, law: this.law };
+    try {
+      return await run.engine.load(setup);
+    } catch (error) {
+      if (!isOwn(run.spec)) throw error;
+      this.fail(run, error);
+      return undefined;
+    }
   }
 
-  private refused(error: unknown): void {
+  /** Takes over what the engine knows of the scenario. */
+  private learn(loaded: Loaded): void {
+    this.end_ns = loaded.end_ns;
+    this.links = loaded.links;
+    this.rate0_mbit = loaded.rate_bps / 1e6;
+    if (!this.links.includes(this.shown)) this.shown = this.links[0];
+    this.groupsOfFlows = loaded.groupsOfFlows;
+    this.groups = loaded.groups.map((name, number) => ({
+      name,
+      count: loaded.counts[2 * number],
+      running: loaded.counts[2 * number + 1],
+    }));
+    if (!this.file) return;
+    const largest = this.groups.reduce((best, group) => (group.count > best.count ? group : best));
+    const rate_mbit = loaded.rate_bps / 1e6;
+    const target_pkts = loaded.target_pkts ?? 0;
+    this.settings = { ...this.settings, rate_mbit, target_pkts, group: largest.name, flows: largest.running };
+  }
+
+  /** Text of the scenario at the start. */
+  text(): string {
+    return this.file?.text ?? scenario(this.settings);
+  }
+
+  private fail(run: AqmRun, error: unknown): void {
+    run.failed = error instanceof Error ? error.message : String(error);
+    this.refused(error);
+  }
+
+  /** Takes other settings and begins anew. */
+  begin_with(settings: Partial<Settings>): Promise<void> {
+    this.settings = { ...this.settings, ...settings };
+    return this.reset();
+  }
+
+  /** Takes a preset, changed by `settings`, and begins anew. */
+  async preset(name: string, settings: Partial<Settings> = {}): Promise<void> {
+    const preset = PRESETS.find((preset) => preset.name === name) ?? PRESETS[0];
+    this.file = preset.file ? { name: preset.title, text: await preset.file() } : null;
+    const topology = preset.file ? { topology: "file" as const } : {};
+    await this.begin_with({ ...DEFAULTS, ...preset.settings, preset: preset.name, ...topology, ...settings });
+  }
+
+  /** Takes a scenario file and begins anew with the AQMs as they are. */
+  open(file: ScenarioFile): Promise<void> {
+    this.file = file;
+    return this.begin_with({ topology: "file", preset: "", interval: "" });
+  }
+
+  /** Shows another recorded link from its start. */
+  show(link: string): Promise<void> {
+    return this.do(async () => {
+      this.shown = link;
+      for (const run of this.active()) {
+        await run.engine.show(link);
+        run.trace = new Trace();
+      }
+      await this.advance(this.now_ns);
+      this.tell();
+    });
+  }
+
+  /** Runs that go on. */
+  active(): AqmRun[] {
+    return this.runs.filter((run) => !run.failed);
+  }
+
+  /** Numbers of the flows that the slider stops and resumes. */
+  sliderFlows(): number[] {
+    const group = this.groups.findIndex((group) => group.name === this.settings.group);
+    return [...this.groupsOfFlows.keys()].filter((flow) => this.groupsOfFlows[flow] === group);
+  }
+
+  /** Shows an error. */
+  refused(error: unknown): void {
     this.error = error instanceof Error ? error.message : String(error);
     this.playing = false;
     this.tell();
@@ -116,7 +220,7 @@ export class Playground {
   }
 
   setSpeed(speed: number): void {
-    this.speed = speed;
+    this.settings = { ...this.settings, speed };
     this.step_ns = STEP_NS;
     this.tell();
   }
@@ -130,17 +234,19 @@ export class Playground {
     const until = Math.min(Math.round(until_ns), this.end_ns);
     const nth = this.looks++;
     const want = { flows: nth % 3 === 0, packets: this.showPackets, sojourns: nth % 6 === 0 };
-    try {
-      const looks = await Promise.all(this.runs.map((run) => run.engine.advance(until, want)));
-      looks.forEach((look, index) => {
-        this.runs[index].trace.add(look, this.settings.target_pkts);
-        this.over ||= look.over;
-      });
-      this.now_ns = until;
-      if (this.over) this.playing = false;
-    } catch (error) {
-      this.refused(error);
-    }
+    await Promise.all(
+      this.active().map(async (run) => {
+        try {
+          const look = await run.engine.advance(until, want);
+          run.trace.add(look, this.settings.target_pkts);
+          this.over ||= look.over;
+        } catch (error) {
+          this.fail(run, error);
+        }
+      }),
+    );
+    this.now_ns = until;
+    if (this.over) this.playing = false;
     this.redraw();
   }
 
@@ -151,12 +257,12 @@ export class Playground {
       if (before === value) return;
       const settings = { ...this.settings, [key]: value };
       const at = `at = "${this.now_ns}ns"`;
+      const flows = `${value > before ? "resume" : "stop"} = "${settings.group}", count = ${Math.abs(value - before)}`;
       const event = {
-        rate_mbit: () => () => `{ ${at}, capacity = "${bits(value)}" }`,
-        flows: () => () =>
-          `{ ${at}, ${value > before ? "resume" : "stop"} = "flows", count = ${Math.abs(value - before)} }`,
-        target_pkts: () => (spec: string) => this.targetEvent(spec, at, settings),
-      }[key]();
+        rate_mbit: () => `{ ${at}, link = "${this.shown}", capacity = "${bits(value)}" }`,
+        flows: () => `{ ${at}, ${flows} }`,
+        target_pkts: (spec: string) => this.targetEvent(spec, at, settings),
+      }[key];
       await this.act(event, settings);
     });
   }
@@ -165,14 +271,18 @@ export class Playground {
     const unit = targetUnit(this.entries, spec);
     const seconds = (settings.target_pkts * packetBytes(settings.transport) * 8) / (settings.rate_mbit * 1e6);
     const target = { pkt: `${settings.target_pkts}pkt`, s: `${Math.round(seconds * 1e6)}us` }[unit ?? ""];
-    return target ? `{ ${at}, aqm = { target = "${target}" } }` : null;
+    return target ? `{ ${at}, link = "${this.shown}", aqm = { target = "${target}" } }` : null;
   }
 
-  private async act(event: Action["event"], settings: Settings): Promise<void> {
+  /** Adds an event for each AQM; `null` where an AQM has nothing to change. */
+  private async act(event: (spec: string) => string | null, settings: Settings): Promise<void> {
     try {
-      const pushed = this.runs.map((run) => event(run.spec));
-      await Promise.all(this.runs.map((run, i) => (pushed[i] === null ? undefined : run.engine.push(pushed[i]))));
-      this.actions.push({ at_ns: this.now_ns, event });
+      const pushes = this.active().map(async (run) => {
+        const pushed = event(run.spec);
+        if (pushed !== null) await run.engine.push(pushed);
+      });
+      await Promise.all(pushes);
+      if (settings.target_pkts !== this.settings.target_pkts) this.moved.target = true;
       this.settings = settings;
       this.changed_s = this.now_ns / 1e9;
       this.error = "";
@@ -199,7 +309,8 @@ export class Playground {
     const elapsed_ms = Math.min(now_ms - this.last_ms, 100);
     this.last_ms = now_ms;
     if (elapsed_ms <= 0) return;
-    const by_ns = this.speed === FASTEST ? this.step_ns : elapsed_ms * 1e6 * this.speed;
+    const { speed } = this.settings;
+    const by_ns = speed === FASTEST ? this.step_ns : elapsed_ms * 1e6 * speed;
     this.busy = true;
     const began = performance.now();
     void this.step(by_ns).finally(() => {

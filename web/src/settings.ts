@@ -1,6 +1,15 @@
 // Settings of the forms, and the scenario that they stand for.
 
 export interface Settings {
+  /** Name of the preset that the other values began with. */
+  preset: string;
+  /** A topology of the forms, or a scenario file. */
+  topology: "dumbbell" | "parking-lot" | "file";
+  /** Sampling interval of a scenario file; empty for that of the file. */
+  interval: string;
+  /** Group whose flows the slider stops and resumes. */
+  group: string;
+  speed: number;
   rate_mbit: number;
   rtt_min_ms: number;
   rtt_max_ms: number;
@@ -14,11 +23,15 @@ export interface Settings {
 }
 
 export const FLOWS_MAX = 200;
-/** Time between two samples. */
-export const INTERVAL_MS = 20;
+const INTERVAL_MS = 20;
 const DURATION_S = 3600;
 
 export const DEFAULTS: Settings = {
+  preset: "dumbbell",
+  topology: "dumbbell",
+  interval: "",
+  group: "flows",
+  speed: 1,
   rate_mbit: 8,
   rtt_min_ms: 40,
   rtt_max_ms: 80,
@@ -33,7 +46,7 @@ export const DEFAULTS: Settings = {
 
 /** The scenario of `settings`. Flows beyond their number are declared and stopped, so that events can start them. */
 export function scenario(settings: Settings): string {
-  const { rate_mbit, rtt_min_ms, rtt_max_ms, buffer_pkts, flows, target_pkts, transport, ecn } = settings;
+  const { topology, rate_mbit, flows, target_pkts } = settings;
   const spare = FLOWS_MAX - flows;
   const stopped = spare > 0 ? `\n[[events]]\nat = "0s"\nname = "start"\nstop = "flows"\ncount = ${spare}\n` : "";
   return `name = "playground"
@@ -41,16 +54,7 @@ title = "${flows} flows over a link of ${rate_mbit} Mbit/s"
 duration = "${DURATION_S}s"
 
 [topology]
-preset = "dumbbell"
-bottleneck = { rate = "${bits(rate_mbit)}", delay = "${rtt_min_ms / 4}ms", buffer = "${buffer_pkts}pkt" }
-access = { rate = "10Gbit" }
-
-[[flows]]
-name = "flows"
-count = ${FLOWS_MAX}
-start = ["0s", "1s"]
-rtt = ["${Math.min(rtt_min_ms, rtt_max_ms)}ms", "${Math.max(rtt_min_ms, rtt_max_ms)}ms"]
-transport = { preset = "${transport}", ecn = ${ecn} }
+${topology === "dumbbell" ? dumbbell(settings) : parkingLot(settings)}
 ${stopped}
 [nominal]
 capacity = "${bits(rate_mbit)}"
@@ -60,6 +64,43 @@ target = "${target_pkts}pkt"
 [record]
 interval = "${INTERVAL_MS}ms"
 `;
+}
+
+/** Flows, their round trips and their transport; `count` of them. */
+function group(settings: Settings, name: string, count: number, more = ""): string {
+  const { rtt_min_ms, rtt_max_ms, transport, ecn } = settings;
+  return `[[flows]]
+name = "${name}"
+count = ${count}
+start = ["0s", "1s"]
+rtt = ["${Math.min(rtt_min_ms, rtt_max_ms)}ms", "${Math.max(rtt_min_ms, rtt_max_ms)}ms"]
+transport = ${transportTable(transport, ecn)}${more}`;
+}
+
+/** BBR is not ECN-capable. */
+const transportTable = (preset: string, ecn: boolean) =>
+  preset.includes("bbr") ? `"${preset}"` : `{ preset = "${preset}", ecn = ${ecn} }`;
+
+function dumbbell(settings: Settings): string {
+  const { rate_mbit, rtt_min_ms, rtt_max_ms, buffer_pkts } = settings;
+  return `preset = "dumbbell"
+bottleneck = { rate = "${bits(rate_mbit)}", delay = "${Math.min(rtt_min_ms, rtt_max_ms) / 4}ms", buffer = "${buffer_pkts}pkt" }
+access = { rate = "10Gbit" }
+
+${group(settings, "flows", FLOWS_MAX)}`;
+}
+
+/** Three links in a row: the flows cross all, and each link has as many of its own as there are at the start. */
+function parkingLot(settings: Settings): string {
+  const { rate_mbit, rtt_min_ms, rtt_max_ms, buffer_pkts, flows } = settings;
+  const cross = [1, 2, 3].map((link) => group(settings, `cross${link}`, flows, `\nfrom = "r${link - 1}"\nto = "r${link}"`));
+  return `preset = "parking-lot"
+rate = ["${bits(rate_mbit)}", "${bits(rate_mbit)}", "${bits(rate_mbit)}"]
+delay = "${Math.min(rtt_min_ms, rtt_max_ms) / 12}ms"
+buffer = "${buffer_pkts}pkt"
+access = { rate = "10Gbit" }
+
+${[group(settings, "flows", FLOWS_MAX), ...cross].join("\n\n")}`;
 }
 
 /** A rate as the scenario writes it: whole bits per second. */

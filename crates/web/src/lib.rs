@@ -1,7 +1,9 @@
 //! Bindings for browsers by wasm-bindgen: [`session`] runs the packet engine step by step, [`catalogue`] lists what a
-//! form offers. Numbers cross the border as typed arrays, descriptions as JSON, scenarios as TOML.
+//! form offers, [`own`] is a control law in JavaScript. Numbers cross the border as typed arrays, descriptions as JSON,
+//! scenarios as TOML.
 
 mod catalogue;
+mod own;
 mod session;
 
 pub use catalogue::{aqms, transports};

@@ -6,7 +6,7 @@ use aqumen_sim::{Options, Session, Stop};
 use aqumen_units::{Instant, Span};
 use wasm_bindgen::prelude::*;
 
-use crate::refuse;
+use crate::{own, refuse};
 
 /// Run of one AQM on a scenario.
 #[wasm_bindgen]
@@ -20,11 +20,16 @@ pub struct Run {
 
 #[wasm_bindgen]
 impl Run {
-    /// Begins a run of the scenario `text` with the AQM of a SPEC; `None` keeps that of the scenario.
+    /// Begins a run of the scenario `text`, changed by `changes` (dotted keys and their values in turn), with the AQM
+    /// of a SPEC; `None` keeps that of the scenario. The SPEC `own` is the law of the page.
     #[wasm_bindgen(constructor)]
-    pub fn new(text: &str, aqm: Option<String>, seed: u32) -> Result<Run, JsError> {
-        let files = Files::in_memory([]);
-        let mut scenario = Scenario::parse_with(text, "scenario", files).map_err(refuse)?;
+    pub fn new(text: &str, changes: Vec<String>, aqm: Option<String>, seed: u32) -> Result<Run, JsError> {
+        let extensions = own::catalogue().map_err(refuse)?;
+        let scenario = Scenario::parse_with_extensions(text, "scenario", Files::in_memory([]), extensions);
+        let mut scenario = scenario.map_err(refuse)?;
+        for change in changes.chunks_exact(2) {
+            scenario = scenario.with(&change[0], &change[1]).map_err(refuse)?;
+        }
         if let Some(aqm) = aqm {
             scenario = scenario.with("aqm", &aqm).map_err(refuse)?;
         }
@@ -44,6 +49,34 @@ impl Run {
     pub fn show(&mut self, name: &str) -> Result<(), JsError> {
         self.link = self.session.link(name).map_err(refuse)?;
         self.clear_sojourns()
+    }
+
+    /// Returns the names of the flow groups, in the order of their numbers.
+    pub fn groups(&self) -> Vec<String> {
+        self.session.plan().groups.iter().map(|group| group.name.clone()).collect()
+    }
+
+    /// Returns the number of the group of each flow.
+    pub fn groups_of_flows(&self) -> Vec<u32> {
+        self.session.plan().flows.iter().map(|flow| flow.group).collect()
+    }
+
+    /// Returns for each group two numbers: its flows as events count them, and how many of them run at the start.
+    pub fn counts(&self) -> Result<Vec<u32>, JsError> {
+        let scenario = self.session.scenario().map_err(refuse)?;
+        let spec = scenario.spec();
+        let counts = spec.flows.iter().flat_map(|group| {
+            let at_start = spec.events.iter().filter(|event| event.at == Span::ZERO);
+            let stopped = at_start.filter(|event| event.stop.as_ref() == Some(&group.name));
+            let stopped: u32 = stopped.map(|event| event.count.unwrap_or(group.count)).sum();
+            [group.count, group.count.saturating_sub(stopped)]
+        });
+        Ok(counts.collect())
+    }
+
+    /// Returns the rate of the shown link at the start, bit/s; the mean of a medium.
+    pub fn rate_bps(&self) -> f64 {
+        self.session.plan().links[self.link as usize].aqm.network.link_rate.as_bps() as f64
     }
 
     /// Returns the target of the shown link in packets, if it has one.

@@ -50,6 +50,11 @@ VERBS = {
         "replay",
         "Replay a capture into a queue, open loop: delays, marks and drops under each AQM.",
     ),
+    "studio": (
+        "studio",
+        "studio",
+        "Serve the playground and the results of a comparison to a browser on this machine.",
+    ),
     "new": ("new", "new", "Create a folder with a template of a custom AQM and a test."),
     "list": ("listing", "list_things", "List AQMs, transports, traffic, papers or scenarios."),
     "validate": (

@@ -2,7 +2,7 @@
 
 import EngineWorker from "./worker?worker&inline";
 import wasmUrl from "../wasm/aqumen_web_bg.wasm?url";
-import type { Answer, Call, Loaded, Look, Want } from "./protocol";
+import type { Answer, Call, Loaded, Look, Setup, Want } from "./protocol";
 
 let compiled: Promise<WebAssembly.Module> | undefined;
 
@@ -12,23 +12,43 @@ export function engineModule(): Promise<WebAssembly.Module> {
   return compiled;
 }
 
+/** Longest time that a step of a law of the page may take, milliseconds. */
+const LAW_MS = 2000;
+
 export class Engine {
   private worker = new EngineWorker();
   private waiting = new Map<number, { resolve: (value: never) => void; reject: (error: Error) => void }>();
   private next = 0;
+  /** Ends the worker when a law of the page does not return. */
+  private watchdog: ReturnType<typeof setTimeout> | undefined;
+  private limited = false;
 
   constructor() {
     this.worker.onmessage = ({ data }: MessageEvent<Answer>) => {
+      this.watch();
+      if ("alive" in data) return;
       const call = this.waiting.get(data.id);
       this.waiting.delete(data.id);
+      this.watch();
       if ("error" in data) call?.reject(new Error(data.error));
       else call?.resolve(data.result as never);
     };
     this.worker.onerror = (event) => {
       event.preventDefault();
-      this.waiting.forEach((call) => call.reject(new Error(`the engine stopped: ${event.message}`)));
-      this.waiting.clear();
+      this.fail(`the engine stopped: ${event.message}`);
     };
+  }
+
+  private fail(message: string): void {
+    this.worker.terminate();
+    this.waiting.forEach((call) => call.reject(new Error(message)));
+    this.waiting.clear();
+  }
+
+  private watch(): void {
+    clearTimeout(this.watchdog);
+    if (this.limited && this.waiting.size)
+      this.watchdog = setTimeout(() => this.fail(`step() did not return within ${LAW_MS / 1000} s`), LAW_MS);
   }
 
   private call<T>(call: Call): Promise<T> {
@@ -36,11 +56,17 @@ export class Engine {
     return new Promise<T>((resolve, reject) => {
       this.waiting.set(id, { resolve, reject });
       this.worker.postMessage({ id, call });
+      this.watch();
     });
   }
 
-  async load(scenario: string, aqm: string, seed: number, until_ns: number): Promise<Loaded> {
-    return this.call({ kind: "load", module: await engineModule(), scenario, aqm, seed, until_ns });
+  async load(setup: Setup): Promise<Loaded> {
+    this.limited = setup.aqm.split(":")[0] === "own";
+    return this.call({ kind: "load", module: await engineModule(), setup });
+  }
+
+  show(link: string): Promise<void> {
+    return this.call({ kind: "show", link });
   }
 
   advance(until_ns: number, want: Want): Promise<Look> {
@@ -56,6 +82,7 @@ export class Engine {
   }
 
   close(): void {
+    clearTimeout(this.watchdog);
     this.worker.terminate();
   }
 }

@@ -1,10 +1,23 @@
 // Messages between the page and a worker. Each request has a number, and its answer carries it back.
 
 export type Call =
-  | { kind: "load"; module: WebAssembly.Module; scenario: string; aqm: string; seed: number; until_ns: number }
+  | { kind: "load"; module: WebAssembly.Module; setup: Setup }
+  | { kind: "show"; link: string }
   | { kind: "advance"; until_ns: number; want: Want }
   | { kind: "push"; event: string }
   | { kind: "scenario" };
+
+/** What a run begins with. */
+export interface Setup {
+  /** Text of the scenario. */
+  scenario: string;
+  /** Dotted keys and their values in turn, which change the scenario. */
+  changes: string[];
+  aqm: string;
+  seed: number;
+  /** Code of the law `own`. */
+  law: string;
+}
 
 /** Parts of a look that cost something. */
 export interface Want {
@@ -16,6 +29,13 @@ export interface Want {
 export interface Loaded {
   target_pkts: number | undefined;
   end_ns: number;
+  rate_bps: number;
+  links: string[];
+  groups: string[];
+  /** For each group its flows, and how many of them run at the start. */
+  counts: Uint32Array;
+  /** Number of the group of each flow. */
+  groupsOfFlows: Uint32Array;
 }
 
 /** State of one run after an advance. */
@@ -39,4 +59,5 @@ export interface Request {
   call: Call;
 }
 
-export type Answer = { id: number; result: unknown } | { id: number; error: string };
+/** `alive`: a law of the page is still being called. */
+export type Answer = { id: number; result: unknown } | { id: number; error: string } | { alive: true };

@@ -1,6 +1,7 @@
 // The worker of one AQM: a run of the packet engine, stepped by requests of the page.
 
 import { Run, initSync } from "../wasm/aqumen_web.js";
+import { prepare } from "./law";
 import type { Answer, Call, Loaded, Look, Request, Want } from "./protocol";
 
 let run: Run | undefined;
@@ -27,13 +28,26 @@ function handle(call: Call): Loaded | Look | string | undefined {
   switch (call.kind) {
     case "load": {
       initSync({ module: call.module });
-      const begun = new Run(call.scenario, call.aqm, call.seed);
+      const { scenario, changes, aqm, seed, law } = call.setup;
+      prepare(law);
+      const begun = new Run(scenario, changes, aqm, seed);
       run?.free();
       run = begun;
       sent = 0;
-      if (call.until_ns > 0) run.advance(call.until_ns);
-      return { target_pkts: run.target_pkts(), end_ns: run.end_ns() };
+      return {
+        target_pkts: run.target_pkts(),
+        end_ns: run.end_ns(),
+        rate_bps: run.rate_bps(),
+        links: run.links(),
+        groups: run.groups(),
+        counts: run.counts(),
+        groupsOfFlows: run.groups_of_flows(),
+      };
     }
+    case "show":
+      current().show(call.link);
+      sent = 0;
+      return undefined;
     case "advance":
       return look(current().advance(call.until_ns), call.want);
     case "push":

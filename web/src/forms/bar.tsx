@@ -2,13 +2,16 @@
 
 import { useEffect } from "preact/hooks";
 import { FASTEST, type Playground } from "../playground";
+import { PRESETS } from "../presets";
 
-const SPEEDS = [0.01, 0.1, 0.5, 1, 2, 5, 20, 100, FASTEST];
+const SPEEDS = [0.001, 0.01, 0.1, 0.5, 1, 2, 5, 20, 100, FASTEST];
 
 const speedName = (speed: number) => (speed === FASTEST ? "as fast as possible" : `${speed} ×`);
 
 export function Bar({ playground }: { playground: Playground }) {
-  const { playing, over, speed, now_ns, settings } = playground;
+  const { playing, over, now_ns, settings } = playground;
+  const { speed } = settings;
+  const speeds = SPEEDS.includes(speed) ? SPEEDS : [speed, ...SPEEDS].sort((a, b) => a - b);
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;
@@ -37,9 +40,24 @@ export function Bar({ playground }: { playground: Playground }) {
         </button>
       </div>
       <label>
+        Preset{" "}
+        <select name="preset" onChange={(event) => void playground.preset(event.currentTarget.value)}>
+          {settings.preset === "" && <option selected>{playground.file?.name}</option>}
+          {(["Networks", "Papers"] as const).map((group) => (
+            <optgroup label={group}>
+              {PRESETS.filter((preset) => preset.group === group).map((preset) => (
+                <option value={preset.name} selected={preset.name === settings.preset}>
+                  {preset.title}
+                </option>
+              ))}
+            </optgroup>
+          ))}
+        </select>
+      </label>
+      <label>
         Speed{" "}
-        <select name="speed" onChange={(event) => playground.setSpeed(SPEEDS[event.currentTarget.selectedIndex])}>
-          {SPEEDS.map((value) => (
+        <select name="speed" onChange={(event) => playground.setSpeed(speeds[event.currentTarget.selectedIndex])}>
+          {speeds.map((value) => (
             <option selected={value === speed}>{speedName(value)}</option>
           ))}
         </select>
@@ -54,10 +72,7 @@ export function Bar({ playground }: { playground: Playground }) {
           value={settings.seed}
           onChange={(event) => {
             const seed = Number(event.currentTarget.value);
-            if (Number.isInteger(seed) && seed >= 0 && seed <= 4294967295) {
-              playground.settings = { ...playground.settings, seed };
-              void playground.reset();
-            }
+            if (Number.isInteger(seed) && seed >= 0 && seed <= 4294967295) void playground.begin_with({ seed });
           }}
         />
       </label>

@@ -44,9 +44,16 @@ function change(playground: Playground, key: keyof Settings, value: Settings[key
   if ((LIVE_KEYS as readonly string[]).includes(key) && playground.now_ns > 0) {
     void playground.change(key as LiveKey, value as number);
   } else {
-    playground.settings = { ...playground.settings, [key]: value };
-    void playground.reset();
+    void playground.begin_with({ [key]: value });
   }
+}
+
+/** Values of a slider: those of its list that the scenario can have, and the present one. */
+function positions(playground: Playground, { key, values }: Slider): number[] {
+  const value = playground.settings[key] as number;
+  const most = key === "flows" ? (playground.groups.find((group) => group.name === playground.settings.group)?.count ?? value) : Infinity;
+  const near = key === "rate_mbit" && playground.file ? [0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1, 1.2, 1.5, 2, 3].map((x) => +(x * playground.rate0_mbit).toPrecision(3)) : values;
+  return [...new Set([...near.filter((other) => other <= most), value])].sort((a, b) => a - b);
 }
 
 function note(key: keyof Settings, settings: Settings): string {
@@ -56,10 +63,12 @@ function note(key: keyof Settings, settings: Settings): string {
 }
 
 function SliderRow({ playground, slider }: { playground: Playground; slider: Slider }) {
-  const { key, label, unit, values } = slider;
+  const { key, label, unit } = slider;
+  const values = positions(playground, slider);
   const value = playground.settings[key] as number;
   const live = (LIVE_KEYS as readonly string[]).includes(key);
-  const text = `${value} ${unit}${note(key, playground.settings)}`;
+  const shown = +value.toPrecision(4);
+  const text = `${shown} ${unit}${note(key, playground.settings)}`;
   return (
     <div class="slider">
       <label for={key}>{label}</label>
@@ -86,15 +95,37 @@ export function NetworkForm({ playground }: { playground: Playground }) {
     <>
       <fieldset>
         <legend>While it runs</legend>
+        {playground.links.length > 1 && (
+          <label class="row">
+            <span>Link</span>
+            <select name="link" onChange={(event) => void playground.show(event.currentTarget.value)}>
+              {playground.links.map((link) => (
+                <option selected={link === playground.shown}>{link}</option>
+              ))}
+            </select>
+          </label>
+        )}
         {live.map((slider) => (
           <SliderRow key={slider.key} playground={playground} slider={slider} />
         ))}
       </fieldset>
+      {playground.file ? (
+        <p class="soft">
+          The network is that of the file: <em>{playground.file.name}</em>. The flows are those of the group {settings.group}.
+        </p>
+      ) : (
       <fieldset>
         <legend>From the start</legend>
         {SLIDERS.filter((slider) => !live.includes(slider)).map((slider) => (
           <SliderRow key={slider.key} playground={playground} slider={slider} />
         ))}
+        <label class="row">
+          <span>Topology</span>
+          <select name="topology" onChange={(event) => change(playground, "topology", event.currentTarget.value as Settings["topology"])}>
+            <option value="dumbbell" selected={settings.topology === "dumbbell"}>one bottleneck</option>
+            <option value="parking-lot" selected={settings.topology === "parking-lot"}>three bottlenecks in a row</option>
+          </select>
+        </label>
         <label class="row">
           <span>Transport</span>
           <select name="transport" onChange={(event) => change(playground, "transport", event.currentTarget.value)}>
@@ -110,6 +141,7 @@ export function NetworkForm({ playground }: { playground: Playground }) {
           <span>ECN: packets are marked, not dropped</span>
         </label>
       </fieldset>
+      )}
     </>
   );
 }
@@ -118,10 +150,7 @@ const AQMS_MAX = 4;
 
 export function AqmForm({ playground }: { playground: Playground }) {
   const { settings, entries } = playground;
-  const set = (aqms: string[]) => {
-    playground.settings = { ...playground.settings, aqms };
-    void playground.reset();
-  };
+  const set = (aqms: string[]) => void playground.begin_with({ aqms });
   return (
     <fieldset>
       <legend>AQMs</legend>

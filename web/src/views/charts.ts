@@ -170,17 +170,15 @@ export class WindowChart extends Chart implements View {
     const seen = run.trace.windows.filter((look) => look.t_s >= begin_s);
     const every = Math.max(1, Math.ceil(seen.length / 400));
     const looks = seen.filter((_, i) => i % every === 0);
-    const columns: (number | null)[][] = Array.from({ length: FLOWS_SHOWN }, (_, i) => {
-      // Flows stop from the first one on: the last ones run.
-      return looks.map(({ windows }) => {
-        const flow = windows.length - 1 - i;
-        return i < settings.flows && !Number.isNaN(windows[flow]) ? windows[flow] : null;
-      });
-    });
-    const mean = looks.map(({ windows }) => {
-      const active = windows.subarray(windows.length - settings.flows);
-      return active.reduce((sum, window) => sum + window, 0) / active.length;
-    });
+    // Flows stop from the first one on: the last ones run.
+    const all = this.playground.sliderFlows();
+    const count = this.playground.groups.find((group) => group.name === settings.group)?.count ?? all.length;
+    // A flow of several connections has a window for each.
+    const flows = all.slice(-settings.flows * (all.length / count)).reverse();
+    const shown = Array.from({ length: FLOWS_SHOWN }, (_, i) => flows[i]);
+    const finite = (x: number | undefined) => (x === undefined || Number.isNaN(x) ? null : x);
+    const columns: (number | null)[][] = shown.map((flow) => looks.map(({ windows }) => finite(windows[flow])));
+    const mean = looks.map(({ windows }) => finite(flows.reduce((sum, flow) => sum + windows[flow], 0) / flows.length));
     const data = [looks.map((look) => look.t_s), ...columns, mean];
     this.plot.batch(() => {
       this.plot.setData(data as uPlot.AlignedData, false);

@@ -1,0 +1,38 @@
+"""`aqumen studio`: the playground in a browser on this machine, with the results of a comparison."""
+
+from __future__ import annotations
+
+import contextlib
+import webbrowser
+from pathlib import Path
+
+import click
+
+from aqumen import studio as page
+from aqumen.cli import talk
+from aqumen.cli.options import PATH
+
+__all__ = ["studio"]
+
+
+@click.command()
+@click.argument("folder", required=False, type=PATH, metavar="[DIR]")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="TCP port; 0: any free one."
+)
+@click.option("--open", "open_", is_flag=True, help="Open the page in the browser.")
+def studio(folder: Path | None, port: int, open_: bool) -> int:
+    """Serve the playground to a browser on this machine, until Ctrl-C.
+
+    With DIR, a folder that `aqumen compare --out` wrote, the page lists its runs and repeats the chosen one live, with
+    the same bits.
+    """
+    results = None if folder is None else page.read_results(folder)
+    with page.server(port, results) as server:
+        address = f"http://127.0.0.1:{server.server_port}/" + ("?results" if results else "")
+        talk.say(f"The playground: {address} (Ctrl-C ends it)")
+        if open_:
+            webbrowser.open(address)
+        with contextlib.suppress(KeyboardInterrupt):
+            server.serve_forever()
+    return 0
