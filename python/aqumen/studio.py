@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from aqumen._files import json_text
-from aqumen._store import file_name
+from aqumen._store import Digests, Store
 from aqumen.errors import Error, ScenarioError
+from aqumen.scenario import Scenario
 
 __all__ = ["Results", "page_folder", "read_results", "server"]
 
@@ -66,22 +67,23 @@ def read_results(folder: Path) -> Results:
         raise ScenarioError(f"{folder}: compare.json cannot be read: {error!r}") from None
     if compared.get("engine") != "packet":
         raise ScenarioError(f"{folder}: runs of the engine {compared.get('engine')}; the page repeats those of packet")
-    runs = [run for aqm in aqms for run in _runs(folder / "runs", aqm)]
+    runs = [run for aqm in aqms for run in _runs(folder, aqm)]
     if not runs:
-        raise ScenarioError(f"{folder}: no finished run")
+        raise ScenarioError(f"{folder}: no finished run of this version of the engine; repeat aqumen compare --out")
     return {"name": str(compared["scenario"]), "scenario": scenario, "runs": runs}
 
 
 def _runs(folder: Path, aqm: str) -> Iterator[dict[str, Any]]:
+    store = Store(folder, write=False)
+    digests = Digests(Scenario.load(folder / "scenario.toml"), "packet")
     # Seeds of a comparison are 1 to N.
     seed = 1
-    while (path := folder / file_name((aqm, seed))).is_file():
+    while (record := store.get(digests.of((aqm, seed)))) is not None:
         try:
-            links = json.loads(path.read_bytes())["links"]
-            windows = next(iter(links.values()))
+            windows = next(iter(json.loads(record)["run"]["links"].values()))
             metrics = windows.get("steady", windows["all"])
-        except (OSError, ValueError, KeyError, AttributeError, StopIteration) as error:
-            raise ScenarioError(f"{path}: cannot be read: {error!r}") from None
+        except (ValueError, KeyError, AttributeError, StopIteration) as error:
+            raise ScenarioError(f"{folder}: {aqm}, seed {seed}: cannot be read: {error!r}") from None
         yield {"aqm": aqm, "seed": seed, "metrics": {key: metrics.get(key) for key in METRICS}}
         seed += 1
 

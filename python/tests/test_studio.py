@@ -1,6 +1,5 @@
 """`aqumen studio`: results that it reads, and the server."""
 
-import json
 import threading
 import urllib.error
 import urllib.request
@@ -64,8 +63,8 @@ def test_runs_of_a_comparison_are_read_with_their_specs_seeds_and_metrics(compar
         ("codel", 1),
         ("codel", 2),
     ]
-    run = json.loads((comparison / "runs" / "codel-2.json").read_text())
-    assert results["runs"][3]["metrics"]["queue_mean_pkts"] == run["links"]["bottleneck"]["steady"]["queue_mean_pkts"]
+    run = aqumen.run(aqumen.Scenario.parse(results["scenario"]), "codel", seed=2)
+    assert results["runs"][3]["metrics"]["queue_mean_pkts"] == run.links["bottleneck"]["steady"].queue_mean_pkts
     assert aqumen.Scenario.parse(results["scenario"]).name == results["name"] == "small"
 
 
