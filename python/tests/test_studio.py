@@ -64,7 +64,7 @@ def test_runs_of_a_comparison_are_read_with_their_specs_seeds_and_metrics(compar
         ("codel", 2),
     ]
     run = aqumen.run(aqumen.Scenario.parse(results["scenario"]), "codel", seed=2)
-    assert results["runs"][3]["metrics"]["queue_mean_pkts"] == run.links["bottleneck"]["steady"].queue_mean_pkts
+    assert results["runs"][3]["metrics"]["queue_mean_pkts"] == run.link("bottleneck", "steady")["queue_mean_pkts"]
     assert aqumen.Scenario.parse(results["scenario"]).name == results["name"] == "small"
 
 
