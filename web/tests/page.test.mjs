@@ -105,3 +105,18 @@ test("an AQM that does not exist is refused in one line, and the next choice wor
   assert.equal(await page.evaluate(() => window.playground.now_ns), 1e9);
   await context.close();
 });
+
+for (const [width, colorScheme] of [[1280, "light"], [400, "dark"]]) {
+  test(`at ${width} px, ${colorScheme}, axe finds nothing and nothing is wider than the window`, async () => {
+    const { page, context } = await open(browser, server.url, { viewport: { width, height: 900 }, colorScheme });
+    await runTo(page, 2);
+    for (const summary of await page.locator("summary").all()) await summary.click();
+    await page.getByLabel("Code of the law").waitFor();
+    await page.addScriptTag({ path: new URL("../../python/tests/vendor/axe.min.js", import.meta.url).pathname });
+    const rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
+    const found = await page.evaluate(async (runOnly) => (await axe.run(document, { runOnly })).violations.map((rule) => [rule.id, rule.nodes[0].html]), rules);
+    assert.deepEqual(found, []);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth));
+    await context.close();
+  });
+}

@@ -32,6 +32,7 @@ export class Editor {
         basicSetup,
         javascript(),
         markedLine,
+        EditorView.lineWrapping,
         EditorView.contentAttributes.of({ "aria-label": "Code of the law" }),
         EditorView.updateListener.of((update) => update.docChanged && changed(update.state.doc.toString())),
       ],
