@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from aqumen.session import Session, what_if
     from aqumen.study import Rows, Study, open
     from aqumen.topology import Dumbbell, Event, Flows, Transport
+    from aqumen.verification import Verification, verify
 
 __all__ = [
     "Cancelled",
@@ -57,6 +58,7 @@ __all__ = [
     "TrafficSource",
     "Transient",
     "Transport",
+    "Verification",
     "__version__",
     "aqms",
     "compare",
@@ -66,6 +68,7 @@ __all__ = [
     "open",
     "robust_pi",
     "run",
+    "verify",
     "what_if",
 ]
 
@@ -83,6 +86,7 @@ _HOMES = {
     "study": ("Rows", "Study", "open"),
     "topology": ("Dumbbell", "Event", "Flows", "Transport"),
     "explain.transient": ("Transient",),
+    "verification": ("Verification", "verify"),
 }
 
 

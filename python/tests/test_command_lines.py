@@ -35,6 +35,7 @@ DEFAULTS = {
         **{"--duration": "120s", "--seeds": 5, "--device": "eth0"},
     },
     "calibrate": {"--aqm": "droptail", "--seeds": 3, "--window": "steady"},
+    "tune": {"--margin": 0.5, "--excite": "prbs", "--seeds": 3},
     "design": {"--packet": "1000B", "--model": "hollot", "--kind": "nyquist"},
     "map": {"--packet": "1000B", "--model": "hollot", "--show": "gain_margin"},
     "robust": {"--packet": "1000B", "--model": "hollot", "--aim": "speed", "--margin": 0.5},
@@ -49,18 +50,20 @@ SEVERAL = {
     **{key: {"--aqm", "--senders", "--weigh"} for key in ("uplink", "datacenter", "cell")},
     "reproduce": {"--aqm"},
     "calibrate": {"--set"},
+    "tune": {"--set"},
     "design": {"--aqm-from"},
     **{key: {"--over", "--aqm-from"} for key in ("map", "robust")},
     "mmpp": {"--set"},
     "replay": {"--aqm", "--aqm-from"},
     "validate": {"--cell"},
 }
-REQUIRED = {"uplink": {"--down", "--up"}, "calibrate": {"--group", "--loss"}}
+REQUIRED = {"uplink": {"--down", "--up"}, "calibrate": {"--group", "--loss"}, "tune": {"--aqm"}}
 FLAGS = {
     **{key: {"--theory", "--force", "--wide", "--json"} for key in ("run", "compare")},
     **{key: {"--print", "--wide", "--json"} for key in ("uplink", "datacenter", "cell")},
     "reproduce": {"--quick", "--record", "--json"},
     "calibrate": {"--json"},
+    "tune": {"--loop", "--json"},
     **{"design": {"--json"}, "map": {"--cycles", "--json"}, "robust": {"--json"}},
     "mmpp": {"--simulate", "--wide", "--json"},
     "replay": {"--wide", "--json"},
@@ -373,7 +376,7 @@ def test_a_slip_is_told_before_anything_is_done(args, told, capsys, monkeypatch,
     assert list(tmp_path.iterdir()) == []
 
 
-REQUIRED = {"uplink": {"--down", "--up"}, "calibrate": {"--group", "--loss"}}
+REQUIRED = {"uplink": {"--down", "--up"}, "calibrate": {"--group", "--loss"}, "tune": {"--aqm"}}
 
 
 @pytest.mark.parametrize("verb", GROUP.list_commands(CONTEXT))

@@ -207,6 +207,11 @@ def test_pictures_have_their_marks(plant):
         loop.plot("nichols")
 
 
+def test_a_scenario_longer_than_the_experiment_keeps_its_windows():
+    found = aqumen.identify(linux_network().set("duration", "120s"), "pi", duration_s=20, amplitude=0.01)
+    assert found.records[0].t_s[-1] > 100.0
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

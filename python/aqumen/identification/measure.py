@@ -153,15 +153,19 @@ class _Task:
         if amplitude is None:
             amplitude = 0.25 * self._mean(begin)
         settings = self._settings(amplitude, begin)
-        scenario = self.scenario.set("duration", f"{begin + length_s:.6f}s")
+        scenario = self._until(begin + length_s)
         law, made = excited(scenario, self.spec, **settings)
         finished = run(scenario, law, self.seed, on_progress=lambda part: self.told(done + (1.0 - done) * part))
         del finished
         return max(made, key=lambda each: len(each.samples)).record()
 
+    def _until(self, end_s: float) -> Scenario:
+        """Scenario prolonged to `end_s`; its own windows and events stay inside."""
+        return self.scenario.set("duration", f"{max(end_s, self.network.duration_s):.9g}s")
+
     def _mean(self, begin: float) -> float:
         """Distance of the mean probability from 0 or 1 in a run without excitation."""
-        scenario = self.scenario.set("duration", f"{begin + 200.0 * self.rtt_s:.6f}s")
+        scenario = self._until(begin + 200.0 * self.rtt_s)
         law, made = excited(scenario, self.spec, begin_s=begin)
         run(scenario, law, self.seed)
         mean = float(max(made, key=lambda each: len(each.samples)).record().probability.mean())

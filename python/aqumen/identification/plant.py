@@ -18,7 +18,7 @@ from aqumen.errors import ScenarioError, optional
 from aqumen.identification.excited import Floats, Record
 from aqumen.identification.fits import Complexes, Model
 from aqumen.identification.spectra import Spectrum
-from aqumen.theory.loop import from_control
+from aqumen.theory.loop import Loop, from_control
 from aqumen.view.identified import plot_loop
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from aqumen.custom import CustomClass
     from aqumen.identification.network import Network
     from aqumen.scenario import Scenario
-    from aqumen.theory.loop import Loop
 
 __all__ = ["Controller", "IdentifiedLoop", "Plant", "RobustPi", "robust_pi"]
 
@@ -368,6 +367,15 @@ class IdentifiedLoop:
         # y(t) = (2/pi) integral of Re T(jw) sin(wt)/w dw, for a stable loop.
         y = np.array([2 / np.pi * np.trapezoid(real * x * np.sinc(w * x / np.pi), w) for x in t])
         return t, y
+
+    def theory(self) -> Loop | None:
+        """Return theory's loop of the AQM for the scenario's nominal network with Reno senders; `None` where theory has
+        none.
+        """
+        try:
+            return Loop(_core.analyse(self.plant.scenario.core, self.aqm, False, "ecn"))
+        except _core.ScenarioError:
+            return None
 
     def to_control(self) -> tuple[Any, Any, Any]:
         """Return plant, controller and loop for python-control as interpolated frequency responses."""
