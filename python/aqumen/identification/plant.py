@@ -514,7 +514,9 @@ class RobustPi:
 def robust_pi(
     plants: Plant | Sequence[Plant], *, modulus_margin: float = 0.5, period_s: float | None = None
 ) -> RobustPi:
-    """Return the PI with the highest crossover in the worst plant that keeps a modulus margin in all.
+    """Return the PI with the highest integral gain that keeps a modulus margin in all plants.
+
+    The integral of the error after a disturbance is then least (Åström and Hägglund, Advanced PID Control).
 
     Args:
         plants: One plant, or several: operating points, seeds, networks.
@@ -533,8 +535,8 @@ def robust_pi(
     shortest = min(plant.rtt_s for plant in plants)
     for zero in np.geomspace(0.05, 2.0, 24) / shortest:
         found = _fastest(plants, float(zero), period, modulus_margin)
-        if found is not None and (best is None or found.slowest_crossover_rad_s > best[0]):
-            best = found.slowest_crossover_rad_s, found
+        if found is not None and (best is None or found.a - found.b > best[0]):
+            best = found.a - found.b, found
     if best is None:
         raise ScenarioError(f"no PI keeps a modulus margin of {modulus_margin} in all plants")
     return best[1]
