@@ -81,7 +81,22 @@ disciplines! {
 /// Settings that assign packets to queues, and cannot change while packets wait.
 const FIXED: [&str; 3] = ["queues", "isolation", "tins"];
 
+/// Work on a discipline of any type.
+pub trait QdiscVisitor {
+    /// Result of the work.
+    type Output;
+
+    /// Does the work.
+    fn visit(self, qdisc: &mut impl Qdisc) -> Self::Output;
+}
+
 impl AnyQdisc {
+    /// Calls `visitor` with the inner discipline, whose type it knows: one match for a series of calls.
+    #[inline]
+    pub fn visit<V: QdiscVisitor>(&mut self, visitor: V) -> V::Output {
+        each!(self, qdisc => visitor.visit(qdisc))
+    }
+
     /// One queue with `aqm` and capacity `limit`.
     pub fn fifo(aqm: AnyAqm, limit: Limit) -> Self {
         AnyQdisc::Fifo(Fifo::new(aqm, limit))

@@ -111,7 +111,7 @@ mod transfer;
 pub use algorithm::{Algorithm, Profile, QueueKind};
 pub use anti_windup::{AntiWindup, AntiWindupLaw};
 pub use any_aqm::AnyAqm;
-pub use any_qdisc::AnyQdisc;
+pub use any_qdisc::{AnyQdisc, QdiscVisitor};
 pub use catalogue::{Catalogue, NameTakenError};
 pub use classics::ared::{AdaptiveRed, AdaptiveRedLaw, Ared, FloydRule, MaxPRule};
 pub use classics::ared_feng::{AredFeng, FengRule};

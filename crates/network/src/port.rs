@@ -24,7 +24,7 @@ pub use common::Arrival;
 use common::meter_of;
 pub use fifo::FifoPort;
 pub use plain::PlainPort;
-pub use served::{SentPacket, ServedPort};
+pub use served::{SentPacket, ServedPort, Server, ServerWork};
 
 /// A port of any kind, for packets or handles `P`.
 #[derive(Clone)]

@@ -2,7 +2,7 @@
 //! transmission costs an event.
 
 use aqumen_aqm::AnyQdisc;
-use aqumen_aqm::{Backlog, DropReason, Fates, Handle, Qdisc, Totals, Value};
+use aqumen_aqm::{Backlog, DropReason, Fates, Handle, Qdisc, QdiscVisitor, Totals, Value};
 use aqumen_result::Meter;
 use aqumen_scenario::Link;
 use aqumen_scenario::streams::{Kind, Stream};
@@ -21,7 +21,7 @@ pub struct ServedPort<P> {
 
 /// Everything in a port but its discipline.
 #[derive(Clone)]
-struct Server<P> {
+pub struct Server<P> {
     rng: Stream,
     transmitter: Transmitter,
     packets: Packets<P>,
@@ -94,19 +94,36 @@ impl<P: WirePacket + Copy> ServedPort<P> {
     #[inline]
     pub fn arrive(&mut self, now: u64, packet: P, who: &Identity, dropped: &mut Vec<(P, DropReason)>) -> Arrival {
         // One match per call: a single queue is monomorphised.
-        match &mut self.qdisc {
-            AnyQdisc::Fifo(queue) => self.server.arrive(queue, now, packet, who, dropped),
-            queues => self.server.arrive(queues, now, packet, who, dropped),
-        }
+        let arrival = match &mut self.qdisc {
+            AnyQdisc::Fifo(queue) => self.server.arrive(queue, now, packet, who),
+            queues => self.server.arrive(queues, now, packet, who),
+        };
+        self.server.release_dropped(now, |packet, reason| dropped.push((packet, reason)));
+        arrival
     }
 
     /// Ends the current transmission, or the wait for the link. Returns the packet sent, and the time of the next call.
     #[inline]
     pub fn finish(&mut self, now: u64, dropped: &mut Vec<(P, DropReason)>) -> (Option<SentPacket<P>>, Option<u64>) {
-        match &mut self.qdisc {
-            AnyQdisc::Fifo(queue) => self.server.finish(queue, now, dropped),
-            queues => self.server.finish(queues, now, dropped),
+        let finished = match &mut self.qdisc {
+            AnyQdisc::Fifo(queue) => self.server.finish(queue, now),
+            queues => self.server.finish(queues, now),
+        };
+        self.server.release_dropped(now, |packet, reason| dropped.push((packet, reason)));
+        finished
+    }
+
+    /// Calls `work` on the server and the discipline, whose type it knows: one match for a series of calls.
+    #[inline]
+    pub fn with_discipline<W: ServerWork<P>>(&mut self, work: W) -> W::Output {
+        struct Visit<'s, P, W>(&'s mut Server<P>, W);
+        impl<P, W: ServerWork<P>> QdiscVisitor for Visit<'_, P, W> {
+            type Output = W::Output;
+            fn visit(self, qdisc: &mut impl Qdisc) -> W::Output {
+                self.1.run(self.0, qdisc)
+            }
         }
+        self.qdisc.visit(Visit(&mut self.server, work))
     }
 
     pub(crate) fn next_timer(&self) -> Option<u64> {
@@ -198,16 +215,19 @@ impl<P: WirePacket + Copy> ServedPort<P> {
     }
 }
 
+/// Work on the server and the discipline of a port, compiled for each discipline.
+pub trait ServerWork<P> {
+    /// Result of the work.
+    type Output;
+
+    /// Does the work.
+    fn run(self, server: &mut Server<P>, qdisc: &mut impl Qdisc) -> Self::Output;
+}
+
 impl<P: WirePacket + Copy> Server<P> {
-    /// Lets `packet` arrive. Packets that are dropped for it, or `packet` itself, go to `dropped`.
-    fn arrive(
-        &mut self,
-        qdisc: &mut impl Qdisc,
-        now: u64,
-        packet: P,
-        who: &Identity,
-        dropped: &mut Vec<(P, DropReason)>,
-    ) -> Arrival {
+    /// Lets `packet` arrive; [`release_dropped`](Self::release_dropped) follows.
+    #[inline(always)]
+    pub fn arrive(&mut self, qdisc: &mut impl Qdisc, now: u64, packet: P, who: &Identity) -> Arrival {
         self.account(qdisc, now);
         self.announce_rate(qdisc, now);
         let metadata = who.metadata(&packet);
@@ -217,19 +237,15 @@ impl<P: WirePacket + Copy> Server<P> {
         qdisc.enqueue(handle, &metadata, instant(now), &mut self.rng, &mut self.packets);
         // A packet dropped at an idle link leaves the link idle.
         let idle = self.serving.is_none() && self.opens.is_none() && qdisc.backlog().packets > 0;
-        let busy_until = if idle { self.serve(qdisc, now) } else { None };
+        let busy_until = if idle { self.serve_rarely(qdisc, now) } else { None };
         let refused = self.packets.dropped.iter().any(|(other, _)| *other == handle);
-        self.release_dropped(now, dropped);
         if refused { Arrival::Dropped } else { Arrival::Waits { busy_until } }
     }
 
-    /// Ends the current transmission, or the wait for the link. Returns the packet sent, and the time of the next call.
-    fn finish(
-        &mut self,
-        qdisc: &mut impl Qdisc,
-        now: u64,
-        dropped: &mut Vec<(P, DropReason)>,
-    ) -> (Option<SentPacket<P>>, Option<u64>) {
+    /// Ends the current transmission, or the wait for the link. Returns the packet sent, and the time of the next call;
+    /// [`release_dropped`](Self::release_dropped) follows.
+    #[inline(always)]
+    pub fn finish(&mut self, qdisc: &mut impl Qdisc, now: u64) -> (Option<SentPacket<P>>, Option<u64>) {
         self.opens = None;
         self.announce_rate(qdisc, now);
         let sent = self.serving.take().map(|Serving { handle, booking, airtime }| {
@@ -241,7 +257,6 @@ impl<P: WirePacket + Copy> Server<P> {
             SentPacket { packet: self.packets.release(handle), start: booking.start, reach }
         });
         let busy_until = self.serve(qdisc, now);
-        self.release_dropped(now, dropped);
         (sent, busy_until)
     }
 
@@ -253,7 +268,14 @@ impl<P: WirePacket + Copy> Server<P> {
         }
     }
 
+    /// [`serve`](Self::serve), not inlined.
+    #[inline(never)]
+    fn serve_rarely(&mut self, qdisc: &mut impl Qdisc, now: u64) -> Option<u64> {
+        self.serve(qdisc, now)
+    }
+
     /// Takes the next packet for transmission. Returns its end, or the time at which the link takes packets again.
+    #[inline(always)]
     fn serve(&mut self, qdisc: &mut impl Qdisc, now: u64) -> Option<u64> {
         self.account(qdisc, now);
         if self.transmitter.line.is_some() && qdisc.backlog().packets > 0 {
@@ -273,26 +295,27 @@ impl<P: WirePacket + Copy> Server<P> {
         Some(booking.end)
     }
 
-    /// Moves the packets dropped in the current call, at `now`, to `to`.
-    #[inline]
-    fn release_dropped(&mut self, now: u64, to: &mut Vec<(P, DropReason)>) {
+    /// Hands the packets dropped in the last call, at `now`, to `to`.
+    #[inline(always)]
+    pub fn release_dropped(&mut self, now: u64, to: impl FnMut(P, DropReason)) {
         if !self.packets.dropped.is_empty() {
             self.release_all(now, to);
         }
     }
 
     #[inline(never)]
-    fn release_all(&mut self, now: u64, to: &mut Vec<(P, DropReason)>) {
+    fn release_all(&mut self, now: u64, mut to: impl FnMut(P, DropReason)) {
         if let Some(meter) = &mut self.meter {
             let lost = self.packets.dropped.iter().map(|(handle, _)| &self.packets.slots[*handle as usize]);
             lost.for_each(|packet| meter.lost(packet.number, now, packet.flow));
         }
         while let Some((handle, reason)) = self.packets.dropped.pop() {
-            to.push((self.packets.release(handle), reason));
+            to(self.packets.release(handle), reason);
         }
     }
 
     /// Advances the meter to `now`: the queue length was constant until then.
+    #[inline(always)]
     fn account(&mut self, qdisc: &impl Qdisc, now: u64) {
         if let Some(meter) = &mut self.meter {
             meter.advance(now, qdisc.backlog().packets);
@@ -301,6 +324,7 @@ impl<P: WirePacket + Copy> Server<P> {
 }
 
 impl<P: Copy> Packets<P> {
+    #[inline(always)]
     fn keep(&mut self, packet: StoredPacket<P>) -> Handle {
         if let Some(handle) = self.free.pop() {
             self.slots[handle as usize] = packet;
@@ -311,6 +335,7 @@ impl<P: Copy> Packets<P> {
         }
     }
 
+    #[inline(always)]
     fn release(&mut self, handle: Handle) -> P {
         self.free.push(handle);
         self.slots[handle as usize].packet

@@ -3,7 +3,8 @@
 //! At a process with a single port, no packet comes back within the step. All packets of the step therefore go through
 //! the port in one loop, with the timer of its AQM between them.
 
-use aqumen_network::port::{Arrival, FifoPort, PlainPort, Port, ServedPort};
+use aqumen_aqm::Qdisc;
+use aqumen_network::port::{Arrival, FifoPort, PlainPort, Port, SentPacket, ServedPort, Server, ServerWork};
 use aqumen_network::{Identities, Identity};
 
 use super::batch::{Batch, EventKey};
@@ -62,6 +63,52 @@ impl InlinePort for PlainPort {
     }
 
     fn on_timer(&mut self, _now: u64) {}
+}
+
+/// Arrivals and ends of transmission at a served port, up to a limit.
+struct ServedRun<'r, 'd> {
+    dispatcher: &'r mut Dispatcher<'d>,
+    identities: &'r Identities,
+    batch: &'r mut Batch,
+    /// End of the current transmission.
+    service: &'r mut u64,
+    link: u32,
+    /// Priority of the ends of transmission.
+    priority: u32,
+    limit: u64,
+}
+
+impl ServerWork<Event> for ServedRun<'_, '_> {
+    /// Number of events.
+    type Output = u64;
+
+    #[inline(never)]
+    fn run(self, server: &mut Server<Event>, qdisc: &mut impl Qdisc) -> u64 {
+        let ServedRun { dispatcher, identities, batch, service, link, priority, limit } = self;
+        let paths = dispatcher.mailboxes.priorities.paths;
+        let mut done = 0;
+        loop {
+            done += 1;
+            if let Some(event) = batch.take_before(batch.key_at(limit.min(*service))) {
+                let flow = dispatcher.paths.flow_of(event.priority() - paths);
+                let who = identities.packet(flow, event.is_ack());
+                if let Arrival::Waits { busy_until: Some(end) } = server.arrive(qdisc, event.at, event, &who) {
+                    *service = end;
+                }
+                server.release_dropped(event.at, |event, _| dispatcher.discard(&event));
+            } else if *service < limit {
+                let now = *service;
+                let (sent, busy_until) = server.finish(qdisc, now);
+                *service = busy_until.unwrap_or(NEVER);
+                server.release_dropped(now, |event, _| dispatcher.discard(&event));
+                if let Some(sent) = sent {
+                    dispatcher.send_served(link, (now, priority), &sent);
+                }
+            } else {
+                return done - 1;
+            }
+        }
+    }
 }
 
 impl Ports {
@@ -123,31 +170,20 @@ impl Ports {
     }
 
     /// Runs a served port between two timers: arrivals and ends of transmission.
-    #[inline(never)]
     fn run_served(&mut self, dispatcher: &mut Dispatcher<'_>, process: usize, number: u32, until: EventKey) -> u64 {
         let Ports { all, identities, links, services, .. } = self;
         let Port::Served(port) = &mut all[number as usize] else { return 0 };
         let (link, service) = (links[number as usize], &mut services[number as usize]);
-        let (priority, paths) =
-            (dispatcher.mailboxes.priorities.service + number, dispatcher.mailboxes.priorities.paths);
         let here = &mut dispatcher.mailboxes.processes[process];
         // At equal times, ends of transmission and then packets come after all other events.
         let limit = until.min(here.step_end()).0;
-        let mut batch = std::mem::take(&mut here.batch);
-        let mut done = 0;
-        loop {
-            if let Some(event) = batch.take_before(batch.key_at(limit.min(*service))) {
-                let flow = dispatcher.paths.flow_of(event.priority() - paths);
-                if let Some(end) = dispatcher.arrive_at_served(port, &identities.packet(flow, event.is_ack()), &event) {
-                    *service = end;
-                }
-            } else if *service < limit {
-                *service = dispatcher.end_service(port, link, (*service, priority)).unwrap_or(NEVER);
-            } else {
-                break;
-            }
-            done += 1;
+        if here.batch.is_done() && *service >= limit {
+            return 0;
         }
+        let mut batch = std::mem::take(&mut here.batch);
+        let priority = dispatcher.mailboxes.priorities.service + number;
+        let run = ServedRun { dispatcher, identities, batch: &mut batch, service, link, priority, limit };
+        let done = port.with_discipline(run);
         dispatcher.mailboxes.processes[process].batch = batch;
         done
     }
@@ -261,15 +297,21 @@ impl Dispatcher<'_> {
         let (sent, busy_until) = port.finish(key.0, &mut dropped);
         dropped.iter().for_each(|(event, _)| self.discard(event));
         if let Some(sent) = sent {
-            if self.log.is_some() {
-                self.note(key, link, sent.start, sent.packet);
-            }
-            match sent.reach {
-                Some(reach) => self.send_rarely(self.leg_of(&sent.packet) + 1, reach, &sent.packet),
-                None => self.discard(&sent.packet),
-            }
+            self.send_served(link, key, &sent);
         }
         busy_until
+    }
+
+    /// Sends a packet on whose transmission on `link` has ended at `key`.
+    #[inline(always)]
+    fn send_served(&mut self, link: u32, key: EventKey, sent: &SentPacket<Event>) {
+        if self.log.is_some() {
+            self.note(key, link, sent.start, sent.packet);
+        }
+        match sent.reach {
+            Some(reach) => self.send(self.leg_of(&sent.packet) + 1, reach, &sent.packet),
+            None => self.discard(&sent.packet),
+        }
     }
 
     /// Lets a packet arrive at an inline port, and sends it on unless it is dropped.
