@@ -94,6 +94,9 @@ impl AnyQdisc {
     /// Calls `visitor` with the inner discipline, whose type it knows: one match for a series of calls.
     #[inline]
     pub fn visit<V: QdiscVisitor>(&mut self, visitor: V) -> V::Output {
+        if let AnyQdisc::Fifo(queue) = self {
+            return queue.visit(visitor);
+        }
         each!(self, qdisc => visitor.visit(qdisc))
     }
 

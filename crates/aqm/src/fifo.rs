@@ -5,6 +5,8 @@ use core::fmt;
 
 use aqumen_units::{Ecn, Instant, Probability, Span};
 
+use crate::any_aqm::AnyAqm;
+use crate::any_qdisc::QdiscVisitor;
 use crate::{
     Aqm, Backlog, Coin, Cx, Draw, DropReason, Fates, Handle, Hooks, Limit, Packet, Qdisc, QueueView, Totals, Value,
     Verdict,
@@ -310,7 +312,33 @@ impl<A: Aqm> Fifo<A> {
     }
 }
 
+impl Fifo<AnyAqm> {
+    /// Calls `visitor` with the queue; if its algorithm decides at the head, the visitor knows the algorithm's type.
+    pub(crate) fn visit<V: QdiscVisitor>(&mut self, visitor: V) -> V::Output {
+        match *self.aqm() {
+            AnyAqm::Codel(aqm) => self.visit_as(aqm, AnyAqm::Codel, visitor),
+            AnyAqm::Cobalt(aqm) => self.visit_as(aqm, AnyAqm::Cobalt, visitor),
+            _ => visitor.visit(self),
+        }
+    }
+
+    fn visit_as<A: Aqm, V: QdiscVisitor>(&mut self, aqm: A, wrap: fn(A) -> AnyAqm, visitor: V) -> V::Output {
+        let Account { observes_departures, skips_unused_hooks, coin, limit, backlog, totals, .. } = self.account;
+        let mut queue = Fifo {
+            account: Account { aqm, observes_departures, skips_unused_hooks, coin, limit, backlog, totals },
+            waiting: core::mem::take(&mut self.waiting),
+            in_transmission_bytes: self.in_transmission_bytes,
+        };
+        let output = visitor.visit(&mut queue);
+        let Account { aqm, backlog, totals, .. } = queue.account;
+        (self.account.aqm, self.account.backlog, self.account.totals) = (wrap(aqm), backlog, totals);
+        (self.waiting, self.in_transmission_bytes) = (queue.waiting, queue.in_transmission_bytes);
+        output
+    }
+}
+
 impl<A: Aqm> Qdisc for Fifo<A> {
+    #[inline(always)]
     fn enqueue<R: Draw>(&mut self, handle: Handle, packet: &Packet, now: Instant, rng: &mut R, fates: &mut impl Fates) {
         match self.account.arrive(packet, now, rng) {
             Err(reason) => return fates.dropped(handle, reason),
@@ -320,6 +348,7 @@ impl<A: Aqm> Qdisc for Fifo<A> {
         self.waiting.push_back(Waiting { handle, packet: *packet, arrived: now });
     }
 
+    #[inline(always)]
     fn dequeue<R: Draw>(&mut self, now: Instant, rng: &mut R, fates: &mut impl Fates) -> Option<Handle> {
         while let Some(head) = self.waiting.pop_front() {
             match self.account.dequeue_head(&head.packet, now - head.arrived, now, rng) {

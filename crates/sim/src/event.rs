@@ -235,14 +235,16 @@ impl WirePacket for Event {
     /// Acknowledgements with feedback are excluded: filters may not drop them.
     #[inline]
     fn pure_ack(&self) -> Option<PureAck> {
+        if !self.is_ack() {
+            return None;
+        }
         let sack = match self.table_entry() {
             None => SackDigest::NONE,
             Some(TableEntry::Ack(_)) if self.stamp != 0 => SackDigest::from_bits(self.stamp as u16),
             Some(_) => return None,
         };
         let connection = (self.generation() >> GENERATION.trailing_zeros()) as u8;
-        let shown = || PureAck { connection, number: self.number(), ece: self.flags() & ECE != 0, sack };
-        self.is_ack().then(shown)
+        Some(PureAck { connection, number: self.number(), ece: self.flags() & ECE != 0, sack })
     }
 }
 

@@ -302,7 +302,7 @@ impl<A: Aqm + Clone> FlowQueues<A> {
     }
 
     /// Dequeues the next packet of a queue that its AQM does not drop.
-    #[inline]
+    #[inline(always)]
     fn take<R: Draw>(&mut self, queue: usize, now: Instant, rng: &mut R, fates: &mut impl Fates) -> Option<Waiting> {
         let flow = &mut self.flows[queue];
         while let Some((taken, sojourn)) = self.store.pop(queue, now) {
@@ -352,7 +352,7 @@ impl<A: Aqm + Clone> FlowQueues<A> {
 }
 
 impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
-    #[inline]
+    #[inline(always)]
     fn enqueue<R: Draw>(&mut self, handle: Handle, packet: &Packet, now: Instant, rng: &mut R, fates: &mut impl Fates) {
         self.store.arrive(packet);
         let queue = self.hash.queue(packet.flow_hash, self.flows.len(), rng);
@@ -379,7 +379,7 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue<R: Draw>(&mut self, now: Instant, rng: &mut R, fates: &mut impl Fates) -> Option<Handle> {
         let mut unsuccessful = 0;
         loop {

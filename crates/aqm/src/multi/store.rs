@@ -199,7 +199,7 @@ impl Store {
     }
 
     /// Enqueues the arriving packet.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, queue: usize, handle: Handle, packet: &Packet, now: Instant) {
         self.totals.accepted += 1;
         let chain = &mut self.chains[queue];
@@ -240,7 +240,7 @@ impl Store {
     }
 
     /// Dequeues the packet at the head of a queue; returns it with its sojourn time.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop(&mut self, queue: usize, now: Instant) -> Option<(Waiting, Span)> {
         let waiting = self.unlink(queue, self.chains[queue].head)?;
         let sojourn = now.saturating_since(waiting.arrived);
@@ -248,7 +248,7 @@ impl Store {
         Some((waiting, sojourn))
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlink(&mut self, queue: usize, place: u32) -> Option<Waiting> {
         if place == NONE {
             return None;
@@ -313,6 +313,7 @@ impl Store {
     }
 
     /// Ends the transmission.
+    #[inline]
     pub(crate) fn transmitted(&mut self, duration: Span) {
         self.totals.departures += 1;
         self.totals.departed_bytes += self.in_transmission_bytes as u64;

@@ -293,6 +293,7 @@ impl Default for CodelState {
 impl CodelState {
     /// Verdict on the packet at the head, which waited for `sojourn`, with `backlog_bytes` behind it. After a drop the
     /// host offers the next head at the same time, or calls [`CodelState::on_empty`].
+    #[inline]
     pub fn on_head(
         &mut self,
         params: &CodelParams,
@@ -310,7 +311,7 @@ impl CodelState {
                 self.phase = Phase::Signalling;
                 Verdict::Pass
             }
-            Phase::Quiet if standing => self.enter(params, law, packet, now),
+            Phase::Quiet if standing => self.enter(params, law, packet.ecn, now),
             Phase::Quiet => Verdict::Pass,
             // A packet below the target ends signalling.
             Phase::Signalling | Phase::Dropped if !standing => {
@@ -321,9 +322,9 @@ impl CodelState {
             Phase::Dropped => {
                 self.next = self.next.saturating_add(self.gap(params, law));
                 self.phase = Phase::Signalling;
-                self.signal_if_due(params, law, packet, now)
+                self.signal_if_due(params, law, packet.ecn, now)
             }
-            Phase::Signalling => self.signal_if_due(params, law, packet, now),
+            Phase::Signalling => self.signal_if_due(params, law, packet.ecn, now),
         };
         match params.ce_threshold {
             Some(threshold) if verdict == Verdict::Pass && params.selects(packet) => {
@@ -362,6 +363,7 @@ impl CodelState {
     }
 
     /// RFC 8289 section 5.6 (`dodequeue`): whether the sojourn time has been above the target for an interval.
+    #[inline(always)]
     fn is_standing(
         &mut self,
         params: &CodelParams,
@@ -384,7 +386,8 @@ impl CodelState {
     }
 
     /// RFC 8289 section 5.5: signalling begins with this packet, with the previous count if that was recent.
-    fn enter(&mut self, params: &CodelParams, law: CodelLaw, packet: &Packet, now: Instant) -> Verdict {
+    #[inline(never)]
+    fn enter(&mut self, params: &CodelParams, law: CodelLaw, ecn: Ecn, now: Instant) -> Verdict {
         let needed = self.count.saturating_sub(self.first_count);
         let recent = now.saturating_since(self.next) < law.interval.saturating_mul(MEMORY_INTERVALS);
         if needed > 1 && recent {
@@ -395,18 +398,21 @@ impl CodelState {
         }
         self.first_count = self.count;
         self.next = now.saturating_add(self.gap(params, law));
-        let verdict = Verdict::signal(packet, params.ecn);
+        let verdict = Verdict::signal_to(ecn, params.ecn);
         self.phase = if verdict == Verdict::Mark { Phase::Signalling } else { Phase::Entered };
         verdict
     }
 
-    fn signal_if_due(&mut self, params: &CodelParams, law: CodelLaw, packet: &Packet, now: Instant) -> Verdict {
-        if now < self.next {
-            return Verdict::Pass;
-        }
+    #[inline]
+    fn signal_if_due(&mut self, params: &CodelParams, law: CodelLaw, ecn: Ecn, now: Instant) -> Verdict {
+        if now < self.next { Verdict::Pass } else { self.signal(params, law, ecn, now) }
+    }
+
+    #[inline(never)]
+    fn signal(&mut self, params: &CodelParams, law: CodelLaw, ecn: Ecn, now: Instant) -> Verdict {
         self.count = self.count.saturating_add(1);
         self.step_root();
-        let verdict = Verdict::signal(packet, params.ecn);
+        let verdict = Verdict::signal_to(ecn, params.ecn);
         if verdict == Verdict::Mark {
             let from = if params.from_now { now } else { self.next };
             self.next = from.saturating_add(self.gap(params, law));

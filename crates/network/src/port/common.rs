@@ -33,6 +33,9 @@ pub enum Arrival {
     Dropped,
 }
 
+/// Number of a meter's histogram where it depends on the flow.
+pub(super) const BY_FLOW: u32 = u32::MAX;
+
 /// Builds the queue discipline of `link`.
 pub(super) fn discipline(link: &Link) -> Result<AnyQdisc, Error> {
     let unknown = || Error::UnknownAqm { link: link.name.clone(), aqm: link.aqm.name.clone() };

@@ -8,7 +8,7 @@ use aqumen_scenario::Link;
 use aqumen_scenario::streams::{Kind, Stream};
 use aqumen_units::Span;
 
-use super::common::{Arrival, counts, discipline, instant, meter_of, sent_bits};
+use super::common::{Arrival, BY_FLOW, counts, discipline, instant, meter_of, sent_bits};
 use crate::transmitter::{Booking, Transmitter};
 use crate::{Error, Identity, WirePacket};
 
@@ -30,6 +30,8 @@ pub struct Server<P> {
     /// Time at which the link takes packets again, if packets wait for that.
     opens: Option<u64>,
     meter: Option<Box<Meter>>,
+    /// Histogram of the meter that counts sojourn times; `BY_FLOW` if it depends on the flow.
+    histogram: u32,
 }
 
 /// A packet in transmission.
@@ -82,35 +84,36 @@ impl<P: WirePacket + Copy> ServedPort<P> {
     }
 
     pub(crate) fn separate_groups(&mut self, groups: &[(u32, bool)]) {
-        self.server.meter.iter_mut().for_each(|meter| meter.separate_groups(groups));
+        let server = &mut self.server;
+        server.meter.iter_mut().for_each(|meter| meter.separate_groups(groups));
+        server.histogram = server.meter.as_ref().map_or(0, |meter| meter.only_histogram().unwrap_or(BY_FLOW));
     }
 
     fn new(qdisc: AnyQdisc, rng: Stream, transmitter: Transmitter, meter: Option<Box<Meter>>) -> Self {
         let packets = Packets { slots: Vec::new(), free: Vec::new(), dropped: Vec::new() };
-        ServedPort { qdisc, server: Server { rng, transmitter, packets, serving: None, opens: None, meter } }
+        ServedPort {
+            qdisc,
+            server: Server { rng, transmitter, packets, serving: None, opens: None, meter, histogram: 0 },
+        }
     }
 
     /// Lets `packet` arrive. Packets that are dropped for it, or `packet` itself, go to `dropped`.
     #[inline]
     pub fn arrive(&mut self, now: u64, packet: P, who: &Identity, dropped: &mut Vec<(P, DropReason)>) -> Arrival {
         // One match per call: a single queue is monomorphised.
-        let arrival = match &mut self.qdisc {
-            AnyQdisc::Fifo(queue) => self.server.arrive(queue, now, packet, who),
-            queues => self.server.arrive(queues, now, packet, who),
-        };
-        self.server.release_dropped(now, |packet, reason| dropped.push((packet, reason)));
-        arrival
+        match &mut self.qdisc {
+            AnyQdisc::Fifo(queue) => self.server.arrive(queue, now, packet, who, dropped),
+            queues => self.server.arrive(queues, now, packet, who, dropped),
+        }
     }
 
     /// Ends the current transmission, or the wait for the link. Returns the packet sent, and the time of the next call.
     #[inline]
     pub fn finish(&mut self, now: u64, dropped: &mut Vec<(P, DropReason)>) -> (Option<SentPacket<P>>, Option<u64>) {
-        let finished = match &mut self.qdisc {
-            AnyQdisc::Fifo(queue) => self.server.finish(queue, now),
-            queues => self.server.finish(queues, now),
-        };
-        self.server.release_dropped(now, |packet, reason| dropped.push((packet, reason)));
-        finished
+        match &mut self.qdisc {
+            AnyQdisc::Fifo(queue) => self.server.finish(queue, now, dropped),
+            queues => self.server.finish(queues, now, dropped),
+        }
     }
 
     /// Calls `work` on the server and the discipline, whose type it knows: one match for a series of calls.
@@ -225,39 +228,68 @@ pub trait ServerWork<P> {
 }
 
 impl<P: WirePacket + Copy> Server<P> {
-    /// Lets `packet` arrive; [`release_dropped`](Self::release_dropped) follows.
-    #[inline(always)]
-    pub fn arrive(&mut self, qdisc: &mut impl Qdisc, now: u64, packet: P, who: &Identity) -> Arrival {
-        self.account(qdisc, now);
-        self.announce_rate(qdisc, now);
-        let metadata = who.metadata(&packet);
-        let histogram = self.meter.as_ref().map_or(0, |meter| meter.histogram_of(who.flow_hash));
-        let number = qdisc.totals().arrivals + 1;
-        let handle = self.packets.keep(StoredPacket { packet, arrived: now, number, histogram, flow: who.flow_hash });
-        qdisc.enqueue(handle, &metadata, instant(now), &mut self.rng, &mut self.packets);
-        // A packet dropped at an idle link leaves the link idle.
-        let idle = self.serving.is_none() && self.opens.is_none() && qdisc.backlog().packets > 0;
-        let busy_until = if idle { self.serve_rarely(qdisc, now) } else { None };
+    /// Lets `packet` arrive. Packets that are dropped for it, or `packet` itself, go to `dropped`.
+    fn arrive(
+        &mut self,
+        qdisc: &mut impl Qdisc,
+        now: u64,
+        packet: P,
+        who: &Identity,
+        dropped: &mut Vec<(P, DropReason)>,
+    ) -> Arrival {
+        let (handle, idle) = self.enter(qdisc, now, packet, who);
+        let busy_until = if idle { self.serve(qdisc, now) } else { None };
         let refused = self.packets.dropped.iter().any(|(other, _)| *other == handle);
+        self.release_dropped(now, |packet, reason| dropped.push((packet, reason)));
         if refused { Arrival::Dropped } else { Arrival::Waits { busy_until } }
     }
 
-    /// Ends the current transmission, or the wait for the link. Returns the packet sent, and the time of the next call;
-    /// [`release_dropped`](Self::release_dropped) follows.
+    /// Ends the current transmission, or the wait for the link. Returns the packet sent, and the time of the next call.
+    fn finish(
+        &mut self,
+        qdisc: &mut impl Qdisc,
+        now: u64,
+        dropped: &mut Vec<(P, DropReason)>,
+    ) -> (Option<SentPacket<P>>, Option<u64>) {
+        let sent = self.leave(qdisc, now);
+        let busy_until = self.serve(qdisc, now);
+        self.release_dropped(now, |packet, reason| dropped.push((packet, reason)));
+        (sent, busy_until)
+    }
+
+    /// Enqueues `packet`, which arrives. Returns its handle, and whether the link is idle and has a packet to
+    /// [`serve`](Self::serve); [`release_dropped`](Self::release_dropped) follows.
     #[inline(always)]
-    pub fn finish(&mut self, qdisc: &mut impl Qdisc, now: u64) -> (Option<SentPacket<P>>, Option<u64>) {
+    pub fn enter(&mut self, qdisc: &mut impl Qdisc, now: u64, packet: P, who: &Identity) -> (Handle, bool) {
+        self.account(qdisc, now);
+        self.announce_rate(qdisc, now);
+        let metadata = who.metadata(&packet);
+        let number = qdisc.totals().arrivals + 1;
+        let histogram = if self.histogram == BY_FLOW { self.histogram_of(who.flow_hash) } else { self.histogram };
+        let handle = self.packets.keep(StoredPacket { packet, arrived: now, number, histogram, flow: who.flow_hash });
+        qdisc.enqueue(handle, &metadata, instant(now), &mut self.rng, &mut self.packets);
+        // A packet dropped at an idle link leaves the link idle.
+        (handle, self.serving.is_none() && self.opens.is_none() && qdisc.backlog().packets > 0)
+    }
+
+    #[inline(never)]
+    fn histogram_of(&self, flow: u32) -> u32 {
+        self.meter.as_ref().map_or(0, |meter| meter.histogram_of(flow))
+    }
+
+    /// Ends the current transmission, or the wait for the link; returns the packet sent. [`serve`](Self::serve) follows.
+    #[inline(always)]
+    pub fn leave(&mut self, qdisc: &mut impl Qdisc, now: u64) -> Option<SentPacket<P>> {
         self.opens = None;
         self.announce_rate(qdisc, now);
-        let sent = self.serving.take().map(|Serving { handle, booking, airtime }| {
+        self.serving.take().map(|Serving { handle, booking, airtime }| {
             qdisc.transmitted(Span::from_nanos(airtime), instant(now));
             if let Some(meter) = &mut self.meter {
                 meter.sent_over_line(booking.lost);
             }
             let reach = (!booking.lost).then_some(booking.reach);
             SentPacket { packet: self.packets.release(handle), start: booking.start, reach }
-        });
-        let busy_until = self.serve(qdisc, now);
-        (sent, busy_until)
+        })
     }
 
     /// Reports a new rate to the discipline.
@@ -268,15 +300,10 @@ impl<P: WirePacket + Copy> Server<P> {
         }
     }
 
-    /// [`serve`](Self::serve), not inlined.
-    #[inline(never)]
-    fn serve_rarely(&mut self, qdisc: &mut impl Qdisc, now: u64) -> Option<u64> {
-        self.serve(qdisc, now)
-    }
-
     /// Takes the next packet for transmission. Returns its end, or the time at which the link takes packets again.
+    /// [`release_dropped`](Self::release_dropped) follows.
     #[inline(always)]
-    fn serve(&mut self, qdisc: &mut impl Qdisc, now: u64) -> Option<u64> {
+    pub fn serve(&mut self, qdisc: &mut impl Qdisc, now: u64) -> Option<u64> {
         self.account(qdisc, now);
         if self.transmitter.line.is_some() && qdisc.backlog().packets > 0 {
             let ready = self.transmitter.ready(now);

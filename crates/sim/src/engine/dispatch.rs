@@ -133,7 +133,8 @@ impl Dispatcher<'_> {
             return;
         }
         if Segments::wants(flow, &segment) {
-            self.segments.arrive(flow, sink.group, reach, &segment, self.next_edge);
+            // A segment of its own, so that the other one stays in registers.
+            self.segments.arrive(flow, sink.group, reach, &event.as_segment(), self.next_edge);
         }
         let ack = Event::ack(&sink.receiver.accept(config, &segment), config.ack_bytes, event.generation());
         let exit = self.paths.cross(leg + 1, reach, config.ack_bytes);

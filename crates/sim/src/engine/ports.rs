@@ -88,25 +88,25 @@ impl ServerWork<Event> for ServedRun<'_, '_> {
         let paths = dispatcher.mailboxes.priorities.paths;
         let mut done = 0;
         loop {
-            done += 1;
+            let (now, serves);
             if let Some(event) = batch.take_before(batch.key_at(limit.min(*service))) {
+                now = event.at;
                 let flow = dispatcher.paths.flow_of(event.priority() - paths);
-                let who = identities.packet(flow, event.is_ack());
-                if let Arrival::Waits { busy_until: Some(end) } = server.arrive(qdisc, event.at, event, &who) {
-                    *service = end;
-                }
-                server.release_dropped(event.at, |event, _| dispatcher.discard(&event));
+                (_, serves) = server.enter(qdisc, now, event, &identities.packet(flow, event.is_ack()));
             } else if *service < limit {
-                let now = *service;
-                let (sent, busy_until) = server.finish(qdisc, now);
-                *service = busy_until.unwrap_or(NEVER);
-                server.release_dropped(now, |event, _| dispatcher.discard(&event));
-                if let Some(sent) = sent {
+                now = *service;
+                if let Some(sent) = server.leave(qdisc, now) {
                     dispatcher.send_served(link, (now, priority), &sent);
                 }
+                serves = true;
             } else {
-                return done - 1;
+                return done;
             }
+            if serves {
+                *service = server.serve(qdisc, now).unwrap_or(NEVER);
+            }
+            server.release_dropped(now, |event, _| dispatcher.discard(&event));
+            done += 1;
         }
     }
 }

@@ -281,9 +281,18 @@ impl Sender {
 
     /// Adds `more` bytes from the application (a source with its own pace). No effect on an endless transfer.
     pub fn offer(&mut self, cfg: &TcpConfig, now: Instant, more: Bytes) {
-        self.restart_after_idle(cfg, now);
-        self.extend(cfg, more);
-        self.burst = full_burst(cfg);
+        self.offer_each(cfg, core::iter::once((now, more)));
+    }
+
+    /// [`offer`](Self::offer)s each of some writes at its own time.
+    pub fn offer_each(&mut self, cfg: &TcpConfig, writes: impl Iterator<Item = (Instant, Bytes)>) {
+        let mut burst = self.burst;
+        for (now, more) in writes {
+            self.restart_after_idle(cfg, now);
+            self.extend(cfg, more);
+            burst = full_burst(cfg);
+        }
+        self.burst = burst;
         self.update_flags();
     }
 
