@@ -9,7 +9,7 @@ use crate::any_aqm::AnyAqm;
 use crate::multi::{cake, drr, dualpi2, fq_codel, fq_pie, sfq};
 use crate::{
     Backlog, Cake, Draw, Drr, DualPi2, Fates, Fifo, FqCodel, FqPie, Handle, Limit, Network, Packet, ParamError, Qdisc,
-    Requirement, Settings, Sfq, SingleQueueEquivalent, Totals, Value,
+    QdiscVisitor, Requirement, Settings, Sfq, SingleQueueEquivalent, Totals, Value,
 };
 
 macro_rules! disciplines {
@@ -80,15 +80,6 @@ disciplines! {
 
 /// Settings that assign packets to queues, and cannot change while packets wait.
 const FIXED: [&str; 3] = ["queues", "isolation", "tins"];
-
-/// Work on a discipline of any type.
-pub trait QdiscVisitor {
-    /// Result of the work.
-    type Output;
-
-    /// Does the work.
-    fn visit(self, qdisc: &mut impl Qdisc) -> Self::Output;
-}
 
 impl AnyQdisc {
     /// Calls `visitor` with the inner discipline, whose type it knows: one match for a series of calls.

@@ -6,10 +6,9 @@ use core::fmt;
 use aqumen_units::{Ecn, Instant, Probability, Span};
 
 use crate::any_aqm::AnyAqm;
-use crate::any_qdisc::QdiscVisitor;
 use crate::{
-    Aqm, Backlog, Coin, Cx, Draw, DropReason, Fates, Handle, Hooks, Limit, Packet, Qdisc, QueueView, Totals, Value,
-    Verdict,
+    Aqm, Backlog, Coin, Cx, Draw, DropReason, Fates, Handle, Hooks, Limit, Packet, Qdisc, QdiscVisitor, QueueView,
+    Totals, Value, Verdict,
 };
 
 /// Counters of a first-in first-out queue, and the calls to its algorithm. The host stores the packets in order and

@@ -111,7 +111,7 @@ mod transfer;
 pub use algorithm::{Algorithm, Profile, QueueKind};
 pub use anti_windup::{AntiWindup, AntiWindupLaw};
 pub use any_aqm::AnyAqm;
-pub use any_qdisc::{AnyQdisc, QdiscVisitor};
+pub use any_qdisc::AnyQdisc;
 pub use catalogue::{Catalogue, NameTakenError};
 pub use classics::ared::{AdaptiveRed, AdaptiveRedLaw, Ared, FloydRule, MaxPRule};
 pub use classics::ared_feng::{AredFeng, FengRule};
@@ -153,7 +153,7 @@ pub use papers::{aaqm, aqm_mo, arm_pfc, arm_pfc_adaptive, paqm, stpi};
 pub use params::{
     Bound, DefaultValue, Kind, Network, PERIOD_MIN, Param, ParamError, Requirement, Settings, Unit, Value,
 };
-pub use qdisc::{Backlog, Fates, Handle, Qdisc, SingleQueueEquivalent};
+pub use qdisc::{Backlog, Fates, Handle, Qdisc, QdiscVisitor, SingleQueueEquivalent};
 pub use sampled::{Observer, SampledAqm};
 pub use signal_gaps::{GapTail, SignalGaps};
 pub use theory::{

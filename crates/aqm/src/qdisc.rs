@@ -91,3 +91,12 @@ pub trait Qdisc {
         let _ = tell;
     }
 }
+
+/// Work on a discipline of any type.
+pub trait QdiscVisitor {
+    /// Result of the work.
+    type Output;
+
+    /// Does the work.
+    fn visit(self, qdisc: &mut impl Qdisc) -> Self::Output;
+}

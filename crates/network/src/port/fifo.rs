@@ -14,7 +14,7 @@ use aqumen_result::Meter;
 use aqumen_scenario::streams::Stream;
 use aqumen_units::{Bytes, Probability, Span};
 
-use super::common::{Arrival, counts, instant, sent_bits};
+use super::common::{Arrival, BY_FLOW, counts, instant, sent_bits};
 use crate::WirePacket;
 use crate::packet::metadata;
 use crate::ring::Ring;
@@ -56,9 +56,6 @@ struct QueuedPacket {
     /// Histogram of the meter that counts its sojourn time.
     histogram: u32,
 }
-
-/// Histogram number where it depends on the flow.
-const BY_FLOW: u32 = u32::MAX;
 
 const NEVER: u64 = u64::MAX;
 

@@ -277,7 +277,8 @@ impl<P: WirePacket + Copy> Server<P> {
         self.meter.as_ref().map_or(0, |meter| meter.histogram_of(flow))
     }
 
-    /// Ends the current transmission, or the wait for the link; returns the packet sent. [`serve`](Self::serve) follows.
+    /// Ends the current transmission, or the wait for the link; returns the packet sent. [`serve`](Self::serve)
+    /// follows.
     #[inline(always)]
     pub fn leave(&mut self, qdisc: &mut impl Qdisc, now: u64) -> Option<SentPacket<P>> {
         self.opens = None;

@@ -209,6 +209,7 @@ impl Ports {
         }
     }
 
+    #[inline(never)]
     fn arrive_at_served(&mut self, dispatcher: &mut Dispatcher<'_>, number: u32, flow: u32, event: &Event) {
         let Port::Served(port) = &mut self.all[number as usize] else { return };
         if let Some(end) = dispatcher.arrive_at_served(port, &self.identities.packet(flow, event.is_ack()), event) {
@@ -235,6 +236,7 @@ impl Ports {
     }
 
     /// Ends a transmission at a served port.
+    #[inline(never)]
     pub(super) fn on_service_end(&mut self, dispatcher: &mut Dispatcher<'_>, now: u64, number: u32) {
         let Port::Served(port) = &mut self.all[number as usize] else { return };
         let key = (now, dispatcher.mailboxes.priorities.service + number);
