@@ -193,6 +193,15 @@ impl Protocol {
         self.config().rows()
     }
 
+    /// Whether receivers report blocks that have arrived out of order (SACK), which senders use.
+    pub fn has_sack(&self) -> bool {
+        match self {
+            Protocol::Tcp(config) => config.variant == Variant::Sack,
+            Protocol::Sctp(_) => true,
+            Protocol::Udp(_) | Protocol::Rtp(_) => false,
+        }
+    }
+
     /// Whether the window is reduced proportionally after a mark (PRR, with loss detection by time), not at once.
     pub fn reduces_proportionally(&self) -> bool {
         self.tcp().is_some_and(|config| {

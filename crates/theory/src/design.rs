@@ -137,7 +137,7 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, conditions: &OperatingCondit
     }
     warnings.extend(warnings::at_equilibrium(&equilibrium, &seen, conditions));
     warnings.extend(margins.iter().flat_map(|margins| warnings::in_loop(&equilibrium, &margins.exact, &expected)));
-    let limit = drops_above(&equilibrium.built, at.probability).filter(|_| conditions.model != Model::Drop);
+    let limit = drops_above(&equilibrium.built, at.probability).filter(|_| !at.losses);
     if let Some(limit) = limit {
         noise = noise.doubted(format!("above p = {limit} packets are dropped, not marked: time-outs rule"));
     }

@@ -132,7 +132,7 @@ fn flow_metrics(plan: &Plan, group: u32, window: &Window, prediction: &Predictio
         goodput += rate;
         squares += rate * rate;
         rtts += rate * own;
-        lost += if at.ecn { 0.0 } else { rate * at.probability };
+        lost += if at.ecn && transport.ecn() { 0.0 } else { rate * at.probability };
     }
     FlowMetrics {
         goodput_bps: goodput,

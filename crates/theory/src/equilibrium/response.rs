@@ -13,7 +13,9 @@
 //!   trip;
 //! - an acknowledgement that is held back keeps a packet out of the network: half the gap between two, on average.
 //!
-//! Left out: time-outs, losses in place of marks, and that p itself swings (E\[W\] rises with it by 3/8 of its relative
+//! Losses count as marks where SACK repairs them: held against packets, docs/theory/models.md.
+//!
+//! Left out: time-outs, and that p itself swings (E\[W\] rises with it by 3/8 of its relative
 //! variance).
 
 pub use crate::equilibrium::markov_chain::Equilibrium;
@@ -28,6 +30,11 @@ const NEAR: f64 = 1e-7;
 impl Sender {
     /// Equilibrium window at signal probability `p` and a round trip of `rtt_s`.
     pub fn equilibrium(&self, p: f64, rtt_s: f64) -> Equilibrium {
+        if self.is_newreno_under_losses() {
+            // Model `drop`, without a variance.
+            let p = p.clamp(1e-9, 1.0);
+            return Equilibrium { window_pkts: (2.0 * (1.0 - p) / p).sqrt(), variance_pkts2: 0.0 };
+        }
         MarkovChain::with_measured_rtt(self, p.clamp(1e-9, 1.0), rtt_s).0.equilibrium()
     }
 

@@ -34,6 +34,10 @@ pub struct Sender {
     pub held_s: f64,
     /// Whether packets leave evenly.
     pub paced: bool,
+    /// Whether its signals are losses, not marks.
+    pub losses: bool,
+    /// Whether losses are repaired by SACK; NewReno repairs one a round trip.
+    pub sack: bool,
 }
 
 impl Sender {
@@ -42,7 +46,7 @@ impl Sender {
         let config = match transport {
             Protocol::Tcp(config) => config,
             // SCTP's window is Reno's (RFC 9260 section 7.2).
-            Protocol::Sctp(_) => return Ok(Sender::reno()),
+            Protocol::Sctp(_) => return Ok(Sender { sack: true, ..Sender::reno() }.with_losses()),
             Protocol::Udp(_) | Protocol::Rtp(_) => return Err("it has no window"),
         };
         let law = match transport.congestion().unwrap_or("reno") {
@@ -59,7 +63,7 @@ impl Sender {
             "vegas" | "ledbat" => return Err("its window follows the delay, not the share of signals"),
             _ => return Err("its window's law is not known here"),
         };
-        Ok(Sender {
+        let sender = Sender {
             law,
             proportional: transport.reduces_proportionally(),
             from_flight: config.halve_flight,
@@ -68,7 +72,28 @@ impl Sender {
             min_window: config.min_window.max(1.0),
             held_s: config.delayed_ack.map_or(0.0, |delay| delay.as_secs_f64()),
             paced: config.pacing || config.congestion.requires_pacing(),
-        })
+            losses: false,
+            sack: transport.has_sack(),
+        };
+        Ok(if transport.ecn() { sender } else { sender.with_losses() })
+    }
+
+    /// The sender where its signals are losses. Those of DCTCP and Prague answer losses as Reno does (RFC 8257 section
+    /// 3.5).
+    pub(crate) fn with_losses(self) -> Self {
+        let law = if self.is_scalable() { Law::Reno } else { self.law };
+        Sender { law, losses: true, ..self }
+    }
+
+    /// Whether its signals are losses that NewReno repairs without SACK, one a round trip: response functions are not of
+    /// these.
+    pub(crate) fn is_newreno_under_losses(&self) -> bool {
+        self.losses && !self.sack
+    }
+
+    /// Fraction of its packets that pass a queue at signal probability `p`.
+    pub(crate) fn passed(&self, p: f64) -> f64 {
+        if self.losses { 1.0 - p.clamp(0.0, 1.0) } else { 1.0 }
     }
 
     /// Reno as in ns-2: reductions at once, of the window, every packet acknowledged.
@@ -82,6 +107,8 @@ impl Sender {
             min_window: 1.0,
             held_s: 0.0,
             paced: false,
+            losses: false,
+            sack: false,
         }
     }
 

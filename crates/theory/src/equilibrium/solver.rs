@@ -173,6 +173,13 @@ pub(crate) fn drops_above(aqm: &AnyAqm, p: f64) -> Option<f64> {
     number(aqm, "mark_p").filter(|limit| !ignored && aqm.theory().signal_process().law_probability(p) > *limit)
 }
 
+/// Whether an AQM marks ECN-capable packets.
+pub(crate) fn marks(aqm: &AnyAqm) -> bool {
+    let mut marks = true;
+    aqm.settings(&mut |key, value| marks &= !matches!((key, value), ("ecn", Value::Flag(false))));
+    marks
+}
+
 /// k of an AQM that marks `sender`'s packets with k times the root of what its law says: PI2 and Prague.
 pub(crate) fn coupling_of(aqm: &AnyAqm, sender: &Sender) -> Option<f64> {
     if sender.law == Law::Prague { number(aqm, "coupling") } else { None }
@@ -206,7 +213,8 @@ fn holds(aqm: &AnyAqm, conditions: &OperatingConditions, target: Option<f64>) ->
                 }
                 let rtt_s = queue / conditions.capacity_pps + conditions.base_rtt_s;
                 let window = rtt_s * (conditions.capacity_pps - conditions.unresponsive_pps) / conditions.flows;
-                Ok(conditions.sender.equilibrium(red.probability(queue), rtt_s).window_pkts > window)
+                let p = red.probability(queue);
+                Ok(conditions.sender.equilibrium(p, rtt_s).window_pkts * conditions.sender.passed(p) > window)
             };
             let (mut low, mut high) = (0.0, conditions.buffer_pkts.min(red.curve.end()));
             for _ in 0..if quick { 100 } else { 24 } {

@@ -42,7 +42,15 @@ pub struct OperatingPoint {
     /// The window that is left where every packet is signalled, packets.
     #[serde(skip)]
     pub least_window_pkts: f64,
+    /// Whether signals are losses.
+    #[serde(skip)]
+    pub losses: bool,
 }
+
+/// Rounds until windows agree with what is lost of them; each leaves about twice the loss probability of the error.
+const LOSS_ROUNDS: u32 = 6;
+/// Largest loss probability of which that is computed.
+const PASSED_MIN: f64 = 0.5;
 
 impl OperatingPoint {
     /// Operating point in an AQM's units, with packets of `packet_bytes`.
@@ -101,14 +109,35 @@ impl OperatingPoint {
                 Model::Reno => crate::equilibrium::window::window(1.0),
                 _ => std::f64::consts::SQRT_2,
             },
+            losses: model == Model::Drop,
         })
     }
 
     /// Replaces the windows by those of `sender`, in model `reno`; those of ns-2's Reno have a closed
     /// form, in which it is already.
     pub fn with_sender(self, sender: &Sender) -> Self {
-        if self.model != Model::Reno || sender.has_closed_form() {
+        if self.model != Model::Reno {
             return self;
+        }
+        let at = OperatingPoint { losses: sender.losses, ..self };
+        if !sender.losses {
+            return at.with_windows_of(sender);
+        }
+        // Of W packets that are sent p W get no further than the queue: W (1 - p) fill the link.
+        let mut found = at.with_windows_of(sender);
+        for _ in 0..LOSS_ROUNDS {
+            let window_pkts = at.window_pkts / (1.0 - found.probability.min(PASSED_MIN));
+            found = OperatingPoint { window_pkts, ..at }.with_windows_of(sender);
+        }
+        found
+    }
+
+    /// As [`Self::with_sender`], with the windows that there are.
+    fn with_windows_of(self, sender: &Sender) -> Self {
+        if sender.has_closed_form() {
+            let probability = crate::equilibrium::window::probability(self.window_pkts);
+            let windows = Some(Windows::from_reno(self.window_pkts));
+            return OperatingPoint { probability, feasible: probability <= 1.0, windows, ..self };
         }
         let probability = sender.probability(self.window_pkts, self.rtt_s);
         // Above one: how far is not known, and does not matter.

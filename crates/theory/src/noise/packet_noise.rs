@@ -58,8 +58,9 @@ pub(crate) fn power<'a>(at: &'a OperatingPoint, closed: &'a Loop, roughly: bool)
 pub(crate) const Z95: f64 = 1.644_853_626_951_472_6;
 /// Deviations in shares of the mean above which the queue runs empty too often for a linear answer.
 const DEVIATION_MAX: f64 = 0.5;
-/// Windows below this are time-outs' more than halvings'.
+/// Windows below these are time-outs' more than halvings': where signals are marks, and where they are losses.
 const WINDOW_MIN: f64 = 2.0;
+pub(crate) const WINDOW_MIN_LOSSES: f64 = 5.0;
 /// Frequencies of a spectrum: first and last in units of 1 / R, and their number.
 const TOLD: (f64, f64, u32) = (1e-2, 30.0, 60);
 
@@ -70,6 +71,11 @@ pub(crate) struct QueueBounds {
     pub(crate) target_pkts: Option<f64>,
     /// Its room, packets.
     pub(crate) buffer_pkts: f64,
+}
+
+/// The smallest window at which a linear answer holds, packets.
+fn least_window(at: &OperatingPoint) -> f64 {
+    if at.losses { WINDOW_MIN_LOSSES } else { WINDOW_MIN }
 }
 
 impl Noise {
@@ -93,9 +99,9 @@ impl Noise {
         Noise { valid: false, why: Some(why), ..self }
     }
 
-    /// No figures, since signals are losses.
+    /// No figures of NewReno under losses.
     pub(crate) fn from_losses() -> Self {
-        Noise::none("signals are losses: time-outs rule, which the models do not have".into())
+        Noise::none("NewReno repairs losses without SACK, one a round trip: no model has the noise of that".into())
     }
 
     /// Packet noise around `at`; `closed`: the loop, and whether it is stable. At fine resolution with the spectrum.
@@ -106,7 +112,7 @@ impl Noise {
         fineness: Fineness,
     ) -> Self {
         let fine = fineness == Fineness::FINE;
-        let known = closed.is_some_and(|(stable, _)| stable) && at.feasible && at.window_pkts >= WINDOW_MIN;
+        let known = closed.is_some_and(|(stable, _)| stable) && at.feasible && at.window_pkts >= least_window(at);
         let (Some((_, closed)), true) = (closed, known) else {
             return Noise::with_power(held, at, closed.map(|(stable, _)| (stable, |_| 0.0)), fineness);
         };
@@ -135,7 +141,7 @@ impl Noise {
         let power = power.map(|(stable, power)| {
             (
                 stable,
-                if stable && at.window_pkts >= WINDOW_MIN {
+                if stable && at.window_pkts >= least_window(at) {
                     noise::deviation_of(power, at.rtt_s, fineness)
                 } else {
                     0.0
@@ -152,7 +158,7 @@ impl Noise {
             probability: Some(at.probability.min(1.0)),
             ..Noise::none(why)
         };
-        if at.window_pkts < WINDOW_MIN {
+        if at.window_pkts < least_window(at) {
             let window = at.window_pkts;
             return rest(format!("windows of {window:.2} packets: time-outs rule, which the models do not have"));
         }

@@ -11,7 +11,7 @@ use super::users::{bottleneck_of, load_of, mean_bps, presence, users};
 use crate::Error;
 use crate::design::Analysis;
 use crate::equilibrium::response::Law;
-use crate::equilibrium::solver::{OperatingConditions, admitted_pps};
+use crate::equilibrium::solver::{OperatingConditions, admitted_pps, marks};
 use crate::fluid::{Model, base_rtt_s, packet_bytes};
 
 /// Predicts link `number`; `analysed` analyses its conditions.
@@ -29,7 +29,7 @@ pub(super) fn at_link(
     if most_pps <= here.capacity_pps {
         return Ok(here.idle(most_pps / here.capacity_pps));
     }
-    let (link, groups) = (here.link, groups_of(plan, &here.held));
+    let (link, groups) = (here.link, groups_of(plan, &here.held, here.drops));
     if let Some((params, classes)) = two_queues(link, &groups) {
         if here.unresponsive_pps > 0.0 || classes.iter().all(|class| class.scalable) {
             let what = if here.unresponsive_pps > 0.0 { "unresponsive load" } else { "scalable flows alone" };
@@ -43,7 +43,7 @@ pub(super) fn at_link(
     }
     let conditions = here.conditions(&groups)?;
     let mut analysis = analysed(&conditions)?;
-    if conditions.model == Model::Reno && groups.iter().any(|group| group.class.sender != conditions.sender) {
+    if groups.iter().any(|group| group.class.sender != conditions.sender) {
         return shared_by_laws(&link.aqm, &link.name, &groups, &conditions, analysis, here.idle(1.0));
     }
     let at = analysis.operating_point.at;
@@ -77,6 +77,8 @@ struct LinkLoad<'a> {
     /// Whether signals are marks for most of them, and whether the buffer's end is all that loses packets.
     ecn: bool,
     tail: bool,
+    /// Whether the AQM drops ECN-capable packets, too.
+    drops: bool,
 }
 
 impl<'a> LinkLoad<'a> {
@@ -91,6 +93,8 @@ impl<'a> LinkLoad<'a> {
         let marked: f64 = held.iter().filter(|(flow, _)| transport(flow).ecn()).map(|(_, on)| on).sum();
         let packet_bytes = packet_bytes(plan, number);
         let unresponsive_pps = users[number].load_bps / (8.0 * packet_bytes);
+        let tail = link.aqm.name == "droptail";
+        let drops = tail || !link.aqm.build().and_then(Result::ok).is_none_or(|aqm| marks(&aqm));
         LinkLoad {
             plan,
             link,
@@ -101,8 +105,9 @@ impl<'a> LinkLoad<'a> {
             capacity_pps: mean_bps(plan, number, window) / (8.0 * packet_bytes),
             unresponsive_pps,
             buffer_pkts: f64::from(link.limit.packets).min(link.limit.bytes.0 as f64 / packet_bytes),
-            ecn: marked > 0.5 * flows,
-            tail: link.aqm.name == "droptail",
+            ecn: marked > 0.5 * flows && !drops,
+            tail,
+            drops,
         }
     }
 
@@ -160,15 +165,18 @@ impl<'a> LinkLoad<'a> {
 
     /// Operating conditions of a design here, for the most common law.
     fn conditions(&self, groups: &[GroupClass]) -> Result<OperatingConditions, Error> {
-        let model = if self.ecn && !self.tail { Model::Reno } else { Model::Drop };
-        if let (Model::Drop, Some(group)) = (model, groups.iter().find(|group| group.class.sender.law != Law::Reno)) {
+        let unknown =
+            |group: &&GroupClass| group.class.sender.is_newreno_under_losses() && group.class.sender.law != Law::Reno;
+        if let Some(group) = groups.iter().find(unknown) {
             let group = &self.plan.groups[group.number as usize];
             return Err(Error::Unsupported(format!(
-                "group {}: where signals are losses only Reno's windows are known, not congestion = \"{}\"; use ECN or engine packet",
+                "group {}: under losses without SACK only Reno's windows are known, not congestion = \"{}\"; use SACK, ECN or engine packet",
                 group.name,
                 group.transport.congestion().unwrap_or("none")
             )));
         }
+        let sender = most_common(groups.iter().map(|group| (group.class.flows, group.class.sender)));
+        let model = if sender.is_newreno_under_losses() { Model::Drop } else { Model::Reno };
         let conditions = OperatingConditions {
             model,
             // With flows of `weight` each, windows are in packets of their own while the rest is in packets of the
@@ -178,7 +186,7 @@ impl<'a> LinkLoad<'a> {
             unresponsive_pps: self.unresponsive_pps,
             base_rtt_s: self.base_rtt_s,
             buffer_pkts: self.buffer_pkts,
-            sender: most_common(groups.iter().map(|group| (group.class.flows, group.class.sender))),
+            sender,
         };
         match model {
             _ if self.unresponsive_pps == 0.0 => Ok(conditions),

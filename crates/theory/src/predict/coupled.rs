@@ -11,7 +11,7 @@ use crate::design::Analysis;
 use crate::equilibrium::solver::OperatingConditions;
 use crate::fluid::Model;
 use crate::multi::coupled::{Class, CoupledQueues, QueueState};
-use crate::noise::packet_noise::{Noise, Z95};
+use crate::noise::packet_noise::{Noise, WINDOW_MIN_LOSSES, Z95};
 
 /// The coupled queues of `link`, and which of `groups` wait in the one for scalable flows; `None` where it has no two
 /// queues, or nobody for the second.
@@ -86,7 +86,9 @@ fn noise(at: &CoupledQueues, marks: bool) -> Noise {
         Some(deviation) if deviation > 0.5 * at.classic.delay_s => {
             Err("the queue runs empty too often for a linear answer")
         }
-        Some(_) if !marks => Err("signals are losses: time-outs rule, which the models do not have"),
+        Some(_) if !marks && at.classic.window_pkts < WINDOW_MIN_LOSSES => {
+            Err("small windows under losses: time-outs rule, which the models do not have")
+        }
         Some(deviation) => Ok(deviation),
     };
     let deviation_s = match deviation_s {

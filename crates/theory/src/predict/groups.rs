@@ -19,7 +19,9 @@ pub(super) struct GroupClass {
 pub(super) type Paths = Vec<(f64, f64)>;
 
 /// The groups of flows, of which each is there for a part of the time.
-pub(super) fn groups_of(plan: &Plan, held: &[(&Flow, f64)]) -> Vec<GroupClass> {
+///
+/// Args: `drops`: whether the queue drops ECN-capable packets, too.
+pub(super) fn groups_of(plan: &Plan, held: &[(&Flow, f64)], drops: bool) -> Vec<GroupClass> {
     let mut groups: IndexMap<u32, Paths> = IndexMap::new();
     for (flow, on) in held {
         groups.entry(flow.group).or_default().push((*on, base_rtt_s(plan, flow)));
@@ -27,9 +29,10 @@ pub(super) fn groups_of(plan: &Plan, held: &[(&Flow, f64)]) -> Vec<GroupClass> {
     let of = |(number, flows): (u32, Paths)| {
         let transport = &plan.groups[number as usize].transport;
         let sender = Sender::from_protocol(transport).ok()?;
+        let sender = if drops { sender.with_losses() } else { sender };
         let (flows, base_rtt_s) = together(flows);
         let class = Class { flows, base_rtt_s, sender, scalable: sender.law == Law::Prague };
-        Some(GroupClass { number, class, ecn: transport.ecn() })
+        Some(GroupClass { number, class, ecn: !sender.losses })
     };
     groups.into_iter().filter_map(of).collect()
 }

@@ -112,9 +112,9 @@ fn windows_that_no_share_of_signals_holds_are_refused_with_the_reason() {
         assert!(said.contains(why) && said.ends_with("use engine packet"), "{said}");
     }
     // Losses: the response function is that of marks.
-    let lossy = [("flows.0.transport", "{ preset = \"cubic\", ecn = false }")];
+    let lossy = [("flows.0.transport", "{ preset = \"cubic\", ecn = false, variant = \"newreno\" }")];
     let said = predict::predict(&plan("exp1", "pi", &lossy)).unwrap_err().to_string();
-    assert!(said.starts_with("group ftp: where signals are losses"), "{said}");
+    assert!(said.starts_with("group ftp: under losses without SACK"), "{said}");
 }
 
 #[test]
