@@ -329,6 +329,7 @@ class Analysis:
         capacity: tuple[float, float],
         frequency: float,
         aim: tuple[str, float, float],
+        others: Sequence[Analysis],
     ) -> tuple[list[float], list[float], list[float]]: ...
     def robust(
         self,
@@ -336,9 +337,12 @@ class Analysis:
         rtt: tuple[float, float],
         capacity: tuple[float, float],
         aim: tuple[str, float, float],
+        others: Sequence[Analysis],
     ) -> tuple[list[tuple[str, float]], list[float], list[float]]: ...
 
-def analyse(scenario: Scenario, aqm: str, at_target: bool, model: str | None = None) -> Analysis: ...
+def analyse(
+    scenario: Scenario, aqm: str, at_target: bool, model: str | None = None, sender: str | None = None
+) -> Analysis: ...
 def run(
     scenario: Scenario,
     aqm: str | None,

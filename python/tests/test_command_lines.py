@@ -36,9 +36,9 @@ DEFAULTS = {
     },
     "calibrate": {"--aqm": "droptail", "--seeds": 3, "--window": "steady"},
     "tune": {"--margin": 0.5, "--excite": "prbs", "--seeds": 3},
-    "design": {"--packet": "1000B", "--model": "hollot", "--kind": "nyquist"},
-    "map": {"--packet": "1000B", "--model": "hollot", "--show": "gain_margin"},
-    "robust": {"--packet": "1000B", "--model": "hollot", "--aim": "speed", "--margin": 0.5},
+    "design": {"--packet": "1000B", "--sender": "linux", "--kind": "nyquist"},
+    "map": {"--packet": "1000B", "--sender": "linux", "--show": "gain_margin"},
+    "robust": {"--packet": "1000B", "--sender": "linux", "--aim": "speed", "--margin": 0.5},
     "replay": {
         **{"--buffer": "1000pkt", "--delay": "0s", "--flows": 50, "--rtt": "100ms"},
         **{"--overhead": 0, "--speedup": 1, "--top": 10, "--seed": 1},

@@ -1,5 +1,6 @@
 """Controllers of python-control and scipy, and functions, as AQMs."""
 
+import functools
 import json
 import math
 import subprocess
@@ -34,6 +35,8 @@ FORMS = {
     "dlti": signal.dlti([A, -B], [1, -1], dt=1 / F),
     "zeros and poles": signal.ZerosPolesGain([-Z], [0], K / Z),
 }
+
+hollot = functools.partial(theory.design, model="hollot")
 
 
 def short(seconds=15):
@@ -77,7 +80,7 @@ def test_a_delay_over_the_capacity_is_the_same_input_in_other_units(built_in):
     # 10 Mbit/s of 1000 B: 1250 packets a second, 100 packets are 80 ms.
     in_seconds = from_control(1250 * PI, 1 / F, unit="delay", reference=0.08)
     np.testing.assert_allclose(queue(aqumen.run(short(), in_seconds, 3)), queue(built_in["packet"]), atol=1e-9)
-    one, other = (theory.design(aqm, **NETWORK) for aqm in (in_seconds, BUILT_IN))
+    one, other = (hollot(aqm, **NETWORK) for aqm in (in_seconds, BUILT_IN))
     assert one.margins["exact"]["gain_margin"] == pytest.approx(other.margins["exact"]["gain_margin"], rel=1e-9)
     assert one.operating_point["queue_pkts"] == pytest.approx(100)
 
@@ -138,7 +141,7 @@ def test_an_empty_queue_at_the_start_winds_nothing_up():
 def test_margins_are_those_that_python_control_finds(controller, method):
     """Loop controller * plant * hold: python-control samples both, and finds the margins in z."""
     period = 1 / F
-    design = theory.design(from_control(controller, period, method=method), **NETWORK)
+    design = hollot(from_control(controller, period, method=method), **NETWORK)
     assert design.margins["controller"] == "equation"
     plant, *_ = design.to_control(pade=8)
     held = control.sample_system(plant, period, method="zoh")
@@ -151,7 +154,7 @@ def test_margins_are_those_that_python_control_finds(controller, method):
 def test_a_controller_without_an_integrator_rests_where_its_gain_says():
     # p = .001 (q - 100), and p = .0991 is what holds 199.1 packets.
     for controller in (control.tf([1e-3], [1]), control.tf([1e-3], [1, 1]), control.ss([], [], [], [[1e-3]])):
-        design = theory.design(from_control(controller, 0.01), **NETWORK)
+        design = hollot(from_control(controller, 0.01), **NETWORK)
         point = design.operating_point
         assert point["probability"] == pytest.approx(1e-3 * (point["queue_pkts"] - 100), rel=1e-6)
         assert point["queue_pkts"] > 150
@@ -162,7 +165,7 @@ def test_many_slow_poles_do_not_lose_digits():
     # (1 / (1 + s/10))^5 as five states in a row: as one polynomial in z it is noise at low frequencies.
     chain = 10 * (np.diag(np.ones(4), -1) - np.eye(5))
     controller = control.ss(chain, [[10], [0], [0], [0], [0]], [[0, 0, 0, 0, 1]], [[0]]) * control.ss(PI)
-    design = theory.design(from_control(controller, 1 / F), **NETWORK)
+    design = hollot(from_control(controller, 1 / F), **NETWORK)
     w = np.array([0.1, 0.3, 1.0, 2.0])
     # Far below the sampling frequency the hold is half a period of delay.
     expected = -controller(1j * w) * design.plant_response(w) * np.exp(-0.5j * w / F)
@@ -292,7 +295,7 @@ def test_the_command_line_takes_it_from_a_file(tmp_path, capsys):
     place = ["--capacity", "10Mbit", "--flows", "100", "--r0", "280ms", "--target", "100pkt", "--json"]
     assert main(["design", "--aqm-from", f"{file}:Pi", *place]) == 0
     found = json.loads(capsys.readouterr().out)
-    known = theory.design(BUILT_IN, **NETWORK).margins["exact"]
+    known = hollot(BUILT_IN, **NETWORK).margins["exact"]
     for key in ("gain_margin", "phase_margin_deg", "modulus_margin"):
         assert found["margins"]["exact"][key] == pytest.approx(known[key], rel=1e-6)
     assert main(["run", "arm-pfc/exp1", "--aqm-from", f"{file}:C"]) == 2

@@ -57,6 +57,72 @@ def single_queues(seed: int, count: int, preset: str, longer: int = 1):
             )
 
 
+LOSSY_SENDERS = ("cubic", "linux", "modern", "linux-reno")
+LOSSY_AQMS = ("pi", "pie", "arm-pfc", "red", "stpi", "rem")
+
+
+def lossy_queues(seed: int, count: int, ecn: bool | None):
+    """Networks of one sender with windows of 4 to 40 under one AQM; `ecn`: of all flows, of none, or (None) of half."""
+    draw, found = random.Random(seed), 0
+    while found < count:
+        preset, aqm = draw.choice(LOSSY_SENDERS), draw.choice(LOSSY_AQMS)
+        pps, base, window, share = (
+            log(draw, 500, 4000),
+            log(draw, 0.02, 0.25),
+            log(draw, 4, 40),
+            draw.uniform(0.15, 0.5),
+        )
+        rtt = base / (1 - share)
+        flows, target = round(rtt * pps / window), round(pps * rtt * share)
+        if 8 <= flows <= 200 and target >= 15:
+            found += 1
+            parts = (
+                [("ftp", flows, ecn)]
+                if ecn is not None
+                else [("m", flows // 2, True), ("l", flows - flows // 2, False)]
+            )
+            groups = "".join(
+                f'[[flows]]\nname = "{name}"\ncount = {n}\nstart = ["0s", "1s"]\n'
+                f'transport = {{ preset = "{preset}", ecn = {str(marked).lower()} }}\n'
+                for name, n, marked in parts
+            )
+            yield scenario(groups, round(12000 * pps), base, max(60, 4 * target), target, flows, 200), aqm
+
+
+def held_against_losses(seed: int, count: int, ecn: bool | None) -> list[tuple]:
+    """Whether an oscillation is told, whether noise is valid, and signals, queue, deviation and p95 over measured."""
+    rows = []
+    for made, aqm in lossy_queues(seed, count, ecn):
+        at = theory.predict(made, aqm)["bottleneck"]["steady"]
+        noise, seen = at["analysis"]["noise"], aqumen.run(made, aqm).link("bottleneck", "steady")
+        signals = seen["mark_ratio"] + seen["early_drop_ratio"] + seen["overflow_drop_ratio"]
+        spread = [
+            noise[key] / seen[key] if noise[key] is not None else math.nan
+            for key in ("queue_std_pkts", "queue_p95_pkts")
+        ]
+        swings = at["analysis"]["expected"]["oscillates"]
+        rows.append(
+            (swings, noise["valid"], at["probability"] / signals, at["queue_pkts"] / seen["queue_mean_pkts"], *spread)
+        )
+    return rows
+
+
+def test_losses_are_answered_as_marks():
+    for ecn in (False, None):
+        rows = [row for row in held_against_losses(90210, 5, ecn) if not row[0]]
+        assert len(rows) >= 3
+        assert within([row[2] for row in rows], 0.15) >= 0.75, rows
+        assert within([row[3] for row in rows], 0.1) >= 0.75, rows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ecn", [False, None])
+def test_losses_are_answered_as_marks_on_thirty_networks(ecn):
+    rows = [row for row in held_against_losses(31, 30, ecn) if row[1]]
+    for k, share in ((2, 0.85), (3, 0.9), (5, 0.9)):
+        assert within([row[k] for row in rows], 0.1) >= share, rows
+
+
 def shares(seed: int, count: int, preset: str) -> list[tuple[float, float]]:
     """Predicted over measured queue and share of signals under PI."""
     rows = []

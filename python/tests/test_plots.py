@@ -1,6 +1,7 @@
 """Plots: the curves of a design by its equations, a map's colours and hatches, the numbers behind a report's plots."""
 
 import dataclasses
+import functools
 import math
 from types import SimpleNamespace
 
@@ -17,10 +18,12 @@ pytest.importorskip("matplotlib").use("Agg")
 
 TITLE = "pi: N = 60, C = 3750 pkt/s, R0 = 0.246 s"
 
+hollot = functools.partial(theory.design, model="hollot")
+
 
 @pytest.fixture(scope="module")
 def classic():
-    return theory.design("pi", capacity="30Mbit", flows=60, r0="246ms")
+    return hollot("pi", capacity="30Mbit", flows=60, r0="246ms")
 
 
 @pytest.fixture
@@ -146,7 +149,7 @@ def test_a_step_response_is_that_of_the_closed_loop(classic, drawn):
     assert missing == pytest.approx(1 / abs(w * classic.loop_response(np.array([w]))[0]), rel=0.02)
     assert y[x < 0.24] == pytest.approx(0, abs=0.02)
     assert y.max() < 1.35
-    swinging = theory.design("pi", capacity="30Mbit", flows=5, r0="246ms")
+    swinging = hollot("pi", capacity="30Mbit", flows=5, r0="246ms")
     if not swinging.margins.get("exact", swinging.margins)["stable"]:
         with pytest.raises(ScenarioError, match="step response grows without bound"):
             step_response(swinging)
@@ -510,7 +513,7 @@ def test_arrows_on_a_nyquist_plot_point_the_way_frequency_rises(classic, drawn):
 
 def test_a_root_locus_in_continuous_time_starts_at_the_poles_of_the_plant(drawn):
     control = pytest.importorskip("control")
-    red = theory.design("red", capacity="30Mbit", flows=60, rtt="200ms", target="100pkt")
+    red = hollot("red", capacity="30Mbit", flows=60, rtt="200ms", target="100pkt")
     (axes,) = drawn(lambda: red.plot("locus"))
     *loci, own, axis = axes.lines
     loop = red.to_control(pade=8)[2]
@@ -547,14 +550,14 @@ def test_the_noise_is_drawn_so_that_equal_areas_are_equal_parts(classic, drawn):
     assert axes.get_ylim()[0] == 0
     assert axes.get_xlabel() == "Frequency, rad/s"
     assert axes.get_title() == f"{TITLE}, standard deviation {classic.noise['queue_std_pkts']:.3g} packets"
-    red = theory.design("red", capacity="30Mbit", flows=60, rtt="200ms", target="100pkt")
+    red = hollot("red", capacity="30Mbit", flows=60, rtt="200ms", target="100pkt")
     with pytest.raises(ScenarioError, match="the noise is unknown: "):
         red.plot("noise")
 
 
 def test_a_loop_that_cannot_come_to_rest_has_no_step_response():
     # PI with a thousand times the gain.
-    wild = theory.design("pi:a=1.822e-2,b=1.816e-2", capacity="30Mbit", flows=60, r0="246ms")
+    wild = hollot("pi:a=1.822e-2,b=1.816e-2", capacity="30Mbit", flows=60, r0="246ms")
     from aqumen.theory.plots import step_response
 
     assert not wild.margins["exact"]["stable"]

@@ -1,5 +1,6 @@
 """Design, linear analysis, maps, the fluid and theory engines, as Python sees them."""
 
+import functools
 import json
 import re
 from pathlib import Path
@@ -14,10 +15,12 @@ from aqumen.explain.prediction import compare_prediction
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments" / "arm-pfc"
 
+hollot = functools.partial(theory.design, model="hollot")
+
 
 @pytest.fixture(scope="module")
 def classic():
-    return theory.design("pi", capacity="30Mbit", flows=60, r0="246ms")
+    return hollot("pi", capacity="30Mbit", flows=60, r0="246ms")
 
 
 def test_design_pi_prints_the_gains_of_hollots_rule(capsys):
@@ -67,7 +70,7 @@ def test_design_for_people_names_margins_and_warnings(capsys):
         ("pi --capacity fast --flows 60 --r0 246ms", "capacity"),
         ("pi --capacity 30Mbit --flows 0 --r0 246ms", "flows"),
         ("pi --capacity 30Mbit --flows 60 --r0 246ms --target 2000pkt", "longer than the whole round trip"),
-        ("pi --capacity 30Mbit --flows 60 --r0 246ms --model tcp", "unknown fluid model"),
+        ("pi --capacity 30Mbit --flows 60 --r0 246ms --sender tcp", "unknown sender `tcp`; choose from: linux, cubic"),
         ("droptail --capacity 30Mbit --flows 60 --r0 246ms --plot x.png", "not a linear controller"),
         ("pi --capacity 30Mbit --flows 60 --r0 246ms --plot x.png --kind pie", "unknown plot"),
         ("codel --capacity 30Mbit --flows 60 --r0 246ms", "no linear law"),
@@ -90,14 +93,14 @@ def test_a_design_that_cannot_be_made_says_why_in_one_line(capsys, args, expect)
 
 
 def test_numbers_and_texts_design_the_same(classic):
-    same = theory.design("pi", capacity=30e6, flows=60.0, r0=0.246, target=184, packet=1000)
+    same = hollot("pi", capacity=30e6, flows=60.0, r0=0.246, target=184, packet=1000)
     assert same.gains == classic.gains
 
 
 def test_without_a_target_the_queue_takes_a_fifth_of_the_round_trip(classic):
     # 0.2 * 0.246 * 3750 = 184.5; of 200 ms without queueing a quarter: 0.25 * 0.2 * 3750 = 187.5.
     assert classic.operating_point["queue_pkts"] == 184
-    base = theory.design("pi", capacity="30Mbit", flows=60, rtt="200ms")
+    base = hollot("pi", capacity="30Mbit", flows=60, rtt="200ms")
     assert base.operating_point["queue_pkts"] == 188
 
 
@@ -173,7 +176,7 @@ NETWORKS = {
 def test_python_control_finds_the_margins_of_both_plants(aqm):
     """By its own search on what `to_control` gives: sampled laws, continuous ones, stable loops and (RED's) another."""
     control = pytest.importorskip("control")
-    design = theory.design(aqm, **NETWORKS[aqm])
+    design = hollot(aqm, **NETWORKS[aqm])
     for loop, ours, near in (
         (design.to_control(pade=8)[2], design.margins, 2e-3),
         (design.to_control()[2], design.margins["exact"], 1e-4),
@@ -205,7 +208,7 @@ def test_exact_plant_and_sampled_controller_make_the_loop(classic):
     held = classic.plant_response(slow) * np.exp(-0.5j * slow * period)
     np.testing.assert_allclose(plant(1j * slow), held, rtol=2e-3)
     # One in continuous time meets the plant as it is: RED's average, L / (1 + s / K).
-    red = theory.design("red", **NETWORKS["red"])
+    red = hollot("red", **NETWORKS["red"])
     plant, controller, loop = red.to_control()
     w = loop.omega[::50]
     np.testing.assert_allclose(plant(1j * w), red.plant_response(w), rtol=1e-6)
@@ -232,7 +235,7 @@ def test_the_state_space_is_the_plant_and_goes_into_files(classic, tmp_path):
         np.testing.assert_allclose(read["controller"][name], value)
     assert read["controller"]["period_s"] == 1 / 160
     # MATLAB has no null: a controller in continuous time has the period 0.
-    red = theory.design("red", **NETWORKS["red"])
+    red = hollot("red", **NETWORKS["red"])
     red.save(tmp_path / "red.mat")
     assert scipy_io.loadmat(tmp_path / "red.mat", simplify_cells=True)["controller"]["period_s"] == 0
     assert red.state_space()["controller"]["period_s"] is None
@@ -288,7 +291,7 @@ def test_another_way_to_roots_gives_those_that_dde_biftool_prints():
 @pytest.mark.parametrize("flows", [40, 80, 160])
 def test_the_rightmost_root_is_that_of_another_way_to_it(model, flows):
     """The exact plant's matrices closed with RED's filter, K / (1 + s T): one more state."""
-    design = theory.design("red", **NETWORKS["red"] | {"flows": flows}, model=model)
+    design = hollot("red", **NETWORKS["red"] | {"flows": flows}, model=model)
     found = design.state_space()
     num, den = found["controller"]["num"], found["controller"]["den"]
     assert (len(num), len(den), found["controller"]["period_s"]) == (1, 2, None)
@@ -316,7 +319,7 @@ def test_sensitivities_and_step_metrics(classic):
 def test_the_nu_gap_is_a_distance_of_plants(classic):
     assert theory.nu_gap(classic, classic) == 0
     network = {"capacity": "30Mbit", "r0": "246ms"}
-    near, far = (theory.design("pi", flows=flows, **network) for flows in (55, 15))
+    near, far = (hollot("pi", flows=flows, **network) for flows in (55, 15))
     small, large = theory.nu_gap(classic, near), theory.nu_gap(classic, far)
     assert 0 < small < large <= 1
     assert theory.nu_gap(near, classic, weighted=False) == pytest.approx(theory.nu_gap(classic, near, weighted=False))
@@ -418,10 +421,10 @@ def test_a_target_is_a_number_of_packets_or_the_time_that_they_take(capsys):
 
 
 def test_reds_hard_excitation_is_in_its_design_and_on_its_map(capsys):
-    network = ["--capacity", "10Mbit", "--flows", "50", "--rtt", "200ms", "--target", "100pkt", "--model", "ecn"]
+    network = ["--capacity", "10Mbit", "--flows", "50", "--rtt", "200ms", "--target", "100pkt", "--sender", "ecn"]
     assert main(["design", "red", *network]) == 0
     assert "limit cycle" in capsys.readouterr().out
-    red = theory.design("red", capacity="10Mbit", flows=50, rtt="200ms", target="100pkt", model="ecn")
+    red = hollot("red", capacity="10Mbit", flows=50, rtt="200ms", target="100pkt", model="ecn")
     (repelling,) = red.hopf["cycles"]
     assert not repelling["attracts"]
     found = theory.stability_map(red, "flows", [20, 50], "rtt", [0.2], cycles=True)
@@ -462,7 +465,7 @@ def test_a_robust_pi_holds_where_the_usual_one_does_not(capsys):
     assert robust["worst_modulus_margin"] == pytest.approx(0.5, abs=0.01)
     assert robust["usual_worst_modulus_margin"] < robust["worst_modulus_margin"]
     # The SPEC that it prints can be run.
-    again = theory.design(robust["spec"], capacity="10Mbit", flows=15, rtt="200ms", target="100pkt")
+    again = hollot(robust["spec"], capacity="10Mbit", flows=15, rtt="200ms", target="100pkt")
     assert again.margins["exact"]["stable"]
 
 
@@ -501,9 +504,7 @@ def test_other_aqms_are_made_robust_by_their_own_gains(capsys):
     robust = json.loads(capsys.readouterr().out)
     assert robust["worst_modulus_margin"] == pytest.approx(0.5, abs=0.01)
     assert set(robust["values"]) == {"gamma", "alpha"}
-    assert theory.design(robust["spec"], capacity="10Mbit", flows=60, rtt="200ms", target="100pkt").margins["exact"][
-        "stable"
-    ]
+    assert hollot(robust["spec"], capacity="10Mbit", flows=60, rtt="200ms", target="100pkt").margins["exact"]["stable"]
     assert main(["robust", "aqm-mo", *network, "--over", "flows=60:150"]) == 2
     assert "no robust design of aqm-mo; there is one of pi, red, rem, paqm, arm-pfc" in capsys.readouterr().err
 
@@ -648,10 +649,10 @@ def test_a_controller_of_python_control_is_read_by_rising_powers():
 
 def test_plants_that_turn_round_each_other_are_the_furthest_apart(classic):
     # Round trips of 3 s and of 246 ms: whatever gains make of the distance, no controller holds both.
-    far = theory.design("pi", capacity="30Mbit", flows=60, r0="3s")
+    far = hollot("pi", capacity="30Mbit", flows=60, r0="3s")
     assert theory.nu_gap(classic, far, weighted=False) == theory.nu_gap(far, classic, weighted=False) == 1
     # Loops are compared, on the exact plants, where nothing else is said; unweighted the gap is that of packets.
-    near = theory.design("pi", capacity="30Mbit", flows=55, r0="246ms")
+    near = hollot("pi", capacity="30Mbit", flows=55, r0="246ms")
     told = theory.nu_gap(classic, near)
     assert told == theory.nu_gap(classic, near, weighted=True, exact=True, points=4000)
     others = [theory.nu_gap(classic, near, **more) for more in ({"weighted": False}, {"exact": False}, {"points": 50})]
@@ -662,7 +663,7 @@ def test_plants_that_turn_round_each_other_are_the_furthest_apart(classic):
 @pytest.mark.parametrize("aqm", ["pi:a=1.822e-4,b=1.816e-4,frequency=1Hz", "red"])
 def test_a_gap_of_loops_is_taken_where_the_controller_acts(aqm):
     network = {"capacity": "30Mbit", "rtt": "200ms", "target": "100pkt"}
-    one, other = (theory.design(aqm, flows=flows, **network) for flows in (60, 40))
+    one, other = (hollot(aqm, flows=flows, **network) for flows in (60, 40))
     own = one.state_space()["controller"]
     w = np.geomspace(1e-4, 1e3, 4000) / one.operating_point["rtt_s"]
     if own["period_s"] is not None:
@@ -680,14 +681,14 @@ def test_what_cannot_be_written_is_said(classic, tmp_path):
     with pytest.raises(aqumen.OutputError, match="cannot write"):
         classic.save(tmp_path / "no" / "plant.json")
     with pytest.raises(aqumen.ScenarioError, match=r"give either rtt \(without queueing\) or r0"):
-        theory.design("pi", capacity="30Mbit", flows=60)
+        hollot("pi", capacity="30Mbit", flows=60)
     with pytest.raises(aqumen.ScenarioError, match="give either rtt"):
-        theory.design("pi", capacity="30Mbit", flows=60, rtt="1s", r0="1s")
+        hollot("pi", capacity="30Mbit", flows=60, rtt="1s", r0="1s")
 
 
 def test_what_the_equations_refuse_is_told_as_an_error_of_the_scenario(classic):
     # A rule that tosses no coin has no spectrum, and a map needs axes that there are.
-    tail = theory.design("droptail", capacity="30Mbit", flows=60, rtt="200ms", target="100pkt")
+    tail = hollot("droptail", capacity="30Mbit", flows=60, rtt="200ms", target="100pkt")
     with pytest.raises(aqumen.ScenarioError, match="no linear controller"):
         tail.noise_power([1.0])
     with pytest.raises(aqumen.ScenarioError, match="invalid axis 'beauty'; choose from: flows, rtt"):
@@ -699,7 +700,7 @@ def test_what_the_equations_refuse_is_told_as_an_error_of_the_scenario(classic):
 @pytest.mark.parametrize("r0", ["246ms", "1ms"])
 @pytest.mark.parametrize("aqm", ["pi:a=1.822e-5,b=1.816e-5", "pi:a=1.822e-12,b=1.816e-12,frequency=1Hz", "red"])
 def test_frequencies_rise_to_where_the_controller_ends(aqm, r0):
-    w = theory.design(aqm, capacity="30Mbit", flows=60, target="2pkt", r0=r0).frequencies(50)
+    w = hollot(aqm, capacity="30Mbit", flows=60, target="2pkt", r0=r0).frequencies(50)
     # A decade of them at least, also of a loop so weak that its gain is 1 nowhere.
     assert len(w) == 50
     assert (np.diff(w) > 0).all()
@@ -713,3 +714,46 @@ def test_the_power_of_the_noise_makes_its_variance(classic):
     w = np.array(classic.noise["spectrum"]["w_rad_s"])
     variance = np.trapezoid(classic.noise_power(w), w) / np.pi
     assert variance == pytest.approx(classic.noise["queue_std_pkts"] ** 2, rel=0.02)
+
+
+def test_senders_are_a_dimension_of_a_design_and_the_worst_of_several_is_told():
+    network = {"capacity": "10Mbit", "flows": 15, "rtt": "200ms", "target": "100pkt"}
+    # PI made robust with Hollot's mean window alone.
+    spec = theory.robust_pi(hollot("pi", **network), flows=(15, 100)).spec
+    both = theory.design(spec, **network, sender=["linux", "modern"])
+    alone = {name: theory.design(spec, **network, sender=name).margins["exact"] for name in ("linux", "modern")}
+    assert both.data["sender"] == min(alone, key=lambda name: alone[name]["modulus_margin"]) == "linux"
+    assert both.margins["exact"] == alone["linux"]
+    assert both.data["senders"]["modern"]["gain_margin"] == alone["modern"]["gain_margin"]
+    # It promised .5; and the default is Linux's sender.
+    assert alone["linux"]["modulus_margin"] < 0.3
+    assert theory.design(spec, **network).data["sender"] == "linux"
+    kept = theory.robust_pi(both, flows=(15, 100))
+    assert kept.worst_modulus_margin == pytest.approx(0.5, abs=0.01)
+    for name in ("linux", "modern"):
+        again = theory.design(kept.spec, **network, sender=name).margins["exact"]
+        assert again["modulus_margin"] >= 0.48
+    with pytest.raises(aqumen.errors.ScenarioError, match="exclude each other"):
+        theory.design("pi", **network, sender="linux", model="ecn")
+    with pytest.raises(aqumen.errors.ScenarioError, match="unknown sender `bbr`"):
+        theory.design("pi", **network, sender="bbr")
+
+
+def test_a_response_and_a_spectrum_are_those_of_the_sender():
+    network = {"capacity": "10Mbit", "flows": 30, "rtt": "100ms", "target": "40pkt"}
+    linux = theory.design("pi", **network)
+    w = np.array([0.5, 2.0, 8.0])
+    plant, controller, _ = linux.to_control()
+    known = linux.loop_response(w)
+    assert np.abs(-(plant(1j * w) * controller(1j * w)) / known - 1).max() < 0.02
+    assert abs(known[0] / hollot("pi", **network).loop_response(w)[0] - 1) > 0.2
+    spectrum = linux.noise["spectrum"]
+    power = linux.noise_power(spectrum["w_rad_s"])
+    assert np.allclose(power, spectrum["power_pkts2_s"], rtol=1e-6)
+    with pytest.raises(aqumen.errors.ScenarioError, match="no two equations"):
+        linux.state_space()
+    found = theory.stability_map(linux, "flows", [10, 60], "rtt", [0.1, 0.3])
+    there = theory.design("pi", **network | {"flows": 60}).margins["exact"]
+    assert found.stable[0, 1]
+    assert found.gain_margin.shape == (2, 2)
+    assert there["stable"]

@@ -1,5 +1,6 @@
 """Predictions of the theory compared with the packet engine on networks drawn at random."""
 
+import functools
 import random
 
 import numpy as np
@@ -10,6 +11,8 @@ from aqumen import theory
 
 # STRED and REM are left out: with windows above 20 packets their start alone takes longer than these runs.
 AQMS = ("pi", "arm-pfc", "stpi", "aqm-mo")
+
+hollot = functools.partial(theory.design, model="hollot")
 
 
 def networks(seed: int, count: int):
@@ -118,7 +121,7 @@ def test_share_and_deviation_are_those_of_packets_on_two_hundred_networks():
 def test_the_spectrum_is_that_of_the_queue():
     pps, base, flows, target = 1250.0, 0.2, 60, 100
     made = scenario(pps, base, flows, target)
-    design = theory.design("pi", capacity="10Mbit", flows=flows, rtt=base, target=f"{target}pkt")
+    design = hollot("pi", capacity="10Mbit", flows=flows, rtt=base, target=f"{target}pkt")
     w = np.geomspace(1e-3, 300, 4000)
     variance = np.trapezoid(design.noise_power(w), w) / np.pi
     assert np.sqrt(variance) == pytest.approx(design.noise["queue_std_pkts"], rel=0.01)
@@ -155,7 +158,7 @@ def test_even_gaps_between_signals_make_less_noise_than_tosses():
 def test_red_next_to_the_boundary_of_stability_tells_no_deviation():
     network = {"capacity": "10Mbit", "flows": 60, "rtt": "200ms", "target": "100pkt", "model": "reno"}
     calm, close = (
-        theory.design(f"red:min_th=30pkt,max_th=130pkt,max_p={max_p},weight=0.002", **network) for max_p in (0.12, 0.15)
+        hollot(f"red:min_th=30pkt,max_th=130pkt,max_p={max_p},weight=0.002", **network) for max_p in (0.12, 0.15)
     )
     assert calm.noise["valid"]
     assert close.margins["exact"]["stable"]
@@ -167,14 +170,14 @@ def test_red_next_to_the_boundary_of_stability_tells_no_deviation():
 
 def test_what_the_noise_does_not_know_it_says():
     network = {"capacity": "10Mbit", "flows": 100, "rtt": "200ms", "target": "100pkt"}
-    unstable = theory.design("aqm-mo:flows=100,capacity=10Mbit,rtt=200ms", **network | {"flows": 12}).noise
+    unstable = hollot("aqm-mo:flows=100,capacity=10Mbit,rtt=200ms", **network | {"flows": 12}).noise
     assert not unstable["valid"]
     assert "unstable" in unstable["why"]
     assert unstable["queue_std_pkts"] is None
-    lossy = theory.design("pi", **network, model="drop").noise
+    lossy = hollot("pi", **network, model="drop").noise
     assert not lossy["valid"]
     assert "losses" in lossy["why"]
-    small = theory.design("pi", **network | {"flows": 300}).noise
+    small = hollot("pi", **network | {"flows": 300}).noise
     assert not small["valid"]
     assert "time-outs" in small["why"]
-    assert theory.design("pi", **network).noise["valid"]
+    assert hollot("pi", **network).noise["valid"]

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use aqumen_scenario::{AqmChoice, Plan};
+use aqumen_scenario::{AqmChoice, PRESETS, Plan};
 use aqumen_theory::Error;
 use aqumen_theory::boundary::{self, Crossing};
 use aqumen_theory::cycle;
-use aqumen_theory::design::{self, Depth, Noise, OperatingConditions};
+use aqumen_theory::design::{self, Depth, NetworkPlant, Noise, OpenLoop, OperatingConditions};
 use aqumen_theory::fluid::{self, Model, Options};
-use aqumen_theory::linear::{self, Controller, Loop, Margins, OperatingPoint, Plant};
+use aqumen_theory::linear::{self, Controller, FrequencyResponse, Loop, Margins, OperatingPoint};
 use aqumen_theory::maps::{self, Axis, NonlinearCheck};
+use aqumen_theory::response::Sender;
 use aqumen_theory::robust::{self, Objective, WorstCase};
 use aqumen_theory::{engine, predict as prediction};
 use pyo3::prelude::*;
@@ -100,6 +101,8 @@ pub(crate) struct Analysis {
     conditions: OperatingConditions,
     at: OperatingPoint,
     controller: Option<Controller>,
+    /// The exact plant; `None` where no signal probability holds the queue.
+    plant: Option<NetworkPlant>,
 }
 
 #[pymethods]
@@ -119,17 +122,20 @@ impl Analysis {
     }
 
     /// Returns A, A_d, b, b_d and R0 of the plant dx/dt = A x + A_d x(t - R0) + b p + b_d p(t - R0), x = (window,
-    /// queue).
+    /// queue). The many windows of a sender have none.
     #[allow(clippy::type_complexity, reason = "a tuple is what Python unpacks")]
-    fn plant(&self, exact: bool) -> ([[f64; 2]; 2], [[f64; 2]; 2], [f64; 2], [f64; 2], f64) {
-        let plant = self.plant_of(exact);
-        (plant.now, plant.delayed, plant.input_now, plant.input_delayed, plant.delay_s)
+    fn plant(&self, exact: bool) -> PyResult<([[f64; 2]; 2], [[f64; 2]; 2], [f64; 2], [f64; 2], f64)> {
+        let plant = self.plant_of(exact)?;
+        let plant = plant.equations().ok_or_else(|| {
+            refuse("the many windows of this sender have no two equations: use its frequency response, exact=False, sender ns2, or a model")
+        })?;
+        Ok((plant.now, plant.delayed, plant.input_now, plant.input_delayed, plant.delay_s))
     }
 
     /// Returns the frequency response of the plant, dq/dp, at `w` in rad/s: real and imaginary parts.
-    fn plant_response(&self, w: Vec<f64>, exact: bool) -> (Vec<f64>, Vec<f64>) {
-        let plant = self.plant_of(exact);
-        w.into_iter().map(|w| plant.response(w)).map(|z| (z.re, z.im)).unzip()
+    fn plant_response(&self, w: Vec<f64>, exact: bool) -> PyResult<(Vec<f64>, Vec<f64>)> {
+        let plant = self.plant_of(exact)?;
+        Ok(w.into_iter().map(|w| plant.response(w)).map(|z| (z.re, z.im)).unzip())
     }
 
     /// Returns the frequency response of the open loop with a controller, by default that of the AQM.
@@ -278,9 +284,10 @@ impl Analysis {
         capacity: [f64; 2],
         frequency: f64,
         aim: (String, f64, f64),
+        others: Vec<PyRef<'_, Analysis>>,
     ) -> PyResult<([f64; 4], [f64; 3], [f64; 3])> {
         let (range, aim) = (robust::NetworkRange { flows, rtt_s: rtt, capacity_pps: capacity }, objective(&aim)?);
-        let (conditions, queue_pkts) = (self.conditions, self.at.queue_pkts);
+        let (conditions, queue_pkts) = (self.with_others(&others), self.at.queue_pkts);
         let found =
             run_on_thread(py, move || robust::pi(&conditions, &range, queue_pkts, frequency, aim).map_err(error))?;
         let (gains, pi) = (found.gains, found.controller);
@@ -297,9 +304,10 @@ impl Analysis {
         rtt: [f64; 2],
         capacity: [f64; 2],
         aim: (String, f64, f64),
+        others: Vec<PyRef<'_, Analysis>>,
     ) -> PyResult<(Vec<(&'static str, f64)>, [f64; 3], [f64; 3])> {
         let (range, aim) = (robust::NetworkRange { flows, rtt_s: rtt, capacity_pps: capacity }, objective(&aim)?);
-        let (scenario, choice, conditions) = (self.scenario.clone(), self.choice.clone(), self.conditions);
+        let (scenario, choice, conditions) = (self.scenario.clone(), self.choice.clone(), self.with_others(&others));
         let tune = move || scenario.watching(|| robust::tune(&choice, &conditions, &range, aim).map_err(error));
         let tuned = run_on_thread(py, tune)?;
         Ok((tuned.found, worst_case(tuned.worth), worst_case(tuned.given)))
@@ -328,33 +336,56 @@ fn objective((name, value, speed): &(String, f64, f64)) -> PyResult<Objective> {
 }
 
 impl Analysis {
-    fn plant_of(&self, exact: bool) -> Plant {
-        if exact { Plant::exact(&self.at) } else { Plant::textbook(&self.at) }
+    fn plant_of(&self, exact: bool) -> PyResult<NetworkPlant> {
+        if !exact {
+            return Ok(NetworkPlant::textbook(&self.at));
+        }
+        self.plant
+            .clone()
+            .ok_or_else(|| refuse("no signal probability holds the queue at the target: there is no plant"))
     }
 
-    fn open_loop(&self, exact: bool, controller: Option<ControllerTuple>) -> PyResult<Loop> {
+    /// Conditions of this analysis and of the same network with other senders.
+    fn with_others(&self, others: &[PyRef<'_, Analysis>]) -> Vec<OperatingConditions> {
+        std::iter::once(self.conditions).chain(others.iter().map(|other| other.conditions)).collect()
+    }
+
+    fn open_loop(&self, exact: bool, controller: Option<ControllerTuple>) -> PyResult<Loop<NetworkPlant>> {
         let controller = match controller {
             Some((num, den, Some(period_s))) => Controller::Sampled { num, den, period_s },
             Some((num, den, None)) => Controller::Continuous { num, den },
             None => self.controller.clone().ok_or_else(|| refuse("this AQM is not a linear controller"))?,
         };
-        Ok(Loop::new(self.plant_of(exact), controller))
+        Ok(Loop::new(self.plant_of(exact)?, controller))
     }
 }
 
 /// Analyses the AQM of a SPEC in the nominal network of `scenario`, whose base RTT is the round-trip time at the target
-/// if `at_target`. `model` is as in `run_fluid`, by default `hollot`.
+/// if `at_target`, with flows of the TCP preset `sender` that hear marks, or with the mean window of a `model` as in
+/// `run_fluid`.
 #[pyfunction]
-#[pyo3(signature = (scenario, aqm, at_target, model = None))]
+#[pyo3(signature = (scenario, aqm, at_target, model = None, sender = None))]
 pub(crate) fn analyse(
     py: Python<'_>,
     scenario: &Scenario,
     aqm: &str,
     at_target: bool,
     model: Option<&str>,
+    sender: Option<&str>,
 ) -> PyResult<Analysis> {
     let (scenario, aqm, options) = (scenario.0.clone(), aqm.to_string(), options(model)?);
-    run_on_thread(py, move || scenario.watching(|| analysis(&scenario, &aqm, at_target, options.model)))
+    let sender = sender.map(preset).transpose()?;
+    run_on_thread(py, move || scenario.watching(|| analysis(&scenario, &aqm, at_target, options.model, sender)))
+}
+
+/// Sender of a TCP preset, under marks.
+fn preset(name: &str) -> PyResult<Sender> {
+    let preset = PRESETS.iter().find(|(known, _)| *known == name);
+    let protocol = preset.ok_or_else(|| {
+        refuse(format!("unknown sender `{name}`; choose from: linux, cubic, dctcp, prague, modern, linux-reno, ns2"))
+    })?;
+    let sender = Sender::from_protocol(&protocol.1()).map_err(|why| refuse(format!("sender {name}: {why}")))?;
+    Ok(Sender { losses: false, ..sender })
 }
 
 fn analysis(
@@ -362,6 +393,7 @@ fn analysis(
     aqm: &str,
     at_target: bool,
     model: Option<Model>,
+    sender: Option<Sender>,
 ) -> PyResult<Analysis> {
     let mut choice = plan(scenario, 1, Some(aqm))?
         .links
@@ -380,18 +412,18 @@ fn analysis(
         }
     }
     let conditions = OperatingConditions {
-        model: model.unwrap_or(Model::Hollot),
+        model: model.unwrap_or(if sender.is_some() { Model::Reno } else { Model::Hollot }),
         flows: network.flows,
         capacity_pps: network.capacity_pps(),
         unresponsive_pps: 0.0,
         base_rtt_s: network.base_rtt_s,
         buffer_pkts: network.buffer_pkts,
-        sender: aqumen_theory::response::Sender::reno(),
+        sender: sender.unwrap_or(Sender::reno()),
     };
     let analysis = design::analyse(&choice, &conditions).map_err(error)?;
-    let (at, controller) = design::linearise(&choice, &conditions).map_err(error)?;
+    let OpenLoop { at, controller, plant } = design::open_loop(&choice, &conditions).map_err(error)?;
     let json = serde_json::to_string(&analysis).map_err(refuse)?;
-    Ok(Analysis { json, scenario: scenario.clone(), choice, conditions, at, controller })
+    Ok(Analysis { json, scenario: scenario.clone(), choice, conditions, at, controller, plant })
 }
 
 /// Predicts the result of a run of `scenario` at equilibrium.

@@ -18,16 +18,15 @@ use serde::Serialize;
 use crate::Error;
 use crate::equilibrium::solver::{AqmEquilibrium, alone, build, drops_above};
 pub use crate::equilibrium::solver::{OperatingConditions, linearise};
-use crate::fluid::Model;
 use crate::linear::OperatingPoint;
 pub use crate::noise::packet_noise::{Noise, Spectrum};
 use crate::nonlinear::hopf::Hopf;
 pub(crate) use branch::branch;
-pub use closed::LoopMargins;
 use closed::{ClosedLoop, LinearLoop};
+pub use closed::{LoopMargins, NetworkPlant, OpenLoop, open_loop};
 pub use expected::{Expectation, SIGNALS_OF_A_CYCLE};
 pub use noise::noise_power;
-pub(crate) use noise::{around_many, heard, noise_of};
+pub(crate) use noise::{around_many, heard, noise_of_sender};
 use noise::{is_safeguarded, noise_around};
 
 /// A quantity of a design.

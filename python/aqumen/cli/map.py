@@ -15,6 +15,7 @@ from aqumen.cli.network import AXIS, designed, network_options, plain, span
 from aqumen.cli.options import PATH, json_option
 from aqumen.errors import OutputError, ScenarioError, listed
 from aqumen.theory import StabilityMap, stability_map
+from aqumen.theory.design import MODELS
 from aqumen.theory.loop import SCHEMA
 from aqumen.theory.maps import AXES, SHOWN
 
@@ -22,6 +23,8 @@ __all__ = ["map_"]
 
 MAP_POINTS = 100
 """Points along each axis of a map."""
+MAP_POINTS_MANY = 24
+"""Points along each axis for senders whose windows are a distribution: each takes some ten milliseconds."""
 COLUMNS = ("stable", "feasible", "noise_valid", *SHOWN, "phase_margin_deg", "modulus_margin")
 """Arrays of a map that `--json` prints."""
 
@@ -62,7 +65,8 @@ def map_(
     if unknown := [name for name, *_ in axes if name not in AXES]:
         raise ScenarioError(f"--over {unknown[0]}: there are {listed(AXES)}")
     (x, *x_ends), (y, *y_ends) = axes
-    across, up = (np.geomspace(low, high, MAP_POINTS) for low, high in (x_ends, y_ends))
+    points = MAP_POINTS if network["sender"] in (*MODELS, "ns2") else MAP_POINTS_MANY
+    across, up = (np.geomspace(low, high, points) for low, high in (x_ends, y_ends))
     made = stability_map(found, x, across, y, up, cycles=cycles)
     if plot is not None:
         figure = made.plot(show)

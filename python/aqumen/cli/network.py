@@ -9,10 +9,10 @@ import click
 from click.core import ParameterSource
 
 from aqumen.cli.options import custom_classes, custom_option, named_too
-from aqumen.errors import ScenarioError
+from aqumen.errors import ScenarioError, listed
 from aqumen.theory import Design
 from aqumen.theory import design as design_for
-from aqumen.theory.design import nominal_network
+from aqumen.theory.design import MODELS, SENDER, SENDERS, nominal_network
 
 __all__ = ["AXIS", "designed", "given", "network_options", "plain", "span"]
 
@@ -26,7 +26,13 @@ _OPTIONS = (
     click.option("--rtt", metavar="TIME", help="Base RTT, without queueing."),
     click.option("--target", metavar="LENGTH", help="Target queue: 100pkt, or the time that it takes: 20ms."),
     click.option("--packet", default="1000B", show_default=True, metavar="BYTES", help="Packet size on the wire."),
-    click.option("--model", default="hollot", show_default=True, metavar="MODEL", help="hollot, ecn, reno or drop."),
+    click.option(
+        "--sender",
+        default=SENDER,
+        show_default=True,
+        metavar="SENDER",
+        help=f"{listed(SENDERS)}; several, with commas, for the worst of them; or a mean window: {listed(MODELS)}.",
+    ),
 )
 
 
@@ -66,7 +72,10 @@ def designed(verb: str, aqm: str | None, aqm_from: tuple[str, ...], **network: A
     specs = named_too([], custom) if aqm is None else [aqm]
     if len(specs) != 1:
         raise ScenarioError(f"name one AQM: aqumen {verb} SPEC, perhaps with --aqm-from FILE:CLASS")
-    return design_for(specs[0], custom=custom, **network)
+    senders = [name.strip() for name in network.pop("sender").split(",")]
+    if senders[0] in MODELS and len(senders) == 1:
+        return design_for(specs[0], custom=custom, model=senders[0], **network)
+    return design_for(specs[0], custom=custom, sender=senders, **network)
 
 
 def span(text: str, network: dict[str, Any]) -> tuple[str, float, float]:

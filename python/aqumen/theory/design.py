@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["Design", "design"]
 
 MODELS = ("hollot", "ecn", "reno", "drop")
-"""Fluid models for the operating point."""
+"""Fluid models of a mean window."""
+SENDERS = ("linux", "cubic", "dctcp", "prague", "modern", "linux-reno", "ns2")
+"""TCP presets whose windows under marks a design knows."""
+SENDER = "linux"
+"""Sender of a design unless another is given: today's most common one."""
 
 
 def design(
@@ -34,7 +38,8 @@ def design(
     target: str | float | None = None,
     packet: str | float = "1000B",
     buffer: str | float | None = None,
-    model: str = "hollot",
+    sender: str | Sequence[str] | None = None,
+    model: str | None = None,
     custom: Sequence[CustomClass] = (),
 ) -> Design:
     """Design an AQM for a network and analyse its loop.
@@ -49,14 +54,23 @@ def design(
             of the bandwidth-delay product at the target.
         packet: Packet size on the wire: `1000B`, or bytes.
         buffer: Buffer size: `300pkt`, or packets; default: three targets.
-        model: Fluid model of the operating point: `hollot`, `ecn`, `reno` or `drop`.
+        sender: TCP preset of the flows, which answer marks: `linux` (default), `cubic`, `dctcp`, `prague`, `modern`,
+            `linux-reno` or `ns2`. Of several the design is that of the one with the smallest modulus margin, and `each`
+            has all.
+        model: In place of a sender, the equations of a mean window: `hollot`, `ecn`, `reno` or `drop`.
         custom: Custom AQM classes that the SPEC may name.
     """
     (spec,), classes = specs([aqm])
     if (rtt is None) == (r0 is None):
         raise ScenarioError("give either rtt (without queueing) or r0 (at the target)")
-    if model not in MODELS:
+    if model is not None and sender is not None:
+        raise ScenarioError("sender and model exclude each other: a model is the mean window of no particular sender")
+    if model is not None and model not in MODELS:
         raise ScenarioError(f"unknown fluid model `{model}`; choose from: {listed(MODELS)}")
+    senders = [sender or SENDER] if sender is None or isinstance(sender, str) else list(dict.fromkeys(sender))
+    for name in senders if model is None else []:
+        if name not in SENDERS:
+            raise ScenarioError(f"unknown sender `{name}`; choose from: {listed(SENDERS)}")
     scenario = _network(
         _written(capacity, "bit"),
         float(flows),
@@ -68,9 +82,39 @@ def design(
         catalogue((*custom, *classes)) if custom or classes else None,
     )
     try:
-        return Design(_core.analyse(scenario, spec, rtt is None, model))
+        if model is not None:
+            return Design(_core.analyse(scenario, spec, rtt is None, model))
+        each = {name: Design(_core.analyse(scenario, spec, rtt is None, None, name)) for name in senders}
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
+    return _worst(each)
+
+
+def _worst(each: dict[str, Design]) -> Design:
+    """Return the design with the sender of the smallest modulus margin; no margin at all is worse than any."""
+
+    def margin(design: Design) -> float:
+        exact = (design.margins or {}).get("exact")
+        return float(exact["modulus_margin"]) if exact else -1e9
+
+    name = min(each, key=lambda name: margin(each[name]))
+    worst = each[name]
+    worst.each = each
+    worst.data["sender"] = name
+    if len(each) > 1:
+        worst.data["senders"] = {
+            name: {
+                "probability": design.operating_point["probability"],
+                **{key: (design.margins or {}).get("exact", {}).get(key) for key in _BESIDE},
+                "queue_std_pkts": design.noise["queue_std_pkts"],
+            }
+            for name, design in each.items()
+        }
+    return worst
+
+
+_BESIDE = ("stable", "gain_margin", "phase_margin_deg", "modulus_margin")
+"""Margins of each sender in a design for several."""
 
 
 class Design(Loop):

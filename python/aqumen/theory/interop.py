@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aqumen import _core
 from aqumen.errors import OutputError, ScenarioError, optional
 
 if TYPE_CHECKING:
@@ -61,7 +62,10 @@ def state_space(design: Loop, exact: bool) -> dict[str, Any]:
         design: A result of `theory.design`.
         exact: Use the exact linearisation of the fluid model instead of the textbook plant.
     """
-    now, delayed, at_once, late, delay = design.core.plant(exact)
+    try:
+        now, delayed, at_once, late, delay = design.core.plant(exact)
+    except _core.ScenarioError as error:
+        raise ScenarioError(str(error)) from None
     parts = design.core.controller()
     controller = None
     if parts is not None:

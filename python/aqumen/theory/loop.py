@@ -36,6 +36,13 @@ class Loop:
         found: dict[str, Any] = json.loads(core.json)
         self.data: dict[str, Any] = {"schema": SCHEMA, "aqumen": _core.__version__, **found}
         """All results, as `aqumen design --json` prints them."""
+        self.each: dict[str, Any] = {}
+        """Designs by sender, this one included; empty with a model."""
+
+    @property
+    def others(self) -> list[_core.Analysis]:
+        """Compiled analyses of the other senders."""
+        return [design.core for design in self.each.values() if design is not self]
 
     @property
     def aqm(self) -> str:

@@ -60,7 +60,7 @@ NOISE_SPEED = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StabilityMap:
-    """Stability and noise of one loop over two quantities; every array has the shape (y, x)."""
+    """Stability and noise of a loop over two quantities, the worst of its senders; every array has the shape (y, x)."""
 
     aqm: str
     """Name of the algorithm."""
@@ -176,15 +176,17 @@ def stability_map(
         raise ScenarioError("a map needs at least one value on each axis")
     if len(across) * len(up) > MAP_POINTS_MAX:
         raise ScenarioError(f"a map of {len(across)} by {len(up)} points: must have at most {MAP_POINTS_MAX} points")
+    shape = (len(up), len(across))
+    axes = (x, across.tolist()), (y, up.tolist())
     try:
-        columns = design.core.map((x, across.tolist()), (y, up.tolist()), threads or engines.cores(), cycles)
+        each = [_columns(core.map(*axes, threads or engines.cores(), cycles), shape) for core in _cores(design)]
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
-    shape = (len(up), len(across))
-    feasible, stable, valid = (np.array(column).reshape(shape) for column in columns[:3])
-    gain, phase, modulus, deviation, qacd, p95, lost = (np.array(column).reshape(shape) for column in columns[3])
-    none = [np.nan] * (len(across) * len(up))
-    coexisting, period, supercritical = (np.array(column or none).reshape(shape) for column in columns[4])
+    # The worst over senders.
+    feasible, stable, valid = (np.all([columns[k] for columns in each], axis=0) for k in range(3))
+    gain, phase, modulus = (_worst([columns[k] for columns in each], np.fmin) for k in range(3, 6))
+    deviation, qacd, p95, lost = (_worst([columns[k] for columns in each], np.maximum) for k in range(6, 10))
+    coexisting, period, supercritical = each[0][10:]
     return StabilityMap(
         aqm=design.aqm,
         x=(x, across),
@@ -203,6 +205,22 @@ def stability_map(
         coexisting_period_s=period,
         supercritical=supercritical,
     )
+
+
+def _cores(design: Loop) -> list[_core.Analysis]:
+    return [design.core, *design.others]
+
+
+def _columns(columns: Any, shape: tuple[int, int]) -> list[NDArray[Any]]:
+    """Return the columns of a map as arrays of `shape`; NaN where cycles were not searched."""
+    none = [np.nan] * (shape[0] * shape[1])
+    return [np.array(column or none).reshape(shape) for column in (*columns[:3], *columns[3], *columns[4])]
+
+
+def _worst(each: list[Floats], of: np.ufunc) -> Floats:
+    """Combine arrays of senders: `fmin` takes a value known for one, `maximum` one known for all."""
+    found: Floats = of.reduce(each)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,7 +328,7 @@ def robust_pi(
     ranges = _ranges(design, flows, rtt_s, capacity_pps)
     try:
         (a, b, gain, zero), (worst, slowest, qacd), (usual, _, usual_qacd) = design.core.robust_pi(
-            *ranges, frequency_hz, _aim(aim, slowest_rad_s, modulus_margin, speed)
+            *ranges, frequency_hz, _aim(aim, slowest_rad_s, modulus_margin, speed), design.others
         )
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
@@ -372,7 +390,8 @@ def robust(
 ) -> RobustAqm:
     """Optimise the worst case of the design's AQM over ranges of networks, as `robust_pi` does for PI.
 
-    Varies RED's max_p and weight, REM's gamma and alpha, PAQM's alpha or ARM-PFC's Psi.
+    Networks whose queue no signal probability holds do not count. Varies RED's max_p and weight, REM's gamma and alpha,
+    PAQM's alpha or ARM-PFC's Psi.
 
     Args:
         design: A design; it provides the values without a range.
@@ -386,7 +405,7 @@ def robust(
     """
     try:
         found, (worst, slowest, qacd), (given, _, given_qacd) = design.core.robust(
-            *_ranges(design, flows, rtt_s, capacity_pps), _aim(aim, slowest_rad_s, modulus_margin, speed)
+            *_ranges(design, flows, rtt_s, capacity_pps), _aim(aim, slowest_rad_s, modulus_margin, speed), design.others
         )
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None

@@ -5,9 +5,13 @@ use aqumen_aqm::registry::AnyAqm;
 use aqumen_scenario::AqmChoice;
 use serde::Serialize;
 
+use crate::Error;
 use crate::equilibrium::sender::Sender;
-use crate::equilibrium::solver::{AqmEquilibrium, OperatingConditions, coupling_of};
-use crate::linear::{Controller, Loop, Margins, OperatingPoint, Plant, rightmost, spectral_radius};
+use crate::equilibrium::solver::{AqmEquilibrium, OperatingConditions, alone, coupling_of};
+use crate::linear::{
+    Complex64, Controller, FrequencyResponse, Loop, Margins, OperatingPoint, Plant, Resolution, rightmost,
+    spectral_radius,
+};
 use crate::noise::mean_field::MeanField;
 
 /// Margins of the loop with the textbook's plant, which the design rules shape; beside them those with the exact plant.
@@ -24,6 +28,101 @@ pub struct LoopMargins {
     pub rightmost_root: Option<[f64; 2]>,
     /// How the controller was found: `equation` or `probe`.
     pub controller: &'static str,
+}
+
+/// Plant of a network around an equilibrium, from signal probability to queue.
+#[derive(Clone, Debug)]
+pub struct NetworkPlant(PlantKind);
+
+#[derive(Clone, Debug)]
+enum PlantKind {
+    Mean(Plant),
+    Many(Box<MeanField>),
+}
+
+impl NetworkPlant {
+    /// Plant at `at`; `None` where senders that have many windows cannot fill the link with any signal probability.
+    pub(crate) fn new(aqm: &AnyAqm, conditions: &OperatingConditions, at: &OperatingPoint) -> Option<Self> {
+        match conditions.has_many_windows() {
+            false => Some(NetworkPlant(PlantKind::Mean(Plant::exact(at)))),
+            true if !at.feasible => None,
+            true => Some(NetworkPlant(PlantKind::Many(Box::new(field_of(aqm, &conditions.sender, at))))),
+        }
+    }
+
+    /// Plant at `at` with Bernoulli signals, as of PI.
+    pub(crate) fn of_bernoulli_signals(conditions: &OperatingConditions, at: &OperatingPoint) -> Option<Self> {
+        match conditions.has_many_windows() {
+            false => Some(NetworkPlant(PlantKind::Mean(Plant::exact(at)))),
+            true if !at.feasible => None,
+            true => {
+                let class = (conditions.sender, at.flows, [at.probability, 1.0], at.rtt_s, at.window_pkts);
+                let field = MeanField::from_one_queue(at.capacity_pps, 1.0, &[class]);
+                Some(NetworkPlant(PlantKind::Many(Box::new(field))))
+            }
+        }
+    }
+
+    /// The two equations of a mean window; `None` of many windows.
+    pub fn equations(&self) -> Option<&Plant> {
+        if let PlantKind::Mean(plant) = &self.0 { Some(plant) } else { None }
+    }
+
+    /// The textbook's plant at `at`.
+    pub fn textbook(at: &OperatingPoint) -> Self {
+        NetworkPlant(PlantKind::Mean(Plant::textbook(at)))
+    }
+
+    /// The many windows of a sender.
+    pub(crate) fn field(&self) -> Option<&MeanField> {
+        if let PlantKind::Many(field) = &self.0 { Some(field) } else { None }
+    }
+}
+
+impl FrequencyResponse for NetworkPlant {
+    fn response(&self, w: f64) -> Complex64 {
+        match &self.0 {
+            PlantKind::Mean(plant) => plant.response(w),
+            PlantKind::Many(field) => field.response(w),
+        }
+    }
+
+    fn dc_gain(&self) -> f64 {
+        match &self.0 {
+            PlantKind::Mean(plant) => plant.dc_gain(),
+            PlantKind::Many(field) => field.dc_gain(),
+        }
+    }
+
+    fn delay_s(&self) -> f64 {
+        match &self.0 {
+            PlantKind::Mean(plant) => plant.delay_s,
+            PlantKind::Many(field) => field.delay_s(),
+        }
+    }
+}
+
+/// Operating point, controller and plant of an AQM in a network.
+#[derive(Clone, Debug)]
+pub struct OpenLoop {
+    /// The equilibrium.
+    pub at: OperatingPoint,
+    /// The AQM's controller; `None` if it is not linear.
+    pub controller: Option<Controller>,
+    /// The plant; `None` where no signal probability lets many windows fill the link.
+    pub plant: Option<NetworkPlant>,
+}
+
+/// Operating point, controller and plant of `choice` at `conditions`.
+pub fn open_loop(choice: &AqmChoice, conditions: &OperatingConditions) -> Result<OpenLoop, Error> {
+    let (choice, _) = &alone(choice)?;
+    let AqmEquilibrium { built, at, .. } = AqmEquilibrium::new(choice, conditions)?;
+    let law_at = match conditions.has_many_windows() {
+        true => at_law(&built, &conditions.sender, &at),
+        false => at,
+    };
+    let controller = Controller::from_built(&built, choice, &law_at).map(|(controller, _)| controller);
+    Ok(OpenLoop { plant: NetworkPlant::new(&built, conditions, &at), at, controller })
 }
 
 /// The loop with the exact plant.
@@ -59,6 +158,14 @@ impl ClosedLoop {
             false => LinearLoop::Mean(Loop::new(Plant::exact(at), controller)),
         };
         Some(ClosedLoop { linear, probed: probe.is_some() })
+    }
+
+    /// Whether it is stable.
+    pub(super) fn is_stable(&self) -> bool {
+        match &self.linear {
+            LinearLoop::Mean(closed) => closed.margins_at(Resolution::COARSE).stable,
+            LinearLoop::Many(closed) => closed.margins_at(Resolution::COARSE).stable,
+        }
     }
 
     /// Its margins, and beside them those with the textbook's plant at `at`.
@@ -111,7 +218,6 @@ mod tests {
     use super::*;
     use crate::equilibrium::response::Law;
     use crate::fluid::Model;
-    use crate::linear::FrequencyResponse;
     use crate::testing::{NETWORK, built, choice};
 
     #[test]

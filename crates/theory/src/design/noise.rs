@@ -3,7 +3,7 @@
 use aqumen_aqm::Aqm;
 use aqumen_scenario::AqmChoice;
 
-use super::closed::LinearLoop;
+use super::closed::{ClosedLoop, LinearLoop};
 use crate::Error;
 use crate::equilibrium::solver::{AqmEquilibrium, OperatingConditions, alone};
 use crate::fluid::Model;
@@ -85,8 +85,23 @@ pub(crate) fn heard(held: QueueBounds, heard: Result<QueueNoise, String>, finene
     }
 }
 
+/// Packet noise of `choice` at `conditions`: of its sender, or of Reno's windows in the models of a mean window.
+pub(crate) fn noise_of_sender(choice: &AqmChoice, conditions: &OperatingConditions, fineness: Fineness) -> Noise {
+    if !conditions.has_many_windows() {
+        return noise_of(choice, conditions, fineness);
+    }
+    match AqmEquilibrium::new(choice, conditions) {
+        Err(error) => Noise::none(error.to_string()),
+        Ok(equilibrium) => {
+            let closed = ClosedLoop::new(&equilibrium, choice, conditions);
+            let linear = closed.as_ref().map(|closed| (closed.is_stable(), &closed.linear));
+            noise_around(choice, conditions, &equilibrium, linear)
+        }
+    }
+}
+
 /// Packet noise of `choice` at `conditions`, always with Reno's windows.
-pub(crate) fn noise_of(choice: &AqmChoice, conditions: &OperatingConditions, fineness: Fineness) -> Noise {
+fn noise_of(choice: &AqmChoice, conditions: &OperatingConditions, fineness: Fineness) -> Noise {
     if conditions.model == Model::Drop {
         return Noise::from_losses();
     }
@@ -113,21 +128,34 @@ pub(crate) fn noise_of(choice: &AqmChoice, conditions: &OperatingConditions, fin
     Noise { why: noise.why.map(|why| format!("in model reno, which predicts the noise: {why}")), ..noise }
 }
 
-/// Power of the queue at frequencies in rad/s under packet noise around the equilibrium of `choice` at `conditions`, in
-/// Reno's windows.
+/// Power of the queue at frequencies in rad/s under packet noise around the equilibrium of `choice` at `conditions`. Model
+/// `reno` stands for those of a mean window.
 pub fn noise_power(choice: &AqmChoice, conditions: &OperatingConditions, w: &[f64]) -> Result<Vec<f64>, Error> {
     let conditions = OperatingConditions { model: Model::Reno, ..*conditions };
     let (choice, _) = &alone(choice)?;
     let equilibrium = AqmEquilibrium::new(choice, &conditions)?;
     let at = &equilibrium.at;
-    let (controller, _) = Controller::from_built(&equilibrium.built, choice, at)
-        .ok_or_else(|| Error::Unsupported("this AQM is no linear controller".into()))?;
+    let closed = ClosedLoop::new(&equilibrium, choice, &conditions).ok_or_else(|| {
+        Error::Unsupported("this AQM is no linear controller, or no probability holds the queue".into())
+    })?;
     if QueueNoise::applies_to(&equilibrium.built) {
-        let heard = QueueNoise::from_reno(&equilibrium.linearised(&controller), at, Fineness::FINE)
-            .map_err(Error::Unsupported)?;
+        let linearised = equilibrium.linearised(closed.linear.controller());
+        let heard = match &closed.linear {
+            LinearLoop::Mean(_) => QueueNoise::from_reno(&linearised, at, Fineness::FINE),
+            LinearLoop::Many(closed) => QueueNoise::around(&linearised, at, (closed.plant.clone(), 1.0)),
+        };
+        let heard = heard.map_err(Error::Unsupported)?;
         return Ok(w.iter().map(|w| heard.power(*w)).collect());
     }
-    let closed = Loop { images: 0, ..Loop::new(Plant::exact(at), controller) };
-    let power = packet_noise::power(at, &closed, false);
-    Ok(w.iter().map(|w| power(*w)).collect())
+    Ok(match &closed.linear {
+        LinearLoop::Mean(closed) => {
+            let closed = Loop { images: 0, ..closed.clone() };
+            let power = packet_noise::power(at, &closed, false);
+            w.iter().map(|w| power(*w)).collect()
+        }
+        LinearLoop::Many(closed) => {
+            let plain = Loop { images: 0, ..(**closed).clone() };
+            w.iter().map(|&w| plain.plant.power(w) / (plain.response(w) + 1.0).norm_sqr()).collect()
+        }
+    })
 }

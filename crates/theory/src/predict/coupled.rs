@@ -146,12 +146,14 @@ mod tests {
         assert!(told(&groups, with(0.51)).contains("runs empty too often"));
         assert!(told(&groups, CoupledQueues { delay_std_s: None, ..rest.clone() }).contains("the loop is unstable"));
         assert!(told(&groups, CoupledQueues { feasible: false, ..with(0.4) }).contains("no longer regulate"));
-        // Whether the scalable ones can be marked is no question.
-        let lost = |number: usize| {
+        // Losses of classic flows need larger windows; whether the scalable ones can be marked is no question.
+        let lost = |number: usize, window_pkts: f64| {
             let mut groups = groups;
             groups[number].ecn = false;
-            told(&groups, with(0.4))
+            let classic = crate::multi::coupled::QueueState { window_pkts, ..rest.classic };
+            told(&groups, CoupledQueues { classic, ..with(0.4) })
         };
-        assert!(lost(0).contains("signals are losses") && lost(1) == lost(0) && lost(2).is_empty());
+        assert!(lost(0, 4.9).contains("under losses") && lost(1, 4.9) == lost(0, 4.9));
+        assert!(lost(2, 4.9).is_empty() && lost(0, 5.0).is_empty());
     }
 }

@@ -8,7 +8,7 @@ use aqumen_aqm::{Aqm, SignalProcess};
 use aqumen_scenario::AqmChoice;
 
 use crate::Error;
-use crate::design::{branch, heard};
+use crate::design::{NetworkPlant, around_many, branch, heard};
 use crate::equilibrium::solver::{
     AqmEquilibrium, OperatingConditions, adapted, build, linearise, operating_point, target_pkts,
 };
@@ -75,22 +75,29 @@ pub fn map(
     let total = x.1.len() * y.1.len();
     let point = |built: &AnyAqm, k: usize| -> Result<Point, Error> {
         let (conditions, queue, gain) = over.moved(&[(x.0, x.1[k % x.1.len()]), (y.0, y.1[k / x.1.len()])]);
-        let around = |conditions: &OperatingConditions| -> Result<(OperatingPoint, Loop), Error> {
+        let around = |conditions: &OperatingConditions| -> Result<(OperatingPoint, Option<Loop<NetworkPlant>>), Error> {
             let (at, closed) = over.around(built, conditions, queue, gain)?;
             // Images of the spectrum move a boundary by little.
-            Ok((at, Loop { images: 0, ..closed }))
+            Ok((at, closed.map(|closed| Loop { images: 0, ..closed })))
         };
         let (at, closed) = around(&conditions)?;
-        let margins = closed.margins_at(Resolution::COARSE);
         let held = QueueBounds { target_pkts: targets.then_some(queue), buffer_pkts: conditions.buffer_pkts };
+        let Some(closed) = closed else {
+            let margins = Margins { modulus_margin: f64::NAN, ..Margins::default() };
+            let noise = Noise::around(held, &at, None, Fineness::COARSE);
+            return Ok(Point { feasible: false, margins, noise });
+        };
+        let margins = closed.margins_at(Resolution::COARSE);
         let noise = match conditions.model {
             Model::Reno => over.noise(built, (held, &conditions, gain), &at, (margins.stable, &closed))?,
             Model::Drop => Noise::from_losses(),
             Model::Hollot | Model::Ecn => {
-                let (at, closed) = around(&OperatingConditions { model: Model::Reno, ..conditions })?;
-                let stable = || closed.margins_at(Resolution::COARSE).stable;
+                let conditions = OperatingConditions { model: Model::Reno, ..conditions };
+                let (at, closed) = around(&conditions)?;
+                let closed = closed.unwrap_or_else(|| unreachable!("a mean window has a plant everywhere"));
                 let worth_it = at.feasible && at.window_pkts >= 1.0;
-                over.noise(built, (held, &conditions, gain), &at, (worth_it && stable(), &closed))?
+                let stable = worth_it && closed.margins_at(Resolution::COARSE).stable;
+                over.noise(built, (held, &conditions, gain), &at, (stable, &closed))?
             }
         };
         Ok(Point { feasible: at.feasible, margins, noise })
@@ -146,7 +153,7 @@ impl<'a> ParametricLoop<'a> {
         conditions: &OperatingConditions,
         queue_pkts: f64,
         gain: f64,
-    ) -> Result<(OperatingPoint, Loop), Error> {
+    ) -> Result<(OperatingPoint, Option<Loop<NetworkPlant>>), Error> {
         let (at, controller): (_, Controller) = if self.moving {
             let settled = adapted(built, conditions)?;
             let aqm = settled.as_ref().map_or(built, |(aqm, _)| aqm);
@@ -156,9 +163,11 @@ impl<'a> ParametricLoop<'a> {
         } else {
             let OperatingConditions { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *conditions;
             let at = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue_pkts)?;
+            let at = at.with_sender(&conditions.sender);
             (at.with_dispersion(self.share.dispersion(at.probability.min(1.0))), self.controller.clone())
         };
-        Ok((at, Loop::new(Plant::exact(&at), controller.scaled(gain))))
+        let plant = NetworkPlant::new(built, conditions, &at);
+        Ok((at, plant.map(|plant| Loop::new(plant, controller.scaled(gain)))))
     }
 
     /// Packet noise around an equilibrium, for a loop and whether it is stable; without steps of max_p.
@@ -167,9 +176,22 @@ impl<'a> ParametricLoop<'a> {
         built: &AnyAqm,
         (held, conditions, gain): (QueueBounds, &OperatingConditions, f64),
         at: &OperatingPoint,
-        (stable, closed): (bool, &Loop),
+        (stable, closed): (bool, &Loop<NetworkPlant>),
     ) -> Result<Noise, Error> {
-        let plain = || Ok(Noise::around(held, at, Some((stable, closed)), Fineness::COARSE));
+        let plain = || {
+            Ok(match (closed.plant.equations(), closed.plant.field()) {
+                (Some(plant), _) => {
+                    let closed = Loop { plant: *plant, controller: closed.controller.clone(), images: closed.images };
+                    Noise::around(held, at, Some((stable, &closed)), Fineness::COARSE)
+                }
+                (_, Some(field)) => {
+                    let closed =
+                        Loop { plant: field.clone(), controller: closed.controller.clone(), images: closed.images };
+                    Noise { spectrum: None, ..around_many(held, at, stable, &closed) }
+                }
+                _ => Noise::none("there is no plant".into()),
+            })
+        };
         if !(stable && self.heard) {
             return plain();
         }
@@ -179,19 +201,25 @@ impl<'a> ParametricLoop<'a> {
             return plain();
         }
         let said = LinearisedAqm { aqm, controller: &closed.controller, gain, steps: None };
-        let around = QueueNoise::from_reno(&said, at, Fineness::COARSE);
+        let around = match closed.plant.field() {
+            Some(field) => QueueNoise::around(&said, at, (field.clone(), 1.0)),
+            None => QueueNoise::from_reno(&said, at, Fineness::COARSE),
+        };
         Ok(heard(held, around, Fineness::COARSE))
     }
 
     /// The rest where quantities have these values, and the loop there.
-    pub(crate) fn at(&self, values: &[(Axis, f64)]) -> Result<(OperatingPoint, Loop), Error> {
+    pub(crate) fn at(&self, values: &[(Axis, f64)]) -> Result<(OperatingPoint, Loop<NetworkPlant>), Error> {
         let (conditions, queue, gain) = self.moved(values);
-        self.around(&build(self.choice)?, &conditions, queue, gain)
+        let (at, closed) = self.around(&build(self.choice)?, &conditions, queue, gain)?;
+        let closed = closed.ok_or_else(|| Error::Unsupported("no signal probability holds the queue".into()))?;
+        Ok((at, closed))
     }
 
     /// On which side of a boundary that passes there cycles stand; `None` where it is not known.
     pub(crate) fn side_of_cycles(&self, choice: &AqmChoice, values: &[(Axis, f64)]) -> Result<Option<bool>, Error> {
-        if values.iter().any(|(axis, _)| matches!(axis, Axis::Target | Axis::Gain)) {
+        let fixed = |(axis, _): &(Axis, f64)| matches!(axis, Axis::Target | Axis::Gain);
+        if self.conditions.has_many_windows() || values.iter().any(fixed) {
             return Ok(None);
         }
         let (conditions, ..) = self.moved(values);
@@ -225,6 +253,9 @@ pub fn nonlinear_checks(
 ) -> Result<Vec<NonlinearCheck>, Error> {
     if [x, y].iter().any(|axis| matches!(axis, Axis::Target | Axis::Gain)) {
         return Err(Error::Unsupported("cycles are looked for over flows, rtt and capacity".into()));
+    }
+    if conditions.has_many_windows() {
+        return Err(Error::Unsupported("cycles need the equations of a mean window: sender ns2, or a model".into()));
     }
     let point = |k: usize| -> Result<NonlinearCheck, Error> {
         let margins = &map.points[k].margins;

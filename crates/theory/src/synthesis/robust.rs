@@ -5,16 +5,18 @@
 //! The largest margin by itself would be that of no gain at all. The margin is the modulus margin, the smallest
 //! distance of the loop from -1: one over the largest sensitivity.
 
+use std::cell::RefCell;
+
 use aqumen_aqm::{Aqm, Crossover, PiController, PiGains, TcpPlant, Value};
 use aqumen_scenario::{AqmChoice, OwnedValue};
 
 use crate::Error;
-use crate::design::noise_of;
+use crate::design::{NetworkPlant, OpenLoop, around_many, noise_of_sender, open_loop};
 use crate::equilibrium::solver::{OperatingConditions, linearise};
 use crate::fluid::Model;
 use crate::linear::complex::abs;
 use crate::linear::noise::Fineness;
-use crate::linear::{Controller, Loop, OperatingPoint, Plant, Resolution};
+use crate::linear::{Controller, FrequencyResponse, Loop, OperatingPoint, Resolution};
 use crate::noise::packet_noise::{Noise, QueueBounds};
 
 /// Modulus margin that is kept unless another is asked for: a largest sensitivity of two.
@@ -84,10 +86,10 @@ pub struct Robust {
     pub usual: WorstCase,
 }
 
-/// The PI that holds `target_pkts` and is sampled `frequency` times a second, best over `range`. Everything else is as
-/// at `conditions`.
+/// The PI that holds `target_pkts` and is sampled `frequency` times a second, best over `range` and over the senders of
+/// `each`. Everything else is as there.
 pub fn pi(
-    conditions: &OperatingConditions,
+    each: &[OperatingConditions],
     range: &NetworkRange,
     target_pkts: f64,
     frequency: f64,
@@ -95,21 +97,29 @@ pub fn pi(
 ) -> Result<Robust, Error> {
     let at = |conditions: &OperatingConditions| {
         let OperatingConditions { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *conditions;
-        OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, target_pkts)
+        let at = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, target_pkts)?;
+        Ok::<_, Error>(at.with_sender(&conditions.sender))
     };
-    let found = corners(conditions, range)?;
-    let points = found.iter().map(at).collect::<Result<Vec<_>, _>>()?;
-    let quiet = found
-        .iter()
-        .map(|conditions| at(&OperatingConditions { model: Model::Reno, ..*conditions }))
-        .collect::<Result<Vec<_>, _>>()?;
-    let held = QueueBounds { target_pkts: Some(target_pkts), buffer_pkts: conditions.buffer_pkts };
+    // Place, its plant, and its equilibrium in model `reno`, which has the noise of a mean window.
+    let mut places: Vec<(NetworkPlant, OperatingPoint)> = Vec::new();
+    for conditions in corners(each, range)? {
+        let here = at(&conditions)?;
+        // Where no signal probability holds the queue, gains do not matter.
+        if let Some(plant) = NetworkPlant::of_bernoulli_signals(&conditions, &here) {
+            places.push((plant, at(&OperatingConditions { model: Model::Reno, ..conditions })?));
+        }
+    }
+    if places.is_empty() {
+        return Err(nowhere());
+    }
+    let buffer_pkts = each.first().map_or(f64::NAN, |conditions| conditions.buffer_pkts);
+    let held = QueueBounds { target_pkts: Some(target_pkts), buffer_pkts };
     let judge = |pi: PiController, noise: bool| -> Option<WorstCase> {
         let controller = Controller::from_pi(pi.sampled(frequency).ok()?, frequency);
-        let closed = |at: &OperatingPoint| Loop { plant: Plant::exact(at), controller: controller.clone(), images: 0 };
-        let mut worth = worst_of(points.iter().map(closed));
+        let closed = |plant: &NetworkPlant| Loop { plant: plant.clone(), controller: controller.clone(), images: 0 };
+        let mut worth = worst_of(places.iter().map(|(plant, _)| closed(plant)));
         if noise {
-            worth.qacd_pkts = quiet.iter().map(|at| qacd(held, at, &closed(at))).fold(0.0, f64::max);
+            worth.qacd_pkts = places.iter().map(|(plant, at)| qacd(held, at, plant, &controller)).fold(0.0, f64::max);
         }
         Some(worth)
     };
@@ -132,10 +142,21 @@ pub fn pi(
     Ok(Robust { controller, gains, worth, usual })
 }
 
-/// QACD of the loop at `at`, of Reno's windows.
-fn qacd(held: QueueBounds, at: &OperatingPoint, closed: &Loop) -> f64 {
+/// QACD of the loop at `at`: of Reno's windows, or of the many windows of `plant`.
+fn qacd(held: QueueBounds, at: &OperatingPoint, plant: &NetworkPlant, controller: &Controller) -> f64 {
+    if let Some(field) = plant.field() {
+        let closed = Loop { plant: field.clone(), controller: controller.clone(), images: 0 };
+        let stable = closed.margins_at(Resolution::COARSE).stable;
+        return around_many(held, at, stable, &closed).distance_pkts();
+    }
+    let closed = Loop { plant: crate::linear::Plant::exact(at), controller: controller.clone(), images: 0 };
     let stable = closed.margins_at(Resolution::COARSE).stable;
-    Noise::around(held, at, Some((stable, closed)), Fineness::COARSE).distance_pkts()
+    Noise::around(held, at, Some((stable, &closed)), Fineness::COARSE).distance_pkts()
+}
+
+/// Error of a range without an equilibrium.
+fn nowhere() -> Error {
+    Error::Unsupported("no signal probability holds the queue anywhere in these ranges".into())
 }
 
 /// Where `value` is largest on a coarse look around `start`.
@@ -192,11 +213,11 @@ pub struct Tuning {
     pub given: WorstCase,
 }
 
-/// `choice` with its gain and speed best over `range`, in the sense of [`pi`]: RED's max_p and weight, REM's gamma and
+/// `choice` with its gain and speed best over `range` and the senders of `each`, in the sense of [`pi`]: RED's max_p and weight, REM's gamma and
 /// alpha, PAQM's alpha, ARM-PFC's Psi.
 pub fn tune(
     choice: &AqmChoice,
-    conditions: &OperatingConditions,
+    each: &[OperatingConditions],
     range: &NetworkRange,
     aim: Objective,
 ) -> Result<Tuning, Error> {
@@ -206,7 +227,9 @@ pub fn tune(
         return Err(Error::Unsupported(format!("no robust design of {}; there is one of pi, {known}", choice.name)));
     };
     let single = knobs[0] == knobs[1];
-    let places = corners(conditions, range)?;
+    let places = corners(each, range)?;
+    // A plant of many windows takes some milliseconds: kept while the equilibrium stays.
+    let known: Vec<RefCell<Option<OpenLoop>>> = places.iter().map(|_| RefCell::new(None)).collect();
     let with = |x: [f64; 2]| -> AqmChoice {
         let mut choice = choice.clone();
         for (name, x) in knobs.iter().zip(x).take(if single { 1 } else { 2 }) {
@@ -216,13 +239,20 @@ pub fn tune(
         choice
     };
     let judge = |choice: &AqmChoice, noise: bool| -> Option<WorstCase> {
-        let loops = places.iter().map(|conditions| {
-            let (at, controller) = linearise(choice, conditions).ok()?;
-            Some(Loop { plant: Plant::exact(&at), controller: controller?, images: 0 })
+        let loops = places.iter().zip(&known).filter_map(|(conditions, known)| {
+            let Ok((at, controller)) = linearise(choice, conditions) else { return Some(None) };
+            let mut known = known.borrow_mut();
+            if known.as_ref().is_none_or(|known| known.at != at) {
+                *known = open_loop(choice, conditions).ok();
+            }
+            // Where no signal probability holds the queue, gains do not matter.
+            let plant = known.as_ref()?.plant.clone()?;
+            Some(controller.map(|controller| Loop { plant, controller, images: 0 }))
         });
         let mut worth = worst_of(loops.collect::<Option<Vec<_>>>()?.into_iter());
         if noise {
-            let each = places.iter().map(|conditions| noise_of(choice, conditions, Fineness::COARSE).distance_pkts());
+            let each =
+                places.iter().map(|conditions| noise_of_sender(choice, conditions, Fineness::COARSE).distance_pkts());
             worth.qacd_pkts = each.fold(0.0, f64::max);
         }
         Some(worth)
@@ -239,7 +269,8 @@ pub fn tune(
             }
         });
     }
-    let scale = Scale { unit_s: conditions.base_rtt_s.max(1e-6), queue_pkts: choice.network.target_pkts.max(1.0) };
+    let base_rtt_s = each.first().map_or(1.0, |conditions| conditions.base_rtt_s);
+    let scale = Scale { unit_s: base_rtt_s.max(1e-6), queue_pkts: choice.network.target_pkts.max(1.0) };
     let best = aim.search(start, scale, |x, noise| judge(&with(x), noise));
     let choice = with(best);
     let worth = judge(&choice, true).unwrap_or(given);
@@ -260,12 +291,12 @@ fn from_axis(name: &str, x: f64) -> f64 {
 }
 
 /// Smallest margin and slowest crossover of some loops, without their noise.
-fn worst_of(loops: impl Iterator<Item = Loop>) -> WorstCase {
+fn worst_of<P: FrequencyResponse>(loops: impl Iterator<Item = Loop<P>>) -> WorstCase {
     let far = f64::INFINITY;
     let none = WorstCase { margin: far, slowest_rad_s: far, lasting_rad_s: far, qacd_pkts: far };
     loops.fold(none, |worst, closed| {
         let margins = closed.margins_at(Resolution::COARSE);
-        let slow = SLOW / closed.plant.delay_s;
+        let slow = SLOW / closed.plant.delay_s();
         // How far beyond, where it is unstable, so that a search finds its way back.
         let margin = if margins.stable {
             margins.modulus_margin
@@ -340,26 +371,25 @@ impl Objective {
     }
 }
 
-/// Every corner of the box, and its centre.
-fn corners(conditions: &OperatingConditions, range: &NetworkRange) -> Result<Vec<OperatingConditions>, Error> {
+/// Every corner of the box, and its centre, for each sender.
+fn corners(each: &[OperatingConditions], range: &NetworkRange) -> Result<Vec<OperatingConditions>, Error> {
     let sides = [range.flows, range.rtt_s, range.capacity_pps];
     if sides.iter().any(|[low, high]| !(*low > 0.0 && low <= high && high.is_finite())) {
         return Err(Error::Unsupported("a range goes from a number above 0 to one that is not below it".into()));
     }
     let middle = sides.map(|[low, high]| (low * high).sqrt());
     let corner = |k: usize| [0, 1, 2].map(|side| sides[side][k >> side & 1]);
-    let of = |[flows, base_rtt_s, capacity_pps]: [f64; 3]| OperatingConditions {
-        flows,
-        base_rtt_s,
-        capacity_pps,
-        ..*conditions
+    let of = |[flows, base_rtt_s, capacity_pps]: [f64; 3]| {
+        each.iter().map(move |conditions| OperatingConditions { flows, base_rtt_s, capacity_pps, ..*conditions })
     };
-    Ok((0..8).map(corner).chain([middle]).map(of).collect())
+    let spots: Vec<[f64; 3]> = (0..8).map(corner).chain([middle]).collect();
+    Ok(spots.into_iter().flat_map(of).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linear::Plant;
     use crate::testing::CONDITIONS;
 
     #[test]
@@ -411,7 +441,7 @@ mod tests {
     fn the_usual_design_is_that_of_the_middle_with_its_queue() {
         let conditions = OperatingConditions { model: Model::Hollot, ..CONDITIONS };
         let range = NetworkRange { flows: [60.0; 2], rtt_s: [0.2; 2], capacity_pps: [1250.0; 2] };
-        let found = pi(&conditions, &range, 100.0, 160.0, Objective::Speed { margin: MARGIN }).unwrap();
+        let found = pi(&[conditions], &range, 100.0, 160.0, Objective::Speed { margin: MARGIN }).unwrap();
         // 200 ms, and 100 packets at 1250 a second.
         let plant = TcpPlant::new(60.0, 1250.0, 0.28).unwrap();
         let gains = PiController::design(&plant, Crossover::Lower).sampled(160.0).unwrap();
@@ -435,7 +465,7 @@ mod tests {
     fn a_box_is_looked_at_in_every_corner_and_its_middle() {
         let conditions = OperatingConditions { unresponsive_pps: 7.0, ..CONDITIONS };
         let range = NetworkRange { flows: [4.0, 16.0], rtt_s: [0.1, 0.4], capacity_pps: [100.0, 400.0] };
-        let all = corners(&conditions, &range).unwrap();
+        let all = corners(&[conditions], &range).unwrap();
         assert_eq!(all.len(), 9);
         for (flows, rtt_s, capacity) in [(4.0, 0.1, 100.0), (16.0, 0.1, 100.0), (4.0, 0.4, 400.0), (16.0, 0.4, 400.0)] {
             let here =
@@ -446,9 +476,9 @@ mod tests {
         assert!((middle.flows - 8.0).abs() < 1e-12 && (middle.base_rtt_s - 0.2).abs() < 1e-12);
         assert!((middle.capacity_pps - 200.0).abs() < 1e-9 && middle.unresponsive_pps == 7.0);
         for wrong in [[0.0, 1.0], [2.0, 1.0], [1.0, f64::INFINITY]] {
-            assert!(corners(&conditions, &NetworkRange { rtt_s: wrong, ..range }).is_err(), "{wrong:?}");
+            assert!(corners(&[conditions], &NetworkRange { rtt_s: wrong, ..range }).is_err(), "{wrong:?}");
         }
-        assert!(corners(&conditions, &NetworkRange { rtt_s: [0.2, 0.2], ..range }).is_ok());
+        assert!(corners(&[conditions], &NetworkRange { rtt_s: [0.2, 0.2], ..range }).is_ok());
     }
 
     #[test]

@@ -262,10 +262,11 @@ const SPEED: Objective = Objective::Speed { margin: robust::MARGIN };
 fn the_least_noise_at_a_margin_is_less_than_that_of_the_fastest_and_the_margin_is_kept() {
     let range = NetworkRange { flows: [40.0, 100.0], rtt_s: [0.1, 0.2], capacity_pps: [1250.0, 1250.0] };
     let aimed = |margin: f64, speed: f64| {
-        robust::pi(&conditions(), &range, 100.0, 160.0, Objective::Noise { margin, speed }).unwrap()
+        robust::pi(&[conditions()], &range, 100.0, 160.0, Objective::Noise { margin, speed }).unwrap()
     };
     let quiet = |margin: f64| aimed(margin, 0.5);
-    let (wide, half, fast) = (quiet(0.7), quiet(0.5), robust::pi(&conditions(), &range, 100.0, 160.0, SPEED).unwrap());
+    let (wide, half, fast) =
+        (quiet(0.7), quiet(0.5), robust::pi(&[conditions()], &range, 100.0, 160.0, SPEED).unwrap());
     assert!(half.worth.margin >= 0.5 && wide.worth.margin >= 0.7, "{half:?} {wide:?}");
     // No other design of that margin that is half as fast has less.
     assert!(half.worth.qacd_pkts < fast.worth.qacd_pkts, "{half:?} {fast:?}");
@@ -284,7 +285,7 @@ fn the_least_noise_at_a_margin_is_less_than_that_of_the_fastest_and_the_margin_i
     assert!((largest / half.worth.qacd_pkts - 1.0).abs() < 0.01, "{seen:?} {half:?}");
     // Twelve hundred flows have windows below two packets: nothing is known of their noise.
     let crowded = NetworkRange { flows: [100.0, 1200.0], ..range };
-    let error = robust::pi(&conditions(), &crowded, 100.0, 160.0, Objective::Noise { margin: 0.5, speed: 0.5 })
+    let error = robust::pi(&[conditions()], &crowded, 100.0, 160.0, Objective::Noise { margin: 0.5, speed: 0.5 })
         .unwrap_err()
         .to_string();
     assert!(error.starts_with("nothing is known of the noise somewhere"), "{error}");
@@ -321,12 +322,12 @@ fn a_map_has_the_noise_that_a_design_has() {
 #[test]
 fn a_robust_pi_is_stable_where_the_usual_one_is_not() {
     let range = NetworkRange { flows: [15.0, 200.0], rtt_s: [0.1, 0.3], capacity_pps: [1250.0, 1250.0] };
-    let robust = robust::pi(&conditions(), &range, 100.0, 160.0, SPEED).unwrap();
+    let robust = robust::pi(&[conditions()], &range, 100.0, 160.0, SPEED).unwrap();
     assert!(robust.usual.margin < 0.0 && robust.worth.margin >= robust::MARGIN, "{robust:?}");
     // Asked to be half as fast, it has more margin; asked for too much, less.
     let asked = |share: f64| {
         let aim = Objective::Margin { slowest_rad_s: share * robust.worth.slowest_rad_s };
-        robust::pi(&conditions(), &range, 100.0, 160.0, aim).unwrap().worth
+        robust::pi(&[conditions()], &range, 100.0, 160.0, aim).unwrap().worth
     };
     let (slow, fast) = (asked(0.5), asked(1.5));
     assert!(slow.margin > robust.worth.margin && fast.margin < robust.worth.margin, "{slow:?} {fast:?}");
@@ -339,14 +340,14 @@ fn a_robust_pi_is_stable_where_the_usual_one_is_not() {
     let (_, swings) = settled(&choice("pi", &[]), &hard, 600.0);
     assert!(swings > 20.0, "{swings}");
     let backwards = NetworkRange { flows: [200.0, 15.0], ..range };
-    assert!(robust::pi(&conditions(), &backwards, 100.0, 160.0, SPEED).is_err());
+    assert!(robust::pi(&[conditions()], &backwards, 100.0, 160.0, SPEED).is_err());
 }
 
 #[test]
 fn other_aqms_are_made_robust_by_their_own_gains() {
     let range = NetworkRange { flows: [60.0, 150.0], rtt_s: [0.2, 0.2], capacity_pps: [1250.0, 1250.0] };
     for name in ["red", "rem", "paqm", "arm-pfc"] {
-        let tuned = robust::tune(&choice(name, &[]), &conditions(), &range, SPEED).unwrap();
+        let tuned = robust::tune(&choice(name, &[]), &[conditions()], &range, SPEED).unwrap();
         assert!(tuned.worth.margin >= robust::MARGIN - 1e-3, "{name}: {tuned:?}");
         assert!(tuned.worth.slowest_rad_s > 0.0, "{name}: {tuned:?}");
         // The nonlinear equations rest at both ends.
@@ -355,7 +356,7 @@ fn other_aqms_are_made_robust_by_their_own_gains() {
             assert!(deviation < 2.0, "{name}, {flows} flows: {mean} +- {deviation}, {tuned:?}");
         }
     }
-    let error = robust::tune(&choice("aqm-mo", &[]), &conditions(), &range, SPEED).unwrap_err().to_string();
+    let error = robust::tune(&choice("aqm-mo", &[]), &[conditions()], &range, SPEED).unwrap_err().to_string();
     assert!(error.starts_with("no robust design of aqm-mo"), "{error}");
 }
 
