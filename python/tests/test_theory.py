@@ -442,7 +442,7 @@ def test_ten_thousand_points_of_a_map_are_no_wait(classic):
 
 
 def test_a_map_tells_what_is_stable_in_a_table_and_as_json(capsys):
-    network = ["--capacity", "10Mbit", "--flows", "60", "--rtt", "200ms", "--target", "100pkt"]
+    network = ["--capacity", "10Mbit", "--flows", "60", "--rtt", "200ms", "--target", "100pkt", "--sender", "hollot"]
     axes = ["--over", "flows=10:400", "--over", "rtt=50ms:600ms"]
     assert main(["map", "pi", *network, *axes, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -128,8 +128,8 @@ fn noise_of(choice: &AqmChoice, conditions: &OperatingConditions, fineness: Fine
     Noise { why: noise.why.map(|why| format!("in model reno, which predicts the noise: {why}")), ..noise }
 }
 
-/// Power of the queue at frequencies in rad/s under packet noise around the equilibrium of `choice` at `conditions`. Model
-/// `reno` stands for those of a mean window.
+/// Power of the queue at frequencies in rad/s under packet noise around the equilibrium of `choice` at `conditions`.
+/// Model `reno` stands for those of a mean window.
 pub fn noise_power(choice: &AqmChoice, conditions: &OperatingConditions, w: &[f64]) -> Result<Vec<f64>, Error> {
     let conditions = OperatingConditions { model: Model::Reno, ..*conditions };
     let (choice, _) = &alone(choice)?;

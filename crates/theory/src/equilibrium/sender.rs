@@ -85,8 +85,8 @@ impl Sender {
         Sender { law, losses: true, ..self }
     }
 
-    /// Whether its signals are losses that NewReno repairs without SACK, one a round trip: response functions are not of
-    /// these.
+    /// Whether its signals are losses that NewReno repairs without SACK, one a round trip: these have no response
+    /// function.
     pub(crate) fn is_newreno_under_losses(&self) -> bool {
         self.losses && !self.sack
     }

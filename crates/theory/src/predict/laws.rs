@@ -99,8 +99,8 @@ struct Laws<'a> {
 }
 
 impl<'a> Laws<'a> {
-    /// The laws at the equilibrium of the queue, its signal probability and its length, packets. `unresponsive_pps`: load
-    /// of which a fraction p is dropped.
+    /// The laws at the equilibrium of the queue, its signal probability and its length, packets. `unresponsive_pps`:
+    /// load of which a fraction p is dropped.
     fn at_equilibrium(
         aqm: AnyAqm,
         groups: &'a [GroupClass],
@@ -182,7 +182,7 @@ impl<'a> Laws<'a> {
     /// Losses, or marks, a second.
     fn signals(&self, p: f64, losses: bool) -> f64 {
         let known = self.known.iter().filter(|each| each.group.class.sender.losses == losses);
-        known.map(|each| self.signal(&each.group.class.sender, p) * self.sent_of(each, p)).sum()
+        known.map(|each| self.signal(&each.group.class.sender, p) * self.sent_of(each, p)).sum::<f64>() + 0.0
     }
 
     /// Packet noise around the equilibrium at `at.probability`.
