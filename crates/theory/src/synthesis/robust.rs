@@ -213,8 +213,8 @@ pub struct Tuning {
     pub given: WorstCase,
 }
 
-/// `choice` with its gain and speed best over `range` and the senders of `each`, in the sense of [`pi`]: RED's max_p and
-/// weight, REM's gamma and alpha, PAQM's alpha, ARM-PFC's Psi.
+/// `choice` with its gain and speed best over `range` and the senders of `each`, in the sense of [`pi`]: RED's max_p
+/// and weight, REM's gamma and alpha, PAQM's alpha, ARM-PFC's Psi.
 pub fn tune(
     choice: &AqmChoice,
     each: &[OperatingConditions],

@@ -369,10 +369,7 @@ fn flows_of_two_laws_share_a_queue_by_their_response_functions() {
     assert!(pi > 2.0 && (0.5..1.5).contains(&pi2), "{pi} {pi2}");
     // RED's queue is where its curve says what fills the link; an offset of the target is found likewise.
     let red = beside_prague("red", "modern").unwrap();
-    assert!(
-        (90.0..540.0).contains(&red.queue_pkts)
-            && red.signalled.is_some_and(|[marks, losses]| marks > 0.0 && losses == 0.0)
-    );
+    assert!((90.0..540.0).contains(&red.queue_pkts) && red.probability > 0.0, "{}", red.queue_pkts);
     let offset = beside_prague("arm-pfc", "modern").unwrap();
     assert!(offset.probability > 0.0 && offset.queue_pkts > 90.0, "{}", offset.queue_pkts);
 }
