@@ -276,6 +276,7 @@ impl Analysis {
     /// worst case, and that of the usual design. `aim` is `margin` with the slowest crossover, or `speed` or `noise`
     /// with the modulus margin; its third value is the fraction of the speed that `noise` preserves.
     #[allow(clippy::type_complexity, reason = "a tuple is what Python unpacks")]
+    #[allow(clippy::too_many_arguments, reason = "the ranges of a network")]
     fn robust_pi(
         &self,
         py: Python<'_>,
