@@ -295,7 +295,7 @@ def test_the_command_line_takes_it_from_a_file(tmp_path, capsys):
     place = ["--capacity", "10Mbit", "--flows", "100", "--r0", "280ms", "--target", "100pkt", "--json"]
     assert main(["design", "--aqm-from", f"{file}:Pi", *place]) == 0
     found = json.loads(capsys.readouterr().out)
-    known = hollot(BUILT_IN, **NETWORK).margins["exact"]
+    known = theory.design(BUILT_IN, **NETWORK).margins["exact"]
     for key in ("gain_margin", "phase_margin_deg", "modulus_margin"):
         assert found["margins"]["exact"][key] == pytest.approx(known[key], rel=1e-6)
     assert main(["run", "arm-pfc/exp1", "--aqm-from", f"{file}:C"]) == 2

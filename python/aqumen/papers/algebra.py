@@ -276,7 +276,7 @@ def pfc_psi() -> Finding:
 @check
 def pfc_pi_gains() -> Finding:
     """Section 4 a: PI by the procedure of its reference [8] for the network that is given."""
-    gains = design("pi:crossover=hollot", capacity="10Mbit", flows=N, r0=R0, target="100pkt").gains
+    gains = design("pi:crossover=hollot", capacity="10Mbit", flows=N, r0=R0, target="100pkt", model="hollot").gains
     a, printed = float(gains["a"]), 6.48e-7
     return judged(
         about(a, printed),
@@ -821,6 +821,7 @@ def aaqm_round_trip() -> Finding:
             rtt=rtt,
             target="200pkt",
             packet="500B",
+            model="hollot",
         ).margins
         margins.append(float((found or {})["gain_margin"]))
     falling = all(a > b for a, b in itertools.pairwise(margins))
