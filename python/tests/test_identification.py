@@ -104,7 +104,7 @@ def test_from_the_fluid_model_its_linearisation_is_identified():
     aqumen.run(made, law, engine="fluid:hollot")
     record = max(instances, key=lambda each: len(each.samples)).record()
     found = fitted([record], network_of(made), made, "pi", amplitude=2e-3, excite="prbs", order=20)
-    told = theory.design("pi", target="60pkt", **network)
+    told = theory.design("pi", target="60pkt", model="hollot", **network)
     w = np.geomspace(0.5, 12.0, 20)
     hold = np.exp(-0.5j * w * found.law_period_s)
     assert found.response(w) == pytest.approx(told.plant_response(w) * hold, rel=0.1)
