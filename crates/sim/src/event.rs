@@ -6,7 +6,7 @@
 use aqumen_aqm::{PureAck, SackDigest};
 use aqumen_network::WirePacket;
 use aqumen_transport::Packet;
-use aqumen_transport::tcp::{Ack, Feedback, PlainAck, SackBlocks, Segment, TcpConfig};
+use aqumen_transport::tcp::{Ack, Feedback, PlainAck, PlainSegment, SackBlocks, Segment, TcpConfig};
 use aqumen_units::{Ecn, Instant};
 
 /// An event. Equal times are ordered by priority.
@@ -80,11 +80,12 @@ impl Event {
         Event::new(0, segment.sent_at.as_nanos(), 0, segment.seq, 0, segment.bytes, flags)
     }
 
-    /// Makes the event of a data segment that carries only its number and the CWR flag.
+    /// Makes the event of a new data segment of full size.
     #[inline(always)]
-    pub(crate) fn plain_segment(config: &TcpConfig, (seq, cwr): (u32, bool), sent_at: u64, generation: u16) -> Self {
+    pub(crate) fn plain_segment(config: &TcpConfig, segment: PlainSegment, sent_at: u64, generation: u16) -> Self {
+        let PlainSegment { seq, cwr, push } = segment;
         let ecn = if config.ecn { Ecn::Ect0 } else { Ecn::NotEct };
-        let flags = ecn as u16 | generation | if cwr { CWR } else { 0 };
+        let flags = ecn as u16 | generation | if cwr { CWR } else { 0 } | if push { PUSH } else { 0 };
         Event::new(0, sent_at, 0, seq, 0, config.packet_bytes, flags)
     }
 
@@ -313,7 +314,12 @@ mod tests {
                 sent_at: Instant::from_nanos(5),
             };
             for cwr in [false, true] {
-                let plain = Event::plain_segment(&config, (70_000, cwr), 5, next_generation(0));
+                let plain = Event::plain_segment(
+                    &config,
+                    PlainSegment { seq: 70_000, cwr, push: false },
+                    5,
+                    next_generation(0),
+                );
                 let segment = Segment { cwr, ..segment };
                 assert_eq!((plain, plain.as_segment()), (Event::segment(&segment, next_generation(0)), segment));
             }
@@ -322,7 +328,12 @@ mod tests {
 
     #[test]
     fn an_event_survives_as_words_and_where_it_is_moved() {
-        let event = Event::plain_segment(&TcpConfig::ns2(), (u32::MAX, false), u64::MAX - 1, next_generation(7 << 12));
+        let event = Event::plain_segment(
+            &TcpConfig::ns2(),
+            PlainSegment { seq: u32::MAX, cwr: false, push: false },
+            u64::MAX - 1,
+            next_generation(7 << 12),
+        );
         assert_eq!(Event::from_words(event.words()), event);
         let moved = event.moved(9, u32::MAX);
         assert_eq!(

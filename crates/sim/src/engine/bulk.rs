@@ -97,7 +97,7 @@ impl Hosts<'_> {
             }
             let departure = if config.send_overhead > Span::ZERO {
                 state.departure(config, now, dispatcher.next_control, next_ack)
-            } else if let Some(segments) = state.sender.allowance() {
+            } else if let Some(segments) = state.sender.allowance(config) {
                 Departure::At(segments, now)
             } else {
                 return (Stop::Send(flow, now), index);
@@ -107,8 +107,8 @@ impl Hosts<'_> {
                 Departure::At(segments, at) => {
                     for _ in 0..segments {
                         match state.sender.transmit_plain(config, instant(at)) {
-                            Some(header) => {
-                                let segment = Event::plain_segment(config, header, at, state.generation);
+                            Some(segment) => {
+                                let segment = Event::plain_segment(config, segment, at, state.generation);
                                 dispatcher.send_first(&mut state.first_leg, flow, at, &segment);
                             }
                             None => send_other(dispatcher, state, config, flow, at),
@@ -191,14 +191,21 @@ impl Dispatcher<'_> {
             if self.far && index.is_multiple_of(STEP) {
                 self.fetch_receivers(to_fetch(&events, index));
             }
-            let flow = event.priority();
-            done += self.run_receiver_clock(flow, event.at);
-            self.receive(flow, event.at, *event, self.paths.acks_of(flow));
+            done += self.receive_in_bulk(event.priority(), *event);
         }
         self.mailboxes.receivers.give_back(events);
         while let Some(flow) = self.mailboxes.receivers.take_timer(until) {
             done += self.run_receiver_clock(flow, until - 1);
         }
+        done
+    }
+
+    /// Hands a segment to its bulk receiver at the time of `event`, which may lie ahead, after the delayed
+    /// acknowledgements that come before. Returns their number.
+    #[inline(always)]
+    pub(super) fn receive_in_bulk(&mut self, flow: u32, event: Event) -> u64 {
+        let done = self.run_receiver_clock(flow, event.at);
+        self.receive(flow, event.at, event, self.paths.acks_of(flow));
         done
     }
 

@@ -37,6 +37,8 @@ pub(super) struct Dispatcher<'a> {
     early_deliveries: Vec<(u64, u32, u32)>,
     /// Measurements of TCP's segments.
     pub(super) segments: Segments,
+    /// Whether segments reach bulk receivers when they enter their last leg.
+    pub(super) receives_ahead: bool,
     /// Log of packets for the packet trace, if there is one.
     pub(super) log: Option<Log>,
     /// Whether the flows exceed the cache.
@@ -70,6 +72,7 @@ impl Dispatcher<'_> {
             end: self.end,
             early_deliveries: self.early_deliveries.clone(),
             segments: self.segments.clone(),
+            receives_ahead: self.receives_ahead,
             log: self.log.clone(),
             far: self.far,
         }
@@ -160,6 +163,10 @@ impl Dispatcher<'_> {
         let event = Event::from_words(words);
         match target.target() {
             Target::Dropped => self.lose_ahead(event),
+            // Only segments affect a bulk receiver, and they arrive in the order in which they enter the leg.
+            Target::BulkReceiver if self.receives_ahead => {
+                self.receive_in_bulk(self.paths.flow_of(leg), event);
+            }
             Target::Passed(port) => match self.paths.pass(port, event.at, event.wire_bytes()) {
                 Arrival::Leaves { reach, .. } => self.send_rarely(leg + 1, reach, &event),
                 Arrival::Lost { end, .. } => self.lose_ahead(event.moved(end, event.priority())),
@@ -313,6 +320,7 @@ impl<'a> Dispatcher<'a> {
             end: plan.duration.as_nanos(),
             early_deliveries: Vec::new(),
             segments: Segments::new(plan),
+            receives_ahead: false,
             log: logged.then(Log::default),
             far: plan.flows.len() > FLOWS_IN_CACHE,
         }

@@ -112,7 +112,7 @@ impl FlowState {
         if self.send_at != NEVER {
             return Departure::None;
         }
-        let allowance = match self.sender.allowance() {
+        let allowance = match self.sender.allowance(config) {
             Some(0) => return Departure::None,
             None if !self.sender.may_transmit(config, instant(now)) => return Departure::None,
             allowance => allowance,
@@ -258,7 +258,7 @@ impl Hosts<'_> {
 
     /// Sends all that the window allows.
     fn transmit(&mut self, dispatcher: &mut Dispatcher<'_>, flow: u32, now: u64, config: &TcpConfig) {
-        match self.flows[flow as usize].sender.allowance() {
+        match self.flows[flow as usize].sender.allowance(config) {
             Some(segments) => self.transmit_some(dispatcher, flow, now, config, segments),
             None => {
                 while let Some(segment) = self.flows[flow as usize].sender.poll_transmit(config, instant(now)) {

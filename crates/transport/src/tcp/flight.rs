@@ -54,6 +54,8 @@ pub(super) struct Flight {
     sacked: u32,
     lost: u32,
     retransmitted: u32,
+    /// One past the highest segment that was retransmitted.
+    repeated_to: u32,
     /// Retransmissions in the order of sending, with their times.
     retransmissions: VecDeque<(u32, Instant)>,
     /// First transmissions before this segment have been checked: arrived, lost or retransmitted.
@@ -120,6 +122,7 @@ impl Flight {
             sacked: 0,
             lost: 0,
             retransmitted: 0,
+            repeated_to: 0,
             retransmissions: VecDeque::new(),
             checked: 0,
             repair_from: 0,
@@ -164,6 +167,38 @@ impl Flight {
         self.lost > 0
     }
 
+    /// Whether every outstanding segment was sent once, and none has arrived or is lost.
+    pub(super) fn is_clean(&self) -> bool {
+        self.sacked == 0 && self.lost == 0 && self.repeated_to <= self.first
+    }
+
+    /// Records the first transmission of the next segment.
+    #[inline(always)]
+    pub(super) fn on_sent_new(&mut self, now: Instant) {
+        self.records.push_back(Record { sent_at: now, state: 0 });
+    }
+
+    /// Removes the oldest `segments` of a [clean](Self::is_clean) flight, which have arrived, and returns their sending
+    /// times. `None` without effect if a retransmission that has arrived was sent later: losses may be found then.
+    #[inline(always)]
+    pub(super) fn on_ack_in_order(&mut self, now: Instant, segments: u32) -> Option<SendTimes> {
+        let first = self.records.front()?.sent_at;
+        let last = self.records.get(segments as usize - 1)?.sent_at;
+        if last < self.latest.0 {
+            return None;
+        }
+        for _ in 0..segments {
+            self.records.pop_front();
+        }
+        self.first += segments;
+        (self.checked, self.repair_from) = (self.checked.max(self.first), self.repair_from.max(self.first));
+        self.highest = self.first;
+        self.rtt = now.saturating_since(last);
+        self.min_rtt = self.min_rtt.min(self.rtt);
+        self.latest = (last, self.first);
+        Some(SendTimes { first, last })
+    }
+
     /// Records a transmission or retransmission of segment `seq`.
     pub(super) fn on_sent(&mut self, now: Instant, seq: u32) {
         let Some(index) = seq.checked_sub(self.first) else { return };
@@ -176,6 +211,7 @@ impl Flight {
                 record.state |= RETRANSMITTED | EVER_RETRANSMITTED;
                 record.sent_at = now;
                 self.retransmissions.push_back((seq, now));
+                self.repeated_to = self.repeated_to.max(seq + 1);
             }
         }
     }

@@ -76,6 +76,11 @@ impl ReductionState {
         }
     }
 
+    /// Proportional: segments that may be sent now.
+    pub(super) fn allowance(&self) -> u32 {
+        self.allowance
+    }
+
     /// Records a sent segment; `pipe` was in the network before it.
     pub(super) fn on_sent(&mut self, cfg: &TcpConfig, pipe: u32) {
         self.sent += 1;

@@ -23,6 +23,7 @@ mod rack;
 mod rack_state;
 mod sack;
 mod sack1;
+mod tracked;
 
 use alloc::boxed::Box;
 
@@ -33,6 +34,7 @@ use super::rto::Rto;
 use super::scoreboard::Scoreboard;
 use super::{Ack, LossDetection, PlainAck, Segment, TcpConfig, Variant};
 use rack_state::Rack;
+pub use tracked::PlainSegment;
 
 /// Sending endpoint of a connection.
 ///
@@ -103,6 +105,8 @@ struct SenderExtras {
     control: Option<Control>,
     /// RACK state, in place of the scoreboard.
     rack: Option<Box<Rack>>,
+    /// Whether the configuration permits the fast path of RACK senders.
+    may_be_tracked: bool,
 }
 
 impl SenderExtras {
@@ -110,7 +114,9 @@ impl SenderExtras {
     fn new(cfg: &TcpConfig) -> Option<Box<Self>> {
         let control = Control::new(cfg);
         let rack = cfg.uses_rack().then(|| Box::new(Rack::new()));
-        (control.is_some() || rack.is_some()).then(|| Box::new(SenderExtras { scoreboard: None, control, rack }))
+        let may_be_tracked = rack.is_some() && SenderExtras::may_be_tracked(cfg, control.as_ref());
+        let is_needed = control.is_some() || rack.is_some();
+        is_needed.then(|| Box::new(SenderExtras { scoreboard: None, control, rack, may_be_tracked }))
     }
 }
 
@@ -157,6 +163,8 @@ const PLAIN: u16 = 1 << 10;
 const ENDLESS: u16 = 1 << 11;
 /// The configuration has options outside the fast path.
 const SLOW_PATH: u16 = 1 << 12;
+/// Cached [`Sender::is_tracked`].
+const TRACKED: u16 = 1 << 13;
 
 const UNLIMITED: u8 = u8::MAX;
 
@@ -241,15 +249,15 @@ impl Sender {
     /// Updates the cached flags; called at the end of everything that may change them.
     #[inline]
     fn update_flags(&mut self) {
-        let (plain, endless) = (self.is_plain(), self.is_endless());
-        self.flags &= !(PLAIN | ENDLESS);
-        self.flags |= if plain { PLAIN } else { 0 } | if endless { ENDLESS } else { 0 };
+        let flag = |is, flag| if is { flag } else { 0 };
+        let cached = flag(self.is_plain(), PLAIN) | flag(self.is_endless(), ENDLESS) | flag(self.is_tracked(), TRACKED);
+        self.flags = self.flags & !(PLAIN | ENDLESS | TRACKED) | cached;
     }
 
     /// Whether the cached flags are up to date.
     fn flags_are_current(&self) -> bool {
         let agrees = |flag, is| (self.flags & flag != 0) == is;
-        agrees(PLAIN, self.is_plain()) && agrees(ENDLESS, self.is_endless())
+        agrees(PLAIN, self.is_plain()) && agrees(ENDLESS, self.is_endless()) && agrees(TRACKED, self.is_tracked())
     }
 
     /// Sets the phase of this sender's coarse clock relative to the host's, as clocks of real hosts are not
@@ -328,7 +336,7 @@ impl Sender {
         let acked = ack.ack.wrapping_sub(self.una);
         let is_new = acked.wrapping_sub(1) < self.high - self.una;
         if !is_new || self.flags & PLAIN == 0 {
-            return false;
+            return self.on_tracked_ack(cfg, now, ack);
         }
         // Marks are random, so their handling avoids branches; most echoes are of a mark already answered.
         let marked = ack.ece & cfg.ecn;
@@ -446,21 +454,24 @@ impl Sender {
         self.next - self.una < self.window() && self.data_available() && self.burst > 0
     }
 
-    /// Number of segments that [`poll_transmit`](Self::poll_transmit) would return now; `None` during SACK recovery and
-    /// with a congestion control other than plain Reno.
+    /// Number of segments that [`poll_transmit`](Self::poll_transmit) would return now; `None` if it must be polled:
+    /// while something is missing, and with pacing and some congestion controls.
     #[inline(always)]
-    pub fn allowance(&self) -> Option<u32> {
+    pub fn allowance(&self, cfg: &TcpConfig) -> Option<u32> {
         debug_assert!(self.flags_are_current());
         if self.flags & (PLAIN | ENDLESS) == PLAIN | ENDLESS {
             // Nothing inflates the window of a plain sender.
             return Some((self.cwnd as u32).min(self.peer_window).saturating_sub(self.next - self.una));
         }
-        self.other_allowance()
+        self.other_allowance(cfg)
     }
 
     /// [`allowance`](Self::allowance) outside the fast path.
     #[inline(never)]
-    fn other_allowance(&self) -> Option<u32> {
+    fn other_allowance(&self, cfg: &TcpConfig) -> Option<u32> {
+        if self.flags & TRACKED != 0 {
+            return Some(self.tracked_allowance(cfg));
+        }
         if self.extras.is_some() {
             return None;
         }
@@ -481,31 +492,40 @@ impl Sender {
     #[inline(always)]
     pub fn transmit(&mut self, cfg: &TcpConfig, now: Instant) -> Segment {
         debug_assert!(self.may_transmit(cfg, now));
+        if self.flags & TRACKED != 0 {
+            return self.transmit_tracked(cfg, now);
+        }
         self.count_burst();
         let seq = self.next;
         self.next += 1;
         self.emit(cfg, now, seq)
     }
 
-    /// Sequence number and CWR flag of the next segment on the fast path: new, full, neither first nor last. `None`:
-    /// use [`transmit`](Self::transmit).
+    /// Next segment on the fast path: new, full, neither first nor last. `None`: use [`transmit`](Self::transmit).
     #[inline(always)]
-    pub fn transmit_plain(&mut self, cfg: &TcpConfig, now: Instant) -> Option<(u32, bool)> {
+    pub fn transmit_plain(&mut self, cfg: &TcpConfig, now: Instant) -> Option<PlainSegment> {
         debug_assert!(self.may_transmit(cfg, now) && self.flags_are_current());
         let seq = self.next;
         let is_endless = self.flags & (PLAIN | ENDLESS) == PLAIN | ENDLESS;
         if seq < self.high || !(is_endless || self.is_plain_before_last(seq)) {
-            return None;
+            return self.transmit_tracked_plain(cfg, now);
         }
         if self.una == self.high || self.deadline == Instant::MAX {
             self.arm(cfg, now);
         }
+        let cwr = self.take_cwr(cfg);
+        self.time(seq, now);
+        (self.next, self.high) = (seq + 1, seq + 1);
+        Some(PlainSegment { seq, cwr, push: false })
+    }
+
+    /// Whether a new segment carries CWR, which no later one does.
+    #[inline(always)]
+    fn take_cwr(&mut self, cfg: &TcpConfig) -> bool {
         let flag = if cfg.ecn { CWR } else { 0 };
         let cwr = self.flags & flag != 0;
         self.flags &= !flag;
-        self.time(seq, now);
-        (self.next, self.high) = (seq + 1, seq + 1);
-        Some((seq, cwr))
+        cwr
     }
 
     /// Whether the sender is plain and `seq` not its last segment. Not inlined, as it reads another cache line.
@@ -881,7 +901,7 @@ impl Sender {
             self.flags &= !CWR;
         }
         let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
-        let push = last || cfg.write > 0 && seq > 0 && seq.is_multiple_of(u32::from(cfg.write));
+        let push = last || ends_write(cfg, seq);
         Segment { seq, bytes, ecn, cwr, syn, push, retransmission, sent_at: now }
     }
 
@@ -993,6 +1013,11 @@ impl Sender {
     fn arm(&mut self, cfg: &TcpConfig, now: Instant) {
         self.deadline = now.saturating_add(self.rto.timeout(cfg));
     }
+}
+
+/// Whether segment `seq` is the last of a write.
+fn ends_write(cfg: &TcpConfig, seq: u32) -> bool {
+    cfg.write > 0 && seq > 0 && seq.is_multiple_of(u32::from(cfg.write))
 }
 
 enum RecoveryEntry {

@@ -2,7 +2,7 @@
 
 use aqumen_transport::Config;
 use aqumen_transport::tcp::{
-    Ack, Feedback, LossDetection, Reduction, RtoFloor, SackBlocks, Segment, Sender, TcpConfig, Variant,
+    Ack, Feedback, LossDetection, PlainSegment, Reduction, RtoFloor, SackBlocks, Segment, Sender, TcpConfig, Variant,
 };
 use aqumen_units::{Bytes, Ecn, Instant, Span};
 
@@ -698,11 +698,11 @@ fn the_fast_path_sends_the_same_segments() {
                 let ack = Ack { ece: step % 29 == 0, ..ack(acked + 1) };
                 [&mut one, &mut other].into_iter().for_each(|sender| sender.on_ack(&cfg, now, &ack));
             }
-            let allowance = one.allowance();
-            assert_eq!(other.allowance(), allowance);
+            let allowance = one.allowance(&cfg);
+            assert_eq!(other.allowance(&cfg), allowance);
             for _ in 0..allowance.unwrap() {
                 let expected = one.transmit(&cfg, now);
-                let Some((seq, cwr)) = other.transmit_plain(&cfg, now) else {
+                let Some(PlainSegment { seq, cwr, .. }) = other.transmit_plain(&cfg, now) else {
                     assert_eq!(other.transmit(&cfg, now), expected);
                     continue;
                 };

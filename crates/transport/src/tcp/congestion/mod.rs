@@ -140,6 +140,14 @@ impl Control {
         })
     }
 
+    /// Whether it hears of acknowledgements alone, not of single segments, and needs neither pacing nor other feedback
+    /// than the echo of RFC 3168.
+    pub(super) fn is_simple(&self) -> bool {
+        let properties = self.congestion.properties();
+        let is_notified = properties.samples_delivery || properties.precedes_sender || properties.handles_marks;
+        self.pacer.is_none() && properties.feedback == RequiredFeedback::None && !is_notified
+    }
+
     /// Updates the number of delivered segments; returns the increase.
     pub(super) fn count_arrivals(&mut self, total: u32) -> u32 {
         let new = total.saturating_sub(self.arrived);

@@ -25,19 +25,27 @@ const SUPER_PACKETS_PER_SECOND: f64 = 1024.0;
 impl Sender {
     /// Sets PSH on a segment that ends its super-packet.
     pub(super) fn close_super_packet(&mut self, cfg: &TcpConfig, now: Instant, segment: Segment) -> Segment {
-        let Some(mut rack) = self.take_rack() else { return segment };
-        let (before, next) = (rack.super_packet, segment.seq + 1);
-        let joins = before.at == now && before.next == segment.seq;
-        let segments = if joins { before.segments + 1 } else { 1 };
         let alone = segment.retransmission || segment.syn;
         let held_by_pacer = || self.control().is_some_and(|control| control.release(now) > now);
-        let over = alone
-            || segments >= self.max_super_packet(cfg, rack.flight.min_rtt())
-            || self.choose_rack(cfg, &rack) != Some(next)
-            || held_by_pacer();
-        rack.super_packet = SuperPacket { at: now, next, segments: if over { 0 } else { segments } };
-        self.put_rack(rack);
-        Segment { push: segment.push || over && !alone && segments > 1, ..segment }
+        let next = || self.rack().and_then(|rack| self.choose_rack(cfg, rack));
+        let is_last = alone || next() != Some(segment.seq + 1) || held_by_pacer();
+        let closes = self.closes_super_packet(cfg, now, segment.seq, is_last);
+        Segment { push: segment.push || closes && !alone, ..segment }
+    }
+
+    /// Adds segment `seq` to its super-packet; `is_last`: no segment follows. Returns whether it ends one of two or
+    /// more segments.
+    pub(super) fn closes_super_packet(&mut self, cfg: &TcpConfig, now: Instant, seq: u32, is_last: bool) -> bool {
+        let Some(rack) = self.rack() else { return false };
+        let before = rack.super_packet;
+        let joins = before.at == now && before.next == seq;
+        let segments = if joins { before.segments + 1 } else { 1 };
+        let is_full = || segments >= self.max_super_packet(cfg, rack.flight.min_rtt());
+        let over = is_last || segments >= MIN_SEGMENTS && is_full();
+        if let Some(rack) = self.rack_mut() {
+            rack.super_packet = SuperPacket { at: now, next: seq + 1, segments: if over { 0 } else { segments } };
+        }
+        over && segments > 1
     }
 
     /// Largest number of segments in a super-packet.

@@ -32,6 +32,10 @@ impl Sender {
         self.extras.as_ref()?.rack.as_deref()
     }
 
+    pub(super) fn rack_mut(&mut self) -> Option<&mut Rack> {
+        self.extras.as_mut()?.rack.as_deref_mut()
+    }
+
     /// Takes the RACK state out for concurrent borrows; [`put_rack`](Self::put_rack) returns it.
     pub(super) fn take_rack(&mut self) -> Option<Box<Rack>> {
         self.extras.as_mut()?.rack.take()
@@ -117,6 +121,9 @@ impl Sender {
         let stale = rack.timer == Timer::Reordering || rack.timer == Timer::Probe && rack.flight.has_gaps();
         if restarts || losses.due.is_some() || stale || rack.state != before {
             self.set_timer(cfg, now, &mut rack, losses.due);
+        }
+        if cfg.whole_windows && self.may_be_tracked() {
+            rack.note_full(self.cwnd, self.high);
         }
         self.put_rack(rack);
     }
@@ -361,9 +368,7 @@ impl Sender {
             self.count_burst();
             self.emit_rack(cfg, now, seq, &mut rack)
         });
-        if rack.flight.in_network() >= self.cwnd as u32 {
-            rack.full_until = self.high;
-        }
+        rack.note_full(self.cwnd, self.high);
         self.put_rack(rack);
         segment
     }

@@ -89,6 +89,32 @@ impl Rack {
         self.state == State::Recovery
     }
 
+    /// Whether nothing is missing, and the timer runs for a probe or a timeout.
+    pub(super) fn is_quiet(&self) -> bool {
+        matches!(self.state, State::Open | State::Reducing)
+            && self.timer != Timer::Reordering
+            && self.probe.is_none()
+            && self.frto.is_none()
+            && self.flight.is_clean()
+    }
+
+    /// Number of segments that the window, or its reduction, allows while nothing is missing.
+    pub(super) fn allowance(&self, cfg: &TcpConfig, cwnd: f64) -> u32 {
+        if self.is_reducing(cfg) {
+            self.reduction.allowance()
+        } else {
+            (cwnd as u32).saturating_sub(self.flight.in_network())
+        }
+    }
+
+    /// Notes that the window is full, with data sent up to `high`.
+    #[inline(always)]
+    pub(super) fn note_full(&mut self, cwnd: f64, high: u32) {
+        if self.flight.in_network() >= cwnd as u32 {
+            self.full_until = high;
+        }
+    }
+
     /// Phase as reported to congestion controls.
     pub(super) fn phase(&self) -> Phase {
         match self.state {
