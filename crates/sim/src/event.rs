@@ -6,7 +6,7 @@
 use aqumen_aqm::{PureAck, SackDigest};
 use aqumen_network::WirePacket;
 use aqumen_transport::Packet;
-use aqumen_transport::tcp::{Ack, Feedback, PlainAck, PlainSegment, SackBlocks, Segment, TcpConfig};
+use aqumen_transport::tcp::{Ack, Feedback, PlainAck, PlainSegment, Segment, TcpConfig};
 use aqumen_units::{Ecn, Instant};
 
 /// An event. Equal times are ordered by priority.
@@ -92,6 +92,12 @@ impl Event {
     /// Makes the event of an acknowledgement without SACK blocks and feedback.
     #[inline(always)]
     pub(crate) fn ack(ack: &Ack, bytes: u16, generation: u16) -> Self {
+        Event::plain_ack(&ack.plain(), bytes, generation)
+    }
+
+    /// Makes the event of a plain acknowledgement.
+    #[inline(always)]
+    pub(crate) fn plain_ack(ack: &PlainAck, bytes: u16, generation: u16) -> Self {
         let flags = ACK | generation | if ack.ece { ECE } else { 0 };
         Event::new(0, ack.echo.as_nanos(), 0, ack.ack, ack.window, bytes, flags)
     }
@@ -130,8 +136,7 @@ impl Event {
     /// Returns the acknowledgement that the event carries by value.
     #[inline]
     pub(crate) fn as_ack(&self) -> Ack {
-        let PlainAck { ack, window, ece, echo } = self.as_plain_ack();
-        Ack { ack, window, ece, echo, sack: SackBlocks::EMPTY, feedback: Feedback::None }
+        self.as_plain_ack().into()
     }
 
     /// Returns the acknowledgement without space for SACK blocks.
@@ -256,6 +261,8 @@ pub(crate) fn next_generation(generation: u16) -> u16 {
 
 #[cfg(test)]
 mod tests {
+    use aqumen_transport::tcp::SackBlocks;
+
     use super::*;
 
     #[test]

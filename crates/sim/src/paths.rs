@@ -408,6 +408,11 @@ impl PackedTarget {
     }
 
     #[inline(always)]
+    pub(crate) fn is_bulk_receiver(self) -> bool {
+        self.0 == BULK_RECEIVER
+    }
+
+    #[inline(always)]
     pub(crate) fn is_bulk_sender(self) -> bool {
         self.0 == BULK_SENDER
     }

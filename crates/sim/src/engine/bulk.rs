@@ -1,7 +1,9 @@
 //! Bulk endpoints: senders and receivers of endless TCP transfers, each a process of its own.
 //!
 //! Bulk endpoints are many and each has few events in an epoch, so all senders share a mailbox, and all receivers.
-//! Nothing needs sorting: packets reach an endpoint over its last leg in order.
+//! Nothing needs sorting: packets reach an endpoint over its last leg in order. In a run without stops a receiver
+//! answers a segment as soon as this enters its last leg ([`Dispatcher::receives_ahead`]); its mailbox then has timers
+//! only, for delayed acknowledgements that no further segment releases.
 
 use aqumen_transport::tcp::TcpConfig;
 use aqumen_units::Span;
@@ -58,6 +60,8 @@ impl Hosts<'_> {
         while let Some(flow) = dispatcher.mailboxes.senders.mailbox.take_timer(until) {
             done += self.run_sender_clock(dispatcher, flow, until - 1);
         }
+        // Where no port lies between, senders have sent to receivers.
+        dispatcher.arm_delayed();
         done
     }
 
@@ -182,6 +186,7 @@ impl Hosts<'_> {
 impl Dispatcher<'_> {
     /// Runs the bulk receivers up to `until`, exclusive; returns the number of events.
     pub(super) fn run_receivers(&mut self, until: u64) -> u64 {
+        self.arm_delayed();
         if self.mailboxes.receivers.is_idle() {
             return 0;
         }
@@ -191,21 +196,14 @@ impl Dispatcher<'_> {
             if self.far && index.is_multiple_of(STEP) {
                 self.fetch_receivers(to_fetch(&events, index));
             }
-            done += self.receive_in_bulk(event.priority(), *event);
+            let flow = event.priority();
+            done += self.run_receiver_clock(flow, event.at);
+            self.receive(flow, event.at, *event, self.paths.acks_of(flow));
         }
         self.mailboxes.receivers.give_back(events);
         while let Some(flow) = self.mailboxes.receivers.take_timer(until) {
             done += self.run_receiver_clock(flow, until - 1);
         }
-        done
-    }
-
-    /// Hands a segment to its bulk receiver at the time of `event`, which may lie ahead, after the delayed
-    /// acknowledgements that come before. Returns their number.
-    #[inline(always)]
-    pub(super) fn receive_in_bulk(&mut self, flow: u32, event: Event) -> u64 {
-        let done = self.run_receiver_clock(flow, event.at);
-        self.receive(flow, event.at, event, self.paths.acks_of(flow));
         done
     }
 

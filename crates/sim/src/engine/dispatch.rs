@@ -37,8 +37,10 @@ pub(super) struct Dispatcher<'a> {
     early_deliveries: Vec<(u64, u32, u32)>,
     /// Measurements of TCP's segments.
     pub(super) segments: Segments,
-    /// Whether segments reach bulk receivers when they enter their last leg.
+    /// Whether bulk receivers answer segments when these enter their last leg.
     pub(super) receives_ahead: bool,
+    /// Receivers whose delayed acknowledgement may need an event.
+    pub(super) delaying: Vec<u32>,
     /// Log of packets for the packet trace, if there is one.
     pub(super) log: Option<Log>,
     /// Whether the flows exceed the cache.
@@ -73,6 +75,7 @@ impl Dispatcher<'_> {
             early_deliveries: self.early_deliveries.clone(),
             segments: self.segments.clone(),
             receives_ahead: self.receives_ahead,
+            delaying: self.delaying.clone(),
             log: self.log.clone(),
             far: self.far,
         }
@@ -152,6 +155,8 @@ impl Dispatcher<'_> {
             self.mailboxes.processes[process as usize].push(event.moved(reach, priority));
         } else if target.is_bulk_sender() {
             self.mailboxes.senders.mailbox.push(event.moved(reach, self.paths.flow_of(leg)));
+        } else if self.receives_ahead && target.is_bulk_receiver() {
+            self.receive_ahead(leg, event.moved(reach, 0).words());
         } else {
             self.send_to_end(leg, target, event.moved(reach, self.first_leg() + leg).words());
         }
@@ -163,10 +168,6 @@ impl Dispatcher<'_> {
         let event = Event::from_words(words);
         match target.target() {
             Target::Dropped => self.lose_ahead(event),
-            // Only segments affect a bulk receiver, and they arrive in the order in which they enter the leg.
-            Target::BulkReceiver if self.receives_ahead => {
-                self.receive_in_bulk(self.paths.flow_of(leg), event);
-            }
             Target::Passed(port) => match self.paths.pass(port, event.at, event.wire_bytes()) {
                 Arrival::Leaves { reach, .. } => self.send_rarely(leg + 1, reach, &event),
                 Arrival::Lost { end, .. } => self.lose_ahead(event.moved(end, event.priority())),
@@ -192,6 +193,42 @@ impl Dispatcher<'_> {
     #[inline(never)]
     pub(super) fn send_rarely(&mut self, leg: u32, at: u64, event: &Event) {
         self.send(leg, at, event);
+    }
+
+    /// Hands a segment to its bulk receiver when it enters its last `leg`, whose end it reaches at the event's time. Only
+    /// segments affect such a receiver, and they arrive in the order in which they enter the leg.
+    #[inline(never)]
+    fn receive_ahead(&mut self, leg: u32, words: Words) {
+        let event = Event::from_words(words);
+        let (flow, at) = (self.paths.flow_of(leg), event.at);
+        if let Some(due) = self.sinks[flow as usize].receiver.next_timer().filter(|due| due.as_nanos() <= at) {
+            self.acknowledge_late(flow, due.as_nanos());
+        }
+        let sink = &mut self.sinks[flow as usize];
+        let segment = event.as_segment();
+        if !sink.receiver.is_next(&segment) || at >= self.next_edge {
+            self.receive(flow, at, event, leg + 1);
+            return;
+        }
+        let (config, group) = (self.configs[sink.group as usize], sink.group);
+        match sink.receiver.on_next(config, instant(at), &segment) {
+            Some(ack) => {
+                let ack = Event::plain_ack(&ack, config.ack_bytes, event.generation());
+                self.send(leg + 1, at, &ack);
+            }
+            // Mostly the next segment follows before an event would be needed.
+            None => self.delaying.push(flow),
+        }
+        if Segments::wants(flow, &segment) {
+            self.segments.arrive(flow, group, at, &segment, self.next_edge);
+        }
+    }
+
+    /// Schedules events for the acknowledgements that are still delayed.
+    pub(super) fn arm_delayed(&mut self) {
+        while let Some(flow) = self.delaying.pop() {
+            self.arm_acknowledge(flow);
+        }
     }
 
     /// Hands a segment to its receiver, whose acknowledgements leave on leg `acks`, at a time that may lie ahead.
@@ -229,9 +266,13 @@ impl Dispatcher<'_> {
             return; // an earlier event replaced this one
         }
         sink.timer_at = NEVER;
-        let ack = sink.receiver.on_timer(instant(now));
+        self.acknowledge_late(flow, now);
         self.arm_acknowledge(flow);
-        if let Some(ack) = ack {
+    }
+
+    /// Sends the delayed acknowledgement of a receiver, if one is due.
+    fn acknowledge_late(&mut self, flow: u32, now: u64) {
+        if let Some(ack) = self.sinks[flow as usize].receiver.on_timer(instant(now)) {
             self.send_ack(flow, now, &ack, self.paths.acks_of(flow));
         }
     }
@@ -321,6 +362,7 @@ impl<'a> Dispatcher<'a> {
             early_deliveries: Vec::new(),
             segments: Segments::new(plan),
             receives_ahead: false,
+            delaying: Vec::new(),
             log: logged.then(Log::default),
             far: plan.flows.len() > FLOWS_IN_CACHE,
         }

@@ -24,7 +24,7 @@ use aqumen_units::{Bytes, Ecn, Instant, Span};
 
 use super::congestion::RequiredFeedback;
 use super::delayed_ack::{self, DelayedAck};
-use super::{Ack, Feedback, SackBlocks, Segment, TcpConfig, Variant};
+use super::{Ack, Feedback, PlainAck, SackBlocks, Segment, TcpConfig, Variant};
 use crate::range_set::RangeSet;
 
 /// Receiving endpoint of a connection.
@@ -109,36 +109,51 @@ impl Receiver {
         if !self.is_next(segment) {
             return self.on_slow_path(cfg, now, segment);
         }
-        let pending = (self.ack_due != Instant::MAX).then_some((self.ack_due, self.echo));
-        self.request_quick_acks(cfg, now, segment);
-        let ack = self.accept(cfg, segment);
-        self.delay_ack(cfg, now, segment, ack, pending)
+        self.on_next(cfg, now, segment).map(Ack::from)
     }
 
-    /// Delays an in-order acknowledgement; every second one is sent. `pending`: due time and echo of an earlier delayed
-    /// one.
+    /// [`on_segment`](Self::on_segment) for a segment that [`is_next`](Self::is_next).
     #[inline(always)]
-    fn delay_ack(
+    pub fn on_next(&mut self, cfg: &TcpConfig, now: Instant, segment: &Segment) -> Option<PlainAck> {
+        debug_assert!(self.is_next(segment));
+        let pending = self.pending();
+        self.request_quick_acks(cfg, now, segment);
+        self.update_ece(segment);
+        self.deliver_in_order(cfg, segment);
+        self.ack_due = Instant::MAX;
+        let acks = self.acknowledges(cfg, now, segment, pending);
+        acks.then_some(PlainAck { ack: self.next, window: self.window, ece: self.ece, echo: self.echo })
+    }
+
+    /// Due time and echo of a delayed acknowledgement.
+    #[inline(always)]
+    fn pending(&self) -> Option<(Instant, Instant)> {
+        (self.ack_due != Instant::MAX).then_some((self.ack_due, self.echo))
+    }
+
+    /// Whether a segment in order is acknowledged at once, as every second one is; otherwise its acknowledgement is
+    /// delayed. `pending`: due time and echo of an earlier delayed one.
+    #[inline(always)]
+    fn acknowledges(
         &mut self,
         cfg: &TcpConfig,
         now: Instant,
         segment: &Segment,
-        ack: Ack,
         pending: Option<(Instant, Instant)>,
-    ) -> Option<Ack> {
-        let Some(delay) = cfg.delayed_ack.filter(|_| !segment.syn) else { return Some(ack) };
+    ) -> bool {
+        let Some(delay) = cfg.delayed_ack.filter(|_| !segment.syn) else { return true };
         // A delayed acknowledgement echoes the first segment it covers (RFC 7323 section 4.3).
         self.echo = pending.map_or(self.echo, |(_, echo)| echo);
-        let (is_quick, echo) = (self.quick_acks > 0, self.echo);
+        let is_quick = self.quick_acks > 0;
         if delayed_ack::ends_write(cfg, segment) || (is_quick || pending.is_some()) && cfg.ack_merging == Span::ZERO {
             self.count_quick_ack();
-            return Some(Ack { echo, ..ack });
+            return true;
         }
         let delay = self.delayed_ack().map_or(delay, |delayed_ack| delayed_ack.delay());
         // An acknowledgement also covers segments that arrive within `ack_merging` of its trigger.
         let wait = if is_quick || pending.is_some() { cfg.ack_merging } else { delay };
         self.ack_due = pending.map_or(Instant::MAX, |(due, _)| due).min(now + wait);
-        None
+        false
     }
 
     fn delayed_ack(&mut self) -> Option<&mut DelayedAck> {
@@ -217,10 +232,10 @@ impl Receiver {
             }
             return Some(self.on_out_of_order(cfg, segment));
         }
-        let pending = (self.ack_due != Instant::MAX).then_some((self.ack_due, self.echo));
+        let pending = self.pending();
         self.deliver_in_order(cfg, segment);
         let ack = self.acknowledge();
-        let ack = self.delay_ack(cfg, now, segment, ack, pending);
+        let ack = self.acknowledges(cfg, now, segment, pending).then_some(Ack { echo: self.echo, ..ack });
         earlier.or(ack)
     }
 

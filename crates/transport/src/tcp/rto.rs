@@ -58,6 +58,7 @@ impl Rto {
         // two.
         let measured = match tick {
             10_000_000 => (until / 10_000_000).saturating_sub(from / 10_000_000),
+            1_000 => (until / 1_000).saturating_sub(from / 1_000),
             _ => ticks_between(from, until, tick),
         };
         let measured = measured.clamp(1, 1 << 27) as i32;

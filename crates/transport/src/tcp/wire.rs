@@ -56,6 +56,13 @@ pub struct PlainAck {
     pub echo: Instant,
 }
 
+impl From<PlainAck> for Ack {
+    /// An acknowledgement without SACK blocks and feedback.
+    fn from(PlainAck { ack, window, ece, echo }: PlainAck) -> Self {
+        Ack { ack, window, ece, echo, sack: SackBlocks::EMPTY, feedback: Feedback::None }
+    }
+}
+
 impl Ack {
     /// The acknowledgement without SACK blocks and feedback.
     #[inline]
