@@ -92,8 +92,8 @@ bench: setup ## measure speed: cost per packet and per AQM decision
 	cargo bench --locked -p aqumen-live --bench link
 	$(call say,The marker and the controller of aqumend attach)
 	cargo test -q --locked --release -p aqumen-live --test attach cost_of_marker_and_controller -- --ignored --nocapture
-	$(call say,Against ns-2: alternating runs of one scenario)
-	@if command -v ns >/dev/null; then python benchmarks/versus_ns2.py; else echo 'Skipped: ns is missing.'; fi
+	$(call say,Against other simulators: alternating runs of one dumbbell)
+	python benchmarks/versus.py
 
 soak: ## ten minutes of aqumend attach under traffic, stopped, killed and attached anew (SECONDS=600), as root
 	$(call say,aqumend attach for a long time)
