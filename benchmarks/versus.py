@@ -112,7 +112,7 @@ def child(command: list[str], text: str) -> float:
         usage = _programs.wait(process)
     if process.returncode:
         raise SystemExit(f"{command[0]} stopped with status {process.returncode}")
-    return usage.ru_utime + usage.ru_stime
+    return float(usage.ru_utime + usage.ru_stime)
 
 
 def compile_htsim(library: Path) -> Path:
