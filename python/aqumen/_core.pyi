@@ -13,6 +13,7 @@ __all__ = [
     "Cancelled",
     "Catalogue",
     "Environments",
+    "Law",
     "LawView",
     "PacketView",
     "QueueRecord",
