@@ -32,6 +32,12 @@ BY_POSITION = {
     "replay": ["Replay"],
     "view.report.picture": ["Endpoints"],
     "scenario": ["Scenario"],
+    "study.cases": ["Case"],
+    "study.checked": ["Repetition"],
+    "study.definition": ["Lines"],
+    "study.executors": ["Row"],
+    "study.factors": ["Factor"],
+    "study.study": ["Status"],
     "session": ["FlowState", "Observation", "WaitingPacket"],
     "_vectors": ["Replay"],
 }
