@@ -69,6 +69,7 @@ FLAGS = {
     "replay": {"--wide", "--json"},
     "list": {"--json"},
     "validate": {"--list", "--json"},
+    "studio": {"--open"},
 }
 GROUP = next(each for each in vars(aqumen.cli).values() if isinstance(each, click.Group))
 CONTEXT = click.Context(GROUP)

@@ -185,8 +185,8 @@ def test_contents_need_packets(small):
 
 
 def test_ctrl_c_leaves_a_session_usable():
-    # A million packets; the engine asks for signals at each report, of which a run has fifty.
-    run = Session(aqumen.Scenario.load("arm-pfc/exp1").set("bottleneck.rate", "80Mbit"), aqm="pi", packets=False)
+    # Millions of packets; the engine asks for signals at each report, of which a run has fifty.
+    run = Session(aqumen.Scenario.load("arm-pfc/exp1").set("bottleneck.rate", "800Mbit"), aqm="pi", packets=False)
     threading.Timer(0.05, signal.raise_signal, [signal.SIGINT]).start()
     with pytest.raises(KeyboardInterrupt):
         run.advance("99s")
