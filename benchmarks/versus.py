@@ -42,7 +42,7 @@ NS3 = (
 SENDERS = {"ns-2": NS2, "htsim": NS2, "ns-3": NS3}
 """Our senders that are the most like those of each program."""
 AQMS = {"ns-2": ("droptail", "pi"), "htsim": ("droptail",), "ns-3": ("droptail",)}
-SIZES = {120: ("8Mbit", 300, 100), 1000: ("622Mbit", 2000, 6)}
+SIZES = {120: ("8Mbit", 300, 100), 1000: ("622Mbit", 2000, 3)}
 """Number of flows: the link's rate, its buffer in packets, simulated seconds."""
 
 

@@ -87,7 +87,7 @@ SHORTER = (
     ("aqumen reproduce", ["--seeds", "2"]),
     ("aqumen validate ns2", ["--seeds", "2", "--cell", "arm_exp1/PIx1000"]),
 )
-LONG = ("aqumen reproduce", "aqumen validate")
+LONG = ("aqumen reproduce", "aqumen validate", "aqumen tune")
 """Minutes, however short: they are run by `make test-full`."""
 BESIDES = ("docs/tutorial.md", "docs/everyday.md", "docs/own-aqm.md")
 """Pages that are done from top to bottom below."""

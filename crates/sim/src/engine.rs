@@ -197,8 +197,8 @@ impl<'a> Engine<'a> {
 
     /// Runs to the end of the plan.
     pub(crate) fn run(mut self, progress: &mut dyn Progress) -> Result<Outcome, Error> {
-        // Nobody looks at a receiver before the end. The first worker has all bulk receivers; a leg to them belongs to it
-        // unless no port lies before it.
+        // Nobody looks at a receiver before the end. The first worker has all bulk receivers; a leg to them belongs to
+        // it unless no port lies before it.
         self.workers[0].dispatcher.receives_ahead = true;
         match self.threads.as_ref().map(Threads::pool) {
             None => self.advance(NEVER, progress)?,

@@ -195,8 +195,8 @@ impl Dispatcher<'_> {
         self.send(leg, at, event);
     }
 
-    /// Hands a segment to its bulk receiver when it enters its last `leg`, whose end it reaches at the event's time. Only
-    /// segments affect such a receiver, and they arrive in the order in which they enter the leg.
+    /// Hands a segment to its bulk receiver when it enters its last `leg`, whose end it reaches at the event's time.
+    /// Only segments affect such a receiver, and they arrive in the order in which they enter the leg.
     #[inline(never)]
     fn receive_ahead(&mut self, leg: u32, words: Words) {
         let event = Event::from_words(words);

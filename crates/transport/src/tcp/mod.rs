@@ -19,5 +19,5 @@ pub use crate::check::ConfigError;
 pub use config::{LossDetection, Quirks, Reduction, RtoFloor, TcpConfig, Variant};
 pub use congestion::Congestion;
 pub use receiver::Receiver;
-pub use sender::{PlainSegment, Sender, Stats};
-pub use wire::{Ack, Feedback, PlainAck, SackBlocks, Segment};
+pub use sender::{Sender, Stats};
+pub use wire::{Ack, Feedback, PlainAck, PlainSegment, SackBlocks, Segment};

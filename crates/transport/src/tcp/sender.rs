@@ -32,9 +32,8 @@ use aqumen_units::{Bytes, Ecn, Instant, Span};
 use super::congestion::{Control, Signal, Window, reno_growth, whole_growth};
 use super::rto::Rto;
 use super::scoreboard::Scoreboard;
-use super::{Ack, LossDetection, PlainAck, Segment, TcpConfig, Variant};
+use super::{Ack, LossDetection, PlainAck, PlainSegment, Segment, TcpConfig, Variant};
 use rack_state::Rack;
-pub use tracked::PlainSegment;
 
 /// Sending endpoint of a connection.
 ///

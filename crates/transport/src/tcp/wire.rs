@@ -43,6 +43,17 @@ pub struct Ack {
     pub feedback: Feedback,
 }
 
+/// A new segment of full size, neither the first nor the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlainSegment {
+    /// Sequence number.
+    pub seq: u32,
+    /// Congestion window reduced.
+    pub cwr: bool,
+    /// Last segment of a write or of a super-packet.
+    pub push: bool,
+}
+
 /// Fields common to all acknowledgements; see [`Ack`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainAck {

@@ -7,23 +7,11 @@
 //!
 //! Deviation: an acknowledgement without news indicates a duplicate, as in Linux; receivers here send no D-SACK.
 
-use aqumen_units::{Instant, Span};
+use aqumen_units::Instant;
 
 use super::rack_state::{Probe, Rack, State};
 use super::{STOPPED, Sender};
-use crate::tcp::rto::Rto;
 use crate::tcp::{Ack, Segment, TcpConfig};
-
-/// Time from the last segment sent or acknowledged to the probe, with `outstanding` segments.
-#[inline(always)]
-pub(super) fn probe_wait(cfg: &TcpConfig, rto: &Rto, outstanding: u32) -> Span {
-    let wait = rto.smoothed(cfg).map_or(Span::from_secs(1), |smoothed| smoothed * 2);
-    let delayed = if outstanding == 1 { cfg.delayed_ack } else { None };
-    wait + delayed.map_or(Span::ZERO, |delay| delay.max(ACK_DELAY))
-}
-
-/// Delay that the receiver may add to the round trip of a single segment (TLP.max_ack_delay).
-const ACK_DELAY: Span = Span::from_millis(200);
 
 impl Sender {
     /// Time of the next probe; `None`: nothing to probe (RFC 8985 section 7.2).
@@ -33,7 +21,7 @@ impl Sender {
         if !cfg.tail_probe || !established || !quiet || rack.probe.is_some() || self.una == self.high {
             return None;
         }
-        let due = now.saturating_add(probe_wait(cfg, &self.rto, self.high - self.una));
+        let due = now.saturating_add(Probe::wait(cfg, &self.rto, self.high - self.una));
         (due < rack.timeout_at).then_some(due)
     }
 

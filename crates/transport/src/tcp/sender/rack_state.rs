@@ -1,10 +1,11 @@
 //! State of a RACK sender; `rack` and `probe` hold its transitions.
 
-use aqumen_units::Instant;
+use aqumen_units::{Instant, Span};
 
 use crate::tcp::congestion::Phase;
 use crate::tcp::flight::Flight;
 use crate::tcp::reduction::ReductionState;
+use crate::tcp::rto::Rto;
 use crate::tcp::{Reduction, TcpConfig};
 
 /// State of a RACK sender beyond its window.
@@ -139,6 +140,17 @@ pub(super) struct Probe {
 }
 
 impl Probe {
+    /// Delay that the receiver may add to the round trip of a single segment (TLP.max_ack_delay).
+    const ACK_DELAY: Span = Span::from_millis(200);
+
+    /// Time from the last segment sent or acknowledged to the probe, with `outstanding` segments.
+    #[inline(always)]
+    pub(super) fn wait(cfg: &TcpConfig, rto: &Rto, outstanding: u32) -> Span {
+        let wait = rto.smoothed(cfg).map_or(Span::from_secs(1), |smoothed| smoothed * 2);
+        let delayed = if outstanding == 1 { cfg.delayed_ack } else { None };
+        wait + delayed.map_or(Span::ZERO, |delay| delay.max(Self::ACK_DELAY))
+    }
+
     /// A probe to be sent at the next poll.
     pub(super) fn due() -> Self {
         Probe { end: 0, retransmission: false }

@@ -1,26 +1,14 @@
 //! Fast path of a RACK sender with nothing missing: acknowledgements in order without blocks, and new segments.
 //!
-//! The general path is in `sender/rack.rs`, and both do the same. Of it remains here: the send times of the acknowledged
-//! segments leave, one round-trip sample is taken, the window grows by its law, and the deadline moves on.
+//! The general path is in `sender/rack.rs`, and both do the same. Here the send times of the acknowledged segments
+//! leave, one round-trip sample is taken, the window grows by its law, and the deadline moves on.
 
 use aqumen_units::{Instant, Span};
 
-use super::probe::probe_wait;
-use super::rack_state::{State, Timer};
+use super::rack_state::{Probe, State, Timer};
 use super::{Cause, STOPPED, Sender, SenderExtras, TRACKED, UNLIMITED, ends_write};
 use crate::tcp::congestion::{AckSample, Control, Window};
-use crate::tcp::{PlainAck, Segment, TcpConfig};
-
-/// A new segment of full size, neither the first nor the last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlainSegment {
-    /// Sequence number.
-    pub seq: u32,
-    /// Congestion window reduced.
-    pub cwr: bool,
-    /// Last segment of a write or of a super-packet.
-    pub push: bool,
-}
+use crate::tcp::{PlainAck, PlainSegment, Segment, TcpConfig};
 
 impl SenderExtras {
     /// Whether senders of this configuration have the fast path, whatever their state.
@@ -122,7 +110,7 @@ impl Sender {
             rack.timeout_at = now.saturating_add(rto.timeout(cfg));
         }
         (rack.timer, self.deadline) = (Timer::Timeout, rack.timeout_at);
-        let probe_at = now.saturating_add(probe_wait(cfg, rto, *high - *una));
+        let probe_at = now.saturating_add(Probe::wait(cfg, rto, *high - *una));
         if cfg.tail_probe && una < high && probe_at < rack.timeout_at {
             (rack.timer, self.deadline) = (Timer::Probe, probe_at);
         }
@@ -228,7 +216,8 @@ mod tests {
         sent
     }
 
-    /// A transfer over a link that delays, loses and marks, of at most 5 s, with the fast path and without it. Returns the counts, and the number of acknowledgements after which it applied.
+    /// A transfer over a link that delays, loses and marks, of at most 5 s, with the fast path and without it. Returns
+    /// the counts, and the number of acknowledgements after which it applied.
     fn transfer(cfg: &TcpConfig, bytes: Option<u64>, (loss, mark, late): (u64, u64, u64), seed: u64) -> (Stats, u32) {
         let mut rng = Rng(seed | 1);
         let new = || Sender::new(cfg, bytes.map(Bytes));
