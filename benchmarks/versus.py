@@ -163,13 +163,14 @@ def race(name: str, other: Callable[[int, str, float], float], flows: int, aqm: 
 def table(rows: list[Row], rounds: int) -> str:
     """Return the rows as Markdown."""
     lines = [
-        f"{processor()}; medians of {rounds} rounds, with the range of the ratio.",
+        f"{processor()}; {'one round' if rounds == 1 else f'medians of {rounds} rounds, with the range of the ratio'}.",
         "",
         "| flows | AQM | program | Aqumen, ns | the program, ns | ratio |",
         "|---|---|---|---|---|---|",
     ]
     for row in rows:
-        ratio = f"{row.ratio:.3g} ({row.ratio_min:.3g} to {row.ratio_max:.3g})"
+        spread = f" ({row.ratio_min:.3g} to {row.ratio_max:.3g})" if rounds > 1 else ""
+        ratio = f"{row.ratio:.3g}{spread}"
         lines.append(
             f"| {row.flows} | {row.aqm} | {row.program} | {row.aqumen_ns:.0f} | {row.other_ns:.0f} | {ratio} |"
         )
