@@ -2,7 +2,8 @@
 
 Source: J. Aweya, M. Ouellette, D. Y. Montuno, "DRED: a random early detection algorithm for TCP/IP networks",
 International Journal of Communication Systems 15 (4), 2002; first in "A control theoretic approach to active queue
-management", Computer Networks 36, 2001. The defaults are the papers'.
+management", Computer Networks 36, 2001. The texts were not at hand when this file was written: compare it with them
+before you quote a figure.
 
 Law: every ten packet transmission times, with the queue q, its target T and a buffer B,
     e(n) = q(n) - T

@@ -67,13 +67,13 @@ export function App({ playground }: { playground: Playground }) {
         onDrop={(event) => {
           event.preventDefault();
           const file = event.dataTransfer?.files[0];
-          if (file) void take(playground, file, () => undefined);
+          if (file) void take(playground, file);
         }}
       >
         <aside aria-label="Settings">
           <AqmForm playground={playground} />
           <NetworkForm playground={playground} />
-          <ShareForm playground={playground} span_s={() => span.current} lesson={() => undefined} />
+          <ShareForm playground={playground} span_s={() => span.current} />
         </aside>
         <div class="charts">
           <StudioPanel playground={playground} />

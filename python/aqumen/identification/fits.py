@@ -6,7 +6,7 @@ their means; u(k) applies from sample k to sample k + 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -152,8 +152,7 @@ def armarkov(segments: Sequence[tuple[Floats, Floats]], order: int, markov: int)
 
     y(k) = -sum_j alpha_j y(k-mu-j+1) + sum_{j<=mu} h_j u(k-j) + sum_j beta_j u(k-mu-j), j to n.
 
-    Its error correlates with the feedback for mu > 1, so in closed loop fit it to signals without noise, such as those
-    of `projected`.
+    For mu > 1 its error correlates with the feedback: in closed loop with noise its coefficients are biased.
 
     Args:
         segments: Outputs and inputs of each run, as deviations.
@@ -229,22 +228,3 @@ class RecursiveLeastSquares:
             kind="arx", order=self.order, markov=1, a=a, b=b, covariance=variance * self.p, places=(lags, lags),
             noise_std=float(np.sqrt(max(variance, 1e-300))), samples=count,
         )  # fmt: skip
-
-
-def run_recursively(y: Floats, u: Floats, order: int, forgetting: float, seen: Callable[[int, Model], None]) -> Model:
-    """Fit by recursive least squares, and show the model at each tenth of the samples.
-
-    Args:
-        y: Output.
-        u: Input.
-        order: Order of the model.
-        forgetting: Weight of the past per step.
-        seen: Called with the number of samples and the model.
-    """
-    fit = RecursiveLeastSquares(order, forgetting)
-    step = max(len(y) // 10, 1)
-    for k, (here, given) in enumerate(zip(y.tolist(), u.tolist(), strict=True)):
-        fit.update(here, given)
-        if (k + 1) % step == 0:
-            seen(k + 1, fit.model())
-    return fit.model()

@@ -8,18 +8,16 @@ import type { Playground } from "../playground";
 /** Most bytes of a file that is read: those of a scenario. */
 const FILE_BYTES_MAX = 16 * 2 ** 20;
 
-/** Loads a scenario (.toml) or a lesson (.md). */
-export async function take(playground: Playground, file: File, lesson: (text: string) => void): Promise<void> {
+/** Loads a scenario file. */
+export async function take(playground: Playground, file: File): Promise<void> {
   if (file.size > FILE_BYTES_MAX) {
     playground.refused(new Error(`${file.name}: ${file.size} bytes; at most 16 MiB`));
     return;
   }
-  const text = await file.text();
-  if (file.name.endsWith(".md")) lesson(text);
-  else await playground.open({ name: file.name, text });
+  await playground.open({ name: file.name, text: await file.text() });
 }
 
-export function ShareForm({ playground, span_s, lesson }: { playground: Playground; span_s: () => number; lesson: (text: string) => void }) {
+export function ShareForm({ playground, span_s }: { playground: Playground; span_s: () => number }) {
   const [copied, setCopied] = useState("");
   const address = () => {
     const url = new URL(location.href);
@@ -55,14 +53,14 @@ export function ShareForm({ playground, span_s, lesson }: { playground: Playgrou
         {copied}
       </p>
       <label class="row">
-        <span>Open a scenario or a lesson</span>
+        <span>Open a scenario</span>
         <input
           name="file"
           type="file"
-          accept=".toml,.md"
+          accept=".toml"
           onChange={async (event) => {
             const input = event.currentTarget;
-            if (input.files?.[0]) await take(playground, input.files[0], lesson);
+            if (input.files?.[0]) await take(playground, input.files[0]);
             input.value = "";
           }}
         />
