@@ -334,7 +334,8 @@ def test_runs_side_by_side_are_the_same_runs() -> None:
 
 @pytest.mark.needs("ns")
 def test_watching_changes_no_packet() -> None:
-    plan = dumbbell(AQMS["PIx1000"], flows=20, duration_s=3.0)
+    # Long enough for the kernel's account of CPU time, which moves on by ticks of milliseconds.
+    plan = dumbbell(AQMS["PIx1000"], flows=20, duration_s=30.0)
     watched = run(plan)
     assert ns2_packets(plan) == watched["cost"]["bottleneck_packets"]
     cost = ns2_cost(plan)

@@ -22,9 +22,9 @@ __all__ = ["studio"]
 )
 @click.option("--open", "open_", is_flag=True, help="Open the page in the browser.")
 def studio(folder: Path | None, port: int, open_: bool) -> int:
-    """Serve the playground to a browser on this machine, until Ctrl-C.
+    """Serve the playground and the results of a comparison to a browser on this machine.
 
-    With DIR, a folder that `aqumen compare --out` wrote, the page lists its runs and repeats the chosen one live, with
+    Ctrl-C ends it. With DIR, a folder that `aqumen compare --out` wrote, the page lists its runs and repeats the chosen one live, with
     the same bits.
     """
     results = None if folder is None else page.read_results(folder)
