@@ -24,8 +24,8 @@ __all__ = ["studio"]
 def studio(folder: Path | None, port: int, open_: bool) -> int:
     """Serve the playground and the results of a comparison to a browser on this machine.
 
-    Ctrl-C ends it. With DIR, a folder that `aqumen compare --out` wrote, the page lists its runs and repeats the chosen one live, with
-    the same bits.
+    Ctrl-C ends it. With DIR, a folder that `aqumen compare --out` wrote, the page lists its runs and repeats the chosen
+    one live, with the same bits.
     """
     results = None if folder is None else page.read_results(folder)
     with page.server(port, results) as server:
