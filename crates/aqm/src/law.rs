@@ -38,6 +38,26 @@ pub struct Observation {
     pub applied: Probability,
 }
 
+impl Observation {
+    /// Returns the fields in their order, times in seconds, for hosts in other languages.
+    pub fn numbers(&self) -> [f64; 12] {
+        [
+            self.now.as_secs_f64(),
+            self.interval_s,
+            self.queue_pkts,
+            self.queue_bytes,
+            self.arrivals_pkts,
+            self.accepted_pkts,
+            self.departures_pkts,
+            self.departures_bytes,
+            self.busy_s,
+            self.idle_s,
+            self.sojourn_s,
+            self.applied.get(),
+        ]
+    }
+}
+
 /// A sampled control law: maps observations to a probability, without access to packets.
 pub trait SampledLaw {
     /// Period of each loop, constant over the law's lifetime. A loop's first step is one period after the start. At

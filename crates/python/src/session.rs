@@ -76,7 +76,7 @@ impl Session {
 
     /// Observes the queue of `link` since the last call.
     fn observe(&mut self, link: u32) -> PyResult<ObservationNumbers> {
-        self.with(|session| session.observe(link).map(|seen| numbers(&seen)).map_err(run_error))
+        self.with(|session| session.observe(link).map(|seen| seen.numbers()).map_err(run_error))
     }
 
     /// Returns flow, bytes and mark of each packet that waits at `link`.
@@ -196,23 +196,6 @@ fn shown(stop: Stop) -> &'static str {
         Stop::Event => "event",
         Stop::End => "end",
     }
-}
-
-fn numbers(seen: &aqumen_aqm::Observation) -> ObservationNumbers {
-    [
-        seen.now.as_secs_f64(),
-        seen.interval_s,
-        seen.queue_pkts,
-        seen.queue_bytes,
-        seen.arrivals_pkts,
-        seen.accepted_pkts,
-        seen.departures_pkts,
-        seen.departures_bytes,
-        seen.busy_s,
-        seen.idle_s,
-        seen.sojourn_s,
-        seen.applied.get(),
-    ]
 }
 
 fn begin(
@@ -369,5 +352,5 @@ fn step(
     memory.copy_within(FEATURES.., 0);
     let last = memory.len() - FEATURES;
     memory[last..].iter_mut().zip(features).for_each(|(slot, feature)| *slot = feature as f32);
-    Ok((numbers(&seen), stop == Stop::End))
+    Ok((seen.numbers(), stop == Stop::End))
 }

@@ -38,23 +38,7 @@ impl SampledLaw for OwnLaw {
     }
 
     fn step(&mut self, _which: usize, seen: &Observation) -> Probability {
-        Probability::clamp(step(
-            self.number,
-            &[
-                seen.now.as_secs_f64(),
-                seen.interval_s,
-                seen.queue_pkts,
-                seen.queue_bytes,
-                seen.arrivals_pkts,
-                seen.accepted_pkts,
-                seen.departures_pkts,
-                seen.departures_bytes,
-                seen.busy_s,
-                seen.idle_s,
-                seen.sojourn_s,
-                seen.applied.get(),
-            ],
-        ))
+        Probability::clamp(step(self.number, &seen.numbers()))
     }
 }
 

@@ -126,21 +126,7 @@ impl Run {
         let sojourns = self.session.histogram(self.link).map_err(refuse)?;
         let mean_s = sojourns.mean().map_or(f64::NAN, |mean| mean * 1e-9);
         self.sojourns.merge(&sojourns);
-        Ok(vec![
-            seen.now.as_secs_f64(),
-            seen.interval_s,
-            seen.queue_pkts,
-            seen.queue_bytes,
-            seen.arrivals_pkts,
-            seen.accepted_pkts,
-            seen.departures_pkts,
-            seen.departures_bytes,
-            seen.busy_s,
-            seen.idle_s,
-            seen.sojourn_s,
-            seen.applied.get(),
-            mean_s,
-        ])
+        Ok([&seen.numbers()[..], &[mean_s]].concat())
     }
 
     /// Returns the distribution of the observed sojourn times: all times in seconds, then the fractions at or below
