@@ -135,6 +135,14 @@ class Store:
         if time.monotonic() - self._flushed > FLUSH_S:
             self.flush()
 
+    def forget(self, key: str) -> None:
+        """Treat a record as missing; its line stays until a later one of its key replaces it.
+
+        Args:
+            key: Key of a record that is there.
+        """
+        del self._places[key]
+
     def flush(self) -> None:
         """Write the records that wait, and sync the file.
 

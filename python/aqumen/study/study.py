@@ -221,6 +221,8 @@ class _Work:
         self.planned: dict[str, Run] = first
         self.cases = list({case.key: case for case, _ in first.values()}.values())
         self.metrics = _Metrics(store, None if self.stop is None else self.stop.metric)
+        if store.damaged:
+            _forget_nameless(store)
         self.done = sum(key in store for key in first)
         self.cost_s, self.left_s, self.closed = 0.0, 0.0, 0
 
@@ -287,6 +289,13 @@ class _Work:
             cost_s=self.cost_s,
             left_s=max(self.left_s, 0.0),
         )
+
+
+def _forget_nameless(store: Store) -> None:
+    """Forget the rows whose names of columns were in a damaged line, so that they are run again."""
+    for key, data in list(store.items()):
+        if not key.startswith(SHAPE) and f"{SHAPE}{json.loads(data)['h']}" not in store:
+            store.forget(key)
 
 
 class _Metrics:
