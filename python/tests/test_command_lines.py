@@ -35,7 +35,10 @@ DEFAULTS = {
         **{"--duration": "120s", "--seeds": 5, "--device": "eth0"},
     },
     "calibrate": {"--aqm": "droptail", "--seeds": 3, "--window": "steady"},
-    "tune": {"--margin": 0.5, "--excite": "prbs", "--seeds": 3},
+    "tune": {
+        **{"--margin": 0.5, "--excite": "prbs"},
+        **{"--candidates": 64, "--sampler": "tpe", "--hold-out": "0.25", "--seed": 1},
+    },
     "design": {"--packet": "1000B", "--sender": "linux", "--kind": "nyquist"},
     "map": {"--packet": "1000B", "--sender": "linux", "--show": "gain_margin"},
     "robust": {"--packet": "1000B", "--sender": "linux", "--aim": "speed", "--margin": 0.5},
@@ -57,13 +60,13 @@ SEVERAL = {
     "replay": {"--aqm", "--aqm-from"},
     "validate": {"--cell"},
 }
-REQUIRED = {"uplink": {"--down", "--up"}, "calibrate": {"--group", "--loss"}, "tune": {"--aqm"}}
+REQUIRED = {"uplink": {"--down", "--up"}, "calibrate": {"--group", "--loss"}}
 FLAGS = {
     **{key: {"--theory", "--force", "--wide", "--json"} for key in ("run", "compare")},
     **{key: {"--print", "--wide", "--json"} for key in ("uplink", "datacenter", "cell")},
     "reproduce": {"--quick", "--record", "--json"},
     "calibrate": {"--json"},
-    "tune": {"--loop", "--json"},
+    "tune": {"--loop", "--relative", "--force", "--json"},
     **{"design": {"--json"}, "map": {"--cycles", "--json"}, "robust": {"--json"}},
     "mmpp": {"--simulate", "--wide", "--json"},
     "replay": {"--wide", "--json"},
@@ -377,7 +380,7 @@ def test_a_slip_is_told_before_anything_is_done(args, told, capsys, monkeypatch,
     assert list(tmp_path.iterdir()) == []
 
 
-REQUIRED = {"uplink": {"--down", "--up"}, "calibrate": {"--group", "--loss"}, "tune": {"--aqm"}}
+REQUIRED = {"uplink": {"--down", "--up"}, "calibrate": {"--group", "--loss"}}
 
 
 @pytest.mark.parametrize("verb", GROUP.list_commands(CONTEXT))

@@ -28,6 +28,7 @@ PACKAGES = {
     "control": ("control", "python-control: Design.to_control()"),
     "duckdb": ("studies", "aqumen study query, export"),
     "scipy": ("studies", "sampling designs of studies"),
+    "optuna": ("tune", "aqumen tune AQM --over STUDY.toml"),
     "distributed": ("dask", "aqumen study run --on dask:..."),
 }
 """Optional packages: the extra that installs each, and its use."""

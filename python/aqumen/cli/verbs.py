@@ -44,7 +44,11 @@ VERBS = {
     "design": ("design", "design", "Design an AQM for a network and show its margins."),
     "map": ("map", "map_", "Map the stability and noise of an AQM's loop over two quantities of the network."),
     "robust": ("robust", "robust", "Find the gains of an AQM with the best worst case over ranges of networks."),
-    "tune": ("tune", "tune", "Tune the loop of a scenario: identify its plant, design a PI, verify in packets."),
+    "tune": (
+        "tune",
+        "tune",
+        "Tune a loop (SCENARIO --loop), or search the parameters of an AQM over a study (AQM --over).",
+    ),
     "mmpp": ("mmpp", "mmpp", "Solve a queueing model: MMPP sources, Erlang service, a finite buffer."),
     "replay": (
         "replay",

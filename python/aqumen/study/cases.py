@@ -22,7 +22,7 @@ from aqumen.study.definition import Definition
 from aqumen.study.factors import Value, points
 from aqumen.study.warm_up import settled
 
-__all__ = ["Bases", "Case", "expand"]
+__all__ = ["Bases", "Case", "expand", "with_parameters"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +172,7 @@ def _at(
     cases = []
     for aqm in aqms:
         own = {key: value for key, value in point.items() if key.partition(":")[0] == _name(aqm) and ":" in key}
-        spec = aqm
-        for key, value in own.items():
-            spec += f"{',' if ':' in spec else ':'}{key.partition(':')[2]}={value}"
+        spec = _with(aqm, own)
         here, more = changed, changes
         try:
             here.check_aqm(spec)
@@ -187,6 +185,30 @@ def _at(
         key = Digests(here, definition.engine, known or None).case(spec)
         cases.append(Case(key, name, more, spec, labels))
     return cases
+
+
+def with_parameters(bases: Bases, engine: str, case: Case, values: Mapping[str, Value]) -> Case:
+    """Return a case with other parameters of its AQM.
+
+    Args:
+        bases: Scenarios of the study.
+        engine: Name of the engine.
+        case: A case of the study.
+        values: Parameters by name of the factor, such as `pi:target`.
+
+    Raises:
+        ScenarioError: The AQM does not take them.
+    """
+    scenario, spec = bases.scenario(case), _with(case.spec, values)
+    scenario.check_aqm(spec)
+    key = Digests(scenario, engine, bases.custom or None).case(spec)
+    return Case(key, case.base, case.changes, spec, {**case.labels, **values})
+
+
+def _with(spec: str, values: Mapping[str, Value]) -> str:
+    for key, value in values.items():
+        spec += f"{',' if ':' in spec else ':'}{key.partition(':')[2]}={value}"
+    return spec
 
 
 def _check_parameters(definition: Definition, aqms: Sequence[str]) -> None:
