@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from aqumen import _core, engines
+from aqumen._answers import SERIES
 from aqumen._files import json_text
 from aqumen._quantities import Run
 from aqumen._store import Digests, Store
 from aqumen.engines.answer import Answer
 from aqumen.scenario import Scenario
 
-__all__ = ["Records", "Wanted"]
+__all__ = ["POINTS", "Records", "Wanted"]
 
 Wanted = dict[str, list[str]]
 """AQMs to run in each cell, with every seed."""
@@ -31,7 +32,7 @@ SAMPLE = "sample-"
 """Prefix of the names of sample windows. Records keep only their total goodput and the mean sojourn time at the first
 link, under `samples`."""
 POINTS = 500
-"""Maximum number of points of a queue's series in a record."""
+"""Maximum number of points of a sampled series."""
 
 
 class Records:
@@ -45,6 +46,7 @@ class Records:
         fewer: Mapping[str, Sequence[int]] | None = None,
         prepare: Callable[[str, Scenario], Scenario] = lambda _, scenario: scenario,
         once: Wanted | None = None,
+        series: str = "sampled",
     ) -> None:
         """Load the records on disk.
 
@@ -55,8 +57,10 @@ class Records:
             fewer: Seeds of cells that differ; the first seed must be equal.
             prepare: Changes the scenario of a cell before it runs.
             once: AQMs by cell that run with the first seed only.
+            series: Series that the records of the first seed have, a name of `SERIES`.
         """
         self.seeds = list(seeds)
+        self._series = SERIES.index(series)
         self._fewer = dict(fewer or {})
         self.runs: dict[tuple[str, str, int], Run] = {}
         self.scenarios = {cell: prepare(cell, Scenario.load(cell)) for cell in wanted}
@@ -133,32 +137,41 @@ class Records:
         seeds = self._fewer.get(cell, self.seeds)
         return ((seed, run) for seed in seeds if (run := self.runs.get((cell, spec, seed))) is not None)
 
-    def _digest(self, cell: str, spec: str, seed: int) -> str:
+    def _wanted_series(self, seed: int) -> int:
+        """Return the place in `SERIES` of what the record of a seed has: only the first one has series."""
+        return self._series if seed == self.seeds[0] else 0
+
+    def _digest(self, cell: str, spec: str, seed: int, series: int) -> str:
         """Return a digest of scenario, AQM, seed, engine and record format."""
         if cell not in self._digests:
             self._digests[cell] = Digests(self.scenarios[cell], "packet")
-        # The record of the first seed includes a series.
-        return f"{LAYOUT}-{int(seed == self.seeds[0])}-{self._digests[cell].of((spec, seed))}"
+        return f"{LAYOUT}-{series}-{self._digests[cell].of((spec, seed))}"
 
     def _load(self, cell: str, spec: str, seed: int) -> bool:
-        found = None if self._store is None else self._store.get(self._digest(cell, spec, seed))
-        if found is not None:
-            self.runs[cell, spec, seed] = json.loads(found)
-        return found is not None
+        if self._store is None:
+            return False
+        for series in range(self._wanted_series(seed), len(SERIES)):
+            found = self._store.get(self._digest(cell, spec, seed, series))
+            if found is not None:
+                self.runs[cell, spec, seed] = json.loads(found)
+                return True
+        return False
 
     def _keep(self, cell: str, spec: str, seed: int, answer: Answer) -> None:
-        run = record_of(answer, seed == self.seeds[0])
+        series = self._wanted_series(seed)
+        run = record_of(answer, series > 0, None if SERIES[series] == "all" else POINTS)
         self.runs[cell, spec, seed] = run
         if self._store is not None:
-            self._store.put(self._digest(cell, spec, seed), json_text(run))
+            self._store.put(self._digest(cell, spec, seed, series), json_text(run))
 
 
-def record_of(answer: Answer, with_series: bool) -> Run:
+def record_of(answer: Answer, with_series: bool, most: int | None = POINTS) -> Run:
     """Return the record of a run.
 
     Args:
         answer: Result of the engine.
         with_series: Whether to include the series of queue and probability.
+        most: Most points of each series; `None` for all.
     """
     data = json.loads(answer.json)
     samples = _extract_samples(data)
@@ -185,7 +198,7 @@ def record_of(answer: Answer, with_series: bool) -> Run:
                 metrics[f"{name}_mean"] = _mean(own)
                 metrics[f"{name}_p50"] = None if not len(own) else _finite(float(np.median(own)))
         if with_series:
-            step = max(1, -(-len(t_s) // POINTS))
+            step = max(1, -(-len(t_s) // (most or len(t_s) or 1)))
             series[link] = {
                 "t_s": [round(float(t), 3) for t in t_s[::step]],
                 "queue_pkts": [round(float(q), 1) for q in queue[::step]],

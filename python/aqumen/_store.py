@@ -77,6 +77,8 @@ class Store:
         self._flushed = time.monotonic()
 
     def _prepare(self) -> None:
+        if re.match(r"[A-Za-z][\w+.-]+:/", str(self.folder)):
+            raise OutputError(f"{self.folder}: is an address; name a folder of a file system")
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=self.runs):

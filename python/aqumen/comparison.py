@@ -317,6 +317,39 @@ class Gathering:
         ]
         return Comparison(self.scenario, results, wanted=len(self.jobs), resumed=self.resumed, rank_by=self.rank_by)
 
+    def write(self, comparison: Comparison, command: str, *, theory: bool = False) -> Path:
+        """Write scenario, metrics and page of the finished runs into the folder. Returns the main file.
+
+        Args:
+            comparison: The finished runs.
+            command: Command to print on the page.
+            theory: Also predict margins and oscillations on the page.
+        """
+        from aqumen._kept import KeptRun, RunsPage
+
+        assert self.store is not None
+        folder = self.store.folder
+        write_text(folder / "scenario.toml", self.scenario.to_toml())
+        write_text(folder / "compare.json", comparison.to_json() + "\n")
+        runs = [
+            KeptRun(key=self._digests[each].of((aqm, seed)), spec=aqm, engine=each)
+            for aqm in self.aqms
+            for each in self.engines
+            for seed in self.seeds
+        ]
+        RunsPage(
+            command=command,
+            scenario=self.scenario,
+            runs=tuple(runs),
+            wanted=len(runs),
+            rank_by=self.rank_by,
+            theory=theory,
+        ).write(folder)
+        if self.series == "none":
+            return folder / "compare.json"
+        comparison.write_report(folder / "report.html", command, theory=theory)
+        return folder / "report.html"
+
     def _label(self, aqm: str, engine: str) -> str | None:
         return f"{aqm} ({engine})" if len(self.engines) > 1 else None
 

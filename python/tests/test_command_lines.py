@@ -34,6 +34,7 @@ DEFAULTS = {
         **{"--cqi": 10, "--resource-blocks": 50, "--share": 50, "--handover": "30s", "--rtt": "50ms"},
         **{"--duration": "120s", "--seeds": 5, "--device": "eth0"},
     },
+    "reproduce": {"--series": "sampled"},
     "calibrate": {"--aqm": "droptail", "--seeds": 3, "--window": "steady"},
     "tune": {
         **{"--margin": 0.5, "--excite": "prbs"},
@@ -65,6 +66,7 @@ FLAGS = {
     **{key: {"--theory", "--force", "--wide", "--json"} for key in ("run", "compare")},
     **{key: {"--print", "--wide", "--json"} for key in ("uplink", "datacenter", "cell")},
     "reproduce": {"--quick", "--record", "--json"},
+    "report": {"--theory"},
     "calibrate": {"--json"},
     "tune": {"--loop", "--relative", "--force", "--json"},
     **{"design": {"--json"}, "map": {"--cycles", "--json"}, "robust": {"--json"}},

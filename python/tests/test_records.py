@@ -231,3 +231,18 @@ def test_a_folder_that_cannot_be_made_is_told_in_one_line(cell, tmp_path):
     (tmp_path / "o").write_text("a file")
     with pytest.raises(OutputError, match=r"^cannot write to .*: (File exists|Not a directory)$"):
         kept_in(tmp_path / "o", cell)
+
+
+def test_records_with_more_series_than_wanted_count(cell, tmp_path):
+    def made(series):
+        return Records({cell: ["pi"]}, [1, 2], tmp_path / "o", series=series)
+
+    bare = made("none")
+    bare.work(lambda *_: True)
+    assert not any("series" in run for run in bare.runs.values())
+    # Only the first seed lacks its series.
+    sampled = made("sampled")
+    assert (sampled.resumed, sampled.left) == (1, 1)
+    sampled.work(lambda *_: True)
+    assert "series" in sampled.runs[cell, "pi", 1]
+    assert (made("none").left, made("sampled").left, made("all").left) == (0, 0, 1)

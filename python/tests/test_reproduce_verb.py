@@ -58,7 +58,7 @@ PAPERS = {"first": FIRST, "second": SECOND}
 class Made:
     """Runs that are finished at once, but for those of cells that were not asked for."""
 
-    def __init__(self, wanted, seeds, folder, fewer):
+    def __init__(self, wanted, seeds, folder, fewer, series="sampled"):
         self.wanted, self.seeds, self.folder, self.fewer = wanted, list(seeds), folder, fewer
         self.resumed, self.left, self.work_left = 0, 8, 2.0
         self.runs = {}
@@ -204,7 +204,7 @@ def test_with_a_folder_all_is_written_there(capsys, tmp_path):
     code, out, said = told(capsys, "first", "--json", "--out", str(tmp_path))
     assert code == 1
     assert asked[0].folder == tmp_path
-    assert {path.name for path in tmp_path.iterdir()} == {"reproduce.json", "report.html", "claims.csv"}
+    assert {path.name for path in tmp_path.iterdir()} == {"reproduce.json", "report.html", "claims.csv", "page.json"}
     assert json.loads((tmp_path / "reproduce.json").read_text()) == json.loads(out)
     assert "<h2 id='first'>The first</h2>" in (tmp_path / "report.html").read_text()
     assert (tmp_path / "claims.csv").read_text().startswith(",".join(verb.CLAIM_KEYS))

@@ -638,3 +638,16 @@ def test_a_study_may_begin_steady_where_a_pilot_has_settled(tmp_path):
 def test_the_shipped_study_is_valid():
     study = Study.load(ROOT / "examples" / "studies" / "load-rtt.toml")
     assert len(study.runs()) == 2000
+
+
+def test_points_are_counted_while_they_are_checked(file):
+    seen = []
+    Study.load(file, lambda done, total: seen.append((done, total)))
+    assert seen == [(i, 4) for i in range(4)]
+
+
+def test_an_address_is_no_folder(file, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["study", "run", str(file), "--out", "s3://bucket/s"]) == 2
+    assert "s3:/bucket/s: is an address; name a folder of a file system" in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == [file]

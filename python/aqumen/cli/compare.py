@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aqumen._files import write_text
 from aqumen._statistics import MARK, NOTE
 from aqumen.cli import talk
 from aqumen.cli.interrupt import first_interrupt
@@ -30,6 +29,7 @@ from aqumen.cli.options import (
     pairs_of,
     scenario_argument,
     seeds_option,
+    series_option,
     set_option,
     spec_list,
     sweep_option,
@@ -54,7 +54,7 @@ from aqumen.view.figures import write_figures
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["compare", "means_table", "tables_of"]
+__all__ = ["compare", "means_table", "scenario_aqm", "tables_of"]
 
 
 @click.command()
@@ -70,12 +70,9 @@ __all__ = ["compare", "means_table", "tables_of"]
 @target_option
 @click.option("--rank-by", metavar="GOAL", type=click.Choice(list(GOALS)), help=f"Criterion: {', '.join(GOALS)}.")
 @out_option
-@click.option(
-    "--series",
-    type=click.Choice(("none", "sampled", "all")),
-    default="all",
-    show_default=True,
-    help="Series and distributions in the runs of --out: all, sampled (500 points of each), or none, without a report.",
+@series_option(
+    "all",
+    "Series and distributions in the runs of --out: all, sampled (500 points of each), or none, without a report.",
 )
 @theory_option
 @force_option
@@ -161,12 +158,7 @@ def compare(
     if not comparison.results:
         return talk.INTERRUPTED
     if gathering.store is not None:
-        folder = gathering.store.folder
-        write_text(folder / "scenario.toml", gathering.scenario.to_toml())
-        write_text(folder / "compare.json", comparison.to_json() + "\n")
-        if series != "none":
-            comparison.write_report(folder / "report.html", talk.command(), theory=theory)
-        talk.say(f"wrote {folder / ('compare.json' if series == 'none' else 'report.html')}")
+        talk.say(f"wrote {gathering.write(comparison, talk.command(), theory=theory)}")
     if figures is not None:
         made = write_figures(comparison, figures, talk.command())
         talk.say(f"wrote {len(made)} files into {figures}")
@@ -226,11 +218,20 @@ def _swept(
         return run_study(loaded, Path(folder), Threads(), force=force, wide=wide, as_json=as_json)
 
 
-def _default_specs(scenario: Scenario, engines: Sequence[str]) -> list[str]:
-    """Return the SPECs to compare without `--aqm`: the scenario's AQM, and DropTail if there is one engine."""
+def scenario_aqm(scenario: Scenario) -> str:
+    """Return the SPEC of the scenario's AQM.
+
+    Args:
+        scenario: Scenario whose file may name an AQM; without one it is `droptail`.
+    """
     import tomllib
 
-    its = str(tomllib.loads(scenario.to_toml()).get("aqm", "droptail"))
+    return str(tomllib.loads(scenario.to_toml()).get("aqm", "droptail"))
+
+
+def _default_specs(scenario: Scenario, engines: Sequence[str]) -> list[str]:
+    """Return the SPECs to compare without `--aqm`: the scenario's AQM, and DropTail if there is one engine."""
+    its = scenario_aqm(scenario)
     if len(engines) > 1:
         return [its]
     if its == "droptail":

@@ -36,6 +36,7 @@ __all__ = [
     "pairs_of",
     "scenario_argument",
     "seeds_option",
+    "series_option",
     "set_option",
     "spec_list",
     "sweep_option",
@@ -163,6 +164,18 @@ figures_option = click.option(
     "--figures", type=PATH, metavar="DIR", help="Write figures into this folder as SVG, PDF and PNG."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+
+
+def series_option(default: str, kept: str) -> Callable[[Any], Any]:
+    """Option `--series`: which series and distributions the runs in an output folder keep.
+
+    Args:
+        default: Value without the option.
+        kept: What is kept, for its help.
+    """
+    return click.option(
+        "--series", type=click.Choice(("none", "sampled", "all")), default=default, show_default=True, help=kept
+    )
 
 
 def custom_classes(aqms: Sequence[str], traffic: Sequence[str] = ()) -> list[CustomClass]:

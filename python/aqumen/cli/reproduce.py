@@ -14,9 +14,10 @@ import click
 
 from aqumen import _experiments
 from aqumen._files import laid_out, write_text
+from aqumen._kept import write_page
 from aqumen._records import Records
 from aqumen.cli import talk
-from aqumen.cli.options import figures_option, format_option, json_option, out_option, spec_list
+from aqumen.cli.options import figures_option, format_option, json_option, out_option, series_option, spec_list
 from aqumen.comparison import seed_list
 from aqumen.errors import OutputError, ScenarioError
 from aqumen.papers.figures import write_paper_figures
@@ -35,7 +36,7 @@ from aqumen.view.export import check_parquet, rows_parquet, written
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["reproduce"]
+__all__ = ["page_again", "reproduce"]
 
 CLAIM_KEYS = (
     *("paper", "id", "where", "kind", "quantity", "claimed"),
@@ -58,6 +59,10 @@ CLAIM_KEYS = (
     "--seeds", type=int, metavar="N", help="Number of seeds; default: as recorded (10 without a record), 3 if quick."
 )
 @out_option
+@series_option(
+    "sampled",
+    "Series of queue and probability in the papers' runs of --out, of the first seed: all, sampled (500 points), none.",
+)
 @figures_option
 @format_option
 @json_option
@@ -73,6 +78,7 @@ def reproduce(
     quick: bool,
     seeds: int | None,
     out: Path | None,
+    series: str,
     figures: Path | None,
     form: str,
     as_json: bool,
@@ -106,17 +112,19 @@ def reproduce(
         raise ScenarioError("--aqm applies to rfc7928 and ranking only; a paper's claims name their AQMs")
     if record and _experiments.folder() is None:
         raise OutputError("--record needs a checkout of Aqumen with its folder `experiments`")
-    study = Reproduction([paper], seeds, quick=quick, out=out)
+    study = Reproduction([paper], seeds, quick=quick, out=out, series=series)
     records = study.records
     if not _work(study.records, out):
         return talk.INTERRUPTED
     outcomes = study.outcomes()
     data = to_dict(outcomes)
     if out is not None:
-        write_text(Path(out) / "reproduce.json", laid_out(data))
-        write_text(Path(out) / "report.html", report_html(outcomes, records, talk.command()))
-        write_text(Path(out) / "claims.csv", _csv(data))
-        talk.say(f"wrote {Path(out) / 'report.html'}")
+        write_text(out / "reproduce.json", laid_out(data))
+        write_text(out / "report.html", report_html(outcomes, records, talk.command()))
+        write_text(out / "claims.csv", _csv(data))
+        asked = {"paper": paper, "seeds": seeds, "quick": quick, "series": series}
+        write_page(out, {"kind": "papers", "command": talk.command(), **asked})
+        talk.say(f"wrote {out / 'report.html'}")
     if figures is not None:
         made = write_paper_figures(outcomes, records, figures, talk.command())
         talk.say(f"wrote {len(made)} files into {figures}")
@@ -165,31 +173,22 @@ def _work(records: Records, out: Path | None) -> bool:
 def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None, form: str, as_json: bool) -> int:
     """Run the evaluation of RFC 7928: tables by section, delay against goodput, no verdicts."""
     numbers = seed_list(seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS)
-    records = Records(
-        evaluation.wanted(aqms, quick), numbers, out, prepare=lambda _, scenario: evaluation.sampled(scenario)
-    )
+    records = _evaluation_records(aqms, numbers, quick, out)
     if not _work(records, out):
         return talk.INTERRUPTED
-    table = evaluation.rows(records, aqms)
-    data = {"schema": 1, "seeds": len(numbers), "aqms": aqms, "reference": evaluation.REFERENCE, "rows": table}
-    data["standing"] = evaluation.standing(table)
-    data["costs"] = spent = evaluation.costs(records, aqms)
-    data["knobs"] = evaluation.knobs(aqms)
-    data["safe_ranges"] = safe = evaluation.safe_ranges(records, aqms, quick)
-    data["margins"] = stability = margins(aqms)
-    required = requirements.shown([*(row["section"] for row in table), "11", "12"])
-    data["requirements"] = required
+    data = _evaluation(records, aqms, quick)
+    table, spent, safe, stability = data["rows"], data["costs"], data["safe_ranges"], data["margins"]
     if out is not None:
-        write_text(Path(out) / "rfc7928.json", laid_out(data))
-        page = evaluation_page.page(table, aqms, len(numbers), talk.command(), spent, safe, stability)
-        write_text(Path(out) / "report.html", page)
+        write_text(out / "rfc7928.json", laid_out(data))
+        write_text(out / "report.html", _evaluation_page(data, aqms, talk.command()))
         for aqm in aqms:
             mine = {section.number: section.specs([aqm]) for section in evaluation.sections()}
             own = [row for row in table if row["aqm"] in mine[row["section"]]]
             name = re.sub(r"[^A-Za-z0-9.=-]+", "_", aqm)
-            text = evaluation_page.page(own, [aqm], len(numbers), talk.command(), spent, safe, stability)
-            write_text(Path(out) / f"{name}.html", text)
-        talk.say(f"wrote {Path(out) / 'report.html'} and a page for each AQM")
+            write_text(out / f"{name}.html", _evaluation_page({**data, "rows": own}, [aqm], talk.command()))
+        asked = {"aqms": aqms, "seeds": len(numbers), "quick": quick}
+        write_page(out, {"kind": "rfc7928", "command": talk.command(), **asked})
+        talk.say(f"wrote {out / 'report.html'} and a page for each AQM")
     if as_json:
         print(laid_out(data), end="")
         return 0
@@ -222,7 +221,7 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
             ends = (f"{knob[end]:.5g}{'…' if knob[f'{end}_is_end'] else ''}" for end in ("low", "high"))
             made.add_row(knob["knob"], knob["unit"], f"{knob['default']:.5g}", *ends)
         shown_tables.append(made)
-    shown_tables.append(_requirements_table(required))
+    shown_tables.append(_requirements_table(data["requirements"]))
     match form:
         case "text":
             talk.show(*shown_tables)
@@ -233,6 +232,66 @@ def _evaluate(aqms: list[str], quick: bool, seeds: int | None, out: Path | None,
         case _:
             print(written(shown_tables, form), end="")
     return 0
+
+
+def _evaluation_records(aqms: list[str], seeds: list[int], quick: bool, out: Path | None) -> Records:
+    return Records(evaluation.wanted(aqms, quick), seeds, out, prepare=lambda _, scenario: evaluation.sampled(scenario))
+
+
+def _evaluation(records: Records, aqms: list[str], quick: bool) -> dict[str, Any]:
+    """Return the evaluation of RFC 7928 as `--json` prints it."""
+    table = evaluation.rows(records, aqms)
+    data = {"schema": 1, "seeds": len(records.seeds), "aqms": aqms, "reference": evaluation.REFERENCE, "rows": table}
+    data["standing"] = evaluation.standing(table)
+    data["costs"] = evaluation.costs(records, aqms)
+    data["knobs"] = evaluation.knobs(aqms)
+    data["safe_ranges"] = evaluation.safe_ranges(records, aqms, quick)
+    data["margins"] = margins(aqms)
+    data["requirements"] = requirements.shown([*(row["section"] for row in table), "11", "12"])
+    return data
+
+
+def _evaluation_page(data: dict[str, Any], aqms: list[str], command: str) -> str:
+    parts = (data["costs"], data["safe_ranges"], data["margins"])
+    return evaluation_page.page(data["rows"], aqms, data["seeds"], command, *parts)
+
+
+def page_again(folder: Path, page: dict[str, Any]) -> str:
+    """Return the page of a folder of `reproduce`, without running anything.
+
+    Args:
+        folder: Folder of the records.
+        page: Object of its `page.json`.
+
+    Raises:
+        OutputError: The folder lacks all runs, or any that the page of RFC 7928 needs.
+    """
+    try:
+        if page["kind"] == "papers":
+            asked = {"quick": page["quick"], "series": page["series"]}
+            study = Reproduction([page["paper"]], page["seeds"], **asked, out=folder)
+            _check_kept(study.records, folder)
+            return report_html(study.outcomes(), study.records, page["command"])
+        aqms, quick = list(page["aqms"]), bool(page["quick"])
+        records = _evaluation_records(aqms, seed_list(page["seeds"]), quick, folder)
+        _check_kept(records, folder, all_of_them=True)
+        return _evaluation_page(_evaluation(records, aqms, quick), aqms, page["command"])
+    except (KeyError, TypeError) as error:
+        raise OutputError(f"{folder}: its page.json is incomplete ({error})") from None
+
+
+def _check_kept(records: Records, folder: Path, all_of_them: bool = False) -> None:
+    """Name missing runs; refuse a page without any, or with gaps where it needs all."""
+    wanted = records.resumed + records.left
+    if not records.resumed or (records.left and all_of_them):
+        raise OutputError(
+            f"{folder}: {records.left} of {wanted} runs are not kept, or another version made them; the command of "
+            "the page makes them"
+        )
+    if records.left:
+        talk.say(
+            f"{records.left} of {wanted} runs are not kept, or another version made them; the page is without them"
+        )
 
 
 def _margins_table(stability: list[dict[str, Any]]) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import click
 import aqumen
 from aqumen._files import json_text, write_text
 from aqumen.cli import complete, talk
-from aqumen.cli.compare import means_table
+from aqumen.cli.compare import means_table, scenario_aqm
 from aqumen.cli.options import (
     PATH,
     custom_classes,
@@ -41,6 +42,9 @@ from aqumen.view.columns import FLOW_COLUMNS, TRANSFER_COLUMNS, defined, transfe
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from aqumen._kept import KeptRun
+    from aqumen.scenario import Scenario
 
 __all__ = ["run", "tables_of", "theory_of"]
 
@@ -100,6 +104,7 @@ def run(
     store = None
     if out is not None:
         from aqumen._answers import as_text
+        from aqumen._kept import KeptRun
         from aqumen._store import Digests, Store
 
         store = Store(out)
@@ -127,8 +132,10 @@ def run(
         talk.say(ONE_THREAD)
     if store is not None:
         write_text(store.folder / "scenario.toml", loaded.to_toml())
-        store.put(Digests(loaded, engine).of((aqm, seed)), as_text(result.answer))
+        key = Digests(loaded, engine).of((aqm, seed))
+        store.put(key, as_text(result.answer))
         store.close()
+        _describe(store.folder, loaded, KeptRun(key=key, spec=aqm or scenario_aqm(loaded), engine=engine))
         talk.say(f"wrote the run into {store.runs}")
     if flent is not None:
         (made,) = flent_files.write(loaded, [(aqm, seed)], flent)
@@ -142,6 +149,19 @@ def run(
     else:
         talk.show(*tables_of(result), *theory_of(predictions), wide=wide)
     return 0
+
+
+def _describe(folder: Path, scenario: Scenario, run: KeptRun) -> None:
+    """Add a run to the page of its folder, or begin a page if the folder has one of another scenario."""
+    from aqumen._kept import RunsPage, read_page
+
+    page = RunsPage(command=talk.command(), scenario=scenario, runs=(), wanted=0)
+    given = read_page(folder)
+    if given is not None and given["kind"] == "runs":
+        known = RunsPage.of(given, folder)
+        if known.scenario.to_toml() == scenario.to_toml():
+            page = replace(known, command=page.command)
+    page.adding(run).write(folder)
 
 
 def theory_of(predictions: list[Prediction]) -> list[Table | str]:

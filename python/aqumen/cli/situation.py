@@ -508,9 +508,7 @@ def _write(out: Path, study: Study, answer: Answer, setup: Callable[[str], Setup
             write_text(out / f"{name}.sh", setup(spec).script(title), program=True)
     for gathering in study.gatherings.values():
         if gathering.store is not None:
-            comparison = gathering.comparison()
-            write_text(gathering.store.folder / "compare.json", comparison.to_json() + "\n")
-            comparison.write_report(gathering.store.folder / "report.html", talk.command())
+            gathering.write(gathering.comparison(), talk.command())
     from aqumen.situations.page import situation_html
 
     spec = study.situation.kernel(leader(answer))

@@ -40,6 +40,7 @@ VERBS = {
         "reproduce",
         "Reproduce a paper: run its experiments, judge its claims, compare with the recorded verdicts.",
     ),
+    "report": ("report", "report", "Make the page of kept runs again, from the folder of a study or of --out."),
     "calibrate": ("calibrate", "calibrate", "Find the number of flows at which a queue loses a given fraction."),
     "design": ("design", "design", "Design an AQM for a network and show its margins."),
     "map": ("map", "map_", "Map the stability and noise of an AQM's loop over two quantities of the network."),

@@ -15,7 +15,7 @@ from typing import Any
 
 from aqumen import _experiments
 from aqumen._quantities import Run, evaluate, range_of
-from aqumen._records import Records
+from aqumen._records import POINTS, Records
 from aqumen._statistics import summarize
 from aqumen.errors import ScenarioError
 from aqumen.papers.judge import cells_of
@@ -141,7 +141,8 @@ def _line(panel: Panel, aqm: str, spec: str, cells: Sequence[str], records: Reco
         chosen = series.get(panel.link) if panel.link else next(iter(series.values()), None)
         if chosen is None:
             return None
-        over_time = zip(chosen["t_s"], chosen[SERIES[panel.of][0]], strict=True)
+        step = max(1, -(-len(chosen["t_s"]) // POINTS))
+        over_time = zip(chosen["t_s"][::step], chosen[SERIES[panel.of][0]][::step], strict=True)
         points = tuple((t, v) for t, v in over_time if v is not None and panel.between(t))
         return _Line(aqm=aqm, points=points) if points else None
     means: list[Point] = []

@@ -135,7 +135,13 @@ class Reproduction:
     """A reproduction in progress; finished runs are kept when it is stopped."""
 
     def __init__(
-        self, papers: Sequence[str], seeds: int | None = None, *, quick: bool = False, out: Path | None = None
+        self,
+        papers: Sequence[str],
+        seeds: int | None = None,
+        *,
+        quick: bool = False,
+        out: Path | None = None,
+        series: str = "sampled",
     ) -> None:
         """Read the claims and load finished runs.
 
@@ -144,6 +150,7 @@ class Reproduction:
             seeds: Number of seeds; default: as recorded, or 3 if quick.
             quick: Leave out slow experiments and the null check; verdicts are provisional.
             out: Folder for finished runs.
+            series: Series that the runs of the first seed keep: `none`, `sampled` or `all`.
         """
         judged = [name for name in PAPERS if data(f"{name}/claims") is not None]
         names = judged if "all" in papers else list(dict.fromkeys(papers))
@@ -164,7 +171,7 @@ class Reproduction:
                 if not (quick and cell.partition("@")[0] in paper.slow):
                     wanted[cell], of_cell[cell] = specs, by_paper[paper.name]
         longest = max(by_paper.values(), key=len)
-        self.records = Records(wanted, longest, out, of_cell)
+        self.records = Records(wanted, longest, out, of_cell, series=series)
 
     def work(self, on_done: Callable[[str, str, int, float], bool]) -> None:
         """Run the missing runs.

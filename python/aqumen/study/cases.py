@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -111,11 +111,12 @@ class Bases:
         return cls(texts, [(a, b, c) for a, b, c in given["sources"]], given["custom"])
 
 
-def expand(definition: Definition) -> tuple[Bases, list[Case]]:
+def expand(definition: Definition, on_progress: Callable[[int, int], object] | None = None) -> tuple[Bases, list[Case]]:
     """Return the bases and cases of a study; each case is checked.
 
     Args:
         definition: The study.
+        on_progress: Called with the numbers of checked points and of all.
 
     Raises:
         ScenarioError: A scenario, a factor or an AQM is not valid; the message names it and what is accepted.
@@ -145,9 +146,12 @@ def expand(definition: Definition) -> tuple[Bases, list[Case]]:
     bases = Bases(texts, [source_of(each) for each in custom], known)
     _check_parameters(definition, aqms)
     cases: dict[tuple[str, ...], Case] = {}
-    for name, scenario in scenarios.items():
+    every = points(definition.factors, definition.design)
+    for before, (name, scenario) in enumerate(scenarios.items()):
         engines.check_engine(definition.engine, scenario)
-        for point in points(definition.factors, definition.design):
+        for number, point in enumerate(every):
+            if on_progress is not None:
+                on_progress(before * len(every) + number, len(scenarios) * len(every))
             for case in _at(definition, bases, name, scenario, point, aqms, known):
                 cases.setdefault((case.key, *map(str, case.labels.items())), case)
     return bases, list(cases.values())

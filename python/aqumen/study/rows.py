@@ -101,6 +101,8 @@ class Rows:
             raise OutputError(
                 f"{self.folder}: holds no study; `aqumen study run STUDY.toml --out DIR` makes one"
             ) from None
+        except OutputError:
+            raise
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise OutputError(f"{path}: not the manifest of a study ({type(error).__name__})") from None
         self.store = store or Store(self.folder, write=False)

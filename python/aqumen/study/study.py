@@ -85,17 +85,18 @@ class Study:
         self._take(Definition.read({key.replace("_", "-"): value for key, value in given.items()}))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Study:
+    def load(cls, path: str | os.PathLike[str], on_progress: Callable[[int, int], object] | None = None) -> Study:
         """Read a study file and check every case.
 
         Args:
             path: The TOML file.
+            on_progress: Called with the numbers of checked points and of all.
 
         Raises:
             ScenarioError: As for `Study`; the message names file and line.
         """
         study = cls.__new__(cls)
-        study._take(Definition.load(Path(path)), str(path))
+        study._take(Definition.load(Path(path)), str(path), on_progress)
         return study
 
     @classmethod
@@ -109,11 +110,13 @@ class Study:
         study._take(definition)
         return study
 
-    def _take(self, definition: Definition, file: str = "") -> None:
+    def _take(
+        self, definition: Definition, file: str = "", on_progress: Callable[[int, int], object] | None = None
+    ) -> None:
         self.definition = definition
         """Scenarios, factors, AQMs, seeds."""
         try:
-            bases, cases = expand(definition)
+            bases, cases = expand(definition, on_progress)
         except ScenarioError as error:
             raise ScenarioError(f"{file}: {error}") from None if file else error
         self.bases: Bases = bases
