@@ -148,10 +148,11 @@ fn routes(plan: &Plan, link: Option<&str>, flow: u32) -> Result<Vec<Vec<u32>>, E
                 plan.flows.len().saturating_sub(1)
             ))
         })?;
-        return Ok(vec![flow.path.clone(), flow.return_path.clone()]);
+        return Ok(vec![flow.path.to_vec(), flow.return_path.to_vec()]);
     };
     let number = plan.links.iter().position(|link| link.name == name).ok_or_else(|| {
-        let known: Vec<&str> = plan.links.iter().filter(|link| link.record).map(|link| link.name.as_str()).collect();
+        let known: Vec<String> =
+            plan.links.iter().filter(|link| link.record).map(|link| link.name.to_string()).collect();
         Error::setup(format!("--link {name}: no such link; choose from: {}", known.join(", ")))
     })?;
     let link = &plan.links[number];
@@ -293,11 +294,11 @@ mod tests {
     fn routes_are_those_of_a_flow_or_a_link_and_its_reverse() {
         let plan = crate::lab::dumbbell(&[], "[[flows]]\nname = \"f\"\ncount = 2\n");
         let flow = &plan.flows[1];
-        assert_eq!(routes(&plan, None, 1).unwrap(), [flow.path.clone(), flow.return_path.clone()]);
+        assert_eq!(routes(&plan, None, 1).unwrap(), [flow.path.to_vec(), flow.return_path.to_vec()]);
         let error = routes(&plan, None, 2).unwrap_err().to_string();
         assert!(error.contains("--flow 2: the scenario's flows are numbered 0 to 1"), "{error}");
         let number = plan.links.iter().position(|link| link.record).unwrap();
-        let name = plan.links[number].name.clone();
+        let name = plan.links[number].name.to_string();
         let both = routes(&plan, Some(&name), 0).unwrap();
         let (there, back) = (&plan.links[both[0][0] as usize], &plan.links[both[1][0] as usize]);
         assert_eq!((both[0][0] as usize, both[0].len(), both[1].len()), (number, 1, 1));

@@ -29,7 +29,7 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn aqm(link: &Link, source: ParamError) -> Self {
-        Error::Aqm { link: link.name.clone(), aqm: link.aqm.name.clone(), source: Box::new(source) }
+        Error::Aqm { link: link.name.to_string(), aqm: link.aqm.name.clone(), source: Box::new(source) }
     }
 }
 

@@ -35,7 +35,7 @@ impl Law {
         let chosen = spec.map(|spec| scenario.aqm(spec)).transpose().map_err(refuse)?;
         let plan = scenario.plan(1, chosen.as_ref()).map_err(refuse)?;
         let link = plan.links.into_iter().find(|link| link.record);
-        let choice = link.ok_or_else(|| refuse("the scenario records no link"))?.aqm;
+        let choice = link.ok_or_else(|| refuse("the scenario records no link"))?.aqm.clone();
         let built = scenario.watching(|| choice.build().transpose().map_err(refuse))?;
         let not_sampled = || refuse(format!("{}: not a sampled control law, such as pi or arm-pfc", choice.name));
         let mut aqm = built.ok_or_else(not_sampled)?;

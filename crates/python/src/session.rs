@@ -54,7 +54,7 @@ impl Session {
     fn links(&mut self) -> PyResult<Vec<(u32, String)>> {
         self.with(|session| {
             let links = (0u32..).zip(&session.plan().links).filter(|(_, link)| link.record);
-            Ok(links.map(|(number, link)| (number, link.name.clone())).collect())
+            Ok(links.map(|(number, link)| (number, link.name.to_string())).collect())
         })
     }
 

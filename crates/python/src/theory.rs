@@ -401,7 +401,8 @@ fn analysis(
         .into_iter()
         .find(|link| link.record)
         .ok_or_else(|| refuse("the scenario records no link"))?
-        .aqm;
+        .aqm
+        .clone();
     let network = &mut choice.network;
     if at_target {
         network.base_rtt_s -= network.target_pkts / network.capacity_pps();

@@ -1,7 +1,10 @@
 //! Expansion of a scenario to the plan of one seed: hosts, access links, delays and start time of every flow.
 
+use std::sync::Arc;
+
 use aqumen_aqm::{Draw, Limit, Network};
 use aqumen_units::{Instant, Span};
+use smallvec::SmallVec;
 
 use crate::channel::LinkState;
 use crate::check::{event_link, event_windows, merge, pauses};
@@ -11,7 +14,7 @@ use crate::field::Buffer;
 use crate::line::Line;
 use crate::links::Access;
 use crate::network::{Core, CoreLink, GroupRoute, limit};
-use crate::plan::{Flow, Group, Link, Plan, Window};
+use crate::plan::{Flow, Group, Link, LinkPath, LinkSettings, Part, Plan, PlanName, Window};
 use crate::schema::{Side, Spec};
 use crate::spec::{AqmChange, AqmSpec};
 use crate::spread::Spread;
@@ -34,7 +37,7 @@ pub(crate) fn expand(
         scenario: spec.name.0.clone(),
         seed,
         duration: spec.duration,
-        nodes: core.nodes.clone(),
+        nodes: core.nodes.iter().map(|name| name.as_str().into()).collect(),
         links: Vec::new(),
         groups: Vec::new(),
         flows: Vec::new(),
@@ -77,12 +80,13 @@ impl Placement<'_> {
             flows: first..first + group.flows() as u32,
             class: group.class as u8,
         });
+        let access = route.access.as_ref().map(|access| NewAccess::new(&group.name.0, access, &self.plan.nominal));
         let pauses = pauses(self.spec, group);
         let connections = group.traffic.connections();
         for number in 0..group.count {
             let draws = Stream::new(self.plan.seed, Kind::Placement, u64::from(first + number * connections));
             let (start, delays) = self.draw_start_and_delays(i, number, draws);
-            let [source, sink] = self.hosts_of_flow(i, number, delays);
+            let [source, sink] = self.hosts_of_flow(i, number, access.as_ref(), delays);
             let flow = Flow {
                 group: i as u32,
                 source: source.number,
@@ -124,18 +128,16 @@ impl Placement<'_> {
     }
 
     /// Returns the hosts of flow `number` of group `i`; new hosts get access links with these delays.
-    fn hosts_of_flow(&mut self, i: usize, number: u32, delays: [Span; 2]) -> [Host; 2] {
-        let (group, route) = (&self.spec.flows[i], &self.core.routes[i]);
+    fn hosts_of_flow(&mut self, i: usize, number: u32, access: Option<&NewAccess>, delays: [Span; 2]) -> [Host; 2] {
+        let route = &self.core.routes[i];
         let known = Side::BOTH.map(|side| {
             let count = self.core.hosts(self.spec, i, side);
             let (owner, theirs) = self.core.owner(self.spec, i, side).unwrap_or((i, side));
             self.hosts[owner][theirs as usize].get((number % count) as usize).copied()
         });
         let new = known.map(|host| host.is_none());
-        let placed = route.access.as_ref().filter(|_| new.contains(&true)).map(|access| {
-            let (name, nominal) = (format!("{}.{number}", group.name.0), self.plan.nominal);
-            add_hosts(&mut self.plan, &nominal, &name, route, access, new, delays)
-        });
+        let access = access.filter(|_| new.contains(&true));
+        let placed = access.map(|access| access.add_hosts(&mut self.plan, number, route, new, delays));
         [0, 1].map(|side| {
             known[side].unwrap_or_else(|| {
                 let host = Host { number: self.host_count, links: placed.and_then(|placed| placed[side]) };
@@ -218,17 +220,20 @@ pub(crate) fn written_link(
         None => link.target.or(spec.nominal.target).map(|target| target.0),
         Some(_) => link.target.map(|target| target.0),
     };
-    Ok(Link {
-        name: link.name.clone(),
-        from: link.from,
-        to: link.to,
-        delay: link.delay,
+    let settings = LinkSettings {
         rates,
         line: (!line.is_plain()).then(|| Box::new(line)),
         limit: limit(link.buffer),
         aqm: choice(aqm),
         target_pkts,
         record: link.record,
+    };
+    Ok(Link {
+        name: link.name.as_str().into(),
+        from: link.from,
+        to: link.to,
+        delay: link.delay,
+        settings: settings.into(),
     })
 }
 
@@ -297,67 +302,81 @@ struct AccessLinks {
     into: u32,
 }
 
-/// Adds the hosts that are `new` with their access links; returns the links.
-fn add_hosts(
-    plan: &mut Plan,
-    nominal: &Network,
-    name: &str,
-    route: &GroupRoute,
-    access: &Access,
-    new: [bool; 2],
-    delays: [Span; 2],
-) -> [Option<AccessLinks>; 2] {
-    let mut nodes = [0; 2];
-    for (side, what) in ["source", "sink"].iter().enumerate().filter(|(side, _)| new[*side]) {
-        nodes[side] = plan.nodes.len() as u32;
-        plan.nodes.push(format!("{name}.{what}"));
-    }
-    let Limit { packets, .. } = limit(access.buffer);
-    let buffer_pkts = match access.buffer {
-        Buffer::Packets(_) => f64::from(packets),
-        Buffer::Bytes(bytes) => bytes.0 as f64 / nominal.packet_bytes,
-    };
-    let network = Network { link_rate: access.rate, buffer_pkts, ..*nominal };
-    let [source, sink] = nodes;
-    let mut links = [AccessLinks { out: 0, into: 0 }; 2];
-    for (suffix, side, from, to) in [
-        ("source-out", 0, source, route.from),
-        ("sink-in", 1, route.to, sink),
-        ("sink-out", 1, sink, route.to),
-        ("source-in", 0, route.from, source),
-    ] {
-        if !new[side] {
-            continue;
-        }
-        let number = plan.links.len() as u32;
-        *(if from == nodes[side] { &mut links[side].out } else { &mut links[side].into }) = number;
-        plan.links.push(Link {
-            name: format!("{name}.{suffix}"),
-            from,
-            to,
-            delay: delays[side],
+/// Access links of a group's hosts, all alike but for their delays.
+struct NewAccess {
+    group: Arc<str>,
+    settings: Arc<LinkSettings>,
+}
+
+impl NewAccess {
+    fn new(group: &str, access: &Access, nominal: &Network) -> Self {
+        let limit = limit(access.buffer);
+        let buffer_pkts = match access.buffer {
+            Buffer::Packets(_) => f64::from(limit.packets),
+            Buffer::Bytes(bytes) => bytes.0 as f64 / nominal.packet_bytes,
+        };
+        let network = Network { link_rate: access.rate, buffer_pkts, ..*nominal };
+        let line = access
+            .loss
+            .as_ref()
+            .map(|losses| Box::new(Line { losses: vec![(Instant::ZERO, losses.0.clone())], ..Line::default() }));
+        let settings = LinkSettings {
             rates: vec![(Instant::ZERO, access.rate)],
-            line: access
-                .loss
-                .as_ref()
-                .map(|losses| Box::new(Line { losses: vec![(Instant::ZERO, losses.0.clone())], ..Line::default() })),
-            limit: limit(access.buffer),
+            line,
+            limit,
             aqm: AqmChoice::builtin("droptail", Vec::new(), network),
             target_pkts: None,
             record: false,
-        });
+        };
+        NewAccess { group: group.into(), settings: settings.into() }
     }
-    [0, 1].map(|side| new[side].then_some(links[side]))
+
+    /// Adds the hosts of flow `number` that are `new` with their access links; returns the links.
+    fn add_hosts(
+        &self,
+        plan: &mut Plan,
+        number: u32,
+        route: &GroupRoute,
+        new: [bool; 2],
+        delays: [Span; 2],
+    ) -> [Option<AccessLinks>; 2] {
+        let name = |part| PlanName::of_part(&self.group, number, part);
+        let mut nodes = [0; 2];
+        for (side, part) in [Part::Source, Part::Sink].into_iter().enumerate().filter(|(side, _)| new[*side]) {
+            nodes[side] = plan.nodes.len() as u32;
+            plan.nodes.push(name(part));
+        }
+        let [source, sink] = nodes;
+        let mut links = [AccessLinks { out: 0, into: 0 }; 2];
+        for (part, side, from, to) in [
+            (Part::SourceOut, 0, source, route.from),
+            (Part::SinkIn, 1, route.to, sink),
+            (Part::SinkOut, 1, sink, route.to),
+            (Part::SourceIn, 0, route.from, source),
+        ] {
+            if !new[side] {
+                continue;
+            }
+            let link = plan.links.len() as u32;
+            *(if from == nodes[side] { &mut links[side].out } else { &mut links[side].into }) = link;
+            plan.links.push(Link { name: name(part), from, to, delay: delays[side], settings: self.settings.clone() });
+        }
+        [0, 1].map(|side| new[side].then_some(links[side]))
+    }
 }
 
 /// Returns the path between two hosts, access links included.
-fn end_to_end(from: Option<AccessLinks>, path: &[u32], to: Option<AccessLinks>) -> Vec<u32> {
+fn end_to_end(from: Option<AccessLinks>, path: &[u32], to: Option<AccessLinks>) -> LinkPath {
     let (before, after) = (from.map(|host| host.out), to.map(|host| host.into));
     before.into_iter().chain(path.iter().copied()).chain(after).collect()
 }
 
 /// Returns the time from `start` to `stop` without the pauses, which are disjoint and in order.
-fn on_intervals(start: Span, stop: Option<Span>, pauses: &[(Span, Option<Span>)]) -> Vec<(Instant, Option<Instant>)> {
+fn on_intervals(
+    start: Span,
+    stop: Option<Span>,
+    pauses: &[(Span, Option<Span>)],
+) -> SmallVec<[(Instant, Option<Instant>); 1]> {
     let end = stop.unwrap_or(Span::MAX);
     let mut on = Vec::new();
     let mut from = start;

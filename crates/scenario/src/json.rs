@@ -5,7 +5,7 @@ use aqumen_units::{Instant, Span};
 use serde_json::{Map, Value, json};
 
 use crate::choice::AqmChoice;
-use crate::plan::{Link, Plan};
+use crate::plan::{Link, Plan, PlanName};
 use crate::value::OwnedValue;
 
 impl Plan {
@@ -35,7 +35,7 @@ fn plan(plan: &Plan) -> Result<Value, ParamError> {
             let on: Vec<Value> =
                 flow.on.iter().map(|(from, until)| json!([moment(*from), until.map(moment)])).collect();
             json!({
-                "group": flow.group, "path": flow.path, "return_path": flow.return_path, "on": on,
+                "group": flow.group, "path": *flow.path, "return_path": *flow.return_path, "on": on,
                 "transfer_bytes": flow.transfer.map(|bytes| bytes.0), "source": flow.source,
                 "destination": flow.destination,
             })
@@ -51,7 +51,7 @@ fn plan(plan: &Plan) -> Result<Value, ParamError> {
         "scenario": plan.scenario,
         "seed": plan.seed,
         "duration_s": seconds(plan.duration),
-        "nodes": plan.nodes,
+        "nodes": plan.nodes.iter().map(PlanName::to_string).collect::<Vec<_>>(),
         "links": links,
         "groups": groups,
         "flows": flows,
@@ -65,7 +65,7 @@ fn link(link: &Link) -> Result<Value, ParamError> {
     let rates: Vec<Value> = link.rates.iter().map(|(at, rate)| json!([moment(*at), rate.as_bps()])).collect();
     let bytes = link.limit.bytes.0;
     let mut json = json!({
-        "name": link.name, "from": link.from, "to": link.to, "delay_s": seconds(link.delay), "rates": rates,
+        "name": link.name.to_string(), "from": link.from, "to": link.to, "delay_s": seconds(link.delay), "rates": rates,
         "buffer_pkts": if bytes == u64::MAX { json!(link.limit.packets) } else { Value::Null },
         "buffer_bytes": if bytes == u64::MAX { Value::Null } else { json!(bytes) },
         "record": link.record, "target_pkts": link.target_pkts, "aqm": aqm(&link.aqm, link.limit)?,

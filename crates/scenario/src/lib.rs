@@ -94,7 +94,7 @@ pub use error::Error;
 pub use field::{Buffer, Interval, Name, NameMap, Packets, RATE_MAX, TIME_MAX};
 pub use files::Files;
 pub use line::{Line, Medium, Opportunities};
-pub use plan::{Flow, Group, Link, Plan, Window};
+pub use plan::{Flow, Group, Link, LinkPath, LinkSettings, Plan, PlanName, Window};
 pub use scenario::{Extensions, Scenario};
 pub use spec::{AqmSpec, Profile};
 pub use spread::{Shape, Spread};

@@ -1,10 +1,13 @@
 //! The plan: a scenario expanded for one seed. Every node, link and flow is explicit, with its delay and start time, so
 //! that all engines run the same network.
 
-use std::ops::Range;
+use std::fmt;
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::Arc;
 
 use aqumen_aqm::{Limit, Network};
 use aqumen_units::{Bytes, Instant, Rate, Span};
+use smallvec::SmallVec;
 
 use crate::Traffic;
 use crate::choice::AqmChoice;
@@ -21,7 +24,7 @@ pub struct Plan {
     /// Duration of the run.
     pub duration: Span,
     /// Names of the nodes; links name them by index.
-    pub nodes: Vec<String>,
+    pub nodes: Vec<PlanName>,
     /// Directed links.
     pub links: Vec<Link>,
     /// Flow groups, in order; each owns a range of `flows`.
@@ -45,7 +48,7 @@ impl Plan {
         flow.transfer.is_none() && group.traffic == Traffic::Bulk && group.transport.tcp().is_some()
     }
 
-    /// Name, start and end of each window, seconds.
+    /// PlanName, start and end of each window, seconds.
     pub fn window_bounds(&self) -> impl Iterator<Item = (String, [f64; 2])> {
         let ends = |window: &Window| [window.start.as_secs_f64(), window.end.as_secs_f64()];
         self.windows.iter().map(move |window| (window.name.clone(), ends(window)))
@@ -77,17 +80,108 @@ impl Plan {
     }
 }
 
+/// PlanName of a node or link. Those of the hosts of a group share its text: a large plan has millions of names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanName {
+    /// The whole name, or the name of the group.
+    text: Arc<str>,
+    /// Number of the flow in the group, and what it names.
+    part: Option<(u32, Part)>,
+}
+
+/// Part of the access of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Source,
+    Sink,
+    SourceOut,
+    SourceIn,
+    SinkOut,
+    SinkIn,
+}
+
+impl PlanName {
+    /// PlanName of a part of the access of flow `number` of a group.
+    pub(crate) fn of_part(group: &Arc<str>, number: u32, part: Part) -> Self {
+        PlanName { text: group.clone(), part: Some((number, part)) }
+    }
+}
+
+impl From<&str> for PlanName {
+    fn from(text: &str) -> Self {
+        PlanName { text: text.into(), part: None }
+    }
+}
+
+impl From<String> for PlanName {
+    fn from(text: String) -> Self {
+        text.as_str().into()
+    }
+}
+
+impl fmt::Display for PlanName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)?;
+        let Some((number, part)) = self.part else { return Ok(()) };
+        let part = match part {
+            Part::Source => "source",
+            Part::Sink => "sink",
+            Part::SourceOut => "source-out",
+            Part::SourceIn => "source-in",
+            Part::SinkOut => "sink-out",
+            Part::SinkIn => "sink-in",
+        };
+        write!(f, ".{number}.{part}")
+    }
+}
+
+impl PartialEq<str> for PlanName {
+    fn eq(&self, text: &str) -> bool {
+        match self.part {
+            None => *self.text == *text,
+            Some(_) => text.starts_with(&*self.text) && self.to_string().as_str() == text,
+        }
+    }
+}
+
+impl PartialEq<&str> for PlanName {
+    fn eq(&self, text: &&str) -> bool {
+        *self == **text
+    }
+}
+
 /// A directed link: queue, transmitter and propagation delay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
     /// Its name, unique in the plan.
-    pub name: String,
+    pub name: PlanName,
     /// Node at its start, whose queue it serves.
     pub from: u32,
     /// Node at its end.
     pub to: u32,
     /// Propagation delay.
     pub delay: Span,
+    /// Everything else, which the access links of a group share. A change of one link copies it.
+    pub settings: Arc<LinkSettings>,
+}
+
+impl Deref for Link {
+    type Target = LinkSettings;
+
+    fn deref(&self) -> &LinkSettings {
+        &self.settings
+    }
+}
+
+impl DerefMut for Link {
+    fn deref_mut(&mut self) -> &mut LinkSettings {
+        Arc::make_mut(&mut self.settings)
+    }
+}
+
+/// Properties of a link but its place and its propagation delay.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkSettings {
     /// Rates with their start times, in order; the first starts at 0. The rate at the start of a transmission applies.
     pub rates: Vec<(Instant, Rate)>,
     /// Medium, losses and changes over time; `None` for a plain wire.
@@ -107,7 +201,7 @@ pub struct Link {
 pub struct Group {
     /// Its name.
     pub name: String,
-    /// Name of the transport's preset.
+    /// PlanName of the transport's preset.
     pub preset: String,
     /// The transport of its flows.
     pub transport: Protocol,
@@ -119,6 +213,9 @@ pub struct Group {
     pub class: u8,
 }
 
+/// Numbers of the links between two hosts, in order.
+pub type LinkPath = SmallVec<[u32; 4]>;
+
 /// One flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
@@ -129,12 +226,12 @@ pub struct Flow {
     /// Destination host.
     pub destination: u32,
     /// Links of the data, in order.
-    pub path: Vec<u32>,
+    pub path: LinkPath,
     /// Links of the acknowledgements, in order.
-    pub return_path: Vec<u32>,
+    pub return_path: LinkPath,
     /// Intervals in which the application offers data: from, and until (`None`: the end of the run). In order,
     /// disjoint.
-    pub on: Vec<(Instant, Option<Instant>)>,
+    pub on: SmallVec<[(Instant, Option<Instant>); 1]>,
     /// Bytes to transfer; `None` without limit.
     pub transfer: Option<Bytes>,
 }

@@ -55,10 +55,10 @@ pub(crate) fn result(plan: &Plan, mut run: Outcome) -> RunResult {
             sojourn.insert(window.name.clone(), seen.sojourn);
             queue.insert(window.name.clone(), seen.queue);
         }
-        result.queue.insert(link.name.clone(), queue);
-        result.links.insert(link.name.clone(), metrics);
-        result.sojourn.insert(link.name.clone(), sojourn);
-        result.series.insert(link.name.clone(), series);
+        result.queue.insert(link.name.to_string(), queue);
+        result.links.insert(link.name.to_string(), metrics);
+        result.sojourn.insert(link.name.to_string(), sojourn);
+        result.series.insert(link.name.to_string(), series);
     }
     result
 }

@@ -188,7 +188,7 @@ impl Session {
         let links = &self.plan().links;
         let number = links.iter().position(|link| link.name == name);
         number.map(|number| number as u32).ok_or_else(|| {
-            let known = links.iter().filter(|link| link.record).map(|link| link.name.as_str()).collect::<Vec<_>>();
+            let known = links.iter().filter(|link| link.record).map(|link| link.name.to_string()).collect::<Vec<_>>();
             Error::Session(format!("no link \"{name}\"; choose from: {}", known.join(", ")))
         })
     }

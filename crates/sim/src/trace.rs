@@ -48,7 +48,8 @@ impl Trace {
         let slowest = plan.links.iter().flat_map(|link| &link.rates).map(|&(_, rate)| rate).min();
         // A packet is reported at the end of its transmission at the latest.
         let slack = slowest.map_or(0, |rate| rate.time_for(Bytes(u16::MAX as u64)).as_nanos());
-        let links = plan.links.iter().map(|link| link.name.as_str());
+        let links: Vec<String> = plan.links.iter().map(|link| link.name.to_string()).collect();
+        let links = links.iter().map(String::as_str);
         let out = File::create(file)
             .and_then(|out| aqumen_network::Trace::new(BufWriter::with_capacity(BUFFER_BYTES, out), links, slack));
         Ok(Trace {

@@ -19,7 +19,7 @@ pub fn run(plan: &Plan) -> Result<RunResult, Error> {
     result.notes.clone_from(&plan.notes);
     result.aqm = plan.links.iter().find(|link| link.record).map(|link| aqm_report(&link.aqm)).unwrap_or_default();
     for (name, windows) in &prediction {
-        let link = plan.links.iter().find(|link| link.name == *name);
+        let link = plan.links.iter().find(|link| link.name == **name);
         let target = link.and_then(|link| link.target_pkts);
         let metrics = plan.windows.iter().map(|w| (w.name.clone(), link_metrics(&windows[&w.name], target, w)));
         result.links.insert(name.clone(), metrics.collect());
@@ -109,7 +109,8 @@ fn flow_metrics(plan: &Plan, group: u32, window: &Window, prediction: &Predictio
         let on = presence(flow, window);
         n += 1.0;
         let link = bottleneck_of(plan, flow, &users, window).filter(|_| on > 0.0);
-        let Some((link, at)) = link.and_then(|link| Some((link, prediction.get(&plan.links[link].name)?))) else {
+        let Some((link, at)) = link.and_then(|link| Some((link, prediction.get(&plan.links[link].name.to_string())?)))
+        else {
             continue;
         };
         let Some(at) = at.get(&window.name) else { continue };
@@ -155,7 +156,9 @@ fn load_metrics(plan: &Plan, group: u32, load: Load, window: &Window, prediction
     let (mut goodput, mut squares, mut offered, mut n) = (0.0, 0.0, 0.0, 0.0);
     for flow in plan.flows.iter().filter(|flow| flow.group == group) {
         let passes = flow.path.iter().fold(1.0, |passes, &link| {
-            let at = prediction.get(&plan.links[link as usize].name).and_then(|windows| windows.get(&window.name));
+            let at = prediction
+                .get(&plan.links[link as usize].name.to_string())
+                .and_then(|windows| windows.get(&window.name));
             passes * (1.0 - at.map_or(0.0, |at| at.probability.min(1.0)))
         });
         let rate = presence(flow, window) * load.pps * load.payload_bytes * 8.0;

@@ -66,7 +66,7 @@ pub fn predict_to(depth: Depth, plan: &Plan) -> Result<Prediction, Error> {
             };
             windows.insert(window.name.clone(), at_link(plan, number, window, &mut analysed)?);
         }
-        prediction.insert(link.name.clone(), windows);
+        prediction.insert(link.name.to_string(), windows);
     }
     Ok(prediction)
 }

@@ -32,7 +32,7 @@ impl Analysis {
         let spec = scenario.aqm(aqm).map_err(refuse)?;
         let plan = scenario.plan(1, Some(&spec)).map_err(refuse)?;
         let link = plan.links.into_iter().find(|link| link.record);
-        let choice = link.ok_or_else(|| JsError::new("no link is recorded"))?.aqm;
+        let choice = link.ok_or_else(|| JsError::new("no link is recorded"))?.aqm.clone();
         let network = &choice.network;
         let conditions = OperatingConditions {
             model: Model::Reno,

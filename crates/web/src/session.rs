@@ -42,7 +42,7 @@ impl Run {
 
     /// Returns the names of the recorded links, the shown one first.
     pub fn links(&self) -> Vec<String> {
-        self.session.plan().links.iter().filter(|link| link.record).map(|link| link.name.clone()).collect()
+        self.session.plan().links.iter().filter(|link| link.record).map(|link| link.name.to_string()).collect()
     }
 
     /// Shows the recorded link called `name` from now on.

@@ -96,7 +96,7 @@ struct InTransit {
 impl<'a> Network<'a> {
     /// Links of `plan`. Data of flow f take route 2 f, packets of the return direction route 2 f + 1.
     pub fn new(plan: &'a Plan) -> Result<Self, Error> {
-        let paths = plan.flows.iter().flat_map(|flow| [flow.path.clone(), flow.return_path.clone()]);
+        let paths = plan.flows.iter().flat_map(|flow| [flow.path.to_vec(), flow.return_path.to_vec()]);
         let private = private_links(plan);
         Network::with_routes(plan, paths.collect(), |link| private[link as usize])
     }

@@ -146,10 +146,10 @@ pub(crate) fn result(
             sojourn.insert(window.name.clone(), in_window.sojourn);
             queue.insert(window.name.clone(), in_window.queue);
         }
-        result.links.insert(link_plan.name.clone(), metrics);
-        result.sojourn.insert(link_plan.name.clone(), sojourn);
-        result.queue.insert(link_plan.name.clone(), queue);
-        result.series.insert(link_plan.name.clone(), link.series().clone());
+        result.links.insert(link_plan.name.to_string(), metrics);
+        result.sojourn.insert(link_plan.name.to_string(), sojourn);
+        result.queue.insert(link_plan.name.to_string(), queue);
+        result.series.insert(link_plan.name.to_string(), link.series().clone());
     }
     result
 }
@@ -280,12 +280,13 @@ mod tests {
         }
         network.advance(plan.duration.as_nanos(), &mut |_, _, _| {});
         let result = result(&plan, &mut network, None, Cost { wall_s: 2.0, ..Cost::default() });
-        let tested: Vec<&str> = plan.links.iter().filter(|link| link.record).map(|link| link.name.as_str()).collect();
+        let tested: Vec<String> =
+            plan.links.iter().filter(|link| link.record).map(|link| link.name.to_string()).collect();
         assert!(tested.len() < plan.links.len());
         assert_eq!(result.links.keys().map(String::as_str).collect::<Vec<_>>(), tested);
         let crossed: u64 = result.links.values().map(|windows| windows["all"].departures_pkts).sum();
         assert_eq!((crossed, result.cost.bottleneck_packets, result.cost.wall_s), (3, 3, 2.0));
-        let first = tested[0];
+        let first = &tested[0];
         assert!(result.sojourn[first].contains_key("all") && result.queue[first].contains_key("all"));
         assert!(result.series.contains_key(first) && result.flows.is_empty());
         assert_eq!((result.aqm.name.as_str(), result.engine), ("droptail", "live"));

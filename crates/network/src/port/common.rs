@@ -38,7 +38,7 @@ pub(super) const BY_FLOW: u32 = u32::MAX;
 
 /// Builds the queue discipline of `link`.
 pub(super) fn discipline(link: &Link) -> Result<AnyQdisc, Error> {
-    let unknown = || Error::UnknownAqm { link: link.name.clone(), aqm: link.aqm.name.clone() };
+    let unknown = || Error::UnknownAqm { link: link.name.to_string(), aqm: link.aqm.name.clone() };
     let built = link.aqm.build_qdisc(link.limit).ok_or_else(unknown)?;
     built.map_err(|error| Error::aqm(link, error))
 }

@@ -290,7 +290,7 @@ fn ranges_of_a_sweep_have_both_ends() {
 #[test]
 fn a_link_is_plain_only_without_aqm_record_and_changes() {
     let plan = parse(DUMBBELL).plan(1, None).unwrap();
-    let plain = plan.links.iter().find(|link| link.name.ends_with("source-in")).unwrap();
+    let plain = plan.links.iter().find(|link| link.name.to_string().ends_with("source-in")).unwrap();
     assert!(plain.is_plain());
     assert!(!plan.links[0].is_plain(), "{:?}", plan.links[0]);
     let mut recorded = plain.clone();

@@ -35,9 +35,9 @@ fn network(mbit: u64, rtt_ms: u64, buffer_pkts: u32, secs: u64, transports: &[Tc
     let mut plan = dumbbell.plan();
     let quarter = Span::from_micros(rtt_ms * 250);
     for link in &mut plan.links {
-        link.delay = if link.name.starts_with("bottleneck") { quarter } else { Span::ZERO };
+        link.delay = if link.name.to_string().starts_with("bottleneck") { quarter } else { Span::ZERO };
         // Four access links in a round trip: half of it together.
-        if !link.name.starts_with("bottleneck") {
+        if !link.name.to_string().starts_with("bottleneck") {
             link.delay = Span::from_micros(rtt_ms * 125);
         }
     }
@@ -124,7 +124,7 @@ fn ledbat_yields_to_reno() {
     let at = |secs| vec![(Instant::ZERO + Span::from_secs(secs), None)];
     let shares = |rtt_ms, starts: [u64; 2]| {
         let mut plan = network(10, rtt_ms, 167, 120, &[TcpConfig::ledbat(), TcpConfig::modern()]);
-        (plan.flows[0].on, plan.flows[1].on) = (at(starts[0]), at(starts[1]));
+        (plan.flows[0].on, plan.flows[1].on) = (at(starts[0]).into(), at(starts[1]).into());
         let result = answer(&plan);
         let [ledbat, reno] = ["ftp", "other"].map(|group| flows(&result, group).goodput_bps);
         ledbat / reno

@@ -151,7 +151,7 @@ fn a_flow_that_stops_frees_the_link_until_it_goes_on() {
     dumbbell.duration = Span::from_secs(30);
     let mut plan = dumbbell.plan();
     let at = |secs| Instant::ZERO + Span::from_secs(secs);
-    plan.flows[0].on = vec![(at(0), Some(at(10))), (at(20), None)];
+    plan.flows[0].on = vec![(at(0), Some(at(10))), (at(20), None)].into();
     plan.windows = [("on", 2, 10), ("off", 11, 20), ("again", 22, 30)]
         .map(|(name, from, to)| aqumen_scenario::Window { name: name.into(), start: at(from), end: at(to) })
         .to_vec();
@@ -164,7 +164,7 @@ fn a_flow_that_stops_frees_the_link_until_it_goes_on() {
 fn flows_that_pause_behind_a_send_overhead_go_on() {
     let mut plan = Dumbbell::exp1("pi", 12).plan();
     let at = |secs| Instant::ZERO + Span::from_secs(secs);
-    plan.flows.iter_mut().for_each(|flow| flow.on = vec![(at(0), Some(at(4))), (at(8), None)]);
+    plan.flows.iter_mut().for_each(|flow| flow.on = vec![(at(0), Some(at(4))), (at(8), None)].into());
     plan.windows = vec![aqumen_scenario::Window { name: "again".into(), start: at(9), end: at(12) }];
     let again = &answer(&plan, Options::default()).links["bottleneck"]["again"];
     assert!(again.utilization.unwrap() > 0.9, "{:?}", again.utilization);

@@ -180,10 +180,10 @@ fn a_port_to_which_packets_come_back_within_a_window_gives_the_same_bits() {
     let mut plan = Dumbbell { flows: 9, ..Dumbbell::exp1("pi", 3) }.plan();
     for flow in &mut plan.flows {
         let [first, ..] = flow.path[..] else { panic!("a path of three links") };
-        flow.return_path = vec![first + 2, 0, first + 3];
+        flow.return_path = vec![first + 2, 0, first + 3].into();
     }
     let near = ["bottleneck", "down", "back-up"];
-    for link in plan.links.iter_mut().filter(|link| near.iter().any(|name| link.name.starts_with(name))) {
+    for link in plan.links.iter_mut().filter(|link| near.iter().any(|name| link.name.to_string().starts_with(name))) {
         link.delay = Span::ZERO;
     }
     check("there and back over one link", &plan, [1, 2], "back");
@@ -194,13 +194,13 @@ fn links_that_finish_transmissions_at_the_same_moments_give_the_same_bits() {
     // One flow there and one back, alike: what one sends over the bottleneck the other sends over the way back, at the
     // same nanosecond.
     let mut plan = Dumbbell { flows: 2, buffer_pkts: 1_000_000, ..Dumbbell::exp1("droptail", 3) }.plan();
-    for link in plan.links.iter_mut().filter(|link| !link.name.starts_with("bottleneck")) {
+    for link in plan.links.iter_mut().filter(|link| !link.name.to_string().starts_with("bottleneck")) {
         link.delay = Span::from_millis(5);
     }
     let (first, second) = (plan.flows[0].clone(), &mut plan.flows[1]);
     second.on = first.on;
     let [up, _, down] = second.path[..] else { panic!("a path of three links") };
-    (second.path, second.return_path) = (vec![down + 1, 1, down + 2], vec![up, 0, down]);
+    (second.path, second.return_path) = (vec![down + 1, 1, down + 2].into(), vec![up, 0, down].into());
     check("one there and one back", &plan, [1, 2], "mirror");
 }
 
@@ -279,7 +279,7 @@ fn two_threads_give_the_same_bits_where_acknowledgements_meet_no_queue() {
     // Each flow's go back over links of its own, straight from the bottleneck's half to the sender's.
     for aqm in ["pi", "fq-pie"] {
         let mut plan = Dumbbell { flows: 20, ..Dumbbell::exp1(aqm, 3) }.plan();
-        plan.flows.iter_mut().for_each(|flow| flow.return_path.retain(|&link| link != 1));
+        plan.flows.iter_mut().for_each(|flow| flow.return_path.retain(|link| *link != 1));
         assert!(check_threads(aqm, &plan, [1, 2]));
     }
 }
@@ -299,8 +299,8 @@ fn two_threads_give_the_same_bits_where_acknowledgements_have_a_queue_that_is_lo
     (link.record, link.aqm, link.line) = (true, aqm, line);
     link.rates = vec![(link.rates[0].0, aqumen_units::Rate::from_bps(100_000))];
     assert!(check_threads(&text, &plan, [1, 2]));
-    let queue =
-        run(&plan, Options::default(), &mut |_| true).unwrap().links[&plan.links[back].name]["all"].queue_mean_pkts;
+    let queue = run(&plan, Options::default(), &mut |_| true).unwrap().links[&plan.links[back].name.to_string()]["all"]
+        .queue_mean_pkts;
     assert!(queue > 0.5, "{queue}");
 }
 

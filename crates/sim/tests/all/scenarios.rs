@@ -107,7 +107,7 @@ fn figures_are_numbers_in_their_range(result: &RunResult) {
 /// Packet conservation at a link, over the windows as over the run: arrivals = departures + drops + queued.
 fn packets_are_conserved(plan: &Plan, result: &RunResult) {
     for (name, windows) in &result.links {
-        let link = plan.links.iter().find(|link| link.name == *name).unwrap();
+        let link = plan.links.iter().find(|link| link.name == **name).unwrap();
         let all = &windows["all"];
         let gone = all.departures_pkts + all.early_dropped_pkts + all.overflow_dropped_pkts;
         let left =
@@ -132,7 +132,7 @@ fn packets_are_conserved(plan: &Plan, result: &RunResult) {
             if others || !flows.iter().all(|flow| flow.path.contains(&(index as u32))) {
                 continue;
             }
-            let all = &result.links[&link.name]["all"];
+            let all = &result.links[&link.name.to_string()]["all"];
             let most = all.departures_pkts as f64 * 8.0 * f64::from(group.transport.payload_bytes());
             assert!(
                 delivered_bits <= most + 1.0,

@@ -93,7 +93,7 @@ fn shown(text: &str, name: &str) -> Vec<String> {
     while let Some(record) = reader.next_record().unwrap() {
         seen.insert(record.interface as usize);
     }
-    seen.into_iter().map(|link| plan.links[link].name.clone()).collect()
+    seen.into_iter().map(|link| plan.links[link].name.to_string()).collect()
 }
 
 #[test]

@@ -243,7 +243,7 @@ fn queue(plan: &Plan, number: usize) -> Result<Queue, Error> {
         unresponsive_pps: 0.0,
         initial_pkts: 0.0,
         initial_average_pkts: 0.0,
-        control: control(&link.name, &link.aqm)?,
+        control: control(&link.name.to_string(), &link.aqm)?,
     })
 }
 

@@ -69,7 +69,10 @@ pub(crate) fn measure(
 pub(crate) fn largest_change(plan: &Plan, old: &RunResult, new: &RunResult) -> f64 {
     let mut largest: f64 = 0.0;
     for link in plan.links.iter().filter(|link| link.record) {
-        let (Some(old), Some(new)) = (old.links.get(&link.name), new.links.get(&link.name)) else { continue };
+        let (Some(old), Some(new)) = (old.links.get(&link.name.to_string()), new.links.get(&link.name.to_string()))
+        else {
+            continue;
+        };
         let room = f64::from(link.limit.packets).min(new.values().map(|m| m.queue_mean_pkts).fold(1.0, f64::max) * 3.0);
         for (a, b) in old.values().zip(new.values()) {
             let moved = (a.queue_mean_pkts - b.queue_mean_pkts).abs().max((a.queue_std_pkts - b.queue_std_pkts).abs());
@@ -124,10 +127,10 @@ fn result(plan: &Plan, fluid: &Fluid, links: &[usize], marks: &Marks, series: Ve
             sojourns.insert(window.name.clone(), sojourn);
         }
         result.cost.bottleneck_packets += fluid.queue_totals(j).departures as u64;
-        result.links.insert(link.name.clone(), metrics);
-        result.queue.insert(link.name.clone(), queues);
-        result.sojourn.insert(link.name.clone(), sojourns);
-        result.series.insert(link.name.clone(), series);
+        result.links.insert(link.name.to_string(), metrics);
+        result.queue.insert(link.name.to_string(), queues);
+        result.sojourn.insert(link.name.to_string(), sojourns);
+        result.series.insert(link.name.to_string(), series);
     }
     result
 }

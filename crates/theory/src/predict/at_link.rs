@@ -44,7 +44,7 @@ pub(super) fn at_link(
     let conditions = here.conditions(&groups)?;
     let mut analysis = analysed(&conditions)?;
     if groups.iter().any(|group| group.class.sender != conditions.sender) {
-        return shared_by_laws(&link.aqm, &link.name, &groups, &conditions, analysis, here.idle(1.0));
+        return shared_by_laws(&link.aqm, &link.name.to_string(), &groups, &conditions, analysis, here.idle(1.0));
     }
     let at = analysis.operating_point.at;
     // What is paced comes in no bursts. Among tosses the noise of windows is that of packets without this.

@@ -142,7 +142,7 @@ impl<'a> SharedLinks<'a> {
     /// Names of the links that `which` chooses by their stages.
     fn names(&self, which: impl Fn(usize) -> bool) -> Vec<String> {
         let chosen = self.links.iter().enumerate().filter(|(k, _)| which(*k));
-        chosen.map(|(_, (number, _))| self.plan.links[*number].name.clone()).collect()
+        chosen.map(|(_, (number, _))| self.plan.links[*number].name.to_string()).collect()
     }
 
     /// Crossings of stage `k`, with their numbers.

@@ -320,8 +320,8 @@ fn full_links_that_share_flows_are_held_together_and_a_wide_one_by_itself() {
 fn each_link_that_is_looked_at_is_a_queue_of_the_fluid() {
     let plan = two_links(true);
     let run = fluid(&plan);
-    let names: Vec<&String> = plan.links.iter().filter(|link| link.record).map(|link| &link.name).collect();
-    assert!(names.len() >= 2 && run.links.keys().eq(names), "{:?}", run.links.keys());
+    let names: Vec<String> = plan.links.iter().filter(|link| link.record).map(|link| link.name.to_string()).collect();
+    assert!(names.len() >= 2 && run.links.keys().eq(&names), "{:?}", run.links.keys());
     // The two that flows fill hold a queue each, at the target in the end, and carry what they can.
     let ends: Vec<f64> = run.series.values().map(|series| series.queue_pkts[series.queue_pkts.len() - 1]).collect();
     assert_eq!(ends.iter().filter(|queue| (*queue - 60.0).abs() < 0.5).count(), 2, "{ends:?}");

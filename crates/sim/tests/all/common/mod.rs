@@ -1,8 +1,10 @@
 //! A dumbbell built by hand, for tests and benchmarks of the engine alone.
 
+use std::sync::Arc;
+
 use aqumen_aqm::{Catalogue, Limit, Network};
 use aqumen_scenario::streams::{Kind, Stream};
-use aqumen_scenario::{AqmChoice, Flow, Group, Link, OwnedValue, Plan, Protocol, Traffic, Window};
+use aqumen_scenario::{AqmChoice, Flow, Group, Link, LinkSettings, OwnedValue, Plan, Protocol, Traffic, Window};
 use aqumen_transport::tcp::TcpConfig;
 use aqumen_units::{Instant, Rate, Span};
 
@@ -52,25 +54,27 @@ impl Dumbbell {
             buffer_pkts: self.buffer_pkts as f64,
         };
         let link = |name: String, from, to, rate, delay, limit, aqm: &str, record| Link {
-            name,
+            name: name.into(),
             from,
             to,
             delay,
-            rates: vec![(Instant::ZERO, rate)],
-            line: None,
-            limit: Limit::packets(limit),
-            aqm: AqmChoice {
-                name: aqm.into(),
-                values: if record {
-                    self.values.iter().map(|&(name, x)| (name.into(), OwnedValue::Number(x))).collect()
-                } else {
-                    Vec::new()
+            settings: Arc::new(LinkSettings {
+                rates: vec![(Instant::ZERO, rate)],
+                line: None,
+                limit: Limit::packets(limit),
+                aqm: AqmChoice {
+                    name: aqm.into(),
+                    values: if record {
+                        self.values.iter().map(|&(name, x)| (name.into(), OwnedValue::Number(x))).collect()
+                    } else {
+                        Vec::new()
+                    },
+                    network,
+                    catalogue: Catalogue::BUILT_IN,
                 },
-                network,
-                catalogue: Catalogue::BUILT_IN,
-            },
-            target_pkts: record.then_some(network.target_pkts),
-            record,
+                target_pkts: record.then_some(network.target_pkts),
+                record,
+            }),
         };
         let middle = Span::from_millis(20);
         let mut links = vec![
@@ -98,9 +102,9 @@ impl Dumbbell {
                 group: 0,
                 source: 2 * k,
                 destination: 2 * k + 1,
-                path: vec![first, 0, first + 1],
-                return_path: vec![first + 2, 1, first + 3],
-                on: vec![(start, None)],
+                path: [first, 0, first + 1].as_slice().into(),
+                return_path: [first + 2, 1, first + 3].as_slice().into(),
+                on: [(start, None)].into(),
                 transfer: None,
             });
         }
@@ -110,7 +114,7 @@ impl Dumbbell {
             scenario: "dumbbell".into(),
             seed: self.seed,
             duration: self.duration,
-            nodes,
+            nodes: nodes.into_iter().map(Into::into).collect(),
             links,
             groups: vec![Group {
                 name: "ftp".into(),
