@@ -36,7 +36,7 @@ pip install -q --disable-pip-version-check --require-hashes -r $(1)
 endef
 
 .PHONY: help setup demo test test-full check bench soak playground playground-single aqumend-static coverage mutants docs wheels lock clean
-.PHONY: programs lint no-std wasm test-playground build-tests test-rust types test-python deny msrv workflows
+.PHONY: programs lint no-std wasm test-playground build-tests test-rust types test-python deny msrv crates workflows
 
 help: ## list the targets (what plain `make` does)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,7 +71,7 @@ test-full: setup lint no-std wasm types ## the long ones too: slow tests, many m
 	$(call say,Playground: the long tests too)
 	@scripts/playground test-full
 
-check: test deny msrv docs workflows ## all that `make test` does, then licences and sources, oldest Rust, documentation, workflows
+check: test deny msrv crates docs workflows ## all that `make test` does, then licences and sources, oldest Rust, packaged crates, documentation, workflows
 
 bench: setup ## measure speed: cost per packet and per AQM decision
 	$(call say,CPU per bottleneck packet over the number of flows)
@@ -241,3 +241,7 @@ workflows:
 msrv:
 	$(call say,The oldest Rust that we promise)
 	@scripts/msrv
+
+crates:
+	$(call say,The published crates: packaged and used from outside)
+	@scripts/crates

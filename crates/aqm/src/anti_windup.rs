@@ -24,6 +24,7 @@ use crate::{DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, SampledL
 
 /// Anti-windup method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AntiWindup {
     /// None: the law as published.
     None,

@@ -25,6 +25,7 @@ macro_rules! algorithms {
         #[allow(missing_docs, reason = "each variant is the algorithm of its name")]
         #[derive(Clone, Debug)]
         #[allow(clippy::large_enum_variant, reason = "one per queue; an indirection would cost every packet")]
+        #[non_exhaustive]
         pub enum AnyAqm {
             $($variant($type),)*
             Custom(CustomAqm),

@@ -18,6 +18,7 @@ macro_rules! disciplines {
         #[allow(missing_docs, reason = "each variant is the discipline of its name")]
         #[derive(Clone, Debug)]
         #[allow(clippy::large_enum_variant, reason = "one per link; an indirection would cost every packet")]
+        #[non_exhaustive]
         pub enum AnyQdisc {
             /// One queue, first in, first out, with an AQM.
             Fifo(Fifo<AnyAqm>),

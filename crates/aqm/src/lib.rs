@@ -1,79 +1,8 @@
 //! Active queue management: which packets a congested queue marks or drops.
 //!
-//! A host owns packets, queue, clock and randomness; an algorithm only decides. There are three interfaces:
-//!
-//! - [`Aqm`]: per-packet decisions for one queue, each a [`Verdict`].
-//! - [`SampledLaw`]: a control law, stepped periodically with an [`Observation`]. The packet engine, the fluid engine,
-//!   the linear analysis and an eBPF controller use the same law. [`SampledAqm`] turns it into an [`Aqm`].
-//! - [`Qdisc`]: the queue discipline of a link: one queue with an [`Aqm`] ([`Fifo`]), or several queues with a
-//!   scheduler. Packets are opaque handles.
-//!
-//! Algorithms are in `classics`, `papers`, `today` (deployed ones) and `multi` (several queues); `design` holds plant
-//! models and estimators. [`registry`] lists all algorithms with their parameters, and builds them by name.
-//!
-//! # Example
-//!
-//! The host reports arrivals and a free link to the discipline, which reports marks and drops:
-//!
-//! ```
-//! use aqumen_aqm::registry::AnyQdisc;
-//! use aqumen_aqm::{Catalogue, Draw, DropReason, Fates, Handle, Limit, Network, Packet, Qdisc, Value};
-//! use aqumen_units::{Ecn, Instant, Rate, Span};
-//!
-//! /// The host's random numbers; CoDel draws none.
-//! struct ConstantDraw;
-//! impl Draw for ConstantDraw {
-//!     fn uniform(&mut self) -> f64 {
-//!         0.5
-//!     }
-//! }
-//!
-//! /// Records marks.
-//! #[derive(Default)]
-//! struct MarkLog {
-//!     marked: Vec<Handle>,
-//! }
-//! impl Fates for MarkLog {
-//!     fn marked(&mut self, handle: Handle) {
-//!         self.marked.push(handle);
-//!     }
-//!     fn dropped(&mut self, _: Handle, _: DropReason) {}
-//! }
-//!
-//! let link = Rate::from_bps(1_000_000);
-//! let network = Network {
-//!     capacity: link,
-//!     flows: 1.0,
-//!     base_rtt_s: 0.1,
-//!     target_pkts: 10.0,
-//!     packet_bytes: 1000.0,
-//!     link_rate: link,
-//!     buffer_pkts: 100.0,
-//! };
-//! let values = [("target", Value::Number(0.005)), ("interval", Value::Number(0.1))];
-//! let built = Catalogue::BUILT_IN.build_qdisc("codel", &values, &network, Limit::packets(100));
-//! let mut queue: AnyQdisc = built.expect("a known name").expect("valid parameters");
-//!
-//! // Forty packets arrive at once; the link sends one every 8 ms.
-//! let (mut log, mut now) = (MarkLog::default(), Instant::ZERO);
-//! for handle in 0..40 {
-//!     let packet = Packet { bytes: 1000, ecn: Ecn::Ect0, ..Packet::default() };
-//!     queue.enqueue(handle, &packet, now, &mut ConstantDraw, &mut log);
-//! }
-//! while queue.dequeue(now, &mut ConstantDraw, &mut log).is_some() {
-//!     now += Span::from_millis(8);
-//!     queue.transmitted(Span::from_millis(8), now);
-//! }
-//! // Sojourn times exceed the target from 8 ms on. One interval later CoDel marks the first packet.
-//! assert_eq!(log.marked[0], 14);
-//! assert_eq!(queue.totals().marked, log.marked.len() as u64);
-//! ```
-//!
-//! A custom algorithm implements [`Aqm`] or [`SampledLaw`]; [`Catalogue::with`] gives it a name.
-//!
 //! Invariant: the crate reads no clock, owns no random source, performs no input or output, sees no packet contents,
 //! and neither allocates nor fails per packet.
-
+#![doc = include_str!("tutorial.md")]
 #![no_std]
 
 extern crate alloc;
@@ -100,8 +29,8 @@ mod qdisc;
 pub mod registry;
 mod sampled;
 mod signal_gaps;
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod theory;
 pub mod threshold;
 mod timer;
@@ -165,3 +94,8 @@ pub use today::codel::{Arithmetic, Codel, CodelLaw, CodelParams, CodelState};
 pub use today::pi2::{Pi2, Pi2Law, Pi2Params};
 pub use today::pie::{DelayPi, DelaySource, Pie, PieLaw, PieLawParams, PieParams, RateMeter, Safeguards};
 pub use transfer::Transfer;
+
+/// The page on crates.io: its example is tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

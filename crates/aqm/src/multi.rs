@@ -56,12 +56,10 @@ pub(crate) fn show(visit: &mut dyn FnMut(&'static str, Value<'static>), queues: 
 pub(crate) mod testing {
     //! Common helpers of the unit tests of disciplines.
 
-    use std::vec::Vec;
-
     use aqumen_units::{Ecn, Rate};
 
-    pub(crate) use crate::testing::Fixed;
-    use crate::{DropReason, Fates, Handle, Network, Packet};
+    pub(crate) use crate::testing::{Fixed, Log};
+    use crate::{Network, Packet};
 
     /// A network of 1000 packets per second.
     pub(crate) const NETWORK: Network = Network {
@@ -73,23 +71,6 @@ pub(crate) mod testing {
         link_rate: Rate::from_bps(8_000_000),
         buffer_pkts: 1000.0,
     };
-
-    /// Records marks and drops.
-    #[derive(Default)]
-    pub(crate) struct Log {
-        pub(crate) marked: Vec<Handle>,
-        pub(crate) dropped: Vec<Handle>,
-    }
-
-    impl Fates for Log {
-        fn marked(&mut self, handle: Handle) {
-            self.marked.push(handle);
-        }
-
-        fn dropped(&mut self, handle: Handle, _reason: DropReason) {
-            self.dropped.push(handle);
-        }
-    }
 
     /// An ECN-capable packet of flow `flow`.
     pub(crate) fn flow(flow: u32, bytes: u32) -> Packet {

@@ -15,6 +15,7 @@ const LIST_CHARS_MAX: usize = 200;
 
 /// Unit of a number. The scenario parser converts `150Hz`, `5ms` or `100pkt` to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Unit {
     /// Packets.
     Packets,

@@ -1,9 +1,15 @@
-//! Deterministic random numbers for the unit and integration tests of this crate.
+//! Helpers for tests of algorithms and of programs that use them: reproducible random numbers, a log of marks and
+//! drops, a link under constant load, and a check of an algorithm against the rules of [`Aqm`].
 
-use crate::Draw;
+use alloc::vec::Vec;
+
+use aqumen_units::{Bytes, Ecn, Instant, Rate, Span};
+
+use crate::{Aqm, Draw, DropReason, Fates, Fifo, Handle, Limit, Packet, Qdisc, Totals};
 
 /// Always draws the same number.
-pub(crate) struct Fixed(pub(crate) f64);
+#[derive(Clone, Debug)]
+pub struct Fixed(pub f64);
 
 impl Draw for Fixed {
     fn uniform(&mut self) -> f64 {
@@ -11,8 +17,9 @@ impl Draw for Fixed {
     }
 }
 
-/// Minimal standard generator (Park, Miller).
-pub(crate) struct Lehmer(pub(crate) u64);
+/// Minimal standard generator (Park, Miller 1988); the seed is in 1..2^31 - 1.
+#[derive(Clone, Debug)]
+pub struct Lehmer(pub u64);
 
 impl Draw for Lehmer {
     fn uniform(&mut self) -> f64 {
@@ -21,15 +28,273 @@ impl Draw for Lehmer {
     }
 }
 
-/// SplitMix64, for tests that use single bits.
-pub(crate) struct SplitMix(pub(crate) u64);
+/// SplitMix64 (Steele, Lea, Flood 2014), for tests that use single bits.
+#[derive(Clone, Debug)]
+pub struct SplitMix(pub u64);
 
-impl Draw for SplitMix {
-    fn uniform(&mut self) -> f64 {
+impl SplitMix {
+    /// The next 64 random bits.
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+        z ^ (z >> 31)
+    }
+}
+
+impl Draw for SplitMix {
+    fn uniform(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// Records marks and drops, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Log {
+    /// Packets marked.
+    pub marked: Vec<Handle>,
+    /// Packets dropped.
+    pub dropped: Vec<Handle>,
+}
+
+impl Fates for Log {
+    fn marked(&mut self, handle: Handle) {
+        self.marked.push(handle);
+    }
+
+    fn dropped(&mut self, handle: Handle, _reason: DropReason) {
+        self.dropped.push(handle);
+    }
+}
+
+/// Constant load on a link: equal packets at equal distances, numbered from 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Rate of the link.
+    pub link: Rate,
+    /// Offered load over the rate of the link; 2 sends twice what the link carries.
+    pub factor: f64,
+    /// The packet.
+    pub packet: Packet,
+    /// Duration.
+    pub duration: Span,
+}
+
+/// Result of a [`Load`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Sojourn time of each transmitted packet, in the order of transmission.
+    pub sojourns: Vec<Span>,
+    /// Marks and drops.
+    pub log: Log,
+    /// Counters of the queue.
+    pub totals: Totals,
+}
+
+impl Load {
+    /// Offers the load to an empty `queue` from the epoch on, with random numbers of the seed 1.
+    pub fn offer(&self, queue: &mut impl Qdisc) -> Outcome {
+        let bytes = Bytes(u64::from(self.packet.bytes));
+        let service = self.link.time_for(bytes);
+        let gap = Span::from_secs_f64(service.as_secs_f64() / self.factor);
+        let arrival = |number: u64| Instant::ZERO + gap * number;
+        let (mut log, mut rng, mut sojourns) = (Log::default(), SplitMix(1), Vec::new());
+        let (mut next, mut free_at) = (0, None);
+        let end = Instant::ZERO + self.duration;
+        loop {
+            // At equal times: timers, then departures, then arrivals.
+            let events = [queue.next_timer(), free_at, Some(arrival(next))];
+            let Some(now) = events.into_iter().flatten().min().filter(|now| *now < end) else { break };
+            if queue.next_timer() == Some(now) {
+                queue.on_timer(now, &mut rng);
+                continue;
+            }
+            if free_at == Some(now) {
+                queue.transmitted(service, now);
+                free_at = None;
+            } else {
+                queue.enqueue(next as Handle, &self.packet, now, &mut rng, &mut log);
+                next += 1;
+            }
+            if free_at.is_none()
+                && let Some(handle) = queue.dequeue(now, &mut rng, &mut log)
+            {
+                sojourns.push(now - arrival(u64::from(handle)));
+                free_at = Some(now + service);
+            }
+        }
+        Outcome { sojourns, log, totals: *queue.totals() }
+    }
+}
+
+/// Checks `aqm`, a new object, against the rules that each [`Aqm`] obeys, under random sequences of calls:
+///
+/// - a packet that is not ECN-capable is never marked,
+/// - an early timer call changes nothing that can be seen; a due one moves the timer ahead,
+/// - state variables are finite,
+/// - equal calls with equal random numbers give equal decisions.
+///
+/// # Panics
+///
+/// With the rule that is broken.
+///
+/// ```
+/// use aqumen_aqm::testing::check;
+/// use aqumen_aqm::{Codel, CodelParams};
+///
+/// check(&Codel::new(CodelParams::default()).unwrap());
+/// ```
+pub fn check<A: Aqm + Clone>(aqm: &A) {
+    for seed in 0..24 {
+        let limit = [Limit::packets(1), Limit::packets(50), Limit { packets: u32::MAX, bytes: Bytes(100_000) }];
+        let limit = limit[seed as usize % 3];
+        let first = exercise(aqm.clone(), limit, seed);
+        assert!(
+            first == exercise(aqm.clone(), limit, seed),
+            "equal calls with equal random numbers decide differently"
+        );
+    }
+}
+
+/// What can be seen of an algorithm: probability, timer, state variables as bits.
+fn state<A: Aqm>(queue: &Fifo<A>) -> (f64, Option<Instant>, Vec<(&'static str, u64)>) {
+    let mut seen = Vec::new();
+    queue.observe(&mut |name, value| {
+        assert!(value.is_finite(), "the state variable {name} is {value}");
+        seen.push((name, value.to_bits()));
+    });
+    (queue.probability().get(), queue.next_timer(), seen)
+}
+
+/// Marks and drops of a random sequence of 400 calls.
+fn exercise<A: Aqm>(aqm: A, limit: Limit, seed: u64) -> (Log, Totals) {
+    let mut queue = Fifo::new(aqm, limit);
+    let (mut choice, mut rng, mut log) = (SplitMix(seed), SplitMix(!seed), Log::default());
+    let (mut now, mut incapable, mut next, mut transmitting) = (Instant::ZERO, Vec::new(), 0, false);
+    for _ in 0..400 {
+        match choice.bits() % 8 {
+            0 | 1 => {
+                let scale = [100_000, 10_000_000, 1_000_000_000][choice.bits() as usize % 3];
+                now += Span::from_nanos(choice.bits() % scale);
+            }
+            2..=4 => {
+                for _ in 0..[1, 1, 1, 30][choice.bits() as usize % 4] {
+                    let ecn = Ecn::from_bits(choice.bits() as u8);
+                    let packet =
+                        Packet { bytes: 40 + (choice.bits() % 1460) as u32, ecn, segments: 1, ..Packet::default() };
+                    incapable.push(!ecn.is_ect());
+                    queue.enqueue(next, &packet, now, &mut rng, &mut log);
+                    next += 1;
+                }
+            }
+            5 | 6 => {
+                if transmitting {
+                    queue.transmitted(Span::from_micros(500), now);
+                }
+                transmitting = queue.dequeue(now, &mut rng, &mut log).is_some();
+            }
+            _ => {}
+        }
+        let before = state(&queue);
+        match before.1 {
+            Some(due) if due <= now => {
+                queue.on_timer(now, &mut rng);
+                assert!(queue.next_timer().is_none_or(|due| due > now), "the timer is due again at once");
+            }
+            _ => {
+                queue.on_timer(now, &mut rng);
+                assert!(state(&queue) == before, "an early timer call changes something");
+            }
+        }
+    }
+    let wrong = log.marked.iter().find(|handle| incapable[**handle as usize]);
+    assert!(wrong.is_none(), "a packet that is not ECN-capable is marked");
+    (log, *queue.totals())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::{ALGORITHMS, build};
+    use crate::{Cx, DropTail, Verdict};
+
+    #[test]
+    fn every_built_in_algorithm_passes_the_check() {
+        for algorithm in ALGORITHMS {
+            check(&build(algorithm.name, &[], &crate::multi::testing::NETWORK).unwrap().unwrap());
+        }
+    }
+
+    /// Breaks one rule each.
+    #[derive(Clone, Copy)]
+    enum Broken {
+        MarksAll,
+        TimerStands,
+        TimerMoves(Instant),
+        NotFinite,
+    }
+
+    impl Aqm for Broken {
+        fn on_arrival<R: Draw>(&mut self, _: &Packet, _: &mut Cx<'_, R>) -> Verdict {
+            if matches!(self, Broken::MarksAll) { Verdict::Mark } else { Verdict::Pass }
+        }
+
+        fn next_timer(&self) -> Option<Instant> {
+            match self {
+                Broken::TimerStands => Some(Instant::ZERO),
+                Broken::TimerMoves(due) => Some(*due),
+                _ => None,
+            }
+        }
+
+        fn on_timer<R: Draw>(&mut self, cx: &mut Cx<'_, R>) {
+            if let Broken::TimerMoves(due) = self {
+                *due = cx.now + Span::from_millis(1);
+            }
+        }
+
+        fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+            visit("x", if matches!(self, Broken::NotFinite) { f64::NAN } else { 0.0 });
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "not ECN-capable is marked")]
+    fn a_mark_on_an_incapable_packet_is_found() {
+        check(&Broken::MarksAll);
+    }
+
+    #[test]
+    #[should_panic(expected = "due again at once")]
+    fn a_timer_that_stands_is_found() {
+        check(&Broken::TimerStands);
+    }
+
+    #[test]
+    #[should_panic(expected = "early timer call changes")]
+    fn an_early_timer_that_changes_something_is_found() {
+        check(&Broken::TimerMoves(Instant::ZERO + Span::from_millis(1)));
+    }
+
+    #[test]
+    #[should_panic(expected = "the state variable x is NaN")]
+    fn a_state_that_is_not_finite_is_found() {
+        check(&Broken::NotFinite);
+    }
+
+    #[test]
+    fn twice_the_load_fills_a_queue_without_aqm_and_half_is_lost() {
+        // 1 ms a packet, two arrive in it: at the end of 1 s 2000 came, 1000 left, 10 wait, the rest is lost.
+        let load = Load {
+            link: Rate::from_bps(8_000_000),
+            factor: 2.0,
+            packet: Packet { bytes: 1000, segments: 1, ..Packet::default() },
+            duration: Span::from_secs(1),
+        };
+        let outcome = load.offer(&mut Fifo::new(DropTail::default(), Limit::packets(10)));
+        assert_eq!((outcome.totals.arrivals, outcome.totals.departures), (2000, 999));
+        assert_eq!(outcome.log.dropped.len() as u64, 2000 - 999 - 1 - 10);
+        assert!(outcome.sojourns.iter().all(|sojourn| *sojourn <= Span::from_millis(10)));
     }
 }

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
+use core::time::Duration;
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
@@ -181,6 +182,19 @@ impl Div<u64> for Span {
     }
 }
 
+impl From<Duration> for Span {
+    /// At most [`Span::MAX`].
+    fn from(duration: Duration) -> Span {
+        Span(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Span> for Duration {
+    fn from(span: Span) -> Duration {
+        Duration::from_nanos(span.0)
+    }
+}
+
 impl fmt::Display for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Span(self.0).fmt(f)
@@ -232,7 +246,6 @@ mod tests {
 
     #[test]
     fn spans_print_in_the_largest_fitting_unit() {
-        extern crate std;
         use std::string::ToString;
         assert_eq!(Span::from_secs(100).to_string(), "100s");
         assert_eq!(Span::from_millis(280).to_string(), "280ms");

@@ -83,6 +83,7 @@ pub struct PiGains {
 
 /// Design rule for the gain crossover frequency w_g, rad/s.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Crossover {
     /// At the window pole z = 2N / (R0^2 C) (Hollot et al. 2001).
     WindowPole,

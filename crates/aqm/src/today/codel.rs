@@ -155,6 +155,7 @@ pub struct CodelParams {
 
 /// Arithmetic of time and 1/sqrt(count).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Arithmetic {
     /// Exact.
     #[default]

@@ -14,13 +14,7 @@ mod operations;
 mod qdiscs;
 mod random;
 mod replay;
-#[allow(dead_code, reason = "what the tests inside the crate use, these need not")]
-#[path = "../../src/testing.rs"]
-mod testing;
 mod theory;
 mod vectors;
 mod vectors_classic;
 mod vectors_papers;
-
-// Where `testing` looks for it, which is a file of the crate.
-use aqumen_aqm::Draw;

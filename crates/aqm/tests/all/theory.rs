@@ -13,7 +13,7 @@ use aqumen_aqm::{
 use aqumen_units::{Ecn, Instant, Span};
 
 use crate::common::NETWORK;
-use crate::testing::SplitMix;
+use aqumen_aqm::testing::SplitMix;
 
 const REST: QueueOperatingPoint = QueueOperatingPoint {
     flows: 20.0,

@@ -10,6 +10,7 @@ use crate::{Coverage, PureAck};
 
 /// Mode of the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AckFilter {
     /// No filter.
     Off,

@@ -35,6 +35,7 @@ pub(super) const PARAMS: [Param; 3] = [
 
 /// Cells of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Cells {
     /// None.
     None,

@@ -32,6 +32,7 @@ const SETS: usize = 3;
 
 /// Classification by DSCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Tins {
     /// One class.
     BestEffort,

@@ -5,7 +5,7 @@ use aqumen_units::Rate;
 use proptest::prelude::ProptestConfig;
 use proptest::test_runner::RngSeed;
 
-pub(crate) use crate::testing::Fixed;
+pub(crate) use aqumen_aqm::testing::Fixed;
 
 /// Property tests with `cases` cases from a fixed seed. `PROPTEST_CASES` and `PROPTEST_RNG_SEED` override both.
 pub(crate) fn config(cases: u32) -> ProptestConfig {

@@ -4,7 +4,7 @@ use aqumen_aqm::{DropReason, Fates, Handle, Limit, Network};
 use aqumen_units::{Bytes, Rate};
 use proptest::prelude::*;
 
-pub(crate) use crate::testing::SplitMix as Random;
+pub(crate) use aqumen_aqm::testing::SplitMix as Random;
 
 /// The link under the queue.
 pub(crate) const NETWORK: Network = Network {
