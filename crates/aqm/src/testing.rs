@@ -157,7 +157,7 @@ pub fn check<A: Aqm + Clone>(aqm: &A) {
     }
 }
 
-/// What can be seen of an algorithm: probability, timer, state variables as bits.
+/// Observable state of an algorithm: probability, timer, state variables as bits.
 fn state<A: Aqm>(queue: &Fifo<A>) -> (f64, Option<Instant>, Vec<(&'static str, u64)>) {
     let mut seen = Vec::new();
     queue.observe(&mut |name, value| {
