@@ -82,6 +82,7 @@ SHORTER = (
     ("aqumen run aaqm", ["--until", "30s"]),
     ("aqumen run", ["--until", "10s"]),
     ("aqumen compare", ["--seeds", "2", "--until", "12s"]),
+    ("aqumen break", ["--runs", "60"]),
     ("aqumen reproduce rfc7928", ["--quick", "--seeds", "2"]),
     ("aqumen reproduce ranking", ["--seeds", "1", "--aqm", "pie"]),
     ("aqumen reproduce", ["--seeds", "2"]),

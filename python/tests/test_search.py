@@ -1,17 +1,29 @@
-"""Searches: the best parameters over a study."""
+"""Searches: the best parameters over a study, and networks in which an AQM does worse than a reference."""
 
 import json
+import re
+import shlex
+import tomllib
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import aqumen
 import aqumen.errors
 from aqumen.cli import main
 from aqumen.errors import Cancelled, MissingExtra, ScenarioError
+from aqumen.search.breaking import Search, _Network
+from aqumen.search.causes import paragraph
+from aqumen.search.criteria import CAUSES, of_metric
+from aqumen.search.networks import Space, dumbbells, of_study, rounded
 from aqumen.search.objectives import Objective
 from aqumen.search.tuning import tune
 from aqumen.study import Rows
+from aqumen.study.cases import Case
 from aqumen.study.definition import Definition
 from aqumen.study.executors import Threads
+from aqumen.study.factors import Factor
 
 NETWORKS = {"flows.ftp.count": [10, 20, 40, 80], "bottleneck.delay": ["5ms", "20ms"]}
 TARGET = {"pi:target": {"from": "10pkt", "to": "200pkt", "log": True}}
@@ -242,3 +254,291 @@ def test_a_missing_extra_is_named(tmp_path, monkeypatch):
     with pytest.raises(MissingExtra, match=r"this needs optuna.*pip install 'aqumen\[tune\]'"):
         tune(study(), "pi", [QUEUE], tmp_path / "t")
     assert not (tmp_path / "t").exists()
+
+
+# Networks in which an AQM does worse.
+
+FULLNESS = of_metric(FULL, None)
+SHORT = aqumen.Scenario.load("arm-pfc/exp1").until("1s")
+
+
+class Imagined(Search):
+    """A search in which `excess_of(values, seed)` takes the place of runs."""
+
+    def __init__(self, factors, excess_of, **given):
+        made = tuple(Factor.read(name, levels) for name, levels in factors.items())
+        space = Space(factors=made, scenario=lambda values: SHORT, engine="packet", custom="")
+        super().__init__(space, "pi", "droptail", [FULLNESS], **given)
+        self.excess_of = excess_of
+
+    def _network(self, name, point, values):
+        pair = tuple(Case(f"{name}-{spec}", name, (), spec, {}) for spec in self.specs)
+        return _Network(point=dict(point), values=values, scenario=SHORT, pair=pair, seconds=0.001)
+
+    def evaluate(self, networks, seeds):
+        for each in networks:
+            for seed in seeds:
+                self.spent_runs += 2
+                self.excesses[each.pair[0].base, seed] = {FULLNESS.name: self.excess_of(each.values, seed)}
+
+    def failure(self, criterion, until=1.0):
+        made = super().failure(criterion, until)
+        return made and made.values
+
+    def _failure(self, found, small, criterion):
+        return type("Made", (), {"values": small.values})
+
+
+IMAGINED = {
+    "event": ["none", "a", "b"],
+    "flows": {"from": 1, "to": 100, "log": True},
+    "rtt": {"from": "10ms", "to": "500ms", "log": True},
+}
+
+
+def test_a_failure_shrinks_to_the_simplest_values_that_still_fail():
+    def excess(values, _seed):
+        return 0.5 if values["event"] != "none" and values["flows"] >= 13 else 0.0
+
+    search = Imagined(IMAGINED, excess, runs_max=2000)
+    search.explore()
+    found = search.failure(FULLNESS)
+    assert found["event"] == "a"
+    assert found["flows"] in (13, 14)
+    assert found["rtt"] == "10ms"
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    event=st.sampled_from(["none", "a", "b"]),
+    flows=st.integers(1, 40),
+    rtt=st.integers(10, 200),
+    seed=st.integers(0, 99),
+)
+def test_what_is_shrunk_fails_and_is_no_larger_than_any_network_of_the_search(event, flows, rtt, seed):
+    levels = IMAGINED["event"]
+
+    def fails(values):
+        ms = float(values["rtt"].removesuffix("ms"))
+        return levels.index(values["event"]) >= levels.index(event) and values["flows"] >= flows and ms >= rtt
+
+    search = Imagined(IMAGINED, lambda values, _: 0.2 if fails(values) else -0.1, runs_max=1500, seed=seed)
+    search.explore()
+    failing = [each.values for each in search.networks.values() if each and fails(each.values)]
+    found = search.failure(FULLNESS)
+    assert (found is None) == (failing == [])
+    if found is not None:
+        assert fails(found)
+        assert found["event"] == event
+        assert flows <= found["flows"] <= 1.3 * flows + 1
+        assert rtt <= float(found["rtt"].removesuffix("ms")) <= 1.3 * rtt
+
+
+def test_a_lucky_seed_is_no_failure():
+    search = Imagined(IMAGINED, lambda _, seed: 0.9 if seed == 1 else 0.0, runs_max=400)
+    search.explore()
+    assert search.worst(FULLNESS)
+    assert search.failure(FULLNESS) is None
+
+
+def test_a_failure_that_only_the_seeds_of_shrinking_show_is_taken_back():
+    # One flow fails in the seeds of confirmation and of shrinking, not in the final ones.
+    def excess(values, seed):
+        return 0.5 if values["flows"] >= 20 or seed < 11 else 0.0
+
+    search = Imagined({"flows": {"from": 1, "to": 100}}, excess, runs_max=400)
+    search.explore()
+    # Among the networks on the way, the smallest that fails in the final seeds is taken; none is no failure.
+    found = search.failure(FULLNESS)
+    assert found is None or found["flows"] >= 20
+
+
+def test_the_budget_bounds_the_runs():
+    search = Imagined(IMAGINED, lambda *_: 0.9, runs_max=100)
+    search.all()
+    # A batch, a confirmation and the final seeds may begin within the budget.
+    assert search.spent_runs <= 100 + 32 + 6 + 10
+
+
+def test_numbers_are_short_where_their_range_allows():
+    rate = Factor.read("rate", {"from": "1Mbit", "to": "100Mbit", "log": True})
+    assert [rounded(rate, u) for u in (0.0, 0.33, 0.5, 0.999999)] == ["1Mbit", "4.6Mbit", "10Mbit", "100Mbit"]
+    narrow = Factor.read("flows", {"from": 101, "to": 103})
+    assert rounded(narrow, 0.5) == 102
+
+
+@pytest.mark.parametrize("traffic", ["none", "udp 50 %", "bursts 80 %", "transfers 20 %"])
+@pytest.mark.parametrize(
+    "event", ["none", "capacity / 4", "capacity x 4", "delay x 4", "flows x 4", "half of the flows stop"]
+)
+def test_every_network_without_a_study_is_a_scenario(traffic, event):
+    space = dumbbells()
+    values = space.values({each.name: 0.6 for each in space.factors}) | {"traffic": traffic, "event": event}
+    given = tomllib.loads(space.scenario(values).to_toml())
+    assert {each["name"] for each in given["flows"]} >= {"long", "far"}
+    assert ("events" in given) == (event not in ("none", "flows x 4"))
+    middle = [each.get("at") for each in given.get("events", ())]
+    assert middle in ([], ["15s"])
+
+
+def test_jains_index_of_all_long_flows_is_that_of_their_goodputs():
+    # Goodputs 1, 3 and 2, 2, 2: J = 10^2 / (5 x 22). Of the first group J = 16 / 20.
+    scenario = dumbbells().scenario(
+        {"event": "none", "traffic": "udp 20 %", "far RTT factor": 2, "ecn": False, "tcp": "linux", "buffer BDP": 1,
+         "flows": 2, "rate": "5Mbit", "rtt": "20ms"}
+    ).set("flows.far.count", "3")  # fmt: skip
+    known = {"long.goodput_bps": 4.0, "long.jain_fairness": 0.8, "far.goodput_bps": 6.0, "far.jain_fairness": 1.0}
+    assert CAUSES[2].value(known.__getitem__, scenario) == pytest.approx(100 / 110)
+
+
+LONG = """
+name = "long"
+duration = "20s"
+aqm = "codel"
+[topology]
+preset = "dumbbell"
+bottleneck = { rate = "5Mbit", delay = "1ms", buffer = "200pkt" }
+access = { rate = "100Mbit" }
+[[flows]]
+name = "ftp"
+rtt = "100ms"
+"""
+
+
+@pytest.fixture
+def over(tmp_path):
+    (tmp_path / "long.toml").write_text(LONG)
+    path = tmp_path / "study.toml"
+    path.write_text(
+        'scenarios = ["long.toml"]\naqms = ["codel"]\n[factors]\n"flows.ftp.count" = [1, 2, 5]\n'
+        '"flows.ftp.rtt" = { from = "20ms", to = "400ms", log = true }\n'
+    )
+    return path
+
+
+def broken(capsys, tmp_path, over, *options, code=0):
+    out = tmp_path / "broken"
+    words = ["break", "codel", "--over", str(over), "--runs", "160", "--out", str(out), *options]
+    assert main(words) == code
+    return out, capsys.readouterr().out
+
+
+def test_what_breaks_an_aqm_is_a_file_that_repeats_it(over, tmp_path, capsys):
+    out, said = broken(capsys, tmp_path, over, "--metric", "utilization", "--json")
+    (failure,) = json.loads(said)["failures"]
+    assert failure["values"]["flows.ftp.count"] == 1
+    assert failure["excess"]["ci95"][0] > 0.05
+    assert failure["cause"].startswith("Empty queue: no packet waits in ")
+    file = out / "utilization.toml"
+    assert failure["file"] == str(file)
+    assert "# Empty queue: no packet waits in " in file.read_text()
+    # The file repeats the figures, bit for bit.
+    for spec, key in ((None, "aqm"), ("droptail", "reference")):
+        runs = [aqumen.run(file, spec, seed) for seed in failure["seeds"]]
+        values = [each.data["links"]["bottleneck"]["steady"]["utilization"] for each in runs]
+        assert sum(values) / len(values) == pytest.approx(failure[key]["mean"], rel=1e-9)
+    words = shlex.split(
+        re.search(r"Repeat: aqumen (.*)", broken(capsys, tmp_path, over, "--metric", "utilization")[1])[1]
+    )
+    assert main(words) == 0
+    assert main(["run", str(file)]) == 0
+
+
+def test_the_search_is_that_of_any_number_of_threads(over, tmp_path, capsys):
+    said = [broken(capsys, tmp_path, over, "--threads", str(k), "--json")[1] for k in (1, 2)]
+    assert said[0] == said[1]
+    assert broken(capsys, tmp_path, over, "--seed", "2", "--json")[1] != said[0]
+
+
+def test_the_answer_names_network_figures_cause_and_command(over, tmp_path, capsys):
+    out, said = broken(capsys, tmp_path, over, "--metric", "utilization", "--by", "0.08")
+    assert said.startswith("codel against droptail: 1 failure in ")
+    assert f"Utilization: {out / 'utilization.toml'}\nNetwork: flows.ftp.count = 1, flows.ftp.rtt = " in said
+    assert "a failure is worse by 0.08 in every seed" in " ".join(said.split())
+    assert re.search(r"Repeat: aqumen compare \S+utilization.toml --aqm codel --aqm droptail --seeds 11-15", said)
+
+
+def test_nothing_found_is_said_and_nothing_written(over, tmp_path, capsys):
+    out, said = broken(capsys, tmp_path, over, "--against", "codel:target=5ms")
+    assert said.startswith("codel against codel:target=5ms: 0 failures in ")
+    assert [line.partition(":")[0] for line in said.splitlines()[1:]] == [
+        f"Nothing found for {name}" for name in ("oscillation", "empty queue", "unfairness", "overflow")
+    ]
+    assert not out.exists()
+
+
+def test_ctrl_c_stops_a_search(over):
+    left = iter(range(30))
+    space = of_study(Definition.load(over))
+    search = Search(space, "codel", "droptail", CAUSES, on_progress=lambda _: next(left, None) is not None)
+    with pytest.raises(Cancelled):
+        search.all()
+    assert search.spent_runs > 0
+
+
+@pytest.mark.parametrize("criterion", CAUSES, ids=lambda each: each.name)
+def test_each_cause_is_told_with_its_figures(criterion):
+    scenario = aqumen.Scenario.load("arm-pfc/exp1").until("10s")
+    said = paragraph(scenario, "pi", "droptail", criterion, "packet", 1)
+    name = criterion.name
+    assert said.startswith(f"{name[0].upper()}{name[1:]}: ")
+    assert "nan" not in said
+    assert said.count("droptail") >= 1
+
+
+def test_a_metric_that_no_cause_explains_is_said_so():
+    scenario = aqumen.Scenario.load("arm-pfc/exp1").until("10s")
+    said = paragraph(scenario, "codel", "codel:target=5ms", FULLNESS, "packet", 1)
+    assert said.startswith("Neither oscillation nor an empty queue, unfairness or overflow explains it")
+
+
+def test_a_custom_aqm_is_broken_too(over, tmp_path, capsys):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import aqumen\n\n\nclass Tiny(aqumen.PacketAqm):\n    def on_arrival(self, packet, queue):\n"
+        "        return 'drop' if queue.packets >= 2 else None\n"
+    )
+    out = tmp_path / "broken"
+    words = ["--metric", "utilization", "--runs", "60", "--aqm-from", f"{file}:Tiny", "--out", str(out)]
+    assert main(["break", "tiny", "--over", str(over), *words]) == 0
+    said = capsys.readouterr().out
+    assert f"--aqm tiny --aqm droptail --aqm-from {file}:Tiny --seeds 11-15" in said
+
+
+@pytest.mark.slow
+def test_codel_breaks_without_a_study(tmp_path, capsys):
+    assert main(["break", "codel", "--out", str(tmp_path), "--json"]) == 0
+    failures = {each["criterion"]: each for each in json.loads(capsys.readouterr().out)["failures"]}
+    # One flow with a long round trip, which an interval of 100 ms cuts too early.
+    assert failures["empty queue"]["values"]["flows"] == 1
+    assert failures["empty queue"]["excess"]["mean"] > 0.1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["codl"], "did you mean codel?"),
+        (["droptail"], "droptail: is its own reference"),
+        (["codel", "--against", "pei"], "pei"),
+        (["codel", "--by", "5%"], "--by needs --metric"),
+        (["codel", "--metric", "utilization", "--by", "0"], "--by 0: must be above 0"),
+        (["codel", "--metric", "utilisation"], "did you mean utilization?"),
+        (["codel", "--metric", "nobody.goodput_bps"], "no link or flow group `nobody.`"),
+        (["codel", "--over", "nothing.toml"], "nothing.toml"),
+        (["codel", "--over", "bare.toml"], "bare.toml: the study has no factor of its networks"),
+        (["codel", "--over", "wrong.toml"], "did you mean count?"),
+        (["codel", "--out", "bare.toml"], "--out bare.toml: not a folder"),
+        (["codel", "--runs", "1"], "--runs"),
+    ],
+)
+def test_what_cannot_be_broken_is_one_line(words, told, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    head = 'scenarios = ["arm-pfc/exp1"]\naqms = ["codel"]\nuntil = "2s"\n'
+    (tmp_path / "bare.toml").write_text(head)
+    (tmp_path / "wrong.toml").write_text(f'{head}[factors]\n"flows.ftp.cuont" = [1, 2]\n')
+    assert main(["break", *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert told in err
+    assert len(err.strip().splitlines()) == 1
+    assert not (tmp_path / "broken").exists()

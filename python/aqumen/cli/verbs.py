@@ -50,6 +50,7 @@ VERBS = {
         "tune",
         "Tune a loop (SCENARIO --loop), or search the parameters of an AQM over a study (AQM --over).",
     ),
+    "break": ("breaking", "break_", "Search networks in which an AQM does worse than a reference."),
     "mmpp": ("mmpp", "mmpp", "Solve a queueing model: MMPP sources, Erlang service, a finite buffer."),
     "replay": (
         "replay",
