@@ -164,6 +164,8 @@ class Setup:
     """Commands that install it on an interface without one; may contain comments."""
     show: tuple[str, ...]
     """Commands that show it and its counters."""
+    openwrt: str = ""
+    """Section of OpenWrt's `/etc/config/sqm` for the same; empty without a shaper."""
 
     @property
     def commands(self) -> list[str]:
@@ -172,7 +174,7 @@ class Setup:
         return [line.format(**names) for line in (*self.remove, *self.add)]
 
     def script(self, title: str) -> str:
-        """Return a shell script with the arguments `start` (default), `stop` and `status`.
+        """Return a shell script with the arguments `start` (default), `stop`, `status`, `systemd` and `openwrt`.
 
         Args:
             title: Title for its first comment, one line.
@@ -182,15 +184,47 @@ class Setup:
             "\n".join([f"{name}() {{", *(f"    {line.format(**names)}" for line in lines), "}"])
             for name, lines in (("stop", self.remove), ("start", self.add), ("status", self.show))
         ]
-        return "\n\n".join([_HEAD.format(title=" ".join(title.split()), device=self.device), *functions, _TAIL])
+        title = " ".join(title.split())
+        uci = self.openwrt or "# No shaper, so SQM has nothing to set."
+        blocks = [_SYSTEMD.format(title=title.replace("%", "%%")), _OPENWRT.format(uci=uci)]
+        return "\n\n".join([_HEAD.format(title=title, device=self.device), *functions, *blocks, _TAIL])
 
 
 _HEAD = """#!/bin/sh
 # {title}
 # As root: start (or no argument), stop or status. Another interface: DEVICE=eth1 before the command.
+# At each boot, on Linux with systemd:
+#   install -m 755 "$0" /usr/local/sbin/aqumen-shaper
+#   aqumen-shaper systemd >/etc/systemd/system/aqumen-shaper.service
+#   systemctl enable --now aqumen-shaper
+# On OpenWrt with the package sqm-scripts (which replaces the commands of this script):
+#   sh "$0" openwrt >>/etc/config/sqm && service sqm restart
 set -eu
 device="${{DEVICE:-{device}}}"
 ifb=$(printf 'ifb4%.11s' "$device")"""
+_SYSTEMD = """systemd() {{
+    cat <<END
+[Unit]
+Description={title}
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+Environment=DEVICE=$device
+ExecStart=$(readlink -f "$0") start
+ExecStop=$(readlink -f "$0") stop
+
+[Install]
+WantedBy=multi-user.target
+END
+}}"""
+_OPENWRT = """openwrt() {{
+    cat <<END
+{uci}
+END
+}}"""
 _TAIL = """case "${1:-start}" in
 start)
     ip link show dev "$device" >/dev/null
@@ -201,13 +235,54 @@ start)
     trap - EXIT
     status
     ;;
-stop | status) "$1" ;;
+stop | status | systemd | openwrt) "$1" ;;
 *)
-    echo "usage: $0 [start|stop|status]" >&2
+    echo "usage: $0 [start|stop|status|systemd|openwrt]" >&2
     exit 2
     ;;
 esac
 """
+
+
+def _sqm(spec: str, line: Line, up_bps: float, down_bps: float) -> str:
+    """Return a section of OpenWrt's SQM: rates, discipline and framing."""
+    qdisc, _, options = kernel_options(spec).partition(" ")
+    cake = qdisc == "cake"
+    # As for tc: no keyword for PTM's 64 of 65 bytes, and a size table knows the Ethernet header.
+    factor = 64 / 65 if line.cells == "ptm" and not cake else 1.0
+    words = options
+    if cake:
+        words = " ".join(filter(None, (options, "nat", line.cake if line.cells == "ptm" else "")))
+    values = {
+        "enabled": "1",
+        "interface": "$device",
+        "download": f"{down_bps * factor / 1000:.0f}",
+        "upload": f"{up_bps * factor / 1000:.0f}",
+        "qdisc": qdisc,
+        "script": "piece_of_cake.qos" if cake else "simplest.qos",
+        "qdisc_advanced": "1",
+        # ECN as by default in the kernel.
+        "ingress_ecn": "ECN" if _has_ecn(qdisc, options) else "NOECN",
+        "egress_ecn": "ECN" if _has_ecn(qdisc, options) else "NOECN",
+        "linklayer": "none",
+    }
+    if words:
+        values |= {"qdisc_really_really_advanced": "1", "iqdisc_opts": words, "eqdisc_opts": words}
+    if line.overhead and not (cake and line.cells == "ptm"):
+        values |= {
+            "linklayer": "atm" if line.cells == "atm" else "ethernet",
+            "overhead": f"{line.overhead if cake else line.overhead - ETHERNET_B}",
+            "linklayer_advanced": "1",
+            "linklayer_adaptation_mechanism": "cake" if cake else "tc_stab",
+            "tcMPU": f"{line.least}",
+        }
+    return "\n".join(["config queue 'aqumen'", *(f"\toption {key} '{value}'" for key, value in values.items())])
+
+
+def _has_ecn(qdisc: str, options: str) -> bool:
+    """Whether the discipline marks: as its options say, or by the kernel's default."""
+    words = options.split()
+    return "ecn" in words or (qdisc in ("fq_codel", "cake") and "noecn" not in words)
 
 
 def shaper(spec: str, line: Line, up_bps: float, down_bps: float, device: str) -> Setup:
@@ -239,6 +314,7 @@ def shaper(spec: str, line: Line, up_bps: float, down_bps: float, device: str) -
             *_shaped(spec, line, down_bps, "{ifb}"),
         ),
         show=("tc -s qdisc show dev {device}", "! ip link show {ifb} >/dev/null 2>&1 || tc -s qdisc show dev {ifb}"),
+        openwrt=_sqm(spec, line, up_bps, down_bps),
     )
 
 

@@ -9,6 +9,7 @@ from test_picture import BOX, dumbbell, numbers
 import aqumen.cli
 from aqumen.cli import main
 from aqumen.cli.mmpp import tables_of
+from aqumen.cli.verbs import GROUPS
 from aqumen.engines.external.ns2 import Ns2Unsupported
 from aqumen.engines.external.ns2.tcl import _AQMS
 from aqumen.engines.external.plan import Aqm, Link
@@ -24,6 +25,10 @@ DEFAULTS = {
             "--headroom": "5,10",
             "--target": "15ms",
         },
+        **{"--seeds": 5, "--device": "eth0"},
+    },
+    "office": {
+        **{"--rtt": "20ms", "--line": "measured", "--headroom": "5,10", "--target": "15ms"},
         **{"--seeds": 5, "--device": "eth0"},
     },
     "datacenter": {
@@ -52,7 +57,7 @@ DEFAULTS = {
 SEVERAL = {
     "run": {"--set", "--aqm-from", "--traffic-from"},
     "compare": {"--aqm", "--engine", "--set", "--sweep", "--aqm-from", "--traffic-from"},
-    **{key: {"--aqm", "--senders", "--weigh"} for key in ("uplink", "datacenter", "cell")},
+    **{key: {"--aqm", "--senders", "--weigh"} for key in ("uplink", "office", "datacenter", "cell")},
     "reproduce": {"--aqm"},
     "calibrate": {"--set"},
     "tune": {"--set"},
@@ -63,10 +68,10 @@ SEVERAL = {
     "replay": {"--aqm", "--aqm-from"},
     "validate": {"--cell"},
 }
-REQUIRED = {"uplink": {"--down", "--up"}, "calibrate": {"--group", "--loss"}}
+REQUIRED = {"uplink": {"--down", "--up"}, "office": {"--rate", "--people"}, "calibrate": {"--group", "--loss"}}
 FLAGS = {
     **{key: {"--theory", "--force", "--wide", "--json"} for key in ("run", "compare")},
-    **{key: {"--print", "--wide", "--json"} for key in ("uplink", "datacenter", "cell")},
+    **{key: {"--print", "--wide", "--json"} for key in ("uplink", "office", "datacenter", "cell")},
     "reproduce": {"--quick", "--record", "--json"},
     "report": {"--theory"},
     "calibrate": {"--json"},
@@ -126,6 +131,15 @@ def test_a_verb_has_the_first_line_of_its_help_in_the_list(verb, capsys):
     assert function
     assert verb in said
     assert GROUP.get_command(CONTEXT, verb).get_short_help_str(300).rstrip(".").split()[:3] == first.split()[:3]
+
+
+@pytest.mark.parametrize("verb", GROUP.list_commands(CONTEXT))
+def test_a_verb_stands_in_one_section_of_the_list_and_has_two_examples(verb, capsys):
+    assert sum(verb in verbs for verbs in GROUPS.values()) == 1
+    assert main([verb, "--help"]) == 0
+    examples = capsys.readouterr().out.partition("Examples:\n")[2].splitlines()
+    assert len(examples) == len(set(examples)) == 2
+    assert all(line.strip().startswith(f"aqumen {verb}") for line in examples)
 
 
 def test_without_a_word_there_is_help(capsys, monkeypatch):
@@ -367,10 +381,20 @@ def axes(first):
         ),
         (["mmpp", "x.toml", "--set", "=3"], "--set =3: write it as KEY=VALUE"),
         (["replay", "x.pcap"], "no AQM given: add --aqm, such as --aqm codel"),
-        (["replay", "x.pcap", "--aqm", "pie", "--out", "no/x"], "cannot write no/x: the folder no does not exist"),
         (
-            ["replay", "x.pcap", "--aqm", "pie:target=5ms", "--aqm", "pie-target=5ms", "--out", "x.pcapng"],
-            "cannot write x.pcapng: two AQMs would share a file; replay them one at a time",
+            ["replay", "x.pcap", "--aqm", "pie", "--out", "left.pcapng"],
+            "--out left.pcapng: must be a folder; the command",
+        ),
+        (["study", "export", "s", "csv", "--out", "runs.csv"], "--out runs.csv: must be a folder"),
+        (["run", "arm-pfc/exp1", "--target", "50"], "--target 50: must be packets or a time, above 0 and with a unit"),
+        (["design", "pi", "--target", "0pkt"], "--target 0pkt: must be packets or a time, above 0"),
+        (["reproduce", "rfc7928", "--target", "5kB"], "--target 5kB: must be packets or a time"),
+        (["office", "--rate", "9Mbit", "--people", "0"], "--people 0: must be 1 to 1000"),
+        (["office", "--rate", "9", "--people", "5"], "--rate 9: needs a unit"),
+        (["office", "--rate", "9Mbit", "--up", "1kbit", "--people", "5"], "--up 1kbit: must be at least 64kbit"),
+        (
+            ["replay", "x.pcap", "--aqm", "pie:target=5ms", "--aqm", "pie-target=5ms", "--out", "x"],
+            "cannot write into x: two AQMs would share a file; replay them one at a time",
         ),
         (["run", "arm-pfc/exp1", "--pcap", "no/x"], "cannot write no/x: the folder no does not exist"),
         (["run", "arm-pfc/exp1", "--until", "3"], "--until 3: needs a unit: 3s for seconds, or 3ms"),
@@ -385,7 +409,7 @@ def test_a_slip_is_told_before_anything_is_done(args, told, capsys, monkeypatch,
     assert list(tmp_path.iterdir()) == []
 
 
-REQUIRED = {"uplink": {"--down", "--up"}, "calibrate": {"--group", "--loss"}}
+REQUIRED = {"uplink": {"--down", "--up"}, "office": {"--rate", "--people"}, "calibrate": {"--group", "--loss"}}
 
 
 @pytest.mark.parametrize("verb", GROUP.list_commands(CONTEXT))

@@ -46,6 +46,7 @@ def test_the_tab_key_offers_verbs():
         (["run", "arm-pfc/exp1", "--set", "topology.bottleneck.ra"], "topology.bottleneck.rate="),
         (["run", "arm-pfc/exp1", "--engine", "fluid:h"], "fluid:hollot"),
         (["uplink", "--weigh", "pa"], "pages="),
+        (["office", "--weigh", "vi"], "video="),
         (["datacenter", "--weigh", "b"], "bulk="),
         (["cell", "--senders", "cubic,bb"], "cubic,bbr"),
         (["list", "tr"], "transports"),

@@ -10,6 +10,7 @@ import pytest
 
 import aqumen
 from aqumen.cli import main
+from aqumen.cli.examples import EXAMPLES
 from aqumen.cli.options import spec_list
 from aqumen.cli.verbs import VERBS, app
 from aqumen.engines.external.crosscheck import select
@@ -32,7 +33,10 @@ def commands(page):
                 yield line.partition("#")[0].strip()
 
 
-EVERY = [(str(page.relative_to(ROOT)), line) for page in PAGES if page.is_file() for line in commands(page)]
+EVERY = [
+    *((str(page.relative_to(ROOT)), line) for page in PAGES if page.is_file() for line in commands(page)),
+    *((f"aqumen {verb} --help", line) for verb, lines in EXAMPLES.items() for line in lines),
+]
 
 
 def words_of(line):
@@ -75,6 +79,7 @@ def test_a_command_is_one_that_there_is(page, line, monkeypatch):
 # What shortens a command that is run here, by how it begins: the first that fits.
 SHORTER = (
     ("aqumen uplink", ["--seeds", "1", "--duration", "15s", "--senders", "cubic", "--aqm", "fq-codel-linux"]),
+    ("aqumen office", ["--seeds", "1", "--duration", "4s", "--senders", "cubic", "--aqm", "fq-codel-linux"]),
     ("aqumen cell", ["--seeds", "1", "--duration", "15s", "--senders", "cubic", "--aqm", "fq-codel-linux"]),
     ("aqumen datacenter", ["--seeds", "1", "--duration", "20ms"]),
     ("aqumen run self-tuning", ["--until", "1s"]),
@@ -231,10 +236,12 @@ def test_the_operators_page_does_what_it_says(tmp_path, monkeypatch, capsys):
     quick = ["--seeds", "1", "--duration", "15s"]
 
     def shorten(line):
+        if "office" in line:
+            return [*quick[:2], "--duration", "4s", "--senders", "cubic"]
         return [*quick[:2], "--duration", "20ms"] if "datacenter" in line else [*quick, "--senders", "cubic"]
 
     outputs = run_page("everyday.md", tmp_path, monkeypatch, capsys, shorten)
-    assert len(outputs) == 4
+    assert len(outputs) == 5
     assert all("Ranked by a score" in output for output in outputs)
     assert (tmp_path / "home" / "report.html").is_file()
 

@@ -15,8 +15,8 @@ from aqumen.cli import main
 from aqumen.errors import ScenarioError
 from aqumen.experience import ExperienceMetric, scores
 from aqumen.shaping import LINES, shaper
-from aqumen.situations import Study, cell, datacenter, uplink
-from aqumen.situations import study as situations
+from aqumen.situations import Study, cell, datacenter, office, study, uplink
+from aqumen.situations.numbers import read_time
 from aqumen.view import columns, tables
 
 
@@ -108,6 +108,37 @@ def test_a_household_knows_the_rates_to_set():
     assert "500 ms, at least 64 kB" in " ".join(plain.assumed)
 
 
+def test_the_traffic_of_an_office_grows_with_its_people():
+    data = text(office("1Gbit", 40))
+    flows, links = by_name(data["flows"]), by_name(data["topology"]["links"])
+    # Of 40: half read, a tenth phone, a fifth meet, a twentieth back up and download.
+    expected = {"web": 20, "call-up": 4, "call-down": 4, "meeting-up": 8, "meeting-down": 8, "backup": 2, "files": 2}
+    assert {name: flow["count"] for name, flow in flows.items()} == expected
+    assert {name: plain(link["rate"]) for name, link in links.items()} == {
+        **{"up": 950e6, "down": 900e6},
+        **{"line-up": 1e9, "line-down": 1e9},
+    }
+    # 100 ms of 1 Gbit/s.
+    assert plain(links["line-up"]["buffer"]) == 12.5e6
+    small = office("50Mbit", 1, up="10Mbit", rtt="50ms", target="30pkt")
+    flows, links = by_name(text(small)["flows"]), by_name(text(small)["topology"]["links"])
+    assert {flow.get("count", 1) for flow in flows.values()} == {1}
+    assert {flow["rtt"] for flow in flows.values()} == {"50ms"}
+    assert small.rates == {"up": 9.5e6, "down": 45e6}
+    assert {links[way]["target"] for way in ("up", "down")} == {"30pkt"}
+    assert {metric.key for metric in small.metrics if metric.weight} == {
+        *("calls", "meetings", "video", "pages", "backup"),
+    }
+
+
+def test_a_target_is_packets_or_their_time_at_the_shaper():
+    # 10 ms of 1.9 and 18 Mbit/s, in packets of 1500 bytes.
+    _, links, _ = household("20Mbit", "2Mbit", target="10ms")
+    assert [float(links[way]["target"].removesuffix("pkt")) for way in ("up", "down")] == [2, 15]
+    _, links, _ = household("20Mbit", "2Mbit", target="40pkt")
+    assert [links[way]["target"] for way in ("up", "down")] == ["40pkt", "40pkt"]
+
+
 @pytest.mark.parametrize(
     ("more", "told"),
     [
@@ -152,7 +183,7 @@ def test_the_least_that_is_accepted_is_accepted():
     [("1ns", 1e-9), ("5us", 5e-6), ("40ms", 0.04), ("1.5s", 1.5), (".5s", 0.5), ("2min", 120), ("3 h", 10800)],
 )
 def test_times_have_units(said, seconds):
-    assert situations._time("x", said, 0) == pytest.approx(seconds)
+    assert read_time("x", said, 0) == pytest.approx(seconds)
 
 
 # Rate and round trip; how long, after which beginning; half a round trip but 12 packets' time, ten round trips.
@@ -362,7 +393,7 @@ def made_up(monkeypatch):
                 results.append(Run(groups, spec, seed))
             return SimpleNamespace(results=results)
 
-    monkeypatch.setattr(situations, "Gathering", Gathering)
+    monkeypatch.setattr(study, "Gathering", Gathering)
     monkeypatch.setenv("COLUMNS", "120")
 
 

@@ -95,7 +95,7 @@ def answer(cli, tmp_path):
 
 def test_each_packet_of_a_burst_waits_for_those_ahead_of_it(answer, tmp_path):
     # 8 Mbit/s: 1000 bytes take 1 ms. A burst of four waits 0, 1, 2, 3 ms; at 10 ms the link is idle.
-    out = tmp_path / "out.pcapng"
+    out = tmp_path / "out"
     burst = [(0, 1000, ipv4(1, NOT_ECT))] * 4 + [(10_000_000, 1000, ipv4(1, NOT_ECT))]
     data = answer(burst, "--rate", "8Mbit", "--aqm", "droptail", "--delay", "20ms", "--out", out)
     assert data["total"]["sojourn_mean_s"] == pytest.approx(0.0012)
@@ -109,31 +109,31 @@ def test_each_packet_of_a_burst_waits_for_those_ahead_of_it(answer, tmp_path):
     }
     # They leave at the ends of their transmissions, and the link takes 20 ms.
     ends_ms = [1, 2, 3, 4, 11]
-    written = read_pcapng(out)
+    written = read_pcapng(next(out.iterdir()))
     assert [at_ns - EPOCH_NS for at_ns, _, _ in written] == [(ms + 20) * 1_000_000 for ms in ends_ms]
     assert {(original, data) for _, original, data in written} == {(1000, ipv4(1, NOT_ECT))}
 
 
 def test_a_full_buffer_overflows_and_drops_are_left_out_of_what_is_written(answer, tmp_path):
     # One on the link, two waiting; the fourth and fifth find no room. At 1 ms a transmission has ended: there is room.
-    out = tmp_path / "out.pcapng"
+    out = tmp_path / "out"
     offered = [(0, 1000, ipv4(host, NOT_ECT)) for host in range(1, 6)] + [(1_000_000, 1000, ipv4(6, NOT_ECT))]
     data = answer(offered, "--rate", "8Mbit", "--aqm", "droptail", "--buffer", "2pkt", "--out", out)
     total = data["total"]
     assert (total["arrivals_pkts"], total["departures_pkts"], total["overflow_dropped_pkts"]) == (6, 4, 2)
     lost = {flow["flow"] for flow in data["flows"] if flow["overflow_dropped_pkts"]}
     assert lost == {"udp 10.0.0.4:5001 > 10.0.0.99:53", "udp 10.0.0.5:5001 > 10.0.0.99:53"}
-    assert [data[15] for _, _, data in read_pcapng(out)] == [1, 2, 3, 6]
+    assert [data[15] for _, _, data in read_pcapng(next(out.iterdir()))] == [1, 2, 3, 6]
 
 
 def test_marks_are_in_the_header_with_a_right_checksum(answer, tmp_path):
     # RED's curve from 1 to 2 packets on a queue that stands at 40: every ECT packet behind the first few is marked.
-    out = tmp_path / "out.pcapng"
+    out = tmp_path / "out"
     make = {0: lambda i: ipv4(i % 7, ECT0, dscp=46), 1: lambda i: ipv6(ECT1), 2: lambda i: ipv4(9, NOT_ECT)}
     offered = [(i * 900_000, 1000, make[i % 3](i)) for i in range(3000)]
     data = answer(offered, "--rate", "8Mbit", "--aqm", "codel:ecn=true", "--buffer", "5000pkt", "--out", out)
     total = data["total"]
-    written = read_pcapng(out)
+    written = read_pcapng(next(out.iterdir()))
     assert len(written) == total["departures_pkts"]
     marked4 = [each for _, _, each in written if each[0] >> 4 == 4 and each[1] & 3 == CE]
     marked6 = [each for _, _, each in written if each[0] >> 4 == 6 and each[1] >> 4 & 3 == CE]
@@ -196,11 +196,11 @@ def test_the_example_is_what_its_script_makes(tmp_path):
 
 
 def test_several_aqms_write_a_file_each(cli, tmp_path):
-    out = tmp_path / "left.pcapng"
+    out = tmp_path / "left"
     code, _, err = cli(HOME, "--rate", "2Mbit", "--aqm", "droptail", "--aqm", "codel:target=9ms", "--out", out)
     assert code == 0
-    names = ["left-codel-target=9ms.pcapng", "left-droptail.pcapng"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    names = ["codel-target=9ms.pcapng", "droptail.pcapng"]
+    assert sorted(path.name for path in out.iterdir()) == names
     assert err.count("wrote") == 2
 
 
@@ -255,8 +255,8 @@ def test_the_python_interface():
         ((HOME, "--aqm", "codel", "--rate", "1Mbit", "--interface", "3"), "no packets of interface 3 to replay"),
         ((HOME, "--aqm", "codle", "--rate", "1Mbit"), 'aqm = "codle": no AQM "codle"; did you mean codel?'),
         ((HOME, "--aqm", "codel:target=0ms", "--rate", "1Mbit"), "target"),
-        ((HOME, "--aqm", "codel", "--rate", "1Mbit", "--out", "no/such/out.pcapng"), "no/such does not exist"),
-        ((HOME, "--aqm", "codel", "--rate", "1Mbit", "--out", HOME), "it is the capture that is replayed"),
+        ((HOME, "--aqm", "codel", "--rate", "1Mbit", "--out", "out.pcapng"), "must be a folder"),
+        ((HOME, "--aqm", "codel", "--rate", "1Mbit", "--out", HOME), "must be a folder"),
     ],
 )
 def test_bad_arguments_are_one_line_and_exit_code_2(cli, monkeypatch, tmp_path, args, message):
@@ -281,7 +281,7 @@ def test_bad_arguments_are_one_line_and_exit_code_2(cli, monkeypatch, tmp_path, 
 def test_a_bad_capture_is_one_line_and_leaves_nothing_behind(cli, tmp_path, damage, message):
     file = tmp_path / "bad.pcap"
     file.write_bytes(damage(pcap([(i, 100, ipv4(1, NOT_ECT)) for i in range(3)])))
-    code, out, err = cli(file, "--rate", "1Mbit", "--aqm", "droptail", "--out", tmp_path / "out.pcapng")
+    code, out, err = cli(file, "--rate", "1Mbit", "--aqm", "droptail", "--out", tmp_path / "out")
     assert (code, out) == (2, "")
     assert len(err.splitlines()) == 1
     assert message in err
@@ -341,7 +341,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
     file.write_bytes(pcap([(i * 3600 * 10**9, 100, ipv4(1, NOT_ECT)) for i in range(20_000)]))
     foreground = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     command = [sys.executable, "-c", f"{foreground}; import sys; from aqumen.cli import main; sys.exit(main())"]
-    options = ["--rate", "1Mbit", "--aqm", "droptail", "--aqm", "pie", "--out", tmp_path / "out.pcapng", "--json"]
+    options = ["--rate", "1Mbit", "--aqm", "droptail", "--aqm", "pie", "--out", tmp_path / "out", "--json"]
     process = subprocess.Popen(
         [*command, "replay", file, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
     )
@@ -352,11 +352,11 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
     finally:
         process.kill()
         process.communicate()
-    assert said.endswith(b"out-droptail.pcapng\n"), said
+    assert said.endswith(b"droptail.pcapng\n"), said
     assert (process.returncode, b"Traceback" in err) == (130, False), err
     assert b"stopped: 1 of 2 AQMs are finished" in err
     assert [each["spec"] for each in json.loads(out)["aqms"]] == ["droptail"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out-droptail.pcapng", "pauses.pcap"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "pauses.pcap"]
 
 
 def may_capture() -> str | None:
@@ -398,7 +398,7 @@ def test_a_real_capture_of_the_loopback(cli, tmp_path):
     finally:
         tshark.kill()
         tshark.communicate()
-    out = tmp_path / "out.pcapng"
+    out = tmp_path / "out"
     code, printed, err = cli(
         file, "--load", "1.5", "--buffer", "2000pkt", "--aqm", "codel:ecn=true,interval=20ms", "--out", out, "--json"
     )
@@ -411,7 +411,7 @@ def test_a_real_capture_of_the_loopback(cli, tmp_path):
     assert [row["name"] for row in data["aqms"][0]["services"]] == ["udp/ephemeral"]
     assert [row["name"] for row in data["aqms"][0]["traffic_classes"]] == ["EF ECT(0)"]
     fields = ["-e", "ip.dsfield.ecn", "-e", "ip.checksum.status"]
-    command = ["tshark", "-r", out, "-o", "ip.check_checksum:TRUE", "-T", "fields", *fields]
+    command = ["tshark", "-r", next(out.iterdir()), "-o", "ip.check_checksum:TRUE", "-T", "fields", *fields]
     rows = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")[:-1]
     assert len(rows) == total["departures_pkts"]
     assert sum(row == "3\t1" for row in rows) == total["marked_pkts"] > 0

@@ -28,7 +28,7 @@ def test_the_page_of_a_comparison_is_the_same_page(tmp_path, capsys, monkeypatch
     monkeypatch.setattr(aqumen.engines, "run_many", lambda *_: pytest.fail("something ran"))
     assert main(["report", str(tmp_path / "moved")]) == 0
     assert (tmp_path / "moved" / "report.html").read_bytes() == before
-    assert main(["report", str(tmp_path / "moved"), "--out", str(tmp_path / "other.html")]) == 0
+    assert main(["report", str(tmp_path / "moved"), "--page", str(tmp_path / "other.html")]) == 0
     assert (tmp_path / "other.html").read_bytes() == before
     capsys.readouterr()
 

@@ -1,6 +1,7 @@
 """The scripts that set a discipline up, run in a network namespace: twice, with another rate, and undone."""
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -138,7 +139,15 @@ def test_a_line_break_in_a_title_is_no_command(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["eth0; rm -rf /", "", "a" * 16, "eth0\n", "$(id)", "../x", "wan lan"])
-@pytest.mark.parametrize("verb", [["uplink", "--down", "20Mbit", "--up", "2Mbit"], ["datacenter"], ["cell"]])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ["uplink", "--down", "20Mbit", "--up", "2Mbit"],
+        ["office", "--rate", "9Mbit", "--people", "5"],
+        ["datacenter"],
+        ["cell"],
+    ],
+)
 def test_no_other_words_than_a_name_are_printed_for_root(capsys, verb, name):
     assert main([*verb, "--device", name]) == 2
     told = capsys.readouterr()
@@ -155,3 +164,62 @@ def test_what_is_written_may_be_executed(tmp_path):
     assert script.stat().st_mode & 0o777 == 0o755
     assert 'device="${DEVICE:-ppp0.7@wan}"' in script.read_text()
     assert "fq_codel target 6ms" in script.read_text()
+
+
+# What the scripts print for systemd and OpenWrt.
+
+
+def printed(folder, aqm, line, argument):
+    script = folder / "aqm.sh"
+    script.write_text(shaper(aqm, LINES[line], 1e6, 10e6, "wan").script("A line of 100 % use"))
+    script.chmod(0o755)
+    ran = subprocess.run([script, argument], capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    return ran.stdout
+
+
+def test_the_service_of_a_script_is_one_that_systemd_reads(tmp_path):
+    text = printed(tmp_path, "fq-codel-linux", "measured", "systemd")
+    unit = tmp_path / "aqumen-shaper.service"
+    unit.write_text(text)
+    assert f"ExecStart={tmp_path / 'aqm.sh'} start\n" in text
+    assert "Environment=DEVICE=wan\n" in text
+    if shutil.which("systemd-analyze"):
+        ran = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, timeout=60)
+        assert "aqumen-shaper" not in ran.stderr, ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("aqm", "line", "expected"),
+    [
+        (
+            "fq-codel-linux:target=23ms,quantum=300B",
+            "ethernet",
+            {
+                **{"download": "10000", "upload": "1000", "qdisc": "fq_codel", "script": "simplest.qos"},
+                **{"eqdisc_opts": "target 23ms quantum 300", "egress_ecn": "ECN", "interface": "wan"},
+                # 38 bytes of a frame without the 14 that the kernel counts.
+                **{"linklayer": "ethernet", "overhead": "24", "tcMPU": "84"},
+            },
+        ),
+        # 64 of 65 bytes carry data.
+        ("codel-linux", "vdsl", {"download": "9846", "upload": "985", "egress_ecn": "NOECN", "overhead": "16"}),
+        (
+            "cake-linux",
+            "docsis",
+            {"qdisc": "cake", "script": "piece_of_cake.qos", "overhead": "18", "eqdisc_opts": "nat"},
+        ),
+        ("cake-linux", "vdsl", {"upload": "1000", "linklayer": "none", "eqdisc_opts": "nat pppoe-ptm"}),
+        ("pie-linux", "adsl", {"linklayer": "atm", "overhead": "26"}),
+        ("sfq-linux", "measured", {"linklayer": "none", "qdisc": "sfq"}),
+    ],
+)
+def test_a_script_prints_the_section_of_openwrt(tmp_path, aqm, line, expected):
+    first, *options = printed(tmp_path, aqm, line, "openwrt").splitlines()
+    assert first == "config queue 'aqumen'"
+    found = dict(re.fullmatch(r"\toption (\w+) '(.*)'", option).groups() for option in options)
+    assert found.items() >= expected.items()
+
+
+def test_a_port_without_a_shaper_has_nothing_for_openwrt():
+    assert "config queue" not in host("codel-linux", "eth0").script("A port")

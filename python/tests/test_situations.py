@@ -308,7 +308,7 @@ def test_weights_are_said(capsys):
         (["--down", "20Mbit", "--up", "2Mbits"], '--up 2Mbits: unknown unit "Mbits"'),
         (["--down", "20Mbit", "--up", "1kbit"], "--up 1kbit: must be at least 64kbit"),
         (["--down", "20Mbit", "--up", "2Mbit", "--rtt", "40"], "--rtt 40: "),
-        (["--down", "20Mbit", "--up", "2Mbit", "--target", "5pkt"], "--target 5pkt: "),
+        (["--down", "20Mbit", "--up", "2Mbit", "--target", "5kB"], "--target 5kB: "),
         (["--down", "20Mbit", "--up", "2Mbit", "--bloat", "half"], "--bloat half: must be a time"),
         (["--down", "20Mbit", "--up", "2Mbit", "--headroom", "a"], "--headroom a: must be percentages, such as 5,10"),
         (["--down", "20Mbit", "--up", "2Mbit", "--headroom", "95"], "--headroom 95: must be at least 0"),
@@ -408,6 +408,21 @@ def test_a_capture_is_offered_at_the_rate_for_what_is_sent(capsys):
     assert "The capture replayed into each AQM" in out
     rows = [line for line in out.split("The capture replayed")[1].splitlines() if "codel-linux" in line]
     assert len(rows) == 2
+
+
+def test_an_office_is_told_what_to_do(capsys, tmp_path):
+    args = ["--rate", "20Mbit", "--people", "10", "--seeds", "2", "--senders", "cubic", "--duration", "10s"]
+    out = run(capsys, "office", *args, "--aqm", "fq-codel-linux", "--out", tmp_path / "o")
+    assert out.splitlines()[0] == "Use fq_codel, shaped to 19 Mbit/s up and 18 Mbit/s down."
+    assert "An office of 10 people behind a line of 20Mbit" in out
+    assert "1 calls; 2 video meetings" in " ".join(out.split())
+    answer = json.loads((tmp_path / "o" / "answer.json").read_text())
+    felt = {each["aqm"]: each["felt"] for each in answer["order"]}
+    assert set(felt["fq-codel-linux"]) == {"calls", "meetings", "video", "pages", "backup", "files"}
+    # The buffers of the line hold 100 ms each way.
+    assert felt["fq-codel-linux"]["meetings"]["mean"] < felt[AS_IT_IS]["meetings"]["mean"] < 2 * 100 + 20 + 10
+    assert 0.15 <= felt["fq-codel-linux"]["video"]["mean"] <= 2.51
+    assert (tmp_path / "o" / "fq-codel-linux.sh").is_file()
 
 
 def test_a_study_stops_where_it_is_told(tmp_path):

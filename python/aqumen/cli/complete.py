@@ -86,8 +86,8 @@ def figures(context: click.Context, _parameter: click.Parameter, incomplete: str
     """
     from aqumen.situations import FIGURES, WORDS
 
-    others = {key for figures in FIGURES.values() for key in figures}
-    keys = FIGURES.get(context.info_name or "") or [key for key in WORDS if key not in others]
+    household = ("calls", "pages", "game", "upload", "film", "update")
+    keys = FIGURES.get(context.info_name or "", household)
     return [CompletionItem(f"{key}=", help=WORDS[key]) for key in keys if key.startswith(incomplete)]
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from aqumen.cli.options import custom_classes, custom_option, named_too
+from aqumen.cli.options import TARGET, custom_classes, custom_option, named_too
 from aqumen.errors import ScenarioError, listed
 from aqumen.theory import Design
 from aqumen.theory import design as design_for
@@ -24,7 +24,9 @@ _OPTIONS = (
     click.option("--capacity", metavar="RATE", help="Capacity: 30Mbit."),
     click.option("--flows", type=float, metavar="N", help="Long-lived flows."),
     click.option("--rtt", metavar="TIME", help="Base RTT, without queueing."),
-    click.option("--target", metavar="LENGTH", help="Target queue: 100pkt, or the time that it takes: 20ms."),
+    click.option(
+        "--target", type=TARGET, metavar="LENGTH", help="Target queue: packets (100pkt), or its delay (20ms)."
+    ),
     click.option("--packet", default="1000B", show_default=True, metavar="BYTES", help="Packet size on the wire."),
     click.option(
         "--sender",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aqumen import _core
 from aqumen.cli import complete
 from aqumen.errors import ScenarioError
 from aqumen.scenario import Scenario
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
     from aqumen.custom import CustomClass
 
 __all__ = [
+    "OUT",
     "PATH",
+    "TARGET",
     "aqms_option",
     "custom_classes",
     "custom_option",
@@ -48,6 +52,39 @@ __all__ = [
 ]
 
 PATH = click.Path(path_type=Path)
+
+
+class _Folder(click.Path):
+    """A folder to write into: created if missing; a file is an error."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if path.is_file() or path.suffix in _FILES:
+            raise ScenarioError(f"--out {value}: must be a folder; the command names the files in it")
+        return path
+
+
+_FILES = {".csv", ".html", ".json", ".md", ".npz", ".parquet", ".pcap", ".pcapng", ".svg", ".tex", ".toml"}
+"""Suffixes of files that older versions took for `--out`."""
+
+
+class _Target(click.ParamType[str]):
+    """A target queue: packets, or the delay at the link's rate; both with a unit. The text is kept."""
+
+    name = "length"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        kind = "packets" if value.endswith("pkt") else "time"
+        try:
+            if _core.quantity(kind, value) > 0 and value.endswith(("pkt", "s")):
+                return value
+        except _core.ScenarioError:
+            pass
+        raise ScenarioError(f"--target {value}: must be packets or a time, above 0 and with a unit: 50pkt or 20ms")
+
+
+OUT = _Folder(path_type=Path)
+TARGET = _Target()
 
 scenario_argument = click.argument("scenario", type=PATH, shell_complete=complete.scenarios)
 engine_option = click.option(
@@ -139,10 +176,13 @@ until_option = click.option(
     "--until", metavar="TIME", help="Stop at this simulated time; later events, windows and flows are left out."
 )
 target_option = click.option(
-    "--target", metavar="LENGTH", help='Target queue of the AQMs and of the ranking: "50pkt", or its delay: "20ms".'
+    "--target",
+    type=TARGET,
+    metavar="LENGTH",
+    help="Target queue of the AQMs and of the ranking: packets (50pkt), or its delay (20ms).",
 )
 wide_option = click.option("--wide", is_flag=True, help="Print every column, even beyond the terminal's width.")
-out_option = click.option("--out", type=PATH, metavar="DIR", help="Output folder.")
+out_option = click.option("--out", type=OUT, metavar="DIR", help="Output folder.")
 force_option = click.option("--force", is_flag=True, help="Run even if it is estimated to take hours.")
 theory_option = click.option(
     "--theory", is_flag=True, help="Also predict stability margins and oscillations (may take seconds)."

@@ -11,7 +11,9 @@ import click
 from aqumen._files import json_text
 from aqumen.cli import talk
 from aqumen.cli.options import (
+    OUT,
     PATH,
+    TARGET,
     aqms_option,
     custom_classes,
     custom_option,
@@ -46,7 +48,9 @@ SCHEMA = 1
     metavar="TIME",
     help="Propagation delay to add to departure times in --out.",
 )
-@click.option("--target", metavar="N", help='Target of the AQMs: "50pkt" or "5ms".')
+@click.option(
+    "--target", type=TARGET, metavar="LENGTH", help="Target queue of the AQMs: packets (50pkt), or its delay (20ms)."
+)
 @click.option(
     "--flows", type=float, default=50, show_default=True, metavar="N", help="Number of flows for self-designing AQMs."
 )
@@ -74,7 +78,7 @@ SCHEMA = 1
 @click.option("--top", type=int, default=10, show_default=True, metavar="N", help="Number of flows to report.")
 @click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="Seed of the AQM's random numbers.")
 @wide_option
-@click.option("--out", type=PATH, metavar="FILE", help="Write the departing packets as pcapng.")
+@click.option("--out", type=OUT, metavar="DIR", help="Folder for the departing packets: a file AQM.pcapng each.")
 @json_option
 def replay(
     capture: Path,
@@ -135,6 +139,8 @@ def replay(
             for spec in specs:
                 if (warning := offered.check(spec)) is not None:
                     talk.say(f"{spec}: {warning}")
+            if out is not None:
+                out.mkdir(parents=True, exist_ok=True)
             for spec, file in zip(specs, outs, strict=True):
                 bar.reset(task, description=spec)
                 finished.append(offered.run(spec, file, advance))
@@ -154,18 +160,13 @@ def replay(
 
 
 def _outs(out: Path | None, specs: list[str]) -> list[Path | None]:
-    """Output file of each AQM: FILE for a single AQM, else FILE with the SPEC in its name."""
+    """Return the output file of each AQM, named by its SPEC."""
     if out is None:
         return [None] * len(specs)
-    if not out.parent.is_dir():
-        raise OutputError(f"cannot write {out}: the folder {out.parent} does not exist")
-    if len(specs) == 1:
-        return [out]
-    words = [re.sub(r"[^A-Za-z0-9_.=-]+", "-", spec) for spec in specs]
-    named = [out.with_name(f"{out.stem}-{word}{out.suffix}") for word in words]
-    if len(set(named)) < len(named):
-        raise OutputError(f"cannot write {out}: two AQMs would share a file; replay them one at a time")
-    return list(named)
+    files: list[Path | None] = [out / (re.sub(r"[^A-Za-z0-9_.=-]+", "-", spec) + ".pcapng") for spec in specs]
+    if len(set(files)) < len(files):
+        raise OutputError(f"cannot write into {out}: two AQMs would share a file; replay them one at a time")
+    return files
 
 
 def combined(capture: Path, finished: list[Replay]) -> dict[str, Any]:

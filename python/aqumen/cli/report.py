@@ -18,16 +18,16 @@ __all__ = ["report"]
 
 @click.command()
 @click.argument("folder", type=PATH, metavar="DIR")
-@click.option("--out", type=PATH, metavar="FILE", help="Page to write; default: DIR/report.html.")
+@click.option("--page", "file", type=PATH, metavar="FILE", help="Page to write; default: DIR/report.html.")
 @theory_option
-def report(folder: Path, out: Path | None, theory: bool) -> int:
+def report(folder: Path, file: Path | None, theory: bool) -> int:
     """Make the page of kept runs again, from the folder of a study or of --out.
 
     DIR is the folder of run, compare, reproduce or a study. Nothing is run; runs that the folder lacks are named.
     """
     if not folder.is_dir():
         raise OutputError(f"{folder}: no such folder; name one that a command wrote with --out")
-    target = out or folder / "report.html"
+    target = file or folder / "report.html"
     page = read_page(folder)
     if page is None:
         inside = sorted(path.parent.name for path in folder.glob(f"*/{PAGE}"))

@@ -17,7 +17,7 @@ from aqumen._files import laid_out, write_text
 from aqumen._kept import write_page
 from aqumen._records import Records
 from aqumen.cli import talk
-from aqumen.cli.options import figures_option, format_option, json_option, out_option, series_option, spec_list
+from aqumen.cli.options import TARGET, figures_option, format_option, json_option, out_option, series_option, spec_list
 from aqumen.comparison import seed_list
 from aqumen.errors import OutputError, ScenarioError
 from aqumen.papers.figures import write_paper_figures
@@ -53,7 +53,12 @@ CLAIM_KEYS = (
     metavar="SPEC",
     help="With rfc7928 or ranking: an AQM to evaluate; may be repeated.",
 )
-@click.option("--target", metavar="TIME", help="With rfc7928: also run each AQM at this target delay.")
+@click.option(
+    "--target",
+    type=TARGET,
+    metavar="LENGTH",
+    help="With rfc7928: also run each AQM with this target: packets (50pkt), or a delay (20ms).",
+)
 @click.option("--quick", is_flag=True, help="Use three seeds, leave out slow experiments; verdicts are provisional.")
 @click.option(
     "--seeds", type=int, metavar="N", help="Number of seeds; default: as recorded (10 without a record), 3 if quick."
@@ -99,7 +104,9 @@ def reproduce(
             raise OutputError("--figures applies to papers only; the report of rfc7928 contains its figures")
         specs = spec_list(aqm) or ["codel", "pie"]
         if target is not None:
-            also = (at_target(spec, target) for spec in specs)
+            also = [at_target(spec, target) for spec in specs]
+            for spec in (spec for spec, other in zip(specs, also, strict=True) if other is None):
+                talk.say(f"{spec}: has no target in this unit to change; it runs as it is")
             specs = list(dict.fromkeys([*specs, *(spec for spec in also if spec is not None)]))
         return _evaluate(specs, quick, seeds, out, form, as_json)
     if target is not None:

@@ -1,4 +1,4 @@
-"""`aqumen uplink`, `datacenter` and `cell`: an AQM for an everyday network, ranked by user experience."""
+"""`aqumen uplink`, `office`, `datacenter` and `cell`: an AQM for an everyday network, ranked by user experience."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 from aqumen._files import laid_out, write_text
 from aqumen.cli import complete, talk
 from aqumen.cli.interrupt import first_interrupt
-from aqumen.cli.options import PATH, json_option, out_option, spec_list, wide_option
+from aqumen.cli.options import PATH, TARGET, json_option, out_option, spec_list, wide_option
 from aqumen.errors import ScenarioError
 from aqumen.experience import ALIKE, AqmScore
 from aqumen.replay import Capture
@@ -19,19 +19,20 @@ from aqumen.shaping import KERNEL, LINES, Setup, host, interface, kernel_options
 from aqumen.situations import AS_IT_IS, WORDS, Answer, Situation, Study
 from aqumen.situations import cell as cell_of
 from aqumen.situations import datacenter as datacenter_of
+from aqumen.situations import office as office_of
 from aqumen.situations import uplink as uplink_of
 from aqumen.view import tables
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["cell", "datacenter", "uplink"]
+__all__ = ["cell", "datacenter", "office", "uplink"]
 
 SCHEMA = 1
 
 
 def _shared(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options that the three commands share."""
+    """Add the options that the four commands share."""
     for option in reversed(
         (
             click.option(
@@ -76,32 +77,89 @@ def _shared(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
+def _access_line(rtt: str, bloat: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Add the options of an access line with shapers.
+
+    Args:
+        rtt: Default of `--rtt`.
+        bloat: Description of the default of `--bloat`.
+    """
+
+    def add(command: Callable[..., int]) -> Callable[..., int]:
+        for option in reversed(
+            (
+                click.option(
+                    "--rtt", default=rtt, show_default=True, metavar="TIME", help="Round-trip time without queues."
+                ),
+                click.option(
+                    "--line",
+                    default="measured",
+                    show_default=True,
+                    type=click.Choice(list(LINES)),
+                    help="Framing of the line.",
+                ),
+                click.option(
+                    "--bloat",
+                    metavar="TIME",
+                    help=f"Extra ping delay under load today; default: {bloat}, and at least 64 kB.",
+                ),
+                click.option(
+                    "--headroom",
+                    default="5,10",
+                    show_default=True,
+                    metavar="UP,DOWN",
+                    help="Shaper rates below the line rate, in %.",
+                ),
+                click.option(
+                    "--duration", metavar="TIME", help="Duration of each run; default: longer for slower lines."
+                ),
+                click.option(
+                    "--target",
+                    type=TARGET,
+                    default="15ms",
+                    show_default=True,
+                    metavar="LENGTH",
+                    help="Target queue of AQMs without a default (pi, red): packets (20pkt), or its delay (15ms).",
+                ),
+                click.option(
+                    "--capture",
+                    type=PATH,
+                    metavar="FILE",
+                    help="Also replay these outgoing packets (tcpdump -Q out) into each AQM.",
+                ),
+            )
+        ):
+            command = option(command)
+        return command
+
+    return add
+
+
+def _headroom(text: str) -> tuple[float, float]:
+    """Parse `--headroom`: percentages up and down."""
+    parts = text.split(",")
+    try:
+        percentages = (float(parts[0]), float(parts[-1]))
+    except ValueError:
+        raise ScenarioError(f"--headroom {text}: must be percentages, such as 5,10") from None
+    if len(parts) > 2:
+        raise ScenarioError(f"--headroom {text}: must be one percentage, or two for up,down")
+    return percentages
+
+
+def _shaped(situation: Situation, line: str, device: str, **shared: Any) -> int:
+    """Run the study of an access line, with shapers in the commands."""
+
+    def setup(spec: str) -> Setup:
+        return shaper(spec, LINES[line], situation.rates["up"], situation.rates["down"], device)
+
+    return _run_study(situation, setup, **shared)
+
+
 @click.command()
 @click.option("--down", required=True, metavar="RATE", help='Downstream rate: "20Mbit".')
 @click.option("--up", required=True, metavar="RATE", help='Upstream rate: "2Mbit".')
-@click.option("--rtt", default="40ms", show_default=True, metavar="TIME", help="Round-trip time without queues.")
-@click.option(
-    "--line", default="measured", show_default=True, type=click.Choice(list(LINES)), help="Framing of the line."
-)
-@click.option(
-    "--bloat",
-    metavar="TIME",
-    help="Extra ping delay under load today; default: 500 ms, and at least 64 kB.",
-)
-@click.option(
-    "--headroom", default="5,10", show_default=True, metavar="UP,DOWN", help="Shaper rates below the line rate, in %."
-)
-@click.option("--duration", metavar="TIME", help="Duration of each run; default: 15 to 600 s, longer for slower lines.")
-@click.option(
-    "--target",
-    default="15ms",
-    show_default=True,
-    metavar="TIME",
-    help="Design delay of AQMs without a default target: pi, red, stpi.",
-)
-@click.option(
-    "--capture", type=PATH, metavar="FILE", help="Also replay these outgoing packets (tcpdump -Q out) into each AQM."
-)
+@_access_line("40ms", "500 ms")
 @_shared
 def uplink(
     down: str,
@@ -112,27 +170,53 @@ def uplink(
     headroom: str,
     duration: str | None,
     target: str,
-    capture: Path | None,
-    device: str,
     **shared: Any,
 ) -> int:
     """Choose an AQM for a household's access line: ranking by user experience, and the `tc` commands.
 
     Simulates calls, web pages, games and an upload at once, with each AQM of the Linux kernel and without an AQM.
     """
-    parts = headroom.split(",")
-    try:
-        slower = (float(parts[0]), float(parts[-1]))
-    except ValueError:
-        raise ScenarioError(f"--headroom {headroom}: must be percentages, such as 5,10") from None
-    if len(parts) > 2:
-        raise ScenarioError(f"--headroom {headroom}: must be one percentage, or two for up,down")
-    situation = uplink_of(down, up, rtt=rtt, line=line, bloat=bloat, headroom=slower, duration=duration, target=target)
+    situation = uplink_of(
+        down, up, rtt=rtt, line=line, bloat=bloat, headroom=_headroom(headroom), duration=duration, target=target
+    )
+    return _shaped(situation, line, **shared)
 
-    def setup(spec: str) -> Setup:
-        return shaper(spec, LINES[line], situation.rates["up"], situation.rates["down"], device)
 
-    return _run_study(situation, setup, capture=capture, **shared)
+@click.command()
+@click.option("--rate", required=True, metavar="RATE", help='Rate of the line: "1Gbit".')
+@click.option("--people", type=int, required=True, metavar="N", help="People in the office.")
+@click.option("--up", metavar="RATE", help="Upstream rate, if it differs.")
+@_access_line("20ms", "100 ms")
+@_shared
+def office(
+    rate: str,
+    people: int,
+    up: str | None,
+    rtt: str,
+    line: str,
+    bloat: str | None,
+    headroom: str,
+    duration: str | None,
+    target: str,
+    **shared: Any,
+) -> int:
+    """Choose an AQM for an office's access line: ranking by user experience, and the `tc` commands.
+
+    Simulates calls, video meetings, web pages, backups and downloads at once, as many as the people make, with each
+    AQM of the Linux kernel and without an AQM.
+    """
+    situation = office_of(
+        rate,
+        people,
+        up=up,
+        rtt=rtt,
+        line=line,
+        bloat=bloat,
+        headroom=_headroom(headroom),
+        duration=duration,
+        target=target,
+    )
+    return _shaped(situation, line, **shared)
 
 
 @click.command()

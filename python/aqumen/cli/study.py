@@ -16,7 +16,7 @@ from aqumen._files import json_text
 from aqumen._statistics import summarize
 from aqumen.cli import talk
 from aqumen.cli.interrupt import first_interrupt
-from aqumen.cli.options import PATH, force_option, json_option, wide_option
+from aqumen.cli.options import OUT, PATH, force_option, json_option, wide_option
 from aqumen.errors import OutputError, ScenarioError
 from aqumen.view import tables
 
@@ -44,7 +44,7 @@ HEADLINE = (
 dir_argument = click.argument("folder", type=PATH, metavar="DIR")
 file_argument = click.argument("file", type=PATH, metavar="STUDY.toml")
 need_out = click.option(
-    "--out", type=PATH, metavar="DIR", required=True, help="Folder of the rows; finished runs there are kept."
+    "--out", type=OUT, metavar="DIR", required=True, help="Folder of the rows; finished runs there are kept."
 )
 threads_option = click.option(
     "--threads", type=click.IntRange(1), metavar="N", help="Concurrent runs; default: the cores."
@@ -177,22 +177,30 @@ def query(folder: Path, sql: str, form: str, as_json: bool) -> int:
 @study.command()
 @dir_argument
 @click.argument("form", type=click.Choice(("csv", "parquet", "latex", "markdown")))
-@click.option("--out", type=PATH, metavar="FILE", help="File to write; latex and markdown default to standard output.")
+@click.option("--out", type=OUT, metavar="DIR", help="Folder for the file; without it, text goes to standard output.")
 def export(folder: Path, form: str, out: Path | None) -> int:
-    """Write all rows as CSV or Parquet, or the table of means for a paper."""
+    """Write all rows as CSV or Parquet (runs.*), or the table of means for a paper (table.tex, table.md)."""
     from aqumen._files import write_text
     from aqumen.study import Rows
     from aqumen.view.export import written
 
     rows = Rows(folder)
-    if form in ("latex", "markdown"):
-        text = written(study_tables(rows, whole=True), form)
-        print(text, end="") if out is None else write_text(out, text)
-        return 0
+    names = {"csv": "runs.csv", "parquet": "runs.parquet", "latex": "table.tex", "markdown": "table.md"}
+    text = written(study_tables(rows, whole=True), form) if form in ("latex", "markdown") else None
     if out is None:
-        raise OutputError(f"--out is missing; name a file, such as --out runs.{form}")
-    rows.write_csv(out) if form == "csv" else rows.write_parquet(out)
-    talk.say(f"wrote {len(rows)} rows into {out}")
+        if text is None:
+            raise OutputError(f"--out is missing; name a folder for {names[form]}, such as --out exported")
+        print(text, end="")
+        return 0
+    out.mkdir(parents=True, exist_ok=True)
+    file = out / names[form]
+    if text is not None:
+        write_text(file, text)
+    elif form == "csv":
+        rows.write_csv(file)
+    else:
+        rows.write_parquet(file)
+    talk.say(f"wrote {file}" + ("" if text is not None else f": {len(rows)} rows"))
     return 0
 
 

@@ -13,7 +13,7 @@ from aqumen import __version__
 from aqumen._files import laid_out, write_text
 from aqumen.cli import complete, talk
 from aqumen.cli.interrupt import first_interrupt
-from aqumen.cli.options import PATH, force_option, json_option, load, set_option
+from aqumen.cli.options import OUT, PATH, force_option, json_option, load, set_option
 from aqumen.errors import Cancelled, ScenarioError, optional
 from aqumen.identification import Plant, RobustPi, identify, robust_pi
 from aqumen.verification import Verification, verify
@@ -54,7 +54,7 @@ SCHEMA = 1
     metavar="METRIC[,METRIC]",
     help="Metric of the rows to improve, such as sojourn_p99_s; min: or max: before it says which way.",
 )
-@click.option("--out", type=PATH, metavar="DIR", help="Folder of the runs of a search; finished ones there are kept.")
+@click.option("--out", type=OUT, metavar="DIR", help="Folder of the runs of a search; finished ones there are kept.")
 @click.option(
     "--candidates", type=click.IntRange(1), default=64, show_default=True, metavar="N", help="Parameter sets to try."
 )

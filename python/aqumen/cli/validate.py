@@ -17,7 +17,7 @@ from aqumen import engines
 from aqumen._experiments import folder
 from aqumen._files import laid_out
 from aqumen.cli import talk
-from aqumen.cli.options import json_option
+from aqumen.cli.options import OUT, json_option
 from aqumen.comparison import Gathering, seed_list
 from aqumen.errors import ScenarioError
 from aqumen.scenario import Scenario
@@ -65,6 +65,7 @@ SEEDS = {Yardstick.live: 3}
 )
 @click.option(
     "--out",
+    type=OUT,
     metavar="DIR",
     help="With ns2 or ns3: keep finished runs in DIR and reuse them.",
 )
@@ -75,7 +76,7 @@ def validate(
     cell: tuple[str, ...],
     only_list: bool,
     drawn: tuple[int, int] | None,
-    out: str | None,
+    out: Path | None,
     as_json: bool,
 ) -> int:
     """Compare the packet engine with ns-2, ns-3 or the kernel (live), or run the test vectors.
@@ -201,13 +202,13 @@ def _vectors(as_json: bool) -> int:
 
 
 def _runs(
-    base: Path, cell: Cell, engine: str, seeds: Sequence[int], advance: Callable[[], None], out: str | None
+    base: Path, cell: Cell, engine: str, seeds: Sequence[int], advance: Callable[[], None], out: Path | None
 ) -> list[Mapping[str, Any]]:
     """Return the metrics of a cell, seed by seed; runs are kept below `out`, by cell and engine."""
     scenario = Scenario.load(base / cell.scenario)
     for key, value in cell.settings:
         scenario = scenario.set(key, value)
-    kept = None if out is None else Path(out) / re.sub(r"[^A-Za-z0-9.=@_-]+", "_", cell.name) / engine
+    kept = None if out is None else out / re.sub(r"[^A-Za-z0-9.=@_-]+", "_", cell.name) / engine
     gathering = Gathering(scenario, [cell.aqm], list(seeds), engine, out=kept, force=True)
     for one in gathering.damaged:
         talk.say(f"{one}; this run is repeated")

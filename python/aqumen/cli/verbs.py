@@ -8,9 +8,10 @@ import click
 from click.shell_completion import CompletionItem
 
 import aqumen
+from aqumen.cli.examples import EXAMPLES
 from aqumen.errors import meant
 
-__all__ = ["VERBS", "app"]
+__all__ = ["GROUPS", "VERBS", "app"]
 
 VERBS = {
     "run": ("run", "run", "Run one AQM on a scenario with one seed."),
@@ -24,6 +25,11 @@ VERBS = {
         "situation",
         "uplink",
         "Choose an AQM for a household's access line: ranking by user experience, and the `tc` commands.",
+    ),
+    "office": (
+        "situation",
+        "office",
+        "Choose an AQM for an office's access line: ranking by user experience, and the `tc` commands.",
     ),
     "datacenter": (
         "situation",
@@ -78,6 +84,13 @@ VERBS = {
     ),
 }
 """Command name to (module, function, first line of its help)."""
+GROUPS = {
+    "Everyday": ("uplink", "office", "datacenter", "cell", "replay", "studio"),
+    "Research": ("run", "compare", "study", "reproduce", "report", "mmpp", "new", "list"),
+    "Control": ("design", "map", "robust", "tune", "calibrate"),
+    "Checks": ("validate", "doctor", "man", "completion"),
+}
+"""Sections of `aqumen --help`, by what a reader wants to do."""
 
 
 class _Verbs(click.Group):
@@ -91,6 +104,8 @@ class _Verbs(click.Group):
             return None
         module, function, _ = VERBS[cmd_name]
         command: click.Command = getattr(import_module(f"aqumen.cli.{module}"), function)
+        # After \b click leaves the line breaks as they are.
+        command.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES.get(cmd_name, ()))
         return command
 
     def resolve_command(
@@ -106,8 +121,9 @@ class _Verbs(click.Group):
         return [CompletionItem(verb, help=VERBS[verb][2]) for verb in VERBS if verb.startswith(incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(verb, summary) for verb, (_, _, summary) in VERBS.items()])
+        for title, verbs in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(verb, VERBS[verb][2]) for verb in verbs])
 
 
 @click.group(cls=_Verbs)

@@ -1,18 +1,9 @@
-"""Everyday networks from a few numbers: a household's line, a port of a switch, a subscriber of a cell."""
+"""Everyday networks from a few numbers: a household, an office, a port of a switch, a subscriber of a cell."""
 
-from aqumen.situations.study import (
-    AS_IT_IS,
-    FIGURES,
-    KERNEL_AQMS,
-    SLOW,
-    WORDS,
-    Answer,
-    Situation,
-    Study,
-    cell,
-    datacenter,
-    uplink,
-)
+from aqumen.situations.access import KERNEL_AQMS, SLOW
+from aqumen.situations.metrics import FIGURES, WORDS
+from aqumen.situations.networks import cell, datacenter, office, uplink
+from aqumen.situations.study import AS_IT_IS, Answer, Situation, Study
 
 __all__ = [
     "AS_IT_IS",
@@ -25,5 +16,6 @@ __all__ = [
     "Study",
     "cell",
     "datacenter",
+    "office",
     "uplink",
 ]

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from aqumen import _core
-from aqumen.situations.study import WORDS
+from aqumen.situations.metrics import WORDS
 from aqumen.view import tables
 from aqumen.view.report.template import render
 
