@@ -15,7 +15,7 @@ from aqumen import __version__
 from aqumen._files import laid_out, write_text
 from aqumen.cli import complete, talk
 from aqumen.cli.interrupt import first_interrupt
-from aqumen.cli.options import PATH, custom_classes, custom_option, json_option
+from aqumen.cli.options import OUT, PATH, custom_classes, custom_option, json_option
 from aqumen.errors import Cancelled, OutputError, ScenarioError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ SCHEMA = 1
 )
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Seed of the search.")
 @click.option(
-    "--out", type=PATH, default="broken", show_default=True, metavar="DIR", help="Folder of the scenarios found."
+    "--out", type=OUT, default="broken", show_default=True, metavar="DIR", help="Folder of the scenarios found."
 )
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Concurrent runs; default: the cores.")
 @custom_option

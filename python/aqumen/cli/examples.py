@@ -36,6 +36,7 @@ EXAMPLES = {
         "aqumen reproduce rfc7928 --aqm codel,pie --target 5ms --out r",
     ),
     "report": ("aqumen report out", "aqumen report out --page other.html --theory"),
+    "break": ("aqumen break codel", "aqumen break pi --against codel --metric sojourn_p99_s --runs 1000"),
     "calibrate": (
         "aqumen calibrate paqm/load --group ftp --loss 0.03",
         "aqumen calibrate arm-pfc/exp1 --group ftp --loss 0.01 --aqm pi",

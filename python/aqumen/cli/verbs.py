@@ -86,7 +86,7 @@ VERBS = {
 """Command name to (module, function, first line of its help)."""
 GROUPS = {
     "Everyday": ("uplink", "office", "datacenter", "cell", "replay", "studio"),
-    "Research": ("run", "compare", "study", "reproduce", "report", "mmpp", "new", "list"),
+    "Research": ("run", "compare", "study", "reproduce", "report", "break", "mmpp", "new", "list"),
     "Control": ("design", "map", "robust", "tune", "calibrate"),
     "Checks": ("validate", "doctor", "man", "completion"),
 }
