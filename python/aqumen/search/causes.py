@@ -83,11 +83,12 @@ def _oscillation(
     parts = [
         f"Oscillation: the queue under {specs[0]} deviates by {own('queue_std_pkts'):.3g} packets from its mean of "
         f"{own('queue_mean_pkts'):.3g}, under {specs[1]} by {other('queue_std_pkts'):.3g} from "
-        f"{other('queue_mean_pkts'):.3g}."
+        f"{other('queue_mean_pkts'):.3g}; the link carries {100 * own('utilization'):.3g} % of its capacity, under "
+        f"{specs[1]} {100 * other('utilization'):.3g} %."
     ]
     if swing is not None:
-        if swing.period_s is not None:
-            parts.append(f"Half of its power or more lies around a period of {swing.period_s:.3g} s.")
+        period = "no clear period" if swing.period_s is None else f"a period of {swing.period_s:.3g} s"
+        parts.append(f"It has {period} and an autocorrelation of {swing.autocorrelation:.2g} (1: periodic).")
         if predictions or swing.bound_share < 1:
             # Without a probability between 0 and 1, as under CoDel, it says nothing of the loop.
             kind = "It is self-sustained" if swing.oscillates else "It is no self-sustained oscillation"

@@ -156,8 +156,8 @@ class TuningResult:
             return f"undefined for {column}, which is 0 or undefined for the default"
         a, b = (100 * float(np.mean([pair[i] for pair in known])) for i in (0, 1))
         return (
-            f"{a - b:.1f} points of {column}, better than the default's by {a:.1f} % on {tuning} tuning networks and "
-            f"by {b:.1f} % on {held} held-out ones"
+            f"{a - b:.1f} points of {column} (gain over the default {a:.1f} % on {tuning} tuning networks, {b:.1f} % "
+            f"on {held} held-out ones)"
         )
 
     def _better_in(self, measured: Sequence[Measurement]) -> bool:
@@ -493,7 +493,9 @@ def _networks(definition: Definition, aqm: str) -> tuple[Bases, list[Case]]:
     """Return the networks of a study, each as a case with the default parameters."""
     factors: tuple[Factor, ...] = tuple(each for each in definition.factors if ":" not in each.name)
     design = definition.design if factors else replace(definition.design, kind="grid")
-    return expand(replace(definition, aqms=(aqm,), factors=factors, design=design))
+    bases, cases = expand(replace(definition, aqms=(aqm,), factors=factors, design=design))
+    # Custom AQMs of the study are there too.
+    return bases, [case for case in cases if case.spec == aqm]
 
 
 def _held_out(study: Definition, tuning: Definition, aqm: str) -> tuple[Bases, list[Case]]:
