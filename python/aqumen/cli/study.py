@@ -268,6 +268,36 @@ def check(folder: Path, sample: int, seed: int | None) -> int:
     return talk.CHECK_FAILED if wrong else 0
 
 
+@study.command()
+@click.option("--seed", type=click.IntRange(0, 2**64 - 1), required=True, metavar="N", help="Seed of the networks.")
+@click.option("--count", type=click.IntRange(1, 10_000), default=60, show_default=True, metavar="N", help="Networks.")
+@click.option(
+    "--family", type=click.Choice(("access", "provider", "datacenter", "any")), default="any", show_default=True,
+    help="Their laws and ranges, docs/ranking.md.",
+)  # fmt: skip
+@click.option("--out", type=PATH, metavar="DIR", required=True, help="Folder of the scenario files.")
+def draw(seed: int, count: int, family: str, out: Path) -> int:
+    """Draw networks at random, write them as scenario files, and list them."""
+    import tomllib
+
+    from aqumen._files import write_text
+    from aqumen.study.drawn import draw as drawn
+
+    networks = drawn(family, seed, count)
+    known = {f"{each.name}.toml" for each in networks}
+    if other := next((each.name for each in sorted(out.glob("*.toml")) if each.name not in known), None):
+        raise OutputError(f"{out}: has another scenario, {other}; choose an empty folder")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot write to {out}: {error.strerror}") from None
+    for each in networks:
+        write_text(out / f"{each.name}.toml", each.text)
+        print(f"{each.name}  {tomllib.loads(each.text)['title']}")
+    talk.say(f"wrote {count} scenario files into {out}")
+    return 0
+
+
 def run_study(
     loaded: Study,
     out: Path,

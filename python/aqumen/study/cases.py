@@ -19,6 +19,7 @@ from aqumen.custom import digest, from_file, from_source, is_aqm, name_of, sourc
 from aqumen.errors import Error, ScenarioError
 from aqumen.scenario import Scenario
 from aqumen.study.definition import Definition
+from aqumen.study.drawn import draw
 from aqumen.study.factors import Value, points
 from aqumen.study.warm_up import settled
 
@@ -139,6 +140,9 @@ def expand(definition: Definition, on_progress: Callable[[int, int], object] | N
             scenarios.update({f"{path}@{each}": whole.cell(each) for each in whole.cells})
         else:
             scenarios[name] = Scenario.load(f"{place}@{cell}" if at else place, custom)
+    if definition.draw is not None:
+        drawn = draw(*definition.draw)
+        scenarios |= {each.name: Scenario.parse(each.text, f"{each.name}.toml", custom) for each in drawn}
     if definition.until is not None:
         scenarios = {name: each.until(definition.until) for name, each in scenarios.items()}
     texts = {name: (each.to_toml(), dict(each.core.files())) for name, each in scenarios.items()}
@@ -184,6 +188,8 @@ def _at(
                 more = (*changes, *settled(changed, spec, definition.engine))
                 here = scenario.set_all(more)
         except Error as error:
+            if definition.refused == "skip":
+                continue
             raise ScenarioError(f"{_shown({**keys, **own}) or name}: {error}") from None
         labels = {"scenario": name, "aqm": aqm, **keys, **own}
         key = Digests(here, definition.engine, known or None).case(spec)

@@ -12,17 +12,19 @@ from typing import Any
 from aqumen import engines
 from aqumen._files import check_file
 from aqumen.errors import ScenarioError, listed, meant
+from aqumen.study.drawn import COUNT_MAX, FAMILIES
 from aqumen.study.factors import DESIGNS, POINTS_MAX, Design, Factor
 from aqumen.study.stopping import StoppingRule
 
 __all__ = ["KEYS", "Definition", "seeds_of"]
 
 KEYS = (
-    "title", "scenarios", "aqms", "aqm-from", "traffic-from", "engine", "until", "set", "factors", "design",
-    "seeds", "stop", "warm-up",
+    "title", "scenarios", "draw", "aqms", "aqm-from", "traffic-from", "engine", "until", "set", "factors", "design",
+    "seeds", "stop", "warm-up", "refused",
 )  # fmt: skip
 """Keys of a study."""
 DESIGN_KEYS = ("kind", "points", "seed")
+DRAW_KEYS = ("family", "seed", "count")
 STOP_KEYS = ("metric", "relative", "absolute", "least", "most")
 SEEDS_MAX = 100_000
 """Largest number of seeds; more is taken for a typing error."""
@@ -36,6 +38,8 @@ class Definition:
     """Files, names of shipped ones, cells as `NAME@CELL`, all cells as `NAME@*`."""
     aqms: tuple[str, ...]
     """AQMs, each a SPEC."""
+    draw: tuple[str, int, int] | None = None
+    """Family, seed and number of networks that are drawn, beside the scenarios."""
     factors: tuple[Factor, ...] = ()
     """Keys and parameters that vary from point to point."""
     design: Design = field(default_factory=Design)
@@ -56,6 +60,8 @@ class Definition:
     """Custom traffic sources, each as FILE:CLASS."""
     warm_up: str | None = None
     """`mser-5`: the window `steady` begins where a pilot run has settled."""
+    refused: str = "error"
+    """`skip`: an AQM that cannot run in a scenario is left out there."""
     title: str = ""
     """One line."""
     folder: Path = Path()
@@ -105,9 +111,14 @@ class Definition:
         warm_up = _text(given, "warm-up", at)
         if warm_up not in (None, "mser-5"):
             raise at.error("warm-up", f'"{warm_up}": must be "mser-5"')
+        refused = _text(given, "refused", at) or "error"
+        if refused not in ("error", "skip"):
+            raise at.error("refused", f'"{refused}": must be "error" or "skip"')
         return cls(
             title=_text(given, "title", at) or "",
-            scenarios=_texts(given, "scenarios", at, need=True),
+            scenarios=_texts(given, "scenarios", at, need="draw" not in given),
+            draw=_draw(_table(given, "draw", at), at) if "draw" in given else None,
+            refused=refused,
             aqms=_texts(given, "aqms", at, need=not given.get("aqm-from")),
             aqm_from=_texts(given, "aqm-from", at),
             traffic_from=_texts(given, "traffic-from", at),
@@ -234,6 +245,20 @@ def _design(given: Mapping[str, Any], at: Lines) -> Design:
     if type(seed) is not int or not 0 <= seed < 2**63:
         raise at.error("design/seed", f"{seed!r}: must be 0 to 2^63 - 1")
     return Design(kind=kind, points=count, seed=seed)
+
+
+def _draw(given: Mapping[str, Any], at: Lines) -> tuple[str, int, int]:
+    _known(given, DRAW_KEYS, at, "draw/")
+    if missing := next((key for key in ("family", "seed") if key not in given), None):
+        raise at.error(f"draw/{missing}", "missing")
+    family, seed, count = given["family"], given["seed"], given.get("count", 60)
+    if family not in FAMILIES:
+        raise at.error("draw/family", f"{family!r}: choose from: {listed(FAMILIES)}")
+    if type(seed) is not int or not 0 <= seed < 2**64:
+        raise at.error("draw/seed", f"{seed!r}: must be 0 to 2^64 - 1")
+    if type(count) is not int or not 1 <= count <= COUNT_MAX:
+        raise at.error("draw/count", f"{count!r}: must be 1 to {COUNT_MAX}")
+    return family, seed, count
 
 
 def _stop(given: object, at: Lines) -> StoppingRule:
