@@ -59,6 +59,7 @@ SEVERAL = {
     "compare": {"--aqm", "--engine", "--set", "--sweep", "--aqm-from", "--traffic-from"},
     **{key: {"--aqm", "--senders", "--weigh"} for key in ("uplink", "office", "datacenter", "cell")},
     "reproduce": {"--aqm"},
+    "report": {"--metric"},
     "calibrate": {"--set"},
     "tune": {"--set"},
     "break": {"--aqm-from"},

@@ -149,7 +149,7 @@ def checkout(tmp_path, monkeypatch):
 def test_a_command_does_run(line, checkout, capsys):
     if line.startswith("aqumen validate ns2") and shutil.which("ns") is None:
         pytest.skip("missing: ns")
-    if line.startswith("aqumen study") and " run " not in line:
+    if line.startswith(("aqumen study", "aqumen report")) and " run " not in line:
         # The page's commands before it made the folder.
         Study(scenarios=["arm-pfc/exp1"], aqms=["pi", "codel"], until="2s", seeds=20).run("s")
     code = main(shortened(line))

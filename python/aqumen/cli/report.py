@@ -11,7 +11,8 @@ from aqumen._files import write_text
 from aqumen._kept import PAGE, RunsPage, read_page
 from aqumen.cli import talk
 from aqumen.cli.options import PATH, theory_option
-from aqumen.errors import OutputError
+from aqumen.errors import OutputError, ScenarioError
+from aqumen.study.rows import MANIFEST
 
 __all__ = ["report"]
 
@@ -19,8 +20,14 @@ __all__ = ["report"]
 @click.command()
 @click.argument("folder", type=PATH, metavar="DIR")
 @click.option("--page", "file", type=PATH, metavar="FILE", help="Page to write; default: DIR/report.html.")
+@click.option(
+    "--metric",
+    multiple=True,
+    metavar="METRIC",
+    help="Column of a study that its page has first, such as queue_mean_pkts@all; may be repeated.",
+)
 @theory_option
-def report(folder: Path, file: Path | None, theory: bool) -> int:
+def report(folder: Path, file: Path | None, metric: tuple[str, ...], theory: bool) -> int:
     """Make the page of kept runs again, from the folder of a study or of --out.
 
     DIR is the folder of run, compare, reproduce or a study. Nothing is run; runs that the folder lacks are named.
@@ -29,6 +36,17 @@ def report(folder: Path, file: Path | None, theory: bool) -> int:
         raise OutputError(f"{folder}: no such folder; name one that a command wrote with --out")
     target = file or folder / "report.html"
     page = read_page(folder)
+    if page is None and (folder / MANIFEST).exists():
+        from aqumen.study import Rows
+        from aqumen.study.page import study_html
+
+        if theory:
+            raise ScenarioError("--theory applies to runs on one scenario; a study has many")
+        write_text(target, study_html(Rows(folder), metric))
+        talk.say(f"wrote {target}")
+        return 0
+    if metric:
+        raise ScenarioError("--metric applies to the page of a study; other pages have all metrics")
     if page is None:
         inside = sorted(path.parent.name for path in folder.glob(f"*/{PAGE}"))
         if inside:

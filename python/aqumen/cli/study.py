@@ -339,7 +339,7 @@ def run_study(
             return not stopped.is_set()
 
         try:
-            loaded.run(out, on=executor, shard=shard, force=True, on_progress=advance)
+            loaded.run(out, on=executor, shard=shard, force=True, on_progress=advance, command=talk.command())
             interrupted = stopped.is_set()
         except KeyboardInterrupt:
             interrupted = True

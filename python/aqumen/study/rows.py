@@ -48,6 +48,7 @@ def manifest(
     title: str,
     bases: Bases,
     cases: Sequence[Case],
+    command: str = "",
 ) -> str:
     """Return the text of `study.json`.
 
@@ -58,8 +59,10 @@ def manifest(
         title: One line about the study.
         bases: Its scenarios.
         cases: Cases in the study's order.
+        command: Command of its last call, for its page.
     """
     head = {"schema": SCHEMA, "title": title, "engine": engine, "seeds": list(seeds), "stop": stop}
+    head["command"] = command
     head["bases"] = bases.to_dict()
     # A line for each case, so that tools for text see what changed.
     lines = ",\n".join(json.dumps(case.to_list()) for case in cases)
@@ -95,6 +98,7 @@ class Rows:
             self.seeds: list[int] = given["seeds"]
             self.stop: dict[str, Any] | None = given["stop"]
             self.title: str = given["title"]
+            self.command: str = given.get("command", "")
             self.bases = Bases.from_dict(given["bases"])
             self.cases = [Case.from_list(each) for each in given["cases"]]
         except FileNotFoundError:

@@ -180,6 +180,7 @@ class Study:
         shard: tuple[int, int] = (1, 1),
         force: bool = False,
         on_progress: Callable[[Progress], bool] | None = None,
+        command: str = "",
     ) -> Rows:
         """Run the missing runs; finished ones in the folder are kept, also when this is stopped.
 
@@ -189,6 +190,7 @@ class Study:
             shard: Number K and count N: only the K-th of N parts.
             force: Run even if it takes many runs or hours.
             on_progress: Called after each run; returning `False` stops.
+            command: Command to print on the page of the study.
 
         Raises:
             ScenarioError: The study is too large.
@@ -198,14 +200,14 @@ class Study:
         if not force:
             self.check_size(shard)
         with Store(out) as store:
-            write_text(Path(out) / MANIFEST, self._manifest())
+            write_text(Path(out) / MANIFEST, self._manifest(command))
             _Work(self, store, shard, on_progress).go(on or Threads())
         return Rows(out)
 
-    def _manifest(self) -> str:
+    def _manifest(self, command: str) -> str:
         stop = None if self.definition.stop is None else dataclasses.asdict(self.definition.stop)
         seeds, title = self.definition.seeds, self.definition.title
-        return manifest(self.definition.engine, seeds, stop, title, self.bases, self.cases)
+        return manifest(self.definition.engine, seeds, stop, title, self.bases, self.cases, command)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.definition.title!r}, cases={len(self.cases)})"
@@ -380,5 +382,6 @@ def merge(into: str | os.PathLike[str], others: Sequence[str | os.PathLike[str]]
     seeds = sorted({seed for each in (known, *sources) for seed in each.seeds})
     with Store(into) as store:
         added = sum(store.merge(each.store) for each in sources)
-        write_text(first, manifest(known.engine, seeds, known.stop, known.title, known.bases, list(cases.values())))
+        every = list(cases.values())
+        write_text(first, manifest(known.engine, seeds, known.stop, known.title, known.bases, every, known.command))
     return added

@@ -69,7 +69,7 @@ def report_html(comparison: Runs, command: str | None = None, *, loops: bool = F
         "versions": _versions(comparison, data),
         "aqms": _aqms(data),
         "css": (folder / "page.css").read_text("utf-8"),
-        "js": (folder / "page.js").read_text("utf-8"),
+        "js": (folder / "panels.js").read_text("utf-8") + (folder / "page.js").read_text("utf-8"),
         "uplot_css": (folder / "vendor" / "uPlot.min.css").read_text("utf-8"),
         "uplot_js": (folder / "vendor" / "uPlot.iife.min.js").read_text("utf-8"),
         # A name that contains "</script>" must not end the script.

@@ -1,0 +1,221 @@
+"""The page of a study: its figures are those of the rows, a browser draws it, and it stays small."""
+
+import base64
+import json
+import random
+import re
+
+import numpy as np
+import pytest
+from browser import browse, judged, told
+
+from aqumen._files import write_text
+from aqumen._statistics import summarize
+from aqumen._store import Store
+from aqumen.cli import main
+from aqumen.errors import OutputError, ScenarioError
+from aqumen.study import Rows
+from aqumen.study.cases import Bases, Case
+from aqumen.study.page import PAGE_MAX, direction, study_html
+from aqumen.study.rows import MANIFEST, SHAPE, manifest, row_key
+
+METRICS = ["queue_mean_pkts", "sojourn_p99_s", "utilization", "ftp.goodput_bps", "mark_ratio", "utilization@all"]
+
+
+def made(folder, cases, value, *, seeds=3, metrics=METRICS, title="Study", stop=None, missing=()):
+    """A study of made-up rows: `value(metric, labels, seed)`; the cases of `missing` have none."""
+    every = [
+        Case(f"{i:024x}", "net", (), labels["aqm"], {"scenario": "net", **labels}) for i, labels in enumerate(cases)
+    ]
+    bases = Bases({"net": ('name = "net"\n', {})}, [], "")
+    text = manifest("packet", range(1, seeds + 1), stop, title, bases, every, "aqumen study run s.toml --out s")
+    with Store(folder) as store:
+        write_text(folder / MANIFEST, text)
+        store.put(f"{SHAPE}a", json.dumps(metrics))
+        for i, case in enumerate(every):
+            for seed in range(1, seeds + 1) if i not in missing else ():
+                values = [value(metric, case.labels, seed) for metric in metrics]
+                row = {"h": "a", "bits": "0", "v": values, "cost": [0.1, 0.1, 100, 10]}
+                store.put(row_key(case.key, seed), json.dumps(row))
+    return Rows(folder)
+
+
+def grid(aqms=("pi", "codel"), counts=(1, 2, 5), delays=("5ms", "20ms")):
+    return [{"aqm": aqm, "flows.n.count": n, "b.delay": delay} for n in counts for delay in delays for aqm in aqms]
+
+
+def figure(metric, labels, seed):
+    """PI is better up to one flow, CoDel from five on, and at two neither is; utilisation is near its bound."""
+    n, noise = labels["flows.n.count"], random.Random(f"{metric} {labels} {seed}").gauss(0, 1)
+    if metric.startswith("utilization"):
+        return min(1.0, 0.98 + 0.005 * noise)
+    return 10.0 + (n - 2) * (2 if labels["aqm"] == "pi" else -2) + 0.1 * noise
+
+
+def data_of(text):
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    return json.loads(found[1])
+
+
+def unpacked(metric, n):
+    """Mean and standard deviation of each case, as the page reads them."""
+    b = np.frombuffer(base64.b64decode(metric["data"]), np.uint8).reshape(5, n)
+    zero = np.zeros(n, np.uint8)
+    floats = [np.stack(rows, 1).copy().view(">f4")[:, 0] for rows in ([*b[:3], zero], [*b[3:], zero, zero])]
+    return floats[0], floats[1]
+
+
+def test_the_page_has_mean_and_deviation_of_each_case(tmp_path):
+    rows = made(tmp_path, grid(), figure)
+    data = data_of(study_html(rows))
+    assert data["cases"] == 12
+    assert data["aqms"] == ["pi", "codel"]
+    assert [(dim["name"], dim["labels"], dim["values"], dim["unit"]) for dim in data["dims"]] == [
+        ("scenario", ["net"], None, ""),
+        ("flows.n.count", ["1", "2", "5"], [1, 2, 5], ""),
+        ("b.delay", ["5ms", "20ms"], [0.005, 0.02], "s"),
+    ]
+    # Of other windows only what is asked for.
+    assert [metric["name"] for metric in data["metrics"]] == METRICS[:-1]
+    assert data_of(study_html(rows, ["utilization@all"]))["metrics"][0]["name"] == "utilization@all"
+    for metric in data["metrics"]:
+        mean, std = unpacked(metric, 12)
+        for i, labels in enumerate(grid()):
+            found = summarize([figure(metric["name"], {"scenario": "net", **labels}, seed) for seed in (1, 2, 3)])
+            # 16 and 8 significant bits.
+            assert mean[i] == pytest.approx(found["mean"], rel=2**-16)
+            assert std[i] == pytest.approx(found["std"], rel=2**-8)
+    assert next(m["range"] for m in data["metrics"] if m["name"] == "utilization") == [0, 1]
+
+
+def test_undefined_values_and_parameters_of_one_aqm(tmp_path):
+    cases = [{"aqm": "pi", "pi:target": t} for t in ("20pkt", "5ms")] + [{"aqm": "codel"}]
+    rows = made(tmp_path, cases, lambda metric, labels, seed: float("nan") if seed > 1 else 4.0 + len(labels), seeds=3)
+    data = data_of(study_html(rows))
+    target = data["dims"][1]
+    # Packets and time are no common axis; CoDel has no such parameter.
+    assert (target["labels"], target["values"]) == (["20pkt", "5ms"], None)
+    assert np.frombuffer(base64.b64decode(target["at"]), "<u2").tolist() == [0, 1, 65535]
+    for metric in data["metrics"]:
+        mean, std = unpacked(metric, 3)
+        assert mean.tolist() == [7, 7, 6]
+        assert np.isnan(std).all()
+        assert np.frombuffer(base64.b64decode(metric["n"]), "<u2").tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("metric", "more"),
+    [("utilization", True), ("web.goodput_bps@all", True), ("core:sojourn_p99_s", False), ("mark_ratio", None),
+     ("queue_mean_pkts", None), ("web.fct_under_10kB_p99_s", False), ("web.fct_under_10kB_count", None),
+     ("overflow_drop_ratio", False), ("voip.mos", True), ("arrivals_hurst", None)],
+)  # fmt: skip
+def test_whether_more_is_better_is_known_or_asked(metric, more):
+    assert direction(metric) is more
+
+
+def test_ten_thousand_cases_fit_and_what_does_not_is_named(tmp_path):
+    source = np.random.default_rng(1)
+    metrics = [f"link{k}:sojourn_mean_s" for k in range(60)]
+    cases = grid(("pi", "codel", "red", "pie"), range(1, 51), [f"{d}ms" for d in range(1, 51)])
+    rows = made(tmp_path, cases, lambda *_: round(float(source.random()), 9), seeds=2, metrics=metrics)
+    text = study_html(rows, ["link59:sojourn_mean_s"])
+    assert len(text.encode()) < PAGE_MAX < 3_000_000
+    data = data_of(text)
+    assert data["cases"] == 10_000
+    names = [metric["name"] for metric in data["metrics"]]
+    assert names[:2] == ["link59:sojourn_mean_s", "link0:sojourn_mean_s"]
+    assert len(names) > 30
+    left = re.search(r"Left out, since the page would be too large: (.*?)\. <code>", text)[1]
+    assert {*names, *left.split(", ")} == set(metrics)
+
+
+def test_what_is_missing_is_told(tmp_path, capsys):
+    stop = {"metric": "queue_mean_pkts", "relative": 1e-9, "absolute": None, "least": 2, "most": 3}
+    made(tmp_path / "s", grid(), figure, missing=(0, 3), stop=stop)
+    assert main(["report", str(tmp_path / "s")]) == 0
+    text = (tmp_path / "s" / "report.html").read_text()
+    assert "4 runs are missing, 2 cases have none; the command below makes them." in text
+    assert "The stopping rule was not reached in 10 cases." in text
+    assert "within 1e-07 % of the mean, 2 to 3 seeds" in text
+    assert "aqumen study run s.toml --out s" in text
+    assert "10 of 12 cases complete" in text
+    assert main(["report", str(tmp_path / "s"), "--metric", "queue_men_pkts"]) == 2
+    assert "no metric `queue_men_pkts`; did you mean queue_mean_pkts" in capsys.readouterr().err
+    assert main(["report", str(tmp_path / "s"), "--theory"]) == 2
+
+
+def test_a_study_without_a_run_has_no_page(tmp_path):
+    with pytest.raises(OutputError, match="no run is finished"):
+        study_html(made(tmp_path, grid(), figure, missing=range(12)))
+    with pytest.raises(ScenarioError, match="no metric"):
+        study_html(made(tmp_path / "o", grid(), figure), ["aqm"])
+
+
+def test_names_cannot_break_the_page(tmp_path):
+    evil = '</script><b id="evil">'
+    cases = [{**labels, "aqm": labels["aqm"] + evil} for labels in grid()]
+    text = study_html(made(tmp_path, cases, figure, title=evil))
+    assert evil not in text
+    assert "src=" not in text.replace("data-src", "")
+
+
+PROBE = """<script>
+addEventListener("load", () => setTimeout(() => {
+  const choose = (id, text) => {
+    const select = document.getElementById(id);
+    select.value = [...select.options].find((each) => each.textContent === text).value;
+    select.dispatchEvent(new Event("change"));
+  };
+  const key = (place, name) => place.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
+  const words = (id) => document.querySelector("#" + id + " h4").innerText.replace(/\\s+/g, " ").trim();
+  const answer = {};
+  answer.first = document.getElementById("winners").innerText;
+  choose("best", "mark_ratio");
+  answer.asked = document.getElementById("winners").innerText;
+  choose("more", "less");
+  answer.counts = document.querySelector("#winners .note").innerText;
+  const place = document.querySelector("#winners .plot");
+  key(place, "ArrowUp");
+  answer.top = words("winners");
+  key(place, "ArrowRight");
+  answer.middle = words("winners");
+  choose("best", "sojourn_p99_s");
+  answer.known = document.getElementById("more").value;
+  choose("metric", "utilization");
+  key(document.querySelector("#maps .plot"), "ArrowUp");
+  answer.cell = words("maps");
+  document.querySelector("#held select").value = "all";
+  choose("x", "b.delay");
+  document.querySelector("#held select").dispatchEvent(new Event("change"));
+  answer.how = document.getElementById("how").innerText;
+  const pre = document.createElement("pre");
+  pre.id = "probe";
+  pre.textContent = JSON.stringify(answer);
+  document.body.append(pre);
+}, 300));
+</script>"""
+
+
+@pytest.mark.needs("chromium")
+def test_the_reader_chooses_what_is_best(tmp_path):
+    text = study_html(made(tmp_path / "s", grid(), figure)).replace("</body>", PROBE + "</body>")
+    answer = told(browse(text, tmp_path, "light", 1280))
+    assert answer["first"].strip() == "Choose a metric to see which AQM is best where."
+    assert answer["asked"].strip() == "Choose whether less or more of this metric is better."
+    # Less: PI at one flow, CoDel at five, at both delays.
+    assert answer["counts"] == "6 combinations: pi 2, codel 2, open 2."
+    assert re.fullmatch(r"1, 20ms pi 8\.\d \(7\.\d to 8\.\d\) ?best", answer["top"])
+    assert "not told apart from" in answer["middle"]
+    assert answer["known"] == "0"
+    # As the tables of a study have it: within the range of the metric.
+    values = [figure("utilization", {"scenario": "net", **grid()[2]}, seed) for seed in (1, 2, 3)]
+    low, high = summarize(values, (0.0, 1.0))["ci95"]
+    numbers = [float(x) for x in re.findall(r"0\.\d+", answer["cell"])]
+    assert numbers == pytest.approx([sum(values) / 3, low, high], abs=1.1e-3)
+    assert answer["how"] == "A point is the mean over up to 3 combinations of the other factors."
+
+
+@pytest.mark.needs("chromium")
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 400)])
+def test_the_page_is_for_everyone(tmp_path, scheme, width):
+    assert judged(study_html(made(tmp_path / "s", grid(), figure)), tmp_path, scheme, width, some_off=True) == []
