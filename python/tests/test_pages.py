@@ -156,7 +156,9 @@ def test_a_command_does_run(line, checkout, capsys):
     told = capsys.readouterr()
     # A comparison with others may find a difference; that is an answer.
     assert code in ((0, 1) if line.startswith(LONG) else (0,)), told.err
-    assert len(told.out) > (20 if line.startswith("aqumen study") else 100)
+    # A page goes into the folder.
+    printed = told.err if line.startswith("aqumen report") else told.out
+    assert len(printed) > (20 if line.startswith(("aqumen study", "aqumen report")) else 100)
     assert "Traceback" not in told.err
     if (out := re.search(r"--out (\S+)", line)) is not None:
         assert (checkout / out[1]).exists()

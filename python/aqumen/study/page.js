@@ -385,7 +385,8 @@
 
   data.metrics.forEach(({ name }, k) => { $("metric").append(option(k, name)); $("best").append(option(k, name)); });
   // Numbers first: a curve over the names of scenarios is seldom wanted.
-  const order = [...varying].sort((a, b) => Number(a.values === null) - Number(b.values === null) || Number(Boolean(a.own)) - Number(Boolean(b.own)));
+  // Parameters of one AQM come last, since only its own cells have them.
+  const order = [...varying].sort((a, b) => Number(Boolean(a.own)) - Number(Boolean(b.own)) || Number(a.values === null) - Number(b.values === null));
   for (const id of ["x", "mx", "my"]) for (const dim of order) $(id).append(option(dims.indexOf(dim), dim.name));
   if (order.length > 1) $("my").value = dims.indexOf(order[1]);
   $("two").hidden = $("phase").hidden = order.length < 2;
