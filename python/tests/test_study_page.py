@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 from browser import browse, judged, told
+from scipy import stats
 
 from aqumen._files import write_text
 from aqumen._statistics import summarize
@@ -219,3 +220,54 @@ def test_the_reader_chooses_what_is_best(tmp_path):
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 400)])
 def test_the_page_is_for_everyone(tmp_path, scheme, width):
     assert judged(study_html(made(tmp_path / "s", grid(), figure)), tmp_path, scheme, width, some_off=True) == []
+
+
+READ = """<script>
+addEventListener("load", () => setTimeout(() => {
+  const held = [...document.querySelectorAll("#held label")].find((each) => each.innerText.startsWith("c"));
+  if (held) {
+    const select = held.querySelector("select");
+    select.value = "all";
+    select.dispatchEvent(new Event("change"));
+  }
+  const place = document.querySelector("#maps .plot");
+  place.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown", bubbles: true }));
+  const pre = document.createElement("pre");
+  pre.id = "probe";
+  pre.textContent = JSON.stringify(document.querySelector("#maps h4").innerText.replace(/\\s+/g, " ").trim());
+  document.body.append(pre);
+}, 300));
+</script>"""
+
+
+def first_cell(text, tmp_path):
+    """Numbers of the first cell of the first heat map, after its labels: mean and ends of the interval."""
+    said = told(browse(text.replace("</body>", READ + "</body>"), tmp_path, "light", 1280))
+    found = re.search(r"(\S+) \((\S+) to (\S+)\)$", said)
+    assert found, said
+    return [float(x) for x in found.groups()]
+
+
+@pytest.mark.needs("chromium")
+def test_a_mean_over_levels_adds_variances_up(tmp_path):
+    values = {1: [10.0, 12.0, 17.0], 2: [200.0, 260.0, 230.0]}
+    cases = [{**labels, "c": c} for labels in grid(("pi",)) for c in values]
+    rows = made(tmp_path / "s", cases, lambda _, labels, seed: values[labels["c"]][seed - 1])
+    variances = [float(np.var(each, ddof=1)) / 3 for each in values.values()]
+    mean = sum(map(sum, values.values())) / 6
+    freedom = sum(variances) ** 2 / sum(v**2 / 2 for v in variances)
+    half = stats.t.ppf(0.975, freedom) * np.sqrt(sum(variances)) / 2
+    # The page has 8 bits of a deviation, and prints three digits.
+    assert first_cell(study_html(rows), tmp_path) == pytest.approx([mean, mean - half, mean + half], abs=0.6)
+
+
+@pytest.mark.needs("chromium")
+def test_points_of_a_sampling_design_are_grouped_and_vary_themselves(tmp_path):
+    source = random.Random(3)
+    points = [(i + 1, source.gauss(50, 5)) for i in range(120)]
+    cases = [{"aqm": "pi", "a": float(i), "b": 1 + i % 2} for i, _ in points]
+    rows = made(tmp_path / "s", cases, lambda _, labels, seed: points[int(labels["a"]) - 1][1] + seed)
+    # 120 levels in 20 bins: 1 to 6, of which 2, 4 and 6 have b = 1.
+    means = [points[i - 1][1] + 2 for i in (2, 4, 6)]
+    mean, half = np.mean(means), stats.t.ppf(0.975, 2) * np.std(means, ddof=1) / np.sqrt(3)
+    assert first_cell(study_html(rows), tmp_path) == pytest.approx([mean, mean - half, mean + half], abs=0.1)

@@ -110,7 +110,12 @@
 
   const lineNames = [], hidden = new Set();
   const { style, colour, dash, faded, digits, axis, panel, savers, words, empty, clear } = panels(lineNames);
-  const shown = (lines) => lines.filter((line) => !hidden.has(line.name)).slice(0, LINES_MAX);
+  // With its parameter on an axis, an AQM is one line: off when all of its variants are.
+  const off = (name) => {
+    const variants = lineNames.filter((each) => each !== name && each.startsWith(name) && ":,".includes(each[name.length]));
+    return hidden.has(name) || (variants.length > 0 && variants.every((each) => hidden.has(each)));
+  };
+  const shown = (lines) => lines.filter((line) => !off(line.name)).slice(0, LINES_MAX);
   const spread = (cell) => digits(cell.mean) + (cell.ends ? " (" + digits(cell.ends[0]) + " to " + digits(cell.ends[1]) + ")" : "");
   const metric = () => Number($("metric").value);
   const dimOf = (id) => dims[Number($(id).value)];
