@@ -115,7 +115,8 @@
     const variants = lineNames.filter((each) => each !== name && each.startsWith(name) && ":,".includes(each[name.length]));
     return hidden.has(name) || (variants.length > 0 && variants.every((each) => hidden.has(each)));
   };
-  const shown = (lines) => lines.filter((line) => !off(line.name)).slice(0, LINES_MAX);
+  const visible = (lines) => lines.filter((line) => !off(line.name));
+  const shown = (lines) => visible(lines).slice(0, LINES_MAX);
   const spread = (cell) => digits(cell.mean) + (cell.ends ? " (" + digits(cell.ends[0]) + " to " + digits(cell.ends[1]) + ")" : "");
   const metric = () => Number($("metric").value);
   const dimOf = (id) => dims[Number($(id).value)];
@@ -156,7 +157,7 @@
         y: logy ? { distr: 3 } : { range: () => [bottom, top] },
       },
       axes: [
-        axis(dim.label, { size: 30, space: 64, ...(texts || logx && ticks.length ? { splits: () => ticks, values: (_, at) => at.map((x) => cut(dim.labels[bins[xs.indexOf(x)]])) } : {}) }),
+        axis(dim.label, { size: 30, space: 64, ...(texts || (logx && ticks.length) ? { splits: () => ticks, filter: (_, at) => at, values: (_, at) => at.map((x) => cut(dim.labels[bins[xs.indexOf(x)]])) } : {}) }),
         axis(data.metrics[metric()].name, { size: 66 }),
       ],
       cursor: { drag: { x: true, y: false }, points: { show: (u, i) => (u.series[i].aqm ? undefined : false) } },
@@ -333,6 +334,60 @@
     return { best, cell, alike: here.filter(([line, other]) => line !== best && overlaps(other)).map(([line]) => line.name) };
   }
 
+  // Two metrics at the chosen levels: a point for each line with its intervals, and the Pareto front of the means.
+  function pair() {
+    const parent = $("pair");
+    parent.replaceChildren();
+    if ($("px").value === "" || $("py").value === "") return empty(parent, "Choose two metrics.");
+    const metrics = ["px", "py"].map((id) => Number($(id).value));
+    const [xs, ys] = metrics.map((k) => new Map(visible(gathered(k, [])).map((line) => [line.name, line.cells.get(0)])));
+    const points = [...xs.keys()].filter((name) => ys.has(name)).map((name) => ({ name, at: [xs.get(name), ys.get(name)] }));
+    if (!points.length) return empty(parent, "Nothing to show.");
+    points.sort((a, b) => a.at[0].mean - b.at[0].mean);
+    const signs = metrics.map((k) => data.metrics[k].more).map((more) => (more === null ? 0 : more ? -1 : 1));
+    const worse = (p, q) => signs.every((sign, m) => sign * q.at[m].mean <= sign * p.at[m].mean) && signs.some((sign, m) => sign * q.at[m].mean < sign * p.at[m].mean);
+    const front = signs.includes(0) ? [] : points.filter((p) => !points.some((q) => worse(p, q)));
+    const span = (m) => {
+      const every = points.flatMap(({ at }) => [at[m].mean, ...(at[m].ends || [])]), low = Math.min(...every), high = Math.max(...every);
+      const pad = 0.08 * (high - low) || Math.abs(high) / 10 || 1;
+      return [low - pad, high + pad];
+    };
+    const names = points.map((p) => p.name), spans = [span(0), span(1)];
+    const line = (u, ends, stroke, width) => {
+      const c = u.ctx;
+      c.strokeStyle = stroke;
+      c.lineWidth = width * devicePixelRatio;
+      c.beginPath();
+      ends.forEach(([x, y], i) => c[i ? "lineTo" : "moveTo"](u.valToPos(x, "x", true), u.valToPos(y, "y", true)));
+      c.stroke();
+    };
+    panel(parent, names, null, {
+      height: 360,
+      series: [{}, ...names.map((name) => ({ stroke: colour(name), paths: () => null, points: { show: true, size: 8, fill: colour(name) }, aqm: name }))],
+      scales: { x: { time: false, range: (_, a, b) => (b > a && (a !== points[0].at[0].mean || b !== points[points.length - 1].at[0].mean) ? [a, b] : spans[0]) }, y: { range: () => spans[1] } },
+      axes: [axis(data.metrics[metrics[0]].name, { size: 30, space: 64 }), axis(data.metrics[metrics[1]].name, { size: 70 })],
+      cursor: { drag: { x: true, y: false }, points: { show: false } },
+      hooks: { draw: [(u) => {
+        u.ctx.save();
+        for (const { name, at: [x, y] } of points) {
+          if (x.ends) line(u, x.ends.map((end) => [end, y.mean]), faded(colour(name), 0.6), 2);
+          if (y.ends) line(u, y.ends.map((end) => [x.mean, end]), faded(colour(name), 0.6), 2);
+        }
+        u.ctx.setLineDash([5 * devicePixelRatio, 4 * devicePixelRatio]);
+        if (front.length > 1) line(u, front.map(({ at }) => at.map((cell) => cell.mean)), style("--target"), 1.25);
+        u.ctx.restore();
+      }] },
+    }, [points.map(({ at }) => at[0].mean), ...names.map((name) => points.map((p) => (p.name === name ? p.at[1].mean : null)))], (u) => {
+      const i = u.cursor.idx;
+      return i == null ? words("", names.map((name) => [name, ""]), true) : words("", [[names[i], points[i].at.map(spread).join(", ")]], true);
+    });
+    const note = document.createElement("p");
+    note.className = "note";
+    const unclear = metrics.filter((k) => data.metrics[k].more === null).map((k) => data.metrics[k].name);
+    note.textContent = unclear.length ? "No front: whether less or more is better is not given for " + unclear.join(" and ") + "." : "Pareto front of the means: " + front.map((p) => p.name).join(", ") + ".";
+    parent.lastChild.append(note);
+  }
+
   // Names of all lines in a fixed order, with a switch each.
   function chips() {
     const each = varying.filter((dim) => dim.chosen === "each");
@@ -385,10 +440,11 @@
   function draw() {
     clear();
     curves();
+    pair();
     if (varying.length > 1) { maps(); winners(); }
   }
 
-  data.metrics.forEach(({ name }, k) => { $("metric").append(option(k, name)); $("best").append(option(k, name)); });
+  data.metrics.forEach(({ name }, k) => { $("metric").append(option(k, name)); for (const id of ["best", "px", "py"]) $(id).append(option(k, name)); });
   // Numbers first: a curve over the names of scenarios is seldom wanted.
   // Parameters of one AQM come last, since only its own cells have them.
   const order = [...varying].sort((a, b) => Number(Boolean(a.own)) - Number(Boolean(b.own)) || Number(a.values === null) - Number(b.values === null));
@@ -398,7 +454,7 @@
   $("logx").checked = logarithmic(dimOf("x"));
   controls();
   chips();
-  for (const id of ["metric", "logx", "logy", "mx", "my", "logz", "more"]) $(id).addEventListener("change", draw);
+  for (const id of ["metric", "logx", "logy", "mx", "my", "logz", "more", "px", "py"]) $(id).addEventListener("change", draw);
   $("x").addEventListener("change", () => { $("logx").checked = logarithmic(dimOf("x")); draw(); });
   $("best").addEventListener("change", () => {
     const more = $("best").value === "" ? null : data.metrics[$("best").value].more;
