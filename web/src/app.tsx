@@ -7,6 +7,7 @@ import { AqmForm, NetworkForm } from "./forms/settings";
 import { ShareForm, take } from "./forms/share";
 import { OwnPanel } from "./forms/own";
 import { StudioPanel } from "./forms/results";
+import { LessonPanel } from "./forms/lesson";
 import { Numbers } from "./forms/numbers";
 import type { Playground } from "./playground";
 import { SojournChart, TimeChart, type View, WindowChart } from "./views/charts";
@@ -76,6 +77,7 @@ export function App({ playground }: { playground: Playground }) {
           <ShareForm playground={playground} span_s={() => span.current} />
         </aside>
         <div class="charts">
+          <LessonPanel playground={playground} />
           <StudioPanel playground={playground} />
           <Numbers playground={playground} />
           <section class="wide">

@@ -26,3 +26,9 @@ export function targetUnit(entries: AqmEntry[], spec: string): string | undefine
   const algorithm = entry?.algorithm ? entries.find((other) => other.name === entry.algorithm) : entry;
   return algorithm?.target ?? undefined;
 }
+
+/** Whether a SPEC is that of an AQM with at least the parameters of `wanted`. */
+export function isAqm(spec: string, wanted: string): boolean {
+  const [[name, ...parameters], [wantedName, ...needed]] = [spec, wanted].map((text) => text.replaceAll(" ", "").split(/[:,]/));
+  return name === wantedName && needed.every((parameter) => parameters.includes(parameter));
+}

@@ -4,6 +4,7 @@ import { render } from "preact";
 import { App } from "./app";
 import { Playground } from "./playground";
 import { fromFragment } from "./link";
+import { LESSONS } from "./lessons";
 import { DEFAULTS } from "./settings";
 
 declare global {
@@ -17,11 +18,21 @@ const playground = new Playground(DEFAULTS);
 window.playground = playground;
 const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
 render(<App playground={playground} />, document.getElementById("app")!);
+/** Text of the lesson that a fragment names or holds. */
+function lessonOf(parts: URLSearchParams): string | null {
+  const name = parts.get("lesson");
+  if (name === null) return parts.get("lesson-text");
+  const known = LESSONS.find((lesson) => lesson.name === name);
+  if (!known) throw new Error(`link: no lesson "${name}"; choose from: ${LESSONS.map((lesson) => lesson.name).join(", ")}`);
+  return known.text;
+}
+
 /** Begins with the settings of the address. */
 async function begin(): Promise<void> {
   try {
+    const lesson = lessonOf(new URLSearchParams(location.hash.slice(1)));
     const { preset, settings } = fromFragment(location.hash);
-    await playground.preset(preset, settings);
+    await (lesson ? playground.teach(lesson) : playground.preset(preset, settings));
   } catch (error) {
     await playground.preset(DEFAULTS.preset);
     playground.refused(error);

@@ -6,6 +6,8 @@ import { type AqmEntry, readAqms, targetUnit } from "./catalogue";
 import { PRESETS } from "./presets";
 import { DEFAULTS, type Settings, bits, packetBytes, scenario } from "./settings";
 import type { Loaded } from "./engine/protocol";
+import { type Lesson, parseLesson, stepDone } from "./lesson";
+import { fromFragment } from "./link";
 import { Trace } from "./trace";
 
 export interface AqmRun {
@@ -51,6 +53,9 @@ export class Playground {
   file: ScenarioFile | null = null;
   /** Code of the law `own`. */
   law = "";
+  lesson: Lesson | null = null;
+  /** Steps of the lesson that are done, from the first on. */
+  done = 0;
   /** Settings that an event changed since the start. */
   moved = { target: false };
   /** Recorded links, and the one that is shown. */
@@ -182,6 +187,31 @@ export class Playground {
     return this.begin_with({ topology: "file", preset: "", interval: "" });
   }
 
+  /** Takes the text of a lesson, sets its network up and begins it. */
+  async teach(text: string): Promise<void> {
+    try {
+      const lesson = parseLesson(text);
+      const { preset, settings } = fromFragment(lesson.start);
+      this.lesson = lesson;
+      this.done = 0;
+      await this.preset(preset, { speed: 5, ...settings });
+    } catch (error) {
+      this.refused(error);
+    }
+  }
+
+  /** Leaves the lesson; the runs go on. */
+  leaveLesson(): void {
+    this.lesson = null;
+    this.tell();
+  }
+
+  /** Counts the steps of the lesson that the runs fulfil now. */
+  private examine(): void {
+    const steps = this.lesson?.steps ?? [];
+    while (this.done < steps.length && stepDone(steps[this.done], this)) this.done += 1;
+  }
+
   /** Shows another recorded link from its start. */
   show(link: string): Promise<void> {
     return this.do(async () => {
@@ -233,7 +263,7 @@ export class Playground {
   private async advance(until_ns: number): Promise<void> {
     const until = Math.min(Math.round(until_ns), this.end_ns);
     const nth = this.looks++;
-    const want = { flows: nth % 3 === 0, packets: this.showPackets, sojourns: nth % 6 === 0 };
+    const want = { flows: this.lesson !== null || nth % 3 === 0, packets: this.showPackets, sojourns: nth % 6 === 0 };
     await Promise.all(
       this.active().map(async (run) => {
         try {
@@ -247,6 +277,7 @@ export class Playground {
     );
     this.now_ns = until;
     if (this.over) this.playing = false;
+    this.examine();
     this.redraw();
   }
 
@@ -280,6 +311,7 @@ export class Playground {
       const pushes = this.active().map(async (run) => {
         const pushed = event(run.spec);
         if (pushed !== null) await run.engine.push(pushed);
+        run.trace.cut();
       });
       await Promise.all(pushes);
       if (settings.target_pkts !== this.settings.target_pkts) this.moved.target = true;

@@ -33,12 +33,20 @@ export interface Point {
   t_s: number;
   delay_s: number;
   throughput_bps: number;
+  /** Seconds that it covers. */
+  interval_s: number;
+  arrivals: number;
+  departures: number;
+  /** Packets that waited at its end. */
+  queue: number;
 }
 
 /** Windows of the flows at one moment. */
 export interface Windows {
   t_s: number;
   windows: Float64Array;
+  /** Goodputs since the snapshot before, bit/s. */
+  goodputs_bps: Float64Array;
 }
 
 const POINT_S = 1;
@@ -56,7 +64,7 @@ export class Trace {
   packets: Uint32Array = new Uint32Array();
   now_s = 0;
   /** Since the last point: seconds, bytes, packets, packets times delay. */
-  private since = { s: 0, bytes: 0, packets: 0, delay: 0 };
+  private since = { s: 0, bytes: 0, packets: 0, delay: 0, arrivals: 0 };
   totals = { arrivals: 0, departures: 0, accepted: 0 };
 
   add(look: Look, target_pkts: number): void {
@@ -65,7 +73,7 @@ export class Trace {
     this.queue.push(look.samples.subarray(n, 2 * n));
     this.probability.push(look.samples.subarray(2 * n));
     this.target.push(new Float64Array(n).fill(target_pkts));
-    const [now_s, interval_s, , , arrivals, accepted, departures, bytes] = look.observation;
+    const [now_s, interval_s, queue, , arrivals, accepted, departures, bytes] = look.observation;
     const delay_s = look.observation[12];
     this.now_s = now_s;
     this.totals.arrivals += arrivals;
@@ -74,22 +82,29 @@ export class Trace {
     const since = this.since;
     since.s += interval_s;
     since.bytes += bytes;
+    since.arrivals += arrivals;
     if (departures > 0 && !Number.isNaN(delay_s)) {
       since.packets += departures;
       since.delay += departures * delay_s;
     }
     if (since.s >= POINT_S) {
       const delay = since.packets > 0 ? since.delay / since.packets : 0;
-      this.points.push({ t_s: now_s, delay_s: delay, throughput_bps: (since.bytes * 8) / since.s });
-      this.since = { s: 0, bytes: 0, packets: 0, delay: 0 };
+      const { s, packets, arrivals } = since;
+      this.points.push({ t_s: now_s, delay_s: delay, throughput_bps: (since.bytes * 8) / s, interval_s: s, arrivals, departures: packets, queue });
+      this.cut();
     }
     if (look.flows) {
-      const windows = Float64Array.from({ length: look.flows.length / 5 }, (_, flow) => look.flows![5 * flow + 1]);
-      this.windows.push({ t_s: now_s, windows });
+      const column = (number: number) => Float64Array.from({ length: look.flows!.length / 5 }, (_, flow) => look.flows![5 * flow + number]);
+      this.windows.push({ t_s: now_s, windows: column(1), goodputs_bps: column(2) });
       if (this.windows.length > WINDOW_SNAPSHOTS_MAX) this.windows.shift();
     }
     if (look.sojourns) this.sojourns = look.sojourns;
     if (look.packets) this.packets = look.packets;
+  }
+
+  /** Begins the next point now: the network has changed. */
+  cut(): void {
+    this.since = { s: 0, bytes: 0, packets: 0, delay: 0, arrivals: 0 };
   }
 
   /** Number of the first sample at or after `t_s`. */

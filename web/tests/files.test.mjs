@@ -63,7 +63,7 @@ test("a downloaded scenario can be opened again, and repeats the run with its ac
   const [before] = await samples(page);
   const download = page.waitForEvent("download");
   await page.getByRole("button", { name: "pi.toml" }).click();
-  await page.getByLabel("Open a scenario").setInputFiles(await (await download).path().then(async (path) => {
+  await page.getByLabel("Open a scenario or a lesson").setInputFiles(await (await download).path().then(async (path) => {
     const named = `${path}.toml`;
     (await import("node:fs")).copyFileSync(path, named);
     return named;
@@ -76,7 +76,7 @@ test("a downloaded scenario can be opened again, and repeats the run with its ac
 
 test("a broken file is refused in one line with its place, and the page goes on", async () => {
   const { page, errors, context } = await open(browser, server.url);
-  await page.getByLabel("Open a scenario").setInputFiles({ name: "broken.toml", mimeType: "text/plain", buffer: Buffer.from('name = "x"\nduration = "10"\n') });
+  await page.getByLabel("Open a scenario or a lesson").setInputFiles({ name: "broken.toml", mimeType: "text/plain", buffer: Buffer.from('name = "x"\nduration = "10"\n') });
   await page.getByRole("alert").filter({ hasText: "duration" }).waitFor();
   assert.ok(!(await page.getByRole("alert").innerText()).trim().includes("\n"));
   await page.getByLabel("Preset").selectOption("red");

@@ -106,9 +106,9 @@ test("an AQM that does not exist is refused in one line, and the next choice wor
   await context.close();
 });
 
-for (const [width, colorScheme] of [[1280, "light"], [400, "dark"]]) {
+for (const [width, colorScheme, fragment] of [[1280, "light", ""], [400, "dark", "#lesson=red"]]) {
   test(`at ${width} px, ${colorScheme}, axe finds nothing and nothing is wider than the window`, async () => {
-    const { page, context } = await open(browser, server.url, { viewport: { width, height: 900 }, colorScheme });
+    const { page, context } = await open(browser, server.url + fragment, { viewport: { width, height: 900 }, colorScheme });
     await runTo(page, 2);
     for (const summary of await page.locator("summary").all()) await summary.click();
     await page.getByLabel("Code of the law").waitFor();

@@ -3,6 +3,7 @@
 import { useEffect } from "preact/hooks";
 import { FASTEST, type Playground } from "../playground";
 import { PRESETS } from "../presets";
+import { LessonChoice } from "./lesson";
 
 const SPEEDS = [0.001, 0.01, 0.1, 0.5, 1, 2, 5, 20, 100, FASTEST];
 
@@ -54,6 +55,7 @@ export function Bar({ playground }: { playground: Playground }) {
           ))}
         </select>
       </label>
+      <LessonChoice playground={playground} />
       <label>
         Speed{" "}
         <select name="speed" onChange={(event) => playground.setSpeed(speeds[event.currentTarget.selectedIndex])}>

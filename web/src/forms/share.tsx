@@ -8,13 +8,14 @@ import type { Playground } from "../playground";
 /** Most bytes of a file that is read: those of a scenario. */
 const FILE_BYTES_MAX = 16 * 2 ** 20;
 
-/** Loads a scenario file. */
+/** Loads a scenario file or, as Markdown, a lesson. */
 export async function take(playground: Playground, file: File): Promise<void> {
   if (file.size > FILE_BYTES_MAX) {
     playground.refused(new Error(`${file.name}: ${file.size} bytes; at most 16 MiB`));
     return;
   }
-  await playground.open({ name: file.name, text: await file.text() });
+  if (file.name.endsWith(".md")) await playground.teach(await file.text());
+  else await playground.open({ name: file.name, text: await file.text() });
 }
 
 export function ShareForm({ playground, span_s }: { playground: Playground; span_s: () => number }) {
@@ -53,11 +54,11 @@ export function ShareForm({ playground, span_s }: { playground: Playground; span
         {copied}
       </p>
       <label class="row">
-        <span>Open a scenario</span>
+        <span>Open a scenario or a lesson</span>
         <input
           name="file"
           type="file"
-          accept=".toml"
+          accept=".toml,.md"
           onChange={async (event) => {
             const input = event.currentTarget;
             if (input.files?.[0]) await take(playground, input.files[0]);
