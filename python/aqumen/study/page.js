@@ -180,12 +180,13 @@
     if (cases > 1) parts.push(sampled ? "A point is the mean over up to " + cases + " points of the design; its interval is that of the points." : "A point is the mean over up to " + cases + " combinations of the other factors.");
     if (dim.wide) parts.push("Values of the factor are grouped in " + BINS + " bins.");
     if (cells.some((cell) => !cell.ends)) parts.push("Points of one seed have no interval.");
-    if (lines.length > LINES_MAX) parts.push("The first " + LINES_MAX + " of " + lines.length + " lines are drawn.");
+    const count = visible(lines).length;
+    if (count > LINES_MAX) parts.push("The first " + LINES_MAX + " of " + count + " lines are drawn; switch some off above.");
     return parts.join(" ");
   }
 
   // A map of cells over two factors: `paint` gives the colour of a cell, `say` its text.
-  function map(parent, heading, [dx, dy], paint, say, aqm) {
+  function map(parent, heading, [dx, dy], paint, say, aqm, idle = () => []) {
     const box = document.createElement("div"), head = document.createElement("h4"), out = document.createElement("output");
     box.className = "panel map";
     if (aqm) {
@@ -194,6 +195,7 @@
       b.style.setProperty("--c", colour(aqm));
       head.append(b);
     }
+    out.append(...idle());
     head.append(out);
     const place = document.createElement("div"), canvas = document.createElement("canvas");
     place.className = "plot";
@@ -244,7 +246,7 @@
       const at = canvas.getBoundingClientRect();
       read(Math.floor((event.clientX - at.left - left) / w), dy.groups - 1 - Math.floor((event.clientY - at.top - top) / h));
     });
-    canvas.addEventListener("mouseleave", () => out.replaceChildren());
+    canvas.addEventListener("mouseleave", () => out.replaceChildren(...idle()));
     place.addEventListener("keydown", (event) => {
       const [i, j] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key] || [];
       if (i === undefined) return;
@@ -299,7 +301,7 @@
     if ($("more").value === "") return empty(parent, "Choose whether less or more of this metric is better.");
     if (axes[0] === axes[1]) return empty(parent, "Choose two different factors.");
     const k = Number($("best").value), sign = $("more").value === "1" ? -1 : 1;
-    const lines = shown(gathered(k, axes));
+    const lines = visible(gathered(k, axes));
     if (lines.length < 2) return empty(parent, "A phase diagram needs two AQMs.");
     const cache = new Map();
     const judged = (i, j) => {
@@ -307,21 +309,30 @@
       if (!cache.has(place)) cache.set(place, judge(lines, place, sign));
       return cache.get(place);
     };
+    // Of more than eight AQMs, two that share a colour differ in strength.
+    const shade = (name) => faded(colour(name), [1, 0.6, 0.35][Math.floor(lineNames.indexOf(name) / 8) % 3]);
+    const every = [];
+    for (let i = 0; i < axes[0].groups; i++) for (let j = 0; j < axes[1].groups; j++) every.push(judged(i, j));
+    const known = every.filter(Boolean), clearly = known.filter((found) => !found.alike.length);
+    const wins = lines.map(({ name }) => [name, clearly.filter((found) => found.best.name === name).length]);
+    const legend = () => {
+      const names = wins.filter(([, count]) => count).map(([name]) => [name, ""]), said = words("", names, true);
+      said.forEach((el, k) => el.style.setProperty("--c", shade(names[k][0])));
+      return said;
+    };
     map(parent, "Best by " + data.metrics[k].name, axes, (i, j) => {
       const found = judged(i, j);
-      return found && (found.alike.length ? style("--open") : colour(found.best.name));
+      return found && (found.alike.length ? style("--open") : shade(found.best.name));
     }, (i, j) => {
       const found = judged(i, j);
       if (!found) return [said("fewer than two AQMs ran here")];
       const best = words("", [[found.best.name, spread(found.cell)]], true);
-      return [...best, said(found.alike.length ? "not told apart from " + found.alike.join(", ") : "best")];
-    });
+      return [...best, said(found.alike.length ? "its interval overlaps " + found.alike.join(", ") : "best")];
+    }, null, legend);
     const counts = document.createElement("p");
     counts.className = "note";
-    const every = [];
-    for (let i = 0; i < axes[0].groups; i++) for (let j = 0; j < axes[1].groups; j++) every.push(judged(i, j));
-    const known = every.filter(Boolean), clear = known.filter((found) => !found.alike.length);
-    counts.textContent = known.length + " combinations: " + lines.map(({ name }) => name + " " + clear.filter((found) => found.best.name === name).length).join(", ") + ", open " + (known.length - clear.length) + ".";
+    const listed = wins.length > 8 ? wins.filter(([, count]) => count) : wins;
+    counts.textContent = known.length + " combinations: " + listed.map(([name, count]) => name + " " + count + ", ").join("") + "open " + (known.length - clearly.length) + ".";
     parent.lastChild.append(counts);
   }
 
