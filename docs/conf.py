@@ -1,4 +1,6 @@
-# Sphinx reads the pages beside this file (MyST Markdown); `make docs` builds them.
+# Sphinx reads the pages beside this file (MyST Markdown) and runs the notebooks; `make docs` builds them.
+
+import warnings
 
 import aqumen
 
@@ -6,13 +8,37 @@ project = "Aqumen"
 author = copyright = "The Aqumen authors"
 version = release = aqumen.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "jupyter_execute"]
+highlight_language = "text"
+# In docstrings single backquotes stand around code.
+default_role = "literal"
+
+# The notebooks run on each build; an error or more than a minute in one cell fails the build.
+nb_execution_mode = "force"
+nb_execution_timeout = 60
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+warnings.filterwarnings("ignore", category=DeprecationWarning, module="nbclient")
 
 html_theme = "furo"
 html_title = f"Aqumen {release}"
+
+# Output is not for copying, commands and code are.
+copybutton_selector = "div:not(.output) > div.highlight pre"
+copybutton_exclude = ".linenos, .gp, .go"
+
+# Attributes of several classes share a name, such as `flows`.
+suppress_warnings = ["ref.python"]
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"

@@ -475,7 +475,7 @@ def test_the_command_tells_both_orders_and_the_picks(monkeypatch, capsys, tmp_pa
     told = json.loads(capsys.readouterr().out)
     assert told["rankings"]["own"]["by"]["power"]["means"]["pie"] == 1
     assert json.loads((tmp_path / "ranking.json").read_text()) == told
-    assert (tmp_path / "which-aqm.md").read_text().startswith("# Which AQM?")
+    assert (tmp_path / "ranking.md").read_text().startswith("# AQMs ranked over many networks")
     assert main(command) == 0
     out = capsys.readouterr().out
     assert "AQMs with their defaults" in out

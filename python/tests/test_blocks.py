@@ -38,7 +38,10 @@ def test_no_block_is_of_a_kind_that_nobody_tries():
         "json",
         "rust",
         "console",
+        "text",
+        "ini",
         "{toctree}",
+        "{eval-rst}",
         "",
     }
     assert len(blocks("toml")) >= 8

@@ -18,7 +18,12 @@ from aqumen.engines.external.ns2.crosscheck import CELLS
 from aqumen.study import Study
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "experiments" / "README.md"]
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.md"))
+PAGES = [
+    ROOT / "README.md",
+    *sorted(set((ROOT / "docs").rglob("*.md")) - {*NOTEBOOKS}),
+    ROOT / "experiments" / "README.md",
+]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -166,6 +171,7 @@ def test_a_command_does_run(line, checkout, capsys):
 
 SNIPPETS = {
     "README.md": 1,
+    "docs/index.md": 1,
     "docs/python.md": 3,
     "docs/replay.md": 1,
     "docs/engines/theory.md": 1,
@@ -199,6 +205,17 @@ def test_the_python_of_a_page_runs(page, checkout):
         if kind == "python":
             # Twenty seeds say no more about the snippet than two.
             exec(compile(body.replace("seeds=20", "seeds=2"), page, "exec"), names)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_cells_of_a_notebook_run(notebook, capsys):
+    pytest.importorskip("matplotlib").use("Agg")
+    cells = re.findall(r"^```\{code-cell\} ipython3\n(.*?)^```", notebook.read_text(), re.DOTALL | re.MULTILINE)
+    assert len(cells) >= 3
+    names = {"__name__": "notebook"}
+    for cell in cells:
+        exec(compile(cell, notebook.name, "exec"), names)
 
 
 def run_page(name, folder, monkeypatch, capsys, shorten):

@@ -223,7 +223,7 @@ def test_figures_are_drawn_where_they_are_asked_for(capsys, monkeypatch, tmp_pat
 
 def test_verdicts_go_on_record_in_a_checkout(capsys, monkeypatch, tmp_path):
     folder = tmp_path / "experiments"
-    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "validation").mkdir(parents=True)
     (folder / "first").mkdir(parents=True)
     monkeypatch.setattr(verb._experiments, "folder", lambda: folder)
     monkeypatch.setattr(verb._experiments, "PAPERS", PAPERS)
@@ -408,15 +408,15 @@ def test_the_ranking_on_record_is_the_page_of_the_documentation(capsys, monkeypa
     monkeypatch.setattr(verb, "_experiments", SimpleNamespace(folder=lambda: tmp_path / "experiments"))
     monkeypatch.setattr(networks, "candidates", lambda: ["droptail", "pie", "codel"])
     code, _, said = told(capsys, "ranking", "--quick", "--record")
-    page = (tmp_path / "docs" / "which-aqm.md").read_text()
+    page = (tmp_path / "docs" / "validation" / "ranking.md").read_text()
     assert code == 0
     day = datetime.now(UTC).strftime("%Y-%m-%d")
     assert f"Written by `aqumen reproduce ranking --quick --seeds 3 --record` on {day}" in page
-    assert f"wrote {tmp_path / 'docs' / 'which-aqm.md'}" in said
+    assert f"wrote {tmp_path / 'docs' / 'validation' / 'ranking.md'}" in said
     told(capsys, "ranking", "--seeds", "5", "--record")
     assert (
         "Written by `aqumen reproduce ranking --seeds 5 --record` on"
-        in (tmp_path / "docs" / "which-aqm.md").read_text()
+        in (tmp_path / "docs" / "validation" / "ranking.md").read_text()
     )
     # AQMs that were chosen are not all there are.
     assert told(capsys, "ranking", "--aqm", "pie", "--record")[0] == 2

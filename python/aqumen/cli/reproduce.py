@@ -74,7 +74,7 @@ CLAIM_KEYS = (
 @click.option(
     "--record",
     is_flag=True,
-    help="Record the verdicts in this checkout; with ranking: write docs/which-aqm.md.",
+    help="Record the verdicts in this checkout; with ranking: write docs/validation/ranking.md.",
 )
 def reproduce(
     paper: str,
@@ -343,12 +343,13 @@ def _rank(
     text = advice.page(data, command, datetime.now(UTC).strftime("%Y-%m-%d"))
     if out is not None:
         write_text(Path(out) / "ranking.json", laid_out(data))
-        write_text(Path(out) / "which-aqm.md", text)
-        talk.say(f"wrote {Path(out) / 'which-aqm.md'}")
+        write_text(Path(out) / "ranking.md", text)
+        talk.say(f"wrote {Path(out) / 'ranking.md'}")
     if record:
         assert folder is not None
-        write_text(folder.parent / "docs" / "which-aqm.md", text)
-        talk.say(f"wrote {folder.parent / 'docs' / 'which-aqm.md'}")
+        page = folder.parent / "docs" / "validation" / "ranking.md"
+        write_text(page, text)
+        talk.say(f"wrote {page}")
     if as_json:
         print(laid_out(data), end="")
         return 0

@@ -1,4 +1,4 @@
-"""Generator of `docs/which-aqm.md`: the best AQM of three situations, and the rankings behind it."""
+"""Generator of `docs/validation/ranking.md`: AQMs ranked in three situations and over many networks."""
 
 from __future__ import annotations
 
@@ -27,22 +27,12 @@ def page(data: Mapping[str, Any], command: str, date: str) -> str:
     """
     count = len(data["places"])
     parts = [
-        "# Which AQM?",
+        "# AQMs ranked over many networks",
         "",
-        f"Written by `{command} --record` on {date}, version {data['aqumen']}: {len(data['aqms'])} AQMs and profiles,"
-        f" {count} networks; {data['seeds']} seeds each in the situations{_drawn(data)}, one in all other runs."
-        " Three situations come first, then all networks together. An AQM that is significantly better than all others"
-        " is the pick; otherwise the best are tied. AQMs run with the defaults of `aqumen list aqms`, untuned. For your"
-        " own line, port or cell run `aqumen uplink`, `aqumen datacenter` or `aqumen cell`"
-        " ([everyday networks](everyday.md)).",
-        "",
-        "How to read it: AQMs are ranked by each metric in each network, 1 for the best; the *mean rank* is over all of"
-        " these. Mean ranks that differ by less than the *critical difference* (95 % for all pairs together) do not"
-        " differ significantly, and share a letter of their *group*. In a situation AQMs are ranked within each seed,"
-        " with equal traffic; the critical difference follows from the variance between seeds (Tukey) and applies to"
-        " these networks. Over all networks it follows from their number (Nemenyi); each runs with one seed."
-        f"{_agreement(data['agreement'])} Numbers after ±, or after − and +, are the distances to the ends of the 95 %"
-        " confidence interval over the seeds.",
+        "[Choose an AQM](../everyday.md) has the answer for a home, an office, a data centre or a cell. This page is"
+        f" the ranking of {len(data['aqms'])} AQMs and profiles of Aqumen, with their defaults, over {count} networks:"
+        " three situations first, then all networks together, the method last. An AQM that is significantly better than"
+        " all others is the pick; otherwise the best are tied.",
         "",
     ]
     for situation, picked in zip(SITUATIONS, data["situations"], strict=True):
@@ -58,6 +48,21 @@ def page(data: Mapping[str, Any], command: str, date: str) -> str:
     for which in (OWN, TARGET):
         parts += _ranking(which, data["rankings"][which])
     parts += _moved(data["rankings"])
+    parts += [
+        "## How it is ranked",
+        "",
+        f"Written by `{command} --record` on {date}, version {data['aqumen']}; {data['seeds']} seeds each in the"
+        f" situations{_drawn(data)}, one in all other runs.",
+        "",
+        "AQMs are ranked by each metric in each network, 1 for the best; the *mean rank* is over all of these."
+        " Mean ranks that differ by less than the *critical difference* (95 % for all pairs together) do not differ"
+        " significantly, and share a letter of their *group*. In a situation AQMs are ranked within each seed, with"
+        " equal traffic; the critical difference follows from the variance between seeds (Tukey) and applies to"
+        " these networks. Over all networks it follows from their number (Nemenyi); each runs with one seed."
+        f"{_agreement(data['agreement'])} Numbers after ±, or after − and +, are the distances to the ends of the 95 %"
+        " confidence interval over the seeds.",
+        "",
+    ]
     heads = "| network | target of the second ranking | run until | seeds, with defaults |"
     parts += ["## The networks", "", heads, "|---|---|---|---|"]
     parts += [
