@@ -223,7 +223,7 @@ def test_figures_are_drawn_where_they_are_asked_for(capsys, monkeypatch, tmp_pat
 
 def test_verdicts_go_on_record_in_a_checkout(capsys, monkeypatch, tmp_path):
     folder = tmp_path / "experiments"
-    (tmp_path / "docs" / "validation").mkdir(parents=True)
+    (tmp_path / "docs").mkdir()
     (folder / "first").mkdir(parents=True)
     monkeypatch.setattr(verb._experiments, "folder", lambda: folder)
     monkeypatch.setattr(verb._experiments, "PAPERS", PAPERS)
@@ -404,7 +404,7 @@ def test_the_ranking_leaves_as_parquet(ranking):
 
 
 def test_the_ranking_on_record_is_the_page_of_the_documentation(capsys, monkeypatch, ranking, tmp_path):
-    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "validation").mkdir(parents=True)
     monkeypatch.setattr(verb, "_experiments", SimpleNamespace(folder=lambda: tmp_path / "experiments"))
     monkeypatch.setattr(networks, "candidates", lambda: ["droptail", "pie", "codel"])
     code, _, said = told(capsys, "ranking", "--quick", "--record")
