@@ -1,23 +1,31 @@
-"""Local web server of the playground: the page, and the runs of a comparison that it opens."""
+"""Local web server of the playground: the page, and the runs of a comparison or a study that it opens."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from aqumen._files import json_text
 from aqumen._store import Digests, Store
 from aqumen.errors import Error, ScenarioError
 from aqumen.scenario import Scenario
+from aqumen.study import Rows
+from aqumen.study.rows import MANIFEST
 
-__all__ = ["Results", "page_folder", "read_results", "server"]
+__all__ = ["Results", "ScenarioOf", "open_folder", "page_folder", "read_results", "read_study", "server"]
 
 Results = dict[str, Any]
-"""Runs of a comparison: `name`, `scenario` (TOML text), `runs` (each with `aqm`, `seed`, `metrics`)."""
+"""Runs: `name`, `scenario` (TOML text of a comparison), `runs` (each with `aqm`, `seed`, `metrics`; those of a study
+also with `case`, its number, and `labels`)."""
+
+ScenarioOf = Callable[[int], str]
+"""Returns the TOML text of the case with a number."""
 
 METRICS = (
     "utilization",
@@ -73,6 +81,50 @@ def read_results(folder: Path) -> Results:
     return {"name": str(compared["scenario"]), "scenario": scenario, "runs": runs}
 
 
+def open_folder(folder: Path) -> tuple[Results, ScenarioOf | None]:
+    """Read the runs of a folder, and how to make the scenarios of its cases if it is that of a study.
+
+    Args:
+        folder: Folder that `aqumen compare --out` or `aqumen study run --out` wrote.
+
+    Raises:
+        Error: The folder holds no packet runs.
+    """
+    return read_study(folder) if (folder / MANIFEST).exists() else (read_results(folder), None)
+
+
+def read_study(folder: Path) -> tuple[Results, ScenarioOf]:
+    """Read the finished runs of a study, and how to make the scenario of a case.
+
+    Args:
+        folder: Folder that `aqumen study run --out` wrote.
+
+    Raises:
+        Error: The folder holds no study of packet runs, or no finished run.
+    """
+    rows = Rows(folder)
+    if rows.engine != "packet":
+        raise ScenarioError(f"{folder}: runs of the engine {rows.engine}; the page repeats those of packet")
+    place = {id(case): number for number, case in enumerate(rows.cases)}
+    shapes = rows.shapes()
+    runs = []
+    for case, seed, row in rows.records():
+        values = dict(zip(shapes[row["h"]], row["v"], strict=True))
+        metrics = {key: values.get(key) for key in METRICS}
+        labels = {key: value for key, value in case.labels.items() if key != "aqm"}
+        runs.append({"case": place[id(case)], "aqm": case.spec, "seed": seed, "labels": labels, "metrics": metrics})
+    if not runs:
+        raise ScenarioError(f"{folder}: no run is finished; aqumen study run goes on with the study")
+    runs.sort(key=lambda run: (run["case"], run["seed"]))
+    lock = threading.Lock()
+
+    def scenario_of(number: int) -> str:
+        with lock:
+            return rows.bases.scenario(rows.cases[number]).to_toml()
+
+    return {"name": rows.title or folder.name, "runs": runs}, scenario_of
+
+
 def _runs(folder: Path, aqm: str) -> Iterator[dict[str, Any]]:
     store = Store(folder, write=False)
     digests = Digests(Scenario.load(folder / "scenario.toml"), "packet")
@@ -89,7 +141,7 @@ def _runs(folder: Path, aqm: str) -> Iterator[dict[str, Any]]:
 
 
 class _Handler(SimpleHTTPRequestHandler):
-    """Files of the page, and `studio.json`, the results."""
+    """Files of the page, `studio.json` with the results, and `scenario.toml?case=N`, the scenario of a case."""
 
     extensions_map = {  # noqa: RUF012
         **SimpleHTTPRequestHandler.extensions_map,
@@ -97,20 +149,35 @@ class _Handler(SimpleHTTPRequestHandler):
         ".wasm": "application/wasm",
     }
     results: bytes | None = None
+    scenario_of: ScenarioOf | None = None
 
     def do_GET(self) -> None:
         """Answer a request."""
-        if self.path.split("?")[0] != "/studio.json":
+        asked = urlsplit(self.path)
+        if asked.path == "/studio.json":
+            self._answer("application/json", self.results)
+        elif asked.path == "/scenario.toml":
+            self._answer("text/plain; charset=utf-8", self._scenario(asked.query))
+        else:
             super().do_GET()
-            return
-        if self.results is None:
+
+    def _scenario(self, query: str) -> bytes | None:
+        """Return the scenario of the case that a query names, such as `case=3`."""
+        try:
+            number = int(parse_qs(query)["case"][0])
+            return self.scenario_of(number).encode() if self.scenario_of and number >= 0 else None
+        except (KeyError, ValueError, IndexError):
+            return None
+
+    def _answer(self, kind: str, content: bytes | None) -> None:
+        if content is None:
             self.send_error(HTTPStatus.NOT_FOUND)
             return
         self.send_response(HTTPStatus.OK)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(self.results)))
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        self.wfile.write(self.results)
+        self.wfile.write(content)
 
     def end_headers(self) -> None:
         """End the headers; a browser asks again each time."""
@@ -125,12 +192,13 @@ class _Handler(SimpleHTTPRequestHandler):
         """Print nothing."""
 
 
-def server(port: int, results: Results | None = None) -> ThreadingHTTPServer:
+def server(port: int, results: Results | None = None, scenario_of: ScenarioOf | None = None) -> ThreadingHTTPServer:
     """Make a server on this machine, which only this machine reaches.
 
     Args:
         port: TCP port; 0 for any free one.
         results: Runs to open.
+        scenario_of: Makes the scenario of a case of a study.
 
     Raises:
         Error: The page is not built, or the port is taken.
@@ -142,6 +210,7 @@ def server(port: int, results: Results | None = None) -> ThreadingHTTPServer:
             super().__init__(*args, directory=folder)
 
     Handler.results = None if results is None else json_text(results).encode()
+    Handler.scenario_of = None if scenario_of is None else staticmethod(scenario_of)
     try:
         return ThreadingHTTPServer(("127.0.0.1", port), Handler)
     except (OSError, OverflowError) as error:

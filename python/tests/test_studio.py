@@ -68,6 +68,55 @@ def test_runs_of_a_comparison_are_read_with_their_specs_seeds_and_metrics(compar
     assert aqumen.Scenario.parse(results["scenario"]).name == results["name"] == "small"
 
 
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "small.toml").write_text(SMALL)
+    (folder / "study.toml").write_text(
+        'title = "two rates"\nscenarios = ["small.toml"]\naqms = ["pi:target=20pkt", "codel"]\nseeds = 2\n'
+        '[factors]\n"bottleneck.rate" = ["4Mbit", "2Mbit"]\n'
+    )
+    line = ["study", "run", str(folder / "study.toml"), "--out", str(folder / "out")]
+    told = CliRunner().invoke(app, line, standalone_mode=False)
+    assert told.exit_code == 0, told.output
+    return folder / "out"
+
+
+def test_runs_of_a_study_are_read_with_factors_and_each_case_gives_its_scenario(study):
+    results, scenario_of = studio.open_folder(study)
+    assert results["name"] == "two rates"
+    assert len(results["runs"]) == 8
+    chosen = [run for run in results["runs"] if run["aqm"] == "codel" and run["labels"]["bottleneck.rate"] == "2Mbit"]
+    assert [run["seed"] for run in chosen] == [1, 2]
+    again = aqumen.run(aqumen.Scenario.parse(scenario_of(chosen[1]["case"])), "codel", seed=2)
+    expected = again.link("bottleneck", "steady")["queue_mean_pkts"]
+    assert chosen[1]["metrics"]["queue_mean_pkts"] == pytest.approx(expected, rel=1e-11)
+
+
+@pytest.mark.usefixtures("page")
+def test_the_server_answers_with_the_scenario_of_a_case(study):
+    results, scenario_of = studio.open_folder(study)
+    kind, content = served(studio.server(0, results, scenario_of), "/scenario.toml?case=3")
+    assert (kind, content.decode()) == ("text/plain; charset=utf-8", scenario_of(3))
+
+
+@pytest.mark.usefixtures("page")
+@pytest.mark.parametrize("query", ["", "?case=", "?case=one", "?case=-1", "?case=4"])
+def test_a_case_that_a_study_does_not_have_is_refused(study, query):
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        served(studio.server(0, *studio.open_folder(study)), f"/scenario.toml{query}")
+
+
+def test_a_study_of_another_engine_and_one_without_runs_are_refused(study, tmp_path):
+    text = (study / "study.json").read_text()
+    (tmp_path / "study.json").write_text(text)
+    with pytest.raises(ScenarioError, match="no run is finished"):
+        studio.open_folder(tmp_path)
+    (tmp_path / "study.json").write_text(text.replace('"engine": "packet"', '"engine": "fluid"'))
+    with pytest.raises(ScenarioError, match="runs of the engine fluid"):
+        studio.open_folder(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

@@ -1,4 +1,4 @@
-"""`aqumen studio`: the playground in a browser on this machine, with the results of a comparison."""
+"""`aqumen studio`: the playground in a browser on this machine, with the results of a comparison or a study."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ __all__ = ["studio"]
 )
 @click.option("--open", "open_", is_flag=True, help="Open the page in the browser.")
 def studio(folder: Path | None, port: int, open_: bool) -> int:
-    """Serve the playground and the results of a comparison to a browser on this machine.
+    """Serve the playground and the results of a comparison or a study to a browser on this machine.
 
-    Ctrl-C ends it. With DIR, a folder that `aqumen compare --out` wrote, the page lists its runs and repeats the chosen
-    one live, with the same bits.
+    Ctrl-C ends it. With DIR, a folder that `aqumen compare --out` or `aqumen study run --out` wrote, the page shows its
+    runs and repeats the chosen one live, with the same bits.
     """
-    results = None if folder is None else page.read_results(folder)
-    with page.server(port, results) as server:
+    results, scenario_of = (None, None) if folder is None else page.open_folder(folder)
+    with page.server(port, results, scenario_of) as server:
         address = f"http://127.0.0.1:{server.server_port}/" + ("?results" if results else "")
         talk.say(f"The playground: {address} (Ctrl-C ends it)")
         if open_:
