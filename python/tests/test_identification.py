@@ -14,6 +14,7 @@ from aqumen.identification.excited import excited
 from aqumen.identification.fits import best_arx
 from aqumen.identification.measure import fitted
 from aqumen.identification.network import network_of
+from aqumen.verification import swing_gain_of
 
 A, B = [1.0, -1.5, 0.7], [0.0, 0.0, -30.0, -12.0]
 """Poles of radius .84, and a dead time of two steps."""
@@ -152,6 +153,52 @@ def test_a_pi_for_several_plants_keeps_the_margin_in_all(plant):
     )
     alone = aqumen.robust_pi(plant, modulus_margin=0.6)
     assert alone.a - alone.b >= best.a - best.b
+    # Packets of both networks are calm at 15 % less than the promised gain.
+    for each in (plant, other):
+        promised = each.loop(best.spec).margins["gain_margin"]
+        begins = swing_gain_of(each.scenario, best.spec, 1)
+        assert begins is None or begins > 0.85 * promised
+        assert promised >= best.worst_gain_margin * (1 - 1e-6)
+
+
+def test_a_map_of_plants_shows_the_worst_at_each_point(plant):
+    gains, delays = np.array([0.5, 1.0, 2.0, 8.0]), np.array([0.0, 0.1])
+    loops = [plant.loop("pi"), plant.loop("pi:a=4e-4,b=3.9e-4,frequency=160Hz")]
+    both = theory.stability_map(loops, "gain", gains, "delay", delays)
+    each = [theory.stability_map(loop, "gain", gains, "delay", delays) for loop in loops]
+    assert np.allclose(both.modulus_margin, np.minimum(each[0].modulus_margin, each[1].modulus_margin))
+    assert (both.stable == (each[0].stable & each[1].stable)).all()
+    assert not both.noise_valid.any()
+    one, margins = each[0], loops[0].margins
+    assert one.gain_margin[0] * gains == pytest.approx(margins["gain_margin"], rel=0.01)
+    assert (one.stable[0] == (gains < margins["gain_margin"])).all()
+    # A delay shorter than its margin keeps a loop stable, a longer one does not.
+    ends = theory.stability_map(loops[0], "gain", [1.0], "delay", np.array([0.9, 1.1]) * margins["delay_margin_s"])
+    assert ends.stable[:, 0].tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("axes", "options", "message"),
+    [
+        (("flows", "gain"), {}, "unknown axis `flows` of identified plants; choose from: gain, delay"),
+        (("gain", "delay"), {"cycles": True}, "cycles need the nonlinear equations"),
+    ],
+)
+def test_what_a_map_of_plants_lacks_is_refused(plant, axes, options, message):
+    with pytest.raises(ScenarioError, match=message):
+        theory.stability_map(plant.loop("pi"), axes[0], [1.0], axes[1], [1.0], **options)
+    with pytest.raises(ScenarioError, match="gain = -1: must be above 0"):
+        theory.stability_map(plant.loop("pi"), "gain", [-1.0], "delay", [0.0])
+    with pytest.raises(ScenarioError, match="no loop: give at least one"):
+        theory.stability_map([], "gain", [1.0], "delay", [0.0])
+
+
+def test_theory_beside_a_plant_is_that_of_its_own_senders(plant):
+    loop = plant.loop("pi")
+    own, linux, modern = (loop.theory(sender) for sender in (None, "linux", "modern"))
+    margins = [each.margins["exact"]["gain_margin"] for each in (own, linux, modern)]
+    assert margins[0] == margins[1] != margins[2]
+    assert margins[0] == pytest.approx(loop.margins["gain_margin"], rel=0.3)
 
 
 def test_operating_points_are_changes_of_the_scenario():
@@ -234,3 +281,10 @@ def test_a_session_without_time_left_is_refused():
         session.advance("20s")
         with pytest.raises(ScenarioError, match="400 round-trip times"):
             aqumen.identify(session, "pi")
+
+
+def test_a_boundary_of_several_senders_is_refused():
+    design = theory.design("pi", capacity="20Mbit", flows=20, rtt="40ms", target="40pkt", sender=["ns2", "modern"])
+    with pytest.raises(ScenarioError, match="a boundary is the curve of one sender"):
+        theory.boundary(design, "flows", (10, 40), "rtt", (0.02, 0.1))
+    assert theory.boundary(design.each["ns2"], "flows", (2, 40), "rtt", (0.02, 0.4))

@@ -17,7 +17,7 @@ from aqumen.errors import OutputError, ScenarioError, listed
 from aqumen.theory import StabilityMap, stability_map
 from aqumen.theory.design import MODELS
 from aqumen.theory.loop import SCHEMA
-from aqumen.theory.maps import AXES, SHOWN
+from aqumen.theory.maps import DESIGN_AXES, SHOWN
 
 __all__ = ["map_"]
 
@@ -62,8 +62,8 @@ def map_(
         raise ScenarioError(f"unknown quantity `{show}` of a map; choose from: {listed(SHOWN)}")
     found = designed("map", aqm, aqm_from, **network)
     axes = [span(axis, network) for axis in over]
-    if unknown := [name for name, *_ in axes if name not in AXES]:
-        raise ScenarioError(f"--over {unknown[0]}: there are {listed(AXES)}")
+    if unknown := [name for name, *_ in axes if name not in DESIGN_AXES]:
+        raise ScenarioError(f"--over {unknown[0]}: there are {listed(DESIGN_AXES)}")
     (x, *x_ends), (y, *y_ends) = axes
     points = MAP_POINTS if network["sender"] in (*MODELS, "ns2") else MAP_POINTS_MANY
     across, up = (np.geomspace(low, high, points) for low, high in (x_ends, y_ends))

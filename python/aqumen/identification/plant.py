@@ -18,6 +18,7 @@ from aqumen.errors import ScenarioError, optional
 from aqumen.identification.excited import Floats, Record
 from aqumen.identification.fits import Complexes, Model
 from aqumen.identification.spectra import Spectrum
+from aqumen.theory.design import SENDERS
 from aqumen.theory.loop import Loop, from_control
 from aqumen.view.identified import plot_loop
 
@@ -208,6 +209,18 @@ class Plant:
         )
 
 
+def _sender_of(scenario: Scenario) -> str | None:
+    """Return the TCP preset of the most bulk flows whose windows theory knows; `None` where there is none."""
+    plan = scenario.plan(1)
+    flows: dict[str, int] = {}
+    for flow in plan["flows"]:
+        group = plan["groups"][flow["group"]]
+        preset = group["transport"].get("preset")
+        if preset in SENDERS and group["traffic"] == "bulk":
+            flows[preset] = flows.get(preset, 0) + 1
+    return max(flows, key=lambda name: flows[name], default=None)
+
+
 def _first_aqm(scenario: Scenario) -> str:
     return str(next(link for link in scenario.plan(1)["links"] if link["record"])["aqm"]["name"])
 
@@ -289,6 +302,16 @@ class IdentifiedLoop:
             self._margins = found
         return self._margins
 
+    def varied(self, *, gain: float = 1.0, delay_s: float = 0.0) -> dict[str, Any]:
+        """Return the margins, without intervals, with a factor on the controller and an added delay.
+
+        Args:
+            gain: Factor on the controller.
+            delay_s: Delay added to the round trip, seconds.
+        """
+        w = self.frequencies(600)
+        return _margins(self, w, gain * self.loop_response(w) * np.exp(-1j * w * delay_s))
+
     def _intervals(self, w: Floats, loop: Complexes) -> tuple[list[float] | None, list[float] | None]:
         """Intervals of gain and phase margin, from models drawn from the covariance of the coefficients."""
         model = self.plant.model
@@ -368,12 +391,15 @@ class IdentifiedLoop:
         y = np.array([2 / np.pi * np.trapezoid(real * x * np.sinc(w * x / np.pi), w) for x in t])
         return t, y
 
-    def theory(self) -> Loop | None:
-        """Return theory's loop of the AQM for the scenario's nominal network with Reno senders; `None` where theory has
-        none.
+    def theory(self, sender: str | None = None) -> Loop | None:
+        """Return theory's loop of the AQM for the scenario's nominal network; `None` where theory has none.
+
+        Args:
+            sender: TCP preset of the flows, as in `theory.design`; default: that of the most bulk flows.
         """
         try:
-            return Loop(_core.analyse(self.plant.scenario.core, self.aqm, False, "ecn"))
+            own = sender or _sender_of(self.plant.scenario)
+            return None if own is None else Loop(_core.analyse(self.plant.scenario.core, self.aqm, False, None, own))
         except _core.ScenarioError:
             return None
 

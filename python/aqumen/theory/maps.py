@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +39,13 @@ AXES = {
     "capacity": "Capacity, packets/s",
     "target": "Equilibrium queue, packets",
     "gain": "Factor on the controller",
+    "delay": "Added delay, s",
 }
 """Quantities that a map can vary, with the titles of its axes."""
+DESIGN_AXES = ("flows", "rtt", "capacity", "target", "gain")
+"""Quantities of a map of designs."""
+PLANT_AXES = ("gain", "delay")
+"""Quantities of a map of identified loops: their networks do not vary."""
 MAP_POINTS_MAX = 1_000_000
 """Maximum number of points of a map: some minutes, and 40 bytes each."""
 SHOWN = {
@@ -58,9 +63,21 @@ NOISE_SPEED = 0.5
 """
 
 
+class VariableLoop(Protocol):
+    """Loop of an identified plant, as a map varies it."""
+
+    aqm: str
+    """Name of the controller."""
+
+    def varied(self, *, gain: float = 1.0, delay_s: float = 0.0) -> dict[str, Any]:
+        """Return the margins with a factor on the controller and an added delay, seconds."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StabilityMap:
-    """Stability and noise of a loop over two quantities, the worst of its senders; every array has the shape (y, x)."""
+    """Stability and noise of a loop over two quantities, the worst of its senders or plants; every array has the shape
+    (y, x)."""
 
     aqm: str
     """Name of the algorithm."""
@@ -150,7 +167,7 @@ class StabilityMap:
 
 
 def stability_map(
-    design: Loop,
+    design: Loop | VariableLoop | Sequence[VariableLoop],
     x: str,
     x_values: Sequence[float] | Floats,
     y: str,
@@ -162,7 +179,8 @@ def stability_map(
     """Analyse the loop of a design over two quantities; all others keep their design values.
 
     Args:
-        design: A result of `theory.design`.
+        design: A result of `theory.design`, or loops of identified plants. Their map has the axes `gain` and `delay`
+            (s), the worst plant at each point, and no noise.
         x: Horizontal axis: `flows`, `rtt` (s), `capacity` (packets/s), `target` (packets) or `gain` (a factor).
         x_values: Its values, ascending.
         y: Vertical axis, likewise.
@@ -177,9 +195,15 @@ def stability_map(
     if len(across) * len(up) > MAP_POINTS_MAX:
         raise ScenarioError(f"a map of {len(across)} by {len(up)} points: must have at most {MAP_POINTS_MAX} points")
     shape = (len(up), len(across))
+    if not hasattr(design, "core"):
+        if cycles:
+            raise ScenarioError("cycles need the nonlinear equations: identified plants have none")
+        loops = list(design) if isinstance(design, Sequence) else [design]
+        return _map_of_plants(loops, (x, across), (y, up))
     axes = (x, across.tolist()), (y, up.tolist())
     try:
-        each = [_columns(core.map(*axes, threads or engines.cores(), cycles), shape) for core in _cores(design)]
+        cores = _cores(design)  # type: ignore[arg-type]
+        each = [_columns(core.map(*axes, threads or engines.cores(), cycles), shape) for core in cores]
     except _core.ScenarioError as error:
         raise ScenarioError(str(error)) from None
     # The worst over senders.
@@ -188,7 +212,7 @@ def stability_map(
     deviation, qacd, p95, lost = (_worst([columns[k] for columns in each], np.maximum) for k in range(6, 10))
     coexisting, period, supercritical = each[0][10:]
     return StabilityMap(
-        aqm=design.aqm,
+        aqm=design.aqm,  # type: ignore[union-attr]
         x=(x, across),
         y=(y, up),
         stable=stable,
@@ -205,6 +229,45 @@ def stability_map(
         coexisting_period_s=period,
         supercritical=supercritical,
     )
+
+
+def _map_of_plants(loops: list[VariableLoop], x: tuple[str, Floats], y: tuple[str, Floats]) -> StabilityMap:
+    """Return the map of loops of identified plants, the worst plant at each point."""
+    if not loops:
+        raise ScenarioError("no loop: give at least one, for instance plant.loop(aqm)")
+    for name, values in (x, y):
+        if name not in PLANT_AXES:
+            raise ScenarioError(f"unknown axis `{name}` of identified plants; choose from: {', '.join(PLANT_AXES)}")
+        if values.min() < 0.0 or (name == "gain" and values.min() == 0.0):
+            raise ScenarioError(f"{name} = {values.min():g}: must be {'above' if name == 'gain' else 'at least'} 0")
+    keys = {"gain": "gain", "delay": "delay_s"}
+    points = [
+        [[loop.varied(**{keys[x[0]]: float(a), keys[y[0]]: float(b)}) for loop in loops] for a in x[1]] for b in y[1]
+    ]
+
+    def least(name: str) -> Floats:
+        rows = [[[np.nan if at[name] is None else at[name] for at in each] for each in row] for row in points]
+        found: Floats = np.fmin.reduce(np.array(rows, dtype=float), axis=2)
+        return found
+
+    shape = (len(y[1]), len(x[1]))
+    unknown = np.full(shape, np.nan)
+    return StabilityMap(
+        aqm=loops[0].aqm,
+        x=x,
+        y=y,
+        stable=np.array([[all(at["stable"] for at in each) for each in row] for row in points]),
+        feasible=np.ones(shape, dtype=bool),
+        gain_margin=least("gain_margin"),
+        phase_margin_deg=least("phase_margin_deg"),
+        modulus_margin=least("modulus_margin"),
+        noise_valid=np.zeros(shape, dtype=bool),
+        **dict.fromkeys((*list(SHOWN)[1:], *CYCLES), unknown),
+    )
+
+
+CYCLES = ("coexisting_std_pkts", "coexisting_period_s", "supercritical")
+"""Arrays of a map that only `cycles` fills."""
 
 
 def _cores(design: Loop) -> list[_core.Analysis]:
@@ -251,8 +314,11 @@ def boundary(
         threads: Number of threads; default: the number of cores.
 
     Raises:
-        ScenarioError: An argument is invalid, or the AQM is RED or ARED, whose gain is discontinuous: use a map.
+        ScenarioError: An argument is invalid, the design has several senders, or the AQM is RED or ARED, whose gain is
+            discontinuous: use a map.
     """
+    if design.others:
+        raise ScenarioError("a boundary is the curve of one sender: trace each of design.each")
     try:
         pieces = design.core.boundary((x, x_range), (y, y_range), threads or engines.cores())
     except _core.ScenarioError as error:
