@@ -93,6 +93,6 @@ def length_s(scenario: Scenario) -> float:
     """Return the duration of a scenario, seconds.
 
     Args:
-        scenario: The scenario.
+        scenario: Scenario with its duration, as `--until` may have shortened it.
     """
     return float(scenario.plan()["duration_s"])
