@@ -6,13 +6,17 @@ use std::process::ExitCode;
 
 use lexopt::prelude::*;
 
-use crate::{Error, attach, detach, lab, link, report, shorten, status, top};
+use crate::{Error, attach, detach, report, shorten, status, top};
+#[cfg(feature = "laboratory")]
+use crate::{lab, link};
 
 /// A command: name, help text and function.
 type Command = (&'static str, &'static str, fn(lexopt::Parser) -> Result<(), Error>);
 
-const COMMANDS: [Command; 7] = [
+const COMMANDS: &[Command] = &[
+    #[cfg(feature = "laboratory")]
     ("run", "laboratory: a scenario with the kernel's own TCP, in separate namespaces", lab::command::run),
+    #[cfg(feature = "laboratory")]
     ("link", "laboratory: the links of a scenario between two TUN devices", link::command),
     ("attach", "production: keep the queue of a shaper on a device short", attach::command),
     ("status", "the state of each attachment", status::command),
@@ -45,7 +49,7 @@ fn run(mut arguments: lexopt::Parser) -> Result<(), Error> {
         Some(Value(name)) => {
             let command = COMMANDS.iter().find(|(known, ..)| name == *known);
             let (_, _, command) = command.ok_or_else(|| {
-                let known = COMMANDS.map(|(name, ..)| name).join(", ");
+                let known = COMMANDS.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", ");
                 Error::setup(format!("unknown command {}; choose from: {known}", shorten(&name.to_string_lossy())))
             })?;
             command(arguments)

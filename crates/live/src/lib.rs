@@ -23,6 +23,7 @@ mod common;
 mod detach;
 mod error;
 pub mod lab;
+#[cfg(feature = "laboratory")]
 mod link;
 mod netlink;
 mod report;

@@ -12,7 +12,7 @@ use std::thread;
 
 use aqumen_units::Rate;
 
-use crate::lab::capacity::UNMEASURED_PPS_MAX;
+use crate::lab::UNMEASURED_PPS_MAX;
 use crate::lab::namespace::{LOOPBACK, Namespace};
 use crate::lab::thread::CpuTime;
 use crate::netlink::Netlink;

@@ -10,8 +10,7 @@ use super::thread::CpuTime;
 use super::tun::Tun;
 use crate::{Context, Error};
 
-/// Packet rate of every machine: lower demands are not measured.
-pub const UNMEASURED_PPS_MAX: f64 = 20_000.0;
+pub use super::UNMEASURED_PPS_MAX;
 /// CPU time of a packet in a link, relative to a bare read and write; `make bench` measures it.
 const LINK_COST: f64 = 1.3;
 /// Acknowledgements per data packet: every other packet is acknowledged.
