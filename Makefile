@@ -127,18 +127,12 @@ docs: setup ## build the documentation into docs/_build/html, that of the crates
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps
 	@printf '\nThe documentation: file://%s/docs/_build/html/index.html\n' '$(CURDIR)'
 
-wheels: setup ## build a wheel for any Python from 3.11 on and the source archive into dist/, and try the wheel in an empty environment
-	$(call say,Wheel and source archive)
-	rm -rf dist build/empty python/aqumen/playground
+wheels: setup ## build the wheels (glibc and musl, x86-64 and ARM) and the source archive into dist/, and try them in an empty environment
+	$(call say,Wheels and source archive)
+	rm -rf python/aqumen/playground
 	@if command -v npm >/dev/null; then scripts/playground build && cp -r web/dist python/aqumen/playground; \
-	else echo 'Skipped: the playground in the wheel, since npm is missing.'; fi
-	maturin build --release --locked --out dist
-	maturin sdist --out dist
-	$(call say,The wheel in an empty environment outside the checkout)
-	$(PYTHON) -m venv build/empty
-	build/empty/bin/pip install -q --disable-pip-version-check dist/*.whl
-	@mkdir -p build/empty/work
-	cd build/empty/work && env -u VIRTUAL_ENV PATH=../bin:/usr/bin:/bin aqumen compare arm-pfc/exp1 --aqm pi,codel --seeds 2 --until 5s --out out
+	else echo 'Skipped: the playground in the wheels, since npm is missing.'; fi
+	scripts/wheels $(TARGETS)
 	@ls -l dist
 
 lock: ## refresh the two files of locked Python packages from pyproject.toml (needs the network)
