@@ -19,6 +19,7 @@ def test_one_version_everywhere():
     assert cited["version"] == workspace
     newest = re.search(r"^## (\d\S*) - (\S+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest.groups() == (workspace, cited["date-released"])
+    assert f"\nPKG_VERSION:={workspace}\n" in (ROOT / "packaging" / "openwrt" / "aqumend" / "Makefile").read_text()
 
 
 def test_the_command_is_installed():
