@@ -49,7 +49,7 @@ def textbook(design, w):
 
 def test_a_nyquist_plot_has_both_loops_the_circle_and_the_point(classic, drawn):
     (axes,) = drawn(lambda: classic.plot("nyquist"))
-    exact, plain, circle, point, *mirrors = axes.lines
+    exact, plain, *mirrors, circle, point, touching = axes.lines
     w = classic.frequencies(6000)
     for line, is_exact in ((exact, True), (plain, False)):
         x, y = data(line)
@@ -59,10 +59,16 @@ def test_a_nyquist_plot_has_both_loops_the_circle_and_the_point(classic, drawn):
     assert math.isclose(np.ptp(np.unwrap(np.arctan2(y, x))), 2 * math.pi)
     assert len(x) >= 100
     assert data(point) == (-1, 0)
-    assert axes.get_xlim() == axes.get_ylim() == (-2.2, 1.2)
+    # The green circle around -1 touches the loop of the exact plant.
+    x, y = data(touching)
+    margin = classic.margins["exact"]["modulus_margin"]
+    np.testing.assert_allclose(np.hypot(x + 1, y), margin)
+    assert np.abs(1 + classic.loop_response(w)).min() == pytest.approx(margin, rel=1e-3)
+    assert axes.get_xlim() == (-2, 1.3)
+    assert axes.get_ylim() == (-1.65, 1.65)
     assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_title()) == ("Re L", "Im L", TITLE)
     told = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert told == ["exact: -1 is not encircled", "textbook: -1 is not encircled"]
+    assert told == ["exact: -1 is not encircled", "textbook: -1 is not encircled", f"modulus margin {margin:.2f}"]
     # The half of negative frequencies is the mirror image.
     for line, mirror in zip((exact, plain), mirrors, strict=True):
         np.testing.assert_array_equal(data(mirror)[0], data(line)[0])
@@ -87,13 +93,30 @@ def test_a_bode_plot_has_gain_in_decibels_and_phase_without_jumps(classic, drawn
     assert gain.get_xscale() == "log"
     # Who looks closer at one looks at the same frequencies of the other.
     assert gain.get_shared_x_axes().joined(gain, phase)
-    assert phase.get_ylim() == (-720, 0)
+    # Down to 450 degrees of lag, where the loop has no gain left, with ticks at whole quarters of a turn.
+    assert phase.get_ylim() == (-450, 0)
+    np.testing.assert_array_equal(phase.get_yticks(), np.arange(-450, 1, 90))
     assert (gain.get_ylabel(), phase.get_xlabel(), phase.get_ylabel()) == (
         "Gain, dB",
         "Frequency, rad/s",
         "Phase, degrees",
     )
     assert gain.get_title() == TITLE
+    # Bars reach from 0 dB and from -180 degrees to the loop, at the crossovers.
+    exact = classic.margins["exact"]
+    (bar,) = (line for line in gain.lines if line.get_linewidth() == 2)
+    at, ends = data(bar)
+    assert set(at) == {exact["phase_crossover_rad_s"]}
+    np.testing.assert_allclose(10 ** (ends / 20), [1 / exact["gain_margin"], 1])
+    (bar,) = (line for line in phase.lines if line.get_linewidth() == 2)
+    at, ends = data(bar)
+    assert set(at) == {exact["crossover_rad_s"]}
+    np.testing.assert_allclose(ends, [-180, exact["phase_margin_deg"] - 180])
+    (x, turned) = data(phase.lines[0])
+    assert np.interp(at[0], x, turned) == pytest.approx(ends[1], abs=0.5)
+    notes = [axes.texts[0].get_text() for axes in (gain, phase)]
+    assert notes[0].startswith(f"× {exact['gain_margin']:.3g} (")
+    assert notes[1].startswith(f"{exact['phase_margin_deg']:.3g}° at")
     # Where the gain is 0 dB, the margin's crossover.
     x, y = data(gain.lines[1])
     assert x[np.argmin(np.abs(y))] == pytest.approx(classic.margins["crossover_rad_s"], rel=0.01)
@@ -138,6 +161,15 @@ def test_a_step_response_is_that_of_the_closed_loop(classic, drawn):
     assert (len(x), x[0]) == (600, 0)
     assert x[-1] == pytest.approx(40 / classic.margins["crossover_rad_s"])
     assert set(data(axes.lines[1])[1]) == {1}
+    # Rise and peak are told, the peak where there is one.
+    (told,) = (text.get_text() for text in axes.texts)
+    assert told.startswith("rise ")
+    assert float(told.split()[1]) == pytest.approx(classic.step_metrics()["rise_s"], rel=0.1)
+    quick = theory.design("pi", capacity="10Mbit", flows=60, rtt="200ms", target="100pkt")
+    (other,) = drawn(lambda: quick.plot("step"))
+    overshoot = quick.step_metrics()["overshoot"]
+    assert [text.get_text() for text in other.texts][1:] == [f"overshoot {100 * overshoot:.0f} %"]
+    assert data(other.lines[2])[1] == pytest.approx(1 + overshoot, abs=0.01)
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("Time, s", "Queue deviation / target step")
     t, own = step_response(classic, 20.0)
     assert t[-1] == 20
@@ -159,7 +191,7 @@ def test_a_step_response_is_that_of_the_closed_loop(classic, drawn):
 def test_what_is_shown_stands_out_from_what_it_is_held_against(classic, drawn, kind):
     lines = [line for axes in drawn(lambda: classic.plot(kind)) for line in axes.lines]
     guides = [line for line in lines if line.get_color() == plot.GUIDE["color"]]
-    curves = [line for line in lines if line.get_color() in plot.COLOURS and line.get_linestyle() == "-"]
+    curves = [line for line in lines if line.get_color() in plot.COLOURS[:2] and line.get_linestyle() == "-"]
     # Fine lines, in points; what is only there to compare with is finer.
     (thin,), (thick,) = ({line.get_linewidth() for line in each} for each in (guides, curves))
     assert 0 < thin < thick < 2
@@ -223,6 +255,16 @@ def test_a_map_shows_gain_margins_between_a_tenth_and_ten(drawn):
 def test_wide_axes_are_logarithmic(drawn, values, scale):
     axes, _ = drawn(lambda: a_map(x=("flows", np.array(values))).plot())
     assert axes.get_xscale() == scale
+
+
+def test_ticks_of_a_map_are_round_numbers_in_readable_units(drawn):
+    made = a_map(x=("flows", np.array([10.0, 40.0, 400.0])), y=("rtt", np.array([0.05, 0.2])))
+    axes, _ = drawn(made.plot)
+    axes.figure.canvas.draw()
+    told = [label.get_text() for label in axes.get_xticklabels()]
+    assert told == ["10", "20", "50", "100", "200", "400"]
+    assert axes.get_ylabel() == "Base RTT, ms"
+    assert {"100", "200"} <= {label.get_text() for label in axes.get_yticklabels()}
 
 
 def test_a_map_without_boundary_has_no_line(drawn):
@@ -549,7 +591,7 @@ def test_the_noise_is_drawn_so_that_equal_areas_are_equal_parts(classic, drawn):
     assert axes.get_xscale() == "log"
     assert axes.get_ylim()[0] == 0
     assert axes.get_xlabel() == "Frequency, rad/s"
-    assert axes.get_title() == f"{TITLE}, standard deviation {classic.noise['queue_std_pkts']:.3g} packets"
+    assert axes.get_title() == f"{TITLE}\nstandard deviation {classic.noise['queue_std_pkts']:.3g} packets"
     red = hollot("red", capacity="30Mbit", flows=60, rtt="200ms", target="100pkt")
     with pytest.raises(ScenarioError, match="the noise is unknown: "):
         red.plot("noise")

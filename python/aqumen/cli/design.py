@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aqumen import __version__
-from aqumen._files import laid_out
+from aqumen._files import laid_out, write_text
 from aqumen.cli import talk
 from aqumen.cli.network import designed, given, network_options, plain
-from aqumen.cli.options import PATH, custom_classes, json_option, load, named_too
+from aqumen.cli.options import PATH, custom_classes, json_option, load, named_too, out_option
 from aqumen.errors import OutputError, ScenarioError
 from aqumen.explain.prediction import predict
 from aqumen.theory import Design
 from aqumen.theory.loop import SCHEMA
+from aqumen.theory.page import design_page
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 __all__ = ["design", "tables_of"]
+
+PAGE = "design.html"
+"""Page of a design in its output folder."""
 
 
 @click.command()
@@ -30,6 +34,7 @@ __all__ = ["design", "tables_of"]
 @click.option("--plot", type=PATH, metavar="FILE", help="Plot the loop into this file.")
 @click.option("--kind", default="nyquist", show_default=True, help="nyquist, bode, nichols, step, locus or noise.")
 @click.option("--scenario", metavar="FILE", help="Analyse every queue of a scenario, in place of a network.")
+@out_option
 @json_option
 def design(
     aqm: str | None,
@@ -37,6 +42,7 @@ def design(
     plot: Path | None,
     kind: str,
     scenario: str | None,
+    out: Path | None,
     as_json: bool,
     **network: Any,
 ) -> int:
@@ -45,7 +51,7 @@ def design(
     SPEC is optional with --scenario, or if --aqm-from names a single AQM.
     """
     if scenario is not None:
-        if named := given([*network, "plot", "kind"]):
+        if named := given([*network, "plot", "kind", "out"]):
             raise ScenarioError(f"{', '.join(named)} and --scenario exclude each other: a scenario defines its network")
         return _of_scenario(scenario, aqm, aqm_from, as_json=as_json)
     if network["capacity"] is None and network["flows"] is None:
@@ -60,6 +66,14 @@ def design(
         except (OSError, ValueError) as error:
             raise OutputError(f"cannot write {plot}: {error}") from None
         talk.say(f"wrote {plot}")
+    if out is not None:
+        text = design_page(found, talk.command())
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"cannot write {out}: {error.strerror}") from None
+        write_text(out / PAGE, text)
+        talk.say(f"wrote {out / PAGE}")
     if as_json:
         print(found.json)
     else:

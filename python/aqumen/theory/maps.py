@@ -35,7 +35,7 @@ __all__ = [
 
 AXES = {
     "flows": "Flows",
-    "rtt": "Base RTT, s",
+    "rtt": "Base RTT, ms",
     "capacity": "Capacity, packets/s",
     "target": "Equilibrium queue, packets",
     "gain": "Factor on the controller",
@@ -46,6 +46,10 @@ DESIGN_AXES = ("flows", "rtt", "capacity", "target", "gain")
 """Quantities of a map of designs."""
 PLANT_AXES = ("gain", "delay")
 """Quantities of a map of identified loops: their networks do not vary."""
+SCALED = {"rtt": 1000.0}
+"""Factors from the base unit of an axis to that of its labels."""
+WIDE = 8.0
+"""Ratio of the ends from which an axis is logarithmic."""
 MAP_POINTS_MAX = 1_000_000
 """Maximum number of points of a map: some minutes, and 40 bytes each."""
 SHOWN = {
@@ -158,12 +162,34 @@ class StabilityMap:
             axes.contourf(
                 self.x[1], self.y[1], self.feasible.astype(float), levels=[-0.5, 0.5], colors="none", hatches=["//"]
             )
-        axes.set(xlabel=AXES[self.x[0]], ylabel=AXES[self.y[0]], title=f"{self.aqm}: stable above a gain margin of 1")
-        for name, values, scale in (("x", self.x[1], axes.set_xscale), ("y", self.y[1], axes.set_yscale)):
-            if len(values) > 2 and values.min() > 0 and values.max() / values.min() > 8:
+        for (name, values), axis, scale in (
+            (self.x, axes.xaxis, axes.set_xscale),
+            (self.y, axes.yaxis, axes.set_yscale),
+        ):
+            wide = len(values) > 2 and values.min() > 0 and values.max() / values.min() > WIDE
+            if wide:
                 scale("log")
-            del name
+            _ticks(axis, name, values, wide)
+        axes.set(title=f"{self.aqm}: stable above a gain margin of 1")
         return figure  # type: ignore[no-any-return]
+
+
+def _ticks(axis: Any, name: str, values: Floats, wide: bool) -> None:
+    """Label an axis in its unit: 1, 2, 5, 10, 20, ... and the ends of a logarithmic one."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    factor = SCALED.get(name, 1.0)
+    axis.set_label_text(AXES[name])
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value * factor:.4g}"))
+    if wide:
+        low, high = float(values.min()) * factor, float(values.max()) * factor
+        decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+        steps = (1, 2, 5) if high / low < 500 else (1,)
+        inner = [step * 10.0**k for k in decades for step in steps]
+        # The ends are labelled, so that ticks too near to them are left out.
+        inner = [tick for tick in inner if 1.25 * low < tick < high / 1.25]
+        axis.set_major_locator(FixedLocator([tick / factor for tick in (low, *inner, high)]))
+        axis.set_minor_locator(NullLocator())
 
 
 def stability_map(

@@ -9,6 +9,7 @@ import numpy as np
 
 from aqumen.errors import ScenarioError, listed, optional
 from aqumen.theory.interop import to_control
+from aqumen.view import loops
 from aqumen.view.plot import COLOURS, CURVE, GUIDE
 
 if TYPE_CHECKING:
@@ -133,13 +134,14 @@ def _nyquist(design: Loop, figure: Any) -> None:
                 xytext=(loop[here - 1].real, loop[here - 1].imag),
                 arrowprops={"arrowstyle": "->", "color": colour},
             )
-    _unit_circle(axes, linestyle=":")
-    axes.plot([-1], [0], "+", color="black")
     for loop, colour in halves:
         # Negative frequencies complete the closed curve.
         axes.plot(loop.real, -loop.imag, color=colour, linestyle="--", linewidth=GUIDE["linewidth"])
-    axes.set(xlim=(-2.2, 1.2), ylim=(-2.2, 1.2), aspect="equal", xlabel="Re L", ylabel="Im L", title=_title(design))
-    axes.legend(frameon=False)
+    exact = design.margins["exact"]
+    loops.mark_point(axes, exact)
+    loops.limit_nyquist(axes, exact)
+    axes.set(title=_title(design))
+    axes.legend(frameon=False, loc="upper right", fontsize="small")
 
 
 def _bode(design: Loop, figure: Any) -> None:
@@ -148,12 +150,13 @@ def _bode(design: Loop, figure: Any) -> None:
     for exact, label, colour in LOOPS:
         loop = design.loop_response(w, exact=exact)
         gain.semilogx(w, _decibels(loop), color=colour, label=label, **CURVE)
-        phase.semilogx(w, _degrees(loop), color=colour, **CURVE)
-    gain.axhline(0, **GUIDE)
-    phase.axhline(-180, **GUIDE)
+        phase.semilogx(w, loops.degrees(loop), color=colour, **CURVE)
+    assert design.margins is not None
+    loops.mark_margins(gain, phase, design.margins["exact"])
+    loops.limit_bode(gain, phase, w, design.loop_response(w))
     gain.set(ylabel="Gain, dB", title=_title(design))
     gain.legend(frameon=False)
-    phase.set(xlabel="Frequency, rad/s", ylabel="Phase, degrees", ylim=(-720, 0))
+    phase.set(xlabel="Frequency, rad/s", ylabel="Phase, degrees")
 
 
 def _nichols(design: Loop, figure: Any) -> None:
@@ -161,7 +164,7 @@ def _nichols(design: Loop, figure: Any) -> None:
     w = design.frequencies(4000)
     for exact, label, colour in LOOPS:
         loop = design.loop_response(w, exact=exact)
-        axes.plot(_degrees(loop), _decibels(loop), color=colour, label=label, **CURVE)
+        axes.plot(loops.degrees(loop), _decibels(loop), color=colour, label=label, **CURVE)
     axes.plot([-180], [0], "+", color="black")
     axes.set(xlim=(-540, 0), ylim=(-40, 40), xlabel="Phase, degrees", ylabel="Gain, dB", title=_title(design))
     axes.legend(frameon=False)
@@ -171,7 +174,7 @@ def _step(design: Loop, figure: Any) -> None:
     axes = figure.subplots()
     t, y = step_response(design)
     axes.plot(t, y, color=COLOURS[0], **CURVE)
-    axes.axhline(1, linestyle=":", **GUIDE)
+    loops.mark_step(axes, t, y)
     axes.set(xlabel="Time, s", ylabel="Queue deviation / target step", title=_title(design))
 
 
@@ -217,21 +220,16 @@ def _noise(design: Loop, figure: Any) -> None:
     axes.semilogx(w, w * np.array(noise["spectrum"]["power_pkts2_s"]) / np.pi, color=COLOURS[0], **CURVE)
     axes.axvline(noise["spectrum"]["peak_rad_s"], linestyle=":", **GUIDE)
     axes.set(xlabel="Frequency, rad/s", ylabel="Variance per unit of ln frequency, packets²")
-    axes.set(title=f"{_title(design)}, standard deviation {noise['queue_std_pkts']:.3g} packets", ylim=(0, None))
+    axes.set(title=f"{_title(design)}\nstandard deviation {noise['queue_std_pkts']:.3g} packets", ylim=(0, None))
 
 
-def _unit_circle(axes: Any, **more: Any) -> None:
+def _unit_circle(axes: Any) -> None:
     circle = np.exp(1j * np.linspace(0, 2 * np.pi, 300))
-    axes.plot(circle.real, circle.imag, **GUIDE, **more)
+    axes.plot(circle.real, circle.imag, **GUIDE)
 
 
 def _decibels(loop: Complexes) -> Floats:
     return 20 * np.log10(np.abs(loop))
-
-
-def _degrees(loop: Complexes) -> Floats:
-    """Return the unwrapped phase, degrees."""
-    return np.degrees(np.unwrap(np.angle(loop)))
 
 
 def _title(design: Loop) -> str:

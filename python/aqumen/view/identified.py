@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aqumen.errors import ScenarioError, listed, optional
-from aqumen.view.plot import COLOURS, CURVE, GUIDE
+from aqumen.view.loops import degrees, limit_bode, limit_nyquist, mark_margins, mark_point, mark_step
+from aqumen.view.plot import COLOURS, CURVE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,12 +39,6 @@ def plot_loop(loop: Any, kind: str, theory: Any = None) -> Figure:
     return figure
 
 
-def _degrees(values: Any) -> Any:
-    """Return the phase, unwrapped, with the first value between -180 and 180 degrees."""
-    found = np.degrees(np.unwrap(np.angle(values)))
-    return found - 360.0 * np.round(found[0] / 360.0)
-
-
 def _title(loop: Any) -> str:
     margins, (low, high) = loop.margins, loop.margins["gain_margin_ci95"] or (None, None)
     gain, phase = margins["gain_margin"], margins["phase_margin_deg"]
@@ -57,27 +52,26 @@ def _bode(loop: Any, figure: Any, theory: Any) -> None:
     w = np.geomspace(0.05 / loop.plant.rtt_s, min(16.0 / loop.plant.rtt_s, np.pi / loop.plant.period_s), 600)
     values = loop.loop_response(w)
     radius = BAND * loop.plant.response_std(w) * np.abs(loop.controller_response(w))
-    size, degrees = np.abs(values), _degrees(values)
+    size, turned = np.abs(values), degrees(values)
     turn = np.degrees(np.arcsin(np.minimum(radius / size, 1.0)))
     low = np.maximum(size - radius, 1e-3 * size)
     gain.fill_between(w, 20 * np.log10(low), 20 * np.log10(size + radius), color=COLOURS[0], alpha=0.2, linewidth=0)
-    phase.fill_between(w, degrees - turn, degrees + turn, color=COLOURS[0], alpha=0.2, linewidth=0)
+    phase.fill_between(w, turned - turn, turned + turn, color=COLOURS[0], alpha=0.2, linewidth=0)
     gain.semilogx(w, 20 * np.log10(size), color=COLOURS[0], label="identified, 95 %", **CURVE)
-    phase.semilogx(w, degrees, color=COLOURS[0], **CURVE)
-    _measured(loop, gain, phase, degrees, w)
+    phase.semilogx(w, turned, color=COLOURS[0], **CURVE)
+    _measured(loop, gain, phase, turned, w)
     if theory is not None:
         told = theory.loop_response(w)
         gain.semilogx(w, 20 * np.log10(np.abs(told)), "--", color=COLOURS[1], label="theory", **CURVE)
-        phase.semilogx(w, _degrees(told), "--", color=COLOURS[1], **CURVE)
-    _margins(loop, gain, phase)
-    shown = 20 * np.log10(size[w < 8.0 / loop.plant.rtt_s])
-    gain.set(ylabel="Gain, dB", title=_title(loop), ylim=(min(shown.min(), -20) - 5, shown.max() + 5))
+        phase.semilogx(w, degrees(told), "--", color=COLOURS[1], **CURVE)
+    mark_margins(gain, phase, loop.margins)
+    limit_bode(gain, phase, w, values)
+    gain.set(ylabel="Gain, dB", title=_title(loop))
     gain.legend(frameon=False)
-    ticks = np.arange(-540, 1, 90)
-    phase.set(xlabel="Frequency, rad/s", ylabel="Phase, degrees", ylim=(-450, 0), yticks=ticks[ticks >= -450])
+    phase.set(xlabel="Frequency, rad/s", ylabel="Phase, degrees")
 
 
-def _measured(loop: Any, gain: Any, phase: Any, degrees: Any, w: Any) -> None:
+def _measured(loop: Any, gain: Any, phase: Any, smooth: Any, w: Any) -> None:
     """Draw the response without a model where the excitation shows in the queue."""
     seen = loop.plant.spectrum
     clear = seen.radius < 0.7 * np.abs(seen.response)
@@ -88,37 +82,10 @@ def _measured(loop: Any, gain: Any, phase: Any, degrees: Any, w: Any) -> None:
     up, down = 20 * np.log10(1 + spread), -20 * np.log10(1 - spread)
     style = {"color": COLOURS[7], "markersize": 3, "linewidth": 0.7}
     gain.errorbar(at, 20 * np.log10(np.abs(points)), [down, up], fmt="o", label="without a model", **style)
-    near = np.interp(at, w, degrees)
+    near = np.interp(at, w, smooth)
     turned = np.degrees(np.angle(points))
     turned += 360.0 * np.round((near - turned) / 360.0)
     phase.errorbar(at, turned, np.degrees(np.arcsin(spread)), fmt="o", **style)
-
-
-def _margins(loop: Any, gain: Any, phase: Any) -> None:
-    """Mark crossovers and margins."""
-    margins = loop.margins
-    gain.axhline(0, **GUIDE)
-    phase.axhline(-180, **GUIDE)
-    if (at := margins["crossover_rad_s"]) is not None:
-        for axes in (gain, phase):
-            axes.axvline(at, linestyle=":", **GUIDE)
-        phase.plot([at, at], [-180, -180 + margins["phase_margin_deg"]], color=COLOURS[2], linewidth=2)
-        phase.annotate(
-            f"{margins['phase_margin_deg']:.3g}°",
-            (at, -180),
-            xytext=(-6, -12),
-            ha="right",
-            textcoords="offset points",
-            size=8,
-        )
-    if (at := margins["phase_crossover_rad_s"]) is not None:
-        for axes in (gain, phase):
-            axes.axvline(at, linestyle=":", **GUIDE)
-        height = -20 * np.log10(margins["gain_margin"])
-        gain.plot([at, at], [height, 0], color=COLOURS[2], linewidth=2)
-        gain.annotate(
-            f"× {margins['gain_margin']:.3g}", (at, height), xytext=(4, 2), textcoords="offset points", size=8
-        )
 
 
 def _nyquist(loop: Any, figure: Any, theory: Any) -> None:
@@ -141,34 +108,17 @@ def _nyquist(loop: Any, figure: Any, theory: Any) -> None:
             "", xy=(ends[1].real, ends[1].imag), xytext=(ends[0].real, ends[0].imag),
             arrowprops={"arrowstyle": "->", "color": COLOURS[0]},
         )  # fmt: skip
-    turn = np.exp(2j * np.pi * np.linspace(0, 1, 200))
-    distance = abs(loop.margins["modulus_margin"])
-    axes.plot(turn.real, turn.imag, linestyle=":", **GUIDE)
-    margin = -1 + distance * turn
-    axes.plot(margin.real, margin.imag, color=COLOURS[2], linewidth=0.8, label=f"modulus margin {distance:.2f}")
-    axes.plot([-1], [0], "+", color="black", markersize=10)
-    axes.annotate("-1", (-1, 0), xytext=(-12, 6), textcoords="offset points", size=8)
-    axes.set(xlim=(-2.2, 1.2), ylim=(-2.2, 1.2), aspect="equal", xlabel="Re L", ylabel="Im L", title=_title(loop))
-    axes.legend(frameon=False, loc="lower right")
+    mark_point(axes, loop.margins)
+    limit_nyquist(axes, loop.margins)
+    axes.set(title=_title(loop))
+    axes.legend(frameon=False, loc="upper right")
 
 
 def _step(loop: Any, figure: Any, theory: Any) -> None:
     axes = figure.subplots()
     t, y = loop.step_response()
     axes.plot(t, y, color=COLOURS[0], label="identified", **CURVE)
-    axes.axhline(1, linestyle=":", **GUIDE)
-    rise, peak = [t[np.argmax(y >= level)] for level in (0.1, 0.9)], int(np.argmax(y))
-    axes.axvspan(rise[0], rise[1], color=COLOURS[7], alpha=0.12, linewidth=0)
-    axes.annotate(f"rise {rise[1] - rise[0]:.3g} s", (rise[1], 0.1), xytext=(4, 0), textcoords="offset points", size=8)
-    if y[peak] > 1.005:
-        axes.plot([t[peak]], [y[peak]], "o", color=COLOURS[0], markersize=3)
-        axes.annotate(
-            f"overshoot {100 * (y[peak] - 1):.0f} %",
-            (t[peak], y[peak]),
-            xytext=(6, 2),
-            textcoords="offset points",
-            size=8,
-        )
+    mark_step(axes, t, y)
     axes.set(xlabel="Time, s", ylabel="Queue deviation / target step", title=_title(loop))
 
 

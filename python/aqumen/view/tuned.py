@@ -1,4 +1,4 @@
-"""Pages of a verification and of a tuned loop: tables and pictures in one HTML file."""
+"""Pages of a design, of a verification and of a tuned loop: tables and pictures in one HTML file."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def drawn(figure: Figure) -> str:
     matplotlib = optional("matplotlib", "plot")
     buffer = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": "aqumen", "svg.fonttype": "none"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     text = buffer.getvalue()
     # Several drawings of one page have ids of their own.
     mark = f"f{zlib.crc32(text.encode()):x}"
