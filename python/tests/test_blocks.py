@@ -40,6 +40,7 @@ def test_no_block_is_of_a_kind_that_nobody_tries():
         "console",
         "text",
         "ini",
+        "markdown",
         "{toctree}",
         "{eval-rst}",
         "",

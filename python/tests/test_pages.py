@@ -181,7 +181,7 @@ SNIPPETS = {
     "docs/identify.md": 1,
     "docs/session.md": 2,
     "docs/studies.md": 1,
-    "docs/search.md": 1,
+    "docs/searches.md": 1,
     "docs/traffic.md": 1,
 }
 """Pages with Python that are not done from top to bottom below, and how many snippets each has."""
