@@ -98,7 +98,7 @@ SHORTER = (
     ("aqumen reproduce", ["--seeds", "2"]),
     ("aqumen validate ns2", ["--seeds", "2", "--cell", "arm_exp1/PIx1000"]),
 )
-LONG = ("aqumen reproduce", "aqumen validate", "aqumen tune")
+LONG = ("aqumen reproduce", "aqumen validate", "aqumen tune", "aqumen study rank --record atlas --aqm-from")
 """Minutes, however short: they are run by `make test-full`."""
 BESIDES = ("docs/tutorial.md", "docs/everyday.md", "docs/own-aqm.md")
 """Pages that are done from top to bottom below."""
@@ -157,6 +157,9 @@ def test_a_command_does_run(line, checkout, capsys):
     if line.startswith(("aqumen study", "aqumen report")) and " run " not in line:
         # The page's commands before it made the folder.
         Study(scenarios=["arm-pfc/exp1"], aqms=["pi", "codel"], until="2s", seeds=20).run("s")
+    if line.startswith("aqumen study rank nets"):
+        main(["study", "draw", "--seed", "7", "--count", "2", "--family", "access", "--out", "nets"])
+        capsys.readouterr()
     code = main(shortened(line))
     told = capsys.readouterr()
     # A comparison with others may find a difference; that is an answer.

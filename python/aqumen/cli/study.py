@@ -16,7 +16,16 @@ from aqumen._files import json_text
 from aqumen._statistics import summarize
 from aqumen.cli import talk
 from aqumen.cli.interrupt import first_interrupt
-from aqumen.cli.options import OUT, PATH, force_option, json_option, wide_option
+from aqumen.cli.options import (
+    OUT,
+    PATH,
+    aqms_option,
+    custom_option,
+    force_option,
+    json_option,
+    spec_list,
+    wide_option,
+)
 from aqumen.errors import OutputError, ScenarioError
 from aqumen.view import tables
 
@@ -269,21 +278,25 @@ def check(folder: Path, sample: int, seed: int | None) -> int:
 
 
 @study.command()
-@click.option("--seed", type=click.IntRange(0, 2**64 - 1), required=True, metavar="N", help="Seed of the networks.")
+@click.option("--seed", type=click.IntRange(0, 2**64 - 1), metavar="N", help="Seed of the networks.")
+@click.option("--freeze", "frozen", type=PATH, metavar="FILE", help="Take the seed of a freeze (`study freeze`).")
 @click.option("--count", type=click.IntRange(1, 10_000), default=60, show_default=True, metavar="N", help="Networks.")
 @click.option(
     "--family", type=click.Choice(("access", "provider", "datacenter", "any")), default="any", show_default=True,
     help="Their laws and ranges, docs/ranking.md.",
 )  # fmt: skip
 @click.option("--out", type=PATH, metavar="DIR", required=True, help="Folder of the scenario files.")
-def draw(seed: int, count: int, family: str, out: Path) -> int:
+def draw(seed: int | None, frozen: Path | None, count: int, family: str, out: Path) -> int:
     """Draw networks at random, write them as scenario files, and list them."""
     import tomllib
 
     from aqumen._files import write_text
     from aqumen.study.drawn import draw as drawn
+    from aqumen.study.frozen import read_freeze
 
-    networks = drawn(family, seed, count)
+    if (seed is None) == (frozen is None):
+        raise ScenarioError("give one of --seed and --freeze")
+    networks = drawn(family, read_freeze(frozen).seed if seed is None and frozen else seed or 0, count)
     known = {f"{each.name}.toml" for each in networks}
     if other := next((each.name for each in sorted(out.glob("*.toml")) if each.name not in known), None):
         raise OutputError(f"{out}: has another scenario, {other}; choose an empty folder")
@@ -296,6 +309,64 @@ def draw(seed: int, count: int, family: str, out: Path) -> int:
         print(f"{each.name}  {tomllib.loads(each.text)['title']}")
     talk.say(f"wrote {count} scenario files into {out}")
     return 0
+
+
+@study.command()
+@aqms_option()
+@custom_option
+@click.option("--out", type=PATH, metavar="FILE", required=True, help="File of the freeze; none is replaced.")
+def freeze(aqm: tuple[str, ...], aqm_from: tuple[str, ...], out: Path) -> int:
+    """Fix AQMs before their networks are drawn: digests, date, and the seed for `study draw --freeze`."""
+    from aqumen.study.frozen import freeze as frozen_now
+
+    if not aqm and not aqm_from:
+        raise ScenarioError("name an AQM: --aqm or --aqm-from")
+    made = frozen_now(spec_list(aqm), aqm_from)
+    made.write(out)
+    print(f"frozen at {made.date}: {', '.join(made.aqms)}; seed of the networks: {made.seed}")
+    return 0
+
+
+@study.command()
+@click.argument("folder", type=PATH, metavar="[DIR]", required=False)
+@aqms_option(" Default: all that are there.")
+@custom_option
+@click.option("--seeds", metavar="N", help="Seeds of networks that are scenario files; default: 2.")
+@click.option("--against", metavar="SPEC", help="AQM to which ratios refer; default: the first. Decides no order.")
+@click.option("--by", metavar="FIGURE", help="Print one figure in order: power, p95, used, short, jain or lost.")
+@click.option("--record", metavar="FILE|atlas", help="Take the finished runs of a record; only newcomers run.")
+@click.option("--keep", type=PATH, metavar="FILE", help="Write a record of the runs.")
+@click.option("--freeze", "frozen", type=PATH, metavar="FILE", help="Check that frozen AQMs met the networks blind.")
+@click.option("--out", type=PATH, metavar="DIR", help="Folder of new runs and of the page; default: DIR, or `ranking`.")
+@threads_option
+@json_option
+def rank(
+    folder: Path | None,
+    aqm: tuple[str, ...],
+    aqm_from: tuple[str, ...],
+    seeds: str | None,
+    against: str | None,
+    by: str | None,
+    record: str | None,
+    keep: Path | None,
+    frozen: Path | None,
+    out: Path | None,
+    threads: int | None,
+    as_json: bool,
+) -> int:
+    """Rank AQMs over many networks: paired ratios by figure, no overall score.
+
+    DIR holds scenario files (those of `study draw`), which are run, or a finished study. docs/ranking.md defines the
+    figures.
+    """
+    from aqumen.cli.ranking import RankRequest, rank_study
+
+    return rank_study(
+        RankRequest(
+            folder=folder, aqms=spec_list(aqm), aqm_from=aqm_from, seeds=seeds, against=against, by=by, record=record,
+            keep=keep, frozen=frozen, out=out, threads=threads, as_json=as_json,
+        )
+    )  # fmt: skip
 
 
 def run_study(
