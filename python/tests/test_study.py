@@ -57,6 +57,13 @@ def kept(folder):
 # The file.
 
 
+def test_switches_vary():
+    factors = {"pi:ecn": [True, False], "flows.ftp.transport.ecn": [True, False]}
+    study = Study(scenarios=["arm-pfc/exp1"], aqms=["pi"], until="1s", seeds=1, factors=factors)
+    assert [case.spec for case in study.cases] == ["pi:ecn=true", "pi:ecn=true", "pi:ecn=false", "pi:ecn=false"]
+    assert [case.changes[0][1] for case in study.cases] == ["true", "false"] * 2
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [

@@ -70,7 +70,9 @@ SCHEMA = 1
     help="Share of the networks that the search does not see, or a study that has them; 0 for none.",
 )
 @click.option("--relative", is_flag=True, help="Divide each value by the default's on the same network and seed.")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of sampler and hold-out.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Seed of sampler and hold-out."
+)
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Concurrent runs; default: the cores.")
 @force_option
 @json_option

@@ -28,7 +28,7 @@ from aqumen.search.networks import Space, is_list
 from aqumen.search.runs import Runs
 from aqumen.study.cases import Bases, Case
 from aqumen.study.executors import Executor, Threads
-from aqumen.study.factors import Factor, Value
+from aqumen.study.factors import Factor, Value, text_of
 
 __all__ = ["Failure", "Progress", "Search"]
 
@@ -386,6 +386,4 @@ def described(values: Mapping[str, Value]) -> str:
     Args:
         values: Values by factor.
     """
-    return ", ".join(
-        f"{name} = {str(value).lower() if isinstance(value, bool) else value}" for name, value in values.items()
-    )
+    return ", ".join(f"{name} = {text_of(value)}" for name, value in values.items())

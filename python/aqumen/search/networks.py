@@ -16,7 +16,7 @@ from aqumen.errors import ScenarioError
 from aqumen.scenario import Scenario
 from aqumen.study.cases import expand
 from aqumen.study.definition import Definition
-from aqumen.study.factors import Factor, Value
+from aqumen.study.factors import Factor, Value, text_of
 
 __all__ = ["Space", "dumbbells", "of_study"]
 
@@ -118,7 +118,7 @@ def of_study(study: Definition) -> Space:
 
     def scenario(values: Mapping[str, Value]) -> Scenario:
         base = whole[str(values.get("scenario", names[0]))]
-        changes = [(key, str(value)) for key, value in values.items() if key != "scenario"]
+        changes = [(key, text_of(value)) for key, value in values.items() if key != "scenario"]
         return base.set_all(changes) if changes else base
 
     return Space(factors=factors, scenario=scenario, engine=study.engine, custom=bases.custom)
@@ -143,7 +143,7 @@ def _toml(values: Mapping[str, Value]) -> str:
     rate, rtt = _parts(values["rate"])[0] * 1e6, _parts(values["rtt"])[0] / 1e3
     flows, far, event = int(values["flows"]), int(values["far RTT factor"]), str(values["event"])
     buffer = max(10, round(float(values["buffer BDP"]) * rate * rtt / 12_000))
-    transport = f'transport = {{ preset = "{values["tcp"]}", ecn = {str(values["ecn"]).lower()} }}'
+    transport = f'transport = {{ preset = "{values["tcp"]}", ecn = {text_of(values["ecn"])} }}'
     middle = DURATION_S // 2
 
     def group(name: str, count: int, factor: int, start: str = '["0s", "1s"]') -> str:

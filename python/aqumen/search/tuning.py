@@ -32,6 +32,7 @@ from aqumen.study.definition import Definition
 from aqumen.study.executors import Executor, Threads
 from aqumen.study.factors import Factor, Value
 from aqumen.study.rows import MANIFEST, manifest
+from aqumen.study.study import HOURS_MAX, forget_nameless
 
 __all__ = ["SAMPLERS", "Measurement", "Progress", "TuningResult", "tune"]
 
@@ -39,8 +40,6 @@ SAMPLERS = ("tpe", "cmaes", "random")
 """Names of the samplers."""
 BATCH = 8
 """Candidates that are asked together, whatever the number of threads."""
-HOURS_MAX = 10.0
-"""CPU hours above which a search wants `force`."""
 
 Values = dict[str, Value]
 
@@ -259,6 +258,8 @@ def tune(
                 f"the search takes about {hours:.2g} CPU hours; the limit is {HOURS_MAX:g}; --force runs it"
             )
     with Store(out) as store:
+        if store.damaged:
+            forget_nameless(store)
         search.runs = Runs(definition.engine, on or Threads(), store)
         try:
             found = search.go(asked, candidates, on_progress)

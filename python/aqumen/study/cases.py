@@ -20,7 +20,7 @@ from aqumen.errors import Error, ScenarioError
 from aqumen.scenario import Scenario
 from aqumen.study.definition import Definition
 from aqumen.study.drawn import draw
-from aqumen.study.factors import Value, points
+from aqumen.study.factors import Value, points, text_of
 from aqumen.study.warm_up import settled
 
 __all__ = ["Bases", "Case", "expand", "with_parameters"]
@@ -172,7 +172,7 @@ def _at(
 ) -> list[Case]:
     """Return the cases of one scenario at one point, an AQM each."""
     keys = {key: value for key, value in point.items() if ":" not in key}
-    changes = (*definition.changes, *((key, str(value)) for key, value in keys.items()))
+    changes = (*definition.changes, *((key, text_of(value)) for key, value in keys.items()))
     try:
         changed = scenario.set_all(changes) if changes else scenario
     except ScenarioError as error:
@@ -217,7 +217,7 @@ def with_parameters(bases: Bases, engine: str, case: Case, values: Mapping[str, 
 
 def _with(spec: str, values: Mapping[str, Value]) -> str:
     for key, value in values.items():
-        spec += f"{',' if ':' in spec else ':'}{key.partition(':')[2]}={value}"
+        spec += f"{',' if ':' in spec else ':'}{key.partition(':')[2]}={text_of(value)}"
     return spec
 
 

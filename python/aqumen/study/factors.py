@@ -11,7 +11,7 @@ from typing import Any
 
 from aqumen.errors import ScenarioError, listed, meant, optional
 
-__all__ = ["DESIGNS", "POINTS_MAX", "Design", "Factor", "Value", "points"]
+__all__ = ["DESIGNS", "POINTS_MAX", "Design", "Factor", "Value", "points", "text_of"]
 
 Value = str | int | float | bool
 """A level of a factor, as a scenario file has it."""
@@ -21,6 +21,15 @@ POINTS_MAX = 1_000_000
 
 RANGE_KEYS = ("from", "to", "points", "step", "log")
 NORMAL_KEYS = ("law", "mean", "std")
+
+
+def text_of(value: Value) -> str:
+    """Return a level as `--set KEY=VALUE` and SPECs take it.
+
+    Args:
+        value: Level of a factor.
+    """
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from aqumen.study.executors import Executor, Row, Run, Threads
 from aqumen.study.rows import MANIFEST, SHAPE, Rows, manifest, row_key
 from aqumen.study.stopping import StoppingRule
 
-__all__ = ["Progress", "Status", "Study", "status"]
+__all__ = ["Progress", "Status", "Study", "forget_nameless", "status"]
 
 HOURS_MAX = 10.0
 """CPU hours above which a study wants `force`."""
@@ -227,7 +227,7 @@ class _Work:
         self.cases = list({case.key: case for case, _ in first.values()}.values())
         self.metrics = _Metrics(store, None if self.stop is None else self.stop.metric)
         if store.damaged:
-            _forget_nameless(store)
+            forget_nameless(store)
         self.done = sum(key in store for key in first)
         self.cost_s, self.left_s, self.closed = 0.0, 0.0, 0
 
@@ -296,8 +296,12 @@ class _Work:
         )
 
 
-def _forget_nameless(store: Store) -> None:
-    """Forget the rows whose names of columns were in a damaged line, so that they are run again."""
+def forget_nameless(store: Store) -> None:
+    """Forget the rows whose names of columns were in a damaged line, so that they are run again.
+
+    Args:
+        store: Open store of a study.
+    """
     for key, data in list(store.items()):
         if not key.startswith(SHAPE) and f"{SHAPE}{json.loads(data)['h']}" not in store:
             store.forget(key)
