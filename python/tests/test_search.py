@@ -226,6 +226,13 @@ def test_parameters_like_the_default_are_no_better(tmp_path, capsys):
     assert found["best"][0]["tuning"][0]["value"]["mean"] == 1.0
 
 
+def test_drawn_networks_are_tuned_over(tmp_path):
+    drawn = {"draw": {"family": "access", "seed": 1, "count": 4}, "until": "20s", "seeds": 2, "factors": TARGET}
+    given = Definition.read({"aqms": ["pi"], **drawn})
+    found = tune(given, "pi", [QUEUE], tmp_path, candidates=2, relative=True)
+    assert found.networks == (3, 1)
+
+
 def test_switches_are_searched(tmp_path):
     found = tune(study(factors=NETWORKS | {"pi:ecn": [True, False]}), "pi", [QUEUE], tmp_path, candidates=4)
     assert found.best[0].spec in ("pi:ecn=true", "pi:ecn=false")
@@ -255,8 +262,17 @@ def test_parameters_that_the_aqm_refuses_are_counted(tmp_path):
         ({"factors": TARGET}, {}, "takes 1 of 1 networks and leaves none"),
         ({}, {"hold_out": 0.97}, "takes 8 of 8 networks and leaves none"),
         ({"seeds": [7]}, {}, "at least 2"),
-        ({}, {"objectives": [Objective.read("page_load_mean_s")]}, "page_load_mean_s: undefined in all runs of pi"),
+        (
+            {},
+            {"objectives": [Objective.read("page_load_mean_s")]},
+            "page_load_mean_s: undefined under pi with scenario = arm-pfc/exp1, flows.ftp.count = 10,",
+        ),
         ({}, {"objectives": [Objective.read("nobody.goodput_bps")]}, "no link or flow group `nobody.`"),
+        (
+            {},
+            {"objectives": [Objective.read("overflow_drop_ratio")], "relative": True},
+            "undefined or 0, which has no ratio",
+        ),
         ({}, {"sampler": "tpee"}, "choose from: tpe, cmaes, random"),
         ({}, {"sampler": "cmaes"}, "one parameter, where it needs two; choose tpe"),
         ({}, {"candidates": 10_000_000}, "CPU hours; the limit is 10; --force runs it"),

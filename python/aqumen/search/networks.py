@@ -109,6 +109,8 @@ def of_study(study: Definition) -> Space:
     bases, cases = expand(bare)
     whole = {str(case.labels["scenario"]): bases.scenario(case) for case in cases}
     names = list(whole)
+    if not names:
+        raise ScenarioError("the study's AQMs refuse all of its scenarios")
     if len(names) > 1:
         factors = (Factor.read("scenario", names), *factors)
     if not factors:

@@ -422,10 +422,18 @@ class _Search:
         ]  # fmt: skip
 
     def _check_objectives(self) -> None:
-        """Refuse an objective that the default parameters leave undefined everywhere."""
+        """Refuse an objective that the default parameters leave undefined in a tuning network."""
         for each in self.objectives:
-            if not np.isfinite(self._table(self.tuning, self.tuning, self.seeds, each.column)).any():
-                raise ScenarioError(f"{each.column}: undefined in all runs of {self.aqm}; choose another objective")
+            table = np.isfinite(self._table(self.tuning, self.tuning, self.seeds, each.column))
+            if not table.all():
+                row, column = map(int, np.argwhere(~table)[0])
+                labels = self.tuning[column].labels.items()
+                network = ", ".join(f"{name} = {value}" for name, value in labels if name != "aqm")
+                zero = " or 0, which has no ratio" if self.relative else ""
+                raise ScenarioError(
+                    f"{each.column}: undefined{zero} under {self.aqm} with {network}, seed {self.seeds[row]}; "
+                    "leave the network out, let it run longer, or choose another objective"
+                )
 
     def _measured(self) -> TuningResult:
         full = [
@@ -495,8 +503,11 @@ def _networks(definition: Definition, aqm: str) -> tuple[Bases, list[Case]]:
     factors: tuple[Factor, ...] = tuple(each for each in definition.factors if ":" not in each.name)
     design = definition.design if factors else replace(definition.design, kind="grid")
     bases, cases = expand(replace(definition, aqms=(aqm,), factors=factors, design=design))
-    # Custom AQMs of the study are there too.
-    return bases, [case for case in cases if case.spec == aqm]
+    # Custom AQMs of the study are there too; networks that the AQM refuses may be left out.
+    networks = [case for case in cases if case.spec == aqm]
+    if not networks:
+        raise ScenarioError(f"{aqm} refuses all networks of the study")
+    return bases, networks
 
 
 def _held_out(study: Definition, tuning: Definition, aqm: str) -> tuple[Bases, list[Case]]:
