@@ -88,8 +88,7 @@ def rank_study(asked: RankRequest) -> int:
         found.write(asked.keep)
         talk.say(f"wrote {asked.keep}")
     values = values.of(wanted)
-    figures = [asked.by] if asked.by is not None else list(FIGURES)
-    rankings = [rank_networks(values, figure, asked.against) for figure in figures]
+    rankings = [rank_networks(values, figure, asked.against) for figure in FIGURES]
     notes.insert(0, f"{len(wanted)} AQMs, {len(values.networks)} networks, {len(values.seeds)} seeds.")
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -107,7 +106,7 @@ def rank_study(asked: RankRequest) -> int:
         last = f"* differs from it. Networks that count: {counted}. --by FIGURE prints one in order."
         talk.show(*notes, shown, last)
         return 0
-    (ranked,) = rankings
+    ranked = next(each for each in rankings if each.figure.key == asked.by)
     begin = _beginning(values.networks)
     heads, rows = table(ranked, begin)
     short = [[*row[:3], row[3] if len(row[3]) <= LETTERS_MAX else f"{row[3][:LETTERS_MAX]}…", *row[4:]] for row in rows]
