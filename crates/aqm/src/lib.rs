@@ -71,7 +71,7 @@ pub use multi::sfq::{Sfq, SfqParams};
 pub use packet::{Coverage, Packet, PureAck, SackDigest};
 pub use papers::aaqm::{Aaqm, AaqmParams};
 pub use papers::aqm_mo::{AqmMo, AqmMoParams};
-pub use papers::arm_pfc::{ArmPfc, ArmPfcParams, Variant};
+pub use papers::arm_pfc::{ArmPfc, ArmPfcParams, InputForm, Variant};
 pub use papers::arm_pfc_adaptive::{ArmPfcAdaptive, IdentifiedArmPfc};
 pub use papers::paqm::{Paqm, PaqmParams};
 pub use papers::st_aqm_mo::TunableAqmMo;

@@ -13,6 +13,11 @@
 //! With several coincidence points h, h+1, ... (eq. (24)), u is the least-squares solution. With r_i the bracket above
 //! for point i and g_i its gain, the sum of (g_i u - r_i)^2 is least at u = sum g_i r_i / sum g_i^2.
 //!
+//! The future input is a step, u(k+j) = u, or a ramp, u(k+j) = u + j beta (the paper's section 3a: basis functions). A
+//! ramp adds a_i beta to the prediction at point i, where a_i = s(1) + ... + s(h_i - d - 1) is the model's response to a
+//! ramp of slope 1. With v_i = g_i sum a_j^2 - a_i sum a_j g_j, the least-squares solution is u = sum v_i r_i /
+//! sum v_i g_i; beta is not needed, since the next sample solves anew.
+//!
 //! Deviations:
 //! - Signs: the paper's plant has a positive gain, with which p stays at 0; here u is the change of p and the plant's
 //!   gain is -k_t. [`design`] lists the corrected equations.
@@ -95,7 +100,13 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
                 max: Bound::Inclusive(MAX_POINTS as f64),
             },
             default: DefaultValue::number(1.0),
-            doc: "coincidence points: h, h + 1, ...; the reference is met in the least-squares sense",
+            doc: "coincidence points: h, h + 1, ...; the reference is met in the least-squares sense; at least 2 for a ramp",
+        },
+        Param {
+            name: "input",
+            kind: Kind::Choice(&["step", "ramp"]),
+            default: DefaultValue::Value(Value::Choice("step")),
+            doc: "form of the future input: a step or a ramp; a ramp has 2 points by default",
         },
         Param {
             name: "psi",
@@ -131,6 +142,15 @@ pub enum Variant {
     C,
 }
 
+/// Form of the input over the horizon, the basis functions of predictive functional control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputForm {
+    /// Constant input.
+    Step,
+    /// Input that changes by the same amount in each sample. Needs two coincidence points.
+    Ramp,
+}
+
 /// The law.
 #[derive(Clone, Debug)]
 pub struct ArmPfc {
@@ -141,6 +161,7 @@ pub struct ArmPfc {
     psi: f64,
     p0: f64,
     variant: Variant,
+    input: InputForm,
     model: Model,
     points: Box<[Point]>,
     /// Applied inputs u(k-1), u(k-2), ...
@@ -158,6 +179,21 @@ struct Point {
     predictor: Predictor,
     /// Relative change of the error on the reference trajectory, Psi^h - 1.
     reference_change: f64,
+    /// Response of the model to an input that is 0 now and grows by 1 per sample.
+    ramp_response: f64,
+}
+
+impl Point {
+    fn new(model: &Model, h: usize, psi: f64) -> Result<Self, ParamError> {
+        let predictor = Predictor::new(model, h)?;
+        Ok(Point { predictor, reference_change: reference_change(psi, h), ramp_response: ramp_response(model, h) })
+    }
+
+    fn redesign(&mut self, model: &Model, h: usize, psi: f64) {
+        self.predictor.redesign(model, h);
+        self.reference_change = reference_change(psi, h);
+        self.ramp_response = ramp_response(model, h);
+    }
 }
 
 /// Intermediate results of the last step, for the first coincidence point.
@@ -187,6 +223,8 @@ pub struct ArmPfcParams {
     pub p0: Probability,
     /// Definition of y_m(k).
     pub variant: Variant,
+    /// Form of the future input.
+    pub input: InputForm,
 }
 
 impl ArmPfcParams {
@@ -201,6 +239,7 @@ impl ArmPfcParams {
             psi: default_psi(DEFAULT_DELAY),
             p0: Probability::clamp(plant.operating_probability()),
             variant: Variant::B,
+            input: InputForm::Step,
         }
     }
 }
@@ -213,7 +252,7 @@ pub(crate) fn default_psi(d: usize) -> f64 {
 impl ArmPfc {
     /// The law. `d` is in 1..=[`MAX_DELAY`], `h` in d+1..=[`MAX_HORIZON`].
     pub fn new(params: ArmPfcParams) -> Result<Self, ParamError> {
-        let ArmPfcParams { plant, target, d, h, points, psi, p0, variant } = params;
+        let ArmPfcParams { plant, target, d, h, points, psi, p0, variant, input } = params;
         Param::check_positive("target", target, Unit::Packets)?;
         if !(0.0..1.0).contains(&psi) {
             return Err(ParamError::relation("psi", psi, "must be at least 0 and below 1"));
@@ -222,8 +261,11 @@ impl ArmPfc {
         if !(1..=MAX_POINTS).contains(&points) {
             return Err(ParamError::relation("points", points as f64, "must be a whole number of 1 to 8"));
         }
+        if input == InputForm::Ramp && points < 2 {
+            return Err(ParamError::relation("points", points as f64, "must be at least 2 with input = ramp"));
+        }
         let points = (h..h.saturating_add(points))
-            .map(|h| Ok(Point { predictor: Predictor::new(&model, h)?, reference_change: reference_change(psi, h) }))
+            .map(|h| Point::new(&model, h, psi))
             .collect::<Result<Box<[Point]>, ParamError>>()?;
         let furthest = h + points.len() - 1;
         // u(k-d-2) for the one-step model; u(k-d-h-1) and y(k-h-1) for variant C.
@@ -235,6 +277,7 @@ impl ArmPfc {
             psi,
             p0: p0.get(),
             variant,
+            input,
             model,
             points,
             u: alloc::vec![0.0; inputs].into(),
@@ -286,9 +329,7 @@ impl ArmPfc {
             return;
         }
         for (point, n) in self.points.iter_mut().zip(lead..) {
-            let h = model.delay() + n;
-            point.predictor.redesign(&model, h);
-            point.reference_change = reference_change(psi, h);
+            point.redesign(&model, model.delay() + n, psi);
         }
         let scale = model.gain() / self.model.gain();
         self.model_outputs = self.model_outputs.map(|y| y * scale);
@@ -313,27 +354,34 @@ impl ArmPfc {
         (ym, predictor.free_response(from, before, &self.u))
     }
 
+    /// Weights v_i of the coincidence points in the least-squares solution u = sum v_i r_i / sum v_i g_i.
+    fn weighted_points(&self) -> impl Iterator<Item = (f64, &Point)> {
+        let (mut aa, mut ag) = (0.0, 0.0);
+        for point in &self.points {
+            aa += point.ramp_response * point.ramp_response;
+            ag += point.ramp_response * point.predictor.gain();
+        }
+        self.points.iter().map(move |point| {
+            let weight = match self.input {
+                InputForm::Step if self.points.len() == 1 => 1.0,
+                InputForm::Step => point.predictor.gain(),
+                InputForm::Ramp => aa * point.predictor.gain() - ag * point.ramp_response,
+            };
+            (weight, point)
+        })
+    }
+
     /// The u that moves the predictions onto the reference, with intermediate results of the first coincidence point.
     fn solve(&self, y: f64) -> Internals {
-        let at = |point: &Point| {
+        let (mut num, mut den, mut first) = (0.0, 0.0, None);
+        for (weight, point) in self.weighted_points() {
             let (ym, y_free) = self.predict(&point.predictor, y);
-            (ym, y_free, y * point.reference_change - y_free + ym)
-        };
-        let first = &self.points[0];
-        let (ym, y_free, wanted) = at(first);
-        let gain = first.predictor.gain();
-        let u = if self.points.len() == 1 {
-            wanted / gain
-        } else {
-            let (mut num, mut den) = (gain * wanted, gain * gain);
-            for point in &self.points[1..] {
-                let gain = point.predictor.gain();
-                num += gain * at(point).2;
-                den += gain * gain;
-            }
-            num / den
-        };
-        Internals { ym, y_free, u }
+            num += weight * (y * point.reference_change - y_free + ym);
+            den += weight * point.predictor.gain();
+            first.get_or_insert((ym, y_free));
+        }
+        let (ym, y_free) = first.unwrap_or_default();
+        Internals { ym, y_free, u: num / den }
     }
 
     fn from_settings(settings: &Settings<'_>, network: &Network) -> Result<Self, ParamError> {
@@ -351,6 +399,9 @@ impl ArmPfc {
         }
         if let Some(h) = settings.whole("h")? {
             params.h = h;
+        }
+        if settings.choice("input") == Some("ramp") {
+            (params.input, params.points) = (InputForm::Ramp, 2);
         }
         if let Some(points) = settings.whole("points")? {
             params.points = points;
@@ -421,6 +472,7 @@ impl SampledLaw for ArmPfc {
         visit("d", Value::Number(self.model.delay() as f64));
         visit("h", Value::Number(self.predictor().horizon() as f64));
         visit("points", Value::Number(self.points.len() as f64));
+        visit("input", Value::Choice(self.input.name()));
         visit("psi", Value::Number(self.psi));
         visit("p0", Value::Number(self.p0));
         visit("variant", Value::Choice(self.variant.name()));
@@ -429,6 +481,12 @@ impl SampledLaw for ArmPfc {
     fn theory(&self) -> &dyn Theory {
         self
     }
+}
+
+/// Response of `model` h samples ahead to an input that is 0 now and grows by 1 per sample: a step in each sample from
+/// the next one on, of which those within the delay are not seen.
+fn ramp_response(model: &Model, h: usize) -> f64 {
+    (1..h - model.delay()).map(|n| model.step_response(n)).sum()
 }
 
 /// Psi^h - 1.
@@ -446,42 +504,34 @@ impl Variant {
     }
 }
 
+impl InputForm {
+    const fn name(self) -> &'static str {
+        match self {
+            InputForm::Step => "step",
+            InputForm::Ramp => "ramp",
+        }
+    }
+}
+
 /// Shifts `newest` into the front of a history and drops the oldest value.
 pub(crate) fn shift_in(history: &mut [f64], newest: f64) {
     history.rotate_right(1);
     history[0] = newest;
 }
 
-impl Theory for ArmPfc {
-    /// Variant A has a steady-state error that depends on the probability there.
-    fn equilibrium(&self) -> Equilibrium {
-        Equilibrium::OffTarget
+/// Adds `factor` times a polynomial to another one.
+fn add_scaled(sum: &mut Vec<f64>, factor: f64, polynomial: &[f64]) {
+    sum.resize(sum.len().max(polynomial.len()), 0.0);
+    for (total, coefficient) in sum.iter_mut().zip(polynomial) {
+        *total += factor * coefficient;
     }
+}
 
-    /// Steady-state error, packets: 0 for variants B and C. Variant A with one coincidence point: ybar = B kappa ubar /
-    /// (1 + B - Psi^h), B = beta1 + beta2 + n1 + n2, ubar = p - p0. With several points, numerator and denominator are
-    /// sums weighted by the gains.
-    fn offset_pkts(&self, p: Probability) -> f64 {
-        match self.variant {
-            Variant::B | Variant::C => 0.0,
-            Variant::A => {
-                let (mut num, mut den) = (0.0, 0.0);
-                for Point { predictor, reference_change } in &self.points {
-                    let b = predictor.beta1() + predictor.beta2() + self.model.n1() + self.model.n2();
-                    num += predictor.gain() * b;
-                    den += predictor.gain() * (b - reference_change);
-                }
-                num * self.model.gain() * (p.get() - self.p0) / den
-            }
-        }
-    }
-
-    /// u/y from g u = (Psi^h - 1) y - y_free + y_m. With F = sum of c_j z^-j + eta z^-(d+1) and model N / M, variant B
-    /// is (Psi^h - 1) M / ((g + F) M - N (1 - beta1 - beta2 z^-1)); A and C use their own y_m and y_free.
-    fn linear(&self, _at: &QueueOperatingPoint) -> Option<Transfer> {
-        let (model, predictor) = (&self.model, self.predictor());
+impl ArmPfc {
+    /// Numerator and denominator of u/y for one coincidence point, in powers of 1/z.
+    fn transfer_of(&self, point: &Point) -> (Vec<f64>, Vec<f64>) {
+        let (model, predictor, reference_change) = (&self.model, &point.predictor, point.reference_change);
         let (d, h) = (model.delay(), predictor.horizon());
-        let reference_change = reference_change(self.psi, h);
         let (beta1, beta2) = (predictor.beta1(), predictor.beta2());
         // g + F.
         let mut inputs = vec![predictor.gain()];
@@ -490,7 +540,7 @@ impl Theory for ArmPfc {
         let mut model_num = vec![0.0; d + 3];
         (model_num[d + 1], model_num[d + 2]) = (model.m1(), model.m2());
         let model_den = [1.0, model.n1(), model.n2()];
-        let (num, den) = match self.variant {
+        match self.variant {
             Variant::A => {
                 (vec![reference_change - beta1, -model.n1() - beta2, -model.n2()], difference(&inputs, &model_num))
             }
@@ -509,8 +559,45 @@ impl Theory for ArmPfc {
                 applied[d + h + 1] = predictor.eta();
                 (num, difference(&inputs, &applied))
             }
-        };
-        Some(Transfer { num, den, period_s: Some(model.period_s()) })
+        }
+    }
+}
+
+impl Theory for ArmPfc {
+    /// Variant A has a steady-state error that depends on the probability there.
+    fn equilibrium(&self) -> Equilibrium {
+        Equilibrium::OffTarget
+    }
+
+    /// Steady-state error, packets: 0 for variants B and C. Variant A with one coincidence point: ybar = B kappa ubar /
+    /// (1 + B - Psi^h), B = beta1 + beta2 + n1 + n2, ubar = p - p0. With several points, numerator and denominator are
+    /// sums with the weights of the points.
+    fn offset_pkts(&self, p: Probability) -> f64 {
+        match self.variant {
+            Variant::B | Variant::C => 0.0,
+            Variant::A => {
+                let (mut num, mut den) = (0.0, 0.0);
+                for (weight, Point { predictor, reference_change, .. }) in self.weighted_points() {
+                    let b = predictor.beta1() + predictor.beta2() + self.model.n1() + self.model.n2();
+                    num += weight * b;
+                    den += weight * (b - reference_change);
+                }
+                num * self.model.gain() * (p.get() - self.p0) / den
+            }
+        }
+    }
+
+    /// u/y from g u = (Psi^h - 1) y - y_free + y_m. With F = sum of c_j z^-j + eta z^-(d+1) and model N / M, variant B
+    /// is (Psi^h - 1) M / ((g + F) M - N (1 - beta1 - beta2 z^-1)); A and C use their own y_m and y_free.
+    /// Several points: both sides are sums with the weights of the points.
+    fn linear(&self, _at: &QueueOperatingPoint) -> Option<Transfer> {
+        let (mut num, mut den) = (Vec::new(), Vec::new());
+        for (weight, point) in self.weighted_points() {
+            let (of, over) = self.transfer_of(point);
+            add_scaled(&mut num, weight, &of);
+            add_scaled(&mut den, weight, &over);
+        }
+        Some(Transfer { num, den, period_s: Some(self.model.period_s()) })
     }
 
     fn derive(&self, _at: &QueueOperatingPoint, plant: &TcpPlant, report: &mut dyn DesignReport) {
@@ -608,6 +695,55 @@ mod tests {
         assert!((p.get() - law.p0 - expected).abs() < 1e-12);
         // h = d + 1 alone gives more than twice as much.
         assert!(single(6).0 > 2.0 * expected, "{} {expected}", single(6).0);
+    }
+
+    #[test]
+    fn a_ramp_meets_the_reference_at_two_points() {
+        // y = 10 after equilibrium (variant B): y_m = y_free = 0, r_i = 10 (Psi^h_i - 1). From h = 7 and d = 5 on, u and beta
+        // solve g_7 u + s(1) beta = r_7 and g_8 u + (s(1) + s(2)) beta = r_8, where g_7 = s(2), g_8 = s(3). Cramer's rule:
+        // u = (r_7 (s(1) + s(2)) - r_8 s(1)) / (s(2) (s(1) + s(2)) - s(3) s(1)).
+        let ramp = ArmPfcParams { h: 7, points: 2, input: InputForm::Ramp, ..ArmPfcParams::new(plant(), 100.0) };
+        let mut law = ArmPfc::new(ramp).unwrap();
+        let s = |n| law.model().step_response(n);
+        let r = |h| 10.0 * (libm::pow(law.psi(), f64::from(h)) - 1.0);
+        let expected = (r(7) * (s(1) + s(2)) - r(8) * s(1)) / (s(2) * (s(1) + s(2)) - s(3) * s(1));
+        let p = law.step(0, &Observation { queue_pkts: 110.0, ..Observation::default() });
+        assert!((p.get() - law.p0 - expected).abs() < 1e-9, "{} {expected}", p.get() - law.p0);
+        let mut step = ArmPfc::new(ArmPfcParams { input: InputForm::Step, ..ramp }).unwrap();
+        assert!(step.step(0, &Observation { queue_pkts: 110.0, ..Observation::default() }) != p);
+        let refused = ArmPfc::new(ArmPfcParams { points: 1, ..ramp }).unwrap_err();
+        assert_eq!((refused.param, refused.requirement.as_ref()), ("points", "must be at least 2 with input = ramp"));
+    }
+
+    #[test]
+    fn the_transfer_function_of_several_points_is_the_answer_to_an_impulse() {
+        let plant = plant();
+        let at = QueueOperatingPoint {
+            flows: 100.0,
+            capacity_pps: 1250.0,
+            base_rtt_s: 0.2,
+            rtt_s: 0.28,
+            queue_pkts: 100.0,
+            window_pkts: 3.5,
+            probability: 0.1633,
+            packet_bytes: 1000.0,
+        };
+        for (input, points) in [(InputForm::Step, 1), (InputForm::Step, 3), (InputForm::Ramp, 2), (InputForm::Ramp, 4)]
+        {
+            for variant in [Variant::A, Variant::B, Variant::C] {
+                let params = ArmPfcParams { variant, input, points, h: 7, ..ArmPfcParams::new(plant, 100.0) };
+                let mut law = ArmPfc::new(params).unwrap();
+                let Transfer { num, den, .. } = law.linear(&at).unwrap();
+                let mut u: Vec<f64> = Vec::new();
+                for k in 0..30_usize {
+                    let queue_pkts = if k == 0 { 100.001 } else { 100.0 };
+                    let seen = law.step(0, &Observation { queue_pkts, ..Observation::default() }).get() - law.p0;
+                    let past: f64 = (1..=k).map(|j| den.get(j).unwrap_or(&0.0) * u[k - j]).sum();
+                    u.push((0.001 * num.get(k).unwrap_or(&0.0) - past) / den[0]);
+                    assert!((seen - u[k]).abs() < 1e-11, "{input:?} {points} {variant:?} {k}: {seen} {}", u[k]);
+                }
+            }
+        }
     }
 
     #[test]

@@ -26,9 +26,9 @@ use aqumen_units::{Probability, Span};
 
 use crate::params::joined;
 use crate::{
-    Algorithm, AntiWindup, ArmPfc, ArmPfcParams, Bound, DefaultValue, EstimatorParams, Estimators, Kind, MAX_LOOPS,
-    Network, NetworkEstimate, Observation, Param, ParamError, Rls, RlsParams, RoundTrip, SampledAqm, SampledLaw,
-    SelfTuned, Settings, Target, TcpPlant, Tunable, Unit, Value, Variant,
+    Algorithm, AntiWindup, ArmPfc, ArmPfcParams, Bound, DefaultValue, EstimatorParams, Estimators, InputForm, Kind,
+    MAX_LOOPS, Network, NetworkEstimate, Observation, Param, ParamError, Rls, RlsParams, RoundTrip, SampledAqm,
+    SampledLaw, SelfTuned, Settings, Target, TcpPlant, Tunable, Unit, Value, Variant,
     papers::arm_pfc,
     papers::arm_pfc::design::{MAX_DELAY, MAX_HORIZON, Model, Predictor},
 };
@@ -194,7 +194,7 @@ impl IdentifiedArmPfc {
     pub fn new(design: ArmPfcParams, rls: RlsParams) -> Result<Self, ParamError> {
         let ArmPfcParams { d, h, psi, p0, target, .. } = design;
         // Checks the design and computes the coefficients.
-        let law = ArmPfc::new(ArmPfcParams { variant: Variant::C, points: 1, ..design })?;
+        let law = ArmPfc::new(ArmPfcParams { variant: Variant::C, points: 1, input: InputForm::Step, ..design })?;
         let predictor = law.predictor().clone();
         let scaled = predictor.markov().iter().copied().chain([predictor.eta()]).map(|x| x / INPUT_SCALE);
         let theta: Box<[f64]> = [predictor.beta1(), predictor.beta2()].into_iter().chain(scaled).collect();
