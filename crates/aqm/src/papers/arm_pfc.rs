@@ -712,7 +712,7 @@ mod tests {
         let mut step = ArmPfc::new(ArmPfcParams { input: InputForm::Step, ..ramp }).unwrap();
         assert!(step.step(0, &Observation { queue_pkts: 110.0, ..Observation::default() }) != p);
         let refused = ArmPfc::new(ArmPfcParams { points: 1, ..ramp }).unwrap_err();
-        assert_eq!((refused.param, refused.requirement.as_ref()), ("points", "must be at least 2 with input = ramp"));
+        assert!(format!("{refused}").contains("must be at least 2 with input = ramp"), "{refused}");
     }
 
     #[test]
