@@ -121,6 +121,78 @@ def test_losses_are_answered_as_marks_on_thirty_networks(ecn):
         assert within([row[k] for row in rows], 0.1) >= share, rows
 
 
+def starting_queues(seed: int, count: int):
+    """Networks of one sender, or of two every other time, with windows of 4 to 60, over 60 and over 200 s."""
+    draw, found = random.Random(seed), 0
+    while found < count:
+        aqm = draw.choice(("pi", "pie", "arm-pfc", "stpi", "red", "rem", "pi2"))
+        presets = draw.sample(LOSSY_SENDERS, 2) if found % 2 else [draw.choice((*LOSSY_SENDERS, "dctcp", "prague"))]
+        pps, base, window, share = (
+            log(draw, 500, 3000),
+            log(draw, 0.02, 0.25),
+            log(draw, 4, 60),
+            draw.uniform(0.15, 0.5),
+        )
+        rtt = base / (1 - share)
+        flows, target = round(rtt * pps / window), round(pps * rtt * share)
+        if 6 <= flows <= 200 and target >= 15:
+            found += 1
+            parts = [flows] if len(presets) == 1 else [flows // 2, flows - flows // 2]
+            groups = "".join(
+                group(name, *part)
+                for name, part in zip("ab"[: len(parts)], zip(presets, parts, strict=True), strict=True)
+            )
+            made = scenario(groups, round(12000 * pps), base, max(60, 4 * target), target, flows, 200)
+            windows = [("windows.steady", '["40s", "200s"]'), ("windows.early", '["12s", "60s"]')]
+            yield made.set_all(windows), aqm
+
+
+def starts(seed: int, count: int) -> list[tuple]:
+    """Window, fraction that the start takes of it, and signals and rates of the groups over measured ones."""
+    rows = []
+    for made, aqm in starting_queues(seed, count):
+        try:
+            told, known = theory.predict(made, aqm)["bottleneck"], aqumen.run(made, aqm, engine="theory")
+        except ScenarioError:
+            continue
+        seen = aqumen.run(made, aqm)
+        for window in ("early", "steady"):
+            start, link = told[window]["start"], seen.link("bottleneck", window)
+            signals = link["mark_ratio"] + link["early_drop_ratio"] + link["overflow_drop_ratio"]
+            rates = [
+                [run.data["flows"][name][window]["goodput_bps"] for name in run.data["flows"]] for run in (known, seen)
+            ]
+            ratio = rates[0][0] / rates[1][0] if len(rates[0]) == 2 else math.nan
+            rows.append((window, start and start["in_window"], told[window]["probability"] / signals, ratio))
+    return rows
+
+
+def test_a_start_that_lasts_is_told():
+    """A tenth of PI's gain makes it ten times slower; the run is then too short, and the note says so."""
+    made = scenario(group("ftp", "linux", 20), 20_000_000, 0.04, 200, 40, 20, 60)
+    gains = theory.design("pi", capacity="20Mbit", flows=20, rtt="40ms", target="40pkt", packet="1500B").gains
+    lengths = []
+    for factor in (1.0, 0.003):
+        spec = f"pi:a={factor * gains['a']:.9g},b={factor * gains['b']:.9g},frequency={gains['frequency']:.9g}Hz"
+        start = theory.predict(made, spec)["bottleneck"]["steady"]["start"]
+        lengths.append(start["over_s"])
+        assert start["window_begins_s"] == 21
+        (steady,) = [at for at in theory.explain(made, aqumen.run(made, spec), spec) if at.window == "steady"]
+        marked = any(note.startswith("the start lasts until about") for note in steady.notes)
+        assert marked == (start["in_window"] > 0.1) == (factor < 1), (start, steady.notes)
+    assert lengths[1] > 20 * (lengths[0] - 1)
+
+
+@pytest.mark.slow
+def test_shares_are_those_of_packets_once_the_start_is_over():
+    rows = [row for row in starts(4711, 40) if row[1] is not None and row[1] <= 0.1]
+    assert len(rows) >= 30
+    for window in ("early", "steady"):
+        assert within([row[2] for row in rows if row[0] == window], 0.1) >= 0.8, rows
+        rates = [row[3] for row in rows if row[0] == window and not math.isnan(row[3])]
+        assert within(rates, 0.1) >= 0.85, rows
+
+
 def shares(seed: int, count: int, preset: str) -> list[tuple[float, float]]:
     """Predicted over measured queue and share of signals under PI."""
     rows = []

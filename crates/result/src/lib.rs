@@ -50,7 +50,7 @@ pub use oscillation::{Oscillation, SATURATION_FRACTION, detect_oscillation};
 pub use playback::{Playback, SegmentedVideo};
 pub use prediction::{
     ExactMargins, ExpectedOscillation, LoopAnalysis, Margins, Measurement, ModelComparison, Observations,
-    OperatingPoint, PredictedNoise, Prediction, compare_prediction,
+    OperatingPoint, PredictedNoise, PredictedStart, Prediction, compare_prediction,
 };
 pub use queue_trace::{Loss, QueueTrace, Transmission};
 pub use ranking::{MetricSummaries, Rank, RankError, Ranking, rank};

@@ -8,6 +8,9 @@ use crate::Oscillation;
 /// Window below which most losses are repaired by time-outs only.
 const SMALL_WINDOW_PKTS: f64 = 4.0;
 
+/// Fraction of a window that the start may take without a note.
+const START_MAX: f64 = 0.1;
+
 /// Prediction of a link in a window, read from a prediction's JSON.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Prediction {
@@ -23,6 +26,20 @@ pub struct Prediction {
     pub probability: Option<f64>,
     /// Analysis of the loop; `None` if the link limits no flow.
     pub analysis: Option<LoopAnalysis>,
+    /// The start before the window; `None` if it is not known how long it lasts.
+    #[serde(default)]
+    pub start: Option<PredictedStart>,
+}
+
+/// The start before a window.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+pub struct PredictedStart {
+    /// Time at which it is over, seconds.
+    pub over_s: f64,
+    /// Time at which the window begins, seconds.
+    pub window_begins_s: f64,
+    /// Fraction of the window before the start is over.
+    pub in_window: f64,
 }
 
 /// Analysis of an AQM's control loop.
@@ -224,6 +241,7 @@ impl Case<'_> {
     fn notes(&self, signalled: Option<f64>) -> Vec<String> {
         let all = [
             self.infeasible(),
+            self.start_note(),
             self.oscillation_note(),
             self.small_window_note(),
             self.signal_note(signalled),
@@ -241,6 +259,13 @@ impl Case<'_> {
                 rest.probability.unwrap_or(f64::NAN)
             )
         })
+    }
+
+    /// Note on a start that lasts into the window.
+    fn start_note(&self) -> Option<String> {
+        let start = self.predicted.start.filter(|start| start.in_window > START_MAX)?;
+        let (over, begins) = (general(start.over_s, 3), general(start.window_begins_s, 3));
+        Some(format!("the start lasts until about {over} s, this window begins at {begins} s: the run is too short"))
     }
 
     /// Note on expected and measured oscillations.
@@ -381,6 +406,7 @@ mod tests {
                     utilization_lost: Some(0.01),
                 },
             }),
+            start: Some(PredictedStart { over_s: 12.0, window_begins_s: 10.0, in_window: 0.04 }),
         }
     }
 
@@ -488,6 +514,15 @@ mod tests {
         coexisting(at.analysis.as_mut().expect("an analysis"));
         let point = compare_prediction(&at, &measured(), &observed(None)).point;
         assert_eq!((point["coexisting_period_s"], point["coexisting_std_pkts"]), (2.77, 68.3));
+    }
+
+    #[test]
+    fn a_start_that_lasts_into_the_window_is_noted() {
+        let at = |in_window| PredictedStart { over_s: 25.0, window_begins_s: 12.0, in_window };
+        let told = "the start lasts until about 25 s, this window begins at 12 s: the run is too short";
+        assert_eq!(note(None, |predicted, _, _| predicted.start = Some(at(0.27))), told);
+        let expected = Prediction { start: Some(at(0.09)), ..predicted() };
+        assert_eq!(compare_prediction(&expected, &measured(), &observed(None)).notes, [""; 0]);
     }
 
     #[test]

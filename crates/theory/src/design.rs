@@ -19,7 +19,7 @@ use crate::Error;
 use crate::equilibrium::solver::{AqmEquilibrium, alone, build, drops_above};
 pub use crate::equilibrium::solver::{OperatingConditions, linearise};
 use crate::linear::OperatingPoint;
-pub use crate::noise::packet_noise::{Noise, Spectrum};
+pub use crate::noise::packet_noise::{Noise, NoiseSource, SOURCES, Spectrum};
 use crate::nonlinear::hopf::Hopf;
 pub(crate) use branch::branch;
 use closed::{ClosedLoop, LinearLoop};
@@ -115,6 +115,8 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, conditions: &OperatingCondit
     let margins = closed.as_ref().map(|closed| closed.margins(&at));
     gains.extend(stable_gain(&equilibrium, &gains, margins.as_ref()));
     let mut expected = Expectation::new(choice, conditions, &mut equilibrium, margins.as_ref())?;
+    expected.settling_s =
+        closed.as_ref().zip(margins.as_ref()).and_then(|(closed, margins)| closed.settling_s(&margins.exact));
     let hopf = match (&closed, &margins) {
         (Some(ClosedLoop { linear: LinearLoop::Mean(closed), .. }), Some(margins)) => {
             branch(choice, &equilibrium.built, (&at, conditions), &closed.controller, &margins.exact)
@@ -188,6 +190,7 @@ impl Analysis {
         self.operating_point.at.probability = f64::NAN;
         self.expected = Expectation {
             probability: f64::NAN,
+            settling_s: None,
             oscillation_period_s: None,
             oscillation_std_pkts: None,
             oscillation_signals: None,

@@ -11,6 +11,7 @@ mod laws;
 mod link;
 mod paths;
 mod shared;
+mod start;
 #[cfg(test)]
 mod testing;
 pub(crate) mod users;
@@ -21,6 +22,7 @@ use indexmap::IndexMap;
 use self::at_link::at_link;
 pub use self::link::{LinkPrediction, Prediction};
 use self::shared::at_several;
+pub use self::start::Start;
 use crate::Error;
 use crate::design::{Analysis, Depth, analyse_to};
 use crate::equilibrium::response::Sender;
@@ -64,7 +66,10 @@ pub fn predict_to(depth: Depth, plan: &Plan) -> Result<Prediction, Error> {
                     Ok(analysis)
                 }
             };
-            windows.insert(window.name.clone(), at_link(plan, number, window, &mut analysed)?);
+            let mut found = at_link(plan, number, window, &mut analysed)?;
+            let settling_s = found.analysis.as_ref().and_then(|analysis| analysis.expected.settling_s);
+            found.start = settling_s.map(|settling_s| Start::new(plan, number, window, settling_s));
+            windows.insert(window.name.clone(), found);
         }
         prediction.insert(link.name.to_string(), windows);
     }

@@ -16,7 +16,7 @@ from aqumen.errors import OutputError, ScenarioError
 from aqumen.explain.prediction import predict
 from aqumen.theory import Design
 from aqumen.theory.loop import SCHEMA
-from aqumen.theory.page import design_page
+from aqumen.theory.page import design_page, noise_rows
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -137,6 +137,9 @@ def tables_of(found: Design) -> list[Table | str]:
         f"{found.aqm} for N = {point['flows']:g}, C = {point['capacity_pps']:g} pkt/s, R0 = {point['rtt_s']:.6g} s: "
         f"W0 = {point['window_pkts']:.4g} pkt, p0 = {point['probability']:.4g}, queue {point['queue_pkts']:.4g} pkt"
     )
+    settling_s = found.data["expected"]["settling_s"]
+    if settling_s is not None:
+        heading += f"; a start lasts about {settling_s:.3g} s"
     gains = talk.table("\nGains", ["gain", "value"])
     for name, value in found.gains.items():
         gains.add_row(name, plain(value))
@@ -163,6 +166,9 @@ def tables_of(found: Design) -> list[Table | str]:
         for name in ("queue_std_pkts", "qacd_pkts", "queue_p95_pkts", "utilization_lost", "probability"):
             figures.add_row(name, plain(noise[name]))
         lines.append(figures)
+    if rows := noise_rows(found):
+        short = [[source, *numbers] for source, _, *numbers in rows]
+        lines.append(talk.filled("\nNoise budget", ["source", "variance, packets²", "share"], short))
     if noise["why"] is not None:
         lines.append(f"\nPacket noise: {noise['why']}")
     return lines

@@ -90,6 +90,9 @@ class WindowPrediction(TypedDict):
     """Marking or dropping probability at the operating point, 0 to 1."""
     analysis: dict[str, Any] | None
     """Gains, margins, bifurcation and noise, as `aqumen design --json` has them; `None` without flows to hold back."""
+    start: dict[str, float] | None
+    """Start before the window: when it is over (`over_s`), when the window begins (`window_begins_s`), and the fraction
+    of the window before it is over (`in_window`); `None` where it is unknown how long a start lasts."""
     coupled: NotRequired[dict[str, Any]]
     """Equilibrium of two coupled queues (DualPI2)."""
     several: NotRequired[dict[str, Any]]

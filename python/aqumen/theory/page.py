@@ -1,4 +1,4 @@
-"""HTML page of a design: the loop in a sentence, gains, margins, pictures, noise, equations."""
+"""HTML page of a design: the loop in a sentence, gains, margins, pictures, noise budget, equations."""
 
 from __future__ import annotations
 
@@ -15,8 +15,17 @@ if TYPE_CHECKING:
 
     from aqumen.theory.design import Design
 
-__all__ = ["design_page"]
+__all__ = ["SOURCES", "design_page", "noise_rows"]
 
+SOURCES = {
+    "halvings": "which packets are signalled",
+    "windows": "windows that differ, growth by whole packets, delayed acknowledgements",
+    "arrivals": "random arrivals",
+    "spacing": "signals at even gaps, compared with tosses",
+    "nonlinearity": "PIE's safeguard beyond its linear part",
+    "paths": "packets that the paths hold",
+}
+"""Sources of packet noise, in words."""
 MARGINS = {
     "gain_margin": "gain margin",
     "gain_margin_low": "smallest stable factor on the gain",
@@ -54,6 +63,23 @@ EQUATIONS = (
     ("σ² = (1/π) ∫ Σ Sₖ(ω) / |1 + L|² dω", "variance of the queue: sources of noise through the loop", "Packet noise"),
 )
 """Equations of the page: the equation, its meaning, and the section of docs/theory/design.md."""
+
+
+def noise_rows(design: Design) -> list[list[str]]:
+    """Return the rows of the noise budget: source, meaning, variance in packets², its share; the sum last.
+
+    Args:
+        design: A design.
+    """
+    budget = design.noise["budget"]
+    if not budget:
+        return []
+    rows = [
+        [part["source"], SOURCES[part["source"]], f"{part['variance_pkts2']:.4g}", f"{100 * part['share']:.1f} %"]
+        for part in budget
+    ]
+    whole = sum(part["variance_pkts2"] for part in budget)
+    return [*rows, ["all", f"standard deviation {whole**0.5:.4g} packets", f"{whole:.4g}", "100.0 %"]]
 
 
 def design_page(design: Design, command: str) -> str:
@@ -131,6 +157,8 @@ def _noise(design: Design) -> Section:
     tables: list[tuple[str, Sequence[str], Sequence[Sequence[str]]]] = [
         ("Packet noise", ["metric", "value"], [[words, _cell(noise[key])] for key, words in NOISE.items()])
     ]
+    if rows := noise_rows(design):
+        tables.append(("Noise budget", ["source", "meaning", "variance, packets²", "share"], rows))
     return Section(
         title="Packet noise",
         text=f"Random marks and arrivals move the queue around its equilibrium; the loop answers them.{why}",

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::equilibrium::sender::Sender;
 use crate::equilibrium::solver::{AqmEquilibrium, OperatingConditions, alone, coupling_of};
 use crate::linear::{
-    Complex64, Controller, FrequencyResponse, Loop, Margins, OperatingPoint, Plant, Resolution, rightmost,
+    Complex64, Controller, FrequencyResponse, Loop, Margins, OperatingPoint, Plant, Resolution, rightmost, settling_s,
     spectral_radius,
 };
 use crate::noise::mean_field::MeanField;
@@ -100,6 +100,13 @@ impl FrequencyResponse for NetworkPlant {
             PlantKind::Many(field) => field.delay_s(),
         }
     }
+
+    fn window_lag_s(&self) -> f64 {
+        match &self.0 {
+            PlantKind::Mean(plant) => plant.window_lag_s(),
+            PlantKind::Many(field) => field.window_lag_s(),
+        }
+    }
 }
 
 /// Operating point, controller and plant of an AQM in a network.
@@ -165,6 +172,14 @@ impl ClosedLoop {
         match &self.linear {
             LinearLoop::Mean(closed) => closed.margins_at(Resolution::COARSE).stable,
             LinearLoop::Many(closed) => closed.margins_at(Resolution::COARSE).stable,
+        }
+    }
+
+    /// Settling time of a loop with these margins, seconds; `None` of an unstable one.
+    pub(super) fn settling_s(&self, margins: &Margins) -> Option<f64> {
+        match &self.linear {
+            LinearLoop::Mean(closed) => settling_s(closed, margins),
+            LinearLoop::Many(closed) => settling_s(closed, margins),
         }
     }
 

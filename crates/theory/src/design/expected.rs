@@ -20,6 +20,9 @@ pub struct Expectation {
     pub offset_pkts: Option<f64>,
     /// Share of the packets that are marked or lost; null where none holds the windows.
     pub probability: f64,
+    /// How long a start lasts, seconds: until 5 % are left of a deviation in the slowest mode, of the probability, an
+    /// oscillation, or the windows. Null for an unstable loop, or where no loop is known.
+    pub settling_s: Option<f64>,
     /// Period of the oscillation that is to be expected, seconds, from a run of the nonlinear equations where there is
     /// one, else from where the phase is -180 degrees; null for a stable loop.
     pub oscillation_period_s: Option<f64>,
@@ -95,6 +98,7 @@ impl Expectation {
             queue_pkts,
             offset_pkts: equilibrium.target_pkts.map(|target| queue_pkts - target),
             probability: at.probability.min(1.0),
+            settling_s: None,
             oscillation_period_s: unstable
                 .and_then(|margins| margins.rightmost_root.map(|root| root[1]).or(margins.exact.phase_crossover_rad_s))
                 .filter(|w| *w > 0.0)

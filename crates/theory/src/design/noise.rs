@@ -56,7 +56,14 @@ pub(super) fn noise_around(
     }
     match closed {
         LinearLoop::Mean(closed) => Noise::around(held, at, Some((stable, closed)), Fineness::FINE),
-        LinearLoop::Many(closed) => around_many(held, at, stable, closed),
+        LinearLoop::Many(closed) => {
+            let plain = Loop { images: 0, ..(**closed).clone() };
+            let powers = |w: f64| {
+                let answered = (plain.response(w) + 1.0).norm_sqr();
+                plain.plant.source_powers(w).map(|power| power / answered)
+            };
+            around_many(held, at, stable, closed).with_budget(at, powers)
+        }
     }
 }
 
@@ -77,8 +84,12 @@ pub(crate) fn heard(held: QueueBounds, heard: Result<QueueNoise, String>, finene
     };
     let power = |w: f64| heard.power(w);
     let noise = Noise::with_power(held, &heard.at, Some((true, &power)), fineness);
-    let noise =
-        if fineness == Fineness::FINE { noise.with_spectrum_of(&heard.at, heard.period_s, power) } else { noise };
+    let noise = match fineness == Fineness::FINE {
+        true => {
+            noise.with_spectrum_of(&heard.at, heard.period_s, power).with_budget(&heard.at, |w| heard.source_powers(w))
+        }
+        false => noise,
+    };
     match heard.doubt {
         Some(why) if noise.valid => noise.doubted(why),
         _ => noise,

@@ -23,6 +23,11 @@ pub(crate) fn arg(z: Complex64) -> f64 {
     libm::atan2(z.im, z.re)
 }
 
+/// Lag of the one pole with this response at the frequency `w`, seconds; 0 for a lead.
+pub(crate) fn lag_s(response: Complex64, w: f64) -> f64 {
+    (-response.im / response.re / w).max(0.0)
+}
+
 /// Frequency response of a zero-order hold at `angle` = w T: the mean of exp(-jt) for t from 0 to `angle`.
 pub(crate) fn hold(angle: f64) -> Complex64 {
     let half = 0.5 * angle;

@@ -5,10 +5,13 @@ use std::f64::consts::PI;
 use num_complex::Complex64;
 use serde::Serialize;
 
-use super::complex::{abs, arg, cis};
+use super::complex::{abs, arg, cis, lag_s};
 use super::controller::Controller;
 use super::plant::Plant;
 use crate::root_finding::halved;
+
+/// Low frequency at which lags of windows are taken, in inverse round trips.
+pub(crate) const LOW: f64 = 1e-3;
 
 /// A plant: the answer of the queue to the share of signals, over frequency. It is stable by itself.
 pub trait FrequencyResponse {
@@ -19,6 +22,12 @@ pub trait FrequencyResponse {
     fn dc_gain(&self) -> f64;
     /// The round trip, seconds.
     fn delay_s(&self) -> f64;
+    /// Lag with which windows answer a probability, seconds: of several laws the longest.
+    fn window_lag_s(&self) -> f64 {
+        let r = self.delay_s();
+        let w = LOW / r;
+        lag_s(-self.response(w) * cis(w * r), w)
+    }
 }
 
 impl FrequencyResponse for Plant {

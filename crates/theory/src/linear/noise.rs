@@ -33,14 +33,20 @@ impl Fineness {
 /// Power of the queue at `w`, rad/s, in packets^2 per rad/s: the variance is its integral over w from zero on, over pi.
 /// `closed` is the loop at `at`, of many windows under random marks.
 pub fn power(closed: &Loop, at: &OperatingPoint, w: f64) -> f64 {
+    let [halvings, arrivals] = without_loop(at, w);
+    let answered = abs(closed.response(w) + 1.0);
+    (halvings + arrivals) / (answered * answered)
+}
+
+/// Power at `w` that halvings and arrivals have without a loop, packets^2 per rad/s.
+pub(crate) fn without_loop(at: &OperatingPoint, w: f64) -> [f64; 2] {
     let OperatingPoint { flows, capacity_pps, rtt_s: r, windows, .. } = *at;
     let (slope, noise) = windows.map_or((-1.0, 0.0), |windows| (windows.slopes.0, windows.noise));
     let pole = slope / r;
     let lag = 1.0 + (w * r) * (w * r);
     let halvings = flows * noise / r / ((w * w + pole * pole) * lag);
     let arrivals = capacity_pps * r * r / lag;
-    let answered = abs(closed.response(w) + 1.0);
-    (halvings + arrivals) / (answered * answered)
+    [halvings, arrivals]
 }
 
 /// Standard deviation of the queue, packets.
@@ -61,7 +67,12 @@ pub(crate) fn frequencies(rtt_s: f64, fineness: Fineness) -> impl Iterator<Item 
 }
 
 /// Deviation from the power at rising frequencies.
-pub(crate) fn deviation_over(mut powers: impl Iterator<Item = (f64, f64)>) -> f64 {
+pub(crate) fn deviation_over(powers: impl Iterator<Item = (f64, f64)>) -> f64 {
+    variance_over(powers).sqrt()
+}
+
+/// Variance from the power at rising frequencies.
+pub(crate) fn variance_over(mut powers: impl Iterator<Item = (f64, f64)>) -> f64 {
     let Some((mut w, mut before)) = powers.next() else { return 0.0 };
     // What lies below is flat.
     let mut variance = w * before;
@@ -69,7 +80,7 @@ pub(crate) fn deviation_over(mut powers: impl Iterator<Item = (f64, f64)>) -> f6
         variance += 0.5 * (before + here) * (next - w);
         (w, before) = (next, here);
     }
-    (variance / PI).sqrt()
+    variance / PI
 }
 
 /// Mean of what a normal variable of this mean and deviation lacks where it is below zero.

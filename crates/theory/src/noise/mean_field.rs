@@ -15,8 +15,9 @@ use std::sync::OnceLock;
 use num_complex::Complex64;
 
 use crate::equilibrium::sender::Sender;
-use crate::linear::complex::cis;
-use crate::linear::{FrequencyResponse, OperatingPoint};
+use crate::linear::complex::{cis, lag_s};
+use crate::linear::{FrequencyResponse, LOW, OperatingPoint};
+use crate::noise::packet_noise::SourcePowers;
 use crate::noise::population::{Population, SpectralResponse};
 use crate::noise::signal_spacing::SignalSpacing;
 
@@ -156,6 +157,11 @@ impl ResponseTable {
 
     /// The response alone: loops ask for it far more often.
     fn response(&self, w: f64) -> Complex64 {
+        if w < FROM {
+            // Towards rest the phase goes as the frequency.
+            let first = self.points[0].response;
+            return Complex64::new(first.re, first.im * w / FROM);
+        }
         let (point, part) = place(w);
         (self.points[point].response * (1.0 - part) + self.points[point + 1].response * part) * fallen(w)
     }
@@ -261,6 +267,24 @@ impl MeanField {
         (self.queue(w, answers), self.unit * self.unit * power / answers[1].norm_sqr())
     }
 
+    /// Powers of the sources of its noise at `w` rad/s, of a law that says nothing: their sum is `power`.
+    pub(crate) fn source_powers(&self, w: f64) -> SourcePowers {
+        let uneven = self.spacing.map_or(1.0, |spacing| spacing.unevenness(w));
+        let [mut halvings, mut windows, mut spacing] = [0.0; 3];
+        for (class, table) in &self.classes {
+            let SpectralResponse { response, power: noise } = table.at(w * class.rtt_s);
+            let (relative, all) = ((response / table.window).norm_sqr(), noise / (table.window * table.window));
+            let weight = class.weight_s * class.weight_s * class.rtt_s / class.flows;
+            let tosses = (relative * class.probability * (1.0 - class.probability) / table.window).min(all);
+            let each = (all - relative * class.evened(table.window, uneven)).max(0.0);
+            halvings += weight * tosses;
+            windows += weight * (all - tosses);
+            spacing += weight * (each - all);
+        }
+        let unit = self.unit * self.unit / self.answers(w)[1].norm_sqr();
+        [halvings * unit, windows * unit, 0.0, spacing * unit, 0.0]
+    }
+
     /// How the queue answers what the law says.
     fn queue(&self, w: f64, [answer, own]: [Complex64; 2]) -> Complex64 {
         let led = self.spacing.map_or(Complex64::ONE, |spacing| spacing.answer(w));
@@ -286,6 +310,11 @@ impl FrequencyResponse for MeanField {
 
     fn delay_s(&self) -> f64 {
         self.delay_s
+    }
+
+    fn window_lag_s(&self) -> f64 {
+        let lags = self.classes.iter().map(|(class, table)| lag_s(-table.response(LOW), LOW) * class.rtt_s);
+        lags.fold(0.0, f64::max)
     }
 }
 
@@ -435,13 +464,15 @@ mod tests {
                 assert!((seen.response - known.response).l1_norm() < 0.04 * known.response.l1_norm(), "{law:?} {w}");
                 assert!((seen.power / known.power - 1.0).abs() < 0.04, "{law:?} {w}: {seen:?} {known:?}");
             }
-            // At the points themselves exactly, flat below, by the square above.
+            // At the points themselves exactly; below the power is flat, and the phase goes to 0; above by the square.
             let (first, last) = (table.at(FROM), table.at(TO));
             let known = population.sample_each(&[FROM, TO].map(|w| Complex64::new(0.0, w)));
             assert!(
                 (first.power / known[0].power - 1.0).abs() < 1e-9 && (last.power / known[1].power - 1.0).abs() < 1e-6
             );
-            assert_eq!(table.at(1e-5), first);
+            let (below, slow) = (table.at(0.1 * FROM), population.sample_each(&[Complex64::new(0.0, 0.1 * FROM)])[0]);
+            assert_eq!(below.power, first.power);
+            assert!((below.response - slow.response).l1_norm() < 0.04 * slow.response.l1_norm(), "{law:?}");
             let beyond = table.at(3.0 * TO);
             assert!((beyond.power * 9.0 / last.power - 1.0).abs() < 1e-6);
             assert!((beyond.response * 9.0 - last.response).l1_norm() < 1e-6 * last.response.l1_norm());

@@ -31,7 +31,30 @@ pub struct Noise {
     pub utilization_lost: Option<f64>,
     /// Power of the queue over frequency.
     pub spectrum: Option<Spectrum>,
+    /// Variance of the queue by source; its sum is the square of `queue_std_pkts`. Empty where it is not known.
+    pub budget: Vec<NoiseSource>,
 }
+
+/// Part of a queue's variance that one source brings about, through the loop.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct NoiseSource {
+    /// One of [`SOURCES`], or `paths`.
+    pub source: &'static str,
+    /// Its variance, packets^2; negative where it makes signals more even.
+    pub variance_pkts2: f64,
+    /// Its part of the whole variance.
+    pub share: f64,
+}
+
+/// Sources of noise, in the order of [`SourcePowers`]:
+/// - `halvings`: which packets are signalled, a toss for each,
+/// - `windows`: differences between windows, their growth by whole packets, delayed acknowledgements,
+/// - `arrivals`: packets that arrive at random at a queue of mean windows,
+/// - `spacing`: signals that are spaced, compared with tosses,
+/// - `nonlinearity`: signals of PIE's safeguard beyond its linear part.
+pub const SOURCES: [&str; 5] = ["halvings", "windows", "arrivals", "spacing", "nonlinearity"];
+/// Power of each of [`SOURCES`] at one frequency, packets^2 per rad/s.
+pub(crate) type SourcePowers = [f64; SOURCES.len()];
 
 /// Power of the queue at some frequencies; its integral over w from zero on, over pi, is the variance.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -51,6 +74,22 @@ pub(crate) fn power<'a>(at: &'a OperatingPoint, closed: &'a Loop, roughly: bool)
     move |w| match &spaced {
         None => noise::power(closed, at, w),
         Some(field) => field.power(w) / (closed.response(w) + 1.0).norm_sqr(),
+    }
+}
+
+/// Powers of the sources of that noise.
+fn source_powers<'a>(at: &'a OperatingPoint, closed: &'a Loop) -> impl Fn(f64) -> SourcePowers + 'a {
+    let spaced = (at.dispersion != 1.0).then(|| MeanField::from_reno(at, false));
+    move |w| {
+        let answered = (closed.response(w) + 1.0).norm_sqr();
+        let powers = spaced.as_ref().map_or_else(
+            || {
+                let [halvings, arrivals] = noise::without_loop(at, w);
+                [halvings, 0.0, arrivals, 0.0, 0.0]
+            },
+            |field| field.source_powers(w),
+        );
+        powers.map(|power| power / answered)
     }
 }
 
@@ -91,6 +130,7 @@ impl Noise {
             queue_p95_pkts: None,
             utilization_lost: None,
             spectrum: None,
+            budget: Vec::new(),
         }
     }
 
@@ -120,7 +160,10 @@ impl Noise {
         let plain = Loop { images: 0, ..closed.clone() };
         let power = power(at, &plain, !fine);
         let noise = Noise::with_power(held, at, Some((true, &power)), fineness);
-        if fine { noise.with_spectrum_of(at, closed.controller.period_s(), power) } else { noise }
+        if !fine {
+            return noise;
+        }
+        noise.with_spectrum_of(at, closed.controller.period_s(), power).with_budget(at, source_powers(at, &plain))
     }
 
     /// Packet noise from a power spectrum of the queue, and whether its loop is stable.
@@ -184,7 +227,7 @@ impl Noise {
             utilization_lost: Some(noise::shortfall(queue, deviation) / (at.capacity_pps * at.base_rtt_s).max(1.0)),
             window_pkts: Some(at.window_pkts),
             probability: Some(at.probability),
-            spectrum: None,
+            ..Noise::none(String::new())
         }
     }
 
@@ -197,6 +240,11 @@ impl Noise {
         self.queue_p95_pkts = more.queue_p95_pkts;
         self.utilization_lost = more.utilization_lost;
         self.qacd_pkts = self.qacd_pkts.map(|qacd| (qacd * qacd + variance).sqrt());
+        if !self.budget.is_empty() {
+            self.budget.push(NoiseSource { source: "paths", variance_pkts2: variance, share: 0.0 });
+            let all: f64 = self.budget.iter().map(|part| part.variance_pkts2).sum();
+            self.budget.iter_mut().for_each(|part| part.share = part.variance_pkts2 / all);
+        }
         if self.valid {
             (self.valid, self.why) = (more.valid, more.why);
         }
@@ -222,6 +270,21 @@ impl Noise {
             let peak_rad_s = largest.map_or(f64::NAN, |k| w_rad_s[k]);
             self.spectrum = Some(Spectrum { w_rad_s, power_pkts2_s, peak_rad_s });
         }
+        self
+    }
+
+    /// Adds the variance by source from the power of each; sources without any are left out.
+    pub(crate) fn with_budget(mut self, at: &OperatingPoint, powers: impl Fn(f64) -> SourcePowers) -> Self {
+        if self.queue_std_pkts.is_none() {
+            return self;
+        }
+        let sampled: Vec<(f64, SourcePowers)> =
+            noise::frequencies(at.rtt_s, Fineness::FINE).map(|w| (w, powers(w))).collect();
+        let variance = |k: usize| noise::variance_over(sampled.iter().map(|(w, powers)| (*w, powers[k])));
+        let variances: Vec<f64> = (0..SOURCES.len()).map(variance).collect();
+        let all: f64 = variances.iter().sum();
+        let part = |(source, variance_pkts2)| NoiseSource { source, variance_pkts2, share: variance_pkts2 / all };
+        self.budget = SOURCES.into_iter().zip(variances).filter(|(_, variance)| *variance != 0.0).map(part).collect();
         self
     }
 

@@ -23,6 +23,7 @@ use num_complex::Complex64;
 use crate::linear::complex::{arg, cis, hold};
 use crate::linear::{Controller, OperatingPoint};
 use crate::noise::mean_field::MeanField;
+use crate::noise::packet_noise::SourcePowers;
 
 /// Frequencies in inverse round trips and times in round trips: from, decades, points a decade.
 const FREQUENCIES: (f64, u32, u32) = (1e-3, 5, 25);
@@ -190,12 +191,24 @@ impl PieSafeguard {
     /// Power of the queue at `w`, rad/s.
     pub(crate) fn power(&self, w: f64) -> f64 {
         let (answer, noise) = self.field.at(w);
+        self.closed(answer, noise + self.beyond(w) * answer.norm_sqr(), self.said(w))
+    }
+
+    /// Powers of the sources at `w`, rad/s.
+    pub(crate) fn source_powers(&self, w: f64) -> SourcePowers {
+        let (answer, _) = self.field.at(w);
+        let [halvings, windows, arrivals, spacing, _] = self.field.source_powers(w);
+        let powers = [halvings, windows, arrivals, spacing, self.beyond(w) * answer.norm_sqr()];
+        powers.map(|power| self.closed(answer, power, self.said(w)))
+    }
+
+    /// Power of what signals do beyond both at `w`, rad/s.
+    fn beyond(&self, w: f64) -> f64 {
         let [first, last] = [self.w[0], self.w[self.w.len() - 1]];
         let place = (libm::log(w / first) / libm::log(last / first) * (self.w.len() - 1) as f64).max(0.0);
         let point = (place as usize).min(self.w.len() - 2);
         let part = (place - point as f64).min(1.0);
-        let beyond = self.beyond[point] * (1.0 - part) + self.beyond[point + 1] * part;
-        self.closed(answer, noise + beyond * answer.norm_sqr(), self.said(w))
+        self.beyond[point] * (1.0 - part) + self.beyond[point + 1] * part
     }
 }
 

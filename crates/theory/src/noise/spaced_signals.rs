@@ -23,6 +23,7 @@ use crate::linear::noise::Fineness;
 use crate::linear::{Controller, Loop, OperatingPoint};
 use crate::noise::describing_function::{ClosedWithNoise, Curve, DescribingFunction, IN_DOUBT};
 use crate::noise::mean_field::MeanField;
+use crate::noise::packet_noise::SourcePowers;
 use crate::noise::pie_safeguard::PieSafeguard;
 use crate::noise::signal_spacing::SignalSpacing;
 
@@ -155,6 +156,17 @@ impl QueueNoise {
         match &self.shape {
             Shape::Loop(closed) => closed.plant.power(w) / (closed.response(w) + 1.0).norm_sqr(),
             Shape::PieSafeguard(spared) => spared.power(w),
+        }
+    }
+
+    /// Powers of the sources at `w`, rad/s.
+    pub(crate) fn source_powers(&self, w: f64) -> SourcePowers {
+        match &self.shape {
+            Shape::Loop(closed) => {
+                let answered = (closed.response(w) + 1.0).norm_sqr();
+                closed.plant.source_powers(w).map(|power| power / answered)
+            }
+            Shape::PieSafeguard(spared) => spared.source_powers(w),
         }
     }
 }

@@ -50,6 +50,7 @@ pub(super) fn in_coupled_queues(
     analysis.warnings.retain(|warning| !warning.starts_with("this is of its classic queue"));
     // The classic queue's own loop lacks the flows of the other.
     analysis.margins = None;
+    analysis.expected.settling_s = None;
     analysis.expected.queue_pkts = queue_pkts;
     analysis.noise = noise(&at, marks);
     if analysis.noise.valid && at.evenly {

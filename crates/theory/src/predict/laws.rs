@@ -12,7 +12,7 @@ use crate::design::{Analysis, around_many, heard, no_share};
 use crate::equilibrium::response::{Sender, Table};
 use crate::equilibrium::solver::{OperatingConditions, coupling_of, drops_above, target_pkts};
 use crate::linear::noise::Fineness;
-use crate::linear::{Controller, Loop, OperatingPoint};
+use crate::linear::{Controller, Loop, OperatingPoint, settling_s};
 use crate::noise::mean_field::MeanField;
 use crate::noise::packet_noise::{self, Noise};
 use crate::noise::spaced_signals::{LinearisedAqm, QueueNoise};
@@ -45,6 +45,7 @@ pub(super) fn shared_by_laws(
     let asked = analysis.margins.is_some();
     analysis.margins = None;
     analysis.expected.probability = probability;
+    analysis.expected.settling_s = None;
     analysis.expected.oscillation_period_s = None;
     analysis.expected.oscillation_std_pkts = None;
     analysis.expected.oscillation_signals = None;
@@ -61,7 +62,9 @@ pub(super) fn shared_by_laws(
         Noise::none("flows of different laws and unresponsive load share the queue".into())
     } else if asked {
         let held = packet_noise::QueueBounds { target_pkts, buffer_pkts: conditions.buffer_pkts };
-        laws.noise(choice, conditions.capacity_pps, held, &analysis.operating_point.at)
+        let (noise, settling_s) = laws.noise(choice, conditions.capacity_pps, held, &analysis.operating_point.at);
+        analysis.expected.settling_s = settling_s;
+        noise
     } else {
         Noise::none("the loop was not requested".into())
     };
@@ -185,16 +188,16 @@ impl<'a> Laws<'a> {
         known.map(|each| self.signal(&each.group.class.sender, p) * self.sent_of(each, p)).sum::<f64>() + 0.0
     }
 
-    /// Packet noise around the equilibrium at `at.probability`.
+    /// Packet noise around the equilibrium at `at.probability`, and how long a start lasts, seconds.
     fn noise(
         &self,
         choice: &AqmChoice,
         capacity_pps: f64,
         held: packet_noise::QueueBounds,
         at: &OperatingPoint,
-    ) -> Noise {
+    ) -> (Noise, Option<f64>) {
         let Some((controller, _)) = Controller::from_built(&self.aqm, choice, at) else {
-            return Noise::none("there is no linear controller".into());
+            return (Noise::none("there is no linear controller".into()), None);
         };
         let p = at.probability;
         let class = |each: &TabulatedGroup<'_>| {
@@ -205,12 +208,15 @@ impl<'a> Laws<'a> {
         };
         let classes: Vec<_> = self.known.iter().map(class).collect();
         let field = MeanField::from_one_queue(capacity_pps, self.aqm.theory().dispersion(p), &classes);
-        if QueueNoise::applies_to(&self.aqm) {
-            let linearised = LinearisedAqm { aqm: &self.aqm, controller: &controller, gain: 1.0, steps: None };
-            return heard(held, QueueNoise::around(&linearised, at, (field, 1.0)), Fineness::FINE);
-        }
         let closed = Loop::new(field, controller);
-        around_many(held, at, closed.margins().stable, &closed)
+        let margins = closed.margins();
+        let settling_s = settling_s(&closed, &margins);
+        if QueueNoise::applies_to(&self.aqm) {
+            let linearised = LinearisedAqm { aqm: &self.aqm, controller: &closed.controller, gain: 1.0, steps: None };
+            let around = QueueNoise::around(&linearised, at, (closed.plant.clone(), 1.0));
+            return (heard(held, around, Fineness::FINE), settling_s);
+        }
+        (around_many(held, at, margins.stable, &closed), settling_s)
     }
 }
 

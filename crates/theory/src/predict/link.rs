@@ -3,6 +3,7 @@
 use indexmap::IndexMap;
 use serde::Serialize;
 
+use super::start::Start;
 use crate::design::Analysis;
 use crate::multi::coupled::CoupledQueues;
 use crate::multi::parking_lot::ParkingLot;
@@ -36,6 +37,8 @@ pub struct LinkPrediction {
     pub probability: f64,
     /// The linear analysis; null where no flow is held back. Of coupled queues that of the classic one.
     pub analysis: Option<Analysis>,
+    /// The start before the window; null where it is not known how long it lasts.
+    pub start: Option<Start>,
     /// Two coupled queues at rest, where there are such.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coupled: Option<CoupledQueues>,
@@ -66,6 +69,7 @@ impl LinkPrediction {
             queue_pkts: 0.0,
             probability: 0.0,
             analysis: None,
+            start: None,
             coupled: None,
             several: None,
             own: Vec::new(),

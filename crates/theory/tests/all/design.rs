@@ -5,7 +5,7 @@ use aqumen_aqm::{
     SampledLaw, TcpPlant, Theory, Transfer, Value,
 };
 use aqumen_scenario::{AqmChoice, OwnedValue, PRESETS};
-use aqumen_theory::design::{Analysis, Depth, Gain, OperatingConditions, analyse, analyse_to, noise_power};
+use aqumen_theory::design::{Analysis, Depth, Gain, OperatingConditions, SOURCES, analyse, analyse_to, noise_power};
 use aqumen_theory::fluid::Model;
 use aqumen_theory::response::Sender;
 use aqumen_units::{Probability, Rate, Span};
@@ -424,6 +424,36 @@ fn the_power_of_the_noise_sums_up_to_its_deviation() {
     }
     let network = network(10_000_000, 60.0, 0.28, 100.0);
     assert!(noise_power(&choice("codel", &[], network), &conditions(&network), &[1.0]).is_err());
+}
+
+#[test]
+fn a_noise_budget_names_its_sources_and_sums_up_to_the_variance() {
+    let pie_calmed = (1161, 29.0, 0.171);
+    let part = |analysis: &Analysis, source: &str| {
+        let found = analysis.noise.budget.iter().find(|part| part.source == source);
+        found.map_or(0.0, |part| part.share)
+    };
+    for (aqm, preset, network, sources) in [
+        // Equations of a mean window have halvings and arrivals.
+        ("pi", "ns2", (1250, 30.0, 0.2), &["halvings", "arrivals"][..]),
+        ("pi", "linux", (1250, 30.0, 0.2), &["halvings", "windows"]),
+        ("pi", "dctcp", (1250, 30.0, 0.2), &["halvings", "windows"]),
+        ("pie", "linux", pie_calmed, &["halvings", "windows", "spacing", "nonlinearity"]),
+    ] {
+        let told = of_preset(aqm, &[], preset, network);
+        let Some(deviation) = told.noise.queue_std_pkts else {
+            panic!("{aqm} {preset}: {:?}", told.noise.why);
+        };
+        let named: Vec<&str> = told.noise.budget.iter().map(|part| part.source).collect();
+        assert_eq!(named, sources, "{aqm} {preset}");
+        let all: f64 = told.noise.budget.iter().map(|part| part.variance_pkts2).sum();
+        // PIE's own grid of frequencies is coarser.
+        assert!((all.sqrt() / deviation - 1.0).abs() < 1e-9, "{aqm} {preset}: {} {deviation}", all.sqrt());
+        assert!((told.noise.budget.iter().map(|part| part.share).sum::<f64>() - 1.0).abs() < 1e-12);
+        assert!(named.iter().all(|name| SOURCES.contains(name)));
+        // Chance that chooses which packets are signalled is in all of them; spaced signals have less of it.
+        assert!(part(&told, "halvings") > 0.1 && part(&told, "spacing") <= 0.0, "{:?}", told.noise.budget);
+    }
 }
 
 #[test]
