@@ -6,7 +6,7 @@ import pytest
 
 from aqumen import theory
 from aqumen.cli import main
-from aqumen.theory.page import design_page
+from aqumen.theory.page import design_page, noise_rows
 
 pytest.importorskip("matplotlib").use("Agg")
 
@@ -69,3 +69,17 @@ def test_a_page_that_cannot_be_written_is_one_line(tmp_path, capsys):
     assert "cannot write" in capsys.readouterr().err
     assert main(["design", "pi", "--scenario", "x.toml", "--out", str(tmp_path)]) == 2
     assert "--out and --scenario exclude each other" in capsys.readouterr().err
+
+
+def test_the_noise_budget_stands_in_page_and_terminal_and_sums_up_to_the_variance(capsys):
+    design = theory.design("pi", **NETWORK)
+    budget = design.noise["budget"]
+    assert sum(part["variance_pkts2"] for part in budget) == pytest.approx(design.noise["queue_std_pkts"] ** 2)
+    rows = noise_rows(design)
+    assert [row[0] for row in rows] == [*(part["source"] for part in budget), "all"]
+    said = text_of(design_page(design, "aqumen design"))
+    assert all(f"{source} {meaning}" in said for source, meaning, *_ in rows)
+    assert main(["design", "pi", *OPTIONS]) == 0
+    assert "Noise budget" in capsys.readouterr().out
+    # An unstable loop has none.
+    assert noise_rows(theory.design("pi:a=1.822e-3,b=1.816e-3", **NETWORK)) == []
