@@ -447,8 +447,10 @@ class ArmPfc(SingleQueueAqm):
     h: float | str | None = None
     """Coincidence point, samples ahead; above d (by default d + 3; at least 2; at most 128)."""
     points: float | str | None = None
-    """Coincidence points: h, h + 1, ...; the reference is met in the least-squares sense (by default 1; at least 1; at
-    most 8)."""
+    """Coincidence points: h, h + 1, ...; the reference is met in the least-squares sense; at least 2 for a ramp (by
+    default 1; at least 1; at most 8)."""
+    input: Literal["step", "ramp"] | None = None
+    """Form of the future input: a step or a ramp; a ramp has 2 points by default (by default step)."""
     psi: float | str | None = None
     """Decay of the reference trajectory per sample, Psi (by default exp(-1 / (4 d)): the reference decays in 4 R0; at
     least 0; below 1)."""

@@ -166,7 +166,7 @@ def test_what_is_no_file_is_looked_up_among_the_experiments_of_the_package(aqume
         ),
         (["run", "{good}", "--engine", "fluid:tcp"], "unknown fluid model `tcp`; choose from: hollot, ecn, reno, drop"),
         (["run", "{good}", "--engine", "fluid", "--pcap", "x.pcapng"], "engine `fluid` knows no packets"),
-        (["run", "{good}", "--out", "{good}"], "cannot write to"),
+        (["run", "{good}", "--out", "{good}"], "must be a folder"),
         (["run", "{good}", "--pcap", "{good}.d/x.pcapng"], "does not exist"),
         (["run"], "SCENARIO"),
         (["compare", "{good}"], "no AQM to compare"),

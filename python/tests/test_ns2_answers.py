@@ -151,7 +151,8 @@ def test_an_evaluation_is_told_by_section(capsys, made_up, tmp_path):
     assert (data["schema"], data["seeds"], data["aqms"], data["reference"]) == (1, 3, ["codel", "pie"], "droptail")
     assert [row["aqm"] for row in data["rows"]] == ["droptail", "codel", "pie"]
     assert made_up[1][2] == tmp_path
-    assert {path.name for path in tmp_path.iterdir()} == {"rfc7928.json", "report.html", "codel.html", "pie.html"}
+    written = {path.name for path in tmp_path.iterdir()}
+    assert written == {"rfc7928.json", "report.html", "codel.html", "pie.html", "page.json"}
     assert json.loads((tmp_path / "rfc7928.json").read_text()) == data
     # Each AQM's page has its own rows and the reference's.
     assert "codel" not in (tmp_path / "pie.html").read_text().partition("Made by")[0]

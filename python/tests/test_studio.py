@@ -93,6 +93,13 @@ def test_runs_of_a_study_are_read_with_factors_and_each_case_gives_its_scenario(
     assert chosen[1]["metrics"]["queue_mean_pkts"] == pytest.approx(expected, rel=1e-11)
 
 
+def test_reports_of_a_comparison_and_of_a_study_name_the_studio(comparison, study):
+    assert "aqumen studio DIR" in (comparison / "report.html").read_text()
+    told = CliRunner().invoke(app, ["report", str(study)], standalone_mode=False)
+    assert told.exit_code == 0, told.output
+    assert "aqumen studio DIR" in (study / "report.html").read_text()
+
+
 @pytest.mark.usefixtures("page")
 def test_the_server_answers_with_the_scenario_of_a_case(study):
     results, scenario_of = studio.open_folder(study)

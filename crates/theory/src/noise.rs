@@ -8,4 +8,5 @@ pub(crate) mod packet_noise;
 pub(crate) mod pie_safeguard;
 pub(crate) mod population;
 pub(crate) mod signal_spacing;
+pub(crate) mod sources;
 pub(crate) mod spaced_signals;

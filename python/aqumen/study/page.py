@@ -103,6 +103,7 @@ def study_html(rows: Rows, metrics: Sequence[str] = ()) -> str:
         left=left,
         stop=rows.stop,
         command=rows.command,
+        studio=rows.engine == "packet" and len(rows) > 0,
         scenarios=scenarios,
         texts=len(rows.bases.texts),
         version=_core.__version__,

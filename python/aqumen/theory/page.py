@@ -69,7 +69,7 @@ def noise_rows(design: Design) -> list[list[str]]:
     """Return the rows of the noise budget: source, meaning, variance in packets², its share; the sum last.
 
     Args:
-        design: A design.
+        design: The design that is asked; one without a deviation has no rows.
     """
     budget = design.noise["budget"]
     if not budget:

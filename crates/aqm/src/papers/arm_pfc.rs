@@ -14,8 +14,8 @@
 //! for point i and g_i its gain, the sum of (g_i u - r_i)^2 is least at u = sum g_i r_i / sum g_i^2.
 //!
 //! The future input is a step, u(k+j) = u, or a ramp, u(k+j) = u + j beta (the paper's section 3a: basis functions). A
-//! ramp adds a_i beta to the prediction at point i, where a_i = s(1) + ... + s(h_i - d - 1) is the model's response to a
-//! ramp of slope 1. With v_i = g_i sum a_j^2 - a_i sum a_j g_j, the least-squares solution is u = sum v_i r_i /
+//! ramp adds a_i beta to the prediction at point i, where a_i = s(1) + ... + s(h_i - d - 1) is the model's response to
+//! a ramp of slope 1. With v_i = g_i sum a_j^2 - a_i sum a_j g_j, the least-squares solution is u = sum v_i r_i /
 //! sum v_i g_i; beta is not needed, since the next sample solves anew.
 //!
 //! Deviations:
@@ -699,9 +699,9 @@ mod tests {
 
     #[test]
     fn a_ramp_meets_the_reference_at_two_points() {
-        // y = 10 after equilibrium (variant B): y_m = y_free = 0, r_i = 10 (Psi^h_i - 1). From h = 7 and d = 5 on, u and beta
-        // solve g_7 u + s(1) beta = r_7 and g_8 u + (s(1) + s(2)) beta = r_8, where g_7 = s(2), g_8 = s(3). Cramer's rule:
-        // u = (r_7 (s(1) + s(2)) - r_8 s(1)) / (s(2) (s(1) + s(2)) - s(3) s(1)).
+        // y = 10 after equilibrium (variant B): y_m = y_free = 0, r_i = 10 (Psi^h_i - 1). From h = 7 and d = 5 on,
+        // u and beta solve g_7 u + s(1) beta = r_7 and g_8 u + (s(1) + s(2)) beta = r_8, where g_7 = s(2), g_8 = s(3).
+        // By Cramer's rule u = (r_7 (s(1) + s(2)) - r_8 s(1)) / (s(2) (s(1) + s(2)) - s(3) s(1)).
         let ramp = ArmPfcParams { h: 7, points: 2, input: InputForm::Ramp, ..ArmPfcParams::new(plant(), 100.0) };
         let mut law = ArmPfc::new(ramp).unwrap();
         let s = |n| law.model().step_response(n);

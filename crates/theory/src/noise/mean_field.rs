@@ -17,9 +17,9 @@ use num_complex::Complex64;
 use crate::equilibrium::sender::Sender;
 use crate::linear::complex::{cis, lag_s};
 use crate::linear::{FrequencyResponse, LOW, OperatingPoint};
-use crate::noise::packet_noise::SourcePowers;
 use crate::noise::population::{Population, SpectralResponse};
 use crate::noise::signal_spacing::SignalSpacing;
+use crate::noise::sources::SourcePowers;
 
 /// Flows alike behind a queue.
 #[derive(Clone, Copy, Debug)]

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::linear::noise::{self, Fineness};
 use crate::linear::{Loop, OperatingPoint};
 use crate::noise::mean_field::MeanField;
+use crate::noise::sources::{SOURCES, SourcePowers};
 
 /// Packet noise around the equilibrium: of Reno's windows under random marks (model `reno`, whatever the model of the
 /// margins), or of the many windows of a sender that has a response function, or whose signals are spaced.
@@ -45,16 +46,6 @@ pub struct NoiseSource {
     /// Its part of the whole variance.
     pub share: f64,
 }
-
-/// Sources of noise, in the order of [`SourcePowers`]:
-/// - `halvings`: which packets are signalled, a toss for each,
-/// - `windows`: differences between windows, their growth by whole packets, delayed acknowledgements,
-/// - `arrivals`: packets that arrive at random at a queue of mean windows,
-/// - `spacing`: signals that are spaced, compared with tosses,
-/// - `nonlinearity`: signals of PIE's safeguard beyond its linear part.
-pub const SOURCES: [&str; 5] = ["halvings", "windows", "arrivals", "spacing", "nonlinearity"];
-/// Power of each of [`SOURCES`] at one frequency, packets^2 per rad/s.
-pub(crate) type SourcePowers = [f64; SOURCES.len()];
 
 /// Power of the queue at some frequencies; its integral over w from zero on, over pi, is the variance.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -23,7 +23,7 @@ use num_complex::Complex64;
 use crate::linear::complex::{arg, cis, hold};
 use crate::linear::{Controller, OperatingPoint};
 use crate::noise::mean_field::MeanField;
-use crate::noise::packet_noise::SourcePowers;
+use crate::noise::sources::SourcePowers;
 
 /// Frequencies in inverse round trips and times in round trips: from, decades, points a decade.
 const FREQUENCIES: (f64, u32, u32) = (1e-3, 5, 25);

@@ -23,9 +23,9 @@ use crate::linear::noise::Fineness;
 use crate::linear::{Controller, Loop, OperatingPoint};
 use crate::noise::describing_function::{ClosedWithNoise, Curve, DescribingFunction, IN_DOUBT};
 use crate::noise::mean_field::MeanField;
-use crate::noise::packet_noise::SourcePowers;
 use crate::noise::pie_safeguard::PieSafeguard;
 use crate::noise::signal_spacing::SignalSpacing;
+use crate::noise::sources::SourcePowers;
 
 /// Places at which the packets of a burst are looked at.
 const PLACES: u32 = 32;

@@ -89,6 +89,7 @@ def report_html(comparison: Runs, command: str | None = None, *, loops: bool = F
         dashed=" Dashed: the target." if target else "",
         error_note=ERROR_NOTE if target else "",
         command=command or call,
+        studio=command is not None and any(run.engine == "packet" for run in comparison.results),
         toml=scenario.to_toml(),
         bibtex=bibtex(data["aqumen"]),
         # Generated here, with names escaped.
