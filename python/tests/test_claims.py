@@ -330,19 +330,16 @@ def test_an_aqm_can_be_run_at_the_target_of_another():
         scenario.check_aqm(at_target(spec, "15ms"))
 
 
-def test_the_aqms_are_ranked_over_all_places():
+def test_the_front_of_delay_and_goodput_is_over_all_networks():
     def row(cell, aqm, delay, goodput):
         measured = {
             key: {"mean": value, "n": 3} for key, value in (("goodput_bps", goodput), ("sojourn_mean_s", delay))
         }
-        rest = {key: {"mean": delay, "n": 3} for key, *_ in evaluation.CRITERIA if key != "goodput_bps"}
-        return {"section": "5.1", "cell": cell, "window": "steady", "aqm": aqm, "measured": {**rest, **measured}}
+        return {"section": "5.1", "cell": cell, "window": "steady", "aqm": aqm, "measured": measured}
 
     cells = ["a", "b", "c"]
     rows = [row(cell, aqm, *both) for cell in cells for aqm, both in (("x", (1, 8)), ("y", (2, 10)), ("z", (3, 9)))]
     found = evaluation.standing(rows)
-    assert found["ranks"]["sojourn_p95_s"]["means"] == {"x": 1, "y": 2, "z": 3}
-    assert found["ranks"]["goodput_bps"]["means"] == {"y": 1, "z": 2, "x": 3}
     # z waits longer than y and carries less.
     assert found["front"] == ["x", "y"]
     assert found["tradeoff"]["x"] == pytest.approx({"delay_s": 1, "goodput_share": 0.8})

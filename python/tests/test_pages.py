@@ -94,7 +94,6 @@ SHORTER = (
     ("aqumen compare", ["--seeds", "2", "--until", "12s"]),
     ("aqumen break", ["--runs", "60"]),
     ("aqumen reproduce rfc7928", ["--quick", "--seeds", "2"]),
-    ("aqumen reproduce ranking", ["--seeds", "1", "--aqm", "pie"]),
     ("aqumen reproduce", ["--seeds", "2"]),
     ("aqumen validate ns2", ["--seeds", "2", "--cell", "arm_exp1/PIx1000"]),
 )

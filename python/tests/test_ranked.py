@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -262,10 +263,19 @@ def test_bad_commands_are_one_line(args, told, capsys, tmp_path, monkeypatch):
 
 
 def test_the_atlas_has_every_aqm_and_its_record_is_small():
-    study = __import__("tomllib").loads((ROOT / "studies" / "atlas.toml").read_text())
+    study = tomllib.loads((ROOT / "studies" / "atlas.toml").read_text())
     every = {row["name"] for row in _core.list_aqms()} - {"fixed"} | {"pie-bytes"}
     assert set(study["aqms"]) == every
     record = read_record(shipped_record())
     assert set(record.values.aqms) == every
     assert (len(record.networks), len(record.values.seeds)) == (60, 2)
     assert shipped_record().stat().st_size < 1_000_000
+
+
+def test_the_table_of_the_documentation_is_what_the_record_gives(tmp_path, capsys):
+    arguments = ["--record", "atlas", "--against", "droptail", "--format", "markdown", "--out", str(tmp_path)]
+    assert main(["study", "rank", *arguments]) == 0
+    table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    page = (ROOT / "docs" / "validation" / "ranking.md").read_text(encoding="utf-8")
+    assert len(table) == 48
+    assert "\n".join(table) in page

@@ -10,17 +10,13 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
-from test_across import NETWORKS
-from test_across import Made as Ranked
 from test_claims_findings import rfc_run
 
 from aqumen import _core
 from aqumen.cli import main
 from aqumen.cli import reproduce as verb
-from aqumen.errors import ScenarioError
 from aqumen.papers import study
 from aqumen.papers.model import Claim, Paper
-from aqumen.ranking import networks
 from aqumen.rfc7928.evaluation import COST_CELL, KNOB_CELL
 
 NEAR = {"test": "number", "of": "queue_mean_pkts", "aqm": "A", "near": 10, "tolerance": 1}
@@ -287,8 +283,7 @@ def test_a_stopped_run_is_no_verdict(capsys, monkeypatch, tmp_path):
     [
         (["first", "--target", "5ms"], "--target applies to rfc7928 only; a paper's claims name their AQMs"),
         (["rfc7928", "--figures", "x"], "--figures applies to papers only; the report of rfc7928 contains its figures"),
-        (["ranking", "--figures", "x"], "--figures applies to papers only"),
-        (["ranking", "--target", "5ms"], "--target applies to rfc7928 only; a paper's claims name their AQMs"),
+        (["ranking"], "a ranking over many networks is `aqumen study rank --record atlas` now"),
     ],
 )
 def test_options_that_mean_nothing_there_are_refused(capsys, args, why):
@@ -304,7 +299,7 @@ def test_a_paper_is_reproduced_from_python_as_from_the_command_line():
     assert [each.quick for each in study.reproduce("all")] == [False, False]
 
 
-# RFC 7928 and the ranking.
+# RFC 7928.
 
 
 class Evaluated:
@@ -367,66 +362,3 @@ def as_parquet(parquet, *args):
         main(["reproduce", *args, "--format", "parquet"])
     kept.seek(0)
     return parquet.read_table(kept)
-
-
-@pytest.fixture
-def ranking(monkeypatch):
-    monkeypatch.setattr(networks, "Records", Ranked)
-    kept = {**networks.Study.__init__.__kwdefaults__, "places": NETWORKS}
-    monkeypatch.setattr(networks.Study.__init__, "__kwdefaults__", kept)
-
-
-def test_the_ranking_is_told_in_two_orders_and_who_is_ahead(capsys, ranking):
-    code, out, _ = told(capsys, "ranking", "--aqm", "pie,codel", "--seeds", "2", "--format", "csv")
-    assert code == 0
-    rows = [row for row in csv.reader(io.StringIO(out)) if len(row) == 5]
-    # Heads of two lines are told in one.
-    heads = ["AQM", *(f"rank by {words}" for _, words, _ in networks.CRITERIA)]
-    assert [[" ".join(cell.split()) for cell in row] for row in rows if row[0] == "AQM"] == [heads] * 2
-    orders = [[row for row in rows if row[0] == aqm] for aqm in ("pie", "codel", "droptail")]
-    # By power, by p95 of the delay, by utilisation and by losses; as they come and at the target of the place.
-    assert [row[1:] for row in orders[0]] == [["1.0", "1.0", "2.0", "2.0"], ["1.0", "2.0", "2.0", "2.0"]]
-    assert [row[1:] for row in orders[2]] == [["3.0", "3.0", "1.0", "2.0"]] * 2
-    picks = {row[0]: row[1:] for row in csv.reader(io.StringIO(out)) if len(row) == 4}
-    (backbone,) = (row for title, row in picks.items() if title.startswith("A provider's link"))
-    assert backbone == ["pie", "0 others", "droptail"]
-    assert sum(row == ["not run", "–", "–"] for row in picks.values()) == 2
-
-
-def test_the_ranking_leaves_as_parquet(ranking):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    rows = as_parquet(parquet, "ranking", "--aqm", "pie,codel", "--seeds", "2").to_pylist()
-    # Two rankings by four criteria of three AQMs.
-    assert len(rows) == 24
-    assert {
-        row["mean_rank"] for row in rows if (row["ranking"], row["aqm"], row["criterion"]) == ("own", "pie", "power")
-    } == {1}
-
-
-def test_the_ranking_on_record_is_the_page_of_the_documentation(capsys, monkeypatch, ranking, tmp_path):
-    (tmp_path / "docs" / "validation").mkdir(parents=True)
-    monkeypatch.setattr(verb, "_experiments", SimpleNamespace(folder=lambda: tmp_path / "experiments"))
-    monkeypatch.setattr(networks, "candidates", lambda: ["droptail", "pie", "codel"])
-    code, _, said = told(capsys, "ranking", "--quick", "--record")
-    page = (tmp_path / "docs" / "validation" / "ranking.md").read_text()
-    assert code == 0
-    day = datetime.now(UTC).strftime("%Y-%m-%d")
-    assert f"Written by `aqumen reproduce ranking --quick --seeds 3 --record` on {day}" in page
-    assert f"wrote {tmp_path / 'docs' / 'validation' / 'ranking.md'}" in said
-    told(capsys, "ranking", "--seeds", "5", "--record")
-    assert (
-        "Written by `aqumen reproduce ranking --seeds 5 --record` on"
-        in (tmp_path / "docs" / "validation" / "ranking.md").read_text()
-    )
-    # AQMs that were chosen are not all there are.
-    assert told(capsys, "ranking", "--aqm", "pie", "--record")[0] == 2
-
-
-def test_an_aqm_that_a_network_refuses_is_told(capsys, monkeypatch, ranking):
-    def check(self, aqm):
-        if aqm == "codel":
-            raise ScenarioError("no")
-
-    monkeypatch.setattr(networks.Scenario, "check_aqm", check)
-    said = told(capsys, "ranking", "--aqm", "pie,codel", "--seeds", "2")[2]
-    assert "codel is not ranked: rfc7928/aggressive: no" in said

@@ -64,7 +64,7 @@ def test_an_aqm_has_a_counterpart_with_or_without_flow_queueing():
     assert "Without a counterpart here: red." in page.page([row], ["codel", "red"], 1, "c")
 
 
-def test_ranks_leave_out_sections_with_aqms_of_their_own():
+def test_means_over_all_sections_leave_out_those_with_aqms_of_their_own():
     runs = {name: [run(0.1, 500)] for name in ("droptail", "codel", "fq-codel")}
     table = evaluation.rows(Kept(runs), ["codel"])
     assert {row["aqm"] for row in table if row["section"] == "4.6"} == {"droptail", "codel", "fq-codel"}

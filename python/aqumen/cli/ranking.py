@@ -12,8 +12,11 @@ from aqumen._files import laid_out, write_text
 from aqumen.cli import talk
 from aqumen.cli.interrupt import first_interrupt
 from aqumen.errors import OutputError, ScenarioError, listed, meant
+from aqumen.view.export import written
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from aqumen.study.record import Record
     from aqumen.study.study import Progress, Study
 
@@ -52,6 +55,8 @@ class RankRequest:
     """Folder of runs and page."""
     threads: int | None
     """Concurrent runs."""
+    form: str
+    """Format of the tables."""
     as_json: bool
     """Print JSON."""
 
@@ -103,8 +108,8 @@ def rank_study(asked: RankRequest) -> int:
         heads, rows = overview(rankings, wanted)
         shown = talk.filled(f"Ratio to {rankings[0].reference}; of losses percentage points", heads, rows)
         counted = ", ".join(f"{each.figure.title} {each.networks}" for each in rankings)
-        last = f"* differs from it. Networks that count: {counted}. --by FIGURE prints one in order."
-        talk.show(*notes, shown, last)
+        last = f"A star: differs from it. Networks that count: {counted}. --by FIGURE prints one in order."
+        _show([*notes, shown, last], asked.form)
         return 0
     ranked = next(each for each in rankings if each.figure.key == asked.by)
     begin = _beginning(values.networks)
@@ -113,8 +118,16 @@ def rank_study(asked: RankRequest) -> int:
     title = f"{ranked.figure.title}, ratio to {ranked.reference}: {ranked.figure.words}"
     left = f"{ranked.networks} networks count; {ranked.left_out} are left out, where it is undefined for an AQM."
     named = f"Names of networks begin with {begin}; # is the seed." if begin else "# is the seed."
-    talk.show(*notes, talk.filled(title, heads, short), f"{left} {named}")
+    _show([*notes, talk.filled(title, heads, short), f"{left} {named}"], asked.form)
     return 0
+
+
+def _show(items: Sequence[Table | str], form: str) -> None:
+    """Print tables and lines."""
+    if form == "text":
+        talk.show(*items)
+    else:
+        print(written(items, form), end="")
 
 
 def _beginning(names: Sequence[str]) -> str:

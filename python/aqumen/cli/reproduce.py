@@ -1,4 +1,4 @@
-"""`aqumen reproduce`: a paper's experiments and claims, the evaluation of RFC 7928, or a ranking over many networks."""
+"""`aqumen reproduce`: a paper's experiments and claims, or the evaluation of RFC 7928."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ from aqumen.papers.markdown import page as markdown_page
 from aqumen.papers.model import load_paper
 from aqumen.papers.page import report_html
 from aqumen.papers.study import COLUMNS, QUICK_SEEDS, SEEDS, Outcome, Reproduction, record_text, to_dict
-from aqumen.ranking import networks
 from aqumen.ranking.targets import at_target
 from aqumen.rfc7928 import evaluation, requirements
 from aqumen.rfc7928 import page as evaluation_page
 from aqumen.rfc7928.margins import margins
-from aqumen.view import advice, tables
+from aqumen.view import tables
 from aqumen.view.export import check_parquet, rows_parquet, written
 
 if TYPE_CHECKING:
@@ -46,12 +45,12 @@ CLAIM_KEYS = (
 
 
 @click.command()
-@click.argument("paper", metavar="PAPER|all|rfc7928|ranking")
+@click.argument("paper", metavar="PAPER|all|rfc7928")
 @click.option(
     "--aqm",
     multiple=True,
     metavar="SPEC",
-    help="With rfc7928 or ranking: an AQM to evaluate; may be repeated.",
+    help="With rfc7928: an AQM to evaluate; may be repeated.",
 )
 @click.option(
     "--target",
@@ -74,7 +73,7 @@ CLAIM_KEYS = (
 @click.option(
     "--record",
     is_flag=True,
-    help="Record the verdicts in this checkout; with ranking: write docs/validation/ranking.md.",
+    help="Record the verdicts in this checkout.",
 )
 def reproduce(
     paper: str,
@@ -94,8 +93,7 @@ def reproduce(
     With --out, a report and every finished run are written; finished runs in that folder are reused. The exit code is
     1 if a verdict differs from the record. The verdicts of a quick run are provisional and stand beside the record.
 
-    rfc7928 characterises the given AQMs and DropTail by RFC 7928. ranking ranks all AQMs and profiles over many
-    networks, and names the best for a household, a data centre and a provider.
+    rfc7928 characterises the given AQMs and DropTail by RFC 7928. `aqumen study rank` ranks AQMs over many networks.
     """
     if form == "parquet" and not as_json:
         check_parquet(sys.stdout.isatty())
@@ -112,11 +110,9 @@ def reproduce(
     if target is not None:
         raise ScenarioError("--target applies to rfc7928 only; a paper's claims name their AQMs")
     if paper == "ranking":
-        if figures is not None:
-            raise OutputError("--figures applies to papers only")
-        return _rank(spec_list(aqm), quick, seeds, out, form, as_json, record)
+        raise ScenarioError("a ranking over many networks is `aqumen study rank --record atlas` now")
     if aqm:
-        raise ScenarioError("--aqm applies to rfc7928 and ranking only; a paper's claims name their AQMs")
+        raise ScenarioError("--aqm applies to rfc7928 only; a paper's claims name their AQMs")
     if record and _experiments.folder() is None:
         raise OutputError("--record needs a checkout of Aqumen with its folder `experiments`")
     study = Reproduction([paper], seeds, quick=quick, out=out, series=series)
@@ -323,67 +319,6 @@ def _requirements_table(found: list[dict[str, Any]]) -> Table:
     for one in found:
         made.add_row(one["subject"], one["number"], one["level"], ", ".join(one["sections"]) or "not shown")
     return made
-
-
-def _rank(
-    aqms: list[str], quick: bool, seeds: int | None, out: Path | None, form: str, as_json: bool, record: bool
-) -> int:
-    """Rank all AQMs over all networks: two rankings, and the best AQM of three situations."""
-    folder = _experiments.folder()
-    if record and (folder is None or aqms):
-        raise OutputError("--record needs a checkout of Aqumen with its folder `experiments`, and all AQMs")
-    numbers = seed_list(seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS)
-    study = networks.Study(numbers, quick=quick, out=out, aqms=aqms)
-    for name, why in study.refused.items():
-        talk.say(f"{name} is not ranked: {why}")
-    if not _work(study.records, out):
-        return talk.INTERRUPTED
-    data = study.to_dict()
-    command = f"aqumen reproduce ranking{' --quick' if quick else ''} --seeds {len(numbers)}"
-    text = advice.page(data, command, datetime.now(UTC).strftime("%Y-%m-%d"))
-    if out is not None:
-        write_text(Path(out) / "ranking.json", laid_out(data))
-        write_text(Path(out) / "ranking.md", text)
-        talk.say(f"wrote {Path(out) / 'ranking.md'}")
-    if record:
-        assert folder is not None
-        page = folder.parent / "docs" / "validation" / "ranking.md"
-        write_text(page, text)
-        talk.say(f"wrote {page}")
-    if as_json:
-        print(laid_out(data), end="")
-        return 0
-    if form == "parquet":
-        rows = [
-            {"ranking": which, "criterion": key, "aqm": name, "mean_rank": rank}
-            for which, found in data["rankings"].items()
-            for key, told in found["by"].items()
-            if told is not None
-            for name, rank in told["means"].items()
-        ]
-        sys.stdout.buffer.write(rows_parquet(rows, ["ranking", "criterion", "aqm"], ["mean_rank"]))
-        return 0
-    shown: list[Table | str] = []
-    for which, found in data["rankings"].items():
-        first = next(iter(found["by"].values()))
-        if first is None:
-            continue
-        heads = ["AQM", *(f"rank by\n{words}" for _, words, _ in networks.CRITERIA)]
-        made = talk.table(f"\nAQMs {advice.NAMES[which]}", heads)
-        for name in first["means"]:
-            told = [found["by"][key] for key, _, _ in networks.CRITERIA]
-            made.add_row(name, *(tables.number(None if one is None else one["means"][name], 1) for one in told))
-        shown.append(made)
-    picks = talk.table("\nBest AQM", ["situation", "AQM", "tied with", "best in Linux"], figures=False)
-    for situation, picked in zip(networks.SITUATIONS, data["situations"], strict=True):
-        tied = "–" if picked["ranks"] is None else f"{len(picked['ranks']['tied_with_best']) - 1} others"
-        picks.add_row(situation.title, picked["pick"] or "not run", tied, picked["kernel"] or "–")
-    shown.append(picks)
-    if form == "text":
-        talk.show(*shown)
-    else:
-        print(written(shown, form), end="")
-    return 0
 
 
 def _record(outcomes: list[Outcome]) -> None:

@@ -28,6 +28,7 @@ from aqumen.cli.options import (
 )
 from aqumen.errors import OutputError, ScenarioError
 from aqumen.view import tables
+from aqumen.view.export import FORMATS
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -339,6 +340,13 @@ def freeze(aqm: tuple[str, ...], aqm_from: tuple[str, ...], out: Path) -> int:
 @click.option("--freeze", "frozen", type=PATH, metavar="FILE", help="Check that frozen AQMs met the networks blind.")
 @click.option("--out", type=PATH, metavar="DIR", help="Folder of new runs and of the page; default: DIR, or `ranking`.")
 @threads_option
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice([form for form in FORMATS if form != "parquet"]),
+    default="text",
+    help="Format of the tables on standard output.",
+)
 @json_option
 def rank(
     folder: Path | None,
@@ -352,6 +360,7 @@ def rank(
     frozen: Path | None,
     out: Path | None,
     threads: int | None,
+    form: str,
     as_json: bool,
 ) -> int:
     """Rank AQMs over many networks: paired ratios by figure, no overall score.
@@ -364,7 +373,7 @@ def rank(
     return rank_study(
         RankRequest(
             folder=folder, aqms=spec_list(aqm), aqm_from=aqm_from, seeds=seeds, against=against, by=by, record=record,
-            keep=keep, frozen=frozen, out=out, threads=threads, as_json=as_json,
+            keep=keep, frozen=frozen, out=out, threads=threads, form=form, as_json=as_json,
         )
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""AQMs in order: those of one comparison by a goal (`order`), and over many networks by mean ranks (`networks`)."""
+"""AQMs of one comparison in order by a goal (`order`), and AQMs with a given target (`targets`)."""
 
 from aqumen.ranking.order import GOALS, Figure, Goal, Rank, Ranking, letter_groups, rank
 

@@ -17,13 +17,11 @@ from aqumen._records import SAMPLE, Records, Wanted
 from aqumen._statistics import events, few, summarize
 from aqumen.errors import Error
 from aqumen.metrics import Summary
-from aqumen.ranking.mean_ranks import as_dict, pareto, ranks
 from aqumen.ranking.targets import at_target
 from aqumen.scenario import Scenario
 from aqumen.view.columns import Column
 
 __all__ = [
-    "CRITERIA",
     "MEASURES",
     "REFERENCE",
     "Section",
@@ -187,17 +185,8 @@ MEASURES: Sequence[Column] = (
 """Key, title, unit, factor and decimal places of each metric."""
 
 
-CRITERIA = (
-    ("sojourn_p95_s", "queueing delay, p95", False),
-    ("goodput_bps", "goodput", True),
-    ("loss_ratio", "losses", False),
-    ("delay_variation_p95_s", "delay variation, p95", False),
-)
-"""Ranking criteria over all sections: key, description, whether larger is better."""
-
-
 def standing(table: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return mean ranks by each criterion over all sections, and the Pareto front of delay and goodput.
+    """Return delay and goodput of each AQM, means over all sections, and their Pareto front.
 
     Args:
         table: Result of `rows`.
@@ -207,15 +196,6 @@ def standing(table: Sequence[dict[str, Any]]) -> dict[str, Any]:
     for row in (row for row in table if row["section"] not in studies):
         places.setdefault((row["cell"], row["window"]), {})[row["aqm"]] = row["measured"]
     aqms = {aqm for measured in places.values() for aqm in measured}
-    found: dict[str, Any] = {"ranks": {}}
-    for key, _, more in CRITERIA:
-        figures = [
-            {aqm: one[key]["mean"] for aqm, one in measured.items()}
-            for measured in places.values()
-            if set(measured) == aqms and all(one[key]["n"] for one in measured.values())
-        ]
-        if (ranked := ranks(figures, more=more)) is not None:
-            found["ranks"][key] = as_dict(ranked)
     points = {}
     for aqm in sorted(aqms):
         pairs = [
@@ -227,9 +207,20 @@ def standing(table: Sequence[dict[str, Any]]) -> dict[str, Any]:
         ]
         if pairs:
             points[aqm] = (sum(x for x, _ in pairs) / len(pairs), sum(y for _, y in pairs) / len(pairs))
-    found["tradeoff"] = {aqm: {"delay_s": x, "goodput_share": y} for aqm, (x, y) in points.items()}
-    found["front"] = pareto({aqm: (x, -y) for aqm, (x, y) in points.items()})
-    return found
+    return {
+        "tradeoff": {aqm: {"delay_s": x, "goodput_share": y} for aqm, (x, y) in points.items()},
+        "front": _pareto({aqm: (x, -y) for aqm, (x, y) in points.items()}),
+    }
+
+
+def _pareto(points: Mapping[str, tuple[float, float]]) -> list[str]:
+    """Return the names that no other beats: better in one metric and not worse in the other. Smaller is better."""
+
+    def beaten(name: str) -> bool:
+        x, y = points[name]
+        return any(a <= x and b <= y and (a, b) != (x, y) for a, b in points.values())
+
+    return sorted((name for name in points if not beaten(name)), key=lambda name: points[name])
 
 
 COST_CELL = "rfc7928/congestion@heavy"

@@ -13,7 +13,6 @@ from markupsafe import Markup
 from aqumen import _core
 from aqumen._statistics import NOTE, few
 from aqumen.rfc7928.evaluation import (
-    CRITERIA,
     KNOB_CELL,
     MEASURES,
     REFERENCE,
@@ -90,7 +89,6 @@ def page(
         aqms=aqms,
         seeds=seeds,
         standing=standing(table),
-        criteria={key: text for key, text, _ in CRITERIA},
         sections=found,
         spent=own_spent,
         stability=[row for row in stability if row["aqm"] in aqms],
