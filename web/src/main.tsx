@@ -43,3 +43,7 @@ async function begin(): Promise<void> {
 if (new URLSearchParams(location.search).has("embed")) document.documentElement.classList.add("embed");
 addEventListener("hashchange", () => void begin());
 void begin();
+
+// The page of one file needs no service worker, and a page of `vite` has none.
+if (import.meta.env.PROD && import.meta.env.MODE !== "single" && "serviceWorker" in navigator)
+  void navigator.serviceWorker.register("service-worker.js").catch(() => undefined);
