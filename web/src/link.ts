@@ -1,7 +1,7 @@
 // Settings in the fragment of the address: `#preset=home&aqm=codel&seed=3`. Only what differs from the preset is written.
 
 import { PRESETS } from "./presets";
-import { DEFAULTS, FLOWS_MAX, type Settings } from "./settings";
+import { BESIDE, DEFAULTS, FLOWS_MAX, type Settings } from "./settings";
 
 /** Keys of numbers with the range that a link may ask for. */
 const NUMBERS: [keyof Settings, string, number, number][] = [
@@ -27,6 +27,7 @@ export function toFragment(settings: Settings): string {
   for (const [key, name] of keys) if (settings[key] !== from[key]) parts.set(name, String(settings[key]));
   if (settings.topology !== "file" && settings.topology !== from.topology) parts.set("topology", settings.topology);
   if (settings.transport !== from.transport) parts.set("transport", settings.transport);
+  if (settings.beside !== from.beside) parts.set("beside", settings.beside);
   if (settings.ecn !== from.ecn) parts.set("ecn", settings.ecn ? "yes" : "no");
   return parts.toString();
 }
@@ -51,6 +52,9 @@ export function fromFragment(fragment: string): { preset: string; settings: Part
   if (topology === "dumbbell" || topology === "parking-lot") settings.topology = topology;
   const transport = parts.get("transport");
   if (transport && /^[a-z0-9-]+$/.test(transport)) settings.transport = transport;
+  const beside = parts.get("beside");
+  if (beside !== null && !(beside in BESIDE)) throw new Error(`link: beside = ${beside}: choose from: ${Object.keys(BESIDE).join(", ")}`);
+  if (beside !== null) settings.beside = beside;
   if (parts.has("ecn")) settings.ecn = parts.get("ecn") === "yes";
   return { preset, settings };
 }

@@ -17,6 +17,8 @@ export interface Settings {
   flows: number;
   target_pkts: number;
   transport: string;
+  /** What runs beside the endless transfers: a key of BESIDE. */
+  beside: string;
   ecn: boolean;
   seed: number;
   aqms: string[];
@@ -39,9 +41,26 @@ export const DEFAULTS: Settings = {
   flows: 20,
   target_pkts: 30,
   transport: "modern",
+  beside: "nothing",
   ecn: true,
   seed: 1,
   aqms: ["droptail", "pi", "codel", "pie"],
+};
+
+/** Traffic beside the endless transfers: its title, and its flow group for settings. */
+export const BESIDE: Record<string, { title: string; group: (settings: Settings) => string }> = {
+  nothing: { title: "nothing", group: () => "" },
+  web: { title: "ten readers of web pages", group: (settings) => group(settings, "web", 10, '\ntraffic = { kind = "web" }') },
+  short: {
+    title: "short transfers, 30 % of the rate",
+    group: (settings) =>
+      group(settings, "short", 50, `\ntraffic = { kind = "transfers", load = "${bits(0.3 * settings.rate_mbit)}", size = { law = "pareto", mean = "50kB", shape = 1.3, max = "5MB" } }`),
+  },
+  calls: { title: "four calls", group: (settings) => group({ ...settings, transport: "udp" }, "calls", 4, '\ntraffic = "voip"') },
+  film: {
+    title: "a film, a quarter of the rate",
+    group: (settings) => group({ ...settings, transport: "udp" }, "film", 1, `\ntraffic = { kind = "video", rate = "${bits(settings.rate_mbit / 4)}" }`),
+  },
 };
 
 /** The scenario of `settings`. Flows beyond their number are declared and stopped, so that events can start them. */
@@ -55,6 +74,8 @@ duration = "${DURATION_S}s"
 
 [topology]
 ${topology === "dumbbell" ? dumbbell(settings) : parkingLot(settings)}
+
+${BESIDE[settings.beside].group(settings)}
 ${stopped}
 [nominal]
 capacity = "${bits(rate_mbit)}"
@@ -77,9 +98,9 @@ rtt = ["${Math.min(rtt_min_ms, rtt_max_ms)}ms", "${Math.max(rtt_min_ms, rtt_max_
 transport = ${transportTable(transport, ecn)}${more}`;
 }
 
-/** BBR is not ECN-capable. */
+/** BBR and UDP are not ECN-capable. */
 const transportTable = (preset: string, ecn: boolean) =>
-  preset.includes("bbr") ? `"${preset}"` : `{ preset = "${preset}", ecn = ${ecn} }`;
+  preset.includes("bbr") || preset === "udp" ? `"${preset}"` : `{ preset = "${preset}", ecn = ${ecn} }`;
 
 function dumbbell(settings: Settings): string {
   const { rate_mbit, rtt_min_ms, rtt_max_ms, buffer_pkts } = settings;

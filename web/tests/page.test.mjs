@@ -93,6 +93,21 @@ test("a slider of the network's shape begins anew", async () => {
   await context.close();
 });
 
+test("traffic beside the flows is chosen in the form and kept in the link", async () => {
+  const { page, errors, context } = await open(browser, server.url);
+  for (const [beside, kind] of [["web", /traffic = "web"/], ["short", /kind = "transfers"[^}]*load = "2400kbit"/], ["calls", /traffic = "voip"/], ["film", /"video"[\s\S]*"2Mbit"/]]) {
+    await page.getByLabel("Beside the flows").selectOption(beside);
+    await page.waitForFunction((beside) => window.playground.now_ns === 0 && window.playground.settings.beside === beside && window.playground.end_ns > 0, beside);
+    await runTo(page, 2);
+    assert.equal(await page.evaluate(() => window.playground.error), "");
+    assert.match(await page.evaluate(() => window.playground.exported(window.playground.runs[0])), kind);
+  }
+  const { page: other } = await open(browser, `${server.url}#beside=film`);
+  assert.equal(await other.evaluate(() => window.playground.settings.beside), "film");
+  assert.deepEqual(errors, []);
+  await context.close();
+});
+
 test("an AQM that does not exist is refused in one line, and the next choice works", async () => {
   const { page, context } = await open(browser, server.url);
   await page.getByLabel("AQM 2").fill("nonsense");

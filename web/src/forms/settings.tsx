@@ -1,7 +1,7 @@
 // Forms of the AQMs and of the network. Sliders of what an event can change act while the runs go on; the others begin anew.
 
 import { type LiveKey, LIVE_KEYS, type Playground } from "../playground";
-import { FLOWS_MAX, type Settings, packetBytes } from "../settings";
+import { BESIDE, FLOWS_MAX, type Settings, packetBytes } from "../settings";
 
 /** A slider whose positions are the values of a list. */
 interface Slider {
@@ -131,6 +131,16 @@ export function NetworkForm({ playground }: { playground: Playground }) {
           <select name="transport" onChange={(event) => change(playground, "transport", event.currentTarget.value)}>
             {TRANSPORTS.map(([name, title]) => (
               <option value={name} selected={name === settings.transport}>
+                {title}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label class="row">
+          <span>Beside the flows</span>
+          <select name="beside" onChange={(event) => change(playground, "beside", event.currentTarget.value)}>
+            {Object.entries(BESIDE).map(([name, { title }]) => (
+              <option value={name} selected={name === settings.beside}>
                 {title}
               </option>
             ))}
