@@ -10,6 +10,11 @@ test("after one visit the page runs without a network", async () => {
     const { page, context } = await open(browser, server.url);
     await page.evaluate(() => navigator.serviceWorker.ready);
     await page.waitForFunction(() => navigator.serviceWorker.controller);
+    // Theory and editor are kept once they were opened.
+    await page.getByText("Loop in theory").click();
+    await page.locator(".margins").filter({ hasText: "Reno flows" }).first().waitFor();
+    await page.getByText("Your own AQM in JavaScript").click();
+    await page.getByLabel("Code of the law").waitFor();
     server.close();
     await context.setOffline(true);
     await page.goto(`${server.url}?offline#preset=home&aqm=codel`);
