@@ -66,7 +66,7 @@ VERBS = {
     "studio": (
         "studio",
         "studio",
-        "Serve the playground and the results of a comparison to a browser on this machine.",
+        "Serve the playground and the results of a comparison or a study to a browser on this machine.",
     ),
     "new": ("new", "new", "Create a folder with a template of a custom AQM and a test."),
     "list": ("listing", "list_things", "List AQMs, transports, traffic, papers or scenarios."),
