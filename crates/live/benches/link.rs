@@ -9,12 +9,12 @@ fn main() {
 #[cfg(target_os = "linux")]
 mod linux {
     use aqumen_live::lab::capacity::{BURST, Rig};
-    use aqumen_live::lab::clock::Clock;
     use aqumen_live::lab::forwarder::Forwarder;
     use aqumen_live::lab::network::Network;
     use aqumen_live::lab::run::{RunOptions, run_with};
     use aqumen_live::lab::testbed::FlowClassifier;
-    use aqumen_live::lab::thread::CpuTime;
+    use aqumen_live::machine::clock::Clock;
+    use aqumen_live::machine::thread::CpuTime;
     use aqumen_scenario::{Plan, Scenario};
 
     const ROUNDS: usize = 201;

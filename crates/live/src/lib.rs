@@ -1,10 +1,11 @@
 //! Aqumen on Linux: the program `aqumend`.
 //!
 //! - `cli`, `arguments`, `error`: command lines, and errors with exit codes;
+//! - `machine`: clock, threads, network namespaces, TUN devices;
 //! - `netlink`: requests to the kernel about links, addresses, routes and queueing disciplines;
 //! - `attach` (production): regulates the queue of a kernel shaper by a marker at its egress; with `telemetry`,
 //!   `status`, `detach`, `top` and `report`;
-//! - `lab` (laboratory): namespaces, TUN devices, the links of a plan in virtual time, the kernel's TCP over them;
+//! - `lab` (laboratory): the links of a plan in virtual time, the kernel's TCP over them;
 //! - `link` (laboratory): links in user space between two TUN devices.
 //!
 //! Traffic of `lab` never leaves network namespaces that the program itself made.
@@ -22,9 +23,11 @@ mod cli;
 mod common;
 mod detach;
 mod error;
+#[cfg(feature = "laboratory")]
 pub mod lab;
 #[cfg(feature = "laboratory")]
 mod link;
+pub mod machine;
 mod netlink;
 mod report;
 mod status;

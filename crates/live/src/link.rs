@@ -14,15 +14,15 @@ use aqumen_scenario::Plan;
 use crate::Error;
 use crate::arguments::{Opt, store, whole_number};
 use crate::lab::capacity;
-use crate::lab::clock::Clock;
 use crate::lab::command::{ScenarioOptions, is_stopped, print_line, stop_on_signals};
 use crate::lab::cpu_latency::CpuLatencyRequest;
 use crate::lab::forwarder::{Classifier, Forwarder};
-use crate::lab::namespace::{self, Namespace};
 use crate::lab::network::Network;
 use crate::lab::report::{self, Host, LiveResult};
-use crate::lab::thread::{CpuTime, wake_on_time};
-use crate::lab::tun::Tun;
+use crate::machine::clock::Clock;
+use crate::machine::namespace::{self, Namespace};
+use crate::machine::thread::{CpuTime, wake_on_time};
+use crate::machine::tun::Tun;
 
 /// MTU of the devices, bytes.
 const MTU: u32 = 1500;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use aqumen_live::lab::report::LiveResult;
 use aqumen_live::lab::run::run;
-use aqumen_live::lab::thread::wake_on_time;
+use aqumen_live::machine::thread::wake_on_time;
 use aqumen_scenario::{Plan, Scenario};
 
 mod common;

@@ -12,9 +12,9 @@ use std::thread;
 
 use aqumen_units::Rate;
 
-use crate::lab::UNMEASURED_PPS_MAX;
-use crate::lab::namespace::{LOOPBACK, Namespace};
-use crate::lab::thread::CpuTime;
+use crate::machine::UNMEASURED_PPS_MAX;
+use crate::machine::namespace::{LOOPBACK, Namespace};
+use crate::machine::thread::CpuTime;
 use crate::netlink::Netlink;
 use crate::netlink::tc::{self, Bucket, Handle};
 use crate::{Context, Error};

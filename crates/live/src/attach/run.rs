@@ -22,7 +22,7 @@ use super::service::{self, Request, ServiceManager, Signals};
 use super::shaper::{self, Shaper};
 use super::timing::{self, PeriodicTimer};
 use super::{capacity, device, messages, sampled};
-use crate::lab::clock::{Clock, monotonic_ns};
+use crate::machine::clock::{Clock, monotonic_ns};
 use crate::netlink::Netlink;
 use crate::netlink::tc::Device;
 use crate::telemetry::recording::Recording;

@@ -4,13 +4,13 @@ use std::net::{SocketAddr, UdpSocket};
 
 use aqumen_scenario::Plan;
 
-use super::namespace::Namespace;
 use super::testbed;
-use super::thread::CpuTime;
-use super::tun::Tun;
+use crate::machine::UNMEASURED_PPS_MAX;
+use crate::machine::namespace::Namespace;
+use crate::machine::thread::CpuTime;
+use crate::machine::tun::Tun;
 use crate::{Context, Error};
 
-pub use super::UNMEASURED_PPS_MAX;
 /// CPU time of a packet in a link, relative to a bare read and write; `make bench` measures it.
 const LINK_COST: f64 = 1.3;
 /// Acknowledgements per data packet: every other packet is acknowledged.

@@ -10,12 +10,12 @@ use rustix::event::{PollFd, PollFlags, poll};
 use aqumen_network::Identity;
 use aqumen_result::Histogram;
 
-use super::clock::Clock;
 use super::gso::{self, Joiner, PartialChecksum, Segments};
 use super::ip;
 use super::network::{Network, Outcome, Packet};
-use super::tun::Tun;
 use crate::Error;
+use crate::machine::clock::Clock;
+use crate::machine::tun::Tun;
 
 /// Classifier of packets by route.
 pub trait Classifier {
@@ -333,8 +333,8 @@ mod tests {
     use crate::common::skipped;
     use crate::lab::capacity::{BURST, Rig};
     use crate::lab::dumbbell;
-    use crate::lab::namespace::tests::namespace_with_addresses;
     use crate::lab::testbed::FlowClassifier;
+    use crate::machine::namespace::tests::namespace_with_addresses;
 
     #[test]
     fn released_slots_are_reused() {

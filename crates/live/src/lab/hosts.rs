@@ -23,9 +23,9 @@ use aqumen_units::Instant;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 
-use super::clock::Clock;
 use super::kernel::SocketSettings;
 use super::testbed::TestBed;
+use crate::machine::clock::Clock;
 use crate::{Context, Error};
 use endpoints::{EndpointPair, Side};
 use tcp::{Connection, Inbound, IoOutcome, TcpInfo};
@@ -769,9 +769,9 @@ pub(super) mod tests {
     use crate::common::skipped;
     use crate::lab::dumbbell;
     use crate::lab::kernel;
-    use crate::lab::namespace::tests::namespace_with_addresses;
     use crate::lab::testbed::sender;
-    use crate::lab::tun::Tun;
+    use crate::machine::namespace::tests::namespace_with_addresses;
+    use crate::machine::tun::Tun;
 
     /// Source addresses and ports of the kernel's TCP connections in the calling thread's namespace.
     fn connections() -> Vec<(Ipv4Addr, u16)> {

@@ -9,7 +9,7 @@ use aqumen_result::Cost;
 use aqumen_scenario::Plan;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::clock::Clock;
+use super::capacity;
 use super::cpu_latency::CpuLatencyRequest;
 use super::forwarder::Forwarder;
 use super::hosts::Hosts;
@@ -17,9 +17,10 @@ use super::kernel::{self, SocketSettings};
 use super::network::{LinkEvent, Network};
 use super::report::{self, Host, LiveResult};
 use super::testbed::{FlowClassifier, TestBed};
-use super::thread::{CpuTime, wake_on_time};
-use super::{capacity, namespace};
 use crate::Error;
+use crate::machine::clock::Clock;
+use crate::machine::namespace;
+use crate::machine::thread::{CpuTime, wake_on_time};
 
 /// Time from the start of the threads until that of the run, nanoseconds; more for each flow.
 const LEAD_NS: u64 = 50_000_000;

@@ -11,10 +11,10 @@ use aqumen_scenario::Plan;
 use super::forwarder::Classifier;
 use super::ip;
 use super::kernel::SocketSettings;
-use super::namespace::{Namespace, Route};
 use super::network::WINDOW_PKTS_MAX;
-use super::tun::Tun;
 use crate::Error;
+use crate::machine::namespace::{Namespace, Route};
+use crate::machine::tun::Tun;
 
 /// Namespaces with their devices and settings.
 #[derive(Debug)]
@@ -26,9 +26,9 @@ pub(crate) struct TestBed {
     pub(crate) mtu: usize,
 }
 
-pub(super) const SENDERS: u32 = u32::from_be_bytes([10, 0, 0, 0]);
-pub(super) const RECEIVERS: u32 = u32::from_be_bytes([10, 128, 0, 0]);
-pub(super) const NET_BITS: u8 = 9;
+const SENDERS: u32 = u32::from_be_bytes([10, 0, 0, 0]);
+const RECEIVERS: u32 = u32::from_be_bytes([10, 128, 0, 0]);
+const NET_BITS: u8 = 9;
 /// Highest number of flows that have addresses.
 pub(crate) const FLOWS_MAX: usize = (1 << 23) - 2;
 /// Packets that may wait in a device: all initial windows at once, and arrivals while the program does not run.

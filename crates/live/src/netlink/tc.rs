@@ -409,8 +409,8 @@ mod tests {
     use super::packed::attributes;
     use super::*;
     use crate::common::skipped;
-    use crate::lab::namespace::tests::lacks;
-    use crate::lab::namespace::{LOOPBACK, Namespace};
+    use crate::machine::namespace::tests::lacks;
+    use crate::machine::namespace::{LOOPBACK, Namespace};
     use crate::netlink::tests::refusing;
 
     #[test]

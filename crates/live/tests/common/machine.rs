@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use aqumen_live::lab::thread::wake_on_time;
+use aqumen_live::machine::thread::wake_on_time;
 
 /// Lateness of one sleep in a hundred above which the machine disturbs live runs, which may be 2 ms late. On a calm
 /// machine it is 0.1 ms.

@@ -5,7 +5,7 @@ use std::process::Command;
 use aya::programs::{TestRun, TestRunOptions};
 
 use super::*;
-use crate::lab::namespace::Namespace;
+use crate::machine::namespace::Namespace;
 
 const NOT_ECT: u8 = 0;
 const ECT1: u8 = 1;

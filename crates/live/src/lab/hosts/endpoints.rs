@@ -16,8 +16,8 @@ use rustix::net::{self, AddressFamily, SendFlags, SocketType, ipproto, sockopt};
 use super::tcp::SOCKET;
 use crate::lab::ip::UDP_HEADER_BYTES;
 use crate::lab::kernel::SocketSettings;
-use crate::lab::namespace::Namespace;
 use crate::lab::testbed;
+use crate::machine::namespace::Namespace;
 use crate::{Context, Error};
 
 const PORT: u16 = 5002;
@@ -324,7 +324,7 @@ pub(super) mod tests {
     use aqumen_transport::udp::Datagram;
 
     use crate::lab::kernel;
-    use crate::lab::namespace::tests::namespace_with_addresses;
+    use crate::machine::namespace::tests::namespace_with_addresses;
 
     /// Calls `work` with the endpoints of a flow of `transport`, both in the namespace `here`.
     pub(in crate::lab) fn with_endpoints<T: Send>(

@@ -8,8 +8,8 @@ use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
 
 use crate::lab::kernel::{SocketSettings, TcpSettings};
-use crate::lab::namespace::Namespace;
 use crate::lab::testbed;
+use crate::machine::namespace::Namespace;
 use crate::{Context, Error};
 
 /// Flags of all sockets: non-blocking, closed on exec.
@@ -255,7 +255,7 @@ mod tests {
     use std::net::{Shutdown, TcpListener, TcpStream};
 
     use super::*;
-    use crate::lab::namespace::tests::namespace_with_addresses;
+    use crate::machine::namespace::tests::namespace_with_addresses;
 
     #[test]
     fn a_paused_connection_sends_only_what_the_kernel_has() {

@@ -216,16 +216,14 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::common::skipped;
-    use crate::lab::testbed::{self, NET_BITS, RECEIVERS, SENDERS};
-    use crate::lab::tun::Tun;
+    use crate::machine::tun::Tun;
     use crate::netlink::tc;
 
     /// A namespace with the addresses of all senders and receivers; `None` where a test of `what` cannot run.
-    pub(in crate::lab) fn namespace_with_addresses(what: &str) -> Option<Namespace> {
+    pub(crate) fn namespace_with_addresses(what: &str) -> Option<Namespace> {
         (!skipped(what)).then(|| {
             let namespace = Namespace::new().unwrap();
-            let own = |net| Route::new(Ipv4Addr::from(net), NET_BITS, None);
-            namespace.add_routes(&[own(SENDERS), own(RECEIVERS)]).unwrap();
+            namespace.add_routes(&[Route::new(Ipv4Addr::new(10, 0, 0, 0), 8, None)]).unwrap();
             namespace
         })
     }
@@ -266,7 +264,7 @@ pub(crate) mod tests {
         }
         assert_eq!(drops(), 3);
         let send = || {
-            let socket = UdpSocket::bind((testbed::sender(0), 0)).unwrap();
+            let socket = UdpSocket::bind("10.0.0.1:0").unwrap();
             (0..7).for_each(|_| assert_eq!(socket.send_to(&[0; 10], "192.0.2.1:9").unwrap(), 10));
             Ok(())
         };

@@ -120,7 +120,7 @@ impl AsFd for Tun {
 mod tests {
     use super::*;
     use crate::lab::gso;
-    use crate::lab::namespace::tests::namespace_with_addresses;
+    use crate::machine::namespace::tests::namespace_with_addresses;
 
     #[test]
     fn a_device_has_a_name_that_the_kernel_takes() {
@@ -147,11 +147,11 @@ mod tests {
             assert_eq!(tun.super_packets, super_packets);
             here.bring_up(tun.index, 1500, 10).unwrap();
             let there = std::net::Ipv4Addr::new(192, 0, 2, 0);
-            here.add_routes(&[crate::lab::namespace::Route::new(there, 24, Some(tun.index))]).unwrap();
+            here.add_routes(&[crate::machine::namespace::Route::new(there, 24, Some(tun.index))]).unwrap();
             let mut buffer = [0; 2000];
             assert_eq!(tun.read(&mut buffer).unwrap(), None);
             let send = || {
-                let socket = std::net::UdpSocket::bind((crate::lab::testbed::sender(0), 0)).unwrap();
+                let socket = std::net::UdpSocket::bind("10.0.0.1:0").unwrap();
                 assert_eq!(socket.send_to(&[7; 100], "192.0.2.1:9").unwrap(), 100);
                 Ok(())
             };
