@@ -17,7 +17,7 @@ impl Scenario {
     /// is left.
     pub fn until(&self, end: &str) -> Result<Scenario, Error> {
         let spec = self.spec();
-        let at = Cursor { node: &Node::parse_override(end), path: "duration".into() };
+        let at = Cursor { node: &Node::parse_override(end), path: "until".into() };
         let end = Span::read(&at).map_err(|error| error.in_file(self.file()))?;
         if end == Span::ZERO || end >= spec.duration {
             let message = format!(
@@ -25,12 +25,12 @@ impl Scenario {
                 show_span(end),
                 show_span(spec.duration)
             );
-            return Err(Error { key: "duration".into(), ..Error::for_file(self.file(), message) });
+            return Err(Error { key: "until".into(), ..Error::for_file(self.file(), message) });
         }
         if let Some(first) = spec.flows.iter().map(|group| group.start.low).min().filter(|&first| first >= end) {
             let message =
                 format!("cannot be truncated at {}: no flow begins before {}", show_span(end), show_span(first));
-            return Err(Error { key: "duration".into(), ..Error::for_file(self.file(), message) });
+            return Err(Error { key: "until".into(), ..Error::for_file(self.file(), message) });
         }
         let mut tree = self.tree().clone();
         tree.put("duration", show_span(end));
@@ -53,7 +53,7 @@ impl Scenario {
                     "cannot be truncated at {}: {own} runs between the hosts of {owner}, which begins later",
                     show_span(end)
                 );
-                return Err(Error { key: "duration".into(), ..Error::for_file(self.file(), message) });
+                return Err(Error { key: "until".into(), ..Error::for_file(self.file(), message) });
             }
         }
         retain(tree.items("events"), |i| {

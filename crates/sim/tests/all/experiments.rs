@@ -227,5 +227,5 @@ fn a_run_is_cut_only_within_its_length() {
     assert_eq!(written.plan(1, None).unwrap().sample_interval, aqumen_units::Span::from_millis(20));
     let late = Scenario::load(format!("{EXPERIMENTS}/aaqm/load.toml"), &[]).unwrap();
     let error = late.until("20s").unwrap_err().to_string();
-    assert!(error.ends_with("duration: cannot be truncated at 20s: no flow begins before 25s"), "{error}");
+    assert!(error.ends_with("until: cannot be truncated at 20s: no flow begins before 25s"), "{error}");
 }
