@@ -180,7 +180,7 @@ SNIPPETS = {
     "docs/own-aqm.md": 1,
     "docs/controllers.md": 2,
     "docs/gym.md": 2,
-    "docs/identify.md": 1,
+    "docs/identify.md": 2,
     "docs/session.md": 2,
     "docs/studies.md": 1,
     "docs/searches.md": 1,

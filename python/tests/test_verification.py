@@ -71,8 +71,11 @@ def test_packets_do_as_the_identified_loop_promises(checked):
 
 
 def test_a_step_of_the_target_rises_as_promised(checked):
-    assert checked["rise_s"].ratio == pytest.approx(1.0, abs=0.5)
     t, y, half = checked.step
+    # The curve itself: the moments at which a noisy one passes 10 and 90 % are those of chance.
+    promised = np.interp(t, *checked.design.step_response())
+    assert np.mean(np.abs(y - promised)) < 0.15
+    assert checked["rise_s"].measured["mean"] > 0.0
     settled = y[t > 0.7 * t[-1]]
     assert settled.mean() == pytest.approx(1.0, abs=0.25)
     assert np.all(half >= 0)

@@ -16,10 +16,12 @@ from aqumen._files import json_text, write_text
 from aqumen.custom import specs
 from aqumen.errors import ScenarioError, optional
 from aqumen.identification.excited import Floats, Record
+from aqumen.identification.files import packed, unpacked
 from aqumen.identification.fits import Complexes, Model
 from aqumen.identification.spectra import Spectrum
 from aqumen.theory.design import SENDERS
 from aqumen.theory.loop import Loop, from_control
+from aqumen.theory.over_plants import pi_families, search
 from aqumen.view.identified import plot_loop
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ Controller = tuple[Sequence[float], Sequence[float], float | None]
 """Numerator and denominator in rising powers (1/z, or s without a period), and sampling period, seconds."""
 POINTS = 1500
 """Frequencies at which a loop is computed."""
+SLOW = 5e-4
+"""Lowest frequency of margins without intervals, radians per round-trip time: slow laws cross over there."""
 DRAWS = 200
 """Models drawn from the covariance for the interval of a margin."""
 
@@ -189,18 +193,31 @@ class Plant:
         }
 
     def save(self, path: str | Path) -> None:
-        """Write the plant as .json or as a MATLAB script, .m.
+        """Write the plant as .json, which `Plant.load` reads, or as a MATLAB script, .m.
 
         Args:
-            path: The file; its suffix selects the format.
+            path: The file; its suffix selects the format. JSON has the scenario as TOML, but not the runs.
         """
         match Path(path).suffix:
             case ".json":
-                write_text(Path(path), json_text(self.to_dict(), 2) + "\n")
+                write_text(Path(path), json_text(packed(self)) + "\n")
             case ".m":
                 write_text(Path(path), self.to_matlab())
             case _:
                 raise ScenarioError(f"{path}: the suffix must be .json or .m")
+
+    @classmethod
+    def load(cls, path: str | Path, custom: Sequence[CustomClass] = ()) -> Plant:
+        """Read a plant that `save` wrote as .json. It has no records: the runs are not in the file.
+
+        Args:
+            path: The file.
+            custom: Custom AQMs and traffic sources of its scenario.
+
+        Raises:
+            ScenarioError: The file is missing or not a plant; the message names the key.
+        """
+        return cls(**unpacked(Path(path), custom))
 
     def __repr__(self) -> str:
         return (
@@ -246,13 +263,29 @@ class IdentifiedLoop:
         """Queue, probability and round-trip time at which the plant was identified."""
         return dict(self.plant.to_dict()["operating_point"])
 
-    def frequencies(self, points: int = POINTS) -> Floats:
+    def frequencies(self, points: int = POINTS, lowest: float = 0.01) -> Floats:
         """Return frequencies from far below the crossover to the model's highest, rad/s.
 
         Args:
-            points: Number of frequencies.
+            points: Number of frequencies; more are added around lightly damped poles.
+            lowest: Lowest frequency, radians per round-trip time.
         """
-        return np.geomspace(0.01 / self.plant.rtt_s, np.pi / self.plant.period_s, points)
+        low, high = lowest / self.plant.rtt_s, np.pi / self.plant.period_s
+        # A pole at distance d below the axis is a peak of width d, which an even grid steps over.
+        offsets = np.tan(np.linspace(-1.5, 1.5, 41))
+        peaks = [at + width * offsets for at, width in self._peaks() if width < 0.05 * at]
+        found = np.concatenate([np.geomspace(low, high, points), *peaks])
+        return np.unique(found[(found >= low) & (found <= high)])
+
+    def _peaks(self) -> list[tuple[float, float]]:
+        """Frequencies and widths of the peaks of controller and plant, rad/s."""
+        _, den, period = self.controller
+        found = [(abs(s.imag), abs(s.real)) for s in np.roots(den[::-1])] if period is None else []
+        for coefficients, step in ((den, period), (self.plant.model.a, self.plant.period_s)):
+            if step is not None:
+                poles = [z for z in np.roots(coefficients) if z.imag > 0.0]
+                found += [(float(np.angle(z)) / step, float(abs(np.log(abs(z)))) / step) for z in poles]
+        return found
 
     def controller_response(self, w: ArrayLike) -> Complexes:
         """Return the response of the controller, from packets to probability.
@@ -309,7 +342,7 @@ class IdentifiedLoop:
             gain: Factor on the controller.
             delay_s: Delay added to the round trip, seconds.
         """
-        w = self.frequencies(600)
+        w = self.frequencies(700, SLOW)
         return _margins(self, w, gain * self.loop_response(w) * np.exp(-1j * w * delay_s))
 
     def _intervals(self, w: Floats, loop: Complexes) -> tuple[list[float] | None, list[float] | None]:
@@ -357,7 +390,7 @@ class IdentifiedLoop:
 
     def queue_std_pkts(self) -> float | None:
         """Standard deviation of the queue by the identified noise, packets; `None` for an unstable loop."""
-        if not self.margins["stable"]:
+        if not self.varied()["stable"]:
             return None
         w, power = self.noise_power()
         return float(np.sqrt(np.trapezoid(power, w) / np.pi))
@@ -549,58 +582,19 @@ def robust_pi(
         modulus_margin: Least distance of each loop from -1, above 0 and below 1.
         period_s: Sampling period of the PI, seconds; default: that of the AQM that held the queue.
     """
-    if not 0.0 < modulus_margin < 1.0:
-        raise ScenarioError(f"modulus_margin = {modulus_margin}: above 0, below 1")
     plants = [plants] if isinstance(plants, Plant) else list(plants)
     if not plants:
         raise ScenarioError("plants is empty: give at least one")
-    period = period_s or min(plant.law_period_s for plant in plants)
+    period = period_s if period_s is not None else min(plant.law_period_s for plant in plants)
     if not period > 0.0:
         raise ScenarioError(f"period_s = {period_s}: above 0")
-    best: tuple[float, RobustPi] | None = None
-    shortest = min(plant.rtt_s for plant in plants)
-    for zero in np.geomspace(0.05, 2.0, 24) / shortest:
-        found = _fastest(plants, float(zero), period, modulus_margin)
-        if found is not None and (best is None or found.a - found.b > best[0]):
-            best = found.a - found.b, found
-    if best is None:
-        raise ScenarioError(f"no PI keeps a modulus margin of {modulus_margin} in all plants")
-    return best[1]
-
-
-def _fastest(plants: Sequence[Plant], zero: float, period: float, modulus_margin: float) -> RobustPi | None:
-    """Return the PI with the largest gain for one zero, rad/s."""
-
-    def worst(gain: float) -> float:
-        """Smallest modulus margin; negative for an unstable loop."""
-        return min(
-            -1.0 if loop.unstable_poles(w, gain * values) else float(np.min(np.abs(1 + gain * values)))
-            for loop, w, values in loops
-        )
-
-    unit = [1.0 / zero + 0.5 * period, -(1.0 / zero - 0.5 * period)]
-    loops = []
-    for plant in plants:
-        loop = IdentifiedLoop(plant, "pi", (unit, [1.0, -1.0], period))
-        w = loop.frequencies(600)
-        loops.append((loop, w, loop.loop_response(w)))
-    low, high = -12.0, 4.0
-    if worst(10.0**low) < modulus_margin:
-        return None
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if worst(10.0**middle) >= modulus_margin else (low, middle)
-    gain = 10.0**low
-    controller: Controller = ([gain * unit[0], gain * unit[1]], [1.0, -1.0], period)
-    closed = [IdentifiedLoop(plant, "pi", controller) for plant in plants]
-    margins = []
-    for loop in closed:
-        w = loop.frequencies()
-        margins.append(_margins(loop, w, loop.loop_response(w)))
+    family, factor = search(pi_families(plants, period), "pi", modulus_margin=modulus_margin)
+    values = family.values(factor)
+    margins = [loop.varied() for loop in family.loops(factor)]
     known = [each["gain_margin"] for each in margins if each["gain_margin"] is not None]
     return RobustPi(
-        a=controller[0][0],
-        b=-controller[0][1],
+        a=values["a"],
+        b=values["b"],
         period_s=period,
         worst_modulus_margin=min(each["modulus_margin"] for each in margins),
         worst_gain_margin=min(known, default=None),

@@ -23,6 +23,7 @@ from aqumen.theory.maps import (
     robust_pi,
     stability_map,
 )
+from aqumen.theory.over_plants import RobustOverPlants
 
 __all__ = [
     "Boundary",
@@ -30,6 +31,7 @@ __all__ = [
     "Oscillation",
     "Prediction",
     "RobustAqm",
+    "RobustOverPlants",
     "RobustPi",
     "StabilityMap",
     "boundary",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aqumen import _core, engines
 from aqumen.errors import ScenarioError, optional
+from aqumen.theory.over_plants import IdentifiedPlant, RobustOverPlants, over_plants
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -469,6 +470,7 @@ class RobustAqm:
         return {**{name: getattr(self, name) for name in names}, "spec": self.spec}
 
 
+@overload
 def robust(
     design: Loop,
     *,
@@ -479,22 +481,62 @@ def robust(
     modulus_margin: float = MODULUS_MARGIN,
     aim: str = "speed",
     speed: float = NOISE_SPEED,
-) -> RobustAqm:
-    """Optimise the worst case of the design's AQM over ranges of networks, as `robust_pi` does for PI.
+) -> RobustAqm: ...
 
-    Networks whose queue no signal probability holds do not count. Varies RED's max_p and weight, REM's gamma and alpha,
-    PAQM's alpha or ARM-PFC's Psi.
+
+@overload
+def robust(
+    design: str,
+    *,
+    plants: Sequence[IdentifiedPlant],
+    modulus_margin: float = MODULUS_MARGIN,
+    aim: str = "speed",
+    speed: float = NOISE_SPEED,
+) -> RobustOverPlants: ...
+
+
+def robust(
+    design: Loop | str,
+    *,
+    plants: Sequence[IdentifiedPlant] | None = None,
+    flows: tuple[float, float] | None = None,
+    rtt_s: tuple[float, float] | None = None,
+    capacity_pps: tuple[float, float] | None = None,
+    slowest_rad_s: float | None = None,
+    modulus_margin: float = MODULUS_MARGIN,
+    aim: str = "speed",
+    speed: float = NOISE_SPEED,
+) -> RobustAqm | RobustOverPlants:
+    """Optimise the worst case of an AQM over ranges of networks, as `robust_pi` does for PI, or over identified plants.
+
+    Over ranges, networks whose queue no signal probability holds do not count. It varies RED's max_p and weight, REM's
+    gamma and alpha, PAQM's alpha or ARM-PFC's Psi. Over plants of `aqumen.identify` it varies those but RED's, or PI's
+    a and b. There the aim `speed` is the highest integral gain, which makes the integral of the error after a
+    disturbance least.
 
     Args:
-        design: A design; it provides the values without a range.
+        design: A design, which provides the values without a range; over plants the AQM as a SPEC.
+        plants: Identified plants: operating points, seeds, networks. Then there are no ranges.
         flows: Lowest and highest number of flows.
         rtt_s: Lowest and highest base RTT, seconds.
         capacity_pps: Lowest and highest capacity, packets/s.
         slowest_rad_s: Lowest acceptable crossover frequency, rad/s.
         modulus_margin: Modulus margin to keep, unless `slowest_rad_s` is given.
         aim: `speed` or `noise`.
-        speed: With `noise`, fraction of the fastest design's crossover to keep; 1 gives that design.
+        speed: With `noise`, fraction of the fastest design's crossover to keep, over plants of its integral gain; 1
+            gives that design.
+
+    Raises:
+        ScenarioError: An argument is invalid, or the AQM has no such design.
     """
+    if plants is not None:
+        if not isinstance(design, str):
+            raise ScenarioError("over plants the first argument is the AQM as a SPEC, such as pi")
+        if any(each is not None for each in (flows, rtt_s, capacity_pps, slowest_rad_s)):
+            raise ScenarioError("plants exclude flows, rtt_s, capacity_pps and slowest_rad_s: they are the networks")
+        return over_plants(design, list(plants), aim=aim, modulus_margin=modulus_margin, speed=speed)
+    if isinstance(design, str):
+        raise ScenarioError("give a design of theory.design, or plants of aqumen.identify")
     try:
         found, (worst, slowest, qacd), (given, _, given_qacd) = design.core.robust(
             *_ranges(design, flows, rtt_s, capacity_pps), _aim(aim, slowest_rad_s, modulus_margin, speed), design.others
