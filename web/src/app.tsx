@@ -8,7 +8,7 @@ import { ShareForm, take } from "./forms/share";
 import { OwnPanel } from "./forms/own";
 import { StudioPanel } from "./forms/results";
 import { LessonPanel } from "./forms/lesson";
-import { Numbers } from "./forms/numbers";
+import { Numbers, time } from "./forms/numbers";
 import type { Playground } from "./playground";
 import { SojournChart, TimeChart, type View, WindowChart } from "./views/charts";
 import { LoopPanel } from "./views/loop";
@@ -37,7 +37,8 @@ function canvasIn(place: HTMLElement): HTMLCanvasElement {
   return canvas;
 }
 
-const SPANS_S = [10, 30, 120, 600];
+/** Time that the charts show, in units of the settings. */
+const SPANS = [10, 30, 120, 600];
 
 /** A part of the page that is made when it is opened. */
 function Folded(props: { title: string; children: ComponentChildren }) {
@@ -54,6 +55,8 @@ export function App({ playground }: { playground: Playground }) {
   const [, redraw] = useState(0);
   useEffect(() => playground.listen(() => redraw((n) => n + 1)), []);
   const span = useRef(30);
+  const { unit_s } = playground.settings;
+  const span_s = () => span.current * playground.settings.unit_s;
   const slot = useRef(0);
   const aqms = `${playground.runs.map((run) => run.spec).join(" ")} ${playground.shown}`;
   const windowsOf = playground.runs[Math.min(slot.current, playground.runs.length - 1)]?.spec ?? "";
@@ -74,7 +77,7 @@ export function App({ playground }: { playground: Playground }) {
         <aside aria-label="Settings">
           <AqmForm playground={playground} />
           <NetworkForm playground={playground} />
-          <ShareForm playground={playground} span_s={() => span.current} />
+          <ShareForm playground={playground} span_s={span_s} />
         </aside>
         <div class="charts">
           <LessonPanel playground={playground} />
@@ -86,21 +89,21 @@ export function App({ playground }: { playground: Playground }) {
               <label>
                 show the last{" "}
                 <select onChange={(event) => ((span.current = Number(event.currentTarget.value)), redraw((n) => n + 1))}>
-                  {SPANS_S.map((s) => (
-                    <option value={s} selected={s === span.current}>
-                      {s} s
+                  {SPANS.map((n) => (
+                    <option value={n} selected={n === span.current}>
+                      {n} {unit_s < 1 ? "ms" : "s"}
                     </option>
                   ))}
                 </select>
               </label>
             </header>
             <Drawn playground={playground} remake={aqms} name="Packets in the queue over time, with the target"
-              make={(place) => new TimeChart(place, playground, "queue", () => span.current)} />
+              make={(place) => new TimeChart(place, playground, "queue", span_s)} />
           </section>
           <section class="wide">
             <h2>Marking or dropping probability</h2>
             <Drawn playground={playground} remake={aqms} name="Marking or dropping probability over time"
-              make={(place) => new TimeChart(place, playground, "probability", () => span.current)} />
+              make={(place) => new TimeChart(place, playground, "probability", span_s)} />
           </section>
           <Folded title="Packets in the queue">
             <section class="wide">
@@ -111,11 +114,11 @@ export function App({ playground }: { playground: Playground }) {
           </Folded>
           <section>
             <h2>Delay against throughput</h2>
-            <Drawn playground={playground} remake={aqms} name="Mean delay against throughput, a point for each second"
+            <Drawn playground={playground} remake={aqms} name={`Mean delay against throughput, a point for each ${unit_s < 1 ? "millisecond" : "second"}`}
               make={(place) => new Scatter(canvasIn(place), playground)} />
           </section>
           <section>
-            <h2>Time in the queue since {playground.changed_s.toFixed(1)} s</h2>
+            <h2>Time in the queue since {time(playground.changed_s, unit_s)}</h2>
             <Drawn playground={playground} remake={aqms} name="Cumulative distribution of the sojourn times"
               make={(place) => new SojournChart(place, playground)} />
           </section>
@@ -132,7 +135,7 @@ export function App({ playground }: { playground: Playground }) {
               </label>
             </header>
             <Drawn playground={playground} remake={aqms} name="Congestion windows of eight flows over time, and the mean over all flows"
-              make={(place) => new WindowChart(place, playground, () => slot.current, () => span.current)} />
+              make={(place) => new WindowChart(place, playground, () => slot.current, span_s)} />
           </section>
           <Folded title="Loop in theory: Bode, Nyquist, stability map">
             <LoopPanel playground={playground} />

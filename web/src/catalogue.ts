@@ -32,3 +32,16 @@ export function isAqm(spec: string, wanted: string): boolean {
   const [[name, ...parameters], [wantedName, ...needed]] = [spec, wanted].map((text) => text.replaceAll(" ", "").split(/[:,]/));
   return name === wantedName && needed.every((parameter) => parameters.includes(parameter));
 }
+
+/** Splits texts that hold one or several SPECs: `codel,pie:target=5ms,tupdate=15ms,fq-codel` are three, as on the command line. */
+export function specList(texts: string[]): string[] {
+  const specs: string[] = [];
+  for (const text of texts) {
+    for (const [i, piece] of text.split(",").entries()) {
+      // In a parameter `=` comes before any `:`; any other piece begins a new SPEC.
+      if (i > 0 && /^[^:]*=/.test(piece)) specs.push(`${specs.pop()},${piece}`);
+      else specs.push(piece.trim());
+    }
+  }
+  return specs.filter(Boolean);
+}

@@ -4,10 +4,12 @@
 import { Engine } from "./engine/client";
 import { type AqmEntry, readAqms, targetUnit } from "./catalogue";
 import { PRESETS } from "./presets";
-import { DEFAULTS, type Settings, bits, packetBytes, scenario } from "./settings";
-import type { Loaded } from "./engine/protocol";
+import { scenario } from "./scenario";
+import { DEFAULTS, type Settings, bits, packetBytes } from "./settings";
+import type { TopologyName } from "./topologies";
+import type { Loaded, ShownLink } from "./engine/protocol";
 import { type Lesson, parseLesson, stepDone } from "./lesson";
-import { fromFragment } from "./link";
+import { base, fromFragment } from "./link";
 import { Trace } from "./trace";
 
 export interface AqmRun {
@@ -35,6 +37,7 @@ export const isOwn = (spec: string): boolean => spec.split(":")[0].trim() === "o
 
 /** Speed that stands for as fast as possible. */
 export const FASTEST = Infinity;
+/** Length of a step in units of the settings, nanoseconds. */
 const STEP_NS = 20e6;
 /** Real time that one advance should take, milliseconds. */
 const ROUND_MS = 24;
@@ -65,6 +68,10 @@ export class Playground {
   groups: { name: string; count: number; running: number }[] = [];
   /** Rate of the shown link at the start. */
   rate0_mbit = 0;
+  /** Whether a medium decides the rate of the shown link. */
+  medium = false;
+  /** Whether the engines hold the scenario: not while it is refused. */
+  ready = false;
   private groupsOfFlows: Uint32Array = new Uint32Array();
   /** Counts frames that were drawn, for measurements. */
   frames = 0;
@@ -106,6 +113,8 @@ export class Playground {
       this.over = false;
       this.error = "";
       this.now_ns = 0;
+      this.ready = false;
+      this.step_ns = STEP_NS * this.settings.unit_s;
       try {
         if (!this.entries.length) this.entries = await readAqms();
         while (this.runs.length > this.settings.aqms.length) this.runs.pop()?.engine.close();
@@ -113,11 +122,12 @@ export class Playground {
           const known = this.runs[slot];
           if (known?.failed) known.engine.close();
           const engine = known && !known.failed ? known.engine : new Engine();
-          this.runs[slot] = { spec, slot, engine, trace: new Trace(), failed: "" };
+          this.runs[slot] = { spec, slot, engine, trace: new Trace(this.settings.unit_s), failed: "" };
         }
         const loaded = (await Promise.all(this.runs.map((run) => this.begin(run)))).find(Boolean);
         if (loaded) this.learn(loaded);
-        if (loaded && this.shown !== loaded.links[0]) await Promise.all(this.active().map((run) => run.engine.show(this.shown)));
+        if (loaded && this.shown !== loaded.links[0]) await this.showEach();
+        this.ready = loaded !== undefined;
       } catch (error) {
         this.refused(error);
       }
@@ -142,7 +152,6 @@ export class Playground {
   private learn(loaded: Loaded): void {
     this.end_ns = loaded.end_ns;
     this.links = loaded.links;
-    this.rate0_mbit = loaded.rate_bps / 1e6;
     if (!this.links.includes(this.shown)) this.shown = this.links[0];
     this.groupsOfFlows = loaded.groupsOfFlows;
     this.groups = loaded.groups.map((name, number) => ({
@@ -150,11 +159,24 @@ export class Playground {
       count: loaded.counts[2 * number],
       running: loaded.counts[2 * number + 1],
     }));
+    this.learnLink(loaded);
     if (!this.file) return;
     const largest = this.groups.reduce((best, group) => (group.count > best.count ? group : best));
-    const rate_mbit = loaded.rate_bps / 1e6;
-    const target_pkts = loaded.target_pkts ?? 0;
-    this.settings = { ...this.settings, rate_mbit, target_pkts, group: largest.name, flows: largest.running };
+    this.settings = { ...this.settings, group: largest.name, flows: largest.running };
+  }
+
+  /** Takes over what the engine knows of the shown link. */
+  private learnLink({ rate_bps, target_pkts, medium }: ShownLink): void {
+    this.medium = medium;
+    this.rate0_mbit = rate_bps / 1e6;
+    if (this.file) this.settings = { ...this.settings, target_pkts: target_pkts ?? 0 };
+    if (this.file || medium) this.settings = { ...this.settings, rate_mbit: this.rate0_mbit };
+  }
+
+  /** Shows the link `shown` in each run. */
+  private async showEach(): Promise<void> {
+    const [link] = await Promise.all(this.active().map((run) => run.engine.show(this.shown)));
+    this.learnLink(link);
   }
 
   /** Text of the scenario at the start. */
@@ -173,11 +195,21 @@ export class Playground {
     return this.reset();
   }
 
+  /** Takes a topology of the forms with the settings that it begins with, the seed, and the AQMs that were chosen. */
+  topology(topology: TopologyName): Promise<void> {
+    const { settings } = this;
+    const { seed } = settings;
+    const given = base(settings.preset, settings.topology === "file" ? undefined : settings.topology).aqms;
+    const aqms = settings.aqms.join() === given.join() ? {} : { aqms: settings.aqms };
+    this.file = null;
+    return this.begin_with({ ...base(DEFAULTS.preset, topology), ...aqms, seed });
+  }
+
   /** Takes a preset, changed by `settings`, and begins anew. */
   async preset(name: string, settings: Partial<Settings> = {}): Promise<void> {
     const preset = PRESETS.find((preset) => preset.name === name) ?? PRESETS[0];
-    this.file = preset.file ? { name: preset.title, text: await preset.file() } : null;
-    const topology = preset.file ? { topology: "file" as const } : {};
+    this.file = preset.file && !settings.topology ? { name: preset.title, text: await preset.file() } : null;
+    const topology = this.file ? { topology: "file" as const } : {};
     await this.begin_with({ ...DEFAULTS, ...preset.settings, preset: preset.name, ...topology, ...settings });
   }
 
@@ -216,10 +248,8 @@ export class Playground {
   show(link: string): Promise<void> {
     return this.do(async () => {
       this.shown = link;
-      for (const run of this.active()) {
-        await run.engine.show(link);
-        run.trace = new Trace();
-      }
+      await this.showEach();
+      for (const run of this.active()) run.trace = new Trace(this.settings.unit_s);
       await this.advance(this.now_ns);
       this.tell();
     });
@@ -244,20 +274,20 @@ export class Playground {
   }
 
   play(on: boolean): void {
-    this.playing = on && !this.over;
+    this.playing = on && this.ready && !this.over;
     this.last_ms = performance.now();
     this.tell();
   }
 
   setSpeed(speed: number): void {
     this.settings = { ...this.settings, speed };
-    this.step_ns = STEP_NS;
+    this.step_ns = STEP_NS * this.settings.unit_s;
     this.tell();
   }
 
-  /** Runs on by `by_ns`. */
-  step(by_ns = STEP_NS): Promise<void> {
-    return this.do(() => this.advance(this.now_ns + by_ns));
+  /** Runs on by `by_ns`; does nothing while no scenario is loaded. */
+  step(by_ns = STEP_NS * this.settings.unit_s): Promise<void> {
+    return this.do(() => (this.ready ? this.advance(this.now_ns + by_ns) : Promise.resolve()));
   }
 
   private async advance(until_ns: number): Promise<void> {
@@ -347,7 +377,7 @@ export class Playground {
     const began = performance.now();
     void this.step(by_ns).finally(() => {
       const took_ms = performance.now() - began;
-      this.step_ns = Math.min(Math.max(this.step_ns * Math.min(ROUND_MS / Math.max(took_ms, 1), 2), 1e6), 20e9);
+      this.step_ns = Math.min(Math.max(this.step_ns * Math.min(ROUND_MS / Math.max(took_ms, 1), 2), 1e6 * this.settings.unit_s), 20e9 * this.settings.unit_s);
       this.busy = false;
     });
   };

@@ -27,7 +27,7 @@ export const PRESETS: Preset[] = [
     name: "data-centre",
     title: "A port in a data centre",
     group: "Networks",
-    settings: { aqms: ["droptail", "codel-linux", "fq-codel-linux"], interval: "100us", speed: 0.001 },
+    settings: { aqms: ["droptail", "codel-linux", "fq-codel-linux"], interval: "100us", speed: 0.001, unit_s: 0.001 },
     file: text(() => import("../../experiments/everyday/datacenter.toml?raw")),
   },
   {

@@ -28,7 +28,7 @@ export class Column {
   }
 }
 
-/** Delay and throughput over a second. */
+/** Delay and throughput over a unit of time. */
 export interface Point {
   t_s: number;
   delay_s: number;
@@ -49,7 +49,6 @@ export interface Windows {
   goodputs_bps: Float64Array;
 }
 
-const POINT_S = 1;
 const WINDOW_SNAPSHOTS_MAX = 1500;
 
 /** Everything that the page keeps of one run. */
@@ -65,7 +64,9 @@ export class Trace {
   now_s = 0;
   /** Since the last point: seconds, bytes, packets, packets times delay. */
   private since = { s: 0, bytes: 0, packets: 0, delay: 0, arrivals: 0 };
-  totals = { arrivals: 0, departures: 0, accepted: 0 };
+
+  /** `unit_s`: length of a point. */
+  constructor(private unit_s: number) {}
 
   add(look: Look, target_pkts: number): void {
     const n = look.samples.length / 3;
@@ -73,12 +74,9 @@ export class Trace {
     this.queue.push(look.samples.subarray(n, 2 * n));
     this.probability.push(look.samples.subarray(2 * n));
     this.target.push(new Float64Array(n).fill(target_pkts));
-    const [now_s, interval_s, queue, , arrivals, accepted, departures, bytes] = look.observation;
+    const [now_s, interval_s, queue, , arrivals, , departures, bytes] = look.observation;
     const delay_s = look.observation[12];
     this.now_s = now_s;
-    this.totals.arrivals += arrivals;
-    this.totals.accepted += accepted;
-    this.totals.departures += departures;
     const since = this.since;
     since.s += interval_s;
     since.bytes += bytes;
@@ -87,7 +85,7 @@ export class Trace {
       since.packets += departures;
       since.delay += departures * delay_s;
     }
-    if (since.s >= POINT_S) {
+    if (since.s >= this.unit_s) {
       const delay = since.packets > 0 ? since.delay / since.packets : 0;
       const { s, packets, arrivals } = since;
       this.points.push({ t_s: now_s, delay_s: delay, throughput_bps: (since.bytes * 8) / s, interval_s: s, arrivals, departures: packets, queue });

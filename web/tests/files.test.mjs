@@ -95,9 +95,40 @@ test("a link carries the settings, and a wrong one is refused", async () => {
   const second = await open(browser, page.url());
   assert.deepEqual(await second.page.evaluate(() => window.playground.settings), settings);
   await second.context.close();
-  const third = await open(browser, `${server.url}#flows=many`);
-  await third.page.getByRole("alert").filter({ hasText: "flows = many: must be from 1 to 200" }).waitFor();
-  await third.context.close();
+  for (const [fragment, message] of [
+    ["flows=many", "flows = many: must be a whole number from 1 to 200"],
+    ["flows=2.5", "flows = 2.5: must be a whole number from 1 to 200"],
+    ["floows=2", 'no key "floows"; choose from: preset, aqm,'],
+    ["topology=ring", "topology = ring: choose from: dumbbell, parking-lot, home, port, cell"],
+    ["ecn=maybe", "ecn = maybe: choose from: yes, no"],
+    ["preset=home&rate=4", "rate: the network of the preset home is a file"],
+    ["aqm=a,b,c,d,e", "5 AQMs: at most 4"],
+  ]) {
+    await page.evaluate((fragment) => (location.hash = fragment), fragment);
+    await page.getByRole("alert").filter({ hasText: message }).waitFor();
+  }
+  await context.close();
+});
+
+test("AQMs behind one comma are several, in a link and in the form", async () => {
+  const { page, context } = await open(browser, `${server.url}#aqm=pi,red:min_th=20pkt,max_th=60pkt,codel`);
+  assert.deepEqual(await page.evaluate(() => window.playground.settings.aqms), ["pi", "red:min_th=20pkt,max_th=60pkt", "codel"]);
+  await runTo(page, 1);
+  assert.equal(await page.evaluate(() => window.playground.error), "");
+  await page.getByLabel("AQM 3").fill("pie,droptail");
+  await page.getByLabel("AQM 3").press("Enter");
+  await page.waitForFunction(() => window.playground.settings.aqms.length === 4 && window.playground.ready);
+  assert.deepEqual(await page.evaluate(() => window.playground.settings.aqms.slice(2)), ["pie", "droptail"]);
+  await context.close();
+});
+
+test("what is refused cannot be played, and its message stays", async () => {
+  const { page, context } = await open(browser, `${server.url}#aqm=nonsense`);
+  await page.getByRole("alert").filter({ hasText: 'no AQM "nonsense"' }).waitFor();
+  assert.ok(await page.getByRole("button", { name: "Play" }).isDisabled());
+  await runTo(page, 1);
+  assert.match(await page.getByRole("alert").innerText(), /no AQM "nonsense"/);
+  assert.equal(await page.evaluate(() => window.playground.now_ns), 0);
   await context.close();
 });
 
@@ -138,8 +169,8 @@ for (const preset of PRESETS) {
     await runTo(page, half_s);
     for (const key of ["rate_mbit", "flows", "target_pkts"]) {
       const changed = await page.evaluate(async (key) => {
-        const { settings, file } = window.playground;
-        const fixed = key === "rate_mbit" && file?.text.includes("channel");
+        const { settings } = window.playground;
+        const fixed = key === "rate_mbit" && window.playground.medium;
         if (!fixed) await window.playground.change(key, Math.max(1, Math.floor(settings[key] / 2)));
         return window.playground.error;
       }, key);

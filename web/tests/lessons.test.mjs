@@ -96,7 +96,7 @@ test("a broken lesson is refused in one line that says what is wrong", async () 
     [OWN.replace("`flows", "`flow"), 'step 1: no value "flow"'],
     [OWN.replace(">= 5", ">= five"), "five is not a number"],
     [OWN.replace("`flows >= 5`", "five flows"), "step 1: no condition"],
-    [OWN.replace("flows=3", "flows=many"), "flows = many: must be from 1 to 200"],
+    [OWN.replace("flows=3", "flows=many"), "flows = many: must be a whole number from 1 to 200"],
   ]) {
     await page.evaluate((text) => window.playground.teach(text), text);
     await page.getByRole("alert").filter({ hasText: message }).waitFor();

@@ -108,6 +108,43 @@ test("traffic beside the flows is chosen in the form and kept in the link", asyn
   await context.close();
 });
 
+for (const [topology, unit_s, sliders] of [
+  ["home", 1, ["Rate", "Rate of downloads"]],
+  ["port", 0.001, ["Rate"]],
+  ["cell", 1, ["Channel quality", "Share of the cell"]],
+]) {
+  test(`the topology ${topology} is chosen in the form, its sliders act, and its link opens it again`, async () => {
+    const { page, errors, context } = await open(browser, `${server.url}#aqm=droptail,codel&seed=4`);
+    await page.getByLabel("Topology").selectOption(topology);
+    await page.waitForFunction((topology) => window.playground.ready && window.playground.settings.topology === topology, topology);
+    assert.deepEqual(await page.evaluate(() => [window.playground.settings.aqms, window.playground.settings.seed]), [["droptail", "codel"], 4]);
+    await runTo(page, 2 * unit_s);
+    for (const name of ["Flows", "Target"]) await page.getByRole("slider", { name }).press("ArrowRight");
+    await page.waitForFunction((now_s) => window.playground.changed_s === now_s, 2 * unit_s);
+    await runTo(page, 4 * unit_s);
+    assert.ok(await page.evaluate(() => window.playground.runs.every(({ trace }) => trace.queue.from(0).some((queue) => queue > 0) && trace.points.length >= 1)));
+    for (const name of sliders) await page.getByRole("slider", { name, exact: true }).press("ArrowRight");
+    assert.equal(await page.getByRole("slider", { name: "Rate", exact: true }).count(), sliders.includes("Rate") ? 1 : 0);
+    await page.getByRole("button", { name: "Copy link" }).click();
+    const settings = await page.evaluate(() => window.playground.settings);
+    const second = await open(browser, page.url());
+    assert.deepEqual(await second.page.evaluate(() => window.playground.settings), settings);
+    await second.context.close();
+    assert.equal(await page.evaluate(() => window.playground.error), "");
+    assert.deepEqual(errors, []);
+    await context.close();
+  });
+}
+
+test("from a preset that is a file, a topology of the form leads back to the forms", async () => {
+  const { page, context } = await open(browser, `${server.url}#preset=cell`);
+  assert.equal(await page.getByRole("slider", { name: "Buffer" }).count(), 0);
+  await page.getByLabel("Topology").selectOption("parking-lot");
+  await page.waitForFunction(() => window.playground.ready && !window.playground.file && window.playground.links.length === 3);
+  assert.equal(await page.getByRole("slider", { name: "Buffer" }).count(), 1);
+  await context.close();
+});
+
 test("an AQM that does not exist is refused in one line, and the next choice works", async () => {
   const { page, context } = await open(browser, server.url);
   await page.getByLabel("AQM 2").fill("nonsense");

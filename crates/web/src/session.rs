@@ -1,7 +1,7 @@
 //! A packet run in progress, as a page steps and observes it.
 
 use aqumen_result::Histogram;
-use aqumen_scenario::{Files, Scenario};
+use aqumen_scenario::{Files, Medium, Scenario};
 use aqumen_sim::{Options, Session, Stop};
 use aqumen_units::{Instant, Span};
 use wasm_bindgen::prelude::*;
@@ -77,6 +77,12 @@ impl Run {
     /// Returns the rate of the shown link at the start, bit/s; the mean of a medium.
     pub fn rate_bps(&self) -> f64 {
         self.session.plan().links[self.link as usize].aqm.network.link_rate.as_bps() as f64
+    }
+
+    /// Returns whether a medium or a trace decides the rate of the shown link, which no event changes then.
+    pub fn has_medium(&self) -> bool {
+        let line = &self.session.plan().links[self.link as usize].line;
+        line.as_ref().is_some_and(|line| line.medium != Medium::Wire)
     }
 
     /// Returns the target of the shown link in packets, if it has one.

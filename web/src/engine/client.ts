@@ -2,7 +2,7 @@
 
 import EngineWorker from "./worker?worker&inline";
 import wasmUrl from "../wasm/aqumen_web_bg.wasm?url";
-import type { Answer, Call, Loaded, Look, Setup, Want } from "./protocol";
+import type { Answer, Call, Loaded, Look, Setup, ShownLink, Want } from "./protocol";
 
 let compiled: Promise<WebAssembly.Module> | undefined;
 
@@ -65,7 +65,7 @@ export class Engine {
     return this.call({ kind: "load", module: await engineModule(), setup });
   }
 
-  show(link: string): Promise<void> {
+  show(link: string): Promise<ShownLink> {
     return this.call({ kind: "show", link });
   }
 

@@ -26,10 +26,16 @@ export interface Want {
   sojourns: boolean;
 }
 
-export interface Loaded {
+/** The shown link at the start. */
+export interface ShownLink {
   target_pkts: number | undefined;
-  end_ns: number;
   rate_bps: number;
+  /** Whether a medium or a trace decides its rate, which no event changes then. */
+  medium: boolean;
+}
+
+export interface Loaded extends ShownLink {
+  end_ns: number;
   links: string[];
   groups: string[];
   /** For each group its flows, and how many of them run at the start. */

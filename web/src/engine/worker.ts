@@ -2,7 +2,7 @@
 
 import { Run, initSync } from "../wasm/aqumen_web.js";
 import { prepare } from "./law";
-import type { Answer, Call, Loaded, Look, Request, Want } from "./protocol";
+import type { Answer, Call, Loaded, Look, Request, ShownLink, Want } from "./protocol";
 
 let run: Run | undefined;
 /** Samples that the page has. */
@@ -12,6 +12,8 @@ function current(): Run {
   if (!run) throw new Error("no scenario is loaded");
   return run;
 }
+
+const shownLink = (run: Run): ShownLink => ({ target_pkts: run.target_pkts(), rate_bps: run.rate_bps(), medium: run.has_medium() });
 
 function look(over: boolean, want: Want): Look {
   const run = current();
@@ -24,7 +26,7 @@ function look(over: boolean, want: Want): Look {
   return answer;
 }
 
-function handle(call: Call): Loaded | Look | string | undefined {
+function handle(call: Call): Loaded | ShownLink | Look | string | undefined {
   switch (call.kind) {
     case "load": {
       initSync({ module: call.module });
@@ -35,9 +37,8 @@ function handle(call: Call): Loaded | Look | string | undefined {
       run = begun;
       sent = 0;
       return {
-        target_pkts: run.target_pkts(),
+        ...shownLink(run),
         end_ns: run.end_ns(),
-        rate_bps: run.rate_bps(),
         links: run.links(),
         groups: run.groups(),
         counts: run.counts(),
@@ -47,7 +48,7 @@ function handle(call: Call): Loaded | Look | string | undefined {
     case "show":
       current().show(call.link);
       sent = 0;
-      return undefined;
+      return shownLink(current());
     case "advance":
       return look(current().advance(call.until_ns), call.want);
     case "push":

@@ -10,7 +10,7 @@ const SPEEDS = [0.001, 0.01, 0.1, 0.5, 1, 2, 5, 20, 100, FASTEST];
 const speedName = (speed: number) => (speed === FASTEST ? "as fast as possible" : `${speed} ×`);
 
 export function Bar({ playground }: { playground: Playground }) {
-  const { playing, over, now_ns, settings } = playground;
+  const { playing, over, ready, now_ns, settings } = playground;
   const { speed } = settings;
   const speeds = SPEEDS.includes(speed) ? SPEEDS : [speed, ...SPEEDS].sort((a, b) => a - b);
   useEffect(() => {
@@ -30,10 +30,10 @@ export function Bar({ playground }: { playground: Playground }) {
     <header class="bar">
       <h1>Aqumen playground</h1>
       <div role="group" aria-label="Run">
-        <button class="main" onClick={() => playground.play(!playing)} disabled={over} title="Space">
+        <button class="main" onClick={() => playground.play(!playing)} disabled={over || !ready} title="Space">
           {playing ? "Pause" : "Play"}
         </button>
-        <button onClick={() => void playground.step()} disabled={playing || over} title="Runs 20 ms; full stop">
+        <button onClick={() => void playground.step()} disabled={playing || over || !ready} title={`Runs 20 ${settings.unit_s < 1 ? "µs" : "ms"}; full stop`}>
           Step
         </button>
         <button onClick={() => void playground.reset()} title="Starts anew with the settings as they are; R">
@@ -79,7 +79,7 @@ export function Bar({ playground }: { playground: Playground }) {
         />
       </label>
       <output class="clock" aria-label="Simulated time">
-        {(now_ns / 1e9).toFixed(2)} s
+        {settings.unit_s < 1 ? `${(now_ns / 1e6).toFixed(2)} ms` : `${(now_ns / 1e9).toFixed(2)} s`}
       </output>
     </header>
   );

@@ -1,35 +1,29 @@
 // Forms of the AQMs and of the network. Sliders of what an event can change act while the runs go on; the others begin anew.
 
 import { type LiveKey, LIVE_KEYS, type Playground } from "../playground";
-import { BESIDE, FLOWS_MAX, type Settings, packetBytes } from "../settings";
+import { specList } from "../catalogue";
+import { AQMS_MAX } from "../link";
+import { BESIDE, TRANSPORTS } from "../scenario";
+import { type Settings, packetBytes } from "../settings";
+import { type SliderKey, TOPOLOGIES, type TopologyName, VALUES } from "../topologies";
 
 /** A slider whose positions are the values of a list. */
 interface Slider {
-  key: keyof Settings;
+  key: SliderKey;
   label: string;
   unit: string;
-  values: number[];
 }
 
 const SLIDERS: Slider[] = [
-  { key: "flows", label: "Flows", unit: "", values: [1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 120, 150, FLOWS_MAX] },
-  { key: "rate_mbit", label: "Rate", unit: "Mbit/s", values: [0.25, 0.5, 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 40, 50, 80, 100] },
-  { key: "target_pkts", label: "Target", unit: "packets", values: [1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 70, 100, 150, 200, 300] },
-  { key: "rtt_min_ms", label: "Shortest round trip", unit: "ms", values: [4, 8, 12, 20, 30, 40, 60, 80, 100, 150, 200, 300, 500] },
-  { key: "rtt_max_ms", label: "Longest round trip", unit: "ms", values: [4, 8, 12, 20, 30, 40, 60, 80, 100, 150, 200, 300, 500] },
-  { key: "buffer_pkts", label: "Buffer", unit: "packets", values: [5, 10, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000, 2000] },
-];
-
-const TRANSPORTS: [string, string][] = [
-  ["modern", "Reno, today's TCP"],
-  ["cubic", "CUBIC"],
-  ["linux", "CUBIC as in Linux"],
-  ["linux-bbr", "BBR as in Linux"],
-  ["dctcp", "DCTCP"],
-  ["prague", "Prague"],
-  ["vegas", "Vegas"],
-  ["ledbat", "LEDBAT"],
-  ["ns2", "Reno as in ns-2"],
+  { key: "flows", label: "Flows", unit: "" },
+  { key: "rate_mbit", label: "Rate", unit: "Mbit/s" },
+  { key: "target_pkts", label: "Target", unit: "packets" },
+  { key: "down_mbit", label: "Rate of downloads", unit: "Mbit/s" },
+  { key: "cqi", label: "Channel quality", unit: "of 15" },
+  { key: "share", label: "Share of the cell", unit: "%" },
+  { key: "rtt_min_ms", label: "Shortest round trip", unit: "ms" },
+  { key: "rtt_max_ms", label: "Longest round trip", unit: "ms" },
+  { key: "buffer_pkts", label: "Buffer", unit: "packets" },
 ];
 
 function nearest(values: number[], value: number): number {
@@ -48,12 +42,19 @@ function change(playground: Playground, key: keyof Settings, value: Settings[key
   }
 }
 
-/** Values of a slider: those of its list that the scenario can have, and the present one. */
-function positions(playground: Playground, { key, values }: Slider): number[] {
-  const value = playground.settings[key] as number;
-  const most = key === "flows" ? (playground.groups.find((group) => group.name === playground.settings.group)?.count ?? value) : Infinity;
-  const near = key === "rate_mbit" && playground.file ? [0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1, 1.2, 1.5, 2, 3].map((x) => +(x * playground.rate0_mbit).toPrecision(3)) : values;
-  return [...new Set([...near.filter((other) => other <= most), value])].sort((a, b) => a - b);
+/** Factors of the rate of a file's link that its slider offers. */
+const RATE_FACTORS = [0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1, 1.2, 1.5, 2, 3];
+
+/** Values of a slider: those that the scenario can have, and the present one; none without a slider. */
+function positions({ settings, groups, medium, rate0_mbit }: Playground, key: SliderKey): number[] {
+  const { topology } = settings;
+  const file = topology === "file";
+  const live = (LIVE_KEYS as readonly string[]).includes(key);
+  let values = (file ? undefined : TOPOLOGIES[topology].values[key]) ?? VALUES[key];
+  if (file && key === "rate_mbit") values = RATE_FACTORS.map((x) => +(x * rate0_mbit).toPrecision(3));
+  if ((file && !live) || (medium && key === "rate_mbit") || !values.length) return [];
+  const most = key === "flows" ? (groups.find((group) => group.name === settings.group)?.count ?? settings.flows) : Infinity;
+  return [...new Set([...values.filter((other) => other <= most), settings[key]])].sort((a, b) => a - b);
 }
 
 function note(key: keyof Settings, settings: Settings): string {
@@ -64,11 +65,12 @@ function note(key: keyof Settings, settings: Settings): string {
 
 function SliderRow({ playground, slider }: { playground: Playground; slider: Slider }) {
   const { key, label, unit } = slider;
-  const values = positions(playground, slider);
-  const value = playground.settings[key] as number;
+  const values = positions(playground, key);
+  const value = playground.settings[key];
+  if (!values.length) return null;
   const live = (LIVE_KEYS as readonly string[]).includes(key);
   const shown = +value.toPrecision(4);
-  const text = `${shown} ${unit}${note(key, playground.settings)}`;
+  const text = key === "target_pkts" && value === 0 ? "none" : `${shown} ${unit}${note(key, playground.settings)}`;
   return (
     <div class="slider">
       <label for={key}>{label}</label>
@@ -88,75 +90,73 @@ function SliderRow({ playground, slider }: { playground: Playground; slider: Sli
   );
 }
 
+/** A list of values, of which one is chosen. */
+function Choice(props: { label: string; name: string; value: string; values: [string, string][]; set: (value: string) => void }) {
+  return (
+    <label class="stack">
+      <span>{props.label}</span>
+      <select name={props.name} onChange={(event) => props.set(event.currentTarget.value)}>
+        {props.values.map(([value, title]) => (
+          <option value={value} selected={value === props.value}>
+            {title}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
 export function NetworkForm({ playground }: { playground: Playground }) {
-  const { settings } = playground;
-  const live = SLIDERS.filter((slider) => (LIVE_KEYS as readonly string[]).includes(slider.key));
+  const { settings, file, links } = playground;
+  const rows = (live: boolean) =>
+    SLIDERS.filter(({ key }) => (LIVE_KEYS as readonly string[]).includes(key) === live).map((slider) => (
+      <SliderRow key={slider.key} playground={playground} slider={slider} />
+    ));
+  const topologies = Object.entries(TOPOLOGIES).map(([name, { title }]): [string, string] => [name, title]);
   return (
     <>
       <fieldset>
         <legend>While it runs</legend>
-        {playground.links.length > 1 && (
-          <label class="row">
-            <span>Link</span>
-            <select name="link" onChange={(event) => void playground.show(event.currentTarget.value)}>
-              {playground.links.map((link) => (
-                <option selected={link === playground.shown}>{link}</option>
-              ))}
-            </select>
-          </label>
+        {links.length > 1 && (
+          <Choice label="Link" name="link" value={playground.shown} values={links.map((link) => [link, link])} set={(link) => void playground.show(link)} />
         )}
-        {live.map((slider) => (
-          <SliderRow key={slider.key} playground={playground} slider={slider} />
-        ))}
+        {rows(true)}
+        {playground.medium && <p class="soft">The medium decides the rate: {+settings.rate_mbit.toPrecision(3)} Mbit/s in the mean.</p>}
       </fieldset>
-      {playground.file ? (
-        <p class="soft">
-          The network is that of the file: <em>{playground.file.name}</em>. The flows are those of the group {settings.group}.
-        </p>
-      ) : (
       <fieldset>
         <legend>From the start</legend>
-        {SLIDERS.filter((slider) => !live.includes(slider)).map((slider) => (
-          <SliderRow key={slider.key} playground={playground} slider={slider} />
-        ))}
-        <label class="row">
-          <span>Topology</span>
-          <select name="topology" onChange={(event) => change(playground, "topology", event.currentTarget.value as Settings["topology"])}>
-            <option value="dumbbell" selected={settings.topology === "dumbbell"}>one bottleneck</option>
-            <option value="parking-lot" selected={settings.topology === "parking-lot"}>three bottlenecks in a row</option>
-          </select>
-        </label>
-        <label class="row">
-          <span>Transport</span>
-          <select name="transport" onChange={(event) => change(playground, "transport", event.currentTarget.value)}>
-            {TRANSPORTS.map(([name, title]) => (
-              <option value={name} selected={name === settings.transport}>
-                {title}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label class="row">
-          <span>Beside the flows</span>
-          <select name="beside" onChange={(event) => change(playground, "beside", event.currentTarget.value)}>
-            {Object.entries(BESIDE).map(([name, { title }]) => (
-              <option value={name} selected={name === settings.beside}>
-                {title}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label class="row check">
-          <input name="ecn" type="checkbox" checked={settings.ecn} onChange={(event) => change(playground, "ecn", event.currentTarget.checked)} />
-          <span>ECN: packets are marked, not dropped</span>
-        </label>
+        <Choice
+          label="Topology"
+          name="topology"
+          value={settings.topology}
+          values={file ? [["file", "that of a file"], ...topologies] : topologies}
+          set={(topology) => void playground.topology(topology as TopologyName)}
+        />
+        {file ? (
+          <p class="soft">
+            The network is that of the file: <em>{file.name}</em>. The flows are those of the group {settings.group}.
+          </p>
+        ) : (
+          <>
+            {rows(false)}
+            <Choice label="Transport" name="transport" value={settings.transport} values={Object.entries(TRANSPORTS)} set={(value) => change(playground, "transport", value)} />
+            <Choice
+              label="Beside the flows"
+              name="beside"
+              value={settings.beside}
+              values={Object.entries(BESIDE).map(([name, { title }]) => [name, title])}
+              set={(value) => change(playground, "beside", value)}
+            />
+            <label class="row check">
+              <input name="ecn" type="checkbox" checked={settings.ecn} onChange={(event) => change(playground, "ecn", event.currentTarget.checked)} />
+              <span>ECN: packets are marked, not dropped</span>
+            </label>
+          </>
+        )}
       </fieldset>
-      )}
     </>
   );
 }
-
-const AQMS_MAX = 4;
 
 export function AqmForm({ playground }: { playground: Playground }) {
   const { settings, entries } = playground;
@@ -179,8 +179,9 @@ export function AqmForm({ playground }: { playground: Playground }) {
             aria-label={`AQM ${slot + 1}`}
             title={entries.find((entry) => entry.name === spec.split(":")[0])?.summary ?? ""}
             onChange={(event) => {
-              const value = event.currentTarget.value.trim();
-              if (value) set(settings.aqms.map((other, i) => (i === slot ? value : other)));
+              const aqms = settings.aqms.flatMap((other, i) => (i === slot ? specList([event.currentTarget.value]) : [other]));
+              if (aqms.length > AQMS_MAX) playground.refused(new Error(`${aqms.length} AQMs: at most ${AQMS_MAX}`));
+              else if (aqms.length) set(aqms);
             }}
           />
           <button aria-label={`Remove ${spec}`} disabled={settings.aqms.length === 1} onClick={() => set(settings.aqms.filter((_, i) => i !== slot))}>

@@ -33,7 +33,7 @@ class Chart {
 
   constructor(place: HTMLElement, options: Omit<uPlot.Options, "width" | "height">, data: uPlot.AlignedData) {
     const size = () => ({ width: Math.max(place.clientWidth, 120), height: Math.max(place.clientHeight, 120) });
-    const common = { legend: { show: false }, cursor: { drag: { x: false, y: false } }, padding: [8, 8, 0, 0] };
+    const common = { legend: { show: false }, cursor: { drag: { x: false, y: false } }, padding: [8, 16, 0, 0] };
     this.plot = new uPlot({ ...common, ...options, ...size() } as uPlot.Options, data, place);
     this.watch = new ResizeObserver(() => this.plot.setSize(size()));
     this.watch.observe(place);
@@ -87,7 +87,7 @@ export class TimeChart extends Chart implements View {
     const columns = runs.map((run) => thin(run.trace[this.what].from(first)));
     const target = this.what === "queue" ? [thin(runs[0].trace.target.from(first))] : [];
     const data = [thin(runs[0].trace.t_s.from(first)), ...columns, ...target];
-    const end_s = Math.max(now_ns / 1e9, begin_s + Math.min(this.span_s(), 5));
+    const end_s = Math.max(now_ns / 1e9, begin_s + this.span_s() / 6);
     this.plot.batch(() => {
       this.plot.setData(data as unknown as uPlot.AlignedData, false);
       this.plot.setScale("x", { min: begin_s, max: end_s });
@@ -182,7 +182,7 @@ export class WindowChart extends Chart implements View {
     const data = [looks.map((look) => look.t_s), ...columns, mean];
     this.plot.batch(() => {
       this.plot.setData(data as uPlot.AlignedData, false);
-      this.plot.setScale("x", { min: begin_s, max: Math.max(now_ns / 1e9, begin_s + Math.min(this.span_s(), 5)) });
+      this.plot.setScale("x", { min: begin_s, max: Math.max(now_ns / 1e9, begin_s + this.span_s() / 6) });
     });
   }
 }
