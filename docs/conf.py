@@ -2,6 +2,9 @@
 
 import warnings
 
+from docutils.nodes import SkipNode
+from latex2mathml.converter import convert
+
 import aqumen
 
 project = "Aqumen"
@@ -18,6 +21,8 @@ extensions = [
 ]
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+myst_update_mathjax = False
+html_math_renderer = "mathml"
 exclude_patterns = ["_build", "jupyter_execute"]
 highlight_language = "text"
 # In docstrings single backquotes stand around code.
@@ -42,3 +47,17 @@ suppress_warnings = ["ref.python"]
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
+
+
+def mathml(display):
+    """Returns a visitor that writes a formula as MathML, which browsers show without scripts, fonts or a network."""
+
+    def visit(writer, node):
+        writer.body.append(convert(node.astext(), display=display))
+        raise SkipNode
+
+    return visit
+
+
+def setup(app):
+    app.add_html_math_renderer("mathml", (mathml("inline"), None), (mathml("block"), None))
