@@ -28,8 +28,7 @@ def blocks(kind):
 
 
 def test_no_block_is_of_a_kind_that_nobody_tries():
-    # `console` is a session of root, which shows more than is typed; `bash` calls generated scripts; without a kind it
-    # is output, or a command.
+    # `console` shows prompts and more than is typed; `bash` calls generated scripts; `text` is output.
     assert {kind for _, _, kind, _ in EVERY} <= {
         "sh",
         "bash",
@@ -43,7 +42,6 @@ def test_no_block_is_of_a_kind_that_nobody_tries():
         "markdown",
         "{toctree}",
         "{eval-rst}",
-        "",
     }
     assert len(blocks("toml")) >= 8
     assert len(blocks("json")) >= 2

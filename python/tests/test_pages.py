@@ -1,8 +1,12 @@
 """Commands in README and the pages work: each is parsed, and the journeys are run."""
 
+import json
 import re
 import shlex
 import shutil
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import click
@@ -30,12 +34,22 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 def commands(page):
     """The lines of a page that call `aqumen`, continuation lines joined, comments cut."""
     for kind, body in FENCE.findall(page.read_text()):
-        # Where nothing is said of a block, it may be commands too.
-        if kind not in ("sh", ""):
+        if kind not in ("sh", "bash"):
             continue
         for line in body.replace("\\\n", " ").splitlines():
             if line.startswith("aqumen "):
                 yield line.partition("#")[0].strip()
+
+
+def typed(page):
+    """Every line of a page that a reader types, without the prompt."""
+    for kind, body in FENCE.findall(page.read_text()):
+        prompt = re.compile(r"[$#] " if kind == "console" else "")
+        if kind in ("sh", "bash", "console"):
+            lines = body.replace("\\\n", " ").splitlines()
+            yield from (
+                line[found.end() :].partition("  #")[0].strip() for line in lines if (found := prompt.match(line))
+            )
 
 
 EVERY = [
@@ -99,8 +113,22 @@ SHORTER = (
 )
 LONG = ("aqumen reproduce", "aqumen validate", "aqumen tune", "aqumen study rank --record atlas --aqm-from")
 """Minutes, however short: they are run by `make test-full`."""
-BESIDES = ("docs/tutorial.md", "docs/everyday.md", "docs/own-aqm.md")
+BESIDES = ("docs/tutorial.md", "docs/everyday.md")
 """Pages that are done from top to bottom below."""
+OTHERS = {
+    r"pip install ": "installs; test_journeys.py and scripts/wheels do so in empty environments",
+    r"make |cargo build |podman |packaging/debian/build$": "builds for minutes",
+    r"sudo ": "needs root; test_link.py, test_live.py and crates/live/tests make such links and runs",
+    r"python examples/rl/": "takes ten minutes; test_agent.py trains and compares for seconds",
+    r"pytest wave/$": "test_custom.py runs the test that `aqumen new` writes",
+    r"(DEVICE=\w+ )?\./fq-codel-linux\.sh": "needs root; test_shaping.py runs such scripts in namespaces",
+    r"(apt|cp|systemctl|tc) |echo .src-link|\./scripts/feeds ": "changes Debian, OpenWrt or a shaper",
+    r"aqumend ": "needs root; its options are checked below, and crates/live/tests attach to shapers",
+    r"aqumen studio": "serves until it is stopped; test_studio.py asks it for pages",
+    r"aqumen run SCENARIO": "names a file of the reader's",
+    r"jq |python examples/captures/make\.py ": "",
+}
+"""Lines that are not typed here as they stand, and why; without a reason a test below runs them."""
 
 
 def in_tables(page):
@@ -118,6 +146,7 @@ RUN = sorted(
         for page in PAGES
         if page.is_file() and str(page.relative_to(ROOT)) not in BESIDES
         for line in (*commands(page), *in_tables(page))
+        if not re.match("|".join(OTHERS), line)
     }
 )
 QUICK = [line for line in RUN if not line.startswith(LONG)]
@@ -156,6 +185,9 @@ def test_a_command_does_run(line, checkout, capsys):
     if line.startswith(("aqumen study", "aqumen report")) and " run " not in line:
         # The page's commands before it made the folder.
         Study(scenarios=["arm-pfc/exp1"], aqms=["pi", "codel"], until="2s", seeds=20).run("s")
+    if "wave/wave.py" in line:
+        main(["new", "aqm", "wave"])
+        capsys.readouterr()
     if line.startswith("aqumen study rank nets"):
         main(["study", "draw", "--seed", "7", "--count", "2", "--family", "access", "--out", "nets"])
         capsys.readouterr()
@@ -164,11 +196,63 @@ def test_a_command_does_run(line, checkout, capsys):
     # A comparison with others may find a difference; that is an answer.
     assert code in ((0, 1) if line.startswith(LONG) else (0,)), told.err
     # A page goes into the folder.
-    printed = told.err if line.startswith("aqumen report") else told.out
+    printed = told.err if line.startswith(("aqumen report", "aqumen new")) else told.out
     assert len(printed) > (20 if line.startswith(("aqumen study", "aqumen report")) else 100)
     assert "Traceback" not in told.err
     if (out := re.search(r"--out (\S+)", line)) is not None:
         assert (checkout / out[1]).exists()
+
+
+TYPED = sorted({line for page in PAGES if page.is_file() for line in typed(page) if line})
+
+
+@pytest.mark.parametrize("line", [line for line in TYPED if not line.startswith("aqumen ")])
+def test_another_program_is_called_with_what_there_is(line):
+    """Its targets, profiles, extras and files exist. `OTHERS` says why the line is not run."""
+    assert re.match("|".join(OTHERS), line), f"{line}: run it in a test, or say in OTHERS why not"
+    words = shlex.split(line.removeprefix("sudo "))
+    if words[0] == "make" and not words[1].startswith("package/"):
+        assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    if words[0] == "cargo":
+        assert words[words.index("--profile") + 1] in tomllib.loads((ROOT / "Cargo.toml").read_text())["profile"]
+    if words[:2] == ["pip", "install"]:
+        extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+        assert {name for each in re.findall(r"\[(.*)\]", line) for name in each.split(",")} <= set(extras)
+    if words[0] == "python" or words[0].startswith("packaging/"):
+        assert (ROOT / words[words[0] == "python"]).is_file()
+
+
+@pytest.mark.needs("aqumend")
+@pytest.mark.parametrize("line", [line for line in TYPED if re.match(r"(sudo )?aqumend ", line)])
+def test_aqumend_has_the_verb_and_the_options(line):
+    verb, *words = shlex.split(line.removeprefix("sudo "))[1:]
+    told = subprocess.run(["aqumend", verb, "--help"], capture_output=True, text=True, check=True).stdout
+    assert {word for word in words if word.startswith("--")} <= set(re.findall(r"--[a-z-]+", told))
+
+
+def test_a_capture_of_the_reader_s_size_is_made(checkout):
+    (line,) = (line for line in TYPED if line.startswith("python examples/captures/make.py"))
+    command = [sys.executable, *line.replace("1000000", "1000").split()[1:]]
+    # The link leads to the checkout.
+    (checkout / "big.pcap").unlink()
+    subprocess.run(command, check=True, capture_output=True)
+    assert main(["replay", "big.pcap", "--rate", "1.5Mbit", "--aqm", "droptail"]) == 0
+
+
+def test_the_page_of_replays_shows_what_is_printed(checkout, capsys):
+    page = ROOT / "docs" / "replay.md"
+    (shown,) = (body for kind, body in FENCE.findall(page.read_text()) if kind == "text")
+    assert main(words_of(next(commands(page)))) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert [line for line in shown.splitlines() if line not in ("", "...") and line not in printed] == []
+
+
+@pytest.mark.needs("jq")
+def test_jq_reads_the_rows_of_runs(checkout, capsys):
+    (line,) = (line for line in TYPED if line.startswith("jq "))
+    assert main(["compare", "arm-pfc/exp1", "--aqm", "pi", "--seeds", "2", "--until", "12s", "--out", "out"]) == 0
+    printed = subprocess.run(["bash", "-c", line], check=True, capture_output=True, text=True).stdout
+    assert sorted(json.loads(row)[:2] for row in printed.splitlines()) == [["pi", 1], ["pi", 2]]
 
 
 SNIPPETS = {
