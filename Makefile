@@ -18,8 +18,9 @@ VENV := .venv
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PATH := $(VIRTUAL_ENV)/bin:$(PATH)
 
-# What the extension is made of, directories too: a file that goes away changes only its directory.
-ENGINES := Cargo.toml Cargo.lock $(shell find crates experiments \( -path "crates/web*" -o -name tests -o -name benches -o -name vectors \) -prune -o -print)
+# What the extension is made of, directories too: a file that goes away changes only its directory. `crates/.` is not the
+# target `crates`.
+ENGINES := Cargo.toml Cargo.lock $(shell find crates/. experiments \( -path "crates/./web*" -o -name tests -o -name benches -o -name vectors \) -prune -o -print)
 
 MUSL ?= $(shell uname -m)-unknown-linux-musl
 
@@ -36,7 +37,7 @@ pip install -q --disable-pip-version-check --require-hashes -r $(1)
 endef
 
 .PHONY: help setup demo test test-full check bench soak playground playground-single aqumend-static coverage mutants docs wheels lock clean
-.PHONY: programs lint no-std wasm test-playground build-tests test-rust types test-python deny msrv crates workflows
+.PHONY: programs lint lint-fuzz no-std wasm test-playground build-tests test-rust types test-python deny msrv crates workflows
 
 help: ## list the targets (what plain `make` does)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,13 +50,13 @@ demo: $(if $(wildcard $(VENV)/.extension),$(VENV)/.extension,$(VENV)/.demo) ## c
 	@printf '\nThe report: file://%s/demo/report.html\n' '$(CURDIR)'
 
 test: programs $(VENV)/.packages ## lint, build and test everything: under 20 minutes from a fresh clone
-	$(call say,Two builds beside each other: the release extension; lints and the tests)
-	@$(MAKE) -j2 BESIDE=yes $(VENV)/.aqumend build-tests
-	@$(MAKE) test-rust wasm test-playground types test-python
+	$(call say,Two things beside each other: the release builds and the types; lints and the builds of the tests)
+	@$(MAKE) -j2 BESIDE=yes $(VENV)/.aqumend types build-tests
+	@$(MAKE) test-rust wasm test-playground test-python
 
 test-full: export PROPTEST_CASES := 4096
 test-full: export HYPOTHESIS_PROFILE := full
-test-full: setup lint no-std wasm types ## the long ones too: slow tests, many more random cases, wide validation against ns-2
+test-full: setup lint lint-fuzz no-std wasm types ## the long ones too: slow tests, many more random cases, wide validation against ns-2
 	$(call say,Rust tests: the long ones too)
 	cargo test --locked --workspace --no-fail-fast -- --include-ignored
 	$(call say,The quick build of the demo gives the bits of a release)
@@ -71,7 +72,7 @@ test-full: setup lint no-std wasm types ## the long ones too: slow tests, many m
 	$(call say,Playground: the long tests too)
 	@scripts/playground test-full
 
-check: test deny msrv crates docs workflows ## all that `make test` does, then licences and sources, oldest Rust, packaged crates, documentation, workflows
+check: test lint-fuzz deny msrv crates docs workflows ## all that `make test` does, then fuzz targets, licences and sources, oldest Rust, packaged crates, documentation, workflows
 
 bench: setup ## measure speed: cost per packet and per AQM decision
 	$(call say,CPU per bottleneck packet over the number of flows)
@@ -184,7 +185,10 @@ lint:
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	@# A crate of ours that gains a dependency changes the lock file of the crate outside too; say so before the long part.
 	cargo metadata --locked --format-version 1 --manifest-path examples/own-aqm/Cargo.toml >/dev/null
-	@# The fuzz targets, which nothing else here builds: checked, without libFuzzer itself.
+
+# The fuzz targets: checked, without libFuzzer itself.
+lint-fuzz:
+	$(call say,Lints of the fuzz targets)
 	cargo clippy --locked --manifest-path fuzz/Cargo.toml --no-default-features --target-dir target -- -D warnings
 
 # The AQMs run in routers and browsers too, where there is no standard library.
@@ -206,6 +210,9 @@ test-playground:
 build-tests: lint no-std
 	$(call say,Build of the Rust tests)
 	cargo test --locked --workspace --no-run
+	$(call say,Build of the engines for WebAssembly)
+	@scripts/wasm build
+	@scripts/playground tools
 
 test-rust:
 	$(call say,Rust tests)
