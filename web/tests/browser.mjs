@@ -27,7 +27,7 @@ export async function serve(root = ROOT) {
 }
 
 export const launch = () =>
-  chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
+  chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
 
 /** A page whose console errors are kept in `errors`. */
 export async function open(browser, url, options = {}) {

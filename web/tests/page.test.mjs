@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { launch, open, runTo, serve } from "./browser.mjs";
+import { full, launch, open, runTo, serve } from "./browser.mjs";
 
 let browser, server;
 before(async () => {
@@ -158,7 +158,9 @@ test("an AQM that does not exist is refused in one line, and the next choice wor
   await context.close();
 });
 
-for (const [width, colorScheme, fragment] of [[1280, "light", ""], [400, "dark", "#lesson=red"]]) {
+const LOOKS = [[1280, "light", ""], [400, "dark", "#lesson=red"]];
+if (full) LOOKS.push([1280, "dark", "#lesson=red"], [400, "light", "#topology=cell"]);
+for (const [width, colorScheme, fragment] of LOOKS) {
   test(`at ${width} px, ${colorScheme}, axe finds nothing and nothing is wider than the window`, async () => {
     const { page, context } = await open(browser, server.url + fragment, { viewport: { width, height: 900 }, colorScheme });
     await runTo(page, 2);

@@ -76,6 +76,10 @@ test("a study: filtered by a factor, brushed, and a clicked point repeated live 
   try {
     const { page, errors, context } = await open(browser, url);
     await page.getByText("8 of 8 runs").waitFor();
+    assert.match(await page.locator(".studio .legend").innerText(), /pi\s+codel/);
+    assert.match(await page.locator(".studio thead").innerText(), /bottleneck\.rate/);
+    await page.addScriptTag({ path: new URL("../../python/tests/vendor/axe.min.js", import.meta.url).pathname });
+    assert.deepEqual(await page.evaluate(async () => (await axe.run(document.querySelector(".studio"))).violations.map((rule) => [rule.id, rule.nodes[0].html])), []);
     await page.getByLabel("bottleneck.rate").selectOption("4Mbit");
     await page.getByText("4 of 8 runs").waitFor();
     const canvas = page.locator(".studio canvas");
