@@ -37,7 +37,7 @@ pip install -q --disable-pip-version-check --require-hashes -r $(1)
 endef
 
 .PHONY: help setup demo test test-full check bench soak playground playground-single aqumend-static coverage mutants docs wheels lock clean
-.PHONY: programs lint lint-fuzz no-std wasm test-playground build-tests test-rust types test-python deny msrv crates workflows
+.PHONY: programs lint lint-python lint-rust lint-fuzz no-std wasm test-playground build-tests test-rust types test-python deny msrv crates workflows
 
 help: ## list the targets (what plain `make` does)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,9 +49,9 @@ demo: $(if $(wildcard $(VENV)/.extension),$(VENV)/.extension,$(VENV)/.demo) ## c
 	aqumen compare experiments/arm-pfc/exp1.toml --aqm arm-pfc --aqm pi --aqm red --aqm droptail --seeds 20 --out demo
 	@printf '\nThe report: file://%s/demo/report.html\n' '$(CURDIR)'
 
-test: programs $(VENV)/.packages ## lint, build and test everything: under 20 minutes from a fresh clone
-	$(call say,Two things beside each other: the release builds and the types; lints and the builds of the tests)
-	@$(MAKE) -j2 BESIDE=yes $(VENV)/.aqumend types build-tests
+test: programs ## lint, build and test everything: under 20 minutes from a fresh clone
+	$(call say,Two things beside each other: packages, release builds, types; lints and builds of the tests)
+	@$(MAKE) -j2 BESIDE=yes $(VENV)/.aqumend lint-python types build-tests
 	@$(MAKE) test-rust wasm test-playground test-python
 
 test-full: export PROPTEST_CASES := 4096
@@ -176,12 +176,17 @@ $(VENV)/.aqumend: $(VENV)/.extension $(ENGINES)
 	else echo 'Skipped: aqumend needs Linux.'; fi
 	@touch $@
 
-lint:
-	$(call say,Format and lints)
-	cargo fmt --all --check
-	cargo fmt --manifest-path fuzz/Cargo.toml --check
+lint: lint-python lint-rust
+
+lint-python: $(VENV)/.packages
+	$(call say,Format and lints of Python)
 	ruff format --check
 	ruff check
+
+lint-rust:
+	$(call say,Format and lints of Rust)
+	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	@# A crate of ours that gains a dependency changes the lock file of the crate outside too; say so before the long part.
 	cargo metadata --locked --format-version 1 --manifest-path examples/own-aqm/Cargo.toml >/dev/null
@@ -207,7 +212,7 @@ test-playground:
 	@scripts/playground test
 
 # Each build spends much of its time on one core, where a crate waits for the one below it.
-build-tests: lint no-std
+build-tests: lint-rust no-std
 	$(call say,Build of the Rust tests)
 	cargo test --locked --workspace --no-run
 	$(call say,Build of the engines for WebAssembly)

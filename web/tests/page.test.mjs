@@ -145,6 +145,18 @@ test("from a preset that is a file, a topology of the form leads back to the for
   await context.close();
 });
 
+test("a wrong seed is refused in one line, and an emptied AQM comes back", async () => {
+  const { page, context } = await open(browser, server.url);
+  await page.getByLabel("Seed").fill("-1");
+  await page.getByLabel("Seed").press("Enter");
+  await page.getByRole("alert").filter({ hasText: "seed = -1: must be a whole number from 0 to 4294967295" }).waitFor();
+  assert.equal(await page.evaluate(() => window.playground.settings.seed), 1);
+  await page.getByLabel("AQM 2").fill("");
+  await page.getByLabel("AQM 2").blur();
+  assert.equal(await page.getByLabel("AQM 2").inputValue(), "pi");
+  await context.close();
+});
+
 test("an AQM that does not exist is refused in one line, and the next choice works", async () => {
   const { page, context } = await open(browser, server.url);
   await page.getByLabel("AQM 2").fill("nonsense");

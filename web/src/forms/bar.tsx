@@ -7,6 +7,8 @@ import { LessonChoice } from "./lesson";
 
 const SPEEDS = [0.001, 0.01, 0.1, 0.5, 1, 2, 5, 20, 100, FASTEST];
 
+const SEED_MAX = 4294967295;
+
 const speedName = (speed: number) => (speed === FASTEST ? "as fast as possible" : `${speed} ×`);
 
 export function Bar({ playground }: { playground: Playground }) {
@@ -70,11 +72,13 @@ export function Bar({ playground }: { playground: Playground }) {
           name="seed"
           type="number"
           min={0}
-          max={4294967295}
+          max={SEED_MAX}
           value={settings.seed}
           onChange={(event) => {
             const seed = Number(event.currentTarget.value);
-            if (Number.isInteger(seed) && seed >= 0 && seed <= 4294967295) void playground.begin_with({ seed });
+            const text = event.currentTarget.value;
+            if (text !== "" && Number.isInteger(seed) && seed >= 0 && seed <= SEED_MAX) void playground.begin_with({ seed });
+            else playground.refused(new Error(`seed = ${text || "nothing"}: must be a whole number from 0 to ${SEED_MAX}`));
           }}
         />
       </label>

@@ -181,7 +181,8 @@ export function AqmForm({ playground }: { playground: Playground }) {
             onChange={(event) => {
               const aqms = settings.aqms.flatMap((other, i) => (i === slot ? specList([event.currentTarget.value]) : [other]));
               if (aqms.length > AQMS_MAX) playground.refused(new Error(`${aqms.length} AQMs: at most ${AQMS_MAX}`));
-              else if (aqms.length) set(aqms);
+              else if (aqms.length < settings.aqms.length) event.currentTarget.value = spec;
+              else set(aqms);
             }}
           />
           <button aria-label={`Remove ${spec}`} disabled={settings.aqms.length === 1} onClick={() => set(settings.aqms.filter((_, i) => i !== slot))}>
