@@ -161,12 +161,12 @@ $(VENV)/.run-packages: requirements-run.lock
 
 $(VENV)/.demo: $(VENV)/.run-packages pyproject.toml $(ENGINES)
 	$(call say,Quick build of the engines into $(VENV): a minute or two the first time)
-	pip install -q --disable-pip-version-check --no-deps --no-build-isolation --config-settings=build-args='--profile=demo' -e .
+	pip install -q --disable-pip-version-check --no-deps --no-build-isolation --config-settings=build-args='--profile=demo --locked' -e .
 	@touch $@
 
 $(VENV)/.extension: $(VENV)/.packages pyproject.toml $(ENGINES)
 	$(call say,Release build of the engines into $(VENV): some minutes the first time)
-	pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	pip install -q --disable-pip-version-check --no-deps --no-build-isolation --config-settings=build-args=--locked -e .
 	@touch $@
 
 # The program for Linux, where `aqumen` finds it.

@@ -351,6 +351,17 @@ def test_the_operators_page_does_what_it_says(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "home" / "report.html").is_file()
 
 
+def test_the_answer_at_the_top_names_the_best_of_each_table():
+    text = (ROOT / "docs" / "everyday.md").read_text()
+    answer, _, below = text.partition("For your own numbers")
+    tables = re.findall(r"^\| AQM \| score.*\n\|[-|]+\|\n((?:\|.*\n)+)", below, re.MULTILINE)
+    assert len(tables) == 3
+    for table in tables:
+        scores = {row[1]: float(row[2]) for row in re.finditer(r"^\| `?([^`|]+?)`? \| ([\d.]+) ±", table, re.MULTILINE)}
+        best = max(scores, key=scores.get)
+        assert f"`{best.removesuffix('-linux').replace('-', '_')}`" in answer
+
+
 def test_the_control_engineers_page_does_what_it_says(tmp_path, monkeypatch):
     pytest.importorskip("control")
     monkeypatch.chdir(tmp_path)
