@@ -50,7 +50,7 @@ demo: $(if $(wildcard $(VENV)/.extension),$(VENV)/.extension,$(VENV)/.demo) ## c
 	@printf '\nThe report: file://%s/demo/report.html\n' '$(CURDIR)'
 
 test: programs ## lint, build and test everything: under 20 minutes from a fresh clone
-	$(call say,Two things beside each other: packages, release builds, types; lints and builds of the tests)
+	$(call say,Two things beside each other: packages with release builds and types; lints with builds of the tests)
 	@$(MAKE) -j2 BESIDE=yes $(VENV)/.aqumend lint-python types build-tests
 	@$(MAKE) test-rust wasm test-playground test-python
 

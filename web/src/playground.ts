@@ -138,7 +138,7 @@ export class Playground {
   private async begin(run: AqmRun): Promise<Loaded | undefined> {
     const { seed, interval } = this.settings;
     const changes = this.file && interval ? ["record.interval", interval] : [];
-    const setup = { scenario: this.text(), changes, aqm: run.spec, seed, law: this.law };
+    const setup = { scenario: this.text(), changes, aqm: run.spec, seed, law: isOwn(run.spec) ? this.law : "" };
     try {
       return await run.engine.load(setup);
     } catch (error) {

@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { download } from "../files";
+import { AQMS_MAX } from "../link";
 import { type Playground, isOwn } from "../playground";
 import { asPython } from "../python";
 import type { Editor } from "./editor";
@@ -28,8 +29,6 @@ class Law {
   }
 }
 `;
-
-const AQMS_MAX = 4;
 
 export function OwnPanel({ playground }: { playground: Playground }) {
   const place = useRef<HTMLDivElement>(null);

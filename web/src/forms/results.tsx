@@ -1,5 +1,6 @@
 // Runs of a comparison or a study that `aqumen studio DIR` serves: filter, brush, and repeat one live.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Playground } from "../playground";
 import { type Brush, Points } from "../views/points";
@@ -121,28 +122,46 @@ function Runs({ results, playground }: { results: Results; playground: Playgroun
         {colours.size > COLOURS && <span>grey: {colours.size - COLOURS} others</span>}
       </p>
       <Points points={shown} brush={brush} x={title(x)} y={title(y)} repeat={({ run }) => void repeat(run)} brushed={setBrush} />
+      <RunsTable chosen={chosen} factors={factors.slice(1).map(({ name }) => name)} x={x} y={y} swatch={swatch} repeat={repeat} />
+    </section>
+  );
+}
+
+interface TableProps {
+  chosen: { run: StudioRun; x: number; y: number }[];
+  factors: string[];
+  x: string;
+  y: string;
+  swatch: (aqm: string) => ComponentChildren;
+  repeat: (run: StudioRun) => Promise<void>;
+}
+
+/** The first chosen runs, with a button for each. */
+function RunsTable({ chosen, factors, ...props }: TableProps) {
+  return (
+    <>
       <div class="scroll" tabIndex={0} role="region" aria-label="Chosen runs">
         <table>
           <thead>
             <tr>
               <th scope="col">run</th>
-              {factors.slice(1).map(({ name }) => (
+              {factors.map((name) => (
                 <th scope="col">{name}</th>
               ))}
-              <th scope="col">{title(x)}</th>
-              <th scope="col">{title(y)}</th>
+              <th scope="col">{title(props.x)}</th>
+              <th scope="col">{title(props.y)}</th>
             </tr>
           </thead>
           <tbody>
             {chosen.slice(0, LISTED_MAX).map(({ run, ...point }) => (
               <tr key={`${run.case} ${run.aqm} ${run.seed}`}>
                 <th scope="row">
-                  {swatch(run.aqm)}{" "}
-                  <button onClick={() => void repeat(run)}>
+                  {props.swatch(run.aqm)}{" "}
+                  <button onClick={() => void props.repeat(run)}>
                     {run.aqm}, seed {run.seed}
                   </button>
                 </th>
-                {factors.slice(1).map(({ name }) => (
+                {factors.map((name) => (
                   <td>{factorOf(run, name)}</td>
                 ))}
                 <td>{+point.x.toPrecision(4)}</td>
@@ -153,6 +172,6 @@ function Runs({ results, playground }: { results: Results; playground: Playgroun
         </table>
       </div>
       {chosen.length > LISTED_MAX && <p class="soft">and {chosen.length - LISTED_MAX} more</p>}
-    </section>
+    </>
   );
 }
