@@ -18,9 +18,9 @@
 //!
 //! Deviations: none, there is no other source. The delay R is modelled as a first-order lag.
 
-use aqumen_units::{Probability, Span};
+use aqumen_units::{Instant, Probability, Span};
 
-use crate::{DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, SampledLaw, Settings, Theory, Value};
+use crate::{DefaultValue, Kind, MAX_LOOPS, Network, Observation, Packet, Param, SampledLaw, Settings, Theory, Value};
 
 /// Anti-windup method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +140,15 @@ impl<L: SampledLaw> SampledLaw for AntiWindupLaw<L> {
     fn step(&mut self, which: usize, observation: &Observation) -> Probability {
         let p = self.inner.step(which, observation);
         if which == 0 { self.limit_integral(observation, p) } else { p }
+    }
+
+    fn sees_packets(&self) -> bool {
+        self.inner.sees_packets()
+    }
+
+    #[inline]
+    fn on_packet(&mut self, packet: &Packet, now: Instant, waiting_bytes: u64) {
+        self.inner.on_packet(packet, now, waiting_bytes);
     }
 
     fn initial(&self) -> Probability {

@@ -10,13 +10,13 @@ use aqumen_units::{Instant, Probability, Span};
 
 use crate::algorithm::Algorithm;
 use crate::classics::{ared, ared_feng, avq, blue, droptail, fixed, pi, red, rem};
-use crate::papers::{aaqm, aqm_mo, arm_pfc, arm_pfc_adaptive, paqm, st_aqm_mo, st_arm_pfc, stpi, stred};
+use crate::papers::{aaqm, aqm_mo, arm_pfc, arm_pfc_adaptive, paqm, st_aqm_mo, st_arm_pfc, st_pi2, stpi, stred};
 use crate::today::{cobalt, codel, pi2, pie};
 use crate::{
     Aaqm, Aqm, AqmMo, Ared, AredFeng, ArmPfc, ArmPfcAdaptive, Avq, Blue, Cobalt, Codel, Coin, CustomAqm, Cx, Draw,
     DropTail, Fixed, Hooks, Network, Packet, Paqm, ParamError, Pi, Pi2, Pie, Red, Rem, SampledAqm, SampledLaw,
-    SelfTuned, Settings, Theory, ThresholdAqm, Totals, TunableAqmMo, TunableArmPfc, TunablePi, TunableRed, Value,
-    Verdict,
+    SelfTuned, Settings, StPi2, Theory, ThresholdAqm, Totals, TunableAqmMo, TunableArmPfc, TunablePi, TunableRed,
+    Value, Verdict,
 };
 
 macro_rules! algorithms {
@@ -100,6 +100,7 @@ algorithms! {
     StRed(SampledAqm<SelfTuned<TunableRed>>) = stred,
     StArmPfc(SampledAqm<SelfTuned<TunableArmPfc>>) = st_arm_pfc,
     StAqmMo(SampledAqm<SelfTuned<TunableAqmMo>>) = st_aqm_mo,
+    StPi2(StPi2) = st_pi2,
     Codel(Codel) = codel,
     Pie(Pie) = pie,
     Pi2(Pi2) = pi2,

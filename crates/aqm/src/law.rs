@@ -2,7 +2,7 @@
 
 use aqumen_units::{Instant, Probability, Span};
 
-use crate::{Theory, Value};
+use crate::{Packet, Theory, Value};
 
 /// Maximum number of loops of a law (AQM-MO has two).
 pub const MAX_LOOPS: usize = 2;
@@ -66,6 +66,16 @@ pub trait SampledLaw {
 
     /// Steps loop `which`. The output applies until the next step.
     fn step(&mut self, which: usize, observation: &Observation) -> Probability;
+
+    /// Whether the law sees packets: its host then calls [`on_packet`](Self::on_packet). Constant over its lifetime.
+    fn sees_packets(&self) -> bool {
+        false
+    }
+
+    /// Sees a packet that arrives at `now` at a queue of `waiting_bytes`.
+    fn on_packet(&mut self, packet: &Packet, now: Instant, waiting_bytes: u64) {
+        let _ = (packet, now, waiting_bytes);
+    }
 
     /// Probability before the first step.
     fn initial(&self) -> Probability {

@@ -19,6 +19,8 @@ pub struct Packet {
     pub source_hash: u32,
     /// Hash of the destination host.
     pub destination_hash: u32,
+    /// Whether it opens a TCP connection (flag SYN).
+    pub syn: bool,
     /// Contents of a pure TCP acknowledgement (without data); `None` for other packets.
     pub ack: Option<PureAck>,
 }

@@ -7,5 +7,6 @@ pub mod arm_pfc_adaptive;
 pub mod paqm;
 pub(crate) mod st_aqm_mo;
 pub(crate) mod st_arm_pfc;
+pub(crate) mod st_pi2;
 pub mod stpi;
 pub(crate) mod stred;

@@ -66,11 +66,14 @@ impl<L: SampledLaw> SampledAqm<L> {
 impl<L: SampledLaw> Aqm for SampledAqm<L> {
     #[inline(always)]
     fn on_arrival<R: Draw>(&mut self, packet: &Packet, cx: &mut Cx<'_, R>) -> Verdict {
+        if self.law.sees_packets() {
+            self.law.on_packet(packet, cx.now, cx.queue.bytes);
+        }
         Coin { probability: self.applied, ecn: self.ecn }.toss(packet.ecn, cx.queue.is_full(packet), cx.rng)
     }
 
     fn coin(&self) -> Option<Coin> {
-        Some(Coin { probability: self.applied, ecn: self.ecn })
+        (!self.law.sees_packets()).then_some(Coin { probability: self.applied, ecn: self.ecn })
     }
 
     fn next_timer(&self) -> Option<Instant> {

@@ -34,6 +34,8 @@ pub struct Ip {
     pub destination: [u8; 16],
     /// Source and destination port, if the protocol has ports and this is no fragment.
     pub ports: Option<(u16, u16)>,
+    /// Whether this is TCP with the flag SYN, which opens a connection.
+    pub syn: bool,
     /// Whether this is a fragment. Fragments have no ports, not even the first one, so that all of a packet's fragments
     /// are classified alike.
     pub fragment: bool,
@@ -146,6 +148,7 @@ fn ipv4(header: &[u8], at: usize) -> Option<Ip> {
         source: addresses[0],
         destination: addresses[1],
         ports: if fragment { None } else { ports(header, protocol, length) },
+        syn: !fragment && syn(header, protocol, length),
         fragment,
     })
 }
@@ -185,6 +188,7 @@ fn ipv6(header: &[u8], at: usize) -> Option<Ip> {
         source: address(8),
         destination: address(24),
         ports: if fragment { None } else { ports(header, protocol, next) },
+        syn: !fragment && syn(header, protocol, next),
         fragment,
     })
 }
@@ -192,6 +196,11 @@ fn ipv6(header: &[u8], at: usize) -> Option<Ip> {
 /// Returns the ports of protocols with TCP's layout: TCP, UDP, DCCP, SCTP, UDP-Lite.
 fn ports(header: &[u8], protocol: u8, at: usize) -> Option<(u16, u16)> {
     if matches!(protocol, 6 | 17 | 33 | 132 | 136) { Some((word(header, at)?, word(header, at + 2)?)) } else { None }
+}
+
+/// Returns the flag SYN of a TCP header (RFC 9293 section 3.1).
+fn syn(header: &[u8], protocol: u8, at: usize) -> bool {
+    protocol == 6 && header.get(at + 13).is_some_and(|flags| flags & 0x02 != 0)
 }
 
 #[inline]

@@ -23,6 +23,11 @@ pub trait WirePacket {
         }
     }
 
+    /// Returns whether the packet opens a TCP connection.
+    fn syn(&self) -> bool {
+        false
+    }
+
     /// Returns the fields that an acknowledgement filter reads, if the packet is a pure acknowledgement.
     fn pure_ack(&self) -> Option<PureAck> {
         None
@@ -58,6 +63,7 @@ impl Identity {
             flow_hash: self.flow_hash,
             source_hash: self.source_hash,
             destination_hash: self.destination_hash,
+            syn: packet.syn(),
             ack: packet.pure_ack(),
         }
     }
@@ -96,6 +102,7 @@ pub(crate) fn metadata(packet: &impl WirePacket, flow: u32) -> Packet {
         flow_hash: flow,
         source_hash: flow,
         destination_hash: flow,
+        syn: packet.syn(),
         ack: None,
     }
 }

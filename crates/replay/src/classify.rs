@@ -240,6 +240,7 @@ mod tests {
             destination: address(2),
             ports,
             fragment: false,
+            syn: false,
         }
     }
 

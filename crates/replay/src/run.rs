@@ -176,6 +176,7 @@ impl<'a> Replay<'a> {
             flow_hash: hashes.flow,
             source_hash: hashes.source,
             destination_hash: hashes.destination,
+            syn: ip.is_some_and(|ip| ip.syn),
             ack: None,
         };
         self.queue.advance(now, self.qdisc.backlog().packets);

@@ -238,6 +238,11 @@ impl WirePacket for Event {
         self.rest |= (u64::from(ECN_BITS) * u64::from(marks)) << 48;
     }
 
+    #[inline]
+    fn syn(&self) -> bool {
+        self.flags() & (SYN | OTHER) == SYN
+    }
+
     /// Acknowledgements with feedback are excluded: filters may not drop them.
     #[inline]
     fn pure_ack(&self) -> Option<PureAck> {

@@ -7,14 +7,15 @@
 //!
 //! Deviations: in the paper R is a constant bound on the propagation time. With a target in packets that is unsafe: at
 //! an eighth of the capacity, 47 ms of queueing delay become 370 ms, and a loop tuned without them oscillates. The
-//! default, [`RoundTrip::Effective`], is R = base RTT + target / C^.
+//! default, [`RoundTrip::Effective`], is R = base RTT + target / C^. With `passive_rtt` the base RTT is measured
+//! ([`PassiveRtt`]).
 
-use aqumen_units::{Probability, Span};
+use aqumen_units::{Instant, Probability, Span};
 
 use crate::params::joined;
 use crate::{
-    DefaultValue, EstimatorParams, Estimators, MAX_LOOPS, Network, Observation, Param, ParamError, SampledLaw,
-    Settings, Target, Theory, Unit, Value,
+    DefaultValue, EstimatorParams, Estimators, MAX_LOOPS, Network, Observation, Packet, Param, ParamError, PassiveRtt,
+    SampledLaw, Settings, Target, Theory, Unit, Value,
 };
 
 /// Estimate of the network, to which a law is tuned.
@@ -59,6 +60,8 @@ pub struct SelfTuned<L> {
     law: L,
     estimators: Estimators,
     round_trip: RoundTrip,
+    /// Estimator of the base RTT, and the mean packet for which the capacity counts, bytes; `None`: it is constant.
+    passive: Option<(PassiveRtt, f64)>,
     /// Initial capacity as given in the settings; `None` if built without settings.
     capacity_bps: Option<f64>,
     rtt_s: f64,
@@ -68,6 +71,8 @@ pub struct SelfTuned<L> {
 pub(crate) struct Tuning {
     pub(crate) target: Target,
     pub(crate) round_trip: RoundTrip,
+    /// Mean packet, bytes, if the base RTT is measured.
+    pub(crate) passive_bytes: Option<f64>,
     pub(crate) estimators: EstimatorParams,
     pub(crate) capacity_bps: f64,
 }
@@ -75,7 +80,7 @@ pub(crate) struct Tuning {
 impl Tuning {
     /// Parameters of every self-tuning algorithm: network and estimators.
     pub(crate) const PARAMS: &[Param] = joined![
-        &[EstimatorParams::CAPACITY, EstimatorParams::LOAD, RoundTrip::RTT, RoundTrip::WITH_QUEUE],
+        &[EstimatorParams::CAPACITY, EstimatorParams::LOAD, RoundTrip::RTT, RoundTrip::WITH_QUEUE, RoundTrip::PASSIVE],
         &EstimatorParams::PARAMS,
     ];
 }
@@ -90,6 +95,20 @@ impl RoundTrip {
 
     pub(crate) const WITH_QUEUE: Param =
         Param::flag("rtt_with_queue", true, "tune to rtt + target / C^, and not to rtt alone as the paper does");
+
+    pub(crate) const PASSIVE: Param = Param::flag(
+        "passive_rtt",
+        false,
+        "measure rtt from the handshakes that pass; the value given holds until the first",
+    );
+
+    /// This model with base RTT `base_s`.
+    fn with_base(self, base_s: f64) -> Self {
+        match self {
+            RoundTrip::Fixed(_) => RoundTrip::Fixed(base_s),
+            RoundTrip::Effective(_) => RoundTrip::Effective(base_s),
+        }
+    }
 
     /// Round-trip time R at `capacity_pps`, seconds.
     pub fn rtt_s(self, target: Target, capacity_pps: f64) -> f64 {
@@ -112,7 +131,8 @@ impl Tuning {
         let round_trip =
             if settings.flag("rtt_with_queue").unwrap_or(true) { effective } else { RoundTrip::Fixed(rtt) };
         let estimators = EstimatorParams::from_settings(settings, capacity_pps, load)?;
-        Ok(Tuning { target, round_trip, estimators, capacity_bps })
+        let passive_bytes = settings.flag("passive_rtt").unwrap_or(false).then_some(network.packet_bytes);
+        Ok(Tuning { target, round_trip, passive_bytes, estimators, capacity_bps })
     }
 
     /// Estimate before the first sample.
@@ -126,7 +146,7 @@ impl<L: Tunable> SelfTuned<L> {
     /// `law` tuned by `estimators` at each step of its first loop.
     pub fn new(law: L, estimators: Estimators, round_trip: RoundTrip) -> Self {
         let rtt_s = round_trip.rtt_s(law.target(), estimators.capacity_pps());
-        SelfTuned { law, estimators, round_trip, capacity_bps: None, rtt_s }
+        SelfTuned { law, estimators, round_trip, passive: None, capacity_bps: None, rtt_s }
     }
 
     /// The law.
@@ -141,7 +161,9 @@ impl<L: Tunable> SelfTuned<L> {
 
     fn tune(&mut self) {
         let capacity_pps = self.estimators.capacity_pps();
-        self.rtt_s = self.round_trip.rtt_s(self.law.target(), capacity_pps);
+        let measured_s = self.passive.as_ref().and_then(|(passive, _)| passive.mean_s());
+        let round_trip = measured_s.map_or(self.round_trip, |base_s| self.round_trip.with_base(base_s));
+        self.rtt_s = round_trip.rtt_s(self.law.target(), capacity_pps);
         self.law.tune(&NetworkEstimate { capacity_pps, load: self.estimators.load(), rtt_s: self.rtt_s });
     }
 
@@ -149,7 +171,11 @@ impl<L: Tunable> SelfTuned<L> {
     pub(crate) fn from_tuning(tuning: &Tuning, law: L) -> Result<Self, ParamError> {
         let [Some(period), _] = law.periods() else { unreachable!("a tunable law has a first loop") };
         let estimators = Estimators::new(tuning.estimators, period.as_secs_f64(), None)?;
-        Ok(SelfTuned { capacity_bps: Some(tuning.capacity_bps), ..SelfTuned::new(law, estimators, tuning.round_trip) })
+        Ok(SelfTuned {
+            capacity_bps: Some(tuning.capacity_bps),
+            passive: tuning.passive_bytes.map(|bytes| (PassiveRtt::default(), bytes)),
+            ..SelfTuned::new(law, estimators, tuning.round_trip)
+        })
     }
 }
 
@@ -164,6 +190,17 @@ impl<L: Tunable> SampledLaw for SelfTuned<L> {
             self.tune();
         }
         self.law.step(which, observation)
+    }
+
+    fn sees_packets(&self) -> bool {
+        self.passive.is_some()
+    }
+
+    fn on_packet(&mut self, packet: &Packet, now: Instant, waiting_bytes: u64) {
+        if let Some((passive, packet_bytes)) = &mut self.passive {
+            let wait_s = waiting_bytes as f64 / (*packet_bytes * self.estimators.capacity_pps());
+            passive.on_arrival(packet, now, Span::from_secs_f64(wait_s));
+        }
     }
 
     fn initial(&self) -> Probability {
@@ -184,6 +221,9 @@ impl<L: Tunable> SampledLaw for SelfTuned<L> {
     fn take_over(&mut self, old: &Self) {
         self.law.take_over(&old.law);
         self.estimators.take_over(&old.estimators);
+        if let (Some((new, _)), Some((old, _))) = (&mut self.passive, &old.passive) {
+            new.clone_from(old);
+        }
         self.rtt_s = old.rtt_s;
     }
 
@@ -191,6 +231,9 @@ impl<L: Tunable> SampledLaw for SelfTuned<L> {
         self.law.observe(visit);
         self.estimators.observe(visit);
         visit("rtt_effective", self.rtt_s);
+        if let Some(mean_s) = self.passive.as_ref().and_then(|(passive, _)| passive.mean_s()) {
+            visit("rtt_passive", mean_s);
+        }
     }
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
@@ -205,6 +248,7 @@ impl<L: Tunable> SampledLaw for SelfTuned<L> {
         };
         visit("rtt", Value::Number(rtt));
         visit("rtt_with_queue", Value::Flag(with_queue));
+        visit("passive_rtt", Value::Flag(self.passive.is_some()));
         self.estimators.params().settings(visit);
     }
 

@@ -69,6 +69,7 @@ fn packet(flow: u32, number: u32) -> Packet {
         flow_hash: hash,
         source_hash: hash % 7,
         destination_hash: hash % 3,
+        syn: false,
         // The last flow sends acknowledgements.
         ack: (flow == FLOWS - 1).then_some(PureAck { connection: 1, number: 1000 * number, ..PureAck::default() }),
     }

@@ -18,3 +18,4 @@ mod theory;
 mod vectors;
 mod vectors_classic;
 mod vectors_papers;
+mod vectors_st_pi2;

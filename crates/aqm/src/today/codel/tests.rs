@@ -10,6 +10,7 @@ const ECT: Packet = Packet {
     flow_hash: 0,
     source_hash: 0,
     destination_hash: 0,
+    syn: false,
     ack: None,
 };
 const NOT_ECT: Packet = Packet { ecn: Ecn::NotEct, ..ECT };
