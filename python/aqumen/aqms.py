@@ -41,6 +41,7 @@ __all__ = [
     "SingleQueueAqm",
     "StAqmMo",
     "StArmPfc",
+    "StPi2",
     "Stpi",
     "Stred",
 ]
@@ -657,6 +658,8 @@ class Stpi(SingleQueueAqm):
     """Round-trip time without queueing (s; by default the network's base RTT; above 0)."""
     rtt_with_queue: bool | None = None
     """Tune to rtt + target / C^, and not to rtt alone as the paper does (by default true)."""
+    passive_rtt: bool | None = None
+    """Measure rtt from the handshakes that pass; the value given holds until the first (by default false)."""
     tau_c: float | str | None = _in("s")
     """Time constant of the capacity's estimate (s; by default 5; above 0)."""
     tau_l: float | str | None = _in("s")
@@ -706,6 +709,8 @@ class Stred(SingleQueueAqm):
     """Round-trip time without queueing (s; by default the network's base RTT; above 0)."""
     rtt_with_queue: bool | None = None
     """Tune to rtt + target / C^, and not to rtt alone as the paper does (by default true)."""
+    passive_rtt: bool | None = None
+    """Measure rtt from the handshakes that pass; the value given holds until the first (by default false)."""
     tau_c: float | str | None = _in("s")
     """Time constant of the capacity's estimate (s; by default 5; above 0)."""
     tau_l: float | str | None = _in("s")
@@ -753,6 +758,8 @@ class StArmPfc(SingleQueueAqm):
     """Round-trip time without queueing (s; by default the network's base RTT; above 0)."""
     rtt_with_queue: bool | None = None
     """Tune to rtt + target / C^, and not to rtt alone as the paper does (by default true)."""
+    passive_rtt: bool | None = None
+    """Measure rtt from the handshakes that pass; the value given holds until the first (by default false)."""
     tau_c: float | str | None = _in("s")
     """Time constant of the capacity's estimate (s; by default 5; above 0)."""
     tau_l: float | str | None = _in("s")
@@ -807,6 +814,8 @@ class StAqmMo(SingleQueueAqm):
     """Round-trip time without queueing (s; by default the network's base RTT; above 0)."""
     rtt_with_queue: bool | None = None
     """Tune to rtt + target / C^, and not to rtt alone as the paper does (by default true)."""
+    passive_rtt: bool | None = None
+    """Measure rtt from the handshakes that pass; the value given holds until the first (by default false)."""
     tau_c: float | str | None = _in("s")
     """Time constant of the capacity's estimate (s; by default 5; above 0)."""
     tau_l: float | str | None = _in("s")
@@ -821,6 +830,33 @@ class StAqmMo(SingleQueueAqm):
     anti_windup: Literal["none", "conditional", "back-calculation"] | None = None
     """While the queue is empty and the link idles, the integral is at most what holds the estimated load (conditional),
     or its excess decays (back-calculation); none: the published law (by default none)."""
+    ecn: bool | None = None
+    """Mark ECN-capable packets instead of dropping them (by default true)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StPi2(SingleQueueAqm):
+    """ST-PI2: self-tuning PI control of the queueing delay: measures capacity, load and round trip, and needs no
+    settings.
+
+    Kind: single-queue. Source: Aqumen; after Zhang, Hollot, Towsley, Misra 2003 and De Schepper, Bondarenko, Tsang,
+    Briscoe 2016.
+    """
+
+    name = "st-pi2"
+    sigma: float | str | None = None
+    """Target delay over R / sqrt N (by default 0.3; above 0)."""
+    b: float | str | None = None
+    """Crossover at b / R (by default 0.25; above 0; at most 0.6)."""
+    gamma: float | str | None = None
+    """Signals of a flow grow with this power of its rate (by default 0.5; at least 0; at most 1)."""
+    rtt: float | str | None = _in("s")
+    """Round-trip time without queueing until the first handshake (s; by default 0.1; above 0)."""
+    idle: float | str | None = None
+    """Share of the time that the link may idle for want of queue; 0: the target does not follow it (by default 0.02; at
+    least 0; at most 1)."""
+    exempt: float | str | None = _in("pkt")
+    """Longest queue that is not signalled, and the least target (pkt; by default 2; at least 0)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 

@@ -75,7 +75,7 @@ fn algorithms_that_cannot_be_linearised_give_a_reason() {
         .filter_map(|algorithm| Some((algorithm.name, aqm(algorithm.name, &[]).theory().not_linearizable()?)))
         .collect();
     let names: Vec<&str> = reasons.keys().copied().collect();
-    assert_eq!(names, ["aaqm", "ared-feng", "avq", "blue", "cobalt", "codel"]);
+    assert_eq!(names, ["aaqm", "ared-feng", "avq", "blue", "cobalt", "codel", "st-pi2"]);
     let says = |name: &str, word: &str| assert!(reasons[name].contains(word), "{name}: {}", reasons[name]);
     says("aaqm", "fixed steps");
     says("ared-feng", "between the thresholds");
