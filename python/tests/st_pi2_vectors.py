@@ -188,7 +188,7 @@ def trace(packets: list[tuple[int, int, int, int, bool]], rate_bps: float, setti
 
 
 def load(seed: int, flows: list[int], seconds: float, rate_pps: float, ecn: list[int], sizes: list[int]) -> list[Any]:
-    """Return packets at random, each flow with its own share, size and ECN field; each begins with a handshake of 30 ms."""
+    """Return packets at random, each flow with a share, size and ECN field; each after a handshake."""
     draw = random.Random(seed)
     weights = [1 / (k + 1) for k in range(len(flows))]
     packets = []
@@ -206,27 +206,39 @@ def vectors() -> dict[str, tuple[str, dict[str, Any], list[Any]]]:
     """Return description, settings and rows by name."""
     alike = [flow for flow in range(400_000) if (flow * 0x9E3779B1 % 2**32) >> 23 == 7][:7]
     few, many = list(range(1, 7)), list(range(100, 130))
-    drops = dict(ecn=False, gamma=0.0, idle=0.0)
+    drops: dict[str, Any] = {"ecn": False, "gamma": 0.0, "idle": 0.0}
+    late: dict[str, Any] = {"rtt": 0.04, "exempt": 1.0}
+
+    def later(packets: list[Any], by_ns: int) -> list[Any]:
+        return [(at + by_ns, *rest) for at, *rest in packets]
+
+    paused = load(3, few, 0.4, 400, [2], [1000]) + later(load(4, few, 0.4, 500, [2], [1000]), 9 * 10**8)
+    light = load(6, few, 0.5, 420, [2], [1200]) + later(load(7, few, 1.2, 300, [2], [1200]), 5 * 10**8)
+    without = [packet for packet in load(5, alike, 0.8, 500, [0, 2], [1500, 200]) if not packet[4]]
+    mixed = load(2, many, 0.7, 700, [2, 1, 0], [1500, 100, 600])
     return {
-        "st_pi2_classic": ("six classic flows, 110 % load, marked", {}, trace(load(1, few, 1.0, 330, [2], [1500]), 3.6e6, {})),
+        "st_pi2_classic": (
+            "six classic flows, 110 % load, marked",
+            {},
+            trace(load(1, few, 1.0, 330, [2], [1500]), 3.6e6, {}),
+        ),
         "st_pi2_mixed": (
             "ECT(0), ECT(1), Not-ECT, sizes of 100 to 1500 B, double load until marks become drops",
             {"b": 0.6},
-            trace(load(2, many, 0.7, 700, [2, 1, 0], [1500, 100, 600]), 1.8e6, {"b": 0.6}),
+            trace(mixed, 1.8e6, {"b": 0.6}),
         ),
         "st_pi2_idle": (
             "pauses that leave the link idle; without marks, gamma and scale off",
             drops,
-            trace(load(3, few, 0.4, 400, [2], [1000]) + [(t + 9 * 10**8, *rest) for t, *rest in load(4, few, 0.4, 500, [2], [1000])], 2.4e6, drops),
+            trace(paused, 2.4e6, drops),
         ),
-        "st_pi2_sets": (
-            "seven flows that share a set of four places, and no handshake before the twentieth packet",
-            {"rtt": 0.04, "exempt": 1.0},
-            trace([packet for packet in load(5, alike, 0.8, 500, [0, 2], [1500, 200]) if not packet[4]], 2.7e6, {"rtt": 0.04, "exempt": 1.0}),
+        "st_pi2_sets": ("seven flows that share a set of four places, without SYN", late, trace(without, 2.7e6, late)),
+        "st_pi2_scale": (
+            "a light load after a start: the scale of the target moves",
+            {"idle": 0.005},
+            trace(light, 3.2e6, {"idle": 0.005}),
         ),
-        "st_pi2_scale": ("a light load after a start: the scale of the target moves", {"idle": 0.005},
-                         trace(load(6, few, 0.5, 420, [2], [1200]) + [(t + 5 * 10**8, *rest) for t, *rest in load(7, few, 1.2, 300, [2], [1200])], 3.2e6, {"idle": 0.005})),
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

@@ -22,7 +22,8 @@ def network(number: int, *groups: str) -> aqumen.Scenario:
     preset = draw.choice(["linux", "linux-reno"])
     buffer = max(30, round(draw.uniform(0.5, 2.0) * rate * longest / 12))
     own = groups or (
-        f'[[flows]]\nname = "long"\ncount = {flows}\nstart = ["0s", "2s"]\nrtt = ["{nearest:.3f}ms", "{longest:.3f}ms"]\n'
+        f'[[flows]]\nname = "long"\ncount = {flows}\nstart = ["0s", "2s"]\nrtt = '
+        f'["{nearest:.3f}ms", "{longest:.3f}ms"]\n'
         f'transport = {{ preset = "{preset}" }}\n',
     )
     return aqumen.Scenario.parse(
