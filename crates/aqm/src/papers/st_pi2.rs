@@ -1,19 +1,21 @@
 //! ST-PI2: a self-tuning PI controller of p', the root of the signal probability, that nobody has to tell its network.
 //!
-//! It is the rule of STPI (Zhang, Hollot, Towsley, Misra 2003: estimates of capacity, load and round trip, a zero on the
+//! The rule of STPI (Zhang, Hollot, Towsley, Misra 2003: estimates of capacity, load and round trip, a zero on the
 //! window's pole) on the root of PI2 (De Schepper, Bondarenko, Tsang, Briscoe 2016), with the idea of PAQM that who
 //! takes more gets more signals. Every R/8, in terms of the estimates C, R, N and of the delay d = backlog / C:
 //!
 //! ```text
 //! N = max(1, C (R + T) p'' / sqrt 2)       p'': mean of p' over 10 (R + T)
 //! T = max(sigma s R / sqrt N, exempt packets / C)
-//! d ln s / dt = (idle time / idle - 1) / (20 (R + T)), within -1 and 4 of the bracket; 1/2 <= s <= 4; only while p'' > 0.0001
+//! d ln s / dt = (idle time / idle - 1) / (20 (R + T))     bracket within -1 and 4; 1/2 <= s <= 4; while p'' > 0.0001
 //! a = max(sqrt 2 p'', 0.03) / (R + T)      K = b sqrt(1 + b^2) / (sqrt 2 (R + T))
 //! p' <- clamp(p' + K (d - d before + a (time) (d - T)), 0, 1)
 //!
-//! arrival: sum of the flow += p m w, one signal each time that it passes 1      m = bytes / mean bytes, w = (rate / mean rate)^gamma
-//!          classic: p = c (2 p' - c), the tangent of the square at c = max(p'', p'/10), at most p'      ECT(1): p = min(1, 2 p')
-//!          none: at most `exempt` packets wait; or p' < 0.3 and the flow was signalled less than R ago (classic alone)
+//! arrival: sum of the flow += p m w, one signal each time that it passes 1
+//!          m = bytes / mean bytes, w = (rate / mean rate)^gamma
+//!          classic: p = c (2 p' - c), the tangent of the square at c = max(p'', p'/10), at most p'
+//!          ECT(1): p = min(1, 2 p')
+//!          none: at most `exempt` packets wait; or p' < 0.3 and a classic flow was signalled less than R ago
 //!          p' > 1/2: dropped, not marked
 //! ```
 //!
