@@ -277,5 +277,5 @@ def test_the_table_of_the_documentation_is_what_the_record_gives(tmp_path, capsy
     assert main(["study", "rank", *arguments]) == 0
     table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
     page = (ROOT / "docs" / "validation" / "ranking.md").read_text(encoding="utf-8")
-    assert len(table) == 48
+    assert len(table) == 49
     assert "\n".join(table) in page
