@@ -1016,6 +1016,9 @@ class FqCodel(Aqm):
     name = "fq-codel"
     queues: float | str | None = None
     """Queues that flows are hashed to (by default 1024; at least 1; at most 65536)."""
+    ways: float | str | None = None
+    """Queues of a set of the hash: a flow whose queue is taken uses an idle one of its set (Linux: 1; CAKE: 8) (by
+    default 1; at least 1; at most 64)."""
     quantum: float | str | None = _in("B")
     """Bytes that a queue may send per round (B; by default 1514; at least 1; at most 1000000000)."""
     limit: float | str | None = _in("pkt")
@@ -1075,6 +1078,9 @@ class FqPie(Aqm):
     name = "fq-pie"
     queues: float | str | None = None
     """Queues that flows are hashed to (by default 1024; at least 1; at most 65536)."""
+    ways: float | str | None = None
+    """Queues of a set of the hash: a flow whose queue is taken uses an idle one of its set (Linux: 1; CAKE: 8) (by
+    default 1; at least 1; at most 64)."""
     quantum: float | str | None = _in("B")
     """Bytes that a queue may send per round (B; by default 1514; at least 1; at most 1000000000)."""
     limit: float | str | None = _in("pkt")
@@ -1265,6 +1271,9 @@ class Sfq(Aqm):
     name = "sfq"
     queues: float | str | None = None
     """Queues that flows are hashed to (by default 1024; at least 1; at most 65536)."""
+    ways: float | str | None = None
+    """Queues of a set of the hash: a flow whose queue is taken uses an idle one of its set (Linux: 1; CAKE: 8) (by
+    default 1; at least 1; at most 64)."""
     perturb: float | str | None = _in("s")
     """Time after which the hash is changed; 0: never (s; by default 0; at least 0; at most 1000000)."""
     head_drop: bool | None = None
@@ -1293,6 +1302,9 @@ class Drr(Aqm):
     name = "drr"
     queues: float | str | None = None
     """Queues that flows are hashed to (by default 1024; at least 1; at most 65536)."""
+    ways: float | str | None = None
+    """Queues of a set of the hash: a flow whose queue is taken uses an idle one of its set (Linux: 1; CAKE: 8) (by
+    default 1; at least 1; at most 64)."""
     quantum: float | str | None = _in("B")
     """Bytes that a queue may send per round (B; by default 1514; at least 1; at most 1000000000)."""
     head_drop: bool | None = None

@@ -80,7 +80,7 @@ disciplines! {
 }
 
 /// Settings that assign packets to queues, and cannot change while packets wait.
-const FIXED: [&str; 3] = ["queues", "isolation", "tins"];
+const FIXED: [&str; 4] = ["queues", "ways", "isolation", "tins"];
 
 impl AnyQdisc {
     /// Calls `visitor` with the inner discipline, whose type it knows: one match for a series of calls.
@@ -170,8 +170,8 @@ impl AnyQdisc {
             AnyQdisc::FqCodel(queues) => queues.queue_bytes(),
             AnyQdisc::FqPie(queues) => queues.queue_bytes(),
             AnyQdisc::Cake(_) => Cake::QUEUE_BYTES,
-            AnyQdisc::Sfq(_) => Sfq::QUEUE_BYTES,
-            AnyQdisc::Drr(_) => Drr::QUEUE_BYTES,
+            AnyQdisc::Sfq(sfq) => sfq.queue_bytes(),
+            AnyQdisc::Drr(drr) => drr.queue_bytes(),
         }
     }
 }

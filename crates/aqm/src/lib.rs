@@ -68,6 +68,7 @@ pub use multi::dualpi2::{DualPi2, DualPi2Params, DualScheduler, L4sMarking};
 pub use multi::fq::{BacklogScope, DropUnit, FlowQueues, FqParams, OverflowVictim};
 pub use multi::fq_codel::FqCodel;
 pub use multi::fq_pie::FqPie;
+pub use multi::hash::FlowHash;
 pub use multi::sfq::{Sfq, SfqParams};
 pub use packet::{Coverage, Packet, PureAck, SackDigest};
 pub use papers::aaqm::{Aaqm, AaqmParams};

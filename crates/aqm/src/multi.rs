@@ -28,6 +28,14 @@ pub(crate) const QUEUES_PARAM: Param = Param {
     doc: "queues that flows are hashed to",
 };
 
+/// Parameter `ways`.
+pub(crate) const WAYS_PARAM: Param = Param {
+    name: "ways",
+    kind: Kind::Number { unit: Unit::One, min: crate::Bound::Inclusive(1.0), max: crate::Bound::Inclusive(64.0) },
+    default: DefaultValue::number(1.0),
+    doc: "queues of a set of the hash: a flow whose queue is taken uses an idle one of its set (Linux: 1; CAKE: 8)",
+};
+
 /// Parameter `quantum`.
 pub(crate) const QUANTUM_PARAM: Param = Param {
     name: "quantum",
@@ -41,15 +49,20 @@ pub(crate) fn queues(settings: &Settings<'_>) -> Result<usize, ParamError> {
     Ok(settings.whole("queues")?.unwrap_or(QUEUES as usize))
 }
 
+/// Value of `ways`.
+pub(crate) fn ways(settings: &Settings<'_>) -> Result<usize, ParamError> {
+    Ok(settings.whole("ways")?.unwrap_or(1))
+}
+
 /// Value of `quantum`, bytes.
 pub(crate) fn quantum(settings: &Settings<'_>) -> Result<i64, ParamError> {
     Ok(settings.whole("quantum")?.map_or(QUANTUM as i64, |bytes| bytes as i64))
 }
 
-/// Visits `queues` and `quantum`.
-pub(crate) fn show(visit: &mut dyn FnMut(&'static str, Value<'static>), queues: usize, quantum: i64) {
-    visit("queues", Value::Number(queues as f64));
-    visit("quantum", Value::Number(quantum as f64));
+/// Visits `queues` and `ways`.
+pub(crate) fn show(visit: &mut dyn FnMut(&'static str, Value<'static>), hash: &hash::FlowHash) {
+    visit("queues", Value::Number(hash.queues() as f64));
+    visit("ways", Value::Number(hash.ways() as f64));
 }
 
 #[cfg(test)]

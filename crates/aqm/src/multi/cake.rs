@@ -56,7 +56,7 @@ use params::{limited, memory};
 pub use tins::Tins;
 
 use crate::multi;
-use crate::multi::hash::{FlowHash, scale};
+use crate::multi::hash::{EntryKind, Salt, scale, search};
 use crate::multi::queue_list::ListLinks;
 use crate::multi::store::{Length, Store, Waiting};
 use crate::today::cobalt::{CobaltParams, CobaltState};
@@ -77,7 +77,7 @@ pub struct Cake {
     /// Queues of each tin.
     queues: usize,
     store: Store,
-    hash: FlowHash,
+    salt: Salt,
     flows: Vec<Flow>,
     tins: Vec<Tin>,
     /// Tin served last.
@@ -152,7 +152,7 @@ impl Cake {
             rate,
             queues,
             store: Store::new(all, within).within_memory(memory(&params, rate)),
-            hash: FlowHash::default(),
+            salt: Salt::default(),
             flows: alloc::vec![flow; all],
             tins,
             current: 0,
@@ -235,17 +235,17 @@ impl Cake {
     /// one selected by the hash.
     #[inline]
     fn classify<R: Draw>(&mut self, tin: usize, packet: &Packet, rng: &mut R) -> usize {
-        let hash = &mut self.hash;
+        let salt = &mut self.salt;
         let base = tin * self.queues;
         let tag = match self.params.isolation {
             Isolation::FlowBlind => return base,
-            Isolation::SourceHost => hash.mix(packet.source_hash, rng),
-            Isolation::DestinationHost => hash.mix(packet.destination_hash, rng),
+            Isolation::SourceHost => salt.mix(packet.source_hash, rng),
+            Isolation::DestinationHost => salt.mix(packet.destination_hash, rng),
             Isolation::Hosts => {
-                let source = hash.mix(packet.source_hash, rng);
-                hash.mix(packet.destination_hash ^ source.rotate_left(16), rng)
+                let source = salt.mix(packet.source_hash, rng);
+                salt.mix(packet.destination_hash ^ source.rotate_left(16), rng)
             }
-            _ => hash.mix(packet.flow_hash, rng),
+            _ => salt.mix(packet.flow_hash, rng),
         };
         let first = base + scale(tag, self.queues);
         if self.flows[first].tag == Some(tag) && self.flows[first].state != QueueState::Idle {
@@ -256,33 +256,29 @@ impl Cake {
     }
 
     fn search<R: Draw>(&mut self, packet: &Packet, tag: u32, first: usize, rng: &mut R) -> usize {
-        let ways = || (0..WAYS).map(|way| first / WAYS * WAYS + (first + way) % WAYS);
-        let own = ways().find(|&queue| self.flows[queue].tag == Some(tag));
-        let queue = match own {
-            Some(own) => {
+        let is_idle = |queue: usize| self.flows[queue].state == QueueState::Idle;
+        let (queue, place) = search(first, WAYS, |queue| self.flows[queue].tag == Some(tag), is_idle);
+        match place {
+            EntryKind::Own => {
                 self.hits += 1;
-                if self.flows[own].state != QueueState::Idle {
-                    return own;
+                // While a queue is idle its hosts may lose their entries.
+                if self.flows[queue].state != QueueState::Idle {
+                    return queue;
                 }
-                // While the queue was idle its hosts may have lost their entries.
-                own
             }
-            None => {
-                let idle = ways().find(|&queue| self.flows[queue].state == QueueState::Idle);
-                *(if idle.is_some() { &mut self.misses } else { &mut self.collisions }) += 1;
-                idle.unwrap_or(first)
-            }
-        };
+            EntryKind::Free => self.misses += 1,
+            EntryKind::Shared => self.collisions += 1,
+        }
         // From now on the queue and its hosts belong to this flow.
         self.count_hosts(queue, -1);
         let tin = queue / self.queues;
         let (flow, tin) = (&mut self.flows[queue], &mut self.tins[tin]);
         flow.tag = Some(tag);
         if self.params.isolation.by_source() {
-            flow.source = tin.sources.place(self.hash.mix(packet.source_hash, rng));
+            flow.source = tin.sources.place(self.salt.mix(packet.source_hash, rng));
         }
         if self.params.isolation.by_destination() {
-            flow.destination = tin.destinations.place(self.hash.mix(packet.destination_hash, rng));
+            flow.destination = tin.destinations.place(self.salt.mix(packet.destination_hash, rng));
         }
         self.count_hosts(queue, 1);
         queue

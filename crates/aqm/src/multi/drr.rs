@@ -23,7 +23,7 @@ use crate::multi::hash::FlowHash;
 use crate::multi::queue_list::{ListLinks, QueueList};
 use crate::multi::sfq::HEAD_DROP;
 use crate::multi::store::{Length, Store};
-use crate::multi::{self, QUANTUM_PARAM, QUEUES_PARAM};
+use crate::multi::{self, QUANTUM_PARAM, QUEUES_PARAM, WAYS_PARAM};
 use crate::{Backlog, Draw, Fates, Handle, Limit, Network, Packet, ParamError, Qdisc, Settings, Totals, Value};
 
 /// Registry entry.
@@ -32,7 +32,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     title: "DRR",
     summary: "deficit round robin: hashed flows share the link by bytes",
     reference: "Shreedhar, Varghese: Efficient fair queuing using deficit round robin, SIGCOMM 1995",
-    params: &[QUEUES_PARAM, QUANTUM_PARAM, HEAD_DROP],
+    params: &[QUEUES_PARAM, WAYS_PARAM, QUANTUM_PARAM, HEAD_DROP],
 };
 
 /// Deficit round robin.
@@ -56,7 +56,7 @@ impl Drr {
     pub fn new(queues: usize, quantum: u32, head_drop: bool, limit: Limit) -> Self {
         Drr {
             store: Store::new(queues, limit),
-            hash: FlowHash::default(),
+            hash: FlowHash::new(queues),
             links: ListLinks::new(queues),
             round: QueueList::EMPTY,
             deficits: alloc::vec![0; queues],
@@ -69,7 +69,9 @@ impl Drr {
 
     pub(crate) fn from_settings(settings: &Settings<'_>, _network: &Network, limit: Limit) -> Result<Self, ParamError> {
         let quantum = multi::quantum(settings)? as u32;
-        Ok(Drr::new(multi::queues(settings)?, quantum, settings.flag("head_drop").unwrap_or(false), limit))
+        let hash = FlowHash::set_associative(multi::queues(settings)?, multi::ways(settings)?);
+        let head_drop = settings.flag("head_drop").unwrap_or(false);
+        Ok(Drr { hash: hash.clone(), ..Drr::new(hash.queues(), quantum, head_drop, limit) })
     }
 
     /// Takes the parameters of `new`; deficits stay.
@@ -79,11 +81,14 @@ impl Drr {
 
     /// Heap memory in bytes.
     pub fn memory_bytes(&self) -> usize {
-        self.store.memory_bytes() + self.store.queues() * (Self::QUEUE_BYTES - Store::QUEUE_BYTES)
+        self.store.memory_bytes() + self.store.queues() * (self.queue_bytes() - Store::QUEUE_BYTES)
     }
 
     /// Heap memory per queue in bytes.
-    pub const QUEUE_BYTES: usize = Store::QUEUE_BYTES + ListLinks::QUEUE_BYTES + size_of::<i64>() + size_of::<bool>();
+    pub fn queue_bytes(&self) -> usize {
+        let deficit = size_of::<i64>() + size_of::<bool>();
+        Store::QUEUE_BYTES + ListLinks::QUEUE_BYTES + deficit + self.hash.queue_bytes()
+    }
 
     /// After a round without a transmission: adds the quanta of all further such rounds at once.
     fn skip_idle_rounds(&mut self) {
@@ -103,7 +108,7 @@ impl Drr {
 impl Qdisc for Drr {
     fn enqueue<R: Draw>(&mut self, handle: Handle, packet: &Packet, now: Instant, rng: &mut R, fates: &mut impl Fates) {
         self.store.arrive(packet);
-        let queue = self.hash.queue(packet.flow_hash, self.store.queues(), rng);
+        let queue = self.hash.queue(packet.flow_hash, |queue| !self.in_round[queue], rng);
         if !self.in_round[queue] {
             // Shreedhar and Varghese, "Enqueuing module": a queue that was empty joins at the end, without a deficit.
             self.in_round[queue] = true;
@@ -174,7 +179,8 @@ impl Qdisc for Drr {
     }
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
-        multi::show(visit, self.store.queues(), self.quantum);
+        multi::show(visit, &self.hash);
+        visit("quantum", Value::Number(self.quantum as f64));
         visit("head_drop", Value::Flag(self.head_drop));
     }
 }

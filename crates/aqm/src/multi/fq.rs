@@ -19,7 +19,7 @@ use aqumen_units::{Bytes, Instant, Probability, Span};
 use crate::multi::hash::FlowHash;
 use crate::multi::queue_list::{ListLinks, QueueList};
 use crate::multi::store::{Length, Store, Waiting};
-use crate::multi::{self, QUANTUM_PARAM, QUEUES_PARAM};
+use crate::multi::{self, QUANTUM_PARAM, QUEUES_PARAM, WAYS_PARAM};
 use crate::{
     Aqm, Backlog, Bound, Cx, DefaultValue, Draw, DropReason, Fates, Handle, Kind, Limit, Packet, Param, ParamError,
     Qdisc, QueueView, Settings, Totals, Unit, Value, Verdict,
@@ -31,7 +31,8 @@ const DROP_BATCH: u32 = 64;
 const MEMORY_BYTES: f64 = 33_554_432.0;
 
 /// The scheduler's parameters.
-pub(crate) const PARAMS: [Param; 7] = [QUEUES_PARAM, QUANTUM_PARAM, LIMIT, MEMORY, TRUESIZE, BATCH, EMPTIED];
+pub(crate) const PARAMS: [Param; 8] =
+    [QUEUES_PARAM, WAYS_PARAM, QUANTUM_PARAM, LIMIT, MEMORY, TRUESIZE, BATCH, EMPTIED];
 
 const LIMIT: Param = Param::positive(
     "limit",
@@ -72,6 +73,8 @@ const EMPTIED: Param = Param {
 pub struct FqParams {
     /// Queues that flows are hashed to.
     pub queues: usize,
+    /// Queues in a set of the hash.
+    pub ways: usize,
     /// Bytes that a queue may send in its turn.
     pub quantum: u32,
     /// Packets that may wait in all queues, if the link's buffer holds more.
@@ -164,6 +167,7 @@ impl Default for FqParams {
     fn default() -> Self {
         FqParams {
             queues: multi::QUEUES as usize,
+            ways: 1,
             quantum: multi::QUANTUM as u32,
             limit: None,
             memory: MEMORY_BYTES as u64,
@@ -183,6 +187,7 @@ impl FqParams {
         let standard = FqParams::default();
         Ok(FqParams {
             queues: multi::queues(settings)?,
+            ways: multi::ways(settings)?,
             quantum: multi::quantum(settings)? as u32,
             limit: settings.whole("limit")?.map(|packets| u32::try_from(packets).unwrap_or(u32::MAX)),
             memory: settings.whole("memory")?.map_or(standard.memory, |bytes| bytes as u64),
@@ -207,13 +212,14 @@ impl FqParams {
 impl<A: Aqm + Clone> FlowQueues<A> {
     /// Empty queues with total capacity `limit`, each with a copy of `aqm`.
     pub fn new(params: FqParams, aqm: A, limit: Limit) -> Self {
-        let queues = params.queues.max(1);
+        let hash = FlowHash::set_associative(params.queues, params.ways);
+        let queues = hash.queues();
         let due = aqm.next_timer();
         let flow = Flow { credits: 0, list: Membership::None, last_sojourn: Span::ZERO, awake: due.is_some(), aqm };
         FlowQueues {
             params,
             store: Store::new(queues, params.within(limit)).within_memory(params.kernel()),
-            hash: FlowHash::default(),
+            hash,
             flows: alloc::vec![flow; queues],
             links: ListLinks::new(queues),
             new: QueueList::EMPTY,
@@ -238,7 +244,7 @@ impl<A: Aqm + Clone> FlowQueues<A> {
     /// Heap memory per queue in bytes.
     pub fn queue_bytes(&self) -> usize {
         let awake = if self.due.is_some() { size_of::<u32>() } else { 0 };
-        Store::QUEUE_BYTES + ListLinks::QUEUE_BYTES + size_of::<Flow<A>>() + awake
+        Store::QUEUE_BYTES + ListLinks::QUEUE_BYTES + size_of::<Flow<A>>() + awake + self.hash.queue_bytes()
     }
 
     /// Takes the parameters of `new`; each queue keeps its AQM's state and its credits.
@@ -249,7 +255,7 @@ impl<A: Aqm + Clone> FlowQueues<A> {
             let before = core::mem::replace(&mut flow.aqm, aqm.clone());
             flow.aqm.take_over(Some(&before), now, self.store.totals());
         }
-        self.params = FqParams { queues: self.params.queues, ..new.params };
+        self.params = FqParams { queues: self.params.queues, ways: self.params.ways, ..new.params };
         self.store.set_limit(new.store.limit());
         self.store.set_memory(self.params.kernel());
         self.due = self.flows.iter().filter_map(|flow| flow.aqm.next_timer()).min();
@@ -355,7 +361,8 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
     #[inline(always)]
     fn enqueue<R: Draw>(&mut self, handle: Handle, packet: &Packet, now: Instant, rng: &mut R, fates: &mut impl Fates) {
         self.store.arrive(packet);
-        let queue = self.hash.queue(packet.flow_hash, self.flows.len(), rng);
+        let is_idle = |queue: usize| self.flows[queue].list == Membership::None;
+        let queue = self.hash.queue(packet.flow_hash, is_idle, rng);
         self.wake(queue);
         if self.params.overflow == Some(OverflowVictim::Arriving) && self.store.is_full(packet) {
             self.overlimits += 1;
@@ -477,9 +484,10 @@ impl<A: Aqm + Clone> Qdisc for FlowQueues<A> {
     }
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
-        let FqParams { queues, quantum, limit, memory, truesize, drop_batch, .. } = self.params;
+        let FqParams { quantum, limit, memory, truesize, drop_batch, .. } = self.params;
         let FqParams { emptied_gone, backlog, overflow, half, count_drops, .. } = self.params;
-        multi::show(visit, queues, quantum as i64);
+        multi::show(visit, &self.hash);
+        visit("quantum", Value::Number(quantum as f64));
         if let Some(limit) = limit {
             visit("limit", Value::Number(limit as f64));
         }

@@ -30,7 +30,7 @@ use crate::algorithm::Algorithm;
 use crate::multi::hash::FlowHash;
 use crate::multi::queue_list::{ListLinks, QueueList};
 use crate::multi::store::{Length, RESERVED_PKTS, Store, Waiting};
-use crate::multi::{self, QUEUES_PARAM};
+use crate::multi::{self, QUEUES_PARAM, WAYS_PARAM};
 use crate::{
     Backlog, Bound, DefaultValue, Draw, DropReason, Fates, Handle, Kind, Limit, Network, Packet, Param, ParamError,
     Qdisc, Settings, Totals, Unit, Value,
@@ -44,6 +44,7 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
     reference: "McKenney: Stochastic fairness queueing, INFOCOM 1990",
     params: &[
         QUEUES_PARAM,
+        WAYS_PARAM,
         Param {
             name: "perturb",
             kind: Kind::Number { unit: Unit::Seconds, min: Bound::Inclusive(0.0), max: Bound::Inclusive(1e6) },
@@ -103,6 +104,8 @@ pub struct Sfq {
 /// Parameters of [`Sfq`], without the number of queues and the period of its hash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SfqParams {
+    /// Queues in a set of the hash; 0 is taken for 1.
+    pub ways: usize,
     /// Drop the first packet of the longest queue instead of its last.
     pub head_drop: bool,
     /// Quantum, bytes; `None`: one packet.
@@ -121,9 +124,11 @@ impl Sfq {
     /// Empty discipline of `queues` queues with total capacity `limit`. The hash changes every `perturb`; 0: never.
     pub fn new(queues: usize, perturb: Span, params: SfqParams, limit: Limit) -> Self {
         let within = Limit { packets: params.limit.unwrap_or(u32::MAX).min(limit.packets), ..limit };
+        let hash = FlowHash::set_associative(queues, params.ways);
+        let queues = hash.queues();
         Sfq {
             store: Store::new(queues, within),
-            hash: FlowHash::default(),
+            hash,
             links: ListLinks::new(queues),
             round: QueueList::EMPTY,
             perturb: (perturb > Span::ZERO).then(|| (perturb, Instant::ZERO + perturb)),
@@ -139,6 +144,7 @@ impl Sfq {
             Ok(settings.whole(name)?.map(|value| u32::try_from(value).unwrap_or(u32::MAX)))
         };
         let params = SfqParams {
+            ways: multi::ways(settings)?,
             head_drop: settings.flag("head_drop").unwrap_or(false),
             quantum: whole("quantum")?,
             limit: whole("limit")?,
@@ -188,7 +194,7 @@ impl Sfq {
         }
         self.round = QueueList::EMPTY;
         for packet in moving.drain(..) {
-            let queue = self.hash.queue(packet.packet.flow_hash, self.store.queues(), rng);
+            let queue = self.hash.queue(packet.packet.flow_hash, |queue| self.store.is_empty(queue), rng);
             if self.store.is_empty(queue) {
                 self.round.push(&mut self.links, queue);
                 self.credits[queue] = self.params.quantum.map_or(0, i64::from);
@@ -200,17 +206,19 @@ impl Sfq {
 
     /// Heap memory in bytes.
     pub fn memory_bytes(&self) -> usize {
-        self.store.memory_bytes() + self.store.queues() * (Self::QUEUE_BYTES - Store::QUEUE_BYTES)
+        self.store.memory_bytes() + self.store.queues() * (self.queue_bytes() - Store::QUEUE_BYTES)
     }
 
     /// Heap memory per queue in bytes.
-    pub const QUEUE_BYTES: usize = Store::QUEUE_BYTES + ListLinks::QUEUE_BYTES + size_of::<i64>();
+    pub fn queue_bytes(&self) -> usize {
+        Store::QUEUE_BYTES + ListLinks::QUEUE_BYTES + size_of::<i64>() + self.hash.queue_bytes()
+    }
 }
 
 impl Qdisc for Sfq {
     fn enqueue<R: Draw>(&mut self, handle: Handle, packet: &Packet, now: Instant, rng: &mut R, fates: &mut impl Fates) {
         self.store.arrive(packet);
-        let queue = self.hash.queue(packet.flow_hash, self.store.queues(), rng);
+        let queue = self.hash.queue(packet.flow_hash, |queue| self.store.is_empty(queue), rng);
         let SfqParams { depth, flows, head_drop, .. } = self.params;
         if self.store.is_empty(queue) && flows.is_some_and(|flows| self.round.len() >= flows as usize) {
             return self.store.refuse(handle, DropReason::Overflow, fates);
@@ -293,9 +301,9 @@ impl Qdisc for Sfq {
     }
 
     fn settings(&self, visit: &mut dyn FnMut(&'static str, Value<'static>)) {
-        visit("queues", Value::Number(self.store.queues() as f64));
+        multi::show(visit, &self.hash);
         visit("perturb", Value::Number(self.perturb.map_or(0.0, |(period, _)| period.as_secs_f64())));
-        let SfqParams { head_drop, quantum, limit, depth, flows, rehash } = self.params;
+        let SfqParams { head_drop, quantum, limit, depth, flows, rehash, .. } = self.params;
         visit("head_drop", Value::Flag(head_drop));
         for (name, value) in [("quantum", quantum), ("limit", limit), ("depth", depth), ("flows", flows)] {
             if let Some(value) = value {
@@ -383,7 +391,7 @@ mod tests {
         assert_eq!(sfq.next_timer(), Some(at(10)));
         let placement = |sfq: &mut Sfq, draw| {
             sfq.on_timer(sfq.next_timer().unwrap(), &mut Fixed(draw));
-            (0..16).map(|of| sfq.hash.queue(of, 2, &mut Fixed(draw))).collect::<Vec<_>>()
+            (0..16).map(|of| sfq.hash.queue(of, |_| true, &mut Fixed(draw))).collect::<Vec<_>>()
         };
         assert_ne!(placement(&mut sfq, 0.3), placement(&mut sfq, 0.6));
         // 3.5 periods late: once, and in phase.
@@ -433,7 +441,7 @@ mod tests {
         assert_eq!((sfq.backlog(), sfq.totals().accepted), (Backlog { packets: 40, bytes: 4000 }, 40));
         // Every flow is where it belongs now, and in its order.
         for of in 0..10 {
-            let queue = sfq.hash.queue(of, 64, &mut Fixed(0.6));
+            let queue = sfq.hash.queue(of, |_| true, &mut Fixed(0.6));
             let here: Vec<_> = sfq.store.places(queue).map(|(_, waiting)| waiting.handle).collect();
             let mine: Vec<_> = here.iter().copied().filter(|handle| handle % 10 == of).collect();
             assert_eq!(mine, [of, 10 + of, 20 + of, 30 + of]);

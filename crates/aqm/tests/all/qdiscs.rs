@@ -620,7 +620,7 @@ fn what_does_not_fit_is_refused_with_the_name_and_the_reason() {
     assert_eq!(message("fq-codel", "target", -1.0), "target = -1: must be a number above 0 (s)");
     assert_eq!(
         message("sfq", "target", 1.0),
-        "target: not a parameter; known: queues, perturb, head_drop, quantum, limit, depth, flows, rehash"
+        "target: not a parameter; known: queues, ways, perturb, head_drop, quantum, limit, depth, flows, rehash"
     );
 }
 

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::super::hash::scale;
+use crate::multi::hash::{scale, search};
 
 /// Associativity of the tables of hosts and of queues.
 pub(super) const WAYS: usize = 8;
@@ -23,11 +23,7 @@ impl Hosts {
     /// Index of a host: within its set, its own entry, else one without bulk flows, else the one selected by the hash.
     pub(super) fn place(&mut self, tag: u32) -> u32 {
         let first = scale(tag, self.tags.len());
-        let ways = || (0..WAYS).map(|way| first / WAYS * WAYS + (first + way) % WAYS);
-        let place = ways()
-            .find(|&place| self.tags[place] == Some(tag))
-            .or_else(|| ways().find(|&place| self.bulk[place] == 0))
-            .unwrap_or(first);
+        let (place, _) = search(first, WAYS, |place| self.tags[place] == Some(tag), |place| self.bulk[place] == 0);
         self.tags[place] = Some(tag);
         place as u32
     }

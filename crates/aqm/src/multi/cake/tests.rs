@@ -176,7 +176,7 @@ fn eight_ways_keep_apart_what_one_would_not() {
     assert_eq!(cake.hits + cake.misses + cake.collisions, 800);
     let mut fell_on = [0u64; 1024 / WAYS];
     for of in 0..800 {
-        let tag = cake.hash.mix(flow(of, 100).flow_hash, &mut Fixed(0.3));
+        let tag = cake.salt.mix(flow(of, 100).flow_hash, &mut Fixed(0.3));
         fell_on[scale(tag, 1024) / WAYS] += 1;
     }
     let over = |flows: u64| flows.saturating_sub(WAYS as u64);
