@@ -252,18 +252,14 @@ impl Hosts<'_> {
         let state = &mut self.flows[flow as usize];
         let Some(application) = self.applications.of_flows.get_mut(state.application as usize) else { return };
         let Some(driver) = application.driver.as_mut().filter(|_| application.sleeps) else { return };
-        if driver.pending.is_none_or(|(at, _)| at >= until) {
-            return;
-        }
-        let writes = std::iter::from_fn(|| {
-            let (at, action) = driver.pending.take_if(|(at, _)| *at < until)?;
-            let Action::Write(bytes) = action else { return None };
-            if let Step::At(next, action) = driver.next(at) {
-                driver.pending = Some((next.as_nanos().max(at), action));
+        let config = dispatcher.configs[state.group as usize];
+        while let Some((at, Action::Write(bytes))) = driver.pending.take_if(|(at, _)| *at < until) {
+            let (writes, next) = driver.source.repeat(instant(at), bytes, instant(until), &mut driver.rng);
+            state.sender.offer_held(config, writes, Bytes(u64::from(bytes)));
+            if let Step::At(at, action) = next {
+                driver.pending = Some((at.as_nanos(), action));
             }
-            Some((instant(at), Bytes(u64::from(bytes))))
-        });
-        state.sender.offer_each(dispatcher.configs[state.group as usize], writes);
+        }
     }
 
     /// Wakes the source after an event of the sender, if the next write may change something.

@@ -288,18 +288,18 @@ impl Sender {
 
     /// Adds `more` bytes from the application (a source with its own pace). No effect on an endless transfer.
     pub fn offer(&mut self, cfg: &TcpConfig, now: Instant, more: Bytes) {
-        self.offer_each(cfg, core::iter::once((now, more)));
+        self.restart_after_idle(cfg, now);
+        self.extend(cfg, more);
+        self.burst = full_burst(cfg);
+        self.update_flags();
     }
 
-    /// [`offer`](Self::offer)s each of some writes at its own time.
-    pub fn offer_each(&mut self, cfg: &TcpConfig, writes: impl Iterator<Item = (Instant, Bytes)>) {
-        let mut burst = self.burst;
-        for (now, more) in writes {
-            self.restart_after_idle(cfg, now);
-            self.extend(cfg, more);
-            burst = full_burst(cfg);
-        }
-        self.burst = burst;
+    /// [`offer`](Self::offer)s `bytes` `writes` times to a sender that [holds](Self::holds_offers) them.
+    pub fn offer_held(&mut self, cfg: &TcpConfig, writes: u64, bytes: Bytes) {
+        debug_assert!(self.una < self.high && self.burst == full_burst(cfg));
+        let payload = u64::from(cfg.payload_bytes());
+        let each = if cfg.quirks.full_segments { bytes.0.div_ceil(payload) * payload } else { bytes.0 };
+        self.extend(cfg, Bytes(writes.saturating_mul(each)));
         self.update_flags();
     }
 
