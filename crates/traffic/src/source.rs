@@ -11,9 +11,9 @@ pub trait Source: DynClone + Send {
     /// paused: the application continues from `now`.
     fn next(&mut self, now: Instant, rng: &mut Stream) -> Step;
 
-    /// Repeats the write of `bytes` at `at` as long as the next step is an equal write before `until`. Returns the number
-    /// of writes and the step that follows. The host calls it in place of [`next`](Source::next) where it needs only
-    /// their number.
+    /// Repeats the write of `bytes` at `at` as long as the next step is an equal write before `until`. Returns the
+    /// number of writes and the step that follows. The host calls it in place of [`next`](Source::next) where it needs
+    /// only their number.
     fn repeat(&mut self, at: Instant, bytes: u32, until: Instant, rng: &mut Stream) -> (u64, Step) {
         let (mut at, mut writes) = (at, 1);
         loop {

@@ -42,7 +42,7 @@ def packed(plant: Any) -> dict[str, Any]:
     """Return a plant for its file: `to_dict`, and under `identified` what `unpacked` needs besides.
 
     Args:
-        plant: A `Plant`.
+        plant: Result of `identify`.
     """
     model = plant.model
     return {

@@ -181,7 +181,7 @@ def with_values(spec: str, values: dict[str, float]) -> str:
     """Return a SPEC with some of its parameters replaced.
 
     Args:
-        spec: The SPEC.
+        spec: AQM with its parameters, as on the command line.
         values: Parameters by name; a frequency in Hz.
     """
     name, _, rest = spec.partition(":")
@@ -276,7 +276,7 @@ def pi_families(plants: Sequence[IdentifiedPlant], period_s: float) -> list[Fami
     """Return PI controllers by their zero; the factor is the integral gain in units of 1e-3 / (packet s).
 
     Args:
-        plants: The plants.
+        plants: Operating points for which all controllers are made.
         period_s: Sampling period, seconds.
     """
 

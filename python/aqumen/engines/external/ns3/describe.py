@@ -499,6 +499,7 @@ def _fq_codel(params: _Params, link: Link) -> tuple[str, dict[str, Any]]:
     params.fixed("count_drops", False)
     params.fixed("emptied", "old")
     params.fixed("ce_threshold_selector", "any")
+    params.fixed("ways", 1)
     for name in ("truesize", "schedule", "arithmetic"):
         params.ignore(name)
     return "FqCoDelQueueDisc", {
