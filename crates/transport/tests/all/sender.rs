@@ -2,7 +2,8 @@
 
 use aqumen_transport::Config;
 use aqumen_transport::tcp::{
-    Ack, Feedback, LossDetection, PlainSegment, Reduction, RtoFloor, SackBlocks, Segment, Sender, TcpConfig, Variant,
+    Ack, Feedback, LossDetection, PlainSegment, Quirks, Reduction, RtoFloor, SackBlocks, Segment, Sender, TcpConfig,
+    Variant,
 };
 use aqumen_units::{Bytes, Ecn, Instant, Span};
 
@@ -534,6 +535,31 @@ fn a_burst_limit_holds_per_acknowledgement() {
     let mut host = Host::connected(cfg, None);
     assert_eq!(host.on(ack(1)), [1, 2, 3]);
     assert_eq!(host.on(ack(2)), [4, 5, 6]);
+}
+
+#[test]
+fn writes_that_a_sender_holds_are_as_many_offers() {
+    for full_segments in [false, true] {
+        let preset = TcpConfig::ns2();
+        let cfg = TcpConfig { quirks: Quirks { full_segments, ..preset.quirks }, initial_window: 1, ..preset };
+        for bytes in [1, 700, 960, 961, 5000] {
+            let mut each = Host::connected(cfg, Some(Bytes(1)));
+            each.on(ack(1));
+            let mut at_once = Host { sender: each.sender.clone(), ..Host::connected(cfg, Some(Bytes(1))) };
+            at_once.now = each.now;
+            assert!(each.sender.holds_offers(true));
+            for _ in 0..7 {
+                each.sender.offer(&cfg, each.now, Bytes(bytes));
+            }
+            at_once.sender.offer_held(&cfg, 7, Bytes(bytes));
+            // All of it is sent, in the same segments, when the acknowledgements arrive.
+            for seq in 2..60 {
+                assert_eq!(each.on(ack(seq)), at_once.on(ack(seq)), "{bytes} B, acknowledgement {seq}");
+            }
+            assert!(each.sender.is_finished() && at_once.sender.is_finished());
+            assert_eq!(each.sender.stats(), at_once.sender.stats());
+        }
+    }
 }
 
 #[test]
