@@ -1,6 +1,7 @@
 """Identified plants: fits held against models and closed forms that are known, and margins against packets."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -213,6 +214,21 @@ def test_a_wrong_argument_of_a_design_over_plants_is_one_line(plants, aqm, optio
     with pytest.raises(ScenarioError, match=message) as raised:
         theory.robust(aqm, **{"plants": plants, **options})
     assert "\n" not in str(raised.value)
+
+
+def test_a_plant_whose_queue_grows_with_the_probability_is_refused_by_name(plants):
+    model = replace(plants[1].model, b=-plants[1].model.b)
+    wrong = [plants[0], replace(plants[1], model=model)]
+    for design in (lambda: theory.robust("paqm", plants=wrong), lambda: aqumen.robust_pi(wrong)):
+        with pytest.raises(ScenarioError, match=r"Plant\('random', .*: its queue grows with the probability"):
+            design()
+
+
+def test_a_slow_law_has_its_margins_too(plant):
+    slow = plant.loop("paqm:alpha=1e-5").margins
+    assert slow["stable"]
+    assert slow["modulus_margin"] == pytest.approx(1.0, abs=0.1)
+    assert slow["crossover_rad_s"] is not None
 
 
 def test_a_plant_comes_back_from_its_file(plant, tmp_path, capsys):

@@ -21,7 +21,7 @@ from aqumen.identification.fits import Complexes, Model
 from aqumen.identification.spectra import Spectrum
 from aqumen.theory.design import SENDERS
 from aqumen.theory.loop import Loop, from_control
-from aqumen.theory.over_plants import pi_families, search
+from aqumen.theory.over_plants import check_signs, pi_families, search
 from aqumen.view.identified import plot_loop
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ Controller = tuple[Sequence[float], Sequence[float], float | None]
 POINTS = 1500
 """Frequencies at which a loop is computed."""
 SLOW = 5e-4
-"""Lowest frequency of margins without intervals, radians per round-trip time: slow laws cross over there."""
+"""Lowest frequency of margins, radians per round-trip time: slow laws cross over above it."""
 DRAWS = 200
 """Models drawn from the covariance for the interval of a margin."""
 
@@ -110,6 +110,14 @@ class Plant:
         both = np.sqrt(seen.std**2 + self.response_std(seen.w) ** 2) * np.sqrt(-np.log(0.05))
         near = np.abs(self.response(seen.w) - seen.response) <= both
         return float(near[inside].mean())
+
+    @property
+    def shortens(self) -> bool:
+        """Whether a higher probability that lasts shortens the queue, as of every queue that signals hold.
+
+        A model that says otherwise is no plant: the probability was at 0 or 1 for too long, or the run too short.
+        """
+        return bool(self.model.b.sum() / self.model.a.sum() < 0.0)
 
     def loop(self, aqm: str | Aqm | CustomClass | Controller | Any | None = None) -> IdentifiedLoop:
         """Return the loop of an AQM, or of another linear controller, around this plant.
@@ -264,28 +272,14 @@ class IdentifiedLoop:
         return dict(self.plant.to_dict()["operating_point"])
 
     def frequencies(self, points: int = POINTS, lowest: float = 0.01) -> Floats:
-        """Return frequencies from far below the crossover to the model's highest, rad/s.
+        """Return frequencies from far below the crossover to half the sampling frequency of model or controller, rad/s.
 
         Args:
-            points: Number of frequencies; more are added around lightly damped poles.
+            points: Number of frequencies.
             lowest: Lowest frequency, radians per round-trip time.
         """
-        low, high = lowest / self.plant.rtt_s, np.pi / self.plant.period_s
-        # A pole at distance d below the axis is a peak of width d, which an even grid steps over.
-        offsets = np.tan(np.linspace(-1.5, 1.5, 41))
-        peaks = [at + width * offsets for at, width in self._peaks() if width < 0.05 * at]
-        found = np.concatenate([np.geomspace(low, high, points), *peaks])
-        return np.unique(found[(found >= low) & (found <= high)])
-
-    def _peaks(self) -> list[tuple[float, float]]:
-        """Frequencies and widths of the peaks of controller and plant, rad/s."""
-        _, den, period = self.controller
-        found = [(abs(s.imag), abs(s.real)) for s in np.roots(den[::-1])] if period is None else []
-        for coefficients, step in ((den, period), (self.plant.model.a, self.plant.period_s)):
-            if step is not None:
-                poles = [z for z in np.roots(coefficients) if z.imag > 0.0]
-                found += [(float(np.angle(z)) / step, float(abs(np.log(abs(z)))) / step) for z in poles]
-        return found
+        period = max(self.plant.period_s, self.controller[2] or 0.0)
+        return np.geomspace(lowest / self.plant.rtt_s, np.pi / period, points)
 
     def controller_response(self, w: ArrayLike) -> Complexes:
         """Return the response of the controller, from packets to probability.
@@ -328,7 +322,7 @@ class IdentifiedLoop:
     def margins(self) -> dict[str, Any]:
         """Margins with the names of `theory.Design.margins`, and 95 % intervals of gain and phase margin."""
         if self._margins is None:
-            w = self.frequencies()
+            w = self.frequencies(lowest=SLOW)
             loop = self.loop_response(w)
             found = _margins(self, w, loop)
             found["gain_margin_ci95"], found["phase_margin_ci95_deg"] = self._intervals(w, loop)
@@ -588,6 +582,7 @@ def robust_pi(
     period = period_s if period_s is not None else min(plant.law_period_s for plant in plants)
     if not period > 0.0:
         raise ScenarioError(f"period_s = {period_s}: above 0")
+    check_signs(plants)
     family, factor = search(pi_families(plants, period), "pi", modulus_margin=modulus_margin)
     values = family.values(factor)
     margins = [loop.varied() for loop in family.loops(factor)]

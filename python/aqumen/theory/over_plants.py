@@ -16,6 +16,7 @@ __all__ = [
     "IdentifiedPlant",
     "PlantLoop",
     "RobustOverPlants",
+    "check_signs",
     "over_plants",
     "pi_families",
     "search",
@@ -59,6 +60,16 @@ class IdentifiedPlant(Protocol):
     @property
     def rtt_s(self) -> float:
         """Mean round-trip time with queueing, seconds."""
+        ...
+
+    @property
+    def shortens(self) -> bool:
+        """Whether a higher probability that lasts shortens the queue."""
+        ...
+
+    @property
+    def at_bound(self) -> float:
+        """Fraction of the time in which the probability was 0 or 1."""
         ...
 
     def loop(self, aqm: Any = None) -> PlantLoop:
@@ -129,6 +140,7 @@ def over_plants(
         )
     if not plants:
         raise ScenarioError("plants is empty: give at least one")
+    check_signs(plants)
     given = [plant.loop(aqm) for plant in plants]
     families = _families(name, aqm, plants, given[0].controller[2] or 0.0)
     family, factor = search(families, name, aim=aim, modulus_margin=modulus_margin, speed=speed)
@@ -147,6 +159,20 @@ def over_plants(
         given_worst_queue_std_pkts=_known(_noise(given)),
         each=each,
     )
+
+
+def check_signs(plants: Sequence[IdentifiedPlant]) -> None:
+    """Refuse plants whose queue grows with the probability.
+
+    Args:
+        plants: The plants.
+    """
+    for plant in plants:
+        if not plant.shortens:
+            raise ScenarioError(
+                f"{plant!r}: its queue grows with the probability, which was at 0 or 1 for {plant.at_bound:.0%} of the "
+                "time: no linear plant; identify it at another operating point, or for longer"
+            )
 
 
 def search(
