@@ -121,6 +121,108 @@ def test_losses_are_answered_as_marks_on_thirty_networks(ecn):
         assert within([row[k] for row in rows], 0.1) >= share, rows
 
 
+def mixed_queues(seed: int, count: int, ecn: bool):
+    """Networks of one sender's long flows, windows of 4 to 30, and transfers of 8 to 80 kB on .1 to .4 of the link."""
+    draw, found = random.Random(seed), 0
+    while found < count:
+        preset, aqm = draw.choice(("cubic", "linux", "modern")), draw.choice(("pi", "stpi", "arm-pfc"))
+        pps, base, window, share = log(draw, 500, 4000), log(draw, 0.02, 0.2), log(draw, 4, 30), draw.uniform(0.15, 0.5)
+        short, bytes_ = draw.uniform(0.1, 0.4), log(draw, 8e3, 80e3)
+        rtt = base / (1 - share)
+        flows, target = round(rtt * pps * (1 - short) / window), round(pps * rtt * share)
+        if 8 <= flows <= 200 and target >= 15:
+            found += 1
+            law = draw.choice(("exponential", "fixed"))
+            size = f'{{ law = "exponential", mean = "{bytes_:.0f}B" }}' if law == "exponential" else f'"{bytes_:.0f}B"'
+            transport = f'transport = {{ preset = "{preset}", ecn = {str(ecn).lower()} }}\n'
+            groups = (
+                f'[[flows]]\nname = "ftp"\ncount = {flows}\nstart = ["0s", "1s"]\n{transport}'
+                f'[[flows]]\nname = "web"\ncount = 400\n{transport}'
+                f'traffic = {{ kind = "transfers", rate = "{short * pps * 1448 / bytes_:.4f}/s", size = {size} }}\n'
+            )
+            yield scenario(groups, round(12000 * pps), base, max(60, 4 * target), target, flows, 200), aqm
+
+
+def held_against_transfers(seed: int, count: int, ecn: bool, seeds=(1, 2)) -> list[tuple]:
+    """Whether noise is valid, and signals, queue, deviation, p95 and the groups' rates over measured; refusals left
+    out."""
+    rows = []
+    for made, aqm in mixed_queues(seed, count, ecn):
+        try:
+            at = theory.predict(made, aqm)["bottleneck"]["steady"]
+        except ScenarioError as error:
+            print(error)
+            continue
+        noise, rates = at["analysis"]["noise"], aqumen.run(made, aqm, engine="theory").data["flows"]
+        runs = [aqumen.run(made, aqm, seed=k) for k in seeds]
+        links = [each.link("bottleneck", "steady") for each in runs]
+        signals = np.mean(
+            [each["mark_ratio"] + each["early_drop_ratio"] + each["overflow_drop_ratio"] for each in links]
+        )
+        known = [at["queue_pkts"], noise["queue_std_pkts"], noise["queue_p95_pkts"]]
+        seen = [
+            np.mean([each[key] for each in links]) for key in ("queue_mean_pkts", "queue_std_pkts", "queue_p95_pkts")
+        ]
+        told = [math.nan if x is None else x / y for x, y in zip(known, seen, strict=True)]
+        of_groups = [
+            rates[name]["steady"]["goodput_bps"]
+            / np.mean([each.data["flows"][name]["steady"]["goodput_bps"] for each in runs])
+            for name in ("ftp", "web")
+        ]
+        rows.append((noise["valid"], at["probability"] / signals, *told, *of_groups))
+    return rows
+
+
+def test_long_flows_fill_what_short_transfers_leave():
+    rows = held_against_transfers(90211, 4, True, seeds=(1,))
+    assert len(rows) >= 3
+    for k, tolerance in ((1, 0.2), (2, 0.1), (4, 0.2), (5, 0.1), (6, 0.1)):
+        assert within([row[k] for row in rows], tolerance) >= 0.75, rows
+
+
+def short_transfers(size: str, count: int = 400, more: str = "", rate: str = "20/s"):
+    """Twenty long flows beside transfers, 20 Mbit/s and 40 ms."""
+    traffic = f'traffic = {{ kind = "transfers", rate = "{rate}", size = {size} }}'
+    web = f'[[flows]]\nname = "web"\ncount = {count}\ntransport = "linux"\n{traffic}\n'
+    return scenario(group("ftp", "linux", 20) + web + more, 20_000_000, 0.04, 200, 40, 20, 60)
+
+
+def test_noise_of_transfers_is_a_source_of_its_own_and_grows_with_their_size():
+    def deviation(size, rate):
+        noise = theory.predict(short_transfers(size, rate=rate), "pi")["bottleneck"]["steady"]["analysis"]["noise"]
+        part = [each for each in noise["budget"] if each["source"] == "transfers"]
+        return part[0]["variance_pkts2"]
+
+    # As much load in transfers that are four times as large.
+    small, large = deviation('"7kB"', "80/s"), deviation('"28kB"', "20/s")
+    assert 1.5 < large / small < 5.0
+
+
+UDP = """[[flows]]
+name = "call"
+count = 1
+transport = "udp"
+traffic = { kind = "cbr", rate = "1Mbit" }
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (short_transfers('{ law = "pareto", mean = "30kB", shape = 1.2 }'), "group web: the equations know bulk"),
+        (short_transfers('"30kB"', count=2), "group web: 2 flows are too few"),
+        (short_transfers('"30kB"', rate="70/s"), "group web: short transfers take 0.8"),
+        (short_transfers('"800kB"', rate="1/s"), "they are not short; use engine packet"),
+        (short_transfers('"30kB"', more=UDP), "unresponsive load beside the short transfers of group web"),
+        (short_transfers('"30kB"', more=group("other", "ns2", 9)), "flows of several laws beside the short transfers"),
+    ],
+)
+def test_transfers_outside_what_holds_are_refused_in_one_line(made, message):
+    with pytest.raises(ScenarioError, match=message) as raised:
+        theory.predict(made, "pi")
+    assert "\n" not in str(raised.value)
+
+
 def starting_queues(seed: int, count: int):
     """Networks of one sender, or of two every other time, with windows of 4 to 60, over 60 and over 200 s."""
     draw, found = random.Random(seed), 0

@@ -418,6 +418,7 @@ fn analysis(
         flows: network.flows,
         capacity_pps: network.capacity_pps(),
         unresponsive_pps: 0.0,
+        transfer_rtts: 0.0,
         base_rtt_s: network.base_rtt_s,
         buffer_pkts: network.buffer_pkts,
         sender: sender.unwrap_or(Sender::reno()),

@@ -44,6 +44,7 @@ fn main() {
         flows: 60.0,
         capacity_pps: 1250.0,
         unresponsive_pps: 0.0,
+        transfer_rtts: 0.0,
         base_rtt_s: 0.2,
         buffer_pkts: 300.0,
         sender,

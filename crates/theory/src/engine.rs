@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use crate::Error;
 use crate::fluid::{Load, aqm_report, only_wires, unresponsive};
 use crate::noise::packet_noise::Z95;
-use crate::predict::users::{Users, bottleneck_of, presence, users};
+use crate::predict::users::{Users, bottleneck_of, load_of, presence, users};
 use crate::predict::{LinkPrediction, Prediction, predict};
 
 /// Runs `plan` on the theory engine.
@@ -97,7 +97,8 @@ fn link_metrics(at: &LinkPrediction, target: Option<f64>, window: &Window) -> Li
 }
 
 fn flow_metrics(plan: &Plan, group: u32, window: &Window, prediction: &Prediction) -> FlowMetrics {
-    if let Some(load) = unresponsive(&plan.groups[group as usize]) {
+    let first = plan.flows.iter().find(|flow| flow.group == group);
+    if let Some(load) = first.and_then(|flow| load_of(plan, flow)) {
         return load_metrics(plan, group, load, window, prediction);
     }
     let transport = &plan.groups[group as usize].transport;
@@ -146,20 +147,22 @@ fn flow_metrics(plan: &Plan, group: u32, window: &Window, prediction: &Predictio
 
 /// The sum of 1 / R over the flows that `link` holds back, where each waits so long.
 fn inverse_rtts(plan: &Plan, window: &Window, users: &[Users], link: usize, wait_s: f64) -> f64 {
-    let held = plan.flows.iter().filter(|flow| unresponsive(&plan.groups[flow.group as usize]).is_none());
+    let held = plan.flows.iter().filter(|flow| load_of(plan, flow).is_none());
     let held = held.filter(|flow| bottleneck_of(plan, flow, users, window) == Some(link));
     held.map(|flow| presence(flow, window) / (crate::fluid::base_rtt_s(plan, flow) + wait_s)).sum()
 }
 
-/// Metrics of a group of unresponsive flows: the load that passes every link of their path.
+/// Metrics of a group of unresponsive flows, the load that passes every link of their path, or of short transfers, which
+/// are all delivered.
 fn load_metrics(plan: &Plan, group: u32, load: Load, window: &Window, prediction: &Prediction) -> FlowMetrics {
     let (mut goodput, mut squares, mut offered, mut n) = (0.0, 0.0, 0.0, 0.0);
+    let delivered = unresponsive(&plan.groups[group as usize]).is_none();
     for flow in plan.flows.iter().filter(|flow| flow.group == group) {
         let passes = flow.path.iter().fold(1.0, |passes, &link| {
             let at = prediction
                 .get(&plan.links[link as usize].name.to_string())
                 .and_then(|windows| windows.get(&window.name));
-            passes * (1.0 - at.map_or(0.0, |at| at.probability.min(1.0)))
+            passes * (1.0 - at.filter(|_| !delivered).map_or(0.0, |at| at.probability.min(1.0)))
         });
         let rate = presence(flow, window) * load.pps * load.payload_bytes * 8.0;
         offered += rate;
@@ -170,7 +173,7 @@ fn load_metrics(plan: &Plan, group: u32, load: Load, window: &Window, prediction
     FlowMetrics {
         goodput_bps: goodput,
         jain_fairness: (squares > 0.0).then(|| goodput * goodput / (n * squares)),
-        retransmitted_ratio: (offered > 0.0).then_some(0.0),
+        retransmitted_ratio: (offered > 0.0 && !delivered).then_some(0.0),
         loss_ratio: (offered > 0.0).then(|| 1.0 - goodput / offered),
         ..FlowMetrics::default()
     }

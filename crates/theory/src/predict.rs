@@ -14,6 +14,7 @@ mod shared;
 mod start;
 #[cfg(test)]
 mod testing;
+mod transfers;
 pub(crate) mod users;
 
 use aqumen_scenario::Plan;
@@ -23,6 +24,7 @@ use self::at_link::at_link;
 pub use self::link::{LinkPrediction, Prediction};
 use self::shared::at_several;
 pub use self::start::Start;
+use self::transfers::ShortTransfers;
 use crate::Error;
 use crate::design::{Analysis, Depth, analyse_to};
 use crate::equilibrium::response::Sender;
@@ -37,7 +39,7 @@ pub fn predict(plan: &Plan) -> Result<Prediction, Error> {
 
 /// As [`predict`], with analyses that go no further than `depth`.
 pub fn predict_to(depth: Depth, plan: &Plan) -> Result<Prediction, Error> {
-    crate::fluid::known_applications(plan)?;
+    crate::fluid::known_applications(plan, |group| ShortTransfers::new(group).is_some())?;
     for group in plan.groups.iter().filter(|group| unresponsive(group).is_none()) {
         Sender::from_protocol(&group.transport).map_err(|why| {
             let law = group.transport.congestion().unwrap_or("none");

@@ -39,6 +39,7 @@ impl Analysis {
             flows,
             capacity_pps: rate_bps / 8.0 / network.packet_bytes,
             unresponsive_pps: 0.0,
+            transfer_rtts: 0.0,
             base_rtt_s: network.base_rtt_s,
             buffer_pkts: network.buffer_pkts,
             sender: aqumen_theory::response::Sender::reno(),

@@ -24,6 +24,7 @@ SOURCES = {
     "spacing": "signals at even gaps, compared with tosses",
     "nonlinearity": "PIE's safeguard beyond its linear part",
     "paths": "packets that the paths hold",
+    "transfers": "short transfers",
 }
 """Sources of packet noise, in words."""
 MARGINS = {

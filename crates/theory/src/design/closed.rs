@@ -46,7 +46,7 @@ impl NetworkPlant {
         match conditions.has_many_windows() {
             false => Some(NetworkPlant(PlantKind::Mean(Plant::exact(at)))),
             true if !at.feasible => None,
-            true => Some(NetworkPlant(PlantKind::Many(Box::new(field_of(aqm, &conditions.sender, at))))),
+            true => Some(NetworkPlant(PlantKind::Many(Box::new(field_of(aqm, conditions, at))))),
         }
     }
 
@@ -161,7 +161,7 @@ impl ClosedLoop {
         }
         let (controller, probe) = Controller::from_built(built, choice, &at_law(built, &conditions.sender, at))?;
         let linear = match many {
-            true => LinearLoop::Many(Box::new(Loop::new(field_of(built, &conditions.sender, at), controller))),
+            true => LinearLoop::Many(Box::new(Loop::new(field_of(built, conditions, at), controller))),
             false => LinearLoop::Mean(Loop::new(Plant::exact(at), controller)),
         };
         Some(ClosedLoop { linear, probed: probe.is_some() })
@@ -217,7 +217,8 @@ fn at_law(aqm: &AnyAqm, sender: &Sender, at: &OperatingPoint) -> OperatingPoint 
 }
 
 /// Many windows of one sender at an operating point.
-fn field_of(aqm: &AnyAqm, sender: &Sender, at: &OperatingPoint) -> MeanField {
+fn field_of(aqm: &AnyAqm, conditions: &OperatingConditions, at: &OperatingPoint) -> MeanField {
+    let OperatingConditions { ref sender, transfer_rtts, .. } = *conditions;
     // p_L = k sqrt(p): its slope is k / (2 sqrt(p)) = k^2 / (2 p_L).
     let slope = coupling_of(aqm, sender).map_or(1.0, |k| 0.5 * k * k / at.probability);
     let dispersion = aqm.theory().dispersion(at_law(aqm, sender, at).probability);
@@ -226,6 +227,7 @@ fn field_of(aqm: &AnyAqm, sender: &Sender, at: &OperatingPoint) -> MeanField {
         dispersion,
         &[(*sender, at.flows, [at.probability, slope], at.rtt_s, at.window_pkts)],
     )
+    .with_transfers(at.unresponsive_pps / at.capacity_pps, transfer_rtts * at.rtt_s)
 }
 
 #[cfg(test)]
@@ -233,18 +235,19 @@ mod tests {
     use super::*;
     use crate::equilibrium::response::Law;
     use crate::fluid::Model;
-    use crate::testing::{NETWORK, built, choice};
+    use crate::testing::{CONDITIONS, NETWORK, built, choice};
 
     #[test]
     fn a_coupled_law_answers_by_the_slope_of_its_root() {
         let [pi2, pi] = ["pi2", "pi"].map(|name| built(&choice(name, &[], NETWORK)));
         let prague = Sender { law: Law::Prague, proportional: true, min_window: 2.0, paced: true, ..Sender::reno() };
         let at = OperatingPoint::new(Model::Reno, 100.0, 1250.0, 0.0, 0.2, 100.0).unwrap().with_sender(&prague);
+        let of_prague = OperatingConditions { sender: prague, ..CONDITIONS };
         // p_L = 2 sqrt(p): the law says p = (p_L / 2)^2, a little more of it is 2 / (2 sqrt(p)) = 2 / p_L more of p_L.
         let law = at_law(&pi2, &prague, &at).probability;
         assert!((law - at.probability * at.probability / 4.0).abs() < 1e-15);
         assert_eq!(at_law(&pi, &prague, &at).probability, at.probability);
-        let [coupled, plain] = [&pi2, &pi].map(|aqm| field_of(aqm, &prague, &at).dc_gain());
+        let [coupled, plain] = [&pi2, &pi].map(|aqm| field_of(aqm, &of_prague, &at).dc_gain());
         assert!((coupled / plain / (2.0 / at.probability) - 1.0).abs() < 1e-9, "{coupled} {plain} {at:?}");
         // Reno's packets are marked with what it says.
         assert_eq!(at_law(&pi2, &Sender::reno(), &at).probability, at.probability);

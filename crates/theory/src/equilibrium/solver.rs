@@ -20,6 +20,8 @@ pub struct OperatingConditions {
     pub capacity_pps: f64,
     /// Traffic that ignores signals, u0, packets/s.
     pub unresponsive_pps: f64,
+    /// Round trips that a transfer takes, where that traffic is short transfers; 0 where it is not.
+    pub transfer_rtts: f64,
     /// Round-trip time without queueing, T_p, seconds.
     pub base_rtt_s: f64,
     /// Room of the queue, packets.

@@ -52,15 +52,15 @@ pub(crate) fn known_traffic(plan: &Plan) -> Result<(), Error> {
             )));
         }
     }
-    known_applications(plan)
+    known_applications(plan, |_| false)
 }
 
-/// Refuses a plan whose applications are neither transfers as fast as they can nor unresponsive.
-pub(crate) fn known_applications(plan: &Plan) -> Result<(), Error> {
+/// Refuses a plan whose applications are neither transfers as fast as they can, unresponsive nor known `besides`.
+pub(crate) fn known_applications(plan: &Plan, besides: impl Fn(&Group) -> bool) -> Result<(), Error> {
     let udp = |group: &Group| matches!(group.transport, Protocol::Udp(_));
     for group in &plan.groups {
         let name = &group.name;
-        if unresponsive(group).is_some() || !udp(group) && group.traffic == Traffic::Bulk {
+        if unresponsive(group).is_some() || !udp(group) && group.traffic == Traffic::Bulk || besides(group) {
             continue;
         }
         return Err(Error::Unsupported(match group.traffic {

@@ -72,6 +72,8 @@ pub(crate) struct MeanField {
     delay_s: f64,
     /// How far apart its signals come, where that is known.
     spacing: Option<SignalSpacing>,
+    /// Fraction of the capacity that short transfers take, and how long one lasts, seconds.
+    transfers: (f64, f64),
 }
 
 /// Response of a population, tabulated at logarithmically spaced frequencies.
@@ -179,7 +181,13 @@ impl MeanField {
             |class: &FlowClass| ResponseTable::new(&Population::new(&class.sender, class.probability, class.rtt_s));
         let classes =
             classes.into_iter().filter(|class| class.flows > 0.0).map(|class| (class, table(&class))).collect();
-        MeanField { classes, unit, delay_s, spacing: None }
+        MeanField { classes, unit, delay_s, spacing: None, transfers: (0.0, 0.0) }
+    }
+
+    /// Sets the fraction of the capacity that short transfers take, of which one lasts so many seconds.
+    pub(crate) fn with_transfers(mut self, share: f64, last_s: f64) -> Self {
+        self.transfers = if last_s > 0.0 { (share, last_s) } else { (0.0, 0.0) };
+        self
     }
 
     /// Sets `needed`, the fraction of Bernoulli signals that spaced signals need for these windows: each counts
@@ -238,7 +246,13 @@ impl MeanField {
             dispersion,
             needed: 1.0,
         };
-        MeanField { classes: vec![(class, table)], unit: capacity_pps, delay_s: rtt_s, spacing: None }
+        MeanField {
+            classes: vec![(class, table)],
+            unit: capacity_pps,
+            delay_s: rtt_s,
+            spacing: None,
+            transfers: (0.0, 0.0),
+        }
     }
 
     /// How the queue answers the share that is signalled, and how its own delay moves it, at `w` rad/s.
@@ -264,7 +278,8 @@ impl MeanField {
             power += weight * weight * each.max(0.0) * class.rtt_s / class.flows;
         }
         let answers = self.answers(w);
-        (self.queue(w, answers), self.unit * self.unit * power / answers[1].norm_sqr())
+        let held = self.held(w).norm_sqr();
+        (self.queue(w, answers), self.unit * self.unit * power * held / answers[1].norm_sqr())
     }
 
     /// Powers of the sources of its noise at `w` rad/s, of a law that says nothing: their sum is `power`.
@@ -281,14 +296,27 @@ impl MeanField {
             windows += weight * (all - tosses);
             spacing += weight * (each - all);
         }
-        let unit = self.unit * self.unit / self.answers(w)[1].norm_sqr();
+        let unit = self.unit * self.unit * self.held(w).norm_sqr() / self.answers(w)[1].norm_sqr();
         [halvings * unit, windows * unit, 0.0, spacing * unit, 0.0]
     }
 
     /// How the queue answers what the law says.
     fn queue(&self, w: f64, [answer, own]: [Complex64; 2]) -> Complex64 {
         let led = self.spacing.map_or(Complex64::ONE, |spacing| spacing.answer(w));
-        self.unit * answer * led / own
+        self.unit * answer * led * self.held(w) / own
+    }
+
+    /// Part of its slow answer that the queue gives at `w` beside short transfers. They take u of C: in the long run
+    /// they hold u R packets, so that a queue moves by C / (C - u) times what long flows move it; within a transfer's
+    /// time they hold what they held, and that factor is missing: (1 - u / C) / (1 - (u / C) / (1 + j w T)).
+    fn held(&self, w: f64) -> Complex64 {
+        let (share, last_s) = self.transfers;
+        (1.0 - share) / (1.0 - share / Complex64::new(1.0, w * last_s))
+    }
+
+    /// How the queue answers a packet more that transfers hold at `w`.
+    pub(crate) fn by_transfers(&self, w: f64) -> Complex64 {
+        self.held(w) / (1.0 - self.transfers.0)
     }
 
     /// Power of its noise at `w` rad/s, of a law that says nothing.

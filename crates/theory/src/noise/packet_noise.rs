@@ -39,7 +39,7 @@ pub struct Noise {
 /// Part of a queue's variance that one source brings about, through the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct NoiseSource {
-    /// One of [`SOURCES`], or `paths`.
+    /// One of [`SOURCES`], `paths` or `transfers`.
     pub source: &'static str,
     /// Its variance, packets^2; negative where it makes signals more even.
     pub variance_pkts2: f64,
@@ -222,8 +222,14 @@ impl Noise {
         }
     }
 
-    /// Adds variance of the queue from oscillations that no loop answers.
-    pub(crate) fn with_more(mut self, buffer_pkts: f64, at: &OperatingPoint, variance: f64) -> Self {
+    /// Adds the variance of another source to all figures but the spectrum.
+    pub(crate) fn with_more(
+        mut self,
+        buffer_pkts: f64,
+        at: &OperatingPoint,
+        variance: f64,
+        source: &'static str,
+    ) -> Self {
         let Some(known) = self.queue_std_pkts.filter(|_| variance > 0.0) else { return self };
         let held = QueueBounds { target_pkts: None, buffer_pkts };
         let more = Noise::with_deviation(held, at, Some((true, (known * known + variance).sqrt())));
@@ -232,7 +238,7 @@ impl Noise {
         self.utilization_lost = more.utilization_lost;
         self.qacd_pkts = self.qacd_pkts.map(|qacd| (qacd * qacd + variance).sqrt());
         if !self.budget.is_empty() {
-            self.budget.push(NoiseSource { source: "paths", variance_pkts2: variance, share: 0.0 });
+            self.budget.push(NoiseSource { source, variance_pkts2: variance, share: 0.0 });
             let all: f64 = self.budget.iter().map(|part| part.variance_pkts2).sum();
             self.budget.iter_mut().for_each(|part| part.share = part.variance_pkts2 / all);
         }
@@ -323,7 +329,7 @@ mod tests {
     fn more_variance_adds_to_that_of_the_loop_in_every_figure() {
         // 30^2 + 700 = 40^2.
         let (more, known) =
-            (told(Some(97.0), 400.0, 30.0).with_more(400.0, &at(), 700.0), told(Some(97.0), 400.0, 40.0));
+            (told(Some(97.0), 400.0, 30.0).with_more(400.0, &at(), 700.0, "paths"), told(Some(97.0), 400.0, 40.0));
         for (one, other) in [
             (more.queue_std_pkts, known.queue_std_pkts),
             (more.qacd_pkts, known.qacd_pkts),
@@ -334,11 +340,11 @@ mod tests {
         }
         assert!(more.valid);
         // What is too much with it holds no longer, and what held no figures still has none.
-        let much = told(None, 400.0, 30.0).with_more(400.0, &at(), 2000.0);
+        let much = told(None, 400.0, 30.0).with_more(400.0, &at(), 2000.0, "paths");
         assert!(!much.valid && much.why.unwrap().contains("runs empty"));
         let none = Noise::none("nothing".into());
-        assert_eq!(none.clone().with_more(400.0, &at(), 700.0), none);
-        assert_eq!(told(None, 400.0, 30.0).with_more(400.0, &at(), 0.0), told(None, 400.0, 30.0));
+        assert_eq!(none.clone().with_more(400.0, &at(), 700.0, "paths"), none);
+        assert_eq!(told(None, 400.0, 30.0).with_more(400.0, &at(), 0.0, "paths"), told(None, 400.0, 30.0));
     }
 
     #[test]

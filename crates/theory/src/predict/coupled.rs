@@ -38,6 +38,7 @@ pub(super) fn in_coupled_queues(
         flows: at.classic.flows,
         capacity_pps: at.classic.rate_pps,
         unresponsive_pps: 0.0,
+        transfer_rtts: 0.0,
         base_rtt_s: together(classic().map(|class| (class.flows, class.base_rtt_s))).1,
         buffer_pkts,
         sender: most_common(classic().map(|class| (class.flows, class.sender))),

@@ -103,6 +103,7 @@ impl<'a> SharedLinks<'a> {
                 flows,
                 capacity_pps: mean_bps(plan, *number, window) / (8.0 * packet_bytes),
                 unresponsive_pps: 0.0,
+                transfer_rtts: 0.0,
                 base_rtt_s,
                 buffer_pkts: f64::from(link.limit.packets).min(link.limit.bytes.0 as f64 / packet_bytes),
                 sender: most_common(own().map(|crossing| (crossing.flows, crossing.sender))),

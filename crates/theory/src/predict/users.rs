@@ -2,6 +2,7 @@
 
 use aqumen_scenario::{Flow, Plan, Window};
 
+use super::transfers::ShortTransfers;
 use crate::fluid::{Load, time_on, unresponsive};
 
 /// Share of `window` in which `flow` is on.
@@ -9,9 +10,10 @@ pub(crate) fn presence(flow: &Flow, window: &Window) -> f64 {
     time_on(flow, window.start, window.end)
 }
 
-/// Load that `flow` offers while it is on, if it is unresponsive.
+/// Load that `flow` offers while it is on, if it is unresponsive or sends short transfers.
 pub(crate) fn load_of(plan: &Plan, flow: &Flow) -> Option<Load> {
-    unresponsive(&plan.groups[flow.group as usize])
+    let group = &plan.groups[flow.group as usize];
+    unresponsive(group).or_else(|| ShortTransfers::new(group).map(|transfers| transfers.load()))
 }
 
 /// Mean rate of a link over `window`, bit/s.

@@ -32,6 +32,7 @@ fn analysed(aqm: &str, flows: f64, bps: u64, base_rtt_s: f64, model: Model) -> V
         flows,
         capacity_pps: network.capacity_pps(),
         unresponsive_pps: 0.05 * network.capacity_pps(),
+        transfer_rtts: 0.0,
         base_rtt_s,
         buffer_pkts: 300.0,
         sender: aqumen_theory::response::Sender::reno(),

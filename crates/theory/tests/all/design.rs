@@ -34,6 +34,7 @@ fn conditions(network: &Network) -> OperatingConditions {
         flows: network.flows,
         capacity_pps: network.capacity_pps(),
         unresponsive_pps: 0.0,
+        transfer_rtts: 0.0,
         base_rtt_s: network.base_rtt_s,
         buffer_pkts: network.buffer_pkts,
         sender: aqumen_theory::response::Sender::reno(),

@@ -41,6 +41,7 @@ fn conditions() -> OperatingConditions {
         flows: 100.0,
         capacity_pps: 1250.0,
         unresponsive_pps: 0.0,
+        transfer_rtts: 0.0,
         base_rtt_s: 0.2,
         buffer_pkts: 300.0,
         sender: aqumen_theory::response::Sender::reno(),
