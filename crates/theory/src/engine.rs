@@ -152,8 +152,8 @@ fn inverse_rtts(plan: &Plan, window: &Window, users: &[Users], link: usize, wait
     held.map(|flow| presence(flow, window) / (crate::fluid::base_rtt_s(plan, flow) + wait_s)).sum()
 }
 
-/// Metrics of a group of unresponsive flows, the load that passes every link of their path, or of short transfers, which
-/// are all delivered.
+/// Metrics of a group of unresponsive flows, the load that passes every link of their path, or of short transfers,
+/// which are all delivered.
 fn load_metrics(plan: &Plan, group: u32, load: Load, window: &Window, prediction: &Prediction) -> FlowMetrics {
     let (mut goodput, mut squares, mut offered, mut n) = (0.0, 0.0, 0.0, 0.0);
     let delivered = unresponsive(&plan.groups[group as usize]).is_none();

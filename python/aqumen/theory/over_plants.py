@@ -165,7 +165,7 @@ def check_signs(plants: Sequence[IdentifiedPlant]) -> None:
     """Refuse plants whose queue grows with the probability.
 
     Args:
-        plants: The plants.
+        plants: Operating points to check.
     """
     for plant in plants:
         if not plant.shortens:

@@ -209,8 +209,8 @@ impl<'a> LinkLoad<'a> {
     }
 
     /// Factor on the signal probability from its own swings. Windows go as p^e: where p swings by v of its mean's
-    /// square, at frequencies at which windows follow, E[p^e] is 1 + e (e - 1) v / 2 times that of the mean, and p rises
-    /// by (1 - e) v / 2 until they fill the link as before.
+    /// square, at frequencies at which windows follow, E[p^e] is 1 + e (e - 1) v / 2 times that of the mean, and p
+    /// rises by (1 - e) v / 2 until they fill the link as before.
     fn swings(&self, closed: &Loop<MeanField>, conditions: &OperatingConditions, at: &OperatingPoint) -> f64 {
         let rest = closed.plant.dc_gain();
         let power = |w: f64| {

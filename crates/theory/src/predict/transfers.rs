@@ -1,8 +1,8 @@
 //! Short transfers beside long flows: load that signals do not move in the mean, and its noise.
 //!
 //! Transfers come at random times, whatever the queue does, and each is finished: their load u is carried. The long
-//! flows fill what they leave, N W(p, R) / R = C - u. A longer queue holds more of the transfers' packets too, u R, once
-//! they have had the time to come: `MeanField::held`.
+//! flows fill what they leave, N W(p, R) / R = C - u. A longer queue holds more of the transfers' packets too, u R,
+//! once they have had the time to come: `MeanField::held`.
 //!
 //! *Noise.* A transfer of n packets sends its initial window, and twice as many each round trip: n_0, n_1, ... Its
 //! packets are in flight for a round trip each. With r transfers a second
