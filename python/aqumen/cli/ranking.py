@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from aqumen import _core
 from aqumen._files import laid_out, write_text
 from aqumen.cli import talk
-from aqumen.cli.interrupt import first_interrupt
+from aqumen.cli.missing_runs import run_missing
 from aqumen.errors import OutputError, ScenarioError, listed, meant
 from aqumen.view.export import written
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from aqumen.study.record import Record
-    from aqumen.study.study import Progress, Study
 
 __all__ = ["RankRequest", "rank_study"]
 
@@ -148,6 +147,7 @@ def _record(asked: RankRequest, out: Path, notes: list[str]) -> Record | None:
     """Return all runs, of which it runs those that are missing; `None` if interrupted."""
     from aqumen.study import Rows, Study
     from aqumen.study.definition import Definition, seeds_of
+    from aqumen.study.executors import Threads
     from aqumen.study.frozen import read_freeze, unlike
     from aqumen.study.record import newcomers, read_record, record_of, shipped_record
 
@@ -167,7 +167,7 @@ def _record(asked: RankRequest, out: Path, notes: list[str]) -> Record | None:
                 changes=PIE_BYTES, refused="skip", title="Ranking over networks",
             )
         )  # fmt: skip
-        return record_of(Rows(out)) if _run(study, out, asked.threads) else None
+        return record_of(Rows(out)) if run_missing(study, out, Threads(asked.threads)) else None
     if asked.seeds is not None:
         raise ScenarioError("--seeds applies to scenario files; finished runs have their seeds")
     if asked.folder is not None:
@@ -181,33 +181,11 @@ def _record(asked: RankRequest, out: Path, notes: list[str]) -> Record | None:
     if out == asked.folder:
         raise ScenarioError("--out is missing; name a folder for the runs of new AQMs")
     study = newcomers(base, out, new, asked.aqm_from)
-    if not _run(study, out, asked.threads):
+    if not run_missing(study, out, Threads(asked.threads)):
         return None
     import dataclasses
 
     return dataclasses.replace(base, values=base.values.beside(record_of(Rows(out)).values))
-
-
-def _run(study: Study, out: Path, threads: int | None) -> bool:
-    """Run what is missing. Returns whether all is finished."""
-    from aqumen.study.executors import Threads
-
-    with talk.progress() as bar, first_interrupt() as stopped:
-        task = bar.add_task("running", total=1.0, done="")
-
-        def advance(now: Progress) -> bool:
-            said = f"{now.runs} of {now.planned} runs"
-            bar.update(task, total=max(now.cost_s + now.left_s, 1e-9), completed=now.cost_s, done=said)
-            return not stopped.is_set()
-
-        try:
-            study.run(out, on=Threads(threads), force=True, on_progress=advance)
-            interrupted = stopped.is_set()
-        except KeyboardInterrupt:
-            interrupted = True
-    if interrupted:
-        talk.say(f"stopped; {out} keeps what is finished, repeat the command to continue")
-    return not interrupted
 
 
 def _check_engine(base: Record, notes: list[str]) -> None:

@@ -15,7 +15,7 @@ import click
 from aqumen._files import json_text
 from aqumen._statistics import summarize
 from aqumen.cli import talk
-from aqumen.cli.interrupt import first_interrupt
+from aqumen.cli.missing_runs import run_missing
 from aqumen.cli.options import (
     OUT,
     PATH,
@@ -402,7 +402,6 @@ def run_study(
         shown: Whether to print the table.
     """
     from aqumen.study import Rows
-    from aqumen.study.study import Progress
     from aqumen.study.study import status as states
 
     if not force:
@@ -410,21 +409,7 @@ def run_study(
         if hours > 0.02:
             most = "at most " if loaded.definition.stop is not None else ""
             talk.say(f"{most}{runs} runs, about {talk.about(hours * 3600)} of CPU time")
-    with talk.progress() as bar, first_interrupt() as stopped:
-        task = bar.add_task("running", total=1.0, done="")
-
-        def advance(now: Progress) -> bool:
-            said = f"{now.runs} of {now.planned} runs, {now.closed} of {now.cases} cases complete"
-            bar.update(task, total=max(now.cost_s + now.left_s, 1e-9), completed=now.cost_s, done=said)
-            return not stopped.is_set()
-
-        try:
-            loaded.run(out, on=executor, shard=shard, force=True, on_progress=advance, command=talk.command())
-            interrupted = stopped.is_set()
-        except KeyboardInterrupt:
-            interrupted = True
-    if interrupted:
-        talk.say(f"stopped; {out} keeps what is finished, repeat the command to continue")
+    if not run_missing(loaded, out, executor, shard):
         return talk.INTERRUPTED
     rows = Rows(out)
     if not shown:
