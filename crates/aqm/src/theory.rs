@@ -129,6 +129,8 @@ pub enum FluidModel {
     BufferOnly,
     /// RED's mean signal probability.
     Red(RedLaw),
+    /// None: its decisions depend on the packets of each flow.
+    Absent,
 }
 
 /// Equilibrium of a queue.

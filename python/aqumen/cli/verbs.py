@@ -50,7 +50,11 @@ VERBS = {
     "calibrate": ("calibrate", "calibrate", "Find the number of flows at which a queue loses a given fraction."),
     "design": ("design", "design", "Design an AQM for a network and show its margins."),
     "map": ("map", "map_", "Map the stability and noise of an AQM's loop over two quantities of the network."),
-    "robust": ("robust", "robust", "Find the gains of an AQM with the best worst case over ranges of networks."),
+    "robust": (
+        "robust",
+        "robust",
+        "Find the gains of an AQM with the best worst case over ranges of networks, or over identified plants.",
+    ),
     "tune": (
         "tune",
         "tune",

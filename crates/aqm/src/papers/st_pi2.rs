@@ -410,6 +410,10 @@ impl Aqm for StPi2 {
 
 impl crate::Theory for StPi2 {
     fn not_linearizable(&self) -> Option<&'static str> {
-        Some("it measures the network from packets, which the theory has not")
+        Some("it measures the network from the packets of each flow")
+    }
+
+    fn fluid_model(&self) -> crate::FluidModel {
+        crate::FluidModel::Absent
     }
 }

@@ -1,7 +1,7 @@
 //! Equilibrium of an AQM with the queue of a network, and the AQM's parameters there.
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, Equilibrium, Kind, Limit, MaxPSteps, Qdisc, Unit, Value};
+use aqumen_aqm::{Aqm, Equilibrium, FluidModel, Kind, Limit, MaxPSteps, Qdisc, Unit, Value};
 use aqumen_scenario::{AqmChoice, OwnedValue};
 
 use crate::Error;
@@ -89,12 +89,20 @@ pub(crate) fn build(choice: &AqmChoice) -> Result<AnyAqm, Error> {
         Some(Ok(mut built)) => {
             let theory = built.theory();
             if let Some(why) = theory.not_linearizable() {
+                if theory.fluid_model() == FluidModel::Absent {
+                    return Err(packets_alone(&aqm, why));
+                }
                 return Err(Error::NoSlope { aqm, why });
             }
             let rests = theory.equilibrium() != Equilibrium::AtTarget || theory.adaptation_center_pkts().is_some();
             if rests || built.law_mut().is_some() { Ok(built) } else { Err(Error::NoLaw { link, aqm }) }
         }
     }
+}
+
+/// Refusal of an AQM that only packets can show.
+fn packets_alone(aqm: &str, why: &str) -> Error {
+    Error::Unsupported(format!("{aqm} has no linear law: {why}; engine packet runs it"))
 }
 
 /// Reduces a discipline of several queues to its AQM for traffic of one kind, and names that AQM;
@@ -109,9 +117,7 @@ pub(crate) fn alone(choice: &AqmChoice) -> Result<(AqmChoice, Option<&'static st
             Err(Error::Aqm { link: "design".into(), aqm: choice.name.clone(), source: Box::new(source) })
         }
         Some(Ok(qdisc)) => {
-            let no_law =
-                |why| Error::Unsupported(format!("{} has no linear law: {why}; engine packet runs it", choice.name));
-            let alone = qdisc.single_queue_equivalent().map_err(no_law)?;
+            let alone = qdisc.single_queue_equivalent().map_err(|why| packets_alone(&choice.name, why))?;
             let values = alone.values.iter().map(|(name, value)| (name.to_string(), OwnedValue::Number(*value)));
             Ok((AqmChoice::builtin(alone.algorithm, values.collect(), choice.network), Some(alone.traffic)))
         }

@@ -258,6 +258,7 @@ pub fn control(link: &str, choice: &AqmChoice) -> Result<Control, Error> {
     match built.theory().fluid_model() {
         FluidModel::BufferOnly => return Ok(Control::None),
         FluidModel::Red(law) => return Ok(Control::Red(law)),
+        FluidModel::Absent => return Err(Error::NoLaw { link: name, aqm }),
         FluidModel::Algorithm => {}
     }
     Ok(if built.law_mut().is_some() { Control::Law(built) } else { Control::Packets(built) })
