@@ -185,6 +185,8 @@ def test_contents_need_packets(small):
 
 
 def test_ctrl_c_leaves_a_session_usable():
+    # A process that was started in the background ignores the signal.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # Millions of packets; the engine asks for signals at each report, of which a run has fifty.
     # It would take many times longer than the signal may, on a busy machine too.
     fast = aqumen.Scenario.load("arm-pfc/exp1").set("bottleneck.rate", "800Mbit").set("duration", "3000s")
