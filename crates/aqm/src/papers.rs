@@ -1,4 +1,4 @@
-//! Controllers of the reproduced papers: ARM-PFC, PAQM, AQM-MO, AAQM, and self-tuning ones.
+//! Controllers of the reproduced papers: ARM-PFC, PAQM, AQM-MO, AAQM, and self-tuning ones; ST-PI2 builds on them.
 
 pub mod aaqm;
 pub mod aqm_mo;

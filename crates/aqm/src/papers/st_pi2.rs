@@ -1,8 +1,8 @@
-//! ST-PI2: a self-tuning PI controller of p', the root of the signal probability, that nobody has to tell its network.
+//! ST-PI2: a self-tuning PI controller of p', the root of the signal probability, which measures its network itself.
 //!
 //! The rule of STPI (Zhang, Hollot, Towsley, Misra 2003: estimates of capacity, load and round trip, a zero on the
-//! window's pole) on the root of PI2 (De Schepper, Bondarenko, Tsang, Briscoe 2016), with the idea of PAQM that who
-//! takes more gets more signals. Every R/8, in terms of the estimates C, R, N and of the delay d = backlog / C:
+//! window's pole) on the root of PI2 (De Schepper, Bondarenko, Tsang, Briscoe 2016), with the idea of PAQM: a flow
+//! that sends more gets more signals. Every R/8, in terms of the estimates C, R, N and of the delay d = backlog / C:
 //!
 //! ```text
 //! N = max(1, C (R + T) p'' / sqrt 2)       p'': mean of p' over 10 (R + T)

@@ -128,8 +128,8 @@ impl ShortTransfers {
         held * held * self.per_second * each.sum::<f64>() / self.packets.len() as f64
     }
 
-    /// F of a transfer of which the share `p` is signalled, at so many radians a round trip. Windows as in the mean:
-    /// twice as large after a round without signals, half as large after another.
+    /// F of a transfer of which the share `p` is signalled; a round trip is `angle` radians. The window is the mean
+    /// one: it doubles after a round without signals, and is halved after any other.
     fn sent(&self, packets: f64, p: f64, angle: f64) -> Complex64 {
         let (mut left, mut round, mut found, mut turned) = (packets, self.initial, Complex64::ZERO, 0.0);
         while left > 0.0 {

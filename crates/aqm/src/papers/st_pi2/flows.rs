@@ -10,6 +10,8 @@ use alloc::vec;
 /// Flows that have a place.
 pub(super) const SLOTS: usize = 2048;
 const WAYS: usize = 4;
+/// Epochs of silence after which a flow is a new one.
+const FORGOTTEN: u32 = 8;
 
 /// A flow. Its epoch is 0 for a free place.
 #[derive(Clone, Copy, Debug, Default)]
@@ -86,6 +88,3 @@ impl FlowTable {
         (way, recent)
     }
 }
-
-/// Epochs of silence after which a flow is a new one.
-const FORGOTTEN: u32 = 8;
