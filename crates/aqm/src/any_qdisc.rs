@@ -8,8 +8,8 @@ use crate::algorithm::Algorithm;
 use crate::any_aqm::AnyAqm;
 use crate::multi::{cake, drr, dualpi2, fq_codel, fq_pie, sfq};
 use crate::{
-    Backlog, Cake, Draw, Drr, DualPi2, Fates, Fifo, FqCodel, FqPie, Handle, Limit, Network, Packet, ParamError, Qdisc,
-    QdiscVisitor, Requirement, Settings, Sfq, SingleQueueEquivalent, Totals, Value,
+    Backlog, Cake, CustomQdisc, Draw, Drr, DualPi2, Fates, Fifo, FqCodel, FqPie, Handle, Limit, Network, Packet,
+    ParamError, Qdisc, QdiscVisitor, Requirement, Settings, Sfq, SingleQueueEquivalent, Totals, Value,
 };
 
 macro_rules! disciplines {
@@ -22,6 +22,8 @@ macro_rules! disciplines {
         pub enum AnyQdisc {
             /// One queue, first in, first out, with an AQM.
             Fifo(Fifo<AnyAqm>),
+            /// A custom discipline of several queues.
+            Custom(CustomQdisc),
             $($variant($type),)*
         }
 
@@ -47,8 +49,8 @@ macro_rules! disciplines {
 
         impl AnyQdisc {
             /// Takes the parameters of `new`, the same discipline built with other parameters, at `now`; packets and
-            /// state stay. A single queue may change to any algorithm. Other changes are ignored: check
-            /// [`fixed`](Self::fixed) before the run.
+            /// state stay. A single queue may change to any algorithm. Other changes are ignored, and so is a change
+            /// of a custom discipline: check [`fixed`](Self::fixed) before the run.
             pub fn retune(&mut self, new: AnyQdisc, now: Instant) {
                 match (self, new) {
                     (AnyQdisc::Fifo(old), AnyQdisc::Fifo(new)) => old.replace_aqm(new.into_aqm(), now),
@@ -63,6 +65,7 @@ macro_rules! disciplines {
             ($any:expr, $qdisc:ident => $body:expr) => {
                 match $any {
                     AnyQdisc::Fifo($qdisc) => $body,
+                    AnyQdisc::Custom($qdisc) => $body,
                     $(AnyQdisc::$variant($qdisc) => $body,)*
                 }
             };
@@ -97,11 +100,17 @@ impl AnyQdisc {
         AnyQdisc::Fifo(Fifo::new(aqm, limit))
     }
 
-    /// Error for the first setting of `new` that cannot change while packets wait.
+    /// A custom discipline of several queues. Its parameters cannot change during a run.
+    pub fn custom<Q: Qdisc + Clone + Send + 'static>(qdisc: Q) -> Self {
+        AnyQdisc::Custom(CustomQdisc::new(qdisc))
+    }
+
+    /// Error for the first setting of `new` that cannot change while packets wait: of a custom discipline, any.
     pub fn fixed(&self, new: &AnyQdisc) -> Result<(), ParamError> {
+        let any = matches!(self, AnyQdisc::Custom(_));
         let mut result = Ok(());
         new.settings(&mut |name, value| {
-            if result.is_err() || !FIXED.contains(&name) {
+            if result.is_err() || !any && !FIXED.contains(&name) {
                 return;
             }
             let mut same = true;
@@ -121,9 +130,12 @@ impl AnyQdisc {
         }
     }
 
-    /// Whether its algorithm is a custom one.
+    /// Whether its algorithm, or the discipline itself, is a custom one.
     pub fn is_custom(&self) -> bool {
-        matches!(self, AnyQdisc::Fifo(fifo) if matches!(fifo.aqm(), AnyAqm::Custom(_)))
+        match self {
+            AnyQdisc::Fifo(fifo) => matches!(fifo.aqm(), AnyAqm::Custom(_)),
+            other => matches!(other, AnyQdisc::Custom(_)),
+        }
     }
 
     /// Mean period of the first timer calls of an empty queue; `None` without a timer.
@@ -148,10 +160,11 @@ impl AnyQdisc {
         Some(if called == 0 { first - Instant::ZERO } else { (last - first) / called })
     }
 
-    /// Memory in bytes, with what it reserved on the heap.
+    /// Memory in bytes, with what it reserved on the heap; without the heap of a custom discipline.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Self>()
             + match self {
+                AnyQdisc::Custom(_) => 0,
                 AnyQdisc::Fifo(fifo) => fifo.memory_bytes(),
                 AnyQdisc::FqCodel(queues) => queues.memory_bytes(),
                 AnyQdisc::FqPie(queues) => queues.memory_bytes(),
@@ -162,11 +175,11 @@ impl AnyQdisc {
             }
     }
 
-    /// Memory per flow in bytes: that of a queue if flows have their own queues, else 0.
+    /// Memory per flow in bytes: that of a queue if flows have their own queues, else 0; 0 for a custom discipline.
     pub fn flow_bytes(&self) -> usize {
         match self {
             // DualPI2 assigns packets to its two queues by their ECN field.
-            AnyQdisc::Fifo(_) | AnyQdisc::DualPi2(_) => 0,
+            AnyQdisc::Fifo(_) | AnyQdisc::DualPi2(_) | AnyQdisc::Custom(_) => 0,
             AnyQdisc::FqCodel(queues) => queues.queue_bytes(),
             AnyQdisc::FqPie(queues) => queues.queue_bytes(),
             AnyQdisc::Cake(_) => Cake::QUEUE_BYTES,

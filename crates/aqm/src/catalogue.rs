@@ -1,11 +1,12 @@
 //! Catalogue of algorithms by name: built-in and custom ones. A scenario carries it to its plans and engines. Nothing
 //! is registered globally, so concurrent runs may have different catalogues.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::registry::{self, Algorithm, AnyAqm, AnyQdisc, PROFILES, Profile};
+use crate::registry::{self, Algorithm, AnyAqm, AnyQdisc, PROFILES, Profile, QueueKind};
 use crate::{Aqm, CustomAqm, Limit, Network, ParamError, SampledAqm, SampledLaw, Settings, Value};
 
 /// Algorithms by name; cheap to clone.
@@ -21,7 +22,14 @@ struct Entry {
     build: Arc<Build>,
 }
 
-type Build = dyn Fn(&Settings<'_>, &Network) -> Result<AnyAqm, ParamError> + Send + Sync;
+/// Constructor of a custom algorithm.
+enum Build {
+    Aqm(Box<BuildAqm>),
+    Qdisc(Box<BuildQdisc>),
+}
+
+type BuildAqm = dyn Fn(&Settings<'_>, &Network) -> Result<AnyAqm, ParamError> + Send + Sync;
+type BuildQdisc = dyn Fn(&Settings<'_>, &Network, Limit) -> Result<AnyQdisc, ParamError> + Send + Sync;
 
 impl Catalogue {
     /// The built-in algorithms and profiles.
@@ -41,6 +49,30 @@ impl Catalogue {
         algorithm: Algorithm,
         build: impl Fn(&Settings<'_>, &Network) -> Result<AnyAqm, ParamError> + Send + Sync + 'static,
     ) -> Result<Self, NameTakenError> {
+        self.with_entry(algorithm, Build::Aqm(Box::new(build)))
+    }
+
+    /// Adds a custom discipline of several queues: its registry entry, and a constructor that takes checked settings
+    /// and the capacity of all queues. A custom algorithm of that name is replaced; the name of a built-in one is an
+    /// error.
+    ///
+    /// ```
+    /// use aqumen_aqm::{Algorithm, AnyQdisc, Catalogue, Drr};
+    /// let fair = Algorithm { name: "fair", title: "Fair", summary: "DRR of 8 queues", reference: "-", params: &[] };
+    /// let catalogue = Catalogue::BUILT_IN
+    ///     .with_qdisc(fair, |_, _, limit| Ok(AnyQdisc::custom(Drr::new(8, 1514, false, limit))))
+    ///     .unwrap();
+    /// assert_eq!(catalogue.find("fair").map(|algorithm| algorithm.title), Some("Fair"));
+    /// ```
+    pub fn with_qdisc(
+        &self,
+        algorithm: Algorithm,
+        build: impl Fn(&Settings<'_>, &Network, Limit) -> Result<AnyQdisc, ParamError> + Send + Sync + 'static,
+    ) -> Result<Self, NameTakenError> {
+        self.with_entry(algorithm, Build::Qdisc(Box::new(build)))
+    }
+
+    fn with_entry(&self, algorithm: Algorithm, build: Build) -> Result<Self, NameTakenError> {
         if registry::find(algorithm.name).is_some() {
             return Err(NameTakenError(algorithm.name));
         }
@@ -52,6 +84,22 @@ impl Catalogue {
 
     fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.custom.iter().flat_map(|custom| custom.iter())
+    }
+
+    /// Entry of the custom algorithm called `name`.
+    fn entry(&self, name: &str) -> Option<&Entry> {
+        self.entries().find(|entry| entry.algorithm.name == name)
+    }
+
+    /// Number of queues that `algorithm`, one of this catalogue, manages.
+    pub fn kind(&self, algorithm: &Algorithm) -> QueueKind {
+        match self.entry(algorithm.name) {
+            None => algorithm.kind(),
+            Some(entry) => match *entry.build {
+                Build::Aqm(_) => QueueKind::Single,
+                Build::Qdisc(_) => QueueKind::Multi,
+            },
+        }
     }
 
     /// Every algorithm: built-in single-queue ones, built-in multi-queue ones, custom ones.
@@ -75,18 +123,19 @@ impl Catalogue {
     }
 
     /// Builds the single-queue algorithm or profile called `name` with the operator's `values`; `network` supplies the
-    /// rest. `None` if there is no such name.
+    /// rest. `None` if there is no such name, or if it has several queues.
     pub fn build(
         &self,
         name: &str,
         values: &[(&str, Value<'_>)],
         network: &Network,
     ) -> Option<Result<AnyAqm, ParamError>> {
-        let Some(entry) = self.entries().find(|entry| entry.algorithm.name == name) else {
+        let Some(entry) = self.entry(name) else {
             return registry::build(name, values, network);
         };
+        let Build::Aqm(build) = &*entry.build else { return None };
         registry::build_with(name, values, |_, values| {
-            Some(Settings::check(values, entry.algorithm.params).and_then(|settings| (entry.build)(&settings, network)))
+            Some(Settings::check(values, entry.algorithm.params).and_then(|settings| build(&settings, network)))
         })
     }
 
@@ -99,9 +148,15 @@ impl Catalogue {
         network: &Network,
         limit: Limit,
     ) -> Option<Result<AnyQdisc, ParamError>> {
-        match self.entries().any(|entry| entry.algorithm.name == name) {
-            true => Some(self.build(name, values, network)?.map(|aqm| AnyQdisc::fifo(aqm, limit))),
-            false => registry::build_qdisc(name, values, network, limit),
+        let Some(entry) = self.entry(name) else {
+            return registry::build_qdisc(name, values, network, limit);
+        };
+        match &*entry.build {
+            Build::Aqm(_) => Some(self.build(name, values, network)?.map(|aqm| AnyQdisc::fifo(aqm, limit))),
+            Build::Qdisc(build) => registry::build_checked(values, |values| {
+                let settings = Settings::check(values, entry.algorithm.params);
+                Some(settings.and_then(|settings| build(&settings, network, limit)))
+            }),
         }
     }
 }

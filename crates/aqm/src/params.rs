@@ -337,7 +337,7 @@ impl<'a> Settings<'a> {
     }
 
     /// The integer given for `name`; an error if the number is not whole.
-    pub(crate) fn whole(&self, name: &str) -> Result<Option<usize>, ParamError> {
+    pub fn whole(&self, name: &str) -> Result<Option<usize>, ParamError> {
         match self.number(name) {
             Some(x) if x < 0.0 || libm::floor(x) != x => Err(ParamError::relation(name, x, "must be a whole number")),
             given => Ok(given.map(|x| x as usize)),

@@ -79,13 +79,18 @@ pub fn build_qdisc(
 ) -> Option<Result<AnyQdisc, ParamError>> {
     match build(name, values, network) {
         Some(aqm) => Some(aqm.map(|aqm| AnyQdisc::fifo(aqm, limit))),
-        None => {
-            let build = |values: &[(&str, Value<'_>)]| {
-                with_profile(name, values, |name, values| any_qdisc::build(name, values, network, limit))
-            };
-            Some(check_period(values, AnyQdisc::update_period, build(values)?, build))
-        }
+        None => build_checked(values, |values| {
+            with_profile(name, values, |name, values| any_qdisc::build(name, values, network, limit))
+        }),
     }
+}
+
+/// Returns the discipline that `build` makes of `values`, with the check of its period.
+pub(crate) fn build_checked(
+    values: &[(&str, Value<'_>)],
+    build: impl Fn(&[(&str, Value<'_>)]) -> Option<Result<AnyQdisc, ParamError>>,
+) -> Option<Result<AnyQdisc, ParamError>> {
+    Some(check_period(values, AnyQdisc::update_period, build(values)?, build))
 }
 
 /// Calls `build` with `name` and `values`; for a profile, with its algorithm and its settings overridden by `values`.
@@ -105,7 +110,8 @@ pub fn algorithms() -> impl Iterator<Item = &'static Algorithm> {
 }
 
 impl Algorithm {
-    /// Number of queues that it manages.
+    /// Number of queues that it manages, if it is built in. [`Catalogue::kind`](crate::Catalogue::kind) knows custom
+    /// ones too.
     pub fn kind(&self) -> QueueKind {
         if MULTI_QUEUE.iter().any(|algorithm| algorithm.name == self.name) {
             QueueKind::Multi

@@ -1,5 +1,6 @@
 //! Helpers for tests of algorithms and of programs that use them: reproducible random numbers, a log of marks and
-//! drops, a link under constant load, and a check of an algorithm against the rules of [`Aqm`].
+//! drops, a link under constant load, and checks of algorithms and disciplines against the rules of [`Aqm`] and
+//! [`Qdisc`].
 
 use alloc::vec::Vec;
 
@@ -149,16 +150,44 @@ pub fn check<A: Aqm + Clone>(aqm: &A) {
     for seed in 0..24 {
         let limit = [Limit::packets(1), Limit::packets(50), Limit { packets: u32::MAX, bytes: Bytes(100_000) }];
         let limit = limit[seed as usize % 3];
-        let first = exercise(aqm.clone(), limit, seed);
+        let first = exercise(Fifo::new(aqm.clone(), limit), limit, seed);
         assert!(
-            first == exercise(aqm.clone(), limit, seed),
+            first == exercise(Fifo::new(aqm.clone(), limit), limit, seed),
             "equal calls with equal random numbers decide differently"
         );
     }
 }
 
-/// Observable state of an algorithm: probability, timer, state variables as bits.
-fn state<A: Aqm>(queue: &Fifo<A>) -> (f64, Option<Instant>, Vec<(&'static str, u64)>) {
+/// Checks a discipline, which `make` builds for a capacity, against the rules that each [`Qdisc`] obeys, under random
+/// sequences of calls: those of [`check`], and
+///
+/// - each packet has one fate: it waits, is dropped, or is sent, once,
+/// - backlog and counters are those of its packets, and the backlog stays within the capacity,
+/// - the link is idle only if nothing waits.
+///
+/// # Panics
+///
+/// With the rule that is broken.
+///
+/// ```
+/// use aqumen_aqm::Drr;
+/// use aqumen_aqm::testing::check_qdisc;
+///
+/// check_qdisc(|limit| Drr::new(16, 1514, false, limit));
+/// ```
+pub fn check_qdisc<Q: Qdisc>(make: impl Fn(Limit) -> Q) {
+    for seed in 0..24 {
+        let limit = [Limit::packets(1), Limit::packets(50), Limit { packets: u32::MAX, bytes: Bytes(100_000) }];
+        let limit = limit[seed as usize % 3];
+        assert!(
+            exercise(make(limit), limit, seed) == exercise(make(limit), limit, seed),
+            "equal calls with equal random numbers decide differently"
+        );
+    }
+}
+
+/// Observable state of a discipline: probability, timer, state variables as bits.
+fn state(queue: &impl Qdisc) -> (f64, Option<Instant>, Vec<(&'static str, u64)>) {
     let mut seen = Vec::new();
     queue.observe(&mut |name, value| {
         assert!(value.is_finite(), "the state variable {name} is {value}");
@@ -167,11 +196,69 @@ fn state<A: Aqm>(queue: &Fifo<A>) -> (f64, Option<Instant>, Vec<(&'static str, u
     (queue.probability().get(), queue.next_timer(), seen)
 }
 
+/// Packets of a random sequence of calls, by handle.
+#[derive(Default)]
+struct Sequence {
+    all: Vec<Packet>,
+    waits: Vec<bool>,
+    transmitting: bool,
+    log: Log,
+    /// Marks and drops that are checked.
+    seen: (usize, usize),
+}
+
+impl Sequence {
+    /// Adds an arriving packet; returns its handle.
+    fn arrive(&mut self, packet: Packet) -> Handle {
+        self.all.push(packet);
+        self.waits.push(true);
+        (self.all.len() - 1) as Handle
+    }
+
+    /// Ends the wait of packet `handle`.
+    fn leave(&mut self, handle: Handle) {
+        let waits = self.waits.get_mut(handle as usize);
+        assert!(waits.is_some_and(core::mem::take), "packet {handle} is dropped or sent, but does not wait");
+    }
+
+    /// Checks the marks and drops of a call.
+    fn check_fates(&mut self) {
+        for handle in &self.log.marked[self.seen.0..] {
+            let packet = self.all.get(*handle as usize).filter(|_| self.waits[*handle as usize]);
+            assert!(packet.is_some(), "packet {handle} is marked, but does not wait");
+            assert!(packet.is_some_and(|packet| packet.ecn.is_ect()), "a packet that is not ECN-capable is marked");
+        }
+        for k in self.seen.1..self.log.dropped.len() {
+            self.leave(self.log.dropped[k]);
+        }
+        self.seen = (self.log.marked.len(), self.log.dropped.len());
+    }
+
+    /// Checks backlog and counters.
+    fn check_counts(&self, queue: &impl Qdisc, limit: Limit) {
+        let waiting = || self.all.iter().zip(&self.waits).filter(|(_, waits)| **waits).map(|(packet, _)| packet);
+        let (backlog, totals) = (queue.backlog(), queue.totals());
+        assert!(backlog.packets as usize == waiting().count(), "the backlog is not the packets that wait");
+        assert!(
+            backlog.bytes == waiting().map(|packet| u64::from(packet.bytes)).sum::<u64>(),
+            "the backlog is not the bytes that wait"
+        );
+        assert!(backlog.packets <= limit.packets && backlog.bytes <= limit.bytes.0, "the backlog exceeds the capacity");
+        let held = u64::from(backlog.packets) + u64::from(self.transmitting);
+        let dropped = totals.early_dropped + totals.overflow_dropped;
+        assert!(totals.arrivals == self.all.len() as u64, "arrivals are not counted");
+        assert!(totals.arrivals == totals.departures + dropped + held, "departures or drops are not counted");
+        assert!(
+            (dropped, totals.marked) == (self.log.dropped.len() as u64, self.log.marked.len() as u64),
+            "marks or drops are not counted"
+        );
+    }
+}
+
 /// Marks and drops of a random sequence of 400 calls.
-fn exercise<A: Aqm>(aqm: A, limit: Limit, seed: u64) -> (Log, Totals) {
-    let mut queue = Fifo::new(aqm, limit);
-    let (mut choice, mut rng, mut log) = (SplitMix(seed), SplitMix(!seed), Log::default());
-    let (mut now, mut incapable, mut next, mut transmitting) = (Instant::ZERO, Vec::new(), 0, false);
+fn exercise(mut queue: impl Qdisc, limit: Limit, seed: u64) -> (Log, Totals) {
+    let (mut choice, mut rng, mut now, mut packets) =
+        (SplitMix(seed), SplitMix(!seed), Instant::ZERO, Sequence::default());
     for _ in 0..400 {
         match choice.bits() % 8 {
             0 | 1 => {
@@ -180,22 +267,25 @@ fn exercise<A: Aqm>(aqm: A, limit: Limit, seed: u64) -> (Log, Totals) {
             }
             2..=4 => {
                 for _ in 0..[1, 1, 1, 30][choice.bits() as usize % 4] {
-                    let ecn = Ecn::from_bits(choice.bits() as u8);
-                    let packet =
-                        Packet { bytes: 40 + (choice.bits() % 1460) as u32, ecn, segments: 1, ..Packet::default() };
-                    incapable.push(!ecn.is_ect());
-                    queue.enqueue(next, &packet, now, &mut rng, &mut log);
-                    next += 1;
+                    let packet = any_packet(&mut choice);
+                    let handle = packets.arrive(packet);
+                    queue.enqueue(handle, &packet, now, &mut rng, &mut packets.log);
+                    packets.check_fates();
                 }
             }
             5 | 6 => {
-                if transmitting {
+                if packets.transmitting {
                     queue.transmitted(Span::from_micros(500), now);
                 }
-                transmitting = queue.dequeue(now, &mut rng, &mut log).is_some();
+                let sent = queue.dequeue(now, &mut rng, &mut packets.log);
+                packets.check_fates();
+                sent.iter().for_each(|handle| packets.leave(*handle));
+                packets.transmitting = sent.is_some();
+                assert!(sent.is_some() || !packets.waits.contains(&true), "the link is idle although packets wait");
             }
             _ => {}
         }
+        packets.check_counts(&queue, limit);
         let before = state(&queue);
         match before.1 {
             Some(due) if due <= now => {
@@ -208,16 +298,31 @@ fn exercise<A: Aqm>(aqm: A, limit: Limit, seed: u64) -> (Log, Totals) {
             }
         }
     }
-    let wrong = log.marked.iter().find(|handle| incapable[**handle as usize]);
-    assert!(wrong.is_none(), "a packet that is not ECN-capable is marked");
-    (log, *queue.totals())
+    (packets.log, *queue.totals())
+}
+
+/// A packet of one of six flows and three classes.
+fn any_packet(choice: &mut SplitMix) -> Packet {
+    let (ecn, bytes) = (Ecn::from_bits(choice.bits() as u8), 40 + (choice.bits() % 1460) as u32);
+    let flow = (choice.bits() % 6) as u32;
+    let class = [0, 8, 46][flow as usize % 3];
+    Packet {
+        bytes,
+        ecn,
+        class,
+        segments: 1,
+        flow_hash: flow,
+        source_hash: flow,
+        destination_hash: flow,
+        ..Packet::default()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::registry::{ALGORITHMS, build};
-    use crate::{Cx, DropTail, Verdict};
+    use crate::{Backlog, Cx, DropTail, Store, Verdict};
 
     #[test]
     fn every_built_in_algorithm_passes_the_check() {
@@ -256,6 +361,108 @@ mod tests {
 
         fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
             visit("x", if matches!(self, Broken::NotFinite) { f64::NAN } else { 0.0 });
+        }
+    }
+
+    #[test]
+    fn every_built_in_discipline_passes_the_check() {
+        for row in crate::registry::algorithms() {
+            let make =
+                |limit| crate::registry::build_qdisc(row.name, &[], &crate::multi::testing::NETWORK, limit).unwrap();
+            check_qdisc(|limit| make(limit).unwrap());
+        }
+    }
+
+    /// First-in first-out queue that breaks one rule of disciplines.
+    #[derive(Clone)]
+    struct BrokenQueue {
+        store: Store,
+        fault: Fault,
+        sent: Option<Handle>,
+    }
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Fault {
+        None,
+        SendsTwice,
+        Idles,
+        LosesSilently,
+        Overfills,
+        MarksAfterwards,
+    }
+
+    impl Qdisc for BrokenQueue {
+        fn enqueue<R: Draw>(
+            &mut self,
+            handle: Handle,
+            packet: &Packet,
+            now: Instant,
+            _: &mut R,
+            fates: &mut impl Fates,
+        ) {
+            self.store.arrive(packet);
+            if self.fault == Fault::Overfills || !self.store.is_full(packet) {
+                return self.store.push(0, handle, packet, now);
+            }
+            match self.fault {
+                Fault::LosesSilently => {}
+                _ => self.store.refuse(handle, DropReason::Overflow, fates),
+            }
+        }
+
+        fn dequeue<R: Draw>(&mut self, now: Instant, _: &mut R, fates: &mut impl Fates) -> Option<Handle> {
+            match self.fault {
+                Fault::Idles => return None,
+                Fault::SendsTwice if self.sent.is_some() => return self.sent,
+                Fault::MarksAfterwards => self.sent.iter().for_each(|handle| self.store.mark(*handle, fates)),
+                _ => {}
+            }
+            let (sent, _) = self.store.pop(0, now)?;
+            self.sent = Some(sent.handle);
+            Some(self.store.send(&sent, now))
+        }
+
+        fn transmitted(&mut self, duration: Span, _: Instant) {
+            self.store.transmitted(duration);
+        }
+
+        fn backlog(&self) -> Backlog {
+            self.store.backlog()
+        }
+
+        fn totals(&self) -> &Totals {
+            self.store.totals()
+        }
+
+        fn next_timer(&self) -> Option<Instant> {
+            None
+        }
+
+        fn on_timer<R: Draw>(&mut self, _: Instant, _: &mut R) {}
+
+        fn observe(&self, _: &mut dyn FnMut(&'static str, f64)) {}
+    }
+
+    #[test]
+    fn each_fault_of_a_discipline_is_found_by_its_name() {
+        let says = |fault: Fault| {
+            let make = |limit| BrokenQueue { store: Store::new(1, limit), fault, sent: None };
+            let panic = std::panic::catch_unwind(|| check_qdisc(make)).err()?;
+            panic
+                .downcast_ref::<std::string::String>()
+                .cloned()
+                .or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).into()))
+        };
+        assert_eq!(says(Fault::None), None);
+        for (fault, words) in [
+            (Fault::SendsTwice, "is dropped or sent, but does not wait"),
+            (Fault::Idles, "the link is idle although packets wait"),
+            (Fault::LosesSilently, "the backlog is not the packets that wait"),
+            (Fault::Overfills, "the backlog exceeds the capacity"),
+            (Fault::MarksAfterwards, "is marked, but does not wait"),
+        ] {
+            let said = says(fault).unwrap_or_default();
+            assert!(said.contains(words), "{fault:?}: {said}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aqumen_aqm::{Draw, Limit, Network};
+use aqumen_aqm::{AnyQdisc, Draw, Limit, Network};
 use aqumen_units::{Instant, Span};
 use smallvec::SmallVec;
 
@@ -259,6 +259,9 @@ fn check_takeover(
     }
     // An AQM that cannot be built is reported elsewhere.
     let Some(Ok(old)) = before.build_qdisc(limit) else { return Ok(()) };
+    if matches!(old, AnyQdisc::Custom(_)) && before != new {
+        return Err((None, format!("{} is a custom discipline: its parameters cannot change during a run", new.name)));
+    }
     old.fixed(&built).map_err(|error| match change {
         AqmChange::Params(_) => (Some(error.param.to_string()), error.requirement.to_string()),
         AqmChange::Spec(_) => (None, error.to_string()),

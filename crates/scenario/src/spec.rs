@@ -76,7 +76,7 @@ impl AqmSpec {
                 return Err(format!("\"{pair}\" must be PARAMETER=VALUE, such as \"target=100pkt\""));
             };
             let (key, value) = (key.trim(), value.trim());
-            let read = read_value(algorithm, key, &RawValue::Text(value.into()))
+            let read = read_value(catalogue, algorithm, key, &RawValue::Text(value.into()))
                 .map_err(|message| format!("{key} = {value}: {message}"))?;
             put(&mut values, key, read);
         }
@@ -97,7 +97,8 @@ impl AqmSpec {
         };
         let mut changed = self.clone();
         for (key, written) in params {
-            let value = read_value(algorithm, key, written).map_err(|message| (Some(key.clone()), message))?;
+            let value =
+                read_value(&self.catalogue, algorithm, key, written).map_err(|message| (Some(key.clone()), message))?;
             put(&mut changed.values, key, value);
         }
         Ok(changed)
@@ -157,7 +158,7 @@ fn resolve<'a>(
     }
     for (name, profile) in chain.iter().rev() {
         for (key, written) in &profile.values {
-            let value = read_value(algorithm, key, written).map_err(|message| {
+            let value = read_value(catalogue, algorithm, key, written).map_err(|message| {
                 let below = *name != chain[0].0;
                 (Some(key.clone()), if below { format!("{message} (in profile {name})") } else { message })
             })?;
@@ -175,9 +176,14 @@ fn put(values: &mut Vec<(String, OwnedValue)>, key: &str, value: OwnedValue) {
 }
 
 /// Reads a value of a parameter of the algorithm.
-fn read_value(algorithm: &Algorithm, key: &str, written: &RawValue) -> Result<OwnedValue, String> {
+fn read_value(
+    catalogue: &Catalogue,
+    algorithm: &Algorithm,
+    key: &str,
+    written: &RawValue,
+) -> Result<OwnedValue, String> {
     // Algorithms of one queue also have the parameters of the threshold function.
-    let common = if algorithm.kind() == QueueKind::Single { threshold::PARAMS } else { &[] };
+    let common = if catalogue.kind(algorithm) == QueueKind::Single { threshold::PARAMS } else { &[] };
     value::read(algorithm.name, algorithm.params.iter().chain(common), "aqumen list aqms", key, written)
 }
 

@@ -1,7 +1,8 @@
-//! Two custom AQMs: a sampled control law, and an algorithm that decides packet by packet.
+//! Three custom AQMs: a sampled control law, an algorithm that decides packet by packet, and a discipline of several
+//! queues ([`Turns`]).
 //!
-//! A scenario that is read with [`catalogue`] runs both by name, in every engine. Their parameters have units and
-//! ranges like those of built-in AQMs.
+//! A scenario that is read with [`catalogue`] runs them by name, the first two in every engine. Their
+//! parameters have units and ranges like those of built-in AQMs.
 
 use aqumen_aqm::{
     Algorithm, AnyAqm, Aqm, Catalogue, Cx, DefaultValue, Draw, Hooks, MAX_LOOPS, NameTakenError, Network, Observation,
@@ -9,13 +10,19 @@ use aqumen_aqm::{
 };
 use aqumen_units::{Probability, Span};
 
-/// Built-in AQMs, `integral` and `impatient`.
+mod turns;
+
+use turns::TURNS;
+pub use turns::Turns;
+
+/// Built-in AQMs, `integral`, `impatient` and `turns`.
 pub fn catalogue() -> Result<Catalogue, NameTakenError> {
     Catalogue::BUILT_IN
         .with(INTEGRAL, |settings, network| {
             Ok(AnyAqm::custom_law(Integral::new(settings, network)?, settings.flag("ecn").unwrap_or(true)))
         })?
-        .with(IMPATIENT, |settings, _| Ok(AnyAqm::custom(Impatient::new(settings))))
+        .with(IMPATIENT, |settings, _| Ok(AnyAqm::custom(Impatient::new(settings))))?
+        .with_qdisc(TURNS, Turns::build)
 }
 
 const INTEGRAL: Algorithm = Algorithm {

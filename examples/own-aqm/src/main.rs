@@ -1,4 +1,4 @@
-//! Runs a scenario with an AQM (a built-in one, `integral` or `impatient`) and prints its result as JSON:
+//! Runs a scenario with an AQM (a built-in one, `integral`, `impatient` or `turns`) and prints its result as JSON:
 //!
 //! ```text
 //! cargo run --release -- ../../experiments/arm-pfc/exp1.toml integral:gain=2e-5 1

@@ -1,4 +1,5 @@
-//! Both custom AQMs run by name in the packet engine (also on several threads), in the fluid engine and in a replay.
+//! Custom AQMs run by name in the packet engine (also on several threads), in the fluid engine and in a replay. An own
+//! discipline gives the bits of the built-in ones that it is.
 
 use std::path::Path;
 use std::thread;
@@ -30,7 +31,7 @@ fn packets(scenario: &Scenario, spec: Option<&str>, seed: u64) -> String {
 #[test]
 fn custom_aqms_give_equal_results_on_several_threads() {
     let scenario = scenario(EXP1);
-    for spec in ["integral:gain=2e-5,target=50pkt", "impatient:limit=20ms"] {
+    for spec in ["integral:gain=2e-5,target=50pkt", "impatient:limit=20ms", "turns"] {
         let single = packets(&scenario, Some(spec), 3);
         let concurrent: Vec<String> = thread::scope(|scope| {
             let runs: Vec<_> = (0..3).map(|_| scope.spawn(|| packets(&scenario, Some(spec), 3))).collect();
@@ -55,6 +56,37 @@ fn a_scenario_names_a_custom_aqm_and_its_parameters_are_checked() {
 }
 
 #[test]
+fn a_custom_discipline_gives_the_bits_of_the_built_in_ones_that_it_is() {
+    let scenario = scenario(EXP1);
+    let links = |spec: &str, seed: u64| {
+        let plan = plan(&scenario, Some(spec), seed);
+        format!("{:?}", aqumen_sim::run(&plan, Options::default(), &mut |_| true).expect("it runs").links)
+    };
+    for seed in 1..4 {
+        assert_eq!(links("turns:idle_first=false", seed), links("sfq", seed));
+        assert_eq!(links("turns:queues=1", seed), links("sfq:queues=1", seed));
+        assert_ne!(links("turns", seed), links("sfq", seed));
+    }
+}
+
+#[test]
+fn a_custom_discipline_keeps_its_parameters_during_a_run() {
+    let event = "\n[[events]]\nat = \"10s\"\naqm = \"turns:queues=8\"\n";
+    let changed = scenario(&format!("{EXP1}{event}"));
+    let error = changed.plan(1, Some(&changed.aqm("turns").expect("it is known"))).unwrap_err().to_string();
+    assert!(error.contains("turns is a custom discipline: its parameters cannot change during a run"), "{error}");
+    assert!(changed.plan(1, Some(&changed.aqm("turns:queues=8").expect("it is known"))).is_ok());
+}
+
+#[test]
+fn a_custom_discipline_is_refused_by_the_fluid_engine() {
+    let scenario = scenario(EXP1);
+    let refused = fluid::run(&plan(&scenario, Some("turns"), 1), fluid::Options::default(), &mut |_| true);
+    let error = refused.err().expect("a fluid has no flows to tell apart").to_string();
+    assert!(error.contains("turns") && !error.contains('\n'), "{error}");
+}
+
+#[test]
 fn a_custom_law_drives_the_fluid_engine() {
     let scenario = scenario(EXP1);
     let plan = plan(&scenario, Some("integral:gain=2e-6,target=50pkt"), 1);
@@ -71,7 +103,11 @@ fn a_custom_aqm_handles_a_replayed_capture() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures/home.pcap");
     let setup = survey(&file, &settings, &mut |_| true).expect("it is a capture");
     let catalogue = own_aqm::catalogue().expect("the names are free");
-    let aqm = AqmSpec::from_catalogue("impatient:limit=1ms", &catalogue).expect("it is known");
-    let answer = replay(&file, &setup, &aqm, None, &mut |_| true).expect("it runs");
-    assert!(answer.total.counts.early_dropped_pkts + answer.total.counts.marked_pkts > 0);
+    let counts = |spec: &str| {
+        let aqm = AqmSpec::from_catalogue(spec, &catalogue).expect("it is known");
+        replay(&file, &setup, &aqm, None, &mut |_| true).expect("it runs").total.counts
+    };
+    let impatient = counts("impatient:limit=1ms");
+    assert!(impatient.early_dropped_pkts + impatient.marked_pkts > 0);
+    assert_eq!(format!("{:?}", counts("turns:idle_first=false")), format!("{:?}", counts("sfq")));
 }

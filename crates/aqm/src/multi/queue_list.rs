@@ -5,13 +5,24 @@ use alloc::vec::Vec;
 
 const NONE: u32 = u32::MAX;
 
-/// Links of all queues: (previous, next).
+/// Links of all queues: (previous, next). Queues are numbered from 0; another number panics.
 #[derive(Clone, Debug)]
-pub(crate) struct ListLinks(Vec<(u32, u32)>);
+pub struct ListLinks(Vec<(u32, u32)>);
 
-/// A list of queues.
+/// A list of queues in the order of service. Its links are shared with the other lists of a discipline; a queue is in
+/// at most one of them.
+///
+/// ```
+/// use aqumen_aqm::{ListLinks, QueueList};
+/// let mut links = ListLinks::new(3);
+/// let mut round = QueueList::EMPTY;
+/// (0..3).for_each(|queue| round.push(&mut links, queue));
+/// round.rotate(&mut links);
+/// round.remove(&mut links, 2);
+/// assert_eq!(round.iter(&links).collect::<Vec<_>>(), [1, 0]);
+/// ```
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct QueueList {
+pub struct QueueList {
     head: u32,
     tail: u32,
     len: u32,
@@ -19,35 +30,43 @@ pub(crate) struct QueueList {
 
 impl ListLinks {
     /// Heap memory per queue in bytes.
-    pub(crate) const QUEUE_BYTES: usize = size_of::<(u32, u32)>();
+    pub const QUEUE_BYTES: usize = size_of::<(u32, u32)>();
 
-    pub(crate) fn new(queues: usize) -> Self {
+    /// Links of `queues` queues, none of which is in a list.
+    pub fn new(queues: usize) -> Self {
         ListLinks(alloc::vec![(NONE, NONE); queues])
     }
 
     /// Next queue in the list of `queue`.
-    pub(crate) fn after(&self, queue: usize) -> Option<usize> {
+    pub fn after(&self, queue: usize) -> Option<usize> {
         let after = self.0[queue].1;
         (after != NONE).then_some(after as usize)
     }
 }
 
 impl QueueList {
-    pub(crate) const EMPTY: QueueList = QueueList { head: NONE, tail: NONE, len: 0 };
+    /// No queue.
+    pub const EMPTY: QueueList = QueueList { head: NONE, tail: NONE, len: 0 };
 
     /// First queue.
     #[inline]
-    pub(crate) fn first(&self) -> Option<usize> {
+    pub fn first(&self) -> Option<usize> {
         (self.head != NONE).then_some(self.head as usize)
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// Number of queues.
+    pub fn len(&self) -> usize {
         self.len as usize
+    }
+
+    /// Whether there is no queue.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// Appends a queue that is in no list.
     #[inline]
-    pub(crate) fn push(&mut self, links: &mut ListLinks, queue: usize) {
+    pub fn push(&mut self, links: &mut ListLinks, queue: usize) {
         let queue = queue as u32;
         links.0[queue as usize] = (self.tail, NONE);
         match self.tail {
@@ -60,7 +79,7 @@ impl QueueList {
 
     /// Removes a queue of this list.
     #[inline]
-    pub(crate) fn remove(&mut self, links: &mut ListLinks, queue: usize) {
+    pub fn remove(&mut self, links: &mut ListLinks, queue: usize) {
         let (before, after) = links.0[queue];
         match before {
             NONE => self.head = after,
@@ -75,7 +94,7 @@ impl QueueList {
 
     /// Moves the first queue to the end.
     #[inline]
-    pub(crate) fn rotate(&mut self, links: &mut ListLinks) {
+    pub fn rotate(&mut self, links: &mut ListLinks) {
         if let Some(queue) = self.first() {
             self.remove(links, queue);
             self.push(links, queue);
@@ -83,7 +102,7 @@ impl QueueList {
     }
 
     /// Queues in order.
-    pub(crate) fn iter<'l>(&self, links: &'l ListLinks) -> impl Iterator<Item = usize> + use<'l> {
+    pub fn iter<'l>(&self, links: &'l ListLinks) -> impl Iterator<Item = usize> + use<'l> {
         core::iter::successors(self.first(), |&queue| links.after(queue))
     }
 }

@@ -12,9 +12,33 @@ pub(crate) const RESERVED_PKTS: u32 = 1 << 14;
 
 const NONE: u32 = u32::MAX;
 
-/// Packets of all queues of a discipline.
+/// Packets of all queues of a discipline, with its counters. Queues are numbered from 0; another number panics.
+///
+/// A discipline calls [`arrive`](Self::arrive) for each arriving packet, then [`push`](Self::push) or
+/// [`refuse`](Self::refuse); while it [is over](Self::is_over) its capacity, [`steal_one`](Self::steal_one). For the
+/// free link it calls [`pop`](Self::pop), then [`send`](Self::send), or [`lose`](Self::lose) if the packet is dropped
+/// after all.
+///
+/// ```
+/// use aqumen_aqm::{Length, Limit, Packet, Store, testing::Log};
+/// use aqumen_units::{Instant, Span};
+///
+/// let (mut store, mut log, now) = (Store::new(2, Limit::packets(2)), Log::default(), Instant::ZERO);
+/// for (queue, handle) in [(0, 10), (1, 11), (1, 12)] {
+///     let packet = Packet { bytes: 1000, ..Packet::default() };
+///     store.arrive(&packet);
+///     store.push(queue, handle, &packet, now);
+///     while store.is_over() {
+///         let longest = store.longest(Length::Packets, queue);
+///         store.steal_one(longest, false, &mut log);
+///     }
+/// }
+/// assert_eq!(log.dropped, [12]); // the last of the longest queue
+/// let (sent, sojourn) = store.pop(0, now + Span::from_millis(5)).unwrap();
+/// assert_eq!((store.send(&sent, now), sojourn), (10, Span::from_millis(5)));
+/// ```
 #[derive(Clone, Debug)]
-pub(crate) struct Store {
+pub struct Store {
     slots: Vec<Slot>,
     /// First free slot, linked by `next`.
     free: u32,
@@ -31,10 +55,13 @@ pub(crate) struct Store {
 
 /// A queued packet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiting {
-    pub(crate) handle: Handle,
-    pub(crate) packet: Packet,
-    pub(crate) arrived: Instant,
+pub struct Waiting {
+    /// The host's identifier.
+    pub handle: Handle,
+    /// The packet.
+    pub packet: Packet,
+    /// Time of its arrival.
+    pub arrived: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -61,14 +88,16 @@ pub(crate) fn truesize(bytes: u32) -> u64 {
 
 /// Measure of queue length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Length {
+pub enum Length {
+    /// By packets; bytes decide between equals.
     Packets,
+    /// By bytes; packets decide between equals.
     Bytes,
 }
 
 impl Store {
     /// `queues` empty queues with total capacity `limit`.
-    pub(crate) fn new(queues: usize, limit: Limit) -> Self {
+    pub fn new(queues: usize, limit: Limit) -> Self {
         Store {
             // A packet is enqueued before the longest queue drops one.
             slots: Vec::with_capacity(limit.packets.min(RESERVED_PKTS) as usize + 1),
@@ -93,38 +122,42 @@ impl Store {
         self.memory = memory;
     }
 
-    pub(crate) fn queues(&self) -> usize {
+    /// Number of queues.
+    pub fn queues(&self) -> usize {
         self.chains.len()
     }
 
-    pub(crate) fn limit(&self) -> Limit {
+    /// Capacity of all queues.
+    pub fn limit(&self) -> Limit {
         self.limit
     }
 
     /// Changes the capacity. Excess packets are dropped at the next arrival.
-    pub(crate) fn set_limit(&mut self, limit: Limit) {
+    pub fn set_limit(&mut self, limit: Limit) {
         self.limit = limit;
     }
 
     /// Backlog of all queues.
     #[inline]
-    pub(crate) fn backlog(&self) -> Backlog {
+    pub fn backlog(&self) -> Backlog {
         self.all
     }
 
-    pub(crate) fn totals(&self) -> &Totals {
+    /// Cumulative counters.
+    pub fn totals(&self) -> &Totals {
         &self.totals
     }
 
     /// Backlog of one queue.
     #[inline]
-    pub(crate) fn queue(&self, queue: usize) -> Backlog {
+    pub fn queue(&self, queue: usize) -> Backlog {
         let Chain { packets, bytes, .. } = self.chains[queue];
         Backlog { packets, bytes }
     }
 
+    /// Whether a queue is empty.
     #[inline]
-    pub(crate) fn is_empty(&self, queue: usize) -> bool {
+    pub fn is_empty(&self, queue: usize) -> bool {
         self.chains[queue].packets == 0
     }
 
@@ -150,30 +183,30 @@ impl Store {
 
     /// Packet at the head of a queue.
     #[inline]
-    pub(crate) fn head(&self, queue: usize) -> Option<&Waiting> {
+    pub fn head(&self, queue: usize) -> Option<&Waiting> {
         self.slots.get(self.chains[queue].head as usize).map(|slot| &slot.waiting)
     }
 
     /// Sojourn time of the head of a queue so far; 0 for an empty queue.
-    pub(crate) fn head_sojourn(&self, queue: usize, now: Instant) -> Span {
+    pub fn head_sojourn(&self, queue: usize, now: Instant) -> Span {
         self.head(queue).map_or(Span::ZERO, |head| now.saturating_since(head.arrived))
     }
 
     /// Context of a call to the AQM of one queue: its own length, the counters of all.
     #[inline]
-    pub(crate) fn cx<'a, R: Draw>(&'a self, queue: usize, now: Instant, rng: &'a mut R) -> Cx<'a, R> {
+    pub fn cx<'a, R: Draw>(&'a self, queue: usize, now: Instant, rng: &'a mut R) -> Cx<'a, R> {
         let Backlog { packets, bytes } = self.queue(queue);
         Cx { now, queue: QueueView { packets, bytes, limit: self.limit, totals: &self.totals }, rng }
     }
 
     /// Whether a limit is exceeded.
     #[inline]
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.all.packets > self.limit.packets || self.all.bytes > self.limit.bytes.0 || self.memory_used > self.memory
     }
 
     /// Whether `packet` would not fit.
-    pub(crate) fn is_full(&self, packet: &Packet) -> bool {
+    pub fn is_full(&self, packet: &Packet) -> bool {
         let Backlog { packets, bytes } = self.all;
         QueueView { packets, bytes, limit: self.limit, totals: &self.totals }.is_full(packet)
             || self.memory_used + truesize(packet.bytes) > self.memory
@@ -181,26 +214,26 @@ impl Store {
 
     /// Counts an arrival; `push` or `refuse` follows.
     #[inline]
-    pub(crate) fn arrive(&mut self, packet: &Packet) {
+    pub fn arrive(&mut self, packet: &Packet) {
         self.totals.arrivals += 1;
         self.totals.arrived_bytes += packet.bytes as u64;
     }
 
     /// Drops the arriving packet.
-    pub(crate) fn refuse(&mut self, handle: Handle, reason: DropReason, fates: &mut impl Fates) {
+    pub fn refuse(&mut self, handle: Handle, reason: DropReason, fates: &mut impl Fates) {
         self.totals.discard(reason);
         fates.dropped(handle, reason);
     }
 
     /// Marks a packet.
-    pub(crate) fn mark(&mut self, handle: Handle, fates: &mut impl Fates) {
+    pub fn mark(&mut self, handle: Handle, fates: &mut impl Fates) {
         self.totals.marked += 1;
         fates.marked(handle);
     }
 
-    /// Enqueues the arriving packet.
+    /// Enqueues the arriving packet, although the capacity may then be exceeded.
     #[inline(always)]
-    pub(crate) fn push(&mut self, queue: usize, handle: Handle, packet: &Packet, now: Instant) {
+    pub fn push(&mut self, queue: usize, handle: Handle, packet: &Packet, now: Instant) {
         self.totals.accepted += 1;
         let chain = &mut self.chains[queue];
         let slot =
@@ -241,7 +274,7 @@ impl Store {
 
     /// Dequeues the packet at the head of a queue; returns it with its sojourn time.
     #[inline(always)]
-    pub(crate) fn pop(&mut self, queue: usize, now: Instant) -> Option<(Waiting, Span)> {
+    pub fn pop(&mut self, queue: usize, now: Instant) -> Option<(Waiting, Span)> {
         let waiting = self.unlink(queue, self.chains[queue].head)?;
         let sojourn = now.saturating_since(waiting.arrived);
         self.totals.last_sojourn = sojourn;
@@ -274,12 +307,12 @@ impl Store {
     }
 
     /// Drops a packet that was dequeued.
-    pub(crate) fn lose(&mut self, lost: &Waiting, reason: DropReason, fates: &mut impl Fates) {
+    pub fn lose(&mut self, lost: &Waiting, reason: DropReason, fates: &mut impl Fates) {
         self.refuse(lost.handle, reason, fates);
     }
 
     /// Longest queue; among equals `first_choice`, then the lowest number. It is empty only if all are.
-    pub(crate) fn longest(&self, by: Length, first_choice: usize) -> usize {
+    pub fn longest(&self, by: Length, first_choice: usize) -> usize {
         let length = |chain: &Chain| match by {
             Length::Packets => (chain.packets as u64, chain.bytes),
             // The packet count decides between queues of packets without bytes.
@@ -296,7 +329,7 @@ impl Store {
     }
 
     /// Drops the first or last packet of a queue because of overflow ("buffer stealing", McKenney 1990 section 4).
-    pub(crate) fn steal_one(&mut self, queue: usize, from_head: bool, fates: &mut impl Fates) {
+    pub fn steal_one(&mut self, queue: usize, from_head: bool, fates: &mut impl Fates) {
         let chain = &self.chains[queue];
         let lost = self.unlink(queue, if from_head { chain.head } else { chain.tail });
         if let Some(lost) = lost {
@@ -304,17 +337,18 @@ impl Store {
         }
     }
 
-    /// Starts the transmission of a dequeued packet.
+    /// Starts the transmission of a dequeued packet; returns its handle, which [`dequeue`](crate::Qdisc::dequeue)
+    /// answers.
     #[inline]
-    pub(crate) fn send(&mut self, sent: &Waiting, now: Instant) -> Handle {
+    pub fn send(&mut self, sent: &Waiting, now: Instant) -> Handle {
         self.totals.transmitting_since = Some(now);
         self.in_transmission_bytes = sent.packet.bytes;
         sent.handle
     }
 
-    /// Ends the transmission.
+    /// Ends the transmission of the packet sent last, which took `duration`.
     #[inline]
-    pub(crate) fn transmitted(&mut self, duration: Span) {
+    pub fn transmitted(&mut self, duration: Span) {
         self.totals.departures += 1;
         self.totals.departed_bytes += self.in_transmission_bytes as u64;
         self.totals.busy += duration;
@@ -322,12 +356,12 @@ impl Store {
     }
 
     /// Heap memory of packets and queues in bytes.
-    pub(crate) fn memory_bytes(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         self.slots.capacity() * size_of::<Slot>() + self.chains.len() * Self::QUEUE_BYTES
     }
 
     /// Heap memory per queue in bytes.
-    pub(crate) const QUEUE_BYTES: usize = size_of::<Chain>();
+    pub const QUEUE_BYTES: usize = size_of::<Chain>();
 }
 
 #[cfg(test)]

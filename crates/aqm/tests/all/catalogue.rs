@@ -2,9 +2,12 @@
 
 use std::fmt;
 
+use aqumen_aqm::QueueKind::{Multi, Single};
+use aqumen_aqm::testing::Load;
 use aqumen_aqm::{
-    Algorithm, AnyAqm, AnyQdisc, Aqm, Catalogue, Cx, DefaultValue, Draw, DropReason, DropTail, Hooks, Limit, MAX_LOOPS,
-    NameTakenError, Network, Observation, Packet, Param, Qdisc, QueueView, SampledLaw, Totals, Unit, Value, Verdict,
+    Algorithm, AnyAqm, AnyQdisc, Aqm, Catalogue, Cx, DefaultValue, Draw, DropReason, DropTail, Drr, Hooks, Limit,
+    MAX_LOOPS, NameTakenError, Network, Observation, Packet, Param, ParamError, Qdisc, QueueView, SampledLaw, Totals,
+    Unit, Value, Verdict,
 };
 use aqumen_units::{Bytes, Ecn, Instant, Probability, Rate, Span};
 
@@ -208,6 +211,74 @@ fn names_are_found_those_built_in_are_kept_and_a_later_one_makes_way() {
     assert!(known == known.clone() && known != again && known != Catalogue::BUILT_IN);
     // What builds it may be another in spite of the same row.
     assert!(known != catalogue());
+}
+
+const FAIR: Algorithm = Algorithm {
+    name: "fair",
+    params: &[Param::positive("quantum", Unit::Bytes, DefaultValue::number(1514.0), "bytes of a round")],
+    ..ROW
+};
+
+/// DRR under the name `fair`, with one of its parameters.
+fn with_fair() -> Catalogue {
+    let build = |settings: &aqumen_aqm::Settings<'_>, network: &Network, limit: Limit| {
+        let quantum = settings.number("quantum").unwrap_or(1514.0);
+        if quantum > network.link_rate.as_bps() as f64 / 8.0 {
+            return Err(ParamError::relation("quantum", quantum, "takes more than a second to send"));
+        }
+        Ok(AnyQdisc::custom(Drr::new(1024, quantum as u32, false, limit)))
+    };
+    catalogue().with_qdisc(FAIR, build).unwrap()
+}
+
+#[test]
+fn a_custom_discipline_gives_the_fates_of_the_built_in_one_that_it_is() {
+    let limit = Limit::packets(40);
+    let custom = || with_fair().build_qdisc("fair", &[], &NETWORK, limit).unwrap().unwrap();
+    let built_in = || Catalogue::BUILT_IN.build_qdisc("drr", &[], &NETWORK, limit).unwrap().unwrap();
+    assert!(matches!(custom(), AnyQdisc::Custom(_)) && custom().is_custom() && !built_in().is_custom());
+    let load = Load {
+        link: NETWORK.link_rate,
+        factor: 1.5,
+        packet: Packet { bytes: 1000, flow_hash: 7, ..Packet::default() },
+        duration: Span::from_secs(2),
+    };
+    assert_eq!(load.offer(&mut custom()), load.offer(&mut built_in()));
+    aqumen_aqm::testing::check_qdisc(|limit| with_fair().build_qdisc("fair", &[], &NETWORK, limit).unwrap().unwrap());
+}
+
+#[test]
+fn a_custom_discipline_has_several_queues_and_checked_parameters() {
+    let known = with_fair();
+    let wrong = |name: &str, value: f64| {
+        let built = known.build_qdisc("fair", &[(name, Value::Number(value))], &NETWORK, Limit::packets(40));
+        built.unwrap().unwrap_err().to_string()
+    };
+    assert_eq!(wrong("quantum", 0.0), "quantum = 0: must be a number above 0 (B)");
+    assert_eq!(wrong("quantum", 1e7), "quantum = 10000000: takes more than a second to send");
+    // The threshold function is one of single queues.
+    assert_eq!(wrong("threshold", 0.5), "threshold: not a parameter; known: quantum");
+    assert!(known.build("fair", &[], &NETWORK).is_none());
+    let kind = |name: &str| known.kind(known.find(name).unwrap());
+    assert_eq!(["fair", "every", "drr", "pi"].map(kind), [Multi, Single, Multi, Single]);
+    assert_eq!(
+        known.with_qdisc(Algorithm { name: "cake", ..ROW }, |_, _, _| unreachable!()),
+        Err(NameTakenError("cake"))
+    );
+    // A later algorithm of one queue replaces it.
+    let single = known.with(Algorithm { name: "fair", ..ROW }, |_, _| Ok(AnyAqm::custom(DropTail::default()))).unwrap();
+    assert_eq!(single.kind(single.find("fair").unwrap()), Single);
+}
+
+#[test]
+fn parameters_of_a_custom_discipline_are_fixed() {
+    let fair = |quantum: f64| {
+        let values = [("quantum", Value::Number(quantum))];
+        with_fair().build_qdisc("fair", &values, &NETWORK, Limit::packets(40)).unwrap().unwrap()
+    };
+    let error = fair(1514.0).fixed(&fair(3000.0)).unwrap_err();
+    assert_eq!(error.to_string(), "quantum = 3000: cannot change during the run");
+    assert_eq!(fair(1514.0).fixed(&fair(1514.0)), Ok(()));
 }
 
 #[test]
