@@ -39,6 +39,10 @@ DEFAULTS = {
         **{"--cqi": 10, "--resource-blocks": 50, "--share": 50, "--handover": "30s", "--rtt": "50ms"},
         **{"--duration": "120s", "--seeds": 5, "--device": "eth0"},
     },
+    "backbone": {
+        **{"--rate": "100Mbit", "--flows": 100, "--rtt": "200ms", "--load": 25},
+        **{"--seeds": 5, "--device": "eth0"},
+    },
     "reproduce": {"--series": "sampled"},
     "calibrate": {"--aqm": "droptail", "--seeds": 3, "--window": "steady"},
     "tune": {
@@ -57,7 +61,7 @@ DEFAULTS = {
 SEVERAL = {
     "run": {"--set", "--aqm-from", "--traffic-from"},
     "compare": {"--aqm", "--engine", "--set", "--sweep", "--aqm-from", "--traffic-from"},
-    **{key: {"--aqm", "--senders", "--weigh"} for key in ("uplink", "office", "datacenter", "cell")},
+    **{key: {"--aqm", "--senders", "--weigh"} for key in ("uplink", "office", "datacenter", "cell", "backbone")},
     "reproduce": {"--aqm"},
     "report": {"--metric"},
     "calibrate": {"--set"},
@@ -73,7 +77,7 @@ SEVERAL = {
 REQUIRED = {"uplink": {"--down", "--up"}, "office": {"--rate", "--people"}, "calibrate": {"--group", "--loss"}}
 FLAGS = {
     **{key: {"--theory", "--force", "--wide", "--json"} for key in ("run", "compare")},
-    **{key: {"--print", "--wide", "--json"} for key in ("uplink", "office", "datacenter", "cell")},
+    **{key: {"--print", "--wide", "--json"} for key in ("uplink", "office", "datacenter", "cell", "backbone")},
     "reproduce": {"--quick", "--record", "--json"},
     "report": {"--theory"},
     "calibrate": {"--json"},

@@ -48,6 +48,7 @@ def test_the_tab_key_offers_verbs():
         (["uplink", "--weigh", "pa"], "pages="),
         (["office", "--weigh", "vi"], "video="),
         (["datacenter", "--weigh", "b"], "bulk="),
+        (["backbone", "--weigh", "f"], "fairness="),
         (["cell", "--senders", "cubic,bb"], "cubic,bbr"),
         (["list", "tr"], "transports"),
         (["run", "--the"], "--theory"),

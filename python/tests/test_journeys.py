@@ -24,6 +24,7 @@ SHORTER = {
     "uplink": ["--seeds", "2", "--senders", "cubic", "--duration", "20s"],
     "office": ["--seeds", "2", "--senders", "cubic", "--duration", "20s"],
     "cell": ["--seeds", "2", "--senders", "cubic", "--duration", "20s"],
+    "backbone": ["--seeds", "2", "--senders", "cubic", "--duration", "6s"],
     "datacenter": ["--seeds", "2", "--duration", "50ms"],
 }
 

@@ -15,7 +15,7 @@ from aqumen.cli import main
 from aqumen.errors import ScenarioError
 from aqumen.experience import ExperienceMetric, scores
 from aqumen.shaping import LINES, shaper
-from aqumen.situations import Study, cell, datacenter, office, study, uplink
+from aqumen.situations import Study, backbone, cell, datacenter, office, study, uplink
 from aqumen.situations.numbers import read_time
 from aqumen.view import columns, tables
 
@@ -126,9 +126,7 @@ def test_the_traffic_of_an_office_grows_with_its_people():
     assert {flow["rtt"] for flow in flows.values()} == {"50ms"}
     assert small.rates == {"up": 9.5e6, "down": 45e6}
     assert {links[way]["target"] for way in ("up", "down")} == {"30pkt"}
-    assert {metric.key for metric in small.metrics if metric.weight} == {
-        *("calls", "meetings", "video", "pages", "backup"),
-    }
+    assert {metric.weight for metric in small.metrics} == {1}
 
 
 def test_a_target_is_packets_or_their_time_at_the_shaper():
@@ -246,6 +244,42 @@ def test_a_subscriber_sends_with_less_power():
             cell(**more)
 
 
+@pytest.mark.parametrize(("rate", "bps"), [("100Mbit", 1e8), ("1Gbit", 1e9)])
+def test_a_link_of_a_provider_has_its_buffer_and_round_trips(rate, bps):
+    data = text(backbone(rate, flows=30, rtt="100ms", load=50))
+    assert plain(data["topology"]["bottleneck"]["buffer"]) == 0.1 * bps / 8
+    flows = by_name(data["flows"])
+    assert (flows["long"]["count"], flows["long"]["rtt"]) == (30, ["10ms", "100ms"])
+    assert plain(flows["short"]["traffic"]["load"]) == bps / 2
+    for more, told in (
+        ({"flows": 0}, "--flows 0: must be 1 to 10000"),
+        ({"load": 95}, "--load 95: must be 1 to 90 %"),
+        ({"rtt": "1us"}, "--rtt 1us: must be at least"),
+        ({"buffer": "ten"}, "--buffer ten: "),
+    ):
+        with pytest.raises(ScenarioError, match=told):
+            backbone(rate, **more)
+
+
+def test_a_link_of_a_provider_is_scored_by_four_metrics():
+    link = backbone("100Mbit", rtt="200ms")
+    run = Run({"short": {"fct_10kB_100kB_mean_s": 0.5}, "long": {"jain_fairness": 0.9}})
+    of_link = {"sojourn_mean_s": 0.04, "utilization": 0.75, "early_drop_ratio": 0.02, "overflow_drop_ratio": 0.01}
+    run.data["links"] = {"bottleneck": {"steady": of_link}}
+    assert {f.key: f.of(run) for f in link.metrics} == {
+        "short": pytest.approx(500),
+        "fairness": 0.9,
+        # A mean round trip of 110 ms without queueing, and 40 ms in the queue.
+        "response": pytest.approx(150 / 0.75),
+        "lost": pytest.approx(3),
+        "used": pytest.approx(75),
+    }
+    assert [f.key for f in link.metrics if f.weight] == ["short", "fairness", "response", "lost"]
+    lost = replace(next(f for f in link.metrics if f.key == "lost"), of=lambda run: run)
+    assert score_beside(lost, 1, 4) == pytest.approx(25)
+    assert score_beside(lost, 0.01, 0.9) == pytest.approx(100)
+
+
 # What people feel.
 
 
@@ -300,7 +334,7 @@ def test_people_feel_the_worse_of_two_directions():
     assert {f.key: f.worst for f in home.metrics} == {
         **{"calls": 1, "pages": 120, "game": 120000, "upload": 0, "film": 120, "update": 0},
     }
-    assert {f.key: f.weight for f in home.metrics if f.weight != 1} == {"film": 0, "update": 0}
+    assert {f.weight for f in home.metrics} == {1}
     assert {f.key for f in home.metrics if f.more} == {"calls", "upload", "update"}
     assert [(f.unit, f.digits) for f in home.metrics] == [
         *(("MOS", 2), ("s", 2), ("ms", 0), ("Mbit/s", 2), ("s", 2), ("Mbit/s", 2)),

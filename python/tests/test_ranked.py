@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import aqumen
 from aqumen import _core
 from aqumen.cli import main
 from aqumen.errors import OutputError, ScenarioError
+from aqumen.scenario import Scenario
 from aqumen.study import Rows, Study
 from aqumen.study.compared import holm
 from aqumen.study.drawn import draw
-from aqumen.study.figures import FIGURES, Values, values_of
+from aqumen.study.figures import FIGURES, Values, facts_of, values_of
 from aqumen.study.frozen import freeze, read_freeze, unlike
 from aqumen.study.ranked import rank_networks
 from aqumen.study.record import read_record, record_of, shipped_record
@@ -243,6 +245,41 @@ def test_a_freeze_shows_whether_networks_were_blind(tmp_path, capsys, monkeypatc
     with pytest.raises(OutputError, match="does not follow"):
         read_freeze(Path("f.json"))
     assert freeze(["pie"], []).aqms != freeze(["pie:target=5ms"], []).aqms
+
+
+def test_misinformed_aqms_meet_the_same_networks():
+    right, wrong = draw("any", 11, 20), draw("any", 11, 20, misinformed=4)
+    off = {"capacity_bps": set(), "flows": set(), "base_rtt_s": set()}
+    for one, other in zip(right, wrong, strict=True):
+        assert other.name == f"{one.name}-x4"
+        true, told = (Scenario.parse(each.text, "x.toml").plan() for each in (one, other))
+        assert true["actual"] == told["actual"] == true["nominal"]
+        assert (true["flows"], facts_of(Scenario.parse(other.text, "x.toml"))) == (
+            told["flows"],
+            facts_of(Scenario.parse(one.text, "x.toml")),
+        )
+        for key, ratios in off.items():
+            ratios.add(round(told["nominal"][key] / true["nominal"][key], 2))
+        assert told["nominal"]["target_pkts"] == true["nominal"]["target_pkts"]
+    assert all(ratios == {0.25, 4.0} for ratios in off.values())
+
+
+def test_only_aqms_that_are_told_differ_where_they_are_misinformed():
+    def of(network, aqm):
+        links = aqumen.run(Scenario.parse(network.text, "x.toml").until("3s"), aqm).data["links"]
+        return {key: links["bottleneck"]["all"][key] for key in ("sojourn_mean_s", "overflow_drop_ratio")}
+
+    for one, other in zip(draw("provider", 3, 2), draw("provider", 3, 2, misinformed=4), strict=True):
+        assert of(one, "codel") == of(other, "codel")
+        assert of(one, "pi") != of(other, "pi")
+
+
+def test_a_freeze_knows_misinformed_networks(tmp_path):
+    frozen = freeze(["pie"], [])
+    texts = {each.name: each.text for each in draw("any", frozen.seed, 3, misinformed=4)}
+    assert unlike(frozen, [], texts) == []
+    name = min(texts)
+    assert "is not as drawn" in unlike(frozen, [], {**texts, name: texts[name].replace("flows = ", "flows = 1")})[0]
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,7 @@ def test_a_line_break_in_a_title_is_no_command(tmp_path):
         ["uplink", "--down", "20Mbit", "--up", "2Mbit"],
         ["office", "--rate", "9Mbit", "--people", "5"],
         ["datacenter"],
+        ["backbone"],
         ["cell"],
     ],
 )

@@ -44,6 +44,7 @@ pub(crate) fn expand(
         windows: windows(spec),
         sample_interval: spec.sample_interval(),
         nominal: core.nominal(spec, first),
+        actual: core.actual(spec, first),
         notes: Vec::new(),
     };
     for (i, link) in core.links.iter().enumerate() {

@@ -58,6 +58,7 @@ fn plan(plan: &Plan) -> Result<Value, ParamError> {
         "windows": windows,
         "sample_interval_s": seconds(plan.sample_interval),
         "nominal": network(&plan.nominal),
+        "actual": network(&plan.actual),
     }))
 }
 

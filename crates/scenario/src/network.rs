@@ -12,7 +12,7 @@ use crate::line::Medium;
 use crate::links::{Access, GraphLink, Reverse};
 use crate::rates::{RateSchedule, resolve};
 use crate::routes::{Edge, route};
-use crate::schema::{Group, Side, Spec, Topology};
+use crate::schema::{Group, Nominal, Side, Spec, Topology};
 use crate::spread::Spread;
 use crate::units::show_span;
 
@@ -234,9 +234,17 @@ impl Core {
         Span::from_nanos(links.map(|link| self.links[*link as usize].delay.as_nanos()).sum())
     }
 
-    /// Returns the nominal network of link `i`: values of the scenario, else derived from the flows that cross the
-    /// link.
+    /// Returns the nominal network of link `i`: values of the scenario, else those of the network as it is.
     pub(crate) fn nominal(&self, spec: &Spec, i: usize) -> Network {
+        self.derived(spec, i, &spec.nominal)
+    }
+
+    /// Returns the network of link `i` as it is, from the link and the flows that cross it.
+    pub(crate) fn actual(&self, spec: &Spec, i: usize) -> Network {
+        self.derived(spec, i, &Nominal::default())
+    }
+
+    fn derived(&self, spec: &Spec, i: usize, given: &Nominal) -> Network {
         let link = &self.links[i];
         let crosses = |group_route: &GroupRoute| group_route.path.contains(&(i as u32));
         let any = self.routes.iter().any(crosses);
@@ -252,7 +260,6 @@ impl Core {
         let of_hosts = |g: usize| self.base_rtt_s(&self.routes[g], &spec.flows[g]) / 2.0;
         let rtt_s = sum(designed_for, &|g| self.owners(spec, g).map(of_hosts).iter().sum());
         let bytes = sum(&there, &|g| f64::from(spec.flows[g].transport.config.packet_bytes()));
-        let given = &spec.nominal;
         let packet_bytes = given.packet.map_or_else(|| bytes / sum(&there, &|_| 1.0), |packet| packet.0 as f64);
         let buffer_pkts = match link.buffer {
             Buffer::Packets(packets) => f64::from(packets),

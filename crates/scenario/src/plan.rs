@@ -37,6 +37,8 @@ pub struct Plan {
     pub sample_interval: Span,
     /// The nominal network of the first link under test.
     pub nominal: Network,
+    /// The network of that link as it is, whatever its AQM is told.
+    pub actual: Network,
     /// Notes for readers of the results, one line each.
     pub notes: Vec<String>,
 }

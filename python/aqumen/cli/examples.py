@@ -31,6 +31,10 @@ EXAMPLES = {
         "aqumen cell --cqi 10",
         "aqumen cell --cqi 5 --handover 10s --senders cubic --out phone",
     ),
+    "backbone": (
+        "aqumen backbone --rate 100Mbit --flows 100",
+        "aqumen backbone --rate 1Gbit --flows 500 --rtt 100ms --senders cubic --out link",
+    ),
     "reproduce": (
         "aqumen reproduce arm-pfc --quick",
         "aqumen reproduce rfc7928 --aqm codel,pie --target 5ms --out r",

@@ -1,4 +1,4 @@
-"""`aqumen uplink`, `office`, `datacenter` and `cell`: an AQM for an everyday network, ranked by user experience."""
+"""`aqumen uplink`, `office`, `datacenter`, `cell` and `backbone`: an AQM for an everyday network, ranked by a score."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from aqumen.experience import ALIKE, AqmScore
 from aqumen.replay import Capture
 from aqumen.shaping import KERNEL, LINES, Setup, host, interface, kernel_options, shaper
 from aqumen.situations import AS_IT_IS, WORDS, Answer, Situation, Study
+from aqumen.situations import backbone as backbone_of
 from aqumen.situations import cell as cell_of
 from aqumen.situations import datacenter as datacenter_of
 from aqumen.situations import office as office_of
@@ -26,13 +27,13 @@ from aqumen.view import tables
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["cell", "datacenter", "office", "uplink"]
+__all__ = ["backbone", "cell", "datacenter", "office", "uplink"]
 
 SCHEMA = 1
 
 
 def _shared(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options that the four commands share."""
+    """Add the options that the commands share."""
     for option in reversed(
         (
             click.option(
@@ -276,6 +277,36 @@ def cell(
     situation = cell_of(
         cqi, resource_blocks=resource_blocks, share=share, handover=handover, rtt=rtt, duration=duration
     )
+    return _run_study(situation, lambda spec: host(spec, device), **shared)
+
+
+@click.command()
+@click.option("--rate", default="100Mbit", show_default=True, metavar="RATE", help="Rate of the link.")
+@click.option("--flows", type=int, default=100, show_default=True, metavar="N", help="Long transfers.")
+@click.option(
+    "--rtt", default="200ms", show_default=True, metavar="TIME",
+    help="Longest round-trip time without queues; the shortest is a tenth.",
+)  # fmt: skip
+@click.option("--buffer", metavar="N", help='Buffer size: "10MB" or "1000pkt"; default: 100 ms at the rate.')
+@click.option(
+    "--load",
+    type=float,
+    default=25,
+    show_default=True,
+    metavar="PERCENT",
+    help="Load of the short ones, % of the rate.",
+)
+@click.option("--duration", metavar="TIME", help="Duration of each run; default: shorter for faster links.")
+@_shared
+def backbone(
+    rate: str, flows: int, rtt: str, buffer: str | None, load: float, duration: str | None, device: str, **shared: Any
+) -> int:
+    """Choose an AQM for a provider's link, which carries many long and short transfers.
+
+    Ranks AQMs by the time of short transfers, fairness, round-trip time over utilisation, and losses. Senders are
+    CUBIC, with and without ECN.
+    """
+    situation = backbone_of(rate, flows=flows, rtt=rtt, buffer=buffer, load=load, duration=duration)
     return _run_study(situation, lambda spec: host(spec, device), **shared)
 
 

@@ -286,8 +286,12 @@ def check(folder: Path, sample: int, seed: int | None) -> int:
     "--family", type=click.Choice(("access", "provider", "datacenter", "any")), default="any", show_default=True,
     help="Their laws and ranges, docs/ranking.md.",
 )  # fmt: skip
+@click.option(
+    "--misinformed", type=click.FloatRange(1, 100), default=1, show_default=True, metavar="X",
+    help="Factor by which capacity, flows and round trip that AQMs are told are wrong.",
+)  # fmt: skip
 @click.option("--out", type=PATH, metavar="DIR", required=True, help="Folder of the scenario files.")
-def draw(seed: int | None, frozen: Path | None, count: int, family: str, out: Path) -> int:
+def draw(seed: int | None, frozen: Path | None, count: int, family: str, misinformed: float, out: Path) -> int:
     """Draw networks at random, write them as scenario files, and list them."""
     import tomllib
 
@@ -297,7 +301,7 @@ def draw(seed: int | None, frozen: Path | None, count: int, family: str, out: Pa
 
     if (seed is None) == (frozen is None):
         raise ScenarioError("give one of --seed and --freeze")
-    networks = drawn(family, read_freeze(frozen).seed if seed is None and frozen else seed or 0, count)
+    networks = drawn(family, read_freeze(frozen).seed if seed is None and frozen else seed or 0, count, misinformed)
     known = {f"{each.name}.toml" for each in networks}
     if other := next((each.name for each in sorted(out.glob("*.toml")) if each.name not in known), None):
         raise OutputError(f"{out}: has another scenario, {other}; choose an empty folder")

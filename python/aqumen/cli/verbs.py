@@ -41,6 +41,11 @@ VERBS = {
         "cell",
         "Choose an AQM for an LTE base station and its phones: ranking by user experience.",
     ),
+    "backbone": (
+        "situation",
+        "backbone",
+        "Choose an AQM for a provider's link, which carries many long and short transfers.",
+    ),
     "reproduce": (
         "reproduce",
         "reproduce",
@@ -89,7 +94,7 @@ VERBS = {
 }
 """Command name to (module, function, first line of its help)."""
 GROUPS = {
-    "Everyday": ("uplink", "office", "datacenter", "cell", "replay", "studio"),
+    "Everyday": ("uplink", "office", "datacenter", "cell", "backbone", "replay", "studio"),
     "Research": ("run", "compare", "study", "reproduce", "report", "break", "mmpp", "new", "list"),
     "Control": ("design", "map", "robust", "tune", "calibrate"),
     "Checks": ("validate", "doctor", "man", "completion"),

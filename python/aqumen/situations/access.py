@@ -51,7 +51,6 @@ class AccessLine:
     @classmethod
     def of(
         cls,
-        base: Scenario,
         down: str,
         up: str,
         *,
@@ -64,7 +63,6 @@ class AccessLine:
         """Parse the numbers of a line.
 
         Args:
-            base: Scenario with the links `line-up` and `line-down`.
             down: Downstream rate, with a unit.
             up: Upstream rate, with a unit.
             line: Framing, a name of `LINES`.
@@ -78,10 +76,7 @@ class AccessLine:
         for percent in headroom:
             if not 0 <= percent < 90:
                 raise ScenarioError(f"--headroom {percent:g}: must be at least 0 and below 90 %")
-        gross = {
-            "down": read_rate(base, "line-down", down_option, down),
-            "up": read_rate(base, "line-up", "up", up),
-        }
+        gross = {"down": read_rate(down_option, down), "up": read_rate("up", up)}
         waits, room = (bloat_default_s, 64e3) if bloat is None else (read_time("bloat", bloat, least=0.001), 15e3)
         net = {way: LINES[line].carried(bps) for way, bps in gross.items()}
         return cls(

@@ -9,7 +9,7 @@ from aqumen.experience import ExperienceMetric
 from aqumen.result import Result
 from aqumen.view.columns import SIZES
 
-__all__ = ["FIGURES", "WINDOW", "WORDS", "household", "office", "rate_of", "transfer"]
+__all__ = ["FIGURES", "WINDOW", "WORDS", "backbone", "household", "office", "rate_of", "transfer"]
 
 WINDOW = "steady"
 
@@ -84,6 +84,42 @@ def rate_of(key: str, title: str, group: str, unit: str, scale: float, **more: A
     return ExperienceMetric(key=key, title=title, unit=unit, digits=2, of=of, more=True, worst=0, **more)
 
 
+def backbone(length_s: float, base_rtt_s: float) -> tuple[ExperienceMetric, ...]:
+    """Return the metrics of a provider's link.
+
+    Args:
+        length_s: Duration of a run.
+        base_rtt_s: Mean round-trip time without queueing.
+    """
+
+    def of(key: str, run: Result) -> float | None:
+        value = run.data["links"]["bottleneck"][WINDOW][key]
+        return None if value is None else float(value)
+
+    def response(run: Result) -> float | None:
+        wait, used = of("sojourn_mean_s", run), of("utilization", run)
+        return None if wait is None or not used else 1000 * (base_rtt_s + wait) / used
+
+    def lost(run: Result) -> float | None:
+        early, overflow = of("early_drop_ratio", run), of("overflow_drop_ratio", run)
+        return None if early is None or overflow is None else 100 * (early + overflow)
+
+    def used(run: Result) -> float | None:
+        share = of("utilization", run)
+        return None if share is None else 100 * share
+
+    short, fair = _group("fct_10kB_100kB_mean_s", "short", 1000), _group("jain_fairness", "long")
+    worst_ms = 1000 * length_s
+    return (
+        ExperienceMetric(key="short", title="Short", unit="ms", digits=0, of=short, worst=worst_ms),
+        ExperienceMetric(key="fairness", title="Fairness", unit="Jain", digits=3, of=fair, more=True, worst=0),
+        ExperienceMetric(key="response", title="Response", unit="ms", digits=0, of=response, worst=worst_ms),
+        # A loss rate below 1 % is hardly heard in calls and hardly slows transfers: smaller ones are alike.
+        ExperienceMetric(key="lost", title="Lost", unit="%", digits=2, of=lost, least=1, worst=100),
+        ExperienceMetric(key="used", title="Used", unit="%", digits=1, of=used, more=True, weight=0, worst=0),
+    )
+
+
 def _calls() -> ExperienceMetric:
     return ExperienceMetric(
         key="calls",
@@ -116,8 +152,8 @@ def household(length_s: float) -> tuple[ExperienceMetric, ...]:
         _pages(length_s),
         ExperienceMetric(key="game", title="Game", unit="ms", digits=0, of=game, worst=length_s * 1000),
         rate_of("upload", "Upload", "upload", "Mbit/s", 1e-6),
-        ExperienceMetric(key="film", title="4 s of film", unit="s", digits=2, of=chunk, weight=0, worst=length_s),
-        rate_of("update", "Update", "update", "Mbit/s", 1e-6, weight=0),
+        ExperienceMetric(key="film", title="4 s of film", unit="s", digits=2, of=chunk, worst=length_s),
+        rate_of("update", "Update", "update", "Mbit/s", 1e-6),
     )
 
 
@@ -135,7 +171,7 @@ def office(length_s: float, meetings: int) -> tuple[ExperienceMetric, ...]:
         ExperienceMetric(key="video", title="Video", unit="Mbit/s", digits=2, of=rate, more=True, worst=0),
         _pages(length_s),
         rate_of("backup", "Backup", "backup", "Mbit/s", 1e-6),
-        rate_of("files", "Files", "files", "Mbit/s", 1e-6, weight=0),
+        rate_of("files", "Files", "files", "Mbit/s", 1e-6),
     )
 
 
@@ -153,9 +189,15 @@ WORDS = {
     "requests": "99th percentile of the request time",
     "mean": "mean request time",
     "bulk": "total rate of the long transfers",
+    "short": "mean time of transfers of 10 to 100 kB",
+    "fairness": "Jain's index of the goodputs of the long transfers",
+    "response": "mean round-trip time with queueing over utilisation",
+    "lost": "packets lost",
+    "used": "utilisation",
 }
 """Description of each metric."""
 FIGURES = {
+    "backbone": ("short", "fairness", "response", "lost", "used"),
     "datacenter": ("requests", "mean", "bulk"),
     "office": ("calls", "meetings", "video", "pages", "backup", "files"),
 }

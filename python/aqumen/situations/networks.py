@@ -1,4 +1,5 @@
-"""Everyday networks from a few numbers: a household, an office, a switch port, a subscriber of an LTE cell.
+"""Everyday networks from a few numbers: a household, an office, a switch port, a subscriber of an LTE cell, a
+provider's link.
 
 Each consists of a scenario file (`experiments/everyday`) with the numbers filled in, the AQMs that Linux offers there,
 and metrics of user experience. No AQM is preferred here.
@@ -15,7 +16,7 @@ from aqumen.situations.access import KERNEL_AQMS, AccessLine
 from aqumen.situations.numbers import change, length_s, read_rate, read_time
 from aqumen.situations.study import Situation
 
-__all__ = ["cell", "datacenter", "office", "uplink"]
+__all__ = ["backbone", "cell", "datacenter", "office", "uplink"]
 
 _OFFICE_GROUPS = ("web", "call-down", "call-up", "meeting-down", "meeting-up", "backup", "files")
 _GROUPS = ("web", "call-down", "update", "film", "game-down", "upload", "call-up", "game-up")
@@ -46,7 +47,7 @@ def uplink(
         target: Target queue of AQMs without a default target (PI, RED, STPI): packets, or a time; at least two packets.
     """
     base = Scenario.load("everyday/uplink")
-    access = AccessLine.of(base, down, up, line=line, bloat=bloat, bloat_default_s=0.5, headroom=headroom)
+    access = AccessLine.of(down, up, line=line, bloat=bloat, bloat_default_s=0.5, headroom=headroom)
     net = access.net
     # Slow lines need long runs for enough pages and packets; fast ones cost computing time.
     length = duration or f"{min(max(120 * (20e6 / max(net.values())) ** 0.75, 15), 600):.0f}s"
@@ -113,7 +114,7 @@ def office(
         raise ScenarioError(f"--people {people}: must be 1 to 1000")
     base = Scenario.load("everyday/office")
     access = AccessLine.of(
-        base, rate, up or rate, line=line, bloat=bloat, bloat_default_s=0.1, headroom=headroom, down_option="rate"
+        rate, up or rate, line=line, bloat=bloat, bloat_default_s=0.1, headroom=headroom, down_option="rate"
     )
     length = duration or f"{min(max(120 * (20e6 / max(access.net.values())) ** 0.75, 15), 300):.0f}s"
     counts = {"web": 2, "call": 10, "meeting": 5, "backup": 20, "files": 20}
@@ -161,7 +162,7 @@ def datacenter(
         duration: Duration of a run; default: longer for slower ports.
     """
     base = Scenario.load("everyday/datacenter")
-    bps = read_rate(base, "port", "rate", rate)
+    bps = read_rate("rate", rate)
     round_s = read_time("rtt", rtt, least=1e-6)
     if not 1 <= load <= 90:
         raise ScenarioError(f"--load {load:g}: must be 1 to 90 %")
@@ -216,6 +217,62 @@ def datacenter(
             f"targets and thresholds other than Linux's defaults: {target}, half the base RTT, at least 12 packets",
         ),
         rates={"port": bps},
+    )
+
+
+def backbone(
+    rate: str = "100Mbit",
+    *,
+    flows: int = 100,
+    rtt: str = "200ms",
+    buffer: str | None = None,
+    load: float = 25.0,
+    duration: str | None = None,
+) -> Situation:
+    """A provider's link between routers: many flows from everywhere.
+
+    Args:
+        rate: Rate of the link, with a unit.
+        flows: Number of long transfers, 1 to 10 000.
+        rtt: Longest base round-trip time, with a unit; the shortest is a tenth of it.
+        buffer: Buffer size, with a unit; default: 100 ms at the rate.
+        load: Load of the short transfers, percent of the rate.
+        duration: Duration of a run; default: 20 s at 100 Mbit/s, shorter for faster links, at least 50 round trips.
+    """
+    base = Scenario.load("everyday/backbone")
+    bps = read_rate("rate", rate)
+    round_s = read_time("rtt", rtt, least=1e-4)
+    if not 1 <= flows <= 10_000:
+        raise ScenarioError(f"--flows {flows}: must be 1 to 10000")
+    if not 1 <= load <= 90:
+        raise ScenarioError(f"--load {load:g}: must be 1 to 90 %")
+    length = duration or f"{max(20 * min(100e6 / bps, 5), 50 * round_s):.3g}s"
+    held, spread = buffer or f"{bps / 80:.0f}B", f'["{round_s * 100:.6g}ms", "{rtt}"]'
+    changes = {
+        "title": f"A provider's link of {rate} with {flows} long transfers",
+        "duration": length,
+        "topology.bottleneck.rate": rate,
+        "topology.bottleneck.delay": _us(round_s / 40),
+        "topology.bottleneck.buffer": held,
+        "topology.access.rate": f"{max(10 * bps, 1e9):.0f}bit",
+        "flows.long.count": str(flows),
+        "flows.long.rtt": spread,
+        "flows.short.rtt": spread,
+        "flows.short.traffic.load": f"{bps * load / 100:.0f}bit",
+        "windows.steady": f"{read_time('duration', length, least=1e-3) / 4:.6g}s",
+    }
+    scenario = change(base, changes, {"rtt": rtt, "buffer": held, "duration": length})
+    return Situation(
+        scenario=scenario,
+        aqms=("droptail", *KERNEL_AQMS),
+        metrics=metrics.backbone(length_s(scenario), scenario.plan()["actual"]["base_rtt_s"]),
+        delay="response",
+        assumed=(
+            f"base RTT {round_s * 100:.6g}ms to {rtt} (--rtt), buffer {held} (--buffer), runs of {length} (--duration)",
+            f"{flows} endless transfers (--flows); short ones of 60 kB on average, at {load:g} % of the rate (--load)",
+            "loss rates below 1 % count as equal",
+        ),
+        rates={"bottleneck": bps},
     )
 
 

@@ -32,24 +32,17 @@ def change(base: Scenario, changes: Mapping[str, str], said: Mapping[str, str]) 
         raise
 
 
-def read_rate(base: Scenario, link: str, option: str, value: str) -> float:
-    """Parse a rate as scenario files do.
+def read_rate(option: str, value: str) -> float:
+    """Parse a rate.
 
     Args:
-        base: Scenario with the link.
-        link: Name of the link.
         option: Name of the command line's option, for messages.
         value: The rate, with a unit.
 
     Returns:
         The rate, bit/s.
     """
-    try:
-        changed = base.set_all([(f"topology.links.{link}.rate", value)])
-        rates = next(each for each in changed.plan()["links"] if each["name"] == link)["rates"]
-    except ScenarioError as error:
-        raise ScenarioError(f"--{option} {value}: {str(error).rpartition(': ')[2]}") from None
-    bps = float(rates[0][1])
+    bps = quantity(option, "rate", value)
     if bps < 64e3:
         raise ScenarioError(f"--{option} {value}: must be at least 64kbit")
     return bps

@@ -12,7 +12,7 @@ from typing import Any
 from aqumen import engines
 from aqumen._files import check_file
 from aqumen.errors import ScenarioError, listed, meant
-from aqumen.study.drawn import COUNT_MAX, FAMILIES
+from aqumen.study.drawn import COUNT_MAX, FAMILIES, MISINFORMED_MAX
 from aqumen.study.factors import DESIGNS, POINTS_MAX, Design, Factor
 from aqumen.study.stopping import StoppingRule
 
@@ -24,7 +24,7 @@ KEYS = (
 )  # fmt: skip
 """Keys of a study."""
 DESIGN_KEYS = ("kind", "points", "seed")
-DRAW_KEYS = ("family", "seed", "count")
+DRAW_KEYS = ("family", "seed", "count", "misinformed")
 STOP_KEYS = ("metric", "relative", "absolute", "least", "most")
 SEEDS_MAX = 100_000
 """Largest number of seeds; more is taken for a typing error."""
@@ -38,8 +38,8 @@ class Definition:
     """Files, names of shipped ones, cells as `NAME@CELL`, all cells as `NAME@*`."""
     aqms: tuple[str, ...]
     """AQMs, each a SPEC."""
-    draw: tuple[str, int, int] | None = None
-    """Family, seed and number of networks that are drawn, beside the scenarios."""
+    draw: tuple[str, int, int, float] | None = None
+    """Family, seed and number of networks that are drawn, beside the scenarios, and how wrong AQMs are told."""
     factors: tuple[Factor, ...] = ()
     """Keys and parameters that vary from point to point."""
     design: Design = field(default_factory=Design)
@@ -247,7 +247,7 @@ def _design(given: Mapping[str, Any], at: Lines) -> Design:
     return Design(kind=kind, points=count, seed=seed)
 
 
-def _draw(given: Mapping[str, Any], at: Lines) -> tuple[str, int, int]:
+def _draw(given: Mapping[str, Any], at: Lines) -> tuple[str, int, int, float]:
     _known(given, DRAW_KEYS, at, "draw/")
     if missing := next((key for key in ("family", "seed") if key not in given), None):
         raise at.error(f"draw/{missing}", "missing")
@@ -258,7 +258,10 @@ def _draw(given: Mapping[str, Any], at: Lines) -> tuple[str, int, int]:
         raise at.error("draw/seed", f"{seed!r}: must be 0 to 2^64 - 1")
     if type(count) is not int or not 1 <= count <= COUNT_MAX:
         raise at.error("draw/count", f"{count!r}: must be 1 to {COUNT_MAX}")
-    return family, seed, count
+    misinformed = given.get("misinformed", 1)
+    if type(misinformed) not in (int, float) or not 1 <= misinformed <= MISINFORMED_MAX:
+        raise at.error("draw/misinformed", f"{misinformed!r}: must be 1 to {MISINFORMED_MAX:g}")
+    return family, seed, count, float(misinformed)
 
 
 def _stop(given: object, at: Lines) -> StoppingRule:

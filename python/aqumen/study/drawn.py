@@ -14,7 +14,7 @@ from typing import Any
 from aqumen.errors import ScenarioError, listed
 from aqumen.scenario import Scenario
 
-__all__ = ["COUNT_MAX", "FAMILIES", "PACKETS_MAX", "DrawnNetwork", "draw", "laws"]
+__all__ = ["COUNT_MAX", "FAMILIES", "PACKETS_MAX", "DrawnNetwork", "draw", "laws", "misinformed_in"]
 
 LAWS = 1
 """Version of the laws; a change of any law that moves drawn values increases it."""
@@ -24,6 +24,8 @@ ROUND_TRIPS = 40
 """Longest round trips that a run lasts, at least."""
 COUNT_MAX = 10_000
 """Most networks of one seed."""
+MISINFORMED_MAX = 100.0
+"""Largest factor by which AQMs are misinformed."""
 PER_DECADE = 48
 """Values of a decade from which logarithmic laws draw, three digits each."""
 
@@ -102,18 +104,20 @@ class DrawnNetwork:
     """A network of a family."""
 
     name: str
-    """Name, such as `any-7-012`: family, seed, number."""
+    """Name, such as `any-7-012`: family, seed, number; `any-7-012-x4` if AQMs are told values wrong by 4."""
     text: str
     """The scenario as TOML text."""
 
 
-def draw(family: str, seed: int, count: int) -> list[DrawnNetwork]:
+def draw(family: str, seed: int, count: int, misinformed: float = 1.0) -> list[DrawnNetwork]:
     """Draw networks. The first ones do not depend on `count`.
 
     Args:
         family: Name in `FAMILIES`.
         seed: Seed, 0 to 2^64 - 1.
         count: Number of networks, 1 to `COUNT_MAX`.
+        misinformed: Factor, 1 to `MISINFORMED_MAX`, by which capacity, flows and round trip that AQMs are told are
+            wrong, each too large or too small at random; 1: they are told the truth.
 
     Raises:
         ScenarioError: A value is out of its range.
@@ -124,7 +128,44 @@ def draw(family: str, seed: int, count: int) -> list[DrawnNetwork]:
         raise ScenarioError(f"seed {seed}: must be 0 to 2^64 - 1")
     if not 1 <= count <= COUNT_MAX:
         raise ScenarioError(f"count {count}: must be 1 to {COUNT_MAX}")
-    return [_network(family, seed, number) for number in range(1, count + 1)]
+    if not 1 <= misinformed <= MISINFORMED_MAX:
+        raise ScenarioError(f"misinformed {misinformed:g}: must be 1 to {MISINFORMED_MAX:g}")
+    networks = [_network(family, seed, number) for number in range(1, count + 1)]
+    if misinformed == 1:
+        return networks
+    return [
+        _misinformed(each, _Draws(family, seed, number), misinformed) for number, each in enumerate(networks, start=1)
+    ]
+
+
+def misinformed_in(name: str) -> float:
+    """Return the factor by which AQMs are misinformed in a drawn network.
+
+    Args:
+        name: Name of the network.
+    """
+    factor = name.rpartition("-x")[2] if "-x" in name else "1"
+    try:
+        return float(factor)
+    except ValueError:
+        return 1.0
+
+
+def _misinformed(network: DrawnNetwork, draws: _Draws, factor: float) -> DrawnNetwork:
+    """Return a network whose AQMs are told other values than its own."""
+    name = f"{network.name}-x{factor:g}"
+    actual = Scenario.parse(network.text, f"{network.name}.toml").plan()["actual"]
+
+    def told(key: str, value: float) -> float:
+        return value * float(draws.among(f"told {key}", [1 / factor, factor]))
+
+    capacity, flows = told("capacity", actual["capacity_bps"]), told("flows", actual["flows"])
+    rtt = told("rtt", actual["base_rtt_s"])
+    text = network.text.replace(f'name = "{network.name}"', f'name = "{name}"', 1).replace(
+        ", laws ", f", misinformed by {factor:g}, laws ", 1
+    )
+    tail = f'\n[nominal]\ncapacity = "{round(capacity)}bit"\nflows = {flows:g}\nbase_rtt = "{_time(rtt)}"\n'
+    return DrawnNetwork(name=name, text=text + tail)
 
 
 class _Draws:

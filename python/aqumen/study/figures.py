@@ -154,8 +154,9 @@ def facts_of(scenario: Scenario) -> Facts:
         and "congestion" in group["transport"]
         and all(plan["flows"][k]["transfer_bytes"] is None for k in range(*group["flows"]))
     }
-    nominal = plan["nominal"]
-    return Facts(base_rtt_s=nominal["base_rtt_s"], capacity_bps=nominal["capacity_bps"], long=long)
+    # Not the nominal network: AQMs may be told another one.
+    actual = plan["actual"]
+    return Facts(base_rtt_s=actual["base_rtt_s"], capacity_bps=actual["capacity_bps"], long=long)
 
 
 def values_of(rows: Rows) -> Values:

@@ -17,7 +17,7 @@ from aqumen._files import check_file, laid_out, write_text
 from aqumen._store import built
 from aqumen.custom import digest, from_file, name_of
 from aqumen.errors import OutputError
-from aqumen.study.drawn import FAMILIES, draw
+from aqumen.study.drawn import FAMILIES, draw, misinformed_in
 
 __all__ = ["FreezeRecord", "freeze", "read_freeze", "unlike"]
 
@@ -109,7 +109,7 @@ def unlike(frozen: FreezeRecord, aqm_from: Sequence[str], networks: Mapping[str,
     for family in FAMILIES:
         mine = [name for name in networks if name.startswith(f"{family}-{frozen.seed}-")]
         if mine and len(mine) == len(networks):
-            drawn = {each.name: each.text for each in draw(family, frozen.seed, len(mine))}
+            drawn = {each.name: each.text for each in draw(family, frozen.seed, len(mine), misinformed_in(mine[0]))}
             changed = [name for name, text in networks.items() if drawn.get(name) != text]
             return found + [f"{name}: is not as drawn from seed {frozen.seed}" for name in changed]
     return [*found, f"the networks were not drawn from the seed of the freeze, {frozen.seed}"]

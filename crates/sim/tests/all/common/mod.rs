@@ -125,6 +125,7 @@ impl Dumbbell {
                 class: 0,
             }],
             nominal: network,
+            actual: network,
             notes: Vec::new(),
             flows,
             windows: vec![
