@@ -50,10 +50,14 @@ autodoc_typehints = "description"
 
 
 def mathml(display):
-    """Returns a visitor that writes a formula as MathML, which browsers show without scripts, fonts or a network."""
+    """Returns a visitor that writes a formula as MathML, which browsers show without scripts, fonts or a network.
+
+    A formula on lines of its own scrolls where the page is narrower.
+    """
 
     def visit(writer, node):
-        writer.body.append(convert(node.astext(), display=display))
+        formula = convert(node.astext(), display=display)
+        writer.body.append(formula if display == "inline" else f'<div style="overflow-x: auto">{formula}</div>')
         raise SkipNode
 
     return visit

@@ -85,7 +85,9 @@ def fluid_against_packets(seed: int, count: int, aqm: str, preset: str):
         fluid, seen = aqumen.run(made, aqm, engine="fluid"), aqumen.run(made, aqm)
         for name, windows in seen.data["links"].items():
             ours, link = fluid.link(name, "steady"), windows["steady"]
-            queues.append([ours[key] / link[key] for key in ("queue_mean_pkts", "mark_ratio")])
+            # PIE drops packets where its probability is above mark_p.
+            told, signals = (at["mark_ratio"] + at["early_drop_ratio"] for at in (ours, link))
+            queues.append([ours["queue_mean_pkts"] / link["queue_mean_pkts"], told / signals])
         for name, windows in seen.data["flows"].items():
             rates.append(fluid.data["flows"][name]["steady"]["goodput_bps"] / windows["steady"]["goodput_bps"])
     return np.array(queues), np.array(rates)
