@@ -82,7 +82,7 @@ pub use papers::arm_pfc_adaptive::{ArmPfcAdaptive, IdentifiedArmPfc};
 pub use papers::paqm::{Paqm, PaqmParams};
 pub use papers::st_aqm_mo::TunableAqmMo;
 pub use papers::st_arm_pfc::TunableArmPfc;
-pub use papers::st_pi2::{StPi2, StPi2Params};
+pub use papers::st_pi2::{PacketCounts, PacketRule, StPi2, StPi2Params};
 pub use papers::stpi::TunablePi;
 pub use papers::stred::TunableRed;
 pub use papers::{aaqm, aqm_mo, arm_pfc, arm_pfc_adaptive, paqm, stpi};

@@ -10,7 +10,11 @@
  *
  * The random choice comes first. The clock, and the headers unless `only` needs them, are read for signalled packets alone. A packet
  * costs mostly cache misses, so the random state lies beside the counters. Headers are read and written by offset: the kernel's
- * helper for CE relies on offsets that packet sockets may set wrong. Build: scripts/bpf.
+ * helper for CE relies on offsets that packet sockets may set wrong.
+ *
+ * With `by_flow` there is no random choice: the packet rule of ST-PI2 (crates/aqm/src/papers/st_pi2.rs) adds up the probability of
+ * each flow in a table, and signals it when the sum passes 1. Two processors that send packets of one flow at the same time may lose
+ * an addition. Build: scripts/bpf.
  */
 
 typedef unsigned char u8;
@@ -35,6 +39,7 @@ struct __sk_buff {
 };
 
 static void *(*map_lookup_elem)(void *map, const void *key) = (void *)1;
+static u64 (*ktime_get_ns)(void) = (void *)5;
 static u32 (*get_prandom_u32)(void) = (void *)7;
 static long (*skb_store_bytes)(struct __sk_buff *, u32 offset, const void *from, u32 len, u64 flags) = (void *)9;
 static long (*l3_csum_replace)(struct __sk_buff *, u32 offset, u64 from, u64 to, u64 size) = (void *)10;
@@ -54,6 +59,16 @@ struct orders {
 	u64 deadline_ns; /* by the monotonic clock; afterwards everything passes */
 	u32 chance;	 /* p in units of 2^-31 */
 	u32 ecn;	 /* mark ECN-capable packets */
+	/* With `by_flow`; the rule is struct PacketRule of the AQM. */
+	u32 scalable;	  /* p of ECT(1) packets; zero: they are classic ones */
+	u32 hold;	  /* steps without another signal to a classic flow */
+	u32 step;	  /* number of the AQM's step */
+	u32 epoch;	  /* number of the epoch of the flows' rates; zero: no rule yet */
+	u32 packet_bytes; /* mean packet */
+	u32 unused;
+	u64 recent_bytes; /* mean of the flows' bytes in this epoch and the one before; zero: not known */
+	u64 fair_bytes;	  /* fair share of them */
+	u64 wait_ns;	  /* wait in the queue */
 };
 
 /* Counters, in packets as they pass here and in segments as they will be on the wire. */
@@ -64,6 +79,12 @@ struct counts {
 	u64 dropped, dropped_segments, dropped_bytes;
 	u64 spared;	/* selected, and passed: not IP, neighbour discovery, `spare`, or truncated */
 	u64 unregulated; /* selected, and passed because the order had expired */
+	/* With `by_flow`. */
+	u64 squares;	/* sum of bytes of a segment times bytes of the packet */
+	u64 recent;	/* sum of bytes times recent bytes of the flow, modulo 2^64 */
+	u64 flows;	/* flows that sent for the first time in an epoch */
+	u64 handshakes; /* completed */
+	u64 handshakes_ns; /* sum of their round trips */
 };
 
 /* Packet rules; a packet matches if it fits any of them. */
@@ -86,7 +107,7 @@ struct setup {
 	struct rules spare; /* never marked or dropped */
 	struct rules only;  /* if in use: all other packets pass and are not counted */
 	u32 link_header;    /* bytes before the network header: 14 for Ethernet, 0 for tunnels and PPP */
-	u32 unused;
+	u32 by_flow;	    /* signals are added up flow by flow */
 };
 
 const volatile struct setup SETUP = {.link_header = 14};
@@ -104,6 +125,53 @@ struct {
 	u32 *key;
 	struct counts *value;
 } COUNTS SEC(".maps");
+
+#define SLOTS 2048
+#define WAYS 4
+#define FORGOTTEN 8
+#define HANDSHAKES 256
+#define HANDSHAKE_MAX_NS 3000000000ULL
+#define WEIGHTS_PER_OCTAVE 8
+#define WEIGHTS 256
+
+/* Flow in the table. Its epoch is 0 for a free place. */
+struct flow {
+	u64 bytes;  /* in its epoch */
+	u64 before; /* in the epoch before */
+	u64 sum;    /* of probabilities since its last signal, in units of 2^-31 */
+	u32 flow, epoch;
+	u32 signalled; /* step of its last signal */
+	u32 unused;
+};
+
+/* SYN whose answer is awaited. */
+struct handshake {
+	u64 left_ns; /* end of its wait in the queue */
+	u32 flow, open;
+};
+
+/* Sets of four places, one after the other. */
+struct {
+	FIELD(type, 2);
+	FIELD(max_entries, SLOTS);
+	u32 *key;
+	struct flow *value;
+} FLOWS SEC(".maps");
+
+struct {
+	FIELD(type, 2);
+	FIELD(max_entries, HANDSHAKES);
+	u32 *key;
+	struct handshake *value;
+} OPEN SEC(".maps");
+
+/* Weight of a flow's signals in units of 2^-16, by the logarithm of its rate over the mean one: 8 steps an octave from 2^-12 on. */
+struct {
+	FIELD(type, 2);
+	FIELD(max_entries, WEIGHTS);
+	u32 *key;
+	u32 *value;
+} RATE_WEIGHTS SEC(".maps");
 
 /* (2^31 - chance)^n / 2^31^(n-1): probability, in units of 2^-31, that none of n segments is selected. n is below 1024, since the
  * largest packet of Linux has 512 KiB. All loops are unrolled, and this one has no branches: without CAP_PERFMON the verifier also
@@ -305,6 +373,170 @@ INLINE int set_ce(struct __sk_buff *skb, const struct headers *h)
 	return !skb_store_bytes(skb, h->network + 1, &after.bytes[1], 1, h->version == 6);
 }
 
+/* Hash of addresses, protocol and ports. `tcp_flags`: those of a TCP header, otherwise zero. */
+INLINE u32 flow_hash(struct __sk_buff *skb, const struct headers *h, u8 *tcp_flags)
+{
+	u32 words[9] = {};
+	u8 flags = 0;
+	u64 hash = h->protocol;
+
+	if (h->version == 4)
+		skb_load_bytes(skb, h->network + 12, words, 8);
+	else
+		skb_load_bytes(skb, h->network + 8, words, 32);
+	if (h->first && (h->protocol == 6 || h->protocol == 17 || h->protocol == 132))
+		skb_load_bytes(skb, h->transport, &words[8], 4);
+	if (h->first && h->protocol == 6)
+		skb_load_bytes(skb, h->transport + 13, &flags, 1);
+	*tcp_flags = flags;
+	UNROLLED
+	for (int i = 0; i < 9; i++) {
+		/* Fibonacci hashing, Knuth, The Art of Computer Programming 3, section 6.4. */
+		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ULL;
+		hash ^= hash >> 32;
+	}
+	return hash;
+}
+
+/* Round trip from a SYN, once it has left the queue, to the next packet of its flow. */
+INLINE void time_handshake(struct counts *counts, u32 flow, int syn, u64 wait_ns)
+{
+	u32 slot = flow * 0x9e3779b1U >> 24;
+	struct handshake *open = map_lookup_elem(&OPEN, &slot);
+	u64 now;
+
+	if (!open)
+		return;
+	if (syn) {
+		open->flow = flow;
+		open->left_ns = ktime_get_ns() + wait_ns;
+		open->open = 1;
+		return;
+	}
+	if (!open->open || open->flow != flow)
+		return;
+	open->open = 0;
+	now = ktime_get_ns();
+	now = now > open->left_ns ? now - open->left_ns : 0;
+	if (now <= HANDSHAKE_MAX_NS) {
+		counts->handshakes++;
+		counts->handshakes_ns += now;
+	}
+}
+
+/* The place of a flow, which may be another's. Places are addressed by number: without CAP_PERFMON the verifier refuses pointers
+ * that were computed differently on different paths. */
+INLINE struct flow *place(u32 flow)
+{
+	u32 set = (flow * 0x9e3779b1U >> 23) * WAYS, at = set, best = set, oldest = -1U;
+
+	UNROLLED
+	for (int i = 0; i < WAYS; i++) {
+		struct flow *way;
+
+		at = set + i;
+		way = map_lookup_elem(&FLOWS, &at);
+		if (!way)
+			return 0;
+		if (way->epoch && way->flow == flow)
+			return way;
+		if (way->epoch < oldest) {
+			oldest = way->epoch;
+			best = at;
+		}
+	}
+	return map_lookup_elem(&FLOWS, &best);
+}
+
+/* The place of a flow, after its `bytes` are counted. The same as in flows.rs of ST-PI2. */
+INLINE struct flow *count_flow(struct counts *counts, u32 hash, u32 epoch, u32 bytes)
+{
+	struct flow *flow = place(hash);
+
+	if (!flow)
+		return 0;
+	if (!flow->epoch || flow->flow != hash) {
+		/* If the flow that had the place is still active, the newcomer takes over its sum. */
+		if (!flow->epoch || flow->epoch + 1 < epoch)
+			flow->sum = 0;
+		flow->flow = hash;
+		flow->epoch = flow->signalled = 0;
+		flow->bytes = 0;
+	} else if (flow->epoch + FORGOTTEN < epoch) {
+		flow->sum = 0;
+	}
+	if (flow->epoch != epoch) {
+		flow->before = flow->epoch + 1 == epoch ? flow->bytes : 0;
+		flow->epoch = epoch;
+		flow->bytes = 0;
+		counts->flows++;
+	}
+	flow->bytes += bytes;
+	return flow;
+}
+
+/* Weight of a flow with `recent` bytes, in units of 2^-16. */
+INLINE u64 weight(u64 recent, u64 mean)
+{
+	u64 rate = mean ? (recent << 12) / mean : 0;
+	u32 octave = 0, at, *found;
+
+	if (!rate)
+		return 1 << 16;
+	if (rate > 0xffffffff)
+		rate = 0xffffffff;
+	UNROLLED
+	for (int bits = 16; bits; bits >>= 1) {
+		u64 above = -(u64)(rate >> (octave + bits) != 0);
+
+		octave += bits & above;
+	}
+	at = octave * WEIGHTS_PER_OCTAVE + (((rate << 3) >> octave) & (WEIGHTS_PER_OCTAVE - 1));
+	found = map_lookup_elem(&RATE_WEIGHTS, &at);
+	return found ? *found : 1 << 16;
+}
+
+/* Counts a packet of `segments`, and returns whether the sum of its flow has passed 1. */
+INLINE int is_due(struct __sk_buff *skb, struct counts *counts, const struct orders *orders, const struct headers *h, u32 segments)
+{
+	u32 bytes = skb->wire_len, hash, chance = orders->chance, even;
+	u64 recent, sum;
+	struct flow *flow;
+	u8 flags;
+
+	hash = flow_hash(skb, h, &flags);
+	counts->squares += (u64)bytes * (bytes / segments);
+	if (h->first && h->protocol == 6)
+		time_handshake(counts, hash, flags & 2, orders->wait_ns);
+	if (!orders->epoch)
+		return 0;
+	flow = count_flow(counts, hash, orders->epoch, bytes);
+	if (!flow)
+		return 0;
+	recent = flow->bytes + flow->before;
+	counts->recent += bytes * recent;
+	if ((h->tos & 3) == 1 && orders->scalable)
+		chance = orders->scalable;
+	else if (flow->signalled && orders->step - flow->signalled < orders->hold)
+		return 0;
+	if (!chance || !orders->packet_bytes)
+		return 0;
+	/* Small packets of a flow above its fair share count as mean ones. */
+	even = segments * orders->packet_bytes;
+	if (recent > orders->fair_bytes && bytes < even)
+		bytes = even;
+	sum = (u64)chance * bytes / orders->packet_bytes;
+	sum = flow->sum + (sum * weight(recent, orders->recent_bytes) >> 16);
+	if (sum < ONE) {
+		flow->sum = sum;
+		return 0;
+	}
+	sum -= ONE;
+	flow->sum = sum < ONE ? sum : ONE;
+	flow->signalled = orders->step;
+	return 1;
+}
+
 SEC("classifier")
 int aqumen_marker(struct __sk_buff *skb)
 {
@@ -324,20 +556,27 @@ int aqumen_marker(struct __sk_buff *skb)
 	counts->segments += segments;
 	counts->bytes += bytes;
 
-	chance = orders->chance;
-	if (!chance)
-		return PASS;
-	if (segments > 1)
-		chance = ONE - none_selected(chance, segments);
-	if (draw(counts) >= chance)
-		return PASS;
+	if (SETUP.by_flow) {
+		if (!SETUP.only.kinds && !read_headers(skb, &headers))
+			return PASS;
+		if (!is_due(skb, counts, orders, &headers, segments))
+			return PASS;
+	} else {
+		chance = orders->chance;
+		if (!chance)
+			return PASS;
+		if (segments > 1)
+			chance = ONE - none_selected(chance, segments);
+		if (draw(counts) >= chance)
+			return PASS;
+	}
 
 	if (ktime_get_coarse_ns() > orders->deadline_ns) {
 		counts->unregulated++;
 		APART();
 		return PASS;
 	}
-	if ((!SETUP.only.kinds && !read_headers(skb, &headers)) || is_spared(skb, &headers)) {
+	if ((!SETUP.only.kinds && !SETUP.by_flow && !read_headers(skb, &headers)) || is_spared(skb, &headers)) {
 		counts->spared++;
 		APART();
 		return PASS;

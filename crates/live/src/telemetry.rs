@@ -11,7 +11,7 @@ pub(crate) mod server;
 pub(crate) mod socket;
 pub(crate) mod warnings;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -61,6 +61,9 @@ pub(crate) struct Status {
     pub(crate) shaper: ShaperStatus,
     pub(crate) target_pkts: f64,
     pub(crate) target_s: f64,
+    /// Estimates of an AQM that measures its network: seconds, packets, bit/s.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) estimates: BTreeMap<&'static str, f64>,
     /// Whether the last order is still valid.
     pub(crate) regulating: bool,
     /// Address of the live page.
@@ -158,6 +161,16 @@ impl SharedStatus {
     /// Sets the status of a new attachment. Earlier samples stay.
     pub(crate) fn set_status(&self, status: Status) {
         self.lock().status = status;
+    }
+
+    /// Sets the estimates of an AQM that measures its network. The target that it chose is the status's too.
+    pub(crate) fn set_estimates(&self, estimates: BTreeMap<&'static str, f64>) {
+        let status = &mut self.lock().status;
+        if let Some(target_s) = estimates.get("target_delay").filter(|target_s| **target_s > 0.0) {
+            status.target_pkts *= target_s / status.target_s;
+            status.target_s = *target_s;
+        }
+        status.estimates = estimates;
     }
 
     /// Publishes a sample, with totals and warnings.

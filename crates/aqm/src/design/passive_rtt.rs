@@ -78,7 +78,8 @@ impl PassiveRtt {
         }
     }
 
-    fn learn(&mut self, sample_s: f64) {
+    /// Takes a sample, seconds, that was measured elsewhere.
+    pub(crate) fn learn(&mut self, sample_s: f64) {
         self.samples = self.samples.saturating_add(1);
         let gain = GAIN.max(1.0 / f64::from(self.samples));
         self.mean_s += gain * (sample_s.max(RTT_MIN_S) - self.mean_s);

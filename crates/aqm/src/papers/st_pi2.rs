@@ -28,6 +28,7 @@
 //! Deviations: none, there is no other source. docs/aqms/st-pi2.md says what each part earns.
 
 mod flows;
+mod marker;
 
 use aqumen_units::{Ecn, Instant, Probability, Span};
 
@@ -37,6 +38,7 @@ use crate::{
     Param, ParamError, Settings, Totals, Unit, Value, Verdict,
 };
 use flows::FlowTable;
+pub use marker::{PacketCounts, PacketRule};
 
 const DEFAULT_SIGMA: f64 = 0.3;
 const DEFAULT_B: f64 = 0.25;
@@ -195,6 +197,13 @@ impl Default for StPi2Params {
     }
 }
 
+impl StPi2Params {
+    /// Weight of a flow's signals, from its rate over the mean one.
+    pub fn weight(&self, rate: f64) -> f64 {
+        if self.gamma > 0.0 { libm::pow(rate, self.gamma).clamp(WEIGHT.0, WEIGHT.1) } else { 1.0 }
+    }
+}
+
 impl Capacity {
     /// Bytes per second; 0 before the first packet has left.
     fn bytes_per_s(&self) -> f64 {
@@ -338,11 +347,7 @@ impl Aqm for StPi2 {
         }
         let size = bytes / rates.bytes;
         let size = if rate > fair { size.max(1.0) } else { size };
-        let weight = if params.gamma > 0.0 && rates.mean > 0.0 {
-            libm::pow(rate / rates.mean, params.gamma).clamp(WEIGHT.0, WEIGHT.1)
-        } else {
-            1.0
-        };
+        let weight = if rates.mean > 0.0 { params.weight(rate / rates.mean) } else { 1.0 };
         flow.sum += law.probability(scalable) * size * weight;
         if flow.sum < 1.0 {
             return Verdict::Pass;

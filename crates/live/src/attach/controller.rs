@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, Cx, Draw, Limit, QueueView, Totals};
+use aqumen_aqm::{Aqm, Cx, Draw, Limit, PacketRule, QueueView, Totals};
 use aqumen_units::{Bytes, Instant, Rate, Span};
 
 use super::decayed_ratio::DecayedRatio;
@@ -82,6 +82,8 @@ pub(crate) struct State {
     pub(crate) backlogged: bool,
     /// Whether the previous reading is older than the lifetime of an order: everything passed meanwhile.
     pub(crate) after_gap: bool,
+    /// Rule from now on of an AQM that signals flow by flow, while it regulates.
+    pub(crate) rule: Option<PacketRule>,
 }
 
 /// Unused random source: the marker makes the random choice.
@@ -129,7 +131,10 @@ impl Controller {
     }
 
     /// Restarts with `aqm`, after `startup` if there is one.
-    pub(crate) fn restart(&mut self, aqm: AnyAqm, startup: Option<Startup>, now: Instant) {
+    pub(crate) fn restart(&mut self, mut aqm: AnyAqm, startup: Option<Startup>, now: Instant) {
+        if let (AnyAqm::StPi2(aqm), AnyAqm::StPi2(old)) = (&mut aqm, &self.aqm) {
+            aqm.inherit_round_trip(old);
+        }
         self.aqm = aqm;
         match startup {
             Some(startup) => self.phase = Phase::Startup(startup),
@@ -172,6 +177,9 @@ impl Controller {
         let mut state = State::default();
         if let Some(last) = self.last {
             self.accumulate(&last, new, &mut state);
+            if let AnyAqm::StPi2(aqm) = &mut self.aqm {
+                aqm.learn(&new.counts.packets_since(&last.counts), new.at);
+            }
             state.after_gap = Duration::from_nanos(new.at.saturating_since(last.at).as_nanos()) > DEADLINE;
         }
         if state.after_gap {
@@ -212,7 +220,26 @@ impl Controller {
             p: if matches!(self.phase, Phase::Regulating) { self.aqm.probability().get() } else { p },
             link_bps,
             packet_bytes,
+            rule: self.rule(new.at, backlog_pkts, state.interval_s),
             ..state
+        }
+    }
+
+    /// Rule of an AQM that signals flow by flow, while it regulates.
+    fn rule(&self, now: Instant, backlog_pkts: f64, interval_s: f64) -> Option<PacketRule> {
+        match &self.aqm {
+            AnyAqm::StPi2(aqm) if matches!(self.phase, Phase::Regulating) => {
+                Some(aqm.packet_rule(now, backlog_pkts, interval_s))
+            }
+            _ => None,
+        }
+    }
+
+    /// Calls `visit` with each estimate of an AQM that measures its network.
+    pub(crate) fn observe_estimates(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        if let AnyAqm::StPi2(aqm) = &self.aqm {
+            aqm.observe(visit);
+            visit("handshakes", aqm.handshakes().into());
         }
     }
 

@@ -3,7 +3,7 @@
 use aqumen_aqm::Network;
 use aqumen_units::Rate;
 
-use super::options::{Options, Target};
+use super::options::{Options, Target, is_self_contained};
 use super::shaper::Shaper;
 use crate::Error;
 use crate::netlink::tc::Device;
@@ -19,7 +19,8 @@ pub(super) fn network(options: &Options, device: &Device, shaper: &Shaper) -> Re
     let rtt_s = options.rtt.as_secs_f64();
     let in_flight = pps * rtt_s;
     let flows = options.flows.unwrap_or_else(|| FLOWS.min(in_flight / WINDOW_PKTS_MIN).max(1.0));
-    if in_flight / flows < WINDOW_PKTS_MIN {
+    let designed = !is_self_contained(&options.aqm);
+    if designed && in_flight / flows < WINDOW_PKTS_MIN {
         return Err(Error::setup(format!(
             "--flows {flows:.0}: R C / N is {:.1} packets ({rtt_s} s x {pps:.0} packet/s / {flows:.0}), below {WINDOW_PKTS_MIN}: \
              TCP would sit at its minimum window, which no AQM can regulate; give fewer flows, a longer --rtt or a higher rate",
@@ -31,7 +32,7 @@ pub(super) fn network(options: &Options, device: &Device, shaper: &Shaper) -> Re
         Target::Packets(packets) => packets,
         Target::Delay(delay) => (pps * delay.as_secs_f64()).max(1.0),
     };
-    if target_pkts >= buffer_pkts {
+    if designed && target_pkts >= buffer_pkts {
         return Err(Error::setup(format!(
             "--target: {target_pkts:.0} packets, but only {buffer_pkts:.0} fit into {} {}",
             shaper.kind, shaper.handle

@@ -7,6 +7,7 @@
 use std::io;
 use std::os::fd::AsFd;
 
+use aqumen_aqm::{PacketCounts, PacketRule, StPi2Params};
 use aya::maps::{Array, MapData, PerCpuArray};
 use aya::programs::tc::TcAttachOptions;
 use aya::programs::{LinkOrder, SchedClassifier, TcAttachType};
@@ -19,6 +20,12 @@ use crate::{Context, Error};
 
 /// Probability one in the marker's units.
 const ONE: f64 = (1u32 << 31) as f64;
+/// Weights of flows' rates: steps an octave, octaves below the mean rate, and their number.
+const WEIGHTS_PER_OCTAVE: u32 = 8;
+const OCTAVES_BELOW: i32 = 12;
+const WEIGHTS: u32 = 256;
+/// Weight one in the marker's units.
+const WEIGHT_ONE: f64 = (1u32 << 16) as f64;
 const PROGRAM: &str = "aqumen_marker";
 const PRIORITY: u16 = 0xa9e;
 const HANDLE: u32 = 0xa9e;
@@ -32,6 +39,15 @@ pub(crate) struct Orders {
     deadline_ns: u64,
     chance: u32,
     ecn: u32,
+    scalable: u32,
+    hold: u32,
+    step: u32,
+    epoch: u32,
+    packet_bytes: u32,
+    unused: u32,
+    recent_bytes: u64,
+    fair_bytes: u64,
+    wait_ns: u64,
 }
 
 /// Counters of the marker, in packets as they pass it and in segments as on the wire; `struct counts` of the program.
@@ -52,6 +68,13 @@ pub(crate) struct Counts {
     pub(crate) spared: u64,
     /// Selected packets that passed because the order had expired.
     pub(crate) unregulated: u64,
+    /// The remaining counters are those of a marker that signals flow by flow; see [`PacketCounts`].
+    pub(crate) squares: u64,
+    /// Modulo 2^64.
+    pub(crate) recent: u64,
+    pub(crate) flows: u64,
+    pub(crate) handshakes: u64,
+    pub(crate) handshakes_ns: u64,
 }
 
 /// Constants of a loaded marker; `struct setup` of the program.
@@ -63,8 +86,8 @@ pub(crate) struct Setup {
     /// Packets that are regulated and counted; all packets if there are no such rules.
     pub(crate) only: Rules,
     pub(crate) link_header: u32,
-    /// Padding, as in [`Rules`].
-    pub(crate) unused: u32,
+    /// Whether signals are added up flow by flow, as ST-PI2 does.
+    pub(crate) by_flow: u32,
 }
 
 // SAFETY: all three are `repr(C)` integers without padding, and any bits make a value.
@@ -101,7 +124,22 @@ struct Attachment {
 impl Orders {
     /// Orders to choose with probability `p` until `deadline_ns` of the monotonic clock.
     pub(crate) fn new(p: f64, ecn: bool, deadline_ns: u64) -> Self {
-        Orders { deadline_ns, chance: (p * ONE).round() as u32, ecn: ecn.into() }
+        Orders { deadline_ns, chance: (p * ONE).round() as u32, ecn: ecn.into(), ..Orders::default() }
+    }
+
+    /// Orders to signal flow by flow by `rule` until `deadline_ns`; `wait_s`: the wait in the queue.
+    pub(crate) fn by_flow(rule: &PacketRule, wait_s: f64, deadline_ns: u64) -> Self {
+        Orders {
+            scalable: (rule.scalable * ONE).round() as u32,
+            hold: rule.hold_steps,
+            step: rule.step,
+            epoch: rule.epoch,
+            packet_bytes: rule.packet_bytes.round() as u32,
+            recent_bytes: rule.recent_bytes.round() as u64,
+            fair_bytes: rule.fair_bytes.round() as u64,
+            wait_ns: (1e9 * wait_s).round() as u64,
+            ..Orders::new(rule.classic, !rule.drops, deadline_ns)
+        }
     }
 }
 
@@ -117,6 +155,19 @@ impl Marker {
         let orders = Array::try_from(map("ORDERS")).map_err(load_error)?;
         let counts = PerCpuArray::try_from(map("COUNTS")).map_err(load_error)?;
         Ok(Marker { ebpf, orders, counts, attachment: None })
+    }
+
+    /// Sets the weights of flows' signals to those of `params`.
+    pub(crate) fn set_weights(&mut self, params: &StPi2Params) -> Result<(), Error> {
+        let map = self.ebpf.take_map("RATE_WEIGHTS").expect("the object has the map");
+        let mut weights: Array<MapData, u32> = Array::try_from(map).map_err(load_error)?;
+        for at in 0..WEIGHTS {
+            let octave = (at / WEIGHTS_PER_OCTAVE) as i32 - OCTAVES_BELOW;
+            let part = (f64::from(at % WEIGHTS_PER_OCTAVE) + 0.5) / f64::from(WEIGHTS_PER_OCTAVE);
+            let weight = params.weight(2f64.powi(octave) * (1.0 + part));
+            weights.set(at, (weight * WEIGHT_ONE).round() as u32, 0).map_err(load_error)?;
+        }
+        Ok(())
     }
 
     fn program(&mut self) -> &mut SchedClassifier {
@@ -219,6 +270,23 @@ impl Counts {
             dropped_bytes: self.dropped_bytes + other.dropped_bytes,
             spared: self.spared + other.spared,
             unregulated: self.unregulated + other.unregulated,
+            squares: self.squares + other.squares,
+            recent: self.recent.wrapping_add(other.recent),
+            flows: self.flows + other.flows,
+            handshakes: self.handshakes + other.handshakes,
+            handshakes_ns: self.handshakes_ns + other.handshakes_ns,
+        }
+    }
+
+    /// Counts of single packets and flows since `last`.
+    pub(crate) fn packets_since(&self, last: &Counts) -> PacketCounts {
+        PacketCounts {
+            bytes: self.bytes.saturating_sub(last.bytes) as f64,
+            squares: self.squares.saturating_sub(last.squares) as f64,
+            recent: self.recent.wrapping_sub(last.recent) as f64,
+            flows: self.flows.saturating_sub(last.flows) as u32,
+            handshakes: self.handshakes.saturating_sub(last.handshakes) as u32,
+            handshakes_s: 1e-9 * self.handshakes_ns.saturating_sub(last.handshakes_ns) as f64,
         }
     }
 }

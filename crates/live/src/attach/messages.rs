@@ -7,7 +7,7 @@ use aqumen_aqm::{Aqm, Network, Value};
 
 use super::design::target_s;
 use super::marker::Hook;
-use super::options::Options;
+use super::options::{Options, is_self_contained};
 use super::shaper::Shaper;
 use crate::netlink::tc::Device;
 use crate::shorten;
@@ -56,15 +56,16 @@ pub(super) fn dry_run(
     if let Some(why) = shared_marker_warning(options, shaper) {
         let _ = writeln!(text, "warning: {why}");
     }
-    let _ = writeln!(
-        text,
-        "aqm: {} for {:.0} flows, RTT {} s, target {:.1} packets ({:.1} ms)",
-        options.aqm.label,
-        network.flows,
-        network.base_rtt_s,
-        network.target_pkts,
-        1e3 * target_s(network)
-    );
+    let design = if is_self_contained(&options.aqm) {
+        format!(
+            ": measures rate, flows and round trip (until the first handshake {} s), and chooses its target; signals \
+             are added up flow by flow in the marker",
+            network.base_rtt_s
+        )
+    } else {
+        format!(" for {:.0} flows, RTT {} s, target {}", network.flows, network.base_rtt_s, target(network))
+    };
+    let _ = writeln!(text, "aqm: {}{design}", options.aqm.label);
     for (name, value) in params(aqm) {
         let _ = writeln!(text, "  {name} = {value}");
     }
@@ -89,16 +90,19 @@ pub(super) fn greeting(
 
 /// Description of an attachment: AQM, shaper, target and hook.
 pub(super) fn description(options: &Options, shaper: &Shaper, network: &Network, via: Hook) -> String {
+    let target = if is_self_contained(&options.aqm) { "of its own".into() } else { target(network) };
     format!(
-        "{} above {} {} ({:.2} Mbit/s), target {:.1} packets ({:.1} ms), marker by {}",
+        "{} above {} {} ({:.2} Mbit/s), target {target}, marker by {}",
         shorten(&options.aqm.label),
         shaper.kind,
         shaper.handle,
         shaper.rate.as_bps() as f64 / 1e6,
-        network.target_pkts,
-        1e3 * target_s(network),
         hook_name(via)
     )
+}
+
+fn target(network: &Network) -> String {
+    format!("{:.1} packets ({:.1} ms)", network.target_pkts, 1e3 * target_s(network))
 }
 
 /// Warning that traffic of other classes is regulated too, if it is.

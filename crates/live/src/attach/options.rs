@@ -235,6 +235,15 @@ impl Draft {
                 "--leaf selects an existing shaper, and --rate makes a new one: give one of them",
             ));
         }
+        if is_self_contained(&options.aqm) {
+            let name = &options.aqm.algorithm;
+            for (given, option) in [(target.is_some(), "target"), (options.flows.is_some(), "flows")] {
+                if given {
+                    return Err(Error::setup(format!("--{option}: {name} measures its network; leave it out")));
+                }
+            }
+            options.pass_rtt();
+        }
         if let Some(target) = target {
             options.target = target;
             options.pass_target();
@@ -275,6 +284,13 @@ impl Options {
         read.unwrap_or_else(|error| panic!("{error}")).expect("it asks for no help")
     }
 
+    /// Passes the round trip to an algorithm that starts with one.
+    fn pass_rtt(&mut self) {
+        if self.aqm.values.iter().all(|(name, _)| name != "rtt") {
+            self.aqm.values.push(("rtt".into(), OwnedValue::Number(self.rtt.as_secs_f64())));
+        }
+    }
+
     /// Passes the target to an algorithm that has a target delay as a parameter.
     fn pass_target(&mut self) {
         let param = aqumen_aqm::registry::find(&self.aqm.algorithm)
@@ -287,6 +303,11 @@ impl Options {
             self.aqm.values.push(("target".into(), OwnedValue::Number(delay.as_secs_f64())));
         }
     }
+}
+
+/// Whether the AQM of `spec` is designed for no network: it measures the one that it has.
+pub(super) fn is_self_contained(spec: &AqmSpec) -> bool {
+    spec.algorithm == "st-pi2"
 }
 
 /// Arguments in a file of options. `OPTIONS=` may precede them, as in environment files of a service.

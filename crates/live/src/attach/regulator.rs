@@ -10,7 +10,7 @@ use aqumen_units::{Instant, Rate};
 use super::autorate::Autorate;
 use super::controller::{self, Controller, Reading, State};
 use super::design::network_at;
-use super::options::{Options, Target};
+use super::options::{Options, Target, is_self_contained};
 use super::rollback::{Comparison, Verdict};
 use super::sampled;
 use super::startup::Startup;
@@ -113,6 +113,11 @@ impl Regulator {
         self.network.link_rate
     }
 
+    /// Calls `visit` with each estimate of an AQM that measures its network.
+    pub(super) fn observe_estimates(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        self.controller.observe_estimates(visit);
+    }
+
     /// Totals that the AQM observes.
     pub(super) fn totals(&self) -> &Totals {
         self.controller.totals()
@@ -129,9 +134,9 @@ impl Regulator {
     }
 }
 
-/// Startup of an AQM; a fixed probability has no target.
+/// Startup of an AQM; a fixed probability has no target, and ST-PI2 is not designed for a network.
 fn startup(spec: &AqmSpec, network: &Network) -> Option<Startup> {
-    (spec.algorithm != "fixed").then(|| Startup::new(network))
+    (spec.algorithm != "fixed" && !is_self_contained(spec)).then(|| Startup::new(network))
 }
 
 #[cfg(test)]

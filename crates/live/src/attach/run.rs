@@ -1,6 +1,7 @@
 //! Control loop of `aqumend attach`: reads the queue, steps the AQM and writes an order every few milliseconds, until
 //! it is ended, or its device, shaper or marker is gone.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use aqumen_units::{Instant, Rate, Span};
 use super::controller::{Reading, State};
 use super::design::network;
 use super::marker::{Marker, Orders, Setup};
-use super::options::Options;
+use super::options::{Options, is_self_contained};
 use super::rate_log::RateLog;
 use super::regulator::Regulator;
 use super::retry::{self, RetryLimit};
@@ -66,7 +67,7 @@ fn configure(netlink: &mut Netlink, options: &Options, carried: Option<Rate>) ->
         spare: options.spare,
         only: options.only,
         link_header: device::link_header(&device)?,
-        ..Setup::default()
+        by_flow: is_self_contained(&options.aqm).into(),
     };
     let shaper = shaper::find(netlink, &device, options)?;
     let network = network(options, &device, &shaper)?;
@@ -75,6 +76,15 @@ fn configure(netlink: &mut Netlink, options: &Options, carried: Option<Rate>) ->
     }
     let aqm = sampled::build(&options.aqm, &network)?;
     Ok(Configuration { device, setup, shaper, network, aqm })
+}
+
+/// Loads the marker with the packet rule of `aqm`.
+fn load(setup: &Setup, aqm: &AnyAqm) -> Result<Marker, Error> {
+    let mut marker = Marker::load(setup)?;
+    if let AnyAqm::StPi2(aqm) = aqm {
+        marker.set_weights(aqm.params())?;
+    }
+    Ok(marker)
 }
 
 /// Opens the recording that `options` name.
@@ -97,7 +107,7 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
     let local = socket::listen(&device.name)?;
     let page = server::listen(options.listen)?;
     let signals = Signals::take().context(|| "signals".into())?;
-    let marker = Marker::load(&setup)?;
+    let marker = load(&setup, &aqm)?;
     shaper.create(&mut netlink, &device)?;
     let mut kernel = KernelObjects { netlink, device, shaper, marker };
     let via = {
@@ -251,7 +261,7 @@ impl ControlLoop {
         if configuration.device.index != device.index {
             return Err(Error::setup(format!("{} is another device now", device.name)));
         }
-        let mut successor = Marker::load(&configuration.setup)?;
+        let mut successor = load(&configuration.setup, &configuration.aqm)?;
         configuration.shaper.create(netlink, device)?;
         let via = match successor.attach(netlink, device, options.via) {
             Ok(via) => via,
@@ -314,7 +324,10 @@ impl ControlLoop {
         (self.counters.unregulated, self.counters.spared) = (reading.counts.unregulated, reading.counts.spared);
         let state = self.regulator.on_reading(&reading);
         let state = state.map_err(|why| Error::Check(format!("{}: rolled back: {why}", device.name)))?;
-        marker.order(Orders::new(state.p, self.marks, deadline_ns))?;
+        marker.order(match &state.rule {
+            Some(rule) => Orders::by_flow(rule, state.sojourn_s, deadline_ns),
+            None => Orders::new(state.p, self.marks, deadline_ns),
+        })?;
         if let Some((from, to)) = self.rate_log.update(now, self.regulator.rate().as_bps()) {
             let [from, to] = [from, to].map(|bps| bps as f64 / 1e6);
             self.log(&format!("the rate changed from {from:.2} to {to:.2} Mbit/s: the AQM is redesigned"));
@@ -360,6 +373,9 @@ impl ControlLoop {
             self.recording = None;
             self.recording_failed(&error);
         }
+        let mut estimates = BTreeMap::new();
+        self.regulator.observe_estimates(&mut |name, value| _ = estimates.insert(name, value));
+        self.shared.set_estimates(estimates);
         self.shared.publish(sample, shown, self.warnings.update(&sample, &shown, interval_s));
         for warning in self.warnings.take_new() {
             self.log(&format!("warning: {warning}"));

@@ -77,6 +77,8 @@ pub(crate) fn build(spec: &AqmSpec, network: &Network) -> Result<AnyAqm, Error> 
             AnyAqm::custom_law(SampledRed::new(ared.red().params(), Some(adaptation)), ecn)
         }
         AnyAqm::Fixed(fixed) => AnyAqm::custom_law(ConstantProbability(fixed.probability()), ecn),
+        // Its packet rule is in the marker.
+        AnyAqm::StPi2(_) => aqm,
         _ => {
             let hooks = aqm.hooks();
             if aqm.law_mut().is_none() || hooks.departures || hooks.decides_at_head {
@@ -244,6 +246,7 @@ mod tests {
         for name in [
             "pi",
             "stpi",
+            "st-pi2",
             "pie",
             "pi2",
             "arm-pfc",

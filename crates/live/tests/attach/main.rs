@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+mod st_pi2;
 mod support;
 mod traffic;
 

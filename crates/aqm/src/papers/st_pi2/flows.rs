@@ -60,6 +60,16 @@ impl FlowTable {
         self.active.max(self.seen).max(1)
     }
 
+    /// Number of the present epoch.
+    pub(super) fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Counts `flows` that a table elsewhere saw for the first time in this epoch.
+    pub(super) fn add_seen(&mut self, flows: u32) {
+        self.seen = self.seen.saturating_add(flows);
+    }
+
     /// Counts `bytes` of `flow`; returns the flow, and its bytes in this epoch and the one before.
     pub(super) fn count(&mut self, flow: u32, bytes: u32) -> (&mut FlowState, f64) {
         // Fibonacci hashing, Knuth, The Art of Computer Programming 3, section 6.4.
