@@ -65,10 +65,11 @@ struct orders {
 	u32 step;	  /* number of the AQM's step */
 	u32 epoch;	  /* number of the epoch of the flows' rates; zero: no rule yet */
 	u32 packet_bytes; /* mean packet */
-	u32 unused;
+	u32 kib_ns;	  /* time in which the link sends 1024 bytes */
 	u64 recent_bytes; /* mean of the flows' bytes in this epoch and the one before; zero: not known */
 	u64 fair_bytes;	  /* fair share of them */
-	u64 wait_ns;	  /* wait in the queue */
+	u64 wait_ns;	  /* wait in the queue at `read_ns` */
+	u64 read_ns;	  /* when the queue was read, by the monotonic clock */
 };
 
 /* Counters, in packets as they pass here and in segments as they will be on the wire. */
@@ -85,6 +86,8 @@ struct counts {
 	u64 flows;	/* flows that sent for the first time in an epoch */
 	u64 handshakes; /* completed */
 	u64 handshakes_ns; /* sum of their round trips */
+	u64 order_ns;	   /* `read_ns` of the present order, and `bytes` when it came */
+	u64 order_bytes;
 };
 
 /* Packet rules; a packet matches if it fits any of them. */
@@ -399,17 +402,22 @@ INLINE u32 flow_hash(struct __sk_buff *skb, const struct headers *h, u8 *tcp_fla
 }
 
 /* Round trip from a SYN, once it has left the queue, to the next packet of its flow. */
-INLINE void time_handshake(struct counts *counts, u32 flow, int syn, u64 wait_ns)
+INLINE void time_handshake(struct counts *counts, const struct orders *orders, u32 flow, int syn)
 {
 	u32 slot = flow * 0x9e3779b1U >> 24;
 	struct handshake *open = map_lookup_elem(&OPEN, &slot);
-	u64 now;
+	u64 now, busy_ns;
 
 	if (!open)
 		return;
 	if (syn) {
+		/* What waited when the queue was read, and what came since, has to be sent before. */
+		busy_ns = orders->wait_ns + ((counts->bytes - counts->order_bytes) * orders->kib_ns >> 10);
+		now = ktime_get_ns();
 		open->flow = flow;
-		open->left_ns = ktime_get_ns() + wait_ns;
+		open->left_ns = orders->read_ns + busy_ns;
+		if (open->left_ns < now)
+			open->left_ns = now;
 		open->open = 1;
 		return;
 	}
@@ -506,8 +514,12 @@ INLINE int is_due(struct __sk_buff *skb, struct counts *counts, const struct ord
 
 	hash = flow_hash(skb, h, &flags);
 	counts->squares += (u64)bytes * (bytes / segments);
+	if (counts->order_ns != orders->read_ns) {
+		counts->order_ns = orders->read_ns;
+		counts->order_bytes = counts->bytes - bytes;
+	}
 	if (h->first && h->protocol == 6)
-		time_handshake(counts, hash, flags & 2, orders->wait_ns);
+		time_handshake(counts, orders, hash, flags & 2);
 	if (!orders->epoch)
 		return 0;
 	flow = count_flow(counts, hash, orders->epoch, bytes);

@@ -44,10 +44,11 @@ pub(crate) struct Orders {
     step: u32,
     epoch: u32,
     packet_bytes: u32,
-    unused: u32,
+    kib_ns: u32,
     recent_bytes: u64,
     fair_bytes: u64,
     wait_ns: u64,
+    read_ns: u64,
 }
 
 /// Counters of the marker, in packets as they pass it and in segments as on the wire; `struct counts` of the program.
@@ -75,6 +76,9 @@ pub(crate) struct Counts {
     pub(crate) flows: u64,
     pub(crate) handshakes: u64,
     pub(crate) handshakes_ns: u64,
+    /// State of the present order on that processor; meaningless in a sum.
+    pub(crate) order_ns: u64,
+    pub(crate) order_bytes: u64,
 }
 
 /// Constants of a loaded marker; `struct setup` of the program.
@@ -127,8 +131,8 @@ impl Orders {
         Orders { deadline_ns, chance: (p * ONE).round() as u32, ecn: ecn.into(), ..Orders::default() }
     }
 
-    /// Orders to signal flow by flow by `rule` until `deadline_ns`; `wait_s`: the wait in the queue.
-    pub(crate) fn by_flow(rule: &PacketRule, wait_s: f64, deadline_ns: u64) -> Self {
+    /// Orders to signal flow by flow by `rule` until `deadline_ns`.
+    pub(crate) fn by_flow(rule: &PacketRule, deadline_ns: u64) -> Self {
         Orders {
             scalable: (rule.scalable * ONE).round() as u32,
             hold: rule.hold_steps,
@@ -137,9 +141,14 @@ impl Orders {
             packet_bytes: rule.packet_bytes.round() as u32,
             recent_bytes: rule.recent_bytes.round() as u64,
             fair_bytes: rule.fair_bytes.round() as u64,
-            wait_ns: (1e9 * wait_s).round() as u64,
             ..Orders::new(rule.classic, !rule.drops, deadline_ns)
         }
+    }
+
+    /// These orders with a wait in the queue as of `read_ns`, on a link of `link_bps`.
+    pub(crate) fn with_wait(self, wait_s: f64, link_bps: f64, read_ns: u64) -> Self {
+        let kib_ns = (8.0 * 1024.0 * 1e9 / link_bps).min(f64::from(u32::MAX)) as u32;
+        Orders { wait_ns: (1e9 * wait_s).round() as u64, read_ns, kib_ns, ..self }
     }
 }
 
@@ -275,6 +284,8 @@ impl Counts {
             flows: self.flows + other.flows,
             handshakes: self.handshakes + other.handshakes,
             handshakes_ns: self.handshakes_ns + other.handshakes_ns,
+            order_ns: 0,
+            order_bytes: 0,
         }
     }
 

@@ -305,7 +305,8 @@ impl ControlLoop {
     fn step(&mut self, now: Instant) -> Result<Option<State>, Error> {
         let KernelObjects { netlink, device, shaper, marker } = &mut self.kernel;
         // The lifetime of an order starts before its reading.
-        let deadline_ns = monotonic_ns() + DEADLINE.as_nanos() as u64;
+        let read_ns = monotonic_ns();
+        let deadline_ns = read_ns + DEADLINE.as_nanos() as u64;
         let queue = match shaper.stats(netlink, device) {
             Ok(queue) => queue,
             Err(error) if self.retry_limit.allows(now, &error) => {
@@ -325,7 +326,7 @@ impl ControlLoop {
         let state = self.regulator.on_reading(&reading);
         let state = state.map_err(|why| Error::Check(format!("{}: rolled back: {why}", device.name)))?;
         marker.order(match &state.rule {
-            Some(rule) => Orders::by_flow(rule, state.sojourn_s, deadline_ns),
+            Some(rule) => Orders::by_flow(rule, deadline_ns).with_wait(state.sojourn_s, state.link_bps, read_ns),
             None => Orders::new(state.p, self.marks, deadline_ns),
         })?;
         if let Some((from, to)) = self.rate_log.update(now, self.regulator.rate().as_bps()) {

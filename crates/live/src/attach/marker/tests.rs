@@ -658,7 +658,7 @@ fn segment(port: u16, flags: u8, ecn: u8, bytes: usize) -> Vec<u8> {
 }
 
 fn by_flow(rule: &PacketRule) -> Option<Marker> {
-    let mut marker = marker(&Setup { by_flow: 1, ..ethernet() }, Orders::by_flow(rule, 0.0, NEVER))?;
+    let mut marker = marker(&Setup { by_flow: 1, ..ethernet() }, Orders::by_flow(rule, NEVER))?;
     marker.set_weights(&StPi2Params { gamma: 0.5, ..StPi2Params::default() }).unwrap();
     Some(marker)
 }
@@ -673,6 +673,16 @@ fn quarter() -> PacketRule {
         packet_bytes: 1000.0,
         fair_bytes: 1e9,
         ..PacketRule::default()
+    }
+}
+
+/// Keeps the calling thread on one processor.
+fn pin_to_a_processor() {
+    // SAFETY: the set is plain memory of its own type, and outlives the calls; zero is this thread.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(libc::sched_getcpu() as usize, &mut set);
+        assert_eq!(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set), 0);
     }
 }
 
@@ -716,19 +726,19 @@ fn fast_flows_get_more_signals_and_small_packets_above_the_fair_share_are_not_sp
             sent.unwrap()
         })
     };
-    let [slow, fast, small] = sums(&mut marker, Orders::by_flow(&rule, 0.0, NEVER));
+    let [slow, fast, small] = sums(&mut marker, Orders::by_flow(&rule, NEVER));
     // The rates grow meanwhile: after k packets they are those of 1 + k and 16 + k. Sums of 0.01 sqrt((1 + k) / 4),
     // 0.01 sqrt((16 + k) / 4), and a tenth of 0.01 sqrt((16 + k / 10) / 4) pass 1 at k = 44, 35 and 350.
     assert!((42..=46).contains(&slow) && (33..=37).contains(&fast), "{slow} {fast}");
     assert!((330..=370).contains(&small), "{small}");
     // Above its fair share a flow of 100-byte packets counts as one of mean packets, at the highest weight, 4.
     let rule = PacketRule { epoch: 4, fair_bytes: 10.0, recent_bytes: 1.0, ..rule };
-    assert_eq!(sums(&mut marker, Orders::by_flow(&rule, 0.0, NEVER)), [25, 25, 25]);
+    assert_eq!(sums(&mut marker, Orders::by_flow(&rule, NEVER)), [25, 25, 25]);
 }
 
 #[test]
 fn a_classic_flow_is_not_signalled_twice_in_a_round_trip() {
-    let held = |step| Orders::by_flow(&PacketRule { classic: 1.0, hold_steps: 8, step, ..quarter() }, 0.0, NEVER);
+    let held = |step| Orders::by_flow(&PacketRule { classic: 1.0, hold_steps: 8, step, ..quarter() }, NEVER);
     let Some(mut marker) = by_flow(&quarter()) else { return };
     let mut at = |step, ecn| {
         marker.order(held(step)).unwrap();
@@ -744,7 +754,7 @@ fn overload_drops_what_could_be_marked() {
     let Some(mut marker) = by_flow(&PacketRule { classic: 1.0, drops: true, ..quarter() }) else { return };
     assert_eq!(marker.run_frame(&segment(1, ACK, ECT0, 1000)), Fate::Dropped);
     // Expired orders and spared packets pass.
-    marker.order(Orders::by_flow(&PacketRule { classic: 1.0, ..quarter() }, 0.0, 1)).unwrap();
+    marker.order(Orders::by_flow(&PacketRule { classic: 1.0, ..quarter() }, 1)).unwrap();
     assert_eq!(marker.run_frame(&segment(1, ACK, NOT_ECT, 1000)), Fate::Passed);
     assert_eq!(marker.counts().unwrap().unregulated, 1);
 }
@@ -752,19 +762,26 @@ fn overload_drops_what_could_be_marked() {
 #[test]
 fn a_handshake_is_timed_without_the_wait_in_the_queue() {
     let Some(mut marker) = by_flow(&quarter()) else { return };
-    let mut handshake = |wait_s, pause_ms| {
-        marker.order(Orders::by_flow(&quarter(), wait_s, NEVER)).unwrap();
+    // Counters are those of a processor.
+    pin_to_a_processor();
+    let mut handshake = |wait_s, link_bps, pause_ms, bulk| {
+        let now_ns = crate::machine::clock::monotonic_ns();
+        marker.order(Orders::by_flow(&quarter(), NEVER).with_wait(wait_s, link_bps, now_ns)).unwrap();
         let before = marker.counts().unwrap();
+        (0..bulk).for_each(|_| _ = marker.run_frame(&segment(9, ACK, NOT_ECT, 1000)));
         marker.run_frame(&segment(1, SYN, NOT_ECT, 60));
         std::thread::sleep(std::time::Duration::from_millis(pause_ms));
         (0..3).for_each(|_| _ = marker.run_frame(&segment(1, ACK, NOT_ECT, 60)));
         let counts = marker.counts().unwrap().packets_since(&before);
         (counts.handshakes, counts.handshakes_s)
     };
-    let (number, time_s) = handshake(0.0, 30);
-    assert!(number == 1 && (0.03..3.0).contains(&time_s), "{number} {time_s}");
-    // A wait longer than the pause leaves nothing.
-    assert_eq!(handshake(60.0, 1), (1, 0.0));
+    let (number, time_s) = handshake(0.0, 1e9, 30, 0);
+    assert!(number == 1 && (0.029..3.0).contains(&time_s), "{number} {time_s}");
+    // A wait longer than the pause leaves nothing, be it of the queue that was read, or of 1000 packets that came
+    // since, 10 s at 100 kB a second. The SYN itself takes 0.6 ms.
+    assert_eq!(handshake(60.0, 1e9, 10, 0), (1, 0.0));
+    assert_eq!(handshake(0.0, 8e5, 10, 1000), (1, 0.0));
+    assert!(handshake(0.0, 8e5, 10, 0).1 > 0.005);
     // Packets of other flows end nothing, and flows without a SYN begin nothing.
     marker.run_frame(&segment(1, SYN, NOT_ECT, 60));
     let before = marker.counts().unwrap().handshakes;
@@ -836,7 +853,7 @@ fn the_marker_signals_each_flow_as_often_as_the_simulated_aqm() {
             }
             let rule = law.packet_rule(now, packets.into(), now.saturating_since(read_at).as_secs_f64());
             read_at = now;
-            marker.order(Orders::by_flow(&rule, 0.0, NEVER)).unwrap();
+            marker.order(Orders::by_flow(&rule, NEVER)).unwrap();
         }
     }
     eprintln!("signals simulated and by the marker: {signals:?}");
