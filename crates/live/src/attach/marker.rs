@@ -145,7 +145,7 @@ impl Orders {
         }
     }
 
-    /// These orders with a wait in the queue as of `read_ns`, on a link of `link_bps`.
+    /// Adds the wait in the queue as of `read_ns`, on a link of `link_bps`.
     pub(crate) fn with_wait(self, wait_s: f64, link_bps: f64, read_ns: u64) -> Self {
         let kib_ns = (8.0 * 1024.0 * 1e9 / link_bps).min(f64::from(u32::MAX)) as u32;
         Orders { wait_ns: (1e9 * wait_s).round() as u64, read_ns, kib_ns, ..self }
