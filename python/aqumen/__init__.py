@@ -11,7 +11,11 @@ comparison.write_report("report.html")
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from aqumen._core import __version__
+from aqumen import _extension
+
+_extension.load()
+
+from aqumen._core import __version__  # noqa: E402
 
 if TYPE_CHECKING:
     from aqumen import aqms

@@ -278,7 +278,8 @@ class Digests:
             engine: Name of the engine, such as `packet`.
             custom: Digest of the scenario's custom classes, if known.
         """
-        shared = hashlib.sha256(f"{LAYOUT}\0{engine}\0{built(engine)}\0{scenario.to_toml()}\0".encode())
+        text = scenario.to_toml()
+        shared = hashlib.sha256(f"{LAYOUT}\0{engine}\0{built(engine)}\0{text}\0{compiled(text)}".encode())
         for name, contents in scenario.core.files():
             shared.update(f"{name}\0{len(contents)}\0".encode() + contents)
         if scenario.custom:
@@ -292,7 +293,7 @@ class Digests:
             aqm: The AQM, a SPEC, or `None` for the scenario's.
         """
         case = self._shared.copy()
-        case.update(f"\0{aqm}".encode())
+        case.update(f"\0{aqm}{compiled(aqm or '')}".encode())
         return case.hexdigest()[:24]
 
     def of(self, job: Job) -> str:
@@ -302,6 +303,25 @@ class Digests:
             job: AQM and seed.
         """
         return f"{self.case(job[0])}-{job[1]}"
+
+
+@functools.cache
+def _compiled() -> tuple[re.Pattern[str], str] | None:
+    names = "|".join(map(re.escape, _core.compiled_aqms()))
+    if not names:
+        return None
+    digest = hashlib.sha256(Path(_core.__file__).read_bytes()).hexdigest()
+    return re.compile(rf"(?<![\w-])(?:{names})(?![\w-])"), digest
+
+
+def compiled(text: str) -> str:
+    """Return a digest of the compiled core, if a text names a custom AQM that is compiled in, else an empty string.
+
+    Args:
+        text: A SPEC, or a scenario.
+    """
+    found = _compiled()
+    return found[1] if found is not None and found[0].search(text) else ""
 
 
 @functools.cache

@@ -86,6 +86,7 @@ FLAGS = {
     **{"design": {"--json"}, "map": {"--cycles", "--json"}, "robust": {"--json"}},
     "mmpp": {"--simulate", "--wide", "--json"},
     "replay": {"--wide", "--json"},
+    "new": {"--rust"},
     "list": {"--json"},
     "validate": {"--list", "--json"},
     "studio": {"--open"},

@@ -122,6 +122,7 @@ OTHERS = {
     r"sudo ": "needs root; test_link.py, test_live.py and crates/live/tests make such links and runs",
     r"python examples/rl/": "takes ten minutes; test_agent.py trains and compares for seconds",
     r"pytest wave/$": "test_custom.py runs the test that `aqumen new` writes",
+    r"cd mine$|cargo (test$|run )": "builds for minutes; test_rust_aqm.py does so",
     r"(DEVICE=\w+ )?\./fq-codel-linux\.sh": "needs root; test_shaping.py runs such scripts in namespaces",
     r"(apt|cp|systemctl|tc) |echo .src-link|\./scripts/feeds ": "changes Debian, OpenWrt or a shaper",
     r"aqumend ": "needs root; its options are checked below, and crates/live/tests attach to shapers",
@@ -214,7 +215,7 @@ def test_another_program_is_called_with_what_there_is(line):
     words = shlex.split(line.removeprefix("sudo "))
     if words[0] == "make" and not words[1].startswith("package/"):
         assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    if words[0] == "cargo":
+    if "--profile" in words:
         assert words[words.index("--profile") + 1] in tomllib.loads((ROOT / "Cargo.toml").read_text())["profile"]
     if words[:2] == ["pip", "install"]:
         extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]

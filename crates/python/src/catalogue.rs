@@ -1,7 +1,7 @@
 //! Catalogue as data: AQMs, transports, traffic, keys of results, quantities with their units. `aqumen list --json`
 //! prints it, and the typed parameter tables are generated from it.
 
-use aqumen_aqm::registry::{PROFILES, QueueKind, algorithms};
+use aqumen_aqm::registry::{PROFILES, QueueKind};
 use aqumen_aqm::{Bound as End, DefaultValue, Kind, Param, Value, threshold};
 use aqumen_scenario::{read_bytes, read_packets, read_rate, read_span};
 use pyo3::prelude::*;
@@ -9,15 +9,18 @@ use serde_json::{Value as Json, json};
 
 use crate::error::refuse;
 use crate::objects::to_python;
+use crate::own;
 
 /// Returns every algorithm with its parameters and the common parameters of its kind, then every built-in profile.
 #[pyfunction]
 pub(crate) fn list_aqms(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    let entries = algorithms().map(|algorithm| {
-        let common = if algorithm.kind() == QueueKind::Single { threshold::PARAMS } else { &[] };
+    let catalogue = own::catalogue();
+    let entries = catalogue.algorithms().map(|algorithm| {
+        let kind = catalogue.kind(algorithm);
+        let common = if kind == QueueKind::Single { threshold::PARAMS } else { &[] };
         json!({
             "name": algorithm.name,
-            "kind": match algorithm.kind() {
+            "kind": match kind {
                 QueueKind::Single => "single-queue",
                 QueueKind::Multi => "multi-queue",
             },
@@ -81,7 +84,8 @@ pub(crate) fn metric_keys() -> PyResult<(Vec<String>, Vec<String>)> {
 
 /// Returns the names that a SPEC may start with in any scenario.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    PROFILES.iter().map(|profile| profile.name).chain(algorithms().map(|algorithm| algorithm.name))
+    let algorithms = own::catalogue().algorithms().map(|algorithm| algorithm.name);
+    PROFILES.iter().map(|profile| profile.name).chain(algorithms)
 }
 
 fn param(param: &Param) -> Json {

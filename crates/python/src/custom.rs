@@ -21,6 +21,7 @@ use pyo3::types::PyDict;
 
 use crate::catalogue::names;
 use crate::error::refuse;
+use crate::own;
 use copy::deep_copies;
 pub(crate) use errors::WithCustomCode;
 use errors::{CallError, Calls, ErrorSlot, custom_error, repr};
@@ -67,7 +68,7 @@ impl Catalogue {
     #[new]
     fn new(classes: Vec<CustomClass>) -> PyResult<Self> {
         let errors = ErrorSlot::default();
-        let mut all = Extensions::default();
+        let mut all = own::extensions();
         for class in classes {
             let algorithm = class.algorithm()?;
             if class.kind == "traffic" {

@@ -12,6 +12,7 @@ mod many;
 mod memory;
 mod mmpp;
 mod objects;
+mod own;
 mod packets;
 mod prediction;
 mod ranking;
@@ -26,9 +27,12 @@ mod theory;
 
 use pyo3::prelude::*;
 
+pub use own::compile_in;
+pub use pyo3;
+
 /// Compiled core of Aqumen; the package `aqumen` is its public interface.
 #[pymodule]
-mod _core {
+pub mod _core {
     #[pymodule_export]
     use crate::catalogue::{experiments, list_aqms, list_traffic, list_transports, metric_keys, quantity};
     #[pymodule_export]
@@ -41,6 +45,8 @@ mod _core {
     use crate::law::Law;
     #[pymodule_export]
     use crate::mmpp::{mmpp_solve, mmpp_solve_text};
+    #[pymodule_export]
+    use crate::own::compiled_aqms;
     #[pymodule_export]
     use crate::packets::{run, run_each, run_many};
     #[pymodule_export]

@@ -13,6 +13,7 @@ use crate::custom::{Catalogue, WithCustomCode};
 use crate::error::{Cancelled, refuse};
 use crate::interrupt::run_with_progress;
 use crate::objects::to_python;
+use crate::own;
 
 /// A capture and the queue to which its packets are offered.
 #[pyclass(frozen, module = "aqumen._core")]
@@ -48,8 +49,7 @@ pub(crate) fn survey(
     let setup = run_with_progress(py, progress, move |worker| {
         replay::survey(&path, &settings, &mut |fraction| worker.report_fraction(fraction)).map_err(error)
     })?;
-    let catalogue =
-        catalogue.map_or_else(|| WithCustomCode::plain(Extensions::default()), |catalogue| catalogue.0.clone());
+    let catalogue = catalogue.map_or_else(|| WithCustomCode::plain(own::extensions()), |catalogue| catalogue.0.clone());
     Ok(Replay { setup: Arc::new(setup), capture, catalogue })
 }
 

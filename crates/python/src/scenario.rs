@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use aqumen_scenario::cost::Runner;
 use aqumen_scenario::design::NetworkParameters;
 use aqumen_scenario::memory::headroom;
-use aqumen_scenario::{Extensions, Files, Link, Traffic};
+use aqumen_scenario::{Files, Link, Traffic};
 use aqumen_traffic::{Action, Requests};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -16,6 +16,7 @@ use crate::custom::{Catalogue, WithCustomCode};
 use crate::error::refuse;
 use crate::interrupt::run_on_thread;
 use crate::objects::to_python;
+use crate::own;
 
 /// Checked, immutable scenario: `set` returns another one.
 #[pyclass(frozen, module = "aqumen._core")]
@@ -31,7 +32,10 @@ impl Scenario {
     #[pyo3(signature = (path, catalogue = None))]
     fn load(path: PathBuf, catalogue: Option<&Catalogue>) -> PyResult<Self> {
         match catalogue {
-            None => aqumen_scenario::Scenario::load(path, &[]).map(WithCustomCode::plain).map(Scenario).map_err(refuse),
+            None => aqumen_scenario::Scenario::load_with_extensions(path, own::extensions())
+                .map(WithCustomCode::plain)
+                .map(Scenario)
+                .map_err(refuse),
             Some(catalogue) => {
                 wrap(&catalogue.0, || aqumen_scenario::Scenario::load_with_extensions(path, (*catalogue.0).clone()))
             }
@@ -53,7 +57,7 @@ impl Scenario {
             Some(files) => Files::as_read(file, files),
         };
         match catalogue {
-            None => aqumen_scenario::Scenario::parse_with(text, file, files)
+            None => aqumen_scenario::Scenario::parse_with_extensions(text, file, files, own::extensions())
                 .map(WithCustomCode::plain)
                 .map(Scenario)
                 .map_err(refuse),
@@ -80,7 +84,7 @@ impl Scenario {
     ) -> PyResult<Self> {
         let network = NetworkParameters { capacity, flows, round_trip, at_target, packet, target, buffer };
         match catalogue {
-            None => network.scenario(Extensions::default()).map(WithCustomCode::plain).map(Scenario).map_err(refuse),
+            None => network.scenario(own::extensions()).map(WithCustomCode::plain).map(Scenario).map_err(refuse),
             Some(catalogue) => wrap(&catalogue.0, || network.scenario((*catalogue.0).clone())),
         }
     }
@@ -185,7 +189,9 @@ impl Scenario {
     fn aqm_names(&self) -> Vec<String> {
         let profiles = self.0.spec().aqms.0.iter().map(|(name, _)| name.clone());
         let built_in = catalogue::names().map(String::from);
-        profiles.chain(self.0.catalogue().custom().map(|entry| entry.name.to_string())).chain(built_in).collect()
+        let custom = self.0.catalogue().custom().map(|entry| entry.name.to_string());
+        let custom = custom.filter(|name| !catalogue::names().any(|built_in| built_in == name));
+        profiles.chain(custom).chain(built_in).collect()
     }
 
     /// Returns the groups with custom traffic, each with its kind.

@@ -70,7 +70,7 @@ EXAMPLES = {
         "aqumen replay office.pcapng --load 0.95 --aqm pie:target=10ms --out departed",
     ),
     "studio": ("aqumen studio", "aqumen studio out --open"),
-    "new": ("aqumen new aqm wave", "aqumen new aqm my-pi"),
+    "new": ("aqumen new aqm wave", "aqumen new aqm --rust my-pi"),
     "list": ("aqumen list aqms", "aqumen list scenarios --json"),
     "validate": ("aqumen validate vectors", "aqumen validate ns2 --seeds 5 --out kept"),
     "doctor": ("aqumen doctor", "aqumen doctor > missing.txt"),

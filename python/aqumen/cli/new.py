@@ -1,14 +1,18 @@
-"""`aqumen new aqm NAME`: a folder with a template of a custom AQM and a test."""
+"""`aqumen new aqm NAME`: a folder with a template of a custom AQM and a test; with `--rust` a crate (folder `rust`)."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import shutil
 from pathlib import Path
 
 import click
 
 from aqumen.cli import talk
-from aqumen.errors import OutputError, ScenarioError
+from aqumen.cli.options import PATH
+from aqumen.errors import EngineError, OutputError, ScenarioError
 
 __all__ = ["new"]
 
@@ -78,32 +82,97 @@ def test_it_uses_the_link_and_keeps_the_queue_below_the_buffer(engine):
 '''
 
 
+TAKEN = """
+abstract alloc as async await become box break build const continue core crate deps do dyn else enum examples extern
+false final fn for gen if impl in incremental let loop macro match mod move mut override priv pub ref return self static
+std struct super test trait true try type typeof unsafe unsized use virtual where while yield
+"""
+"""Names that cargo refuses for a crate."""
+
+
 @click.command()
 @click.argument("what", type=click.Choice(["aqm"]))
 @click.argument("name")
-def new(what: str, name: str) -> int:
+@click.option("--rust", is_flag=True, help="A crate in Rust, which is Aqumen with the AQM compiled in.")
+@click.option(
+    "--checkout",
+    type=PATH,
+    help="With --rust: the folder with Aqumen's sources. Default: the one that Aqumen runs from.",
+)
+def new(what: str, name: str, rust: bool, checkout: Path | None) -> int:
     """Create a folder with a template of a custom AQM and a test.
 
     NAME consists of words of a-z and 0-9, joined by `-`: wave, my-pi.
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
         raise ScenarioError(f"{name}: a name consists of words of a-z and 0-9, joined by `-`, such as my-pi")
+    if checkout is not None and not rust:
+        raise ScenarioError("--checkout: belongs to --rust")
     from aqumen.scenario import Scenario
 
     if name in Scenario.load("arm-pfc/exp1").aqms:
         raise ScenarioError(f"{name}: an AQM of this name is built in; choose another")
     folder, module = Path(name), name.replace("-", "_")
     cls = "".join(word.capitalize() for word in name.split("-"))
-    files = {f"{module}.py": AQM, f"test_{module}.py": TEST}
-    try:
-        folder.mkdir()
-        for file, text in files.items():
-            (folder / file).write_text(text.format(module=module, cls=cls), encoding="utf-8")
-    except FileExistsError:
-        raise OutputError(f"{folder} already exists; choose another name, or remove it") from None
-    except OSError as error:
-        raise OutputError(f"cannot write to {folder}: {error.strerror}") from None
+    if rust:
+        files = _crate(name, cls, checkout)
+        following = f"cd {folder}; cargo test; cargo run --release -- compare arm-pfc/exp1 --aqm {name} --aqm pi"
+    else:
+        files = {f"{module}.py": AQM, f"test_{module}.py": TEST}
+        files = {file: text.format(module=module, cls=cls) for file, text in files.items()}
+        following = f"pytest {folder}; aqumen compare arm-pfc/exp1 --aqm pi --aqm-from {folder / module}.py:{cls}"
+    _write(folder, files)
     for file in files:
         talk.say(f"wrote {folder / file}")
-    talk.say(f"next: pytest {folder}; aqumen compare arm-pfc/exp1 --aqm pi --aqm-from {folder / module}.py:{cls}")
+    talk.say(f"next: {following}")
     return 0
+
+
+def _crate(name: str, title: str, checkout: Path | None) -> dict[str, str]:
+    """Return the files of a crate with a law called `name`."""
+    if name in TAKEN.split() or name.startswith("aqumen-"):
+        raise ScenarioError(f"{name}: a crate cannot have this name; choose another")
+    if shutil.which("cargo") is None:
+        raise EngineError("--rust needs cargo: install Rust (https://rustup.rs)")
+    sources = (checkout or Path(__file__).parents[3]).resolve()
+    if not (sources / "crates/python/Cargo.toml").is_file():
+        if checkout is not None:
+            raise ScenarioError(f"--checkout {checkout}: not a folder with Aqumen's sources: crates/python is missing")
+        raise EngineError(
+            "--rust needs a checkout of Aqumen, since its crates are not published: name the folder with --checkout"
+        )
+    # A path as text of TOML.
+    path = json.dumps(sources.as_posix())[1:-1]
+    templates = Path(__file__).with_name("rust")
+
+    def filled(file: str) -> str:
+        text = (templates / file).read_text(encoding="utf-8")
+        return text.replace("my-law", name).replace("MyLaw", title).replace("CHECKOUT", path)
+
+    return {
+        "Cargo.toml": filled("manifest.toml"),
+        # The versions that Aqumen is tested with.
+        "Cargo.lock": (sources / "Cargo.lock").read_text(encoding="utf-8"),
+        "src/lib.rs": filled("lib.rs"),
+        "src/law.rs": filled("law.rs"),
+        "src/main.rs": filled("main.rs"),
+        ".cargo/config.toml": filled("config.toml"),
+        ".gitignore": "/target\n",
+        "README.md": filled("README.md"),
+    }
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    """Make a folder with these files, all or none."""
+    if folder.exists():
+        raise OutputError(f"{folder} already exists; choose another name, or remove it")
+    part = Path(f".{folder}.{os.getpid()}.part")
+    try:
+        for file, text in files.items():
+            (part / file).parent.mkdir(parents=True, exist_ok=True)
+            (part / file).write_text(text, encoding="utf-8")
+        part.rename(folder)
+    except OSError as error:
+        raise OutputError(f"cannot write to {folder}: {error.strerror}") from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)

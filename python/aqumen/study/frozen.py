@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from aqumen._files import check_file, laid_out, write_text
-from aqumen._store import built
+from aqumen._store import built, compiled
 from aqumen.custom import digest, from_file, name_of
 from aqumen.errors import OutputError
 from aqumen.study.drawn import FAMILIES, draw, misinformed_in
@@ -57,10 +57,12 @@ def _digests(aqms: Sequence[str], aqm_from: Sequence[str]) -> dict[str, str]:
     custom = {name_of(each): digest([each]) for each in map(from_file, aqm_from)}
     sources = built("packet")
     names = [*aqms, *(name for name in custom if not any(aqm.partition(":")[0] == name for aqm in aqms))]
-    return {
-        aqm: hashlib.sha256(f"{aqm}\0{custom.get(aqm.partition(':')[0], sources)}".encode()).hexdigest()
-        for aqm in names
-    }
+
+    def source(aqm: str) -> str:
+        name = aqm.partition(":")[0]
+        return custom.get(name) or compiled(name) or sources
+
+    return {aqm: hashlib.sha256(f"{aqm}\0{source(aqm)}".encode()).hexdigest() for aqm in names}
 
 
 def freeze(aqms: Sequence[str], aqm_from: Sequence[str]) -> FreezeRecord:

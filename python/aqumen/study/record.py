@@ -149,6 +149,8 @@ def record_of(rows: Rows) -> Record:
             scenario = rows.bases.scenario(case)
             networks[name] = (scenario.to_toml(), dict(scenario.core.files()))
     # Rows name no engine, but their keys follow from its sources.
+    if not rows.cases:
+        raise ScenarioError("no network runs these AQMs; `aqumen list aqms` has the names")
     case = rows.cases[0]
     key = Digests(rows.bases.scenario(case), rows.engine, rows.bases.custom or None).case(case.spec)
     sources = built(rows.engine) if key == case.key else ""
