@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
-from importlib.machinery import ExtensionFileLoader
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from types import ModuleType
 
 __all__ = ["VARIABLE", "load"]
@@ -24,29 +20,32 @@ def load() -> None:
     name = os.environ.get(VARIABLE)
     if not name:
         return
-    path = Path(name).absolute()
     try:
-        sys.modules["aqumen._core"] = sys.modules["aqumen"]._core = _core_of(path)  # type: ignore[attr-defined]
+        sys.modules["aqumen._core"] = sys.modules["aqumen"]._core = _core_of(name)  # type: ignore[attr-defined]
     except (ImportError, AttributeError, OSError) as error:
-        reason = " ".join(str(error).split()) if path.is_file() else "no such file"
+        reason = " ".join(str(error).split()) if os.path.isfile(name) else "no such file"
         print(f"aqumen: {VARIABLE}={name}: {reason}", file=sys.stderr, flush=True)
         raise SystemExit(2) from None
 
 
-def _core_of(path: Path) -> ModuleType:
-    loader = ExtensionFileLoader("aqumen._own", str(path))
-    spec = importlib.util.spec_from_file_location("aqumen._own", path, loader=loader)
+def _core_of(name: str) -> ModuleType:
+    # Imported here, since most processes need neither.
+    from importlib.machinery import ExtensionFileLoader
+    from importlib.metadata import PackageNotFoundError, version
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    path = os.path.abspath(name)
+    loader = ExtensionFileLoader("aqumen._own", path)
+    spec = spec_from_file_location("aqumen._own", path, loader=loader)
     assert spec is not None
-    module = importlib.util.module_from_spec(spec)
+    module = module_from_spec(spec)
     loader.exec_module(module)
     core: ModuleType = module._core
-    core.__file__ = str(path)
+    core.__file__ = path
     try:
         here = version("aqumen")
     except PackageNotFoundError:
         return core
     if core.__version__ != here:
-        raise ImportError(
-            f"was built with aqumen {core.__version__}, and this is {here}; build it with this one's sources"
-        )
+        raise ImportError(f"it was built with aqumen {core.__version__}, and this is {here}; build it anew")
     return core
