@@ -822,7 +822,8 @@ fn the_marker_signals_each_flow_as_often_as_the_simulated_aqm() {
     let mut signals = [[0u32; 4]; 2];
     for ms in 0..15_000u64 {
         let now = Instant::ZERO + Span::from_millis(ms);
-        // The queue is long until p' is 0.2.
+        // A link that is always busy; the queue is long until p' is 0.2.
+        totals.busy += Span::from_millis(1);
         let mut root = 0.0;
         simulated.observe(&mut |name, value| root = if name == "root_probability" { value } else { root });
         let packets = if root < 0.2 { 80 } else { 10 };
@@ -833,7 +834,6 @@ fn the_marker_signals_each_flow_as_often_as_the_simulated_aqm() {
             totals.arrivals += 1;
             totals.departures += 1;
             totals.departed_bytes += bytes as u64;
-            totals.busy += Span::from_nanos((bytes as u64) * 8 * 50);
             let limit = Limit { packets: 1000, bytes: Bytes(u64::MAX) };
             let queue = QueueView { packets, bytes: u64::from(packets) * 1500, limit, totals: &totals };
             let (ecn, code) = if l4s { (Ecn::Ect1, ECT1) } else { (Ecn::Ect0, ECT0) };
