@@ -577,13 +577,6 @@ def test_an_aqm_without_a_law_is_refused_by_name_and_leaves_no_section(capsys):
     assert "theory" not in json.loads(capsys.readouterr().out)
 
 
-def test_an_aqm_that_needs_the_packets_of_each_flow_is_left_to_the_packet_engine(capsys):
-    assert main(["design", "st-pi2", "--capacity", "10Mbit", "--flows", "10", "--rtt", "50ms"]) == 2
-    assert capsys.readouterr().err.rstrip().endswith("packets of each flow; engine packet runs it")
-    assert main(["run", "arm-pfc/exp1", "--aqm", "st-pi2", "--engine", "fluid"]) == 2
-    assert capsys.readouterr().err.rstrip().endswith("has no averaged law; use engine packet")
-
-
 def test_a_link_that_holds_nobody_back_is_expected_to_be_empty():
     expected = {
         "analysis": None,

@@ -116,6 +116,13 @@ impl AnyAqm {
         let adapted = ("max_p_at_rest", red.params().curve.max_p());
         Some((AnyAqm::Red(red), adapted))
     }
+
+    /// The law of an AQM that measures its network from packets, in a fluid of packets of `packet_bytes` whose flows
+    /// have the round trip `rtt_s` without queueing; `None` for an AQM that needs no packets.
+    pub fn in_fluid(&self, rtt_s: f64, packet_bytes: f64) -> Option<AnyAqm> {
+        let AnyAqm::StPi2(aqm) = self else { return None };
+        Some(AnyAqm::custom_law(aqm.in_fluid(rtt_s, packet_bytes), aqm.marks()))
+    }
 }
 
 impl Aqm for AnyAqm {

@@ -93,7 +93,8 @@ pub use qdisc::{Backlog, Fates, Handle, Qdisc, QdiscVisitor, SingleQueueEquivale
 pub use sampled::{Observer, SampledAqm};
 pub use signal_gaps::{GapTail, SignalGaps};
 pub use theory::{
-    DesignReport, Equilibrium, FluidModel, MaxPSteps, QueueOperatingPoint, SafeguardLimits, SignalProcess, Theory,
+    DesignReport, Equilibrium, EstimateRatios, FluidModel, MaxPSteps, QueueOperatingPoint, SafeguardLimits,
+    SignalProcess, Theory,
 };
 pub use threshold::{Threshold, ThresholdAqm};
 pub use today::cobalt::{Cobalt, CobaltParams, CobaltState};

@@ -42,6 +42,11 @@ pub trait Theory {
         self.signal_process().signal_gaps(p)
     }
 
+    /// Reason why the predicted noise of the queue does not hold; `None` if it may.
+    fn noise_doubt(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Equilibrium of the queue.
     fn equilibrium(&self) -> Equilibrium {
         Equilibrium::AtTarget
@@ -51,6 +56,18 @@ pub trait Theory {
     fn offset_pkts(&self, p: Probability) -> f64 {
         let _ = p;
         0.0
+    }
+
+    /// Target queue of an AQM that sets it by what it measures ([`Equilibrium::AtMeasuredTarget`]), at the operating
+    /// point `at`, packets.
+    fn measured_target_pkts(&self, at: &QueueOperatingPoint) -> f64 {
+        at.queue_pkts
+    }
+
+    /// Probability of a scalable sender's packet over the root of that of a classic one, if they differ and the
+    /// parameter `coupling` does not say so.
+    fn coupling(&self) -> Option<f64> {
+        None
     }
 
     /// Average queue at which an adaptive algorithm leaves its parameters unchanged, packets.
@@ -118,6 +135,30 @@ pub struct QueueOperatingPoint {
     pub probability: f64,
     /// Mean packet on the wire, bytes.
     pub packet_bytes: f64,
+    /// Estimates of an AQM that measures the network, over the values above.
+    pub estimates: EstimateRatios,
+}
+
+/// Estimates of the network over its true values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EstimateRatios {
+    /// Round-trip time without queueing.
+    pub rtt: f64,
+    /// Capacity.
+    pub capacity: f64,
+    /// Number of flows, beside what follows from the other two.
+    pub flows: f64,
+}
+
+impl EstimateRatios {
+    /// Exact estimates.
+    pub const EXACT: EstimateRatios = EstimateRatios { rtt: 1.0, capacity: 1.0, flows: 1.0 };
+}
+
+impl Default for EstimateRatios {
+    fn default() -> Self {
+        EstimateRatios::EXACT
+    }
 }
 
 /// Model of an AQM in the fluid equations.
@@ -129,8 +170,9 @@ pub enum FluidModel {
     BufferOnly,
     /// RED's mean signal probability.
     Red(RedLaw),
-    /// None: its decisions depend on the packets of each flow.
-    Absent,
+    /// The law that the algorithm has once it knows the round-trip time, which only packets show:
+    /// [`AnyAqm::in_fluid`](crate::registry::AnyAqm::in_fluid).
+    KnownRoundTrip,
 }
 
 /// Equilibrium of a queue.
@@ -144,6 +186,8 @@ pub enum Equilibrium {
     OnCurve(RedLaw),
     /// At the limit of the buffer.
     AtBufferLimit,
+    /// At a target that the AQM sets by what it measures: see [`Theory::measured_target_pkts`].
+    AtMeasuredTarget,
 }
 
 /// Receiver of derived design quantities.

@@ -470,6 +470,9 @@ fn axis(name: &str) -> PyResult<Axis> {
         "capacity" => Ok(Axis::Capacity),
         "target" => Ok(Axis::Target),
         "gain" => Ok(Axis::Gain),
+        "rtt_estimate" => Ok(Axis::RttEstimate),
+        "capacity_estimate" => Ok(Axis::CapacityEstimate),
+        "flows_estimate" => Ok(Axis::FlowsEstimate),
         other => Err(refuse(format!("invalid axis '{other}'; choose from: flows, rtt, capacity, target, gain"))),
     }
 }

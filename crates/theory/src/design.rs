@@ -63,6 +63,8 @@ pub struct Analysis {
     pub noise: Noise,
     /// Warnings about the design.
     pub warnings: Vec<String>,
+    /// Explanations of values that are null.
+    pub notes: Vec<String>,
 }
 
 /// The operating point, and the plant's constants there.
@@ -81,6 +83,11 @@ pub struct Point {
 
 /// Gain margin that a suggested gain is to leave.
 const STABLE_GAIN_MARGIN: f64 = 3.0;
+/// Note on a loop whose windows are a distribution.
+const WITHOUT_ROOTS: &str = "this sender has a distribution of windows, not a mean window: rightmost_root and hopf are \
+    not computed; stability and period are those of margins.exact (gain_margin, phase_crossover_rad_s), the slowest mode \
+    that of settling_s";
+
 /// Analyses `choice`, designed for the network it carries, at `conditions`.
 pub fn analyse(choice: &AqmChoice, conditions: &OperatingConditions) -> Result<Analysis, Error> {
     analyse_to(Depth::Loop, choice, conditions)
@@ -139,6 +146,10 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, conditions: &OperatingCondit
     }
     warnings.extend(warnings::at_equilibrium(&equilibrium, &seen, conditions));
     warnings.extend(margins.iter().flat_map(|margins| warnings::in_loop(&equilibrium, &margins.exact, &expected)));
+    warnings.extend(closed.as_ref().and_then(|closed| warnings::large_windows(closed.linear.controller(), &at)));
+    if let Some(why) = equilibrium.built.theory().noise_doubt().filter(|_| noise.valid) {
+        noise = noise.doubted(why.into());
+    }
     let limit = drops_above(&equilibrium.built, at.probability).filter(|_| !at.losses);
     if let Some(limit) = limit {
         noise = noise.doubted(format!("above p = {limit} packets are dropped, not marked: time-outs rule"));
@@ -155,7 +166,13 @@ pub fn analyse_to(depth: Depth, choice: &AqmChoice, conditions: &OperatingCondit
         gain_pkts: plant.gain_pkts(),
         time_constants_s: [plant.queue_time_s(), plant.window_time_s()],
     };
-    let analysis = Analysis { aqm: asked.clone(), gains, margins, operating_point, expected, hopf, noise, warnings };
+    // Both need the equations of a mean window.
+    let notes = match &closed {
+        Some(ClosedLoop { linear: LinearLoop::Many(_), .. }) => vec![WITHOUT_ROOTS.to_string()],
+        _ => Vec::new(),
+    };
+    let analysis =
+        Analysis { aqm: asked.clone(), gains, margins, operating_point, expected, hopf, noise, warnings, notes };
     Ok(match limit.filter(|_| conditions.has_many_windows() && conditions.sender.is_scalable()) {
         Some(limit) => analysis.without_signals(no_share(limit)),
         None => analysis,
@@ -188,6 +205,7 @@ impl Analysis {
     pub(crate) fn without_signals(mut self, why: String) -> Self {
         self.margins = None;
         self.hopf = None;
+        self.notes.clear();
         self.operating_point.at.probability = f64::NAN;
         self.expected = Expectation {
             probability: f64::NAN,

@@ -49,18 +49,22 @@ const Z99: f64 = 2.326_347_874_040_841;
 
 fn link_metrics(at: &LinkPrediction, target: Option<f64>, window: &Window) -> LinkMetrics {
     let length_s = (window.end - window.start).as_secs_f64();
+    // A link without a queue, and a full buffer, hold still in packets too. Elsewhere packets move the queue: without
+    // a valid noise model neither deviation nor percentiles are known.
+    let still = at.tail || at.queue_pkts == 0.0;
     let stable = at.analysis.as_ref().and_then(|analysis| analysis.margins.as_ref()).is_none_or(|m| m.exact.stable);
     // The height of an oscillation is the nonlinear equations'.
     let height = at.analysis.as_ref().and_then(|analysis| analysis.expected.oscillation_std_pkts);
     let noise = at.analysis.as_ref().map(|analysis| &analysis.noise).filter(|noise| noise.valid);
     let spread = match noise.and_then(|noise| noise.queue_std_pkts) {
         Some(deviation) => deviation,
-        None if stable => 0.0,
+        None if still => 0.0,
+        None if stable => f64::NAN,
         None => height.unwrap_or(f64::NAN),
     };
     let utilization = at.utilization - noise.and_then(|noise| noise.utilization_lost).unwrap_or(0.0);
-    let percentile =
-        |z: f64| noise.and_then(|noise| noise.queue_std_pkts).map(|deviation| at.queue_pkts + z * deviation);
+    let known = noise.and_then(|noise| noise.queue_std_pkts);
+    let percentile = |z: f64| known.map(|deviation| at.queue_pkts + z * deviation);
     let departures = at.utilization * at.capacity_pps * length_s;
     let (marked, early, overflow) = match (at.tail, at.ecn) {
         _ if at.signalled.is_some() => at.signalled.map_or((0.0, 0.0, 0.0), |[marked, early]| (marked, early, 0.0)),
@@ -88,9 +92,9 @@ fn link_metrics(at: &LinkPrediction, target: Option<f64>, window: &Window) -> Li
     let sojourn = (arrivals > 0.0).then_some(at.queue_pkts / at.capacity_pps);
     LinkMetrics {
         sojourn_mean_s: sojourn,
-        sojourn_p50_s: sojourn,
-        sojourn_p95_s: percentile(Z95).map(|pkts| pkts / at.capacity_pps).or(sojourn.filter(|_| stable)),
-        sojourn_p99_s: percentile(Z99).map(|pkts| pkts / at.capacity_pps).or(sojourn.filter(|_| stable)),
+        sojourn_p50_s: sojourn.filter(|_| still || known.is_some()),
+        sojourn_p95_s: percentile(Z95).map(|pkts| pkts / at.capacity_pps).or(sojourn.filter(|_| still)),
+        sojourn_p99_s: percentile(Z99).map(|pkts| pkts / at.capacity_pps).or(sojourn.filter(|_| still)),
         queue_p95_pkts: percentile(Z95),
         ..point.metrics(target)
     }

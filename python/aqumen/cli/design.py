@@ -169,6 +169,7 @@ def tables_of(found: Design) -> list[Table | str]:
     if rows := noise_rows(found):
         short = [[source, *numbers] for source, _, *numbers in rows]
         lines.append(talk.filled("\nNoise budget", ["source", "variance, packets²", "share"], short))
+    lines += [f"\nNote: {note}" for note in found.notes]
     if noise["why"] is not None:
         lines.append(f"\nPacket noise: {noise['why']}")
     return lines

@@ -36,7 +36,8 @@ COLUMNS = ("stable", "feasible", "noise_valid", *SHOWN, "phase_margin_deg", "mod
     "--over",
     multiple=True,
     metavar=AXIS,
-    help="Twice: the axes, of flows, rtt, capacity, target and gain: flows=10:400, rtt=50ms:600ms.",
+    help="Twice: the axes, of flows, rtt, capacity, target, gain and rtt_estimate, capacity_estimate, flows_estimate "
+    "(estimate over value, of an AQM that measures): flows=10:400, rtt=50ms:600ms.",
 )
 @click.option("--plot", type=PATH, metavar="FILE", help="Plot the map into this file.")
 @click.option("--show", default="gain_margin", show_default=True, help=f"Quantity to plot: {listed(SHOWN)}.")

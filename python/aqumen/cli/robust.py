@@ -74,6 +74,8 @@ def robust(
     for name, value in best.to_dict().items():
         table.add_row(name, plain(value))
     talk.show(table)
+    for warning in found.warnings:
+        talk.say(f"warning: {warning}")
     return 0
 
 
@@ -123,7 +125,7 @@ def _show_plants(best: RobustOverPlants, rows: list[dict[str, Any]]) -> None:
     """Print the design, and its margins around each plant."""
     table = talk.table(f"\nRobust design of {best.aqm}", ["", "value"])
     for name, value in best.to_dict().items():
-        if name != "each":
+        if name not in ("each", "warnings"):
             table.add_row(name, plain(value))
     talk.show(table)
     heads = ["plant", "modulus_margin", "gain_margin", "phase_margin_deg", "delay_margin_s", "crossover_rad_s"]
@@ -131,3 +133,5 @@ def _show_plants(best: RobustOverPlants, rows: list[dict[str, Any]]) -> None:
     for row in rows:
         beside.add_row(*(plain(row[key]) for key in heads))
     talk.show(beside)
+    for warning in best.warnings:
+        talk.say(f"warning: {warning}")

@@ -96,6 +96,11 @@ class Loop:
         return list(self.data["warnings"])
 
     @property
+    def notes(self) -> list[str]:
+        """Explanations of values that are `None`."""
+        return list(self.data["notes"])
+
+    @property
     def json(self) -> str:
         """All results as JSON text."""
         return json.dumps(self.data)

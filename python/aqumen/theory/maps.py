@@ -41,9 +41,21 @@ AXES = {
     "target": "Equilibrium queue, packets",
     "gain": "Factor on the controller",
     "delay": "Added delay, s",
+    "rtt_estimate": "Estimate of the base RTT over its value",
+    "capacity_estimate": "Estimate of the capacity over its value",
+    "flows_estimate": "Estimate of the number of flows over its value",
 }
 """Quantities that a map can vary, with the titles of its axes."""
-DESIGN_AXES = ("flows", "rtt", "capacity", "target", "gain")
+DESIGN_AXES = (
+    "flows",
+    "rtt",
+    "capacity",
+    "target",
+    "gain",
+    "rtt_estimate",
+    "capacity_estimate",
+    "flows_estimate",
+)
 """Quantities of a map of designs."""
 PLANT_AXES = ("gain", "delay")
 """Quantities of a map of identified loops: their networks do not vary."""
@@ -208,7 +220,8 @@ def stability_map(
     Args:
         design: A result of `theory.design`, or loops of identified plants. Their map has the axes `gain` and `delay`
             (s), the worst plant at each point, and no noise.
-        x: Horizontal axis: `flows`, `rtt` (s), `capacity` (packets/s), `target` (packets) or `gain` (a factor).
+        x: Horizontal axis: `flows`, `rtt` (s), `capacity` (packets/s), `target` (packets) or `gain` (a factor); of
+            an AQM that measures the network also `rtt_estimate`, `capacity_estimate`, `flows_estimate` (ratios).
         x_values: Its values, ascending.
         y: Vertical axis, likewise.
         y_values: Its values, ascending.

@@ -35,6 +35,8 @@ GAINS = (-9.0, 6.0)
 """Logarithms of the smallest and largest factor on a gain."""
 DECAYS = (-4.0, 1.0)
 """Logarithms of the smallest and largest -ln Psi."""
+MEASURED_FROM = 0.1
+"""Lowest frequency that an excitation measures, radians per round-trip time."""
 SPEEDS = 7
 """Gains to try for the least noise, from the slowest that is kept to the fastest."""
 
@@ -101,6 +103,8 @@ class RobustOverPlants:
     """Largest standard deviation of the queue with the AQM as given; `None` if unstable."""
     each: list[dict[str, Any]]
     """Margins of each plant, in the order given, with the names of `theory.Design.margins`."""
+    warnings: list[str]
+    """Reasons against the design."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dictionary."""
@@ -158,6 +162,18 @@ def over_plants(
         given_worst_modulus_margin=min(loop.varied()["modulus_margin"] for loop in given),
         given_worst_queue_std_pkts=_known(_noise(given)),
         each=each,
+        warnings=[text for plant, found in zip(plants, each, strict=True) if (text := _unmeasured(plant, found))],
+    )
+
+
+def _unmeasured(plant: IdentifiedPlant, margins: dict[str, Any]) -> str | None:
+    """Warn about a loop whose crossover lies below the measured frequencies."""
+    crossover, lowest = margins["crossover_rad_s"], MEASURED_FROM / plant.rtt_s
+    if crossover is None or crossover >= lowest:
+        return None
+    return (
+        f"{plant!r}: crossover at {crossover:.2g} rad/s, below {lowest:.2g}, the lowest frequency that was measured: "
+        "margins and noise are those of the fitted model alone; packets may swing earlier"
     )
 
 

@@ -727,6 +727,7 @@ mod tests {
             window_pkts: 3.5,
             probability: 0.1633,
             packet_bytes: 1000.0,
+            estimates: crate::EstimateRatios::EXACT,
         };
         for (input, points) in [(InputForm::Step, 1), (InputForm::Step, 3), (InputForm::Ramp, 2), (InputForm::Ramp, 4)]
         {

@@ -20,11 +20,12 @@
 
 use aqumen_units::{Probability, Span};
 
+use alloc::string::String;
 use alloc::vec;
 
 use crate::{
-    Algorithm, AntiWindup, Bound, DefaultValue, Kind, MAX_LOOPS, Network, Observation, Param, ParamError,
-    QueueOperatingPoint, SampledAqm, SampledLaw, Settings, Target, Theory, Transfer, Unit, Value,
+    Algorithm, AntiWindup, Bound, DefaultValue, DesignReport, Kind, MAX_LOOPS, Network, Observation, Param, ParamError,
+    QueueOperatingPoint, SampledAqm, SampledLaw, Settings, Target, TcpPlant, Theory, Transfer, Unit, Value,
 };
 
 const DEFAULT_PERIOD_S: f64 = 0.05;
@@ -289,6 +290,13 @@ impl Theory for Paqm {
 
     fn gain(&self) -> Option<&'static str> {
         Some("alpha")
+    }
+
+    fn derive(&self, _at: &QueueOperatingPoint, _plant: &TcpPlant, report: &mut dyn DesignReport) {
+        report.warn(String::from(
+            "PAQM integrates alone and crosses over far below a round trip: packets were seen to swing from a tenth to a \
+             half of the gain margin on",
+        ));
     }
 }
 

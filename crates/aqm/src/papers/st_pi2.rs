@@ -29,6 +29,7 @@
 
 mod flows;
 mod marker;
+mod theory;
 
 use aqumen_units::{Ecn, Instant, Probability, Span};
 
@@ -410,15 +411,5 @@ impl Aqm for StPi2 {
 
     fn theory(&self) -> &dyn crate::Theory {
         self
-    }
-}
-
-impl crate::Theory for StPi2 {
-    fn not_linearizable(&self) -> Option<&'static str> {
-        Some("it measures the network from the packets of each flow")
-    }
-
-    fn fluid_model(&self) -> crate::FluidModel {
-        crate::FluidModel::Absent
     }
 }

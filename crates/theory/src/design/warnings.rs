@@ -4,7 +4,7 @@ use aqumen_aqm::{Aqm, QueueOperatingPoint};
 
 use super::{Expectation, SIGNALS_OF_A_CYCLE};
 use crate::equilibrium::solver::{AqmEquilibrium, OperatingConditions};
-use crate::linear::Margins;
+use crate::linear::{Controller, Margins, OperatingPoint};
 use crate::nonlinear::cycle::LARGE_START;
 
 /// Windows below this hardly ever repair a loss without a time-out: three duplicate acknowledgements need four packets.
@@ -79,4 +79,25 @@ pub(super) fn in_loop(equilibrium: &AqmEquilibrium, exact: &Margins, expected: &
     }
     warnings.extend(exact.delay_margin_s.and_then(|delay| equilibrium.built.theory().delay_margin_warning(delay)));
     warnings
+}
+
+/// Changes of p after one signal, as multiples of p, above which p is at 0 after most signals.
+const ONE_SIGNAL_MAX: f64 = 1.0;
+
+/// Warning about a law whose answer to a single signal is larger than its probability. One signal halves a window,
+/// which takes W/2 packets off the queue within a round trip; the law answers with |C(j/R0)| W/2, C its response.
+/// Where that is more than p, p falls to 0 at each signal, and the linear loop is not that of packets.
+pub(super) fn large_windows(controller: &Controller, at: &OperatingPoint) -> Option<String> {
+    if !at.feasible {
+        return None;
+    }
+    let answer = controller.response(1.0 / at.rtt_s);
+    let times = 0.5 * at.window_pkts * libm::hypot(answer.re, answer.im) / at.probability;
+    (times > ONE_SIGNAL_MAX).then(|| {
+        format!(
+            "one signal takes {:.0} packets off the queue, and the law answers with {times:.1} times its probability: \
+             linear margins and noise say little about packets",
+            0.5 * at.window_pkts
+        )
+    })
 }

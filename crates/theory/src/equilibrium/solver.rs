@@ -1,7 +1,7 @@
 //! Equilibrium of an AQM with the queue of a network, and the AQM's parameters there.
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, Equilibrium, FluidModel, Kind, Limit, MaxPSteps, Qdisc, Unit, Value};
+use aqumen_aqm::{Aqm, Equilibrium, EstimateRatios, Kind, Limit, MaxPSteps, Qdisc, QueueOperatingPoint, Unit, Value};
 use aqumen_scenario::{AqmChoice, OwnedValue};
 
 use crate::Error;
@@ -76,6 +76,8 @@ impl AqmEquilibrium {
             None => (built, None),
         };
         let at = operating_point(&built, conditions, target_pkts)?;
+        let measured = built.theory().equilibrium() == Equilibrium::AtMeasuredTarget;
+        let target_pkts = if measured { Some(at.queue_pkts) } else { target_pkts };
         Ok(AqmEquilibrium { built, at, target_pkts, adapted })
     }
 }
@@ -89,9 +91,6 @@ pub(crate) fn build(choice: &AqmChoice) -> Result<AnyAqm, Error> {
         Some(Ok(mut built)) => {
             let theory = built.theory();
             if let Some(why) = theory.not_linearizable() {
-                if theory.fluid_model() == FluidModel::Absent {
-                    return Err(packets_alone(&aqm, why));
-                }
                 return Err(Error::NoSlope { aqm, why });
             }
             let rests = theory.equilibrium() != Equilibrium::AtTarget || theory.adaptation_center_pkts().is_some();
@@ -190,7 +189,13 @@ pub(crate) fn marks(aqm: &AnyAqm) -> bool {
 
 /// k of an AQM that marks `sender`'s packets with k times the root of what its law says: PI2 and Prague.
 pub(crate) fn coupling_of(aqm: &AnyAqm, sender: &Sender) -> Option<f64> {
-    if sender.law == Law::Prague { number(aqm, "coupling") } else { None }
+    if sender.law == Law::Prague { number(aqm, "coupling").or(aqm.theory().coupling()) } else { None }
+}
+
+/// The operating point as the law of `aqm` sees it, in its units; packets of 1000 bytes.
+fn law_view(aqm: &AnyAqm, conditions: &OperatingConditions, at: &OperatingPoint) -> QueueOperatingPoint {
+    let coupled = coupling_of(aqm, &conditions.sender).map(|k| (at.probability / k) * (at.probability / k));
+    OperatingPoint { probability: coupled.unwrap_or(at.probability), ..*at }.to_aqm(1000.0)
 }
 
 /// Operating point, with the dispersion of the AQM's signals.
@@ -199,16 +204,31 @@ pub(crate) fn operating_point(
     conditions: &OperatingConditions,
     target: Option<f64>,
 ) -> Result<OperatingPoint, Error> {
-    let at = holds(aqm, conditions, target)?;
+    operating_point_with(aqm, conditions, target, EstimateRatios::EXACT)
+}
+
+/// As [`operating_point`], of an AQM that measures the network with these `estimates`.
+pub(crate) fn operating_point_with(
+    aqm: &AnyAqm,
+    conditions: &OperatingConditions,
+    target: Option<f64>,
+    estimates: EstimateRatios,
+) -> Result<OperatingPoint, Error> {
+    let at = holds(aqm, conditions, target, estimates)?;
     Ok(at.with_dispersion(aqm.theory().dispersion(at.probability.min(1.0))))
 }
 
 /// Operating point of the AQM, without the dispersion of its signals.
-fn holds(aqm: &AnyAqm, conditions: &OperatingConditions, target: Option<f64>) -> Result<OperatingPoint, Error> {
+fn holds(
+    aqm: &AnyAqm,
+    conditions: &OperatingConditions,
+    target: Option<f64>,
+    estimates: EstimateRatios,
+) -> Result<OperatingPoint, Error> {
     let at = |queue: f64| {
         let OperatingConditions { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *conditions;
         let at = OperatingPoint::new(model, flows, capacity_pps, unresponsive_pps, base_rtt_s, queue)?;
-        Ok::<_, Error>(at.with_sender(&conditions.sender))
+        Ok::<_, Error>(OperatingPoint { estimates, ..at.with_sender(&conditions.sender) })
     };
     // A response function takes a chain of windows to be solved: it is asked as seldom as may be.
     let quick = !conditions.has_many_windows();
@@ -235,12 +255,18 @@ fn holds(aqm: &AnyAqm, conditions: &OperatingConditions, target: Option<f64>) ->
             }
             at(high)
         }
-        (Equilibrium::OffTarget, Some(target)) => {
+        (equilibrium @ (Equilibrium::OffTarget | Equilibrium::AtMeasuredTarget), target)
+            if target.is_some() || equilibrium == Equilibrium::AtMeasuredTarget =>
+        {
             let beside = |queue: f64| -> Result<f64, Error> {
-                let p = aqumen_units::Probability::clamp(at(queue)?.probability);
-                Ok((target + aqm.theory().offset_pkts(p)).clamp(0.0, conditions.buffer_pkts))
+                let at = at(queue)?;
+                let held = match target {
+                    Some(target) => target + aqm.theory().offset_pkts(aqumen_units::Probability::clamp(at.probability)),
+                    None => aqm.theory().measured_target_pkts(&law_view(aqm, conditions, &at)),
+                };
+                Ok(held.clamp(0.0, conditions.buffer_pkts))
             };
-            let mut queue = target;
+            let mut queue = target.unwrap_or(0.0);
             // The offset hardly depends on where the queue is.
             let (rounds, near) = if quick { (200, 0.0) } else { (24, 1e-7 * conditions.buffer_pkts) };
             let mut before: Option<(f64, f64)> = None;
@@ -261,7 +287,7 @@ fn holds(aqm: &AnyAqm, conditions: &OperatingConditions, target: Option<f64>) ->
         }
         (Equilibrium::AtBufferLimit, _) => at(conditions.buffer_pkts),
         (Equilibrium::AtTarget, Some(target)) => at(target.min(conditions.buffer_pkts)),
-        (_, None) => Err(Error::Unsupported("this AQM has no target".into())),
+        _ => Err(Error::Unsupported("this AQM has no target".into())),
     }
 }
 
@@ -325,7 +351,7 @@ mod tests {
                     sender,
                     ..CONDITIONS
                 };
-                let at = holds(&built, &conditions, None).unwrap();
+                let at = holds(&built, &conditions, None, EstimateRatios::EXACT).unwrap();
                 assert!((50.0..150.0).contains(&at.queue_pkts), "{at:?}");
                 // Windows over their round trip are what the others leave of the link.
                 let window = (1250.0 - 250.0) * (base_rtt_s + at.queue_pkts / 1250.0) / flows;

@@ -243,12 +243,21 @@ fn queue(plan: &Plan, number: usize) -> Result<Queue, Error> {
         unresponsive_pps: 0.0,
         initial_pkts: 0.0,
         initial_average_pkts: 0.0,
-        control: control(&link.name.to_string(), &link.aqm)?,
+        control: control(&link.name.to_string(), &link.aqm, mean_rtt_s(plan, number), bytes)?,
     })
 }
 
-/// The AQM that `choice` builds as a fluid queue has it; `link` is the name in errors.
-pub fn control(link: &str, choice: &AqmChoice) -> Result<Control, Error> {
+/// Mean round trip without queueing of the flows with windows that cross a link, seconds; `None` without any.
+fn mean_rtt_s(plan: &Plan, link: usize) -> Option<f64> {
+    let crosses = |flow: &&Flow| flow.path.contains(&(link as u32));
+    let windows = |flow: &&Flow| unresponsive(&plan.groups[flow.group as usize]).is_none();
+    let all: Vec<f64> = plan.flows.iter().filter(crosses).filter(windows).map(|flow| base_rtt_s(plan, flow)).collect();
+    (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
+}
+
+/// The AQM that `choice` builds as a fluid queue has it; `link` is the name in errors. `rtt_s`: mean round trip of its
+/// flows without queueing, for an AQM that measures it.
+pub fn control(link: &str, choice: &AqmChoice, rtt_s: Option<f64>, packet_bytes: f64) -> Result<Control, Error> {
     let (name, aqm) = (link.to_string(), choice.name.clone());
     let mut built = match choice.build() {
         None => return Err(Error::UnknownAqm { link: name, aqm }),
@@ -258,7 +267,10 @@ pub fn control(link: &str, choice: &AqmChoice) -> Result<Control, Error> {
     match built.theory().fluid_model() {
         FluidModel::BufferOnly => return Ok(Control::None),
         FluidModel::Red(law) => return Ok(Control::Red(law)),
-        FluidModel::Absent => return Err(Error::NoLaw { link: name, aqm }),
+        FluidModel::KnownRoundTrip => {
+            let known = rtt_s.and_then(|rtt_s| built.in_fluid(rtt_s, packet_bytes));
+            return known.map(Control::Law).ok_or(Error::NoLaw { link: name, aqm });
+        }
         FluidModel::Algorithm => {}
     }
     Ok(if built.law_mut().is_some() { Control::Law(built) } else { Control::Packets(built) })

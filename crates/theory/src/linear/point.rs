@@ -1,6 +1,6 @@
 //! Where the fluid models stand still.
 
-use aqumen_aqm::QueueOperatingPoint;
+use aqumen_aqm::{EstimateRatios, QueueOperatingPoint};
 use serde::Serialize;
 
 use crate::Error;
@@ -45,6 +45,9 @@ pub struct OperatingPoint {
     /// Whether signals are losses.
     #[serde(skip)]
     pub losses: bool,
+    /// How exact the estimates of an AQM are that measures the network.
+    #[serde(skip)]
+    pub estimates: EstimateRatios,
 }
 
 /// Rounds until windows agree with what is lost of them; each leaves about twice the loss probability of the error.
@@ -64,6 +67,7 @@ impl OperatingPoint {
             window_pkts: self.window_pkts,
             probability: self.probability,
             packet_bytes,
+            estimates: self.estimates,
         }
     }
 
@@ -110,6 +114,7 @@ impl OperatingPoint {
                 _ => std::f64::consts::SQRT_2,
             },
             losses: model == Model::Drop,
+            estimates: EstimateRatios::EXACT,
         })
     }
 

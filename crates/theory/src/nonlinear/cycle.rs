@@ -103,7 +103,11 @@ pub fn cycle_from(
         initial_pkts: (share * at.queue_pkts).min(conditions.buffer_pkts),
         initial_average_pkts: start.map_or(0.0, |start| (start * at.queue_pkts).min(conditions.buffer_pkts)),
         unresponsive_pps: conditions.unresponsive_pps,
-        ..Queue::new(conditions.capacity_pps, conditions.buffer_pkts, fluid::control("map", choice)?)
+        ..Queue::new(
+            conditions.capacity_pps,
+            conditions.buffer_pkts,
+            fluid::control("map", choice, Some(conditions.base_rtt_s), 1000.0)?,
+        )
     };
     let network = Network { classes: vec![class], queues: vec![queue], sample_at_start: true };
     let mut fluid = Fluid::new(network, check_step_s(conditions))?;

@@ -7,10 +7,10 @@
 //! cycle stands. That factor against the height is the branch of cycles:
 //!
 //! ```text
-//! gain = gain_0 (1 + bend height^2 + ...)
+//! gain = gain_0 (1 + mu2 height^2 + ...)
 //! ```
 //!
-//! At a boundary where more gain is unstable a branch that rises (`bend` above 0) stands where the rest is unstable,
+//! At a boundary where more gain is unstable a branch that rises (`mu2` above 0) stands where the rest is unstable,
 //! and draws to itself: the loop begins to swing by little. One that falls stands where the rest is stable, repels, and
 //! is the least start from which the loop does not come to rest. Where a branch turns, cycles begin and end to draw.
 //!
@@ -38,13 +38,13 @@ pub struct Hopf {
     pub period_s: f64,
     /// Second-order coefficient: by which share of itself that factor moves, over the square of the queue's first wave
     /// as a share of its mean at rest.
-    pub bend: f64,
+    pub mu2: f64,
     /// Whether cycles stand beyond the boundary, where the rest is unstable, and draw to themselves.
     pub supercritical: bool,
     /// The factor at which the branch ends at a kink of the equations, or was followed no further.
-    pub ends_gain: f64,
+    pub branch_end_gain: f64,
     /// Deviation of the queue in the cycle there, packets.
-    pub ends_std_pkts: f64,
+    pub branch_end_std_pkts: f64,
     /// The factor nearest to stable loops at which a cycle of the branch stands: closer to those there is none.
     pub nearest_gain: f64,
     /// The cycles of this very loop, the lowest first.
@@ -438,7 +438,7 @@ pub(crate) fn hopf(
     let first = (plant.now[0][1] + e * plant.delayed[0][1] + (plant.input_now[0] + e * plant.input_delayed[0]) * p)
         / (s - plant.now[0][0] - e * plant.delayed[0][0]);
     let branch = balance.branch(gain, w, first);
-    let (begins, bend) = balance.begins(&branch).filter(|(begins, _)| (begins / gain - 1.0).abs() < ASTRAY)?;
+    let (begins, mu2) = balance.begins(&branch).filter(|(begins, _)| (begins / gain - 1.0).abs() < ASTRAY)?;
     let last = branch.last()?;
     let outwards = if rising { 1.0 } else { -1.0 };
     let crossings = branch.windows(2).filter(|pair| (pair[0].gain > 1.0) != (pair[1].gain > 1.0));
@@ -454,10 +454,10 @@ pub(crate) fn hopf(
     Some(Hopf {
         gain: begins,
         period_s: 2.0 * PI / branch[0].w,
-        bend,
-        supercritical: bend * outwards > 0.0,
-        ends_gain: last.gain,
-        ends_std_pkts: last.deviation(1),
+        mu2,
+        supercritical: mu2 * outwards > 0.0,
+        branch_end_gain: last.gain,
+        branch_end_std_pkts: last.deviation(1),
         nearest_gain: outwards * branch.iter().map(|motion| outwards * motion.gain).fold(outwards * begins, f64::min),
         cycles: cycles.collect(),
     })
@@ -498,10 +498,10 @@ mod tests {
         // 40 and w = pi/2 - e^2 / 20 (Lindstedt's series).
         let balance = HarmonicBalance::new(&Hutchinson);
         let branch = balance.branch(PI / 2.0, PI / 2.0, Complex64::ONE);
-        let (begins, bend) = balance.begins(&branch).unwrap();
+        let (begins, mu2) = balance.begins(&branch).unwrap();
         assert!((begins - PI / 2.0).abs() < 1e-6, "{begins}");
         let known = (3.0 * PI - 2.0) / 40.0 / (PI / 2.0);
-        assert!((bend / known - 1.0).abs() < 2e-3, "{bend} {known}");
+        assert!((mu2 / known - 1.0).abs() < 2e-3, "{mu2} {known}");
         assert!(((branch[0].w - PI / 2.0) / (FIRST * FIRST) + 0.05).abs() < 1e-4, "{}", branch[0].w);
     }
 
@@ -781,9 +781,9 @@ mod tests {
                 let slow = told(times);
                 near(slow.gain, known.gain);
                 near(slow.period_s / times, known.period_s);
-                near(slow.bend, known.bend);
-                near(slow.ends_gain, known.ends_gain);
-                near(slow.ends_std_pkts, known.ends_std_pkts);
+                near(slow.mu2, known.mu2);
+                near(slow.branch_end_gain, known.branch_end_gain);
+                near(slow.branch_end_std_pkts, known.branch_end_std_pkts);
                 near(slow.nearest_gain, known.nearest_gain);
                 assert_eq!(slow.cycles.len(), known.cycles.len());
             }
@@ -833,9 +833,9 @@ mod tests {
             let period_s = 2.0 * PI / margins.phase_crossover_rad_s.unwrap();
             assert!((told.period_s / period_s - 1.0).abs() < 1e-2, "{told:?} {period_s}");
             // What bends to more gain, where the rest is stable, repels; none stands at this loop's own.
-            assert!(told.bend > 0.0 && !told.supercritical && told.cycles.is_empty(), "{told:?}");
-            assert!(told.ends_gain > told.gain && told.nearest_gain == told.ends_gain, "{told:?}");
-            (told.bend, told.ends_gain / part, told.ends_std_pkts)
+            assert!(told.mu2 > 0.0 && !told.supercritical && told.cycles.is_empty(), "{told:?}");
+            assert!(told.branch_end_gain > told.gain && told.nearest_gain == told.branch_end_gain, "{told:?}");
+            (told.mu2, told.branch_end_gain / part, told.branch_end_std_pkts)
         });
         let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-4, "{told:?}");
         near(told[0].0, told[1].0);

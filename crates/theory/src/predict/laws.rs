@@ -119,7 +119,7 @@ impl<'a> Laws<'a> {
         };
         let queue_pkts = match (aqm.theory().adaptation_center_pkts(), aqm.theory().equilibrium(), target_pkts) {
             (Some(centre), ..) => centre.min(buffer_pkts),
-            (None, Equilibrium::AtTarget, Some(target)) => target.min(buffer_pkts),
+            (None, Equilibrium::AtTarget | Equilibrium::AtMeasuredTarget, Some(target)) => target.min(buffer_pkts),
             (None, Equilibrium::OffTarget, Some(target)) => {
                 // The offset rises with p, which falls with the queue.
                 let excess = |queue: f64| {

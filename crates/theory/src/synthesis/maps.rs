@@ -4,13 +4,13 @@
 use std::thread;
 
 use aqumen_aqm::registry::AnyAqm;
-use aqumen_aqm::{Aqm, SignalProcess};
+use aqumen_aqm::{Aqm, Equilibrium, EstimateRatios, SignalProcess};
 use aqumen_scenario::AqmChoice;
 
 use crate::Error;
 use crate::design::{NetworkPlant, around_many, branch, heard};
 use crate::equilibrium::solver::{
-    AqmEquilibrium, OperatingConditions, adapted, build, linearise, operating_point, target_pkts,
+    AqmEquilibrium, OperatingConditions, adapted, build, coupling_of, linearise, operating_point_with, target_pkts,
 };
 use crate::fluid::Model;
 use crate::linear::noise::Fineness;
@@ -32,6 +32,19 @@ pub enum Axis {
     Target,
     /// Factor on the controller.
     Gain,
+    /// Estimate of the base RTT over its value, of an AQM that measures the network.
+    RttEstimate,
+    /// Likewise of the capacity.
+    CapacityEstimate,
+    /// Likewise of the number of flows, beside what the other two do to it.
+    FlowsEstimate,
+}
+
+impl Axis {
+    /// Whether it is an error of an estimate.
+    fn is_estimate(self) -> bool {
+        matches!(self, Axis::RttEstimate | Axis::CapacityEstimate | Axis::FlowsEstimate)
+    }
 }
 
 /// One point of a map.
@@ -71,12 +84,14 @@ pub fn map(
     }
     let over = ParametricLoop::new(choice, conditions)?;
     // RED has no target: it rests where its curve says.
-    let targets = !matches!(choice.name.as_str(), "red" | "ared");
+    let targets = !over.measures && !matches!(choice.name.as_str(), "red" | "ared");
+    over.check_axes([x.0, y.0])?;
     let total = x.1.len() * y.1.len();
     let point = |built: &AnyAqm, k: usize| -> Result<Point, Error> {
-        let (conditions, queue, gain) = over.moved(&[(x.0, x.1[k % x.1.len()]), (y.0, y.1[k / x.1.len()])]);
+        let NetworkPoint { conditions, queue, gain, estimates } =
+            over.moved(&[(x.0, x.1[k % x.1.len()]), (y.0, y.1[k / x.1.len()])]);
         let around = |conditions: &OperatingConditions| -> Result<(OperatingPoint, Option<Loop<NetworkPlant>>), Error> {
-            let (at, closed) = over.around(built, conditions, queue, gain)?;
+            let (at, closed) = over.around(built, &NetworkPoint { conditions: *conditions, queue, gain, estimates })?;
             // Images of the spectrum move a boundary by little.
             Ok((at, closed.map(|closed| Loop { images: 0, ..closed })))
         };
@@ -100,6 +115,10 @@ pub fn map(
                 over.noise(built, (held, &conditions, gain), &at, (stable, &closed))?
             }
         };
+        let noise = match built.theory().noise_doubt() {
+            Some(why) if noise.valid => noise.doubted(why.into()),
+            _ => noise,
+        };
         Ok(Point { feasible: at.feasible, margins, noise })
     };
     let points = each_by(total, threads, || build(choice), point)?;
@@ -117,6 +136,18 @@ pub(crate) struct ParametricLoop<'a> {
     heard: bool,
     /// Whether the controller depends on where it rests.
     moving: bool,
+    /// Whether it measures the network.
+    measures: bool,
+}
+
+/// Where a map's values move a loop.
+struct NetworkPoint {
+    conditions: OperatingConditions,
+    /// Queue at rest, packets.
+    queue: f64,
+    /// Factor on the controller.
+    gain: f64,
+    estimates: EstimateRatios,
 }
 
 impl<'a> ParametricLoop<'a> {
@@ -127,13 +158,31 @@ impl<'a> ParametricLoop<'a> {
         let Some(controller) = controller else {
             return Err(Error::Unsupported(format!("{} is no linear controller", choice.name)));
         };
-        let moving = matches!(choice.name.as_str(), "red" | "ared" | "st-aqm-mo");
-        Ok(ParametricLoop { choice, conditions, at, controller, share, heard, moving })
+        let measures = settled.theory().equilibrium() == Equilibrium::AtMeasuredTarget;
+        let moving = measures || matches!(choice.name.as_str(), "red" | "ared" | "st-aqm-mo");
+        Ok(ParametricLoop { choice, conditions, at, controller, share, heard, moving, measures })
+    }
+
+    /// Refuses axes that the AQM does not have.
+    fn check_axes(&self, axes: [Axis; 2]) -> Result<(), Error> {
+        let name = &self.choice.name;
+        if self.measures && axes.contains(&Axis::Target) {
+            return Err(Error::Unsupported(format!(
+                "{name} sets its target itself: a map over target needs another AQM"
+            )));
+        }
+        if !self.measures && axes.iter().any(|axis| axis.is_estimate()) {
+            return Err(Error::Unsupported(format!(
+                "{name} has no estimates in its linear law: give a wrong value as a parameter ({name}:rtt=...), or map st-pi2"
+            )));
+        }
+        Ok(())
     }
 
     /// The network, the queue at rest and the factor on the controller that `values` make.
-    fn moved(&self, values: &[(Axis, f64)]) -> (OperatingConditions, f64, f64) {
+    fn moved(&self, values: &[(Axis, f64)]) -> NetworkPoint {
         let (mut conditions, mut queue, mut gain) = (*self.conditions, self.at.queue_pkts, 1.0);
+        let mut estimates = EstimateRatios::EXACT;
         for (axis, value) in values {
             match axis {
                 Axis::Flows => conditions.flows = *value,
@@ -141,24 +190,30 @@ impl<'a> ParametricLoop<'a> {
                 Axis::Capacity => conditions.capacity_pps = *value,
                 Axis::Target => queue = *value,
                 Axis::Gain => gain = *value,
+                Axis::RttEstimate => estimates.rtt = *value,
+                Axis::CapacityEstimate => estimates.capacity = *value,
+                Axis::FlowsEstimate => estimates.flows = *value,
             }
         }
-        (conditions, queue, gain)
+        NetworkPoint { conditions, queue, gain, estimates }
     }
 
     /// The rest in a network, and the loop there.
     fn around(
         &self,
         built: &AnyAqm,
-        conditions: &OperatingConditions,
-        queue_pkts: f64,
-        gain: f64,
+        NetworkPoint { conditions, queue: queue_pkts, gain, estimates }: &NetworkPoint,
     ) -> Result<(OperatingPoint, Option<Loop<NetworkPlant>>), Error> {
+        let (queue_pkts, gain) = (*queue_pkts, *gain);
         let (at, controller): (_, Controller) = if self.moving {
             let settled = adapted(built, conditions)?;
             let aqm = settled.as_ref().map_or(built, |(aqm, _)| aqm);
-            let at = operating_point(aqm, conditions, target_pkts(self.choice, built, conditions))?;
-            let there = Controller::from_built(aqm, self.choice, &at).map(|(controller, _)| controller);
+            let at = operating_point_with(aqm, conditions, target_pkts(self.choice, built, conditions), *estimates)?;
+            let law_at = match coupling_of(aqm, &conditions.sender).filter(|_| conditions.has_many_windows()) {
+                Some(k) => OperatingPoint { probability: (at.probability / k) * (at.probability / k), ..at },
+                None => at,
+            };
+            let there = Controller::from_built(aqm, self.choice, &law_at).map(|(controller, _)| controller);
             (at, there.unwrap_or_else(|| self.controller.clone()))
         } else {
             let OperatingConditions { model, flows, capacity_pps, unresponsive_pps, base_rtt_s, .. } = *conditions;
@@ -210,19 +265,18 @@ impl<'a> ParametricLoop<'a> {
 
     /// The rest where quantities have these values, and the loop there.
     pub(crate) fn at(&self, values: &[(Axis, f64)]) -> Result<(OperatingPoint, Loop<NetworkPlant>), Error> {
-        let (conditions, queue, gain) = self.moved(values);
-        let (at, closed) = self.around(&build(self.choice)?, &conditions, queue, gain)?;
+        let (at, closed) = self.around(&build(self.choice)?, &self.moved(values))?;
         let closed = closed.ok_or_else(|| Error::Unsupported("no signal probability holds the queue".into()))?;
         Ok((at, closed))
     }
 
     /// On which side of a boundary that passes there cycles stand; `None` where it is not known.
     pub(crate) fn side_of_cycles(&self, choice: &AqmChoice, values: &[(Axis, f64)]) -> Result<Option<bool>, Error> {
-        let fixed = |(axis, _): &(Axis, f64)| matches!(axis, Axis::Target | Axis::Gain);
+        let fixed = |(axis, _): &(Axis, f64)| axis.is_estimate() || matches!(axis, Axis::Target | Axis::Gain);
         if self.conditions.has_many_windows() || values.iter().any(fixed) {
             return Ok(None);
         }
-        let (conditions, ..) = self.moved(values);
+        let NetworkPoint { conditions, .. } = self.moved(values);
         let (at, closed) = self.at(values)?;
         let built = AqmEquilibrium::new(choice, &conditions)?.built;
         let margins = closed.margins_at(Resolution::COARSE);
@@ -251,7 +305,7 @@ pub fn nonlinear_checks(
     (x, y): (Axis, Axis),
     threads: usize,
 ) -> Result<Vec<NonlinearCheck>, Error> {
-    if [x, y].iter().any(|axis| matches!(axis, Axis::Target | Axis::Gain)) {
+    if [x, y].iter().any(|axis| axis.is_estimate() || matches!(axis, Axis::Target | Axis::Gain)) {
         return Err(Error::Unsupported("cycles are looked for over flows, rtt and capacity".into()));
     }
     if conditions.has_many_windows() {

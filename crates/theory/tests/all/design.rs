@@ -605,7 +605,7 @@ fn in_slow_motion_red_rests_and_swings_as_it_does_and_takes_as_many_times_as_lon
         all.extend([noise.queue_std_pkts, noise.queue_p95_pkts, noise.utilization_lost].map(Option::unwrap));
         all.extend([exact.gain_margin, exact.phase_margin_deg].map(Option::unwrap));
         all.extend([exact.modulus_margin, spectrum.peak_rad_s * times]);
-        all.extend([hopf.gain, hopf.period_s / times, hopf.bend, hopf.ends_std_pkts]);
+        all.extend([hopf.gain, hopf.period_s / times, hopf.mu2, hopf.branch_end_std_pkts]);
         all.extend(spectrum.power_pkts2_s.iter().map(|power| power / times));
         all
     };

@@ -378,7 +378,7 @@ fn a_repelling_cycle_parts_starts_that_come_to_rest_from_those_that_swing() {
     assert!(from(1.3).std_pkts < 1.0);
     let swings = from(1.7);
     // The branch ends where the queue runs empty, next to the cycle that stays.
-    assert!((swings.std_pkts / hopf.ends_std_pkts - 1.0).abs() < 0.05, "{swings:?} {hopf:?}");
+    assert!((swings.std_pkts / hopf.branch_end_std_pkts - 1.0).abs() < 0.05, "{swings:?} {hopf:?}");
     assert!((swings.period_s.unwrap() / cycle.period_s - 1.0).abs() < 0.01, "{swings:?} {hopf:?}");
 }
 
