@@ -27,14 +27,14 @@ def nanos(seconds: float) -> int:
 class Model:
     """ST-PI2 by the book."""
 
-    def __init__(self, sigma=0.3, b=0.25, gamma=0.5, rtt=0.1, idle=0.02, exempt=2.0, ecn=True) -> None:
-        self.sigma, self.b, self.gamma, self.given, self.share, self.exempt, self.ecn = (
+    def __init__(self, sigma=0.3, b=0.25, gamma=0.5, rtt=0.1, idle=2.0, exempt=1.0, ecn=True) -> None:
+        self.sigma, self.b, self.gamma, self.given, self.weight, self.exempt, self.ecn = (
             *(sigma, b, gamma, rtt, idle, exempt),
             ecn,
         )
         self.rtt, self.samples, self.mean_rtt, self.open = rtt, 0, 0.0, {}
         self.root = self.average = self.delay = self.target = self.idle = 0.0
-        self.scale, self.n, self.steps = 1.0, 1.0, 0
+        self.n, self.steps = 1.0, 0
         self.sent = self.busy = 0.0
         self.waited = False
         self.epoch, self.epoch_ns, self.epoch_s, self.seen, self.active = 1, 0, 4 * rtt, 0, 0
@@ -127,18 +127,17 @@ class Model:
             return
         packet, d = max(40.0, self.mean_bytes), waiting / c
         self.n = max(1.0, c / packet * (self.rtt + self.target) * self.average / math.sqrt(2))
-        self.target = max(self.sigma * self.scale * self.rtt / math.sqrt(self.n), self.exempt * packet / c)
+        self.target = max(self.sigma * self.rtt / math.sqrt(self.n), self.exempt * packet / c)
         r = self.rtt + self.target
         a = max(math.sqrt(2) * self.average, 0.03) / r
-        k = self.b * math.sqrt(1 + self.b**2) / (math.sqrt(2) * r)
-        self.root = min(1.0, max(0.0, self.root + k * (d - self.delay + a * h * (d - self.target))))
+        self.idle += (1 - math.exp(-h / r)) * (idle_s / h - self.idle)
+        signals = c * r / packet * max(self.root, self.average) ** 2
+        b = self.b * min(1.0, max(0.2, signals))
+        k = b * math.sqrt(1 + b**2) / (math.sqrt(2) * r)
+        missing = self.weight * r * self.idle
+        self.root = min(1.0, max(0.0, self.root + k * (d - self.delay + a * h * (d - self.target - missing))))
         self.delay = d
         self.average += (1 - math.exp(-h / (10 * r))) * (self.root - self.average)
-        if self.share > 0:
-            self.idle += (1 - math.exp(-h / (4 * r))) * (idle_s / h - self.idle)
-            if self.average > 1e-4:
-                bracket = min(4.0, max(-1.0, self.idle / self.share - 1))
-                self.scale = min(4.0, max(0.5, self.scale * math.exp(h * bracket / (20 * r))))
         self.steps += 1
         if (now - self.epoch_ns) / 1e9 >= self.epoch_s:
             self.epoch_ns, self.epoch_s = now, max(0.005, 4 * (self.rtt + self.target))
@@ -162,7 +161,7 @@ def trace(packets: list[tuple[int, int, int, int, bool]], rate_bps: float, setti
             model.step(now, len(queue), waiting, sent_bytes, busy_ns, until)
             state = {
                 "root": model.root, "average": model.average, "target": model.target, "delay": model.delay,
-                "scale": model.scale, "flows": model.n, "rtt": model.rtt, "capacity": 8 * model.capacity,
+                "idle": model.idle, "flows": model.n, "rtt": model.rtt, "capacity": 8 * model.capacity,
             }  # fmt: skip
             counters = {"q": len(queue), "bytes": waiting, "dep": sent, "dep_bytes": sent_bytes, "busy_ns": busy_ns}
             rows.append({"op": "step", "t_ns": now, **counters, "since_ns": since, **state})
@@ -213,31 +212,25 @@ def vectors() -> dict[str, tuple[str, dict[str, Any], list[Any]]]:
         return [(at + by_ns, *rest) for at, *rest in packets]
 
     paused = load(3, few, 0.4, 400, [2], [1000]) + later(load(4, few, 0.4, 500, [2], [1000]), 9 * 10**8)
-    light = load(6, few, 0.5, 420, [2], [1200]) + later(load(7, few, 1.2, 300, [2], [1200]), 5 * 10**8)
+    light = load(6, few, 0.3, 420, [2], [1200]) + later(load(7, few, 0.6, 300, [2], [1200]), 3 * 10**8)
     without = [packet for packet in load(5, alike, 0.8, 500, [0, 2], [1500, 200]) if not packet[4]]
-    mixed = load(2, many, 0.7, 700, [2, 1, 0], [1500, 100, 600])
+    slow = {"b": 0.15}
+    classic = load(1, few, 0.9, 420, [2], [1500])
+    mixed = load(2, many, 0.7, 800, [2, 1, 1], [1500, 100, 600])
     return {
-        "st_pi2_classic": (
-            "six classic flows, 110 % load, marked",
-            {},
-            trace(load(1, few, 1.0, 330, [2], [1500]), 3.6e6, {}),
-        ),
+        "st_pi2_classic": ("six classic flows, 140 % load, marked", slow, trace(classic, 3.6e6, slow)),
         "st_pi2_mixed": (
-            "ECT(0), ECT(1), Not-ECT, sizes of 100 to 1500 B, double load until marks become drops",
+            "ECT(0), ECT(1), sizes of 100 to 1500 B, double load until marks become drops",
             {"b": 0.6},
             trace(mixed, 1.8e6, {"b": 0.6}),
         ),
         "st_pi2_idle": (
-            "pauses that leave the link idle; without marks, gamma and scale off",
+            "pauses that leave the link idle; without marks, gamma and the weight of idle time off",
             drops,
             trace(paused, 2.4e6, drops),
         ),
         "st_pi2_sets": ("seven flows that share a set of four places, without SYN", late, trace(without, 2.7e6, late)),
-        "st_pi2_scale": (
-            "a light load after a start: the scale of the target moves",
-            {"idle": 0.005},
-            trace(light, 3.2e6, {"idle": 0.005}),
-        ),
+        "st_pi2_light": ("a light load after a start: the link idles", {}, trace(light, 3.2e6, {})),
     }
 
 

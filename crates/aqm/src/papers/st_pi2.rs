@@ -6,10 +6,12 @@
 //!
 //! ```text
 //! N = max(1, C (R + T) p'' / sqrt 2)       p'': mean of p' over 10 (R + T)
-//! T = max(sigma s R / sqrt N, exempt packets / C)
-//! d ln s / dt = (idle time / idle - 1) / (20 (R + T))     bracket within -1 and 4; 1/2 <= s <= 4; while p'' > 0.0001
-//! a = max(sqrt 2 p'', 0.03) / (R + T)      K = b sqrt(1 + b^2) / (sqrt 2 (R + T))
-//! p' <- clamp(p' + K (d - d before + a (time) (d - T)), 0, 1)
+//! T = max(sigma R / sqrt N, exempt packets / C)
+//! v = idle (R + T) i                       i: share of idle time, mean over R + T
+//! n = C (R + T) max(p', p'')^2             signals in a round trip
+//! B = b min(max(n, 1/5), 1)                K = B sqrt(1 + B^2) / (sqrt 2 (R + T))
+//! a = max(sqrt 2 p'', 0.03) / (R + T)
+//! p' <- clamp(p' + K (d - d before + a (time) (d - T - v)), 0, 1)
 //!
 //! arrival: sum of the flow += p m w, one signal each time that it passes 1
 //!          m = bytes / mean bytes, w = (rate / mean rate)^gamma
@@ -45,19 +47,16 @@ const DEFAULT_SIGMA: f64 = 0.3;
 const DEFAULT_B: f64 = 0.25;
 const DEFAULT_GAMMA: f64 = 0.5;
 const DEFAULT_RTT_S: f64 = 0.1;
-const DEFAULT_IDLE: f64 = 0.02;
-const DEFAULT_EXEMPT: f64 = 2.0;
+const DEFAULT_IDLE: f64 = 2.0;
+const DEFAULT_EXEMPT: f64 = 1.0;
 /// Least zero of the controller times R + T: where p' is small, its integral would stand still.
 const ZERO_MIN: f64 = 0.03;
 /// Least share of p' at which the square's tangent is taken.
 const TANGENT: f64 = 0.1;
-/// Memory of the mean of p', of the idle time and of the target's scale, round trips.
+/// Least share of `b` where signals are rare.
+const GAIN_MIN: f64 = 0.2;
+/// Memory of the mean of p', round trips.
 const AVERAGE: f64 = 10.0;
-const IDLE_AVERAGE: f64 = 4.0;
-const SCALE_PACE: f64 = 20.0;
-const SCALE: (f64, f64) = (0.5, 4.0);
-/// Mean of p' above which the link idles although there is demand.
-const DEMAND: f64 = 1e-4;
 /// Length of an epoch of the flows' rates, round trips; and the shortest one.
 const EPOCH: f64 = 4.0;
 const EPOCH_MIN_S: f64 = 0.005;
@@ -100,11 +99,12 @@ pub(crate) const ALGORITHM: Algorithm = Algorithm {
             DefaultValue::number(DEFAULT_RTT_S),
             "round-trip time without queueing until the first handshake",
         ),
-        Param::fraction(
-            "idle",
-            DefaultValue::number(DEFAULT_IDLE),
-            "share of the time that the link may idle for want of queue; 0: the target does not follow it",
-        ),
+        Param {
+            name: "idle",
+            kind: Kind::Number { unit: Unit::One, min: Bound::Inclusive(0.0), max: Bound::Open },
+            default: DefaultValue::number(DEFAULT_IDLE),
+            doc: "idle time counts as a missing delay of this many times its share of a round trip",
+        },
         Param {
             name: "exempt",
             kind: Kind::Number { unit: Unit::Packets, min: Bound::Inclusive(0.0), max: Bound::Open },
@@ -126,7 +126,7 @@ pub struct StPi2Params {
     pub gamma: f64,
     /// Round-trip time until the first handshake, seconds.
     pub rtt_s: f64,
-    /// Share of idle time.
+    /// Missing delay over a round trip of idle time.
     pub idle: f64,
     /// Longest queue without signals, packets.
     pub exempt_pkts: f64,
@@ -159,9 +159,8 @@ struct Law {
     flows: f64,
     /// R.
     rtt_s: f64,
+    /// i.
     idle: f64,
-    /// s.
-    scale: f64,
     steps: u32,
 }
 
@@ -229,23 +228,25 @@ impl Law {
     fn step(&mut self, params: &StPi2Params, seen: &Observation, c: f64, packet: f64) {
         let (h, delay_s) = (seen.interval_s, seen.queue_bytes / c);
         self.flows = (c / packet * (self.rtt_s + self.target_s) * self.average / SQRT_2).max(1.0);
-        let wanted = params.sigma * self.scale * self.rtt_s / libm::sqrt(self.flows);
+        let wanted = params.sigma * self.rtt_s / libm::sqrt(self.flows);
         self.target_s = wanted.max(params.exempt_pkts * packet / c);
         let round_s = self.rtt_s + self.target_s;
+        self.idle -= libm::expm1(-h / round_s) * (seen.idle_s / h - self.idle);
+        let missing_s = params.idle * round_s * self.idle;
         let zero = (SQRT_2 * self.average).max(ZERO_MIN) / round_s;
-        let gain = params.b * libm::sqrt(1.0 + params.b * params.b) / (SQRT_2 * round_s);
-        let change = gain * ((delay_s - self.delay_s) + zero * h * (delay_s - self.target_s));
+        let b = params.b * self.signals(c / packet * round_s).clamp(GAIN_MIN, 1.0);
+        let gain = b * libm::sqrt(1.0 + b * b) / (SQRT_2 * round_s);
+        let change = gain * ((delay_s - self.delay_s) + zero * h * (delay_s - self.target_s - missing_s));
         self.root = (self.root + change).clamp(0.0, 1.0);
         self.delay_s = delay_s;
         self.average -= libm::expm1(-h / (AVERAGE * round_s)) * (self.root - self.average);
-        if params.idle > 0.0 {
-            self.idle -= libm::expm1(-h / (IDLE_AVERAGE * round_s)) * (seen.idle_s / h - self.idle);
-            if self.average > DEMAND {
-                let push = (self.idle / params.idle - 1.0).clamp(-1.0, 4.0);
-                self.scale = (self.scale * libm::exp(h / (SCALE_PACE * round_s) * push)).clamp(SCALE.0, SCALE.1);
-            }
-        }
         self.steps += 1;
+    }
+
+    /// Signals among `packets`.
+    fn signals(&self, packets: f64) -> f64 {
+        let root = self.average.max(self.root);
+        packets * root * root
     }
 
     /// Probability of a packet: the square's tangent for classic ones.
@@ -272,7 +273,6 @@ impl StPi2 {
             flows: 1.0,
             rtt_s: params.rtt_s,
             idle: 0.0,
-            scale: 1.0,
             steps: 0,
         };
         let epoch_s = EPOCH * params.rtt_s;
@@ -381,7 +381,7 @@ impl Aqm for StPi2 {
         visit("root_average", self.law.average);
         visit("delay", self.law.delay_s);
         visit("target_delay", self.law.target_s);
-        visit("target_scale", self.law.scale);
+        visit("idle_share", self.law.idle);
         visit("flows", self.law.flows);
         visit("rtt", self.law.rtt_s);
         visit("capacity", 8.0 * self.capacity.bytes_per_s());

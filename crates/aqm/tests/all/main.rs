@@ -14,6 +14,7 @@ mod operations;
 mod qdiscs;
 mod random;
 mod replay;
+mod st_pi2;
 mod theory;
 mod vectors;
 mod vectors_classic;

@@ -23,7 +23,7 @@ fn params(given: &Value) -> StPi2Params {
 
 #[test]
 fn st_pi2_decides_and_tunes_itself() {
-    for name in ["st_pi2_classic", "st_pi2_mixed", "st_pi2_idle", "st_pi2_sets", "st_pi2_scale"] {
+    for name in ["st_pi2_classic", "st_pi2_mixed", "st_pi2_idle", "st_pi2_sets", "st_pi2_light"] {
         let file = load(name);
         let compare = Compare::of(&file);
         let mut aqm = StPi2::new(params(&file["params"])).unwrap();
@@ -53,7 +53,7 @@ fn st_pi2_decides_and_tunes_itself() {
                     ("average", "root_average"),
                     ("target", "target_delay"),
                     ("delay", "delay"),
-                    ("scale", "target_scale"),
+                    ("idle", "idle_share"),
                     ("flows", "flows"),
                     ("rtt", "rtt"),
                     ("capacity", "capacity"),
