@@ -853,10 +853,9 @@ class StPi2(SingleQueueAqm):
     rtt: float | str | None = _in("s")
     """Round-trip time without queueing until the first handshake (s; by default 0.1; above 0)."""
     idle: float | str | None = None
-    """Share of the time that the link may idle for want of queue; 0: the target does not follow it (by default 0.02; at
-    least 0; at most 1)."""
+    """Idle time counts as a missing delay of this many times its share of a round trip (by default 2; at least 0)."""
     exempt: float | str | None = _in("pkt")
-    """Longest queue that is not signalled, and the least target (pkt; by default 2; at least 0)."""
+    """Longest queue that is not signalled, and the least target (pkt; by default 1; at least 0)."""
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them (by default true)."""
 
