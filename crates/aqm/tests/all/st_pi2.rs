@@ -1,4 +1,4 @@
-//! Properties of ST-PI2 before a link: what it may signal, what it measures, and what it makes of other scales.
+//! Properties of ST-PI2 before a link: its probabilities, exempt packets, scales of times and sizes, floods.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ struct Arrival {
     syn: bool,
 }
 
-/// What became of an arrival, and how many packets waited before it.
+/// Fate of an arrival, and the number of packets that waited before it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Seen {
     verdict: Verdict,
