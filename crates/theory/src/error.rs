@@ -47,7 +47,10 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::UnknownAqm { link, aqm } => write!(f, "link {link}: there is no AQM called {aqm}"),
+            Error::UnknownAqm { link, aqm } => write!(
+                f,
+                "link {link}: no AQM with one queue is called {aqm}; disciplines of several queues need engine packet"
+            ),
             Error::Aqm { link, aqm, source } => write!(f, "link {link}: {aqm}: {source}"),
             Error::NoLaw { link, aqm } => {
                 write!(f, "link {link}: {aqm} decides packet by packet and has no averaged law; use engine packet")
