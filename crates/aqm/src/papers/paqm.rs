@@ -294,7 +294,7 @@ impl Theory for Paqm {
 
     fn derive(&self, _at: &QueueOperatingPoint, _plant: &TcpPlant, report: &mut dyn DesignReport) {
         report.warn(String::from(
-            "PAQM integrates alone and crosses over far below a round trip: packets were seen to swing from a tenth to a \
+            "PAQM integrates alone and crosses over far below a round trip: packets were seen to swing from a quarter to a \
              half of the gain margin on",
         ));
     }

@@ -234,8 +234,7 @@ impl Law {
         self.idle -= libm::expm1(-h / round_s) * (seen.idle_s / h - self.idle);
         let missing_s = params.idle * round_s * self.idle;
         let zero = (SQRT_2 * self.average).max(ZERO_MIN) / round_s;
-        let b = params.b * self.signals(c / packet * round_s).clamp(GAIN_MIN, 1.0);
-        let gain = b * libm::sqrt(1.0 + b * b) / (SQRT_2 * round_s);
+        let gain = gain(params.b, self.signals(c / packet * round_s), round_s);
         let change = gain * ((delay_s - self.delay_s) + zero * h * (delay_s - self.target_s - missing_s));
         self.root = (self.root + change).clamp(0.0, 1.0);
         self.delay_s = delay_s;
@@ -315,6 +314,12 @@ impl StPi2 {
             self.flows.next_epoch();
         }
     }
+}
+
+/// K, for `signals` in a round trip of `round_s` seconds.
+fn gain(b: f64, signals: f64, round_s: f64) -> f64 {
+    let b = b * signals.clamp(GAIN_MIN, 1.0);
+    b * libm::sqrt(1.0 + b * b) / (SQRT_2 * round_s)
 }
 
 /// Time between steps at round trip `rtt_s`.

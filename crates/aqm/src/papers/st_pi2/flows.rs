@@ -84,9 +84,9 @@ impl FlowTable {
         let (epoch, way) = (self.epoch, &mut self.slots[set + at]);
         if known.is_none() {
             let live = way.epoch + 1 >= epoch && way.epoch > 0;
-            *way = FlowState { flow, sum: if live { way.sum } else { 0.0 }, ..FlowState::default() };
-        }
-        if way.epoch != epoch {
+            *way = FlowState { flow, epoch, sum: if live { way.sum } else { 0.0 }, ..FlowState::default() };
+            self.seen += 1;
+        } else if way.epoch != epoch {
             way.before = if way.epoch + 1 == epoch { f64::from(way.bytes) } else { 0.0 };
             // Without traffic for several epochs nothing is owed.
             way.sum = if way.epoch + FORGOTTEN < epoch { 0.0 } else { way.sum };
@@ -96,5 +96,38 @@ impl FlowTable {
         way.bytes = way.bytes.saturating_add(bytes);
         let recent = way.before + f64::from(way.bytes);
         (way, recent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newcomer_in_the_place_of_an_active_flow_takes_over_its_sum() {
+        // Flows of one set.
+        let set = |flow: &u32| flow.wrapping_mul(0x9e37_79b1) >> 23 == 0;
+        let flows: alloc::vec::Vec<u32> = (1..).filter(set).take(WAYS + 2).collect();
+        for (silent_epochs, kept) in [(0, 0.75), (1, 0.75), (2, 0.0)] {
+            let mut table = FlowTable::default();
+            (0..20).for_each(|_| table.next_epoch());
+            for &flow in &flows[..WAYS] {
+                table.count(flow, 1000).0.sum = 0.75;
+            }
+            (0..silent_epochs).for_each(|_| table.next_epoch());
+            let (newcomer, bytes) = table.count(flows[WAYS], 500);
+            assert_eq!((newcomer.sum, bytes), (kept, 500.0), "{silent_epochs} epochs of silence");
+            assert_eq!(table.count(flows[WAYS], 500).0.sum, kept);
+        }
+    }
+
+    #[test]
+    fn a_flow_that_was_silent_for_long_owes_nothing() {
+        for (silent_epochs, kept) in [(FORGOTTEN, 0.75), (FORGOTTEN + 1, 0.0)] {
+            let mut table = FlowTable::default();
+            table.count(7, 1000).0.sum = 0.75;
+            (0..silent_epochs).for_each(|_| table.next_epoch());
+            assert_eq!(table.count(7, 1000).0.sum, kept);
+        }
     }
 }

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! C and R are estimates of the operating point times [`EstimateRatios`]; N is what the law makes of them and of p'.
-//! The scale s of the target follows the idle time, which needs packets: here s = 1, as with `idle = 0`, in the fluid
-//! too. Packets are equal, so that signals by bytes and by a flow's rate mean nothing.
+//! The gain depends on p' too, but what it multiplies is 0 at rest. Here the link never idles, so that no delay is
+//! missing, in the fluid too. Packets are equal, so that signals by bytes and by a flow's rate mean nothing.
 //!
 //! A classic flow adds nothing to its sum for 8 steps after a signal while p' < 0.3. Of its W packets a round trip,
 //! W R / (R + T) pass in that time, so that the fraction signalled is p / (1 + p W R / (R + T)).
@@ -20,7 +20,7 @@ use aqumen_units::{Probability, Span};
 use alloc::string::String;
 
 use super::{
-    AVERAGE, COUPLING, Capacity, HOLD_BELOW, Law, OVERLOAD, SQRT_2, STEPS, StPi2, StPi2Params, ZERO_MIN, step,
+    AVERAGE, COUPLING, Capacity, HOLD_BELOW, Law, OVERLOAD, SQRT_2, STEPS, StPi2, StPi2Params, ZERO_MIN, gain, step,
 };
 use crate::transfer::{difference, multiply};
 use crate::{
@@ -71,7 +71,7 @@ impl StPi2 {
             root,
             slope,
             at_least: wanted <= least_s,
-            gain: b * libm::sqrt(1.0 + b * b) / (SQRT_2 * round_s),
+            gain: gain(b, capacity_pps * round_s * root * root, round_s),
             zero: (SQRT_2 * root).max(ZERO_MIN) / round_s,
             step_s: step(rtt_s).as_secs_f64(),
         }
@@ -158,10 +158,7 @@ impl Theory for StPi2 {
         report.number("a", rest.zero);
         report.number("period_s", rest.step_s);
         if self.params.idle > 0.0 {
-            report.warn(alloc::format!(
-                "the target is for scale 1: with idle = {} packets make it 0.5 to 4 times as long",
-                self.params.idle
-            ));
+            report.warn(String::from("where the link idles the law reacts to missing delay too, which this lacks"));
         }
     }
 
@@ -300,7 +297,7 @@ mod tests {
             let at = QueueOperatingPoint { flows, window_pkts: window, probability: p, capacity_pps, ..AT };
             let transfer = aqm().linear(&at).unwrap();
             assert!(transfer.num.iter().chain(&transfer.den).all(|c| c.is_finite()), "{transfer:?}");
-            assert!(aqm().measured_target_pkts(&at) >= 2.0 * 0.999);
+            assert!(aqm().measured_target_pkts(&at) >= 0.999);
         }
         // p' above 1/2 drops.
         let many = QueueOperatingPoint { probability: 0.4, window_pkts: 1.5, ..AT };
