@@ -10,7 +10,8 @@
 //!
 //! C and R are estimates of the operating point times [`EstimateRatios`]; N is what the law makes of them and of p'.
 //! The gain depends on p' too, but what it multiplies is 0 at rest. Here the link never idles, so that no delay is
-//! missing, in the fluid too. Packets are equal, so that signals by bytes and by a flow's rate mean nothing.
+//! missing, in the fluid too. Packets are equal, so that signals by bytes and by a flow's rate mean nothing; that the last
+//! `exempt` packets are not signalled is left out, since a mean queue that switches all signals off swings for ever.
 //!
 //! A classic flow adds nothing to its sum for 8 steps after a signal while p' < 0.3. Of its W packets a round trip,
 //! W R / (R + T) pass in that time, so that the fraction signalled is p / (1 + p W R / (R + T)).
@@ -188,7 +189,7 @@ impl SampledLaw for FluidStPi2 {
         if c > 0.0 && seen.interval_s > 0.0 {
             self.law.step(&self.params, seen, c, self.packet_bytes);
         }
-        self.initial_at(seen.queue_pkts)
+        self.signalled()
     }
 
     fn initial(&self) -> Probability {
@@ -197,11 +198,8 @@ impl SampledLaw for FluidStPi2 {
 }
 
 impl FluidStPi2 {
-    /// Fraction signalled with `queue_pkts` waiting.
-    fn initial_at(&self, queue_pkts: f64) -> Probability {
-        if queue_pkts <= self.params.exempt_pkts {
-            return Probability::ZERO;
-        }
+    /// Fraction signalled.
+    fn signalled(&self) -> Probability {
         let p = self.law.probability(false);
         // Packets of a flow that pass while it is exempt: those of 8 steps.
         let per_s = self.capacity.bytes_per_s() / self.packet_bytes / self.law.flows;
