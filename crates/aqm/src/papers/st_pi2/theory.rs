@@ -10,8 +10,8 @@
 //!
 //! C and R are estimates of the operating point times [`EstimateRatios`]; N is what the law makes of them and of p'.
 //! The gain depends on p' too, but what it multiplies is 0 at rest. Here the link never idles, so that no delay is
-//! missing, in the fluid too. Packets are equal, so that signals by bytes and by a flow's rate mean nothing; that the last
-//! `exempt` packets are not signalled is left out, since a mean queue that switches all signals off swings for ever.
+//! missing, in the fluid too. Packets are equal, so that signals by bytes and by a flow's rate mean nothing. The last
+//! `exempt` packets are signalled too: a mean queue that switches all signals off swings for ever.
 //!
 //! A classic flow adds nothing to its sum for 8 steps after a signal while p' < 0.3. Of its W packets a round trip,
 //! W R / (R + T) pass in that time, so that the fraction signalled is p / (1 + p W R / (R + T)).
