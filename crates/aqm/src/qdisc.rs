@@ -67,11 +67,15 @@ pub trait Qdisc {
     /// Cumulative counters.
     fn totals(&self) -> &Totals;
 
-    /// Time of the next `on_timer` call.
-    fn next_timer(&self) -> Option<Instant>;
+    /// Time of the next `on_timer` call; `None` without a timer.
+    fn next_timer(&self) -> Option<Instant> {
+        None
+    }
 
     /// Handles the timer; late and early calls are allowed.
-    fn on_timer<R: Draw>(&mut self, now: Instant, rng: &mut R);
+    fn on_timer<R: Draw>(&mut self, now: Instant, rng: &mut R) {
+        let _ = (now, rng);
+    }
 
     /// Current probability of marking or dropping an arriving packet, for traces.
     fn probability(&self) -> Probability {

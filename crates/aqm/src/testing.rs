@@ -434,12 +434,6 @@ mod tests {
             self.store.totals()
         }
 
-        fn next_timer(&self) -> Option<Instant> {
-            None
-        }
-
-        fn on_timer<R: Draw>(&mut self, _: Instant, _: &mut R) {}
-
         fn observe(&self, _: &mut dyn FnMut(&'static str, f64)) {}
     }
 

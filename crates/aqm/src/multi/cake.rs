@@ -539,12 +539,6 @@ impl Qdisc for Cake {
         self.store.totals()
     }
 
-    fn next_timer(&self) -> Option<Instant> {
-        None
-    }
-
-    fn on_timer<R: Draw>(&mut self, _now: Instant, _rng: &mut R) {}
-
     /// Mean of BLUE's probabilities, weighted by the queues' packets.
     fn probability(&self) -> Probability {
         if self.store.backlog().packets == 0 {

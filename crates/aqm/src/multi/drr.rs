@@ -168,12 +168,6 @@ impl Qdisc for Drr {
         self.store.totals()
     }
 
-    fn next_timer(&self) -> Option<Instant> {
-        None
-    }
-
-    fn on_timer<R: Draw>(&mut self, _now: Instant, _rng: &mut R) {}
-
     fn observe(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("active_queues", self.round.len() as f64);
     }
