@@ -7,6 +7,7 @@ are drawn, and a law that is added later changes no other value. `laws` returns 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -144,11 +145,8 @@ def misinformed_in(name: str) -> float:
     Args:
         name: Name of the network.
     """
-    factor = name.rpartition("-x")[2] if "-x" in name else "1"
-    try:
-        return float(factor)
-    except ValueError:
-        return 1.0
+    factor = re.search(r"-x([\d.]*\d)$", name)
+    return float(factor[1]) if factor else 1.0
 
 
 def _misinformed(network: DrawnNetwork, draws: _Draws, factor: float) -> DrawnNetwork:
